@@ -1,0 +1,19 @@
+// Nest and the NATS client's younger packages are ESM only: swc turns them into CommonJS for Jest.
+const esm = ['@nestjs', '@nats-io', 'canonicalize'];
+const swc = (syntax) => ['@swc/jest', {
+  jsc: { target: 'es2022', parser: { syntax, decorators: true }, transform: { legacyDecorator: true, decoratorMetadata: true }, keepClassNames: true },
+  module: { type: 'commonjs' },
+}];
+/** @type {import('jest').Config} */
+module.exports = {
+  testEnvironment: 'node',
+  roots: ['<rootDir>/libs', '<rootDir>/services', '<rootDir>/cli', '<rootDir>/test'],
+  testRegex: '\\.spec\\.ts$',
+  moduleFileExtensions: ['ts', 'js', 'cjs', 'mjs', 'json'],
+  transform: { '^.+\\.ts$': swc('typescript'), '^.+\\.m?js$': swc('ecmascript') },
+  transformIgnorePatterns: [`/node_modules/(?!(${esm.join('|')})/)`],
+  moduleNameMapper: { '^#libs/([^/]+)$': '<rootDir>/libs/$1/src/index.ts' },
+  resolver: '<rootDir>/tools/jest-resolver.cjs',
+  reporters: ['default', '<rootDir>/tools/closing-line-reporter.cjs'],
+  testTimeout: 60_000,
+};

@@ -1,0 +1,24 @@
+/** One entry of a node's config: a rendered fragment without what only selects or describes it. */
+export interface ConfigEntry {
+  readonly kind: string;
+  readonly name: string;
+  readonly spec: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * The config of a node: the value in the bucket `configs`. Entries are sorted by kind, then name, so that the same
+ * fragments give the same canonical JSON; the sha256 of that is the config's identity.
+ */
+export interface Config {
+  readonly fragments: readonly ConfigEntry[];
+}
+
+export const EMPTY_CONFIG: Config = { fragments: [] };
+
+/** Where a node's way leads in one change: hashes of configs, the recipe of `to`. One entry of a blob in `targets`. */
+export interface Target {
+  readonly from: string;
+  readonly to: string;
+  readonly recipe: string;
+}
+export type Targets = Readonly<Record<string, Target>>;

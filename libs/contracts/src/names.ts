@@ -1,0 +1,24 @@
+/** Names of nodes are DNS subdomains; a dot would split a subject token, and `_` never occurs in them. */
+const NODE = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$/;
+const LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+const HASH = /^[0-9a-f]{64}$/;
+const CHANGE = /^c[1-9][0-9]{0,15}$/;
+
+export const isNodeName = (text: string): boolean => NODE.test(text);
+/** Names of fragments, pools and sources. */
+export const isDnsLabel = (text: string): boolean => LABEL.test(text);
+export const isHash = (text: string): boolean => HASH.test(text);
+export const isChangeId = (text: string): boolean => CHANGE.test(text);
+
+/** A node's name as one subject token or key: `w-1.dc1` is `w-1_dc1`. Reversible. */
+export const nodeToken = (node: string): string => node.replaceAll('.', '_');
+export const nodeOfToken = (token: string): string => token.replaceAll('_', '.');
+
+/** The id of the change that has this sequence in the stream CHANGES. */
+export const changeId = (sequence: number): string => `c${sequence}`;
+/** The sequence in CHANGES of a change: the order in which changes are accepted. */
+export const changeSequence = (change: string): number => Number(change.slice(1));
+/** Orders change ids by age. */
+export const byAge = (a: string, b: string): number => changeSequence(a) - changeSequence(b);
+/** How reasons name a fragment. */
+export const fragmentId = (fragment: { readonly kind: string; readonly name: string }): string => `${fragment.kind}/${fragment.name}`;

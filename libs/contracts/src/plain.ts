@@ -1,0 +1,12 @@
+import type { JsonObject, Message } from '@bufbuild/protobuf';
+
+/** The plain, readonly form of a generated message: what cores and JSON bodies are made of. */
+export type Plain<T> = T extends JsonObject & { $typeName?: never }
+  ? T
+  : T extends Message
+    ? { readonly [K in keyof T as K extends '$typeName' | '$unknown' ? never : K]: Plain<T[K]> }
+    : T extends readonly (infer U)[]
+      ? readonly Plain<U>[]
+      : T extends object
+        ? { readonly [K in keyof T]: Plain<T[K]> }
+        : T;

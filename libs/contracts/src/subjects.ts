@@ -1,0 +1,52 @@
+import type { Fact, FactType, NewFact } from './facts.js';
+import { FACT_TYPES } from './streams.js';
+import { nodeToken } from './names.js';
+import type { ReportKind } from './enums.js';
+
+/** What follows the type in the subject of a fact, in order. */
+export type SubjectKey = 'change' | 'hash' | 'node' | 'pool' | 'sequence';
+
+/** The tokens behind the type: `node.lease.granted` is followed by pool and node. */
+export function subjectKeys(type: FactType): readonly SubjectKey[] {
+  if (type.startsWith('node.lease.')) return ['pool', 'node'];
+  if (type.startsWith('node.')) return ['node'];
+  if (type === 'config.judged' || type === 'config.forgiven') return ['hash'];
+  if (type === 'ledger.raised') return [];
+  if (type === 'ledger.voided') return ['sequence'];
+  return ['change'];
+}
+
+/** The subject under which a fact is appended. */
+export function factSubject(fact: NewFact | Fact): string {
+  const values = fact as unknown as Readonly<Record<SubjectKey, string | number>>;
+  const tokens = subjectKeys(fact.type).map((key) => (key === 'node' ? nodeToken(String(values.node)) : String(values[key])));
+  return [fact.type, ...tokens].join('.');
+}
+
+/** The filter that catches every fact of a type. */
+export const factFilter = (type: FactType): string => [type, ...subjectKeys(type).map(() => '*')].join('.');
+
+/** Every subject of the stream LEDGER. */
+export const LEDGER_SUBJECTS: readonly string[] = FACT_TYPES.map(factFilter);
+
+const TYPE_BY_DEPTH: ReadonlyMap<string, FactType> = new Map(FACT_TYPES.map((type) => [`${type}/${subjectKeys(type).length}`, type]));
+
+/** The type of fact that a subject holds; undefined for a subject that is not the ledger's. */
+export function factTypeOf(subject: string): FactType | undefined {
+  const tokens = subject.split('.');
+  for (const keys of [1, 2, 0]) {
+    const type = TYPE_BY_DEPTH.get(`${tokens.slice(0, tokens.length - keys).join('.')}/${keys}`);
+    if (type !== undefined) return type;
+  }
+  return undefined;
+}
+
+export const reportSubject = (kind: ReportKind, node: string): string => `node.${kind}.${nodeToken(node)}`;
+export const REPORT_FILTERS = {
+  all: ['announced', 'applied', 'invalid', 'failed', 'drifted', 'progress'].map((kind) => `node.${kind}.*`),
+  announced: 'node.announced.*',
+} as const;
+export const aliveSubject = (node: string): string => `alive.${nodeToken(node)}`;
+export const desiredSubject = (source: string): string => `config.desired.${source}`;
+/** Where the buckets of leases and status are republished for the nodes' own core subscriptions. */
+export const pushSubject = (bucket: 'leases' | 'status', node: string): string => `push.${bucket}.${nodeToken(node)}`;

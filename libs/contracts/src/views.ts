@@ -1,0 +1,43 @@
+import type * as report from './generated/sluice/v1/report_pb.js';
+import type * as views from './generated/sluice/v1/views_pb.js';
+import type { Action } from './facts.js';
+import type { Because, LeaseKind, LeasePhase, ReportKind, Verdict } from './enums.js';
+import type { Plain } from './plain.js';
+
+type Narrow<T, N> = Omit<Plain<T>, keyof N> & Readonly<N>;
+
+export type NodeView = Narrow<views.NodeView, { state: 'ready' | 'silent' | 'gone' }>;
+export type ChangeView = Narrow<views.ChangeView, {
+  phase: 'accepted' | 'waiting' | 'rendered' | 'validated' | 'rolling' | 'committed' | 'rejected' | 'ended';
+}>;
+export type FragmentView = Plain<views.FragmentView>;
+export type ReviewView = Narrow<views.ReviewView, { verdict: 'validated' | 'rejected' }>;
+export type KnownBadView = Plain<views.KnownBadView>;
+export type PoolView = Plain<views.PoolView>;
+export type LeaseView = Narrow<views.LeaseView, { kind: LeaseKind; phase: LeasePhase; because: Because | ''; actions: readonly Action[] }>;
+export type StatusView = Narrow<views.StatusView, { verdict: Verdict }>;
+export type RolloutView = Narrow<views.RolloutView, {
+  phase: 'rolling' | 'complete' | 'succeeded' | 'reverting' | 'reverted' | 'superseded';
+}>;
+export type NodeProgress = Plain<views.NodeProgress>;
+export type PoolProgress = Plain<views.PoolProgress>;
+export type DrainView = Narrow<views.DrainView, { state: 'draining' | 'drained' | 'uncordoned' }>;
+
+/** A node's report: the body, and the kind that its subject names. */
+export type NodeReport = Narrow<report.NodeReport, { verdict: Verdict }> & Readonly<{ kind: ReportKind }>;
+export type NodeAlive = Plain<report.NodeAlive>;
+
+/** What stands in each bucket that is a view of the ledger. */
+export interface ViewValues {
+  nodes: NodeView;
+  changes: ChangeView;
+  fragments: FragmentView;
+  reviews: ReviewView;
+  'known-bad': KnownBadView;
+  pools: PoolView;
+  leases: LeaseView;
+  status: StatusView;
+  rollouts: RolloutView;
+  drains: DrainView;
+}
+export type ViewBucket = keyof ViewValues;

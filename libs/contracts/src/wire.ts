@@ -1,0 +1,140 @@
+import { fromJson, type DescMessage, type JsonValue } from '@bufbuild/protobuf';
+import * as config from './generated/sluice/v1/config_pb.js';
+import * as lease from './generated/sluice/v1/lease_pb.js';
+import * as node from './generated/sluice/v1/node_pb.js';
+import * as report from './generated/sluice/v1/report_pb.js';
+import * as rollout from './generated/sluice/v1/rollout_pb.js';
+import * as views from './generated/sluice/v1/views_pb.js';
+import { ACTION_KINDS, BECAUSE, LEASE_KINDS, LEASE_PHASES, REPORT_KINDS, ROLLOUT_STATES, VERDICTS, type ReportKind } from './enums.js';
+import { FACT_VERSION, type Fact, type FactType, type NewFact } from './facts.js';
+import { factTypeOf } from './subjects.js';
+import type { NodeAlive, NodeReport, ViewBucket, ViewValues } from './views.js';
+
+/** A text that does not say what its subject promises. The message names the place and the reason. */
+export class WireError extends Error {
+  override readonly name = 'WireError';
+}
+
+/** The message that describes the body of each kind of fact. */
+export const FACT_SCHEMAS: Readonly<Record<FactType, DescMessage>> = {
+  'config.accepted': config.ConfigAcceptedSchema,
+  'config.waiting': config.ConfigWaitingSchema,
+  'config.rendered': config.ConfigRenderedSchema,
+  'config.validated': config.ConfigValidatedSchema,
+  'config.rejected': config.ConfigRejectedSchema,
+  'config.committed': config.ConfigCommittedSchema,
+  'config.ended': config.ConfigEndedSchema,
+  'config.judged': config.ConfigJudgedSchema,
+  'config.forgiven': config.ConfigForgivenSchema,
+  'node.joined': node.NodeJoinedSchema,
+  'node.left': node.NodeLeftSchema,
+  'node.changed': node.NodeChangedSchema,
+  'node.silent': node.NodeSilentSchema,
+  'node.heard': node.NodeHeardSchema,
+  'node.rendered': node.NodeRenderedSchema,
+  'node.reviewed': node.NodeReviewedSchema,
+  'node.reported': node.NodeReportedSchema,
+  'node.unknown': node.NodeUnknownSchema,
+  'node.owed': node.NodeOwedSchema,
+  'node.skipped': node.NodeSkippedSchema,
+  'node.cordoned': node.NodeCordonedSchema,
+  'node.drained': node.NodeDrainedSchema,
+  'node.uncordoned': node.NodeUncordonedSchema,
+  'node.drain.blocked': node.NodeDrainBlockedSchema,
+  'node.lease.granted': lease.LeaseGrantedSchema,
+  'node.lease.ready': lease.LeaseReadySchema,
+  'node.lease.settled': lease.LeaseSettledSchema,
+  'node.lease.uncordoning': lease.LeaseUncordoningSchema,
+  'node.lease.released': lease.LeaseReleasedSchema,
+  ...(Object.fromEntries(ROLLOUT_STATES.map((state) => [`rollout.${state}`, rollout.RolloutFactSchema])) as unknown as Record<
+    `rollout.${(typeof ROLLOUT_STATES)[number]}`,
+    DescMessage
+  >),
+  'ledger.raised': rollout.LedgerRaisedSchema,
+  'ledger.voided': rollout.LedgerVoidedSchema,
+};
+
+const VIEW_SCHEMAS: Readonly<Record<ViewBucket, DescMessage>> = {
+  nodes: views.NodeViewSchema,
+  changes: views.ChangeViewSchema,
+  fragments: views.FragmentViewSchema,
+  reviews: views.ReviewViewSchema,
+  'known-bad': views.KnownBadViewSchema,
+  pools: views.PoolViewSchema,
+  leases: views.LeaseViewSchema,
+  status: views.StatusViewSchema,
+  rollouts: views.RolloutViewSchema,
+  drains: views.DrainViewSchema,
+};
+
+/** The closed vocabularies, by kind of message and field. */
+const VOCABULARY: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  'node.reported': { report: REPORT_KINDS, verdict: VERDICTS },
+  'node.lease.granted': { kind: LEASE_KINDS, phase: LEASE_PHASES },
+  'node.lease.settled': { kind: LEASE_KINDS, because: BECAUSE },
+  'node.lease.released': { because: BECAUSE },
+  leases: { kind: LEASE_KINDS, phase: LEASE_PHASES, because: ['', ...BECAUSE] },
+  report: { verdict: VERDICTS },
+};
+
+/** Reads text as the JSON of a message; unknown fields are ignored. Throws WireError. */
+function decode(what: string, schema: DescMessage, text: string): Record<string, unknown> {
+  try {
+    const body = fromJson(schema, JSON.parse(text) as JsonValue, { ignoreUnknownFields: true }) as unknown as Record<string, unknown>;
+    for (const [field, words] of Object.entries(VOCABULARY[what] ?? {})) checkWord(what, field, words, body[field]);
+    for (const action of (body['actions'] ?? []) as { kind: string }[]) checkWord(what, 'actions.kind', ACTION_KINDS, action.kind);
+    delete body['$typeName'];
+    return body;
+  } catch (error) {
+    if (error instanceof WireError) throw error;
+    throw new WireError(`${what}: ${(error as Error).message}`);
+  }
+}
+
+function checkWord(what: string, field: string, words: readonly string[], value: unknown): void {
+  if (!words.includes(value as string)) {
+    throw new WireError(`${what}: ${field} is ${JSON.stringify(value)}, and must be one of ${words.map((word) => JSON.stringify(word)).join(', ')}`);
+  }
+}
+
+/** The body of a fact to be appended: plain JSON, which is also the proto3 JSON of its message. */
+export function encodeFact(fact: NewFact, at: string): string {
+  const { type: _, ...body } = fact;
+  return JSON.stringify({ v: FACT_VERSION, at, ...body });
+}
+
+/** Reads a fact. Throws WireError when it is not one, or is of a higher version than this code knows. */
+export function decodeFact(subject: string, text: string): Fact {
+  const type = factTypeOf(subject);
+  if (type === undefined) throw new WireError(`${subject}: not a subject of the ledger`);
+  const body = decode(type, FACT_SCHEMAS[type], text);
+  if ((body['v'] as number) > FACT_VERSION) {
+    throw new WireError(`${subject}: version ${String(body['v'])} is newer than ${FACT_VERSION}, the highest this copy understands: upgrade it`);
+  }
+  return { type, ...body } as unknown as Fact;
+}
+
+/** Reads a node's report; its kind and node come from the subject. Throws WireError. */
+export function decodeReport(subject: string, text: string): NodeReport {
+  const [, kind, token] = subject.split('.');
+  if (!REPORT_KINDS.includes(kind as ReportKind) || token === undefined) throw new WireError(`${subject}: not the subject of a report`);
+  const body = decode('report', report.NodeReportSchema, text) as unknown as Omit<NodeReport, 'kind'>;
+  if (body.node.replaceAll('.', '_') !== token) {
+    throw new WireError(`${subject}: the body says node ${JSON.stringify(body.node)}, the subject another`);
+  }
+  return { ...body, kind: kind as ReportKind };
+}
+
+export function encodeReport(body: NodeReport): string {
+  const { kind: _, ...rest } = body;
+  return JSON.stringify(rest);
+}
+
+export const decodeAlive = (text: string): NodeAlive => decode('alive', report.NodeAliveSchema, text) as unknown as NodeAlive;
+
+/** Reads the value of a view's key. Throws WireError. */
+export function decodeView<B extends ViewBucket>(bucket: B, text: string): ViewValues[B] {
+  return decode(bucket, VIEW_SCHEMAS[bucket], text) as unknown as ViewValues[B];
+}
+
+export const encodeView = <B extends ViewBucket>(_bucket: B, value: ViewValues[B]): string => JSON.stringify(value);

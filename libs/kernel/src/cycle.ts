@@ -1,0 +1,121 @@
+import type { Fact, NewFact } from '#libs/contracts';
+import { parseViewKey, type Answer, type Core, type Entry, type Need, type Now, type ViewBody, type ViewKey } from './core.js';
+
+/**
+ * What every service does, again and again: fold what is new, decide, append (refused: fold and decide again), write
+ * views, settle inputs. A generator, because each step outside is an effect that the shell carries out: on NATS in
+ * production, in a seeded world in the simulation, which may kill the copy between any two.
+ */
+export type Effect<I, N extends Need> =
+  /** Facts that have arrived since, without waiting. */
+  | { readonly do: 'read'; readonly after: number }
+  /** The same, but up to the sequence that the stream's leader names now. */
+  | { readonly do: 'catch-up'; readonly after: number }
+  | { readonly do: 'now' }
+  | { readonly do: 'gather'; readonly needs: readonly N[] }
+  | { readonly do: 'append'; readonly facts: readonly NewFact[]; readonly expected: number }
+  | { readonly do: 'view'; readonly key: ViewKey; readonly value: ViewBody | undefined; readonly ledger: number }
+  | { readonly do: 'settle'; readonly inputs: readonly I[]; readonly answers: ReadonlyMap<I, Answer> }
+  | { readonly do: 'back-off'; readonly refusals: number };
+
+/** What an append came to. After `unclear` (a time-out) it may have happened or not: the tail tells. */
+export type AppendResult =
+  | { readonly outcome: 'appended'; readonly entries: readonly Entry[] }
+  | { readonly outcome: 'refused' }
+  | { readonly outcome: 'unclear' };
+
+/** What the world answers to each effect. */
+export interface Results<G> {
+  read: readonly Entry[];
+  'catch-up': readonly Entry[];
+  now: Now;
+  gather: ReadonlyMap<string, G>;
+  append: AppendResult;
+  view: void;
+  settle: void;
+  'back-off': void;
+}
+
+/** One copy of a service: its fold and what it still has in hand. All of it may be lost at any moment. */
+export interface Copy<S, I, N extends Need, G> {
+  readonly core: Core<S, I, N, G>;
+  state: S;
+  /** Sequence of the last fact that was folded. */
+  folded: number;
+  /** Inputs in the order in which they came; taken off when settled. */
+  readonly inputs: I[];
+  gathered: Map<string, G>;
+  /** When to decide again though nothing happens, monotonic. */
+  wakeAtMs: number | undefined;
+}
+
+/** At most this many inputs are decided together: one batch of facts bounds them anyway. */
+const MAX_INPUTS = 500;
+/** After so many refusals in a row somebody else is busy on the same ledger: wait a moment, with jitter. */
+const REFUSALS_BEFORE_BACK_OFF = 5;
+
+export function newCopy<S, I, N extends Need, G>(core: Core<S, I, N, G>): Copy<S, I, N, G> {
+  return { core, state: core.initial(), folded: 0, inputs: [], gathered: new Map(), wakeAtMs: undefined };
+}
+
+/** Folds entries that follow what was folded; those that were folded before change nothing. */
+export function fold<S, I, N extends Need, G>(copy: Copy<S, I, N, G>, entries: readonly Entry[]): number {
+  const before = copy.folded;
+  for (const entry of entries) {
+    if (entry.sequence <= copy.folded) continue;
+    copy.core.evolve(copy.state, entry);
+    copy.folded = entry.sequence;
+  }
+  return copy.folded - before;
+}
+
+type Steps<I, N extends Need, G> = Generator<Effect<I, N>, void, Results<G>[keyof Results<G>]>;
+
+/** One turn of a copy that leads. Ends when there is nothing more to decide on what is known. */
+export function* turn<S, I, N extends Need, G>(copy: Copy<S, I, N, G>): Steps<I, N, G> {
+  let refusals = 0;
+  for (;;) {
+    fold(copy, (yield { do: 'read', after: copy.folded }) as readonly Entry[]);
+    const inputs = copy.inputs.slice(0, MAX_INPUTS);
+    const decision = copy.core.decide(copy.state, inputs, copy.gathered, (yield { do: 'now' }) as Now);
+    if (decision.facts.length > 0) {
+      const result = (yield { do: 'append', facts: decision.facts, expected: copy.folded }) as AppendResult;
+      if (result.outcome !== 'appended') {
+        refusals += 1;
+        if (refusals >= REFUSALS_BEFORE_BACK_OFF) yield { do: 'back-off', refusals };
+        fold(copy, (yield { do: 'catch-up', after: copy.folded }) as readonly Entry[]);
+        continue;
+      }
+      refusals = 0;
+      fold(copy, result.entries);
+    } else if (inputs.length > decision.held.size) {
+      // What yields no fact counts only once nothing that could have changed the decision is still unread.
+      if (fold(copy, (yield { do: 'catch-up', after: copy.folded }) as readonly Entry[]) > 0) continue;
+    }
+    yield* writeViews(copy);
+    copy.wakeAtMs = decision.wakeAtMs;
+    const settled = inputs.filter((input) => !decision.held.has(input));
+    if (settled.length > 0) {
+      yield { do: 'settle', inputs: settled, answers: decision.answers };
+      copy.inputs.splice(0, copy.inputs.length, ...copy.inputs.filter((input) => !settled.includes(input)));
+    }
+    if (decision.needs.length > 0) {
+      const found = (yield { do: 'gather', needs: decision.needs }) as ReadonlyMap<string, G>;
+      copy.gathered = new Map([...copy.gathered, ...found]);
+      continue;
+    }
+    copy.gathered.clear();
+    if (decision.facts.length === 0 && !decision.more && settled.length === 0) return;
+  }
+}
+
+function* writeViews<S, I, N extends Need, G>(copy: Copy<S, I, N, G>): Steps<I, N, G> {
+  for (const text of copy.core.takeTouched(copy.state)) {
+    const key = parseViewKey(text);
+    yield { do: 'view', key, value: copy.core.view(copy.state, key), ledger: copy.folded };
+  }
+}
+
+/** The facts as they will be read back by whoever appended them. */
+export const asEntries = (facts: readonly Fact[], lastSequence: number, readMs: number): readonly Entry[] =>
+  facts.map((fact, i) => ({ sequence: lastSequence - facts.length + 1 + i, readMs, fact }));

@@ -1,0 +1,3 @@
+export * from './core.js';
+export * from './cycle.js';
+export * from './table.js';

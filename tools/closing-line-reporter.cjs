@@ -1,0 +1,8 @@
+/** Ends the output with the line that CI reads: 'N passed, N failed'. A suite that does not load counts as failed. */
+module.exports = class ClosingLineReporter {
+  onRunComplete(_contexts, results) {
+    const failed = results.numFailedTests + results.numRuntimeErrorTestSuites;
+    const skipped = results.numPendingTests > 0 ? `, ${results.numPendingTests} skipped` : '';
+    process.stderr.write(`\n${results.numPassedTests} passed, ${failed} failed${skipped}\n`);
+  }
+};
