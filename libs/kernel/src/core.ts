@@ -64,6 +64,10 @@ export interface Core<S, I, N extends Need = never, G = never> {
   viewKeys(state: S): Iterable<string>;
   /** The value of one key, without `ledger`; undefined when there is nothing to show. */
   view(state: S, key: ViewKey): ViewBody | undefined;
+  /** A view of this key is known to be written, at this monotonic time. */
+  shown?(state: S, key: ViewKey, atMs: number): void;
+  /** Sequence in its input stream up to which inputs were decided, for a core that reads one from there on. */
+  cursor?(state: S): number;
   /** JSON of the whole state, and back. Monotonic times are left out: they begin anew at `now`. */
   dump(state: S): unknown;
   load(dumped: unknown, readMs: number): S;

@@ -14,24 +14,37 @@ export type Effect<I, N extends Need> =
   | { readonly do: 'now' }
   | { readonly do: 'gather'; readonly needs: readonly N[] }
   | { readonly do: 'append'; readonly facts: readonly NewFact[]; readonly expected: number }
-  | { readonly do: 'view'; readonly key: ViewKey; readonly value: ViewBody | undefined; readonly ledger: number }
+  | { readonly do: 'views'; readonly writes: readonly ViewWrite[]; readonly ledger: number }
   | { readonly do: 'settle'; readonly inputs: readonly I[]; readonly answers: ReadonlyMap<I, Answer> }
   | { readonly do: 'back-off'; readonly refusals: number };
 
+export interface ViewWrite {
+  readonly key: ViewKey;
+  readonly value: ViewBody;
+}
+
+/** A piece of the ledger as one core reads it: the facts that it uses, and the sequence up to which nothing else is left. */
+export interface Tail {
+  readonly entries: readonly Entry[];
+  /** Facts that the core does not read are not among the entries, but count as folded. */
+  readonly upTo: number;
+}
+
 /** What an append came to. After `unclear` (a time-out) it may have happened or not: the tail tells. */
 export type AppendResult =
-  | { readonly outcome: 'appended'; readonly entries: readonly Entry[] }
+  | ({ readonly outcome: 'appended' } & Tail)
   | { readonly outcome: 'refused' }
   | { readonly outcome: 'unclear' };
 
 /** What the world answers to each effect. */
 export interface Results<G> {
-  read: readonly Entry[];
-  'catch-up': readonly Entry[];
+  read: Tail;
+  'catch-up': Tail;
   now: Now;
   gather: ReadonlyMap<string, G>;
   append: AppendResult;
-  view: void;
+  /** Monotonic, when all of them were known to be written. */
+  views: number;
   settle: void;
   'back-off': void;
 }
@@ -58,15 +71,29 @@ export function newCopy<S, I, N extends Need, G>(core: Core<S, I, N, G>): Copy<S
   return { core, state: core.initial(), folded: 0, inputs: [], gathered: new Map(), wakeAtMs: undefined };
 }
 
-/** Folds entries that follow what was folded; those that were folded before change nothing. */
-export function fold<S, I, N extends Need, G>(copy: Copy<S, I, N, G>, entries: readonly Entry[]): number {
-  const before = copy.folded;
-  for (const entry of entries) {
-    if (entry.sequence <= copy.folded) continue;
-    copy.core.evolve(copy.state, entry);
-    copy.folded = entry.sequence;
+/** A fact that the fold could not take: a bug, or a fact that nobody should have written. That state is not to be used again. */
+export class FoldError extends Error {
+  override readonly name = 'FoldError';
+  constructor(readonly sequence: number, cause: unknown) {
+    super(`sequence ${sequence} of the ledger cannot be folded: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
   }
-  return copy.folded - before;
+}
+
+/** Folds what follows what was folded, and says how many facts that were; those folded before change nothing. */
+export function fold<S, I, N extends Need, G>(copy: Copy<S, I, N, G>, tail: Tail): number {
+  let count = 0;
+  for (const entry of tail.entries) {
+    if (entry.sequence <= copy.folded) continue;
+    try {
+      copy.core.evolve(copy.state, entry);
+    } catch (error) {
+      throw new FoldError(entry.sequence, error);
+    }
+    copy.folded = entry.sequence;
+    count += 1;
+  }
+  copy.folded = Math.max(copy.folded, tail.upTo);
+  return count;
 }
 
 type Steps<I, N extends Need, G> = Generator<Effect<I, N>, void, Results<G>[keyof Results<G>]>;
@@ -75,7 +102,7 @@ type Steps<I, N extends Need, G> = Generator<Effect<I, N>, void, Results<G>[keyo
 export function* turn<S, I, N extends Need, G>(copy: Copy<S, I, N, G>): Steps<I, N, G> {
   let refusals = 0;
   for (;;) {
-    fold(copy, (yield { do: 'read', after: copy.folded }) as readonly Entry[]);
+    fold(copy, (yield { do: 'read', after: copy.folded }) as Tail);
     const inputs = copy.inputs.slice(0, MAX_INPUTS);
     const decision = copy.core.decide(copy.state, inputs, copy.gathered, (yield { do: 'now' }) as Now);
     if (decision.facts.length > 0) {
@@ -83,21 +110,21 @@ export function* turn<S, I, N extends Need, G>(copy: Copy<S, I, N, G>): Steps<I,
       if (result.outcome !== 'appended') {
         refusals += 1;
         if (refusals >= REFUSALS_BEFORE_BACK_OFF) yield { do: 'back-off', refusals };
-        fold(copy, (yield { do: 'catch-up', after: copy.folded }) as readonly Entry[]);
+        fold(copy, (yield { do: 'catch-up', after: copy.folded }) as Tail);
         continue;
       }
       refusals = 0;
-      fold(copy, result.entries);
+      fold(copy, result);
     } else if (inputs.length > decision.held.size) {
       // What yields no fact counts only once nothing that could have changed the decision is still unread.
-      if (fold(copy, (yield { do: 'catch-up', after: copy.folded }) as readonly Entry[]) > 0) continue;
+      if (fold(copy, (yield { do: 'catch-up', after: copy.folded }) as Tail) > 0) continue;
     }
     yield* writeViews(copy);
     copy.wakeAtMs = decision.wakeAtMs;
-    const settled = inputs.filter((input) => !decision.held.has(input));
-    if (settled.length > 0) {
-      yield { do: 'settle', inputs: settled, answers: decision.answers };
-      copy.inputs.splice(0, copy.inputs.length, ...copy.inputs.filter((input) => !settled.includes(input)));
+    const settled = new Set(inputs.filter((input) => !decision.held.has(input)));
+    if (settled.size > 0) {
+      yield { do: 'settle', inputs: [...settled], answers: decision.answers };
+      copy.inputs.splice(0, copy.inputs.length, ...copy.inputs.filter((input) => !settled.has(input)));
     }
     if (decision.needs.length > 0) {
       const found = (yield { do: 'gather', needs: decision.needs }) as ReadonlyMap<string, G>;
@@ -105,15 +132,20 @@ export function* turn<S, I, N extends Need, G>(copy: Copy<S, I, N, G>): Steps<I,
       continue;
     }
     copy.gathered.clear();
-    if (decision.facts.length === 0 && !decision.more && settled.length === 0) return;
+    if (decision.facts.length === 0 && !decision.more && settled.size === 0) return;
   }
 }
 
 function* writeViews<S, I, N extends Need, G>(copy: Copy<S, I, N, G>): Steps<I, N, G> {
+  const writes: ViewWrite[] = [];
   for (const text of copy.core.takeTouched(copy.state)) {
     const key = parseViewKey(text);
-    yield { do: 'view', key, value: copy.core.view(copy.state, key), ledger: copy.folded };
+    const value = copy.core.view(copy.state, key);
+    if (value !== undefined) writes.push({ key, value });
   }
+  if (writes.length === 0) return;
+  const atMs = (yield { do: 'views', writes, ledger: copy.folded }) as number;
+  for (const { key } of writes) copy.core.shown?.(copy.state, key, atMs);
 }
 
 /** The facts as they will be read back by whoever appended them. */

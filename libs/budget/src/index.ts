@@ -1,0 +1,36 @@
+import type { Fragment } from '#libs/contracts';
+import { parsePool, selects } from '#libs/manifests';
+
+/** What a `Pool` fragment says, parsed. */
+export type PoolPolicy = ReturnType<typeof parsePool>;
+
+/** The pool of nodes that no `Pool` selects. */
+export const DEFAULT_POOL: PoolPolicy = {
+  name: 'default',
+  maxUnavailable: { kind: 'count', n: 1 },
+  text: '1',
+  applyMs: 120_000,
+  drainMs: 600_000,
+  drift: 'report',
+  selector: {},
+};
+
+/** How many of `members` nodes may be unavailable at once: the count, or `max(1, floor(percent of members))`. */
+export function budgetOf(policy: Pick<PoolPolicy, 'maxUnavailable'>, members: number): number {
+  const max = policy.maxUnavailable;
+  return max.kind === 'count' ? max.n : Math.max(1, Math.floor((max.p * members) / 100));
+}
+
+/** The pools that select these labels, by name. */
+export const poolsSelecting = (pools: Iterable<PoolPolicy>, labels: Readonly<Record<string, string>>): readonly string[] =>
+  [...pools].filter((pool) => selects(pool.selector, labels)).map((pool) => pool.name).sort();
+
+/** Of several pools that select a node, the one that is its: the smallest budget, then the first name. */
+export function choosePool(names: readonly string[], budget: (pool: string) => number): string {
+  return [...names].sort((a, b) => budget(a) - budget(b) || (a < b ? -1 : 1))[0] ?? DEFAULT_POOL.name;
+}
+
+/** The pool policies among fragments, by name. */
+export function poolPolicies(fragments: Iterable<Fragment>): ReadonlyMap<string, PoolPolicy> {
+  return new Map([...fragments].filter((fragment) => fragment.kind === 'Pool').map((fragment) => [fragment.name, parsePool(fragment)]));
+}

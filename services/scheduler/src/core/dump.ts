@@ -1,0 +1,31 @@
+import { assignPool, countTarget, putNode, reassignAll } from './indexes.js';
+import { State, parseTargetKey, type NodeState, type Retry } from './state.js';
+
+/** The tables that are the fold itself, by name; all else is derived from them. */
+const TABLES = ['nodes', 'changes', 'rollouts', 'targets', 'policies', 'invalids', 'condemned', 'unjudged'] as const;
+
+/** The whole fold as JSON. */
+export function dump(state: State): unknown {
+  const tables = Object.fromEntries(TABLES.map((name) => [name, [...state[name].entries()]]));
+  return { ...tables, openChanges: [...state.openChanges], cursor: state.cursor.get(), policyVersion: state.policyVersion.get() };
+}
+
+/** A fold from its JSON. Deadlines and distances begin anew at `readMs`: another copy's clock says nothing here. */
+export function load(dumped: unknown, readMs: number): State {
+  const source = dumped as Record<(typeof TABLES)[number], [string, never][]> & { openChanges: string[]; cursor: number; policyVersion: number };
+  const state = new State();
+  for (const name of TABLES) for (const [key, value] of source[name]) (state[name] as { set(key: string, value: unknown): void }).set(key, value);
+  for (const change of source.openChanges) state.openChanges.add(change);
+  state.cursor.set(source.cursor);
+  state.policyVersion.set(source.policyVersion);
+  for (const node of [...state.nodes.values()]) putNode(state, assignPool(state, restarted(node, readMs)), 0);
+  reassignAll(state, 0);
+  for (const key of state.targets.keys()) countTarget(state, parseTargetKey(key).change, parseTargetKey(key).node);
+  state.touched.clear();
+  return state;
+}
+
+function restarted(node: NodeState, readMs: number): NodeState {
+  const retry: Retry | undefined = node.retry?.kind === 'later' ? { ...node.retry, atMs: readMs + Math.min(60_000 * 2 ** (node.retry.tries - 1), 3_600_000) } : node.retry;
+  return { ...node, retry, ...(node.lease === undefined ? {} : { lease: { ...node.lease, sinceMs: readMs } }) };
+}

@@ -1,0 +1,57 @@
+import type { NodeProgress, PoolProgress } from '#libs/contracts';
+import { EMPTY_TALLY, parseTargetKey, targetKey, type Rollout, type State } from './state.js';
+
+/** Enough for a screen; `ops.rollout.get` pages through all. */
+const WORST = 50;
+
+/** Keeps what is shown of a rollout whose targets are about to be forgotten. */
+export function freeze(state: State, change: string): void {
+  const rollout = state.rollouts.get(change);
+  if (rollout === undefined || rollout.frozen !== undefined) return;
+  const frozen = { tally: state.tallies.get(change) ?? EMPTY_TALLY, pools: poolProgress(state, rollout), worst: worstNodes(state, rollout) };
+  state.rollouts.set(change, { ...rollout, frozen });
+}
+
+/** How far each pool is in a rollout. */
+export function poolProgress(state: State, rollout: Rollout): Readonly<Record<string, PoolProgress>> {
+  if (rollout.frozen !== undefined) return rollout.frozen.pools;
+  const pools: Record<string, PoolProgress> = {};
+  for (const [key, tally] of state.poolTallies.entries()) {
+    const { change, node: pool } = parseTargetKey(key);
+    if (change !== rollout.change) continue;
+    const nodes = tally.settled + tally.active + tally.pending + tally.owed;
+    if (nodes > 0) pools[pool] = { nodes, done: tally.settled, active: tally.active };
+  }
+  return Object.fromEntries(Object.entries(pools).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+const RANK: Readonly<Record<string, number>> = { invalid: 0, failed: 1, unknown: 2, owed: 3, draining: 4, ready: 5, uncordoning: 6, pending: 7, applied: 8 };
+
+/** The nodes that a person wants to see first: what went wrong, then what is going on. */
+export function worstNodes(state: State, rollout: Rollout): readonly NodeProgress[] {
+  if (rollout.frozen !== undefined) return rollout.frozen.worst;
+  const names = new Set<string>();
+  for (const name of state.leased) if (state.nodes.get(name)?.lease?.change === rollout.change) names.add(name);
+  for (const key of state.troubled) if (key.startsWith(`${rollout.change}/`)) names.add(parseTargetKey(key).node);
+  const rows = [...names].map((name) => nodeProgress(state, rollout.change, name));
+  rows.sort((a, b) => (RANK[a.state] ?? 9) - (RANK[b.state] ?? 9) || (a.node < b.node ? -1 : 1));
+  return rows.slice(0, WORST);
+}
+
+/** How one node stands in a rollout. */
+export function nodeProgress(state: State, change: string, name: string): NodeProgress {
+  const node = state.nodes.get(name);
+  const key = targetKey(change, name);
+  const target = state.targets.get(key);
+  const lease = node?.lease?.change === change ? node.lease : undefined;
+  const pool = node?.pool ?? '';
+  if (lease !== undefined && lease.because === '') return { node: name, pool, state: lease.phase, reason: lease.kind, since: lease.grantedAt };
+  const tally = state.classes.get(key)?.tally;
+  const since = target?.at ?? '';
+  if (tally === 'settled' && target?.verdict !== 'invalid' && target?.verdict !== 'failed') return { node: name, pool, state: 'applied', reason: '', since };
+  if (target !== undefined && (target.verdict === 'invalid' || target.verdict === 'failed' || target.verdict === 'unknown')) {
+    return { node: name, pool, state: target.verdict, reason: target.reason, since };
+  }
+  if (tally === 'owed') return { node: name, pool, state: 'owed', reason: target?.owed ?? '', since };
+  return { node: name, pool, state: tally === 'left' ? 'left' : 'pending', reason: '', since };
+}

@@ -1,0 +1,112 @@
+import { nodeToken, type Action, type Fragment } from '#libs/contracts';
+import type { SchedulerDraft } from './draft.js';
+import { isUnavailable, nodeOfPlace, poolBudget, poolPolicy } from './indexes.js';
+import type { Plan, PlanNeed } from './inputs.js';
+import { dueNodes } from './retries.js';
+import type { NodeState, State, Want } from './state.js';
+import { isCondemned, wantOf } from './want.js';
+
+/** Fresh nodes serve nothing yet: so many per pool get their first lease without a unit. */
+const FRESH_AT_ONCE = 10;
+
+/**
+ * Grants leases as the pools' budgets allow. I1: at every grant, the unavailable nodes of the pool and this one are at
+ * most its budget; I2: never a second lease; I3: never forward to what is condemned; I6: never forward while paused.
+ */
+export function grantLeases(draft: SchedulerDraft, plans: ReadonlyMap<string, Plan>): void {
+  grantDue(draft, plans);
+  for (const pool of draft.state.poolNames()) {
+    grantDown(draft, pool, plans);
+    grantUnits(draft, pool, plans);
+    grantFresh(draft, pool, plans);
+  }
+}
+
+/** Nodes whose distance between two tries is over go first, as corrective leases do, if their pool has a unit. */
+function grantDue(draft: SchedulerDraft, plans: ReadonlyMap<string, Plan>): void {
+  for (const name of dueNodes(draft.state, draft)) {
+    const node = draft.state.nodes.get(name);
+    if (node === undefined) continue;
+    const room = poolBudget(draft.state, node.pool) - draft.state.poolSet(node.pool).unavailable.size;
+    if (room > 0 || isUnavailable(node)) grant(draft, name, false, plans);
+  }
+}
+
+/** A node that is unavailable already needs no unit. */
+function grantDown(draft: SchedulerDraft, pool: string, plans: ReadonlyMap<string, Plan>): void {
+  for (const key of [...draft.state.poolSet(pool).downQueue]) grant(draft, nodeOfPlace(key), false, plans);
+}
+
+function grantUnits(draft: SchedulerDraft, pool: string, plans: ReadonlyMap<string, Plan>): void {
+  const { queue, unavailable } = draft.state.poolSet(pool);
+  let free = poolBudget(draft.state, pool) - unavailable.size;
+  if (free <= 0) return;
+  const next: string[] = [];
+  for (const key of queue) {
+    if (next.length >= free) break;
+    next.push(key);
+  }
+  for (const key of next) if (free > 0 && grant(draft, nodeOfPlace(key), false, plans)) free -= 1;
+}
+
+function grantFresh(draft: SchedulerDraft, pool: string, plans: ReadonlyMap<string, Plan>): void {
+  const { queue } = draft.state.poolSet(pool);
+  if (queue.size === 0) return;
+  let under = [...draft.state.leased].filter((name) => isFreeIn(draft.state.nodes.get(name), pool)).length;
+  for (const key of [...queue]) {
+    if (under >= FRESH_AT_ONCE || draft.full) return;
+    const node = draft.state.nodes.get(nodeOfPlace(key));
+    if (node === undefined || node.report?.fresh !== true || node.leases > 0) continue;
+    if (draft.state.places.get(node.node)?.want.kind === 'join' && grant(draft, node.node, true, plans)) under += 1;
+  }
+}
+
+const isFreeIn = (node: NodeState | undefined, pool: string): boolean => node?.lease?.free === true && node.lease.pool === pool;
+
+/** Grants one lease if its actions are planned; asks for the plan if not. True when the node takes its place in the budget. */
+function grant(draft: SchedulerDraft, name: string, free: boolean, plans: ReadonlyMap<string, Plan>): boolean {
+  const { state } = draft;
+  const node = state.nodes.get(name);
+  if (draft.full || node?.report === undefined) return false;
+  const want = wantOf(state, node);
+  if (want === undefined) return false;
+  if (want.kind === 'forward' && isCondemned(state, want)) return false;
+  const need = planNeed(state, node, want);
+  const plan = plans.get(need.key);
+  if (plan === undefined) {
+    draft.need(need);
+    return true;
+  }
+  if (!plan.ok) {
+    draft.emit({ type: 'node.owed', node: name, change: want.change, reason: plan.reason });
+    return false;
+  }
+  emitGrant(draft, node, want, plan.actions, free);
+  return true;
+}
+
+function emitGrant(draft: SchedulerDraft, node: NodeState, want: Want, actions: readonly Action[], free: boolean): void {
+  const policy = poolPolicy(draft.state, node.pool);
+  draft.emit({
+    type: 'node.lease.granted', node: node.node, pool: node.pool, lease: `${nodeToken(node.node)}-l${node.leases + 1}`, change: want.change, kind: want.kind,
+    hash: want.to, from: node.report?.hash ?? '', recipe: want.recipe, actions,
+    phase: actions.some((action) => action.kind === 'drain') ? 'draining' : 'ready', applyMs: policy.applyMs, drainMs: policy.drainMs,
+    free: free && !isUnavailable(node),
+  });
+}
+
+function planNeed(state: State, node: NodeState, want: Want): PlanNeed {
+  const from = node.report?.hash ?? '';
+  const policies = disruptionPolicies(state, want.change);
+  const key = `${node.node}|${from}|${want.to}|${want.change}|${state.policyVersion.get()}`;
+  return { key, node: node.node, labels: node.labels, from, to: want.to, policies };
+}
+
+/** The committed policies, with those of the lease's own change in their place. */
+function disruptionPolicies(state: State, change: string): readonly Fragment[] {
+  const own = state.changes.get(change);
+  const deleted = new Set(own?.policyDeletes.map((ref) => ref.name));
+  const replaced = new Map([...state.policies.values()].filter((one) => one.kind === 'DisruptionPolicy' && !deleted.has(one.name)).map((one) => [one.name, one]));
+  for (const fragment of own?.policies ?? []) if (fragment.kind === 'DisruptionPolicy') replaced.set(fragment.name, fragment);
+  return [...replaced.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+}

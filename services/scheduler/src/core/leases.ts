@@ -1,0 +1,122 @@
+import type { Because } from '#libs/contracts';
+import { emitRollout, type SchedulerDraft } from './draft.js';
+
+import type { Lease, NodeState, Rollout, TargetState } from './state.js';
+import { targetKey } from './state.js';
+import { goalOf } from './want.js';
+
+const drains = (lease: Lease): boolean => lease.actions.some((action) => action.kind === 'drain');
+
+/** Settles a node's lease and decides, in the same batch, all that follows from it. */
+export function settleLease(draft: SchedulerDraft, name: string, because: Because, reason: string, restored: boolean): void {
+  const lease = draft.state.nodes.get(name)?.lease;
+  if (lease === undefined) return;
+  const { id, pool, change, kind, hash, recipe } = lease;
+  draft.emit({ type: 'node.lease.settled', node: name, pool, lease: id, change, kind, hash, recipe, because, reason, restored });
+  if (kind === 'forward') afterForward(draft, name, because, reason);
+  else if (because === 'invalid' || because === 'failed' || because === 'unknown') {
+    draft.emit({ type: 'node.owed', node: name, change, reason: `${kind} lease ended ${because}: ${reason}` });
+  }
+  finishLease(draft, name);
+}
+
+/** Takes an ended lease on its way to released, as far as that can be done now. */
+export function finishLease(draft: SchedulerDraft, name: string): void {
+  const node = draft.state.nodes.get(name);
+  if (node?.lease === undefined || node.lease.because === '') return;
+  const { id, pool, change, because } = node.lease;
+  if (because === 'unknown' && !node.lease.answered) return;
+  if (drains(node.lease) && node.lease.phase === 'settled') draft.emit({ type: 'node.lease.uncordoning', node: name, pool, lease: id, change });
+  const lease = draft.state.nodes.get(name)?.lease;
+  if (lease === undefined || (drains(lease) && !lease.uncordoned)) return;
+  if (!mayRelease(draft, lease)) return;
+  draft.emit({ type: 'node.lease.released', node: name, pool, lease: id, change, because: because });
+}
+
+/** An applier that was skipped or has left may still be at work: its unit is free only when its time is over. */
+function mayRelease(draft: SchedulerDraft, lease: Lease): boolean {
+  if (lease.because !== 'skipped' && lease.because !== 'left') return true;
+  if (lease.answered) return true;
+  const shownMs = draft.state.shownMs.get(lease.id);
+  if (shownMs === undefined) return false;
+  const atMs = shownMs + lease.applyMs;
+  if (draft.now.monotonicMs >= atMs) return true;
+  draft.wakeAt(atMs);
+  return false;
+}
+
+/** Deadlines, drains that are done, and ended leases whose time is over. */
+export function advanceLeases(draft: SchedulerDraft): void {
+  for (const name of [...draft.state.leased]) {
+    if (draft.full) return;
+    const node = draft.state.nodes.get(name);
+    if (node?.lease === undefined) continue;
+    if (node.lease.because === '') advanceOpen(draft, node, node.lease);
+    else finishLease(draft, name);
+  }
+}
+
+function advanceOpen(draft: SchedulerDraft, node: NodeState, lease: Lease): void {
+  if (!node.joined) return settleLease(draft, node.node, 'left', 'the node has left', true);
+  if (lease.phase === 'draining') return advanceDrain(draft, node, lease);
+  if (lease.phase !== 'ready') return;
+  const deadlineMs = lease.sinceMs + lease.applyMs;
+  if (draft.now.monotonicMs < deadlineMs) return draft.wakeAt(deadlineMs);
+  const reason = `no answer within ${Math.round(lease.applyMs / 1000)} s`;
+  draft.emit({ type: 'node.unknown', node: node.node, change: lease.change, pool: lease.pool, lease: lease.id, hash: lease.hash, reason });
+  settleLease(draft, node.node, 'unknown', reason, false);
+}
+
+function advanceDrain(draft: SchedulerDraft, node: NodeState, lease: Lease): void {
+  if (isPointless(draft, node, lease)) return settleLease(draft, node.node, 'cancelled', 'its rollout no longer wants it', true);
+  if (lease.drained) {
+    return draft.emit({ type: 'node.lease.ready', node: node.node, pool: lease.pool, lease: lease.id, change: lease.change, hash: lease.hash });
+  }
+  const deadlineMs = lease.sinceMs + lease.drainMs;
+  if (draft.now.monotonicMs < deadlineMs) return draft.wakeAt(deadlineMs);
+  settleLease(draft, node.node, 'failed', `not drained within ${Math.round(lease.drainMs / 1000)} s`, true);
+}
+
+/** A lease that still drains for a rollout that has turned, ended or been superseded. */
+function isPointless(draft: SchedulerDraft, node: NodeState, lease: Lease): boolean {
+  if (lease.change === '') return false;
+  const rollout = draft.state.rollouts.get(lease.change);
+  if (rollout === undefined) return true;
+  if (lease.kind === 'forward') return rollout.phase !== 'rolling' || node.change !== lease.change;
+  return rollout.phase !== 'reverting';
+}
+
+function afterForward(draft: SchedulerDraft, name: string, because: Because, reason: string): void {
+  const change = draft.state.nodes.get(name)?.lease?.change ?? '';
+  const lease = draft.state.nodes.get(name)?.lease;
+  const rollout = draft.state.rollouts.get(change);
+  if (because === 'invalid' && lease !== undefined) {
+    for (const other of alsoFailing(draft, change, lease)) failRollout(draft, other, `${name} in ${change} found its config invalid: ${reason}`);
+    if (rollout?.phase === 'rolling') return failRollout(draft, change, `${name} is invalid: ${reason}`);
+  }
+  if (rollout?.phase !== 'rolling' || (because !== 'failed' && because !== 'unknown')) return;
+  if (rollout.failed + rollout.unknown > rollout.maxFailures) {
+    const tolerated = rollout.maxFailures === 0 ? '' : `, more than the ${rollout.maxFailures} tolerated`;
+    return failRollout(draft, change, `${name} is ${because}: ${reason}${tolerated}`);
+  }
+  draft.emit({ type: 'node.owed', node: name, change, reason: `${because}: ${reason}` });
+}
+
+/** Turns a rollout round: it has failed, and goes back. */
+export function failRollout(draft: SchedulerDraft, change: string, reason: string): void {
+  emitRollout(draft, 'failed', change, { reason });
+  emitRollout(draft, 'reverting', change, { reason });
+}
+
+/** The other rollouts under way that would still bring this hash or recipe to a node. */
+function alsoFailing(draft: SchedulerDraft, change: string, lease: Lease): readonly string[] {
+  const rolling = [...draft.state.rollouts.values()].filter((rollout) => rollout.phase === 'rolling' && rollout.change !== change);
+  return rolling.filter((rollout) => rollout.nodes.some((name) => isUnsettledWith(draft, rollout, name, lease))).map((rollout) => rollout.change);
+}
+
+function isUnsettledWith(draft: SchedulerDraft, rollout: Rollout, name: string, lease: Lease): boolean {
+  const target: TargetState | undefined = draft.state.targets.get(targetKey(rollout.change, name));
+  if (target === undefined || target.left) return false;
+  const same = target.to === lease.hash || (lease.recipe !== '' && target.recipe === lease.recipe);
+  return same && draft.state.nodes.get(name)?.report?.hash !== goalOf(rollout, target);
+}

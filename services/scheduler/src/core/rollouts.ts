@@ -1,0 +1,102 @@
+import { emitRollout, type SchedulerDraft } from './draft.js';
+import { maxFailuresOf } from './evolve.js';
+import { isUnavailable, poolBudget } from './indexes.js';
+
+import { EMPTY_TALLY, parseTargetKey, type Change, type Rollout, type State } from './state.js';
+import { isCondemned, stuckBecause } from './want.js';
+
+/** Starts every reviewed change whose review still holds; a correction supersedes what it replaces in the same batch. */
+export function startRollouts(draft: SchedulerDraft): void {
+  for (const name of [...draft.state.openChanges]) {
+    const change = draft.state.changes.get(name);
+    if (draft.full || change === undefined || !mayStart(draft.state, change)) continue;
+    for (const older of change.replaces) emitRollout(draft, 'superseded', older, { by: name, reason: `corrected by ${name}` });
+    const nodes = Object.keys(change.targets).length;
+    const pending = nodes === 0 ? {} : { pending: nodes };
+    const reason = nodes === 0 ? 'it touches no node' : '';
+    const extra = { attempt: change.attempt, replaces: change.replaces, maxFailures: maxFailuresOf(draft.state, change), reason };
+    emitRollout(draft, 'started', name, { ...extra, applied: 0, ...pending });
+  }
+}
+
+function mayStart(state: State, change: Change): boolean {
+  if (change.started || change.aborted || change.validated?.attempt !== change.attempt || change.attempt === 0) return false;
+  if (!change.replaces.every((older) => isReplaceable(state, older))) return false;
+  return !isReviewOutdated(state, change, change.validated.sequence);
+}
+
+/** What a correction replaces must still be on its way: otherwise it is rendered again, after that commit or judgement. */
+function isReplaceable(state: State, older: string): boolean {
+  const change = state.changes.get(older);
+  if (change === undefined || !change.open || change.aborted) return false;
+  return !change.started || state.rollouts.get(older)?.phase === 'rolling';
+}
+
+/** Since the review a node found one of its configs invalid: it is reviewed again, after the judgement. */
+function isReviewOutdated(state: State, change: Change, reviewed: number): boolean {
+  if (![...state.invalids.values()].some((sequence) => sequence > reviewed) && state.condemned.size === 0) return false;
+  return Object.values(change.targets).some((target) => {
+    if (target.from === target.to) return false;
+    const since = Math.max(state.invalids.get(target.to) ?? 0, state.invalids.get(target.recipe) ?? 0);
+    return since > reviewed || isCondemned(state, target);
+  });
+}
+
+/** Leaves behind the targets that cannot go on, so that no rollout waits for them. */
+export function oweStuck(draft: SchedulerDraft): void {
+  for (const key of [...draft.state.stuck]) {
+    if (draft.full) return;
+    const reason = stuckBecause(draft.state, key);
+    const { change, node } = parseTargetKey(key);
+    if (reason !== '') draft.emit({ type: 'node.owed', node, change, reason });
+  }
+}
+
+/** Records the ends: complete, reverted, succeeded. */
+export function endRollouts(draft: SchedulerDraft): void {
+  for (const rollout of [...draft.state.rollouts.values()]) {
+    if (draft.full) return;
+    const tally = draft.state.tallies.get(rollout.change) ?? EMPTY_TALLY;
+    const over = tally.pending === 0 && tally.active === 0;
+    if (rollout.phase === 'rolling' && over) {
+      emitRollout(draft, 'complete', rollout.change, { reason: rollout.nodes.length === 0 ? 'it touches no node' : '' });
+    } else if (rollout.phase === 'reverting' && over && !awaitsJudgement(draft.state, rollout.change)) {
+      emitRollout(draft, 'reverted', rollout.change, { reason: rollout.reason });
+    } else if (rollout.phase === 'complete' && draft.state.changes.get(rollout.change)?.open === false) {
+      emitRollout(draft, 'succeeded', rollout.change);
+    }
+  }
+}
+
+const awaitsJudgement = (state: State, change: string): boolean => [...state.unjudged.values()].includes(change);
+
+/** Names who holds a rollout that can grant nothing: units of its pools held by nodes that nobody is working on. */
+export function reportStalls(draft: SchedulerDraft): void {
+  for (const rollout of [...draft.state.rollouts.values()]) {
+    if (draft.full || (rollout.phase !== 'rolling' && rollout.phase !== 'reverting') || rollout.paused) continue;
+    const holders = holdersOf(draft.state, rollout);
+    if (holders.length === 0 || holders.join(' ') === rollout.stalledBy) continue;
+    const reason = `waits for ${holders.slice(0, 5).join(', ')}: to be heard, skipped or removed`;
+    emitRollout(draft, 'stalled', rollout.change, { nodes: holders.slice(0, 1000), reason });
+  }
+}
+
+/** The nodes that keep a rollout from going on; none when something of it, or of its pools, is under way. */
+export function holdersOf(state: State, rollout: Rollout): readonly string[] {
+  const tally = state.tallies.get(rollout.change) ?? EMPTY_TALLY;
+  if (tally.active > 0 || tally.pending === 0) return [];
+  const holders = new Set<string>();
+  for (const [key, count] of state.poolTallies.entries()) {
+    const { change, node: pool } = parseTargetKey(key);
+    if (change !== rollout.change || count.pending === 0) continue;
+    const { unavailable } = state.poolSet(pool);
+    if (unavailable.size < poolBudget(state, pool)) return [];
+    for (const name of unavailable) {
+      const node = state.nodes.get(name);
+      if (node === undefined || !isUnavailable(node)) continue;
+      if (node.lease !== undefined && node.lease.because === '') return [];
+      holders.add(name);
+    }
+  }
+  return [...holders].sort();
+}

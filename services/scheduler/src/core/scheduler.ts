@@ -1,0 +1,61 @@
+import { decided, takeTouched, type Core, type Decision, type Now } from '#libs/kernel';
+import type { SchedulerDraft } from './draft.js';
+import { dump, load } from './dump.js';
+import { evolve, READS } from './evolve.js';
+import { grantLeases } from './grants.js';
+import type { Input, Plan, PlanNeed } from './inputs.js';
+import { advanceLeases } from './leases.js';
+import { takeReport } from './reports.js';
+import { answerRequest } from './requests.js';
+import { endRollouts, oweStuck, reportStalls, startRollouts } from './rollouts.js';
+import { State } from './state.js';
+import { view, viewKeys } from './views.js';
+
+/**
+ * The scheduler: who may change when. What always holds after each of its batches:
+ * 1. in every pool, the unavailable nodes are at most its budget at each grant that takes a unit (I1);
+ * 2. a node has at most one lease that is not released, and none is ready past its deadline (I2);
+ * 3. no forward lease leads to a condemned hash or recipe (I3), or belongs to a paused rollout (I6);
+ * 4. a rollout that is open either can go on, or ends in the same batch, or is recorded as stalled (I8).
+ */
+export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
+  name: 'scheduler',
+  version: 1,
+  reads: READS,
+  wantsTargets: true,
+  initial: () => new State(),
+  evolve,
+  decide,
+  cursor: (state) => state.cursor.get(),
+  takeTouched,
+  viewKeys,
+  view,
+  shown: (state, key, atMs) => {
+    const lease = key.bucket === 'leases' ? state.nodes.get(key.key.replaceAll('_', '.'))?.lease : undefined;
+    if (lease !== undefined && (lease.because === 'skipped' || lease.because === 'left') && !state.shownMs.has(lease.id)) state.shownMs.set(lease.id, atMs);
+  },
+  dump,
+  load,
+};
+
+/** The line that grants a lease is in grants.ts; this is the order of everything. */
+function decide(state: State, inputs: readonly Input[], plans: ReadonlyMap<string, Plan>, now: Now): Decision<Input, PlanNeed> {
+  return decided<State, Input, PlanNeed>(state, now, evolve, (draft) => {
+    takeInputs(draft, inputs);
+    advanceLeases(draft);
+    startRollouts(draft);
+    oweStuck(draft);
+    grantLeases(draft, plans);
+    oweStuck(draft);
+    endRollouts(draft);
+    reportStalls(draft);
+  });
+}
+
+function takeInputs(draft: SchedulerDraft, inputs: readonly Input[]): void {
+  for (const input of inputs) {
+    if (draft.full) draft.held.add(input);
+    else if (input.type === 'report') takeReport(draft, input.sequence, input.report);
+    else draft.answers.set(input, answerRequest(draft, input.request));
+  }
+}

@@ -1,0 +1,88 @@
+import { nodeOfToken, nodeToken, type LeaseView, type PoolView, type RolloutView, type StatusView, type ViewBucket } from '#libs/contracts';
+import { viewKey, type ViewBody, type ViewKey } from '#libs/kernel';
+import { poolProgress, worstNodes } from './frozen-rollout.js';
+import { isUnavailable, poolBudget, poolPolicy } from './indexes.js';
+import { EMPTY_TALLY, type Lease, type NodeState, type State } from './state.js';
+
+type Shown<T> = Omit<T, 'ledger'>;
+/** A pool whose nodes are all silent has a list as long as the fleet: a value must fit into a message. */
+const SHOWN_UNAVAILABLE = 1_000;
+
+/** Every key of the scheduler's views. */
+export function* viewKeys(state: State): Iterable<string> {
+  for (const name of state.nodes.keys()) {
+    yield viewKey('status', nodeToken(name));
+    yield viewKey('leases', nodeToken(name));
+  }
+  for (const name of state.poolNames()) yield viewKey('pools', name);
+  for (const name of state.rollouts.keys()) yield viewKey('rollouts', name);
+}
+
+/** The value of one key; undefined when there is nothing to show. */
+export function view(state: State, { bucket, key }: ViewKey): ViewBody | undefined {
+  const show: Partial<Record<ViewBucket, (key: string) => ViewBody | undefined>> = {
+    status: (token) => statusView(state, nodeOfToken(token)),
+    leases: (token) => leaseView(state, nodeOfToken(token)),
+    pools: (pool) => poolView(state, pool),
+    rollouts: (change) => rolloutView(state, change),
+  };
+  return show[bucket]?.(key);
+}
+
+function statusView(state: State, name: string): Shown<StatusView> | undefined {
+  const node = state.nodes.get(name);
+  if (node === undefined) return undefined;
+  const { report } = node;
+  return {
+    node: name, incarnation: report?.incarnation ?? 0, birth: report?.birth ?? 0, seq: report?.seq ?? 0, hash: report?.hash ?? '', lease: report?.lease ?? '',
+    verdict: report?.verdict ?? '', reason: report?.reason ?? '', restored: report?.restored ?? true, desired: node.desired?.hash ?? '', pool: node.pool,
+    owed: node.owed, unfit: node.unfit.length > 0, unfitReasons: node.unfit, drifted: node.drifted, skipped: node.skippedBy, change: node.change,
+  };
+}
+
+function leaseView(state: State, name: string): Shown<LeaseView> | undefined {
+  const node = state.nodes.get(name);
+  const lease = node?.lease ?? node?.lastLease;
+  if (node === undefined || lease === undefined) return undefined;
+  const phase: LeaseView['phase'] = node.lease === undefined ? 'released' : lease.phase;
+  const { pool, change, kind, hash, from, actions, applyMs, drainMs, because, reason, grantedAt, settledAt } = lease;
+  return { node: name, pool, lease: lease.id, change, kind, phase, hash, from, actions, applyMs, drainMs, because, reason, grantedAt, settledAt };
+}
+
+/** Why a node counts against its pool, for people. */
+export function unavailableBecause(node: NodeState): string {
+  if (node.lease !== undefined) return leaseState(node.lease);
+  if (node.silent) return 'silent';
+  return 'not back on a good config';
+}
+
+const leaseState = (lease: Lease): string => {
+  if (lease.because === 'unknown') return 'unknown: no answer since its lease';
+  return lease.because === '' ? lease.phase : `${lease.because}, not yet released`;
+};
+
+export function poolView(state: State, pool: string): Shown<PoolView> {
+  const policy = poolPolicy(state, pool);
+  const sets = state.poolSet(pool);
+  const unavailable = [...sets.unavailable].slice(0, SHOWN_UNAVAILABLE).map((name) => {
+    const node = state.nodes.get(name);
+    return { node: name, because: node !== undefined && isUnavailable(node) ? unavailableBecause(node) : '', lease: node?.lease?.id ?? '' };
+  });
+  const gone = pool !== 'default' && !state.pools.has(pool);
+  return {
+    pool, maxUnavailable: policy.text, budget: poolBudget(state, pool), members: state.members.get(pool) ?? 0, unavailable,
+    waiting: sets.queue.size + sets.downQueue.size, applyMs: policy.applyMs, drainMs: policy.drainMs, drift: policy.drift, gone,
+  };
+}
+
+export function rolloutView(state: State, change: string): Shown<RolloutView> | undefined {
+  const rollout = state.rollouts.get(change);
+  if (rollout === undefined) return undefined;
+  const tally = rollout.frozen?.tally ?? state.tallies.get(change) ?? EMPTY_TALLY;
+  const { phase, paused, failed, unknown, maxFailures, reason, startedAt, endedAt, supersededBy, aborted } = rollout;
+  return {
+    change, phase, paused, nodes: rollout.nodes.length, applied: tally.settled, failed, unknown, owed: tally.owed, pending: tally.pending + tally.active,
+    maxFailures, reason, pools: poolProgress(state, rollout), worst: worstNodes(state, rollout), stalledBy: rollout.stalledBy.split(' ').filter((name) => name !== ''),
+    startedAt, endedAt, supersededBy, aborted,
+  };
+}

@@ -1,0 +1,82 @@
+import { parseTargetKey, targetKey, type NodeState, type Rollout, type State, type TargetClass, type TargetState, type Want } from './state.js';
+
+/** A node can be reached and asked to change. */
+const reachable = (node: NodeState): boolean => !node.silent && node.skippedBy === '' && node.report !== undefined;
+
+/** A lease of the node is on its way, so that what it has may change any moment. */
+const underWay = (node: NodeState): boolean => node.lease !== undefined && (node.lease.phase === 'draining' || node.lease.phase === 'ready');
+
+/** Where a target leads now: forward to its `to`, or back to its `from`. */
+export const goalOf = (rollout: Rollout, target: TargetState): string =>
+  rollout.phase === 'reverting' || rollout.phase === 'reverted' ? target.from : target.to;
+
+/** In which class a target counts, judged by what the node has in force. */
+export function classOf(rollout: Rollout, target: TargetState, node: NodeState): TargetClass {
+  if (target.left || !node.joined) return 'left';
+  if (underWay(node)) return 'active';
+  if (node.report?.hash === goalOf(rollout, target)) return 'settled';
+  return target.owed !== '' ? 'owed' : 'pending';
+}
+
+/** A pending target that no lease can be granted for: it is to be owed, or the rollout would wait for ever. */
+export function stuckBecause(state: State, key: string): string {
+  const { change, node: name } = parseTargetKey(key);
+  const node = state.nodes.get(name);
+  const target = state.targets.get(key);
+  const rollout = state.rollouts.get(change);
+  if (node === undefined || target === undefined || rollout === undefined) return '';
+  if (classOf(rollout, target, node) !== 'pending') return '';
+  if (node.skippedBy !== '') return `skipped by ${node.skippedBy}`;
+  if (node.lease?.because === 'unknown') return 'unknown: it has not answered, and keeps its lease until it does';
+  if (node.lease !== undefined) return '';
+  if (node.report === undefined) return 'it has never reported what it has';
+  if (node.silent) return 'silent';
+  if (state.changes.get(change)?.validated?.unfit.includes(name) === true) return 'the committed state does not fit it either';
+  if (rollout.phase === 'rolling' && isCondemned(state, target)) return 'its config is known to be bad';
+  return '';
+}
+
+export const isCondemned = (state: State, target: { readonly to: string; readonly recipe: string }): boolean =>
+  state.condemned.has(target.to) || (target.recipe !== '' && state.condemned.has(target.recipe));
+
+/** What a node should be given next, whatever the budgets say; undefined when it needs nothing or must wait. */
+export function wantOf(state: State, node: NodeState): Want | undefined {
+  if (!node.joined || node.lease !== undefined || !reachable(node)) return undefined;
+  const rollout = state.rollouts.get(node.change);
+  const target = state.targets.get(targetKey(node.change, node.node));
+  if (rollout === undefined || target === undefined || target.left) return wantOutside(state, node);
+  if (classOf(rollout, target, node) !== 'pending') return undefined;
+  if (stuckBecause(state, targetKey(node.change, node.node)) !== '') return undefined;
+  switch (rollout.phase) {
+    case 'rolling':
+      if (rollout.paused) return undefined;
+      return { kind: 'forward', change: rollout.change, to: target.to, recipe: target.recipe };
+    case 'reverting':
+      return { kind: 'back', change: rollout.change, to: target.from, recipe: '' };
+    case 'complete':
+    case 'succeeded':
+    case 'reverted':
+    case 'superseded':
+      return undefined;
+  }
+}
+
+/** Outside a rollout a node gets the committed config, or has its drift repaired. */
+function wantOutside(state: State, node: NodeState): Want | undefined {
+  const { desired, report } = node;
+  if (desired === undefined || report === undefined) return undefined;
+  const want = { change: '', to: desired.hash, recipe: desired.recipe } as const;
+  if (report.hash !== desired.hash) return { kind: desired.joining ? 'join' : 'corrective', ...want };
+  const repairs = state.pools.get(node.pool)?.drift === 'repair';
+  return node.drifted.length > 0 && repairs ? { kind: 'repair', ...want } : undefined;
+}
+
+/** What must differ before a node that called its config invalid is asked again. */
+export const circumstancesOf = (node: NodeState): string =>
+  JSON.stringify([
+    node.desired?.hash,
+    node.report?.incarnation,
+    node.report?.birth,
+    node.report?.bootId,
+    Object.entries(node.labels).sort(),
+  ]);
