@@ -1,5 +1,6 @@
 import { assertNever, viewKey, type Entry } from '#libs/kernel';
-import { isPolicyKind, parseRolloutPolicy, selects } from '#libs/manifests';
+import { parseRolloutPolicy, selects } from '#libs/manifests';
+import { carriedPolicies, policiesOf } from '#libs/policy';
 import { fragmentId, nodeToken, type Fact, type FactOf, type FactType } from '#libs/contracts';
 import { assignPool, countTarget, dropTargets, isUnavailable, nodeOf, putNode, reassignAll, reassignShared, recountRollout } from './indexes.js';
 import { targetKey, type Change, type Lease, type NodeState, type Retry, type Rollout, type State } from './state.js';
@@ -61,14 +62,15 @@ function evolveConfig(state: State, { sequence, fact, targets }: Entry): void {
 }
 
 function newChange(fact: FactOf<'config.accepted'>): Change {
+  const carried = carriedPolicies(fact);
   return {
     change: fact.change,
     open: true,
     started: false,
     aborted: false,
     paused: false,
-    policies: fact.apply.filter((fragment) => isPolicyKind(fragment.kind)),
-    policyDeletes: fact.delete.filter((fragment) => isPolicyKind(fragment.kind)),
+    policies: carried.apply,
+    policyDeletes: carried.delete,
     maxFailures: fact.strategy?.maxFailures,
     attempt: 0,
     targets: {},
@@ -395,9 +397,8 @@ function patchRollout(state: State, name: string, sequence: number, patch: Parti
 /** The failures that a rollout tolerates: what the change says, else the strictest policy that selects a target, else none. */
 export function maxFailuresOf(state: State, change: Change): number {
   if (change.maxFailures !== undefined) return change.maxFailures;
-  const own = new Map([...state.policies.entries(), ...change.policies.map((fragment) => [fragmentId(fragment), fragment] as const)]);
-  for (const ref of change.policyDeletes) own.delete(fragmentId(ref));
-  const policies = [...own.values()].filter((fragment) => fragment.kind === 'RolloutPolicy').map(parseRolloutPolicy);
+  const carried = { apply: change.policies, delete: change.policyDeletes };
+  const policies = policiesOf('RolloutPolicy', state.policies.values(), carried).map(parseRolloutPolicy);
   const labels = Object.keys(change.targets).map((name) => nodeOf(state, name).labels);
   const selecting = policies.filter((policy) => labels.some((one) => selects(policy.selector, one)));
   return selecting.length === 0 ? 0 : Math.min(...selecting.map((policy) => policy.maxFailures));

@@ -1,4 +1,5 @@
-import { nodeToken, type Action, type Fragment } from '#libs/contracts';
+import { nodeToken, type Action } from '#libs/contracts';
+import { policiesOf } from '#libs/policy';
 import type { SchedulerDraft } from './draft.js';
 import { isUnavailable, nodeOfPlace, poolBudget, poolPolicy } from './indexes.js';
 import type { Plan, PlanNeed } from './inputs.js';
@@ -97,16 +98,8 @@ function emitGrant(draft: SchedulerDraft, node: NodeState, want: Want, actions: 
 
 function planNeed(state: State, node: NodeState, want: Want): PlanNeed {
   const from = node.report?.hash ?? '';
-  const policies = disruptionPolicies(state, want.change);
+  const own = state.changes.get(want.change);
+  const policies = policiesOf('DisruptionPolicy', state.policies.values(), own && { apply: own.policies, delete: own.policyDeletes });
   const key = `${node.node}|${from}|${want.to}|${want.change}|${state.policyVersion.get()}`;
   return { key, node: node.node, labels: node.labels, from, to: want.to, policies };
-}
-
-/** The committed policies, with those of the lease's own change in their place. */
-function disruptionPolicies(state: State, change: string): readonly Fragment[] {
-  const own = state.changes.get(change);
-  const deleted = new Set(own?.policyDeletes.map((ref) => ref.name));
-  const replaced = new Map([...state.policies.values()].filter((one) => one.kind === 'DisruptionPolicy' && !deleted.has(one.name)).map((one) => [one.name, one]));
-  for (const fragment of own?.policies ?? []) if (fragment.kind === 'DisruptionPolicy') replaced.set(fragment.name, fragment);
-  return [...replaced.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }

@@ -1,0 +1,174 @@
+import { nodeOfToken, nodeToken, type FactType, type NodeReport, type NodeView } from '#libs/contracts';
+import { assertNever, decided, takeTouched, viewKey, type Answer, type Core, type Decision, type Draft, type Entry, type Now, type ViewBody, type ViewKey } from '#libs/kernel';
+import { State, type NodeState, type Stamp } from './state.js';
+
+/** What people ask it under `ops.node`. */
+export type Request =
+  | { readonly op: 'list'; readonly cursor: string; readonly limit: number }
+  | { readonly op: 'get'; readonly node: string }
+  | { readonly op: 'remove'; readonly node: string; readonly by: string; readonly reason: string };
+
+export type Input =
+  | { readonly type: 'announced'; readonly report: NodeReport }
+  | { readonly type: 'request'; readonly request: Request };
+type InventoryDraft = Draft<State, Input, never>;
+
+/** How long a node may be unheard before it is silent; and who leads that long without a break may say so. */
+export interface Settings {
+  readonly silentAfterMs: number;
+}
+
+const READS: readonly FactType[] = ['node.joined', 'node.left', 'node.changed', 'node.silent', 'node.heard'];
+
+/**
+ * The inventory: which nodes there are. What always holds after each of its batches:
+ * 1. a node leaves only when somebody says so; silence is never a leave;
+ * 2. of announcements of one node only a later one counts, by incarnation and sequence;
+ * 3. silence is said only by a copy that has listened long enough itself.
+ */
+export function inventoryCore(settings: Settings): Core<State, Input> {
+  return {
+    name: 'inventory',
+    version: 1,
+    reads: READS,
+    wantsTargets: false,
+    initial: () => new State(),
+    evolve,
+    decide: (state, inputs, _gathered, now) => decide(state, inputs, now, settings),
+    takeTouched,
+    viewKeys: (state) => [...state.nodes.keys()].map((node) => viewKey('nodes', nodeToken(node))),
+    view,
+    dump: (state) => [...state.nodes.values()],
+    load: (dumped) => loaded(dumped as readonly NodeState[]),
+  };
+}
+
+/** Notes a sign of life, outside the ledger. True when it is news: the node was taken for silent. */
+export function hear(state: State, node: string, monotonicMs: number): boolean {
+  state.heardMs.set(node, monotonicMs);
+  return state.nodes.get(node)?.state === 'silent';
+}
+
+function evolve(state: State, { fact }: Entry): void {
+  switch (fact.type) {
+    case 'node.joined':
+    case 'node.changed': {
+      const { node, labels, capabilities, version, incarnation, birth, seq, at } = fact;
+      const before = state.nodes.get(node);
+      const since = fact.type === 'node.joined' || before === undefined ? at : before.since;
+      const now = fact.type === 'node.joined' || before === undefined ? 'ready' : before.state;
+      return put(state, { node, state: now, labels, capabilities, version, stamp: { incarnation, birth, seq }, since, because: '' });
+    }
+    case 'node.left':
+      return patch(state, fact.node, { state: 'gone', since: fact.at, because: fact.because });
+    case 'node.silent':
+      return patch(state, fact.node, { state: 'silent', since: fact.at, because: `last heard ${fact.lastHeard}` });
+    case 'node.heard':
+      return patch(state, fact.node, { state: 'ready', since: fact.at, because: '' });
+    default:
+      return;
+  }
+}
+
+function put(state: State, node: NodeState): void {
+  state.nodes.set(node.node, node);
+  state.touched.add(viewKey('nodes', nodeToken(node.node)));
+}
+
+function patch(state: State, name: string, change: Partial<NodeState>): void {
+  const node = state.nodes.get(name);
+  if (node !== undefined) put(state, { ...node, ...change });
+}
+
+function decide(state: State, inputs: readonly Input[], now: Now, settings: Settings): Decision<Input, never> {
+  return decided<State, Input, never>(state, now, evolve, (draft) => {
+    for (const input of inputs) {
+      if (draft.full) draft.held.add(input);
+      else if (input.type === 'announced') announced(draft, input.report);
+      else draft.answers.set(input, answer(draft, input.request));
+    }
+    sweep(draft, settings);
+  });
+}
+
+function announced(draft: InventoryDraft, report: NodeReport): void {
+  const { node, labels, capabilities, version, incarnation, birth, seq, fresh } = report;
+  const known = draft.state.nodes.get(node);
+  if (known !== undefined && !isLater(report, known.stamp)) return;
+  const body = { node, labels, capabilities, version, incarnation, birth, seq };
+  if (known === undefined || known.state === 'gone') return draft.emit({ type: 'node.joined', ...body, fresh });
+  if (!sameContent(known, report)) draft.emit({ type: 'node.changed', ...body });
+}
+
+const isLater = (a: Stamp, b: Stamp): boolean =>
+  a.incarnation > b.incarnation || (a.incarnation === b.incarnation && a.birth === b.birth && a.seq > b.seq);
+
+const sameContent = (known: NodeState, report: NodeReport): boolean =>
+  JSON.stringify([Object.entries(known.labels).sort(), [...known.capabilities].sort()]) ===
+  JSON.stringify([Object.entries(report.labels).sort(), [...report.capabilities].sort()]);
+
+/** Says who is silent and who is back, as far as this copy has listened itself. */
+function sweep(draft: InventoryDraft, { silentAfterMs }: Settings): void {
+  const { leadingSinceMs, monotonicMs } = draft.now;
+  if (leadingSinceMs === undefined) return;
+  for (const node of [...draft.state.nodes.values()]) {
+    if (draft.full || node.state === 'gone') continue;
+    const heardMs = draft.state.heardMs.get(node.node);
+    if (node.state === 'silent') {
+      if (heardMs !== undefined && monotonicMs - heardMs < silentAfterMs) draft.emit({ type: 'node.heard', node: node.node });
+      continue;
+    }
+    const sinceMs = Math.max(heardMs ?? leadingSinceMs, leadingSinceMs);
+    if (monotonicMs - sinceMs >= silentAfterMs) draft.emit({ type: 'node.silent', node: node.node, lastHeard: heardMs === undefined ? '' : ago(monotonicMs - heardMs) });
+    else draft.wakeAt(sinceMs + silentAfterMs);
+  }
+}
+
+const ago = (ms: number): string => `${Math.round(ms / 1000)} s ago`;
+
+function answer(draft: InventoryDraft, request: Request): Answer {
+  switch (request.op) {
+    case 'list':
+      return list(draft.state, request);
+    case 'get': {
+      const node = draft.state.nodes.get(request.node);
+      return node === undefined ? unknown(request.node) : { ok: true, body: nodeView(node) };
+    }
+    case 'remove': {
+      const node = draft.state.nodes.get(request.node);
+      if (node === undefined) return unknown(request.node);
+      if (node.state !== 'gone') draft.emit({ type: 'node.left', node: request.node, because: 'removed', by: request.by, reason: request.reason });
+      return { ok: true, body: { node: request.node, removed: true } };
+    }
+    default:
+      return assertNever(request);
+  }
+}
+
+const unknown = (node: string): Answer => ({ ok: false, code: 'not-found', message: `no node ${node} is known` });
+
+function list(state: State, { cursor, limit }: { readonly cursor: string; readonly limit: number }): Answer {
+  const names = [...state.nodes.values()].filter((node) => node.state !== 'gone').map((node) => node.node).sort();
+  const from = cursor === '' ? 0 : names.findIndex((name) => name > cursor);
+  const shown = from < 0 ? [] : names.slice(from, from + limit);
+  const last = shown.at(-1);
+  const next = last !== undefined && from + limit < names.length ? { next: last } : {};
+  return { ok: true, body: { nodes: shown.map((name) => nodeView(state.nodes.get(name))), ...next } };
+}
+
+function view(state: State, { key }: ViewKey): ViewBody | undefined {
+  return nodeView(state.nodes.get(nodeOfToken(key)));
+}
+
+function nodeView(node: NodeState | undefined): Omit<NodeView, 'ledger'> | undefined {
+  if (node === undefined) return undefined;
+  const { stamp: _, ...shown } = node;
+  return shown;
+}
+
+function loaded(nodes: readonly NodeState[]): State {
+  const state = new State();
+  for (const node of nodes) put(state, node);
+  state.touched.clear();
+  return state;
+}

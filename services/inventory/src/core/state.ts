@@ -1,0 +1,29 @@
+import { Table, UndoLog } from '#libs/kernel';
+
+/** Where an announcement stands among others of the same node. */
+export interface Stamp {
+  readonly incarnation: number;
+  readonly birth: number;
+  readonly seq: number;
+}
+
+export interface NodeState {
+  readonly node: string;
+  readonly state: 'ready' | 'silent' | 'gone';
+  readonly labels: Readonly<Record<string, string>>;
+  readonly capabilities: readonly string[];
+  readonly version: string;
+  readonly stamp: Stamp;
+  readonly since: string;
+  readonly because: string;
+}
+
+/** The inventory's fold, and what this copy heard itself. */
+export class State {
+  readonly undo = new UndoLog();
+  readonly touched = new Set<string>();
+  readonly nodes = new Table<string, NodeState>(this.undo);
+  // ---- this copy's own memory ----
+  /** When it last heard of a node, monotonic. */
+  readonly heardMs = new Map<string, number>();
+}

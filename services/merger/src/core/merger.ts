@@ -1,0 +1,176 @@
+import { changeId, isDnsLabel, type Reason } from '#libs/contracts';
+import { decided, takeTouched, type Answer, type Core, type Decision, type Digest, type Draft, type Now } from '#libs/kernel';
+import { readChange } from '#libs/manifests';
+import { canonicalJson } from '#libs/rendering';
+import { dump, load } from './dump.js';
+import { evolve, READS } from './evolve.js';
+import type { Gathered, Input, RenderNeed, Request } from './inputs.js';
+import { reachOf, turnOf, type Reach } from './queue.js';
+import { fragmentsWith } from './rendering.js';
+import { openByAge, State, type Change } from './state.js';
+import { view, viewKeys } from './views.js';
+
+type MergerDraft = Draft<State, Input, RenderNeed>;
+type Results = ReadonlyMap<string, Gathered>;
+
+/** Nodes rendered outside rollouts, at a time: one batch of facts. */
+const NODES_AT_ONCE = 500;
+
+/**
+ * The merger: what is wanted, as one config per node. What always holds after each of its batches:
+ * 1. changes are accepted or rejected in the order of CHANGES, each once;
+ * 2. of two open changes that overlap at most one is past rendering, unless the newer corrects the older;
+ * 3. the committed state is that of the committed changes, in the ledger's order;
+ * 4. what a rendering rests on (committed state, labels) held when it was appended.
+ */
+export function mergerCore(digest: Digest): Core<State, Input, RenderNeed, Gathered> {
+  return {
+    name: 'merger',
+    version: 1,
+    reads: READS,
+    wantsTargets: true,
+    initial: () => new State(),
+    evolve,
+    decide: (state, inputs, gathered, now) => decide(state, inputs, gathered, now, digest),
+    cursor: (state) => state.cursor.get(),
+    takeTouched,
+    viewKeys,
+    view,
+    dump,
+    load,
+  };
+}
+
+function decide(state: State, inputs: readonly Input[], gathered: Results, now: Now, digest: Digest): Decision<Input, RenderNeed> {
+  return decided<State, Input, RenderNeed>(state, now, evolve, (draft) => {
+    endChanges(draft, digest);
+    renderNodes(draft, gathered);
+    for (const input of inputs) takeInput(draft, input, gathered);
+    advanceQueue(draft, gathered);
+  });
+}
+
+function takeInput(draft: MergerDraft, input: Input, gathered: Results): void {
+  if (draft.full) draft.held.add(input);
+  else if (input.type === 'published') takePublished(draft, input);
+  else takeRequest(draft, input, input.request, gathered);
+}
+
+/** A change is taken once, in the order of its stream: what is not above the cursor was taken before. */
+function takePublished(draft: MergerDraft, { sequence, source, text }: Input & { readonly type: 'published' }): void {
+  if (sequence <= draft.state.cursor.get()) return;
+  const change = changeId(sequence);
+  if (!isDnsLabel(source)) {
+    const message = `the source ${JSON.stringify(source)} (the subject after config.desired.) is not a DNS label`;
+    return draft.emit({ type: 'config.rejected', change, stage: 'form', attempt: 0, reasons: [{ fragment: '', field: '', code: 'bad-source', message, nodes: [] }] });
+  }
+  const read = readChange(text);
+  if (!read.ok) return draft.emit({ type: 'config.rejected', change, stage: 'form', attempt: 0, reasons: bounded(read.reasons) });
+  const { apply, message, author, strategy, retryOf } = read.change;
+  draft.emit({ type: 'config.accepted', change, source, apply, delete: read.change.delete, message, author, strategy, retryOf });
+}
+
+/** A fact must fit into a message. */
+const MAX_REASONS = 200;
+function bounded(reasons: readonly Reason[]): readonly Reason[] {
+  if (reasons.length <= MAX_REASONS) return reasons;
+  const more = { fragment: '', field: '', code: 'more', message: `and ${reasons.length - MAX_REASONS} more reasons`, nodes: [] };
+  return [...reasons.slice(0, MAX_REASONS), more];
+}
+
+function takeRequest(draft: MergerDraft, input: Input, request: Request, gathered: Results): void {
+  const key = `plan|${request.id}|${basis(draft.state)}`;
+  const found = gathered.get(key);
+  if (found?.did !== 'plan') {
+    draft.need({ key, do: 'plan', body: request.body });
+    draft.held.add(input);
+    return;
+  }
+  draft.answers.set(input, planAnswer(found, request));
+}
+
+function planAnswer(found: Gathered & { readonly did: 'plan' }, { cursor, limit }: Request): Answer {
+  if (!('nodes' in found.plan)) return { ok: true, body: { ...found.plan, nodes: [], warnings: [], waitsFor: [], pools: {}, touched: 0, unchanged: 0 } };
+  const { nodes } = found.plan;
+  const from = cursor === '' ? 0 : nodes.findIndex((one) => one.node > cursor);
+  const shown = from < 0 ? [] : nodes.slice(from, from + limit);
+  const last = shown.at(-1);
+  const next = last !== undefined && from + limit < nodes.length ? { next: last.node } : {};
+  return { ok: true, body: { ...found.plan, nodes: shown, ...next } };
+}
+
+/** What every rendering rests on. */
+const basis = (state: State): string => `g${state.generation.get()}|n${state.nodesVersion.get()}`;
+
+/** Records the ends of changes: committed, or ended otherwise. */
+function endChanges(draft: MergerDraft, digest: Digest): void {
+  for (const change of openByAge(draft.state)) {
+    if (draft.full) return;
+    if (change.rollout === 'complete') commit(draft, change, digest);
+    else if (change.rollout === 'reverted') end(draft, change, change.aborted ? 'aborted' : 'reverted');
+    else if (change.rollout === 'superseded') end(draft, change, 'superseded');
+    else if (change.aborted && change.rollout === 'none') end(draft, change, 'aborted');
+  }
+}
+
+const end = (draft: MergerDraft, change: Change, outcome: string): void =>
+  draft.emit({ type: 'config.ended', change: change.change, outcome, reason: change.reason });
+
+function commit(draft: MergerDraft, change: Change, digest: Digest): void {
+  const fragments = [...fragmentsWith(draft.state, change)].sort((a, b) => (`${a.kind}/${a.name}` < `${b.kind}/${b.name}` ? -1 : 1));
+  draft.emit({ type: 'config.committed', change: change.change, generation: draft.state.generation.get() + 1, digest: digest(canonicalJson(fragments)) });
+}
+
+/** Joined and relabelled nodes, and those that a commit selects though they were no targets. */
+function renderNodes(draft: MergerDraft, gathered: Results): void {
+  const { state } = draft;
+  if (state.toRender.size === 0) return;
+  const nodes = [...state.toRender.keys()].sort().slice(0, NODES_AT_ONCE);
+  const key = `nodes|${basis(state)}|${nodes[0] ?? ''}|${nodes.length}|${openByAge(state).map((change) => `${change.change}.${change.rollout}`).join()}`;
+  const found = gathered.get(key);
+  if (found?.did !== 'render-nodes') return draft.need({ key, do: 'render-nodes', nodes });
+  const generation = state.generation.get();
+  for (const { node, hash, recipe, leaves, problems } of found.nodes) {
+    draft.emit({ type: 'node.rendered', node, hash, recipe, generation, cause: state.toRender.get(node) ?? 'commit', leaves, problems });
+  }
+  draft.more = draft.more || state.toRender.size > 0;
+}
+
+/** Lets every change whose turn has come be rendered, and tells the others what they wait for. */
+function advanceQueue(draft: MergerDraft, gathered: Results): void {
+  const { state } = draft;
+  if (state.toRender.size > 0) return; // what a node has today comes first: a target's `from` is that
+  const open = openByAge(state);
+  if (open.every((change) => change.rollout !== 'none')) return;
+  const reach = reachOf(state, open);
+  for (const change of open) {
+    if (draft.full) return;
+    if (change.rollout === 'none' && !change.aborted) advance(draft, change, reach, gathered);
+  }
+}
+
+function advance(draft: MergerDraft, change: Change, reach: Reach, gathered: Results): void {
+  const turn = turnOf(draft.state, change, reach);
+  if (turn.is === 'waiting') {
+    if (change.phase === 'waiting' && same(change.behind, turn.behind)) return;
+    return draft.emit({ type: 'config.waiting', change: change.change, behind: turn.behind });
+  }
+  const isCurrent = !change.outdated && change.attempt > 0 && change.phase !== 'waiting' && same(change.replaces, turn.replaces);
+  if (!isCurrent) render(draft, change, turn.replaces, gathered);
+}
+
+function render(draft: MergerDraft, change: Change, replaces: readonly string[], gathered: Results): void {
+  const key = `change|${change.change}|${change.attempt + 1}|${basis(draft.state)}|${replaces.join()}`;
+  const found = gathered.get(key);
+  if (found?.did !== 'render-change') return draft.need({ key, do: 'render-change', change: change.change, replaces });
+  const { nodes, unchanged, pools, problems, warnings } = found.rendering;
+  draft.emit(
+    {
+      type: 'config.rendered', change: change.change, attempt: change.attempt + 1, nodes, unchanged, pools, targets: found.blobs, replaces,
+      problems: bounded(problems), warnings: bounded(warnings),
+    },
+    found.targets,
+  );
+}
+
+const same = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && a.every((item, i) => item === b[i]);

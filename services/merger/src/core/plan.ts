@@ -1,0 +1,102 @@
+import type { Action, Config, Reason } from '#libs/contracts';
+import type { Digest } from '#libs/kernel';
+import { budgetOf, DEFAULT_POOL, poolPolicies } from '#libs/budget';
+import { effectivePolicy, planActions } from '#libs/actions';
+import { isPolicyKind, readChangeBody } from '#libs/manifests';
+import { compileFragments, renderNode } from '#libs/rendering';
+import { mergeReasons, reviewActions, reviewConfig } from '#libs/review';
+import { reachOf, turnOf } from './queue.js';
+import { fragmentsWith, poolsOf, renderChange } from './rendering.js';
+import { openByAge, type Change, type NodeState, type State } from './state.js';
+
+/** What a change would do, node by node. */
+export interface PlanBody {
+  readonly rejected: readonly Reason[];
+  readonly warnings: readonly Reason[];
+  readonly waitsFor: readonly string[];
+  readonly nodes: readonly PlannedNode[];
+  readonly pools: Readonly<Record<string, { readonly nodes: number; readonly budget: number }>>;
+  readonly touched: number;
+  readonly unchanged: number;
+}
+
+export interface PlannedNode {
+  readonly node: string;
+  readonly pool: string;
+  readonly from: string;
+  readonly to: string;
+  readonly actions: readonly Action[];
+  readonly changed: readonly string[];
+}
+
+/** Plans a change as published; the same rendering, review and actions as the real way takes. Changes nothing. */
+export function planChange(state: State, body: unknown, digest: Digest): PlanBody | { readonly rejected: readonly Reason[] } {
+  const read = readChangeBody(body);
+  if (!read.ok) return { rejected: read.reasons };
+  const candidate = asChange(read.change);
+  const open = openByAge(state);
+  const turn = turnOf(state, candidate, reachOf(state, [...open, candidate]));
+  const replaces = turn.is === 'now' ? turn.replaces : [];
+  const rendering = renderChange(state, candidate, replaces, digest);
+  const names = Object.keys(rendering.targets).map((name) => state.nodes.get(name)).filter((node): node is NodeState => node !== undefined);
+  const pools = poolsOf(state, names);
+  const planner = nodePlanner(state, candidate, digest);
+  const planned = names.map((node) => planner(node, pools.get(node.node) ?? 'default', rendering.targets[node.node]?.from ?? ''));
+  return {
+    rejected: mergeReasons([...rendering.problems, ...planned.flatMap((one) => one.reasons)]),
+    warnings: rendering.warnings,
+    waitsFor: turn.is === 'waiting' ? turn.behind : [],
+    nodes: planned.map((one) => one.node).filter((node) => node.from !== node.to),
+    pools: poolSummary(state, [...pools.values()]),
+    touched: rendering.nodes + rendering.unchanged,
+    unchanged: rendering.unchanged,
+  };
+}
+
+type Planned = { readonly node: PlannedNode; readonly reasons: readonly Reason[] };
+
+function nodePlanner(state: State, change: Change, digest: Digest): (node: NodeState, pool: string, from: string) => Planned {
+  const before = compileFragments([...state.fragments.values()].map(({ fragment }) => fragment));
+  const all = fragmentsWith(state, change);
+  const after = compileFragments(all);
+  const policies = all.filter(({ kind }) => isPolicyKind(kind));
+  return (node, pool, from) => {
+    const templateNode = { name: node.node, labels: node.labels };
+    const old = renderNode(before.forNode(node.labels), templateNode, digest);
+    const now = renderNode(after.forNode(node.labels), templateNode, digest);
+    const { actions, changed } = planActions(old.config as Config, now.config, effectivePolicy(policies, node.labels));
+    const reviewed = { name: node.node, capabilities: node.capabilities };
+    const known = new Set(reviewConfig(old.config, reviewed).map((reason) => JSON.stringify([reason.fragment, reason.field, reason.code])));
+    const reasons = [
+      ...reviewConfig(now.config, reviewed).filter((reason) => !known.has(JSON.stringify([reason.fragment, reason.field, reason.code]))),
+      ...reviewActions(actions, node.capabilities).map((reason) => ({ ...reason, nodes: [node.node] })),
+      ...(from === now.hash ? [] : knownBad(state, node.node, now.hash, now.recipe)),
+    ];
+    return { node: { node: node.node, pool, from, to: now.hash, actions, changed }, reasons };
+  };
+}
+
+function knownBad(state: State, node: string, hash: string, recipe: string): readonly Reason[] {
+  const what = state.condemned.has(hash) ? `config ${hash.slice(0, 12)}` : state.condemned.has(recipe) ? `recipe ${recipe.slice(0, 12)}` : '';
+  if (what === '') return [];
+  return [{ fragment: '', field: '', code: 'known-bad', message: `${what} is known to be bad; see "sluice get known-bad", lift it with "sluice forgive"`, nodes: [node] }];
+}
+
+function poolSummary(state: State, pools: readonly string[]): PlanBody['pools'] {
+  const policies = poolPolicies([...state.fragments.values()].map(({ fragment }) => fragment));
+  const everyone = [...poolsOf(state, [...state.nodes.values()]).values()];
+  const summary: Record<string, { readonly nodes: number; readonly budget: number }> = {};
+  for (const pool of [...new Set(pools)].sort()) {
+    const members = everyone.filter((name) => name === pool).length;
+    summary[pool] = { nodes: pools.filter((name) => name === pool).length, budget: budgetOf(policies.get(pool) ?? DEFAULT_POOL, members) };
+  }
+  return summary;
+}
+
+function asChange(content: Pick<Change, 'apply' | 'delete' | 'message' | 'author' | 'strategy' | 'retryOf'>): Change {
+  return {
+    ...content, change: `c${Number.MAX_SAFE_INTEGER}`, source: '', phase: 'accepted', open: true, rollout: 'none', aborted: false, behind: [], attempt: 0, outdated: true,
+    replaces: [], nodes: 0, unchanged: 0, pools: {}, reasons: [], warnings: [], outcome: '', reason: '', generation: 0, acceptedAt: '', endedAt: '',
+  };
+}
+

@@ -1,0 +1,51 @@
+import { openByAge, touchedIds, type Change, type State } from './state.js';
+import { touchedNodes } from './selection.js';
+
+/** Where a change stands: its turn has come (perhaps as a correction of others), or it waits. */
+export type Turn = { readonly is: 'now'; readonly replaces: readonly string[] } | { readonly is: 'waiting'; readonly behind: readonly string[] };
+
+/** What each open change touches; computed once for a decision. */
+export type Reach = ReadonlyMap<string, { readonly ids: ReadonlySet<string>; readonly nodes: ReadonlySet<string> }>;
+
+export function reachOf(state: State, changes: readonly Change[]): Reach {
+  const reach = new Map<string, { readonly ids: ReadonlySet<string>; readonly nodes: ReadonlySet<string> }>();
+  for (const change of changes) {
+    const nodes = new Set(touchedNodes(state, change).map((node) => node.node));
+    for (const node of Object.keys(state.targets.get(change.change) ?? {})) nodes.add(node);
+    reach.set(change.change, { ids: new Set(touchedIds(change)), nodes });
+  }
+  return reach;
+}
+
+/**
+ * The merge queue: a change waits for every earlier open one with which it shares a node or a fragment, unless it
+ * touches every fragment that each of those touches; then it is their correction and replaces them.
+ */
+export function turnOf(state: State, change: Change, reach: Reach): Turn {
+  const earlier = openByAge(state).filter((other) => isEarlier(other, change) && overlaps(reach, other, change));
+  const behind = earlier.filter((other) => !isCorrectedBy(reach, other, change)).map((other) => other.change);
+  if (behind.length === 0) return { is: 'now', replaces: earlier.map((other) => other.change) };
+  return { is: 'waiting', behind: earlier.map((other) => other.change) };
+}
+
+const isEarlier = (a: Change, b: Change): boolean => Number(a.change.slice(1)) < Number(b.change.slice(1));
+
+function overlaps(reach: Reach, a: Change, b: Change): boolean {
+  const one = reach.get(a.change);
+  const other = reach.get(b.change);
+  if (one === undefined || other === undefined) return false;
+  return meets(one.ids, other.ids) || meets(one.nodes, other.nodes);
+}
+
+const meets = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean => {
+  const [small, large] = a.size < b.size ? [a, b] : [b, a];
+  for (const item of small) if (large.has(item)) return true;
+  return false;
+};
+
+/** Once the older one has ended or turned round there is nothing to correct: the newer waits for its end. */
+function isCorrectedBy(reach: Reach, older: Change, newer: Change): boolean {
+  if (older.aborted || (older.rollout !== 'none' && older.rollout !== 'rolling')) return false;
+  const ids = reach.get(newer.change)?.ids;
+  return ids !== undefined && [...(reach.get(older.change)?.ids ?? [])].every((id) => ids.has(id));
+}

@@ -1,0 +1,149 @@
+import { fragmentId, type Fragment, type Reason, type Target } from '#libs/contracts';
+import type { Digest } from '#libs/kernel';
+import { budgetOf, choosePool, DEFAULT_POOL, poolPolicies, poolsSelecting } from '#libs/budget';
+import { isPolicyKind, MAX_CONFIG_BYTES, utf8Bytes } from '#libs/manifests';
+import { compileFragments, emptyHash, renderNode, type Rendered } from '#libs/rendering';
+import { mergeReasons } from '#libs/review';
+import { touchedNodes } from './selection.js';
+import type { Change, NodeState, State } from './state.js';
+
+/** What a change comes to on the committed state: nothing is written yet. */
+export interface ChangeRendering {
+  readonly targets: Readonly<Record<string, Target>>;
+  /** The texts of the configs that targets lead to, by node. */
+  readonly texts: ReadonlyMap<string, string>;
+  readonly nodes: number;
+  readonly unchanged: number;
+  readonly pools: Readonly<Record<string, number>>;
+  readonly problems: readonly Reason[];
+  readonly warnings: readonly Reason[];
+}
+
+type Content = Pick<Change, 'apply' | 'delete'>;
+
+/** The committed fragments, with a change's in their place. */
+export function fragmentsWith(state: State, change: Content): readonly Fragment[] {
+  const all = new Map([...state.fragments.entries()].map(([id, { fragment }]) => [id, fragment]));
+  for (const ref of change.delete) all.delete(fragmentId(ref));
+  for (const fragment of change.apply) all.set(fragmentId(fragment), fragment);
+  return [...all.values()];
+}
+
+/** Renders a change over the nodes that it touches, and those of the changes that it corrects. */
+export function renderChange(state: State, change: Content, replaces: readonly string[], digest: Digest): ChangeRendering {
+  const before = compileFragments([...state.fragments.values()].map(({ fragment }) => fragment));
+  const after = compileFragments(fragmentsWith(state, change));
+  const targets: Record<string, Target> = {};
+  const texts = new Map<string, string>();
+  const problems: Reason[] = [];
+  const altered: NodeState[] = [];
+  let unchanged = 0;
+  for (const node of nodesOf(state, change, replaces)) {
+    const rendered = renderNode(after.forNode(node.labels), { name: node.node, labels: node.labels }, digest);
+    const reasons = [...rendered.reasons, ...tooLarge(rendered, node.node)];
+    if (reasons.length > 0) {
+      const old = renderNode(before.forNode(node.labels), { name: node.node, labels: node.labels }, digest);
+      problems.push(...newProblems(reasons, old.reasons));
+      continue;
+    }
+    const from = state.desired.get(node.node) ?? { hash: emptyHash(digest), recipe: '' };
+    const same = from.hash === rendered.hash;
+    const needed = !same || from.recipe !== rendered.recipe || state.owed.has(node.node) || replaces.some((older) => state.targets.get(older)?.[node.node] !== undefined);
+    if (same) unchanged += 1;
+    else altered.push(node);
+    if (!needed) continue;
+    targets[node.node] = { from: from.hash, to: rendered.hash, recipe: rendered.recipe };
+    texts.set(node.node, rendered.text);
+  }
+  const pools = countPools(state, altered);
+  return { targets, texts, nodes: altered.length, unchanged, pools, problems: mergeReasons(problems), warnings: warningsOf(state, change) };
+}
+
+function nodesOf(state: State, change: Content, replaces: readonly string[]): readonly NodeState[] {
+  const names = new Set(touchedNodes(state, change).map((node) => node.node));
+  for (const older of replaces) {
+    for (const name of Object.keys(state.targets.get(older) ?? {})) names.add(name);
+    const content = state.changes.get(older);
+    if (content !== undefined) for (const node of touchedNodes(state, content)) names.add(node.node);
+  }
+  return [...names].sort().map((name) => state.nodes.get(name)).filter((node): node is NodeState => node !== undefined);
+}
+
+/** A node that the committed state does not fit either is no reason to refuse a change. */
+function newProblems(now: readonly Reason[], before: readonly Reason[]): readonly Reason[] {
+  const known = new Set(before.map((reason) => JSON.stringify([reason.fragment, reason.field, reason.code])));
+  return now.filter((reason) => !known.has(JSON.stringify([reason.fragment, reason.field, reason.code])));
+}
+
+function tooLarge(rendered: Rendered, node: string): readonly Reason[] {
+  const bytes = utf8Bytes(rendered.text);
+  if (bytes <= MAX_CONFIG_BYTES) return [];
+  return [{ fragment: '', field: '', code: 'too-large', message: `the config rendered has ${bytes} bytes, and may have ${MAX_CONFIG_BYTES}`, nodes: [node] }];
+}
+
+/** The pool of each node, as the scheduler finds it. */
+export function poolsOf(state: State, nodes: readonly NodeState[]): ReadonlyMap<string, string> {
+  const pools = poolPolicies([...state.fragments.values()].map(({ fragment }) => fragment));
+  const selected = new Map(nodes.map((node) => [node.node, poolsSelecting(pools.values(), node.labels)]));
+  const needsTie = [...selected.values()].some((names) => names.length > 1);
+  const counts = new Map<string, number>();
+  if (needsTie) for (const node of state.nodes.values()) for (const pool of poolsSelecting(pools.values(), node.labels)) counts.set(pool, (counts.get(pool) ?? 0) + 1);
+  const budget = (pool: string): number => budgetOf(pools.get(pool) ?? DEFAULT_POOL, counts.get(pool) ?? 0);
+  return new Map([...selected].map(([node, names]) => [node, choosePool(names, budget)]));
+}
+
+function countPools(state: State, nodes: readonly NodeState[]): Readonly<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const pool of poolsOf(state, nodes).values()) counts[pool] = (counts[pool] ?? 0) + 1;
+  return counts;
+}
+
+function warningsOf(state: State, change: Content): readonly Reason[] {
+  const missing = change.delete.filter((ref) => !state.fragments.has(fragmentId(ref)));
+  const deletes = missing.map((ref) => ({ fragment: fragmentId(ref), field: '', code: 'not-there', message: 'it is to be deleted, and is not there', nodes: [] }));
+  return [...deletes, ...sharedPoolWarnings(state, change)];
+}
+
+function sharedPoolWarnings(state: State, change: Content): readonly Reason[] {
+  const added = change.apply.filter(({ kind }) => kind === 'Pool');
+  if (added.length === 0) return [];
+  const pools = poolPolicies(fragmentsWith(state, change).filter(({ kind }) => isPolicyKind(kind)));
+  const shared = [...state.nodes.values()].filter((node) => {
+    const names = poolsSelecting(pools.values(), node.labels);
+    return names.length > 1 && names.some((name) => added.some((pool) => pool.name === name));
+  });
+  const message = 'nodes that several pools select are in the one with the smallest budget, then the first name';
+  return mergeReasons(shared.map((node) => ({ fragment: `Pool/${added[0]?.name ?? ''}`, field: 'spec.nodeSelector', code: 'several-pools', message, nodes: [node.node] })));
+}
+
+/** What the committed state gives one node, and the open rollouts whose target no longer holds for it. */
+export interface NodeRendering {
+  readonly node: string;
+  readonly hash: string;
+  readonly recipe: string;
+  readonly text: string;
+  readonly leaves: readonly string[];
+  readonly problems: readonly Reason[];
+}
+
+/** Renders nodes outside a rollout: joined, relabelled, or selected by a commit whose targets they were not. */
+export function renderNodes(state: State, names: readonly string[], digest: Digest): readonly NodeRendering[] {
+  const committed = compileFragments([...state.fragments.values()].map(({ fragment }) => fragment));
+  const open = [...state.targets.entries()].filter(([change]) => state.changes.get(change)?.rollout !== 'none');
+  const indexes = new Map(open.map(([change]) => [change, compileFragments(fragmentsWith(state, state.changes.get(change) ?? { apply: [], delete: [] }))]));
+  return names.flatMap((name) => {
+    const node = state.nodes.get(name);
+    if (node === undefined) return [];
+    const templateNode = { name, labels: node.labels };
+    const { hash, recipe, text, reasons } = renderNode(committed.forNode(node.labels), templateNode, digest);
+    const problems = [...reasons, ...tooLarge({ hash, recipe, text, reasons, config: { fragments: [] } }, name)];
+    const leaves = open.flatMap(([change, targets]) => {
+      const target = targets[name];
+      if (target === undefined) return [];
+      const now = renderNode(indexes.get(change)?.forNode(node.labels) ?? [], templateNode, digest);
+      return now.reasons.length === 0 && now.hash === target.to ? [] : [change];
+    });
+    const unusable = problems.length > 0;
+    return [{ node: name, hash: unusable ? '' : hash, recipe: unusable ? '' : recipe, text, leaves, problems }];
+  });
+}

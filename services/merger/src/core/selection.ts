@@ -1,0 +1,21 @@
+import { fragmentId, type Fragment } from '#libs/contracts';
+import { isPolicyKind, selectorOf, selects } from '#libs/manifests';
+import type { Change, NodeState, State } from './state.js';
+
+/** The selectors, old and new, of what a change touches on nodes. */
+function selectorsOf(state: State, change: Pick<Change, 'apply' | 'delete'>): readonly Fragment[] {
+  const before = [...change.apply, ...change.delete].map((ref) => state.fragments.get(fragmentId(ref))?.fragment);
+  return [...change.apply, ...before.filter((fragment): fragment is Fragment => fragment !== undefined)].filter(({ kind }) => !isPolicyKind(kind));
+}
+
+/** Whether a change touches a node: one of its fragments selects it, or did in the committed state. */
+export const selectedBy = (state: State, change: Pick<Change, 'apply' | 'delete'>, node: NodeState): boolean =>
+  selectorsOf(state, change).some((fragment) => selects(selectorOf(fragment), node.labels));
+
+/** Every node that a change touches, by name. */
+export function touchedNodes(state: State, change: Pick<Change, 'apply' | 'delete'>): readonly NodeState[] {
+  const selectors = selectorsOf(state, change).map(selectorOf);
+  if (selectors.length === 0) return [];
+  const touched = [...state.nodes.values()].filter((node) => selectors.some((selector) => selects(selector, node.labels)));
+  return touched.sort((a, b) => (a.node < b.node ? -1 : 1));
+}

@@ -1,0 +1,78 @@
+import type { Fragment, Reason, Targets } from '#libs/contracts';
+import type { CarriedPolicies } from '#libs/policy';
+import { Cell, SortedSet, Table, UndoLog } from '#libs/kernel';
+
+/** A change between its rendering and its start. */
+export interface Candidate {
+  readonly change: string;
+  readonly attempt: number;
+  readonly targets: Targets;
+  readonly problems: readonly Reason[];
+  /** Sequence of the last review of this attempt; 0 for none. */
+  readonly reviewed: number;
+}
+
+/** A forward lease that ended `invalid` and is to be judged. */
+export interface Unjudged {
+  readonly lease: string;
+  readonly change: string;
+  readonly node: string;
+  readonly hash: string;
+  readonly recipe: string;
+  readonly reason: string;
+  readonly sequence: number;
+}
+
+/** Why a hash and a recipe are known to be bad. */
+export interface Story {
+  readonly hash: string;
+  readonly recipe: string;
+  readonly change: string;
+  readonly node: string;
+  readonly lease: string;
+  readonly reason: string;
+  readonly since: string;
+}
+
+export interface Forgiven extends Story {
+  readonly by: string;
+  readonly forgivenReason: string;
+}
+
+export interface Review {
+  readonly change: string;
+  readonly attempt: number;
+  readonly verdict: 'validated' | 'rejected';
+  readonly reasons: readonly Reason[];
+  readonly warnings: readonly Reason[];
+}
+
+/** The validator's fold. */
+export class State {
+  readonly undo = new UndoLog();
+  readonly touched = new Set<string>();
+  readonly capabilities = new Table<string, readonly string[]>(this.undo);
+  readonly labels = new Table<string, Readonly<Record<string, string>>>(this.undo);
+  /** The hash that the committed state gives each node. */
+  readonly committed = new Table<string, string>(this.undo);
+  /** The hash that each node last reported. */
+  readonly inForce = new Table<string, string>(this.undo);
+  /** Committed policy fragments, by `Kind/name`, and those that open changes carry. */
+  readonly policies = new Table<string, Fragment>(this.undo);
+  readonly carried = new Table<string, CarriedPolicies>(this.undo);
+  readonly candidates = new Table<string, Candidate>(this.undo);
+  /** Targets of rollouts that are under way, and whether they are complete. */
+  readonly rollouts = new Table<string, { readonly targets: Targets; readonly complete: boolean }>(this.undo);
+  readonly unjudged = new Table<string, Unjudged>(this.undo);
+  /** Hash or recipe → sequence of the last lease that ended `invalid` with it. */
+  readonly invalids = new Table<string, number>(this.undo);
+  readonly lastInvalid = new Cell<number>(this.undo, 0);
+  /** By hash. */
+  readonly knownBad = new Table<string, Story>(this.undo);
+  readonly badRecipes = new Table<string, string>(this.undo);
+  readonly forgiven = new Table<string, Forgiven>(this.undo);
+  /** Nodes rendered outside rollouts, to be reviewed. */
+  readonly unreviewed = new Table<string, { readonly hash: string; readonly problems: readonly Reason[] }>(this.undo);
+  readonly reviews = new Table<string, Review>(this.undo);
+  readonly openCandidates = new SortedSet(this.undo);
+}
