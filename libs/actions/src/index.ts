@@ -1,0 +1,3 @@
+export * from './action-order.js';
+export * from './action-plan.js';
+export * from './effective-policy.js';

@@ -1,0 +1,26 @@
+export * from './change.js';
+export * from './command.js';
+export * from './duration.js';
+export * from './json-form.js';
+export * from './kinds/directory.js';
+export * from './kinds/disruption-policy.js';
+export * from './kinds/exec.js';
+export * from './kinds/file.js';
+export * from './kinds/kind.js';
+export * from './kinds/pool.js';
+export * from './kinds/probe.js';
+export * from './kinds/registry.js';
+export * from './kinds/rollout-policy.js';
+export { API_VERSION, checkManifest, reasonsOf, type CheckedManifest, type Manifest } from './manifest.js';
+export * from './manifest-file.js';
+export * from './path.js';
+export * from './policies.js';
+export * from './rendered.js';
+export * from './schemas.js';
+export * from './selector.js';
+export * from './template.js';
+// The forms, for other libraries that read what people write.
+export * from './shape/checked.js';
+export * from './shape/forms.js';
+export { definitionsOf } from './shape/json-schema.js';
+export { isObject, placeOf, readShape, type ShapeResult } from './shape/reader.js';

@@ -1,0 +1,61 @@
+import { ACTION_KINDS, type ActionKind } from '#libs/contracts';
+import { Nested, NestedList, Optional, Ruled, type Problem } from '../shape/checked.js';
+import { patternForm, Text, Word } from '../shape/forms.js';
+import { RULE_PATH } from '../path.js';
+import { SelectingSpec, type Kind } from './kind.js';
+
+/** A leading dash would be an option to systemctl. */
+const UNIT = patternForm('bad-unit', /^[A-Za-z0-9:_.\\@][A-Za-z0-9:_.\\@-]{0,254}$/, 'must be the name of a systemd unit, as in "frr.service"');
+const WITH_UNIT = ['reload', 'restart'];
+
+/** What a change needs on the node. */
+@Ruled({
+  problems: unitProblems,
+  schema: {
+    oneOf: [
+      { properties: { kind: { enum: WITH_UNIT } }, required: ['unit'] },
+      { properties: { kind: { enum: ACTION_KINDS.filter((kind) => !WITH_UNIT.includes(kind)) }, unit: false } },
+    ],
+  },
+})
+export class ActionSpec {
+  @Word(ACTION_KINDS, 'unknown-action') readonly kind!: ActionKind;
+  @Optional() @Text(UNIT) readonly unit?: string;
+}
+
+/** The actions for what lies at a path or below it. */
+export class FileRule {
+  @Text(RULE_PATH) readonly path!: string;
+  @NestedList(() => ActionSpec) readonly actions!: readonly ActionSpec[];
+}
+
+/** The actions for a unit. */
+export class UnitRule {
+  @Text(UNIT) readonly name!: string;
+  @NestedList(() => ActionSpec) readonly actions!: readonly ActionSpec[];
+}
+
+/** The actions for SSH keys. */
+export class SshKeysRule {
+  @NestedList(() => ActionSpec) readonly actions!: readonly ActionSpec[];
+}
+
+/** Which changes need which actions. */
+export class DisruptionPolicySpec extends SelectingSpec {
+  @Optional() @NestedList(() => ActionSpec) readonly default?: readonly ActionSpec[];
+  @Optional() @NestedList(() => FileRule) readonly files?: readonly FileRule[];
+  @Optional() @NestedList(() => UnitRule) readonly units?: readonly UnitRule[];
+  @Optional() @Nested(() => SshKeysRule) readonly sshKeys?: SshKeysRule;
+}
+
+export const disruptionPolicy: Kind = { name: 'DisruptionPolicy', spec: DisruptionPolicySpec, role: 'policy', ownsPath: false, reservedNames: [] };
+
+function unitProblems(action: Readonly<Record<string, unknown>>): readonly Problem[] {
+  const needsUnit = WITH_UNIT.includes(action['kind'] as string);
+  if (needsUnit && action['unit'] === undefined) return [{ at: 'unit', code: 'required', message: `${String(action['kind'])} needs the unit` }];
+  const known = ACTION_KINDS.includes(action['kind'] as ActionKind);
+  if (known && !needsUnit && action['unit'] !== undefined) {
+    return [{ at: 'unit', code: 'forbidden', message: `${String(action['kind'])} takes no unit` }];
+  }
+  return [];
+}

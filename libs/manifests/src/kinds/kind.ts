@@ -1,0 +1,18 @@
+import { Nested, WhenAbsent, type Class } from '../shape/checked.js';
+import { NodeSelector, SELECTOR_ABSENT } from '../selector.js';
+
+/** What every fragment has in its spec. */
+export class SelectingSpec {
+  @WhenAbsent(SELECTOR_ABSENT) @Nested(() => NodeSelector) readonly nodeSelector!: NodeSelector;
+}
+
+/** A kind of fragment: what people may write under its name. */
+export interface Kind {
+  readonly name: string;
+  readonly spec: Class<SelectingSpec>;
+  /** `state` is what a node shall have; `policy` is how to change, is never rendered and knows no templates. */
+  readonly role: 'state' | 'policy';
+  /** Whether `spec.path` is a place on the node that no other fragment may claim. */
+  readonly ownsPath: boolean;
+  readonly reservedNames: readonly string[];
+}

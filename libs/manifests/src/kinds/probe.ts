@@ -1,0 +1,77 @@
+import { Nested, Optional } from '../shape/checked.js';
+import { ExactlyOne } from '../shape/exclusive.js';
+import { Duration, Exactly, patternForm, Text, Whole, WholeList, type TextForm } from '../shape/forms.js';
+import { Command } from '../command.js';
+import { FILE_PATH } from '../path.js';
+import { SelectingSpec, type Kind } from './kind.js';
+
+/** What a probe's `matches` means, the same on every node and in every check. Lines count, as in grep. */
+export function probePattern(text: string): RegExp | undefined {
+  if (text.length > MAX_PATTERN || groupDepth(text) > MAX_GROUP_DEPTH) return undefined;
+  try {
+    return new RegExp(text, 'm');
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * V8 does not throw on groups nested by the thousand but aborts the process, at the first use: one fragment could end
+ * every applier of a fleet.
+ */
+const MAX_PATTERN = 1_000;
+const MAX_GROUP_DEPTH = 20;
+
+const PORT = '([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])';
+const ADDRESS = patternForm('bad-address', new RegExp(`^(\\[[0-9A-Fa-f:.]+\\]|[^\\s:/\\[\\]]+):${PORT}$`),
+  'must be host:port with a port from 1 to 65535, as in "10.0.0.1:6443" or "[::1]:80"');
+const URL_FORM = patternForm('bad-url', /^https?:\/\/[^\s/?#]+([/?#]\S*)?$/, 'must be a URL that begins with http:// or https://');
+const PATTERN: TextForm = {
+  code: 'bad-pattern',
+  problem: (text) => (probePattern(text) === undefined ? `must be a regular expression (JavaScript) that compiles, of at most ${MAX_PATTERN} characters and ${MAX_GROUP_DEPTH} nested groups` : undefined),
+  schema: { format: 'regex', maxLength: MAX_PATTERN },
+};
+
+/** A TCP connection that can be opened. */
+export class TcpProbe {
+  @Text(ADDRESS) readonly address!: string;
+}
+
+/** An HTTP GET that is answered by one of these statuses. */
+export class HttpProbe {
+  @Text(URL_FORM) readonly url!: string;
+  @Optional() @WholeList(100, 599) readonly status?: readonly number[];
+}
+
+/** A file that is there with a certain content, or is not there. */
+@ExactlyOne('matches', 'absent')
+export class FileProbe {
+  @Text(FILE_PATH) readonly path!: string;
+  @Optional() @Text(PATTERN) readonly matches?: string;
+  @Optional() @Exactly(true, 'wrong-type') readonly absent?: true;
+}
+
+/** What must hold after a change for it to be confirmed. */
+@ExactlyOne('tcp', 'http', 'exec', 'file')
+export class ProbeSpec extends SelectingSpec {
+  @Optional() @Nested(() => TcpProbe) readonly tcp?: TcpProbe;
+  @Optional() @Nested(() => HttpProbe) readonly http?: HttpProbe;
+  @Optional() @Nested(() => Command) readonly exec?: Command;
+  @Optional() @Nested(() => FileProbe) readonly file?: FileProbe;
+  @Optional() @Duration() readonly timeout?: string;
+  @Optional() @Whole(0, 100) readonly retries?: number;
+}
+
+export const probe: Kind = { name: 'Probe', spec: ProbeSpec, role: 'state', ownsPath: false, reservedNames: [] };
+
+/** A little too high where a bracket stands in a character class, which does no harm. */
+function groupDepth(pattern: string): number {
+  let depth = 0;
+  let deepest = 0;
+  for (let i = 0; i < pattern.length; i++) {
+    if (pattern[i] === '\\') i += 1;
+    else if (pattern[i] === '(') deepest = Math.max(deepest, (depth += 1));
+    else if (pattern[i] === ')') depth -= 1;
+  }
+  return deepest;
+}

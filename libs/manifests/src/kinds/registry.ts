@@ -1,0 +1,30 @@
+import { directory } from './directory.js';
+import { disruptionPolicy } from './disruption-policy.js';
+import { exec } from './exec.js';
+import { file } from './file.js';
+import type { Kind } from './kind.js';
+import { pool } from './pool.js';
+import { probe } from './probe.js';
+import { rolloutPolicy } from './rollout-policy.js';
+
+/** Every kind that people may write. A new one is a file beside this one and a line here. */
+export const KINDS: readonly Kind[] = [
+  file,
+  directory,
+  probe,
+  exec,
+  pool,
+  disruptionPolicy,
+  rolloutPolicy,
+];
+
+/** The kind of that name; undefined for a name that nobody registered. */
+export const kindOf = (name: string): Kind | undefined => BY_NAME.get(name);
+
+/** Whether fragments of this kind say how to change, and not what a node shall have. */
+export const isPolicyKind = (name: string): boolean => BY_NAME.get(name)?.role === 'policy';
+
+/** Whether fragments of this kind claim the place `spec.path` on the node. */
+export const ownsPath = (name: string): boolean => BY_NAME.get(name)?.ownsPath === true;
+
+const BY_NAME: ReadonlyMap<string, Kind> = new Map(KINDS.map((kind) => [kind.name, kind]));

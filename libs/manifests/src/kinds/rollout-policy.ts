@@ -1,0 +1,10 @@
+import { Whole } from '../shape/forms.js';
+import { SelectingSpec, type Kind } from './kind.js';
+import { MAX_NODES } from './pool.js';
+
+/** How many nodes may fail before a rollout has failed. */
+export class RolloutPolicySpec extends SelectingSpec {
+  @Whole(0, MAX_NODES) readonly maxFailures!: number;
+}
+
+export const rolloutPolicy: Kind = { name: 'RolloutPolicy', spec: RolloutPolicySpec, role: 'policy', ownsPath: false, reservedNames: [] };

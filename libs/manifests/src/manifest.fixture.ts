@@ -1,0 +1,122 @@
+import { API_VERSION, type Manifest } from './manifest.js';
+
+/** A manifest for tests; `spec` gets a selector unless it says otherwise. */
+export const manifestOf = (kind: string, spec: object, metadata: object = { name: 'x' }): Manifest =>
+  ({ apiVersion: API_VERSION, kind, metadata, spec: { nodeSelector: {}, ...spec } });
+
+const file = (spec: object): Manifest => manifestOf('File', { path: '/etc/motd', content: 'x', ...spec });
+const probe = (spec: object): Manifest => manifestOf('Probe', spec);
+const tcp = { tcp: { address: '10.0.0.1:6443' } };
+const pool = (spec: object): Manifest => manifestOf('Pool', spec);
+const policy = (spec: object): Manifest => manifestOf('DisruptionPolicy', spec);
+const select = (nodeSelector: unknown): Manifest => file({ nodeSelector });
+const expression = (matchExpression: object): Manifest => select({ matchExpressions: [matchExpression] });
+const label63 = 'a'.repeat(63);
+
+/** What must be taken, by what it shows. */
+export const GOOD: readonly (readonly [string, Manifest])[] = [
+  ['a file', file({})],
+  ['a file with a mode', file({ mode: '0644' })],
+  ['an empty file', file({ content: '' })],
+  ['a path that is made of a template', file({ path: '{{ node.labels.root }}/x' })],
+  ['a path with dots that are no segments', file({ path: '/a/..b/...' })],
+  ['the longest name', manifestOf('File', { path: '/a', content: '' }, { name: label63 })],
+  ['labels', manifestOf('File', { path: '/a', content: '' }, { name: 'x', labels: { team: 'a', 'sluice.dev/part-of': '' } })],
+  ['a directory', manifestOf('Directory', { path: '/srv/x/', mode: '755' })],
+  ['a TCP probe', probe(tcp)],
+  ['a TCP probe of an IPv6 address', probe({ tcp: { address: '[::1]:80' } })],
+  ['a TCP probe of a templated address', probe({ tcp: { address: '{{ node.labels.gateway }}:80' } })],
+  ['an HTTP probe', probe({ http: { url: 'https://x.example:8443/healthz?a=b', status: [200, 204] } })],
+  ['an exec probe', probe({ exec: { argv: ['true', ''] } })],
+  ['a probe of a file', probe({ file: { path: '/a', matches: '^ok$' } })],
+  ['a probe of a file that is not there', probe({ file: { path: '/a', absent: true } })],
+  ['the limits of a probe', probe({ ...tcp, timeout: '1m30s', retries: 0 })],
+  ['a command', manifestOf('Exec', { check: { argv: ['a'] }, apply: { argv: ['b', 'c'] }, timeout: '500ms' })],
+  ['a pool of defaults', pool({})],
+  ['a pool', pool({ maxUnavailable: 2, applyTimeout: '2m', drainTimeout: '10m', drift: 'repair' })],
+  ['a pool in percent', pool({ maxUnavailable: '10%' })],
+  ['a pool that may be down as a whole', pool({ maxUnavailable: '100%' })],
+  ['the policy of the documentation', policy({
+    default: [{ kind: 'drain' }, { kind: 'reboot' }],
+    files: [{ path: '/etc/containers/registries.conf', actions: [{ kind: 'reload', unit: 'crio.service' }] }],
+    units: [{ name: 'chronyd.service', actions: [{ kind: 'daemon-reload' }, { kind: 'restart', unit: 'chronyd.service' }] }],
+    sshKeys: { actions: [{ kind: 'none' }] },
+  })],
+  ['an empty policy', policy({})],
+  ['a rule for the root', policy({ files: [{ path: '/', actions: [] }] })],
+  ['a rollout policy', manifestOf('RolloutPolicy', { maxFailures: 0 })],
+  ['a selector by labels', select({ matchLabels: { role: 'edge', 'topology.kubernetes.io/zone': 'a' } })],
+  ['In', expression({ key: 'zone', operator: 'In', values: ['a', 'b'] })],
+  ['NotIn', expression({ key: 'zone', operator: 'NotIn', values: [''] })],
+  ['Exists', expression({ key: 'zone', operator: 'Exists' })],
+  ['DoesNotExist with an empty list', expression({ key: 'zone', operator: 'DoesNotExist', values: [] })],
+];
+
+/** What must be refused: what it shows, the manifest, the field and code of the only reason. */
+export const BAD: readonly (readonly [string, Manifest, string, string])[] = [
+  ['no version', { ...file({}), apiVersion: undefined }, 'apiVersion', 'required'],
+  ['another version', { ...file({}), apiVersion: 'v1' }, 'apiVersion', 'bad-api-version'],
+  ['no metadata', { ...file({}), metadata: undefined }, 'metadata', 'required'],
+  ['no name', manifestOf('File', { path: '/a', content: '' }, {}), 'metadata.name', 'required'],
+  ['a name with capitals', manifestOf('File', { path: '/a', content: '' }, { name: 'Motd' }), 'metadata.name', 'bad-name'],
+  ['a name too long', manifestOf('File', { path: '/a', content: '' }, { name: `${label63}a` }), 'metadata.name', 'bad-name'],
+  ['a name that is a number', manifestOf('File', { path: '/a', content: '' }, { name: 1 }), 'metadata.name', 'wrong-type'],
+  ['a label that is a number', manifestOf('File', { path: '/a', content: '' }, { name: 'x', labels: { a: 1 } }), 'metadata.labels.a', 'wrong-type'],
+  ['an annotation', manifestOf('File', { path: '/a', content: '' }, { name: 'x', annotations: {} }), 'metadata.annotations', 'unknown-field'],
+  ['no spec', { ...file({}), spec: undefined }, 'spec', 'required'],
+  ['a spec that is a list', { ...file({}), spec: [] }, 'spec', 'wrong-type'],
+  ['a field too many', { ...file({}), status: {} } as Manifest, 'status', 'unknown-field'],
+  ['a field too many in the spec', file({ owner: 'root' }), 'spec.owner', 'unknown-field'],
+  ['null for what may be left out', file({ mode: null }), 'spec.mode', 'wrong-type'],
+  ['no content', file({ content: undefined }), 'spec.content', 'required'],
+  ['a mode without quotes', file({ mode: 644 }), 'spec.mode', 'wrong-type'],
+  ['a mode that is not octal', file({ mode: '0888' }), 'spec.mode', 'bad-mode'],
+  ['a relative path', file({ path: 'etc/motd' }), 'spec.path', 'bad-path'],
+  ['a path upwards', file({ path: '/etc/../shadow' }), 'spec.path', 'bad-path'],
+  ['a path that ends upwards', file({ path: '/etc/..' }), 'spec.path', 'bad-path'],
+  ['a path with NUL', file({ path: '/etc/a\0b' }), 'spec.path', 'bad-path'],
+  ['the root', file({ path: '/' }), 'spec.path', 'bad-path'],
+  ['the root in another way', manifestOf('Directory', { path: '//./' }), 'spec.path', 'bad-path'],
+  ['a file that ends like a directory', file({ path: '/etc/' }), 'spec.path', 'bad-path'],
+  ['an empty path', file({ path: '' }), 'spec.path', 'bad-path'],
+  ['no probe at all', probe({}), 'spec', 'exactly-one'],
+  ['two probes in one', probe({ ...tcp, exec: { argv: ['a'] } }), 'spec', 'exactly-one'],
+  ['a probe of a port out of range', probe({ tcp: { address: 'a:65536' } }), 'spec.tcp.address', 'bad-address'],
+  ['a probe without a port', probe({ tcp: { address: 'a' } }), 'spec.tcp.address', 'bad-address'],
+  ['a URL of another scheme', probe({ http: { url: 'ftp://x' } }), 'spec.http.url', 'bad-url'],
+  ['a status that is none', probe({ http: { url: 'http://x', status: [200, 99] } }), 'spec.http.status[1]', 'out-of-range'],
+  ['no status', probe({ http: { url: 'http://x', status: [] } }), 'spec.http.status', 'empty'],
+  ['no argv', probe({ exec: { argv: [] } }), 'spec.exec.argv', 'empty'],
+  ['a number in argv', probe({ exec: { argv: ['a', 1] } }), 'spec.exec.argv[1]', 'wrong-type'],
+  ['an expression that does not compile', probe({ file: { path: '/a', matches: '(' } }), 'spec.file.matches', 'bad-pattern'],
+  ['a file that is there and not', probe({ file: { path: '/a', matches: 'a', absent: true } }), 'spec.file', 'exactly-one'],
+  ['absent: false', probe({ file: { path: '/a', absent: false } }), 'spec.file.absent', 'wrong-type'],
+  ['too many retries', probe({ ...tcp, retries: 101 }), 'spec.retries', 'out-of-range'],
+  ['half a retry', probe({ ...tcp, retries: 0.5 }), 'spec.retries', 'wrong-type'],
+  ['a duration without a unit', probe({ ...tcp, timeout: '5' }), 'spec.timeout', 'bad-duration'],
+  ['a duration of nothing', probe({ ...tcp, timeout: '0s' }), 'spec.timeout', 'bad-duration'],
+  ['a command without a check', manifestOf('Exec', { apply: { argv: ['b'] } }), 'spec.check', 'required'],
+  ['a pool named default', manifestOf('Pool', {}, { name: 'default' }), 'metadata.name', 'reserved-name'],
+  ['a pool that can do nothing', pool({ maxUnavailable: 0 }), 'spec.maxUnavailable', 'out-of-range'],
+  ['no percent', pool({ maxUnavailable: '0%' }), 'spec.maxUnavailable', 'bad-percent'],
+  ['more than everything', pool({ maxUnavailable: '101%' }), 'spec.maxUnavailable', 'bad-percent'],
+  ['a template where nothing renders', pool({ applyTimeout: '{{ node.labels.t }}' }), 'spec.applyTimeout', 'bad-duration'],
+  ['another drift', pool({ drift: 'ignore' }), 'spec.drift', 'unknown-word'],
+  ['an unknown action', policy({ default: [{ kind: 'kexec' }] }), 'spec.default[0].kind', 'unknown-action'],
+  ['a reload of nothing', policy({ default: [{ kind: 'reload' }] }), 'spec.default[0].unit', 'required'],
+  ['a drain of a unit', policy({ default: [{ kind: 'drain', unit: 'a.service' }] }), 'spec.default[0].unit', 'forbidden'],
+  ['a unit that is an option', policy({ units: [{ name: '--now', actions: [] }] }), 'spec.units[0].name', 'bad-unit'],
+  ['a relative rule', policy({ files: [{ path: 'etc', actions: [] }] }), 'spec.files[0].path', 'bad-path'],
+  ['a rollout policy that says nothing', manifestOf('RolloutPolicy', {}), 'spec.maxFailures', 'required'],
+  ['fewer failures than none', manifestOf('RolloutPolicy', { maxFailures: -1 }), 'spec.maxFailures', 'out-of-range'],
+  ['no selector', select(undefined), 'spec.nodeSelector', 'required'],
+  ['a selector of null', select(null), 'spec.nodeSelector', 'wrong-type'],
+  ['a selector with another field', select({ labels: {} }), 'spec.nodeSelector.labels', 'unknown-field'],
+  ['another operator', expression({ key: 'a', operator: 'Gt', values: ['1'] }), 'spec.nodeSelector.matchExpressions[0].operator', 'unknown-operator'],
+  ['In without values', expression({ key: 'a', operator: 'In' }), 'spec.nodeSelector.matchExpressions[0].values', 'required'],
+  ['NotIn without a value', expression({ key: 'a', operator: 'NotIn', values: [] }), 'spec.nodeSelector.matchExpressions[0].values', 'required'],
+  ['Exists with values', expression({ key: 'a', operator: 'Exists', values: ['b'] }), 'spec.nodeSelector.matchExpressions[0].values', 'forbidden'],
+  ['a value that is a number', expression({ key: 'a', operator: 'In', values: [1] }), 'spec.nodeSelector.matchExpressions[0].values[0]', 'wrong-type'],
+  ['a key that is none', expression({ key: 'a b', operator: 'Exists' }), 'spec.nodeSelector.matchExpressions[0].key', 'bad-label-key'],
+  ['a label that is true', select({ matchLabels: { a: true } }), 'spec.nodeSelector.matchLabels.a', 'wrong-type'],
+];

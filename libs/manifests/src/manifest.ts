@@ -1,0 +1,108 @@
+import { fragmentId, isDnsLabel, type Fragment, type Reason } from '#libs/contracts';
+import { Nested, Optional, type Problem, type Stage } from './shape/checked.js';
+import { AnyObject, Exactly, LabelMap, Text } from './shape/forms.js';
+import { isObject, placeOf, readShape } from './shape/reader.js';
+import { typeName } from './shape/json-type.js';
+import { jsonProblems } from './json-form.js';
+import { KINDS, kindOf } from './kinds/registry.js';
+import type { Kind } from './kinds/kind.js';
+import { parseTemplate } from './template.js';
+
+export const API_VERSION = 'sluice.dev/v1alpha1';
+
+/** A manifest as somebody wrote it: nothing of it is known to be right. */
+export interface Manifest {
+  readonly apiVersion?: unknown;
+  readonly kind?: unknown;
+  readonly metadata?: unknown;
+  readonly spec?: unknown;
+}
+
+/** The fragment that a manifest says, or every reason why it says none. */
+export type CheckedManifest =
+  | { readonly ok: true; readonly fragment: Fragment }
+  | { readonly ok: false; readonly reasons: readonly Reason[] };
+
+/** The name of a fragment and what tells it from others. */
+export class Metadata {
+  @Text({
+    code: 'bad-name',
+    problem: (text) => (isDnsLabel(text) ? undefined : 'must be a DNS label: at most 63 of a-z, 0-9 and "-", not beginning or ending with "-"'),
+    schema: { pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$' },
+  })
+  readonly name!: string;
+  @Optional() @LabelMap() readonly labels?: Readonly<Record<string, string>>;
+}
+
+/** What all manifests have in common. */
+export class ManifestHead {
+  @Exactly(API_VERSION, 'bad-api-version') readonly apiVersion!: string;
+  @Text() readonly kind!: string;
+  @Nested(() => Metadata) readonly metadata!: Metadata;
+  @AnyObject() readonly spec!: Readonly<Record<string, unknown>>;
+}
+
+/** Checks a manifest in every way that needs no node; `place` names it as long as it has no name of its own. */
+export function checkManifest(document: unknown, place: string): CheckedManifest {
+  const name = nameOf(document) ?? place;
+  const toReasons = (problems: readonly Problem[]): CheckedManifest => ({ ok: false, reasons: reasonsOf(name, problems) });
+  const form = jsonProblems(document);
+  if (form.length > 0) return toReasons(form);
+  if (!isObject(document)) return toReasons([{ at: '', code: 'wrong-type', message: `must be a manifest, and is ${typeName(document)}` }]);
+  const head = readShape(ManifestHead, document);
+  const kind = typeof document['kind'] === 'string' ? kindOf(document['kind']) : undefined;
+  const problems = [...head.problems, ...kindProblems(document, kind), ...specProblems(document['spec'], kind)];
+  return problems.length > 0 ? toReasons(problems) : { ok: true, fragment: fragmentOf(head.value) };
+}
+
+/** The problems of a kind's spec, `at` below the spec. With `written`, templates may still stand in it. */
+export function problemsOfSpec(kind: Kind, spec: unknown, stage: Stage): readonly Problem[] {
+  // Nothing renders a policy: what looks like a template there is meant as it stands.
+  const templated = stage === 'written' && kind.role === 'state';
+  return [...readShape(kind.spec, spec, templated ? 'written' : 'rendered').problems, ...(templated ? templateProblems(spec, '') : [])];
+}
+
+/** Problems as reasons of one fragment. */
+export const reasonsOf = (fragment: string, problems: readonly Problem[]): readonly Reason[] =>
+  problems.map(({ at, code, message }) => ({ fragment, field: at, code, message, nodes: [] }));
+
+/** Puts problems of a part at their place in the whole. */
+export const inside = (place: string, problems: readonly Problem[]): readonly Problem[] =>
+  problems.map((problem) => ({ ...problem, at: problem.at === '' || problem.at.startsWith('[') ? `${place}${problem.at}` : `${place}.${problem.at}` }));
+
+/** How reasons name a fragment that has a kind and a usable name. */
+function nameOf(document: unknown): string | undefined {
+  if (!isObject(document) || !isObject(document['metadata'])) return undefined;
+  const { kind } = document;
+  const { name } = document['metadata'];
+  if (typeof kind !== 'string' || kind === '' || typeof name !== 'string' || !isDnsLabel(name)) return undefined;
+  return fragmentId({ kind: kind.slice(0, 63), name });
+}
+
+function kindProblems(document: Readonly<Record<string, unknown>>, kind: Kind | undefined): readonly Problem[] {
+  const { kind: written, metadata } = document;
+  if (kind === undefined) {
+    if (typeof written !== 'string') return [];
+    return [{ at: 'kind', code: 'unknown-kind', message: `there is no such kind; known are ${KINDS.map(({ name }) => name).join(', ')}` }];
+  }
+  const name = isObject(metadata) ? metadata['name'] : undefined;
+  if (!kind.reservedNames.includes(name as string)) return [];
+  return [{ at: 'metadata.name', code: 'reserved-name', message: `a ${kind.name} cannot be named ${String(name)}` }];
+}
+
+const specProblems = (spec: unknown, kind: Kind | undefined): readonly Problem[] =>
+  kind === undefined || !isObject(spec) ? [] : inside('spec', problemsOfSpec(kind, spec, 'written'));
+
+/** Every string value of a spec is a template, except in the selector. */
+function templateProblems(value: unknown, at: string): readonly Problem[] {
+  if (typeof value === 'string') {
+    const parsed = parseTemplate(value);
+    return parsed.ok ? [] : [{ at, code: parsed.code, message: parsed.message }];
+  }
+  if (Array.isArray(value)) return value.flatMap((item, i) => templateProblems(item, `${at}[${i}]`));
+  if (!isObject(value)) return [];
+  return Object.keys(value).flatMap((key) => (at === '' && key === 'nodeSelector' ? [] : templateProblems(value[key], placeOf(at, key))));
+}
+
+const fragmentOf = (head: ManifestHead): Fragment =>
+  ({ kind: head.kind, name: head.metadata.name, labels: head.metadata.labels ?? {}, spec: head.spec }) as Fragment;

@@ -1,0 +1,66 @@
+import type { ConfigEntry, Fragment } from '#libs/contracts';
+import { durationMs } from './duration.js';
+import type { PoolSpec } from './kinds/pool.js';
+import type { ProbeSpec } from './kinds/probe.js';
+import type { RolloutPolicySpec } from './kinds/rollout-policy.js';
+import { selectorOf, type NodeSelector } from './selector.js';
+
+/** How many nodes of a pool may be unavailable at once. */
+export type MaxUnavailable = { readonly kind: 'count'; readonly n: number } | { readonly kind: 'percent'; readonly p: number };
+
+/** A pool with everything that its fragment leaves to the defaults. */
+export interface ParsedPool {
+  readonly name: string;
+  readonly maxUnavailable: MaxUnavailable;
+  /** `maxUnavailable` as written, for people. */
+  readonly text: string;
+  readonly applyMs: number;
+  readonly drainMs: number;
+  readonly drift: 'report' | 'repair';
+  readonly selector: NodeSelector;
+}
+
+/** The defaults of a pool, and the pool of the nodes that no other selects. */
+export const DEFAULT_POOL: ParsedPool = {
+  name: 'default', maxUnavailable: { kind: 'count', n: 1 }, text: '1', applyMs: 120_000, drainMs: 600_000, drift: 'report', selector: {},
+};
+
+/** A rollout policy, read. */
+export interface ParsedRolloutPolicy {
+  readonly name: string;
+  readonly maxFailures: number;
+  readonly selector: NodeSelector;
+}
+
+/** When a probe gives up. */
+export interface ProbeLimits {
+  readonly timeoutMs: number;
+  readonly retries: number;
+}
+
+/** Reads a checked fragment of kind Pool. */
+export function parsePool(fragment: Fragment): ParsedPool {
+  const spec = fragment.spec as unknown as PoolSpec;
+  const written = spec.maxUnavailable ?? 1;
+  return {
+    name: fragment.name,
+    maxUnavailable: typeof written === 'number' ? { kind: 'count', n: written } : { kind: 'percent', p: Number.parseInt(written, 10) },
+    text: String(written),
+    applyMs: durationMs(spec.applyTimeout ?? '') ?? DEFAULT_POOL.applyMs,
+    drainMs: durationMs(spec.drainTimeout ?? '') ?? DEFAULT_POOL.drainMs,
+    drift: spec.drift ?? DEFAULT_POOL.drift,
+    selector: selectorOf(fragment),
+  };
+}
+
+/** Reads a checked fragment of kind RolloutPolicy. */
+export function parseRolloutPolicy(fragment: Fragment): ParsedRolloutPolicy {
+  const spec = fragment.spec as unknown as RolloutPolicySpec;
+  return { name: fragment.name, maxFailures: spec.maxFailures, selector: selectorOf(fragment) };
+}
+
+/** Reads the limits of a checked entry of kind Probe. */
+export function probeLimits(entry: ConfigEntry): ProbeLimits {
+  const spec = entry.spec as unknown as ProbeSpec;
+  return { timeoutMs: durationMs(spec.timeout ?? '') ?? 5_000, retries: spec.retries ?? 3 };
+}

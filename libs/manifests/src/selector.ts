@@ -1,0 +1,75 @@
+import { NestedList, Optional, Ruled, type Problem } from './shape/checked.js';
+import { LABEL_KEY, LABEL_KEY_MESSAGE, LabelMap, patternForm, Text, TextList, Word } from './shape/forms.js';
+
+/** Kubernetes' four. */
+export const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const;
+export type Operator = (typeof OPERATORS)[number];
+
+/** One condition of a selector. */
+@Ruled({
+  problems: valuesProblems,
+  schema: {
+    oneOf: [
+      { properties: { operator: { enum: ['In', 'NotIn'] }, values: { minItems: 1 } }, required: ['values'] },
+      { properties: { operator: { enum: ['Exists', 'DoesNotExist'] }, values: { maxItems: 0 } } },
+    ],
+  },
+})
+export class MatchExpression {
+  @Text(patternForm('bad-label-key', LABEL_KEY, LABEL_KEY_MESSAGE)) readonly key!: string;
+  @Word(OPERATORS, 'unknown-operator') readonly operator!: Operator;
+  @Optional() @TextList() readonly values?: readonly string[];
+}
+
+/** Which nodes a fragment is for: all conditions must hold, and `{}` has none. */
+export class NodeSelector {
+  @Optional() @LabelMap() readonly matchLabels?: Readonly<Record<string, string>>;
+  @Optional() @NestedList(() => MatchExpression) readonly matchExpressions?: readonly MatchExpression[];
+}
+
+/** What to tell who left the selector out. */
+export const SELECTOR_ABSENT = 'nodeSelector is required; {} means every node';
+
+/** Whether a selector selects a node with these labels, as Kubernetes would. */
+export function selects(selector: NodeSelector, labels: Readonly<Record<string, string>>): boolean {
+  for (const key in selector.matchLabels) {
+    if (!Object.hasOwn(labels, key) || labels[key] !== selector.matchLabels[key]) return false;
+  }
+  for (const expression of selector.matchExpressions ?? []) {
+    if (!holds(expression, labels)) return false;
+  }
+  return true;
+}
+
+/** The selector of a fragment that was checked. One without selects nothing. */
+export function selectorOf(fragment: { readonly spec?: Readonly<Record<string, unknown>> | undefined }): NodeSelector {
+  return (fragment.spec?.['nodeSelector'] as NodeSelector | undefined) ?? NOTHING;
+}
+
+const NOTHING: NodeSelector = { matchExpressions: [{ key: 'none', operator: 'Exists' }, { key: 'none', operator: 'DoesNotExist' }] };
+
+function holds(expression: MatchExpression, labels: Readonly<Record<string, string>>): boolean {
+  const value = Object.hasOwn(labels, expression.key) ? labels[expression.key] : undefined;
+  switch (expression.operator) {
+    case 'In':
+      return value !== undefined && (expression.values ?? []).includes(value);
+    case 'NotIn':
+      return value === undefined || !(expression.values ?? []).includes(value);
+    case 'Exists':
+      return value !== undefined;
+    case 'DoesNotExist':
+      return value === undefined;
+  }
+}
+
+function valuesProblems(expression: Readonly<Record<string, unknown>>): readonly Problem[] {
+  const { operator, values } = expression;
+  const given = Array.isArray(values) && values.length > 0;
+  if ((operator === 'In' || operator === 'NotIn') && (values === undefined || (Array.isArray(values) && !given))) {
+    return [{ at: 'values', code: 'required', message: `${operator} needs at least one value` }];
+  }
+  if ((operator === 'Exists' || operator === 'DoesNotExist') && given) {
+    return [{ at: 'values', code: 'forbidden', message: `${operator} takes no values` }];
+  }
+  return [];
+}

@@ -1,0 +1,93 @@
+import 'reflect-metadata';
+import { ValidateBy, ValidateIf, ValidateNested } from 'class-validator';
+import { JSONSchema } from 'class-validator-jsonschema';
+
+/** JSON Schema, as far as this library writes it. */
+export type Schema = { readonly [key: string]: unknown };
+
+/** What is wrong with a value: `at` is the place below the value, empty for the value itself. */
+export interface Problem {
+  readonly at: string;
+  readonly code: string;
+  readonly message: string;
+}
+
+/** A text that is `written` may still hold templates, whose result is only known once it is `rendered`. */
+export type Stage = 'written' | 'rendered';
+export type Check = (value: unknown, stage: Stage) => readonly Problem[];
+export type Class<T extends object = object> = new () => T;
+
+/** The decorated field passes the check; the schema says the same for other tools. */
+export function Checked(name: string, check: Check, schema: Schema): PropertyDecorator {
+  const validate = ValidateBy(
+    {
+      name,
+      validator: {
+        validate: (value: unknown) => check(value, 'rendered').length === 0,
+        defaultMessage: (args) => check(args?.value, 'rendered')[0]?.message ?? '',
+      },
+    },
+    // The validation error carries its check along, so that the reader can ask for places and codes.
+    { context: { check } },
+  );
+  return both(validate, () => schema);
+}
+
+/** The decorated field may be left out; null is not a way to leave it out. */
+export const Optional = (): PropertyDecorator => ValidateIf((_object, value: unknown) => value !== undefined) as PropertyDecorator;
+
+/** How a field is nested: the class of its value, or of each item of its list. */
+export interface Nesting {
+  readonly type: () => Class;
+  readonly list: boolean;
+}
+
+/** The decorated field holds an object of another class. */
+export function Nested(type: () => Class): PropertyDecorator {
+  return all(noteNesting({ type, list: false }), both(ValidateNested(), () => refTo(type())));
+}
+
+/** The decorated field holds a list of objects of another class. */
+export function NestedList(type: () => Class): PropertyDecorator {
+  return all(noteNesting({ type, list: true }), both(ValidateNested({ each: true }), () => ({ type: 'array', items: refTo(type()) })));
+}
+
+/** What to tell who leaves out the decorated field, where `is required` would not be enough. */
+export function WhenAbsent(message: string): PropertyDecorator {
+  return (target, property) => Reflect.defineMetadata(ABSENT, message, target, property);
+}
+
+/** A rule over several fields of the decorated class; it must bear with fields of a wrong type. */
+export interface Rule {
+  readonly problems: (object: Readonly<Record<string, unknown>>) => readonly Problem[];
+  readonly schema: Schema;
+}
+
+/** The decorated class keeps the rule. */
+export function Ruled(rule: Rule): ClassDecorator {
+  return (target) => Reflect.defineMetadata(RULES, [...rulesOf(target as unknown as Class), rule], target);
+}
+
+export const nestingOf = (type: Class, property: string): Nesting | undefined =>
+  Reflect.getMetadata(NESTING, type.prototype as object, property) as Nesting | undefined;
+export const absentMessageOf = (type: Class, property: string): string | undefined =>
+  Reflect.getMetadata(ABSENT, type.prototype as object, property) as string | undefined;
+export const rulesOf = (type: Class): readonly Rule[] => (Reflect.getMetadata(RULES, type) ?? []) as readonly Rule[];
+
+const NESTING = 'sluice:nesting';
+const ABSENT = 'sluice:absent';
+const RULES = 'sluice:rules';
+
+const refTo = (type: Class): Schema => ({ $ref: `#/definitions/${type.name}` });
+
+const noteNesting = (nesting: Nesting): PropertyDecorator => (target, property) => Reflect.defineMetadata(NESTING, nesting, target, property);
+
+/** The schema is given as a function, because then it replaces what would be guessed from the TypeScript type. */
+function both(validate: PropertyDecorator, schema: () => Schema): PropertyDecorator {
+  const describe = JSONSchema(schema as Parameters<typeof JSONSchema>[0]) as PropertyDecorator;
+  return all(validate, describe);
+}
+
+const all = (...decorators: readonly PropertyDecorator[]): PropertyDecorator => (target, property) => {
+  for (const decorate of decorators) decorate(target, property);
+};

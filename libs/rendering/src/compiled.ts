@@ -1,0 +1,96 @@
+import { fragmentId, type ConfigEntry, type Fragment, type Reason } from '#libs/contracts';
+import { hasTemplate, isObject, isPolicyKind, parseTemplate, placeOf, selectorOf, selects, type NodeSelector, type TemplatePart } from '#libs/manifests';
+import { canonicalJson } from './canonical-json.js';
+
+/** A fragment prepared once, so that rendering it for many nodes costs little. */
+export interface Compiled {
+  readonly id: string;
+  readonly selector: NodeSelector;
+  /** The entry before templates are filled in, and its RFC 8785 form: what the recipe is made of. */
+  readonly entry: ConfigEntry;
+  readonly piece: string;
+  /** How to make the spec for a node; undefined where it is the same on every node. */
+  readonly template: SpecTemplate | undefined;
+  /** What is wrong with its templates on any node. */
+  readonly problems: readonly Reason[];
+}
+
+/** A spec, or a part of it, with its templates parsed. */
+export type SpecTemplate =
+  | { readonly is: 'constant'; readonly value: unknown }
+  | { readonly is: 'text'; readonly field: string; readonly parts: readonly TemplatePart[] }
+  | { readonly is: 'list'; readonly items: readonly SpecTemplate[] }
+  | { readonly is: 'object'; readonly fields: readonly (readonly [string, SpecTemplate])[] };
+
+/** Prepares a fragment that was checked. */
+export function compileFragment(fragment: Fragment): Compiled {
+  const { nodeSelector: _, ...spec } = (fragment.spec ?? {}) as Readonly<Record<string, unknown>>;
+  const entry: ConfigEntry = { kind: fragment.kind, name: fragment.name, spec };
+  const id = fragmentId(entry);
+  const problems: Reason[] = [];
+  const template = compileValue(spec, 'spec', id, problems);
+  return {
+    id, entry, problems,
+    selector: selectorOf(fragment),
+    piece: canonicalJson(entry),
+    template: template.is === 'constant' ? undefined : template,
+  };
+}
+
+/** Fragments prepared for rendering; policies are left out. */
+export interface FragmentIndex {
+  /** Every fragment of the index, sorted by kind, then name. */
+  readonly all: readonly Compiled[];
+  /** Those that select a node with these labels, in the same order. The same set is the same array. */
+  forNode(labels: Readonly<Record<string, string>>): readonly Compiled[];
+}
+
+/** Prepares fragments; which nodes share a set of them is found out once. */
+export function compileFragments(fragments: Iterable<Fragment>): FragmentIndex {
+  return indexOf([...fragments].filter(({ kind }) => !isPolicyKind(kind)).map(compileFragment));
+}
+
+/** The same from fragments that are compiled already. */
+export function indexOf(compiled: Iterable<Compiled>): FragmentIndex {
+  const all = [...compiled].sort((a, b) => inOrder(a.entry.kind, b.entry.kind) || inOrder(a.entry.name, b.entry.name));
+  const sets = new Map<string, readonly Compiled[]>();
+  return {
+    all,
+    forNode(labels) {
+      const found: Compiled[] = [];
+      let key = '';
+      for (let i = 0; i < all.length; i++) {
+        const each = all[i] as Compiled;
+        if (!selects(each.selector, labels)) continue;
+        found.push(each);
+        key += String.fromCharCode(i >>> 16, i & 0xffff);
+      }
+      const known = sets.get(key);
+      if (known !== undefined) return known;
+      sets.set(key, found);
+      return found;
+    },
+  };
+}
+
+/** By code unit, as RFC 8785 sorts and as no locale changes. */
+const inOrder = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+function compileValue(value: unknown, field: string, id: string, problems: Reason[]): SpecTemplate {
+  if (typeof value === 'string') return compileText(value, field, id, problems);
+  if (Array.isArray(value)) {
+    const items = value.map((item, i) => compileValue(item, `${field}[${i}]`, id, problems));
+    return items.every(({ is }) => is === 'constant') ? { is: 'constant', value } : { is: 'list', items };
+  }
+  if (!isObject(value)) return { is: 'constant', value };
+  const fields = Object.entries(value).map(([key, item]) => [key, compileValue(item, placeOf(field, key), id, problems)] as const);
+  return fields.every(([, { is }]) => is === 'constant') ? { is: 'constant', value } : { is: 'object', fields };
+}
+
+function compileText(text: string, field: string, id: string, problems: Reason[]): SpecTemplate {
+  if (!hasTemplate(text)) return { is: 'constant', value: text };
+  const parsed = parseTemplate(text);
+  if (parsed.ok) return { is: 'text', field, parts: parsed.parts };
+  problems.push({ fragment: id, field, code: parsed.code, message: parsed.message, nodes: [] });
+  return { is: 'constant', value: text };
+}

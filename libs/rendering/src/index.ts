@@ -1,0 +1,3 @@
+export * from './canonical-json.js';
+export * from './compiled.js';
+export * from './rendered-node.js';

@@ -1,0 +1,72 @@
+import type { Config, ConfigEntry, Reason } from '#libs/contracts';
+import { mergeReasons, reviewActions, reviewConfig } from './index.js';
+
+const entry = (kind: string, name: string, spec: object): ConfigEntry => ({ kind, name, spec: spec as ConfigEntry['spec'] });
+const file = (name: string, path: string, content = ''): ConfigEntry => entry('File', name, { path, content });
+const directory = (name: string, path: string): ConfigEntry => entry('Directory', name, { path });
+const able = { name: 'w-1', capabilities: ['kind:File', 'kind:Directory', 'kind:Probe', 'kind:Exec', 'probe:exec', 'action:reboot'] };
+const review = (...fragments: ConfigEntry[]): readonly Reason[] => reviewConfig({ fragments } satisfies Config, able);
+
+describe('reviewConfig', () => {
+  test('a good config gives no reason', () => {
+    expect(review(directory('a', '/srv/a'), file('b', '/srv/a/b'), file('c', '/srv/ab'), entry('Probe', 'p', { exec: { argv: ['true'] } }))).toEqual([]);
+    expect(review()).toEqual([]);
+  });
+
+  test('a spec that does not hold names the node', () => {
+    expect(review(file('a', 'etc'))).toEqual([{ fragment: 'File/a', field: 'spec.path', code: 'bad-path', message: 'must be absolute', nodes: ['w-1'] }]);
+  });
+
+  test.each([
+    ['two files', [file('a', '/etc/motd'), file('b', '/etc/motd')], 'File/b', 'File/a and File/b both put something at /etc/motd'],
+    ['two ways to write a path', [file('a', '/etc/motd'), file('b', '/etc//./motd')], 'File/b', 'File/a and File/b both put something at /etc/motd'],
+    ['a file and a directory', [directory('a', '/srv'), file('b', '/srv')], 'File/b', 'Directory/a and File/b both put something at /srv'],
+    ['two directories', [directory('a', '/srv/'), directory('b', '/srv')], 'Directory/b', 'Directory/a and Directory/b both put something at /srv'],
+    ['a file below a file', [file('a', '/etc'), file('b', '/etc/x/motd')], 'File/b', 'File/a makes /etc a file, and File/b needs it to be a directory for /etc/x/motd'],
+    ['a directory below a file that comes later', [directory('a', '/etc/x'), file('b', '/etc')], 'Directory/a',
+      'File/b makes /etc a file, and Directory/a needs it to be a directory for /etc/x'],
+  ])('%s are a conflict', (_name, fragments, fragment, message) => {
+    expect(review(...fragments)).toEqual([{ fragment, field: 'spec.path', code: 'conflict', message, nodes: ['w-1'] }]);
+  });
+
+  test('what the node cannot do is said for each fragment', () => {
+    const fragments = [file('a', '/a'), entry('Probe', 'p', { exec: { argv: ['true'] } })];
+    expect(reviewConfig({ fragments }, { name: 'w-1', capabilities: ['kind:Probe'] }).map(({ fragment, field, code, message }) => [fragment, field, code, message])).toEqual([
+      ['File/a', 'kind', 'capability', 'the node cannot do this: it did not announce kind:File'],
+      ['Probe/p', 'spec.exec', 'capability', 'the node cannot do this: it did not announce probe:exec'],
+    ]);
+  });
+
+  test('a config of 900 KiB is the largest', () => {
+    const empty = JSON.stringify({ fragments: [file('a', '/a'), file('b', '/b')] }).length;
+    const sized = (bytes: number): readonly Reason[] => review(file('a', '/a', 'x'.repeat(bytes - empty)), file('b', '/b'));
+    expect(sized(900 * 1024)).toEqual([]);
+    expect(sized(900 * 1024 + 1)).toMatchObject([{ fragment: '', code: 'too-large', nodes: ['w-1'] }]);
+  });
+});
+
+describe('reviewActions', () => {
+  test('none and drain are not the node\'s to take, the others are', () => {
+    expect(reviewActions([{ kind: 'none' }, { kind: 'drain' }, { kind: 'reboot' }], able.capabilities)).toEqual([]);
+    expect(reviewActions([{ kind: 'reload', unit: 'a' }, { kind: 'reload', unit: 'b' }, { kind: 'reboot' }], able.capabilities)).toEqual([
+      { fragment: '', field: '', code: 'capability', nodes: [], message: 'the change needs reload, which the node cannot do: it did not announce action:reload' },
+    ]);
+  });
+});
+
+describe('mergeReasons', () => {
+  const reason = (nodes: readonly string[], message = 'm'): Reason => ({ fragment: 'File/a', field: 'f', code: 'c', message, nodes });
+
+  test('the same of several nodes is one reason', () => {
+    expect(mergeReasons([reason(['a']), reason(['b'], 'other'), reason(['b']), reason(['a'])])).toEqual([reason(['a', 'b']), reason(['b'], 'other')]);
+  });
+
+  test('of many nodes five are named and all are counted', () => {
+    const many = Array.from({ length: 7 }, (_, i) => reason([`w-${i}`]));
+    expect(mergeReasons(many)).toEqual([reason(['w-0', 'w-1', 'w-2', 'w-3', 'w-4'], 'm (on 7 nodes)')]);
+  });
+
+  test('a reason without a node stays as it is', () => {
+    expect(mergeReasons([reason([])])).toEqual([reason([])]);
+  });
+});

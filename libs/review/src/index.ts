@@ -1,0 +1,2 @@
+export * from './config-review.js';
+export * from './merged-reasons.js';

@@ -1,0 +1,20 @@
+import type { Reason } from '#libs/contracts';
+
+/** So many nodes are named; the message says how many there are. */
+export const NAMED_NODES = 5;
+
+/** Makes one reason of those that say the same of several nodes. */
+export function mergeReasons(reasons: Iterable<Reason>): readonly Reason[] {
+  const groups = new Map<string, { readonly reason: Reason; readonly nodes: Set<string> }>();
+  for (const reason of reasons) {
+    const key = JSON.stringify([reason.fragment, reason.field, reason.code, reason.message]);
+    const group = groups.get(key) ?? { reason, nodes: new Set() };
+    for (const node of reason.nodes) group.nodes.add(node);
+    groups.set(key, group);
+  }
+  return [...groups.values()].map(({ reason, nodes }) => ({
+    ...reason,
+    message: nodes.size > NAMED_NODES ? `${reason.message} (on ${nodes.size} nodes)` : reason.message,
+    nodes: [...nodes].slice(0, NAMED_NODES),
+  }));
+}
