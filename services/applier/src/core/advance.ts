@@ -1,0 +1,172 @@
+import { assertNever } from '#libs/kernel';
+import type { Config, LeaseView, StatusView } from '#libs/contracts';
+import { distance, draw } from './chance.js';
+import type { Failure, Journal, Originals } from './journal.js';
+import { ask } from './leases.js';
+import { UNREACHABLE, type Difference, type Outcome, type ProbeResult, type Refusal, type Step, type StepOf } from './ports.js';
+import { newer, nextBirth, progressed, remember, START, VIEW_LAG_MS, type Begun, type State } from './state.js';
+import { passedOver, whatIsWrong } from './working.js';
+
+const STATUS_READS_SELDOMER = 5;
+
+/** The state once a step was carried out. `outcome` is the one of that step in `Outcomes`, or UNREACHABLE. */
+export function advance(state: State, step: Step, outcome: Outcome | typeof UNREACHABLE, nowMs: number): State {
+  if (outcome === UNREACHABLE) return backedOff(state, step, nowMs);
+  switch (step.do) {
+    case 'write-journal':
+      return journaled(state, step.journal, nowMs);
+    case 'load-config':
+      return outcome === undefined ? remember(state, { absent: new Set([...state.memory.absent, step.hash]) }) : taken(state, step.hash, outcome as Config);
+    case 'fetch-config':
+      return 'fault' in (outcome as Config | Refusal)
+        ? begunWith(backedOff(state, step, nowMs), { trouble: (outcome as Refusal).reason })
+        : reached(taken(state, step.hash, outcome as Config), nowMs);
+    case 'check':
+      return begunWith(state, { checked: true, failure: worst(outcome as readonly Refusal[]) });
+    case 'read-before':
+      return 'fault' in (outcome as object) && 'reason' in (outcome as object)
+        ? begunWith(state, { failure: failureOf(outcome as Refusal) })
+        : begunWith(state, { originals: outcome as Originals });
+    case 'run-probes':
+      return state.journal.work === undefined
+        ? begunWith(state, { before: outcome as readonly ProbeResult[] })
+        : progressed(state, { probes: outcome as readonly ProbeResult[] });
+    case 'apply':
+    case 'put-back':
+      return moved(state, outcome as Refusal | undefined);
+    case 'act':
+      return acted(state, step, outcome as Refusal | undefined);
+    case 'compare':
+      return compared(state, outcome as readonly Difference[], nowMs);
+    case 'tidy':
+      return remember(state, { untidy: false });
+    case 'read-status':
+      return statusRead(reached(state, nowMs), outcome as StatusView | undefined, nowMs);
+    case 'read-lease':
+      return leaseRead(reached(state, nowMs), outcome as LeaseView | undefined, nowMs);
+    case 'report':
+      return sent(reached(state, nowMs), nowMs);
+    case 'wait':
+      return state;
+    default:
+      return assertNever(step);
+  }
+}
+
+/** Nothing answers: the next try is further away each time. */
+function backedOff(state: State, step: Step, nowMs: number): State {
+  const { bus, chance, drift } = state.memory;
+  const { ms, next } = distance(bus.failures, chance);
+  // A drift check that waits for a lost config must not keep everything else waiting.
+  const later = step.do === 'fetch-config' && state.memory.begun === undefined ? { drift: { ...drift, dueMs: nowMs + state.settings.driftCheckMs } } : {};
+  return remember(state, { bus: { failures: bus.failures + 1, retryAtMs: nowMs + ms }, chance: next, ...later });
+}
+
+const reached = (state: State, nowMs: number): State => remember(state, { bus: { failures: 0, retryAtMs: nowMs } });
+
+function taken(state: State, hash: string, config: Config): State {
+  const absent = new Set(state.memory.absent);
+  absent.delete(hash);
+  return remember(state, { configs: new Map([...state.memory.configs, [hash, config]]), absent });
+}
+
+function journaled(state: State, journal: Journal, nowMs: number): State {
+  const { memory } = state;
+  let next: State = { ...state, journal };
+  if (journal.seq !== state.journal.seq || journal.birth !== state.journal.birth) next = reportMade(next, journal, nowMs);
+  if (journal.incarnation !== state.journal.incarnation) {
+    const { ms, next: chance } = distance(memory.reborn.count, memory.chance);
+    next = remember(next, { birth: nextBirth(journal.birth), reborn: { count: memory.reborn.count + 1, dueMs: nowMs + ms }, chance });
+  }
+  if (journal.work?.phase !== state.journal.work?.phase) next = remember(next, { progress: START });
+  if (journal.lastDealt?.lease !== state.journal.lastDealt?.lease || journal.sound !== state.journal.sound) {
+    next = remember(next, {
+      begun: undefined, configs: new Map(), absent: new Set(), progress: START, untidy: true, mend: { count: 0, dueMs: nowMs + VIEW_LAG_MS },
+      drift: { dueMs: nowMs + state.settings.driftCheckMs, found: undefined, reported: undefined },
+    });
+  }
+  return next;
+}
+
+function reportMade(state: State, journal: Journal, nowMs: number): State {
+  const { memory } = state;
+  const { ms, next } = distance((memory.lost?.count ?? 0) + 3, memory.chance);
+  const kind = journal.report?.kind;
+  return remember(state, {
+    sent: { count: 0, dueMs: nowMs }, chance: next, announce: memory.announce && kind !== 'announced',
+    ...(memory.lost === undefined ? {} : { lost: { count: memory.lost.count + 1, dueMs: nowMs + ms }, leaseDueMs: nowMs + ms }),
+    ...(kind === 'drifted' ? { drift: { ...memory.drift, found: undefined, reported: journal.report?.what } } : {}),
+  });
+}
+
+function begunWith(state: State, part: Partial<Begun>): State {
+  const { begun } = state.memory;
+  return begun === undefined ? state : remember(state, { begun: { ...begun, ...part } });
+}
+
+/** An item of a way was gone: forward the first refusal turns, back it is noted and the rest is gone all the same. */
+function moved(state: State, refusal: Refusal | undefined): State {
+  const { progress } = state.memory;
+  const forward = state.journal.work !== undefined && state.journal.work.phase !== 'going-back';
+  if (refusal === undefined) return progressed(state, { done: progress.done + 1 });
+  if (forward) return progressed(state, { failure: failureOf(refusal) });
+  return progressed(state, { done: progress.done + 1, troubles: [...progress.troubles, refusal.reason] });
+}
+
+function acted(state: State, step: StepOf<'act'>, refusal: Refusal | undefined): State {
+  const { progress } = state.memory;
+  if (refusal === undefined) return progressed(state, { acted: progress.acted + 1 });
+  const reason = `action ${step.action.kind} ${step.action.unit ?? ''}: ${refusal.reason}`;
+  if (state.journal.work?.phase === 'going-back') return progressed(state, { acted: progress.acted + 1, troubles: [...progress.troubles, reason] });
+  return progressed(state, { failure: { fault: 'node', reason, probe: '' } });
+}
+
+function compared(state: State, differences: readonly Difference[], nowMs: number): State {
+  const { journal, memory } = state;
+  if (journal.work === undefined && memory.begun !== undefined) return begunWith(state, { changed: [...new Set(differences.map(({ what }) => what))] });
+  if (journal.work === undefined && journal.sound) return driftChecked(state, differences, nowMs);
+  const next = progressed(state, { differences });
+  if (journal.work !== undefined) return journal.work.phase === 'going-back' ? progressed(next, passedOver(next, nowMs)) : next;
+  if (whatIsWrong(next).length === 0) return next;
+  const { ms, next: chance } = distance(memory.mend.count + 2, memory.chance);
+  return remember(next, { mend: { count: memory.mend.count + 1, dueMs: nowMs + ms }, chance, progress: START, configs: new Map(), absent: new Set() });
+}
+
+function driftChecked(state: State, differences: readonly Difference[], nowMs: number): State {
+  const { value, next } = draw(state.memory.chance);
+  const found = differences.map(({ what, how }) => `${what}: ${how}`);
+  const dueMs = nowMs + state.settings.driftCheckMs * (0.75 + value / 2);
+  return remember(state, { chance: next, configs: new Map(), absent: new Set(), drift: { ...state.memory.drift, dueMs, found } });
+}
+
+function statusRead(state: State, status: StatusView | undefined, nowMs: number): State {
+  const { value, next } = draw(state.memory.chance);
+  const statusDueMs = nowMs + state.settings.readEveryMs * STATUS_READS_SELDOMER * (0.75 + value / 2);
+  return remember(state, { chance: next, status: newer(state.memory.status, status), statusReadMs: nowMs, statusDueMs });
+}
+
+function leaseRead(state: State, lease: LeaseView | undefined, nowMs: number): State {
+  const { memory } = state;
+  const { value, next } = draw(memory.chance);
+  const asked = ask(state, lease);
+  const lost = asked === 'again' ? (memory.lost ?? { count: 0, dueMs: nowMs + VIEW_LAG_MS }) : undefined;
+  const regularMs = nowMs + state.settings.readEveryMs * (0.75 + value / 2);
+  const begun: Begun | undefined = asked === 'begin' && lease !== undefined
+    ? { lease, readMs: nowMs, checked: false, before: undefined, originals: undefined, changed: undefined, failure: undefined, trouble: '' }
+    : undefined;
+  const leaseDueMs = lost !== undefined && lost.dueMs > nowMs ? Math.min(lost.dueMs, regularMs) : regularMs;
+  return remember(state, { chance: next, lease, lost, begun, leaseDueMs, progress: START });
+}
+
+function sent(state: State, nowMs: number): State {
+  const { ms, next } = distance(state.memory.sent.count, state.memory.chance);
+  return remember(state, { chance: next, sent: { count: state.memory.sent.count + 1, dueMs: nowMs + ms } });
+}
+
+/** Content outweighs the node: on another node it would be refused just the same. */
+function worst(refusals: readonly Refusal[]): Failure | undefined {
+  const first = refusals.find(({ fault }) => fault === 'content') ?? refusals[0];
+  return first === undefined ? undefined : failureOf(first);
+}
+
+const failureOf = ({ fault, reason }: Refusal): Failure => ({ fault, reason, probe: '' });

@@ -1,0 +1,76 @@
+import type { Config } from '#libs/contracts';
+import { EMPTY, lease, MEMORY_KINDS, MemoryNode, newBus, takeReports, type MemoryBus } from '../testing/memory-node.js';
+import { advance, nextStep, start, type Self, type State, type Step } from './index.js';
+
+export const SETTINGS = { kinds: MEMORY_KINDS, emptyHash: EMPTY, readEveryMs: 60_000, driftCheckMs: 60_000 };
+export const SELF: Self = { labels: { role: 'edge' }, capabilities: ['kind:File'], version: '1', fresh: false };
+
+export const file = (path: string, content: string) => ({ kind: 'File', name: path.replaceAll('/', '-').slice(1), spec: { path, content } });
+export const probe = (name: string) => ({ kind: 'Probe', name, spec: {} });
+export const hash = (letter: string): string => letter.repeat(64);
+
+/** An applier on a machine in memory, step by step, with a clock that the test moves. */
+export class Bench {
+  nowMs = 1_000_000;
+  boot = 'boot-1';
+  random = 7;
+  self: Self = SELF;
+  readonly steps: Step[] = [];
+  readonly bus: MemoryBus = newBus();
+  readonly machine = new MemoryNode('n', this.bus);
+  state: State;
+
+  constructor() {
+    this.state = this.started();
+  }
+
+  config(letter: string, fragments: Config['fragments']): void {
+    this.bus.configs.set(hash(letter), { fragments });
+  }
+
+  /** kill -9, and a new process on the same disk. */
+  restart(): void {
+    this.state = this.started();
+  }
+
+  /** One step; false when there is nothing to do now. */
+  step(): Step {
+    const step = nextStep(this.state, this.nowMs);
+    this.steps.push(step);
+    this.state = advance(this.state, step, this.machine.perform(step), this.nowMs);
+    return step;
+  }
+
+  /** Steps until there is nothing to do now, taking reports as a scheduler does. */
+  settle(limit = 500): void {
+    for (let i = 0; i < limit; i++) {
+      if (this.step().do === 'wait') return;
+      takeReports(this.bus);
+    }
+    throw new Error(`still busy after ${limit} steps: ${this.steps.slice(-12).map((step) => step.do).join(' ')}`);
+  }
+
+  /** Lets time pass, step by step. */
+  pass(ms: number): void {
+    const endMs = this.nowMs + ms;
+    for (let i = 0; i < 10_000 && this.nowMs < endMs; i++) {
+      const step = this.step();
+      takeReports(this.bus);
+      if (step.do === 'wait') this.nowMs = Math.max(this.nowMs + 1, Math.min(endMs, step.untilMs));
+    }
+  }
+
+  grant(part: Parameters<typeof lease>[0]): void {
+    this.bus.lease = lease(part);
+    this.state = { ...this.state, memory: { ...this.state.memory, leaseDueMs: this.nowMs } };
+  }
+
+  get last() {
+    return this.bus.reports.at(-1);
+  }
+
+  private started(): State {
+    this.random = (this.random * 48_271) % 4_294_967_291;
+    return start(SETTINGS, this.self, this.machine.readJournal(), { bootId: this.boot, nowMs: this.nowMs, random: this.random });
+  }
+}

@@ -1,0 +1,227 @@
+import { EMPTY, takeReports } from '../testing/memory-node.js';
+import { Bench, file, hash, probe } from './applier.fixture.js';
+import { hear } from './index.js';
+
+const A = hash('a');
+const B = hash('b');
+
+function on(letter: string, ...fragments: Parameters<Bench['config']>[1]): Bench {
+  const bench = new Bench();
+  bench.config(letter, fragments);
+  bench.settle();
+  return bench;
+}
+
+describe('an applier that is granted a lease', () => {
+  it('announces itself, applies, confirms and reports what changed', () => {
+    const bench = on('a', file('/motd', 'hello'));
+    expect(bench.bus.reports.map(({ kind, incarnation, seq, hash: inForce }) => [kind, incarnation, seq, inForce])).toEqual([['announced', 1, 1, EMPTY]]);
+    bench.grant({ hash: A });
+    bench.settle();
+    expect(bench.last).toMatchObject({ kind: 'applied', lease: 'l1', verdict: 'applied', hash: A, changed: ['/motd'], seq: 2, change: 'c1' });
+    expect(bench.machine.files.get('/motd')).toBe('hello');
+  });
+
+  it('journals the intent before it touches anything', () => {
+    const bench = on('a', file('/motd', 'hello'));
+    bench.grant({ hash: A });
+    bench.settle();
+    const kinds = bench.steps.map((step) => (step.do === 'write-journal' && step.journal.work !== undefined ? 'intent' : step.do));
+    expect(kinds.indexOf('intent')).toBeGreaterThan(kinds.indexOf('read-before'));
+    expect(kinds.indexOf('intent')).toBeLessThan(kinds.indexOf('apply'));
+  });
+
+  it('refuses one that was planned from another hash, and touches nothing', () => {
+    const bench = on('a', file('/motd', 'hello'));
+    bench.grant({ hash: A, from: B });
+    bench.settle();
+    expect(bench.last).toMatchObject({ kind: 'announced', verdict: 'refused', lease: 'l1', hash: EMPTY, restored: true });
+    expect(bench.machine.files.size).toBe(0);
+  });
+
+  it('calls content that the node refuses invalid, whether before or while it is applied', () => {
+    for (const calls of [0, 1]) {
+      const bench = on('a', file('/ok', 'x'), file('/z', 'bad'));
+      let seen = 0;
+      bench.machine.refuses = (entry) => (entry.name === 'z' && seen++ >= calls ? { fault: 'content', reason: 'no such path' } : undefined);
+      bench.grant({ hash: A });
+      bench.settle();
+      expect(bench.last).toMatchObject({ kind: 'invalid', verdict: 'invalid', restored: true, hash: EMPTY, reason: 'no such path' });
+      expect(bench.machine.files.size).toBe(0);
+    }
+  });
+
+  it.each([
+    ['passes before, fails after, passes again', true, (content: string | undefined) => content !== 'bad', 'invalid'],
+    ['fails before and after', true, () => false, 'applied'],
+    ['passes once and never again', true, undefined, 'failed'],
+  ] as const)('a probe that %s: %s', (_name, _, passes, verdict) => {
+    const bench = on('a', file('/f', 'bad'), probe('p'));
+    let runs = 0;
+    bench.machine.probes = (_probe, files) => (passes === undefined ? runs++ === 0 : passes(files.get('/f')));
+    bench.grant({ hash: A });
+    bench.settle();
+    expect(bench.last).toMatchObject({ verdict, restored: true });
+    expect(bench.machine.files.get('/f')).toBe(verdict === 'applied' ? 'bad' : undefined);
+    if (verdict === 'invalid') expect(bench.last?.probe).toBe('p');
+  });
+
+  it('never begins a lease again that it has dealt with, and repeats its report while the lease stays open', () => {
+    const bench = on('a', file('/f', 'bad'));
+    bench.machine.refuses = () => ({ fault: 'content', reason: 'no' });
+    bench.grant({ hash: A });
+    for (let i = 0; i < 100 && bench.step().do !== 'wait'; i++);
+    const before = bench.bus.reports.length;
+    for (let i = 0; i < 200; i++) {
+      const step = bench.step();
+      if (step.do === 'wait') bench.nowMs = step.untilMs;
+    }
+    const repeated = bench.bus.reports.slice(before);
+    expect(repeated.length).toBeGreaterThan(3);
+    expect(new Set(repeated.map(({ lease }) => lease))).toEqual(new Set(['l1']));
+    expect(bench.steps.filter((step) => step.do === 'check')).toHaveLength(1);
+    takeReports(bench.bus);
+    bench.bus.lease = { ...bench.bus.lease!, phase: 'ready' }; // taken, and yet open
+    bench.pass(200_000);
+    expect(bench.last).toMatchObject({ kind: 'announced', lease: 'l1', verdict: 'invalid' });
+  });
+
+  it('names a lease that ended as unknown before it was begun, until the status shows it', () => {
+    const bench = on('a', file('/f', 'x'));
+    bench.grant({ hash: A, phase: 'settled', because: 'unknown' });
+    bench.settle();
+    expect(bench.last).toMatchObject({ kind: 'announced', verdict: 'refused', lease: 'l1' });
+    expect(bench.bus.status?.lease).toBe('l1');
+    const count = bench.bus.reports.length;
+    bench.pass(300_000);
+    expect(bench.bus.reports).toHaveLength(count);
+  });
+
+  it('begins nothing when no time is left, and goes back from a confirmation that comes too late', () => {
+    const late = on('b');
+    late.grant({ hash: A });
+    late.pass(120_000);
+    expect(late.last).toMatchObject({ verdict: 'failed', restored: true, hash: EMPTY });
+    const slow = on('a', file('/f', 'x'));
+    slow.grant({ hash: A });
+    while (slow.step().do !== 'apply');
+    slow.nowMs += 50_000;
+    slow.settle();
+    expect(slow.last).toMatchObject({ verdict: 'failed', restored: true, hash: EMPTY });
+    expect(slow.machine.files.size).toBe(0);
+  });
+
+  it('goes back by itself after a crash without any bus', () => {
+    const bench = on('a', file('/f', 'x'));
+    bench.machine.files.set('/f', 'mine');
+    bench.grant({ hash: A });
+    while (bench.step().do !== 'apply');
+    bench.bus.up = false;
+    bench.nowMs += 3_600_000;
+    bench.restart();
+    for (let i = 0; i < 30; i++) bench.step();
+    expect(bench.machine.files.get('/f')).toBe('mine');
+    bench.bus.up = true;
+    bench.pass(60_000);
+    expect(bench.last).toMatchObject({ verdict: 'failed', lease: 'l1', restored: true, hash: EMPTY });
+  });
+
+  it.each([[true, 'applied'], [false, 'failed']])('after a reboot has one more window: all applied %s, so %s', (whole, verdict) => {
+    const bench = on('a', file('/f', 'x'), file('/g', 'y'));
+    bench.grant({ hash: A });
+    while (bench.step().do !== 'apply');
+    if (whole) bench.step();
+    bench.boot = 'boot-2';
+    bench.nowMs = 500;
+    bench.restart();
+    bench.settle();
+    expect(bench.last).toMatchObject({ verdict, hash: whole ? A : EMPTY, bootId: 'boot-2' });
+    expect(bench.machine.files.size).toBe(whole ? 2 : 0);
+  });
+});
+
+describe('what an applier takes over', () => {
+  it('comes back when no config manages it any more, and is forgotten then', () => {
+    const bench = on('a', file('/f', 'x'));
+    bench.machine.files.set('/f', 'mine');
+    bench.grant({ hash: A });
+    bench.settle();
+    bench.config('b', []);
+    bench.grant({ lease: 'l2', hash: B, from: A, ledger: 9 });
+    bench.settle();
+    expect(bench.last).toMatchObject({ verdict: 'applied', hash: B });
+    expect(bench.machine.files.get('/f')).toBe('mine');
+    expect(bench.machine.readJournal().originals).toEqual({});
+  });
+
+  it('is tried again until it is restored, and said then', () => {
+    const bench = on('a', file('/f', 'x'), probe('p'));
+    bench.grant({ hash: A });
+    bench.settle();
+    bench.config('b', [file('/f', 'y'), probe('p')]);
+    bench.machine.probes = (_p, files) => files.get('/f') !== 'y';
+    bench.machine.refuses = (entry) => (entry.spec['content'] === 'x' ? { fault: 'node', reason: 'disk full' } : undefined);
+    bench.grant({ lease: 'l2', hash: B, from: A, ledger: 9 });
+    bench.pass(20_000);
+    expect(bench.last).toMatchObject({ verdict: 'failed', restored: false, hash: A });
+    bench.machine.refuses = () => undefined;
+    bench.pass(120_000);
+    expect(bench.last).toMatchObject({ kind: 'announced', lease: 'l2', verdict: 'failed', restored: true, hash: A });
+    expect(bench.machine.files.get('/f')).toBe('x');
+  });
+});
+
+describe('drift', () => {
+  it('is reported once per set of differences, and repaired under a lease', () => {
+    const bench = on('a', file('/f', 'x'));
+    bench.grant({ hash: A });
+    bench.settle();
+    bench.machine.files.set('/f', 'edited');
+    bench.pass(400_000);
+    expect(bench.bus.reports.filter(({ kind }) => kind === 'drifted').map(({ what }) => what)).toEqual([['/f: differs']]);
+    bench.grant({ lease: 'l2', kind: 'repair', hash: A, from: A, ledger: 9 });
+    bench.settle();
+    expect(bench.last).toMatchObject({ verdict: 'applied', lease: 'l2', changed: ['/f'] });
+    expect(bench.machine.files.get('/f')).toBe('x');
+  });
+});
+
+describe('the incarnation', () => {
+  it('is one above what the status shows when the state is lost, or when another life is seen', () => {
+    const bench = on('a');
+    const status = bench.bus.status!;
+    bench.bus.status = { ...status, birth: status.birth + 1, ledger: status.ledger + 1 };
+    bench.restart();
+    bench.settle();
+    expect(bench.last).toMatchObject({ kind: 'announced', incarnation: 2, seq: 1 });
+    const lost = new Bench();
+    lost.bus.status = { ...status, incarnation: 41 };
+    lost.settle();
+    expect(lost.last).toMatchObject({ incarnation: 42, lease: '', verdict: '' });
+  });
+
+  it('is not changed at wire speed by two that fight', () => {
+    const bench = on('a');
+    for (let i = 0; i < 300; i++) {
+      const status = bench.bus.status!;
+      bench.state = hear(bench.state, { heard: 'status', status: { ...status, birth: 5, ledger: status.ledger + 1, incarnation: bench.state.journal.incarnation + 1 } }, bench.nowMs);
+      bench.step();
+      bench.nowMs += 100;
+    }
+    expect(bench.state.journal.incarnation).toBeLessThan(20);
+  });
+});
+
+it('announces again when its labels change, and says fresh only until the first lease', () => {
+  const bench = new Bench();
+  bench.self = { ...bench.self, fresh: true };
+  bench.restart();
+  bench.config('a', []);
+  bench.settle();
+  expect(bench.last?.fresh).toBe(true);
+  bench.grant({ hash: A });
+  bench.settle();
+  bench.state = hear(bench.state, { heard: 'self', labels: { role: 'core' }, capabilities: [] }, bench.nowMs);
+  bench.settle();
+  expect(bench.last).toMatchObject({ kind: 'announced', labels: { role: 'core' }, fresh: false });
+});

@@ -1,0 +1,106 @@
+import { ask } from './leases.js';
+import type { Step } from './ports.js';
+import { stillManaged, wayTo } from './plan.js';
+import { undone } from './preparing.js';
+import { announce, drifted, mended, reborn } from './reporting.js';
+import { inHand, isShown, type State } from './state.js';
+import { passStep, whatIsWrong } from './working.js';
+
+const LONGEST_WAIT_MS = 60_000;
+const MEND_STEP_MS = 30_000;
+
+/** The next step of an applier that works on nothing: first what needs no connection, then what the bus is asked and told. */
+export function idleStep(state: State, nowMs: number): Step {
+  return mendStep(state, nowMs) ?? driftStep(state, nowMs) ?? tidyStep(state) ?? busStep(state, nowMs) ?? wait(state, nowMs);
+}
+
+/** A way back that did not succeed is gone again and again. */
+function mendStep(state: State, nowMs: number): Step | undefined {
+  const { journal, memory, settings: { kinds } } = state;
+  if (journal.sound || nowMs < memory.mend.dueMs) return undefined;
+  const config = inHand(state, journal.inForce);
+  if (config === undefined) return loadStep(state, nowMs);
+  const pass = passStep(state, config, nowMs + MEND_STEP_MS);
+  if (pass !== undefined) return pass;
+  return whatIsWrong(state).length > 0 ? undefined : { do: 'write-journal', journal: mended(state, stillManaged(journal.originals, config, kinds)) };
+}
+
+function driftStep(state: State, nowMs: number): Step | undefined {
+  const { journal, memory, settings: { kinds } } = state;
+  if (!journal.sound || nowMs < memory.drift.dueMs) return undefined;
+  const config = inHand(state, journal.inForce);
+  if (config === undefined) return loadStep(state, nowMs);
+  return { do: 'compare', items: wayTo(config, journal.originals, kinds) };
+}
+
+/** The config in force, from disk, or asked for again if the disk has lost it. */
+function loadStep(state: State, nowMs: number): Step | undefined {
+  const { journal, memory } = state;
+  if (!memory.absent.has(journal.inForce)) return { do: 'load-config', hash: journal.inForce };
+  return nowMs < memory.bus.retryAtMs ? undefined : { do: 'fetch-config', hash: journal.inForce };
+}
+
+function tidyStep({ journal, memory }: State): Step | undefined {
+  return memory.untidy ? { do: 'tidy', configs: [journal.inForce], originals: journal.originals } : undefined;
+}
+
+function busStep(state: State, nowMs: number): Step | undefined {
+  const { journal, memory } = state;
+  if (nowMs < memory.bus.retryAtMs) return undefined;
+  if (memory.statusReadMs === undefined || nowMs >= memory.statusDueMs) return { do: 'read-status' };
+  if (isOutdated(state) && nowMs >= memory.reborn.dueMs) return { do: 'write-journal', journal: reborn(state) };
+  const pending = journal.report !== undefined && !isShown(state) ? journal.report : undefined;
+  if (pending !== undefined && memory.sent.count === 0 && !(memory.announce && pending.kind === 'announced')) return { do: 'report', report: pending };
+  if (memory.announce) return { do: 'write-journal', journal: announce(state) };
+  const news = newDrift(state);
+  if (news !== undefined) return { do: 'write-journal', journal: drifted(state, news) };
+  if (nowMs >= memory.leaseDueMs) return { do: 'read-lease' };
+  const answer = leaseStep(state, nowMs);
+  if (answer !== undefined) return answer;
+  if (pending === undefined || nowMs < memory.sent.dueMs) return undefined;
+  return memory.statusReadMs < memory.sent.dueMs ? { do: 'read-status' } : { do: 'report', report: pending };
+}
+
+/** What the lease asks for, except beginning it, which reading it has led to already. */
+function leaseStep(state: State, nowMs: number): Step | undefined {
+  const { journal, memory } = state;
+  const { lease } = memory;
+  if (lease === undefined) return undefined;
+  const named = { lease: lease.lease, change: lease.change, verdict: 'refused' } as const;
+  switch (ask(state, lease)) {
+    case 'stale':
+      return { do: 'write-journal', journal: undone(state, { ...named, reason: `planned from ${lease.from}, but ${journal.inForce} is in force` }) };
+    case 'ended':
+      return { do: 'write-journal', journal: undone(state, { ...named, reason: `ended as ${lease.because} before it was begun` }) };
+    case 'again':
+      return isShown(state) && memory.lost !== undefined && nowMs >= memory.lost.dueMs ? { do: 'write-journal', journal: announce(state) } : undefined;
+    case 'begin':
+    case 'nothing':
+      return undefined;
+  }
+}
+
+/** Whether the status shows another life of this node, or more of this one than the journal knows. */
+function isOutdated({ journal, memory: { status } }: State): boolean {
+  if (journal.incarnation === 0) return true;
+  if (status === undefined || status.incarnation < journal.incarnation) return false;
+  return status.incarnation > journal.incarnation || status.birth !== journal.birth || status.seq > journal.seq;
+}
+
+/** What was found to differ, if that is not what was last reported. */
+function newDrift({ memory: { drift, status } }: State): readonly string[] | undefined {
+  const last = drift.reported ?? status?.drifted ?? [];
+  return drift.found === undefined || sameTexts(drift.found, last) ? undefined : drift.found;
+}
+
+function wait(state: State, nowMs: number): Step {
+  const { journal, memory } = state;
+  const dues = [nowMs + LONGEST_WAIT_MS, journal.sound ? memory.drift.dueMs : memory.mend.dueMs];
+  if (nowMs < memory.bus.retryAtMs) return { do: 'wait', untilMs: Math.min(...dues.filter((due) => due > nowMs), memory.bus.retryAtMs) };
+  dues.push(memory.statusDueMs, memory.leaseDueMs);
+  if (journal.report !== undefined && !isShown(state)) dues.push(memory.sent.dueMs);
+  if (isOutdated(state)) dues.push(memory.reborn.dueMs);
+  return { do: 'wait', untilMs: Math.min(...dues.filter((due) => due > nowMs)) };
+}
+
+const sameTexts = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && a.every((text, i) => text === b[i]);

@@ -1,0 +1,6 @@
+export * from './advance.js';
+export * from './journal.js';
+export * from './leases.js';
+export * from './next-step.js';
+export * from './ports.js';
+export * from './state.js';

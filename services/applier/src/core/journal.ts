@@ -1,0 +1,108 @@
+import type { Action, LeaseKind, LeaseView, NodeReport, Verdict } from '#libs/contracts';
+
+/**
+ * What the applier knows across kill -9, reboots and years: one JSON document, replaced as a whole and with fsync. Who
+ * reads it can tell what the node has, what was going on, and how to take it back.
+ */
+export interface Journal {
+  readonly v: 1;
+  readonly node: string;
+  /** 0 until `status/<node>` was read for the first time. */
+  readonly incarnation: number;
+  readonly birth: number;
+  /** Of the last report that was made; counted before it is sent. */
+  readonly seq: number;
+  /** Hash of the config in force: the last that was confirmed. */
+  readonly inForce: string;
+  /** False while a way back did not succeed: then the node is not what `inForce` says. */
+  readonly sound: boolean;
+  readonly lastDealt: Dealt | undefined;
+  /** The work that was begun and not ended. */
+  readonly work: Work | undefined;
+  /** What stood there before Sluice first took it over, by resource. */
+  readonly originals: Originals;
+  /** The last report: repeated until `status/<node>` shows it. */
+  readonly report: OwnReport | undefined;
+}
+
+/** A report without its time, which is added whenever it is sent. */
+export type OwnReport = Omit<NodeReport, 'at'>;
+
+/** The lease that was last finished, undone or refused. Never begun again. */
+export interface Dealt {
+  readonly lease: string;
+  readonly change: string;
+  readonly verdict: Exclude<Verdict, ''>;
+  readonly reason: string;
+}
+
+export type Work = Forward | Confirming | GoingBack;
+
+interface Intent {
+  readonly lease: string;
+  readonly change: string;
+  readonly kind: LeaseKind;
+  readonly from: string;
+  readonly to: string;
+  readonly actions: readonly Action[];
+  readonly applyMs: number;
+  /** The boot that the times belong to; they are milliseconds of its CLOCK_BOOTTIME. */
+  readonly bootId: string;
+  readonly readMs: number;
+  /** From here on nothing is confirmed any more. The rest of the lease is for the way back. */
+  readonly turnBackMs: number;
+  /** Names of the probes that passed before anything was done: only these can condemn. */
+  readonly passedBefore: readonly string[];
+  /** What on the node differs from `to`, as found before. */
+  readonly changed: readonly string[];
+}
+
+export interface Forward extends Intent {
+  readonly phase: 'forward';
+}
+/** The machine was restarted on the way forward: one more window to confirm. */
+export interface Confirming extends Intent {
+  readonly phase: 'confirming';
+}
+export interface GoingBack extends Intent {
+  readonly phase: 'going-back';
+  readonly failure: Failure;
+}
+
+/** Why a config is not kept. `content`: it is the config's fault, on every node. */
+export interface Failure {
+  readonly fault: 'content' | 'node';
+  readonly reason: string;
+  /** The probe that passed before and failed after. */
+  readonly probe: string;
+}
+
+/** What a resource was before Sluice: made, read and put back by the backend of that kind. */
+export interface Original {
+  readonly kind: string;
+  readonly was: Json;
+  /** Resources that did not exist and are made on the way to this one: removed with it unless a config manages them. */
+  readonly made: readonly string[];
+}
+export type Originals = Readonly<Record<string, Original>>;
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+
+/** The journal of an applier without state: what is on the node is original, and the config in force is the empty one. */
+export function newJournal(node: string, emptyHash: string): Journal {
+  return {
+    v: 1, node, incarnation: 0, birth: 0, seq: 0, inForce: emptyHash, sound: true,
+    lastDealt: undefined, work: undefined, originals: {}, report: undefined,
+  };
+}
+
+/** Share of a lease after which the way back begins. */
+const FORWARD_SHARE = 2 / 3;
+export const turnBack = (readMs: number, applyMs: number): number => readMs + applyMs * FORWARD_SHARE;
+
+/** The intent to carry out a lease. */
+export function forward(lease: LeaseView, readMs: number, bootId: string, passedBefore: readonly string[], changed: readonly string[]): Forward {
+  return {
+    phase: 'forward', lease: lease.lease, change: lease.change, kind: lease.kind, from: lease.from, to: lease.hash, actions: lease.actions,
+    applyMs: lease.applyMs, bootId, readMs, turnBackMs: turnBack(readMs, lease.applyMs), passedBefore, changed,
+  };
+}

@@ -1,0 +1,87 @@
+import type { Action, Config, ConfigEntry, LeaseView, StatusView } from '#libs/contracts';
+import type { Failure, Journal, Original, Originals, OwnReport } from './journal.js';
+
+/** What the core has to know of kinds. Pure. */
+export interface Kinds {
+  /** Kinds that make something on the node, in the order in which they are applied. */
+  readonly order: readonly string[];
+  /** What an entry manages, such as `path:/etc/motd`; nothing for what cannot be undone (Exec). Two entries never share one. */
+  resources(entry: ConfigEntry): readonly string[];
+}
+
+/** One piece of the way to a config; ways back are made of the same pieces. */
+export type Item =
+  | { readonly do: 'apply'; readonly entry: ConfigEntry }
+  /** No config manages it any more: what stood there before comes back. */
+  | { readonly do: 'put-back'; readonly key: string; readonly original: Original };
+
+/**
+ * What is to be done next, one at a time. Each may be repeated, and the process may be killed between any two or in the
+ * middle of one: what counts is the journal as it stands on disk.
+ */
+export type Step =
+  | { readonly do: 'write-journal'; readonly journal: Journal }
+  /** From the state folder. */
+  | { readonly do: 'load-config'; readonly hash: string }
+  /** From the bus, checked against its hash and kept in the state folder. */
+  | { readonly do: 'fetch-config'; readonly hash: string }
+  /** Whether this node can and may carry the config out: looks, and changes nothing. */
+  | { readonly do: 'check'; readonly config: Config; readonly actions: readonly Action[]; readonly taken: readonly string[] }
+  /** Keeps the originals of these entries' resources, `known` ones excepted; contents go to the state folder. */
+  | { readonly do: 'read-before'; readonly entries: readonly ConfigEntry[]; readonly known: Originals }
+  | { readonly do: 'run-probes'; readonly probes: readonly ConfigEntry[]; readonly untilMs: number }
+  | { readonly do: 'apply'; readonly entry: ConfigEntry; readonly untilMs: number }
+  | { readonly do: 'put-back'; readonly key: string; readonly original: Original }
+  | { readonly do: 'act'; readonly action: Action; readonly untilMs: number }
+  /** Reads back: how the node differs from what these items make of it. */
+  | { readonly do: 'compare'; readonly items: readonly Item[] }
+  /** Forgets configs and contents that nothing names any more. */
+  | { readonly do: 'tidy'; readonly configs: readonly string[]; readonly originals: Originals }
+  | { readonly do: 'read-status' }
+  | { readonly do: 'read-lease' }
+  | { readonly do: 'report'; readonly report: OwnReport }
+  /** Nothing to do until then, or until something is heard. */
+  | { readonly do: 'wait'; readonly untilMs: number };
+
+export interface Difference {
+  /** As people name it: a path, or `Exec/name`. */
+  readonly what: string;
+  readonly how: string;
+}
+export interface ProbeResult {
+  readonly name: string;
+  readonly passed: boolean;
+  readonly reason: string;
+}
+/** Why something was not done. `content`: the node refuses what the config says, and would again. */
+export type Refusal = Pick<Failure, 'fault' | 'reason'>;
+
+/** What each step came to. */
+export interface Outcomes {
+  'write-journal': void;
+  'load-config': Config | undefined;
+  'fetch-config': Config | Refusal;
+  check: readonly Refusal[];
+  'read-before': Originals | Refusal;
+  'run-probes': readonly ProbeResult[];
+  apply: Refusal | undefined;
+  'put-back': Refusal | undefined;
+  act: Refusal | undefined;
+  compare: readonly Difference[];
+  tidy: void;
+  'read-status': StatusView | undefined;
+  'read-lease': LeaseView | undefined;
+  report: void;
+  wait: void;
+}
+export type Outcome = Outcomes[Step['do']];
+/** Instead of an outcome, of a step that needs the bus: there is no connection or no answer. */
+export const UNREACHABLE = 'unreachable';
+export type StepOf<D extends Step['do']> = Extract<Step, { readonly do: D }>;
+
+/** What the applier is told from outside. Hints: what decides is read from the stream's leader. */
+export type Heard =
+  | { readonly heard: 'lease'; readonly lease: LeaseView }
+  | { readonly heard: 'status'; readonly status: StatusView }
+  | { readonly heard: 'connected' }
+  | { readonly heard: 'self'; readonly labels: Readonly<Record<string, string>>; readonly capabilities: readonly string[] };

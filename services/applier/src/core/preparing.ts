@@ -1,0 +1,53 @@
+import { forward, type Dealt, type Failure, type Journal } from './journal.js';
+import { claimedTwice, inOrder, probesOf, wayTo } from './plan.js';
+import type { Step } from './ports.js';
+import { deal } from './reporting.js';
+import { inHand, type Begun, type State } from './state.js';
+
+/** Of the lease: past it nothing is begun any more; the probes before end sooner. */
+const BEGIN_SHARE = 1 / 2;
+const PROBES_BEFORE_SHARE = 1 / 6;
+
+/** What is done for a lease before anything is changed: everything is gathered, then the intent is journaled. */
+export function preparingStep(state: State, begun: Begun, nowMs: number): Step {
+  const { lease, readMs } = begun;
+  const { journal, memory, settings: { kinds } } = state;
+  if (begun.failure !== undefined) return giveUp(state, begun, begun.failure);
+  const lastMs = readMs + lease.applyMs * BEGIN_SHARE;
+  if (nowMs >= lastMs) {
+    const reason = `nothing was begun: no time was left to apply and to go back in ${lease.applyMs} ms${begun.trouble === '' ? '' : `: ${begun.trouble}`}`;
+    return giveUp(state, begun, { fault: 'node', reason, probe: '' });
+  }
+  for (const hash of [lease.hash, journal.inForce]) {
+    if (inHand(state, hash) !== undefined) continue;
+    if (!memory.absent.has(hash)) return { do: 'load-config', hash };
+    return nowMs < memory.bus.retryAtMs ? { do: 'wait', untilMs: Math.min(lastMs, memory.bus.retryAtMs) } : { do: 'fetch-config', hash };
+  }
+  const config = inHand(state, lease.hash);
+  if (config === undefined) throw new Error('unreachable: both configs are in hand');
+  const twice = claimedTwice(config, kinds);
+  if (twice !== undefined) return giveUp(state, begun, { fault: 'content', reason: twice, probe: '' });
+  if (!begun.checked) return { do: 'check', config, actions: lease.actions, taken: Object.keys(journal.originals) };
+  if (begun.before === undefined) {
+    return { do: 'run-probes', probes: probesOf(config), untilMs: nowMs + lease.applyMs * PROBES_BEFORE_SHARE };
+  }
+  if (begun.originals === undefined) return { do: 'read-before', entries: inOrder(config, kinds), known: journal.originals };
+  const originals = { ...begun.originals, ...journal.originals };
+  if (begun.changed === undefined) return { do: 'compare', items: wayTo(config, originals, kinds) };
+  const passed = begun.before.filter((probe) => probe.passed).map((probe) => probe.name);
+  return { do: 'write-journal', journal: { ...journal, originals, work: forward(lease, readMs, memory.bootId, passed, begun.changed) } };
+}
+
+/** Nothing was changed: what was in force still is. */
+function giveUp(state: State, begun: Begun, failure: Failure): Step {
+  const { lease } = begun;
+  const verdict = failure.fault === 'content' ? 'invalid' : 'failed';
+  return { do: 'write-journal', journal: undone(state, { lease: lease.lease, change: lease.change, verdict, reason: failure.reason }) };
+}
+
+/** The journal after a lease of which nothing was carried out. */
+export function undone(state: State, dealt: Dealt): Journal {
+  const { inForce, sound, originals } = state.journal;
+  return deal(state, { ...dealt, inForce, sound, originals, extra: {} });
+}
+

@@ -1,0 +1,56 @@
+import type { ReportKind, Verdict } from '#libs/contracts';
+import type { Dealt, Journal, Originals, OwnReport } from './journal.js';
+import { nextBirth, type State } from './state.js';
+
+/** What a report of one kind adds. */
+type Extra = Partial<Pick<OwnReport, 'durationMs' | 'changed' | 'probe' | 'what'>>;
+
+/** How a lease was dealt with, and what is on the node since. */
+export interface Ending extends Dealt {
+  readonly inForce: string;
+  readonly sound: boolean;
+  readonly originals: Originals;
+  readonly extra: Extra;
+}
+
+const KIND_OF: Readonly<Record<Exclude<Verdict, ''>, ReportKind>> = {
+  applied: 'applied', invalid: 'invalid', failed: 'failed', refused: 'announced',
+};
+
+/** The journal once a lease was dealt with: one write that ends the work and makes its report. */
+export function deal(state: State, ending: Ending): Journal {
+  const { lease, change, verdict, reason, inForce, sound, originals } = ending;
+  const journal: Journal = { ...state.journal, inForce, sound, originals, work: undefined, lastDealt: { lease, change, verdict, reason } };
+  return withReport(state, journal, KIND_OF[verdict], ending.extra);
+}
+
+/** The journal with an announcement to send. */
+export const announce = (state: State): Journal => withReport(state, state.journal, 'announced', {});
+/** The journal with a report of what differs from the config in force; nothing does any more if the list is empty. */
+export const drifted = (state: State, what: readonly string[]): Journal => withReport(state, state.journal, 'drifted', { what });
+/** The journal once the way back succeeded after all. */
+export const mended = (state: State, originals: Originals): Journal =>
+  withReport(state, { ...state.journal, originals, sound: true }, 'announced', {});
+
+/** The journal under an incarnation above every one that was seen. */
+export function reborn(state: State): Journal {
+  const { journal, memory } = state;
+  const incarnation = Math.max(memory.status?.incarnation ?? 0, journal.incarnation) + 1;
+  const birth = memory.birth === journal.birth ? nextBirth(memory.birth) : memory.birth;
+  return withReport(state, { ...journal, incarnation, birth, seq: 0 }, 'announced', {});
+}
+
+function withReport(state: State, journal: Journal, kind: ReportKind, extra: Extra): Journal {
+  const { self, memory } = state;
+  const seq = journal.seq + 1;
+  const dealt = journal.lastDealt;
+  const announced = kind === 'announced';
+  const report: OwnReport = {
+    kind, v: 1, node: journal.node, incarnation: journal.incarnation, birth: journal.birth, seq, bootId: memory.bootId,
+    hash: journal.inForce, lease: dealt?.lease ?? '', verdict: dealt?.verdict ?? '', reason: dealt?.reason ?? '', restored: journal.sound,
+    change: dealt?.change ?? '', labels: announced ? { ...self.labels } : {}, capabilities: announced ? [...self.capabilities] : [],
+    fresh: announced && self.fresh && dealt === undefined, version: announced ? self.version : '',
+    durationMs: 0, changed: [], probe: '', what: [], step: '', ...extra,
+  };
+  return { ...journal, seq, report };
+}

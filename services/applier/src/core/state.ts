@@ -1,0 +1,169 @@
+import { EMPTY_CONFIG, type Config, type LeaseView, type StatusView } from '#libs/contracts';
+import type { Chance } from './chance.js';
+import { draw } from './chance.js';
+import type { Failure, Journal, Originals } from './journal.js';
+import type { Difference, Heard, Kinds, ProbeResult } from './ports.js';
+
+/** An applier: its journal, which is on disk, and what it will have forgotten after kill -9. */
+export interface State {
+  readonly settings: Settings;
+  readonly self: Self;
+  readonly journal: Journal;
+  readonly memory: Memory;
+}
+
+export interface Settings {
+  readonly kinds: Kinds;
+  /** Hash of the empty config. */
+  readonly emptyHash: string;
+  /** The lease is read that often, beside pushes; status five times as seldom. */
+  readonly readEveryMs: number;
+  readonly driftCheckMs: number;
+}
+
+/** What an announcement says of the node. */
+export interface Self {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly capabilities: readonly string[];
+  readonly version: string;
+  readonly fresh: boolean;
+}
+
+export interface Memory {
+  readonly bootId: string;
+  /** For the next incarnation. */
+  readonly birth: number;
+  readonly chance: Chance;
+  /** Configs in hand while they are needed; hashes that the state folder does not have. */
+  readonly configs: ReadonlyMap<string, Config>;
+  readonly absent: ReadonlySet<string>;
+  readonly bus: { readonly failures: number; readonly retryAtMs: number };
+  readonly status: StatusView | undefined;
+  readonly statusReadMs: number | undefined;
+  readonly statusDueMs: number;
+  readonly lease: LeaseView | undefined;
+  readonly leaseDueMs: number;
+  /** A lease that was read and may be begun. */
+  readonly begun: Begun | undefined;
+  readonly progress: Progress;
+  readonly announce: boolean;
+  /** Of the last report, in this run. */
+  readonly sent: Repeated;
+  /** How often this run took another incarnation, and when it may again: two that fight must not do it at wire speed. */
+  readonly reborn: Repeated;
+  /** The lease is open though it was dealt with and the report was taken. */
+  readonly lost: Repeated | undefined;
+  readonly mend: Repeated;
+  readonly drift: Drift;
+  readonly untidy: boolean;
+}
+
+export interface Repeated {
+  readonly count: number;
+  readonly dueMs: number;
+}
+export interface Drift {
+  readonly dueMs: number;
+  /** Found by the last check, and not yet reported. */
+  readonly found: readonly string[] | undefined;
+  readonly reported: readonly string[] | undefined;
+}
+
+/** What was gathered for a lease before anything was done. */
+export interface Begun {
+  readonly lease: LeaseView;
+  readonly readMs: number;
+  readonly checked: boolean;
+  readonly before: readonly ProbeResult[] | undefined;
+  readonly originals: Originals | undefined;
+  readonly changed: readonly string[] | undefined;
+  readonly failure: Failure | undefined;
+  readonly trouble: string;
+}
+
+/** How far one pass over the items of a way is. */
+export interface Progress {
+  readonly done: number;
+  readonly acted: number;
+  readonly troubles: readonly string[];
+  readonly differences: readonly Difference[] | undefined;
+  readonly probes: readonly ProbeResult[] | undefined;
+  readonly failure: Failure | undefined;
+  readonly passes: number;
+  readonly againAtMs: number;
+}
+export const START: Progress = {
+  done: 0, acted: 0, troubles: [], differences: undefined, probes: undefined, failure: undefined, passes: 0, againAtMs: 0,
+};
+
+/** What comes from outside when an applier is started. */
+export interface Outside {
+  readonly bootId: string;
+  readonly nowMs: number;
+  /** A random number below 2^32. */
+  readonly random: number;
+}
+
+/** An applier as it starts on a journal, whatever that says. */
+export function start(settings: Settings, self: Self, journal: Journal, outside: Outside): State {
+  const { value, next } = draw(outside.random);
+  const { nowMs } = outside;
+  return {
+    settings, self, journal,
+    memory: {
+      bootId: outside.bootId, birth: nextBirth(outside.random), chance: next, configs: new Map(), absent: new Set(),
+      bus: { failures: 0, retryAtMs: nowMs }, status: undefined, statusReadMs: undefined, statusDueMs: nowMs,
+      lease: undefined, leaseDueMs: nowMs, begun: undefined, progress: START, announce: true,
+      sent: { count: 0, dueMs: nowMs }, reborn: { count: 0, dueMs: nowMs }, lost: undefined, mend: { count: 0, dueMs: nowMs },
+      drift: { dueMs: nowMs + value * settings.driftCheckMs, found: undefined, reported: undefined }, untidy: true,
+    },
+  };
+}
+
+/** Before a lease that seems to be open still is answered once more: views are written one after the other. */
+export const VIEW_LAG_MS = 5_000;
+
+/** What was heard changes nothing but what is looked at next. */
+export function hear(state: State, heard: Heard, nowMs: number): State {
+  const { memory } = state;
+  switch (heard.heard) {
+    case 'lease':
+      return heard.lease.phase === 'ready' ? remember(state, { leaseDueMs: nowMs }) : ended(state, heard.lease);
+    case 'status':
+      return remember(state, { status: newer(memory.status, heard.status), ...laterLost(memory, nowMs + VIEW_LAG_MS) });
+    case 'connected':
+      return remember(state, {
+        leaseDueMs: nowMs, statusDueMs: nowMs, bus: { failures: 0, retryAtMs: nowMs }, sent: { count: memory.sent.count, dueMs: nowMs },
+      });
+    case 'self':
+      return { ...state, self: { ...state.self, labels: heard.labels, capabilities: heard.capabilities }, memory: { ...memory, announce: true } };
+  }
+}
+
+export const remember = (state: State, part: Partial<Memory>): State => ({ ...state, memory: { ...state.memory, ...part } });
+export const progressed = (state: State, part: Partial<Progress>): State =>
+  remember(state, { progress: { ...state.memory.progress, ...part } });
+
+/** The config with this hash, if it is in hand. */
+export const inHand = (state: State, hash: string): Config | undefined =>
+  hash === state.settings.emptyHash ? EMPTY_CONFIG : state.memory.configs.get(hash);
+
+/** Whether the scheduler has taken the last report. */
+export function isShown(state: State): boolean {
+  const { journal, memory: { status } } = state;
+  return status !== undefined && status.incarnation === journal.incarnation && status.birth === journal.birth && status.seq >= journal.seq;
+}
+
+export const newer = (known: StatusView | undefined, found: StatusView | undefined): StatusView | undefined =>
+  known !== undefined && (found === undefined || found.ledger < known.ledger) ? known : found;
+
+/** A birth that differs from the last one and is never 0. */
+export const nextBirth = (birth: number): number => ((Math.imul(birth, 1_664_525) + 1_013_904_223) >>> 0) || 1;
+
+/** A lease that is not ready begins nothing: what was pushed of it may be believed. */
+const ended = (state: State, lease: LeaseView): State =>
+  lease.ledger > (state.memory.lease?.ledger ?? 0) ? remember(state, { lease, lost: undefined }) : state;
+
+/** The status shows something new: the view of the lease may follow in a moment. */
+const laterLost = ({ lost, leaseDueMs }: Memory, dueMs: number): Partial<Memory> =>
+  lost === undefined || lost.dueMs >= dueMs ? {} : { lost: { ...lost, dueMs }, leaseDueMs: Math.min(leaseDueMs, dueMs) };

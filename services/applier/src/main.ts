@@ -1,0 +1,34 @@
+import { parseArgs } from 'node:util';
+import { connectNodeBus } from '#libs/bus';
+import { createLogger } from '#libs/runtime';
+import { runApplier } from './shell/index.js';
+
+const { values } = parseArgs({
+  options: {
+    node: { type: 'string', default: process.env['SLUICE_NODE'] },
+    label: { type: 'string', multiple: true, default: [] },
+    root: { type: 'string', default: process.env['SLUICE_ROOT'] ?? '/' },
+    state: { type: 'string', default: process.env['SLUICE_STATE'] ?? '/var/lib/sluice' },
+    server: { type: 'string', default: process.env['NATS_URL'] ?? 'nats://127.0.0.1:4222' },
+    creds: { type: 'string', default: process.env['NATS_CREDS'] },
+    fresh: { type: 'boolean', default: false },
+    'allow-exec': { type: 'boolean', default: false },
+  },
+});
+
+async function main(): Promise<void> {
+  const { node, server, creds } = values;
+  if (node === undefined) throw new TypeError('--node NAME is missing');
+  const log = createLogger('applier');
+  const applier = await runApplier({
+    node, log, root: values.root, stateDir: values.state, fresh: values.fresh, allowExec: values['allow-exec'],
+    labels: Object.fromEntries(values.label.map((text) => [text.split('=', 1)[0] ?? '', text.slice(text.indexOf('=') + 1)])),
+    bus: () => connectNodeBus({ node, servers: server, creds, name: `applier ${node}`, logger: log }),
+  });
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void applier.stop().then(() => process.exit(0)));
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`applier: ${(error as Error).message}\n`);
+  process.exitCode = error instanceof TypeError ? 2 : 1;
+});

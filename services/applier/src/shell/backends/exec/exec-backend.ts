@@ -1,0 +1,66 @@
+import type { ConfigEntry } from '#libs/contracts';
+import type { Original } from '../../../core/index.js';
+import { argvOf, runCommand } from '../../command.js';
+import { durationMs } from '../../duration.js';
+import { Refused, type Backend, type BackendFactory, type Surroundings } from '../../ports.js';
+
+const CHECK_TIMEOUT_MS = 30_000;
+const APPLY_TIMEOUT_MS = 300_000;
+
+/**
+ * `Exec {check: {argv}, apply: {argv}, timeout}`: a check that ends with 0 says that all is as it shall be; otherwise
+ * `apply` is run, and the check once more. It manages no resource: nothing is kept, nothing can be undone.
+ */
+class ExecBackend implements Backend {
+  readonly kind = 'Exec';
+
+  constructor(private readonly surroundings: Surroundings) {}
+
+  resources(): readonly string[] {
+    return [];
+  }
+
+  title(entry: ConfigEntry): string {
+    return `Exec/${entry.name}`;
+  }
+
+  async check(entry: ConfigEntry): Promise<void> {
+    if (!this.surroundings.allowExec) throw new Refused('node', 'the settings of this node do not allow commands');
+    argvOf(entry.spec['check'], 'check');
+    argvOf(entry.spec['apply'], 'apply');
+    durationMs(entry.spec['timeout'], APPLY_TIMEOUT_MS);
+  }
+
+  original(): Promise<Original> {
+    throw new Error('an Exec has no original');
+  }
+
+  putBack(): Promise<void> {
+    throw new Error('an Exec cannot be undone');
+  }
+
+  differsFromOriginal(): Promise<string | undefined> {
+    throw new Error('an Exec has no original');
+  }
+
+  async apply(entry: ConfigEntry, timeoutMs: number): Promise<void> {
+    await this.check(entry);
+    if ((await this.differs(entry)) === undefined) return;
+    const limitMs = Math.min(timeoutMs, durationMs(entry.spec['timeout'], APPLY_TIMEOUT_MS));
+    const result = await runCommand(argvOf(entry.spec['apply'], 'apply'), { ...this.surroundings, timeoutMs: limitMs });
+    if (!result.passed) throw new Error(result.reason);
+  }
+
+  async differs(entry: ConfigEntry): Promise<string | undefined> {
+    if (!this.surroundings.allowExec) return 'the settings of this node do not allow commands';
+    const limitMs = Math.min(CHECK_TIMEOUT_MS, durationMs(entry.spec['timeout'], CHECK_TIMEOUT_MS));
+    const { passed, reason } = await runCommand(argvOf(entry.spec['check'], 'check'), { ...this.surroundings, timeoutMs: limitMs });
+    return passed ? undefined : `check: ${reason}`;
+  }
+}
+
+export const execBackend: BackendFactory = {
+  kind: 'Exec',
+  capabilities: (allowExec) => (allowExec ? ['kind:Exec'] : []),
+  create: (surroundings) => new ExecBackend(surroundings),
+};

@@ -1,0 +1,100 @@
+import type { ConfigEntry } from '#libs/contracts';
+import type { Json, Original, Originals } from '../../../core/index.js';
+import { Refused, type Checked, type Surroundings } from '../../ports.js';
+import { sha256 } from '../../state/original-store.js';
+import { contentAt, putDirectory, putFile, putLink, remove, standingAt, type Standing } from './standing.js';
+import { normalized, partsOf } from './rooted-path.js';
+
+/** What a path was, as the journal keeps it. */
+type Was =
+  | { readonly state: 'absent' }
+  | { readonly state: 'file'; readonly mode: number; readonly uid: number; readonly gid: number; readonly digest: string }
+  | { readonly state: 'symlink'; readonly target: string; readonly uid: number; readonly gid: number }
+  | { readonly state: 'directory'; readonly mode: number; readonly uid: number; readonly gid: number };
+
+const PREFIX = 'path:';
+export const pathKey = (path: unknown): string => PREFIX + normalized(path);
+const pathOfKey = (key: string): string => key.slice(PREFIX.length);
+
+/** Originals of paths, whatever kind of fragment manages them: File and Directory share this, and may follow one another at a path. */
+export class PathOriginals {
+  constructor(private readonly kind: string, private readonly surroundings: Surroundings) {}
+
+  async read(key: string, known: Originals): Promise<Original> {
+    const path = pathOfKey(key);
+    const standing = await standingAt(this.surroundings.root, path);
+    // A folder that another managed path brought with it goes when the last path in it goes.
+    const broughtAlong = new Set(Object.values(known).flatMap(({ made }) => made));
+    const made = [...standing.above.map(pathKey).filter((above) => broughtAlong.has(above)), ...(standing.state === 'absent' ? standing.missing.map(pathKey) : [])];
+    return { kind: this.kind, was: await this.was(path, standing), made };
+  }
+
+  async putBack(key: string, original: Original): Promise<void> {
+    const { root, contents } = this.surroundings;
+    const path = pathOfKey(key);
+    const was = original.was as Was;
+    if ((await this.differs(key, original.was)) !== undefined) {
+      if (was.state === 'absent') await remove(root, path);
+      if (was.state === 'file') await putFile(root, path, await contents.content(was.digest), was.mode, was);
+      if (was.state === 'symlink') await putLink(root, path, was.target, was);
+      if (was.state === 'directory') await putDirectory(root, path, was.mode, was);
+    }
+    // An absent path may still have left the temporary file of a killed process beside it.
+    if (was.state === 'absent') await remove(root, path);
+    for (const made of original.made.toSorted().reverse()) await remove(root, pathOfKey(made));
+  }
+
+  async differs(key: string, json: Json): Promise<string | undefined> {
+    const was = json as Was;
+    const { root } = this.surroundings;
+    const path = pathOfKey(key);
+    const now = await standingAt(root, path);
+    // A directory that others put something into stays: nobody's files are removed with it.
+    if (was.state === 'absent' && now.state === 'directory') return undefined;
+    if (was.state !== now.state) return `is ${now.state}, and was ${was.state} before Sluice`;
+    if (was.state === 'symlink' && now.state === 'symlink') return was.target === now.target ? undefined : `leads to ${now.target}, and led to ${was.target} before Sluice`;
+    if ((was.state === 'file' || was.state === 'directory') && 'mode' in now && was.mode !== now.mode) return `mode ${octal(now.mode)}, and was ${octal(was.mode)} before Sluice`;
+    return was.state === 'file' && sha256(await contentAt(root, path)) !== was.digest ? 'another content than before Sluice' : undefined;
+  }
+
+  private async was(path: string, standing: Standing): Promise<Was> {
+    switch (standing.state) {
+      case 'absent':
+        return { state: 'absent' };
+      case 'file': {
+        const digest = await this.surroundings.contents.keep(await contentAt(this.surroundings.root, path));
+        return { state: 'file', mode: standing.mode, uid: standing.uid, gid: standing.gid, digest };
+      }
+      case 'symlink':
+        return { state: 'symlink', target: standing.target, uid: standing.uid, gid: standing.gid };
+      case 'directory':
+        return { state: 'directory', mode: standing.mode, uid: standing.uid, gid: standing.gid };
+      case 'other':
+        throw new Refused('content', 'is neither a file, a directory nor a symbolic link');
+    }
+  }
+}
+
+/** Refuses a path that cannot become what it shall be: the wrong thing stands there, or on the way, and it is not Sluice's. */
+export async function checkPath(root: string, entry: ConfigEntry, checked: Checked, wrong: Standing['state'], is: string): Promise<void> {
+  const path = normalized(entry.spec['path']);
+  partsOf(entry.spec['path']);
+  for (const other of checked.config.fragments) {
+    if (other.kind === 'File' && path.startsWith(`${normalized(other.spec['path'])}/`)) {
+      throw new Refused('content', `lies below the file of File/${other.name}`);
+    }
+  }
+  const { state } = await standingAt(root, path);
+  if (state === 'other') throw new Refused('content', 'is neither a file, a directory nor a symbolic link');
+  if (state === wrong && !checked.taken.has(pathKey(path))) throw new Refused('content', is);
+}
+
+/** The mode of an entry. Throws Refused when it is none. */
+export function modeOf(entry: ConfigEntry, otherwise: number): number {
+  const { mode } = entry.spec;
+  if (mode === undefined) return otherwise;
+  if (typeof mode !== 'string' || !/^[0-7]{3,5}$/.test(mode) || parseInt(mode, 8) > 0o7777) throw new Refused('content', `mode ${JSON.stringify(mode)} is not octal, as in "0644"`);
+  return parseInt(mode, 8);
+}
+
+export const octal = (mode: number): string => mode.toString(8).padStart(4, '0');

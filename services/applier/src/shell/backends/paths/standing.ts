@@ -1,0 +1,152 @@
+import { createHash } from 'node:crypto';
+import { constants, type Stats } from 'node:fs';
+import { chown, lchown, lstat, mkdir, open, readlink, rename, rmdir, symlink, unlink } from 'node:fs/promises';
+import { Refused } from '../../ports.js';
+import { codeOf, isMissing } from '../../state/whole-file.js';
+import { wayTo, type Parent } from './rooted-path.js';
+
+/** What stands at a path. `how` is the rest of it that can be made again. */
+export type Standing =
+  | { readonly state: 'absent'; readonly missing: readonly string[]; readonly above: readonly string[] }
+  | { readonly state: 'file'; readonly mode: number; readonly uid: number; readonly gid: number; readonly size: number; readonly above: readonly string[] }
+  | { readonly state: 'symlink'; readonly target: string; readonly uid: number; readonly gid: number; readonly above: readonly string[] }
+  | { readonly state: 'directory'; readonly mode: number; readonly uid: number; readonly gid: number; readonly above: readonly string[] }
+  | { readonly state: 'other'; readonly above: readonly string[] };
+
+export interface Owner {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+const MODE = 0o7777;
+const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+
+export async function standingAt(root: string, path: string): Promise<Standing> {
+  const way = await wayTo(root, path, false);
+  if ('missing' in way) return { state: 'absent', missing: way.missing, above: way.above };
+  return closing(way.parent, async (parent) => standing(await statOf(parent), parent, way.above));
+}
+
+async function standing(stat: Stats | undefined, parent: Parent, above: readonly string[]): Promise<Standing> {
+  if (stat === undefined) return { state: 'absent', missing: [], above };
+  const { uid, gid } = stat;
+  const mode = stat.mode & MODE;
+  if (stat.isFile()) return { state: 'file', mode, uid, gid, size: stat.size, above };
+  if (stat.isSymbolicLink()) return { state: 'symlink', target: await readlink(parent.path()), uid, gid, above };
+  return stat.isDirectory() ? { state: 'directory', mode, uid, gid, above } : { state: 'other', above };
+}
+
+/** The content of a file, never through a link. */
+export async function contentAt(root: string, path: string): Promise<Buffer> {
+  return inParent(root, path, async (parent) => {
+    const file = await open(parent.path(), READ);
+    try {
+      return await file.readFile();
+    } finally {
+      await file.close();
+    }
+  });
+}
+
+/** Makes a file in one step: a reader sees what was there before or all of this, never a part. */
+export async function putFile(root: string, path: string, content: Buffer, mode: number, owner?: Owner): Promise<void> {
+  await inParent(root, path, async (parent) => {
+    await makeWay(parent, 'file');
+    const temporary = await freeTemporary(parent);
+    const file = await open(temporary, CREATE, 0o600);
+    try {
+      await file.writeFile(content);
+      if (owner !== undefined) await file.chown(owner.uid, owner.gid).catch(notAllowed);
+      await file.chmod(mode);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, parent.path());
+    await parent.sync();
+  });
+}
+
+export async function putLink(root: string, path: string, target: string, owner: Owner): Promise<void> {
+  await inParent(root, path, async (parent) => {
+    await makeWay(parent, 'file');
+    const temporary = await freeTemporary(parent);
+    await symlink(target, temporary);
+    await lchown(temporary, owner.uid, owner.gid).catch(notAllowed);
+    await rename(temporary, parent.path());
+    await parent.sync();
+  });
+}
+
+export async function putDirectory(root: string, path: string, mode: number, owner?: Owner): Promise<void> {
+  await inParent(root, path, async (parent) => {
+    await freeTemporary(parent);
+    await makeWay(parent, 'directory');
+    await mkdir(parent.path(), mode).catch((error: unknown) => (codeOf(error) === 'EEXIST' ? undefined : Promise.reject(error)));
+    const folder = await open(parent.path(), constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+    try {
+      if (owner !== undefined) await chown(`/proc/self/fd/${folder.fd}`, owner.uid, owner.gid).catch(notAllowed);
+      await folder.chmod(mode);
+    } finally {
+      await folder.close();
+    }
+    await parent.sync();
+  });
+}
+
+/** Removes what stands at a path; a directory only when it is empty. Nothing there is fine. */
+export async function remove(root: string, path: string): Promise<void> {
+  const way = await wayTo(root, path, false);
+  if ('missing' in way) return;
+  await closing(way.parent, async (parent) => {
+    await freeTemporary(parent);
+    const stat = await statOf(parent);
+    if (stat === undefined) return;
+    if (stat.isDirectory()) await rmdir(parent.path()).catch((error: unknown) => (codeOf(error) === 'ENOTEMPTY' ? undefined : Promise.reject(error)));
+    else await unlink(parent.path());
+    await parent.sync();
+  });
+}
+
+/** Removes what stands in the way of another kind of thing. */
+async function makeWay(parent: Parent, wanted: 'file' | 'directory'): Promise<void> {
+  const stat = await statOf(parent);
+  if (stat === undefined || stat.isDirectory() === (wanted === 'directory')) return;
+  if (wanted === 'directory') return unlink(parent.path());
+  await rmdir(parent.path()).catch((error: unknown) => {
+    throw codeOf(error) === 'ENOTEMPTY' ? new Error('a directory that is not empty stands there now') : error;
+  });
+}
+
+/** The same name every time, so that what a killed process left behind is found and removed. */
+async function freeTemporary(parent: Parent): Promise<string> {
+  const temporary = parent.path(`.sluice-${createHash('sha256').update(parent.name).digest('hex').slice(0, 16)}.tmp`);
+  await unlink(temporary).catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
+  return temporary;
+}
+
+async function inParent<T>(root: string, path: string, work: (parent: Parent) => Promise<T>): Promise<T> {
+  const way = await wayTo(root, path, true);
+  if ('missing' in way) throw new Error(`${way.missing.join(', ')} vanished`);
+  return closing(way.parent, work);
+}
+
+async function closing<T>(parent: Parent, work: (parent: Parent) => Promise<T>): Promise<T> {
+  try {
+    return await work(parent);
+  } catch (error) {
+    if (codeOf(error) === 'ENAMETOOLONG') throw new Refused('content', 'the name is too long');
+    throw error;
+  } finally {
+    await parent.close();
+  }
+}
+
+const statOf = (parent: Parent): Promise<Stats | undefined> =>
+  lstat(parent.path()).catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
+
+/** Only root may give files away: the running user's ownership is what remains then. */
+function notAllowed(error: unknown): void {
+  if (codeOf(error) !== 'EPERM') throw error;
+}

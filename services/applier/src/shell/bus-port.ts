@@ -1,0 +1,68 @@
+import type { NodeBus } from '#libs/bus';
+import type { NodeAlive } from '#libs/contracts';
+import type { Heard } from '../core/index.js';
+
+/** A connection that is there, or how to make one; what it makes, the applier closes. */
+export type BusSource = NodeBus | (() => Promise<NodeBus>);
+
+/** Longer than any answer of a server that is there. */
+const ANSWER_MS = 10_000;
+
+/** The bus of one applier: connected at the first call, tried again after a failure, and never waited for without end. */
+export class BusPort {
+  private bus: Promise<NodeBus> | undefined;
+  private connected: NodeBus | undefined;
+  private closed = false;
+
+  constructor(private readonly source: BusSource, private readonly hear: (heard: Heard) => void) {}
+
+  async call<T>(what: string, ask: (bus: NodeBus) => Promise<T>): Promise<T> {
+    return inTime(what, this.connect().then(ask));
+  }
+
+  /** Dropped without a connection. */
+  alive(alive: NodeAlive): void {
+    if (this.connected?.connected === true) this.connected.alive(alive);
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    if (typeof this.source === 'function') await this.connected?.close();
+  }
+
+  private connect(): Promise<NodeBus> {
+    this.bus ??= this.open().catch((error: unknown) => {
+      this.bus = undefined;
+      throw error;
+    });
+    return this.bus;
+  }
+
+  private async open(): Promise<NodeBus> {
+    const bus = typeof this.source === 'function' ? await this.source() : this.source;
+    if (this.closed) {
+      if (typeof this.source === 'function') await bus.close();
+      throw new Error('the applier was stopped');
+    }
+    this.connected = bus;
+    bus.onPush(({ lease, status }) => {
+      if (this.closed) return;
+      if (status !== undefined) this.hear({ heard: 'status', status });
+      if (lease !== undefined) this.hear({ heard: 'lease', lease });
+      if (lease === undefined && status === undefined) this.hear({ heard: 'connected' });
+    });
+    return bus;
+  }
+}
+
+async function inTime<T>(what: string, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer (${what}) in ${ANSWER_MS} ms`)), ANSWER_MS);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

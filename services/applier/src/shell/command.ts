@@ -1,0 +1,70 @@
+import { spawn } from 'node:child_process';
+import { Refused } from './ports.js';
+
+/** What a command came to; `output` is the end of what it said. */
+export interface CommandResult {
+  readonly passed: boolean;
+  readonly reason: string;
+}
+
+export interface CommandLimits {
+  /** Where it runs. */
+  readonly root: string;
+  readonly timeoutMs: number;
+  /** Ends it before. */
+  readonly ending: AbortSignal;
+}
+
+const OUTPUT_END = 500;
+
+/** Runs a command without a shell, in a process group of its own that is killed as a whole when the time is over. */
+export function runCommand(argv: readonly string[], { root, timeoutMs, ending }: CommandLimits): Promise<CommandResult> {
+  const [command = '', ...rest] = argv;
+  return new Promise((resolve) => {
+    let output = '';
+    let timedOut = false;
+    const child = spawn(command, rest, { cwd: root, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    const timer = setTimeout(() => {
+      timedOut = true;
+      killGroup(child.pid);
+    }, Math.max(1, timeoutMs));
+    const kill = (): void => killGroup(child.pid);
+    ending.addEventListener('abort', kill, { once: true });
+    const keep = (chunk: Buffer): void => {
+      output = (output + chunk.toString('utf8')).slice(-OUTPUT_END);
+    };
+    child.stdout.on('data', keep);
+    child.stderr.on('data', keep);
+    const end = (passed: boolean, how: string): void => {
+      clearTimeout(timer);
+      ending.removeEventListener('abort', kill);
+      child.stdout.destroy();
+      child.stderr.destroy();
+      const said = output.trim();
+      resolve({ passed, reason: passed ? '' : `${command} ${how}${said === '' ? '' : `: ${said}`}` });
+    };
+    child.on('error', (error) => end(false, `could not be run (${error.message})`));
+    child.on('exit', (code, signal) => {
+      if (timedOut) end(false, `was killed after ${Math.round(timeoutMs)} ms`);
+      else end(code === 0, signal === null ? `ended with ${code}` : `was ended by ${signal}`);
+    });
+  });
+}
+
+/** The argv at this place of a spec. Throws Refused when it is none. */
+export function argvOf(value: unknown, where: string): readonly string[] {
+  const argv = (value as { readonly argv?: unknown } | undefined)?.argv;
+  if (!Array.isArray(argv) || argv.length === 0 || !argv.every((text) => typeof text === 'string' && !text.includes('\0'))) {
+    throw new Refused('content', `${where}.argv is not a list of texts`);
+  }
+  return argv as readonly string[];
+}
+
+function killGroup(pid: number | undefined): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // it ended in the meantime
+  }
+}

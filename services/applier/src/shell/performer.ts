@@ -1,0 +1,162 @@
+import { assertNever } from '#libs/kernel';
+import type { ConfigEntry } from '#libs/contracts';
+import type { Difference, Item, Original, Originals, Outcome, Outcomes, Refusal, Step, StepOf } from '../core/index.js';
+import { UNREACHABLE } from '../core/index.js';
+import type { BusPort } from './bus-port.js';
+import { refusalOf, Refused, type Backend, type Clock, type Log } from './ports.js';
+import type { ProbeSurroundings } from './probes/probe-type.js';
+import { checkProbe, runProbes } from './probes/run-probes.js';
+import { parseConfig } from './state/config-text.js';
+import type { StateFolder } from './state/state-folder.js';
+
+/** Actions that need nothing of the node: the drain service has drained before the lease was ready. */
+const FREE_ACTIONS: readonly string[] = ['none', 'drain'];
+
+/** Carries out the steps of one applier. */
+export class Performer {
+  constructor(
+    private readonly state: StateFolder,
+    private readonly bus: BusPort,
+    private readonly backends: ReadonlyMap<string, Backend>,
+    private readonly surroundings: ProbeSurroundings,
+    private readonly clock: Clock,
+    private readonly log: Log,
+  ) {}
+
+  /** What the step came to. Throws only when the state folder itself fails. */
+  async perform(step: Step): Promise<Outcome | typeof UNREACHABLE> {
+    switch (step.do) {
+      case 'write-journal':
+        return this.state.writeJournal(step.journal);
+      case 'load-config':
+        return this.state.readConfig(step.hash);
+      case 'tidy':
+        return this.state.tidy(step.configs, step.originals);
+      case 'check':
+        return this.check(step);
+      case 'read-before':
+        return this.readBefore(step);
+      case 'run-probes':
+        return runProbes(step.probes, this.surroundings, step.untilMs, this.clock);
+      case 'apply':
+        return this.apply(step.entry, step.untilMs);
+      case 'put-back':
+        return this.putBack(step);
+      case 'act':
+        return FREE_ACTIONS.includes(step.action.kind) ? undefined : { fault: 'node', reason: 'this node cannot do it' };
+      case 'compare':
+        return this.compare(step.items);
+      case 'fetch-config':
+      case 'read-status':
+      case 'read-lease':
+      case 'report':
+        return this.ask(step);
+      case 'wait':
+        return undefined;
+      default:
+        return assertNever(step);
+    }
+  }
+
+  private async ask(step: StepOf<'fetch-config' | 'read-status' | 'read-lease' | 'report'>): Promise<Outcome | typeof UNREACHABLE> {
+    try {
+      switch (step.do) {
+        case 'fetch-config':
+          return await this.fetch(step.hash);
+        case 'read-status':
+          return await this.bus.call('status', (bus) => bus.status());
+        case 'read-lease':
+          return await this.bus.call('lease', (bus) => bus.lease());
+        case 'report':
+          return await this.bus.call('report', (bus) => bus.report({ ...step.report, at: new Date().toISOString() }));
+      }
+    } catch (error) {
+      this.log.warn({ step: step.do, error: (error as Error).message }, 'the bus does not answer');
+      return UNREACHABLE;
+    }
+  }
+
+  private async fetch(hash: string): Promise<Outcomes['fetch-config']> {
+    const text = await this.bus.call('config', (bus) => bus.config(hash));
+    if (text === undefined) return { fault: 'node', reason: `the bucket configs has no config ${hash} for this node` };
+    const config = parseConfig(text, hash);
+    if (typeof config === 'string') return { fault: 'node', reason: config };
+    await this.state.keepConfig(hash, text);
+    return config;
+  }
+
+  private async check({ config, actions, taken }: StepOf<'check'>): Promise<readonly Refusal[]> {
+    const refusals = actions
+      .filter(({ kind }) => !FREE_ACTIONS.includes(kind))
+      .map(({ kind, unit }): Refusal => ({ fault: 'node', reason: `this node cannot take the action ${kind}${unit === undefined ? '' : ` of ${unit}`}` }));
+    const checked = { config, taken: new Set(taken) };
+    for (const entry of config.fragments) {
+      const refusal = await refused(`${entry.kind}/${entry.name}`, async () => {
+        if (entry.kind === 'Probe') return checkProbe(entry, this.surroundings);
+        return this.backendOf(entry.kind).check(entry, checked);
+      });
+      if (refusal !== undefined) refusals.push(refusal);
+    }
+    return refusals;
+  }
+
+  private async readBefore({ entries, known }: StepOf<'read-before'>): Promise<Originals | Refusal> {
+    const originals: Record<string, Original> = {};
+    for (const entry of entries) {
+      const refusal = await refused(`${entry.kind}/${entry.name}`, async () => {
+        const backend = this.backendOf(entry.kind);
+        for (const key of backend.resources(entry)) {
+          if (known[key] === undefined) originals[key] = await backend.original(key, known);
+        }
+      });
+      if (refusal !== undefined) return refusal;
+    }
+    return originals;
+  }
+
+  private async apply(entry: ConfigEntry, untilMs: number): Promise<Refusal | undefined> {
+    return refused(`${entry.kind}/${entry.name}`, () => this.backendOf(entry.kind).apply(entry, Math.max(0, untilMs - this.clock())));
+  }
+
+  /** What keeps an original from coming back is never the fault of the config that does without it. */
+  private async putBack({ key, original }: StepOf<'put-back'>): Promise<Refusal | undefined> {
+    const refusal = await refused(key, () => this.backendOf(original.kind).putBack(key, original));
+    return refusal === undefined ? undefined : { ...refusal, fault: 'node' };
+  }
+
+  private async compare(items: readonly Item[]): Promise<readonly Difference[]> {
+    const differences: Difference[] = [];
+    for (const item of items) {
+      const [what, how] = await this.differenceOf(item);
+      if (how !== undefined) differences.push({ what, how });
+    }
+    return differences;
+  }
+
+  private async differenceOf(item: Item): Promise<readonly [string, string | undefined]> {
+    const what = item.do === 'apply' ? (this.backends.get(item.entry.kind)?.title(item.entry) ?? item.entry.kind) : item.key.slice(item.key.indexOf(':') + 1);
+    try {
+      const how = item.do === 'apply'
+        ? await this.backendOf(item.entry.kind).differs(item.entry)
+        : await this.backendOf(item.original.kind).differsFromOriginal(item.key, item.original.was);
+      return [what, how];
+    } catch (error) {
+      return [what, `cannot be read: ${(error as Error).message}`];
+    }
+  }
+
+  private backendOf(kind: string): Backend {
+    const backend = this.backends.get(kind);
+    if (backend === undefined) throw new Refused('node', `this node cannot carry out ${kind}`);
+    return backend;
+  }
+}
+
+async function refused(where: string, work: () => Promise<void>): Promise<Refusal | undefined> {
+  try {
+    await work();
+    return undefined;
+  } catch (error) {
+    return refusalOf(error, where);
+  }
+}

@@ -1,0 +1,71 @@
+import type { Config, ConfigEntry } from '#libs/contracts';
+import type { Json, Original, Originals, Refusal } from '../core/index.js';
+import type { OriginalStore } from './state/original-store.js';
+
+/** What a backend may use. One per applier. */
+export interface Surroundings {
+  /** No path of a config leads outside of it. */
+  readonly root: string;
+  readonly contents: OriginalStore;
+  readonly allowExec: boolean;
+  /** Ends commands that still run when the applier is stopped. */
+  readonly ending: AbortSignal;
+}
+
+/** What is known about a config while one of its entries is looked at. */
+export interface Checked {
+  readonly config: Config;
+  /** Resources that Sluice manages already: their originals are kept, so they may be replaced by anything. */
+  readonly taken: ReadonlySet<string>;
+}
+
+/** Everything the applier has to know of one kind of fragment. Refuses by throwing Refused. */
+export interface Backend {
+  readonly kind: string;
+  /** What an entry manages; pure; nothing for what cannot be undone. */
+  resources(entry: ConfigEntry): readonly string[];
+  /** Throws Refused when this node can or may not carry the entry out. Changes nothing. */
+  check(entry: ConfigEntry, checked: Checked): Promise<void>;
+  /** What stands at a resource now, so that `putBack` makes it so again. */
+  original(key: string, known: Originals): Promise<Original>;
+  putBack(key: string, original: Original): Promise<void>;
+  /** How the resource differs from its original; undefined when it does not. */
+  differsFromOriginal(key: string, was: Json): Promise<string | undefined>;
+  /** Makes it so, if it is not so already. */
+  apply(entry: ConfigEntry, timeoutMs: number): Promise<void>;
+  /** How the node differs from the entry; undefined when it does not. */
+  differs(entry: ConfigEntry): Promise<string | undefined>;
+  /** The entry's name for people: a path, or `Kind/name`. */
+  title(entry: ConfigEntry): string;
+}
+
+/** A backend is a folder beside this file and a line in the registry. */
+export interface BackendFactory {
+  readonly kind: string;
+  /** Words for `capabilities`; none when the settings of this node do not allow it. */
+  capabilities(allowExec: boolean): readonly string[];
+  create(surroundings: Surroundings): Backend;
+}
+
+/** Why something was not done; anything else that is thrown is the node's fault. */
+export class Refused extends Error {
+  override readonly name = 'Refused';
+  constructor(readonly fault: Refusal['fault'], message: string) {
+    super(message);
+  }
+}
+
+export const refusalOf = (error: unknown, where: string): Refusal => ({
+  fault: error instanceof Refused ? error.fault : 'node',
+  reason: `${where}: ${error instanceof Error ? error.message : String(error)}`,
+});
+
+/** A port for people's logs, as pino has it. */
+export interface Log {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+/** Milliseconds of CLOCK_BOOTTIME. */
+export type Clock = () => number;

@@ -1,0 +1,223 @@
+import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { MemoryNodeBus } from '../testing/memory-node-bus.js';
+import { config, directory, file, Host, probe } from './applier-host.fixture.js';
+import { EMPTY_HASH, runApplier, runAppliers } from './index.js';
+
+let host: Host;
+beforeEach(() => {
+  host = new Host();
+});
+afterEach(() => host.end());
+
+it('announces itself, beats, applies, and takes everything back when it is deleted', async () => {
+  writeFileSync(host.path('motd'), 'mine', { mode: 0o600 });
+  symlinkSync('motd', host.path('link'));
+  mkdirSync(host.path('etc'), { mode: 0o750 });
+  const before = host.tree();
+  await host.start();
+  expect(host.bus.reports[0]).toMatchObject({ kind: 'announced', hash: EMPTY_HASH, labels: { role: 'edge' }, capabilities: ['kind:Directory', 'kind:File', 'kind:Probe'] });
+  const applied = await host.bus.roll(config(file('/motd', 'hello'), file('/link', 'a file'), file('/etc/x/y/z.conf', 'z', '0640'), directory('/etc', '0700'), directory('/srv/data')));
+  expect(applied).toMatchObject({ kind: 'applied', verdict: 'applied', restored: true });
+  expect([...applied.changed].sort()).toEqual(['/etc', '/etc/x/y/z.conf', '/link', '/motd', '/srv/data']);
+  expect(host.tree()).toEqual({
+    etc: 'dir 700', 'etc/x': 'dir 755', 'etc/x/y': 'dir 755', 'etc/x/y/z.conf': '640 z', link: '644 a file', motd: '644 hello', srv: 'dir 755', 'srv/data': 'dir 755',
+  });
+  expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied', hash: EMPTY_HASH });
+  expect(host.tree()).toEqual(before);
+  await new Promise((resolve) => setTimeout(resolve, 120));
+  expect(host.bus.beats[0]).toMatchObject({ node: 'w-1.dc1', incarnation: 1 });
+});
+
+it('keeps a folder that something managed still needs, and what others put into one', async () => {
+  await host.start();
+  await host.bus.roll(config(file('/a/one', '1')));
+  await host.bus.roll(config(file('/a/one', '1'), file('/a/two', '2')));
+  await host.bus.roll(config(file('/a/two', '2')));
+  expect(host.tree()).toEqual({ a: 'dir 755', 'a/two': '644 2' });
+  await host.bus.roll(config());
+  expect(host.tree()).toEqual({});
+  await host.bus.roll(config(file('/a/one', '1')));
+  writeFileSync(host.path('a/foreign'), 'f', { mode: 0o644 });
+  await host.bus.roll(config());
+  expect(host.tree()).toEqual({ a: 'dir 755', 'a/foreign': '644 f' });
+});
+
+describe('a probe', () => {
+  const gate = probe('gate', { file: { path: '/motd', matches: '^(mine|good)' } });
+
+  it('that fails through the config alone makes it invalid, and everything is restored', async () => {
+    writeFileSync(host.path('motd'), 'mine');
+    chmodSync(host.path('motd'), 0o4711);
+    const before = host.tree();
+    await host.start();
+    const report = await host.bus.roll(config(file('/motd', 'bad'), file('/new/file', 'x'), gate));
+    expect(report).toMatchObject({ kind: 'invalid', probe: 'gate', restored: true, hash: EMPTY_HASH });
+    expect(host.tree()).toEqual(before);
+    expect(await host.bus.roll(config(file('/motd', 'good'), gate))).toMatchObject({ kind: 'applied' });
+  });
+
+  it('that fails on the restored config too makes the node failed', async () => {
+    await host.start({ allowExec: true });
+    const once = probe('once', { exec: { argv: ['/bin/sh', '-c', 'test ! -e ../once && touch ../once'] }, retries: 0 });
+    const report = await host.bus.roll(config(file('/f', 'x'), once));
+    expect(report).toMatchObject({ kind: 'failed', restored: true });
+    expect(report.reason).toContain('probe once passed before and fails now');
+    expect(host.tree()).toEqual({});
+  });
+});
+
+describe('content that the node refuses is invalid, and leaves no trace', () => {
+  it.each([
+    ['a path with ..', [file('/a/../../out', 'x')]],
+    ['a relative path', [file('out', 'x')]],
+    ['a parent that is a link out of the root', [file('/outside/x', 'x')]],
+    ['a parent that is a link to nowhere', [file('/nowhere/x', 'x')]],
+    ['a file where a directory stands', [file('/folder', 'x')]],
+    ['a directory where a file stands', [directory('/plain')]],
+    ['a file below a file', [file('/plain/x', 'x')]],
+    ['a file below a file of the same config', [file('/p', 'x'), file('/p/q', 'x')]],
+    ['two fragments at one path', [file('/p', 'x'), { ...file('/p/', 'y'), name: 'other' }]],
+    ['a mode that is none', [file('/p', 'x', '0999')]],
+  ])('%s', async (_name, fragments) => {
+    symlinkSync(host.folder, host.path('outside'));
+    symlinkSync('gone', host.path('nowhere'));
+    mkdirSync(host.path('folder'));
+    writeFileSync(host.path('plain'), 'p');
+    const before = host.tree();
+    await host.start();
+    expect(await host.bus.roll(config(...fragments))).toMatchObject({ kind: 'invalid', restored: true, hash: EMPTY_HASH });
+    expect(host.tree()).toEqual(before);
+  });
+});
+
+it('follows a link that stays inside the root, and never one that was swapped in', async () => {
+  mkdirSync(host.path('real'));
+  symlinkSync('real', host.path('alias'));
+  await host.start();
+  expect(await host.bus.roll(config(file('/alias/f', 'x')))).toMatchObject({ kind: 'applied' });
+  expect(host.tree()).toMatchObject({ 'real/f': '644 x' });
+  rmSync(host.path('alias'));
+  symlinkSync(host.folder, host.path('alias'));
+  expect(await host.bus.roll(config(file('/alias/f', 'y')))).toMatchObject({ kind: 'invalid' });
+  expect(host.tree()).not.toHaveProperty('f');
+});
+
+it('blames the node, not the config, for what stands in its way since', async () => {
+  await host.start();
+  await host.bus.roll(config(file('/f', 'x'), file('/d/g', 'x')));
+  rmSync(host.path('f'));
+  mkdirSync(host.path('f/foreign'), { recursive: true });
+  expect(await host.bus.roll(config(file('/f', 'y'), file('/d/g', 'x')))).toMatchObject({ kind: 'failed', restored: false });
+  rmSync(host.path('f'), { recursive: true });
+  rmSync(host.path('d'), { recursive: true });
+  symlinkSync(host.folder, host.path('d'));
+  expect(await host.bus.roll(config(file('/f', 'y')))).toMatchObject({ kind: 'failed', restored: false });
+  rmSync(host.path('d'));
+  await host.bus.reported(({ lease, restored }) => lease === 'l3' && restored);
+  expect(host.tree()).toEqual({ d: 'dir 755', 'd/g': '644 x', f: '644 x' });
+});
+
+it('serves hundreds of nodes in one process', async () => {
+  const buses = Array.from({ length: 200 }, (_, i) => new MemoryNodeBus(`w-${i}`));
+  const running = await runAppliers(buses.map((bus) => ({ node: bus.node, labels: {}, root: host.root, stateDir: join(host.folder, bus.node), bus })));
+  await Promise.all(buses.map((bus) => bus.reported(({ kind }) => kind === 'announced')));
+  await Promise.all(buses.map((bus) => bus.roll(config(file(`/${bus.node}`, 'x')))));
+  await running.stop();
+  expect(Object.keys(host.tree())).toHaveLength(200);
+});
+
+it('refuses kinds, commands and actions that it cannot carry out as the fault of the node', async () => {
+  await host.start();
+  const unit = { kind: 'SystemdUnit', name: 'u', spec: {} };
+  const exec = { kind: 'Exec', name: 'e', spec: { check: { argv: ['true'] }, apply: { argv: ['true'] } } };
+  for (const fragments of [[unit], [exec], [probe('p', { exec: { argv: ['true'] } })]]) {
+    expect(await host.bus.roll(config(...fragments))).toMatchObject({ kind: 'failed', restored: true });
+  }
+  expect(await host.bus.roll(config(file('/f', 'x')), { actions: [{ kind: 'reboot' }] })).toMatchObject({ kind: 'failed' });
+  expect(host.tree()).toEqual({});
+});
+
+it('runs an Exec where its check says that it is needed, and kills one that hangs', async () => {
+  await host.start({ allowExec: true });
+  const exec = (apply: string, timeout = '5s') => ({ kind: 'Exec', name: 'e', spec: { check: { argv: ['test', '-e', 'done'] }, apply: { argv: ['/bin/sh', '-c', apply] }, timeout } });
+  expect(await host.bus.roll(config(exec('exit 3')))).toMatchObject({ kind: 'failed', restored: true });
+  expect(await host.bus.roll(config(exec('sleep 60', '200ms')))).toMatchObject({ kind: 'failed' });
+  expect(await host.bus.roll(config(exec('echo once >> done')))).toMatchObject({ kind: 'applied', changed: ['Exec/e'] });
+  expect(await host.bus.roll(config(exec('echo once >> done '), file('/f', 'x')))).toMatchObject({ kind: 'applied', changed: ['/f'] });
+  expect(readFileSync(host.path('done'), 'utf8')).toBe('once\n');
+});
+
+it('shows a reader the old or the new content, never a part', async () => {
+  const contents = ['A', 'B'].map((letter) => letter.repeat(300_000));
+  await host.start();
+  await host.bus.roll(config(file('/big', contents[0] ?? '')));
+  let reading = true;
+  let reads = 0;
+  const reader = (async () => {
+    while (reading) {
+      expect(contents).toContain(readFileSync(host.path('big'), 'utf8'));
+      reads += 1;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  })();
+  for (let i = 1; i <= 12; i++) await host.bus.roll(config(file('/big', contents[i % 2] ?? '')));
+  reading = false;
+  await reader;
+  expect(reads).toBeGreaterThan(12);
+});
+
+it('reports drift once and repairs it under a lease', async () => {
+  await host.start({ driftCheckMs: 60 });
+  const wanted = config(file('/f', 'x'), file('/g', 'x'));
+  await host.bus.roll(wanted);
+  writeFileSync(host.path('f'), 'edited');
+  chmodSync(host.path('g'), 0o600);
+  const drifted = await host.bus.reported(({ what }) => what.length === 2);
+  expect(drifted).toMatchObject({ kind: 'drifted', what: ['/f: content differs', '/g: mode 0600 instead of 0644'] });
+  await new Promise((resolve) => setTimeout(resolve, 400));
+  expect(host.bus.reports.filter(({ what }) => what.length === 2)).toHaveLength(1);
+  expect(await host.bus.roll(wanted, { kind: 'repair' })).toMatchObject({ kind: 'applied', changed: ['/f', '/g'] });
+  expect(host.tree()).toEqual({ f: '644 x', g: '644 x' });
+});
+
+it('lives through a bus that is away, and goes on when it is back', async () => {
+  host.bus.down = true;
+  await host.start({ bus: async () => host.bus });
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  host.bus.down = false;
+  host.bus.push({});
+  await host.bus.reported(({ kind }) => kind === 'announced', 5_000);
+  expect(await host.bus.roll(config(file('/f', 'x')))).toMatchObject({ kind: 'applied' });
+});
+
+describe('the state folder', () => {
+  it('serves one applier at a time, and is taken over from a dead one', async () => {
+    const first = await host.start();
+    await expect(host.start()).rejects.toThrow(/lock: the state folder is in use by process \d+.*--state/);
+    await first.stop();
+    writeFileSync(join(host.state, 'lock'), JSON.stringify({ pid: 1, started: 'another boot/1' }));
+    await host.start();
+  });
+
+  it('with a torn journal is used from the copy before, and refused without one', async () => {
+    await (await host.start()).stop();
+    const journal = join(host.state, 'journal.json');
+    const good = readFileSync(journal, 'utf8');
+    await (await host.start()).stop();
+    writeFileSync(journal, good.slice(0, 100));
+    await (await host.start()).stop();
+    writeFileSync(journal, good.slice(0, 100));
+    writeFileSync(join(host.state, 'journal.prev.json'), '{}');
+    await expect(host.start()).rejects.toThrow(/journal\.json: not a journal, or only a part of one, and .*move both away/);
+  });
+
+  it('of another node is refused, and keeps no other applier of the process from running', async () => {
+    await (await host.start()).stop();
+    const options = { labels: {}, root: host.root, bus: host.bus };
+    await expect(runApplier({ ...options, node: 'other', stateDir: host.state })).rejects.toThrow(/journal of node w-1\.dc1, not of other/);
+    const running = await runAppliers([{ ...options, node: 'other', stateDir: host.state }, { ...options, node: 'w-1.dc1', stateDir: join(host.folder, 's2') }]);
+    expect([running.appliers.map(({ node }) => node), running.refused.map(({ node }) => node)]).toEqual([['w-1.dc1'], ['other']]);
+    await running.stop();
+  });
+});

@@ -1,0 +1,119 @@
+import { randomInt } from 'node:crypto';
+import { isNodeName } from '#libs/contracts';
+import { start, type Heard, type Kinds, type Settings } from '../core/index.js';
+import { BACKENDS } from './backends/registry.js';
+import { bootClock, bootId } from './boot.js';
+import { BusPort, type BusSource } from './bus-port.js';
+import { Performer } from './performer.js';
+import type { Backend, Clock, Log } from './ports.js';
+import { Runner } from './runner.js';
+import { EMPTY_HASH } from './state/config-text.js';
+import { StateFolder } from './state/state-folder.js';
+
+/** One applier: which node, where, and on which bus. */
+export interface ApplierOptions {
+  readonly node: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** What File paths are below; default `/`. */
+  readonly root?: string;
+  /** Its journal; one folder per applier. */
+  readonly stateDir: string;
+  /** Nothing on the node serves yet, an operator says so. */
+  readonly fresh?: boolean;
+  /** Whether fragments of kind Exec and probes of type exec may run commands here. */
+  readonly allowExec?: boolean;
+  /** A connection, which its owner closes, or how to make one, which the applier closes. It is made when it is needed first. */
+  readonly bus: BusSource;
+  readonly log?: Log;
+  readonly version?: string;
+  readonly heartbeatMs?: number;
+  readonly driftCheckMs?: number;
+  readonly readEveryMs?: number;
+  /** From 0 to below 1. */
+  readonly random?: () => number;
+  /** Milliseconds of CLOCK_BOOTTIME, and the boot that they belong to. */
+  readonly clock?: Clock;
+  readonly bootId?: string;
+}
+
+export interface RunningApplier {
+  readonly node: string;
+  /** Announces the node with these labels. */
+  relabel(labels: Readonly<Record<string, string>>): void;
+  /** Ends within seconds; what is unfinished is ended by the next start. */
+  stop(): Promise<void>;
+}
+
+const HEARTBEAT_MS = 10_000;
+const DRIFT_CHECK_MS = 60_000;
+const READ_EVERY_MS = 60_000;
+/** A step under way is waited for that long; `sluice up` promises to end within 10 s. */
+const STOP_MS = 5_000;
+const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+/** Starts an applier. Throws StateError when its state folder cannot be used, and TypeError for a bad name; nothing else stops it. */
+export async function runApplier(options: ApplierOptions): Promise<RunningApplier> {
+  const { node, log = SILENT, random = secureRandom, allowExec = false, clock = bootClock } = options;
+  if (!isNodeName(node)) throw new TypeError(`${JSON.stringify(node)} is not the name of a node: it must be a DNS subdomain in lower case`);
+  const state = await StateFolder.open(options.stateDir);
+  try {
+    const { journal, fellBack } = await state.readJournal(node, EMPTY_HASH);
+    if (fellBack !== '') log.warn({ node, reason: fellBack }, 'going on from the journal before');
+    const ending = new AbortController();
+    const surroundings = { root: options.root ?? '/', contents: state.contents, allowExec, ending: ending.signal };
+    const backends = new Map(BACKENDS.map((factory) => [factory.kind, factory.create(surroundings)]));
+    const settings: Settings = {
+      kinds: kindsOf(backends), emptyHash: EMPTY_HASH,
+      readEveryMs: options.readEveryMs ?? READ_EVERY_MS, driftCheckMs: options.driftCheckMs ?? DRIFT_CHECK_MS,
+    };
+    const self = { labels: options.labels, capabilities: capabilitiesOf(allowExec), version: options.version ?? '', fresh: options.fresh ?? false };
+    const outside = { bootId: options.bootId ?? bootId(), nowMs: clock(), random: Math.floor(random() * 2 ** 32) };
+    const bus = new BusPort(options.bus, (heard: Heard) => runner.hear(heard));
+    const performer = new Performer(state, bus, backends, surroundings, clock, log);
+    const runner = new Runner(start(settings, self, journal, outside), performer, clock, log);
+    const running = runner.run().finally(() => state.close());
+    const stopHeartbeat = beat(bus, runner, options.heartbeatMs ?? HEARTBEAT_MS, random);
+    return {
+      node,
+      relabel: (labels) => runner.hear({ heard: 'self', labels, capabilities: self.capabilities }),
+      stop: async () => {
+        stopHeartbeat();
+        runner.stop();
+        ending.abort();
+        await soon(running);
+        await bus.close();
+      },
+    };
+  } catch (error) {
+    await state.close();
+    throw error;
+  }
+}
+
+/** What a node with these settings can do, as it announces it. */
+export const capabilitiesOf = (allowExec: boolean): readonly string[] =>
+  [...BACKENDS.flatMap((factory) => factory.capabilities(allowExec)), 'kind:Probe', ...(allowExec ? ['probe:exec'] : [])].sort();
+
+const kindsOf = (backends: ReadonlyMap<string, Backend>): Kinds => ({
+  order: [...backends.keys()],
+  resources: (entry) => backends.get(entry.kind)?.resources(entry) ?? [],
+});
+
+/** The first beat at a time left to chance, so that a thousand that start together do not beat together. */
+function beat(bus: BusPort, runner: Runner, everyMs: number, random: () => number): () => void {
+  let timer = setTimeout(tick, random() * everyMs);
+  function tick(): void {
+    const { node, incarnation, birth } = runner.journal;
+    if (incarnation > 0) bus.alive({ node, incarnation, birth });
+    timer = setTimeout(tick, everyMs);
+  }
+  return () => clearTimeout(timer);
+}
+
+async function soon(work: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  await Promise.race([work, new Promise<void>((resolve) => (timer = setTimeout(resolve, STOP_MS)))]);
+  clearTimeout(timer);
+}
+
+const secureRandom = (): number => randomInt(2 ** 32) / 2 ** 32;

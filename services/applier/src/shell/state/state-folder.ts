@@ -1,0 +1,93 @@
+import { mkdir, readFile, readdir, rename, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Config } from '#libs/contracts';
+import { newJournal, type Journal, type Originals } from '../../core/index.js';
+import { parseConfig } from './config-text.js';
+import { decodeJournal, encodeJournal } from './journal-text.js';
+import { lockFolder } from './lock.js';
+import { OriginalStore } from './original-store.js';
+import { StateError } from './state-error.js';
+import { isMissing, writeWhole } from './whole-file.js';
+
+/**
+ * The state folder of one applier, held by a lock: `journal.json` (and `journal.prev.json`, the one before), configs by
+ * hash, contents of originals by digest.
+ */
+export class StateFolder {
+  readonly contents: OriginalStore;
+
+  private constructor(readonly path: string, private readonly unlock: () => Promise<void>) {
+    this.contents = new OriginalStore(join(path, 'originals'));
+  }
+
+  /** Throws StateError when another applier has it. */
+  static async open(path: string): Promise<StateFolder> {
+    await mkdir(join(path, 'configs'), { recursive: true, mode: 0o700 });
+    return new StateFolder(path, await lockFolder(path));
+  }
+
+  close(): Promise<void> {
+    return this.unlock();
+  }
+
+  /** The journal as it stands; a new one when there is none. Throws StateError when what stands there cannot be used. */
+  async readJournal(node: string, emptyHash: string): Promise<{ readonly journal: Journal; readonly fellBack: string }> {
+    const path = join(this.path, 'journal.json');
+    const previous = join(this.path, 'journal.prev.json');
+    const [text, before] = await Promise.all([textOf(path), textOf(previous)]);
+    if (text === undefined && before === undefined) return { journal: newJournal(node, emptyHash), fellBack: '' };
+    const decoded = text === undefined ? 'missing' : decodeJournal(text);
+    if (typeof decoded !== 'string') return { journal: ownJournal(decoded, node, path), fellBack: '' };
+    const older = before === undefined ? 'missing' : decodeJournal(before);
+    // Missing beside a good previous one: killed between the two renames of a write, which therefore never happened.
+    if (typeof older !== 'string') return { journal: ownJournal(older, node, previous), fellBack: text === undefined ? '' : `${path}: ${decoded}` };
+    throw new StateError(path, `${decoded}, and ${previous} is of no use either (${older}). Put a copy of either file back; or move both away, and the node begins anew: what stands on it now counts as original, and it gets its config again`);
+  }
+
+  /** An unfinished work is written twice: the copy before, should it ever be needed, must know of it too. */
+  async writeJournal(journal: Journal): Promise<void> {
+    await this.writeOnce(journal);
+    if (journal.work !== undefined) await this.writeOnce(journal);
+  }
+
+  private async writeOnce(journal: Journal): Promise<void> {
+    const path = join(this.path, 'journal.json');
+    await writeWhole(path, encodeJournal(journal), async () => {
+      await rename(path, join(this.path, 'journal.prev.json')).catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
+    });
+  }
+
+  /** The config with this hash; undefined when it is not there, or is damaged. */
+  async readConfig(hash: string): Promise<Config | undefined> {
+    const text = await textOf(this.configPath(hash));
+    const config = text === undefined ? 'missing' : parseConfig(text, hash);
+    return typeof config === 'string' ? undefined : config;
+  }
+
+  async keepConfig(hash: string, text: string): Promise<void> {
+    await writeWhole(this.configPath(hash), text);
+  }
+
+  async tidy(configs: readonly string[], originals: Originals): Promise<void> {
+    const kept = new Set(configs.map((hash) => `${hash}.json`));
+    for (const name of await readdir(join(this.path, 'configs'))) {
+      if (!kept.has(name)) await unlink(join(this.path, 'configs', name));
+    }
+    const digests = Object.values(originals).flatMap(({ was }) =>
+      was !== null && typeof was === 'object' && 'digest' in was && typeof was.digest === 'string' ? [was.digest] : []);
+    await this.contents.tidy(new Set(digests));
+  }
+
+  private configPath(hash: string): string {
+    return join(this.path, 'configs', `${hash}.json`);
+  }
+}
+
+function ownJournal(journal: Journal, node: string, path: string): Journal {
+  if (journal.node === node) return journal;
+  throw new StateError(path, `this is the journal of node ${journal.node}, not of ${node}. Give each applier its own --state folder; if the node was renamed, move the file away`);
+}
+
+async function textOf(path: string): Promise<string | undefined> {
+  return readFile(path, 'utf8').catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
+}

@@ -1,0 +1,38 @@
+import type { Config } from '#libs/contracts';
+import { runApplier } from '../shell/index.js';
+import { Performer } from '../shell/performer.js';
+import { MemoryNodeBus } from './memory-node-bus.js';
+
+/** A process for a spec to see die: applies a config under a lease and kills itself before its nth step, or inside it. */
+interface Plan {
+  readonly root: string;
+  readonly state: string;
+  readonly first: Config;
+  readonly second: Config;
+  readonly dieAt: number;
+  /** Milliseconds into that step. */
+  readonly dieAfterMs: number;
+}
+
+async function main(plan: Plan): Promise<void> {
+  const bus = new MemoryNodeBus('n');
+  let counting = false;
+  let steps = 0;
+  const perform = Performer.prototype.perform;
+  Performer.prototype.perform = function counted(step) {
+    if (counting && ++steps === plan.dieAt) {
+      if (plan.dieAfterMs === 0) process.kill(process.pid, 'SIGKILL');
+      else setTimeout(() => process.kill(process.pid, 'SIGKILL'), plan.dieAfterMs);
+    }
+    return perform.call(this, step);
+  };
+  const applier = await runApplier({ node: 'n', labels: {}, root: plan.root, stateDir: plan.state, bus });
+  await bus.reported(({ kind }) => kind === 'announced');
+  await bus.roll(plan.first);
+  counting = true;
+  await bus.roll(plan.second);
+  await applier.stop();
+  process.stdout.write(`survived ${steps} steps\n`);
+}
+
+void main(JSON.parse(process.argv[3] ?? '') as Plan);

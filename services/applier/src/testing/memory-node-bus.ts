@@ -1,0 +1,98 @@
+import type { NodeBus } from '#libs/bus';
+import type { Config, LeaseView, NodeAlive, NodeReport } from '#libs/contracts';
+import { hashOf } from '../shell/index.js';
+import { lease, newBus, takeReports, type MemoryBus } from './memory-node.js';
+
+type Pushed = Parameters<Parameters<NodeBus['onPush']>[0]>[0];
+
+/** A bus for one node, with a scheduler that takes each report at once. */
+export class MemoryNodeBus implements NodeBus {
+  readonly beats: NodeAlive[] = [];
+  readonly reports: NodeReport[] = [];
+  private readonly memory: MemoryBus = newBus();
+  private readonly texts = new Map<string, string>();
+  private readonly listeners: ((pushed: Pushed) => void)[] = [];
+  private leases = 0;
+  down = false;
+
+  constructor(readonly node: string) {}
+
+  get connected(): boolean {
+    return !this.down;
+  }
+
+  async lease(): Promise<LeaseView | undefined> {
+    this.reach();
+    return this.memory.lease;
+  }
+
+  async status() {
+    this.reach();
+    return this.memory.status;
+  }
+
+  async config(hash: string): Promise<string | undefined> {
+    this.reach();
+    return this.texts.get(hash);
+  }
+
+  async report(report: NodeReport): Promise<void> {
+    this.reach();
+    this.reports.push(report);
+    this.memory.reports.push(report);
+    takeReports(this.memory);
+    this.push(this.memory.status === undefined ? {} : { status: this.memory.status });
+  }
+
+  alive(alive: NodeAlive): void {
+    this.beats.push(alive);
+  }
+
+  onPush(listener: (pushed: Pushed) => void): void {
+    this.listeners.push(listener);
+  }
+
+  async close(): Promise<void> {
+    this.listeners.length = 0;
+  }
+
+  /** Stores a config and gives its hash. */
+  store(config: Config): string {
+    const hash = hashOf(config);
+    this.texts.set(hash, JSON.stringify(config));
+    return hash;
+  }
+
+  /** Grants a lease to this config from the hash that the last report named, and waits for the report on it. */
+  async roll(config: Config, part: Partial<LeaseView> = {}): Promise<NodeReport> {
+    const id = this.grant(config, part);
+    return this.reported((report) => report.lease === id);
+  }
+
+  grant(config: Config, part: Partial<LeaseView> = {}): string {
+    const id = `l${++this.leases}`;
+    this.memory.lease = lease({
+      ledger: 100 + this.leases, node: this.node, lease: id, hash: this.store(config), from: this.memory.status?.hash ?? '', applyMs: 20_000, ...part,
+    });
+    this.push({ lease: this.memory.lease });
+    return id;
+  }
+
+  async reported(wanted: (report: NodeReport) => boolean, timeoutMs = 20_000): Promise<NodeReport> {
+    const endMs = Date.now() + timeoutMs;
+    for (;;) {
+      const found = this.reports.find(wanted);
+      if (found !== undefined) return found;
+      if (Date.now() > endMs) throw new Error(`no such report among ${JSON.stringify(this.reports.slice(-3))}`);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  }
+
+  push(pushed: Pushed): void {
+    for (const listener of this.listeners) listener(pushed);
+  }
+
+  private reach(): void {
+    if (this.down) throw new Error('no connection');
+  }
+}

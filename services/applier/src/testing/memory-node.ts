@@ -1,0 +1,124 @@
+import { EMPTY_CONFIG, type Config, type ConfigEntry, type LeaseView, type StatusView } from '#libs/contracts';
+import { newJournal, UNREACHABLE, type Item, type Journal, type Kinds, type Original, type Originals, type Outcome, type OwnReport, type Refusal, type Step } from '../core/index.js';
+
+/** Kinds of a node that lives in memory: files, each a path and a content. */
+export const MEMORY_KINDS: Kinds = {
+  order: ['File', 'Exec'],
+  resources: (entry) => (entry.kind === 'File' ? [`path:${String(entry.spec['path'])}`] : []),
+};
+export const EMPTY = '0'.repeat(64);
+
+/** What a bus has for one node. */
+export interface MemoryBus {
+  up: boolean;
+  lease: LeaseView | undefined;
+  status: StatusView | undefined;
+  readonly configs: Map<string, Config>;
+  readonly reports: OwnReport[];
+}
+
+/** A machine in memory: what is here survives a kill of its applier. `probes` and `refuses` are the world around. */
+export class MemoryNode {
+  journal: string;
+  readonly configs = new Map<string, Config>();
+  readonly contents = new Map<string, string>();
+  readonly files = new Map<string, string>();
+  probes: (name: string, files: ReadonlyMap<string, string>) => boolean = () => true;
+  refuses: (entry: ConfigEntry) => Refusal | undefined = () => undefined;
+
+  constructor(readonly node: string, readonly bus: MemoryBus) {
+    this.journal = JSON.stringify(newJournal(node, EMPTY));
+  }
+
+  readJournal(): Journal {
+    return JSON.parse(this.journal) as Journal;
+  }
+
+  /** Carries out a step as the shell does, at once. */
+  perform(step: Step): Outcome | typeof UNREACHABLE {
+    switch (step.do) {
+      case 'write-journal':
+        this.journal = JSON.stringify(step.journal);
+        return undefined;
+      case 'load-config':
+        return step.hash === EMPTY ? EMPTY_CONFIG : this.configs.get(step.hash);
+      case 'tidy':
+        for (const hash of this.configs.keys()) if (!step.configs.includes(hash)) this.configs.delete(hash);
+        return undefined;
+      case 'check':
+        return step.config.fragments.flatMap((entry) => this.refuses(entry) ?? []);
+      case 'read-before':
+        return this.readBefore(step.entries, step.known);
+      case 'run-probes':
+        return step.probes.map(({ name }) => {
+          const passed = this.probes(name, this.files);
+          return { name, passed, reason: passed ? '' : 'it says no' };
+        });
+      case 'apply':
+        return this.refuses(step.entry) ?? this.put(String(step.entry.spec['path']), String(step.entry.spec['content']));
+      case 'put-back':
+        return this.putBack(step.key, step.original);
+      case 'act':
+      case 'wait':
+        return undefined;
+      case 'compare':
+        return step.items.flatMap((item) => (this.isSo(item) ? [] : [{ what: keyOf(item), how: 'differs' }]));
+      default:
+        return this.bus.up ? this.ask(step) : UNREACHABLE;
+    }
+  }
+
+  private ask(step: Extract<Step, { do: 'fetch-config' | 'read-status' | 'read-lease' | 'report' }>): Outcome {
+    if (step.do === 'read-status') return this.bus.status;
+    if (step.do === 'read-lease') return this.bus.lease;
+    if (step.do === 'report') return void this.bus.reports.push(step.report);
+    const config = this.bus.configs.get(step.hash);
+    if (config === undefined) return { fault: 'node', reason: 'no such config' };
+    this.configs.set(step.hash, config);
+    return config;
+  }
+
+  private readBefore(entries: readonly ConfigEntry[], known: Originals): Originals {
+    const keys = entries.flatMap((entry) => MEMORY_KINDS.resources(entry)).filter((key) => known[key] === undefined);
+    return Object.fromEntries(keys.map((key) => [key, { kind: 'File', was: this.files.get(key.slice(5)) ?? null, made: [] }]));
+  }
+
+  private put(path: string, content: string): undefined {
+    this.files.set(path, content);
+  }
+
+  private putBack(key: string, original: Original): undefined {
+    if (original.was === null) this.files.delete(key.slice(5));
+    else this.files.set(key.slice(5), String(original.was));
+  }
+
+  private isSo(item: Item): boolean {
+    if (item.do === 'apply') return item.entry.kind !== 'File' || this.files.get(String(item.entry.spec['path'])) === item.entry.spec['content'];
+    return (this.files.get(item.key.slice(5)) ?? null) === item.original.was;
+  }
+}
+
+export const newBus = (): MemoryBus => ({ up: true, lease: undefined, status: undefined, configs: new Map(), reports: [] });
+
+/** Takes a report as the scheduler does: the latest of the highest incarnation is shown. */
+export function takeReports(bus: MemoryBus): void {
+  for (const report of bus.reports) {
+    const known = bus.status;
+    if (known !== undefined && (report.incarnation < known.incarnation || (report.incarnation === known.incarnation && report.seq <= known.seq))) continue;
+    bus.status = {
+      ledger: (known?.ledger ?? 0) + 1, node: report.node, incarnation: report.incarnation, birth: report.birth, seq: report.seq, hash: report.hash,
+      lease: report.lease, verdict: report.verdict, reason: report.reason, restored: report.restored, desired: '', pool: 'default', owed: '', unfit: false,
+      unfitReasons: [], drifted: report.kind === 'drifted' ? report.what : [], skipped: '', change: '',
+    };
+    if (bus.lease?.lease === report.lease && bus.lease.phase === 'ready') bus.lease = { ...bus.lease, ledger: bus.lease.ledger + 1, phase: 'released', because: report.verdict === 'refused' ? 'stale' : report.verdict };
+  }
+}
+
+export function lease(part: Partial<LeaseView>): LeaseView {
+  return {
+    ledger: 1, node: 'n', pool: 'default', lease: 'l1', change: 'c1', kind: 'forward', phase: 'ready', hash: '', from: EMPTY, actions: [],
+    applyMs: 60_000, drainMs: 0, because: '', reason: '', grantedAt: '', settledAt: '', ...part,
+  };
+}
+
+const keyOf = (item: Item): string => (item.do === 'put-back' ? item.key.slice(5) : String(item.entry.spec['path'] ?? item.entry.name));
