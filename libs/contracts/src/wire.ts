@@ -83,12 +83,25 @@ function decode(what: string, schema: DescMessage, text: string): Record<string,
     const body = fromJson(schema, JSON.parse(text) as JsonValue, { ignoreUnknownFields: true }) as unknown as Record<string, unknown>;
     for (const [field, words] of Object.entries(VOCABULARY[what] ?? {})) checkWord(what, field, words, body[field]);
     for (const action of (body['actions'] ?? []) as { kind: string }[]) checkWord(what, 'actions.kind', ACTION_KINDS, action.kind);
-    delete body['$typeName'];
-    return body;
+    return plain(schema, body);
   } catch (error) {
     if (error instanceof WireError) throw error;
     throw new WireError(`${what}: ${(error as Error).message}`);
   }
+}
+
+/** Takes the type names out of a message and the messages inside it: bodies are plain JSON. */
+function plain(schema: DescMessage, body: Record<string, unknown>): Record<string, unknown> {
+  delete body['$typeName'];
+  for (const field of schema.fields) {
+    const inner = field.message;
+    if (inner === undefined || inner.file.proto.package === 'google.protobuf') continue;
+    const value = body[field.localName];
+    if (value === undefined) continue;
+    const all = field.fieldKind === 'list' ? (value as unknown[]) : field.fieldKind === 'map' ? Object.values(value as object) : [value];
+    for (const one of all) plain(inner, one as Record<string, unknown>);
+  }
+  return body;
 }
 
 function checkWord(what: string, field: string, words: readonly string[], value: unknown): void {

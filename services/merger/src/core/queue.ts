@@ -18,16 +18,18 @@ export function reachOf(state: State, changes: readonly Change[]): Reach {
 }
 
 /**
- * The merge queue: a change waits for every earlier open one with which it shares a node or a fragment, unless it
- * touches every fragment that each of those touches; then it is their correction and replaces them.
+ * The merge queue: a change waits for every open one that it shares a node or a fragment with and that is earlier or on
+ * its way already (a correction has taken an earlier place; a relabel lets two meet that did not before). If it touches
+ * every fragment that each of the earlier ones touches, it is their correction and replaces them.
  */
 export function turnOf(state: State, change: Change, reach: Reach): Turn {
-  const earlier = openByAge(state).filter((other) => isEarlier(other, change) && overlaps(reach, other, change));
-  const behind = earlier.filter((other) => !isCorrectedBy(reach, other, change)).map((other) => other.change);
-  if (behind.length === 0) return { is: 'now', replaces: earlier.map((other) => other.change) };
-  return { is: 'waiting', behind: earlier.map((other) => other.change) };
+  const before = openByAge(state).filter((other) => (isEarlier(other, change) || isStarted(other, change)) && overlaps(reach, other, change));
+  const isCorrection = before.every((other) => isEarlier(other, change) && isCorrectedBy(reach, other, change));
+  const names = before.map((other) => other.change);
+  return isCorrection ? { is: 'now', replaces: names } : { is: 'waiting', behind: names };
 }
 
+const isStarted = (other: Change, change: Change): boolean => other.change !== change.change && other.rollout !== 'none';
 const isEarlier = (a: Change, b: Change): boolean => Number(a.change.slice(1)) < Number(b.change.slice(1));
 
 function overlaps(reach: Reach, a: Change, b: Change): boolean {

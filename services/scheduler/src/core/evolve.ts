@@ -9,7 +9,7 @@ import { freeze } from './frozen-rollout.js';
 
 /** The facts that the scheduler's fold uses. */
 export const READS: readonly FactType[] = [
-  'config.accepted', 'config.rendered', 'config.validated', 'config.rejected', 'config.committed', 'config.ended', 'config.judged', 'config.forgiven',
+  'config.accepted', 'config.waiting', 'config.rendered', 'config.validated', 'config.rejected', 'config.committed', 'config.ended', 'config.judged', 'config.forgiven',
   'node.joined', 'node.left', 'node.changed', 'node.silent', 'node.heard', 'node.rendered', 'node.reviewed', 'node.reported', 'node.owed', 'node.skipped',
   'node.drained', 'node.uncordoned',
   'node.lease.granted', 'node.lease.ready', 'node.lease.settled', 'node.lease.uncordoning', 'node.lease.released',
@@ -37,6 +37,9 @@ function evolveConfig(state: State, { sequence, fact, targets }: Entry): void {
       return;
     case 'config.rendered':
       return patchChange(state, fact.change, { attempt: fact.attempt, targets: targets ?? {}, replaces: fact.replaces, validated: undefined });
+    case 'config.waiting':
+      // It was rendered, and something came before it after all: that attempt counts no more.
+      return patchChange(state, fact.change, { validated: undefined });
     case 'config.validated':
       return patchChange(state, fact.change, { validated: { attempt: fact.attempt, sequence, unfit: fact.unfit } });
     case 'config.rejected':
@@ -115,7 +118,7 @@ function commit(state: State, fact: FactOf<'config.committed'>, sequence: number
     const target = state.targets.get(targetKey(fact.change, name));
     const node = state.nodes.get(name);
     if (target === undefined || node === undefined || node.change !== fact.change) continue;
-    const keeps = target.left || unfit.has(name);
+    const keeps = target.left || !node.joined || unfit.has(name);
     const desired = keeps ? node.desired : { hash: target.to, recipe: target.recipe, joining: false };
     const owed = node.report?.hash === desired?.hash ? '' : target.owed || node.owed;
     putNode(state, leftRollout({ ...node, desired, owed, rendered: keeps ? node.rendered : undefined }), sequence);

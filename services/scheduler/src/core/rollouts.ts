@@ -22,8 +22,16 @@ export function startRollouts(draft: SchedulerDraft): void {
 function mayStart(state: State, change: Change): boolean {
   if (change.started || change.aborted || change.validated?.attempt !== change.attempt || change.attempt === 0) return false;
   if (!change.replaces.every((older) => isReplaceable(state, older))) return false;
+  if (!isFreeOfOthers(state, change)) return false;
   return !isReviewOutdated(state, change, change.validated.sequence);
 }
+
+/** A node is a target of one rollout at a time. The queue sees to that; a relabel may have overtaken it. */
+const isFreeOfOthers = (state: State, change: Change): boolean =>
+  Object.keys(change.targets).every((name) => {
+    const other = state.nodes.get(name)?.change ?? '';
+    return other === '' || change.replaces.includes(other);
+  });
 
 /** What a correction replaces must still be on its way: otherwise it is rendered again, after that commit or judgement. */
 function isReplaceable(state: State, older: string): boolean {

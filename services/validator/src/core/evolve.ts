@@ -5,7 +5,7 @@ import type { State } from './state.js';
 
 /** The facts that the validator's fold uses. */
 export const READS: readonly FactType[] = [
-  'config.accepted', 'config.rendered', 'config.validated', 'config.rejected', 'config.committed', 'config.ended', 'config.judged', 'config.forgiven',
+  'config.accepted', 'config.waiting', 'config.rendered', 'config.validated', 'config.rejected', 'config.committed', 'config.ended', 'config.judged', 'config.forgiven',
   'node.joined', 'node.left', 'node.changed', 'node.rendered', 'node.reviewed', 'node.reported', 'node.lease.settled',
   'rollout.started', 'rollout.complete', 'rollout.superseded',
 ];
@@ -27,6 +27,10 @@ export function evolve(state: State, entry: Entry): void {
       state.candidates.set(change, { change, attempt, targets: entry.targets ?? {}, problems, reviewed: 0 });
       return state.openCandidates.add(change);
     }
+    case 'config.waiting':
+      // It was rendered, and something came before it after all: it will be rendered again.
+      state.candidates.delete(fact.change);
+      return state.openCandidates.delete(fact.change);
     case 'config.validated':
       return review(state, fact, sequence);
     case 'config.rejected':

@@ -1,0 +1,11 @@
+import type { Oracle } from '../world.js';
+import { budget } from './budget.js';
+import { condemned } from './condemned.js';
+import { drainedFirst } from './drained-first.js';
+import { ended } from './ended.js';
+import { oneLease } from './one-lease.js';
+import { paused } from './paused.js';
+import { wholeFiles } from './whole-files.js';
+
+/** One per invariant; new ones for each run, for some remember. */
+export const newOracles = (): readonly Oracle[] => [budget(), oneLease(), condemned(), wholeFiles, drainedFirst(), paused(), ended()];

@@ -1,0 +1,16 @@
+import { Violation, type Oracle } from '../world.js';
+
+/** I2: a node holds at most one lease that is not released. */
+export function oneLease(): Oracle {
+  const held = new Map<string, string>();
+  return {
+    name: 'I2 one lease',
+    onFact(_world, fact) {
+      if (fact.type === 'node.lease.granted') {
+        const other = held.get(fact.node);
+        if (other !== undefined) throw new Violation(`${fact.node} is granted ${fact.lease} while it holds ${other}`);
+        held.set(fact.node, fact.lease);
+      } else if (fact.type === 'node.lease.released') held.delete(fact.node);
+    },
+  };
+}

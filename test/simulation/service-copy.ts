@@ -1,0 +1,223 @@
+import { fold, newCopy, turn, type Answer, type Copy, type Core, type Effect, type Need, type ViewKey } from '#libs/kernel';
+import { parseViewKey } from '#libs/kernel';
+import type { World } from './world.js';
+
+/** How one kind of service runs in the simulation. */
+export interface ServiceKind<S, I extends object, N extends Need, G> {
+  readonly core: Core<S, I, N, G>;
+  gather(world: World, needs: readonly N[], state: S): Map<string, G>;
+  /** The inputs stored after `position` in the stream that the service reads, and the new position. */
+  inputs(world: World, state: S, position: number): { readonly inputs: readonly I[]; readonly position: number };
+  /** Where to begin reading when it begins to lead. */
+  position(state: S): number;
+}
+
+/** One copy of a service: a process that can be killed between any two steps. */
+export class ServiceCopy<S = unknown, I extends object = object, N extends Need = Need, G = unknown> {
+  alive = true;
+  leading = false;
+  connected = true;
+  leadingSinceMs: number | undefined;
+  copy: Copy<S, I, N, G>;
+  private run = 0;
+  private busy = false;
+  private asked = false;
+  private position = 0;
+  private readonly replies = new Map<I, (answer: Answer | undefined) => void>();
+  private readonly reads: ReadonlySet<string>;
+
+  constructor(readonly world: World, readonly kind: ServiceKind<S, I, N, G>, readonly index: number, private readonly skewMs: number) {
+    this.copy = newCopy(kind.core);
+    this.reads = new Set(kind.core.reads);
+  }
+
+  get name(): string {
+    return `${this.kind.core.name}${this.index}`;
+  }
+
+  /** Monotonic milliseconds of this process. */
+  get monotonicMs(): number {
+    return this.world.clock.nowMs + this.skewMs;
+  }
+
+  kill(): void {
+    this.alive = false;
+    this.leading = false;
+    this.run += 1;
+    this.busy = false;
+    this.replies.clear();
+    this.world.trace(`${this.name} killed`);
+  }
+
+  /** Starts anew: from a snapshot if one is given, else from the beginning of the ledger. */
+  start(dumped?: { readonly folded: number; readonly state: unknown }): void {
+    this.run += 1;
+    this.alive = true;
+    this.busy = false;
+    this.copy = newCopy(this.kind.core);
+    if (dumped !== undefined) {
+      this.copy.state = this.kind.core.load(JSON.parse(JSON.stringify(dumped.state)), this.monotonicMs);
+      this.copy.folded = dumped.folded;
+    }
+    this.world.trace(`${this.name} started${dumped === undefined ? '' : ' from a snapshot'}`);
+  }
+
+  snapshot(): { readonly folded: number; readonly state: unknown } {
+    return { folded: this.copy.folded, state: JSON.parse(JSON.stringify(this.kind.core.dump(this.copy.state))) as unknown };
+  }
+
+  lead(): void {
+    if (!this.alive || this.leading) return;
+    this.leading = true;
+    this.leadingSinceMs = this.monotonicMs;
+    this.copy.inputs.length = 0;
+    this.catchUp(this.world.bus.last);
+    this.position = this.kind.position(this.copy.state);
+    this.world.trace(`${this.name} leads`);
+    this.checkViews();
+    this.wake();
+  }
+
+  follow(): void {
+    this.leading = false;
+    this.leadingSinceMs = undefined;
+    this.run += 1;
+    this.busy = false;
+    this.copy.inputs.length = 0;
+    this.replies.clear();
+  }
+
+  /** Gives it a request; undefined as answer when it dies or leads no more. */
+  request(input: I, reply: (answer: Answer | undefined) => void): void {
+    if (!this.alive || !this.leading || !this.connected) return reply(undefined);
+    this.replies.set(input, reply);
+    this.copy.inputs.push(input);
+    this.wake();
+  }
+
+  /** Something may be new: takes a turn as soon as it can. */
+  wake(): void {
+    if (!this.alive || !this.leading || !this.connected) return;
+    if (this.busy) {
+      this.asked = true;
+      return;
+    }
+    this.busy = true;
+    this.asked = false;
+    const { run } = this;
+    this.world.clock.after(this.world.chance.next() * 3, () => {
+      if (run === this.run) this.turn();
+    });
+  }
+
+  private turn(): void {
+    const fed = this.kind.inputs(this.world, this.copy.state, this.position);
+    this.copy.inputs.push(...fed.inputs);
+    this.position = fed.position;
+    this.proceed(turn(this.copy), undefined);
+  }
+
+  private proceed(steps: ReturnType<typeof turn<S, I, N, G>>, result: unknown): void {
+    const next = steps.next(result as never);
+    const { run } = this;
+    if (next.done === true) {
+      this.busy = false;
+      if (this.asked) this.wake();
+      else this.sleep();
+      return;
+    }
+    const effect = next.value;
+    this.world.clock.after(this.delayMs(effect), () => {
+      if (run !== this.run) return;
+      if (!this.connected) return this.retry(steps, effect);
+      this.proceed(steps, this.perform(effect));
+    });
+  }
+
+  /** Without a connection a step waits: it is tried again. */
+  private retry(steps: ReturnType<typeof turn<S, I, N, G>>, effect: Effect<I, N>): void {
+    const { run } = this;
+    this.world.clock.after(500, () => {
+      if (run !== this.run) return;
+      if (!this.connected) return this.retry(steps, effect);
+      this.proceed(steps, this.perform(effect));
+    });
+  }
+
+  private sleep(): void {
+    const at = this.copy.wakeAtMs;
+    if (at === undefined) return;
+    const { run } = this;
+    this.world.clock.after(Math.max(1, at - this.monotonicMs), () => {
+      if (run === this.run && !this.busy) this.wake();
+    });
+  }
+
+  private delayMs(effect: Effect<I, N>): number {
+    return effect.do === 'now' ? 0 : effect.do === 'back-off' ? 20 + this.world.chance.next() * 50 : this.world.delayMs();
+  }
+
+  private perform(effect: Effect<I, N>): unknown {
+    const { world } = this;
+    switch (effect.do) {
+      case 'read':
+        return this.tail(effect.after, Math.max(effect.after, world.bus.last - world.lag()));
+      case 'catch-up':
+        return this.tail(effect.after, world.bus.last);
+      case 'now':
+        return { monotonicMs: this.monotonicMs, leadingSinceMs: this.leadingSinceMs };
+      case 'gather':
+        return this.kind.gather(world, effect.needs, this.copy.state);
+      case 'append':
+        return this.append(effect);
+      case 'views':
+        for (const { key, value } of effect.writes) this.writeView(key, value, effect.ledger);
+        return this.monotonicMs;
+      case 'settle':
+        for (const input of effect.inputs) {
+          this.replies.get(input)?.(effect.answers.get(input));
+          this.replies.delete(input);
+        }
+        return undefined;
+      case 'back-off':
+        return undefined;
+    }
+  }
+
+  private append(effect: Effect<I, N> & { readonly do: 'append' }): unknown {
+    const { world } = this;
+    const fate = world.appendFate();
+    if (fate === 'lost') return { outcome: 'unclear' };
+    const before = world.bus.last;
+    const done = world.bus.append(effect.facts, effect.expected, world.clock.nowMs);
+    world.trace(`${this.name} ${done ? 'appends' : 'is refused'} ${effect.facts.map((fact) => fact.type).join(' ')}`);
+    if (fate === 'answer-lost') return { outcome: 'unclear' };
+    if (!done) return { outcome: 'refused' };
+    return { outcome: 'appended', ...this.tail(before, world.bus.last) };
+  }
+
+  private tail(after: number, upTo: number): { readonly entries: ReturnType<World['bus']['entries']>; readonly upTo: number } {
+    return { entries: this.world.bus.entries(after, upTo, this.monotonicMs, this.reads), upTo };
+  }
+
+  private catchUp(upTo: number): void {
+    fold(this.copy, this.tail(this.copy.folded, upTo));
+  }
+
+  private writeView(key: ViewKey, value: never | Parameters<World['bus']['putView']>[1], ledger: number): void {
+    const { revision, ledger: shown } = this.world.bus.revision(key);
+    if (shown <= ledger) this.world.bus.putView(key, value, ledger, revision);
+  }
+
+  /** A copy that begins to lead brings up to date what another may have left unwritten. */
+  private checkViews(): void {
+    const { core } = this.kind;
+    for (const text of core.viewKeys(this.copy.state)) {
+      const key = parseViewKey(text);
+      const value = core.view(this.copy.state, key);
+      if (value === undefined) continue;
+      this.writeView(key, value, this.copy.folded);
+      core.shown?.(this.copy.state, key, this.monotonicMs);
+    }
+  }
+}

@@ -1,0 +1,171 @@
+import { nodeOfToken, type Fact, type NodeReport } from '#libs/contracts';
+import type { Answer, ViewKey } from '#libs/kernel';
+import { hear } from '../../services/inventory/src/core/index.js';
+import type { Journal } from '../../services/applier/src/core/index.js';
+import { SimBus } from './bus.js';
+import { Chance } from './chance.js';
+import { Clock } from './clock.js';
+import { ServiceCopy } from './service-copy.js';
+import { SERVICE_KINDS } from './services.js';
+import { SimNode } from './sim-node.js';
+
+/** How badly the world behaves; each fault turns some of these up. Zero everywhere is a good day. */
+export interface Weather {
+  /** Share of reports that are lost, doubled or late on their way to the server. */
+  reportLost: number;
+  reportDoubled: number;
+  reportLate: number;
+  /** Share of appends whose answer is lost, though they happened or not. */
+  answerLost: number;
+  appendLost: number;
+  pushLost: number;
+  /** How many facts a plain read may lag behind. */
+  lag: number;
+  delayMs: number;
+}
+const FAIR: Weather = { reportLost: 0, reportDoubled: 0, reportLate: 0, answerLost: 0, appendLost: 0, pushLost: 0, lag: 0, delayMs: 3 };
+
+/** An observer of the world; it throws when a promise is broken. */
+export interface Oracle {
+  readonly name: string;
+  onFact?(world: World, fact: Fact, sequence: number): void;
+  onJournal?(world: World, node: SimNode, journal: Journal): void;
+  onWrite?(world: World, node: SimNode): void;
+  onAnswer?(world: World, input: object, answer: Answer): void;
+  atEnd?(world: World): void;
+}
+
+export class Violation extends Error {
+  override readonly name = 'Violation';
+}
+
+/** Everything together: server, services, nodes, clock and chance, from one seed. */
+export class World {
+  readonly chance: Chance;
+  readonly clock = new Clock();
+  readonly bus = new SimBus();
+  readonly weather: Weather = { ...FAIR };
+  readonly nodes = new Map<string, SimNode>();
+  readonly copies: ServiceCopy[] = [];
+  /** Nodes that a person removed or skipped: they no longer count. */
+  readonly excused = new Set<string>();
+  /** What the external drainer has cordoned: node → lease. */
+  readonly cordoned = new Map<string, string>();
+  lines: string[] = [];
+
+  constructor(readonly seed: number, readonly oracles: readonly Oracle[], copiesEach: number, private readonly keepTrace: boolean) {
+    this.chance = new Chance(seed);
+    for (const kind of SERVICE_KINDS) {
+      for (let i = 0; i < copiesEach; i++) this.copies.push(new ServiceCopy(this, kind, i, this.chance.whole(0, 1_000_000)));
+    }
+    this.bus.onAppend = (fact, sequence) => this.appended(fact, sequence);
+    this.bus.onView = (key) => this.shown(key);
+    this.bus.onInput = () => this.wakeAll();
+  }
+
+  trace(line: string): void {
+    if (this.keepTrace) this.lines.push(`${String(this.clock.nowMs.toFixed(3)).padStart(14)} ${line}`);
+  }
+
+  delayMs(): number {
+    return this.chance.next() * this.weather.delayMs;
+  }
+
+  lag(): number {
+    return this.weather.lag === 0 ? 0 : this.chance.whole(0, this.weather.lag);
+  }
+
+  appendFate(): 'done' | 'lost' | 'answer-lost' {
+    if (this.weather.appendLost > 0 && this.chance.happens(this.weather.appendLost)) return 'lost';
+    return this.weather.answerLost > 0 && this.chance.happens(this.weather.answerLost) ? 'answer-lost' : 'done';
+  }
+
+  addNode(name: string, labels: Readonly<Record<string, string>>, fresh = false): SimNode {
+    const node = new SimNode(this, name, labels, fresh, this.chance.whole(0, 10_000_000));
+    this.nodes.set(name, node);
+    node.start();
+    return node;
+  }
+
+  /** A report on its way; false when the node hears no acknowledgement. */
+  deliverReport(report: NodeReport): boolean {
+    const { weather, chance } = this;
+    if (chance.happens(weather.reportLost)) return chance.happens(0.5) ? (this.bus.publishReport(report), false) : false;
+    if (chance.happens(weather.reportLate)) this.clock.after(chance.next() * 90_000, () => this.bus.publishReport(report));
+    else this.bus.publishReport(report);
+    if (chance.happens(weather.reportDoubled)) this.clock.after(chance.next() * 60_000, () => this.bus.publishReport(report));
+    return true;
+  }
+
+  alive(node: string): void {
+    for (const copy of this.serving('inventory')) if (copy.connected && hear(copy.copy.state as never, node, copy.monotonicMs)) copy.wake();
+  }
+
+  serving(name: string): readonly ServiceCopy[] {
+    return this.copies.filter((copy) => copy.kind.core.name === name && copy.alive);
+  }
+
+  leader(name: string): ServiceCopy | undefined {
+    return this.copies.find((copy) => copy.kind.core.name === name && copy.alive && copy.leading);
+  }
+
+  /** Asks a service, as `nats req` does. */
+  ask(service: string, request: object, then: (answer: Answer | undefined) => void = () => undefined): void {
+    const input = { type: 'request', request };
+    const copy = this.leader(service);
+    if (copy === undefined) return then(undefined);
+    copy.request(input, (answer) => {
+      if (answer !== undefined) for (const oracle of this.oracles) oracle.onAnswer?.(this, request, answer);
+      this.trace(`${service} answers ${JSON.stringify(request)} ${JSON.stringify(answer)}`);
+      then(answer);
+    });
+  }
+
+  onJournal(node: SimNode, journal: Journal): void {
+    for (const oracle of this.oracles) oracle.onJournal?.(this, node, journal);
+  }
+
+  onWrite(node: SimNode): void {
+    for (const oracle of this.oracles) oracle.onWrite?.(this, node);
+  }
+
+  run(untilMs: number): void {
+    while (this.clock.step(untilMs));
+    this.clock.nowMs = Math.max(this.clock.nowMs, untilMs);
+  }
+
+  private appended(fact: Fact, sequence: number): void {
+    this.trace(`#${sequence} ${JSON.stringify(fact)}`);
+    for (const oracle of this.oracles) oracle.onFact?.(this, fact, sequence);
+    this.drainOutside(fact);
+    this.wakeAll();
+  }
+
+  /** Another tool drains: it hears the lease with its `drain`, and answers through ops.node.drained until that is taken. */
+  private drainOutside(fact: Fact): void {
+    if (fact.type === 'node.lease.granted' && fact.phase === 'draining') {
+      const { node, lease } = fact;
+      const answer = (): void => {
+        this.cordoned.set(node, lease);
+        this.ask('drain', { op: 'drained', node, lease, evicted: 3, by: 'tool' }, (taken) => {
+          if (taken === undefined) this.clock.after(5_000, answer);
+        });
+      };
+      this.clock.after(this.chance.next() * 20_000, answer);
+    }
+    if (fact.type === 'node.lease.uncordoning' && this.cordoned.get(fact.node) === fact.lease) this.cordoned.delete(fact.node);
+  }
+
+  private shown(key: ViewKey): void {
+    if (key.bucket !== 'leases' && key.bucket !== 'status') return;
+    if (this.chance.happens(this.weather.pushLost)) return;
+    const node = this.nodes.get(nodeOfToken(key.key));
+    this.clock.after(this.delayMs(), () => {
+      node?.pushed(key.bucket === 'leases' ? this.bus.view('leases', key.key) : undefined, key.bucket === 'status' ? this.bus.view('status', key.key) : undefined);
+    });
+  }
+
+  private wakeAll(): void {
+    for (const copy of this.copies) copy.wake();
+  }
+}
