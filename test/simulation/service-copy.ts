@@ -161,7 +161,7 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
     const { world } = this;
     switch (effect.do) {
       case 'read':
-        return this.tail(effect.after, Math.max(effect.after, world.bus.last - world.lag()));
+        return this.read(effect.after);
       case 'catch-up':
         return this.tail(effect.after, world.bus.last);
       case 'now':
@@ -198,6 +198,13 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
 
   private tail(after: number, upTo: number): { readonly entries: ReturnType<World['bus']['entries']>; readonly upTo: number } {
     return { entries: this.world.bus.entries(after, upTo, this.monotonicMs, this.reads), upTo };
+  }
+
+  /** What has arrived. The rest is on its way, and its arrival wakes the copy. */
+  private read(after: number): ReturnType<ServiceCopy['tail']> {
+    const upTo = Math.max(after, this.world.bus.last - this.world.lag());
+    if (upTo < this.world.bus.last) this.world.clock.after(this.world.chance.next() * 200, () => this.wake());
+    return this.tail(after, upTo);
   }
 
   private catchUp(upTo: number): void {

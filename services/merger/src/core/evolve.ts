@@ -130,11 +130,13 @@ function evolveNode(state: State, { fact }: Entry): void {
       state.toRender.delete(fact.node);
       state.owed.delete(fact.node);
       state.nodesVersion.set(state.nodesVersion.get() + 1);
-      return outdate(state, fact.node);
+      outdate(state, fact.node);
+      for (const change of [...state.targets.keys()]) leaveTargets(state, change, fact.node);
+      return;
     case 'node.rendered':
       state.toRender.delete(fact.node);
       state.desired.set(fact.node, { hash: fact.hash, recipe: fact.recipe });
-      for (const change of fact.leaves) state.targets.set(change, withoutTarget(state.targets.get(change) ?? {}, fact.node));
+      for (const change of fact.leaves) leaveTargets(state, change, fact.node);
       return;
     case 'node.owed':
       return state.owed.set(fact.node, true);
@@ -144,6 +146,11 @@ function evolveNode(state: State, { fact }: Entry): void {
     default:
       return;
   }
+}
+
+function leaveTargets(state: State, change: string, node: string): void {
+  const targets = state.targets.get(change);
+  if (targets?.[node] !== undefined) state.targets.set(change, withoutTarget(targets, node));
 }
 
 const sorted = (labels: Readonly<Record<string, string>> | undefined): readonly unknown[] => Object.entries(labels ?? {}).sort();

@@ -145,8 +145,11 @@ function evolveNode(state: State, { sequence, readMs, fact }: Entry): void {
     case 'node.changed':
       return present(state, fact, sequence);
     case 'node.left': {
-      const node = nodeOf(state, fact.node);
-      putNode(state, assignPool(state, { ...node, joined: false, silent: false, owed: '', desired: undefined, rendered: undefined, retry: undefined }), sequence);
+      // Should it come back, it is a node that joins: what this rollout wanted of it is over.
+      const { change } = nodeOf(state, fact.node);
+      if (change !== '') patchTarget(state, change, fact.node, { left: true });
+      const gone = { joined: false, silent: false, owed: '', change: '', desired: undefined, rendered: undefined, retry: undefined } as const;
+      putNode(state, assignPool(state, { ...nodeOf(state, fact.node), ...gone }), sequence);
       return reassignShared(state, sequence);
     }
     case 'node.silent':

@@ -97,6 +97,9 @@ function abort(draft: SchedulerDraft, change: Change, by: string, reason: string
 function skip(draft: SchedulerDraft, { node: name, by, reason }: Request & { readonly op: 'node.skip' }): Answer {
   const node = draft.state.nodes.get(name);
   if (node === undefined || !node.joined) return refused('not-found', `no node ${name} is in the fleet`);
+  if (!node.silent && node.change === '' && node.lease === undefined) {
+    return refused('conflict', `there is nothing to skip: ${name} is alive, holds no lease and is no target of an open rollout`);
+  }
   if (node.skippedBy === '') draft.emit({ type: 'node.skipped', node: name, change: node.change, by, reason });
   const lease = draft.state.nodes.get(name)?.lease;
   if (lease !== undefined && lease.because === '') settleLease(draft, name, 'skipped', reason === '' ? `skipped by ${by}` : reason, true);

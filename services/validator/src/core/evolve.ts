@@ -66,6 +66,7 @@ function evolveNode(state: State, { fact, sequence }: Entry): void {
       return state.capabilities.set(fact.node, fact.capabilities);
     case 'node.left':
       for (const table of [state.capabilities, state.labels, state.committed, state.inForce, state.unreviewed]) table.delete(fact.node);
+      for (const change of [...state.rollouts.keys()]) leave(state, change, fact.node);
       return;
     case 'node.rendered':
       state.committed.set(fact.node, fact.hash);
@@ -85,7 +86,7 @@ function evolveNode(state: State, { fact, sequence }: Entry): void {
 
 function leave(state: State, change: string, node: string): void {
   const rollout = state.rollouts.get(change);
-  if (rollout === undefined) return;
+  if (rollout?.targets[node] === undefined) return;
   const targets = Object.fromEntries(Object.entries(rollout.targets).filter(([name]) => name !== node));
   state.rollouts.set(change, { ...rollout, targets });
 }
