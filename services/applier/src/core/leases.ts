@@ -15,7 +15,7 @@ export function ask(state: State, lease: LeaseView | undefined): Ask {
   const { journal, memory } = state;
   if (lease === undefined || lease.node !== journal.node || lease.lease === '') return 'nothing';
   const ready = lease.phase === 'ready';
-  const ended = !ready && (lease.because === 'unknown' || lease.because === 'skipped');
+  const ended = !ready && (lease.because === 'unknown' || lease.because === 'skipped' || lease.because === 'left');
   if (lease.lease === journal.lastDealt?.lease) {
     return ready || (ended && memory.status?.lease !== lease.lease) ? 'again' : 'nothing';
   }

@@ -51,13 +51,13 @@ export function advanceLeases(draft: SchedulerDraft): void {
     if (draft.full) return;
     const node = draft.state.nodes.get(name);
     if (node?.lease === undefined) continue;
-    if (node.lease.because === '') advanceOpen(draft, node, node.lease);
+    if (!node.joined && (node.lease.because === '' || node.lease.because === 'unknown')) settleLease(draft, name, 'left', 'the node has left', true);
+    else if (node.lease.because === '') advanceOpen(draft, node, node.lease);
     else finishLease(draft, name);
   }
 }
 
 function advanceOpen(draft: SchedulerDraft, node: NodeState, lease: Lease): void {
-  if (!node.joined) return settleLease(draft, node.node, 'left', 'the node has left', true);
   if (lease.phase === 'draining') return advanceDrain(draft, node, lease);
   if (lease.phase !== 'ready') return;
   const deadlineMs = lease.sinceMs + lease.applyMs;

@@ -1,0 +1,93 @@
+import { createHash } from 'node:crypto';
+import { CONFIGS, nodeToken, TARGETS, WireError, type Target, type Targets } from '#libs/contracts';
+import type { Bus } from './connection.js';
+import { isConnectionTrouble } from './ledger.js';
+import { pipelined } from './pipeline.js';
+import { growingMs, pause } from './signal.js';
+import { kvStream, kvSubject } from './topology.js';
+
+/** A config's text to be kept under a node and its hash. */
+export interface ConfigBlob {
+  readonly node: string;
+  readonly hash: string;
+  readonly text: string;
+}
+
+/** How many writes are under way at once: enough that the server, not the way there, sets the pace. */
+const WIDTH = 256;
+const PIECE_BYTES = 256 * 1024;
+const TRIES = 5;
+
+/** Large, immutable values, written before the fact that names them. Writing one again changes nothing. */
+export class Blobs {
+  constructor(private readonly bus: Bus) {}
+
+  async putConfigs(configs: Iterable<ConfigBlob>): Promise<void> {
+    await pipelined(configs, WIDTH, ({ node, hash, text }) => this.put(CONFIGS, configKey(node, hash), text));
+  }
+
+  /** The config's text; undefined when there is none. */
+  async config(node: string, hash: string): Promise<string | undefined> {
+    return this.get(CONFIGS, configKey(node, hash));
+  }
+
+  /** Keeps the targets of a change in pieces of at most 256 KiB; the keys go into `config.rendered`. */
+  async putTargets(change: string, targets: Targets): Promise<string[]> {
+    const pieces = piecesOf(targets).map((text) => ({ key: `${change}.${sha256(text)}`, text }));
+    await pipelined(pieces, WIDTH, ({ key, text }) => this.put(TARGETS, key, text));
+    return pieces.map(({ key }) => key);
+  }
+
+  /** The targets that these keys name, merged. Throws WireError for a key that names nothing. */
+  async targets(keys: readonly string[]): Promise<Targets> {
+    const merged: Record<string, Target> = {};
+    await pipelined(keys, WIDTH, async (key) => {
+      const text = await this.get(TARGETS, key);
+      if (text === undefined) throw new WireError(`there is no ${JSON.stringify(key)} in the bucket ${TARGETS}`);
+      if (sha256(text) !== key.slice(key.indexOf('.') + 1)) throw new WireError(`the content of ${JSON.stringify(key)} in the bucket ${TARGETS} is another than its key says`);
+      Object.assign(merged, JSON.parse(text) as Targets);
+    });
+    return merged;
+  }
+
+  private async put(bucket: string, key: string, text: string): Promise<void> {
+    for (let tries = 0; ; tries += 1) {
+      try {
+        await this.bus.publish(kvSubject(bucket, key), text);
+        return;
+      } catch (error) {
+        if (tries >= TRIES || !isConnectionTrouble(error)) throw error;
+        await pause(growingMs(tries, 100, 2_000));
+      }
+    }
+  }
+
+  /** From any replica, and where that has none from the leader, as a replica may lag. */
+  private async get(bucket: string, key: string): Promise<string | undefined> {
+    const query = { last_by_subj: kvSubject(bucket, key) };
+    const message = (await this.bus.unlessLost(() => this.bus.jsm.direct.getMessage(kvStream(bucket), query))) ?? (await this.bus.stored(kvStream(bucket), query));
+    return message === null || message.header?.get('KV-Operation') ? undefined : message.string();
+  }
+}
+
+const configKey = (node: string, hash: string): string => `${nodeToken(node)}.${hash}`;
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+/** Splits by nodes, in their order, so that the same targets give the same pieces. */
+function piecesOf(targets: Targets): readonly string[] {
+  const pieces: string[] = [];
+  let lines: string[] = [];
+  let bytes = 0;
+  for (const node of Object.keys(targets).sort()) {
+    const line = `${JSON.stringify(node)}:${JSON.stringify(targets[node])}`;
+    if (bytes + line.length + 2 > PIECE_BYTES) {
+      pieces.push(`{${lines.join(',')}}`);
+      lines = [];
+      bytes = 0;
+    }
+    lines.push(line);
+    bytes += line.length + 1;
+  }
+  if (lines.length > 0) pieces.push(`{${lines.join(',')}}`);
+  return pieces;
+}

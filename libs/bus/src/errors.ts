@@ -1,0 +1,32 @@
+/** The nats-server is older than what the ledger needs. */
+export class ServerTooOldError extends Error {
+  override readonly name = 'ServerTooOldError';
+}
+
+/** What stands on the server is not what Sluice asks for, and could not be made so. */
+export class TopologyError extends Error {
+  override readonly name = 'TopologyError';
+  constructor(readonly differences: readonly string[]) {
+    super(`the server's streams and buckets differ from what Sluice asks for: ${differences.join('; ')}`);
+  }
+}
+
+/** Not now, but later or elsewhere: this copy does not lead. What was asked may be asked again. */
+export class UnavailableError extends Error {
+  override readonly name: string = 'UnavailableError';
+}
+
+/** This copy may not decide any more until somebody acts; the message says why. */
+export class HaltedError extends UnavailableError {
+  override readonly name = 'HaltedError';
+}
+
+/** A request that is not what its subject promises, with every reason. */
+export class BadRequestError extends Error {
+  override readonly name = 'BadRequestError';
+}
+
+/** The connection was lost before an answer came, or is not there: what was asked may have been done or not. */
+export class ConnectionLostError extends Error {
+  override readonly name = 'ConnectionLostError';
+}

@@ -1,0 +1,61 @@
+import type { ServiceIdentity } from '@nats-io/services';
+import { LEDGER } from '#libs/contracts';
+import type { Bus } from './connection.js';
+import type { Inspection } from './fleet-client.js';
+import type { SetAside } from './poison.js';
+import { readAll } from './stream-reader.js';
+import { compareTopology, kvStream, POISON } from './topology.js';
+import { newestViews } from './views-end.js';
+
+const PING_MS = 1_000;
+const PING_STALL_MS = 250;
+
+/** Looks at everything that a person would look at first. What is missing is told, not thrown. */
+export async function inspect(bus: Bus, server: string): Promise<Inspection> {
+  const { nc } = bus;
+  const jetstream = nc.info?.jetstream === true;
+  const topology = await compareTopology(bus);
+  const ledger = await ledgerOf(bus);
+  const views = await newestViews(bus).catch(() => new Map<string, number>());
+  return {
+    server: { url: server, version: nc.info?.version ?? '', jetstream },
+    topology,
+    ledger,
+    services: await pingServices(bus),
+    viewsAhead: [...views].filter(([, sequence]) => sequence > ledger.last).map(([bucket]) => bucket),
+    poison: await readPoison(bus).catch(() => []),
+  };
+}
+
+async function ledgerOf(bus: Bus): Promise<Inspection['ledger']> {
+  try {
+    const { state } = await bus.streamInfo(LEDGER);
+    return { last: state.last_seq, messages: state.messages, bytes: state.bytes };
+  } catch {
+    return { last: 0, messages: 0, bytes: 0 };
+  }
+}
+
+/** Every copy answers, those that do not lead too. */
+export async function pingServices(bus: Bus): Promise<Inspection['services']> {
+  const found = new Map<string, { copies: number; halted: string }>();
+  const replies = await bus.nc.requestMany('$SRV.PING', '', { strategy: 'stall', stall: PING_STALL_MS, maxWait: PING_MS }).catch(() => []);
+  try {
+    for await (const reply of replies) {
+      const { name, metadata } = reply.json<ServiceIdentity>();
+      const row = found.get(name) ?? { copies: 0, halted: '' };
+      found.set(name, { copies: row.copies + 1, halted: row.halted || (metadata?.['halted'] ?? '') });
+    }
+  } catch {
+    // nobody answers
+  }
+  return [...found].map(([name, row]) => ({ name, ...row })).sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+async function readPoison(bus: Bus): Promise<SetAside[]> {
+  const found: SetAside[] = [];
+  await readAll(bus, { stream: kvStream(POISON), lastPerSubject: true }, (message) => {
+    if (!message.headers?.get('KV-Operation')) found.push(message.json<SetAside>());
+  });
+  return found;
+}

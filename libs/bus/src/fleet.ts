@@ -1,0 +1,108 @@
+import { errors, type Msg } from '@nats-io/nats-core';
+import { changeId, CONFIGS, desiredSubject, nodeToken, type Config, type ViewBucket, type ViewValues } from '#libs/contracts';
+import { SILENT } from '#libs/runtime';
+import { connectBus, type Bus, type BusOptions } from './connection.js';
+import { ServerTooOldError } from './errors.js';
+import { NoConnectionError, OpsError, type FleetClient, type FleetEvent, type Inspection } from './fleet-client.js';
+import { fleetEvents, type EventsOptions } from './fleet-events.js';
+import { inspect, pingServices } from './fleet-inspection.js';
+import { isConnectionTrouble } from './ledger.js';
+import { growingMs, pause } from './signal.js';
+import { kvStream, kvSubject } from './topology.js';
+import { listViews, readView, watchViews, type ViewEntry } from './view-reader.js';
+
+export interface FleetOptions extends Omit<BusOptions, 'name' | 'waitOnFirstConnect'> {
+  readonly name?: string;
+}
+
+/** Connects a tool to the fleet. Throws NoConnectionError when no server answers in time. */
+export async function connectFleet(options: FleetOptions): Promise<FleetClient> {
+  const url = [options.servers].flat().join(',');
+  try {
+    const bus = await connectBus({ ...options, logger: options.logger ?? SILENT, name: options.name ?? 'sluice', waitOnFirstConnect: false });
+    return new NatsFleet(bus, bus.server === '' ? url : `nats://${bus.server.replace(/^nats:\/\//, '')}`);
+  } catch (error) {
+    if (error instanceof ServerTooOldError) throw error;
+    throw new NoConnectionError(`no nats-server answers at ${url}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+class NatsFleet implements FleetClient {
+  constructor(private readonly bus: Bus, readonly server: string) {}
+
+  async publishChange(source: string, body: string, messageId?: string): Promise<{ readonly change: string; readonly duplicate: boolean }> {
+    const ack = await this.reached(() => this.bus.publish(desiredSubject(source), body, messageId === undefined ? {} : { msgID: messageId }));
+    return { change: changeId(ack.seq), duplicate: ack.duplicate };
+  }
+
+  async request<T>(subject: string, body: object): Promise<T> {
+    const untilMs = performance.now() + this.bus.timeoutMs;
+    for (let tries = 0; ; tries += 1) {
+      const leftMs = untilMs - performance.now();
+      try {
+        return answerOf<T>(await this.bus.request(subject, JSON.stringify(body), { timeout: Math.max(100, leftMs) }));
+      } catch (error) {
+        // A service that fails over has nobody who answers for a moment.
+        const isPassing = isNoResponders(error) || (error instanceof OpsError && error.code === 'unavailable');
+        if (!isPassing || leftMs < 300) throw error instanceof OpsError ? error : await this.unanswered(subject, error as Error);
+        await pause(growingMs(tries, 50, 500));
+      }
+    }
+  }
+
+  get<B extends ViewBucket>(bucket: B, key: string): Promise<ViewValues[B] | undefined> {
+    return this.reached(() => readView(this.bus, bucket, key));
+  }
+
+  list<B extends ViewBucket>(bucket: B): Promise<ReadonlyMap<string, ViewValues[B]>> {
+    return this.reached(() => listViews(this.bus, bucket));
+  }
+
+  watch<B extends ViewBucket>(bucket: B, keys: string, signal: AbortSignal): AsyncIterable<ViewEntry<B>> {
+    return watchViews(this.bus, bucket, keys, signal);
+  }
+
+  async config(node: string, hash: string): Promise<Config | undefined> {
+    const message = await this.reached(() => this.bus.stored(kvStream(CONFIGS), { last_by_subj: kvSubject(CONFIGS, `${nodeToken(node)}.${hash}`) }));
+    return message === null ? undefined : message.json<Config>();
+  }
+
+  events(options: EventsOptions): AsyncIterable<FleetEvent> {
+    return fleetEvents(this.bus, options);
+  }
+
+  inspect(): Promise<Inspection> {
+    return this.reached(() => inspect(this.bus, this.server));
+  }
+
+  close(): Promise<void> {
+    return this.bus.close();
+  }
+
+  private async reached<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isConnectionTrouble(error)) throw error;
+      throw new NoConnectionError(`${this.server} does not answer: ${(error as Error).message}`, { cause: error });
+    }
+  }
+
+  private async unanswered(subject: string, error: Error): Promise<Error> {
+    const halted = (await pingServices(this.bus)).filter((service) => service.halted !== '').map((service) => `${service.name} has stopped deciding: ${service.halted}`);
+    const why = halted.length > 0 ? halted.join('; ') : 'is the service running?';
+    return new NoConnectionError(`nobody answers ${subject} at ${this.server} (${error.message}): ${why}`, { cause: error });
+  }
+}
+
+function isNoResponders(error: unknown): boolean {
+  return error instanceof errors.NoRespondersError || (error instanceof errors.RequestError && error.isNoResponders());
+}
+
+function answerOf<T>(reply: Msg): T {
+  const status = reply.headers?.get('Nats-Service-Error-Code') ?? '';
+  const body = reply.data.length === 0 ? {} : (JSON.parse(reply.string()) as { readonly error?: { readonly code: string; readonly message: string } });
+  if (body.error !== undefined) throw new OpsError(body.error.code, body.error.message);
+  if (status !== '') throw new OpsError(status, reply.headers?.get('Nats-Service-Error') ?? '');
+  return body as T;
+}

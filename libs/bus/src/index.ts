@@ -1,0 +1,19 @@
+export * from './blobs.js';
+export * from './connection.js';
+export * from './errors.js';
+export * from './fleet-client.js';
+export { connectFleet, type FleetOptions } from './fleet.js';
+export * from './ledger.js';
+export * from './ledger-service.js';
+export * from './node-bus.js';
+export { connectNodeBus, type NodeBusOptions } from './node-bus-connection.js';
+export * from './poison.js';
+export * from './snapshots.js';
+export { readAll, StreamReader, type BusMessage, type Reading } from './stream-reader.js';
+export { compareTopology, DEFAULT_LEADER_TTL_MS, ensureTopology, kvStream, kvSubject, POISON, type TopologyOptions } from './topology.js';
+export { listViews, readView, watchViews, type ViewEntry } from './view-reader.js';
+// Nothing here loads Nest: see nest/service.ts.
+export { BusContext } from './nest/bus-context.js';
+export type { InputSource } from './nest/input-streams.js';
+export { LOGGER, provideLedger } from './nest/ledger-provider.js';
+export { bootstrapService, startService, type RunningService, type ServiceOptions } from './nest/service.js';

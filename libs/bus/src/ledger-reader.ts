@@ -1,0 +1,185 @@
+import type { JsMsg } from '@nats-io/jetstream';
+import { decodeFact, factTypeOf, LEDGER, WireError, type Fact, type FactOf, type FactType, type Targets } from '#libs/contracts';
+import type { Entry, Tail } from '#libs/kernel';
+import { monotonicMs, type Logger } from '#libs/runtime';
+import type { Bus } from './connection.js';
+import { HaltedError } from './errors.js';
+import type { Appended, Ledger } from './ledger.js';
+import { growingMs, pause, Signal } from './signal.js';
+import { readAll, StreamReader } from './stream-reader.js';
+
+export interface LedgerReaderOptions {
+  readonly bus: Bus;
+  readonly ledger: Ledger;
+  /** The facts to decode; all others only count. */
+  readonly reads: readonly FactType[];
+  /** Reads the blobs that `config.rendered` names; left out where nobody wants them. */
+  readonly targets?: ((keys: readonly string[]) => Promise<Targets>) | undefined;
+  /** Something arrived, or the reader may go on again. */
+  readonly onArrival: () => void;
+  readonly logger: Logger;
+}
+
+/** What was folded no longer follows from the ledger: a person voided a fact of it, or the ledger is a restored backup. */
+export class RefoldError extends Error {
+  override readonly name = 'RefoldError';
+}
+
+/** How many messages may wait to be folded. */
+const AHEAD = 2_000;
+/** A reading that brings nothing for so long though there is more is begun anew. */
+const STALLED_MS = 5_000;
+/** How often a halted reader looks whether it may go on. */
+const HALT_POLL_MS = 2_000;
+
+/** Follows the ledger for one copy of a service, and stops where it finds what it cannot understand. */
+export class LedgerReader {
+  private readonly waiting: JsMsg[] = [];
+  private readonly arrival = new Signal();
+  private readonly room = new Signal();
+  private readonly reads: ReadonlySet<FactType>;
+  private readonly voided = new Set<number>();
+  private reader: StreamReader | undefined;
+  private stopped = false;
+  /** Why this reader does not go on; undefined when it does. */
+  halted: string | undefined;
+
+  constructor(private readonly options: LedgerReaderOptions) {
+    this.reads = new Set(options.reads);
+  }
+
+  /** Facts that persons declared void, and the sequences of those declarations. */
+  async loadVoided(): Promise<ReadonlyMap<number, number>> {
+    const found = new Map<number, number>();
+    await readAll(this.options.bus, { stream: LEDGER, filters: ['ledger.voided.*'] }, (message) => found.set(voidedSequence(message.subject), message.seq));
+    for (const sequence of found.keys()) this.voided.add(sequence);
+    return found;
+  }
+
+  /** Begins, or begins anew, behind this sequence. */
+  async start(after: number): Promise<void> {
+    this.reader?.close();
+    this.waiting.length = 0;
+    this.halted = undefined;
+    const reader = await StreamReader.open(this.options.bus, { stream: LEDGER, from: after + 1, ahead: AHEAD });
+    this.reader = reader;
+    void this.receive(reader).catch((error: unknown) => this.options.logger.warn({ error }, 'the reading of the ledger broke'));
+  }
+
+  stop(): void {
+    this.stopped = true;
+    this.reader?.close();
+    this.arrival.give();
+    this.room.give();
+  }
+
+  /** What has arrived, without waiting; stops short of what it cannot decode and is halted then. */
+  async take(after: number): Promise<Tail> {
+    const entries: Entry[] = [];
+    let upTo = after;
+    const readMs = monotonicMs();
+    let used = 0;
+    for (; used < this.waiting.length && this.halted === undefined; used += 1) {
+      const message = this.waiting[used] as JsMsg;
+      if (message.seq <= upTo) continue;
+      const taken = await this.entryOf(message, upTo, readMs);
+      if (taken === 'halted') break;
+      if (taken !== undefined) entries.push(taken);
+      upTo = message.seq;
+    }
+    this.waiting.splice(0, used);
+    this.room.give();
+    return { entries, upTo };
+  }
+
+  /** All facts up to the sequence that the stream's leader names now. Throws HaltedError, RefoldError. */
+  async catchUp(after: number): Promise<Tail> {
+    const last = await this.options.ledger.lastSequence();
+    if (last < after) throw new RefoldError(`the ledger ends at ${last}, but ${after} was folded: it is a restored backup`);
+    const entries: Entry[] = [];
+    let upTo = after;
+    for (;;) {
+      const tail = await this.take(upTo);
+      entries.push(...tail.entries);
+      const progressed = tail.upTo > upTo;
+      upTo = tail.upTo;
+      if (this.halted !== undefined) throw new HaltedError(this.halted);
+      if (upTo >= last) return { entries, upTo };
+      if (this.stopped) throw new HaltedError('this copy ends');
+      if (progressed) continue;
+      const startedMs = monotonicMs();
+      await this.arrival.wait(STALLED_MS);
+      if (monotonicMs() - startedMs >= STALLED_MS && this.waiting.length === 0) await this.start(upTo);
+    }
+  }
+
+  /** What this copy appended itself, as others will read it. */
+  async tailOf(appended: readonly Appended[]): Promise<Tail> {
+    const readMs = monotonicMs();
+    const entries: Entry[] = [];
+    for (const { sequence, fact } of appended) {
+      if (this.reads.has(fact.type)) entries.push(await this.withTargets(sequence, readMs, fact));
+    }
+    return { entries, upTo: (appended.at(-1) as Appended).sequence };
+  }
+
+  private async receive(reader: StreamReader): Promise<void> {
+    for await (const message of reader) {
+      if (this.reader !== reader) return;
+      this.waiting.push(message);
+      this.arrival.give();
+      this.options.onArrival();
+      while (this.waiting.length >= AHEAD && this.reader === reader && !this.stopped) await this.room.wait();
+    }
+  }
+
+  private async entryOf(message: JsMsg, upTo: number, readMs: number): Promise<Entry | undefined | 'halted'> {
+    if (message.seq !== upTo + 1) {
+      return this.halt(message.seq, `the ledger goes on at ${message.seq}, but this copy has folded up to ${upTo}: what lies between was trimmed, and no snapshot reaches over it`);
+    }
+    const type = factTypeOf(message.subject);
+    if (type === 'ledger.voided') this.noteVoided(voidedSequence(message.subject), upTo);
+    if (type === undefined || !this.reads.has(type) || this.voided.has(message.seq)) return undefined;
+    try {
+      return await this.withTargets(message.seq, readMs, decodeFact(message.subject, message.string()));
+    } catch (error) {
+      if (!(error instanceof WireError)) throw error;
+      return this.halt(message.seq, `sequence ${message.seq} of the ledger (${message.subject}) is not understood: ${error.message}`);
+    }
+  }
+
+  private async withTargets(sequence: number, readMs: number, fact: Fact): Promise<Entry> {
+    if (fact.type !== 'config.rendered' || this.options.targets === undefined) return { sequence, readMs, fact };
+    const { targets } = fact as FactOf<'config.rendered'>;
+    return { sequence, readMs, fact, targets: await this.options.targets(targets) };
+  }
+
+  private noteVoided(sequence: number, upTo: number): void {
+    if (this.voided.has(sequence)) return;
+    this.voided.add(sequence);
+    if (sequence <= upTo) throw new RefoldError(`sequence ${sequence} of the ledger was declared void after it was folded`);
+  }
+
+  /** Stops here, and looks every now and then whether a person voided what is in the way. */
+  halt(sequence: number, reason: string): 'halted' {
+    if (this.halted !== reason) this.options.logger.error({ sequence }, `halted: ${reason}`);
+    this.halted = reason;
+    void this.pollVoided(sequence);
+    return 'halted';
+  }
+
+  private async pollVoided(sequence: number): Promise<void> {
+    while (!this.stopped) {
+      await pause(growingMs(0, HALT_POLL_MS, HALT_POLL_MS));
+      const voided = await this.options.ledger.isVoided(sequence).catch(() => false);
+      if (!voided) continue;
+      this.voided.add(sequence);
+      this.options.logger.warn({ sequence }, 'a person declared void what this copy could not take: it goes on');
+      this.halted = undefined;
+      this.options.onArrival();
+      return;
+    }
+  }
+}
+
+const voidedSequence = (subject: string): number => Number(subject.split('.').at(-1));

@@ -1,0 +1,359 @@
+import { fold, FoldError, newCopy, turn, type Answer, type Copy, type Core, type Need } from '#libs/kernel';
+import { monotonicMs, SILENT, type Logger } from '#libs/runtime';
+import { Blobs } from './blobs.js';
+import type { Bus } from './connection.js';
+import { Election } from './election.js';
+import { HaltedError, UnavailableError } from './errors.js';
+import { FoldKeeper } from './fold-keeper.js';
+import { LeaderTerm, ViewsAheadError } from './leader-term.js';
+import { isConnectionTrouble, Ledger } from './ledger.js';
+import { LedgerReader, RefoldError } from './ledger-reader.js';
+import { growingMs, pause, Signal } from './signal.js';
+import { Snapshots } from './snapshots.js';
+import { DEFAULT_LEADER_TTL_MS } from './topology.js';
+import { newestViews } from './views-end.js';
+import { Waiters } from './waiters.js';
+
+/** What makes a service: its pure core, and how to do the slow work that the core asks for. */
+export interface LedgerParts<S, I extends object, N extends Need = never, G = never> {
+  readonly core: Core<S, I, N, G>;
+  readonly gather?: (needs: readonly N[], state: S) => Promise<ReadonlyMap<string, G>>;
+}
+
+export interface LedgerServiceOptions {
+  readonly bus: Bus;
+  readonly logger?: Logger;
+  /** A snapshot after so many facts of the ledger. */
+  readonly snapshotFacts?: number;
+  /** As in the topology. */
+  readonly leaderTtlMs?: number;
+}
+
+const DEFAULT_SNAPSHOT_FACTS = 20_000;
+/** A turn that asks to be woken in the past is woken after this. */
+const LEAST_WAKE_MS = 10;
+const VIEWS_RECHECK_MS = 3_000;
+
+/** Runs one copy of a service: follows the ledger always, decides while it leads. */
+export class LedgerService<S = unknown, I extends object = object, N extends Need = Need, G = unknown> {
+  private readonly bus: Bus;
+  private readonly logger: Logger;
+  private readonly core: Core<S, I, N, G>;
+  private readonly ledger: Ledger;
+  private readonly reader: LedgerReader;
+  private readonly election: Election;
+  private readonly keeper: FoldKeeper<S, I, N, G>;
+  private readonly wake = new Signal();
+  private readonly waiters = new Waiters<I, S>();
+  private readonly listeners = new Set<() => void>();
+  private copy: Copy<S, I, N, G>;
+  private term: LeaderTerm<S, I, N, G> | undefined;
+  private ready = false;
+  private asked = false;
+  private terms = 0;
+  private stopping = false;
+  private broken = false;
+  private viewsAhead: string | undefined;
+  private shownHalt: string | undefined;
+  private shownStanding = '';
+  private failures = 0;
+  private running: Promise<void> = Promise.resolve();
+
+  constructor(private readonly parts: LedgerParts<S, I, N, G>, private readonly options: LedgerServiceOptions) {
+    this.bus = options.bus;
+    this.logger = options.logger ?? SILENT;
+    this.core = parts.core;
+    this.copy = newCopy(this.core);
+    this.ledger = new Ledger(this.bus);
+    const blobs = new Blobs(this.bus);
+    this.reader = new LedgerReader({
+      bus: this.bus,
+      ledger: this.ledger,
+      reads: this.core.reads,
+      targets: this.core.wantsTargets ? (keys) => blobs.targets(keys) : undefined,
+      onArrival: () => this.wake.give(),
+      logger: this.logger,
+    });
+    this.keeper = new FoldKeeper({
+      core: this.core,
+      ledger: this.ledger,
+      reader: this.reader,
+      snapshots: new Snapshots(this.bus),
+      everyFacts: options.snapshotFacts ?? DEFAULT_SNAPSHOT_FACTS,
+      logger: this.logger,
+    });
+    this.election = new Election({
+      bus: this.bus,
+      name: this.core.name,
+      ttlMs: options.leaderTtlMs ?? DEFAULT_LEADER_TTL_MS,
+      logger: this.logger,
+      onChange: (leading) => {
+        if (!leading) this.endTerm('another copy of this service leads now');
+        this.wake.give();
+      },
+    });
+  }
+
+  get name(): string {
+    return this.core.name;
+  }
+
+  /** Whether this copy takes inputs: it is elected, has read the whole ledger, and its views were checked. */
+  get leading(): boolean {
+    return this.ready;
+  }
+
+  /** Counts the times that this copy led; undefined while it does not. */
+  get leadingTerm(): number | undefined {
+    return this.ready ? this.terms : undefined;
+  }
+
+  /** Why this copy appends no more; undefined when it does. */
+  get halted(): string | undefined {
+    return this.reader.halted ?? this.viewsAhead;
+  }
+
+  /** Whether another copy was seen to lead. */
+  get otherLeads(): boolean {
+    return this.election.otherLeads;
+  }
+
+  /** Sequence in the core's input stream up to which inputs were decided. */
+  get cursor(): number {
+    return this.core.cursor?.(this.copy.state) ?? 0;
+  }
+
+  /** Loads the newest snapshot, then follows the ledger and stands for election. */
+  async start(): Promise<void> {
+    await this.foldAnew(true);
+    this.running = this.run();
+    this.election.start();
+  }
+
+  /** Ends cleanly: another copy leads at once, and a snapshot makes the next start quick. */
+  async stop(): Promise<void> {
+    const led = this.ready;
+    this.stopping = true;
+    this.endTerm('this copy of the service ends');
+    this.wake.give();
+    this.reader.stop();
+    await Promise.all([this.running, this.election.stop()]);
+    await this.keeper.end(led && !this.broken ? this.copy : undefined);
+  }
+
+  /** Gives the core an input; resolves with the core's answer when it is settled. Rejects with UnavailableError when this copy leads no more. */
+  submit(input: I): Promise<Answer | undefined> {
+    if (!this.ready) return Promise.reject(this.unavailable());
+    const settled = this.waiters.add(input);
+    this.copy.inputs.push(input);
+    this.ask();
+    return settled;
+  }
+
+  /** The same for several, in their order; resolves when all are settled. */
+  async submitAll(inputs: readonly I[]): Promise<void> {
+    await Promise.all(inputs.map((input) => this.submit(input)));
+  }
+
+  /** Lets a shell touch what is in memory only; a turn follows if `touch` returns true. */
+  observe(touch: (state: S) => boolean): void {
+    if (touch(this.copy.state)) this.ask();
+  }
+
+  /** Reads from a state that has seen all that was in the ledger when this was asked. */
+  query<T>(read: (state: S) => T): Promise<T> {
+    if (!this.ready) return Promise.reject(this.unavailable());
+    const answer = this.waiters.addQuery(read);
+    this.wake.give();
+    return answer;
+  }
+
+  /** Calls back when this copy begins or ends to lead, or halts; returns how to stop that. */
+  onStanding(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** For the health line. */
+  figures(): object {
+    const { term } = this;
+    return {
+      leading: this.ready,
+      halted: this.halted,
+      folded: this.copy.folded,
+      inputs: this.copy.inputs.length,
+      appended: term?.appended ?? 0,
+      refused: term?.refused ?? 0,
+      viewsWritten: term?.viewsWritten ?? 0,
+      snapshotAt: this.keeper.at,
+      connected: this.bus.connected,
+    };
+  }
+
+  private ask(): void {
+    this.asked = true;
+    this.wake.give();
+  }
+
+  private unavailable(): UnavailableError {
+    if (this.halted !== undefined) return new HaltedError(`${this.name} has stopped deciding: ${this.halted}`);
+    return new UnavailableError(`this copy of ${this.name} does not lead`);
+  }
+
+  private async run(): Promise<void> {
+    while (!this.stopping) {
+      try {
+        await this.step();
+        this.failures = 0;
+      } catch (error) {
+        if (!this.stopping) await this.recover(error);
+      }
+      this.showStanding();
+      const { wakeAtMs } = this.copy;
+      if (!this.stopping) await this.wake.wait(!this.ready || wakeAtMs === undefined ? undefined : Math.max(LEAST_WAKE_MS, wakeAtMs - monotonicMs()));
+    }
+  }
+
+  private async step(): Promise<void> {
+    if (this.broken && this.reader.halted === undefined) await this.foldAnew(false);
+    if (fold(this.copy, await this.reader.take(this.copy.folded)) > 0) this.asked = true;
+    if (this.halted !== undefined) throw new HaltedError(this.halted);
+    if (!this.election.leading) return;
+    if (this.term === undefined) await this.takeOver();
+    const term = this.term as LeaderTerm<S, I, N, G> | undefined;
+    if (term === undefined) return;
+    await this.doChores();
+    if (this.copy.wakeAtMs !== undefined && this.copy.wakeAtMs <= monotonicMs()) this.asked = true;
+    if (this.asked) await this.lead(term);
+  }
+
+  /** What must not wait for the end of a turn, which under load is far away. */
+  private async doChores(): Promise<void> {
+    if (this.waiters.hasQueries) {
+      await this.waiters.answerQueries(async () => {
+        if (fold(this.copy, await this.reader.catchUp(this.copy.folded)) > 0) this.asked = true;
+        return this.copy.state;
+      });
+      if (this.waiters.hasQueries) this.wake.give();
+    }
+    this.keeper.keep(this.copy);
+  }
+
+  /** The first thing in a term: read all, check and write every view, and only then take inputs. */
+  private async takeOver(): Promise<void> {
+    const term = new LeaderTerm<S, I, N, G>({
+      bus: this.bus,
+      ledger: this.ledger,
+      reader: this.reader,
+      copy: this.copy,
+      gather: async (needs, state) => (this.parts.gather === undefined ? new Map() : this.parts.gather(needs, state)),
+      settle: (inputs, answers) => this.waiters.settle(inputs, answers),
+      logger: this.logger,
+    });
+    this.term = term;
+    try {
+      await term.writeViews(async () => {
+        fold(this.copy, await this.reader.catchUp(this.copy.folded));
+        return this.copy.folded;
+      });
+    } catch (error) {
+      this.endTerm('it could not begin to lead');
+      throw error;
+    }
+    if (term.ended) return;
+    this.ready = true;
+    this.terms += 1;
+    this.asked = true;
+    this.showStanding();
+  }
+
+  private async lead(term: LeaderTerm<S, I, N, G>): Promise<void> {
+    this.asked = false;
+    const steps = turn(this.copy);
+    for (let next = steps.next(); next.done !== true; ) {
+      // Between two decisions of the turn.
+      if (next.value.do === 'read') await this.doChores();
+      if (term.ended) return;
+      const result = await term.perform(next.value).catch((error: unknown) => {
+        this.asked = true;
+        throw error;
+      });
+      if (term.ended) return;
+      next = steps.next(result);
+    }
+  }
+
+  private endTerm(reason: string): void {
+    this.term?.end();
+    this.term = undefined;
+    this.ready = false;
+    this.copy.inputs.length = 0;
+    this.copy.gathered.clear();
+    this.waiters.reject(new UnavailableError(reason));
+    this.showStanding();
+  }
+
+  private async recover(error: unknown): Promise<void> {
+    this.failures += 1;
+    if (error instanceof ViewsAheadError) {
+      this.viewsAhead = error.message;
+      this.logger.error({}, `halted: ${error.message}`);
+      void this.untilViewsFit();
+    }
+    if (error instanceof HaltedError) {
+      this.endTerm(`it has stopped deciding: ${error.message}`);
+      this.election.stand(false);
+      return;
+    }
+    if (error instanceof FoldError) {
+      this.broken = true;
+      this.reader.halt(error.sequence, error.message);
+      return this.wake.give();
+    }
+    if (error instanceof RefoldError) {
+      this.logger.warn({ reason: error.message }, 'the fold begins anew');
+      this.endTerm('its fold begins anew');
+      this.broken = true;
+      return this.wake.give();
+    }
+    if (isConnectionTrouble(error)) {
+      this.logger.warn({ error }, 'the server did not do what was asked; trying again');
+      await pause(growingMs(this.failures, 50, 3_000));
+      return this.wake.give();
+    }
+    this.logger.error({ error }, 'a bug: what was in hand is given back');
+    this.copy.inputs.length = 0;
+    this.waiters.reject(error as Error);
+    await Promise.race([pause(growingMs(this.failures, 500, 30_000)), this.untilStopping()]);
+    this.ask();
+  }
+
+  private async untilStopping(): Promise<void> {
+    while (!this.stopping) await pause(100);
+  }
+
+  /** Looks every now and then whether a person has put views and ledger together again. */
+  private async untilViewsFit(): Promise<void> {
+    while (!this.stopping && this.viewsAhead !== undefined) {
+      await pause(VIEWS_RECHECK_MS);
+      const fit = await this.ledger.lastSequence().then(async (end) => [...(await newestViews(this.bus)).values()].every((shown) => shown <= end)).catch(() => false);
+      if (fit) this.viewsAhead = undefined;
+    }
+    this.wake.give();
+  }
+
+  private async foldAnew(mayLoad: boolean): Promise<void> {
+    this.copy = await this.keeper.begin(mayLoad);
+    this.broken = false;
+  }
+
+  private showStanding(): void {
+    const { halted } = this;
+    if (halted === undefined && this.shownHalt !== undefined) this.election.stand(true);
+    const standing = `${this.leadingTerm} ${halted ?? ''} ${this.otherLeads}`;
+    this.shownHalt = halted;
+    if (standing === this.shownStanding) return;
+    this.shownStanding = standing;
+    for (const listener of this.listeners) listener();
+  }
+}

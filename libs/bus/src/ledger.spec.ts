@@ -1,0 +1,54 @@
+import { LEDGER, type NewFact } from '#libs/contracts';
+import { natsFixture } from '#libs/testing';
+import { connectBus, type Bus } from './connection.js';
+import { Ledger } from './ledger.js';
+import { ensureTopology } from './topology.js';
+
+describe('the ledger', () => {
+  const nats = natsFixture();
+  const buses: Bus[] = [];
+  const facts = (count: number, node: string): NewFact[] => Array.from({ length: count }, () => ({ type: 'node.heard', node }));
+
+  beforeAll(async () => {
+    for (const name of ['a', 'b']) buses.push(await connectBus({ servers: nats.server.url, name }));
+    await ensureTopology(buses[0] as Bus);
+  });
+  afterAll(async () => {
+    await Promise.all(buses.map((bus) => bus.close()));
+  });
+
+  it.each([1, 2, 3, 1_000])('appends %i facts together, at its end only', async (count) => {
+    const ledger = new Ledger(buses[0] as Bus);
+    const before = await ledger.lastSequence();
+    const result = await ledger.append(facts(count, 'n1'), before);
+    expect(result).toMatchObject({ outcome: 'appended' });
+    expect(result.outcome === 'appended' && result.appended.map(({ sequence }) => sequence)).toEqual(Array.from({ length: count }, (_, i) => before + 1 + i));
+    expect(await ledger.append(facts(count, 'n1'), before)).toMatchObject({ outcome: 'refused', reason: expect.stringContaining('wrong last sequence') });
+    expect(await ledger.lastSequence()).toBe(before + count);
+  });
+
+  it.each([1, 7])('of two that append %i facts at once exactly one wins', async (count) => {
+    const [a, b] = buses.map((bus) => new Ledger(bus)) as [Ledger, Ledger];
+    for (let round = 0; round < 50; round += 1) {
+      const last = await a.lastSequence();
+      const results = await Promise.all([a.append(facts(count, 'a'), last), b.append(facts(count, 'b'), last)]);
+      expect(results.map(({ outcome }) => outcome).sort()).toEqual(['appended', 'refused']);
+      expect(await b.lastSequence()).toBe(last + count);
+    }
+  });
+
+  it('never appends what nobody could read', async () => {
+    const ledger = new Ledger(buses[0] as Bus);
+    await expect(ledger.append([{ type: 'node.silent', node: 'n1', lastHeard: 7 as unknown as string }], 0)).rejects.toThrow(/lastHeard|last_heard/);
+  });
+
+  it('says that it is unclear when the server is away', async () => {
+    const bus = await connectBus({ servers: nats.server.url, name: 'cut' });
+    await bus.nc.close();
+    expect(await new Ledger(bus).append(facts(1, 'n1'), 0)).toMatchObject({ outcome: 'unclear' });
+  });
+
+  it('cannot be deleted from', async () => {
+    await expect((buses[0] as Bus).jsm.streams.deleteMessage(LEDGER, 1)).rejects.toThrow();
+  });
+});

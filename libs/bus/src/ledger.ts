@@ -1,0 +1,116 @@
+import { errors, headers, nuid } from '@nats-io/nats-core';
+import { JetStreamApiError } from '@nats-io/jetstream';
+import { decodeFact, encodeFact, factSubject, LEDGER, type Fact, type NewFact } from '#libs/contracts';
+import { wallTime } from '#libs/runtime';
+import type { Bus } from './connection.js';
+import { ConnectionLostError } from './errors.js';
+
+/** A fact as it was appended. */
+export interface Appended {
+  readonly sequence: number;
+  readonly fact: Fact;
+}
+
+/** What an append came to. After `unclear` it may have happened or not: the tail tells. */
+export type Append =
+  | { readonly outcome: 'appended'; readonly appended: readonly Appended[] }
+  | { readonly outcome: 'refused' | 'unclear'; readonly reason: string };
+
+/** The server's own codes: wrong last sequence (two of them), and a batch of which a part was lost. Nothing was appended. */
+const REFUSALS: ReadonlySet<number> = new Set([10071, 10164, 10176]);
+
+/** The one ordered list of facts: appended to all or nothing, and only by who has seen all that is in it. */
+export class Ledger {
+  constructor(private readonly bus: Bus) {}
+
+  /** Appends the facts together, if the ledger still ends at `expectedLast`. Throws when the server takes such facts never. */
+  async append(facts: readonly NewFact[], expectedLast: number): Promise<Append> {
+    const at = wallTime();
+    const messages = facts.map((fact) => ({ subject: factSubject(fact), text: encodeFact(fact, at) }));
+    // Read back before it is written: a fact that nobody can decode would stop every reader.
+    const read = messages.map(({ subject, text }) => decodeFact(subject, text));
+    try {
+      const last = messages.length === 1 ? await this.appendOne(messages[0] as Message, expectedLast) : await this.appendBatch(messages, expectedLast);
+      return { outcome: 'appended', appended: read.map((fact, i) => ({ fact, sequence: last - read.length + 1 + i })) };
+    } catch (error) {
+      return outcomeOf(error);
+    }
+  }
+
+  /** Where the ledger ends, as the stream's leader says. */
+  async lastSequence(): Promise<number> {
+    return (await this.bounds()).last;
+  }
+
+  async bounds(): Promise<{ readonly first: number; readonly last: number }> {
+    const { state } = await this.bus.streamInfo(LEDGER);
+    return { first: state.first_seq, last: state.last_seq };
+  }
+
+  /** Whether a person declared the fact with this sequence void. */
+  async isVoided(sequence: number): Promise<boolean> {
+    return (await this.bus.stored(LEDGER, { last_by_subj: `ledger.voided.${sequence}` })) !== null;
+  }
+
+  private async appendOne(message: Message, expectedLast: number): Promise<number> {
+    return (await this.bus.publish(message.subject, message.text, { expect: { lastSequence: expectedLast } })).seq;
+  }
+
+  /** By hand and not by the client's batch publisher, which hides the server's reason behind a text of its own. */
+  private async appendBatch(messages: readonly Message[], expectedLast: number): Promise<number> {
+    const id = nuid.next();
+    const headersOf = (index: number): ReturnType<typeof headers> => {
+      const batch = headers();
+      batch.set('Nats-Batch-Id', id);
+      batch.set('Nats-Batch-Sequence', String(index + 1));
+      if (index === 0) batch.set('Nats-Expected-Last-Sequence', String(expectedLast));
+      if (index === messages.length - 1) batch.set('Nats-Batch-Commit', '1');
+      return batch;
+    };
+    let answer: PublishAnswer = {};
+    for (const [index, { subject, text }] of messages.entries()) {
+      if (index > 0 && index < messages.length - 1) {
+        this.bus.nc.publish(subject, text, { headers: headersOf(index) });
+        continue;
+      }
+      const reply = await this.bus.request(subject, text, { headers: headersOf(index) });
+      answer = reply.data.length === 0 ? {} : reply.json<PublishAnswer>();
+      if (answer.error !== undefined) throw new JetStreamApiError(answer.error);
+    }
+    if (answer.seq === undefined || answer.count !== messages.length) throw new Error(`the server took ${answer.count ?? 0} of ${messages.length} facts`);
+    return answer.seq;
+  }
+}
+
+interface Message {
+  readonly subject: string;
+  readonly text: string;
+}
+
+interface PublishAnswer {
+  readonly seq?: number;
+  readonly count?: number;
+  readonly error?: { readonly code: number; readonly err_code: number; readonly description: string };
+}
+
+function outcomeOf(error: unknown): Append {
+  if (error instanceof JetStreamApiError && REFUSALS.has(error.code)) return { outcome: 'refused', reason: error.message };
+  if (isConnectionTrouble(error)) return { outcome: 'unclear', reason: (error as Error).message };
+  throw error;
+}
+
+/** Whether the server may or may not have done what it was asked: it was away, or did not answer in time. */
+export function isConnectionTrouble(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error.cause !== undefined && isConnectionTrouble(error.cause)) return true;
+  return (
+    error instanceof ConnectionLostError ||
+    error instanceof errors.TimeoutError ||
+    error instanceof errors.RequestError ||
+    error instanceof errors.NoRespondersError ||
+    error instanceof errors.ConnectionError ||
+    error instanceof errors.ClosedConnectionError ||
+    error instanceof errors.DrainingConnectionError ||
+    /disconnect|timeout|no responders/i.test(error.message)
+  );
+}

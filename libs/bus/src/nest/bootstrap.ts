@@ -1,0 +1,90 @@
+import 'reflect-metadata';
+import { NestFactory } from '@nestjs/core';
+import type { INestMicroservice, Type } from '@nestjs/common';
+import { createLogger, logHealth, nestLogger, settingsFrom, type Logger, type Settings } from '#libs/runtime';
+import { connectBus, type Bus } from '../connection.js';
+import { LedgerService } from '../ledger-service.js';
+import { ensureTopology } from '../topology.js';
+import { BusModule } from './bus-module.js';
+import type { RunningService, ServiceOptions } from './service.js';
+import { JetStreamServer } from './jetstream-server.js';
+import { requestPipe, RethrowFilter } from './validation.js';
+
+const CLOSE_MS = 5_000;
+
+/** Connects, waiting for a server that is away, makes the topology, and runs the module until it is closed. */
+export async function startService(module: Type, options: ServiceOptions): Promise<RunningService> {
+  const settings = options.settings ?? settingsFrom();
+  const logger = options.logger ?? createLogger(options.name, { level: settings.logLevel });
+  const bus = await connectBus({ servers: settings.servers, creds: settings.creds, token: settings.token, name: options.name, logger });
+  try {
+    await ensureTopology(bus, { replicas: settings.replicas, ...ttlOf(options) });
+    return await run(module, options, settings, logger, bus);
+  } catch (error) {
+    await bus.close();
+    throw error;
+  }
+}
+
+async function run(module: Type, options: ServiceOptions, settings: Settings, logger: Logger, bus: Bus): Promise<RunningService> {
+  const strategy = new JetStreamServer({ bus, name: options.name, version: options.version ?? '0.1.0', description: options.description ?? '', logger });
+  const root = { ...BusModule.of(bus, logger, { snapshotFacts: settings.snapshotFacts, ...ttlOf(options) }), imports: [module] };
+  const app = await NestFactory.createMicroservice(root, { strategy, logger: nestLogger(logger), abortOnError: false });
+  app.useGlobalPipes(requestPipe());
+  app.useGlobalFilters(new RethrowFilter());
+  const ledger = ledgerOf(app);
+  if (ledger !== undefined) strategy.serve(ledger);
+  await app.listen();
+  const stopHealth = logHealth(logger, settings.healthMs, () => ({ ...ledger?.figures() }));
+  logger.info({ server: bus.server }, 'ready');
+  return {
+    app,
+    bus,
+    ledger,
+    async close() {
+      stopHealth();
+      await app.close();
+      await bus.close();
+    },
+  };
+}
+
+/** The whole of a service's `main`: runs it until a signal, and ends the process with a clear word and code. */
+export async function bootstrapService(module: Type, options: ServiceOptions): Promise<void> {
+  const logger = options.logger ?? createLogger(options.name);
+  let service: RunningService | undefined;
+  const end = (signal: string): void => {
+    logger.info({ signal }, 'ending');
+    setTimeout(() => process.exit(1), CLOSE_MS).unref();
+    void (service?.close() ?? Promise.resolve()).then(
+      () => process.exit(0),
+      (error: unknown) => {
+        logger.error({ error }, 'did not end cleanly');
+        process.exit(1);
+      },
+    );
+  };
+  process.once('SIGTERM', end);
+  process.once('SIGINT', end);
+  try {
+    service = await startService(module, options);
+    void service.bus.nc.closed().then((error) => {
+      if (error === undefined) return;
+      logger.error({ error }, 'the connection was closed for good');
+      process.exit(1);
+    });
+  } catch (error) {
+    logger.error({ error }, `${options.name} cannot start: ${(error as Error).message}`);
+    process.exit(1);
+  }
+}
+
+const ttlOf = (options: ServiceOptions): { leaderTtlMs?: number } => (options.leaderTtlMs === undefined ? {} : { leaderTtlMs: options.leaderTtlMs });
+
+function ledgerOf(app: INestMicroservice): LedgerService | undefined {
+  try {
+    return app.get(LedgerService, { strict: false });
+  } catch {
+    return undefined;
+  }
+}

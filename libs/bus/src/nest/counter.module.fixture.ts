@@ -1,0 +1,51 @@
+import { Controller, Inject, Module } from '@nestjs/common';
+import { EventPattern, MessagePattern, Payload } from '@nestjs/microservices';
+import { IsOptional, IsString, Matches } from 'class-validator';
+import { decodeReport, REPORT_FILTERS, REPORTS } from '#libs/contracts';
+import type { Answer } from '#libs/kernel';
+import { counterCore, type CounterInput, type Counts } from '../counter.fixture.js';
+import { LedgerService } from '../ledger-service.js';
+import { Poison } from '../poison.js';
+import type { BusMessage } from '../stream-reader.js';
+import { provideLedger } from './ledger-provider.js';
+
+class SkipRequest {
+  @IsString() @Matches(/^[a-z0-9.-]+$/, { message: 'node must be the name of a node' }) node!: string;
+  @IsOptional() @IsString() by?: string;
+}
+
+/** What the heartbeats of a test brought. */
+export const heard: string[] = [];
+
+/** The counter as a service: the shape that every service's shell has. */
+@Controller()
+class CounterController {
+  constructor(
+    @Inject(LedgerService) private readonly ledger: LedgerService<Counts, CounterInput>,
+    @Inject(Poison) private readonly poison: Poison,
+  ) {}
+
+  @EventPattern<string>('node.*.*', { stream: REPORTS, filters: REPORT_FILTERS.all, from: 'cursor' })
+  async reports(@Payload() batch: readonly BusMessage[]): Promise<void> {
+    const reports = await this.poison.decoded(REPORTS, batch, ({ subject, text, sequence }) => ({ ...decodeReport(subject, text), sequence }));
+    await this.ledger.submitAll(reports.map(({ node, sequence }) => ({ kind: 'report', node, sequence })));
+  }
+
+  @EventPattern<string>('alive.*', { core: true })
+  alive(@Payload() batch: readonly BusMessage[]): void {
+    heard.push(...batch.map(({ subject }) => subject));
+  }
+
+  @MessagePattern('ops.node.skip')
+  skip(@Payload() { node, by }: SkipRequest): Promise<Answer | undefined> {
+    return this.ledger.submit({ kind: 'skip', node, by: by ?? 'nats' });
+  }
+
+  @MessagePattern('ops.node.why')
+  why(@Payload() { node }: SkipRequest): Promise<object> {
+    return this.ledger.query((state) => ({ node, count: state.byNode.get(node)?.count ?? 0 }));
+  }
+}
+
+@Module({ controllers: [CounterController], providers: [provideLedger(() => ({ core: counterCore }))] })
+export class CounterModule {}

@@ -1,0 +1,34 @@
+/** Wakes one waiter; a signal given while nobody waits is kept. */
+export class Signal {
+  private given = false;
+  private wake: (() => void) | undefined;
+
+  give(): void {
+    this.given = true;
+    this.wake?.();
+  }
+
+  /** Resolves at the next signal, or after `timeoutMs`. */
+  async wait(timeoutMs?: number): Promise<void> {
+    if (!this.given) {
+      await new Promise<void>((resolve) => {
+        const timer = timeoutMs === undefined ? undefined : setTimeout(resolve, Math.min(Math.max(timeoutMs, 0), 2 ** 31 - 1));
+        this.wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+      this.wake = undefined;
+    }
+    this.given = false;
+  }
+}
+
+/** Resolves after so many milliseconds; the timer alone keeps no process alive. */
+export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref());
+
+/** A distance that grows with the number of tries, up to `mostMs`, and is spread so that many do not come at once. */
+export function growingMs(tries: number, leastMs: number, mostMs: number): number {
+  const full = Math.min(mostMs, leastMs * 2 ** Math.min(tries, 20));
+  return full / 2 + (Math.random() * full) / 2;
+}

@@ -1,0 +1,139 @@
+import { createHash } from 'node:crypto';
+import { JetStreamApiCodes, JetStreamApiError } from '@nats-io/jetstream';
+import { nodeToken, VIEW_BUCKETS, VIEW_OWNERS, type ServiceName, type ViewBucket } from '#libs/contracts';
+import type { ViewBody, ViewKey } from '#libs/kernel';
+import type { Logger } from '#libs/runtime';
+import type { Bus } from './connection.js';
+import { growingMs, pause, Signal } from './signal.js';
+import { readAll } from './stream-reader.js';
+import { kvStream, kvSubject } from './topology.js';
+
+/** Keys of these buckets are nodes, whose dots would split a subject token. */
+const NODE_BUCKETS: ReadonlySet<string> = new Set<ViewBucket>(['nodes', 'leases', 'status', 'drains']);
+/** A view's key as it stands in its bucket. */
+export const bucketKey = (bucket: string, key: string): string => (NODE_BUCKETS.has(bucket) ? nodeToken(key) : key);
+export const isNodeBucket = (bucket: string): boolean => NODE_BUCKETS.has(bucket);
+
+/** What stands under a key, as far as this writer knows. */
+interface Known {
+  readonly revision: number;
+  readonly ledger: number;
+  readonly digest: string;
+}
+
+interface Write {
+  readonly bucket: ViewBucket;
+  readonly subject: string;
+  readonly text: string;
+  readonly digest: string;
+  readonly ledger: number;
+}
+
+const WIDTH = 256;
+
+/**
+ * Writes one service's views: by compare-and-set on the revision read, with the ledger's sequence that they show, never
+ * over a higher one, and only what differs. Writes of different keys are under way together; of one key only the newest waits.
+ */
+export class ViewWriter {
+  private readonly known = new Map<string, Known>();
+  private readonly queued = new Map<string, Write>();
+  private readonly active = new Set<string>();
+  private readonly ended = new Signal();
+  private stopped = false;
+  written = 0;
+
+  constructor(private readonly bus: Bus, private readonly service: ServiceName, private readonly logger: Logger) {}
+
+  /** Reads all that stands in the service's buckets, and says the highest ledger sequence that any value shows, and where. */
+  async load(): Promise<{ readonly ledger: number; readonly where: string }> {
+    let highest = { ledger: 0, where: '' };
+    for (const bucket of VIEW_BUCKETS.filter((name) => VIEW_OWNERS[name] === this.service)) {
+      await readAll(this.bus, { stream: kvStream(bucket), lastPerSubject: true, ahead: 2_000 }, (message) => {
+        const known = knownOf(message.seq, message.headers?.get('KV-Operation') ? '' : message.string());
+        this.known.set(message.subject, known);
+        if (known.ledger > highest.ledger) highest = { ledger: known.ledger, where: `${bucket}/${message.subject.slice(kvSubject(bucket, '').length)}` };
+      });
+    }
+    return highest;
+  }
+
+  /** Writes a value, some time soon; waits only while too many others do. */
+  async write(key: ViewKey, value: ViewBody, ledger: number): Promise<void> {
+    if (this.stopped) return;
+    const body = JSON.stringify(value);
+    const subject = kvSubject(key.bucket, bucketKey(key.bucket, key.key));
+    const digest = digestOf(body);
+    if (!this.queued.has(subject) && !this.active.has(subject) && this.known.get(subject)?.digest === digest) return;
+    const text = body === '{}' ? `{"ledger":${ledger}}` : `{"ledger":${ledger},${body.slice(1)}`;
+    this.queued.set(subject, { bucket: key.bucket, subject, text, digest, ledger });
+    this.begin();
+    while (this.queued.size > WIDTH && !this.stopped) await this.ended.wait();
+  }
+
+  /** Resolves when all that was asked for stands, or was found to be overtaken. */
+  async flush(): Promise<void> {
+    while ((this.queued.size > 0 || this.active.size > 0) && !this.stopped) await this.ended.wait();
+  }
+
+  /** Gives up what is not yet under way: another copy leads. */
+  stop(): void {
+    this.stopped = true;
+    this.queued.clear();
+    this.ended.give();
+  }
+
+  private begin(): void {
+    for (const [subject, write] of this.queued) {
+      if (this.active.size >= WIDTH) return;
+      if (this.active.has(subject)) continue;
+      this.queued.delete(subject);
+      this.active.add(subject);
+      void this.carryOut(write).finally(() => {
+        this.active.delete(subject);
+        this.begin();
+        this.ended.give();
+      });
+    }
+  }
+
+  private async carryOut(write: Write): Promise<void> {
+    for (let tries = 0; !this.stopped; tries += 1) {
+      const known = this.known.get(write.subject);
+      if (known !== undefined && (known.ledger > write.ledger || known.digest === write.digest)) return;
+      try {
+        const ack = await this.bus.publish(write.subject, write.text, { expect: { lastSubjectSequence: known?.revision ?? 0 } });
+        this.known.set(write.subject, { revision: ack.seq, ledger: write.ledger, digest: write.digest });
+        this.written += 1;
+        return;
+      } catch (error) {
+        const refused = error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamWrongLastSequence;
+        if (!refused) {
+          if (tries > 0) this.logger.warn({ error, subject: write.subject }, 'a view could not be written; trying again');
+          await pause(growingMs(tries, 50, 2_000));
+        }
+        // After a time-out too: it may have been written.
+        await this.readAgain(write).catch((failure: unknown) => this.logger.debug({ error: failure }, 'a view could not be read'));
+      }
+    }
+  }
+
+  private async readAgain(write: Write): Promise<void> {
+    const message = await this.bus.stored(kvStream(write.bucket), { last_by_subj: write.subject });
+    if (message === null) this.known.delete(write.subject);
+    else this.known.set(write.subject, knownOf(message.seq, message.header?.get('KV-Operation') ? '' : message.string()));
+  }
+}
+
+function knownOf(revision: number, text: string): Known {
+  try {
+    const { ledger, ...body } = JSON.parse(text) as { readonly ledger?: number };
+    return { revision, ledger: ledger ?? 0, digest: digestOf(JSON.stringify(body)) };
+  } catch {
+    // Not a view of ours: overwritten.
+    return { revision, ledger: 0, digest: '' };
+  }
+}
+
+/** A digest and not the text: a hundred thousand nodes' views need not be kept twice. */
+const digestOf = (body: string): string => createHash('sha1').update(body).digest('base64');

@@ -1,0 +1,20 @@
+import { VIEW_BUCKETS, type ViewBucket } from '#libs/contracts';
+import type { Bus } from './connection.js';
+import { kvStream } from './topology.js';
+
+/** The ledger sequence that the newest value of each bucket shows: one above the ledger's end tells of a restored backup. */
+export async function newestViews(bus: Bus): Promise<ReadonlyMap<ViewBucket, number>> {
+  const found = await Promise.all(VIEW_BUCKETS.map(async (bucket) => [bucket, await newestOf(bus, bucket)] as const));
+  return new Map(found);
+}
+
+async function newestOf(bus: Bus, bucket: ViewBucket): Promise<number> {
+  const { state } = await bus.streamInfo(kvStream(bucket));
+  if (state.messages === 0) return 0;
+  const message = await bus.stored(kvStream(bucket), { seq: state.last_seq });
+  try {
+    return message === null ? 0 : ((JSON.parse(message.string()) as { readonly ledger?: number }).ledger ?? 0);
+  } catch {
+    return 0;
+  }
+}

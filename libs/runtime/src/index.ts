@@ -1,0 +1,5 @@
+export * from './clocks.js';
+export * from './health.js';
+export * from './logger.js';
+export * from './nest-logger.js';
+export * from './settings.js';

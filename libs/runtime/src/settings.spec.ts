@@ -1,0 +1,15 @@
+import { settingsFrom } from './settings.js';
+
+describe('settings from the environment', () => {
+  it('have a default for everything', () => {
+    expect(settingsFrom({})).toMatchObject({ servers: ['nats://127.0.0.1:4222'], logLevel: 'info', replicas: undefined, snapshotFacts: 20_000 });
+  });
+
+  it('name every variable that is wrong, at once', () => {
+    expect(() => settingsFrom({ SLUICE_LOG: 'loud', SLUICE_REPLICAS: 'three' })).toThrow(/SLUICE_LOG.*SLUICE_REPLICAS/);
+  });
+
+  it('take several servers', () => {
+    expect(settingsFrom({ NATS_URL: 'nats://a:4222, nats://b:4222' }).servers).toEqual(['nats://a:4222', 'nats://b:4222']);
+  });
+});

@@ -1,0 +1,56 @@
+import { LOG_LEVELS, type LogLevel } from './logger.js';
+
+/** What every process of Sluice takes from its environment. */
+export interface Settings {
+  /** NATS_URL, several separated by commas. */
+  readonly servers: readonly string[];
+  /** SLUICE_CREDS: a credentials file. */
+  readonly creds: string | undefined;
+  /** SLUICE_TOKEN: instead of credentials. */
+  readonly token: string | undefined;
+  /** SLUICE_LOG: how much to say. */
+  readonly logLevel: LogLevel;
+  /** SLUICE_REPLICAS: copies of each stream in a cluster, 1, 3 or 5; undefined leaves what is there. */
+  readonly replicas: number | undefined;
+  /** SLUICE_SNAPSHOT_FACTS: a snapshot after so many facts. */
+  readonly snapshotFacts: number;
+  /** SLUICE_HEALTH_SECONDS: how often to log the health line; 0 for never. */
+  readonly healthMs: number;
+}
+
+/** An environment that cannot be understood; the message names every variable that is wrong. */
+export class SettingsError extends Error {
+  override readonly name = 'SettingsError';
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Reads the settings. Throws SettingsError with all that is wrong. */
+export function settingsFrom(environment: Environment = process.env): Settings {
+  const complaints: string[] = [];
+  const servers = (environment['NATS_URL'] ?? 'nats://127.0.0.1:4222').split(',').map((url) => url.trim()).filter((url) => url !== '');
+  for (const url of servers) if (/\s/.test(url)) complaints.push(`NATS_URL: ${JSON.stringify(url)} is not a URL`);
+  if (servers.length === 0) complaints.push('NATS_URL is empty');
+  const logLevel = (environment['SLUICE_LOG'] ?? 'info') as LogLevel;
+  if (!LOG_LEVELS.includes(logLevel)) complaints.push(`SLUICE_LOG is ${JSON.stringify(logLevel)}, and must be one of ${LOG_LEVELS.join(', ')}`);
+  const whole = (name: string, fallback: number | undefined, least: number): number | undefined => {
+    const text = environment[name];
+    if (text === undefined || text === '') return fallback;
+    const value = Number(text);
+    if (!Number.isInteger(value) || value < least) complaints.push(`${name} is ${JSON.stringify(text)}, and must be a whole number from ${least}`);
+    return value;
+  };
+  const replicas = whole('SLUICE_REPLICAS', undefined, 1);
+  const snapshotFacts = whole('SLUICE_SNAPSHOT_FACTS', 20_000, 1) as number;
+  const healthSeconds = whole('SLUICE_HEALTH_SECONDS', 60, 0) as number;
+  if (complaints.length > 0) throw new SettingsError(complaints.join('; '));
+  return {
+    servers,
+    creds: environment['SLUICE_CREDS'] || undefined,
+    token: environment['SLUICE_TOKEN'] || undefined,
+    logLevel,
+    replicas,
+    snapshotFacts,
+    healthMs: healthSeconds * 1_000,
+  };
+}

@@ -1,0 +1,5 @@
+export * from './nats-fixture.js';
+export * from './until.js';
+export * from './fact-builders.js';
+export * from './ledger-fixture.js';
+export * from './state-picture.js';

@@ -1,0 +1,137 @@
+import { decodeFact, encodeFact, factSubject, type Fact, type NewFact, type ViewBucket, type ViewValues } from '#libs/contracts';
+import { parseViewKey, type Answer, type Core, type Decision, type Entry, type Need, type Now } from '#libs/kernel';
+import { pictureOf } from './state-picture.js';
+import { targetsOf } from './fact-builders.js';
+
+/** More rounds than any decision should need: a core that never comes to rest is a bug. */
+const ROUNDS = 50;
+
+/** The ledger, in memory: one order of facts, and an append only on the end that the decision was made on. */
+export class MemoryLedger {
+  readonly facts: Fact[] = [];
+
+  get last(): number {
+    return this.facts.length;
+  }
+
+  /** All or nothing. The facts go over the wire's codec, as they do in the stream. */
+  append(facts: readonly NewFact[], expected = this.last): boolean {
+    if (expected !== this.last) return false;
+    for (const fact of facts) this.facts.push(decodeFact(factSubject(fact), encodeFact(fact, `2026-01-01T00:00:00.${String(this.last).padStart(3, '0')}Z`)));
+    return true;
+  }
+
+  entries(after: number, readMs: number, reads: readonly string[]): readonly Entry[] {
+    return this.facts.slice(after).map((fact, i): Entry => {
+      const targets = targetsOf(fact);
+      return { sequence: after + i + 1, readMs, fact, ...(targets === undefined ? {} : { targets }) };
+    }).filter(({ fact }) => reads.includes(fact.type));
+  }
+}
+
+/**
+ * One copy of a core on a ledger in memory: given facts, when inputs come, then these facts. Every decision is checked
+ * on the way: it leaves the state as it was, and a fold built from the dump is the same to the last index.
+ */
+export class LedgerCopy<S, I, N extends Need = never, G = never> {
+  state: S;
+  folded = 0;
+  nowMs = 1_000;
+  leadingSinceMs: number | undefined = 0;
+  answers: Answer[] = [];
+
+  constructor(readonly core: Core<S, I, N, G>, readonly ledger = new MemoryLedger(), protected readonly gather: (needs: readonly N[], state: S) => Map<string, G> = () => new Map()) {
+    this.state = core.initial();
+  }
+
+  /** Appends facts of others and folds them. */
+  given(...facts: readonly NewFact[]): this {
+    this.ledger.append(facts);
+    return this.read();
+  }
+
+  /** Folds what is new in the ledger. */
+  read(): this {
+    for (const entry of this.ledger.entries(this.folded, this.nowMs, this.core.reads)) this.core.evolve(this.state, entry);
+    this.folded = this.ledger.last;
+    return this;
+  }
+
+  /** Takes inputs, decides until nothing is left to decide, and returns what it appended, as JSON-plain facts. */
+  when(...inputs: readonly I[]): readonly NewFact[] {
+    const said: NewFact[] = [];
+    this.answers = [];
+    let waiting = inputs;
+    let gathered = new Map<string, G>();
+    for (let round = 0; ; round++) {
+      if (round > ROUNDS) throw new Error(`${this.core.name} never comes to rest: ${JSON.stringify(said.slice(-5))}`);
+      this.read();
+      const decision = this.decide(waiting, gathered);
+      if (!this.ledger.append(decision.facts)) throw new Error('refused');
+      said.push(...decision.facts);
+      this.read();
+      this.showViews();
+      this.answers.push(...decision.answers.values());
+      waiting = waiting.filter((input) => decision.held.has(input));
+      gathered = decision.needs.length > 0 ? new Map([...gathered, ...this.gather(decision.needs, this.state)]) : new Map();
+      if (decision.facts.length === 0 && decision.needs.length === 0 && !decision.more && waiting.length === 0) return said;
+    }
+  }
+
+  /** Lets time pass, and decides. */
+  after(ms: number): readonly NewFact[] {
+    this.nowMs += ms;
+    return this.when();
+  }
+
+  get now(): Now {
+    return { monotonicMs: this.nowMs, leadingSinceMs: this.leadingSinceMs };
+  }
+
+  /** One decision on what was read, not appended. */
+  decide(inputs: readonly I[] = [], gathered: ReadonlyMap<string, G> = new Map()): Decision<I, N> {
+    const before = JSON.stringify(pictureOf(this.state, true));
+    const decision = this.core.decide(this.state, inputs, gathered, this.now);
+    expect(JSON.stringify(pictureOf(this.state, true))).toBe(before);
+    expect(pictureOf(this.restarted())).toEqual(pictureOf(this.state));
+    return decision;
+  }
+
+  /** Decides with everything gathered, without appending: what a copy is about to do when another is quicker. */
+  about(...inputs: readonly I[]): Decision<I, N> {
+    const first = this.decide(inputs);
+    return first.needs.length === 0 ? first : this.decide(inputs, this.gather(first.needs, this.state));
+  }
+
+  /** The state of a copy that starts from this one's snapshot. */
+  restarted(): S {
+    return this.core.load(JSON.parse(JSON.stringify(this.core.dump(this.state))), this.nowMs);
+  }
+
+  /** Goes on as a copy that was started from a snapshot. */
+  restart(): this {
+    this.state = this.restarted();
+    return this;
+  }
+
+  view<B extends ViewBucket>(bucket: B, key: string): Omit<ViewValues[B], 'ledger'> {
+    const value = this.core.view(this.state, { bucket, key });
+    if (value === undefined) throw new Error(`nothing to show in ${bucket} under ${key}`);
+    return value as Omit<ViewValues[B], 'ledger'>;
+  }
+
+  /** Writes views, as a shell does after each batch; a spec may keep them back. */
+  showViews(): void {
+    for (const text of this.core.takeTouched(this.state)) {
+      this.core.shown?.(this.state, parseViewKey(text), this.nowMs);
+    }
+  }
+}
+
+/** Facts in a line each: the type, then the values of those fields that a spec asks for. */
+export function linesOf(facts: readonly NewFact[], ...fields: readonly string[]): readonly string[] {
+  return facts.map((fact) => {
+    const values = fields.map((field) => (fact as unknown as Record<string, unknown>)[field]).filter((value) => value !== undefined && value !== '');
+    return [fact.type, ...values.map((value) => (typeof value === 'string' ? value : JSON.stringify(value)))].join(' ');
+  });
+}
