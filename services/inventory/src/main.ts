@@ -1,0 +1,4 @@
+import { bootstrapService } from '#libs/bus';
+import { InventoryModule } from './inventory.module.js';
+
+void bootstrapService(InventoryModule, { name: 'inventory', description: 'which nodes there are' });

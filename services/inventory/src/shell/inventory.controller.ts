@@ -1,0 +1,49 @@
+import { Controller, Inject } from '@nestjs/common';
+import { EventPattern, MessagePattern, Payload } from '@nestjs/microservices';
+import { decodeAlive, decodeReport, REPORT_FILTERS, REPORTS } from '#libs/contracts';
+import type { Answer } from '#libs/kernel';
+import { LedgerService, Poison, type BusMessage } from '#libs/bus';
+import { ListNodesRequest, MAX_PAGE, NodeRequest, SettleNodeRequest } from '#libs/requests';
+import { monotonicMs } from '#libs/runtime';
+import { hear, type Input, type Request, type State } from '../core/index.js';
+
+/** What the inventory hears, and what people ask it. */
+@Controller()
+export class InventoryController {
+  constructor(
+    @Inject(LedgerService) private readonly ledger: LedgerService<State, Input>,
+    @Inject(Poison) private readonly poison: Poison,
+  ) {}
+
+  @EventPattern<string>('node.announced.*', { stream: REPORTS, filters: [REPORT_FILTERS.announced], deliver: 'last-per-subject' })
+  async announced(@Payload() batch: readonly BusMessage[]): Promise<void> {
+    const reports = await this.poison.decoded(REPORTS, batch, ({ subject, text }) => decodeReport(subject, text));
+    await this.ledger.submitAll(reports.map((report) => ({ type: 'announced', report })));
+  }
+
+  /** Heartbeats are no facts: they are noted in memory, and decide only when a silent node is among them. */
+  @EventPattern<string>('alive.*', { core: true })
+  async alive(@Payload() batch: readonly BusMessage[]): Promise<void> {
+    const heard = await this.poison.decoded('ALIVE', batch, ({ text }) => decodeAlive(text));
+    this.ledger.observe((state) => heard.map(({ node }) => hear(state, node, monotonicMs())).some((news) => news));
+  }
+
+  @MessagePattern('ops.node.list')
+  list(@Payload() { cursor = '', limit = MAX_PAGE }: ListNodesRequest): Promise<Answer | undefined> {
+    return this.ask({ op: 'list', cursor, limit });
+  }
+
+  @MessagePattern('ops.node.get')
+  get(@Payload() { node }: NodeRequest): Promise<Answer | undefined> {
+    return this.ask({ op: 'get', node });
+  }
+
+  @MessagePattern('ops.node.remove')
+  remove(@Payload() { node, by = 'nats', reason = '' }: SettleNodeRequest): Promise<Answer | undefined> {
+    return this.ask({ op: 'remove', node, by, reason });
+  }
+
+  private ask(request: Request): Promise<Answer | undefined> {
+    return this.ledger.submit({ type: 'request', request });
+  }
+}

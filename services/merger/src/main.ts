@@ -1,0 +1,4 @@
+import { bootstrapService } from '#libs/bus';
+import { MergerModule } from './merger.module.js';
+
+void bootstrapService(MergerModule, { name: 'merger', description: 'what is wanted, as one config per node' });

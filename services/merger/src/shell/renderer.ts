@@ -1,0 +1,42 @@
+import { createHash } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import type { Digest } from '#libs/kernel';
+import type { Blobs } from '#libs/bus';
+import { planChange, renderChange, renderNodes, type Gathered, type RenderNeed, type State } from '../core/index.js';
+
+export const sha256: Digest = (text) => createHash('sha256').update(text).digest('hex');
+
+/** Renders, and writes what it rendered before any fact names it. */
+@Injectable()
+export class Renderer {
+  constructor(private readonly blobs: Blobs) {}
+
+  async gather(needs: readonly RenderNeed[], state: State): Promise<ReadonlyMap<string, Gathered>> {
+    const found = new Map<string, Gathered>();
+    for (const need of needs) found.set(need.key, await this.one(need, state));
+    return found;
+  }
+
+  private async one(need: RenderNeed, state: State): Promise<Gathered> {
+    switch (need.do) {
+      case 'render-change':
+        return this.change(need.change, need.replaces, state);
+      case 'render-nodes': {
+        const nodes = renderNodes(state, need.nodes, sha256);
+        await this.blobs.putConfigs(nodes.filter(({ hash }) => hash !== ''));
+        return { did: 'render-nodes', nodes };
+      }
+      case 'plan':
+        return { did: 'plan', plan: planChange(state, need.body, sha256) };
+    }
+  }
+
+  private async change(name: string, replaces: readonly string[], state: State): Promise<Gathered> {
+    const change = state.changes.get(name);
+    if (change === undefined) throw new Error(`${name} is to be rendered, and is not known`);
+    const { texts, ...rendering } = renderChange(state, change, replaces, sha256);
+    const { targets } = rendering;
+    await this.blobs.putConfigs([...texts].map(([node, text]) => ({ node, text, hash: targets[node]?.to ?? '' })));
+    return { did: 'render-change', rendering, blobs: await this.blobs.putTargets(name, targets), targets };
+  }
+}

@@ -1,0 +1,218 @@
+import { accepted, committed, factOf, heard, joined, left, linesOf, pool, renderedChange, silent, validated } from '#libs/testing';
+import { PAST_DEADLINE, grants, leading, owed, Scheduler, settledAs, types } from './scheduler.fixture.js';
+
+const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
+
+describe('a rollout', () => {
+  it('goes from node to node as the budget allows, and is complete after the last', () => {
+    const s = fleetOf('n0', 'n1');
+    expect(grants(s.rolls('c1', ['n0', 'n1']))).toEqual(['n0 forward c1-new']);
+    expect(grants(s.applies('n0'))).toEqual(['n1 forward c1-new']);
+    expect(types(s.applies('n1'))).toEqual(['node.reported', 'node.lease.settled', 'node.lease.released', 'rollout.complete']);
+    expect(types(s.given(committed('c1')).when())).toEqual(['rollout.succeeded']);
+    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'succeeded', applied: 2, pending: 0, owed: 0 });
+    expect(s.status('n0')).toMatchObject({ hash: 'c1-new', desired: 'c1-new', change: '', owed: '' });
+  });
+
+  it('that touches nobody ends at once, with its reason', () => {
+    const s = fleetOf('n0');
+    const said = s.rolls('c1', [], { apply: [pool('edge', 3)] });
+    expect(linesOf(said, 'reason')).toEqual(['rollout.started it touches no node', 'rollout.complete it touches no node']);
+    expect(types(s.given(committed('c1')).when())).toEqual(['rollout.succeeded']);
+  });
+
+  it('gives no lease to a node that has the target in force already', () => {
+    const s = fleetOf('n0', 'n1');
+    s.reports_('n1', 'c1-new');
+    s.given(factOf('node.rendered', { node: 'n1', hash: 'c1-new', recipe: 'r' }), factOf('node.reviewed', { node: 'n1', hash: 'c1-new', fit: true }));
+    expect(grants(s.rolls('c1', ['n1']))).toEqual([]);
+    expect(s.rollout('c1').phase).toBe('complete');
+  });
+
+  it('starts on the review of its present attempt, and of no other', () => {
+    const s = fleetOf('n0');
+    s.given(accepted('c1'), renderedChange('c1', leading(['n0'], 'old', 'a')), renderedChange('c1', leading(['n0'], 'old', 'b'), { attempt: 2 }), validated('c1', 1));
+    expect(s.when()).toEqual([]);
+    expect(grants(s.given(validated('c1', 2)).when())).toEqual(['n0 forward b']);
+  });
+
+  it('does not start on targets that a relabel of one of its nodes has outdated', () => {
+    const s = fleetOf('n0', 'n1');
+    s.reviewed('c1', ['n0', 'n1']).given(factOf('node.changed', { node: 'n1', labels: { zone: 'b' } }));
+    expect(s.when()).toEqual([]);
+    s.given(renderedChange('c1', leading(['n0', 'n1'], 'old', 'again'), { attempt: 2 }), validated('c1', 2));
+    expect(grants(s.when())).toEqual(['n0 forward again']);
+  });
+
+  it('does not start on targets one of whose nodes has left', () => {
+    const s = fleetOf('n0', 'n1');
+    s.reviewed('c1', ['n0', 'n1']).given(left('n1'));
+    expect(s.when()).toEqual([]);
+  });
+
+  it('owes what is silent at its start, and is complete without it', () => {
+    const s = fleetOf('n0', 'n1');
+    s.given(pool('edge', 2) && silent('n1'));
+    s.given(factOf('node.skipped', { node: 'n1', by: 'me' })); // so that it holds no unit of the pool
+    expect(owed(s.rolls('c1', ['n0', 'n1']))).toEqual(['n1: skipped by me']);
+    s.applies('n0');
+    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'complete', owed: 1, failed: 0, unknown: 0 });
+  });
+
+  it('leaves a silent node behind as owed and not failed, gives it nothing before the end, and a corrective lease after it', () => {
+    const s = new Scheduler().given(accepted('c9', { apply: [pool('edge', 2)] }), renderedChange('c9', {}), validated('c9'));
+    s.when();
+    s.given(committed('c9')).fleet(['n0', 'n1'], { role: 'edge' }).given(silent('n1'));
+    const said = s.rolls('c1', ['n0', 'n1']);
+    expect(owed(said)).toEqual(['n1: silent']);
+    expect(grants(said)).toEqual(['n0 forward c1-new']);
+    expect(grants(s.given(heard('n1')).when())).toEqual([]);
+    expect(s.why('n1').because).toBe('owed');
+    s.applies('n0');
+    expect(grants(s.given(committed('c1')).when())).toEqual(['n1 corrective c1-new']);
+    s.applies('n1');
+    expect(s.status('n1')).toMatchObject({ owed: '', hash: 'c1-new' });
+  });
+
+  it('owes a node that has never reported what it has', () => {
+    const s = fleetOf('n0').given(joined('n1'));
+    expect(owed(s.rolls('c1', ['n0', 'n1']))).toEqual(['n1: it has never reported what it has']);
+  });
+
+  it('owes a node that the committed state does not fit either', () => {
+    const s = fleetOf('n0', 'n1');
+    expect(owed(s.rolls('c1', ['n0', 'n1'], { unfit: ['n1'] }))).toEqual(['n1: the committed state does not fit it either']);
+    s.applies('n0');
+    s.given(committed('c1')).when();
+    expect(s.status('n1')).toMatchObject({ desired: 'old', hash: 'old' });
+  });
+
+  it('owes a node whose config cannot be found', () => {
+    const s = fleetOf('n0');
+    s.lost.add('c1-new');
+    expect(owed(s.rolls('c1', ['n0']))).toEqual(['n0: c1-new is lost']);
+    expect(s.rollout('c1').phase).toBe('complete');
+  });
+
+  it('counts a node that leaves neither way', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1']);
+    expect(types(s.given(left('n1')).when())).toEqual([]);
+    s.applies('n0');
+    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'complete', applied: 1, owed: 0, failed: 0, pending: 0 });
+  });
+
+  it('takes a node back in that left and joins again while it is under way', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1']);
+    s.given(left('n1'), joined('n1'));
+    expect(grants(s.applies('n0'))).toEqual(['n1 forward c1-new']);
+  });
+
+  it('is not complete while a node that left it by a relabel is still at work for it', () => {
+    const s = fleetOf('n0');
+    s.rolls('c1', ['n0']);
+    s.given(factOf('node.changed', { node: 'n0', labels: { zone: 'b' } }), factOf('node.rendered', { node: 'n0', hash: 'old', recipe: 'r-old', leaves: ['c1'] }));
+    expect(s.when()).toEqual([]);
+    expect(s.rollout('c1').phase).toBe('rolling');
+    expect(types(s.applies('n0'))).toContain('rollout.complete');
+  });
+
+  it('commits what it carries for a node that has left only when that is there', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1']);
+    s.applies('n0');
+    s.given(left('n1')).when();
+    s.given(committed('c1')).when();
+    expect(grants(s.given(joined('n1', { zone: 'b' })).when())).toEqual([]); // what it shall have now is not rendered yet
+    expect(s.why('n1').because).not.toBe('up-to-date');
+  });
+});
+
+describe('a rollout of which a node fails', () => {
+  it('goes back in the batch that settles the lease, all nodes that it changed', () => {
+    const s = fleetOf('n0', 'n1', 'n2');
+    s.rolls('c1', ['n0', 'n1', 'n2']);
+    s.applies('n0');
+    const said = s.answers_('n1', 'failed');
+    expect(types(said).slice(0, 5)).toEqual(['node.reported', 'node.lease.settled', 'rollout.failed', 'rollout.reverting', 'node.lease.released']);
+    expect(grants(said)).toEqual(['n0 back old']);
+    expect(types(s.applies('n0'))).toContain('rollout.reverted');
+    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'reverted', failed: 1, reason: 'n1 is failed: it is failed' });
+  });
+
+  it.each([[1, 'rolling'], [0, 'reverted']])('with maxFailures %i is then %s', (maxFailures, phase) => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1'], { maxFailures });
+    s.answers_('n0', 'failed');
+    expect(s.rollout('c1').phase).toBe(phase);
+  });
+
+  it('counts unknown as failed, and the sum decides', () => {
+    const s = fleetOf('n0', 'n1', 'n2');
+    s.rolls('c1', ['n0', 'n1', 'n2'], { maxFailures: 1 });
+    s.answers_('n0', 'failed');
+    expect(owed(s.after(PAST_DEADLINE))).toContain('n1: unknown: it has not answered, and keeps its lease until it does');
+    expect(s.rollout('c1')).toMatchObject({ failed: 1, unknown: 1, reason: 'n1 is unknown: no answer within 120 s, more than the 1 tolerated' });
+    expect(s.rollout('c1').phase).toBe('reverted'); // n1 is owed its way back: it blocks nothing
+  });
+
+  it('forgets with its end that a node was owed that has the committed config', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1'], { maxFailures: 1 });
+    s.answers_('n0', 'failed');
+    s.answers_('n1', 'failed');
+    expect(s.rollout('c1').phase).toBe('reverted');
+    expect(s.status('n0')).toMatchObject({ owed: '', hash: 'old', desired: 'old' });
+  });
+
+  it('takes the strictest policy that selects a target where the change says nothing', () => {
+    const s = fleetOf('n0');
+    const policies = [1, 3].map((maxFailures) => ({ kind: 'RolloutPolicy', name: `p${maxFailures}`, labels: {}, spec: { nodeSelector: {}, maxFailures } }));
+    s.rolls('c1', ['n0'], { apply: policies });
+    expect(s.rollout('c1').maxFailures).toBe(1);
+  });
+
+  it('invalid fails whatever is tolerated, and every other rollout that would bring that hash or recipe', () => {
+    const s = new Scheduler().given(accepted('c9', { apply: [pool('a', 1), pool('b', 1), pool('c', 1)] }), renderedChange('c9', {}), validated('c9'));
+    s.when();
+    s.given(committed('c9')).fleet(['a0', 'a1'], { role: 'a' }).fleet(['b0', 'b1'], { role: 'b' }).fleet(['c0', 'c1'], { role: 'c' });
+    s.rolls('c1', ['a0', 'a1'], { to: 'same', maxFailures: 9 });
+    s.rolls('c2', ['b0', 'b1'], { to: 'same' });
+    s.rolls('c3', ['c0', 'c1'], { to: 'other' });
+    s.answers_('a0', 'invalid');
+    expect([s.rollout('c1').phase, s.rollout('c2').phase, s.rollout('c3').phase]).toEqual(['reverting', 'reverting', 'rolling']);
+    expect(s.rollout('c2').reason).toBe('a0 in c1 found its config invalid: it is invalid');
+  });
+
+  it('is reverted only when the invalid was judged', () => {
+    const s = fleetOf('n0');
+    s.rolls('c1', ['n0']);
+    const { lease } = s.lease('n0');
+    expect(types(s.answers_('n0', 'invalid'))).not.toContain('rollout.reverted');
+    expect(types(s.given(factOf('config.judged', { hash: 'c1-new', recipe: 'r-c1-new', lease, change: 'c1', node: 'n0', condemned: true })).when())).toEqual(['rollout.reverted']);
+  });
+
+  it('owes a node whose way back fails, condemns nothing, and is reverted', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1']);
+    s.applies('n0');
+    s.answers_('n1', 'failed');
+    const said = s.answers_('n0', 'failed', { hash: 'c1-new' });
+    expect(owed(said)).toEqual(['n0: back lease ended failed: it is failed']);
+    expect(types(said)).toContain('rollout.reverted');
+    expect(s.rollout('c1').failed).toBe(1);
+    expect(grants(s.given(factOf('config.ended', { change: 'c1', outcome: 'reverted' })).when())).toEqual([]);
+    expect(grants(s.after(60_000))).toEqual(['n0 corrective old']);
+  });
+
+  it('puts a node right that reports as applied after its rollout has turned', () => {
+    const s = fleetOf('n0', 'n1');
+    s.given(accepted('c8', { apply: [pool('edge', 2, 'x')] }));
+    s.rolls('c1', ['n0', 'n1'], { maxFailures: 0 });
+    expect(settledAs(s.after(PAST_DEADLINE))).toEqual(['n0 unknown']);
+    expect(s.rollout('c1').phase).toBe('reverted');
+    const said = s.when(s.message('n0', 'c1-new', { kind: 'applied', lease: s.lease('n0').lease, verdict: 'applied' }));
+    expect(grants(said)).toEqual(['n0 corrective old']);
+  });
+});

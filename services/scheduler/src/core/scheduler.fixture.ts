@@ -1,0 +1,133 @@
+import type { Action, LeaseView, NewFact, NodeReport, StatusView, Targets } from '#libs/contracts';
+import { accepted, joined, LedgerCopy, MemoryLedger, renderedChange, renderedNode, report, reviewedNode, validated, type ChangeSays } from '#libs/testing';
+import { schedulerCore, type Input, type Plan, type PlanNeed } from './index.js';
+import type { Rollout, State } from './state.js';
+import type { Request } from './inputs.js';
+import type { Why } from './why.js';
+
+export const NONE: readonly Action[] = [{ kind: 'none' }];
+export const DRAIN: readonly Action[] = [{ kind: 'drain' }, { kind: 'reboot' }];
+export const MINUTE = 60_000;
+/** The lease of a pool that says nothing: two minutes, and a bit. */
+export const PAST_DEADLINE = 2 * MINUTE + 1;
+
+/** What a node's answer says beside its verdict. */
+type Says = Partial<NodeReport> & { readonly lease?: string };
+
+/** The scheduler on a ledger in memory, and words for what specs say again and again. */
+export class Scheduler extends LedgerCopy<State, Input, PlanNeed, Plan> {
+  /** What the next leases need on their nodes; a plan can be asked for by what it leads to. */
+  actions: readonly Action[] = NONE;
+  readonly lost = new Set<string>();
+  private reports = 0;
+
+  constructor(ledger = new MemoryLedger()) {
+    super(schedulerCore, ledger, (needs) => new Map(needs.map((need) => [need.key, this.plan(need)])));
+  }
+
+  private plan({ to }: PlanNeed): Plan {
+    return this.lost.has(to) ? { ok: false, reason: `${to} is lost` } : { ok: true, actions: this.actions };
+  }
+
+  /** Nodes that have joined, have `hash` in force, and shall have it. */
+  fleet(names: readonly string[], { role = '', hash = 'old' } = {}): this {
+    for (const node of names) {
+      this.given(joined(node, role === '' ? {} : { role }), renderedNode(node, hash), reviewedNode(node, hash));
+      this.reports_(node, hash);
+    }
+    return this;
+  }
+
+  /** A change that leads nodes from `old` to its own name's hash, rendered and reviewed. */
+  reviewed(change: string, nodes: readonly string[], { to = `${change}-new`, from = 'old', replaces = [] as readonly string[], unfit = [] as readonly string[], ...says }: Reviewed = {}): this {
+    return this.given(accepted(change, says), renderedChange(change, leading(nodes, from, to), { replaces }), validated(change, 1, unfit));
+  }
+
+  /** The same, and the scheduler's turn. */
+  rolls(change: string, nodes: readonly string[], more: Reviewed = {}): readonly NewFact[] {
+    this.reviewed(change, nodes, more);
+    return this.when();
+  }
+
+  /** An announcement outside any lease. */
+  reports_(node: string, hash: string, says: Says = {}): readonly NewFact[] {
+    return this.when(this.message(node, hash, says));
+  }
+
+  /** A report as the stream brings it: each is later than the one before. */
+  message(node: string, hash: string, says: Says = {}): Input {
+    this.reports += 1;
+    return { type: 'report', sequence: this.reports, report: report(node, hash, { seq: this.reports, ...says }) };
+  }
+
+  /** The node's applier has done what its lease says. */
+  applies(...nodes: readonly string[]): readonly NewFact[] {
+    return nodes.flatMap((node) => this.answers_(node, 'applied', { hash: this.lease(node).hash }));
+  }
+
+  /** The node's applier has another verdict on its lease; it is back on what it had, unless that is said. */
+  answers_(node: string, verdict: 'applied' | 'invalid' | 'failed' | 'refused', says: Says = {}): readonly NewFact[] {
+    return this.when(this.answer(node, verdict, says));
+  }
+
+  answer(node: string, verdict: 'applied' | 'invalid' | 'failed' | 'refused', says: Says = {}): Input {
+    const lease = this.lease(node);
+    const kind = verdict === 'refused' ? 'announced' : verdict;
+    return this.message(node, lease.from, { kind, lease: lease.lease, verdict, reason: `it is ${verdict}`, ...says });
+  }
+
+  asks(request: Request): readonly NewFact[] {
+    return this.when({ type: 'request', request });
+  }
+  pauses(change: string): readonly NewFact[] {
+    return this.asks({ op: 'rollout.pause', change, by: 'me', reason: '' });
+  }
+  resumes(change: string): readonly NewFact[] {
+    return this.asks({ op: 'rollout.resume', change, by: 'me', reason: '' });
+  }
+  aborts(change: string): readonly NewFact[] {
+    return this.asks({ op: 'rollout.abort', change, by: 'me', reason: 'enough' });
+  }
+  skips(node: string): readonly NewFact[] {
+    return this.asks({ op: 'node.skip', node, by: 'me', reason: '' });
+  }
+
+  why(node: string): Why {
+    this.asks({ op: 'node.why', node });
+    const [answer] = this.answers;
+    if (answer?.ok !== true) throw new Error(`no answer for ${node}`);
+    return answer.body as Why;
+  }
+
+  lease(node: string): Omit<LeaseView, 'ledger'> {
+    return this.view('leases', node);
+  }
+  status(node: string): Omit<StatusView, 'ledger'> {
+    return this.view('status', node);
+  }
+  rollout(change: string): Rollout {
+    const rollout = this.state.rollouts.get(change);
+    if (rollout === undefined) throw new Error(`no rollout of ${change}`);
+    return rollout;
+  }
+  /** Who counts against a pool. */
+  unavailable(pool: string): readonly string[] {
+    return [...this.state.poolSet(pool).unavailable];
+  }
+  /** Nodes with a lease on which an applier or a drainer may be at work. */
+  atWork(): readonly string[] {
+    return [...this.state.leased].filter((node) => ['draining', 'ready'].includes(this.lease(node).phase));
+  }
+}
+
+type Reviewed = ChangeSays & { readonly to?: string; readonly from?: string; readonly replaces?: readonly string[]; readonly unfit?: readonly string[] };
+
+export const leading = (nodes: readonly string[], from: string, to: string): Targets =>
+  Object.fromEntries(nodes.map((node) => [node, { from, to, recipe: `r-${to}` }]));
+
+/** Leases as specs tell them: who, what for, where to. */
+export const grants = (facts: readonly NewFact[]): readonly string[] =>
+  facts.flatMap((fact) => (fact.type === 'node.lease.granted' ? [`${fact.node} ${fact.kind} ${fact.hash}`] : []));
+export const types = (facts: readonly NewFact[]): readonly string[] => facts.map(({ type }) => type);
+export const owed = (facts: readonly NewFact[]): readonly string[] => facts.flatMap((fact) => (fact.type === 'node.owed' ? [`${fact.node}: ${fact.reason}`] : []));
+export const settledAs = (facts: readonly NewFact[]): readonly string[] => facts.flatMap((fact) => (fact.type === 'node.lease.settled' ? [`${fact.node} ${fact.because}`] : []));

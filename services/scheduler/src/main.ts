@@ -1,0 +1,4 @@
+import { bootstrapService } from '#libs/bus';
+import { SchedulerModule } from './scheduler.module.js';
+
+void bootstrapService(SchedulerModule, { name: 'scheduler', description: 'who may change when' });
