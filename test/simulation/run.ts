@@ -1,7 +1,7 @@
 import { FAULTS } from './faults/index.js';
 import { newOracles } from './oracles/index.js';
 import { letGo, people } from './people.js';
-import { World } from './world.js';
+import { World, type Mutant } from './world.js';
 
 export interface Outcome {
   readonly seed: number;
@@ -15,8 +15,8 @@ const BUSY_MS = 20 * 60_000;
 const QUIET_MS = 5 * 3_600_000;
 
 /** One run: a fleet, people and faults from one seed; then calm; then everything must have come to its end. */
-export function runSeed(seed: number, options: { readonly trace?: boolean } = {}): Outcome {
-  const world = new World(seed, newOracles(), 2, options.trace === true);
+export function runSeed(seed: number, options: { readonly trace?: boolean; readonly mutant?: Mutant } = {}): Outcome {
+  const world = new World(seed, newOracles(), 2, options.trace === true, options.mutant);
   const failure = failureOf(world);
   return { seed, trace: world.lines, facts: world.bus.last, failure };
 }
@@ -45,7 +45,7 @@ function runWorld(world: World): void {
   world.run(BUSY_MS + 60_000);
   letGo(world);
   world.run(BUSY_MS + QUIET_MS);
-  for (const oracle of world.oracles) oracle.atEnd?.(world);
+  world.observe((oracle) => oracle.atEnd?.(world));
 }
 
 /** Somebody leads again soon after a leader is gone. */

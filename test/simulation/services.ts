@@ -14,7 +14,7 @@ export const SILENT_AFTER_MS = 105_000;
 const none = () => ({ inputs: [], position: 0 });
 
 /** A copy runs any kind of service; what its inputs and states are is its own business. */
-type AnyKind = ServiceKind<unknown, object, Need, unknown>;
+export type AnyKind = ServiceKind<unknown, object, Need, unknown>;
 const service = <S, I extends object, N extends Need, G>(kind: ServiceKind<S, I, N, G>): AnyKind => kind as unknown as AnyKind;
 
 /** The five services as the simulation runs them. */

@@ -205,12 +205,14 @@ export class SimNode {
   }
 
   private putBack(key: string, original: Original): undefined {
+    if (this.world.mutant?.keepsReplaced === true) return;
     if (original.was === null) this.disk.files.delete(key.slice(5));
     else this.disk.files.set(key.slice(5), String(original.was));
   }
 
   private isSo(item: Item): boolean {
     if (item.do === 'apply') return this.disk.files.get(String(item.entry.spec['path'])) === item.entry.spec['content'];
+    if (this.world.mutant?.keepsReplaced === true) return true;
     return (this.disk.files.get(item.key.slice(5)) ?? null) === item.original.was;
   }
 }

@@ -6,7 +6,7 @@ import { SimBus } from './bus.js';
 import { Chance } from './chance.js';
 import { Clock } from './clock.js';
 import { ServiceCopy } from './service-copy.js';
-import { SERVICE_KINDS } from './services.js';
+import { SERVICE_KINDS, type AnyKind } from './services.js';
 import { SimNode } from './sim-node.js';
 
 /** How badly the world behaves; each fault turns some of these up. Zero everywhere is a good day. */
@@ -35,6 +35,16 @@ export interface Oracle {
   atEnd?(world: World): void;
 }
 
+/** A fault planted on purpose, to show that an oracle sees it. */
+export interface Mutant {
+  readonly name: string;
+  /** How the violation begins that it must lead to. */
+  readonly caughtBy: string;
+  readonly service?: (kind: AnyKind) => AnyKind;
+  /** Nodes do not put back what they replaced. */
+  readonly keepsReplaced?: boolean;
+}
+
 export class Violation extends Error {
   override readonly name = 'Violation';
 }
@@ -53,9 +63,9 @@ export class World {
   readonly cordoned = new Map<string, string>();
   lines: string[] = [];
 
-  constructor(readonly seed: number, readonly oracles: readonly Oracle[], copiesEach: number, private readonly keepTrace: boolean) {
+  constructor(readonly seed: number, readonly oracles: readonly Oracle[], copiesEach: number, private readonly keepTrace: boolean, readonly mutant?: Mutant) {
     this.chance = new Chance(seed);
-    for (const kind of SERVICE_KINDS) {
+    for (const kind of SERVICE_KINDS.map((one) => mutant?.service?.(one) ?? one)) {
       for (let i = 0; i < copiesEach; i++) this.copies.push(new ServiceCopy(this, kind, i, this.chance.whole(0, 1_000_000)));
     }
     this.bus.onAppend = (fact, sequence) => this.appended(fact, sequence);
@@ -115,18 +125,18 @@ export class World {
     const copy = this.leader(service);
     if (copy === undefined) return then(undefined);
     copy.request(input, (answer) => {
-      if (answer !== undefined) for (const oracle of this.oracles) oracle.onAnswer?.(this, request, answer);
+      if (answer !== undefined) this.observe((oracle) => oracle.onAnswer?.(this, request, answer));
       this.trace(`${service} answers ${JSON.stringify(request)} ${JSON.stringify(answer)}`);
       then(answer);
     });
   }
 
   onJournal(node: SimNode, journal: Journal): void {
-    for (const oracle of this.oracles) oracle.onJournal?.(this, node, journal);
+    this.observe((oracle) => oracle.onJournal?.(this, node, journal));
   }
 
   onWrite(node: SimNode): void {
-    for (const oracle of this.oracles) oracle.onWrite?.(this, node);
+    this.observe((oracle) => oracle.onWrite?.(this, node));
   }
 
   run(untilMs: number): void {
@@ -134,9 +144,20 @@ export class World {
     this.clock.nowMs = Math.max(this.clock.nowMs, untilMs);
   }
 
+  /** Lets every oracle look; a violation names the oracle that saw it. */
+  observe(look: (oracle: Oracle) => void): void {
+    for (const oracle of this.oracles) {
+      try {
+        look(oracle);
+      } catch (error) {
+        throw error instanceof Violation && !error.message.startsWith('I') ? new Violation(`${oracle.name}: ${error.message}`) : error;
+      }
+    }
+  }
+
   private appended(fact: Fact, sequence: number): void {
     this.trace(`#${sequence} ${JSON.stringify(fact)}`);
-    for (const oracle of this.oracles) oracle.onFact?.(this, fact, sequence);
+    this.observe((oracle) => oracle.onFact?.(this, fact, sequence));
     this.drainOutside(fact);
     this.wakeAll();
   }
@@ -146,12 +167,14 @@ export class World {
     if (fact.type === 'node.lease.granted' && fact.phase === 'draining') {
       const { node, lease } = fact;
       const answer = (): void => {
-        this.cordoned.set(node, lease);
         this.ask('drain', { op: 'drained', node, lease, evicted: 3, by: 'tool' }, (taken) => {
           if (taken === undefined) this.clock.after(5_000, answer);
         });
       };
-      this.clock.after(this.chance.next() * 20_000, answer);
+      this.clock.after(this.chance.next() * 20_000, () => {
+        this.cordoned.set(node, lease);
+        answer();
+      });
     }
     if (fact.type === 'node.lease.uncordoning' && this.cordoned.get(fact.node) === fact.lease) this.cordoned.delete(fact.node);
   }

@@ -1,0 +1,58 @@
+import type { Inspection } from '#libs/bus';
+import { SERVICES, type NodeView, type RolloutView } from '#libs/contracts';
+
+/** One thing that was looked at. */
+export interface Check {
+  readonly what: string;
+  readonly state: 'good' | 'bad' | 'note';
+  readonly detail: string;
+  /** What to do about it; empty when there is nothing to do. */
+  readonly todo: string;
+}
+
+/** What is wrong with an installation, and what to do about each. */
+export function checkUp(facts: Inspection, nodes: readonly NodeView[], rollouts: readonly RolloutView[]): Check[] {
+  return [
+    server(facts),
+    topology(facts),
+    ...SERVICES.map((name) => service(name, facts)),
+    ...facts.viewsAhead.map((bucket): Check => bad(`bucket ${bucket}`, 'shows more than the ledger has: the stream LEDGER was restored from an older backup than the buckets', `nothing is appended until this is settled: restore the ledger and the buckets from the same backup, or delete the bucket (nats kv del ${bucket}) so that its owner writes it anew`)),
+    ...facts.poison.map((message): Check => bad(`${message.stream} ${message.sequence}`, `${message.subject} was set aside: ${message.reason}`, message.stream === 'LEDGER'
+      ? `look at it (nats stream get LEDGER ${message.sequence}); upgrade the service that cannot read it, or void it: nats pub ledger.voided.${message.sequence} '{"v":1,"reason":"…"}'`
+      : `look at it (nats stream get ${message.stream} ${message.sequence}); its sender has to send something else`)),
+    fleet(nodes),
+    ...rollouts.filter(({ phase, stalledBy }) => phase === 'rolling' && stalledBy.length > 0).map(({ change, stalledBy }): Check =>
+      bad(`rollout ${change}`, `is stalled by ${few(stalledBy)}`, `sluice why ${stalledBy[0]} says why; bring them back, or sluice skip NODE, or sluice remove NODE`)),
+  ];
+}
+
+function server({ server: { url, version, jetstream }, ledger }: Inspection): Check {
+  const [major = 0, minor = 0] = version.split('.').map((part) => Number.parseInt(part, 10));
+  if (!jetstream) return bad('nats-server', `${url} (${version}) has no JetStream`, 'start it with -js, or with jetstream {} in its config');
+  if (major < 2 || (major === 2 && minor < 12)) return bad('nats-server', `${url} is version ${version}; Sluice needs 2.12 or newer`, 'upgrade it: older ones have no atomic batches');
+  return good('nats-server', `${version} at ${url}; the ledger has ${ledger.messages} facts, ${(ledger.bytes / 1_048_576).toFixed(1)} MiB`);
+}
+
+function topology({ topology: differences }: Inspection): Check {
+  if (differences.length === 0) return good('streams and buckets', 'as Sluice asks for');
+  return bad('streams and buckets', differences.join('; '), 'start the services: they make what is missing; what is different has to be changed by hand (nats stream edit)');
+}
+
+function service(name: string, { services }: Inspection): Check {
+  const found = services.find((one) => one.name === name);
+  if (found === undefined || found.copies === 0) return bad(name, 'does not answer', `start it: sluice service ${name} (or sluice up for everything on this machine)`);
+  if (found.halted !== '') return bad(name, `has stopped appending: ${found.halted}`, 'do what it says, then start it again');
+  return good(name, found.copies === 1 ? '1 copy' : `${found.copies} copies`);
+}
+
+function fleet(nodes: readonly NodeView[]): Check {
+  const here = nodes.filter(({ state }) => state !== 'gone');
+  const silent = here.filter(({ state }) => state === 'silent').map(({ node }) => node);
+  if (silent.length > 0) return bad('nodes', `${silent.length} of ${here.length} are silent: ${few(silent)}`, 'see whether their appliers run; a node that is gone for good: sluice remove NODE');
+  if (here.length === 0) return { what: 'nodes', state: 'note', detail: 'there are none', todo: 'start one: sluice applier --node NAME' };
+  return good('nodes', `${here.length}, all heard of`);
+}
+
+const good = (what: string, detail: string): Check => ({ what, state: 'good', detail, todo: '' });
+const bad = (what: string, detail: string, todo: string): Check => ({ what, state: 'bad', detail, todo });
+const few = (names: readonly string[]): string => `${names.slice(0, 10).join(', ')}${names.length > 10 ? `, and ${names.length - 10} more` : ''}`;

@@ -1,0 +1,35 @@
+import { effectivePolicy, planActions } from '#libs/actions';
+import type { Config, Fragment } from '#libs/contracts';
+import { kindOf } from '#libs/manifests';
+import { EXIT, type ExitCode } from '../exit.js';
+import { readManifestFiles } from '../manifest-input.js';
+import { actionText } from '../plan-answer.js';
+import { table } from '../screens/table.js';
+import type { Session } from '../session.js';
+
+/** `sluice actions --from FILE --to FILE`: what going from one set of fragments to the other needs, with no server. */
+export async function actions(session: Session, flags: { readonly from: string; readonly to: string }): Promise<ExitCode> {
+  const { io } = session;
+  const from = await readManifestFiles([flags.from], io);
+  const to = await readManifestFiles([flags.to], io);
+  const policy = effectivePolicy(to.fragments.map(forEveryNode), {});
+  const plan = planActions(configOf(from.fragments), configOf(to.fragments), policy);
+  if (session.isJson) {
+    io.out(JSON.stringify({ actions: plan.actions, because: plan.because, changed: plan.changed }));
+    return EXIT.done;
+  }
+  if (plan.because.length > 0) io.out(`${table(['CHANGES', 'NEEDS', 'BY RULE'], plan.because.map((one) => [one.what, actionText(one.actions), one.rule]))}\n`);
+  io.out(plan.because.length === 0 ? 'Nothing changes.' : `Actions: ${actionText(plan.actions)}`);
+  return EXIT.done;
+}
+
+/** There is no node here to select: every fragment counts. */
+const forEveryNode = (fragment: Fragment): Fragment => ({ ...fragment, spec: { ...fragment.spec, nodeSelector: {} } });
+
+function configOf(fragments: readonly Fragment[]): Config {
+  const entries = fragments.filter(({ kind }) => kindOf(kind)?.role !== 'policy').map(({ kind, name, spec }) => {
+    const { nodeSelector: _, ...rest } = spec ?? {};
+    return { kind, name, spec: rest };
+  });
+  return { fragments: entries.sort((a, b) => (a.kind === b.kind ? (a.name < b.name ? -1 : 1) : a.kind < b.kind ? -1 : 1)) };
+}

@@ -1,0 +1,58 @@
+import { randomUUID } from 'node:crypto';
+import type { FragmentRef } from '#libs/contracts';
+import { endJson, waitForChange } from '../change-wait.js';
+import { parseDuration } from '../duration.js';
+import { EXIT, RejectedError, type ExitCode } from '../exit.js';
+import { readManifestInput } from '../manifest-input.js';
+import { askedBy, type Session } from '../session.js';
+
+export interface PublishFlags {
+  readonly filename?: readonly string[];
+  readonly message?: string;
+  /** A duration; undefined when nobody waits. */
+  readonly wait?: string;
+}
+
+/** What NATS carries in one message, less what the merger adds. */
+const MOST_BYTES = 900 * 1_024;
+const SOURCE = 'cli';
+
+/** `sluice apply -f PATH`: publishes manifests as one change, and waits for its end if asked to. */
+export async function apply(session: Session, flags: PublishFlags): Promise<ExitCode> {
+  const { documents } = await readManifestInput(flags.filename ?? [], session.io);
+  return publish(session, { apply: documents, delete: [] }, flags);
+}
+
+/** Publishes one change, prints its id, and waits for its end if asked to. */
+export async function publish(session: Session, content: { readonly apply: readonly unknown[]; readonly delete: readonly FragmentRef[] }, flags: PublishFlags): Promise<ExitCode> {
+  const { io } = session;
+  const timeoutMs = flags.wait === undefined ? undefined : parseDuration(flags.wait, '--wait');
+  const body = JSON.stringify({ ...content, message: flags.message ?? '', author: askedBy(io) });
+  checkSize(body);
+  const fleet = await session.fleet();
+  const { change } = await fleet.publishChange(SOURCE, body, `${SOURCE}:${randomUUID()}`);
+  return report(session, change, timeoutMs);
+}
+
+/** Prints the id of a change that was published, and its end if one waits for that. */
+export async function report(session: Session, change: string, timeoutMs: number | undefined): Promise<ExitCode> {
+  const { io, isJson } = session;
+  if (!isJson) io.out(change);
+  if (timeoutMs === undefined) {
+    if (isJson) io.out(JSON.stringify({ change }));
+    else io.say(`published; sluice status ${change} -w follows it`);
+    return EXIT.done;
+  }
+  const { end, exit } = await waitForChange(session, change, timeoutMs);
+  if (isJson) io.out(JSON.stringify(endJson(change, end)));
+  return exit;
+}
+
+function checkSize(body: string): void {
+  const bytes = Buffer.byteLength(body);
+  if (bytes <= MOST_BYTES) return;
+  throw new RejectedError([{
+    fragment: '', field: '', code: 'too-large', nodes: [],
+    message: `the change has ${Math.ceil(bytes / 1_024)} KiB, and a change has at most ${MOST_BYTES / 1_024} KiB: publish it as several changes`,
+  }]);
+}

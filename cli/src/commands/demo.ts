@@ -1,0 +1,34 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { EXIT, type ExitCode } from '../exit.js';
+import { tellDemo } from '../demo/story.js';
+import { DEMO_NODES } from '../demo/scene.js';
+import type { Session } from '../session.js';
+import { startUp } from '../up/run-up.js';
+
+/** `sluice demo`: the whole way of a good and of a bad change, on this machine, in less than a minute. */
+export async function demo(session: Session, flags: { readonly keep?: boolean }): Promise<ExitCode> {
+  const { io } = session;
+  const data = mkdtempSync(join(tmpdir(), 'sluice-demo-'));
+  const tell = session.isJson ? io.say : io.out;
+  tell(`${io.colours.bold('Starting')} nats-server, five services and ${DEMO_NODES.length} nodes in ${data} …`);
+  try {
+    const running = await startUp({ data, port: 0, nodes: DEMO_NODES, say: io.say, signal: io.interrupted });
+    try {
+      if (running.missing.length > 0) throw new Error(`these do not answer: ${running.missing.join(', ')}; run sluice demo --keep and see ${join(data, 'logs')}`);
+      const { connectFleet } = await import('#libs/bus');
+      const fleet = await connectFleet({ servers: [running.url], timeoutMs: 5_000 });
+      const steps = await tellDemo({ fleet, data, tell, colours: io.colours, signal: io.interrupted }).finally(() => fleet.close());
+      const different = steps.filter(({ ok }) => !ok);
+      if (session.isJson) io.out(JSON.stringify({ ok: different.length === 0, steps }));
+      for (const { expected, seen } of different) io.say(`${io.colours.red('different from what was told:')} ${expected}; seen: ${seen}`);
+      return different.length === 0 ? EXIT.done : EXIT.unexpected;
+    } finally {
+      await running.stop();
+    }
+  } finally {
+    if (flags.keep === true) io.say(`kept: ${data}`);
+    else rmSync(data, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,38 @@
+import { EXIT, RejectedError, type ExitCode } from '../exit.js';
+import { readManifestInput } from '../manifest-input.js';
+import type { PlanAnswer } from '../plan-answer.js';
+import { planScreen } from '../screens/plan.js';
+import type { Session } from '../session.js';
+
+const EMPTY: PlanAnswer = { rejected: [], warnings: [], waitsFor: [], nodes: [], pools: {}, touched: 0, unchanged: 0 };
+
+/** `sluice plan -f PATH`: what would happen if this were applied now; changes nothing. */
+export async function plan(session: Session, flags: { readonly filename?: readonly string[] }): Promise<ExitCode> {
+  const answer = await askPlan(session, flags.filename ?? []);
+  session.io.out(session.isJson ? JSON.stringify(answer) : planScreen(answer, session.io.colours));
+  return answer.rejected.length > 0 ? EXIT.rejected : EXIT.done;
+}
+
+async function askPlan(session: Session, paths: readonly string[]): Promise<PlanAnswer> {
+  try {
+    const { documents } = await readManifestInput(paths, session.io);
+    return await allPages(session, documents);
+  } catch (error) {
+    if (!(error instanceof RejectedError)) throw error;
+    return { ...EMPTY, rejected: error.reasons };
+  }
+}
+
+async function allPages(session: Session, documents: readonly unknown[]): Promise<PlanAnswer> {
+  const fleet = await session.fleet();
+  let joined: PlanAnswer | undefined;
+  let cursor: string | undefined;
+  do {
+    const page: Partial<PlanAnswer> & { readonly next?: string } =
+      await fleet.request('ops.config.plan', { apply: documents, delete: [], ...(cursor === undefined ? {} : { cursor }) });
+    const { next, ...part } = page;
+    joined = joined === undefined ? { ...EMPTY, ...part } : { ...joined, nodes: [...joined.nodes, ...(part.nodes ?? [])] };
+    cursor = next;
+  } while (cursor !== undefined && cursor !== '');
+  return joined;
+}

@@ -1,0 +1,50 @@
+import { isHash } from '#libs/contracts';
+import { parseDuration } from '../duration.js';
+import { UsageError, type ExitCode } from '../exit.js';
+import { askedBy, type Session } from '../session.js';
+import { ask, changeIdOf, nodeNameOf } from '../steering.js';
+import { report } from './apply.js';
+
+export interface SteerFlags {
+  readonly reason?: string;
+  readonly wait?: string;
+}
+
+/** `sluice pause|resume|abort CHANGE`. */
+export function steerRollout(session: Session, verb: 'pause' | 'resume' | 'abort', id: string, { reason }: SteerFlags): Promise<ExitCode> {
+  const change = changeIdOf(id);
+  const words = {
+    pause: `${change} is paused: nodes under way finish; sluice resume ${change} lets it go on`,
+    resume: `${change} goes on`,
+    abort: `${change} is aborted: what it changed goes back; sluice status ${change} -w shows it`,
+  };
+  return ask(session, `ops.rollout.${verb}`, { change, ...optional({ reason }) }, () => words[verb]);
+}
+
+/** `sluice retry CHANGE`: publishes its content again, as a new change. */
+export async function retry(session: Session, id: string, { wait }: SteerFlags): Promise<ExitCode> {
+  const timeoutMs = wait === undefined ? undefined : parseDuration(wait, '--wait');
+  const fleet = await session.fleet();
+  const answer = await fleet.request<{ readonly change: string }>('ops.config.retry', { change: changeIdOf(id), by: askedBy(session.io) });
+  return report(session, answer.change, timeoutMs);
+}
+
+/** `sluice skip NODE`: its open rollout goes on without it. */
+export function skip(session: Session, name: string, { reason }: SteerFlags): Promise<ExitCode> {
+  const node = nodeNameOf(name);
+  return ask(session, 'ops.node.skip', { node, ...optional({ reason }) }, () => `${node} is skipped: its rollout goes on without it`);
+}
+
+/** `sluice remove NODE`: it has left for good. */
+export function removeNode(session: Session, name: string, { reason }: SteerFlags): Promise<ExitCode> {
+  const node = nodeNameOf(name);
+  return ask(session, 'ops.node.remove', { node, ...optional({ reason }) }, () => `${node} is removed: it counts no longer, until it is heard of`);
+}
+
+/** `sluice forgive HASH`: a config that was condemned may be rolled out again. */
+export function forgive(session: Session, hash: string, { reason }: SteerFlags): Promise<ExitCode> {
+  if (!isHash(hash)) throw new UsageError(`${JSON.stringify(hash)} is not a hash of 64 hex digits: sluice get known-bad lists them`);
+  return ask<{ readonly recipe: string }>(session, 'ops.known-bad.forgive', { hash, reason: reason ?? '' }, ({ recipe }) => `forgiven: config ${hash}${recipe ? ` and recipe ${recipe}` : ''}`);
+}
+
+const optional = (fields: { readonly reason: string | undefined }): object => (fields.reason === undefined ? {} : fields);

@@ -1,0 +1,36 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { UsageError } from './exit.js';
+import type { Io } from './io.js';
+
+export interface InputText {
+  /** As the refusals name it. */
+  readonly name: string;
+  readonly text: string;
+}
+
+const MANIFEST = /\.(ya?ml|json)$/;
+
+/** The texts that `-f` names: a file, the manifests of a folder in order of their names, or `-` for stdin. */
+export async function readInputs(paths: readonly string[], io: Io): Promise<readonly InputText[]> {
+  const inputs: InputText[] = [];
+  for (const path of paths) {
+    if (path === '-') inputs.push({ name: 'stdin', text: await io.stdin() });
+    else inputs.push(...filesOf(path).map((file) => ({ name: file, text: readFileSync(file, 'utf8') })));
+  }
+  return inputs;
+}
+
+function filesOf(path: string): string[] {
+  let isFolder: boolean;
+  try {
+    isFolder = statSync(path).isDirectory();
+  } catch (error) {
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    throw new UsageError(`-f ${path}: ${isMissing ? 'there is no such file or folder' : (error as Error).message}`);
+  }
+  if (!isFolder) return [path];
+  const files = readdirSync(path).filter((name) => MANIFEST.test(name)).sort();
+  if (files.length === 0) throw new UsageError(`-f ${path}: the folder has no *.yaml, *.yml or *.json`);
+  return files.map((name) => join(path, name));
+}

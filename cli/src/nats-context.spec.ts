@@ -1,0 +1,46 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connectTarget } from './nats-context.js';
+
+let config: string;
+beforeEach(() => {
+  config = mkdtempSync(join(tmpdir(), 'sluice-context-'));
+  mkdirSync(join(config, 'nats', 'context'), { recursive: true });
+  writeFileSync(join(config, 'nats', 'context', 'prod.json'), JSON.stringify({ url: 'tls://p1:4222,tls://p2:4222', creds: '~/prod.creds', user: '', description: 'x' }));
+  writeFileSync(join(config, 'nats', 'context', 'lab.json'), JSON.stringify({ url: 'lab:4222', user: 'ada', password: 'secret', token: 't' }));
+  writeFileSync(join(config, 'nats', 'context', 'broken.json'), '{');
+});
+afterEach(() => rmSync(config, { recursive: true }));
+
+const target = (flags: Parameters<typeof connectTarget>[0], env: NodeJS.ProcessEnv = {}) => connectTarget(flags, { XDG_CONFIG_HOME: config, HOME: '/home/ada', ...env });
+const select = (name: string): void => writeFileSync(join(config, 'nats', 'context.txt'), `${name}\n`);
+
+test('with nothing said it is this machine', () => {
+  expect(target({})).toEqual({ servers: 'nats://127.0.0.1:4222', from: 'the default' });
+});
+
+test('NATS_URL, and --server before it', () => {
+  expect(target({}, { NATS_URL: 'demo:4222' })).toEqual({ servers: 'nats://demo:4222', from: 'NATS_URL' });
+  expect(target({ server: 'nats://a, b' }, { NATS_URL: 'demo:4222' })).toEqual({ servers: 'nats://a,nats://b', from: '--server' });
+});
+
+test('the selected context counts when neither is there', () => {
+  select('prod');
+  expect(target({})).toEqual({ servers: 'tls://p1:4222,tls://p2:4222', creds: '/home/ada/prod.creds', from: 'nats context prod (the selected one)' });
+  expect(target({}, { NATS_URL: 'nats://demo:4222' }).from).toBe('NATS_URL');
+});
+
+test('a context that is named comes before NATS_URL and the selected one', () => {
+  select('prod');
+  expect(target({ context: 'lab' }, { NATS_URL: 'nats://demo:4222' })).toEqual({ servers: 'nats://lab:4222', user: 'ada', pass: 'secret', token: 't', from: 'nats context lab' });
+});
+
+test('--creds replaces those of the context', () => {
+  expect(target({ context: 'prod', creds: '/c' }).creds).toBe('/c');
+});
+
+test('a context that is missing or broken is named, with those that there are', () => {
+  expect(() => target({ context: 'none' })).toThrow(/nats context none: there is no .*none\.json; there are broken, lab, prod/);
+  expect(() => target({ context: 'broken' })).toThrow(/broken\.json is not JSON/);
+});

@@ -1,0 +1,37 @@
+import type { Registry } from './registry.js';
+import { collect } from './flags.js';
+
+/** Commands that run something on this machine. */
+export function registerLocal({ program, action }: Registry): void {
+  program.commandsGroup('On this machine:');
+  program.command('up')
+    .description('run everything here: nats-server, the services, and local nodes; data survives a restart')
+    .option('--nodes <n>', 'how many nodes (default: 10, or those of the last time)')
+    .option('--inventory <file>', 'the nodes with their labels: {"nodes": [{"name", "labels"}]}')
+    .option('--data <dir>', 'where everything is kept (default: $XDG_DATA_HOME/sluice)')
+    .option('--port <port>', 'of nats-server; 0 for a free one', '4222')
+    .action(action(async (session, flags: { nodes?: string; inventory?: string; data?: string; port: string }) => (await import('../commands/up.js')).up(session, flags)));
+  program.command('demo')
+    .description('see a good change, a bad one, its way back, and its refusal, in a temporary folder')
+    .option('--keep', 'keep the folder with its files and logs')
+    .action(action(async (session, flags: { keep?: boolean }) => (await import('../commands/demo.js')).demo(session, flags)));
+  program.command('applier')
+    .description('be the applier of one node')
+    .requiredOption('--node <name>', 'the name of the node')
+    .option('--label <key=value>', 'a label of the node; may be repeated', collect, [])
+    .option('--root <dir>', 'where its files are', '/')
+    .option('--state <dir>', 'where its journal is (default: /var/lib/sluice/<node>)')
+    .option('--fresh', 'nothing on the node serves yet: its first config needs no budget', false)
+    .option('--allow-exec', 'allow fragments and probes that run commands', false)
+    .action(action(async (session, flags: { node: string; label: string[]; root: string; state?: string; fresh: boolean; allowExec: boolean }) =>
+      (await import('../commands/applier.js')).applier(session, flags)));
+  program.command('service')
+    .description('be one of the services: merger, validator, scheduler, drain, inventory')
+    .argument('<name>')
+    .action(action(async (session, name: string) => (await import('../commands/service.js')).service(session, name)));
+  program.command('appliers', { hidden: true })
+    .description('be the appliers of all nodes of an inventory; sluice up starts this')
+    .requiredOption('--inventory <file>')
+    .requiredOption('--data <dir>')
+    .action(action(async (session, flags: { inventory: string; data: string }) => (await import('../commands/appliers.js')).appliers(session, flags)));
+}

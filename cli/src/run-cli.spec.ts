@@ -1,0 +1,201 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { changeView, cli, rolloutView, type FakeFleet } from './fakes.fixture.js';
+
+const MOTD = JSON.stringify({ apiVersion: 'sluice.dev/v1alpha1', kind: 'File', metadata: { name: 'motd' }, spec: { nodeSelector: {}, path: '/etc/motd', content: 'hello\n' } });
+const APPLY = ['apply', '-f', '-'];
+const apply = (fleet: FakeFleet, ...flags: string[]) => cli([...APPLY, ...flags], fleet, {}, MOTD);
+
+describe('usage', () => {
+  test.each([
+    ['no command', []],
+    ['an unknown command', ['fly']],
+    ['an unknown flag', ['status', '--fast']],
+    ['too many arguments', ['pause', 'c1', 'c2']],
+    ['a missing argument', ['why']],
+    ['-f missing', ['apply']],
+    ['a file that is not there', ['apply', '-f', '/nowhere.yaml']],
+    ['an empty input', APPLY],
+    ['a bad duration', [...APPLY, '--wait=soon']],
+    ['what is no id of a change', ['pause', 'motd']],
+    ['what is no name of a node', ['skip', 'A_B']],
+    ['what cannot be got', ['get', 'cars']],
+    ['forgive without a reason', ['forgive', 'a'.repeat(64)]],
+    ['forgive with half a hash', ['forgive', 'abc', '--reason', 'ok']],
+    ['delete with neither name nor file', ['delete']],
+    ['delete with both', ['delete', 'File', 'motd', '-f', '-']],
+    ['a service that does not exist', ['service', 'butcher']],
+    ['an output that does not exist', ['status', '-o', 'xml']],
+    ['yaml where there is none', ['status', '-o', 'yaml']],
+    ['a context that does not exist', ['status', '--context', 'none']],
+    ['a bad --since', ['events', '--since', 'yesterday']],
+    ['two sources of nodes', ['up', '--nodes', '3', '--inventory', '/x.json']],
+    ['a bad port', ['up', '--port', 'many']],
+    ['a bad label', ['applier', '--node', 'n1', '--label', 'zone']],
+  ])('%s ends with 2 and says why on stderr', async (_what, argv) => {
+    const { exit, out, err } = await cli(argv, argv[0] === 'up' || argv[0] === 'status' ? undefined : {});
+    expect([exit, out]).toEqual([2, '']);
+    expect(err).not.toBe('');
+  });
+
+  test('--help and --version are data, and no failure', async () => {
+    expect(await cli(['--help'])).toMatchObject({ exit: 0, err: '' });
+    expect(await cli(['apply', '--help'])).toMatchObject({ exit: 0, err: '' });
+    expect(await cli(['--version'])).toMatchObject({ exit: 0, out: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) as string });
+  });
+
+  test('common flags stand before or after the command', async () => {
+    const views = { changes: { c7: [changeView()] } };
+    for (const argv of [['-o', 'json', 'get', 'changes'], ['get', 'changes', '-o', 'json']]) {
+      expect(JSON.parse((await cli(argv, { views })).out)).toMatchObject([{ change: 'c7' }]);
+    }
+  });
+});
+
+test('without a server it ends with 6, and names the address, where that is from, and the way out', async () => {
+  const { exit, out, err } = await cli(['status', '--server', 'nats://127.0.0.1:1']);
+  expect([exit, out]).toEqual([6, '']);
+  expect(err).toMatch(/nats:\/\/127\.0\.0\.1:1.*\(the address is from --server\)\n.*sluice up/);
+});
+
+describe('apply', () => {
+  test('publishes one change, with author and an id of its own, and prints its id alone', async () => {
+    const published: NonNullable<FakeFleet['published']> = [];
+    const { exit, out, err } = await apply({ published }, '-m', 'Greet');
+    expect([exit, out]).toEqual([0, 'c7\n']);
+    expect(err).toBe('published; sluice status c7 -w follows it\n');
+    expect(published).toEqual([{
+      source: 'cli',
+      body: { apply: [JSON.parse(MOTD)], delete: [], message: 'Greet', author: 'ada' },
+      id: expect.stringMatching(/^cli:[0-9a-f-]{36}$/) as string,
+    }]);
+  });
+
+  test('reads the manifests of a folder in order of their names, and nothing else', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'sluice-apply-'));
+    for (const name of ['b.yaml', 'a.json', 'c.yml']) writeFileSync(join(folder, name), MOTD.replace('motd', name[0] as string));
+    writeFileSync(join(folder, 'README.md'), '# not a manifest');
+    const published: NonNullable<FakeFleet['published']> = [];
+    await cli(['apply', '-f', folder], { published });
+    expect((published[0]?.body['apply'] as { metadata: { name: string } }[] | undefined)?.map(({ metadata }) => metadata.name)).toEqual(['a', 'b', 'c']);
+    rmSync(folder, { recursive: true });
+  });
+
+  test('what cannot be understood is refused with every reason before anything is published', async () => {
+    const published: NonNullable<FakeFleet['published']> = [];
+    const two = `${MOTD.replace('"nodeSelector":{},', '').replace('/etc/motd', 'motd')}\n---\n{"kind": "Car"}`;
+    const { exit, out, err } = await cli([...APPLY, '-o', 'json'], { published }, {}, two);
+    expect([exit, published]).toEqual([3, []]);
+    const codes = (JSON.parse(out) as { rejected: { code: string }[] }).rejected.map(({ code }) => code);
+    expect(codes).toEqual(expect.arrayContaining(['required', 'bad-path', 'unknown-kind']));
+    expect(err).toContain('File/motd spec.path');
+  });
+
+  test('the same fragment twice is refused with both places', async () => {
+    expect(await cli(APPLY, {}, {}, `${MOTD}\n---\n${MOTD}`)).toMatchObject({ exit: 3, err: expect.stringContaining('stands at stdin:1 and at stdin:3') as string });
+  });
+
+  test('more than 900 KiB are refused before anything is published', async () => {
+    const { exit, err } = await cli(APPLY, {}, {}, MOTD.replace('hello', 'x'.repeat(900 * 1_024)));
+    expect([exit, err]).toEqual([3, expect.stringContaining('at most 900 KiB')]);
+  });
+});
+
+describe('apply --wait ends as the change does', () => {
+  const failed = rolloutView({ phase: 'reverted', failed: 1, worst: [{ node: 'w-1', pool: 'w', state: 'invalid', reason: 'probe greets failed', since: '' }] });
+  test.each([
+    ['committed', 0, [changeView(), changeView({ phase: 'committed' })], [rolloutView(), rolloutView({ phase: 'succeeded', applied: 6 })]],
+    ['committed without a rollout', 0, [changeView({ phase: 'committed', nodes: 0 })], []],
+    ['rejected', 3, [changeView({ phase: 'rejected', reasons: [{ fragment: 'File/motd', field: 'spec.path', code: 'conflict', message: 'is managed by File/other', nodes: [] }] })], []],
+    ['reverted', 4, [changeView({ phase: 'ended', outcome: 'reverted' })], [failed]],
+    ['reverted, told by the scheduler alone', 4, [changeView()], [failed]],
+    ['superseded', 4, [changeView({ phase: 'ended', outcome: 'superseded' })], [rolloutView({ phase: 'superseded', supersededBy: 'c8' })]],
+    ['paused', 5, [changeView()], [rolloutView({ paused: true })]],
+    ['not finished in time', 5, [changeView()], [rolloutView()]],
+  ])('%s: %i', async (_what, code, changes, rollouts) => {
+    const { exit, out } = await apply({ views: { changes: { c7: changes }, rollouts: { c7: rollouts } } }, code === 5 ? '--wait=300ms' : '--wait=5s');
+    expect([exit, out]).toEqual([code, 'c7\n']);
+  });
+
+  test('its words say which node and why', async () => {
+    const { err } = await apply({ views: { changes: { c7: [changeView({ phase: 'ended', outcome: 'reverted' })] }, rollouts: { c7: [failed] } } }, '--wait');
+    expect(err).toContain('w-1 invalid: probe greets failed');
+  });
+
+  test('as JSON it is one value', async () => {
+    const { exit, out, err } = await apply({ views: { changes: { c7: [changeView({ phase: 'committed' })] } } }, '--wait', '-o', 'json');
+    expect([exit, err]).toEqual([0, '']);
+    expect(JSON.parse(out)).toMatchObject({ change: 'c7', outcome: 'committed', because: 'ended' });
+  });
+});
+
+test('delete --wait stands before its arguments as well', async () => {
+  const published: NonNullable<FakeFleet['published']> = [];
+  const { exit } = await cli(['delete', '--wait', 'File', 'motd'], { published, views: { changes: { c7: [changeView({ phase: 'committed' })] } } });
+  expect([exit, published[0]?.body['delete']]).toEqual([0, [{ kind: 'File', name: 'motd' }]]);
+});
+
+describe('plan', () => {
+  const node = (name: string) => ({ node: name, pool: 'w', from: 'a', to: 'b', actions: [{ kind: 'none' }], changed: ['/etc/motd'] });
+  test('joins the pages of the answer into one value', async () => {
+    const pages: Record<string, object> = { '': { rejected: [], nodes: [node('n1')], pools: {}, next: 'x' }, x: { rejected: [], nodes: [node('n2')] } };
+    const { exit, out } = await cli(['plan', '-f', '-', '-o', 'json'], { answers: { 'ops.config.plan': ({ cursor }) => pages[String(cursor ?? '')] } }, {}, MOTD);
+    expect(exit).toBe(0);
+    const plan = JSON.parse(out) as Record<string, unknown>;
+    expect(plan).toMatchObject({ rejected: [], nodes: [{ node: 'n1' }, { node: 'n2' }] });
+    expect(plan).not.toHaveProperty('next');
+  });
+
+  test('with reasons against it ends with 3', async () => {
+    const rejected = [{ fragment: 'File/motd', field: 'spec.path', code: 'conflict', message: 'is taken', nodes: ['n1'] }];
+    expect(await cli(['plan', '-f', '-'], { answers: { 'ops.config.plan': () => ({ rejected, nodes: [] }) } }, {}, MOTD))
+      .toEqual({ exit: 3, out: 'This change would be rejected:\n  ✖ File/motd spec.path: is taken (n1)\n', err: '' });
+  });
+
+  test('reads what it cannot understand as a plan that is rejected, without a server', async () => {
+    const { exit, out } = await cli(['plan', '-f', '-', '-o', 'json'], undefined, {}, '{"kind": "Car"}');
+    expect(exit).toBe(3);
+    expect(JSON.parse(out)).toMatchObject({ nodes: [], rejected: expect.arrayContaining([expect.objectContaining({ code: 'unknown-kind' })]) as object });
+  });
+});
+
+test('a refusal by a service ends with 1 and says what it said', async () => {
+  expect(await cli(['pause', 'c9'], {})).toEqual({ exit: 1, out: '', err: 'error: nothing answers ops.rollout.pause\n' });
+});
+
+test('steering tells who asked, and prints the answer for programs', async () => {
+  const asked: object[] = [];
+  const answers = { 'ops.rollout.pause': (body: object) => (asked.push(body), { change: 'c9', paused: true }) };
+  expect(await cli(['pause', 'c9', '--reason', 'lunch', '-o', 'json'], { answers })).toEqual({ exit: 0, out: '{"change":"c9","paused":true}\n', err: '' });
+  expect(asked).toEqual([{ change: 'c9', reason: 'lunch', by: 'ada' }]);
+});
+
+test('status CHANGE -w exits as the change ends, with a line for each step', async () => {
+  const views = { changes: { c7: [changeView({ phase: 'accepted' }), changeView({ phase: 'rejected', reasons: [{ fragment: 'File/a', field: '', code: 'x', message: 'no', nodes: [] }] })] } };
+  expect(await cli(['status', 'c7', '-w'], { views })).toEqual({ exit: 3, err: '', out: 'c7  accepted  its turn to be rendered comes next\nc7  rejected  File/a: no\n' });
+});
+
+test('get NAME finds a fragment by name or Kind/name, and says when there is none', async () => {
+  const views = { fragments: { 'File.motd': [{ ledger: 1, fragment: { kind: 'File', name: 'motd', labels: {}, spec: { path: '/etc/motd' } }, change: 'c1', gone: false }] } };
+  for (const name of ['motd', 'File/motd']) expect(JSON.parse((await cli(['get', 'fragments', name, '-o', 'json'], { views })).out)).toMatchObject({ change: 'c1' });
+  expect((await cli(['get', 'fragment', 'motd', '-o', 'yaml'], { views })).out).toBe('apiVersion: sluice.dev/v1alpha1\nkind: File\nmetadata:\n  name: motd\nspec:\n  path: /etc/motd\n');
+  expect(await cli(['get', 'fragments', 'other'], { views })).toMatchObject({ exit: 1, err: 'error: there is no other among the fragments: sluice get fragments lists them\n' });
+});
+
+test('events as JSON are one per line', async () => {
+  const event = { stream: 'LEDGER', sequence: 3, subject: 'config.committed.c1', time: '2026-11-21T10:00:00.123Z', body: { v: 1, at: 'x', change: 'c1', generation: 1, digest: 'ab' } };
+  expect((await cli(['events', '-o', 'json', '--no-follow'], { events: [event, event] })).out).toBe(`${JSON.stringify(event)}\n${JSON.stringify(event)}\n`);
+  expect((await cli(['events', '--no-follow'], { events: [event] })).out).toBe('10:00:00.123 config.committed.c1  generation=1 digest=ab\n');
+});
+
+test('actions plans offline, selectors left out', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-actions-'));
+  const policy = { apiVersion: 'sluice.dev/v1alpha1', kind: 'DisruptionPolicy', metadata: { name: 'p' }, spec: { nodeSelector: { matchLabels: { role: 'edge' } }, files: [{ path: '/etc', actions: [{ kind: 'reload', unit: 'a.service' }] }] } };
+  writeFileSync(join(folder, 'from.json'), '');
+  writeFileSync(join(folder, 'to.yaml'), `${MOTD}\n---\n${JSON.stringify(policy)}`);
+  const { exit, out } = await cli(['actions', '--from', join(folder, 'from.json'), '--to', join(folder, 'to.yaml'), '-o', 'json']);
+  expect(exit).toBe(0);
+  expect(JSON.parse(out)).toMatchObject({ actions: [{ kind: 'reload', unit: 'a.service' }], because: [{ what: '/etc/motd', rule: expect.stringContaining('DisruptionPolicy/p') as string }] });
+  rmSync(folder, { recursive: true });
+});

@@ -1,0 +1,74 @@
+import { byAge, type ViewValues } from '#libs/contracts';
+import { age } from '../duration.js';
+import type { Colours } from '../io.js';
+import { actionText } from '../plan-answer.js';
+import { standing } from '../standing.js';
+import { standingText } from './marks.js';
+import { table } from './table.js';
+
+/** What `sluice get` can list, as people name it. */
+export const GETTABLE = ['nodes', 'pools', 'fragments', 'changes', 'known-bad', 'leases'] as const;
+export type Gettable = (typeof GETTABLE)[number];
+
+interface Listing<G extends Gettable> {
+  readonly heads: readonly string[];
+  readonly row: (value: ViewValues[G], now: Date, colours: Colours) => readonly string[];
+  readonly order: (a: ViewValues[G], b: ViewValues[G]) => number;
+  /** Keys are overwritten as gone, not deleted. */
+  readonly isGone: (value: ViewValues[G]) => boolean;
+}
+
+const short = (hash: string): string => hash.slice(0, 12);
+const labelText = (labels: Readonly<Record<string, string>>): string => Object.entries(labels).map(([key, value]) => `${key}=${value}`).sort().join(',');
+
+const LISTINGS: { readonly [G in Gettable]: Listing<G> } = {
+  nodes: {
+    heads: ['NODE', 'STATE', 'SINCE', 'VERSION', 'LABELS'],
+    row: (node, now, colours) => [node.node, node.state === 'silent' ? colours.yellow(node.state) : node.state, age(node.since, now), node.version, labelText(node.labels)],
+    order: (a, b) => a.node.localeCompare(b.node, 'en', { numeric: true }),
+    isGone: (node) => node.state === 'gone',
+  },
+  pools: {
+    heads: ['POOL', 'NODES', 'MAX UNAVAILABLE', 'UNAVAILABLE', 'WAITING', 'DRIFT'],
+    row: (pool) => [pool.pool, String(pool.members), pool.maxUnavailable, `${pool.unavailable.length} of ${pool.budget}`, String(pool.waiting), pool.drift],
+    order: (a, b) => a.pool.localeCompare(b.pool),
+    isGone: (pool) => pool.gone,
+  },
+  fragments: {
+    heads: ['KIND', 'NAME', 'CHANGE', 'LABELS'],
+    row: ({ fragment, change }) => [fragment?.kind ?? '', fragment?.name ?? '', change, labelText(fragment?.labels ?? {})],
+    order: (a, b) => (a.fragment?.kind ?? '').localeCompare(b.fragment?.kind ?? '') || (a.fragment?.name ?? '').localeCompare(b.fragment?.name ?? ''),
+    isGone: (fragment) => fragment.gone,
+  },
+  changes: {
+    heads: ['CHANGE', 'STATE', 'NODES', 'AGE', 'AUTHOR', 'MESSAGE'],
+    row: (change, now, colours) =>
+      [change.change, standingText(standing(change, undefined), colours), String(change.nodes), age(change.acceptedAt, now), change.author, change.message.split('\n')[0] ?? ''],
+    order: (a, b) => byAge(a.change, b.change),
+    isGone: () => false,
+  },
+  'known-bad': {
+    heads: ['HASH', 'KIND', 'CHANGE', 'NODE', 'SINCE', 'REASON'],
+    row: (bad, now) => [bad.hash || bad.recipe, bad.hash === '' ? 'recipe' : 'config', bad.change, bad.node, age(bad.since, now), bad.reason.split('\n')[0] ?? ''],
+    order: (a, b) => a.since.localeCompare(b.since),
+    isGone: (bad) => bad.gone,
+  },
+  leases: {
+    heads: ['NODE', 'POOL', 'PHASE', 'KIND', 'CHANGE', 'ACTIONS', 'HASH', 'AGE', 'BECAUSE'],
+    row: (lease, now) => [lease.node, lease.pool, lease.phase, lease.kind, lease.change, actionText(lease.actions), short(lease.hash), age(lease.grantedAt, now), lease.because],
+    order: (a, b) => Number(a.phase === 'released') - Number(b.phase === 'released') || a.node.localeCompare(b.node, 'en', { numeric: true }),
+    isGone: () => false,
+  },
+};
+
+/** What is still there, in the order that people want. */
+export function present<G extends Gettable>(what: G, values: Iterable<ViewValues[G]>): ViewValues[G][] {
+  const listing: Listing<G> = LISTINGS[what];
+  return [...values].filter((value) => !listing.isGone(value)).sort(listing.order);
+}
+
+/** A table as kubectl prints it. */
+export function fleetTable<G extends Gettable>(what: G, values: readonly ViewValues[G][], now: Date, colours: Colours): string {
+  const listing: Listing<G> = LISTINGS[what];
+  return table(listing.heads, values.map((value) => listing.row(value, now, colours)));
+}

@@ -1,0 +1,59 @@
+import { byAge, type ChangeView, type NodeView, type PoolView, type RolloutView } from '#libs/contracts';
+import { age } from '../duration.js';
+import type { Colours } from '../io.js';
+import { standing } from '../standing.js';
+import { standingText } from './marks.js';
+import { table } from './table.js';
+
+export interface OverviewInput {
+  readonly changes: ReadonlyMap<string, ChangeView>;
+  readonly rollouts: ReadonlyMap<string, RolloutView>;
+  readonly pools: ReadonlyMap<string, PoolView>;
+  readonly nodes: ReadonlyMap<string, NodeView>;
+  readonly now: Date;
+}
+
+const ENDED_SHOWN = 10;
+
+/** The changes that the overview shows: all open ones, then the latest that ended. */
+export function shownChanges({ changes, rollouts }: Pick<OverviewInput, 'changes' | 'rollouts'>): { readonly open: ChangeView[]; readonly ended: ChangeView[]; readonly omitted: number } {
+  const all = [...changes.values()].sort((a, b) => byAge(a.change, b.change));
+  const isEnded = (change: ChangeView): boolean => standing(change, rollouts.get(change.change)).isEnded;
+  const ended = all.filter(isEnded).reverse();
+  return { open: all.filter((change) => !isEnded(change)), ended: ended.slice(0, ENDED_SHOWN), omitted: Math.max(0, ended.length - ENDED_SHOWN) };
+}
+
+/** The fleet in a line, its pools, and its changes: open ones first. */
+export function overview(input: OverviewInput, colours: Colours): string {
+  const { open, ended, omitted } = shownChanges(input);
+  const parts = [fleetLine(input, colours), poolTable(input)];
+  const rows = [...open, ...ended].map((change) => row(change, input, colours));
+  parts.push(rows.length === 0 ? 'no changes yet: publish one with sluice apply -f FILE' : table(['CHANGE', 'STATE', 'NODES', 'AGE', 'AUTHOR', 'MESSAGE', 'WHY'], rows));
+  if (omitted > 0) parts.push(colours.dim(`${omitted} older ones omitted: sluice get changes`));
+  return parts.filter((part) => part !== '').join('\n\n');
+}
+
+function fleetLine({ nodes }: OverviewInput, colours: Colours): string {
+  const here = [...nodes.values()].filter(({ state }) => state !== 'gone');
+  const silent = here.filter(({ state }) => state === 'silent');
+  const few = silent.slice(0, 5).map(({ node }) => node).join(', ');
+  return `${here.length} nodes${silent.length === 0 ? '' : `, ${colours.yellow(`${silent.length} silent`)} (${few}${silent.length > 5 ? ', …' : ''})`}`;
+}
+
+function poolTable({ pools }: OverviewInput): string {
+  const here = [...pools.values()].filter(({ gone }) => !gone).sort((a, b) => a.pool.localeCompare(b.pool));
+  if (here.length === 0) return '';
+  return table(['POOL', 'NODES', 'UNAVAILABLE', 'WAITING'], here.map((pool) => [pool.pool, String(pool.members), `${pool.unavailable.length} of ${pool.budget}`, String(pool.waiting)]));
+}
+
+function row(change: ChangeView, { rollouts, now }: OverviewInput, colours: Colours): string[] {
+  const rollout = rollouts.get(change.change);
+  const at = standing(change, rollout);
+  const nodes = rollout === undefined ? (change.nodes > 0 ? String(change.nodes) : '') : `${rollout.applied}/${rollout.nodes}`;
+  return [change.change, standingText(at, colours), nodes, age(change.acceptedAt, now), change.author, oneLine(change.message, 40), oneLine(at.detail, 70)];
+}
+
+function oneLine(text: string, columns: number): string {
+  const line = text.split('\n')[0] ?? '';
+  return line.length <= columns ? line : `${line.slice(0, columns - 1)}…`;
+}

@@ -1,0 +1,62 @@
+import { readFileSync } from 'node:fs';
+import { isNodeName } from '#libs/contracts';
+import { UsageError } from '../exit.js';
+
+/** One node of a local fleet. */
+export interface InventoryNode {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** Beyond this one machine is no place for a fleet. */
+const MOST_NODES = 10_000;
+
+/** Reads `{"nodes": [{"name", "labels"}]}`. Throws UsageError with every reason. */
+export function readInventory(file: string): readonly InventoryNode[] {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new UsageError(`--inventory ${file}: ${(error as NodeJS.ErrnoException).code === 'ENOENT' ? 'there is no such file' : (error as Error).message}`);
+  }
+  return parseInventory(text, file);
+}
+
+/** The nodes of an inventory's text. */
+export function parseInventory(text: string, file: string): readonly InventoryNode[] {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new UsageError(`--inventory ${file}: not JSON: ${(error as Error).message}`);
+  }
+  const nodes = isObject(value) ? value['nodes'] : undefined;
+  if (!Array.isArray(nodes)) throw new UsageError(`--inventory ${file}: must be {"nodes": [{"name": "w-1", "labels": {"role": "edge"}}]}`);
+  const problems = nodes.flatMap((node, index) => nodeProblems(node, index, nodes));
+  if (problems.length > 0) throw new UsageError(problems.map((problem) => `--inventory ${file}: ${problem}`).join('\n'));
+  return (nodes as { name: string; labels?: Record<string, string> }[]).map(({ name, labels }) => ({ name, labels: labels ?? {} }));
+}
+
+/** Nodes `node-01`, `node-02`, … with two roles and three zones. */
+export function localNodes(count: string): readonly InventoryNode[] {
+  const n = /^\d+$/.test(count) ? Number(count) : Number.NaN;
+  if (!(n <= MOST_NODES)) throw new UsageError(`--nodes: ${JSON.stringify(count)} is not a number from 0 to ${MOST_NODES}`);
+  const digits = Math.max(2, String(n).length);
+  return Array.from({ length: n }, (_, index) => ({
+    name: `node-${String(index + 1).padStart(digits, '0')}`,
+    labels: { role: index % 5 < 2 ? 'edge' : 'worker', zone: ['a', 'b', 'c'][index % 3] as string },
+  }));
+}
+
+function nodeProblems(node: unknown, index: number, all: readonly unknown[]): string[] {
+  const place = `nodes[${index}]`;
+  if (!isObject(node)) return [`${place} must be an object with "name" and "labels"`];
+  const { name, labels = {}, ...rest } = node;
+  const problems = Object.keys(rest).map((key) => `${place}.${key} is not known; a node has "name" and "labels"`);
+  if (typeof name !== 'string' || !isNodeName(name)) problems.push(`${place}.name is ${JSON.stringify(name)}, and must be a DNS name: a-z, 0-9, "-" and "."`);
+  else if (all.findIndex((other) => isObject(other) && other['name'] === name) !== index) problems.push(`${place}.name ${name} stands there twice`);
+  if (!isObject(labels) || Object.values(labels).some((value) => typeof value !== 'string')) problems.push(`${place}.labels must map names to texts`);
+  return problems;
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,0 +1,128 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { connectFleet, type FleetClient } from '#libs/bus';
+import { SERVICES } from '#libs/contracts';
+import { prepareNatsServer, Supervisor, waitForNatsServer, type ChildSpec } from '#libs/embedded';
+import { packageRoot } from '../package-root.js';
+import { awaitLeftovers, takeDataFolder, type DataFolder } from './data-folder.js';
+import type { InventoryNode } from './inventory.js';
+
+export interface UpOptions {
+  readonly data: string;
+  /** 0: a free one. */
+  readonly port: number;
+  readonly nodes: readonly InventoryNode[];
+  readonly say: (text: string) => void;
+  /** Gives up waiting until everything answers. */
+  readonly signal: AbortSignal;
+}
+
+/** Everything of one local installation, running. */
+export interface Up {
+  readonly url: string;
+  readonly data: string;
+  /** What does not answer yet though it had its time; empty when all is well. */
+  readonly missing: readonly string[];
+  /** Ends it all within 10 s; data stays. */
+  stop(): Promise<void>;
+}
+
+const READY_MS = 30_000;
+
+/** Starts nats-server, the services and the appliers, each process kept alive; resolves when all answer. */
+export async function startUp(options: UpOptions): Promise<Up> {
+  const folder = takeDataFolder(options.data);
+  let state: { readonly server: string } | undefined;
+  const write = (): void => {
+    if (state !== undefined) folder.write({ server: state.server, pid: process.pid, pids: supervisor.pids });
+  };
+  const supervisor = new Supervisor({
+    onChange: write,
+    onDeath: (name, how, againInMs) => options.say(`${name} ended (${how}): it starts again in ${againInMs / 1_000} s; its log is ${join(folder.logs, `${name}.log`)}`),
+  });
+  const stop = async (): Promise<void> => {
+    state = undefined;
+    await supervisor.stop();
+    folder.release();
+  };
+  try {
+    await awaitLeftovers(folder.leftPids, folder.path);
+    const url = await startServer(options.port, folder, supervisor);
+    startProcesses(url, options.nodes, folder, supervisor);
+    const missing = await whatIsMissing(url, options);
+    state = { server: url };
+    write();
+    return { url, data: folder.path, missing, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function startServer(port: number, folder: DataFolder, supervisor: Supervisor): Promise<string> {
+  if (port !== 0 && !(await isFree(port))) {
+    throw new Error(`port ${port} is in use: end what uses it, or choose another with --port (0: any that is free)`);
+  }
+  const server = await prepareNatsServer({ dataDir: folder.nats, port });
+  const logFile = join(folder.logs, 'nats-server.log');
+  supervisor.add({ name: 'nats-server', command: server.command, args: server.args, logFile, endsLast: true });
+  try {
+    await waitForNatsServer(server, () => true, 15_000);
+  } catch (error) {
+    throw new Error(`${(error as Error).message}; the end of ${logFile}:\n${lastLines(logFile)}`, { cause: error });
+  }
+  return server.url;
+}
+
+function startProcesses(url: string, nodes: readonly InventoryNode[], folder: DataFolder, supervisor: Supervisor): void {
+  writeFileSync(folder.inventory, `${JSON.stringify({ nodes }, null, 1)}\n`);
+  // This server knows no credentials: what the user has for another one stays out.
+  const { SLUICE_CREDS: _, SLUICE_TOKEN: __, NATS_CREDS: ___, NATS_CONTEXT: ____, ...own } = process.env;
+  const child = (name: string, args: readonly string[]): ChildSpec => ({
+    name,
+    command: process.execPath,
+    args: [join(packageRoot(), 'bin', 'sluice'), ...args],
+    env: { ...own, NATS_URL: url },
+    logFile: join(folder.logs, `${name}.log`),
+  });
+  for (const name of SERVICES) supervisor.add(child(name, ['service', name]));
+  supervisor.add(child('appliers', ['appliers', '--inventory', folder.inventory, '--data', folder.path]));
+}
+
+/** Waits until every service answers and every node is known; what is missing after that has a log to look at. */
+async function whatIsMissing(url: string, { nodes, signal }: UpOptions): Promise<readonly string[]> {
+  const fleet = await connectFleet({ servers: [url], timeoutMs: 5_000 });
+  const untilMs = performance.now() + READY_MS + nodes.length * 5;
+  try {
+    for (;;) {
+      const missing = await look(fleet, nodes);
+      if (missing.length === 0 || signal.aborted || performance.now() > untilMs) return missing;
+      await new Promise((resolve) => setTimeout(resolve, 150));
+    }
+  } finally {
+    await fleet.close();
+  }
+}
+
+async function look(fleet: FleetClient, nodes: readonly InventoryNode[]): Promise<readonly string[]> {
+  const facts = await fleet.inspect().catch(() => undefined);
+  const services = SERVICES.filter((name) => !facts?.services.some((found) => found.name === name && found.copies > 0));
+  if (services.length > 0) return services;
+  const known = await fleet.list('nodes').catch(() => undefined);
+  const ready = new Set([...(known?.values() ?? [])].filter(({ state }) => state === 'ready').map(({ node }) => node));
+  const silent = nodes.filter(({ name }) => !ready.has(name));
+  return silent.length === 0 ? [] : [`${silent.length} of ${nodes.length} nodes`];
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once('error', () => resolve(false));
+    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
+  });
+}
+
+function lastLines(file: string): string {
+  return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n').slice(-5).join('\n') : '';
+}

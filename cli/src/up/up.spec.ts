@@ -1,0 +1,73 @@
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { awaitLeftovers, defaultDataFolder, takeDataFolder } from './data-folder.js';
+import { localNodes, parseInventory } from './inventory.js';
+
+describe('an inventory', () => {
+  test('has nodes with labels', () => {
+    expect(parseInventory('{"nodes": [{"name": "w-1.dc1", "labels": {"role": "edge"}}, {"name": "w-2"}]}', 'i.json'))
+      .toEqual([{ name: 'w-1.dc1', labels: { role: 'edge' } }, { name: 'w-2', labels: {} }]);
+  });
+
+  test('that is wrong is refused with every reason', () => {
+    const text = '{"nodes": [{"name": "W_1"}, {"name": "a", "labels": {"x": 1}}, {"name": "a"}, 7, {"name": "b", "role": "edge"}]}';
+    expect(() => parseInventory(text, 'i.json')).toThrow([
+      '--inventory i.json: nodes[0].name is "W_1", and must be a DNS name: a-z, 0-9, "-" and "."',
+      '--inventory i.json: nodes[1].labels must map names to texts',
+      '--inventory i.json: nodes[2].name a stands there twice',
+      '--inventory i.json: nodes[3] must be an object with "name" and "labels"',
+      '--inventory i.json: nodes[4].role is not known; a node has "name" and "labels"',
+    ].join('\n'));
+    expect(() => parseInventory('[]', 'i.json')).toThrow(/must be \{"nodes"/);
+    expect(() => parseInventory('{', 'i.json')).toThrow(/not JSON/);
+  });
+
+  test('of local nodes has two roles and three zones', () => {
+    const nodes = localNodes('10');
+    expect(nodes[0]).toEqual({ name: 'node-01', labels: { role: 'edge', zone: 'a' } });
+    expect(nodes.filter(({ labels }) => labels['role'] === 'worker')).toHaveLength(6);
+    expect(localNodes('120')[4]?.name).toBe('node-005');
+    expect(() => localNodes('-1')).toThrow(/--nodes/);
+  });
+});
+
+describe('the data folder', () => {
+  let path: string;
+  beforeEach(() => (path = mkdtempSync(join(tmpdir(), 'sluice-data-'))));
+  afterEach(() => rmSync(path, { recursive: true }));
+
+  test('up.json is written whole, and all that is removed at the end', () => {
+    const folder = takeDataFolder(path);
+    folder.write({ server: 'nats://x', pid: 1, pids: { merger: 2 } });
+    expect(JSON.parse(readFileSync(join(path, 'up.json'), 'utf8'))).toEqual({ server: 'nats://x', pid: 1, pids: { merger: 2 } });
+    writeFileSync(join(path, 'inventory.json'), '{}');
+    folder.release();
+    expect(readdirSync(path).sort()).toEqual(['inventory.json', 'logs']);
+  });
+
+  test('is refused to a second one, naming the pid of the first', () => {
+    const folder = takeDataFolder(path);
+    expect(() => takeDataFolder(path)).toThrow(`in use by sluice up, pid ${process.pid}`);
+    folder.release();
+    takeDataFolder(path).release();
+  });
+
+  test('of one that was killed is taken over, and its processes are waited for', async () => {
+    const left = spawn('sh', ['-c', `sleep 0.5; exit; : sluice ${path}`]);
+    writeFileSync(join(path, 'up.lock'), '4194305');
+    writeFileSync(join(path, 'up.json'), JSON.stringify({ server: 'x', pid: 4_194_305, pids: { merger: left.pid } }));
+    const folder = takeDataFolder(path);
+    expect(folder.leftPids).toEqual([left.pid]);
+    expect(existsSync(join(path, 'up.json'))).toBe(false);
+    await awaitLeftovers(folder.leftPids, folder.path);
+    expect(left.exitCode).toBe(0);
+    folder.release();
+  });
+
+  test('is in XDG_DATA_HOME, or in the home folder', () => {
+    expect(defaultDataFolder({ XDG_DATA_HOME: '/d', HOME: '/h' })).toBe('/d/sluice');
+    expect(defaultDataFolder({ HOME: '/h' })).toBe('/h/.local/share/sluice');
+  });
+});

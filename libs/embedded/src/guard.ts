@@ -1,0 +1,50 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+
+/**
+ * The last line is the pids to end; the end of the input is the death of this process, even by kill -9. A shell does
+ * it, so that children in any language need know nothing of it.
+ */
+const SCRIPT = `
+pids=
+while read -r line; do pids=$line; done
+[ -n "$pids" ] || exit 0
+kill -TERM $pids 2>/dev/null
+for i in 1 2 3 4 5 6 7 8; do sleep 0.5; kill -0 $pids 2>/dev/null || exit 0; done
+kill -KILL $pids 2>/dev/null
+`;
+
+/** Ends processes when this one dies without having ended them itself. */
+export class Guard {
+  private shell: ChildProcess | undefined;
+  private pids: readonly number[] = [];
+  private closed = false;
+
+  /** Replaces the set of processes that end with this one. */
+  watch(pids: readonly number[]): void {
+    if (this.closed) return;
+    this.pids = pids;
+    this.shell ??= this.start();
+    this.shell.stdin?.write(`${pids.join(' ')}\n`);
+  }
+
+  /** Lets go of them all. */
+  close(): void {
+    this.closed = true;
+    this.shell?.stdin?.end('\n');
+    this.shell = undefined;
+  }
+
+  private start(): ChildProcess {
+    const shell = spawn('/bin/sh', ['-c', SCRIPT], { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
+    shell.stdin?.on('error', () => undefined); // it died: the exit below starts another
+    shell.once('error', () => undefined);
+    shell.once('exit', () => {
+      if (this.shell !== shell) return;
+      this.shell = undefined;
+      setTimeout(() => this.shell === undefined && this.watch(this.pids), 1_000).unref();
+    });
+    (shell.stdin as unknown as { unref?: () => void }).unref?.();
+    shell.unref();
+    return shell;
+  }
+}

@@ -1,0 +1,6 @@
+export { findNatsCli, findNatsServer, PINNED_NATS_SERVER, type FindOptions } from './binaries.js';
+export { freePort } from './free-port.js';
+export { Guard } from './guard.js';
+export { prepareNatsServer, waitForNatsServer, type NatsServerCommand, type NatsServerOptions } from './nats-server-command.js';
+export { startNatsServer, type NatsServer } from './nats-server.js';
+export { Supervisor, type ChildSpec } from './supervisor.js';

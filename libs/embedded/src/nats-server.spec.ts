@@ -1,0 +1,68 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Guard } from './guard.js';
+import { startNatsServer } from './nats-server.js';
+
+const answers = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect({ host: '127.0.0.1', port });
+    socket.once('data', () => resolve(socket.destroy().destroyed));
+    socket.once('error', () => resolve(false));
+  });
+
+test('it takes connections when started, survives kill and restart on the same port, and is gone after stop', async () => {
+  const server = await startNatsServer();
+  expect(await answers(server.port)).toBe(true);
+  expect(existsSync(join(server.dataDir, 'jetstream'))).toBe(true);
+  const before = server.pid;
+  server.kill();
+  while (await answers(server.port)) await sleep(10);
+  await server.restart();
+  expect(server.pid).not.toBe(before);
+  expect(await answers(server.port)).toBe(true);
+  await server.stop();
+  expect(await answers(server.port)).toBe(false);
+  expect(existsSync(server.dataDir)).toBe(false);
+});
+
+test('a port that another server has is refused, with what nats-server said', async () => {
+  const first = await startNatsServer();
+  const dataDir = mkdtempSync(join(tmpdir(), 'sluice-nats-'));
+  await expect(startNatsServer({ dataDir, port: first.port })).rejects.toThrow(/belongs to another server[^]*address already in use/);
+  await first.stop();
+  rmSync(dataDir, { recursive: true });
+});
+
+test('a guarded process ends when the one that guards it is killed with kill -9', async () => {
+  const child = spawn('sleep', ['60'], { detached: true });
+  const holder = spawn(process.execPath, ['-e', `
+    const { Guard } = require(${JSON.stringify(await compiledGuard())});
+    new Guard().watch([${child.pid}]); setTimeout(() => process.kill(process.pid, 'SIGKILL'), 200); setInterval(() => {}, 1000);
+  `]);
+  await new Promise((resolve) => holder.once('exit', resolve));
+  await new Promise((resolve) => (child.signalCode === null ? child.once('exit', resolve) : resolve(undefined)));
+  expect(child.signalCode).toBe('SIGTERM');
+});
+
+test('a closed guard lets go', async () => {
+  const child = spawn('sleep', ['60']);
+  const guard = new Guard();
+  guard.watch([child.pid as number]);
+  guard.close();
+  await sleep(300);
+  expect(() => execFileSync('kill', ['-0', String(child.pid)])).not.toThrow();
+  child.kill();
+});
+
+/** The guard as JavaScript, for a process of its own. */
+async function compiledGuard(): Promise<string> {
+  const { transformFileSync } = await import('@swc/core');
+  const { writeFileSync } = await import('node:fs');
+  const file = join(mkdtempSync(join(tmpdir(), 'sluice-guard-')), 'guard.cjs');
+  writeFileSync(file, transformFileSync(join(__dirname, 'guard.ts'), { jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'commonjs' } }).code);
+  return file;
+}

@@ -1,0 +1,73 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Supervisor } from './supervisor.js';
+
+const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+const sleeper = (name: string) => ({ name, command: 'sleep', args: ['60'] });
+
+test('what dies is started again, and onChange tells the new pid', async () => {
+  const seen: Readonly<Record<string, number>>[] = [];
+  const supervisor = new Supervisor({ onChange: (pids) => seen.push(pids), firstPauseMs: 20 });
+  supervisor.add(sleeper('a'));
+  supervisor.add(sleeper('b'));
+  const first = supervisor.pids;
+  process.kill(first['a'] as number, 'SIGKILL');
+  while (supervisor.pids['a'] === undefined || supervisor.pids['a'] === first['a']) await sleep(10);
+  expect(supervisor.pids['b']).toBe(first['b']);
+  expect(seen.at(-1)).toEqual(supervisor.pids);
+  await supervisor.stop();
+});
+
+test('the distance between tries grows to its limit', async () => {
+  const pauses: number[] = [];
+  const supervisor = new Supervisor({ onDeath: (_name, _how, againInMs) => pauses.push(againInMs), firstPauseMs: 10, longestPauseMs: 40 });
+  supervisor.add({ name: 'a', command: 'false', args: [] });
+  while (pauses.length < 5) await sleep(10);
+  await supervisor.stop();
+  expect(pauses.slice(0, 5)).toEqual([10, 20, 40, 40, 40]);
+});
+
+test('one that stayed up starts again as after its first death', async () => {
+  const pauses: number[] = [];
+  const supervisor = new Supervisor({ onDeath: (_name, _how, againInMs) => pauses.push(againInMs), firstPauseMs: 10, steadyMs: 100 });
+  supervisor.add({ name: 'a', command: 'sleep', args: ['0.2'] });
+  while (pauses.length < 3) await sleep(10);
+  await supervisor.stop();
+  expect(pauses.slice(0, 3)).toEqual([10, 10, 10]);
+});
+
+test('a program that does not exist is told as a death', async () => {
+  const deaths: string[] = [];
+  const supervisor = new Supervisor({ onDeath: (name, how) => deaths.push(`${name}: ${how}`) });
+  supervisor.add({ name: 'a', command: '/nowhere/at-all', args: [] });
+  while (deaths.length === 0) await sleep(10);
+  await supervisor.stop();
+  expect(deaths[0]).toMatch(/a: spawn .*ENOENT/);
+});
+
+test('stop ends all, the last ones last, and one that will not hear within 10 s', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-super-'));
+  const log = join(folder, 'log');
+  writeFileSync(log, '');
+  const shell = (name: string, script: string, endsLast = false) => ({ name, command: 'sh', args: ['-c', script], logFile: log, endsLast });
+  const supervisor = new Supervisor();
+  supervisor.add(shell('server', 'trap "echo server; exit" TERM; echo up; while :; do sleep 0.05; done', true));
+  supervisor.add(shell('client', 'trap "sleep 0.3; echo client; exit" TERM; echo up; while :; do sleep 0.05; done'));
+  supervisor.add(shell('deaf', 'trap "" TERM; echo up; while :; do sleep 0.05; done'));
+  while (readFileSync(log, 'utf8') !== 'up\nup\nup\n') await sleep(20);
+  const pids = Object.values(supervisor.pids);
+  const startedMs = performance.now();
+  await supervisor.stop();
+  expect(performance.now() - startedMs).toBeLessThan(10_000);
+  expect(pids.filter(isAlive)).toEqual([]);
+  expect(readFileSync(log, 'utf8').split('\n').slice(3, 5)).toEqual(['client', 'server']);
+  rmSync(folder, { recursive: true });
+});
