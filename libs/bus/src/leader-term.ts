@@ -1,3 +1,4 @@
+import type { NewFact } from '#libs/contracts';
 import { parseViewKey, type Answer, type Copy, type Effect, type Need, type Now, type Results, type ViewWrite } from '#libs/kernel';
 import { monotonicMs, type Logger } from '#libs/runtime';
 import type { Bus } from './connection.js';
@@ -111,6 +112,7 @@ export class LeaderTerm<S, I, N extends Need, G> {
       return { outcome: result.outcome };
     }
     this.appended += effect.facts.length;
+    for (const fact of effect.facts) this.parts.logger.info(concerns(fact), fact.type);
     return { outcome: 'appended', ...(await this.parts.reader.tailOf(result.appended)) };
   }
 
@@ -118,4 +120,10 @@ export class LeaderTerm<S, I, N extends Need, G> {
     const sinceMs = this.connectedSinceMs;
     return { monotonicMs: monotonicMs(), leadingSinceMs: this.ended || sinceMs === undefined ? undefined : Math.max(this.sinceMs, sinceMs) };
   }
+}
+
+/** What a log line about a fact names: enough to follow one change, node or lease through all services. */
+function concerns(fact: NewFact): object {
+  const { change, node, lease, pool, hash, because, reason } = fact as Partial<Record<'change' | 'node' | 'lease' | 'pool' | 'hash' | 'because' | 'reason', string>>;
+  return { change: change || undefined, node, lease: lease || undefined, pool, hash, because, reason: reason || undefined };
 }

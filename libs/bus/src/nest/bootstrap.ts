@@ -8,7 +8,7 @@ import { ensureTopology } from '../topology.js';
 import { BusModule } from './bus-module.js';
 import type { RunningService, ServiceOptions } from './service.js';
 import { JetStreamServer } from './jetstream-server.js';
-import { requestPipe, RethrowFilter } from './validation.js';
+import { RequestPipe, RethrowFilter } from './validation.js';
 
 const CLOSE_MS = 5_000;
 
@@ -30,7 +30,7 @@ async function run(module: Type, options: ServiceOptions, settings: Settings, lo
   const strategy = new JetStreamServer({ bus, name: options.name, version: options.version ?? '0.1.0', description: options.description ?? '', logger });
   const root = { ...BusModule.of(bus, logger, { snapshotFacts: settings.snapshotFacts, ...ttlOf(options) }), imports: [module] };
   const app = await NestFactory.createMicroservice(root, { strategy, logger: nestLogger(logger), abortOnError: false });
-  app.useGlobalPipes(requestPipe());
+  app.useGlobalPipes(new RequestPipe());
   app.useGlobalFilters(new RethrowFilter());
   const ledger = ledgerOf(app);
   if (ledger !== undefined) strategy.serve(ledger);

@@ -1,18 +1,13 @@
 import { Controller, Inject, Module } from '@nestjs/common';
 import { EventPattern, MessagePattern, Payload } from '@nestjs/microservices';
-import { IsOptional, IsString, Matches } from 'class-validator';
 import { decodeReport, REPORT_FILTERS, REPORTS } from '#libs/contracts';
 import type { Answer } from '#libs/kernel';
+import { SettleNodeRequest } from '#libs/requests';
 import { counterCore, type CounterInput, type Counts } from '../counter.fixture.js';
 import { LedgerService } from '../ledger-service.js';
 import { Poison } from '../poison.js';
 import type { BusMessage } from '../stream-reader.js';
 import { provideLedger } from './ledger-provider.js';
-
-class SkipRequest {
-  @IsString() @Matches(/^[a-z0-9.-]+$/, { message: 'node must be the name of a node' }) node!: string;
-  @IsOptional() @IsString() by?: string;
-}
 
 /** What the heartbeats of a test brought. */
 export const heard: string[] = [];
@@ -37,12 +32,12 @@ class CounterController {
   }
 
   @MessagePattern('ops.node.skip')
-  skip(@Payload() { node, by }: SkipRequest): Promise<Answer | undefined> {
+  skip(@Payload() { node, by }: SettleNodeRequest): Promise<Answer | undefined> {
     return this.ledger.submit({ kind: 'skip', node, by: by ?? 'nats' });
   }
 
   @MessagePattern('ops.node.why')
-  why(@Payload() { node }: SkipRequest): Promise<object> {
+  why(@Payload() { node }: SettleNodeRequest): Promise<object> {
     return this.ledger.query((state) => ({ node, count: state.byNode.get(node)?.count ?? 0 }));
   }
 }
