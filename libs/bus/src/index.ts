@@ -16,4 +16,5 @@ export { listViews, readView, watchViews, type ViewEntry } from './view-reader.j
 export { BusContext } from './nest/bus-context.js';
 export type { InputSource } from './nest/input-streams.js';
 export { LOGGER, provideLedger } from './nest/ledger-provider.js';
-export { bootstrapService, startService, type RunningService, type ServiceOptions } from './nest/service.js';
+export { bootstrapService, startService } from './nest/service.js';
+export type { RunningService, ServiceOptions } from './nest/running-service.js';

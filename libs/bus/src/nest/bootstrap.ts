@@ -6,7 +6,7 @@ import { connectBus, type Bus } from '../connection.js';
 import { LedgerService } from '../ledger-service.js';
 import { ensureTopology } from '../topology.js';
 import { BusModule } from './bus-module.js';
-import type { RunningService, ServiceOptions } from './service.js';
+import type { RunningService, ServiceOptions } from './running-service.js';
 import { JetStreamServer } from './jetstream-server.js';
 import { RequestPipe, RethrowFilter } from './validation.js';
 

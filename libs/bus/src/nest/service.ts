@@ -1,26 +1,5 @@
-import type { INestMicroservice, Type } from '@nestjs/common';
-import type { Logger, Settings } from '#libs/runtime';
-import type { Bus } from '../connection.js';
-import type { LedgerService } from '../ledger-service.js';
-
-export interface ServiceOptions {
-  /** Of the service: its micro service, its connection and its log lines. */
-  readonly name: string;
-  readonly version?: string;
-  readonly description?: string;
-  readonly settings?: Settings;
-  readonly logger?: Logger;
-  readonly leaderTtlMs?: number;
-}
-
-/** A service that runs in this process. */
-export interface RunningService {
-  readonly app: INestMicroservice;
-  readonly bus: Bus;
-  /** Absent in a service without a ledger. */
-  readonly ledger: LedgerService | undefined;
-  close(): Promise<void>;
-}
+import type { Type } from '@nestjs/common';
+import type { RunningService, ServiceOptions } from './running-service.js';
 
 // Nest is loaded only by who runs a service: tools and appliers, which use this library too, start without it.
 
