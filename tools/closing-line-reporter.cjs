@@ -3,6 +3,7 @@ module.exports = class ClosingLineReporter {
   onRunComplete(_contexts, results) {
     const failed = results.numFailedTests + results.numRuntimeErrorTestSuites;
     const skipped = results.numPendingTests > 0 ? `, ${results.numPendingTests} skipped` : '';
-    process.stderr.write(`\n${results.numPassedTests} passed, ${failed} failed${skipped}\n`);
+    // Jest's own summary comes after every reporter.
+    process.once('exit', () => process.stderr.write(`\n${results.numPassedTests} passed, ${failed} failed${skipped}\n`));
   }
 };

@@ -1,0 +1,26 @@
+# One image for everything: `service merger`, `applier --node w-1`, `status`, … are arguments of its entry point.
+
+FROM node:20-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --no-audit --no-fund
+COPY . .
+RUN npm run build
+
+FROM node:20-bookworm-slim AS packages
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --omit=dev --no-audit --no-fund
+
+FROM node:20-bookworm-slim
+ENV NODE_ENV=production
+WORKDIR /app
+# Fresh volumes take over the owner: an applier's journal, and the root of an example node.
+RUN install -d -o node -g node /var/lib/sluice /node
+COPY --from=packages /app/node_modules node_modules
+COPY --from=build /app/dist dist
+COPY package.json LICENSE ./
+COPY bin bin
+USER node
+ENTRYPOINT ["node", "bin/sluice"]
+CMD ["--help"]

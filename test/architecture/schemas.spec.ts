@@ -1,0 +1,22 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Ajv from 'ajv';
+import { manifestSchemas } from '#libs/manifests';
+import { requestSchemas } from '#libs/requests';
+import { ROOT } from './tools.fixture.js';
+
+const FOLDER = join(ROOT, 'docs/schemas');
+const schemas = Object.values<object>({ ...manifestSchemas(), ...requestSchemas() }) as readonly { readonly $id: string }[];
+
+test('docs/schemas is up to date: npm run schemas', () => {
+  const expected = Object.fromEntries(schemas.map((schema) => [new URL(schema.$id).pathname.replace('/schemas/', ''), `${JSON.stringify(schema, null, 2)}\n`]));
+  const found = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.json'));
+  expect(found.sort()).toEqual(Object.keys(expected).sort());
+  for (const [name, text] of Object.entries(expected)) expect({ name, isCurrent: readFileSync(join(FOLDER, name), 'utf8') === text }).toEqual({ name, isCurrent: true });
+});
+
+test('every schema compiles, under a name of its own', () => {
+  const ajv = new Ajv({ strict: true, strictRequired: false, strictTypes: false, strictTuples: false, formats: { regex: true } });
+  for (const schema of schemas) ajv.compile(schema);
+  expect(new Set(schemas.map(({ $id }) => $id)).size).toBe(schemas.length);
+});

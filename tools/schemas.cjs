@@ -1,0 +1,13 @@
+// Writes docs/schemas: what people write, as JSON Schemas for editors and other tools. Each lies where its $id says.
+const { mkdirSync, rmSync, writeFileSync } = require('node:fs');
+const { dirname, join } = require('node:path');
+const { manifestSchemas } = require('../dist/libs/manifests/src/index.js');
+const { requestSchemas } = require('../dist/libs/requests/src/index.js');
+
+const folder = join(__dirname, '../docs/schemas');
+rmSync(folder, { recursive: true, force: true });
+for (const schema of Object.values({ ...manifestSchemas(), ...requestSchemas() })) {
+  const file = join(folder, new URL(schema.$id).pathname.replace('/schemas/', ''));
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, `${JSON.stringify(schema, null, 2)}\n`);
+}

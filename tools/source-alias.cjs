@@ -1,0 +1,3 @@
+// For dependency-cruiser, which reads it as a webpack config: '#libs/x' is the library's source and not its build.
+const { join } = require('node:path');
+module.exports = { resolve: { alias: { '#libs/*': join(process.cwd(), 'libs/*/src/index.ts') } } };
