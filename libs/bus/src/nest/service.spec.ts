@@ -6,7 +6,8 @@ import type { FleetClient } from '../fleet-client.js';
 import { connectFleet } from '../fleet.js';
 import { Ledger } from '../ledger.js';
 import { CounterModule, heard } from './counter.module.fixture.js';
-import { startService, type RunningService } from './service.js';
+import type { RunningService } from './running-service.js';
+import { startService } from './service.js';
 
 const LEADER_TTL_MS = 1_500;
 
