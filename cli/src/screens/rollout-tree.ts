@@ -45,11 +45,13 @@ function when(change: ChangeView | undefined, rollout: RolloutView | undefined, 
   return end === '' ? age(rollout?.startedAt || change?.acceptedAt || '', now) : `${age(end, now)} ago`;
 }
 
-/** `31/48 applied  failed 1 (0 allowed)  owed 1`: zeros are left out. */
+/** `31/48 applied  failed 1 (0 allowed)  owed 1`, or `48/48 back` on the way back: zeros are left out. */
 export function counts(rollout: RolloutView, colours: Colours): string {
   const bad = rollout.failed + rollout.unknown;
+  const goesBack = rollout.phase === 'reverting' || rollout.phase === 'reverted';
+  const back = Object.values(rollout.pools).reduce((sum, pool) => sum + pool.done, 0);
   return [
-    `${rollout.applied}/${rollout.nodes} applied`,
+    goesBack ? `${back}/${rollout.nodes} back` : `${rollout.applied}/${rollout.nodes} applied`,
     rollout.failed > 0 ? colours.red(`failed ${rollout.failed}`) : '',
     rollout.unknown > 0 ? colours.red(`unknown ${rollout.unknown}`) : '',
     bad > 0 ? `(${rollout.maxFailures} allowed)` : '',
