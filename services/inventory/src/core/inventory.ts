@@ -49,12 +49,14 @@ export function hear(state: State, node: string, monotonicMs: number): boolean {
   return state.nodes.get(node)?.state === 'silent';
 }
 
-function evolve(state: State, { fact }: Entry): void {
+function evolve(state: State, { fact, readMs }: Entry): void {
   switch (fact.type) {
     case 'node.joined':
     case 'node.changed': {
       const { node, labels, capabilities, version, incarnation, birth, seq, at } = fact;
       const before = state.nodes.get(node);
+      // Who joins was heard just now: its silence is counted from here, however long this copy has led.
+      if (fact.type === 'node.joined') state.heardMs.set(node, readMs);
       const since = fact.type === 'node.joined' || before === undefined ? at : before.since;
       const now = fact.type === 'node.joined' || before === undefined ? 'ready' : before.state;
       return put(state, { node, state: now, labels, capabilities, version, stamp: { incarnation, birth, seq }, since, because: '' });
@@ -62,6 +64,8 @@ function evolve(state: State, { fact }: Entry): void {
     case 'node.left':
       return patch(state, fact.node, { state: 'gone', since: fact.at, because: fact.because });
     case 'node.silent':
+      // What this copy heard was before that, or it read the join only now.
+      state.heardMs.delete(fact.node);
       return patch(state, fact.node, { state: 'silent', since: fact.at, because: `last heard ${fact.lastHeard}` });
     case 'node.heard':
       return patch(state, fact.node, { state: 'ready', since: fact.at, because: '' });

@@ -25,5 +25,5 @@ export class State {
   readonly nodes = new Table<string, NodeState>(this.undo);
   // ---- this copy's own memory ----
   /** When it last heard of a node, monotonic. */
-  readonly heardMs = new Map<string, number>();
+  readonly heardMs = new Table<string, number>(this.undo);
 }

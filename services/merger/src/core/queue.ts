@@ -5,16 +5,20 @@ import { touchedNodes } from './selection.js';
 export type Turn = { readonly is: 'now'; readonly replaces: readonly string[] } | { readonly is: 'waiting'; readonly behind: readonly string[] };
 
 /** What each open change touches; computed once for a decision. */
-export type Reach = ReadonlyMap<string, { readonly ids: ReadonlySet<string>; readonly nodes: ReadonlySet<string> }>;
+export type Reach = ReadonlyMap<string, {
+  readonly ids: ReadonlySet<string>;
+  /** Nodes that its own fragments select or selected. */
+  readonly own: ReadonlySet<string>;
+  /** These and its targets, which a correction has of the older one, too. */
+  readonly nodes: ReadonlySet<string>;
+}>;
 
 export function reachOf(state: State, changes: readonly Change[]): Reach {
-  const reach = new Map<string, { readonly ids: ReadonlySet<string>; readonly nodes: ReadonlySet<string> }>();
-  for (const change of changes) {
-    const nodes = new Set(touchedNodes(state, change).map((node) => node.node));
-    for (const node of Object.keys(state.targets.get(change.change) ?? {})) nodes.add(node);
-    reach.set(change.change, { ids: new Set(touchedIds(change)), nodes });
-  }
-  return reach;
+  return new Map(changes.map((change) => {
+    const own = new Set(touchedNodes(state, change).map((node) => node.node));
+    const nodes = new Set([...own, ...Object.keys(state.targets.get(change.change) ?? {})]);
+    return [change.change, { ids: new Set(touchedIds(change)), own, nodes }];
+  }));
 }
 
 /**
@@ -32,11 +36,12 @@ export function turnOf(state: State, change: Change, reach: Reach): Turn {
 const isStarted = (other: Change, change: Change): boolean => other.change !== change.change && other.rollout !== 'none';
 const isEarlier = (a: Change, b: Change): boolean => Number(a.change.slice(1)) < Number(b.change.slice(1));
 
-function overlaps(reach: Reach, a: Change, b: Change): boolean {
-  const one = reach.get(a.change);
-  const other = reach.get(b.change);
-  if (one === undefined || other === undefined) return false;
-  return meets(one.ids, other.ids) || meets(one.nodes, other.nodes);
+/** The nodes that a correction leads back are the older one's: who waits for those does not hinder it. */
+function overlaps(reach: Reach, other: Change, change: Change): boolean {
+  const there = reach.get(other.change);
+  const here = reach.get(change.change);
+  if (there === undefined || here === undefined) return false;
+  return meets(there.ids, here.ids) || meets(there.nodes, here.own);
 }
 
 const meets = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean => {

@@ -1,4 +1,5 @@
-import { assignPool, countTarget, putNode, reassignAll } from './indexes.js';
+import { poolPolicies } from '#libs/budget';
+import { countTarget, noteSelecting, putNode } from './indexes.js';
 import { State, parseTargetKey, type NodeState, type Retry } from './state.js';
 
 /** The tables that are the fold itself, by name; all else is derived from them. */
@@ -7,19 +8,24 @@ const TABLES = ['nodes', 'changes', 'rollouts', 'targets', 'policies', 'invalids
 /** The whole fold as JSON. */
 export function dump(state: State): unknown {
   const tables = Object.fromEntries(TABLES.map((name) => [name, [...state[name].entries()]]));
-  return { ...tables, openChanges: [...state.openChanges], cursor: state.cursor.get(), policyVersion: state.policyVersion.get() };
+  const since = [...state.places.entries()].map(([node, place]) => [node, place.since]);
+  return { ...tables, since, openChanges: [...state.openChanges], cursor: state.cursor.get(), policyVersion: state.policyVersion.get() };
 }
 
 /** A fold from its JSON. Deadlines and distances begin anew at `readMs`: another copy's clock says nothing here. */
 export function load(dumped: unknown, readMs: number): State {
-  const source = dumped as Record<(typeof TABLES)[number], [string, never][]> & { openChanges: string[]; cursor: number; policyVersion: number };
+  const source = dumped as Record<(typeof TABLES)[number], [string, never][]> & { since: [string, number][]; openChanges: string[]; cursor: number; policyVersion: number };
   const state = new State();
   for (const name of TABLES) for (const [key, value] of source[name]) (state[name] as { set(key: string, value: unknown): void }).set(key, value);
   for (const change of source.openChanges) state.openChanges.add(change);
   state.cursor.set(source.cursor);
   state.policyVersion.set(source.policyVersion);
-  for (const node of [...state.nodes.values()]) putNode(state, assignPool(state, restarted(node, readMs)), 0);
-  reassignAll(state, 0);
+  for (const [name, policy] of poolPolicies(state.policies.values())) state.pools.set(name, policy);
+  const since = new Map(source.since);
+  for (const node of [...state.nodes.values()]) {
+    noteSelecting(state, node);
+    putNode(state, restarted(node, readMs), since.get(node.node) ?? 0);
+  }
   for (const key of state.targets.keys()) countTarget(state, parseTargetKey(key).change, parseTargetKey(key).node);
   state.touched.clear();
   return state;

@@ -2,7 +2,7 @@ import { assertNever, viewKey, type Entry } from '#libs/kernel';
 import { parseRolloutPolicy, selects } from '#libs/manifests';
 import { carriedPolicies, policiesOf } from '#libs/policy';
 import { fragmentId, nodeToken, type Fact, type FactOf, type FactType } from '#libs/contracts';
-import { assignPool, countTarget, dropTargets, isUnavailable, nodeOf, putNode, reassignAll, reassignShared, recountRollout } from './indexes.js';
+import { assignPool, countTarget, dropTargets, nodeOf, putNode, reassignAll, reassignShared, recountRollout } from './indexes.js';
 import { targetKey, type Change, type Lease, type NodeState, type Retry, type Rollout, type State } from './state.js';
 import { circumstancesOf } from './want.js';
 import { freeze } from './frozen-rollout.js';
@@ -54,14 +54,19 @@ function evolveConfig(state: State, { sequence, fact, targets }: Entry): void {
         state.condemned.set(fact.hash, true);
         if (fact.recipe !== '') state.condemned.set(fact.recipe, true);
       }
-      return;
+      return recountRolling(state, sequence);
     case 'config.forgiven':
       state.condemned.delete(fact.hash);
       state.condemned.delete(fact.recipe);
-      return;
+      return recountRolling(state, sequence);
     default:
       return;
   }
+}
+
+/** What is known to be bad decides who can go on. */
+function recountRolling(state: State, sequence: number): void {
+  for (const { change, phase } of [...state.rollouts.values()]) if (phase === 'rolling') recountRollout(state, change, sequence);
 }
 
 function newChange(fact: FactOf<'config.accepted'>): Change {
@@ -95,6 +100,7 @@ function endChange(state: State, name: string): void {
   forgetOldest(state);
 }
 
+/** Its nodes go their own ways from here: what it came to is kept, its targets are not. */
 function drop(state: State, name: string): void {
   freeze(state, name);
   dropTargets(state, name);
@@ -120,9 +126,9 @@ function commit(state: State, fact: FactOf<'config.committed'>, sequence: number
     if (target === undefined || node === undefined || node.change !== fact.change) continue;
     const keeps = target.left || !node.joined || unfit.has(name);
     const desired = keeps ? node.desired : { hash: target.to, recipe: target.recipe, joining: false };
-    const owed = node.report?.hash === desired?.hash ? '' : target.owed || node.owed;
-    putNode(state, leftRollout({ ...node, desired, owed, rendered: keeps ? node.rendered : undefined }), sequence);
+    putNode(state, leftRollout({ ...node, desired, owed: target.owed || node.owed, ...(keeps ? {} : { rendered: undefined, unfit: [] }) }), sequence);
   }
+  drop(state, fact.change);
   patchChange(state, fact.change, { open: false, targets: {} });
   state.openChanges.delete(fact.change);
   if (change.policies.length > 0 || change.policyDeletes.length > 0) commitPolicies(state, change, sequence);
@@ -137,7 +143,14 @@ function commitPolicies(state: State, change: Change, sequence: number): void {
 }
 
 /** A live node that was skipped is only skipped until the rollout ends. */
-const leftRollout = (node: NodeState): NodeState => ({ ...node, change: '', skippedBy: node.silent ? node.skippedBy : '' });
+const leftRollout = (node: NodeState): NodeState => ({
+  ...node,
+  change: '',
+  skippedBy: node.silent ? node.skippedBy : '',
+  owed: hasDesired(node) ? '' : node.owed,
+});
+
+const hasDesired = (node: NodeState): boolean => node.desired !== undefined && node.report?.hash === node.desired.hash;
 
 function evolveNode(state: State, { sequence, readMs, fact }: Entry): void {
   switch (fact.type) {
@@ -145,6 +158,7 @@ function evolveNode(state: State, { sequence, readMs, fact }: Entry): void {
     case 'node.changed':
       return present(state, fact, sequence);
     case 'node.left': {
+      outdate(state, fact.node);
       // Should it come back, it is a node that joins: what this rollout wanted of it is over.
       const { change } = nodeOf(state, fact.node);
       if (change !== '') patchTarget(state, change, fact.node, { left: true });
@@ -181,11 +195,8 @@ function evolveNode(state: State, { sequence, readMs, fact }: Entry): void {
 }
 
 function patchNode(state: State, name: string, sequence: number, patch: Partial<NodeState>): void {
-  putNode(state, settled({ ...nodeOf(state, name), ...patch }), sequence);
+  putNode(state, { ...nodeOf(state, name), ...patch }, sequence);
 }
-
-/** Once a node is available again it counts in its own pool only. */
-const settled = (node: NodeState): NodeState => (node.alsoIn.length > 0 && !isUnavailable(node) ? { ...node, alsoIn: [] } : node);
 
 function patchTarget(state: State, change: string, node: string, patch: { readonly owed?: string; readonly left?: boolean }): void {
   const key = targetKey(change, node);
@@ -197,23 +208,35 @@ function patchTarget(state: State, change: string, node: string, patch: { readon
 
 function present(state: State, fact: FactOf<'node.joined' | 'node.changed'>, sequence: number): void {
   const node = nodeOf(state, fact.node);
+  if (node.joined && !sameLabels(node.labels, fact.labels)) outdate(state, fact.node);
   const rejoined = fact.type === 'node.joined' && !node.joined;
   const base = rejoined ? { ...node, joined: true, silent: false, skippedBy: '' } : node;
   putNode(state, assignPool(state, { ...base, labels: fact.labels, capabilities: fact.capabilities }), sequence);
   reassignShared(state, sequence);
 }
 
+type Labels = Readonly<Record<string, string>>;
+const sameLabels = (a: Labels, b: Labels): boolean => JSON.stringify(Object.entries(a).sort()) === JSON.stringify(Object.entries(b).sort());
+
+/** A rendering that was not started yet does not survive a relabel or a leave of a node that it touches; the merger makes another. */
+function outdate(state: State, node: string): void {
+  for (const name of [...state.openChanges]) {
+    const change = state.changes.get(name);
+    if (change !== undefined && !change.started && change.targets[node] !== undefined) patchChange(state, name, { validated: undefined });
+  }
+}
+
 function rendered(state: State, fact: FactOf<'node.rendered'>, sequence: number): void {
   for (const change of fact.leaves) patchTarget(state, change, fact.node, { left: true });
   const node = nodeOf(state, fact.node);
   const left = fact.leaves.includes(node.change) ? leftRollout(node) : node;
-  putNode(state, settled({ ...left, rendered: { hash: fact.hash, recipe: fact.recipe } }), sequence);
+  putNode(state, { ...left, rendered: { hash: fact.hash, recipe: fact.recipe } }, sequence);
 }
 
 function reviewed(state: State, fact: FactOf<'node.reviewed'>, sequence: number): void {
   const node = nodeOf(state, fact.node);
   if (node.rendered?.hash !== fact.hash) return;
-  const desired = fact.fit ? { ...node.rendered, joining: true } : undefined;
+  const desired = fact.fit ? { ...node.rendered, joining: node.report?.hash !== fact.hash } : undefined;
   putNode(state, { ...node, rendered: undefined, desired, unfit: fact.reasons, owed: fact.fit ? node.owed : '' }, sequence);
 }
 
@@ -224,8 +247,9 @@ function reported(state: State, fact: FactOf<'node.reported'>, sequence: number)
   const report = { incarnation, birth, seq, hash, lease, verdict, reason, restored, bootId, fresh };
   const drifted = fact.report === 'drifted' ? fact.what : fact.report === 'applied' ? [] : node.drifted;
   const owed = node.change === '' && node.desired?.hash === hash ? '' : node.owed;
-  const now = { ...node, report, drifted, owed, ...(named && node.lease !== undefined ? { lease: { ...node.lease, answered: true } } : {}) };
-  putNode(state, settled(now), sequence);
+  const desired = node.desired?.hash === hash ? { ...node.desired, joining: false } : node.desired;
+  const now = { ...node, report, drifted, owed, desired, ...(named && node.lease !== undefined ? { lease: { ...node.lease, answered: true } } : {}) };
+  putNode(state, now, sequence);
 }
 
 type LeaseFact = Extract<Fact, { type: `node.lease.${string}` }>;
@@ -236,6 +260,8 @@ function evolveLease(state: State, entry: Entry, fact: LeaseFact): void {
   switch (fact.type) {
     case 'node.lease.granted': {
       const node = nodeOf(state, fact.node);
+      const rollout = state.rollouts.get(fact.change);
+      if (rollout !== undefined && rollout.stalledBy !== '') state.rollouts.set(fact.change, { ...rollout, stalledBy: '' });
       return putNode(state, { ...node, lease: newLease(fact, readMs), leases: node.leases + 1 }, sequence);
     }
     case 'node.lease.ready':
@@ -249,7 +275,7 @@ function evolveLease(state: State, entry: Entry, fact: LeaseFact): void {
       if (node.lease?.id !== fact.lease) return;
       const skippedBy = node.change === '' && !node.silent ? '' : node.skippedBy;
       state.shownMs.delete(fact.lease);
-      return putNode(state, settled({ ...node, lease: undefined, lastLease: node.lease, skippedBy }), sequence);
+      return putNode(state, { ...node, lease: undefined, lastLease: node.lease, skippedBy }, sequence);
     }
     default:
       return assertNever(fact);
@@ -343,10 +369,10 @@ function evolveRollout(state: State, { sequence, fact }: Entry): void {
       return patchRollout(state, fact.change, sequence, { phase: 'complete', stalledBy: '' });
     case 'rollout.reverted':
       patchRollout(state, fact.change, sequence, { phase: 'reverted', stalledBy: '', endedAt: fact.at });
-      return leave(state, fact.change, sequence);
-    case 'rollout.succeeded':
-      patchRollout(state, fact.change, sequence, { phase: 'succeeded', endedAt: fact.at });
+      leave(state, fact.change, sequence);
       return drop(state, fact.change);
+    case 'rollout.succeeded':
+      return patchRollout(state, fact.change, sequence, { phase: 'succeeded', endedAt: fact.at });
     case 'rollout.stalled':
       return patchRollout(state, fact.change, sequence, { stalledBy: fact.nodes.join(' ') });
     default:
@@ -376,6 +402,7 @@ function supersede(state: State, fact: FactOf<'rollout.superseded'>, sequence: n
   patchChange(state, fact.change, { open: false, targets: {} });
   state.openChanges.delete(fact.change);
   leave(state, fact.change, sequence);
+  drop(state, fact.change);
 }
 
 function leave(state: State, change: string, sequence: number): void {

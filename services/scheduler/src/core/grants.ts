@@ -18,8 +18,8 @@ export function grantLeases(draft: SchedulerDraft, plans: ReadonlyMap<string, Pl
   grantDue(draft, plans);
   for (const pool of draft.state.poolNames()) {
     grantDown(draft, pool, plans);
-    grantUnits(draft, pool, plans);
     grantFresh(draft, pool, plans);
+    grantUnits(draft, pool, plans);
   }
 }
 

@@ -29,14 +29,17 @@ export const poolPolicy = (state: State, pool: string): PoolPolicy => state.pool
 export const nodeOf = (state: State, node: string): NodeState => state.nodes.get(node) ?? unknownNode(node);
 
 /** Writes a node and brings every index up to date with it. `sequence` orders its place in the queue. */
-export function putNode(state: State, node: NodeState, sequence: number): void {
+export function putNode(state: State, changed: NodeState, sequence: number): void {
+  // Once it is available again it counts in its own pool only.
+  const node = changed.alsoIn.length > 0 && !isUnavailable(changed) ? { ...changed, alsoIn: [] } : changed;
   state.nodes.set(node.node, node);
   countMember(state, node);
   countUnavailable(state, node);
   if (node.lease === undefined) state.leased.delete(node.node);
   else state.leased.add(node.node);
   placeNode(state, node, sequence);
-  if (node.change !== '') countTarget(state, node.change, node.node);
+  // A lease may be of a rollout that the node is no longer a target of.
+  for (const change of new Set([node.change, node.lease?.change ?? ''])) if (change !== '') countTarget(state, change, node.node);
   const token = nodeToken(node.node);
   state.touched.add(viewKey('status', token));
   state.touched.add(viewKey('pools', node.pool));
@@ -154,6 +157,12 @@ export function recountRollout(state: State, change: string, sequence: number): 
 
 /** Finds the pool of a node whose labels or presence changed. A node that moves while it is unavailable counts in both. */
 export function assignPool(state: State, node: NodeState): NodeState {
+  const selectedBy = noteSelecting(state, node);
+  return node.joined ? moved(node, choosePool(selectedBy, (pool) => tieBudget(state, pool))) : node;
+}
+
+/** Notes which pools select a node. */
+export function noteSelecting(state: State, node: NodeState): readonly string[] {
   const selectedBy = node.joined ? poolsSelecting(state.pools.values(), node.labels) : [];
   const before = state.indexed.get(node.node) ?? { countsIn: [], selectedBy: [], member: '' };
   for (const pool of before.selectedBy) state.selected.set(pool, (state.selected.get(pool) ?? 0) - 1);
@@ -161,7 +170,7 @@ export function assignPool(state: State, node: NodeState): NodeState {
   if (selectedBy.length > 1) state.manyPools.add(node.node);
   else state.manyPools.delete(node.node);
   state.indexed.set(node.node, { ...before, selectedBy });
-  return node.joined ? moved(node, choosePool(selectedBy, (pool) => tieBudget(state, pool))) : node;
+  return selectedBy;
 }
 
 const tieBudget = (state: State, pool: string): number => budgetOf(poolPolicy(state, pool), state.selected.get(pool) ?? 0);
@@ -188,6 +197,8 @@ export function reassignAll(state: State, sequence: number): void {
   const pools = poolPolicies(state.policies.values());
   for (const name of [...state.pools.keys()]) if (!pools.has(name)) state.pools.delete(name);
   for (const [name, policy] of pools) state.pools.set(name, policy);
+  // First all are counted, then the choice is made: one made on half a count would leave a node in a pool that it never was in.
+  for (const node of state.nodes.values()) noteSelecting(state, node);
   for (const node of [...state.nodes.values()]) putNode(state, assignPool(state, node), sequence);
   reassignShared(state, sequence);
   for (const name of state.poolNames()) state.touched.add(viewKey('pools', name));

@@ -1,3 +1,4 @@
+import { byAge, isChangeId } from '#libs/contracts';
 import { assertNever, type Answer } from '#libs/kernel';
 import { emitRollout, type SchedulerDraft } from './draft.js';
 import { nodeProgress } from './frozen-rollout.js';
@@ -40,15 +41,20 @@ export function answerRequest(draft: SchedulerDraft, request: Request): Answer {
 }
 
 function page(field: string, names: readonly string[], { cursor, limit }: { readonly cursor: string; readonly limit: number }, show: (name: string) => unknown): Answer {
-  const from = cursor === '' ? 0 : names.indexOf(cursor) + 1;
+  // What the cursor names may be gone by now: the page goes on behind its place.
+  const found = cursor === '' ? 0 : names.findIndex((name) => isBehind(name, cursor));
+  const from = found < 0 ? names.length : found;
   const shown = names.slice(from, from + limit);
   const last = shown.at(-1);
   const next = last !== undefined && from + limit < names.length ? { next: last } : {};
   return ok({ [field]: shown.map(show), ...next });
 }
 
+/** Changes go by age, all else by name. */
+const isBehind = (name: string, cursor: string): boolean => (isChangeId(name) && isChangeId(cursor) ? byAge(name, cursor) > 0 : name > cursor);
+
 const listRollouts = ({ state }: SchedulerDraft, cursor: string, limit: number): Answer =>
-  page('rollouts', [...state.rollouts.keys()], { cursor, limit }, (change) => rolloutView(state, change));
+  page('rollouts', [...state.rollouts.keys()].sort(byAge), { cursor, limit }, (change) => rolloutView(state, change));
 
 function getRollout({ state }: SchedulerDraft, request: Request & { readonly op: 'rollout.get' }): Answer {
   const rollout = state.rollouts.get(request.change);

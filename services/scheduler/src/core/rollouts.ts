@@ -81,7 +81,8 @@ const awaitsJudgement = (state: State, change: string): boolean => [...state.unj
 /** Names who holds a rollout that can grant nothing: units of its pools held by nodes that nobody is working on. */
 export function reportStalls(draft: SchedulerDraft): void {
   for (const rollout of [...draft.state.rollouts.values()]) {
-    if (draft.full || (rollout.phase !== 'rolling' && rollout.phase !== 'reverting') || rollout.paused) continue;
+    const goesOn = (rollout.phase === 'rolling' && !rollout.paused) || rollout.phase === 'reverting';
+    if (draft.full || !goesOn) continue;
     const holders = holdersOf(draft.state, rollout);
     if (holders.length === 0 || holders.join(' ') === rollout.stalledBy) continue;
     const reason = `waits for ${holders.slice(0, 5).join(', ')}: to be heard, skipped or removed`;
@@ -102,7 +103,8 @@ export function holdersOf(state: State, rollout: Rollout): readonly string[] {
     for (const name of unavailable) {
       const node = state.nodes.get(name);
       if (node === undefined || !isUnavailable(node)) continue;
-      if (node.lease !== undefined && node.lease.because === '') return [];
+      // All leases come to their end by themselves, but one without an answer.
+      if (node.lease !== undefined && (node.lease.because !== 'unknown' || node.lease.answered)) return [];
       holders.add(name);
     }
   }

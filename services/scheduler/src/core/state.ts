@@ -211,7 +211,7 @@ export class State {
   // ---- this copy's own memory, no part of the fold ----
   readonly touched = new Set<string>();
   /** Lease → when its view was written after it settled, monotonic. */
-  readonly shownMs = new Map<string, number>();
+  readonly shownMs = new Table<string, number>(this.undo);
 
   /** Of a pool: who is unavailable; who wants a lease and needs a unit; who wants one and is down already. */
   poolSet(pool: string): { readonly unavailable: SortedSet; readonly queue: SortedSet; readonly downQueue: SortedSet } {

@@ -12,8 +12,9 @@ export const goalOf = (rollout: Rollout, target: TargetState): string =>
 
 /** In which class a target counts, judged by what the node has in force. */
 export function classOf(rollout: Rollout, target: TargetState, node: NodeState): TargetClass {
-  if (target.left || !node.joined) return 'left';
-  if (underWay(node)) return 'active';
+  const active = underWay(node);
+  if (target.left || !node.joined) return active && node.lease?.change === rollout.change ? 'active' : 'left';
+  if (active) return 'active';
   if (node.report?.hash === goalOf(rollout, target)) return 'settled';
   return target.owed !== '' ? 'owed' : 'pending';
 }
@@ -25,7 +26,7 @@ export function stuckBecause(state: State, key: string): string {
   const target = state.targets.get(key);
   const rollout = state.rollouts.get(change);
   if (node === undefined || target === undefined || rollout === undefined) return '';
-  if (classOf(rollout, target, node) !== 'pending') return '';
+  if ((rollout.phase !== 'rolling' && rollout.phase !== 'reverting') || classOf(rollout, target, node) !== 'pending') return '';
   if (node.skippedBy !== '') return `skipped by ${node.skippedBy}`;
   if (node.lease?.because === 'unknown') return 'unknown: it has not answered, and keeps its lease until it does';
   if (node.lease !== undefined) return '';

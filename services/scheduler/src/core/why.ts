@@ -1,4 +1,4 @@
-import { poolBudget } from './indexes.js';
+import { isUnavailable, poolBudget } from './indexes.js';
 import { targetKey, type NodeState, type State } from './state.js';
 import { unavailableBecause } from './views.js';
 import { stuckBecause, wantOf } from './want.js';
@@ -70,6 +70,7 @@ function whyIdle(state: State, node: NodeState, base: Base): Why {
   if (waiting.length > 0) return { ...base, change: waiting[0] ?? '', because: 'not-started', text: `${waiting.join(', ')} will reach it once started` };
   if (node.rendered !== undefined) return { ...base, because: 'in-review', text: 'its config is being reviewed' };
   if (node.change !== '' && state.rollouts.get(node.change)?.phase !== 'rolling') return { ...base, because: 'settled', text: `it has what ${node.change} leaves it with` };
+  if (node.desired === undefined) return { ...base, because: 'not-rendered', text: 'what it shall have is not known yet: its config is about to be rendered' };
   return { ...base, because: 'up-to-date', text: 'it has what it shall have' };
 }
 
@@ -77,7 +78,7 @@ function whyWaiting(state: State, node: NodeState, base: Base): Why {
   const { unavailable } = state.poolSet(node.pool);
   const budget = poolBudget(state, node.pool);
   const holders = [...unavailable].filter((name) => name !== node.node);
-  if (unavailable.size >= budget) {
+  if (unavailable.size >= budget && !isUnavailable(node)) {
     const named = holders.slice(0, 5).map((name) => `${name} (${unavailableBecause(state.nodes.get(name) ?? node)})`);
     return { ...base, because: 'budget', text: `pool ${node.pool} lets ${budget} be unavailable at once: ${named.join(', ')}`, holders: holders.slice(0, 100) };
   }

@@ -134,16 +134,17 @@ function judge(state: State, fact: FactOf<'config.judged'>): void {
   if (!fact.condemned) return;
   const { hash, recipe, change, node, lease, reason, at: since } = fact;
   state.knownBad.set(hash, { hash, recipe, change, node, lease, reason, since });
-  state.forgiven.delete(hash);
+  state.forgiven.delete(`${hash}/${recipe}`);
   if (recipe !== '') state.badRecipes.set(recipe, hash);
   touchKnownBad(state, hash, recipe);
 }
 
 function forgive(state: State, fact: FactOf<'config.forgiven'>): void {
-  const story = state.knownBad.get(fact.hash);
+  // A second recipe of the same hash follows the first: its story is told there.
+  const story = state.knownBad.get(fact.hash) ?? [...state.forgiven.values()].find(({ hash }) => hash === fact.hash);
   state.knownBad.delete(fact.hash);
   state.badRecipes.delete(fact.recipe);
-  if (story !== undefined) state.forgiven.set(fact.hash, { ...story, by: fact.by, forgivenReason: fact.reason });
+  if (story !== undefined) state.forgiven.set(`${fact.hash}/${fact.recipe}`, { ...story, recipe: fact.recipe, by: fact.by, forgivenReason: fact.reason });
   touchKnownBad(state, fact.hash, fact.recipe);
 }
 

@@ -70,6 +70,7 @@ export class State {
   /** By hash. */
   readonly knownBad = new Table<string, Story>(this.undo);
   readonly badRecipes = new Table<string, string>(this.undo);
+  /** By `<hash>/<recipe>`. */
   readonly forgiven = new Table<string, Forgiven>(this.undo);
   /** Nodes rendered outside rollouts, to be reviewed. */
   readonly unreviewed = new Table<string, { readonly hash: string; readonly problems: readonly Reason[] }>(this.undo);

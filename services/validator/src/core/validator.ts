@@ -139,9 +139,13 @@ function forgive(draft: ValidatorDraft, { hash, by, reason }: Request & { readon
   if (found.length > 1 && hash !== story.recipe && hash !== story.hash) {
     return { ok: false, code: 'conflict', message: `${hash} is not unique: ${found.map((one) => one.hash.slice(0, 16)).join(', ')}` };
   }
-  for (const one of found) draft.emit({ type: 'config.forgiven', hash: one.hash, recipe: one.recipe, by, reason });
+  for (const one of found) for (const recipe of recipesOf(draft.state, one)) draft.emit({ type: 'config.forgiven', hash: one.hash, recipe, by, reason });
   return { ok: true, body: { hash: story.hash, recipe: story.recipe, forgiven: true } };
 }
+
+/** Different fragments may come to the same config: every recipe that was condemned with it. */
+const recipesOf = (state: State, { hash, recipe }: Story): readonly string[] =>
+  [...new Set([recipe, ...[...state.badRecipes.entries()].filter(([, bad]) => bad === hash).map(([one]) => one)])];
 
 function* viewKeys(state: State): Iterable<string> {
   for (const change of state.reviews.keys()) yield viewKey('reviews', change);

@@ -1,0 +1,177 @@
+import fc from 'fast-check';
+import type { NodeReport } from '#libs/contracts';
+import { factOf, LedgerCopy, linesOf, MemoryLedger, report } from '#libs/testing';
+import { hear, inventoryCore, type Input, type Request, type State } from './index.js';
+
+const SILENT_AFTER_MS = 35_000;
+
+class Inventory extends LedgerCopy<State, Input> {
+  constructor(ledger = new MemoryLedger()) {
+    super(inventoryCore({ silentAfterMs: SILENT_AFTER_MS }), ledger);
+    this.leadingSinceMs = this.nowMs;
+  }
+  announces(node: string, more: Partial<NodeReport> = {}) {
+    return this.when(this.announcement(node, more));
+  }
+  announcement(node: string, more: Partial<NodeReport> = {}): Input {
+    return { type: 'announced', report: report(node, 'x', more) };
+  }
+  hears(...nodes: readonly string[]): this {
+    for (const node of nodes) hear(this.state, node, this.nowMs);
+    return this;
+  }
+  asks(request: Request) {
+    return this.when({ type: 'request', request });
+  }
+}
+
+describe('an announcement', () => {
+  it('of a node that nobody knows is a join', () => {
+    const said = new Inventory().announces('n0', { labels: { role: 'edge' }, capabilities: ['kind:File'], fresh: true, version: '1' });
+    expect(said).toMatchObject([{ type: 'node.joined', node: 'n0', labels: { role: 'edge' }, capabilities: ['kind:File'], fresh: true, version: '1' }]);
+  });
+
+  it('that says the same again, or is delivered again, is no news', () => {
+    const i = new Inventory();
+    i.announces('n0', { seq: 1 });
+    expect(i.announces('n0', { seq: 1 })).toEqual([]);
+    expect(i.announces('n0', { seq: 2 })).toEqual([]);
+  });
+
+  it.each([['labels', { labels: { zone: 'b' } }], ['capabilities', { capabilities: ['kind:File'] }]])('with other %s is a change', (_, more) => {
+    const i = new Inventory();
+    i.announces('n0', { seq: 1 });
+    expect(i.announces('n0', { seq: 2, ...more })).toMatchObject([{ type: 'node.changed', node: 'n0', ...more }]);
+  });
+
+  it('that is older changes nothing', () => {
+    const i = new Inventory();
+    i.announces('n0', { incarnation: 2, birth: 4, seq: 3 });
+    expect(i.announces('n0', { incarnation: 1, birth: 7, seq: 9, labels: { old: '1' } })).toEqual([]);
+    expect(i.announces('n0', { incarnation: 2, birth: 4, seq: 2, labels: { old: '1' } })).toEqual([]);
+    expect(i.announces('n0', { incarnation: 2, birth: 5, seq: 9, labels: { other: '1' } })).toEqual([]);
+  });
+
+  it('of a node that has left is a join again', () => {
+    const i = new Inventory();
+    i.announces('n0', { seq: 1 });
+    i.asks({ op: 'remove', node: 'n0', by: 'me', reason: '' });
+    expect(i.announces('n0', { seq: 1 })).toEqual([]); // the old one, again
+    expect(linesOf(i.announces('n0', { seq: 2 }))).toEqual(['node.joined']);
+  });
+});
+
+describe('silence', () => {
+  it('is said of a node that was not heard for so long', () => {
+    const i = new Inventory();
+    i.announces('n0');
+    i.hears('n0');
+    expect(i.after(SILENT_AFTER_MS - 1)).toEqual([]);
+    expect(linesOf(i.after(1), 'node', 'lastHeard')).toEqual(['node.silent n0 35 s ago']);
+    expect(i.view('nodes', 'n0').state).toBe('silent');
+  });
+
+  it('is not said by a copy that has not listened that long itself', () => {
+    const i = new Inventory().given(factOf('node.joined', { node: 'n0' }));
+    i.nowMs += 1_000_000;
+    i.leadingSinceMs = i.nowMs;
+    expect(i.when()).toEqual([]);
+    expect(linesOf(i.after(SILENT_AFTER_MS))).toEqual(['node.silent']);
+  });
+
+  it('is not said by a copy that does not lead', () => {
+    const i = new Inventory().given(factOf('node.joined', { node: 'n0' }));
+    i.leadingSinceMs = undefined;
+    expect(i.after(1_000_000)).toEqual([]);
+  });
+
+  it('is not said of a node that has just joined, however long the copy has led', () => {
+    const i = new Inventory();
+    i.nowMs += 1_000_000;
+    expect(linesOf(i.announces('n0'))).toEqual(['node.joined']);
+    expect(i.after(SILENT_AFTER_MS - 1)).toEqual([]);
+  });
+
+  it('ends when the node is heard of', () => {
+    const i = new Inventory();
+    i.announces('n0');
+    i.after(SILENT_AFTER_MS);
+    i.hears('n0');
+    expect(linesOf(i.when(), 'node')).toEqual(['node.heard n0']);
+    expect(i.view('nodes', 'n0').state).toBe('ready');
+  });
+
+  it('is not ended by a copy that only reads the ledger anew', () => {
+    const i = new Inventory();
+    i.announces('n0');
+    i.after(SILENT_AFTER_MS);
+    const second = new Inventory(i.ledger);
+    expect(second.when()).toEqual([]);
+    expect(second.view('nodes', 'n0').state).toBe('silent');
+  });
+
+  it('is never a leave', () => {
+    const i = new Inventory();
+    i.announces('n0');
+    expect(linesOf(i.after(365 * 24 * 3_600_000))).toEqual(['node.silent']);
+    expect(i.when()).toEqual([]);
+  });
+
+  it('asks to be looked at when it might begin', () => {
+    const i = new Inventory();
+    i.announces('n0');
+    i.hears('n0');
+    expect(i.decide().wakeAtMs).toBe(i.nowMs + SILENT_AFTER_MS);
+  });
+});
+
+describe('removing', () => {
+  it('is a leave, said once', () => {
+    const i = new Inventory();
+    i.announces('n0');
+    expect(i.asks({ op: 'remove', node: 'n0', by: 'me', reason: 'scrapped' })).toMatchObject([{ type: 'node.left', node: 'n0', because: 'removed', by: 'me', reason: 'scrapped' }]);
+    expect(i.asks({ op: 'remove', node: 'n0', by: 'me', reason: '' })).toEqual([]);
+    expect(i.answers).toMatchObject([{ ok: true }]);
+    expect(i.view('nodes', 'n0').state).toBe('gone');
+  });
+
+  it('of what nobody knows is refused', () => {
+    const i = new Inventory();
+    i.asks({ op: 'remove', node: 'n0', by: 'me', reason: '' });
+    expect(i.answers).toMatchObject([{ ok: false, code: 'not-found' }]);
+  });
+});
+
+describe('lists', () => {
+  it('go page by page through all that are there, and none that has left', () => {
+    const i = new Inventory();
+    for (const node of ['c', 'a', 'd', 'b', 'e.dc1']) i.announces(node);
+    i.asks({ op: 'remove', node: 'b', by: 'me', reason: '' });
+    i.asks({ op: 'list', cursor: '', limit: 2 });
+    expect(i.answers).toMatchObject([{ ok: true, body: { nodes: [{ node: 'a' }, { node: 'c' }], next: 'c' } }]);
+    i.asks({ op: 'list', cursor: 'c', limit: 2 });
+    expect(i.answers).toEqual([{ ok: true, body: expect.not.objectContaining({ next: expect.anything() }) }]);
+    expect(i.answers).toMatchObject([{ ok: true, body: { nodes: [{ node: 'd' }, { node: 'e.dc1' }] } }]);
+  });
+
+  it('show what one node is', () => {
+    const i = new Inventory();
+    i.announces('w-1.dc1', { labels: { a: '1' } });
+    i.asks({ op: 'get', node: 'w-1.dc1' });
+    expect(i.answers).toMatchObject([{ ok: true, body: { node: 'w-1.dc1', state: 'ready', labels: { a: '1' } } }]);
+    expect(i.view('nodes', 'w-1_dc1')).toMatchObject({ node: 'w-1.dc1' });
+  });
+});
+
+it('announcements any number of times, in any order among the repeated, come to the same labels', () => {
+  const made = fc.array(fc.constantFrom('a', 'b', 'c'), { minLength: 1, maxLength: 6 });
+  fc.assert(fc.property(made, fc.array(fc.nat(5), { maxLength: 8 }), (zones, repeats) => {
+    const i = new Inventory();
+    const all = zones.map((zone, n) => i.announcement('n0', { seq: n + 1, labels: { zone } }));
+    i.when(...all);
+    const before = i.ledger.last;
+    i.when(...repeats.map((n) => all[n % all.length] as Input));
+    expect(i.view('nodes', 'n0').labels).toEqual({ zone: zones.at(-1) });
+    expect(i.ledger.last).toBe(before);
+  }), { numRuns: 50 });
+});

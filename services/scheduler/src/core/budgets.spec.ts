@@ -1,0 +1,275 @@
+import { accepted, changed, committed, ended, factOf, heard, joined, pool, renderedChange, renderedNode, reviewedNode, silent, validated } from '#libs/testing';
+import { grants, MINUTE, Scheduler, types } from './scheduler.fixture.js';
+
+const pools = (...wanted: readonly ReturnType<typeof pool>[]): Scheduler => {
+  const s = new Scheduler();
+  s.given(accepted('c9', { apply: wanted }), renderedChange('c9', {}), validated('c9')).when();
+  s.given(committed('c9')).when();
+  return s;
+};
+const names = (prefix: string, count: number): readonly string[] => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
+
+describe('the budget of a pool', () => {
+  it.each([
+    [3, 5, 3],
+    ['10%', 5, 1], // never less than one
+    ['10%', 19, 1], // floor
+    ['10%', 20, 2],
+    ['100%', 4, 4],
+  ])('%s of %i nodes is %i', (budget, count, expected) => {
+    const s = pools(pool('edge', budget)).fleet(names('n', count), { role: 'edge' });
+    expect(s.rolls('c1', names('n', count)).filter(({ type }) => type === 'node.lease.granted')).toHaveLength(expected);
+    expect(s.view('pools', 'edge')).toMatchObject({ budget: expected, members: count, maxUnavailable: String(budget), waiting: count - expected });
+  });
+
+  it('is one in the pool default, for what no pool selects', () => {
+    const s = pools(pool('edge', 5)).fleet(['n0', 'n1']);
+    expect(grants(s.rolls('c1', ['n0', 'n1']))).toEqual(['n0 forward c1-new']);
+    expect(s.status('n0').pool).toBe('default');
+  });
+
+  it('is used in each pool on its own', () => {
+    const s = pools(pool('a', 1), pool('b', 1)).fleet(['a0', 'a1'], { role: 'a' }).fleet(['b0', 'b1'], { role: 'b' });
+    expect(grants(s.rolls('c1', ['a0', 'a1', 'b0', 'b1']))).toEqual(['a0 forward c1-new', 'b0 forward c1-new']);
+  });
+
+  it('counts who is silent though nobody changes it', () => {
+    const s = pools(pool('edge', 2)).fleet(['n0', 'n1', 'n2'], { role: 'edge' }).given(silent('n2'));
+    expect(grants(s.rolls('c1', ['n0', 'n1']))).toEqual(['n0 forward c1-new']);
+  });
+
+  it('gives no unit away that a silent node holds, and stalls with its name until that is heard', () => {
+    const s = new Scheduler().fleet(['n0', 'n1']).given(silent('n1'));
+    const said = s.rolls('c1', ['n0']);
+    expect(said.at(-1)).toMatchObject({ type: 'rollout.stalled', nodes: ['n1'], reason: 'waits for n1: to be heard, skipped or removed' });
+    expect(s.view('rollouts', 'c1').stalledBy).toEqual(['n1']);
+    expect(s.when()).toEqual([]); // said once
+    expect(grants(s.given(heard('n1')).when())).toEqual(['n0 forward c1-new']);
+    expect(s.view('rollouts', 'c1').stalledBy).toEqual([]); // and no longer true
+  });
+
+  it('is not needed by a node that is unavailable already', () => {
+    const s = pools(pool('edge', 1)).fleet(['n0', 'n1'], { role: 'edge' }).given(silent('n1'));
+    s.reports_('n0', 'old', { verdict: 'failed', restored: false });
+    expect(s.unavailable('edge')).toEqual(['n0', 'n1']);
+    expect(grants(s.rolls('c1', ['n0']))).toEqual(['n0 forward c1-new']);
+  });
+
+  it('that a change lowers is held from its start on, and is raised again if that does not commit', () => {
+    const s = pools(pool('edge', 3)).fleet(names('n', 4), { role: 'edge' });
+    s.rolls('c1', ['n0'], { apply: [pool('edge', 1)] });
+    expect(s.view('pools', 'edge').budget).toBe(1);
+    expect(grants(s.rolls('c2', ['n1']))).toEqual([]);
+    expect(grants(s.answers_('n0', 'failed'))).toEqual(['n1 forward c2-new']);
+    expect(s.rollout('c1').phase).toBe('reverted');
+    s.given(ended('c1', 'reverted')).when();
+    expect(s.view('pools', 'edge').budget).toBe(3);
+  });
+
+  it('that a change raises counts from its commit on', () => {
+    const s = pools(pool('edge', 1)).fleet(['n0', 'n1'], { role: 'edge' });
+    expect(grants(s.rolls('c1', ['n0', 'n1'], { apply: [pool('edge', 2)] }))).toEqual(['n0 forward c1-new']);
+    s.applies('n0');
+    s.applies('n1');
+    s.given(committed('c1')).when();
+    expect(s.view('pools', 'edge').budget).toBe(2);
+  });
+
+  it('of several pools that select a node is the smallest, then that of the first name', () => {
+    const s = pools(pool('big', 5, 'edge'), pool('tiny', 2, 'edge'), pool('small', 2, 'edge')).fleet(['n0'], { role: 'edge' });
+    expect(s.status('n0').pool).toBe('small');
+  });
+
+  it('leaves nobody counted in a pool that he was never in, when a commit of policies turns the choice', () => {
+    const s = pools(pool('half', '50%', 'edge'), pool('three', 3, 'edge')).fleet(names('n', 6), { role: 'edge' });
+    s.given(silent('n0'));
+    expect(s.unavailable('three').concat(s.unavailable('half'))).toEqual(['n0']);
+    s.given(accepted('c8', { apply: [pool('other', 1, 'x')] }), renderedChange('c8', {}), validated('c8')).when();
+    s.given(committed('c8')).when();
+    expect(s.unavailable('three').concat(s.unavailable('half'))).toEqual(['n0']);
+  });
+});
+
+describe('a node that moves to another pool', () => {
+  const moving = () => pools(pool('a', 1), pool('b', 1)).fleet(['n0', 'n1'], { role: 'a' }).fleet(['m0'], { role: 'b' });
+
+  it('while it holds a lease counts in both until that is over', () => {
+    const s = moving();
+    s.rolls('c1', ['n0', 'n1', 'm0'].slice(0, 2));
+    s.given(changed('n0', { role: 'b' }));
+    expect([s.unavailable('a'), s.unavailable('b')]).toEqual([['n0'], ['n0']]);
+    expect(grants(s.rolls('c2', ['m0']))).toEqual([]);
+    expect(grants(s.applies('n0'))).toEqual(['n1 forward c1-new', 'm0 forward c2-new']);
+    expect([s.unavailable('a'), s.unavailable('b')]).toEqual([['n1'], ['m0']]);
+  });
+
+  it('while it is silent counts in both until it is heard', () => {
+    const s = moving();
+    s.given(silent('n0'), changed('n0', { role: 'b' }));
+    expect([s.unavailable('a'), s.unavailable('b')]).toEqual([['n0'], ['n0']]);
+    s.given(heard('n0'));
+    expect([s.unavailable('a'), s.unavailable('b')]).toEqual([[], []]);
+  });
+
+  it('forgets with its leave where it came from', () => {
+    const s = moving();
+    s.given(silent('n0'), changed('n0', { role: 'b' }), factOf('node.left', { node: 'n0', because: 'removed' }));
+    expect([s.unavailable('a'), s.unavailable('b')]).toEqual([[], []]);
+    s.given(joined('n0', { role: 'b' }), silent('n0'));
+    expect([s.unavailable('a'), s.unavailable('b')]).toEqual([[], ['n0']]);
+  });
+
+  it('idle counts in its new one only', () => {
+    const s = moving();
+    s.given(changed('n0', { role: 'b' }));
+    expect([s.view('pools', 'a').members, s.view('pools', 'b').members]).toEqual([1, 2]);
+  });
+});
+
+describe('leases outside rollouts', () => {
+  const wants = (s: Scheduler, node: string, hash: string) => s.given(renderedNode(node, hash, { cause: 'relabel' }), reviewedNode(node, hash));
+
+  it('are given to a joined node, under a unit like all others', () => {
+    const s = new Scheduler().fleet(['n0']);
+    s.given(joined('n1'));
+    s.reports_('n1', 'empty');
+    expect(grants(wants(s, 'n1', 'old').when())).toEqual(['n1 join old']);
+    expect(s.unavailable('default')).toEqual(['n1']);
+  });
+
+  it('go to nobody whose config was not reviewed, or does not fit', () => {
+    const s = new Scheduler().given(joined('n0'), renderedNode('n0', 'x'));
+    expect(grants(s.reports_('n0', 'empty'))).toEqual([]);
+    expect(s.why('n0').because).toBe('in-review');
+    s.given(reviewedNode('n0', 'x', [{ fragment: 'File/a', field: '', code: 'conflict', message: 'two at one path', nodes: [] }]));
+    expect(grants(s.when())).toEqual([]);
+    expect(s.why('n0')).toMatchObject({ because: 'unfit', text: 'the committed config does not fit it: two at one path' });
+    expect(s.status('n0')).toMatchObject({ unfit: true, unfitReasons: [{ code: 'conflict' }] });
+  });
+
+  it('that were unfit are so no longer once a change fits them', () => {
+    const s = new Scheduler().given(joined('n0'), renderedNode('n0', 'x'), reviewedNode('n0', 'x', [{ fragment: '', field: '', code: 'c', message: 'm', nodes: [] }]));
+    s.reports_('n0', 'old');
+    s.rolls('c1', ['n0']);
+    s.applies('n0');
+    s.given(committed('c1')).when();
+    expect(s.status('n0')).toMatchObject({ unfit: false, desired: 'c1-new' });
+    expect(s.why('n0').because).toBe('up-to-date');
+  });
+
+  it('correct a node that has something else in force', () => {
+    const s = new Scheduler().fleet(['n0']);
+    expect(grants(s.reports_('n0', 'strange'))).toEqual(['n0 corrective old']);
+  });
+
+  it('come in this order: corrective, way back, forward and joins in turn, repair', () => {
+    const s = pools(pool('edge', 1, 'edge', { drift: 'repair' })).fleet(names('n', 7), { role: 'edge' });
+    s.rolls('c1', ['n0', 'n1']); // n0 holds the only unit all the while
+    s.when(s.message('n5', 'old', { kind: 'drifted', what: ['/etc/motd'] }));
+    wants(s, 'n2', 'joins').when();
+    s.rolls('c2', ['n3']);
+    s.reports_('n4', 'strange');
+    s.applies('n0');
+    s.aborts('c1');
+    const order: string[] = [];
+    for (let i = 0; i < 6; i++) {
+      const [node] = s.atWork();
+      if (node === undefined) break;
+      order.push(`${node} ${s.lease(node).kind}`);
+      s.applies(node);
+    }
+    expect(order).toEqual(['n4 corrective', 'n0 back', 'n2 join', 'n3 forward', 'n5 repair']);
+  });
+
+  it('repair drift where the pool says so, and only there', () => {
+    const drift = (s: Scheduler) => s.when(s.message('n0', 'old', { kind: 'drifted', what: ['/etc/motd'] }));
+    const repairs = pools(pool('edge', 1, 'edge', { drift: 'repair' })).fleet(['n0'], { role: 'edge' });
+    expect(grants(drift(repairs))).toEqual(['n0 repair old']);
+    repairs.applies('n0');
+    expect(repairs.status('n0').drifted).toEqual([]);
+    const reports = pools(pool('edge', 1)).fleet(['n0'], { role: 'edge' });
+    expect(grants(drift(reports))).toEqual([]);
+    expect(reports.status('n0').drifted).toEqual(['/etc/motd']);
+  });
+});
+
+describe('fresh nodes', () => {
+  const fresh = (s: Scheduler, ...list: readonly string[]) => {
+    for (const node of list) {
+      s.given(joined(node, { role: 'edge' }, { fresh: true }));
+      s.reports_(node, 'empty', { fresh: true });
+      s.given(renderedNode(node, 'old'), reviewedNode(node, 'old'));
+    }
+    return s.when();
+  };
+
+  it('get their first lease without a unit, ten at once in a pool', () => {
+    const s = pools(pool('edge', 1)).fleet(['n0', 'n1'], { role: 'edge' });
+    s.rolls('c1', ['n0', 'n1']);
+    fresh(s, ...names('f', 12));
+    expect(s.atWork()).toEqual([...names('f', 10), 'n0']);
+    expect(s.unavailable('edge')).toEqual(['n0']);
+    expect(grants(s.applies('f0'))).toEqual(['f10 join old']);
+  });
+
+  it('take no unit from those that need one', () => {
+    const s = pools(pool('edge', 1)).fleet(['n0', 'n1'], { role: 'edge' });
+    s.rolls('c1', ['n0', 'n1']);
+    fresh(s, 'f0');
+    s.applies('f0');
+    fresh(s, 'f1');
+    expect(grants(s.applies('n0'))).toEqual(['n1 forward c1-new']);
+  });
+
+  it('need a unit from their second lease on, whatever it is for', () => {
+    const s = pools(pool('edge', 1)).fleet(['n0'], { role: 'edge' });
+    fresh(s, 'f0');
+    s.applies('f0');
+    s.rolls('c1', ['n0']);
+    s.given(renderedNode('f0', 'more', { cause: 'relabel' }), reviewedNode('f0', 'more'));
+    expect(grants(s.when())).toEqual([]);
+  });
+
+  it('are none because their disk is empty', () => {
+    const s = pools(pool('edge', 1)).fleet(['n0'], { role: 'edge' });
+    s.rolls('c1', ['n0']);
+    s.given(joined('e0', { role: 'edge' }), renderedNode('e0', 'old'), reviewedNode('e0', 'old'));
+    expect(grants(s.reports_('e0', 'empty'))).toEqual([]);
+  });
+});
+
+describe('a lease outside a rollout that goes wrong', () => {
+  const circumstances = { incarnation: 1, birth: 7, bootId: 'b1' } as const;
+
+  it('fails nothing, is owed, and is tried again after 1, 2, 4 … minutes, an hour at most', () => {
+    const s = new Scheduler().fleet(['n0']);
+    s.reports_('n0', 'strange');
+    for (const minutes of [1, 2, 4, 8, 16, 32, 60, 60]) {
+      expect(types(s.answers_('n0', 'failed'))).toEqual(['node.reported', 'node.lease.settled', 'node.owed', 'node.lease.released']);
+      expect(s.status('n0').owed).toBe('corrective lease ended failed: it is failed');
+      expect(s.why('n0')).toMatchObject({ because: 'backing-off', retryInMs: minutes * MINUTE });
+      expect(grants(s.after(minutes * MINUTE - 1))).toEqual([]);
+      expect(grants(s.after(1))).toEqual(['n0 corrective old']);
+    }
+    s.applies('n0');
+    expect(s.status('n0').owed).toBe('');
+    s.reports_('n0', 'strange');
+    s.answers_('n0', 'failed');
+    expect(s.why('n0').retryInMs).toBe(MINUTE); // from the beginning
+  });
+
+  it.each([
+    ['its config', (s: Scheduler) => s.given(renderedNode('n0', 'newer'), reviewedNode('n0', 'newer')).when(), 'newer'],
+    ['its labels', (s: Scheduler) => s.given(changed('n0', { zone: 'b' })).when(), 'old'],
+    ['its boot', (s: Scheduler) => s.reports_('n0', 'strange', { ...circumstances, bootId: 'b2' }), 'old'],
+    ['its incarnation', (s: Scheduler) => s.reports_('n0', 'strange', { incarnation: 2, birth: 3 }), 'old'],
+  ])('as invalid is tried again only when something changed: %s', (_, change, hash) => {
+    const s = new Scheduler().fleet(['n0']);
+    s.reports_('n0', 'strange');
+    s.answers_('n0', 'invalid');
+    expect(s.after(24 * 60 * MINUTE)).toEqual([]);
+    expect(s.why('n0').because).toBe('refused');
+    expect(s.reports_('n0', 'strange', circumstances)).toHaveLength(1); // says the same again
+    expect(grants(change(s))).toEqual([expect.stringMatching(new RegExp(`^n0 (corrective|join) ${hash}$`))]);
+  });
+});

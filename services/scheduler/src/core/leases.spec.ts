@@ -1,0 +1,303 @@
+import { accepted, committed, factOf, heard, joined, left, linesOf, pool, renderedChange, silent, validated } from '#libs/testing';
+import { DRAIN, grants, MINUTE, PAST_DEADLINE, Scheduler, settledAs, types } from './scheduler.fixture.js';
+
+const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
+const drained = (s: Scheduler, node: string, lease = s.lease(node).lease) => factOf('node.drained', { node, lease, pool: 'default' });
+const uncordoned = (s: Scheduler, node: string, lease = s.lease(node).lease) => factOf('node.uncordoned', { node, lease, pool: 'default' });
+
+describe('a lease', () => {
+  it('carries what the node is to do, from what it has, and for how long', () => {
+    const s = fleetOf('n0');
+    s.actions = [{ kind: 'reload', unit: 'frr.service' }];
+    s.rolls('c1', ['n0']);
+    expect(s.lease('n0')).toMatchObject({
+      lease: 'n0-l1', change: 'c1', kind: 'forward', phase: 'ready', hash: 'c1-new', from: 'old', applyMs: 120_000, drainMs: 600_000, pool: 'default',
+      actions: [{ kind: 'reload', unit: 'frr.service' }],
+    });
+  });
+
+  it('without a drain is settled and released in one batch', () => {
+    const s = fleetOf('n0');
+    s.rolls('c1', ['n0']);
+    expect(types(s.about(s.answer('n0', 'applied', { hash: 'c1-new' })).facts)).toEqual(['node.reported', 'node.lease.settled', 'node.lease.released', 'rollout.complete']);
+  });
+
+  it('is settled by the report that names it, and a redelivered one changes nothing', () => {
+    const s = fleetOf('n0');
+    s.rolls('c1', ['n0']);
+    const answer = s.answer('n0', 'applied', { hash: 'c1-new' });
+    expect(settledAs(s.when(answer))).toEqual(['n0 applied']);
+    expect(s.when(answer, answer)).toEqual([]);
+  });
+
+  it('is not settled by a report that names an earlier lease or none', () => {
+    const s = fleetOf('n0');
+    s.rolls('c1', ['n0']);
+    expect(types(s.reports_('n0', 'old', { lease: 'n0-l0', verdict: 'applied' }))).toEqual(['node.reported']);
+    expect(types(s.reports_('n0', 'old'))).toEqual(['node.reported']);
+    expect(s.lease('n0').phase).toBe('ready');
+  });
+
+  it('that is said to be applied on another hash has failed', () => {
+    const s = fleetOf('n0');
+    s.rolls('c1', ['n0']);
+    expect(linesOf(s.answers_('n0', 'applied', { hash: 'strange' }).slice(1, 2), 'because', 'reason')).toEqual([
+      'node.lease.settled failed it says applied, but has strange in force',
+    ]);
+  });
+
+  it('that is refused ends as stale, counts as nothing and is planned again from what the node has', () => {
+    const s = fleetOf('n0');
+    s.rolls('c1', ['n0']);
+    const said = s.answers_('n0', 'refused', { hash: 'mine' });
+    expect(settledAs(said)).toEqual(['n0 stale']);
+    expect(grants(said)).toEqual(['n0 forward c1-new']);
+    expect(s.lease('n0')).toMatchObject({ lease: 'n0-l2', from: 'mine' });
+    expect(s.rollout('c1')).toMatchObject({ phase: 'rolling', failed: 0, unknown: 0 });
+  });
+
+  it('asks to be looked at when its deadline comes', () => {
+    const s = fleetOf('n0');
+    s.rolls('c1', ['n0']);
+    expect(s.decide().wakeAtMs).toBe(s.nowMs + 2 * MINUTE);
+  });
+});
+
+describe('a lease without an answer', () => {
+  it('is unknown at its deadline, not before, and keeps unit and lease until a report names it', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1'], { maxFailures: 1 });
+    expect(s.after(2 * MINUTE - 1)).toEqual([]);
+    expect(types(s.after(1))).toEqual(['node.unknown', 'node.lease.settled', 'node.owed', 'rollout.stalled']);
+    expect(s.unavailable('default')).toEqual(['n0']);
+    expect(types(s.reports_('n0', 'old'))).toEqual(['node.reported']); // names no lease
+    expect(s.unavailable('default')).toEqual(['n0']);
+    expect(grants(s.reports_('n0', 'old', { lease: 'n0-l1' }))).toEqual(['n1 forward c1-new']);
+    expect(s.unavailable('default')).toEqual(['n1']);
+  });
+
+  it('keeps its cordon as long', () => {
+    const s = fleetOf('n0');
+    s.actions = DRAIN;
+    s.rolls('c1', ['n0'], { maxFailures: 1 });
+    s.given(drained(s, 'n0')).when();
+    expect(types(s.after(PAST_DEADLINE))).not.toContain('node.lease.uncordoning');
+    expect(types(s.reports_('n0', 'c1-new', { lease: 'n0-l1', verdict: 'applied' }))).toContain('node.lease.uncordoning');
+  });
+
+  it('runs its time anew in a copy that starts from a snapshot', () => {
+    const s = fleetOf('n0');
+    s.rolls('c1', ['n0']);
+    s.nowMs += MINUTE;
+    s.restart();
+    expect(s.after(2 * MINUTE - 1)).toEqual([]);
+    expect(types(s.after(1))).toContain('node.unknown');
+  });
+});
+
+describe('a lease with a drain', () => {
+  it('goes draining, ready, settled, uncordoning, released', () => {
+    const s = fleetOf('n0');
+    s.actions = DRAIN;
+    s.rolls('c1', ['n0']);
+    expect(s.lease('n0').phase).toBe('draining');
+    expect(types(s.given(drained(s, 'n0')).when())).toEqual(['node.lease.ready']);
+    expect(types(s.applies('n0'))).toEqual(['node.reported', 'node.lease.settled', 'node.lease.uncordoning', 'rollout.complete']);
+    expect(s.unavailable('default')).toEqual(['n0']);
+    expect(types(s.given(uncordoned(s, 'n0')).when())).toEqual(['node.lease.released']);
+    expect(s.unavailable('default')).toEqual([]);
+  });
+
+  it('counts its deadline from ready', () => {
+    const s = fleetOf('n0');
+    s.actions = DRAIN;
+    s.rolls('c1', ['n0']);
+    expect(s.after(5 * MINUTE)).toEqual([]);
+    s.given(drained(s, 'n0')).when();
+    expect(s.after(2 * MINUTE - 1)).toEqual([]);
+    expect(types(s.after(1))).toContain('node.unknown');
+  });
+
+  it('is not moved by what is said of another lease', () => {
+    const s = fleetOf('n0');
+    s.actions = DRAIN;
+    s.rolls('c1', ['n0']);
+    expect(s.given(drained(s, 'n0', 'n0-l0'), uncordoned(s, 'n0', 'n0-l0')).when()).toEqual([]);
+  });
+
+  it('has failed when it is not drained in time, and the node is uncordoned', () => {
+    const s = fleetOf('n0');
+    s.actions = DRAIN;
+    s.rolls('c1', ['n0']);
+    const said = s.after(10 * MINUTE);
+    expect(settledAs(said)).toEqual(['n0 failed']);
+    expect(types(said)).toContain('node.lease.uncordoning');
+    expect(s.rollout('c1').reason).toBe('n0 is failed: not drained within 600 s');
+  });
+
+  it.each([
+    ['fails', (s: Scheduler) => s.answers_('n0', 'failed')],
+    ['is aborted', (s: Scheduler) => s.aborts('c1')],
+    ['is superseded', (s: Scheduler) => s.rolls('c2', ['n0', 'n1'], { replaces: ['c1'] })],
+  ])('still draining when its rollout %s is cancelled through uncordoning', (_, happens) => {
+    const s = inPool(2, 'n0', 'n1');
+    s.actions = DRAIN;
+    s.rolls('c1', ['n0', 'n1']);
+    s.given(drained(s, 'n0')).when();
+    expect([s.lease('n0').phase, s.lease('n1').phase]).toEqual(['ready', 'draining']);
+    const said = happens(s);
+    expect(settledAs([...said, ...s.when()])).toContain('n1 cancelled');
+    expect(s.lease('n1').phase).toBe('uncordoning');
+    expect(s.rollout('c1').failed).toBeLessThan(2);
+    expect(types(s.given(factOf('node.uncordoned', { node: 'n1', lease: 'n1-l1', pool: 'edge' })).when())).toContain('node.lease.released');
+  });
+});
+
+/** Nodes of a pool `edge` with this budget. */
+function inPool(budget: number | string, ...names: readonly string[]): Scheduler {
+  const s = new Scheduler();
+  s.given(accepted('c9', { apply: [pool('edge', budget)] }), renderedChange('c9', {}), validated('c9')).when();
+  s.given(committed('c9')).fleet(names, { role: 'edge' });
+  return s;
+}
+
+describe('a node that is skipped', () => {
+  it('is no longer counted only applyTimeout after its view was shown', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1']);
+    s.given(silent('n0'));
+    expect(types(s.skips('n0'))).toEqual(['node.skipped', 'node.lease.settled', 'node.owed']);
+    expect(s.unavailable('default')).toEqual(['n0']);
+    expect(s.after(2 * MINUTE - 1)).toEqual([]);
+    expect(grants(s.after(1))).toEqual(['n1 forward c1-new']);
+    expect(s.unavailable('default')).toEqual(['n1']);
+  });
+
+  it('is not released while its view is not known to be shown', () => {
+    const s = fleetOf('n0');
+    s.rolls('c1', ['n0']);
+    s.given(silent('n0'));
+    s.showViews = () => undefined;
+    s.skips('n0');
+    expect(s.after(10 * MINUTE)).toEqual([]);
+  });
+
+  it('is released though the batch that says so was refused at first', () => {
+    const s = fleetOf('n0');
+    s.rolls('c1', ['n0']);
+    s.given(silent('n0'));
+    s.skips('n0');
+    s.nowMs += PAST_DEADLINE;
+    expect(types(s.decide().facts)).toEqual(['node.lease.released']); // and never appended
+    expect(types(s.when())).toEqual(['node.lease.released']);
+  });
+
+  it('is released sooner when a report names the lease', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1']);
+    s.skips('n0');
+    expect(grants(s.reports_('n0', 'old', { lease: 'n0-l1', verdict: 'refused' }))).toEqual(['n1 forward c1-new']);
+  });
+
+  it('ends its unknown, too', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1'], { maxFailures: 1 });
+    s.after(PAST_DEADLINE);
+    expect(settledAs(s.skips('n0'))).toEqual(['n0 skipped']);
+    expect(grants(s.after(2 * MINUTE))).toEqual(['n1 forward c1-new']);
+  });
+
+  it('counts again when it is heard of', () => {
+    const s = fleetOf('n0', 'n1');
+    s.given(silent('n0'));
+    s.skips('n0');
+    expect(s.unavailable('default')).toEqual([]);
+    s.given(heard('n0'), silent('n0'));
+    expect(s.unavailable('default')).toEqual(['n0']);
+  });
+
+  it('being alive is skipped until its rollout ends', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1']);
+    s.skips('n1');
+    s.applies('n0');
+    expect(s.status('n1')).toMatchObject({ skipped: 'me', owed: 'skipped by me' });
+    expect(grants(s.given(committed('c1')).when())).toEqual(['n1 corrective c1-new']);
+    expect(s.status('n1').skipped).toBe('');
+  });
+
+  it('that is alive and idle has nothing to be skipped in', () => {
+    const s = fleetOf('n0');
+    expect(s.skips('n0')).toEqual([]);
+    expect(s.answers).toMatchObject([{ ok: false, code: 'conflict' }]);
+  });
+});
+
+describe('a node that is removed', () => {
+  it('has its lease settled as left, and counts until applyTimeout after its view is shown', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1']);
+    expect(settledAs(s.given(left('n0')).when())).toEqual(['n0 left']);
+    expect(s.unavailable('default')).toEqual(['n0']);
+    expect(grants(s.after(2 * MINUTE))).toEqual(['n1 forward c1-new']);
+  });
+
+  it('no longer holds the unit of its unknown lease', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1'], { maxFailures: 1 });
+    s.after(PAST_DEADLINE);
+    s.given(left('n0')).when();
+    expect(grants(s.after(2 * MINUTE))).toEqual(['n1 forward c1-new']);
+  });
+
+  it('gets no second lease when it is back before the first is over', () => {
+    const s = fleetOf('n0');
+    s.rolls('c1', ['n0']);
+    s.given(left('n0')).when();
+    s.given(joined('n0'), factOf('node.rendered', { node: 'n0', hash: 'other', recipe: 'r' }), factOf('node.reviewed', { node: 'n0', hash: 'other', fit: true }));
+    expect(grants(s.when())).toEqual([]);
+    expect(grants(s.after(2 * MINUTE))).toEqual(['n0 join other']);
+  });
+});
+
+describe('reports', () => {
+  it('of a lower incarnation never count', () => {
+    const s = new Scheduler().given(joined('n0'));
+    s.reports_('n0', 'b', { incarnation: 2, birth: 9, seq: 1 });
+    expect(s.reports_('n0', 'a', { incarnation: 1, birth: 7, seq: 50 })).toEqual([]);
+    expect(s.status('n0')).toMatchObject({ hash: 'b', incarnation: 2, birth: 9 });
+  });
+
+  it('of the same incarnation with another birth are of somebody else', () => {
+    const s = new Scheduler().given(joined('n0'));
+    s.reports_('n0', 'a', { incarnation: 1, birth: 7, seq: 1 });
+    expect(s.reports_('n0', 'b', { incarnation: 1, birth: 8, seq: 2 })).toEqual([]);
+    expect(s.status('n0').hash).toBe('a');
+  });
+
+  it('are ordered by seq within an incarnation', () => {
+    const s = new Scheduler().given(joined('n0'));
+    s.reports_('n0', 'new', { seq: 9 });
+    expect(s.reports_('n0', 'old', { seq: 8 })).toEqual([]);
+  });
+
+  it('of progress leave no fact', () => {
+    const s = fleetOf('n0');
+    expect(s.when(s.message('n0', 'old', { kind: 'progress', step: 'probing' }))).toEqual([]);
+  });
+
+  it('that say the node is not restored keep it unavailable until one says it is', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1'], { maxFailures: 2 });
+    expect(grants(s.answers_('n0', 'failed', { restored: false }))).toEqual([]);
+    expect(s.unavailable('default')).toEqual(['n0']);
+    expect(grants(s.reports_('n0', 'old', { lease: 'n0-l1', verdict: 'failed', restored: true }))).toEqual(['n1 forward c1-new']);
+  });
+
+  it('are taken before the node has joined, and count from then on', () => {
+    const s = new Scheduler();
+    s.reports_('n0', 'mine');
+    s.given(joined('n0'), factOf('node.rendered', { node: 'n0', hash: 'old', recipe: 'r' }), factOf('node.reviewed', { node: 'n0', hash: 'old', fit: true }));
+    expect(grants(s.when())).toEqual(['n0 join old']);
+  });
+});

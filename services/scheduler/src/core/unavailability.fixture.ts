@@ -1,0 +1,91 @@
+import type { Fact } from '#libs/contracts';
+
+interface Seen {
+  joined: boolean;
+  silent: boolean;
+  skipped: boolean;
+  restored: boolean;
+  role: string;
+  /** Pool of the lease that takes a unit. */
+  lease: string;
+  leaseId: string;
+}
+
+/**
+ * The other way to count who is unavailable: plainly, from the facts alone, in none of the scheduler's indexes. Knows the
+ * pools of the properties only: `a` and `b`, by role.
+ */
+export class Unavailability {
+  readonly overdrafts: string[] = [];
+  private readonly nodes = new Map<string, Seen>();
+  private readonly committed = new Map<string, number | string>();
+  private readonly carried = new Map<string, { readonly budget: number | string; started: boolean }>();
+
+  evolve(fact: Fact): void {
+    switch (fact.type) {
+      case 'config.accepted':
+        for (const { kind, name, spec } of fact.apply) if (kind === 'Pool') this.carried.set(`${fact.change}/${name}`, { budget: (spec as { maxUnavailable: number | string }).maxUnavailable, started: false });
+        return;
+      case 'rollout.started':
+        for (const [key, carried] of this.carried) if (key.startsWith(`${fact.change}/`)) carried.started = true;
+        return;
+      case 'config.committed':
+        for (const [key, { budget }] of this.carried) if (key.startsWith(`${fact.change}/`)) this.committed.set(key.split('/')[1] ?? '', budget);
+        return this.forget(fact.change);
+      case 'config.ended':
+        return this.forget(fact.change);
+      case 'node.joined':
+      case 'node.changed': {
+        const before = this.of(fact.node);
+        this.nodes.set(fact.node, { ...before, joined: true, role: fact.labels['role'] ?? '', ...(before.joined ? {} : { silent: false, skipped: false }) });
+        return;
+      }
+      case 'node.left':
+        return this.patch(fact.node, { joined: false, silent: false });
+      case 'node.silent':
+        return this.patch(fact.node, { silent: true });
+      case 'node.heard':
+        return this.patch(fact.node, { silent: false, skipped: false });
+      case 'node.skipped':
+        return this.patch(fact.node, { skipped: this.of(fact.node).silent });
+      case 'node.reported':
+        return this.patch(fact.node, { restored: fact.restored });
+      case 'node.lease.granted':
+        return this.granted(fact.node, fact.pool, fact.lease, fact.free);
+      case 'node.lease.released':
+        if (this.of(fact.node).leaseId === fact.lease) this.patch(fact.node, { lease: '', leaseId: '' });
+        return;
+      default:
+        return;
+    }
+  }
+
+  private granted(node: string, pool: string, lease: string, free: boolean): void {
+    const before = this.of(node);
+    if (before.leaseId !== '') this.overdrafts.push(`${node} has ${before.leaseId} and gets ${lease}`);
+    const down = [...this.nodes].filter(([, seen]) => isDown(seen) && (seen.lease === pool || seen.role === pool)).map(([name]) => name);
+    const wasDown = isDown(before);
+    if (!free && !wasDown && down.length + 1 > this.budget(pool)) this.overdrafts.push(`${node} gets ${lease} in ${pool} while ${down.join(', ')} are down`);
+    this.patch(node, { lease: free ? '' : pool, leaseId: lease });
+  }
+
+  private budget(pool: string): number {
+    const members = [...this.nodes.values()].filter((seen) => seen.joined && seen.role === pool).length;
+    const all = [this.committed.get(pool) ?? 1, ...[...this.carried].filter(([key, { started }]) => started && key.endsWith(`/${pool}`)).map(([, { budget }]) => budget)];
+    return Math.min(...all.map((budget) => (typeof budget === 'number' ? budget : Math.max(1, Math.floor((Number.parseInt(budget, 10) * members) / 100)))));
+  }
+
+  private forget(change: string): void {
+    for (const key of [...this.carried.keys()]) if (key.startsWith(`${change}/`)) this.carried.delete(key);
+  }
+
+  private of(node: string): Seen {
+    return this.nodes.get(node) ?? { joined: false, silent: false, skipped: false, restored: true, role: '', lease: '', leaseId: '' };
+  }
+
+  private patch(node: string, change: Partial<Seen>): void {
+    this.nodes.set(node, { ...this.of(node), ...change });
+  }
+}
+
+const isDown = (seen: Seen): boolean => seen.lease !== '' || (seen.joined && !seen.skipped && (seen.silent || !seen.restored));

@@ -1,0 +1,46 @@
+import type { NewFact, Reason, Targets } from '#libs/contracts';
+import { accepted, factOf, LedgerCopy, MemoryLedger, renderedChange } from '#libs/testing';
+import { validatorCore, type Input, type Reviewed, type ReviewNeed, type State } from './index.js';
+import type { Request } from './inputs.js';
+
+/** The validator on a ledger in memory; what reading the configs would find is said by the spec. */
+export class Validator extends LedgerCopy<State, Input, ReviewNeed, Reviewed> {
+  reasons: readonly Reason[] = [];
+  unfit: readonly string[] = [];
+  readonly nodeReasons = new Map<string, readonly Reason[]>();
+  reviews = 0;
+
+  constructor(ledger = new MemoryLedger()) {
+    super(validatorCore, ledger, (needs) => new Map(needs.map((need) => [need.key, this.review(need)])));
+  }
+
+  private review(need: ReviewNeed): Reviewed {
+    this.reviews += 1;
+    if (need.do === 'review-change') return { did: 'review-change', reasons: this.reasons, warnings: [], unfit: this.unfit };
+    return { did: 'review-nodes', reasons: this.nodeReasons };
+  }
+
+  /** A change that was rendered, and its review. */
+  rendered(change: string, targets: Targets, attempt = 1): readonly NewFact[] {
+    return this.given(accepted(change), renderedChange(change, targets, { attempt })).when();
+  }
+  /** The same, and it has started. */
+  started(change: string, targets: Targets): this {
+    this.rendered(change, targets);
+    return this.given(factOf('rollout.started', { change }));
+  }
+  /** A node says of its forward lease that the config is bad. */
+  invalid(node: string, { change = 'c1', hash = 'bad', recipe = 'r-bad', kind = 'forward' as const, lease = `${node}-l1` }: Said = {}): readonly NewFact[] {
+    return this.given(factOf('node.lease.settled', { node, pool: 'default', lease, change, kind, hash, recipe, because: 'invalid', reason: 'the unit does not parse' })).when();
+  }
+  asks(request: Request): readonly NewFact[] {
+    return this.when({ type: 'request', request });
+  }
+  forgives(hash: string): readonly NewFact[] {
+    return this.asks({ op: 'forgive', hash, by: 'me', reason: 'fixed' });
+  }
+}
+
+type Said = { readonly change?: string; readonly hash?: string; readonly recipe?: string; readonly kind?: 'forward' | 'corrective' | 'back'; readonly lease?: string };
+
+export const to = (hash: string, from = 'old', recipe = `r-${hash}`) => ({ from, to: hash, recipe });
