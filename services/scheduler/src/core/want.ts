@@ -26,7 +26,7 @@ export function stuckBecause(state: State, key: string): string {
   const target = state.targets.get(key);
   const rollout = state.rollouts.get(change);
   if (node === undefined || target === undefined || rollout === undefined) return '';
-  if ((rollout.phase !== 'rolling' && rollout.phase !== 'reverting') || classOf(rollout, target, node) !== 'pending') return '';
+  if (classOf(rollout, target, node) !== 'pending') return '';
   if (node.skippedBy !== '') return `skipped by ${node.skippedBy}`;
   if (node.lease?.because === 'unknown') return 'unknown: it has not answered, and keeps its lease until it does';
   if (node.lease !== undefined) return '';

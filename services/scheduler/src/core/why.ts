@@ -1,4 +1,4 @@
-import { isUnavailable, poolBudget } from './indexes.js';
+import { poolBudget } from './indexes.js';
 import { targetKey, type NodeState, type State } from './state.js';
 import { unavailableBecause } from './views.js';
 import { stuckBecause, wantOf } from './want.js';
@@ -78,7 +78,7 @@ function whyWaiting(state: State, node: NodeState, base: Base): Why {
   const { unavailable } = state.poolSet(node.pool);
   const budget = poolBudget(state, node.pool);
   const holders = [...unavailable].filter((name) => name !== node.node);
-  if (unavailable.size >= budget && !isUnavailable(node)) {
+  if (unavailable.size >= budget) {
     const named = holders.slice(0, 5).map((name) => `${name} (${unavailableBecause(state.nodes.get(name) ?? node)})`);
     return { ...base, because: 'budget', text: `pool ${node.pool} lets ${budget} be unavailable at once: ${named.join(', ')}`, holders: holders.slice(0, 100) };
   }
