@@ -4,6 +4,7 @@ import { EMPTY_CONFIG } from '#libs/contracts';
 import * as merger from '../../services/merger/src/core/index.js';
 import type { Plan, PlanNeed } from '../../services/scheduler/src/core/index.js';
 import * as validator from '../../services/validator/src/core/index.js';
+import { policiesOf } from '#libs/policy';
 import { emptyHash } from '#libs/rendering';
 import type { SimBus } from './bus.js';
 import { sha256 } from './digest.js';
@@ -35,14 +36,17 @@ function gatherOne(bus: SimBus, need: merger.RenderNeed, state: merger.State): m
 }
 
 export function gatherForValidator(bus: SimBus, needs: readonly validator.ReviewNeed[], state: validator.State): Map<string, validator.Reviewed> {
-  const material: validator.Material = {
+  const materialFor = (change: string): validator.Material => ({
     config: (node, hash) => configOf(bus, node, hash),
     capabilities: (node) => state.capabilities.get(node) ?? [],
     labels: (node) => state.labels.get(node) ?? {},
-    policies: [],
-  };
-  return new Map(needs.map((need) => [need.key, need.do === 'review-change' ? validator.reviewTargets(need.targets, material) : validator.reviewNodes(need.nodes, material)]));
+    policies: policiesOf('DisruptionPolicy', state.policies.values(), state.carried.get(change)),
+  });
+  return new Map(needs.map((need) => [need.key, reviewed(need, materialFor)]));
 }
+
+const reviewed = (need: validator.ReviewNeed, materialFor: (change: string) => validator.Material): validator.Reviewed =>
+  need.do === 'review-change' ? validator.reviewTargets(need.targets, materialFor(need.change)) : validator.reviewNodes(need.nodes, materialFor(''));
 
 export function gatherForScheduler(bus: SimBus, needs: readonly PlanNeed[]): Map<string, Plan> {
   return new Map(needs.map((need) => [need.key, planFor(bus, need)]));

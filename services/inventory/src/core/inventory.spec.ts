@@ -52,6 +52,14 @@ describe('an announcement', () => {
     expect(i.announces('n0', { incarnation: 2, birth: 5, seq: 9, labels: { other: '1' } })).toEqual([]);
   });
 
+  it('that comes late, behind one that said nothing new, changes nothing', () => {
+    const i = new Inventory();
+    i.announces('n0', { birth: 1, seq: 1, labels: { zone: 'a' } });
+    i.given(factOf('node.reported', { node: 'n0', report: 'announced', incarnation: 1, birth: 1, seq: 3 }));
+    expect(i.announces('n0', { birth: 1, seq: 2, labels: { zone: 'b' } })).toEqual([]);
+    expect(i.announces('n0', { birth: 1, seq: 3, labels: { zone: 'c' } })).toMatchObject([{ type: 'node.changed', labels: { zone: 'c' } }]);
+  });
+
   it('of a node that has left is a join again', () => {
     const i = new Inventory();
     i.announces('n0', { seq: 1 });

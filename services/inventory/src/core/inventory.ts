@@ -18,7 +18,7 @@ export interface Settings {
   readonly silentAfterMs: number;
 }
 
-const READS: readonly FactType[] = ['node.joined', 'node.left', 'node.changed', 'node.silent', 'node.heard'];
+const READS: readonly FactType[] = ['node.joined', 'node.left', 'node.changed', 'node.silent', 'node.heard', 'node.reported'];
 
 /**
  * The inventory: which nodes there are. What always holds after each of its batches:
@@ -38,8 +38,8 @@ export function inventoryCore(settings: Settings): Core<State, Input> {
     takeTouched,
     viewKeys: (state) => [...state.nodes.keys()].map((node) => viewKey('nodes', nodeToken(node))),
     view,
-    dump: (state) => [...state.nodes.values()],
-    load: (dumped) => loaded(dumped as readonly NodeState[]),
+    dump: (state) => ({ nodes: [...state.nodes.values()], announced: [...state.announced.entries()] }),
+    load: (dumped) => loaded(dumped as Dumped),
   };
 }
 
@@ -69,6 +69,11 @@ function evolve(state: State, { fact, readMs }: Entry): void {
       return patch(state, fact.node, { state: 'silent', since: fact.at, because: `last heard ${fact.lastHeard}` });
     case 'node.heard':
       return patch(state, fact.node, { state: 'ready', since: fact.at, because: '' });
+    case 'node.reported': {
+      const { incarnation, birth, seq } = fact;
+      if (fact.report === 'announced') state.announced.set(fact.node, { incarnation, birth, seq });
+      return;
+    }
     default:
       return;
   }
@@ -99,6 +104,9 @@ function announced(draft: InventoryDraft, report: NodeReport): void {
   const { node, labels, capabilities, version, incarnation, birth, seq, fresh } = report;
   const known = draft.state.nodes.get(node);
   if (known !== undefined && !isLater(report, known.stamp)) return;
+  // One that came late: a later one was taken, though what it said was known already.
+  const taken = draft.state.announced.get(node);
+  if (taken !== undefined && isLater(taken, report)) return;
   const body = { node, labels, capabilities, version, incarnation, birth, seq };
   if (known === undefined || known.state === 'gone') return draft.emit({ type: 'node.joined', ...body, fresh });
   if (!sameContent(known, report)) draft.emit({ type: 'node.changed', ...body });
@@ -170,8 +178,14 @@ function nodeView(node: NodeState | undefined): Omit<NodeView, 'ledger'> | undef
   return shown;
 }
 
-function loaded(nodes: readonly NodeState[]): State {
+interface Dumped {
+  readonly nodes: readonly NodeState[];
+  readonly announced: readonly (readonly [string, Stamp])[];
+}
+
+function loaded({ nodes, announced }: Dumped): State {
   const state = new State();
+  for (const [node, stamp] of announced) state.announced.set(node, stamp);
   for (const node of nodes) put(state, node);
   state.touched.clear();
   return state;

@@ -23,6 +23,8 @@ export class State {
   readonly undo = new UndoLog();
   readonly touched = new Set<string>();
   readonly nodes = new Table<string, NodeState>(this.undo);
+  /** The latest announcement of each node that the scheduler has taken, also where it said nothing new. */
+  readonly announced = new Table<string, Stamp>(this.undo);
   // ---- this copy's own memory ----
   /** When it last heard of a node, monotonic. */
   readonly heardMs = new Table<string, number>(this.undo);

@@ -1,5 +1,5 @@
 import { emitRollout, type SchedulerDraft } from './draft.js';
-import { maxFailuresOf } from './evolve.js';
+import { maxFailuresOf } from './max-failures.js';
 import { isUnavailable, poolBudget } from './indexes.js';
 
 import { EMPTY_TALLY, parseTargetKey, type Change, type Rollout, type State } from './state.js';

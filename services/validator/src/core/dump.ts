@@ -1,7 +1,7 @@
 import { State } from './state.js';
 
 const TABLES = [
-  'capabilities', 'labels', 'committed', 'inForce', 'policies', 'carried', 'candidates', 'rollouts', 'unjudged', 'invalids', 'knownBad', 'badRecipes', 'forgiven', 'unreviewed', 'reviews',
+  'capabilities', 'labels', 'committed', 'inForce', 'policies', 'carried', 'touches', 'candidates', 'rollouts', 'unjudged', 'invalids', 'knownBad', 'badRecipes', 'forgiven', 'unreviewed', 'reviews',
 ] as const;
 
 /** The whole fold as JSON. */

@@ -1,5 +1,6 @@
 import { fragmentId, type FactOf, type FactType } from '#libs/contracts';
 import { viewKey, type Entry } from '#libs/kernel';
+import { isPolicyKind } from '#libs/manifests';
 import { carriedPolicies } from '#libs/policy';
 import type { State } from './state.js';
 
@@ -19,6 +20,7 @@ export function evolve(state: State, entry: Entry): void {
   switch (fact.type) {
     case 'config.accepted': {
       const carried = carriedPolicies(fact);
+      state.touches.set(fact.change, [...fact.apply, ...fact.delete].filter(({ kind }) => !isPolicyKind(kind)).map(fragmentId));
       if (carried.apply.length + carried.delete.length > 0) state.carried.set(fact.change, carried);
       return;
     }
@@ -112,6 +114,7 @@ function record(state: State, made: Parameters<State['reviews']['set']>[1]): voi
 }
 
 function forget(state: State, change: string): void {
+  state.touches.delete(change);
   if (!state.rollouts.has(change)) state.carried.delete(change);
   state.candidates.delete(change);
   state.openCandidates.delete(change);

@@ -60,6 +60,8 @@ export class State {
   /** Committed policy fragments, by `Kind/name`, and those that open changes carry. */
   readonly policies = new Table<string, Fragment>(this.undo);
   readonly carried = new Table<string, CarriedPolicies>(this.undo);
+  /** The fragments that open changes touch on nodes, by id. */
+  readonly touches = new Table<string, readonly string[]>(this.undo);
   readonly candidates = new Table<string, Candidate>(this.undo);
   /** Targets of rollouts that are under way, and whether they are complete. */
   readonly rollouts = new Table<string, { readonly targets: Targets; readonly complete: boolean }>(this.undo);

@@ -81,7 +81,7 @@ function knownBadReasons(state: State, candidate: Candidate): readonly Reason[] 
     const byHash = state.knownBad.get(target.to);
     const story = byHash ?? state.knownBad.get(state.badRecipes.get(target.recipe) ?? '');
     if (story === undefined) return [];
-    return [{ fragment: '', field: '', code: 'known-bad', message: tell(story, byHash !== undefined), nodes: [node] }];
+    return [{ fragment: (state.touches.get(candidate.change) ?? []).join(', '), field: 'spec', code: 'known-bad', message: tell(story, byHash !== undefined), nodes: [node] }];
   });
 }
 

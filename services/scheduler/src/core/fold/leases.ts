@@ -1,0 +1,86 @@
+import { assertNever, viewKey, type Entry } from '#libs/kernel';
+import { nodeToken, type Fact, type FactOf } from '#libs/contracts';
+import { nodeOf, putNode } from '../indexes.js';
+import { targetKey, type Lease, type State, type NodeState } from '../state.js';
+import { circumstancesOf } from '../want.js';
+import { patchLease, laterThan } from './patches.js';
+
+export type LeaseFact = Extract<Fact, { type: `node.lease.${string}` }>;
+
+/** Folds what is said of leases. */
+export function evolveLease(state: State, entry: Entry, fact: LeaseFact): void {
+  const { sequence, readMs } = entry;
+  state.touched.add(viewKey('leases', nodeToken(fact.node)));
+  switch (fact.type) {
+    case 'node.lease.granted': {
+      const node = nodeOf(state, fact.node);
+      const rollout = state.rollouts.get(fact.change);
+      if (rollout !== undefined && rollout.stalledBy !== '') state.rollouts.set(fact.change, { ...rollout, stalledBy: '' });
+      return putNode(state, { ...node, lease: newLease(fact, readMs), leases: node.leases + 1 }, sequence);
+    }
+    case 'node.lease.ready':
+      return patchLease(state, fact.node, fact.lease, sequence, { phase: 'ready', sinceMs: readMs });
+    case 'node.lease.settled':
+      return settle(state, fact, entry);
+    case 'node.lease.uncordoning':
+      return patchLease(state, fact.node, fact.lease, sequence, { phase: 'uncordoning' });
+    case 'node.lease.released': {
+      const node = nodeOf(state, fact.node);
+      if (node.lease?.id !== fact.lease) return;
+      const skippedBy = node.change === '' && !node.silent ? '' : node.skippedBy;
+      state.shownMs.delete(fact.lease);
+      return putNode(state, { ...node, lease: undefined, lastLease: node.lease, skippedBy }, sequence);
+    }
+    default:
+      return assertNever(fact);
+  }
+}
+
+function newLease(fact: FactOf<'node.lease.granted'>, readMs: number): Lease {
+  const { lease: id, pool, change, kind, hash, from, recipe, actions, applyMs, drainMs, free, at: grantedAt } = fact;
+  const phase = fact.phase === 'draining' ? 'draining' : 'ready';
+  const open = { because: '', reason: '', drained: false, uncordoned: false, answered: false, settledAt: '' } as const;
+  return { id, pool, change, kind, phase, hash, from, recipe, actions, applyMs, drainMs, free, sinceMs: readMs, grantedAt, ...open };
+}
+
+function settle(state: State, fact: FactOf<'node.lease.settled'>, { sequence, readMs }: Entry): void {
+  const node = state.nodes.get(fact.node);
+  if (node?.lease?.id !== fact.lease) return;
+  const lease: Lease = { ...node.lease, phase: 'settled', because: fact.because, reason: fact.reason, sinceMs: readMs, settledAt: fact.at };
+  if (fact.kind === 'forward') countVerdict(state, fact, sequence);
+  const key = targetKey(fact.change, fact.node);
+  const target = state.targets.get(key);
+  if (target !== undefined) state.targets.set(key, { ...target, verdict: fact.because, reason: fact.reason, at: fact.at });
+  putNode(state, { ...node, lease, ...afterLease(node, fact, readMs) }, sequence);
+}
+
+/** What a lease's end means for the next try of a node outside a rollout. */
+function afterLease(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs: number): Partial<NodeState> {
+  switch (fact.because) {
+    case 'applied':
+      return { retry: undefined, owed: node.change === '' ? '' : node.owed, drifted: [], desired: node.desired && { ...node.desired, joining: false } };
+    case 'invalid':
+      return fact.kind === 'forward' ? {} : { retry: { kind: 'when-changed', circumstances: circumstancesOf(node) } };
+    case 'failed':
+    case 'unknown':
+      return fact.kind === 'forward' ? {} : { retry: laterThan(node, readMs) };
+    case 'left':
+    case 'skipped':
+    case 'stale':
+    case 'cancelled':
+      return {};
+  }
+}
+
+function countVerdict(state: State, fact: FactOf<'node.lease.settled'>, sequence: number): void {
+  if (fact.because === 'invalid') {
+    state.invalids.set(fact.hash, sequence);
+    if (fact.recipe !== '') state.invalids.set(fact.recipe, sequence);
+    state.unjudged.set(fact.lease, fact.change);
+  }
+  const rollout = state.rollouts.get(fact.change);
+  if (rollout === undefined) return;
+  const failed = rollout.failed + (fact.because === 'invalid' || fact.because === 'failed' ? 1 : 0);
+  const unknown = rollout.unknown + (fact.because === 'unknown' ? 1 : 0);
+  state.rollouts.set(fact.change, { ...rollout, failed, unknown });
+}

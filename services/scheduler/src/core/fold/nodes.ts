@@ -1,0 +1,98 @@
+import type { Entry } from '#libs/kernel';
+import type { FactOf } from '#libs/contracts';
+import { assignPool, nodeOf, putNode, reassignShared } from '../indexes.js';
+import type { NodeState, State } from '../state.js';
+import { patchChange, patchTarget, patchLease, leftRollout, laterThan } from './patches.js';
+
+/** Folds what is said of nodes. */
+export function evolveNode(state: State, { sequence, readMs, fact }: Entry): void {
+  switch (fact.type) {
+    case 'node.joined':
+    case 'node.changed':
+      return present(state, fact, sequence);
+    case 'node.left': {
+      outdate(state, fact.node);
+      // Should it come back, it is a node that joins: what this rollout wanted of it is over.
+      const { change } = nodeOf(state, fact.node);
+      if (change !== '') patchTarget(state, change, fact.node, { left: true });
+      const gone = { joined: false, silent: false, owed: '', change: '', desired: undefined, rendered: undefined, retry: undefined } as const;
+      putNode(state, assignPool(state, { ...nodeOf(state, fact.node), ...gone }), sequence);
+      return reassignShared(state, sequence);
+    }
+    case 'node.silent':
+      return patchNode(state, fact.node, sequence, { silent: true });
+    case 'node.heard':
+      return patchNode(state, fact.node, sequence, { silent: false, skippedBy: '' });
+    case 'node.rendered':
+      return rendered(state, fact, sequence);
+    case 'node.reviewed':
+      return reviewed(state, fact, sequence);
+    case 'node.reported':
+      state.cursor.set(Math.max(state.cursor.get(), fact.reportSequence));
+      return reported(state, fact, sequence);
+    case 'node.owed': {
+      if (fact.change !== '') patchTarget(state, fact.change, fact.node, { owed: fact.reason });
+      const node = nodeOf(state, fact.node);
+      const retry = fact.change === '' && node.lease === undefined ? laterThan(node, readMs) : node.retry;
+      return patchNode(state, fact.node, sequence, { owed: fact.reason, retry });
+    }
+    case 'node.skipped':
+      return patchNode(state, fact.node, sequence, { skippedBy: fact.by });
+    case 'node.drained':
+      return patchLease(state, fact.node, fact.lease, sequence, { drained: true });
+    case 'node.uncordoned':
+      return patchLease(state, fact.node, fact.lease, sequence, { uncordoned: true });
+    default:
+      return;
+  }
+}
+
+function patchNode(state: State, name: string, sequence: number, patch: Partial<NodeState>): void {
+  putNode(state, { ...nodeOf(state, name), ...patch }, sequence);
+}
+
+function present(state: State, fact: FactOf<'node.joined' | 'node.changed'>, sequence: number): void {
+  const node = nodeOf(state, fact.node);
+  if (node.joined && !sameLabels(node.labels, fact.labels)) outdate(state, fact.node);
+  const rejoined = fact.type === 'node.joined' && !node.joined;
+  const base = rejoined ? { ...node, joined: true, silent: false, skippedBy: '' } : node;
+  putNode(state, assignPool(state, { ...base, labels: fact.labels, capabilities: fact.capabilities }), sequence);
+  reassignShared(state, sequence);
+}
+
+type Labels = Readonly<Record<string, string>>;
+const sameLabels = (a: Labels, b: Labels): boolean => JSON.stringify(Object.entries(a).sort()) === JSON.stringify(Object.entries(b).sort());
+
+/** A rendering that was not started yet does not survive a relabel or a leave of a node that it touches; the merger makes another. */
+function outdate(state: State, node: string): void {
+  for (const name of [...state.openChanges]) {
+    const change = state.changes.get(name);
+    if (change !== undefined && !change.started && change.targets[node] !== undefined) patchChange(state, name, { validated: undefined });
+  }
+}
+
+function rendered(state: State, fact: FactOf<'node.rendered'>, sequence: number): void {
+  for (const change of fact.leaves) patchTarget(state, change, fact.node, { left: true });
+  const node = nodeOf(state, fact.node);
+  const left = fact.leaves.includes(node.change) ? leftRollout(node) : node;
+  putNode(state, { ...left, rendered: { hash: fact.hash, recipe: fact.recipe } }, sequence);
+}
+
+function reviewed(state: State, fact: FactOf<'node.reviewed'>, sequence: number): void {
+  const node = nodeOf(state, fact.node);
+  if (node.rendered?.hash !== fact.hash) return;
+  const desired = fact.fit ? { ...node.rendered, joining: node.report?.hash !== fact.hash } : undefined;
+  putNode(state, { ...node, rendered: undefined, desired, unfit: fact.reasons, owed: fact.fit ? node.owed : '' }, sequence);
+}
+
+function reported(state: State, fact: FactOf<'node.reported'>, sequence: number): void {
+  const node = nodeOf(state, fact.node);
+  const named = node.lease !== undefined && node.lease.id === fact.lease && (node.lease.phase === 'settled' || node.lease.phase === 'uncordoning');
+  const { incarnation, birth, seq, hash, lease, verdict, reason, restored, bootId, fresh } = fact;
+  const report = { incarnation, birth, seq, hash, lease, verdict, reason, restored, bootId, fresh };
+  const drifted = fact.report === 'drifted' ? fact.what : fact.report === 'applied' ? [] : node.drifted;
+  const owed = node.change === '' && node.desired?.hash === hash ? '' : node.owed;
+  const desired = node.desired?.hash === hash ? { ...node.desired, joining: false } : node.desired;
+  const now = { ...node, report, drifted, owed, desired, ...(named && node.lease !== undefined ? { lease: { ...node.lease, answered: true } } : {}) };
+  putNode(state, now, sequence);
+}
