@@ -16,4 +16,6 @@ module.exports = {
   resolver: '<rootDir>/tools/jest-resolver.cjs',
   reporters: ['default', '<rootDir>/tools/closing-line-reporter.cjs'],
   testTimeout: 60_000,
+  // A test that fails half-way may leave a process or a socket behind; the run must end all the same.
+  forceExit: true,
 };

@@ -154,8 +154,10 @@ function leaseRead(state: State, lease: LeaseView | undefined, nowMs: number): S
   const begun: Begun | undefined = asked === 'begin' && lease !== undefined
     ? { lease, readMs: nowMs, checked: false, before: undefined, originals: undefined, changed: undefined, failure: undefined, trouble: '' }
     : undefined;
-  const leaseDueMs = lost !== undefined && lost.dueMs > nowMs ? Math.min(lost.dueMs, regularMs) : regularMs;
-  return remember(state, { chance: next, lease, lost, begun, leaseDueMs, progress: START });
+  const laterMs = lost !== undefined && lost.dueMs > nowMs ? Math.min(lost.dueMs, regularMs) : regularMs;
+  // What was pushed while this was read is newer: it is read once more.
+  const leaseDueMs = memory.leasePushed > (lease?.ledger ?? 0) ? nowMs : laterMs;
+  return remember(state, { chance: next, lease, lost, begun, leaseDueMs, leasePushed: 0, progress: START });
 }
 
 function sent(state: State, nowMs: number): State {

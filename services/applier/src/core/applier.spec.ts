@@ -1,6 +1,7 @@
+import type { LeaseView } from '#libs/contracts';
 import { EMPTY, takeReports } from '../testing/memory-node.js';
 import { Bench, file, hash, probe } from './applier.fixture.js';
-import { hear } from './index.js';
+import { advance, hear, nextStep } from './index.js';
 
 const A = hash('a');
 const B = hash('b');
@@ -29,6 +30,20 @@ describe('an applier that is granted a lease', () => {
     const kinds = bench.steps.map((step) => (step.do === 'write-journal' && step.journal.work !== undefined ? 'intent' : step.do));
     expect(kinds.indexOf('intent')).toBeGreaterThan(kinds.indexOf('read-before'));
     expect(kinds.indexOf('intent')).toBeLessThan(kinds.indexOf('apply'));
+  });
+
+  it('reads its lease once more when another was pushed while the read was on its way', () => {
+    const bench = on('a', file('/motd', 'hello'));
+    bench.pass(120_000);
+    bench.state = { ...bench.state, memory: { ...bench.state.memory, leaseDueMs: bench.nowMs } };
+    const step = nextStep(bench.state, bench.nowMs);
+    expect(step).toEqual({ do: 'read-lease' });
+    const before = bench.machine.perform(step);
+    bench.grant({ hash: A, ledger: 9 });
+    bench.state = hear(bench.state, { heard: 'lease', lease: bench.bus.lease as LeaseView }, bench.nowMs);
+    bench.state = advance(bench.state, step, before, bench.nowMs);
+    bench.settle();
+    expect(bench.last).toMatchObject({ kind: 'applied', lease: 'l1', hash: A });
   });
 
   it('refuses one that was planned from another hash, and touches nothing', () => {

@@ -43,6 +43,8 @@ export interface Memory {
   readonly statusDueMs: number;
   readonly lease: LeaseView | undefined;
   readonly leaseDueMs: number;
+  /** The ledger sequence of the newest lease that was pushed since one was read: a read on its way may not know it. */
+  readonly leasePushed: number;
   /** A lease that was read and may be begun. */
   readonly begun: Begun | undefined;
   readonly progress: Progress;
@@ -113,7 +115,7 @@ export function start(settings: Settings, self: Self, journal: Journal, outside:
     memory: {
       bootId: outside.bootId, birth: nextBirth(outside.random), chance: next, configs: new Map(), absent: new Set(),
       bus: { failures: 0, retryAtMs: nowMs }, status: undefined, statusReadMs: undefined, statusDueMs: nowMs,
-      lease: undefined, leaseDueMs: nowMs, begun: undefined, progress: START, announce: true,
+      lease: undefined, leaseDueMs: nowMs, leasePushed: 0, begun: undefined, progress: START, announce: true,
       sent: { count: 0, dueMs: nowMs }, reborn: { count: 0, dueMs: nowMs }, lost: undefined, mend: { count: 0, dueMs: nowMs },
       drift: { dueMs: nowMs + value * settings.driftCheckMs, found: undefined, reported: undefined }, untidy: true,
     },
@@ -128,7 +130,8 @@ export function hear(state: State, heard: Heard, nowMs: number): State {
   const { memory } = state;
   switch (heard.heard) {
     case 'lease':
-      return heard.lease.phase === 'ready' ? remember(state, { leaseDueMs: nowMs }) : ended(state, heard.lease);
+      if (heard.lease.phase !== 'ready') return ended(state, heard.lease);
+      return remember(state, { leaseDueMs: nowMs, leasePushed: Math.max(memory.leasePushed, heard.lease.ledger) });
     case 'status':
       return remember(state, { status: newer(memory.status, heard.status), ...laterLost(memory, nowMs + VIEW_LAG_MS) });
     case 'connected':

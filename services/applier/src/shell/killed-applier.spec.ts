@@ -37,8 +37,11 @@ async function recover(host: Host, aheadMs: number): Promise<void> {
   const applier = await runApplier({
     node: 'n', labels: {}, root: host.root, stateDir: host.state, bus, clock: () => bootClock() + aheadMs,
   });
-  for (let i = 0; i < 500 && journalOf(host).work !== undefined; i++) await new Promise((resolve) => setTimeout(resolve, 10));
-  await applier.stop();
+  try {
+    for (let i = 0; i < 500 && journalOf(host).work !== undefined; i++) await new Promise((resolve) => setTimeout(resolve, 10));
+  } finally {
+    await applier.stop();
+  }
 }
 
 it.each([

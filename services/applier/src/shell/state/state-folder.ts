@@ -1,4 +1,4 @@
-import { mkdir, readFile, readdir, rename, unlink } from 'node:fs/promises';
+import { link, mkdir, readFile, readdir, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '#libs/contracts';
 import { newJournal, type Journal, type Originals } from '../../core/index.js';
@@ -39,8 +39,7 @@ export class StateFolder {
     const decoded = text === undefined ? 'missing' : decodeJournal(text);
     if (typeof decoded !== 'string') return { journal: ownJournal(decoded, node, path), fellBack: '' };
     const older = before === undefined ? 'missing' : decodeJournal(before);
-    // Missing beside a good previous one: killed between the two renames of a write, which therefore never happened.
-    if (typeof older !== 'string') return { journal: ownJournal(older, node, previous), fellBack: text === undefined ? '' : `${path}: ${decoded}` };
+    if (typeof older !== 'string') return { journal: ownJournal(older, node, previous), fellBack: `${path}: ${decoded}` };
     throw new StateError(path, `${decoded}, and ${previous} is of no use either (${older}). Put a copy of either file back; or move both away, and the node begins anew: what stands on it now counts as original, and it gets its config again`);
   }
 
@@ -52,9 +51,15 @@ export class StateFolder {
 
   private async writeOnce(journal: Journal): Promise<void> {
     const path = join(this.path, 'journal.json');
-    await writeWhole(path, encodeJournal(journal), async () => {
-      await rename(path, join(this.path, 'journal.prev.json')).catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
-    });
+    await writeWhole(path, encodeJournal(journal), () => this.keepAsPrevious(path));
+  }
+
+  /** By a second name, so that `journal.json` is there at every moment: whoever looks finds the old one or the new one. */
+  private async keepAsPrevious(path: string): Promise<void> {
+    const next = join(this.path, 'journal.prev.json.new');
+    await ignoreMissing(unlink(next));
+    await ignoreMissing(link(path, next));
+    await ignoreMissing(rename(next, join(this.path, 'journal.prev.json')));
   }
 
   /** The config with this hash; undefined when it is not there, or is damaged. */
@@ -87,6 +92,8 @@ function ownJournal(journal: Journal, node: string, path: string): Journal {
   if (journal.node === node) return journal;
   throw new StateError(path, `this is the journal of node ${journal.node}, not of ${node}. Give each applier its own --state folder; if the node was renamed, move the file away`);
 }
+
+const ignoreMissing = (done: Promise<void>): Promise<void> => done.catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
 
 async function textOf(path: string): Promise<string | undefined> {
   return readFile(path, 'utf8').catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
