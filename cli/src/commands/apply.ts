@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { FragmentRef } from '#libs/contracts';
+import { checkSize } from '../change-size.js';
 import { endJson, waitForChange } from '../change-wait.js';
 import { parseDuration } from '../duration.js';
-import { EXIT, RejectedError, type ExitCode } from '../exit.js';
+import { EXIT, type ExitCode } from '../exit.js';
 import { readManifestInput } from '../manifest-input.js';
 import { askedBy, type Session } from '../session.js';
 
@@ -13,8 +14,6 @@ export interface PublishFlags {
   readonly wait?: string;
 }
 
-/** What NATS carries in one message, less what the merger adds. */
-const MOST_BYTES = 900 * 1_024;
 const SOURCE = 'cli';
 
 /** `sluice apply -f PATH`: publishes manifests as one change, and waits for its end if asked to. */
@@ -46,13 +45,4 @@ export async function report(session: Session, change: string, timeoutMs: number
   const { end, exit } = await waitForChange(session, change, timeoutMs);
   if (isJson) io.out(JSON.stringify(endJson(change, end)));
   return exit;
-}
-
-function checkSize(body: string): void {
-  const bytes = Buffer.byteLength(body);
-  if (bytes <= MOST_BYTES) return;
-  throw new RejectedError([{
-    fragment: '', field: '', code: 'too-large', nodes: [],
-    message: `the change has ${Math.ceil(bytes / 1_024)} KiB, and a change has at most ${MOST_BYTES / 1_024} KiB: publish it as several changes`,
-  }]);
 }

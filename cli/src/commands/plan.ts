@@ -1,3 +1,4 @@
+import { checkSize } from '../change-size.js';
 import { EXIT, RejectedError, type ExitCode } from '../exit.js';
 import { readManifestInput } from '../manifest-input.js';
 import type { PlanAnswer } from '../plan-answer.js';
@@ -24,6 +25,7 @@ async function askPlan(session: Session, paths: readonly string[]): Promise<Plan
 }
 
 async function allPages(session: Session, documents: readonly unknown[]): Promise<PlanAnswer> {
+  checkSize(JSON.stringify({ apply: documents, delete: [] }));
   const fleet = await session.fleet();
   let joined: PlanAnswer | undefined;
   let cursor: string | undefined;

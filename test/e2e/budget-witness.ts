@@ -1,0 +1,92 @@
+import { readFileSync, statSync } from 'node:fs';
+
+/** One pool, as the witness is told. */
+export interface WatchedPool {
+  readonly pool: string;
+  readonly budget: number;
+  readonly nodes: readonly string[];
+}
+
+interface Look {
+  /** Which journal it was: another file or another time is another one. */
+  readonly stamp: string;
+  /** The lease that the node works on; empty for none. */
+  readonly lease: string;
+}
+
+const EVERY_MS = 3;
+const NOTHING: Look = { stamp: '', lease: '' };
+
+/**
+ * Judges from the nodes' journals alone how many nodes of a pool are mid-change at once. A node that shows the same work
+ * in two looks that follow on each other was at work all the time between them, so what is counted did happen at one moment.
+ */
+export class BudgetWitness {
+  /** The most nodes of each pool that were seen mid-change at once. */
+  readonly most = new Map<string, number>();
+  /** Every moment at which a pool had more nodes mid-change than its budget. */
+  readonly exceeded: string[] = [];
+  /** Counts the looks, so that others can wait until they were seen. */
+  looks = 0;
+  /** Nodes that cannot answer: they count though their journals may say nothing. */
+  private readonly down = new Set<string>();
+  private readonly seen = new Map<string, Look>();
+  private timer: NodeJS.Timeout | undefined;
+  private waiting: { readonly looks: number; readonly resolve: () => void }[] = [];
+
+  constructor(private readonly pools: readonly WatchedPool[], private readonly journalOf: (node: string) => string) {}
+
+  start(): void {
+    this.timer = setInterval(() => this.look(), EVERY_MS);
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+    for (const { resolve } of this.waiting.splice(0)) resolve();
+  }
+
+  /** Resolves when two more looks were made: whoever waits for that in the middle of a change is seen there. */
+  seenTwice(): Promise<void> {
+    return new Promise((resolve) => this.waiting.push({ looks: this.looks + 2, resolve }));
+  }
+
+  isDown(node: string): void {
+    this.down.add(node);
+  }
+  isBack(node: string): void {
+    this.down.delete(node);
+  }
+
+  private look(): void {
+    for (const { pool, budget, nodes } of this.pools) {
+      const busy = nodes.filter((node) => this.down.has(node) || this.isAtWork(node));
+      this.most.set(pool, Math.max(this.most.get(pool) ?? 0, busy.length));
+      if (busy.length > budget) this.exceeded.push(`${pool}: ${busy.join(', ')}`);
+    }
+    this.looks += 1;
+    const due = this.waiting.filter(({ looks }) => looks <= this.looks);
+    this.waiting = this.waiting.filter(({ looks }) => looks > this.looks);
+    for (const { resolve } of due) resolve();
+  }
+
+  private isAtWork(node: string): boolean {
+    const before = this.seen.get(node) ?? NOTHING;
+    const now = this.read(node, before);
+    this.seen.set(node, now);
+    return now.lease !== '' && now.lease === before.lease;
+  }
+
+  private read(node: string, before: Look): Look {
+    const file = this.journalOf(node);
+    const stat = statSync(file, { bigint: true, throwIfNoEntry: false });
+    if (stat === undefined) return NOTHING;
+    const stamp = `${stat.ino} ${stat.mtimeNs}`;
+    if (stamp === before.stamp) return before;
+    try {
+      const { journal } = JSON.parse(readFileSync(file, 'utf8')) as { readonly journal: { readonly work?: { readonly lease: string } } };
+      return { stamp, lease: journal.work?.lease ?? '' };
+    } catch {
+      return NOTHING; // it went between the two calls
+    }
+  }
+}

@@ -1,0 +1,200 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connectFleet, type FleetClient, type FleetEvent } from '#libs/bus';
+import { SERVICES, type ChangeView, type ViewBucket, type ViewValues } from '#libs/contracts';
+import { startNatsServer, type NatsServer } from '#libs/embedded';
+import { until } from '#libs/testing';
+import { BudgetWitness, type WatchedPool } from './budget-witness.js';
+import { Gate } from './gate.js';
+import { pool } from './manifests.js';
+import { NodeFolders, type Files } from './node-folders.js';
+import { Processes, SLUICE } from './processes.js';
+
+export interface FleetOptions {
+  /** Nodes whose applier is a process of its own; all others share one. */
+  readonly own?: readonly string[];
+  /** Of every service. */
+  readonly copies?: number;
+  readonly env?: Readonly<Record<string, string>>;
+  /** What lies on every node before Sluice comes. */
+  readonly originals?: Files;
+  /** How many nodes of the pools edge, core and rest. */
+  readonly sizes?: readonly [edge: number, core: number, rest: number];
+}
+
+export interface Ran {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A change may need so long on a machine that is busy with other things. */
+const CHANGE_MS = 60_000;
+const BUDGETS = { edge: 2, core: 1, rest: '10%' } as const;
+
+/** A fleet of real processes: nats-server, the five services, and the appliers of 40 nodes in three pools. */
+export class Fleet {
+  readonly folders: NodeFolders;
+  readonly witness: BudgetWitness;
+  readonly gate: Gate;
+  readonly nodes: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+  readonly processes: Processes;
+  /** What lies on every node apart from what Sluice puts there. */
+  readonly originals: Files;
+
+  constructor(readonly data: string, readonly server: NatsServer, readonly client: FleetClient, readonly pools: readonly WatchedPool[], options: FleetOptions) {
+    this.folders = new NodeFolders(data);
+    this.nodes = pools.flatMap((one) => one.nodes);
+    this.originals = options.originals ?? {};
+    this.witness = new BudgetWitness(pools, (node) => this.folders.journal(node));
+    this.gate = new Gate(this.folders, this.witness);
+    this.env = { ...process.env, NATS_URL: server.url, NO_COLOR: '1', SLUICE_HEALTH_SECONDS: '0', ...options.env };
+    this.processes = new Processes(data, this.env);
+  }
+
+  nodesOf(name: string): readonly string[] {
+    return this.pools.find((one) => one.pool === name)?.nodes ?? [];
+  }
+
+  /** Publishes until it was taken, as a tool has to; the id of the change. */
+  async publish(content: object | string): Promise<string> {
+    const [body, id] = [typeof content === 'string' ? content : JSON.stringify(content), `e2e:${randomUUID()}`];
+    return until(() => this.client.publishChange('e2e', body, id).then(({ change }) => change, ifConnected), 'the change is published');
+  }
+
+  apply(...manifests: readonly object[]): Promise<string> {
+    return this.publish({ apply: manifests });
+  }
+
+  /** What became of the change. */
+  ended(change: string): Promise<ChangeView> {
+    return until(async () => {
+      const view = await this.client.get('changes', change).catch(ifConnected);
+      return view !== undefined && ['committed', 'rejected', 'ended'].includes(view.phase) ? view : undefined;
+    }, `the end of ${change}`, CHANGE_MS);
+  }
+
+  /** Waits until a view of the change is as it should be. */
+  when<B extends ViewBucket>(bucket: B, key: string, holds: (view: ViewValues[B]) => boolean): Promise<ViewValues[B]> {
+    return until(async () => {
+      const view = await this.client.get(bucket, key).catch(ifConnected);
+      return view !== undefined && holds(view) ? view : undefined;
+    }, `${bucket} ${key}`, CHANGE_MS);
+  }
+
+  /** What the streams hold under a subject, in order of time. */
+  async events(subject: string): Promise<readonly FleetEvent[]> {
+    const found: FleetEvent[] = [];
+    for await (const event of this.client.events({ subject, follow: false, signal: new AbortController().signal })) found.push(event);
+    return found;
+  }
+
+  /** What every node has, by its name. */
+  files(): Readonly<Record<string, Files>> {
+    return Object.fromEntries(this.nodes.map((node) => [node, this.folders.files(node)]));
+  }
+
+  /** What every node should have, over what it had before Sluice. */
+  filesWith(filesOf: (node: string) => Files): Readonly<Record<string, Files>> {
+    return Object.fromEntries(this.nodes.map((node) => [node, { ...this.originals, ...filesOf(node) }]));
+  }
+
+  cli(...args: readonly string[]): Promise<Ran> {
+    return run(process.execPath, [SLUICE, ...args], { env: this.env });
+  }
+
+  startService(name: string): void {
+    this.processes.start(name, ['service', name.replace(/-\d+$/, '')]);
+  }
+
+  startApplier(node: string, role: string, ...more: readonly string[]): void {
+    mkdirSync(this.folders.root(node), { recursive: true });
+    this.processes.start(node, ['applier', '--node', node, '--label', `role=${role}`, '--root', this.folders.root(node), '--state', this.folders.state(node), ...more]);
+  }
+
+  async close(): Promise<void> {
+    this.witness.stop();
+    await this.gate.close();
+    await this.client.close().catch(() => undefined);
+    await this.processes.stopAll();
+    await this.server.stop();
+    if (process.env['SLUICE_E2E_KEEP'] === undefined) rmSync(this.data, { recursive: true, force: true });
+  }
+}
+
+/** Starts a fleet; resolves when its pools are committed and every node is in one. */
+export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
+  const data = mkdtempSync(join(tmpdir(), 'sluice-e2e-'));
+  const server = await startNatsServer({ dataDir: join(data, 'nats') });
+  const client = await connectFleet({ servers: [server.url], timeoutMs: 5_000 });
+  const fleet = new Fleet(data, server, client, poolsOf(options.sizes ?? [10, 6, 24]), options);
+  try {
+    await fleet.gate.open();
+    for (const node of fleet.nodes) fleet.folders.plant(node, fleet.originals);
+    startAll(fleet, options);
+    await until(async () => (await client.list('nodes').catch(() => undefined))?.size === fleet.nodes.length, 'every node is known', CHANGE_MS);
+    await fleet.ended(await fleet.apply(...Object.entries(BUDGETS).map(([role, budget]) => pool(role, budget))));
+    for (const { pool: name, nodes, budget } of fleet.pools) await fleet.when('pools', name, (view) => view.members === nodes.length && view.budget === budget);
+    fleet.witness.start();
+    return fleet;
+  } catch (error) {
+    await fleet.close();
+    throw error;
+  }
+}
+
+/** A fleet for the specs of one file. */
+export function fleetFixture(options: FleetOptions = {}): { readonly fleet: Fleet } {
+  let fleet: Fleet | undefined;
+  beforeAll(async () => {
+    fleet = await startFleet(options);
+  }, 120_000);
+  afterAll(async () => {
+    await fleet?.close();
+  }, 60_000);
+  return {
+    get fleet() {
+      if (fleet === undefined) throw new Error('the fleet is there only while tests run');
+      return fleet;
+    },
+  };
+}
+
+/** Runs a program to its end, whatever its exit code. */
+export function run(command: string, args: readonly string[], options: { readonly env?: NodeJS.ProcessEnv; readonly input?: string; readonly cwd?: string } = {}): Promise<Ran> {
+  return new Promise((resolve) => {
+    const child = execFile(command, [...args], { env: options.env, cwd: options.cwd, maxBuffer: 1 << 26, timeout: CHANGE_MS }, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : typeof error.code === 'number' ? error.code : -1, stdout, stderr }));
+    child.stdin?.on('error', () => undefined);
+    child.stdin?.end(options.input ?? '');
+  });
+}
+
+function startAll(fleet: Fleet, { own = [], copies = 1 }: FleetOptions): void {
+  for (const service of SERVICES) for (let copy = 1; copy <= copies; copy += 1) fleet.startService(copy === 1 ? service : `${service}-${copy}`);
+  const inventory = join(fleet.data, 'inventory.json');
+  const shared = fleet.nodes.filter((node) => !own.includes(node)).map((name) => ({ name, labels: labelsOf(name) }));
+  writeFileSync(inventory, JSON.stringify({ nodes: shared }));
+  fleet.processes.start('appliers', ['appliers', '--inventory', inventory, '--data', fleet.data]);
+  for (const node of own) fleet.startApplier(node, labelsOf(node).role);
+}
+
+function poolsOf(sizes: readonly [number, number, number]): readonly WatchedPool[] {
+  return Object.entries(BUDGETS).map(([name, written], index) => {
+    const count = sizes[index] as number;
+    const budget = typeof written === 'number' ? written : Math.max(1, Math.floor(count / 10));
+    return { pool: name, budget, nodes: Array.from({ length: count }, (_, i) => `${name}-${String(i + 1).padStart(2, '0')}.dc${(i % 2) + 1}`) };
+  });
+}
+
+const labelsOf = (node: string): { readonly role: string } => ({ role: node.split('-')[0] as string });
+
+/** While the server is away there is no answer; anything else is an error. */
+function ifConnected(error: unknown): undefined {
+  if (!/NoConnection|Timeout|NoResponders|Connection|Closed|Request|JetStream/i.test((error as Error).name)) throw error;
+  return undefined;
+}

@@ -1,0 +1,95 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Guard } from '#libs/embedded';
+import { until } from '#libs/testing';
+import { run, type Ran } from './fleet.js';
+import { ROOT, SLUICE } from './processes.js';
+
+export interface UpJson {
+  readonly server: string;
+  readonly pid: number;
+  readonly pids: Readonly<Record<string, number>>;
+}
+
+/** `sluice up` in a folder of its own, as a person runs it. */
+export class LocalInstallation {
+  readonly folder = mkdtempSync(join(tmpdir(), 'sluice-e2e-up-'));
+  readonly data = join(this.folder, 'data');
+  readonly env: NodeJS.ProcessEnv = { ...process.env, HOME: this.folder, XDG_CONFIG_HOME: this.folder, NO_COLOR: '1', USER: 'somebody', XDG_CACHE_HOME: cacheHome() };
+  private readonly guard = new Guard();
+  private child: ChildProcess | undefined;
+
+  /** Starts it; resolves when all of it answers. */
+  async up(...args: readonly string[]): Promise<string> {
+    const child = spawn(process.execPath, [SLUICE, 'up', '--data', this.data, '--port', '0', ...args], { env: this.env, stdio: ['ignore', 'pipe', 'ignore'], detached: true });
+    this.child = child;
+    this.guard.watch([child.pid as number]);
+    let said = '';
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
+    const url = await until(() => {
+      if (child.exitCode !== null) throw new Error(`sluice up ended with ${child.exitCode}`);
+      return /^nats:\S+$/m.exec(said)?.[0];
+    }, 'sluice up says its URL', 60_000);
+    this.env['NATS_URL'] = url;
+    return url;
+  }
+
+  /** As Ctrl-C does; the exit code. */
+  async interrupt(withinMs: number): Promise<number | null> {
+    const child = this.child as ChildProcess;
+    const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
+    child.kill('SIGINT');
+    await until(() => child.exitCode !== null || child.signalCode !== null, 'sluice up ends', withinMs);
+    return ended;
+  }
+
+  get upJson(): UpJson {
+    return JSON.parse(readFileSync(join(this.data, 'up.json'), 'utf8')) as UpJson;
+  }
+  get hasUpJson(): boolean {
+    return existsSync(join(this.data, 'up.json'));
+  }
+
+  /** A file of a node; undefined for none. */
+  file(node: string, path: string): string | undefined {
+    const file = join(this.data, 'nodes', node, 'root', path);
+    return existsSync(file) ? readFileSync(file, 'utf8') : undefined;
+  }
+
+  /** Writes manifests to a file, and says where. */
+  write(name: string, ...manifests: readonly object[]): string {
+    const path = join(this.folder, name);
+    writeFileSync(path, manifests.map((manifest) => JSON.stringify(manifest)).join('\n---\n'));
+    return path;
+  }
+
+  run(...args: readonly string[]): Promise<Ran> {
+    return run(process.execPath, [SLUICE, ...args], { env: this.env, cwd: ROOT });
+  }
+
+  /** What a command says with `-o json`. */
+  async json<T = unknown>(...args: readonly string[]): Promise<T> {
+    const { stdout, stderr, code } = await this.run(...args, '-o', 'json');
+    if (stdout === '') throw new Error(`${args.join(' ')}: exit code ${code}: ${stderr}`);
+    return JSON.parse(stdout) as T;
+  }
+
+  async close(): Promise<void> {
+    if (this.child !== undefined && this.child.exitCode === null && this.child.signalCode === null) await this.interrupt(30_000);
+    this.guard.close();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** Where nats-server was built once stays the user's: the home folder is another one here. */
+const cacheHome = (): string => process.env['XDG_CACHE_HOME'] ?? join(process.env['HOME'] ?? '/', '.cache');
+
+export function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,53 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { join } from 'node:path';
+import { findNatsCli, Guard } from '#libs/embedded';
+import { until } from '#libs/testing';
+import { run, type Fleet, type Ran } from './fleet.js';
+
+/** The real `nats` command line, against a fleet. Its own contexts stay out. */
+export class NatsCli {
+  private readonly children: ChildProcess[] = [];
+  private readonly guard = new Guard();
+
+  private constructor(readonly path: string, private readonly env: NodeJS.ProcessEnv) {}
+
+  static async of(fleet: Fleet): Promise<NatsCli> {
+    return new NatsCli(await findNatsCli(), { ...process.env, NATS_URL: fleet.server.url, XDG_CONFIG_HOME: join(fleet.data, 'config') });
+  }
+
+  run(...args: readonly string[]): Promise<Ran> {
+    return run(this.path, args, { env: this.env });
+  }
+
+  /** What a request is answered with. */
+  async ask(subject: string, body: string): Promise<unknown> {
+    const { stdout, stderr } = await this.run('req', '--raw', subject, body);
+    if (stdout.trim() === '') throw new Error(`no answer: ${stderr}`);
+    return JSON.parse(stdout) as unknown;
+  }
+
+  /** Runs a program that subscribes, and resolves when it does; what it says comes into `lines`. */
+  async follow(command: string, args: readonly string[]): Promise<{ readonly lines: readonly string[] }> {
+    const child = spawn(command, [...args], { env: this.env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+    this.children.push(child);
+    this.guard.watch(this.children.map(({ pid }) => -(pid as number)));
+    let [said, words] = ['', ''];
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (words += chunk));
+    await until(() => words.includes('Subscribing on '), `${command} ${args.join(' ')} subscribes`);
+    return {
+      get lines() {
+        return said.split('\n').filter((line) => line !== '');
+      },
+    };
+  }
+
+  /** Ends all that follows, whole groups of processes by the ids that were started. */
+  async close(): Promise<void> {
+    await Promise.all(this.children.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null).map((child) => new Promise((resolve) => {
+      child.once('close', resolve);
+      process.kill(-(child.pid as number), 'SIGTERM');
+    })));
+    this.guard.close();
+  }
+}

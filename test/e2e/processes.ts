@@ -1,0 +1,77 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { Guard } from '#libs/embedded';
+
+export const ROOT = join(__dirname, '..', '..');
+export const SLUICE = join(ROOT, 'bin', 'sluice');
+/** Longer than a clean end ever takes; what is still there then is killed. */
+const GRACE_MS = 8_000;
+
+/** Processes that a spec starts, ends, kills and freezes by their name. Nobody starts them again; they end with the spec, also when that is killed. */
+export class Processes {
+  private readonly children = new Map<string, ChildProcess>();
+  private readonly guard = new Guard();
+
+  constructor(private readonly logs: string, private readonly env: NodeJS.ProcessEnv) {}
+
+  /** Runs `sluice …args` under this name. */
+  start(name: string, args: readonly string[]): void {
+    if (this.isRunning(name)) throw new Error(`${name} runs already`);
+    const log = openSync(join(this.logs, `${name}.log`), 'a');
+    const child = spawn(process.execPath, [SLUICE, ...args], { env: this.env, stdio: ['ignore', log, log], detached: true });
+    closeSync(log);
+    this.children.set(name, child);
+    this.guard.watch([...this.children.values()].filter(isAlive).map(({ pid }) => pid as number));
+  }
+
+  isRunning(name: string): boolean {
+    const child = this.children.get(name);
+    return child !== undefined && isAlive(child);
+  }
+
+  /** SIGTERM, and waits for its end. */
+  stop(name: string): Promise<void> {
+    return end(this.child(name), 'SIGTERM');
+  }
+
+  /** kill -9, and waits for its end. */
+  kill(name: string): Promise<void> {
+    return end(this.child(name), 'SIGKILL');
+  }
+
+  /** It does nothing at all until it is thawed. */
+  freeze(name: string): void {
+    this.child(name).kill('SIGSTOP');
+  }
+
+  thaw(name: string): void {
+    this.child(name).kill('SIGCONT');
+  }
+
+  async stopAll(): Promise<void> {
+    for (const child of this.children.values()) if (isAlive(child)) child.kill('SIGCONT');
+    await Promise.all([...this.children.values()].map((child) => end(child, 'SIGTERM')));
+    this.guard.close();
+  }
+
+  private child(name: string): ChildProcess {
+    const child = this.children.get(name);
+    if (child === undefined) throw new Error(`nobody started ${name}`);
+    return child;
+  }
+}
+
+const isAlive = (child: ChildProcess): boolean => child.pid !== undefined && child.exitCode === null && child.signalCode === null;
+
+function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (!isAlive(child)) return Promise.resolve();
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => child.kill('SIGKILL'), GRACE_MS);
+    child.once('exit', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+    child.kill(signal);
+  });
+}
