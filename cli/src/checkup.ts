@@ -1,5 +1,5 @@
 import type { Inspection } from '#libs/bus';
-import { SERVICES, type NodeView, type RolloutView } from '#libs/contracts';
+import { SERVICES, type NodeView, type RolloutView, type StatusView } from '#libs/contracts';
 
 /** One thing that was looked at. */
 export interface Check {
@@ -11,7 +11,7 @@ export interface Check {
 }
 
 /** What is wrong with an installation, and what to do about each. */
-export function checkUp(facts: Inspection, nodes: readonly NodeView[], rollouts: readonly RolloutView[]): Check[] {
+export function checkUp(facts: Inspection, nodes: readonly NodeView[], rollouts: readonly RolloutView[], statuses: readonly StatusView[] = []): Check[] {
   return [
     server(facts),
     topology(facts),
@@ -21,7 +21,8 @@ export function checkUp(facts: Inspection, nodes: readonly NodeView[], rollouts:
       ? `look at it (nats stream get LEDGER ${message.sequence}); upgrade the service that cannot read it, or void it: nats pub ledger.voided.${message.sequence} '{"v":1,"reason":"…"}'`
       : `look at it (nats stream get ${message.stream} ${message.sequence}); its sender has to send something else`)),
     fleet(nodes),
-    ...rollouts.filter(({ phase, stalledBy }) => phase === 'rolling' && stalledBy.length > 0).map(({ change, stalledBy }): Check =>
+    ...behind(nodes, statuses),
+    ...rollouts.filter(({ phase, stalledBy }) => (phase === 'rolling' || phase === 'reverting') && stalledBy.length > 0).map(({ change, stalledBy }): Check =>
       bad(`rollout ${change}`, `is stalled by ${few(stalledBy)}`, `sluice why ${stalledBy[0]} says why; bring them back, or sluice skip NODE, or sluice remove NODE`)),
   ];
 }
@@ -51,6 +52,20 @@ function fleet(nodes: readonly NodeView[]): Check {
   if (silent.length > 0) return bad('nodes', `${silent.length} of ${here.length} are silent: ${few(silent)}`, 'see whether their appliers run; a node that is gone for good: sluice remove NODE');
   if (here.length === 0) return { what: 'nodes', state: 'note', detail: 'there are none', todo: 'start one: sluice applier --node NAME' };
   return good('nodes', `${here.length}, all heard of`);
+}
+
+/** Nodes that are there and do not have what they shall have, or have more: shown always, though they hold nothing up. */
+function behind(nodes: readonly NodeView[], statuses: readonly StatusView[]): Check[] {
+  const gone = new Set(nodes.filter(({ state }) => state === 'gone').map(({ node }) => node));
+  const of = (what: string, detail: string, is: (status: StatusView) => boolean): Check[] => {
+    const found = statuses.filter((status) => !gone.has(status.node) && is(status)).map(({ node }) => node);
+    return found.length === 0 ? [] : [{ what, state: 'note', detail: `${found.length} ${detail}: ${few(found)}`, todo: `sluice why ${found[0]} says why` }];
+  };
+  return [
+    ...of('owed', 'get their config as soon as they can', ({ owed }) => owed !== ''),
+    ...of('unfit', 'keep what they have, for the committed state does not fit them', ({ unfit }) => unfit),
+    ...of('drifted', 'differ from their config', ({ drifted }) => drifted.length > 0),
+  ];
 }
 
 const good = (what: string, detail: string): Check => ({ what, state: 'good', detail, todo: '' });

@@ -41,7 +41,7 @@ export function standing(change: ChangeView | undefined, rollout: RolloutView | 
 function rolling(rollout: RolloutView): Standing {
   switch (rollout.phase) {
     case 'reverting':
-      return open('reverting', 'bad', rollout.reason);
+      return open('reverting', 'bad', rollout.stalledBy.length > 0 ? `stalled by ${rollout.stalledBy.join(', ')}; ${rollout.reason}` : rollout.reason);
     case 'reverted':
       return { ...open('reverted', 'bad', rollout.reason), exit: EXIT.failed };
     case 'superseded':

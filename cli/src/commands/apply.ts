@@ -1,3 +1,4 @@
+import { reasonLines } from '../reasons.js';
 import { randomUUID } from 'node:crypto';
 import type { FragmentRef } from '#libs/contracts';
 import { checkSize } from '../change-size.js';
@@ -44,5 +45,6 @@ export async function report(session: Session, change: string, timeoutMs: number
   }
   const { end, exit } = await waitForChange(session, change, timeoutMs);
   if (isJson) io.out(JSON.stringify(endJson(change, end)));
+  else if ((end.change?.warnings ?? []).length > 0) io.say(reasonLines(end.change?.warnings ?? [], io.colours, '!').join('\n'));
   return exit;
 }

@@ -1,3 +1,4 @@
+import type { ViewBucket, ViewValues } from '#libs/contracts';
 import { checkUp } from '../checkup.js';
 import { EXIT, type ExitCode } from '../exit.js';
 import { checkupScreen } from '../screens/checkup.js';
@@ -8,8 +9,9 @@ export async function doctor(session: Session): Promise<ExitCode> {
   const fleet = await session.fleet();
   const facts = await fleet.inspect();
   // Buckets that are missing are named among the facts already.
-  const [nodes, rollouts] = await Promise.all([fleet.list('nodes').catch(() => new Map()), fleet.list('rollouts').catch(() => new Map())]);
-  const checks = checkUp(facts, [...nodes.values()], [...rollouts.values()]);
+  const listed = async <B extends ViewBucket>(bucket: B): Promise<ViewValues[B][]> => [...(await fleet.list(bucket).catch(() => new Map<string, ViewValues[B]>())).values()];
+  const [nodes, rollouts, statuses] = await Promise.all([listed('nodes'), listed('rollouts'), listed('status')]);
+  const checks = checkUp(facts, nodes, rollouts, statuses);
   const isHealthy = checks.every(({ state }) => state !== 'bad');
   session.io.out(session.isJson ? JSON.stringify({ ok: isHealthy, checks }) : checkupScreen(checks, session.io.colours));
   return isHealthy ? EXIT.done : EXIT.unexpected;

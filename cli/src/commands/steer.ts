@@ -38,13 +38,13 @@ export function skip(session: Session, name: string, { reason }: SteerFlags): Pr
 /** `sluice remove NODE`: it has left for good. */
 export function removeNode(session: Session, name: string, { reason }: SteerFlags): Promise<ExitCode> {
   const node = nodeNameOf(name);
-  return ask(session, 'ops.node.remove', { node, ...optional({ reason }) }, () => `${node} is removed: it counts no longer, until it is heard of`);
+  return ask(session, 'ops.node.remove', { node, ...optional({ reason }) }, () => `${node} is removed: it counts no longer, until its applier announces itself again (at its next start)`);
 }
 
 /** `sluice forgive HASH`: a config that was condemned may be rolled out again. */
 export function forgive(session: Session, hash: string, { reason }: SteerFlags): Promise<ExitCode> {
-  if (!isHash(hash)) throw new UsageError(`${JSON.stringify(hash)} is not a hash of 64 hex digits: sluice get known-bad lists them`);
-  return ask<{ readonly recipe: string }>(session, 'ops.known-bad.forgive', { hash, reason: reason ?? '' }, ({ recipe }) => `forgiven: config ${hash}${recipe ? ` and recipe ${recipe}` : ''}`);
+  if (!/^[0-9a-f]{7,64}$/.test(hash)) throw new UsageError(`${JSON.stringify(hash)} is not a hash, nor the first 7 or more of its hex digits: sluice get known-bad lists them`);
+  return ask<{ readonly hash: string; readonly recipe: string }>(session, 'ops.known-bad.forgive', { hash, reason: reason ?? '' }, (done) => `forgiven: config ${done.hash}${done.recipe ? ` and recipe ${done.recipe}` : ''}`);
 }
 
 const optional = (fields: { readonly reason: string | undefined }): object => (fields.reason === undefined ? {} : fields);

@@ -39,6 +39,10 @@ export function whyChange(change: ChangeView, review: ReviewView | undefined, ro
       return { because: 'stalled', text: `it is held by ${nodes.join(', ')}: until heard of, or sluice skip NODE, or sluice remove NODE`, holders: nodes };
     }
     case 'reverting':
+      if (rollout !== undefined && rollout.stalledBy.length > 0) {
+        const held = rollout.stalledBy.join(', ');
+        return { because: 'stalled', text: `it failed (${at.detail || 'no reason was given'}), and its way back is held by ${held}: until heard of, or sluice skip NODE, or sluice remove NODE`, holders: rollout.stalledBy };
+      }
       return { because: 'reverting', text: `it failed (${at.detail || 'no reason was given'}), and goes back`, holders: active(rollout) };
     case 'rolling':
       return rolling(rollout as RolloutView, pools);

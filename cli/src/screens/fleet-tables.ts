@@ -1,4 +1,4 @@
-import { byAge, type ViewValues } from '#libs/contracts';
+import { byAge, type KnownBadView, type ViewValues } from '#libs/contracts';
 import { age } from '../duration.js';
 import type { Colours } from '../io.js';
 import { actionText } from '../plan-answer.js';
@@ -48,8 +48,8 @@ const LISTINGS: { readonly [G in Gettable]: Listing<G> } = {
     isGone: () => false,
   },
   'known-bad': {
-    heads: ['HASH', 'KIND', 'CHANGE', 'NODE', 'SINCE', 'REASON'],
-    row: (bad, now) => [bad.hash || bad.recipe, bad.hash === '' ? 'recipe' : 'config', bad.change, bad.node, age(bad.since, now), bad.reason.split('\n')[0] ?? ''],
+    heads: ['HASH', 'RECIPE', 'CHANGE', 'NODE', 'SINCE', 'REASON'],
+    row: (bad, now) => [bad.hash, short(bad.recipe), bad.change, bad.node, age(bad.since, now), bad.reason.split('\n')[0] ?? ''],
     order: (a, b) => a.since.localeCompare(b.since),
     isGone: (bad) => bad.gone,
   },
@@ -64,7 +64,9 @@ const LISTINGS: { readonly [G in Gettable]: Listing<G> } = {
 /** What is still there, in the order that people want. */
 export function present<G extends Gettable>(what: G, values: Iterable<ViewValues[G]>): ViewValues[G][] {
   const listing: Listing<G> = LISTINGS[what];
-  return [...values].filter((value) => !listing.isGone(value)).sort(listing.order);
+  const there = [...values].filter((value) => !listing.isGone(value)).sort(listing.order);
+  // A condemned config stands in its bucket twice, by its hash and by its recipe: it is one thing.
+  return what === 'known-bad' ? [...new Map((there as KnownBadView[]).map((bad) => [bad.hash, bad])).values()] as ViewValues[G][] : there;
 }
 
 /** A table as kubectl prints it. */

@@ -117,8 +117,8 @@ test('a diff of configs shows a file line by line, and fragments that come and g
 test('tables leave out what is gone, and order numbers as numbers', () => {
   const nodes = present('nodes', [node('w-10'), node('w-9', 'silent'), node('w-1', 'gone')]);
   expect(fleetTable('nodes', nodes, NOW, PLAIN)).toBe(text('NODE   STATE    SINCE   VERSION   LABELS', 'w-9    silent   61m     0.1.0     role=edge,zone=a', 'w-10   ready    61m     0.1.0     role=edge,zone=a'));
-  const bad: KnownBadView = { ledger: 1, hash: 'ab'.repeat(32), recipe: '', change: 'c2', node: 'w-1', lease: 'l', reason: 'probe failed\nmore', since: ago(61), gone: false, forgivenBy: '', forgivenReason: '' };
-  expect(fleetTable('known-bad', [bad], NOW, PLAIN)).toContain(`${'ab'.repeat(32)}   config   c2       w-1    61s     probe failed`);
+  const bad: KnownBadView = { ledger: 1, hash: 'ab'.repeat(32), recipe: 'ef'.repeat(32), change: 'c2', node: 'w-1', lease: 'l', reason: 'probe failed\nmore', since: ago(61), gone: false, forgivenBy: '', forgivenReason: '' };
+  expect(fleetTable('known-bad', [bad], NOW, PLAIN)).toContain(`${'ab'.repeat(32)}   efefefefefef   c2       w-1    61s     probe failed`);
   const lease = { ledger: 1, node: 'w-1', pool: 'w', lease: 'l', change: 'c2', kind: 'forward', phase: 'ready', hash: 'cd'.repeat(32), from: '', actions: [{ kind: 'restart', unit: 'a.service' }], applyMs: 1, drainMs: 1, because: '', reason: '', grantedAt: ago(4), settledAt: '' } as LeaseView;
   expect(fleetTable('leases', [lease], NOW, PLAIN).split('\n')[1]).toBe('w-1    w      ready   forward   c2       restart a.service   cdcdcdcdcdcd   4s');
 });

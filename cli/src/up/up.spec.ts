@@ -1,3 +1,4 @@
+import { until } from '#libs/testing';
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -62,6 +63,8 @@ describe('the data folder', () => {
     expect(folder.leftPids).toEqual([left.pid]);
     expect(existsSync(join(path, 'up.json'))).toBe(false);
     await awaitLeftovers(folder.leftPids, folder.path);
+    // Its end is known to the system before Node tells of it here.
+    await until(() => left.exitCode !== null);
     expect(left.exitCode).toBe(0);
     folder.release();
   });

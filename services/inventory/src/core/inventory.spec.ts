@@ -17,7 +17,7 @@ class Inventory extends LedgerCopy<State, Input> {
     return { type: 'announced', report: report(node, 'x', more) };
   }
   hears(...nodes: readonly string[]): this {
-    for (const node of nodes) hear(this.state, node, this.nowMs);
+    for (const node of nodes) hear(this.state, node, this.nowMs, '2026-01-01T00:00:00.000Z');
     return this;
   }
   asks(request: Request) {
@@ -75,7 +75,7 @@ describe('silence', () => {
     i.announces('n0');
     i.hears('n0');
     expect(i.after(SILENT_AFTER_MS - 1)).toEqual([]);
-    expect(linesOf(i.after(1), 'node', 'lastHeard')).toEqual(['node.silent n0 35 s ago']);
+    expect(linesOf(i.after(1), 'node', 'lastHeard')).toEqual(['node.silent n0 2026-01-01T00:00:00.000Z']);
     expect(i.view('nodes', 'n0').state).toBe('silent');
   });
 

@@ -44,7 +44,8 @@ export function inventoryCore(settings: Settings): Core<State, Input> {
 }
 
 /** Notes a sign of life, outside the ledger. True when it is news: the node was taken for silent. */
-export function hear(state: State, node: string, monotonicMs: number): boolean {
+export function hear(state: State, node: string, monotonicMs: number, at = ''): boolean {
+  state.heardAt.set(node, at);
   state.heardMs.set(node, monotonicMs);
   return state.nodes.get(node)?.state === 'silent';
 }
@@ -66,7 +67,7 @@ function evolve(state: State, { fact, readMs }: Entry): void {
     case 'node.silent':
       // What this copy heard was before that, or it read the join only now.
       state.heardMs.delete(fact.node);
-      return patch(state, fact.node, { state: 'silent', since: fact.at, because: `last heard ${fact.lastHeard}` });
+      return patch(state, fact.node, { state: 'silent', since: fact.at, because: fact.lastHeard === '' ? '' : `last heard ${fact.lastHeard}` });
     case 'node.heard':
       return patch(state, fact.node, { state: 'ready', since: fact.at, because: '' });
     case 'node.reported': {
@@ -131,12 +132,10 @@ function sweep(draft: InventoryDraft, { silentAfterMs }: Settings): void {
       continue;
     }
     const sinceMs = Math.max(heardMs ?? leadingSinceMs, leadingSinceMs);
-    if (monotonicMs - sinceMs >= silentAfterMs) draft.emit({ type: 'node.silent', node: node.node, lastHeard: heardMs === undefined ? '' : ago(monotonicMs - heardMs) });
+    if (monotonicMs - sinceMs >= silentAfterMs) draft.emit({ type: 'node.silent', node: node.node, lastHeard: heardMs === undefined ? '' : (draft.state.heardAt.get(node.node) ?? '') });
     else draft.wakeAt(sinceMs + silentAfterMs);
   }
 }
-
-const ago = (ms: number): string => `${Math.round(ms / 1000)} s ago`;
 
 function answer(draft: InventoryDraft, request: Request): Answer {
   switch (request.op) {

@@ -27,5 +27,7 @@ export class State {
   readonly announced = new Table<string, Stamp>(this.undo);
   // ---- this copy's own memory ----
   /** When it last heard of a node, monotonic. */
+  /** The same, RFC 3339, for people; empty where nobody said. */
+  readonly heardAt = new Map<string, string>();
   readonly heardMs = new Table<string, number>(this.undo);
 }

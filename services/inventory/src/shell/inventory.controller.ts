@@ -4,7 +4,7 @@ import { decodeAlive, decodeReport, REPORT_FILTERS, REPORTS } from '#libs/contra
 import type { Answer } from '#libs/kernel';
 import { LedgerService, Poison, type BusMessage } from '#libs/bus';
 import { ListNodesRequest, MAX_PAGE, NodeRequest, SettleNodeRequest } from '#libs/requests';
-import { monotonicMs } from '#libs/runtime';
+import { monotonicMs, wallTime } from '#libs/runtime';
 import { hear, type Input, type Request, type State } from '../core/index.js';
 
 /** What the inventory hears, and what people ask it. */
@@ -25,7 +25,7 @@ export class InventoryController {
   @EventPattern<string>('alive.*', { core: true })
   async alive(@Payload() batch: readonly BusMessage[]): Promise<void> {
     const heard = await this.poison.decoded('ALIVE', batch, ({ text }) => decodeAlive(text));
-    this.ledger.observe((state) => heard.map(({ node }) => hear(state, node, monotonicMs())).some((news) => news));
+    this.ledger.observe((state) => heard.map(({ node }) => hear(state, node, monotonicMs(), wallTime())).some((news) => news));
   }
 
   @MessagePattern('ops.node.list')

@@ -1,7 +1,7 @@
 import type { NewFact, NewFactOf, RolloutState } from '#libs/contracts';
 import type { Draft } from '#libs/kernel';
 import type { Input, PlanNeed } from './inputs.js';
-import { EMPTY_TALLY, type State } from './state.js';
+import { appliedIn, EMPTY_TALLY, type State } from './state.js';
 
 /** What the scheduler decides on. */
 export type SchedulerDraft = Draft<State, Input, PlanNeed>;
@@ -10,7 +10,7 @@ export type SchedulerDraft = Draft<State, Input, PlanNeed>;
 export function emitRollout(draft: SchedulerDraft, state: RolloutState, change: string, extra: Partial<NewFactOf<'rollout.started'>> = {}): void {
   const rollout = draft.state.rollouts.get(change);
   const tally = rollout?.frozen?.tally ?? draft.state.tallies.get(change) ?? EMPTY_TALLY;
-  const counts = { applied: tally.settled, failed: rollout?.failed ?? 0, unknown: rollout?.unknown ?? 0, owed: tally.owed, pending: tally.pending + tally.active };
+  const counts = { applied: appliedIn(rollout?.phase ?? 'rolling', tally), failed: rollout?.failed ?? 0, unknown: rollout?.unknown ?? 0, owed: tally.owed, pending: tally.pending + tally.active };
   const rest = { reason: '', attempt: 0, replaces: [], maxFailures: rollout?.maxFailures ?? 0, by: '', nodes: [] };
   draft.emit({ change, ...counts, ...rest, ...extra, type: `rollout.${state}` } as NewFact);
 }

@@ -228,6 +228,10 @@ export class State {
   }
 }
 
+/** How many nodes have what a change wants of them: on the way back, those that are still to go. */
+export const appliedIn = (phase: RolloutPhase, tally: Tally): number =>
+  phase === 'reverting' ? tally.active + tally.pending : phase === 'reverted' ? 0 : tally.settled;
+
 export const EMPTY_TALLY: Tally = { settled: 0, active: 0, pending: 0, owed: 0, left: 0 };
 
 export const unknownNode = (node: string): NodeState => ({

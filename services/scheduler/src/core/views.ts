@@ -2,7 +2,7 @@ import { nodeOfToken, nodeToken, type LeaseView, type PoolView, type RolloutView
 import { viewKey, type ViewBody, type ViewKey } from '#libs/kernel';
 import { poolProgress, worstNodes } from './frozen-rollout.js';
 import { isUnavailable, poolBudget, poolPolicy } from './indexes.js';
-import { EMPTY_TALLY, type Lease, type NodeState, type State } from './state.js';
+import { appliedIn, EMPTY_TALLY, type Lease, type NodeState, type State } from './state.js';
 
 type Shown<T> = Omit<T, 'ledger'>;
 /** A pool whose nodes are all silent has a list as long as the fleet: a value must fit into a message. */
@@ -81,7 +81,7 @@ export function rolloutView(state: State, change: string): Shown<RolloutView> | 
   const tally = rollout.frozen?.tally ?? state.tallies.get(change) ?? EMPTY_TALLY;
   const { phase, paused, failed, unknown, maxFailures, reason, startedAt, endedAt, supersededBy, aborted } = rollout;
   return {
-    change, phase, paused, nodes: rollout.nodes.length, applied: tally.settled, failed, unknown, owed: tally.owed, pending: tally.pending + tally.active,
+    change, phase, paused, nodes: rollout.nodes.length, applied: appliedIn(phase, tally), failed, unknown, owed: tally.owed, pending: tally.pending + tally.active,
     maxFailures, reason, pools: poolProgress(state, rollout), worst: worstNodes(state, rollout), stalledBy: rollout.stalledBy.split(' ').filter((name) => name !== ''),
     startedAt, endedAt, supersededBy, aborted,
   };

@@ -71,6 +71,7 @@ function whyIdle(state: State, node: NodeState, base: Base): Why {
   if (node.rendered !== undefined) return { ...base, because: 'in-review', text: 'its config is being reviewed' };
   if (node.change !== '' && state.rollouts.get(node.change)?.phase !== 'rolling') return { ...base, because: 'settled', text: `it has what ${node.change} leaves it with` };
   if (node.desired === undefined) return { ...base, because: 'not-rendered', text: 'what it shall have is not known yet: its config is about to be rendered' };
+  if (node.drifted.length > 0) return { ...base, because: 'drifted', text: `it has what it shall have, but for drift that is only reported: ${node.drifted.join('; ')}` };
   return { ...base, because: 'up-to-date', text: 'it has what it shall have' };
 }
 

@@ -1,5 +1,5 @@
 import { EMPTY_CONFIG, type Config, type Fragment, type Reason, type Targets } from '#libs/contracts';
-import { effectivePolicy, planActions } from '#libs/actions';
+import { effectivePolicy, planActions, type ActionPlan } from '#libs/actions';
 import { reviewActions, reviewConfig } from '#libs/review';
 import type { Reviewed } from './inputs.js';
 
@@ -28,11 +28,20 @@ export function reviewTargets(targets: Targets, material: Material): Reviewed & 
     const old = new Set(from === undefined ? [] : reviewConfig(from, reviewed).map(placeOfReason));
     const found = reviewConfig(config, reviewed);
     const fresh = found.filter((reason) => !old.has(placeOfReason(reason)));
-    const { actions } = planActions(from ?? EMPTY_CONFIG, config, effectivePolicy(material.policies, material.labels(node)));
-    reasons.push(...fresh, ...reviewActions(actions, reviewed.capabilities).map((reason) => ({ ...reason, nodes: [node] })));
+    const { actions, because } = planActions(from ?? EMPTY_CONFIG, config, effectivePolicy(material.policies, material.labels(node)));
+    reasons.push(...fresh, ...actionReasons(because, reviewActions(actions, reviewed.capabilities), node));
     if (fresh.length === 0 && found.length > 0) unfit.push(node);
   }
   return { did: 'review-change', reasons, warnings: [], unfit };
+}
+
+/** An action that a node cannot take: the rule that asks for it, and what it is about. */
+function actionReasons(because: ActionPlan['because'], reasons: readonly Reason[], node: string): readonly Reason[] {
+  return reasons.flatMap((reason) => {
+    const asking = because.filter(({ actions }) => actions.some(({ kind }) => reason.message.includes(` ${kind},`)));
+    const found = asking.length === 0 ? [{ rule: '', what: '' }] : asking;
+    return found.map(({ rule, what }) => ({ ...reason, fragment: rule, field: what, nodes: [node] }));
+  });
 }
 
 const placeOfReason = (reason: Reason): string => JSON.stringify([reason.fragment, reason.field, reason.code]);
