@@ -1,5 +1,5 @@
 /** Not part of what a fold is: the undo log, what a copy remembers for itself, and what it still has to show. */
-const OWN = new Set(['undo', 'log', 'touched', 'shownMs', 'heardMs', 'strategy']);
+const OWN = new Set(['undo', 'log', 'touched', 'shownMs', 'heardMs', 'heardAt', 'strategy']);
 /** Monotonic times begin anew in every copy. */
 const TIMES = new Set(['sinceMs', 'atMs']);
 

@@ -26,8 +26,8 @@ export class State {
   /** The latest announcement of each node that the scheduler has taken, also where it said nothing new. */
   readonly announced = new Table<string, Stamp>(this.undo);
   // ---- this copy's own memory ----
-  /** When it last heard of a node, monotonic. */
-  /** The same, RFC 3339, for people; empty where nobody said. */
+  /** When it last heard of a node, RFC 3339, for people; empty where nobody said. */
   readonly heardAt = new Map<string, string>();
+  /** The same, monotonic: silence is counted from here. */
   readonly heardMs = new Table<string, number>(this.undo);
 }
