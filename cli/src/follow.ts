@@ -50,6 +50,9 @@ export async function followChange(fleet: FleetClient, id: string, options: Foll
   if (options.signal.aborted) onInterrupt();
   const timer = options.timeoutMs === undefined ? undefined : setTimeout(() => finish('timeout'), options.timeoutMs);
   try {
+    // Once there is a rollout, the first word about a change must not rest on that alone.
+    const [change, rollout] = await Promise.all([fleet.get('changes', id), fleet.get('rollouts', id)]);
+    if (change !== undefined && rollout !== undefined && !stop.signal.aborted) update({ change, rollout });
     await Promise.all([
       each(fleet, 'changes', id, stop.signal, (change) => update({ change })),
       each(fleet, 'rollouts', id, stop.signal, (rollout) => update({ rollout })),
