@@ -15,6 +15,7 @@ module.exports = {
   moduleNameMapper: { '^#libs/([^/]+)$': '<rootDir>/libs/$1/src/index.ts' },
   resolver: '<rootDir>/tools/jest-resolver.cjs',
   reporters: ['default', '<rootDir>/tools/closing-line-reporter.cjs'],
+  setupFiles: ['<rootDir>/tools/jest-setup.cjs'],
   testTimeout: 60_000,
   // A test that fails half-way may leave a process or a socket behind; the run must end all the same.
   forceExit: true,

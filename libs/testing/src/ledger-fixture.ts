@@ -108,9 +108,10 @@ export class LedgerCopy<S, I, N extends Need = never, G = never> {
     return this.core.load(JSON.parse(JSON.stringify(this.core.dump(this.state))), this.nowMs);
   }
 
-  /** Goes on as a copy that was started from a snapshot. */
+  /** Goes on as a copy that was started from a snapshot and begins to lead: the first thing that does is to check every view. */
   restart(): this {
     this.state = this.restarted();
+    for (const text of this.core.viewKeys(this.state)) this.core.shown?.(this.state, parseViewKey(text), this.nowMs);
     return this;
   }
 

@@ -4,6 +4,8 @@ interface Seen {
   joined: boolean;
   silent: boolean;
   skipped: boolean;
+  /** The rollout for which it was skipped: a live node counts again when that has ended. */
+  skippedFor: string;
   restored: boolean;
   role: string;
   /** Pool of the lease that takes a unit. */
@@ -31,9 +33,13 @@ export class Unavailability {
         return;
       case 'config.committed':
         for (const [key, { budget }] of this.carried) if (key.startsWith(`${fact.change}/`)) this.committed.set(key.split('/')[1] ?? '', budget);
+        this.over(fact.change);
         return this.forget(fact.change);
       case 'config.ended':
         return this.forget(fact.change);
+      case 'rollout.reverted':
+      case 'rollout.superseded':
+        return this.over(fact.change);
       case 'node.joined':
       case 'node.changed': {
         const before = this.of(fact.node);
@@ -47,13 +53,14 @@ export class Unavailability {
       case 'node.heard':
         return this.patch(fact.node, { silent: false, skipped: false });
       case 'node.skipped':
-        return this.patch(fact.node, { skipped: this.of(fact.node).silent });
+        return this.patch(fact.node, { skipped: true, skippedFor: fact.change });
       case 'node.reported':
         return this.patch(fact.node, { restored: fact.restored });
       case 'node.lease.granted':
         return this.granted(fact.node, fact.pool, fact.lease, fact.free);
       case 'node.lease.released':
         if (this.of(fact.node).leaseId === fact.lease) this.patch(fact.node, { lease: '', leaseId: '' });
+        if (this.of(fact.node).skippedFor === '' && !this.of(fact.node).silent) this.patch(fact.node, { skipped: false });
         return;
       default:
         return;
@@ -75,12 +82,16 @@ export class Unavailability {
     return Math.min(...all.map((budget) => (typeof budget === 'number' ? budget : Math.max(1, Math.floor((Number.parseInt(budget, 10) * members) / 100)))));
   }
 
+  private over(change: string): void {
+    for (const [name, seen] of this.nodes) if (seen.skipped && seen.skippedFor === change && !seen.silent) this.patch(name, { skipped: false });
+  }
+
   private forget(change: string): void {
     for (const key of [...this.carried.keys()]) if (key.startsWith(`${change}/`)) this.carried.delete(key);
   }
 
   private of(node: string): Seen {
-    return this.nodes.get(node) ?? { joined: false, silent: false, skipped: false, restored: true, role: '', lease: '', leaseId: '' };
+    return this.nodes.get(node) ?? { joined: false, silent: false, skipped: false, skippedFor: '', restored: true, role: '', lease: '', leaseId: '' };
   }
 
   private patch(node: string, change: Partial<Seen>): void {

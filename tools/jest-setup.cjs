@@ -1,0 +1,3 @@
+// Properties are tried on the same examples in every run, so that a failure belongs to the change that caused it.
+// Another seed finds more: SLUICE_SEED=$RANDOM npx jest …
+require('fast-check').configureGlobal({ seed: Number(process.env.SLUICE_SEED ?? 20261121) });
