@@ -16,6 +16,9 @@ module.exports = {
   resolver: '<rootDir>/tools/jest-resolver.cjs',
   reporters: ['default', '<rootDir>/tools/closing-line-reporter.cjs'],
   setupFiles: ['<rootDir>/tools/jest-setup.cjs'],
+  // One suite at a time, for many of them start fleets of processes; in a worker that is replaced when it has grown.
+  maxWorkers: 1,
+  workerIdleMemoryLimit: '400MB',
   testTimeout: 60_000,
   // A test that fails half-way may leave a process or a socket behind; the run must end all the same.
   forceExit: true,
