@@ -71,11 +71,6 @@ describe('content that the node refuses is invalid, and leaves no trace', () => 
   it.each([
     ['a path with ..', [file('/a/../../out', 'x')]],
     ['a relative path', [file('out', 'x')]],
-    ['a parent that is a link out of the root', [file('/outside/x', 'x')]],
-    ['a parent that is a link to nowhere', [file('/nowhere/x', 'x')]],
-    ['a file where a directory stands', [file('/folder', 'x')]],
-    ['a directory where a file stands', [directory('/plain')]],
-    ['a file below a file', [file('/plain/x', 'x')]],
     ['a file below a file of the same config', [file('/p', 'x'), file('/p/q', 'x')]],
     ['two fragments at one path', [file('/p', 'x'), { ...file('/p/', 'y'), name: 'other' }]],
     ['a mode that is none', [file('/p', 'x', '0999')]],
@@ -91,6 +86,25 @@ describe('content that the node refuses is invalid, and leaves no trace', () => 
   });
 });
 
+describe('what stands in the way on this machine fails, condemns nothing, and leaves no trace', () => {
+  it.each([
+    ['a parent that is a link out of the root', [file('/outside/x', 'x')]],
+    ['a parent that is a link to nowhere', [file('/nowhere/x', 'x')]],
+    ['a file where a directory stands', [file('/folder', 'x')]],
+    ['a directory where a file stands', [directory('/plain')]],
+    ['a file below a file', [file('/plain/x', 'x')]],
+  ])('%s', async (_name, fragments) => {
+    symlinkSync(host.folder, host.path('outside'));
+    symlinkSync('gone', host.path('nowhere'));
+    mkdirSync(host.path('folder'));
+    writeFileSync(host.path('plain'), 'p');
+    const before = host.tree();
+    await host.start();
+    expect(await host.bus.roll(config(...fragments))).toMatchObject({ kind: 'failed', restored: true, hash: EMPTY_HASH });
+    expect(host.tree()).toEqual(before);
+  });
+});
+
 it('follows a link that stays inside the root, and never one that was swapped in', async () => {
   mkdirSync(host.path('real'));
   symlinkSync('real', host.path('alias'));
@@ -99,7 +113,7 @@ it('follows a link that stays inside the root, and never one that was swapped in
   expect(host.tree()).toMatchObject({ 'real/f': '644 x' });
   rmSync(host.path('alias'));
   symlinkSync(host.folder, host.path('alias'));
-  expect(await host.bus.roll(config(file('/alias/f', 'y')))).toMatchObject({ kind: 'invalid' });
+  expect(await host.bus.roll(config(file('/alias/f', 'y')))).toMatchObject({ kind: 'failed' });
   expect(host.tree()).not.toHaveProperty('f');
 });
 

@@ -70,12 +70,15 @@ export class PathOriginals {
       case 'directory':
         return { state: 'directory', mode: standing.mode, uid: standing.uid, gid: standing.gid };
       case 'other':
-        throw new Refused('content', 'is neither a file, a directory nor a symbolic link');
+        throw new Refused('node', 'is neither a file, a directory nor a symbolic link');
     }
   }
 }
 
-/** Refuses a path that cannot become what it shall be: the wrong thing stands there, or on the way, and it is not Sluice's. */
+/**
+ * Refuses a path that cannot become what it shall be: the wrong thing stands there, or on the way, and it is not Sluice's.
+ * What stands on this machine is this machine's fault: on others the same config may do, so it condemns nothing.
+ */
 export async function checkPath(root: string, entry: ConfigEntry, checked: Checked, wrong: Standing['state'], is: string): Promise<void> {
   const path = normalized(entry.spec['path']);
   partsOf(entry.spec['path']);
@@ -85,8 +88,8 @@ export async function checkPath(root: string, entry: ConfigEntry, checked: Check
     }
   }
   const { state } = await standingAt(root, path);
-  if (state === 'other') throw new Refused('content', 'is neither a file, a directory nor a symbolic link');
-  if (state === wrong && !checked.taken.has(pathKey(path))) throw new Refused('content', is);
+  if (state === 'other') throw new Refused('node', 'is neither a file, a directory nor a symbolic link');
+  if (state === wrong && !checked.taken.has(pathKey(path))) throw new Refused('node', is);
 }
 
 /** The mode of an entry. Throws Refused when it is none. */

@@ -100,12 +100,14 @@ async function linkTarget(child: Parent, root: string, path: string, error: unkn
   const code = codeOf(error);
   if (code === 'ENAMETOOLONG') throw content(`${path}: the name is too long`);
   if (code !== 'ENOTDIR' && code !== 'ELOOP') throw error;
-  if (!(await lstat(child.path())).isSymbolicLink()) throw content(`${path} is not a directory`);
+  if (!(await lstat(child.path())).isSymbolicLink()) throw inTheWay(`${path} is not a directory`);
   const target = await realpath(child.path()).catch(() => undefined);
-  if (target === undefined) throw content(`${path} is a symbolic link that leads nowhere`);
+  if (target === undefined) throw inTheWay(`${path} is a symbolic link that leads nowhere`);
   const inside = relative(root, target);
-  if (inside === '..' || inside.startsWith(`..${sep}`) || inside.startsWith(sep)) throw content(`${path} is a symbolic link that leads outside of the root, to ${target}`);
+  if (inside === '..' || inside.startsWith(`..${sep}`) || inside.startsWith(sep)) throw inTheWay(`${path} is a symbolic link that leads outside of the root, to ${target}`);
   return inside === '' ? [] : inside.split(sep);
 }
 
 const content = (message: string): Refused => new Refused('content', message);
+/** What stands on this machine is not the config's fault. */
+const inTheWay = (message: string): Refused => new Refused('node', message);
