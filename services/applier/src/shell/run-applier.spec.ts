@@ -117,6 +117,16 @@ it('follows a link that stays inside the root, and never one that was swapped in
   expect(host.tree()).not.toHaveProperty('f');
 });
 
+it('gives a link back though a folder with something inside has taken its place', async () => {
+  mkdirSync(host.path('x'));
+  symlinkSync('x', host.path('dd'));
+  const before = host.tree();
+  await host.start();
+  expect(await host.bus.roll(config(directory('/dd'), file('/dd/in/a', 'x')))).toMatchObject({ kind: 'applied' });
+  expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied', hash: EMPTY_HASH });
+  expect(host.tree()).toEqual(before);
+});
+
 it('blames the node, not the config, for what stands in its way since', async () => {
   await host.start();
   await host.bus.roll(config(file('/f', 'x'), file('/d/g', 'x')));

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
-import { chown, lchown, lstat, mkdir, open, readlink, rename, rmdir, symlink, unlink } from 'node:fs/promises';
+import { chown, lchown, lstat, mkdir, open, readdir, readlink, rename, rmdir, symlink, unlink } from 'node:fs/promises';
 import { Refused } from '../../ports.js';
 import { codeOf, isMissing } from '../../state/whole-file.js';
 import { wayTo, type Parent } from './rooted-path.js';
@@ -70,6 +70,7 @@ export async function putFile(root: string, path: string, content: Buffer, mode:
 
 export async function putLink(root: string, path: string, target: string, owner: Owner): Promise<void> {
   await inParent(root, path, async (parent) => {
+    if ((await statOf(parent))?.isDirectory() === true) await removeEmptyFolders(parent.path());
     await makeWay(parent, 'file');
     const temporary = await freeTemporary(parent);
     await symlink(target, temporary);
@@ -117,6 +118,12 @@ async function makeWay(parent: Parent, wanted: 'file' | 'directory'): Promise<vo
   await rmdir(parent.path()).catch((error: unknown) => {
     throw codeOf(error) === 'ENOTEMPTY' ? new Error('a directory that is not empty stands there now') : error;
   });
+}
+
+/** Folders made on the way to what is gone by now: where a link stood once, they were noted under its target. Files stay. */
+async function removeEmptyFolders(path: string): Promise<void> {
+  for (const entry of await readdir(path, { withFileTypes: true })) if (entry.isDirectory()) await removeEmptyFolders(`${path}/${entry.name}`);
+  await rmdir(path).catch((error: unknown) => (codeOf(error) === 'ENOTEMPTY' ? undefined : Promise.reject(error)));
 }
 
 /** The same name every time, so that what a killed process left behind is found and removed. */
