@@ -1,4 +1,3 @@
-import { isHash } from '#libs/contracts';
 import { parseDuration } from '../duration.js';
 import { UsageError, type ExitCode } from '../exit.js';
 import { askedBy, type Session } from '../session.js';
