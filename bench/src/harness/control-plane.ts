@@ -1,0 +1,184 @@
+import type { ChildProcess } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { connectBus, ensureTopology, type Bus } from '#libs/bus';
+import { desiredSubject, changeId, LEDGER, SERVICES, type FactType, type ServiceName } from '#libs/contracts';
+import { startNatsServer, type NatsServer } from '#libs/embedded';
+import { DIST, temporaryFolder } from './folders.js';
+import type { PartContext } from './part.js';
+import { cpuMs, end, isRunning, start, until } from './processes.js';
+import { sum } from './figures.js';
+
+export interface PlaneOptions {
+  /** Which services run, and how many copies; default: one of each. */
+  readonly services?: readonly ServiceName[];
+  /** A server that runs already, with its store. */
+  readonly server?: NatsServer;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/** One process of a service. */
+export interface ServiceProcess {
+  readonly name: ServiceName;
+  readonly child: ChildProcess;
+  readonly pid: number;
+  readonly logFile: string;
+}
+
+/** When each station of a change was stored, by the server's clock, in milliseconds since 1970. */
+export type Stations = Readonly<Record<'accepted' | 'rendered' | 'validated' | 'started' | 'complete' | 'committed' | 'succeeded', number>>;
+
+const STATIONS = {
+  accepted: 'config.accepted', rendered: 'config.rendered', validated: 'config.validated', started: 'rollout.started', complete: 'rollout.complete',
+  committed: 'config.committed', succeeded: 'rollout.succeeded',
+} as const satisfies Readonly<Record<keyof Stations, FactType>>;
+
+const QUIET_EVERY_MS = 700;
+const QUIET_LOOKS = 3;
+
+/** The whole control plane as real processes, with settings as a user has them, on loopback. */
+export class ControlPlane {
+  readonly services: ServiceProcess[] = [];
+
+  private constructor(readonly server: NatsServer, readonly bus: Bus, private readonly folder: string, private readonly env: NodeJS.ProcessEnv) {}
+
+  static async start(context: PartContext, options: PlaneOptions = {}): Promise<ControlPlane> {
+    const folder = temporaryFolder(context, 'plane');
+    const server = options.server ?? (await startServer(context));
+    const bus = await connectBus({ servers: server.url, name: 'bench' });
+    context.atEnd(() => bus.close());
+    await ensureTopology(bus);
+    mkdirSync(join(folder, 'logs'));
+    const plane = new ControlPlane(server, bus, folder, { ...process.env, ...options.env, NATS_URL: server.url });
+    context.atEnd(() => plane.stopServices());
+    for (const name of options.services ?? SERVICES) plane.startService(name);
+    await plane.untilLed();
+    return plane;
+  }
+
+  /** Starts one more process of a service. Its log goes to a file, as under `sluice up`. */
+  startService(name: ServiceName): ServiceProcess {
+    const logFile = join(this.folder, 'logs', `${name}-${this.services.length}.log`);
+    const log = openSync(logFile, 'a');
+    const extra = (process.env['SLUICE_BENCH_NODE_ARGS'] ?? '').split(' ').filter((arg) => arg !== '');
+    const child = start(process.execPath, [...extra, join(DIST, 'services', name, 'src', 'main.js')], { env: this.env, stdio: ['ignore', log, log], cwd: this.folder });
+    closeSync(log);
+    const service = { name, child, pid: child.pid as number, logFile };
+    this.services.push(service);
+    return service;
+  }
+
+  get pids(): readonly number[] {
+    return [this.server.pid, ...this.services.filter(({ child }) => isRunning(child)).map(({ pid }) => pid)];
+  }
+
+  /** CPU of everything that belongs to the control plane, by now. */
+  cpuMs(): number {
+    return sum(this.pids.map(cpuMs));
+  }
+
+  /** By name, in milliseconds. */
+  cpuByName(): Readonly<Record<string, number>> {
+    const rows = this.services.filter(({ child }) => isRunning(child)).map(({ name, pid }) => [name, cpuMs(pid)] as const);
+    return Object.fromEntries([['nats-server', cpuMs(this.server.pid)], ...rows]);
+  }
+
+  async stopServices(): Promise<void> {
+    await Promise.all(this.services.map(({ child }) => end(child)));
+  }
+
+  /** Resolves when each service has a copy that leads and has shown it. */
+  async untilLed(timeoutMs = 120_000): Promise<void> {
+    const wanted = new Set(this.services.map(({ name }) => name as string));
+    const led = new Set<string>();
+    const inbox = `bench.ping.${process.pid}.${Math.random().toString(36).slice(2)}`;
+    const subscription = this.bus.nc.subscribe(inbox, {
+      callback: (_error, message) => {
+        // Nobody listens yet: the server says so itself.
+        if (message.data.length === 0) return;
+        const { name, metadata } = message.json<{ name: string; metadata?: Record<string, string> }>();
+        if (metadata?.['leader'] === 'true') led.add(name);
+      },
+    });
+    const look = (): true | undefined => {
+      this.bus.nc.publish('$SRV.PING', '', { reply: inbox });
+      this.checkAlive();
+      return [...wanted].every((name) => led.has(name)) ? true : undefined;
+    };
+    try {
+      await until(`a leader of each of ${[...wanted].join(', ')}`, look, timeoutMs, 20);
+    } finally {
+      subscription.unsubscribe();
+    }
+  }
+
+  /** Throws when a service ended that should run, with the end of its log. */
+  checkAlive(): void {
+    for (const { name, child, logFile } of this.services) {
+      if (isRunning(child) || child.signalCode === 'SIGKILL') continue;
+      throw new Error(`${name} ended (${child.exitCode ?? child.signalCode}): ${readFileSync(logFile, 'utf8').trim().split('\n').slice(-3).join('\n')}`);
+    }
+  }
+
+  /** Publishes a change; its id. */
+  async publish(apply: readonly object[]): Promise<string> {
+    return changeId((await this.bus.publish(desiredSubject('bench'), JSON.stringify({ apply, delete: [], message: 'bench', author: 'bench', strategy: { maxFailures: 0 } }))).seq);
+  }
+
+  /** Publishes a change and waits until it has succeeded. */
+  async rollOut(apply: readonly object[], timeoutMs = 600_000): Promise<{ readonly change: string; readonly at: Stations }> {
+    const change = await this.publish(apply);
+    await this.untilFact('rollout.succeeded', change, timeoutMs);
+    return { change, at: await this.stations(change) };
+  }
+
+  /** Waits for a fact about a change; throws when the change was refused or went back. */
+  async untilFact(type: FactType, change: string, timeoutMs = 600_000): Promise<number> {
+    const look = async (): Promise<number | undefined> => {
+      const found = await this.timeOf(`${type}.${change}`);
+      if (found !== undefined) return found;
+      for (const bad of ['config.rejected', 'rollout.failed', 'config.ended']) {
+        const message = await this.bus.stored(LEDGER, { last_by_subj: `${bad}.${change}` });
+        if (message !== null) throw new Error(`${change}: ${bad}: ${message.string().slice(0, 1_000)}`);
+      }
+      this.checkAlive();
+      return undefined;
+    };
+    return until(`${type}.${change}`, look, timeoutMs, 100);
+  }
+
+  private async timeOf(subject: string): Promise<number | undefined> {
+    const message = await this.bus.stored(LEDGER, { last_by_subj: subject });
+    return message === null ? undefined : millisecondsOf(message.timestamp);
+  }
+
+  private async stations(change: string): Promise<Stations> {
+    const rows = await Promise.all(Object.entries(STATIONS).map(async ([name, type]) => [name, (await this.timeOf(`${type}.${change}`)) ?? Number.NaN] as const));
+    return Object.fromEntries(rows) as unknown as Stations;
+  }
+
+  /** Resolves when nothing has been stored for a while. What a fleet's heartbeats cost goes on. */
+  async untilQuiet(timeoutMs = 300_000): Promise<void> {
+    let [last, same] = [-1, 0];
+    const look = async (): Promise<true | undefined> => {
+      const { storage } = await this.bus.jsm.getAccountInfo();
+      same = storage === last ? same + 1 : 0;
+      last = storage;
+      return same >= QUIET_LOOKS ? true : undefined;
+    };
+    await until('quiet', look, timeoutMs, QUIET_EVERY_MS);
+  }
+}
+
+/** A nats-server with an empty store, ended and forgotten at the end of the part. */
+export async function startServer(context: PartContext): Promise<NatsServer> {
+  const server = await startNatsServer({ dataDir: temporaryFolder(context, 'nats') });
+  context.atEnd(() => server.stop());
+  return server;
+}
+
+/** The server's time with its digits below a millisecond. */
+export function millisecondsOf(time: string): number {
+  const fraction = /\.(\d+)Z$/.exec(time)?.[1] ?? '0';
+  return Date.parse(time.replace(/\.\d+Z$/, 'Z')) + Number(`0.${fraction}`) * 1000;
+}

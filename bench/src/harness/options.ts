@@ -1,0 +1,27 @@
+import { parseArgs } from 'node:util';
+import type { Part } from './part.js';
+
+export interface Options {
+  readonly parts: readonly string[];
+  readonly isJson: boolean;
+  readonly size: number;
+  readonly save: boolean;
+}
+
+export const DEFAULT_SIZE = 10_000;
+
+/** Reads the command line. Throws for what it does not know. */
+export function readOptions(args: readonly string[], parts: readonly Pick<Part, 'name' | 'onRequest'>[]): Options {
+  const known = parts.map(({ name }) => name);
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: { json: { type: 'boolean', default: false }, size: { type: 'string', default: String(DEFAULT_SIZE) }, 'no-save': { type: 'boolean', default: false } },
+  });
+  const size = Number(values.size);
+  if (!Number.isInteger(size) || size < 20) throw new TypeError(`--size is ${JSON.stringify(values.size)}, and must be a whole number from 20`);
+  const unknown = positionals.filter((name) => !known.includes(name));
+  if (unknown.length > 0) throw new TypeError(`there is no part ${unknown.join(', ')}; there are ${known.join(', ')}`);
+  // A smaller size is for trying: its figures are not those that the goals are about.
+  return { parts: parts.filter(({ name, onRequest }) => (positionals.length === 0 ? onRequest !== true : positionals.includes(name))).map(({ name }) => name), isJson: values.json, size, save: !values['no-save'] && size >= DEFAULT_SIZE };
+}

@@ -1,0 +1,49 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { drawChart } from './chart.js';
+import { ROOT } from './folders.js';
+import type { Machine } from './machine.js';
+import type { Result } from './part.js';
+
+export const RESULTS = join(ROOT, 'bench', 'results');
+
+/** A part that could not be measured, and why. */
+export interface Skipped {
+  readonly name: string;
+  readonly because: string;
+}
+
+interface DayRecord {
+  readonly machine: Machine;
+  readonly results: readonly (Result & { readonly at: string })[];
+  readonly skipped: readonly Skipped[];
+}
+
+/** Keeps results with those of the same day: a part that was run again replaces its figures. Draws the newest of each part. */
+export function keep(results: readonly Result[], skipped: readonly Skipped[], machine: Machine, at: string): string {
+  mkdirSync(RESULTS, { recursive: true });
+  const path = join(RESULTS, `${at.slice(0, 10)}.json`);
+  const before = existsSync(path) ? readDay(path) : undefined;
+  const parts = new Set([...results.map(partOf), ...skipped.map(({ name }) => name)]);
+  const day: DayRecord = {
+    machine,
+    results: [...(before?.results ?? []).filter((result) => !parts.has(partOf(result))), ...results.map((result) => ({ ...result, at }))].sort(byName),
+    skipped: [...(before?.skipped ?? []).filter(({ name }) => !parts.has(name)), ...skipped].sort(byName),
+  };
+  writeFileSync(path, `${JSON.stringify(day, null, 1)}\n`);
+  writeFileSync(join(RESULTS, 'latest.svg'), drawChart(newest()));
+  return path;
+}
+
+/** The newest figure of each name over all days. */
+function newest(): readonly (Result & { readonly at: string })[] {
+  const found = new Map<string, Result & { readonly at: string }>();
+  for (const name of readdirSync(RESULTS).filter((file) => /^\d{4}-\d\d-\d\d\.json$/.test(file)).sort()) {
+    for (const result of readDay(join(RESULTS, name)).results) found.set(result.name, result);
+  }
+  return [...found.values()].sort(byName);
+}
+
+const readDay = (path: string): DayRecord => JSON.parse(readFileSync(path, 'utf8')) as DayRecord;
+const partOf = ({ name }: { readonly name: string }): string => name.split('/')[0] as string;
+const byName = (a: { readonly name: string }, b: { readonly name: string }): number => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);

@@ -1,0 +1,67 @@
+import { connectBus, ensureTopology, readView } from '#libs/bus';
+import type { NatsServer } from '#libs/embedded';
+import { nodeName } from '../fleet/protocol.js';
+import { ControlPlane, startServer } from '../harness/control-plane.js';
+import { median, timed } from '../harness/figures.js';
+import { writeHistory, type History } from '../harness/history.js';
+import { phase } from '../harness/phase.js';
+import { result, type Part, type PartContext, type Result } from '../harness/part.js';
+
+const CHANGES = 200;
+const RUNS = 3;
+/** No node is there to be heard. */
+const ENV = { SLUICE_SILENT_SECONDS: '1000000' };
+
+/** From nothing running to every service leading. */
+export const coldStart: Part = { name: 'cold-start', what: `all services started on a store with a full fleet and ${CHANGES} changes of history`, run };
+
+async function run(context: PartContext): Promise<readonly Result[]> {
+  const server = await startServer(context);
+  const history = await fill(context, server);
+  const first = await startOnce(context, server, history);
+  const times: number[] = [];
+  const servers: number[] = [];
+  for (let i = 0; i < RUNS; i += 1) {
+    servers.push(await timed(() => server.restart()));
+    times.push(await startOnce(context, server, history));
+  }
+  const about = `${history.nodes} nodes, ${CHANGES} changes of ${history.touched} nodes each, ${history.facts} facts`;
+  return [
+    result({ name: 'cold-start', unit: 's', value: median(times) / 1000, note: `${about}; services that had ended cleanly, so with their snapshots; until all lead, median of ${RUNS}. The server's own restart before that: ${(median(servers) / 1000).toFixed(2)} s` }, { of: 'value', most: 5 }),
+    result({ name: 'cold-start/without-snapshots', unit: 's', value: first / 1000, note: 'the very first start: folds every fact and writes every view' }),
+  ];
+}
+
+async function fill(context: PartContext, server: NatsServer): Promise<History> {
+  const bus = await connectBus({ servers: server.url, name: 'history', timeoutMs: 30_000 });
+  try {
+    await ensureTopology(bus);
+    let history: History | undefined;
+    const ms = await timed(async () => (history = await writeHistory(bus, context.size, CHANGES)));
+    context.say(`${history?.facts} facts written in ${(ms / 1000).toFixed(1)} s`);
+    return history as History;
+  } finally {
+    await bus.close();
+  }
+}
+
+/** Milliseconds until all lead; then they end, which writes their snapshots. */
+async function startOnce(context: PartContext, server: NatsServer, history: History): Promise<number> {
+  return phase(context, async (inner) => {
+    let plane: ControlPlane | undefined;
+    const ms = await timed(async () => (plane = await ControlPlane.start(inner, { server, env: ENV })));
+    context.say(`all lead after ${(ms / 1000).toFixed(2)} s`);
+    await (plane as ControlPlane).untilQuiet();
+    await check(plane as ControlPlane, history);
+    return ms;
+  });
+}
+
+/** The history was understood, and nothing followed from it that had not happened. */
+async function check(plane: ControlPlane, history: History): Promise<void> {
+  const last = await readView(plane.bus, 'rollouts', history.lastChange);
+  const node = await readView(plane.bus, 'status', nodeName(0));
+  if (last?.phase !== 'succeeded' || node?.desired !== node?.hash) throw new Error(`the history was not understood: ${JSON.stringify({ last, node })}`);
+  const { state } = await plane.bus.streamInfo('LEDGER');
+  if (state.last_seq !== history.facts) throw new Error(`the services appended ${state.last_seq - history.facts} facts to the history`);
+}

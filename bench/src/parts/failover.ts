@@ -1,0 +1,51 @@
+import { ControlPlane, type ServiceProcess } from '../harness/control-plane.js';
+import { LEDGER } from '#libs/contracts';
+import { median } from '../harness/figures.js';
+import { joinFleet, timesOf, type Fleet } from '../harness/fleet.js';
+import { contentOf, file, pool } from '../harness/manifests.js';
+import { result, type Part, type PartContext, type Result } from '../harness/part.js';
+import { sleep, until } from '../harness/processes.js';
+
+const BUDGET = 10;
+const RUNS = 3;
+/** What the killed copy had on its way to the server stands within this; the next one takes far longer. */
+const ON_ITS_WAY_MS = 20;
+
+/** The time without grants after kill -9 of the leading scheduler. */
+export const failover: Part = {
+  name: 'failover',
+  what: 'scheduler killed mid-rollout, another copy standing by: time until the next grant',
+  run,
+};
+
+async function run(context: PartContext): Promise<readonly Result[]> {
+  const plane = await ControlPlane.start(context);
+  const fleet = await joinFleet(context, plane, { nodes: context.size });
+  await plane.rollOut([pool(BUDGET)]);
+  const gaps: number[] = [];
+  let leader = plane.services.find(({ name }) => name === 'scheduler') as ServiceProcess;
+  for (let i = 0; i < RUNS; i += 1) {
+    const standby = plane.startService('scheduler');
+    await sleep(5_000);
+    await plane.untilQuiet();
+    gaps.push(await killOnce(context, plane, fleet, leader, i + 1));
+    context.say(`run ${i + 1}: ${((gaps.at(-1) ?? 0) / 1000).toFixed(2)} s`);
+    leader = standby;
+  }
+  const note = `${context.size} nodes, budget ${BUDGET}; kill -9 at a fifth of the rollout, ${RUNS} times: ${gaps.map((gap) => (gap / 1000).toFixed(2)).join(', ')} s; median`;
+  return [result({ name: 'failover', unit: 's', value: median(gaps) / 1000, note }, { of: 'value', most: 3 })];
+}
+
+async function killOnce(context: PartContext, plane: ControlPlane, fleet: Fleet, leader: ServiceProcess, version: number): Promise<number> {
+  const from = (await plane.bus.streamInfo(LEDGER)).state.last_seq + 1;
+  fleet.reset();
+  const change = await plane.publish([file('bench', contentOf(version))]);
+  await until('a fifth of the rollout', async () => ((await fleet.figures()).applied >= context.size / 5 ? true : undefined), 120_000, 10);
+  leader.child.kill('SIGKILL');
+  const killedMs = Date.now();
+  await plane.untilFact('rollout.succeeded', change);
+  const grants = await timesOf(plane.bus, ['node.lease.granted.*.*'], from);
+  const next = grants.find((atMs) => atMs > killedMs + ON_ITS_WAY_MS);
+  if (next === undefined) throw new Error('the rollout was over before the kill');
+  return next - killedMs;
+}

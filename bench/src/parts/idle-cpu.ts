@@ -1,0 +1,44 @@
+import { ControlPlane, startServer } from '../harness/control-plane.js';
+import { Fleet, joinFleet } from '../harness/fleet.js';
+import { ROOT } from '../harness/folders.js';
+import { result, type Part, type PartContext, type Result } from '../harness/part.js';
+import { phase } from '../harness/phase.js';
+import { cpuMs, end, sleep, start } from '../harness/processes.js';
+
+const WINDOW_MS = 40_000;
+/** Until what the joins left behind is collected: that is no idle fleet yet. */
+const SETTLE_MS = 45_000;
+/** Listens to heartbeats and remembers when it heard of whom: the least that can know who is silent. */
+const LISTENER = `require('@nats-io/transport-node').connect({servers: process.argv[1]}).then((nc) => {
+  const heard = new Map();
+  nc.subscribe('alive.*', {callback: (error, message) => heard.set(message.subject, performance.now())});
+})`;
+
+/** What a fleet costs while nothing happens. */
+export const idleCpu: Part = { name: 'idle-cpu', what: 'CPU of the whole control plane, idle, all nodes connected, a heartbeat every 10 s', run };
+
+async function run(context: PartContext): Promise<readonly Result[]> {
+  const ours = await phase(context, async (inner) => {
+    const plane = await ControlPlane.start(inner);
+    await joinFleet(inner, plane, { nodes: context.size });
+    await sleep(SETTLE_MS);
+    const before = plane.cpuByName();
+    await sleep(WINDOW_MS);
+    const after = plane.cpuByName();
+    return Object.entries(after).map(([name, ms]) => [name, ((ms - (before[name] ?? 0)) / WINDOW_MS) * 100] as const);
+  });
+  const floor = await phase(context, async (inner) => {
+    const server = await startServer(inner);
+    const listener = start(process.execPath, ['-e', LISTENER, server.url], { cwd: ROOT, stdio: 'ignore' });
+    inner.atEnd(() => end(listener, 1_000));
+    await Fleet.start(inner, server.url, { nodes: context.size, announce: false });
+    await sleep(5_000);
+    const used = (): number => cpuMs(server.pid) + cpuMs(listener.pid as number);
+    const before = used();
+    await sleep(WINDOW_MS);
+    return ((used() - before) / WINDOW_MS) * 100;
+  });
+  const total = ours.reduce((all, [, percent]) => all + percent, 0);
+  const note = `${context.size} nodes over ${WINDOW_MS / 1000} s, ${SETTLE_MS / 1000} s after the joins: ${ours.map(([name, percent]) => `${name} ${percent.toFixed(2)}`).join(', ')}; floor: the server, and one process that notes each heartbeat`;
+  return [result({ name: 'idle-cpu', unit: '% of a core', value: total, floor, note }, { of: 'value', most: 3 })];
+}

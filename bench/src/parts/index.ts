@@ -1,0 +1,17 @@
+import type { Part } from '../harness/part.js';
+import { bytes } from './bytes.js';
+import { cli } from './cli.js';
+import { coldStart } from './cold-start.js';
+import { failover } from './failover.js';
+import { growth } from './growth.js';
+import { handoff } from './handoff.js';
+import { idleCpu } from './idle-cpu.js';
+import { peer } from './peer.js';
+import { render } from './render.js';
+import { rollout10k } from './rollout-10k.js';
+import { rss } from './rss.js';
+import { scale } from './scale.js';
+import { smallChange } from './small-change.js';
+
+/** In the order in which they are run: first those that need no server. */
+export const PARTS: readonly Part[] = [render, smallChange, rollout10k, growth, handoff, failover, coldStart, rss, idleCpu, bytes, cli, peer, scale];

@@ -1,0 +1,65 @@
+import { leastPerSecond } from '../floor/least.js';
+import { ControlPlane, type Stations } from '../harness/control-plane.js';
+import { median } from '../harness/figures.js';
+import { joinFleet } from '../harness/fleet.js';
+import { Floor } from '../harness/floor.js';
+import { contentOf, file, pool } from '../harness/manifests.js';
+import { phase } from '../harness/phase.js';
+import { result, type Part, type PartContext, type Result } from '../harness/part.js';
+
+const BUDGET = 100;
+const RUNS = 3;
+
+/** Nodes per second of a rollout of the whole fleet, the whole control plane as processes. */
+export const rollout10k: Part = {
+  name: 'rollout-10k',
+  what: 'instant appliers, budget 100, whole control plane: nodes per second ÷ the very messages by the bare client',
+  run,
+};
+
+async function run(context: PartContext): Promise<readonly Result[]> {
+  const { size } = context;
+  const { rolling, whole, note } = await ours(context);
+  const floors: number[] = [];
+  const floor = await Floor.start(context, { nodes: size, budget: BUDGET });
+  for (let i = 0; i < RUNS; i += 1) floors.push((size / (await floor.run()).ms) * 1000);
+  const least = await leastPerSecond(context, size);
+  const about = { unit: 'nodes/s', floor: median(floors) };
+  return [
+    result({ name: 'rollout-10k', ...about, value: median(rolling), note: `${size} nodes, budget ${BUDGET}, median of ${RUNS}; rollout.started to rollout.complete. Last run: ${note}` }, { of: 'ratio', least: 0.6 }),
+    result({ name: 'rollout-10k/published-to-succeeded', ...about, value: median(whole), note: 'with rendering, a config written for each node, review and commit, which the floor does not do' }),
+    result({ name: 'rollout-10k/least', unit: 'nodes/s', value: least, note: 'one put, one publish, one ack per node: the least that any such system could do' }),
+  ];
+}
+
+async function ours(outer: PartContext): Promise<{ readonly rolling: number[]; readonly whole: number[]; readonly note: string }> {
+  return phase(outer, async (context) => {
+    const { size } = context;
+    const [rolling, whole]: [number[], number[]] = [[], []];
+    let note = '';
+    const plane = await ControlPlane.start(context);
+    await joinFleet(context, plane, { nodes: size });
+    await plane.rollOut([pool(BUDGET)]);
+    for (let i = 1; i <= RUNS; i += 1) {
+      await plane.untilQuiet();
+      const before = plane.cpuByName();
+      const publishedMs = Date.now();
+      const { at } = await plane.rollOut([file('bench', contentOf(i))]);
+      note = words(publishedMs, at, before, plane.cpuByName());
+      context.say(`run ${i}: ${note}`);
+      rolling.push((size / (at.complete - at.started)) * 1000);
+      whole.push((size / (at.succeeded - publishedMs)) * 1000);
+    }
+    return { rolling, whole, note };
+  });
+}
+
+function words(publishedMs: number, at: Stations, before: Readonly<Record<string, number>>, after: Readonly<Record<string, number>>): string {
+  const seconds = (from: number, to: number): string => ((to - from) / 1000).toFixed(2);
+  const cpu = Object.keys(after).map((name) => `${name} ${(((after[name] ?? 0) - (before[name] ?? 0)) / 1000).toFixed(1)}`);
+  const stations = [
+    `accepted +${seconds(publishedMs, at.accepted)}`, `rendered +${seconds(at.accepted, at.rendered)}`, `validated +${seconds(at.rendered, at.validated)}`,
+    `started +${seconds(at.validated, at.started)}`, `complete +${seconds(at.started, at.complete)}`, `succeeded +${seconds(at.complete, at.succeeded)} s`,
+  ];
+  return `${stations.join(', ')}; CPU s: ${cpu.join(', ')}`;
+}

@@ -1,0 +1,46 @@
+import { LEDGER } from '#libs/contracts';
+import { ControlPlane } from '../harness/control-plane.js';
+import { joinFleet } from '../harness/fleet.js';
+import { ROOT, SLUICE, temporaryFolder } from '../harness/folders.js';
+import { contentOf, file, pool } from '../harness/manifests.js';
+import { result, type Part, type PartContext, type Result } from '../harness/part.js';
+import { end, memoryMb, sleep, start, until } from '../harness/processes.js';
+
+const SETTLE_MS = 10_000;
+const CONNECTED = `require('@nats-io/transport-node').connect({servers: process.argv[1]})`;
+
+/** Resident memory. */
+export const rss: Part = { name: 'rss', what: 'resident memory of an idle applier, an idle service, and the scheduler of a full fleet', run };
+
+async function run(context: PartContext): Promise<readonly Result[]> {
+  const plane = await ControlPlane.start(context);
+  const [applier, bare] = await appliers(context, plane);
+  await sleep(SETTLE_MS);
+  const idle = plane.services.map(({ name, pid }) => ({ name, mb: memoryMb(pid).rss }));
+  const applierMb = memoryMb(applier).rss;
+  const floor = memoryMb(bare).rss;
+  await joinFleet(context, plane, { nodes: context.size });
+  await plane.rollOut([pool(100)]);
+  await plane.rollOut([file('bench', contentOf(1), { matchExpressions: [{ key: 'rack', operator: 'Exists' }] })]);
+  await plane.untilQuiet();
+  await sleep(SETTLE_MS);
+  const full = plane.services.map(({ name, pid }) => ({ name, ...memoryMb(pid) }));
+  const scheduler = full.find(({ name }) => name === 'scheduler') as { readonly rss: number; readonly peak: number };
+  const worst = Math.max(...idle.map(({ mb }) => mb));
+  const listed = full.map(({ name, rss: now, peak }) => `${name} ${now.toFixed(0)} (peak ${peak.toFixed(0)})`).join(', ');
+  return [
+    result({ name: 'rss/applier', unit: 'MB', value: applierMb, floor, note: 'sluice applier, announced, 10 s later; floor: Node with one connection' }, { of: 'value', most: 70 }),
+    result({ name: 'rss/service', unit: 'MB', value: worst, floor, note: `the largest of: ${idle.map(({ name, mb }) => `${name} ${mb.toFixed(0)}`).join(', ')}; no nodes` }, { of: 'value', most: 100 }),
+    result({ name: 'rss/scheduler', unit: 'MB', value: scheduler.rss, floor, note: `${context.size} nodes, 10 s after a rollout over all of them. Then: ${listed}, nats-server ${memoryMb(plane.server.pid).rss.toFixed(0)}` }, { of: 'value', most: 250 }),
+  ];
+}
+
+async function appliers(context: PartContext, plane: ControlPlane): Promise<readonly [number, number]> {
+  const folder = temporaryFolder(context, 'applier');
+  const args = [SLUICE, 'applier', '--node', 'real', '--root', folder, '--state', `${folder}/state`, '--server', plane.server.url];
+  const applier = start(process.execPath, args, { stdio: 'ignore' });
+  const bare = start(process.execPath, ['-e', CONNECTED, plane.server.url], { cwd: ROOT, stdio: 'ignore' });
+  context.atEnd(() => Promise.all([end(applier), end(bare, 1_000)]).then(() => undefined));
+  await until('the applier to be known', async () => (await plane.bus.stored(LEDGER, { last_by_subj: 'node.reviewed.real' })) ?? undefined, 30_000);
+  return [applier.pid as number, bare.pid as number];
+}
