@@ -3,7 +3,7 @@ import type { Json, Original, Originals } from '../../../core/index.js';
 import { Refused, type Backend, type BackendFactory, type Checked, type Surroundings } from '../../ports.js';
 import { checkPath, modeOf, octal, pathKey, PathOriginals } from '../paths/path-originals.js';
 import { normalized } from '../paths/rooted-path.js';
-import { contentAt, putFile, standingAt } from '../paths/standing.js';
+import { clearTemporary, contentAt, putFile, standingAt } from '../paths/standing.js';
 
 const DEFAULT_MODE = 0o644;
 
@@ -45,7 +45,7 @@ class FileBackend implements Backend {
   }
 
   async apply(entry: ConfigEntry): Promise<void> {
-    if ((await this.differs(entry)) === undefined) return;
+    if ((await this.differs(entry)) === undefined) return clearTemporary(this.surroundings.root, this.title(entry));
     await putFile(this.surroundings.root, this.title(entry), contentOf(entry), modeOf(entry, DEFAULT_MODE));
   }
 

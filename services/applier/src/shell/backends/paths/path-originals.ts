@@ -2,7 +2,7 @@ import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
 import { Refused, type Checked, type Surroundings } from '../../ports.js';
 import { sha256 } from '../../state/original-store.js';
-import { contentAt, putDirectory, putFile, putLink, remove, standingAt, type Standing } from './standing.js';
+import { clearTemporary, contentAt, putDirectory, putFile, putLink, remove, standingAt, type Standing } from './standing.js';
 import { normalized, partsOf } from './rooted-path.js';
 
 /** What a path was, as the journal keeps it. */
@@ -39,8 +39,9 @@ export class PathOriginals {
       if (was.state === 'symlink') await putLink(root, path, was.target, was);
       if (was.state === 'directory') await putDirectory(root, path, was.mode, was);
     }
-    // An absent path may still have left the temporary file of a killed process beside it.
+    // It may be as it was, and still have the temporary file of a killed process beside it.
     if (was.state === 'absent') await remove(root, path);
+    else await clearTemporary(root, path);
     for (const made of original.made.toSorted().reverse()) await remove(root, pathOfKey(made));
   }
 

@@ -110,6 +110,12 @@ export async function remove(root: string, path: string): Promise<void> {
   });
 }
 
+/** Removes what a process killed in the middle of putting a file there left beside it. */
+export async function clearTemporary(root: string, path: string): Promise<void> {
+  const way = await wayTo(root, path, false);
+  if (!('missing' in way)) await closing(way.parent, async (parent) => void (await freeTemporary(parent)));
+}
+
 /** Removes what stands in the way of another kind of thing. */
 async function makeWay(parent: Parent, wanted: 'file' | 'directory'): Promise<void> {
   const stat = await statOf(parent);
