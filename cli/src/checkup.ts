@@ -21,6 +21,7 @@ export function checkUp(facts: Inspection, nodes: readonly NodeView[], rollouts:
       ? `look at it (nats stream get LEDGER ${message.sequence}); upgrade the service that cannot read it, or void it: nats pub ledger.voided.${message.sequence} '{"v":1,"reason":"…"}'`
       : `look at it (nats stream get ${message.stream} ${message.sequence}); its sender has to send something else`)),
     fleet(nodes),
+    ...doubles(nodes, statuses),
     ...behind(nodes, statuses),
     ...rollouts.filter(({ phase, stalledBy }) => (phase === 'rolling' || phase === 'reverting') && stalledBy.length > 0).map(({ change, stalledBy }): Check =>
       bad(`rollout ${change}`, `is stalled by ${few(stalledBy)}`, `sluice why ${stalledBy[0]} says why; bring them back, or sluice skip NODE, or sluice remove NODE`)),
@@ -52,6 +53,17 @@ function fleet(nodes: readonly NodeView[]): Check {
   if (silent.length > 0) return bad('nodes', `${silent.length} of ${here.length} are silent: ${few(silent)}`, 'see whether their appliers run; a node that is gone for good: sluice remove NODE');
   if (here.length === 0) return { what: 'nodes', state: 'note', detail: 'there are none', todo: 'start one: sluice applier --node NAME' };
   return good('nodes', `${here.length}, all heard of`);
+}
+
+/** So often an applier may lose its state before somebody should look. */
+const MANY_BIRTHS = 5;
+
+/** Two appliers of one name take turns at being the newer one; an applier whose state is lost at each start looks the same. */
+function doubles(nodes: readonly NodeView[], statuses: readonly StatusView[]): Check[] {
+  const here = new Set(nodes.filter(({ state }) => state !== 'gone').map(({ node }) => node));
+  const found = statuses.filter(({ node, incarnation }) => here.has(node) && incarnation >= MANY_BIRTHS).map(({ node }) => node);
+  if (found.length === 0) return [];
+  return [{ what: 'appliers', state: 'note', detail: `${found.length} began without their state ${MANY_BIRTHS} times or more: ${few(found)}`, todo: 'see that only one applier runs under each name, and that its --state folder survives' }];
 }
 
 /** Nodes that are there and do not have what they shall have, or have more: shown always, though they hold nothing up. */

@@ -7,13 +7,15 @@ let config: string;
 beforeEach(() => {
   config = mkdtempSync(join(tmpdir(), 'sluice-context-'));
   mkdirSync(join(config, 'nats', 'context'), { recursive: true });
+  mkdirSync(join(config, 'ada'));
+  for (const creds of ['ada/prod.creds', 'other.creds']) writeFileSync(join(config, creds), '');
   writeFileSync(join(config, 'nats', 'context', 'prod.json'), JSON.stringify({ url: 'tls://p1:4222,tls://p2:4222', creds: '~/prod.creds', user: '', description: 'x' }));
   writeFileSync(join(config, 'nats', 'context', 'lab.json'), JSON.stringify({ url: 'lab:4222', user: 'ada', password: 'secret', token: 't' }));
   writeFileSync(join(config, 'nats', 'context', 'broken.json'), '{');
 });
 afterEach(() => rmSync(config, { recursive: true }));
 
-const target = (flags: Parameters<typeof connectTarget>[0], env: NodeJS.ProcessEnv = {}) => connectTarget(flags, { XDG_CONFIG_HOME: config, HOME: '/home/ada', ...env });
+const target = (flags: Parameters<typeof connectTarget>[0], env: NodeJS.ProcessEnv = {}) => connectTarget(flags, { XDG_CONFIG_HOME: config, HOME: join(config, 'ada'), ...env });
 const select = (name: string): void => writeFileSync(join(config, 'nats', 'context.txt'), `${name}\n`);
 
 test('with nothing said it is this machine', () => {
@@ -27,7 +29,7 @@ test('NATS_URL, and --server before it', () => {
 
 test('the selected context counts when neither is there', () => {
   select('prod');
-  expect(target({})).toEqual({ servers: 'tls://p1:4222,tls://p2:4222', creds: '/home/ada/prod.creds', from: 'nats context prod (the selected one)' });
+  expect(target({})).toEqual({ servers: 'tls://p1:4222,tls://p2:4222', creds: join(config, 'ada', 'prod.creds'), from: 'nats context prod (the selected one)' });
   expect(target({}, { NATS_URL: 'nats://demo:4222' }).from).toBe('NATS_URL');
 });
 
@@ -37,7 +39,9 @@ test('a context that is named comes before NATS_URL and the selected one', () =>
 });
 
 test('--creds replaces those of the context', () => {
-  expect(target({ context: 'prod', creds: '/c' }).creds).toBe('/c');
+  const creds = join(config, 'other.creds');
+  expect(target({ context: 'prod', creds }).creds).toBe(creds);
+  expect(() => target({ creds: '/none.creds' })).toThrow('there is no credentials file /none.creds');
 });
 
 test('a context that is missing or broken is named, with those that there are', () => {

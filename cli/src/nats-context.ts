@@ -30,11 +30,16 @@ export function connectTarget(flags: ConnectFlags, env: NodeJS.ProcessEnv): Targ
   const url = env['NATS_URL'] ?? '';
   const named = flags.context ?? (flags.server === undefined && url === '' ? selected(env) : undefined);
   const base = named === undefined ? envTarget(env, url) : readContext(named, env, flags.context !== undefined);
-  return {
+  return readable({
     ...base,
     ...(flags.server === undefined ? {} : { servers: withScheme(flags.server), from: '--server' }),
     ...(flags.creds === undefined ? {} : { creds: expand(flags.creds, env) }),
-  };
+  });
+}
+
+function readable(target: Target): Target {
+  if (target.creds !== undefined && !existsSync(target.creds)) throw new UsageError(`there is no credentials file ${target.creds}: name one with --creds, SLUICE_CREDS or NATS_CREDS, or in the context`);
+  return target;
 }
 
 function envTarget(env: NodeJS.ProcessEnv, url: string): Target {

@@ -10,7 +10,7 @@ export function changeIdOf(text: string): string {
 
 /** Refuses what cannot be the name of a node. */
 export function nodeNameOf(text: string): string {
-  if (!isNodeName(text)) throw new UsageError(`${JSON.stringify(text)} is not the name of a node: sluice get nodes lists them`);
+  if (!isNodeName(text)) throw new UsageError(`${JSON.stringify(text)} is not the name of a node (a-z, 0-9, "-" and ".", as DNS has them): sluice get nodes lists those there are`);
   return text;
 }
 

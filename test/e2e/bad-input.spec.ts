@@ -5,6 +5,7 @@ import { until } from '#libs/testing';
 import { fleetFixture } from './fleet.js';
 import { file, manifest, type Manifest } from './manifests.js';
 import { NatsCli } from './nats-cli.js';
+import { testWith } from './needs.js';
 
 /** What is published, and the one place that the answer has to name. */
 interface Case {
@@ -57,7 +58,7 @@ describe('bad input at the door', () => {
     const reasons = facts.flatMap((fact) => fact.reasons);
     expect(reasons).toContainEqual(expect.objectContaining({ fragment, code, message: expect.stringMatching(message) as string }));
     const found = reasons.find((reason) => reason.fragment === fragment && reason.code === code);
-    expect(found?.field.replace(/(\[0\]){30,}$/, '')).toBe(field);
+    expect(found?.field.replace(/(\[0\]){5,}.*$/, '')).toBe(field);
     expect(view.reasons).toEqual(reasons);
   });
 
@@ -77,6 +78,12 @@ describe('bad input at the door', () => {
     expect(stderr).toMatch(/1954 KiB, and a change has at most 900 KiB/);
     const planned = await fleet.cli('plan', '-f', path);
     expect({ code: planned.code, words: planned.stdout + planned.stderr }).toEqual({ code: 3, words: expect.stringMatching(/1954 KiB, and a change has at most 900 KiB/) as string });
+    expect((await fleet.client.list('changes')).size).toBe(before);
+  });
+
+  testWith(['nats'], 'a document of 2 MB that is published past the CLI is refused by the nats CLI', async () => {
+    const { fleet } = stage;
+    const before = (await fleet.client.list('changes')).size;
     const nats = await NatsCli.of(fleet);
     const piped = await nats.run('pub', 'config.desired.me', '{{ Random 2000000 2000000 }}');
     expect(piped.code).not.toBe(0);
@@ -91,7 +98,7 @@ describe('bad input at the door', () => {
     expect(await fleet.ended(change)).toMatchObject({ phase: 'rejected', reasons: [{ code: 'too-large', message: expect.stringMatching(/921600/) as string }] });
   });
 
-  test('reports and heartbeats that nobody understands are set aside, and doctor lists them', async () => {
+  testWith(['nats'], 'reports and heartbeats that nobody understands are set aside, and doctor lists them', async () => {
     const { fleet } = stage;
     const nats = await NatsCli.of(fleet);
     for (const [subject, body] of [['node.applied.x', 'not JSON'], ['node.announced.x', '{"node": 7}'], ['node.failed.x', '{"node": "another", "v": 1}'], ['alive.x', '[]']] as const) {

@@ -3,8 +3,9 @@ import { until } from '#libs/testing';
 import { fleetFixture, run } from './fleet.js';
 import { file, manifest, selecting } from './manifests.js';
 import { NatsCli } from './nats-cli.js';
+import { describeWith, testWith } from './needs.js';
 
-describe('the real nats command line', () => {
+describeWith(['nats'], 'the real nats command line', () => {
   const stage = fleetFixture({ sizes: [4, 2, 4], env: { SLUICE_DRAIN: 'external' } });
   let nats: NatsCli;
   beforeAll(async () => {
@@ -120,7 +121,7 @@ describe('the real nats command line', () => {
     expect(phases).toEqual(['granted', 'ready', 'settled', 'uncordoning', 'released']);
   });
 
-  test('a config in its bucket has the hash in its key, as a Python program finds it', async () => {
+  testWith(['python3'], 'a config in its bucket has the hash in its key, as a Python program finds it', async () => {
     const { fleet } = stage;
     const odd = { '\u20ac': 'euro', '\r': 'return', '\ufb33': 'dalet', '1': 'one', '\u{1f600}': 'smile', '\u0080': 'control', '\u00f6': 'o' };
     const content = `quotes " and \\, tabs\t, bells \u0007, ${JSON.stringify(odd)} for {{ node.name }} \u2028 ends`;
@@ -137,7 +138,7 @@ describe('the real nats command line', () => {
     expect(new Set(hashes).size).toBe(fleet.nodes.length);
   });
 
-  test('that Python program gives the RFC its own example', async () => {
+  testWith(['python3'], 'that Python program gives the RFC its own example', async () => {
     const example = String.raw`{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],"string":"\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/","literals":[null,true,false]}`;
     const { stdout } = await run('python3', [join(__dirname, 'canonical.py'), '--show'], { input: example });
     expect(stdout).toBe(String.raw`{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"string":"€$\u000f\nA'B\"\\\\\"/"}`);

@@ -4,13 +4,15 @@ import type { FragmentRef } from '#libs/contracts';
 import { checkSize } from '../change-size.js';
 import { endJson, waitForChange } from '../change-wait.js';
 import { parseDuration } from '../duration.js';
-import { EXIT, type ExitCode } from '../exit.js';
+import { EXIT, UsageError, type ExitCode } from '../exit.js';
 import { readManifestInput } from '../manifest-input.js';
 import { askedBy, type Session } from '../session.js';
 
 export interface PublishFlags {
   readonly filename?: readonly string[];
   readonly message?: string;
+  /** How many nodes may fail before the change goes back. */
+  readonly maxFailures?: string;
   /** A duration; undefined when nobody waits. */
   readonly wait?: string;
 }
@@ -27,11 +29,17 @@ export async function apply(session: Session, flags: PublishFlags): Promise<Exit
 export async function publish(session: Session, content: { readonly apply: readonly unknown[]; readonly delete: readonly FragmentRef[] }, flags: PublishFlags): Promise<ExitCode> {
   const { io } = session;
   const timeoutMs = flags.wait === undefined ? undefined : parseDuration(flags.wait, '--wait');
-  const body = JSON.stringify({ ...content, message: flags.message ?? '', author: askedBy(io) });
+  const body = JSON.stringify({ ...content, message: flags.message ?? '', author: askedBy(io), ...strategyOf(flags) });
   checkSize(body);
   const fleet = await session.fleet();
   const { change } = await fleet.publishChange(SOURCE, body, `${SOURCE}:${randomUUID()}`);
   return report(session, change, timeoutMs);
+}
+
+function strategyOf({ maxFailures }: PublishFlags): object {
+  if (maxFailures === undefined) return {};
+  if (!/^\d{1,6}$/.test(maxFailures)) throw new UsageError(`--max-failures: ${JSON.stringify(maxFailures)} is not a number of nodes`);
+  return { strategy: { maxFailures: Number(maxFailures) } };
 }
 
 /** Prints the id of a change that was published, and its end if one waits for that. */

@@ -6,13 +6,11 @@ import { connectTarget } from '../nats-context.js';
 import { packageRoot } from '../package-root.js';
 import type { Session } from '../session.js';
 
-const NAMES: readonly string[] = [...SERVICES, 'gateway'];
-
 /** `sluice service NAME`: one service in this process; returns when it was ended, which is up to the service. */
 export async function service(session: Session, name: string): Promise<undefined> {
-  if (!NAMES.includes(name)) throw new UsageError(`there is no service ${JSON.stringify(name)}; there are ${NAMES.join(', ')}`);
+  if (!(SERVICES as readonly string[]).includes(name)) throw new UsageError(`there is no service ${JSON.stringify(name)}; there are ${SERVICES.join(', ')}`);
   const main = join(packageRoot(), 'dist', 'services', name, 'src', 'main.js');
-  if (!existsSync(main)) throw new Error(`${main} is missing: ${name === 'gateway' ? 'this build has no gateway' : 'run npm run build'}`);
+  if (!existsSync(main)) throw new Error(`${main} is missing: run npm run build`);
   exportTarget(session);
   await import(main);
   return undefined;

@@ -1,6 +1,6 @@
 import { changeIdOf } from '../steering.js';
 import { progressLine } from '../change-wait.js';
-import { EXIT, UsageError, type ExitCode } from '../exit.js';
+import { EXIT, type ExitCode } from '../exit.js';
 import { followChange, type Followed } from '../follow.js';
 import { pause } from '../pause.js';
 import { live } from '../screens/live.js';
@@ -19,7 +19,7 @@ async function showChange(session: Session, id: string): Promise<ExitCode> {
   const { io } = session;
   const fleet = await session.fleet();
   const [change, rollout, pools] = await Promise.all([fleet.get('changes', id), fleet.get('rollouts', id), fleet.list('pools')]);
-  if (change === undefined) throw new UsageError(`there is no change ${id}: sluice get changes lists them`);
+  if (change === undefined) throw new Error(`there is no change ${id}: sluice get changes lists them`);
   if (session.isJson) io.out(JSON.stringify(changeJson(id, { change, rollout, standing: standing(change, rollout) })));
   else io.out(rolloutTree({ id, change, rollout, pools, now: io.now() }, io.colours));
   return EXIT.done;

@@ -17,7 +17,8 @@ export function steerRollout(session: Session, verb: 'pause' | 'resume' | 'abort
     resume: `${change} goes on`,
     abort: `${change} is aborted: what it changed goes back; sluice status ${change} -w shows it`,
   };
-  return ask(session, `ops.rollout.${verb}`, { change, ...optional({ reason }) }, () => words[verb]);
+  return ask<{ readonly phase: string }>(session, `ops.rollout.${verb}`, { change, ...optional({ reason }) }, ({ phase }) =>
+    verb === 'abort' && phase === 'ended' ? `${change} is aborted: it had not started, and changed nothing` : words[verb]);
 }
 
 /** `sluice retry CHANGE`: publishes its content again, as a new change. */

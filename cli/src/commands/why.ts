@@ -1,6 +1,6 @@
 import type { ChangeView, PoolView, ReviewView, RolloutView } from '#libs/contracts';
 import { isChangeId } from '#libs/contracts';
-import { EXIT, UsageError, type ExitCode } from '../exit.js';
+import { EXIT, type ExitCode } from '../exit.js';
 import { standing } from '../standing.js';
 import { nodeNameOf } from '../steering.js';
 import type { Session } from '../session.js';
@@ -17,7 +17,7 @@ export async function why(session: Session, subject: string): Promise<ExitCode> 
   const fleet = await session.fleet();
   if (!isChangeId(subject)) return print(session, await fleet.request<Why>('ops.node.why', { node: nodeNameOf(subject) }));
   const [change, review, rollout, pools] = await Promise.all([fleet.get('changes', subject), fleet.get('reviews', subject), fleet.get('rollouts', subject), fleet.list('pools')]);
-  if (change === undefined) throw new UsageError(`there is no change ${subject}: sluice get changes lists them (a node of that name: sluice get nodes ${subject})`);
+  if (change === undefined) throw new Error(`there is no change ${subject}: sluice get changes lists them (a node of that name: sluice get nodes ${subject})`);
   return print(session, { change: subject, ...whyChange(change, review, rollout, pools) });
 }
 

@@ -5,6 +5,7 @@ import { collect } from './flags.js';
 interface PublishFlags {
   readonly filename: readonly string[];
   readonly message?: string;
+  readonly maxFailures?: string;
   readonly wait?: string;
 }
 interface SteerFlags {
@@ -51,5 +52,6 @@ const waiting = (command: Command): Command => command.option('--wait <timeout>'
 function publishing(command: Command): Command {
   return waiting(command
     .option('-f, --filename <path>', 'a file, a folder, or - for stdin; may be repeated', collect, [])
-    .option('-m, --message <text>', 'why, for people'));
+    .option('-m, --message <text>', 'why, for people')
+    .option('--max-failures <n>', 'so many nodes may fail before all goes back; 0 unless said'));
 }

@@ -49,7 +49,7 @@ function poolTable({ pools }: OverviewInput): string {
 function row(change: ChangeView, { rollouts, now }: OverviewInput, colours: Colours): string[] {
   const rollout = rollouts.get(change.change);
   const at = standing(change, rollout);
-  const nodes = rollout === undefined ? (change.nodes > 0 ? String(change.nodes) : '') : `${rollout.applied}/${rollout.nodes}`;
+  const nodes = rollout === undefined ? (change.nodes > 0 ? String(change.nodes) : '') : rollout.nodes === 0 ? 'none' : `${rollout.applied}/${rollout.nodes}`;
   return [change.change, standingText(at, colours), nodes, age(change.acceptedAt, now), change.author, oneLine(change.message, 40), oneLine(at.detail, 70)];
 }
 

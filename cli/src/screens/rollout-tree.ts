@@ -47,6 +47,7 @@ function when(change: ChangeView | undefined, rollout: RolloutView | undefined, 
 
 /** `31/48 applied  failed 1 (0 allowed)  owed 1`, or `48/48 back` on the way back: zeros are left out. */
 export function counts(rollout: RolloutView, colours: Colours): string {
+  if (rollout.nodes === 0) return 'touches no node';
   const bad = rollout.failed + rollout.unknown;
   const goesBack = rollout.phase === 'reverting' || rollout.phase === 'reverted';
   const back = Object.values(rollout.pools).reduce((sum, pool) => sum + pool.done, 0);
@@ -68,7 +69,7 @@ function poolLines(input: TreeInput, rollout: RolloutView, colours: Colours): st
     const nodes = rollout.worst.filter((node) => node.pool === name && node.state !== 'applied').sort(worstFirst);
     const tone = nodes.some(({ state }) => toneOfState(state) === 'bad') ? 'bad'
       : progress.done >= progress.nodes ? 'good' : rollout.paused ? 'held' : progress.active > 0 ? 'busy' : 'calm';
-    const head = `${isLast ? '└─' : '├─'} ${pad(name, nameWidth)}  ${mark(tone, colours)} ${progress.done}/${progress.nodes}${budget(input.pools.get(name), progress)}`;
+    const head = `${isLast ? '└─' : '├─'} ${pad(name, nameWidth)}  ${mark(tone, colours)} ${progress.done}/${progress.nodes}${rollout.endedAt === '' ? budget(input.pools.get(name), progress) : ''}`;
     const rail = isLast ? '   ' : '│  ';
     return [head, ...nodeLines(nodes, progress, input, colours).map((line, at, all) => `${rail}${at === all.length - 1 ? '└─' : '├─'} ${line}`)];
   });
@@ -79,7 +80,7 @@ function budget(pool: PoolView | undefined, progress: PoolProgress): string {
   return `  ${pool.unavailable.length} of ${pool.budget} unavailable${pool.waiting > 0 ? `, ${pool.waiting} waiting` : ''}`;
 }
 
-function nodeLines(nodes: readonly NodeProgress[], progress: PoolProgress, { now, nodesPerPool = 8 }: TreeInput, colours: Colours): string[] {
+function nodeLines(nodes: readonly NodeProgress[], progress: PoolProgress, { now, rollout, nodesPerPool = 8 }: TreeInput, colours: Colours): string[] {
   const shown = nodes.slice(0, nodesPerPool);
   const nameWidth = Math.max(0, ...shown.map(({ node }) => width(node)));
   const stateWidth = Math.max(0, ...shown.map(({ state }) => width(state)));
@@ -87,7 +88,7 @@ function nodeLines(nodes: readonly NodeProgress[], progress: PoolProgress, { now
   const lines = shown.map(({ node, state, reason, since }) =>
     [pad(node, nameWidth), `${mark(toneOfState(state), colours)} ${pad(state, stateWidth)}`, pad(age(since, now), ageWidth), reason.split('\n')[0] ?? ''].join('  ').trimEnd(),
   );
-  const unsettled = Math.max(progress.nodes - progress.done, nodes.length);
+  const unsettled = rollout?.endedAt === '' ? Math.max(progress.nodes - progress.done, nodes.length) : nodes.length;
   const omitted = unsettled - shown.length;
   return shown.length === 0 || omitted <= 0 ? lines : [...lines, colours.dim(`${omitted} more omitted`)];
 }

@@ -3,6 +3,14 @@ export class ServerTooOldError extends Error {
   override readonly name = 'ServerTooOldError';
 }
 
+/** The server has no JetStream, and nothing here can be without. */
+export class NoJetStreamError extends Error {
+  override readonly name = 'NoJetStreamError';
+  constructor(server: string) {
+    super(`the nats-server at ${server} has no JetStream: start it with -js, or with jetstream {} in its config`);
+  }
+}
+
 /** What stands on the server is not what Sluice asks for, and could not be made so. */
 export class TopologyError extends Error {
   override readonly name = 'TopologyError';
@@ -30,3 +38,6 @@ export class BadRequestError extends Error {
 export class ConnectionLostError extends Error {
   override readonly name = 'ConnectionLostError';
 }
+
+/** Nobody answers for the streams: the server has no JetStream, or for a publisher the stream is not there. */
+export const isWithoutJetStream = (error: unknown): boolean => (error as Error).name === 'JetStreamNotEnabled';

@@ -14,7 +14,7 @@ const PING_STALL_MS = 250;
 export async function inspect(bus: Bus, server: string): Promise<Inspection> {
   const { nc } = bus;
   const jetstream = nc.info?.jetstream === true;
-  const topology = await compareTopology(bus);
+  const topology = await compareTopology(bus).catch((error: unknown) => [`cannot be read: ${(error as Error).message}`]);
   const ledger = await ledgerOf(bus);
   const views = await newestViews(bus).catch(() => new Map<string, number>());
   return {

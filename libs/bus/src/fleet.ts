@@ -1,8 +1,8 @@
 import { errors, type Msg } from '@nats-io/nats-core';
-import { changeId, CONFIGS, desiredSubject, nodeToken, type Config, type ViewBucket, type ViewValues } from '#libs/contracts';
+import { changeId, CONFIGS, LEDGER, desiredSubject, nodeToken, type Config, type ViewBucket, type ViewValues } from '#libs/contracts';
 import { SILENT } from '#libs/runtime';
 import { connectBus, type Bus, type BusOptions } from './connection.js';
-import { ServerTooOldError } from './errors.js';
+import { isWithoutJetStream, NoJetStreamError, ServerTooOldError } from './errors.js';
 import { NoConnectionError, OpsError, type FleetClient, type FleetEvent, type Inspection } from './fleet-client.js';
 import { fleetEvents, type EventsOptions } from './fleet-events.js';
 import { inspect, pingServices } from './fleet-inspection.js';
@@ -67,8 +67,9 @@ class NatsFleet implements FleetClient {
     return message === null ? undefined : message.json<Config>();
   }
 
-  events(options: EventsOptions): AsyncIterable<FleetEvent> {
-    return fleetEvents(this.bus, options);
+  async *events(options: EventsOptions): AsyncIterable<FleetEvent> {
+    await this.reached(() => this.bus.streamInfo(LEDGER));
+    yield* fleetEvents(this.bus, options);
   }
 
   inspect(): Promise<Inspection> {
@@ -83,6 +84,7 @@ class NatsFleet implements FleetClient {
     try {
       return await work();
     } catch (error) {
+      if (isWithoutJetStream(error)) throw this.bus.nc.info?.jetstream === true ? new Error('stream not found', { cause: error }) : new NoConnectionError(new NoJetStreamError(this.server).message, { cause: error });
       if (!isConnectionTrouble(error)) throw error;
       throw new NoConnectionError(`${this.server} does not answer: ${(error as Error).message}`, { cause: error });
     }
@@ -90,7 +92,8 @@ class NatsFleet implements FleetClient {
 
   private async unanswered(subject: string, error: Error): Promise<Error> {
     const halted = (await pingServices(this.bus)).filter((service) => service.halted !== '').map((service) => `${service.name} has stopped deciding: ${service.halted}`);
-    const why = halted.length > 0 ? halted.join('; ') : 'is the service running?';
+    const asked = isNoResponders(error) ? 'is the service running?' : 'is the service running? It may still do what was asked: look before you ask again';
+    const why = halted.length > 0 ? halted.join('; ') : asked;
     return new NoConnectionError(`nobody answers ${subject} at ${this.server} (${error.message}): ${why}`, { cause: error });
   }
 }

@@ -64,10 +64,10 @@ export async function findNatsCli(options: FindOptions = {}): Promise<string> {
     return named;
   }
   const cached = cachePath(env, 'nats', PINNED_NATS_CLI);
-  const found = inPath('nats', env)[0] ?? (isExecutable(cached) ? cached : undefined);
+  const found = natsCliHere(env);
   if (found !== undefined) return found;
   const go = inPath('go', env)[0];
-  if (go === undefined) throw new Error(`no nats CLI: set SLUICE_NATS_CLI, put nats into PATH or at ${cached}, or install Go so that it can be built`);
+  if (go === undefined) throw new Error(`no nats CLI: ${natsCliWays(env)}`);
   await buildOnce(cached, say, `nats ${PINNED_NATS_CLI}`, async (folder) => {
     const { writeFile } = await import('node:fs/promises');
     await writeFile(join(folder, 'go.mod'), `module tools\n\ngo 1.24\n\nrequire github.com/nats-io/natscli v${PINNED_NATS_CLI}\n`);
@@ -78,6 +78,21 @@ export async function findNatsCli(options: FindOptions = {}): Promise<string> {
   });
   return cached;
 }
+
+/** Why there can be no `nats` CLI here, for tests that need it; undefined when it is there or can be built. */
+export function whyNoNatsCli(env: NodeJS.ProcessEnv = process.env): string | undefined {
+  const named = env['SLUICE_NATS_CLI'] ?? '';
+  if (named !== '' || natsCliHere(env) !== undefined || inPath('go', env).length > 0) return undefined;
+  return `there is no nats CLI: ${natsCliWays(env)}`;
+}
+
+function natsCliHere(env: NodeJS.ProcessEnv): string | undefined {
+  const cached = cachePath(env, 'nats', PINNED_NATS_CLI);
+  return inPath('nats', env)[0] ?? (isExecutable(cached) ? cached : undefined);
+}
+
+const natsCliWays = (env: NodeJS.ProcessEnv): string =>
+  `set SLUICE_NATS_CLI, put nats into PATH or at ${cachePath(env, 'nats', PINNED_NATS_CLI)}, or install Go so that it can be built`;
 
 function withDefaults(options: FindOptions): Required<FindOptions> {
   return { env: options.env ?? process.env, say: options.say ?? ((text) => void process.stderr.write(`${text}\n`)) };

@@ -1,4 +1,4 @@
-export { findNatsCli, findNatsServer, PINNED_NATS_SERVER, type FindOptions } from './binaries.js';
+export { findNatsCli, findNatsServer, whyNoNatsCli, PINNED_NATS_SERVER, type FindOptions } from './binaries.js';
 export { freePort } from './free-port.js';
 export { Guard } from './guard.js';
 export { prepareNatsServer, waitForNatsServer, type NatsServerCommand, type NatsServerOptions } from './nats-server-command.js';

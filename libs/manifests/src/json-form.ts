@@ -34,13 +34,16 @@ const LONE_SURROGATE = /[\ud800-\udfff]/u;
 
 const isLowSurrogate = (unit: number): boolean => unit >= 0xdc00 && unit < 0xe000;
 
+/** Where it begins is enough to find it. */
+const MAX_PLACE = 40;
+
 /** Ends at the first place that is too deep: there may be no end below it. */
 function walk(value: unknown, at: string, depth: number, problems: Problem[]): boolean {
   if (typeof value === 'string' && !isUnicode(value)) problems.push({ at, code: 'not-unicode', message: 'holds half of a surrogate pair' });
   if (typeof value === 'number' && !Number.isFinite(value)) problems.push({ at, code: 'wrong-type', message: 'is no finite number' });
   if (typeof value !== 'object' || value === null) return true;
   if (depth > MAX_DEPTH) {
-    problems.push({ at, code: 'too-deep', message: `must not be nested deeper than ${MAX_DEPTH}` });
+    problems.push({ at: at.length > MAX_PLACE ? `${at.slice(0, MAX_PLACE)}…` : at, code: 'too-deep', message: `must not be nested deeper than ${MAX_DEPTH}` });
     return false;
   }
   if (Array.isArray(value)) return value.every((item, i) => walk(item, `${at}[${i}]`, depth + 1, problems));

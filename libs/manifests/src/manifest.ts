@@ -97,7 +97,7 @@ const specProblems = (spec: unknown, kind: Kind | undefined): readonly Problem[]
 function templateProblems(value: unknown, at: string): readonly Problem[] {
   if (typeof value === 'string') {
     const parsed = parseTemplate(value);
-    return parsed.ok ? [] : [{ at, code: parsed.code, message: parsed.message }];
+    return parsed.ok ? [] : parsed.problems.map((problem) => ({ at, ...problem }));
   }
   if (Array.isArray(value)) return value.flatMap((item, i) => templateProblems(item, `${at}[${i}]`));
   if (!isObject(value)) return [];

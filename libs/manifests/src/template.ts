@@ -4,10 +4,16 @@ export type TemplatePart =
   | { readonly part: 'name' }
   | { readonly part: 'label'; readonly key: string };
 
-/** What parsing gave; `code` is that of the reason. */
+/** What is wrong with one template; `code` is that of the reason. */
+export interface TemplateProblem {
+  readonly code: 'bad-template' | 'unknown-template-key';
+  readonly message: string;
+}
+
+/** What parsing gave: the pieces, or every problem. */
 export type ParsedTemplate =
   | { readonly ok: true; readonly parts: readonly TemplatePart[] }
-  | { readonly ok: false; readonly code: 'bad-template' | 'unknown-template-key'; readonly message: string };
+  | { readonly ok: false; readonly problems: readonly TemplateProblem[] };
 
 /** Whether a text has anything for rendering to do. */
 export const hasTemplate = (text: string): boolean => text.includes(OPEN);
@@ -15,6 +21,7 @@ export const hasTemplate = (text: string): boolean => text.includes(OPEN);
 /** Splits a text at its templates: `{{ node.name }}`, `{{ node.labels.KEY }}`, and `{{{{` for a literal `{{`. */
 export function parseTemplate(text: string): ParsedTemplate {
   const parts: TemplatePart[] = [];
+  const problems: TemplateProblem[] = [];
   let literal = '';
   let at = 0;
   for (;;) {
@@ -27,14 +34,18 @@ export function parseTemplate(text: string): ParsedTemplate {
       continue;
     }
     const close = text.indexOf(CLOSE, open);
-    if (close < 0) return bad('{{ is never closed by }}; {{{{ writes a literal {{');
-    const parsed = parseExpression(text.slice(open + OPEN.length, close).trim());
-    if (!parsed.ok) return parsed;
+    if (close < 0) {
+      problems.push(bad('{{ is never closed by }}; {{{{ writes a literal {{'));
+      break;
+    }
     if (literal !== '') parts.push({ part: 'text', text: literal });
     literal = '';
-    parts.push(parsed.part);
+    const parsed = parseExpression(text.slice(open + OPEN.length, close).trim());
+    if ('code' in parsed) problems.push(parsed);
+    else parts.push(parsed);
     at = close + CLOSE.length;
   }
+  if (problems.length > 0) return { ok: false, problems };
   literal += text.slice(at);
   if (literal !== '') parts.push({ part: 'text', text: literal });
   return { ok: true, parts };
@@ -46,21 +57,19 @@ const CLOSE = '}}';
 const LABELS = 'node.labels.';
 const KNOWN = 'known are node.name and node.labels.KEY';
 
-type Expression = { readonly ok: true; readonly part: TemplatePart } | (ParsedTemplate & { readonly ok: false });
-
-function parseExpression(expression: string): Expression {
+function parseExpression(expression: string): TemplatePart | TemplateProblem {
   if (/\s/.test(expression)) return bad(`{{ ${excerpt(expression)} }} is more than a name; ${KNOWN}`);
-  if (expression === 'node.name') return { ok: true, part: { part: 'name' } };
+  if (expression === 'node.name') return { part: 'name' };
   if (expression.startsWith(LABELS) && expression.length > LABELS.length) {
-    return { ok: true, part: { part: 'label', key: expression.slice(LABELS.length) } };
+    return { part: 'label', key: expression.slice(LABELS.length) };
   }
   if (/^node\.[^.]+/.test(expression)) {
-    return { ok: false, code: 'unknown-template-key', message: `{{ ${excerpt(expression)} }} is nothing that a node has; ${KNOWN}` };
+    return { code: 'unknown-template-key', message: `{{ ${excerpt(expression)} }} is nothing that a node has; ${KNOWN}` };
   }
   return bad(`{{ ${excerpt(expression)} }} is not understood; ${KNOWN}, and {{{{ writes a literal {{`);
 }
 
-const bad = (message: string): ParsedTemplate & { readonly ok: false } => ({ ok: false, code: 'bad-template', message });
+const bad = (message: string): TemplateProblem => ({ code: 'bad-template', message });
 
 /** Messages stay readable when somebody forgot a closing brace a page above. */
 const excerpt = (text: string): string => (text.length <= 60 ? text : `${text.slice(0, 60)}…`);

@@ -91,6 +91,6 @@ function compileText(text: string, field: string, id: string, problems: Reason[]
   if (!hasTemplate(text)) return { is: 'constant', value: text };
   const parsed = parseTemplate(text);
   if (parsed.ok) return { is: 'text', field, parts: parsed.parts };
-  problems.push({ fragment: id, field, code: parsed.code, message: parsed.message, nodes: [] });
+  for (const { code, message } of parsed.problems) problems.push({ fragment: id, field, code, message, nodes: [] });
   return { is: 'constant', value: text };
 }

@@ -10,7 +10,7 @@ export interface TemplateNode {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** The config of a node and its identity. With reasons, the rest is what could be rendered, and is not to be used. */
+/** The config of a node and its identity. With reasons, the rest is what could be rendered: enough to say what else is wrong, and not to be used. */
 export interface Rendered {
   readonly config: Config;
   /** The config's RFC 8785 form, which is what `hash` is the digest of. */
@@ -71,9 +71,7 @@ const configText = (pieces: readonly string[]): string => `{"fragments":[${piece
 function renderFragment(fragment: Compiled, node: TemplateNode, reasons: Reason[]): { readonly entry: ConfigEntry; readonly piece: string } {
   for (const problem of fragment.problems) reasons.push({ ...problem, nodes: [node.name] });
   if (fragment.template === undefined) return fragment;
-  const before = reasons.length;
   const spec = fill(fragment.template, node, fragment.id, reasons) as ConfigEntry['spec'];
-  if (reasons.length > before) return fragment;
   const entry = { ...fragment.entry, spec };
   return { entry, piece: canonicalJson(entry) };
 }

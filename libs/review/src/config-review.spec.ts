@@ -41,7 +41,7 @@ describe('reviewConfig', () => {
     const empty = JSON.stringify({ fragments: [file('a', '/a'), file('b', '/b')] }).length;
     const sized = (bytes: number): readonly Reason[] => review(file('a', '/a', 'x'.repeat(bytes - empty)), file('b', '/b'));
     expect(sized(900 * 1024)).toEqual([]);
-    expect(sized(900 * 1024 + 1)).toMatchObject([{ fragment: '', code: 'too-large', nodes: ['w-1'] }]);
+    expect(sized(900 * 1024 + 1)).toMatchObject([{ fragment: 'File/a', code: 'too-large', nodes: ['w-1'] }]);
   });
 });
 

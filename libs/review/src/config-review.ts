@@ -50,7 +50,9 @@ function entryReview(entry: ConfigEntry): EntryReview {
 function sizeReasons(config: Config): readonly Reason[] {
   const bytes = config.fragments.reduce((sum, entry) => sum + entryReview(entry).bytes + 1, '{"fragments":[]}'.length - (config.fragments.length > 0 ? 1 : 0));
   if (bytes <= MAX_CONFIG_BYTES) return [];
-  return [{ fragment: '', field: '', code: 'too-large', message: `the node's config has ${bytes} bytes, and may have ${MAX_CONFIG_BYTES}`, nodes: [] }];
+  const largest = config.fragments.reduce((most, entry) => (entryReview(entry).bytes > entryReview(most).bytes ? entry : most));
+  const part = `the largest part is ${fragmentId(largest)} with ${entryReview(largest).bytes}`;
+  return [{ fragment: fragmentId(largest), field: 'spec', code: 'too-large', message: `the node's config has ${bytes} bytes, and may have ${MAX_CONFIG_BYTES}; ${part}`, nodes: [] }];
 }
 
 function conflictReasons(config: Config): readonly Reason[] {

@@ -3,6 +3,7 @@ import { NestFactory } from '@nestjs/core';
 import type { INestMicroservice, Type } from '@nestjs/common';
 import { createLogger, logHealth, nestLogger, settingsFrom, type Logger, type Settings } from '#libs/runtime';
 import { connectBus, type Bus } from '../connection.js';
+import { isWithoutJetStream, NoJetStreamError, ServerTooOldError, TopologyError } from '../errors.js';
 import { LedgerService } from '../ledger-service.js';
 import { ensureTopology } from '../topology.js';
 import { BusModule } from './bus-module.js';
@@ -21,8 +22,9 @@ export async function startService(module: Type, options: ServiceOptions): Promi
     await ensureTopology(bus, { replicas: settings.replicas, ...ttlOf(options) });
     return await run(module, options, settings, logger, bus);
   } catch (error) {
+    const { server } = bus;
     await bus.close();
-    throw error;
+    throw isWithoutJetStream(error) && bus.nc.info?.jetstream !== true ? new NoJetStreamError(server) : error;
   }
 }
 
@@ -74,10 +76,13 @@ export async function bootstrapService(module: Type, options: ServiceOptions): P
       process.exit(1);
     });
   } catch (error) {
-    logger.error({ error }, `${options.name} cannot start: ${(error as Error).message}`);
+    logger.error(isExplained(error) ? {} : { error }, `${options.name} cannot start: ${(error as Error).message}`);
     process.exit(1);
   }
 }
+
+/** What says itself what to do about it needs no trace. */
+const isExplained = (error: unknown): boolean => error instanceof NoJetStreamError || error instanceof ServerTooOldError || error instanceof TopologyError;
 
 const ttlOf = (options: ServiceOptions): { leaderTtlMs?: number } => (options.leaderTtlMs === undefined ? {} : { leaderTtlMs: options.leaderTtlMs });
 

@@ -33,6 +33,13 @@ describe('what is published', () => {
     expect(m.publishesText(1, text)).toEqual([]);
   });
 
+  it('that cannot be rendered on a node is reviewed all the same, so that every reason is said at once', () => {
+    const m = fleetOf('n0');
+    const said = m.publishes(1, file('a', 'in {{ node.labels.zone }}'), file('b', 'x'));
+    expect(said).toContainEqual(expect.objectContaining({ type: 'config.rendered', problems: [expect.objectContaining({ fragment: 'File/a', field: 'spec.content' })] }));
+    expect(Object.keys(rendered(said)[0]?.targets ?? {})).toEqual(['n0']);
+  });
+
   it('under a source that is no label is rejected', () => {
     expect(fleetOf().publishesText(1, JSON.stringify(changeBody([file('a', 'x')])), 'Not A Label')).toMatchObject([{ reasons: [{ code: 'bad-source' }] }]);
   });
@@ -343,7 +350,7 @@ describe('plan', () => {
   it('says what it would wait for, and what would be refused', () => {
     const m = fleetOf('n0');
     m.publishes(1, file('a', 'x'), file('b', 'x'));
-    expect(plan(m, file('c', '{{ node.labels.zone }}'))).toMatchObject({ waitsFor: ['c1'], rejected: [{ fragment: 'File/c' }] });
+    expect(plan(m, file('c', '{{ node.labels.zone }}'))).toMatchObject({ waitsFor: ['c1'], rejected: [{ fragment: 'File/c', code: 'unknown-template-key' }, { fragment: 'File/c', code: 'capability' }] });
   });
 
   it('says that a config is known to be bad', () => {

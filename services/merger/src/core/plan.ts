@@ -1,10 +1,10 @@
-import type { Action, Config, Reason } from '#libs/contracts';
+import { fragmentId, type Action, type Config, type Reason } from '#libs/contracts';
 import type { Digest } from '#libs/kernel';
 import { budgetOf, DEFAULT_POOL, poolPolicies } from '#libs/budget';
 import { effectivePolicy, planActions } from '#libs/actions';
 import { isPolicyKind, readChangeBody } from '#libs/manifests';
 import { compileFragments, renderNode } from '#libs/rendering';
-import { mergeReasons, reviewActions, reviewConfig } from '#libs/review';
+import { besides, mergeReasons, reviewActions, reviewConfig } from '#libs/review';
 import { reachOf, turnOf } from './queue.js';
 import { fragmentsWith, poolsOf, renderChange } from './rendering.js';
 import { openByAge, type Change, type NodeState, type State } from './state.js';
@@ -43,7 +43,7 @@ export function planChange(state: State, body: unknown, digest: Digest): PlanBod
   const planner = nodePlanner(state, candidate, digest);
   const planned = names.map((node) => planner(node, pools.get(node.node) ?? 'default', rendering.targets[node.node]?.from ?? ''));
   return {
-    rejected: mergeReasons([...rendering.problems, ...planned.flatMap((one) => one.reasons)]),
+    rejected: mergeReasons([...rendering.problems, ...planned.flatMap((one) => one.reasons).filter(besides(rendering.problems))]),
     warnings: rendering.warnings,
     waitsFor: turn.is === 'waiting' ? turn.behind : [],
     nodes: planned.map((one) => one.node).filter((node) => node.from !== node.to),
@@ -60,6 +60,7 @@ function nodePlanner(state: State, change: Change, digest: Digest): (node: NodeS
   const all = fragmentsWith(state, change);
   const after = compileFragments(all);
   const policies = all.filter(({ kind }) => isPolicyKind(kind));
+  const touched = [...change.apply.map(fragmentId), ...change.delete.map(fragmentId)].join(', ');
   return (node, pool, from) => {
     const templateNode = { name: node.node, labels: node.labels };
     const old = renderNode(before.forNode(node.labels), templateNode, digest);
@@ -70,16 +71,16 @@ function nodePlanner(state: State, change: Change, digest: Digest): (node: NodeS
     const reasons = [
       ...reviewConfig(now.config, reviewed).filter((reason) => !known.has(JSON.stringify([reason.fragment, reason.field, reason.code]))),
       ...reviewActions(actions, node.capabilities).map((reason) => ({ ...reason, nodes: [node.node] })),
-      ...(from === now.hash ? [] : knownBad(state, node.node, now.hash, now.recipe)),
+      ...(from === now.hash ? [] : knownBad(state, touched, node.node, now)),
     ];
     return { node: { node: node.node, pool, from, to: now.hash, actions, changed }, reasons };
   };
 }
 
-function knownBad(state: State, node: string, hash: string, recipe: string): readonly Reason[] {
+function knownBad(state: State, touched: string, node: string, { hash, recipe }: { readonly hash: string; readonly recipe: string }): readonly Reason[] {
   const what = state.condemned.has(hash) ? `config ${hash.slice(0, 12)}` : state.condemned.has(recipe) ? `recipe ${recipe.slice(0, 12)}` : '';
   if (what === '') return [];
-  return [{ fragment: '', field: '', code: 'known-bad', message: `${what} is known to be bad; see "sluice get known-bad", lift it with "sluice forgive"`, nodes: [node] }];
+  return [{ fragment: touched, field: 'spec', code: 'known-bad', message: `${what} is known to be bad; see "sluice get known-bad", lift it with "sluice forgive"`, nodes: [node] }];
 }
 
 function poolSummary(state: State, pools: readonly string[]): PlanBody['pools'] {

@@ -43,8 +43,10 @@ export function renderChange(state: State, change: Content, replaces: readonly s
     const reasons = [...rendered.reasons, ...tooLarge(rendered, node.node)];
     if (reasons.length > 0) {
       const old = renderNode(before.forNode(node.labels), { name: node.node, labels: node.labels }, digest);
-      problems.push(...newProblems(reasons, old.reasons));
-      continue;
+      const found = newProblems(reasons, old.reasons);
+      problems.push(...found);
+      // A change with problems reaches no node; what could be rendered lets the review say what else is wrong.
+      if (found.length === 0 || rendered.reasons.length === 0) continue;
     }
     const from = state.desired.get(node.node) ?? { hash: emptyHash(digest), recipe: '' };
     const same = from.hash === rendered.hash;
@@ -78,7 +80,13 @@ function newProblems(now: readonly Reason[], before: readonly Reason[]): readonl
 function tooLarge(rendered: Rendered, node: string): readonly Reason[] {
   const bytes = utf8Bytes(rendered.text);
   if (bytes <= MAX_CONFIG_BYTES) return [];
-  return [{ fragment: '', field: '', code: 'too-large', message: `the config rendered has ${bytes} bytes, and may have ${MAX_CONFIG_BYTES}`, nodes: [node] }];
+  const { id, size } = largestOf(rendered);
+  return [{ fragment: id, field: 'spec', code: 'too-large', message: `the config rendered has ${bytes} bytes, and may have ${MAX_CONFIG_BYTES}; the largest part is ${id} with ${size}`, nodes: [node] }];
+}
+
+function largestOf({ config }: Rendered): { readonly id: string; readonly size: number } {
+  const sized = config.fragments.map((entry) => ({ id: fragmentId(entry), size: utf8Bytes(JSON.stringify(entry)) }));
+  return sized.reduce((largest, one) => (one.size > largest.size ? one : largest), { id: '', size: 0 });
 }
 
 /** The pool of each node, as the scheduler finds it. */
@@ -135,8 +143,8 @@ export function renderNodes(state: State, names: readonly string[], digest: Dige
     const node = state.nodes.get(name);
     if (node === undefined) return [];
     const templateNode = { name, labels: node.labels };
-    const { hash, recipe, text, reasons } = renderNode(committed.forNode(node.labels), templateNode, digest);
-    const problems = [...reasons, ...tooLarge({ hash, recipe, text, reasons, config: { fragments: [] } }, name)];
+    const { hash, recipe, text, reasons, config } = renderNode(committed.forNode(node.labels), templateNode, digest);
+    const problems = [...reasons, ...tooLarge({ hash, recipe, text, reasons, config }, name)];
     const leaves = open.flatMap(([change, targets]) => {
       const target = targets[name];
       if (target === undefined) return [];

@@ -8,7 +8,10 @@ const WORST = 50;
 export function freeze(state: State, change: string): void {
   const rollout = state.rollouts.get(change);
   if (rollout === undefined || rollout.frozen !== undefined) return;
-  const frozen = { tally: state.tallies.get(change) ?? EMPTY_TALLY, pools: poolProgress(state, rollout), worst: worstNodes(state, rollout) };
+  // What is under way goes on, and is no longer this rollout's to show.
+  const worst = worstNodes(state, rollout).filter((row) => !UNDER_WAY.has(row.state));
+  const pools = Object.fromEntries(Object.entries(poolProgress(state, rollout)).map(([pool, progress]) => [pool, { ...progress, active: 0 }]));
+  const frozen = { tally: state.tallies.get(change) ?? EMPTY_TALLY, pools, worst };
   state.rollouts.set(change, { ...rollout, frozen });
 }
 
@@ -24,6 +27,8 @@ export function poolProgress(state: State, rollout: Rollout): Readonly<Record<st
   }
   return Object.fromEntries(Object.entries(pools).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
+
+const UNDER_WAY = new Set(['draining', 'ready', 'uncordoning', 'pending']);
 
 const RANK: Readonly<Record<string, number>> = { invalid: 0, failed: 1, unknown: 2, owed: 3, draining: 4, ready: 5, uncordoning: 6, pending: 7, applied: 8 };
 

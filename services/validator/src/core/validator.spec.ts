@@ -13,11 +13,18 @@ describe('a review', () => {
   it('is one answer with every reason, those of rendering too', () => {
     const v = new Validator();
     v.reasons = [reason('conflict'), reason('capability')];
-    v.given(accepted('c1'), renderedChange('c1', { n0: to('new') }, { problems: [reason('unknown-key')] }));
+    v.given(accepted('c1'), renderedChange('c1', { n0: to('new') }, { problems: [{ ...reason('unknown-key'), field: 'spec.content' }] }));
     const [said] = v.when();
     expect(said).toMatchObject({ type: 'config.rejected', stage: 'review', attempt: 1 });
     expect(reasonsOf(said).map(({ code }) => code).sort()).toEqual(['capability', 'conflict', 'unknown-key']);
     expect(v.view('reviews', 'c1')).toMatchObject({ verdict: 'rejected', attempt: 1 });
+  });
+
+  it('says nothing of a field that could not be rendered', () => {
+    const v = new Validator();
+    v.reasons = [{ ...reason('bad-path'), fragment: 'File/a', field: 'spec.path' }, { ...reason('capability'), fragment: 'File/a', field: 'kind' }];
+    v.given(accepted('c1'), renderedChange('c1', { n0: to('new') }, { problems: [{ ...reason('unknown-key'), fragment: 'File/a', field: 'spec.path' }] }));
+    expect(reasonsOf(v.when()[0]).map(({ code }) => code)).toEqual(['unknown-key', 'capability']);
   });
 
   it('is given once for an attempt', () => {

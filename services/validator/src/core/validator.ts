@@ -1,6 +1,6 @@
 import type { KnownBadView, Reason, ReviewView } from '#libs/contracts';
 import { assertNever, decided, takeTouched, viewKey, type Answer, type Core, type Decision, type Draft, type Now, type ViewBody, type ViewKey } from '#libs/kernel';
-import { mergeReasons } from '#libs/review';
+import { besides, mergeReasons } from '#libs/review';
 import { dump, load } from './dump.js';
 import { evolve, READS } from './evolve.js';
 import type { Input, Request, ReviewNeed, Reviewed } from './inputs.js';
@@ -70,7 +70,7 @@ const altered = (candidate: Candidate) => Object.entries(candidate.targets).filt
 
 function reviewChange(draft: ValidatorDraft, candidate: Candidate, found: Reviewed & { readonly did: 'review-change' }): void {
   const { change, attempt } = candidate;
-  const reasons = mergeReasons([...candidate.problems, ...found.reasons, ...knownBadReasons(draft.state, candidate)]);
+  const reasons = mergeReasons([...candidate.problems, ...found.reasons.filter(besides(candidate.problems)), ...knownBadReasons(draft.state, candidate)]);
   if (reasons.length > 0) return draft.emit({ type: 'config.rejected', change, stage: 'review', attempt, reasons: reasons.slice(0, MAX_REASONS) });
   draft.emit({ type: 'config.validated', change, attempt, warnings: found.warnings.slice(0, MAX_REASONS), unfit: found.unfit });
 }

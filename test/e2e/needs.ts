@@ -1,0 +1,26 @@
+import { spawnSync } from 'node:child_process';
+import { whyNoNatsCli } from '#libs/embedded';
+
+/** What only some machines have. */
+export type Need = 'nats' | 'python3';
+
+const WHY_NOT: Readonly<Record<Need, () => string | undefined>> = {
+  nats: () => whyNoNatsCli(),
+  python3: () => (spawnSync('python3', ['--version']).status === 0 ? undefined : 'there is no python3 in PATH'),
+};
+
+const whyNot = (needs: readonly Need[]): string => needs.flatMap((need) => WHY_NOT[need]() ?? []).join('; ');
+
+/** A test that needs programs of this machine: where one is missing it is skipped, and its name says why. */
+export function testWith(needs: readonly Need[], name: string, run: () => Promise<void>, timeoutMs?: number): void {
+  const why = whyNot(needs);
+  if (why === '') test(name, run, timeoutMs);
+  else test.skip(`${name} (${why})`, run);
+}
+
+/** The same for tests that share what they need. */
+export function describeWith(needs: readonly Need[], name: string, tests: () => void): void {
+  const why = whyNot(needs);
+  if (why === '') describe(name, tests);
+  else describe.skip(`${name} (${why})`, tests);
+}
