@@ -3,6 +3,7 @@ import { jetstream, jetstreamManager, type JetStreamClient, type JetStreamManage
 import { credsAuthenticator, type Msg, type MsgHdrs, type NatsConnection, type Status } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { SILENT, type Logger } from '#libs/runtime';
+import { AckInbox, type StreamAnswer } from './ack-inbox.js';
 import { ConnectionLostError, ServerTooOldError } from './errors.js';
 import { growingMs } from './signal.js';
 
@@ -33,12 +34,14 @@ const DEFAULT_TIMEOUT_MS = 5_000;
 /** One connection to NATS that never gives up, with JetStream on it. */
 export class Bus {
   readonly js: JetStreamClient;
+  private readonly acks: AckInbox;
   private readonly listeners = new Set<(connected: boolean) => void>();
   private readonly asking = new Set<() => void>();
   private up = true;
 
   constructor(readonly nc: NatsConnection, readonly jsm: JetStreamManager, readonly logger: Logger, readonly timeoutMs: number) {
     this.js = jetstream(nc, { timeout: timeoutMs });
+    this.acks = new AckInbox(nc, timeoutMs);
     void this.listen();
   }
 
@@ -59,6 +62,12 @@ export class Bus {
   /** Stores a message; resolves when the server has it. */
   publish(subject: string, text: string, options: Partial<JetStreamPublishOptions> = {}): Promise<PubAck> {
     return this.unlessLost(() => this.js.publish(subject, text, options));
+  }
+
+  /** Stores one of many messages; calls back once, some time later. */
+  store(subject: string, text: string, head: MsgHdrs, heard: (answer: StreamAnswer | Error) => void): void {
+    if (this.connected) this.acks.publish(subject, text, head, heard);
+    else queueMicrotask(() => heard(new ConnectionLostError('the connection to the server was lost')));
   }
 
   request(subject: string, text: string, options: { readonly headers?: MsgHdrs; readonly timeout?: number } = {}): Promise<Msg> {
@@ -112,7 +121,10 @@ export class Bus {
   private tell(connected: boolean): void {
     if (this.up === connected) return;
     this.up = connected;
-    if (!connected) for (const lose of this.asking) lose();
+    if (!connected) {
+      for (const lose of this.asking) lose();
+      this.acks.lose();
+    }
     for (const listener of this.listeners) listener(connected);
   }
 }

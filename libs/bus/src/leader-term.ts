@@ -1,4 +1,4 @@
-import type { NewFact } from '#libs/contracts';
+import type { FactType, NewFact } from '#libs/contracts';
 import { parseViewKey, type Answer, type Copy, type Effect, type Need, type Now, type Results, type ViewWrite } from '#libs/kernel';
 import { monotonicMs, type Logger } from '#libs/runtime';
 import type { Bus } from './connection.js';
@@ -18,6 +18,9 @@ export interface TermParts<S, I, N extends Need, G> {
   readonly settle: (inputs: readonly I[], answers: ReadonlyMap<I, Answer>) => void;
   readonly logger: Logger;
 }
+
+/** What always goes with another fact of the same node, in the same batch or just before: a thousand nodes a second make many lines. */
+const QUIET: ReadonlySet<FactType> = new Set<FactType>(['node.reported', 'node.lease.released']);
 
 /** A view shows more than the ledger holds: it is a restored backup, and nothing may be appended to it. */
 export class ViewsAheadError extends HaltedError {}
@@ -99,7 +102,10 @@ export class LeaderTerm<S, I, N extends Need, G> {
 
   /** Resolves with the time when all of them stand, or when this term has ended. */
   private async write(writes: readonly ViewWrite[], ledger: number): Promise<number> {
-    for (const { key, value } of writes) await this.views.write(key, value, ledger);
+    for (const { key, value } of writes) {
+      this.views.write(key, value, ledger);
+      if (this.views.isFull) await this.views.room();
+    }
     await this.views.flush();
     return monotonicMs();
   }
@@ -112,7 +118,7 @@ export class LeaderTerm<S, I, N extends Need, G> {
       return { outcome: result.outcome };
     }
     this.appended += effect.facts.length;
-    for (const fact of effect.facts) this.parts.logger.info(concerns(fact), fact.type);
+    for (const fact of effect.facts) this.parts.logger[QUIET.has(fact.type) ? 'debug' : 'info'](concerns(fact), fact.type);
     return { outcome: 'appended', ...(await this.parts.reader.tailOf(result.appended)) };
   }
 

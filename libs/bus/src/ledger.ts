@@ -2,6 +2,7 @@ import { errors, headers, nuid } from '@nats-io/nats-core';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import { decodeFact, encodeFact, factSubject, LEDGER, type Fact, type NewFact } from '#libs/contracts';
 import { wallTime } from '#libs/runtime';
+import type { StreamAnswer } from './ack-inbox.js';
 import type { Bus } from './connection.js';
 import { ConnectionLostError } from './errors.js';
 
@@ -67,30 +68,26 @@ export class Ledger {
       if (index === messages.length - 1) batch.set('Nats-Batch-Commit', '1');
       return batch;
     };
-    let answer: PublishAnswer = {};
-    for (const [index, { subject, text }] of messages.entries()) {
-      if (index > 0 && index < messages.length - 1) {
-        this.bus.nc.publish(subject, text, { headers: headersOf(index) });
-        continue;
-      }
-      const reply = await this.bus.request(subject, text, { headers: headersOf(index) });
-      answer = reply.data.length === 0 ? {} : reply.json<PublishAnswer>();
-      if (answer.error !== undefined) throw new JetStreamApiError(answer.error);
-    }
-    if (answer.seq === undefined || answer.count !== messages.length) throw new Error(`the server took ${answer.count ?? 0} of ${messages.length} facts`);
-    return answer.seq;
+    // All at once: what the first is refused for, the server says of the first; of the last it says no more than that the batch is not whole.
+    const store = (index: number): Promise<StreamAnswer> =>
+      new Promise((resolve, reject) => {
+        const { subject, text } = messages[index] as Message;
+        this.bus.store(subject, text, headersOf(index), (answer) => (answer instanceof Error ? reject(answer) : resolve(answer)));
+      });
+    const first = store(0);
+    for (const [index, { subject, text }] of messages.slice(1, -1).entries()) this.bus.nc.publish(subject, text, { headers: headersOf(index + 1) });
+    const last = store(messages.length - 1);
+    last.catch(() => undefined);
+    await first;
+    const { seq, count } = await last;
+    if (count !== messages.length) throw new Error(`the server took ${count} of ${messages.length} facts`);
+    return seq;
   }
 }
 
 interface Message {
   readonly subject: string;
   readonly text: string;
-}
-
-interface PublishAnswer {
-  readonly seq?: number;
-  readonly count?: number;
-  readonly error?: { readonly code: number; readonly err_code: number; readonly description: string };
 }
 
 function outcomeOf(error: unknown): Append {

@@ -3,6 +3,7 @@ import { JetStreamApiCodes, JetStreamApiError } from '@nats-io/jetstream';
 import { nodeToken, VIEW_BUCKETS, VIEW_OWNERS, type ServiceName, type ViewBucket } from '#libs/contracts';
 import type { ViewBody, ViewKey } from '#libs/kernel';
 import type { Logger } from '#libs/runtime';
+import { header } from './ack-inbox.js';
 import type { Bus } from './connection.js';
 import { growingMs, pause, Signal } from './signal.js';
 import { readAll } from './stream-reader.js';
@@ -30,6 +31,7 @@ interface Write {
 }
 
 const WIDTH = 256;
+const EXPECTED = 'Nats-Expected-Last-Subject-Sequence';
 
 /**
  * Writes one service's views: by compare-and-set on the revision read, with the ledger's sequence that they show, never
@@ -58,8 +60,8 @@ export class ViewWriter {
     return highest;
   }
 
-  /** Writes a value, some time soon; waits only while too many others do. */
-  async write(key: ViewKey, value: ViewBody, ledger: number): Promise<void> {
+  /** Writes a value, some time soon. Without a wait between them, many go to the server together. */
+  write(key: ViewKey, value: ViewBody, ledger: number): void {
     if (this.stopped) return;
     const body = JSON.stringify(value);
     const subject = kvSubject(key.bucket, bucketKey(key.bucket, key.key));
@@ -68,7 +70,15 @@ export class ViewWriter {
     const text = body === '{}' ? `{"ledger":${ledger}}` : `{"ledger":${ledger},${body.slice(1)}`;
     this.queued.set(subject, { bucket: key.bucket, subject, text, digest, ledger });
     this.begin();
-    while (this.queued.size > WIDTH && !this.stopped) await this.ended.wait();
+  }
+
+  get isFull(): boolean {
+    return this.queued.size > WIDTH && !this.stopped;
+  }
+
+  /** Resolves when not too many wait to be written. */
+  async room(): Promise<void> {
+    while (this.isFull) await this.ended.wait();
   }
 
   /** Resolves when all that was asked for stands, or was found to be overtaken. */
@@ -89,33 +99,37 @@ export class ViewWriter {
       if (this.active.has(subject)) continue;
       this.queued.delete(subject);
       this.active.add(subject);
-      void this.carryOut(write).finally(() => {
-        this.active.delete(subject);
-        this.begin();
-        this.ended.give();
-      });
+      this.carryOut(write, 0);
     }
   }
 
-  private async carryOut(write: Write): Promise<void> {
-    for (let tries = 0; !this.stopped; tries += 1) {
-      const known = this.known.get(write.subject);
-      if (known !== undefined && (known.ledger > write.ledger || known.digest === write.digest)) return;
-      try {
-        const ack = await this.bus.publish(write.subject, write.text, { expect: { lastSubjectSequence: known?.revision ?? 0 } });
-        this.known.set(write.subject, { revision: ack.seq, ledger: write.ledger, digest: write.digest });
-        this.written += 1;
-        return;
-      } catch (error) {
-        const refused = error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamWrongLastSequence;
-        if (!refused) {
-          if (tries > 0) this.logger.warn({ error, subject: write.subject }, 'a view could not be written; trying again');
-          await pause(growingMs(tries, 50, 2_000));
-        }
-        // After a time-out too: it may have been written.
-        await this.readAgain(write).catch((failure: unknown) => this.logger.debug({ error: failure }, 'a view could not be read'));
-      }
+  private carryOut(write: Write, tries: number): void {
+    const known = this.known.get(write.subject);
+    const isOvertaken = known !== undefined && (known.ledger > write.ledger || known.digest === write.digest);
+    if (this.stopped || isOvertaken) return this.end(write);
+    this.bus.store(write.subject, write.text, header(EXPECTED, String(known?.revision ?? 0)), (answer) => {
+      if (answer instanceof Error) return void this.tryAgain(write, tries, answer);
+      this.known.set(write.subject, { revision: answer.seq, ledger: write.ledger, digest: write.digest });
+      this.written += 1;
+      this.end(write);
+    });
+  }
+
+  private end({ subject }: Write): void {
+    this.active.delete(subject);
+    this.begin();
+    this.ended.give();
+  }
+
+  private async tryAgain(write: Write, tries: number, error: Error): Promise<void> {
+    const refused = error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamWrongLastSequence;
+    if (!refused) {
+      if (tries > 0) this.logger.warn({ error, subject: write.subject }, 'a view could not be written; trying again');
+      await pause(growingMs(tries, 50, 2_000));
     }
+    // After a time-out too: it may have been written.
+    await this.readAgain(write).catch((failure: unknown) => this.logger.debug({ error: failure }, 'a view could not be read'));
+    this.carryOut(write, tries + 1);
   }
 
   private async readAgain(write: Write): Promise<void> {

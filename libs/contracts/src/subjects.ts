@@ -29,14 +29,16 @@ export const factFilter = (type: FactType): string => [type, ...subjectKeys(type
 /** Every subject of the stream LEDGER. */
 export const LEDGER_SUBJECTS: readonly string[] = FACT_TYPES.map(factFilter);
 
-const TYPE_BY_DEPTH: ReadonlyMap<string, FactType> = new Map(FACT_TYPES.map((type) => [`${type}/${subjectKeys(type).length}`, type]));
+const DEPTHS: ReadonlyMap<string, number> = new Map(FACT_TYPES.map((type) => [type, subjectKeys(type).length]));
 
 /** The type of fact that a subject holds; undefined for a subject that is not the ledger's. */
 export function factTypeOf(subject: string): FactType | undefined {
-  const tokens = subject.split('.');
-  for (const keys of [1, 2, 0]) {
-    const type = TYPE_BY_DEPTH.get(`${tokens.slice(0, tokens.length - keys).join('.')}/${keys}`);
-    if (type !== undefined) return type;
+  let type = subject;
+  for (let keys = 0; keys <= 2; keys += 1) {
+    if (DEPTHS.get(type) === keys) return type as FactType;
+    const dot = type.lastIndexOf('.');
+    if (dot < 0) return undefined;
+    type = type.slice(0, dot);
   }
   return undefined;
 }

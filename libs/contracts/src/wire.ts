@@ -8,6 +8,7 @@ import * as views from './generated/sluice/v1/views_pb.js';
 import { ACTION_KINDS, BECAUSE, LEASE_KINDS, LEASE_PHASES, REPORT_KINDS, ROLLOUT_STATES, VERDICTS, type ReportKind } from './enums.js';
 import { FACT_VERSION, type Fact, type FactType, type NewFact } from './facts.js';
 import { factTypeOf } from './subjects.js';
+import { plainReader } from './json-reader.js';
 import type { NodeAlive, NodeReport, ViewBucket, ViewValues } from './views.js';
 
 /** A text that does not say what its subject promises. The message names the place and the reason. */
@@ -77,13 +78,16 @@ const VOCABULARY: Readonly<Record<string, Readonly<Record<string, readonly strin
   report: { verdict: VERDICTS },
 };
 
+const WORDS: ReadonlyMap<string, readonly (readonly [string, readonly string[]])[]> = new Map(Object.entries(VOCABULARY).map(([what, fields]) => [what, Object.entries(fields)]));
+
 /** Reads text as the JSON of a message; unknown fields are ignored. Throws WireError. */
 function decode(what: string, schema: DescMessage, text: string): Record<string, unknown> {
   try {
-    const body = fromJson(schema, JSON.parse(text) as JsonValue, { ignoreUnknownFields: true }) as unknown as Record<string, unknown>;
-    for (const [field, words] of Object.entries(VOCABULARY[what] ?? {})) checkWord(what, field, words, body[field]);
+    const json = JSON.parse(text) as JsonValue;
+    const body = plainReader(schema)(json) ?? plain(schema, fromJson(schema, json, { ignoreUnknownFields: true }) as unknown as Record<string, unknown>);
+    for (const [field, words] of WORDS.get(what) ?? []) checkWord(what, field, words, body[field]);
     for (const action of (body['actions'] ?? []) as { kind: string }[]) checkWord(what, 'actions.kind', ACTION_KINDS, action.kind);
-    return plain(schema, body);
+    return body;
   } catch (error) {
     if (error instanceof WireError) throw error;
     throw new WireError(`${what}: ${(error as Error).message}`);
@@ -91,7 +95,7 @@ function decode(what: string, schema: DescMessage, text: string): Record<string,
 }
 
 /** Takes the type names out of a message and the messages inside it: bodies are plain JSON. */
-function plain(schema: DescMessage, body: Record<string, unknown>): Record<string, unknown> {
+export function plain(schema: DescMessage, body: Record<string, unknown>): Record<string, unknown> {
   delete body['$typeName'];
   for (const field of schema.fields) {
     const inner = field.message;
@@ -123,7 +127,8 @@ export function decodeFact(subject: string, text: string): Fact {
   const version = versionOf(text);
   if (version > FACT_VERSION) throw new WireError(`${subject}: version ${version} is newer than ${FACT_VERSION}, the highest this copy understands: upgrade it`);
   const body = decode(type, FACT_SCHEMAS[type], text);
-  return { type, ...body } as unknown as Fact;
+  body['type'] = type;
+  return body as unknown as Fact;
 }
 
 /** Asked first: of a newer fact nothing else may be judged. */

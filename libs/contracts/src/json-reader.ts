@@ -1,0 +1,150 @@
+import { ScalarType, type DescField, type DescMessage } from '@bufbuild/protobuf';
+import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
+
+/** Says of a value that it needs the library's own, slower reading. */
+const OTHERWISE = Symbol('otherwise');
+type Read = (value: unknown) => unknown;
+type Fields = Record<string, unknown>;
+
+/**
+ * A reading of a message's JSON that is many times as quick as the library's, for the values that need no conversion:
+ * those that Sluice itself writes. Of everything else it says `undefined`, and the library decides.
+ */
+export function plainReader(schema: DescMessage): (json: unknown) => Fields | undefined {
+  const read = messageReader(schema);
+  return (json) => {
+    const value = read(json);
+    return value === OTHERWISE ? undefined : (value as Fields);
+  };
+}
+
+const READERS = new Map<DescMessage, Read>();
+
+function messageReader(schema: DescMessage): Read {
+  const known = READERS.get(schema);
+  if (known !== undefined) return known;
+  // Known before its fields are: a message may hold itself.
+  let fields: readonly FieldReader[] = [];
+  const read: Read = (json) => readMessage(fields, json);
+  READERS.set(schema, read);
+  fields = schema.fields.map(fieldReader);
+  return read;
+}
+
+interface FieldReader {
+  readonly name: string;
+  /** Another way to write the name, which the library takes too. */
+  readonly alias: string | undefined;
+  readonly read: Read;
+  readonly absent: () => unknown;
+}
+
+function readMessage(fields: readonly FieldReader[], json: unknown): unknown {
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) return OTHERWISE;
+  const from = json as Fields;
+  const body: Fields = {};
+  for (const { name, alias, read, absent } of fields) {
+    const value = from[name];
+    if (alias !== undefined && from[alias] !== undefined) return OTHERWISE;
+    if (value === undefined) {
+      const instead = absent();
+      if (instead !== undefined) body[name] = instead;
+      continue;
+    }
+    const found = read(value);
+    if (found === OTHERWISE) return OTHERWISE;
+    body[name] = found;
+  }
+  return body;
+}
+
+function fieldReader(field: DescField): FieldReader {
+  const alias = field.name === field.jsonName ? undefined : field.name;
+  // Where the names in code and in JSON differ, nothing is plain.
+  const read = field.localName === field.jsonName && field.oneof === undefined ? valueReader(field) : always;
+  return { name: field.jsonName, alias, read, absent: absentOf(field) };
+}
+
+function absentOf(field: DescField): () => unknown {
+  switch (field.fieldKind) {
+    case 'list':
+      return () => [];
+    case 'map':
+      return () => ({});
+    case 'scalar':
+      return field.presence === IMPLICIT ? zeroOf(field.scalar) : nothing;
+    default:
+      return nothing;
+  }
+}
+
+const IMPLICIT = FeatureSet_FieldPresence.IMPLICIT;
+const nothing = (): undefined => undefined;
+const always: Read = () => OTHERWISE;
+
+function zeroOf(scalar: ScalarType): () => unknown {
+  if (scalar === ScalarType.STRING) return () => '';
+  if (scalar === ScalarType.BOOL) return () => false;
+  return () => 0;
+}
+
+function valueReader(field: DescField): Read {
+  switch (field.fieldKind) {
+    case 'scalar':
+      return scalarReader(field.scalar);
+    case 'message':
+      return innerReader(field.message);
+    case 'list':
+      return listReader(field.listKind === 'scalar' ? scalarReader(field.scalar) : field.listKind === 'message' ? innerReader(field.message) : always);
+    case 'map':
+      return mapReader(field.mapKey === ScalarType.STRING && field.mapKind === 'scalar' ? scalarReader(field.scalar) : field.mapKind === 'message' ? innerReader(field.message) : always);
+    case 'enum':
+      return always;
+  }
+}
+
+const innerReader = (schema: DescMessage): Read => (schema.file.proto.package === 'google.protobuf' ? always : messageReader(schema));
+
+function listReader(read: Read): Read {
+  return (value) => {
+    if (!Array.isArray(value)) return OTHERWISE;
+    const items: unknown[] = [];
+    for (const item of value) {
+      const found = read(item);
+      if (found === OTHERWISE) return OTHERWISE;
+      items.push(found);
+    }
+    return items;
+  };
+}
+
+function mapReader(read: Read): Read {
+  return (value) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return OTHERWISE;
+    const map: Fields = {};
+    for (const [key, item] of Object.entries(value)) {
+      const found = read(item);
+      if (found === OTHERWISE || key === '__proto__' || !isText(key)) return OTHERWISE;
+      map[key] = found;
+    }
+    return map;
+  };
+}
+
+function scalarReader(scalar: ScalarType): Read {
+  switch (scalar) {
+    case ScalarType.STRING:
+      return (value) => (isText(value) ? value : OTHERWISE);
+    case ScalarType.BOOL:
+      return (value) => (typeof value === 'boolean' ? value : OTHERWISE);
+    case ScalarType.UINT32:
+      return (value) => (typeof value === 'number' && value >>> 0 === value && !Object.is(value, -0) ? value : OTHERWISE);
+    case ScalarType.DOUBLE:
+      return (value) => (typeof value === 'number' ? value : OTHERWISE);
+    default:
+      return always;
+  }
+}
+
+/** Half a surrogate pair has no UTF-8: the library says what is wrong with it. (Of ES2024, and in Node.js 20.) */
+const isText = (value: unknown): boolean => typeof value === 'string' && (value as string & { isWellFormed(): boolean }).isWellFormed();
