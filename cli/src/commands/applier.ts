@@ -1,3 +1,4 @@
+import '../../../libs/runtime/src/lean-start.js';
 import { join } from 'node:path';
 import { connectNodeBus } from '#libs/bus';
 import { createLogger } from '#libs/runtime';

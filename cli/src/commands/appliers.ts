@@ -1,3 +1,4 @@
+import '../../../libs/runtime/src/lean-start.js';
 import { existsSync, mkdirSync } from 'node:fs';
 import { connectBus, connectNodeBus } from '#libs/bus';
 import { createLogger } from '#libs/runtime';

@@ -2,8 +2,13 @@ import { headers, nuid } from '@nats-io/nats-core';
 import { LEADERS } from '#libs/contracts';
 import type { Logger } from '#libs/runtime';
 import type { Bus } from './connection.js';
-import { growingMs, Signal } from './signal.js';
+import { isNoResponders } from './errors.js';
+import { growingMs, pause, Signal } from './signal.js';
 import { kvStream, kvSubject } from './topology.js';
+
+/** How often a copy that does not lead looks whether somebody does. */
+const LOOK_MS = 500;
+const SURE_MS = 200;
 
 export interface ElectionOptions {
   readonly bus: Bus;
@@ -45,7 +50,11 @@ export class Election {
         if (error === null && message.headers?.get('KV-Operation')) this.signal.give();
       },
     });
-    this.unsubscribe = () => hints.unsubscribe();
+    const life = this.options.bus.nc.subscribe(this.lifeSubject(this.id), { callback: (error, message) => void (error === null && message.respond()) });
+    this.unsubscribe = () => {
+      hints.unsubscribe();
+      life.unsubscribe();
+    };
     this.done = this.run();
   }
 
@@ -70,7 +79,7 @@ export class Election {
       if (!this.stands && this.leading) await this.resign();
       else if (this.leading) await this.refresh();
       else await this.compete();
-      await this.signal.wait(this.leading ? this.options.ttlMs / 3 : growingMs(0, this.options.ttlMs / 3, this.options.ttlMs / 3));
+      await this.signal.wait(this.leading ? this.options.ttlMs / 3 : growingMs(0, LOOK_MS, LOOK_MS));
     }
   }
 
@@ -79,12 +88,29 @@ export class Election {
       const found = await this.options.bus.stored(kvStream(LEADERS), { last_by_subj: this.subject });
       const id = found === null || found.header?.get('KV-Operation') ? undefined : found.string();
       this.otherLeads = id !== undefined && id !== this.id;
-      if (this.otherLeads || !this.stands || this.stopped) return;
+      if (!this.stands || this.stopped || (id !== undefined && this.otherLeads && !(await this.isGone(id)))) return;
       // A sequence of 0 asks for none; a deleted key and one of our own are overwritten as read.
       this.become(await this.write(found?.seq ?? 0));
     } catch (error) {
       this.options.logger.debug({ error, service: this.options.name }, 'not elected');
     }
+  }
+
+  /**
+   * Whether the process that leads has no connection any more: nobody hears what is its alone to hear. After kill -9 the
+   * server knows that at once, and nobody need wait for the key to run out. Asked twice: a new interest takes a moment to spread in a cluster.
+   */
+  private async isGone(id: string): Promise<boolean> {
+    for (let times = 0; times < 2; times += 1) {
+      if (times > 0) await pause(SURE_MS);
+      const isHeard = await this.options.bus.request(this.lifeSubject(id), '', { timeout: LOOK_MS }).then(() => true, (error: unknown) => !isNoResponders(error));
+      if (isHeard) return false;
+    }
+    return true;
+  }
+
+  private lifeSubject(id: string): string {
+    return `lead.${this.options.name}.${id}`;
   }
 
   private async refresh(): Promise<void> {

@@ -1,3 +1,5 @@
+import { errors } from '@nats-io/nats-core';
+
 /** The nats-server is older than what the ledger needs. */
 export class ServerTooOldError extends Error {
   override readonly name = 'ServerTooOldError';
@@ -41,3 +43,8 @@ export class ConnectionLostError extends Error {
 
 /** Nobody answers for the streams: the server has no JetStream, or for a publisher the stream is not there. */
 export const isWithoutJetStream = (error: unknown): boolean => (error as Error).name === 'JetStreamNotEnabled';
+
+/** Nobody listens to the subject of a request. */
+export function isNoResponders(error: unknown): boolean {
+  return error instanceof errors.NoRespondersError || (error instanceof errors.RequestError && error.isNoResponders());
+}

@@ -1,8 +1,8 @@
-import { errors, type Msg } from '@nats-io/nats-core';
+import type { Msg } from '@nats-io/nats-core';
 import { changeId, CONFIGS, LEDGER, desiredSubject, nodeToken, type Config, type ViewBucket, type ViewValues } from '#libs/contracts';
 import { SILENT } from '#libs/runtime';
 import { connectBus, type Bus, type BusOptions } from './connection.js';
-import { isWithoutJetStream, NoJetStreamError, ServerTooOldError } from './errors.js';
+import { isNoResponders, isWithoutJetStream, NoJetStreamError, ServerTooOldError } from './errors.js';
 import { NoConnectionError, OpsError, type FleetClient, type FleetEvent, type Inspection } from './fleet-client.js';
 import { fleetEvents, type EventsOptions } from './fleet-events.js';
 import { inspect, pingServices } from './fleet-inspection.js';
@@ -96,10 +96,6 @@ class NatsFleet implements FleetClient {
     const why = halted.length > 0 ? halted.join('; ') : asked;
     return new NoConnectionError(`nobody answers ${subject} at ${this.server} (${error.message}): ${why}`, { cause: error });
   }
-}
-
-function isNoResponders(error: unknown): boolean {
-  return error instanceof errors.NoRespondersError || (error instanceof errors.RequestError && error.isNoResponders());
 }
 
 function answerOf<T>(reply: Msg): T {

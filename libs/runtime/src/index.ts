@@ -3,3 +3,4 @@ export * from './health.js';
 export * from './logger.js';
 export * from './nest-logger.js';
 export * from './settings.js';
+export * from './memory.js';

@@ -1,3 +1,4 @@
+import '../../../libs/runtime/src/lean-start.js';
 import { bootstrapService } from '#libs/bus';
 import { InventoryModule } from './inventory.module.js';
 

@@ -1,3 +1,4 @@
+import '../../../libs/runtime/src/lean-start.js';
 import { bootstrapService } from '#libs/bus';
 import { ValidatorModule } from './validator.module.js';
 

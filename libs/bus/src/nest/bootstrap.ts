@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { NestFactory } from '@nestjs/core';
 import type { INestMicroservice, Type } from '@nestjs/common';
-import { createLogger, logHealth, nestLogger, settingsFrom, type Logger, type Settings } from '#libs/runtime';
+import { createLogger, letMemoryGrow, logHealth, nestLogger, settingsFrom, type Logger, type Settings } from '#libs/runtime';
 import { connectBus, type Bus } from '../connection.js';
 import { isWithoutJetStream, NoJetStreamError, ServerTooOldError, TopologyError } from '../errors.js';
 import { LedgerService } from '../ledger-service.js';
@@ -70,6 +70,7 @@ export async function bootstrapService(module: Type, options: ServiceOptions): P
   process.once('SIGINT', end);
   try {
     service = await startService(module, options);
+    letMemoryGrow();
     void service.bus.nc.closed().then((error) => {
       if (error === undefined) return;
       logger.error({ error }, 'the connection was closed for good');

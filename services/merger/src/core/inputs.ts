@@ -15,7 +15,7 @@ export type Request = { readonly op: 'plan'; readonly id: string; readonly body:
 export type RenderNeed =
   | (Need & { readonly do: 'render-change'; readonly change: string; readonly replaces: readonly string[] })
   | (Need & { readonly do: 'render-nodes'; readonly nodes: readonly string[] })
-  | (Need & { readonly do: 'plan'; readonly body: unknown });
+  | (Need & { readonly do: 'plan'; readonly body: unknown; /** A further page of a plan that was worked out before. */ readonly again: boolean });
 
 /** What that work gives. Configs and targets are in their buckets by then. */
 export type Gathered =

@@ -79,10 +79,11 @@ function bounded(reasons: readonly Reason[]): readonly Reason[] {
 }
 
 function takeRequest(draft: MergerDraft, input: Input, request: Request, gathered: Results): void {
-  const key = `plan|${request.id}|${basis(draft.state)}`;
+  // Pages of one plan belong together: the first is worked out anew, the others come from where it is kept.
+  const key = request.cursor === '' ? `plan|${request.id}|${basis(draft.state)}` : `plan|${request.id}`;
   const found = gathered.get(key);
   if (found?.did !== 'plan') {
-    draft.need({ key, do: 'plan', body: request.body });
+    draft.need({ key, do: 'plan', body: request.body, again: request.cursor !== '' });
     draft.held.add(input);
     return;
   }

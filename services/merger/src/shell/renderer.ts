@@ -6,9 +6,15 @@ import { planChange, renderChange, renderNodes, type Gathered, type RenderNeed, 
 
 export const sha256: Digest = (text) => createHash('sha256').update(text).digest('hex');
 
+type Plan = (Gathered & { readonly did: 'plan' })['plan'];
+/** So many people may page through plans at once. */
+const KEPT_PLANS = 4;
+
 /** Renders, and writes what it rendered before any fact names it. */
 @Injectable()
 export class Renderer {
+  private readonly plans = new Map<string, Plan>();
+
   constructor(private readonly blobs: Blobs) {}
 
   async gather(needs: readonly RenderNeed[], state: State): Promise<ReadonlyMap<string, Gathered>> {
@@ -27,8 +33,20 @@ export class Renderer {
         return { did: 'render-nodes', nodes };
       }
       case 'plan':
-        return { did: 'plan', plan: planChange(state, need.body, sha256) };
+        return { did: 'plan', plan: this.plan(need.body, need.again, state) };
     }
+  }
+
+  /** A plan of ten thousand nodes has many pages, and is worked out once for all of them. */
+  private plan(body: unknown, again: boolean, state: State): Plan {
+    const id = sha256(JSON.stringify(body));
+    const known = again ? this.plans.get(id) : undefined;
+    if (known !== undefined) return known;
+    const plan = planChange(state, body, sha256);
+    this.plans.delete(id);
+    this.plans.set(id, plan);
+    for (const oldest of [...this.plans.keys()].slice(0, -KEPT_PLANS)) this.plans.delete(oldest);
+    return plan;
   }
 
   private async change(name: string, replaces: readonly string[], state: State): Promise<Gathered> {

@@ -52,12 +52,12 @@ function grantUnits(draft: SchedulerDraft, pool: string, plans: ReadonlyMap<stri
 
 function grantFresh(draft: SchedulerDraft, pool: string, plans: ReadonlyMap<string, Plan>): void {
   const { queue } = draft.state.poolSet(pool);
-  if (queue.size === 0) return;
+  if (queue.size === 0 || draft.state.fresh.size === 0) return;
   let under = [...draft.state.leased].filter((name) => isFreeIn(draft.state.nodes.get(name), pool)).length;
   for (const key of [...queue]) {
     if (under >= FRESH_AT_ONCE || draft.full) return;
     const node = draft.state.nodes.get(nodeOfPlace(key));
-    if (node === undefined || node.report?.fresh !== true || node.leases > 0) continue;
+    if (node === undefined || !draft.state.fresh.has(node.node)) continue;
     if (draft.state.places.get(node.node)?.want.kind === 'join' && grant(draft, node.node, true, plans)) under += 1;
   }
 }

@@ -37,6 +37,8 @@ export function putNode(state: State, changed: NodeState, sequence: number): voi
   countUnavailable(state, node);
   if (node.lease === undefined) state.leased.delete(node.node);
   else state.leased.add(node.node);
+  if (node.report?.fresh === true && node.leases === 0) state.fresh.set(node.node, true);
+  else state.fresh.delete(node.node);
   placeNode(state, node, sequence);
   // A lease may be of a rollout that the node is no longer a target of.
   for (const change of new Set([node.change, node.lease?.change ?? ''])) if (change !== '') countTarget(state, change, node.node);

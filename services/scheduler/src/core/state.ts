@@ -193,6 +193,8 @@ export class State {
   readonly members = new Table<string, number>(this.undo);
   readonly selected = new Table<string, number>(this.undo);
   readonly manyPools = new SortedSet(this.undo);
+  /** Nodes on which nothing serves yet, and that never had a lease. */
+  readonly fresh = new Table<string, true>(this.undo);
   readonly tallies = new Table<string, Tally>(this.undo);
   readonly classes = new Table<string, { readonly tally: TargetClass; readonly pool: string }>(this.undo);
   /** By `<change>/<pool>`. */
