@@ -39,11 +39,15 @@ export async function followChange(fleet: FleetClient, id: string, options: Foll
   const update = (part: Partial<Followed>): void => {
     const next = { ...seen, ...part };
     seen = { ...next, standing: standing(next.change, next.rollout) };
-    options.onUpdate(seen);
     const rolloutEnded = seen.rollout === undefined || ROLLOUT_ENDS.includes(seen.rollout.phase);
+    // A committed change beside a rollout that still rolls is a state that never was: the other view is about to say the same.
+    if (!seen.standing.isEnded || rolloutEnded || lag !== undefined) options.onUpdate(seen);
     if (seen.standing.isEnded && rolloutEnded) finish('ended');
     else if (seen.standing.word === 'paused' && options.endsWhenPaused) finish('paused');
-    else if (seen.standing.exit !== undefined && seen.standing.word !== 'paused') lag ??= setTimeout(() => finish('ended'), LAG_MS);
+    else if (seen.standing.exit !== undefined && seen.standing.word !== 'paused') lag ??= setTimeout(() => {
+      options.onUpdate(seen);
+      finish('ended');
+    }, LAG_MS);
   };
   const onInterrupt = (): void => finish('interrupted');
   options.signal.addEventListener('abort', onInterrupt, { once: true });

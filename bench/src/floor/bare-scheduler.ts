@@ -158,7 +158,7 @@ function endFacts(report: NodeReport, { node, lease, to }: Work): readonly NewFa
   return [
     { type: 'node.reported', node, report: 'applied', incarnation, birth, seq, hash, lease, verdict, reason, restored, bootId, fresh, what, reportSequence: 1 },
     { type: 'node.lease.settled', ...about, kind: 'forward', hash: to, recipe: to, because: 'applied', reason: '', restored: true },
-    { type: 'node.lease.released', ...about, because: 'applied' },
+    { type: 'node.lease.released', ...about, kind: 'forward', hash: to, because: 'applied' },
   ];
 }
 

@@ -115,7 +115,7 @@ class HistoryWriter {
       { type: 'node.lease.granted', ...about, kind: 'forward', hash: to, from, recipe, actions: [{ kind: 'none' }], phase: 'ready', applyMs: 120_000, drainMs: 600_000, free: false },
       this.reported(n, 'applied', about.lease, 'applied'),
       { type: 'node.lease.settled', ...about, kind: 'forward', hash: to, recipe, because: 'applied', reason: '', restored: true },
-      { type: 'node.lease.released', ...about, because: 'applied' },
+      { type: 'node.lease.released', ...about, kind: 'forward', hash: to, because: 'applied' },
     );
   }
 

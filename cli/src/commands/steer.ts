@@ -18,7 +18,7 @@ export function steerRollout(session: Session, verb: 'pause' | 'resume' | 'abort
     abort: `${change} is aborted: what it changed goes back; sluice status ${change} -w shows it`,
   };
   return ask<{ readonly phase: string }>(session, `ops.rollout.${verb}`, { change, ...optional({ reason }) }, ({ phase }) =>
-    verb === 'abort' && phase === 'ended' ? `${change} is aborted: it had not started, and changed nothing` : words[verb]);
+    verb !== 'abort' ? words[verb] : phase === 'ended' ? `${change} is aborted: it had not started, and changed nothing` : phase === 'reverted' ? `${change} was aborted, and has gone back` : words.abort);
 }
 
 /** `sluice retry CHANGE`: publishes its content again, as a new change. */

@@ -48,7 +48,7 @@ export function whyChange(change: ChangeView, review: ReviewView | undefined, ro
       return rolling(rollout as RolloutView, pools);
     case 'committed':
     case 'succeeded':
-      return { because: 'committed', text: `it is committed${rollout !== undefined && rollout.owed > 0 ? `; ${rollout.owed} nodes are owed it and get it as soon as they can` : ''}`, holders: [] };
+      return { because: 'committed', text: `it is committed${rollout !== undefined && rollout.owed > 0 ? `; ${rollout.owed === 1 ? '1 node is' : `${rollout.owed} nodes are`} owed it and ${rollout.owed === 1 ? 'gets' : 'get'} it as soon as ${rollout.owed === 1 ? 'it' : 'they'} can` : ''}`, holders: [] };
     case 'accepted':
     case 'rendered':
     case 'validated':

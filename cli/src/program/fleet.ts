@@ -23,7 +23,7 @@ export function registerFleet({ program, action }: Registry): void {
     .option('--to <hash>', 'default: the committed config')
     .action(action(async (session, node: string, flags: { from?: string; to?: string }) => (await import('../commands/diff.js')).diff(session, node, flags)));
   program.command('events')
-    .description('every message of the system, as it comes')
+    .description('every message of the system: what there was, then what comes')
     .option('--since <time>', 'from then on: a duration (10m) or a time (RFC 3339)')
     .option('--subject <subject>', 'only these, as NATS filters them: node.lease.>')
     .option('--no-follow', 'end at the last one there is')

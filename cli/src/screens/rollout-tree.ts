@@ -17,7 +17,7 @@ export interface TreeInput {
 }
 
 /** Worst first. */
-const RANKS = ['invalid', 'failed', 'unknown', 'owed', 'draining', 'ready', 'settled', 'uncordoning', 'pending', 'applied'];
+const RANKS = ['invalid', 'failed', 'unknown', 'owed', 'draining', 'ready', 'settled', 'uncordoning', 'pending', 'applied', 'back'];
 
 /** One change: a header, then a tree of its pools with the nodes that a person wants to see first. */
 export function rolloutTree(input: TreeInput, colours: Colours): string {
@@ -66,9 +66,9 @@ function poolLines(input: TreeInput, rollout: RolloutView, colours: Colours): st
   return names.flatMap((name, index) => {
     const isLast = index === names.length - 1;
     const progress = rollout.pools[name] as PoolProgress;
-    const nodes = rollout.worst.filter((node) => node.pool === name && node.state !== 'applied').sort(worstFirst);
+    const nodes = rollout.worst.filter((node) => node.pool === name && node.state !== 'applied' && node.state !== 'back').sort(worstFirst);
     const tone = nodes.some(({ state }) => toneOfState(state) === 'bad') ? 'bad'
-      : progress.done >= progress.nodes ? 'good' : rollout.paused ? 'held' : progress.active > 0 ? 'busy' : 'calm';
+      : progress.done >= progress.nodes ? 'good' : rollout.paused && rollout.endedAt === '' ? 'held' : progress.active > 0 ? 'busy' : 'calm';
     const head = `${isLast ? '└─' : '├─'} ${pad(name, nameWidth)}  ${mark(tone, colours)} ${progress.done}/${progress.nodes}${rollout.endedAt === '' ? budget(input.pools.get(name), progress) : ''}`;
     const rail = isLast ? '   ' : '│  ';
     return [head, ...nodeLines(nodes, progress, input, colours).map((line, at, all) => `${rail}${at === all.length - 1 ? '└─' : '├─'} ${line}`)];

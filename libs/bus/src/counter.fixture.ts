@@ -33,7 +33,7 @@ export const counterCore: Core<Counts, CounterInput> = {
         if (input.node === 'breaks-the-core') throw new Error('a bug');
         if (input.sequence > state.cursor) facts.push(reported(input.node, input.sequence));
       } else if (state.byNode.has(input.node)) {
-        facts.push({ type: 'node.skipped', node: input.node, change: '', by: input.by, reason: '' });
+        facts.push({ type: 'node.skipped', node: input.node, pool: '', lease: '', change: '', by: input.by, reason: '' });
         answers.set(input, { ok: true, body: { node: input.node, skipped: true } });
       } else {
         answers.set(input, { ok: false, code: 'not-found', message: `there is no node ${input.node}` });

@@ -35,6 +35,8 @@ export interface FleetClient {
   /** Current values first, then every change, until the signal aborts. */
   watch<B extends ViewBucket>(bucket: B, keys: string, signal: AbortSignal): AsyncIterable<{ readonly key: string; readonly value: ViewValues[B] }>;
   config(node: string, hash: string): Promise<Config | undefined>;
+  /** The hashes of every config that is kept for a node. */
+  configHashes(node: string): Promise<readonly string[]>;
   /** Messages of LEDGER, REPORTS and CHANGES in order of time; ends when the signal aborts, or at the end if `follow` is false. */
   events(options: { readonly since?: Date; readonly subject?: string; readonly follow: boolean; readonly signal: AbortSignal }): AsyncIterable<FleetEvent>;
   /** Facts for `sluice doctor`: server, streams, services that answer, views against the ledger's end, set-aside poison. */

@@ -67,6 +67,12 @@ class NatsFleet implements FleetClient {
     return message === null ? undefined : message.json<Config>();
   }
 
+  async configHashes(node: string): Promise<readonly string[]> {
+    const prefix = kvSubject(CONFIGS, `${nodeToken(node)}.`);
+    const { state } = await this.reached(() => this.bus.jsm.streams.info(kvStream(CONFIGS), { subjects_filter: `${prefix}*` }));
+    return Object.keys(state.subjects ?? {}).map((subject) => subject.slice(prefix.length));
+  }
+
   async *events(options: EventsOptions): AsyncIterable<FleetEvent> {
     await this.reached(() => this.bus.streamInfo(LEDGER));
     yield* fleetEvents(this.bus, options);

@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
 import { isNodeName } from '#libs/contracts';
 import { start, type Heard, type Kinds, type Settings } from '../core/index.js';
 import { BACKENDS } from './backends/registry.js';
@@ -49,12 +50,22 @@ const DRIFT_CHECK_MS = 60_000;
 const READ_EVERY_MS = 60_000;
 /** A step under way is waited for that long; `sluice up` promises to end within 10 s. */
 const STOP_MS = 5_000;
+/** As with the state folder: a machine whose disk is new has neither yet, and a node without a root would fail every change. */
+async function makeRoot(root: string): Promise<void> {
+  try {
+    await mkdir(root, { recursive: true });
+  } catch (error) {
+    throw new Error(`the root ${root} cannot be used: ${(error as Error).message}; name a folder with --root`, { cause: error });
+  }
+}
+
 const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /** Starts an applier. Throws StateError when its state folder cannot be used, and TypeError for a bad name; nothing else stops it. */
 export async function runApplier(options: ApplierOptions): Promise<RunningApplier> {
   const { node, log = SILENT, random = secureRandom, allowExec = false, clock = bootClock } = options;
   if (!isNodeName(node)) throw new TypeError(`${JSON.stringify(node)} is not the name of a node: it must be a DNS subdomain in lower case`);
+  await makeRoot(options.root ?? '/');
   const state = await StateFolder.open(options.stateDir);
   try {
     const { journal, fellBack } = await state.readJournal(node, EMPTY_HASH);

@@ -90,7 +90,7 @@ function advance(draft: DrainDraft, drain: Drain): void {
 }
 
 function drained(draft: DrainDraft, { node, pool, change, lease, sinceMs }: Drain, by: string, evicted: number): void {
-  draft.emit({ type: 'node.drained', node, pool, change, lease, durationMs: Math.max(0, draft.now.monotonicMs - sinceMs), evicted, by });
+  draft.emit({ type: 'node.drained', node, pool, change, lease, durationMs: Math.max(0, Math.round(draft.now.monotonicMs - sinceMs)), evicted, by });
 }
 
 function answer(draft: DrainDraft, { node, lease, evicted, by }: Request): Answer {

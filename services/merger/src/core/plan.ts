@@ -60,7 +60,7 @@ function nodePlanner(state: State, change: Change, digest: Digest): (node: NodeS
   const all = fragmentsWith(state, change);
   const after = compileFragments(all);
   const policies = all.filter(({ kind }) => isPolicyKind(kind));
-  const touched = [...change.apply.map(fragmentId), ...change.delete.map(fragmentId)].join(', ');
+  const touched = [...change.apply.map(fragmentId), ...change.delete.map(fragmentId)];
   return (node, pool, from) => {
     const templateNode = { name: node.node, labels: node.labels };
     const old = renderNode(before.forNode(node.labels), templateNode, digest);
@@ -77,10 +77,11 @@ function nodePlanner(state: State, change: Change, digest: Digest): (node: NodeS
   };
 }
 
-function knownBad(state: State, touched: string, node: string, { hash, recipe }: { readonly hash: string; readonly recipe: string }): readonly Reason[] {
+function knownBad(state: State, touched: readonly string[], node: string, { hash, recipe }: { readonly hash: string; readonly recipe: string }): readonly Reason[] {
   const what = state.condemned.has(hash) ? `config ${hash.slice(0, 12)}` : state.condemned.has(recipe) ? `recipe ${recipe.slice(0, 12)}` : '';
   if (what === '') return [];
-  return [{ fragment: touched, field: 'spec', code: 'known-bad', message: `${what} is known to be bad; see "sluice get known-bad", lift it with "sluice forgive"`, nodes: [node] }];
+  const message = `${what} is known to be bad; see "sluice get known-bad", lift it with "sluice forgive"`;
+  return (touched.length === 0 ? [''] : touched).map((fragment) => ({ fragment, field: 'spec', code: 'known-bad', message, nodes: [node] }));
 }
 
 function poolSummary(state: State, pools: readonly string[]): PlanBody['pools'] {

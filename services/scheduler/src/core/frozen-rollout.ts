@@ -1,4 +1,5 @@
 import type { NodeProgress, PoolProgress } from '#libs/contracts';
+import { viewKey } from '#libs/kernel';
 import { EMPTY_TALLY, parseTargetKey, targetKey, type Rollout, type State } from './state.js';
 
 /** Enough for a screen; `ops.rollout.get` pages through all. */
@@ -11,8 +12,33 @@ export function freeze(state: State, change: string): void {
   // What is under way goes on, and is no longer this rollout's to show.
   const worst = worstNodes(state, rollout).filter((row) => !UNDER_WAY.has(row.state));
   const pools = Object.fromEntries(Object.entries(poolProgress(state, rollout)).map(([pool, progress]) => [pool, { ...progress, active: 0 }]));
-  const frozen = { tally: state.tallies.get(change) ?? EMPTY_TALLY, pools, worst };
-  state.rollouts.set(change, { ...rollout, frozen });
+  const tally = state.tallies.get(change) ?? EMPTY_TALLY;
+  const owed = tally.owed === 0 ? [] : rollout.nodes.filter((name) => state.classes.get(targetKey(change, name))?.tally === 'owed');
+  state.rollouts.set(change, { ...rollout, frozen: { tally, pools, worst, owed } });
+  for (const name of owed) state.owedBy.set(name, [...(state.owedBy.get(name) ?? []), change]);
+  // Whoever the next rollout takes over is owed nothing by this one, and some may have got it just now.
+  for (const name of owed) if (rollout.phase === 'superseded' || (state.nodes.get(name)?.owed ?? '') === '') noLongerOwed(state, name);
+}
+
+/** A node got what ended rollouts owed it, or is owed it no more: they show it so. */
+export function noLongerOwed(state: State, name: string): void {
+  const node = state.nodes.get(name);
+  for (const change of state.owedBy.get(name) ?? []) {
+    const rollout = state.rollouts.get(change);
+    if (rollout?.frozen === undefined) continue;
+    const { tally, pools, worst, owed } = rollout.frozen;
+    const has = node?.joined === true ? 'settled' : 'left';
+    const progress = pools[node?.pool ?? ''];
+    const frozen = {
+      tally: { ...tally, owed: tally.owed - 1, [has]: tally[has] + 1 },
+      pools: node === undefined || progress === undefined || has === 'left' ? pools : { ...pools, [node.pool]: { ...progress, done: progress.done + 1 } },
+      worst: worst.filter((row) => row.node !== name || row.state !== 'owed'),
+      owed: owed.filter((one) => one !== name),
+    };
+    state.rollouts.set(change, { ...rollout, frozen });
+    state.touched.add(viewKey('rollouts', change));
+  }
+  state.owedBy.delete(name);
 }
 
 /** How far each pool is in a rollout. */
@@ -30,7 +56,7 @@ export function poolProgress(state: State, rollout: Rollout): Readonly<Record<st
 
 const UNDER_WAY = new Set(['draining', 'ready', 'uncordoning', 'pending']);
 
-const RANK: Readonly<Record<string, number>> = { invalid: 0, failed: 1, unknown: 2, owed: 3, draining: 4, ready: 5, uncordoning: 6, pending: 7, applied: 8 };
+const RANK: Readonly<Record<string, number>> = { invalid: 0, failed: 1, unknown: 2, owed: 3, draining: 4, ready: 5, uncordoning: 6, pending: 7, applied: 8, back: 8 };
 
 /** The nodes that a person wants to see first: what went wrong, then what is going on. */
 export function worstNodes(state: State, rollout: Rollout): readonly NodeProgress[] {
@@ -46,6 +72,7 @@ export function worstNodes(state: State, rollout: Rollout): readonly NodeProgres
 /** How one node stands in a rollout. */
 export function nodeProgress(state: State, change: string, name: string): NodeProgress {
   const node = state.nodes.get(name);
+  const phase = state.rollouts.get(change)?.phase;
   const key = targetKey(change, name);
   const target = state.targets.get(key);
   const lease = node?.lease?.change === change ? node.lease : undefined;
@@ -53,7 +80,8 @@ export function nodeProgress(state: State, change: string, name: string): NodePr
   if (lease !== undefined && lease.because === '') return { node: name, pool, state: lease.phase, reason: lease.kind, since: lease.grantedAt };
   const tally = state.classes.get(key)?.tally;
   const since = target?.at ?? '';
-  if (tally === 'settled' && target?.verdict !== 'invalid' && target?.verdict !== 'failed') return { node: name, pool, state: 'applied', reason: '', since };
+  const goesBack = phase === 'reverting' || phase === 'reverted';
+  if (tally === 'settled' && target?.verdict !== 'invalid' && target?.verdict !== 'failed') return { node: name, pool, state: goesBack ? 'back' : 'applied', reason: '', since };
   if (target !== undefined && (target.verdict === 'invalid' || target.verdict === 'failed' || target.verdict === 'unknown')) {
     return { node: name, pool, state: target.verdict, reason: target.reason, since };
   }

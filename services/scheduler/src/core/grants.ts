@@ -79,7 +79,7 @@ function grant(draft: SchedulerDraft, name: string, free: boolean, plans: Readon
     return true;
   }
   if (!plan.ok) {
-    draft.emit({ type: 'node.owed', node: name, change: want.change, reason: plan.reason });
+    draft.emit({ type: 'node.owed', node: name, pool: node.pool, lease: '', change: want.change, reason: plan.reason });
     return false;
   }
   emitGrant(draft, node, want, plan.actions, free);

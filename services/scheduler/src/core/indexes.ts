@@ -1,6 +1,7 @@
 import { budgetOf, choosePool, DEFAULT_POOL, poolPolicies, poolsSelecting, type PoolPolicy } from '#libs/budget';
 import { nodeToken } from '#libs/contracts';
 import { viewKey } from '#libs/kernel';
+import { noLongerOwed } from './frozen-rollout.js';
 import { EMPTY_TALLY, parseTargetKey, targetKey, unknownNode, type NodeState, type State, type Tally, type TargetClass, type Want } from './state.js';
 import { circumstancesOf, classOf, stuckBecause, wantOf } from './want.js';
 
@@ -39,6 +40,7 @@ export function putNode(state: State, changed: NodeState, sequence: number): voi
   else state.leased.add(node.node);
   if (node.report?.fresh === true && node.leases === 0) state.fresh.set(node.node, true);
   else state.fresh.delete(node.node);
+  if (node.owed === '' && state.owedBy.has(node.node)) noLongerOwed(state, node.node);
   placeNode(state, node, sequence);
   // A lease may be of a rollout that the node is no longer a target of.
   for (const change of new Set([node.change, node.lease?.change ?? ''])) if (change !== '') countTarget(state, change, node.node);

@@ -15,7 +15,7 @@ export function settleLease(draft: SchedulerDraft, name: string, because: Becaus
   draft.emit({ type: 'node.lease.settled', node: name, pool, lease: id, change, kind, hash, recipe, because, reason, restored });
   if (kind === 'forward') afterForward(draft, name, because, reason);
   else if (because === 'invalid' || because === 'failed' || because === 'unknown') {
-    draft.emit({ type: 'node.owed', node: name, change, reason: `${kind} lease ended ${because}: ${reason}` });
+    draft.emit({ type: 'node.owed', node: name, pool, lease: id, change, reason: `${kind} lease ended ${because}: ${reason}` });
   }
   finishLease(draft, name);
 }
@@ -24,13 +24,13 @@ export function settleLease(draft: SchedulerDraft, name: string, because: Becaus
 export function finishLease(draft: SchedulerDraft, name: string): void {
   const node = draft.state.nodes.get(name);
   if (node?.lease === undefined || node.lease.because === '') return;
-  const { id, pool, change, because } = node.lease;
+  const { id, pool, change, kind, hash, because } = node.lease;
   if (because === 'unknown' && !node.lease.answered) return;
   if (drains(node.lease) && node.lease.phase === 'settled') draft.emit({ type: 'node.lease.uncordoning', node: name, pool, lease: id, change });
   const lease = draft.state.nodes.get(name)?.lease;
   if (lease === undefined || (drains(lease) && !lease.uncordoned)) return;
   if (!mayRelease(draft, lease)) return;
-  draft.emit({ type: 'node.lease.released', node: name, pool, lease: id, change, because: because });
+  draft.emit({ type: 'node.lease.released', node: name, pool, lease: id, change, kind, hash, because });
 }
 
 /** An applier that was skipped or has left may still be at work: its unit is free only when its time is over. */
@@ -99,7 +99,7 @@ function afterForward(draft: SchedulerDraft, name: string, because: Because, rea
     const tolerated = rollout.maxFailures === 0 ? '' : `, more than the ${rollout.maxFailures} tolerated`;
     return failRollout(draft, change, `${name} is ${because}: ${reason}${tolerated}`);
   }
-  draft.emit({ type: 'node.owed', node: name, change, reason: `${because}: ${reason}` });
+  draft.emit({ type: 'node.owed', node: name, pool: lease?.pool ?? '', lease: lease?.id ?? '', change, reason: `${because}: ${reason}` });
 }
 
 /** Turns a rollout round: it has failed, and goes back. */

@@ -106,7 +106,7 @@ function skip(draft: SchedulerDraft, { node: name, by, reason }: Request & { rea
   if (!node.silent && node.change === '' && node.lease === undefined) {
     return refused('conflict', `there is nothing to skip: ${name} is alive, holds no lease and is no target of an open rollout`);
   }
-  if (node.skippedBy === '') draft.emit({ type: 'node.skipped', node: name, change: node.change, by, reason });
+  if (node.skippedBy === '') draft.emit({ type: 'node.skipped', node: name, pool: node.pool, lease: node.lease?.id ?? '', change: node.change, by, reason });
   const lease = draft.state.nodes.get(name)?.lease;
   if (lease !== undefined && lease.because === '') settleLease(draft, name, 'skipped', reason === '' ? `skipped by ${by}` : reason, true);
   else if (lease?.because === 'unknown') settleLease(draft, name, 'skipped', reason === '' ? `skipped by ${by}` : reason, true);

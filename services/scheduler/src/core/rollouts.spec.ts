@@ -70,6 +70,30 @@ describe('a rollout', () => {
     expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'complete', owed: 1, failed: 0, unknown: 0 });
   });
 
+  it('shows a node as owed after its end only until that has what it was owed', () => {
+    const s = fleetOf('n0', 'n1').given(silent('n1'), factOf('node.skipped', { node: 'n1', by: 'me' })); // so that it holds no unit of the pool
+    s.rolls('c1', ['n0', 'n1']);
+    s.applies('n0');
+    s.given(committed('c1')).when();
+    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'succeeded', applied: 1, owed: 1, worst: [{ node: 'n1', state: 'owed' }] });
+    expect(grants(s.given(heard('n1')).when())).toEqual(['n1 corrective c1-new']);
+    s.applies('n1');
+    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'succeeded', applied: 2, owed: 0, worst: [] });
+    const again = new Scheduler(s.ledger);
+    again.when();
+    expect(again.view('rollouts', 'c1')).toEqual(s.view('rollouts', 'c1'));
+  });
+
+  it('that goes back does not count a node as back while nobody knows what that has', () => {
+    const s = fleetOf('n0');
+    s.rolls('c1', ['n0']);
+    const said = s.after(PAST_DEADLINE);
+    expect(types(said)).toEqual(expect.arrayContaining(['node.unknown', 'rollout.failed', 'rollout.reverting', 'node.owed']));
+    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'reverted', unknown: 1, owed: 1, pools: { default: { done: 0 } }, worst: [{ node: 'n0', state: 'unknown' }] });
+    s.answers_('n0', 'failed');
+    expect(s.view('rollouts', 'c1')).toMatchObject({ owed: 0, pools: { default: { done: 1 } } });
+  });
+
   it('leaves a silent node behind as owed and not failed, gives it nothing before the end, and a corrective lease after it', () => {
     const s = new Scheduler().given(accepted('c9', { apply: [pool('edge', 2)] }), renderedChange('c9', {}), validated('c9'));
     s.when();

@@ -56,7 +56,7 @@ export function oweStuck(draft: SchedulerDraft): void {
     if (draft.full) return;
     const reason = stuckBecause(draft.state, key);
     const { change, node } = parseTargetKey(key);
-    if (reason !== '') draft.emit({ type: 'node.owed', node, change, reason });
+    if (reason !== '') draft.emit({ type: 'node.owed', node, pool: draft.state.nodes.get(node)?.pool ?? '', lease: '', change, reason });
   }
 }
 

@@ -112,6 +112,8 @@ export interface FrozenRollout {
   readonly tally: Tally;
   readonly pools: Readonly<Record<string, PoolProgress>>;
   readonly worst: readonly NodeProgress[];
+  /** Nodes that are still owed what it left them; they leave this list when they get it. */
+  readonly owed: readonly string[];
 }
 
 /** A node's way in one rollout. */
@@ -195,6 +197,8 @@ export class State {
   readonly manyPools = new SortedSet(this.undo);
   /** Nodes on which nothing serves yet, and that never had a lease. */
   readonly fresh = new Table<string, true>(this.undo);
+  /** Node → the ended rollouts that still show it as owed. */
+  readonly owedBy = new Table<string, readonly string[]>(this.undo);
   readonly tallies = new Table<string, Tally>(this.undo);
   readonly classes = new Table<string, { readonly tally: TargetClass; readonly pool: string }>(this.undo);
   /** By `<change>/<pool>`. */

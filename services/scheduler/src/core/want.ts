@@ -15,6 +15,8 @@ export function classOf(rollout: Rollout, target: TargetState, node: NodeState):
   const active = underWay(node);
   if (target.left || !node.joined) return active && node.lease?.change === rollout.change ? 'active' : 'left';
   if (active) return 'active';
+  // What it has is not known: its last word was said before the lease that it has not answered.
+  if (node.lease?.because === 'unknown' && !node.lease.answered) return target.owed !== '' ? 'owed' : 'pending';
   if (node.report?.hash === goalOf(rollout, target)) return 'settled';
   return target.owed !== '' ? 'owed' : 'pending';
 }

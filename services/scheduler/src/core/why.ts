@@ -34,7 +34,7 @@ function whyLeased(base: Base, node: NodeState, lease: NonNullable<NodeState['le
     return { ...held, because: 'unknown', text: `it did not answer within its lease (${lease.id}); it keeps the lease until it reports, or is skipped or removed`, holders: [node.node] };
   }
   if (lease.because !== '') return { ...held, because: `lease-${lease.phase}`, text: `its lease ended ${lease.because} and is not released yet` };
-  if (lease.phase === 'draining') return { ...held, because: 'draining', text: 'it is being drained' };
+  if (lease.phase === 'draining') return { ...held, because: 'draining', text: 'it is being drained: that it is done is said by the drain service, or by an external drainer with ops.node.drained' };
   return { ...held, because: 'applying', text: `it has a ${lease.kind} lease and applies ${lease.hash.slice(0, 12)}` };
 }
 
@@ -56,7 +56,7 @@ function whyFree(state: State, node: NodeState, base: Base, nowMs: number): Why 
   const want = wantOf(state, node);
   if (want === undefined) return whyIdle(state, node, base);
   if (node.retry?.kind === 'later' && want.change === '') {
-    const retryInMs = Math.max(0, node.retry.atMs - nowMs);
+    const retryInMs = Math.max(0, Math.round(node.retry.atMs - nowMs));
     return { ...base, because: 'backing-off', text: `owed (${node.owed}); tried again in ${Math.ceil(retryInMs / 1000)} s`, retryInMs };
   }
   if (!state.places.has(node.node)) {

@@ -81,7 +81,10 @@ function knownBadReasons(state: State, candidate: Candidate): readonly Reason[] 
     const byHash = state.knownBad.get(target.to);
     const story = byHash ?? state.knownBad.get(state.badRecipes.get(target.recipe) ?? '');
     if (story === undefined) return [];
-    return [{ fragment: (state.touches.get(candidate.change) ?? []).join(', '), field: 'spec', code: 'known-bad', message: tell(story, byHash !== undefined), nodes: [node] }];
+    const message = tell(story, byHash !== undefined);
+    const touched = state.touches.get(candidate.change) ?? [];
+    // A reason there must be, whatever it can name.
+    return (touched.length === 0 ? [''] : touched).map((fragment) => ({ fragment, field: 'spec', code: 'known-bad', message, nodes: [node] }));
   });
 }
 

@@ -46,7 +46,9 @@ export const leftRollout = (node: NodeState): NodeState => ({
   owed: hasDesired(node) ? '' : node.owed,
 });
 
-const hasDesired = (node: NodeState): boolean => node.desired !== undefined && node.report?.hash === node.desired.hash;
+/** As far as is known: of a node that has not answered its lease, nothing is. */
+const hasDesired = (node: NodeState): boolean =>
+  node.desired !== undefined && node.report?.hash === node.desired.hash && !(node.lease?.because === 'unknown' && !node.lease.answered);
 
 /** The first failure waits a minute, each further one twice as long, up to an hour. */
 const retryMs = (tries: number): number => Math.min(60_000 * 2 ** (tries - 1), 3_600_000);
