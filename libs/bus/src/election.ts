@@ -2,6 +2,7 @@ import { headers, nuid } from '@nats-io/nats-core';
 import { LEADERS } from '#libs/contracts';
 import type { Logger } from '#libs/runtime';
 import type { Bus } from './connection.js';
+import { isDeletion, isStoredDeletion } from './message-headers.js';
 import { growingMs, Signal } from './signal.js';
 import { kvStream, kvSubject } from './topology.js';
 
@@ -42,7 +43,7 @@ export class Election {
     // A hint only: the key was deleted, so try at once.
     const hints = this.options.bus.nc.subscribe(kvSubject(LEADERS, this.options.name), {
       callback: (error, message) => {
-        if (error === null && message.headers?.get('KV-Operation')) this.signal.give();
+        if (error === null && isDeletion(message)) this.signal.give();
       },
     });
     this.unsubscribe = () => hints.unsubscribe();
@@ -77,7 +78,7 @@ export class Election {
   private async compete(): Promise<void> {
     try {
       const found = await this.options.bus.stored(kvStream(LEADERS), { last_by_subj: this.subject });
-      const id = found === null || found.header?.get('KV-Operation') ? undefined : found.string();
+      const id = found === null || isStoredDeletion(found) ? undefined : found.string();
       this.otherLeads = id !== undefined && id !== this.id;
       if (this.otherLeads || !this.stands || this.stopped) return;
       // A sequence of 0 asks for none; a deleted key and one of our own are overwritten as read.

@@ -1,5 +1,5 @@
 import { errors, type Msg } from '@nats-io/nats-core';
-import { changeId, CONFIGS, desiredSubject, nodeToken, type Config, type ViewBucket, type ViewValues } from '#libs/contracts';
+import { changeId, CONFIGS, decodeConfig, desiredSubject, nodeToken, type Config, type ViewBucket, type ViewValues } from '#libs/contracts';
 import { SILENT } from '#libs/runtime';
 import { connectBus, type Bus, type BusOptions } from './connection.js';
 import { ServerTooOldError } from './errors.js';
@@ -64,7 +64,7 @@ class NatsFleet implements FleetClient {
 
   async config(node: string, hash: string): Promise<Config | undefined> {
     const message = await this.reached(() => this.bus.stored(kvStream(CONFIGS), { last_by_subj: kvSubject(CONFIGS, `${nodeToken(node)}.${hash}`) }));
-    return message === null ? undefined : message.json<Config>();
+    return message === null ? undefined : decodeConfig(message.string());
   }
 
   events(options: EventsOptions): AsyncIterable<FleetEvent> {

@@ -48,10 +48,12 @@ export class LedgerReader {
     this.reads = new Set(options.reads);
   }
 
-  /** Facts that persons declared void, and the sequences of those declarations. */
+  /** Facts that persons declared void, and the sequences of those declarations. Of what is yet to come none can be: who appends it folds it. */
   async loadVoided(): Promise<ReadonlyMap<number, number>> {
     const found = new Map<number, number>();
-    await readAll(this.options.bus, { stream: LEDGER, filters: ['ledger.voided.*'] }, (message) => found.set(voidedSequence(message.subject), message.seq));
+    await readAll(this.options.bus, { stream: LEDGER, filters: ['ledger.voided.*'] }, (message) => {
+      if (voidedSequence(message.subject) < message.seq) found.set(voidedSequence(message.subject), message.seq);
+    });
     for (const sequence of found.keys()) this.voided.add(sequence);
     return found;
   }
@@ -138,7 +140,7 @@ export class LedgerReader {
       return this.halt(message.seq, `the ledger goes on at ${message.seq}, but this copy has folded up to ${upTo}: what lies between was trimmed, and no snapshot reaches over it`);
     }
     const type = factTypeOf(message.subject);
-    if (type === 'ledger.voided') this.noteVoided(voidedSequence(message.subject), upTo);
+    if (type === 'ledger.voided' && voidedSequence(message.subject) < message.seq) this.noteVoided(voidedSequence(message.subject), upTo);
     if (type === undefined || !this.reads.has(type) || this.voided.has(message.seq)) return undefined;
     try {
       return await this.withTargets(message.seq, readMs, decodeFact(message.subject, message.string()));
