@@ -70,6 +70,12 @@ export class Stage {
     return message === undefined ? undefined : Buffer.from(message.data ?? '', 'base64').toString();
   }
 
+  /** The last sequence of the ledger, as the server says. */
+  async ledgerEnd(): Promise<number> {
+    const reply = await this.request('$JS.API.STREAM.INFO.LEDGER', Buffer.alloc(0));
+    return (JSON.parse(reply?.body ?? '{}') as { readonly state: { readonly last_seq: number } }).state.last_seq;
+  }
+
   /** What stands in the buckets of views, in an order that only their content decides. */
   async standing(): Promise<Standing> {
     const found: Record<string, { subject: string; value: Buffer }[]> = {};

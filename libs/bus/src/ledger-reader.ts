@@ -50,11 +50,16 @@ export class LedgerReader {
 
   /** Facts that persons declared void, and the sequences of those declarations. Of what is yet to come none can be: who appends it folds it. */
   async loadVoided(): Promise<ReadonlyMap<number, number>> {
+    const found = await this.readVoided();
+    for (const sequence of found.keys()) this.voided.add(sequence);
+    return found;
+  }
+
+  private async readVoided(): Promise<ReadonlyMap<number, number>> {
     const found = new Map<number, number>();
     await readAll(this.options.bus, { stream: LEDGER, filters: ['ledger.voided.*'] }, (message) => {
       if (voidedSequence(message.subject) < message.seq) found.set(voidedSequence(message.subject), message.seq);
     });
-    for (const sequence of found.keys()) this.voided.add(sequence);
     return found;
   }
 
@@ -173,14 +178,19 @@ export class LedgerReader {
   private async pollVoided(sequence: number): Promise<void> {
     while (!this.stopped) {
       await pause(growingMs(0, HALT_POLL_MS, HALT_POLL_MS));
-      const voided = await this.options.ledger.isVoided(sequence).catch(() => false);
-      if (!voided) continue;
-      this.voided.add(sequence);
+      if (!(await this.mayPass(sequence).catch(() => false))) continue;
       this.options.logger.warn({ sequence }, 'a person declared void what this copy could not take: it goes on');
       this.halted = undefined;
       this.options.onArrival();
       return;
     }
+  }
+
+  /** What lies behind it may be void too, and need not stop this copy once more. What lies before was folded: of that each is to be heard. */
+  private async mayPass(sequence: number): Promise<boolean> {
+    if (!(await this.options.ledger.isVoided(sequence))) return false;
+    for (const voided of (await this.readVoided()).keys()) if (voided >= sequence) this.voided.add(voided);
+    return true;
   }
 }
 
