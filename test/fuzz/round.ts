@@ -54,7 +54,7 @@ async function change(stage: Stage, { subject, body, headers, what, field, unrea
   if (reasons.length === 0) return [`${said} is rejected without a reason`];
   const rejected = await stage.last('LEDGER', `config.rejected.c${sequence}`);
   if (rejected === undefined) return [`${said} is rejected, and no config.rejected says so`];
-  const wanted = /^[\w.]{1,60}$/.test(field ?? '') ? (field as string) : '';
+  const wanted = /^(spec\.)?\w{1,60}$/.test(field ?? '') ? (field as string) : '';
   const names = (reason: Reason): boolean => reason.message !== '' && `${reason.fragment} ${reason.field} ${reason.message}`.includes(wanted);
   const whole = ['not-json', 'too-large', 'bad-source', 'too-deep', 'more', 'not-unicode'];
   return reasons.some((reason) => names(reason) || whole.includes(reason.code)) ? [] : [`${said}: no reason names ${wanted}: ${JSON.stringify(reasons).slice(0, 500)}`];

@@ -67,7 +67,7 @@ export class OpsEndpoints {
     const most = this.options.bus.nc.info?.max_payload ?? Number.POSITIVE_INFINITY;
     const bytes = Buffer.byteLength(text);
     if (bytes <= most) message.respond(text);
-    else refuse(message, { status: 413, code: 'too-large', message: `the answer has ${bytes} bytes, and a message may have ${most}: ask for a smaller page (limit)` });
+    else refuse(message, { status: 409, code: 'too-large', message: `the answer has ${bytes} bytes, and a message may have ${most}: ask for a smaller page (limit)` });
   }
 
   private async answer(handle: RequestHandler, message: ServiceMsg): Promise<void> {
