@@ -18,7 +18,7 @@ export function checkUp(facts: Inspection, nodes: readonly NodeView[], rollouts:
     ...SERVICES.map((name) => service(name, facts)),
     ...facts.viewsAhead.map((bucket): Check => bad(`bucket ${bucket}`, 'shows more than the ledger has: the stream LEDGER was restored from an older backup than the buckets', `nothing is appended until this is settled: restore the ledger and the buckets from the same backup, or delete the bucket (nats kv del ${bucket}) so that its owner writes it anew`)),
     ...facts.poison.map((message): Check => bad(`${message.stream} ${message.sequence}`, `${message.subject} was set aside: ${message.reason}`, message.stream === 'LEDGER'
-      ? `look at it (nats stream get LEDGER ${message.sequence}); upgrade the service that cannot read it, or void it: nats pub ledger.voided.${message.sequence} '{"v":1,"reason":"…"}'`
+      ? `look at it (nats stream get LEDGER ${message.sequence}); upgrade the service that cannot read it, or declare it void: ${voiding(message.sequence)}`
       : `look at it (nats stream get ${message.stream} ${message.sequence}); its sender has to send something else`)),
     fleet(nodes),
     ...doubles(nodes, statuses),
@@ -43,9 +43,18 @@ function topology({ topology: differences }: Inspection): Check {
 function service(name: string, { services }: Inspection): Check {
   const found = services.find((one) => one.name === name);
   if (found === undefined || found.copies === 0) return bad(name, 'does not answer', `start it: sluice service ${name} (or sluice up for everything on this machine)`);
-  if (found.halted !== '') return bad(name, `has stopped appending: ${found.halted}`, 'do what it says, then start it again');
+  if (found.halted !== '') return bad(name, `has stopped appending: ${found.halted}`, wayOn(found.halted));
   return good(name, found.copies === 1 ? '1 copy' : `${found.copies} copies`);
 }
+
+/** What is in the way of a service that has stopped, and how it goes on by itself. */
+function wayOn(halted: string): string {
+  const sequence = /\bsequence (\d+) of the ledger\b/.exec(halted)?.[1];
+  if (sequence === undefined) return 'do what it says; it looks every few seconds, and goes on by itself';
+  return `look at it (nats stream get LEDGER ${sequence}); upgrade the service if it is from a newer one, or declare it void, and it goes on by itself: ${voiding(sequence)}`;
+}
+
+const voiding = (sequence: number | string): string => `nats pub ledger.voided.${sequence} '{"v":1,"at":"…","sequence":${sequence},"by":"…","reason":"…"}'`;
 
 function fleet(nodes: readonly NodeView[]): Check {
   const here = nodes.filter(({ state }) => state !== 'gone');

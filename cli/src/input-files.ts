@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { readBounded, textOf } from './bounded-file.js';
 import { UsageError } from './exit.js';
 import type { Io } from './io.js';
 
@@ -16,7 +17,7 @@ export async function readInputs(paths: readonly string[], io: Io): Promise<read
   const inputs: InputText[] = [];
   for (const path of paths) {
     if (path === '-') inputs.push({ name: 'stdin', text: await io.stdin() });
-    else inputs.push(...filesOf(path).map((file) => ({ name: file, text: readFileSync(file, 'utf8') })));
+    else inputs.push(...filesOf(path).map((file) => ({ name: file, text: textOf(readBounded(file, `-f ${file}`), file) })));
   }
   return inputs;
 }

@@ -1,4 +1,5 @@
 import { createColors } from 'picocolors';
+import { MOST_INPUT_BYTES, textOf, tooLarge } from './bounded-file.js';
 
 export type Colours = ReturnType<typeof createColors>;
 
@@ -71,6 +72,11 @@ function endQuietly(error: NodeJS.ErrnoException): void {
 
 async function readStdin(): Promise<string> {
   const chunks: Buffer[] = [];
-  for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString('utf8');
+  let bytes = 0;
+  for await (const chunk of process.stdin) {
+    chunks.push(chunk as Buffer);
+    bytes += (chunk as Buffer).length;
+    if (bytes > MOST_INPUT_BYTES) throw tooLarge('stdin');
+  }
+  return textOf(Buffer.concat(chunks), 'stdin');
 }

@@ -1,9 +1,10 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
-import { join } from 'node:path';
+import { closeSync, existsSync, openSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { Guard } from '#libs/embedded';
 
-export const ROOT = join(__dirname, '..', '..');
+/** The folder of package.json, whether this runs from the sources or from dist. */
+export const ROOT = rootAbove(__dirname);
 export const SLUICE = join(ROOT, 'bin', 'sluice');
 /** Longer than a clean end ever takes; what is still there then is killed. */
 const GRACE_MS = 8_000;
@@ -28,6 +29,17 @@ export class Processes {
   isRunning(name: string): boolean {
     const child = this.children.get(name);
     return child !== undefined && isAlive(child);
+  }
+
+  /** Of all that was ever started. */
+  get names(): readonly string[] {
+    return [...this.children.keys()];
+  }
+
+  /** Undefined when it does not run. */
+  pid(name: string): number | undefined {
+    const child = this.children.get(name);
+    return child !== undefined && isAlive(child) ? child.pid : undefined;
   }
 
   /** SIGTERM, and waits for its end. */
@@ -74,4 +86,8 @@ function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
     });
     child.kill(signal);
   });
+}
+
+function rootAbove(folder: string): string {
+  return existsSync(join(folder, 'package.json')) ? folder : rootAbove(dirname(folder));
 }

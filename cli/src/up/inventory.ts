@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { isNodeName } from '#libs/contracts';
+import { readBounded, textOf } from '../bounded-file.js';
 import { UsageError } from '../exit.js';
 
 /** One node of a local fleet. */
@@ -13,13 +13,7 @@ const MOST_NODES = 10_000;
 
 /** Reads `{"nodes": [{"name", "labels"}]}`. Throws UsageError with every reason. */
 export function readInventory(file: string): readonly InventoryNode[] {
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new UsageError(`--inventory ${file}: ${(error as NodeJS.ErrnoException).code === 'ENOENT' ? 'there is no such file' : (error as Error).message}`);
-  }
-  return parseInventory(text, file);
+  return parseInventory(textOf(readBounded(file, `--inventory ${file}`), file), file);
 }
 
 /** The nodes of an inventory's text. */

@@ -3,6 +3,7 @@ import { LEADERS } from '#libs/contracts';
 import type { Logger } from '#libs/runtime';
 import type { Bus } from './connection.js';
 import { isNoResponders } from './errors.js';
+import { isDeletion, isStoredDeletion } from './message-headers.js';
 import { growingMs, pause, Signal } from './signal.js';
 import { kvStream, kvSubject } from './topology.js';
 
@@ -47,7 +48,7 @@ export class Election {
     // A hint only: the key was deleted, so try at once.
     const hints = this.options.bus.nc.subscribe(kvSubject(LEADERS, this.options.name), {
       callback: (error, message) => {
-        if (error === null && message.headers?.get('KV-Operation')) this.signal.give();
+        if (error === null && isDeletion(message)) this.signal.give();
       },
     });
     const life = this.options.bus.nc.subscribe(this.lifeSubject(this.id), { callback: (error, message) => void (error === null && message.respond()) });
@@ -86,7 +87,7 @@ export class Election {
   private async compete(): Promise<void> {
     try {
       const found = await this.options.bus.stored(kvStream(LEADERS), { last_by_subj: this.subject });
-      const id = found === null || found.header?.get('KV-Operation') ? undefined : found.string();
+      const id = found === null || isStoredDeletion(found) ? undefined : found.string();
       this.otherLeads = id !== undefined && id !== this.id;
       if (!this.stands || this.stopped || (id !== undefined && this.otherLeads && !(await this.isGone(id)))) return;
       // A sequence of 0 asks for none; a deleted key and one of our own are overwritten as read.

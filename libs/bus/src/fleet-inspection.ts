@@ -1,7 +1,9 @@
+import type { JsMsg } from '@nats-io/jetstream';
 import type { ServiceIdentity } from '@nats-io/services';
 import { LEDGER } from '#libs/contracts';
 import type { Bus } from './connection.js';
 import type { Inspection } from './fleet-client.js';
+import { isDeletion } from './message-headers.js';
 import type { SetAside } from './poison.js';
 import { readAll } from './stream-reader.js';
 import { compareTopology, kvStream, POISON } from './topology.js';
@@ -52,10 +54,22 @@ export async function pingServices(bus: Bus): Promise<Inspection['services']> {
   return [...found].map(([name, row]) => ({ name, ...row })).sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
+/** Undefined for what somebody else put into the bucket. */
+function setAsideOf(message: JsMsg): SetAside | undefined {
+  try {
+    const { stream, sequence, subject, reason, at = '' } = message.json<Partial<SetAside>>();
+    const isOne = typeof stream === 'string' && typeof sequence === 'number' && typeof subject === 'string' && typeof reason === 'string';
+    return isOne ? { stream, sequence, subject, reason, at } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 async function readPoison(bus: Bus): Promise<SetAside[]> {
   const found: SetAside[] = [];
   await readAll(bus, { stream: kvStream(POISON), lastPerSubject: true }, (message) => {
-    if (!message.headers?.get('KV-Operation')) found.push(message.json<SetAside>());
+    const entry = isDeletion(message) ? undefined : setAsideOf(message);
+    if (entry !== undefined) found.push(entry);
   });
   return found;
 }

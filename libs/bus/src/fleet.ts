@@ -1,5 +1,5 @@
 import type { Msg } from '@nats-io/nats-core';
-import { changeId, CONFIGS, LEDGER, desiredSubject, nodeToken, type Config, type ViewBucket, type ViewValues } from '#libs/contracts';
+import { changeId, CONFIGS, decodeConfig, desiredSubject, LEDGER, nodeToken, type Config, type ViewBucket, type ViewValues } from '#libs/contracts';
 import { SILENT } from '#libs/runtime';
 import { connectBus, type Bus, type BusOptions } from './connection.js';
 import { isNoResponders, isWithoutJetStream, NoJetStreamError, ServerTooOldError } from './errors.js';
@@ -64,7 +64,7 @@ class NatsFleet implements FleetClient {
 
   async config(node: string, hash: string): Promise<Config | undefined> {
     const message = await this.reached(() => this.bus.stored(kvStream(CONFIGS), { last_by_subj: kvSubject(CONFIGS, `${nodeToken(node)}.${hash}`) }));
-    return message === null ? undefined : message.json<Config>();
+    return message === null ? undefined : decodeConfig(message.string());
   }
 
   async configHashes(node: string): Promise<readonly string[]> {

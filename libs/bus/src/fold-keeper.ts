@@ -3,7 +3,7 @@ import { monotonicMs, type Logger } from '#libs/runtime';
 import type { Ledger } from './ledger.js';
 import type { LedgerReader } from './ledger-reader.js';
 import { pause } from './signal.js';
-import type { Snapshots } from './snapshots.js';
+import type { Snapshot, Snapshots } from './snapshots.js';
 
 export interface FoldKeeperParts<S, I, N extends Need, G> {
   readonly core: Core<S, I, N, G>;
@@ -27,21 +27,30 @@ export class FoldKeeper<S, I, N extends Need, G> {
 
   /** A copy that has folded a snapshot or nothing, and a reader that goes on behind it. */
   async begin(mayLoad: boolean): Promise<Copy<S, I, N, G>> {
-    const { core, ledger, reader, snapshots, logger } = this.parts;
+    const { core, ledger, reader, snapshots } = this.parts;
     const voided = await reader.loadVoided();
     const { first, last } = await ledger.bounds();
     const copy = newCopy(core);
     const stored = mayLoad || first > 1 ? await snapshots.get(core.name, core.version) : undefined;
     // One taken after a fact and before that fact was declared void holds it.
     const holdsVoided = [...voided].some(([sequence, at]) => stored !== undefined && sequence <= stored.sequence && stored.sequence < at);
-    if (stored !== undefined && stored.sequence <= last && !holdsVoided) {
-      copy.state = core.load(stored.state, monotonicMs());
-      copy.folded = stored.sequence;
-      logger.info({ sequence: stored.sequence }, 'snapshot loaded');
-    }
+    if (stored !== undefined && stored.sequence <= last && !holdsVoided) this.load(copy, stored);
     this.at = copy.folded;
     await reader.start(copy.folded);
     return copy;
+  }
+
+  /** One that another program wrote is passed over: the ledger has all that it could say. */
+  private load(copy: Copy<S, I, N, G>, { sequence, state }: Snapshot): void {
+    const { core, logger } = this.parts;
+    try {
+      copy.state = core.load(state, monotonicMs());
+      copy.folded = sequence;
+      logger.info({ sequence }, 'snapshot loaded');
+    } catch (error) {
+      copy.state = core.initial();
+      logger.warn({ error, sequence }, 'the snapshot cannot be loaded: the fold begins anew');
+    }
   }
 
   /** Writes a snapshot beside the work if one is due. */

@@ -6,7 +6,8 @@ import { HaltedError } from './errors.js';
 import type { Ledger } from './ledger.js';
 import type { LedgerReader } from './ledger-reader.js';
 import { growingMs, pause } from './signal.js';
-import { ViewWriter } from './view-writer.js';
+import { kvSubject } from './topology.js';
+import { ViewWriter, type Shown } from './view-writer.js';
 import { newestViews } from './views-end.js';
 
 export interface TermParts<S, I, N extends Need, G> {
@@ -23,7 +24,13 @@ export interface TermParts<S, I, N extends Need, G> {
 const QUIET: ReadonlySet<FactType> = new Set<FactType>(['node.reported', 'node.lease.released']);
 
 /** A view shows more than the ledger holds: it is a restored backup, and nothing may be appended to it. */
-export class ViewsAheadError extends HaltedError {}
+export class ViewsAheadError extends HaltedError {
+  constructor(readonly shown: Shown, end: number) {
+    const { bucket, subject, ledger } = shown;
+    const key = subject.slice(kvSubject(bucket, '').length);
+    super(`the view ${key === '' ? bucket : `${bucket}/${key}`} shows ${ledger}, but the ledger ends at ${end}: it is a restored backup, and nothing is appended to it${key === '' ? '' : ` (a value that somebody wrote by hand: nats kv del ${bucket} ${key}, and its owner writes it anew)`}`);
+  }
+}
 
 /** One time of leading: what a copy does to the world from the day it is elected until it is not. */
 export class LeaderTerm<S, I, N extends Need, G> {
@@ -57,10 +64,8 @@ export class LeaderTerm<S, I, N extends Need, G> {
     // Read after the views: what they show honestly is in the ledger by now.
     const end = await foldedUpTo();
     const ahead = [...newest].find(([, ledger]) => ledger > end);
-    if (own.ledger > end || ahead !== undefined) {
-      const [where, ledger] = own.ledger > end ? [own.where, own.ledger] : (ahead as [string, number]);
-      throw new ViewsAheadError(`the view ${where} shows ${ledger}, but the ledger ends at ${end}: it is a restored backup, and nothing is appended to it`);
-    }
+    if (own.ledger > end) throw new ViewsAheadError(own, end);
+    if (ahead !== undefined) throw new ViewsAheadError({ bucket: ahead[0], subject: '', ledger: ahead[1] }, end);
     const { core, state } = this.parts.copy;
     core.takeTouched(state);
     const shown: ViewWrite[] = [];

@@ -48,11 +48,18 @@ export class LedgerReader {
     this.reads = new Set(options.reads);
   }
 
-  /** Facts that persons declared void, and the sequences of those declarations. */
+  /** Facts that persons declared void, and the sequences of those declarations. Of what is yet to come none can be: who appends it folds it. */
   async loadVoided(): Promise<ReadonlyMap<number, number>> {
-    const found = new Map<number, number>();
-    await readAll(this.options.bus, { stream: LEDGER, filters: ['ledger.voided.*'] }, (message) => found.set(voidedSequence(message.subject), message.seq));
+    const found = await this.readVoided();
     for (const sequence of found.keys()) this.voided.add(sequence);
+    return found;
+  }
+
+  private async readVoided(): Promise<ReadonlyMap<number, number>> {
+    const found = new Map<number, number>();
+    await readAll(this.options.bus, { stream: LEDGER, filters: ['ledger.voided.*'] }, (message) => {
+      if (voidedSequence(message.subject) < message.seq) found.set(voidedSequence(message.subject), message.seq);
+    });
     return found;
   }
 
@@ -138,7 +145,7 @@ export class LedgerReader {
       return this.halt(message.seq, `the ledger goes on at ${message.seq}, but this copy has folded up to ${upTo}: what lies between was trimmed, and no snapshot reaches over it`);
     }
     const type = factTypeOf(message.subject);
-    if (type === 'ledger.voided') this.noteVoided(voidedSequence(message.subject), upTo);
+    if (type === 'ledger.voided' && voidedSequence(message.subject) < message.seq) this.noteVoided(voidedSequence(message.subject), upTo);
     if (type === undefined || !this.reads.has(type) || this.voided.has(message.seq)) return undefined;
     try {
       return await this.withTargets(message.seq, readMs, decodeFact(message.subject, message.string()));
@@ -171,14 +178,19 @@ export class LedgerReader {
   private async pollVoided(sequence: number): Promise<void> {
     while (!this.stopped) {
       await pause(growingMs(0, HALT_POLL_MS, HALT_POLL_MS));
-      const voided = await this.options.ledger.isVoided(sequence).catch(() => false);
-      if (!voided) continue;
-      this.voided.add(sequence);
+      if (!(await this.mayPass(sequence).catch(() => false))) continue;
       this.options.logger.warn({ sequence }, 'a person declared void what this copy could not take: it goes on');
       this.halted = undefined;
       this.options.onArrival();
       return;
     }
+  }
+
+  /** What lies behind it may be void too, and need not stop this copy once more. What lies before was folded: of that each is to be heard. */
+  private async mayPass(sequence: number): Promise<boolean> {
+    if (!(await this.options.ledger.isVoided(sequence))) return false;
+    for (const voided of (await this.readVoided()).keys()) if (voided >= sequence) this.voided.add(voided);
+    return true;
   }
 }
 

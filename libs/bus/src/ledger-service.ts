@@ -11,7 +11,8 @@ import { LedgerReader, RefoldError } from './ledger-reader.js';
 import { growingMs, pause, Signal } from './signal.js';
 import { Snapshots } from './snapshots.js';
 import { DEFAULT_LEADER_TTL_MS } from './topology.js';
-import { newestViews } from './views-end.js';
+import type { Shown } from './view-writer.js';
+import { newestViews, sequenceAt } from './views-end.js';
 import { Waiters } from './waiters.js';
 
 /** What makes a service: its pure core, and how to do the slow work that the core asks for. */
@@ -298,7 +299,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     if (error instanceof ViewsAheadError) {
       this.viewsAhead = error.message;
       this.logger.error({}, `halted: ${error.message}`);
-      void this.untilViewsFit();
+      void this.untilViewsFit(error.shown);
     }
     if (error instanceof HaltedError) {
       this.endTerm(`it has stopped deciding: ${error.message}`);
@@ -333,10 +334,11 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   }
 
   /** Looks every now and then whether a person has put views and ledger together again. */
-  private async untilViewsFit(): Promise<void> {
+  private async untilViewsFit({ bucket, subject }: Shown): Promise<void> {
     while (!this.stopping && this.viewsAhead !== undefined) {
       await pause(VIEWS_RECHECK_MS);
-      const fit = await this.ledger.lastSequence().then(async (end) => [...(await newestViews(this.bus)).values()].every((shown) => shown <= end)).catch(() => false);
+      const shown = async (): Promise<number> => Math.max(subject === '' ? 0 : await sequenceAt(this.bus, bucket, subject), ...(await newestViews(this.bus)).values());
+      const fit = await shown().then(async (highest) => highest <= (await this.ledger.lastSequence())).catch(() => false);
       if (fit) this.viewsAhead = undefined;
     }
     this.wake.give();

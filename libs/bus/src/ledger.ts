@@ -50,7 +50,8 @@ export class Ledger {
 
   /** Whether a person declared the fact with this sequence void. */
   async isVoided(sequence: number): Promise<boolean> {
-    return (await this.bus.stored(LEDGER, { last_by_subj: `ledger.voided.${sequence}` })) !== null;
+    const declared = await this.bus.stored(LEDGER, { last_by_subj: `ledger.voided.${sequence}` });
+    return declared !== null && declared.seq > sequence;
   }
 
   private async appendOne(message: Message, expectedLast: number): Promise<number> {

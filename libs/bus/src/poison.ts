@@ -13,6 +13,9 @@ export interface SetAside {
   readonly at: string;
 }
 
+/** A decoder may quote what it refuses, which may be as large as a message can be. */
+const MOST_REASON = 1_000;
+
 /** Sets aside what cannot be read, so that nothing loops on it and nothing is silently lost. */
 export class Poison {
   constructor(private readonly bus: Bus, private readonly logger: Logger) {}
@@ -33,8 +36,8 @@ export class Poison {
 
   async setAside(stream: string, message: BusMessage, reason: string): Promise<void> {
     const { sequence, subject } = message;
-    this.logger.warn({ stream, sequence, subject, reason }, 'set aside: not understood');
-    const value: SetAside = { stream, sequence, subject, reason, at: wallTime() };
+    this.logger.warn({ stream, sequence, subject, reason: reason.slice(0, MOST_REASON) }, 'set aside: not understood');
+    const value: SetAside = { stream, sequence, subject, reason: reason.slice(0, MOST_REASON), at: wallTime() };
     // Core NATS has no sequence: the newest of each subject is kept.
     const key = sequence > 0 ? `${stream}.${sequence}` : `${stream}.${subject.replaceAll(/[^-\w]/g, '_').slice(0, 200)}`;
     await this.bus.publish(kvSubject(POISON, key), JSON.stringify(value));

@@ -41,19 +41,31 @@ export class Snapshots {
   /** The newest that can be read; undefined when there is none. */
   async get(service: string, version: number): Promise<Snapshot | undefined> {
     const store = await this.store();
+    const refused = new Set<string>();
     for (let tries = 0; tries < TRIES; tries += 1) {
-      const newest = (await slotsOf(store, service, version))[0] as Slot;
-      if (newest.sequence < 0) return undefined;
+      const newest = (await slotsOf(store, service, version)).find(({ name }) => !refused.has(name));
+      if (newest === undefined || newest.sequence < 0) return undefined;
       const blob = await readWhileSame(store, newest.name);
       if (blob === undefined) continue;
-      const { sequence, state } = JSON.parse((await unzip(blob)).toString()) as Snapshot;
-      return { sequence, state };
+      const snapshot = await snapshotOf(blob);
+      if (snapshot !== undefined) return snapshot;
+      refused.add(newest.name);
     }
     return undefined;
   }
 
   private store(): Promise<ObjectStore> {
     return this.bus.unlessLost(() => new Objm(this.bus.js).open(SNAPSHOTS, false));
+  }
+}
+
+/** Undefined for bytes that are no snapshot, or only a part of one. */
+async function snapshotOf(blob: Uint8Array): Promise<Snapshot | undefined> {
+  try {
+    const { sequence, state } = JSON.parse((await unzip(blob)).toString()) as Partial<Snapshot>;
+    return typeof sequence === 'number' && Number.isSafeInteger(sequence) && state !== undefined ? { sequence, state } : undefined;
+  } catch {
+    return undefined;
   }
 }
 
@@ -73,7 +85,10 @@ async function slotsOf(store: ObjectStore, service: string, version: number): Pr
   const slots = await Promise.all(
     ['a', 'b'].map(async (slot) => {
       const name = `${service}.v${version}.${slot}`;
-      return { name, sequence: Number((await store.info(name))?.metadata?.['sequence'] ?? -1) };
+      // What somebody else put there counts as none, and is overwritten first.
+      const info = await store.info(name).catch((error: unknown) => (error instanceof SyntaxError || error instanceof TypeError ? null : Promise.reject(error)));
+      const sequence = Number(info?.metadata?.['sequence'] ?? -1);
+      return { name, sequence: Number.isSafeInteger(sequence) ? sequence : -1 };
     }),
   );
   return slots.sort((a, b) => b.sequence - a.sequence);

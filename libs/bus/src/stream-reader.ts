@@ -1,6 +1,7 @@
 import { DeliverPolicy, type Consumer, type ConsumerMessages, type JsMsg } from '@nats-io/jetstream';
-import type { MsgHdrs } from '@nats-io/nats-core';
 import type { Bus } from './connection.js';
+import { plainHeaders } from './message-headers.js';
+import { messageText } from './message-text.js';
 
 /** A message as handlers get it: text, so that each decodes it as its subject says. */
 export interface BusMessage {
@@ -84,9 +85,5 @@ async function firstSince(bus: Bus, reading: Reading, since: Date): Promise<numb
 }
 
 export function busMessage(message: JsMsg): BusMessage {
-  return { subject: message.subject, sequence: message.seq, text: message.string(), time: message.timestamp, headers: plainHeaders(message.headers) };
-}
-
-export function plainHeaders(headers: MsgHdrs | undefined): Readonly<Record<string, string>> {
-  return headers === undefined ? {} : Object.fromEntries(headers.keys().map((key) => [key, headers.get(key)]));
+  return { subject: message.subject, sequence: message.seq, text: messageText(message.data), time: message.timestamp, headers: plainHeaders(message) };
 }

@@ -1,6 +1,7 @@
-import type { JsMsg, StoredMsg } from '@nats-io/jetstream';
+import type { JsMsg } from '@nats-io/jetstream';
 import { decodeView, nodeOfToken, WireError, type ViewBucket, type ViewValues } from '#libs/contracts';
 import type { Bus } from './connection.js';
+import { isDeletion, isStoredDeletion } from './message-headers.js';
 import { readAll, StreamReader } from './stream-reader.js';
 import { kvStream, kvSubject } from './topology.js';
 import { bucketKey, isNodeBucket } from './view-writer.js';
@@ -13,7 +14,7 @@ export interface ViewEntry<B extends ViewBucket> {
 /** The value of one key as the stream's leader has it. Keys of nodes are their names, dots and all. */
 export async function readView<B extends ViewBucket>(bus: Bus, bucket: B, key: string): Promise<ViewValues[B] | undefined> {
   const message = await bus.stored(kvStream(bucket), { last_by_subj: kvSubject(bucket, bucketKey(bucket, key)) });
-  return message === null || isDeleted(message) ? undefined : decodeView(bucket, message.string());
+  return message === null || isStoredDeletion(message) ? undefined : decodeView(bucket, message.string());
 }
 
 /** Every value of a bucket, by key; what cannot be read is left out. */
@@ -46,7 +47,7 @@ export async function* watchViews<B extends ViewBucket>(bus: Bus, bucket: B, key
 }
 
 function entryOf<B extends ViewBucket>(bucket: B, message: JsMsg): ViewEntry<B> | undefined {
-  if (isDeleted({ header: message.headers })) return undefined;
+  if (isDeletion(message)) return undefined;
   const token = message.subject.slice(kvSubject(bucket, '').length);
   try {
     return { key: isNodeBucket(bucket) ? nodeOfToken(token) : token, value: decodeView(bucket, message.string()) };
@@ -55,5 +56,3 @@ function entryOf<B extends ViewBucket>(bucket: B, message: JsMsg): ViewEntry<B> 
     throw error;
   }
 }
-
-const isDeleted = (message: { readonly header?: StoredMsg['header'] | undefined }): boolean => Boolean(message.header?.get('KV-Operation'));

@@ -5,6 +5,7 @@ import type { ViewBody, ViewKey } from '#libs/kernel';
 import type { Logger } from '#libs/runtime';
 import { header } from './ack-inbox.js';
 import type { Bus } from './connection.js';
+import { isDeletion, isStoredDeletion } from './message-headers.js';
 import { growingMs, pause, Signal } from './signal.js';
 import { readAll } from './stream-reader.js';
 import { kvStream, kvSubject } from './topology.js';
@@ -20,6 +21,13 @@ interface Known {
   readonly revision: number;
   readonly ledger: number;
   readonly digest: string;
+}
+
+/** The ledger's sequence that a value shows, and where it stands. */
+export interface Shown {
+  readonly ledger: number;
+  readonly bucket: string;
+  readonly subject: string;
 }
 
 interface Write {
@@ -48,13 +56,13 @@ export class ViewWriter {
   constructor(private readonly bus: Bus, private readonly service: ServiceName, private readonly logger: Logger) {}
 
   /** Reads all that stands in the service's buckets, and says the highest ledger sequence that any value shows, and where. */
-  async load(): Promise<{ readonly ledger: number; readonly where: string }> {
-    let highest = { ledger: 0, where: '' };
+  async load(): Promise<Shown> {
+    let highest: Shown = { ledger: 0, bucket: '', subject: '' };
     for (const bucket of VIEW_BUCKETS.filter((name) => VIEW_OWNERS[name] === this.service)) {
       await readAll(this.bus, { stream: kvStream(bucket), lastPerSubject: true, ahead: 2_000 }, (message) => {
-        const known = knownOf(message.seq, message.headers?.get('KV-Operation') ? '' : message.string());
+        const known = knownOf(message.seq, isDeletion(message) ? '' : message.string());
         this.known.set(message.subject, known);
-        if (known.ledger > highest.ledger) highest = { ledger: known.ledger, where: `${bucket}/${message.subject.slice(kvSubject(bucket, '').length)}` };
+        if (known.ledger > highest.ledger) highest = { ledger: known.ledger, bucket, subject: message.subject };
       });
     }
     return highest;
@@ -135,19 +143,22 @@ export class ViewWriter {
   private async readAgain(write: Write): Promise<void> {
     const message = await this.bus.stored(kvStream(write.bucket), { last_by_subj: write.subject });
     if (message === null) this.known.delete(write.subject);
-    else this.known.set(write.subject, knownOf(message.seq, message.header?.get('KV-Operation') ? '' : message.string()));
+    else this.known.set(write.subject, knownOf(message.seq, isStoredDeletion(message) ? '' : message.string()));
   }
 }
 
 function knownOf(revision: number, text: string): Known {
   try {
-    const { ledger, ...body } = JSON.parse(text) as { readonly ledger?: number };
-    return { revision, ledger: ledger ?? 0, digest: digestOf(JSON.stringify(body)) };
+    const { ledger, ...body } = JSON.parse(text) as { readonly ledger?: unknown };
+    return { revision, ledger: shownSequence(ledger), digest: digestOf(JSON.stringify(body)) };
   } catch {
     // Not a view of ours: overwritten.
     return { revision, ledger: 0, digest: '' };
   }
 }
+
+/** The ledger's sequence that a value says it shows; what is no number was written by nobody who knows. */
+export const shownSequence = (ledger: unknown): number => (typeof ledger === 'number' ? ledger : 0);
 
 /** A digest and not the text: a hundred thousand nodes' views need not be kept twice. */
 const digestOf = (body: string): string => createHash('sha1').update(body).digest('base64');

@@ -13,6 +13,21 @@ export interface Config {
   readonly fragments: readonly ConfigEntry[];
 }
 
+/** The config that a text says; undefined for a text that says none. */
+export function decodeConfig(text: string): Config | undefined {
+  try {
+    const { fragments } = JSON.parse(text) as Partial<Config>;
+    return Array.isArray(fragments) && fragments.every(isEntry) ? { fragments } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isEntry(value: unknown): value is ConfigEntry {
+  const { kind, name, spec } = (value ?? {}) as Partial<ConfigEntry>;
+  return typeof kind === 'string' && typeof name === 'string' && typeof spec === 'object' && spec !== null;
+}
+
 export const EMPTY_CONFIG: Config = { fragments: [] };
 
 /** Where a node's way leads in one change: hashes of configs, the recipe of `to`. One entry of a blob in `targets`. */

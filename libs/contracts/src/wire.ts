@@ -7,8 +7,9 @@ import * as rollout from './generated/sluice/v1/rollout_pb.js';
 import * as views from './generated/sluice/v1/views_pb.js';
 import { ACTION_KINDS, BECAUSE, LEASE_KINDS, LEASE_PHASES, REPORT_KINDS, ROLLOUT_STATES, VERDICTS, type ReportKind } from './enums.js';
 import { FACT_VERSION, type Fact, type FactType, type NewFact } from './facts.js';
-import { factTypeOf } from './subjects.js';
 import { plainReader } from './json-reader.js';
+import { isNodeName, nodeToken } from './names.js';
+import { factSubject, factTypeOf } from './subjects.js';
 import type { NodeAlive, NodeReport, ViewBucket, ViewValues } from './views.js';
 
 /** A text that does not say what its subject promises. The message names the place and the reason. */
@@ -128,7 +129,9 @@ export function decodeFact(subject: string, text: string): Fact {
   if (version > FACT_VERSION) throw new WireError(`${subject}: version ${version} is newer than ${FACT_VERSION}, the highest this copy understands: upgrade it`);
   const body = decode(type, FACT_SCHEMAS[type], text);
   body['type'] = type;
-  return body as unknown as Fact;
+  const fact = body as unknown as Fact;
+  if (type !== 'ledger.voided' && type !== 'ledger.raised' && factSubject(fact) !== subject) throw new WireError(`${subject}: the body is about another, ${factSubject(fact).slice(0, 300)}`);
+  return fact;
 }
 
 /** Asked first: of a newer fact nothing else may be judged. */
@@ -142,14 +145,17 @@ function versionOf(text: string): number {
   }
 }
 
+/** In UTF-16 units: in UTF-8 it has three times as many bytes at most. */
+export const MAX_REPORT_CHARACTERS = 256 * 1024;
+
 /** Reads a node's report; its kind and node come from the subject. Throws WireError. */
 export function decodeReport(subject: string, text: string): NodeReport {
   const [, kind, token] = subject.split('.');
   if (!REPORT_KINDS.includes(kind as ReportKind) || token === undefined) throw new WireError(`${subject}: not the subject of a report`);
+  // What is taken of it is appended, and shown in a view: both are messages too.
+  if (text.length > MAX_REPORT_CHARACTERS) throw new WireError(`${subject}: a report of ${text.length} characters; it may have ${MAX_REPORT_CHARACTERS}`);
   const body = decode('report', report.NodeReportSchema, text) as unknown as Omit<NodeReport, 'kind'>;
-  if (body.node.replaceAll('.', '_') !== token) {
-    throw new WireError(`${subject}: the body says node ${JSON.stringify(body.node)}, the subject another`);
-  }
+  checkNode(subject, body.node, token);
   return { ...body, kind: kind as ReportKind };
 }
 
@@ -158,7 +164,18 @@ export function encodeReport(body: NodeReport): string {
   return JSON.stringify(rest);
 }
 
-export const decodeAlive = (text: string): NodeAlive => decode('alive', report.NodeAliveSchema, text) as unknown as NodeAlive;
+/** Reads a node's heartbeat. Throws WireError. */
+export function decodeAlive(subject: string, text: string): NodeAlive {
+  const body = decode('alive', report.NodeAliveSchema, text) as unknown as NodeAlive;
+  checkNode(subject, body.node, subject.split('.')[1]);
+  return body;
+}
+
+/** Keys and subjects are made from it: only a name that is one may come in. */
+function checkNode(subject: string, node: string, token: string | undefined): void {
+  if (!isNodeName(node)) throw new WireError(`${subject}: node is ${JSON.stringify(node.slice(0, 300))}, and must be a DNS subdomain`);
+  if (nodeToken(node) !== token) throw new WireError(`${subject}: the body says node ${JSON.stringify(node)}, the subject another`);
+}
 
 /** Reads the value of a view's key. Throws WireError. */
 export function decodeView<B extends ViewBucket>(bucket: B, text: string): ViewValues[B] {

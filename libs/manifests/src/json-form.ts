@@ -39,7 +39,7 @@ const MAX_PLACE = 40;
 
 /** Ends at the first place that is too deep: there may be no end below it. */
 function walk(value: unknown, at: string, depth: number, problems: Problem[]): boolean {
-  if (typeof value === 'string' && !isUnicode(value)) problems.push({ at, code: 'not-unicode', message: 'holds half of a surrogate pair' });
+  if (typeof value === 'string' && !isUnicode(value)) problems.push({ at, code: 'not-unicode', message: 'holds what is no Unicode: half of a surrogate pair, or bytes that are no UTF-8' });
   if (typeof value === 'number' && !Number.isFinite(value)) problems.push({ at, code: 'wrong-type', message: 'is no finite number' });
   if (typeof value !== 'object' || value === null) return true;
   if (depth > MAX_DEPTH) {
@@ -49,7 +49,7 @@ function walk(value: unknown, at: string, depth: number, problems: Problem[]): b
   if (Array.isArray(value)) return value.every((item, i) => walk(item, `${at}[${i}]`, depth + 1, problems));
   return isObject(value) && Object.keys(value).every((key) => {
     const place = placeOf(at, key);
-    if (!isUnicode(key)) problems.push({ at, code: 'not-unicode', message: 'a key holds half of a surrogate pair' });
+    if (!isUnicode(key)) problems.push({ at, code: 'not-unicode', message: 'a key holds what is no Unicode: half of a surrogate pair, or bytes that are no UTF-8' });
     return walk(value[key], place, depth + 1, problems);
   });
 }

@@ -1,4 +1,4 @@
-import { Composer, LineCounter, Parser, type CST, type Document } from 'yaml';
+import { Composer, Lexer, LineCounter, Parser, type CST, type Document } from 'yaml';
 import { isObject } from './shape/reader.js';
 import { typeName } from './shape/json-type.js';
 import { MAX_DEPTH } from './json-form.js';
@@ -15,12 +15,14 @@ export interface ManifestFile {
 
 /** Reads a file of manifests: YAML or JSON, several documents, or a list in one. */
 export function readManifests(text: string, fileName: string): ManifestFile {
+  const refusal = unusable(text);
+  if (refusal !== undefined) return { manifests: [], places: [], problems: [`${fileName}:${refusal}`] };
   const lines = new LineCounter();
   const tokens = [...new Parser(lines.addNewLine).parse(text)];
-  const tooDeep = tokens.find((token) => token.type === 'document' && depthOf(token.value) > MAX_DEPTH);
-  if (tooDeep !== undefined) {
-    const { line, col } = lines.linePos(tooDeep.offset);
-    return { manifests: [], places: [], problems: [`${fileName}:${line}:${col}: must not be nested deeper than ${MAX_DEPTH}`] };
+  const misshapen = tokens.flatMap((token) => (token.type === 'document' ? misshapenIn(token.value) : []))[0];
+  if (misshapen !== undefined) {
+    const { line, col } = lines.linePos(misshapen.offset);
+    return { manifests: [], places: [], problems: [`${fileName}:${line}:${col}: ${misshapen.message}`] };
   }
   const documents = [...new Composer({ lineCounter: lines, prettyErrors: false }).compose(tokens)] as readonly Document[];
   const read = documents.map((document) => readDocument(document, fileName, lines));
@@ -31,22 +33,56 @@ export function readManifests(text: string, fileName: string): ManifestFile {
   };
 }
 
+/** Of one document; who has more has something else than a manifest. */
+const MAX_PROBLEMS = 50;
+
+/** Words, signs and line ends of YAML: parsing costs by them, and not by bytes. The largest change in its smallest manifests has fewer. */
+const MAX_LEXEMES = 500_000;
+/** Each key of a mapping is compared with all before it. */
+const MAX_KEYS = 10_000;
+
+/** Line, column and reason why a text is not even parsed; undefined when it can be. */
+function unusable(text: string): string | undefined {
+  const nul = text.indexOf('\0');
+  if (nul >= 0) return `${placeIn(text, nul)}: holds a NUL byte, and a manifest is text`;
+  let [count, at] = [0, 0];
+  for (const lexeme of new Lexer().lex(text)) {
+    count += 1;
+    // The marks that the lexer puts in between are no part of the text.
+    if (!MARKS.has(lexeme)) at += lexeme.length;
+    if (count > MAX_LEXEMES) return `${placeIn(text, at)}: up to here it has more than a change can hold: publish it as several changes`;
+  }
+  return undefined;
+}
+
+/** Of yaml's lexer: byte order mark, document, flow error end, scalar. */
+const MARKS: ReadonlySet<string> = new Set(['\ufeff', '\u0002', '\u0018', '\u001f']);
+
+function placeIn(text: string, offset: number): string {
+  const before = text.slice(0, offset);
+  return `${before.split('\n').length}:${offset - before.lastIndexOf('\n')}`;
+}
+
 /** Honest files repeat an anchor a few times; a YAML bomb repeats it by the thousand. */
 const MAX_ALIASES = 50;
 
-/** Without recursion, because composing recurses: near the end of the stack V8 does not throw, it may abort. */
-function depthOf(root: CST.Token | undefined): number {
-  let deepest = 0;
+/**
+ * The first place that composing would choke on. Without recursion, because composing recurses: near the end of the
+ * stack V8 does not throw, it may abort.
+ */
+function misshapenIn(root: CST.Token | undefined): readonly { readonly offset: number; readonly message: string }[] {
   const open: { readonly token: CST.Token; readonly depth: number }[] = root === undefined ? [] : [{ token: root, depth: 1 }];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { token, depth } = next;
-    deepest = Math.max(deepest, depth);
+    if (depth > MAX_DEPTH) return [{ offset: token.offset, message: `must not be nested deeper than ${MAX_DEPTH}` }];
     if (!('items' in token)) continue;
+    const isMap = token.type === 'block-map' || (token.type === 'flow-collection' && token.start.type === 'flow-map-start');
+    if (isMap && token.items.length > MAX_KEYS) return [{ offset: token.offset, message: `a mapping must not have more than ${MAX_KEYS} keys` }];
     for (const { key, value } of token.items as readonly CST.CollectionItem[]) {
       for (const child of [key, value]) if (child) open.push({ token: child, depth: depth + 1 });
     }
   }
-  return deepest;
+  return [];
 }
 
 function readDocument(document: Document, fileName: string, lines: LineCounter): ManifestFile {
@@ -54,8 +90,10 @@ function readDocument(document: Document, fileName: string, lines: LineCounter):
     const { line, col } = lines.linePos(offset);
     return `${fileName}:${line}:${col}`;
   };
-  if (document.errors.length > 0) {
-    return { manifests: [], places: [], problems: document.errors.map(({ pos, message }) => `${position(pos[0])}: ${message}`) };
+  // What yaml only warns of is a tag that nobody knows: it would be left out in silence.
+  const wrong = [...document.errors, ...document.warnings];
+  if (wrong.length > 0) {
+    return { manifests: [], places: [], problems: wrong.slice(0, MAX_PROBLEMS).map(({ pos, message }) => `${position(pos[0])}: ${message}`) };
   }
   const start = document.contents?.range?.[0] ?? document.range?.[0] ?? 0;
   const value = toPlain(document);

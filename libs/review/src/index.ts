@@ -1,2 +1,3 @@
+export * from './bounded-reasons.js';
 export * from './config-review.js';
 export * from './merged-reasons.js';

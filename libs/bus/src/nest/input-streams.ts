@@ -2,8 +2,10 @@ import type { JsMsg } from '@nats-io/jetstream';
 import type { Logger } from '#libs/runtime';
 import type { Bus } from '../connection.js';
 import { UnavailableError } from '../errors.js';
+import { plainHeaders } from '../message-headers.js';
+import { messageText } from '../message-text.js';
 import { growingMs, pause, Signal } from '../signal.js';
-import { busMessage, plainHeaders, StreamReader, type BusMessage } from '../stream-reader.js';
+import { busMessage, StreamReader, type BusMessage } from '../stream-reader.js';
 
 /** What stands beside the subject in `@EventPattern(subject, …)`. */
 export interface InputSource {
@@ -91,7 +93,7 @@ export class InputStream {
       callback: (error, message) => {
         if (error !== null) return;
         if (waiting.length >= MOST_UNSTORED) waiting.shift();
-        waiting.push({ subject: message.subject, sequence: 0, text: message.string(), time: '', headers: plainHeaders(message.headers) });
+        waiting.push({ subject: message.subject, sequence: 0, text: messageText(message.data), time: '', headers: plainHeaders(message) });
         arrival.give();
       },
     });

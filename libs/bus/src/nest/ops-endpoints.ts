@@ -3,6 +3,7 @@ import { ServiceErrorCodeHeader, ServiceErrorHeader, Svcm, type Service, type Se
 import type { Logger } from '#libs/runtime';
 import type { Bus } from '../connection.js';
 import { BadRequestError } from '../errors.js';
+import { plainHeaders } from '../message-headers.js';
 import { outcomeOf, refusalOf, type Refusal } from './answers.js';
 
 export type RequestHandler = (body: object, headers: Readonly<Record<string, string>>) => Promise<unknown>;
@@ -47,7 +48,9 @@ export class OpsEndpoints {
     this.service = service;
     if (as.answers) {
       for (const [subject, handle] of handlers) {
-        service.addEndpoint(subject.replaceAll('.', '-'), { subject, handler: (error, message) => void (error === null && this.answer(handle, message)) });
+        service.addEndpoint(subject.replaceAll('.', '-'), { subject, handler: (error, message) => {
+          if (error === null) void this.answer(handle, message).catch((failure: unknown) => this.options.logger.warn({ error: failure, subject }, 'a request could not be answered'));
+        } });
       }
     }
     // The new one is there before the old one goes, so that no request meets nobody.
@@ -60,11 +63,18 @@ export class OpsEndpoints {
     await this.service?.stop();
   }
 
+  private respond(message: ServiceMsg, text: string): void {
+    const most = this.options.bus.nc.info?.max_payload ?? Number.POSITIVE_INFINITY;
+    const bytes = Buffer.byteLength(text);
+    if (bytes <= most) message.respond(text);
+    else refuse(message, { status: 409, code: 'too-large', message: `the answer has ${bytes} bytes, and a message may have ${most}: ask for a smaller page (limit)` });
+  }
+
   private async answer(handle: RequestHandler, message: ServiceMsg): Promise<void> {
     try {
-      const outcome = outcomeOf(await handle(bodyOf(message), headersOf(message)));
+      const outcome = outcomeOf(await handle(bodyOf(message), plainHeaders(message)));
       if ('status' in outcome) refuse(message, outcome);
-      else message.respond(JSON.stringify(outcome.body));
+      else this.respond(message, JSON.stringify(outcome.body));
     } catch (error) {
       const refusal = refusalOf(error);
       if (refusal.code === 'internal') this.options.logger.error({ error, subject: message.subject }, 'a request failed');
@@ -73,24 +83,27 @@ export class OpsEndpoints {
   }
 }
 
+const UTF_8 = new TextDecoder('utf-8', { fatal: true });
+
+/** A refusal may quote what it refuses, which may be as large as a message can be. */
+const MOST_WORDS = 8_000;
+
 function refuse(message: ServiceMsg, { status, code, message: text }: Refusal): void {
+  const words = text.length <= MOST_WORDS ? text : `${text.slice(0, MOST_WORDS)}… (${text.length - MOST_WORDS} more characters)`;
   const refused = headers();
   refused.set(ServiceErrorCodeHeader, String(status));
-  refused.set(ServiceErrorHeader, text.replaceAll(/[\r\n]+/g, ' ').slice(0, 500));
-  message.respond(JSON.stringify({ error: { code, message: text } }), { headers: refused });
+  refused.set(ServiceErrorHeader, words.replaceAll(/[\r\n]+/g, ' ').slice(0, 500));
+  message.respond(JSON.stringify({ error: { code, message: words } }), { headers: refused });
 }
 
 function bodyOf(message: ServiceMsg): object {
   if (message.data.length === 0) return {};
   let body: unknown;
   try {
-    body = JSON.parse(message.string());
+    body = JSON.parse(UTF_8.decode(message.data));
   } catch (error) {
     throw new BadRequestError(`the request is not JSON: ${(error as Error).message}`);
   }
   if (typeof body !== 'object' || body === null || Array.isArray(body)) throw new BadRequestError('the request must be a JSON object');
   return body;
 }
-
-const headersOf = (message: ServiceMsg): Readonly<Record<string, string>> =>
-  message.headers === undefined ? {} : Object.fromEntries(message.headers.keys().map((key) => [key, message.headers?.get(key) ?? '']));

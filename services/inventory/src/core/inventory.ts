@@ -45,6 +45,8 @@ export function inventoryCore(settings: Settings): Core<State, Input> {
 
 /** Notes a sign of life, outside the ledger. True when it is news: the node was taken for silent. */
 export function hear(state: State, node: string, monotonicMs: number, at = ''): boolean {
+  // Of what never joined nothing is kept: anybody may send under any name, and a join counts as heard.
+  if (!state.nodes.has(node)) return false;
   state.heardAt.set(node, at);
   state.heardMs.set(node, monotonicMs);
   return state.nodes.get(node)?.state === 'silent';

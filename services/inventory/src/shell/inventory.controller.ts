@@ -24,7 +24,7 @@ export class InventoryController {
   /** Heartbeats are no facts: they are noted in memory, and decide only when a silent node is among them. */
   @EventPattern<string>('alive.*', { core: true })
   async alive(@Payload() batch: readonly BusMessage[]): Promise<void> {
-    const heard = await this.poison.decoded('ALIVE', batch, ({ text }) => decodeAlive(text));
+    const heard = await this.poison.decoded('ALIVE', batch, ({ subject, text }) => decodeAlive(subject, text));
     this.ledger.observe((state) => heard.map(({ node }) => hear(state, node, monotonicMs(), wallTime())).some((news) => news));
   }
 

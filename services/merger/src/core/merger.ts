@@ -1,7 +1,8 @@
-import { changeId, isDnsLabel, type Reason } from '#libs/contracts';
+import { changeId, isDnsLabel } from '#libs/contracts';
 import { decided, takeTouched, type Answer, type Core, type Decision, type Digest, type Draft, type Now } from '#libs/kernel';
 import { readChange } from '#libs/manifests';
 import { canonicalJson } from '#libs/rendering';
+import { boundReasons } from '#libs/review';
 import { dump, load } from './dump.js';
 import { evolve, READS } from './evolve.js';
 import type { Gathered, Input, RenderNeed, Request } from './inputs.js';
@@ -65,17 +66,9 @@ function takePublished(draft: MergerDraft, { sequence, source, text }: Input & {
     return draft.emit({ type: 'config.rejected', change, stage: 'form', attempt: 0, reasons: [{ fragment: '', field: '', code: 'bad-source', message, nodes: [] }] });
   }
   const read = readChange(text);
-  if (!read.ok) return draft.emit({ type: 'config.rejected', change, stage: 'form', attempt: 0, reasons: bounded(read.reasons) });
+  if (!read.ok) return draft.emit({ type: 'config.rejected', change, stage: 'form', attempt: 0, reasons: boundReasons(read.reasons) });
   const { apply, message, author, strategy, retryOf } = read.change;
   draft.emit({ type: 'config.accepted', change, source, apply, delete: read.change.delete, message, author, strategy, retryOf });
-}
-
-/** A fact must fit into a message. */
-const MAX_REASONS = 200;
-function bounded(reasons: readonly Reason[]): readonly Reason[] {
-  if (reasons.length <= MAX_REASONS) return reasons;
-  const more = { fragment: '', field: '', code: 'more', message: `and ${reasons.length - MAX_REASONS} more reasons`, nodes: [] };
-  return [...reasons.slice(0, MAX_REASONS), more];
 }
 
 function takeRequest(draft: MergerDraft, input: Input, request: Request, gathered: Results): void {
@@ -91,13 +84,14 @@ function takeRequest(draft: MergerDraft, input: Input, request: Request, gathere
 }
 
 function planAnswer(found: Gathered & { readonly did: 'plan' }, { cursor, limit }: Request): Answer {
-  if (!('nodes' in found.plan)) return { ok: true, body: { ...found.plan, nodes: [], warnings: [], waitsFor: [], pools: {}, touched: 0, unchanged: 0 } };
+  if (!('nodes' in found.plan)) return { ok: true, body: { rejected: boundReasons(found.plan.rejected), nodes: [], warnings: [], waitsFor: [], pools: {}, touched: 0, unchanged: 0 } };
   const { nodes } = found.plan;
   const from = cursor === '' ? 0 : nodes.findIndex((one) => one.node > cursor);
   const shown = from < 0 ? [] : nodes.slice(from, from + limit);
   const last = shown.at(-1);
   const next = last !== undefined && from + limit < nodes.length ? { next: last.node } : {};
-  return { ok: true, body: { ...found.plan, nodes: shown, ...next } };
+  const { rejected, warnings } = found.plan;
+  return { ok: true, body: { ...found.plan, rejected: boundReasons(rejected), warnings: boundReasons(warnings), nodes: shown, ...next } };
 }
 
 /** What every rendering rests on. */
@@ -168,7 +162,7 @@ function render(draft: MergerDraft, change: Change, replaces: readonly string[],
   draft.emit(
     {
       type: 'config.rendered', change: change.change, attempt: change.attempt + 1, nodes, unchanged, pools, targets: found.blobs, replaces,
-      problems: bounded(problems), warnings: bounded(warnings),
+      problems: boundReasons(problems), warnings: boundReasons(warnings),
     },
     found.targets,
   );

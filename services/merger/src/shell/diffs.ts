@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { Config } from '#libs/contracts';
+import { decodeConfig, type Config } from '#libs/contracts';
 import type { Answer } from '#libs/kernel';
 import { readView, type Blobs, type Bus } from '#libs/bus';
 
@@ -21,7 +21,7 @@ export class Diffs {
   private async config(node: string, hash: string): Promise<Config | undefined> {
     if (hash === '') return undefined;
     const text = await this.blobs.config(node, hash);
-    return text === undefined ? undefined : (JSON.parse(text) as Config);
+    return text === undefined ? undefined : (decodeConfig(text));
   }
 }
 

@@ -1,6 +1,6 @@
 import type { KnownBadView, Reason, ReviewView } from '#libs/contracts';
 import { assertNever, decided, takeTouched, viewKey, type Answer, type Core, type Decision, type Draft, type Now, type ViewBody, type ViewKey } from '#libs/kernel';
-import { besides, mergeReasons } from '#libs/review';
+import { besides, boundReasons, mergeReasons } from '#libs/review';
 import { dump, load } from './dump.js';
 import { evolve, READS } from './evolve.js';
 import type { Input, Request, ReviewNeed, Reviewed } from './inputs.js';
@@ -11,8 +11,6 @@ type ValidatorDraft = Draft<State, Input, ReviewNeed>;
 
 /** Nodes reviewed outside rollouts, at a time. */
 const NODES_AT_ONCE = 500;
-/** A fact must fit into a message. */
-const MAX_REASONS = 200;
 
 /**
  * The validator: what may reach a node. What always holds after each of its batches:
@@ -71,8 +69,8 @@ const altered = (candidate: Candidate) => Object.entries(candidate.targets).filt
 function reviewChange(draft: ValidatorDraft, candidate: Candidate, found: Reviewed & { readonly did: 'review-change' }): void {
   const { change, attempt } = candidate;
   const reasons = mergeReasons([...candidate.problems, ...found.reasons.filter(besides(candidate.problems)), ...knownBadReasons(draft.state, candidate)]);
-  if (reasons.length > 0) return draft.emit({ type: 'config.rejected', change, stage: 'review', attempt, reasons: reasons.slice(0, MAX_REASONS) });
-  draft.emit({ type: 'config.validated', change, attempt, warnings: found.warnings.slice(0, MAX_REASONS), unfit: found.unfit });
+  if (reasons.length > 0) return draft.emit({ type: 'config.rejected', change, stage: 'review', attempt, reasons: boundReasons(reasons) });
+  draft.emit({ type: 'config.validated', change, attempt, warnings: boundReasons(found.warnings), unfit: found.unfit });
 }
 
 /** Known-bad is asked only about nodes whose config the change alters. */
@@ -103,7 +101,7 @@ function reviewNodes(draft: ValidatorDraft, gathered: ReadonlyMap<string, Review
   if (found?.did !== 'review-nodes') return draft.need({ key, do: 'review-nodes', nodes });
   for (const [node, { hash, problems }] of waiting) {
     if (draft.full) return;
-    const reasons = [...problems, ...(found.reasons.get(node) ?? [])].slice(0, MAX_REASONS);
+    const reasons = boundReasons([...problems, ...(found.reasons.get(node) ?? [])]);
     draft.emit({ type: 'node.reviewed', node, hash, fit: reasons.length === 0, reasons });
   }
   draft.more = draft.more || draft.state.unreviewed.size > 0;

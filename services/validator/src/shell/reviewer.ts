@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { Config } from '#libs/contracts';
+import { decodeConfig, type Config } from '#libs/contracts';
 import type { Blobs } from '#libs/bus';
 import { policiesOf } from '#libs/policy';
 import { reviewNodes, reviewTargets, type Material, type Reviewed, type ReviewNeed, type State } from '../core/index.js';
@@ -41,7 +41,9 @@ export class Reviewer {
     const readers = Array.from({ length: Math.min(WIDTH, queue.length) }, async () => {
       for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
         const text = await this.blobs.config(next[1], next[0]);
-        if (text !== undefined) configs.set(next[0], JSON.parse(text) as Config);
+        // What is no config is as good as none: the review says which is missing.
+        const config = text === undefined ? undefined : decodeConfig(text);
+        if (config !== undefined) configs.set(next[0], config);
       }
     });
     await Promise.all(readers);

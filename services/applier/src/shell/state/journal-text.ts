@@ -13,8 +13,37 @@ export function decodeJournal(text: string): Journal | string {
   const match = /^\{"sha256":"([0-9a-f]{64})","journal":(.*)\}\n$/s.exec(text);
   if (match?.[1] === undefined || match[2] === undefined) return 'not a journal, or only a part of one';
   if (sha256(match[2]) !== match[1]) return 'damaged: its digest does not match';
-  const journal = JSON.parse(match[2]) as Journal;
-  if ((journal.v as number) !== 1) return `written by a newer applier (v ${String(journal.v)}): start that one`;
-  if (typeof journal.node !== 'string' || !isHash(journal.inForce) || typeof journal.seq !== 'number') return 'not a journal of an applier';
-  return journal;
+  const journal = parsed(match[2]);
+  if (!isObject(journal)) return 'not a journal of an applier';
+  if (journal['v'] !== 1) return `written by a newer applier (v ${JSON.stringify(journal['v'])}): start that one`;
+  const wrong = Object.entries(SHAPE).find(([field, holds]) => !holds(journal[field]))?.[0];
+  return wrong === undefined ? (journal as unknown as Journal) : `not a journal of an applier: ${wrong} is not what one writes`;
+}
+
+type Check = (value: unknown) => boolean;
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isText: Check = (value) => typeof value === 'string';
+const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
+const isList: Check = (value) => Array.isArray(value);
+const isAbsentOr = (holds: Check): Check => (value) => value === undefined || holds(value);
+const has = (shape: Readonly<Record<string, Check>>): Check => (value) => isObject(value) && Object.entries(shape).every(([field, holds]) => holds(value[field]));
+
+/** A digest says that a text is whole, and not that an applier wrote it: what is edited by hand must not stop all appliers beside this one. */
+const SHAPE: Readonly<Record<string, Check>> = {
+  node: isText, incarnation: isCount, birth: isCount, seq: isCount, inForce: (value) => typeof value === 'string' && isHash(value), sound: (value) => typeof value === 'boolean',
+  lastDealt: isAbsentOr(has({ lease: isText, change: isText, verdict: isText, reason: isText })),
+  work: isAbsentOr(has({
+    phase: (value) => value === 'forward' || value === 'confirming' || value === 'going-back', lease: isText, from: isText, to: isText, actions: isList, applyMs: Number.isFinite,
+    bootId: isText, readMs: Number.isFinite, turnBackMs: Number.isFinite, passedBefore: isList, changed: isList,
+  })),
+  originals: (value) => isObject(value) && Object.values(value).every(has({ kind: isText, was: (was) => was !== undefined, made: isList })),
+  report: isAbsentOr(has({ kind: isText, node: isText, incarnation: isCount, birth: isCount, seq: isCount, hash: isText })),
+};
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

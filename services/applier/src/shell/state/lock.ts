@@ -62,7 +62,7 @@ async function removeStale(path: string, folder: string): Promise<void> {
 function alivePid(path: string, text: string): number | undefined {
   let lock: { readonly pid?: unknown; readonly started?: unknown };
   try {
-    lock = JSON.parse(text) as typeof lock;
+    lock = (JSON.parse(text) as typeof lock | null) ?? {};
   } catch {
     return undefined; // a torn lock: whoever wrote it did not live to link it
   }

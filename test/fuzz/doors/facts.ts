@@ -1,0 +1,22 @@
+import { FACT_TYPES, subjectKeys, type FactType } from '#libs/contracts';
+import type { Chance } from '../../simulation/chance.js';
+import { unreadable, type Example } from '../junk.js';
+import type { Thrown } from './door.js';
+
+const TOKENS = { change: 'c999999', hash: 'ab'.repeat(32), node: 'nobody', pool: 'nobody', sequence: '999999999' } as const;
+const BODY: Example = { v: 1, at: '2026-01-01T00:00:00.000Z', change: TOKENS.change, node: TOKENS.node, pool: TOKENS.pool, hash: TOKENS.hash };
+
+/** Every kind of fact that services append. */
+export const FOREIGN_TYPES: readonly FactType[] = FACT_TYPES.filter((type) => !type.startsWith('ledger.'));
+
+/** A message under a subject of the ledger that no service can have written. */
+export function badFact(chance: Chance, type: FactType = chance.pick(FOREIGN_TYPES)): Thrown {
+  const subject = [type, ...subjectKeys(type).map((key) => TOKENS[key])].join('.');
+  const raw = (what: string, body: object): Thrown => ({ what, subject, body: Buffer.from(JSON.stringify(body)), unreadable: true });
+  return chance.pick<() => Thrown>([
+    () => ({ ...unreadable(chance, BODY), subject }),
+    () => raw('a later version', { ...BODY, v: chance.pick([2, 7, 4_294_967_295]) }),
+    () => raw('a wrong type', { ...BODY, at: { a: 1 } }),
+    () => raw('a version that is none', { ...BODY, v: 'one' }),
+  ])();
+}

@@ -1,0 +1,39 @@
+import { REQUESTS, type RequestSubject } from '#libs/requests';
+import type { Chance } from '../../simulation/chance.js';
+import { junk, type Example } from '../junk.js';
+import type { Thrown } from './door.js';
+import { oddHeaders } from './headers.js';
+
+const NODE: Example = { node: 'nobody.far', by: 'me', reason: 'r' };
+const STEER: Example = { change: 'c999999', by: 'me', reason: 'r' };
+const PAGE: Example = { cursor: '', limit: 5 };
+const HASH = 'ab'.repeat(32);
+
+/** A request as it should be, about what is not there: an accident must not steer anything. */
+export const EXAMPLES: Readonly<Record<RequestSubject, Example>> = {
+  'ops.config.plan': { apply: [], delete: [], strategy: { maxFailures: 1 }, message: 'm', author: 'a', ...PAGE },
+  'ops.config.diff': { node: 'nobody.far', from: HASH, to: HASH },
+  'ops.config.retry': { change: 'c999999', by: 'me' },
+  'ops.rollout.list': PAGE,
+  'ops.rollout.get': { change: 'c999999', ...PAGE },
+  'ops.rollout.pause': STEER,
+  'ops.rollout.resume': STEER,
+  'ops.rollout.abort': STEER,
+  'ops.node.list': PAGE,
+  'ops.node.get': { node: 'nobody.far' },
+  'ops.node.why': { node: 'nobody.far' },
+  'ops.node.skip': NODE,
+  'ops.node.remove': NODE,
+  'ops.node.drained': { node: 'nobody.far', lease: 'l1', evicted: 1, by: 'me' },
+  'ops.known-bad.list': PAGE,
+  'ops.known-bad.forgive': { hash: HASH, by: 'me', reason: 'r' },
+  'ops.pool.list': PAGE,
+  'ops.pool.get': { pool: 'nobody' },
+};
+
+export const REQUEST_SUBJECTS = Object.keys(REQUESTS) as readonly RequestSubject[];
+
+/** A request that is none, or hardly. */
+export function badRequest(chance: Chance, subject: RequestSubject = chance.pick(REQUEST_SUBJECTS)): Thrown {
+  return { ...junk(chance, EXAMPLES[subject]), subject, headers: oddHeaders(chance) };
+}

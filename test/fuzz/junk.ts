@@ -1,0 +1,102 @@
+import type { Chance } from '../simulation/chance.js';
+import { FOREIGN } from './foreign-documents.js';
+
+/** A body that somebody sends by mistake or in malice, and what a refusal of it has to say. */
+export interface Junk {
+  /** What is wrong with it, for the words of a failure. */
+  readonly what: string;
+  readonly body: Buffer;
+  /** Nobody can read it as a JSON object: a door that decodes has to refuse it. */
+  readonly unreadable: boolean;
+  /** The one field that is wrong, where there is one. */
+  readonly field?: string;
+}
+
+type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+export type Example = { readonly [key: string]: Json };
+
+/** nats-server's own limit, as Sluice runs it. */
+export const MAX_PAYLOAD = 1_048_576;
+
+/** Something that is not what the example shows: no JSON at all, or the example with one thing wrong. */
+export function junk(chance: Chance, example: Example): Junk {
+  return chance.happens(0.4) ? unreadable(chance, example) : chance.happens(0.15) ? large(chance, example) : mutated(chance, example);
+}
+
+/** No JSON object, whatever the door. */
+export function unreadable(chance: Chance, example: Example): Junk {
+  const good = JSON.stringify(example);
+  const of = (what: string, body: string | Buffer): Junk => ({ what, body: Buffer.from(body as string), unreadable: true });
+  return chance.pick<() => Junk>([
+    () => of('a part of JSON', good.slice(0, chance.whole(1, good.length - 1))),
+    () => of('only spaces', ' '.repeat(chance.whole(1, 9))),
+    () => of('NUL bytes', Buffer.alloc(chance.whole(1, 64))),
+    () => of('random bytes', bytes(chance, chance.whole(1, 200))),
+    () => of('JSON and then more', `${good}}`),
+    () => of('YAML', 'apiVersion: v1\nkind: Pod\n'),
+    () => of('a list', `[${good}]`),
+    () => of('a number', String(chance.pick([0, -1, 1e308]))),
+    () => of('a word', chance.pick(['null', 'true', '"text"', 'NaN', 'undefined', '-Infinity'])),
+    () => of('lists without end', nested('[', ']', chance.pick([100, 10_000, 300_000]))),
+    () => of('objects that are not closed', '{"a":'.repeat(chance.pick([100, 10_000, 100_000]))),
+    () => of('numbers without end', `{"n":${'9'.repeat(chance.whole(400, 100_000))}`),
+  ])();
+}
+
+/** The example and one field wrong: its type, its size, its key, or one that nobody knows. */
+export function mutated(chance: Chance, example: Example): Junk {
+  const field = chance.pick(Object.keys(example));
+  const [what, value] = hostile(chance);
+  const of = (said: string, text: string, named = field): Junk => ({ what: said, body: Buffer.from(text), unreadable: false, field: named });
+  return chance.pick<() => Junk>([
+    () => of(`${field} is ${what}`, withRaw(example, field, value)),
+    () => of(`${field} is ${what}`, withRaw(example, field, value)),
+    () => {
+      const unknown = chance.pick(['__proto__', 'constructor', 'toString', 'when', '', 'a.b', '"', 'k'.repeat(1_000)]);
+      return of(`the unknown field ${unknown.slice(0, 20)}`, withRaw(example, unknown, value), unknown);
+    },
+    () => of('bytes that are no UTF-8', withRaw(example, field, '"\u00ff"')),
+    () => of('half of a surrogate pair', withRaw(example, field, '"\\ud800"')),
+    () => ({ what: 'a foreign document', body: Buffer.from(JSON.stringify(chance.pick(FOREIGN))), unreadable: false }),
+  ])();
+}
+
+/** Near what the server takes, or beyond it. */
+export function large(chance: Chance, example: Example): Junk {
+  const field = chance.pick(Object.keys(example));
+  const size = chance.pick([300_000, 600_000, 900_000, MAX_PAYLOAD - 20_000, MAX_PAYLOAD + 1]);
+  const fill = chance.pick<(bytes: number) => string>([
+    (count) => `"${'x'.repeat(count)}"`,
+    (count) => `"${'\\"'.repeat(count / 2)}"`,
+    (count) => `"${'\\u0001'.repeat(count / 6)}"`,
+    (count) => `[${'1,'.repeat(count / 2)}1]`,
+    (count) => `{${Array.from({ length: count / 12 }, (_, i) => `"k${i}":{}`).join(',')}}`,
+    (count) => `{"${'\\"'.repeat(count / 2)}":1}`,
+  ]);
+  return { what: `${field} of ${size} bytes`, body: Buffer.from(withRaw(example, field, fill(size - JSON.stringify(example).length - 100))), unreadable: false, field };
+}
+
+/** A value that few fields can have, as raw JSON, and what it is. */
+function hostile(chance: Chance): readonly [what: string, raw: string] {
+  return chance.pick([
+    ['null', 'null'], ['true', 'true'], ['a list', '[[]]'], ['an object', '{"a":{"b":[1]}}'], ['a number', '7'], ['a negative number', '-1'],
+    ['a broken number', '0.5'], ['a number beyond all', '1e400'], ['a number beyond 2^53', '9007199254740993'], ['a number beyond uint32', '4294967296'],
+    ['the word NaN', '"NaN"'], ['the word Infinity', '"Infinity"'], ['an empty text', '""'], ['a long text', `"${'ä'.repeat(5_000)}"`],
+    ['a text with controls', '"\\u0000\\u001b[2J\\r\\n"'], ['the key __proto__', '{"__proto__":{"polluted":true}}'],
+    ['the key constructor', '{"constructor":{"prototype":{"polluted":true}}}'], ['an unknown word', '"sideways"'], ['nested deeply', nested('[', ']', 200)],
+    ['a path out', '"../../../../etc/passwd"'], ['wildcards', '"*.>"'], ['a list with a hole', '[null]'], ['an object of objects', '{"a":null}'],
+  ] as const);
+}
+
+const nested = (open: string, close: string, depth: number): string => open.repeat(depth) + close.repeat(depth);
+
+/** The example as text with one field set to raw JSON, also where that is none of JavaScript's own. */
+function withRaw(example: Example, field: string, raw: string): string {
+  const rest = Object.entries(example).filter(([key]) => key !== field).map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`);
+  return `{${[...rest, `${JSON.stringify(field)}:${raw}`].join(',')}}`;
+}
+
+function bytes(chance: Chance, count: number): Buffer {
+  // Never the beginning of JSON by accident.
+  return Buffer.from([0xff, ...Array.from({ length: count }, () => chance.whole(0, 255))]);
+}
