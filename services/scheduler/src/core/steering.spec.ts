@@ -134,6 +134,12 @@ describe('a correction', () => {
     expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'superseded', supersededBy: 'c2' });
   });
 
+  it('that is reviewed together with what it replaces starts, and the older never does', () => {
+    const s = new Scheduler().fleet(['n0']);
+    s.reviewed('c9', ['n0']).reviewed('c10', ['n0'], { replaces: ['c9'] });
+    expect(linesOf(s.when(), 'change').filter((line) => line.startsWith('rollout.'))).toEqual(['rollout.superseded c9', 'rollout.started c10']);
+  });
+
   it('supersedes one that has not started', () => {
     const s = fleetOf('n0');
     s.given(accepted('c1'));
