@@ -140,6 +140,15 @@ describe('a correction', () => {
     expect(linesOf(s.when(), 'change').filter((line) => line.startsWith('rollout.'))).toEqual(['rollout.superseded c9', 'rollout.started c10']);
   });
 
+  it('leaves to the view of the older what its last leases come to', () => {
+    const s = fleetOf('n0');
+    s.rolls('c1', ['n0']);
+    s.rolls('c2', ['n0'], { replaces: ['c1'] });
+    s.given(...s.about(s.answer('n0', 'failed')).facts);
+    expect([...s.core.takeTouched(s.state)]).toContain('rollouts/c1');
+    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'superseded', failed: 1 });
+  });
+
   it('supersedes one that has not started', () => {
     const s = fleetOf('n0');
     s.given(accepted('c1'));

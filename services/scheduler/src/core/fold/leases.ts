@@ -83,4 +83,6 @@ function countVerdict(state: State, fact: FactOf<'node.lease.settled'>, sequence
   const failed = rollout.failed + (fact.because === 'invalid' || fact.because === 'failed' ? 1 : 0);
   const unknown = rollout.unknown + (fact.because === 'unknown' ? 1 : 0);
   state.rollouts.set(fact.change, { ...rollout, failed, unknown });
+  // Its targets may be gone by now, and with them what else would bring the view up to date.
+  state.touched.add(viewKey('rollouts', fact.change));
 }
