@@ -274,4 +274,19 @@ describe('a lease outside a rollout that goes wrong', () => {
     expect(s.reports_('n0', 'strange', circumstances)).toHaveLength(1); // says the same again
     expect(grants(change(s))).toEqual([expect.stringMatching(new RegExp(`^n0 (corrective|join) ${hash}$`))]);
   });
+
+  it('as invalid does not keep what the node was meant to have meanwhile from being tried', () => {
+    const s = new Scheduler().fleet(['n0']);
+    s.reports_('n0', 'strange');
+    s.given(renderedNode('n0', 'newer'), reviewedNode('n0', 'newer')); // while the lease to `old` is under way
+    expect(grants(s.answers_('n0', 'invalid'))).toEqual([expect.stringMatching(/^n0 (corrective|join) newer$/)]);
+  });
+
+  it('and whose next try is due waits for what everybody waits for', () => {
+    const s = new Scheduler().fleet(['n0', 'n1']);
+    s.reports_('n0', 'strange');
+    s.answers_('n0', 'failed');
+    s.given(silent('n1')).after(MINUTE);
+    expect(s.why('n0')).toMatchObject({ because: 'budget', holders: ['n1'] });
+  });
 });

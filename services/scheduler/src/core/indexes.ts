@@ -76,7 +76,7 @@ function placeNode(state: State, node: NodeState, sequence: number): void {
   const held = want !== undefined && want.change === '' ? node.retry : undefined;
   if (held?.kind === 'later') state.backingOff.add(node.node);
   else state.backingOff.delete(node.node);
-  const blocked = held !== undefined && (held.kind === 'later' || held.circumstances === circumstancesOf(node));
+  const blocked = held !== undefined && (held.kind === 'later' || held.circumstances === circumstancesOf(node, node.desired?.hash));
   const wanted = blocked ? undefined : want;
   const unavailable = isUnavailable(node);
   if (before !== undefined && wanted !== undefined && sameWant(before.want, wanted) && before.pool === node.pool && before.unavailable === unavailable) return;

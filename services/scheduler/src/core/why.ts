@@ -56,7 +56,9 @@ function whyFree(state: State, node: NodeState, base: Base, nowMs: number): Why 
   const want = wantOf(state, node);
   if (want === undefined) return whyIdle(state, node, base);
   if (node.retry?.kind === 'later' && want.change === '') {
-    const retryInMs = Math.max(0, node.retry.atMs - nowMs);
+    const retryInMs = node.retry.atMs - nowMs;
+    // Its time has come: what it waits for now is what everybody waits for.
+    if (retryInMs <= 0) return whyWaiting(state, node, base);
     return { ...base, because: 'backing-off', text: `owed (${node.owed}); tried again in ${Math.ceil(retryInMs / 1000)} s`, retryInMs };
   }
   if (!state.places.has(node.node)) {

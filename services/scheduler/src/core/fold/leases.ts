@@ -60,7 +60,8 @@ function afterLease(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs:
     case 'applied':
       return { retry: undefined, owed: node.change === '' ? '' : node.owed, drifted: [], desired: node.desired && { ...node.desired, joining: false } };
     case 'invalid':
-      return fact.kind === 'forward' ? {} : { retry: { kind: 'when-changed', circumstances: circumstancesOf(node) } };
+      // What it refused is what the lease led to: by now it may be meant to have something else.
+      return fact.kind === 'forward' ? {} : { retry: { kind: 'when-changed', circumstances: circumstancesOf(node, fact.hash) } };
     case 'failed':
     case 'unknown':
       return fact.kind === 'forward' ? {} : { retry: laterThan(node, readMs) };
