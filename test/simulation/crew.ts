@@ -30,6 +30,7 @@ function employ(args: readonly string[], take: () => Portion | undefined, taken:
     const worker = new Worker(join(__dirname, 'seed-worker.js'), { workerData: args });
     const next = (): void => {
       const portion = take();
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is no window
       if (portion !== undefined) worker.postMessage(portion);
       else void worker.terminate().then(() => resolve());
     };

@@ -5,11 +5,13 @@ import type { World } from './world.js';
 export class Outside {
   /** What it has cordoned: node → lease. */
   readonly cordoned = new Map<string, string>();
+  private readonly over = new Set<string>();
 
   constructor(private readonly world: World) {}
 
   hear(fact: Fact): void {
     if (fact.type === 'node.lease.granted' && fact.phase === 'draining') this.drain(fact.node, fact.lease);
+    if (fact.type === 'node.lease.settled') this.over.add(fact.lease);
     if (fact.type === 'node.lease.uncordoning' && this.cordoned.get(fact.node) === fact.lease) this.cordoned.delete(fact.node);
   }
 
@@ -22,6 +24,7 @@ export class Outside {
       });
     };
     world.clock.after(world.chance.next() * 20_000, () => {
+      if (this.over.has(lease)) return;
       this.cordoned.set(node, lease);
       answer();
     });

@@ -15,6 +15,7 @@ function work(port: NonNullable<typeof parentPort>): void {
   port.on('message', ({ from, seeds }: Portion) => {
     let tally = NOTHING;
     for (let seed = from; seed < from + seeds; seed++) tally = sum(tally, tallyOf(runPlan(plan(seed))));
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is no window
     port.postMessage(tally);
   });
 }

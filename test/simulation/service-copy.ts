@@ -23,7 +23,7 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
   /** By how much the wall clock of its machine is wrong. */
   wallSkewMs = 0;
   /** It is killed before its so-manieth step from now on; where it stands then, it stands for good. */
-  private fated: { steps: number; readonly then: () => void } | undefined;
+  private fated: { steps: number; readonly onDeath: () => void } | undefined;
   copy: Copy<S, I, N, G>;
   private run = 0;
   private busy = false;
@@ -47,17 +47,17 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
   }
 
   /** Dies in the middle of what it does: after so many steps more. */
-  dieAfter(steps: number, then: () => void): void {
-    this.fated = { steps, then };
+  dieAfter(steps: number, onDeath: () => void): void {
+    this.fated = { steps, onDeath };
     this.wake();
   }
 
   /** Whether this was the last step of its life. */
   private dies(): boolean {
     if (this.fated === undefined || this.fated.steps-- > 0) return false;
-    const { then } = this.fated;
+    const { onDeath } = this.fated;
     this.kill();
-    then();
+    onDeath();
     return true;
   }
 

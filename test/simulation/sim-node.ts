@@ -38,12 +38,14 @@ export class SimNode {
   /** By how much its wall clock is wrong. */
   wallSkewMs = 0;
   trouble: Trouble = NO_TROUBLE;
+  /** The lease that an old copy of its disk was in the middle of: it is gone back from, whoever has drained since. */
+  revived: string | undefined;
   /** What was there before Sluice. */
   readonly originals = new Map([['/etc/app', 'ok original']]);
   state: State | undefined;
   private run = 0;
   private diskFailures = 0;
-  private fated: { steps: number; readonly how: 'killed' | 'torn'; readonly then: () => void } | undefined;
+  private fated: { steps: number; readonly how: 'killed' | 'torn'; readonly onDeath: () => void } | undefined;
 
   constructor(readonly world: World, readonly name: string, public labels: Readonly<Record<string, string>>, readonly fresh: boolean, private readonly skewMs: number) {
     this.disk = new Disk(name, this.originals);
@@ -98,12 +100,13 @@ export class SimNode {
   restore(disk: Disk): void {
     if (this.alive) this.kill();
     this.disk = disk;
+    this.revived = this.journal.work?.lease;
     this.world.trace(() => `${this.name} has another disk`);
   }
 
   /** Dies in the middle of what it does: after so many steps more, perhaps in the middle of writing its journal. */
-  dieAfter(steps: number, how: 'killed' | 'torn', then: () => void): void {
-    this.fated = { steps, how, then };
+  dieAfter(steps: number, how: 'killed' | 'torn', onDeath: () => void): void {
+    this.fated = { steps, how, onDeath };
   }
 
   private dies(step: Step): boolean {
@@ -111,7 +114,7 @@ export class SimNode {
     if (fated === undefined || fated.steps-- > 0 || (fated.how === 'torn' && step.do !== 'write-journal')) return false;
     if (fated.how === 'torn' && step.do === 'write-journal') this.disk.tearJournal(step.journal);
     this.kill();
-    fated.then();
+    fated.onDeath();
     return true;
   }
 

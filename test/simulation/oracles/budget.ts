@@ -45,6 +45,7 @@ export function budget(): Oracle {
           }
           return;
         case 'config.ended':
+        case 'rollout.superseded':
           return void started.delete(fact.change);
         case 'node.silent':
           return void down.add(fact.node);

@@ -67,5 +67,12 @@ export const relabel: Deed = (world, chance) => {
 /** At the end people let everything run that they paused; some also clear away what was switched off for good. */
 export function letGo(world: World, clears: boolean): void {
   for (const node of clears ? world.nodes.values() : []) if (node.scrapped) remove(world, node.name);
-  for (const { sequence } of world.bus.changes) world.ask('scheduler', { op: 'rollout.resume', change: `c${sequence}`, by: 'people', reason: '' });
+  for (const { sequence } of world.bus.changes) resume(world, `c${sequence}`);
+}
+
+/** Asked until there is an answer. */
+function resume(world: World, paused: string): void {
+  world.ask('scheduler', { op: 'rollout.resume', change: paused, by: 'people', reason: '' }, (answer) => {
+    if (answer === undefined) world.clock.after(5_000, () => resume(world, paused));
+  });
 }
