@@ -32,7 +32,7 @@ export function planOf(seed: number): Plan {
     seed,
     nodes: chance.happens(0.1) ? chance.whole(6, 9) : chance.whole(2, 5),
     copies: chance.pick([1, 2, 2, 3]),
-    minutes: chance.pick([5, 8, 8, 12, 20]),
+    minutes: chance.pick([4, 6, 6, 8, 15]),
     actors: new Map([...people, ...faults].map((name) => [name, undefined])),
     patient: seed % PATIENT === 0,
   };
