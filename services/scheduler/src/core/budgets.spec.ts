@@ -55,6 +55,19 @@ describe('the budget of a pool', () => {
     expect(grants(s.rolls('c1', ['n0']))).toEqual(['n0 forward c1-new']);
   });
 
+  it.each([
+    ['starts', (s: Scheduler) => s.given(factOf('rollout.started', { change: 'c1' })), 1],
+    ['starts and is superseded', (s: Scheduler) => s.given(factOf('rollout.started', { change: 'c1' })).given(factOf('rollout.superseded', { change: 'c1', by: 'c2' })), 3],
+    ['starts and ends', (s: Scheduler) => s.given(factOf('rollout.started', { change: 'c1' })).given(ended('c1')), 3],
+  ])('is shown as it is when a change that lowers it %s', (_, happens, budget) => {
+    const s = pools(pool('edge', 3));
+    s.given(accepted('c1', { apply: [pool('edge', 1)] }), renderedChange('c1', {}), validated('c1'));
+    s.core.takeTouched(s.state);
+    happens(s);
+    expect([...s.core.takeTouched(s.state)]).toContain('pools/edge');
+    expect(s.view('pools', 'edge').budget).toBe(budget);
+  });
+
   it('that a change lowers is held from its start on, and is raised again if that does not commit', () => {
     const s = pools(pool('edge', 3)).fleet(names('n', 4), { role: 'edge' });
     s.rolls('c1', ['n0'], { apply: [pool('edge', 1)] });

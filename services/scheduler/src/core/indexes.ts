@@ -89,6 +89,7 @@ function placeNode(state: State, node: NodeState, sequence: number): void {
   const since = before !== undefined && sameWant(before.want, wanted) ? before.since : sequence;
   const key = `${RANK[wanted.kind]}|${String(since).padStart(16, '0')}|${node.node}`;
   queueOf(state, node.pool, unavailable).add(key);
+  state.touched.add(viewKey('pools', node.pool));
   state.places.set(node.node, { pool: node.pool, key, unavailable, want: wanted, since });
 }
 
