@@ -35,6 +35,7 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: 'I1',
     service: misreads('scheduler', (fact) => (fact.type === 'node.lease.granted' ? { ...fact, free: true } : fact)),
   },
+  { name: 'the scheduler takes silent nodes for available', caughtBy: 'I1', service: overlooks('scheduler', 'node.silent') },
   { name: 'the scheduler forgets that it granted a lease', caughtBy: 'I2', service: overlooks('scheduler', 'node.lease.granted') },
   { name: 'nobody remembers a condemnation', caughtBy: 'I3', service: both(misreads('scheduler', neverCondemned), misreads('validator', neverCondemned)) },
   { name: 'a node does not put back what it replaced', caughtBy: 'I4', keepsReplaced: true },
