@@ -15,7 +15,7 @@ export class Disk {
     this.previous = this.journal;
   }
 
-  /** As the state folder does: the copy before counts when the last one cannot be read, and takes its place. */
+  /** As the state folder does: the copy before counts when the last one cannot be read, and is not lost with it. */
   readJournal(): Journal {
     const parsed = this.parsed ?? parsedJournal(this.journal);
     if (parsed === undefined) this.journal = this.previous;

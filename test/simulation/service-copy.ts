@@ -37,6 +37,11 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
     this.reads = new Set(kind.core.reads);
   }
 
+  /** Every second copy folds all the time, as all do in production; the others only when they begin to lead. */
+  private get follows(): boolean {
+    return this.index === 1;
+  }
+
   get name(): string {
     return `${this.kind.core.name}${this.index}`;
   }
@@ -120,6 +125,7 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
 
   /** A fact was appended, or an input was stored. */
   hear(what: Fact['type'] | 'changes' | 'reports'): void {
+    if (this.follows && this.alive && this.connected && !this.leading) this.catchUp(this.world.bus.last);
     if (what === this.kind.stream || this.reads.has(what)) this.wake();
   }
 
