@@ -23,7 +23,7 @@ export function budget(): Oracle {
   const working = new Map<string, string>();
   return {
     name: 'I1 budget',
-    onFact(world, fact) {
+    onFact(_world, fact) {
       if (fact.type === 'node.lease.granted') {
         const seen = nodes.get(fact.node) ?? newSeen();
         const counts = !fact.free && !wasDown(seen);
@@ -31,7 +31,7 @@ export function budget(): Oracle {
         if (counts) check(pools, nodes, fact.node, fact.pool);
       }
       see(nodes, fact);
-      pools.hear(fact, world.nodes.size);
+      pools.hear(fact);
     },
     onJournal(world, node, journal) {
       const lease = journal.work?.lease;
@@ -41,9 +41,8 @@ export function budget(): Oracle {
       const unit = units.get(lease);
       if (unit?.counts !== true) return;
       const together = [...working].filter(([name, id]) => units.get(id)?.pool === unit.pool && units.get(id)?.counts === true && !world.excused.has(name));
-      if (together.length > pools.most(unit.pool)) {
-        throw new Violation(`${together.map(([name]) => name).join(', ')} of pool ${unit.pool} change at once, ${pools.most(unit.pool)} may`);
-      }
+      const most = pools.most(unit.pool, world.nodes.size);
+      if (together.length > most) throw new Violation(`${together.map(([name]) => name).join(', ')} of pool ${unit.pool} change at once, ${most} may`);
     },
   };
 }

@@ -8,9 +8,10 @@ export class PoolsAsTold {
   private readonly committed = new Map<string, Fragment>();
   private readonly carried = new Map<string, { readonly pools: readonly Fragment[]; readonly deleted: readonly string[] }>();
   private readonly started = new Set<string>();
-  private readonly largest = new Map<string, number>();
+  /** Every form that each pool ever had. */
+  private readonly ever = new Map<string, readonly Fragment[]>();
 
-  hear(fact: Fact, nodes: number): void {
+  hear(fact: Fact): void {
     switch (fact.type) {
       case 'config.accepted':
         this.carried.set(fact.change, { pools: fact.apply.filter(({ kind }) => kind === 'Pool'), deleted: fact.delete.map(fragmentId) });
@@ -19,7 +20,7 @@ export class PoolsAsTold {
         return void this.started.add(fact.change);
       case 'config.committed':
         this.started.delete(fact.change);
-        return this.commit(fact.change, nodes);
+        return this.commit(fact.change);
       case 'config.ended':
       case 'rollout.superseded':
         return void this.started.delete(fact.change);
@@ -42,17 +43,17 @@ export class PoolsAsTold {
     return Math.min(...[own, ...open].map((fragment) => budgetOf(fragment, members)));
   }
 
-  /** The most that it ever allowed. */
-  most(pool: string): number {
-    return this.largest.get(pool) ?? 1;
+  /** The most that it ever allowed, of so many nodes. */
+  most(pool: string, nodes: number): number {
+    return Math.max(1, ...(this.ever.get(pool) ?? []).map((fragment) => budgetOf(fragment, nodes)));
   }
 
-  private commit(change: string, nodes: number): void {
+  private commit(change: string): void {
     const { pools, deleted } = this.carried.get(change) ?? { pools: [], deleted: [] };
     for (const id of deleted) if (id.startsWith('Pool/')) this.committed.delete(id.slice(5));
     for (const pool of pools) {
       this.committed.set(pool.name, pool);
-      this.largest.set(pool.name, Math.max(this.most(pool.name), budgetOf(pool, nodes)));
+      this.ever.set(pool.name, [...(this.ever.get(pool.name) ?? []), pool]);
     }
   }
 }
