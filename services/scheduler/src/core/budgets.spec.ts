@@ -288,6 +288,14 @@ describe('a lease outside a rollout that goes wrong', () => {
     expect(grants(change(s))).toEqual([expect.stringMatching(new RegExp(`^n0 (corrective|join) ${hash}$`))]);
   });
 
+  it('as invalid is explained by that, also when it was owed for something else since', () => {
+    const s = new Scheduler().fleet(['n0']);
+    s.reports_('n0', 'strange');
+    s.answers_('n0', 'invalid');
+    s.given(factOf('node.owed', { node: 'n0', change: 'c7', reason: 'silent' }));
+    expect(s.why('n0')).toMatchObject({ because: 'refused', text: expect.stringContaining('(it is invalid)') });
+  });
+
   it('as invalid does not keep what the node was meant to have meanwhile from being tried', () => {
     const s = new Scheduler().fleet(['n0']);
     s.reports_('n0', 'strange');

@@ -62,7 +62,7 @@ function whyFree(state: State, node: NodeState, base: Base, nowMs: number): Why 
     return { ...base, because: 'backing-off', text: `owed (${node.owed}); tried again in ${Math.ceil(retryInMs / 1000)} s`, retryInMs };
   }
   if (!state.places.has(node.node)) {
-    return { ...base, because: 'refused', text: `it called this config invalid (${node.owed}); it is asked again when the config, its labels or the node change` };
+    return { ...base, because: 'refused', text: `it called this config invalid (${node.retry?.kind === 'when-changed' ? node.retry.reason : node.owed}); it is asked again when the config, its labels or the node change` };
   }
   return whyWaiting(state, node, base);
 }

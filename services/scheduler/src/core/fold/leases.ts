@@ -61,7 +61,7 @@ function afterLease(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs:
       return { retry: undefined, owed: node.change === '' ? '' : node.owed, drifted: [], desired: node.desired && { ...node.desired, joining: false } };
     case 'invalid':
       // What it refused is what the lease led to: by now it may be meant to have something else.
-      return fact.kind === 'forward' ? {} : { retry: { kind: 'when-changed', circumstances: circumstancesOf(node, fact.hash) } };
+      return fact.kind === 'forward' ? {} : { retry: { kind: 'when-changed', circumstances: circumstancesOf(node, fact.hash), reason: fact.reason } };
     case 'failed':
     case 'unknown':
       return fact.kind === 'forward' ? {} : { retry: laterThan(node, readMs) };
