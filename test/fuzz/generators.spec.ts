@@ -26,7 +26,7 @@ const GENERATORS: Readonly<Record<string, (chance: Chance) => object>> = {
 describe.each(Object.entries(GENERATORS))('the generator of %s', (_name, generate) => {
   /** With digests in place of bodies, which are large. */
   const series = (seed: number, count = 30): readonly object[] => {
-    const chance = new Chance(seed);
+    const chance = new Chance(seed, 'fuzz');
     return Array.from({ length: count }, () => {
       const one = generate(chance) as { readonly body?: Buffer };
       return one.body === undefined ? one : { ...one, body: createHash('sha256').update(one.body).digest('hex') };
@@ -46,7 +46,7 @@ describe.each(Object.entries(GENERATORS))('the generator of %s', (_name, generat
 
 describe('what is thrown', () => {
   const bodies = (seed: number): readonly { readonly body: Buffer; readonly unreadable: boolean }[] => {
-    const chance = new Chance(seed);
+    const chance = new Chance(seed, 'fuzz');
     return Array.from({ length: 300 }, () => badReport(chance, NODES));
   };
 

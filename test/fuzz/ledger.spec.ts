@@ -56,7 +56,7 @@ describe('a foreign fact in the ledger', () => {
   }, 120_000);
 
   test('of every kind at once, whatever is wrong with it', async () => {
-    const chance = new Chance(7);
+    const chance = new Chance(7, 'fuzz');
     const before = stage.signs;
     const sequences: number[] = [];
     for (const type of FOREIGN_TYPES) {

@@ -13,7 +13,7 @@ const COUNTS = { changes: 10, reports: 12, heartbeats: 6, pushes: 6, edits: 12, 
 
 /** Throws what the seed says at every door at once; every complaint names what was thrown. */
 export async function playRound(stage: Stage, seed: number): Promise<readonly string[]> {
-  const chance = new Chance(seed);
+  const chance = new Chance(seed, 'fuzz');
   const before = stage.signs;
   const { nodes } = stage.fleet;
   const standing = await stage.standing();

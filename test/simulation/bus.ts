@@ -1,6 +1,6 @@
 import {
-  decodeFact, decodeView, encodeFact, encodeReport, encodeView, factSubject, nodeToken, reportSubject,
-  type Fact, type NewFact, type NodeReport, type Targets, type ViewBucket, type ViewValues,
+  decodeFact, decodeReport, decodeView, encodeFact, encodeReport, encodeView, factSubject, nodeToken, reportSubject,
+  type Config, type Fact, type NewFact, type NodeReport, type Targets, type ViewBucket, type ViewValues,
 } from '#libs/contracts';
 import type { Entry, ViewBody, ViewKey } from '#libs/kernel';
 
@@ -10,18 +10,34 @@ export interface Stored {
   readonly text: string;
 }
 
+/** A report as it stands in its stream; read from its text once, for all who read it. */
+export interface StoredReport extends Stored {
+  readonly report: NodeReport;
+}
+
+/** A view's value, read from its text once: it is what everybody would read. */
+interface StoredView {
+  readonly revision: number;
+  readonly ledger: number;
+  readonly text: string;
+  decoded?: unknown;
+}
+const ABSENT: StoredView = { revision: 0, ledger: 0, text: '' };
+
 /** The server: streams, buckets and blobs, as they are on its disk. It keeps what it acknowledged. */
 export class SimBus {
   readonly changes: Stored[] = [];
-  readonly reports: Stored[] = [];
+  readonly reports: StoredReport[] = [];
   readonly ledger: { readonly sequence: number; readonly fact: Fact; readonly targets?: Targets; readonly atMs: number }[] = [];
   readonly configs = new Map<string, string>();
   readonly targets = new Map<string, Targets>();
-  private readonly values = new Map<string, { readonly revision: number; readonly ledger: number; readonly text: string }>();
+  /** Configs by their text, read once. */
+  readonly parsed = new Map<string, Config>();
+  private readonly values = new Map<string, StoredView>();
   /** Called after each append, view and stored message. */
   onAppend: (fact: Fact, sequence: number) => void = () => undefined;
   onView: (key: ViewKey) => void = () => undefined;
-  onInput: () => void = () => undefined;
+  onInput: (stream: 'changes' | 'reports') => void = () => undefined;
 
   get last(): number {
     return this.ledger.length;
@@ -30,13 +46,14 @@ export class SimBus {
   publishChange(source: string, text: string): number {
     const sequence = this.changes.length + 1;
     this.changes.push({ sequence, subject: `config.desired.${source}`, text });
-    this.onInput();
+    this.onInput('changes');
     return sequence;
   }
 
   publishReport(report: NodeReport): void {
-    this.reports.push({ sequence: this.reports.length + 1, subject: reportSubject(report.kind, report.node), text: encodeReport(report) });
-    this.onInput();
+    const [subject, text] = [reportSubject(report.kind, report.node), encodeReport(report)];
+    this.reports.push({ sequence: this.reports.length + 1, subject, text, report: decodeReport(subject, text) });
+    this.onInput('reports');
   }
 
   /** All or nothing, and only on the expected end. */
@@ -53,11 +70,16 @@ export class SimBus {
   }
 
   entries(after: number, upTo: number, readMs: number, reads: ReadonlySet<string>): readonly Entry[] {
-    return this.ledger.slice(after, upTo).filter(({ fact }) => reads.has(fact.type)).map((stored) => ({ ...stored, readMs }));
+    const found: Entry[] = [];
+    for (let i = after; i < upTo; i++) {
+      const stored = this.ledger[i];
+      if (stored !== undefined && reads.has(stored.fact.type)) found.push({ ...stored, readMs });
+    }
+    return found;
   }
 
-  revision(key: ViewKey): { readonly revision: number; readonly ledger: number; readonly text: string } {
-    return this.values.get(`${key.bucket}/${key.key}`) ?? { revision: 0, ledger: 0, text: '' };
+  revision(key: ViewKey): StoredView {
+    return this.values.get(`${key.bucket}/${key.key}`) ?? ABSENT;
   }
 
   /** Compare-and-set on the revision that was read. */
@@ -73,7 +95,9 @@ export class SimBus {
 
   view<B extends ViewBucket>(bucket: B, key: string): ViewValues[B] | undefined {
     const stored = this.values.get(`${bucket}/${key}`);
-    return stored === undefined ? undefined : decodeView(bucket, stored.text);
+    if (stored === undefined) return undefined;
+    stored.decoded ??= decodeView(bucket, stored.text);
+    return stored.decoded as ViewValues[B];
   }
 
   viewKeysOf(bucket: ViewBucket): readonly string[] {

@@ -1,9 +1,12 @@
-/** All chance of a simulation comes from one seed (mulberry32, public domain by Tommy Ettinger). */
+/**
+ * All chance of a simulation comes from one seed (mulberry32, public domain by Tommy Ettinger). Each use has its own
+ * sequence, by name: leaving one fault out then leaves the others as they were.
+ */
 export class Chance {
   private state: number;
 
-  constructor(seed: number) {
-    this.state = (Math.imul(seed, 0x9e3779b1) ^ 0x85ebca6b) >>> 0;
+  constructor(seed: number, use: string) {
+    this.state = (Math.imul(seed, 0x9e3779b1) ^ hashOf(use)) >>> 0;
   }
 
   /** In [0, 1). */
@@ -27,4 +30,11 @@ export class Chance {
   pick<T>(items: readonly T[]): T {
     return items[this.whole(0, items.length - 1)] as T;
   }
+}
+
+/** FNV-1a, 32 bits. */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return hash >>> 0;
 }

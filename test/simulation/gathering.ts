@@ -9,6 +9,8 @@ import { emptyHash } from '#libs/rendering';
 import type { SimBus } from './bus.js';
 import { sha256 } from './digest.js';
 
+export const EMPTY_HASH = emptyHash(sha256);
+
 /** What the merger's shell does for its core: render, and write blobs before the fact that names them. */
 export function gatherForMerger(bus: SimBus, needs: readonly merger.RenderNeed[], state: merger.State): Map<string, merger.Gathered> {
   return new Map(needs.map((need) => [need.key, gatherOne(bus, need, state)]));
@@ -60,7 +62,10 @@ function planFor(bus: SimBus, { node, from, to, policies, labels }: PlanNeed): P
 }
 
 export function configOf(bus: SimBus, node: string, hash: string): Config | undefined {
-  if (hash === emptyHash(sha256)) return EMPTY_CONFIG;
+  if (hash === EMPTY_HASH) return EMPTY_CONFIG;
   const text = bus.config(node, hash);
-  return text === undefined ? undefined : (JSON.parse(text) as Config);
+  if (text === undefined) return undefined;
+  const known = bus.parsed.get(text) ?? (JSON.parse(text) as Config);
+  bus.parsed.set(text, known);
+  return known;
 }

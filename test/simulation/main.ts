@@ -1,25 +1,59 @@
-import { runSeed } from './run.js';
+import { runCrew } from './crew.js';
+import { HELP, readOptions, type Options } from './options.js';
+import { argumentsFor } from './plan.js';
+import { Progress } from './progress.js';
+import { runPlan } from './run.js';
+import { shrink } from './shrink.js';
+import { tallyOf, type Failed, type Tally } from './tally.js';
 
-/** `npm run sim -- --seeds N --from S`; with one seed and `--trace` it prints everything that happened. */
-function main(args: readonly string[]): number {
-  const value = (name: string, otherwise: number): number => {
-    const at = args.indexOf(name);
-    return at < 0 ? otherwise : Number(args[at + 1]);
-  };
-  const from = value('--from', 1);
-  const seeds = value('--seeds', 1);
-  let failed = 0;
-  for (let seed = from; seed < from + seeds; seed++) {
-    const outcome = runSeed(seed, { trace: args.includes('--trace') });
-    if (args.includes('--trace')) process.stdout.write(`${outcome.trace.join('\n')}\n`);
-    if (outcome.failure !== undefined) {
-      failed += 1;
-      process.stdout.write(`seed ${seed} fails: ${outcome.failure}\n  replay: npm run sim -- --seeds 1 --from ${seed} --trace\n`);
-    }
-    if ((seed - from + 1) % 1000 === 0) process.stderr.write(`${seed - from + 1} of ${seeds} seeds, ${failed} failed\n`);
-  }
-  process.stdout.write(`${seeds - failed} seeds passed, ${failed} failed\n`);
-  return failed === 0 ? 0 : 1;
+/** So many failures are made smaller; the others most likely have the same cause. */
+const MOST_SHRUNK = 3;
+
+/** `npm run sim`: runs seeds, shows how far it is, and says how to repeat what failed. */
+async function main(args: readonly string[]): Promise<number> {
+  const options = readOptions(args);
+  if (options.help) return say(HELP, 0);
+  const tally = options.trace ? traced(options) : await runAll(options, args);
+  if (options.json) return say(`${JSON.stringify(tally)}\n`, tally.failed.length === 0 ? 0 : 1);
+  for (const [i, failed] of tally.failed.entries()) process.stdout.write(told(failed, options, i < MOST_SHRUNK));
+  const bitten = Object.entries(tally.fired).sort().map(([name, count]) => `${name} ${count}`).join(', ');
+  return say(`${bitten}\n${tally.seeds - tally.failed.length} seeds passed, ${tally.failed.length} failed\n`, tally.failed.length === 0 ? 0 : 1);
 }
 
-process.exitCode = main(process.argv.slice(2));
+function say(text: string, code: number): number {
+  process.stdout.write(text);
+  return code;
+}
+
+function traced(options: Options): Tally {
+  const outcome = runPlan(options.plan(options.from), { trace: true });
+  process.stdout.write(`${outcome.trace.join('\n')}\n`);
+  return tallyOf(outcome);
+}
+
+async function runAll(options: Options, args: readonly string[]): Promise<Tally> {
+  const progress = new Progress(options.seeds, process.stderr);
+  const tally = await runCrew(options, args, (sofar) => progress.show(sofar));
+  progress.end(tally);
+  return tally;
+}
+
+function told({ seed, failure }: Failed, options: Options, shrinks: boolean): string {
+  const plan = options.plan(seed);
+  const smaller = shrinks && options.shrink ? shrink(plan) : undefined;
+  const lines = [`seed ${seed} fails: ${failure}`, `  replay: npm run sim -- ${argumentsFor(plan)} --trace`];
+  if (smaller !== undefined) {
+    lines.push(`  the same, smaller: npm run sim -- ${argumentsFor(smaller.plan)} --trace`, `  ${smaller.outcome.facts} facts: ${smaller.outcome.failure ?? ''}`);
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+main(process.argv.slice(2)).then(
+  (code) => {
+    process.exitCode = code;
+  },
+  (error: unknown) => {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = 2;
+  },
+);

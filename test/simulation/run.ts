@@ -1,51 +1,76 @@
-import { FAULTS } from './faults/index.js';
+import { Chance } from './chance.js';
+import { Stage } from './faults/fault.js';
 import { newOracles } from './oracles/index.js';
-import { letGo, people } from './people.js';
-import { World, type Mutant } from './world.js';
+import { beginning, letGo, publish } from './people/index.js';
+import { ACTORS, planOf, type Plan } from './plan.js';
+import { NO_TROUBLE } from './sim-node.js';
+import { FAIR, Violation, World, type Mutant } from './world.js';
 
 export interface Outcome {
   readonly seed: number;
   readonly trace: readonly string[];
   readonly facts: number;
   readonly failure: string | undefined;
+  /** When it failed, by the simulated clock. */
+  readonly endedMs: number;
+  /** How often each fault bit. */
+  readonly fired: ReadonlyMap<string, number>;
+  /** What happened of each actor, by number. */
+  readonly occurrences: ReadonlyMap<string, readonly number[]>;
 }
 
-const BUSY_MS = 20 * 60_000;
+export interface RunOptions {
+  readonly trace?: boolean;
+  readonly mutant?: Mutant;
+}
+
 /** Long enough for the longest distance between two tries, several times. */
 const QUIET_MS = 5 * 3_600_000;
+/** So long nothing was appended, and everything is as it shall be: then it stays so. */
+const REST_MS = 5 * 60_000;
 
-/** One run: a fleet, people and faults from one seed; then calm; then everything must have come to its end. */
-export function runSeed(seed: number, options: { readonly trace?: boolean; readonly mutant?: Mutant } = {}): Outcome {
-  const world = new World(seed, newOracles(), 2, options.trace === true, options.mutant);
-  const failure = failureOf(world);
-  return { seed, trace: world.lines, facts: world.bus.last, failure };
+export const runSeed = (seed: number, options: RunOptions = {}): Outcome => runPlan(planOf(seed), options);
+
+/** One run: a fleet, people and faults as planned; then calm; then everything must have come to its end. */
+export function runPlan(plan: Plan, options: RunOptions = {}): Outcome {
+  const world = new World(plan.seed, newOracles(), plan.copies, options.trace === true, options.mutant);
+  const failure = failureOf(world, plan);
+  return { seed: plan.seed, trace: world.lines, facts: world.bus.last, failure, endedMs: world.clock.nowMs, fired: world.fired, occurrences: world.occurrences };
 }
 
-function failureOf(world: World): string | undefined {
+function failureOf(world: World, plan: Plan): string | undefined {
   try {
-    runWorld(world);
+    runWorld(world, plan);
     return undefined;
   } catch (error) {
     const text = error instanceof Error ? `${error.name}: ${error.message}${error.name === 'Violation' ? '' : `\n${error.stack ?? ''}`}` : String(error);
-    world.trace(text);
+    world.trace(() => text);
     return text;
   }
 }
 
-function runWorld(world: World): void {
-  const { chance } = world;
-  const faults = FAULTS.filter(() => chance.happens(0.4));
-  world.trace(`seed ${world.seed} with ${faults.map((fault) => fault.name).join(', ') || 'no faults'}`);
-  for (let i = 0; i < chance.whole(3, 7); i++) world.addNode(`n${i}.dc1`, { role: chance.pick(['edge', 'edge', 'core']), zone: chance.pick(['a', 'b']) }, chance.happens(0.3));
+function runWorld(world: World, plan: Plan): void {
+  const busyMs = plan.minutes * 60_000;
+  world.trace(() => `seed ${plan.seed} with ${[...plan.actors.keys()].join(', ') || 'nobody'}`);
+  addNodes(world, plan.nodes);
   elect(world);
-  people(world, BUSY_MS);
-  for (const fault of faults) fault.arrange(world, BUSY_MS);
-  world.run(BUSY_MS);
+  publish(world, beginning(new Chance(plan.seed, 'beginning')));
+  for (const actor of ACTORS) {
+    if (plan.actors.has(actor.name)) actor.arrange(new Stage(world, actor.name, busyMs, plan.actors.get(actor.name)));
+  }
+  world.run(busyMs);
   calm(world);
-  world.run(BUSY_MS + 60_000);
-  letGo(world);
-  world.run(BUSY_MS + QUIET_MS);
-  world.observe((oracle) => oracle.atEnd?.(world));
+  world.run(busyMs + 60_000);
+  letGo(world, plan.seed % 2 === 0);
+  if (!comesToRest(world, busyMs + QUIET_MS, plan.patient)) world.observe((oracle) => oracle.atEnd?.(world));
+}
+
+function addNodes(world: World, nodes: number): void {
+  for (let i = 0; i < nodes; i++) {
+    const chance = new Chance(world.seed, `node ${i}`);
+    const labels = { role: chance.pick(['edge', 'edge', 'core']), zone: chance.pick(['a', 'b']), mood: chance.pick(['ok', 'ok', 'sad']) };
+    world.addNode(`n${i}.dc1`, labels, chance.happens(0.3));
+  }
 }
 
 /** Somebody leads again soon after a leader is gone. */
@@ -56,15 +81,38 @@ function elect(world: World): void {
   world.clock.after(5_000, () => elect(world));
 }
 
+/** All faults are over. */
 function calm(world: World): void {
-  Object.assign(world.weather, { reportLost: 0, reportDoubled: 0, reportLate: 0, answerLost: 0, appendLost: 0, pushLost: 0, lag: 0, delayMs: 3 });
+  Object.assign(world.weather, FAIR);
   for (const copy of world.copies) {
-    copy.connected = true;
+    copy.reconnect();
     if (!copy.alive) copy.start();
   }
   for (const node of world.nodes.values()) {
+    node.trouble = NO_TROUBLE;
     node.reconnect();
     if (!node.alive) node.start();
   }
-  world.trace('calm');
+  world.trace(() => 'calm');
+}
+
+/** Lets time go by until everything is as it shall be and at rest; at most until `endMs`, and then somebody has to look why it is not. */
+function comesToRest(world: World, endMs: number, patient: boolean): boolean {
+  if (patient) world.run(endMs);
+  for (let last = -1; world.clock.nowMs < endMs; ) {
+    if (last === world.bus.last && isSettled(world)) return true;
+    last = world.bus.last;
+    world.run(Math.min(endMs, world.clock.nowMs + REST_MS));
+  }
+  return false;
+}
+
+function isSettled(world: World): boolean {
+  try {
+    world.observe((oracle) => oracle.atEnd?.(world));
+    return true;
+  } catch (error) {
+    if (error instanceof Violation) return false;
+    throw error;
+  }
 }

@@ -1,10 +1,12 @@
-import { fold, newCopy, turn, type Answer, type Copy, type Core, type Effect, type Need, type ViewKey } from '#libs/kernel';
-import { parseViewKey } from '#libs/kernel';
+import type { Fact } from '#libs/contracts';
+import { fold, newCopy, parseViewKey, turn, type Answer, type Copy, type Core, type Effect, type Need, type ViewKey, type ViewWrite } from '#libs/kernel';
 import type { World } from './world.js';
 
 /** How one kind of service runs in the simulation. */
 export interface ServiceKind<S, I extends object, N extends Need, G> {
   readonly core: Core<S, I, N, G>;
+  /** The stream of its inputs. */
+  readonly stream?: 'changes' | 'reports';
   gather(world: World, needs: readonly N[], state: S): Map<string, G>;
   /** The inputs stored after `position` in the stream that the service reads, and the new position. */
   inputs(world: World, state: S, position: number): { readonly inputs: readonly I[]; readonly position: number };
@@ -18,17 +20,26 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
   leading = false;
   connected = true;
   leadingSinceMs: number | undefined;
+  /** By how much the wall clock of its machine is wrong. */
+  wallSkewMs = 0;
+  /** It is killed before its so-manieth step from now on; where it stands then, it stands for good. */
+  private fated: { steps: number; readonly onDeath: () => void } | undefined;
   copy: Copy<S, I, N, G>;
   private run = 0;
   private busy = false;
   private asked = false;
   private position = 0;
   private readonly replies = new Map<I, (answer: Answer | undefined) => void>();
-  private readonly reads: ReadonlySet<string>;
+  readonly reads: ReadonlySet<string>;
 
   constructor(readonly world: World, readonly kind: ServiceKind<S, I, N, G>, readonly index: number, private readonly skewMs: number) {
     this.copy = newCopy(kind.core);
     this.reads = new Set(kind.core.reads);
+  }
+
+  /** Every second copy folds all the time, as all do in production; the others only when they begin to lead. */
+  private get follows(): boolean {
+    return this.index === 1;
   }
 
   get name(): string {
@@ -40,26 +51,43 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
     return this.world.clock.nowMs + this.skewMs;
   }
 
+  /** Dies in the middle of what it does: after so many steps more. */
+  dieAfter(steps: number, onDeath: () => void): void {
+    this.fated = { steps, onDeath };
+    this.wake();
+  }
+
+  /** Whether this was the last step of its life. */
+  private dies(): boolean {
+    if (this.fated === undefined || this.fated.steps-- > 0) return false;
+    const { onDeath } = this.fated;
+    this.kill();
+    onDeath();
+    return true;
+  }
+
   kill(): void {
+    this.fated = undefined;
     this.alive = false;
     this.leading = false;
     this.run += 1;
     this.busy = false;
-    this.replies.clear();
-    this.world.trace(`${this.name} killed`);
+    this.world.trace(() => `${this.name} killed`);
+    this.giveUp();
   }
 
   /** Starts anew: from a snapshot if one is given, else from the beginning of the ledger. */
   start(dumped?: { readonly folded: number; readonly state: unknown }): void {
     this.run += 1;
     this.alive = true;
+    this.leading = false;
     this.busy = false;
     this.copy = newCopy(this.kind.core);
     if (dumped !== undefined) {
       this.copy.state = this.kind.core.load(JSON.parse(JSON.stringify(dumped.state)), this.monotonicMs);
       this.copy.folded = dumped.folded;
     }
-    this.world.trace(`${this.name} started${dumped === undefined ? '' : ' from a snapshot'}`);
+    this.world.trace(() => `${this.name} started${dumped === undefined ? '' : ' from a snapshot'}`);
   }
 
   snapshot(): { readonly folded: number; readonly state: unknown } {
@@ -73,18 +101,49 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
     this.copy.inputs.length = 0;
     this.catchUp(this.world.bus.last);
     this.position = this.kind.position(this.copy.state);
-    this.world.trace(`${this.name} leads`);
+    this.world.trace(() => `${this.name} leads`);
     this.checkViews();
     this.wake();
   }
 
+  /** Reads some of its inputs once more, as after a reader that broke. */
+  rewind(messages: number): void {
+    this.position = Math.max(0, this.position - messages);
+    this.wake();
+  }
+
+  disconnect(): void {
+    this.connected = false;
+  }
+
+  reconnect(): void {
+    if (this.connected) return;
+    this.connected = true;
+    if (this.leading) this.leadingSinceMs = this.monotonicMs;
+    this.wake();
+  }
+
+  /** A fact was appended, or an input was stored. */
+  hear(what: Fact['type'] | 'changes' | 'reports'): void {
+    if (this.follows && this.alive && this.connected && !this.leading) this.catchUp(this.world.bus.last);
+    if (what === this.kind.stream || this.reads.has(what)) this.wake();
+  }
+
   follow(): void {
+    if (!this.leading) return;
     this.leading = false;
     this.leadingSinceMs = undefined;
     this.run += 1;
     this.busy = false;
     this.copy.inputs.length = 0;
+    this.giveUp();
+  }
+
+  /** Whoever waits for an answer hears that there is none. */
+  private giveUp(): void {
+    const waiting = [...this.replies.values()];
     this.replies.clear();
+    for (const reply of waiting) reply(undefined);
   }
 
   /** Gives it a request; undefined as answer when it dies or leads no more. */
@@ -127,11 +186,26 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
       return;
     }
     const effect = next.value;
-    this.world.clock.after(this.delayMs(effect), () => {
-      if (run !== this.run) return;
-      if (!this.connected) return this.retry(steps, effect);
-      this.proceed(steps, this.perform(effect));
-    });
+    if (this.dies()) return;
+    const { clock, weather, chance } = this.world;
+    if (effect.do === 'views' && weather.viewLateMs > 0) {
+      // One after the other: a copy may die when some are written and others not.
+      for (const write of effect.writes) clock.after(chance.next() * weather.viewLateMs, () => this.put(run, write, effect.ledger));
+      clock.after(weather.viewLateMs, () => this.carryOut(run, steps, effect));
+    } else clock.after(this.delayMs(effect), () => this.carryOut(run, steps, effect));
+  }
+
+  private put(run: number, { key, value }: ViewWrite, ledger: number): void {
+    if (run === this.run && this.connected) this.writeView(key, value, ledger);
+    else if (run === this.run) this.world.clock.after(500, () => this.put(run, { key, value }, ledger));
+  }
+
+  private carryOut(run: number, steps: ReturnType<typeof turn<S, I, N, G>>, effect: Effect<I, N>): void {
+    if (run !== this.run) return;
+    if (this.connected) return this.proceed(steps, this.perform(effect));
+    // What was sent before the connection broke may have arrived all the same; nobody hears of it before it is back.
+    if (effect.do === 'append' && this.world.chance.happens(0.5)) this.append(effect);
+    this.retry(steps, effect);
   }
 
   /** Without a connection a step waits: it is tried again. */
@@ -140,7 +214,7 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
     this.world.clock.after(500, () => {
       if (run !== this.run) return;
       if (!this.connected) return this.retry(steps, effect);
-      this.proceed(steps, this.perform(effect));
+      this.proceed(steps, effect.do === 'append' ? { outcome: 'unclear' } : this.perform(effect));
     });
   }
 
@@ -189,8 +263,8 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
     const fate = world.appendFate();
     if (fate === 'lost') return { outcome: 'unclear' };
     const before = world.bus.last;
-    const done = world.bus.append(effect.facts, effect.expected, world.clock.nowMs);
-    world.trace(`${this.name} ${done ? 'appends' : 'is refused'} ${effect.facts.map((fact) => fact.type).join(' ')}`);
+    const done = world.bus.append(effect.facts, effect.expected, world.clock.nowMs + this.wallSkewMs);
+    world.trace(() => `${this.name} ${done ? 'appends' : 'is refused'} ${effect.facts.map((fact) => fact.type).join(' ')}`);
     if (fate === 'answer-lost') return { outcome: 'unclear' };
     if (!done) return { outcome: 'refused' };
     return { outcome: 'appended', ...this.tail(before, world.bus.last) };

@@ -1,4 +1,3 @@
-import { decodeReport } from '#libs/contracts';
 import { drainCore } from '../../services/drain/src/core/index.js';
 import { inventoryCore, type Input as InventoryInput } from '../../services/inventory/src/core/index.js';
 import { mergerCore, type Input as MergerInput } from '../../services/merger/src/core/index.js';
@@ -21,6 +20,7 @@ const service = <S, I extends object, N extends Need, G>(kind: ServiceKind<S, I,
 export const SERVICE_KINDS: readonly AnyKind[] = [
   service({
     core: mergerCore(sha256),
+    stream: 'changes',
     gather: (world, needs, state) => gatherForMerger(world.bus, needs, state),
     inputs: (world, _state, position) => {
       const inputs = world.bus.changes.slice(position).map(({ sequence, subject, text }): MergerInput => ({ type: 'published', sequence, source: subject.slice(15), text }));
@@ -36,9 +36,10 @@ export const SERVICE_KINDS: readonly AnyKind[] = [
   }),
   service({
     core: schedulerCore,
+    stream: 'reports',
     gather: (world, needs) => gatherForScheduler(world.bus, needs),
     inputs: (world, _state, position) => {
-      const inputs = world.bus.reports.slice(position).map(({ sequence, subject, text }): SchedulerInput => ({ type: 'report', sequence, report: decodeReport(subject, text) }));
+      const inputs = world.bus.reports.slice(position).map(({ sequence, report }): SchedulerInput => ({ type: 'report', sequence, report }));
       return { inputs, position: world.bus.reports.length };
     },
     position: (state) => state.cursor.get(),
@@ -51,10 +52,11 @@ export const SERVICE_KINDS: readonly AnyKind[] = [
   }),
   service({
     core: inventoryCore({ silentAfterMs: SILENT_AFTER_MS }),
+    stream: 'reports',
     gather: () => new Map(),
     inputs: (world, _state, position) => {
       const inputs = world.bus.reports.slice(position).filter(({ subject }) => subject.startsWith('node.announced.'))
-        .map(({ subject, text }): InventoryInput => ({ type: 'announced', report: decodeReport(subject, text) }));
+        .map(({ report }): InventoryInput => ({ type: 'announced', report }));
       return { inputs, position: world.bus.reports.length };
     },
     // It reads the last announcement of each node; the simulation reads them all, which comes to the same.

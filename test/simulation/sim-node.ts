@@ -1,45 +1,54 @@
 import { EMPTY_CONFIG, nodeToken, type Config, type ConfigEntry, type LeaseView, type NodeReport, type StatusView } from '#libs/contracts';
-import { emptyHash } from '#libs/rendering';
 import {
-  advance, hear, newJournal, nextStep, start, UNREACHABLE,
+  advance, hear, nextStep, start, UNREACHABLE,
   type Item, type Journal, type Kinds, type Original, type Originals, type Outcome, type Refusal, type Self, type State, type Step,
 } from '../../services/applier/src/core/index.js';
-import { sha256 } from './digest.js';
+import { Disk } from './disk.js';
+import { EMPTY_HASH } from './gathering.js';
 import type { World } from './world.js';
 
 export const SIM_KINDS: Kinds = {
   order: ['File'],
   resources: (entry) => (entry.kind === 'File' ? [`path:${String(entry.spec['path'])}`] : []),
 };
-export const EMPTY_HASH = emptyHash(sha256);
 const CAPABILITIES = ['kind:File', 'kind:Probe'];
 const HEARTBEAT_MS = 30_000;
 
-/** What survives kill -9 of the applier. */
-export class Disk {
-  journal: string;
-  readonly configs = new Map<string, string>();
-  readonly files = new Map<string, string>();
-
-  constructor(node: string) {
-    this.journal = JSON.stringify(newJournal(node, EMPTY_HASH));
-  }
+/** What is wrong with the machine for a time. */
+export interface Trouble {
+  /** Nothing can be written: neither state folder nor files. */
+  readonly full: boolean;
+  /** Files that nobody can write. */
+  readonly readOnly: readonly string[];
+  /** How often a probe says the opposite. */
+  readonly flapping: number;
 }
+export const NO_TROUBLE: Trouble = { full: false, readOnly: [], flapping: 0 };
+const NO_SPACE: Refusal = { fault: 'node', reason: 'no space left on device' };
+const READ_ONLY: Refusal = { fault: 'node', reason: 'read-only file' };
 
 /** A machine with an applier: the machine lasts, the applier can be killed between any two steps. */
 export class SimNode {
   disk: Disk;
   alive = false;
   connected = true;
+  /** Switched off for good. */
+  scrapped = false;
   bootId = 'boot-1';
+  /** By how much its wall clock is wrong. */
+  wallSkewMs = 0;
+  trouble: Trouble = NO_TROUBLE;
+  /** The lease that an old copy of its disk was in the middle of: it is gone back from, whoever has drained since. */
+  revived: string | undefined;
   /** What was there before Sluice. */
   readonly originals = new Map([['/etc/app', 'ok original']]);
   state: State | undefined;
   private run = 0;
+  private diskFailures = 0;
+  private fated: { steps: number; readonly how: 'killed' | 'torn'; readonly onDeath: () => void } | undefined;
 
   constructor(readonly world: World, readonly name: string, public labels: Readonly<Record<string, string>>, readonly fresh: boolean, private readonly skewMs: number) {
-    this.disk = new Disk(name);
-    for (const [path, content] of this.originals) this.disk.files.set(path, content);
+    this.disk = new Disk(name, this.originals);
   }
 
   /** Milliseconds since boot, by the machine's own clock. */
@@ -48,25 +57,27 @@ export class SimNode {
   }
 
   get journal(): Journal {
-    return JSON.parse(this.disk.journal) as Journal;
+    return this.disk.readJournal();
   }
 
   start(): void {
+    if (this.alive || this.scrapped) return;
     this.run += 1;
     this.alive = true;
     const self: Self = { labels: this.labels, capabilities: CAPABILITIES, version: '1', fresh: this.fresh };
     const settings = { kinds: SIM_KINDS, emptyHash: EMPTY_HASH, readEveryMs: 60_000, driftCheckMs: 120_000 };
     this.state = start(settings, self, this.journal, { bootId: this.bootId, nowMs: this.bootMs, random: this.world.chance.whole(1, 4_000_000_000) });
-    this.world.trace(`${this.name} starts`);
+    this.world.trace(() => `${this.name} starts`);
     this.step();
     this.beat(this.run);
   }
 
   kill(): void {
+    this.fated = undefined;
     this.run += 1;
     this.alive = false;
     this.state = undefined;
-    this.world.trace(`${this.name} killed`);
+    this.world.trace(() => `${this.name} killed`);
   }
 
   reboot(): void {
@@ -74,12 +85,37 @@ export class SimNode {
     this.bootId = `boot-${Number(this.bootId.slice(5)) + 1}`;
   }
 
+  /** Switched off for good; nobody says so. */
+  scrap(): void {
+    this.kill();
+    this.scrapped = true;
+  }
+
   /** A new disk: neither journal nor files of before. */
   lose(): void {
+    this.restore(new Disk(this.name, this.originals));
+  }
+
+  /** Another disk takes the place of this one: an empty one, or an old copy. */
+  restore(disk: Disk): void {
+    if (this.alive) this.kill();
+    this.disk = disk;
+    this.revived = this.journal.work?.lease;
+    this.world.trace(() => `${this.name} has another disk`);
+  }
+
+  /** Dies in the middle of what it does: after so many steps more, perhaps in the middle of writing its journal. */
+  dieAfter(steps: number, how: 'killed' | 'torn', onDeath: () => void): void {
+    this.fated = { steps, how, onDeath };
+  }
+
+  private dies(step: Step): boolean {
+    const { fated } = this;
+    if (fated === undefined || fated.steps-- > 0 || (fated.how === 'torn' && step.do !== 'write-journal')) return false;
+    if (fated.how === 'torn' && step.do === 'write-journal') this.disk.tearJournal(step.journal);
     this.kill();
-    this.disk = new Disk(this.name);
-    for (const [path, content] of this.originals) this.disk.files.set(path, content);
-    this.world.trace(`${this.name} lost its disk`);
+    fated.onDeath();
+    return true;
   }
 
   relabel(labels: Readonly<Record<string, string>>): void {
@@ -94,6 +130,10 @@ export class SimNode {
     if (lease !== undefined) this.state = hear(this.state, { heard: 'lease', lease }, this.bootMs);
     if (status !== undefined) this.state = hear(this.state, { heard: 'status', status }, this.bootMs);
     this.nudge();
+  }
+
+  disconnect(): void {
+    this.connected = false;
   }
 
   reconnect(): void {
@@ -127,16 +167,27 @@ export class SimNode {
     this.world.clock.after(delayMs, () => {
       if (run !== this.run || this.state === undefined) return;
       this.waiting = false;
+      if (step.do !== 'wait' && this.dies(step)) return;
+      if (this.trouble.full && WRITES_STATE.includes(step.do)) return this.waitForDisk(run);
+      this.diskFailures = 0;
       const outcome = this.perform(step);
       this.state = advance(this.state, step, outcome, this.bootMs);
       this.step();
     });
   }
 
+  /** The state folder fails: the same is tried again, as the runner does. */
+  private waitForDisk(run: number): void {
+    this.world.fire('full-disks');
+    this.world.clock.after(Math.min(60_000, 1_000 * 2 ** this.diskFailures++), () => {
+      if (run === this.run) this.step();
+    });
+  }
+
   private perform(step: Step): Outcome | typeof UNREACHABLE {
     switch (step.do) {
       case 'write-journal':
-        this.disk.journal = JSON.stringify(step.journal);
+        this.disk.writeJournal(step.journal);
         this.world.onJournal(this, step.journal);
         return undefined;
       case 'load-config':
@@ -151,9 +202,9 @@ export class SimNode {
       case 'run-probes':
         return step.probes.map((probe) => this.probe(probe));
       case 'apply':
-        return this.apply(step.entry);
+        return this.refuses(String(step.entry.spec['path'])) ?? this.apply(step.entry);
       case 'put-back':
-        return this.putBack(step.key, step.original);
+        return this.refuses(step.key.slice(5)) ?? this.putBack(step.key, step.original);
       case 'act':
       case 'wait':
         return undefined;
@@ -167,6 +218,13 @@ export class SimNode {
     }
   }
 
+  private refuses(path: string): Refusal | undefined {
+    if (this.trouble.full) return NO_SPACE;
+    if (!this.trouble.readOnly.includes(path)) return undefined;
+    this.world.fire('read-only-files');
+    return READ_ONLY;
+  }
+
   private load(hash: string): Config | undefined {
     if (hash === EMPTY_HASH) return EMPTY_CONFIG;
     const text = this.disk.configs.get(hash);
@@ -178,7 +236,7 @@ export class SimNode {
     const token = nodeToken(this.name);
     if (step.do === 'read-status') return bus.view('status', token);
     if (step.do === 'read-lease') return bus.view('leases', token);
-    if (step.do === 'report') return this.world.deliverReport({ ...step.report, at: new Date(this.world.clock.nowMs).toISOString() } as NodeReport) ? undefined : UNREACHABLE;
+    if (step.do === 'report') return this.world.deliverReport({ ...step.report, at: new Date(this.world.clock.nowMs + this.wallSkewMs).toISOString() } as NodeReport) ? undefined : UNREACHABLE;
     const text = bus.config(this.name, step.hash);
     if (text === undefined) return { fault: 'node', reason: 'no such config' };
     this.disk.configs.set(step.hash, text);
@@ -192,7 +250,9 @@ export class SimNode {
 
   private probe(probe: ConfigEntry): { readonly name: string; readonly passed: boolean; readonly reason: string } {
     const { path, matches } = probe.spec['file'] as { path: string; matches: string };
-    const passed = new RegExp(matches).test(this.disk.files.get(path) ?? '');
+    const flaps = this.trouble.flapping > 0 && this.world.chance.happens(this.trouble.flapping);
+    if (flaps) this.world.fire('flapping-probes');
+    const passed = new RegExp(matches).test(this.disk.files.get(path) ?? '') !== flaps;
     return { name: probe.name, passed, reason: passed ? '' : `${path} does not match` };
   }
 
@@ -217,7 +277,9 @@ export class SimNode {
   }
 }
 
+const WRITES_STATE: readonly Step['do'][] = ['write-journal', 'fetch-config', 'tidy', 'read-before'];
+/** Some contents no node takes, some no node of one role. */
 const refusesContent = (entry: ConfigEntry): Refusal | undefined =>
-  entry.kind === 'File' && String(entry.spec['content']).includes('garbage') ? { fault: 'content', reason: 'it does not parse' } : undefined;
+  entry.kind === 'File' && /garbage|no-(\w+)-but-no-\1/.test(String(entry.spec['content'])) ? { fault: 'content', reason: 'it does not parse' } : undefined;
 
 const pathOf = (item: Item): string => (item.do === 'put-back' ? item.key.slice(5) : String(item.entry.spec['path'] ?? item.entry.name));

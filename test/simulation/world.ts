@@ -5,6 +5,7 @@ import type { Journal } from '../../services/applier/src/core/index.js';
 import { SimBus } from './bus.js';
 import { Chance } from './chance.js';
 import { Clock } from './clock.js';
+import { Outside } from './outside.js';
 import { ServiceCopy } from './service-copy.js';
 import { SERVICE_KINDS, type AnyKind } from './services.js';
 import { SimNode } from './sim-node.js';
@@ -19,11 +20,17 @@ export interface Weather {
   answerLost: number;
   appendLost: number;
   pushLost: number;
+  /** How late a push may come; it shows what was written then, not what is. */
+  pushLateMs: number;
   /** How many facts a plain read may lag behind. */
   lag: number;
+  /** How long views take to be written. */
+  viewLateMs: number;
   delayMs: number;
 }
-const FAIR: Weather = { reportLost: 0, reportDoubled: 0, reportLate: 0, answerLost: 0, appendLost: 0, pushLost: 0, lag: 0, delayMs: 3 };
+export const FAIR: Weather = {
+  reportLost: 0, reportDoubled: 0, reportLate: 0, answerLost: 0, appendLost: 0, pushLost: 0, pushLateMs: 0, lag: 0, viewLateMs: 0, delayMs: 3,
+};
 
 /** An observer of the world; it throws when a promise is broken. */
 export interface Oracle {
@@ -59,22 +66,41 @@ export class World {
   readonly copies: ServiceCopy[] = [];
   /** Nodes that a person removed or skipped: they no longer count. */
   readonly excused = new Set<string>();
-  /** What the external drainer has cordoned: node → lease. */
-  readonly cordoned = new Map<string, string>();
+  readonly outside = new Outside(this);
+  /** How often each fault bit. */
+  readonly fired = new Map<string, number>();
+  /** What happened of each fault and each of the people, by number. */
+  readonly occurrences = new Map<string, number[]>();
+  /** Told of each fact, after the oracles. */
+  readonly listeners: ((fact: Fact) => void)[] = [];
   lines: string[] = [];
 
   constructor(readonly seed: number, readonly oracles: readonly Oracle[], copiesEach: number, private readonly keepTrace: boolean, readonly mutant?: Mutant) {
-    this.chance = new Chance(seed);
+    this.chance = new Chance(seed, 'world');
     for (const kind of SERVICE_KINDS.map((one) => mutant?.service?.(one) ?? one)) {
       for (let i = 0; i < copiesEach; i++) this.copies.push(new ServiceCopy(this, kind, i, this.chance.whole(0, 1_000_000)));
     }
     this.bus.onAppend = (fact, sequence) => this.appended(fact, sequence);
     this.bus.onView = (key) => this.shown(key);
-    this.bus.onInput = () => this.wakeAll();
+    this.bus.onInput = (stream) => this.tell(stream);
   }
 
-  trace(line: string): void {
-    if (this.keepTrace) this.lines.push(`${String(this.clock.nowMs.toFixed(3)).padStart(14)} ${line}`);
+  /** Asked for only if somebody reads it. */
+  trace(line: () => string): void {
+    if (this.keepTrace) this.lines.push(`${this.clock.nowMs.toFixed(3).padStart(14)} ${line()}`);
+  }
+
+  /** A fault bit. */
+  fire(name: string): void {
+    this.fired.set(name, (this.fired.get(name) ?? 0) + 1);
+  }
+
+  occurred(actor: string, number: number): void {
+    const numbers = this.occurrences.get(actor) ?? [];
+    this.occurrences.set(actor, numbers);
+    numbers.push(number);
+    this.fire(actor);
+    this.trace(() => `${actor}:${number}`);
   }
 
   delayMs(): number {
@@ -86,8 +112,10 @@ export class World {
   }
 
   appendFate(): 'done' | 'lost' | 'answer-lost' {
-    if (this.weather.appendLost > 0 && this.chance.happens(this.weather.appendLost)) return 'lost';
-    return this.weather.answerLost > 0 && this.chance.happens(this.weather.answerLost) ? 'answer-lost' : 'done';
+    const { weather } = this;
+    const fate = this.strikes(weather.appendLost) ? 'lost' : this.strikes(weather.answerLost) ? 'answer-lost' : 'done';
+    if (fate !== 'done') this.fire('lost-answers');
+    return fate;
   }
 
   addNode(name: string, labels: Readonly<Record<string, string>>, fresh = false): SimNode {
@@ -99,11 +127,14 @@ export class World {
 
   /** A report on its way; false when the node hears no acknowledgement. */
   deliverReport(report: NodeReport): boolean {
-    const { weather, chance } = this;
-    if (chance.happens(weather.reportLost)) return chance.happens(0.5) ? (this.bus.publishReport(report), false) : false;
-    if (chance.happens(weather.reportLate)) this.clock.after(chance.next() * 90_000, () => this.bus.publishReport(report));
+    const { weather } = this;
+    if (this.strikes(weather.reportLost, 'bad-post')) {
+      if (this.chance.happens(0.5)) this.bus.publishReport(report);
+      return false;
+    }
+    if (this.strikes(weather.reportLate, 'bad-post')) this.clock.after(this.chance.next() * 90_000, () => this.bus.publishReport(report));
     else this.bus.publishReport(report);
-    if (chance.happens(weather.reportDoubled)) this.clock.after(chance.next() * 60_000, () => this.bus.publishReport(report));
+    if (this.strikes(weather.reportDoubled, 'bad-post')) this.clock.after(this.chance.next() * 60_000, () => this.bus.publishReport(report));
     return true;
   }
 
@@ -126,9 +157,19 @@ export class World {
     if (copy === undefined) return then(undefined);
     copy.request(input, (answer) => {
       if (answer !== undefined) this.observe((oracle) => oracle.onAnswer?.(this, request, answer));
-      this.trace(`${service} answers ${JSON.stringify(request)} ${JSON.stringify(answer)}`);
+      this.trace(() => `${service} answers ${JSON.stringify(request)} ${JSON.stringify(answer)}`);
       then(answer);
     });
+  }
+
+  /** What the scheduler would say now to who asks why a node is where it is. */
+  why(node: string): { readonly because: string; readonly text: string; readonly holders: readonly string[] } | undefined {
+    const copy = this.leader('scheduler');
+    if (copy === undefined) return undefined;
+    const input = { type: 'request', request: { op: 'node.why', node } };
+    const now = { monotonicMs: copy.monotonicMs, leadingSinceMs: copy.leadingSinceMs };
+    const answer = copy.kind.core.decide(copy.copy.state, [input], new Map(), now).answers.get(input);
+    return answer?.ok === true ? (answer.body as { because: string; text: string; holders: readonly string[] }) : undefined;
   }
 
   onJournal(node: SimNode, journal: Journal): void {
@@ -155,40 +196,33 @@ export class World {
     }
   }
 
-  private appended(fact: Fact, sequence: number): void {
-    this.trace(`#${sequence} ${JSON.stringify(fact)}`);
-    this.observe((oracle) => oracle.onFact?.(this, fact, sequence));
-    this.drainOutside(fact);
-    this.wakeAll();
+  /** Whether something of this share happens now. Draws nothing while the share is zero. */
+  private strikes(share: number, fault?: string): boolean {
+    if (share === 0 || !this.chance.happens(share)) return false;
+    if (fault !== undefined) this.fire(fault);
+    return true;
   }
 
-  /** Another tool drains: it hears the lease with its `drain`, and answers through ops.node.drained until that is taken. */
-  private drainOutside(fact: Fact): void {
-    if (fact.type === 'node.lease.granted' && fact.phase === 'draining') {
-      const { node, lease } = fact;
-      const answer = (): void => {
-        this.ask('drain', { op: 'drained', node, lease, evicted: 3, by: 'tool' }, (taken) => {
-          if (taken === undefined) this.clock.after(5_000, answer);
-        });
-      };
-      this.clock.after(this.chance.next() * 20_000, () => {
-        this.cordoned.set(node, lease);
-        answer();
-      });
-    }
-    if (fact.type === 'node.lease.uncordoning' && this.cordoned.get(fact.node) === fact.lease) this.cordoned.delete(fact.node);
+  private appended(fact: Fact, sequence: number): void {
+    this.trace(() => `#${sequence} ${JSON.stringify(fact)}`);
+    this.observe((oracle) => oracle.onFact?.(this, fact, sequence));
+    this.outside.hear(fact);
+    this.tell(fact.type);
+    for (const listener of this.listeners) listener(fact);
   }
 
   private shown(key: ViewKey): void {
-    if (key.bucket !== 'leases' && key.bucket !== 'status') return;
-    if (this.chance.happens(this.weather.pushLost)) return;
+    const { bucket } = key;
+    if (bucket !== 'leases' && bucket !== 'status') return;
+    if (this.strikes(this.weather.pushLost, 'bad-post')) return;
     const node = this.nodes.get(nodeOfToken(key.key));
-    this.clock.after(this.delayMs(), () => {
-      node?.pushed(key.bucket === 'leases' ? this.bus.view('leases', key.key) : undefined, key.bucket === 'status' ? this.bus.view('status', key.key) : undefined);
-    });
+    if (node === undefined) return;
+    const [lease, status] = [bucket === 'leases' ? this.bus.view(bucket, key.key) : undefined, bucket === 'status' ? this.bus.view(bucket, key.key) : undefined];
+    if (this.weather.pushLateMs > 0) this.fire('late-views');
+    this.clock.after(this.delayMs() + this.chance.next() * this.weather.pushLateMs, () => node.pushed(lease, status));
   }
 
-  private wakeAll(): void {
-    for (const copy of this.copies) copy.wake();
+  private tell(what: Fact['type'] | 'changes' | 'reports'): void {
+    for (const copy of this.copies) copy.hear(what);
   }
 }

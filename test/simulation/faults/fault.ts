@@ -1,19 +1,52 @@
+import { Chance } from '../chance.js';
+import type { SimNode } from '../sim-node.js';
+import type { ServiceCopy } from '../service-copy.js';
 import type { World } from '../world.js';
 
-/** One way in which the world misbehaves: arranged at the start of a run, over by `endMs`. */
+/** One way in which the world misbehaves, or one thing that people do: arranged at the start of a run, over at the stage's end. */
 export interface Fault {
   readonly name: string;
-  arrange(world: World, endMs: number): void;
+  /** One line for `--help`. */
+  readonly about: string;
+  arrange(stage: Stage): void;
 }
 
-/** Lets something happen now and then, until the time is over. */
-export function nowAndThen(world: World, endMs: number, everyMs: number, happen: () => void): void {
-  const next = (): void => {
-    world.clock.after(world.chance.next() * 2 * everyMs, () => {
-      if (world.clock.nowMs >= endMs) return;
-      happen();
-      next();
-    });
-  };
-  next();
+/** Where one fault acts. What it does is numbered, so that a run can be repeated with some of it left out. */
+export class Stage {
+  /** For when something happens; what happens then has its own chance, and is the same whatever else is left out. */
+  readonly chance: Chance;
+  private count = 0;
+
+  constructor(readonly world: World, readonly name: string, readonly endMs: number, private readonly only: ReadonlySet<number> | undefined) {
+    this.chance = new Chance(world.seed, name);
+  }
+
+  /** Lets one occurrence happen, if it is not left out. */
+  occur(happen: (chance: Chance) => void): void {
+    const number = this.count++;
+    if (this.only !== undefined && !this.only.has(number)) return;
+    this.world.occurred(this.name, number);
+    happen(new Chance(this.world.seed, `${this.name}:${number}`));
+  }
+
+  /** Lets something happen now and then, until the time is over. */
+  nowAndThen(everyMs: number, happen: (chance: Chance) => void): void {
+    const { clock } = this.world;
+    const next = (): void => {
+      clock.after(this.chance.next() * 2 * everyMs, () => {
+        if (clock.nowMs >= this.endMs) return;
+        this.occur(happen);
+        next();
+      });
+    };
+    next();
+  }
+
+  anyNode(chance: Chance): SimNode {
+    return chance.pick([...this.world.nodes.values()]);
+  }
+
+  anyCopy(chance: Chance): ServiceCopy {
+    return chance.pick(this.world.copies);
+  }
 }

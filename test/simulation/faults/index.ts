@@ -1,11 +1,24 @@
 import type { Fault } from './fault.js';
 import { badPost } from './bad-post.js';
+import { busAway } from './bus-away.js';
+import { flappingProbes } from './flapping-probes.js';
+import { fullDisks } from './full-disks.js';
+import { hastyPeople } from './hasty-people.js';
 import { killedNodes } from './killed-nodes.js';
 import { killedServices } from './killed-services.js';
+import { lateViews } from './late-views.js';
 import { lostAnswers } from './lost-answers.js';
+import { otherMachines } from './other-machines.js';
 import { partitions } from './partitions.js';
+import { readAgain } from './read-again.js';
+import { readOnlyFiles } from './read-only-files.js';
 import { slowSteps } from './slow-steps.js';
 import { staleLeaders } from './stale-leaders.js';
+import { tornJournals } from './torn-journals.js';
+import { wrongClocks } from './wrong-clocks.js';
 
 /** The menu. A fault is one small file and one line here. */
-export const FAULTS: readonly Fault[] = [killedServices, staleLeaders, killedNodes, badPost, lostAnswers, slowSteps, partitions];
+export const FAULTS: readonly Fault[] = [
+  killedServices, staleLeaders, readAgain, killedNodes, tornJournals, fullDisks, readOnlyFiles, flappingProbes, otherMachines,
+  badPost, lateViews, lostAnswers, slowSteps, partitions, busAway, wrongClocks, hastyPeople,
+];

@@ -1,18 +1,18 @@
-import { nowAndThen, type Fault } from './fault.js';
+import type { Fault } from './fault.js';
 
-/** Appliers are killed between any two steps, and started again; some machines reboot, some come back with an empty disk. */
+/** Appliers are killed between any two steps, also in the middle of writing the journal, and started again; some machines reboot. */
 export const killedNodes: Fault = {
   name: 'killed-nodes',
-  arrange(world, endMs) {
-    nowAndThen(world, endMs, 40_000, () => {
-      const node = world.chance.pick([...world.nodes.values()]);
+  about: 'appliers die between any two steps, and start again; some machines reboot',
+  arrange(stage) {
+    stage.nowAndThen(35_000, (chance) => {
+      const node = stage.anyNode(chance);
       if (!node.alive) return;
-      const how = world.chance.next();
-      if (how < 0.2) node.reboot();
-      else if (how < 0.3) node.lose();
-      else node.kill();
-      world.clock.after(world.chance.next() * world.chance.pick([1_000, 30_000, 400_000]), () => {
-        if (!node.alive) node.start();
+      const reboots = chance.happens(0.25);
+      const againMs = chance.next() * chance.pick([1_000, 30_000, 400_000]);
+      node.dieAfter(chance.whole(0, 25), 'killed', () => {
+        if (reboots) node.reboot();
+        stage.world.clock.after(againMs, () => node.start());
       });
     });
   },

@@ -3,9 +3,10 @@ import type { Fault } from './fault.js';
 /** An append happens and its answer is lost, or it does not happen and nobody says so; reads lag behind. */
 export const lostAnswers: Fault = {
   name: 'lost-answers',
-  arrange(world) {
-    world.weather.answerLost = 0.05;
-    world.weather.appendLost = 0.05;
-    world.weather.lag = 4;
+  about: 'appends happen or not, and nobody says so; reads lag behind',
+  arrange({ world, chance }) {
+    world.weather.answerLost = chance.pick([0.02, 0.05, 0.2]);
+    world.weather.appendLost = chance.pick([0.02, 0.05, 0.2]);
+    world.weather.lag = chance.whole(0, 6);
   },
 };

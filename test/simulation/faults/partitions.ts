@@ -1,23 +1,16 @@
-import { nowAndThen, type Fault } from './fault.js';
+import type { Fault } from './fault.js';
 
 /** Nodes and copies of services lose their connection, some for longer than a deadline. */
 export const partitions: Fault = {
   name: 'partitions',
-  arrange(world, endMs) {
-    nowAndThen(world, endMs, 30_000, () => {
-      const forMs = world.chance.next() * world.chance.pick([5_000, 60_000, 300_000]);
-      if (world.chance.happens(0.6)) {
-        const node = world.chance.pick([...world.nodes.values()]);
-        node.connected = false;
-        world.clock.after(forMs, () => node.reconnect());
-      } else {
-        const copy = world.chance.pick(world.copies);
-        copy.connected = false;
-        world.clock.after(forMs, () => {
-          copy.connected = true;
-          copy.wake();
-        });
-      }
+  about: 'nodes and copies of services lose their connection, some for longer than a deadline',
+  arrange(stage) {
+    const { clock } = stage.world;
+    stage.nowAndThen(25_000, (chance) => {
+      const forMs = chance.next() * chance.pick([5_000, 60_000, 300_000]);
+      const lost = chance.happens(0.6) ? stage.anyNode(chance) : stage.anyCopy(chance);
+      lost.disconnect();
+      clock.after(forMs, () => lost.reconnect());
     });
   },
 };

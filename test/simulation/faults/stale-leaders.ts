@@ -1,13 +1,15 @@
-import { nowAndThen, type Fault } from './fault.js';
+import type { Fault } from './fault.js';
 
-/** Several copies of a service lead at once: the leader lease is no lock. */
+/** Two or three copies of a service lead at once, some for long: the leader lease is no lock. */
 export const staleLeaders: Fault = {
   name: 'stale-leaders',
-  arrange(world, endMs) {
-    nowAndThen(world, endMs, 30_000, () => {
-      const copy = world.chance.pick(world.copies);
+  about: 'two or three copies of a service lead at once, some for long',
+  arrange(stage) {
+    stage.nowAndThen(25_000, (chance) => {
+      const copy = stage.anyCopy(chance);
+      const forMs = chance.next() * chance.pick([2_000, 60_000, 600_000]);
       copy.lead();
-      world.clock.after(world.chance.next() * 60_000, () => copy.follow());
+      stage.world.clock.after(forMs, () => copy.follow());
     });
   },
 };

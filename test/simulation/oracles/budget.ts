@@ -1,82 +1,94 @@
-import { fragmentId, type Fragment } from '#libs/contracts';
-import { parsePool } from '#libs/manifests';
+import type { Fact } from '#libs/contracts';
 import { Violation, type Oracle } from '../world.js';
+import { PoolsAsTold } from './pools-as-told.js';
+
+interface Seen {
+  joined: boolean;
+  silent: boolean;
+  restored: boolean;
+  skipped: boolean;
+  labels: Readonly<Record<string, string>>;
+  lease: { readonly id: string; readonly pool: string; readonly free: boolean } | undefined;
+}
 
 /**
- * I1, twice. From the ledger: at each grant that takes a unit, the leases of the pool that are not released are at most
- * its budget. From the machines: as many are in the middle of a change at once as the largest budget ever allowed.
+ * I1, twice. From the ledger: at each grant that takes a unit, who is unavailable in that pool (at work, unknown, silent,
+ * not restored) and the node together are at most the budget. From the machines: as many are in the middle of a change at
+ * once as the largest budget ever allowed.
  */
 export function budget(): Oracle {
-  const pools = new Map<string, Fragment>();
-  const carried = new Map<string, readonly Fragment[]>();
-  const removed = new Map<string, readonly string[]>();
-  const started = new Set<string>();
-  const largest = new Map<string, number>();
-  const leases = new Map<string, { readonly node: string; readonly pool: string; readonly counts: boolean }>();
-  const down = new Set<string>();
+  const pools = new PoolsAsTold();
+  const nodes = new Map<string, Seen>();
+  const units = new Map<string, { readonly pool: string; readonly counts: boolean }>();
   const working = new Map<string, string>();
-  const max = (fragment: Fragment | undefined): number => {
-    if (fragment === undefined) return 1;
-    const { maxUnavailable } = parsePool(fragment);
-    return maxUnavailable.kind === 'count' ? maxUnavailable.n : Number.MAX_SAFE_INTEGER;
-  };
-  const budgetOf = (pool: string): number => {
-    let now = max(pools.get(pool));
-    if (!pools.has(pool)) return now;
-    for (const change of started) for (const fragment of carried.get(change) ?? []) if (fragment.name === pool) now = Math.min(now, max(fragment));
-    return now;
-  };
   return {
     name: 'I1 budget',
     onFact(_world, fact) {
-      switch (fact.type) {
-        case 'config.accepted':
-          carried.set(fact.change, fact.apply.filter(({ kind }) => kind === 'Pool'));
-          removed.set(fact.change, fact.delete.filter(({ kind }) => kind === 'Pool').map(fragmentId));
-          return;
-        case 'rollout.started':
-          return void started.add(fact.change);
-        case 'config.committed':
-          started.delete(fact.change);
-          for (const id of removed.get(fact.change) ?? []) pools.delete(id.slice(5));
-          for (const fragment of carried.get(fact.change) ?? []) {
-            pools.set(fragment.name, fragment);
-            largest.set(fragment.name, Math.max(largest.get(fragment.name) ?? 1, max(fragment)));
-          }
-          return;
-        case 'config.ended':
-          return void started.delete(fact.change);
-        case 'node.silent':
-          return void down.add(fact.node);
-        case 'node.heard':
-          return void down.delete(fact.node);
-        case 'node.reported':
-          if (fact.restored) down.delete(fact.node);
-          else down.add(fact.node);
-          return;
-        case 'node.lease.released':
-          return void leases.delete(fact.lease);
-        case 'node.lease.granted': {
-          const counts = !fact.free && !down.has(fact.node);
-          leases.set(fact.lease, { node: fact.node, pool: fact.pool, counts });
-          const taken = [...leases.values()].filter((lease) => lease.pool === fact.pool && lease.counts).length;
-          if (counts && taken > budgetOf(fact.pool)) throw new Violation(`${taken} leases in pool ${fact.pool}, whose budget is ${budgetOf(fact.pool)}`);
-          return;
-        }
-        default:
-          return;
+      if (fact.type === 'node.lease.granted') {
+        const seen = nodes.get(fact.node) ?? newSeen();
+        const counts = !fact.free && !wasDown(seen);
+        units.set(fact.lease, { pool: fact.pool, counts });
+        if (counts) check(pools, nodes, fact.node, fact.pool);
       }
+      see(nodes, fact);
+      pools.hear(fact);
     },
     onJournal(world, node, journal) {
       const lease = journal.work?.lease;
       if (lease === undefined) return void working.delete(node.name);
       if (working.get(node.name) === lease) return;
-      const granted = leases.get(lease);
       working.set(node.name, lease);
-      if (granted === undefined || !granted.counts) return;
-      const together = [...working.entries()].filter(([name, id]) => leases.get(id)?.pool === granted.pool && leases.get(id)?.counts === true && !world.excused.has(name));
-      const most = Math.max(1, largest.get(granted.pool) ?? 1);
-      if (together.length > most) throw new Violation(`${together.map(([name]) => name).join(', ')} of pool ${granted.pool} change at once, ${most} may`);
+      const unit = units.get(lease);
+      if (unit?.counts !== true) return;
+      const together = [...working].filter(([name, id]) => units.get(id)?.pool === unit.pool && units.get(id)?.counts === true && !world.excused.has(name));
+      const most = pools.most(unit.pool, world.nodes.size);
+      if (together.length > most) throw new Violation(`${together.map(([name]) => name).join(', ')} of pool ${unit.pool} change at once, ${most} may`);
     },
   };
+}
+
+function check(pools: PoolsAsTold, nodes: ReadonlyMap<string, Seen>, node: string, pool: string): void {
+  const down = [...nodes].filter(([name, seen]) => name !== node && countsIn(pools, seen, pool)).map(([name]) => name);
+  const most = pools.budget(pool, [...nodes.values()].filter(({ joined }) => joined).map(({ labels }) => labels));
+  if (down.length + 1 > most) throw new Violation(`${node} is granted a lease while ${down.join(', ')} of pool ${pool} are unavailable, ${most} may`);
+}
+
+/** Whether the node counts against the pool, as far as that is beyond doubt: of several pools that select it, it is in one. */
+function countsIn(pools: PoolsAsTold, seen: Seen, pool: string): boolean {
+  if (seen.lease !== undefined) return !seen.lease.free && seen.lease.pool === pool;
+  if (!seen.joined || seen.skipped || !(seen.silent || !seen.restored)) return false;
+  const selecting = pools.selecting(seen.labels);
+  return pool === 'default' ? selecting.length === 0 : selecting.length === 1 && selecting[0] === pool;
+}
+
+/** A lease to a node that is unavailable already needs no unit. */
+const wasDown = (seen: Seen): boolean => seen.silent || !seen.restored;
+const newSeen = (): Seen => ({ joined: false, silent: false, restored: true, skipped: false, labels: {}, lease: undefined });
+
+function see(nodes: Map<string, Seen>, fact: Fact): void {
+  if (!fact.type.startsWith('node.') || !('node' in fact)) return;
+  const seen = nodes.get(fact.node) ?? newSeen();
+  nodes.set(fact.node, seen);
+  switch (fact.type) {
+    case 'node.joined':
+      return void Object.assign(seen, { joined: true, silent: false, skipped: false, labels: fact.labels });
+    case 'node.changed':
+      return void Object.assign(seen, { labels: fact.labels });
+    case 'node.left':
+      return void Object.assign(seen, { joined: false, silent: false });
+    case 'node.silent':
+      return void Object.assign(seen, { silent: true });
+    case 'node.heard':
+      return void Object.assign(seen, { silent: false, skipped: false });
+    case 'node.skipped':
+      return void Object.assign(seen, { skipped: true });
+    case 'node.reported':
+      return void Object.assign(seen, { restored: fact.restored });
+    case 'node.lease.granted':
+      return void Object.assign(seen, { lease: { id: fact.lease, pool: fact.pool, free: fact.free } });
+    case 'node.lease.released':
+      return void (seen.lease?.id === fact.lease && Object.assign(seen, { lease: undefined }));
+    default:
+      return;
+  }
 }

@@ -12,7 +12,7 @@ export function drainedFirst(): Oracle {
     },
     onWrite(world, node) {
       const lease = node.journal.work?.lease ?? '';
-      if (!drains.has(lease) || over.has(lease) || world.cordoned.get(node.name) === lease) return;
+      if (!drains.has(lease) || over.has(lease) || node.revived === lease || world.outside.cordoned.get(node.name) === lease) return;
       throw new Violation(`${node.name} writes under ${lease}, and is not drained for it`);
     },
   };

@@ -5,10 +5,12 @@ import { filesOf } from './whole-files.js';
 /** I8, I10 and I7: what was accepted has an end, nothing published is unanswered, and every node has what it shall have. */
 export function ended(): Oracle {
   const taken = new Map<string, string>();
+  const refused = new Set<string>();
   return {
     name: 'I7 I8 I10 ended',
     onFact(_world, fact) {
       if (fact.type === 'config.accepted') taken.set(fact.change, 'open');
+      if (fact.type === 'node.lease.settled' && fact.because === 'invalid') refused.add(`${fact.node} ${fact.hash}`);
       if (fact.type === 'config.rejected' || fact.type === 'config.committed' || fact.type === 'config.ended') {
         if (taken.get(fact.change) !== undefined && taken.get(fact.change) !== 'open') throw new Violation(`${fact.change} ends twice: ${taken.get(fact.change)} and ${fact.type}`);
         taken.set(fact.change, fact.type);
@@ -18,24 +20,45 @@ export function ended(): Oracle {
       for (const { sequence } of world.bus.changes) {
         const change = changeId(sequence);
         if (taken.get(change) === undefined) throw new Violation(`${change} was published and never answered`);
-        if (taken.get(change) === 'open') throw new Violation(`${change} has no end: ${JSON.stringify(world.bus.view('rollouts', change))} ${JSON.stringify(world.bus.view('changes', change))}`);
+        if (taken.get(change) === 'open' && !isHeld(world, change)) throw new Violation(`${change} has no end: ${JSON.stringify(world.bus.view('rollouts', change))} ${JSON.stringify(world.bus.view('changes', change))}`);
       }
-      for (const node of world.nodes.values()) converged(world, node.name);
+      for (const node of world.nodes.values()) if (!isOpenFor(world, node.name, taken)) converged(world, node.name, refused);
     },
   };
 }
 
-function converged(world: World, name: string): void {
+/** Whether it is held by machines that were switched off for good, and names them; or waits behind one that is. */
+function isHeld(world: World, change: string): boolean {
+  const stalledBy = world.bus.view('rollouts', change)?.stalledBy ?? [];
+  if (stalledBy.length > 0) return stalledBy.every((node) => isGone(world, node));
+  const behind = world.bus.view('changes', change)?.behind ?? [];
+  return behind.length > 0 && behind.every((earlier) => isHeld(world, earlier));
+}
+
+/** Whether a rollout that is held, as was seen above, still decides what the node shall have. */
+const isOpenFor = (world: World, node: string, taken: ReadonlyMap<string, string>): boolean =>
+  taken.get(world.bus.view('status', nodeToken(node))?.change ?? '') === 'open';
+
+const isGone = (world: World, node: string): boolean => world.nodes.get(node)?.scrapped === true;
+
+function converged(world: World, name: string, refused: ReadonlySet<string>): void {
   const node = world.nodes.get(name);
   const status = world.bus.view('status', nodeToken(name));
   // A node that was removed is out of the fleet until it announces itself anew.
   if (node === undefined || !node.alive || world.bus.view('nodes', nodeToken(name))?.state === 'gone') return;
   if (status === undefined) throw new Violation(`${name} has no status`);
-  // A config that the node itself refuses, or that does not fit it, is not forced upon it.
-  if (status.unfit || status.desired === '' || status.owed.includes('invalid')) return;
+  if (status.unfit || status.desired === '') return;
   const lease = world.bus.view('leases', nodeToken(name));
-  if (status.owed.includes('this disk does not take it') || lease?.reason.includes('this disk does not take it') === true) return;
+  if (`${status.owed} ${lease?.reason ?? ''}`.includes('this disk does not take it')) return;
   const expected = JSON.stringify([...filesOf(world, node, status.desired)].sort());
   const found = JSON.stringify([...node.disk.files].sort());
-  if (expected !== found) throw new Violation(`${name} shall have ${expected}, and has ${found}: ${JSON.stringify(status)} ${JSON.stringify(lease)}`);
+  if (expected === found || mayDiffer(world, name, refused.has(`${name} ${status.desired}`))) return;
+  throw new Violation(`${name} shall have ${expected}, and has ${found}: ${JSON.stringify(world.why(name))} ${JSON.stringify(status)} ${JSON.stringify(lease)}`);
+}
+
+/** Why a node may lack what it shall have: it refuses that, or machines that were switched off for good hold its pool's budget. The answer to "why" says so. */
+function mayDiffer(world: World, name: string, refused: boolean): boolean {
+  const why = world.why(name);
+  if (why?.because === 'refused') return refused;
+  return why?.because === 'budget' && why.holders.length > 0 && why.holders.every((holder) => isGone(world, holder));
 }

@@ -98,6 +98,16 @@ describe('the queue', () => {
 });
 
 describe('a correction', () => {
+  it('of what waits for nodes that another is at work on waits for that one too, and says so', () => {
+    const m = fleetOf('n0');
+    m.publishes(1, file('motd', 'first'));
+    m.starts('c1');
+    m.publishes(2, file('other', 'second'));
+    const said = m.publishes(3, gone('File', 'other')); // by itself it touches no node: the file is not there
+    expect(linesOf(said, 'change', 'behind')).toEqual(['config.accepted c3', 'config.waiting c3 ["c1"]']);
+    expect(rendered(m.completes('c1')).at(-1)).toMatchObject({ change: 'c3', replaces: ['c2'] });
+  });
+
   it('is a change that touches every fragment of those it overlaps: it replaces them at once', () => {
     const m = fleetOf('n0');
     m.publishes(1, file('motd', 'bad'));

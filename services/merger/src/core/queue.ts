@@ -30,7 +30,16 @@ export function turnOf(state: State, change: Change, reach: Reach): Turn {
   const before = openByAge(state).filter((other) => (isEarlier(other, change) || isStarted(other, change)) && overlaps(reach, other, change));
   const isCorrection = before.every((other) => isEarlier(other, change) && isCorrectedBy(reach, other, change));
   const names = before.map((other) => other.change);
-  return isCorrection ? { is: 'now', replaces: names } : { is: 'waiting', behind: names };
+  if (!isCorrection) return { is: 'waiting', behind: names };
+  const busy = busyWithNodesOf(state, before, reach);
+  return busy.length === 0 ? { is: 'now', replaces: names } : { is: 'waiting', behind: busy };
+}
+
+/** What is on its way on nodes of older ones that have not started: until it has ended a correction of those cannot start either. */
+function busyWithNodesOf(state: State, replaced: readonly Change[], reach: Reach): readonly string[] {
+  const waiting = replaced.filter((one) => one.rollout === 'none');
+  const meetsThem = (other: Change): boolean => waiting.some((one) => overlaps(reach, other, one));
+  return openByAge(state).filter((other) => other.rollout !== 'none' && !replaced.includes(other) && meetsThem(other)).map((other) => other.change);
 }
 
 const isStarted = (other: Change, change: Change): boolean => other.change !== change.change && other.rollout !== 'none';

@@ -55,6 +55,19 @@ describe('the budget of a pool', () => {
     expect(grants(s.rolls('c1', ['n0']))).toEqual(['n0 forward c1-new']);
   });
 
+  it.each([
+    ['starts', (s: Scheduler) => s.given(factOf('rollout.started', { change: 'c1' })), 1],
+    ['starts and is superseded', (s: Scheduler) => s.given(factOf('rollout.started', { change: 'c1' })).given(factOf('rollout.superseded', { change: 'c1', by: 'c2' })), 3],
+    ['starts and ends', (s: Scheduler) => s.given(factOf('rollout.started', { change: 'c1' })).given(ended('c1', 'superseded')), 3],
+  ])('is shown as it is when a change that lowers it %s', (_, happens, budget) => {
+    const s = pools(pool('edge', 3));
+    s.given(accepted('c1', { apply: [pool('edge', 1)] }), renderedChange('c1', {}), validated('c1'));
+    s.core.takeTouched(s.state);
+    happens(s);
+    expect([...s.core.takeTouched(s.state)]).toContain('pools/edge');
+    expect(s.view('pools', 'edge').budget).toBe(budget);
+  });
+
   it('that a change lowers is held from its start on, and is raised again if that does not commit', () => {
     const s = pools(pool('edge', 3)).fleet(names('n', 4), { role: 'edge' });
     s.rolls('c1', ['n0'], { apply: [pool('edge', 1)] });
@@ -273,5 +286,28 @@ describe('a lease outside a rollout that goes wrong', () => {
     expect(s.why('n0').because).toBe('refused');
     expect(s.reports_('n0', 'strange', circumstances)).toHaveLength(1); // says the same again
     expect(grants(change(s))).toEqual([expect.stringMatching(new RegExp(`^n0 (corrective|join) ${hash}$`))]);
+  });
+
+  it('as invalid is explained by that, also when it was owed for something else since', () => {
+    const s = new Scheduler().fleet(['n0']);
+    s.reports_('n0', 'strange');
+    s.answers_('n0', 'invalid');
+    s.given(factOf('node.owed', { node: 'n0', change: 'c7', reason: 'silent' }));
+    expect(s.why('n0')).toMatchObject({ because: 'refused', text: expect.stringContaining('(it is invalid)') });
+  });
+
+  it('as invalid does not keep what the node was meant to have meanwhile from being tried', () => {
+    const s = new Scheduler().fleet(['n0']);
+    s.reports_('n0', 'strange');
+    s.given(renderedNode('n0', 'newer'), reviewedNode('n0', 'newer')); // while the lease to `old` is under way
+    expect(grants(s.answers_('n0', 'invalid'))).toEqual([expect.stringMatching(/^n0 (corrective|join) newer$/)]);
+  });
+
+  it('and whose next try is due waits for what everybody waits for', () => {
+    const s = new Scheduler().fleet(['n0', 'n1']);
+    s.reports_('n0', 'strange');
+    s.answers_('n0', 'failed');
+    s.given(silent('n1')).after(MINUTE);
+    expect(s.why('n0')).toMatchObject({ because: 'budget', holders: ['n1'] });
   });
 });

@@ -80,7 +80,7 @@ function placeNode(state: State, node: NodeState, sequence: number): void {
   const held = want !== undefined && want.change === '' ? node.retry : undefined;
   if (held?.kind === 'later') state.backingOff.add(node.node);
   else state.backingOff.delete(node.node);
-  const blocked = held !== undefined && (held.kind === 'later' || held.circumstances === circumstancesOf(node));
+  const blocked = held !== undefined && (held.kind === 'later' || held.circumstances === circumstancesOf(node, node.desired?.hash));
   const wanted = blocked ? undefined : want;
   const unavailable = isUnavailable(node);
   if (before !== undefined && wanted !== undefined && sameWant(before.want, wanted) && before.pool === node.pool && before.unavailable === unavailable) return;
@@ -93,6 +93,7 @@ function placeNode(state: State, node: NodeState, sequence: number): void {
   const since = before !== undefined && sameWant(before.want, wanted) ? before.since : sequence;
   const key = `${RANK[wanted.kind]}|${String(since).padStart(16, '0')}|${node.node}`;
   queueOf(state, node.pool, unavailable).add(key);
+  state.touched.add(viewKey('pools', node.pool));
   state.places.set(node.node, { pool: node.pool, key, unavailable, want: wanted, since });
 }
 

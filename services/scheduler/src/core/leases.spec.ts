@@ -108,6 +108,20 @@ describe('a lease with a drain', () => {
     expect(s.unavailable('default')).toEqual([]);
   });
 
+  it.each([
+    ['is skipped', (s: Scheduler) => s.skips('n0')],
+    ['leaves', (s: Scheduler) => s.given(left('n0')).when()],
+  ])('that was unknown, and is being uncordoned since it was answered, ends no other time when its node %s', (_, happens) => {
+    const s = fleetOf('n0');
+    s.actions = DRAIN;
+    s.rolls('c1', ['n0'], { maxFailures: 1 });
+    s.given(drained(s, 'n0')).when();
+    s.after(2 * MINUTE);
+    expect(types(s.reports_('n0', 'old', { lease: 'n0-l1', verdict: 'refused' }))).toContain('node.lease.uncordoning');
+    expect(settledAs(happens(s))).toEqual([]);
+    expect(types(s.given(uncordoned(s, 'n0')).when())).toContain('node.lease.released');
+  });
+
   it('counts its deadline from ready', () => {
     const s = fleetOf('n0');
     s.actions = DRAIN;

@@ -45,13 +45,16 @@ function mayRelease(draft: SchedulerDraft, lease: Lease): boolean {
   return false;
 }
 
+/** Whether a lease still waits for its node: under way, or unknown and without an answer since. What was answered only has to be released. */
+export const isUndecided = (lease: Lease): boolean => lease.because === '' || (lease.because === 'unknown' && !lease.answered);
+
 /** Deadlines, drains that are done, and ended leases whose time is over. */
 export function advanceLeases(draft: SchedulerDraft): void {
   for (const name of [...draft.state.leased]) {
     if (draft.full) return;
     const node = draft.state.nodes.get(name);
     if (node?.lease === undefined) continue;
-    if (!node.joined && (node.lease.because === '' || node.lease.because === 'unknown')) settleLease(draft, name, 'left', 'the node has left', true);
+    if (!node.joined && isUndecided(node.lease)) settleLease(draft, name, 'left', 'the node has left', true);
     else if (node.lease.because === '') advanceOpen(draft, node, node.lease);
     else finishLease(draft, name);
   }

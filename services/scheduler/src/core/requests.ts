@@ -3,7 +3,7 @@ import { assertNever, type Answer } from '#libs/kernel';
 import { emitRollout, type SchedulerDraft } from './draft.js';
 import { nodeProgress } from './frozen-rollout.js';
 import type { Request } from './inputs.js';
-import { settleLease } from './leases.js';
+import { isUndecided, settleLease } from './leases.js';
 import type { Change, Rollout } from './state.js';
 import { poolView, rolloutView } from './views.js';
 import { why } from './why.js';
@@ -108,8 +108,7 @@ function skip(draft: SchedulerDraft, { node: name, by, reason }: Request & { rea
   }
   if (node.skippedBy === '') draft.emit({ type: 'node.skipped', node: name, pool: node.pool, lease: node.lease?.id ?? '', change: node.change, by, reason });
   const lease = draft.state.nodes.get(name)?.lease;
-  if (lease !== undefined && lease.because === '') settleLease(draft, name, 'skipped', reason === '' ? `skipped by ${by}` : reason, true);
-  else if (lease?.because === 'unknown') settleLease(draft, name, 'skipped', reason === '' ? `skipped by ${by}` : reason, true);
+  if (lease !== undefined && isUndecided(lease)) settleLease(draft, name, 'skipped', reason === '' ? `skipped by ${by}` : reason, true);
   return ok({ node: name, skipped: true });
 }
 

@@ -20,7 +20,8 @@ export function startRollouts(draft: SchedulerDraft): void {
 }
 
 function mayStart(state: State, change: Change): boolean {
-  if (change.started || change.aborted || change.validated?.attempt !== change.attempt || change.attempt === 0) return false;
+  // One that was superseded in this very batch is open no more.
+  if (!change.open || change.started || change.aborted || change.validated?.attempt !== change.attempt || change.attempt === 0) return false;
   if (!change.replaces.every((older) => isReplaceable(state, older))) return false;
   if (!isFreeOfOthers(state, change)) return false;
   return !isReviewOutdated(state, change, change.validated.sequence);

@@ -20,7 +20,7 @@ import { view, viewKeys } from './views.js';
  */
 export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
   name: 'scheduler',
-  version: 1,
+  version: 2,
   reads: READS,
   wantsTargets: true,
   initial: () => new State(),

@@ -49,7 +49,7 @@ export interface Report {
 export type Retry =
   | { readonly kind: 'later'; readonly tries: number; readonly atMs: number }
   /** After `invalid`: only when what the node would be given, or the node, is another one. */
-  | { readonly kind: 'when-changed'; readonly circumstances: string };
+  | { readonly kind: 'when-changed'; readonly circumstances: string; readonly reason: string };
 
 export interface NodeState {
   readonly node: string;

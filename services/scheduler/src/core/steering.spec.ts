@@ -134,6 +134,21 @@ describe('a correction', () => {
     expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'superseded', supersededBy: 'c2' });
   });
 
+  it('that is reviewed together with what it replaces starts, and the older never does', () => {
+    const s = new Scheduler().fleet(['n0']);
+    s.reviewed('c9', ['n0']).reviewed('c10', ['n0'], { replaces: ['c9'] });
+    expect(linesOf(s.when(), 'change').filter((line) => line.startsWith('rollout.'))).toEqual(['rollout.superseded c9', 'rollout.started c10']);
+  });
+
+  it('leaves to the view of the older what its last leases come to', () => {
+    const s = fleetOf('n0');
+    s.rolls('c1', ['n0']);
+    s.rolls('c2', ['n0'], { replaces: ['c1'] });
+    s.given(...s.about(s.answer('n0', 'failed')).facts);
+    expect([...s.core.takeTouched(s.state)]).toContain('rollouts/c1');
+    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'superseded', failed: 1 });
+  });
+
   it('supersedes one that has not started', () => {
     const s = fleetOf('n0');
     s.given(accepted('c1'));

@@ -74,10 +74,10 @@ function wantOutside(state: State, node: NodeState): Want | undefined {
   return node.drifted.length > 0 && repairs ? { kind: 'repair', ...want } : undefined;
 }
 
-/** What must differ before a node that called its config invalid is asked again. */
-export const circumstancesOf = (node: NodeState): string =>
+/** What must differ before a node that called `hash` invalid is asked again. */
+export const circumstancesOf = (node: NodeState, hash = ''): string =>
   JSON.stringify([
-    node.desired?.hash,
+    hash,
     node.report?.incarnation,
     node.report?.birth,
     node.report?.bootId,

@@ -56,11 +56,13 @@ function whyFree(state: State, node: NodeState, base: Base, nowMs: number): Why 
   const want = wantOf(state, node);
   if (want === undefined) return whyIdle(state, node, base);
   if (node.retry?.kind === 'later' && want.change === '') {
-    const retryInMs = Math.max(0, Math.round(node.retry.atMs - nowMs));
+    const retryInMs = Math.round(node.retry.atMs - nowMs);
+    // Its time has come: what it waits for now is what everybody waits for.
+    if (retryInMs <= 0) return whyWaiting(state, node, base);
     return { ...base, because: 'backing-off', text: `owed (${node.owed}); tried again in ${Math.ceil(retryInMs / 1000)} s`, retryInMs };
   }
   if (!state.places.has(node.node)) {
-    return { ...base, because: 'refused', text: `it called this config invalid (${node.owed}); it is asked again when the config, its labels or the node change` };
+    return { ...base, because: 'refused', text: `it called this config invalid (${node.retry?.kind === 'when-changed' ? node.retry.reason : node.owed}); it is asked again when the config, its labels or the node change` };
   }
   return whyWaiting(state, node, base);
 }

@@ -15,6 +15,8 @@ import { isMissing, writeWhole } from './whole-file.js';
  */
 export class StateFolder {
   readonly contents: OriginalStore;
+  /** What stands in `journal.json` cannot be used: it must not take the place of the one before, which can. */
+  private damaged = false;
 
   private constructor(readonly path: string, private readonly unlock: () => Promise<void>) {
     this.contents = new OriginalStore(join(path, 'originals'));
@@ -39,6 +41,7 @@ export class StateFolder {
     const decoded = text === undefined ? 'missing' : decodeJournal(text);
     if (typeof decoded !== 'string') return { journal: ownJournal(decoded, node, path), fellBack: '' };
     const older = before === undefined ? 'missing' : decodeJournal(before);
+    this.damaged = typeof older !== 'string';
     if (typeof older !== 'string') return { journal: ownJournal(older, node, previous), fellBack: `${path}: ${decoded}` };
     throw new StateError(path, `${decoded}, and ${previous} is of no use either (${older}). Put a copy of either file back; or move both away, and the node begins anew: what stands on it now counts as original, and it gets its config again`);
   }
@@ -51,7 +54,8 @@ export class StateFolder {
 
   private async writeOnce(journal: Journal): Promise<void> {
     const path = join(this.path, 'journal.json');
-    await writeWhole(path, encodeJournal(journal), () => this.keepAsPrevious(path));
+    await writeWhole(path, encodeJournal(journal), () => (this.damaged ? Promise.resolve() : this.keepAsPrevious(path)));
+    this.damaged = false;
   }
 
   /** By a second name, so that `journal.json` is there at every moment: whoever looks finds the old one or the new one. */

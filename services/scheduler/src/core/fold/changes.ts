@@ -3,7 +3,7 @@ import { carriedPolicies } from '#libs/policy';
 import { fragmentId, type FactOf } from '#libs/contracts';
 import { putNode, reassignAll, recountRollout } from '../indexes.js';
 import { targetKey, type Change, type State } from '../state.js';
-import { patchChange, drop, leftRollout } from './patches.js';
+import { patchChange, drop, leftRollout, touchBudgets } from './patches.js';
 
 /** Ended changes and rollouts that are kept for questions about them. */
 const KEPT_ENDED = 200;
@@ -68,6 +68,7 @@ function newChange(fact: FactOf<'config.accepted'>): Change {
 }
 
 function endChange(state: State, name: string): void {
+  touchBudgets(state, name);
   patchChange(state, name, { open: false, targets: {} });
   state.openChanges.delete(name);
   const rollout = state.rollouts.get(name);

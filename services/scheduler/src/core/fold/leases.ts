@@ -60,7 +60,8 @@ function afterLease(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs:
     case 'applied':
       return { retry: undefined, owed: node.change === '' ? '' : node.owed, drifted: [], desired: node.desired && { ...node.desired, joining: false } };
     case 'invalid':
-      return fact.kind === 'forward' ? {} : { retry: { kind: 'when-changed', circumstances: circumstancesOf(node) } };
+      // What it refused is what the lease led to: by now it may be meant to have something else.
+      return fact.kind === 'forward' ? {} : { retry: { kind: 'when-changed', circumstances: circumstancesOf(node, fact.hash), reason: fact.reason } };
     case 'failed':
     case 'unknown':
       return fact.kind === 'forward' ? {} : { retry: laterThan(node, readMs) };
@@ -83,4 +84,6 @@ function countVerdict(state: State, fact: FactOf<'node.lease.settled'>, sequence
   const failed = rollout.failed + (fact.because === 'invalid' || fact.because === 'failed' ? 1 : 0);
   const unknown = rollout.unknown + (fact.because === 'unknown' ? 1 : 0);
   state.rollouts.set(fact.change, { ...rollout, failed, unknown });
+  // Its targets may be gone by now, and with them what else would bring the view up to date.
+  state.touched.add(viewKey('rollouts', fact.change));
 }

@@ -1,3 +1,4 @@
+import { viewKey } from '#libs/kernel';
 import { countTarget, dropTargets, putNode, recountRollout } from '../indexes.js';
 import { targetKey, type Change, type Lease, type NodeState, type Retry, type Rollout, type State } from '../state.js';
 import { freeze } from '../frozen-rollout.js';
@@ -6,6 +7,11 @@ import { freeze } from '../frozen-rollout.js';
 export function patchChange(state: State, name: string, patch: Partial<Change>): void {
   const change = state.changes.get(name);
   if (change !== undefined) state.changes.set(name, { ...change, ...patch });
+}
+
+/** A lowered budget that a change carries holds from its start to its end: the views of those pools show it. */
+export function touchBudgets(state: State, name: string): void {
+  for (const { kind, name: pool } of state.changes.get(name)?.policies ?? []) if (kind === 'Pool') state.touched.add(viewKey('pools', pool));
 }
 
 /** Changes some fields of a target, and counts it anew. */

@@ -2,7 +2,7 @@ import { viewKey, type Entry } from '#libs/kernel';
 import type { FactOf } from '#libs/contracts';
 import { nodeOf, putNode } from '../indexes.js';
 import { targetKey, type Rollout, type State } from '../state.js';
-import { patchChange, patchRollout, drop, leftRollout } from './patches.js';
+import { patchChange, patchRollout, drop, leftRollout, touchBudgets } from './patches.js';
 
 /** Folds what is said of rollouts. */
 export function evolveRollout(state: State, { sequence, fact }: Entry): void {
@@ -55,9 +55,11 @@ function start(state: State, fact: FactOf<'rollout.started'>, sequence: number):
     putNode(state, { ...nodeOf(state, name), change: fact.change }, sequence);
   }
   state.touched.add(viewKey('rollouts', fact.change));
+  touchBudgets(state, fact.change);
 }
 
 function supersede(state: State, fact: FactOf<'rollout.superseded'>, sequence: number): void {
+  touchBudgets(state, fact.change);
   patchRollout(state, fact.change, sequence, { phase: 'superseded', supersededBy: fact.by, endedAt: fact.at });
   patchChange(state, fact.change, { open: false, targets: {} });
   state.openChanges.delete(fact.change);

@@ -1,0 +1,28 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { newJournal, type Journal } from '../../core/index.js';
+import { StateFolder } from './state-folder.js';
+
+const EMPTY = '0'.repeat(64);
+const journal = (seq: number): Journal => ({ ...newJournal('n0', EMPTY), seq });
+
+let path: string;
+beforeEach(() => {
+  path = mkdtempSync(join(tmpdir(), 'sluice-state-'));
+});
+afterEach(() => rmSync(path, { recursive: true, force: true }));
+
+it('goes on from the journal before when the last one is torn, and keeps that until another one stands', async () => {
+  const folder = await StateFolder.open(path);
+  await folder.writeJournal(journal(1));
+  await folder.writeJournal(journal(2));
+  const whole = readFileSync(join(path, 'journal.json'), 'utf8');
+  writeFileSync(join(path, 'journal.json'), whole.slice(0, whole.length / 2));
+  expect((await folder.readJournal('n0', EMPTY)).journal.seq).toBe(1);
+  await folder.writeJournal(journal(3));
+  expect((await folder.readJournal('n0', EMPTY)).journal.seq).toBe(3);
+  writeFileSync(join(path, 'journal.json'), 'torn again');
+  expect((await folder.readJournal('n0', EMPTY)).journal.seq).toBe(1);
+  await folder.close();
+});

@@ -1,0 +1,23 @@
+import type { Fault } from './fault.js';
+
+/** A copy reads inputs again that were taken long ago, or starts from a snapshot that is old. */
+export const readAgain: Fault = {
+  name: 'read-again',
+  about: 'copies read old inputs once more, or start from old snapshots',
+  arrange(stage) {
+    const { world } = stage;
+    const kept = new Map(world.copies.map((copy) => [copy, copy.snapshot()]));
+    stage.nowAndThen(30_000, (chance) => {
+      const copy = stage.anyCopy(chance);
+      if (!copy.alive) return;
+      const what = chance.next();
+      if (what < 0.5) return copy.rewind(chance.whole(1, 30));
+      if (what < 0.75) return void kept.set(copy, copy.snapshot());
+      // A snapshot is everybody's who is of that kind.
+      const old = kept.get(chance.pick(world.copies.filter(({ kind }) => kind === copy.kind)));
+      copy.kill();
+      copy.start(old);
+      copy.lead();
+    });
+  },
+};

@@ -1,0 +1,60 @@
+import type { Fact } from '#libs/contracts';
+import { Violation, type Oracle } from '../world.js';
+
+type Phase = 'draining' | 'ready' | 'settled' | 'uncordoning' | 'released';
+/** From where each phase may be reached. */
+const BEFORE: Readonly<Record<Exclude<Phase, 'draining'>, readonly Phase[]>> = {
+  ready: ['draining'],
+  settled: ['draining', 'ready'],
+  uncordoning: ['settled'],
+  released: ['settled', 'uncordoning'],
+};
+
+interface Lease {
+  phase: Phase;
+  readonly drains: boolean;
+  drained: boolean;
+  uncordoned: boolean;
+  because: string;
+}
+
+/** I2, I5: a lease goes through its phases once and in order, is drained for before it is ready, and uncordoned before it is released. */
+export function leasePhases(): Oracle {
+  const leases = new Map<string, Lease>();
+  return {
+    name: 'I2 I5 lease phases',
+    onFact(_world, fact) {
+      const known = leases.get(leaseOf(fact));
+      if (fact.type === 'node.lease.granted') {
+        if (known !== undefined) throw new Violation(`${fact.lease} is granted twice`);
+        const phase = fact.phase === 'draining' ? 'draining' : 'ready';
+        leases.set(fact.lease, { phase, drains: phase === 'draining', drained: false, uncordoned: false, because: '' });
+      } else if (known !== undefined) follow(known, fact);
+    },
+  };
+}
+
+function follow(lease: Lease, fact: Fact): void {
+  if (fact.type === 'node.drained') lease.drained = true;
+  if (fact.type === 'node.uncordoned') {
+    if (lease.phase !== 'uncordoning') throw new Violation(`${fact.lease} is uncordoned while it is ${lease.phase}`);
+    lease.uncordoned = true;
+  }
+  const to = phaseOf(fact);
+  if (to === undefined) return;
+  if (!endsAgain(lease, fact) && !BEFORE[to].includes(lease.phase)) throw new Violation(`${leaseOf(fact)} goes from ${lease.phase} to ${to}`);
+  if (to === 'ready' && !lease.drained) throw new Violation(`${leaseOf(fact)} is ready, and nobody has drained for it`);
+  if (to === 'released' && lease.drains && !lease.uncordoned) throw new Violation(`${leaseOf(fact)} is released, and its node is not uncordoned`);
+  lease.phase = to;
+  if (fact.type === 'node.lease.settled') lease.because = fact.because;
+}
+
+/** Who never answered is skipped or removed: its lease then ends another time. */
+const endsAgain = (lease: Lease, fact: Fact): boolean =>
+  fact.type === 'node.lease.settled' && lease.phase === 'settled' && lease.because === 'unknown' && fact.because !== 'unknown';
+
+const leaseOf = (fact: Fact): string => (fact.type.startsWith('node.') && 'lease' in fact ? fact.lease : '');
+const phaseOf = ({ type }: Fact): keyof typeof BEFORE | undefined => {
+  const phase = type.startsWith('node.lease.') ? type.slice('node.lease.'.length) : '';
+  return phase in BEFORE ? (phase as keyof typeof BEFORE) : undefined;
+};

@@ -1,0 +1,17 @@
+import { Violation, type Oracle } from '../world.js';
+
+/** I7: a report is taken once, however often and late it comes, and none after a later one of the same life of its node. */
+export function takenOnce(): Oracle {
+  const last = new Map<string, { readonly incarnation: number; readonly birth: number; readonly seq: number }>();
+  return {
+    name: 'I7 taken once',
+    onFact(_world, fact) {
+      if (fact.type !== 'node.reported') return;
+      const { node, incarnation, birth, seq } = fact;
+      const before = last.get(node);
+      const later = before === undefined || incarnation > before.incarnation || (incarnation === before.incarnation && birth === before.birth && seq > before.seq);
+      if (!later) throw new Violation(`report ${incarnation}/${birth}/${seq} of ${node} is taken after ${before.incarnation}/${before.birth}/${before.seq}`);
+      last.set(node, { incarnation, birth, seq });
+    },
+  };
+}

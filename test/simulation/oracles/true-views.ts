@@ -1,0 +1,26 @@
+import { fold, newCopy, parseViewKey } from '#libs/kernel';
+import { Violation, type Oracle, type World } from '../world.js';
+import type { ServiceCopy } from '../service-copy.js';
+
+/** I7: when all is calm every view shows what the ledger says, and a copy that was there from the beginning believes what a new one does. */
+export const trueViews: Oracle = {
+  name: 'I7 true views',
+  atEnd(world) {
+    const leaders = world.copies.filter((copy) => copy.leading);
+    for (const leader of leaders) compare(world, leader);
+  },
+};
+
+function compare(world: World, leader: ServiceCopy): void {
+  const { core } = leader.kind;
+  const fresh = newCopy(core);
+  fold(fresh, { entries: world.bus.entries(0, world.bus.last, leader.monotonicMs, leader.reads), upTo: world.bus.last });
+  for (const text of core.viewKeys(fresh.state)) {
+    const key = parseViewKey(text);
+    const value = core.view(fresh.state, key);
+    if (value === undefined) continue;
+    const { ledger, text: shown } = world.bus.revision(key);
+    const expected = JSON.stringify({ ...value, ledger });
+    if (shown !== expected) throw new Violation(`${text} shows ${shown === '' ? 'nothing' : shown}, and shall show ${expected}`);
+  }
+}

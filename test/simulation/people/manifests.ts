@@ -1,0 +1,59 @@
+import type { Chance } from '../chance.js';
+import type { World } from '../world.js';
+
+const API = 'sluice.dev/v1alpha1';
+type Manifest = Readonly<Record<string, unknown>>;
+
+const manifest = (kind: string, name: string, spec: object): Manifest => ({ apiVersion: API, kind, metadata: { name }, spec });
+const SELECTORS = [{}, { matchLabels: { role: 'edge' } }, { matchLabels: { role: 'core' } }, { matchLabels: { zone: 'a' } }];
+
+/** What the fleet begins with: a pool for each role, and a probe. */
+export function beginning(chance: Chance): object {
+  const probe = manifest('Probe', 'app-ok', { nodeSelector: {}, file: { path: '/etc/app', matches: '^ok' }, timeout: '1s', retries: 0 });
+  return { apply: [pool(chance, 'edge'), pool(chance, 'core'), probe] };
+}
+
+/** A change as somebody may publish it, good or bad. */
+export function change(world: World, chance: Chance): object {
+  const version = world.bus.changes.length;
+  const app = (): Manifest => file(world, chance, 'app', '/etc/app', version);
+  const other = (): Manifest => file(world, chance, 'b', '/etc/b', version);
+  const what = chance.next();
+  if (what < 0.5) return { apply: [app()], ...strategy(chance) };
+  if (what < 0.65) return { apply: [app(), other()], ...strategy(chance) };
+  if (what < 0.75) return { apply: [other()] };
+  if (what < 0.81) return poolChange(chance);
+  if (what < 0.87) return { apply: [manifest('DisruptionPolicy', 'b', { nodeSelector: {}, files: [{ path: '/etc/b', actions: [{ kind: chance.pick(['none', 'drain']) }] }] })] };
+  if (what < 0.92) return { delete: [{ kind: 'File', name: chance.pick(['app', 'b']) }] };
+  if (what < 0.95) return chance.pick<object>([{ apply: [{ kind: 'File' }] }, { delete: [{ kind: 'File', name: 'nothing' }] }, { apply: [app(), app()] }]);
+  return { apply: [pool(chance, 'edge'), other()] };
+}
+
+/** Another budget for a pool, or other members; or the pool goes. */
+export function poolChange(chance: Chance): object {
+  const name = chance.pick(['edge', 'core', 'zone-a']);
+  return chance.happens(0.1) ? { delete: [{ kind: 'Pool', name }] } : { apply: [pool(chance, name)] };
+}
+
+function pool(chance: Chance, name: string): Manifest {
+  const matchLabels = name === 'zone-a' ? { zone: 'a' } : { role: chance.happens(0.9) ? name : 'none' };
+  const maxUnavailable = chance.pick([1, 1, 2, 2, 3, '50%']);
+  return manifest('Pool', name, { nodeSelector: { matchLabels }, maxUnavailable, applyTimeout: '60s', drainTimeout: '90s', drift: chance.pick(['repair', 'repair', 'report']) });
+}
+
+/** A file that is good, or bad in one of the ways in which configs are bad. */
+function file(world: World, chance: Chance, name: string, path: string, version: number): Manifest {
+  const node = chance.pick([...world.nodes.keys()]);
+  const content = chance.pick([
+    `ok v${version}`, `ok v${version}`, `ok v${version}`, `ok v${version} {{ node.name }}`, `ok {{ node.labels.zone }}`,
+    // Bad for every node: its probe fails, or it does not parse.
+    `bad v${version}`, `ok garbage ${version % 3}`,
+    // One node does not take it.
+    `ok v${version} unlucky:${node};`,
+    // Bad for one kind of node only; the recipe is the same for all.
+    `{{ node.labels.mood }} v${version % 3}`, `ok v${version % 3} no-{{ node.labels.role }}-but-no-core`,
+  ]);
+  return manifest('File', name, { nodeSelector: chance.pick(SELECTORS), path, content });
+}
+
+const strategy = (chance: Chance): object => (chance.happens(0.3) ? { strategy: { maxFailures: chance.whole(1, 3) } } : {});
