@@ -1,9 +1,10 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { Guard } from '#libs/embedded';
 
-export const ROOT = join(__dirname, '..', '..');
+/** The same from the sources and from dist/. */
+export const ROOT = join(__dirname, '..', '..', ...(existsSync(join(__dirname, '..', '..', 'bin')) ? [] : ['..']));
 export const SLUICE = join(ROOT, 'bin', 'sluice');
 /** Longer than a clean end ever takes; what is still there then is killed. */
 const GRACE_MS = 8_000;
@@ -28,6 +29,11 @@ export class Processes {
   isRunning(name: string): boolean {
     const child = this.children.get(name);
     return child !== undefined && isAlive(child);
+  }
+
+  /** Those that run now, with their ids. */
+  get pids(): ReadonlyMap<string, number> {
+    return new Map([...this.children].filter(([, child]) => isAlive(child)).map(([name, child]) => [name, child.pid as number]));
   }
 
   /** SIGTERM, and waits for its end. */
