@@ -30,3 +30,8 @@ export class BadRequestError extends Error {
 export class ConnectionLostError extends Error {
   override readonly name = 'ConnectionLostError';
 }
+
+/** A stream of a cluster has no leader now, or one without a majority: whoever answers for it may have missed something. */
+export class NoLeaderError extends Error {
+  override readonly name = 'NoLeaderError';
+}

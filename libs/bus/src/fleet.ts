@@ -1,8 +1,9 @@
+import { JetStreamApiError } from '@nats-io/jetstream';
 import { errors, type Msg } from '@nats-io/nats-core';
 import { changeId, CONFIGS, desiredSubject, nodeToken, type Config, type ViewBucket, type ViewValues } from '#libs/contracts';
 import { SILENT } from '#libs/runtime';
 import { connectBus, type Bus, type BusOptions } from './connection.js';
-import { ServerTooOldError } from './errors.js';
+import { NoLeaderError, ServerTooOldError } from './errors.js';
 import { NoConnectionError, OpsError, type FleetClient, type FleetEvent, type Inspection } from './fleet-client.js';
 import { fleetEvents, type EventsOptions } from './fleet-events.js';
 import { inspect, pingServices } from './fleet-inspection.js';
@@ -59,7 +60,7 @@ class NatsFleet implements FleetClient {
   }
 
   watch<B extends ViewBucket>(bucket: B, keys: string, signal: AbortSignal): AsyncIterable<ViewEntry<B>> {
-    return watchViews(this.bus, bucket, keys, signal);
+    return this.reachedEach(watchViews(this.bus, bucket, keys, signal));
   }
 
   async config(node: string, hash: string): Promise<Config | undefined> {
@@ -68,7 +69,7 @@ class NatsFleet implements FleetClient {
   }
 
   events(options: EventsOptions): AsyncIterable<FleetEvent> {
-    return fleetEvents(this.bus, options);
+    return this.reachedEach(fleetEvents(this.bus, options));
   }
 
   inspect(): Promise<Inspection> {
@@ -83,9 +84,25 @@ class NatsFleet implements FleetClient {
     try {
       return await work();
     } catch (error) {
-      if (!isConnectionTrouble(error)) throw error;
-      throw new NoConnectionError(`${this.server} does not answer: ${(error as Error).message}`, { cause: error });
+      throw this.explained(error);
     }
+  }
+
+  private async *reachedEach<T>(items: AsyncIterable<T>): AsyncGenerator<T> {
+    try {
+      yield* items;
+    } catch (error) {
+      throw this.explained(error);
+    }
+  }
+
+  /** What kept the server from answering, in words for people; any other error as it is. */
+  private explained(error: unknown): unknown {
+    if (!isConnectionTrouble(error)) return error;
+    const { name, message } = error as Error;
+    const isWithoutMajority = this.bus.nc.info?.jetstream === true && (error instanceof JetStreamApiError || error instanceof NoLeaderError || name === 'JetStreamNotEnabled');
+    const why = isWithoutMajority ? 'answers, but its JetStream does not: too few servers of its cluster are up, or they have no leader yet' : `does not answer: ${message}`;
+    return new NoConnectionError(`${this.server} ${why}`, { cause: error });
   }
 
   private async unanswered(subject: string, error: Error): Promise<Error> {

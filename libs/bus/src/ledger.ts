@@ -3,7 +3,7 @@ import { JetStreamApiError } from '@nats-io/jetstream';
 import { decodeFact, encodeFact, factSubject, LEDGER, type Fact, type NewFact } from '#libs/contracts';
 import { wallTime } from '#libs/runtime';
 import type { Bus } from './connection.js';
-import { ConnectionLostError } from './errors.js';
+import { ConnectionLostError, NoLeaderError } from './errors.js';
 
 /** A fact as it was appended. */
 export interface Appended {
@@ -103,8 +103,11 @@ function outcomeOf(error: unknown): Append {
 export function isConnectionTrouble(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error.cause !== undefined && isConnectionTrouble(error.cause)) return true;
+  // What a server says whose cluster has no majority, or no leader yet.
+  if (error instanceof JetStreamApiError) return error.status === 503;
   return (
     error instanceof ConnectionLostError ||
+    error instanceof NoLeaderError ||
     error instanceof errors.TimeoutError ||
     error instanceof errors.RequestError ||
     error instanceof errors.NoRespondersError ||

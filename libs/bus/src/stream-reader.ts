@@ -65,14 +65,16 @@ export class StreamReader implements AsyncIterable<JsMsg> {
   }
 
   async *[Symbol.asyncIterator](): AsyncIterator<JsMsg> {
-    for (let tries = 0; !this.closed; tries += 1) {
-      const { current } = this;
-      for await (const message of current.messages) {
-        this.lastSequence = message.seq;
-        tries = 0;
-        yield message;
+    try {
+      while (!this.closed) {
+        for await (const message of this.current.messages) {
+          this.lastSequence = message.seq;
+          yield message;
+        }
+        await this.beginAnew();
       }
-      if (!this.closed) await this.beginAnew(current, tries);
+    } finally {
+      clearInterval(this.watch);
     }
   }
 
@@ -107,18 +109,20 @@ export class StreamReader implements AsyncIterable<JsMsg> {
     } else this.isSuspect = true;
   }
 
-  private async beginAnew(before: Consuming, tries: number): Promise<void> {
-    await pause(growingMs(tries, 50, 5_000));
-    if (this.closed) return;
-    const current = await beginConsuming(this.bus, this.reading, this.lastSequence).catch((error: unknown) => {
-      this.bus.logger.debug({ error, stream: this.reading.stream }, 'a reading could not be begun anew');
-      return before;
-    });
-    this.sign();
-    if (current === before) return;
-    if (this.closed) return end(current);
-    this.current = current;
-    this.listen(current);
+  private async beginAnew(): Promise<void> {
+    for (let tries = 0; !this.closed; tries += 1) {
+      try {
+        const current = await beginConsuming(this.bus, this.reading, this.lastSequence);
+        if (this.closed) return end(current);
+        this.current = current;
+        this.sign();
+        return this.listen(current);
+      } catch (error) {
+        this.sign();
+        this.bus.logger.debug({ error, stream: this.reading.stream }, 'a reading could not be begun anew');
+        await pause(growingMs(tries, 50, 5_000));
+      }
+    }
   }
 }
 
