@@ -1,7 +1,8 @@
-import { connectFleet } from '#libs/bus';
-import { until } from '#libs/testing';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { connectBus, connectFleet, ensureTopology } from '#libs/bus';
+import { LEDGER } from '#libs/contracts';
+import { until } from '#libs/testing';
 import { gatherEvidence } from '../chaos/evidence.js';
 import { judge } from '../chaos/oracles/index.js';
 import { restless } from '../chaos/quiet.js';
@@ -18,7 +19,7 @@ describe('three nats-servers, three copies of every stream', () => {
   let fleet: Fleet<NatsCluster>;
   const acknowledged = new Map<string, { readonly apply: readonly never[] }>();
   beforeAll(async () => {
-    fleet = await startFleetOn((folder) => NatsCluster.start(folder), { copies: 2, groups: 2, sizes: [4, 3, 6], applyTimeout: '5m', env: { SLUICE_REPLICAS: '3' } });
+    fleet = await startFleetOn(clusterWithSingleCopies, { copies: 2, groups: 2, sizes: [4, 3, 6], applyTimeout: '5m', env: { SLUICE_REPLICAS: '3' } });
   }, 180_000);
   afterAll(() => fleet.close(), 60_000);
 
@@ -34,18 +35,27 @@ describe('three nats-servers, three copies of every stream', () => {
     return change;
   };
 
-  /** Waits for a good end and until nothing goes on any more, and has the world judged. */
-  const endWell = async (change: string, version: string): Promise<void> => {
+  const committed = async (change: string, version: string): Promise<void> => {
     fleet.gate.release();
-    const phase = await until(async () => (await fleet.client.get('changes', change).catch(() => undefined))?.phase === 'committed', `${change} is committed`, QUIET_MS);
-    expect(phase).toBe(true);
-    let last = '';
-    await until(async () => (last = await restless(fleet).catch((error: unknown) => String(error))) === '', 'nothing goes on', QUIET_MS).catch((error: unknown) => { throw new Error(`${String(error)}: ${last}`); });
+    await until(async () => (await fleet.client.get('changes', change).catch(() => undefined))?.phase === 'committed', `${change} is committed`, QUIET_MS);
     expect(fleet.files()).toEqual(fleet.filesWith(() => ({ '/etc/app.conf': `${version}\n` })));
+  };
+
+  /** Waits until nothing goes on any more, and has the world judged. */
+  const judged = async (): Promise<void> => {
+    let last = '';
+    await until(async () => (last = await restless(fleet).catch(String)) === '', 'nothing goes on', QUIET_MS).catch((error: unknown) => {
+      throw new Error(`${String(error)}: ${last}`, { cause: error });
+    });
     expect(judge(await gatherEvidence(fleet, acknowledged, []))).toEqual([]);
   };
 
-  test('SLUICE_REPLICAS says how many copies there are of every stream and bucket', async () => {
+  const endWell = async (change: string, version: string): Promise<void> => {
+    await committed(change, version);
+    await judged();
+  };
+
+  test('SLUICE_REPLICAS says how many copies there are of every stream and bucket, also where they had one', async () => {
     const nats = await NatsCli.of(fleet);
     const names = JSON.parse((await nats.run('stream', 'ls', '-a', '-n', '-j')).stdout) as readonly string[];
     expect(names.length).toBeGreaterThan(15);
@@ -59,8 +69,9 @@ describe('three nats-servers, three copies of every stream', () => {
     for (const index of [0, 1, 2]) {
       const change = await begin(`without ${index}`);
       fleet.server.server(index).kill();
-      await endWell(change, `without ${index}`);
+      await committed(change, `without ${index}`);
       await fleet.server.server(index).restart();
+      if (index === 2) await judged();
     }
   }, 300_000);
 
@@ -107,3 +118,14 @@ describe('three nats-servers, three copies of every stream', () => {
     }
   }, 300_000);
 });
+
+/** As somebody left it who had said nothing of copies. */
+async function clusterWithSingleCopies(folder: string): Promise<NatsCluster> {
+  const cluster = await NatsCluster.start(folder);
+  const bus = await connectBus({ servers: cluster.url.split(','), name: 'cluster.spec' });
+  await until(() => ensureTopology(bus).then(() => true, () => false), 'the streams are there', QUIET_MS);
+  const { config } = await bus.streamInfo(LEDGER);
+  expect(config.num_replicas).toBe(1);
+  await bus.close();
+  return cluster;
+}
