@@ -1,4 +1,4 @@
-import { DeliverPolicy, jetstream, type Consumer, type ConsumerMessages, type JsMsg, type OrderedConsumerOptions } from '@nats-io/jetstream';
+import { DeliverPolicy, jetstream, type Consumer, type ConsumerMessages, type JsMsg, type OrderedConsumerOptions, type StoredMsg } from '@nats-io/jetstream';
 import { errors, type MsgHdrs } from '@nats-io/nats-core';
 import { monotonicMs } from '#libs/runtime';
 import type { Bus } from './connection.js';
@@ -58,10 +58,6 @@ export class StreamReader implements AsyncIterable<JsMsg> {
 
   static async open(bus: Bus, reading: Reading): Promise<StreamReader> {
     return new StreamReader(bus, reading, await beginConsuming(bus, reading, 0));
-  }
-
-  get pendingAtStart(): number {
-    return this.current.pending;
   }
 
   async *[Symbol.asyncIterator](): AsyncIterator<JsMsg> {
@@ -129,8 +125,6 @@ export class StreamReader implements AsyncIterable<JsMsg> {
 interface Consuming {
   readonly consumer: Consumer;
   readonly messages: ConsumerMessages;
-  /** How many messages there were to read when it began. */
-  readonly pending: number;
 }
 
 /** From the reading's beginning, or behind what was read of it already. */
@@ -138,7 +132,7 @@ async function beginConsuming(bus: Bus, reading: Reading, after: number): Promis
   const filters = reading.filters === undefined ? {} : { filter_subjects: [...reading.filters] };
   const consumer = await orderedConsumer(bus, reading.stream, { ...filters, ...(await startOf(bus, reading, after)) });
   const messages = await consumer.consume({ max_messages: reading.ahead ?? DEFAULT_AHEAD, expires: EXPIRES_MS, idle_heartbeat: HEARTBEAT_MS });
-  return { consumer, messages, pending: (await consumer.info(true)).num_pending };
+  return { consumer, messages };
 }
 
 async function startOf(bus: Bus, reading: Reading, after: number): Promise<Partial<OrderedConsumerOptions>> {
@@ -153,19 +147,26 @@ function end({ consumer, messages }: Consuming): void {
   void consumer.delete().catch(() => undefined);
 }
 
-/** Reads what a stream holds now, in order, and ends. */
-export async function readAll(bus: Bus, reading: Reading, take: (message: JsMsg) => void): Promise<void> {
+/** Reads what a stream holds now, in order, and ends. How far that is the stream's leader says: the server that has the consumer may lag. */
+export async function readAll(bus: Bus, reading: Omit<Reading, 'since'>, take: (message: JsMsg) => void): Promise<void> {
+  const last = await lastOf(bus, reading);
+  if (last === undefined || last.seq < (reading.from ?? 1)) return;
   const reader = await StreamReader.open(bus, reading);
   try {
-    if (reader.pendingAtStart === 0) return;
     for await (const message of reader) {
       take(message);
-      if (message.info.pending === 0) return;
+      if (message.seq >= last.seq) return;
     }
     throw new Error(`the reading of ${reading.stream} ended before its end`);
   } finally {
     reader.close();
   }
+}
+
+/** The newest message that a reading comes to now, as the stream's leader has it; undefined when there is none. */
+export async function lastOf(bus: Bus, { stream, filters = ['>'] }: Reading): Promise<StoredMsg | undefined> {
+  const found = await Promise.all(filters.map((filter) => bus.stored(stream, { last_by_subj: filter })));
+  return found.reduce<StoredMsg | undefined>((last, message) => (message !== null && message.seq > (last?.seq ?? 0) ? message : last), undefined);
 }
 
 async function firstSince(bus: Bus, reading: Reading, since: Date): Promise<number> {
