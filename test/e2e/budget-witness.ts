@@ -12,10 +12,24 @@ interface Look {
   readonly stamp: string;
   /** The lease that the node works on; empty for none. */
   readonly lease: string;
+  /** When this journal was written, by the file's own time. */
+  readonly writtenMs: number;
+}
+
+/** A stretch of time in which a node surely worked on a lease. */
+export interface Work {
+  readonly node: string;
+  readonly lease: string;
+  /** When the first journal seen that names the lease was written, by the file's own time. */
+  readonly fromMs: number;
+  /** When the last look began that still found it. */
+  toMs: number;
 }
 
 const EVERY_MS = 3;
-const NOTHING: Look = { stamp: '', lease: '' };
+/** A file's time may lag behind the clock by a tick of the kernel. */
+const FILE_TIME_LAG_MS = 10;
+const NOTHING: Look = { stamp: '', lease: '', writtenMs: 0 };
 
 /**
  * Judges from the nodes' journals alone how many nodes of a pool are mid-change at once. A node that shows the same work
@@ -26,11 +40,14 @@ export class BudgetWitness {
   readonly most = new Map<string, number>();
   /** Every moment at which a pool had more nodes mid-change than its budget. */
   readonly exceeded: string[] = [];
+  /** All the work that was seen, in the order of its beginnings. */
+  readonly works: Work[] = [];
   /** Counts the looks, so that others can wait until they were seen. */
   looks = 0;
   /** Nodes that cannot answer: they count though their journals may say nothing. */
   private readonly down = new Set<string>();
   private readonly seen = new Map<string, Look>();
+  private readonly newest = new Map<string, Work>();
   private timer: NodeJS.Timeout | undefined;
   private waiting: { readonly looks: number; readonly resolve: () => void }[] = [];
 
@@ -71,9 +88,19 @@ export class BudgetWitness {
 
   private isAtWork(node: string): boolean {
     const before = this.seen.get(node) ?? NOTHING;
+    const atMs = Date.now();
     const now = this.read(node, before);
     this.seen.set(node, now);
+    if (now.lease !== '') this.note(node, now, atMs);
     return now.lease !== '' && now.lease === before.lease;
+  }
+
+  private note(node: string, { lease, writtenMs }: Look, atMs: number): void {
+    const work = this.newest.get(node);
+    if (work?.lease === lease) return void (work.toMs = Math.max(work.toMs, atMs));
+    const begun = { node, lease, fromMs: writtenMs + FILE_TIME_LAG_MS, toMs: atMs };
+    this.newest.set(node, begun);
+    this.works.push(begun);
   }
 
   private read(node: string, before: Look): Look {
@@ -84,7 +111,7 @@ export class BudgetWitness {
     if (stamp === before.stamp) return before;
     try {
       const { journal } = JSON.parse(readFileSync(file, 'utf8')) as { readonly journal: { readonly work?: { readonly lease: string } } };
-      return { stamp, lease: journal.work?.lease ?? '' };
+      return { stamp, lease: journal.work?.lease ?? '', writtenMs: Number(stat.mtimeNs / 1_000_000n) };
     } catch {
       return NOTHING; // it went between the two calls
     }

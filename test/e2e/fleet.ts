@@ -13,11 +13,22 @@ import { pool } from './manifests.js';
 import { NodeFolders, type Files } from './node-folders.js';
 import { Processes, SLUICE } from './processes.js';
 
+/** What a fleet is connected to. */
+export interface Served {
+  /** Where to connect; several, separated by commas. */
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
 export interface FleetOptions {
   /** Nodes whose applier is a process of its own; all others share one. */
   readonly own?: readonly string[];
+  /** Over how many processes the others are spread; default 1, and that one is named `appliers`. */
+  readonly groups?: number;
   /** Of every service. */
   readonly copies?: number;
+  /** How long a lease may take, in every pool. */
+  readonly applyTimeout?: string;
   readonly env?: Readonly<Record<string, string>>;
   /** What lies on every node before Sluice comes. */
   readonly originals?: Files;
@@ -36,7 +47,7 @@ const CHANGE_MS = 60_000;
 const BUDGETS = { edge: 2, core: 1, rest: '10%' } as const;
 
 /** A fleet of real processes: nats-server, the five services, and the appliers of 40 nodes in three pools. */
-export class Fleet {
+export class Fleet<S extends Served = NatsServer> {
   readonly folders: NodeFolders;
   readonly witness: BudgetWitness;
   readonly gate: Gate;
@@ -45,8 +56,10 @@ export class Fleet {
   readonly processes: Processes;
   /** What lies on every node apart from what Sluice puts there. */
   readonly originals: Files;
+  /** Whether the data stay when all has ended, for a person to look at. */
+  keepsData = process.env['SLUICE_E2E_KEEP'] !== undefined;
 
-  constructor(readonly data: string, readonly server: NatsServer, readonly client: FleetClient, readonly pools: readonly WatchedPool[], options: FleetOptions) {
+  constructor(readonly data: string, readonly server: S, readonly client: FleetClient, readonly pools: readonly WatchedPool[], options: FleetOptions) {
     this.folders = new NodeFolders(data);
     this.nodes = pools.flatMap((one) => one.nodes);
     this.originals = options.originals ?? {};
@@ -111,6 +124,11 @@ export class Fleet {
     this.processes.start(name, ['service', name.replace(/-\d+$/, '')]);
   }
 
+  /** Starts a process that has the appliers of many nodes, whose names are in a file beside it. */
+  startAppliers(name: string): void {
+    this.processes.start(name, ['appliers', '--inventory', join(this.data, `${name}.json`), '--data', this.data]);
+  }
+
   startApplier(node: string, role: string, ...more: readonly string[]): void {
     mkdirSync(this.folders.root(node), { recursive: true });
     this.processes.start(node, ['applier', '--node', node, '--label', `role=${role}`, '--root', this.folders.root(node), '--state', this.folders.state(node), ...more]);
@@ -122,22 +140,26 @@ export class Fleet {
     await this.client.close().catch(() => undefined);
     await this.processes.stopAll();
     await this.server.stop();
-    if (process.env['SLUICE_E2E_KEEP'] === undefined) rmSync(this.data, { recursive: true, force: true });
+    if (!this.keepsData) rmSync(this.data, { recursive: true, force: true });
   }
 }
 
-/** Starts a fleet; resolves when its pools are committed and every node is in one. */
-export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
+/** Starts a fleet on one nats-server; resolves when its pools are committed and every node is in one. */
+export const startFleet = (options: FleetOptions = {}): Promise<Fleet> => startFleetOn((folder) => startNatsServer({ dataDir: folder }), options);
+
+/** The same on whatever it is to be connected to. */
+export async function startFleetOn<S extends Served>(serve: (folder: string) => Promise<S>, options: FleetOptions = {}): Promise<Fleet<S>> {
   const data = mkdtempSync(join(tmpdir(), 'sluice-e2e-'));
-  const server = await startNatsServer({ dataDir: join(data, 'nats') });
-  const client = await connectFleet({ servers: [server.url], timeoutMs: 5_000 });
+  const server = await serve(join(data, 'nats'));
+  const client = await connectFleet({ servers: server.url.split(','), timeoutMs: 5_000 });
   const fleet = new Fleet(data, server, client, poolsOf(options.sizes ?? [10, 6, 24]), options);
   try {
     await fleet.gate.open();
     for (const node of fleet.nodes) fleet.folders.plant(node, fleet.originals);
     startAll(fleet, options);
     await until(async () => (await client.list('nodes').catch(() => undefined))?.size === fleet.nodes.length, 'every node is known', CHANGE_MS);
-    await fleet.ended(await fleet.apply(...Object.entries(BUDGETS).map(([role, budget]) => pool(role, budget))));
+    const more = options.applyTimeout === undefined ? {} : { applyTimeout: options.applyTimeout };
+    await fleet.ended(await fleet.apply(...Object.entries(BUDGETS).map(([role, budget]) => pool(role, budget, more))));
     for (const { pool: name, nodes, budget } of fleet.pools) await fleet.when('pools', name, (view) => view.members === nodes.length && view.budget === budget);
     fleet.witness.start();
     return fleet;
@@ -174,12 +196,14 @@ export function run(command: string, args: readonly string[], options: { readonl
   });
 }
 
-function startAll(fleet: Fleet, { own = [], copies = 1 }: FleetOptions): void {
+function startAll(fleet: Fleet<Served>, { own = [], copies = 1, groups = 1 }: FleetOptions): void {
   for (const service of SERVICES) for (let copy = 1; copy <= copies; copy += 1) fleet.startService(copy === 1 ? service : `${service}-${copy}`);
-  const inventory = join(fleet.data, 'inventory.json');
   const shared = fleet.nodes.filter((node) => !own.includes(node)).map((name) => ({ name, labels: labelsOf(name) }));
-  writeFileSync(inventory, JSON.stringify({ nodes: shared }));
-  fleet.processes.start('appliers', ['appliers', '--inventory', inventory, '--data', fleet.data]);
+  for (let group = 1; group <= groups; group += 1) {
+    const name = groups === 1 ? 'appliers' : `appliers-${group}`;
+    writeFileSync(join(fleet.data, `${name}.json`), JSON.stringify({ nodes: shared.filter((_node, i) => (i % groups) + 1 === group) }));
+    fleet.startAppliers(name);
+  }
   for (const node of own) fleet.startApplier(node, labelsOf(node).role);
 }
 

@@ -17,6 +17,8 @@ export class Gate {
   readonly asked: { readonly node: string; readonly files: Files }[] = [];
   /** Answers 500 where this holds. */
   isSick: Judge = () => false;
+  /** How long an answer takes. */
+  slownessMs: (node: string, files: Files) => number = () => 0;
   private isHeld: Judge = () => false;
   private opened: (() => void)[] = [];
   private readonly server: Server;
@@ -61,6 +63,8 @@ export class Gate {
       await new Promise<void>((resolve) => this.opened.push(resolve));
       this.held.delete(node);
     }
+    const slownessMs = this.slownessMs(node, files);
+    if (slownessMs > 0) await new Promise((resolve) => setTimeout(resolve, slownessMs));
     await this.witness.seenTwice();
     return this.isSick(node, files) ? 500 : 200;
   }

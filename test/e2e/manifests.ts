@@ -20,4 +20,4 @@ export const pool = (role: string, maxUnavailable: number | string, more: object
   manifest('Pool', role, { nodeSelector: selecting(role), maxUnavailable, applyTimeout: '60s', ...more });
 
 /** A probe of every node that a spec answers. */
-export const health = (url: string): Manifest => manifest('Probe', 'health', { nodeSelector: {}, http: { url }, timeout: '40s', retries: 0 });
+export const health = (url: string, timeout = '40s'): Manifest => manifest('Probe', 'health', { nodeSelector: {}, http: { url }, timeout, retries: 0 });

@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import { findNatsCli, Guard } from '#libs/embedded';
 import { until } from '#libs/testing';
-import { run, type Fleet, type Ran } from './fleet.js';
+import { run, type Fleet, type Ran, type Served } from './fleet.js';
 
 /** The real `nats` command line, against a fleet. Its own contexts stay out. */
 export class NatsCli {
@@ -11,7 +11,7 @@ export class NatsCli {
 
   private constructor(readonly path: string, private readonly env: NodeJS.ProcessEnv) {}
 
-  static async of(fleet: Fleet): Promise<NatsCli> {
+  static async of(fleet: Fleet<Served>): Promise<NatsCli> {
     return new NatsCli(await findNatsCli(), { ...process.env, NATS_URL: fleet.server.url, XDG_CONFIG_HOME: join(fleet.data, 'config') });
   }
 

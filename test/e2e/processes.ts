@@ -42,6 +42,11 @@ export class Processes {
     return child !== undefined && isAlive(child) ? child.pid : undefined;
   }
 
+  /** Those that run now, with their ids. */
+  get pids(): ReadonlyMap<string, number> {
+    return new Map([...this.children].filter(([, child]) => isAlive(child)).map(([name, child]) => [name, child.pid as number]));
+  }
+
   /** SIGTERM, and waits for its end. */
   stop(name: string): Promise<void> {
     return end(this.child(name), 'SIGTERM');

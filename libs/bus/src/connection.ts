@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { jetstream, jetstreamManager, type JetStreamClient, type JetStreamManager, type JetStreamPublishOptions, type LastForMsgRequest, type PubAck, type SeqMsgRequest, type StoredMsg, type StreamInfo } from '@nats-io/jetstream';
-import { credsAuthenticator, type Msg, type MsgHdrs, type NatsConnection, type Status } from '@nats-io/nats-core';
+import { jetstream, jetstreamManager, type ClusterInfo, type JetStreamClient, type JetStreamManager, type JetStreamPublishOptions, type LastForMsgRequest, type PubAck, type SeqMsgRequest, type StoredMsg, type StreamInfo } from '@nats-io/jetstream';
+import { credsAuthenticator, nanos, type Msg, type MsgHdrs, type NatsConnection, type Status } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { SILENT, type Logger } from '#libs/runtime';
 import { AckInbox, type StreamAnswer } from './ack-inbox.js';
-import { ConnectionLostError, ServerTooOldError } from './errors.js';
+import { ConnectionLostError, NoLeaderError, ServerTooOldError } from './errors.js';
 import { growingMs } from './signal.js';
 
 export interface BusOptions {
@@ -29,6 +29,8 @@ export interface BusOptions {
 export const LEAST_SERVER = '2.12.0';
 const RECONNECT_LEAST_MS = 100;
 const RECONNECT_MOST_MS = 5_000;
+/** Servers of a cluster let each other hear of them every second, and elect another leader after this at the soonest. */
+const HEARD_MS = 4_000;
 const DEFAULT_TIMEOUT_MS = 5_000;
 
 /** One connection to NATS that never gives up, with JetStream on it. */
@@ -79,8 +81,11 @@ export class Bus {
     return this.unlessLost(() => this.jsm.streams.getMessage(stream, query));
   }
 
-  streamInfo(stream: string): Promise<StreamInfo> {
-    return this.unlessLost(() => this.jsm.streams.info(stream));
+  /** The stream as its leader has it. Throws NoLeaderError when another answered, which in a cluster each server may. */
+  async streamInfo(stream: string): Promise<StreamInfo> {
+    const info = await this.unlessLost(() => this.jsm.streams.info(stream));
+    if (isLed(info.cluster)) return info;
+    throw new NoLeaderError(`the stream ${stream} has no leader with a majority behind it: too few servers of the cluster are up, or they are electing one`);
   }
 
   /** Gives up on an answer as soon as the connection is lost: it cannot come any more, and the client would wait for it. */
@@ -158,6 +163,14 @@ export async function connectBus(options: BusOptions): Promise<Bus> {
     if (connected) tries = 0;
   });
   return bus;
+}
+
+/** Whether this is the word of a leader that heard from a majority lately. Without a cluster there is nobody else. */
+export function isLed(cluster: ClusterInfo | undefined): boolean {
+  if (cluster === undefined) return true;
+  const replicas = cluster.replicas ?? [];
+  const heard = replicas.filter(({ active }) => active < nanos(HEARD_MS)).length;
+  return Boolean(cluster.leader) && (heard + 1) * 2 > replicas.length + 1;
 }
 
 function requireVersion(nc: NatsConnection): void {

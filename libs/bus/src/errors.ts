@@ -48,3 +48,8 @@ export const isWithoutJetStream = (error: unknown): boolean => (error as Error).
 export function isNoResponders(error: unknown): boolean {
   return error instanceof errors.NoRespondersError || (error instanceof errors.RequestError && error.isNoResponders());
 }
+
+/** A stream of a cluster has no leader now, or one without a majority: whoever answers for it may have missed something. */
+export class NoLeaderError extends Error {
+  override readonly name = 'NoLeaderError';
+}

@@ -2,7 +2,7 @@ import type { JsMsg } from '@nats-io/jetstream';
 import { CHANGES, LEDGER, REPORTS } from '#libs/contracts';
 import type { Bus } from './connection.js';
 import type { FleetEvent } from './fleet-client.js';
-import { StreamReader } from './stream-reader.js';
+import { lastOf, StreamReader, type Reading } from './stream-reader.js';
 
 export interface EventsOptions {
   readonly since?: Date;
@@ -17,6 +17,8 @@ interface Source {
   readonly messages: AsyncIterator<JsMsg>;
   /** The next message, asked for but not yet told. */
   head: Promise<{ readonly source: Source; readonly message: JsMsg | undefined }>;
+  /** Sequence of the newest message that is to be told before what comes later. */
+  readonly last: number;
   hasMore: boolean;
 }
 
@@ -31,7 +33,7 @@ export async function* fleetEvents(bus: Bus, options: EventsOptions): AsyncGener
       const heads = await Promise.all(stored.map(({ head }) => head));
       if (options.signal.aborted || heads.some(({ message }) => message === undefined)) return;
       const { source, message } = heads.reduce((a, b) => ((a.message as JsMsg).timestampNanos <= (b.message as JsMsg).timestampNanos ? a : b));
-      source.hasMore = (message as JsMsg).info.pending > 0;
+      source.hasMore = (message as JsMsg).seq < source.last;
       advance(source);
       yield eventOf(source.stream, message as JsMsg);
     }
@@ -48,12 +50,15 @@ export async function* fleetEvents(bus: Bus, options: EventsOptions): AsyncGener
 }
 
 async function openSource(bus: Bus, stream: string, options: EventsOptions): Promise<Source> {
-  const reader = await StreamReader.open(bus, {
+  const reading: Reading = {
     stream,
     ...(options.since === undefined ? {} : { since: options.since }),
     ...(options.subject === undefined || options.subject === '' ? {} : { filters: [options.subject] }),
-  });
-  const source = { stream, reader, messages: reader[Symbol.asyncIterator](), hasMore: reader.pendingAtStart > 0 } as Source;
+  };
+  const newest = await lastOf(bus, reading);
+  const last = newest === undefined || (options.since !== undefined && newest.time < options.since) ? 0 : newest.seq;
+  const reader = await StreamReader.open(bus, reading);
+  const source = { stream, reader, messages: reader[Symbol.asyncIterator](), last, hasMore: last > 0 } as Source;
   advance(source);
   return source;
 }

@@ -16,7 +16,8 @@ const PING_STALL_MS = 250;
 export async function inspect(bus: Bus, server: string): Promise<Inspection> {
   const { nc } = bus;
   const jetstream = nc.info?.jetstream === true;
-  const topology = await compareTopology(bus).catch((error: unknown) => [`cannot be read: ${(error as Error).message}`]);
+  // Without JetStream there are no streams to compare; that is what is wrong then.
+  const topology = jetstream ? await compareTopology(bus) : ['cannot be read: the server has no JetStream'];
   const ledger = await ledgerOf(bus);
   const views = await newestViews(bus).catch(() => new Map<string, number>());
   return {

@@ -1,8 +1,9 @@
+import { JetStreamApiError } from '@nats-io/jetstream';
 import type { Msg } from '@nats-io/nats-core';
 import { changeId, CONFIGS, decodeConfig, desiredSubject, LEDGER, nodeToken, type Config, type ViewBucket, type ViewValues } from '#libs/contracts';
 import { SILENT } from '#libs/runtime';
 import { connectBus, type Bus, type BusOptions } from './connection.js';
-import { isNoResponders, isWithoutJetStream, NoJetStreamError, ServerTooOldError } from './errors.js';
+import { isNoResponders, isWithoutJetStream, NoJetStreamError, NoLeaderError, ServerTooOldError } from './errors.js';
 import { NoConnectionError, OpsError, type FleetClient, type FleetEvent, type Inspection } from './fleet-client.js';
 import { fleetEvents, type EventsOptions } from './fleet-events.js';
 import { inspect, pingServices } from './fleet-inspection.js';
@@ -59,7 +60,7 @@ class NatsFleet implements FleetClient {
   }
 
   watch<B extends ViewBucket>(bucket: B, keys: string, signal: AbortSignal): AsyncIterable<ViewEntry<B>> {
-    return watchViews(this.bus, bucket, keys, signal);
+    return this.reachedEach(watchViews(this.bus, bucket, keys, signal));
   }
 
   async config(node: string, hash: string): Promise<Config | undefined> {
@@ -75,7 +76,7 @@ class NatsFleet implements FleetClient {
 
   async *events(options: EventsOptions): AsyncIterable<FleetEvent> {
     await this.reached(() => this.bus.streamInfo(LEDGER));
-    yield* fleetEvents(this.bus, options);
+    yield* this.reachedEach(fleetEvents(this.bus, options));
   }
 
   inspect(): Promise<Inspection> {
@@ -90,10 +91,30 @@ class NatsFleet implements FleetClient {
     try {
       return await work();
     } catch (error) {
-      if (isWithoutJetStream(error)) throw this.bus.nc.info?.jetstream === true ? new Error('stream not found', { cause: error }) : new NoConnectionError(new NoJetStreamError(this.server).message, { cause: error });
-      if (!isConnectionTrouble(error)) throw error;
-      throw new NoConnectionError(`${this.server} does not answer: ${(error as Error).message}`, { cause: error });
+      throw this.explained(error);
     }
+  }
+
+  private async *reachedEach<T>(items: AsyncIterable<T>): AsyncGenerator<T> {
+    try {
+      yield* items;
+    } catch (error) {
+      throw this.explained(error);
+    }
+  }
+
+  /** What kept the server from answering, in words for people; any other error as it is. */
+  private explained(error: unknown): unknown {
+    if (isWithoutJetStream(error)) {
+      const { info } = this.bus.nc;
+      if (info?.jetstream !== true) return new NoConnectionError(new NoJetStreamError(this.server).message, { cause: error });
+      if (info.cluster === undefined) return new Error('stream not found', { cause: error });
+    }
+    if (!isConnectionTrouble(error)) return error;
+    const { name, message } = error as Error;
+    const isWithoutMajority = this.bus.nc.info?.jetstream === true && (error instanceof JetStreamApiError || error instanceof NoLeaderError || name === 'JetStreamNotEnabled');
+    const why = isWithoutMajority ? 'answers, but its JetStream does not: too few servers of its cluster are up, or they have no leader yet' : `does not answer: ${message}`;
+    return new NoConnectionError(`${this.server} ${why}`, { cause: error });
   }
 
   private async unanswered(subject: string, error: Error): Promise<Error> {

@@ -4,7 +4,7 @@ import { decodeFact, encodeFact, factSubject, LEDGER, type Fact, type NewFact } 
 import { wallTime } from '#libs/runtime';
 import type { StreamAnswer } from './ack-inbox.js';
 import type { Bus } from './connection.js';
-import { ConnectionLostError } from './errors.js';
+import { ConnectionLostError, NoLeaderError } from './errors.js';
 
 /** A fact as it was appended. */
 export interface Appended {
@@ -101,8 +101,11 @@ function outcomeOf(error: unknown): Append {
 export function isConnectionTrouble(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error.cause !== undefined && isConnectionTrouble(error.cause)) return true;
+  // What a server says whose cluster has no majority, or no leader yet.
+  if (error instanceof JetStreamApiError) return error.status === 503;
   return (
     error instanceof ConnectionLostError ||
+    error instanceof NoLeaderError ||
     error instanceof errors.TimeoutError ||
     error instanceof errors.RequestError ||
     error instanceof errors.NoRespondersError ||

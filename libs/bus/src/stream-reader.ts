@@ -1,7 +1,10 @@
-import { DeliverPolicy, type Consumer, type ConsumerMessages, type JsMsg } from '@nats-io/jetstream';
+import { DeliverPolicy, jetstream, type Consumer, type ConsumerMessages, type JsMsg, type OrderedConsumerOptions, type StoredMsg } from '@nats-io/jetstream';
+import { errors } from '@nats-io/nats-core';
+import { monotonicMs } from '#libs/runtime';
 import type { Bus } from './connection.js';
 import { plainHeaders } from './message-headers.js';
 import { messageText } from './message-text.js';
+import { growingMs, pause } from './signal.js';
 
 /** A message as handlers get it: text, so that each decodes it as its subject says. */
 export interface BusMessage {
@@ -30,40 +33,131 @@ export interface Reading {
 /** Short ones: after a server's restart the consumer is made again within two missed heartbeats. */
 const EXPIRES_MS = 4_000;
 const HEARTBEAT_MS = 1_000;
+/** Several heartbeats; and how often to look for them. */
+const SILENT_MS = 4_000;
+const LOOK_MS = 1_000;
 const DEFAULT_AHEAD = 500;
+/** How long each try may take, of the time that a request has; together no longer than that. */
+const ANSWER_SHARES = [0.1, 0.15, 0.25, 0.5];
 
-/** An endless reading of a stream, in order, by a consumer of its own that leaves nothing behind. */
+/**
+ * An endless reading of a stream, in order, by a consumer of its own that leaves nothing behind. In a cluster that consumer is
+ * on one server and dies with it, while asking after it gets no answer: a reading without a sign of life is begun anew where it was.
+ */
 export class StreamReader implements AsyncIterable<JsMsg> {
-  private constructor(private readonly consumer: Consumer, private readonly messages: ConsumerMessages, readonly pendingAtStart: number) {}
+  private lastSequence = 0;
+  private closed = false;
+  private signMs = monotonicMs();
+  private isSuspect = false;
+  private received = 0;
+  private readonly watch: NodeJS.Timeout;
 
-  static async open(bus: Bus, reading: Reading): Promise<StreamReader> {
-    const from = reading.since === undefined ? reading.from : await firstSince(bus, reading, reading.since);
-    const start = reading.lastPerSubject === true ? { deliver_policy: DeliverPolicy.LastPerSubject } : { opt_start_seq: Math.max(1, from ?? 1) };
-    const filters = reading.filters === undefined ? {} : { filter_subjects: [...reading.filters] };
-    const consumer = await bus.unlessLost(() => bus.js.consumers.get(reading.stream, { ...filters, ...start }));
-    const messages = await consumer.consume({ max_messages: reading.ahead ?? DEFAULT_AHEAD, expires: EXPIRES_MS, idle_heartbeat: HEARTBEAT_MS });
-    return new StreamReader(consumer, messages, (await consumer.info(true)).num_pending);
+  private constructor(private readonly bus: Bus, private readonly reading: Reading, private current: Consuming) {
+    this.listen(current);
+    this.watch = setInterval(() => this.look(), LOOK_MS);
+    this.watch.unref();
   }
 
-  [Symbol.asyncIterator](): AsyncIterator<JsMsg> {
-    return this.messages[Symbol.asyncIterator]();
+  static async open(bus: Bus, reading: Reading): Promise<StreamReader> {
+    return new StreamReader(bus, reading, await beginConsuming(bus, reading, 0));
+  }
+
+  async *[Symbol.asyncIterator](): AsyncIterator<JsMsg> {
+    try {
+      while (!this.closed) {
+        for await (const message of this.current.messages) {
+          this.lastSequence = message.seq;
+          yield message;
+        }
+        await this.beginAnew();
+      }
+    } finally {
+      clearInterval(this.watch);
+    }
   }
 
   /** Ends the reading; whoever iterates comes to the end. */
   close(): void {
-    this.messages.stop();
-    void this.consumer.delete().catch(() => undefined);
+    this.closed = true;
+    clearInterval(this.watch);
+    end(this.current);
+  }
+
+  private sign(): void {
+    this.signMs = monotonicMs();
+    this.isSuspect = false;
+  }
+
+  private listen({ messages }: Consuming): void {
+    void (async () => {
+      for await (const { type } of messages.status()) if (type === 'heartbeat') this.sign();
+    })();
+  }
+
+  /** Twice, for a process that was busy hears what came meanwhile only after this. */
+  private look(): void {
+    const received = this.current.messages.getReceived();
+    if (!this.bus.connected || received !== this.received) this.sign();
+    this.received = received;
+    if (monotonicMs() - this.signMs < SILENT_MS) return;
+    if (this.isSuspect) {
+      this.bus.logger.warn({ stream: this.reading.stream, from: this.lastSequence + 1 }, 'a reading shows no sign of life: it is begun anew');
+      this.sign();
+      end(this.current); // whoever iterates comes to its end, and begins the next
+    } else this.isSuspect = true;
+  }
+
+  private async beginAnew(): Promise<void> {
+    for (let tries = 0; !this.closed; tries += 1) {
+      try {
+        const current = await beginConsuming(this.bus, this.reading, this.lastSequence);
+        if (this.closed) return end(current);
+        this.current = current;
+        this.sign();
+        return this.listen(current);
+      } catch (error) {
+        this.sign();
+        this.bus.logger.debug({ error, stream: this.reading.stream }, 'a reading could not be begun anew');
+        await pause(growingMs(tries, 50, 5_000));
+      }
+    }
   }
 }
 
-/** Reads what a stream holds now, in order, and ends. */
-export async function readAll(bus: Bus, reading: Reading, take: (message: JsMsg) => void): Promise<void> {
+interface Consuming {
+  readonly consumer: Consumer;
+  readonly messages: ConsumerMessages;
+}
+
+/** From the reading's beginning, or behind what was read of it already. */
+async function beginConsuming(bus: Bus, reading: Reading, after: number): Promise<Consuming> {
+  const filters = reading.filters === undefined ? {} : { filter_subjects: [...reading.filters] };
+  const consumer = await orderedConsumer(bus, reading.stream, { ...filters, ...(await startOf(bus, reading, after)) });
+  const messages = await consumer.consume({ max_messages: reading.ahead ?? DEFAULT_AHEAD, expires: EXPIRES_MS, idle_heartbeat: HEARTBEAT_MS });
+  return { consumer, messages };
+}
+
+async function startOf(bus: Bus, reading: Reading, after: number): Promise<Partial<OrderedConsumerOptions>> {
+  if (after > 0) return { opt_start_seq: after + 1 };
+  if (reading.lastPerSubject === true) return { deliver_policy: DeliverPolicy.LastPerSubject };
+  const from = reading.since === undefined ? reading.from : await firstSince(bus, reading, reading.since);
+  return { opt_start_seq: Math.max(1, from ?? 1) };
+}
+
+function end({ consumer, messages }: Consuming): void {
+  messages.stop();
+  void consumer.delete().catch(() => undefined);
+}
+
+/** Reads what a stream holds now, in order, and ends. How far that is the stream's leader says: the server that has the consumer may lag. */
+export async function readAll(bus: Bus, reading: Omit<Reading, 'since'>, take: (message: JsMsg) => void): Promise<void> {
+  const last = await lastOf(bus, reading);
+  if (last === undefined || last.seq < (reading.from ?? 1)) return;
   const reader = await StreamReader.open(bus, reading);
   try {
-    if (reader.pendingAtStart === 0) return;
     for await (const message of reader) {
       take(message);
-      if (message.info.pending === 0) return;
+      if (message.seq >= last.seq) return;
     }
     throw new Error(`the reading of ${reading.stream} ended before its end`);
   } finally {
@@ -71,8 +165,14 @@ export async function readAll(bus: Bus, reading: Reading, take: (message: JsMsg)
   }
 }
 
+/** The newest message that a reading comes to now, as the stream's leader has it; undefined when there is none. */
+export async function lastOf(bus: Bus, { stream, filters = ['>'] }: Reading): Promise<StoredMsg | undefined> {
+  const found = await Promise.all(filters.map((filter) => bus.stored(stream, { last_by_subj: filter })));
+  return found.reduce<StoredMsg | undefined>((last, message) => (message !== null && message.seq > (last?.seq ?? 0) ? message : last), undefined);
+}
+
 async function firstSince(bus: Bus, reading: Reading, since: Date): Promise<number> {
-  const consumer = await bus.js.consumers.get(reading.stream, {
+  const consumer = await orderedConsumer(bus, reading.stream, {
     ...(reading.filters === undefined ? {} : { filter_subjects: [...reading.filters] }),
     opt_start_time: since.toISOString(),
   });
@@ -82,6 +182,22 @@ async function firstSince(bus: Bus, reading: Reading, since: Date): Promise<numb
   } finally {
     void consumer.delete().catch(() => undefined);
   }
+}
+
+/**
+ * Asks anew, under another name, when no answer comes soon. For minutes after a server of a cluster was killed the others
+ * still give it its share of the new consumers, and for each of those nobody answers.
+ */
+async function orderedConsumer(bus: Bus, stream: string, options: Partial<OrderedConsumerOptions>): Promise<Consumer> {
+  for (const [tries, share] of ANSWER_SHARES.entries()) {
+    try {
+      const js = jetstream(bus.nc, { timeout: Math.round(bus.timeoutMs * share) });
+      return await bus.unlessLost(() => js.consumers.get(stream, { ...options })); // it writes the consumer's name into them
+    } catch (error) {
+      if (!(error instanceof errors.TimeoutError) || tries === ANSWER_SHARES.length - 1) throw error;
+    }
+  }
+  throw new Error('there is a last try');
 }
 
 export function busMessage(message: JsMsg): BusMessage {

@@ -3,3 +3,4 @@ export * from './until.js';
 export * from './fact-builders.js';
 export * from './ledger-fixture.js';
 export * from './state-picture.js';
+export * from './tcp-proxy.js';

@@ -1,10 +1,13 @@
 import 'reflect-metadata';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { NestFactory } from '@nestjs/core';
 import type { INestMicroservice, Type } from '@nestjs/common';
 import { createLogger, letMemoryGrow, logHealth, nestLogger, settingsFrom, type Logger, type Settings } from '#libs/runtime';
 import { connectBus, type Bus } from '../connection.js';
 import { isWithoutJetStream, NoJetStreamError, ServerTooOldError, TopologyError } from '../errors.js';
+import { isConnectionTrouble } from '../ledger.js';
 import { LedgerService } from '../ledger-service.js';
+import { growingMs } from '../signal.js';
 import { ensureTopology } from '../topology.js';
 import { BusModule } from './bus-module.js';
 import type { RunningService, ServiceOptions } from './running-service.js';
@@ -12,6 +15,7 @@ import { JetStreamServer } from './jetstream-server.js';
 import { RequestPipe, RethrowFilter } from './validation.js';
 
 const CLOSE_MS = 5_000;
+const START_AGAIN_MS = 5_000;
 
 /** Connects, waiting for a server that is away, makes the topology, and runs the module until it is closed. */
 export async function startService(module: Type, options: ServiceOptions): Promise<RunningService> {
@@ -51,11 +55,26 @@ async function run(module: Type, options: ServiceOptions, settings: Settings, lo
   };
 }
 
+/** The same, again and again while a server is there and does not do what is asked: its cluster has no majority yet, or is very busy. */
+async function startAtLast(module: Type, options: ServiceOptions, logger: Logger, isEnding: () => boolean): Promise<RunningService> {
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return await startService(module, options);
+    } catch (error) {
+      if (!isConnectionTrouble(error) || isEnding()) throw error;
+      logger.warn({ error }, `${options.name} cannot start yet: ${(error as Error).message}; trying again`);
+      await sleep(growingMs(tries, 500, START_AGAIN_MS)); // nothing else keeps the process alive now
+    }
+  }
+}
+
 /** The whole of a service's `main`: runs it until a signal, and ends the process with a clear word and code. */
 export async function bootstrapService(module: Type, options: ServiceOptions): Promise<void> {
   const logger = options.logger ?? createLogger(options.name);
   let service: RunningService | undefined;
+  let isEnding = false;
   const end = (signal: string): void => {
+    isEnding = true;
     logger.info({ signal }, 'ending');
     setTimeout(() => process.exit(1), CLOSE_MS).unref();
     void (service?.close() ?? Promise.resolve()).then(
@@ -69,7 +88,7 @@ export async function bootstrapService(module: Type, options: ServiceOptions): P
   process.once('SIGTERM', end);
   process.once('SIGINT', end);
   try {
-    service = await startService(module, options);
+    service = await startAtLast(module, options, logger, () => isEnding);
     letMemoryGrow();
     void service.bus.nc.closed().then((error) => {
       if (error === undefined) return;

@@ -1,0 +1,20 @@
+import { Chaos, type Outcome } from './chaos.js';
+import { scheduleOf } from './schedule.js';
+import { SHORT } from './shape.js';
+
+const SEED = 1;
+
+test('a round of faults and people on real processes ends with every file whole, every change ended, and no pool over its budget', async () => {
+  const [round] = scheduleOf(SEED, 1, SHORT);
+  const chaos = await Chaos.start(SHORT);
+  let outcome: Outcome | undefined;
+  try {
+    outcome = await chaos.round(round as NonNullable<typeof round>);
+    expect({ wrong: outcome.wrong, replay: `npm run chaos -- --rounds 1 --seed ${SEED} --short`, data: outcome.wrong.length > 0 ? chaos.fleet.data : '' })
+      .toEqual({ wrong: [], replay: expect.any(String), data: '' });
+    expect(outcome.evidence?.acknowledged.size).toBeGreaterThan(0);
+    expect(outcome.evidence?.works.length).toBeGreaterThan(40);
+  } finally {
+    await chaos.close(outcome === undefined || outcome.wrong.length > 0);
+  }
+}, 300_000);

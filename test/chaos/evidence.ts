@@ -1,0 +1,82 @@
+import { readFileSync } from 'node:fs';
+import { changeId, decodeFact, LEDGER, type Fact, type FragmentRef, type StatusView } from '#libs/contracts';
+import type { WatchedPool, Work } from '../e2e/budget-witness.js';
+import type { Fleet, Served } from '../e2e/fleet.js';
+import type { Files } from '../e2e/node-folders.js';
+import { journalOf, type Journal } from './journals.js';
+
+/** What was published, as it stands in CHANGES. */
+export interface Published {
+  readonly change: string;
+  readonly body: { readonly apply?: readonly Written[]; readonly delete?: readonly FragmentRef[] };
+}
+export interface Written {
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+  readonly spec: Readonly<Record<string, unknown>>;
+}
+
+/** One node as it is found. */
+export interface FoundNode {
+  readonly node: string;
+  readonly files: Files;
+  readonly journal: Journal | undefined;
+  readonly status: StatusView | undefined;
+  /** The files of the config that its journal says is in force; undefined when the bucket has none of that hash. */
+  readonly inForce: Files | undefined;
+}
+
+/** What oracles judge by: the ledger, what was published, the nodes' disks, what the witness saw, and the processes' memory. */
+export interface Evidence {
+  readonly facts: readonly Fact[];
+  readonly published: readonly Published[];
+  /** Ids of the changes whose publication was acknowledged to their sender, and what was sent. */
+  readonly acknowledged: ReadonlyMap<string, Published['body']>;
+  readonly nodes: readonly FoundNode[];
+  readonly works: readonly Work[];
+  readonly pools: readonly WatchedPool[];
+  /** MiB by process, at the end of each round. */
+  readonly memory: readonly ReadonlyMap<string, number>[];
+}
+
+/** Looks at the world; to be called while nothing changes. */
+export async function gatherEvidence(fleet: Fleet<Served>, acknowledged: Evidence['acknowledged'], memory: Evidence['memory']): Promise<Evidence> {
+  const events = await fleet.events('>');
+  const statuses = await fleet.client.list('status');
+  const nodes: FoundNode[] = [];
+  for (const node of fleet.nodes) nodes.push(await lookAt(fleet, node, statuses.get(node)));
+  return {
+    facts: events.filter(({ stream }) => stream === LEDGER).sort((a, b) => a.sequence - b.sequence).map(({ subject, body }) => decodeFact(subject, JSON.stringify(body))),
+    published: events.filter(({ subject }) => subject.startsWith('config.desired.')).map(({ sequence, body }) => ({ change: changeId(sequence), body: body as Published['body'] })),
+    acknowledged, nodes, works: fleet.witness.works, pools: fleet.pools, memory,
+  };
+}
+
+/** Again and again until the journal did not change while the files were read. */
+async function lookAt(fleet: Fleet<Served>, node: string, status: StatusView | undefined): Promise<FoundNode> {
+  for (;;) {
+    const before = journalOf(fleet, node);
+    const found = { node, files: fleet.folders.files(node), journal: before, status };
+    const config = before === undefined ? undefined : await fleet.client.config(node, before.inForce);
+    if (JSON.stringify(journalOf(fleet, node)) === JSON.stringify(before)) return { ...found, inForce: config === undefined ? undefined : filesOf(config.fragments) };
+  }
+}
+
+function filesOf(fragments: readonly { readonly kind: string; readonly spec: object }[]): Files {
+  const specs = fragments.filter(({ kind }) => kind === 'File').map(({ spec }) => spec as { readonly path: string; readonly content: string });
+  return Object.fromEntries(specs.map(({ path, content }) => [path, content]));
+}
+
+/** MiB that each process keeps in memory; one that just ended is left out. */
+export function memoryOf(pids: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
+  const found = new Map<string, number>();
+  for (const [name, pid] of pids) {
+    try {
+      const [, kib = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+      found.set(name, Math.round(Number(kib) / 1024));
+    } catch {
+      // it ended in the meantime
+    }
+  }
+  return found;
+}

@@ -1,0 +1,21 @@
+import { stateOf, STATES } from '../journals.js';
+import { groupIn, startAgain, type Fault } from './fault.js';
+
+/**
+ * kill -9 of the process of the first node whose journal is in a given state. What state each of its nodes died in is read from
+ * its journal afterwards, when nobody can change it any more.
+ */
+export const killedApplier: Fault = {
+  name: 'killed-applier',
+  plan: (chance) => ({ target: chance.pick(STATES), forMs: chance.whole(0, 5_000) }),
+  async strike(stage, { target, forMs }) {
+    const { fleet, note } = stage;
+    const group = await groupIn(stage, target);
+    if (group === undefined) return;
+    const killedMs = Date.now();
+    await fleet.processes.kill(group);
+    for (const node of fleet.nodes.filter((one) => stage.groupOf(one) === group)) note(`died ${stateOf(fleet, node, killedMs)}`);
+    await stage.pause(forMs);
+    startAgain(stage, group);
+  },
+};

@@ -1,0 +1,51 @@
+import { Chaos, type Outcome } from './chaos.js';
+import { scheduleOf } from './schedule.js';
+import { LONG, SHORT } from './shape.js';
+
+/** `npm run chaos -- --rounds N --seed S [--short]`: one line per round; what failed says how to run it again. */
+async function main(args: readonly string[]): Promise<number> {
+  const value = (name: string, otherwise: number): number => (args.includes(name) ? Number(args[args.indexOf(name) + 1]) : otherwise);
+  const [seed, rounds] = [value('--seed', 1), value('--rounds', 3)];
+  const isShort = args.includes('--short');
+  const shape = isShort ? SHORT : LONG;
+  const chaos = await Chaos.start(shape);
+  let failed = false;
+  try {
+    for (const [index, round] of scheduleOf(seed, rounds, shape).entries()) {
+      const outcome = await chaos.round(round);
+      process.stdout.write(`${line(index + 1, seed, outcome)}\n`);
+      failed = outcome.wrong.length > 0;
+      if (!failed) continue;
+      process.stdout.write(`${outcome.wrong.map((text) => `  ${text}`).join('\n')}\n  data: ${chaos.fleet.data}\n  schedule of the round: ${JSON.stringify(round)}\n  replay: npm run chaos -- --rounds ${index + 1} --seed ${seed}${isShort ? ' --short' : ''}\n`);
+      return 1;
+    }
+    return 0;
+  } catch (error) {
+    failed = true;
+    process.stdout.write(`  ${(error as Error).stack ?? String(error)}\n  data: ${chaos.fleet.data}\n`);
+    return 1;
+  } finally {
+    await chaos.close(failed);
+  }
+}
+
+function line(round: number, seed: number, { wrong, notes, evidence, quietMs }: Outcome): string {
+  const told = [...notes].sort(([a], [b]) => (a < b ? -1 : 1)).map(([what, count]) => `${what} ${count}`).join(', ');
+  const memory = [...(evidence?.memory.at(-1) ?? [])];
+  const sums = (['nats-server', 'appliers', ''] as const).map((kind) => memory.filter(([name]) => (kind === '' ? !/^(nats-server|appliers)/.test(name) : name.startsWith(kind))).map(([, mib]) => mib));
+  const [server = [], appliers = [], services = []] = sums;
+  return [
+    `round ${round} seed ${seed} ${wrong.length === 0 ? 'good' : 'WRONG'}`, `quiet after ${(quietMs / 1_000).toFixed(1)} s`, told,
+    ...(evidence === undefined ? [] : [
+      ends(evidence.facts), `${evidence.facts.length} facts`, `${evidence.nodes.filter(({ status }) => status?.owed !== '').length} owed`,
+      `MiB: server ${Math.max(0, ...server)}, a service at most ${Math.max(0, ...services)}, appliers at most ${Math.max(0, ...appliers)}`,
+    ]),
+  ].join(' · ');
+}
+
+function ends(facts: readonly { readonly type: string }[]): string {
+  const count = (type: string): number => facts.filter((fact) => fact.type === type).length;
+  return `${count('config.committed')} committed, ${count('config.ended')} ended, ${count('config.rejected')} rejected, ${count('node.lease.granted')} leases, ${count('node.unknown')} unknown`;
+}
+
+void main(process.argv.slice(2)).then((code) => process.exit(code));

@@ -1,0 +1,12 @@
+import type { Evidence } from '../evidence.js';
+import { budget } from './budget.js';
+import { ended } from './ended.js';
+import { files } from './files.js';
+import { leases } from './leases.js';
+import { memory } from './memory.js';
+
+const ORACLES = [files, budget, leases, ended, memory] as const;
+
+/** What is wrong with the world, each with the oracle that says so; a few of each. */
+export const judge = (evidence: Evidence): readonly string[] =>
+  ORACLES.flatMap(({ name, judge: ask }) => ask(evidence).slice(0, 10).map((text) => `${name}: ${text}`));

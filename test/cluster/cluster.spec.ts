@@ -1,0 +1,137 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { connectBus, connectFleet, ensureTopology } from '#libs/bus';
+import { LEDGER } from '#libs/contracts';
+import { until } from '#libs/testing';
+import { gatherEvidence } from '../chaos/evidence.js';
+import { judge } from '../chaos/oracles/index.js';
+import { restless } from '../chaos/quiet.js';
+import { startFleetOn, type Fleet } from '../e2e/fleet.js';
+import { file, health } from '../e2e/manifests.js';
+import { NatsCli } from '../e2e/nats-cli.js';
+import type { Files } from '../e2e/node-folders.js';
+import { NatsCluster } from './nats-cluster.js';
+
+/** Elections, and readings that begin anew, take seconds each. */
+const QUIET_MS = 90_000;
+
+describe('three nats-servers, three copies of every stream', () => {
+  let fleet: Fleet<NatsCluster>;
+  const acknowledged = new Map<string, { readonly apply: readonly never[] }>();
+  beforeAll(async () => {
+    fleet = await startFleetOn(clusterWithSingleCopies, { copies: 2, groups: 2, sizes: [4, 3, 6], applyTimeout: '5m', env: { SLUICE_REPLICAS: '3' } });
+    // Nodes that are still joining would get what is rolled out by their join, after its commit.
+    await quiet();
+  }, 180_000);
+  afterAll(() => fleet.close(), 60_000);
+
+  const hasVersion = (version: string) => (_node: string, files: Files): boolean => files['/etc/app.conf'] === `${version}\n`;
+
+  /** Publishes a version, and waits until a node of each pool is in the middle of it. */
+  const begin = async (version: string): Promise<string> => {
+    fleet.gate.hold(hasVersion(version));
+    const apply = [health(fleet.gate.url), file('app', `${version}\n`)];
+    const change = await fleet.apply(...apply);
+    acknowledged.set(change, { apply: apply as never[] });
+    await until(() => fleet.gate.held.size === 4, 'every unit is in use', QUIET_MS);
+    return change;
+  };
+
+  const committed = async (change: string, version: string): Promise<void> => {
+    fleet.gate.release();
+    await until(async () => (await fleet.client.get('changes', change).catch(() => undefined))?.phase === 'committed', `${change} is committed`, QUIET_MS);
+    expect(fleet.files()).toEqual(fleet.filesWith(() => ({ '/etc/app.conf': `${version}\n` })));
+  };
+
+  const quiet = async (): Promise<void> => {
+    let last = '';
+    await until(async () => (last = await restless(fleet).catch(String)) === '', 'nothing goes on', QUIET_MS).catch((error: unknown) => {
+      throw new Error(`${String(error)}: ${last}`, { cause: error });
+    });
+  };
+
+  /** Waits until nothing goes on any more, and has the world judged. */
+  const judged = async (): Promise<void> => {
+    await quiet();
+    expect(judge(await gatherEvidence(fleet, acknowledged, []))).toEqual([]);
+  };
+
+  const endWell = async (change: string, version: string): Promise<void> => {
+    await committed(change, version);
+    await judged();
+  };
+
+  test('SLUICE_REPLICAS says how many copies there are of every stream and bucket, also where they had one', async () => {
+    const nats = await NatsCli.of(fleet);
+    const names = JSON.parse((await nats.run('stream', 'ls', '-a', '-n', '-j')).stdout) as readonly string[];
+    expect(names.length).toBeGreaterThan(15);
+    for (const name of names) {
+      const { config } = JSON.parse((await nats.run('stream', 'info', name, '-j')).stdout) as { readonly config: { readonly num_replicas: number } };
+      expect({ name, replicas: config.num_replicas }).toEqual({ name, replicas: 3 });
+    }
+  }, 60_000);
+
+  test('a rollout goes on when any one server is killed in the middle of it', async () => {
+    for (const index of [0, 1, 2]) {
+      const change = await begin(`without ${index}`);
+      fleet.server.server(index).kill();
+      await committed(change, `without ${index}`);
+      await fleet.server.server(index).restart();
+      if (index === 2) await judged();
+    }
+  }, 300_000);
+
+  test('without a majority all stands still and says so, and goes on by itself when the servers are back', async () => {
+    const change = await begin('majority');
+    fleet.server.server(0).kill();
+    fleet.server.server(1).kill();
+    fleet.gate.release();
+    await until(async () => (await fleet.cli('doctor')).stderr.includes('too few servers of its cluster are up'), 'doctor says it', QUIET_MS);
+    for (const args of [['doctor'], ['get', 'nodes'], ['status'], ['delete', 'File', 'app']]) {
+      const { code, stderr } = await fleet.cli(...args);
+      expect({ args, code, stderr }).toEqual({ args, code: 6, stderr: expect.stringMatching(/does not/) });
+    }
+    // One that starts meanwhile waits as well.
+    await fleet.processes.kill('scheduler');
+    fleet.startService('scheduler');
+    const log = (name: string): string => readFileSync(join(fleet.data, `${name}.log`), 'utf8');
+    await until(() => log('scheduler').includes('scheduler cannot start yet'), 'it waits', QUIET_MS);
+    await until(() => /trying again|no sign of life|leads no more/.test(log('merger')), 'a service says it');
+    expect(fleet.nodes.filter((node) => fleet.folders.files(node)['/etc/app.conf'] === 'majority\n').length).toBe(4);
+    await Promise.all([fleet.server.server(0).restart(), fleet.server.server(1).restart()]);
+    await endWell(change, 'majority');
+    expect(fleet.processes.isRunning('scheduler')).toBe(true);
+  }, 300_000);
+
+  test('nothing is decided on the side of a server that is cut off, and all goes on when it is back', async () => {
+    const change = await begin('cut off');
+    const alone = await connectFleet({ servers: [fleet.server.server(2).url], timeoutMs: 2_000 });
+    const others = await connectFleet({ servers: [fleet.server.server(0).url, fleet.server.server(1).url], timeoutMs: 5_000 });
+    try {
+      const before = (await others.inspect()).ledger.last;
+      await fleet.server.cutOff(2);
+      fleet.gate.release();
+      // Clients reach it as before, and it acknowledges nothing.
+      await until(() => alone.inspect().then(() => false, (error: Error) => error.message.includes('too few servers of its cluster are up')), 'it says that it is alone', QUIET_MS);
+      await expect(alone.publishChange('alone', JSON.stringify({ apply: [file('alone', 'alone\n')] }))).rejects.toThrow(/does not/);
+      await fleet.server.mend();
+      await endWell(change, 'cut off');
+      expect((await others.inspect()).ledger.last).toBeGreaterThan(before);
+      expect((await others.list('changes')).size).toBe((await fleet.events('config.desired.>')).length);
+      expect((await fleet.events('config.desired.alone')).length).toBe(0);
+    } finally {
+      await Promise.all([alone.close(), others.close()]);
+    }
+  }, 300_000);
+});
+
+/** As somebody left it who had said nothing of copies. */
+async function clusterWithSingleCopies(folder: string): Promise<NatsCluster> {
+  const cluster = await NatsCluster.start(folder);
+  const bus = await connectBus({ servers: cluster.url.split(','), name: 'cluster.spec' });
+  await until(() => ensureTopology(bus).then(() => true, () => false), 'the streams are there', QUIET_MS);
+  const { config } = await bus.streamInfo(LEDGER);
+  expect(config.num_replicas).toBe(1);
+  await bus.close();
+  return cluster;
+}

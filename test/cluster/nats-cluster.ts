@@ -1,0 +1,58 @@
+import { join } from 'node:path';
+import { freePort, startNatsServer, type NatsServer } from '#libs/embedded';
+import { TcpProxy } from '#libs/testing';
+import type { Served } from '../e2e/fleet.js';
+
+const SIZE = 3;
+/** What a server tells others of itself: nobody listens there, so that they keep to the ways that they were given. */
+const NOWHERE = '127.0.0.1:1';
+
+/** Three nats-servers with routes between them that can be cut, and clients that may reach each. */
+export class NatsCluster implements Served {
+  /** `ways[from][to]`. */
+  private constructor(readonly servers: readonly NatsServer[], private readonly ways: readonly (readonly (TcpProxy | undefined)[])[]) {}
+
+  static async start(folder: string): Promise<NatsCluster> {
+    const ports = await Promise.all(Array.from({ length: SIZE }, freePort));
+    const ways = await Promise.all(ports.map((_port, from) => Promise.all(ports.map((port, to) => (from === to ? undefined : TcpProxy.to(port))))));
+    const servers = await Promise.all(ports.map((port, i) => startNatsServer({ dataDir: join(folder, `${i + 1}`), config: clusterConfig(port, ways[i] ?? []) })));
+    return new NatsCluster(servers, ways);
+  }
+
+  get url(): string {
+    return this.servers.map(({ url }) => url).join(',');
+  }
+
+  server(index: number): NatsServer {
+    return this.servers[index] as NatsServer;
+  }
+
+  /** Cuts one server off from the others; clients reach it as before. */
+  async cutOff(index: number): Promise<void> {
+    await Promise.all(this.waysOf(index).map((way) => way.cut()));
+  }
+
+  async mend(): Promise<void> {
+    await Promise.all(this.ways.flat().map((way) => way?.mend()));
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.servers.map((server) => server.stop()));
+    await Promise.all(this.ways.flat().map((way) => way?.cut()));
+  }
+
+  private waysOf(index: number): readonly TcpProxy[] {
+    return this.ways.flatMap((row, from) => row.filter((_way, to) => from === index || to === index)).filter((way) => way !== undefined);
+  }
+}
+
+const clusterConfig = (port: number, ways: readonly (TcpProxy | undefined)[]): string => [
+  'cluster {',
+  '  name: "sluice"',
+  `  listen: "127.0.0.1:${port}"`,
+  `  advertise: "${NOWHERE}"`,
+  '  connect_retries: 1',
+  '  no_advertise: true',
+  `  routes: [${ways.flatMap((way) => (way === undefined ? [] : [`"nats-route://127.0.0.1:${way.port}"`])).join(', ')}]`,
+  '}',
+].join('\n');
