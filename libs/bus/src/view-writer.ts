@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { JetStreamApiCodes, JetStreamApiError } from '@nats-io/jetstream';
 import { nodeToken, VIEW_BUCKETS, VIEW_OWNERS, type ServiceName, type ViewBucket } from '#libs/contracts';
 import type { ViewBody, ViewKey } from '#libs/kernel';
@@ -161,4 +161,4 @@ function knownOf(revision: number, text: string): Known {
 export const shownSequence = (ledger: unknown): number => (typeof ledger === 'number' ? ledger : 0);
 
 /** A digest and not the text: a hundred thousand nodes' views need not be kept twice. */
-const digestOf = (body: string): string => createHash('sha1').update(body).digest('base64');
+const digestOf = (body: string): string => hash('sha1', body, 'base64');

@@ -49,7 +49,9 @@ export function hear(state: State, node: string, monotonicMs: number, at = ''): 
   if (!state.nodes.has(node)) return false;
   state.heardAt.set(node, at);
   state.heardMs.set(node, monotonicMs);
-  return state.nodes.get(node)?.state === 'silent';
+  if (state.nodes.get(node)?.state !== 'silent') return false;
+  state.heardAgain.set(node, true);
+  return true;
 }
 
 function evolve(state: State, { fact, readMs }: Entry): void {
@@ -59,18 +61,25 @@ function evolve(state: State, { fact, readMs }: Entry): void {
       const { node, labels, capabilities, version, incarnation, birth, seq, at } = fact;
       const before = state.nodes.get(node);
       // Who joins was heard just now: its silence is counted from here, however long this copy has led.
-      if (fact.type === 'node.joined') state.heardMs.set(node, readMs);
+      if (fact.type === 'node.joined') {
+        state.heardMs.set(node, readMs);
+        state.memo.nextSilentMs = undefined;
+        state.heardAgain.delete(node);
+      }
       const since = fact.type === 'node.joined' || before === undefined ? at : before.since;
       const now = fact.type === 'node.joined' || before === undefined ? 'ready' : before.state;
       return put(state, { node, state: now, labels, capabilities, version, stamp: { incarnation, birth, seq }, since, because: '' });
     }
     case 'node.left':
+      state.heardAgain.delete(fact.node);
       return patch(state, fact.node, { state: 'gone', since: fact.at, because: fact.because });
     case 'node.silent':
       // What this copy heard was before that, or it read the join only now.
       state.heardMs.delete(fact.node);
       return patch(state, fact.node, { state: 'silent', since: fact.at, because: fact.lastHeard === '' ? '' : `last heard ${fact.lastHeard}` });
     case 'node.heard':
+      state.memo.nextSilentMs = undefined;
+      state.heardAgain.delete(fact.node);
       return patch(state, fact.node, { state: 'ready', since: fact.at, because: '' });
     case 'node.reported': {
       const { incarnation, birth, seq } = fact;
@@ -124,19 +133,42 @@ const sameContent = (known: NodeState, report: NodeReport): boolean =>
 
 /** Says who is silent and who is back, as far as this copy has listened itself. */
 function sweep(draft: InventoryDraft, { silentAfterMs }: Settings): void {
-  const { leadingSinceMs, monotonicMs } = draft.now;
-  if (leadingSinceMs === undefined) return;
-  for (const node of [...draft.state.nodes.values()]) {
-    if (draft.full || node.state === 'gone') continue;
-    const heardMs = draft.state.heardMs.get(node.node);
-    if (node.state === 'silent') {
-      if (heardMs !== undefined && monotonicMs - heardMs < silentAfterMs) draft.emit({ type: 'node.heard', node: node.node });
+  const { state, now } = draft;
+  if (now.leadingSinceMs === undefined) return;
+  greet(draft, silentAfterMs);
+  // Ten thousand nodes need not be looked at again for every fact that comes by.
+  if (state.memo.nextSilentMs === undefined || now.monotonicMs >= state.memo.nextSilentMs) state.memo.nextSilentMs = missNodes(draft, silentAfterMs, now.leadingSinceMs);
+  if (state.memo.nextSilentMs !== undefined && state.memo.nextSilentMs < Infinity) draft.wakeAt(state.memo.nextSilentMs);
+}
+
+function greet(draft: InventoryDraft, silentAfterMs: number): void {
+  const { state, now } = draft;
+  for (const name of [...state.heardAgain.keys()].sort()) {
+    if (draft.full) return;
+    const heardMs = state.heardMs.get(name);
+    const isBack = state.nodes.get(name)?.state === 'silent' && heardMs !== undefined && now.monotonicMs - heardMs < silentAfterMs;
+    if (isBack) draft.emit({ type: 'node.heard', node: name });
+  }
+}
+
+/** When the next one can become silent; undefined when some were missed now: that is not so before it is in the ledger. */
+function missNodes(draft: InventoryDraft, silentAfterMs: number, leadingSinceMs: number): number | undefined {
+  const { state, now } = draft;
+  let next: number | undefined = Infinity;
+  for (const { node, state: standing } of [...state.nodes.values()]) {
+    if (draft.full) return undefined;
+    if (standing !== 'ready') continue;
+    const heardMs = state.heardMs.get(node);
+    const deadlineMs = Math.max(heardMs ?? leadingSinceMs, leadingSinceMs) + silentAfterMs;
+    if (now.monotonicMs < deadlineMs) {
+      next = next === undefined ? undefined : Math.min(next, deadlineMs);
+      draft.wakeAt(deadlineMs);
       continue;
     }
-    const sinceMs = Math.max(heardMs ?? leadingSinceMs, leadingSinceMs);
-    if (monotonicMs - sinceMs >= silentAfterMs) draft.emit({ type: 'node.silent', node: node.node, lastHeard: heardMs === undefined ? '' : (draft.state.heardAt.get(node.node) ?? '') });
-    else draft.wakeAt(sinceMs + silentAfterMs);
+    draft.emit({ type: 'node.silent', node, lastHeard: heardMs === undefined ? '' : (state.heardAt.get(node) ?? '') });
+    next = undefined;
   }
+  return next;
 }
 
 function answer(draft: InventoryDraft, request: Request): Answer {

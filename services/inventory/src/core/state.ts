@@ -30,4 +30,8 @@ export class State {
   readonly heardAt = new Map<string, string>();
   /** The same, monotonic: silence is counted from here. */
   readonly heardMs = new Table<string, number>(this.undo);
+  /** Silent nodes that were heard again. */
+  readonly heardAgain = new Table<string, true>(this.undo);
+  /** Spares looks that would find nothing; no answer depends on it. When the next node can have become silent, monotonic; undefined when that is not known. */
+  readonly memo: { nextSilentMs: number | undefined } = { nextSilentMs: undefined };
 }
