@@ -2,7 +2,7 @@ import { fold, newCopy, parseViewKey } from '#libs/kernel';
 import { Violation, type Oracle, type World } from '../world.js';
 import type { ServiceCopy } from '../service-copy.js';
 
-/** I7: when all is calm every view shows what the ledger says, and a copy that was there from the beginning believes what a new one does. */
+/** I7: when all is calm every view shows what a new copy makes of the ledger. */
 export const trueViews: Oracle = {
   name: 'I7 true views',
   atEnd(world) {

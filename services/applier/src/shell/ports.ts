@@ -31,8 +31,8 @@ export interface Backend {
   putBack(key: string, original: Original): Promise<void>;
   /** How the resource differs from its original; undefined when it does not. */
   differsFromOriginal(key: string, was: Json): Promise<string | undefined>;
-  /** Makes it so, if it is not so already. */
-  apply(entry: ConfigEntry, timeoutMs: number): Promise<void>;
+  /** Makes it so, if it is not so already. What takes its time asks before each of its parts what time is left. */
+  apply(entry: ConfigEntry, leftMs: () => number): Promise<void>;
   /** How the node differs from the entry; undefined when it does not. */
   differs(entry: ConfigEntry): Promise<string | undefined>;
   /** The entry's name for people: a path, or `Kind/name`. */

@@ -1,7 +1,8 @@
-import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MemoryNodeBus } from '../testing/memory-node-bus.js';
 import { config, directory, file, Host, probe } from './applier-host.fixture.js';
+import { bootClock } from './boot.js';
 import { EMPTY_HASH, runApplier, runAppliers } from './index.js';
 
 let host: Host;
@@ -170,6 +171,15 @@ it('runs an Exec where its check says that it is needed, and kills one that hang
   expect(await host.bus.roll(config(exec('echo once >> done')))).toMatchObject({ kind: 'applied', changed: ['Exec/e'] });
   expect(await host.bus.roll(config(exec('echo once >> done '), file('/f', 'x')))).toMatchObject({ kind: 'applied', changed: ['/f'] });
   expect(readFileSync(host.path('done'), 'utf8')).toBe('once\n');
+});
+
+it('does not run what an Exec applies when its check has taken the time', async () => {
+  // The check runs before the intent is journaled, and again before `apply`: after that time is over.
+  const clock = () => bootClock() + (existsSync(host.path('checked')) && readFileSync(host.path('checked'), 'utf8') === '..' ? 3_600_000 : 0);
+  await host.start({ allowExec: true, clock });
+  const exec = { kind: 'Exec', name: 'e', spec: { check: { argv: ['/bin/sh', '-c', 'printf . >> checked; test -e done'] }, apply: { argv: ['touch', 'done'] } } };
+  expect(await host.bus.roll(config(exec))).toMatchObject({ kind: 'failed', restored: true });
+  expect(host.tree()).toEqual({ checked: '644 ..' });
 });
 
 it('shows a reader the old or the new content, never a part', async () => {

@@ -43,17 +43,19 @@ class ExecBackend implements Backend {
     throw new Error('an Exec has no original');
   }
 
-  async apply(entry: ConfigEntry, timeoutMs: number): Promise<void> {
+  async apply(entry: ConfigEntry, leftMs: () => number): Promise<void> {
     await this.check(entry);
-    if ((await this.differs(entry)) === undefined) return;
-    const limitMs = Math.min(timeoutMs, durationMs(entry.spec['timeout'], APPLY_TIMEOUT_MS));
+    if ((await this.differs(entry, leftMs())) === undefined) return;
+    // The check may have taken what was left.
+    const limitMs = Math.min(leftMs(), durationMs(entry.spec['timeout'], APPLY_TIMEOUT_MS));
+    if (limitMs <= 0) throw new Error('no time was left to run apply');
     const result = await runCommand(argvOf(entry.spec['apply'], 'apply'), { ...this.surroundings, timeoutMs: limitMs });
     if (!result.passed) throw new Error(result.reason);
   }
 
-  async differs(entry: ConfigEntry): Promise<string | undefined> {
+  async differs(entry: ConfigEntry, mostMs = CHECK_TIMEOUT_MS): Promise<string | undefined> {
     if (!this.surroundings.allowExec) return 'the settings of this node do not allow commands';
-    const limitMs = Math.min(CHECK_TIMEOUT_MS, durationMs(entry.spec['timeout'], CHECK_TIMEOUT_MS));
+    const limitMs = Math.min(mostMs, CHECK_TIMEOUT_MS, durationMs(entry.spec['timeout'], CHECK_TIMEOUT_MS));
     const { passed, reason } = await runCommand(argvOf(entry.spec['check'], 'check'), { ...this.surroundings, timeoutMs: limitMs });
     return passed ? undefined : `check: ${reason}`;
   }
