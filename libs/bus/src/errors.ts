@@ -31,6 +31,16 @@ export class HaltedError extends UnavailableError {
   override readonly name = 'HaltedError';
 }
 
+/** A stream of inputs ends before what was read of it: it was made anew, or is a restored backup. */
+export class InputLostError extends HaltedError {
+  constructor(stream: string, last: number, cursor: number) {
+    super(
+      `${stream} ends at ${last}, and was read up to ${cursor}: it was made anew or restored from an older backup, and what is sent to it now would never be heard. ` +
+        `Restore the newer one; or make it anew so that it goes on behind: nats stream info ${stream} --json, nats stream rm ${stream}, and nats stream add --config with that "config" and "first_seq": ${cursor + 1} in it`,
+    );
+  }
+}
+
 /** A request that is not what its subject promises, with every reason. */
 export class BadRequestError extends Error {
   override readonly name = 'BadRequestError';

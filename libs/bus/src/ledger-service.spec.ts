@@ -1,4 +1,4 @@
-import { LEDGER, type StatusView } from '#libs/contracts';
+import { LEDGER, REPORTS, type StatusView } from '#libs/contracts';
 import { natsFixture, until } from '#libs/testing';
 import { connectBus, type Bus } from './connection.js';
 import { counterCore, reported, type CounterInput, type Counts } from './counter.fixture.js';
@@ -124,6 +124,21 @@ describe('a service on the ledger', () => {
     const second = await started();
     await until(() => second.leading);
     expect(await second.query((state) => state.byNode.get('n1')?.count)).toBe(2);
+  });
+
+  it('halts when its input ends before what was read of it, and goes on when that is put right', async () => {
+    const bus = buses[0] as Bus;
+    await new Ledger(bus).append([reported('n1', 7)], 0);
+    const counter = new LedgerService({ core: counterCore, input: REPORTS }, { bus: await connected(), leaderTtlMs: LEADER_TTL_MS });
+    counters.push(counter);
+    await counter.start();
+    expect(await until(() => counter.halted)).toMatch(/REPORTS ends at 0, and was read up to 7: .*"first_seq": 8/);
+    expect(counter.leading).toBe(false);
+    const { config } = await bus.jsm.streams.info(REPORTS);
+    await bus.jsm.streams.delete(REPORTS);
+    await bus.jsm.streams.add({ ...config, first_seq: 8 });
+    await until(() => counter.leading);
+    expect(counter.halted).toBeUndefined();
   });
 
   it('halts where the ledger was trimmed and no snapshot reaches over it', async () => {

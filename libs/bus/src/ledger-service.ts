@@ -3,7 +3,7 @@ import { monotonicMs, SILENT, type Logger } from '#libs/runtime';
 import { Blobs } from './blobs.js';
 import type { Bus } from './connection.js';
 import { Election } from './election.js';
-import { HaltedError, UnavailableError } from './errors.js';
+import { HaltedError, InputLostError, UnavailableError } from './errors.js';
 import { FoldKeeper } from './fold-keeper.js';
 import { LeaderTerm, ViewsAheadError } from './leader-term.js';
 import { isConnectionTrouble, Ledger } from './ledger.js';
@@ -18,6 +18,8 @@ import { Waiters } from './waiters.js';
 /** What makes a service: its pure core, and how to do the slow work that the core asks for. */
 export interface LedgerParts<S, I extends object, N extends Need = never, G = never> {
   readonly core: Core<S, I, N, G>;
+  /** The stream in which `core.cursor` is a place. */
+  readonly input?: string;
   readonly gather?: (needs: readonly N[], state: S) => Promise<ReadonlyMap<string, G>>;
 }
 
@@ -54,7 +56,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private terms = 0;
   private stopping = false;
   private broken = false;
-  private viewsAhead: string | undefined;
+  private mismatch: string | undefined;
   private shownHalt: string | undefined;
   private shownStanding = '';
   private failures = 0;
@@ -111,7 +113,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
 
   /** Why this copy appends no more; undefined when it does. */
   get halted(): string | undefined {
-    return this.reader.halted ?? this.viewsAhead;
+    return this.reader.halted ?? this.mismatch;
   }
 
   /** Whether another copy was seen to lead. */
@@ -257,6 +259,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
         fold(this.copy, await this.reader.catchUp(this.copy.folded));
         return this.copy.folded;
       });
+      await this.requireInput();
     } catch (error) {
       this.endTerm('it could not begin to lead');
       throw error;
@@ -297,9 +300,14 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private async recover(error: unknown): Promise<void> {
     this.failures += 1;
     if (error instanceof ViewsAheadError) {
-      this.viewsAhead = error.message;
+      this.mismatch = error.message;
       this.logger.error({}, `halted: ${error.message}`);
       void this.untilViewsFit(error.shown);
+    }
+    if (error instanceof InputLostError) {
+      this.mismatch = error.message;
+      this.logger.error({}, `halted: ${error.message}`);
+      void this.untilInputFits();
     }
     if (error instanceof HaltedError) {
       this.endTerm(`it has stopped deciding: ${error.message}`);
@@ -335,11 +343,28 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
 
   /** Looks every now and then whether a person has put views and ledger together again. */
   private async untilViewsFit({ bucket, subject }: Shown): Promise<void> {
-    while (!this.stopping && this.viewsAhead !== undefined) {
+    while (!this.stopping && this.mismatch !== undefined) {
       await pause(VIEWS_RECHECK_MS);
       const shown = async (): Promise<number> => Math.max(subject === '' ? 0 : await sequenceAt(this.bus, bucket, subject), ...(await newestViews(this.bus)).values());
       const fit = await shown().then(async (highest) => highest <= (await this.ledger.lastSequence())).catch(() => false);
-      if (fit) this.viewsAhead = undefined;
+      if (fit) this.mismatch = undefined;
+    }
+    this.wake.give();
+  }
+
+  /** What was read of the input must be in it: behind a shorter one nobody's word would ever be heard. */
+  private async requireInput(): Promise<void> {
+    const { input } = this.parts;
+    if (input === undefined) return;
+    const last = (await this.bus.streamInfo(input)).state.last_seq;
+    if (last < this.cursor) throw new InputLostError(input, last, this.cursor);
+  }
+
+  private async untilInputFits(): Promise<void> {
+    while (!this.stopping && this.mismatch !== undefined) {
+      await pause(VIEWS_RECHECK_MS);
+      const fit = await this.requireInput().then(() => true, () => false);
+      if (fit) this.mismatch = undefined;
     }
     this.wake.give();
   }

@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { CHANGES } from '#libs/contracts';
 import { Blobs, Bus, provideLedger } from '#libs/bus';
 import { mergerCore } from './core/index.js';
 import { Diffs } from './shell/diffs.js';
@@ -12,7 +13,7 @@ import { Retries } from './shell/retries.js';
     { provide: Renderer, inject: [Blobs], useFactory: (blobs: Blobs) => new Renderer(blobs) },
     { provide: Retries, inject: [Bus], useFactory: (bus: Bus) => new Retries(bus) },
     { provide: Diffs, inject: [Bus, Blobs], useFactory: (bus: Bus, blobs: Blobs) => new Diffs(bus, blobs) },
-    provideLedger((renderer: Renderer) => ({ core: mergerCore(sha256), gather: (needs, state) => renderer.gather(needs, state) }), [Renderer]),
+    provideLedger((renderer: Renderer) => ({ core: mergerCore(sha256), input: CHANGES, gather: (needs, state) => renderer.gather(needs, state) }), [Renderer]),
   ],
 })
 export class MergerModule {}
