@@ -1,5 +1,5 @@
 import type { NewFact, Reason } from '#libs/contracts';
-import { accepted, committed, ended, factOf, joined, left, linesOf, reason, renderedChange, renderedNode, reviewedNode } from '#libs/testing';
+import { accepted, committed, ended, factOf, joined, left, linesOf, reason, renderedChange, renderedNode, reviewedNode, validated } from '#libs/testing';
 import { to, Validator } from './validator.fixture.js';
 
 const reasonsOf = (fact: NewFact | undefined): readonly Reason[] => (fact?.type === 'config.rejected' ? fact.reasons : []);
@@ -44,6 +44,15 @@ describe('a review', () => {
     const v = new Validator();
     v.unfit = ['n7'];
     expect(v.rendered('c1', { n0: to('new') })).toMatchObject([{ type: 'config.validated', unfit: ['n7'] }]);
+  });
+
+  it('of long ago is forgotten, and in every copy the same: in one that gave the latest as in one that only reads', () => {
+    const v = new Validator().given(...Array.from({ length: 800 }, (_, i) => validated(`c${i + 1}`)));
+    expect(v.state.reviews.size).toBe(800);
+    v.rendered('c801', { n0: to('new') });
+    const kept = Array.from({ length: 400 }, (_, i) => `c${i + 402}`);
+    expect([...v.state.reviews.keys()].sort()).toEqual([...kept].sort());
+    expect([...new Validator(v.ledger).read().state.reviews.keys()].sort()).toEqual([...kept].sort());
   });
 
   it('is given to nothing that has ended', () => {
