@@ -24,8 +24,11 @@ describe('a node outside rollouts', () => {
     const names = Array.from({ length: 501 }, (_, i) => `n${String(i).padStart(3, '0')}`);
     const v = new Validator().given(...[...names].reverse().map((name) => renderedNode(name, 'x')));
     expect(v.decide().needs.map((need) => (need.do === 'review-nodes' ? need.nodes.map(({ node }) => node) : []))).toEqual([names.slice(0, 500)]);
+    const gathered = new Map(v.decide().needs.map(({ key }) => [key, { did: 'review-nodes' as const, reasons: new Map() }]));
+    expect(v.decide([], gathered)).toMatchObject({ facts: { length: 500 }, more: true });
     expect(linesOf(v.when(), 'node')).toEqual(names.map((name) => `node.reviewed ${name}`));
     expect(v.reviews).toBe(2);
+    expect(v.decide().more).toBe(false);
   });
 
   it('that has another config by now is asked about anew', () => {

@@ -84,12 +84,20 @@ describe('a judgement', () => {
     expect(v.answers).toMatchObject([{ ok: true, body: { knownBad: [{ hash: 'h0' }] } }]);
   });
 
+  it('leaves room for what else is to be said: no batch is larger than the ledger takes', () => {
+    const facts = Array.from({ length: 900 }, (_, i) => factOf('node.lease.settled', { node: `n${i}`, pool: 'default', lease: `l${i}`, change: 'c1', kind: 'forward', hash: `h${i}`, because: 'invalid' }));
+    const nodes = Array.from({ length: 200 }, (_, i) => renderedNode(`m${i}`, 'x'));
+    const said = linesOf(new Validator().given(...facts, ...nodes).when());
+    expect([said.filter((type) => type === 'config.judged').length, said.filter((type) => type === 'node.reviewed').length]).toEqual([900, 200]);
+  });
+
   it('is for `invalid` only, and without a recipe condemns the hash alone', () => {
     const settled = (because: 'failed' | 'invalid', hash: string) => factOf('node.lease.settled', { node: 'n0', pool: 'default', lease: `l-${hash}`, change: 'c1', kind: 'forward', hash, recipe: '', because });
     const v = new Validator().given(settled('failed', 'h1'));
     expect(v.when()).toEqual([]);
-    v.given(settled('invalid', 'h2')).when();
-    expect([...validatorCore.takeTouched(v.state)]).toEqual([]);
+    v.given(settled('invalid', 'h2'), factOf('config.judged', { hash: 'h2', recipe: '', lease: 'l-h2', change: 'c1', node: 'n0', condemned: true }));
+    expect([...validatorCore.takeTouched(v.state)]).toEqual(['known-bad/config.h2']);
+    expect(v.when()).toEqual([]);
     expect([...validatorCore.viewKeys(v.state)]).toEqual(['known-bad/config.h2']);
     expect(linesOf(v.rendered('c2', { n1: to('x', 'old', '') }))).toEqual(['config.validated']);
   });

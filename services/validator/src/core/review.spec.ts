@@ -57,7 +57,7 @@ describe('what a change leads to', () => {
 
   it('that is in no bucket is a reason that names the node, and the others are reviewed all the same', () => {
     const { reasons } = reviewTargets({ n0: to('gone', 'motd'), n1: to('more', 'motd') }, material(FILES));
-    expect(reasons.map(({ code, nodes }) => [code, nodes])).toEqual([['config-missing', ['n0']], ['capability', ['n1']]]);
+    expect(reasons.map(({ fragment: id, field, code, nodes }) => [id, field, code, nodes])).toEqual([['', '', 'config-missing', ['n0']], ['Directory/srv', 'kind', 'capability', ['n1']]]);
   });
 
   it('from a config that is in no bucket any more is reviewed as a first one', () => {
@@ -87,10 +87,10 @@ describe('what nodes have outside rollouts', () => {
   it('is reviewed whole: each node is told its own reasons, none if it is well', () => {
     const reviewed = reviewNodes([{ node: 'n0', hash: 'motd' }, { node: 'n1', hash: 'more' }, { node: 'n2', hash: 'gone' }], material(FILES));
     expect(reviewed.did).toBe('review-nodes');
-    expect([...reviewed.reasons].map(([node, reasons]) => [node, reasons.map(({ code, nodes }) => [code, nodes])])).toEqual([
+    expect([...reviewed.reasons].map(([node, reasons]) => [node, reasons.map(({ fragment: id, code, nodes }) => [id, code, nodes])])).toEqual([
       ['n0', []],
-      ['n1', [['capability', ['n1']]]],
-      ['n2', [['config-missing', ['n2']]]],
+      ['n1', [['Directory/srv', 'capability', ['n1']]]],
+      ['n2', [['', 'config-missing', ['n2']]]],
     ]);
   });
 });

@@ -1,5 +1,6 @@
 import type { NewFact, Reason } from '#libs/contracts';
 import { accepted, ended, factOf, file, joined, linesOf, pool, reason, renderedChange, renderedNode, reviewedNode, validated } from '#libs/testing';
+import { validatorCore } from './index.js';
 import { to, Validator } from './validator.fixture.js';
 
 const reasonsOf = (fact: NewFact | undefined): readonly Reason[] => (fact?.type === 'config.rejected' ? fact.reasons : []);
@@ -164,6 +165,23 @@ describe('a review', () => {
     v.started('c1', { n0: to('bad') });
     v.rendered('c2', { n1: to('bad') });
     expect(linesOf(v.invalid('n0'), 'change', 'spared')).toEqual(['config.judged c1 it is the committed config of n9', 'config.validated c2']);
+  });
+
+  it('is made again for the hash that was found invalid, whatever it is made of', () => {
+    const v = new Validator().started('c1', { n0: to('bad') });
+    v.rendered('c2', { n1: to('bad', 'old', 'other') });
+    expect(linesOf(v.invalid('n0'), 'change')).toEqual(['config.judged c1', 'config.rejected c2']);
+  });
+
+  it('of a change whose recipe is not told is not made again for another such', () => {
+    const v = new Validator().started('c1', { n0: to('bad', 'old', '') });
+    v.rendered('c2', { n1: to('good', 'old', '') });
+    expect(linesOf(v.invalid('n0', { recipe: '' }))).toEqual(['config.judged']);
+  });
+
+  it('has its view shown', () => {
+    const v = new Validator().given(validated('c1'));
+    expect([...validatorCore.takeTouched(v.state)]).toEqual(['reviews/c1']);
   });
 
   it('is made again for the recipe that was found invalid, and not where the change leaves the node as it is', () => {
