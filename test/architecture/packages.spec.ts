@@ -3,31 +3,36 @@ import { join } from 'node:path';
 import { ROOT, run } from './tools.fixture.js';
 
 interface Manifest {
-  readonly dependencies: Readonly<Record<string, string>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
   readonly devDependencies: Readonly<Record<string, string>>;
-  readonly overrides: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  readonly overrides?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+}
+interface Lock {
+  readonly packages: Readonly<Record<string, { readonly resolved?: string; readonly dependencies?: object; readonly devDependencies?: object; readonly optionalDependencies?: object }>>;
 }
 
 const json = (file: string): unknown => JSON.parse(readFileSync(join(ROOT, file), 'utf8'));
-const manifest = json('package.json') as Manifest;
+/** The product's packages, and those that only mutation testing needs. */
+const FOLDERS = ['.', 'tools/mutation'];
+const manifestOf = (folder: string) => json(join(folder, 'package.json')) as Manifest;
+const lockOf = (folder: string) => json(join(folder, 'package-lock.json')) as Lock;
 const EXACT = /^(npm:[\w@/.-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/;
 
-test('every package is pinned to one version', () => {
-  const { dependencies, devDependencies, overrides } = manifest;
+test.each(FOLDERS)('every package of %s is pinned to one version', (folder) => {
+  const { dependencies = {}, devDependencies, overrides = {} } = manifestOf(folder);
   const wanted = [dependencies, devDependencies, ...Object.values(overrides)].flatMap((one) => Object.entries(one));
-  expect(wanted.length).toBeGreaterThan(20);
+  expect(wanted.length).toBeGreaterThan(folder === '.' ? 20 : 1);
   expect(wanted.filter(([, version]) => !EXACT.test(version))).toEqual([]);
 });
 
-test('the lock file holds what package.json asks for, and no addresses', () => {
-  const lock = json('package-lock.json') as { packages: Record<string, { version?: string; resolved?: string; dependencies?: object; devDependencies?: object }> };
-  const { '': own, ...packages } = lock.packages;
-  expect({ ...own?.dependencies, ...own?.devDependencies }).toEqual({ ...manifest.dependencies, ...manifest.devDependencies });
+test.each(FOLDERS)('the lock file of %s holds what its package.json asks for, and no addresses', (folder) => {
+  const { '': own, ...packages } = lockOf(folder).packages;
+  expect({ ...own?.dependencies, ...own?.devDependencies }).toEqual({ ...manifestOf(folder).dependencies, ...manifestOf(folder).devDependencies });
   expect(Object.values(packages).filter(({ resolved }) => resolved !== undefined)).toEqual([]);
 });
 
-test('the lock file is whole for `npm ci`, other platforms included: node tools/complete-lock.cjs', () => {
-  const { packages } = json('package-lock.json') as { packages: Record<string, { optionalDependencies?: Record<string, string> }> };
+test.each(FOLDERS)('the lock file of %s is whole for `npm ci`, other platforms included: node tools/complete-lock.cjs', (folder) => {
+  const { packages } = lockOf(folder);
   const optional = Object.values(packages).flatMap((one) => Object.keys(one.optionalDependencies ?? {}));
   expect(optional.filter((name) => !Object.keys(packages).some((path) => path.endsWith(`node_modules/${name}`)))).toEqual([]);
 });

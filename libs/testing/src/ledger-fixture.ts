@@ -1,5 +1,5 @@
 import { decodeFact, encodeFact, factSubject, type Fact, type NewFact, type ViewBucket, type ViewValues } from '#libs/contracts';
-import { parseViewKey, type Answer, type Core, type Decision, type Entry, type Need, type Now } from '#libs/kernel';
+import { MAX_BATCH, parseViewKey, type Answer, type Core, type Decision, type Entry, type Need, type Now } from '#libs/kernel';
 import { pictureOf } from './state-picture.js';
 import { targetsOf } from './fact-builders.js';
 
@@ -31,7 +31,7 @@ export class MemoryLedger {
 
 /**
  * One copy of a core on a ledger in memory: given facts, when inputs come, then these facts. Every decision is checked
- * on the way: it leaves the state as it was, and a fold built from the dump is the same to the last index.
+ * on the way: it is no larger than a batch may be, it leaves the state as it was, and a fold built from the dump is the same to the last index.
  */
 export class LedgerCopy<S, I, N extends Need = never, G = never> {
   state: S;
@@ -92,6 +92,7 @@ export class LedgerCopy<S, I, N extends Need = never, G = never> {
   decide(inputs: readonly I[] = [], gathered: ReadonlyMap<string, G> = new Map()): Decision<I, N> {
     const before = JSON.stringify(pictureOf(this.state, true));
     const decision = this.core.decide(this.state, inputs, gathered, this.now);
+    expect(decision.facts.length).toBeLessThanOrEqual(MAX_BATCH);
     expect(JSON.stringify(pictureOf(this.state, true))).toBe(before);
     expect(pictureOf(this.restarted())).toEqual(pictureOf(this.state));
     return decision;

@@ -1,4 +1,4 @@
-import { changeSequence, fragmentId, type FactOf, type FactType } from '#libs/contracts';
+import { byAge, changeSequence, fragmentId, type FactOf, type FactType } from '#libs/contracts';
 import { viewKey, type Entry } from '#libs/kernel';
 import { isPolicyKind } from '#libs/manifests';
 import { selectedBy } from './selection.js';
@@ -84,7 +84,8 @@ function close(state: State, name: string, change: Partial<Change>): void {
   state.openChanges.delete(name);
   state.targets.delete(name);
   if (state.changes.size <= KEPT_ENDED * 2) return;
-  const ended = [...state.changes.values()].filter((one) => !one.open).map((one) => one.change);
+  // By age, and not as they stand in the table: what a decision tried and took back stands in another order there.
+  const ended = [...state.changes.values()].filter((one) => !one.open).map((one) => one.change).sort(byAge);
   for (const old of ended.slice(0, ended.length - KEPT_ENDED)) state.changes.delete(old);
 }
 

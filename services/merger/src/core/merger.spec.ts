@@ -1,4 +1,4 @@
-import { changed, factOf, file, fragment, joined, left, linesOf, pool, renderedNode } from '#libs/testing';
+import { accepted, changed, ended, factOf, file, fragment, joined, left, linesOf, pool, renderedNode } from '#libs/testing';
 import { emptyHash } from '#libs/rendering';
 import { changeBody, Merger, rendered, sha256 } from './merger.fixture.js';
 
@@ -281,6 +281,19 @@ describe('the end of a change', () => {
     m.completes('c1');
     expect([...m.state.fragments.keys()].sort()).toEqual(['File/one', 'File/two']);
     expect(m.state.generation.get()).toBe(2);
+  });
+});
+
+describe('changes of long ago', () => {
+  it('are forgotten, and in every copy the same: in one that ended the latest as in one that only reads', () => {
+    const changes = Array.from({ length: 400 }, (_, i) => `c${i + 1}`);
+    const m = new Merger().given(...changes.flatMap((change) => [accepted(change), ended(change, 'aborted')]));
+    expect(m.state.changes.size).toBe(400);
+    expect(linesOf(m.publishesText(401, 'no JSON'), 'change')).toEqual(['config.rejected c401']);
+    const kept = Array.from({ length: 200 }, (_, i) => `c${i + 202}`);
+    expect([...m.state.changes.keys()].sort()).toEqual(kept);
+    expect([...new Merger(m.ledger).read().state.changes.keys()].sort()).toEqual(kept);
+    expect(m.phase('c401')).toBe('rejected');
   });
 });
 

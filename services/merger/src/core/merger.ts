@@ -27,7 +27,7 @@ const NODES_AT_ONCE = 500;
 export function mergerCore(digest: Digest): Core<State, Input, RenderNeed, Gathered> {
   return {
     name: 'merger',
-    version: 1,
+    version: 2,
     reads: READS,
     wantsTargets: true,
     initial: () => new State(),

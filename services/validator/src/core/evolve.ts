@@ -1,4 +1,4 @@
-import { fragmentId, type FactOf, type FactType } from '#libs/contracts';
+import { byAge, fragmentId, type FactOf, type FactType } from '#libs/contracts';
 import { viewKey, type Entry } from '#libs/kernel';
 import { isPolicyKind } from '#libs/manifests';
 import { carriedPolicies } from '#libs/policy';
@@ -110,7 +110,8 @@ function record(state: State, made: Parameters<State['reviews']['set']>[1]): voi
   state.reviews.set(made.change, made);
   state.touched.add(viewKey('reviews', made.change));
   if (state.reviews.size <= KEPT_REVIEWS * 2) return;
-  for (const old of [...state.reviews.keys()].slice(0, state.reviews.size - KEPT_REVIEWS)) state.reviews.delete(old);
+  // By age, and not as they stand in the table: what a decision tried and took back stands in another order there.
+  for (const old of [...state.reviews.keys()].sort(byAge).slice(0, state.reviews.size - KEPT_REVIEWS)) state.reviews.delete(old);
 }
 
 function forget(state: State, change: string): void {

@@ -6,6 +6,7 @@ import type { Request } from './inputs.js';
 /** The validator on a ledger in memory; what reading the configs would find is said by the spec. */
 export class Validator extends LedgerCopy<State, Input, ReviewNeed, Reviewed> {
   reasons: readonly Reason[] = [];
+  warnings: readonly Reason[] = [];
   unfit: readonly string[] = [];
   readonly nodeReasons = new Map<string, readonly Reason[]>();
   reviews = 0;
@@ -16,7 +17,7 @@ export class Validator extends LedgerCopy<State, Input, ReviewNeed, Reviewed> {
 
   private review(need: ReviewNeed): Reviewed {
     this.reviews += 1;
-    if (need.do === 'review-change') return { did: 'review-change', reasons: this.reasons, warnings: [], unfit: this.unfit };
+    if (need.do === 'review-change') return { did: 'review-change', reasons: this.reasons, warnings: this.warnings, unfit: this.unfit };
     return { did: 'review-nodes', reasons: this.nodeReasons };
   }
 

@@ -1,9 +1,9 @@
 import type { NewFact, Reason } from '#libs/contracts';
-import { accepted, committed, ended, factOf, joined, left, linesOf, reason, renderedChange, renderedNode, reviewedNode } from '#libs/testing';
+import { accepted, ended, factOf, file, joined, linesOf, pool, reason, renderedChange, renderedNode, reviewedNode, validated } from '#libs/testing';
+import { validatorCore } from './index.js';
 import { to, Validator } from './validator.fixture.js';
 
 const reasonsOf = (fact: NewFact | undefined): readonly Reason[] => (fact?.type === 'config.rejected' ? fact.reasons : []);
-const judged = (facts: readonly unknown[]) => linesOf(facts as never, 'hash', 'lease', 'condemned', 'spared');
 
 describe('a review', () => {
   it('names the attempt that it judged', () => {
@@ -46,6 +46,70 @@ describe('a review', () => {
     expect(v.rendered('c1', { n0: to('new') })).toMatchObject([{ type: 'config.validated', unfit: ['n7'] }]);
   });
 
+  it('of each of two changes looks at its own targets, and at no other', () => {
+    const v = new Validator().given(accepted('c1'), accepted('c2'), renderedChange('c1', { n0: to('x') }), renderedChange('c2', { n1: to('y') }, { attempt: 4 }));
+    expect(v.decide().needs).toMatchObject([
+      { do: 'review-change', change: 'c1', targets: { n0: { to: 'x' } } },
+      { do: 'review-change', change: 'c2', targets: { n1: { to: 'y' } } },
+    ]);
+    expect(linesOf(v.when(), 'change', 'attempt')).toEqual(['config.validated c1 1', 'config.validated c2 4']);
+  });
+
+  it('that was gathered for another attempt does not count', () => {
+    const v = new Validator().given(accepted('c1'), renderedChange('c1', { n0: to('x') }));
+    const gathered = new Map(v.decide().needs.map(({ key }) => [key, { did: 'review-change' as const, reasons: [], warnings: [], unfit: [] }]));
+    v.given(renderedChange('c1', { n0: to('y') }, { attempt: 2 }));
+    const decision = v.decide([], gathered);
+    expect([decision.facts, decision.needs.map((need) => need.do)]).toEqual([[], ['review-change']]);
+  });
+
+  it('tells what it warns of, and refuses nothing for it', () => {
+    const v = new Validator();
+    v.warnings = [reason('deprecated')];
+    expect(v.rendered('c1', { n0: to('new') })).toMatchObject([{ type: 'config.validated', warnings: [{ code: 'deprecated' }] }]);
+    expect(v.view('reviews', 'c1')).toMatchObject({ change: 'c1', attempt: 1, verdict: 'validated', reasons: [], warnings: [{ code: 'deprecated' }] });
+  });
+
+  it('shows the first hundred of its reasons and of its warnings; the ledger has more', () => {
+    const many = Array.from({ length: 150 }, (_, i) => reason(`r${i}`));
+    const v = new Validator();
+    v.warnings = many;
+    v.rendered('c1', { n0: to('new') });
+    expect(v.view('reviews', 'c1').warnings.map(({ code }) => code)).toEqual(many.slice(0, 100).map(({ code }) => code));
+    v.reasons = many;
+    expect(reasonsOf(v.rendered('c2', { n0: to('new') })[0])).toHaveLength(150);
+    expect(v.view('reviews', 'c2').reasons.map(({ code }) => code)).toEqual(many.slice(0, 100).map(({ code }) => code));
+  });
+
+  it('of long ago is forgotten, and in every copy the same: in one that gave the latest as in one that only reads', () => {
+    const v = new Validator().given(...Array.from({ length: 800 }, (_, i) => validated(`c${i + 1}`)));
+    expect(v.state.reviews.size).toBe(800);
+    v.rendered('c801', { n0: to('new') });
+    const kept = Array.from({ length: 400 }, (_, i) => `c${i + 402}`);
+    expect([...v.state.reviews.keys()].sort()).toEqual([...kept].sort());
+    expect([...new Validator(v.ledger).read().state.reviews.keys()].sort()).toEqual([...kept].sort());
+  });
+
+  it('waits with what its change does when something came before it after all', () => {
+    const v = new Validator().given(accepted('c1'), renderedChange('c1', { n0: to('new') }), factOf('config.waiting', { change: 'c1', behind: ['c0'] }));
+    expect(v.when()).toEqual([]);
+    expect(v.reviews).toBe(0);
+  });
+
+  it('of a change that has started, was refused or is superseded is not made again', () => {
+    const bad = { n1: to('bad') };
+    const v = new Validator().started('c1', { n0: to('bad') }).started('c2', bad);
+    v.rendered('c3', bad);
+    v.rendered('c4', bad);
+    v.given(factOf('config.rejected', { change: 'c3', attempt: 1, stage: 'review' }), factOf('rollout.superseded', { change: 'c4' }));
+    expect(linesOf(v.invalid('n0'), 'change')).toEqual(['config.judged c1']);
+  });
+
+  it('given before its attempt was made anew does not stand for that', () => {
+    const v = new Validator().given(accepted('c1'), renderedChange('c1', { n0: to('x') }, { attempt: 2 }), validated('c1', 1));
+    expect(linesOf(v.when(), 'change', 'attempt')).toEqual(['config.validated c1 2']);
+  });
+
   it('is given to nothing that has ended', () => {
     const v = new Validator().given(accepted('c1'), renderedChange('c1', { n0: to('new') }), ended('c1', 'aborted'));
     expect(v.when()).toEqual([]);
@@ -60,6 +124,22 @@ describe('a review', () => {
       expect(said).toMatchObject({ type: 'config.rejected', reasons: [{ code: 'known-bad', nodes: ['n1'] }] });
       expect(reasonsOf(said)[0]?.message).toMatch(/n0 found it invalid in c1 .*the unit does not parse.*sluice forgive bad/);
     }
+  });
+
+  it('that refuses what is known to be bad names each fragment that the change brings to nodes, and no policy', () => {
+    const v = new Validator().started('c1', { n0: to('bad') });
+    v.invalid('n0');
+    v.given(accepted('c2', { apply: [file('a', 'x'), pool('p', 1)], delete: [{ kind: 'File', name: 'b' }] }), renderedChange('c2', { n1: to('bad') }));
+    expect(reasonsOf(v.when()[0]).map(({ fragment: id, field }) => [id, field])).toEqual([['File/a', 'spec'], ['File/b', 'spec']]);
+    v.given(accepted('c3', { apply: [pool('p', 1)] }), renderedChange('c3', { n1: to('bad') }));
+    expect(reasonsOf(v.when()[0])).toMatchObject([{ fragment: '', code: 'known-bad' }]);
+  });
+
+  it('tells whether it is the config that is known to be bad, or what it is made of', () => {
+    const v = new Validator().started('c1', { n0: to('badbadbadbadbad') });
+    v.invalid('n0', { hash: 'badbadbadbadbad' });
+    expect(reasonsOf(v.rendered('c2', { n1: to('badbadbadbadbad', 'old', 'other') })[0])[0]?.message).toMatch(/^config badbadbadbad is known/);
+    expect(reasonsOf(v.rendered('c3', { n1: to('other', 'old', 'r-bad') })[0])[0]?.message).toMatch(/^a config made of the same fragments as badbadbadbad is known/);
   });
 
   it('asks about known-bad only where the change alters the config', () => {
@@ -87,162 +167,35 @@ describe('a review', () => {
     expect(linesOf(v.invalid('n0'), 'change', 'spared')).toEqual(['config.judged c1 it is the committed config of n9', 'config.validated c2']);
   });
 
+  it('is made again for the hash that was found invalid, whatever it is made of', () => {
+    const v = new Validator().started('c1', { n0: to('bad') });
+    v.rendered('c2', { n1: to('bad', 'old', 'other') });
+    expect(linesOf(v.invalid('n0'), 'change')).toEqual(['config.judged c1', 'config.rejected c2']);
+  });
+
+  it('of a change whose recipe is not told is not made again for another such', () => {
+    const v = new Validator().started('c1', { n0: to('bad', 'old', '') });
+    v.rendered('c2', { n1: to('good', 'old', '') });
+    expect(linesOf(v.invalid('n0', { recipe: '' }))).toEqual(['config.judged']);
+  });
+
+  it('has its view shown', () => {
+    const v = new Validator().given(validated('c1'));
+    expect([...validatorCore.takeTouched(v.state)]).toEqual(['reviews/c1']);
+  });
+
+  it('is made again for the recipe that was found invalid, and not where the change leaves the node as it is', () => {
+    const v = new Validator().started('c1', { n0: to('bad') });
+    v.rendered('c2', { n1: to('other', 'old', 'r-bad') });
+    v.rendered('c3', { n2: to('bad', 'bad') });
+    expect(linesOf(v.invalid('n0'), 'change')).toEqual(['config.judged c1', 'config.rejected c2']);
+  });
+
   it('is not made again for what was found invalid before, or elsewhere', () => {
     const v = new Validator().started('c1', { n0: to('bad') });
     v.rendered('c2', { n1: to('good') });
     expect(linesOf(v.invalid('n0'))).toEqual(['config.judged']);
     expect(linesOf(v.rendered('c3', { n2: to('fine') }))).toEqual(['config.validated']);
     expect(v.when()).toEqual([]);
-  });
-});
-
-describe('a judgement', () => {
-  it('condemns hash and recipe of an invalid, once, by lease', () => {
-    const v = new Validator().started('c1', { n0: to('bad') });
-    expect(v.invalid('n0')).toMatchObject([{ type: 'config.judged', hash: 'bad', recipe: 'r-bad', lease: 'n0-l1', change: 'c1', node: 'n0', condemned: true, spared: '', reason: 'the unit does not parse' }]);
-    expect(v.when()).toEqual([]);
-    expect(v.view('known-bad', 'config.bad')).toMatchObject({ node: 'n0', change: 'c1', gone: false });
-    expect(v.view('known-bad', 'recipe.r-bad')).toMatchObject({ hash: 'bad' });
-  });
-
-  it.each([
-    ['a committed config of another node', (v: Validator) => v.given(joined('n9'), renderedNode('n9', 'bad')), 'it is the committed config of n9'],
-    ['a last good one', (v: Validator) => v.started('c5', { n9: to('next', 'bad') }), 'it is the last good config of n9'],
-    ['the target of a complete rollout', (v: Validator) => v.started('c5', { n9: to('bad') }).given(factOf('rollout.complete', { change: 'c5' })), 'it is the config of n9 in c5, which is complete'],
-    ['what a node outside rollouts has in force', (v: Validator) => v.given(factOf('node.reported', { node: 'n9', hash: 'bad', report: 'announced' })), 'it is the last good config of n9'],
-  ])('spares %s', (_, given, spared) => {
-    const v = new Validator();
-    given(v);
-    v.when();
-    v.started('c1', { n0: to('bad') });
-    expect(v.invalid('n0')).toMatchObject([{ type: 'config.judged', condemned: false, spared }]);
-  });
-
-  it('is not moved to mercy by the node itself, nor by other targets of the same rollout', () => {
-    const v = new Validator().started('c1', { n0: to('bad'), n1: to('bad') });
-    v.given(factOf('node.reported', { node: 'n1', hash: 'bad', report: 'applied', verdict: 'applied' }), factOf('node.reported', { node: 'n0', hash: 'bad', report: 'invalid', verdict: 'invalid' }));
-    expect(v.invalid('n0')).toMatchObject([{ condemned: true }]);
-  });
-
-  it('is not moved to mercy by a node that has left', () => {
-    const v = new Validator().given(joined('n9'), renderedNode('n9', 'bad'), left('n9'));
-    v.started('c1', { n0: to('bad') });
-    expect(v.invalid('n0')).toMatchObject([{ condemned: true }]);
-  });
-
-  it('is not moved to mercy by a target that has left', () => {
-    const v = new Validator().given(joined('n9')).started('c5', { n9: to('next', 'bad') }).given(left('n9'));
-    v.started('c1', { n0: to('bad') });
-    expect(v.invalid('n0')).toMatchObject([{ condemned: true }]);
-  });
-
-  it.each(['corrective', 'back'] as const)('is for forward leases: one of a %s lease condemns nothing', (kind) => {
-    const v = new Validator().started('c1', { n0: to('bad') });
-    expect(v.invalid('n0', { kind: kind as never })).toEqual([]);
-  });
-
-  it('comes for each of two leases', () => {
-    const v = new Validator().started('c1', { n0: to('b0', 'old', 'r'), n1: to('b1', 'old', 'r') });
-    v.invalid('n0', { hash: 'b0', recipe: 'r' });
-    expect(judged(v.invalid('n1', { hash: 'b1', recipe: 'r' }))).toEqual(['config.judged b1 n1-l1 true']);
-  });
-});
-
-describe('forgiving', () => {
-  const condemned = () => {
-    const v = new Validator().started('c1', { n0: to('badbadbad') });
-    v.invalid('n0', { hash: 'badbadbad', recipe: 'r-badbadbad' });
-    v.given(ended('c1', 'reverted'));
-    return v;
-  };
-
-  it.each(['badbadbad', 'badbadb', 'r-badbadbad'])('lifts hash and recipe, asked for as %s, and is final for that lease', (hash) => {
-    const v = condemned();
-    expect(v.forgives(hash)).toMatchObject([{ type: 'config.forgiven', hash: 'badbadbad', recipe: 'r-badbadbad', by: 'me', reason: 'fixed' }]);
-    expect(v.answers).toMatchObject([{ ok: true, body: { forgiven: true } }]);
-    expect(v.when()).toEqual([]);
-    expect(linesOf(v.rendered('c2', { n0: to('badbadbad'), n1: to('other', 'old', 'r-badbadbad') }))).toEqual(['config.validated']);
-    expect(v.view('known-bad', 'config.badbadbad')).toMatchObject({ gone: true, forgivenBy: 'me', forgivenReason: 'fixed' });
-    expect(v.view('known-bad', 'recipe.r-badbadbad')).toMatchObject({ gone: true });
-  });
-
-  it('asked twice is done once', () => {
-    const v = condemned();
-    v.forgives('badbadbad');
-    expect(v.forgives('badbadbad')).toEqual([]);
-    expect(v.answers).toMatchObject([{ ok: true }]);
-  });
-
-  it('does not keep a later lease from condemning it again', () => {
-    const v = condemned();
-    v.forgives('badbadbad');
-    v.started('c2', { n0: to('badbadbad') });
-    expect(judged(v.invalid('n0', { change: 'c2', hash: 'badbadbad', recipe: 'r-badbadbad', lease: 'n0-l2' }))).toEqual(['config.judged badbadbad n0-l2 true']);
-    expect(v.view('known-bad', 'config.badbadbad').gone).toBe(false);
-  });
-
-  it('lifts every recipe that gave the hash', () => {
-    const v = condemned();
-    v.started('c2', { n1: to('x') });
-    v.invalid('n1', { change: 'c2', hash: 'badbadbad', recipe: 'another', lease: 'n1-l1' });
-    const said = v.forgives('badbadbad');
-    expect([...linesOf(said, 'recipe')].sort()).toEqual(['config.forgiven another', 'config.forgiven r-badbadbad']);
-    expect(v.view('known-bad', 'recipe.r-badbadbad').gone).toBe(true);
-    expect(v.view('known-bad', 'recipe.another').gone).toBe(true);
-  });
-
-  it.each([['zzzzzzzzz', 'not-found'], ['bad', 'not-found']])('%s is refused as %s', (hash, code) => {
-    const v = condemned();
-    expect(v.forgives(hash)).toEqual([]);
-    expect(v.answers).toMatchObject([{ ok: false, code }]);
-  });
-
-  it('of what is not unique is refused', () => {
-    const v = condemned();
-    v.started('c2', { n1: to('badbadboo') });
-    v.invalid('n1', { change: 'c2', hash: 'badbadboo', recipe: 'r2' });
-    v.forgives('badbadb');
-    expect(v.answers).toMatchObject([{ ok: false, code: 'conflict' }]);
-  });
-});
-
-describe('what is known to be bad', () => {
-  it('is listed in pages', () => {
-    const v = new Validator();
-    for (const hash of ['b', 'a', 'c']) {
-      v.started(`c${hash.charCodeAt(0)}`, { n0: to(hash) });
-      v.invalid('n0', { change: `c${hash.charCodeAt(0)}`, hash, recipe: `r-${hash}`, lease: `l-${hash}` });
-    }
-    v.asks({ op: 'list', cursor: '', limit: 2 });
-    expect(v.answers).toMatchObject([{ ok: true, body: { knownBad: [{ hash: 'a' }, { hash: 'b' }], next: 'b' } }]);
-    v.asks({ op: 'list', cursor: 'b', limit: 2 });
-    expect(v.answers).toMatchObject([{ ok: true, body: { knownBad: [{ hash: 'c' }] } }]);
-  });
-});
-
-describe('a node outside rollouts', () => {
-  it('has its config reviewed, and is unfit with the reasons if that does not fit', () => {
-    const v = new Validator().given(joined('n0'), joined('n1'), renderedNode('n0', 'x'), renderedNode('n1', 'x'));
-    v.nodeReasons.set('n1', [reason('capability')]);
-    expect(linesOf(v.when(), 'node', 'hash', 'fit')).toEqual(['node.reviewed n0 x true', 'node.reviewed n1 x false']);
-  });
-
-  it('that could not be rendered is unfit without a look at its config', () => {
-    const v = new Validator().given(joined('n0'), renderedNode('n0', '', { problems: [reason('unknown-key')] }));
-    expect(v.when()).toMatchObject([{ type: 'node.reviewed', node: 'n0', fit: false, reasons: [{ code: 'unknown-key' }] }]);
-    expect(v.reviews).toBe(0);
-  });
-
-  it('is reviewed again with every rendering', () => {
-    const v = new Validator().given(joined('n0'), renderedNode('n0', 'x'));
-    v.when();
-    expect(linesOf(v.given(renderedNode('n0', 'y')).when(), 'hash')).toEqual(['node.reviewed y']);
-  });
-
-  it('keeps what it has committed known across a commit of its rollout', () => {
-    const v = new Validator().given(joined('n0'), renderedNode('n0', 'old'));
-    v.when();
-    v.started('c1', { n0: to('new') }).given(committed('c1'));
-    expect(v.state.committed.get('n0')).toBe('new');
   });
 });

@@ -1,0 +1,125 @@
+import { ended, factOf, linesOf } from '#libs/testing';
+import { validatorCore } from './index.js';
+import { to, Validator } from './validator.fixture.js';
+
+const judged = (facts: readonly unknown[]) => linesOf(facts as never, 'hash', 'lease', 'condemned', 'spared');
+
+describe('forgiving', () => {
+  const condemned = () => {
+    const v = new Validator().started('c1', { n0: to('badbadbad') });
+    v.invalid('n0', { hash: 'badbadbad', recipe: 'r-badbadbad' });
+    v.given(ended('c1', 'reverted'));
+    return v;
+  };
+
+  it.each(['badbadbad', 'badbadb', 'r-badbadbad'])('lifts hash and recipe, asked for as %s, and is final for that lease', (hash) => {
+    const v = condemned();
+    expect(v.forgives(hash)).toMatchObject([{ type: 'config.forgiven', hash: 'badbadbad', recipe: 'r-badbadbad', by: 'me', reason: 'fixed' }]);
+    expect(v.answers).toMatchObject([{ ok: true, body: { forgiven: true } }]);
+    expect(v.when()).toEqual([]);
+    expect(linesOf(v.rendered('c2', { n0: to('badbadbad'), n1: to('other', 'old', 'r-badbadbad') }))).toEqual(['config.validated']);
+    expect(v.view('known-bad', 'config.badbadbad')).toMatchObject({ gone: true, forgivenBy: 'me', forgivenReason: 'fixed' });
+    expect(v.view('known-bad', 'recipe.r-badbadbad')).toMatchObject({ gone: true });
+  });
+
+  it('shows the view of each recipe and of the config anew', () => {
+    const v = condemned();
+    v.showViews();
+    v.given(factOf('config.forgiven', { hash: 'badbadbad', recipe: 'r-badbadbad', by: 'me', reason: 'fixed' }));
+    expect([...validatorCore.takeTouched(v.state)].sort()).toEqual(['known-bad/config.badbadbad', 'known-bad/recipe.r-badbadbad']);
+    expect([...validatorCore.viewKeys(v.state)].sort()).toEqual(['known-bad/config.badbadbad', 'known-bad/recipe.r-badbadbad', 'reviews/c1']);
+  });
+
+  it('of a recipe that two configs share lifts both', () => {
+    const v = condemned();
+    v.started('c2', { n1: to('x') });
+    v.invalid('n1', { change: 'c2', hash: 'otherhash', recipe: 'r-badbadbad', lease: 'n1-l1' });
+    expect([...linesOf(v.forgives('r-badbadbad'), 'hash')].sort()).toEqual(['config.forgiven badbadbad', 'config.forgiven otherhash']);
+  });
+
+  it('asked twice by what is enough of its name is done once, and what was never bad is no part of it', () => {
+    const v = condemned();
+    v.forgives('badbadbad');
+    v.started('c3', { n0: to('x') });
+    v.invalid('n0', { change: 'c3', hash: 'later', recipe: '' });
+    v.forgives('later');
+    for (const name of ['badbadb', 'r-badbadbad', 'r-badba']) {
+      expect(v.forgives(name)).toEqual([]);
+      expect(v.answers).toMatchObject([{ ok: true, body: { hash: 'badbadbad', recipe: 'r-badbadbad', forgiven: true } }]);
+    }
+    expect(v.forgives('badbad')).toEqual([]);
+    expect(v.answers).toMatchObject([{ ok: false, code: 'not-found' }]);
+  });
+
+  it('leaves what else is known to be bad as it is', () => {
+    const v = condemned();
+    v.started('c2', { n1: to('worseworse') });
+    v.invalid('n1', { change: 'c2', hash: 'worseworse', recipe: 'r-worse' });
+    v.forgives('badbadbad');
+    expect(v.view('known-bad', 'config.worseworse')).toMatchObject({ hash: 'worseworse', recipe: 'r-worse', node: 'n1', change: 'c2', gone: false, forgivenBy: '', forgivenReason: '' });
+    expect(v.view('known-bad', 'recipe.r-worse')).toMatchObject({ hash: 'worseworse', gone: false });
+    expect(validatorCore.view(v.state, { bucket: 'known-bad', key: 'config.neverseen' })).toBeUndefined();
+    expect(validatorCore.view(v.state, { bucket: 'reviews', key: 'c99' })).toBeUndefined();
+  });
+
+  it('asked twice is done once', () => {
+    const v = condemned();
+    v.forgives('badbadbad');
+    expect(v.forgives('badbadbad')).toEqual([]);
+    expect(v.answers).toMatchObject([{ ok: true }]);
+  });
+
+  it('does not keep a later lease from condemning it again', () => {
+    const v = condemned();
+    v.forgives('badbadbad');
+    v.started('c2', { n0: to('badbadbad') });
+    expect(judged(v.invalid('n0', { change: 'c2', hash: 'badbadbad', recipe: 'r-badbadbad', lease: 'n0-l2' }))).toEqual(['config.judged badbadbad n0-l2 true']);
+    expect(v.view('known-bad', 'config.badbadbad').gone).toBe(false);
+  });
+
+  it('lifts every recipe that gave the hash', () => {
+    const v = condemned();
+    v.started('c2', { n1: to('x') });
+    v.invalid('n1', { change: 'c2', hash: 'badbadbad', recipe: 'another', lease: 'n1-l1' });
+    const said = v.forgives('badbadbad');
+    expect([...linesOf(said, 'recipe')].sort()).toEqual(['config.forgiven another', 'config.forgiven r-badbadbad']);
+    expect(v.view('known-bad', 'recipe.r-badbadbad').gone).toBe(true);
+    expect(v.view('known-bad', 'recipe.another')).toMatchObject({ gone: true, hash: 'badbadbad', recipe: 'another' });
+  });
+
+  it.each([['zzzzzzzzz', 'not-found'], ['bad', 'not-found']])('%s is refused as %s', (hash, code) => {
+    const v = condemned();
+    expect(v.forgives(hash)).toEqual([]);
+    expect(v.answers).toMatchObject([{ ok: false, code }]);
+  });
+
+  it('of what is not unique is refused', () => {
+    const v = condemned();
+    v.started('c2', { n1: to('badbadboo') });
+    v.invalid('n1', { change: 'c2', hash: 'badbadboo', recipe: 'r2' });
+    v.forgives('badbadb');
+    expect(v.answers).toMatchObject([{ ok: false, code: 'conflict' }]);
+  });
+});
+
+describe('what is known to be bad', () => {
+  it('is listed in pages', () => {
+    const v = new Validator();
+    for (const hash of ['b', 'a', 'c']) {
+      v.started(`c${hash.charCodeAt(0)}`, { n0: to(hash) });
+      v.invalid('n0', { change: `c${hash.charCodeAt(0)}`, hash, recipe: `r-${hash}`, lease: `l-${hash}` });
+    }
+    v.asks({ op: 'list', cursor: '', limit: 2 });
+    expect(v.answers).toMatchObject([{ ok: true, body: { knownBad: [{ hash: 'a' }, { hash: 'b' }], next: 'b' } }]);
+    v.asks({ op: 'list', cursor: 'b', limit: 2 });
+    expect(v.answers).toMatchObject([{ ok: true, body: { knownBad: [{ hash: 'c' }] } }]);
+    const page = (cursor: string, limit: number) => {
+      v.asks({ op: 'list', cursor, limit });
+      const { knownBad, ...rest } = (v.answers[0] as { body: { knownBad: readonly { hash: string; reason: string }[] } }).body;
+      return [knownBad.map(({ hash, reason: why }) => `${hash} ${why}`), rest];
+    };
+    expect(page('', 3)).toEqual([['a', 'b', 'c'].map((hash) => `${hash} the unit does not parse`), {}]);
+    expect(page('a', 1)).toEqual([['b the unit does not parse'], { next: 'b' }]);
+    expect(page('c', 9)).toEqual([[], {}]);
+  });
+});

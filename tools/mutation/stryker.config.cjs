@@ -1,0 +1,50 @@
+// Mutation testing of one pure core, named by SLUICE_CORE: `npm run mutation -- scheduler` (run.cjs sets it).
+const { join } = require('node:path');
+const product = require('../../jest.config.cjs');
+
+const core = process.env.SLUICE_CORE;
+const { reporters: _, forceExit: __, maxWorkers: ___, workerIdleMemoryLimit: ____, ...jest } = product;
+
+// The specs of a core are one file here, for what a mutant costs is loading modules; only where they let it live come scenarios and properties.
+const NEAR = ['/tools/mutation/near\\.cjs$'];
+const FAR = ['/tools/mutation/scenarios\\.cjs$', `/services/${core}/src/core/properties\\.spec\\.ts$`];
+
+/** @type {import('@stryker-mutator/api/core').PartialStrykerOptions} */
+module.exports = {
+  plugins: ['@stryker-mutator/jest-runner', join(__dirname, 'words.mjs')],
+  testRunner: 'jest',
+  // What starts processes, and the simulation, are too slow to be run for each mutant.
+  jest: {
+    projectType: 'custom',
+    enableFindRelatedTests: false,
+    config: {
+      ...jest,
+      roots: ['<rootDir>/tools/mutation', `<rootDir>/services/${core}/src/core`],
+      watchman: false,
+      testEnvironment: join(__dirname, 'environment.cjs'),
+      testRegex: process.env.SLUICE_NEAR ? NEAR : [...NEAR, ...FAR],
+      testSequencer: '<rootDir>/tools/mutation/sequencer.cjs',
+      setupFiles: [...jest.setupFiles, '<rootDir>/tools/mutation/setup.cjs'],
+    },
+  },
+  mutate: [`services/${core}/src/core/**/*.ts`, '!**/*.spec.ts', '!**/*.fixture.ts', '!**/index.ts'],
+  // What only runs when a module is loaded (tables, lists of names) would need all specs anew for each mutant; loading shows its faults.
+  ignoreStatic: true,
+  coverageAnalysis: 'perTest',
+  // words.mjs: reasons and messages are words for people. A spec that repeats them proves nothing but that somebody copied them.
+  ignorers: ['words'],
+  concurrency: 1,
+  timeoutMS: 20_000,
+  timeoutFactor: 4,
+  disableTypeChecks: false,
+  // Everything that specs of cores do not read stays out of the copy that is mutated.
+  ignorePatterns: ['/.*', '/bench', '/bin', '/cli', '/dist', '/docs', '/reports', '/test/e2e', '/test/fuzz', '/test/simulation', '/test/architecture', '/test/deploy'],
+  tempDirName: '.cache/mutation',
+  incrementalFile: `reports/mutation/${core}.incremental.json`,
+  reporters: ['clear-text', 'progress-append-only', 'json', 'html'],
+  clearTextReporter: { allowColor: false, logTests: false, reportTests: false, reportMutants: true },
+  jsonReporter: { fileName: `reports/mutation/${core}.json` },
+  htmlReporter: { fileName: `reports/mutation/${core}.html` },
+  allowEmpty: false,
+  checkers: [],
+};
