@@ -55,6 +55,8 @@ export interface Core<S, I, N extends Need = never, G = never> {
   readonly reads: readonly FactType[];
   /** Whether `config.rendered` is to be read with its targets. */
   readonly wantsTargets: boolean;
+  /** What it needs is gathered quickly: facts that could go without it wait for it, and all go in one batch. */
+  readonly gathersFirst?: boolean;
   initial(): S;
   evolve(state: S, entry: Entry): void;
   decide(state: S, inputs: readonly I[], gathered: ReadonlyMap<string, G>, now: Now): Decision<I, N>;

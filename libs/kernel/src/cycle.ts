@@ -104,7 +104,11 @@ export function* turn<S, I, N extends Need, G>(copy: Copy<S, I, N, G>): Steps<I,
   for (;;) {
     fold(copy, (yield { do: 'read', after: copy.folded }) as Tail);
     const inputs = copy.inputs.slice(0, MAX_INPUTS);
-    const decision = copy.core.decide(copy.state, inputs, copy.gathered, (yield { do: 'now' }) as Now);
+    let decision = copy.core.decide(copy.state, inputs, copy.gathered, (yield { do: 'now' }) as Now);
+    if (copy.core.gathersFirst === true && decision.facts.length > 0 && decision.needs.length > 0) {
+      yield* gather(copy, decision.needs);
+      decision = copy.core.decide(copy.state, inputs, copy.gathered, (yield { do: 'now' }) as Now);
+    }
     if (decision.facts.length > 0) {
       const result = (yield { do: 'append', facts: decision.facts, expected: copy.folded }) as AppendResult;
       if (result.outcome !== 'appended') {
@@ -127,13 +131,17 @@ export function* turn<S, I, N extends Need, G>(copy: Copy<S, I, N, G>): Steps<I,
       copy.inputs.splice(0, copy.inputs.length, ...copy.inputs.filter((input) => !settled.has(input)));
     }
     if (decision.needs.length > 0) {
-      const found = (yield { do: 'gather', needs: decision.needs }) as ReadonlyMap<string, G>;
-      copy.gathered = new Map([...copy.gathered, ...found]);
+      yield* gather(copy, decision.needs);
       continue;
     }
     copy.gathered.clear();
     if (decision.facts.length === 0 && !decision.more && settled.size === 0) return;
   }
+}
+
+function* gather<S, I, N extends Need, G>(copy: Copy<S, I, N, G>, needs: readonly N[]): Steps<I, N, G> {
+  const found = (yield { do: 'gather', needs }) as ReadonlyMap<string, G>;
+  copy.gathered = new Map([...copy.gathered, ...found]);
 }
 
 function* writeViews<S, I, N extends Need, G>(copy: Copy<S, I, N, G>): Steps<I, N, G> {

@@ -23,6 +23,7 @@ export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
   version: 2,
   reads: READS,
   wantsTargets: true,
+  gathersFirst: true,
   initial: () => new State(),
   evolve,
   decide,
