@@ -1,0 +1,80 @@
+import type { Fragment } from '#libs/contracts';
+import { accepted, committed, fragment, pool, renderedChange, renderedNode, reviewedNode, validated } from '#libs/testing';
+import { DRAIN, grants, leading, Scheduler } from './scheduler.fixture.js';
+
+const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
+const commits = (s: Scheduler, change: string, generation: number, ...apply: readonly Fragment[]) => {
+  s.rolls(change, [], { apply });
+  s.given(committed(change, generation)).when();
+};
+const policyFor = (name: string, role: string, spec: object) => fragment('RolloutPolicy', name, { nodeSelector: role === '' ? {} : { matchLabels: { role } }, ...spec } as never);
+
+describe('the plan of a lease', () => {
+  it('is asked for with what the node is, what it has, what it shall have, and the policies in force for it', () => {
+    const s = new Scheduler().fleet(['n0'], { role: 'web' });
+    commits(s, 'c1', 1, fragment('DisruptionPolicy', 'b'), fragment('DisruptionPolicy', 'gone'), pool('edge', 1));
+    const own = { ...fragment('DisruptionPolicy', 'a'), labels: { own: 'yes' } };
+    s.given(accepted('c2', { apply: [own], delete: [{ kind: 'DisruptionPolicy', name: 'gone' }] }), renderedChange('c2', leading(['n0'], 'old', 'new')), validated('c2'));
+    const [need] = s.decide().needs;
+    expect(need).toMatchObject({ node: 'n0', labels: { role: 'web' }, from: 'old', to: 'new' });
+    expect(need?.policies.map(({ kind, name }) => `${kind}/${name}`)).toEqual(['DisruptionPolicy/a', 'DisruptionPolicy/b']);
+  });
+
+  it('outside a rollout is made under the committed policies alone', () => {
+    const s = fleetOf('n0', 'n1');
+    commits(s, 'c1', 1, fragment('DisruptionPolicy', 'b'));
+    s.rolls('c2', ['n1'], { apply: [fragment('DisruptionPolicy', 'a')] });
+    s.applies('n1');
+    s.given(renderedNode('n0', 'x'), reviewedNode('n0', 'x'));
+    expect(s.decide().needs.map((need) => need.policies.map(({ name }) => name))).toEqual([['b']]);
+  });
+
+  it('made for another config, change or policy is not taken', () => {
+    const s = fleetOf('n0').reviewed('c1', ['n0']);
+    const plans = new Map(s.decide().needs.map(({ key }) => [key, { ok: true, actions: DRAIN } as const]));
+    expect(grants(s.decide([], plans).facts)).toEqual(['n0 forward c1-new']);
+    const differs: readonly ((other: Scheduler) => unknown)[] = [
+      (other) => other.reviewed('c1', ['n0'], { to: 'other' }),
+      (other) => other.reviewed('c2', ['n0'], { to: 'c1-new' }),
+      (other) => (commits(other, 'c8', 2, fragment('DisruptionPolicy', 'p')), other.reviewed('c1', ['n0'])),
+      (other) => (other.given(renderedNode('n0', 'strange'), reviewedNode('n0', 'strange')).reports_('n0', 'strange'), other.reviewed('c1', ['n0'], { from: 'strange' })),
+    ];
+    for (const happens of differs) {
+      const other = fleetOf('n0');
+      happens(other);
+      expect([grants(other.decide([], plans).facts), other.decide([], plans).needs.length]).toEqual([[], 1]);
+    }
+  });
+
+  it('that is not there yet keeps the unit for its node: nobody else is asked about', () => {
+    const s = fleetOf('n0', 'n1').reviewed('c1', ['n0', 'n1']);
+    expect(s.decide().needs.map(({ node }) => node)).toEqual(['n0']);
+  });
+});
+
+describe('the failures that a rollout tolerates', () => {
+  const tolerated = (s: Scheduler, nodes: readonly string[], more: object = {}) => (s.rolls('c7', nodes, more), s.rollout('c7').maxFailures);
+  const fleet = (...policies: readonly Fragment[]) => {
+    const s = new Scheduler().fleet(['a0'], { role: 'a' }).fleet(['b0'], { role: 'b' });
+    commits(s, 'c1', 1, ...policies);
+    return s;
+  };
+
+  it('are those of the strictest policy that selects one of its nodes, and none where no policy does', () => {
+    const policies = [policyFor('a', 'a', { maxFailures: 3 }), policyFor('b', 'b', { maxFailures: 2 }), policyFor('c', 'c', { maxFailures: 1 })];
+    expect(tolerated(fleet(...policies), ['a0'])).toBe(3);
+    expect(tolerated(fleet(...policies), ['a0', 'b0'])).toBe(2);
+    expect(tolerated(fleet(policies[2]!), ['a0', 'b0'])).toBe(0);
+  });
+
+  it('are what the change itself says, be it none', () => {
+    expect(tolerated(fleet(policyFor('a', '', { maxFailures: 3 })), ['a0'], { maxFailures: 0 })).toBe(0);
+    expect(tolerated(fleet(policyFor('a', '', { maxFailures: 3 })), ['a0'], { maxFailures: 7 })).toBe(7);
+  });
+
+  it('are those of the policies as its change leaves them', () => {
+    const policies = [policyFor('a', '', { maxFailures: 1 }), policyFor('b', '', { maxFailures: 4 })];
+    expect(tolerated(fleet(...policies), ['a0'], { delete: [{ kind: 'RolloutPolicy', name: 'a' }] })).toBe(4);
+    expect(tolerated(fleet(...policies), ['a0'], { apply: [policyFor('a', '', { maxFailures: 2 })] })).toBe(2);
+  });
+});

@@ -1,0 +1,60 @@
+import { accepted, committed, pool, renderedChange, validated } from '#libs/testing';
+import { DRAIN, grants, leading, owed, Scheduler, types } from './scheduler.fixture.js';
+
+const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
+
+describe('an answer', () => {
+  it('that names a lease which still drains, or says nothing of it, settles nothing', () => {
+    const s = fleetOf('n0');
+    s.actions = DRAIN;
+    s.rolls('c1', ['n0']);
+    expect(types(s.answers_('n0', 'failed'))).toEqual(['node.reported']);
+    const other = fleetOf('n0');
+    other.rolls('c1', ['n0']);
+    expect(types(other.reports_('n0', 'old', { lease: 'n0-l1', verdict: '' }))).toEqual(['node.reported']);
+  });
+
+  it('of a corrective lease that is refused is owed nothing and planned again at once', () => {
+    const s = fleetOf('n0');
+    s.reports_('n0', 'strange');
+    const said = s.answers_('n0', 'refused', { hash: 'stranger' });
+    expect([owed(said), grants(said)]).toEqual([[], ['n0 corrective old']]);
+    expect(s.lease('n0').from).toBe('stranger');
+  });
+
+  it('without a verdict says that the node is on what it has; with a bad one only if that says so', () => {
+    const s = fleetOf('n0');
+    s.reports_('n0', 'old', { restored: false });
+    expect(s.status('n0').restored).toBe(true);
+    s.reports_('n0', 'old', { verdict: 'applied', restored: false });
+    expect(s.status('n0').restored).toBe(true);
+    s.reports_('n0', 'old', { verdict: 'refused', restored: false });
+    expect([s.status('n0').restored, s.unavailable('default')]).toEqual([false, ['n0']]);
+  });
+});
+
+describe('an invalid', () => {
+  it('turns no other rollout that has that config on the node already, or from which the node has left', () => {
+    const s = new Scheduler().given(accepted('c9', { apply: [pool('a', 1), pool('b', 1), pool('c', 1)] }), renderedChange('c9', {}), validated('c9'));
+    s.when();
+    s.given(committed('c9')).fleet(['a0'], { role: 'a' }).fleet(['b0', 'b1'], { role: 'b' });
+    s.rolls('c1', ['a0'], { to: 'same' });
+    s.reviewed('c2', ['b0', 'b1'], { to: 'mine' }).given(renderedChange('c2', { ...leading(['b0'], 'old', 'same'), ...leading(['b1'], 'old', 'mine') }, { attempt: 2 }), validated('c2', 2)).when();
+    s.applies('b0');
+    s.answers_('a0', 'invalid');
+    expect([s.rollout('c1').phase, s.rollout('c2').phase]).toEqual(['reverting', 'rolling']);
+    s.applies('b1');
+    expect(s.rollout('c2').phase).toBe('complete');
+  });
+
+  it('of a rollout that goes back already turns the others all the same', () => {
+    const s = new Scheduler().given(accepted('c9', { apply: [pool('a', 2), pool('b', 1)] }), renderedChange('c9', {}), validated('c9'));
+    s.when();
+    s.given(committed('c9')).fleet(['a0', 'a1'], { role: 'a' }).fleet(['b0'], { role: 'b' });
+    s.rolls('c1', ['a0', 'a1'], { to: 'same' });
+    s.rolls('c2', ['b0'], { to: 'same' });
+    s.answers_('a0', 'failed');
+    expect(types(s.answers_('a1', 'invalid'))).toEqual(expect.arrayContaining(['rollout.failed', 'rollout.reverting']));
+    expect(s.rollout('c2')).toMatchObject({ phase: 'reverting', reason: 'a1 in c1 found its config invalid: it is invalid' });
+  });
+});
