@@ -2,7 +2,7 @@ import '../../../libs/runtime/src/lean-start.js';
 import { join } from 'node:path';
 import { connectNodeBus } from '#libs/bus';
 import { createLogger } from '#libs/runtime';
-import { runApplier } from '../../../services/applier/src/shell/index.js';
+import { heartbeatMs, runApplier } from '../../../services/applier/src/shell/index.js';
 import { EXIT, type ExitCode } from '../exit.js';
 import { parseLabels } from '../labels.js';
 import { connectTarget } from '../nats-context.js';
@@ -36,6 +36,7 @@ export async function applier(session: Session, flags: ApplierFlags): Promise<Ex
     allowExec: flags.allowExec,
     bus: () => connectNodeBus({ node, ...target, servers: target.servers.split(','), logger: log }),
     log,
+    heartbeatMs: heartbeatMs(io.env),
     version: packageVersion(),
   });
   await aborted(io.interrupted);

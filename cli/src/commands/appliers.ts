@@ -2,7 +2,7 @@ import '../../../libs/runtime/src/lean-start.js';
 import { existsSync, mkdirSync } from 'node:fs';
 import { connectBus, connectNodeBus } from '#libs/bus';
 import { createLogger } from '#libs/runtime';
-import { runAppliers, type ApplierOptions } from '../../../services/applier/src/shell/index.js';
+import { heartbeatMs, runAppliers, type ApplierOptions } from '../../../services/applier/src/shell/index.js';
 import { EXIT, type ExitCode } from '../exit.js';
 import { connectTarget } from '../nats-context.js';
 import { packageVersion } from '../package-root.js';
@@ -30,6 +30,7 @@ export async function appliers(session: Session, flags: { readonly inventory: st
       fresh: !existsSync(state),
       bus: () => connectNodeBus({ node: name, connection }),
       log,
+      heartbeatMs: heartbeatMs(io.env),
       version: packageVersion(),
     };
   };

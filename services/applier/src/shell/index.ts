@@ -1,3 +1,4 @@
+export { heartbeatMs } from './heartbeat.js';
 export { capabilitiesOf, runApplier, type ApplierOptions, type RunningApplier } from './run-applier.js';
 export { runAppliers, type RunningAppliers } from './run-appliers.js';
 export type { BusSource } from './bus-port.js';
