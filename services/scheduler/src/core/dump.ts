@@ -26,7 +26,7 @@ export function load(dumped: unknown, readMs: number): State {
     noteSelecting(state, node);
     putNode(state, restarted(node, readMs), since.get(node.node) ?? 0);
   }
-  for (const { change, frozen } of state.rollouts.values()) for (const name of frozen?.owed ?? []) state.owedBy.set(name, [...(state.owedBy.get(name) ?? []), change]);
+  for (const { change, frozen } of state.rollouts.values()) for (const name of Object.keys(frozen?.owed ?? {})) state.owedBy.set(name, [...(state.owedBy.get(name) ?? []), change]);
   for (const key of state.targets.keys()) countTarget(state, parseTargetKey(key).change, parseTargetKey(key).node);
   state.touched.clear();
   return state;

@@ -1,6 +1,7 @@
 import type { NodeProgress, PoolProgress } from '#libs/contracts';
 import { viewKey } from '#libs/kernel';
 import { EMPTY_TALLY, parseTargetKey, targetKey, type Rollout, type State } from './state.js';
+import { goalOf } from './want.js';
 
 /** Enough for a screen; `ops.rollout.get` pages through all. */
 const WORST = 50;
@@ -13,11 +14,12 @@ export function freeze(state: State, change: string): void {
   const worst = worstNodes(state, rollout).filter((row) => !UNDER_WAY.has(row.state));
   const pools = Object.fromEntries(Object.entries(poolProgress(state, rollout)).map(([pool, progress]) => [pool, { ...progress, active: 0 }]));
   const tally = state.tallies.get(change) ?? EMPTY_TALLY;
-  const owed = tally.owed === 0 ? [] : rollout.nodes.filter((name) => state.classes.get(targetKey(change, name))?.tally === 'owed');
+  const names = tally.owed === 0 ? [] : rollout.nodes.filter((name) => state.classes.get(targetKey(change, name))?.tally === 'owed');
+  const owed = Object.fromEntries(names.map((name) => [name, goalOf(rollout, state.targets.get(targetKey(change, name)) ?? { from: '', to: '' })]));
   state.rollouts.set(change, { ...rollout, frozen: { tally, pools, worst, owed } });
-  for (const name of owed) state.owedBy.set(name, [...(state.owedBy.get(name) ?? []), change]);
+  for (const name of names) state.owedBy.set(name, [...(state.owedBy.get(name) ?? []), change]);
   // Whoever the next rollout takes over is owed nothing by this one, and some may have got it just now.
-  for (const name of owed) if (rollout.phase === 'superseded' || (state.nodes.get(name)?.owed ?? '') === '') noLongerOwed(state, name);
+  for (const name of names) if (rollout.phase === 'superseded' || (state.nodes.get(name)?.owed ?? '') === '') noLongerOwed(state, name);
 }
 
 /** A node got what ended rollouts owed it, or is owed it no more: they show it so. */
@@ -26,14 +28,15 @@ export function noLongerOwed(state: State, name: string): void {
   for (const change of state.owedBy.get(name) ?? []) {
     const rollout = state.rollouts.get(change);
     if (rollout?.frozen === undefined) continue;
-    const { tally, pools, worst, owed } = rollout.frozen;
-    const has = node?.joined === true ? 'settled' : 'left';
+    const { tally, pools, worst, owed: { [name]: goal, ...owed } } = rollout.frozen;
+    // One that keeps what it has, or was given something newer, has not got it from this one.
+    const has = node?.joined === true && node.report?.hash === goal ? 'settled' : 'left';
     const progress = pools[node?.pool ?? ''];
     const frozen = {
       tally: { ...tally, owed: tally.owed - 1, [has]: tally[has] + 1 },
       pools: node === undefined || progress === undefined || has === 'left' ? pools : { ...pools, [node.pool]: { ...progress, done: progress.done + 1 } },
       worst: worst.filter((row) => row.node !== name || row.state !== 'owed'),
-      owed: owed.filter((one) => one !== name),
+      owed,
     };
     state.rollouts.set(change, { ...rollout, frozen });
     state.touched.add(viewKey('rollouts', change));

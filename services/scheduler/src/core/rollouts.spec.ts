@@ -120,6 +120,7 @@ describe('a rollout', () => {
     s.applies('n0');
     s.given(committed('c1')).when();
     expect(s.status('n1')).toMatchObject({ desired: 'old', hash: 'old' });
+    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'succeeded', applied: 1, owed: 0 });
   });
 
   it('owes a node whose config cannot be found', () => {

@@ -112,8 +112,8 @@ export interface FrozenRollout {
   readonly tally: Tally;
   readonly pools: Readonly<Record<string, PoolProgress>>;
   readonly worst: readonly NodeProgress[];
-  /** Nodes that are still owed what it left them; they leave this list when they get it. */
-  readonly owed: readonly string[];
+  /** Nodes that are still owed what it left them → that hash; they leave this list when they get it. */
+  readonly owed: Readonly<Record<string, string>>;
 }
 
 /** A node's way in one rollout. */

@@ -7,7 +7,7 @@ const reachable = (node: NodeState): boolean => !node.silent && node.skippedBy =
 const underWay = (node: NodeState): boolean => node.lease !== undefined && (node.lease.phase === 'draining' || node.lease.phase === 'ready');
 
 /** Where a target leads now: forward to its `to`, or back to its `from`. */
-export const goalOf = (rollout: Rollout, target: TargetState): string =>
+export const goalOf = (rollout: Pick<Rollout, 'phase'>, target: Pick<TargetState, 'from' | 'to'>): string =>
   rollout.phase === 'reverting' || rollout.phase === 'reverted' ? target.from : target.to;
 
 /** In which class a target counts, judged by what the node has in force. */
