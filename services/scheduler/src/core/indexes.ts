@@ -33,6 +33,7 @@ export const nodeOf = (state: State, node: string): NodeState => state.nodes.get
 export function putNode(state: State, changed: NodeState, sequence: number): void {
   // Once it is available again it counts in its own pool only.
   const node = changed.alsoIn.length > 0 && !isUnavailable(changed) ? { ...changed, alsoIn: [] } : changed;
+  const released = state.nodes.get(node.node)?.lease?.change ?? '';
   state.nodes.set(node.node, node);
   countMember(state, node);
   countUnavailable(state, node);
@@ -42,8 +43,8 @@ export function putNode(state: State, changed: NodeState, sequence: number): voi
   else state.fresh.delete(node.node);
   if (node.owed === '' && state.owedBy.has(node.node)) noLongerOwed(state, node.node);
   placeNode(state, node, sequence);
-  // A lease may be of a rollout that the node is no longer a target of.
-  for (const change of new Set([node.change, node.lease?.change ?? ''])) if (change !== '') countTarget(state, change, node.node);
+  // A lease may be of a rollout that the node is no longer a target of, and is shown there until it is released.
+  for (const change of new Set([node.change, node.lease?.change ?? '', released])) if (change !== '') countTarget(state, change, node.node);
   const token = nodeToken(node.node);
   state.touched.add(viewKey('status', token));
   state.touched.add(viewKey('pools', node.pool));
