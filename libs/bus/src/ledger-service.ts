@@ -35,7 +35,7 @@ export interface LedgerServiceOptions {
 const DEFAULT_SNAPSHOT_FACTS = 20_000;
 /** A turn that asks to be woken in the past is woken after this. */
 const LEAST_WAKE_MS = 10;
-const VIEWS_RECHECK_MS = 3_000;
+const RECHECK_MS = 3_000;
 
 /** Runs one copy of a service: follows the ledger always, decides while it leads. */
 export class LedgerService<S = unknown, I extends object = object, N extends Need = Need, G = unknown> {
@@ -299,16 +299,8 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
 
   private async recover(error: unknown): Promise<void> {
     this.failures += 1;
-    if (error instanceof ViewsAheadError) {
-      this.mismatch = error.message;
-      this.logger.error({}, `halted: ${error.message}`);
-      void this.untilViewsFit(error.shown);
-    }
-    if (error instanceof InputLostError) {
-      this.mismatch = error.message;
-      this.logger.error({}, `halted: ${error.message}`);
-      void this.untilInputFits();
-    }
+    if (error instanceof ViewsAheadError) void this.stopUntil(() => this.viewsFit(error.shown), error);
+    if (error instanceof InputLostError) void this.stopUntil(() => this.requireInput().then(() => true), error);
     if (error instanceof HaltedError) {
       this.endTerm(`it has stopped deciding: ${error.message}`);
       this.election.stand(false);
@@ -341,15 +333,21 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     while (!this.stopping) await pause(100);
   }
 
-  /** Looks every now and then whether a person has put views and ledger together again. */
-  private async untilViewsFit({ bucket, subject }: Shown): Promise<void> {
+  /** What is stored does not fit together: stops until a person has put that right, and looks every now and then whether that is so. */
+  private async stopUntil(fits: () => Promise<boolean>, { message }: Error): Promise<void> {
+    this.mismatch = message;
+    this.logger.error({}, `halted: ${message}`);
     while (!this.stopping && this.mismatch !== undefined) {
-      await pause(VIEWS_RECHECK_MS);
-      const shown = async (): Promise<number> => Math.max(subject === '' ? 0 : await sequenceAt(this.bus, bucket, subject), ...(await newestViews(this.bus)).values());
-      const fit = await shown().then(async (highest) => highest <= (await this.ledger.lastSequence())).catch(() => false);
-      if (fit) this.mismatch = undefined;
+      await pause(RECHECK_MS);
+      if (await fits().catch(() => false)) this.mismatch = undefined;
     }
     this.wake.give();
+  }
+
+  private async viewsFit({ bucket, subject }: Shown): Promise<boolean> {
+    const own = subject === '' ? 0 : await sequenceAt(this.bus, bucket, subject);
+    const highest = Math.max(own, ...(await newestViews(this.bus)).values());
+    return highest <= (await this.ledger.lastSequence());
   }
 
   /** What was read of the input must be in it: behind a shorter one nobody's word would ever be heard. */
@@ -358,15 +356,6 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     if (input === undefined) return;
     const last = (await this.bus.streamInfo(input)).state.last_seq;
     if (last < this.cursor) throw new InputLostError(input, last, this.cursor);
-  }
-
-  private async untilInputFits(): Promise<void> {
-    while (!this.stopping && this.mismatch !== undefined) {
-      await pause(VIEWS_RECHECK_MS);
-      const fit = await this.requireInput().then(() => true, () => false);
-      if (fit) this.mismatch = undefined;
-    }
-    this.wake.give();
   }
 
   private async foldAnew(mayLoad: boolean): Promise<void> {

@@ -161,8 +161,7 @@ function missNodes(draft: InventoryDraft, silentAfterMs: number, leadingSinceMs:
     const heardMs = state.heardMs.get(node);
     const deadlineMs = Math.max(heardMs ?? leadingSinceMs, leadingSinceMs) + silentAfterMs;
     if (now.monotonicMs < deadlineMs) {
-      next = next === undefined ? undefined : Math.min(next, deadlineMs);
-      draft.wakeAt(deadlineMs);
+      if (next !== undefined) next = Math.min(next, deadlineMs);
       continue;
     }
     draft.emit({ type: 'node.silent', node, lastHeard: heardMs === undefined ? '' : (state.heardAt.get(node) ?? '') });
