@@ -19,7 +19,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   const floor = await phase(context, (inner) => bareBytes(inner, 100));
   const total = [...measured.values()].reduce((all, one) => all + one, 0);
   const listed = [...measured].filter(([, one]) => Math.abs(one) >= 1).sort(([, a], [, b]) => b - a).map(([name, one]) => `${name} ${one.toFixed(0)}`).join(', ');
-  const note = `${nodes} nodes, the third change over all of them, as the server counts (state.bytes); bytes by stream: ${listed}. Floor: the same five messages without a body`;
+  const note = `${nodes} nodes, the third change over all of them, as the server counts (state.bytes); bytes by stream: ${listed}. Floor: the same four messages without a body`;
   return [result({ name: 'bytes', unit: 'KB', value: total / KB, floor: floor / KB, note }, { of: 'value', most: 1.5 })];
 }
 
@@ -46,7 +46,7 @@ async function storedBytes(bus: Bus): Promise<ReadonlyMap<string, { readonly byt
   return found;
 }
 
-/** Granted, reported, settled, released and the report, as empty messages. */
+/** Granted, settled, released and the report, as empty messages. */
 async function bareBytes(context: PartContext, nodes: number): Promise<number> {
   const server = await startServer(context);
   const bus = await connectBus({ servers: server.url, name: 'bench' });
@@ -55,7 +55,7 @@ async function bareBytes(context: PartContext, nodes: number): Promise<number> {
   for (let n = 0; n < nodes; n += 1) {
     const node = nodeName(n);
     const facts = ['granted', 'settled', 'released'].map((phase_) => `node.lease.${phase_}.all.${node}`);
-    for (const subject of [...facts, `node.reported.${node}`, reportSubject('applied', node)]) await bus.js.publish(subject, '');
+    for (const subject of [...facts, reportSubject('applied', node)]) await bus.js.publish(subject, '');
   }
   const stored = await storedBytes(bus);
   return ((stored.get(LEDGER)?.bytes ?? 0) + (stored.get('REPORTS')?.bytes ?? 0)) / nodes;

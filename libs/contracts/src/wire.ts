@@ -6,7 +6,7 @@ import * as report from './generated/sluice/v1/report_pb.js';
 import * as rollout from './generated/sluice/v1/rollout_pb.js';
 import * as views from './generated/sluice/v1/views_pb.js';
 import { ACTION_KINDS, BECAUSE, LEASE_KINDS, LEASE_PHASES, REPORT_KINDS, ROLLOUT_STATES, VERDICTS, type ReportKind } from './enums.js';
-import { FACT_VERSION, type Fact, type FactType, type NewFact } from './facts.js';
+import { FACT_VERSION, type Fact, type FactType, type NewFact, type TakenReport } from './facts.js';
 import { plainReader } from './json-reader.js';
 import { isNodeName, nodeToken } from './names.js';
 import { factSubject, factTypeOf } from './subjects.js';
@@ -88,6 +88,7 @@ function decode(what: string, schema: DescMessage, text: string): Record<string,
     const body = plainReader(schema)(json) ?? plain(schema, fromJson(schema, json, { ignoreUnknownFields: true }) as unknown as Record<string, unknown>);
     for (const [field, words] of WORDS.get(what) ?? []) checkWord(what, field, words, body[field]);
     for (const action of (body['actions'] ?? []) as { kind: string }[]) checkWord(what, 'actions.kind', ACTION_KINDS, action.kind);
+    if (what === 'node.lease.settled' && body['report'] !== undefined) checkWord(what, 'report.verdict', VERDICTS, (body['report'] as TakenReport).verdict);
     return body;
   } catch (error) {
     if (error instanceof WireError) throw error;
