@@ -160,10 +160,21 @@ export function decodeReport(subject: string, text: string): NodeReport {
   return { ...body, kind: kind as ReportKind };
 }
 
-export function encodeReport(body: NodeReport): string {
-  const { kind: _, ...rest } = body;
-  return JSON.stringify(rest);
+/** The one kind of report that says this, also when there is nothing to say; every other says it only when there is. */
+const SAID_BY: Readonly<Partial<Record<keyof NodeReport, ReportKind>>> = {
+  labels: 'announced', capabilities: 'announced', fresh: 'announced', version: 'announced', durationMs: 'applied', changed: 'applied', probe: 'invalid', what: 'drifted', step: 'progress',
+};
+
+/** The body of a report. */
+export function encodeReport(report: NodeReport): string {
+  const said = Object.entries(report).filter(([field, value]) => {
+    const by = SAID_BY[field as keyof NodeReport];
+    return field !== 'kind' && (by === undefined || by === report.kind || !isNothing(value));
+  });
+  return JSON.stringify(Object.fromEntries(said));
 }
+
+const isNothing = (value: unknown): boolean => !value || (typeof value === 'object' && Object.keys(value).length === 0);
 
 /** Reads a node's heartbeat. Throws WireError. */
 export function decodeAlive(subject: string, text: string): NodeAlive {
