@@ -20,7 +20,7 @@ export interface LedgerReaderOptions {
   readonly logger: Logger;
 }
 
-/** What was folded no longer follows from the ledger: a person voided a fact of it, or the ledger is a restored backup. */
+/** What was folded no longer leads on to the ledger: a person voided a fact of it, the ledger is a restored backup, or it was trimmed before this copy had read it. */
 export class RefoldError extends Error {
   override readonly name = 'RefoldError';
 }
@@ -43,6 +43,8 @@ export class LedgerReader {
   private stopped = false;
   /** Why this reader does not go on; undefined when it does. */
   halted: string | undefined;
+  /** Why this copy cannot go on where the ledger begins: what it would have to start from is not there. */
+  stuck: string | undefined;
 
   constructor(private readonly options: LedgerReaderOptions) {
     this.reads = new Set(options.reads);
@@ -142,7 +144,8 @@ export class LedgerReader {
 
   private async entryOf(message: JsMsg, upTo: number, readMs: number): Promise<Entry | undefined | 'halted'> {
     if (message.seq !== upTo + 1) {
-      return this.halt(message.seq, `the ledger goes on at ${message.seq}, but this copy has folded up to ${upTo}: what lies between was trimmed, and no snapshot reaches over it`);
+      if (this.stuck !== undefined) return this.halt(message.seq, this.stuck);
+      throw new RefoldError(`the ledger goes on at ${message.seq}, but this copy has folded up to ${upTo}: what lies between was trimmed`);
     }
     const type = factTypeOf(message.subject);
     if (type === 'ledger.voided' && voidedSequence(message.subject) < message.seq) this.noteVoided(voidedSequence(message.subject), upTo);
