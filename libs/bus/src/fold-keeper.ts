@@ -37,7 +37,7 @@ export class FoldKeeper<S, I, N extends Need, G> {
     const copy = newCopy(core);
     const isTrimmed = bounds.first > 1;
     if (mayLoad || isTrimmed) await this.load(copy, bounds, voided);
-    reader.stuck = isTrimmed && copy.folded < bounds.first - 1 ? await this.wayOut(bounds) : undefined;
+    reader.stuck = isTrimmed && copy.folded < bounds.first - 1 ? { reason: await this.wayOut(bounds), isFreed: () => this.reaches() } : undefined;
     this.at = copy.folded;
     this.writtenMs = monotonicMs();
     await reader.start(copy.folded);
@@ -73,15 +73,22 @@ export class FoldKeeper<S, I, N extends Need, G> {
     }
   }
 
+  /** Whether there is a snapshot to start from now. */
+  private async reaches(): Promise<boolean> {
+    const { core, ledger, snapshots } = this.parts;
+    const bounds = await ledger.bounds();
+    return (await snapshots.find(core.name, (kept) => candidates(core, kept, bounds, new Map()))) !== undefined;
+  }
+
   /** What a person can do for a copy that can start from nothing that is there. */
   private async wayOut({ first }: Bounds): Promise<string> {
     const { core, snapshots } = this.parts;
     const reaching = (await snapshots.list(core.name)).filter(({ sequence }) => sequence >= first - 1);
     const versions = [...new Set(reaching.map(({ version }) => version))].toSorted((a, b) => a - b);
     const begins = `the ledger begins at ${first}: what lay before was trimmed, and no snapshot of ${core.name} that this release can read reaches up to there`;
-    if (versions.length === 0) return `${begins}, nor is there one of another release: restore the stream OBJ_snapshots (or the ledger) from a backup, and start this copy again`;
+    if (versions.length === 0) return `${begins}, nor is there one of another release: restore the stream OBJ_snapshots (or the ledger) from a backup`;
     const loads = loadableVersions(core);
-    if (versions.every((version) => loads.includes(version))) return `${begins} (those there are cannot be read): restore the stream OBJ_snapshots from a backup, and start this copy again`;
+    if (versions.every((version) => loads.includes(version))) return `${begins} (those there are cannot be read): restore the stream OBJ_snapshots from a backup`;
     return `${begins}. There ${versions.length === 1 ? 'is one' : 'are some'} of fold version ${versions.join(', ')}, and this release folds version ${core.version} (it reads ${loads.join(', ')}): start the release that ran before, or one that can read ${versions.length === 1 ? 'it' : 'them'}`;
   }
 
