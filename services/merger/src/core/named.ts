@@ -7,11 +7,18 @@ export interface Shown {
   readonly leases: Iterable<Pick<LeaseView, 'node' | 'hash' | 'from'>>;
 }
 
+/** What of the fold names configs. */
+export interface Naming {
+  readonly nodes: Pick<State['nodes'], 'has'>;
+  readonly desired: Pick<State['desired'], 'entries'>;
+  readonly targets: Pick<State['targets'], 'values'>;
+}
+
 /**
  * The keys of all configs that somebody may still ask for: what the committed state gives each node, both ends of every target of an open change, what is in
  * force or shall be, and both ends of leases. Nodes that have left are not waited for: who comes back is rendered anew.
  */
-export function namedConfigs(state: State, { statuses, leases }: Shown): ReadonlySet<string> {
+export function namedConfigs(state: Naming, { statuses, leases }: Shown): ReadonlySet<string> {
   const named = new Set<string>();
   const name = (node: string, ...hashes: readonly string[]): void => {
     if (state.nodes.has(node)) for (const hash of hashes) if (hash !== '') named.add(configKey(node, hash));
