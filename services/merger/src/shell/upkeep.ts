@@ -4,7 +4,7 @@ import { Bus, LedgerService, listViews, LOGGER, readAll, SETTINGS, sweepBlobs, t
 import { monotonicMs, type Logger, type Settings } from '#libs/runtime';
 import { areTargetsNamed, namedConfigs, type Input, type State } from '../core/index.js';
 
-/** Not at once: a copy that begins to lead has better things to do. */
+/** Not at once: a copy that begins to lead has better things to do. What takes longer waits for the second time. */
 const FIRST_MS = 60_000;
 const DAY_MS = 24 * 3_600_000;
 /** What was written and is named by no fact within this time never will be by that writing. */
@@ -37,15 +37,15 @@ export class Upkeep implements OnModuleInit, OnModuleDestroy {
 
   private follow(): void {
     const { leading } = this.ledger;
-    if (leading && this.timer === undefined) this.next(Math.min(FIRST_MS, this.settings.upkeepMs));
+    if (leading && this.timer === undefined) this.next(Math.min(FIRST_MS, this.settings.upkeepMs), true);
     if (leading) return;
     clearTimeout(this.timer);
     this.timer = undefined;
   }
 
-  private next(afterMs: number): void {
+  private next(afterMs: number, isFirst = false): void {
     const timer = setTimeout(() => {
-      void this.keepUp().finally(() => {
+      void this.keepUp(isFirst).finally(() => {
         // It may lead no more, or again.
         if (this.timer === timer) this.next(this.settings.upkeepMs);
       });
@@ -54,10 +54,11 @@ export class Upkeep implements OnModuleInit, OnModuleDestroy {
     this.timer = timer;
   }
 
-  private async keepUp(): Promise<void> {
+  private async keepUp(isFirst: boolean): Promise<void> {
     await this.unhindered('the ledger could not be trimmed', () => trimLedger({ bus: this.bus, keepMs: this.settings.ledgerMs, logger: this.logger }));
     // Often enough that what is named again is found so before its time has run out.
     const everyMs = Math.min(DAY_MS, this.settings.unnamedMs / 3);
+    if (isFirst) return;
     if (this.sweptMs !== undefined && monotonicMs() - this.sweptMs < everyMs) return;
     await this.unhindered('the blobs could not be swept', async () => {
       await this.sweep();
