@@ -131,7 +131,7 @@ test('an event is one line of what matters', () => {
 
 describe('the doctor', () => {
   const well: Inspection = {
-    server: { url: 'nats://h:4222', version: '2.12.15', jetstream: true }, topology: [], ledger: { last: 9, messages: 9, bytes: 2_097_152 },
+    server: { url: 'nats://h:4222', version: '2.12.15', jetstream: true }, topology: [], ledger: { first: 1, last: 9, messages: 9, bytes: 2_097_152, ageMs: 0 }, snapshots: {},
     services: SERVICES.map((name) => ({ name, copies: name === 'merger' ? 2 : 1, halted: '' })), viewsAhead: [], poison: [],
   };
   test('says that all is well', () => {
@@ -140,6 +140,14 @@ describe('the doctor', () => {
       '✔ merger               2 copies', '✔ validator            1 copy', '✔ scheduler            1 copy', '✔ drain                1 copy', '✔ inventory            1 copy',
       '✔ nodes                1, all heard of', '', 'Nothing is wrong.',
     ));
+  });
+
+  test('notes a ledger that could be shorter, and who holds it up', () => {
+    const notes = (days: number, merger: number): readonly string[] =>
+      checkUp({ ...well, ledger: { ...well.ledger, ageMs: days * 86_400_000 }, snapshots: { merger, drain: 2 } }, [node('n1')], []).filter(({ state }) => state === 'note').map(({ what, detail }) => `${what} ${detail}`);
+    expect([notes(90, 1), notes(170, 2)]).toEqual([[], []]);
+    expect(notes(91, 1)).toEqual(['ledger holds 91 days, for it is trimmed behind the snapshots of every service, and merger has fewer than two']);
+    expect(notes(181, 2)).toEqual(['ledger holds 181 days, for it is trimmed behind the snapshots of every service']);
   });
 
   test('says of everything that is wrong what to do about it', () => {

@@ -28,11 +28,16 @@ export interface LedgerServiceOptions {
   readonly logger?: Logger;
   /** A snapshot after so many facts of the ledger. */
   readonly snapshotFacts?: number;
+  /** A snapshot after so long, if facts came since. */
+  readonly snapshotMs?: number;
   /** As in the topology. */
   readonly leaderTtlMs?: number;
 }
 
 const DEFAULT_SNAPSHOT_FACTS = 20_000;
+const DEFAULT_SNAPSHOT_MS = 24 * 3_600_000;
+/** In a quiet fleet nothing else may wake a copy whose snapshot is due. */
+const QUIET_MS = 3_600_000;
 /** A turn that asks to be woken in the past is woken after this. */
 const LEAST_WAKE_MS = 10;
 const RECHECK_MS = 3_000;
@@ -60,6 +65,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private shownHalt: string | undefined;
   private shownStanding = '';
   private failures = 0;
+  private quiet: NodeJS.Timeout | undefined;
   private running: Promise<void> = Promise.resolve();
 
   constructor(private readonly parts: LedgerParts<S, I, N, G>, private readonly options: LedgerServiceOptions) {
@@ -83,6 +89,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
       reader: this.reader,
       snapshots: new Snapshots(this.bus),
       everyFacts: options.snapshotFacts ?? DEFAULT_SNAPSHOT_FACTS,
+      everyMs: options.snapshotMs ?? DEFAULT_SNAPSHOT_MS,
       logger: this.logger,
     });
     this.election = new Election({
@@ -129,6 +136,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   /** Loads the newest snapshot, then follows the ledger and stands for election. */
   async start(): Promise<void> {
     await this.foldAnew(true);
+    this.quiet = setInterval(() => this.wake.give(), Math.min(QUIET_MS, this.options.snapshotMs ?? QUIET_MS)).unref();
     this.running = this.run();
     this.election.start();
   }
@@ -137,6 +145,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   async stop(): Promise<void> {
     const led = this.ready;
     this.stopping = true;
+    clearInterval(this.quiet);
     this.endTerm('this copy of the service ends');
     this.wake.give();
     this.reader.stop();

@@ -18,7 +18,7 @@ export type Append =
   | { readonly outcome: 'refused' | 'unclear'; readonly reason: string };
 
 /** The server's own codes: wrong last sequence (two of them), and a batch of which a part was lost. Nothing was appended. */
-const REFUSALS: ReadonlySet<number> = new Set([10071, 10164, 10176]);
+export const REFUSALS: ReadonlySet<number> = new Set([10071, 10164, 10176]);
 
 /** The one ordered list of facts: appended to all or nothing, and only by who has seen all that is in it. */
 export class Ledger {

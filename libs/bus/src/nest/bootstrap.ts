@@ -34,7 +34,7 @@ export async function startService(module: Type, options: ServiceOptions): Promi
 
 async function run(module: Type, options: ServiceOptions, settings: Settings, logger: Logger, bus: Bus): Promise<RunningService> {
   const strategy = new JetStreamServer({ bus, name: options.name, version: options.version ?? '0.1.0', description: options.description ?? '', logger });
-  const root = { ...BusModule.of(bus, logger, { snapshotFacts: settings.snapshotFacts, ...ttlOf(options) }), imports: [module] };
+  const root = { ...BusModule.of(bus, logger, settings, ttlOf(options)), imports: [module] };
   const app = await NestFactory.createMicroservice(root, { strategy, logger: nestLogger(logger), abortOnError: false });
   app.useGlobalPipes(new RequestPipe());
   app.useGlobalFilters(new RethrowFilter());
