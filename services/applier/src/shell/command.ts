@@ -5,6 +5,7 @@ import { Refused } from './ports.js';
 export interface CommandResult {
   readonly passed: boolean;
   readonly reason: string;
+  readonly output: string;
 }
 
 export interface CommandLimits {
@@ -15,7 +16,9 @@ export interface CommandLimits {
   readonly ending: AbortSignal;
 }
 
-const OUTPUT_END = 500;
+const OUTPUT_END = 8_000;
+/** Of it, that much goes into a reason. */
+const REASON_END = 500;
 
 /** Runs a command without a shell, in a process group of its own that is killed as a whole when the time is over. */
 export function runCommand(argv: readonly string[], { root, timeoutMs, ending }: CommandLimits): Promise<CommandResult> {
@@ -40,8 +43,8 @@ export function runCommand(argv: readonly string[], { root, timeoutMs, ending }:
       ending.removeEventListener('abort', kill);
       child.stdout.destroy();
       child.stderr.destroy();
-      const said = output.trim();
-      resolve({ passed, reason: passed ? '' : `${command} ${how}${said === '' ? '' : `: ${said}`}` });
+      const said = output.trim().slice(-REASON_END);
+      resolve({ passed, output, reason: passed ? '' : `${command} ${how}${said === '' ? '' : `: ${said}`}` });
     };
     child.on('error', (error) => end(false, `could not be run (${error.message})`));
     child.on('exit', (code, signal) => {

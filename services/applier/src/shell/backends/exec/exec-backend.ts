@@ -63,6 +63,6 @@ class ExecBackend implements Backend {
 
 export const execBackend: BackendFactory = {
   kind: 'Exec',
-  capabilities: (allowExec) => (allowExec ? ['kind:Exec'] : []),
+  capabilities: ({ allowExec }) => (allowExec ? ['kind:Exec'] : []),
   create: (surroundings) => new ExecBackend(surroundings),
 };
