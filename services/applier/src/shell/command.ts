@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process';
-import { Refused } from './ports.js';
 
 /** What a command came to; `output` is the end of what it said. */
 export interface CommandResult {
@@ -52,15 +51,6 @@ export function runCommand(argv: readonly string[], { root, timeoutMs, ending }:
       else end(code === 0, signal === null ? `ended with ${code}` : `was ended by ${signal}`);
     });
   });
-}
-
-/** The argv at this place of a spec. Throws Refused when it is none. */
-export function argvOf(value: unknown, where: string): readonly string[] {
-  const argv = (value as { readonly argv?: unknown } | undefined)?.argv;
-  if (!Array.isArray(argv) || argv.length === 0 || !argv.every((text) => typeof text === 'string' && !text.includes('\0'))) {
-    throw new Refused('content', `${where}.argv is not a list of texts`);
-  }
-  return argv as readonly string[];
 }
 
 function killGroup(pid: number | undefined): void {

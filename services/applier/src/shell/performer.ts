@@ -3,24 +3,26 @@ import type { ConfigEntry } from '#libs/contracts';
 import type { Difference, Item, Original, Originals, Outcome, Outcomes, Refusal, Step, StepOf } from '../core/index.js';
 import { UNREACHABLE } from '../core/index.js';
 import type { BusPort } from './bus-port.js';
-import type { Actor } from './host/actor.js';
-import { refusalOf, Refused, type Backend, type Clock, type Log } from './ports.js';
-import type { ProbeSurroundings } from './probes/probe-type.js';
+import { Actor } from './host/actor.js';
+import { refusalOf, Refused, type Backend, type Clock, type Log, type Surroundings } from './ports.js';
 import { checkProbe, runProbes } from './probes/run-probes.js';
 import { parseConfig } from './state/config-text.js';
 import type { StateFolder } from './state/state-folder.js';
 
 /** Carries out the steps of one applier. */
 export class Performer {
+  private readonly actor: Actor;
+
   constructor(
     private readonly state: StateFolder,
     private readonly bus: BusPort,
     private readonly backends: ReadonlyMap<string, Backend>,
-    private readonly surroundings: ProbeSurroundings,
-    private readonly actor: Actor,
+    private readonly surroundings: Surroundings,
     private readonly clock: Clock,
     private readonly log: Log,
-  ) {}
+  ) {
+    this.actor = new Actor(surroundings.host);
+  }
 
   /** What the step came to. Throws only when the state folder itself fails. */
   async perform(step: Step): Promise<Outcome | typeof UNREACHABLE> {

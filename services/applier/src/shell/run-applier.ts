@@ -5,7 +5,6 @@ import { start, type Heard, type Kinds, type Settings } from '../core/index.js';
 import { BACKENDS } from './backends/registry.js';
 import { bootClock, bootId } from './boot.js';
 import { BusPort, type BusSource } from './bus-port.js';
-import { Actor } from './host/actor.js';
 import { findHost } from './host/host.js';
 import type { HostSettings } from './host/host-settings.js';
 import { Performer } from './performer.js';
@@ -87,7 +86,7 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
     const self = { labels: options.labels, capabilities: capabilitiesOf(surroundings), version: options.version ?? '', fresh: options.fresh ?? false };
     const outside = { bootId: options.bootId ?? bootId(), nowMs: clock(), random: Math.floor(random() * 2 ** 32) };
     const bus = new BusPort(options.bus, (heard: Heard) => runner.hear(heard));
-    const performer = new Performer(state, bus, backends, surroundings, new Actor(host), clock, log);
+    const performer = new Performer(state, bus, backends, surroundings, clock, log);
     const runner = new Runner(start(settings, self, journal, outside), performer, clock, log);
     const running = runner.run().finally(() => state.close());
     const stopHeartbeat = beat(bus, runner, options.heartbeatMs ?? HEARTBEAT_MS, random);
