@@ -62,6 +62,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private stopping = false;
   private broken = false;
   private mismatch: string | undefined;
+  private failsAgain: string | undefined;
   private shownHalt: string | undefined;
   private shownStanding = '';
   private failures = 0;
@@ -121,6 +122,11 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   /** Why this copy appends no more; undefined when it does. */
   get halted(): string | undefined {
     return this.reader.halted ?? this.mismatch;
+  }
+
+  /** Why nothing comes of what this copy decides, though it has not stopped; undefined when something does. */
+  get stuck(): string | undefined {
+    return this.failsAgain;
   }
 
   /** Whether another copy was seen to lead. */
@@ -222,6 +228,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
       try {
         await this.step();
         this.failures = 0;
+        this.failsAgain = undefined;
       } catch (error) {
         if (!this.stopping) await this.recover(error);
       }
@@ -337,6 +344,8 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
       return this.wake.give();
     }
     this.logger.error({ error }, 'a bug: what was in hand is given back');
+    if (this.failures > 1) this.failsAgain = `its decisions fail again and again (${(error as Error).message}): a bug, or a fact that no service wrote; its log has the trace`;
+    this.showStanding();
     this.copy.inputs.length = 0;
     this.waiters.reject(error as Error);
     await Promise.race([pause(growingMs(this.failures, 500, 30_000)), this.untilStopping()]);
@@ -380,7 +389,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private showStanding(): void {
     const { halted } = this;
     if (halted === undefined && this.shownHalt !== undefined) this.election.stand(true);
-    const standing = `${this.leadingTerm} ${halted ?? ''} ${this.otherLeads}`;
+    const standing = `${this.leadingTerm} ${halted ?? this.stuck ?? ''} ${this.otherLeads}`;
     this.shownHalt = halted;
     if (standing === this.shownStanding) return;
     this.shownStanding = standing;
