@@ -14,7 +14,7 @@ import { fit } from './table.js';
 
 const text = (...lines: string[]): string => lines.join('\n');
 const pool = (name: string, part: Partial<PoolView> = {}): PoolView => ({
-  ledger: 1, pool: name, maxUnavailable: '2', budget: 2, members: 4, unavailable: [], waiting: 0, applyMs: 120_000, drainMs: 600_000, drift: 'report', gone: false, ...part,
+  ledger: 1, pool: name, maxUnavailable: '2', budget: 2, members: 4, unavailable: [], waiting: 0, applyMs: 120_000, drainMs: 600_000, drift: 'report', gone: false, silent: 0, silentNodes: [], ...part,
 });
 const node = (name: string, state: NodeView['state'] = 'ready'): NodeView =>
   ({ ledger: 1, node: name, state, labels: { role: 'edge', zone: 'a' }, capabilities: [], version: '0.1.0', since: ago(3_700), because: '' });
@@ -73,12 +73,11 @@ test('the overview shows open changes first, then ended ones, the latest first',
     changeView({ change: 'c10' }), changeView({ change: 'c9', phase: 'waiting', behind: ['c8'], message: '' })];
   const input = {
     changes: new Map(changes.map((change) => [change.change, change])), rollouts: new Map([['c10', rolloutView()]]),
-    pools: new Map([['edge', pool('edge', { unavailable: [{ node: 'n1', because: 'silent', lease: '' }], waiting: 3 })], ['old', pool('old', { gone: true })]]),
-    nodes: new Map([['n1', node('n1', 'silent')], ['n2', node('n2')], ['n3', node('n3', 'gone')]]), now: NOW,
+    pools: new Map([['edge', pool('edge', { unavailable: [{ node: 'n1', because: 'silent', lease: '' }], waiting: 3, members: 2, silent: 1, silentNodes: ['n1'] })], ['old', pool('old', { gone: true, members: 0 })]]), now: NOW,
   };
   expect(overview(input, PLAIN)).toBe(text(
     '2 nodes, 1 silent (n1)', '',
-    'POOL   NODES   UNAVAILABLE   WAITING', 'edge   4       1 of 2        3', '',
+    'POOL   NODES   UNAVAILABLE   WAITING', 'edge   2       1 of 2        3', '',
     'CHANGE   STATE         NODES   AGE    AUTHOR   MESSAGE   WHY',
     'c9       ⏸ waiting     6       75s    ada                behind c8',
     'c10      ◌ rolling     2/6     75s    ada      Greet',

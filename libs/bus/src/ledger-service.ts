@@ -186,6 +186,11 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     return () => this.listeners.delete(listener);
   }
 
+  /** Grows whenever this copy has something to do. */
+  get work(): number {
+    return this.copy.folded + this.copy.inputs.length;
+  }
+
   /** For the health line. */
   figures(): object {
     const { term } = this;

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NestFactory } from '@nestjs/core';
 import type { INestMicroservice, Type } from '@nestjs/common';
-import { createLogger, letMemoryGrow, logHealth, nestLogger, settingsFrom, type Logger, type Settings } from '#libs/runtime';
+import { createLogger, giveBackMemory, letMemoryGrow, logHealth, nestLogger, settingsFrom, type Logger, type Settings } from '#libs/runtime';
 import { connectBus, type Bus } from '../connection.js';
 import { isWithoutJetStream, NoJetStreamError, ServerTooOldError, TopologyError } from '../errors.js';
 import { isConnectionTrouble } from '../ledger.js';
@@ -41,6 +41,7 @@ async function run(module: Type, options: ServiceOptions, settings: Settings, lo
   const ledger = ledgerOf(app);
   if (ledger !== undefined) strategy.serve(ledger);
   await app.listen();
+  const stopGivingBack = giveBackMemory(() => ledger?.work ?? 0);
   const stopHealth = logHealth(logger, settings.healthMs, () => ({ ...ledger?.figures() }));
   logger.info({ server: bus.server }, 'ready');
   return {
@@ -49,6 +50,7 @@ async function run(module: Type, options: ServiceOptions, settings: Settings, lo
     ledger,
     async close() {
       stopHealth();
+      stopGivingBack();
       await app.close();
       await bus.close();
     },
