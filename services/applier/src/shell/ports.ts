@@ -1,5 +1,6 @@
 import type { Config, ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals, Refusal } from '../core/index.js';
+import type { Host } from './host/host.js';
 import type { OriginalStore } from './state/original-store.js';
 
 /** What a backend may use. One per applier. */
@@ -8,6 +9,8 @@ export interface Surroundings {
   readonly root: string;
   readonly contents: OriginalStore;
   readonly allowExec: boolean;
+  /** The machine beside its files. */
+  readonly host: Host;
   /** Ends commands that still run when the applier is stopped. */
   readonly ending: AbortSignal;
 }
@@ -43,7 +46,7 @@ export interface Backend {
 export interface BackendFactory {
   readonly kind: string;
   /** Words for `capabilities`; none when the settings of this node do not allow it. */
-  capabilities(allowExec: boolean): readonly string[];
+  capabilities(surroundings: Surroundings): readonly string[];
   create(surroundings: Surroundings): Backend;
 }
 
@@ -57,7 +60,7 @@ export class Refused extends Error {
 
 export const refusalOf = (error: unknown, where: string): Refusal => ({
   fault: error instanceof Refused ? error.fault : 'node',
-  reason: `${where}: ${error instanceof Error ? error.message : String(error)}`,
+  reason: `${where === '' ? '' : `${where}: `}${error instanceof Error ? error.message : String(error)}`,
 });
 
 /** A port for people's logs, as pino has it. */
