@@ -76,6 +76,8 @@ export class Ledger {
         this.bus.store(subject, text, headersOf(index), (answer) => (answer instanceof Error ? reject(answer) : resolve(answer)));
       });
     const first = store(0);
+    // A connection that was closed throws at the next message already, and nobody waits for the first then.
+    first.catch(() => undefined);
     for (const [index, { subject, text }] of messages.slice(1, -1).entries()) this.bus.nc.publish(subject, text, { headers: headersOf(index + 1) });
     const last = store(messages.length - 1);
     last.catch(() => undefined);

@@ -61,7 +61,7 @@ export class Snapshots {
   /** All of a service, of whatever version. */
   async list(service: string): Promise<readonly Kept[]> {
     const store = await this.store();
-    const { state } = await this.bus.unlessLost(() => this.bus.jsm.streams.info(STREAM, { subjects_filter: `${META}>` }));
+    const { state } = await this.bus.streamInfo(STREAM, { subjects_filter: `${META}>` });
     const names = Object.keys(state.subjects ?? {}).map((subject) => Buffer.from(subject.slice(META.length), 'base64').toString());
     const found = await Promise.all(names.filter((name) => name.startsWith(`${service}.v`)).map((name) => keptOf(store, name)));
     return found.filter((kept) => kept !== undefined);
