@@ -94,6 +94,7 @@ describe('JSON of facts', () => {
     if (type === 'node.reported') return { report: 'applied', verdict: 'applied' };
     if (type === 'node.lease.granted') return { kind: 'forward', phase: 'ready', actions: [{ kind: 'reload', unit: 'frr.service' }] };
     if (type === 'node.lease.settled') return { kind: 'forward', because: 'applied' };
+    if (type === 'node.drain.stopped') return { outcome: 'deferred' };
     return type === 'node.lease.released' ? { because: 'applied' } : {};
   }
 

@@ -6,15 +6,16 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
 import type { Action } from "./common_pb.js";
 import { file_sluice_v1_common } from "./common_pb.js";
-import type { Message } from "@bufbuild/protobuf";
+import type { JsonObject, Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file sluice/v1/lease.proto.
  */
 export const file_sluice_v1_lease: GenFile = /*@__PURE__*/
-  fileDesc("ChVzbHVpY2UvdjEvbGVhc2UucHJvdG8SCXNsdWljZS52MSL/AQoMTGVhc2VHcmFudGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBWxlYXNlGAUgASgJEg4KBmNoYW5nZRgGIAEoCRIMCgRraW5kGAcgASgJEgwKBGhhc2gYCCABKAkSDAoEZnJvbRgJIAEoCRIOCgZyZWNpcGUYCiABKAkSIgoHYWN0aW9ucxgLIAMoCzIRLnNsdWljZS52MS5BY3Rpb24SDQoFcGhhc2UYDCABKAkSEAoIYXBwbHlfbXMYDSABKAESEAoIZHJhaW5fbXMYDiABKAESDAoEZnJlZRgPIAEoCCJsCgpMZWFzZVJlYWR5EgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBWxlYXNlGAUgASgJEg4KBmNoYW5nZRgGIAEoCRIMCgRoYXNoGAcgASgJIr8BCgxMZWFzZVNldHRsZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDQoFbGVhc2UYBSABKAkSDgoGY2hhbmdlGAYgASgJEgwKBGtpbmQYByABKAkSDAoEaGFzaBgIIAEoCRIOCgZyZWNpcGUYCSABKAkSDwoHYmVjYXVzZRgKIAEoCRIOCgZyZWFzb24YCyABKAkSEAoIcmVzdG9yZWQYDCABKAgiZAoQTGVhc2VVbmNvcmRvbmluZxIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkijgEKDUxlYXNlUmVsZWFzZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDQoFbGVhc2UYBSABKAkSDgoGY2hhbmdlGAYgASgJEg8KB2JlY2F1c2UYByABKAkSDAoEa2luZBgIIAEoCRIMCgRoYXNoGAkgASgJYgZwcm90bzM", [file_sluice_v1_common]);
+  fileDesc("ChVzbHVpY2UvdjEvbGVhc2UucHJvdG8SCXNsdWljZS52MSK2AgoMTGVhc2VHcmFudGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBWxlYXNlGAUgASgJEg4KBmNoYW5nZRgGIAEoCRIMCgRraW5kGAcgASgJEgwKBGhhc2gYCCABKAkSDAoEZnJvbRgJIAEoCRIOCgZyZWNpcGUYCiABKAkSIgoHYWN0aW9ucxgLIAMoCzIRLnNsdWljZS52MS5BY3Rpb24SDQoFcGhhc2UYDCABKAkSEAoIYXBwbHlfbXMYDSABKAESEAoIZHJhaW5fbXMYDiABKAESDAoEZnJlZRgPIAEoCBIrCgVkcmFpbhgQIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RIAIgBAUIICgZfZHJhaW4ibAoKTGVhc2VSZWFkeRIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkSDAoEaGFzaBgHIAEoCSK/AQoMTGVhc2VTZXR0bGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBWxlYXNlGAUgASgJEg4KBmNoYW5nZRgGIAEoCRIMCgRraW5kGAcgASgJEgwKBGhhc2gYCCABKAkSDgoGcmVjaXBlGAkgASgJEg8KB2JlY2F1c2UYCiABKAkSDgoGcmVhc29uGAsgASgJEhAKCHJlc3RvcmVkGAwgASgIImQKEExlYXNlVW5jb3Jkb25pbmcSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDQoFbGVhc2UYBSABKAkSDgoGY2hhbmdlGAYgASgJIo4BCg1MZWFzZVJlbGVhc2VkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBWxlYXNlGAUgASgJEg4KBmNoYW5nZRgGIAEoCRIPCgdiZWNhdXNlGAcgASgJEgwKBGtpbmQYCCABKAkSDAoEaGFzaBgJIAEoCWIGcHJvdG8z", [file_google_protobuf_struct, file_sluice_v1_common]);
 
 /**
  * node.lease.granted.<pool>.<node>
@@ -108,6 +109,13 @@ export type LeaseGranted = Message<"sluice.v1.LeaseGranted"> & {
    * @generated from field: bool free = 15;
    */
   free: boolean;
+
+  /**
+   * how it is to be drained, as the pool's spec.drain says it; absent where nothing is drained
+   *
+   * @generated from field: optional google.protobuf.Struct drain = 16;
+   */
+  drain?: JsonObject;
 };
 
 /**
