@@ -6,6 +6,7 @@ import type { KubePod } from './pods.js';
 
 /** A PodDisruptionBudget that has a say about a pod. */
 export interface PodBudget {
+  /** namespace/name */
   readonly name: string;
   /** How many of its pods may be disrupted now. */
   readonly allowed: number;
@@ -18,7 +19,7 @@ export type EvictionOutcome =
   /** Not now: a budget, or the server itself, holds it back. */
   | { readonly outcome: 'refused'; readonly reason: string; readonly budgets: readonly PodBudget[]; readonly retryAfterMs: number | undefined };
 
-interface RawBudget extends RawObject {
+export interface RawBudget extends RawObject {
   readonly spec?: { readonly selector?: Parameters<typeof selects>[0] };
   readonly status?: { readonly disruptionsAllowed?: number };
 }
@@ -65,6 +66,6 @@ async function budgetsOf(connection: KubeConnection, pod: KubePod): Promise<read
   const list = (await connection.get(`/apis/policy/v1/namespaces/${encodeURIComponent(pod.namespace)}/poddisruptionbudgets`)) as RawList<RawBudget>;
   return (list.items ?? [])
     .filter(({ spec }) => spec?.selector !== undefined && selects(spec.selector, pod.labels))
-    .map(({ metadata, status }) => ({ name: metadata?.name ?? '', allowed: status?.disruptionsAllowed ?? 0 }))
+    .map(({ metadata, status }) => ({ name: `${pod.namespace}/${metadata?.name}`, allowed: status?.disruptionsAllowed ?? 0 }))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }

@@ -84,10 +84,10 @@ describeOnKube('an API server', (world) => {
       await world.scene.pod('held', { node: 'p3', labels: { app: 'held' } });
       await world.scene.budget('held', 'held', 0);
       const held = await kube.evict(await podOf('p3', 'held'));
-      expect(held).toMatchObject({ outcome: 'refused', budgets: [{ name: 'held', allowed: 0 }] });
+      expect(held).toMatchObject({ outcome: 'refused', budgets: [{ name: 'default/held', allowed: 0 }] });
       expect(await world.scene.podsOn('p3')).toEqual(['held']);
       await world.scene.budget('held-too', 'held', 0);
-      expect(await kube.evict(await podOf('p3', 'held'))).toMatchObject({ outcome: 'refused', budgets: [{ name: 'held' }, { name: 'held-too' }] });
+      expect(await kube.evict(await podOf('p3', 'held'))).toMatchObject({ outcome: 'refused', budgets: [{ name: 'default/held' }, { name: 'default/held-too' }] });
       expect(await kube.delete(await podOf('p3', 'held'), 0)).toBe('accepted');
       expect(await world.scene.api.get(podPath('held'))).toBeUndefined();
     });

@@ -1,6 +1,6 @@
 import type { Logger } from '#libs/runtime';
 import { KubeConnection, type KubeOptions } from './connection.js';
-import { deletePod, evictPod, type EvictionOutcome } from './eviction.js';
+import { deletePod, evictPod, type EvictionOutcome, type RawBudget } from './eviction.js';
 import { Follower } from './follower.js';
 import { nodeOf, readNode, writeNode, type KubeNode, type NodeChange, type RawNode, type WriteOutcome } from './nodes.js';
 import { podsOn, podsQuery, type KubePod } from './pods.js';
@@ -53,6 +53,18 @@ export class Kube {
     ];
     for (const follower of followers) follower.start();
     return () => followers.forEach((follower) => follower.stop());
+  }
+
+  /** Calls back with the name of a budget (namespace/name) whenever it allows something, or is gone; returns how to stop that. */
+  onFreed(freed: (budget: string) => void, logger?: Logger): () => void {
+    const nameOf = ({ metadata }: RawBudget): string => `${metadata?.namespace}/${metadata?.name}`;
+    const follower = new Follower<RawBudget>({
+      connection: this.connection, path: '/apis/policy/v1/poddisruptionbudgets', ...(logger === undefined ? {} : { logger }),
+      listed: (all) => all.filter(({ status }) => (status?.disruptionsAllowed ?? 0) > 0).forEach((budget) => freed(nameOf(budget))),
+      heard: (event, budget) => (event === 'deleted' || (budget.status?.disruptionsAllowed ?? 0) > 0) && freed(nameOf(budget)),
+    });
+    follower.start();
+    return () => follower.stop();
   }
 
   /** Follows all Nodes; returns how to stop that. */
