@@ -54,6 +54,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private readonly wake = new Signal();
   private readonly waiters = new Waiters<I, S>();
   private readonly listeners = new Set<() => void>();
+  private readonly followers = new Set<(state: S | undefined) => void>();
   private copy: Copy<S, I, N, G>;
   private term: LeaderTerm<S, I, N, G> | undefined;
   private ready = false;
@@ -197,6 +198,12 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     return this.copy.folded + this.copy.inputs.length;
   }
 
+  /** Calls back with the state after whatever this copy folded or decided while it leads, and with undefined when it leads no more. */
+  follow(follower: (state: S | undefined) => void): () => void {
+    this.followers.add(follower);
+    return () => this.followers.delete(follower);
+  }
+
   /** For the health line. */
   figures(): object {
     const { term } = this;
@@ -249,6 +256,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     await this.doChores();
     if (this.copy.wakeAtMs !== undefined && this.copy.wakeAtMs <= monotonicMs()) this.asked = true;
     if (this.asked) await this.lead(term);
+    if (this.ready) for (const follower of this.followers) follower(this.copy.state);
   }
 
   /** What must not wait for the end of a turn, which under load is far away. */
@@ -315,6 +323,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     this.copy.inputs.length = 0;
     this.copy.gathered.clear();
     this.waiters.reject(new UnavailableError(reason));
+    for (const follower of this.followers) follower(undefined);
     this.showStanding();
   }
 
