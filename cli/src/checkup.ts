@@ -59,7 +59,7 @@ function untrimmed({ ledger, snapshots }: Inspection): Check[] {
 function service(name: string, { services }: Inspection): Check {
   const found = services.find((one) => one.name === name);
   if (found === undefined || found.copies === 0) return bad(name, 'does not answer', `start it: sluice service ${name} (or sluice up for everything on this machine)`);
-  if (found.halted !== '') return bad(name, `has stopped appending: ${found.halted}`, wayOn(found.halted));
+  if (found.halted !== '') return bad(name, `appends no more: ${found.halted}`, wayOn(found.halted));
   return good(name, found.copies === 1 ? '1 copy' : `${found.copies} copies`);
 }
 

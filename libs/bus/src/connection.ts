@@ -72,6 +72,11 @@ export class Bus {
     else queueMicrotask(() => heard(new ConnectionLostError('the connection to the server was lost')));
   }
 
+  /** Says something to whoever listens now; without a connection it is lost, as it is where nobody does. */
+  broadcast(subject: string, text: string): void {
+    if (this.connected) this.nc.publish(subject, text);
+  }
+
   request(subject: string, text: string, options: { readonly headers?: MsgHdrs; readonly timeout?: number } = {}): Promise<Msg> {
     return this.unlessLost(() => this.nc.request(subject, text, { timeout: this.timeoutMs, ...options }));
   }

@@ -55,6 +55,25 @@ describe('a service on the ledger', () => {
     expect(await new Ledger(bus).lastSequence()).toBe(3);
   });
 
+  it('says why when its decisions fail again and again, and is well when they do not', async () => {
+    let fails = true;
+    const core = { ...counterCore, decide: (...args: Parameters<typeof counterCore.decide>) => {
+      if (fails) throw new TypeError('matchExpressions is not iterable');
+      return counterCore.decide(...args);
+    } };
+    const counter: Counter = new LedgerService({ core }, { bus: await connected(), leaderTtlMs: LEADER_TTL_MS });
+    counters.push(counter);
+    const heard: (string | undefined)[] = [];
+    counter.onStanding(() => heard.push(counter.stuck));
+    await counter.start();
+    expect(await until(() => counter.stuck)).toMatch(/fail again and again \(matchExpressions is not iterable\)/);
+    expect(counter.halted).toBeUndefined();
+    fails = false;
+    await until(() => counter.stuck === undefined || undefined);
+    expect([heard.some((one) => one !== undefined), heard.at(-1)]).toEqual([true, undefined]);
+    await counter.submit(report('n1', 1));
+  });
+
   it('an input given again changes nothing', async () => {
     const counter = await started();
     await until(() => counter.leading);

@@ -54,6 +54,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private readonly wake = new Signal();
   private readonly waiters = new Waiters<I, S>();
   private readonly listeners = new Set<() => void>();
+  private readonly followers = new Set<(state: S | undefined) => void>();
   private copy: Copy<S, I, N, G>;
   private term: LeaderTerm<S, I, N, G> | undefined;
   private ready = false;
@@ -62,6 +63,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private stopping = false;
   private broken = false;
   private mismatch: string | undefined;
+  private failsAgain: string | undefined;
   private shownHalt: string | undefined;
   private shownStanding = '';
   private failures = 0;
@@ -121,6 +123,11 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   /** Why this copy appends no more; undefined when it does. */
   get halted(): string | undefined {
     return this.reader.halted ?? this.mismatch;
+  }
+
+  /** Why nothing comes of what this copy decides, though it has not stopped; undefined when something does. */
+  get stuck(): string | undefined {
+    return this.failsAgain;
   }
 
   /** Whether another copy was seen to lead. */
@@ -191,6 +198,12 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     return this.copy.folded + this.copy.inputs.length;
   }
 
+  /** Calls back with the state after whatever this copy folded or decided while it leads, and with undefined when it leads no more. */
+  follow(follower: (state: S | undefined) => void): () => void {
+    this.followers.add(follower);
+    return () => this.followers.delete(follower);
+  }
+
   /** For the health line. */
   figures(): object {
     const { term } = this;
@@ -222,6 +235,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
       try {
         await this.step();
         this.failures = 0;
+        this.failsAgain = undefined;
       } catch (error) {
         if (!this.stopping) await this.recover(error);
       }
@@ -242,6 +256,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     await this.doChores();
     if (this.copy.wakeAtMs !== undefined && this.copy.wakeAtMs <= monotonicMs()) this.asked = true;
     if (this.asked) await this.lead(term);
+    if (this.ready) for (const follower of this.followers) follower(this.copy.state);
   }
 
   /** What must not wait for the end of a turn, which under load is far away. */
@@ -308,6 +323,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     this.copy.inputs.length = 0;
     this.copy.gathered.clear();
     this.waiters.reject(new UnavailableError(reason));
+    for (const follower of this.followers) follower(undefined);
     this.showStanding();
   }
 
@@ -337,6 +353,8 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
       return this.wake.give();
     }
     this.logger.error({ error }, 'a bug: what was in hand is given back');
+    if (this.failures > 1) this.failsAgain = `its decisions fail again and again (${(error as Error).message}): a bug, or a fact that no service wrote; its log has the trace`;
+    this.showStanding();
     this.copy.inputs.length = 0;
     this.waiters.reject(error as Error);
     await Promise.race([pause(growingMs(this.failures, 500, 30_000)), this.untilStopping()]);
@@ -380,7 +398,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private showStanding(): void {
     const { halted } = this;
     if (halted === undefined && this.shownHalt !== undefined) this.election.stand(true);
-    const standing = `${this.leadingTerm} ${halted ?? ''} ${this.otherLeads}`;
+    const standing = `${this.leadingTerm} ${halted ?? this.stuck ?? ''} ${this.otherLeads}`;
     this.shownHalt = halted;
     if (standing === this.shownStanding) return;
     this.shownStanding = standing;

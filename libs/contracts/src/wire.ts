@@ -5,7 +5,7 @@ import * as node from './generated/sluice/v1/node_pb.js';
 import * as report from './generated/sluice/v1/report_pb.js';
 import * as rollout from './generated/sluice/v1/rollout_pb.js';
 import * as views from './generated/sluice/v1/views_pb.js';
-import { ACTION_KINDS, BECAUSE, LEASE_KINDS, LEASE_PHASES, REPORT_KINDS, ROLLOUT_STATES, VERDICTS, type ReportKind } from './enums.js';
+import { ACTION_KINDS, BECAUSE, DRAIN_OUTCOMES, LEASE_KINDS, LEASE_PHASES, REPORT_KINDS, ROLLOUT_STATES, VERDICTS, type ReportKind } from './enums.js';
 import { FACT_VERSION, type Action, type Fact, type FactType, type NewFact, type TakenReport } from './facts.js';
 import { plainReader } from './json-reader.js';
 import { isNodeName, nodeToken } from './names.js';
@@ -43,6 +43,7 @@ export const FACT_SCHEMAS: Readonly<Record<FactType, DescMessage>> = {
   'node.drained': node.NodeDrainedSchema,
   'node.uncordoned': node.NodeUncordonedSchema,
   'node.drain.blocked': node.NodeDrainBlockedSchema,
+  'node.drain.stopped': node.NodeDrainStoppedSchema,
   'node.lease.granted': lease.LeaseGrantedSchema,
   'node.lease.ready': lease.LeaseReadySchema,
   'node.lease.settled': lease.LeaseSettledSchema,
@@ -75,6 +76,7 @@ const VOCABULARY: Readonly<Record<string, Readonly<Record<string, readonly strin
   'node.lease.granted': { kind: LEASE_KINDS, phase: LEASE_PHASES },
   'node.lease.settled': { kind: LEASE_KINDS, because: BECAUSE },
   'node.lease.released': { because: BECAUSE },
+  'node.drain.stopped': { outcome: DRAIN_OUTCOMES },
   leases: { kind: LEASE_KINDS, phase: LEASE_PHASES, because: ['', ...BECAUSE] },
   report: { verdict: VERDICTS },
 };

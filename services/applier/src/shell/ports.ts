@@ -47,7 +47,8 @@ export interface BackendFactory {
   readonly kind: string;
   /** Words for `capabilities`; none when the settings of this node do not allow it. */
   capabilities(surroundings: Surroundings): readonly string[];
-  create(surroundings: Surroundings): Backend;
+  /** Undefined where this machine has not what it needs. */
+  create(surroundings: Surroundings): Backend | undefined;
 }
 
 /** Why something was not done; anything else that is thrown is the node's fault. */

@@ -78,7 +78,7 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
     const root = options.root ?? '/';
     const host = await findHost(options.host ?? {}, root, ending.signal);
     const surroundings = { root, contents: state.contents, allowExec, host, ending: ending.signal };
-    const backends = new Map(BACKENDS.map((factory) => [factory.kind, factory.create(surroundings)]));
+    const backends = new Map(BACKENDS.flatMap((factory) => factory.create(surroundings) ?? []).map((backend) => [backend.kind, backend]));
     const settings: Settings = {
       kinds: kindsOf(backends), emptyHash: EMPTY_HASH,
       readEveryMs: options.readEveryMs ?? READ_EVERY_MS, driftCheckMs: options.driftCheckMs ?? DRIFT_CHECK_MS,

@@ -66,6 +66,12 @@ export class FakeMachine {
     this.asked();
   }
 
+  /** What somebody else does with units. */
+  become(deeds: { readonly [verb in 'start' | 'stop' | 'enable' | 'disable']?: string }): void {
+    for (const [verb, unit] of Object.entries(deeds)) this.systemctl(verb, unit);
+    this.asked();
+  }
+
   private systemctl(...args: readonly string[]): void {
     spawnSync(this.settings.systemctl as string, args);
   }

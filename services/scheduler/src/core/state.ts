@@ -1,4 +1,4 @@
-import type { Action, Because, Fragment, FragmentRef, LeaseKind, LeasePhase, NodeProgress, PoolProgress, Reason, Targets, Verdict } from '#libs/contracts';
+import type { Action, Because, DrainOutcome, Fragment, FragmentRef, LeaseKind, LeasePhase, NodeProgress, PoolProgress, Reason, Targets, Verdict } from '#libs/contracts';
 import { Cell, SortedSet, Table, UndoLog } from '#libs/kernel';
 import type { PoolPolicy } from '#libs/budget';
 
@@ -23,6 +23,11 @@ export interface Lease {
   /** The drain service said: drained, uncordoned. */
   readonly drained: boolean;
   readonly uncordoned: boolean;
+  /** The drain service gave the drain up, and says how that counts; empty if it did not. */
+  readonly stopped: DrainOutcome | '';
+  readonly stoppedBecause: string;
+  /** Its pool says to go on without a node that cannot be drained in time. */
+  readonly defers: boolean;
   /** A report named it after it had ended. */
   readonly answered: boolean;
   /** When this copy read that the present phase began, monotonic. */

@@ -10,6 +10,8 @@ export interface Host {
   readonly capabilities: readonly string[];
   readonly systemd: Systemd | undefined;
   readonly systemdAnalyze: string | undefined;
+  /** Where the kernel shows its parameters and its command line. */
+  readonly proc: string | undefined;
   /** Empty where nothing may restart the machine. */
   readonly rebootCommand: readonly string[];
 }
@@ -23,6 +25,7 @@ export async function findHost(settings: HostSettings, root: string, ending: Abo
   const rebootCommand = settings.rebootCommand ?? (systemd === undefined || systemctl === undefined ? [] : [systemctl, 'reboot']);
   return {
     root, ending, systemd, rebootCommand,
+    proc: settings.proc ?? (isOwn ? '/proc' : undefined),
     systemdAnalyze: settings.systemdAnalyze ?? (isOwn ? 'systemd-analyze' : undefined),
     capabilities: [
       ...(systemd === undefined ? [] : ['action:daemon-reload', 'action:reload', 'action:restart']),
