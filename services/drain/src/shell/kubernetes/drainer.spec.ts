@@ -7,8 +7,27 @@ describeOnKube('a node in Kubernetes', (world) => {
   beforeAll(async () => {
     stage = await DrainStage.start();
     await stage.serve(world.cluster.kubeconfig);
+    await begin();
   });
   afterAll(() => stage.stop());
+
+  /** What takes its time is begun first, and looked at last. */
+  const begin = async (): Promise<void> => {
+    const { scene } = world;
+    for (const [node, onTimeout] of [['d1', 'defer'], ['d2', 'fail']] as const) {
+      await scene.node(node);
+      await scene.pod(`${node}-stubborn`, { node, annotations: { [NEVER_ENDS]: '' } });
+      await stage.grant(node, { drainMs: 2_000, drain: { onTimeout } });
+    }
+    await scene.node('d3');
+    await scene.pod('d3-held', { node: 'd3', labels: { app: 'd3' } });
+    await scene.pod('d3-lone', { node: 'd3', by: '' });
+    await scene.pod('d3-stubborn', { node: 'd3', annotations: { [NEVER_ENDS]: '' }, graceSeconds: 1 });
+    await scene.budget('d3', 'd3');
+    const lease = await stage.grant('d3', { drainMs: 16_000, drain: { onTimeout: 'force' } });
+    await stage.said('node.drain.blocked', lease);
+    expect(await scene.podsOn('d3')).toEqual(['d3-held', 'd3-lone', 'd3-stubborn']);
+  };
 
   const annotation = async (node: string, key: string): Promise<string | undefined> => (await world.scene.api.get(nodePath(node)))?.metadata.annotations?.[key];
 
@@ -106,34 +125,6 @@ describeOnKube('a node in Kubernetes', (world) => {
     expect((await stage.said('node.drained', lease)).evicted).toBe(3);
   });
 
-  it('with a pod that never ends is given up in time, as the pool says', async () => {
-    const { scene } = world;
-    for (const [node, onTimeout, outcome] of [['d1', 'defer', 'deferred'], ['d2', 'fail', 'failed']] as const) {
-      await scene.node(node);
-      await scene.pod(`${node}-stubborn`, { node, annotations: { [NEVER_ENDS]: '' } });
-      const lease = await stage.grant(node, { drainMs: 2_000, drain: { onTimeout } });
-      expect(await stage.said('node.drain.stopped', lease)).toMatchObject({ outcome, reason: `not drained within 2 s, waiting for default/${node}-stubborn` });
-      await stage.settle(node, lease);
-      await stage.said('node.uncordoned', lease);
-      expect([await scene.isCordoned(node), await stage.facts('node.drained', lease)]).toEqual([false, []]);
-      expect(await scene.api.get(podPath(`${node}-stubborn`))).toBeDefined();
-    }
-  });
-
-  it('is forced where the pool says so, and only then: past budgets, care and pods that never end', async () => {
-    const { scene } = world;
-    await scene.node('d3');
-    await scene.pod('d3-held', { node: 'd3', labels: { app: 'd3' } });
-    await scene.pod('d3-lone', { node: 'd3', by: '' });
-    await scene.pod('d3-stubborn', { node: 'd3', annotations: { [NEVER_ENDS]: '' }, graceSeconds: 1 });
-    await scene.budget('d3', 'd3', 0);
-    const lease = await stage.grant('d3', { drainMs: 16_000, drain: { onTimeout: 'force' } });
-    await stage.said('node.drain.blocked', lease);
-    expect(await scene.podsOn('d3')).toEqual(['d3-held', 'd3-lone', 'd3-stubborn']);
-    expect((await stage.said('node.drained', lease)).evicted).toBe(3);
-    expect(await scene.api.get(podPath('d3-stubborn'))).toBeUndefined();
-  }, 90_000);
-
   describe('and people', () => {
     it('a cordon that was there before stays (MCO #4475)', async () => {
       const { scene } = world;
@@ -222,6 +213,24 @@ describeOnKube('a node in Kubernetes', (world) => {
     });
   });
 
+  describe('that cannot be drained in time', () => {
+    it.each([['d1', 'deferred'], ['d2', 'failed']])('is given up, as the pool of %s says: %s', async (node, outcome) => {
+      const { scene } = world;
+      const lease = `${node}-l1`;
+      expect(await stage.said('node.drain.stopped', lease)).toMatchObject({ outcome, reason: `not drained within 2 s, waiting for default/${node}-stubborn` });
+      await stage.settle(node, lease);
+      await stage.said('node.uncordoned', lease);
+      expect([await scene.isCordoned(node), await stage.facts('node.drained', lease)]).toEqual([false, []]);
+      expect(await scene.api.get(podPath(`${node}-stubborn`))).toBeDefined();
+    });
+
+    it('is forced where the pool says so, and only then: past budgets, care and pods that never end', async () => {
+      expect((await stage.said('node.drained', 'd3-l1')).evicted).toBe(3);
+      expect(await world.scene.api.get(podPath('d3-stubborn'))).toBeUndefined();
+      expect(await stage.facts('node.drain.blocked', 'd3-l1')).toHaveLength(1);
+    });
+  });
+
   it('is drained and given back through an API server that is killed, and resets its connections', async () => {
     const { scene } = world;
     await scene.node('e1');
@@ -238,49 +247,48 @@ describeOnKube('a node in Kubernetes', (world) => {
     await stage.said('node.uncordoned', lease);
     expect(await scene.isCordoned('e1')).toBe(false);
   });
-});
 
-describeOnKube('a drain service that is itself on the node', (world) => {
-  let stage: DrainStage;
-  let gate: ApiGate;
-  beforeAll(async () => {
-    stage = await DrainStage.start();
-    gate = await ApiGate.before(world.cluster.access);
-  });
-  afterAll(async () => {
-    await stage.stop();
-    await gate.close();
-  });
+  describe('whose drain service', () => {
+    let gate: ApiGate;
+    beforeAll(async () => {
+      gate = await ApiGate.before(world.cluster.access);
+      await stage.stopServing();
+    });
+    afterAll(async () => {
+      await stage.stopServing();
+      await gate.close();
+    });
 
-  it('evicts its own pod last, and another copy finishes (MCO #3212)', async () => {
-    const { scene } = world;
-    await scene.node('s1');
-    for (const name of ['drain-0', 'a-web', 'z-web']) await scene.pod(name, { node: 's1' });
-    await stage.serve(await world.cluster.kubeconfigBy(gate.url), 'default/drain-0');
-    const lease = await stage.grant('s1');
-    await until(() => gate.asked.some((line) => line.includes('/pods/drain-0/eviction')), 'it evicts itself');
-    const evicted = gate.asked.flatMap((line) => /\/pods\/([^/]+)\/eviction/.exec(line)?.[1] ?? []);
-    expect(evicted.slice(0, 2).sort()).toEqual(['a-web', 'z-web']);
-    expect(evicted[2]).toBe('drain-0');
-    await stage.stopServing();
-    await stage.serve(world.cluster.kubeconfig);
-    await stage.said('node.drained', lease);
-    await stage.settle('s1', lease);
-    await stage.said('node.uncordoned', lease);
-    expect(await scene.isCordoned('s1')).toBe(false);
-  });
+    it('is on the node itself evicts its own pod last, and another copy finishes (MCO #3212)', async () => {
+      const { scene } = world;
+      await scene.node('s1');
+      for (const name of ['drain-0', 'a-web', 'z-web']) await scene.pod(name, { node: 's1' });
+      await stage.serve(await world.cluster.kubeconfigBy(gate.url), 'default/drain-0');
+      const lease = await stage.grant('s1');
+      await until(() => gate.asked.some((line) => line.includes('/pods/drain-0/eviction')), 'it evicts itself');
+      const evicted = gate.asked.flatMap((line) => /\/pods\/([^/]+)\/eviction/.exec(line)?.[1] ?? []);
+      expect(evicted.slice(0, 2).sort()).toEqual(['a-web', 'z-web']);
+      expect(evicted[2]).toBe('drain-0');
+      await stage.stopServing();
+      await stage.serve(world.cluster.kubeconfig);
+      await stage.said('node.drained', lease);
+      await stage.settle('s1', lease);
+      await stage.said('node.uncordoned', lease);
+      expect(await scene.isCordoned('s1')).toBe(false);
+    });
 
-  it('keeps asking a server that refuses, and says what it lacks', async () => {
-    const { scene } = world;
-    await scene.node('s2');
-    await scene.pod('s2-web', { node: 's2' });
-    gate.mode = { does: 'refuse', code: 429, reason: 'TooManyRequests' };
-    await stage.stopServing();
-    await stage.serve(await world.cluster.kubeconfigBy(gate.url));
-    const lease = await stage.grant('s2');
-    await stage.shown('s2', ({ reason }) => reason === 'the gate says TooManyRequests');
-    gate.mode = { does: 'pass' };
-    await stage.said('node.drained', lease);
-    expect(await scene.podsOn('s2')).toEqual([]);
+    it('keeps asking a server that refuses, and says what it lacks', async () => {
+      const { scene } = world;
+      await scene.node('s2');
+      await scene.pod('s2-web', { node: 's2' });
+      gate.mode = { does: 'refuse', code: 429, reason: 'TooManyRequests' };
+      await stage.stopServing();
+      await stage.serve(await world.cluster.kubeconfigBy(gate.url));
+      const lease = await stage.grant('s2');
+      await stage.shown('s2', ({ reason }) => reason === 'the gate says TooManyRequests');
+      gate.mode = { does: 'pass' };
+      await stage.said('node.drained', lease);
+      expect(await scene.podsOn('s2')).toEqual([]);
+    });
   });
 });
