@@ -1,3 +1,4 @@
+import type { ApplierFlags } from '../commands/applier.js';
 import type { Registry } from './registry.js';
 import { collect } from './flags.js';
 
@@ -23,8 +24,10 @@ export function registerLocal({ program, action }: Registry): void {
     .option('--state <dir>', 'where its journal is (default: /var/lib/sluice/<node>)')
     .option('--fresh', 'nothing on the node serves yet: its first config needs no budget', false)
     .option('--allow-exec', 'allow fragments and probes that run commands', false)
-    .action(action(async (session, flags: { node: string; label: string[]; root: string; state?: string; fresh: boolean; allowExec: boolean }) =>
-      (await import('../commands/applier.js')).applier(session, flags)));
+    .option('--systemctl <program>', 'what reloads and restarts units (default: systemctl, where the root is / and systemd runs)')
+    .option('--systemd-analyze <program>', 'what says whether a unit parses (default: systemd-analyze, where the root is /)')
+    .option('--reboot-command <command>', 'what restarts the machine (default: systemctl reboot); empty: nothing may')
+    .action(action(async (session, flags: ApplierFlags) => (await import('../commands/applier.js')).applier(session, flags)));
   program.command('service')
     .description('be one of the services: merger, validator, scheduler, drain, inventory')
     .argument('<name>')

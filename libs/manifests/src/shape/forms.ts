@@ -40,6 +40,10 @@ export function LabelMap(): PropertyDecorator {
   });
 }
 
+/** True or false. */
+export const Flag = (): PropertyDecorator =>
+  Checked('flag', (value) => (typeof value === 'boolean' ? [] : [problem('wrong-type', `must be true or false, and is ${typeName(value)}`)]), { type: 'boolean' });
+
 /** A whole number within bounds. */
 export function Whole(min: number, max: number): PropertyDecorator {
   return Checked('whole', wholeCheck(min, max), { type: 'integer', minimum: min, maximum: max });

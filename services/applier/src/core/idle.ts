@@ -4,10 +4,9 @@ import { stillManaged, wayTo } from './plan.js';
 import { undone } from './preparing.js';
 import { announce, drifted, mended, reborn } from './reporting.js';
 import { inHand, isShown, type State } from './state.js';
-import { passStep, whatIsWrong } from './working.js';
+import { mendingStep, owesReboot, whatIsWrong } from './going-back.js';
 
 const LONGEST_WAIT_MS = 60_000;
-const MEND_STEP_MS = 30_000;
 
 /** The next step of an applier that works on nothing: first what needs no connection, then what the bus is asked and told. */
 export function idleStep(state: State, nowMs: number): Step {
@@ -20,9 +19,10 @@ function mendStep(state: State, nowMs: number): Step | undefined {
   if (journal.sound || nowMs < memory.mend.dueMs) return undefined;
   const config = inHand(state, journal.inForce);
   if (config === undefined) return loadStep(state, nowMs);
-  const pass = passStep(state, config, nowMs + MEND_STEP_MS);
+  const pass = mendingStep(state, config, nowMs);
   if (pass !== undefined) return pass;
-  return whatIsWrong(state).length > 0 ? undefined : { do: 'write-journal', journal: mended(state, stillManaged(journal.originals, config, kinds)) };
+  const isWrong = whatIsWrong(state).length > 0 || owesReboot(journal.owed, memory.bootId);
+  return isWrong ? undefined : { do: 'write-journal', journal: mended(state, stillManaged(journal.originals, config, kinds)) };
 }
 
 function driftStep(state: State, nowMs: number): Step | undefined {
@@ -66,7 +66,7 @@ function leaseStep(state: State, nowMs: number): Step | undefined {
   const { journal, memory } = state;
   const { lease } = memory;
   if (lease === undefined) return undefined;
-  const named = { lease: lease.lease, change: lease.change, verdict: 'refused' } as const;
+  const named = { lease: lease.lease, change: lease.change, pool: lease.pool, verdict: 'refused' } as const;
   switch (ask(state, lease)) {
     case 'stale':
       return { do: 'write-journal', journal: undone(state, { ...named, reason: `planned from ${lease.from}, but ${journal.inForce} is in force` }) };

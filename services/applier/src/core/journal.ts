@@ -16,6 +16,8 @@ export interface Journal {
   readonly inForce: string;
   /** False while a way back did not succeed: then the node is not what `inForce` says. */
   readonly sound: boolean;
+  /** While the node is not sound: what the way back has not done beside its content. */
+  readonly owed?: Owed | undefined;
   readonly lastDealt: Dealt | undefined;
   /** The work that was begun and not ended. */
   readonly work: Work | undefined;
@@ -32,8 +34,27 @@ export type OwnReport = Omit<NodeReport, 'at'>;
 export interface Dealt {
   readonly lease: string;
   readonly change: string;
+  readonly pool: string;
   readonly verdict: Exclude<Verdict, ''>;
   readonly reason: string;
+}
+
+/** Actions that a way back still owes the node; a restart of the machine is done once it runs on another boot than `bootId`. */
+export interface Owed {
+  readonly actions: readonly Action[];
+  readonly bootId: string;
+}
+
+/** An action that failed or took too long: the machine is restarted in its place. */
+export interface Escalated {
+  readonly action: Action;
+  readonly reason: string;
+}
+
+/** A restart of the machine that was asked for on this boot. By `untilMs` it is taken for one that does not come. */
+export interface RebootAsked {
+  readonly from: string;
+  readonly untilMs: number;
 }
 
 export type Work = Forward | Confirming | GoingBack;
@@ -41,6 +62,7 @@ export type Work = Forward | Confirming | GoingBack;
 interface Intent {
   readonly lease: string;
   readonly change: string;
+  readonly pool: string;
   readonly kind: LeaseKind;
   readonly from: string;
   readonly to: string;
@@ -55,6 +77,11 @@ interface Intent {
   readonly passedBefore: readonly string[];
   /** What on the node differs from `to`, as found before. */
   readonly changed: readonly string[];
+  /** The boot on which the work was begun: what runs on another one was started with what stood there by then. */
+  readonly begunOn?: string | undefined;
+  /** Journaled before the machine is told, so that whoever starts next knows why it did. */
+  readonly reboot?: RebootAsked | undefined;
+  readonly escalated?: Escalated | undefined;
 }
 
 export interface Forward extends Intent {
@@ -67,6 +94,8 @@ export interface Confirming extends Intent {
 export interface GoingBack extends Intent {
   readonly phase: 'going-back';
   readonly failure: Failure;
+  /** On the way back; `escalated` is what happened before. */
+  readonly backEscalated?: Escalated | undefined;
 }
 
 /** Why a config is not kept. `content`: it is the config's fault, on every node. */
@@ -102,7 +131,7 @@ export const turnBack = (readMs: number, applyMs: number): number => readMs + ap
 /** The intent to carry out a lease. */
 export function forward(lease: LeaseView, readMs: number, bootId: string, passedBefore: readonly string[], changed: readonly string[]): Forward {
   return {
-    phase: 'forward', lease: lease.lease, change: lease.change, kind: lease.kind, from: lease.from, to: lease.hash, actions: lease.actions,
-    applyMs: lease.applyMs, bootId, readMs, turnBackMs: turnBack(readMs, lease.applyMs), passedBefore, changed,
+    phase: 'forward', lease: lease.lease, change: lease.change, pool: lease.pool, kind: lease.kind, from: lease.from, to: lease.hash, actions: lease.actions,
+    applyMs: lease.applyMs, bootId, begunOn: bootId, readMs, turnBackMs: turnBack(readMs, lease.applyMs), passedBefore, changed,
   };
 }

@@ -1,5 +1,6 @@
 import type { ReportKind, Verdict } from '#libs/contracts';
-import type { Dealt, Journal, Originals, OwnReport } from './journal.js';
+import { boundedList, boundedReason } from './bounded.js';
+import type { Dealt, Journal, Originals, Owed, OwnReport } from './journal.js';
 import { nextBirth, type State } from './state.js';
 
 /** What a report of one kind adds. */
@@ -11,6 +12,8 @@ export interface Ending extends Dealt {
   readonly sound: boolean;
   readonly originals: Originals;
   readonly extra: Extra;
+  /** What the way back did not do beside the content. */
+  readonly owed?: Owed;
 }
 
 const KIND_OF: Readonly<Record<Exclude<Verdict, ''>, ReportKind>> = {
@@ -19,8 +22,8 @@ const KIND_OF: Readonly<Record<Exclude<Verdict, ''>, ReportKind>> = {
 
 /** The journal once a lease was dealt with: one write that ends the work and makes its report. */
 export function deal(state: State, ending: Ending): Journal {
-  const { lease, change, verdict, reason, inForce, sound, originals } = ending;
-  const journal: Journal = { ...state.journal, inForce, sound, originals, work: undefined, lastDealt: { lease, change, verdict, reason } };
+  const { lease, change, pool, verdict, reason, inForce, sound, originals } = ending;
+  const journal: Journal = { ...state.journal, inForce, sound, originals, owed: ending.owed, work: undefined, lastDealt: { lease, change, pool, verdict, reason } };
   return withReport(state, journal, KIND_OF[verdict], ending.extra);
 }
 
@@ -30,7 +33,7 @@ export const announce = (state: State): Journal => withReport(state, state.journ
 export const drifted = (state: State, what: readonly string[]): Journal => withReport(state, state.journal, 'drifted', { what });
 /** The journal once the way back succeeded after all. */
 export const mended = (state: State, originals: Originals): Journal =>
-  withReport(state, { ...state.journal, originals, sound: true }, 'announced', {});
+  withReport(state, { ...state.journal, originals, sound: true, owed: undefined }, 'announced', {});
 
 /** The journal under an incarnation above every one that was seen. */
 export function reborn(state: State): Journal {
@@ -47,10 +50,10 @@ function withReport(state: State, journal: Journal, kind: ReportKind, extra: Ext
   const announced = kind === 'announced';
   const report: OwnReport = {
     kind, v: 1, node: journal.node, incarnation: journal.incarnation, birth: journal.birth, seq, bootId: memory.bootId,
-    hash: journal.inForce, lease: dealt?.lease ?? '', verdict: dealt?.verdict ?? '', reason: dealt?.reason ?? '', restored: journal.sound,
-    change: dealt?.change ?? '', labels: announced ? { ...self.labels } : {}, capabilities: announced ? [...self.capabilities] : [],
+    hash: journal.inForce, lease: dealt?.lease ?? '', verdict: dealt?.verdict ?? '', reason: boundedReason(dealt?.reason ?? ''), restored: journal.sound,
+    change: dealt?.change ?? '', pool: dealt?.pool ?? '', labels: announced ? { ...self.labels } : {}, capabilities: announced ? [...self.capabilities] : [],
     fresh: announced && self.fresh && dealt === undefined, version: announced ? self.version : '',
-    durationMs: 0, changed: [], probe: '', what: [], step: '', ...extra,
+    durationMs: 0, probe: '', step: '', ...extra, changed: boundedList(extra.changed ?? []), what: boundedList(extra.what ?? []),
   };
   return { ...journal, seq, report };
 }

@@ -5,8 +5,10 @@ import { start, type Heard, type Kinds, type Settings } from '../core/index.js';
 import { BACKENDS } from './backends/registry.js';
 import { bootClock, bootId } from './boot.js';
 import { BusPort, type BusSource } from './bus-port.js';
+import { findHost } from './host/host.js';
+import type { HostSettings } from './host/host-settings.js';
 import { Performer } from './performer.js';
-import type { Backend, Clock, Log } from './ports.js';
+import type { Backend, Clock, Log, Surroundings } from './ports.js';
 import { Runner } from './runner.js';
 import { EMPTY_HASH } from './state/config-text.js';
 import { StateFolder } from './state/state-folder.js';
@@ -25,6 +27,8 @@ export interface ApplierOptions {
   readonly allowExec?: boolean;
   /** A connection, which its owner closes, or how to make one, which the applier closes. It is made when it is needed first. */
   readonly bus: BusSource;
+  /** Programs and folders of the machine. */
+  readonly host?: HostSettings;
   readonly log?: Log;
   readonly version?: string;
   readonly heartbeatMs?: number;
@@ -71,13 +75,15 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
     const { journal, fellBack } = await state.readJournal(node, EMPTY_HASH);
     if (fellBack !== '') log.warn({ node, reason: fellBack }, 'going on from the journal before');
     const ending = new AbortController();
-    const surroundings = { root: options.root ?? '/', contents: state.contents, allowExec, ending: ending.signal };
-    const backends = new Map(BACKENDS.map((factory) => [factory.kind, factory.create(surroundings)]));
+    const root = options.root ?? '/';
+    const host = await findHost(options.host ?? {}, root, ending.signal);
+    const surroundings = { root, contents: state.contents, allowExec, host, ending: ending.signal };
+    const backends = new Map(BACKENDS.flatMap((factory) => factory.create(surroundings) ?? []).map((backend) => [backend.kind, backend]));
     const settings: Settings = {
       kinds: kindsOf(backends), emptyHash: EMPTY_HASH,
       readEveryMs: options.readEveryMs ?? READ_EVERY_MS, driftCheckMs: options.driftCheckMs ?? DRIFT_CHECK_MS,
     };
-    const self = { labels: options.labels, capabilities: capabilitiesOf(allowExec), version: options.version ?? '', fresh: options.fresh ?? false };
+    const self = { labels: options.labels, capabilities: capabilitiesOf(surroundings), version: options.version ?? '', fresh: options.fresh ?? false };
     const outside = { bootId: options.bootId ?? bootId(), nowMs: clock(), random: Math.floor(random() * 2 ** 32) };
     const bus = new BusPort(options.bus, (heard: Heard) => runner.hear(heard));
     const performer = new Performer(state, bus, backends, surroundings, clock, log);
@@ -102,8 +108,8 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
 }
 
 /** What a node with these settings can do, as it announces it. */
-export const capabilitiesOf = (allowExec: boolean): readonly string[] =>
-  [...BACKENDS.flatMap((factory) => factory.capabilities(allowExec)), 'kind:Probe', ...(allowExec ? ['probe:exec'] : [])].sort();
+const capabilitiesOf = (surroundings: Surroundings): readonly string[] =>
+  [...BACKENDS.flatMap((factory) => factory.capabilities(surroundings)), ...surroundings.host.capabilities, 'kind:Probe', ...(surroundings.allowExec ? ['probe:exec'] : [])].sort();
 
 const kindsOf = (backends: ReadonlyMap<string, Backend>): Kinds => ({
   order: [...backends.keys()],

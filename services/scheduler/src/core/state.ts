@@ -166,10 +166,21 @@ export interface Place {
   readonly since: number;
 }
 
+/** Nodes of a pool. */
+export interface PoolSets {
+  readonly unavailable: SortedSet;
+  readonly silent: SortedSet;
+  /** Who wants a lease and needs a unit; and who wants one and is down already. */
+  readonly queue: SortedSet;
+  readonly downQueue: SortedSet;
+}
+
 /** A node's contribution to the indexes, kept to take it out again. */
 export interface Indexed {
   readonly countsIn: readonly string[];
   readonly member: string;
+  /** The pool in which it is a member that is not heard; empty if it is none. */
+  readonly silentIn: string;
   readonly selectedBy: readonly string[];
 }
 
@@ -218,17 +229,16 @@ export class State {
   readonly backingOff = new SortedSet(this.undo);
   /** Changes that are not ended. */
   readonly openChanges = new SortedSet(this.undo);
-  private readonly poolSets = new Map<string, { readonly unavailable: SortedSet; readonly queue: SortedSet; readonly downQueue: SortedSet }>();
+  private readonly poolSets = new Map<string, PoolSets>();
   // ---- this copy's own memory, no part of the fold ----
   readonly touched = new Set<string>();
   /** Lease → when its view was written after it settled, monotonic. */
   readonly shownMs = new Table<string, number>(this.undo);
 
-  /** Of a pool: who is unavailable; who wants a lease and needs a unit; who wants one and is down already. */
-  poolSet(pool: string): { readonly unavailable: SortedSet; readonly queue: SortedSet; readonly downQueue: SortedSet } {
+  poolSet(pool: string): PoolSets {
     let sets = this.poolSets.get(pool);
     if (sets === undefined) {
-      sets = { unavailable: new SortedSet(this.undo), queue: new SortedSet(this.undo), downQueue: new SortedSet(this.undo) };
+      sets = { unavailable: new SortedSet(this.undo), silent: new SortedSet(this.undo), queue: new SortedSet(this.undo), downQueue: new SortedSet(this.undo) };
       this.poolSets.set(pool, sets);
     }
     return sets;
