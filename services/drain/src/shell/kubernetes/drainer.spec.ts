@@ -1,6 +1,9 @@
 import { ApiGate, describeOnKube, NEVER_ENDS, nodePath, podPath, until } from '#libs/testing';
-import { CORDON, KEEP, RELEASED } from '../../core/index.js';
+import { Kube } from '#libs/kube';
+import { SILENT } from '#libs/runtime';
+import { CORDON, KEEP, RELEASED, type Drain } from '../../core/index.js';
 import { DrainStage } from './drain-stage.fixture.js';
+import { NodeDrain } from './node-drain.js';
 
 describeOnKube('a node in Kubernetes', (world) => {
   let stage: DrainStage;
@@ -246,6 +249,46 @@ describeOnKube('a node in Kubernetes', (world) => {
     await stage.settle('e1', lease);
     await stage.said('node.uncordoned', lease);
     expect(await scene.isCordoned('e1')).toBe(false);
+  });
+
+  it('is not cordoned again by a copy that looked before it was given back, and acts after', async () => {
+    const { scene } = world;
+    await scene.node('e2');
+    await scene.pod('e2-web', { node: 'e2', annotations: { [NEVER_ENDS]: '' } });
+    const kube = await Kube.open({ kubeconfig: world.cluster.kubeconfig });
+    const outcomes: string[] = [];
+    let wake: () => void = () => undefined;
+    const asleep = new Promise<void>((resolve) => (wake = resolve));
+    const drain: Drain = { node: 'e2', pool: 'edge', change: 'c1', lease: 'e2-l1', phase: 'draining', sinceMs: 0, since: '', drainMs: 600_000, how: {}, reboots: false, cordoned: false, blockedBy: '' };
+    let looked = 0;
+    const slow = new NodeDrain({
+      kube: {
+        node: (name) => kube.node(name), podsOn: (name) => kube.podsOn(name), evict: () => Promise.reject(new Error('it evicts')), delete: () => Promise.reject(new Error('it deletes')), onChange: () => () => undefined,
+        writeNode: async (read, change) => {
+          const outcome = await kube.writeNode(read, change);
+          outcomes.push(outcome);
+          return outcome;
+        },
+      },
+      logger: SILENT, self: '', say: () => Promise.resolve(), show: () => undefined,
+      // It reads the lease, and sleeps before it goes on; when it looks again, the lease is over.
+      drainOf: async () => {
+        looked += 1;
+        if (looked > 1) return { ...drain, phase: 'uncordoned' };
+        await asleep;
+        return drain;
+      },
+    }, 'e2', 'e2-l1', 'draining').start();
+    await until(() => looked === 1, 'it has looked');
+    const lease = await stage.grant('e2');
+    await stage.said('node.cordoned', lease);
+    await stage.settle('e2', lease);
+    await stage.said('node.uncordoned', lease);
+    wake();
+    await until(() => looked > 1, 'it has acted, and looks again');
+    expect([outcomes, await scene.isCordoned('e2'), await scene.podsOn('e2')]).toEqual([['overtaken'], false, []]);
+    slow.stop();
+    await kube.close();
   });
 
   describe('whose drain service', () => {
