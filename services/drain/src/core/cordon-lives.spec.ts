@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { CORDON, cordonWrite, uncordonWrite, type NodeSeen, type NodeWrite } from './index.js';
+import { CORDON_MARK } from '#libs/contracts';
+import { cordonWrite, uncordonWrite, type NodeSeen, type NodeWrite } from './index.js';
 
 type Who = 'nobody' | 'sluice' | 'person';
 
@@ -107,6 +108,6 @@ it.each([
     }
     expect(leases.phase).toBe('over');
     expect(served.by).not.toBe('sluice');
-    expect(served.annotations[CORDON]).toBeUndefined();
+    expect(served.annotations[CORDON_MARK]).toBeUndefined();
   }), { seed: 1, numRuns: 3_000 });
 });

@@ -1,7 +1,8 @@
+import { CORDON_MARK, KEEP_MARK, RELEASED_MARK } from '#libs/contracts';
 import { ApiGate, describeOnKube, NEVER_ENDS, nodePath, podPath, until } from '#libs/testing';
 import { Kube } from '#libs/kube';
 import { SILENT } from '#libs/runtime';
-import { CORDON, KEEP, RELEASED, type Drain } from '../../core/index.js';
+import type { Drain } from '../../core/index.js';
 import { DrainStage } from './drain-stage.fixture.js';
 import { NodeDrain } from './node-drain.js';
 
@@ -43,11 +44,11 @@ describeOnKube('a node in Kubernetes', (world) => {
     const lease = await stage.grant('a1');
     expect(await stage.said('node.drained', lease)).toMatchObject({ node: 'a1', pool: 'edge', change: 'c1', lease, evicted: 2, by: 'kubernetes' });
     expect(await stage.facts('node.cordoned', lease)).toHaveLength(1);
-    expect([await scene.podsOn('a1'), await scene.isCordoned('a1'), await annotation('a1', CORDON)]).toEqual([['a1-daemon'], true, `{"lease":"${lease}","found":false}`]);
+    expect([await scene.podsOn('a1'), await scene.isCordoned('a1'), await annotation('a1', CORDON_MARK)]).toEqual([['a1-daemon'], true, `{"lease":"${lease}","found":false}`]);
     expect((await stage.shown('a1', ({ state }) => state === 'drained')).strategy).toBe('kubernetes');
     await stage.settle('a1', lease);
     await stage.said('node.uncordoned', lease);
-    expect([await scene.isCordoned('a1'), await annotation('a1', CORDON), await annotation('a1', RELEASED)]).toEqual([false, undefined, lease]);
+    expect([await scene.isCordoned('a1'), await annotation('a1', CORDON_MARK), await annotation('a1', RELEASED_MARK)]).toEqual([false, undefined, lease]);
   });
 
   it('that a budget holds is shown as blocked, with the budget and the pods, and goes on when the budget is freed', async () => {
@@ -135,7 +136,7 @@ describeOnKube('a node in Kubernetes', (world) => {
       await scene.cordon('p1');
       const lease = await stage.grant('p1');
       await stage.said('node.drained', lease);
-      expect(await annotation('p1', CORDON)).toBe(`{"lease":"${lease}","found":true}`);
+      expect(await annotation('p1', CORDON_MARK)).toBe(`{"lease":"${lease}","found":true}`);
       await stage.settle('p1', lease);
       await stage.said('node.uncordoned', lease);
       expect(await scene.isCordoned('p1')).toBe(true);
@@ -170,7 +171,7 @@ describeOnKube('a node in Kubernetes', (world) => {
       expect(await scene.isCordoned('p3')).toBe(false);
       await stage.settle('p3', lease);
       await stage.said('node.uncordoned', lease);
-      expect(await annotation('p3', CORDON)).toBeUndefined();
+      expect(await annotation('p3', CORDON_MARK)).toBeUndefined();
     });
 
     it('a cordon of somebody\'s own, put on after theirs or ours was taken off, stays', async () => {
@@ -190,10 +191,10 @@ describeOnKube('a node in Kubernetes', (world) => {
       await scene.node('p5');
       const lease = await stage.grant('p5');
       await stage.said('node.drained', lease);
-      await scene.api.patch(nodePath('p5'), { metadata: { annotations: { [KEEP]: 'a broken fan' } } });
+      await scene.api.patch(nodePath('p5'), { metadata: { annotations: { [KEEP_MARK]: 'a broken fan' } } });
       await stage.settle('p5', lease);
       await stage.said('node.uncordoned', lease);
-      expect([await scene.isCordoned('p5'), await annotation('p5', CORDON)]).toEqual([true, undefined]);
+      expect([await scene.isCordoned('p5'), await annotation('p5', CORDON_MARK)]).toEqual([true, undefined]);
     });
 
     it('who deletes the Node, and makes it again under its name, has the new one drained too', async () => {
