@@ -1,11 +1,15 @@
+import { bgpPeering } from './bgp-peering.js';
 import { directory } from './directory.js';
 import { disruptionPolicy } from './disruption-policy.js';
 import { exec } from './exec.js';
 import { file } from './file.js';
 import type { Kind } from './kind.js';
+import { layer2Network } from './layer2-network.js';
 import { pool } from './pool.js';
 import { probe } from './probe.js';
 import { rolloutPolicy } from './rollout-policy.js';
+import { routingTable } from './routing-table.js';
+import { vrf } from './vrf.js';
 
 /** Every kind that people may write. A new one is a file beside this one and a line here. */
 export const KINDS: readonly Kind[] = [
@@ -13,6 +17,10 @@ export const KINDS: readonly Kind[] = [
   directory,
   probe,
   exec,
+  vrf,
+  layer2Network,
+  routingTable,
+  bgpPeering,
   pool,
   disruptionPolicy,
   rolloutPolicy,

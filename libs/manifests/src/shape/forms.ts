@@ -66,6 +66,10 @@ export function Duration(): PropertyDecorator {
   });
 }
 
+/** True or false. */
+export const Flag = (): PropertyDecorator =>
+  Checked('flag', (value) => (typeof value === 'boolean' ? [] : [problem('wrong-type', `must be true or false, and is ${typeName(value)}`)]), { type: 'boolean' });
+
 /** The value itself and no other. */
 export function Exactly(value: string | boolean, code: string): PropertyDecorator {
   const check: Check = (found) => (found === value ? [] : [problem(code, `must be ${JSON.stringify(value)}, and is ${JSON.stringify(found)}`)]);
