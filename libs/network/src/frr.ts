@@ -1,4 +1,5 @@
-import { durationMs, parseCidr, type BgpPeeringSpec, type Layer2NetworkSpec, type RouteFilter } from '#libs/manifests';
+import { parseCidr } from '#libs/addresses';
+import type { BgpPeeringSpec, Layer2NetworkSpec, RouteFilter } from '#libs/manifests';
 import type { FrrLine, FrrPart } from './elements.js';
 import type { NetworkFragments, Read } from './fragments.js';
 import { bridgeName } from './layer2.js';
@@ -158,12 +159,11 @@ const hasGateway = ({ anycastGateways = [] }: Peering['network'], family: 4 | 6)
 function neighborLines(peering: Peering): readonly FrrLine[] {
   const group = groupOf(peering);
   const { remoteAs, holdTime, keepaliveTime, bfd } = peering.spec;
-  const seconds = (text: string): number => (durationMs(text) ?? 0) / 1_000;
   return [
     `neighbor ${group} peer-group`,
     `neighbor ${group} remote-as ${remoteAs}`,
     ...(bfd === true ? [`neighbor ${group} bfd`] : []),
-    ...(holdTime === undefined || keepaliveTime === undefined ? [] : [`neighbor ${group} timers ${seconds(keepaliveTime)} ${seconds(holdTime)}`]),
+    ...(holdTime === undefined || keepaliveTime === undefined ? [] : [`neighbor ${group} timers ${secondsOf(keepaliveTime)} ${secondsOf(holdTime)}`]),
     ...new Set((peering.network.anycastGateways ?? []).map((gateway) => `bgp listen range ${parseCidr(gateway)?.network ?? gateway} peer-group ${group}`)),
   ].map(leaf);
 }
@@ -179,3 +179,8 @@ function exchange(peering: Peering, family: 4 | 6): readonly string[] {
     `neighbor ${group} route-map ${group}-out out`,
   ];
 }
+
+const SECONDS: Readonly<Record<string, number>> = { h: 3_600, m: 60, s: 1, ms: 0.001 };
+
+/** Of a duration whose form holds. */
+const secondsOf = (text: string): number => [...text.matchAll(/(\d+)(ms|h|m|s)/g)].reduce((sum, [, count, unit]) => sum + Number(count) * (SECONDS[unit ?? ''] ?? 0), 0);

@@ -1,5 +1,5 @@
 import type { Config, ConfigEntry, Reason } from '#libs/contracts';
-import { parseCidr } from '#libs/manifests';
+import { parseCidr } from '#libs/addresses';
 import { isNetworkEntry, networkFragments, type NetworkFragments } from './fragments.js';
 import { layer2Links } from './layer2.js';
 import { tableOf, vrfLinks, vrfsOf } from './vrf.js';

@@ -1,5 +1,6 @@
 import type { Config, ConfigEntry } from '#libs/contracts';
-import { parseCidr, type TableRoute, type TableRule } from '#libs/manifests';
+import { parseCidr } from '#libs/addresses';
+import type { TableRoute, TableRule } from '#libs/manifests';
 import type { LookupRule, Network, Route } from './elements.js';
 import { frrOf, peeringsOf } from './frr.js';
 import { networkFragments, type NetworkFragments } from './fragments.js';

@@ -1,4 +1,5 @@
-import { DEFAULT_VRF_SEQ, parseCidr, seqOf, type RouteFilter, type VrfSpec } from '#libs/manifests';
+import { parseCidr } from '#libs/addresses';
+import type { RouteFilter, VrfSpec } from '#libs/manifests';
 import type { Link, LinkAddress, LookupRule, Route } from './elements.js';
 import { compareText, type NetworkFragments, type Read } from './fragments.js';
 
@@ -33,7 +34,7 @@ export function vrfsOf(fragments: NetworkFragments): { readonly vrfs: readonly V
   for (const part of fragments.vrfs) parts.set(part.spec.vrf, [...(parts.get(part.spec.vrf) ?? []), part]);
   const overruled: Overruled[] = [];
   const vrfs = [...parts].sort(([a], [b]) => compareText(a, b)).map(([name, unsorted]) => {
-    const sorted = [...unsorted].sort((a, b) => (a.spec.seq ?? DEFAULT_VRF_SEQ) - (b.spec.seq ?? DEFAULT_VRF_SEQ) || compareText(a.name, b.name));
+    const sorted = [...unsorted].sort((a, b) => (a.spec.seq ?? DEFAULT_SEQ) - (b.spec.seq ?? DEFAULT_SEQ) || compareText(a.name, b.name));
     return joined(name, sorted, overruled);
   });
   return { vrfs, overruled };
@@ -43,7 +44,9 @@ export function vrfsOf(fragments: NetworkFragments): { readonly vrfs: readonly V
 export const vrfBridge = (name: string): string => `br.${name}`;
 export const vrfTunnel = (name: string): string => `vx.${name}`;
 
-/** Where a VRF's links begin to be numbered: above what people give their tables. */
+/** Of a part that does not say its place. */
+const DEFAULT_SEQ = 1;
+/** Where the tables of VRFs begin: above what people give their own. */
 const FIRST_TABLE = 2 ** 24;
 
 /**
@@ -111,7 +114,7 @@ function joined(name: string, parts: readonly Read<VrfSpec>[], overruled: Overru
 export function filtersOf(lists: readonly (readonly RouteFilter[] | undefined)[]): readonly RouteFilter[] {
   const lines = new Map<string, RouteFilter>();
   for (const list of lists) {
-    const sorted = (list ?? []).map((filter, i) => ({ filter, seq: seqOf(filter, i) })).sort((a, b) => a.seq - b.seq);
+    const sorted = (list ?? []).map((filter, i) => ({ filter, seq: filter.seq ?? i + 1 })).sort((a, b) => a.seq - b.seq);
     for (const { filter: { cidr, action, ge, le } } of sorted) {
       const key = JSON.stringify([cidr, action, ge, le]);
       if (!lines.has(key)) lines.set(key, { cidr, action, ...(ge === undefined ? {} : { ge }), ...(le === undefined ? {} : { le }) });

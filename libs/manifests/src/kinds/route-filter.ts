@@ -1,4 +1,5 @@
-import { bitsOf, NETWORK, parseCidr } from '../address.js';
+import { bitsOf, parseCidr } from '#libs/addresses';
+import { NETWORK } from '../address.js';
 import { Optional, Ruled, type Problem } from '../shape/checked.js';
 import { Text, Whole, Word } from '../shape/forms.js';
 import { isObject } from '../shape/reader.js';
@@ -15,9 +16,6 @@ export class RouteFilter {
   @Optional() @Whole(0, 128) readonly ge?: number;
   @Optional() @Whole(0, 128) readonly le?: number;
 }
-
-/** Where a line stands in its list if it does not say so. */
-export const seqOf = (filter: { readonly seq?: number | undefined }, index: number): number => filter.seq ?? index + 1;
 
 /** What is wrong between the lines of the lists at these fields: the same line twice, or two lines at one place. */
 export const filterLists = (...fields: readonly string[]): ClassDecorator => Ruled({
@@ -47,7 +45,7 @@ function listProblems(field: string, list: unknown): readonly Problem[] {
   for (const [i, item] of (list as readonly unknown[]).entries()) {
     if (!isObject(item)) continue;
     const line = JSON.stringify([item['cidr'], item['action'], item['ge'], item['le']]);
-    const seq = seqOf({ seq: numberOf(item['seq']) }, i);
+    const seq = numberOf(item['seq']) ?? i + 1;
     const [same, place] = [lines.get(line), places.get(seq)];
     if (same !== undefined) problems.push({ at: `${field}[${i}]`, code: 'duplicate', message: `says the same as ${field}[${same}]` });
     else if (place !== undefined) problems.push({ at: `${field}[${i}].seq`, code: 'duplicate', message: `${seq} is the place of ${field}[${place}] already; without seq it is the place in the list, from 1` });

@@ -7,8 +7,6 @@ import { filterLists, RouteFilter } from './route-filter.js';
 
 export const MAX_VNI = 16_777_215;
 export const MAX_AS = 4_294_967_295;
-/** Of a Vrf that does not say its place. */
-export const DEFAULT_VRF_SEQ = 1;
 
 /** The form of a route target: two numbers, or an address and a number. */
 export const ROUTE_TARGET: TextForm = {
