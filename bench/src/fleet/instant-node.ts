@@ -58,7 +58,7 @@ export class InstantNode {
   }
 
   announce(): Promise<void> {
-    return this.report('announced', { verdict: '', restored: true, change: '' });
+    return this.report('announced', { verdict: '', restored: true, change: '', pool: '' });
   }
 
   alive(): void {
@@ -95,7 +95,7 @@ export class InstantNode {
     this.tally.applied += 1;
     this.tally.reports();
     this.busy = false;
-    await this.report(refused ? 'failed' : 'applied', { verdict: refused ? 'refused' : 'applied', restored: true, change: lease.change });
+    await this.report(refused ? 'failed' : 'applied', { verdict: refused ? 'refused' : 'applied', restored: true, change: lease.change, pool: lease.pool });
   }
 
   private async readLease(): Promise<LeaseView> {
@@ -110,7 +110,7 @@ export class InstantNode {
     return TEXT.decode(answer.data);
   }
 
-  private report(kind: NodeReport['kind'], about: Pick<NodeReport, 'verdict' | 'restored' | 'change'>): Promise<void> {
+  private report(kind: NodeReport['kind'], about: Pick<NodeReport, 'verdict' | 'restored' | 'change' | 'pool'>): Promise<void> {
     this.seq += 1;
     const said = kind === 'announced' ? { labels: this.labels, capabilities: ['kind:Directory', 'kind:File', 'kind:Probe'], version: 'bench' } : { labels: {}, capabilities: [], version: '' };
     this.pending = {

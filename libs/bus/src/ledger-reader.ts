@@ -27,6 +27,8 @@ export class RefoldError extends Error {
 
 /** How many messages may wait to be folded. */
 const AHEAD = 2_000;
+/** So many are folded even if nothing among them is of use. */
+const MANY = 500;
 /** A reading that brings nothing for so long though there is more is begun anew. */
 const STALLED_MS = 5_000;
 /** How often a halted reader looks whether it may go on. */
@@ -135,9 +137,15 @@ export class LedgerReader {
       if (this.reader !== reader) return;
       this.waiting.push(message);
       this.arrival.give();
-      this.options.onArrival();
+      if (this.waiting.length >= MANY || this.concerns(message)) this.options.onArrival();
       while (this.waiting.length >= AHEAD && this.reader === reader && !this.stopped) await this.room.wait();
     }
+  }
+
+  /** What this copy has no use for need not wake it: it is counted with the next that it has. */
+  private concerns({ subject }: JsMsg): boolean {
+    const type = factTypeOf(subject);
+    return type !== undefined && (this.reads.has(type) || type === 'ledger.voided');
   }
 
   private async entryOf(message: JsMsg, upTo: number, readMs: number): Promise<Entry | undefined | 'halted'> {

@@ -1,4 +1,4 @@
-import { DiscardPolicy, JetStreamApiCodes, JetStreamApiError, RetentionPolicy, StorageType, type StreamConfig } from '@nats-io/jetstream';
+import { DiscardPolicy, JetStreamApiCodes, JetStreamApiError, RetentionPolicy, StorageType, StoreCompression, type StreamConfig } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/nats-core';
 import { CHANGES, CONFIGS, LEADERS, LEDGER, LEDGER_SUBJECTS, REPORT_FILTERS, REPORTS, SNAPSHOTS, TARGETS, VIEW_BUCKETS } from '#libs/contracts';
 import type { Bus } from './connection.js';
@@ -50,7 +50,7 @@ function askedStreams(options: TopologyOptions): readonly Asked[] {
     allow_direct: true,
     ...(options.replicas === undefined ? {} : { num_replicas: options.replicas }),
   };
-  const stream = { ...base, deny_delete: true, discard: DiscardPolicy.Old, max_msgs: -1, max_bytes: -1 };
+  const stream = { ...base, compression: StoreCompression.S2, deny_delete: true, discard: DiscardPolicy.Old, max_msgs: -1, max_bytes: -1 };
   return [
     { ...stream, name: CHANGES, subjects: ['config.desired.>'], max_age: 0, duplicate_window: nanos(DAY_MS), deny_purge: true },
     { ...stream, name: REPORTS, subjects: [...REPORT_FILTERS.all], max_age: nanos(7 * DAY_MS), deny_purge: true },

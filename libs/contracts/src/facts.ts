@@ -12,6 +12,8 @@ export type Reason = Plain<common.Reason>;
 export type Strategy = Plain<common.Strategy>;
 export type Action = Omit<Plain<common.Action>, 'kind'> & { readonly kind: ActionKind };
 
+export type TakenReport = Narrow<lease.TakenReport, { verdict: Verdict }>;
+
 /** Replaces fields of a generated shape by narrower ones that the codec checks. */
 type Narrow<T, N> = Omit<Plain<T>, keyof N> & Readonly<N>;
 type RolloutFacts = { [S in RolloutState as `rollout.${S}`]: Plain<rollout.RolloutFact> };
@@ -44,7 +46,7 @@ export interface FactBodies extends RolloutFacts {
   'node.drain.blocked': Plain<node.NodeDrainBlocked>;
   'node.lease.granted': Narrow<lease.LeaseGranted, { kind: LeaseKind; phase: LeasePhase; actions: readonly Action[] }>;
   'node.lease.ready': Plain<lease.LeaseReady>;
-  'node.lease.settled': Narrow<lease.LeaseSettled, { kind: LeaseKind; because: Because }>;
+  'node.lease.settled': Narrow<lease.LeaseSettled, { kind: LeaseKind; because: Because; report?: TakenReport | undefined }>;
   'node.lease.uncordoning': Plain<lease.LeaseUncordoning>;
   'node.lease.released': Narrow<lease.LeaseReleased, { because: Because }>;
   'ledger.raised': Plain<rollout.LedgerRaised>;

@@ -6,7 +6,7 @@ import * as report from './generated/sluice/v1/report_pb.js';
 import * as rollout from './generated/sluice/v1/rollout_pb.js';
 import * as views from './generated/sluice/v1/views_pb.js';
 import { ACTION_KINDS, BECAUSE, LEASE_KINDS, LEASE_PHASES, REPORT_KINDS, ROLLOUT_STATES, VERDICTS, type ReportKind } from './enums.js';
-import { FACT_VERSION, type Fact, type FactType, type NewFact } from './facts.js';
+import { FACT_VERSION, type Fact, type FactType, type NewFact, type TakenReport } from './facts.js';
 import { plainReader } from './json-reader.js';
 import { isNodeName, nodeToken } from './names.js';
 import { factSubject, factTypeOf } from './subjects.js';
@@ -88,6 +88,7 @@ function decode(what: string, schema: DescMessage, text: string): Record<string,
     const body = plainReader(schema)(json) ?? plain(schema, fromJson(schema, json, { ignoreUnknownFields: true }) as unknown as Record<string, unknown>);
     for (const [field, words] of WORDS.get(what) ?? []) checkWord(what, field, words, body[field]);
     for (const action of (body['actions'] ?? []) as { kind: string }[]) checkWord(what, 'actions.kind', ACTION_KINDS, action.kind);
+    if (what === 'node.lease.settled' && body['report'] !== undefined) checkWord(what, 'report.verdict', VERDICTS, (body['report'] as TakenReport).verdict);
     return body;
   } catch (error) {
     if (error instanceof WireError) throw error;
@@ -159,10 +160,21 @@ export function decodeReport(subject: string, text: string): NodeReport {
   return { ...body, kind: kind as ReportKind };
 }
 
-export function encodeReport(body: NodeReport): string {
-  const { kind: _, ...rest } = body;
-  return JSON.stringify(rest);
+/** The one kind of report that says this, also when there is nothing to say; every other says it only when there is. */
+const SAID_BY: Readonly<Partial<Record<keyof NodeReport, ReportKind>>> = {
+  labels: 'announced', capabilities: 'announced', fresh: 'announced', version: 'announced', durationMs: 'applied', changed: 'applied', probe: 'invalid', what: 'drifted', step: 'progress',
+};
+
+/** The body of a report. */
+export function encodeReport(report: NodeReport): string {
+  const said = Object.entries(report).filter(([field, value]) => {
+    const by = SAID_BY[field as keyof NodeReport];
+    return field !== 'kind' && (by === undefined || by === report.kind || !isNothing(value));
+  });
+  return JSON.stringify(Object.fromEntries(said));
 }
+
+const isNothing = (value: unknown): boolean => !value || (typeof value === 'object' && Object.keys(value).length === 0);
 
 /** Reads a node's heartbeat. Throws WireError. */
 export function decodeAlive(subject: string, text: string): NodeAlive {

@@ -66,7 +66,7 @@ function leaseStep(state: State, nowMs: number): Step | undefined {
   const { journal, memory } = state;
   const { lease } = memory;
   if (lease === undefined) return undefined;
-  const named = { lease: lease.lease, change: lease.change, verdict: 'refused' } as const;
+  const named = { lease: lease.lease, change: lease.change, pool: lease.pool, verdict: 'refused' } as const;
   switch (ask(state, lease)) {
     case 'stale':
       return { do: 'write-journal', journal: undone(state, { ...named, reason: `planned from ${lease.from}, but ${journal.inForce} is in force` }) };

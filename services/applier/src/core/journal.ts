@@ -32,6 +32,7 @@ export type OwnReport = Omit<NodeReport, 'at'>;
 export interface Dealt {
   readonly lease: string;
   readonly change: string;
+  readonly pool: string;
   readonly verdict: Exclude<Verdict, ''>;
   readonly reason: string;
 }
@@ -41,6 +42,7 @@ export type Work = Forward | Confirming | GoingBack;
 interface Intent {
   readonly lease: string;
   readonly change: string;
+  readonly pool: string;
   readonly kind: LeaseKind;
   readonly from: string;
   readonly to: string;
@@ -102,7 +104,7 @@ export const turnBack = (readMs: number, applyMs: number): number => readMs + ap
 /** The intent to carry out a lease. */
 export function forward(lease: LeaseView, readMs: number, bootId: string, passedBefore: readonly string[], changed: readonly string[]): Forward {
   return {
-    phase: 'forward', lease: lease.lease, change: lease.change, kind: lease.kind, from: lease.from, to: lease.hash, actions: lease.actions,
+    phase: 'forward', lease: lease.lease, change: lease.change, pool: lease.pool, kind: lease.kind, from: lease.from, to: lease.hash, actions: lease.actions,
     applyMs: lease.applyMs, bootId, readMs, turnBackMs: turnBack(readMs, lease.applyMs), passedBefore, changed,
   };
 }

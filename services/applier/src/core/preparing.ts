@@ -42,7 +42,7 @@ export function preparingStep(state: State, begun: Begun, nowMs: number): Step {
 function giveUp(state: State, begun: Begun, failure: Failure): Step {
   const { lease } = begun;
   const verdict = failure.fault === 'content' ? 'invalid' : 'failed';
-  return { do: 'write-journal', journal: undone(state, { lease: lease.lease, change: lease.change, verdict, reason: failure.reason }) };
+  return { do: 'write-journal', journal: undone(state, { lease: lease.lease, change: lease.change, pool: lease.pool, verdict, reason: failure.reason }) };
 }
 
 /** The journal after a lease of which nothing was carried out. */

@@ -19,8 +19,8 @@ const KIND_OF: Readonly<Record<Exclude<Verdict, ''>, ReportKind>> = {
 
 /** The journal once a lease was dealt with: one write that ends the work and makes its report. */
 export function deal(state: State, ending: Ending): Journal {
-  const { lease, change, verdict, reason, inForce, sound, originals } = ending;
-  const journal: Journal = { ...state.journal, inForce, sound, originals, work: undefined, lastDealt: { lease, change, verdict, reason } };
+  const { lease, change, pool, verdict, reason, inForce, sound, originals } = ending;
+  const journal: Journal = { ...state.journal, inForce, sound, originals, work: undefined, lastDealt: { lease, change, pool, verdict, reason } };
   return withReport(state, journal, KIND_OF[verdict], ending.extra);
 }
 
@@ -48,7 +48,7 @@ function withReport(state: State, journal: Journal, kind: ReportKind, extra: Ext
   const report: OwnReport = {
     kind, v: 1, node: journal.node, incarnation: journal.incarnation, birth: journal.birth, seq, bootId: memory.bootId,
     hash: journal.inForce, lease: dealt?.lease ?? '', verdict: dealt?.verdict ?? '', reason: dealt?.reason ?? '', restored: journal.sound,
-    change: dealt?.change ?? '', labels: announced ? { ...self.labels } : {}, capabilities: announced ? [...self.capabilities] : [],
+    change: dealt?.change ?? '', pool: dealt?.pool ?? '', labels: announced ? { ...self.labels } : {}, capabilities: announced ? [...self.capabilities] : [],
     fresh: announced && self.fresh && dealt === undefined, version: announced ? self.version : '',
     durationMs: 0, changed: [], probe: '', what: [], step: '', ...extra,
   };

@@ -50,7 +50,7 @@ function forwardStep(state: State, work: Forward | Confirming, nowMs: number): S
   return {
     do: 'write-journal',
     journal: deal(state, {
-      lease: work.lease, change: work.change, verdict: 'applied', reason: '', inForce: work.to, sound: true,
+      lease: work.lease, change: work.change, pool: work.pool, verdict: 'applied', reason: '', inForce: work.to, sound: true,
       originals: stillManaged(journal.originals, config, kinds),
       extra: { durationMs: Math.max(0, Math.round(nowMs - work.readMs)), changed: [...work.changed] },
     }),
@@ -104,7 +104,7 @@ function backAgain(state: State, work: GoingBack, managed: Originals, wrong: rea
     ...(restored ? [] : [`not restored: ${wrong.slice(0, 5).join('; ')}`]),
   ].join('; ');
   return deal(state, {
-    lease: work.lease, change: work.change, verdict, reason, inForce: work.from, sound: restored,
+    lease: work.lease, change: work.change, pool: work.pool, verdict, reason, inForce: work.from, sound: restored,
     originals: restored ? managed : journal.originals, extra: { probe: work.failure.probe },
   });
 }

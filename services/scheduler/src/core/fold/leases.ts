@@ -1,8 +1,9 @@
 import { assertNever, viewKey, type Entry } from '#libs/kernel';
-import { nodeToken, type Fact, type FactOf } from '#libs/contracts';
+import { nodeToken, takenReport, type Fact, type FactOf } from '#libs/contracts';
 import { nodeOf, putNode } from '../indexes.js';
 import { targetKey, type Lease, type State, type NodeState } from '../state.js';
 import { circumstancesOf } from '../want.js';
+import { reported } from './nodes.js';
 import { patchLease, laterThan } from './patches.js';
 
 export type LeaseFact = Extract<Fact, { type: `node.lease.${string}` }>;
@@ -20,8 +21,11 @@ export function evolveLease(state: State, entry: Entry, fact: LeaseFact): void {
     }
     case 'node.lease.ready':
       return patchLease(state, fact.node, fact.lease, sequence, { phase: 'ready', sinceMs: readMs });
-    case 'node.lease.settled':
+    case 'node.lease.settled': {
+      const report = takenReport(fact);
+      if (report !== undefined) reported(state, report, sequence);
       return settle(state, fact, entry);
+    }
     case 'node.lease.uncordoning':
       return patchLease(state, fact.node, fact.lease, sequence, { phase: 'uncordoning' });
     case 'node.lease.released': {

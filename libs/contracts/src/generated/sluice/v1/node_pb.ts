@@ -356,7 +356,8 @@ export const NodeReviewedSchema: GenMessage<NodeReviewed> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 6);
 
 /**
- * node.reported.<node>, by the scheduler: a report was taken. Decisions rest on this, not on REPORTS.
+ * node.reported.<node>, by the scheduler: a report was taken (one that only says how a lease ended is in node.lease.settled).
+ * Decisions rest on these, not on REPORTS.
  *
  * @generated from message sluice.v1.NodeReported
  */

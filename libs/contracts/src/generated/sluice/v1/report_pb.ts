@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/report.proto.
  */
 export const file_sluice_v1_report: GenFile = /*@__PURE__*/
-  fileDesc("ChZzbHVpY2UvdjEvcmVwb3J0LnByb3RvEglzbHVpY2UudjEivAMKCk5vZGVSZXBvcnQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEhMKC2luY2FybmF0aW9uGAQgASgNEg0KBWJpcnRoGAUgASgNEgsKA3NlcRgGIAEoDRIPCgdib290X2lkGAcgASgJEgwKBGhhc2gYCCABKAkSDQoFbGVhc2UYCSABKAkSDwoHdmVyZGljdBgKIAEoCRIOCgZyZWFzb24YCyABKAkSEAoIcmVzdG9yZWQYDCABKAgSDgoGY2hhbmdlGA0gASgJEjEKBmxhYmVscxgOIAMoCzIhLnNsdWljZS52MS5Ob2RlUmVwb3J0LkxhYmVsc0VudHJ5EhQKDGNhcGFiaWxpdGllcxgPIAMoCRINCgVmcmVzaBgQIAEoCBIPCgd2ZXJzaW9uGBEgASgJEhMKC2R1cmF0aW9uX21zGBIgASgBEg8KB2NoYW5nZWQYEyADKAkSDQoFcHJvYmUYFCABKAkSDAoEd2hhdBgVIAMoCRIMCgRzdGVwGBYgASgJGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiPQoJTm9kZUFsaXZlEgwKBG5vZGUYASABKAkSEwoLaW5jYXJuYXRpb24YAiABKA0SDQoFYmlydGgYAyABKA1iBnByb3RvMw");
+  fileDesc("ChZzbHVpY2UvdjEvcmVwb3J0LnByb3RvEglzbHVpY2UudjEiygMKCk5vZGVSZXBvcnQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEhMKC2luY2FybmF0aW9uGAQgASgNEg0KBWJpcnRoGAUgASgNEgsKA3NlcRgGIAEoDRIPCgdib290X2lkGAcgASgJEgwKBGhhc2gYCCABKAkSDQoFbGVhc2UYCSABKAkSDwoHdmVyZGljdBgKIAEoCRIOCgZyZWFzb24YCyABKAkSEAoIcmVzdG9yZWQYDCABKAgSDgoGY2hhbmdlGA0gASgJEgwKBHBvb2wYFyABKAkSMQoGbGFiZWxzGA4gAygLMiEuc2x1aWNlLnYxLk5vZGVSZXBvcnQuTGFiZWxzRW50cnkSFAoMY2FwYWJpbGl0aWVzGA8gAygJEg0KBWZyZXNoGBAgASgIEg8KB3ZlcnNpb24YESABKAkSEwoLZHVyYXRpb25fbXMYEiABKAESDwoHY2hhbmdlZBgTIAMoCRINCgVwcm9iZRgUIAEoCRIMCgR3aGF0GBUgAygJEgwKBHN0ZXAYFiABKAkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASI9CglOb2RlQWxpdmUSDAoEbm9kZRgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoDRINCgViaXJ0aBgDIAEoDWIGcHJvdG8z");
 
 /**
  * node.announced|applied|invalid|failed|drifted|progress.<node>; one shape, for all of them name the last
@@ -97,6 +97,13 @@ export type NodeReport = Message<"sluice.v1.NodeReport"> & {
    * @generated from field: string change = 13;
    */
   change: string;
+
+  /**
+   * of that lease
+   *
+   * @generated from field: string pool = 23;
+   */
+  pool: string;
 
   /**
    * announced
