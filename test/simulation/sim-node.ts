@@ -9,6 +9,8 @@ import type { World } from './world.js';
 
 export const SIM_KINDS: Kinds = {
   order: ['File'],
+  entries: (config) => config.fragments,
+  forgotten: [],
   resources: (entry) => (entry.kind === 'File' ? [`path:${String(entry.spec['path'])}`] : []),
 };
 const CAPABILITIES = ['kind:File', 'kind:Probe'];

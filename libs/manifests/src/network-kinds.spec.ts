@@ -109,6 +109,7 @@ const BAD_IN_NUMBERS: readonly (readonly [string, Manifest, string, string])[] =
   ['a gateway that is a network', l2({ anycastMac, anycastGateways: ['10.0.0.0/24'] }), 'spec.anycastGateways[0]', 'bad-cidr'],
   ['a gateway that is a broadcast', l2({ anycastMac, anycastGateways: ['10.0.0.255/24'] }), 'spec.anycastGateways[0]', 'bad-cidr'],
   ['the same gateway twice', l2({ anycastMac, anycastGateways: ['10.0.0.1/24', '10.0.0.1/24'] }), 'spec.anycastGateways[1]', 'duplicate'],
+  ['a gateway of IPv6 on an interface too narrow for it', l2({ mtu: 1_279, anycastMac, anycastGateways: ['2001:db8::1/64'] }), 'spec.mtu', 'out-of-range'],
   ['a hold time too short', peering({ holdTime: '2s', keepaliveTime: '1s' }), 'spec.holdTime', 'out-of-range'],
   ['keepalives after the hold time', peering({ holdTime: '30s', keepaliveTime: '30s' }), 'spec.keepaliveTime', 'out-of-range'],
 ];

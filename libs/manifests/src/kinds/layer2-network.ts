@@ -8,6 +8,7 @@ import { MAX_VNI } from './vrf.js';
 export const MAX_VLAN = 4094;
 export const MIN_MTU = 1_000;
 export const MAX_MTU = 9_000;
+const MIN_MTU_OF_IPV6 = 1_280;
 
 /** A network of the second layer on the node: a bridge, by VLAN id, with a tunnel or a tagged port. */
 @Ruled({
@@ -41,6 +42,10 @@ function togetherProblems(spec: Readonly<Record<string, unknown>>): readonly Pro
   }
   for (const field of ['vtep', 'neighSuppression']) {
     if (spec[field] !== undefined && spec['vni'] === undefined) problems.push({ at: field, code: 'forbidden', message: 'without vni there is no tunnel' });
+  }
+  const mtu = spec['mtu'];
+  if (typeof mtu === 'number' && mtu < MIN_MTU_OF_IPV6 && Array.isArray(spec['anycastGateways']) && spec['anycastGateways'].some((gateway) => String(gateway).includes(':'))) {
+    problems.push({ at: 'mtu', code: 'out-of-range', message: `must be at least ${MIN_MTU_OF_IPV6} for a gateway of IPv6: below that the kernel takes IPv6 off the interface` });
   }
   const gateways: readonly unknown[] = Array.isArray(spec['anycastGateways']) ? spec['anycastGateways'] : [];
   for (const [i, gateway] of gateways.entries()) {

@@ -1,6 +1,6 @@
 import type { Config } from '#libs/contracts';
 import { EMPTY, lease, MEMORY_KINDS, MemoryNode, newBus, takeReports, type MemoryBus } from '../testing/memory-node.js';
-import { advance, nextStep, start, type Self, type State, type Step } from './index.js';
+import { advance, nextStep, start, type Self, type Settings, type State, type Step } from './index.js';
 
 export const SETTINGS = { kinds: MEMORY_KINDS, emptyHash: EMPTY, readEveryMs: 60_000, driftCheckMs: 60_000 };
 export const SELF: Self = { labels: { role: 'edge' }, capabilities: ['kind:File'], version: '1', fresh: false };
@@ -20,7 +20,7 @@ export class Bench {
   readonly machine = new MemoryNode('n', this.bus);
   state: State;
 
-  constructor() {
+  constructor(private readonly settings: Settings = SETTINGS) {
     this.state = this.started();
   }
 
@@ -71,6 +71,6 @@ export class Bench {
 
   private started(): State {
     this.random = (this.random * 48_271) % 4_294_967_291;
-    return start(SETTINGS, this.self, this.machine.readJournal(), { bootId: this.boot, nowMs: this.nowMs, random: this.random });
+    return start(this.settings, this.self, this.machine.readJournal(), { bootId: this.boot, nowMs: this.nowMs, random: this.random });
   }
 }

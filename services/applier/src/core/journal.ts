@@ -21,6 +21,8 @@ export interface Journal {
   readonly work: Work | undefined;
   /** What stood there before Sluice first took it over, by resource. */
   readonly originals: Originals;
+  /** The boot in which what the kernel forgets was last made. */
+  readonly madeIn?: string | undefined;
   /** The last report: repeated until `status/<node>` shows it. */
   readonly report: OwnReport | undefined;
 }

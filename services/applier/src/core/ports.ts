@@ -5,6 +5,10 @@ import type { Failure, Journal, Original, Originals, OwnReport } from './journal
 export interface Kinds {
   /** Kinds that make something on the node, in the order in which they are applied. */
   readonly order: readonly string[];
+  /** What carries a config out: its entries, or what several of them come to together. */
+  entries(config: Config): readonly ConfigEntry[];
+  /** Kinds whose things the kernel forgets when the machine is restarted. */
+  readonly forgotten: readonly string[];
   /** What an entry manages, such as `path:/etc/motd`; nothing for what cannot be undone (Exec). Two entries never share one. */
   resources(entry: ConfigEntry): readonly string[];
 }
@@ -26,7 +30,7 @@ export type Step =
   /** From the bus, checked against its hash and kept in the state folder. */
   | { readonly do: 'fetch-config'; readonly hash: string }
   /** Whether this node can and may carry the config out: looks, and changes nothing. */
-  | { readonly do: 'check'; readonly config: Config; readonly actions: readonly Action[]; readonly taken: readonly string[] }
+  | { readonly do: 'check'; readonly config: Config; readonly entries: readonly ConfigEntry[]; readonly actions: readonly Action[]; readonly taken: readonly string[] }
   /** Keeps the originals of these entries' resources, `known` ones excepted; contents go to the state folder. */
   | { readonly do: 'read-before'; readonly entries: readonly ConfigEntry[]; readonly known: Originals }
   | { readonly do: 'run-probes'; readonly probes: readonly ConfigEntry[]; readonly untilMs: number }

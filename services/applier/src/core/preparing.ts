@@ -27,7 +27,7 @@ export function preparingStep(state: State, begun: Begun, nowMs: number): Step {
   if (config === undefined) throw new Error('unreachable: both configs are in hand');
   const twice = claimedTwice(config, kinds);
   if (twice !== undefined) return giveUp(state, begun, { fault: 'content', reason: twice, probe: '' });
-  if (!begun.checked) return { do: 'check', config, actions: lease.actions, taken: Object.keys(journal.originals) };
+  if (!begun.checked) return { do: 'check', config, entries: kinds.entries(config), actions: lease.actions, taken: Object.keys(journal.originals) };
   if (begun.before === undefined) {
     return { do: 'run-probes', probes: probesOf(config), untilMs: nowMs + lease.applyMs * PROBES_BEFORE_SHARE };
   }

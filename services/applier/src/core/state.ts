@@ -147,6 +147,10 @@ export const remember = (state: State, part: Partial<Memory>): State => ({ ...st
 export const progressed = (state: State, part: Partial<Progress>): State =>
   remember(state, { progress: { ...state.memory.progress, ...part } });
 
+/** Whether the machine was restarted, and the config in force may have what the kernel forgets then. */
+export const hasForgotten = ({ journal, memory, settings: { kinds, emptyHash } }: State): boolean =>
+  journal.work === undefined && journal.sound && kinds.forgotten.length > 0 && journal.inForce !== emptyHash && journal.madeIn !== memory.bootId;
+
 /** The config with this hash, if it is in hand. */
 export const inHand = (state: State, hash: string): Config | undefined =>
   hash === state.settings.emptyHash ? EMPTY_CONFIG : state.memory.configs.get(hash);

@@ -1,6 +1,6 @@
 import type { Config } from '#libs/contracts';
 import { turnBack, type Confirming, type Failure, type Forward, type GoingBack, type Originals, type Work } from './journal.js';
-import { probesOf, stillManaged, wayBackTo, wayTo } from './plan.js';
+import { forgottenOf, probesOf, stillManaged, wayBackTo, wayTo } from './plan.js';
 import type { Item, Step } from './ports.js';
 import { deal } from './reporting.js';
 import { inHand, START, type State } from './state.js';
@@ -31,10 +31,10 @@ function forwardStep(state: State, work: Forward | Confirming, nowMs: number): S
   const config = inHand(state, work.to);
   if (config === undefined) return state.memory.absent.has(work.to) ? turn(state, work, lostConfig(work.to)) : { do: 'load-config', hash: work.to };
   const items = wayTo(config, journal.originals, kinds);
-  // After a restart of the machine nothing more is applied: what stands there is read back.
+  // After a restart of the machine nothing more is applied, but for what the kernel has forgotten: what stands there is read back.
+  const item = (work.phase === 'forward' ? items : forgottenOf(items, kinds))[progress.done];
+  if (item !== undefined) return itemStep(item, work.turnBackMs);
   if (work.phase === 'forward') {
-    const item = items[progress.done];
-    if (item !== undefined) return itemStep(item, work.turnBackMs);
     const action = work.actions[progress.acted];
     if (action !== undefined) return { do: 'act', action, untilMs: work.turnBackMs };
   }
@@ -133,7 +133,7 @@ export function passedOver(state: State, nowMs: number): Partial<typeof START> {
   return { ...START, passes, againAtMs: nowMs + BETWEEN_PASSES_MS * passes };
 }
 
-const itemStep = (item: Item, untilMs: number): Step => (item.do === 'apply' ? { ...item, untilMs } : item);
+export const itemStep = (item: Item, untilMs: number): Step => (item.do === 'apply' ? { ...item, untilMs } : item);
 
 const nodeFault = (reason: string): Failure => ({ fault: 'node', reason, probe: '' });
 const lostConfig = (hash: string): Failure => nodeFault(`the state folder has lost config ${hash}`);

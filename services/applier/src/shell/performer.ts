@@ -85,12 +85,12 @@ export class Performer {
     return config;
   }
 
-  private async check({ config, actions, taken }: StepOf<'check'>): Promise<readonly Refusal[]> {
+  private async check({ config, entries, actions, taken }: StepOf<'check'>): Promise<readonly Refusal[]> {
     const refusals = actions
       .filter(({ kind }) => !FREE_ACTIONS.includes(kind))
       .map(({ kind, unit }): Refusal => ({ fault: 'node', reason: `this node cannot take the action ${kind}${unit === undefined ? '' : ` of ${unit}`}` }));
     const checked = { config, taken: new Set(taken) };
-    for (const entry of config.fragments) {
+    for (const entry of entries) {
       const refusal = await refused(`${entry.kind}/${entry.name}`, async () => {
         if (entry.kind === 'Probe') return checkProbe(entry, this.surroundings);
         return this.backendOf(entry.kind).check(entry, checked);
@@ -106,7 +106,7 @@ export class Performer {
       const refusal = await refused(`${entry.kind}/${entry.name}`, async () => {
         const backend = this.backendOf(entry.kind);
         for (const key of backend.resources(entry)) {
-          if (known[key] === undefined) originals[key] = await backend.original(key, known);
+          if (known[key] === undefined) originals[key] = await backend.original(key, known, entry);
         }
       });
       if (refusal !== undefined) return refusal;

@@ -2,6 +2,8 @@ import { randomInt } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { isNodeName } from '#libs/contracts';
 import { start, type Heard, type Kinds, type Settings } from '../core/index.js';
+import { elementsOf, nodeNetwork, type NodeNetwork } from './backends/network/node-network.js';
+import type { NetworkSettings } from './backends/network/tools.js';
 import { BACKENDS } from './backends/registry.js';
 import { bootClock, bootId } from './boot.js';
 import { BusPort, type BusSource } from './bus-port.js';
@@ -25,6 +27,8 @@ export interface ApplierOptions {
   readonly allowExec?: boolean;
   /** A connection, which its owner closes, or how to make one, which the applier closes. It is made when it is needed first. */
   readonly bus: BusSource;
+  /** Whether and where it sets up a network; by default that of the machine, if the root is its own. */
+  readonly network?: NetworkSettings | false;
   readonly log?: Log;
   readonly version?: string;
   readonly heartbeatMs?: number;
@@ -72,12 +76,13 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
     if (fellBack !== '') log.warn({ node, reason: fellBack }, 'going on from the journal before');
     const ending = new AbortController();
     const surroundings = { root: options.root ?? '/', contents: state.contents, allowExec, ending: ending.signal };
-    const backends = new Map(BACKENDS.map((factory) => [factory.kind, factory.create(surroundings)]));
+    const network = await networkFor(options);
+    const backends = new Map([...network.backends, ...BACKENDS.map((factory) => factory.create(surroundings))].map((backend) => [backend.kind, backend]));
     const settings: Settings = {
-      kinds: kindsOf(backends), emptyHash: EMPTY_HASH,
+      kinds: kindsOf(backends, network), emptyHash: EMPTY_HASH,
       readEveryMs: options.readEveryMs ?? READ_EVERY_MS, driftCheckMs: options.driftCheckMs ?? DRIFT_CHECK_MS,
     };
-    const self = { labels: options.labels, capabilities: capabilitiesOf(allowExec), version: options.version ?? '', fresh: options.fresh ?? false };
+    const self = { labels: options.labels, capabilities: [...capabilitiesOf(allowExec), ...network.capabilities].sort(), version: options.version ?? '', fresh: options.fresh ?? false };
     const outside = { bootId: options.bootId ?? bootId(), nowMs: clock(), random: Math.floor(random() * 2 ** 32) };
     const bus = new BusPort(options.bus, (heard: Heard) => runner.hear(heard));
     const performer = new Performer(state, bus, backends, surroundings, clock, log);
@@ -105,8 +110,18 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
 export const capabilitiesOf = (allowExec: boolean): readonly string[] =>
   [...BACKENDS.flatMap((factory) => factory.capabilities(allowExec)), 'kind:Probe', ...(allowExec ? ['probe:exec'] : [])].sort();
 
-const kindsOf = (backends: ReadonlyMap<string, Backend>): Kinds => ({
+/** A root of its own is a node of its own: the machine's network is not its business. */
+function networkFor({ root = '/', network, stateDir }: ApplierOptions): Promise<NodeNetwork> {
+  const settings = network ?? (root === '/' ? {} : false);
+  return settings === false ? Promise.resolve(NO_NETWORK) : nodeNetwork(settings, stateDir);
+}
+
+const NO_NETWORK: NodeNetwork = { capabilities: [], backends: [] };
+
+const kindsOf = (backends: ReadonlyMap<string, Backend>, network: NodeNetwork): Kinds => ({
   order: [...backends.keys()],
+  entries: network.backends.length === 0 ? (config) => config.fragments : elementsOf,
+  forgotten: network.backends.map(({ kind }) => kind),
   resources: (entry) => backends.get(entry.kind)?.resources(entry) ?? [],
 });
 

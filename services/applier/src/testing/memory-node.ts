@@ -4,6 +4,8 @@ import { newJournal, UNREACHABLE, type Item, type Journal, type Kinds, type Orig
 /** Kinds of a node that lives in memory: files, each a path and a content. */
 export const MEMORY_KINDS: Kinds = {
   order: ['File', 'Exec'],
+  entries: (config) => config.fragments,
+  forgotten: [],
   resources: (entry) => (entry.kind === 'File' ? [`path:${String(entry.spec['path'])}`] : []),
 };
 export const EMPTY = '0'.repeat(64);

@@ -37,6 +37,7 @@ const SHAPE: Readonly<Record<string, Check>> = {
     bootId: isText, readMs: Number.isFinite, turnBackMs: Number.isFinite, passedBefore: isList, changed: isList,
   })),
   originals: (value) => isObject(value) && Object.values(value).every(has({ kind: isText, was: (was) => was !== undefined, made: isList })),
+  madeIn: isAbsentOr(isText),
   report: isAbsentOr(has({ kind: isText, node: isText, incarnation: isCount, birth: isCount, seq: isCount, hash: isText })),
 };
 
