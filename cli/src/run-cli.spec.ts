@@ -199,3 +199,27 @@ test('actions plans offline, selectors left out', async () => {
   expect(JSON.parse(out)).toMatchObject({ actions: [{ kind: 'reload', unit: 'a.service' }], because: [{ what: '/etc/motd', rule: expect.stringContaining('DisruptionPolicy/p') as string }] });
   rmSync(folder, { recursive: true });
 });
+
+test('get disruption-policy NODE shows each rule that holds there, and the policies that it comes from', async () => {
+  const policy = (name: string, spec: object) => ({ ledger: 1, fragment: { kind: 'DisruptionPolicy', name, labels: {}, spec: { nodeSelector: { matchLabels: { role: 'edge' } }, ...spec } }, change: 'c1', gone: false });
+  const views = {
+    nodes: { 'w-1': [{ node: 'w-1', state: 'ready', labels: { role: 'edge' } }], 'w-2': [{ node: 'w-2', state: 'gone', labels: {} }] },
+    fragments: {
+      'DisruptionPolicy.a': [policy('a', { files: [{ path: '/etc/frr', actions: [{ kind: 'reload', unit: 'frr.service' }] }], sysctl: [{ key: 'net', actions: [{ kind: 'drain' }] }] })],
+      'DisruptionPolicy.b': [policy('b', { files: [{ path: '/etc/frr/', actions: [{ kind: 'drain' }] }], network: [{ kind: 'Vrf', actions: [{ kind: 'none' }] }] })],
+      'DisruptionPolicy.c': [{ ...policy('c', { default: [{ kind: 'reboot' }] }), gone: true }],
+    },
+  };
+  const { rules } = JSON.parse((await cli(['get', 'disruption-policy', 'w-1', '-o', 'json'], { views })).out) as { rules: object[] };
+  expect(rules.slice(0, 3)).toEqual([
+    { target: 'files', match: '/etc/frr', actions: [{ kind: 'drain' }, { kind: 'reload', unit: 'frr.service' }], rule: 'DisruptionPolicy/a files /etc/frr, DisruptionPolicy/b files /etc/frr/', policies: ['a', 'b'] },
+    { target: 'sysctl', match: 'net', actions: [{ kind: 'drain' }], rule: 'DisruptionPolicy/a sysctl net', policies: ['a'] },
+    { target: 'network', match: 'Vrf', actions: [{ kind: 'none' }], rule: 'DisruptionPolicy/b network Vrf', policies: ['b'] },
+  ]);
+  const { out } = await cli(['get', 'disruption-policy', 'w-1'], { views });
+  expect(out).toMatch(/^files \/etc\/frr +drain, reload frr\.service +a, b +DisruptionPolicy\/a/m);
+  expect(out).toMatch(/^any KernelArguments +drain, reboot +kernel arguments need a reboot$/m);
+  expect(out).toMatch(/^any SystemdUnit +daemon-reload, restart <unit> +default of SystemdUnit$/m);
+  expect(await cli(['get', 'disruption-policy', 'w-2'], { views })).toMatchObject({ exit: 1, err: 'error: there is no node w-2: sluice get nodes lists them\n' });
+  expect(await cli(['get', 'disruption-policy'], { views })).toMatchObject({ exit: 2 });
+});

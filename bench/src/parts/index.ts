@@ -7,6 +7,7 @@ import { growth } from './growth.js';
 import { handoff } from './handoff.js';
 import { idleCpu } from './idle-cpu.js';
 import { peer } from './peer.js';
+import { planActionsPart } from './plan-actions.js';
 import { render } from './render.js';
 import { rollout10k } from './rollout-10k.js';
 import { rss } from './rss.js';
@@ -14,4 +15,4 @@ import { scale } from './scale.js';
 import { smallChange } from './small-change.js';
 
 /** In the order in which they are run: first those that need no server. */
-export const PARTS: readonly Part[] = [render, smallChange, rollout10k, growth, handoff, failover, coldStart, rss, idleCpu, bytes, cli, peer, scale];
+export const PARTS: readonly Part[] = [render, planActionsPart, smallChange, rollout10k, growth, handoff, failover, coldStart, rss, idleCpu, bytes, cli, peer, scale];

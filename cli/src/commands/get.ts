@@ -7,10 +7,14 @@ import type { Session } from '../session.js';
 /** What kubectl's habit types. */
 const ALIASES: Readonly<Record<string, Gettable>> = { node: 'nodes', pool: 'pools', fragment: 'fragments', change: 'changes', lease: 'leases', knownbad: 'known-bad', 'known-bads': 'known-bad' };
 
-/** `sluice get nodes|pools|fragments|changes|known-bad|leases [NAME]`. */
+/** Not a bucket's values but what they come to for one node. */
+const POLICY: readonly string[] = ['disruption-policy', 'disruption-policies', 'disruptionpolicy'];
+
+/** `sluice get nodes|pools|fragments|changes|known-bad|leases [NAME]`, and `sluice get disruption-policy NODE`. */
 export async function get(session: Session, word: string, name: string | undefined): Promise<ExitCode> {
+  if (POLICY.includes(word)) return (await import('./get-disruption-policy.js')).getDisruptionPolicy(session, name);
   const what = GETTABLE.find((one) => one === word) ?? ALIASES[word];
-  if (what === undefined) throw new UsageError(`there are no ${JSON.stringify(word)} to get; there are ${GETTABLE.join(', ')}`);
+  if (what === undefined) throw new UsageError(`there are no ${JSON.stringify(word)} to get; there are ${[...GETTABLE, POLICY[0]].join(', ')}`);
   return show(session, what, name);
 }
 

@@ -8,7 +8,7 @@ interface ReasonFlags {
 export function registerFleet({ program, action }: Registry): void {
   program.commandsGroup('The fleet:');
   program.command('get')
-    .description('list nodes, pools, fragments, changes, known-bad or leases')
+    .description('list nodes, pools, fragments, changes, known-bad or leases; disruption-policy NODE: what a change needs there, and by which rule')
     .argument('<what>')
     .argument('[name]')
     .action(action(async (session, what: string, name: string | undefined) => (await import('../commands/get.js')).get(session, what, name)));

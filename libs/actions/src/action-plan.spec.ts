@@ -115,7 +115,7 @@ describe('planActions', () => {
     expect(planActions(config(), config(file('/etc/a')), effective).because).toEqual([{
       what: '/etc/a', rule: 'DisruptionPolicy/a files /etc/a, DisruptionPolicy/b files /etc/a', actions: [reload('a'), reload('b')],
     }]);
-    expect(effective.default).toEqual({ rule: 'DisruptionPolicy/a default, DisruptionPolicy/b default', actions: [drain, daemonReload] });
+    expect(effective.default).toEqual({ rule: 'DisruptionPolicy/a default, DisruptionPolicy/b default', policies: ['a', 'b'], actions: [drain, daemonReload] });
   });
 
   test('a policy without a default leaves the kinds their own', () => {

@@ -11,6 +11,11 @@ const pool = (spec: object): Manifest => manifestOf('Pool', spec);
 const policy = (spec: object): Manifest => manifestOf('DisruptionPolicy', spec);
 const select = (nodeSelector: unknown): Manifest => file({ nodeSelector });
 const expression = (matchExpression: object): Manifest => select({ matchExpressions: [matchExpression] });
+const unit = (spec: object): Manifest => manifestOf('SystemdUnit', { name: 'a.service', ...spec });
+const sysctl = (spec: object): Manifest => manifestOf('Sysctl', { key: 'vm.swappiness', value: '10', ...spec });
+const args = (...all: unknown[]): Manifest => manifestOf('KernelArguments', { arguments: all });
+const SSH_KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ5lXwPqNQZLQ6Q0Hn0g2l0X0mBz0mJ7S3b8gq5D3vYk';
+const sshKeys = (...keys: unknown[]): Manifest => manifestOf('SshKeys', { user: 'core', keys });
 const label63 = 'a'.repeat(63);
 
 /** What must be taken, by what it shows. */
@@ -42,7 +47,19 @@ export const GOOD: readonly (readonly [string, Manifest])[] = [
     units: [{ name: 'chronyd.service', actions: [{ kind: 'daemon-reload' }, { kind: 'restart', unit: 'chronyd.service' }] }],
     sshKeys: { actions: [{ kind: 'none' }] },
   })],
+  ['rules for kernel parameters and network kinds', policy({
+    sysctl: [{ key: 'net.ipv4', actions: [{ kind: 'none' }] }, { key: 'vm', actions: [{ kind: 'drain' }] }], network: [{ kind: 'Vrf', actions: [{ kind: 'reload', unit: 'frr' }] }],
+  })],
   ['an empty policy', policy({})],
+  ['a unit', unit({ content: '[Service]\nExecStart=/bin/true\n', enabled: true, state: 'started' })],
+  ['a unit that is only added to', unit({ dropIns: [{ name: '10-a.conf', content: '[Service]\n' }, { name: '20-b.conf', content: '' }] })],
+  ['a unit that shall not run', unit({ name: 'a@b.service', enabled: false, state: 'stopped' })],
+  ['a unit that is made of a template', unit({ name: '{{ node.labels.role }}.service', content: '' })],
+  ['a kernel parameter', sysctl({})],
+  ['a kernel parameter of several words', sysctl({ key: 'net.ipv4.conf.eth0/100.rp_filter', value: '1 2\t3' })],
+  ['a kernel parameter of a template', sysctl({ value: '{{ node.labels.swappiness }}' })],
+  ['kernel arguments', args('nosmt', 'hugepages=64', 'console=ttyS0,115200n8', 'rd.luks.uuid=luks-1')],
+  ['SSH keys', sshKeys(SSH_KEY, `from="10.0.0.0/8",no-pty ${SSH_KEY} core@example`)],
   ['a rule for the root', policy({ files: [{ path: '/', actions: [] }] })],
   ['a rollout policy', manifestOf('RolloutPolicy', { maxFailures: 0 })],
   ['a selector by labels', select({ matchLabels: { role: 'edge', 'topology.kubernetes.io/zone': 'a' } })],
@@ -102,6 +119,29 @@ export const BAD: readonly (readonly [string, Manifest, string, string])[] = [
   ['more than everything', pool({ maxUnavailable: '101%' }), 'spec.maxUnavailable', 'bad-percent'],
   ['a template where nothing renders', pool({ applyTimeout: '{{ node.labels.t }}' }), 'spec.applyTimeout', 'bad-duration'],
   ['another drift', pool({ drift: 'ignore' }), 'spec.drift', 'unknown-word'],
+  ['a rule for a kernel parameter with a star', policy({ sysctl: [{ key: 'net.*', actions: [] }] }), 'spec.sysctl[0].key', 'bad-sysctl'],
+  ['a rule for a network kind that is none', policy({ network: [{ kind: 'File', actions: [] }] }), 'spec.network[0].kind', 'unknown-kind'],
+  ['a unit of which nothing is said', unit({}), 'spec', 'empty'],
+  ['a unit without its suffix', unit({ name: 'frr', content: '' }), 'spec.name', 'bad-unit'],
+  ['a unit that is a path', unit({ name: '../a.service', content: '' }), 'spec.name', 'bad-unit'],
+  ['a unit that is an option', unit({ name: '-a.service', content: '' }), 'spec.name', 'bad-unit'],
+  ['a drop-in of another suffix', unit({ dropIns: [{ name: 'a.txt', content: '' }] }), 'spec.dropIns[0].name', 'bad-drop-in'],
+  ['a drop-in that is a path', unit({ dropIns: [{ name: '../a.conf', content: '' }] }), 'spec.dropIns[0].name', 'bad-drop-in'],
+  ['enabled as a word', unit({ enabled: 'yes' }), 'spec.enabled', 'wrong-type'],
+  ['another state of a unit', unit({ state: 'restarted' }), 'spec.state', 'unknown-word'],
+  ['a kernel parameter as a path', sysctl({ key: 'vm/swappiness' }), 'spec.key', 'bad-sysctl'],
+  ['a kernel parameter upwards', sysctl({ key: 'vm.../../x' }), 'spec.key', 'bad-sysctl'],
+  ['a kernel parameter without quotes', sysctl({ value: 10 }), 'spec.value', 'wrong-type'],
+  ['a kernel parameter of two lines', sysctl({ value: '1\n2' }), 'spec.value', 'bad-value'],
+  ['an empty kernel parameter', sysctl({ value: ' ' }), 'spec.value', 'bad-value'],
+  ['no kernel arguments', args(), 'spec.arguments', 'empty'],
+  ['two kernel arguments in one', args('a b'), 'spec.arguments[0]', 'bad-argument'],
+  ['a kernel argument that a shell expands', args('a=$(b)'), 'spec.arguments[0]', 'bad-argument'],
+  ['no SSH keys', sshKeys(), 'spec.keys', 'empty'],
+  ['a key that is none', sshKeys('AAAA'), 'spec.keys[0]', 'bad-ssh-key'],
+  ['two keys in one', sshKeys(`${SSH_KEY}\n${SSH_KEY}`), 'spec.keys[0]', 'bad-ssh-key'],
+  ['a comment as a key', sshKeys(`# ${SSH_KEY}`), 'spec.keys[0]', 'bad-ssh-key'],
+  ['a user that is a path', manifestOf('SshKeys', { user: '../root', keys: [SSH_KEY] }), 'spec.user', 'bad-user'],
   ['an unknown action', policy({ default: [{ kind: 'kexec' }] }), 'spec.default[0].kind', 'unknown-action'],
   ['a reload of nothing', policy({ default: [{ kind: 'reload' }] }), 'spec.default[0].unit', 'required'],
   ['a drain of a unit', policy({ default: [{ kind: 'drain', unit: 'a.service' }] }), 'spec.default[0].unit', 'forbidden'],

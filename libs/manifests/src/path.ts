@@ -1,7 +1,10 @@
 import { type TextForm } from './shape/forms.js';
 
 /** The path without empty and `.` segments and without a slash at its end; `/` for the root. */
-export const normalPath = (path: string): string => `/${segments(path).join('/')}`;
+export const normalPath = (path: string): string => (NORMAL.test(path) ? path : `/${segments(path).join('/')}`);
+
+/** Most paths are written so, and need not be taken apart. */
+const NORMAL = /^(\/(?!\.?(\/|$))[^/]+)+$/;
 
 /** The form of a path that a fragment puts on a node. */
 export const NODE_PATH: TextForm = {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
+import { NETWORK_KINDS as KINDS_OF_MANIFESTS } from '#libs/manifests';
 import type { FrrLine, Network } from './index.js';
-import { networkEntries, networkOf } from './index.js';
+import { NETWORK_KINDS, networkEntries, networkOf } from './index.js';
 import { tableOf } from './vrf.js';
 import { config, entry, gateways, l2, peering, permit, table, vrf } from './network.fixture.js';
 
@@ -151,4 +152,8 @@ describe('the elements of a network', () => {
   test('are none without a network', () => {
     expect(networkEntries(config(entry('File', 'f', { path: '/a', content: '' })))).toEqual([]);
   });
+});
+
+test('the kinds that make up a network are those that policies have rules for', () => {
+  expect(NETWORK_KINDS).toEqual(KINDS_OF_MANIFESTS);
 });

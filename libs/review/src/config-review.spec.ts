@@ -29,6 +29,19 @@ describe('reviewConfig', () => {
     expect(review(...fragments)).toEqual([{ fragment, field: 'spec.path', code: 'conflict', message, nodes: ['w-1'] }]);
   });
 
+  test.each([
+    ['two fragments for a unit', [entry('SystemdUnit', 'a', { name: 'x.service', state: 'started' }), entry('SystemdUnit', 'b', { name: 'x.service', enabled: true })], 'SystemdUnit/a and SystemdUnit/b both set unit x.service'],
+    ['a file where a unit is', [file('a', '/etc/systemd/system/x.service'), entry('SystemdUnit', 'b', { name: 'x.service', content: '' })], 'File/a and SystemdUnit/b both put something at /etc/systemd/system/x.service'],
+    ['a file where a drop-in is', [file('a', '/etc/systemd/system/x.service.d/a.conf'), entry('SystemdUnit', 'b', { name: 'x.service', dropIns: [{ name: 'a.conf', content: '' }] })],
+      'File/a and SystemdUnit/b both put something at /etc/systemd/system/x.service.d/a.conf'],
+    ['two drop-ins of one name', [entry('SystemdUnit', 'a', { name: 'x.service', dropIns: [{ name: 'a.conf', content: '' }, { name: 'a.conf', content: 'x' }] })],
+      'SystemdUnit/a puts two things at /etc/systemd/system/x.service.d/a.conf'],
+    ['two values for a kernel parameter', [entry('Sysctl', 'a', { key: 'vm.x', value: '1' }), entry('Sysctl', 'b', { key: 'vm.x', value: '2' })], 'Sysctl/a and Sysctl/b both set sysctl vm.x'],
+  ])('%s are a conflict', (_name, fragments, message) => {
+    const all = reviewConfig({ fragments }, { name: 'w-1', capabilities: [...able.capabilities, 'kind:SystemdUnit', 'kind:Sysctl'] });
+    expect(all.map(({ code, field, message: text }) => [code, field, text])).toEqual([['conflict', 'spec', message]]);
+  });
+
   test('what the node cannot do is said for each fragment', () => {
     const fragments = [file('a', '/a'), entry('Probe', 'p', { exec: { argv: ['true'] } })];
     expect(reviewConfig({ fragments }, { name: 'w-1', capabilities: ['kind:Probe'] }).map(({ fragment, field, code, message }) => [fragment, field, code, message])).toEqual([

@@ -1,5 +1,5 @@
 import { fragmentId, type Action, type Config, type ConfigEntry, type Reason } from '#libs/contracts';
-import { checkRendered, MAX_CONFIG_BYTES, normalPath, ownsPath, utf8Bytes } from '#libs/manifests';
+import { checkRendered, claimsOf, MAX_CONFIG_BYTES, normalPath, ownsPath, utf8Bytes } from '#libs/manifests';
 import { networkNeeds, networkReasons, networkWarnings } from '#libs/network';
 
 /** What a review knows of a node. */
@@ -66,25 +66,31 @@ function sizeReasons(config: Config): readonly Reason[] {
 function conflictReasons(config: Config): readonly Reason[] {
   const claims = config.fragments.flatMap((entry) => {
     const path = entry.spec['path'];
-    return ownsPath(entry.kind) && typeof path === 'string' ? [{ id: fragmentId(entry), kind: entry.kind, path: normalPath(path) }] : [];
+    const own = ownsPath(entry.kind) && typeof path === 'string' ? [normalPath(path)] : [];
+    return [...own, ...claimsOf(entry)].map((place) => ({ id: fragmentId(entry), kind: entry.kind, path: place, field: own.includes(place) ? 'spec.path' : 'spec' }));
   });
   const owners = new Map<string, (typeof claims)[number]>();
   const reasons: Reason[] = [];
   for (const claim of claims) {
     const owner = owners.get(claim.path);
     if (owner === undefined) owners.set(claim.path, claim);
-    else reasons.push(conflict(claim.id, `${owner.id} and ${claim.id} both put something at ${claim.path}`));
+    else reasons.push(conflict(claim, collision(owner.id, claim.id, claim.path)));
   }
   for (const claim of claims) {
-    for (const parent of parentsOf(claim.path)) {
+    for (const parent of claim.path.startsWith('/') ? parentsOf(claim.path) : []) {
       const owner = owners.get(parent);
-      if (owner?.kind === 'File') reasons.push(conflict(claim.id, `${owner.id} makes ${parent} a file, and ${claim.id} needs it to be a directory for ${claim.path}`));
+      if (owner?.kind === 'File') reasons.push(conflict(claim, `${owner.id} makes ${parent} a file, and ${claim.id} needs it to be a directory for ${claim.path}`));
     }
   }
   return reasons;
 }
 
-const conflict = (fragment: string, message: string): Reason => ({ fragment, field: 'spec.path', code: 'conflict', message, nodes: [] });
+function collision(one: string, other: string, place: string): string {
+  if (one === other) return `${one} puts two things at ${place}`;
+  return `${one} and ${other} both ${place.startsWith('/') ? 'put something at' : 'set'} ${place}`;
+}
+
+const conflict = ({ id, field }: { readonly id: string; readonly field: string }, message: string): Reason => ({ fragment: id, field, code: 'conflict', message, nodes: [] });
 
 function parentsOf(path: string): readonly string[] {
   const segments = path.split('/').slice(1, -1);

@@ -1,11 +1,12 @@
 import { ACTION_KINDS, type ActionKind } from '#libs/contracts';
 import { Nested, NestedList, Optional, Ruled, type Problem } from '../shape/checked.js';
-import { patternForm, Text, Word } from '../shape/forms.js';
+import { Text, Word } from '../shape/forms.js';
+import { NETWORK_KINDS, type NetworkKind } from '../network-kinds.js';
 import { RULE_PATH } from '../path.js';
+import { SYSCTL_PREFIX } from '../sysctl-key.js';
+import { UNIT } from '../unit-name.js';
 import { SelectingSpec, type Kind } from './kind.js';
 
-/** A leading dash would be an option to systemctl. */
-const UNIT = patternForm('bad-unit', /^[A-Za-z0-9:_.\\@][A-Za-z0-9:_.\\@-]{0,254}$/, 'must be the name of a systemd unit, as in "frr.service"');
 const WITH_UNIT = ['reload', 'restart'];
 
 /** What a change needs on the node. */
@@ -40,12 +41,26 @@ export class SshKeysRule {
   @NestedList(() => ActionSpec) readonly actions!: readonly ActionSpec[];
 }
 
+/** The actions for a kernel parameter, or for all that begin like it: `net.ipv4` is also `net.ipv4.ip_forward`. */
+export class SysctlRule {
+  @Text(SYSCTL_PREFIX) readonly key!: string;
+  @NestedList(() => ActionSpec) readonly actions!: readonly ActionSpec[];
+}
+
+/** The actions for all fragments of a network kind. */
+export class NetworkRule {
+  @Word(NETWORK_KINDS, 'unknown-kind') readonly kind!: NetworkKind;
+  @NestedList(() => ActionSpec) readonly actions!: readonly ActionSpec[];
+}
+
 /** Which changes need which actions. */
 export class DisruptionPolicySpec extends SelectingSpec {
   @Optional() @NestedList(() => ActionSpec) readonly default?: readonly ActionSpec[];
   @Optional() @NestedList(() => FileRule) readonly files?: readonly FileRule[];
   @Optional() @NestedList(() => UnitRule) readonly units?: readonly UnitRule[];
   @Optional() @Nested(() => SshKeysRule) readonly sshKeys?: SshKeysRule;
+  @Optional() @NestedList(() => SysctlRule) readonly sysctl?: readonly SysctlRule[];
+  @Optional() @NestedList(() => NetworkRule) readonly network?: readonly NetworkRule[];
 }
 
 export const disruptionPolicy: Kind = { name: 'DisruptionPolicy', spec: DisruptionPolicySpec, role: 'policy', ownsPath: false, reservedNames: [] };

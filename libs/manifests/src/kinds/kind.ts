@@ -14,5 +14,7 @@ export interface Kind {
   readonly role: 'state' | 'policy';
   /** Whether `spec.path` is a place on the node that no other fragment may claim. */
   readonly ownsPath: boolean;
+  /** What else of a node no other fragment may claim: absolute paths, and names such as `sysctl vm.swappiness`. Bears with any spec. */
+  readonly claims?: (spec: Readonly<Record<string, unknown>>) => readonly string[];
   readonly reservedNames: readonly string[];
 }

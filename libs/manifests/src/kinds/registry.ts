@@ -3,12 +3,16 @@ import { directory } from './directory.js';
 import { disruptionPolicy } from './disruption-policy.js';
 import { exec } from './exec.js';
 import { file } from './file.js';
+import { kernelArguments } from './kernel-arguments.js';
 import type { Kind } from './kind.js';
 import { layer2Network } from './layer2-network.js';
 import { pool } from './pool.js';
 import { probe } from './probe.js';
 import { rolloutPolicy } from './rollout-policy.js';
 import { routingTable } from './routing-table.js';
+import { sshKeys } from './ssh-keys.js';
+import { sysctl } from './sysctl.js';
+import { systemdUnit } from './systemd-unit.js';
 import { vrf } from './vrf.js';
 
 /** Every kind that people may write. A new one is a file beside this one and a line here. */
@@ -17,6 +21,10 @@ export const KINDS: readonly Kind[] = [
   directory,
   probe,
   exec,
+  systemdUnit,
+  sysctl,
+  kernelArguments,
+  sshKeys,
   vrf,
   layer2Network,
   routingTable,
@@ -34,5 +42,8 @@ export const isPolicyKind = (name: string): boolean => BY_NAME.get(name)?.role =
 
 /** Whether fragments of this kind claim the place `spec.path` on the node. */
 export const ownsPath = (name: string): boolean => BY_NAME.get(name)?.ownsPath === true;
+
+/** What an entry claims beside a `path` of its own: places that no other fragment of the node may have. */
+export const claimsOf = (entry: { readonly kind: string; readonly spec: Readonly<Record<string, unknown>> }): readonly string[] => BY_NAME.get(entry.kind)?.claims?.(entry.spec) ?? [];
 
 const BY_NAME: ReadonlyMap<string, Kind> = new Map(KINDS.map((kind) => [kind.name, kind]));

@@ -1,11 +1,11 @@
 import { assertNever } from '#libs/kernel';
 import type { Config, LeaseView, StatusView } from '#libs/contracts';
 import { distance, draw } from './chance.js';
-import type { Failure, Journal, Originals } from './journal.js';
+import type { Failure, Journal, Originals, Work } from './journal.js';
 import { ask } from './leases.js';
 import { UNREACHABLE, type Difference, type Outcome, type ProbeResult, type Refusal, type Step, type StepOf } from './ports.js';
-import { hasForgotten, newer, nextBirth, progressed, remember, START, VIEW_LAG_MS, type Begun, type State } from './state.js';
-import { passedOver, whatIsWrong } from './working.js';
+import { canReboot, hasForgotten, newer, nextBirth, progressed, remember, START, VIEW_LAG_MS, type Begun, type State } from './state.js';
+import { owesReboot, passedOver, whatIsWrong } from './going-back.js';
 
 const STATUS_READS_SELDOMER = 5;
 
@@ -36,6 +36,8 @@ export function advance(state: State, step: Step, outcome: Outcome | typeof UNRE
       return moved(state, outcome as Refusal | undefined);
     case 'act':
       return acted(state, step, outcome as Refusal | undefined);
+    case 'read-unit':
+      return unitRead(state, outcome as Refusal | undefined);
     case 'compare':
       return compared(state, outcome as readonly Difference[], nowMs);
     case 'tidy':
@@ -78,7 +80,7 @@ function journaled(state: State, journal: Journal, nowMs: number): State {
     const { ms, next: chance } = distance(memory.reborn.count, memory.chance);
     next = remember(next, { birth: nextBirth(journal.birth), reborn: { count: memory.reborn.count + 1, dueMs: nowMs + ms }, chance });
   }
-  if (journal.work?.phase !== state.journal.work?.phase) next = remember(next, { progress: START });
+  if (journal.work?.phase !== state.journal.work?.phase || escalations(journal.work) !== escalations(state.journal.work)) next = remember(next, { progress: START });
   if (journal.lastDealt?.lease !== state.journal.lastDealt?.lease || journal.sound !== state.journal.sound || journal.madeIn !== state.journal.madeIn) {
     next = remember(next, {
       begun: undefined, configs: new Map(), absent: new Set(), progress: START, untidy: true, mend: { count: 0, dueMs: nowMs + VIEW_LAG_MS },
@@ -87,6 +89,10 @@ function journaled(state: State, journal: Journal, nowMs: number): State {
   }
   return next;
 }
+
+/** How often the way changed what it does after its items: then it is gone from its beginning. */
+const escalations = (work: Work | undefined): number =>
+  (work?.escalated === undefined ? 0 : 1) + (work?.phase === 'going-back' && work.backEscalated !== undefined ? 1 : 0);
 
 function reportMade(state: State, journal: Journal, nowMs: number): State {
   const { memory } = state;
@@ -113,12 +119,22 @@ function moved(state: State, refusal: Refusal | undefined): State {
   return progressed(state, { done: progress.done + 1, troubles: [...progress.troubles, refusal.reason] });
 }
 
+/** An action that failed escalates to a restart of the machine, once for each way; where that cannot be, the way forward turns. */
 function acted(state: State, step: StepOf<'act'>, refusal: Refusal | undefined): State {
   const { progress } = state.memory;
+  const { work } = state.journal;
   if (refusal === undefined) return progressed(state, { acted: progress.acted + 1 });
-  const reason = `action ${step.action.kind} ${step.action.unit ?? ''}: ${refusal.reason}`;
-  if (state.journal.work?.phase === 'going-back') return progressed(state, { acted: progress.acted + 1, troubles: [...progress.troubles, reason] });
-  return progressed(state, { failure: { fault: 'node', reason, probe: '' } });
+  const { kind, unit } = step.action;
+  const reason = `action ${kind}${unit === undefined ? '' : ` ${unit}`}: ${refusal.reason}`;
+  const isBack = work?.phase === 'going-back';
+  const escalates = work !== undefined && kind !== 'reboot' && canReboot(state) && (isBack ? work.backEscalated : work.escalated) === undefined;
+  if (escalates) return progressed(state, { escalating: { action: step.action, reason } });
+  if (work === undefined || isBack) return progressed(state, { acted: progress.acted + 1, troubles: [...progress.troubles, reason] });
+  return progressed(state, { failure: { fault: 'node', reason: [work.escalated?.reason, reason].filter(Boolean).join('; '), probe: '' } });
+}
+
+function unitRead(state: State, refusal: Refusal | undefined): State {
+  return progressed(state, { unitRead: true, ...(refusal === undefined ? {} : { failure: failureOf(refusal) }) });
 }
 
 function compared(state: State, differences: readonly Difference[], nowMs: number): State {
@@ -128,7 +144,7 @@ function compared(state: State, differences: readonly Difference[], nowMs: numbe
   if (journal.work === undefined && journal.sound) return driftChecked(state, differences, nowMs);
   const next = progressed(state, { differences });
   if (journal.work !== undefined) return journal.work.phase === 'going-back' ? progressed(next, passedOver(next, nowMs)) : next;
-  if (whatIsWrong(next).length === 0) return next;
+  if (whatIsWrong(next).length === 0 && !owesReboot(journal.owed, memory.bootId)) return next;
   const { ms, next: chance } = distance(memory.mend.count + 2, memory.chance);
   return remember(next, { mend: { count: memory.mend.count + 1, dueMs: nowMs + ms }, chance, progress: START, configs: new Map(), absent: new Set() });
 }

@@ -3,6 +3,7 @@ import { EMPTY, lease, MEMORY_KINDS, MemoryNode, newBus, takeReports, type Memor
 import { advance, nextStep, start, type Self, type Settings, type State, type Step } from './index.js';
 
 export const SETTINGS = { kinds: MEMORY_KINDS, emptyHash: EMPTY, readEveryMs: 60_000, driftCheckMs: 60_000 };
+export const ABLE = ['kind:File', 'action:restart', 'action:reload', 'action:daemon-reload', 'action:reboot'];
 export const SELF: Self = { labels: { role: 'edge' }, capabilities: ['kind:File'], version: '1', fresh: false };
 
 export const file = (path: string, content: string) => ({ kind: 'File', name: path.replaceAll('/', '-').slice(1), spec: { path, content } });
@@ -13,6 +14,9 @@ export const hash = (letter: string): string => letter.repeat(64);
 export class Bench {
   nowMs = 1_000_000;
   boot = 'boot-1';
+  boots = 1;
+  /** The machine does not do as it is told. */
+  hangs = false;
   random = 7;
   self: Self = SELF;
   readonly steps: Step[] = [];
@@ -33,9 +37,22 @@ export class Bench {
     this.state = this.started();
   }
 
-  /** One step; false when there is nothing to do now. */
+  /** The machine starts again: another boot id, another clock, and what runs is started with what stands there. */
+  reboot(nowMs = 500): void {
+    this.boots += 1;
+    this.boot = `boot-${this.boots}`;
+    this.nowMs = nowMs;
+    this.machine.boot();
+    this.restart();
+  }
+
+  /** One step. A machine that was told to restart does so once its applier waits for it, unless it hangs. */
   step(): Step {
     const step = nextStep(this.state, this.nowMs);
+    if (step.do === 'wait' && this.machine.rebootAsked && !this.hangs) {
+      this.reboot();
+      return { do: 'write-journal', journal: this.state.journal };
+    }
     this.steps.push(step);
     this.state = advance(this.state, step, this.machine.perform(step), this.nowMs);
     return step;

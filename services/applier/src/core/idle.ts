@@ -1,13 +1,13 @@
 import { ask } from './leases.js';
-import type { Step } from './ports.js';
+import { itemStep, type Step } from './ports.js';
 import { forgottenOf, stillManaged, wayTo } from './plan.js';
 import { undone } from './preparing.js';
 import { announce, drifted, mended, reborn, remade } from './reporting.js';
 import { hasForgotten, inHand, isShown, type State } from './state.js';
-import { itemStep, passStep, whatIsWrong } from './working.js';
+import { mendingStep, owesReboot, whatIsWrong } from './going-back.js';
 
 const LONGEST_WAIT_MS = 60_000;
-const MEND_STEP_MS = 30_000;
+const REMAKE_STEP_MS = 30_000;
 
 /** The next step of an applier that works on nothing: first what needs no connection, then what the bus is asked and told. */
 export function idleStep(state: State, nowMs: number): Step {
@@ -20,9 +20,10 @@ function mendStep(state: State, nowMs: number): Step | undefined {
   if (journal.sound || nowMs < memory.mend.dueMs) return undefined;
   const config = inHand(state, journal.inForce);
   if (config === undefined) return loadStep(state, nowMs);
-  const pass = passStep(state, config, nowMs + MEND_STEP_MS);
+  const pass = mendingStep(state, config, nowMs);
   if (pass !== undefined) return pass;
-  return whatIsWrong(state).length > 0 ? undefined : { do: 'write-journal', journal: mended(state, stillManaged(journal.originals, config, kinds)) };
+  const isWrong = whatIsWrong(state).length > 0 || owesReboot(journal.owed, memory.bootId);
+  return isWrong ? undefined : { do: 'write-journal', journal: mended(state, stillManaged(journal.originals, config, kinds)) };
 }
 
 /** Before anything else is done after a restart of the machine: links and routes of the config in force come back. */
@@ -33,7 +34,7 @@ function remakeStep(state: State, nowMs: number): Step | undefined {
   if (config === undefined) return loadStep(state, nowMs);
   const items = forgottenOf(wayTo(config, journal.originals, kinds), kinds);
   const item = items[progress.done];
-  if (item !== undefined) return itemStep(item, nowMs + MEND_STEP_MS);
+  if (item !== undefined) return itemStep(item, nowMs + REMAKE_STEP_MS);
   if (progress.differences === undefined) return { do: 'compare', items };
   return { do: 'write-journal', journal: remade(state, whatIsWrong(state).length > 0) };
 }

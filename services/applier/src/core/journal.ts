@@ -16,6 +16,8 @@ export interface Journal {
   readonly inForce: string;
   /** False while a way back did not succeed: then the node is not what `inForce` says. */
   readonly sound: boolean;
+  /** While the node is not sound: what the way back has not done beside its content. */
+  readonly owed?: Owed | undefined;
   readonly lastDealt: Dealt | undefined;
   /** The work that was begun and not ended. */
   readonly work: Work | undefined;
@@ -39,6 +41,24 @@ export interface Dealt {
   readonly reason: string;
 }
 
+/** Actions that a way back still owes the node; a restart of the machine is done once it runs on another boot than `bootId`. */
+export interface Owed {
+  readonly actions: readonly Action[];
+  readonly bootId: string;
+}
+
+/** An action that failed or took too long: the machine is restarted in its place. */
+export interface Escalated {
+  readonly action: Action;
+  readonly reason: string;
+}
+
+/** A restart of the machine that was asked for on this boot. By `untilMs` it is taken for one that does not come. */
+export interface RebootAsked {
+  readonly from: string;
+  readonly untilMs: number;
+}
+
 export type Work = Forward | Confirming | GoingBack;
 
 interface Intent {
@@ -59,6 +79,11 @@ interface Intent {
   readonly passedBefore: readonly string[];
   /** What on the node differs from `to`, as found before. */
   readonly changed: readonly string[];
+  /** The boot on which the work was begun: what runs on another one was started with what stood there by then. */
+  readonly begunOn?: string | undefined;
+  /** Journaled before the machine is told, so that whoever starts next knows why it did. */
+  readonly reboot?: RebootAsked | undefined;
+  readonly escalated?: Escalated | undefined;
 }
 
 export interface Forward extends Intent {
@@ -71,6 +96,8 @@ export interface Confirming extends Intent {
 export interface GoingBack extends Intent {
   readonly phase: 'going-back';
   readonly failure: Failure;
+  /** On the way back; `escalated` is what happened before. */
+  readonly backEscalated?: Escalated | undefined;
 }
 
 /** Why a config is not kept. `content`: it is the config's fault, on every node. */
@@ -107,6 +134,6 @@ export const turnBack = (readMs: number, applyMs: number): number => readMs + ap
 export function forward(lease: LeaseView, readMs: number, bootId: string, passedBefore: readonly string[], changed: readonly string[]): Forward {
   return {
     phase: 'forward', lease: lease.lease, change: lease.change, pool: lease.pool, kind: lease.kind, from: lease.from, to: lease.hash, actions: lease.actions,
-    applyMs: lease.applyMs, bootId, readMs, turnBackMs: turnBack(readMs, lease.applyMs), passedBefore, changed,
+    applyMs: lease.applyMs, bootId, begunOn: bootId, readMs, turnBackMs: turnBack(readMs, lease.applyMs), passedBefore, changed,
   };
 }

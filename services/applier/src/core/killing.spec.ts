@@ -1,10 +1,12 @@
+import type { Action } from '#libs/contracts';
 import { takeReports } from '../testing/memory-node.js';
-import { Bench, file, hash, probe } from './applier.fixture.js';
+import { ABLE, Bench, file, hash, probe, SELF } from './applier.fixture.js';
 import { draw } from './chance.js';
 
 const A = hash('a');
 const B = hash('b');
-const SEEDS = 1_500;
+const SEEDS = 2_500;
+const ACTIONS: readonly (readonly Action[])[] = [[], [{ kind: 'daemon-reload' }, { kind: 'restart', unit: 'x.service' }], [{ kind: 'drain' }, { kind: 'reboot' }]];
 
 /** Numbers below 1 from a seed. */
 function chances(seed: number): () => number {
@@ -20,21 +22,27 @@ const OLD = { '/a': 'old', '/b': 'old', '/c': 'mine' };
 const NEW = { '/a': 'new', '/b': 'its own', '/c': 'new', '/d': 'new' };
 
 /** A node on config A (two files; /b and /c had contents of their own), a lease to B, and a world that may be against it. */
-function scene(chance: () => number): Bench {
+function scene(chance: () => number): { readonly bench: Bench; readonly actions: readonly Action[] } {
   const bench = new Bench();
+  if (chance() < 0.7) bench.self = { ...SELF, capabilities: ABLE };
+  const actions = ACTIONS[Math.floor(chance() * ACTIONS.length)] ?? [];
+  bench.restart();
   bench.machine.files.set('/b', 'its own').set('/c', 'mine');
   bench.config('a', [file('/a', 'old'), file('/b', 'old')]);
   bench.config('b', [file('/a', 'new'), file('/c', 'new'), file('/d', 'new'), probe('p')]);
   bench.settle();
   bench.grant({ hash: A });
   bench.settle();
+  bench.machine.boot();
   expect(Object.fromEntries(bench.machine.files)).toEqual(OLD);
   const against = chance();
   if (against < 0.3) bench.machine.probes = (_name, files) => files.get('/d') !== 'new';
   else if (against < 0.5) bench.machine.refuses = (entry) => (entry.spec['path'] === '/d' ? { fault: 'content', reason: 'no' } : undefined);
   else if (against < 0.6) bench.machine.refuses = (entry) => (entry.spec['content'] === 'new' && entry.spec['path'] === '/c' && chance() < 0.5 ? { fault: 'node', reason: 'full' } : undefined);
-  bench.grant({ lease: 'l2', hash: B, from: A, ledger: 9 });
-  return bench;
+  if (chance() < 0.4) bench.machine.refusesAction = () => (chance() < 0.6 ? { fault: 'node', reason: 'it hangs' } : undefined);
+  if (chance() < 0.3) bench.machine.unitFails = () => bench.machine.running.get('/d') === 'new';
+  bench.grant({ lease: 'l2', hash: B, from: A, ledger: 9, actions });
+  return { bench, actions };
 }
 
 /** Kills, reboots, lost connections and lost time at any step; then peace. */
@@ -42,17 +50,17 @@ function storm(bench: Bench, chance: () => number): void {
   for (let i = 0; i < 120; i++) {
     const luck = chance();
     if (luck < 0.12) bench.restart();
-    else if (luck < 0.14) {
-      bench.boot = `boot-${i}`;
-      bench.nowMs = Math.floor(chance() * 5_000);
-      bench.restart();
-    } else if (luck < 0.17) bench.bus.up = !bench.bus.up;
+    else if (luck < 0.14) bench.reboot(Math.floor(chance() * 5_000));
+    else if (luck < 0.17) bench.bus.up = !bench.bus.up;
     else if (luck < 0.2) bench.nowMs += chance() * 40_000;
+    else if (luck < 0.22) bench.hangs = !bench.hangs;
     const step = bench.step();
     if (step.do === 'wait') bench.nowMs = Math.max(bench.nowMs + 1, step.untilMs);
     if (chance() < 0.5) takeReports(bench.bus);
   }
   bench.bus.up = true;
+  bench.hangs = false;
+  bench.machine.refusesAction = () => undefined;
   bench.restart();
   bench.pass(400_000);
 }
@@ -61,12 +69,14 @@ it(`ends on the old or the new config, whatever it is killed in (${SEEDS} seeds)
   const verdicts = new Map<string, number>();
   for (let seed = 1; seed <= SEEDS; seed++) {
     const chance = chances(seed);
-    const bench = scene(chance);
+    const { bench, actions } = scene(chance);
     storm(bench, chance);
     const journal = bench.machine.readJournal();
     const named = { seed, files: Object.fromEntries(bench.machine.files), work: journal.work, report: [bench.last?.hash, bench.last?.lease, bench.last?.restored] };
     expect(named).toEqual({ seed, files: journal.inForce === B ? NEW : OLD, work: undefined, report: [journal.inForce, 'l2', true] });
     expect(journal.lastDealt?.verdict === 'applied').toBe(journal.inForce === B);
+    // What ran was started with what stands there, wherever that was for the actions to see to.
+    if (actions.length > 0) expect({ seed, running: Object.fromEntries(bench.machine.running) }).toEqual({ seed, running: named.files });
     expect(bench.bus.status).toMatchObject({ lease: 'l2', hash: journal.inForce, verdict: journal.lastDealt?.verdict });
     verdicts.set(journal.lastDealt?.verdict ?? '', (verdicts.get(journal.lastDealt?.verdict ?? '') ?? 0) + 1);
   }

@@ -19,6 +19,8 @@ export type Item =
   /** No config manages it any more: what stood there before comes back. */
   | { readonly do: 'put-back'; readonly key: string; readonly original: Original };
 
+export const itemStep = (item: Item, untilMs: number): Step => (item.do === 'apply' ? { ...item, untilMs } : item);
+
 /**
  * What is to be done next, one at a time. Each may be repeated, and the process may be killed between any two or in the
  * middle of one: what counts is the journal as it stands on disk.
@@ -36,7 +38,10 @@ export type Step =
   | { readonly do: 'run-probes'; readonly probes: readonly ConfigEntry[]; readonly untilMs: number }
   | { readonly do: 'apply'; readonly entry: ConfigEntry; readonly untilMs: number }
   | { readonly do: 'put-back'; readonly key: string; readonly original: Original }
-  | { readonly do: 'act'; readonly action: Action; readonly untilMs: number }
+  /** After these items were gone: what they say of a unit holds for its restart too. A restart of the machine only begins with it. */
+  | { readonly do: 'act'; readonly action: Action; readonly items: readonly Item[]; readonly untilMs: number }
+  /** Whether a unit, whose restart or reload had failed, runs after all. */
+  | { readonly do: 'read-unit'; readonly unit: string; readonly untilMs: number }
   /** Reads back: how the node differs from what these items make of it. */
   | { readonly do: 'compare'; readonly items: readonly Item[] }
   /** Forgets configs and contents that nothing names any more. */
@@ -71,6 +76,7 @@ export interface Outcomes {
   apply: Refusal | undefined;
   'put-back': Refusal | undefined;
   act: Refusal | undefined;
+  'read-unit': Refusal | undefined;
   compare: readonly Difference[];
   tidy: void;
   'read-status': StatusView | undefined;

@@ -1,5 +1,5 @@
 import type { ReportKind, Verdict } from '#libs/contracts';
-import type { Dealt, Journal, Originals, OwnReport } from './journal.js';
+import type { Dealt, Journal, Originals, Owed, OwnReport } from './journal.js';
 import { nextBirth, type State } from './state.js';
 
 /** What a report of one kind adds. */
@@ -11,6 +11,8 @@ export interface Ending extends Dealt {
   readonly sound: boolean;
   readonly originals: Originals;
   readonly extra: Extra;
+  /** What the way back did not do beside the content. */
+  readonly owed?: Owed;
 }
 
 const KIND_OF: Readonly<Record<Exclude<Verdict, ''>, ReportKind>> = {
@@ -20,7 +22,7 @@ const KIND_OF: Readonly<Record<Exclude<Verdict, ''>, ReportKind>> = {
 /** The journal once a lease was dealt with: one write that ends the work and makes its report. */
 export function deal(state: State, ending: Ending): Journal {
   const { lease, change, pool, verdict, reason, inForce, sound, originals } = ending;
-  const journal: Journal = { ...state.journal, inForce, sound, originals, madeIn: state.memory.bootId, work: undefined, lastDealt: { lease, change, pool, verdict, reason } };
+  const journal: Journal = { ...state.journal, inForce, sound, originals, owed: ending.owed, madeIn: state.memory.bootId, work: undefined, lastDealt: { lease, change, pool, verdict, reason } };
   return withReport(state, journal, KIND_OF[verdict], ending.extra);
 }
 
@@ -30,7 +32,7 @@ export const announce = (state: State): Journal => withReport(state, state.journ
 export const drifted = (state: State, what: readonly string[]): Journal => withReport(state, state.journal, 'drifted', { what });
 /** The journal once the way back succeeded after all. */
 export const mended = (state: State, originals: Originals): Journal =>
-  withReport(state, { ...state.journal, originals, sound: true }, 'announced', {});
+  withReport(state, { ...state.journal, originals, sound: true, owed: undefined, madeIn: state.memory.bootId }, 'announced', {});
 
 /** The journal once what the kernel had forgotten was made again; `wrong` if it could not be. */
 export function remade(state: State, wrong: boolean): Journal {

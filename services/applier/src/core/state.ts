@@ -1,7 +1,7 @@
 import { EMPTY_CONFIG, type Config, type LeaseView, type StatusView } from '#libs/contracts';
 import type { Chance } from './chance.js';
 import { draw } from './chance.js';
-import type { Failure, Journal, Originals } from './journal.js';
+import type { Escalated, Failure, Journal, Originals } from './journal.js';
 import type { Difference, Heard, Kinds, ProbeResult } from './ports.js';
 
 /** An applier: its journal, which is on disk, and what it will have forgotten after kill -9. */
@@ -88,6 +88,10 @@ export interface Progress {
   readonly done: number;
   readonly acted: number;
   readonly troubles: readonly string[];
+  /** An action that failed where the machine may be restarted instead. */
+  readonly escalating: Escalated | undefined;
+  /** The unit of an action that was escalated was looked at. */
+  readonly unitRead: boolean;
   readonly differences: readonly Difference[] | undefined;
   readonly probes: readonly ProbeResult[] | undefined;
   readonly failure: Failure | undefined;
@@ -95,7 +99,7 @@ export interface Progress {
   readonly againAtMs: number;
 }
 export const START: Progress = {
-  done: 0, acted: 0, troubles: [], differences: undefined, probes: undefined, failure: undefined, passes: 0, againAtMs: 0,
+  done: 0, acted: 0, troubles: [], escalating: undefined, unitRead: false, differences: undefined, probes: undefined, failure: undefined, passes: 0, againAtMs: 0,
 };
 
 /** What comes from outside when an applier is started. */
@@ -150,6 +154,8 @@ export const progressed = (state: State, part: Partial<Progress>): State =>
 /** Whether the machine was restarted, and the config in force may have what the kernel forgets then. */
 export const hasForgotten = ({ journal, memory, settings: { kinds, emptyHash } }: State): boolean =>
   journal.work === undefined && journal.sound && kinds.forgotten.length > 0 && journal.inForce !== emptyHash && journal.madeIn !== memory.bootId;
+/** Whether this node may be restarted. */
+export const canReboot = (state: State): boolean => state.self.capabilities.includes('action:reboot');
 
 /** The config with this hash, if it is in hand. */
 export const inHand = (state: State, hash: string): Config | undefined =>

@@ -44,6 +44,8 @@ export class Performer {
         return this.putBack(step);
       case 'act':
         return FREE_ACTIONS.includes(step.action.kind) ? undefined : { fault: 'node', reason: 'this node cannot do it' };
+      case 'read-unit':
+        return { fault: 'node', reason: 'this node cannot tell' };
       case 'compare':
         return this.compare(step.items);
       case 'fetch-config':

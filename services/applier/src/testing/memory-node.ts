@@ -1,4 +1,4 @@
-import { EMPTY_CONFIG, type Config, type ConfigEntry, type LeaseView, type StatusView } from '#libs/contracts';
+import { EMPTY_CONFIG, type Action, type Config, type ConfigEntry, type LeaseView, type StatusView } from '#libs/contracts';
 import { newJournal, UNREACHABLE, type Item, type Journal, type Kinds, type Original, type Originals, type Outcome, type OwnReport, type Refusal, type Step } from '../core/index.js';
 
 /** Kinds of a node that lives in memory: files, each a path and a content. */
@@ -25,8 +25,13 @@ export class MemoryNode {
   readonly configs = new Map<string, Config>();
   readonly contents = new Map<string, string>();
   readonly files = new Map<string, string>();
+  /** What the services of the machine were last started with. */
+  running: ReadonlyMap<string, string> = new Map();
+  rebootAsked = false;
   probes: (name: string, files: ReadonlyMap<string, string>) => boolean = () => true;
   refuses: (entry: ConfigEntry) => Refusal | undefined = () => undefined;
+  refusesAction: (action: Action) => Refusal | undefined = () => undefined;
+  unitFails: () => boolean = () => false;
 
   constructor(readonly node: string, readonly bus: MemoryBus) {
     this.journal = JSON.stringify(newJournal(node, EMPTY));
@@ -61,6 +66,9 @@ export class MemoryNode {
       case 'put-back':
         return this.putBack(step.key, step.original);
       case 'act':
+        return this.refusesAction(step.action) ?? this.act(step.action);
+      case 'read-unit':
+        return this.unitFails() ? { fault: 'node', reason: `${step.unit} has failed` } : undefined;
       case 'wait':
         return undefined;
       case 'compare':
@@ -68,6 +76,17 @@ export class MemoryNode {
       default:
         return this.bus.up ? this.ask(step) : UNREACHABLE;
     }
+  }
+
+  /** All that ran is started anew with what stands there. */
+  boot(): void {
+    this.rebootAsked = false;
+    this.running = new Map(this.files);
+  }
+
+  private act(action: Action): undefined {
+    if (action.kind === 'reboot') this.rebootAsked = true;
+    if (action.kind === 'reload' || action.kind === 'restart') this.running = new Map(this.files);
   }
 
   private ask(step: Extract<Step, { do: 'fetch-config' | 'read-status' | 'read-lease' | 'report' }>): Outcome {

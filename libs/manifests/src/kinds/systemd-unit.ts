@@ -1,0 +1,41 @@
+import { NestedList, Optional, Ruled, type Problem } from '../shape/checked.js';
+import { Flag, Text, Word } from '../shape/forms.js';
+import { DROP_IN, UNIT_FOLDER, WHOLE_UNIT } from '../unit-name.js';
+import { SelectingSpec, type Kind } from './kind.js';
+
+export const UNIT_STATES = ['started', 'stopped'] as const;
+const SAYS = ['content', 'dropIns', 'enabled', 'state'] as const;
+
+/** A file that adds to a unit or overrides parts of it. */
+export class DropIn {
+  @Text(DROP_IN) readonly name!: string;
+  @Text() readonly content!: string;
+}
+
+/** A unit of systemd: its file, what is added to it, whether it starts at boot, and whether it runs. What is left out stays as it is. */
+@Ruled({ problems: saysSomething, schema: { anyOf: SAYS.map((field) => ({ required: [field] })) } })
+export class SystemdUnitSpec extends SelectingSpec {
+  @Text(WHOLE_UNIT) readonly name!: string;
+  @Optional() @Text() readonly content?: string;
+  @Optional() @NestedList(() => DropIn) readonly dropIns?: readonly DropIn[];
+  @Optional() @Flag() readonly enabled?: boolean;
+  @Optional() @Word(UNIT_STATES) readonly state?: (typeof UNIT_STATES)[number];
+}
+
+/** The path of a unit's own file. */
+export const unitPath = (unit: string): string => `${UNIT_FOLDER}/${unit}`;
+/** The path of one of its drop-ins. */
+export const dropInPath = (unit: string, dropIn: string): string => `${UNIT_FOLDER}/${unit}.d/${dropIn}`;
+
+export const systemdUnit: Kind = { name: 'SystemdUnit', spec: SystemdUnitSpec, role: 'state', ownsPath: false, claims, reservedNames: [] };
+
+function claims({ name, content, dropIns }: Readonly<Record<string, unknown>>): readonly string[] {
+  if (typeof name !== 'string') return [];
+  const names = Array.isArray(dropIns) ? dropIns.flatMap((dropIn: Partial<DropIn> | null) => (typeof dropIn?.name === 'string' ? [dropIn.name] : [])) : [];
+  return [`unit ${name}`, ...(content === undefined ? [] : [unitPath(name)]), ...names.map((dropIn) => dropInPath(name, dropIn))];
+}
+
+function saysSomething(spec: Readonly<Record<string, unknown>>): readonly Problem[] {
+  if (SAYS.some((field) => spec[field] !== undefined)) return [];
+  return [{ at: '', code: 'empty', message: `says nothing of the unit: at least one of ${SAYS.join(', ')} is needed` }];
+}

@@ -1,0 +1,215 @@
+import type { Action } from '#libs/contracts';
+import { ABLE, Bench, file, hash, probe, SELF } from './applier.fixture.js';
+
+const A = hash('a');
+const B = hash('b');
+const RESTART: readonly Action[] = [{ kind: 'daemon-reload' }, { kind: 'restart', unit: 'x.service' }];
+const REBOOT: readonly Action[] = [{ kind: 'drain' }, { kind: 'reboot' }];
+const PLAIN = ['kind:File', 'action:restart', 'action:daemon-reload'];
+
+/** A node on config A with /f = old, and a lease to B with /f = new. */
+function scene(actions: readonly Action[], capabilities: readonly string[] = ABLE): Bench {
+  const bench = new Bench();
+  bench.self = { ...SELF, capabilities };
+  bench.config('a', [file('/f', 'old')]);
+  bench.config('b', [file('/f', 'new'), probe('p')]);
+  bench.restart();
+  bench.settle();
+  bench.grant({ hash: A, actions: RESTART });
+  bench.settle();
+  bench.grant({ lease: 'l2', hash: B, from: A, ledger: 9, actions });
+  bench.steps.length = 0;
+  return bench;
+}
+
+const done = (bench: Bench): readonly string[] =>
+  bench.steps.flatMap((step) => (step.do === 'act' ? [`${step.action.kind}${step.action.unit === undefined ? '' : ` ${step.action.unit}`}`] : step.do === 'run-probes' || step.do === 'apply' ? [step.do] : []));
+const runs = (bench: Bench): string | undefined => bench.machine.running.get('/f');
+
+describe('actions', () => {
+  it('are taken after everything is written and before the probes', () => {
+    const bench = scene(RESTART);
+    bench.settle();
+    expect(done(bench)).toEqual(['run-probes', 'apply', 'daemon-reload', 'restart x.service', 'run-probes']);
+    expect(bench.last).toMatchObject({ verdict: 'applied', hash: B, reason: '' });
+    expect(runs(bench)).toBe('new');
+  });
+
+  it('are taken again on the way back, on what came back', () => {
+    const bench = scene(RESTART);
+    bench.machine.probes = (_name, files) => files.get('/f') !== 'new';
+    bench.settle();
+    expect(done(bench)).toEqual(['run-probes', 'apply', 'daemon-reload', 'restart x.service', 'run-probes', 'apply', 'daemon-reload', 'restart x.service', 'run-probes']);
+    expect(bench.last).toMatchObject({ verdict: 'invalid', hash: A, restored: true });
+    expect(runs(bench)).toBe('old');
+  });
+
+  it('that fail turn the way where the machine cannot be restarted', () => {
+    const bench = scene(RESTART, PLAIN);
+    bench.machine.refusesAction = ({ kind }) => (kind === 'restart' && bench.machine.files.get('/f') === 'new' ? { fault: 'node', reason: 'timed out' } : undefined);
+    bench.settle();
+    expect(bench.last).toMatchObject({ verdict: 'failed', hash: A, restored: true, reason: 'action restart x.service: timed out' });
+    expect(runs(bench)).toBe('old');
+  });
+
+  it('that fail on the way back too are taken again until they succeed, and only then the node is restored', () => {
+    const bench = scene(RESTART, PLAIN);
+    bench.machine.refusesAction = ({ kind }) => (kind === 'restart' ? { fault: 'node', reason: 'timed out' } : undefined);
+    bench.pass(30_000);
+    expect(bench.last).toMatchObject({ verdict: 'failed', hash: A, restored: false });
+    expect(bench.last?.reason).toContain('not restored: action restart x.service: timed out');
+    expect(bench.machine.files.get('/f')).toBe('old');
+    bench.restart();
+    bench.machine.refusesAction = () => undefined;
+    bench.machine.running = new Map([['/f', 'new']]);
+    bench.pass(120_000);
+    expect(bench.last).toMatchObject({ kind: 'announced', hash: A, restored: true });
+    expect(runs(bench)).toBe('old');
+    expect(bench.machine.readJournal().owed).toBeUndefined();
+  });
+});
+
+describe('an action that fails or hangs, where the machine can be restarted', () => {
+  const failing = (bench: Bench): void => {
+    bench.machine.refusesAction = ({ kind }) => (kind === 'restart' && bench.boots === 1 ? { fault: 'node', reason: 'timed out' } : undefined);
+  };
+
+  it('is escalated: the machine is restarted once, and what came up is confirmed', () => {
+    const bench = scene(RESTART);
+    failing(bench);
+    bench.settle();
+    expect(bench.boots).toBe(2);
+    expect(bench.last).toMatchObject({ verdict: 'applied', hash: B, restored: true, reason: 'action restart x.service: timed out; the machine was restarted instead' });
+    expect(runs(bench)).toBe('new');
+  });
+
+  it('goes back when its unit has failed after the restart too', () => {
+    const bench = scene(RESTART);
+    failing(bench);
+    bench.machine.unitFails = () => bench.machine.running.get('/f') === 'new';
+    bench.settle();
+    expect(bench.last).toMatchObject({ verdict: 'failed', hash: A, restored: true, reason: 'x.service has failed' });
+    expect([bench.boots, runs(bench)]).toEqual([2, 'old']);
+  });
+
+  it('leads to one restart for each way and no more, though nothing ever succeeds', () => {
+    const bench = scene(RESTART);
+    bench.machine.refusesAction = ({ kind }) => (kind === 'restart' ? { fault: 'node', reason: 'timed out' } : undefined);
+    bench.machine.unitFails = () => true;
+    bench.settle();
+    bench.pass(600_000);
+    expect(bench.boots).toBe(3);
+    expect(bench.last).toMatchObject({ verdict: 'failed', hash: A, restored: true });
+    expect(runs(bench)).toBe('old');
+  });
+
+  it('turns the way when the machine does not restart, and says both', () => {
+    const bench = scene(RESTART);
+    failing(bench);
+    bench.hangs = true;
+    bench.machine.refusesAction = ({ kind }) => (kind === 'restart' && bench.machine.files.get('/f') === 'new' ? { fault: 'node', reason: 'timed out' } : undefined);
+    bench.pass(100_000);
+    expect(bench.last).toMatchObject({ verdict: 'failed', hash: A, restored: true });
+    expect(bench.last?.reason).toContain('action restart x.service: timed out; the machine was told to restart, and did not');
+    expect(runs(bench)).toBe('old');
+  });
+});
+
+describe('a restart of the machine', () => {
+  it('is journaled before it is asked for, and confirmed by another boot id', () => {
+    const bench = scene(REBOOT);
+    bench.settle();
+    const order = bench.steps.map((step) => (step.do === 'write-journal' ? (step.journal.work?.phase ?? 'none') + (step.journal.work?.reboot === undefined ? '' : '+reboot') : step.do === 'act' ? step.action.kind : ''));
+    expect(order.filter(Boolean)).toEqual(['forward', 'drain', 'forward+reboot', 'reboot', 'confirming+reboot', 'none', 'none']);
+    expect(bench.last).toMatchObject({ verdict: 'applied', hash: B, bootId: 'boot-2' });
+    expect(runs(bench)).toBe('new');
+  });
+
+  it('is not taken for one because time has passed or the applier was restarted', () => {
+    const bench = scene(REBOOT);
+    bench.hangs = true;
+    while (bench.step().do !== 'wait');
+    bench.restart();
+    while (bench.step().do !== 'wait');
+    expect(bench.machine.readJournal().work).toMatchObject({ phase: 'forward', reboot: { from: 'boot-1' } });
+    expect(bench.bus.status?.lease).toBe('l1');
+  });
+
+  it('after which the node is bad leads back, by one restart more', () => {
+    const bench = scene(REBOOT);
+    bench.machine.probes = () => bench.machine.running.get('/f') !== 'new';
+    bench.settle();
+    expect(bench.bus.reports.find(({ kind }) => kind === 'invalid')).toMatchObject({ hash: A, restored: true, probe: 'p', bootId: 'boot-3' });
+    expect([bench.boots, runs(bench)]).toEqual([3, 'old']);
+  });
+
+  it('that was not asked for yet is none on the way back', () => {
+    const bench = scene(REBOOT);
+    bench.machine.refuses = (entry) => (entry.spec['content'] === 'new' && bench.steps.some((step) => step.do === 'apply') ? { fault: 'content', reason: 'no' } : undefined);
+    bench.settle();
+    expect(bench.last).toMatchObject({ verdict: 'invalid', hash: A, restored: true });
+    expect([bench.boots, runs(bench)]).toEqual([1, 'old']);
+  });
+
+  it('that the machine refuses turns the way, and the node is whole', () => {
+    const bench = scene(REBOOT);
+    bench.machine.refusesAction = ({ kind }) => (kind === 'reboot' ? { fault: 'node', reason: 'no such command' } : undefined);
+    bench.settle();
+    expect(bench.last).toMatchObject({ verdict: 'failed', hash: A, restored: true, reason: 'action reboot: no such command' });
+    expect([bench.boots, bench.machine.files.get('/f')]).toEqual([1, 'old']);
+  });
+
+  it('that does not come on the way back leaves the node not restored, until it restarts', () => {
+    const bench = scene(REBOOT);
+    bench.machine.probes = () => bench.machine.running.get('/f') !== 'new';
+    while (bench.boots === 1) bench.step();
+    bench.hangs = true;
+    bench.pass(400_000);
+    expect(bench.last).toMatchObject({ hash: A, restored: false });
+    expect(bench.last?.reason).toContain('the machine was told to restart, and did not');
+    expect(bench.machine.readJournal().owed).toEqual({ actions: REBOOT, bootId: 'boot-2' });
+    bench.reboot();
+    bench.pass(60_000);
+    expect(bench.last).toMatchObject({ kind: 'announced', hash: A, restored: true });
+    expect(runs(bench)).toBe('old');
+  });
+
+  it('that takes longer than the lease gets one fresh window, however late the node comes back', () => {
+    const bench = scene(REBOOT);
+    bench.hangs = true;
+    while (bench.step().do !== 'wait');
+    bench.bus.lease = { ...bench.bus.lease!, phase: 'settled', because: 'unknown', ledger: 20 };
+    bench.hangs = false;
+    bench.reboot(86_400_000);
+    bench.settle();
+    expect(bench.last).toMatchObject({ verdict: 'applied', lease: 'l2', hash: B });
+    expect(bench.bus.status).toMatchObject({ lease: 'l2', hash: B });
+  });
+
+  it('of which a machine that crashes again and again makes no loop', () => {
+    const bench = scene(REBOOT);
+    while (bench.boots === 1) bench.step();
+    let asked = 0;
+    for (let i = 0; i < 200; i++) {
+      const step = bench.step();
+      if (step.do === 'act' && step.action.kind === 'reboot') asked += 1;
+      if (i % 3 === 0 && bench.machine.readJournal().work !== undefined) bench.reboot();
+    }
+    bench.settle();
+    expect(asked).toBeLessThanOrEqual(1);
+    expect(bench.last).toMatchObject({ verdict: 'failed', hash: A, restored: true });
+    expect(runs(bench)).toBe('old');
+  });
+
+  it('goes on from a journal of before, which did not say on which boot the work was begun', () => {
+    const bench = scene(REBOOT);
+    while (bench.boots === 1) bench.step();
+    const journal = JSON.parse(bench.machine.journal) as { work: { begunOn?: string; reboot?: object } };
+    delete journal.work.begunOn;
+    delete journal.work.reboot;
+    bench.machine.journal = JSON.stringify(journal);
+    bench.restart();
+    bench.settle();
+    expect(bench.last).toMatchObject({ verdict: 'applied', hash: B });
+  });
+});
