@@ -34,6 +34,7 @@ export async function applier(session: Session, flags: ApplierFlags): Promise<Ex
     stateDir: flags.state ?? join('/var/lib/sluice', node),
     fresh: flags.fresh,
     allowExec: flags.allowExec,
+    servers: target.servers.split(','),
     bus: () => connectNodeBus({ node, ...target, servers: target.servers.split(','), logger: log }),
     log,
     heartbeatMs: heartbeatMs(io.env),

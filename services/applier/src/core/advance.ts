@@ -31,6 +31,8 @@ export function advance(state: State, step: Step, outcome: Outcome | typeof UNRE
       return state.journal.work === undefined
         ? begunWith(state, { before: outcome as readonly ProbeResult[] })
         : progressed(state, { probes: outcome as readonly ProbeResult[] });
+    case 'guard':
+      return outcome === undefined ? progressed(state, { guarded: true }) : progressed(state, { failure: failureOf(outcome as Refusal) });
     case 'apply':
     case 'put-back':
       return moved(state, outcome as Refusal | undefined);

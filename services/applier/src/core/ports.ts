@@ -9,6 +9,14 @@ export interface Kinds {
   entries(config: Config): readonly ConfigEntry[];
   /** Kinds whose things the kernel forgets when the machine is restarted. */
   readonly forgotten: readonly string[];
+  /** Whether the way from one config to another may cut the node off: then it goes under a guard, and the probes of the control plane are run too. */
+  mayCutOff(from: Config, to: Config): boolean;
+  /**
+   * Probes of what a node must reach to be told anything, whatever its config says; and the same before a change, when nobody
+   * shall wait for what is not reached anyway.
+   */
+  readonly controlPlane: readonly ConfigEntry[];
+  readonly controlPlaneBefore: readonly ConfigEntry[];
   /** What an entry manages, such as `path:/etc/motd`; nothing for what cannot be undone (Exec). Two entries never share one. */
   resources(entry: ConfigEntry): readonly string[];
 }
@@ -36,6 +44,8 @@ export type Step =
   /** Keeps the originals of these entries' resources, `known` ones excepted; contents go to the state folder. */
   | { readonly do: 'read-before'; readonly entries: readonly ConfigEntry[]; readonly known: Originals }
   | { readonly do: 'run-probes'; readonly probes: readonly ConfigEntry[]; readonly untilMs: number }
+  /** Another process goes back at that time, unless this one has confirmed or gone back by then. */
+  | { readonly do: 'guard'; readonly lease: string; readonly atMs: number }
   | { readonly do: 'apply'; readonly entry: ConfigEntry; readonly untilMs: number }
   | { readonly do: 'put-back'; readonly key: string; readonly original: Original }
   /** After these items were gone: what they say of a unit holds for its restart too. A restart of the machine only begins with it. */
@@ -73,6 +83,7 @@ export interface Outcomes {
   check: readonly Refusal[];
   'read-before': Originals | Refusal;
   'run-probes': readonly ProbeResult[];
+  guard: Refusal | undefined;
   apply: Refusal | undefined;
   'put-back': Refusal | undefined;
   act: Refusal | undefined;

@@ -26,6 +26,7 @@ function forwardStep(state: State, work: Forward | Confirming, nowMs: number): S
   const config = inHand(state, work.to);
   if (config === undefined) return state.memory.absent.has(work.to) ? turn(state, work, lostConfig(work.to)) : { do: 'load-config', hash: work.to };
   const items = wayTo(config, journal.originals, kinds);
+  if (work.guarded === true && !progress.guarded) return { do: 'guard', lease: work.lease, atMs: work.turnBackMs };
   // After a restart of the machine nothing more is applied, but for what the kernel has forgotten: what stands there is read back.
   const doing = work.phase === 'forward' ? doStep(state, work, items, nowMs) : remakeStep(state, work, items);
   if (doing !== undefined) return doing;
@@ -34,7 +35,7 @@ function forwardStep(state: State, work: Forward | Confirming, nowMs: number): S
   if (difference !== undefined) return turn(state, work, nodeFault(because(work, `${difference.what}: ${difference.how}, read back after it was applied`)));
   const unit = work.escalated?.action.unit;
   if (unit !== undefined && !progress.unitRead) return { do: 'read-unit', unit, untilMs: work.turnBackMs };
-  const probes = probesOf(config).filter((probe) => work.passedBefore.includes(probe.name));
+  const probes = [...probesOf(config), ...kinds.controlPlane].filter((probe) => work.passedBefore.includes(probe.name));
   if (progress.probes === undefined) return { do: 'run-probes', probes, untilMs: work.turnBackMs };
   const broken = progress.probes.find((probe) => !probe.passed);
   if (broken !== undefined) {

@@ -4,6 +4,7 @@ import type { Difference, Item, Original, Originals, Outcome, Outcomes, Refusal,
 import { UNREACHABLE } from '../core/index.js';
 import type { BusPort } from './bus-port.js';
 import { refusalOf, Refused, type Backend, type Clock, type Log } from './ports.js';
+import type { Guard } from './guard/guard.js';
 import type { ProbeSurroundings } from './probes/probe-type.js';
 import { checkProbe, runProbes } from './probes/run-probes.js';
 import { parseConfig } from './state/config-text.js';
@@ -18,7 +19,7 @@ export class Performer {
     private readonly state: StateFolder,
     private readonly bus: BusPort,
     private readonly backends: ReadonlyMap<string, Backend>,
-    private readonly surroundings: ProbeSurroundings,
+    private readonly surroundings: ProbeSurroundings & { readonly guard: Guard },
     private readonly clock: Clock,
     private readonly log: Log,
   ) {}
@@ -27,7 +28,11 @@ export class Performer {
   async perform(step: Step): Promise<Outcome | typeof UNREACHABLE> {
     switch (step.do) {
       case 'write-journal':
-        return this.state.writeJournal(step.journal);
+        await this.state.writeJournal(step.journal);
+        if (step.journal.work === undefined) this.surroundings.guard.release();
+        return undefined;
+      case 'guard':
+        return refused('guard', () => this.surroundings.guard.set(step.lease, step.atMs));
       case 'load-config':
         return this.state.readConfig(step.hash);
       case 'tidy':

@@ -67,5 +67,7 @@ export interface Log {
   error(fields: object, message: string): void;
 }
 
+export const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
 /** Milliseconds of CLOCK_BOOTTIME. */
 export type Clock = () => number;

@@ -27,7 +27,7 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
     await host.end();
     net.end();
   });
-  const start = (more: object = {}) => host.start({ network: { netns: net.name, frrSockets: frr }, ...more });
+  const start = (more: object = {}) => host.start({ network: { netns: net.name, frrSockets: frr }, reach: false, ...more });
 
   it('is added to what FRR has, is read back, and goes without a trace', async () => {
     net.vtysh(frr, ...OTHERS.split('\n').flatMap((line) => ['-c', line]));

@@ -19,7 +19,7 @@ afterEach(async () => {
   net.end();
 });
 
-const start = (more: object = {}) => host.start({ network: { netns: net.name }, ...more });
+const start = (more: object = {}) => host.start({ network: { netns: net.name }, reach: false, ...more });
 
 describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
   beforeEach(() => {

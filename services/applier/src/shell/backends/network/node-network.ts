@@ -55,6 +55,12 @@ export function elementsOf(config: Config): readonly ConfigEntry[] {
   }
 }
 
+/** Whether the way from one config to the other touches the network: by what it says, or because what stands there is put right. */
+export function changesNetwork(from: Config, to: Config): boolean {
+  const [before, after] = [from, to].map((config) => config.fragments.filter(isNetworkEntry));
+  return JSON.stringify(before) !== JSON.stringify(after) || (after !== undefined && after.length > 0 && JSON.stringify(from) === JSON.stringify(to));
+}
+
 /** In a namespace that ends with the process, so that nothing on the machine sees it; none where even that is not permitted. */
 async function possibleLinks(): Promise<readonly string[]> {
   const tools = new NetworkTools({});
