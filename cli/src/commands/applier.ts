@@ -18,6 +18,8 @@ export interface ApplierFlags {
   readonly state?: string;
   readonly fresh: boolean;
   readonly allowExec: boolean;
+  readonly netns?: string;
+  readonly reach: readonly string[];
 }
 
 /** `sluice applier --node NAME`: the applier of one node, until it is told to end. It waits for a server that is away. */
@@ -35,6 +37,8 @@ export async function applier(session: Session, flags: ApplierFlags): Promise<Ex
     fresh: flags.fresh,
     allowExec: flags.allowExec,
     servers: target.servers.split(','),
+    reach: flags.reach,
+    ...(flags.netns === undefined ? {} : { network: { netns: flags.netns } }),
     bus: () => connectNodeBus({ node, ...target, servers: target.servers.split(','), logger: log }),
     log,
     heartbeatMs: heartbeatMs(io.env),

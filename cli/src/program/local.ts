@@ -1,3 +1,4 @@
+import type { ApplierFlags } from '../commands/applier.js';
 import type { Registry } from './registry.js';
 import { collect } from './flags.js';
 
@@ -22,8 +23,10 @@ export function registerLocal({ program, action }: Registry): void {
     .option('--root <dir>', 'where its files are', '/')
     .option('--state <dir>', 'where its journal is (default: /var/lib/sluice/<node>)')
     .option('--fresh', 'nothing on the node serves yet: its first config needs no budget', false)
+    .option('--netns <name>', 'the network namespace in which its network is set up (default: that of the machine, unless --root names a folder)')
+    .option('--reach <host:port>', 'what must still be reached after a change of the network, beside the bus, the gateway and the name server; may be repeated', collect, [])
     .option('--allow-exec', 'allow fragments and probes that run commands', false)
-    .action(action(async (session, flags: { node: string; label: string[]; root: string; state?: string; fresh: boolean; allowExec: boolean }) =>
+    .action(action(async (session, flags: ApplierFlags) =>
       (await import('../commands/applier.js')).applier(session, flags)));
   program.command('service')
     .description('be one of the services: merger, validator, scheduler, drain, inventory')

@@ -58,10 +58,13 @@ async function goBack({ node, root, stateDir, network, lease }: GuardOrder, endM
   }
 }
 
+/** An unfinished work stands in the copy before, too. */
 async function journalOf(stateDir: string): Promise<Journal | undefined> {
-  const text = await readFile(join(stateDir, 'journal.json'), 'utf8').catch(() => '');
-  const journal = decodeJournal(text);
-  return typeof journal === 'string' ? undefined : journal;
+  for (const name of ['journal.json', 'journal.prev.json']) {
+    const journal = decodeJournal(await readFile(join(stateDir, name), 'utf8').catch(() => ''));
+    if (typeof journal !== 'string') return journal;
+  }
+  return undefined;
 }
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, Math.max(1, ms)));

@@ -57,6 +57,6 @@ function reached(host: string, port: number, timeoutMs: number): Promise<string 
     };
     const timer = setTimeout(() => end(`no answer from ${host} in ${Math.round(timeoutMs)} ms`), timeoutMs);
     socket.on('connect', () => end(undefined));
-    socket.on('error', (error: NodeJS.ErrnoException) => end(error.code === 'ECONNREFUSED' || error.code === 'ECONNRESET' ? undefined : error.message));
+    socket.on('error', (error: NodeJS.ErrnoException) => end(error.code === 'ECONNREFUSED' || error.code === 'ECONNRESET' ? undefined : `${host} is not reached (${error.code ?? error.message})`));
   });
 }
