@@ -12,6 +12,7 @@ interface Plan {
   readonly dieAt: number;
   /** Milliseconds into that step. */
   readonly dieAfterMs: number;
+  readonly applyMs?: number;
 }
 
 async function main(plan: Plan): Promise<void> {
@@ -30,7 +31,7 @@ async function main(plan: Plan): Promise<void> {
   await bus.reported(({ kind }) => kind === 'announced');
   await bus.roll(plan.first);
   counting = true;
-  await bus.roll(plan.second);
+  await bus.roll(plan.second, plan.applyMs === undefined ? {} : { applyMs: plan.applyMs });
   await applier.stop();
   process.stdout.write(`survived ${steps} steps\n`);
 }

@@ -67,7 +67,7 @@ class SshKeysBackend implements Backend {
     if (was.madeFolder) await remove(user.root, FOLDER);
   }
 
-  async differsFromOriginal(key: string, _was: Json): Promise<string | undefined> {
+  async differsFromOriginal(key: string): Promise<string | undefined> {
     const { name, user } = await this.ofKey(key);
     return blockOf((await this.text(user)) ?? '', name) === undefined ? undefined : `its keys are still in ${user.home}${FILE}`;
   }
