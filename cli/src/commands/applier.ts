@@ -2,7 +2,7 @@ import '../../../libs/runtime/src/lean-start.js';
 import { join } from 'node:path';
 import { connectNodeBus } from '#libs/bus';
 import { createLogger } from '#libs/runtime';
-import { heartbeatMs, runApplier } from '../../../services/applier/src/shell/index.js';
+import { commandWords, heartbeatMs, runApplier, type HostSettings } from '../../../services/applier/src/shell/index.js';
 import { EXIT, type ExitCode } from '../exit.js';
 import { parseLabels } from '../labels.js';
 import { connectTarget } from '../nats-context.js';
@@ -18,6 +18,9 @@ export interface ApplierFlags {
   readonly state?: string;
   readonly fresh: boolean;
   readonly allowExec: boolean;
+  readonly systemctl?: string;
+  readonly systemdAnalyze?: string;
+  readonly rebootCommand?: string;
   readonly netns?: string;
   readonly reach: readonly string[];
 }
@@ -36,6 +39,7 @@ export async function applier(session: Session, flags: ApplierFlags): Promise<Ex
     stateDir: flags.state ?? join('/var/lib/sluice', node),
     fresh: flags.fresh,
     allowExec: flags.allowExec,
+    host: hostOf(flags),
     servers: target.servers.split(','),
     reach: flags.reach,
     ...(flags.netns === undefined ? {} : { network: { netns: flags.netns } }),
@@ -48,3 +52,5 @@ export async function applier(session: Session, flags: ApplierFlags): Promise<Ex
   await running.stop();
   return EXIT.done;
 }
+
+const hostOf = ({ systemctl, systemdAnalyze, rebootCommand }: ApplierFlags): HostSettings => ({ systemctl, systemdAnalyze, rebootCommand: commandWords(rebootCommand) });

@@ -26,8 +26,10 @@ export function registerLocal({ program, action }: Registry): void {
     .option('--netns <name>', 'the network namespace in which its network is set up (default: that of the machine, unless --root names a folder)')
     .option('--reach <host:port>', 'what must still be reached after a change of the network, beside the bus, the gateway and the name server; may be repeated', collect, [])
     .option('--allow-exec', 'allow fragments and probes that run commands', false)
-    .action(action(async (session, flags: ApplierFlags) =>
-      (await import('../commands/applier.js')).applier(session, flags)));
+    .option('--systemctl <program>', 'what reloads and restarts units (default: systemctl, where the root is / and systemd runs)')
+    .option('--systemd-analyze <program>', 'what says whether a unit parses (default: systemd-analyze, where the root is /)')
+    .option('--reboot-command <command>', 'what restarts the machine (default: systemctl reboot); empty: nothing may')
+    .action(action(async (session, flags: ApplierFlags) => (await import('../commands/applier.js')).applier(session, flags)));
   program.command('service')
     .description('be one of the services: merger, validator, scheduler, drain, inventory')
     .argument('<name>')

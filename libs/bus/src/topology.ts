@@ -56,8 +56,9 @@ function askedStreams(options: TopologyOptions): readonly Asked[] {
     { ...stream, name: REPORTS, subjects: [...REPORT_FILTERS.all], max_age: nanos(7 * DAY_MS), deny_purge: true },
     { ...stream, name: LEDGER, subjects: [...LEDGER_SUBJECTS], max_age: 0, deny_purge: false, allow_atomic: true },
     ...VIEW_BUCKETS.map((bucket) => bucketStream(base, bucket, bucket === 'leases' || bucket === 'status' ? republished(bucket) : {})),
-    bucketStream(base, CONFIGS),
-    bucketStream(base, TARGETS),
+    // What nothing names any more is written once more with a time to live.
+    bucketStream(base, CONFIGS, { allow_msg_ttl: true }),
+    bucketStream(base, TARGETS, { allow_msg_ttl: true }),
     bucketStream(base, LEADERS, { max_age: nanos(leaderTtlMs), duplicate_window: nanos(Math.min(leaderTtlMs, 120_000)) }),
     bucketStream(base, POISON, { max_age: nanos(7 * DAY_MS) }),
     {

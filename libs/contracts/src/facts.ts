@@ -3,7 +3,7 @@ import type * as config from './generated/sluice/v1/config_pb.js';
 import type * as lease from './generated/sluice/v1/lease_pb.js';
 import type * as node from './generated/sluice/v1/node_pb.js';
 import type * as rollout from './generated/sluice/v1/rollout_pb.js';
-import type { ActionKind, Because, LeaseKind, LeasePhase, ReportKind, RolloutState, Verdict } from './enums.js';
+import type { ActionKind, Because, DrainOutcome, LeaseKind, LeasePhase, ReportKind, RolloutState, Verdict } from './enums.js';
 import type { Plain } from './plain.js';
 
 export type Fragment = Plain<common.Fragment>;
@@ -44,6 +44,7 @@ export interface FactBodies extends RolloutFacts {
   'node.drained': Plain<node.NodeDrained>;
   'node.uncordoned': Plain<node.NodeUncordoned>;
   'node.drain.blocked': Plain<node.NodeDrainBlocked>;
+  'node.drain.stopped': Narrow<node.NodeDrainStopped, { outcome: DrainOutcome }>;
   'node.lease.granted': Narrow<lease.LeaseGranted, { kind: LeaseKind; phase: LeasePhase; actions: readonly Action[] }>;
   'node.lease.ready': Plain<lease.LeaseReady>;
   'node.lease.settled': Narrow<lease.LeaseSettled, { kind: LeaseKind; because: Because; report?: TakenReport | undefined }>;

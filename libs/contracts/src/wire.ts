@@ -5,8 +5,8 @@ import * as node from './generated/sluice/v1/node_pb.js';
 import * as report from './generated/sluice/v1/report_pb.js';
 import * as rollout from './generated/sluice/v1/rollout_pb.js';
 import * as views from './generated/sluice/v1/views_pb.js';
-import { ACTION_KINDS, BECAUSE, LEASE_KINDS, LEASE_PHASES, REPORT_KINDS, ROLLOUT_STATES, VERDICTS, type ReportKind } from './enums.js';
-import { FACT_VERSION, type Fact, type FactType, type NewFact, type TakenReport } from './facts.js';
+import { ACTION_KINDS, BECAUSE, DRAIN_OUTCOMES, LEASE_KINDS, LEASE_PHASES, REPORT_KINDS, ROLLOUT_STATES, VERDICTS, type ReportKind } from './enums.js';
+import { FACT_VERSION, type Action, type Fact, type FactType, type NewFact, type TakenReport } from './facts.js';
 import { plainReader } from './json-reader.js';
 import { isNodeName, nodeToken } from './names.js';
 import { factSubject, factTypeOf } from './subjects.js';
@@ -43,6 +43,7 @@ export const FACT_SCHEMAS: Readonly<Record<FactType, DescMessage>> = {
   'node.drained': node.NodeDrainedSchema,
   'node.uncordoned': node.NodeUncordonedSchema,
   'node.drain.blocked': node.NodeDrainBlockedSchema,
+  'node.drain.stopped': node.NodeDrainStoppedSchema,
   'node.lease.granted': lease.LeaseGrantedSchema,
   'node.lease.ready': lease.LeaseReadySchema,
   'node.lease.settled': lease.LeaseSettledSchema,
@@ -75,6 +76,7 @@ const VOCABULARY: Readonly<Record<string, Readonly<Record<string, readonly strin
   'node.lease.granted': { kind: LEASE_KINDS, phase: LEASE_PHASES },
   'node.lease.settled': { kind: LEASE_KINDS, because: BECAUSE },
   'node.lease.released': { because: BECAUSE },
+  'node.drain.stopped': { outcome: DRAIN_OUTCOMES },
   leases: { kind: LEASE_KINDS, phase: LEASE_PHASES, because: ['', ...BECAUSE] },
   report: { verdict: VERDICTS },
 };
@@ -87,13 +89,20 @@ function decode(what: string, schema: DescMessage, text: string): Record<string,
     const json = JSON.parse(text) as JsonValue;
     const body = plainReader(schema)(json) ?? plain(schema, fromJson(schema, json, { ignoreUnknownFields: true }) as unknown as Record<string, unknown>);
     for (const [field, words] of WORDS.get(what) ?? []) checkWord(what, field, words, body[field]);
-    for (const action of (body['actions'] ?? []) as { kind: string }[]) checkWord(what, 'actions.kind', ACTION_KINDS, action.kind);
+    if (what === 'leases') body['actions'] = knownActions((body['actions'] ?? []) as Action[]);
+    for (const action of (body['actions'] ?? []) as Action[]) checkWord(what, 'actions.kind', ACTION_KINDS, action.kind);
     if (what === 'node.lease.settled' && body['report'] !== undefined) checkWord(what, 'report.verdict', VERDICTS, (body['report'] as TakenReport).verdict);
     return body;
   } catch (error) {
     if (error instanceof WireError) throw error;
     throw new WireError(`${what}: ${(error as Error).message}`);
   }
+}
+
+/** An applier of before is not kept from its lease by an action that it does not know: that means a reboot, which stands alone but for a drain. */
+function knownActions(actions: readonly Action[]): readonly Action[] {
+  if (actions.every(({ kind }) => ACTION_KINDS.includes(kind))) return actions;
+  return [...actions.filter(({ kind }) => kind === 'drain'), { kind: 'reboot' }];
 }
 
 /** Takes the type names out of a message and the messages inside it: bodies are plain JSON. */

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { connectNodeBus } from '#libs/bus';
 import { createLogger } from '#libs/runtime';
-import { runApplier, runGuard, type GuardOrder } from './shell/index.js';
+import { commandWords, runApplier, runGuard, type GuardOrder } from './shell/index.js';
 
 const { values } = parseArgs({
   options: {
@@ -13,6 +13,9 @@ const { values } = parseArgs({
     creds: { type: 'string', default: process.env['NATS_CREDS'] },
     fresh: { type: 'boolean', default: false },
     'allow-exec': { type: 'boolean', default: false },
+    systemctl: { type: 'string', default: process.env['SLUICE_SYSTEMCTL'] },
+    'systemd-analyze': { type: 'string', default: process.env['SLUICE_SYSTEMD_ANALYZE'] },
+    'reboot-command': { type: 'string', default: process.env['SLUICE_REBOOT_COMMAND'] },
     netns: { type: 'string' },
     reach: { type: 'string', multiple: true, default: [] },
     guard: { type: 'string' },
@@ -26,6 +29,7 @@ async function main(): Promise<void> {
   const log = createLogger('applier');
   const applier = await runApplier({
     node, log, root: values.root, stateDir: values.state, fresh: values.fresh, allowExec: values['allow-exec'],
+    host: { systemctl: values.systemctl, systemdAnalyze: values['systemd-analyze'], rebootCommand: commandWords(values['reboot-command']) },
     labels: Object.fromEntries(values.label.map((text) => [text.split('=', 1)[0] ?? '', text.slice(text.indexOf('=') + 1)])),
     servers: server.split(','), reach: values.reach, guardCommand: [process.execPath, __filename, '--guard'], ...(netns === undefined ? {} : { network: { netns } }),
     bus: () => connectNodeBus({ node, servers: server, creds, name: `applier ${node}`, logger: log }),

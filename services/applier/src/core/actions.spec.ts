@@ -88,7 +88,7 @@ describe('an action that fails or hangs, where the machine can be restarted', ()
     failing(bench);
     bench.machine.unitFails = () => bench.machine.running.get('/f') === 'new';
     bench.settle();
-    expect(bench.last).toMatchObject({ verdict: 'failed', hash: A, restored: true, reason: 'x.service has failed' });
+    expect(bench.last).toMatchObject({ verdict: 'failed', hash: A, restored: true, reason: 'action restart x.service: timed out; x.service has failed' });
     expect([bench.boots, runs(bench)]).toEqual([2, 'old']);
   });
 

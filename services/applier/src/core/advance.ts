@@ -136,7 +136,9 @@ function acted(state: State, step: StepOf<'act'>, refusal: Refusal | undefined):
 }
 
 function unitRead(state: State, refusal: Refusal | undefined): State {
-  return progressed(state, { unitRead: true, ...(refusal === undefined ? {} : { failure: failureOf(refusal) }) });
+  if (refusal === undefined) return progressed(state, { unitRead: true });
+  const reason = [state.journal.work?.escalated?.reason, refusal.reason].filter(Boolean).join('; ');
+  return progressed(state, { failure: failureOf({ ...refusal, reason }) });
 }
 
 function compared(state: State, differences: readonly Difference[], nowMs: number): State {

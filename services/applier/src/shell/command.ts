@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
-import { Refused } from './ports.js';
 
 /** What a command came to; `output` is the end of what it said. */
 export interface CommandResult {
   readonly passed: boolean;
   readonly reason: string;
+  readonly output: string;
 }
 
 export interface CommandLimits {
@@ -15,7 +15,9 @@ export interface CommandLimits {
   readonly ending: AbortSignal;
 }
 
-const OUTPUT_END = 500;
+const OUTPUT_END = 8_000;
+/** Of it, that much goes into a reason. */
+const REASON_END = 500;
 
 /** Runs a command without a shell, in a process group of its own that is killed as a whole when the time is over. */
 export function runCommand(argv: readonly string[], { root, timeoutMs, ending }: CommandLimits): Promise<CommandResult> {
@@ -40,8 +42,8 @@ export function runCommand(argv: readonly string[], { root, timeoutMs, ending }:
       ending.removeEventListener('abort', kill);
       child.stdout.destroy();
       child.stderr.destroy();
-      const said = output.trim();
-      resolve({ passed, reason: passed ? '' : `${command} ${how}${said === '' ? '' : `: ${said}`}` });
+      const said = output.trim().slice(-REASON_END);
+      resolve({ passed, output, reason: passed ? '' : `${command} ${how}${said === '' ? '' : `: ${said}`}` });
     };
     child.on('error', (error) => end(false, `could not be run (${error.message})`));
     child.on('exit', (code, signal) => {
@@ -49,15 +51,6 @@ export function runCommand(argv: readonly string[], { root, timeoutMs, ending }:
       else end(code === 0, signal === null ? `ended with ${code}` : `was ended by ${signal}`);
     });
   });
-}
-
-/** The argv at this place of a spec. Throws Refused when it is none. */
-export function argvOf(value: unknown, where: string): readonly string[] {
-  const argv = (value as { readonly argv?: unknown } | undefined)?.argv;
-  if (!Array.isArray(argv) || argv.length === 0 || !argv.every((text) => typeof text === 'string' && !text.includes('\0'))) {
-    throw new Refused('content', `${where}.argv is not a list of texts`);
-  }
-  return argv as readonly string[];
 }
 
 function killGroup(pid: number | undefined): void {

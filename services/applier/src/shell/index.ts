@@ -1,5 +1,6 @@
 export { heartbeatMs } from './heartbeat.js';
-export { capabilitiesOf, runApplier, type ApplierOptions, type RunningApplier } from './run-applier.js';
+export { commandWords, type HostSettings } from './host/host-settings.js';
+export { runApplier, type ApplierOptions, type RunningApplier } from './run-applier.js';
 export { runAppliers, type RunningAppliers } from './run-appliers.js';
 export { runGuard } from './guard/run-guard.js';
 export type { GuardOrder } from './guard/guard.js';

@@ -3,26 +3,27 @@ import type { ConfigEntry } from '#libs/contracts';
 import type { Difference, Item, Original, Originals, Outcome, Outcomes, Refusal, Step, StepOf } from '../core/index.js';
 import { UNREACHABLE } from '../core/index.js';
 import type { BusPort } from './bus-port.js';
-import { refusalOf, Refused, type Backend, type Clock, type Log } from './ports.js';
+import { Actor } from './host/actor.js';
 import type { Guard } from './guard/guard.js';
-import type { ProbeSurroundings } from './probes/probe-type.js';
+import { refusalOf, Refused, type Backend, type Clock, type Log, type Surroundings } from './ports.js';
 import { checkProbe, runProbes } from './probes/run-probes.js';
 import { parseConfig } from './state/config-text.js';
 import type { StateFolder } from './state/state-folder.js';
 
-/** Actions that need nothing of the node: the drain service has drained before the lease was ready. */
-const FREE_ACTIONS: readonly string[] = ['none', 'drain'];
-
 /** Carries out the steps of one applier. */
 export class Performer {
+  private readonly actor: Actor;
+
   constructor(
     private readonly state: StateFolder,
     private readonly bus: BusPort,
     private readonly backends: ReadonlyMap<string, Backend>,
-    private readonly surroundings: ProbeSurroundings & { readonly guard: Guard },
+    private readonly surroundings: Surroundings & { readonly guard: Guard },
     private readonly clock: Clock,
     private readonly log: Log,
-  ) {}
+  ) {
+    this.actor = new Actor(surroundings.host);
+  }
 
   /** What the step came to. Throws only when the state folder itself fails. */
   async perform(step: Step): Promise<Outcome | typeof UNREACHABLE> {
@@ -48,9 +49,9 @@ export class Performer {
       case 'put-back':
         return this.putBack(step);
       case 'act':
-        return FREE_ACTIONS.includes(step.action.kind) ? undefined : { fault: 'node', reason: 'this node cannot do it' };
+        return refused('', () => this.actor.act(step.action, step.items, Math.max(0, step.untilMs - this.clock())));
       case 'read-unit':
-        return { fault: 'node', reason: 'this node cannot tell' };
+        return refused('', () => this.actor.readUnit(step.unit));
       case 'compare':
         return this.compare(step.items);
       case 'fetch-config':
@@ -93,9 +94,7 @@ export class Performer {
   }
 
   private async check({ config, entries, actions, taken }: StepOf<'check'>): Promise<readonly Refusal[]> {
-    const refusals = actions
-      .filter(({ kind }) => !FREE_ACTIONS.includes(kind))
-      .map(({ kind, unit }): Refusal => ({ fault: 'node', reason: `this node cannot take the action ${kind}${unit === undefined ? '' : ` of ${unit}`}` }));
+    const refusals = [...(await this.actor.refusals(actions, config))];
     const checked = { config, taken: new Set(taken) };
     for (const entry of entries) {
       const refusal = await refused(`${entry.kind}/${entry.name}`, async () => {

@@ -1,5 +1,6 @@
 import type { Config, ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals, Refusal } from '../core/index.js';
+import type { Host } from './host/host.js';
 import type { OriginalStore } from './state/original-store.js';
 
 /** What a backend may use. One per applier. */
@@ -8,6 +9,8 @@ export interface Surroundings {
   readonly root: string;
   readonly contents: OriginalStore;
   readonly allowExec: boolean;
+  /** The machine beside its files. */
+  readonly host: Host;
   /** Ends commands that still run when the applier is stopped. */
   readonly ending: AbortSignal;
 }
@@ -43,8 +46,9 @@ export interface Backend {
 export interface BackendFactory {
   readonly kind: string;
   /** Words for `capabilities`; none when the settings of this node do not allow it. */
-  capabilities(allowExec: boolean): readonly string[];
-  create(surroundings: Surroundings): Backend;
+  capabilities(surroundings: Surroundings): readonly string[];
+  /** Undefined where this machine has not what it needs. */
+  create(surroundings: Surroundings): Backend | undefined;
 }
 
 /** Why something was not done; anything else that is thrown is the node's fault. */
@@ -57,7 +61,7 @@ export class Refused extends Error {
 
 export const refusalOf = (error: unknown, where: string): Refusal => ({
   fault: error instanceof Refused ? error.fault : 'node',
-  reason: `${where}: ${error instanceof Error ? error.message : String(error)}`,
+  reason: `${where === '' ? '' : `${where}: `}${error instanceof Error ? error.message : String(error)}`,
 });
 
 /** A port for people's logs, as pino has it. */

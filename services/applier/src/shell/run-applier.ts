@@ -9,8 +9,10 @@ import { BACKENDS } from './backends/registry.js';
 import { bootClock, bootId } from './boot.js';
 import { BusPort, type BusSource } from './bus-port.js';
 import { guardFor, type Guard } from './guard/guard.js';
+import { findHost } from './host/host.js';
+import type { HostSettings } from './host/host-settings.js';
 import { Performer } from './performer.js';
-import { SILENT, type Backend, type Clock, type Log } from './ports.js';
+import { SILENT, type Backend, type Clock, type Log, type Surroundings } from './ports.js';
 import { controlPlane, controlPlaneBefore } from './probes/control-plane.js';
 import { Runner } from './runner.js';
 import { EMPTY_HASH } from './state/config-text.js';
@@ -30,6 +32,8 @@ export interface ApplierOptions {
   readonly allowExec?: boolean;
   /** A connection, which its owner closes, or how to make one, which the applier closes. It is made when it is needed first. */
   readonly bus: BusSource;
+  /** Programs and folders of the machine. */
+  readonly host?: HostSettings;
   /** Whether and where it sets up a network; by default that of the machine, if the root is its own. */
   readonly network?: NetworkSettings | false;
   /** Where the bus is, as URLs. */
@@ -84,14 +88,16 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
     const { journal, fellBack } = await state.readJournal(node, EMPTY_HASH);
     if (fellBack !== '') log.warn({ node, reason: fellBack }, 'going on from the journal before');
     const ending = new AbortController();
-    const surroundings = { root: options.root ?? '/', contents: state.contents, allowExec, ending: ending.signal };
+    const root = options.root ?? '/';
+    const host = await findHost(options.host ?? {}, root, ending.signal);
+    const surroundings = { root, contents: state.contents, allowExec, host, ending: ending.signal };
     const network = await networkFor(options);
-    const backends = new Map([...network.backends, ...BACKENDS.map((factory) => factory.create(surroundings))].map((backend) => [backend.kind, backend]));
+    const backends = new Map([...network.backends, ...BACKENDS.flatMap((factory) => factory.create(surroundings) ?? [])].map((backend) => [backend.kind, backend]));
     const settings: Settings = {
       kinds: kindsOf(backends, network, options.reach === false ? [] : controlPlane(options.servers ?? [], options.reach ?? [])), emptyHash: EMPTY_HASH,
       readEveryMs: options.readEveryMs ?? READ_EVERY_MS, driftCheckMs: options.driftCheckMs ?? DRIFT_CHECK_MS,
     };
-    const self = { labels: options.labels, capabilities: [...capabilitiesOf(allowExec), ...network.capabilities].sort(), version: options.version ?? '', fresh: options.fresh ?? false };
+    const self = { labels: options.labels, capabilities: [...capabilitiesOf(surroundings), ...network.capabilities].sort(), version: options.version ?? '', fresh: options.fresh ?? false };
     const outside = { bootId: options.bootId ?? bootId(), nowMs: clock(), random: Math.floor(random() * 2 ** 32) };
     const bus = new BusPort(options.bus, (heard: Heard) => runner.hear(heard));
     const performer = new Performer(state, bus, backends, { ...surroundings, guard: guardOf(options, clock) }, clock, log);
@@ -116,8 +122,8 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
 }
 
 /** What a node with these settings can do, as it announces it. */
-export const capabilitiesOf = (allowExec: boolean): readonly string[] =>
-  [...BACKENDS.flatMap((factory) => factory.capabilities(allowExec)), 'kind:Probe', ...(allowExec ? ['probe:exec'] : [])].sort();
+const capabilitiesOf = (surroundings: Surroundings): readonly string[] =>
+  [...BACKENDS.flatMap((factory) => factory.capabilities(surroundings)), ...surroundings.host.capabilities, 'kind:Probe', ...(surroundings.allowExec ? ['probe:exec'] : [])].sort();
 
 /** A root of its own is a node of its own: the machine's network is not its business. */
 function networkFor({ root = '/', network, stateDir }: ApplierOptions): Promise<NodeNetwork> {

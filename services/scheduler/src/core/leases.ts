@@ -1,4 +1,4 @@
-import type { Because, TakenReport } from '#libs/contracts';
+import type { Because, DrainOutcome, TakenReport } from '#libs/contracts';
 import { emitRollout, type SchedulerDraft } from './draft.js';
 
 import type { Lease, NodeState, Rollout, TargetState } from './state.js';
@@ -83,12 +83,20 @@ function advanceOpen(draft: SchedulerDraft, node: NodeState, lease: Lease): void
 
 function advanceDrain(draft: SchedulerDraft, node: NodeState, lease: Lease): void {
   if (isPointless(draft, node, lease)) return settleLease(draft, node.node, { because: 'cancelled', reason: 'its rollout no longer wants it', restored: true });
+  if (lease.stopped !== '') return endDrain(draft, node.node, lease, lease.stopped, lease.stoppedBecause);
   if (lease.drained) {
     return draft.emit({ type: 'node.lease.ready', node: node.node, pool: lease.pool, lease: lease.id, change: lease.change, hash: lease.hash });
   }
   const deadlineMs = lease.sinceMs + lease.drainMs;
   if (draft.now.monotonicMs < deadlineMs) return draft.wakeAt(deadlineMs);
-  settleLease(draft, node.node, { because: 'failed', reason: `not drained within ${Math.round(lease.drainMs / 1000)} s`, restored: true });
+  endDrain(draft, node.node, lease, lease.defers ? 'deferred' : 'failed', `not drained within ${Math.round(lease.drainMs / 1000)} s`);
+}
+
+/** Nothing was done to the node. Deferred, a rollout goes on without it, and it is owed; outside a rollout it is tried again later, as after a failure. */
+function endDrain(draft: SchedulerDraft, name: string, lease: Lease, outcome: DrainOutcome, reason: string): void {
+  if (outcome === 'failed' || lease.change === '') return settleLease(draft, name, { because: 'failed', reason, restored: true });
+  settleLease(draft, name, { because: 'cancelled', reason: `deferred: ${reason}`, restored: true });
+  draft.emit({ type: 'node.owed', node: name, pool: lease.pool, lease: lease.id, change: lease.change, reason: `deferred: ${reason}` });
 }
 
 /** A lease that still drains for a rollout that has turned, ended or been superseded. */

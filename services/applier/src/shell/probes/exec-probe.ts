@@ -1,4 +1,5 @@
-import { argvOf, runCommand } from '../command.js';
+import { argvOf } from '../argv.js';
+import { runCommand } from '../command.js';
 import { Refused } from '../ports.js';
 import type { ProbeType } from './probe-type.js';
 

@@ -43,8 +43,8 @@ export function evolveLease(state: State, entry: Entry, fact: LeaseFact): void {
 function newLease(fact: FactOf<'node.lease.granted'>, readMs: number): Lease {
   const { lease: id, pool, change, kind, hash, from, recipe, actions, applyMs, drainMs, free, at: grantedAt } = fact;
   const phase = fact.phase === 'draining' ? 'draining' : 'ready';
-  const open = { because: '', reason: '', drained: false, uncordoned: false, answered: false, settledAt: '' } as const;
-  return { id, pool, change, kind, phase, hash, from, recipe, actions, applyMs, drainMs, free, sinceMs: readMs, grantedAt, ...open };
+  const open = { because: '', reason: '', drained: false, uncordoned: false, stopped: '', stoppedBecause: '', answered: false, settledAt: '' } as const;
+  return { id, pool, change, kind, phase, hash, from, recipe, actions, applyMs, drainMs, free, defers: fact.drain?.['onTimeout'] === 'defer', sinceMs: readMs, grantedAt, ...open };
 }
 
 function settle(state: State, fact: FactOf<'node.lease.settled'>, { sequence, readMs }: Entry): void {

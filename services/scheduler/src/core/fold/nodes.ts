@@ -39,6 +39,8 @@ export function evolveNode(state: State, { sequence, readMs, fact }: Entry): voi
       return patchNode(state, fact.node, sequence, { skippedBy: fact.by });
     case 'node.drained':
       return patchLease(state, fact.node, fact.lease, sequence, { drained: true });
+    case 'node.drain.stopped':
+      return patchLease(state, fact.node, fact.lease, sequence, { stopped: fact.outcome, stoppedBecause: fact.reason });
     case 'node.uncordoned':
       return patchLease(state, fact.node, fact.lease, sequence, { uncordoned: true });
     default:

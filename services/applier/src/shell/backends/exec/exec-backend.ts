@@ -1,6 +1,7 @@
 import type { ConfigEntry } from '#libs/contracts';
 import type { Original } from '../../../core/index.js';
-import { argvOf, runCommand } from '../../command.js';
+import { argvOf } from '../../argv.js';
+import { runCommand } from '../../command.js';
 import { durationMs } from '../../duration.js';
 import { Refused, type Backend, type BackendFactory, type Surroundings } from '../../ports.js';
 
@@ -63,6 +64,6 @@ class ExecBackend implements Backend {
 
 export const execBackend: BackendFactory = {
   kind: 'Exec',
-  capabilities: (allowExec) => (allowExec ? ['kind:Exec'] : []),
+  capabilities: ({ allowExec }) => (allowExec ? ['kind:Exec'] : []),
   create: (surroundings) => new ExecBackend(surroundings),
 };

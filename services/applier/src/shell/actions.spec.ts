@@ -1,0 +1,133 @@
+import type { Action } from '#libs/contracts';
+import { until } from '#libs/testing';
+import { FakeMachine } from '../testing/fake-machine.js';
+import { config, file, Host, probe } from './applier-host.fixture.js';
+import { EMPTY_HASH } from './index.js';
+
+const DAEMON_RELOAD: Action = { kind: 'daemon-reload' };
+const reload: Action = { kind: 'reload', unit: 'x.service' };
+const restart: Action = { kind: 'restart', unit: 'x.service' };
+const REBOOT: readonly Action[] = [{ kind: 'drain' }, { kind: 'reboot' }];
+const UNIT = '/etc/systemd/system/x.service';
+const service = (command: string): string => `[Service]\nExecStart=${command}\n`;
+const gate = probe('gate', { file: { path: '/etc/gate', matches: '^open' } });
+
+let host: Host;
+let machine: FakeMachine;
+beforeEach(() => {
+  host = new Host();
+  machine = new FakeMachine(host.folder, host.root);
+});
+afterEach(() => host.end());
+
+it('announces what it can do where systemctl answers, and nothing of it elsewhere', async () => {
+  await host.start({ host: machine.settings });
+  expect(host.bus.reports[0]?.capabilities).toEqual(expect.arrayContaining(['action:daemon-reload', 'action:reboot', 'action:reload', 'action:restart']));
+  for (const settings of [{}, { systemctl: machine.program('offline', 'echo offline; exit 1') }, { systemctl: '/nowhere/systemctl' }]) {
+    const other = new Host();
+    await other.start({ host: settings });
+    expect(other.bus.reports[0]?.capabilities.filter((word) => word.startsWith('action:'))).toEqual([]);
+    await other.end();
+  }
+});
+
+it('takes actions in their order after everything is written, and again on what comes back', async () => {
+  machine.unit('x.service', service('/old'), { active: true });
+  await host.start({ host: machine.settings });
+  const opening = [file(UNIT, service('/new')), file('/etc/gate', 'open')];
+  expect(await host.bus.roll(config(...opening, gate), { actions: [DAEMON_RELOAD, restart] })).toMatchObject({ verdict: 'applied' });
+  expect(machine.asked()).toEqual(['daemon-reload', 'restart x.service']);
+  expect(machine.running('x.service')).toBe(service('/new'));
+  const bad = config(file(UNIT, service('/bad')), file('/etc/gate', 'shut'), gate);
+  expect(await host.bus.roll(bad, { actions: [DAEMON_RELOAD, reload] })).toMatchObject({ verdict: 'invalid', restored: true, probe: 'gate' });
+  expect(machine.asked()).toEqual(['daemon-reload', 'reload x.service', 'daemon-reload', 'reload x.service']);
+  expect(machine.running('x.service')).toBe(service('/new'));
+});
+
+it('takes none of another root, none of a unit that is not there, and touches nothing then', async () => {
+  const applier = await host.start();
+  expect(await host.bus.roll(config(file('/f', 'x')), { actions: [restart] })).toMatchObject({ verdict: 'failed', reason: 'this node cannot take the action restart of x.service', hash: EMPTY_HASH });
+  await applier.stop();
+  await host.start({ host: machine.settings });
+  expect(await host.bus.roll(config(file('/f', 'x')), { actions: [restart] })).toMatchObject({ verdict: 'failed', reason: 'action restart: there is no unit x.service' });
+  expect([host.tree(), machine.asked()]).toEqual([{}, []]);
+});
+
+it('leaves a unit that went with the change alone, and reloads none that does not run', async () => {
+  await host.start({ host: machine.settings });
+  await host.bus.roll(config(file(UNIT, service('/a'))), { actions: [DAEMON_RELOAD] });
+  expect(await host.bus.roll(config(file(UNIT, service('/b'))), { actions: [DAEMON_RELOAD, reload] })).toMatchObject({ verdict: 'applied' });
+  expect(await host.bus.roll(config(), { actions: [DAEMON_RELOAD, restart] })).toMatchObject({ verdict: 'applied', hash: EMPTY_HASH });
+  expect(machine.asked()).toEqual(['daemon-reload', 'daemon-reload', 'daemon-reload']);
+});
+
+describe('an action that fails or hangs', () => {
+  it.each([['fails', 20_000], ['hangs', 2_400]])('where the machine may not be restarted: %s, and the change is taken back', async (how, applyMs) => {
+    machine.unit('x.service', service('/old'), { active: true });
+    await host.start({ host: { ...machine.settings, rebootCommand: [] } });
+    const report = await host.bus.roll(config(file(UNIT, service(`/${how}`))), { actions: [DAEMON_RELOAD, restart], applyMs });
+    expect(report).toMatchObject({ verdict: 'failed', restored: true, hash: EMPTY_HASH });
+    expect(report.reason).toMatch(new RegExp(`^action restart x.service: .* ${how === 'fails' ? 'ended with 1: Job for x.service failed' : 'was killed after'}`));
+    expect(machine.running('x.service')).toBe(service('/old'));
+  });
+
+  it('is escalated: the machine is told to restart, and what came up decides', async () => {
+    for (const comesUp of [true, false]) {
+      machine.unit('x.service', service('/old'), { active: true, enabled: true });
+      const first = await host.start({ host: machine.settings, bootId: 'one' });
+      host.bus.grant(config(file(UNIT, service('/fails'))), { actions: [DAEMON_RELOAD, restart] });
+      await until(() => machine.rebootAsked);
+      await first.stop();
+      machine.boot();
+      if (comesUp) machine.unit('x.service', service('/fails'), { active: true });
+      const second = await host.start({ host: machine.settings, bootId: 'two' });
+      const report = await host.bus.reported(({ lease }) => lease === 'l1');
+      expect(report.reason).toMatch(/^action restart x.service: .*Job for x.service failed/);
+      expect(report).toMatchObject(comesUp ? { verdict: 'applied', bootId: 'two' } : { verdict: 'failed', bootId: 'two', restored: true });
+      expect(report.reason).toContain(comesUp ? 'the machine was restarted instead' : 'x.service has failed');
+      expect(machine.running('x.service')).toBe(service(comesUp ? '/fails' : '/old'));
+      expect(machine.asked()).not.toContain('reboot');
+      await second.stop();
+      await host.end();
+      host = new Host();
+      machine = new FakeMachine(host.folder, host.root);
+    }
+  });
+});
+
+describe('a restart of the machine', () => {
+  it('is asked for once by a real command, and confirmed on another boot', async () => {
+    const first = await host.start({ host: machine.settings, bootId: 'one' });
+    host.bus.grant(config(file('/f', 'new')), { actions: REBOOT });
+    await until(() => machine.rebootAsked);
+    expect(host.bus.reports.some(({ lease }) => lease === 'l1')).toBe(false);
+    await first.stop();
+    await host.start({ host: machine.settings, bootId: 'two' });
+    expect(await host.bus.reported(({ lease }) => lease === 'l1')).toMatchObject({ verdict: 'applied', bootId: 'two' });
+    expect(machine.asked()).toEqual(['reboot']);
+  });
+
+  it('after which a probe fails leads back by one more', async () => {
+    const first = await host.start({ host: machine.settings, bootId: 'one' });
+    await host.bus.roll(config(file('/etc/gate', 'open')));
+    host.bus.grant(config(file('/etc/gate', 'shut'), gate), { actions: REBOOT });
+    await until(() => machine.rebootAsked);
+    await first.stop();
+    machine.boot();
+    const second = await host.start({ host: machine.settings, bootId: 'two', awaitReport: false });
+    await until(() => machine.rebootAsked);
+    expect(host.tree()).toMatchObject({ 'etc/gate': '644 open' });
+    await second.stop();
+    machine.boot();
+    await host.start({ host: machine.settings, bootId: 'three' });
+    expect(await host.bus.reported(({ lease, kind }) => lease === 'l2' && kind === 'invalid')).toMatchObject({ probe: 'gate', restored: true, bootId: 'three' });
+  });
+
+  it('that does not come by its time is given up, and the node is whole', async () => {
+    await host.start({ host: machine.settings, bootId: 'one' });
+    const report = await host.bus.roll(config(file('/f', 'new')), { actions: REBOOT, applyMs: 1_500 });
+    expect(report).toMatchObject({ verdict: 'failed', restored: true, hash: EMPTY_HASH });
+    expect(report.reason).toContain('the machine was told to restart, and did not');
+    expect(host.tree()).toEqual({});
+  });
+});

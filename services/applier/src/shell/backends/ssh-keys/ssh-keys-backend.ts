@@ -1,0 +1,133 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ConfigEntry } from '#libs/contracts';
+import type { Original, Originals } from '../../../core/index.js';
+import { Refused, type Backend, type BackendFactory, type Checked, type Surroundings } from '../../ports.js';
+import { blockOf, withBlock, withoutBlock } from '../marked-block.js';
+import { normalized } from '../paths/rooted-path.js';
+import { clearTemporary, contentAt, putDirectory, putFile, remove, standingAt } from '../paths/standing.js';
+import { userOf, type SshUser } from './ssh-user.js';
+
+const PREFIX = 'ssh-keys:';
+const FOLDER = '/.ssh';
+const FILE = '/.ssh/authorized_keys';
+const USER = /^[a-z_][a-z0-9_.-]{0,30}\$?$/;
+
+/** What there was not before Sluice: it goes again when nothing of others is in it. */
+interface Was {
+  readonly madeFile: boolean;
+  readonly madeFolder: boolean;
+}
+
+/** `SshKeys {user, keys}`: lines of its own in the user's authorized_keys, between marks; all other lines are left alone. */
+class SshKeysBackend implements Backend {
+  readonly kind = 'SshKeys';
+
+  constructor(private readonly surroundings: Surroundings) {}
+
+  resources(entry: ConfigEntry): readonly string[] {
+    return [`${PREFIX}${String(entry.spec['user'])}/${entry.name}`];
+  }
+
+  title(entry: ConfigEntry): string {
+    return `SshKeys/${entry.name}`;
+  }
+
+  async check(entry: ConfigEntry, { config }: Checked): Promise<void> {
+    keysOf(entry);
+    const user = await this.user(entry);
+    const file = config.fragments.find(({ kind, spec }) => (kind === 'File' || kind === 'Directory') && normalized(spec['path']) === normalized(`${user.home}${FILE}`));
+    if (file !== undefined) throw new Refused('content', `${file.kind}/${file.name} puts something at ${user.home}${FILE} too`);
+    await this.text(user);
+  }
+
+  async original(key: string, known: Originals): Promise<Original> {
+    const { name, user } = await this.ofKey(key);
+    const [file, folder] = [await standingAt(user.root, FILE), await standingAt(user.root, FOLDER)];
+    // What another fragment for this user made goes with the last of them.
+    const others = Object.entries(known).filter(([other]) => other.startsWith(`${PREFIX}${user.name}/`)).map(([, { was }]) => was as unknown as Was);
+    const was: Was = {
+      madeFile: file.state === 'absent' || others.some(({ madeFile }) => madeFile),
+      madeFolder: folder.state === 'absent' || others.some(({ madeFolder }) => madeFolder),
+    };
+    if (blockOf((await this.text(user)) ?? '', name) !== undefined) throw new Refused('node', `there are keys of ${name} in ${user.home}${FILE} already, which this applier knows nothing of`);
+    return { kind: this.kind, was: { ...was }, made: [] };
+  }
+
+  async putBack(key: string, original: Original): Promise<void> {
+    const { name, user } = await this.ofKey(key);
+    const was = original.was as unknown as Was;
+    const text = await this.text(user);
+    await clearTemporary(user.root, FILE);
+    if (text !== undefined) {
+      const rest = withoutBlock(text, name);
+      if (rest === '' && was.madeFile) await remove(user.root, FILE);
+      else if (rest !== text) await this.write(user, rest);
+    }
+    if (was.madeFolder) await remove(user.root, FOLDER);
+  }
+
+  async differsFromOriginal(key: string): Promise<string | undefined> {
+    const { name, user } = await this.ofKey(key);
+    return blockOf((await this.text(user)) ?? '', name) === undefined ? undefined : `its keys are still in ${user.home}${FILE}`;
+  }
+
+  async apply(entry: ConfigEntry): Promise<void> {
+    const user = await this.user(entry);
+    await clearTemporary(user.root, FILE);
+    if ((await this.differs(entry)) === undefined) return;
+    if ((await standingAt(user.root, FOLDER)).state === 'absent') await putDirectory(user.root, FOLDER, 0o700, user);
+    await this.write(user, withBlock((await this.text(user)) ?? '', this.title(entry), keysOf(entry)));
+  }
+
+  async differs(entry: ConfigEntry): Promise<string | undefined> {
+    const user = await this.user(entry);
+    const found = blockOf((await this.text(user)) ?? '', this.title(entry));
+    if (found === undefined) return `its keys are missing in ${user.home}${FILE}`;
+    const keys = keysOf(entry);
+    return found.length === keys.length && found.every((line, i) => line === keys[i]) ? undefined : `other keys in ${user.home}${FILE}`;
+  }
+
+  /** The file as it stands; undefined where there is none. */
+  private async text(user: SshUser): Promise<string | undefined> {
+    const { state } = await standingAt(user.root, FILE);
+    if (state === 'absent') return undefined;
+    if (state !== 'file') throw new Refused('node', `${user.home}${FILE} is a ${state}`);
+    // Byte for byte: what others wrote there need not be UTF-8.
+    return (await contentAt(user.root, FILE)).toString('latin1');
+  }
+
+  /** With the mode and owner that it has; sshd takes a new one only if it is the user's alone. */
+  private async write(user: SshUser, text: string): Promise<void> {
+    const standing = await standingAt(user.root, FILE);
+    const [mode, owner] = standing.state === 'file' ? [standing.mode, standing] : [0o600, user];
+    await putFile(user.root, FILE, Buffer.from(text, 'latin1'), mode, owner);
+  }
+
+  private user({ spec }: ConfigEntry): Promise<SshUser> {
+    const { user } = spec;
+    if (typeof user !== 'string' || !USER.test(user)) throw new Refused('content', `user ${JSON.stringify(user)} is not the name of one`);
+    return userOf(this.surroundings.root, user);
+  }
+
+  private async ofKey(key: string): Promise<{ readonly name: string; readonly user: SshUser }> {
+    const slash = key.indexOf('/');
+    return { name: `SshKeys/${key.slice(slash + 1)}`, user: await userOf(this.surroundings.root, key.slice(PREFIX.length, slash)) };
+  }
+}
+
+/** Where there are users. */
+export const sshKeysBackend: BackendFactory = {
+  kind: 'SshKeys',
+  capabilities: ({ root }) => (existsSync(join(root, 'etc/passwd')) ? ['kind:SshKeys'] : []),
+  create: (surroundings) => new SshKeysBackend(surroundings),
+};
+
+/** The lines, in latin1 as the file is handled. */
+function keysOf({ spec }: ConfigEntry): readonly string[] {
+  const { keys } = spec;
+  if (!Array.isArray(keys) || keys.length === 0 || !keys.every((key) => typeof key === 'string' && /^[^#\s][^\n\r\0]*$/.test(key))) {
+    throw new Refused('content', 'keys is not a list of lines as in authorized_keys');
+  }
+  return (keys as readonly string[]).map((key) => Buffer.from(key, 'utf8').toString('latin1'));
+}

@@ -1,0 +1,123 @@
+import { constants } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ConfigEntry } from '#libs/contracts';
+import type { Json, Original, Originals } from '../../../core/index.js';
+import { Refused, type Backend, type BackendFactory, type Checked, type Surroundings } from '../../ports.js';
+import { codeOf } from '../../state/whole-file.js';
+import { checkPath, pathKey, PathOriginals } from '../paths/path-originals.js';
+import { clearTemporary, contentAt, putFile, standingAt } from '../paths/standing.js';
+
+const MODE = 0o644;
+/** Never made: what the kernel does not have cannot be set. */
+const OVERWRITE = constants.O_WRONLY | constants.O_TRUNC;
+const KEY = /^[A-Za-z0-9_:@-]+(\/[A-Za-z0-9_:@-]+)*(\.[A-Za-z0-9_:@-]+(\/[A-Za-z0-9_:@-]+)*)+$/;
+const PREFIX = 'sysctl:';
+
+/** `Sysctl {key, value}`: the value in the running kernel, and a file of its own in /etc/sysctl.d for the next boot. */
+class SysctlBackend implements Backend {
+  readonly kind = 'Sysctl';
+  private readonly paths: PathOriginals;
+
+  constructor(private readonly surroundings: Surroundings, private readonly proc: string) {
+    this.paths = new PathOriginals(this.kind, surroundings);
+  }
+
+  resources(entry: ConfigEntry): readonly string[] {
+    return [`${PREFIX}${this.title(entry)}`, pathKey(filePath(this.title(entry)))];
+  }
+
+  title(entry: ConfigEntry): string {
+    return String(entry.spec['key']);
+  }
+
+  async check(entry: ConfigEntry, checked: Checked): Promise<void> {
+    const { key } = settingOf(entry);
+    await checkPath(this.surroundings.root, { ...entry, spec: { path: filePath(key) } }, checked, 'directory', `${filePath(key)} is a directory`);
+    await this.read(key);
+  }
+
+  async original(key: string, known: Originals): Promise<Original> {
+    if (!key.startsWith(PREFIX)) return this.paths.read(key, known);
+    return { kind: this.kind, was: await this.read(key.slice(PREFIX.length)), made: [] };
+  }
+
+  async putBack(key: string, original: Original): Promise<void> {
+    if (!key.startsWith(PREFIX)) return this.paths.putBack(key, original);
+    if ((await this.differsFromOriginal(key, original.was)) !== undefined) await this.write(key.slice(PREFIX.length), String(original.was));
+  }
+
+  async differsFromOriginal(key: string, was: Json): Promise<string | undefined> {
+    if (!key.startsWith(PREFIX)) return this.paths.differs(key, was);
+    const now = await this.read(key.slice(PREFIX.length));
+    return words(now) === words(String(was)) ? undefined : `is ${words(now)}, and was ${words(String(was))} before Sluice`;
+  }
+
+  async apply(entry: ConfigEntry): Promise<void> {
+    const { key, value } = settingOf(entry);
+    const { root } = this.surroundings;
+    if (await this.fileDiffers(entry)) await putFile(root, filePath(key), contentOf(entry), MODE);
+    else await clearTemporary(root, filePath(key));
+    if (words(await this.read(key)) !== words(value)) await this.write(key, value);
+  }
+
+  async differs(entry: ConfigEntry): Promise<string | undefined> {
+    const { key, value } = settingOf(entry);
+    if (await this.fileDiffers(entry)) return `${filePath(key)} is not as written`;
+    const now = words(await this.read(key));
+    return now === words(value) ? undefined : `is ${now} instead of ${words(value)}`;
+  }
+
+  private async fileDiffers(entry: ConfigEntry): Promise<boolean> {
+    const path = filePath(this.title(entry));
+    const now = await standingAt(this.surroundings.root, path);
+    return now.state !== 'file' || now.mode !== MODE || !contentOf(entry).equals(await contentAt(this.surroundings.root, path));
+  }
+
+  private async read(key: string): Promise<string> {
+    try {
+      return await readFile(this.procPath(key), 'utf8');
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR' || codeOf(error) === 'EISDIR') throw new Refused('content', `the kernel has no parameter ${key}`);
+      throw error;
+    }
+  }
+
+  /** In one call of write(2): the kernel takes a value as a whole. */
+  private async write(key: string, value: string): Promise<void> {
+    try {
+      await writeFile(this.procPath(key), `${value.trim()}\n`, { flag: OVERWRITE });
+    } catch (error) {
+      if (codeOf(error) === 'EINVAL' || codeOf(error) === 'ERANGE') throw new Refused('content', `the kernel does not take ${words(value)} for ${key}`);
+      throw error;
+    }
+  }
+
+  private procPath(key: string): string {
+    return join(this.proc, 'sys', ...key.split('.').map((part) => part.replaceAll('/', '.')));
+  }
+}
+
+export const sysctlBackend: BackendFactory = {
+  kind: 'Sysctl',
+  capabilities: ({ host }) => (host.proc === undefined ? [] : ['kind:Sysctl']),
+  create: (surroundings) => (surroundings.host.proc === undefined ? undefined : new SysctlBackend(surroundings, surroundings.host.proc)),
+};
+
+/** After all that distributions bring there: the last file that names a parameter is the one that counts. */
+const filePath = (key: string): string => `/etc/sysctl.d/99-zz-sluice-${key.replaceAll('/', '~')}.conf`;
+
+function settingOf({ spec }: ConfigEntry): { readonly key: string; readonly value: string } {
+  const { key, value } = spec;
+  if (typeof key !== 'string' || key.length > 200 || !KEY.test(key)) throw new Refused('content', `key ${JSON.stringify(key)} is not the name of a kernel parameter`);
+  if (typeof value !== 'string' || value.trim() === '' || /[\n\r\0]/.test(value)) throw new Refused('content', `value ${JSON.stringify(value)} is not one line of text`);
+  return { key, value };
+}
+
+function contentOf(entry: ConfigEntry): Buffer {
+  const { key, value } = settingOf(entry);
+  return Buffer.from(`# Sluice: Sysctl/${entry.name}\n${key} = ${value.trim()}\n`, 'utf8');
+}
+
+/** Some parameters are several numbers, which the kernel shows with tabs. */
+const words = (text: string): string => text.trim().split(/\s+/).join(' ');

@@ -1,0 +1,103 @@
+import type { ConfigEntry } from '#libs/contracts';
+import type { Json, Original, Originals } from '../../../core/index.js';
+import { isActive, isEnabled, type Systemd, type UnitStanding } from '../../host/systemd.js';
+import { Refused, type Backend, type BackendFactory, type Checked, type Surroundings } from '../../ports.js';
+import { checkPath, octal, pathKey, PathOriginals } from '../paths/path-originals.js';
+import { clearTemporary, contentAt, putFile, standingAt } from '../paths/standing.js';
+import { verifyUnit } from './unit-check.js';
+import { unitFiles, unitOf, type UnitEntry, type UnitFile } from './unit-files.js';
+import { isStateKey, stateKeys, UnitOriginals } from './unit-originals.js';
+
+const MODE = 0o644;
+
+/** `SystemdUnit {name, content, dropIns, enabled, state}`: its files below /etc/systemd/system, and what systemctl says of it. What is left out is left alone. */
+class SystemdUnitBackend implements Backend {
+  readonly kind = 'SystemdUnit';
+  private readonly paths: PathOriginals;
+  private readonly units: UnitOriginals;
+
+  constructor(private readonly surroundings: Surroundings, private readonly systemd: Systemd) {
+    this.paths = new PathOriginals(this.kind, surroundings);
+    this.units = new UnitOriginals(this.kind, systemd);
+  }
+
+  resources(entry: ConfigEntry): readonly string[] {
+    return [...stateKeys(this.title(entry)), ...unitFiles(entry).map(({ path }) => pathKey(path))];
+  }
+
+  title(entry: ConfigEntry): string {
+    return String(entry.spec['name']);
+  }
+
+  async check(entry: ConfigEntry, checked: Checked): Promise<void> {
+    const unit = unitOf(entry);
+    if (unit.enabled === true && unit.content !== undefined && !/^\s*\[Install\]\s*$/m.test(unit.content)) throw new Refused('content', 'cannot be enabled: it has no section [Install]');
+    for (const { path } of unitFiles(entry)) await checkPath(this.surroundings.root, { ...entry, spec: { path } }, checked, 'directory', `${path} is a directory`);
+    const { load } = await this.systemd.show(unit.name);
+    if (unit.content === undefined && load === 'not-found') throw new Refused('node', `there is no unit ${unit.name}`);
+    await verifyUnit(entry, unit, this.surroundings);
+  }
+
+  original(key: string, known: Originals): Promise<Original> {
+    return isStateKey(key) ? this.units.read(key) : this.paths.read(key, known);
+  }
+
+  putBack(key: string, original: Original): Promise<void> {
+    return isStateKey(key) ? this.units.putBack(key, original) : this.paths.putBack(key, original);
+  }
+
+  differsFromOriginal(key: string, was: Json): Promise<string | undefined> {
+    return isStateKey(key) ? this.units.differs(key, was) : this.paths.differs(key, was);
+  }
+
+  async apply(entry: ConfigEntry, leftMs: () => number): Promise<void> {
+    const unit = unitOf(entry);
+    const { root } = this.surroundings;
+    for (const file of unitFiles(entry)) {
+      if ((await this.fileDiffers(file)) === undefined) await clearTemporary(root, file.path);
+      else await putFile(root, file.path, file.content, MODE);
+    }
+    const now = await this.systemd.show(unit.name);
+    const [enabling, standing] = [enabledDiffers(unit, now), stateDiffers(unit, now)];
+    if (enabling === undefined && standing === undefined) return;
+    // What is started or enabled has to be the new unit.
+    if (now.isOutdated || now.load === 'not-found') await this.systemd.daemonReload(leftMs());
+    if (enabling !== undefined) await this.systemd.tell(unit.enabled === true ? 'enable' : 'disable', unit.name, leftMs());
+    if (standing !== undefined) await this.systemd.tell(unit.state === 'started' ? 'start' : 'stop', unit.name, leftMs());
+  }
+
+  async differs(entry: ConfigEntry): Promise<string | undefined> {
+    const unit = unitOf(entry);
+    for (const file of unitFiles(entry)) {
+      const how = await this.fileDiffers(file);
+      if (how !== undefined) return `${file.path}: ${how}`;
+    }
+    const now = await this.systemd.show(unit.name);
+    return enabledDiffers(unit, now) ?? stateDiffers(unit, now);
+  }
+
+  private async fileDiffers({ path, content }: UnitFile): Promise<string | undefined> {
+    const now = await standingAt(this.surroundings.root, path);
+    if (now.state !== 'file') return now.state === 'absent' ? 'missing' : `is a ${now.state}`;
+    if (now.size !== content.length || !content.equals(await contentAt(this.surroundings.root, path))) return 'content differs';
+    return now.mode === MODE ? undefined : `mode ${octal(now.mode)} instead of ${octal(MODE)}`;
+  }
+}
+
+export const systemdUnitBackend: BackendFactory = {
+  kind: 'SystemdUnit',
+  capabilities: ({ host }) => (host.systemd === undefined ? [] : ['kind:SystemdUnit']),
+  create: (surroundings) => (surroundings.host.systemd === undefined ? undefined : new SystemdUnitBackend(surroundings, surroundings.host.systemd)),
+};
+
+function enabledDiffers({ enabled }: UnitEntry, now: UnitStanding): string | undefined {
+  if (enabled === undefined || enabled === isEnabled(now)) return undefined;
+  return enabled ? `is ${now.file === '' ? 'not enabled' : now.file} instead of enabled` : 'is enabled';
+}
+
+function stateDiffers({ state }: UnitEntry, now: UnitStanding): string | undefined {
+  if (state === 'stopped') return isActive(now) ? `is ${now.active} instead of stopped` : undefined;
+  // One that does its work and ends does not run afterwards; only that it failed is a difference.
+  if (state === undefined || isActive(now) || (now.type === 'oneshot' && now.active === 'inactive' && now.result === 'success')) return undefined;
+  return `is ${now.active} instead of started`;
+}

@@ -1,0 +1,46 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import type { ConfigEntry } from '#libs/contracts';
+import { runCommand } from '../../command.js';
+import { Refused, type Surroundings } from '../../ports.js';
+import { contentAt, standingAt } from '../paths/standing.js';
+import { unitFiles, unitPlaces, type UnitEntry } from './unit-files.js';
+
+const VERIFY_MS = 15_000;
+/** A program may come with the same change, or be missing on this machine alone: whether it starts is seen when it is started. */
+const NOT_OF_THE_CONTENT = /is not executable: No such file|Failed to create|Failed to prepare filename|Unit \S+ not found/;
+
+/** Throws Refused('content') when systemd itself would not take the unit as it shall be. Looks at copies; nothing of the node changes. */
+export async function verifyUnit(entry: ConfigEntry, unit: UnitEntry, { host, root, ending }: Surroundings): Promise<void> {
+  const files = unitFiles(entry);
+  if (files.length === 0 || host.systemdAnalyze === undefined) return;
+  const base = unit.content ?? (await presentContent(unit.name, root));
+  if (base === undefined) throw new Refused('node', `there is no unit ${unit.name} to add to`);
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-unit-'));
+  try {
+    const path = join(folder, unit.name);
+    await writeFile(path, base);
+    for (const file of files.filter((one) => basename(dirname(one.path)).endsWith('.d'))) {
+      const copy = join(folder, basename(dirname(file.path)), basename(file.path));
+      await mkdir(dirname(copy), { recursive: true });
+      await writeFile(copy, file.content);
+    }
+    const { passed, output, reason } = await runCommand([host.systemdAnalyze, 'verify', '--man=no', '--recursive-errors=no', path], { root: folder, timeoutMs: VERIFY_MS, ending });
+    const said = output.split('\n').map((line) => line.replaceAll(`${folder}/`, '').trim()).filter((line) => line.includes(unit.name) && !NOT_OF_THE_CONTENT.test(line));
+    if (!passed && said.length > 0) throw new Refused('content', `systemd does not take it: ${said.slice(0, 5).join('; ')}`);
+    // Without a word on the unit it is the program that could not do its work.
+    if (!passed && output.trim() === '') throw new Error(reason);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** What stands there of a unit that the entry only adds to. */
+async function presentContent(name: string, root: string): Promise<string | undefined> {
+  for (const path of unitPlaces(name)) {
+    const standing = await standingAt(root, path);
+    if (standing.state === 'file') return (await contentAt(root, path)).toString('utf8');
+  }
+  return undefined;
+}

@@ -1,0 +1,55 @@
+import type { Json, Original } from '../../../core/index.js';
+import { isActive, isEnabled, type Systemd } from '../../host/systemd.js';
+import { unitKey } from '../../host/unit-rest.js';
+
+/**
+ * What a unit was: whether it ran and whether it starts at boot. It is kept twice, because what is put back goes in the reverse order of
+ * keys: `unit:` comes before the unit's files (`path:`) and ends what was not so; `enabled:` after them, and begins again what was.
+ */
+interface Was {
+  readonly load: string;
+  readonly active: boolean;
+  readonly enabled: boolean;
+}
+
+const ENABLED = 'enabled:';
+const BACK_MS = 60_000;
+
+export const stateKeys = (unit: string): readonly string[] => [unitKey(unit), `${ENABLED}${unit}`];
+export const isStateKey = (key: string): boolean => key.startsWith(ENABLED) || key.startsWith(unitKey(''));
+const unitOfKey = (key: string): string => key.slice(key.indexOf(':') + 1);
+
+export class UnitOriginals {
+  constructor(private readonly kind: string, private readonly systemd: Systemd) {}
+
+  async read(key: string): Promise<Original> {
+    const now = await this.systemd.show(unitOfKey(key));
+    const was: Was = { load: now.load, active: now.active === 'active', enabled: isEnabled(now) };
+    return { kind: this.kind, was: { ...was }, made: [] };
+  }
+
+  async putBack(key: string, original: Original): Promise<void> {
+    const was = original.was as unknown as Was;
+    const unit = unitOfKey(key);
+    const now = await this.systemd.show(unit);
+    if (!key.startsWith(ENABLED)) {
+      if (!was.enabled && isEnabled(now)) await this.systemd.tell('disable', unit, BACK_MS);
+      if (!was.active && isActive(now)) await this.systemd.tell('stop', unit, BACK_MS);
+      return;
+    }
+    if (now.isOutdated) await this.systemd.daemonReload(BACK_MS);
+    if (was.enabled && !isEnabled(now)) await this.systemd.tell('enable', unit, BACK_MS);
+    if (was.active && !isActive(now)) await this.systemd.tell('start', unit, BACK_MS);
+  }
+
+  async differs(key: string, json: Json): Promise<string | undefined> {
+    const was = json as unknown as Was;
+    const now = await this.systemd.show(unitOfKey(key));
+    if (!key.startsWith(ENABLED)) {
+      if (!was.active && isActive(now)) return 'runs, and did not before Sluice';
+      return !was.enabled && isEnabled(now) ? 'is enabled, and was not before Sluice' : undefined;
+    }
+    if (was.active && !isActive(now)) return `is ${now.active}, and ran before Sluice`;
+    return was.enabled && !isEnabled(now) ? 'is not enabled, and was before Sluice' : undefined;
+  }
+}

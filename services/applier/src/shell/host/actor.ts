@@ -1,0 +1,77 @@
+import { ACTION_KINDS, type Action, type Config } from '#libs/contracts';
+import type { Item, Refusal } from '../../core/index.js';
+import { runCommand } from '../command.js';
+import type { Host } from './host.js';
+import { restsAfter } from './unit-rest.js';
+
+/** Actions that need nothing of the node: the drain service has drained before the lease was ready. */
+const FREE: readonly string[] = ['none', 'drain'];
+
+/** Takes actions on this machine. */
+export class Actor {
+  constructor(private readonly host: Host) {}
+
+  /** Why an action cannot be taken here; looks, and changes nothing. One of another version's is left to fail: it is escalated. */
+  async refusals(actions: readonly Action[], config: Config): Promise<readonly Refusal[]> {
+    const refusals: Refusal[] = [];
+    for (const { kind, unit = '' } of actions) {
+      if (FREE.includes(kind) || !ACTION_KINDS.includes(kind)) continue;
+      if (!this.host.capabilities.includes(`action:${kind}`)) refusals.push(node(`this node cannot take the action ${kind}${unit === '' ? '' : ` of ${unit}`}`));
+      else if (unit !== '' && !makes(config, unit) && (await this.host.systemd?.show(unit))?.load === 'not-found') refusals.push(node(`action ${kind}: there is no unit ${unit}`));
+    }
+    return refusals;
+  }
+
+  /** Takes one action, after these items were gone. Throws when it fails or the time is over. */
+  async act({ kind, unit = '' }: Action, items: readonly Item[], timeoutMs: number): Promise<void> {
+    switch (kind) {
+      case 'none':
+      case 'drain':
+        return;
+      case 'daemon-reload':
+        return this.systemd().daemonReload(timeoutMs);
+      case 'reload':
+      case 'restart':
+        return this.tell(kind, unit, items, timeoutMs);
+      case 'reboot':
+        return this.reboot(timeoutMs);
+      default:
+        throw new Error(`this applier does not know the action ${String(kind)}`);
+    }
+  }
+
+  /** Throws when the unit has failed. */
+  async readUnit(unit: string): Promise<void> {
+    const { active, result } = await this.systemd().show(unit);
+    if (active === 'failed') throw new Error(`${unit} has failed (${result})`);
+  }
+
+  private async tell(kind: 'reload' | 'restart', unit: string, items: readonly Item[], timeoutMs: number): Promise<void> {
+    if (restsAfter(items, unit)) return;
+    const { load, active } = await this.systemd().show(unit);
+    // It was there before: it went with what this way took from the node.
+    if (load === 'not-found') return;
+    // What does not run reads its files when it starts; what has failed takes no reload.
+    if (kind === 'reload' && active === 'inactive') return;
+    return this.systemd().tell(kind === 'reload' && active === 'failed' ? 'restart' : kind, unit, timeoutMs);
+  }
+
+  /** The command only begins it: that it has happened is seen from the boot id. */
+  private async reboot(timeoutMs: number): Promise<void> {
+    const { rebootCommand, root, ending } = this.host;
+    if (rebootCommand.length === 0) throw new Error('this node cannot be restarted');
+    const { passed, reason } = await runCommand(rebootCommand, { root, timeoutMs, ending });
+    if (!passed) throw new Error(reason);
+  }
+
+  private systemd() {
+    if (this.host.systemd === undefined) throw new Error('there is no systemd here');
+    return this.host.systemd;
+  }
+}
+
+/** Whether the config itself brings the unit. */
+const makes = (config: Config, unit: string): boolean => config.fragments.some(({ kind, spec }) =>
+  (kind === 'SystemdUnit' && spec['name'] === unit) || (kind === 'File' && typeof spec['path'] === 'string' && spec['path'].endsWith(`/${unit}`)));
+
+const node = (reason: string): Refusal => ({ fault: 'node', reason });
