@@ -1,5 +1,6 @@
 import type { Config } from '#libs/contracts';
 import { runApplier } from '../shell/index.js';
+import type { NetworkSettings } from '../shell/backends/network/tools.js';
 import { Performer } from '../shell/performer.js';
 import { MemoryNodeBus } from './memory-node-bus.js';
 
@@ -13,6 +14,7 @@ interface Plan {
   /** Milliseconds into that step. */
   readonly dieAfterMs: number;
   readonly applyMs?: number;
+  readonly network?: NetworkSettings;
 }
 
 async function main(plan: Plan): Promise<void> {
@@ -27,7 +29,7 @@ async function main(plan: Plan): Promise<void> {
     }
     return perform.call(this, step);
   };
-  const applier = await runApplier({ node: 'n', labels: {}, root: plan.root, stateDir: plan.state, bus });
+  const applier = await runApplier({ node: 'n', labels: {}, root: plan.root, stateDir: plan.state, bus, reach: false, network: plan.network ?? false });
   await bus.reported(({ kind }) => kind === 'announced');
   await bus.roll(plan.first);
   counting = true;

@@ -4,6 +4,7 @@ import { ElementBackend, type Standing } from '../network/element-backend.js';
 import { LINK_GROUP } from '../network/marks.js';
 
 interface Shown {
+  readonly ifname?: string;
   readonly group?: string;
   readonly addr_info?: readonly { readonly local?: string; readonly prefixlen?: number }[];
 }
@@ -12,8 +13,9 @@ interface Shown {
 export class AddressBackend extends ElementBackend<LinkAddress> {
   readonly kind = 'NetworkAddress';
 
-  protected async standing({ link, address }: LinkAddress): Promise<Standing | undefined> {
-    const [shown] = (await this.tools.list('address', 'show', 'dev', link)) as readonly Shown[];
+  protected async standing({ link, address }: LinkAddress, fresh: boolean): Promise<Standing | undefined> {
+    const all = (fresh ? await this.tools.list('address', 'show', 'dev', link) : await this.tools.listed('address', 'show')) as readonly Shown[];
+    const shown = all.find(({ ifname }) => ifname === link);
     const wanted = parseCidr(address);
     const found = shown?.addr_info?.some(({ local = '', prefixlen }) => parseAddress(local)?.address === wanted?.address && prefixlen === wanted?.prefix);
     // A link of that name that is not Sluice's is not touched; nor is what stands on it.

@@ -109,7 +109,7 @@ export class FrrBackend implements Backend {
     await inFile(textOf(target), async (path) => {
       const sockets = this.tools.settings.frrSockets;
       const argv = ['python3', FRR_RELOAD, '--reload', '--stdout', ...(sockets === undefined ? [] : ['--vty_socket', sockets]), path];
-      const { code, out, error } = await this.tools.try(argv, RELOAD_MS);
+      const { code, out, error } = await this.tools.runLong(argv, RELOAD_MS);
       if (code !== 0) throw new Error(`frr-reload.py: ${`${out}\n${error}`.trim().split('\n').slice(-4).join('; ')}`);
     });
   }

@@ -21,8 +21,8 @@ const VXLAN_PORT = 4789;
 export class LinkBackend extends ElementBackend<Link> {
   readonly kind = 'NetworkLink';
 
-  protected async standing(link: Link): Promise<Standing | undefined> {
-    const shown = await this.shown(link.name);
+  protected async standing(link: Link, fresh: boolean): Promise<Standing | undefined> {
+    const shown = await this.shown(link.name, fresh);
     if (shown === undefined) return undefined;
     const ours = shown.group === LINK_GROUP;
     return { ours, differs: ours ? (otherKind(link, shown) ?? otherSettings(link, shown) ?? (await this.otherSysctls(link))) : undefined };
@@ -30,18 +30,18 @@ export class LinkBackend extends ElementBackend<Link> {
 
   protected async make(link: Link): Promise<void> {
     const { name } = link;
-    let shown = await this.shown(name);
+    let shown = await this.shown(name, true);
     if (shown !== undefined && otherKind(link, shown) !== undefined) {
       await this.remove(link);
       shown = undefined;
     }
     if (shown === undefined) {
       await this.tools.run(addWords(link));
-      shown = await this.shown(name);
+      shown = await this.shown(name, true);
     }
     if (shown === undefined) throw new Error(`${name} was made, and is not there`);
-    // An MTU above that of its bridge would be taken back by the bridge: the size first, then the place.
-    for (const words of setWords(link, shown)) await this.tools.run(['ip', 'link', 'set', 'dev', name, ...words]);
+    const words = setWords(link, shown).flat();
+    if (words.length > 0) await this.tools.run(['ip', 'link', 'set', 'dev', name, ...words]);
     const port = portWords(link);
     if (port.length > 0) await this.tools.run(['bridge', 'link', 'set', 'dev', name, ...port]);
     for (const [place, value] of Object.entries(link.settings ?? {})) await this.tools.run(['sysctl', '-q', '-w', `${settingPath(name, place)}=${value}`]);
@@ -51,8 +51,9 @@ export class LinkBackend extends ElementBackend<Link> {
     await this.tools.remove(['ip', 'link', 'delete', 'dev', name]);
   }
 
-  private async shown(name: string): Promise<Shown | undefined> {
-    return (await this.tools.list('-d', 'link', 'show', 'dev', name))[0] as Shown | undefined;
+  private async shown(name: string, fresh: boolean): Promise<Shown | undefined> {
+    const shown = (fresh ? await this.tools.list('-d', 'link', 'show', 'dev', name) : await this.tools.listed('-d', 'link', 'show')) as readonly Partial<Shown>[];
+    return shown.find(({ ifname }) => ifname === name) as Shown | undefined;
   }
 
   private async otherSysctls({ name, settings = {} }: Link): Promise<string | undefined> {
@@ -103,7 +104,8 @@ function otherSettings(link: Link, shown: Shown): string | undefined {
 /** The name and the mark come in one: a kill leaves nothing that nobody knows. */
 function addWords(link: Link): readonly string[] {
   const { name, type, table, vni, local, vlan, parent, peer } = link;
-  const base = ['ip', 'link', 'add', ...(type === 'vlan' && parent !== undefined ? ['link', parent] : []), 'name', name, 'group', LINK_GROUP, 'type', type];
+  const settings = setWords(link, {}).flat();
+  const base = ['ip', 'link', 'add', ...(type === 'vlan' && parent !== undefined ? ['link', parent] : []), 'name', name, 'group', LINK_GROUP, ...settings, 'type', type];
   switch (type) {
     case 'vrf':
       return [...base, 'table', String(table)];
@@ -120,7 +122,7 @@ function addWords(link: Link): readonly string[] {
 }
 
 /** What is still to be set, each with the words that set it. */
-function setWords(link: Link, shown: Shown): readonly (readonly string[])[] {
+function setWords(link: Link, shown: Partial<Shown>): readonly (readonly string[])[] {
   return [
     ...(link.mac !== undefined && shown.address !== link.mac ? [['address', link.mac]] : []),
     ...(link.mtu !== undefined && shown.mtu !== link.mtu ? [['mtu', String(link.mtu)]] : []),

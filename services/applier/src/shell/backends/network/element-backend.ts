@@ -20,8 +20,8 @@ export abstract class ElementBackend<S extends object> implements Backend {
 
   constructor(protected readonly tools: NetworkTools) {}
 
-  /** What stands there; undefined where nothing does. */
-  protected abstract standing(spec: S): Promise<Standing | undefined>;
+  /** What stands there; undefined where nothing does. Not `fresh`: as it was a moment ago, which is much cheaper for many. */
+  protected abstract standing(spec: S, fresh: boolean): Promise<Standing | undefined>;
   protected abstract make(spec: S): Promise<void>;
   protected abstract remove(spec: S): Promise<void>;
 
@@ -35,7 +35,7 @@ export abstract class ElementBackend<S extends object> implements Backend {
 
   async check(entry: ConfigEntry): Promise<void> {
     refuseOddTexts(entry.spec);
-    await this.refuseForeign(specOf<S>(entry), this.title(entry));
+    await this.refuseForeign(specOf<S>(entry), this.title(entry), false);
   }
 
   async original(_key: string, _known: unknown, entry: ConfigEntry): Promise<Original> {
@@ -44,27 +44,27 @@ export abstract class ElementBackend<S extends object> implements Backend {
 
   async putBack(_key: string, { was }: Original): Promise<void> {
     const spec = specIn<S>(was);
-    if ((await this.standing(spec))?.ours === true) await this.remove(spec);
+    if ((await this.standing(spec, true))?.ours === true) await this.remove(spec);
   }
 
   async differsFromOriginal(_key: string, was: Json): Promise<string | undefined> {
-    return (await this.standing(specIn<S>(was)))?.ours === true ? 'is there, and was not before Sluice' : undefined;
+    return (await this.standing(specIn<S>(was), false))?.ours === true ? 'is there, and was not before Sluice' : undefined;
   }
 
   async apply(entry: ConfigEntry): Promise<void> {
     const spec = specOf<S>(entry);
-    const standing = await this.refuseForeign(spec, this.title(entry));
+    const standing = await this.refuseForeign(spec, this.title(entry), true);
     if (standing === undefined || standing.differs !== undefined) await this.make(spec);
   }
 
   async differs(entry: ConfigEntry): Promise<string | undefined> {
-    const standing = await this.standing(specOf<S>(entry));
+    const standing = await this.standing(specOf<S>(entry), false);
     if (standing === undefined) return 'missing';
     return standing.ours ? standing.differs : 'is not the one that Sluice made';
   }
 
-  private async refuseForeign(spec: S, title: string): Promise<Standing | undefined> {
-    const standing = await this.standing(spec);
+  private async refuseForeign(spec: S, title: string, fresh: boolean): Promise<Standing | undefined> {
+    const standing = await this.standing(spec, fresh);
     if (standing?.ours === false) throw new Refused('node', `${title} is there already, and Sluice did not make it`);
     return standing;
   }

@@ -15,6 +15,13 @@ export interface ToolResult {
   readonly error: string;
 }
 
+/** What iproute2 shows of one thing. */
+export type Row = Readonly<Record<string, unknown>>;
+
+/** The kernel ends what is run so as soon as the process that ran it is gone. */
+export const ENDING_WITH_US = ['setpriv', '--pdeathsig', 'KILL'];
+
+const LISTED_MS = 250;
 /** Longer than any of them takes, FRR's reload aside. */
 const TOOL_MS = 15_000;
 const MOST_BYTES = 64 * 1024 * 1024;
@@ -24,6 +31,8 @@ const PATH = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin:/usr/bin:/bin`;
 /** Calls iproute2 and its kin without a shell, inside the namespace if there is one. */
 export class NetworkTools {
   private readonly prefix: readonly string[];
+  private canBind: Promise<boolean> | undefined;
+  private readonly lists = new Map<string, { readonly atMs: number; readonly rows: Promise<readonly Row[]> }>();
 
   constructor(readonly settings: NetworkSettings) {
     this.prefix = settings.netns === undefined ? [] : ['ip', 'netns', 'exec', settings.netns];
@@ -31,6 +40,7 @@ export class NetworkTools {
 
   /** Throws with what the tool said when it fails. */
   async run(argv: readonly string[], timeoutMs = TOOL_MS): Promise<string> {
+    this.lists.clear();
     const { code, out, error } = await this.try(argv, timeoutMs);
     if (code !== 0) throw new Error(`${argv.join(' ')}: ${lastWords(error === '' ? out : error)}`);
     return out;
@@ -48,18 +58,37 @@ export class NetworkTools {
     });
   }
 
+  /** The same for what takes its time: it must not go on beside whoever goes back after a kill -9 of this process. */
+  async runLong(argv: readonly string[], timeoutMs: number): Promise<ToolResult> {
+    this.lists.clear();
+    this.canBind ??= this.try([...ENDING_WITH_US, 'true']).then(({ code }) => code === 0);
+    return this.try((await this.canBind) ? [...ENDING_WITH_US, ...argv] : argv, timeoutMs);
+  }
+
   /** What iproute2 lists; nothing where what is asked about is not there. */
-  async list(...args: readonly string[]): Promise<readonly Record<string, unknown>[]> {
+  async list(...args: readonly string[]): Promise<readonly Row[]> {
     const argv = ['ip', '-j', '-N', ...args];
     const { code, out, error } = await this.try(argv);
     if (code !== 0 && NOT_THERE.test(error)) return [];
     if (code !== 0) throw new Error(`${argv.join(' ')}: ${lastWords(error)}`);
     const text = out.trim();
-    return text === '' ? [] : (JSON.parse(text) as readonly Record<string, unknown>[]);
+    return text === '' ? [] : (JSON.parse(text) as readonly Row[]);
+  }
+
+  /** The same for a moment: hundreds of elements are compared with what one call has listed. */
+  listed(...args: readonly string[]): Promise<readonly Row[]> {
+    const key = args.join(' ');
+    const known = this.lists.get(key);
+    if (known !== undefined && performance.now() - known.atMs < LISTED_MS) return known.rows;
+    const rows = this.list(...args);
+    this.lists.set(key, { atMs: performance.now(), rows });
+    rows.catch(() => this.lists.delete(key));
+    return rows;
   }
 
   /** Takes away; that it is not there any more is as good. */
   async remove(argv: readonly string[]): Promise<void> {
+    this.lists.clear();
     const { code, error } = await this.try(argv);
     if (code !== 0 && !NOT_THERE.test(error)) throw new Error(`${argv.join(' ')}: ${lastWords(error)}`);
   }

@@ -1,9 +1,10 @@
-import { parseAddress, parseCidr } from '#libs/addresses';
+import { bitsOf, parseAddress, parseCidr } from '#libs/addresses';
 import type { Route } from '#libs/network';
 import { ElementBackend, type Standing } from '../network/element-backend.js';
 import { PROTOCOL } from '../network/marks.js';
 
 interface Shown {
+  readonly dst?: string;
   readonly type?: string;
   readonly protocol?: string;
   readonly gateway?: string;
@@ -20,10 +21,11 @@ const NO_METRIC = [undefined, 0, 1_024];
 export class RouteBackend extends ElementBackend<Route> {
   readonly kind = 'NetworkRoute';
 
-  protected async standing(route: Route): Promise<Standing | undefined> {
+  protected async standing(route: Route, fresh: boolean): Promise<Standing | undefined> {
     const { table, to, metric } = route;
-    const shown = (await this.tools.list(familyWord(to), 'route', 'show', 'table', String(table), 'exact', to)) as readonly Shown[];
-    const same = shown.filter((one) => (metric === undefined ? NO_METRIC.includes(one.metric) : one.metric === metric));
+    const words = [familyWord(to), 'route', 'show', 'table', String(table)];
+    const shown = (fresh ? await this.tools.list(...words, 'exact', to) : await this.tools.listed(...words)) as readonly Shown[];
+    const same = shown.filter((one) => isTo(to, one.dst) && (metric === undefined ? NO_METRIC.includes(one.metric) : one.metric === metric));
     const found = same.find(({ protocol }) => protocol === PROTOCOL) ?? same[0];
     return found === undefined ? undefined : { ours: found.protocol === PROTOCOL, differs: difference(route, found) };
   }
@@ -37,6 +39,15 @@ export class RouteBackend extends ElementBackend<Route> {
   protected async remove(route: Route): Promise<void> {
     await this.tools.remove(['ip', familyWord(route.to), 'route', 'delete', ...identity(route)]);
   }
+}
+
+/** Everything is `default`, and one address stands alone. */
+function isTo(network: string, shown: string | undefined): boolean {
+  const wanted = parseCidr(network);
+  if (wanted === undefined || shown === undefined) return false;
+  if (wanted.prefix === 0) return shown === 'default';
+  const found = parseCidr(shown.includes('/') ? shown : `${shown}/${bitsOf(wanted.family)}`);
+  return found?.network === wanted.network && found.family === wanted.family;
 }
 
 const familyWord = (cidr: string): string => (parseCidr(cidr)?.family === 6 ? '-6' : '-4');

@@ -18,8 +18,9 @@ interface Shown {
 export class RuleBackend extends ElementBackend<LookupRule> {
   readonly kind = 'NetworkRule';
 
-  protected async standing(rule: LookupRule): Promise<Standing | undefined> {
-    const shown = (await this.tools.list(familyWord(rule), 'rule', 'show')) as readonly Shown[];
+  protected async standing(rule: LookupRule, fresh: boolean): Promise<Standing | undefined> {
+    const asked = [familyWord(rule), 'rule', 'show'];
+    const shown = (fresh ? await this.tools.list(...asked) : await this.tools.listed(...asked)) as readonly Shown[];
     const same = shown.filter((one) => isSame(rule, one));
     return same.length === 0 ? undefined : { ours: same.some(({ protocol }) => protocol === PROTOCOL), differs: undefined };
   }
