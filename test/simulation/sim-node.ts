@@ -9,6 +9,11 @@ import type { World } from './world.js';
 
 export const SIM_KINDS: Kinds = {
   order: ['File'],
+  entries: (config) => config.fragments,
+  forgotten: [],
+  mayCutOff: () => false,
+  controlPlane: [],
+  controlPlaneBefore: [],
   resources: (entry) => (entry.kind === 'File' ? [`path:${String(entry.spec['path'])}`] : []),
 };
 const CAPABILITIES = ['kind:File', 'kind:Probe'];
@@ -206,6 +211,7 @@ export class SimNode {
       case 'put-back':
         return this.refuses(step.key.slice(5)) ?? this.putBack(step.key, step.original);
       case 'act':
+      case 'guard':
       case 'wait':
         return undefined;
       case 'compare':

@@ -1,5 +1,6 @@
 import type { Config } from '#libs/contracts';
 import { runApplier } from '../shell/index.js';
+import type { NetworkSettings } from '../shell/backends/network/tools.js';
 import { Performer } from '../shell/performer.js';
 import { MemoryNodeBus } from './memory-node-bus.js';
 
@@ -12,6 +13,8 @@ interface Plan {
   readonly dieAt: number;
   /** Milliseconds into that step. */
   readonly dieAfterMs: number;
+  readonly applyMs?: number;
+  readonly network?: NetworkSettings;
 }
 
 async function main(plan: Plan): Promise<void> {
@@ -26,11 +29,11 @@ async function main(plan: Plan): Promise<void> {
     }
     return perform.call(this, step);
   };
-  const applier = await runApplier({ node: 'n', labels: {}, root: plan.root, stateDir: plan.state, bus });
+  const applier = await runApplier({ node: 'n', labels: {}, root: plan.root, stateDir: plan.state, bus, reach: false, network: plan.network ?? false });
   await bus.reported(({ kind }) => kind === 'announced');
   await bus.roll(plan.first);
   counting = true;
-  await bus.roll(plan.second);
+  await bus.roll(plan.second, plan.applyMs === undefined ? {} : { applyMs: plan.applyMs });
   await applier.stop();
   process.stdout.write(`survived ${steps} steps\n`);
 }
