@@ -21,6 +21,8 @@ export interface ApplierFlags {
   readonly systemctl?: string;
   readonly systemdAnalyze?: string;
   readonly rebootCommand?: string;
+  readonly proc?: string;
+  readonly updateGrub?: string;
 }
 
 /** `sluice applier --node NAME`: the applier of one node, until it is told to end. It waits for a server that is away. */
@@ -48,4 +50,5 @@ export async function applier(session: Session, flags: ApplierFlags): Promise<Ex
   return EXIT.done;
 }
 
-const hostOf = ({ systemctl, systemdAnalyze, rebootCommand }: ApplierFlags): HostSettings => ({ systemctl, systemdAnalyze, rebootCommand: commandWords(rebootCommand) });
+const hostOf = ({ systemctl, systemdAnalyze, rebootCommand, proc, updateGrub }: ApplierFlags): HostSettings =>
+  ({ systemctl, systemdAnalyze, rebootCommand: commandWords(rebootCommand), proc, updateGrub: commandWords(updateGrub) });

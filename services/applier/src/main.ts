@@ -16,6 +16,8 @@ const { values } = parseArgs({
     systemctl: { type: 'string', default: process.env['SLUICE_SYSTEMCTL'] },
     'systemd-analyze': { type: 'string', default: process.env['SLUICE_SYSTEMD_ANALYZE'] },
     'reboot-command': { type: 'string', default: process.env['SLUICE_REBOOT_COMMAND'] },
+    proc: { type: 'string', default: process.env['SLUICE_PROC'] },
+    'update-grub': { type: 'string', default: process.env['SLUICE_UPDATE_GRUB'] },
   },
 });
 
@@ -25,7 +27,10 @@ async function main(): Promise<void> {
   const log = createLogger('applier');
   const applier = await runApplier({
     node, log, root: values.root, stateDir: values.state, fresh: values.fresh, allowExec: values['allow-exec'],
-    host: { systemctl: values.systemctl, systemdAnalyze: values['systemd-analyze'], rebootCommand: commandWords(values['reboot-command']) },
+    host: {
+      systemctl: values.systemctl, systemdAnalyze: values['systemd-analyze'], rebootCommand: commandWords(values['reboot-command']),
+      proc: values.proc, updateGrub: commandWords(values['update-grub']),
+    },
     labels: Object.fromEntries(values.label.map((text) => [text.split('=', 1)[0] ?? '', text.slice(text.indexOf('=') + 1)])),
     bus: () => connectNodeBus({ node, servers: server, creds, name: `applier ${node}`, logger: log }),
   });
