@@ -15,6 +15,7 @@ export function checkUp(facts: Inspection, nodes: readonly NodeView[], rollouts:
   return [
     server(facts),
     topology(facts),
+    ...untrimmed(facts),
     ...SERVICES.map((name) => service(name, facts)),
     ...facts.viewsAhead.map((bucket): Check => bad(`bucket ${bucket}`, 'shows more than the ledger has: the stream LEDGER was restored from an older backup than the buckets', `nothing is appended until this is settled: restore the ledger and the buckets from the same backup, or delete the bucket (nats kv del ${bucket}) so that its owner writes it anew`)),
     ...facts.poison.map((message): Check => bad(`${message.stream} ${message.sequence}`, `${message.subject} was set aside: ${message.reason}`, message.stream === 'LEDGER'
@@ -40,10 +41,25 @@ function topology({ topology: differences }: Inspection): Check {
   return bad('streams and buckets', differences.join('; '), 'start the services: they make what is missing; what is different has to be changed by hand (nats stream edit)');
 }
 
+/** What the ledger is kept for unless the merger was told otherwise, and so much longer it takes at times until a snapshot is that old. */
+const KEPT_DAYS = 90;
+const MOST_DAYS = 2 * KEPT_DAYS;
+const DAY_MS = 24 * 3_600_000;
+
+/** A ledger that could be shorter: no harm, but it grows. */
+function untrimmed({ ledger, snapshots }: Inspection): Check[] {
+  const days = Math.floor(ledger.ageMs / DAY_MS);
+  const without = Object.entries(snapshots).filter(([, count]) => count < 2).map(([name]) => name);
+  if (days <= (without.length > 0 ? KEPT_DAYS : MOST_DAYS)) return [];
+  const detail = `holds ${days} days, for it is trimmed behind the snapshots of every service`;
+  if (without.length > 0) return [{ what: 'ledger', state: 'note', detail: `${detail}, and ${few(without)} ${without.length === 1 ? 'has' : 'have'} fewer than two`, todo: 'see what their logs say of snapshots: a service writes one every day while it leads' }];
+  return [{ what: 'ledger', state: 'note', detail, todo: 'nothing if SLUICE_LEDGER_DAYS asks for so many; else see what the log of the merger says of trimming' }];
+}
+
 function service(name: string, { services }: Inspection): Check {
   const found = services.find((one) => one.name === name);
   if (found === undefined || found.copies === 0) return bad(name, 'does not answer', `start it: sluice service ${name} (or sluice up for everything on this machine)`);
-  if (found.halted !== '') return bad(name, `has stopped appending: ${found.halted}`, wayOn(found.halted));
+  if (found.halted !== '') return bad(name, `appends no more: ${found.halted}`, wayOn(found.halted));
   return good(name, found.copies === 1 ? '1 copy' : `${found.copies} copies`);
 }
 

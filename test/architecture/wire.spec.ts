@@ -93,7 +93,8 @@ describe('JSON of facts', () => {
   function vocabularyOf(type: FactType): object {
     if (type === 'node.reported') return { report: 'applied', verdict: 'applied' };
     if (type === 'node.lease.granted') return { kind: 'forward', phase: 'ready', actions: [{ kind: 'reload', unit: 'frr.service' }] };
-    if (type === 'node.lease.settled') return { kind: 'forward', because: 'applied' };
+    if (type === 'node.lease.settled') return { kind: 'forward', because: 'applied', report: { incarnation: 1, birth: 2, seq: 3, hash: '', verdict: '', bootId: 'b', reportSequence: 4 } };
+    if (type === 'node.drain.stopped') return { outcome: 'deferred' };
     return type === 'node.lease.released' ? { because: 'applied' } : {};
   }
 

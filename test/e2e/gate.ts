@@ -19,6 +19,8 @@ export class Gate {
   isSick: Judge = () => false;
   /** How long an answer takes. */
   slownessMs: (node: string, files: Files) => number = () => 0;
+  /** What is looked at while the node waits for its answer. */
+  meanwhile: (node: string, files: Files) => Promise<void> = () => Promise.resolve();
   private isHeld: Judge = () => false;
   private opened: (() => void)[] = [];
   private readonly server: Server;
@@ -63,6 +65,7 @@ export class Gate {
       await new Promise<void>((resolve) => this.opened.push(resolve));
       this.held.delete(node);
     }
+    await this.meanwhile(node, files);
     const slownessMs = this.slownessMs(node, files);
     if (slownessMs > 0) await new Promise((resolve) => setTimeout(resolve, slownessMs));
     await this.witness.seenTwice();

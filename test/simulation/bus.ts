@@ -1,5 +1,5 @@
 import {
-  decodeFact, decodeReport, decodeView, encodeFact, encodeReport, encodeView, factSubject, nodeToken, reportSubject,
+  decodeFact, decodeReport, decodeView, encodeFact, encodeReport, encodeView, factSubject, configKey, reportSubject,
   type Config, type Fact, type NewFact, type NodeReport, type Targets, type ViewBucket, type ViewValues,
 } from '#libs/contracts';
 import type { Entry, ViewBody, ViewKey } from '#libs/kernel';
@@ -29,7 +29,11 @@ export class SimBus {
   readonly changes: Stored[] = [];
   readonly reports: StoredReport[] = [];
   readonly ledger: { readonly sequence: number; readonly fact: Fact; readonly targets?: Targets; readonly atMs: number }[] = [];
+  /** What stands in the bucket, and all that ever stood there, which only oracles remember. */
   readonly configs = new Map<string, string>();
+  readonly everConfigs = new Map<string, string>();
+  /** Since when a config is known to be named by nothing. */
+  readonly marked = new Map<string, number>();
   readonly targets = new Map<string, Targets>();
   /** Configs by their text, read once. */
   readonly parsed = new Map<string, Config>();
@@ -104,7 +108,14 @@ export class SimBus {
     return [...this.values.keys()].filter((name) => name.startsWith(`${bucket}/`)).map((name) => name.slice(bucket.length + 1));
   }
 
+  putConfig(node: string, hash: string, text: string): void {
+    const key = configKey(node, hash);
+    this.configs.set(key, text);
+    this.everConfigs.set(key, text);
+    this.marked.delete(key);
+  }
+
   config(node: string, hash: string): string | undefined {
-    return this.configs.get(`${nodeToken(node)}.${hash}`);
+    return this.configs.get(configKey(node, hash));
   }
 }

@@ -1,6 +1,5 @@
-import { nodeToken, type Config } from '#libs/contracts';
 import { effectivePolicy, planActions } from '#libs/actions';
-import { EMPTY_CONFIG } from '#libs/contracts';
+import { configKey, EMPTY_CONFIG, type Config } from '#libs/contracts';
 import * as merger from '../../services/merger/src/core/index.js';
 import type { Plan, PlanNeed } from '../../services/scheduler/src/core/index.js';
 import * as validator from '../../services/validator/src/core/index.js';
@@ -22,14 +21,14 @@ function gatherOne(bus: SimBus, need: merger.RenderNeed, state: merger.State): m
       const change = state.changes.get(need.change);
       if (change === undefined) throw new Error(`no ${need.change}`);
       const { texts, ...rendering } = merger.renderChange(state, change, need.replaces, sha256);
-      for (const [node, text] of texts) bus.configs.set(`${nodeToken(node)}.${rendering.targets[node]?.to ?? ''}`, text);
+      for (const [node, text] of texts) bus.putConfig(node, rendering.targets[node]?.to ?? '', text);
       const key = `${need.change}.${sha256(JSON.stringify(rendering.targets))}`;
       bus.targets.set(key, rendering.targets);
       return { did: 'render-change', rendering, blobs: [key], targets: rendering.targets };
     }
     case 'render-nodes': {
       const nodes = merger.renderNodes(state, need.nodes, sha256);
-      for (const { node, hash, text } of nodes) if (hash !== '') bus.configs.set(`${nodeToken(node)}.${hash}`, text);
+      for (const { node, hash, text } of nodes) if (hash !== '') bus.putConfig(node, hash, text);
       return { did: 'render-nodes', nodes };
     }
     case 'plan':
@@ -64,7 +63,17 @@ function planFor(bus: SimBus, { node, from, to, policies, labels }: PlanNeed): P
 export function configOf(bus: SimBus, node: string, hash: string): Config | undefined {
   if (hash === EMPTY_HASH) return EMPTY_CONFIG;
   const text = bus.config(node, hash);
-  if (text === undefined) return undefined;
+  return text === undefined ? undefined : parsed(bus, text);
+}
+
+/** For oracles: also one that is gone by now. */
+export function everConfigOf(bus: SimBus, node: string, hash: string): Config | undefined {
+  if (hash === EMPTY_HASH) return EMPTY_CONFIG;
+  const text = bus.everConfigs.get(configKey(node, hash));
+  return text === undefined ? undefined : parsed(bus, text);
+}
+
+function parsed(bus: SimBus, text: string): Config {
   const known = bus.parsed.get(text) ?? (JSON.parse(text) as Config);
   bus.parsed.set(text, known);
   return known;

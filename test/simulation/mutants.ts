@@ -49,7 +49,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'the scheduler takes old reports for new ones',
     caughtBy: 'I7 taken once',
-    service: misreads('scheduler', (fact) => (fact.type === 'node.reported' ? { ...fact, seq: 0 } : fact)),
+    service: misreads('scheduler', (fact) => (fact.type === 'node.reported' ? { ...fact, seq: 0 } : fact.type === 'node.lease.settled' && fact.report !== undefined ? { ...fact, report: { ...fact.report, seq: 0 } } : fact)),
   },
   { name: 'the scheduler does not write the views of rollouts', caughtBy: 'I7 true views', service: leavesUnwritten('scheduler', 'rollouts/') },
   { name: 'the merger overlooks that a rollout is complete', caughtBy: 'I7 I8 I10', service: overlooks('merger', 'rollout.complete') },
@@ -58,4 +58,5 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: 'I7 I8 I10',
     service: misreads('merger', (fact) => (fact.type === 'config.accepted' && Number(fact.change.slice(1)) % 5 === 2 ? undefined : fact)),
   },
+  { name: 'configs go that nodes are to get', caughtBy: 'kept configs', forgetsNames: true },
 ];

@@ -4,6 +4,7 @@ import { newOracles } from './oracles/index.js';
 import { beginning, letGo, publish } from './people/index.js';
 import { ACTORS, planOf, type Plan } from './plan.js';
 import { NO_TROUBLE } from './sim-node.js';
+import { tidy } from './tidying.js';
 import { FAIR, Violation, World, type Mutant } from './world.js';
 
 export interface Outcome {
@@ -54,6 +55,7 @@ function runWorld(world: World, plan: Plan): void {
   world.trace(() => `seed ${plan.seed} with ${[...plan.actors.keys()].join(', ') || 'nobody'}`);
   addNodes(world, plan.nodes);
   elect(world);
+  tidy(world);
   publish(world, beginning(new Chance(plan.seed, 'beginning')));
   for (const actor of ACTORS) {
     if (plan.actors.has(actor.name)) actor.arrange(new Stage(world, actor.name, busyMs, plan.actors.get(actor.name)));

@@ -51,6 +51,10 @@ describe('in a world of faults', () => {
     expect(tally.seeds).toBe(SEEDS);
   });
 
+  test('configs that nothing named went', () => {
+    expect(tally.fired['tidying']).toBeGreaterThan(0);
+  });
+
   test.each([...PEOPLE, ...FAULTS].map(({ name }) => name))('%s bit', (name) => {
     expect(tally.fired[name]).toBeGreaterThan(0);
   });

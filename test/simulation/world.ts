@@ -50,6 +50,8 @@ export interface Mutant {
   readonly service?: (kind: AnyKind) => AnyKind;
   /** Nodes do not put back what they replaced. */
   readonly keepsReplaced?: boolean;
+  /** What nodes are to get counts as named by nothing. */
+  readonly forgetsNames?: boolean;
 }
 
 export class Violation extends Error {

@@ -113,8 +113,10 @@ class HistoryWriter {
     const about = { node: nodeName(n), pool: 'all', lease: `${nodeName(n)}-l${own.leases}`, change };
     await this.emit(
       { type: 'node.lease.granted', ...about, kind: 'forward', hash: to, from, recipe, actions: [{ kind: 'none' }], phase: 'ready', applyMs: 120_000, drainMs: 600_000, free: false },
-      this.reported(n, 'applied', about.lease, 'applied'),
-      { type: 'node.lease.settled', ...about, kind: 'forward', hash: to, recipe, because: 'applied', reason: '', restored: true },
+      {
+        type: 'node.lease.settled', ...about, kind: 'forward', hash: to, recipe: '', because: 'applied', reason: '', restored: true,
+        report: { incarnation: 1, birth: 7, seq: own.seq, hash: '', verdict: '', bootId: '', reportSequence: ++this.reportSequence },
+      },
       { type: 'node.lease.released', ...about, kind: 'forward', hash: to, because: 'applied' },
     );
   }

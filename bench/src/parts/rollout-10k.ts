@@ -56,7 +56,7 @@ async function ours(outer: PartContext): Promise<{ readonly rolling: number[]; r
 
 function words(publishedMs: number, at: Stations, before: Readonly<Record<string, number>>, after: Readonly<Record<string, number>>): string {
   const seconds = (from: number, to: number): string => ((to - from) / 1000).toFixed(2);
-  const cpu = Object.keys(after).map((name) => `${name} ${(((after[name] ?? 0) - (before[name] ?? 0)) / 1000).toFixed(1)}`);
+  const cpu = Object.keys(after).map((name) => `${name} ${(((after[name] ?? 0) - (before[name] ?? 0)) / 1000).toFixed(2)}`);
   const stations = [
     `accepted +${seconds(publishedMs, at.accepted)}`, `rendered +${seconds(at.accepted, at.rendered)}`, `validated +${seconds(at.rendered, at.validated)}`,
     `started +${seconds(at.validated, at.started)}`, `complete +${seconds(at.started, at.complete)}`, `succeeded +${seconds(at.complete, at.succeeded)} s`,

@@ -4,7 +4,7 @@ import { EXIT, type ExitCode } from '../exit.js';
 import { followChange, type Followed } from '../follow.js';
 import { pause } from '../pause.js';
 import { live } from '../screens/live.js';
-import { overview, shownChanges, type OverviewInput } from '../screens/overview.js';
+import { fleetCounts, overview, shownChanges, type OverviewInput } from '../screens/overview.js';
 import { rolloutTree } from '../screens/rollout-tree.js';
 import type { Session } from '../session.js';
 import { standing } from '../standing.js';
@@ -60,8 +60,8 @@ async function watchChange(session: Session, id: string): Promise<ExitCode> {
 
 async function gather(session: Session): Promise<OverviewInput> {
   const fleet = await session.fleet();
-  const [changes, rollouts, pools, nodes] = await Promise.all([fleet.list('changes'), fleet.list('rollouts'), fleet.list('pools'), fleet.list('nodes')]);
-  return { changes, rollouts, pools, nodes, now: session.io.now() };
+  const [changes, rollouts, pools] = await Promise.all([fleet.list('changes'), fleet.list('rollouts'), fleet.list('pools')]);
+  return { changes, rollouts, pools, now: session.io.now() };
 }
 
 async function showOverview(session: Session): Promise<ExitCode> {
@@ -95,9 +95,8 @@ const changeJson = (id: string, { change, rollout, standing: at }: Followed): ob
 
 function overviewJson(input: OverviewInput): object {
   const { open, ended } = shownChanges(input);
-  const here = [...input.nodes.values()].filter(({ state }) => state !== 'gone');
   return {
-    nodes: { total: here.length, silent: here.filter(({ state }) => state === 'silent').map(({ node }) => node) },
+    nodes: fleetCounts(input),
     pools: [...input.pools.values()].filter(({ gone }) => !gone),
     changes: [...open, ...ended].map((change) => {
       const rollout = input.rollouts.get(change.change);

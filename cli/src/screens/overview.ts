@@ -1,4 +1,4 @@
-import { byAge, type ChangeView, type NodeView, type PoolView, type RolloutView } from '#libs/contracts';
+import { byAge, type ChangeView, type PoolView, type RolloutView } from '#libs/contracts';
 import { age } from '../duration.js';
 import type { Colours } from '../io.js';
 import { standing } from '../standing.js';
@@ -9,11 +9,11 @@ export interface OverviewInput {
   readonly changes: ReadonlyMap<string, ChangeView>;
   readonly rollouts: ReadonlyMap<string, RolloutView>;
   readonly pools: ReadonlyMap<string, PoolView>;
-  readonly nodes: ReadonlyMap<string, NodeView>;
   readonly now: Date;
 }
 
 const ENDED_SHOWN = 10;
+const SILENT_SHOWN = 5;
 
 /** The changes that the overview shows: all open ones, then the latest that ended. */
 export function shownChanges({ changes, rollouts }: Pick<OverviewInput, 'changes' | 'rollouts'>): { readonly open: ChangeView[]; readonly ended: ChangeView[]; readonly omitted: number } {
@@ -33,11 +33,16 @@ export function overview(input: OverviewInput, colours: Colours): string {
   return parts.filter((part) => part !== '').join('\n\n');
 }
 
-function fleetLine({ nodes }: OverviewInput, colours: Colours): string {
-  const here = [...nodes.values()].filter(({ state }) => state !== 'gone');
-  const silent = here.filter(({ state }) => state === 'silent');
-  const few = silent.slice(0, 5).map(({ node }) => node).join(', ');
-  return `${here.length} nodes${silent.length === 0 ? '' : `, ${colours.yellow(`${silent.length} silent`)} (${few}${silent.length > 5 ? ', …' : ''})`}`;
+/** How many nodes there are and how many of them are silent: by the pools, each node being in one. */
+export function fleetCounts({ pools }: Pick<OverviewInput, 'pools'>): { readonly total: number; readonly silent: number; readonly silentNodes: readonly string[] } {
+  const all = [...pools.values()];
+  const sum = (of: (pool: PoolView) => number): number => all.reduce((total, pool) => total + of(pool), 0);
+  return { total: sum(({ members }) => members), silent: sum(({ silent }) => silent), silentNodes: all.flatMap(({ silentNodes }) => silentNodes).sort().slice(0, SILENT_SHOWN) };
+}
+
+function fleetLine(input: OverviewInput, colours: Colours): string {
+  const { total, silent, silentNodes } = fleetCounts(input);
+  return `${total} nodes${silent === 0 ? '' : `, ${colours.yellow(`${silent} silent`)} (${silentNodes.join(', ')}${silent > silentNodes.length ? ', …' : ''})`}`;
 }
 
 function poolTable({ pools }: OverviewInput): string {

@@ -14,7 +14,7 @@ import { fit } from './table.js';
 
 const text = (...lines: string[]): string => lines.join('\n');
 const pool = (name: string, part: Partial<PoolView> = {}): PoolView => ({
-  ledger: 1, pool: name, maxUnavailable: '2', budget: 2, members: 4, unavailable: [], waiting: 0, applyMs: 120_000, drainMs: 600_000, drift: 'report', gone: false, ...part,
+  ledger: 1, pool: name, maxUnavailable: '2', budget: 2, members: 4, unavailable: [], waiting: 0, applyMs: 120_000, drainMs: 600_000, drift: 'report', gone: false, silent: 0, silentNodes: [], ...part,
 });
 const node = (name: string, state: NodeView['state'] = 'ready'): NodeView =>
   ({ ledger: 1, node: name, state, labels: { role: 'edge', zone: 'a' }, capabilities: [], version: '0.1.0', since: ago(3_700), because: '' });
@@ -73,12 +73,11 @@ test('the overview shows open changes first, then ended ones, the latest first',
     changeView({ change: 'c10' }), changeView({ change: 'c9', phase: 'waiting', behind: ['c8'], message: '' })];
   const input = {
     changes: new Map(changes.map((change) => [change.change, change])), rollouts: new Map([['c10', rolloutView()]]),
-    pools: new Map([['edge', pool('edge', { unavailable: [{ node: 'n1', because: 'silent', lease: '' }], waiting: 3 })], ['old', pool('old', { gone: true })]]),
-    nodes: new Map([['n1', node('n1', 'silent')], ['n2', node('n2')], ['n3', node('n3', 'gone')]]), now: NOW,
+    pools: new Map([['edge', pool('edge', { unavailable: [{ node: 'n1', because: 'silent', lease: '' }], waiting: 3, members: 2, silent: 1, silentNodes: ['n1'] })], ['old', pool('old', { gone: true, members: 0 })]]), now: NOW,
   };
   expect(overview(input, PLAIN)).toBe(text(
     '2 nodes, 1 silent (n1)', '',
-    'POOL   NODES   UNAVAILABLE   WAITING', 'edge   4       1 of 2        3', '',
+    'POOL   NODES   UNAVAILABLE   WAITING', 'edge   2       1 of 2        3', '',
     'CHANGE   STATE         NODES   AGE    AUTHOR   MESSAGE   WHY',
     'c9       ⏸ waiting     6       75s    ada                behind c8',
     'c10      ◌ rolling     2/6     75s    ada      Greet',
@@ -132,7 +131,7 @@ test('an event is one line of what matters', () => {
 
 describe('the doctor', () => {
   const well: Inspection = {
-    server: { url: 'nats://h:4222', version: '2.12.15', jetstream: true }, topology: [], ledger: { last: 9, messages: 9, bytes: 2_097_152 },
+    server: { url: 'nats://h:4222', version: '2.12.15', jetstream: true }, topology: [], ledger: { first: 1, last: 9, messages: 9, bytes: 2_097_152, ageMs: 0 }, snapshots: {},
     services: SERVICES.map((name) => ({ name, copies: name === 'merger' ? 2 : 1, halted: '' })), viewsAhead: [], poison: [],
   };
   test('says that all is well', () => {
@@ -141,6 +140,14 @@ describe('the doctor', () => {
       '✔ merger               2 copies', '✔ validator            1 copy', '✔ scheduler            1 copy', '✔ drain                1 copy', '✔ inventory            1 copy',
       '✔ nodes                1, all heard of', '', 'Nothing is wrong.',
     ));
+  });
+
+  test('notes a ledger that could be shorter, and who holds it up', () => {
+    const notes = (days: number, merger: number): readonly string[] =>
+      checkUp({ ...well, ledger: { ...well.ledger, ageMs: days * 86_400_000 }, snapshots: { merger, drain: 2 } }, [node('n1')], []).filter(({ state }) => state === 'note').map(({ what, detail }) => `${what} ${detail}`);
+    expect([notes(90, 1), notes(170, 2)]).toEqual([[], []]);
+    expect(notes(91, 1)).toEqual(['ledger holds 91 days, for it is trimmed behind the snapshots of every service, and merger has fewer than two']);
+    expect(notes(181, 2)).toEqual(['ledger holds 181 days, for it is trimmed behind the snapshots of every service']);
   });
 
   test('says of everything that is wrong what to do about it', () => {

@@ -11,6 +11,7 @@ export const DEFAULT_POOL: PoolPolicy = {
   text: '1',
   applyMs: 120_000,
   drainMs: 600_000,
+  drain: {},
   drift: 'report',
   selector: {},
 };

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { LastForMsgRequest, StoredMsg } from '@nats-io/jetstream';
-import { CONFIGS, nodeToken, TARGETS, WireError, type Target, type Targets } from '#libs/contracts';
+import { configKey, CONFIGS, TARGETS, WireError, type Target, type Targets } from '#libs/contracts';
 import type { Bus } from './connection.js';
 import { isConnectionTrouble } from './ledger.js';
 import { isStoredDeletion } from './message-headers.js';
@@ -20,7 +20,7 @@ const WIDTH = 256;
 const PIECE_BYTES = 256 * 1024;
 const TRIES = 5;
 
-/** Large, immutable values, written before the fact that names them. Writing one again changes nothing. */
+/** Large, immutable values, written before the fact that names them. Writing one again changes nothing, but that it stays: a sweep may have marked it to go. */
 export class Blobs {
   constructor(private readonly bus: Bus) {}
 
@@ -81,7 +81,6 @@ export class Blobs {
   }
 }
 
-const configKey = (node: string, hash: string): string => `${nodeToken(node)}.${hash}`;
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 /** Splits by nodes, in their order, so that the same targets give the same pieces. */

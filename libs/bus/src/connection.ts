@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { jetstream, jetstreamManager, type ClusterInfo, type JetStreamClient, type JetStreamManager, type JetStreamPublishOptions, type LastForMsgRequest, type PubAck, type SeqMsgRequest, type StoredMsg, type StreamInfo } from '@nats-io/jetstream';
+import { jetstream, jetstreamManager, type ClusterInfo, type JetStreamClient, type JetStreamManager, type JetStreamPublishOptions, type LastForMsgRequest, type PubAck, type SeqMsgRequest, type StoredMsg, type StreamInfo, type StreamInfoRequestOptions } from '@nats-io/jetstream';
 import { credsAuthenticator, nanos, type Msg, type MsgHdrs, type NatsConnection, type Status } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { SILENT, type Logger } from '#libs/runtime';
@@ -72,6 +72,11 @@ export class Bus {
     else queueMicrotask(() => heard(new ConnectionLostError('the connection to the server was lost')));
   }
 
+  /** Says something to whoever listens now; without a connection it is lost, as it is where nobody does. */
+  broadcast(subject: string, text: string): void {
+    if (this.connected) this.nc.publish(subject, text);
+  }
+
   request(subject: string, text: string, options: { readonly headers?: MsgHdrs; readonly timeout?: number } = {}): Promise<Msg> {
     return this.unlessLost(() => this.nc.request(subject, text, { timeout: this.timeoutMs, ...options }));
   }
@@ -82,8 +87,8 @@ export class Bus {
   }
 
   /** The stream as its leader has it. Throws NoLeaderError when another answered, which in a cluster each server may. */
-  async streamInfo(stream: string): Promise<StreamInfo> {
-    const info = await this.unlessLost(() => this.jsm.streams.info(stream));
+  async streamInfo(stream: string, asked: Partial<StreamInfoRequestOptions> = {}): Promise<StreamInfo> {
+    const info = await this.unlessLost(() => this.jsm.streams.info(stream, asked));
     if (isLed(info.cluster)) return info;
     throw new NoLeaderError(`the stream ${stream} has no leader with a majority behind it: too few servers of the cluster are up, or they are electing one`);
   }

@@ -49,7 +49,10 @@ export interface Inspection {
   readonly server: { readonly url: string; readonly version: string; readonly jetstream: boolean };
   /** What differs from what Sluice asks for: missing or different streams and buckets. */
   readonly topology: readonly string[];
-  readonly ledger: { readonly last: number; readonly messages: number; readonly bytes: number };
+  /** `ageMs`: of the oldest fact, by the server's clock. */
+  readonly ledger: { readonly first: number; readonly last: number; readonly messages: number; readonly bytes: number; readonly ageMs: number };
+  /** How many snapshots of each service it can start from; the ledger is trimmed behind the older of two. */
+  readonly snapshots: Readonly<Record<string, number>>;
   /** Services that answered `$SRV.PING`, how many copies of each, and a complaint of theirs if they stopped appending. */
   readonly services: readonly { readonly name: string; readonly copies: number; readonly halted: string }[];
   /** Buckets whose values are above the end of the ledger: a restored backup. */

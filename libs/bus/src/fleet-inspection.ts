@@ -1,10 +1,12 @@
 import type { JsMsg } from '@nats-io/jetstream';
 import type { ServiceIdentity } from '@nats-io/services';
-import { LEDGER } from '#libs/contracts';
+import { LEDGER, SERVICES } from '#libs/contracts';
 import type { Bus } from './connection.js';
 import type { Inspection } from './fleet-client.js';
 import { isDeletion } from './message-headers.js';
 import type { SetAside } from './poison.js';
+import { usable } from './snapshot-slots.js';
+import { Snapshots } from './snapshots.js';
 import { readAll } from './stream-reader.js';
 import { compareTopology, kvStream, POISON } from './topology.js';
 import { newestViews } from './views-end.js';
@@ -24,6 +26,7 @@ export async function inspect(bus: Bus, server: string): Promise<Inspection> {
     server: { url: server, version: nc.info?.version ?? '', jetstream },
     topology,
     ledger,
+    snapshots: await snapshotsOf(bus, ledger.last).catch(() => ({})),
     services: await pingServices(bus),
     viewsAhead: [...views].filter(([, sequence]) => sequence > ledger.last).map(([bucket]) => bucket),
     poison: await readPoison(bus).catch(() => []),
@@ -32,11 +35,18 @@ export async function inspect(bus: Bus, server: string): Promise<Inspection> {
 
 async function ledgerOf(bus: Bus): Promise<Inspection['ledger']> {
   try {
-    const { state } = await bus.streamInfo(LEDGER);
-    return { last: state.last_seq, messages: state.messages, bytes: state.bytes };
+    const { state, ts } = await bus.streamInfo(LEDGER);
+    const ageMs = state.messages === 0 ? 0 : Date.parse(ts ?? state.first_ts) - Date.parse(state.first_ts);
+    return { first: state.first_seq, last: state.last_seq, messages: state.messages, bytes: state.bytes, ageMs };
   } catch {
-    return { last: 0, messages: 0, bytes: 0 };
+    return { first: 0, last: 0, messages: 0, bytes: 0, ageMs: 0 };
   }
+}
+
+async function snapshotsOf(bus: Bus, last: number): Promise<Inspection['snapshots']> {
+  const snapshots = new Snapshots(bus);
+  const counts = await Promise.all(SERVICES.map(async (service) => [service, usable((await snapshots.list(service)).filter(({ sequence }) => sequence <= last)).length] as const));
+  return Object.fromEntries(counts);
 }
 
 /** Every copy answers, those that do not lead too. */

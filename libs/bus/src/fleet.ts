@@ -1,6 +1,6 @@
 import { JetStreamApiError } from '@nats-io/jetstream';
 import type { Msg } from '@nats-io/nats-core';
-import { changeId, CONFIGS, decodeConfig, desiredSubject, LEDGER, nodeToken, type Config, type ViewBucket, type ViewValues } from '#libs/contracts';
+import { changeId, configKey, CONFIGS, decodeConfig, desiredSubject, LEDGER, nodeToken, type Config, type ViewBucket, type ViewValues } from '#libs/contracts';
 import { SILENT } from '#libs/runtime';
 import { connectBus, type Bus, type BusOptions } from './connection.js';
 import { isNoResponders, isWithoutJetStream, NoJetStreamError, NoLeaderError, ServerTooOldError } from './errors.js';
@@ -64,7 +64,7 @@ class NatsFleet implements FleetClient {
   }
 
   async config(node: string, hash: string): Promise<Config | undefined> {
-    const message = await this.reached(() => this.bus.stored(kvStream(CONFIGS), { last_by_subj: kvSubject(CONFIGS, `${nodeToken(node)}.${hash}`) }));
+    const message = await this.reached(() => this.bus.stored(kvStream(CONFIGS), { last_by_subj: kvSubject(CONFIGS, configKey(node, hash)) }));
     return message === null ? undefined : decodeConfig(message.string());
   }
 

@@ -7,7 +7,8 @@ import { connectBus, type Bus } from './connection.js';
 import { connectFleet } from './fleet.js';
 import { Ledger } from './ledger.js';
 import { Poison } from './poison.js';
-import { Snapshots } from './snapshots.js';
+import { byNewest } from './snapshot-slots.js';
+import { Snapshots, type Snapshot } from './snapshots.js';
 import { busMessage, readAll, type BusMessage } from './stream-reader.js';
 import { ensureTopology, kvSubject, POISON } from './topology.js';
 
@@ -74,16 +75,17 @@ describe('what anybody may send or edit', () => {
 
   test('snapshots that are none are passed over, and written over', async () => {
     const snapshots = new Snapshots(bus);
-    await snapshots.put('merger', 1, { sequence: 5, state: { a: 1 } });
-    await bus.publish(`$O.snapshots.M.${Buffer.from('merger.v1.a').toString('base64')}`, 'not JSON');
-    expect(await snapshots.get('merger', 1)).toEqual({ sequence: 5, state: { a: 1 } });
-    const info = (await bus.stored('OBJ_snapshots', { last_by_subj: `$O.snapshots.M.${Buffer.from('merger.v1.b').toString('base64')}` }))?.string() ?? '{}';
+    const newest = (): Promise<Snapshot | undefined> => snapshots.find('merger', (kept) => kept.toSorted(byNewest));
+    await snapshots.put({ service: 'merger', version: 1 }, { sequence: 5, state: { a: 1 } });
+    await bus.publish(`$O.snapshots.M.${Buffer.from('merger.v1.b').toString('base64')}`, 'not JSON');
+    expect(await newest()).toMatchObject({ sequence: 5, state: { a: 1 } });
+    const info = (await bus.stored('OBJ_snapshots', { last_by_subj: `$O.snapshots.M.${Buffer.from('merger.v1.a').toString('base64')}` }))?.string() ?? '{}';
     const { nuid } = JSON.parse(info) as { nuid: string };
     expect(nuid).not.toBe('');
-    await bus.publish(`$O.snapshots.M.${Buffer.from('merger.v1.b').toString('base64')}`, info.replace('"sequence":"5"', '"sequence":"many"'));
-    expect(await snapshots.get('merger', 1)).toBeUndefined();
-    await snapshots.put('merger', 1, { sequence: 6, state: { a: 2 } });
-    expect(await snapshots.get('merger', 1)).toEqual({ sequence: 6, state: { a: 2 } });
+    await bus.publish(`$O.snapshots.M.${Buffer.from('merger.v1.a').toString('base64')}`, info.replace('"sequence":"5"', '"sequence":"many"'));
+    expect(await newest()).toBeUndefined();
+    await snapshots.put({ service: 'merger', version: 1 }, { sequence: 6, state: { a: 2 } });
+    expect(await newest()).toMatchObject({ sequence: 6, state: { a: 2 } });
   });
 
   test('a fact is void only if that is said after it', async () => {

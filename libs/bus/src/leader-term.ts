@@ -21,7 +21,7 @@ export interface TermParts<S, I, N extends Need, G> {
 }
 
 /** What always goes with another fact of the same node, in the same batch or just before: a thousand nodes a second make many lines. */
-const QUIET: ReadonlySet<FactType> = new Set<FactType>(['node.reported', 'node.lease.released']);
+const QUIET: ReadonlySet<FactType> = new Set<FactType>(['node.lease.released']);
 
 /** A view shows more than the ledger holds: it is a restored backup, and nothing may be appended to it. */
 export class ViewsAheadError extends HaltedError {

@@ -20,13 +20,21 @@ export interface LedgerReaderOptions {
   readonly logger: Logger;
 }
 
-/** What was folded no longer follows from the ledger: a person voided a fact of it, or the ledger is a restored backup. */
+/** What was folded no longer leads on to the ledger: a person voided a fact of it, the ledger is a restored backup, or it was trimmed before this copy had read it. */
 export class RefoldError extends Error {
   override readonly name = 'RefoldError';
 }
 
+/** Why a copy that begins cannot go on, and how to see that it can by now. */
+export interface Stuck {
+  readonly reason: string;
+  readonly isFreed: () => Promise<boolean>;
+}
+
 /** How many messages may wait to be folded. */
 const AHEAD = 2_000;
+/** So many are folded even if nothing among them is of use. */
+const MANY = 500;
 /** A reading that brings nothing for so long though there is more is begun anew. */
 const STALLED_MS = 5_000;
 /** How often a halted reader looks whether it may go on. */
@@ -43,6 +51,8 @@ export class LedgerReader {
   private stopped = false;
   /** Why this reader does not go on; undefined when it does. */
   halted: string | undefined;
+  /** Set when this copy cannot go on where the ledger begins: what it would have to start from is not there. */
+  stuck: Stuck | undefined;
 
   constructor(private readonly options: LedgerReaderOptions) {
     this.reads = new Set(options.reads);
@@ -135,14 +145,21 @@ export class LedgerReader {
       if (this.reader !== reader) return;
       this.waiting.push(message);
       this.arrival.give();
-      this.options.onArrival();
+      if (this.waiting.length >= MANY || this.concerns(message)) this.options.onArrival();
       while (this.waiting.length >= AHEAD && this.reader === reader && !this.stopped) await this.room.wait();
     }
   }
 
+  /** What this copy has no use for need not wake it: it is counted with the next that it has. */
+  private concerns({ subject }: JsMsg): boolean {
+    const type = factTypeOf(subject);
+    return type !== undefined && (this.reads.has(type) || type === 'ledger.voided');
+  }
+
   private async entryOf(message: JsMsg, upTo: number, readMs: number): Promise<Entry | undefined | 'halted'> {
     if (message.seq !== upTo + 1) {
-      return this.halt(message.seq, `the ledger goes on at ${message.seq}, but this copy has folded up to ${upTo}: what lies between was trimmed, and no snapshot reaches over it`);
+      if (this.stuck !== undefined) return this.halt(message.seq, this.stuck.reason, this.stuck);
+      throw new RefoldError(`the ledger goes on at ${message.seq}, but this copy has folded up to ${upTo}: what lies between was trimmed`);
     }
     const type = factTypeOf(message.subject);
     if (type === 'ledger.voided' && voidedSequence(message.subject) < message.seq) this.noteVoided(voidedSequence(message.subject), upTo);
@@ -167,23 +184,30 @@ export class LedgerReader {
     if (sequence <= upTo) throw new RefoldError(`sequence ${sequence} of the ledger was declared void after it was folded`);
   }
 
-  /** Stops here, and looks every now and then whether a person voided what is in the way. */
-  halt(sequence: number, reason: string): 'halted' {
+  /** Stops here, and looks every now and then whether a person voided what is in the way, or put right what it is stuck at. */
+  halt(sequence: number, reason: string, stuck?: Stuck): 'halted' {
     if (this.halted !== reason) this.options.logger.error({ sequence }, `halted: ${reason}`);
     this.halted = reason;
-    void this.pollVoided(sequence);
+    void this.poll(sequence, stuck === undefined ? () => this.mayPass(sequence) : () => this.isFreed(stuck));
     return 'halted';
   }
 
-  private async pollVoided(sequence: number): Promise<void> {
+  private async poll(sequence: number, mayGoOn: () => Promise<boolean>): Promise<void> {
     while (!this.stopped) {
       await pause(growingMs(0, HALT_POLL_MS, HALT_POLL_MS));
-      if (!(await this.mayPass(sequence).catch(() => false))) continue;
-      this.options.logger.warn({ sequence }, 'a person declared void what this copy could not take: it goes on');
+      if (!(await mayGoOn().catch(() => false))) continue;
+      this.options.logger.warn({ sequence }, 'a person put right what this copy could not take: it goes on');
       this.halted = undefined;
       this.options.onArrival();
       return;
     }
+  }
+
+  /** What it read goes on from another place then: the fold begins anew. */
+  private async isFreed({ isFreed }: Stuck): Promise<boolean> {
+    if (!(await isFreed())) return false;
+    this.stuck = undefined;
+    return true;
   }
 
   /** What lies behind it may be void too, and need not stop this copy once more. What lies before was folded: of that each is to be heard. */

@@ -4,8 +4,12 @@ import { connectBus, type Bus } from './connection.js';
 import { counterCore, reported, type CounterInput, type Counts } from './counter.fixture.js';
 import { Ledger } from './ledger.js';
 import { LedgerService } from './ledger-service.js';
-import { Snapshots } from './snapshots.js';
+import { byNewest } from './snapshot-slots.js';
+import { Snapshots, type Snapshot } from './snapshots.js';
 import { ensureTopology, kvStream, kvSubject } from './topology.js';
+
+/** The newest snapshot of a service that can be read. */
+const newestSnapshot = (bus: Bus, service: string): Promise<Snapshot | undefined> => new Snapshots(bus).find(service, (kept) => kept.toSorted(byNewest));
 
 type Counter = LedgerService<Counts, CounterInput, never, never>;
 const LEADER_TTL_MS = 1_500;
@@ -51,6 +55,25 @@ describe('a service on the ledger', () => {
     expect(await new Ledger(bus).lastSequence()).toBe(3);
   });
 
+  it('says why when its decisions fail again and again, and is well when they do not', async () => {
+    let fails = true;
+    const core = { ...counterCore, decide: (...args: Parameters<typeof counterCore.decide>) => {
+      if (fails) throw new TypeError('matchExpressions is not iterable');
+      return counterCore.decide(...args);
+    } };
+    const counter: Counter = new LedgerService({ core }, { bus: await connected(), leaderTtlMs: LEADER_TTL_MS });
+    counters.push(counter);
+    const heard: (string | undefined)[] = [];
+    counter.onStanding(() => heard.push(counter.stuck));
+    await counter.start();
+    expect(await until(() => counter.stuck)).toMatch(/fail again and again \(matchExpressions is not iterable\)/);
+    expect(counter.halted).toBeUndefined();
+    fails = false;
+    await until(() => counter.stuck === undefined || undefined);
+    expect([heard.some((one) => one !== undefined), heard.at(-1)]).toEqual([true, undefined]);
+    await counter.submit(report('n1', 1));
+  });
+
   it('an input given again changes nothing', async () => {
     const counter = await started();
     await until(() => counter.leading);
@@ -88,7 +111,7 @@ describe('a service on the ledger', () => {
     expect(await counter.query((state) => state.byNode.has('n2'))).toBe(false);
     expect(settled).toBe(false);
     await all;
-    await until(async () => (await new Snapshots(buses[0] as Bus).get('scheduler', 1)) !== undefined);
+    await until(async () => (await newestSnapshot(buses[0] as Bus, 'scheduler')) !== undefined);
   });
 
   it('another copy takes over when the leader ends, and goes on from what the first decided', async () => {
@@ -118,7 +141,7 @@ describe('a service on the ledger', () => {
     await until(() => first.leading);
     await first.submitAll([report('n1', 1), report('n1', 2)]);
     await first.stop();
-    expect(await new Snapshots(buses[0] as Bus).get('scheduler', 1)).toMatchObject({ sequence: 2 });
+    expect(await newestSnapshot(buses[0] as Bus, 'scheduler')).toMatchObject({ sequence: 2 });
     // What lies before the snapshot may be trimmed.
     await (buses[0] as Bus).jsm.streams.purge(LEDGER, { seq: 3 });
     const second = await started();
@@ -141,19 +164,101 @@ describe('a service on the ledger', () => {
     expect(counter.halted).toBeUndefined();
   });
 
-  it('halts where the ledger was trimmed and no snapshot reaches over it', async () => {
+  it('halts where the ledger was trimmed and no snapshot reaches over it, and says what to do', async () => {
     const bus = buses[0] as Bus;
     await new Ledger(bus).append([reported('n1', 1), reported('n1', 2), reported('n1', 3)], 0);
     await bus.jsm.streams.purge(LEDGER, { seq: 3 });
     const counter = await started();
-    expect(await until(() => counter.halted)).toMatch(/trimmed/);
+    expect(await until(() => counter.halted)).toMatch(/begins at 3: what lay before was trimmed.* nor is there one of another release: restore the stream OBJ_snapshots/);
+  });
+
+  it('of a new version starts from the snapshot of an older one that it can read, and without a way it halts and names the release', async () => {
+    const first = await started();
+    await until(() => first.leading);
+    await first.submitAll([report('n1', 1), report('n1', 2)]);
+    await first.stop();
+    const bus = buses[0] as Bus;
+    await bus.jsm.streams.purge(LEDGER, { seq: 3 });
+    const ofVersion2 = async (migrations: typeof counterCore.migrations): Promise<Counter> => {
+      const core = { ...counterCore, version: 2, ...(migrations === undefined ? {} : { migrations }) };
+      const counter = new LedgerService({ core }, { bus: await connected(), leaderTtlMs: LEADER_TTL_MS });
+      counters.push(counter);
+      await counter.start();
+      return counter;
+    };
+    await bus.js.publish('node.heard.n1', '{}');
+    const without = await ofVersion2(undefined);
+    expect(await until(() => without.halted)).toMatch(/begins at 3.*is one of fold version 1, and this release folds version 2 \(it reads 2\): start the release that ran before, or one that can read it/);
+    const second = await ofVersion2({ 1: (dumped) => ({ ...(dumped as object), byNode: [['n1', { count: 20, skipped: '' }]] }) });
+    await until(() => second.leading);
+    await second.submit(report('n1', 3));
+    expect(await second.query((state) => state.byNode.get('n1')?.count)).toBe(21);
+    await second.stop();
+    expect(await newestSnapshot(bus, 'scheduler')).toMatchObject({ sequence: 4, kept: { version: 2, loads: [2, 1] } });
+    // From that snapshot, of its own version.
+    await until(() => without.leading);
+    expect([without.halted, await without.query((state) => state.byNode.get('n1')?.count)]).toEqual([undefined, 21]);
+  });
+
+  it('folds anew from a snapshot when the ledger is trimmed behind its back', async () => {
+    const first = await started();
+    await until(() => first.leading);
+    await first.submitAll([report('n1', 1), report('n1', 2)]);
+    await first.stop();
+    const bus = buses[0] as Bus;
+    // It looks before there is anything, and reads when that is trimmed already: as one that slept in between.
+    const copy = new LedgerService({ core: counterCore }, { bus: await connected(), leaderTtlMs: LEADER_TTL_MS });
+    counters.push(copy);
+    jest.spyOn(Ledger.prototype, 'bounds').mockResolvedValueOnce({ first: 1, last: 0 });
+    await bus.jsm.streams.purge(LEDGER, { seq: 2 });
+    await copy.start();
+    await until(() => copy.leading);
+    expect(await copy.query((state) => state.byNode.get('n1')?.count)).toBe(2);
+  });
+
+  it('writes a snapshot after a while in which only little came', async () => {
+    const counter = new LedgerService({ core: counterCore }, { bus: await connected(), leaderTtlMs: LEADER_TTL_MS, snapshotMs: 50 });
+    counters.push(counter);
+    await counter.start();
+    await until(() => counter.leading);
+    await counter.submit(report('n1', 1));
+    await until(async () => (await newestSnapshot(buses[0] as Bus, 'scheduler'))?.sequence === 1);
+  });
+
+  it('what is declared void when every snapshot holds it and the ledger before was trimmed stays, and nothing stops', async () => {
+    const first = await started();
+    await until(() => first.leading);
+    await first.submitAll([report('n1', 1), report('n1', 2), report('n1', 3)]);
+    await first.stop();
+    const bus = buses[0] as Bus;
+    await bus.jsm.streams.purge(LEDGER, { seq: 3 });
+    const second = await started();
+    await until(() => second.leading);
+    await bus.js.publish('ledger.voided.1', JSON.stringify({ v: 1, at: '', sequence: 1, by: 'me', reason: '' }));
+    await bus.js.publish('node.reported.n1', JSON.stringify({ ...reported('n1', 4), at: '', v: 1 }));
+    await until(async () => (await status(bus, 'n1'))?.seq === 4);
+    expect(second.halted).toBeUndefined();
+  });
+
+  it('what is declared void is left out where an older snapshot does not hold it, though the ledger was trimmed', async () => {
+    const first = await started(1);
+    await until(() => first.leading);
+    for (const sequence of [1, 2, 3]) {
+      await first.submit(report('n1', sequence));
+      await until(async () => (await newestSnapshot(buses[0] as Bus, 'scheduler'))?.sequence === sequence);
+    }
+    const bus = buses[0] as Bus;
+    await bus.jsm.streams.purge(LEDGER, { seq: 2 });
+    await bus.js.publish('ledger.voided.2', JSON.stringify({ v: 1, at: '', sequence: 2, by: 'me', reason: '' }));
+    await until(async () => (await status(bus, 'n1'))?.seq === 2);
+    expect(first.halted).toBeUndefined();
   });
 
   it('writes snapshots as it goes', async () => {
     const counter = await started(10);
     await until(() => counter.leading);
     await counter.submitAll(Array.from({ length: 25 }, (_, i) => report('n1', i + 1)));
-    await until(async () => ((await new Snapshots(buses[0] as Bus).get('scheduler', 1))?.sequence ?? 0) >= 10);
+    await until(async () => ((await newestSnapshot(buses[0] as Bus, 'scheduler'))?.sequence ?? 0) >= 10);
   });
 
   it('halts at a fact that it does not understand, and goes on when a person voids it', async () => {

@@ -28,11 +28,16 @@ export interface LedgerServiceOptions {
   readonly logger?: Logger;
   /** A snapshot after so many facts of the ledger. */
   readonly snapshotFacts?: number;
+  /** A snapshot after so long, if facts came since. */
+  readonly snapshotMs?: number;
   /** As in the topology. */
   readonly leaderTtlMs?: number;
 }
 
 const DEFAULT_SNAPSHOT_FACTS = 20_000;
+const DEFAULT_SNAPSHOT_MS = 24 * 3_600_000;
+/** In a quiet fleet nothing else may wake a copy whose snapshot is due. */
+const QUIET_MS = 3_600_000;
 /** A turn that asks to be woken in the past is woken after this. */
 const LEAST_WAKE_MS = 10;
 const RECHECK_MS = 3_000;
@@ -49,6 +54,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private readonly wake = new Signal();
   private readonly waiters = new Waiters<I, S>();
   private readonly listeners = new Set<() => void>();
+  private readonly followers = new Set<(state: S | undefined) => void>();
   private copy: Copy<S, I, N, G>;
   private term: LeaderTerm<S, I, N, G> | undefined;
   private ready = false;
@@ -57,9 +63,11 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private stopping = false;
   private broken = false;
   private mismatch: string | undefined;
+  private failsAgain: string | undefined;
   private shownHalt: string | undefined;
   private shownStanding = '';
   private failures = 0;
+  private quiet: NodeJS.Timeout | undefined;
   private running: Promise<void> = Promise.resolve();
 
   constructor(private readonly parts: LedgerParts<S, I, N, G>, private readonly options: LedgerServiceOptions) {
@@ -83,6 +91,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
       reader: this.reader,
       snapshots: new Snapshots(this.bus),
       everyFacts: options.snapshotFacts ?? DEFAULT_SNAPSHOT_FACTS,
+      everyMs: options.snapshotMs ?? DEFAULT_SNAPSHOT_MS,
       logger: this.logger,
     });
     this.election = new Election({
@@ -116,6 +125,11 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     return this.reader.halted ?? this.mismatch;
   }
 
+  /** Why nothing comes of what this copy decides, though it has not stopped; undefined when something does. */
+  get stuck(): string | undefined {
+    return this.failsAgain;
+  }
+
   /** Whether another copy was seen to lead. */
   get otherLeads(): boolean {
     return this.election.otherLeads;
@@ -129,6 +143,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   /** Loads the newest snapshot, then follows the ledger and stands for election. */
   async start(): Promise<void> {
     await this.foldAnew(true);
+    this.quiet = setInterval(() => this.wake.give(), Math.min(QUIET_MS, this.options.snapshotMs ?? QUIET_MS)).unref();
     this.running = this.run();
     this.election.start();
   }
@@ -137,6 +152,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   async stop(): Promise<void> {
     const led = this.ready;
     this.stopping = true;
+    clearInterval(this.quiet);
     this.endTerm('this copy of the service ends');
     this.wake.give();
     this.reader.stop();
@@ -177,6 +193,17 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     return () => this.listeners.delete(listener);
   }
 
+  /** Grows whenever this copy has something to do. */
+  get work(): number {
+    return this.copy.folded + this.copy.inputs.length;
+  }
+
+  /** Calls back with the state after whatever this copy folded or decided while it leads, and with undefined when it leads no more. */
+  follow(follower: (state: S | undefined) => void): () => void {
+    this.followers.add(follower);
+    return () => this.followers.delete(follower);
+  }
+
   /** For the health line. */
   figures(): object {
     const { term } = this;
@@ -208,6 +235,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
       try {
         await this.step();
         this.failures = 0;
+        this.failsAgain = undefined;
       } catch (error) {
         if (!this.stopping) await this.recover(error);
       }
@@ -228,6 +256,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     await this.doChores();
     if (this.copy.wakeAtMs !== undefined && this.copy.wakeAtMs <= monotonicMs()) this.asked = true;
     if (this.asked) await this.lead(term);
+    if (this.ready) for (const follower of this.followers) follower(this.copy.state);
   }
 
   /** What must not wait for the end of a turn, which under load is far away. */
@@ -294,6 +323,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     this.copy.inputs.length = 0;
     this.copy.gathered.clear();
     this.waiters.reject(new UnavailableError(reason));
+    for (const follower of this.followers) follower(undefined);
     this.showStanding();
   }
 
@@ -323,6 +353,8 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
       return this.wake.give();
     }
     this.logger.error({ error }, 'a bug: what was in hand is given back');
+    if (this.failures > 1) this.failsAgain = `its decisions fail again and again (${(error as Error).message}): a bug, or a fact that no service wrote; its log has the trace`;
+    this.showStanding();
     this.copy.inputs.length = 0;
     this.waiters.reject(error as Error);
     await Promise.race([pause(growingMs(this.failures, 500, 30_000)), this.untilStopping()]);
@@ -366,7 +398,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private showStanding(): void {
     const { halted } = this;
     if (halted === undefined && this.shownHalt !== undefined) this.election.stand(true);
-    const standing = `${this.leadingTerm} ${halted ?? ''} ${this.otherLeads}`;
+    const standing = `${this.leadingTerm} ${halted ?? this.stuck ?? ''} ${this.otherLeads}`;
     this.shownHalt = halted;
     if (standing === this.shownStanding) return;
     this.shownStanding = standing;

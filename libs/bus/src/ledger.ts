@@ -18,7 +18,7 @@ export type Append =
   | { readonly outcome: 'refused' | 'unclear'; readonly reason: string };
 
 /** The server's own codes: wrong last sequence (two of them), and a batch of which a part was lost. Nothing was appended. */
-const REFUSALS: ReadonlySet<number> = new Set([10071, 10164, 10176]);
+export const REFUSALS: ReadonlySet<number> = new Set([10071, 10164, 10176]);
 
 /** The one ordered list of facts: appended to all or nothing, and only by who has seen all that is in it. */
 export class Ledger {
@@ -76,6 +76,8 @@ export class Ledger {
         this.bus.store(subject, text, headersOf(index), (answer) => (answer instanceof Error ? reject(answer) : resolve(answer)));
       });
     const first = store(0);
+    // A connection that was closed throws at the next message already, and nobody waits for the first then.
+    first.catch(() => undefined);
     for (const [index, { subject, text }] of messages.slice(1, -1).entries()) this.bus.nc.publish(subject, text, { headers: headersOf(index + 1) });
     const last = store(messages.length - 1);
     last.catch(() => undefined);

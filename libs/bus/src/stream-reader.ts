@@ -28,6 +28,8 @@ export interface Reading {
   readonly lastPerSubject?: boolean;
   /** How many messages may wait to be read. */
   readonly ahead?: number;
+  /** Without the bodies. */
+  readonly headersOnly?: boolean;
 }
 
 /** Short ones: after a server's restart the consumer is made again within two missed heartbeats. */
@@ -36,6 +38,8 @@ const HEARTBEAT_MS = 1_000;
 /** Several heartbeats; and how often to look for them. */
 const SILENT_MS = 4_000;
 const LOOK_MS = 1_000;
+/** How often a reading to the end looks whether the end is still there. */
+const GONE_MS = 1_000;
 const DEFAULT_AHEAD = 500;
 /** How long each try may take, of the time that a request has; together no longer than that. */
 const ANSWER_SHARES = [0.1, 0.15, 0.25, 0.5];
@@ -132,7 +136,8 @@ interface Consuming {
 /** From the reading's beginning, or behind what was read of it already. */
 async function beginConsuming(bus: Bus, reading: Reading, after: number): Promise<Consuming> {
   const filters = reading.filters === undefined ? {} : { filter_subjects: [...reading.filters] };
-  const consumer = await orderedConsumer(bus, reading.stream, { ...filters, ...(await startOf(bus, reading, after)) });
+  const bodies = reading.headersOnly === true ? { headers_only: true } : {};
+  const consumer = await orderedConsumer(bus, reading.stream, { ...filters, ...bodies, ...(await startOf(bus, reading, after)) });
   const messages = await consumer.consume({ max_messages: reading.ahead ?? DEFAULT_AHEAD, expires: EXPIRES_MS, idle_heartbeat: HEARTBEAT_MS });
   return { consumer, messages };
 }
@@ -154,19 +159,39 @@ export async function readAll(bus: Bus, reading: Omit<Reading, 'since'>, take: (
   const last = await lastOf(bus, reading);
   if (last === undefined || last.seq < (reading.from ?? 1)) return;
   const reader = await StreamReader.open(bus, reading);
+  let [taken, isAtEnd] = [0, false];
+  // What was the last may be gone by now: trimmed, or run out. Nothing would come then.
+  const watch = setInterval(() => {
+    const before = taken;
+    lastOf(bus, reading).then((now) => {
+      if (taken !== before || (now?.seq ?? 0) > before) return;
+      isAtEnd = true;
+      reader.close();
+    }, () => undefined);
+  }, GONE_MS);
   try {
     for await (const message of reader) {
       take(message);
+      taken = message.seq;
       if (message.seq >= last.seq) return;
     }
-    throw new Error(`the reading of ${reading.stream} ended before its end`);
+    if (!isAtEnd) throw new Error(`the reading of ${reading.stream} ended before its end`);
   } finally {
+    clearInterval(watch);
     reader.close();
   }
 }
 
 /** The newest message that a reading comes to now, as the stream's leader has it; undefined when there is none. */
-export async function lastOf(bus: Bus, { stream, filters = ['>'] }: Reading): Promise<StoredMsg | undefined> {
+export async function lastOf(bus: Bus, { stream, filters }: Reading): Promise<StoredMsg | undefined> {
+  const found = await lastOfEach(bus, stream, filters ?? ['>']);
+  if (found !== undefined || filters !== undefined) return found;
+  // For `>` a server looks at the last sequence alone, and finds nothing where just that message is gone.
+  const { config, state } = await bus.streamInfo(stream);
+  return state.messages === 0 ? undefined : lastOfEach(bus, stream, config.subjects ?? []);
+}
+
+async function lastOfEach(bus: Bus, stream: string, filters: readonly string[]): Promise<StoredMsg | undefined> {
   const found = await Promise.all(filters.map((filter) => bus.stored(stream, { last_by_subj: filter })));
   return found.reduce<StoredMsg | undefined>((last, message) => (message !== null && message.seq > (last?.seq ?? 0) ? message : last), undefined);
 }

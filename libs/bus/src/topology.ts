@@ -1,4 +1,4 @@
-import { DiscardPolicy, JetStreamApiCodes, JetStreamApiError, RetentionPolicy, StorageType, type StreamConfig } from '@nats-io/jetstream';
+import { DiscardPolicy, JetStreamApiCodes, JetStreamApiError, RetentionPolicy, StorageType, StoreCompression, type StreamConfig } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/nats-core';
 import { CHANGES, CONFIGS, LEADERS, LEDGER, LEDGER_SUBJECTS, REPORT_FILTERS, REPORTS, SNAPSHOTS, TARGETS, VIEW_BUCKETS } from '#libs/contracts';
 import type { Bus } from './connection.js';
@@ -50,14 +50,15 @@ function askedStreams(options: TopologyOptions): readonly Asked[] {
     allow_direct: true,
     ...(options.replicas === undefined ? {} : { num_replicas: options.replicas }),
   };
-  const stream = { ...base, deny_delete: true, discard: DiscardPolicy.Old, max_msgs: -1, max_bytes: -1 };
+  const stream = { ...base, compression: StoreCompression.S2, deny_delete: true, discard: DiscardPolicy.Old, max_msgs: -1, max_bytes: -1 };
   return [
     { ...stream, name: CHANGES, subjects: ['config.desired.>'], max_age: 0, duplicate_window: nanos(DAY_MS), deny_purge: true },
     { ...stream, name: REPORTS, subjects: [...REPORT_FILTERS.all], max_age: nanos(7 * DAY_MS), deny_purge: true },
     { ...stream, name: LEDGER, subjects: [...LEDGER_SUBJECTS], max_age: 0, deny_purge: false, allow_atomic: true },
     ...VIEW_BUCKETS.map((bucket) => bucketStream(base, bucket, bucket === 'leases' || bucket === 'status' ? republished(bucket) : {})),
-    bucketStream(base, CONFIGS),
-    bucketStream(base, TARGETS),
+    // What nothing names any more is written once more with a time to live.
+    bucketStream(base, CONFIGS, { allow_msg_ttl: true }),
+    bucketStream(base, TARGETS, { allow_msg_ttl: true }),
     bucketStream(base, LEADERS, { max_age: nanos(leaderTtlMs), duplicate_window: nanos(Math.min(leaderTtlMs, 120_000)) }),
     bucketStream(base, POISON, { max_age: nanos(7 * DAY_MS) }),
     {

@@ -3,6 +3,8 @@ export const ACTION_KINDS = ['none', 'daemon-reload', 'reload', 'restart', 'drai
 export const LEASE_KINDS = ['forward', 'back', 'join', 'corrective', 'repair'] as const;
 export const LEASE_PHASES = ['draining', 'ready', 'settled', 'uncordoning', 'released'] as const;
 export const BECAUSE = ['applied', 'invalid', 'failed', 'unknown', 'left', 'skipped', 'stale', 'cancelled'] as const;
+/** How a drain that is given up counts. */
+export const DRAIN_OUTCOMES = ['failed', 'deferred'] as const;
 export const VERDICTS = ['', 'applied', 'invalid', 'failed', 'refused'] as const;
 export const REPORT_KINDS = ['announced', 'applied', 'invalid', 'failed', 'drifted', 'progress'] as const;
 export const ROLLOUT_STATES = [
@@ -13,6 +15,7 @@ export type ActionKind = (typeof ACTION_KINDS)[number];
 export type LeaseKind = (typeof LEASE_KINDS)[number];
 export type LeasePhase = (typeof LEASE_PHASES)[number];
 export type Because = (typeof BECAUSE)[number];
+export type DrainOutcome = (typeof DRAIN_OUTCOMES)[number];
 export type Verdict = (typeof VERDICTS)[number];
 export type ReportKind = (typeof REPORT_KINDS)[number];
 export type RolloutState = (typeof ROLLOUT_STATES)[number];

@@ -3,7 +3,7 @@ import type * as config from './generated/sluice/v1/config_pb.js';
 import type * as lease from './generated/sluice/v1/lease_pb.js';
 import type * as node from './generated/sluice/v1/node_pb.js';
 import type * as rollout from './generated/sluice/v1/rollout_pb.js';
-import type { ActionKind, Because, LeaseKind, LeasePhase, ReportKind, RolloutState, Verdict } from './enums.js';
+import type { ActionKind, Because, DrainOutcome, LeaseKind, LeasePhase, ReportKind, RolloutState, Verdict } from './enums.js';
 import type { Plain } from './plain.js';
 
 export type Fragment = Plain<common.Fragment>;
@@ -11,6 +11,8 @@ export type FragmentRef = Plain<common.FragmentRef>;
 export type Reason = Plain<common.Reason>;
 export type Strategy = Plain<common.Strategy>;
 export type Action = Omit<Plain<common.Action>, 'kind'> & { readonly kind: ActionKind };
+
+export type TakenReport = Narrow<lease.TakenReport, { verdict: Verdict }>;
 
 /** Replaces fields of a generated shape by narrower ones that the codec checks. */
 type Narrow<T, N> = Omit<Plain<T>, keyof N> & Readonly<N>;
@@ -42,9 +44,10 @@ export interface FactBodies extends RolloutFacts {
   'node.drained': Plain<node.NodeDrained>;
   'node.uncordoned': Plain<node.NodeUncordoned>;
   'node.drain.blocked': Plain<node.NodeDrainBlocked>;
+  'node.drain.stopped': Narrow<node.NodeDrainStopped, { outcome: DrainOutcome }>;
   'node.lease.granted': Narrow<lease.LeaseGranted, { kind: LeaseKind; phase: LeasePhase; actions: readonly Action[] }>;
   'node.lease.ready': Plain<lease.LeaseReady>;
-  'node.lease.settled': Narrow<lease.LeaseSettled, { kind: LeaseKind; because: Because }>;
+  'node.lease.settled': Narrow<lease.LeaseSettled, { kind: LeaseKind; because: Because; report?: TakenReport | undefined }>;
   'node.lease.uncordoning': Plain<lease.LeaseUncordoning>;
   'node.lease.released': Narrow<lease.LeaseReleased, { because: Because }>;
   'ledger.raised': Plain<rollout.LedgerRaised>;

@@ -36,6 +36,7 @@ export const OWNERS: Readonly<Record<FactType, readonly ServiceName[]>> = {
   'node.drained': ['drain'],
   'node.uncordoned': ['drain'],
   'node.drain.blocked': ['drain'],
+  'node.drain.stopped': ['drain'],
   'node.lease.granted': ['scheduler'],
   'node.lease.ready': ['scheduler'],
   'node.lease.settled': ['scheduler'],

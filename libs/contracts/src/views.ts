@@ -21,7 +21,7 @@ export type RolloutView = Narrow<views.RolloutView, {
 }>;
 export type NodeProgress = Plain<views.NodeProgress>;
 export type PoolProgress = Plain<views.PoolProgress>;
-export type DrainView = Narrow<views.DrainView, { state: 'draining' | 'drained' | 'uncordoned' }>;
+export type DrainView = Narrow<views.DrainView, { state: 'draining' | 'drained' | 'stopped' | 'uncordoned' }>;
 
 /** A node's report: the body, and the kind that its subject names. */
 export type NodeReport = Narrow<report.NodeReport, { verdict: Verdict }> & Readonly<{ kind: ReportKind }>;

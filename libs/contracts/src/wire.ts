@@ -5,8 +5,8 @@ import * as node from './generated/sluice/v1/node_pb.js';
 import * as report from './generated/sluice/v1/report_pb.js';
 import * as rollout from './generated/sluice/v1/rollout_pb.js';
 import * as views from './generated/sluice/v1/views_pb.js';
-import { ACTION_KINDS, BECAUSE, LEASE_KINDS, LEASE_PHASES, REPORT_KINDS, ROLLOUT_STATES, VERDICTS, type ReportKind } from './enums.js';
-import { FACT_VERSION, type Action, type Fact, type FactType, type NewFact } from './facts.js';
+import { ACTION_KINDS, BECAUSE, DRAIN_OUTCOMES, LEASE_KINDS, LEASE_PHASES, REPORT_KINDS, ROLLOUT_STATES, VERDICTS, type ReportKind } from './enums.js';
+import { FACT_VERSION, type Action, type Fact, type FactType, type NewFact, type TakenReport } from './facts.js';
 import { plainReader } from './json-reader.js';
 import { isNodeName, nodeToken } from './names.js';
 import { factSubject, factTypeOf } from './subjects.js';
@@ -43,6 +43,7 @@ export const FACT_SCHEMAS: Readonly<Record<FactType, DescMessage>> = {
   'node.drained': node.NodeDrainedSchema,
   'node.uncordoned': node.NodeUncordonedSchema,
   'node.drain.blocked': node.NodeDrainBlockedSchema,
+  'node.drain.stopped': node.NodeDrainStoppedSchema,
   'node.lease.granted': lease.LeaseGrantedSchema,
   'node.lease.ready': lease.LeaseReadySchema,
   'node.lease.settled': lease.LeaseSettledSchema,
@@ -75,6 +76,7 @@ const VOCABULARY: Readonly<Record<string, Readonly<Record<string, readonly strin
   'node.lease.granted': { kind: LEASE_KINDS, phase: LEASE_PHASES },
   'node.lease.settled': { kind: LEASE_KINDS, because: BECAUSE },
   'node.lease.released': { because: BECAUSE },
+  'node.drain.stopped': { outcome: DRAIN_OUTCOMES },
   leases: { kind: LEASE_KINDS, phase: LEASE_PHASES, because: ['', ...BECAUSE] },
   report: { verdict: VERDICTS },
 };
@@ -89,6 +91,7 @@ function decode(what: string, schema: DescMessage, text: string): Record<string,
     for (const [field, words] of WORDS.get(what) ?? []) checkWord(what, field, words, body[field]);
     if (what === 'leases') body['actions'] = knownActions((body['actions'] ?? []) as Action[]);
     for (const action of (body['actions'] ?? []) as Action[]) checkWord(what, 'actions.kind', ACTION_KINDS, action.kind);
+    if (what === 'node.lease.settled' && body['report'] !== undefined) checkWord(what, 'report.verdict', VERDICTS, (body['report'] as TakenReport).verdict);
     return body;
   } catch (error) {
     if (error instanceof WireError) throw error;
@@ -166,10 +169,21 @@ export function decodeReport(subject: string, text: string): NodeReport {
   return { ...body, kind: kind as ReportKind };
 }
 
-export function encodeReport(body: NodeReport): string {
-  const { kind: _, ...rest } = body;
-  return JSON.stringify(rest);
+/** The one kind of report that says this, also when there is nothing to say; every other says it only when there is. */
+const SAID_BY: Readonly<Partial<Record<keyof NodeReport, ReportKind>>> = {
+  labels: 'announced', capabilities: 'announced', fresh: 'announced', version: 'announced', durationMs: 'applied', changed: 'applied', probe: 'invalid', what: 'drifted', step: 'progress',
+};
+
+/** The body of a report. */
+export function encodeReport(report: NodeReport): string {
+  const said = Object.entries(report).filter(([field, value]) => {
+    const by = SAID_BY[field as keyof NodeReport];
+    return field !== 'kind' && (by === undefined || by === report.kind || !isNothing(value));
+  });
+  return JSON.stringify(Object.fromEntries(said));
 }
+
+const isNothing = (value: unknown): boolean => !value || (typeof value === 'object' && Object.keys(value).length === 0);
 
 /** Reads a node's heartbeat. Throws WireError. */
 export function decodeAlive(subject: string, text: string): NodeAlive {

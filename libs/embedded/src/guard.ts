@@ -9,8 +9,13 @@ pids=
 while read -r line; do pids=$line; done
 [ -n "$pids" ] || exit 0
 kill -TERM $pids 2>/dev/null
-for i in 1 2 3 4 5 6 7 8; do sleep 0.5; kill -0 $pids 2>/dev/null || exit 0; done
-kill -KILL $pids 2>/dev/null
+for i in 1 2 3 4 5 6 7 8; do
+  sleep 0.5
+  left=
+  for pid in $pids; do kill -0 $pid 2>/dev/null && left="$left $pid"; done
+  [ -n "$left" ] || exit 0
+done
+kill -KILL $left 2>/dev/null
 `;
 
 /** Ends processes when this one dies without having ended them itself. */

@@ -1,4 +1,5 @@
 export { findNatsCli, findNatsServer, whyNoNatsCli, PINNED_NATS_SERVER, type FindOptions } from './binaries.js';
+export { buildOnce } from './build-once.js';
 export { freePort } from './free-port.js';
 export { Guard } from './guard.js';
 export { prepareNatsServer, waitForNatsServer, type NatsServerCommand, type NatsServerOptions } from './nats-server-command.js';

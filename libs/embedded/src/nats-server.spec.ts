@@ -48,6 +48,19 @@ test('a guarded process ends when the one that guards it is killed with kill -9'
   expect(child.signalCode).toBe('SIGTERM');
 });
 
+test('a guarded process that does not end when it is told to is killed, though another has ended', async () => {
+  const deaf = spawn('/bin/sh', ['-c', 'trap "" TERM; echo ready; while :; do sleep 0.1; done'], { detached: true, stdio: ['ignore', 'pipe', 'ignore'] });
+  await new Promise((resolve) => deaf.stdout.once('data', resolve));
+  const quick = spawn('sleep', ['60'], { detached: true });
+  const holder = spawn(process.execPath, ['-e', `
+    const { Guard } = require(${JSON.stringify(await compiledGuard())});
+    new Guard().watch([${deaf.pid}, ${quick.pid}]); setTimeout(() => process.kill(process.pid, 'SIGKILL'), 200); setInterval(() => {}, 1000);
+  `]);
+  await new Promise((resolve) => holder.once('exit', resolve));
+  await new Promise((resolve) => (deaf.signalCode === null ? deaf.once('exit', resolve) : resolve(undefined)));
+  expect([quick.signalCode, deaf.signalCode]).toEqual(['SIGTERM', 'SIGKILL']);
+});
+
 test('a closed guard lets go', async () => {
   const child = spawn('sleep', ['60']);
   const guard = new Guard();

@@ -49,8 +49,10 @@ export const MAX_BATCH = 1_000;
  */
 export interface Core<S, I, N extends Need = never, G = never> {
   readonly name: ServiceName;
-  /** Raised whenever the fold changes: a snapshot of another version is not read. */
+  /** Raised whenever the fold changes: a snapshot of another version is not read, unless there is a way from that to this. */
   readonly version: number;
+  /** From a version: its dump as the next version would have dumped it. Without it a new version has to fold the whole ledger, and cannot where that was trimmed. */
+  readonly migrations?: Readonly<Record<number, (dumped: unknown) => unknown>>;
   /** The facts that the fold uses; all others are skipped unread. */
   readonly reads: readonly FactType[];
   /** Whether `config.rendered` is to be read with its targets. */

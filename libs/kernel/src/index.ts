@@ -2,3 +2,4 @@ export * from './core.js';
 export * from './cycle.js';
 export * from './table.js';
 export * from './draft.js';
+export * from './migration.js';

@@ -1,10 +1,12 @@
 export * from './change.js';
 export * from './command.js';
+export * from './drains.js';
 export * from './duration.js';
 export * from './json-form.js';
 export * from './kinds/directory.js';
 export * from './kinds/disruption-policy.js';
 export * from './kinds/exec.js';
+export { DRAIN_WORDS, DrainOnly, DrainRule, DrainSpec } from './kinds/drain.js';
 export * from './kinds/file.js';
 export * from './kinds/kernel-arguments.js';
 export * from './kinds/kind.js';

@@ -39,6 +39,11 @@ export const GOOD: readonly (readonly [string, Manifest])[] = [
   ['a command', manifestOf('Exec', { check: { argv: ['a'] }, apply: { argv: ['b', 'c'] }, timeout: '500ms' })],
   ['a pool of defaults', pool({})],
   ['a pool', pool({ maxUnavailable: 2, applyTimeout: '2m', drainTimeout: '10m', drift: 'repair' })],
+  ['a pool that says how to drain', pool({ drain: {
+    gracePeriod: '30s', unmanaged: 'evict', emptyDir: 'block', onTimeout: 'defer', onUncordon: 'restore', only: { podSelector: {}, resources: ['example.com/nic'] },
+    rules: [{ podSelector: { matchLabels: { app: 'db' } }, namespaces: ['prod'], action: 'wait', order: 10 }],
+  } })],
+  ['a pool that drains as usual', pool({ drain: {} })],
   ['a pool in percent', pool({ maxUnavailable: '10%' })],
   ['a pool that may be down as a whole', pool({ maxUnavailable: '100%' })],
   ['the policy of the documentation', policy({
@@ -118,6 +123,11 @@ export const BAD: readonly (readonly [string, Manifest, string, string])[] = [
   ['no percent', pool({ maxUnavailable: '0%' }), 'spec.maxUnavailable', 'bad-percent'],
   ['more than everything', pool({ maxUnavailable: '101%' }), 'spec.maxUnavailable', 'bad-percent'],
   ['a template where nothing renders', pool({ applyTimeout: '{{ node.labels.t }}' }), 'spec.applyTimeout', 'bad-duration'],
+  ['a time-out that does something else', pool({ drain: { onTimeout: 'reboot' } }), 'spec.drain.onTimeout', 'unknown-word'],
+  ['a drain of nothing', pool({ drain: { only: {} } }), 'spec.drain.only', 'required'],
+  ['a drain of what is no extended resource', pool({ drain: { only: { resources: ['cpu'] } } }), 'spec.drain.only.resources[0]', 'bad-resource'],
+  ['a rule for no pods', pool({ drain: { rules: [{ action: 'skip' }] } }), 'spec.drain.rules[0].podSelector', 'required'],
+  ['a rule that does something else', pool({ drain: { rules: [{ podSelector: {}, action: 'kill' }] } }), 'spec.drain.rules[0].action', 'unknown-word'],
   ['another drift', pool({ drift: 'ignore' }), 'spec.drift', 'unknown-word'],
   ['a rule for a kernel parameter with a star', policy({ sysctl: [{ key: 'net.*', actions: [] }] }), 'spec.sysctl[0].key', 'bad-sysctl'],
   ['a rule for a network kind that is none', policy({ network: [{ kind: 'File', actions: [] }] }), 'spec.network[0].kind', 'unknown-kind'],

@@ -1,17 +1,27 @@
 import type { Fragment } from '#libs/contracts';
-import { DEFAULT_POOL, durationMs, isPolicyKind, normalPath, parsePool, parseRolloutPolicy, probeLimits, probePattern } from './index.js';
+import { DEFAULT_POOL, durationMs, isPolicyKind, normalPath, parseDrain, parsePool, parseRolloutPolicy, probeLimits, probePattern } from './index.js';
 
 const fragment = (kind: string, spec: object): Fragment => ({ kind, name: 'edge', labels: {}, spec: { nodeSelector: {}, ...spec } }) as Fragment;
 
 test('a pool that says nothing has the defaults', () => {
   expect(parsePool(fragment('Pool', {}))).toEqual({ ...DEFAULT_POOL, name: 'edge' });
-  expect(DEFAULT_POOL).toEqual({ name: 'default', maxUnavailable: { kind: 'count', n: 1 }, text: '1', applyMs: 120_000, drainMs: 600_000, drift: 'report', selector: {} });
+  expect(DEFAULT_POOL).toEqual({ name: 'default', maxUnavailable: { kind: 'count', n: 1 }, text: '1', applyMs: 120_000, drainMs: 600_000, drain: {}, drift: 'report', selector: {} });
+});
+
+test('how to drain goes along as written, and a drain that may be forced has its time twice: before, and for that', () => {
+  expect(parsePool(fragment('Pool', { drainTimeout: '5m', drain: { onTimeout: 'force' } }))).toMatchObject({ drainMs: 600_000, drain: { onTimeout: 'force' } });
+  expect(parsePool(fragment('Pool', { drainTimeout: '5m', drain: { onTimeout: 'defer' } })).drainMs).toBe(300_000);
+});
+
+test('a drain that says nothing evicts what it may, waits, and fails', () => {
+  expect(parseDrain({})).toEqual({ graceSeconds: undefined, unmanaged: 'block', emptyDir: 'block', rules: [], only: undefined, onTimeout: 'fail', onUncordon: 'restore' });
+  expect(parseDrain({ gracePeriod: '100ms' }).graceSeconds).toBe(1);
 });
 
 test('a pool that says everything is read', () => {
   const nodeSelector = { matchLabels: { role: 'edge' } };
   expect(parsePool(fragment('Pool', { nodeSelector, maxUnavailable: '10%', applyTimeout: '90s', drainTimeout: '1h', drift: 'repair' }))).toEqual({
-    name: 'edge', maxUnavailable: { kind: 'percent', p: 10 }, text: '10%', applyMs: 90_000, drainMs: 3_600_000, drift: 'repair', selector: nodeSelector,
+    name: 'edge', maxUnavailable: { kind: 'percent', p: 10 }, text: '10%', applyMs: 90_000, drainMs: 3_600_000, drain: {}, drift: 'repair', selector: nodeSelector,
   });
 });
 

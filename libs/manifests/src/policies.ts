@@ -1,5 +1,6 @@
 import type { ConfigEntry, Fragment } from '#libs/contracts';
 import { durationMs } from './duration.js';
+import type { WrittenDrain } from './drains.js';
 import type { PoolSpec } from './kinds/pool.js';
 import type { ProbeSpec } from './kinds/probe.js';
 import type { RolloutPolicySpec } from './kinds/rollout-policy.js';
@@ -16,13 +17,15 @@ export interface ParsedPool {
   readonly text: string;
   readonly applyMs: number;
   readonly drainMs: number;
+  /** How to drain, as written: it goes with the lease, so that whoever drains needs to know no pool. */
+  readonly drain: WrittenDrain;
   readonly drift: 'report' | 'repair';
   readonly selector: NodeSelector;
 }
 
 /** The defaults of a pool, and the pool of the nodes that no other selects. */
 export const DEFAULT_POOL: ParsedPool = {
-  name: 'default', maxUnavailable: { kind: 'count', n: 1 }, text: '1', applyMs: 120_000, drainMs: 600_000, drift: 'report', selector: {},
+  name: 'default', maxUnavailable: { kind: 'count', n: 1 }, text: '1', applyMs: 120_000, drainMs: 600_000, drain: {}, drift: 'report', selector: {},
 };
 
 /** A rollout policy, read. */
@@ -47,7 +50,8 @@ export function parsePool(fragment: Fragment): ParsedPool {
     maxUnavailable: typeof written === 'number' ? { kind: 'count', n: written } : { kind: 'percent', p: Number.parseInt(written, 10) },
     text: String(written),
     applyMs: durationMs(spec.applyTimeout ?? '') ?? DEFAULT_POOL.applyMs,
-    drainMs: durationMs(spec.drainTimeout ?? '') ?? DEFAULT_POOL.drainMs,
+    drainMs: (durationMs(spec.drainTimeout ?? '') ?? DEFAULT_POOL.drainMs) * (spec.drain?.onTimeout === 'force' ? 2 : 1),
+    drain: (spec.drain ?? {}) as WrittenDrain,
     drift: spec.drift ?? DEFAULT_POOL.drift,
     selector: selectorOf(fragment),
   };

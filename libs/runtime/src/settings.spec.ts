@@ -2,7 +2,7 @@ import { settingsFrom } from './settings.js';
 
 describe('settings from the environment', () => {
   it('have a default for everything', () => {
-    expect(settingsFrom({})).toMatchObject({ servers: ['nats://127.0.0.1:4222'], logLevel: 'info', replicas: undefined, snapshotFacts: 20_000 });
+    expect(settingsFrom({})).toMatchObject({ servers: ['nats://127.0.0.1:4222'], logLevel: 'info', replicas: undefined, snapshotFacts: 20_000, ledgerMs: 90 * 86_400_000, unnamedMs: 7 * 86_400_000, upkeepMs: 3_600_000 });
   });
 
   it('name every variable that is wrong, at once', () => {

@@ -14,6 +14,12 @@ export interface Settings {
   readonly replicas: number | undefined;
   /** SLUICE_SNAPSHOT_FACTS: a snapshot after so many facts. */
   readonly snapshotFacts: number;
+  /** SLUICE_LEDGER_DAYS: for how long every fact is kept. */
+  readonly ledgerMs: number;
+  /** SLUICE_UNNAMED_DAYS: for how long a config or the targets of a change are kept that nothing names any more. */
+  readonly unnamedMs: number;
+  /** SLUICE_UPKEEP_SECONDS: how often the merger looks what can go. */
+  readonly upkeepMs: number;
   /** SLUICE_HEALTH_SECONDS: how often to log the health line; 0 for never. */
   readonly healthMs: number;
 }
@@ -24,6 +30,8 @@ export class SettingsError extends Error {
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
+
+const DAY_MS = 24 * 3_600_000;
 
 /** Reads the settings. Throws SettingsError with all that is wrong. */
 export function settingsFrom(environment: Environment = process.env): Settings {
@@ -42,6 +50,9 @@ export function settingsFrom(environment: Environment = process.env): Settings {
   };
   const replicas = whole('SLUICE_REPLICAS', undefined, 1);
   const snapshotFacts = whole('SLUICE_SNAPSHOT_FACTS', 20_000, 1) as number;
+  const ledgerDays = whole('SLUICE_LEDGER_DAYS', 90, 0) as number;
+  const unnamedDays = whole('SLUICE_UNNAMED_DAYS', 7, 1) as number;
+  const upkeepSeconds = whole('SLUICE_UPKEEP_SECONDS', 3_600, 1) as number;
   const healthSeconds = whole('SLUICE_HEALTH_SECONDS', 60, 0) as number;
   if (complaints.length > 0) throw new SettingsError(complaints.join('; '));
   return {
@@ -51,6 +62,9 @@ export function settingsFrom(environment: Environment = process.env): Settings {
     logLevel,
     replicas,
     snapshotFacts,
+    ledgerMs: ledgerDays * DAY_MS,
+    unnamedMs: unnamedDays * DAY_MS,
+    upkeepMs: upkeepSeconds * 1_000,
     healthMs: healthSeconds * 1_000,
   };
 }

@@ -4,3 +4,4 @@ export * from './fact-builders.js';
 export * from './ledger-fixture.js';
 export * from './state-picture.js';
 export * from './tcp-proxy.js';
+export * from './kube/index.js';

@@ -6,6 +6,7 @@ import { Diffs } from './shell/diffs.js';
 import { MergerController } from './shell/merger.controller.js';
 import { Renderer, sha256 } from './shell/renderer.js';
 import { Retries } from './shell/retries.js';
+import { Upkeep } from './shell/upkeep.js';
 
 @Module({
   controllers: [MergerController],
@@ -14,6 +15,7 @@ import { Retries } from './shell/retries.js';
     { provide: Retries, inject: [Bus], useFactory: (bus: Bus) => new Retries(bus) },
     { provide: Diffs, inject: [Bus, Blobs], useFactory: (bus: Bus, blobs: Blobs) => new Diffs(bus, blobs) },
     provideLedger((renderer: Renderer) => ({ core: mergerCore(sha256), input: CHANGES, gather: (needs, state) => renderer.gather(needs, state) }), [Renderer]),
+    Upkeep,
   ],
 })
 export class MergerModule {}

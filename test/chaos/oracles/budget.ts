@@ -34,7 +34,7 @@ function grantsOf(facts: readonly Fact[]): readonly Grant[] {
   for (const fact of facts) {
     if (fact.type === 'node.silent') down.add(fact.node);
     else if (fact.type === 'node.heard') down.delete(fact.node);
-    else if (fact.type === 'node.reported') void (fact.restored ? broken.delete(fact.node) : broken.add(fact.node));
+    else if (fact.type === 'node.reported' || (fact.type === 'node.lease.settled' && fact.report !== undefined)) void (fact.restored ? broken.delete(fact.node) : broken.add(fact.node));
     else if (fact.type === 'node.lease.released') held.delete(fact.lease);
     else if (fact.type === 'node.lease.granted') {
       const unavailable = new Set([...held.values(), ...down, ...broken]);

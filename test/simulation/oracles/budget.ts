@@ -1,4 +1,4 @@
-import type { Fact } from '#libs/contracts';
+import { takenReport, type Fact } from '#libs/contracts';
 import { Violation, type Oracle } from '../world.js';
 import { PoolsAsTold } from './pools-as-told.js';
 
@@ -83,6 +83,8 @@ function see(nodes: Map<string, Seen>, fact: Fact): void {
     case 'node.skipped':
       return void Object.assign(seen, { skipped: true });
     case 'node.reported':
+    case 'node.lease.settled':
+      if (takenReport(fact) === undefined) return;
       return void Object.assign(seen, { restored: fact.restored });
     case 'node.lease.granted':
       return void Object.assign(seen, { lease: { id: fact.lease, pool: fact.pool, free: fact.free } });

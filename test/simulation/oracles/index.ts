@@ -3,6 +3,7 @@ import { budget } from './budget.js';
 import { condemned } from './condemned.js';
 import { drainedFirst } from './drained-first.js';
 import { ended } from './ended.js';
+import { keptConfigs } from './kept-configs.js';
 import { leasePhases } from './lease-phases.js';
 import { oneLease } from './one-lease.js';
 import { paused } from './paused.js';
@@ -11,4 +12,4 @@ import { trueViews } from './true-views.js';
 import { wholeFiles } from './whole-files.js';
 
 /** One per invariant; new ones for each run, for some remember. */
-export const newOracles = (): readonly Oracle[] => [budget(), oneLease(), condemned(), wholeFiles, drainedFirst(), leasePhases(), paused(), takenOnce(), ended(), trueViews];
+export const newOracles = (): readonly Oracle[] => [budget(), oneLease(), condemned(), wholeFiles, drainedFirst(), leasePhases(), paused(), takenOnce(), keptConfigs, ended(), trueViews];

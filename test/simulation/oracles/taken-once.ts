@@ -1,3 +1,4 @@
+import { takenReport } from '#libs/contracts';
 import { Violation, type Oracle } from '../world.js';
 
 /** I7: a report is taken once, however often and late it comes, and none after a later one of the same life of its node. */
@@ -6,8 +7,9 @@ export function takenOnce(): Oracle {
   return {
     name: 'I7 taken once',
     onFact(_world, fact) {
-      if (fact.type !== 'node.reported') return;
-      const { node, incarnation, birth, seq } = fact;
+      const report = takenReport(fact);
+      if (report === undefined) return;
+      const { node, incarnation, birth, seq } = report;
       const before = last.get(node);
       const later = before === undefined || incarnation > before.incarnation || (incarnation === before.incarnation && birth === before.birth && seq > before.seq);
       if (!later) throw new Violation(`report ${incarnation}/${birth}/${seq} of ${node} is taken after ${before.incarnation}/${before.birth}/${before.seq}`);

@@ -1,4 +1,4 @@
-import { configOf } from '../gathering.js';
+import { everConfigOf } from '../gathering.js';
 import type { SimNode } from '../sim-node.js';
 import { Violation, type Oracle, type World } from '../world.js';
 
@@ -16,7 +16,7 @@ export const wholeFiles: Oracle = {
 /** The files that a config makes of a machine. */
 export function filesOf(world: World, node: SimNode, hash: string): ReadonlyMap<string, string> {
   const files = new Map(node.originals);
-  for (const entry of configOf(world.bus, node.name, hash)?.fragments ?? []) {
+  for (const entry of everConfigOf(world.bus, node.name, hash)?.fragments ?? []) {
     if (entry.kind === 'File') files.set(String(entry.spec['path']), String(entry.spec['content']));
   }
   return files;

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NestFactory } from '@nestjs/core';
 import type { INestMicroservice, Type } from '@nestjs/common';
-import { createLogger, letMemoryGrow, logHealth, nestLogger, settingsFrom, type Logger, type Settings } from '#libs/runtime';
+import { createLogger, giveBackMemory, letMemoryGrow, logHealth, nestLogger, settingsFrom, type Logger, type Settings } from '#libs/runtime';
 import { connectBus, type Bus } from '../connection.js';
 import { isWithoutJetStream, NoJetStreamError, ServerTooOldError, TopologyError } from '../errors.js';
 import { isConnectionTrouble } from '../ledger.js';
@@ -34,13 +34,14 @@ export async function startService(module: Type, options: ServiceOptions): Promi
 
 async function run(module: Type, options: ServiceOptions, settings: Settings, logger: Logger, bus: Bus): Promise<RunningService> {
   const strategy = new JetStreamServer({ bus, name: options.name, version: options.version ?? '0.1.0', description: options.description ?? '', logger });
-  const root = { ...BusModule.of(bus, logger, { snapshotFacts: settings.snapshotFacts, ...ttlOf(options) }), imports: [module] };
+  const root = { ...BusModule.of(bus, logger, settings, ttlOf(options)), imports: [module] };
   const app = await NestFactory.createMicroservice(root, { strategy, logger: nestLogger(logger), abortOnError: false });
   app.useGlobalPipes(new RequestPipe());
   app.useGlobalFilters(new RethrowFilter());
   const ledger = ledgerOf(app);
   if (ledger !== undefined) strategy.serve(ledger);
   await app.listen();
+  const stopGivingBack = giveBackMemory(() => ledger?.work ?? 0);
   const stopHealth = logHealth(logger, settings.healthMs, () => ({ ...ledger?.figures() }));
   logger.info({ server: bus.server }, 'ready');
   return {
@@ -49,6 +50,7 @@ async function run(module: Type, options: ServiceOptions, settings: Settings, lo
     ledger,
     async close() {
       stopHealth();
+      stopGivingBack();
       await app.close();
       await bus.close();
     },

@@ -1,26 +1,27 @@
 import { Module, type DynamicModule } from '@nestjs/common';
-import type { Logger } from '#libs/runtime';
+import type { Logger, Settings } from '#libs/runtime';
 import { Blobs } from '../blobs.js';
 import { Bus } from '../connection.js';
 import type { LedgerServiceOptions } from '../ledger-service.js';
 import { Poison } from '../poison.js';
-import { LEDGER_OPTIONS, LOGGER } from './ledger-provider.js';
+import { LEDGER_OPTIONS, LOGGER, SETTINGS } from './ledger-provider.js';
 
-/** What every service's module can inject: Bus, Blobs, Poison, and the logger as LOGGER. */
+/** What every service's module can inject: Bus, Blobs, Poison, the logger as LOGGER, and the settings as SETTINGS. */
 @Module({})
 export class BusModule {
-  static of(bus: Bus, logger: Logger, tuning: Pick<LedgerServiceOptions, 'snapshotFacts' | 'leaderTtlMs'>): DynamicModule {
+  static of(bus: Bus, logger: Logger, settings: Settings, tuning: Pick<LedgerServiceOptions, 'leaderTtlMs'>): DynamicModule {
     return {
       module: BusModule,
       global: true,
       providers: [
         { provide: Bus, useValue: bus },
         { provide: LOGGER, useValue: logger },
-        { provide: LEDGER_OPTIONS, useValue: { ...tuning, bus, logger } },
+        { provide: LEDGER_OPTIONS, useValue: { ...tuning, snapshotFacts: settings.snapshotFacts, bus, logger } satisfies LedgerServiceOptions },
+        { provide: SETTINGS, useValue: settings },
         { provide: Blobs, useFactory: () => new Blobs(bus) },
         { provide: Poison, useFactory: () => new Poison(bus, logger) },
       ],
-      exports: [Bus, LOGGER, LEDGER_OPTIONS, Blobs, Poison],
+      exports: [Bus, LOGGER, SETTINGS, LEDGER_OPTIONS, Blobs, Poison],
     };
   }
 }

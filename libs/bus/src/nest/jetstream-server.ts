@@ -11,6 +11,7 @@ import { OpsEndpoints, type RequestHandler } from './ops-endpoints.js';
 export interface Standing {
   readonly leadingTerm: number | undefined;
   readonly halted: string | undefined;
+  readonly stuck: string | undefined;
   readonly otherLeads: boolean;
   readonly cursor: number;
   onStanding(listener: () => void): () => void;
@@ -91,14 +92,14 @@ export class JetStreamServer extends Server implements CustomTransportStrategy {
     this.changes = this.changes
       .then(async () => {
         if (this.closed) return;
-        const { leadingTerm, halted, otherLeads } = this.standing ?? { leadingTerm: 1, halted: undefined, otherLeads: false };
+        const { leadingTerm, halted, stuck, otherLeads } = this.standing ?? { leadingTerm: 1, halted: undefined, stuck: undefined, otherLeads: false };
         if (leadingTerm !== this.servedTerm) {
           this.stopInputs();
           this.servedTerm = leadingTerm;
           if (leadingTerm !== undefined) this.startInputs();
         }
         // Where all have stopped deciding, a copy at least says why.
-        await this.ops.show({ leading: leadingTerm !== undefined, halted: halted ?? '', answers: leadingTerm !== undefined || (halted !== undefined && !otherLeads) });
+        await this.ops.show({ leading: leadingTerm !== undefined, halted: halted ?? stuck ?? '', answers: leadingTerm !== undefined || (halted !== undefined && !otherLeads) });
       })
       .catch((error: unknown) => this.options.logger.error({ error }, 'the endpoints could not be changed'));
     return this.changes;

@@ -4,6 +4,8 @@ import { LedgerService, type LedgerParts, type LedgerServiceOptions } from '../l
 
 /** The process's logger, for injection. */
 export const LOGGER = Symbol('LOGGER');
+/** What the process took from its environment, for injection. */
+export const SETTINGS = Symbol('SETTINGS');
 export const LEDGER_OPTIONS = Symbol('LEDGER_OPTIONS');
 
 /** The provider of a service's LedgerService: `make` gets what `inject` names, and says the core and how to gather. */

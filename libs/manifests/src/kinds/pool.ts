@@ -1,5 +1,6 @@
-import { Optional } from '../shape/checked.js';
+import { Nested, Optional } from '../shape/checked.js';
 import { CountOrPercent, Duration, Word } from '../shape/forms.js';
+import { DrainSpec } from './drain.js';
 import { SelectingSpec, type Kind } from './kind.js';
 
 /** More nodes than any fleet has; a bound, so that a slip of the finger is seen. */
@@ -11,6 +12,7 @@ export class PoolSpec extends SelectingSpec {
   @Optional() @CountOrPercent(MAX_NODES) readonly maxUnavailable?: number | string;
   @Optional() @Duration() readonly applyTimeout?: string;
   @Optional() @Duration() readonly drainTimeout?: string;
+  @Optional() @Nested(() => DrainSpec) readonly drain?: DrainSpec;
   @Optional() @Word(DRIFT_WAYS) readonly drift?: (typeof DRIFT_WAYS)[number];
 }
 

@@ -1,4 +1,5 @@
 import type { ReportKind, Verdict } from '#libs/contracts';
+import { boundedList, boundedReason } from './bounded.js';
 import type { Dealt, Journal, Originals, Owed, OwnReport } from './journal.js';
 import { nextBirth, type State } from './state.js';
 
@@ -49,10 +50,10 @@ function withReport(state: State, journal: Journal, kind: ReportKind, extra: Ext
   const announced = kind === 'announced';
   const report: OwnReport = {
     kind, v: 1, node: journal.node, incarnation: journal.incarnation, birth: journal.birth, seq, bootId: memory.bootId,
-    hash: journal.inForce, lease: dealt?.lease ?? '', verdict: dealt?.verdict ?? '', reason: dealt?.reason ?? '', restored: journal.sound,
+    hash: journal.inForce, lease: dealt?.lease ?? '', verdict: dealt?.verdict ?? '', reason: boundedReason(dealt?.reason ?? ''), restored: journal.sound,
     change: dealt?.change ?? '', pool: dealt?.pool ?? '', labels: announced ? { ...self.labels } : {}, capabilities: announced ? [...self.capabilities] : [],
     fresh: announced && self.fresh && dealt === undefined, version: announced ? self.version : '',
-    durationMs: 0, changed: [], probe: '', what: [], step: '', ...extra,
+    durationMs: 0, probe: '', step: '', ...extra, changed: boundedList(extra.changed ?? []), what: boundedList(extra.what ?? []),
   };
   return { ...journal, seq, report };
 }

@@ -1,6 +1,6 @@
 import type { Action, NewFact } from '#libs/contracts';
 import { factOf, LedgerCopy, linesOf, MemoryLedger } from '#libs/testing';
-import { drainCore, type Input, type State, type Strategy } from './index.js';
+import { drainCore, noteProgress, type Input, type Sight, type State, type Strategy } from './index.js';
 
 const DRAIN: readonly Action[] = [{ kind: 'drain' }];
 
@@ -98,4 +98,73 @@ it('a copy that begins anew does what is still to do, and nothing twice', () => 
   expect(first.ledger.append(late.facts, first.folded)).toBe(false);
   expect(first.when()).toEqual([]);
   expect(linesOf(first.ledger.facts)).toEqual(['node.lease.granted', 'node.drained']);
+});
+
+describe('with Kubernetes', () => {
+  const sees = (d: Drain, sight: object, lease = 'l1'): readonly NewFact[] => d.when({ type: 'sight', sight: { node: 'n0', lease, ...sight } as Sight });
+  const blocked = { what: 'blocked', reason: 'the budget default/web allows 0', budget: 'default/web', allowed: 0, pods: ['default/web-1'], since: '2026-01-01T00:00:00.000Z' };
+  const started = (): Drain => {
+    const d = new Drain('kubernetes');
+    expect(d.granted('l1')).toEqual([]);
+    return d;
+  };
+
+  it('a node is cordoned, drained and uncordoned as it is seen to be, and each is said once', () => {
+    const d = started();
+    expect(linesOf(sees(d, { what: 'cordoned' }), 'lease')).toEqual(['node.cordoned l1']);
+    expect(sees(d, { what: 'cordoned' })).toEqual([]);
+    d.nowMs += 7_000;
+    expect(linesOf(sees(d, { what: 'drained', evicted: 4 }), 'durationMs', 'evicted', 'by')).toEqual(['node.drained 7000 4 kubernetes']);
+    expect(sees(d, { what: 'drained', evicted: 4 })).toEqual([]);
+    expect(d.given(settled('l1'), factOf('node.lease.uncordoning', of('l1'))).when()).toEqual([]);
+    expect(linesOf(sees(d, { what: 'uncordoned' }), 'lease')).toEqual(['node.uncordoned l1']);
+    expect(sees(d, { what: 'uncordoned' })).toEqual([]);
+  });
+
+  it('what holds it up is said once for each budget, and again when it is another', () => {
+    const d = started();
+    expect(linesOf(sees(d, blocked), 'budget', 'allowed', 'pods')).toEqual(['node.drain.blocked default/web 0 ["default/web-1"]']);
+    expect(sees(d, { ...blocked, reason: 'in other words', pods: ['default/web-2'] })).toEqual([]);
+    expect(linesOf(sees(d, { ...blocked, budget: '', reason: 'a lone pod' }), 'reason')).toEqual(['node.drain.blocked a lone pod']);
+  });
+
+  it('what is seen for another lease, or too late, is no news', () => {
+    const d = started();
+    expect(sees(d, { what: 'drained', evicted: 0 }, 'l0')).toEqual([]);
+    expect(sees(d, { what: 'uncordoned' })).toEqual([]);
+    d.given(factOf('node.lease.settled', { ...of('l1'), kind: 'forward', because: 'cancelled' }), factOf('node.lease.uncordoning', of('l1')));
+    for (const sight of [{ what: 'cordoned' }, blocked, { what: 'drained', evicted: 1 }, { what: 'stopped', outcome: 'failed', reason: 'late' }]) expect(sees(d, sight)).toEqual([]);
+  });
+
+  it('a drain that was given up is never done after all', () => {
+    const d = started();
+    expect(linesOf(sees(d, { what: 'stopped', outcome: 'deferred', reason: 'too slow' }), 'outcome', 'reason')).toEqual(['node.drain.stopped deferred too slow']);
+    expect(d.view('drains', 'n0').state).toBe('stopped');
+    expect(sees(d, { what: 'drained', evicted: 1 })).toEqual([]);
+    expect(d.answers_('l1')).toEqual([]);
+    expect(d.answers).toMatchObject([{ ok: false, code: 'conflict' }]);
+  });
+
+  it('the lease carries how: the pool\'s words, its time, and whether the node goes down', () => {
+    const d = new Drain('kubernetes');
+    d.given(factOf('node.lease.granted', { ...of('l1'), kind: 'forward', phase: 'draining', actions: [...DRAIN, { kind: 'reboot' }], drainMs: 90_000, drain: { onTimeout: 'defer' } }));
+    expect(d.state.drains.get('n0')).toMatchObject({ how: { onTimeout: 'defer' }, drainMs: 90_000, reboots: true });
+  });
+
+  it('its progress is shown while it drains, and is this copy\'s own', () => {
+    const d = started();
+    const progress = { lease: 'l1', total: 5, evicted: 2, waitingFor: ['default/a'], reason: '', budget: '', allowed: 0, blocked: [], blockedSince: '' };
+    expect([noteProgress(d.state, 'n0', progress), noteProgress(d.state, 'n0', progress)]).toEqual([true, false]);
+    expect(d.view('drains', 'n0')).toMatchObject({ state: 'draining', total: 5, evicted: 2, waitingFor: ['default/a'] });
+    sees(d, { what: 'drained', evicted: 5 });
+    expect(d.view('drains', 'n0')).toMatchObject({ state: 'drained', total: 0, waitingFor: [] });
+  });
+
+  it('a copy that begins anew goes on with what is still to do', () => {
+    const d = started();
+    sees(d, { what: 'cordoned' });
+    const again = d.restarted();
+    expect([...again.open]).toEqual(['n0']);
+    expect(again.drains.get('n0')).toMatchObject({ phase: 'draining', cordoned: true });
+  });
 });

@@ -1,24 +1,44 @@
-import { nodeOfToken, nodeToken, type DrainView, type FactType } from '#libs/contracts';
-import { decided, takeTouched, viewKey, type Answer, type Core, type Decision, type Draft, type Entry, type Now, type ViewBody, type ViewKey } from '#libs/kernel';
+import { nodeToken, type DrainOutcome, type FactType } from '#libs/contracts';
+import { assertNever, decided, takeTouched, viewKey, type Answer, type Core, type Decision, type Draft, type Entry, type Now } from '#libs/kernel';
 import { State, type Drain, type Strategy } from './state.js';
+import { view } from './views.js';
 
 /** What people and tools say to it under `ops.node`. */
 export type Request = { readonly op: 'drained'; readonly node: string; readonly lease: string; readonly evicted: number; readonly by: string };
-export type Input = { readonly type: 'request'; readonly request: Request };
+
+interface OfLease {
+  readonly node: string;
+  readonly lease: string;
+}
+
+/** What was seen, or done, of a node in the name of a lease. It says nothing new if that lease is no longer where it was. */
+export type Sight = OfLease & (
+  | { readonly what: 'cordoned' }
+  | { readonly what: 'uncordoned' }
+  | { readonly what: 'drained'; readonly evicted: number }
+  | { readonly what: 'blocked'; readonly reason: string; readonly budget: string; readonly allowed: number; readonly pods: readonly string[]; readonly since: string }
+  | { readonly what: 'stopped'; readonly outcome: DrainOutcome; readonly reason: string }
+);
+
+export type Input = { readonly type: 'request'; readonly request: Request } | { readonly type: 'sight'; readonly sight: Sight };
 type DrainDraft = Draft<State, Input, never>;
 
-const READS: readonly FactType[] = ['node.lease.granted', 'node.lease.settled', 'node.lease.uncordoning', 'node.lease.released', 'node.drained', 'node.uncordoned'];
+const READS: readonly FactType[] = [
+  'node.lease.granted', 'node.lease.settled', 'node.lease.uncordoning', 'node.lease.released',
+  'node.cordoned', 'node.drained', 'node.drain.blocked', 'node.drain.stopped', 'node.uncordoned',
+];
 
 /**
  * The drain service: gives a node free before it changes, and back afterwards. What always holds after each of its batches:
  * 1. it works only for a lease in its phase `draining` or `uncordoning`, and names that lease in all it says;
- * 2. each lease is drained once and uncordoned once; only what it cordoned is uncordoned (I5).
+ * 2. each lease is drained once and uncordoned once; only what it cordoned is uncordoned (I5);
+ * 3. a lease whose drain was given up is never drained after all.
  */
 export function drainCore(strategy: Strategy): Core<State, Input> {
   const withStrategy = (state: State): State => Object.assign(state, { strategy });
   return {
     name: 'drain',
-    version: 1,
+    version: 2,
     reads: READS,
     wantsTargets: false,
     initial: () => withStrategy(new State()),
@@ -36,17 +56,22 @@ function evolve(state: State, { fact, readMs }: Entry): void {
   switch (fact.type) {
     case 'node.lease.granted': {
       if (fact.phase !== 'draining') return;
-      const { node, pool, change, lease, at: since } = fact;
-      return put(state, { node, pool, change, lease, phase: 'draining', sinceMs: readMs, since });
+      const { node, pool, change, lease, drainMs, at: since } = fact;
+      const reboots = fact.actions.some(({ kind }) => kind === 'reboot');
+      return put(state, { node, pool, change, lease, phase: 'draining', sinceMs: readMs, since, drainMs, how: fact.drain ?? {}, reboots, cordoned: false, blockedBy: '' });
     }
+    case 'node.cordoned':
+      return patch(state, fact, { cordoned: true });
+    case 'node.drain.blocked':
+      return patch(state, fact, { blockedBy: blockOf(fact) });
     case 'node.drained':
       return move(state, fact, 'drained', readMs);
-    case 'node.lease.settled': {
+    case 'node.drain.stopped':
+      return move(state, fact, 'stopped', readMs);
+    case 'node.lease.settled':
       // Ended before it was drained: what comes next is uncordoning.
-      const drain = state.drains.get(fact.node);
-      if (drain?.lease === fact.lease && drain.phase === 'draining') move(state, fact, 'drained', readMs);
+      if (drainOf(state, fact)?.phase === 'draining') move(state, fact, 'stopped', readMs);
       return;
-    }
     case 'node.lease.uncordoning':
       return move(state, fact, 'uncordoning', readMs);
     case 'node.uncordoned':
@@ -57,15 +82,25 @@ function evolve(state: State, { fact, readMs }: Entry): void {
   }
 }
 
-function move(state: State, fact: { readonly node: string; readonly lease: string; readonly at: string }, phase: Drain['phase'], sinceMs: number): void {
-  const drain = state.drains.get(fact.node);
-  if (drain?.lease === fact.lease && drain.phase !== phase) put(state, { ...drain, phase, sinceMs, since: fact.at });
+function drainOf(state: State, { node, lease }: OfLease): Drain | undefined {
+  const drain = state.drains.get(node);
+  return drain?.lease === lease ? drain : undefined;
+}
+
+function patch(state: State, fact: OfLease, change: Partial<Drain>): void {
+  const drain = drainOf(state, fact);
+  if (drain !== undefined) put(state, { ...drain, ...change });
+}
+
+function move(state: State, fact: OfLease & { readonly at: string }, phase: Drain['phase'], sinceMs: number): void {
+  const drain = drainOf(state, fact);
+  if (drain !== undefined && drain.phase !== phase) put(state, { ...drain, phase, sinceMs, since: fact.at });
 }
 
 function put(state: State, drain: Drain): void {
   state.drains.set(drain.node, drain);
-  if (drain.phase === 'draining' || drain.phase === 'uncordoning') state.open.add(drain.node);
-  else state.open.delete(drain.node);
+  if (drain.phase === 'stopped' || drain.phase === 'uncordoned') state.open.delete(drain.node);
+  else state.open.add(drain.node);
   state.touched.add(viewKey('drains', nodeToken(drain.node)));
 }
 
@@ -73,7 +108,8 @@ function decide(state: State, inputs: readonly Input[], _gathered: ReadonlyMap<s
   return decided<State, Input, never>(state, now, evolve, (draft) => {
     for (const input of inputs) {
       if (draft.full) draft.held.add(input);
-      else draft.answers.set(input, answer(draft, input.request));
+      else if (input.type === 'request') draft.answers.set(input, answer(draft, input.request));
+      else take(draft, input.sight);
     }
     for (const node of [...state.open]) {
       const drain = state.drains.get(node);
@@ -82,11 +118,46 @@ function decide(state: State, inputs: readonly Input[], _gathered: ReadonlyMap<s
   });
 }
 
+/** What follows by itself, where nothing has to be seen of a Node. */
 function advance(draft: DrainDraft, drain: Drain): void {
-  if (drain.phase === 'draining' && draft.state.strategy === 'none') return drained(draft, drain, 'none', 0);
-  const { node, pool, change, lease } = drain;
-  // Without Kubernetes nothing was cordoned by Sluice; an external drainer hears `uncordoning` and undoes its own.
-  if (drain.phase === 'uncordoning') draft.emit({ type: 'node.uncordoned', node, pool, change, lease });
+  const { strategy } = draft.state;
+  if (strategy === 'kubernetes') return;
+  if (drain.phase === 'draining' && strategy === 'none') return drained(draft, drain, 'none', 0);
+  // Nothing was cordoned by Sluice; an external drainer hears `uncordoning` and undoes its own.
+  if (drain.phase === 'uncordoning') uncordoned(draft, drain);
+}
+
+function take(draft: DrainDraft, sight: Sight): void {
+  const drain = drainOf(draft.state, sight);
+  if (drain === undefined) return;
+  const { node, pool, change, lease, phase } = drain;
+  if (phase !== (sight.what === 'uncordoned' ? 'uncordoning' : 'draining')) return;
+  switch (sight.what) {
+    case 'uncordoned':
+      return uncordoned(draft, drain);
+    case 'cordoned':
+      if (!drain.cordoned) draft.emit({ type: 'node.cordoned', node, pool, change, lease });
+      return;
+    case 'drained':
+      return drained(draft, drain, draft.state.strategy, sight.evicted);
+    case 'blocked': {
+      const { reason, budget, allowed, pods, since } = sight;
+      // The same once more is in the view, and no news.
+      if (blockOf(sight) !== drain.blockedBy) draft.emit({ type: 'node.drain.blocked', node, pool, change, lease, reason, budget, allowed, pods: [...pods], since });
+      return;
+    }
+    case 'stopped':
+      return draft.emit({ type: 'node.drain.stopped', node, pool, change, lease, outcome: sight.outcome, reason: sight.reason });
+    default:
+      return assertNever(sight);
+  }
+}
+
+/** Which block it is: a budget is the same one whichever of its pods are refused. */
+const blockOf = ({ budget, reason }: { readonly budget: string; readonly reason: string }): string => (budget === '' ? reason : `budget ${budget}`);
+
+function uncordoned(draft: DrainDraft, { node, pool, change, lease }: Drain): void {
+  draft.emit({ type: 'node.uncordoned', node, pool, change, lease });
 }
 
 function drained(draft: DrainDraft, { node, pool, change, lease, sinceMs }: Drain, by: string, evicted: number): void {
@@ -100,17 +171,6 @@ function answer(draft: DrainDraft, { node, lease, evicted, by }: Request): Answe
   if (drain.phase === 'draining') drained(draft, drain, by, evicted);
   else if (drain.phase !== 'drained') return { ok: false, code: 'conflict', message: `${drain.lease} of ${node} no longer waits for a drain: it is ${drain.phase}` };
   return { ok: true, body: { node, lease: drain.lease } };
-}
-
-function view(state: State, { key }: ViewKey): ViewBody | undefined {
-  const drain = state.drains.get(nodeOfToken(key));
-  if (drain === undefined) return undefined;
-  const { node, pool, lease, since } = drain;
-  const shown: Omit<DrainView, 'ledger'> = {
-    node, pool, lease, since, strategy: state.strategy, reason: '',
-    state: drain.phase === 'draining' ? 'draining' : drain.phase === 'uncordoned' ? 'uncordoned' : 'drained',
-  };
-  return shown;
 }
 
 function loaded(drains: readonly Drain[], readMs: number): State {

@@ -7,3 +7,6 @@ export function strategyFrom(environment: Readonly<Record<string, string | undef
   if (strategy === undefined) throw new Error(`SLUICE_DRAIN is ${JSON.stringify(text)}, and must be one of ${STRATEGIES.join(', ')}`);
   return strategy;
 }
+
+/** SLUICE_POD: the pod that this process runs in, as namespace/name; empty outside Kubernetes. */
+export const selfFrom = (environment: Readonly<Record<string, string | undefined>>): string => environment['SLUICE_POD'] ?? '';

@@ -1,4 +1,5 @@
 export { mergerCore } from './merger.js';
+export { areTargetsNamed, namedConfigs } from './named.js';
 export { planChange } from './plan.js';
 export { renderChange, renderNodes } from './rendering.js';
 export type { Gathered, Input, RenderNeed, Request } from './inputs.js';

@@ -13,8 +13,8 @@ export class Diffs {
     if (status === undefined && (from === undefined || to === undefined)) return notFound(`nothing is known of a node ${node}`);
     const hashes = { from: from ?? status?.hash ?? '', to: to ?? status?.desired ?? '' };
     const [fromConfig, toConfig] = await Promise.all([this.config(node, hashes.from), this.config(node, hashes.to)]);
-    if (fromConfig === undefined) return notFound(`the config ${hashes.from} of ${node} is not in the bucket configs`);
-    if (toConfig === undefined) return notFound(`the config ${hashes.to} of ${node} is not in the bucket configs`);
+    if (fromConfig === undefined) return notFound(gone(node, hashes.from));
+    if (toConfig === undefined) return notFound(gone(node, hashes.to));
     return { ok: true, body: { node, ...hashes, fromConfig, toConfig } };
   }
 
@@ -25,4 +25,6 @@ export class Diffs {
   }
 }
 
+const gone = (node: string, hash: string): string =>
+  hash === '' ? `${node} has no config that is known` : `the config ${hash} of ${node} is not in the bucket configs: nobody wrote it, or it is gone because nothing had named it for days`;
 const notFound = (message: string): Answer => ({ ok: false, code: 'not-found', message });

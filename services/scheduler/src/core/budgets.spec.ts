@@ -260,7 +260,7 @@ describe('a lease outside a rollout that goes wrong', () => {
     const s = new Scheduler().fleet(['n0']);
     s.reports_('n0', 'strange');
     for (const minutes of [1, 2, 4, 8, 16, 32, 60, 60]) {
-      expect(types(s.answers_('n0', 'failed'))).toEqual(['node.reported', 'node.lease.settled', 'node.owed', 'node.lease.released']);
+      expect(types(s.answers_('n0', 'failed'))).toEqual(['node.lease.settled', 'node.owed', 'node.lease.released']);
       expect(s.status('n0').owed).toBe('corrective lease ended failed: it is failed');
       expect(s.why('n0')).toMatchObject({ because: 'backing-off', retryInMs: minutes * MINUTE });
       expect(grants(s.after(minutes * MINUTE - 1))).toEqual([]);

@@ -1,4 +1,4 @@
-import { nodeToken, type Action } from '#libs/contracts';
+import { nodeToken, type Action, type Fragment } from '#libs/contracts';
 import { policiesOf } from '#libs/policy';
 import type { SchedulerDraft } from './draft.js';
 import { isUnavailable, nodeOfPlace, poolBudget, poolPolicy } from './indexes.js';
@@ -88,11 +88,12 @@ function grant(draft: SchedulerDraft, name: string, free: boolean, plans: Readon
 
 function emitGrant(draft: SchedulerDraft, node: NodeState, want: Want, actions: readonly Action[], free: boolean): void {
   const policy = poolPolicy(draft.state, node.pool);
+  const drains = actions.some((action) => action.kind === 'drain');
   draft.emit({
     type: 'node.lease.granted', node: node.node, pool: node.pool, lease: `${nodeToken(node.node)}-l${node.leases + 1}`, change: want.change, kind: want.kind,
     hash: want.to, from: node.report?.hash ?? '', recipe: want.recipe, actions,
-    phase: actions.some((action) => action.kind === 'drain') ? 'draining' : 'ready', applyMs: policy.applyMs, drainMs: policy.drainMs,
-    free: free && !isUnavailable(node),
+    phase: drains ? 'draining' : 'ready', applyMs: policy.applyMs, drainMs: policy.drainMs,
+    free: free && !isUnavailable(node), ...(drains && Object.keys(policy.drain).length > 0 ? { drain: policy.drain as Fragment['spec'] } : {}),
   });
 }
 

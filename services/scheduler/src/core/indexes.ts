@@ -2,7 +2,7 @@ import { budgetOf, choosePool, DEFAULT_POOL, poolPolicies, poolsSelecting, type 
 import { nodeToken } from '#libs/contracts';
 import { viewKey } from '#libs/kernel';
 import { noLongerOwed } from './frozen-rollout.js';
-import { EMPTY_TALLY, parseTargetKey, targetKey, unknownNode, type NodeState, type State, type Tally, type TargetClass, type Want } from './state.js';
+import { EMPTY_TALLY, parseTargetKey, targetKey, unknownNode, type Indexed, type NodeState, type State, type Tally, type TargetClass, type Want } from './state.js';
 import { circumstancesOf, classOf, stuckBecause, wantOf } from './want.js';
 
 /** A node counts against its pool: mid-change, unknown, silent, or not back on a good config. */
@@ -53,11 +53,16 @@ export function putNode(state: State, changed: NodeState, sequence: number): voi
 function countMember(state: State, node: NodeState): void {
   const before = state.indexed.get(node.node);
   const member = node.joined ? node.pool : '';
-  if (before?.member === member) return;
+  const silentIn = node.silent ? member : '';
+  if (before?.member === member && before.silentIn === silentIn) return;
   if (before !== undefined && before.member !== '') addMembers(state, before.member, -1);
   if (member !== '') addMembers(state, member, 1);
-  state.indexed.set(node.node, { countsIn: before?.countsIn ?? [], selectedBy: before?.selectedBy ?? [], member });
+  if (before !== undefined && before.silentIn !== '') state.poolSet(before.silentIn).silent.delete(node.node);
+  if (silentIn !== '') state.poolSet(silentIn).silent.add(node.node);
+  state.indexed.set(node.node, { ...(before ?? NOT_INDEXED), member, silentIn });
 }
+
+const NOT_INDEXED: Indexed = { countsIn: [], selectedBy: [], member: '', silentIn: '' };
 
 function addMembers(state: State, pool: string, by: number): void {
   state.members.set(pool, (state.members.get(pool) ?? 0) + by);
@@ -65,7 +70,7 @@ function addMembers(state: State, pool: string, by: number): void {
 }
 
 function countUnavailable(state: State, node: NodeState): void {
-  const before = state.indexed.get(node.node) ?? { countsIn: [], selectedBy: [], member: '' };
+  const before = state.indexed.get(node.node) ?? NOT_INDEXED;
   const countsIn = isUnavailable(node) ? [...new Set([node.pool, ...(node.lease === undefined ? [] : [node.lease.pool]), ...node.alsoIn])] : [];
   for (const pool of before.countsIn) if (!countsIn.includes(pool)) state.poolSet(pool).unavailable.delete(node.node);
   for (const pool of countsIn) if (!before.countsIn.includes(pool)) state.poolSet(pool).unavailable.add(node.node);
@@ -170,7 +175,7 @@ export function assignPool(state: State, node: NodeState): NodeState {
 /** Notes which pools select a node. */
 export function noteSelecting(state: State, node: NodeState): readonly string[] {
   const selectedBy = node.joined ? poolsSelecting(state.pools.values(), node.labels) : [];
-  const before = state.indexed.get(node.node) ?? { countsIn: [], selectedBy: [], member: '' };
+  const before = state.indexed.get(node.node) ?? NOT_INDEXED;
   for (const pool of before.selectedBy) state.selected.set(pool, (state.selected.get(pool) ?? 0) - 1);
   for (const pool of selectedBy) state.selected.set(pool, (state.selected.get(pool) ?? 0) + 1);
   if (selectedBy.length > 1) state.manyPools.add(node.node);

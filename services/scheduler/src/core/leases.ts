@@ -1,4 +1,4 @@
-import type { Because } from '#libs/contracts';
+import type { Because, DrainOutcome, TakenReport } from '#libs/contracts';
 import { emitRollout, type SchedulerDraft } from './draft.js';
 
 import type { Lease, NodeState, Rollout, TargetState } from './state.js';
@@ -7,12 +7,23 @@ import { goalOf } from './want.js';
 
 const drains = (lease: Lease): boolean => lease.actions.some((action) => action.kind === 'drain');
 
+/** How a lease ends, and the report that ends it, if one does. */
+interface Settling {
+  readonly because: Because;
+  readonly reason: string;
+  readonly restored: boolean;
+  readonly report?: TakenReport;
+}
+
 /** Settles a node's lease and decides, in the same batch, all that follows from it. */
-export function settleLease(draft: SchedulerDraft, name: string, because: Because, reason: string, restored: boolean): void {
+export function settleLease(draft: SchedulerDraft, name: string, { because, reason, restored, report }: Settling): void {
   const lease = draft.state.nodes.get(name)?.lease;
   if (lease === undefined) return;
   const { id, pool, change, kind, hash, recipe } = lease;
-  draft.emit({ type: 'node.lease.settled', node: name, pool, lease: id, change, kind, hash, recipe, because, reason, restored });
+  draft.emit({
+    type: 'node.lease.settled', node: name, pool, lease: id, change, kind, hash, recipe: because === 'invalid' ? recipe : '', because, reason, restored,
+    ...(report === undefined ? {} : { report }),
+  });
   if (kind === 'forward') afterForward(draft, name, because, reason);
   else if (because === 'invalid' || because === 'failed' || because === 'unknown') {
     draft.emit({ type: 'node.owed', node: name, pool, lease: id, change, reason: `${kind} lease ended ${because}: ${reason}` });
@@ -54,7 +65,7 @@ export function advanceLeases(draft: SchedulerDraft): void {
     if (draft.full) return;
     const node = draft.state.nodes.get(name);
     if (node?.lease === undefined) continue;
-    if (!node.joined && isUndecided(node.lease)) settleLease(draft, name, 'left', 'the node has left', true);
+    if (!node.joined && isUndecided(node.lease)) settleLease(draft, name, { because: 'left', reason: 'the node has left', restored: true });
     else if (node.lease.because === '') advanceOpen(draft, node, node.lease);
     else finishLease(draft, name);
   }
@@ -67,17 +78,25 @@ function advanceOpen(draft: SchedulerDraft, node: NodeState, lease: Lease): void
   if (draft.now.monotonicMs < deadlineMs) return draft.wakeAt(deadlineMs);
   const reason = `no answer within ${Math.round(lease.applyMs / 1000)} s`;
   draft.emit({ type: 'node.unknown', node: node.node, change: lease.change, pool: lease.pool, lease: lease.id, hash: lease.hash, reason });
-  settleLease(draft, node.node, 'unknown', reason, false);
+  settleLease(draft, node.node, { because: 'unknown', reason, restored: false });
 }
 
 function advanceDrain(draft: SchedulerDraft, node: NodeState, lease: Lease): void {
-  if (isPointless(draft, node, lease)) return settleLease(draft, node.node, 'cancelled', 'its rollout no longer wants it', true);
+  if (isPointless(draft, node, lease)) return settleLease(draft, node.node, { because: 'cancelled', reason: 'its rollout no longer wants it', restored: true });
+  if (lease.stopped !== '') return endDrain(draft, node.node, lease, lease.stopped, lease.stoppedBecause);
   if (lease.drained) {
     return draft.emit({ type: 'node.lease.ready', node: node.node, pool: lease.pool, lease: lease.id, change: lease.change, hash: lease.hash });
   }
   const deadlineMs = lease.sinceMs + lease.drainMs;
   if (draft.now.monotonicMs < deadlineMs) return draft.wakeAt(deadlineMs);
-  settleLease(draft, node.node, 'failed', `not drained within ${Math.round(lease.drainMs / 1000)} s`, true);
+  endDrain(draft, node.node, lease, lease.defers ? 'deferred' : 'failed', `not drained within ${Math.round(lease.drainMs / 1000)} s`);
+}
+
+/** Nothing was done to the node. Deferred, a rollout goes on without it, and it is owed; outside a rollout it is tried again later, as after a failure. */
+function endDrain(draft: SchedulerDraft, name: string, lease: Lease, outcome: DrainOutcome, reason: string): void {
+  if (outcome === 'failed' || lease.change === '') return settleLease(draft, name, { because: 'failed', reason, restored: true });
+  settleLease(draft, name, { because: 'cancelled', reason: `deferred: ${reason}`, restored: true });
+  draft.emit({ type: 'node.owed', node: name, pool: lease.pool, lease: lease.id, change: lease.change, reason: `deferred: ${reason}` });
 }
 
 /** A lease that still drains for a rollout that has turned, ended or been superseded. */

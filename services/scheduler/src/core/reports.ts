@@ -1,12 +1,11 @@
-import type { Because, NodeReport } from '#libs/contracts';
+import type { Because, NodeReport, TakenReport } from '#libs/contracts';
 import type { SchedulerDraft } from './draft.js';
 import { nodeOf } from './indexes.js';
-
 import { settleLease } from './leases.js';
 import type { Report } from './state.js';
 
 /**
- * Takes a report: it is recorded, and settles the lease that it names if that is the node's and ready. One that is older
+ * Takes a report: it settles the lease that it names if that is the node's and ready, and is recorded either way. One that is older
  * than what was taken changes nothing; one for an ended lease settles nothing but tells what the node has.
  */
 export function takeReport(draft: SchedulerDraft, sequence: number, report: NodeReport): void {
@@ -15,12 +14,21 @@ export function takeReport(draft: SchedulerDraft, sequence: number, report: Node
   if (!isNewer(report, node.report)) return;
   const lease = node.lease;
   const verdict = lease?.id === report.lease && lease.phase === 'ready' ? becauseOf(report, lease.hash) : undefined;
-  draft.emit({
-    type: 'node.reported', node: report.node, report: report.kind, incarnation: report.incarnation, birth: report.birth, seq: report.seq, hash: report.hash,
-    lease: report.lease, verdict: report.verdict, reason: report.reason, restored: report.verdict === 'applied' || report.verdict === '' || report.restored,
-    bootId: report.bootId, fresh: report.fresh, what: report.what, reportSequence: sequence,
-  });
-  if (lease !== undefined && verdict !== undefined) settleLease(draft, report.node, verdict.because, verdict.reason, report.restored);
+  const restored = report.verdict === 'applied' || report.verdict === '' || report.restored;
+  // One that says nothing but how its lease ended is a part of that fact; others are facts of their own, before it.
+  const isPart = verdict !== undefined && report.kind === report.verdict;
+  if (!isPart) draft.emit({ type: 'node.reported', ...contentOf(report), restored, reportSequence: sequence });
+  if (lease === undefined || verdict === undefined) return;
+  settleLease(draft, report.node, { ...verdict, restored, ...(isPart ? { report: partOf(sequence, report, lease.hash, verdict.because, node.report?.bootId) } : {}) });
+}
+
+const contentOf = ({ node, kind: report, incarnation, birth, seq, hash, lease, verdict, reason, bootId, fresh, what }: NodeReport) =>
+  ({ node, report, incarnation, birth, seq, hash, lease, verdict, reason, bootId, fresh, what });
+
+/** What of a report the settled lease does not say itself. */
+function partOf(reportSequence: number, report: NodeReport, to: string, because: Because, knownBoot: string | undefined): TakenReport {
+  const { incarnation, birth, seq, hash, verdict, bootId } = report;
+  return { incarnation, birth, seq, hash: hash === to ? '' : hash, verdict: verdict === because ? '' : verdict, bootId: bootId === knownBoot ? '' : bootId, reportSequence };
 }
 
 /** A lower incarnation never counts; the same number with another birth is somebody else; within it `seq` orders. */

@@ -8,7 +8,7 @@ describe('a rollout', () => {
     const s = fleetOf('n0', 'n1');
     expect(grants(s.rolls('c1', ['n0', 'n1']))).toEqual(['n0 forward c1-new']);
     expect(grants(s.applies('n0'))).toEqual(['n1 forward c1-new']);
-    expect(types(s.applies('n1'))).toEqual(['node.reported', 'node.lease.settled', 'node.lease.released', 'rollout.complete']);
+    expect(types(s.applies('n1'))).toEqual(['node.lease.settled', 'node.lease.released', 'rollout.complete']);
     expect(types(s.given(committed('c1')).when())).toEqual(['rollout.succeeded']);
     expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'succeeded', applied: 2, pending: 0, owed: 0 });
     expect(s.status('n0')).toMatchObject({ hash: 'c1-new', desired: 'c1-new', change: '', owed: '' });
@@ -171,7 +171,7 @@ describe('a rollout of which a node fails', () => {
     s.rolls('c1', ['n0', 'n1', 'n2']);
     s.applies('n0');
     const said = s.answers_('n1', 'failed');
-    expect(types(said).slice(0, 5)).toEqual(['node.reported', 'node.lease.settled', 'rollout.failed', 'rollout.reverting', 'node.lease.released']);
+    expect(types(said).slice(0, 4)).toEqual(['node.lease.settled', 'rollout.failed', 'rollout.reverting', 'node.lease.released']);
     expect(grants(said)).toEqual(['n0 back old']);
     expect(types(s.applies('n0'))).toContain('rollout.reverted');
     expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'reverted', failed: 1, reason: 'n1 is failed: it is failed' });

@@ -1,4 +1,4 @@
-import type { Action, Because, Fragment, FragmentRef, LeaseKind, LeasePhase, NodeProgress, PoolProgress, Reason, Targets, Verdict } from '#libs/contracts';
+import type { Action, Because, DrainOutcome, Fragment, FragmentRef, LeaseKind, LeasePhase, NodeProgress, PoolProgress, Reason, Targets, Verdict } from '#libs/contracts';
 import { Cell, SortedSet, Table, UndoLog } from '#libs/kernel';
 import type { PoolPolicy } from '#libs/budget';
 
@@ -23,6 +23,11 @@ export interface Lease {
   /** The drain service said: drained, uncordoned. */
   readonly drained: boolean;
   readonly uncordoned: boolean;
+  /** The drain service gave the drain up, and says how that counts; empty if it did not. */
+  readonly stopped: DrainOutcome | '';
+  readonly stoppedBecause: string;
+  /** Its pool says to go on without a node that cannot be drained in time. */
+  readonly defers: boolean;
   /** A report named it after it had ended. */
   readonly answered: boolean;
   /** When this copy read that the present phase began, monotonic. */
@@ -161,10 +166,21 @@ export interface Place {
   readonly since: number;
 }
 
+/** Nodes of a pool. */
+export interface PoolSets {
+  readonly unavailable: SortedSet;
+  readonly silent: SortedSet;
+  /** Who wants a lease and needs a unit; and who wants one and is down already. */
+  readonly queue: SortedSet;
+  readonly downQueue: SortedSet;
+}
+
 /** A node's contribution to the indexes, kept to take it out again. */
 export interface Indexed {
   readonly countsIn: readonly string[];
   readonly member: string;
+  /** The pool in which it is a member that is not heard; empty if it is none. */
+  readonly silentIn: string;
   readonly selectedBy: readonly string[];
 }
 
@@ -213,17 +229,16 @@ export class State {
   readonly backingOff = new SortedSet(this.undo);
   /** Changes that are not ended. */
   readonly openChanges = new SortedSet(this.undo);
-  private readonly poolSets = new Map<string, { readonly unavailable: SortedSet; readonly queue: SortedSet; readonly downQueue: SortedSet }>();
+  private readonly poolSets = new Map<string, PoolSets>();
   // ---- this copy's own memory, no part of the fold ----
   readonly touched = new Set<string>();
   /** Lease → when its view was written after it settled, monotonic. */
   readonly shownMs = new Table<string, number>(this.undo);
 
-  /** Of a pool: who is unavailable; who wants a lease and needs a unit; who wants one and is down already. */
-  poolSet(pool: string): { readonly unavailable: SortedSet; readonly queue: SortedSet; readonly downQueue: SortedSet } {
+  poolSet(pool: string): PoolSets {
     let sets = this.poolSets.get(pool);
     if (sets === undefined) {
-      sets = { unavailable: new SortedSet(this.undo), queue: new SortedSet(this.undo), downQueue: new SortedSet(this.undo) };
+      sets = { unavailable: new SortedSet(this.undo), silent: new SortedSet(this.undo), queue: new SortedSet(this.undo), downQueue: new SortedSet(this.undo) };
       this.poolSets.set(pool, sets);
     }
     return sets;

@@ -1,4 +1,4 @@
-import type { Fact } from '#libs/contracts';
+import { takenReport, type Fact } from '#libs/contracts';
 
 interface Seen {
   joined: boolean;
@@ -55,6 +55,8 @@ export class Unavailability {
       case 'node.skipped':
         return this.patch(fact.node, { skipped: true, skippedFor: fact.change });
       case 'node.reported':
+      case 'node.lease.settled':
+        if (takenReport(fact) === undefined) return;
         return this.patch(fact.node, { restored: fact.restored });
       case 'node.lease.granted':
         return this.granted(fact.node, fact.pool, fact.lease, fact.free);

@@ -14,6 +14,20 @@ describe('an answer', () => {
     expect(types(other.reports_('n0', 'old', { lease: 'n0-l1', verdict: '' }))).toEqual(['node.reported']);
   });
 
+  it('that says nothing but how its lease ended is a part of that fact; an announcement that ends it stands before it', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1']);
+    const [settled] = s.answers_('n0', 'applied', { hash: 'c1-new', seq: 50 });
+    expect(settled).toMatchObject({ type: 'node.lease.settled', because: 'applied', report: { seq: 50, hash: '', verdict: '', bootId: '' } });
+    expect(s.status('n0')).toMatchObject({ seq: 50, hash: 'c1-new', lease: 'n0-l1', verdict: 'applied' });
+    const facts = s.answers_('n1', 'applied', { kind: 'announced', hash: 'c1-new', seq: 60, bootId: 'b2' });
+    expect(facts.slice(0, 2)).toEqual([
+      expect.objectContaining({ type: 'node.reported', report: 'announced', seq: 60, bootId: 'b2' }),
+      expect.not.objectContaining({ report: expect.anything() as unknown }),
+    ]);
+    expect(s.status('n1')).toMatchObject({ seq: 60, hash: 'c1-new', verdict: 'applied' });
+  });
+
   it('of a corrective lease that is refused is owed nothing and planned again at once', () => {
     const s = fleetOf('n0');
     s.reports_('n0', 'strange');

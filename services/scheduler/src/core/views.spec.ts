@@ -1,4 +1,4 @@
-import { accepted, committed, factOf, joined, left, pool, renderedChange, renderedNode, reason, reviewedNode, silent, validated } from '#libs/testing';
+import { accepted, committed, factOf, heard, joined, left, pool, renderedChange, renderedNode, reason, reviewedNode, silent, validated } from '#libs/testing';
 import { schedulerCore } from './index.js';
 import { DRAIN, PAST_DEADLINE, Scheduler } from './scheduler.fixture.js';
 
@@ -74,9 +74,17 @@ describe('what is shown of a pool', () => {
     expect(s.view('pools', 'edge')).toEqual({
       pool: 'edge', maxUnavailable: '2', budget: 2, members: 5, unavailable: [{ node: 'n0', because: 'ready', lease: 'n0-l1' }, { node: 'n4', because: 'silent', lease: '' }],
       waiting: 3, applyMs: 120_000, drainMs: 600_000, drift: 'report', gone: false,
+      silent: 1, silentNodes: ['n4'],
     });
     expect(s.view('pools', 'default')).toMatchObject({ pool: 'default', budget: 1, members: 0, unavailable: [], waiting: 0, gone: false });
     expect(s.view('pools', 'never')).toMatchObject({ gone: true });
+  });
+
+  it('counts who is not heard, in the pool that a node is in by now, and names the first ten', () => {
+    const s = inEdge(...names('e', 12), 'n0').given(...names('e', 12).map((node) => silent(node)));
+    expect(s.view('pools', 'edge')).toMatchObject({ silent: 12, silentNodes: [...names('e', 12)].sort().slice(0, 10) });
+    s.given(heard('e0000'), left('e0001'), factOf('node.changed', { node: 'e0002', labels: {} })).when();
+    expect([s.view('pools', 'edge').silent, s.view('pools', 'default').silentNodes]).toEqual([9, ['e0002']]);
   });
 
   it('says of each who holds a unit what he is at', () => {

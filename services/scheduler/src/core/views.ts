@@ -7,6 +7,7 @@ import { appliedIn, EMPTY_TALLY, type Lease, type NodeState, type State } from '
 type Shown<T> = Omit<T, 'ledger'>;
 /** A pool whose nodes are all silent has a list as long as the fleet: a value must fit into a message. */
 const SHOWN_UNAVAILABLE = 1_000;
+const SHOWN_SILENT = 10;
 
 /** Every key of the scheduler's views. */
 export function* viewKeys(state: State): Iterable<string> {
@@ -72,6 +73,7 @@ export function poolView(state: State, pool: string): Shown<PoolView> {
   return {
     pool, maxUnavailable: policy.text, budget: poolBudget(state, pool), members: state.members.get(pool) ?? 0, unavailable,
     waiting: sets.queue.size + sets.downQueue.size, applyMs: policy.applyMs, drainMs: policy.drainMs, drift: policy.drift, gone,
+    silent: sets.silent.size, silentNodes: [...sets.silent].slice(0, SHOWN_SILENT),
   };
 }
 

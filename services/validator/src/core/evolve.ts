@@ -1,4 +1,4 @@
-import { byAge, fragmentId, type FactOf, type FactType } from '#libs/contracts';
+import { byAge, fragmentId, takenReport, type FactOf, type FactType } from '#libs/contracts';
 import { viewKey, type Entry } from '#libs/kernel';
 import { isPolicyKind } from '#libs/manifests';
 import { carriedPolicies } from '#libs/policy';
@@ -79,6 +79,7 @@ function evolveNode(state: State, { fact, sequence }: Entry): void {
     case 'node.reported':
       return state.inForce.set(fact.node, fact.hash);
     case 'node.lease.settled':
+      if (fact.report !== undefined) state.inForce.set(fact.node, takenReport(fact)?.hash ?? fact.hash);
       if (fact.kind === 'forward' && fact.because === 'invalid') recordInvalid(state, fact, sequence);
       return;
     default:

@@ -20,7 +20,7 @@ const NODES_AT_ONCE = 500;
  */
 export const validatorCore: Core<State, Input, ReviewNeed, Reviewed> = {
   name: 'validator',
-  version: 2,
+  version: 3,
   reads: READS,
   wantsTargets: true,
   initial: () => new State(),

@@ -1,8 +1,9 @@
 import { assertNever, viewKey, type Entry } from '#libs/kernel';
-import { nodeToken, type Fact, type FactOf } from '#libs/contracts';
+import { nodeToken, takenReport, type Fact, type FactOf } from '#libs/contracts';
 import { nodeOf, putNode } from '../indexes.js';
 import { targetKey, type Lease, type State, type NodeState } from '../state.js';
 import { circumstancesOf } from '../want.js';
+import { reported } from './nodes.js';
 import { patchLease, laterThan } from './patches.js';
 
 export type LeaseFact = Extract<Fact, { type: `node.lease.${string}` }>;
@@ -20,8 +21,11 @@ export function evolveLease(state: State, entry: Entry, fact: LeaseFact): void {
     }
     case 'node.lease.ready':
       return patchLease(state, fact.node, fact.lease, sequence, { phase: 'ready', sinceMs: readMs });
-    case 'node.lease.settled':
+    case 'node.lease.settled': {
+      const report = takenReport(fact);
+      if (report !== undefined) reported(state, report, sequence);
       return settle(state, fact, entry);
+    }
     case 'node.lease.uncordoning':
       return patchLease(state, fact.node, fact.lease, sequence, { phase: 'uncordoning' });
     case 'node.lease.released': {
@@ -39,8 +43,8 @@ export function evolveLease(state: State, entry: Entry, fact: LeaseFact): void {
 function newLease(fact: FactOf<'node.lease.granted'>, readMs: number): Lease {
   const { lease: id, pool, change, kind, hash, from, recipe, actions, applyMs, drainMs, free, at: grantedAt } = fact;
   const phase = fact.phase === 'draining' ? 'draining' : 'ready';
-  const open = { because: '', reason: '', drained: false, uncordoned: false, answered: false, settledAt: '' } as const;
-  return { id, pool, change, kind, phase, hash, from, recipe, actions, applyMs, drainMs, free, sinceMs: readMs, grantedAt, ...open };
+  const open = { because: '', reason: '', drained: false, uncordoned: false, stopped: '', stoppedBecause: '', answered: false, settledAt: '' } as const;
+  return { id, pool, change, kind, phase, hash, from, recipe, actions, applyMs, drainMs, free, defers: fact.drain?.['onTimeout'] === 'defer', sinceMs: readMs, grantedAt, ...open };
 }
 
 function settle(state: State, fact: FactOf<'node.lease.settled'>, { sequence, readMs }: Entry): void {

@@ -1,5 +1,5 @@
 import type { Entry } from '#libs/kernel';
-import type { FactOf } from '#libs/contracts';
+import type { FactOf, takenReport } from '#libs/contracts';
 import { assignPool, nodeOf, putNode, reassignShared } from '../indexes.js';
 import type { NodeState, State } from '../state.js';
 import { patchChange, patchTarget, patchLease, leftRollout, laterThan } from './patches.js';
@@ -28,7 +28,6 @@ export function evolveNode(state: State, { sequence, readMs, fact }: Entry): voi
     case 'node.reviewed':
       return reviewed(state, fact, sequence);
     case 'node.reported':
-      state.cursor.set(Math.max(state.cursor.get(), fact.reportSequence));
       return reported(state, fact, sequence);
     case 'node.owed': {
       if (fact.change !== '') patchTarget(state, fact.change, fact.node, { owed: fact.reason });
@@ -40,6 +39,8 @@ export function evolveNode(state: State, { sequence, readMs, fact }: Entry): voi
       return patchNode(state, fact.node, sequence, { skippedBy: fact.by });
     case 'node.drained':
       return patchLease(state, fact.node, fact.lease, sequence, { drained: true });
+    case 'node.drain.stopped':
+      return patchLease(state, fact.node, fact.lease, sequence, { stopped: fact.outcome, stoppedBecause: fact.reason });
     case 'node.uncordoned':
       return patchLease(state, fact.node, fact.lease, sequence, { uncordoned: true });
     default:
@@ -85,11 +86,13 @@ function reviewed(state: State, fact: FactOf<'node.reviewed'>, sequence: number)
   putNode(state, { ...node, rendered: undefined, desired, unfit: fact.reasons, owed: fact.fit ? node.owed : '' }, sequence);
 }
 
-function reported(state: State, fact: FactOf<'node.reported'>, sequence: number): void {
+/** Folds a report that was taken, alone or with the lease that it settles. */
+export function reported(state: State, fact: NonNullable<ReturnType<typeof takenReport>>, sequence: number): void {
+  state.cursor.set(Math.max(state.cursor.get(), fact.reportSequence));
   const node = nodeOf(state, fact.node);
   const named = node.lease !== undefined && node.lease.id === fact.lease && (node.lease.phase === 'settled' || node.lease.phase === 'uncordoning');
   const { incarnation, birth, seq, hash, lease, verdict, reason, restored, bootId, fresh } = fact;
-  const report = { incarnation, birth, seq, hash, lease, verdict, reason, restored, bootId, fresh };
+  const report = { incarnation, birth, seq, hash, lease, verdict, reason, restored, bootId: bootId === '' ? (node.report?.bootId ?? '') : bootId, fresh };
   const drifted = fact.report === 'drifted' ? fact.what : fact.report === 'applied' ? [] : node.drifted;
   const owed = node.change === '' && node.desired?.hash === hash ? '' : node.owed;
   const desired = node.desired?.hash === hash ? { ...node.desired, joining: false } : node.desired;

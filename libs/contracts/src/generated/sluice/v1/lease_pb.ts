@@ -6,15 +6,16 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
 import type { Action } from "./common_pb.js";
 import { file_sluice_v1_common } from "./common_pb.js";
-import type { Message } from "@bufbuild/protobuf";
+import type { JsonObject, Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file sluice/v1/lease.proto.
  */
 export const file_sluice_v1_lease: GenFile = /*@__PURE__*/
-  fileDesc("ChVzbHVpY2UvdjEvbGVhc2UucHJvdG8SCXNsdWljZS52MSL/AQoMTGVhc2VHcmFudGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBWxlYXNlGAUgASgJEg4KBmNoYW5nZRgGIAEoCRIMCgRraW5kGAcgASgJEgwKBGhhc2gYCCABKAkSDAoEZnJvbRgJIAEoCRIOCgZyZWNpcGUYCiABKAkSIgoHYWN0aW9ucxgLIAMoCzIRLnNsdWljZS52MS5BY3Rpb24SDQoFcGhhc2UYDCABKAkSEAoIYXBwbHlfbXMYDSABKAESEAoIZHJhaW5fbXMYDiABKAESDAoEZnJlZRgPIAEoCCJsCgpMZWFzZVJlYWR5EgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBWxlYXNlGAUgASgJEg4KBmNoYW5nZRgGIAEoCRIMCgRoYXNoGAcgASgJIr8BCgxMZWFzZVNldHRsZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDQoFbGVhc2UYBSABKAkSDgoGY2hhbmdlGAYgASgJEgwKBGtpbmQYByABKAkSDAoEaGFzaBgIIAEoCRIOCgZyZWNpcGUYCSABKAkSDwoHYmVjYXVzZRgKIAEoCRIOCgZyZWFzb24YCyABKAkSEAoIcmVzdG9yZWQYDCABKAgiZAoQTGVhc2VVbmNvcmRvbmluZxIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkijgEKDUxlYXNlUmVsZWFzZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDQoFbGVhc2UYBSABKAkSDgoGY2hhbmdlGAYgASgJEg8KB2JlY2F1c2UYByABKAkSDAoEa2luZBgIIAEoCRIMCgRoYXNoGAkgASgJYgZwcm90bzM", [file_sluice_v1_common]);
+  fileDesc("ChVzbHVpY2UvdjEvbGVhc2UucHJvdG8SCXNsdWljZS52MSK2AgoMTGVhc2VHcmFudGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBWxlYXNlGAUgASgJEg4KBmNoYW5nZRgGIAEoCRIMCgRraW5kGAcgASgJEgwKBGhhc2gYCCABKAkSDAoEZnJvbRgJIAEoCRIOCgZyZWNpcGUYCiABKAkSIgoHYWN0aW9ucxgLIAMoCzIRLnNsdWljZS52MS5BY3Rpb24SDQoFcGhhc2UYDCABKAkSEAoIYXBwbHlfbXMYDSABKAESEAoIZHJhaW5fbXMYDiABKAESDAoEZnJlZRgPIAEoCBIrCgVkcmFpbhgQIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RIAIgBAUIICgZfZHJhaW4ibAoKTGVhc2VSZWFkeRIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkSDAoEaGFzaBgHIAEoCSLnAQoMTGVhc2VTZXR0bGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBWxlYXNlGAUgASgJEg4KBmNoYW5nZRgGIAEoCRIMCgRraW5kGAcgASgJEgwKBGhhc2gYCCABKAkSDgoGcmVjaXBlGAkgASgJEg8KB2JlY2F1c2UYCiABKAkSDgoGcmVhc29uGAsgASgJEhAKCHJlc3RvcmVkGAwgASgIEiYKBnJlcG9ydBgNIAEoCzIWLnNsdWljZS52MS5UYWtlblJlcG9ydCKHAQoLVGFrZW5SZXBvcnQSEwoLaW5jYXJuYXRpb24YASABKA0SDQoFYmlydGgYAiABKA0SCwoDc2VxGAMgASgNEgwKBGhhc2gYBCABKAkSDwoHdmVyZGljdBgFIAEoCRIPCgdib290X2lkGAYgASgJEhcKD3JlcG9ydF9zZXF1ZW5jZRgHIAEoASJkChBMZWFzZVVuY29yZG9uaW5nEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBWxlYXNlGAUgASgJEg4KBmNoYW5nZRgGIAEoCSKOAQoNTGVhc2VSZWxlYXNlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkSDwoHYmVjYXVzZRgHIAEoCRIMCgRraW5kGAggASgJEgwKBGhhc2gYCSABKAliBnByb3RvMw", [file_google_protobuf_struct, file_sluice_v1_common]);
 
 /**
  * node.lease.granted.<pool>.<node>
@@ -108,6 +109,13 @@ export type LeaseGranted = Message<"sluice.v1.LeaseGranted"> & {
    * @generated from field: bool free = 15;
    */
   free: boolean;
+
+  /**
+   * how it is to be drained, as the pool's spec.drain says it; absent where nothing is drained
+   *
+   * @generated from field: optional google.protobuf.Struct drain = 16;
+   */
+  drain?: JsonObject;
 };
 
 /**
@@ -213,6 +221,8 @@ export type LeaseSettled = Message<"sluice.v1.LeaseSettled"> & {
   hash: string;
 
   /**
+   * of what was found invalid
+   *
    * @generated from field: string recipe = 9;
    */
   recipe: string;
@@ -230,9 +240,18 @@ export type LeaseSettled = Message<"sluice.v1.LeaseSettled"> & {
   reason: string;
 
   /**
+   * the node is back on a good config (always true after `applied`)
+   *
    * @generated from field: bool restored = 12;
    */
   restored: boolean;
+
+  /**
+   * node.applied, invalid or failed, if one of these settled it
+   *
+   * @generated from field: sluice.v1.TakenReport report = 13;
+   */
+  report?: TakenReport;
 };
 
 /**
@@ -241,6 +260,63 @@ export type LeaseSettled = Message<"sluice.v1.LeaseSettled"> & {
  */
 export const LeaseSettledSchema: GenMessage<LeaseSettled> = /*@__PURE__*/
   messageDesc(file_sluice_v1_lease, 2);
+
+/**
+ * The report that settled a lease. What the fact around it says of node, lease, reason and restored is the report's too.
+ *
+ * @generated from message sluice.v1.TakenReport
+ */
+export type TakenReport = Message<"sluice.v1.TakenReport"> & {
+  /**
+   * @generated from field: uint32 incarnation = 1;
+   */
+  incarnation: number;
+
+  /**
+   * @generated from field: uint32 birth = 2;
+   */
+  birth: number;
+
+  /**
+   * @generated from field: uint32 seq = 3;
+   */
+  seq: number;
+
+  /**
+   * in force on the node; left out where it is the lease's
+   *
+   * @generated from field: string hash = 4;
+   */
+  hash: string;
+
+  /**
+   * left out where `because` says it
+   *
+   * @generated from field: string verdict = 5;
+   */
+  verdict: string;
+
+  /**
+   * left out where it is as before
+   *
+   * @generated from field: string boot_id = 6;
+   */
+  bootId: string;
+
+  /**
+   * in REPORTS: how far the reports have been taken
+   *
+   * @generated from field: double report_sequence = 7;
+   */
+  reportSequence: number;
+};
+
+/**
+ * Describes the message sluice.v1.TakenReport.
+ * Use `create(TakenReportSchema)` to create a new message.
+ */
+export const TakenReportSchema: GenMessage<TakenReport> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_lease, 3);
 
 /**
  * node.lease.uncordoning.<pool>.<node>: the drain service is to undo its cordon.
@@ -284,7 +360,7 @@ export type LeaseUncordoning = Message<"sluice.v1.LeaseUncordoning"> & {
  * Use `create(LeaseUncordoningSchema)` to create a new message.
  */
 export const LeaseUncordoningSchema: GenMessage<LeaseUncordoning> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_lease, 3);
+  messageDesc(file_sluice_v1_lease, 4);
 
 /**
  * node.lease.released.<pool>.<node>: the unit is free.
@@ -343,5 +419,5 @@ export type LeaseReleased = Message<"sluice.v1.LeaseReleased"> & {
  * Use `create(LeaseReleasedSchema)` to create a new message.
  */
 export const LeaseReleasedSchema: GenMessage<LeaseReleased> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_lease, 4);
+  messageDesc(file_sluice_v1_lease, 5);
 

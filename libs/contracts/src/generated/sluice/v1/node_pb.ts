@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/node.proto.
  */
 export const file_sluice_v1_node: GenFile = /*@__PURE__*/
-  fileDesc("ChRzbHVpY2UvdjEvbm9kZS5wcm90bxIJc2x1aWNlLnYxIvoBCgpOb2RlSm9pbmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIxCgZsYWJlbHMYBCADKAsyIS5zbHVpY2UudjEuTm9kZUpvaW5lZC5MYWJlbHNFbnRyeRIUCgxjYXBhYmlsaXRpZXMYBSADKAkSDQoFZnJlc2gYBiABKAgSDwoHdmVyc2lvbhgHIAEoCRITCgtpbmNhcm5hdGlvbhgIIAEoDRINCgViaXJ0aBgJIAEoDRILCgNzZXEYCiABKA0aLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLtAQoLTm9kZUNoYW5nZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEjIKBmxhYmVscxgEIAMoCzIiLnNsdWljZS52MS5Ob2RlQ2hhbmdlZC5MYWJlbHNFbnRyeRIUCgxjYXBhYmlsaXRpZXMYBSADKAkSDwoHdmVyc2lvbhgGIAEoCRITCgtpbmNhcm5hdGlvbhgHIAEoDRINCgViaXJ0aBgIIAEoDRILCgNzZXEYCSABKA0aLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJcCghOb2RlTGVmdBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDwoHYmVjYXVzZRgEIAEoCRIKCgJieRgFIAEoCRIOCgZyZWFzb24YBiABKAkiRQoKTm9kZVNpbGVudBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSEgoKbGFzdF9oZWFyZBgEIAEoCSIwCglOb2RlSGVhcmQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJIqkBCgxOb2RlUmVuZGVyZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBGhhc2gYBCABKAkSDgoGcmVjaXBlGAUgASgJEhIKCmdlbmVyYXRpb24YBiABKA0SDQoFY2F1c2UYByABKAkSDgoGbGVhdmVzGAggAygJEiMKCHByb2JsZW1zGAkgAygLMhEuc2x1aWNlLnYxLlJlYXNvbiJyCgxOb2RlUmV2aWV3ZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBGhhc2gYBCABKAkSCwoDZml0GAUgASgIEiIKB3JlYXNvbnMYBiADKAsyES5zbHVpY2UudjEuUmVhc29uIosCCgxOb2RlUmVwb3J0ZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEg4KBnJlcG9ydBgEIAEoCRITCgtpbmNhcm5hdGlvbhgFIAEoDRINCgViaXJ0aBgGIAEoDRILCgNzZXEYByABKA0SDAoEaGFzaBgIIAEoCRINCgVsZWFzZRgJIAEoCRIPCgd2ZXJkaWN0GAogASgJEg4KBnJlYXNvbhgLIAEoCRIQCghyZXN0b3JlZBgMIAEoCBIPCgdib290X2lkGA0gASgJEg0KBWZyZXNoGA4gASgIEgwKBHdoYXQYDyADKAkSFwoPcmVwb3J0X3NlcXVlbmNlGBAgASgBIn0KC05vZGVVbmtub3duEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSDAoEcG9vbBgFIAEoCRINCgVsZWFzZRgGIAEoCRIMCgRoYXNoGAcgASgJEg4KBnJlYXNvbhgIIAEoCSJsCghOb2RlT3dlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDgoGY2hhbmdlGAQgASgJEg4KBnJlYXNvbhgFIAEoCRIMCgRwb29sGAYgASgJEg0KBWxlYXNlGAcgASgJInsKC05vZGVTa2lwcGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSCgoCYnkYBSABKAkSDgoGcmVhc29uGAYgASgJEgwKBHBvb2wYByABKAkSDQoFbGVhc2UYCCABKAkiYAoMTm9kZUNvcmRvbmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg4KBmNoYW5nZRgFIAEoCRINCgVsZWFzZRgGIAEoCSKRAQoLTm9kZURyYWluZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDgoGY2hhbmdlGAUgASgJEg0KBWxlYXNlGAYgASgJEhMKC2R1cmF0aW9uX21zGAcgASgBEg8KB2V2aWN0ZWQYCCABKA0SCgoCYnkYCSABKAkiYgoOTm9kZVVuY29yZG9uZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDgoGY2hhbmdlGAUgASgJEg0KBWxlYXNlGAYgASgJInQKEE5vZGVEcmFpbkJsb2NrZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDgoGY2hhbmdlGAUgASgJEg0KBWxlYXNlGAYgASgJEg4KBnJlYXNvbhgHIAEoCWIGcHJvdG8z", [file_sluice_v1_common]);
+  fileDesc("ChRzbHVpY2UvdjEvbm9kZS5wcm90bxIJc2x1aWNlLnYxIvoBCgpOb2RlSm9pbmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIxCgZsYWJlbHMYBCADKAsyIS5zbHVpY2UudjEuTm9kZUpvaW5lZC5MYWJlbHNFbnRyeRIUCgxjYXBhYmlsaXRpZXMYBSADKAkSDQoFZnJlc2gYBiABKAgSDwoHdmVyc2lvbhgHIAEoCRITCgtpbmNhcm5hdGlvbhgIIAEoDRINCgViaXJ0aBgJIAEoDRILCgNzZXEYCiABKA0aLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLtAQoLTm9kZUNoYW5nZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEjIKBmxhYmVscxgEIAMoCzIiLnNsdWljZS52MS5Ob2RlQ2hhbmdlZC5MYWJlbHNFbnRyeRIUCgxjYXBhYmlsaXRpZXMYBSADKAkSDwoHdmVyc2lvbhgGIAEoCRITCgtpbmNhcm5hdGlvbhgHIAEoDRINCgViaXJ0aBgIIAEoDRILCgNzZXEYCSABKA0aLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJcCghOb2RlTGVmdBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDwoHYmVjYXVzZRgEIAEoCRIKCgJieRgFIAEoCRIOCgZyZWFzb24YBiABKAkiRQoKTm9kZVNpbGVudBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSEgoKbGFzdF9oZWFyZBgEIAEoCSIwCglOb2RlSGVhcmQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJIqkBCgxOb2RlUmVuZGVyZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBGhhc2gYBCABKAkSDgoGcmVjaXBlGAUgASgJEhIKCmdlbmVyYXRpb24YBiABKA0SDQoFY2F1c2UYByABKAkSDgoGbGVhdmVzGAggAygJEiMKCHByb2JsZW1zGAkgAygLMhEuc2x1aWNlLnYxLlJlYXNvbiJyCgxOb2RlUmV2aWV3ZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBGhhc2gYBCABKAkSCwoDZml0GAUgASgIEiIKB3JlYXNvbnMYBiADKAsyES5zbHVpY2UudjEuUmVhc29uIosCCgxOb2RlUmVwb3J0ZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEg4KBnJlcG9ydBgEIAEoCRITCgtpbmNhcm5hdGlvbhgFIAEoDRINCgViaXJ0aBgGIAEoDRILCgNzZXEYByABKA0SDAoEaGFzaBgIIAEoCRINCgVsZWFzZRgJIAEoCRIPCgd2ZXJkaWN0GAogASgJEg4KBnJlYXNvbhgLIAEoCRIQCghyZXN0b3JlZBgMIAEoCBIPCgdib290X2lkGA0gASgJEg0KBWZyZXNoGA4gASgIEgwKBHdoYXQYDyADKAkSFwoPcmVwb3J0X3NlcXVlbmNlGBAgASgBIn0KC05vZGVVbmtub3duEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSDAoEcG9vbBgFIAEoCRINCgVsZWFzZRgGIAEoCRIMCgRoYXNoGAcgASgJEg4KBnJlYXNvbhgIIAEoCSJsCghOb2RlT3dlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDgoGY2hhbmdlGAQgASgJEg4KBnJlYXNvbhgFIAEoCRIMCgRwb29sGAYgASgJEg0KBWxlYXNlGAcgASgJInsKC05vZGVTa2lwcGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSCgoCYnkYBSABKAkSDgoGcmVhc29uGAYgASgJEgwKBHBvb2wYByABKAkSDQoFbGVhc2UYCCABKAkiYAoMTm9kZUNvcmRvbmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg4KBmNoYW5nZRgFIAEoCRINCgVsZWFzZRgGIAEoCSKRAQoLTm9kZURyYWluZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDgoGY2hhbmdlGAUgASgJEg0KBWxlYXNlGAYgASgJEhMKC2R1cmF0aW9uX21zGAcgASgBEg8KB2V2aWN0ZWQYCCABKA0SCgoCYnkYCSABKAkiYgoOTm9kZVVuY29yZG9uZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDgoGY2hhbmdlGAUgASgJEg0KBWxlYXNlGAYgASgJIrIBChBOb2RlRHJhaW5CbG9ja2VkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg4KBmNoYW5nZRgFIAEoCRINCgVsZWFzZRgGIAEoCRIOCgZyZWFzb24YByABKAkSDgoGYnVkZ2V0GAggASgJEg8KB2FsbG93ZWQYCSABKA0SDAoEcG9kcxgKIAMoCRINCgVzaW5jZRgLIAEoCSKFAQoQTm9kZURyYWluU3RvcHBlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRIOCgZjaGFuZ2UYBSABKAkSDQoFbGVhc2UYBiABKAkSDwoHb3V0Y29tZRgHIAEoCRIOCgZyZWFzb24YCCABKAkijwEKEU5vZGVEcmFpblByb2dyZXNzEgoKAmF0GAEgASgJEgwKBG5vZGUYAiABKAkSDAoEcG9vbBgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSDQoFbGVhc2UYBSABKAkSDQoFdG90YWwYBiABKA0SDwoHZXZpY3RlZBgHIAEoDRITCgt3YWl0aW5nX2ZvchgIIAMoCWIGcHJvdG8z", [file_sluice_v1_common]);
 
 /**
  * node.joined.<node>, by the inventory.
@@ -356,7 +356,8 @@ export const NodeReviewedSchema: GenMessage<NodeReviewed> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 6);
 
 /**
- * node.reported.<node>, by the scheduler: a report was taken. Decisions rest on this, not on REPORTS.
+ * node.reported.<node>, by the scheduler: a report was taken (one that only says how a lease ended is in node.lease.settled).
+ * Decisions rest on these, not on REPORTS.
  *
  * @generated from message sluice.v1.NodeReported
  */
@@ -815,6 +816,32 @@ export type NodeDrainBlocked = Message<"sluice.v1.NodeDrainBlocked"> & {
    * @generated from field: string reason = 7;
    */
   reason: string;
+
+  /**
+   * namespace/name of the PodDisruptionBudget that holds it; empty where something else does
+   *
+   * @generated from field: string budget = 8;
+   */
+  budget: string;
+
+  /**
+   * how many of that budget's pods may be disrupted now
+   *
+   * @generated from field: uint32 allowed = 9;
+   */
+  allowed: number;
+
+  /**
+   * namespace/name of the first few
+   *
+   * @generated from field: repeated string pods = 10;
+   */
+  pods: string[];
+
+  /**
+   * @generated from field: string since = 11;
+   */
+  since: string;
 };
 
 /**
@@ -823,4 +850,116 @@ export type NodeDrainBlocked = Message<"sluice.v1.NodeDrainBlocked"> & {
  */
 export const NodeDrainBlockedSchema: GenMessage<NodeDrainBlocked> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 14);
+
+/**
+ * node.drain.stopped.<node>, by the drain service: it gives the drain up, as the pool says.
+ *
+ * @generated from message sluice.v1.NodeDrainStopped
+ */
+export type NodeDrainStopped = Message<"sluice.v1.NodeDrainStopped"> & {
+  /**
+   * @generated from field: uint32 v = 1;
+   */
+  v: number;
+
+  /**
+   * @generated from field: string at = 2;
+   */
+  at: string;
+
+  /**
+   * @generated from field: string node = 3;
+   */
+  node: string;
+
+  /**
+   * @generated from field: string pool = 4;
+   */
+  pool: string;
+
+  /**
+   * @generated from field: string change = 5;
+   */
+  change: string;
+
+  /**
+   * @generated from field: string lease = 6;
+   */
+  lease: string;
+
+  /**
+   * failed: the node counts as failed; deferred: the rollout goes on without it, and it is owed
+   *
+   * @generated from field: string outcome = 7;
+   */
+  outcome: string;
+
+  /**
+   * @generated from field: string reason = 8;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message sluice.v1.NodeDrainStopped.
+ * Use `create(NodeDrainStoppedSchema)` to create a new message.
+ */
+export const NodeDrainStoppedSchema: GenMessage<NodeDrainStopped> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_node, 15);
+
+/**
+ * node.drain.progress.<node>, by the drain service: an event of core NATS and no fact, for who wants to watch.
+ *
+ * @generated from message sluice.v1.NodeDrainProgress
+ */
+export type NodeDrainProgress = Message<"sluice.v1.NodeDrainProgress"> & {
+  /**
+   * @generated from field: string at = 1;
+   */
+  at: string;
+
+  /**
+   * @generated from field: string node = 2;
+   */
+  node: string;
+
+  /**
+   * @generated from field: string pool = 3;
+   */
+  pool: string;
+
+  /**
+   * @generated from field: string change = 4;
+   */
+  change: string;
+
+  /**
+   * @generated from field: string lease = 5;
+   */
+  lease: string;
+
+  /**
+   * @generated from field: uint32 total = 6;
+   */
+  total: number;
+
+  /**
+   * @generated from field: uint32 evicted = 7;
+   */
+  evicted: number;
+
+  /**
+   * namespace/name of the first few pods
+   *
+   * @generated from field: repeated string waiting_for = 8;
+   */
+  waitingFor: string[];
+};
+
+/**
+ * Describes the message sluice.v1.NodeDrainProgress.
+ * Use `create(NodeDrainProgressSchema)` to create a new message.
+ */
+export const NodeDrainProgressSchema: GenMessage<NodeDrainProgress> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_node, 16);
 

@@ -1,0 +1,125 @@
+import type { KubeConfig } from '@kubernetes/client-node';
+import { monotonicMs } from '#libs/runtime';
+import { KubeUnreachableError, refusalOf } from './errors.js';
+import { loadClient, readKubeconfig, type Client } from './kubeconfig.js';
+
+type Undici = typeof import('undici');
+type Dispatcher = import('undici').Dispatcher;
+type Response = import('undici').Response;
+
+export interface KubeOptions {
+  /** A kubeconfig file; by default what kubectl would take, or the pod's service account. */
+  readonly kubeconfig?: string | undefined;
+  readonly env?: NodeJS.ProcessEnv;
+  /** Who answers later than this counts as not answering. */
+  readonly timeoutMs?: number;
+}
+
+export interface KubeRequest {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
+  readonly path: string;
+  readonly body?: object;
+  /** Of the body; JSON unless said. */
+  readonly type?: string;
+}
+
+const DEFAULT_TIMEOUT_MS = 20_000;
+/** Certificates are renewed while a service runs: from time to time they are read again. */
+const DISPATCHER_MS = 5 * 60_000;
+const MERGE_PATCH = 'application/merge-patch+json';
+/** Named in managedFields, so that anybody sees what Sluice has set. */
+export const FIELD_MANAGER = 'sluice';
+
+/** A way to one API server. The client finds it and says who asks; requests go over connections that are kept, which the client's own do not. */
+export class KubeConnection {
+  private dispatcher: { readonly of: Dispatcher; readonly sinceMs: number } | undefined;
+
+  private constructor(private readonly client: Client, private readonly undici: Undici, private readonly config: KubeConfig, private readonly timeoutMs: number) {}
+
+  /** Reads the kubeconfig; nothing is asked of the server yet. Throws KubeConfigError. */
+  static async open(options: KubeOptions = {}): Promise<KubeConnection> {
+    const [client, undici] = await Promise.all([loadClient(), import('undici')]);
+    return new KubeConnection(client, undici, readKubeconfig(client, options.kubeconfig, options.env ?? process.env), options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+  }
+
+  get server(): string {
+    return this.config.getCurrentCluster()?.server ?? '';
+  }
+
+  /** The answer's JSON. Throws KubeError for a refusal, KubeUnreachableError when no answer came. */
+  async ask(request: KubeRequest): Promise<unknown> {
+    const signal = AbortSignal.timeout(this.timeoutMs);
+    return this.reached(async () => {
+      const response = await this.send(request, signal);
+      const text = await response.text();
+      if (!response.ok) throw refusalOf(response.status, text, response.headers.get('retry-after'));
+      return text === '' ? {} : (JSON.parse(text) as unknown);
+    });
+  }
+
+  get(path: string): Promise<unknown> {
+    return this.ask({ method: 'GET', path });
+  }
+
+  /** A JSON merge patch; with a resourceVersion in it, it is a compare-and-set. */
+  patch(path: string, body: object): Promise<unknown> {
+    return this.ask({ method: 'PATCH', path: `${path}?fieldManager=${FIELD_MANAGER}`, body, type: MERGE_PATCH });
+  }
+
+  /** Hands over the lines of an answer as they come; resolves when it ends. */
+  async lines(path: string, signal: AbortSignal, heard: (line: string) => void): Promise<void> {
+    await this.reached(async () => {
+      const response = await this.send({ method: 'GET', path }, signal);
+      if (!response.ok) throw refusalOf(response.status, await response.text(), response.headers.get('retry-after'));
+      const decoder = new TextDecoder();
+      let rest = '';
+      for await (const chunk of response.body ?? []) {
+        const lines = (rest + decoder.decode(chunk as Uint8Array, { stream: true })).split('\n');
+        rest = lines.pop() ?? '';
+        for (const line of lines) heard(line);
+      }
+    });
+  }
+
+  async close(): Promise<void> {
+    const { dispatcher } = this;
+    this.dispatcher = undefined;
+    await dispatcher?.of.destroy();
+  }
+
+  private async send({ method, path, body, type = 'application/json' }: KubeRequest, signal: AbortSignal): Promise<Response> {
+    const url = this.server.replace(/\/$/, '') + path;
+    const context = new this.client.RequestContext(url, this.client.HttpMethod.GET);
+    await this.config.applySecurityAuthentication(context);
+    const dispatcher = this.kept(context.getDispatcher() as Dispatcher | undefined);
+    return this.undici.fetch(url, {
+      method, signal, headers: { ...context.getHeaders(), accept: 'application/json', 'content-type': type, 'user-agent': 'sluice' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }), ...(dispatcher === undefined ? {} : { dispatcher }),
+    });
+  }
+
+  /** The client makes a new one for each request, and with it a new connection. */
+  private kept(fresh: Dispatcher | undefined): Dispatcher | undefined {
+    const nowMs = monotonicMs();
+    if (this.dispatcher !== undefined && nowMs - this.dispatcher.sinceMs < DISPATCHER_MS) return this.dispatcher.of;
+    // What is under way on the old one goes on there to its end.
+    void this.dispatcher?.of.close();
+    this.dispatcher = fresh === undefined ? undefined : { of: fresh, sinceMs: nowMs };
+    return fresh;
+  }
+
+  private async reached<T>(ask: () => Promise<T>): Promise<T> {
+    try {
+      return await ask();
+    } catch (error) {
+      if (error instanceof Error && (error.name === 'KubeError' || error.name === 'KubeConfigError')) throw error;
+      throw new KubeUnreachableError(`${this.server} does not answer: ${wordsOf(error)}`, { cause: error });
+    }
+  }
+}
+
+/** undici says `fetch failed`, and the reason only in the cause. */
+function wordsOf(error: unknown): string {
+  const { message, cause } = error as Error;
+  return cause instanceof Error && cause.message !== '' ? `${message}: ${cause.message}` : message;
+}

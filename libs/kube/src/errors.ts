@@ -1,0 +1,49 @@
+/** The API server refused, with its own words. */
+export class KubeError extends Error {
+  override readonly name = 'KubeError';
+  constructor(
+    /** HTTP status. */
+    readonly code: number,
+    /** As in a Status object: Conflict, Forbidden, Expired, TooManyRequests. */
+    readonly reason: string,
+    message: string,
+    /** The causes that a Status names. */
+    readonly causes: readonly { readonly reason: string; readonly message: string }[] = [],
+    /** How long the server asks to wait; undefined when it does not say. */
+    readonly retryAfterMs: number | undefined = undefined,
+  ) {
+    super(message);
+  }
+}
+
+/** No answer came: the server is away, too slow, or the connection broke. What was asked may have been done. */
+export class KubeUnreachableError extends Error {
+  override readonly name = 'KubeUnreachableError';
+}
+
+/** There is no kubeconfig that could be used; the message says where was looked and what is wrong. */
+export class KubeConfigError extends Error {
+  override readonly name = 'KubeConfigError';
+}
+
+export const isKubeStatus = (error: unknown, code: number): error is KubeError => error instanceof KubeError && error.code === code;
+
+/** Reads the body of a refusal, which is a Status object if the API server itself wrote it. */
+export function refusalOf(code: number, text: string, retryAfter: string | null): KubeError {
+  const status = jsonObject(text);
+  const message = typeof status['message'] === 'string' ? status['message'] : text.trim().slice(0, 500);
+  const reason = typeof status['reason'] === 'string' ? status['reason'] : '';
+  const details = (status['details'] ?? {}) as { readonly causes?: readonly { readonly reason?: string; readonly message?: string }[] };
+  const causes = (details.causes ?? []).map((cause) => ({ reason: cause.reason ?? '', message: cause.message ?? '' }));
+  const seconds = Number(retryAfter ?? '');
+  return new KubeError(code, reason, message === '' ? `HTTP ${code}` : message, causes, seconds > 0 ? seconds * 1_000 : undefined);
+}
+
+function jsonObject(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value = JSON.parse(text) as unknown;
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}

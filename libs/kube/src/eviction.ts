@@ -1,0 +1,71 @@
+import { selects } from '#libs/manifests';
+import type { KubeConnection } from './connection.js';
+import { KubeError } from './errors.js';
+import type { RawList, RawObject } from './objects.js';
+import type { KubePod } from './pods.js';
+
+/** A PodDisruptionBudget that has a say about a pod. */
+export interface PodBudget {
+  /** namespace/name */
+  readonly name: string;
+  /** How many of its pods may be disrupted now. */
+  readonly allowed: number;
+}
+
+export type EvictionOutcome =
+  | { readonly outcome: 'accepted' }
+  /** It is gone, or another pod has its name. */
+  | { readonly outcome: 'gone' }
+  /** Not now: a budget, or the server itself, holds it back. */
+  | { readonly outcome: 'refused'; readonly reason: string; readonly budgets: readonly PodBudget[]; readonly retryAfterMs: number | undefined };
+
+export interface RawBudget extends RawObject {
+  readonly spec?: { readonly selector?: Parameters<typeof selects>[0] };
+  readonly status?: { readonly disruptionsAllowed?: number };
+}
+
+const TOO_MANY = 429;
+/** What the API server says when two budgets select one pod, which it cannot handle. */
+const SERVER_ERROR = 500;
+
+const podPath = ({ namespace, name }: Pick<KubePod, 'namespace' | 'name'>): string => `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
+
+/** Asks for the end of this very pod, by the way that respects budgets. */
+export async function evictPod(connection: KubeConnection, pod: KubePod, graceSeconds?: number): Promise<EvictionOutcome> {
+  const { namespace, name } = pod;
+  const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { namespace, name }, deleteOptions: optionsOf(pod, graceSeconds) };
+  try {
+    await connection.ask({ method: 'POST', path: `${podPath(pod)}/eviction`, body });
+    return { outcome: 'accepted' };
+  } catch (error) {
+    if (!(error instanceof KubeError)) throw error;
+    if (error.code === 404 || error.code === 409) return { outcome: 'gone' };
+    const held = error.code === TOO_MANY || (error.code === SERVER_ERROR && /PodDisruptionBudget/.test(error.message));
+    if (!held) throw error;
+    const said = [error.message, ...error.causes.map(({ message }) => message)].filter((words) => words !== '').join(' ');
+    return { outcome: 'refused', reason: said, budgets: await budgetsOf(connection, pod), retryAfterMs: error.retryAfterMs };
+  }
+}
+
+/** Ends this very pod, whatever budgets say. With a grace of 0 it is taken from the API server at once, whether it has ended or not. */
+export async function deletePod(connection: KubeConnection, pod: KubePod, graceSeconds?: number): Promise<'accepted' | 'gone'> {
+  try {
+    await connection.ask({ method: 'DELETE', path: podPath(pod), body: { apiVersion: 'v1', kind: 'DeleteOptions', ...optionsOf(pod, graceSeconds) } });
+    return 'accepted';
+  } catch (error) {
+    if (error instanceof KubeError && (error.code === 404 || error.code === 409)) return 'gone';
+    throw error;
+  }
+}
+
+/** A pod of the same name that came in its place is another one. */
+const optionsOf = ({ uid }: KubePod, graceSeconds: number | undefined): object => ({ preconditions: { uid }, ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }) });
+
+/** The budgets that select a pod, by name. */
+async function budgetsOf(connection: KubeConnection, pod: KubePod): Promise<readonly PodBudget[]> {
+  const list = (await connection.get(`/apis/policy/v1/namespaces/${encodeURIComponent(pod.namespace)}/poddisruptionbudgets`)) as RawList<RawBudget>;
+  return (list.items ?? [])
+    .filter(({ spec }) => spec?.selector !== undefined && selects(spec.selector, pod.labels))
+    .map(({ metadata, status }) => ({ name: `${pod.namespace}/${metadata?.name}`, allowed: status?.disruptionsAllowed ?? 0 }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}

@@ -1,0 +1,143 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { SILENT, type Logger } from '#libs/runtime';
+import type { KubeConnection } from './connection.js';
+import { isKubeStatus, KubeError } from './errors.js';
+import type { RawList, RawObject } from './objects.js';
+
+/** What to follow, and whom to tell. What `heard` and `listed` throw is logged, and ends nothing. */
+export interface Following<T extends RawObject> {
+  readonly connection: KubeConnection;
+  /** Of the collection, as in `/api/v1/nodes`. */
+  readonly path: string;
+  /** More of the query, as in `fieldSelector=…`. */
+  readonly query?: string;
+  /** All that there is: whatever was known before and is not among it is gone. */
+  readonly listed: (objects: readonly T[]) => void;
+  readonly heard: (event: 'set' | 'deleted', object: T) => void;
+  readonly logger?: Logger;
+  /** Bookmarks come every minute: who hears nothing for longer follows a connection that is dead. */
+  readonly silentMs?: number;
+  readonly firstPauseMs?: number;
+  readonly longestPauseMs?: number;
+}
+
+const SILENT_MS = 90_000;
+/** The server ends a watch after this, so that none is as old as the process. */
+const WATCH_SECONDS = 600;
+const PAGE = 500;
+const GONE = 410;
+
+interface WatchEvent<T> {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
+  readonly object: T & { readonly code?: number; readonly reason?: string; readonly message?: string };
+}
+
+/**
+ * Follows a collection of objects for as long as it is not stopped: lists, watches from there, and does both again, at growing
+ * distances, whatever ends the watch: a clean end, a reset, a refusal, a version that is too old, or silence.
+ */
+export class Follower<T extends RawObject> {
+  private readonly stopping = new AbortController();
+  private version = '';
+  private failures = 0;
+  private readonly logger: Logger;
+
+  constructor(private readonly following: Following<T>) {
+    this.logger = following.logger ?? SILENT;
+  }
+
+  start(): this {
+    void this.run();
+    return this;
+  }
+
+  stop(): void {
+    this.stopping.abort();
+  }
+
+  private get stopped(): boolean {
+    return this.stopping.signal.aborted;
+  }
+
+  private async run(): Promise<void> {
+    while (!this.stopped) {
+      try {
+        if (this.version === '') await this.list();
+        if (!this.stopped) await this.watch();
+      } catch (error) {
+        if (this.stopped) return;
+        // What happened in between was forgotten by the server: all is read anew.
+        if (isKubeStatus(error, GONE)) this.version = '';
+        this.logger.warn({ error, path: this.following.path, failures: this.failures }, 'a watch broke off; trying again');
+      }
+      await this.pause();
+    }
+  }
+
+  private async list(): Promise<void> {
+    const objects: T[] = [];
+    let next = '';
+    let version = '';
+    do {
+      const page = (await this.following.connection.get(this.address(`limit=${PAGE}${next === '' ? '' : `&continue=${encodeURIComponent(next)}`}`))) as RawList<T>;
+      objects.push(...(page.items ?? []));
+      next = page.metadata?.continue ?? '';
+      version = page.metadata?.resourceVersion ?? '';
+    } while (next !== '' && !this.stopped);
+    if (this.stopped) return;
+    this.tell(() => this.following.listed(objects));
+    this.version = version;
+  }
+
+  private async watch(): Promise<void> {
+    const giveUp = new AbortController();
+    const silentMs = this.following.silentMs ?? SILENT_MS;
+    let timer: NodeJS.Timeout | undefined;
+    const listen = (): void => {
+      clearTimeout(timer);
+      timer = setTimeout(() => giveUp.abort(new Error(`nothing was heard for ${silentMs / 1_000} s`)), silentMs);
+      timer.unref();
+    };
+    listen();
+    try {
+      const query = `watch=1&allowWatchBookmarks=true&timeoutSeconds=${WATCH_SECONDS}&resourceVersion=${encodeURIComponent(this.version)}`;
+      await this.following.connection.lines(this.address(query), AbortSignal.any([this.stopping.signal, giveUp.signal]), (line) => {
+        listen();
+        this.take(line);
+      });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  private take(line: string): void {
+    if (line === '' || this.stopped) return;
+    const { type, object } = JSON.parse(line) as WatchEvent<T>;
+    if (type === 'ERROR') throw new KubeError(object.code ?? 0, object.reason ?? '', object.message ?? 'the watch ended with an error');
+    this.failures = 0;
+    if (type !== 'BOOKMARK') this.tell(() => this.following.heard(type === 'DELETED' ? 'deleted' : 'set', object));
+    this.version = object.metadata?.resourceVersion ?? this.version;
+  }
+
+  private tell(act: () => void): void {
+    try {
+      act();
+    } catch (error) {
+      this.logger.error({ error, path: this.following.path }, 'a bug: what was heard of the API server could not be taken');
+    }
+  }
+
+  private address(query: string): string {
+    const { path, query: more = '' } = this.following;
+    return `${path}?${more === '' ? '' : `${more}&`}${query}`;
+  }
+
+  /** Also after a clean end, for a server that ends every watch at once must not be asked in a tight loop. */
+  private async pause(): Promise<void> {
+    if (this.stopped) return;
+    const { firstPauseMs = 100, longestPauseMs = 30_000 } = this.following;
+    const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(this.failures, 20)) * (0.75 + Math.random() / 2);
+    this.failures += 1;
+    await sleep(pauseMs, undefined, { signal: this.stopping.signal, ref: false }).catch(() => undefined);
+  }
+}

@@ -1,0 +1,78 @@
+import type { Logger } from '#libs/runtime';
+import { KubeConnection, type KubeOptions } from './connection.js';
+import { deletePod, evictPod, type EvictionOutcome, type RawBudget } from './eviction.js';
+import { Follower } from './follower.js';
+import { nodeOf, readNode, writeNode, type KubeNode, type NodeChange, type RawNode, type WriteOutcome } from './nodes.js';
+import { podsOn, podsQuery, type KubePod } from './pods.js';
+
+/** What Sluice does with an API server. Nothing here is cached: whoever decides reads what is there now. */
+export class Kube {
+  private constructor(private readonly connection: KubeConnection) {}
+
+  /** Loads the client and reads the kubeconfig. Throws KubeConfigError. */
+  static async open(options: KubeOptions = {}): Promise<Kube> {
+    return new Kube(await KubeConnection.open(options));
+  }
+
+  get server(): string {
+    return this.connection.server;
+  }
+
+  close(): Promise<void> {
+    return this.connection.close();
+  }
+
+  node(name: string): Promise<KubeNode | undefined> {
+    return readNode(this.connection, name);
+  }
+
+  /** Changes a Node if it still is as it was read. */
+  writeNode(read: KubeNode, change: NodeChange): Promise<WriteOutcome> {
+    return writeNode(this.connection, read, change);
+  }
+
+  podsOn(node: string): Promise<readonly KubePod[]> {
+    return podsOn(this.connection, node);
+  }
+
+  evict(pod: KubePod, graceSeconds?: number): Promise<EvictionOutcome> {
+    return evictPod(this.connection, pod, graceSeconds);
+  }
+
+  /** Ends a pod whatever budgets say. */
+  delete(pod: KubePod, graceSeconds?: number): Promise<'accepted' | 'gone'> {
+    return deletePod(this.connection, pod, graceSeconds);
+  }
+
+  /** Calls back whenever something of a node or of the pods on it may have changed; returns how to stop that. */
+  onChange(node: string, changed: () => void, logger?: Logger): () => void {
+    const told = { listed: changed, heard: changed, ...(logger === undefined ? {} : { logger }) };
+    const followers = [
+      new Follower({ connection: this.connection, path: '/api/v1/nodes', query: `fieldSelector=${encodeURIComponent(`metadata.name=${node}`)}`, ...told }),
+      new Follower({ connection: this.connection, path: '/api/v1/pods', query: podsQuery(node), ...told }),
+    ];
+    for (const follower of followers) follower.start();
+    return () => followers.forEach((follower) => follower.stop());
+  }
+
+  /** Calls back with the name of a budget (namespace/name) whenever it allows something, or is gone; returns how to stop that. */
+  onFreed(freed: (budget: string) => void, logger?: Logger): () => void {
+    const nameOf = ({ metadata }: RawBudget): string => `${metadata?.namespace}/${metadata?.name}`;
+    const follower = new Follower<RawBudget>({
+      connection: this.connection, path: '/apis/policy/v1/poddisruptionbudgets', ...(logger === undefined ? {} : { logger }),
+      listed: (all) => all.filter(({ status }) => (status?.disruptionsAllowed ?? 0) > 0).forEach((budget) => freed(nameOf(budget))),
+      heard: (event, budget) => (event === 'deleted' || (budget.status?.disruptionsAllowed ?? 0) > 0) && freed(nameOf(budget)),
+    });
+    follower.start();
+    return () => follower.stop();
+  }
+
+  /** Follows all Nodes; returns how to stop that. */
+  followNodes(listed: (nodes: readonly KubeNode[]) => void, heard: (event: 'set' | 'deleted', node: KubeNode) => void, logger?: Logger): () => void {
+    const follower = new Follower<RawNode>({
+      connection: this.connection, path: '/api/v1/nodes', listed: (all) => listed(all.map(nodeOf)), heard: (event, raw) => heard(event, nodeOf(raw)), ...(logger === undefined ? {} : { logger }),
+    });
+    follower.start();
+    return () => follower.stop();
+  }
+}

@@ -1,0 +1,43 @@
+import { existsSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import type { KubeConfig } from '@kubernetes/client-node';
+import { KubeConfigError } from './errors.js';
+
+/** The client as it was loaded. It takes half a second and seventy megabytes, so only who needs it loads it. */
+export type Client = typeof import('@kubernetes/client-node');
+export const loadClient = (): Promise<Client> => import('@kubernetes/client-node');
+
+/**
+ * Where the API server is and who asks: a named file, KUBECONFIG, the pod's own service account, ~/.kube/config. Throws
+ * KubeConfigError; what the client falls back to when there is none, http://localhost:8080, is nobody's wish.
+ */
+export function readKubeconfig({ KubeConfig }: Client, file: string | undefined, env: NodeJS.ProcessEnv): KubeConfig {
+  const config = new KubeConfig();
+  const named = file ?? env['KUBECONFIG'] ?? '';
+  const own = join(env['HOME'] ?? homedir(), '.kube', 'config');
+  const where = file ?? (named !== '' ? `KUBECONFIG=${named}` : env['KUBERNETES_SERVICE_HOST'] !== undefined ? 'the service account of this pod' : own);
+  try {
+    if (named !== '') readFiles(config, named);
+    else if (env['KUBERNETES_SERVICE_HOST'] !== undefined) config.loadFromCluster();
+    else if (existsSync(own)) config.loadFromFile(own);
+    else throw new KubeConfigError(`there is no KUBECONFIG, no service account of a pod, and no ${own}: one of them has to say where the API server is`);
+  } catch (error) {
+    if (error instanceof KubeConfigError) throw error;
+    throw new KubeConfigError(`${where} cannot be used: ${(error as Error).message}`, { cause: error });
+  }
+  if (config.getCurrentCluster() === null) throw new KubeConfigError(`${where} names no cluster in its current context (${config.getCurrentContext() || 'none'})`);
+  return config;
+}
+
+function readFiles(config: KubeConfig, named: string): void {
+  const files = named.split(delimiter).filter((file) => file !== '');
+  const missing = files.filter((file) => !existsSync(file));
+  if (missing.length > 0) throw new KubeConfigError(`KUBECONFIG names ${missing.join(', ')}, which ${missing.length === 1 ? 'is' : 'are'} not there`);
+  config.loadFromFile(files[0] as string);
+  for (const file of files.slice(1)) {
+    const more = new (config.constructor as new () => KubeConfig)();
+    more.loadFromFile(file);
+    config.mergeConfig(more, true);
+  }
+}

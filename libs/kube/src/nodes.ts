@@ -1,0 +1,66 @@
+import { isKubeStatus } from './errors.js';
+import type { KubeConnection } from './connection.js';
+import type { RawObject } from './objects.js';
+
+/** A Node object, as it was read. */
+export interface KubeNode {
+  readonly name: string;
+  readonly uid: string;
+  /** Its resourceVersion: a write that rests on it is refused when anything of the Node was changed since. */
+  readonly revision: string;
+  readonly unschedulable: boolean;
+  /** Who set `unschedulable` last, by the names of field managers; empty when it is not set. */
+  readonly unschedulableBy: readonly string[];
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly ready: boolean;
+}
+
+export interface RawNode extends RawObject {
+  readonly spec?: { readonly unschedulable?: boolean };
+  readonly status?: { readonly conditions?: readonly { readonly type?: string; readonly status?: string }[] };
+}
+
+/** What to change of a Node: null takes an annotation away. */
+export interface NodeChange {
+  readonly unschedulable?: boolean;
+  readonly annotations: Readonly<Record<string, string | null>>;
+}
+
+/** `overtaken`: somebody changed the Node since it was read, or it is another one of that name by now. */
+export type WriteOutcome = 'written' | 'overtaken' | 'gone';
+
+export const nodePath = (name: string): string => `/api/v1/nodes/${encodeURIComponent(name)}`;
+
+export function nodeOf(raw: RawNode): KubeNode {
+  const { name = '', uid = '', resourceVersion = '', annotations = {}, labels = {}, managedFields = [] } = raw.metadata ?? {};
+  const setters = managedFields.filter(({ fieldsV1 }) => (fieldsV1?.['f:spec'] as Record<string, unknown> | undefined)?.['f:unschedulable'] !== undefined);
+  return {
+    name, uid, revision: resourceVersion, annotations, labels, unschedulable: raw.spec?.unschedulable === true,
+    unschedulableBy: setters.map(({ manager = '' }) => manager),
+    ready: raw.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false,
+  };
+}
+
+/** The Node as the API server has it now, not as some cache had it; undefined when there is none. */
+export async function readNode(connection: KubeConnection, name: string): Promise<KubeNode | undefined> {
+  try {
+    return nodeOf((await connection.get(nodePath(name))) as RawNode);
+  } catch (error) {
+    if (isKubeStatus(error, 404)) return undefined;
+    throw error;
+  }
+}
+
+/** Changes a Node if it still is as it was read. */
+export async function writeNode(connection: KubeConnection, read: KubeNode, change: NodeChange): Promise<WriteOutcome> {
+  const spec = change.unschedulable === undefined ? {} : { spec: { unschedulable: change.unschedulable ? true : null } };
+  try {
+    await connection.patch(nodePath(read.name), { metadata: { uid: read.uid, resourceVersion: read.revision, annotations: change.annotations }, ...spec });
+    return 'written';
+  } catch (error) {
+    if (isKubeStatus(error, 409)) return 'overtaken';
+    if (isKubeStatus(error, 404)) return 'gone';
+    throw error;
+  }
+}

@@ -1,0 +1,48 @@
+import { Nested, NestedList, Optional, Ruled, type Problem } from '../shape/checked.js';
+import { Duration, patternForm, TextList, Whole, Word } from '../shape/forms.js';
+import { NodeSelector } from '../selector.js';
+
+export const DRAIN_WORDS = {
+  /** What to do with a pod that nothing would make again, or whose data goes with it. */
+  careful: ['block', 'evict'],
+  /** What becomes of the pods that a rule matches. */
+  rule: ['drain', 'skip', 'wait'],
+  onTimeout: ['fail', 'defer', 'force'],
+  onUncordon: ['restore', 'give-up'],
+} as const;
+
+const NAMESPACE = patternForm('bad-namespace', /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, 'must be the name of a namespace');
+const RESOURCE = patternForm('bad-resource', /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/, 'must be the name of an extended resource, as in "example.com/nic"');
+/** Far from each other, so that there is always room between two. */
+const MAX_ORDER = 1_000_000;
+
+/** What is done with some of the pods, and when: those of a lower order are gone before those of a higher one are touched. */
+export class DrainRule {
+  @Nested(() => NodeSelector) readonly podSelector!: NodeSelector;
+  @Optional() @TextList(NAMESPACE, 1) readonly namespaces?: readonly string[];
+  @Optional() @Word(DRAIN_WORDS.rule) readonly action?: (typeof DRAIN_WORDS.rule)[number];
+  @Optional() @Whole(-MAX_ORDER, MAX_ORDER) readonly order?: number;
+}
+
+/** Which pods have to go, where not all have to: those that the selector matches, and those that ask for one of the resources. */
+@Ruled({ problems: somethingProblems, schema: { anyOf: [{ required: ['podSelector'] }, { required: ['resources'] }] } })
+export class DrainOnly {
+  @Optional() @Nested(() => NodeSelector) readonly podSelector?: NodeSelector;
+  @Optional() @TextList(RESOURCE, 1) readonly resources?: readonly string[];
+}
+
+/** How the nodes of a pool are drained, where Kubernetes runs on them. */
+export class DrainSpec {
+  @Optional() @Duration() readonly gracePeriod?: string;
+  @Optional() @Word(DRAIN_WORDS.careful) readonly unmanaged?: (typeof DRAIN_WORDS.careful)[number];
+  @Optional() @Word(DRAIN_WORDS.careful) readonly emptyDir?: (typeof DRAIN_WORDS.careful)[number];
+  @Optional() @NestedList(() => DrainRule) readonly rules?: readonly DrainRule[];
+  @Optional() @Nested(() => DrainOnly) readonly only?: DrainOnly;
+  @Optional() @Word(DRAIN_WORDS.onTimeout) readonly onTimeout?: (typeof DRAIN_WORDS.onTimeout)[number];
+  @Optional() @Word(DRAIN_WORDS.onUncordon) readonly onUncordon?: (typeof DRAIN_WORDS.onUncordon)[number];
+}
+
+function somethingProblems(only: Readonly<Record<string, unknown>>): readonly Problem[] {
+  if (only['podSelector'] !== undefined || only['resources'] !== undefined) return [];
+  return [{ at: '', code: 'required', message: 'needs podSelector, resources, or both: without either nothing would be drained' }];
+}

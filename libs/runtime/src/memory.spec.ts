@@ -1,0 +1,53 @@
+import { getHeapStatistics } from 'node:v8';
+import { until } from '#libs/testing';
+import { giveBackMemory } from './memory.js';
+
+const heap = (): number => getHeapStatistics().total_heap_size;
+/** Holds so much that the heap is half as large again, and lets go of it. */
+function burst(): void {
+  const before = heap();
+  const held: object[] = [];
+  while (heap() < before * 1.5) for (let i = 0; i < 10_000; i += 1) held.push({ name: `garbage ${i}` });
+}
+
+describe('memory that a burst of work left', () => {
+  let [looks, collections, stop] = [0, 0, (): void => undefined];
+  const begin = (isBusy: boolean, collect?: () => void): void => {
+    [looks, collections] = [0, 0];
+    const work = (): number => ((looks += 1) && isBusy ? looks : 0);
+    stop = giveBackMemory(work, 5, collect);
+  };
+  const looksMore = (): Promise<unknown> => {
+    const seen = looks;
+    return until(() => looks > seen + 3 || undefined, 'some looks');
+  };
+  afterEach(() => stop());
+
+  it('is given back when there is nothing to do, and then not again', async () => {
+    begin(false, () => (collections += 1));
+    burst();
+    await until(() => collections > 0 || undefined, 'a collection');
+    await looksMore();
+    expect(collections).toBe(1);
+  });
+
+  it('is kept while there is work, and where it is not worth a pause', async () => {
+    begin(true, () => (collections += 1));
+    burst();
+    await looksMore();
+    stop();
+    begin(false, () => (collections += 1)); // nothing was added since it began
+    await looksMore();
+    expect(collections).toBe(0);
+  });
+
+  it('is no longer taken from the machine', async () => {
+    begin(false);
+    const { used_heap_size: usedBefore } = getHeapStatistics();
+    burst();
+    const [grown, used] = [heap(), getHeapStatistics().used_heap_size];
+    await until(() => heap() < grown || undefined, 'a smaller heap');
+    // All of it, also what has lived so long that only a whole collection finds it.
+    expect(getHeapStatistics().used_heap_size - usedBefore).toBeLessThan((used - usedBefore) / 4);
+  });
+});

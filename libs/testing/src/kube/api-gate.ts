@@ -1,0 +1,80 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { Agent, request } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { KubeAccess } from './kube-api.js';
+
+/** What the gate does with a request. */
+export type GateMode =
+  | { readonly does: 'pass' }
+  /** Answers by itself, as an API server in trouble does. */
+  | { readonly does: 'refuse'; readonly code: number; readonly reason: string }
+  /** Takes a request and never answers. */
+  | { readonly does: 'stall' };
+
+const PASS: GateMode = { does: 'pass' };
+
+/** Stands in front of an API server, in plain HTTP, and can be in trouble; what it lets through is the real one's. */
+export class ApiGate {
+  mode: GateMode = PASS;
+  /** Only requests whose line (`GET /api/v1/nodes?…`) matches are in trouble. */
+  about = /./;
+  /** The lines of all requests that came. */
+  readonly asked: string[] = [];
+  private readonly agent: Agent;
+  private readonly open = new Set<ServerResponse>();
+
+  private constructor(private readonly access: KubeAccess, private readonly server: Server) {
+    this.agent = new Agent({ ca: access.ca, keepAlive: true });
+    server.on('request', (incoming: IncomingMessage, answer: ServerResponse) => this.take(incoming, answer));
+  }
+
+  static async before(access: KubeAccess): Promise<ApiGate> {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return new ApiGate(access, server);
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  /** Resets every connection, watches too. */
+  cut(): void {
+    for (const answer of this.open) answer.socket?.resetAndDestroy();
+  }
+
+  async close(): Promise<void> {
+    this.server.closeAllConnections();
+    this.agent.destroy();
+    await new Promise((resolve) => this.server.close(resolve));
+  }
+
+  private take(incoming: IncomingMessage, answer: ServerResponse): void {
+    const line = `${incoming.method} ${incoming.url}`;
+    this.asked.push(line);
+    this.open.add(answer);
+    answer.once('close', () => this.open.delete(answer));
+    const { mode } = this;
+    const troubled = this.about.test(line);
+    if (troubled && mode.does === 'stall') return;
+    if (troubled && mode.does === 'refuse') {
+      answer.writeHead(mode.code, { 'content-type': 'application/json' });
+      answer.end(JSON.stringify({ kind: 'Status', apiVersion: 'v1', status: 'Failure', reason: mode.reason, message: `the gate says ${mode.reason}`, code: mode.code }));
+      return;
+    }
+    this.pass(incoming, answer);
+  }
+
+  private pass(incoming: IncomingMessage, answer: ServerResponse): void {
+    const { host: _, ...headers } = incoming.headers;
+    const onward = request(`${this.access.server}${incoming.url}`, { method: incoming.method ?? 'GET', agent: this.agent, headers: { ...headers, authorization: `Bearer ${this.access.token}` } }, (found) => {
+      answer.writeHead(found.statusCode ?? 500, found.headers);
+      found.on('data', (chunk: Buffer) => answer.write(chunk));
+      found.once('end', () => answer.end());
+      found.once('error', () => answer.destroy());
+    });
+    onward.once('error', () => answer.destroy());
+    answer.once('close', () => onward.destroy());
+    incoming.pipe(onward);
+  }
+}

@@ -1,0 +1,72 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { buildOnce } from '#libs/embedded';
+
+/** Where the programs of a control plane lie. */
+export interface KubeBinaries {
+  readonly etcd: string;
+  readonly apiServer: string;
+  readonly controllerManager: string;
+}
+
+const VERSION = 'v1.36.3';
+/** What `go` calls the programs of these packages is the last part of the path, or the one before `v3`. */
+const PACKAGES = ['go.etcd.io/etcd/server/v3', 'k8s.io/kubernetes/cmd/kube-apiserver', 'k8s.io/kubernetes/cmd/kube-controller-manager'];
+/** As go.mod asks for it. */
+const OLDEST_GO = [1, 26] as const;
+const SETTINGS = { CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '-trimpath -buildvcs=false -mod=readonly' };
+
+const run = promisify(execFile);
+
+/** The programs of a real control plane: from the user's cache, or built into it, which takes four minutes on two cores. */
+export async function findKubeBinaries(say: (text: string) => void = (text) => void process.stderr.write(`${text}\n`)): Promise<KubeBinaries> {
+  const folder = cacheFolder();
+  if (!existsSync(folder)) {
+    await mkdir(dirname(folder), { recursive: true });
+    await buildOnce(folder, say, `kube-apiserver, etcd and kube-controller-manager ${VERSION}, for the tests (SLUICE_NO_KUBE=1 leaves those out)`, build);
+  }
+  return { etcd: join(folder, 'server'), apiServer: join(folder, 'kube-apiserver'), controllerManager: join(folder, 'kube-controller-manager') };
+}
+
+/** Why there can be no API server here, for tests that need it; undefined when it is there or can be built. */
+export function whyNoKube(env: NodeJS.ProcessEnv = process.env): string | undefined {
+  if ((env['SLUICE_NO_KUBE'] ?? '') !== '') return 'SLUICE_NO_KUBE is set';
+  if (existsSync(cacheFolder())) return undefined;
+  const { status, stdout } = spawnSync('go', ['env', 'GOVERSION'], { encoding: 'utf8' });
+  const found = /go(\d+)\.(\d+)/.exec(stdout ?? '');
+  if (status !== 0 || found === null) return 'there is no Go in PATH to build a kube-apiserver with';
+  const [major, minor] = [Number(found[1]), Number(found[2])];
+  const isNew = major > OLDEST_GO[0] || (major === OLDEST_GO[0] && minor >= OLDEST_GO[1]);
+  return isNew ? undefined : `Go is ${major}.${minor}, and a kube-apiserver needs ${OLDEST_GO.join('.')} or newer to be built`;
+}
+
+/** One command for all, for they share most of their packages; niced, for nobody waits for it but a test. */
+async function build(folder: string): Promise<string> {
+  const of = 'k8s.io/component-base/version';
+  const [, major, minor] = /v(\d+)\.(\d+)/.exec(VERSION) as unknown as [string, string, string];
+  const flags = `-s -w -X ${of}.gitVersion=${VERSION} -X ${of}.gitMajor=${major} -X ${of}.gitMinor=${minor}`;
+  const out = join(folder, 'bin');
+  await mkdir(out);
+  await run('nice', ['-n', '10', 'go', 'build', '-ldflags', flags, '-o', `${out}/`, ...PACKAGES], { cwd: modules(), env: { ...process.env, ...SETTINGS }, maxBuffer: 1 << 24 });
+  return out;
+}
+
+/** Named by what it is built from: another version or another list of modules is another folder. */
+function cacheFolder(): string {
+  const named = process.env['XDG_CACHE_HOME'] ?? '';
+  const base = named === '' ? join(process.env['HOME'] ?? homedir(), '.cache') : named;
+  const digest = createHash('sha256');
+  for (const file of ['go.mod', 'go.sum']) digest.update(readFileSync(join(modules(), file)));
+  return join(base, 'sluice', 'kube', `${VERSION}-${digest.digest('hex').slice(0, 12)}`);
+}
+
+/** Beside the sources: what is built has no go.mod. */
+function modules(): string {
+  const here = __dirname.split(/[\\/]dist[\\/]/);
+  return join(here.length > 1 ? join(here[0] as string, 'libs/testing/src/kube') : __dirname, 'modules');
+}

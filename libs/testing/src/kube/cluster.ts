@@ -1,0 +1,171 @@
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePort, Guard } from '#libs/embedded';
+import { findKubeBinaries, type KubeBinaries } from './binaries.js';
+import { KubeApi, type KubeAccess } from './kube-api.js';
+import { Program } from './processes.js';
+
+/** Between finding a free port and listening on it another process may take it. */
+const PORT_TRIES = 5;
+/**
+ * Not among them: node-lifecycle, which calls every node NotReady whose kubelet sends no heartbeat, and here none does; garbage-collector, which
+ * deletes pods whose owner is not there, as the tests' pods are.
+ */
+const CONTROLLERS = [
+  'disruption-controller', 'serviceaccount-controller', 'namespace-controller', 'pod-garbage-collector-controller', 'replicaset-controller', 'deployment-controller', 'daemonset-controller', 'statefulset-controller',
+];
+
+interface Programs {
+  readonly etcd: Program;
+  readonly apiServer: Program;
+  readonly controllers: Program;
+}
+
+/** A real control plane on loopback, without nodes: etcd, kube-apiserver, kube-controller-manager. It ends when this process does. */
+export class KubeCluster {
+  readonly api: KubeApi;
+
+  private constructor(private readonly folder: string, private readonly guard: Guard, private readonly programs: Programs, readonly access: KubeAccess) {
+    this.api = new KubeApi(access);
+  }
+
+  /** Starts it; resolves when the controllers are at work. */
+  static async start(): Promise<KubeCluster> {
+    const binaries = await findKubeBinaries();
+    // The path of etcd's socket may have 108 characters.
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-kube-'));
+    const guard = new Guard();
+    const etcd = etcdIn(folder, binaries).start();
+    guard.watch([etcd.pid]);
+    try {
+      await etcd.untilReady(() => existsSync(join(folder, 'e.sock')));
+      await writeSecrets(folder);
+      const { apiServer, access } = await startApiServer(folder, binaries, guard, etcd);
+      await writeKubeconfig(join(folder, 'kubeconfig'), access);
+      const controllers = controllersIn(folder, binaries).start();
+      guard.watch([etcd.pid, apiServer.pid, controllers.pid]);
+      const cluster = new KubeCluster(folder, guard, { etcd, apiServer, controllers }, access);
+      // Pods are refused without it, and it shows that the controllers run.
+      await controllers.untilReady(async () => (await cluster.api.get('/api/v1/namespaces/default/serviceaccounts/default').catch(() => undefined)) !== undefined);
+      return cluster;
+    } catch (error) {
+      await etcd.end();
+      guard.close();
+      throw error;
+    }
+  }
+
+  get pids(): readonly number[] {
+    const { etcd, apiServer, controllers } = this.programs;
+    return [etcd.pid, apiServer.pid, controllers.pid];
+  }
+
+  /** A kubeconfig of a cluster administrator. */
+  get kubeconfig(): string {
+    return join(this.folder, 'kubeconfig');
+  }
+
+  /** The TCP port of the API server. */
+  get port(): number {
+    return Number(new URL(this.access.server).port);
+  }
+
+  /** A kubeconfig that leads to the API server by way of another address. */
+  async kubeconfigBy(server: string): Promise<string> {
+    const file = join(this.folder, `kubeconfig-${new URL(server).port}`);
+    await writeKubeconfig(file, { ...this.access, server });
+    return file;
+  }
+
+  /** kill -9 of the API server; what it stored is kept. */
+  killApiServer(): void {
+    this.programs.apiServer.kill();
+  }
+
+  /** Starts it again, on the same port. */
+  async restartApiServer(): Promise<void> {
+    await this.programs.apiServer.end();
+    this.programs.apiServer.start();
+    this.guard.watch(this.pids);
+    await this.programs.apiServer.untilReady(() => isReady(this.access));
+  }
+
+  async stop(): Promise<void> {
+    this.api.close();
+    const { etcd, apiServer, controllers } = this.programs;
+    for (const program of [controllers, apiServer, etcd]) await program.end();
+    this.guard.close();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}
+
+async function startApiServer(folder: string, binaries: KubeBinaries, guard: Guard, etcd: Program): Promise<{ apiServer: Program; access: KubeAccess }> {
+  const token = readFileSync(join(folder, 'tokens.csv'), 'utf8').split(',')[0] as string;
+  for (let tries = 1; ; tries += 1) {
+    const port = await freePort();
+    const apiServer = apiServerIn(folder, binaries, port).start();
+    guard.watch([etcd.pid, apiServer.pid]);
+    const certificate = join(folder, 'apiserver.crt');
+    try {
+      await apiServer.untilReady(() => existsSync(certificate));
+      const access = { server: `https://127.0.0.1:${port}`, token, ca: readFileSync(certificate, 'utf8') };
+      await apiServer.untilReady(() => isReady(access));
+      return { apiServer, access };
+    } catch (error) {
+      await apiServer.end();
+      if (tries >= PORT_TRIES || !/already in use/.test((error as Error).message)) throw error;
+    }
+  }
+}
+
+async function isReady(access: KubeAccess): Promise<boolean> {
+  const api = new KubeApi(access);
+  try {
+    return (await api.call('GET', '/readyz')).code === 200;
+  } catch {
+    return false;
+  } finally {
+    api.close();
+  }
+}
+
+/** On a socket: no port to race for, and unreachable for other users. */
+const etcdIn = (folder: string, { etcd }: KubeBinaries): Program => new Program(folder, etcd, [
+  '--name=t', `--data-dir=${join(folder, 'etcd')}`, '--unsafe-no-fsync', '--logger=zap', '--log-level=warn',
+  `--listen-client-urls=unix://${join(folder, 'e.sock')}`, '--advertise-client-urls=http://127.0.0.1:2379',
+  '--listen-peer-urls=http://127.0.0.1:0', '--initial-advertise-peer-urls=http://127.0.0.1:2380', '--initial-cluster=t=http://127.0.0.1:2380',
+]);
+
+/** It signs its own certificate, into `--cert-dir`. */
+const apiServerIn = (folder: string, { apiServer }: KubeBinaries, port: number): Program => new Program(folder, apiServer, [
+  `--etcd-servers=unix://${join(folder, 'e.sock')}`, '--bind-address=127.0.0.1', '--advertise-address=127.0.0.1', `--secure-port=${port}`, `--cert-dir=${folder}`,
+  '--endpoint-reconciler-type=none', '--service-cluster-ip-range=10.0.0.0/24', '--authorization-mode=RBAC', '--anonymous-auth=false', '--token-auth-file=tokens.csv',
+  '--service-account-issuer=https://kubernetes.default.svc', '--service-account-key-file=sa.key', '--service-account-signing-key-file=sa.key',
+]);
+
+const controllersIn = (folder: string, { controllerManager }: KubeBinaries): Program => new Program(folder, controllerManager, [
+  '--kubeconfig=kubeconfig', '--authentication-kubeconfig=kubeconfig', '--authorization-kubeconfig=kubeconfig', '--authentication-skip-lookup',
+  '--secure-port=0', '--leader-elect=false', '--service-account-private-key-file=sa.key', `--controllers=${CONTROLLERS.join(',')}`,
+]);
+
+async function writeSecrets(folder: string): Promise<void> {
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048, privateKeyEncoding: { type: 'pkcs1', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' } });
+  await writeFile(join(folder, 'sa.key'), privateKey, { mode: 0o600 });
+  await writeFile(join(folder, 'tokens.csv'), `${randomBytes(16).toString('hex')},admin,1,system:masters\n`, { mode: 0o600 });
+}
+
+/** JSON is YAML too. */
+async function writeKubeconfig(file: string, { server, ca, token }: KubeAccess): Promise<void> {
+  const config = {
+    apiVersion: 'v1', kind: 'Config', 'current-context': 't',
+    // The client takes plain HTTP, as a gate speaks it, only where no certificate is asked for.
+    clusters: [{ name: 't', cluster: { server, ...(server.startsWith('https') ? { 'certificate-authority-data': Buffer.from(ca).toString('base64') } : { 'insecure-skip-tls-verify': true }) } }],
+    users: [{ name: 'admin', user: { token } }],
+    contexts: [{ name: 't', context: { cluster: 't', user: 'admin' } }],
+  };
+  await writeFile(file, JSON.stringify(config, null, 2));
+  await chmod(file, 0o600);
+}

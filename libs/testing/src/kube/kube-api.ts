@@ -1,0 +1,124 @@
+import { Agent, request, type RequestOptions } from 'node:https';
+import type { IncomingMessage } from 'node:http';
+
+/** An object of the API server, as far as tests look into it. */
+export interface KubeObject {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+    readonly uid?: string;
+    readonly resourceVersion?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+    readonly deletionTimestamp?: string;
+  };
+  // What the test asks for is what it knows.
+  readonly spec?: Readonly<Record<string, unknown>>;
+  readonly status?: Readonly<Record<string, unknown>>;
+}
+
+interface Reply {
+  readonly code: number;
+  readonly body: unknown;
+}
+
+/** How to reach an API server, and as whom. */
+export interface KubeAccess {
+  readonly server: string;
+  readonly ca: string;
+  readonly token: string;
+}
+
+/** A client of the tests' own, so that what they see does not come by way of what they test. */
+export class KubeApi {
+  private readonly agent: Agent;
+  private readonly watches: Agent;
+
+  constructor(private readonly access: KubeAccess) {
+    this.agent = new Agent({ ca: access.ca, keepAlive: true, maxSockets: 16 });
+    this.watches = new Agent({ ca: access.ca });
+  }
+
+  close(): void {
+    this.agent.destroy();
+    this.watches.destroy();
+  }
+
+  /** The object, or undefined where there is none. */
+  async get(path: string): Promise<KubeObject | undefined> {
+    const reply = await this.call('GET', path);
+    return reply.code === 404 ? undefined : (wanted(reply, `GET ${path}`) as KubeObject);
+  }
+
+  async list(path: string): Promise<readonly KubeObject[]> {
+    return (wanted(await this.call('GET', path), `GET ${path}`) as { readonly items: readonly KubeObject[] }).items;
+  }
+
+  async create(path: string, body: object): Promise<KubeObject> {
+    return wanted(await this.call('POST', path, body), `POST ${path}`) as KubeObject;
+  }
+
+  /** A JSON merge patch, as kubectl's own commands send it. */
+  async patch(path: string, body: object, manager = 'kubectl'): Promise<KubeObject> {
+    const full = `${path}${path.includes('?') ? '&' : '?'}fieldManager=${manager}`;
+    return wanted(await this.call('PATCH', full, body, 'application/merge-patch+json'), `PATCH ${path}`) as KubeObject;
+  }
+
+  /** Deletes at once; what is gone already is fine. */
+  async remove(path: string, options: object = {}): Promise<void> {
+    const reply = await this.call('DELETE', path, { kind: 'DeleteOptions', apiVersion: 'v1', gracePeriodSeconds: 0, ...options });
+    if (reply.code !== 404 && reply.code !== 409) wanted(reply, `DELETE ${path}`);
+  }
+
+  call(method: string, path: string, body?: object, type = 'application/json'): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      this.send(method, path, body, { agent: this.agent, headers: { 'content-type': type } }, (message) => {
+        let text = '';
+        message.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+        message.once('error', reject).once('end', () => resolve({ code: message.statusCode ?? 0, body: parsed(text) }));
+      }, reject);
+    });
+  }
+
+  /** Calls back for each event until the watch ends, or is ended by what this returns. */
+  watch(path: string, heard: (type: string, object: KubeObject) => void, ended: () => void): () => void {
+    const sent = this.send('GET', path, undefined, { agent: this.watches }, (message) => {
+      let rest = '';
+      message.setEncoding('utf8').on('data', (chunk: string) => {
+        const lines = (rest + chunk).split('\n');
+        rest = lines.pop() ?? '';
+        for (const line of lines) {
+          const { type, object } = JSON.parse(line) as { readonly type: string; readonly object: KubeObject };
+          heard(type, object);
+        }
+      });
+      message.once('close', ended).once('error', () => undefined);
+    }, ended);
+    return () => sent.destroy();
+  }
+
+  private send(method: string, path: string, body: object | undefined, options: RequestOptions, heard: (message: IncomingMessage) => void, failed: (error: Error) => void) {
+    const text = body === undefined ? '' : JSON.stringify(body);
+    // Without a length Node sends the body of a DELETE in a way that garbles the next request of that connection.
+    const headers = { authorization: `Bearer ${this.access.token}`, 'content-length': Buffer.byteLength(text), ...options.headers };
+    const sent = request(this.access.server + path, { ...options, method, headers }, heard);
+    sent.once('error', failed);
+    sent.end(text);
+    return sent;
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function wanted({ code, body }: Reply, what: string): unknown {
+  if (code >= 200 && code < 300) return body;
+  throw new Error(`${what}: ${code} ${JSON.stringify(body).slice(0, 500)}`);
+}

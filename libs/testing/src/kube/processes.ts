@@ -1,0 +1,55 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** One program of the control plane, which logs into a file of the folder it works in. */
+export class Program {
+  private child: ChildProcess | undefined;
+
+  constructor(private readonly folder: string, private readonly command: string, private readonly args: readonly string[]) {}
+
+  get pid(): number {
+    return this.child?.pid ?? 0;
+  }
+
+  get isAlive(): boolean {
+    return this.child?.pid !== undefined && this.child.exitCode === null && this.child.signalCode === null;
+  }
+
+  start(): this {
+    const log = openSync(this.log, 'a');
+    this.child = spawn(this.command, [...this.args], { cwd: this.folder, stdio: ['ignore', log, log], detached: true });
+    closeSync(log);
+    this.child.once('error', () => undefined);
+    this.child.unref();
+    return this;
+  }
+
+  kill(): void {
+    this.child?.kill('SIGKILL');
+  }
+
+  /** Nothing of it is wanted afterwards, so it is not asked to end in order, for which an API server takes its time. */
+  async end(): Promise<void> {
+    this.kill();
+    while (this.isAlive) await sleep(5);
+  }
+
+  /** Waits until it is ready; throws with the end of its log when it never is. */
+  async untilReady(isReady: () => Promise<boolean> | boolean, timeoutMs = 90_000): Promise<void> {
+    const untilMs = performance.now() + timeoutMs;
+    while (!(await isReady())) {
+      if (!this.isAlive || performance.now() > untilMs) throw new Error(`${basename(this.command)} ${this.isAlive ? `is not ready after ${timeoutMs / 1_000} s` : 'ended'}:\n${this.words()}`);
+      await sleep(30);
+    }
+  }
+
+  words(): string {
+    return readFileSync(this.log, 'utf8').split('\n').slice(-15).join('\n');
+  }
+
+  private get log(): string {
+    return join(this.folder, `${basename(this.command)}.log`);
+  }
+}

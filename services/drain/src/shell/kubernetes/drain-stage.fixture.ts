@@ -1,0 +1,97 @@
+import { connectBus, connectFleet, Ledger, startService, type Bus, type FleetClient, type RunningService } from '#libs/bus';
+import { factSubject, type Action, type DrainView, type Fact, type FactType, type NewFact } from '#libs/contracts';
+import { startNatsServer, type NatsServer } from '#libs/embedded';
+import { settingsFrom, SILENT } from '#libs/runtime';
+import { factOf, until } from '#libs/testing';
+import { DrainModule } from '../../drain.module.js';
+
+/** What a spec says of a lease; the rest is as of a pool that says nothing. */
+export interface LeaseSays {
+  readonly drain?: Readonly<Record<string, unknown>>;
+  readonly drainMs?: number;
+  readonly reboots?: boolean;
+}
+
+/** The drain service in this process, on a real nats-server and a real API server; the spec plays the scheduler. */
+export class DrainStage {
+  private readonly services: RunningService[] = [];
+  private readonly leases = new Map<string, number>();
+
+  private constructor(readonly server: NatsServer, private readonly bus: Bus, readonly client: FleetClient) {}
+
+  static async start(): Promise<DrainStage> {
+    const server = await startNatsServer();
+    const { url: servers } = server;
+    const bus = await connectBus({ servers, name: 'stage' });
+    return new DrainStage(server, bus, await connectFleet({ servers: [servers], timeoutMs: 5_000 }));
+  }
+
+  /** Starts a copy of the service; resolves when it follows the ledger. */
+  async serve(kubeconfig: string, self = ''): Promise<RunningService> {
+    Object.assign(process.env, { SLUICE_DRAIN: 'kubernetes', KUBECONFIG: kubeconfig, SLUICE_POD: self });
+    const service = await startService(DrainModule, { name: 'drain', settings: settingsFrom({ NATS_URL: this.server.url, SLUICE_HEALTH_SECONDS: '0' }), logger: SILENT, leaderTtlMs: 1_000 });
+    this.services.push(service);
+    return service;
+  }
+
+  /** Appends what another service decided. */
+  async append(...facts: readonly NewFact[]): Promise<void> {
+    const ledger = new Ledger(this.bus);
+    await until(async () => (await ledger.append(facts, await ledger.lastSequence())).outcome === 'appended', 'the facts are appended');
+  }
+
+  /** Grants the next lease of a node, with a drain; its id. */
+  async grant(node: string, says: LeaseSays = {}): Promise<string> {
+    const count = (this.leases.get(node) ?? 0) + 1;
+    this.leases.set(node, count);
+    const lease = `${node}-l${count}`;
+    const actions: readonly Action[] = [{ kind: 'drain' }, ...(says.reboots === true ? [{ kind: 'reboot' } as const] : [])];
+    await this.append(factOf('node.lease.granted', { ...this.of(node, lease), kind: 'forward', phase: 'draining', actions: [...actions], drainMs: says.drainMs ?? 600_000, ...(says.drain === undefined ? {} : { drain: says.drain as never }) }));
+    return lease;
+  }
+
+  /** The lease of a node ends, and the node is to be given back. */
+  async settle(node: string, lease: string): Promise<void> {
+    await this.append(factOf('node.lease.settled', { ...this.of(node, lease), kind: 'forward', because: 'applied' }), factOf('node.lease.uncordoning', this.of(node, lease)));
+  }
+
+  /** The facts of a kind about a lease. */
+  async facts<T extends FactType>(type: T, lease: string): Promise<readonly Extract<Fact, { type: T }>[]> {
+    const found: Extract<Fact, { type: T }>[] = [];
+    const subject = factSubject({ type, node: lease.replace(/-l\d+$/, '') } as unknown as NewFact);
+    for await (const { body } of this.client.events({ subject, follow: false, signal: new AbortController().signal })) {
+      if ((body as { readonly lease: string }).lease === lease) found.push({ type, ...(body as object) } as Extract<Fact, { type: T }>);
+    }
+    return found;
+  }
+
+  /** Waits for the first fact of a kind about a lease. */
+  async said<T extends FactType>(type: T, lease: string): Promise<Extract<Fact, { type: T }>> {
+    return (await until(async () => (await this.facts(type, lease))[0], `${type} of ${lease}`)) as Extract<Fact, { type: T }>;
+  }
+
+  /** Waits until the view of a node is as it should be. */
+  async shown(node: string, holds: (view: DrainView) => boolean): Promise<DrainView> {
+    return (await until(async () => {
+      const view = await this.client.get('drains', node);
+      return view !== undefined && holds(view) ? view : undefined;
+    }, `the view of the drain of ${node}`)) as DrainView;
+  }
+
+  /** Ends all copies that were started. */
+  async stopServing(): Promise<void> {
+    for (const service of this.services.splice(0)) await service.close();
+  }
+
+  async stop(): Promise<void> {
+    await this.stopServing();
+    await this.client.close();
+    await this.bus.close();
+    await this.server.stop();
+    for (const name of ['SLUICE_DRAIN', 'KUBECONFIG', 'SLUICE_POD']) delete process.env[name];
+  }
+
+  private of(node: string, lease: string) {
+    return { node, pool: 'edge', change: 'c1', lease };
+  }
+}

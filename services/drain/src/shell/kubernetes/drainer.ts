@@ -1,0 +1,87 @@
+import { nodeToken } from '#libs/contracts';
+import type { Bus, LedgerService } from '#libs/bus';
+import type { Kube } from '#libs/kube';
+import { monotonicMs, wallTime, type Logger } from '#libs/runtime';
+import { noteProgress, type Drain, type Input, type Progress, type State } from '../../core/index.js';
+import { NodeDrain, type DrainerParts } from './node-drain.js';
+
+/** One message a second and node says enough. */
+const PROGRESS_MS = 1_000;
+
+/** The strategy `kubernetes`: while this copy leads, one NodeDrain for each node that is drained or has to be given back. */
+export class Drainer {
+  private readonly drains = new Map<string, NodeDrain>();
+  private readonly published = new Map<string, { readonly text: string; readonly atMs: number }>();
+  private readonly unfollow: () => void;
+  private unwatch: (() => void) | undefined;
+  private readonly parts: DrainerParts;
+
+  constructor(private readonly ledger: LedgerService<State, Input>, private readonly bus: Bus, private readonly kube: Kube, logger: Logger, self: string) {
+    this.parts = {
+      kube,
+      logger,
+      self,
+      drainOf: (node) => ledger.query((state) => state.drains.get(node)),
+      say: async (sight) => void (await ledger.submit({ type: 'sight', sight })),
+      show: (node, progress) => this.show(node, progress),
+    };
+    this.unfollow = ledger.follow((state) => this.follow(state));
+  }
+
+  /** Called by Nest. */
+  async onModuleDestroy(): Promise<void> {
+    this.unfollow();
+    this.follow(undefined);
+    await this.kube.close();
+  }
+
+  /** Brings what is under way in line with the fold. */
+  private follow(state: State | undefined): void {
+    for (const [node, drain] of this.drains) {
+      if (state?.open.has(node) === true && state.drains.get(node)?.lease === drain.lease) continue;
+      drain.stop();
+      this.drains.delete(node);
+      this.published.delete(node);
+    }
+    for (const node of state?.open ?? []) {
+      const drain = state?.drains.get(node);
+      if (drain === undefined) continue;
+      const running = this.drains.get(node);
+      if (running === undefined) this.drains.set(node, new NodeDrain(this.parts, node, drain.lease, drain.phase).start());
+      else running.move(drain.phase);
+    }
+    this.watchBudgets();
+  }
+
+  /** Budgets are of no interest while nothing is drained. */
+  private watchBudgets(): void {
+    if (this.drains.size > 0) {
+      this.unwatch ??= this.kube.onFreed((budget) => {
+        for (const drain of this.drains.values()) drain.freed(budget);
+      }, this.parts.logger);
+    } else {
+      this.unwatch?.();
+      this.unwatch = undefined;
+    }
+  }
+
+  private show(node: string, progress: Progress): void {
+    this.ledger.observe((state) => {
+      const drain = state.drains.get(node);
+      if (drain?.lease !== progress.lease || drain.phase !== 'draining') return false;
+      this.publish(drain, progress);
+      return noteProgress(state, node, progress);
+    });
+  }
+
+  /** For who wants to watch: what it says stands in the view too. */
+  private publish({ node, pool, change, lease }: Drain, { total, evicted, waitingFor }: Progress): void {
+    const body = { node, pool, change, lease, total, evicted, waitingFor };
+    const text = JSON.stringify(body);
+    const before = this.published.get(node);
+    const nowMs = monotonicMs();
+    if (before !== undefined && (before.text === text || nowMs - before.atMs < PROGRESS_MS)) return;
+    this.published.set(node, { text, atMs: nowMs });
+    this.bus.broadcast(`node.drain.progress.${nodeToken(node)}`, JSON.stringify({ at: wallTime(), ...body }));
+  }
+}

@@ -1,0 +1,70 @@
+import { accepted, committed, factOf, linesOf, pool, renderedChange, validated } from '#libs/testing';
+import { DRAIN, MINUTE, Scheduler, settledAs, types } from './scheduler.fixture.js';
+
+const stopped = (node: string, lease: string, outcome: 'failed' | 'deferred') => factOf('node.drain.stopped', { node, lease, pool: 'edge', outcome, reason: 'a budget holds default/web' });
+const uncordoned = (node: string, lease: string) => factOf('node.uncordoned', { node, lease, pool: 'edge' });
+
+/** A fleet in a pool that drains so, in the middle of a rollout that drains. */
+function draining(drain: object, ...names: readonly string[]): Scheduler {
+  const s = new Scheduler();
+  s.given(accepted('c9', { apply: [pool('edge', 1, 'edge', { drain })] }), renderedChange('c9', {}), validated('c9')).when();
+  s.given(committed('c9')).fleet(names, { role: 'edge' });
+  s.actions = DRAIN;
+  s.rolls('c1', names);
+  expect(s.lease('n0').phase).toBe('draining');
+  return s;
+}
+
+const granted = (s: Scheduler) => s.ledger.facts.filter((fact) => fact.type === 'node.lease.granted');
+
+describe('a drain', () => {
+  it('is granted with the pool\'s own words about it, where there are any', () => {
+    expect(granted(draining({ onTimeout: 'defer', emptyDir: 'evict' }, 'n0'))).toMatchObject([{ lease: 'n0-l1', drain: { onTimeout: 'defer', emptyDir: 'evict' } }]);
+    expect(granted(draining({}, 'n0'))[0]?.drain).toBeUndefined();
+  });
+
+  it('that was deferred is cancelled, and the rollout goes on without the node, which is owed (MCO #1578)', () => {
+    const s = draining({ onTimeout: 'defer' }, 'n0', 'n1');
+    const said = s.given(stopped('n0', 'n0-l1', 'deferred')).when();
+    expect(settledAs(said)).toEqual(['n0 cancelled']);
+    expect(linesOf(said, 'node', 'reason')).toContain('node.owed n0 deferred: a budget holds default/web');
+    expect(s.rollout('c1')).toMatchObject({ phase: 'rolling', failed: 0 });
+    s.given(uncordoned('n0', 'n0-l1')).when();
+    s.given(factOf('node.drained', { node: 'n1', lease: 'n1-l1', pool: 'edge' })).when();
+    s.applies('n1');
+    s.given(uncordoned('n1', 'n1-l1'));
+    expect(types(s.when())).toContain('node.lease.released');
+    expect(s.rollout('c1').phase).toBe('complete');
+    expect(s.status('n0').owed).toBe('deferred: a budget holds default/web');
+  });
+
+  it('that failed fails the node, with what held it', () => {
+    const s = draining({ onTimeout: 'fail' }, 'n0');
+    expect(settledAs(s.given(stopped('n0', 'n0-l1', 'failed')).when())).toEqual(['n0 failed']);
+    expect(s.rollout('c1')).toMatchObject({ phase: expect.stringMatching(/^revert/), reason: 'n0 is failed: a budget holds default/web' });
+  });
+
+  it('that nobody ends is deferred at its deadline too, where the pool says so', () => {
+    const s = draining({ onTimeout: 'defer' }, 'n0');
+    expect(settledAs(s.after(10 * MINUTE))).toEqual(['n0 cancelled']);
+    expect(s.status('n0').owed).toBe('deferred: not drained within 600 s');
+  });
+
+  it('that was given up never makes the lease ready, whatever is said of it later (SRIOV #682, #1090)', () => {
+    const s = draining({}, 'n0');
+    const said = s.given(stopped('n0', 'n0-l1', 'failed'), factOf('node.drained', { node: 'n0', lease: 'n0-l1', pool: 'edge' })).when();
+    expect(types(said)).not.toContain('node.lease.ready');
+    expect(settledAs(said)).toEqual(['n0 failed']);
+  });
+
+  it('of a lease outside a rollout that was deferred is tried again later, as after a failure', () => {
+    const s = draining({ onTimeout: 'defer' }, 'n0');
+    s.given(stopped('n0', 'n0-l1', 'deferred'), uncordoned('n0', 'n0-l1')).when();
+    s.given(committed('c1')).when();
+    expect(s.lease('n0')).toMatchObject({ kind: 'corrective', change: '', phase: 'draining', lease: 'n0-l2' });
+    expect(settledAs(s.given(stopped('n0', 'n0-l2', 'deferred')).when())).toEqual(['n0 failed']);
+    expect(types(s.given(uncordoned('n0', 'n0-l2')).when())).toEqual(['node.lease.released']);
+    expect(s.after(30_000)).toEqual([]);
+    expect(types(s.after(60 * MINUTE))).toContain('node.lease.granted');
+  });
+});

@@ -1,0 +1,112 @@
+import { describeOnKube, NEVER_ENDS, nodePath, podPath, until } from '#libs/testing';
+import { startFleet, type Fleet } from '../e2e/fleet.js';
+import { file, health, manifest, pool } from '../e2e/manifests.js';
+
+const PODS_EACH = 3;
+const POOLS = { edge: 2, core: 1, rest: '10%' } as const;
+/** Every change drains, and what is drained may be made again. */
+const POLICY = manifest('DisruptionPolicy', 'drains', { nodeSelector: {}, default: [{ kind: 'drain' }] });
+
+describeOnKube('a fleet of real processes on Kubernetes', (world) => {
+  let fleet: Fleet;
+  beforeAll(async () => {
+    fleet = await startFleet({ sizes: [4, 2, 4], env: { SLUICE_DRAIN: 'kubernetes', KUBECONFIG: world.cluster.kubeconfig } });
+    fleet.startService('drain-2');
+    for (const node of fleet.nodes) await world.scene.node(node);
+    await fleet.ended(await fleet.apply(health(fleet.gate.url), POLICY, ...Object.entries(POOLS).map(([name, budget]) => pool(name, budget, { drainTimeout: '60s' }))));
+  }, 120_000);
+  afterAll(() => fleet?.close(), 60_000);
+  afterEach(() => {
+    fleet.gate.release();
+    fleet.gate.meanwhile = () => Promise.resolve();
+    expect(fleet.witness.exceeded).toEqual([]);
+  });
+
+  const podsOf = (node: string): readonly string[] => Array.from({ length: PODS_EACH }, (_, i) => `${node.replaceAll('.', '-')}-p${i}`);
+  /** Every node has its pods, as a scheduler would have put them there. */
+  const populate = async (nodes: readonly string[]): Promise<void> => {
+    const there = new Set((await world.scene.api.list('/api/v1/pods')).map(({ metadata }) => metadata.name));
+    await Promise.all(nodes.flatMap((node) => podsOf(node).filter((name) => !there.has(name)).map((name) => world.scene.pod(name, { node, labels: { app: node.replaceAll('.', '-') } }))));
+  };
+  const cordoned = async (): Promise<readonly string[]> => {
+    const all = await world.scene.api.list('/api/v1/nodes');
+    return all.filter(({ spec }) => spec?.['unschedulable'] === true).map(({ metadata }) => metadata.name);
+  };
+
+  test('nodes change only while they are cordoned and free of pods, and are given back', async () => {
+    await populate(fleet.nodes);
+    const wrong: string[] = [];
+    const seen = new Set<string>();
+    fleet.gate.meanwhile = async (node, files) => {
+      if (files['/etc/app.conf'] === undefined) return;
+      seen.add(node);
+      const [isCordoned, pods] = [await world.scene.isCordoned(node), await world.scene.podsOn(node)];
+      if (!isCordoned || pods.length > 0) wrong.push(`${node} changes, cordoned ${isCordoned}, with ${pods.join()}`);
+    };
+    const change = await fleet.apply(file('app', 'v1\n'));
+    expect(await fleet.ended(change)).toMatchObject({ phase: 'committed', nodes: 10 });
+    expect([wrong, [...seen].sort()]).toEqual([[], [...fleet.nodes].sort()]);
+    await until(async () => (await cordoned()).length === 0, 'all are given back');
+    const drained = (await fleet.events('node.drained.*')).map(({ body }) => body as { readonly change: string; readonly evicted: number }).filter((fact) => fact.change === change);
+    expect(drained.map(({ evicted }) => evicted)).toEqual(fleet.nodes.map(() => PODS_EACH));
+  });
+
+  test('a kill -9 of both copies of the drain service in the middle loses nothing, and a person\'s cordon stays', async () => {
+    const [mine = '', theirs = ''] = fleet.nodesOf('core');
+    await populate([mine, theirs]);
+    await world.scene.cordon(theirs);
+    const [held] = podsOf(mine);
+    await world.scene.api.remove(podPath(held as string));
+    await world.scene.pod(held as string, { node: mine, annotations: { [NEVER_ENDS]: '' } });
+    const change = await fleet.apply(file('killed', 'v1\n', 'core'));
+    await until(async () => (await world.scene.api.get(podPath(held as string)))?.metadata.deletionTimestamp !== undefined, 'the drain is under way');
+    for (const copy of ['drain', 'drain-2']) await fleet.processes.kill(copy);
+    await world.scene.api.remove(podPath(held as string));
+    expect(fleet.folders.files(mine)['/etc/killed.conf']).toBeUndefined();
+    for (const copy of ['drain', 'drain-2']) fleet.startService(copy);
+    expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
+    await fleet.when('leases', mine, ({ phase }) => phase === 'released');
+    await fleet.when('leases', theirs, ({ phase }) => phase === 'released');
+    expect(await cordoned()).toEqual([theirs]);
+    await world.scene.uncordon(theirs);
+  });
+
+  test('a copy that slept while another finished changes nothing when it wakes', async () => {
+    const [node = ''] = fleet.nodesOf('edge');
+    await populate([node]);
+    const [held] = podsOf(node);
+    await world.scene.api.remove(podPath(held as string));
+    await world.scene.pod(held as string, { node, annotations: { [NEVER_ENDS]: '' } });
+    const change = await fleet.apply(file('slept', 'v1\n', 'edge'));
+    await until(async () => (await world.scene.api.get(podPath(held as string)))?.metadata.deletionTimestamp !== undefined, 'the drain is under way');
+    // Whoever leads: each sleeps once, and the other goes on.
+    fleet.processes.freeze('drain');
+    await world.scene.api.remove(podPath(held as string));
+    expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
+    await until(async () => (await cordoned()).length === 0, 'all are given back');
+    const before = (await world.scene.api.get(nodePath(node)))?.metadata.resourceVersion;
+    fleet.processes.thaw('drain');
+    fleet.processes.freeze('drain-2');
+    const next = await fleet.apply(file('awake', 'v1\n', 'core'));
+    expect(await fleet.ended(next)).toMatchObject({ phase: 'committed' });
+    fleet.processes.thaw('drain-2');
+    await until(async () => (await cordoned()).length === 0, 'all are given back');
+    expect((await world.scene.api.get(nodePath(node)))?.metadata.resourceVersion).toBe(before);
+  });
+
+  test('a node that cannot be drained in time is deferred, the rollout goes on, and the node follows when it can', async () => {
+    const [held = '', free = ''] = fleet.nodesOf('core');
+    await fleet.ended(await fleet.apply(pool('core', 1, { drainTimeout: '3s', drain: { onTimeout: 'defer' } })));
+    await populate([held, free]);
+    await world.scene.budget('core-held', held.replaceAll('.', '-'), 0, PODS_EACH);
+    const change = await fleet.apply(file('deferred', 'v1\n', 'core'));
+    expect(await fleet.ended(change)).toMatchObject({ phase: 'committed', nodes: 2 });
+    const status = await fleet.when('status', held, ({ owed }) => owed !== '');
+    expect(status.owed).toMatch(/deferred: not drained within 3 s, waiting for .*the budget default\/core-held allows 0/);
+    expect([fleet.folders.files(held)['/etc/deferred.conf'], fleet.folders.files(free)['/etc/deferred.conf']]).toEqual([undefined, 'v1\n']);
+    await world.scene.removeBudget('core-held');
+    await until(() => fleet.folders.files(held)['/etc/deferred.conf'] === 'v1\n', 'the node follows', 120_000);
+    await until(async () => (await cordoned()).length === 0, 'all are given back');
+  }, 180_000);
+});
+
