@@ -33,8 +33,11 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     mkdirSync(join(data, 'node'));
     node = new RealNode(NODE, join(data, 'node'), server.url);
     node.start();
-    // A node that never reported is owed what a rollout brings, and holds up none.
-    await until(() => client.get('status', NODE).catch(() => undefined), 'the node is known to have announced itself', WAIT_MS);
+    // Until it has joined, a change goes by without it.
+    await until(async () => {
+      const [joined, standing] = await Promise.all([client.get('nodes', NODE), client.get('status', NODE)]).catch(() => []);
+      return joined !== undefined && standing !== undefined && standing.desired !== '' && standing.desired === standing.hash;
+    }, 'the node has joined', WAIT_MS);
   }, 120_000);
 
   afterAll(async () => {
