@@ -2,6 +2,8 @@ import type { ConfigEntry } from '#libs/contracts';
 import { describeWithNetwork, Namespace } from '../../../testing/network-namespace.js';
 import { config, file, Host, probe } from '../../applier-host.fixture.js';
 import { EMPTY_HASH } from '../../index.js';
+import { linksTriedInPlace } from './node-network.js';
+import { NetworkTools } from './tools.js';
 
 const l2 = (name: string, id: number, spec: object = {}): ConfigEntry => ({ kind: 'Layer2Network', name, spec: { id, ...spec } });
 const table = (spec: object = {}): ConfigEntry => ({ kind: 'RoutingTable', name: 't', spec: { tableId: 100, ...spec } });
@@ -129,6 +131,16 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
     await start({ bootId: 'boot-2' });
     expect(host.bus.reports.at(-1)).toMatchObject({ kind: 'announced', bootId: 'boot-2', restored: true });
     expect(net.picture().filter((line) => !line.startsWith('["link"'))).toEqual(before);
+  });
+
+  it('are found to be possible in place too, where no namespace may be made, and leave nothing', async () => {
+    const before = net.picture();
+    net.ip('link', 'add', 'slprobe-br', 'type', 'bridge');
+    const possible = await linksTriedInPlace(new NetworkTools({ netns: net.name }));
+    await start();
+    expect(host.bus.reports.at(-1)?.capabilities.filter((word) => word.startsWith('link:'))).toEqual(possible.map((link) => `link:${link}`).sort());
+    expect(possible).toEqual(expect.arrayContaining(['bridge', 'veth']));
+    expect(net.picture()).toEqual(before);
   });
 
   it('are no business of an applier with a root of its own', async () => {
