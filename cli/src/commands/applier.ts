@@ -21,6 +21,10 @@ export interface ApplierFlags {
   readonly systemctl?: string;
   readonly systemdAnalyze?: string;
   readonly rebootCommand?: string;
+  readonly netns?: string;
+  readonly reach: readonly string[];
+  readonly proc?: string;
+  readonly updateGrub?: string;
 }
 
 /** `sluice applier --node NAME`: the applier of one node, until it is told to end. It waits for a server that is away. */
@@ -38,6 +42,9 @@ export async function applier(session: Session, flags: ApplierFlags): Promise<Ex
     fresh: flags.fresh,
     allowExec: flags.allowExec,
     host: hostOf(flags),
+    servers: target.servers.split(','),
+    reach: flags.reach,
+    ...(flags.netns === undefined ? {} : { network: { netns: flags.netns } }),
     bus: () => connectNodeBus({ node, ...target, servers: target.servers.split(','), logger: log }),
     log,
     heartbeatMs: heartbeatMs(io.env),
@@ -48,4 +55,5 @@ export async function applier(session: Session, flags: ApplierFlags): Promise<Ex
   return EXIT.done;
 }
 
-const hostOf = ({ systemctl, systemdAnalyze, rebootCommand }: ApplierFlags): HostSettings => ({ systemctl, systemdAnalyze, rebootCommand: commandWords(rebootCommand) });
+const hostOf = ({ systemctl, systemdAnalyze, rebootCommand, proc, updateGrub }: ApplierFlags): HostSettings =>
+  ({ systemctl, systemdAnalyze, rebootCommand: commandWords(rebootCommand), proc, updateGrub: commandWords(updateGrub) });

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
-import type { Json, Original, Originals } from '../../../core/index.js';
+import type { Original, Originals } from '../../../core/index.js';
 import { Refused, type Backend, type BackendFactory, type Checked, type Surroundings } from '../../ports.js';
 import { blockOf, withBlock, withoutBlock } from '../marked-block.js';
 import { normalized } from '../paths/rooted-path.js';
@@ -67,7 +67,7 @@ class SshKeysBackend implements Backend {
     if (was.madeFolder) await remove(user.root, FOLDER);
   }
 
-  async differsFromOriginal(key: string, _was: Json): Promise<string | undefined> {
+  async differsFromOriginal(key: string): Promise<string | undefined> {
     const { name, user } = await this.ofKey(key);
     return blockOf((await this.text(user)) ?? '', name) === undefined ? undefined : `its keys are still in ${user.home}${FILE}`;
   }
