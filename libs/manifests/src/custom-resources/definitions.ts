@@ -29,6 +29,10 @@ const NAMES: Readonly<Record<string, Naming>> = {
   Sysctl: { plural: 'sysctls', short: 'ssysctl', columns: [['Key', '.spec.key'], ['Value', '.spec.value']] },
   KernelArguments: { plural: 'kernelarguments', short: 'kargs', columns: [['Arguments', '.spec.arguments']] },
   SshKeys: { plural: 'sshkeys', short: 'skeys', columns: [['User', '.spec.user']] },
+  Vrf: { plural: 'vrfs', short: 'svrf', columns: [['VRF', '.spec.vrf'], ['VNI', '.spec.vni', { type: 'integer' }]] },
+  Layer2Network: { plural: 'layer2networks', short: 'sl2net', columns: [['VLAN', '.spec.id', { type: 'integer' }], ['VNI', '.spec.vni', { type: 'integer' }]] },
+  RoutingTable: { plural: 'routingtables', short: 'srtable', columns: [['Table', '.spec.tableId', { type: 'integer' }]] },
+  BgpPeering: { plural: 'bgppeerings', short: 'sbgp', columns: [['Network', '.spec.network'], ['Remote-AS', '.spec.remoteAs', { type: 'integer' }]] },
   Pool: {
     plural: 'pools', short: 'spool',
     columns: [

@@ -29,7 +29,7 @@ function nested({ type, list, atMost }: Nesting, templated: boolean): Schema {
 function rules(type: Class): Schema {
   const all = rulesOf(type);
   const expressions = all.flatMap((rule) => rule.expressions ?? []);
-  const schemas = all.filter((rule) => rule.expressions === undefined).map(({ schema }) => schema);
+  const schemas = all.filter((rule) => rule.expressions === undefined).map(({ schema }) => schema).filter((schema) => Object.keys(schema).length > 0);
   return { ...(expressions.length === 0 ? {} : { 'x-kubernetes-validations': expressions }), ...(schemas.length === 0 ? {} : { allOf: schemas }) };
 }
 
