@@ -3,6 +3,7 @@ import { describeOnKube, establish } from '#libs/testing';
 import { KINDS } from '../kinds/registry.js';
 import { BAD, GOOD } from '../manifest.fixture.js';
 import type { Manifest } from '../manifest.js';
+import { BAD_NETWORKS, GOOD_NETWORKS } from '../network-kinds.fixture.js';
 import { pluralOf } from './definitions.js';
 
 const FOLDER = resolve(__dirname, '../../../../deploy/crds');
@@ -35,12 +36,12 @@ describeOnKube('the definitions of custom resources', (world) => {
     expect(resources.filter(({ name }) => name.endsWith('/status')).length).toBe(whole.length);
   });
 
-  it.each(GOOD)('take %s', async (_what, manifest) => {
+  it.each([...GOOD, ...GOOD_NETWORKS])('take %s', async (_what, manifest) => {
     const { code, body } = await tried(manifest);
     expect({ code, message: (body as { readonly message?: string }).message }).toEqual({ code: 201, message: undefined });
   });
 
-  it.each(BAD.filter(([what]) => !NO_RESOURCE.has(what) && !TAKEN.has(what)))('refuse %s', async (what, manifest, field) => {
+  it.each([...BAD, ...BAD_NETWORKS].filter(([what]) => !NO_RESOURCE.has(what) && !TAKEN.has(what)))('refuse %s', async (what, manifest, field) => {
     const { code, body } = await tried(manifest);
     if (BEYOND_A_SCHEMA.has(what)) return expect(code).toBe(201);
     expect([400, 422, 500]).toContain(code);
