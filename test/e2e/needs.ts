@@ -3,18 +3,19 @@ import { whyNoNatsCli } from '#libs/embedded';
 import { whyNoRealNode } from '../vm/real-node.js';
 
 /** What only some machines have. */
-export type Need = 'systemd-namespaces' | 'nats' | 'python3' | 'dpkg-deb' | 'systemd-analyze';
+export type Need = 'systemd-namespaces' | 'nats' | 'kubectl' | 'python3' | 'dpkg-deb' | 'systemd-analyze';
 
 const WHY_NOT: Readonly<Record<Need, () => string | undefined>> = {
   'systemd-namespaces': whyNoRealNode,
   nats: () => whyNoNatsCli(),
+  kubectl: () => without('kubectl', ['version', '--client']),
   python3: () => without('python3'),
   'dpkg-deb': () => without('dpkg-deb'),
   'systemd-analyze': () => without('systemd-analyze'),
 };
 
-function without(program: string): string | undefined {
-  return spawnSync(program, ['--version']).status === 0 ? undefined : `there is no ${program} in PATH`;
+function without(program: string, asked: readonly string[] = ['--version']): string | undefined {
+  return spawnSync(program, asked).status === 0 ? undefined : `there is no ${program} in PATH`;
 }
 
 const whyNot = (needs: readonly Need[]): string => needs.flatMap((need) => WHY_NOT[need]() ?? []).join('; ');

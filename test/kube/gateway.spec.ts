@@ -1,10 +1,12 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { KINDS, pluralOf } from '#libs/manifests';
 import { ApiGate, describeOnKube, establish, until, type KubeObject } from '#libs/testing';
 import { ROOT } from '../e2e/processes.js';
-import { startFleet, type Fleet } from '../e2e/fleet.js';
+import { run, startFleet, type Fleet } from '../e2e/fleet.js';
 import { file, health, manifest, pool, type Manifest } from '../e2e/manifests.js';
+import { testWith } from '../e2e/needs.js';
 
-const PLURALS: Readonly<Record<string, string>> = { File: 'files', Pool: 'pools', Probe: 'probes', Rollout: 'rollouts', DisruptionPolicy: 'disruptionpolicies' };
 const FINALIZER = 'sluice.dev/rollout';
 const LONG_MS = 60_000;
 const GONE = 'core-02.dc2';
@@ -20,16 +22,40 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
   let gate: ApiGate;
   beforeAll(async () => {
     await establish(world.scene.api, join(ROOT, 'deploy/crds'));
-    gate = await ApiGate.before(world.cluster.access);
+    gate = await ApiGate.before({ ...world.cluster.access, token: await tokenOfGateway() });
     fleet = await startFleet({ sizes: [3, 2, 1], own: [GONE], env: { KUBECONFIG: await world.cluster.kubeconfigBy(gate.url), SLUICE_DEBOUNCE_MS: '500' } });
     fleet.startService('gateway');
+    await until(() => readFileSync(join(fleet.data, 'gateway.log'), 'utf8').includes('cannot list resource \\"files\\"'), 'it says which right it lacks');
+    await grantRights();
   }, 120_000);
   afterAll(async () => {
     await fleet?.close();
     await gate?.close();
   }, 60_000);
 
-  const pathOf = (kind: string, name: string): string => `/apis/sluice.dev/v1alpha1/${PLURALS[kind]}/${name}`;
+  /** A service account, which has no rights yet. */
+  async function tokenOfGateway(): Promise<string> {
+    const accounts = '/api/v1/namespaces/default/serviceaccounts';
+    await world.scene.api.create(accounts, { metadata: { name: 'gateway' } });
+    return ((await world.scene.api.create(`${accounts}/gateway/token`, { spec: {} })).status as { readonly token: string }).token;
+  }
+
+  /** As the README of the service lists them: all of this file happens with these. */
+  async function grantRights(): Promise<void> {
+    const kinds = KINDS.map(({ name }) => pluralOf(name));
+    const rules = [
+      { apiGroups: ['sluice.dev'], resources: kinds, verbs: ['list', 'watch', 'patch'] },
+      { apiGroups: ['sluice.dev'], resources: ['rollouts'], verbs: ['list', 'watch', 'create', 'delete'] },
+      { apiGroups: ['sluice.dev'], resources: [...kinds, 'rollouts'].map((plural) => `${plural}/status`), verbs: ['patch'] },
+    ];
+    const rbac = '/apis/rbac.authorization.k8s.io/v1';
+    await world.scene.api.create(`${rbac}/clusterroles`, { metadata: { name: 'gateway' }, rules });
+    await world.scene.api.create(`${rbac}/clusterrolebindings`, {
+      metadata: { name: 'gateway' }, roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'gateway' }, subjects: [{ kind: 'ServiceAccount', namespace: 'default', name: 'gateway' }],
+    });
+  }
+
+  const pathOf = (kind: string, name: string): string => `/apis/sluice.dev/v1alpha1/${pluralOf(kind)}/${name}`;
   const get = (kind: string, name: string): Promise<Seen | undefined> => world.scene.api.get(pathOf(kind, name)) as Promise<Seen | undefined>;
   /** As `kubectl apply --server-side` does it. */
   const apply = async (...all: readonly Manifest[]): Promise<void> => {
@@ -211,5 +237,32 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     await world.cluster.restartApiServer();
     await when('File', 'motd', 'Ready');
     for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/motd.conf']).toBe('v5\n');
+  });
+
+  testWith(['kubectl'], 'kubectl applies, waits, shows and deletes', async () => {
+    const kubectl = async (...args: readonly string[]): Promise<string> => {
+      const { code, stdout, stderr } = await run('kubectl', args, { env: { ...process.env, KUBECONFIG: world.cluster.kubeconfig, HOME: fleet.data } });
+      if (code !== 0) throw new Error(stderr);
+      return stdout;
+    };
+    const rows = (text: string): readonly (readonly string[])[] => text.trimEnd().split('\n').map((line) => line.trimEnd().split(/ {2,}/));
+    const path = join(fleet.data, 'motd.json');
+    writeFileSync(path, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [file('issue', 'hello\n', 'edge'), pool('edge', 2)] }));
+    await kubectl('apply', '-f', path);
+    await kubectl('wait', '--for=condition=Ready', '--timeout=60s', 'files.sluice.dev/issue', 'pools.sluice.dev/edge');
+    const change = String((await get('File', 'issue'))?.status?.['change']);
+    await when('Rollout', change, 'Ready');
+    await until(async () => (await get('Pool', 'edge'))?.status?.['budget'] === 2, 'the pool shows its budget');
+    const [files, pools, rollouts] = [rows(await kubectl('get', 'files', 'issue')), rows(await kubectl('get', 'pools')), rows(await kubectl('get', 'srollout', change))];
+    expect(files[0]).toEqual(['NAME', 'PATH', 'PHASE', 'CHANGE', 'NODES', 'APPLIED', 'AGE']);
+    expect(files[1]?.slice(0, -1)).toEqual(['issue', '/etc/issue.conf', 'Ready', change, '3', '3']);
+    expect(pools[0]).toEqual(['NAME', 'MAX-UNAVAILABLE', 'MEMBERS', 'BUDGET', 'UNAVAILABLE', 'WAITING', 'PHASE', 'CHANGE', 'AGE']);
+    expect(pools[1]?.slice(0, -1)).toEqual(['edge', '2', '3', '2', '0', '0', 'Ready', change]);
+    expect(rollouts[0]).toEqual(['NAME', 'PHASE', 'PROGRESS', 'FAILED', 'OWED', 'PAUSED', 'SOURCE', 'AGE']);
+    expect(rollouts[1]?.slice(0, -1)).toEqual([change, 'Ready', '3/3', '0', '0', 'false', 'kubernetes']);
+    expect(await kubectl('get', 'sluice')).toMatch(/^file\.sluice\.dev\/issue /m);
+    await kubectl('delete', '-f', path, '--wait', '--timeout=60s');
+    expect([await get('File', 'issue'), await get('Pool', 'edge')]).toEqual([undefined, undefined]);
+    for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/issue.conf']).toBeUndefined();
   });
 });
