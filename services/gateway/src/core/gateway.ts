@@ -1,5 +1,5 @@
 import { FINALIZER, manifestOf, type Resource, type Status } from './resource.js';
-import { ABSENT, weightOf } from './changes.js';
+import { ABSENT, weightOf, type Change } from './changes.js';
 import { isSame } from './conditions.js';
 import { rolloutDeeds, type RolloutDeed } from './rollouts.js';
 import { isTriedAgain, standOf, wantedOf, type Stand } from './stand.js';
@@ -63,6 +63,7 @@ export function decide(state: State, timing: Timing): Decided {
   };
   for (const resource of state.resources.values()) {
     const stand = standOf(state, resource);
+    if (isCalm(state, resource, stand)) continue;
     if (stand.is === 'unread') for (const change of stand.changes) unread.add(change);
     const after = publishedAfter(state, resource, stand);
     if (after !== undefined) wanting.push({ resource, after });
@@ -70,11 +71,20 @@ export function decide(state: State, timing: Timing): Decided {
     if (held !== undefined) propose(`finalizer ${resource.id}`, held);
     const status = after === undefined ? statusOf(state, resource, stand, timing.at) : undefined;
     if (status !== undefined && held?.do !== 'release' && !isSame(status, resource.status)) propose(`status ${resource.id}`, { do: 'show', resource, status });
+    else if (held === undefined && stand.is === 'carried') state.calm.set(resource, basisOf(state, resource, stand.change));
   }
   const rollouts = rolloutDeeds(state, timing.nowMs, timing.at);
   const publishing = unread.size > 0 ? { publish: [], wakeAtMs: Infinity } : publishDue(state, wanting, timing);
   return { unread: [...unread], publish: publishing.publish, deeds: [...deeds, ...rollouts.deeds], wakeAtMs: Math.min(wakeAtMs, rollouts.wakeAtMs, publishing.wakeAtMs) };
 }
+
+/** Whether there was nothing to do about it when it was looked at last, and nothing that this rested on is another now. Most objects are so, most of the time. */
+function isCalm(state: State, resource: Resource, stand: Stand): boolean {
+  const before = state.calm.get(resource);
+  return before !== undefined && stand.is === 'carried' && basisOf(state, resource, stand.change).every((part, i) => part === before[i]);
+}
+
+const basisOf = ({ rollouts, pools }: State, { kind, name }: Resource, change: Change): readonly unknown[] => [change, rollouts.get(change.change), kind === 'Pool' ? pools.get(name) : undefined];
 
 /** The newest change about an object that is to be published; undefined when it is not. */
 function publishedAfter(state: State, resource: Resource, stand: Stand): string | undefined {

@@ -44,6 +44,8 @@ export class State {
   wantingSinceMs: number | undefined;
   /** The generation of a Rollout whose wish was dealt with, and the answer if it was refused. */
   readonly steered = new Map<string, { readonly generation: number; readonly refusal: string }>();
+  /** What it rested on that there was nothing to do about an object, as that was heard last. */
+  readonly calm = new WeakMap<Resource, readonly unknown[]>();
   private readonly paces = new Map<string, Pace>();
 
   constructor(readonly digest: Digest) {}
