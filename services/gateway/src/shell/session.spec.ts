@@ -1,0 +1,101 @@
+import { createHash } from 'node:crypto';
+import { resolve } from 'node:path';
+import { connectBus, connectFleet, ensureTopology, type Bus } from '#libs/bus';
+import { startNatsServer, type NatsServer } from '#libs/embedded';
+import { Kube } from '#libs/kube';
+import { SILENT } from '#libs/runtime';
+import { ApiGate, describeOnKube, establish, until } from '#libs/testing';
+import { GatewaySession } from './session.js';
+
+const DEFINITIONS = resolve(__dirname, '../../../../deploy/crds');
+const FILES = '/apis/sluice.dev/v1alpha1/files';
+const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+describeOnKube('sessions of the gateway', (world) => {
+  let server: NatsServer;
+  let bus: Bus;
+  let gate: ApiGate;
+  const closing: (() => Promise<void> | void)[] = [];
+  beforeAll(async () => {
+    await establish(world.scene.api, DEFINITIONS);
+    server = await startNatsServer();
+    bus = await connectBus({ servers: server.url, name: 'spec' });
+    await ensureTopology(bus);
+    gate = await ApiGate.before(world.cluster.access);
+  });
+  afterEach(async () => {
+    gate.mode = { does: 'pass' };
+    for (const close of closing.splice(0)) await close();
+  });
+  afterAll(async () => {
+    await gate?.close();
+    await bus?.close();
+    await server?.stop();
+  });
+
+  /** One that leads whatever others do. */
+  const begin = async (debounceMs = 100): Promise<GatewaySession> => {
+    const kube = await Kube.open({ kubeconfig: await world.cluster.kubeconfigBy(gate.url) });
+    const session = new GatewaySession({ bus, kube, logger: SILENT, digest, debounceMs }).start();
+    closing.push(async () => {
+      session.stop();
+      await kube.close();
+    });
+    return session;
+  };
+  const apply = async (name: string, content: string): Promise<void> => {
+    const manifest = { apiVersion: 'sluice.dev/v1alpha1', kind: 'File', metadata: { name }, spec: { nodeSelector: {}, path: `/etc/${name}`, content } };
+    expect((await world.scene.api.call('PATCH', `${FILES}/${name}?fieldManager=spec&force=true`, manifest, 'application/apply-patch+yaml')).code).toBeLessThan(300);
+  };
+  /** `name=content` of all that was published, in order. */
+  const published = async (): Promise<readonly string[]> => {
+    const fleet = await connectFleet({ servers: server.url });
+    const found: string[] = [];
+    for await (const { body } of fleet.events({ subject: 'config.desired.*', follow: false, signal: new AbortController().signal })) {
+      for (const { metadata, spec } of (body as { readonly apply: readonly { readonly metadata: { readonly name: string }; readonly spec: { readonly content: string } }[] }).apply) found.push(`${metadata.name}=${spec.content}`);
+    }
+    await fleet.close();
+    return found;
+  };
+  const shown = (name: string): Promise<unknown> => until(async () => (await world.scene.api.get(`${FILES}/${name}`))?.status?.['phase'] === 'Pending', `${name} says that it is published`);
+
+  it('that lead at once publish everything once, with nobody there who takes changes', async () => {
+    for (let i = 0; i < 3; i += 1) await begin();
+    const names = Array.from({ length: 12 }, (_, i) => `twice-${i}`);
+    for (const name of names) await apply(name, '1');
+    for (const name of names) await shown(name);
+    for (const name of names.slice(0, 4)) await apply(name, '2');
+    const wanted = [...names.map((name) => `${name}=1`), ...names.slice(0, 4).map((name) => `${name}=2`)].sort();
+    await until(async () => (await published()).length >= wanted.length, 'all is published');
+    await apply('last', '1');
+    await shown('last');
+    // An object that was edited before its first state was published is published once.
+    expect((await published()).filter((line) => line !== 'last=1').sort()).toEqual(wanted);
+  });
+
+  it('write a status once for each thing to say, and none for what changes nothing', async () => {
+    await begin();
+    await apply('quiet', '1');
+    await shown('quiet');
+    const writes = (): number => gate.asked.filter((line) => line.startsWith(`PATCH ${FILES}/quiet/status`)).length;
+    expect(writes()).toBe(1);
+    await apply('quiet', '1');
+    await apply('other', '1');
+    await shown('other');
+    expect(writes()).toBe(1);
+  });
+
+  it('publish though no status can be written, and write it when it can be', async () => {
+    await begin();
+    gate.about = /PATCH .*\/status/;
+    gate.mode = { does: 'refuse', code: 429, reason: 'TooManyRequests' };
+    await apply('refused', '1');
+    await until(async () => (await published()).includes('refused=1'), 'it is published');
+    gate.mode = { does: 'stall' };
+    await apply('stalled', '1');
+    await until(async () => (await published()).includes('stalled=1'), 'this one too');
+    gate.mode = { does: 'pass' };
+    await shown('refused');
+    expect((await published()).filter((line) => /^(refused|stalled)=/.test(line))).toEqual(['refused=1', 'stalled=1']);
+  });
+});
