@@ -27,6 +27,8 @@ export class GatewayWorld {
   readonly rolloutViews = new Map<string, RolloutView>();
   /** Every deed that was carried out. */
   readonly deeds: Deed[] = [];
+  /** Of these the API server takes no finalizer. */
+  readonly unheld = new Set<string>();
   private revision = 0;
   private ledger = 0;
 
@@ -180,6 +182,7 @@ export class GatewayWorld {
     this.deeds.push(deed);
     switch (deed.do) {
       case 'hold':
+        if (this.unheld.has(deed.resource.name)) return this.state.failed(`finalizer ${deed.resource.id}`, this.nowMs);
         this.edit(deed.resource.name, { finalizers: deed.finalizers });
         return this.state.did(`finalizer ${deed.resource.id}`, this.nowMs);
       case 'release':

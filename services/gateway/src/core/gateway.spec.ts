@@ -51,6 +51,26 @@ describe('publishing', () => {
     expect(world.rest().lines).toEqual(['+a=1']);
   });
 
+  it('publishes nothing that it cannot hold, and the others after a while', () => {
+    world.unheld.add('a');
+    world.apply('a', '1').apply('b', '1').act();
+    world.nowMs += 2 * DEBOUNCE_MS;
+    expect(world.act().lines).toEqual([]);
+    world.nowMs += 8 * DEBOUNCE_MS;
+    expect(world.act().lines).toEqual(['+b=1']);
+    world.unheld.clear();
+    world.nowMs += 60_000;
+    world.act();
+    world.nowMs += 60_000;
+    expect(world.act().lines).toEqual(['+b=1', '+a=1']);
+  });
+
+  it.each<[phase: ChangeView['phase']]>([['rolling'], ['committed'], ['rejected']])('holds an object too that others published: %s', (phase) => {
+    world.stand(world.publish({ apply: [{ kind: 'File', metadata: { name: 'a' }, spec: { nodeSelector: {}, path: '/etc/a', content: '1' } }] }), phase);
+    world.apply('a', '1').rest();
+    expect([world.lines, world.objects.get('File/a')?.finalizers]).toEqual([[], [FINALIZER]]);
+  });
+
   it('publishes labels as a part of the fragment', () => {
     world.apply('a', '1').rest();
     expect(world.edit('a', { labels: { team: 'x' } }).rest().lines).toEqual(['+a=1', '+a=1']);
