@@ -34,12 +34,16 @@ export interface FactBodies extends RolloutFacts {
   'node.changed': Plain<node.NodeChanged>;
   'node.silent': Plain<node.NodeSilent>;
   'node.heard': Plain<node.NodeHeard>;
+  'node.unavailable': Plain<node.NodeUnavailable>;
+  'node.available': Plain<node.NodeAvailable>;
   'node.rendered': Plain<node.NodeRendered>;
   'node.reviewed': Plain<node.NodeReviewed>;
   'node.reported': Narrow<node.NodeReported, { report: ReportKind; verdict: Verdict }>;
   'node.unknown': Plain<node.NodeUnknown>;
   'node.owed': Plain<node.NodeOwed>;
   'node.skipped': Plain<node.NodeSkipped>;
+  'node.taken': Plain<node.NodeTaken>;
+  'node.given': Plain<node.NodeGiven>;
   'node.cordoned': Plain<node.NodeCordoned>;
   'node.drained': Plain<node.NodeDrained>;
   'node.uncordoned': Plain<node.NodeUncordoned>;

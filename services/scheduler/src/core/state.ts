@@ -60,6 +60,10 @@ export interface NodeState {
   readonly node: string;
   readonly joined: boolean;
   readonly silent: boolean;
+  /** Why Kubernetes, or whoever cordoned it, has it out of service; empty if it is in service. */
+  readonly outOfService: string;
+  /** Another tool, or a person, has it out of service; undefined if nobody has. */
+  readonly taken: { readonly owner: string; readonly reason: string } | undefined;
   readonly labels: Readonly<Record<string, string>>;
   readonly capabilities: readonly string[];
   readonly pool: string;
@@ -259,6 +263,8 @@ export const unknownNode = (node: string): NodeState => ({
   node,
   joined: false,
   silent: false,
+  outOfService: '',
+  taken: undefined,
   labels: {},
   capabilities: [],
   pool: 'default',
