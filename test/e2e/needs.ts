@@ -1,10 +1,12 @@
 import { spawnSync } from 'node:child_process';
 import { whyNoNatsCli } from '#libs/embedded';
+import { whyNoRealNode } from '../vm/real-node.js';
 
 /** What only some machines have. */
-export type Need = 'nats' | 'python3' | 'dpkg-deb' | 'systemd-analyze';
+export type Need = 'systemd-namespaces' | 'nats' | 'python3' | 'dpkg-deb' | 'systemd-analyze';
 
 const WHY_NOT: Readonly<Record<Need, () => string | undefined>> = {
+  'systemd-namespaces': whyNoRealNode,
   nats: () => whyNoNatsCli(),
   python3: () => without('python3'),
   'dpkg-deb': () => without('dpkg-deb'),

@@ -58,5 +58,6 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: 'I7 I8 I10',
     service: misreads('merger', (fact) => (fact.type === 'config.accepted' && Number(fact.change.slice(1)) % 5 === 2 ? undefined : fact)),
   },
+  { name: 'a node only says that it has acted', caughtBy: 'I4 running', onlySaysActed: true },
   { name: 'configs go that nodes are to get', caughtBy: 'kept configs', forgetsNames: true },
 ];

@@ -3,6 +3,7 @@ import {
   advance, hear, nextStep, start, UNREACHABLE,
   type Item, type Journal, type Kinds, type Original, type Originals, type Outcome, type Refusal, type Self, type State, type Step,
 } from '../../services/applier/src/core/index.js';
+import { Machine } from './machine.js';
 import { Disk } from './disk.js';
 import { EMPTY_HASH } from './gathering.js';
 import type { World } from './world.js';
@@ -16,7 +17,7 @@ export const SIM_KINDS: Kinds = {
   controlPlaneBefore: [],
   resources: (entry) => (entry.kind === 'File' ? [`path:${String(entry.spec['path'])}`] : []),
 };
-const CAPABILITIES = ['kind:File', 'kind:Probe'];
+const CAPABILITIES = ['action:reboot', 'action:restart', 'kind:File', 'kind:Probe'];
 const HEARTBEAT_MS = 30_000;
 
 /** What is wrong with the machine for a time. */
@@ -35,6 +36,7 @@ const READ_ONLY: Refusal = { fault: 'node', reason: 'read-only file' };
 /** A machine with an applier: the machine lasts, the applier can be killed between any two steps. */
 export class SimNode {
   disk: Disk;
+  readonly machine: Machine;
   alive = false;
   connected = true;
   /** Switched off for good. */
@@ -54,6 +56,7 @@ export class SimNode {
 
   constructor(readonly world: World, readonly name: string, public labels: Readonly<Record<string, string>>, readonly fresh: boolean, private readonly skewMs: number) {
     this.disk = new Disk(name, this.originals);
+    this.machine = new Machine(this);
   }
 
   /** Milliseconds since boot, by the machine's own clock. */
@@ -88,6 +91,7 @@ export class SimNode {
   reboot(): void {
     this.kill();
     this.bootId = `boot-${Number(this.bootId.slice(5)) + 1}`;
+    this.machine.booted();
   }
 
   /** Switched off for good; nobody says so. */
@@ -106,6 +110,7 @@ export class SimNode {
     if (this.alive) this.kill();
     this.disk = disk;
     this.revived = this.journal.work?.lease;
+    this.machine.booted();
     this.world.trace(() => `${this.name} has another disk`);
   }
 
@@ -211,6 +216,9 @@ export class SimNode {
       case 'put-back':
         return this.refuses(step.key.slice(5)) ?? this.putBack(step.key, step.original);
       case 'act':
+        return this.machine.act(step.action);
+      case 'read-unit':
+        return this.machine.readUnit();
       case 'guard':
       case 'wait':
         return undefined;

@@ -51,6 +51,10 @@ describe('in a world of faults', () => {
     expect(tally.seeds).toBe(SEEDS);
   });
 
+  test('machines were restarted under their leases', () => {
+    expect(tally.fired['restarts']).toBeGreaterThan(0);
+  });
+
   test('configs that nothing named went', () => {
     expect(tally.fired['tidying']).toBeGreaterThan(0);
   });

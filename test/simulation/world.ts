@@ -50,6 +50,8 @@ export interface Mutant {
   readonly service?: (kind: AnyKind) => AnyKind;
   /** Nodes do not put back what they replaced. */
   readonly keepsReplaced?: boolean;
+  /** Nodes say that they have acted, and have not. */
+  readonly onlySaysActed?: boolean;
   /** What nodes are to get counts as named by nothing. */
   readonly forgetsNames?: boolean;
 }

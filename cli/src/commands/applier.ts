@@ -23,6 +23,8 @@ export interface ApplierFlags {
   readonly rebootCommand?: string;
   readonly netns?: string;
   readonly reach: readonly string[];
+  readonly proc?: string;
+  readonly updateGrub?: string;
 }
 
 /** `sluice applier --node NAME`: the applier of one node, until it is told to end. It waits for a server that is away. */
@@ -53,4 +55,5 @@ export async function applier(session: Session, flags: ApplierFlags): Promise<Ex
   return EXIT.done;
 }
 
-const hostOf = ({ systemctl, systemdAnalyze, rebootCommand }: ApplierFlags): HostSettings => ({ systemctl, systemdAnalyze, rebootCommand: commandWords(rebootCommand) });
+const hostOf = ({ systemctl, systemdAnalyze, rebootCommand, proc, updateGrub }: ApplierFlags): HostSettings =>
+  ({ systemctl, systemdAnalyze, rebootCommand: commandWords(rebootCommand), proc, updateGrub: commandWords(updateGrub) });

@@ -29,6 +29,8 @@ export function registerLocal({ program, action }: Registry): void {
     .option('--systemctl <program>', 'what reloads and restarts units (default: systemctl, where the root is / and systemd runs)')
     .option('--systemd-analyze <program>', 'what says whether a unit parses (default: systemd-analyze, where the root is /)')
     .option('--reboot-command <command>', 'what restarts the machine (default: systemctl reboot); empty: nothing may')
+    .option('--proc <dir>', 'where the kernel shows its parameters and its command line (default: /proc, where the root is /)')
+    .option('--update-grub <command>', 'what makes grub.cfg (default: update-grub, where the root is / and there is one)')
     .action(action(async (session, flags: ApplierFlags) => (await import('../commands/applier.js')).applier(session, flags)));
   program.command('service')
     .description('be one of the services: merger, validator, scheduler, drain, inventory')

@@ -19,6 +19,8 @@ const { values } = parseArgs({
     netns: { type: 'string' },
     reach: { type: 'string', multiple: true, default: [] },
     guard: { type: 'string' },
+    proc: { type: 'string', default: process.env['SLUICE_PROC'] },
+    'update-grub': { type: 'string', default: process.env['SLUICE_UPDATE_GRUB'] },
   },
 });
 
@@ -29,7 +31,10 @@ async function main(): Promise<void> {
   const log = createLogger('applier');
   const applier = await runApplier({
     node, log, root: values.root, stateDir: values.state, fresh: values.fresh, allowExec: values['allow-exec'],
-    host: { systemctl: values.systemctl, systemdAnalyze: values['systemd-analyze'], rebootCommand: commandWords(values['reboot-command']) },
+    host: {
+      systemctl: values.systemctl, systemdAnalyze: values['systemd-analyze'], rebootCommand: commandWords(values['reboot-command']),
+      proc: values.proc, updateGrub: commandWords(values['update-grub']),
+    },
     labels: Object.fromEntries(values.label.map((text) => [text.split('=', 1)[0] ?? '', text.slice(text.indexOf('=') + 1)])),
     servers: server.split(','), reach: values.reach, guardCommand: [process.execPath, __filename, '--guard'], ...(netns === undefined ? {} : { network: { netns } }),
     bus: () => connectNodeBus({ node, servers: server, creds, name: `applier ${node}`, logger: log }),

@@ -7,9 +7,10 @@ import { keptConfigs } from './kept-configs.js';
 import { leasePhases } from './lease-phases.js';
 import { oneLease } from './one-lease.js';
 import { paused } from './paused.js';
+import { running } from './running.js';
 import { takenOnce } from './taken-once.js';
 import { trueViews } from './true-views.js';
 import { wholeFiles } from './whole-files.js';
 
 /** One per invariant; new ones for each run, for some remember. */
-export const newOracles = (): readonly Oracle[] => [budget(), oneLease(), condemned(), wholeFiles, drainedFirst(), leasePhases(), paused(), takenOnce(), keptConfigs, ended(), trueViews];
+export const newOracles = (): readonly Oracle[] => [budget(), oneLease(), condemned(), wholeFiles, running(), drainedFirst(), leasePhases(), paused(), takenOnce(), keptConfigs, ended(), trueViews];

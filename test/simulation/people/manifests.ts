@@ -5,6 +5,10 @@ const API = 'sluice.dev/v1alpha1';
 type Manifest = Readonly<Record<string, unknown>>;
 
 const manifest = (kind: string, name: string, spec: object): Manifest => ({ apiVersion: API, kind, metadata: { name }, spec });
+/** What a change of /etc/b needs, as policies have it. */
+const B_ACTIONS = [
+  [{ kind: 'none' }], [{ kind: 'none' }], [{ kind: 'restart', unit: 'b.service' }], [{ kind: 'drain' }], [{ kind: 'drain' }, { kind: 'restart', unit: 'b.service' }], [{ kind: 'drain' }, { kind: 'reboot' }],
+];
 const SELECTORS = [{}, { matchLabels: { role: 'edge' } }, { matchLabels: { role: 'core' } }, { matchLabels: { zone: 'a' } }];
 
 /** What the fleet begins with: a pool for each role, and a probe. */
@@ -23,7 +27,7 @@ export function change(world: World, chance: Chance): object {
   if (what < 0.65) return { apply: [app(), other()], ...strategy(chance) };
   if (what < 0.75) return { apply: [other()] };
   if (what < 0.81) return poolChange(chance);
-  if (what < 0.87) return { apply: [manifest('DisruptionPolicy', 'b', { nodeSelector: {}, files: [{ path: '/etc/b', actions: [{ kind: chance.pick(['none', 'drain']) }] }] })] };
+  if (what < 0.87) return { apply: [manifest('DisruptionPolicy', 'b', { nodeSelector: {}, files: [{ path: '/etc/b', actions: chance.pick(B_ACTIONS) }] })] };
   if (what < 0.92) return { delete: [{ kind: 'File', name: chance.pick(['app', 'b']) }] };
   if (what < 0.95) return chance.pick<object>([{ apply: [{ kind: 'File' }] }, { delete: [{ kind: 'File', name: 'nothing' }] }, { apply: [app(), app()] }]);
   return { apply: [pool(chance, 'edge'), other()] };

@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { FakeMachine } from '../testing/fake-machine.js';
 import { MemoryNodeBus } from '../testing/memory-node-bus.js';
 import { config, file, Host, probe } from './applier-host.fixture.js';
 import { bootClock } from './boot.js';
-import { hashOf, runApplier } from './index.js';
+import { hashOf, runApplier, type HostSettings } from './index.js';
 import { decodeJournal } from './state/journal-text.js';
 
 const FIRST = config(file('/etc/a', 'old'), file('/b', 'old'));
@@ -13,9 +14,9 @@ const OLD = { b: '644 old', etc: 'dir 755', 'etc/a': '644 old' };
 const NEW = { b: '600 mine', etc: 'dir 755', 'etc/a': '600 new', new: 'dir 755', 'new/c': '644 new' };
 
 /** Runs the process that kills itself; says whether it did. */
-function run(host: Host, dieAt: number, dieAfterMs: number): Promise<boolean> {
+function run(host: Host, dieAt: number, dieAfterMs: number, what: object = { first: FIRST, second: SECOND, actions: [], host: {} }): Promise<boolean> {
   const testing = join(__dirname, '../testing');
-  const plan = { root: host.root, state: host.state, first: FIRST, second: SECOND, dieAt, dieAfterMs };
+  const plan = { root: host.root, state: host.state, dieAt, dieAfterMs, ...what };
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [join(testing, 'run-ts.cjs'), join(testing, 'killed-applier.ts'), JSON.stringify(plan)], { stdio: ['ignore', 'ignore', 'pipe'] });
     let said = '';
@@ -31,11 +32,11 @@ const journalOf = (host: Host) => {
 };
 
 /** Starts again where the killed process stood, with no bus at all, and waits until nothing is unfinished. */
-async function recover(host: Host, aheadMs: number): Promise<void> {
+async function recover(host: Host, aheadMs: number, settings: HostSettings = {}): Promise<void> {
   const bus = new MemoryNodeBus('n');
   bus.down = true;
   const applier = await runApplier({
-    node: 'n', labels: {}, root: host.root, stateDir: host.state, bus, clock: () => bootClock() + aheadMs,
+    node: 'n', labels: {}, root: host.root, stateDir: host.state, bus, host: settings, clock: () => bootClock() + aheadMs,
   });
   try {
     for (let i = 0; i < 500 && journalOf(host).work !== undefined; i++) await new Promise((resolve) => setTimeout(resolve, 10));
@@ -64,3 +65,29 @@ it.each([
     }
   }
 });
+
+const UNIT = 'x.service';
+const unit = (command: string, enabled: boolean) =>
+  ({ kind: 'SystemdUnit', name: 'x', spec: { name: UNIT, content: `[Service]\nExecStart=${command}\n[Install]\n`, enabled, dropIns: enabled ? [{ name: 'a.conf', content: '[Service]\n' }] : [] } });
+const ACTIONS = [{ kind: 'daemon-reload' }, { kind: 'restart', unit: UNIT }];
+
+it.each([[12, 0], [13, 15], [13, 40], [14, 20], [15, 0], [16, 0]])(
+  'killed at step %i (%i ms into it), a unit runs with the old or the new content, as its files are', async (dieAt, dieAfterMs) => {
+    for (const aheadMs of [0, 3_600_000]) {
+      const host = new Host();
+      const machine = new FakeMachine(host.folder, host.root);
+      const settings = { ...machine.settings, rebootCommand: [] };
+      try {
+        const what = { first: config(unit('/old', false)), second: config(unit('/new', true)), actions: ACTIONS, host: settings };
+        await run(host, dieAt, dieAfterMs, what);
+        await recover(host, aheadMs, settings);
+        const { inForce, work, sound } = journalOf(host);
+        const [command, enabled] = inForce === hashOf(what.second) ? ['/new', true] : ['/old', false];
+        expect({ work, sound, enabled: machine.isEnabled(UNIT), runs: machine.running(UNIT)?.includes(`ExecStart=${command}`), file: readFileSync(host.path(`etc/systemd/system/${UNIT}`), 'utf8').includes(command) })
+          .toEqual({ work: undefined, sound: true, enabled, runs: true, file: true });
+        expect(host.tree()[`etc/systemd/system/${UNIT}.d/a.conf`]).toBe(enabled ? '644 [Service]\n' : undefined);
+      } finally {
+        await host.end();
+      }
+    }
+  });

@@ -12,7 +12,8 @@ export class FakeMachine {
     this.state = join(folder, 'systemd');
     for (const name of ['loaded', 'running', 'active', 'enabled']) mkdirSync(join(this.state, name), { recursive: true });
     const systemctl = this.program('systemctl', `FAKE_STATE='${this.state}' FAKE_ROOT='${root}' exec '${join(__dirname, 'fake-systemctl.sh')}' "$@"`);
-    this.settings = { systemctl, rebootCommand: [systemctl, 'reboot'] };
+    const updateGrub = this.program('update-grub', `mkdir -p '${root}/boot/grub'; GRUB_CMDLINE_LINUX=; . '${root}/etc/default/grub'; for f in '${root}'/etc/default/grub.d/*.cfg; do [ -e "$f" ] && . "$f"; done; echo "linux /vmlinuz root=/dev/sda1 $GRUB_CMDLINE_LINUX" > '${root}/boot/grub/grub.cfg'; echo update-grub >> '${this.state}/log'`);
+    this.settings = { systemctl, rebootCommand: [systemctl, 'reboot'], proc: join(folder, 'proc'), updateGrub: [updateGrub] };
   }
 
   /** A program that does this in a shell. */
@@ -56,14 +57,21 @@ export class FakeMachine {
     return this.read('enabled', unit) !== undefined;
   }
 
-  /** What a restart does: all that is enabled is started with what stands there. */
-  boot(): void {
+  /** What a restart does: the kernel runs with what the boot loader has, and all that is enabled is started with what stands there. */
+  boot(cmdline?: string): void {
+    if (cmdline !== undefined) this.runsWith(cmdline);
     rmSync(join(this.state, 'reboot'), { force: true });
     rmSync(join(this.state, 'active'), { recursive: true, force: true });
     rmSync(join(this.state, 'running'), { recursive: true, force: true });
     this.systemctl('daemon-reload');
     for (const unit of readdirSync(join(this.state, 'enabled'))) this.systemctl('start', unit);
     this.asked();
+  }
+
+  /** What the kernel says that it was started with. */
+  runsWith(cmdline: string): void {
+    mkdirSync(join(this.folder, 'proc'), { recursive: true });
+    writeFileSync(join(this.folder, 'proc/cmdline'), `${cmdline}\n`);
   }
 
   /** What somebody else does with units. */

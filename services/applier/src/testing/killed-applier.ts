@@ -1,5 +1,5 @@
-import type { Config } from '#libs/contracts';
-import { runApplier } from '../shell/index.js';
+import type { Action, Config } from '#libs/contracts';
+import { runApplier, type HostSettings } from '../shell/index.js';
 import type { NetworkSettings } from '../shell/backends/network/tools.js';
 import { Performer } from '../shell/performer.js';
 import { MemoryNodeBus } from './memory-node-bus.js';
@@ -10,6 +10,8 @@ interface Plan {
   readonly state: string;
   readonly first: Config;
   readonly second: Config;
+  readonly actions: readonly Action[];
+  readonly host: HostSettings;
   readonly dieAt: number;
   /** Milliseconds into that step. */
   readonly dieAfterMs: number;
@@ -29,11 +31,11 @@ async function main(plan: Plan): Promise<void> {
     }
     return perform.call(this, step);
   };
-  const applier = await runApplier({ node: 'n', labels: {}, root: plan.root, stateDir: plan.state, bus, reach: false, network: plan.network ?? false });
+  const applier = await runApplier({ node: 'n', labels: {}, root: plan.root, stateDir: plan.state, bus, reach: false, network: plan.network ?? false, host: plan.host });
   await bus.reported(({ kind }) => kind === 'announced');
-  await bus.roll(plan.first);
+  await bus.roll(plan.first, { actions: plan.actions });
   counting = true;
-  await bus.roll(plan.second, plan.applyMs === undefined ? {} : { applyMs: plan.applyMs });
+  await bus.roll(plan.second, { actions: plan.actions, ...(plan.applyMs === undefined ? {} : { applyMs: plan.applyMs }) });
   await applier.stop();
   process.stdout.write(`survived ${steps} steps\n`);
 }

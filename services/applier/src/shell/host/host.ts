@@ -10,11 +10,15 @@ export interface Host {
   readonly capabilities: readonly string[];
   readonly systemd: Systemd | undefined;
   readonly systemdAnalyze: string | undefined;
+  /** Makes grub.cfg of /etc/default/grub.d; undefined where there is no such program. */
+  readonly updateGrub: readonly string[] | undefined;
   /** Where the kernel shows its parameters and its command line. */
   readonly proc: string | undefined;
   /** Empty where nothing may restart the machine. */
   readonly rebootCommand: readonly string[];
 }
+
+const UPDATE_GRUB = '/usr/sbin/update-grub';
 
 /** Looks what there is; with a root that is not the machine's own only what the settings name, for the machine's units are not those below it. */
 export async function findHost(settings: HostSettings, root: string, ending: AbortSignal): Promise<Host> {
@@ -25,6 +29,7 @@ export async function findHost(settings: HostSettings, root: string, ending: Abo
   const rebootCommand = settings.rebootCommand ?? (systemd === undefined || systemctl === undefined ? [] : [systemctl, 'reboot']);
   return {
     root, ending, systemd, rebootCommand,
+    updateGrub: settings.updateGrub ?? (isOwn && existsSync(UPDATE_GRUB) ? [UPDATE_GRUB] : undefined),
     proc: settings.proc ?? (isOwn ? '/proc' : undefined),
     systemdAnalyze: settings.systemdAnalyze ?? (isOwn ? 'systemd-analyze' : undefined),
     capabilities: [

@@ -59,8 +59,7 @@ class SystemdUnitBackend implements Backend {
     }
     const now = await this.systemd.show(unit.name);
     const [enabling, standing] = [enabledDiffers(unit, now), stateDiffers(unit, now)];
-    if (enabling === undefined && standing === undefined) return;
-    // What is started or enabled has to be the new unit.
+    // What is started or enabled has to be the new unit; and a repair has no actions that would see to it.
     if (now.isOutdated || now.load === 'not-found') await this.systemd.daemonReload(leftMs());
     if (enabling !== undefined) await this.systemd.tell(unit.enabled === true ? 'enable' : 'disable', unit.name, leftMs());
     if (standing !== undefined) await this.systemd.tell(unit.state === 'started' ? 'start' : 'stop', unit.name, leftMs());
@@ -73,7 +72,7 @@ class SystemdUnitBackend implements Backend {
       if (how !== undefined) return `${file.path}: ${how}`;
     }
     const now = await this.systemd.show(unit.name);
-    return enabledDiffers(unit, now) ?? stateDiffers(unit, now);
+    return enabledDiffers(unit, now) ?? stateDiffers(unit, now) ?? (now.isOutdated ? 'systemd has not read its files anew' : undefined);
   }
 
   private async fileDiffers({ path, content }: UnitFile): Promise<string | undefined> {

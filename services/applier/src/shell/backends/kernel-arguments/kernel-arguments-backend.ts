@@ -1,0 +1,99 @@
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ConfigEntry } from '#libs/contracts';
+import type { Json, Original, Originals } from '../../../core/index.js';
+import { Refused, type Backend, type BackendFactory, type Surroundings } from '../../ports.js';
+import { pathKey, PathOriginals } from '../paths/path-originals.js';
+import type { BootLoader } from './boot-loader.js';
+import { Grub } from './grub.js';
+import { loaderEntries, SystemdBoot } from './systemd-boot.js';
+
+const PREFIX = 'kernel-arguments:';
+const ARGUMENT = /^[A-Za-z0-9_][A-Za-z0-9_.,:;/=+@%~^-]*$/;
+const BACK_MS = 120_000;
+
+/** `KernelArguments {arguments}`: in the boot loader's config for the next boot; in force once the running kernel has them. */
+class KernelArgumentsBackend implements Backend {
+  readonly kind = 'KernelArguments';
+  private readonly paths: PathOriginals;
+
+  constructor(surroundings: Surroundings, private readonly loader: BootLoader, private readonly proc: string) {
+    this.paths = new PathOriginals(this.kind, surroundings);
+  }
+
+  /** The set goes after its file when both are put back: `path:` comes first in that order. */
+  resources(entry: ConfigEntry): readonly string[] {
+    const file = this.loader.fileOf(entry.name);
+    return [`${PREFIX}${entry.name}`, ...(file === undefined ? [] : [pathKey(file)])];
+  }
+
+  title(entry: ConfigEntry): string {
+    return `KernelArguments/${entry.name}`;
+  }
+
+  check(entry: ConfigEntry): Promise<void> {
+    argumentsOf(entry);
+    return Promise.resolve();
+  }
+
+  async original(key: string, known: Originals): Promise<Original> {
+    if (!key.startsWith(PREFIX)) return this.paths.read(key, known);
+    return { kind: this.kind, was: null, made: [] };
+  }
+
+  async putBack(key: string, original: Original): Promise<void> {
+    if (!key.startsWith(PREFIX)) return this.paths.putBack(key, original);
+    await this.loader.clear(key.slice(PREFIX.length), BACK_MS);
+  }
+
+  /** What the kernel runs with is not asked: a set that goes needs a restart, which is seen from the boot id. */
+  async differsFromOriginal(key: string, was: Json): Promise<string | undefined> {
+    return key.startsWith(PREFIX) ? this.loader.remains(key.slice(PREFIX.length)) : this.paths.differs(key, was);
+  }
+
+  async apply(entry: ConfigEntry, leftMs: () => number): Promise<void> {
+    const args = argumentsOf(entry);
+    if ((await this.loader.differs(entry.name, args)) !== undefined) await this.loader.put(entry.name, args, leftMs());
+  }
+
+  async differs(entry: ConfigEntry): Promise<string | undefined> {
+    const args = argumentsOf(entry);
+    const how = await this.loader.differs(entry.name, args);
+    if (how !== undefined) return how;
+    const running = await this.running();
+    const missing = args.filter((arg) => !running.includes(arg));
+    return missing.length === 0 ? undefined : `the kernel runs without ${missing.join(' ')}`;
+  }
+
+  private async running(): Promise<readonly string[]> {
+    return (await readFile(join(this.proc, 'cmdline'), 'utf8')).trim().split(/\s+/);
+  }
+}
+
+/** Where there is a boot loader that it knows, and the machine may be restarted. */
+export const kernelArgumentsBackend: BackendFactory = {
+  kind: 'KernelArguments',
+  capabilities: (surroundings) => (partsFor(surroundings) === undefined ? [] : ['kind:KernelArguments']),
+  create: (surroundings) => {
+    const parts = partsFor(surroundings);
+    return parts === undefined ? undefined : new KernelArgumentsBackend(surroundings, parts.loader, parts.proc);
+  },
+};
+
+function partsFor(surroundings: Surroundings): { readonly loader: BootLoader; readonly proc: string } | undefined {
+  const { host, root } = surroundings;
+  if (host.proc === undefined || host.rebootCommand.length === 0) return undefined;
+  const entries = loaderEntries(root);
+  if (entries !== undefined) return { loader: new SystemdBoot(surroundings, entries), proc: host.proc };
+  if (host.updateGrub === undefined || !existsSync(join(root, 'etc/default/grub'))) return undefined;
+  return { loader: new Grub(surroundings, host.updateGrub), proc: host.proc };
+}
+
+function argumentsOf({ spec }: ConfigEntry): readonly string[] {
+  const args = spec['arguments'];
+  if (!Array.isArray(args) || args.length === 0 || !args.every((arg) => typeof arg === 'string' && ARGUMENT.test(arg))) {
+    throw new Refused('content', 'arguments is not a list of single kernel arguments');
+  }
+  return args as readonly string[];
+}

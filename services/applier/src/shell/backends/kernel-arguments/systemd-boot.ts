@@ -1,0 +1,69 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Surroundings } from '../../ports.js';
+import { blockOf, withBlock, withoutBlock } from '../marked-block.js';
+import { contentAt, putFile, standingAt } from '../paths/standing.js';
+import type { BootLoader } from './boot-loader.js';
+
+/** Where loader entries are, as bootctl looks for them. */
+const FOLDERS = ['/boot/loader/entries', '/efi/loader/entries', '/boot/efi/loader/entries'];
+
+/**
+ * systemd-boot: an `options` line between marks in each loader entry, for all such lines of an entry count together. A kernel that is
+ * installed later has an entry without it: that is drift, and is repaired as such.
+ */
+export class SystemdBoot implements BootLoader {
+  constructor(private readonly surroundings: Surroundings, private readonly folder: string) {}
+
+  fileOf(): undefined {
+    return undefined;
+  }
+
+  async differs(name: string, args: readonly string[]): Promise<string | undefined> {
+    const wanted = lineOf(args);
+    for (const path of this.entries()) {
+      const lines = blockOf(await this.textAt(path), mark(name));
+      if (lines?.length !== 1 || lines[0] !== wanted) return `${path} does not have ${args.join(' ')}`;
+    }
+    return undefined;
+  }
+
+  async put(name: string, args: readonly string[]): Promise<void> {
+    await this.change((text) => withBlock(text, mark(name), [lineOf(args)]));
+  }
+
+  async remains(name: string): Promise<string | undefined> {
+    for (const path of this.entries()) if (blockOf(await this.textAt(path), mark(name)) !== undefined) return `its arguments are still in ${path}`;
+    return undefined;
+  }
+
+  async clear(name: string): Promise<void> {
+    await this.change((text) => withoutBlock(text, mark(name)));
+  }
+
+  private async change(changed: (text: string) => string): Promise<void> {
+    const { root } = this.surroundings;
+    for (const path of this.entries()) {
+      const [text, standing] = [await this.textAt(path), await standingAt(root, path)];
+      const next = changed(text);
+      if (standing.state === 'file' && next !== text) await putFile(root, path, Buffer.from(next, 'latin1'), standing.mode, standing);
+    }
+  }
+
+  private entries(): readonly string[] {
+    return readdirSync(join(this.surroundings.root, this.folder)).filter((name) => name.endsWith('.conf')).sort().map((name) => `${this.folder}/${name}`);
+  }
+
+  private async textAt(path: string): Promise<string> {
+    return (await contentAt(this.surroundings.root, path)).toString('latin1');
+  }
+}
+
+/** The folder of the loader entries below a root; undefined where there are none. */
+export const loaderEntries = (root: string): string | undefined => FOLDERS.find((folder) => {
+  const path = join(root, folder);
+  return existsSync(path) && readdirSync(path).some((name) => name.endsWith('.conf'));
+});
+
+const mark = (name: string): string => `KernelArguments/${name}`;
+const lineOf = (args: readonly string[]): string => `options ${args.join(' ')}`;

@@ -1,0 +1,34 @@
+import type { Journal } from '../../../services/applier/src/core/index.js';
+import { UNIT_FILE } from '../machine.js';
+import type { SimNode } from '../sim-node.js';
+import { Violation, type Oracle } from '../world.js';
+
+interface Before {
+  readonly journal: Journal;
+  /** What ran when the work was begun. */
+  readonly ran: string | undefined;
+}
+
+/** I4: after work with a restart in its actions, a node that is sound runs what stands there; one that went back may run what it ran before. */
+export const running = (): Oracle => {
+  const known = new Map<string, Before>();
+  return {
+    name: 'I4 running',
+    onJournal(_world, node, journal) {
+      const before = known.get(node.name);
+      const begins = journal.work !== undefined && before?.journal.work === undefined;
+      known.set(node.name, { journal, ran: begins ? node.machine.running : before?.ran });
+      if (before === undefined || before.journal.incarnation !== journal.incarnation) return;
+      const { work, owed } = before.journal;
+      const ends = (work !== undefined || owed !== undefined) && journal.work === undefined && journal.owed === undefined && journal.sound;
+      const restarts = (work?.actions ?? owed?.actions ?? []).some(({ kind }) => kind === 'restart' || kind === 'reboot');
+      if (ends && restarts) check(node, journal.lastDealt?.verdict === 'applied' ? [] : [before.ran]);
+    },
+  };
+};
+
+function check(node: SimNode, also: readonly (string | undefined)[]): void {
+  const file = node.disk.files.get(UNIT_FILE);
+  const { running: runs } = node.machine;
+  if (runs !== file && !also.includes(runs)) throw new Violation(`${node.name} runs ${JSON.stringify(runs)}, and has ${JSON.stringify(file)} in ${UNIT_FILE}`);
+}

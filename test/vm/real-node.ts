@@ -1,0 +1,71 @@
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { until } from '#libs/testing';
+import { ROOT } from '../e2e/processes.js';
+
+const SCRIPT = join(__dirname, 'namespace-node.sh');
+const UNITS = 'etc/systemd/system';
+/** What would look at, or write to, what is the machine's. */
+const MASKED = ['systemd-remount-fs', 'systemd-udevd', 'systemd-udev-trigger', 'systemd-firstboot', 'systemd-sysctl', 'systemd-modules-load'];
+
+/** Why this machine cannot have such nodes; undefined where it can. */
+export function whyNoRealNode(): string | undefined {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-node-'));
+  const { status, stdout } = spawnSync(SCRIPT, ['check', folder], { encoding: 'utf8' });
+  rmSync(folder, { recursive: true, force: true });
+  return status === 0 ? undefined : `no systemd in namespaces here: ${(stdout ?? '').trim() || 'bash or unshare is missing'}`;
+}
+
+/** A node with a real systemd as its first process, whose applier is one of its units. It restarts, and keeps its files. */
+export class RealNode {
+  private process: ChildProcess | undefined;
+
+  constructor(readonly name: string, readonly folder: string, private readonly serverUrl: string) {}
+
+  start(): void {
+    const target = ['[Unit]', 'Requires=basic.target', 'Wants=sluice-applier.service', 'After=basic.target', 'AllowIsolate=yes', ''];
+    const argv = [process.execPath, '/opt/sluice/bin/sluice', 'applier', '--node', this.name, '--server', this.serverUrl, '--state', '/var/lib/sluice'];
+    const applier = ['[Service]', `ExecStart=${argv.join(' ')}`, 'Restart=always', 'RestartSec=200ms', 'StandardError=append:/var/log/applier.log', ''];
+    this.write(`${UNITS}/sluice-node.target`, target.join('\n'));
+    this.write(`${UNITS}/sluice-applier.service`, applier.join('\n'));
+    for (const unit of MASKED) symlinkSync('/dev/null', join(this.folder, 'upper', UNITS, `${unit}.service`));
+    const log = openSync(join(this.folder, 'log'), 'a');
+    this.process = spawn(SCRIPT, ['run', this.folder, ROOT], { stdio: ['ignore', log, log] });
+  }
+
+  /** A file of the node, before it starts. */
+  write(path: string, content: string): void {
+    const file = join(this.folder, 'upper', path);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, content);
+  }
+
+  /** What a command inside says, without the line's end. */
+  run(...argv: readonly string[]): string {
+    return spawnSync(SCRIPT, ['exec', this.folder, ...argv], { encoding: 'utf8' }).stdout.trim();
+  }
+
+  /** A property of a unit, as systemd has it. */
+  unit(name: string, property: string): string {
+    return this.run('systemctl', 'show', '--value', `--property=${property}`, name);
+  }
+
+  get bootId(): string {
+    return readFileSync(join(this.folder, 'boot_id'), 'utf8').trim();
+  }
+
+  /** For whoever looks why it failed. */
+  get log(): string {
+    const log = join(this.folder, 'upper/var/log/applier.log');
+    return existsSync(log) ? readFileSync(log, 'utf8') : '';
+  }
+
+  async stop(): Promise<void> {
+    const { process: child } = this;
+    if (child === undefined || child.exitCode !== null) return;
+    child.kill('SIGTERM');
+    await until(() => child.exitCode !== null || child.signalCode !== null, 'the node ends');
+  }
+}

@@ -1,0 +1,121 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connectFleet, type FleetClient } from '#libs/bus';
+import { SERVICES, type ChangeView, type StatusView } from '#libs/contracts';
+import { startNatsServer, type NatsServer } from '#libs/embedded';
+import { until } from '#libs/testing';
+import { manifest, type Manifest } from '../e2e/manifests.js';
+import { describeWith } from '../e2e/needs.js';
+import { Processes } from '../e2e/processes.js';
+import { RealNode } from './real-node.js';
+
+const NODE = 'v-1.dc1';
+const DEMO = 'demo.service';
+const WAIT_MS = 90_000;
+const everywhere = (kind: string, name: string, spec: object): Manifest => manifest(kind, name, { nodeSelector: {}, ...spec });
+const demo = (command: string, more: object = {}): Manifest =>
+  everywhere('SystemdUnit', 'demo', { name: DEMO, content: `[Service]\nExecStart=${command}\n[Install]\nWantedBy=sluice-node.target\n`, enabled: true, state: 'started', ...more });
+
+describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
+  let data: string;
+  let server: NatsServer;
+  let client: FleetClient;
+  let processes: Processes;
+  let node: RealNode;
+
+  beforeAll(async () => {
+    data = mkdtempSync(join(tmpdir(), 'sluice-vm-'));
+    server = await startNatsServer({ dataDir: join(data, 'nats') });
+    client = await connectFleet({ servers: [server.url], timeoutMs: 5_000 });
+    processes = new Processes(data, { ...process.env, NATS_URL: server.url, SLUICE_HEALTH_SECONDS: '0' });
+    for (const service of SERVICES) processes.start(service, ['service', service]);
+    mkdirSync(join(data, 'node'));
+    node = new RealNode(NODE, join(data, 'node'), server.url);
+    node.start();
+    // Until it has joined, a change goes by without it.
+    await until(async () => {
+      const [joined, standing] = await Promise.all([client.get('nodes', NODE), client.get('status', NODE)]).catch(() => []);
+      return joined !== undefined && standing !== undefined && standing.desired !== '' && standing.desired === standing.hash;
+    }, 'the node has joined', WAIT_MS);
+  }, 120_000);
+
+  afterAll(async () => {
+    await node.stop();
+    await client.close();
+    await processes.stopAll();
+    await server.stop();
+    if (process.env['SLUICE_E2E_KEEP'] === undefined) rmSync(data, { recursive: true, force: true });
+  }, 60_000);
+
+  const publish = async (body: object): Promise<string> => (await client.publishChange('vm', JSON.stringify(body))).change;
+  async function ended(change: string): Promise<ChangeView> {
+    const isOver = (view: ChangeView | undefined): ChangeView | undefined => (view !== undefined && ['committed', 'rejected', 'ended'].includes(view.phase) ? view : undefined);
+    return until(async () => isOver(await client.get('changes', change)), `the end of ${change}`, WAIT_MS).catch((error: unknown) => {
+      throw new Error(`${(error as Error).message}\n${node.log.split('\n').slice(-20).join('\n')}`);
+    });
+  }
+  const apply = async (...manifests: readonly Manifest[]): Promise<ChangeView> => ended(await publish({ apply: manifests }));
+  const status = async (): Promise<StatusView> => (await client.get('status', NODE)) as StatusView;
+  const pid = (): string => node.unit(DEMO, 'MainPID');
+
+  test('announces what systemd lets it do', async () => {
+    const { capabilities } = (await client.get('nodes', NODE))!;
+    expect(capabilities).toEqual(expect.arrayContaining(['action:daemon-reload', 'action:reboot', 'action:reload', 'action:restart', 'kind:SshKeys', 'kind:Sysctl', 'kind:SystemdUnit']));
+  });
+
+  test('gets a unit: written, enabled and started', async () => {
+    expect(await apply(demo('/bin/sleep 1000'))).toMatchObject({ phase: 'committed' });
+    expect([node.unit(DEMO, 'ActiveState'), node.unit(DEMO, 'UnitFileState'), node.unit(DEMO, 'NeedDaemonReload')]).toEqual(['active', 'enabled', 'no']);
+  });
+
+  test('restarts it when it changes, and reloads nothing else', async () => {
+    const before = pid();
+    expect(await apply(demo('/bin/sleep 2000', { dropIns: [{ name: '10-nice.conf', content: '[Service]\nNice=7\n' }] }))).toMatchObject({ phase: 'committed' });
+    expect(pid()).not.toBe(before);
+    expect([node.unit(DEMO, 'ActiveState'), node.run('ps', '-o', 'ni=,args=', '-p', pid()).trim()]).toEqual(['active', '7 /bin/sleep 2000']);
+  });
+
+  test('refuses one that systemd does not take, and what runs goes on running', async () => {
+    const before = pid();
+    const change = await apply(demo('/bin/sleep 3000', { dropIns: [{ name: '10-nice.conf', content: '[Service]\nType=bogus\n' }] }));
+    expect(change).toMatchObject({ phase: 'ended', outcome: 'reverted' });
+    expect((await status()).reason).toContain('Failed to parse service type');
+    expect([pid(), node.unit(DEMO, 'ActiveState')]).toEqual([before, 'active']);
+  });
+
+  test('is restarted for real in the middle of a lease, and another boot confirms', async () => {
+    const before = node.bootId;
+    const rebooting = everywhere('DisruptionPolicy', 'boot', { files: [{ path: '/etc/boot-me', actions: [{ kind: 'drain' }, { kind: 'reboot' }] }] });
+    expect(await apply(rebooting)).toMatchObject({ phase: 'committed' });
+    expect(await apply(everywhere('File', 'boot-me', { path: '/etc/boot-me', content: 'new\n' }))).toMatchObject({ phase: 'committed' });
+    expect(node.bootId).not.toBe(before);
+    expect([node.run('cat', '/etc/boot-me'), node.unit(DEMO, 'ActiveState')]).toEqual(['new', 'active']);
+    expect(await status()).toMatchObject({ verdict: 'applied', restored: true });
+  });
+
+  test('goes back, by one restart more, when it comes up and a probe fails', async () => {
+    const probe = everywhere('Probe', 'same-boot', { file: { path: '/run/was-here', matches: '^yes' }, retries: 0, timeout: '1s' });
+    node.run('sh', '-c', 'echo yes > /run/was-here');
+    const before = node.bootId;
+    const change = await apply(probe, everywhere('File', 'boot-me', { path: '/etc/boot-me', content: 'newer\n' }));
+    expect(change).toMatchObject({ phase: 'ended', outcome: 'reverted' });
+    expect(node.run('cat', '/etc/boot-me')).toBe('new');
+    expect(node.bootId).not.toBe(before);
+    expect((await status()).reason).toContain('probe same-boot passed before and fails now');
+  });
+
+  test('escalates a restart that fails to a restart of the machine, and goes back when the unit fails again', async () => {
+    const before = node.bootId;
+    const change = await apply(demo('/bin/false', { content: '[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/false\n[Install]\nWantedBy=sluice-node.target\n', state: undefined }));
+    expect(change).toMatchObject({ phase: 'ended', outcome: 'reverted' });
+    expect((await status()).reason).toContain('demo.service has failed');
+    expect(node.bootId).not.toBe(before);
+    expect([node.unit(DEMO, 'ActiveState'), node.run('ps', '-o', 'args=', '-p', pid())]).toEqual(['active', '/bin/sleep 2000']);
+  });
+
+  test('has nothing left of it when it is deleted', async () => {
+    expect(await ended(await publish({ delete: [{ kind: 'SystemdUnit', name: 'demo' }] }))).toMatchObject({ phase: 'committed' });
+    expect([node.unit(DEMO, 'LoadState'), node.unit(DEMO, 'ActiveState'), node.run('find', '/etc/systemd/system', '-name', 'demo.service*')]).toEqual(['not-found', 'inactive', '']);
+  });
+});
