@@ -1,9 +1,9 @@
 // The floors of the house: a lower one never imports a higher one, and each may use only the packages named for it.
 const FLOOR_0 = 'contracts|kernel';
-const DOMAIN = 'manifests|requests|rendering|actions|review|budget|policy';
+const DOMAIN = 'addresses|manifests|network|requests|rendering|actions|review|budget|policy';
 const FLOOR_2 = 'bus|runtime|embedded|kube';
 /** Pure packages that the domain may use: no I/O, no clock, no state of their own. */
-const DOMAIN_PACKAGES = 'class-validator|class-transformer|class-validator-jsonschema|reflect-metadata|canonicalize|yaml';
+const DOMAIN_PACKAGES = 'class-validator|class-transformer|class-validator-jsonschema|reflect-metadata|canonicalize|ipaddr[.]js|yaml';
 
 const SPECS = '[.](spec|fixture)[.]ts$';
 /** What only tests may import. Specs may use what their subject may not, but keep to the services' borders. */

@@ -121,7 +121,7 @@ describe('-o json', () => {
   });
 
   test('status, get, why, diff and events', async () => {
-    expect(await here.json('status')).toMatchObject({ nodes: { total: 4, silent: [] }, pools: [{ pool: 'default', members: 4 }], changes: expect.any(Array) as unknown[] });
+    expect(await here.json('status')).toMatchObject({ nodes: { total: 4, silent: 0, silentNodes: [] }, pools: [{ pool: 'default', members: 4 }], changes: expect.any(Array) as unknown[] });
     expect((await here.json<Listed[]>('get', 'nodes')).map(({ node }) => node)).toEqual(NODES);
     expect(await here.json('get', 'nodes', 'node-03')).toMatchObject({ node: 'node-03', state: 'ready', labels: { role: 'worker', zone: 'c' } });
     expect(await here.json('get', 'fragments', 'File/motd')).toMatchObject({ fragment: { kind: 'File', name: 'motd', spec: { path: '/etc/motd.conf' } } });

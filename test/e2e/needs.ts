@@ -3,13 +3,19 @@ import { whyNoNatsCli } from '#libs/embedded';
 import { whyNoRealNode } from '../vm/real-node.js';
 
 /** What only some machines have. */
-export type Need = 'systemd-namespaces' | 'nats' | 'python3';
+export type Need = 'nats' | 'python3' | 'dpkg-deb' | 'systemd-analyze' | 'systemd-namespaces';
 
 const WHY_NOT: Readonly<Record<Need, () => string | undefined>> = {
   'systemd-namespaces': whyNoRealNode,
   nats: () => whyNoNatsCli(),
-  python3: () => (spawnSync('python3', ['--version']).status === 0 ? undefined : 'there is no python3 in PATH'),
+  python3: () => without('python3'),
+  'dpkg-deb': () => without('dpkg-deb'),
+  'systemd-analyze': () => without('systemd-analyze'),
 };
+
+function without(program: string): string | undefined {
+  return spawnSync(program, ['--version']).status === 0 ? undefined : `there is no ${program} in PATH`;
+}
 
 const whyNot = (needs: readonly Need[]): string => needs.flatMap((need) => WHY_NOT[need]() ?? []).join('; ');
 

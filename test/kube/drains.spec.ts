@@ -10,7 +10,7 @@ const POLICY = manifest('DisruptionPolicy', 'drains', { nodeSelector: {}, defaul
 describeOnKube('a fleet of real processes on Kubernetes', (world) => {
   let fleet: Fleet;
   beforeAll(async () => {
-    fleet = await startFleet({ sizes: [4, 2, 4], env: { SLUICE_DRAIN: 'kubernetes', KUBECONFIG: world.cluster.kubeconfig } });
+    fleet = await startFleet({ sizes: [4, 2, 4], env: { SLUICE_DRAIN: 'kubernetes', SLUICE_INVENTORY: 'kubernetes', KUBECONFIG: world.cluster.kubeconfig } });
     fleet.startService('drain-2');
     for (const node of fleet.nodes) await world.scene.node(node);
     await fleet.ended(await fleet.apply(health(fleet.gate.url), POLICY, ...Object.entries(POOLS).map(([name, budget]) => pool(name, budget, { drainTimeout: '60s' }))));
@@ -52,21 +52,20 @@ describeOnKube('a fleet of real processes on Kubernetes', (world) => {
   });
 
   test('a kill -9 of both copies of the drain service in the middle loses nothing, and a person\'s cordon stays', async () => {
-    const [mine = '', theirs = ''] = fleet.nodesOf('core');
+    const [mine = '', theirs = ''] = fleet.nodesOf('edge');
     await populate([mine, theirs]);
     await world.scene.cordon(theirs);
     const [held] = podsOf(mine);
     await world.scene.api.remove(podPath(held as string));
     await world.scene.pod(held as string, { node: mine, annotations: { [NEVER_ENDS]: '' } });
-    const change = await fleet.apply(file('killed', 'v1\n', 'core'));
+    const change = await fleet.apply(file('killed', 'v1\n', 'edge'));
     await until(async () => (await world.scene.api.get(podPath(held as string)))?.metadata.deletionTimestamp !== undefined, 'the drain is under way');
     for (const copy of ['drain', 'drain-2']) await fleet.processes.kill(copy);
     await world.scene.api.remove(podPath(held as string));
     expect(fleet.folders.files(mine)['/etc/killed.conf']).toBeUndefined();
     for (const copy of ['drain', 'drain-2']) fleet.startService(copy);
     expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
-    await fleet.when('leases', mine, ({ phase }) => phase === 'released');
-    await fleet.when('leases', theirs, ({ phase }) => phase === 'released');
+    for (const node of fleet.nodesOf('edge')) await fleet.when('leases', node, ({ phase }) => phase === 'released');
     expect(await cordoned()).toEqual([theirs]);
     await world.scene.uncordon(theirs);
   });
@@ -79,19 +78,29 @@ describeOnKube('a fleet of real processes on Kubernetes', (world) => {
     await world.scene.pod(held as string, { node, annotations: { [NEVER_ENDS]: '' } });
     const change = await fleet.apply(file('slept', 'v1\n', 'edge'));
     await until(async () => (await world.scene.api.get(podPath(held as string)))?.metadata.deletionTimestamp !== undefined, 'the drain is under way');
-    // Whoever leads: each sleeps once, and the other goes on.
     fleet.processes.freeze('drain');
     await world.scene.api.remove(podPath(held as string));
     expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
     await until(async () => (await cordoned()).length === 0, 'all are given back');
     const before = (await world.scene.api.get(nodePath(node)))?.metadata.resourceVersion;
     fleet.processes.thaw('drain');
-    fleet.processes.freeze('drain-2');
-    const next = await fleet.apply(file('awake', 'v1\n', 'core'));
-    expect(await fleet.ended(next)).toMatchObject({ phase: 'committed' });
-    fleet.processes.thaw('drain-2');
+    expect(await fleet.ended(await fleet.apply(file('awake', 'v1\n', 'core')))).toMatchObject({ phase: 'committed' });
     await until(async () => (await cordoned()).length === 0, 'all are given back');
     expect((await world.scene.api.get(nodePath(node)))?.metadata.resourceVersion).toBe(before);
+  });
+
+  test('a node that is not ready takes a unit of its pool until it is, and needs none itself (MCO #699, #4703)', async () => {
+    const [waits = '', down = ''] = fleet.nodesOf('core');
+    const ready = (status: 'True' | 'False') => world.scene.api.patch(`${nodePath(down)}/status`, { status: { conditions: [{ type: 'Ready', status }] } }, 'kubelet');
+    await ready('False');
+    await fleet.when('pools', 'core', ({ unavailable }) => unavailable.some(({ node, because }) => node === down && because === 'NotReady'));
+    const change = await fleet.apply(file('down', 'v1\n', 'core'));
+    await fleet.when('rollouts', change, ({ stalledBy }) => stalledBy.includes(down));
+    expect([fleet.folders.files(down)['/etc/down.conf'], fleet.folders.files(waits)['/etc/down.conf']]).toEqual(['v1\n', undefined]);
+    expect((await fleet.cli('why', waits)).stdout).toContain(`${down} (NotReady)`);
+    await ready('True');
+    expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
+    expect(fleet.folders.files(waits)['/etc/down.conf']).toBe('v1\n');
   });
 
   test('a node that cannot be drained in time is deferred, the rollout goes on, and the node follows when it can', async () => {

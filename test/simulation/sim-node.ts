@@ -10,6 +10,11 @@ import type { World } from './world.js';
 
 export const SIM_KINDS: Kinds = {
   order: ['File'],
+  entries: (config) => config.fragments,
+  forgotten: [],
+  mayCutOff: () => false,
+  controlPlane: [],
+  controlPlaneBefore: [],
   resources: (entry) => (entry.kind === 'File' ? [`path:${String(entry.spec['path'])}`] : []),
 };
 const CAPABILITIES = ['action:reboot', 'action:restart', 'kind:File', 'kind:Probe'];
@@ -214,6 +219,7 @@ export class SimNode {
         return this.machine.act(step.action);
       case 'read-unit':
         return this.machine.readUnit();
+      case 'guard':
       case 'wait':
         return undefined;
       case 'compare':

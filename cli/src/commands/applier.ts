@@ -23,6 +23,8 @@ export interface ApplierFlags {
   readonly rebootCommand?: string;
   readonly proc?: string;
   readonly updateGrub?: string;
+  readonly netns?: string;
+  readonly reach: readonly string[];
 }
 
 /** `sluice applier --node NAME`: the applier of one node, until it is told to end. It waits for a server that is away. */
@@ -40,6 +42,9 @@ export async function applier(session: Session, flags: ApplierFlags): Promise<Ex
     fresh: flags.fresh,
     allowExec: flags.allowExec,
     host: hostOf(flags),
+    servers: target.servers.split(','),
+    reach: flags.reach,
+    ...(flags.netns === undefined ? {} : { network: { netns: flags.netns } }),
     bus: () => connectNodeBus({ node, ...target, servers: target.servers.split(','), logger: log }),
     log,
     heartbeatMs: heartbeatMs(io.env),

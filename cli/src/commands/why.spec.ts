@@ -1,6 +1,6 @@
-import type { ChangeView, PoolView, RolloutView } from '#libs/contracts';
+import type { ChangeView, DrainView, PoolView, RolloutView } from '#libs/contracts';
 import { changeView, cli, rolloutView } from '../fakes.fixture.js';
-import { whyChange } from './why.js';
+import { whyChange, whyDraining } from './why.js';
 
 const why = (change: Partial<ChangeView>, rollout?: Partial<RolloutView>, pools: ReadonlyMap<string, PoolView> = new Map()) =>
   whyChange(changeView(change), undefined, rollout === undefined ? undefined : rolloutView(rollout), pools);
@@ -29,4 +29,13 @@ test('of a node the scheduler is asked', async () => {
   const answers = { 'ops.node.why': ({ node }: Record<string, unknown>) => ({ node, because: 'silent', text: 'it is silent', holders: [] }) };
   expect(await cli(['why', 'w-1.dc1'], { answers })).toEqual({ exit: 0, out: 'it is silent\n', err: '' });
   expect(JSON.parse((await cli(['why', 'w-1.dc1', '-o', 'json'], { answers })).out)).toMatchObject({ node: 'w-1.dc1', because: 'silent' });
+});
+
+test('of a node that drains it is told how far that is, and what holds it up since when', () => {
+  const answer = { because: 'draining', text: 'it is being drained', holders: [] };
+  const drain = { state: 'draining', total: 5, evicted: 3, waitingFor: ['default/web-1', 'default/web-2'], reason: '', blockedSince: '' } as unknown as DrainView;
+  expect(whyDraining(answer, undefined)).toEqual(answer);
+  expect(whyDraining(answer, drain).text).toBe('it is being drained: 3 of 5 pods have gone, waiting for default/web-1, default/web-2');
+  const held = { ...drain, waitingFor: ['default/web-1'], reason: 'the budget default/web allows 0', blockedSince: '2026-01-02T03:04:05.678Z' };
+  expect(whyDraining(answer, held).text).toBe('it is being drained: 3 of 5 pods have gone, waiting for default/web-1; since 2026-01-02T03:04:05.678Z: the budget default/web allows 0');
 });

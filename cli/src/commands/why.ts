@@ -1,4 +1,4 @@
-import type { ChangeView, PoolView, ReviewView, RolloutView } from '#libs/contracts';
+import type { ChangeView, DrainView, PoolView, ReviewView, RolloutView } from '#libs/contracts';
 import { isChangeId } from '#libs/contracts';
 import { EXIT, type ExitCode } from '../exit.js';
 import { standing } from '../standing.js';
@@ -15,10 +15,21 @@ export interface Why {
 /** `sluice why NODE|CHANGE`: the one reason why it waits, or what became of it. */
 export async function why(session: Session, subject: string): Promise<ExitCode> {
   const fleet = await session.fleet();
-  if (!isChangeId(subject)) return print(session, await fleet.request<Why>('ops.node.why', { node: nodeNameOf(subject) }));
+  if (!isChangeId(subject)) {
+    const answer = await fleet.request<Why>('ops.node.why', { node: nodeNameOf(subject) });
+    return print(session, answer.because === 'draining' ? whyDraining(answer, await fleet.get('drains', subject)) : answer);
+  }
   const [change, review, rollout, pools] = await Promise.all([fleet.get('changes', subject), fleet.get('reviews', subject), fleet.get('rollouts', subject), fleet.list('pools')]);
   if (change === undefined) throw new Error(`there is no change ${subject}: sluice get changes lists them (a node of that name: sluice get nodes ${subject})`);
   return print(session, { change: subject, ...whyChange(change, review, rollout, pools) });
+}
+
+/** The scheduler knows that it drains; the drain service shows how far that is, and what holds it up. */
+export function whyDraining(answer: Why, drain: DrainView | undefined): Why {
+  if (drain?.state !== 'draining' || (drain.total === 0 && drain.reason === '')) return answer;
+  const waiting = drain.waitingFor.length === 0 ? '' : `, waiting for ${drain.waitingFor.join(', ')}`;
+  const held = drain.reason === '' ? '' : `; since ${drain.blockedSince}: ${drain.reason}`;
+  return { ...answer, text: `it is being drained: ${drain.evicted} of ${drain.total} pods have gone${waiting}${held}` };
 }
 
 /** The one answer for a change, from its views. */

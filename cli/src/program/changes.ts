@@ -25,6 +25,10 @@ export function registerChanges({ program, action }: Registry): void {
     .description('what would happen, per pool and node; changes nothing')
     .option('-f, --filename <path>', 'a file, a folder, or - for stdin; may be repeated', collect, [])
     .action(action(async (session, flags: PublishFlags) => (await import('../commands/plan.js')).plan(session, flags)));
+  program.command('import')
+    .description('offline: the fragments that resources of MCO or of the das-schiff network operator come to; says what has no equivalent')
+    .option('-f, --filename <path>', 'a file, a folder, or - for stdin; may be repeated', collect, [])
+    .action(action(async (session, flags: PublishFlags) => (await import('../commands/import.js')).importFragments(session, flags)));
   program.command('actions')
     .description('offline: the actions that going from one set of fragments to the other needs, and why')
     .requiredOption('--from <file>', 'the fragments before')

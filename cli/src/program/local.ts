@@ -23,6 +23,8 @@ export function registerLocal({ program, action }: Registry): void {
     .option('--root <dir>', 'where its files are', '/')
     .option('--state <dir>', 'where its journal is (default: /var/lib/sluice/<node>)')
     .option('--fresh', 'nothing on the node serves yet: its first config needs no budget', false)
+    .option('--netns <name>', 'the network namespace in which its network is set up (default: that of the machine, unless --root names a folder)')
+    .option('--reach <host:port>', 'what must still be reached after a change of the network, beside the bus, the gateway and the name server; may be repeated', collect, [])
     .option('--allow-exec', 'allow fragments and probes that run commands', false)
     .option('--systemctl <program>', 'what reloads and restarts units (default: systemctl, where the root is / and systemd runs)')
     .option('--systemd-analyze <program>', 'what says whether a unit parses (default: systemd-analyze, where the root is /)')

@@ -1,4 +1,4 @@
-import { byAge, type KnownBadView, type ViewValues } from '#libs/contracts';
+import { byAge, type KnownBadView, type NodeView, type ViewValues } from '#libs/contracts';
 import { age } from '../duration.js';
 import type { Colours } from '../io.js';
 import { actionText } from '../plan-answer.js';
@@ -24,7 +24,7 @@ const labelText = (labels: Readonly<Record<string, string>>): string => Object.e
 const LISTINGS: { readonly [G in Gettable]: Listing<G> } = {
   nodes: {
     heads: ['NODE', 'STATE', 'SINCE', 'VERSION', 'LABELS'],
-    row: (node, now, colours) => [node.node, node.state === 'silent' ? colours.yellow(node.state) : node.state, age(node.since, now), node.version, labelText(node.labels)],
+    row: (node, now, colours) => [node.node, node.state === 'silent' || node.unavailable !== '' ? colours.yellow(standingOf(node)) : node.state, age(node.since, now), node.version, labelText(node.labels)],
     order: (a, b) => a.node.localeCompare(b.node, 'en', { numeric: true }),
     isGone: (node) => node.state === 'gone',
   },
@@ -74,3 +74,6 @@ export function fleetTable<G extends Gettable>(what: G, values: readonly ViewVal
   const listing: Listing<G> = LISTINGS[what];
   return table(listing.heads, values.map((value) => listing.row(value, now, colours)));
 }
+
+/** As kubectl says it: `Ready,SchedulingDisabled`. */
+const standingOf = ({ state, unavailable }: NodeView): string => (unavailable === '' ? state : `${state},${unavailable.replaceAll(', ', ',')}`);

@@ -254,6 +254,21 @@ describe('a service on the ledger', () => {
     expect(first.halted).toBeUndefined();
   });
 
+  it('does not start from a snapshot of a ledger that was replaced by another', async () => {
+    const first = await started();
+    await until(() => first.leading);
+    await first.submitAll([report('n1', 1), report('n1', 2)]);
+    await first.stop();
+    const bus = buses[0] as Bus;
+    const { config } = await bus.jsm.streams.info(LEDGER);
+    await bus.jsm.streams.delete(LEDGER);
+    await bus.jsm.streams.add(config);
+    await new Ledger(bus).append([reported('n2', 1), reported('n2', 2), reported('n2', 3)], 0);
+    const second = await started();
+    await until(() => second.leading);
+    expect(await second.query((state) => [...state.byNode].map(([node, { count }]) => `${node} ${count}`))).toEqual(['n2 3']);
+  });
+
   it('writes snapshots as it goes', async () => {
     const counter = await started(10);
     await until(() => counter.leading);

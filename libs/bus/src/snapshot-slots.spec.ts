@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { baseOf, byNewest, slotForNext, SLOTS, type Kept, type Slot } from './snapshot-slots.js';
 
 const DAY_MS = 24 * 3_600_000;
-const kept = (sequence: number, day: number, more: Partial<Kept> = {}): Kept => ({ name: `s${sequence}`, version: 1, sequence, storedMs: day * DAY_MS, loads: [1], ...more });
+const kept = (sequence: number, day: number, more: Partial<Kept> = {}): Kept => ({ name: `s${sequence}`, version: 1, sequence, stored: '', storedMs: day * DAY_MS, loads: [1], ...more });
 
 /** Puts snapshots as a service does, and trims behind the base whenever that is older than `days`. */
 function live(steps: readonly { readonly facts: number; readonly days: number }[], days: number): { readonly slots: Slot[]; readonly first: number; readonly spans: number[] } {

@@ -4,7 +4,8 @@ export interface Kept {
   readonly version: number;
   /** The last fact in it. */
   readonly sequence: number;
-  /** When the server stored that fact. */
+  /** When the server stored that fact, as it says, and in milliseconds; empty where that is not known. */
+  readonly stored: string;
   readonly storedMs: number;
   /** Of which versions who wrote it could have loaded one. */
   readonly loads: readonly number[];

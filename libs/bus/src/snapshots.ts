@@ -2,7 +2,6 @@ import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import { Objm, type ObjectInfo, type ObjectStore } from '@nats-io/obj';
 import { LEDGER, SNAPSHOTS } from '#libs/contracts';
-import { wallTime } from '#libs/runtime';
 import type { Bus } from './connection.js';
 import { pause } from './signal.js';
 import { SLOTS, slotForNext, type Kept, type Slot } from './snapshot-slots.js';
@@ -46,15 +45,15 @@ export class Snapshots {
     // Before anything is awaited: the fold goes on changing its state in place.
     const text = JSON.stringify({ service, version, ...snapshot });
     const { sequence } = snapshot;
-    const [store, { first, last }] = [await this.store(), await bounds()];
+    const store = await this.store();
     const names = SLOTS.map((slot) => `${service}.v${version}.${slot}`);
-    const slots = await Promise.all(names.map(async (name): Promise<Slot> => {
-      const kept = await keptOf(store, name);
-      // One of what the ledger no longer holds is of no use to anybody.
-      return kept === undefined || kept.sequence > last ? { name } : { name, kept };
-    }));
+    const found = await Promise.all(names.map(async (name): Promise<Slot> => ({ name, kept: await keptOf(store, name) })));
+    // After the places were looked at: what another copy has just written is in the ledger by now.
+    const { first, last } = await bounds();
+    // One of what the ledger no longer holds is of no use to anybody.
+    const slots = found.map(({ name, kept }): Slot => (kept === undefined || kept.sequence > last ? { name } : { name, kept }));
     const fact = sequence > 0 ? await this.bus.stored(LEDGER, { seq: sequence }) : null;
-    const metadata = { sequence: String(sequence), stored: fact?.timestamp ?? wallTime(), loads: loads.join() };
+    const metadata = { sequence: String(sequence), stored: fact?.timestamp ?? '', loads: loads.join() };
     await store.putBlob({ name: slotForNext(slots, first).name, metadata }, await zip(text, { level: 1 }));
   }
 
@@ -80,11 +79,18 @@ export class Snapshots {
     }
   }
 
-  /** Undefined when it cannot be read, or is another by now. */
+  /** Undefined when it cannot be read, is another by now, or is of another ledger. */
   async read(kept: Kept): Promise<Found | undefined> {
+    if (!(await this.isOfThisLedger(kept))) return undefined;
     const blob = await readWhileSame(await this.store(), kept.name);
     const snapshot = blob === undefined ? undefined : await snapshotOf(blob);
     return snapshot?.sequence === kept.sequence ? { ...snapshot, kept } : undefined;
+  }
+
+  /** A ledger that was restored from a backup goes on with other facts: the one that a snapshot ends with has another time then. */
+  private async isOfThisLedger({ sequence, stored }: Kept): Promise<boolean> {
+    const fact = stored === '' ? null : await this.bus.stored(LEDGER, { seq: sequence });
+    return fact === null || fact.timestamp === stored;
   }
 
   async remove({ name }: Kept): Promise<void> {
@@ -104,16 +110,17 @@ async function keptOf(store: ObjectStore, name: string): Promise<Kept | undefine
   const version = Number(NAME.exec(name)?.[1] ?? Number.NaN);
   const info = await store.info(name).catch((error: unknown) => (error instanceof SyntaxError || error instanceof TypeError ? null : Promise.reject(error)));
   if (info === null || info.deleted || !Number.isSafeInteger(version)) return undefined;
-  const { sequence, stored, loads } = metadataOf(info);
+  const { sequence, stored, storedMs, loads } = metadataOf(info);
   const isOne = Number.isSafeInteger(sequence) && sequence >= 0;
-  return isOne ? { name, version, sequence, storedMs: stored, loads: loads.length === 0 ? [version] : loads } : undefined;
+  return isOne ? { name, version, sequence, stored, storedMs, loads: loads.length === 0 ? [version] : loads } : undefined;
 }
 
 /** What cannot be read as a time counts as one that never comes: nothing is trimmed for it. */
-function metadataOf({ metadata = {}, mtime }: ObjectInfo): { readonly sequence: number; readonly stored: number; readonly loads: readonly number[] } {
+function metadataOf({ metadata = {}, mtime }: ObjectInfo): Pick<Kept, 'sequence' | 'stored' | 'storedMs' | 'loads'> {
   const loads = String(metadata['loads'] ?? '').split(',').map(Number).filter((version) => Number.isSafeInteger(version) && version > 0);
-  const stored = Date.parse(metadata['stored'] ?? mtime);
-  return { sequence: Number(metadata['sequence'] ?? -1), stored: Number.isNaN(stored) ? Number.MAX_SAFE_INTEGER : stored, loads };
+  const stored = String(metadata['stored'] ?? '');
+  const storedMs = Date.parse(stored === '' ? mtime : stored);
+  return { sequence: Number(metadata['sequence'] ?? -1), stored, storedMs: Number.isNaN(storedMs) ? Number.MAX_SAFE_INTEGER : storedMs, loads };
 }
 
 /** Undefined for bytes that are no snapshot, or only a part of one. */

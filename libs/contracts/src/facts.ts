@@ -34,6 +34,8 @@ export interface FactBodies extends RolloutFacts {
   'node.changed': Plain<node.NodeChanged>;
   'node.silent': Plain<node.NodeSilent>;
   'node.heard': Plain<node.NodeHeard>;
+  'node.unavailable': Plain<node.NodeUnavailable>;
+  'node.available': Plain<node.NodeAvailable>;
   'node.rendered': Plain<node.NodeRendered>;
   'node.reviewed': Plain<node.NodeReviewed>;
   'node.reported': Narrow<node.NodeReported, { report: ReportKind; verdict: Verdict }>;

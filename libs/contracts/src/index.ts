@@ -7,3 +7,4 @@ export * from './taken-report.js';
 export * from './subjects.js';
 export * from './views.js';
 export * from './wire.js';
+export * from './marks.js';

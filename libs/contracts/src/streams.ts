@@ -26,6 +26,8 @@ export const OWNERS: Readonly<Record<FactType, readonly ServiceName[]>> = {
   'node.changed': ['inventory'],
   'node.silent': ['inventory'],
   'node.heard': ['inventory'],
+  'node.unavailable': ['inventory'],
+  'node.available': ['inventory'],
   'node.rendered': ['merger'],
   'node.reviewed': ['validator'],
   'node.reported': ['scheduler'],

@@ -33,6 +33,8 @@ export const FACT_SCHEMAS: Readonly<Record<FactType, DescMessage>> = {
   'node.changed': node.NodeChangedSchema,
   'node.silent': node.NodeSilentSchema,
   'node.heard': node.NodeHeardSchema,
+  'node.unavailable': node.NodeUnavailableSchema,
+  'node.available': node.NodeAvailableSchema,
   'node.rendered': node.NodeRenderedSchema,
   'node.reviewed': node.NodeReviewedSchema,
   'node.reported': node.NodeReportedSchema,

@@ -1,5 +1,5 @@
 import type { Config, ConfigEntry, Reason } from '#libs/contracts';
-import { mergeReasons, reviewActions, reviewConfig } from './index.js';
+import { mergeReasons, reviewActions, reviewConfig, reviewWarnings } from './index.js';
 
 const entry = (kind: string, name: string, spec: object): ConfigEntry => ({ kind, name, spec: spec as ConfigEntry['spec'] });
 const file = (name: string, path: string, content = ''): ConfigEntry => entry('File', name, { path, content });
@@ -48,6 +48,22 @@ describe('reviewConfig', () => {
       ['File/a', 'kind', 'capability', 'the node cannot do this: it did not announce kind:File'],
       ['Probe/p', 'spec.exec', 'capability', 'the node cannot do this: it did not announce probe:exec'],
     ]);
+  });
+
+  test('network fragments that do not go together are refused, and so is what the kernel or the tools of the node lack', () => {
+    const fragments = [entry('Layer2Network', 'a', { id: 1, vni: 7, vrf: 'red' }), entry('Layer2Network', 'b', { id: 1 })];
+    const node = { name: 'w-1', capabilities: ['kind:Layer2Network'] };
+    expect(reviewConfig({ fragments }, node).map(({ fragment, field, code, nodes }) => [fragment, field, code, nodes])).toEqual([
+      ['Layer2Network/b', 'spec.id', 'conflict', ['w-1']], ['Layer2Network/a', 'spec.vrf', 'missing-reference', ['w-1']],
+      ['Layer2Network/a', 'spec.vni', 'capability', ['w-1']],
+    ]);
+  });
+
+  test('a part of a VRF that does not hold is a warning and no reason', () => {
+    const fragments = [entry('Vrf', 'a', { vrf: 'red', seq: 1, mtu: 1500 }), entry('Vrf', 'b', { vrf: 'red', seq: 2, mtu: 9000 })];
+    const node = { name: 'w-1', capabilities: ['kind:Vrf'] };
+    expect(reviewConfig({ fragments }, node)).toEqual([]);
+    expect(reviewWarnings({ fragments }, node)).toMatchObject([{ fragment: 'Vrf/b', field: 'spec.mtu', code: 'overruled', nodes: ['w-1'] }]);
   });
 
   test('a config of 900 KiB is the largest', () => {

@@ -1,5 +1,6 @@
 import { fragmentId, type Action, type Config, type ConfigEntry, type Reason } from '#libs/contracts';
 import { checkRendered, claimsOf, MAX_CONFIG_BYTES, normalPath, ownsPath, utf8Bytes } from '#libs/manifests';
+import { networkNeeds, networkReasons, networkWarnings } from '#libs/network';
 
 /** What a review knows of a node. */
 export interface ReviewedNode {
@@ -13,10 +14,17 @@ export function reviewConfig(config: Config, node: ReviewedNode): readonly Reaso
     ...config.fragments.flatMap((entry) => entryReview(entry).reasons),
     ...sizeReasons(config),
     ...conflictReasons(config),
+    ...networkReasons(config, holds),
     ...config.fragments.flatMap((entry) => entryCapabilities(entry, node.capabilities)),
   ];
   return reasons.map((reason) => ({ ...reason, nodes: [node.name] }));
 }
+
+/** What a node can have, though not all of it as somebody wrote it. */
+export const reviewWarnings = (config: Config, node: ReviewedNode): readonly Reason[] =>
+  networkWarnings(config, holds).map((warning) => ({ ...warning, nodes: [node.name] }));
+
+const holds = (entry: ConfigEntry): boolean => entryReview(entry).reasons.length === 0;
 
 /** Every reason why a node cannot take actions; `none` and `drain` are not the node's to take. */
 export function reviewActions(actions: readonly Action[], capabilities: readonly string[]): readonly Reason[] {
@@ -93,6 +101,7 @@ function entryCapabilities(entry: ConfigEntry, capabilities: readonly string[]):
   const needed = [
     { capability: `kind:${entry.kind}`, field: 'kind' },
     ...(entry.kind === 'Probe' && Object.hasOwn(entry.spec, 'exec') ? [{ capability: 'probe:exec', field: 'spec.exec' }] : []),
+    ...networkNeeds(entry),
   ];
   return needed.filter(({ capability }) => !capabilities.includes(capability)).map(({ capability, field }) => ({
     fragment: fragmentId(entry),

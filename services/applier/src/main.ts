@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { connectNodeBus } from '#libs/bus';
 import { createLogger } from '#libs/runtime';
-import { commandWords, runApplier } from './shell/index.js';
+import { commandWords, runApplier, runGuard, type GuardOrder } from './shell/index.js';
 
 const { values } = parseArgs({
   options: {
@@ -18,11 +18,15 @@ const { values } = parseArgs({
     'reboot-command': { type: 'string', default: process.env['SLUICE_REBOOT_COMMAND'] },
     proc: { type: 'string', default: process.env['SLUICE_PROC'] },
     'update-grub': { type: 'string', default: process.env['SLUICE_UPDATE_GRUB'] },
+    netns: { type: 'string' },
+    reach: { type: 'string', multiple: true, default: [] },
+    guard: { type: 'string' },
   },
 });
 
 async function main(): Promise<void> {
-  const { node, server, creds } = values;
+  const { node, server, creds, netns, guard } = values;
+  if (guard !== undefined) return void (await runGuard(JSON.parse(guard) as GuardOrder, createLogger('guard')));
   if (node === undefined) throw new TypeError('--node NAME is missing');
   const log = createLogger('applier');
   const applier = await runApplier({
@@ -32,6 +36,7 @@ async function main(): Promise<void> {
       proc: values.proc, updateGrub: commandWords(values['update-grub']),
     },
     labels: Object.fromEntries(values.label.map((text) => [text.split('=', 1)[0] ?? '', text.slice(text.indexOf('=') + 1)])),
+    servers: server.split(','), reach: values.reach, guardCommand: [process.execPath, __filename, '--guard'], ...(netns === undefined ? {} : { network: { netns } }),
     bus: () => connectNodeBus({ node, servers: server, creds, name: `applier ${node}`, logger: log }),
   });
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void applier.stop().then(() => process.exit(0)));

@@ -1,11 +1,26 @@
-import { Module } from '@nestjs/common';
-import { provideLedger } from '#libs/bus';
-import { inventoryCore } from './core/index.js';
+import { Module, type Provider } from '@nestjs/common';
+import { LedgerService, LOGGER, provideLedger } from '#libs/bus';
+import type { Logger } from '#libs/runtime';
+import { inventoryCore, type Input, type State } from './core/index.js';
 import { InventoryController } from './shell/inventory.controller.js';
+import { asksKubernetes, NodeObjects } from './shell/node-objects.js';
 import { silentAfterMs } from './shell/silence.js';
+
+/** Loaded only where it is asked for: the client of Kubernetes is large. */
+const NODE_OBJECTS: Provider = {
+  provide: 'NODE_OBJECTS',
+  inject: [LedgerService, LOGGER],
+  useFactory: async (ledger: LedgerService<State, Input>, logger: Logger) => {
+    if (!asksKubernetes(process.env)) return undefined;
+    const { Kube } = await import('#libs/kube');
+    const kube = await Kube.open();
+    logger.info({ server: kube.server }, 'nodes are known to Kubernetes too');
+    return new NodeObjects(ledger, kube, logger);
+  },
+};
 
 @Module({
   controllers: [InventoryController],
-  providers: [provideLedger(() => ({ core: inventoryCore({ silentAfterMs: silentAfterMs(process.env) }) }))],
+  providers: [provideLedger(() => ({ core: inventoryCore({ silentAfterMs: silentAfterMs(process.env), kubernetes: asksKubernetes(process.env) }) })), NODE_OBJECTS],
 })
 export class InventoryModule {}

@@ -1,15 +1,19 @@
+import { bgpPeering } from './bgp-peering.js';
 import { directory } from './directory.js';
 import { disruptionPolicy } from './disruption-policy.js';
 import { exec } from './exec.js';
 import { file } from './file.js';
 import { kernelArguments } from './kernel-arguments.js';
 import type { Kind } from './kind.js';
+import { layer2Network } from './layer2-network.js';
 import { pool } from './pool.js';
 import { probe } from './probe.js';
 import { rolloutPolicy } from './rollout-policy.js';
+import { routingTable } from './routing-table.js';
 import { sshKeys } from './ssh-keys.js';
 import { sysctl } from './sysctl.js';
 import { systemdUnit } from './systemd-unit.js';
+import { vrf } from './vrf.js';
 
 /** Every kind that people may write. A new one is a file beside this one and a line here. */
 export const KINDS: readonly Kind[] = [
@@ -21,6 +25,10 @@ export const KINDS: readonly Kind[] = [
   sysctl,
   kernelArguments,
   sshKeys,
+  vrf,
+  layer2Network,
+  routingTable,
+  bgpPeering,
   pool,
   disruptionPolicy,
   rolloutPolicy,

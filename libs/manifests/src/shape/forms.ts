@@ -40,10 +40,6 @@ export function LabelMap(): PropertyDecorator {
   });
 }
 
-/** True or false. */
-export const Flag = (): PropertyDecorator =>
-  Checked('flag', (value) => (typeof value === 'boolean' ? [] : [problem('wrong-type', `must be true or false, and is ${typeName(value)}`)]), { type: 'boolean' });
-
 /** A whole number within bounds. */
 export function Whole(min: number, max: number): PropertyDecorator {
   return Checked('whole', wholeCheck(min, max), { type: 'integer', minimum: min, maximum: max });
@@ -69,6 +65,10 @@ export function Duration(): PropertyDecorator {
     schema: { pattern: '^(?=.*[1-9])(\\d{1,9}h)?(\\d{1,9}m)?(\\d{1,9}s)?(\\d{1,9}ms)?$' },
   });
 }
+
+/** True or false. */
+export const Flag = (): PropertyDecorator =>
+  Checked('flag', (value) => (typeof value === 'boolean' ? [] : [problem('wrong-type', `must be true or false, and is ${typeName(value)}`)]), { type: 'boolean' });
 
 /** The value itself and no other. */
 export function Exactly(value: string | boolean, code: string): PropertyDecorator {

@@ -70,7 +70,7 @@ function build(type: Class, value: Readonly<Record<string, unknown>>, at: string
     else if (!field.optional) problems.push({ at: place, code: 'required', message: field.absent });
   }
   for (const rule of rulesOf(type)) {
-    for (const problem of rule.problems(value)) problems.push({ ...problem, at: problem.at === '' ? at : placeOf(at, problem.at) });
+    for (const problem of rule.problems(value)) problems.push({ ...problem, at: at === '' || problem.at === '' ? at + problem.at : `${at}.${problem.at}` });
   }
   return instance;
 }

@@ -122,7 +122,7 @@ async function startApiServer(folder: string, binaries: KubeBinaries, guard: Gua
 }
 
 async function isReady(access: KubeAccess): Promise<boolean> {
-  const api = new KubeApi(access);
+  const api = new KubeApi(access, 1_000);
   try {
     return (await api.call('GET', '/readyz')).code === 200;
   } catch {

@@ -36,7 +36,8 @@ export class KubeApi {
   private readonly agent: Agent;
   private readonly watches: Agent;
 
-  constructor(private readonly access: KubeAccess) {
+  /** `timeoutMs`: of a call; a server that is only just starting may take one and never answer it. */
+  constructor(private readonly access: KubeAccess, private readonly timeoutMs = 15_000) {
     this.agent = new Agent({ ca: access.ca, keepAlive: true, maxSockets: 16 });
     this.watches = new Agent({ ca: access.ca });
   }
@@ -74,11 +75,12 @@ export class KubeApi {
 
   call(method: string, path: string, body?: object, type = 'application/json'): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      this.send(method, path, body, { agent: this.agent, headers: { 'content-type': type } }, (message) => {
+      const sent = this.send(method, path, body, { agent: this.agent, headers: { 'content-type': type } }, (message) => {
         let text = '';
         message.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
         message.once('error', reject).once('end', () => resolve({ code: message.statusCode ?? 0, body: parsed(text) }));
       }, reject);
+      sent.setTimeout(this.timeoutMs, () => sent.destroy(new Error(`${method} ${path}: no answer within ${this.timeoutMs} ms`)));
     });
   }
 

@@ -4,7 +4,7 @@ import { distance, draw } from './chance.js';
 import type { Failure, Journal, Originals, Work } from './journal.js';
 import { ask } from './leases.js';
 import { UNREACHABLE, type Difference, type Outcome, type ProbeResult, type Refusal, type Step, type StepOf } from './ports.js';
-import { canReboot, newer, nextBirth, progressed, remember, START, VIEW_LAG_MS, type Begun, type State } from './state.js';
+import { canReboot, hasForgotten, newer, nextBirth, progressed, remember, START, VIEW_LAG_MS, type Begun, type State } from './state.js';
 import { owesReboot, passedOver, whatIsWrong } from './going-back.js';
 
 const STATUS_READS_SELDOMER = 5;
@@ -31,6 +31,8 @@ export function advance(state: State, step: Step, outcome: Outcome | typeof UNRE
       return state.journal.work === undefined
         ? begunWith(state, { before: outcome as readonly ProbeResult[] })
         : progressed(state, { probes: outcome as readonly ProbeResult[] });
+    case 'guard':
+      return outcome === undefined ? progressed(state, { guarded: true }) : progressed(state, { failure: failureOf(outcome as Refusal) });
     case 'apply':
     case 'put-back':
       return moved(state, outcome as Refusal | undefined);
@@ -81,7 +83,7 @@ function journaled(state: State, journal: Journal, nowMs: number): State {
     next = remember(next, { birth: nextBirth(journal.birth), reborn: { count: memory.reborn.count + 1, dueMs: nowMs + ms }, chance });
   }
   if (journal.work?.phase !== state.journal.work?.phase || escalations(journal.work) !== escalations(state.journal.work)) next = remember(next, { progress: START });
-  if (journal.lastDealt?.lease !== state.journal.lastDealt?.lease || journal.sound !== state.journal.sound) {
+  if (journal.lastDealt?.lease !== state.journal.lastDealt?.lease || journal.sound !== state.journal.sound || journal.madeIn !== state.journal.madeIn) {
     next = remember(next, {
       begun: undefined, configs: new Map(), absent: new Set(), progress: START, untidy: true, mend: { count: 0, dueMs: nowMs + VIEW_LAG_MS },
       drift: { dueMs: nowMs + state.settings.driftCheckMs, found: undefined, reported: undefined },
@@ -142,6 +144,7 @@ function unitRead(state: State, refusal: Refusal | undefined): State {
 function compared(state: State, differences: readonly Difference[], nowMs: number): State {
   const { journal, memory } = state;
   if (journal.work === undefined && memory.begun !== undefined) return begunWith(state, { changed: [...new Set(differences.map(({ what }) => what))] });
+  if (hasForgotten(state)) return progressed(state, { differences });
   if (journal.work === undefined && journal.sound) return driftChecked(state, differences, nowMs);
   const next = progressed(state, { differences });
   if (journal.work !== undefined) return journal.work.phase === 'going-back' ? progressed(next, passedOver(next, nowMs)) : next;

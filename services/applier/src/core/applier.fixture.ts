@@ -1,6 +1,6 @@
 import type { Config } from '#libs/contracts';
 import { EMPTY, lease, MEMORY_KINDS, MemoryNode, newBus, takeReports, type MemoryBus } from '../testing/memory-node.js';
-import { advance, nextStep, start, type Self, type State, type Step } from './index.js';
+import { advance, nextStep, start, type Self, type Settings, type State, type Step } from './index.js';
 
 export const SETTINGS = { kinds: MEMORY_KINDS, emptyHash: EMPTY, readEveryMs: 60_000, driftCheckMs: 60_000 };
 export const ABLE = ['kind:File', 'action:restart', 'action:reload', 'action:daemon-reload', 'action:reboot'];
@@ -24,7 +24,7 @@ export class Bench {
   readonly machine = new MemoryNode('n', this.bus);
   state: State;
 
-  constructor() {
+  constructor(private readonly settings: Settings = SETTINGS) {
     this.state = this.started();
   }
 
@@ -88,6 +88,6 @@ export class Bench {
 
   private started(): State {
     this.random = (this.random * 48_271) % 4_294_967_291;
-    return start(SETTINGS, this.self, this.machine.readJournal(), { bootId: this.boot, nowMs: this.nowMs, random: this.random });
+    return start(this.settings, this.self, this.machine.readJournal(), { bootId: this.boot, nowMs: this.nowMs, random: this.random });
   }
 }

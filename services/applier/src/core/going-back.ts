@@ -33,7 +33,7 @@ export function backStep(state: State, work: GoingBack, nowMs: number): Step {
   if (wrong.length === 0 && work.failure.probe !== '' && progress.probes === undefined) {
     const target = inHand(state, work.to);
     if (target === undefined && !absent.has(work.to)) return { do: 'load-config', hash: work.to };
-    const probes = probesOf(target ?? { fragments: [] }).filter((probe) => probe.name === work.failure.probe);
+    const probes = [...probesOf(target ?? { fragments: [] }), ...kinds.controlPlane].filter((probe) => probe.name === work.failure.probe);
     return { do: 'run-probes', probes, untilMs: nowMs + Math.min(BACK_STEP_MS, work.applyMs / 6) };
   }
   return { do: 'write-journal', journal: backAgain(state, work, stillManaged(journal.originals, config, kinds), wrong) };

@@ -1,16 +1,17 @@
 import { ask } from './leases.js';
-import type { Step } from './ports.js';
-import { stillManaged, wayTo } from './plan.js';
+import { itemStep, type Step } from './ports.js';
+import { forgottenOf, stillManaged, wayTo } from './plan.js';
 import { undone } from './preparing.js';
-import { announce, drifted, mended, reborn } from './reporting.js';
-import { inHand, isShown, type State } from './state.js';
+import { announce, drifted, mended, reborn, remade } from './reporting.js';
+import { hasForgotten, inHand, isShown, type State } from './state.js';
 import { mendingStep, owesReboot, whatIsWrong } from './going-back.js';
 
 const LONGEST_WAIT_MS = 60_000;
+const REMAKE_STEP_MS = 30_000;
 
 /** The next step of an applier that works on nothing: first what needs no connection, then what the bus is asked and told. */
 export function idleStep(state: State, nowMs: number): Step {
-  return mendStep(state, nowMs) ?? driftStep(state, nowMs) ?? tidyStep(state) ?? busStep(state, nowMs) ?? wait(state, nowMs);
+  return mendStep(state, nowMs) ?? remakeStep(state, nowMs) ?? driftStep(state, nowMs) ?? tidyStep(state) ?? busStep(state, nowMs) ?? wait(state, nowMs);
 }
 
 /** A way back that did not succeed is gone again and again. */
@@ -23,6 +24,19 @@ function mendStep(state: State, nowMs: number): Step | undefined {
   if (pass !== undefined) return pass;
   const isWrong = whatIsWrong(state).length > 0 || owesReboot(journal.owed, memory.bootId);
   return isWrong ? undefined : { do: 'write-journal', journal: mended(state, stillManaged(journal.originals, config, kinds)) };
+}
+
+/** Before anything else is done after a restart of the machine: links and routes of the config in force come back. */
+function remakeStep(state: State, nowMs: number): Step | undefined {
+  const { journal, memory: { progress }, settings: { kinds } } = state;
+  if (!hasForgotten(state)) return undefined;
+  const config = inHand(state, journal.inForce);
+  if (config === undefined) return loadStep(state, nowMs);
+  const items = forgottenOf(wayTo(config, journal.originals, kinds), kinds);
+  const item = items[progress.done];
+  if (item !== undefined) return itemStep(item, nowMs + REMAKE_STEP_MS);
+  if (progress.differences === undefined) return { do: 'compare', items };
+  return { do: 'write-journal', journal: remade(state, whatIsWrong(state).length > 0) };
 }
 
 function driftStep(state: State, nowMs: number): Step | undefined {

@@ -23,6 +23,8 @@ export interface Journal {
   readonly work: Work | undefined;
   /** What stood there before Sluice first took it over, by resource. */
   readonly originals: Originals;
+  /** The boot in which what the kernel forgets was last made. */
+  readonly madeIn?: string | undefined;
   /** The last report: repeated until `status/<node>` shows it. */
   readonly report: OwnReport | undefined;
 }
@@ -77,6 +79,8 @@ interface Intent {
   readonly passedBefore: readonly string[];
   /** What on the node differs from `to`, as found before. */
   readonly changed: readonly string[];
+  /** The way may cut the node off: nothing is done before a guard outside this process is set. */
+  readonly guarded?: boolean | undefined;
   /** The boot on which the work was begun: what runs on another one was started with what stood there by then. */
   readonly begunOn?: string | undefined;
   /** Journaled before the machine is told, so that whoever starts next knows why it did. */
@@ -129,9 +133,9 @@ const FORWARD_SHARE = 2 / 3;
 export const turnBack = (readMs: number, applyMs: number): number => readMs + applyMs * FORWARD_SHARE;
 
 /** The intent to carry out a lease. */
-export function forward(lease: LeaseView, readMs: number, bootId: string, passedBefore: readonly string[], changed: readonly string[]): Forward {
+export function forward(lease: LeaseView, readMs: number, bootId: string, found: Pick<Intent, 'passedBefore' | 'changed' | 'guarded'>): Forward {
   return {
     phase: 'forward', lease: lease.lease, change: lease.change, pool: lease.pool, kind: lease.kind, from: lease.from, to: lease.hash, actions: lease.actions,
-    applyMs: lease.applyMs, bootId, begunOn: bootId, readMs, turnBackMs: turnBack(readMs, lease.applyMs), passedBefore, changed,
+    applyMs: lease.applyMs, bootId, begunOn: bootId, readMs, turnBackMs: turnBack(readMs, lease.applyMs), ...found,
   };
 }

@@ -5,6 +5,18 @@ import type { Failure, Journal, Original, Originals, OwnReport } from './journal
 export interface Kinds {
   /** Kinds that make something on the node, in the order in which they are applied. */
   readonly order: readonly string[];
+  /** What carries a config out: its entries, or what several of them come to together. */
+  entries(config: Config): readonly ConfigEntry[];
+  /** Kinds whose things the kernel forgets when the machine is restarted. */
+  readonly forgotten: readonly string[];
+  /** Whether the way from one config to another may cut the node off: then it goes under a guard, and the probes of the control plane are run too. */
+  mayCutOff(from: Config, to: Config): boolean;
+  /**
+   * Probes of what a node must reach to be told anything, whatever its config says; and the same before a change, when nobody
+   * shall wait for what is not reached anyway.
+   */
+  readonly controlPlane: readonly ConfigEntry[];
+  readonly controlPlaneBefore: readonly ConfigEntry[];
   /** What an entry manages, such as `path:/etc/motd`; nothing for what cannot be undone (Exec). Two entries never share one. */
   resources(entry: ConfigEntry): readonly string[];
 }
@@ -28,10 +40,12 @@ export type Step =
   /** From the bus, checked against its hash and kept in the state folder. */
   | { readonly do: 'fetch-config'; readonly hash: string }
   /** Whether this node can and may carry the config out: looks, and changes nothing. */
-  | { readonly do: 'check'; readonly config: Config; readonly actions: readonly Action[]; readonly taken: readonly string[] }
+  | { readonly do: 'check'; readonly config: Config; readonly entries: readonly ConfigEntry[]; readonly actions: readonly Action[]; readonly taken: readonly string[] }
   /** Keeps the originals of these entries' resources, `known` ones excepted; contents go to the state folder. */
   | { readonly do: 'read-before'; readonly entries: readonly ConfigEntry[]; readonly known: Originals }
   | { readonly do: 'run-probes'; readonly probes: readonly ConfigEntry[]; readonly untilMs: number }
+  /** Another process goes back at that time, unless this one has confirmed or gone back by then. */
+  | { readonly do: 'guard'; readonly lease: string; readonly atMs: number }
   | { readonly do: 'apply'; readonly entry: ConfigEntry; readonly untilMs: number }
   | { readonly do: 'put-back'; readonly key: string; readonly original: Original }
   /** After these items were gone: what they say of a unit holds for its restart too. A restart of the machine only begins with it. */
@@ -69,6 +83,7 @@ export interface Outcomes {
   check: readonly Refusal[];
   'read-before': Originals | Refusal;
   'run-probes': readonly ProbeResult[];
+  guard: Refusal | undefined;
   apply: Refusal | undefined;
   'put-back': Refusal | undefined;
   act: Refusal | undefined;

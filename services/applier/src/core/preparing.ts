@@ -25,17 +25,19 @@ export function preparingStep(state: State, begun: Begun, nowMs: number): Step {
   }
   const config = inHand(state, lease.hash);
   if (config === undefined) throw new Error('unreachable: both configs are in hand');
+  const mayCutOff = kinds.mayCutOff(inHand(state, journal.inForce) ?? config, config);
   const twice = claimedTwice(config, kinds);
   if (twice !== undefined) return giveUp(state, begun, { fault: 'content', reason: twice, probe: '' });
-  if (!begun.checked) return { do: 'check', config, actions: lease.actions, taken: Object.keys(journal.originals) };
+  if (!begun.checked) return { do: 'check', config, entries: kinds.entries(config), actions: lease.actions, taken: Object.keys(journal.originals) };
   if (begun.before === undefined) {
-    return { do: 'run-probes', probes: probesOf(config), untilMs: nowMs + lease.applyMs * PROBES_BEFORE_SHARE };
+    return { do: 'run-probes', probes: [...probesOf(config), ...(mayCutOff ? kinds.controlPlaneBefore : [])], untilMs: nowMs + lease.applyMs * PROBES_BEFORE_SHARE };
   }
   if (begun.originals === undefined) return { do: 'read-before', entries: inOrder(config, kinds), known: journal.originals };
   const originals = { ...begun.originals, ...journal.originals };
   if (begun.changed === undefined) return { do: 'compare', items: wayTo(config, originals, kinds) };
   const passed = begun.before.filter((probe) => probe.passed).map((probe) => probe.name);
-  return { do: 'write-journal', journal: { ...journal, originals, work: forward(lease, readMs, memory.bootId, passed, begun.changed) } };
+  const work = forward(lease, readMs, memory.bootId, { passedBefore: passed, changed: begun.changed, ...(mayCutOff ? { guarded: true } : {}) });
+  return { do: 'write-journal', journal: { ...journal, originals, work } };
 }
 
 /** Nothing was changed: what was in force still is. */

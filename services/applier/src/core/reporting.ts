@@ -23,7 +23,7 @@ const KIND_OF: Readonly<Record<Exclude<Verdict, ''>, ReportKind>> = {
 /** The journal once a lease was dealt with: one write that ends the work and makes its report. */
 export function deal(state: State, ending: Ending): Journal {
   const { lease, change, pool, verdict, reason, inForce, sound, originals } = ending;
-  const journal: Journal = { ...state.journal, inForce, sound, originals, owed: ending.owed, work: undefined, lastDealt: { lease, change, pool, verdict, reason } };
+  const journal: Journal = { ...state.journal, inForce, sound, originals, owed: ending.owed, madeIn: state.memory.bootId, work: undefined, lastDealt: { lease, change, pool, verdict, reason } };
   return withReport(state, journal, KIND_OF[verdict], ending.extra);
 }
 
@@ -33,7 +33,13 @@ export const announce = (state: State): Journal => withReport(state, state.journ
 export const drifted = (state: State, what: readonly string[]): Journal => withReport(state, state.journal, 'drifted', { what });
 /** The journal once the way back succeeded after all. */
 export const mended = (state: State, originals: Originals): Journal =>
-  withReport(state, { ...state.journal, originals, sound: true, owed: undefined }, 'announced', {});
+  withReport(state, { ...state.journal, originals, sound: true, owed: undefined, madeIn: state.memory.bootId }, 'announced', {});
+
+/** The journal once what the kernel had forgotten was made again; `wrong` if it could not be. */
+export function remade(state: State, wrong: boolean): Journal {
+  const journal: Journal = { ...state.journal, madeIn: state.memory.bootId };
+  return wrong ? withReport(state, { ...journal, sound: false }, 'announced', {}) : journal;
+}
 
 /** The journal under an incarnation above every one that was seen. */
 export function reborn(state: State): Journal {

@@ -92,6 +92,8 @@ export interface Progress {
   readonly escalating: Escalated | undefined;
   /** The unit of an action that was escalated was looked at. */
   readonly unitRead: boolean;
+  /** A guard outside of this process was set, in this run. */
+  readonly guarded: boolean;
   readonly differences: readonly Difference[] | undefined;
   readonly probes: readonly ProbeResult[] | undefined;
   readonly failure: Failure | undefined;
@@ -99,7 +101,7 @@ export interface Progress {
   readonly againAtMs: number;
 }
 export const START: Progress = {
-  done: 0, acted: 0, troubles: [], escalating: undefined, unitRead: false, differences: undefined, probes: undefined, failure: undefined, passes: 0, againAtMs: 0,
+  done: 0, acted: 0, troubles: [], escalating: undefined, unitRead: false, guarded: false, differences: undefined, probes: undefined, failure: undefined, passes: 0, againAtMs: 0,
 };
 
 /** What comes from outside when an applier is started. */
@@ -151,6 +153,9 @@ export const remember = (state: State, part: Partial<Memory>): State => ({ ...st
 export const progressed = (state: State, part: Partial<Progress>): State =>
   remember(state, { progress: { ...state.memory.progress, ...part } });
 
+/** Whether the machine was restarted, and the config in force may have what the kernel forgets then. */
+export const hasForgotten = ({ journal, memory, settings: { kinds, emptyHash } }: State): boolean =>
+  journal.work === undefined && journal.sound && kinds.forgotten.length > 0 && journal.inForce !== emptyHash && journal.madeIn !== memory.bootId;
 /** Whether this node may be restarted. */
 export const canReboot = (state: State): boolean => state.self.capabilities.includes('action:reboot');
 

@@ -1,7 +1,7 @@
 import { actStep, escalatedWork, forwardActions, rebooting } from './acting.js';
 import { backStep } from './going-back.js';
 import { turnBack, type Confirming, type Failure, type Forward, type Work } from './journal.js';
-import { probesOf, stillManaged, wayTo } from './plan.js';
+import { forgottenOf, probesOf, stillManaged, wayTo } from './plan.js';
 import { itemStep, type Item, type Step } from './ports.js';
 import { deal } from './reporting.js';
 import { inHand, type State } from './state.js';
@@ -26,15 +26,16 @@ function forwardStep(state: State, work: Forward | Confirming, nowMs: number): S
   const config = inHand(state, work.to);
   if (config === undefined) return state.memory.absent.has(work.to) ? turn(state, work, lostConfig(work.to)) : { do: 'load-config', hash: work.to };
   const items = wayTo(config, journal.originals, kinds);
-  // After a restart of the machine nothing more is applied: what stands there is read back.
-  const doing = work.phase === 'forward' ? doStep(state, work, items, nowMs) : undefined;
+  if (work.guarded === true && !progress.guarded) return { do: 'guard', lease: work.lease, atMs: work.turnBackMs };
+  // After a restart of the machine nothing more is applied, but for what the kernel has forgotten: what stands there is read back.
+  const doing = work.phase === 'forward' ? doStep(state, work, items, nowMs) : remakeStep(state, work, items);
   if (doing !== undefined) return doing;
   if (progress.differences === undefined) return { do: 'compare', items };
   const [difference] = progress.differences;
   if (difference !== undefined) return turn(state, work, nodeFault(because(work, `${difference.what}: ${difference.how}, read back after it was applied`)));
   const unit = work.escalated?.action.unit;
   if (unit !== undefined && !progress.unitRead) return { do: 'read-unit', unit, untilMs: work.turnBackMs };
-  const probes = probesOf(config).filter((probe) => work.passedBefore.includes(probe.name));
+  const probes = [...probesOf(config), ...kinds.controlPlane].filter((probe) => work.passedBefore.includes(probe.name));
   if (progress.probes === undefined) return { do: 'run-probes', probes, untilMs: work.turnBackMs };
   const broken = progress.probes.find((probe) => !probe.passed);
   if (broken !== undefined) {
@@ -80,6 +81,11 @@ function turn(state: State, work: Forward | Confirming, failure: Failure): Step 
 function tooLate(work: Forward | Confirming): Failure {
   const late = `not confirmed ${Math.round(work.turnBackMs - work.readMs)} ms after the lease was read`;
   return nodeFault(because(work, work.phase === 'forward' && work.reboot !== undefined ? `the machine was told to restart, and did not: ${late}` : late));
+}
+
+function remakeStep({ memory, settings: { kinds } }: State, work: Confirming, items: readonly Item[]): Step | undefined {
+  const item = forgottenOf(items, kinds)[memory.progress.done];
+  return item === undefined ? undefined : itemStep(item, work.turnBackMs);
 }
 
 /** What an escalated action said stands before what came of it. */

@@ -4,6 +4,7 @@ import type { Difference, Item, Original, Originals, Outcome, Outcomes, Refusal,
 import { UNREACHABLE } from '../core/index.js';
 import type { BusPort } from './bus-port.js';
 import { Actor } from './host/actor.js';
+import type { Guard } from './guard/guard.js';
 import { refusalOf, Refused, type Backend, type Clock, type Log, type Surroundings } from './ports.js';
 import { checkProbe, runProbes } from './probes/run-probes.js';
 import { parseConfig } from './state/config-text.js';
@@ -17,7 +18,7 @@ export class Performer {
     private readonly state: StateFolder,
     private readonly bus: BusPort,
     private readonly backends: ReadonlyMap<string, Backend>,
-    private readonly surroundings: Surroundings,
+    private readonly surroundings: Surroundings & { readonly guard: Guard },
     private readonly clock: Clock,
     private readonly log: Log,
   ) {
@@ -28,7 +29,11 @@ export class Performer {
   async perform(step: Step): Promise<Outcome | typeof UNREACHABLE> {
     switch (step.do) {
       case 'write-journal':
-        return this.state.writeJournal(step.journal);
+        await this.state.writeJournal(step.journal);
+        if (step.journal.work === undefined) this.surroundings.guard.release();
+        return undefined;
+      case 'guard':
+        return refused('guard', () => this.surroundings.guard.set(step.lease, step.atMs));
       case 'load-config':
         return this.state.readConfig(step.hash);
       case 'tidy':
@@ -88,10 +93,10 @@ export class Performer {
     return config;
   }
 
-  private async check({ config, actions, taken }: StepOf<'check'>): Promise<readonly Refusal[]> {
+  private async check({ config, entries, actions, taken }: StepOf<'check'>): Promise<readonly Refusal[]> {
     const refusals = [...(await this.actor.refusals(actions, config))];
     const checked = { config, taken: new Set(taken) };
-    for (const entry of config.fragments) {
+    for (const entry of entries) {
       const refusal = await refused(`${entry.kind}/${entry.name}`, async () => {
         if (entry.kind === 'Probe') return checkProbe(entry, this.surroundings);
         return this.backendOf(entry.kind).check(entry, checked);
@@ -107,7 +112,7 @@ export class Performer {
       const refusal = await refused(`${entry.kind}/${entry.name}`, async () => {
         const backend = this.backendOf(entry.kind);
         for (const key of backend.resources(entry)) {
-          if (known[key] === undefined) originals[key] = await backend.original(key, known);
+          if (known[key] === undefined) originals[key] = await backend.original(key, known, entry);
         }
       });
       if (refusal !== undefined) return refusal;

@@ -29,8 +29,8 @@ export interface Backend {
   resources(entry: ConfigEntry): readonly string[];
   /** Throws Refused when this node can or may not carry the entry out. Changes nothing. */
   check(entry: ConfigEntry, checked: Checked): Promise<void>;
-  /** What stands at a resource now, so that `putBack` makes it so again. */
-  original(key: string, known: Originals): Promise<Original>;
+  /** What stands at a resource of the entry now, so that `putBack` makes it so again. */
+  original(key: string, known: Originals, entry: ConfigEntry): Promise<Original>;
   putBack(key: string, original: Original): Promise<void>;
   /** How the resource differs from its original; undefined when it does not. */
   differsFromOriginal(key: string, was: Json): Promise<string | undefined>;
@@ -70,6 +70,8 @@ export interface Log {
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
 }
+
+export const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /** Milliseconds of CLOCK_BOOTTIME. */
 export type Clock = () => number;

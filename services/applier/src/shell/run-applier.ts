@@ -1,14 +1,19 @@
 import { randomInt } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { isNodeName } from '#libs/contracts';
 import { start, type Heard, type Kinds, type Settings } from '../core/index.js';
+import { changesNetwork, elementsOf, nodeNetwork, type NodeNetwork } from './backends/network/node-network.js';
+import type { NetworkSettings } from './backends/network/tools.js';
 import { BACKENDS } from './backends/registry.js';
 import { bootClock, bootId } from './boot.js';
 import { BusPort, type BusSource } from './bus-port.js';
+import { guardFor, type Guard } from './guard/guard.js';
 import { findHost } from './host/host.js';
 import type { HostSettings } from './host/host-settings.js';
 import { Performer } from './performer.js';
-import type { Backend, Clock, Log, Surroundings } from './ports.js';
+import { SILENT, type Backend, type Clock, type Log, type Surroundings } from './ports.js';
+import { controlPlane, controlPlaneBefore } from './probes/control-plane.js';
 import { Runner } from './runner.js';
 import { EMPTY_HASH } from './state/config-text.js';
 import { StateFolder } from './state/state-folder.js';
@@ -29,6 +34,16 @@ export interface ApplierOptions {
   readonly bus: BusSource;
   /** Programs and folders of the machine. */
   readonly host?: HostSettings;
+  /** Whether and where it sets up a network; by default that of the machine, if the root is its own. */
+  readonly network?: NetworkSettings | false;
+  /** Where the bus is, as URLs. */
+  readonly servers?: readonly string[];
+  /** What else must still be reached after a change of the network, as host:port; false: not even the bus and the gateway. */
+  readonly reach?: readonly string[] | false;
+  /** What runs `runGuard` with an order as its last word; by default this applier's own program. */
+  readonly guardCommand?: readonly string[];
+  /** It goes back in place of another one, and an applier that starts meanwhile waits for it. */
+  readonly asGuard?: boolean;
   readonly log?: Log;
   readonly version?: string;
   readonly heartbeatMs?: number;
@@ -63,14 +78,12 @@ async function makeRoot(root: string): Promise<void> {
   }
 }
 
-const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };
-
 /** Starts an applier. Throws StateError when its state folder cannot be used, and TypeError for a bad name; nothing else stops it. */
 export async function runApplier(options: ApplierOptions): Promise<RunningApplier> {
   const { node, log = SILENT, random = secureRandom, allowExec = false, clock = bootClock } = options;
   if (!isNodeName(node)) throw new TypeError(`${JSON.stringify(node)} is not the name of a node: it must be a DNS subdomain in lower case`);
   await makeRoot(options.root ?? '/');
-  const state = await StateFolder.open(options.stateDir);
+  const state = await StateFolder.open(options.stateDir, options.asGuard);
   try {
     const { journal, fellBack } = await state.readJournal(node, EMPTY_HASH);
     if (fellBack !== '') log.warn({ node, reason: fellBack }, 'going on from the journal before');
@@ -78,15 +91,16 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
     const root = options.root ?? '/';
     const host = await findHost(options.host ?? {}, root, ending.signal);
     const surroundings = { root, contents: state.contents, allowExec, host, ending: ending.signal };
-    const backends = new Map(BACKENDS.flatMap((factory) => factory.create(surroundings) ?? []).map((backend) => [backend.kind, backend]));
+    const network = await networkFor(options);
+    const backends = new Map([...network.backends, ...BACKENDS.flatMap((factory) => factory.create(surroundings) ?? [])].map((backend) => [backend.kind, backend]));
     const settings: Settings = {
-      kinds: kindsOf(backends), emptyHash: EMPTY_HASH,
+      kinds: kindsOf(backends, network, options.reach === false ? [] : controlPlane(options.servers ?? [], options.reach ?? [])), emptyHash: EMPTY_HASH,
       readEveryMs: options.readEveryMs ?? READ_EVERY_MS, driftCheckMs: options.driftCheckMs ?? DRIFT_CHECK_MS,
     };
-    const self = { labels: options.labels, capabilities: capabilitiesOf(surroundings), version: options.version ?? '', fresh: options.fresh ?? false };
+    const self = { labels: options.labels, capabilities: [...capabilitiesOf(surroundings), ...network.capabilities].sort(), version: options.version ?? '', fresh: options.fresh ?? false };
     const outside = { bootId: options.bootId ?? bootId(), nowMs: clock(), random: Math.floor(random() * 2 ** 32) };
     const bus = new BusPort(options.bus, (heard: Heard) => runner.hear(heard));
-    const performer = new Performer(state, bus, backends, surroundings, clock, log);
+    const performer = new Performer(state, bus, backends, { ...surroundings, guard: guardOf(options, clock) }, clock, log);
     const runner = new Runner(start(settings, self, journal, outside), performer, clock, log);
     const running = runner.run().finally(() => state.close());
     const stopHeartbeat = beat(bus, runner, options.heartbeatMs ?? HEARTBEAT_MS, random);
@@ -111,8 +125,27 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
 const capabilitiesOf = (surroundings: Surroundings): readonly string[] =>
   [...BACKENDS.flatMap((factory) => factory.capabilities(surroundings)), ...surroundings.host.capabilities, 'kind:Probe', ...(surroundings.allowExec ? ['probe:exec'] : [])].sort();
 
-const kindsOf = (backends: ReadonlyMap<string, Backend>): Kinds => ({
+/** A root of its own is a node of its own: the machine's network is not its business. */
+function networkFor({ root = '/', network, stateDir }: ApplierOptions): Promise<NodeNetwork> {
+  const settings = network ?? (root === '/' ? {} : false);
+  return settings === false ? Promise.resolve(NO_NETWORK) : nodeNetwork(settings, stateDir);
+}
+
+/** A guard is this program once more; `main.js` starts it. */
+function guardOf({ node, root = '/', stateDir, network, guardCommand }: ApplierOptions, clock: Clock): Guard {
+  const command = guardCommand ?? [process.execPath, join(__dirname, '..', 'main.js'), '--guard'];
+  return guardFor({ node, root, stateDir, network: network === false ? {} : (network ?? {}), command, clock });
+}
+
+const NO_NETWORK: NodeNetwork = { capabilities: [], backends: [] };
+
+const kindsOf = (backends: ReadonlyMap<string, Backend>, network: NodeNetwork, probes: Kinds['controlPlane']): Kinds => ({
   order: [...backends.keys()],
+  entries: network.backends.length === 0 ? (config) => config.fragments : elementsOf,
+  forgotten: network.backends.map(({ kind }) => kind),
+  mayCutOff: network.backends.length === 0 ? () => false : changesNetwork,
+  controlPlane: network.backends.length === 0 ? [] : probes,
+  controlPlaneBefore: network.backends.length === 0 ? [] : controlPlaneBefore(probes),
   resources: (entry) => backends.get(entry.kind)?.resources(entry) ?? [],
 });
 

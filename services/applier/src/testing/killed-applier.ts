@@ -1,5 +1,6 @@
 import type { Action, Config } from '#libs/contracts';
 import { runApplier, type HostSettings } from '../shell/index.js';
+import type { NetworkSettings } from '../shell/backends/network/tools.js';
 import { Performer } from '../shell/performer.js';
 import { MemoryNodeBus } from './memory-node-bus.js';
 
@@ -9,11 +10,13 @@ interface Plan {
   readonly state: string;
   readonly first: Config;
   readonly second: Config;
-  readonly actions: readonly Action[];
-  readonly host: HostSettings;
+  readonly actions?: readonly Action[];
+  readonly host?: HostSettings;
   readonly dieAt: number;
   /** Milliseconds into that step. */
   readonly dieAfterMs: number;
+  readonly applyMs?: number;
+  readonly network?: NetworkSettings;
 }
 
 async function main(plan: Plan): Promise<void> {
@@ -28,11 +31,11 @@ async function main(plan: Plan): Promise<void> {
     }
     return perform.call(this, step);
   };
-  const applier = await runApplier({ node: 'n', labels: {}, root: plan.root, stateDir: plan.state, bus, host: plan.host });
+  const applier = await runApplier({ node: 'n', labels: {}, root: plan.root, stateDir: plan.state, bus, host: plan.host ?? {}, reach: false, network: plan.network ?? false });
   await bus.reported(({ kind }) => kind === 'announced');
-  await bus.roll(plan.first, { actions: plan.actions });
+  await bus.roll(plan.first, { actions: plan.actions ?? [] });
   counting = true;
-  await bus.roll(plan.second, { actions: plan.actions });
+  await bus.roll(plan.second, { actions: plan.actions ?? [], ...(plan.applyMs === undefined ? {} : { applyMs: plan.applyMs }) });
   await applier.stop();
   process.stdout.write(`survived ${steps} steps\n`);
 }

@@ -4,6 +4,11 @@ import { newJournal, UNREACHABLE, type Item, type Journal, type Kinds, type Orig
 /** Kinds of a node that lives in memory: files, each a path and a content. */
 export const MEMORY_KINDS: Kinds = {
   order: ['File', 'Exec'],
+  entries: (config) => config.fragments,
+  forgotten: [],
+  mayCutOff: () => false,
+  controlPlane: [],
+  controlPlaneBefore: [],
   resources: (entry) => (entry.kind === 'File' ? [`path:${String(entry.spec['path'])}`] : []),
 };
 export const EMPTY = '0'.repeat(64);
@@ -27,6 +32,7 @@ export class MemoryNode {
   running: ReadonlyMap<string, string> = new Map();
   rebootAsked = false;
   probes: (name: string, files: ReadonlyMap<string, string>) => boolean = () => true;
+  guard: (lease: string, atMs: number) => Refusal | undefined = () => undefined;
   refuses: (entry: ConfigEntry) => Refusal | undefined = () => undefined;
   refusesAction: (action: Action) => Refusal | undefined = () => undefined;
   unitFails: () => boolean = () => false;
@@ -69,6 +75,8 @@ export class MemoryNode {
         return this.unitFails() ? { fault: 'node', reason: `${step.unit} has failed` } : undefined;
       case 'wait':
         return undefined;
+      case 'guard':
+        return this.guard(step.lease, step.atMs);
       case 'compare':
         return step.items.flatMap((item) => (this.isSo(item) ? [] : [{ what: keyOf(item), how: 'differs' }]));
       default:

@@ -1,12 +1,7 @@
-/**
- * The marks on a Node by which Sluice knows what it did. A cordon names its lease and says whether it was found: I5, only
- * what Sluice cordoned is uncordoned by it. All writes are compare-and-set on the Node as it was read before the lease was read again.
- */
-export const CORDON = 'sluice.dev/cordon';
-/** The last lease that gave the Node back. Written always, so that a slow copy of an earlier look loses. */
-export const RELEASED = 'sluice.dev/uncordoned-for';
-/** A person's word: who puts this on a Node wants it to stay cordoned, whoever cordoned it. */
-export const KEEP = 'sluice.dev/keep-cordoned';
+import { CORDON_MARK, cordonMarkOf, KEEP_MARK, RELEASED_MARK, type CordonMark } from '#libs/contracts';
+
+// A cordon names its lease and says whether it was found: I5, only what Sluice cordoned is uncordoned by it. All writes are
+// compare-and-set on the Node as it was read before the lease was read again.
 
 /** A Node, as far as its cordon is concerned. */
 export interface NodeSeen {
@@ -19,12 +14,6 @@ export interface NodeSeen {
 export interface NodeWrite {
   readonly unschedulable?: boolean;
   readonly annotations: Readonly<Record<string, string | null>>;
-}
-
-interface Mark {
-  readonly lease: string;
-  /** It was cordoned before Sluice came, and is somebody else's to uncordon. */
-  readonly found: boolean;
 }
 
 /** What has to be written for the Node to be cordoned for this lease; undefined when it is. */
@@ -42,19 +31,11 @@ export const wasTakenOff = (node: NodeSeen, lease: string): boolean => !node.uns
 /** What has to be written for the Node to be given back by this lease; undefined when it was. */
 export function uncordonWrite(node: NodeSeen, lease: string): NodeWrite | undefined {
   const mark = markOf(node);
-  if (mark?.lease !== lease) return node.annotations[RELEASED] === lease ? undefined : { annotations: { [RELEASED]: lease } };
-  const isOurs = !mark.found && node.setBySluice && node.annotations[KEEP] === undefined;
-  return { ...(isOurs && node.unschedulable ? { unschedulable: false } : {}), annotations: { [CORDON]: null, [RELEASED]: lease } };
+  if (mark?.lease !== lease) return node.annotations[RELEASED_MARK] === lease ? undefined : { annotations: { [RELEASED_MARK]: lease } };
+  const isOurs = !mark.found && node.setBySluice && node.annotations[KEEP_MARK] === undefined;
+  return { ...(isOurs && node.unschedulable ? { unschedulable: false } : {}), annotations: { [CORDON_MARK]: null, [RELEASED_MARK]: lease } };
 }
 
-const marked = (mark: Mark): NodeWrite['annotations'] => ({ [CORDON]: JSON.stringify(mark) });
+const marked = (mark: CordonMark): NodeWrite['annotations'] => ({ [CORDON_MARK]: JSON.stringify(mark) });
 
-/** A mark that cannot be read was written by somebody else, and says nothing. */
-function markOf({ annotations }: NodeSeen): Mark | undefined {
-  try {
-    const mark = JSON.parse(annotations[CORDON] ?? '') as Partial<Mark> | null;
-    return typeof mark?.lease === 'string' ? { lease: mark.lease, found: mark.found === true } : undefined;
-  } catch {
-    return undefined;
-  }
-}
+const markOf = ({ annotations }: NodeSeen): CordonMark | undefined => cordonMarkOf(annotations);

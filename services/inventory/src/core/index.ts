@@ -1,2 +1,4 @@
-export { hear, inventoryCore, type Input, type Request, type Settings } from './inventory.js';
-export type { State } from './state.js';
+export type { Input, Request } from './inputs.js';
+export { hear, inventoryCore, type Settings } from './inventory.js';
+export { forgetNodes, noteAnnounced, noteListed, noteNode } from './kubernetes.js';
+export type { KubernetesNode, State } from './state.js';

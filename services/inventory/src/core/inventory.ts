@@ -1,45 +1,40 @@
 import { nodeOfToken, nodeToken, type FactType, type NodeReport, type NodeView } from '#libs/contracts';
-import { assertNever, decided, takeTouched, viewKey, type Answer, type Core, type Decision, type Draft, type Entry, type Now, type ViewBody, type ViewKey } from '#libs/kernel';
-import { State, type NodeState, type Stamp } from './state.js';
-
-/** What people ask it under `ops.node`. */
-export type Request =
-  | { readonly op: 'list'; readonly cursor: string; readonly limit: number }
-  | { readonly op: 'get'; readonly node: string }
-  | { readonly op: 'remove'; readonly node: string; readonly by: string; readonly reason: string };
-
-export type Input =
-  | { readonly type: 'announced'; readonly report: NodeReport }
-  | { readonly type: 'request'; readonly request: Request };
-type InventoryDraft = Draft<State, Input, never>;
+import { assertNever, decided, takeTouched, viewKey, type Answer, type Core, type Decision, type Entry, type Now, type ViewBody, type ViewKey } from '#libs/kernel';
+import type { Input, InventoryDraft, Request } from './inputs.js';
+import { compareNodes, isOrphan } from './kubernetes.js';
+import { isLater, State, type NodeState, type Stamp } from './state.js';
 
 /** How long a node may be unheard before it is silent; and who leads that long without a break may say so. */
 export interface Settings {
   readonly silentAfterMs: number;
+  /** Nodes are known to Kubernetes too. */
+  readonly kubernetes?: boolean;
 }
 
-const READS: readonly FactType[] = ['node.joined', 'node.left', 'node.changed', 'node.silent', 'node.heard', 'node.reported'];
+const READS: readonly FactType[] = ['node.joined', 'node.left', 'node.changed', 'node.silent', 'node.heard', 'node.reported', 'node.unavailable', 'node.available'];
 
 /**
  * The inventory: which nodes there are. What always holds after each of its batches:
  * 1. a node leaves only when somebody says so; silence is never a leave;
  * 2. of announcements of one node only a later one counts, by incarnation and sequence;
- * 3. silence is said only by a copy that has listened long enough itself.
+ * 3. silence is said only by a copy that has listened long enough itself;
+ * 4. a node leaves because its Node object is gone only if it had one, and the API server was asked.
  */
 export function inventoryCore(settings: Settings): Core<State, Input> {
+  const ofSettings = (state: State): State => Object.assign(state, { keepsAnnouncements: settings.kubernetes === true });
   return {
     name: 'inventory',
-    version: 1,
+    version: 2,
     reads: READS,
     wantsTargets: false,
-    initial: () => new State(),
+    initial: () => ofSettings(new State()),
     evolve,
     decide: (state, inputs, _gathered, now) => decide(state, inputs, now, settings),
     takeTouched,
     viewKeys: (state) => [...state.nodes.keys()].map((node) => viewKey('nodes', nodeToken(node))),
     view,
     dump: (state) => ({ nodes: [...state.nodes.values()], announced: [...state.announced.entries()] }),
-    load: (dumped) => loaded(dumped as Dumped),
+    load: (dumped) => ofSettings(loaded(dumped as Dumped)),
   };
 }
 
@@ -68,11 +63,16 @@ function evolve(state: State, { fact, readMs }: Entry): void {
       }
       const since = fact.type === 'node.joined' || before === undefined ? at : before.since;
       const now = fact.type === 'node.joined' || before === undefined ? 'ready' : before.state;
-      return put(state, { node, state: now, labels, capabilities, version, stamp: { incarnation, birth, seq }, since, because: '' });
+      const { unavailable, uid } = fact.type === 'node.joined' || before === undefined ? { unavailable: '', uid: '' } : before;
+      return put(state, { node, state: now, labels, capabilities, version, stamp: { incarnation, birth, seq }, since, because: '', unavailable, uid });
     }
     case 'node.left':
       state.heardAgain.delete(fact.node);
-      return patch(state, fact.node, { state: 'gone', since: fact.at, because: fact.because });
+      return patch(state, fact.node, { state: 'gone', since: fact.at, because: fact.because, unavailable: '', uid: '' });
+    case 'node.unavailable':
+      return patch(state, fact.node, { unavailable: fact.because, uid: fact.uid });
+    case 'node.available':
+      return patch(state, fact.node, { unavailable: '', uid: fact.uid });
     case 'node.silent':
       // What this copy heard was before that, or it read the join only now.
       state.heardMs.delete(fact.node);
@@ -93,6 +93,7 @@ function evolve(state: State, { fact, readMs }: Entry): void {
 
 function put(state: State, node: NodeState): void {
   state.nodes.set(node.node, node);
+  state.memo.toCompare.add(node.node);
   state.touched.add(viewKey('nodes', nodeToken(node.node)));
 }
 
@@ -108,6 +109,7 @@ function decide(state: State, inputs: readonly Input[], now: Now, settings: Sett
       else if (input.type === 'announced') announced(draft, input.report);
       else draft.answers.set(input, answer(draft, input.request));
     }
+    compareNodes(draft);
     sweep(draft, settings);
   });
 }
@@ -120,12 +122,11 @@ function announced(draft: InventoryDraft, report: NodeReport): void {
   const taken = draft.state.announced.get(node);
   if (taken !== undefined && isLater(taken, report)) return;
   const body = { node, labels, capabilities, version, incarnation, birth, seq };
+  // It was said to have left, and joins when its Node object is there again.
+  if (isOrphan(draft.state, node)) return;
   if (known === undefined || known.state === 'gone') return draft.emit({ type: 'node.joined', ...body, fresh });
   if (!sameContent(known, report)) draft.emit({ type: 'node.changed', ...body });
 }
-
-const isLater = (a: Stamp, b: Stamp): boolean =>
-  a.incarnation > b.incarnation || (a.incarnation === b.incarnation && a.birth === b.birth && a.seq > b.seq);
 
 const sameContent = (known: NodeState, report: NodeReport): boolean =>
   JSON.stringify([Object.entries(known.labels).sort(), [...known.capabilities].sort()]) ===

@@ -1,3 +1,4 @@
+import type { NodeReport } from '#libs/contracts';
 import { Table, UndoLog } from '#libs/kernel';
 
 /** Where an announcement stands among others of the same node. */
@@ -6,6 +7,10 @@ export interface Stamp {
   readonly birth: number;
   readonly seq: number;
 }
+
+/** Whether `a` was announced after `b`, as far as their words can tell. */
+export const isLater = (a: Stamp, b: Stamp): boolean =>
+  a.incarnation > b.incarnation || (a.incarnation === b.incarnation && a.birth === b.birth && a.seq > b.seq);
 
 export interface NodeState {
   readonly node: string;
@@ -16,6 +21,16 @@ export interface NodeState {
   readonly stamp: Stamp;
   readonly since: string;
   readonly because: string;
+  /** Why Kubernetes, or whoever cordoned it, has it out of service; empty if it is in service. */
+  readonly unavailable: string;
+  /** Of its Node object; empty for a node that Kubernetes does not know. */
+  readonly uid: string;
+}
+
+/** A Node object, as the API server has it now. */
+export interface KubernetesNode {
+  readonly uid: string;
+  readonly unavailable: string;
 }
 
 /** The inventory's fold, and what this copy heard itself. */
@@ -32,6 +47,11 @@ export class State {
   readonly heardMs = new Table<string, number>(this.undo);
   /** Silent nodes that were heard again. */
   readonly heardAgain = new Table<string, true>(this.undo);
-  /** Spares looks that would find nothing; no answer depends on it. When the next node can have become silent, monotonic; undefined when that is not known. */
-  readonly memo: { nextSilentMs: number | undefined } = { nextSilentMs: undefined };
+  /** The Node objects that there are, by name; undefined where Kubernetes is not asked, or has not answered yet. */
+  readonly kubernetes: { nodes: Map<string, KubernetesNode> | undefined } = { nodes: undefined };
+  /** What each node announced last, where Kubernetes is asked: should its Node object go and come again, the node joins by that. */
+  keepsAnnouncements = false;
+  readonly announcements = new Map<string, NodeReport>();
+  /** Spares looks that would find nothing; no answer depends on it. `toCompare`: nodes that may differ from their Node objects. When the next node can have become silent, monotonic; undefined when that is not known. */
+  readonly memo: { nextSilentMs: number | undefined; readonly toCompare: Set<string> } = { nextSilentMs: undefined, toCompare: new Set() };
 }

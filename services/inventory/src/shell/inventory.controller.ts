@@ -5,7 +5,7 @@ import type { Answer } from '#libs/kernel';
 import { LedgerService, Poison, type BusMessage } from '#libs/bus';
 import { ListNodesRequest, MAX_PAGE, NodeRequest, SettleNodeRequest } from '#libs/requests';
 import { monotonicMs, wallTime } from '#libs/runtime';
-import { hear, type Input, type Request, type State } from '../core/index.js';
+import { hear, noteAnnounced, type Input, type Request, type State } from '../core/index.js';
 
 /** What the inventory hears, and what people ask it. */
 @Controller()
@@ -18,6 +18,7 @@ export class InventoryController {
   @EventPattern<string>('node.announced.*', { stream: REPORTS, filters: [REPORT_FILTERS.announced], deliver: 'last-per-subject' })
   async announced(@Payload() batch: readonly BusMessage[]): Promise<void> {
     const reports = await this.poison.decoded(REPORTS, batch, ({ subject, text }) => decodeReport(subject, text));
+    this.ledger.observe((state) => noteAnnounced(state, reports));
     await this.ledger.submitAll(reports.map((report) => ({ type: 'announced', report })));
   }
 

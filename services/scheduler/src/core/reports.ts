@@ -40,7 +40,7 @@ function isNewer(report: NodeReport, last: Report | undefined): boolean {
 function becauseOf(report: NodeReport, to: string): { readonly because: Because; readonly reason: string } | undefined {
   switch (report.verdict) {
     case 'applied':
-      if (report.hash === to) return { because: 'applied', reason: '' };
+      if (report.hash === to) return { because: 'applied', reason: report.reason };
       return { because: 'failed', reason: `it says applied, but has ${report.hash.slice(0, 12)} in force` };
     case 'invalid':
     case 'failed':

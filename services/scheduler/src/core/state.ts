@@ -60,6 +60,8 @@ export interface NodeState {
   readonly node: string;
   readonly joined: boolean;
   readonly silent: boolean;
+  /** Why Kubernetes, or whoever cordoned it, has it out of service; empty if it is in service. */
+  readonly outOfService: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly capabilities: readonly string[];
   readonly pool: string;
@@ -259,6 +261,7 @@ export const unknownNode = (node: string): NodeState => ({
   node,
   joined: false,
   silent: false,
+  outOfService: '',
   labels: {},
   capabilities: [],
   pool: 'default',

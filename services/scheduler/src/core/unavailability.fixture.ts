@@ -3,6 +3,8 @@ import { takenReport, type Fact } from '#libs/contracts';
 interface Seen {
   joined: boolean;
   silent: boolean;
+  /** Out of service in Kubernetes. */
+  out: boolean;
   skipped: boolean;
   /** The rollout for which it was skipped: a live node counts again when that has ended. */
   skippedFor: string;
@@ -43,15 +45,19 @@ export class Unavailability {
       case 'node.joined':
       case 'node.changed': {
         const before = this.of(fact.node);
-        this.nodes.set(fact.node, { ...before, joined: true, role: fact.labels['role'] ?? '', ...(before.joined ? {} : { silent: false, skipped: false }) });
+        this.nodes.set(fact.node, { ...before, joined: true, role: fact.labels['role'] ?? '', ...(before.joined ? {} : { silent: false, out: false, skipped: false }) });
         return;
       }
       case 'node.left':
-        return this.patch(fact.node, { joined: false, silent: false });
+        return this.patch(fact.node, { joined: false, silent: false, out: false });
       case 'node.silent':
         return this.patch(fact.node, { silent: true });
       case 'node.heard':
         return this.patch(fact.node, { silent: false, skipped: false });
+      case 'node.unavailable':
+        return this.patch(fact.node, { out: true });
+      case 'node.available':
+        return this.patch(fact.node, { out: false });
       case 'node.skipped':
         return this.patch(fact.node, { skipped: true, skippedFor: fact.change });
       case 'node.reported':
@@ -93,7 +99,7 @@ export class Unavailability {
   }
 
   private of(node: string): Seen {
-    return this.nodes.get(node) ?? { joined: false, silent: false, skipped: false, skippedFor: '', restored: true, role: '', lease: '', leaseId: '' };
+    return this.nodes.get(node) ?? { joined: false, silent: false, out: false, skipped: false, skippedFor: '', restored: true, role: '', lease: '', leaseId: '' };
   }
 
   private patch(node: string, change: Partial<Seen>): void {
@@ -101,4 +107,4 @@ export class Unavailability {
   }
 }
 
-const isDown = (seen: Seen): boolean => seen.lease !== '' || (seen.joined && !seen.skipped && (seen.silent || !seen.restored));
+const isDown = (seen: Seen): boolean => seen.lease !== '' || (seen.joined && !seen.skipped && (seen.silent || seen.out || !seen.restored));

@@ -28,6 +28,13 @@ describe('an answer', () => {
     expect(s.status('n1')).toMatchObject({ seq: 60, hash: 'c1-new', verdict: 'applied' });
   });
 
+  it('that went well in another way than planned keeps what it says of that', () => {
+    const s = fleetOf('n0');
+    s.rolls('c1', ['n0']);
+    expect(s.answers_('n0', 'applied', { hash: 'c1-new', reason: 'reload frr.service failed; the machine was restarted instead' })[0]).toMatchObject({ because: 'applied', reason: expect.stringMatching(/restarted instead/) as string });
+    expect(s.status('n0')).toMatchObject({ verdict: 'applied', reason: 'reload frr.service failed; the machine was restarted instead' });
+  });
+
   it('of a corrective lease that is refused is owed nothing and planned again at once', () => {
     const s = fleetOf('n0');
     s.reports_('n0', 'strange');

@@ -54,6 +54,7 @@ function leaseView(state: State, name: string): Shown<LeaseView> | undefined {
 export function unavailableBecause(node: NodeState): string {
   if (node.lease !== undefined) return leaseState(node.lease);
   if (node.silent) return 'silent';
+  if (node.outOfService !== '') return node.outOfService;
   return 'not back on a good config';
 }
 

@@ -55,6 +55,16 @@ describe('what a change leads to', () => {
     expect(reasons.map(({ fragment: id, field, message }) => [id, field, message.split(' ').at(-1)])).toEqual([['Probe/p', 'spec.exec', 'probe:exec']]);
   });
 
+  it('is warned of where a part of it does not hold, once for all nodes, and not again while it stays so', () => {
+    const part = (name: string, seq: number, mtu: number): ConfigEntry => entry('Vrf', name, { vrf: 'red', seq, mtu });
+    const configs: Record<string, Config> = { two: { fragments: [part('a', 1, 1500), part('b', 2, 9000)] }, more: { fragments: [part('a', 1, 1500), part('b', 2, 9000), file('motd')] } };
+    const all = { ...material(['kind:Vrf', 'action:reboot', ...FILES]), config: (_: string, hash: string) => configs[hash] };
+    const { reasons, warnings } = reviewTargets({ n0: to('two', ''), n1: to('two', '') }, all);
+    expect(reasons).toEqual([]);
+    expect(warnings).toMatchObject([{ fragment: 'Vrf/b', field: 'spec.mtu', code: 'overruled', nodes: ['n0', 'n1'] }]);
+    expect(reviewTargets({ n0: to('more', 'two') }, all).warnings).toEqual([]);
+  });
+
   it('that is in no bucket is a reason that names the node, and the others are reviewed all the same', () => {
     const { reasons } = reviewTargets({ n0: to('gone', 'motd'), n1: to('more', 'motd') }, material(FILES));
     expect(reasons.map(({ fragment: id, field, code, nodes }) => [id, field, code, nodes])).toEqual([['', '', 'config-missing', ['n0']], ['Directory/srv', 'kind', 'capability', ['n1']]]);

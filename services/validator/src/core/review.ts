@@ -1,6 +1,6 @@
 import { EMPTY_CONFIG, type Config, type Fragment, type Reason, type Targets } from '#libs/contracts';
 import { effectivePolicy, planActions, type ActionPlan } from '#libs/actions';
-import { reviewActions, reviewConfig } from '#libs/review';
+import { mergeReasons, reviewActions, reviewConfig, reviewWarnings } from '#libs/review';
 import type { Reviewed } from './inputs.js';
 
 /** What a review of a change looks at, gathered beforehand. */
@@ -16,6 +16,7 @@ export interface Material {
 /** Reviews every target of a change; a node whose present config has the same faults is unfit, and no reason. */
 export function reviewTargets(targets: Targets, material: Material): Reviewed & { readonly did: 'review-change' } {
   const reasons: Reason[] = [];
+  const warnings: Reason[] = [];
   const unfit: string[] = [];
   for (const [node, target] of Object.entries(targets)) {
     const config = material.config(node, target.to);
@@ -30,9 +31,11 @@ export function reviewTargets(targets: Targets, material: Material): Reviewed & 
     const fresh = found.filter((reason) => !old.has(placeOfReason(reason)));
     const { actions, because } = planActions(from ?? EMPTY_CONFIG, config, effectivePolicy(material.policies, material.labels(node)));
     reasons.push(...fresh, ...actionReasons(because, reviewActions(actions, reviewed.capabilities), node));
+    const known = new Set(from === undefined ? [] : reviewWarnings(from, reviewed).map(placeOfReason));
+    warnings.push(...reviewWarnings(config, reviewed).filter((warning) => !known.has(placeOfReason(warning))));
     if (fresh.length === 0 && found.length > 0) unfit.push(node);
   }
-  return { did: 'review-change', reasons, warnings: [], unfit };
+  return { did: 'review-change', reasons, warnings: mergeReasons(warnings), unfit };
 }
 
 /** An action that a node cannot take: the rule that asks for it, and what it is about. */

@@ -4,10 +4,11 @@ import { execProbe } from './exec-probe.js';
 import { fileProbe } from './file-probe.js';
 import { httpProbe } from './http-probe.js';
 import type { ProbeType } from './probe-type.js';
+import { reachProbe } from './reach-probe.js';
 import { tcpProbe } from './tcp-probe.js';
 
 /** Every type of probe, by the field of its spec. */
-export const PROBE_TYPES: readonly ProbeType[] = [tcpProbe, httpProbe, execProbe, fileProbe];
+export const PROBE_TYPES: readonly ProbeType[] = [tcpProbe, httpProbe, execProbe, fileProbe, reachProbe];
 
 /** The type of a probe and its part of the spec. Throws Refused when it has not exactly one. */
 export function typeOf(entry: ConfigEntry): { readonly type: ProbeType; readonly spec: Readonly<Record<string, unknown>> } {
@@ -15,7 +16,7 @@ export function typeOf(entry: ConfigEntry): { readonly type: ProbeType; readonly
   const [type] = types;
   const spec = type === undefined ? undefined : entry.spec[type.field];
   if (types.length !== 1 || type === undefined || typeof spec !== 'object' || spec === null) {
-    throw new Refused('content', `a probe has exactly one of ${PROBE_TYPES.map(({ field }) => field).join(', ')}`);
+    throw new Refused('content', `a probe has exactly one of ${PROBE_TYPES.filter((one) => one !== reachProbe).map(({ field }) => field).join(', ')}`);
   }
   return { type, spec: spec as Readonly<Record<string, unknown>> };
 }

@@ -41,6 +41,7 @@ const SHAPE: Readonly<Record<string, Check>> = {
   })),
   owed: isAbsentOr(has({ actions: isList, bootId: isText })),
   originals: (value) => isObject(value) && Object.values(value).every(has({ kind: isText, was: (was) => was !== undefined, made: isList })),
+  madeIn: isAbsentOr(isText),
   report: isAbsentOr(has({ kind: isText, node: isText, incarnation: isCount, birth: isCount, seq: isCount, hash: isText })),
 };
 

@@ -9,14 +9,33 @@ import { StateError } from './state-error.js';
 const held = new Set<string>();
 const TRIES = 5;
 
-/** Takes the state folder for one applier. The lock of a dead process is taken over. Returns what frees it. */
-export async function lockFolder(folder: string): Promise<() => Promise<void>> {
+/** A guard has the folder only while it goes back. */
+const GUARD_POLL_MS = 200;
+const GUARD_WAITS = 600;
+
+/** The process that has the state folder; undefined when none is alive. */
+export function holderOf(folder: string): number | undefined {
+  const path = join(folder, 'lock');
+  try {
+    return alivePid(path, readFileSync(path, 'utf8'));
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Takes the state folder for one applier. The lock of a dead process is taken over, that of a guard is waited for: it ends what
+ * this applier would have to end first. Returns what frees it.
+ */
+export async function lockFolder(folder: string, isGuard = false): Promise<() => Promise<void>> {
   const path = join(folder, 'lock');
   const own = join(folder, `lock.${randomUUID()}`);
-  const text = JSON.stringify({ pid: process.pid, started: startOf(process.pid) });
+  const text = JSON.stringify({ pid: process.pid, started: startOf(process.pid), ...(isGuard ? { guard: true } : {}) });
   await writeFile(own, text, { mode: 0o600 });
   try {
-    for (let tries = 0; tries < TRIES; tries++) {
+    for (let tries = 0, waits = 0; tries < TRIES; tries++) {
+      for (; !isGuard && waits < GUARD_WAITS && isHeldByGuard(path); waits++) await new Promise((resolve) => setTimeout(resolve, GUARD_POLL_MS));
       if (await linked(own, path)) {
         held.add(path);
         return async () => {
@@ -57,6 +76,15 @@ async function removeStale(path: string, folder: string): Promise<void> {
   }
   if ((await readText(aside)) !== judged) await linked(aside, path);
   await unlink(aside);
+}
+
+function isHeldByGuard(path: string): boolean {
+  try {
+    const text = readFileSync(path, 'utf8');
+    return (JSON.parse(text) as { readonly guard?: unknown } | null)?.guard === true && alivePid(path, text) !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 function alivePid(path: string, text: string): number | undefined {

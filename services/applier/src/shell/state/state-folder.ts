@@ -23,9 +23,9 @@ export class StateFolder {
   }
 
   /** Throws StateError when another applier has it. */
-  static async open(path: string): Promise<StateFolder> {
+  static async open(path: string, isGuard = false): Promise<StateFolder> {
     await mkdir(join(path, 'configs'), { recursive: true, mode: 0o700 });
-    return new StateFolder(path, await lockFolder(path));
+    return new StateFolder(path, await lockFolder(path, isGuard));
   }
 
   close(): Promise<void> {

@@ -1,14 +1,37 @@
+import { CORDON_MARK, KEEP_MARK, RELEASED_MARK } from '#libs/contracts';
 import { ApiGate, describeOnKube, NEVER_ENDS, nodePath, podPath, until } from '#libs/testing';
-import { CORDON, KEEP, RELEASED } from '../../core/index.js';
+import { Kube } from '#libs/kube';
+import { SILENT } from '#libs/runtime';
+import type { Drain } from '../../core/index.js';
 import { DrainStage } from './drain-stage.fixture.js';
+import { NodeDrain } from './node-drain.js';
 
 describeOnKube('a node in Kubernetes', (world) => {
   let stage: DrainStage;
   beforeAll(async () => {
     stage = await DrainStage.start();
     await stage.serve(world.cluster.kubeconfig);
+    await begin();
   });
   afterAll(() => stage.stop());
+
+  /** What takes its time is begun first, and looked at last. */
+  const begin = async (): Promise<void> => {
+    const { scene } = world;
+    for (const [node, onTimeout] of [['d1', 'defer'], ['d2', 'fail']] as const) {
+      await scene.node(node);
+      await scene.pod(`${node}-stubborn`, { node, annotations: { [NEVER_ENDS]: '' } });
+      await stage.grant(node, { drainMs: 2_000, drain: { onTimeout } });
+    }
+    await scene.node('d3');
+    await scene.pod('d3-held', { node: 'd3', labels: { app: 'd3' } });
+    await scene.pod('d3-lone', { node: 'd3', by: '' });
+    await scene.pod('d3-stubborn', { node: 'd3', annotations: { [NEVER_ENDS]: '' }, graceSeconds: 1 });
+    await scene.budget('d3', 'd3');
+    const lease = await stage.grant('d3', { drainMs: 16_000, drain: { onTimeout: 'force' } });
+    await stage.said('node.drain.blocked', lease);
+    expect(await scene.podsOn('d3')).toEqual(['d3-held', 'd3-lone', 'd3-stubborn']);
+  };
 
   const annotation = async (node: string, key: string): Promise<string | undefined> => (await world.scene.api.get(nodePath(node)))?.metadata.annotations?.[key];
 
@@ -21,11 +44,11 @@ describeOnKube('a node in Kubernetes', (world) => {
     const lease = await stage.grant('a1');
     expect(await stage.said('node.drained', lease)).toMatchObject({ node: 'a1', pool: 'edge', change: 'c1', lease, evicted: 2, by: 'kubernetes' });
     expect(await stage.facts('node.cordoned', lease)).toHaveLength(1);
-    expect([await scene.podsOn('a1'), await scene.isCordoned('a1'), await annotation('a1', CORDON)]).toEqual([['a1-daemon'], true, `{"lease":"${lease}","found":false}`]);
+    expect([await scene.podsOn('a1'), await scene.isCordoned('a1'), await annotation('a1', CORDON_MARK)]).toEqual([['a1-daemon'], true, `{"lease":"${lease}","found":false}`]);
     expect((await stage.shown('a1', ({ state }) => state === 'drained')).strategy).toBe('kubernetes');
     await stage.settle('a1', lease);
     await stage.said('node.uncordoned', lease);
-    expect([await scene.isCordoned('a1'), await annotation('a1', CORDON), await annotation('a1', RELEASED)]).toEqual([false, undefined, lease]);
+    expect([await scene.isCordoned('a1'), await annotation('a1', CORDON_MARK), await annotation('a1', RELEASED_MARK)]).toEqual([false, undefined, lease]);
   });
 
   it('that a budget holds is shown as blocked, with the budget and the pods, and goes on when the budget is freed', async () => {
@@ -106,34 +129,6 @@ describeOnKube('a node in Kubernetes', (world) => {
     expect((await stage.said('node.drained', lease)).evicted).toBe(3);
   });
 
-  it('with a pod that never ends is given up in time, as the pool says', async () => {
-    const { scene } = world;
-    for (const [node, onTimeout, outcome] of [['d1', 'defer', 'deferred'], ['d2', 'fail', 'failed']] as const) {
-      await scene.node(node);
-      await scene.pod(`${node}-stubborn`, { node, annotations: { [NEVER_ENDS]: '' } });
-      const lease = await stage.grant(node, { drainMs: 2_000, drain: { onTimeout } });
-      expect(await stage.said('node.drain.stopped', lease)).toMatchObject({ outcome, reason: `not drained within 2 s, waiting for default/${node}-stubborn` });
-      await stage.settle(node, lease);
-      await stage.said('node.uncordoned', lease);
-      expect([await scene.isCordoned(node), await stage.facts('node.drained', lease)]).toEqual([false, []]);
-      expect(await scene.api.get(podPath(`${node}-stubborn`))).toBeDefined();
-    }
-  });
-
-  it('is forced where the pool says so, and only then: past budgets, care and pods that never end', async () => {
-    const { scene } = world;
-    await scene.node('d3');
-    await scene.pod('d3-held', { node: 'd3', labels: { app: 'd3' } });
-    await scene.pod('d3-lone', { node: 'd3', by: '' });
-    await scene.pod('d3-stubborn', { node: 'd3', annotations: { [NEVER_ENDS]: '' }, graceSeconds: 1 });
-    await scene.budget('d3', 'd3', 0);
-    const lease = await stage.grant('d3', { drainMs: 16_000, drain: { onTimeout: 'force' } });
-    await stage.said('node.drain.blocked', lease);
-    expect(await scene.podsOn('d3')).toEqual(['d3-held', 'd3-lone', 'd3-stubborn']);
-    expect((await stage.said('node.drained', lease)).evicted).toBe(3);
-    expect(await scene.api.get(podPath('d3-stubborn'))).toBeUndefined();
-  }, 90_000);
-
   describe('and people', () => {
     it('a cordon that was there before stays (MCO #4475)', async () => {
       const { scene } = world;
@@ -141,7 +136,7 @@ describeOnKube('a node in Kubernetes', (world) => {
       await scene.cordon('p1');
       const lease = await stage.grant('p1');
       await stage.said('node.drained', lease);
-      expect(await annotation('p1', CORDON)).toBe(`{"lease":"${lease}","found":true}`);
+      expect(await annotation('p1', CORDON_MARK)).toBe(`{"lease":"${lease}","found":true}`);
       await stage.settle('p1', lease);
       await stage.said('node.uncordoned', lease);
       expect(await scene.isCordoned('p1')).toBe(true);
@@ -176,7 +171,7 @@ describeOnKube('a node in Kubernetes', (world) => {
       expect(await scene.isCordoned('p3')).toBe(false);
       await stage.settle('p3', lease);
       await stage.said('node.uncordoned', lease);
-      expect(await annotation('p3', CORDON)).toBeUndefined();
+      expect(await annotation('p3', CORDON_MARK)).toBeUndefined();
     });
 
     it('a cordon of somebody\'s own, put on after theirs or ours was taken off, stays', async () => {
@@ -196,10 +191,10 @@ describeOnKube('a node in Kubernetes', (world) => {
       await scene.node('p5');
       const lease = await stage.grant('p5');
       await stage.said('node.drained', lease);
-      await scene.api.patch(nodePath('p5'), { metadata: { annotations: { [KEEP]: 'a broken fan' } } });
+      await scene.api.patch(nodePath('p5'), { metadata: { annotations: { [KEEP_MARK]: 'a broken fan' } } });
       await stage.settle('p5', lease);
       await stage.said('node.uncordoned', lease);
-      expect([await scene.isCordoned('p5'), await annotation('p5', CORDON)]).toEqual([true, undefined]);
+      expect([await scene.isCordoned('p5'), await annotation('p5', CORDON_MARK)]).toEqual([true, undefined]);
     });
 
     it('who deletes the Node, and makes it again under its name, has the new one drained too', async () => {
@@ -222,6 +217,24 @@ describeOnKube('a node in Kubernetes', (world) => {
     });
   });
 
+  describe('that cannot be drained in time', () => {
+    it.each([['d1', 'deferred'], ['d2', 'failed']])('is given up, as the pool of %s says: %s', async (node, outcome) => {
+      const { scene } = world;
+      const lease = `${node}-l1`;
+      expect(await stage.said('node.drain.stopped', lease)).toMatchObject({ outcome, reason: `not drained within 2 s, waiting for default/${node}-stubborn` });
+      await stage.settle(node, lease);
+      await stage.said('node.uncordoned', lease);
+      expect([await scene.isCordoned(node), await stage.facts('node.drained', lease)]).toEqual([false, []]);
+      expect(await scene.api.get(podPath(`${node}-stubborn`))).toBeDefined();
+    });
+
+    it('is forced where the pool says so, and only then: past budgets, care and pods that never end', async () => {
+      expect((await stage.said('node.drained', 'd3-l1')).evicted).toBe(3);
+      expect(await world.scene.api.get(podPath('d3-stubborn'))).toBeUndefined();
+      expect(await stage.facts('node.drain.blocked', 'd3-l1')).toHaveLength(1);
+    });
+  });
+
   it('is drained and given back through an API server that is killed, and resets its connections', async () => {
     const { scene } = world;
     await scene.node('e1');
@@ -238,49 +251,88 @@ describeOnKube('a node in Kubernetes', (world) => {
     await stage.said('node.uncordoned', lease);
     expect(await scene.isCordoned('e1')).toBe(false);
   });
-});
 
-describeOnKube('a drain service that is itself on the node', (world) => {
-  let stage: DrainStage;
-  let gate: ApiGate;
-  beforeAll(async () => {
-    stage = await DrainStage.start();
-    gate = await ApiGate.before(world.cluster.access);
-  });
-  afterAll(async () => {
-    await stage.stop();
-    await gate.close();
-  });
-
-  it('evicts its own pod last, and another copy finishes (MCO #3212)', async () => {
+  it('is not cordoned again by a copy that looked before it was given back, and acts after', async () => {
     const { scene } = world;
-    await scene.node('s1');
-    for (const name of ['drain-0', 'a-web', 'z-web']) await scene.pod(name, { node: 's1' });
-    await stage.serve(await world.cluster.kubeconfigBy(gate.url), 'default/drain-0');
-    const lease = await stage.grant('s1');
-    await until(() => gate.asked.some((line) => line.includes('/pods/drain-0/eviction')), 'it evicts itself');
-    const evicted = gate.asked.flatMap((line) => /\/pods\/([^/]+)\/eviction/.exec(line)?.[1] ?? []);
-    expect(evicted.slice(0, 2).sort()).toEqual(['a-web', 'z-web']);
-    expect(evicted[2]).toBe('drain-0');
-    await stage.stopServing();
-    await stage.serve(world.cluster.kubeconfig);
-    await stage.said('node.drained', lease);
-    await stage.settle('s1', lease);
+    await scene.node('e2');
+    await scene.pod('e2-web', { node: 'e2', annotations: { [NEVER_ENDS]: '' } });
+    const kube = await Kube.open({ kubeconfig: world.cluster.kubeconfig });
+    const outcomes: string[] = [];
+    let wake: () => void = () => undefined;
+    const asleep = new Promise<void>((resolve) => (wake = resolve));
+    const drain: Drain = { node: 'e2', pool: 'edge', change: 'c1', lease: 'e2-l1', phase: 'draining', sinceMs: 0, since: '', drainMs: 600_000, how: {}, reboots: false, cordoned: false, blockedBy: '' };
+    let looked = 0;
+    const slow = new NodeDrain({
+      kube: {
+        node: (name) => kube.node(name), podsOn: (name) => kube.podsOn(name), evict: () => Promise.reject(new Error('it evicts')), delete: () => Promise.reject(new Error('it deletes')), onChange: () => () => undefined,
+        writeNode: async (read, change) => {
+          const outcome = await kube.writeNode(read, change);
+          outcomes.push(outcome);
+          return outcome;
+        },
+      },
+      logger: SILENT, self: '', say: () => Promise.resolve(), show: () => undefined,
+      // It reads the lease, and sleeps before it goes on; when it looks again, the lease is over.
+      drainOf: async () => {
+        looked += 1;
+        if (looked > 1) return { ...drain, phase: 'uncordoned' };
+        await asleep;
+        return drain;
+      },
+    }, 'e2', 'e2-l1', 'draining').start();
+    await until(() => looked === 1, 'it has looked');
+    const lease = await stage.grant('e2');
+    await stage.said('node.cordoned', lease);
+    await stage.settle('e2', lease);
     await stage.said('node.uncordoned', lease);
-    expect(await scene.isCordoned('s1')).toBe(false);
+    wake();
+    await until(() => looked > 1, 'it has acted, and looks again');
+    expect([outcomes, await scene.isCordoned('e2'), await scene.podsOn('e2')]).toEqual([['overtaken'], false, []]);
+    slow.stop();
+    await kube.close();
   });
 
-  it('keeps asking a server that refuses, and says what it lacks', async () => {
-    const { scene } = world;
-    await scene.node('s2');
-    await scene.pod('s2-web', { node: 's2' });
-    gate.mode = { does: 'refuse', code: 429, reason: 'TooManyRequests' };
-    await stage.stopServing();
-    await stage.serve(await world.cluster.kubeconfigBy(gate.url));
-    const lease = await stage.grant('s2');
-    await stage.shown('s2', ({ reason }) => reason === 'the gate says TooManyRequests');
-    gate.mode = { does: 'pass' };
-    await stage.said('node.drained', lease);
-    expect(await scene.podsOn('s2')).toEqual([]);
+  describe('whose drain service', () => {
+    let gate: ApiGate;
+    beforeAll(async () => {
+      gate = await ApiGate.before(world.cluster.access);
+      await stage.stopServing();
+    });
+    afterAll(async () => {
+      await stage.stopServing();
+      await gate.close();
+    });
+
+    it('is on the node itself evicts its own pod last, and another copy finishes (MCO #3212)', async () => {
+      const { scene } = world;
+      await scene.node('s1');
+      for (const name of ['drain-0', 'a-web', 'z-web']) await scene.pod(name, { node: 's1' });
+      await stage.serve(await world.cluster.kubeconfigBy(gate.url), 'default/drain-0');
+      const lease = await stage.grant('s1');
+      await until(() => gate.asked.some((line) => line.includes('/pods/drain-0/eviction')), 'it evicts itself');
+      const evicted = gate.asked.flatMap((line) => /\/pods\/([^/]+)\/eviction/.exec(line)?.[1] ?? []);
+      expect(evicted.slice(0, 2).sort()).toEqual(['a-web', 'z-web']);
+      expect(evicted[2]).toBe('drain-0');
+      await stage.stopServing();
+      await stage.serve(world.cluster.kubeconfig);
+      await stage.said('node.drained', lease);
+      await stage.settle('s1', lease);
+      await stage.said('node.uncordoned', lease);
+      expect(await scene.isCordoned('s1')).toBe(false);
+    });
+
+    it('keeps asking a server that refuses, and says what it lacks', async () => {
+      const { scene } = world;
+      await scene.node('s2');
+      await scene.pod('s2-web', { node: 's2' });
+      gate.mode = { does: 'refuse', code: 429, reason: 'TooManyRequests' };
+      await stage.stopServing();
+      await stage.serve(await world.cluster.kubeconfigBy(gate.url));
+      const lease = await stage.grant('s2');
+      await stage.shown('s2', ({ reason }) => reason === 'the gate says TooManyRequests');
+      gate.mode = { does: 'pass' };
+      await stage.said('node.drained', lease);
+      expect(await scene.podsOn('s2')).toEqual([]);
+    });
   });
 });

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/node.proto.
  */
 export const file_sluice_v1_node: GenFile = /*@__PURE__*/
-  fileDesc("ChRzbHVpY2UvdjEvbm9kZS5wcm90bxIJc2x1aWNlLnYxIvoBCgpOb2RlSm9pbmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIxCgZsYWJlbHMYBCADKAsyIS5zbHVpY2UudjEuTm9kZUpvaW5lZC5MYWJlbHNFbnRyeRIUCgxjYXBhYmlsaXRpZXMYBSADKAkSDQoFZnJlc2gYBiABKAgSDwoHdmVyc2lvbhgHIAEoCRITCgtpbmNhcm5hdGlvbhgIIAEoDRINCgViaXJ0aBgJIAEoDRILCgNzZXEYCiABKA0aLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLtAQoLTm9kZUNoYW5nZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEjIKBmxhYmVscxgEIAMoCzIiLnNsdWljZS52MS5Ob2RlQ2hhbmdlZC5MYWJlbHNFbnRyeRIUCgxjYXBhYmlsaXRpZXMYBSADKAkSDwoHdmVyc2lvbhgGIAEoCRITCgtpbmNhcm5hdGlvbhgHIAEoDRINCgViaXJ0aBgIIAEoDRILCgNzZXEYCSABKA0aLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJcCghOb2RlTGVmdBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDwoHYmVjYXVzZRgEIAEoCRIKCgJieRgFIAEoCRIOCgZyZWFzb24YBiABKAkiRQoKTm9kZVNpbGVudBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSEgoKbGFzdF9oZWFyZBgEIAEoCSIwCglOb2RlSGVhcmQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJIqkBCgxOb2RlUmVuZGVyZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBGhhc2gYBCABKAkSDgoGcmVjaXBlGAUgASgJEhIKCmdlbmVyYXRpb24YBiABKA0SDQoFY2F1c2UYByABKAkSDgoGbGVhdmVzGAggAygJEiMKCHByb2JsZW1zGAkgAygLMhEuc2x1aWNlLnYxLlJlYXNvbiJyCgxOb2RlUmV2aWV3ZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBGhhc2gYBCABKAkSCwoDZml0GAUgASgIEiIKB3JlYXNvbnMYBiADKAsyES5zbHVpY2UudjEuUmVhc29uIosCCgxOb2RlUmVwb3J0ZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEg4KBnJlcG9ydBgEIAEoCRITCgtpbmNhcm5hdGlvbhgFIAEoDRINCgViaXJ0aBgGIAEoDRILCgNzZXEYByABKA0SDAoEaGFzaBgIIAEoCRINCgVsZWFzZRgJIAEoCRIPCgd2ZXJkaWN0GAogASgJEg4KBnJlYXNvbhgLIAEoCRIQCghyZXN0b3JlZBgMIAEoCBIPCgdib290X2lkGA0gASgJEg0KBWZyZXNoGA4gASgIEgwKBHdoYXQYDyADKAkSFwoPcmVwb3J0X3NlcXVlbmNlGBAgASgBIn0KC05vZGVVbmtub3duEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSDAoEcG9vbBgFIAEoCRINCgVsZWFzZRgGIAEoCRIMCgRoYXNoGAcgASgJEg4KBnJlYXNvbhgIIAEoCSJsCghOb2RlT3dlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDgoGY2hhbmdlGAQgASgJEg4KBnJlYXNvbhgFIAEoCRIMCgRwb29sGAYgASgJEg0KBWxlYXNlGAcgASgJInsKC05vZGVTa2lwcGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSCgoCYnkYBSABKAkSDgoGcmVhc29uGAYgASgJEgwKBHBvb2wYByABKAkSDQoFbGVhc2UYCCABKAkiYAoMTm9kZUNvcmRvbmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg4KBmNoYW5nZRgFIAEoCRINCgVsZWFzZRgGIAEoCSKRAQoLTm9kZURyYWluZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDgoGY2hhbmdlGAUgASgJEg0KBWxlYXNlGAYgASgJEhMKC2R1cmF0aW9uX21zGAcgASgBEg8KB2V2aWN0ZWQYCCABKA0SCgoCYnkYCSABKAkiYgoOTm9kZVVuY29yZG9uZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDgoGY2hhbmdlGAUgASgJEg0KBWxlYXNlGAYgASgJIrIBChBOb2RlRHJhaW5CbG9ja2VkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg4KBmNoYW5nZRgFIAEoCRINCgVsZWFzZRgGIAEoCRIOCgZyZWFzb24YByABKAkSDgoGYnVkZ2V0GAggASgJEg8KB2FsbG93ZWQYCSABKA0SDAoEcG9kcxgKIAMoCRINCgVzaW5jZRgLIAEoCSKFAQoQTm9kZURyYWluU3RvcHBlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRIOCgZjaGFuZ2UYBSABKAkSDQoFbGVhc2UYBiABKAkSDwoHb3V0Y29tZRgHIAEoCRIOCgZyZWFzb24YCCABKAkijwEKEU5vZGVEcmFpblByb2dyZXNzEgoKAmF0GAEgASgJEgwKBG5vZGUYAiABKAkSDAoEcG9vbBgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSDQoFbGVhc2UYBSABKAkSDQoFdG90YWwYBiABKA0SDwoHZXZpY3RlZBgHIAEoDRITCgt3YWl0aW5nX2ZvchgIIAMoCWIGcHJvdG8z", [file_sluice_v1_common]);
+  fileDesc("ChRzbHVpY2UvdjEvbm9kZS5wcm90bxIJc2x1aWNlLnYxIvoBCgpOb2RlSm9pbmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIxCgZsYWJlbHMYBCADKAsyIS5zbHVpY2UudjEuTm9kZUpvaW5lZC5MYWJlbHNFbnRyeRIUCgxjYXBhYmlsaXRpZXMYBSADKAkSDQoFZnJlc2gYBiABKAgSDwoHdmVyc2lvbhgHIAEoCRITCgtpbmNhcm5hdGlvbhgIIAEoDRINCgViaXJ0aBgJIAEoDRILCgNzZXEYCiABKA0aLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLtAQoLTm9kZUNoYW5nZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEjIKBmxhYmVscxgEIAMoCzIiLnNsdWljZS52MS5Ob2RlQ2hhbmdlZC5MYWJlbHNFbnRyeRIUCgxjYXBhYmlsaXRpZXMYBSADKAkSDwoHdmVyc2lvbhgGIAEoCRITCgtpbmNhcm5hdGlvbhgHIAEoDRINCgViaXJ0aBgIIAEoDRILCgNzZXEYCSABKA0aLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJcCghOb2RlTGVmdBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDwoHYmVjYXVzZRgEIAEoCRIKCgJieRgFIAEoCRIOCgZyZWFzb24YBiABKAkiRQoKTm9kZVNpbGVudBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSEgoKbGFzdF9oZWFyZBgEIAEoCSIwCglOb2RlSGVhcmQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJIlQKD05vZGVVbmF2YWlsYWJsZRIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDwoHYmVjYXVzZRgEIAEoCRILCgN1aWQYBSABKAkiQQoNTm9kZUF2YWlsYWJsZRIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSCwoDdWlkGAQgASgJIqkBCgxOb2RlUmVuZGVyZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBGhhc2gYBCABKAkSDgoGcmVjaXBlGAUgASgJEhIKCmdlbmVyYXRpb24YBiABKA0SDQoFY2F1c2UYByABKAkSDgoGbGVhdmVzGAggAygJEiMKCHByb2JsZW1zGAkgAygLMhEuc2x1aWNlLnYxLlJlYXNvbiJyCgxOb2RlUmV2aWV3ZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBGhhc2gYBCABKAkSCwoDZml0GAUgASgIEiIKB3JlYXNvbnMYBiADKAsyES5zbHVpY2UudjEuUmVhc29uIosCCgxOb2RlUmVwb3J0ZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEg4KBnJlcG9ydBgEIAEoCRITCgtpbmNhcm5hdGlvbhgFIAEoDRINCgViaXJ0aBgGIAEoDRILCgNzZXEYByABKA0SDAoEaGFzaBgIIAEoCRINCgVsZWFzZRgJIAEoCRIPCgd2ZXJkaWN0GAogASgJEg4KBnJlYXNvbhgLIAEoCRIQCghyZXN0b3JlZBgMIAEoCBIPCgdib290X2lkGA0gASgJEg0KBWZyZXNoGA4gASgIEgwKBHdoYXQYDyADKAkSFwoPcmVwb3J0X3NlcXVlbmNlGBAgASgBIn0KC05vZGVVbmtub3duEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSDAoEcG9vbBgFIAEoCRINCgVsZWFzZRgGIAEoCRIMCgRoYXNoGAcgASgJEg4KBnJlYXNvbhgIIAEoCSJsCghOb2RlT3dlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDgoGY2hhbmdlGAQgASgJEg4KBnJlYXNvbhgFIAEoCRIMCgRwb29sGAYgASgJEg0KBWxlYXNlGAcgASgJInsKC05vZGVTa2lwcGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSCgoCYnkYBSABKAkSDgoGcmVhc29uGAYgASgJEgwKBHBvb2wYByABKAkSDQoFbGVhc2UYCCABKAkiYAoMTm9kZUNvcmRvbmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg4KBmNoYW5nZRgFIAEoCRINCgVsZWFzZRgGIAEoCSKRAQoLTm9kZURyYWluZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDgoGY2hhbmdlGAUgASgJEg0KBWxlYXNlGAYgASgJEhMKC2R1cmF0aW9uX21zGAcgASgBEg8KB2V2aWN0ZWQYCCABKA0SCgoCYnkYCSABKAkiYgoOTm9kZVVuY29yZG9uZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDgoGY2hhbmdlGAUgASgJEg0KBWxlYXNlGAYgASgJIrIBChBOb2RlRHJhaW5CbG9ja2VkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg4KBmNoYW5nZRgFIAEoCRINCgVsZWFzZRgGIAEoCRIOCgZyZWFzb24YByABKAkSDgoGYnVkZ2V0GAggASgJEg8KB2FsbG93ZWQYCSABKA0SDAoEcG9kcxgKIAMoCRINCgVzaW5jZRgLIAEoCSKFAQoQTm9kZURyYWluU3RvcHBlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRIOCgZjaGFuZ2UYBSABKAkSDQoFbGVhc2UYBiABKAkSDwoHb3V0Y29tZRgHIAEoCRIOCgZyZWFzb24YCCABKAkijwEKEU5vZGVEcmFpblByb2dyZXNzEgoKAmF0GAEgASgJEgwKBG5vZGUYAiABKAkSDAoEcG9vbBgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSDQoFbGVhc2UYBSABKAkSDQoFdG90YWwYBiABKA0SDwoHZXZpY3RlZBgHIAEoDRITCgt3YWl0aW5nX2ZvchgIIAMoCWIGcHJvdG8z", [file_sluice_v1_common]);
 
 /**
  * node.joined.<node>, by the inventory.
@@ -249,6 +249,83 @@ export const NodeHeardSchema: GenMessage<NodeHeard> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 4);
 
 /**
+ * node.unavailable.<node>, by the inventory: Kubernetes, or whoever cordoned it, has it out of service; it counts against its pool.
+ *
+ * @generated from message sluice.v1.NodeUnavailable
+ */
+export type NodeUnavailable = Message<"sluice.v1.NodeUnavailable"> & {
+  /**
+   * @generated from field: uint32 v = 1;
+   */
+  v: number;
+
+  /**
+   * @generated from field: string at = 2;
+   */
+  at: string;
+
+  /**
+   * @generated from field: string node = 3;
+   */
+  node: string;
+
+  /**
+   * NotReady, cordoned, or both
+   *
+   * @generated from field: string because = 4;
+   */
+  because: string;
+
+  /**
+   * of its Node object
+   *
+   * @generated from field: string uid = 5;
+   */
+  uid: string;
+};
+
+/**
+ * Describes the message sluice.v1.NodeUnavailable.
+ * Use `create(NodeUnavailableSchema)` to create a new message.
+ */
+export const NodeUnavailableSchema: GenMessage<NodeUnavailable> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_node, 5);
+
+/**
+ * node.available.<node>, by the inventory: it is no longer so, or its Node object was seen for the first time.
+ *
+ * @generated from message sluice.v1.NodeAvailable
+ */
+export type NodeAvailable = Message<"sluice.v1.NodeAvailable"> & {
+  /**
+   * @generated from field: uint32 v = 1;
+   */
+  v: number;
+
+  /**
+   * @generated from field: string at = 2;
+   */
+  at: string;
+
+  /**
+   * @generated from field: string node = 3;
+   */
+  node: string;
+
+  /**
+   * @generated from field: string uid = 4;
+   */
+  uid: string;
+};
+
+/**
+ * Describes the message sluice.v1.NodeAvailable.
+ * Use `create(NodeAvailableSchema)` to create a new message.
+ */
+export const NodeAvailableSchema: GenMessage<NodeAvailable> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_node, 6);
+
+/**
  * node.rendered.<node>, by the merger: what the committed state gives this node, outside any rollout.
  *
  * @generated from message sluice.v1.NodeRendered
@@ -309,7 +386,7 @@ export type NodeRendered = Message<"sluice.v1.NodeRendered"> & {
  * Use `create(NodeRenderedSchema)` to create a new message.
  */
 export const NodeRenderedSchema: GenMessage<NodeRendered> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 5);
+  messageDesc(file_sluice_v1_node, 7);
 
 /**
  * node.reviewed.<node>, by the validator: whether that config fits the node.
@@ -353,7 +430,7 @@ export type NodeReviewed = Message<"sluice.v1.NodeReviewed"> & {
  * Use `create(NodeReviewedSchema)` to create a new message.
  */
 export const NodeReviewedSchema: GenMessage<NodeReviewed> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 6);
+  messageDesc(file_sluice_v1_node, 8);
 
 /**
  * node.reported.<node>, by the scheduler: a report was taken (one that only says how a lease ended is in node.lease.settled).
@@ -462,7 +539,7 @@ export type NodeReported = Message<"sluice.v1.NodeReported"> & {
  * Use `create(NodeReportedSchema)` to create a new message.
  */
 export const NodeReportedSchema: GenMessage<NodeReported> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 7);
+  messageDesc(file_sluice_v1_node, 9);
 
 /**
  * node.unknown.<node>, by the scheduler: no answer by the deadline.
@@ -516,7 +593,7 @@ export type NodeUnknown = Message<"sluice.v1.NodeUnknown"> & {
  * Use `create(NodeUnknownSchema)` to create a new message.
  */
 export const NodeUnknownSchema: GenMessage<NodeUnknown> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 8);
+  messageDesc(file_sluice_v1_node, 10);
 
 /**
  * node.owed.<node>, by the scheduler: it gets the committed config as soon as it can.
@@ -569,7 +646,7 @@ export type NodeOwed = Message<"sluice.v1.NodeOwed"> & {
  * Use `create(NodeOwedSchema)` to create a new message.
  */
 export const NodeOwedSchema: GenMessage<NodeOwed> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 9);
+  messageDesc(file_sluice_v1_node, 11);
 
 /**
  * node.skipped.<node>, by the scheduler, because a person asked.
@@ -625,7 +702,7 @@ export type NodeSkipped = Message<"sluice.v1.NodeSkipped"> & {
  * Use `create(NodeSkippedSchema)` to create a new message.
  */
 export const NodeSkippedSchema: GenMessage<NodeSkipped> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 10);
+  messageDesc(file_sluice_v1_node, 12);
 
 /**
  * node.cordoned.<node>, by the drain service.
@@ -669,7 +746,7 @@ export type NodeCordoned = Message<"sluice.v1.NodeCordoned"> & {
  * Use `create(NodeCordonedSchema)` to create a new message.
  */
 export const NodeCordonedSchema: GenMessage<NodeCordoned> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 11);
+  messageDesc(file_sluice_v1_node, 13);
 
 /**
  * node.drained.<node>, by the drain service: the lease that needed it may go on.
@@ -730,7 +807,7 @@ export type NodeDrained = Message<"sluice.v1.NodeDrained"> & {
  * Use `create(NodeDrainedSchema)` to create a new message.
  */
 export const NodeDrainedSchema: GenMessage<NodeDrained> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 12);
+  messageDesc(file_sluice_v1_node, 14);
 
 /**
  * node.uncordoned.<node>, by the drain service.
@@ -774,7 +851,7 @@ export type NodeUncordoned = Message<"sluice.v1.NodeUncordoned"> & {
  * Use `create(NodeUncordonedSchema)` to create a new message.
  */
 export const NodeUncordonedSchema: GenMessage<NodeUncordoned> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 13);
+  messageDesc(file_sluice_v1_node, 15);
 
 /**
  * node.drain.blocked.<node>, by the drain service.
@@ -849,7 +926,7 @@ export type NodeDrainBlocked = Message<"sluice.v1.NodeDrainBlocked"> & {
  * Use `create(NodeDrainBlockedSchema)` to create a new message.
  */
 export const NodeDrainBlockedSchema: GenMessage<NodeDrainBlocked> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 14);
+  messageDesc(file_sluice_v1_node, 16);
 
 /**
  * node.drain.stopped.<node>, by the drain service: it gives the drain up, as the pool says.
@@ -905,7 +982,7 @@ export type NodeDrainStopped = Message<"sluice.v1.NodeDrainStopped"> & {
  * Use `create(NodeDrainStoppedSchema)` to create a new message.
  */
 export const NodeDrainStoppedSchema: GenMessage<NodeDrainStopped> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 15);
+  messageDesc(file_sluice_v1_node, 17);
 
 /**
  * node.drain.progress.<node>, by the drain service: an event of core NATS and no fact, for who wants to watch.
@@ -961,5 +1038,5 @@ export type NodeDrainProgress = Message<"sluice.v1.NodeDrainProgress"> & {
  * Use `create(NodeDrainProgressSchema)` to create a new message.
  */
 export const NodeDrainProgressSchema: GenMessage<NodeDrainProgress> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 16);
+  messageDesc(file_sluice_v1_node, 18);
 

@@ -1,0 +1,58 @@
+import { parseCidr } from '#libs/addresses';
+import { isObject } from '#libs/manifests';
+import { fieldsAt, listAt, literal, pick, type Fields, type ImportReport } from './import-report.js';
+
+const FILTER = ['cidr', 'action', 'seq', 'ge', 'le'];
+const VRF = ['vrf', 'seq', 'aggregate', 'sbrPrefixes', 'community', 'communities', 'mtu'];
+const LAYER2 = ['id', 'mtu', 'vni', 'vrf', 'anycastMac', 'anycastGateways', 'advertiseNeighbors', 'neighSuppression', 'disableSegmentation'];
+
+/** The network operator's `VRFRouteConfiguration`. */
+export function importVrf(document: Fields, report: ImportReport): void {
+  const { name, where, spec, nodeSelector } = read(document);
+  const filters = (field: string): Fields => {
+    const list = listAt(spec, field).filter(isObject);
+    list.forEach((filter, i) => report.leftOver(`${where} ${field}[${i}]`, filter, FILTER));
+    return list.length === 0 ? {} : { [field]: list.map((filter) => pick(filter, FILTER)) };
+  };
+  const { vni, routeTarget } = spec;
+  const isWhole = isSet(vni) && isSet(routeTarget);
+  if (isSet(vni) !== isSet(routeTarget)) report.say(where, `${isSet(vni) ? 'vni' : 'routeTarget'} is used together with the other only, and is left out`);
+  const loopbacks = listAt(spec, 'loopbacks').filter(isObject).filter((loopback) => {
+    const cidr = parseCidr(String(loopback['subnet']));
+    const isOne = cidr !== undefined && cidr.prefix === (cidr.family === 4 ? 32 : 128);
+    if (!isOne) report.say(where, `loopback ${String(loopback['name'])} has no equivalent, and is left out: no node is given an address of ${String(loopback['subnet'])} here; a template such as "{{ node.labels.loopback }}/32" gives each its own`);
+    return isOne;
+  });
+  report.leftOver(where, spec, [...VRF, 'vni', 'routeTarget', 'import', 'export', 'loopbacks', 'nodeSelector']);
+  report.add('Vrf', name, {
+    nodeSelector,
+    ...literal({
+      ...pick(spec, VRF), ...(isWhole ? { vni, routeTarget } : {}), ...filters('import'), ...filters('export'),
+      ...(loopbacks.length > 0 ? { loopbacks: loopbacks.map((loopback) => pick(loopback, ['name', 'subnet'])) } : {}),
+    }),
+  });
+}
+
+/** The network operator's `Layer2NetworkConfiguration`. */
+export function importLayer2(document: Fields, report: ImportReport): void {
+  const { name, where, spec, nodeSelector } = read(document);
+  report.leftOver(where, spec, [...LAYER2, 'createMACVLANInterface', 'nodeSelector']);
+  const macvlan = spec['createMACVLANInterface'];
+  report.add('Layer2Network', name, { nodeSelector, ...literal({ ...pick(spec, LAYER2), ...(typeof macvlan === 'boolean' ? { createMacvlanInterface: macvlan } : {}) }) });
+}
+
+/** The network operator's `RoutingTable`. */
+export function importRoutingTable(document: Fields, report: ImportReport): void {
+  const { name, where, spec, nodeSelector } = read(document);
+  report.leftOver(where, spec, ['tableId', 'nodeSelector']);
+  report.add('RoutingTable', name, { nodeSelector, ...pick(spec, ['tableId']) });
+}
+
+/** Absent means all nodes there. */
+function read(document: Fields): { readonly name: string; readonly where: string; readonly spec: Fields; readonly nodeSelector: Fields } {
+  const name = String(fieldsAt(document, 'metadata')['name'] ?? 'unnamed');
+  const spec = fieldsAt(document, 'spec');
+  return { name, where: `${String(document['kind'])}/${name}`, spec, nodeSelector: fieldsAt(spec, 'nodeSelector') };
+}
+
+const isSet = (value: unknown): boolean => value !== undefined && value !== null && value !== '';

@@ -1,0 +1,56 @@
+import { createHash } from 'node:crypto';
+import { gunzipSync } from 'node:zlib';
+import { MAX_CONFIG_BYTES } from '#libs/manifests';
+import { fieldsAt, type Fields } from './import-report.js';
+
+/** A text that Ignition puts into a file, or why it cannot be had here. */
+export type Content = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly why: string };
+
+/** Reads Ignition's `contents`: a `data:` URL, perhaps compressed, perhaps with the digest that it must have. */
+export function contentOf(contents: Fields): Content {
+  const source = contents['source'];
+  if (source === undefined || source === null || source === '') return { ok: true, text: '' };
+  if (typeof source !== 'string' || !source.startsWith('data:')) return no(`its content is not here, but at ${String(source).slice(0, 100)}`);
+  const data = dataOf(source);
+  if (data === undefined) return no('its data: URL cannot be read');
+  const plain = expanded(data, contents['compression']);
+  if (typeof plain === 'string') return no(plain);
+  const wrong = wrongDigest(plain, fieldsAt(contents, 'verification')['hash']);
+  if (wrong !== undefined) return no(wrong);
+  try {
+    return { ok: true, text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(plain) };
+  } catch {
+    return no('its content is no text (UTF-8)');
+  }
+}
+
+const no = (why: string): Content => ({ ok: false, why });
+
+function dataOf(url: string): Buffer | undefined {
+  const match = /^data:([^,]*),(.*)$/s.exec(url);
+  const data = match?.[2];
+  if (data === undefined) return undefined;
+  try {
+    if (/;base64$/i.test(match?.[1] ?? '')) return Buffer.from(decodeURIComponent(data), 'base64');
+    // What is percent-encoded are bytes, and not always of UTF-8.
+    return Buffer.from(data.replaceAll(/[^%\x21-\x7e]/g, (character) => encodeURIComponent(character)).replaceAll(/%([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(parseInt(hex, 16))), 'latin1');
+  } catch {
+    return undefined;
+  }
+}
+
+function expanded(data: Buffer, compression: unknown): Buffer | string {
+  if (compression === undefined || compression === null || compression === '') return data;
+  if (compression !== 'gzip') return `it is compressed by ${JSON.stringify(compression)}`;
+  try {
+    return gunzipSync(data, { maxOutputLength: MAX_CONFIG_BYTES });
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? `it has more than ${MAX_CONFIG_BYTES} bytes` : 'it is no gzip';
+  }
+}
+
+function wrongDigest(content: Buffer, hash: unknown): string | undefined {
+  const [, kind = '', wanted = ''] = /^(sha256|sha512)-([0-9a-f]+)$/.exec(typeof hash === 'string' ? hash : '') ?? [];
+  if (kind === '') return undefined;
+  return createHash(kind).update(content).digest('hex') === wanted ? undefined : `its content does not have the digest ${kind} that it names`;
+}

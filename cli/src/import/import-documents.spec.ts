@@ -1,0 +1,152 @@
+import { createHash } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
+import { checkManifest } from '#libs/manifests';
+import { compileFragment, renderNode } from '#libs/rendering';
+import { importDocuments } from './import-documents.js';
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+const KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGq6 core@example';
+const drainAndReboot = [{ kind: 'drain' }, { kind: 'reboot' }];
+const WORKERS = { matchExpressions: [{ key: 'node-role.kubernetes.io/worker', operator: 'Exists' }] };
+const machineConfig = (name: string, spec: object, role = 'worker'): object =>
+  ({ apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineConfig', metadata: { name, labels: { 'machineconfiguration.openshift.io/role': role } }, spec });
+const files = (...list: object[]): object => ({ config: { ignition: { version: '3.2.0' }, storage: { files: list } } });
+const file = (path: string, source: string, more: object = {}, contents: object = {}): object => ({ path, contents: { source, ...contents }, ...more });
+const resource = (kind: string, name: string, spec: object): object => ({ apiVersion: 'network.schiff.telekom.de/v1alpha1', kind, metadata: { name }, spec });
+const specs = (kind: string, ...documents: object[]): unknown[] => importDocuments(documents).manifests.filter((manifest) => manifest.kind === kind).map(({ spec }) => spec);
+const words = (...documents: object[]): readonly string[] => importDocuments(documents).words;
+
+describe('a MachineConfig', () => {
+  test('comes to files, directories, units, keys and kernel arguments of the nodes of its role, with MCO\'s default', () => {
+    const { manifests, words: said } = importDocuments([machineConfig('99-worker', {
+      config: {
+        storage: { files: [file('/etc/motd', 'data:,hello%20you%0A', { mode: 420, overwrite: true })], directories: [{ path: '/srv/x', mode: 493 }] },
+        systemd: { units: [{ name: 'a.service', enabled: true, contents: '[Service]\nExecStart=/bin/true\n' }, { name: 'crio.service', dropins: [{ name: '10-x.conf', contents: '[Service]\n' }] }] },
+        passwd: { users: [{ name: 'core', sshAuthorizedKeys: [KEY] }] },
+      },
+      kernelArguments: ['nosmt', 'hugepages=64'],
+    })]);
+    expect(said).toEqual([]);
+    expect(manifests.map(({ kind, metadata, spec }) => [kind, (metadata as { name: string }).name, spec])).toEqual([
+      ['File', '99-worker-etc-motd', { nodeSelector: WORKERS, path: '/etc/motd', content: 'hello you\n', mode: '0644' }],
+      ['Directory', '99-worker-srv-x', { nodeSelector: WORKERS, path: '/srv/x', mode: '0755' }],
+      ['SystemdUnit', '99-worker-a-service', { nodeSelector: WORKERS, name: 'a.service', content: '[Service]\nExecStart=/bin/true\n', enabled: true }],
+      ['SystemdUnit', '99-worker-crio-service', { nodeSelector: WORKERS, name: 'crio.service', dropIns: [{ name: '10-x.conf', content: '[Service]\n' }] }],
+      ['SshKeys', 'worker-core', { nodeSelector: WORKERS, user: 'core', keys: [KEY] }],
+      ['KernelArguments', 'worker', { nodeSelector: WORKERS, arguments: ['nosmt', 'hugepages=64'] }],
+      ['DisruptionPolicy', 'mco-worker', { nodeSelector: WORKERS, default: drainAndReboot }],
+    ]);
+  });
+
+  const gzip = `data:;base64,${gzipSync('packed ä\n').toString('base64')}`;
+  test.each<[string, object, string]>([
+    ['percent', file('/a', 'data:text/plain;charset=utf-8,%C3%A4+b%25'), 'ä+b%'],
+    ['base64', file('/a', `data:;base64,${Buffer.from('hi\n').toString('base64')}`), 'hi\n'],
+    ['gzip', file('/a', gzip, {}, { compression: 'gzip' }), 'packed ä\n'],
+    ['nothing', { path: '/a' }, ''],
+    ['a digest', file('/a', 'data:,x', {}, { verification: { hash: `sha256-${createHash('sha256').update('x').digest('hex')}` } }), 'x'],
+  ])('reads contents of %s', (_name, one, content) => {
+    expect(specs('File', machineConfig('m', files(one)))).toMatchObject([{ path: '/a', content }]);
+  });
+
+  test.each<[string, object, RegExp]>([
+    ['contents elsewhere', file('/a', 'https://example.com/x'), /\/a: its content is not here, but at https:\/\/example\.com\/x: it is left out/],
+    ['contents that are no text', file('/a', 'data:,%FF%FE'), /no text \(UTF-8\)/],
+    ['what only says that it is gzip', file('/a', 'data:,plain', {}, { compression: 'gzip' }), /is no gzip/],
+    ['a bomb', file('/a', `data:;base64,${gzipSync(Buffer.alloc(10_000_000)).toString('base64')}`, {}, { compression: 'gzip' }), /more than 921600 bytes/],
+    ['another digest', file('/a', 'data:,x', {}, { verification: { hash: `sha512-${'0'.repeat(128)}` } }), /does not have the digest sha512/],
+    ['what Sluice would refuse', file('relative', 'data:,x'), /File\/m-relative spec\.path must be absolute: the fragment is left out/],
+  ])('leaves out %s, and says so', (_name, one, word) => {
+    expect(specs('File', machineConfig('m', files(one)))).toEqual([]);
+    expect(words(machineConfig('m', files(one)))).toEqual([expect.stringMatching(word)]);
+  });
+
+  test('names what has no equivalent', () => {
+    expect(words(machineConfig('m', {
+      config: { storage: { files: [file('/a', 'data:,', { user: { name: 'core' }, append: [{ source: 'data:,x' }] })], links: [{ path: '/l' }] }, passwd: { users: [{ name: 'core', passwordHash: 'x' }], groups: [{ name: 'g' }] }, systemd: { units: [{ name: 'm.service', mask: true }] } },
+      osImageURL: 'x', fips: true, kernelType: 'realtime', extensions: ['usbguard'], somethingNew: 1,
+    }))).toEqual([
+      'MachineConfig/m /a: user has no equivalent: it will belong to root', 'MachineConfig/m /a: append has no equivalent, and is left out',
+      'MachineConfig/m: storage.links has no equivalent, and is left out',
+      'MachineConfig/m m.service: mask has no equivalent: it is made a unit that does not start at boot and does not run',
+      'MachineConfig/m user core: passwordHash has no equivalent, and is left out', 'MachineConfig/m: passwd.groups has no equivalent, and is left out',
+      ...['osImageURL', 'fips', 'kernelType', 'extensions', 'somethingNew'].map((field) => `MachineConfig/m: ${field} has no equivalent, and is left out`),
+    ]);
+  });
+
+  test('of a later name replaces what an earlier one of its role says of a path, and adds keys and arguments', () => {
+    const both = [
+      machineConfig('b', { ...files(file('/a', 'data:,b')), kernelArguments: ['x', 'y'] }), machineConfig('a', { ...files(file('/a', 'data:,a')), kernelArguments: ['x'] }),
+      machineConfig('c', files(file('/a', 'data:,c')), 'master'),
+    ];
+    expect(specs('File', ...both)).toMatchObject([{ content: 'c' }, { content: 'b' }]);
+    expect(specs('KernelArguments', ...both)).toMatchObject([{ arguments: ['x', 'y'] }]);
+    expect(words(...both)).toEqual(['MachineConfig/a: /a is replaced by MachineConfig/b']);
+  });
+
+  test('holds no templates: what looks like one comes to the node as it stands', () => {
+    const text = '{{ .Name }} {{{x}}} {{{{';
+    const [manifest] = importDocuments([machineConfig('m', files(file('/a', `data:,${encodeURIComponent(text)}`)))]).manifests;
+    const checked = checkManifest(manifest, 'm');
+    if (!checked.ok) throw new Error(JSON.stringify(checked.reasons));
+    expect(JSON.stringify(renderNode([compileFragment(checked.fragment)], { name: 'n', labels: {} }, sha256))).toContain(JSON.stringify(text).slice(1, -1));
+  });
+
+  test('with names too long for labels gets others, each of its own', () => {
+    const long = `/${'x'.repeat(100)}`;
+    const { manifests } = importDocuments([machineConfig('m', files(file(`${long}a`, 'data:,'), file(`${long}b`, 'data:,'), file('/a/b', 'data:,'), file('/a-b', 'data:,')))]);
+    const names = manifests.map(({ metadata }) => (metadata as { name: string }).name);
+    expect(new Set(names).size).toBe(5);
+    expect(names.every((name) => /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(name))).toBe(true);
+  });
+});
+
+test('a node disruption policy keeps MCO\'s default for what it does not name', () => {
+  const policy = {
+    files: [{ path: '/etc/a', actions: [{ type: 'Reload', reload: { serviceName: 'a.service' } }, { type: 'Drain' }] }, { path: '/etc/containers/registries.conf', actions: [{ type: 'Special' }] }],
+    units: [{ name: 'b.service', actions: [{ type: 'DaemonReload' }, { type: 'Restart', restart: { serviceName: 'b.service' } }] }],
+    sshkey: { actions: [{ type: 'None' }] },
+  };
+  const document = { apiVersion: 'operator.openshift.io/v1', kind: 'MachineConfiguration', metadata: { name: 'cluster' }, spec: { nodeDisruptionPolicy: policy, managementState: 'Managed' } };
+  const spec = {
+    nodeSelector: {}, default: drainAndReboot,
+    files: [{ path: '/etc/a', actions: [{ kind: 'reload', unit: 'a.service' }, { kind: 'drain' }] }, { path: '/etc/containers/registries.conf', actions: [{ kind: 'drain' }, { kind: 'reload', unit: 'crio.service' }] }],
+    units: [{ name: 'b.service', actions: [{ kind: 'daemon-reload' }, { kind: 'restart', unit: 'b.service' }] }],
+    sshKeys: { actions: [{ kind: 'none' }] },
+  };
+  expect(importDocuments([document])).toMatchObject({ manifests: [{ kind: 'DisruptionPolicy', metadata: { name: 'cluster' }, spec }], words: [expect.stringContaining('Special has no equivalent')] });
+  expect(specs('DisruptionPolicy', { kind: 'NodeDisruptionPolicy', metadata: { name: 'x' }, spec: policy })).toEqual([spec]);
+});
+
+describe('the resources of the network operator', () => {
+  test('come to VRFs, layer-2 networks and routing tables', () => {
+    const { manifests, words: said } = importDocuments([
+      resource('VRFRouteConfiguration', 'internet', {
+        vrf: 'internet', seq: 10, vni: 100, routeTarget: '64512:100', import: [{ cidr: '10.0.0.0/8', action: 'permit', le: 32 }], export: [], aggregate: ['10.0.0.0/8'], sbrPrefixes: [], community: '64512:1',
+        loopbacks: [{ name: 'lo.a', subnet: '192.0.2.7/32' }, { name: 'lo.b', subnet: '10.9.0.0/24' }], nodeSelector: { matchLabels: { role: 'edge' } },
+      }),
+      { kind: 'Layer2NetworkConfigurationList', items: [resource('Layer2NetworkConfiguration', 'storage', {
+        id: 100, mtu: 9000, vni: 10_100, vrf: '', anycastMac: '02:00:00:00:00:01', anycastGateways: ['10.0.0.1/24'], createMACVLANInterface: true, neighSuppression: null, advertiseNeighbors: false,
+      })] },
+      resource('RoutingTable', 'egress', { tableId: 300 }),
+    ]);
+    expect(manifests.map(({ kind, spec }) => [kind, spec])).toEqual([
+      ['Vrf', {
+        nodeSelector: { matchLabels: { role: 'edge' } }, vrf: 'internet', seq: 10, aggregate: ['10.0.0.0/8'], community: '64512:1', vni: 100, routeTarget: '64512:100',
+        import: [{ cidr: '10.0.0.0/8', action: 'permit', le: 32 }], loopbacks: [{ name: 'lo.a', subnet: '192.0.2.7/32' }],
+      }],
+      ['Layer2Network', { nodeSelector: {}, id: 100, mtu: 9000, vni: 10_100, anycastMac: '02:00:00:00:00:01', anycastGateways: ['10.0.0.1/24'], advertiseNeighbors: false, createMacvlanInterface: true }],
+      ['RoutingTable', { nodeSelector: {}, tableId: 300 }],
+    ]);
+    expect(said).toEqual([expect.stringContaining('loopback lo.b has no equivalent')]);
+  });
+
+  test('say what is left out: half a VNI, fields that nobody knows, what Sluice would refuse, and kinds without an import', () => {
+    expect(words(resource('VRFRouteConfiguration', 'a', { vrf: 'a', seq: 1, vni: 7, somethingNew: 1, import: [{ cidr: '10.0.0.1/8', action: 'permit', eq: 1 }] }), resource('BGPPeering', 'p', {}))).toEqual([
+      'VRFRouteConfiguration/a: vni is used together with the other only, and is left out', 'VRFRouteConfiguration/a: somethingNew has no equivalent, and is left out',
+      'VRFRouteConfiguration/a import[0]: eq has no equivalent, and is left out',
+      'BGPPeering: there is no import of this kind; known are MachineConfig, VRFRouteConfiguration, Layer2NetworkConfiguration, RoutingTable, MachineConfiguration, NodeDisruptionPolicy',
+      'Vrf/a spec.import[0].cidr must be the address of the network: 10.0.0.0/8 is meant, perhaps: the fragment is left out',
+    ]);
+  });
+});

@@ -1,0 +1,57 @@
+import { isDnsLabel } from '#libs/contracts';
+import { durationMs } from '../duration.js';
+import { NestedList, Optional, Ruled, type Problem } from '../shape/checked.js';
+import { Duration, Flag, Text, Whole } from '../shape/forms.js';
+import { VRF_NAME } from './interface-name.js';
+import { SelectingSpec, type Kind } from './kind.js';
+import { filterLists, RouteFilter } from './route-filter.js';
+import { MAX_AS } from './vrf.js';
+
+const MAX_PREFIXES = 4_294_967_295;
+/** BGP's hold time: at least 3 seconds, in 16 bits. */
+const [MIN_HOLD_S, MAX_HOLD_S] = [3, 65_535];
+
+/** Peers that are listened for in the networks of a Layer2Network's gateways. */
+@filterLists('import', 'export')
+@Ruled({ problems: timerProblems, schema: { dependencies: { holdTime: ['keepaliveTime'], keepaliveTime: ['holdTime'] } } })
+export class BgpPeeringSpec extends SelectingSpec {
+  /** Name of the Layer2Network, which must be on the node and have gateways. */
+  @Text({
+    code: 'bad-name',
+    problem: (text) => (isDnsLabel(text) ? undefined : 'must be the name of a Layer2Network'),
+    schema: { pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$' },
+  })
+  readonly network!: string;
+  @Whole(1, MAX_AS) readonly remoteAs!: number;
+  @Optional() @Whole(1, MAX_AS) readonly localAs?: number;
+  /** Where the peers' routes go; without it, where the Layer2Network is. */
+  @Optional() @Text(VRF_NAME) readonly vrf?: string;
+  @Optional() @NestedList(() => RouteFilter) readonly import?: readonly RouteFilter[];
+  @Optional() @NestedList(() => RouteFilter) readonly export?: readonly RouteFilter[];
+  @Optional() @Whole(1, MAX_PREFIXES) readonly maximumPrefixes?: number;
+  @Optional() @Duration() readonly holdTime?: string;
+  @Optional() @Duration() readonly keepaliveTime?: string;
+  @Optional() @Flag() readonly bfd?: boolean;
+}
+
+export const bgpPeering: Kind = { name: 'BgpPeering', spec: BgpPeeringSpec, role: 'state', ownsPath: false, reservedNames: [] };
+
+function timerProblems(spec: Readonly<Record<string, unknown>>): readonly Problem[] {
+  const problems: Problem[] = [];
+  for (const [field, other] of [['holdTime', 'keepaliveTime'], ['keepaliveTime', 'holdTime']] as const) {
+    if (spec[field] !== undefined && spec[other] === undefined) problems.push({ at: other, code: 'required', message: 'holdTime and keepaliveTime are used together only' });
+  }
+  const [hold, keepalive] = [secondsOf(spec['holdTime']), secondsOf(spec['keepaliveTime'])];
+  if (hold !== undefined && (!Number.isInteger(hold) || hold < MIN_HOLD_S || hold > MAX_HOLD_S)) {
+    problems.push({ at: 'holdTime', code: 'out-of-range', message: `must be whole seconds from ${MIN_HOLD_S} to ${MAX_HOLD_S}` });
+  }
+  if (keepalive !== undefined && (!Number.isInteger(keepalive) || (hold !== undefined && keepalive >= hold))) {
+    problems.push({ at: 'keepaliveTime', code: 'out-of-range', message: 'must be whole seconds, and less than holdTime' });
+  }
+  return problems;
+}
+
+function secondsOf(value: unknown): number | undefined {
+  const ms = typeof value === 'string' ? durationMs(value) : undefined;
+  return ms === undefined ? undefined : ms / 1_000;
+}

@@ -1,0 +1,55 @@
+import { ADDRESS, HOST_IN_NETWORK, MAC } from '../address.js';
+import { Optional, Ruled, type Problem } from '../shape/checked.js';
+import { Flag, Text, TextList, Whole } from '../shape/forms.js';
+import { INTERFACE, VRF_NAME } from './interface-name.js';
+import { SelectingSpec, type Kind } from './kind.js';
+import { MAX_VNI } from './vrf.js';
+
+export const MAX_VLAN = 4094;
+export const MIN_MTU = 1_000;
+export const MAX_MTU = 9_000;
+const MIN_MTU_OF_IPV6 = 1_280;
+
+/** A network of the second layer on the node: a bridge, by VLAN id, with a tunnel or a tagged port. */
+@Ruled({
+  problems: togetherProblems,
+  schema: { dependencies: { anycastGateways: ['anycastMac'], vtep: ['vni'], neighSuppression: ['vni'] } },
+})
+export class Layer2NetworkSpec extends SelectingSpec {
+  @Whole(1, MAX_VLAN) readonly id!: number;
+  @Optional() @Whole(MIN_MTU, MAX_MTU) readonly mtu?: number;
+  @Optional() @Whole(1, MAX_VNI) readonly vni?: number;
+  /** The address from which the tunnel goes; without it, the one that the kernel takes. */
+  @Optional() @Text(ADDRESS) readonly vtep?: string;
+  /** An interface of the node on which the network is tagged with its id. */
+  @Optional() @Text(INTERFACE) readonly trunk?: string;
+  @Optional() @Text(MAC) readonly anycastMac?: string;
+  @Optional() @TextList(HOST_IN_NETWORK) readonly anycastGateways?: readonly string[];
+  @Optional() @Flag() readonly advertiseNeighbors?: boolean;
+  @Optional() @Flag() readonly createMacvlanInterface?: boolean;
+  @Optional() @Flag() readonly neighSuppression?: boolean;
+  @Optional() @Flag() readonly disableSegmentation?: boolean;
+  /** Where its gateways route; without it, in the node's main table. */
+  @Optional() @Text(VRF_NAME) readonly vrf?: string;
+}
+
+export const layer2Network: Kind = { name: 'Layer2Network', spec: Layer2NetworkSpec, role: 'state', ownsPath: false, reservedNames: [] };
+
+function togetherProblems(spec: Readonly<Record<string, unknown>>): readonly Problem[] {
+  const problems: Problem[] = [];
+  if (spec['anycastGateways'] !== undefined && spec['anycastMac'] === undefined) {
+    problems.push({ at: 'anycastMac', code: 'required', message: 'anycastGateways need the MAC address that they have on every node' });
+  }
+  for (const field of ['vtep', 'neighSuppression']) {
+    if (spec[field] !== undefined && spec['vni'] === undefined) problems.push({ at: field, code: 'forbidden', message: 'without vni there is no tunnel' });
+  }
+  const mtu = spec['mtu'];
+  if (typeof mtu === 'number' && mtu < MIN_MTU_OF_IPV6 && Array.isArray(spec['anycastGateways']) && spec['anycastGateways'].some((gateway) => String(gateway).includes(':'))) {
+    problems.push({ at: 'mtu', code: 'out-of-range', message: `must be at least ${MIN_MTU_OF_IPV6} for a gateway of IPv6: below that the kernel takes IPv6 off the interface` });
+  }
+  const gateways: readonly unknown[] = Array.isArray(spec['anycastGateways']) ? spec['anycastGateways'] : [];
+  for (const [i, gateway] of gateways.entries()) {
+    if (gateways.indexOf(gateway) < i) problems.push({ at: `anycastGateways[${i}]`, code: 'duplicate', message: `says the same as anycastGateways[${gateways.indexOf(gateway)}]` });
+  }
+  return problems;
+}

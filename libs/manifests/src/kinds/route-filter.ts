@@ -1,0 +1,58 @@
+import { bitsOf, parseCidr } from '#libs/addresses';
+import { NETWORK } from '../address.js';
+import { Optional, Ruled, type Problem } from '../shape/checked.js';
+import { Text, Whole, Word } from '../shape/forms.js';
+import { isObject } from '../shape/reader.js';
+
+export const FILTER_ACTIONS = ['permit', 'deny'] as const;
+const MAX_SEQ = 4_294_967_295;
+
+/** One line of a list that lets routes through or keeps them back. */
+@Ruled({ problems: lengthProblems, schema: {} })
+export class RouteFilter {
+  @Text(NETWORK) readonly cidr!: string;
+  @Word(FILTER_ACTIONS) readonly action!: (typeof FILTER_ACTIONS)[number];
+  @Optional() @Whole(1, MAX_SEQ) readonly seq?: number;
+  @Optional() @Whole(0, 128) readonly ge?: number;
+  @Optional() @Whole(0, 128) readonly le?: number;
+}
+
+/** What is wrong between the lines of the lists at these fields: the same line twice, or two lines at one place. */
+export const filterLists = (...fields: readonly string[]): ClassDecorator => Ruled({
+  problems: (object) => fields.flatMap((field) => listProblems(field, object[field])),
+  schema: {},
+});
+
+function lengthProblems(filter: Readonly<Record<string, unknown>>): readonly Problem[] {
+  const cidr = typeof filter['cidr'] === 'string' ? parseCidr(filter['cidr']) : undefined;
+  const [ge, le] = [numberOf(filter['ge']), numberOf(filter['le'])];
+  const problems: Problem[] = [];
+  const range = (at: string, length: number | undefined): void => {
+    if (cidr === undefined || length === undefined || (length >= cidr.prefix && length <= bitsOf(cidr.family))) return;
+    problems.push({ at, code: 'out-of-range', message: `must be from ${cidr.prefix}, the length of ${String(filter['cidr'])}, to ${bitsOf(cidr.family)}, and is ${length}` });
+  };
+  range('ge', ge);
+  range('le', le);
+  if (ge !== undefined && le !== undefined && ge > le) problems.push({ at: '', code: 'out-of-range', message: `ge ${ge} is more than le ${le}: no route has such a length` });
+  return problems;
+}
+
+function listProblems(field: string, list: unknown): readonly Problem[] {
+  if (!Array.isArray(list)) return [];
+  const problems: Problem[] = [];
+  const lines = new Map<string, number>();
+  const places = new Map<number, number>();
+  for (const [i, item] of (list as readonly unknown[]).entries()) {
+    if (!isObject(item)) continue;
+    const line = JSON.stringify([item['cidr'], item['action'], item['ge'], item['le']]);
+    const seq = numberOf(item['seq']) ?? i + 1;
+    const [same, place] = [lines.get(line), places.get(seq)];
+    if (same !== undefined) problems.push({ at: `${field}[${i}]`, code: 'duplicate', message: `says the same as ${field}[${same}]` });
+    else if (place !== undefined) problems.push({ at: `${field}[${i}].seq`, code: 'duplicate', message: `${seq} is the place of ${field}[${place}] already; without seq it is the place in the list, from 1` });
+    lines.set(line, same ?? i);
+    places.set(seq, place ?? i);
+  }
+  return problems;
+}
+
+const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);

@@ -1,0 +1,57 @@
+import { ADDRESS, NETWORK } from '../address.js';
+import { NestedList, Optional, Ruled, type Problem } from '../shape/checked.js';
+import { Exactly, Text, Whole } from '../shape/forms.js';
+import { INTERFACE } from './interface-name.js';
+import { SelectingSpec, type Kind } from './kind.js';
+
+const MAX_TABLE = 4_294_967_295;
+/** The kernel's own tables: default, main and local. */
+const KERNEL_TABLES = [253, 254, 255];
+
+/** A route in the table. */
+@Ruled({
+  problems: (route) => wayProblems(route),
+  schema: { oneOf: [
+    { required: ['blackhole'], properties: { via: false, interface: false } },
+    { anyOf: [{ required: ['via'] }, { required: ['interface'] }], properties: { blackhole: false } },
+  ] },
+})
+export class TableRoute {
+  @Text(NETWORK) readonly to!: string;
+  @Optional() @Text(ADDRESS) readonly via?: string;
+  @Optional() @Text(INTERFACE) readonly interface?: string;
+  @Optional() @Exactly(true, 'wrong-type') readonly blackhole?: true;
+}
+
+/** What looks its way up in the table. */
+@Ruled({
+  problems: (rule) => (['from', 'to', 'interface'].some((field) => rule[field] !== undefined) ? []
+    : [{ at: '', code: 'required', message: 'at least one of from, to, interface is needed: a rule without any would turn all traffic' }]),
+  schema: { anyOf: ['from', 'to', 'interface'].map((field) => ({ required: [field] })) },
+})
+export class TableRule {
+  /** Before the kernel's rule for its main table, and after that for the local one. */
+  @Whole(1, 32_765) readonly priority!: number;
+  @Optional() @Text(NETWORK) readonly from?: string;
+  @Optional() @Text(NETWORK) readonly to?: string;
+  @Optional() @Text(INTERFACE) readonly interface?: string;
+}
+
+/** A routing table of the node's own: with its routes, and what is looked up there. */
+@Ruled({
+  problems: ({ tableId }) => (KERNEL_TABLES.includes(tableId as number) ? [{ at: 'tableId', code: 'reserved', message: `${String(tableId)} is a table of the kernel` }] : []),
+  schema: { properties: { tableId: { not: { enum: KERNEL_TABLES } } } },
+})
+export class RoutingTableSpec extends SelectingSpec {
+  @Whole(1, MAX_TABLE) readonly tableId!: number;
+  @Optional() @NestedList(() => TableRoute) readonly routes?: readonly TableRoute[];
+  @Optional() @NestedList(() => TableRule) readonly rules?: readonly TableRule[];
+}
+
+export const routingTable: Kind = { name: 'RoutingTable', spec: RoutingTableSpec, role: 'state', ownsPath: false, reservedNames: [] };
+
+function wayProblems(route: Readonly<Record<string, unknown>>): readonly Problem[] {
+  const hasWay = route['via'] !== undefined || route['interface'] !== undefined;
+  if (hasWay !== (route['blackhole'] !== undefined)) return [];
+  return [{ at: '', code: 'exactly-one', message: hasWay ? 'a blackhole leads nowhere: it has neither via nor interface' : 'via, interface or blackhole is needed' }];
+}

@@ -1,0 +1,80 @@
+import { ADDRESS, NETWORK, ONE_ADDRESS } from '../address.js';
+import { NestedList, Optional, Ruled, type Problem } from '../shape/checked.js';
+import { Text, TextList, Whole, type TextForm } from '../shape/forms.js';
+import { NEW_INTERFACE, VRF_NAME } from './interface-name.js';
+import { SelectingSpec, type Kind } from './kind.js';
+import { filterLists, RouteFilter } from './route-filter.js';
+
+export const MAX_VNI = 16_777_215;
+export const MAX_AS = 4_294_967_295;
+
+/** The form of a route target: two numbers, or an address and a number. */
+export const ROUTE_TARGET: TextForm = {
+  code: 'bad-route-target',
+  problem: (text) => (isRouteTarget(text) ? undefined : 'must be a route target such as "64512:100", "4200000000:100" or "192.0.2.1:100"'),
+  schema: { pattern: '^[0-9.]+:[0-9]+$' },
+};
+const COMMUNITY: TextForm = {
+  code: 'bad-community',
+  problem: (text) => (WELL_KNOWN.includes(text) || isPair(text, 65_535, 65_535) ? undefined : `must be a community such as "64512:100", or one of ${WELL_KNOWN.join(', ')}`),
+  schema: { pattern: '^([0-9]{1,5}:[0-9]{1,5}|[A-Za-z-]+)$' },
+};
+const WELL_KNOWN = ['no-export', 'no-advertise', 'no-peer', 'local-AS', 'blackhole', 'graceful-shutdown'];
+
+/** An interface with an address of the node's own inside the VRF. */
+export class LoopbackSpec {
+  @Text(NEW_INTERFACE) readonly name!: string;
+  @Text(ONE_ADDRESS) readonly subnet!: string;
+}
+
+/** A part of a virtual routing domain: several parts of one `vrf` are joined by ascending `seq`. */
+@filterLists('import', 'export')
+@Ruled({
+  problems: togetherProblems,
+  schema: { allOf: [
+    { dependencies: { vni: ['routeTarget'], routeTarget: ['vni'], vtep: ['vni'] } },
+    { not: { required: ['community', 'communities'] } },
+  ] },
+})
+export class VrfSpec extends SelectingSpec {
+  @Text(VRF_NAME) readonly vrf!: string;
+  @Optional() @Whole(1, 65_534) readonly seq?: number;
+  @Optional() @Whole(1, MAX_VNI) readonly vni?: number;
+  @Optional() @Text(ROUTE_TARGET) readonly routeTarget?: string;
+  /** The address from which the tunnel goes; without it, the one that the kernel takes. */
+  @Optional() @Text(ADDRESS) readonly vtep?: string;
+  @Optional() @Whole(1, MAX_AS) readonly localAs?: number;
+  @Optional() @NestedList(() => RouteFilter) readonly import?: readonly RouteFilter[];
+  @Optional() @NestedList(() => RouteFilter) readonly export?: readonly RouteFilter[];
+  @Optional() @TextList(NETWORK) readonly aggregate?: readonly string[];
+  @Optional() @TextList(NETWORK) readonly sbrPrefixes?: readonly string[];
+  @Optional() @Text(COMMUNITY) readonly community?: string;
+  @Optional() @TextList(COMMUNITY, 1) readonly communities?: readonly string[];
+  @Optional() @NestedList(() => LoopbackSpec) readonly loopbacks?: readonly LoopbackSpec[];
+  @Optional() @Whole(1_000, 9_216) readonly mtu?: number;
+}
+
+export const vrf: Kind = { name: 'Vrf', spec: VrfSpec, role: 'state', ownsPath: false, reservedNames: [] };
+
+function togetherProblems(spec: Readonly<Record<string, unknown>>): readonly Problem[] {
+  const has = (field: string): boolean => spec[field] !== undefined;
+  const problems: Problem[] = [];
+  if (has('vni') && !has('routeTarget')) problems.push({ at: 'routeTarget', code: 'required', message: 'vni and routeTarget are used together only' });
+  if (has('routeTarget') && !has('vni')) problems.push({ at: 'vni', code: 'required', message: 'vni and routeTarget are used together only' });
+  if (has('vtep') && !has('vni')) problems.push({ at: 'vtep', code: 'forbidden', message: 'without vni there is no tunnel' });
+  if (has('community') && has('communities')) problems.push({ at: 'communities', code: 'forbidden', message: 'community and communities exclude each other' });
+  return problems;
+}
+
+function isRouteTarget(text: string): boolean {
+  if (isPair(text, 65_535, 4_294_967_295) || isPair(text, 4_294_967_295, 65_535)) return true;
+  const [, address = '', number = ''] = /^([0-9.]+):([0-9]+)$/.exec(text) ?? [];
+  return ADDRESS.problem(address) === undefined && isNumber(number, 65_535);
+}
+
+function isPair(text: string, most: number, mostAfter: number): boolean {
+  const [, before = '', after = ''] = /^([0-9]+):([0-9]+)$/.exec(text) ?? [];
+  return isNumber(before, most) && isNumber(after, mostAfter);
+}
+
+const isNumber = (text: string, most: number): boolean => /^(0|[1-9][0-9]{0,9})$/.test(text) && Number(text) <= most;

@@ -1,0 +1,80 @@
+import type { ConfigEntry } from '#libs/contracts';
+import type { Json, Original } from '../../../core/index.js';
+import { Refused, type Backend } from '../../ports.js';
+import type { NetworkTools } from './tools.js';
+
+/** What stands where an element shall stand. */
+export interface Standing {
+  /** It bears Sluice's mark: what does not is nobody's to change. */
+  readonly ours: boolean;
+  /** How it differs from what it shall be. */
+  readonly differs: string | undefined;
+}
+
+/**
+ * An element of the kernel's network: it is made by Sluice and bears its mark, or it is left alone. So before Sluice it was
+ * always absent, and going back is taking it away.
+ */
+export abstract class ElementBackend<S extends object> implements Backend {
+  abstract readonly kind: string;
+
+  constructor(protected readonly tools: NetworkTools) {}
+
+  /** What stands there; undefined where nothing does. Not `fresh`: as it was a moment ago, which is much cheaper for many. */
+  protected abstract standing(spec: S, fresh: boolean): Promise<Standing | undefined>;
+  protected abstract make(spec: S): Promise<void>;
+  protected abstract remove(spec: S): Promise<void>;
+
+  resources(entry: ConfigEntry): readonly string[] {
+    return [entry.name];
+  }
+
+  title(entry: ConfigEntry): string {
+    return entry.name.slice(entry.name.indexOf(':') + 1);
+  }
+
+  async check(entry: ConfigEntry): Promise<void> {
+    refuseOddTexts(entry.spec);
+    await this.refuseForeign(specOf<S>(entry), this.title(entry), false);
+  }
+
+  async original(_key: string, _known: unknown, entry: ConfigEntry): Promise<Original> {
+    return { kind: this.kind, was: { state: 'absent', spec: entry.spec as Json }, made: [] };
+  }
+
+  async putBack(_key: string, { was }: Original): Promise<void> {
+    const spec = specIn<S>(was);
+    if ((await this.standing(spec, true))?.ours === true) await this.remove(spec);
+  }
+
+  async differsFromOriginal(_key: string, was: Json): Promise<string | undefined> {
+    return (await this.standing(specIn<S>(was), false))?.ours === true ? 'is there, and was not before Sluice' : undefined;
+  }
+
+  async apply(entry: ConfigEntry): Promise<void> {
+    const spec = specOf<S>(entry);
+    const standing = await this.refuseForeign(spec, this.title(entry), true);
+    if (standing === undefined || standing.differs !== undefined) await this.make(spec);
+  }
+
+  async differs(entry: ConfigEntry): Promise<string | undefined> {
+    const standing = await this.standing(specOf<S>(entry), false);
+    if (standing === undefined) return 'missing';
+    return standing.ours ? standing.differs : 'is not the one that Sluice made';
+  }
+
+  private async refuseForeign(spec: S, title: string, fresh: boolean): Promise<Standing | undefined> {
+    const standing = await this.standing(spec, fresh);
+    if (standing?.ours === false) throw new Refused('node', `${title} is there already, and Sluice did not make it`);
+    return standing;
+  }
+}
+
+const specOf = <S extends object>(entry: ConfigEntry): S => entry.spec as unknown as S;
+const specIn = <S extends object>(was: Json): S => (was as unknown as { readonly spec: S }).spec;
+
+/** Texts become words of a command, or lines of a file: what would be more than one word, or an option, is refused. */
+function refuseOddTexts(value: unknown): void {
+  if (typeof value === 'string' && !/^[A-Za-z0-9@_.:/][A-Za-z0-9@_.:/-]*$/.test(value)) throw new Refused('content', `${JSON.stringify(value)} is no name or address`);
+  if (typeof value === 'object' && value !== null) for (const below of Object.values(value)) refuseOddTexts(below);
+}

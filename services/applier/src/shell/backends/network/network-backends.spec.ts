@@ -1,0 +1,160 @@
+import type { ConfigEntry } from '#libs/contracts';
+import { describeWithNetwork, Namespace } from '../../../testing/network-namespace.js';
+import { config, file, Host, probe } from '../../applier-host.fixture.js';
+import { EMPTY_HASH } from '../../index.js';
+
+const l2 = (name: string, id: number, spec: object = {}): ConfigEntry => ({ kind: 'Layer2Network', name, spec: { id, ...spec } });
+const table = (spec: object = {}): ConfigEntry => ({ kind: 'RoutingTable', name: 't', spec: { tableId: 100, ...spec } });
+const vrf = (spec: object = {}): ConfigEntry => ({ kind: 'Vrf', name: 'red', spec: { vrf: 'red', ...spec } });
+const anycastMac = '02:00:00:00:00:01';
+
+let host: Host;
+let net: Namespace;
+beforeEach(() => {
+  host = new Host();
+  net = new Namespace();
+});
+afterEach(async () => {
+  await host.end();
+  net.end();
+});
+
+const start = (more: object = {}) => host.start({ network: { netns: net.name }, reach: false, ...more });
+
+describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
+  beforeEach(() => {
+    net.ip('link', 'add', 'eth0', 'type', 'veth', 'peer', 'name', 'far');
+    net.ip('link', 'set', 'eth0', 'up');
+    net.ip('link', 'set', 'far', 'up');
+    net.ip('address', 'add', '192.0.2.2/24', 'dev', 'eth0');
+    net.ip('route', 'add', 'default', 'via', '192.0.2.1');
+    net.ip('route', 'add', '198.51.100.0/24', 'via', '192.0.2.1', 'table', '100');
+    net.ip('rule', 'add', 'from', '198.51.100.0/24', 'table', '100', 'priority', '90');
+  });
+
+  const full = (id = 7): ConfigEntry[] => [
+    l2('storage', id, { mtu: 1_400, vni: 700 + id, vtep: '192.0.2.2', neighSuppression: true, createMacvlanInterface: true, disableSegmentation: true, anycastMac,
+      anycastGateways: ['10.7.0.1/24', '10.7.0.2/24', '2001:db8:7::1/64'], advertiseNeighbors: true }),
+    table({ routes: [{ to: '0.0.0.0/0', via: '192.0.2.1', interface: 'eth0' }, { to: '10.9.0.0/16', blackhole: true }, { to: '2001:db8:9::/48', blackhole: true }],
+      rules: [{ priority: 100, from: '10.7.0.0/24' }, { priority: 101, interface: 'far' }] }),
+  ];
+
+  it('are made, read back and taken away again, and nothing else is touched', async () => {
+    const before = net.picture();
+    await start();
+    expect(await host.bus.roll(config(...full(), file('/f', 'x')))).toMatchObject({ kind: 'applied', changed: expect.arrayContaining(['link l2.7', 'route 0.0.0.0/0 in table 100', '/f']) as unknown });
+    const [bridge] = net.list('-d', 'link', 'show', 'dev', 'l2.7');
+    expect(bridge).toMatchObject({ mtu: 1_400, address: anycastMac, gso_max_segs: 1, group: '211', flags: expect.arrayContaining(['UP']) as unknown });
+    expect(net.list('-d', 'link', 'show', 'dev', 'vx.7')[0]).toMatchObject({
+      master: 'l2.7', mtu: 1_400, linkinfo: { info_data: { id: 707, local: '192.0.2.2', port: 4_789, learning: false }, info_slave_data: { neigh_suppress: true, learning: false } },
+    });
+    expect(net.list('-d', 'link', 'show', 'dev', 'vlan.7')[0]).toMatchObject({ link: 'l2v.7' });
+    expect(net.exec('sysctl', '-n', 'net/ipv4/conf/l2.7/arp_accept').trim()).toBe('1');
+    expect(net.picture().filter((line) => line.startsWith('address l2.7'))).toEqual(['address l2.7 10.7.0.1/24', 'address l2.7 10.7.0.2/24', 'address l2.7 2001:db8:7::1/64']);
+    expect(net.list('rule', 'show', 'priority', '100')).toMatchObject([{ src: '10.7.0.0', srclen: 24, table: '100', protocol: '211' }]);
+    expect(net.picture()).toEqual(expect.arrayContaining([...before]));
+    expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied', hash: EMPTY_HASH });
+    expect(net.picture()).toEqual(before);
+  });
+
+  it('are changed in place where that can be, and made anew where it cannot', async () => {
+    await start();
+    await host.bus.roll(config(...full()));
+    const index = net.list('link', 'show', 'dev', 'l2.7')[0]?.['ifindex'];
+    expect(await host.bus.roll(config(l2('storage', 7, { mtu: 1_300, vni: 708, anycastMac, anycastGateways: ['10.7.0.2/24'] })))).toMatchObject({ kind: 'applied' });
+    expect(net.list('link', 'show', 'dev', 'l2.7')[0]).toMatchObject({ ifindex: index, mtu: 1_300 });
+    expect(net.list('-d', 'link', 'show', 'dev', 'vx.7')[0]).toMatchObject({ linkinfo: { info_data: { id: 708 } } });
+    expect(net.picture().filter((line) => line.startsWith('address l2.7'))).toEqual(['address l2.7 10.7.0.2/24']);
+    expect(net.list('link', 'show', 'dev', 'vlan.7')).toEqual([]);
+  });
+
+  it('come back as they were when a probe fails after the change', async () => {
+    await start();
+    await host.bus.roll(config(l2('storage', 7, { mtu: 1_400, anycastMac, anycastGateways: ['10.7.0.1/24'] }), table()));
+    const before = net.picture();
+    const gone = probe('p', { file: { path: '/f', absent: true } });
+    expect(await host.bus.roll(config(...full(8), file('/f', 'x'), gone))).toMatchObject({ kind: 'invalid', restored: true, probe: 'p' });
+    expect(net.picture()).toEqual(before);
+  });
+
+  it.each<[string, () => void, ConfigEntry[], RegExp]>([
+    ['an interface of that name', () => void net.ip('link', 'add', 'l2.7', 'type', 'bridge'), [l2('storage', 7)], /link l2\.7 is there already, and Sluice did not make it/],
+    ['a route to that network', () => undefined, [table({ routes: [{ to: '198.51.100.0/24', blackhole: true }] })], /route 198\.51\.100\.0\/24 in table 100 is there already/],
+    ['that rule', () => undefined, [table({ rules: [{ priority: 90, from: '198.51.100.0/24' }] })], /rule 90 of IPv4 from 198\.51\.100\.0\/24 in table 100 is there already/],
+  ])('leave alone %s that somebody else made', async (_name, prepare, fragments, reason) => {
+    prepare();
+    const before = net.picture();
+    await start();
+    expect(await host.bus.roll(config(...fragments, file('/f', 'x')))).toMatchObject({ kind: 'failed', restored: true, reason: expect.stringMatching(reason) as unknown });
+    expect(net.picture()).toEqual(before);
+    expect(host.tree()).toEqual({});
+  });
+
+  it('fail whole on a way that the kernel does not know', async () => {
+    const before = net.picture();
+    await start();
+    expect(await host.bus.roll(config(l2('storage', 7), table({ routes: [{ to: '0.0.0.0/0', via: '203.0.113.1' }] })))).toMatchObject({
+      kind: 'failed', restored: true, reason: expect.stringContaining('Nexthop has invalid gateway') as unknown,
+    });
+    expect(net.picture()).toEqual(before);
+  });
+
+  it('are found to have drifted, and repaired under a lease', async () => {
+    await start({ driftCheckMs: 60 });
+    const wanted = config(...full());
+    await host.bus.roll(wanted);
+    net.ip('link', 'set', 'dev', 'l2.7', 'mtu', '1350');
+    net.ip('link', 'set', 'dev', 'vx.7', 'nomaster');
+    net.ip('address', 'delete', '2001:db8:7::1/64', 'dev', 'l2.7');
+    net.ip('route', 'delete', 'blackhole', '10.9.0.0/16', 'table', '100');
+    net.ip('rule', 'delete', 'priority', '100');
+    const { what } = await host.bus.reported(({ what: all }) => all.length >= 5);
+    expect(what).toEqual([
+      'link l2.7: is not set to mtu 1400', 'link vx.7: is not set to master l2.7', 'address 2001:db8:7::1/64 on l2.7: missing',
+      'route 10.9.0.0/16 in table 100: missing', 'rule 100 of IPv4 from 10.7.0.0/24 in table 100: missing',
+    ]);
+    expect(await host.bus.roll(wanted, { kind: 'repair' })).toMatchObject({ kind: 'applied' });
+    expect(net.list('link', 'show', 'dev', 'l2.7')[0]).toMatchObject({ mtu: 1_400 });
+    expect(net.list('link', 'show', 'dev', 'vx.7')[0]).toMatchObject({ master: 'l2.7' });
+  });
+
+  it('come back after a restart of the machine, before the node says anything', async () => {
+    const first = await start({ bootId: 'boot-1' });
+    await host.bus.roll(config(...full(), file('/f', 'x')));
+    const before = net.picture().filter((line) => !line.startsWith('["link"'));
+    await first.stop();
+    for (const link of ['l2.7', 'vx.7', 'vlan.7']) net.ip('link', 'delete', link);
+    net.ip('route', 'delete', 'default', 'table', '100');
+    net.ip('rule', 'delete', 'priority', '100');
+    await start({ bootId: 'boot-2' });
+    expect(host.bus.reports.at(-1)).toMatchObject({ kind: 'announced', bootId: 'boot-2', restored: true });
+    expect(net.picture().filter((line) => !line.startsWith('["link"'))).toEqual(before);
+  });
+
+  it('are no business of an applier with a root of its own', async () => {
+    await host.start();
+    expect(host.bus.reports.at(-1)?.capabilities.filter((word) => /kind:(Layer2|Vrf|Bgp|Routing)|^link:|^frr/.test(word))).toEqual([]);
+    expect(await host.bus.roll(config(l2('storage', 7)))).toMatchObject({ kind: 'failed', restored: true });
+  });
+});
+
+describeWithNetwork(['netns', 'vrf', 'dummy'], 'VRFs', () => {
+  it('are made with their loopbacks and routes, hold a layer-2 network, and go again', async () => {
+    const before = net.picture();
+    await start();
+    expect(await host.bus.roll(config(vrf({ loopbacks: [{ name: 'lo.red', subnet: '192.0.2.7/32' }], sbrPrefixes: ['10.1.0.0/16'] }), l2('storage', 7, { vrf: 'red', anycastMac, anycastGateways: ['10.7.0.1/24'] }))))
+      .toMatchObject({ kind: 'applied' });
+    expect(net.list('link', 'show', 'dev', 'l2.7')[0]).toMatchObject({ master: 'red' });
+    expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied' });
+    expect(net.picture().filter((line) => !line.includes('l3mdev'))).toEqual(before);
+  });
+});
+
+describeWithNetwork(['netns', 'vlan'], 'VLANs', () => {
+  it('are tagged on their trunk', async () => {
+    net.ip('link', 'add', 'eth0', 'type', 'veth', 'peer', 'name', 'far');
+    await start();
+    expect(await host.bus.roll(config(l2('storage', 7, { trunk: 'eth0' })))).toMatchObject({ kind: 'applied' });
+    expect(net.list('-d', 'link', 'show', 'dev', 'vl.7')[0]).toMatchObject({ link: 'eth0', master: 'l2.7', linkinfo: { info_data: { id: 7 } } });
+  });
+});

@@ -1,0 +1,78 @@
+import { access } from 'node:fs/promises';
+import { ELEMENT_KINDS, isNetworkEntry, networkEntries, type ElementKind } from '#libs/network';
+import type { Config, ConfigEntry } from '#libs/contracts';
+import type { Backend } from '../../ports.js';
+import { AddressBackend } from '../address/address-backend.js';
+import { FRR_RELOAD, FrrBackend } from '../frr/frr-backend.js';
+import { LinkBackend } from '../link/link-backend.js';
+import { RouteBackend } from '../route/route-backend.js';
+import { RuleBackend } from '../rule/rule-backend.js';
+import { NetworkTools, type NetworkSettings } from './tools.js';
+
+/** The network of the machine, as far as this applier may and can set it up. */
+export interface NodeNetwork {
+  readonly capabilities: readonly string[];
+  readonly backends: readonly Backend[];
+}
+
+/** Links that a kernel may lack, each with how one would be made. */
+const LINK_PROBES: Readonly<Record<string, readonly string[]>> = {
+  vrf: ['name', 'sluice-probe', 'type', 'vrf', 'table', '211'],
+  bridge: ['name', 'sluice-probe', 'type', 'bridge'],
+  dummy: ['name', 'sluice-probe', 'type', 'dummy'],
+  veth: ['name', 'sluice-probe', 'type', 'veth', 'peer', 'name', 'sluice-probe2'],
+  vxlan: ['name', 'sluice-probe', 'type', 'vxlan', 'id', '211', 'dstport', '4789'],
+  vlan: ['link', 'lo', 'name', 'sluice-probe', 'type', 'vlan', 'id', '211'],
+};
+
+/** Looks what the kernel and the tools of this machine can do. */
+export async function nodeNetwork(settings: NetworkSettings, stateDir: string): Promise<NodeNetwork> {
+  const tools = new NetworkTools(settings);
+  const [links, frr] = await Promise.all([possibleLinks(), hasFrr(tools)]);
+  if (links.length === 0) return { capabilities: [], backends: [] };
+  const can = (link: string): boolean => links.includes(link);
+  const byKind: Readonly<Record<ElementKind, Backend>> = {
+    NetworkLink: new LinkBackend(tools), NetworkAddress: new AddressBackend(tools), NetworkRoute: new RouteBackend(tools),
+    NetworkRule: new RuleBackend(tools), NetworkFrr: new FrrBackend(tools, stateDir),
+  };
+  return {
+    capabilities: [
+      'kind:RoutingTable', ...links.map((link) => `link:${link}`), ...(frr ? ['frr'] : []), ...(can('vrf') ? ['kind:Vrf'] : []),
+      ...(can('bridge') ? ['kind:Layer2Network'] : []), ...(can('bridge') && frr ? ['kind:BgpPeering'] : []),
+    ],
+    backends: ELEMENT_KINDS.map((kind) => byKind[kind]),
+  };
+}
+
+/** What carries a config out: its own entries, and in place of network fragments what these come to together. */
+export function elementsOf(config: Config): readonly ConfigEntry[] {
+  if (!config.fragments.some(isNetworkEntry)) return config.fragments;
+  try {
+    return [...config.fragments.filter((entry) => !isNetworkEntry(entry)), ...networkEntries(config)];
+  } catch {
+    // What cannot be read as a network is refused when it is checked.
+    return config.fragments;
+  }
+}
+
+/** Whether the way from one config to the other touches the network: by what it says, or because what stands there is put right. */
+export function changesNetwork(from: Config, to: Config): boolean {
+  const [before, after] = [from, to].map((config) => config.fragments.filter(isNetworkEntry));
+  return JSON.stringify(before) !== JSON.stringify(after) || (after !== undefined && after.length > 0 && JSON.stringify(from) === JSON.stringify(to));
+}
+
+/** In a namespace that ends with the process, so that nothing on the machine sees it; none where even that is not permitted. */
+async function possibleLinks(): Promise<readonly string[]> {
+  const tools = new NetworkTools({});
+  const tried = await Promise.all(Object.entries(LINK_PROBES).map(async ([link, words]) => {
+    const { code, error } = await tools.try(['unshare', '--net', 'ip', 'link', 'add', ...words]);
+    // The loopback interface carries no VLANs: that the kernel says so shows that it knows them.
+    return code === 0 || (link === 'vlan' && /VLANs not supported/.test(error)) ? [link] : [];
+  }));
+  return tried.flat();
+}
+
+async function hasFrr(tools: NetworkTools): Promise<boolean> {
+  const found = await access(FRR_RELOAD).then(() => true, () => false);
+  return found && (await tools.try(['vtysh', '--help'])).code === 0;
+}

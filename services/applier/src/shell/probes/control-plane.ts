@@ -1,0 +1,32 @@
+import type { ConfigEntry } from '#libs/contracts';
+
+/** Shorter than most probes': there are several, and a node that is cut off shall be back soon. */
+const LIMITS = { timeout: '2s', retries: 2 };
+const LIMITS_BEFORE = { timeout: '1s', retries: 1 };
+
+/** What a node must reach to be told anything: its bus, its gateway, who names hosts to it, and what an operator adds. */
+export function controlPlane(servers: readonly string[], reach: readonly string[]): readonly ConfigEntry[] {
+  const addresses = servers.flatMap((server) => addressOf(server) ?? []);
+  return [
+    ...(addresses.length === 0 ? [] : [probe('bus', { addresses })]),
+    probe('gateway', { gateway: true }),
+    probe('nameserver', { nameserver: true }),
+    ...reach.map((address) => probe(address, { addresses: [address] })),
+  ];
+}
+
+/** The same before a change: nobody waits long for what is not reached anyway. */
+export const controlPlaneBefore = (probes: readonly ConfigEntry[]): readonly ConfigEntry[] =>
+  probes.map((entry) => ({ ...entry, spec: { ...entry.spec, ...LIMITS_BEFORE } }));
+
+/** No fragment can have such a name. */
+const probe = (name: string, reach: object): ConfigEntry => ({ kind: 'Probe', name: `control-plane:${name}`, spec: { reach, ...LIMITS } });
+
+const NATS_PORT = 4222;
+
+function addressOf(server: string): string | undefined {
+  const text = server.includes('://') ? server : `nats://${server}`;
+  if (!URL.canParse(text)) return undefined;
+  const { hostname, port } = new URL(text);
+  return hostname === '' ? undefined : `${hostname}:${port === '' ? NATS_PORT : port}`;
+}

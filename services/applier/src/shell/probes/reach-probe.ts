@@ -1,0 +1,62 @@
+import { readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { NetworkTools } from '../backends/network/tools.js';
+import type { ProbeType } from './probe-type.js';
+
+/** A port that nobody serves: a router that says so was reached. */
+const DISCARD_PORT = 9;
+const DNS_PORT = 53;
+
+/**
+ * Whether the node reaches something at all: `reach {addresses: [host:port]}` one of these, `{gateway: true}` its way out,
+ * `{nameserver: true}` who names hosts to it. A connection that is refused was answered. Of the applier's own: no fragment has it.
+ */
+export const reachProbe: ProbeType = {
+  field: 'reach',
+  check: () => undefined,
+  tryOnce: async (spec, _surroundings, timeoutMs) => {
+    const targets = await targetsOf(spec);
+    if (targets.length === 0) return spec['gateway'] === true ? 'there is no default gateway' : 'there is nobody to reach';
+    const reasons = await Promise.all(targets.map(({ host, port }) => reached(host, port, timeoutMs)));
+    return reasons.includes(undefined) ? undefined : reasons.join('; ');
+  },
+};
+
+interface Target {
+  readonly host: string;
+  readonly port: number;
+}
+
+async function targetsOf(spec: Readonly<Record<string, unknown>>): Promise<readonly Target[]> {
+  if (spec['gateway'] === true) return (await gateways()).map((host) => ({ host, port: DISCARD_PORT }));
+  if (spec['nameserver'] === true) return (await nameservers()).map((host) => ({ host, port: DNS_PORT }));
+  return (spec['addresses'] as readonly string[]).map((text) => {
+    const colon = text.lastIndexOf(':');
+    return { host: text.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(text.slice(colon + 1)) };
+  });
+}
+
+async function gateways(): Promise<readonly string[]> {
+  const tools = new NetworkTools({});
+  const routes = (await Promise.all(['-4', '-6'].map((family) => tools.list(family, 'route', 'show', 'default').catch(() => [])))).flat();
+  return routes.flatMap(({ gateway, dev }) => (typeof gateway === 'string' ? [gateway.startsWith('fe80:') ? `${gateway}%${String(dev)}` : gateway] : [])).slice(0, 2);
+}
+
+async function nameservers(): Promise<readonly string[]> {
+  const text = await readFile('/etc/resolv.conf', 'utf8').catch(() => '');
+  return [...text.matchAll(/^nameserver\s+(\S+)/gm)].map(([, host]) => host ?? '').slice(0, 3);
+}
+
+function reached(host: string, port: number, timeoutMs: number): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port });
+    const end = (reason: string | undefined): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(reason);
+    };
+    const timer = setTimeout(() => end(`no answer from ${host} in ${Math.round(timeoutMs)} ms`), timeoutMs);
+    socket.on('connect', () => end(undefined));
+    socket.on('error', (error: NodeJS.ErrnoException) => end(error.code === 'ECONNREFUSED' || error.code === 'ECONNRESET' ? undefined : `${host} is not reached (${error.code ?? error.message})`));
+  });
+}

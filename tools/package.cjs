@@ -1,0 +1,87 @@
+// npm run package [-- --out DIR] [--bundle-only]: the applier as things that one installs. Into build/ go
+//   applier.cjs                     one file, for any Node.js >= 20.19
+//   sluice-applier_<version>_all.deb  the same with a systemd unit and its drop-ins (needs Debian's dpkg-deb)
+const { spawnSync } = require('node:child_process');
+const { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } = require('node:fs');
+const { tmpdir } = require('node:os');
+const { join } = require('node:path');
+const { build } = require('esbuild');
+
+const root = join(__dirname, '..');
+const { version, description } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const at = process.argv.indexOf('--out');
+const out = at < 0 ? join(root, 'build') : process.argv[at + 1];
+
+/** Our own modules do nothing when they are loaded, but for one: what the applier does not use stays out, Nest above all. */
+const own = {
+  name: 'own',
+  setup(bundle) {
+    bundle.onResolve({ filter: /^#libs\// }, ({ path }) => ({ path: join(root, 'libs', path.slice('#libs/'.length), 'src/index.ts'), sideEffects: false }));
+    bundle.onResolve({ filter: /^\.\.?\// }, async ({ path, importer, resolveDir, kind, pluginData }) => {
+      if (pluginData === own || importer.includes('node_modules')) return undefined;
+      const found = await bundle.resolve(path, { importer, resolveDir, kind, pluginData: own });
+      return { ...found, sideEffects: found.path.endsWith('lean-start.ts') };
+    });
+  },
+};
+
+async function bundleApplier(file) {
+  const { warnings } = await build({
+    entryPoints: [join(root, 'services/applier/src/main.ts')],
+    outfile: file,
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    tsconfigRaw: '{}',
+    plugins: [own],
+    // Of services only. Should the applier come to use one of them, the check below says so.
+    external: ['@nestjs/*', '@kubernetes/*', 'reflect-metadata', 'rxjs'],
+    banner: { js: `// Sluice's applier ${version}, Apache-2.0. Made by npm run package; the licences of what is in it stand in its source.` },
+    legalComments: 'inline',
+    logLevel: 'error',
+  });
+  if (warnings.length > 0) throw new Error(`the bundle has warnings: ${warnings.map(({ text }) => text).join('; ')}`);
+  const needs = [...readFileSync(file, 'utf8').matchAll(/\brequire\("(@nestjs|@kubernetes|reflect-metadata|rxjs)[^"]*"\)/g)].map(([text]) => text);
+  if (needs.length > 0) throw new Error(`the bundle needs packages that are not in it: ${needs.join(', ')}`);
+}
+
+function debianPackage(bundle) {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-package-'));
+  try {
+    chmodSync(folder, 0o755);
+    const put = (path, text, mode = 0o644) => {
+      mkdirSync(join(folder, path, '..'), { recursive: true, mode: 0o755 });
+      writeFileSync(join(folder, path), text, { mode });
+    };
+    const from = (path) => readFileSync(join(root, 'deploy/applier', path), 'utf8');
+    put('usr/lib/sluice/applier.cjs', readFileSync(bundle));
+    put('usr/bin/sluice-applier', '#!/bin/sh\nexec node /usr/lib/sluice/applier.cjs "$@"\n', 0o755);
+    put('usr/lib/systemd/system/sluice-applier.service', from('sluice-applier.service'));
+    put('etc/default/sluice-applier', from('default'));
+    cpSync(join(root, 'deploy/applier/backends'), join(folder, 'usr/share/sluice/backends'), { recursive: true });
+    put('usr/share/doc/sluice-applier/copyright', readFileSync(join(root, 'LICENSE')));
+    put('DEBIAN/control', from('control').replaceAll('@version@', version).replaceAll('@description@', description));
+    put('DEBIAN/conffiles', '/etc/default/sluice-applier\n');
+    for (const script of ['postinst', 'prerm', 'postrm']) put(`DEBIAN/${script}`, from(script), 0o755);
+    const deb = join(out, `sluice-applier_${version}_all.deb`);
+    const { status, error, stderr } = spawnSync('dpkg-deb', ['--root-owner-group', '--build', folder, deb], { encoding: 'utf8' });
+    if (error?.code === 'ENOENT') throw new Error('there is no dpkg-deb here, which makes the Debian package (Debian: apt-get install dpkg); applier.cjs is made');
+    if (status !== 0) throw new Error(`dpkg-deb failed: ${stderr.trim()}`);
+    return deb;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function main() {
+  mkdirSync(out, { recursive: true });
+  const bundle = join(out, 'applier.cjs');
+  await bundleApplier(bundle);
+  process.stdout.write(`${bundle}\n`);
+  if (!process.argv.includes('--bundle-only')) process.stdout.write(`${debianPackage(bundle)}\n`);
+}
+
+main().catch((error) => {
+  process.stderr.write(`package: ${error.message}\n`);
+  process.exitCode = 1;
+});
