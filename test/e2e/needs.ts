@@ -3,7 +3,7 @@ import { whyNoNatsCli } from '#libs/embedded';
 import { whyNoRealNode } from '../vm/real-node.js';
 
 /** What only some machines have. */
-export type Need = 'nats' | 'python3' | 'dpkg-deb' | 'systemd-analyze' | 'systemd-namespaces';
+export type Need = 'systemd-namespaces' | 'nats' | 'python3' | 'dpkg-deb' | 'systemd-analyze';
 
 const WHY_NOT: Readonly<Record<Need, () => string | undefined>> = {
   'systemd-namespaces': whyNoRealNode,

@@ -65,7 +65,7 @@ class HistoryWriter {
     for (const [n, { hash }] of this.inForce.entries()) {
       const node = nodeName(n);
       await this.emit(
-        { type: 'node.joined', node, labels: labelsOf(n), capabilities, fresh: false, version: 'bench', incarnation: 1, birth: 7, seq: 1 },
+        { type: 'node.joined', node, labels: labelsOf(n), capabilities, fresh: false, version: 'bench', incarnation: 1, birth: 7, seq: 1, kubernetesLabels: {} },
         { type: 'node.rendered', node, hash, recipe, generation: 0, cause: 'join', leaves: [], problems: [] },
         { type: 'node.reviewed', node, hash, fit: true, reasons: [] },
         this.reported(n, 'announced', '', ''),

@@ -41,7 +41,7 @@ function measure({ size, say }: PartContext, name: string, head: string, how: st
 
 function join(services: MemoryServices, size: number): void {
   for (let n = 0; n < size; n += 1) {
-    services.append([{ type: 'node.joined', node: nodeName(n), labels: labelsOf(n), capabilities: ['kind:File'], fresh: false, version: '', incarnation: 1, birth: n, seq: 1 }]);
+    services.append([{ type: 'node.joined', node: nodeName(n), labels: labelsOf(n), capabilities: ['kind:File'], fresh: false, version: '', incarnation: 1, birth: n, seq: 1, kubernetesLabels: {} }]);
   }
   services.settle();
 }

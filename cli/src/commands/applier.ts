@@ -21,10 +21,10 @@ export interface ApplierFlags {
   readonly systemctl?: string;
   readonly systemdAnalyze?: string;
   readonly rebootCommand?: string;
-  readonly proc?: string;
-  readonly updateGrub?: string;
   readonly netns?: string;
   readonly reach: readonly string[];
+  readonly proc?: string;
+  readonly updateGrub?: string;
 }
 
 /** `sluice applier --node NAME`: the applier of one node, until it is told to end. It waits for a server that is away. */

@@ -35,6 +35,18 @@ export function skip(session: Session, name: string, { reason }: SteerFlags): Pr
   return ask(session, 'ops.node.skip', { node, ...optional({ reason }) }, () => `${node} is skipped: its rollout goes on without it`);
 }
 
+/** `sluice take NODE --owner NAME`: another tool, or a person, has it out of service. */
+export function take(session: Session, name: string, { owner, reason }: SteerFlags & { readonly owner: string }): Promise<ExitCode> {
+  const node = nodeNameOf(name);
+  return ask<{ readonly pool: string }>(session, 'ops.pool.take', { node, owner, ...optional({ reason }) }, ({ pool }) => `${node} is ${owner}'s, and takes a unit of pool ${pool}; sluice give ${node} --owner ${owner} puts it back into service`);
+}
+
+/** `sluice give NODE --owner NAME`: it is in service again. */
+export function give(session: Session, name: string, { owner }: { readonly owner: string }): Promise<ExitCode> {
+  const node = nodeNameOf(name);
+  return ask(session, 'ops.pool.give', { node, owner }, () => `${node} is in service again`);
+}
+
 /** `sluice remove NODE`: it has left for good. */
 export function removeNode(session: Session, name: string, { reason }: SteerFlags): Promise<ExitCode> {
   const node = nodeNameOf(name);

@@ -4,6 +4,10 @@ interface ReasonFlags {
   readonly reason?: string;
 }
 
+interface OwnerFlags extends ReasonFlags {
+  readonly owner: string;
+}
+
 /** Commands about nodes and the fleet as a whole. */
 export function registerFleet({ program, action }: Registry): void {
   program.commandsGroup('The fleet:');
@@ -38,6 +42,17 @@ export function registerFleet({ program, action }: Registry): void {
     .argument('<node>')
     .option('--reason <text>', 'is recorded')
     .action(action(async (session, node: string, flags: ReasonFlags) => (await import('../commands/steer.js')).removeNode(session, node, flags)));
+  program.command('take')
+    .description('have a node out of service for something else: it takes a unit of its pool, and gets nothing until it is given back')
+    .argument('<node>')
+    .requiredOption('--owner <name>', 'who has it: only they give it back')
+    .option('--reason <text>', 'is recorded, and shown wherever a node waits for the unit')
+    .action(action(async (session, node: string, flags: OwnerFlags) => (await import('../commands/steer.js')).take(session, node, flags)));
+  program.command('give')
+    .description('put a node back into service that was taken')
+    .argument('<node>')
+    .requiredOption('--owner <name>', 'who had taken it')
+    .action(action(async (session, node: string, flags: OwnerFlags) => (await import('../commands/steer.js')).give(session, node, flags)));
   program.command('forgive')
     .description('allow a config again that was condemned')
     .argument('<hash>')

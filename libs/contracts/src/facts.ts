@@ -42,6 +42,8 @@ export interface FactBodies extends RolloutFacts {
   'node.unknown': Plain<node.NodeUnknown>;
   'node.owed': Plain<node.NodeOwed>;
   'node.skipped': Plain<node.NodeSkipped>;
+  'node.taken': Plain<node.NodeTaken>;
+  'node.given': Plain<node.NodeGiven>;
   'node.cordoned': Plain<node.NodeCordoned>;
   'node.drained': Plain<node.NodeDrained>;
   'node.uncordoned': Plain<node.NodeUncordoned>;

@@ -34,6 +34,8 @@ export const OWNERS: Readonly<Record<FactType, readonly ServiceName[]>> = {
   'node.unknown': ['scheduler'],
   'node.owed': ['scheduler'],
   'node.skipped': ['scheduler'],
+  'node.taken': ['scheduler'],
+  'node.given': ['scheduler'],
   'node.cordoned': ['drain'],
   'node.drained': ['drain'],
   'node.uncordoned': ['drain'],

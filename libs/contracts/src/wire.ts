@@ -41,6 +41,8 @@ export const FACT_SCHEMAS: Readonly<Record<FactType, DescMessage>> = {
   'node.unknown': node.NodeUnknownSchema,
   'node.owed': node.NodeOwedSchema,
   'node.skipped': node.NodeSkippedSchema,
+  'node.taken': node.NodeTakenSchema,
+  'node.given': node.NodeGivenSchema,
   'node.cordoned': node.NodeCordonedSchema,
   'node.drained': node.NodeDrainedSchema,
   'node.uncordoned': node.NodeUncordonedSchema,

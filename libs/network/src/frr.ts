@@ -1,5 +1,6 @@
 import { parseCidr } from '#libs/addresses';
 import type { BgpPeeringSpec, Layer2NetworkSpec, RouteFilter } from '#libs/manifests';
+import { shownCommunities } from './communities.js';
 import type { FrrLine, FrrPart } from './elements.js';
 import type { NetworkFragments, Read } from './fragments.js';
 import { bridgeName } from './layer2.js';
@@ -15,7 +16,11 @@ export interface Peering {
 export function frrOf(vrfs: readonly Vrf[], peerings: readonly Peering[]): FrrPart | undefined {
   const routed = vrfs.filter(needsBgp);
   const leaks = leaksOf(routed, peerings);
-  const instances = [...new Set([...routed.map(({ name }) => name), ...peerings.map(({ network }) => network.vrf ?? DEFAULT), ...leaks.map(({ into }) => into)])].sort();
+  const instances = [...new Set([
+    ...routed.map(({ name }) => name), ...peerings.map(({ network }) => network.vrf ?? DEFAULT),
+    // What is imported from needs an instance too: FRR would make one by itself, and nobody would know whose it is.
+    ...leaks.flatMap(({ into, from }) => [into, from]),
+  ])].sort();
   if (instances.length === 0) return undefined;
   const lines = [
     ...routed.flatMap((vrf) => [...filterLines(`sluice-${vrf.name}-import`, vrf.import), ...filterLines(`sluice-${vrf.name}-export`, vrf.export)]),
@@ -101,7 +106,7 @@ function stepsFor(list: Leak['list'], match: readonly string[], set: readonly st
 
 function leakMap(into: string, leaks: readonly Leak[]): readonly FrrLine[] {
   const steps = leaks.flatMap(({ from, list, communities }) =>
-    stepsFor(list, [`match source-vrf ${from}`], communities.length === 0 ? [] : [`set community ${communities.join(' ')} additive`]));
+    stepsFor(list, [`match source-vrf ${from}`], communities.length === 0 ? [] : [`set community ${shownCommunities(communities).join(' ')} additive`]));
   return routeMap(`sluice-into-${into}`, steps);
 }
 

@@ -124,19 +124,15 @@ function peeringReasons({ peerings, layer2 }: NetworkFragments, { vrfs, networks
   return [...found, ...twice(peerings.map(({ id, spec: { network } }) => ({ id, field: 'spec.network', key: network, what: `listen in Layer2Network/${network}` })))];
 }
 
-/** One instance of BGP has one AS. */
+/** All instances of BGP on a node have one AS: otherwise no routes could go from one to another. */
 function asReasons(fragments: NetworkFragments): readonly Reason[] {
-  const { vrfs } = vrfsOf(fragments);
-  const instances = new Map<string, { readonly id: string; readonly as: number }>();
-  for (const { name, localAs, parts } of vrfs) if (localAs !== undefined) instances.set(name, { id: ownerOf(fragments, parts, 'localAs'), as: localAs });
-  return fragments.peerings.flatMap(({ id, spec: { network, localAs } }) => {
-    const at = fragments.layer2.find(({ name }) => name === network)?.spec.vrf ?? '';
-    const first = instances.get(at);
-    if (localAs === undefined) return [];
-    if (first === undefined) instances.set(at, { id, as: localAs });
-    if (first === undefined || first.as === localAs) return [];
-    return [reason(id, 'spec.localAs', 'conflict', `${first.id} has AS ${first.as} for the same instance of BGP, and ${id} has ${localAs}`)];
-  });
+  const says = [
+    ...vrfsOf(fragments).vrfs.map(({ localAs, parts }) => ({ id: ownerOf(fragments, parts, 'localAs'), as: localAs })),
+    ...fragments.peerings.map(({ id, spec: { localAs } }) => ({ id, as: localAs })),
+  ].filter(({ as }) => as !== undefined);
+  const [first] = says;
+  return says.flatMap(({ id, as }) => (first === undefined || as === first.as ? []
+    : [reason(id, 'spec.localAs', 'conflict', `${first.id} says AS ${String(first.as)}, and ${id} says ${String(as)}: BGP on a node has one`)]));
 }
 
 const missingVrf = (id: string, vrf: string): Reason => reason(id, 'spec.vrf', 'missing-reference', `no Vrf on the node makes the VRF ${vrf}`);

@@ -29,7 +29,7 @@ describe('the parts of a VRF', () => {
 
   test('add up what they export, each list by its own seq', () => {
     const network = networkOf(config(
-      part('a', { seq: 1, export: [permit('10.9.0.0/16', { seq: 9 }), permit('10.1.0.0/16', { seq: 1, le: 24 })], communities: ['1:1', '1:2'] }),
+      part('a', { seq: 1, export: [permit('10.9.0.0/16', { seq: 9 }), permit('10.1.0.0/16', { seq: 1, le: 24 })], communities: ['no-export', '1:2', '1:1', '65535:65281'] }),
       part('b', { seq: 2, export: [{ cidr: '2001:db8::/32', action: 'deny', ge: 48 }], community: '1:2' }),
     ));
     expect(frr(network).slice(0, 11)).toEqual([
@@ -37,10 +37,14 @@ describe('the parts of a VRF', () => {
       'ip prefix-list sluice-red-export seq 10 permit 10.9.0.0/16',
       'ipv6 prefix-list sluice-red-export seq 15 deny 2001:db8::/32 ge 48',
       'route-map sluice-into-red permit 10',
-      ' match ip address prefix-list sluice-red-export', ' match source-vrf default', ' set community 1:1 1:2 additive',
+      ' match ip address prefix-list sluice-red-export', ' match source-vrf default', ' set community 1:1 1:2 no-export additive',
       'route-map sluice-into-red permit 20',
-      ' match ipv6 address prefix-list sluice-red-export', ' match source-vrf default', ' set community 1:1 1:2 additive',
+      ' match ipv6 address prefix-list sluice-red-export', ' match source-vrf default', ' set community 1:1 1:2 no-export additive',
     ]);
+  });
+
+  test('take from the node\'s own BGP only where that is there', () => {
+    expect(frr(networkOf(config(part('a', { export: [permit('10.0.0.0/8')] })))).filter((line) => line.startsWith('router'))).toEqual(['router bgp @', 'router bgp @ vrf red']);
   });
 
   test('make of aggregates static routes that end here', () => {

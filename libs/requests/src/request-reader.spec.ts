@@ -26,6 +26,8 @@ const GOOD: readonly (readonly [keyof typeof REQUESTS, object])[] = [
   ['ops.known-bad.forgive', { hash, reason: 'fixed' }],
   ['ops.pool.list', { limit: 10 }],
   ['ops.pool.get', { pool: 'default' }],
+  ['ops.pool.take', { node: 'w-1', owner: 'kured', reason: 'kernel', pool: 'edge', by: 'me' }],
+  ['ops.pool.give', { node: 'w-1', owner: 'kured' }],
 ];
 
 const BAD: readonly (readonly [keyof typeof REQUESTS, unknown, string, string])[] = [
@@ -43,6 +45,9 @@ const BAD: readonly (readonly [keyof typeof REQUESTS, unknown, string, string])[
   ['ops.known-bad.forgive', { hash }, 'reason', 'required'],
   ['ops.known-bad.forgive', { hash, reason: ' ' }, 'reason', 'required'],
   ['ops.pool.get', { pool: 'A' }, 'pool', 'bad-pool'],
+  ['ops.pool.take', { node: 'w-1' }, 'owner', 'required'],
+  ['ops.pool.take', { node: 'w-1', owner: ' ' }, 'owner', 'required'],
+  ['ops.pool.give', { owner: 'kured' }, 'node', 'required'],
   ['ops.pool.list', [], '', 'wrong-type'],
   ['ops.pool.list', null, '', 'wrong-type'],
 ];

@@ -3,7 +3,7 @@ import { readShape, reasonsOf, definitionsOf, type Class, type Schema } from '#l
 import { DiffRequest, PlanRequest, RetryRequest } from './config-requests.js';
 import { ForgiveRequest, ListKnownBadRequest } from './known-bad-requests.js';
 import { DrainedRequest, ListNodesRequest, NodeRequest, SettleNodeRequest } from './node-requests.js';
-import { ListPoolsRequest, PoolRequest } from './pool-requests.js';
+import { GiveRequest, ListPoolsRequest, PoolRequest, TakeRequest } from './pool-requests.js';
 import { GetRolloutRequest, ListRolloutsRequest, SteerRequest } from './rollout-requests.js';
 
 /** The class of every request under `ops.`, by subject. */
@@ -26,6 +26,8 @@ export const REQUESTS = {
   'ops.known-bad.forgive': ForgiveRequest,
   'ops.pool.list': ListPoolsRequest,
   'ops.pool.get': PoolRequest,
+  'ops.pool.take': TakeRequest,
+  'ops.pool.give': GiveRequest,
 } as const satisfies Readonly<Record<string, Class>>;
 
 export type RequestSubject = keyof typeof REQUESTS;

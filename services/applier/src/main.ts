@@ -16,11 +16,11 @@ const { values } = parseArgs({
     systemctl: { type: 'string', default: process.env['SLUICE_SYSTEMCTL'] },
     'systemd-analyze': { type: 'string', default: process.env['SLUICE_SYSTEMD_ANALYZE'] },
     'reboot-command': { type: 'string', default: process.env['SLUICE_REBOOT_COMMAND'] },
-    proc: { type: 'string', default: process.env['SLUICE_PROC'] },
-    'update-grub': { type: 'string', default: process.env['SLUICE_UPDATE_GRUB'] },
     netns: { type: 'string' },
     reach: { type: 'string', multiple: true, default: [] },
     guard: { type: 'string' },
+    proc: { type: 'string', default: process.env['SLUICE_PROC'] },
+    'update-grub': { type: 'string', default: process.env['SLUICE_UPDATE_GRUB'] },
   },
 });
 

@@ -29,6 +29,8 @@ export const EXAMPLES: Readonly<Record<RequestSubject, Example>> = {
   'ops.known-bad.forgive': { hash: HASH, by: 'me', reason: 'r' },
   'ops.pool.list': PAGE,
   'ops.pool.get': { pool: 'nobody' },
+  'ops.pool.take': { ...NODE, pool: 'nobody', owner: 'o' },
+  'ops.pool.give': { node: 'nobody.far', owner: 'o', by: 'me' },
 };
 
 export const REQUEST_SUBJECTS = Object.keys(REQUESTS) as readonly RequestSubject[];

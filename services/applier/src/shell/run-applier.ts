@@ -132,9 +132,9 @@ function networkFor({ root = '/', network, stateDir }: ApplierOptions): Promise<
 }
 
 /** A guard is this program once more; `main.js` starts it. */
-function guardOf({ node, root = '/', stateDir, network, guardCommand }: ApplierOptions, clock: Clock): Guard {
+function guardOf({ node, root = '/', stateDir, network, host, guardCommand }: ApplierOptions, clock: Clock): Guard {
   const command = guardCommand ?? [process.execPath, join(__dirname, '..', 'main.js'), '--guard'];
-  return guardFor({ node, root, stateDir, network: network === false ? {} : (network ?? {}), command, clock });
+  return guardFor({ node, root, stateDir, network: network === false ? {} : (network ?? {}), host, command, clock });
 }
 
 const NO_NETWORK: NodeNetwork = { capabilities: [], backends: [] };

@@ -1,8 +1,8 @@
 import { nodeOfToken, nodeToken, type FactType, type NodeReport, type NodeView } from '#libs/contracts';
 import { assertNever, decided, takeTouched, viewKey, type Answer, type Core, type Decision, type Entry, type Now, type ViewBody, type ViewKey } from '#libs/kernel';
 import type { Input, InventoryDraft, Request } from './inputs.js';
-import { compareNodes, isOrphan } from './kubernetes.js';
-import { isLater, State, type NodeState, type Stamp } from './state.js';
+import { compareNodes, isOrphan, isPremature, labelsOf } from './kubernetes.js';
+import { isLater, sameLabels, State, type NodeState, type Stamp } from './state.js';
 
 /** How long a node may be unheard before it is silent; and who leads that long without a break may say so. */
 export interface Settings {
@@ -24,7 +24,7 @@ export function inventoryCore(settings: Settings): Core<State, Input> {
   const ofSettings = (state: State): State => Object.assign(state, { keepsAnnouncements: settings.kubernetes === true });
   return {
     name: 'inventory',
-    version: 2,
+    version: 3,
     reads: READS,
     wantsTargets: false,
     initial: () => ofSettings(new State()),
@@ -53,7 +53,7 @@ function evolve(state: State, { fact, readMs }: Entry): void {
   switch (fact.type) {
     case 'node.joined':
     case 'node.changed': {
-      const { node, labels, capabilities, version, incarnation, birth, seq, at } = fact;
+      const { node, labels, kubernetesLabels, capabilities, version, incarnation, birth, seq, at } = fact;
       const before = state.nodes.get(node);
       // Who joins was heard just now: its silence is counted from here, however long this copy has led.
       if (fact.type === 'node.joined') {
@@ -64,7 +64,7 @@ function evolve(state: State, { fact, readMs }: Entry): void {
       const since = fact.type === 'node.joined' || before === undefined ? at : before.since;
       const now = fact.type === 'node.joined' || before === undefined ? 'ready' : before.state;
       const { unavailable, uid } = fact.type === 'node.joined' || before === undefined ? { unavailable: '', uid: '' } : before;
-      return put(state, { node, state: now, labels, capabilities, version, stamp: { incarnation, birth, seq }, since, because: '', unavailable, uid });
+      return put(state, { node, state: now, labels, kubernetesLabels, capabilities, version, stamp: { incarnation, birth, seq }, since, because: '', unavailable, uid });
     }
     case 'node.left':
       state.heardAgain.delete(fact.node);
@@ -109,28 +109,29 @@ function decide(state: State, inputs: readonly Input[], now: Now, settings: Sett
       else if (input.type === 'announced') announced(draft, input.report);
       else draft.answers.set(input, answer(draft, input.request));
     }
-    compareNodes(draft);
+    compareNodes(draft, announced);
     sweep(draft, settings);
   });
 }
 
+/** Takes what a node says of itself. */
 function announced(draft: InventoryDraft, report: NodeReport): void {
-  const { node, labels, capabilities, version, incarnation, birth, seq, fresh } = report;
+  const { node, capabilities, version, incarnation, birth, seq, fresh } = report;
   const known = draft.state.nodes.get(node);
   if (known !== undefined && !isLater(report, known.stamp)) return;
   // One that came late: a later one was taken, though what it said was known already.
   const taken = draft.state.announced.get(node);
   if (taken !== undefined && isLater(taken, report)) return;
-  const body = { node, labels, capabilities, version, incarnation, birth, seq };
+  const labels = labelsOf(draft.state, report);
+  const body = { node, ...labels, capabilities, version, incarnation, birth, seq };
   // It was said to have left, and joins when its Node object is there again.
-  if (isOrphan(draft.state, node)) return;
+  if (isOrphan(draft.state, node) || isPremature(draft.state, node)) return;
   if (known === undefined || known.state === 'gone') return draft.emit({ type: 'node.joined', ...body, fresh });
-  if (!sameContent(known, report)) draft.emit({ type: 'node.changed', ...body });
+  if (!sameContent(known, { ...labels, capabilities })) draft.emit({ type: 'node.changed', ...body });
 }
 
-const sameContent = (known: NodeState, report: NodeReport): boolean =>
-  JSON.stringify([Object.entries(known.labels).sort(), [...known.capabilities].sort()]) ===
-  JSON.stringify([Object.entries(report.labels).sort(), [...report.capabilities].sort()]);
+const sameContent = (known: Content, said: Content): boolean => sameLabels(known.labels, said.labels) && JSON.stringify([...known.capabilities].sort()) === JSON.stringify([...said.capabilities].sort());
+type Content = Pick<NodeState, 'labels' | 'capabilities'>;
 
 /** Says who is silent and who is back, as far as this copy has listened itself. */
 function sweep(draft: InventoryDraft, { silentAfterMs }: Settings): void {
@@ -207,7 +208,7 @@ function view(state: State, { key }: ViewKey): ViewBody | undefined {
 
 function nodeView(node: NodeState | undefined): Omit<NodeView, 'ledger'> | undefined {
   if (node === undefined) return undefined;
-  const { stamp: _, ...shown } = node;
+  const { stamp: _, kubernetesLabels: __, ...shown } = node;
   return shown;
 }
 

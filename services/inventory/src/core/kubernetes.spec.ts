@@ -1,8 +1,8 @@
 import type { NodeReport } from '#libs/contracts';
 import { LedgerCopy, linesOf, report } from '#libs/testing';
-import { forgetNodes, inventoryCore, noteAnnounced, noteListed, noteNode, type Input, type State } from './index.js';
+import { forgetNodes, inventoryCore, noteAnnounced, noteListed, noteNode, type Input, type KubernetesNode, type State } from './index.js';
 
-const READY = { uid: 'u1', unavailable: '' };
+const READY: KubernetesNode = { uid: 'u1', labels: {}, unavailable: '' };
 
 /** An inventory that asks Kubernetes. */
 class Inventory extends LedgerCopy<State, Input> {
@@ -16,19 +16,19 @@ class Inventory extends LedgerCopy<State, Input> {
     noteAnnounced(this.state, [said]);
     return this.when({ type: 'announced', report: said });
   }
-  lists(nodes: Readonly<Record<string, typeof READY>>) {
+  lists(nodes: Readonly<Record<string, KubernetesNode>>) {
     noteListed(this.state, Object.entries(nodes));
     return this.when();
   }
   /** What is written of the Node; undefined when it is deleted. */
-  sees(node: string, seen: typeof READY | undefined) {
+  sees(node: string, seen: KubernetesNode | undefined) {
     return noteNode(this.state, node, seen) ? this.when() : [];
   }
   /** A node that has joined and whose Node is known. */
   static with(node: string): Inventory {
     const i = new Inventory();
     i.announces(node);
-    expect(linesOf(i.lists({ [node]: READY }), 'node', 'uid')).toEqual([`node.available ${node} u1`]);
+    expect(linesOf(i.lists({ [node]: READY }), 'node', 'uid')).toEqual([`node.joined ${node}`, `node.available ${node} u1`]);
     return i;
   }
 }
@@ -36,17 +36,17 @@ class Inventory extends LedgerCopy<State, Input> {
 describe('a node that Kubernetes knows', () => {
   it('is out of service while its Node is, and each change is said once', () => {
     const i = Inventory.with('n0');
-    expect(linesOf(i.sees('n0', { uid: 'u1', unavailable: 'NotReady' }), 'because', 'uid')).toEqual(['node.unavailable NotReady u1']);
+    expect(linesOf(i.sees('n0', { ...READY, uid: 'u1', unavailable: 'NotReady' }), 'because', 'uid')).toEqual(['node.unavailable NotReady u1']);
     expect(i.view('nodes', 'n0')).toMatchObject({ state: 'ready', unavailable: 'NotReady', uid: 'u1' });
-    expect(i.sees('n0', { uid: 'u1', unavailable: 'NotReady' })).toEqual([]);
-    expect(linesOf(i.sees('n0', { uid: 'u1', unavailable: 'NotReady, cordoned' }), 'because')).toEqual(['node.unavailable NotReady, cordoned']);
+    expect(i.sees('n0', { ...READY, uid: 'u1', unavailable: 'NotReady' })).toEqual([]);
+    expect(linesOf(i.sees('n0', { ...READY, uid: 'u1', unavailable: 'NotReady, cordoned' }), 'because')).toEqual(['node.unavailable NotReady, cordoned']);
     expect(linesOf(i.sees('n0', READY))).toEqual(['node.available']);
     expect(i.when()).toEqual([]);
   });
 
   it('stays so when it says something new, and begins anew when it joins again', () => {
     const i = Inventory.with('n0');
-    i.sees('n0', { uid: 'u1', unavailable: 'cordoned' });
+    i.sees('n0', { ...READY, uid: 'u1', unavailable: 'cordoned' });
     i.announces('n0', { labels: { role: 'edge' } });
     expect(i.view('nodes', 'n0').unavailable).toBe('cordoned');
     i.when({ type: 'request', request: { op: 'remove', node: 'n0', by: 'me', reason: '' } });
@@ -64,18 +64,19 @@ describe('a node that Kubernetes knows', () => {
     const i = Inventory.with('n0');
     i.sees('n0', undefined);
     i.announces('n0', { labels: { role: 'edge' } });
-    expect(linesOf(i.sees('n0', { uid: 'u2', unavailable: 'NotReady' }), 'labels', 'uid')).toEqual(['node.joined {"role":"edge"}', 'node.unavailable u2']);
+    expect(linesOf(i.sees('n0', { ...READY, uid: 'u2', unavailable: 'NotReady' }), 'labels', 'uid')).toEqual(['node.joined {"role":"edge"}', 'node.unavailable u2']);
   });
 
   it('whose Node was deleted and made again, under the same name with another uid, is another one: it leaves and joins', () => {
     const i = Inventory.with('n0');
-    expect(linesOf(i.sees('n0', { uid: 'u2', unavailable: '' }), 'reason', 'uid')).toEqual(['node.left its Node object was deleted and made again', 'node.joined', 'node.available u2']);
+    expect(linesOf(i.sees('n0', { ...READY, uid: 'u2', unavailable: '' }), 'reason', 'uid')).toEqual(['node.left its Node object was deleted and made again', 'node.joined', 'node.available u2']);
     expect(i.when()).toEqual([]);
   });
 
   it('whose Node went while nobody looked leaves when all are listed', () => {
     const i = Inventory.with('n0');
     i.announces('n1');
+    expect(i.view('nodes', 'n1').state).toBe('ready');
     forgetNodes(i.state);
     expect(i.sees('n0', undefined)).toEqual([]);
     expect(linesOf(i.lists({}), 'node', 'because')).toEqual(['node.left n0 deleted']);
@@ -86,13 +87,14 @@ describe('a node that Kubernetes knows', () => {
 it('a node that Kubernetes never knew stays what it is, whatever is listed', () => {
   const i = new Inventory();
   i.announces('router');
-  expect(i.lists({ n0: READY })).toEqual([]);
+  expect(linesOf(i.lists({ n0: READY }), 'node')).toEqual(['node.joined router']);
+  expect(i.lists({})).toEqual([]);
   expect(i.view('nodes', 'router')).toMatchObject({ state: 'ready', unavailable: '', uid: '' });
 });
 
 it('a Node on which no applier ever spoke is no node', () => {
   const i = new Inventory();
-  expect(i.lists({ n0: { uid: 'u1', unavailable: 'NotReady' } })).toEqual([]);
+  expect(i.lists({ n0: { ...READY, uid: 'u1', unavailable: 'NotReady' } })).toEqual([]);
   expect(linesOf(i.announces('n0'), 'because')).toEqual(['node.joined', 'node.unavailable NotReady']);
 });
 
@@ -101,4 +103,43 @@ it('a copy that begins anew says nothing twice, and nothing before it has asked'
   i.restart();
   expect(i.when()).toEqual([]);
   expect(i.lists({ n0: READY })).toEqual([]);
+});
+
+describe('the labels of a node', () => {
+  const labelled = (labels: Readonly<Record<string, string>>): KubernetesNode => ({ ...READY, labels });
+
+  it('are its own, and over them those of its Node object, from its join on', () => {
+    const i = new Inventory();
+    expect(i.announces('n0', { labels: { role: 'own', rack: '1' } })).toEqual([]);
+    expect(linesOf(i.lists({ n0: labelled({ role: 'edge' }) }), 'labels', 'kubernetesLabels', 'uid')).toEqual(['node.joined {"role":"edge","rack":"1"} {"role":"edge"}', 'node.available u1']);
+    expect(i.announces('n0', { labels: { role: 'other', rack: '1' } })).toEqual([]);
+    expect(linesOf(i.announces('n0', { labels: { role: 'other', rack: '2' } }), 'labels')).toEqual(['node.changed {"role":"edge","rack":"2"}']);
+  });
+
+  it('change with those of its Node object, and one that is taken off there is its own again', () => {
+    const i = new Inventory();
+    i.lists({ n0: labelled({ role: 'edge', zone: 'a' }) });
+    i.announces('n0', { labels: { role: 'own' } });
+    expect(linesOf(i.sees('n0', labelled({ role: 'core', zone: 'a' })), 'labels')).toEqual(['node.changed {"role":"core","zone":"a"}']);
+    expect(i.sees('n0', labelled({ zone: 'a', role: 'core' }))).toEqual([]);
+    expect(linesOf(i.sees('n0', labelled({ zone: 'b' })), 'labels', 'kubernetesLabels')).toEqual(['node.changed {"role":"own","zone":"b"} {"zone":"b"}']);
+    expect(i.when()).toEqual([]);
+  });
+
+  it('are known to a copy that begins anew, whether or not it hears the node\'s own word again', () => {
+    const i = new Inventory();
+    i.lists({ n0: labelled({ role: 'edge' }) });
+    i.announces('n0', { labels: { rack: '1' } });
+    i.restart();
+    expect(i.announces('n0', { labels: { rack: '2' } })).toMatchObject([{ type: 'node.changed', labels: { rack: '2', role: 'edge' } }]);
+    i.restart();
+    i.state.announcements.clear();
+    expect(linesOf(i.lists({ n0: labelled({ role: 'core' }) }), 'labels')).toEqual(['node.changed {"rack":"2","role":"core"}']);
+  });
+
+  it('where Kubernetes has no Node of that name are its own', () => {
+    const i = new Inventory();
+    i.announces('router', { labels: { role: 'own' } });
+    expect(linesOf(i.lists({}), 'node', 'labels')).toEqual(['node.joined router {"role":"own"}']);
+  });
 });

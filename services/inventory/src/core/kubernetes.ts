@@ -1,11 +1,11 @@
 import type { NodeReport } from '#libs/contracts';
 import type { InventoryDraft } from './inputs.js';
-import { isLater, type KubernetesNode, type State } from './state.js';
+import { isLater, sameLabels, type KubernetesNode, type State } from './state.js';
 
 /** Notes the Node objects that the API server lists: those that are not among them are gone. */
 export function noteListed(state: State, nodes: Iterable<readonly [string, KubernetesNode]>): boolean {
   state.kubernetes.nodes = new Map(nodes);
-  for (const name of state.nodes.keys()) state.memo.toCompare.add(name);
+  for (const name of [...state.nodes.keys(), ...state.announcements.keys()]) state.memo.toCompare.add(name);
   return true;
 }
 
@@ -14,7 +14,7 @@ export function noteNode(state: State, name: string, node: KubernetesNode | unde
   const { nodes } = state.kubernetes;
   if (nodes === undefined) return false;
   const before = nodes.get(name);
-  if (before?.uid === node?.uid && before?.unavailable === node?.unavailable) return false;
+  if (before?.uid === node?.uid && before?.unavailable === node?.unavailable && sameLabels(before?.labels ?? {}, node?.labels ?? {})) return false;
   if (node === undefined) nodes.delete(name);
   else nodes.set(name, node);
   state.memo.toCompare.add(name);
@@ -42,20 +42,36 @@ export function isOrphan(state: State, name: string): boolean {
   return node?.state === 'gone' && node.because === 'deleted' && state.kubernetes.nodes?.has(name) !== true;
 }
 
+/** Kubernetes has not answered yet: what joined now would be given a config for the labels that it says itself, and at once another. */
+export const isPremature = (state: State, name: string): boolean =>
+  state.keepsAnnouncements && state.kubernetes.nodes === undefined && !state.nodes.has(name);
+
+/** The labels of a node that announces itself: its own, and over them those of its Node object. */
+export function labelsOf(state: State, report: NodeReport): { readonly labels: Record<string, string>; readonly kubernetesLabels: Record<string, string> } {
+  const { nodes } = state.kubernetes;
+  const kubernetesLabels = (nodes === undefined ? state.nodes.get(report.node)?.kubernetesLabels : nodes.get(report.node)?.labels) ?? {};
+  return { labels: { ...report.labels, ...kubernetesLabels }, kubernetesLabels: { ...kubernetesLabels } };
+}
+
 /** Says of every node that may differ from its Node object how it does. */
-export function compareNodes(draft: InventoryDraft): void {
+export function compareNodes(draft: InventoryDraft, join: Join): void {
   const { nodes } = draft.state.kubernetes;
   if (nodes === undefined) return;
   for (const name of [...draft.state.memo.toCompare].sort()) {
     if (draft.full) return;
     const said = draft.facts.length;
-    compare(draft, name, nodes.get(name));
+    compare(draft, name, nodes.get(name), join);
     if (draft.facts.length === said) draft.state.memo.toCompare.delete(name);
   }
 }
 
-function compare(draft: InventoryDraft, name: string, seen: KubernetesNode | undefined): void {
+type Join = (draft: InventoryDraft, report: NodeReport) => void;
+
+function compare(draft: InventoryDraft, name: string, seen: KubernetesNode | undefined, join: Join): void {
   const { state } = draft;
+  const report = state.announcements.get(name);
+  // It spoke before Kubernetes had answered.
+  if (report !== undefined && !state.nodes.has(name)) join(draft, report);
   const known = state.nodes.get(name);
   if (known === undefined) return;
   const had = known.state !== 'gone' && known.uid !== '';
@@ -65,16 +81,28 @@ function compare(draft: InventoryDraft, name: string, seen: KubernetesNode | und
   }
   if (seen === undefined) return;
   const now = state.nodes.get(name);
-  if (now?.state === 'gone' && now.because === 'deleted') rejoin(draft, state.announcements.get(name));
+  if (now?.state === 'gone' && now.because === 'deleted') rejoin(draft, report);
+  relabel(draft, name, seen);
   const node = state.nodes.get(name);
   if (node === undefined || node.state === 'gone' || (node.uid === seen.uid && node.unavailable === seen.unavailable)) return;
   if (seen.unavailable === '') draft.emit({ type: 'node.available', node: name, uid: seen.uid });
   else draft.emit({ type: 'node.unavailable', node: name, because: seen.unavailable, uid: seen.uid });
 }
 
+/** Its Node object has other labels than were known. */
+function relabel(draft: InventoryDraft, name: string, seen: KubernetesNode): void {
+  const node = draft.state.nodes.get(name);
+  if (node === undefined || node.state === 'gone' || sameLabels(node.kubernetesLabels, seen.labels)) return;
+  const said = draft.state.announcements.get(name)?.labels;
+  // What it says itself was forgotten: all that was not its Node object's.
+  const own = said ?? Object.fromEntries(Object.entries(node.labels).filter(([key]) => node.kubernetesLabels[key] === undefined));
+  const { capabilities, version, stamp } = node;
+  draft.emit({ type: 'node.changed', node: name, labels: { ...own, ...seen.labels }, kubernetesLabels: { ...seen.labels }, capabilities: [...capabilities], version, ...stamp });
+}
+
 /** Without its word it is waited for: whoever starts on a new machine announces itself. */
 function rejoin(draft: InventoryDraft, report: NodeReport | undefined): void {
   if (report === undefined) return;
-  const { node, labels, capabilities, version, incarnation, birth, seq, fresh } = report;
-  draft.emit({ type: 'node.joined', node, labels, capabilities, version, incarnation, birth, seq, fresh });
+  const { node, capabilities, version, incarnation, birth, seq, fresh } = report;
+  draft.emit({ type: 'node.joined', node, ...labelsOf(draft.state, report), capabilities, version, incarnation, birth, seq, fresh });
 }

@@ -1,6 +1,10 @@
 import type { NodeReport } from '#libs/contracts';
 import { Table, UndoLog } from '#libs/kernel';
 
+export type Labels = Readonly<Record<string, string>>;
+/** Whether they are the same, in whatever order. */
+export const sameLabels = (a: Labels, b: Labels): boolean => JSON.stringify(Object.entries(a).sort()) === JSON.stringify(Object.entries(b).sort());
+
 /** Where an announcement stands among others of the same node. */
 export interface Stamp {
   readonly incarnation: number;
@@ -15,7 +19,9 @@ export const isLater = (a: Stamp, b: Stamp): boolean =>
 export interface NodeState {
   readonly node: string;
   readonly state: 'ready' | 'silent' | 'gone';
-  readonly labels: Readonly<Record<string, string>>;
+  readonly labels: Labels;
+  /** Of these, those of its Node object. */
+  readonly kubernetesLabels: Labels;
   readonly capabilities: readonly string[];
   readonly version: string;
   readonly stamp: Stamp;
@@ -30,6 +36,7 @@ export interface NodeState {
 /** A Node object, as the API server has it now. */
 export interface KubernetesNode {
   readonly uid: string;
+  readonly labels: Labels;
   readonly unavailable: string;
 }
 

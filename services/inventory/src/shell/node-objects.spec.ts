@@ -62,6 +62,15 @@ describeOnKube('the inventory on an API server', (world) => {
     await shown('n2', ({ unavailable }) => unavailable === 'NotReady, cordoned');
   });
 
+  it('the labels of the Node are the node\'s, and change with it', async () => {
+    const { scene } = world;
+    await scene.node('n6', { role: 'edge' });
+    await bus.publish('node.announced.n6', encodeReport(report('n6', 'x', { at: '2026-01-01T00:00:00.000Z', labels: { role: 'own', rack: '7' } })));
+    expect((await shown('n6', ({ uid }) => uid !== '')).labels).toEqual({ 'kubernetes.io/hostname': 'n6', role: 'edge', rack: '7' });
+    await scene.api.patch(nodePath('n6'), { metadata: { labels: { role: null, zone: 'a' } } });
+    await shown('n6', ({ labels }) => labels['role'] === 'own' && labels['zone'] === 'a');
+  });
+
   it('a Node that is deleted is a leave, and one that comes under its name joins', async () => {
     const { scene } = world;
     const { uid } = await joins('n3');

@@ -36,11 +36,11 @@ export class NodeObjects {
   }
 }
 
-function seen({ uid, ready, unschedulable, annotations }: KubeNode): KubernetesNode {
+function seen({ uid, labels, ready, unschedulable, annotations }: KubeNode): KubernetesNode {
   const mark = cordonMarkOf(annotations);
   // What Sluice cordoned for a lease counts by that lease.
   const cordoned = unschedulable && (mark === undefined || mark.found);
-  return { uid, unavailable: [...(ready ? [] : ['NotReady']), ...(cordoned ? ['cordoned'] : [])].join(', ') };
+  return { uid, labels, unavailable: [...(ready ? [] : ['NotReady']), ...(cordoned ? ['cordoned'] : [])].join(', ') };
 }
 
 /** SLUICE_INVENTORY: where nodes are known from beside their own word. Throws for another word. */

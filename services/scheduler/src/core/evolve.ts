@@ -9,7 +9,7 @@ import type { State } from './state.js';
 /** The facts that the scheduler's fold uses. */
 export const READS: readonly FactType[] = [
   'config.accepted', 'config.waiting', 'config.rendered', 'config.validated', 'config.rejected', 'config.committed', 'config.ended', 'config.judged', 'config.forgiven',
-  'node.joined', 'node.left', 'node.changed', 'node.silent', 'node.heard', 'node.unavailable', 'node.available', 'node.rendered', 'node.reviewed', 'node.reported', 'node.owed', 'node.skipped',
+  'node.joined', 'node.left', 'node.changed', 'node.silent', 'node.heard', 'node.unavailable', 'node.available', 'node.taken', 'node.given', 'node.rendered', 'node.reviewed', 'node.reported', 'node.owed', 'node.skipped',
   'node.drained', 'node.drain.stopped', 'node.uncordoned',
   'node.lease.granted', 'node.lease.ready', 'node.lease.settled', 'node.lease.uncordoning', 'node.lease.released',
   'rollout.started', 'rollout.paused', 'rollout.resumed', 'rollout.aborted', 'rollout.failed', 'rollout.reverting', 'rollout.reverted', 'rollout.complete',

@@ -5,11 +5,11 @@ import { noLongerOwed } from './frozen-rollout.js';
 import { EMPTY_TALLY, parseTargetKey, targetKey, unknownNode, type Indexed, type NodeState, type State, type Tally, type TargetClass, type Want } from './state.js';
 import { circumstancesOf, classOf, stuckBecause, wantOf } from './want.js';
 
-/** A node counts against its pool: mid-change, unknown, silent, out of service in Kubernetes, or not back on a good config. */
+/** A node counts against its pool: mid-change, unknown, silent, out of service in Kubernetes, taken by another tool, or not back on a good config. */
 export function isUnavailable(node: NodeState): boolean {
   if (node.lease !== undefined) return !node.lease.free;
   if (!node.joined || node.skippedBy !== '') return false;
-  return node.silent || node.outOfService !== '' || node.report?.restored === false;
+  return node.silent || node.outOfService !== '' || node.taken !== undefined || node.report?.restored === false;
 }
 
 /** The budget of a pool now: the committed one, or a lower one that an open rollout carries. */

@@ -14,7 +14,7 @@ const node = fc.constantFrom(...NODES);
 /** What may happen next; numbers are turned into something that makes sense on the state of then. */
 const event = fc.oneof(
   { weight: 6, arbitrary: fc.record({ is: fc.constantFrom('applied', 'failed', 'invalid', 'refused'), node, restored: fc.boolean(), again: fc.boolean() }) },
-  { weight: 3, arbitrary: fc.record({ is: fc.constantFrom('silent', 'heard', 'left', 'joined', 'moved', 'announced', 'skipped', 'out of service', 'in service'), node, role: fc.constantFrom(...ROLES) }) },
+  { weight: 3, arbitrary: fc.record({ is: fc.constantFrom('silent', 'heard', 'left', 'joined', 'moved', 'announced', 'skipped', 'out of service', 'in service', 'taken', 'given'), node, role: fc.constantFrom(...ROLES) }) },
   { weight: 3, arbitrary: fc.record({ is: fc.constant('change'), nodes: fc.subarray([...NODES], { minLength: 1 }), drains: fc.boolean(), maxFailures: fc.nat(2), budget: fc.option(fc.integer({ min: 1, max: 3 })) }) },
   { weight: 2, arbitrary: fc.record({ is: fc.constantFrom('paused', 'resumed', 'aborted') }) },
   { weight: 3, arbitrary: fc.record({ is: fc.constant('time'), ms: fc.constantFrom(1_000, 60_000, 120_000, 600_000) }) },
@@ -83,6 +83,8 @@ class Life {
       case 'joined': return void (here || s.given(joined(event.node, { role: event.role }), renderedNode(event.node, 'old'), reviewedNode(event.node, 'old')));
       case 'out of service': return void (here && s.given(factOf('node.unavailable', { node: event.node, because: 'NotReady' })));
       case 'in service': return void (here && s.given(factOf('node.available', { node: event.node })));
+      case 'taken': return void s.asks({ op: 'pool.take', node: event.node, pool: '', owner: event.role, reason: '', by: 'me' });
+      case 'given': return void s.asks({ op: 'pool.give', node: event.node, owner: event.role, by: 'me' });
       case 'moved': return void (here && s.given(changed(event.node, { role: event.role })));
       case 'announced': return void s.reports_(event.node, known?.report?.hash ?? 'empty', { lease: known?.report?.lease ?? '', verdict: known?.report?.verdict ?? '' });
       default: return void s.skips(event.node);

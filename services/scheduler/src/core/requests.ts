@@ -5,6 +5,7 @@ import { nodeProgress } from './frozen-rollout.js';
 import type { Request } from './inputs.js';
 import { isUndecided, settleLease } from './leases.js';
 import type { Change, Rollout } from './state.js';
+import { giveUnit, takeUnit } from './units.js';
 import { poolView, rolloutView } from './views.js';
 import { why } from './why.js';
 
@@ -35,6 +36,10 @@ export function answerRequest(draft: SchedulerDraft, request: Request): Answer {
       const known = draft.state.poolNames().includes(request.pool) && !poolView(draft.state, request.pool).gone;
       return known ? ok(poolView(draft.state, request.pool)) : refused('not-found', `no pool ${request.pool}`);
     }
+    case 'pool.take':
+      return takeUnit(draft, request);
+    case 'pool.give':
+      return giveUnit(draft, request);
     default:
       return assertNever(request);
   }

@@ -20,7 +20,7 @@ import { view, viewKeys } from './views.js';
  */
 export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
   name: 'scheduler',
-  version: 5,
+  version: 6,
   reads: READS,
   wantsTargets: true,
   gathersFirst: true,

@@ -62,6 +62,8 @@ export interface NodeState {
   readonly silent: boolean;
   /** Why Kubernetes, or whoever cordoned it, has it out of service; empty if it is in service. */
   readonly outOfService: string;
+  /** Another tool, or a person, has it out of service; undefined if nobody has. */
+  readonly taken: { readonly owner: string; readonly reason: string } | undefined;
   readonly labels: Readonly<Record<string, string>>;
   readonly capabilities: readonly string[];
   readonly pool: string;
@@ -262,6 +264,7 @@ export const unknownNode = (node: string): NodeState => ({
   joined: false,
   silent: false,
   outOfService: '',
+  taken: undefined,
   labels: {},
   capabilities: [],
   pool: 'default',

@@ -5,6 +5,8 @@ interface Seen {
   silent: boolean;
   /** Out of service in Kubernetes. */
   out: boolean;
+  /** By another tool. */
+  taken: boolean;
   skipped: boolean;
   /** The rollout for which it was skipped: a live node counts again when that has ended. */
   skippedFor: string;
@@ -45,15 +47,22 @@ export class Unavailability {
       case 'node.joined':
       case 'node.changed': {
         const before = this.of(fact.node);
-        this.nodes.set(fact.node, { ...before, joined: true, role: fact.labels['role'] ?? '', ...(before.joined ? {} : { silent: false, out: false, skipped: false }) });
+        this.nodes.set(fact.node, { ...before, joined: true, role: fact.labels['role'] ?? '', ...(before.joined ? {} : { silent: false, out: false, taken: false, skipped: false }) });
         return;
       }
       case 'node.left':
-        return this.patch(fact.node, { joined: false, silent: false, out: false });
+        return this.patch(fact.node, { joined: false, silent: false, out: false, taken: false });
       case 'node.silent':
         return this.patch(fact.node, { silent: true });
       case 'node.heard':
         return this.patch(fact.node, { silent: false, skipped: false });
+      case 'node.taken': {
+        const down = this.downIn(fact.pool);
+        if (!isDown(this.of(fact.node)) && down.length + 1 > this.budget(fact.pool)) this.overdrafts.push(`${fact.node} is taken in ${fact.pool} while ${down.join(', ')} are down`);
+        return this.patch(fact.node, { taken: true });
+      }
+      case 'node.given':
+        return this.patch(fact.node, { taken: false });
       case 'node.unavailable':
         return this.patch(fact.node, { out: true });
       case 'node.available':
@@ -77,11 +86,16 @@ export class Unavailability {
 
   private granted(node: string, pool: string, lease: string, free: boolean): void {
     const before = this.of(node);
+    if (before.taken) this.overdrafts.push(`${node} gets ${lease}, and is another tool's`);
     if (before.leaseId !== '') this.overdrafts.push(`${node} has ${before.leaseId} and gets ${lease}`);
-    const down = [...this.nodes].filter(([, seen]) => isDown(seen) && (seen.lease === pool || seen.role === pool)).map(([name]) => name);
+    const down = this.downIn(pool);
     const wasDown = isDown(before);
     if (!free && !wasDown && down.length + 1 > this.budget(pool)) this.overdrafts.push(`${node} gets ${lease} in ${pool} while ${down.join(', ')} are down`);
     this.patch(node, { lease: free ? '' : pool, leaseId: lease });
+  }
+
+  private downIn(pool: string): readonly string[] {
+    return [...this.nodes].filter(([, seen]) => isDown(seen) && (seen.lease === pool || seen.role === pool)).map(([name]) => name);
   }
 
   private budget(pool: string): number {
@@ -99,7 +113,7 @@ export class Unavailability {
   }
 
   private of(node: string): Seen {
-    return this.nodes.get(node) ?? { joined: false, silent: false, out: false, skipped: false, skippedFor: '', restored: true, role: '', lease: '', leaseId: '' };
+    return this.nodes.get(node) ?? { joined: false, silent: false, out: false, taken: false, skipped: false, skippedFor: '', restored: true, role: '', lease: '', leaseId: '' };
   }
 
   private patch(node: string, change: Partial<Seen>): void {
@@ -107,4 +121,4 @@ export class Unavailability {
   }
 }
 
-const isDown = (seen: Seen): boolean => seen.lease !== '' || (seen.joined && !seen.skipped && (seen.silent || seen.out || !seen.restored));
+const isDown = (seen: Seen): boolean => seen.lease !== '' || (seen.joined && !seen.skipped && (seen.silent || seen.out || seen.taken || !seen.restored));

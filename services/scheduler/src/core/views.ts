@@ -3,6 +3,7 @@ import { viewKey, type ViewBody, type ViewKey } from '#libs/kernel';
 import { poolProgress, worstNodes } from './frozen-rollout.js';
 import { isUnavailable, poolBudget, poolPolicy } from './indexes.js';
 import { appliedIn, EMPTY_TALLY, type Lease, type NodeState, type State } from './state.js';
+import { takenText } from './want.js';
 
 type Shown<T> = Omit<T, 'ledger'>;
 /** A pool whose nodes are all silent has a list as long as the fleet: a value must fit into a message. */
@@ -54,6 +55,7 @@ function leaseView(state: State, name: string): Shown<LeaseView> | undefined {
 export function unavailableBecause(node: NodeState): string {
   if (node.lease !== undefined) return leaseState(node.lease);
   if (node.silent) return 'silent';
+  if (node.taken !== undefined) return takenText(node.taken);
   if (node.outOfService !== '') return node.outOfService;
   return 'not back on a good config';
 }

@@ -1,7 +1,10 @@
 import { parseTargetKey, targetKey, type NodeState, type Rollout, type State, type TargetClass, type TargetState, type Want } from './state.js';
 
+/** Who has taken a node out of service, for people. */
+export const takenText = ({ owner, reason }: NonNullable<NodeState['taken']>): string => `taken by ${owner}${reason === '' ? '' : `: ${reason}`}`;
+
 /** A node can be reached and asked to change. */
-const reachable = (node: NodeState): boolean => !node.silent && node.skippedBy === '' && node.report !== undefined;
+const reachable = (node: NodeState): boolean => !node.silent && node.taken === undefined && node.skippedBy === '' && node.report !== undefined;
 
 /** A lease of the node is on its way, so that what it has may change any moment. */
 const underWay = (node: NodeState): boolean => node.lease !== undefined && (node.lease.phase === 'draining' || node.lease.phase === 'ready');
@@ -34,6 +37,7 @@ export function stuckBecause(state: State, key: string): string {
   if (node.lease !== undefined) return '';
   if (node.report === undefined) return 'it has never reported what it has';
   if (node.silent) return 'silent';
+  if (node.taken !== undefined) return takenText(node.taken);
   if (state.changes.get(change)?.validated?.unfit.includes(name) === true) return 'the committed state does not fit it either';
   if (rollout.phase === 'rolling' && isCondemned(state, target)) return 'its config is known to be bad';
   return '';

@@ -3,7 +3,7 @@ import { EventPattern, MessagePattern, Payload } from '@nestjs/microservices';
 import { decodeReport, REPORT_FILTERS, REPORTS } from '#libs/contracts';
 import type { Answer } from '#libs/kernel';
 import { LedgerService, Poison, type BusMessage } from '#libs/bus';
-import { GetRolloutRequest, ListPoolsRequest, ListRolloutsRequest, MAX_PAGE, NodeRequest, PoolRequest, SettleNodeRequest, SteerRequest } from '#libs/requests';
+import { GetRolloutRequest, GiveRequest, ListPoolsRequest, ListRolloutsRequest, MAX_PAGE, NodeRequest, PoolRequest, SettleNodeRequest, SteerRequest, TakeRequest } from '#libs/requests';
 import type { Input, Request, State } from '../core/index.js';
 
 /** What the scheduler hears, and what people ask it. */
@@ -63,6 +63,16 @@ export class SchedulerController {
   @MessagePattern('ops.pool.get')
   pool(@Payload() { pool }: PoolRequest): Promise<Answer | undefined> {
     return this.ask({ op: 'pool.get', pool });
+  }
+
+  @MessagePattern('ops.pool.take')
+  take(@Payload() { node, pool = '', owner, reason = '', by = 'nats' }: TakeRequest): Promise<Answer | undefined> {
+    return this.ask({ op: 'pool.take', node, pool, owner, reason, by });
+  }
+
+  @MessagePattern('ops.pool.give')
+  give(@Payload() { node, owner, by = 'nats' }: GiveRequest): Promise<Answer | undefined> {
+    return this.ask({ op: 'pool.give', node, owner, by });
   }
 
   private ask(request: Request): Promise<Answer | undefined> {

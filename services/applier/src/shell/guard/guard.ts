@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, openSync, closeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NetworkSettings } from '../backends/network/tools.js';
+import type { HostSettings } from '../host/host-settings.js';
 import type { Clock } from '../ports.js';
 
 /** What another process needs to know to go back in place of an applier that cannot any more. */
@@ -11,6 +12,7 @@ export interface GuardOrder {
   readonly root: string;
   readonly stateDir: string;
   readonly network: NetworkSettings;
+  readonly host?: HostSettings | undefined;
   readonly lease: string;
   /** Milliseconds of CLOCK_BOOTTIME: from here on the applier itself would go back. */
   readonly atMs: number;

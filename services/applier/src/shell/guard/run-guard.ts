@@ -39,10 +39,10 @@ export async function runGuard(order: GuardOrder, log: Log = SILENT): Promise<'n
 }
 
 /** False when somebody else was faster. */
-async function goBack({ node, root, stateDir, network, lease }: GuardOrder, endMs: number, log: Log): Promise<boolean> {
+async function goBack({ node, root, stateDir, network, host, lease }: GuardOrder, endMs: number, log: Log): Promise<boolean> {
   try {
     log.warn({ node, lease }, 'the applier is not there: going back in its place');
-    const applier = await runApplier({ node, labels: {}, root, stateDir, network, log, asGuard: true, bus: () => Promise.reject(new Error('a guard has no bus')) });
+    const applier = await runApplier({ node, labels: {}, root, stateDir, network, ...(host === undefined ? {} : { host }), log, asGuard: true, bus: () => Promise.reject(new Error('a guard has no bus')) });
     try {
       for (let journal = await journalOf(stateDir); journal?.work !== undefined || journal?.sound === false; journal = await journalOf(stateDir)) {
         if (bootClock() >= endMs) return true;

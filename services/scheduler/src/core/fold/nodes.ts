@@ -15,7 +15,7 @@ export function evolveNode(state: State, { sequence, readMs, fact }: Entry): voi
       // Should it come back, it is a node that joins: what this rollout wanted of it is over.
       const { change } = nodeOf(state, fact.node);
       if (change !== '') patchTarget(state, change, fact.node, { left: true });
-      const gone = { joined: false, silent: false, outOfService: '', owed: '', change: '', desired: undefined, rendered: undefined, retry: undefined } as const;
+      const gone = { joined: false, silent: false, outOfService: '', taken: undefined, owed: '', change: '', desired: undefined, rendered: undefined, retry: undefined } as const;
       putNode(state, assignPool(state, { ...nodeOf(state, fact.node), ...gone }), sequence);
       return reassignShared(state, sequence);
     }
@@ -27,6 +27,10 @@ export function evolveNode(state: State, { sequence, readMs, fact }: Entry): voi
       return patchNode(state, fact.node, sequence, { outOfService: fact.because });
     case 'node.available':
       return patchNode(state, fact.node, sequence, { outOfService: '' });
+    case 'node.taken':
+      return patchNode(state, fact.node, sequence, { taken: { owner: fact.owner, reason: fact.reason } });
+    case 'node.given':
+      return patchNode(state, fact.node, sequence, { taken: undefined });
     case 'node.rendered':
       return rendered(state, fact, sequence);
     case 'node.reviewed':
@@ -60,7 +64,7 @@ function present(state: State, fact: FactOf<'node.joined' | 'node.changed'>, seq
   const node = nodeOf(state, fact.node);
   if (node.joined && !sameLabels(node.labels, fact.labels)) outdate(state, fact.node);
   const rejoined = fact.type === 'node.joined' && !node.joined;
-  const base = rejoined ? { ...node, joined: true, silent: false, outOfService: '', skippedBy: '' } : node;
+  const base = rejoined ? { ...node, joined: true, silent: false, outOfService: '', taken: undefined, skippedBy: '' } : node;
   putNode(state, assignPool(state, { ...base, labels: fact.labels, capabilities: fact.capabilities }), sequence);
   reassignShared(state, sequence);
 }

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/node.proto.
  */
 export const file_sluice_v1_node: GenFile = /*@__PURE__*/
-  fileDesc("ChRzbHVpY2UvdjEvbm9kZS5wcm90bxIJc2x1aWNlLnYxIvoBCgpOb2RlSm9pbmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIxCgZsYWJlbHMYBCADKAsyIS5zbHVpY2UudjEuTm9kZUpvaW5lZC5MYWJlbHNFbnRyeRIUCgxjYXBhYmlsaXRpZXMYBSADKAkSDQoFZnJlc2gYBiABKAgSDwoHdmVyc2lvbhgHIAEoCRITCgtpbmNhcm5hdGlvbhgIIAEoDRINCgViaXJ0aBgJIAEoDRILCgNzZXEYCiABKA0aLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLtAQoLTm9kZUNoYW5nZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEjIKBmxhYmVscxgEIAMoCzIiLnNsdWljZS52MS5Ob2RlQ2hhbmdlZC5MYWJlbHNFbnRyeRIUCgxjYXBhYmlsaXRpZXMYBSADKAkSDwoHdmVyc2lvbhgGIAEoCRITCgtpbmNhcm5hdGlvbhgHIAEoDRINCgViaXJ0aBgIIAEoDRILCgNzZXEYCSABKA0aLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJcCghOb2RlTGVmdBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDwoHYmVjYXVzZRgEIAEoCRIKCgJieRgFIAEoCRIOCgZyZWFzb24YBiABKAkiRQoKTm9kZVNpbGVudBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSEgoKbGFzdF9oZWFyZBgEIAEoCSIwCglOb2RlSGVhcmQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJIlQKD05vZGVVbmF2YWlsYWJsZRIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDwoHYmVjYXVzZRgEIAEoCRILCgN1aWQYBSABKAkiQQoNTm9kZUF2YWlsYWJsZRIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSCwoDdWlkGAQgASgJIqkBCgxOb2RlUmVuZGVyZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBGhhc2gYBCABKAkSDgoGcmVjaXBlGAUgASgJEhIKCmdlbmVyYXRpb24YBiABKA0SDQoFY2F1c2UYByABKAkSDgoGbGVhdmVzGAggAygJEiMKCHByb2JsZW1zGAkgAygLMhEuc2x1aWNlLnYxLlJlYXNvbiJyCgxOb2RlUmV2aWV3ZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBGhhc2gYBCABKAkSCwoDZml0GAUgASgIEiIKB3JlYXNvbnMYBiADKAsyES5zbHVpY2UudjEuUmVhc29uIosCCgxOb2RlUmVwb3J0ZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEg4KBnJlcG9ydBgEIAEoCRITCgtpbmNhcm5hdGlvbhgFIAEoDRINCgViaXJ0aBgGIAEoDRILCgNzZXEYByABKA0SDAoEaGFzaBgIIAEoCRINCgVsZWFzZRgJIAEoCRIPCgd2ZXJkaWN0GAogASgJEg4KBnJlYXNvbhgLIAEoCRIQCghyZXN0b3JlZBgMIAEoCBIPCgdib290X2lkGA0gASgJEg0KBWZyZXNoGA4gASgIEgwKBHdoYXQYDyADKAkSFwoPcmVwb3J0X3NlcXVlbmNlGBAgASgBIn0KC05vZGVVbmtub3duEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSDAoEcG9vbBgFIAEoCRINCgVsZWFzZRgGIAEoCRIMCgRoYXNoGAcgASgJEg4KBnJlYXNvbhgIIAEoCSJsCghOb2RlT3dlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDgoGY2hhbmdlGAQgASgJEg4KBnJlYXNvbhgFIAEoCRIMCgRwb29sGAYgASgJEg0KBWxlYXNlGAcgASgJInsKC05vZGVTa2lwcGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSCgoCYnkYBSABKAkSDgoGcmVhc29uGAYgASgJEgwKBHBvb2wYByABKAkSDQoFbGVhc2UYCCABKAkiYAoMTm9kZUNvcmRvbmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg4KBmNoYW5nZRgFIAEoCRINCgVsZWFzZRgGIAEoCSKRAQoLTm9kZURyYWluZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDgoGY2hhbmdlGAUgASgJEg0KBWxlYXNlGAYgASgJEhMKC2R1cmF0aW9uX21zGAcgASgBEg8KB2V2aWN0ZWQYCCABKA0SCgoCYnkYCSABKAkiYgoOTm9kZVVuY29yZG9uZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDgoGY2hhbmdlGAUgASgJEg0KBWxlYXNlGAYgASgJIrIBChBOb2RlRHJhaW5CbG9ja2VkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg4KBmNoYW5nZRgFIAEoCRINCgVsZWFzZRgGIAEoCRIOCgZyZWFzb24YByABKAkSDgoGYnVkZ2V0GAggASgJEg8KB2FsbG93ZWQYCSABKA0SDAoEcG9kcxgKIAMoCRINCgVzaW5jZRgLIAEoCSKFAQoQTm9kZURyYWluU3RvcHBlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRIOCgZjaGFuZ2UYBSABKAkSDQoFbGVhc2UYBiABKAkSDwoHb3V0Y29tZRgHIAEoCRIOCgZyZWFzb24YCCABKAkijwEKEU5vZGVEcmFpblByb2dyZXNzEgoKAmF0GAEgASgJEgwKBG5vZGUYAiABKAkSDAoEcG9vbBgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSDQoFbGVhc2UYBSABKAkSDQoFdG90YWwYBiABKA0SDwoHZXZpY3RlZBgHIAEoDRITCgt3YWl0aW5nX2ZvchgIIAMoCWIGcHJvdG8z", [file_sluice_v1_common]);
+  fileDesc("ChRzbHVpY2UvdjEvbm9kZS5wcm90bxIJc2x1aWNlLnYxIvsCCgpOb2RlSm9pbmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIxCgZsYWJlbHMYBCADKAsyIS5zbHVpY2UudjEuTm9kZUpvaW5lZC5MYWJlbHNFbnRyeRIUCgxjYXBhYmlsaXRpZXMYBSADKAkSDQoFZnJlc2gYBiABKAgSDwoHdmVyc2lvbhgHIAEoCRITCgtpbmNhcm5hdGlvbhgIIAEoDRINCgViaXJ0aBgJIAEoDRILCgNzZXEYCiABKA0SRgoRa3ViZXJuZXRlc19sYWJlbHMYCyADKAsyKy5zbHVpY2UudjEuTm9kZUpvaW5lZC5LdWJlcm5ldGVzTGFiZWxzRW50cnkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARo3ChVLdWJlcm5ldGVzTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLvAgoLTm9kZUNoYW5nZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEjIKBmxhYmVscxgEIAMoCzIiLnNsdWljZS52MS5Ob2RlQ2hhbmdlZC5MYWJlbHNFbnRyeRIUCgxjYXBhYmlsaXRpZXMYBSADKAkSDwoHdmVyc2lvbhgGIAEoCRITCgtpbmNhcm5hdGlvbhgHIAEoDRINCgViaXJ0aBgIIAEoDRILCgNzZXEYCSABKA0SRwoRa3ViZXJuZXRlc19sYWJlbHMYCiADKAsyLC5zbHVpY2UudjEuTm9kZUNoYW5nZWQuS3ViZXJuZXRlc0xhYmVsc0VudHJ5Gi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaNwoVS3ViZXJuZXRlc0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiXAoITm9kZUxlZnQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEg8KB2JlY2F1c2UYBCABKAkSCgoCYnkYBSABKAkSDgoGcmVhc29uGAYgASgJIkUKCk5vZGVTaWxlbnQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEhIKCmxhc3RfaGVhcmQYBCABKAkiMAoJTm9kZUhlYXJkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCSJUCg9Ob2RlVW5hdmFpbGFibGUSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEg8KB2JlY2F1c2UYBCABKAkSCwoDdWlkGAUgASgJIkEKDU5vZGVBdmFpbGFibGUSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgsKA3VpZBgEIAEoCSKpAQoMTm9kZVJlbmRlcmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRoYXNoGAQgASgJEg4KBnJlY2lwZRgFIAEoCRISCgpnZW5lcmF0aW9uGAYgASgNEg0KBWNhdXNlGAcgASgJEg4KBmxlYXZlcxgIIAMoCRIjCghwcm9ibGVtcxgJIAMoCzIRLnNsdWljZS52MS5SZWFzb24icgoMTm9kZVJldmlld2VkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRoYXNoGAQgASgJEgsKA2ZpdBgFIAEoCBIiCgdyZWFzb25zGAYgAygLMhEuc2x1aWNlLnYxLlJlYXNvbiKLAgoMTm9kZVJlcG9ydGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIOCgZyZXBvcnQYBCABKAkSEwoLaW5jYXJuYXRpb24YBSABKA0SDQoFYmlydGgYBiABKA0SCwoDc2VxGAcgASgNEgwKBGhhc2gYCCABKAkSDQoFbGVhc2UYCSABKAkSDwoHdmVyZGljdBgKIAEoCRIOCgZyZWFzb24YCyABKAkSEAoIcmVzdG9yZWQYDCABKAgSDwoHYm9vdF9pZBgNIAEoCRINCgVmcmVzaBgOIAEoCBIMCgR3aGF0GA8gAygJEhcKD3JlcG9ydF9zZXF1ZW5jZRgQIAEoASJ9CgtOb2RlVW5rbm93bhIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDgoGY2hhbmdlGAQgASgJEgwKBHBvb2wYBSABKAkSDQoFbGVhc2UYBiABKAkSDAoEaGFzaBgHIAEoCRIOCgZyZWFzb24YCCABKAkibAoITm9kZU93ZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEg4KBmNoYW5nZRgEIAEoCRIOCgZyZWFzb24YBSABKAkSDAoEcG9vbBgGIAEoCRINCgVsZWFzZRgHIAEoCSJ7CgtOb2RlU2tpcHBlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDgoGY2hhbmdlGAQgASgJEgoKAmJ5GAUgASgJEg4KBnJlYXNvbhgGIAEoCRIMCgRwb29sGAcgASgJEg0KBWxlYXNlGAggASgJImkKCU5vZGVUYWtlbhIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVvd25lchgFIAEoCRIOCgZyZWFzb24YBiABKAkSCgoCYnkYByABKAkiWQoJTm9kZUdpdmVuEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBW93bmVyGAUgASgJEgoKAmJ5GAYgASgJImAKDE5vZGVDb3Jkb25lZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRIOCgZjaGFuZ2UYBSABKAkSDQoFbGVhc2UYBiABKAkikQEKC05vZGVEcmFpbmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg4KBmNoYW5nZRgFIAEoCRINCgVsZWFzZRgGIAEoCRITCgtkdXJhdGlvbl9tcxgHIAEoARIPCgdldmljdGVkGAggASgNEgoKAmJ5GAkgASgJImIKDk5vZGVVbmNvcmRvbmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg4KBmNoYW5nZRgFIAEoCRINCgVsZWFzZRgGIAEoCSKyAQoQTm9kZURyYWluQmxvY2tlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRIOCgZjaGFuZ2UYBSABKAkSDQoFbGVhc2UYBiABKAkSDgoGcmVhc29uGAcgASgJEg4KBmJ1ZGdldBgIIAEoCRIPCgdhbGxvd2VkGAkgASgNEgwKBHBvZHMYCiADKAkSDQoFc2luY2UYCyABKAkihQEKEE5vZGVEcmFpblN0b3BwZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDgoGY2hhbmdlGAUgASgJEg0KBWxlYXNlGAYgASgJEg8KB291dGNvbWUYByABKAkSDgoGcmVhc29uGAggASgJIo8BChFOb2RlRHJhaW5Qcm9ncmVzcxIKCgJhdBgBIAEoCRIMCgRub2RlGAIgASgJEgwKBHBvb2wYAyABKAkSDgoGY2hhbmdlGAQgASgJEg0KBWxlYXNlGAUgASgJEg0KBXRvdGFsGAYgASgNEg8KB2V2aWN0ZWQYByABKA0SEwoLd2FpdGluZ19mb3IYCCADKAliBnByb3RvMw", [file_sluice_v1_common]);
 
 /**
  * node.joined.<node>, by the inventory.
@@ -71,6 +71,13 @@ export type NodeJoined = Message<"sluice.v1.NodeJoined"> & {
    * @generated from field: uint32 seq = 10;
    */
   seq: number;
+
+  /**
+   * of `labels`, those of its Node object, which win over the node's own
+   *
+   * @generated from field: map<string, string> kubernetes_labels = 11;
+   */
+  kubernetesLabels: { [key: string]: string };
 };
 
 /**
@@ -130,6 +137,13 @@ export type NodeChanged = Message<"sluice.v1.NodeChanged"> & {
    * @generated from field: uint32 seq = 9;
    */
   seq: number;
+
+  /**
+   * of `labels`, those of its Node object, which win over the node's own
+   *
+   * @generated from field: map<string, string> kubernetes_labels = 10;
+   */
+  kubernetesLabels: { [key: string]: string };
 };
 
 /**
@@ -705,6 +719,101 @@ export const NodeSkippedSchema: GenMessage<NodeSkipped> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 12);
 
 /**
+ * node.taken.<node>, by the scheduler: another tool, or a person, has it out of service; it counts against its pool, and gets no lease.
+ *
+ * @generated from message sluice.v1.NodeTaken
+ */
+export type NodeTaken = Message<"sluice.v1.NodeTaken"> & {
+  /**
+   * @generated from field: uint32 v = 1;
+   */
+  v: number;
+
+  /**
+   * @generated from field: string at = 2;
+   */
+  at: string;
+
+  /**
+   * @generated from field: string node = 3;
+   */
+  node: string;
+
+  /**
+   * @generated from field: string pool = 4;
+   */
+  pool: string;
+
+  /**
+   * only who takes it gives it back
+   *
+   * @generated from field: string owner = 5;
+   */
+  owner: string;
+
+  /**
+   * @generated from field: string reason = 6;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: string by = 7;
+   */
+  by: string;
+};
+
+/**
+ * Describes the message sluice.v1.NodeTaken.
+ * Use `create(NodeTakenSchema)` to create a new message.
+ */
+export const NodeTakenSchema: GenMessage<NodeTaken> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_node, 13);
+
+/**
+ * node.given.<node>, by the scheduler.
+ *
+ * @generated from message sluice.v1.NodeGiven
+ */
+export type NodeGiven = Message<"sluice.v1.NodeGiven"> & {
+  /**
+   * @generated from field: uint32 v = 1;
+   */
+  v: number;
+
+  /**
+   * @generated from field: string at = 2;
+   */
+  at: string;
+
+  /**
+   * @generated from field: string node = 3;
+   */
+  node: string;
+
+  /**
+   * @generated from field: string pool = 4;
+   */
+  pool: string;
+
+  /**
+   * @generated from field: string owner = 5;
+   */
+  owner: string;
+
+  /**
+   * @generated from field: string by = 6;
+   */
+  by: string;
+};
+
+/**
+ * Describes the message sluice.v1.NodeGiven.
+ * Use `create(NodeGivenSchema)` to create a new message.
+ */
+export const NodeGivenSchema: GenMessage<NodeGiven> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_node, 14);
+
+/**
  * node.cordoned.<node>, by the drain service.
  *
  * @generated from message sluice.v1.NodeCordoned
@@ -746,7 +855,7 @@ export type NodeCordoned = Message<"sluice.v1.NodeCordoned"> & {
  * Use `create(NodeCordonedSchema)` to create a new message.
  */
 export const NodeCordonedSchema: GenMessage<NodeCordoned> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 13);
+  messageDesc(file_sluice_v1_node, 15);
 
 /**
  * node.drained.<node>, by the drain service: the lease that needed it may go on.
@@ -807,7 +916,7 @@ export type NodeDrained = Message<"sluice.v1.NodeDrained"> & {
  * Use `create(NodeDrainedSchema)` to create a new message.
  */
 export const NodeDrainedSchema: GenMessage<NodeDrained> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 14);
+  messageDesc(file_sluice_v1_node, 16);
 
 /**
  * node.uncordoned.<node>, by the drain service.
@@ -851,7 +960,7 @@ export type NodeUncordoned = Message<"sluice.v1.NodeUncordoned"> & {
  * Use `create(NodeUncordonedSchema)` to create a new message.
  */
 export const NodeUncordonedSchema: GenMessage<NodeUncordoned> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 15);
+  messageDesc(file_sluice_v1_node, 17);
 
 /**
  * node.drain.blocked.<node>, by the drain service.
@@ -926,7 +1035,7 @@ export type NodeDrainBlocked = Message<"sluice.v1.NodeDrainBlocked"> & {
  * Use `create(NodeDrainBlockedSchema)` to create a new message.
  */
 export const NodeDrainBlockedSchema: GenMessage<NodeDrainBlocked> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 16);
+  messageDesc(file_sluice_v1_node, 18);
 
 /**
  * node.drain.stopped.<node>, by the drain service: it gives the drain up, as the pool says.
@@ -982,7 +1091,7 @@ export type NodeDrainStopped = Message<"sluice.v1.NodeDrainStopped"> & {
  * Use `create(NodeDrainStoppedSchema)` to create a new message.
  */
 export const NodeDrainStoppedSchema: GenMessage<NodeDrainStopped> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 17);
+  messageDesc(file_sluice_v1_node, 19);
 
 /**
  * node.drain.progress.<node>, by the drain service: an event of core NATS and no fact, for who wants to watch.
@@ -1038,5 +1147,5 @@ export type NodeDrainProgress = Message<"sluice.v1.NodeDrainProgress"> & {
  * Use `create(NodeDrainProgressSchema)` to create a new message.
  */
 export const NodeDrainProgressSchema: GenMessage<NodeDrainProgress> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 18);
+  messageDesc(file_sluice_v1_node, 20);
 

@@ -95,6 +95,9 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
     const before = running();
     expect(await host.bus.roll(config(entry))).toMatchObject({ kind: 'applied' });
     expect(running()).toContain('  route-target import 64512:200\n');
+    // What is only exported to makes FRR start an instance of its own accord; communities are shown in another order.
+    const out = networkOf(config({ kind: 'Vrf', name: 'out', spec: { vrf: 'out', localAs: 64_512, export: filters, communities: ['no-export', '64512:1', '65535:666', 'local-AS'] } }));
+    expect(await host.bus.roll(config({ ...entry, spec: out.frr as unknown as ConfigEntry['spec'] }))).toMatchObject({ kind: 'applied' });
     expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied' });
     expect(running()).toBe(before);
   }, 60_000);
@@ -119,6 +122,14 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
       other.end();
     }
   }, 90_000);
+
+  it('is refused where FRR runs in another AS', async () => {
+    net.vtysh(frr, ...OTHERS.split('\n').flatMap((line) => ['-c', line]));
+    await start();
+    const before = running();
+    expect(await host.bus.roll(config(l2(), peering({ localAs: 65_000 })))).toMatchObject({ kind: 'failed', reason: expect.stringContaining('FRR runs BGP in AS 64512 on this node, and localAs says 65000') as unknown });
+    expect(running()).toBe(before);
+  }, 60_000);
 
   it('takes away what a killed applier had added, also of a change that was never finished', async () => {
     const first = await start();

@@ -12,6 +12,8 @@ import { hasPlace, keyOf, placesOf, readBlocks, textOf, without, withLines, type
 export const FRR_RELOAD = '/usr/lib/frr/frr-reload.py';
 /** frr-reload.py starts vtysh once for each line that it takes away. */
 const RELOAD_MS = 60_000;
+/** Each takes some seconds; two were always enough so far. */
+const MOST_RUNS = 4;
 const OWN_AS = '@';
 
 /**
@@ -40,6 +42,7 @@ export class FrrBackend implements Backend {
     if (odd !== undefined) throw new Refused('content', `${JSON.stringify(odd)} is no line of FRR's configuration`);
     const { wanted, others } = await this.planned(part);
     refuseOtherLeaks(wanted, others);
+    refuseOtherAs(part, others);
     await this.refuseUnreadable(textOf(withLines(others, wanted)));
   }
 
@@ -49,18 +52,16 @@ export class FrrBackend implements Backend {
 
   async putBack(): Promise<void> {
     const added = await this.added();
-    if (added.length === 0) return;
     const running = await this.running();
-    await this.become(running, without(running, added));
-    const left = added.filter((place) => hasPlace(without(running, added), place));
-    await this.keep(left.length > 0 ? left : []);
+    await this.become(running, othersIn(running, added));
+    // What FRR has kept all the same stays in the record: the next pass takes it away, or says that it is there.
+    await this.keep(removable(await this.running(), added));
   }
 
   async differsFromOriginal(): Promise<string | undefined> {
     const running = await this.running();
-    const left = (await this.added()).filter((place) => hasPlace(running, place));
-    const own = left.filter((place) => !hasPlace(without(running, left), place));
-    return own.length === 0 ? undefined : `has ${JSON.stringify(own[0]?.at(-1))}, which was not there before Sluice`;
+    const left = removable(running, await this.added())[0] ?? placesOf(running).find(([line = '']) => SLUICES.test(line));
+    return left === undefined ? undefined : `has ${JSON.stringify(left.join(' / '))}, which was not there before Sluice`;
   }
 
   async apply(entry: ConfigEntry): Promise<void> {
@@ -88,7 +89,7 @@ export class FrrBackend implements Backend {
   /** What FRR runs, what of it is not Sluice's, and what it shall have besides. */
   private async planned(part: FrrPart): Promise<{ running: readonly Block[]; others: readonly Block[]; wanted: readonly FrrLine[]; added: readonly Place[] }> {
     const [running, added] = await Promise.all([this.running(), this.added()]);
-    const others = without(running, added).filter(({ line }) => !SLUICES.test(line));
+    const others = othersIn(running, added);
     return { running, others, added, wanted: part.lines.map((line) => withAs(line, ownAs(others, part))) };
   }
 
@@ -104,14 +105,35 @@ export class FrrBackend implements Backend {
     });
   }
 
+  /**
+   * frr-reload.py finds what is to be done, but not always in one run: beside an instance of BGP that goes it overlooks families of
+   * others, and what FRR has taken away by itself it counts as a failure. What FRR has afterwards is what counts.
+   */
   private async become(running: readonly Block[], target: readonly Block[]): Promise<void> {
-    if (textOf(running) === textOf(target)) return;
+    let now = running;
+    let said = '';
+    for (let runs = 0; runs < MOST_RUNS; runs++) {
+      if (difference(now, target) === undefined) return;
+      said = await this.reload(target);
+      const before = now;
+      now = await this.running();
+      if (textOf(now) === textOf(before)) break;
+    }
+    const left = difference(now, target);
+    if (left !== undefined) throw new Error(`FRR ${left}${said === '' ? '' : `: ${said}`}`);
+  }
+
+  /** What frr-reload.py said if it failed. */
+  private async reload(target: readonly Block[]): Promise<string> {
+    let said = '';
     await inFile(textOf(target), async (path) => {
       const sockets = this.tools.settings.frrSockets;
       const argv = ['python3', FRR_RELOAD, '--reload', '--stdout', ...(sockets === undefined ? [] : ['--vty_socket', sockets]), path];
       const { code, out, error } = await this.tools.runLong(argv, RELOAD_MS);
-      if (code !== 0) throw new Error(`frr-reload.py: ${`${out}\n${error}`.trim().split('\n').slice(-4).join('; ')}`);
+      const lines = `${out}\n${error}`.split('\n').filter((line) => line.trim() !== '' && !/ INFO: |^[ [(]|WARNING/.test(line));
+      if (code !== 0) said = `frr-reload.py: ${lines.slice(-3).join('; ')}`;
     });
+    return said;
   }
 
   private vtysh(): readonly string[] {
@@ -136,6 +158,23 @@ export class FrrBackend implements Backend {
 /** Names that only Sluice gives. */
 const SLUICES = /^(ip|ipv6) prefix-list sluice-|^route-map sluice-/;
 
+/** What FRR runs without what Sluice has added, or has named. */
+const othersIn = (running: readonly Block[], added: readonly Place[]): readonly Block[] => without(running, added).filter(({ line }) => !SLUICES.test(line));
+
+/** The first line that is missing, or is there too much. */
+function difference(running: readonly Block[], target: readonly Block[]): string | undefined {
+  const missing = placesOf(target).find((place) => !hasPlace(running, place));
+  if (missing !== undefined) return `has not taken ${JSON.stringify(missing.join(' / '))}`;
+  const extra = placesOf(running).find((place) => !hasPlace(target, place));
+  return extra === undefined ? undefined : `has not given up ${JSON.stringify(extra.join(' / '))}`;
+}
+
+/** Of these, what still stands and could go; not a block in which somebody else has put something. */
+function removable(running: readonly Block[], added: readonly Place[]): readonly Place[] {
+  const others = othersIn(running, added);
+  return added.filter((place) => hasPlace(running, place) && !hasPlace(others, place));
+}
+
 const partOf = (entry: ConfigEntry): FrrPart => entry.spec as unknown as FrrPart;
 
 /** The AS of the node's own BGP. Throws Refused when neither FRR nor the config says one. */
@@ -147,6 +186,15 @@ function ownAs(others: readonly Block[], { ownAs: given, lines }: FrrPart): stri
 }
 
 const withAs = (line: FrrLine, as: string): FrrLine => ({ ...line, line: line.line.replace(`router bgp ${OWN_AS}`, `router bgp ${as}`) });
+
+const asOf = (line: string): string | undefined => /^router bgp (\d+)/.exec(line)?.[1];
+
+/** Routes go from instance to instance within one AS only: FRR starts those that are named in an import by itself, in the AS of who imports. */
+function refuseOtherAs({ ownAs: given }: FrrPart, others: readonly Block[]): void {
+  const running = others.map(({ line }) => asOf(line)).find((as) => as !== undefined);
+  if (given === undefined || running === undefined || running === String(given)) return;
+  throw new Refused('node', `FRR runs BGP in AS ${running} on this node, and localAs says ${given}`);
+}
 
 /** An instance takes what it imports through one map only: that of somebody else is not taken away from them. */
 function refuseOtherLeaks(wanted: readonly FrrLine[], others: readonly Block[]): void {

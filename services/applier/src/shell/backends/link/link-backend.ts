@@ -25,7 +25,8 @@ export class LinkBackend extends ElementBackend<Link> {
     const shown = await this.shown(link.name, fresh);
     if (shown === undefined) return undefined;
     const ours = shown.group === LINK_GROUP;
-    return { ours, differs: ours ? (otherKind(link, shown) ?? otherSettings(link, shown) ?? (await this.otherSysctls(link))) : undefined };
+    const isOther = shown.linkinfo?.info_kind !== link.type && [shown.linkinfo?.info_kind, link.type].some((type) => type === 'vrf' || type === 'bridge');
+    return { ours, isOther, differs: ours ? (otherKind(link, shown) ?? otherSettings(link, shown) ?? (await this.otherSysctls(link))) : undefined };
   }
 
   protected async make(link: Link): Promise<void> {

@@ -9,6 +9,8 @@ export interface Standing {
   readonly ours: boolean;
   /** How it differs from what it shall be. */
   readonly differs: string | undefined;
+  /** It has the place, and is another element's: one that is made in another order, and so has another key. */
+  readonly isOther?: boolean;
 }
 
 /**
@@ -44,11 +46,11 @@ export abstract class ElementBackend<S extends object> implements Backend {
 
   async putBack(_key: string, { was }: Original): Promise<void> {
     const spec = specIn<S>(was);
-    if ((await this.standing(spec, true))?.ours === true) await this.remove(spec);
+    if (isMade(await this.standing(spec, true))) await this.remove(spec);
   }
 
   async differsFromOriginal(_key: string, was: Json): Promise<string | undefined> {
-    return (await this.standing(specIn<S>(was), false))?.ours === true ? 'is there, and was not before Sluice' : undefined;
+    return isMade(await this.standing(specIn<S>(was), false)) ? 'is there, and was not before Sluice' : undefined;
   }
 
   async apply(entry: ConfigEntry): Promise<void> {
@@ -70,6 +72,7 @@ export abstract class ElementBackend<S extends object> implements Backend {
   }
 }
 
+const isMade = (standing: Standing | undefined): boolean => standing !== undefined && standing.ours && standing.isOther !== true;
 const specOf = <S extends object>(entry: ConfigEntry): S => entry.spec as unknown as S;
 const specIn = <S extends object>(was: Json): S => (was as unknown as { readonly spec: S }).spec;
 

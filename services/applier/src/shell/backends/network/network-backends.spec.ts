@@ -2,6 +2,8 @@ import type { ConfigEntry } from '#libs/contracts';
 import { describeWithNetwork, Namespace } from '../../../testing/network-namespace.js';
 import { config, file, Host, probe } from '../../applier-host.fixture.js';
 import { EMPTY_HASH } from '../../index.js';
+import { linksTriedInPlace } from './node-network.js';
+import { NetworkTools } from './tools.js';
 
 const l2 = (name: string, id: number, spec: object = {}): ConfigEntry => ({ kind: 'Layer2Network', name, spec: { id, ...spec } });
 const table = (spec: object = {}): ConfigEntry => ({ kind: 'RoutingTable', name: 't', spec: { tableId: 100, ...spec } });
@@ -68,6 +70,19 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
     expect(net.list('link', 'show', 'dev', 'vlan.7')).toEqual([]);
   });
 
+  it('are changed where only the way of a route, or what has the name of a link, is another', async () => {
+    await start();
+    const to = '203.0.113.0/24';
+    const routes = [{ to, via: '192.0.2.1' }, { to, interface: 'eth0' }, { to, blackhole: true }, { to, via: '192.0.2.3' }];
+    for (const route of routes) expect(await host.bus.roll(config(table({ routes: [route] })))).toMatchObject({ kind: 'applied' });
+    expect(net.list('route', 'show', 'table', '100', to)).toMatchObject([{ dst: to, gateway: '192.0.2.3' }]);
+    const link = (type: string, rank: number): ConfigEntry => ({ kind: 'NetworkLink', name: `net-1-${rank}:link x`, spec: { name: 'x', type, ...(type === 'vxlan' ? { vni: 9 } : {}) } });
+    for (const one of [link('bridge', 2), link('vxlan', 3), link('bridge', 2)]) expect(await host.bus.roll(config(one))).toMatchObject({ kind: 'applied' });
+    expect(net.list('-d', 'link', 'show', 'dev', 'x')).toMatchObject([{ linkinfo: { info_kind: 'bridge' } }]);
+    await host.bus.roll(config());
+    expect(net.list('link', 'show', 'dev', 'x')).toEqual([]);
+  });
+
   it('come back as they were when a probe fails after the change', async () => {
     await start();
     await host.bus.roll(config(l2('storage', 7, { mtu: 1_400, anycastMac, anycastGateways: ['10.7.0.1/24'] }), table()));
@@ -129,6 +144,16 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
     await start({ bootId: 'boot-2' });
     expect(host.bus.reports.at(-1)).toMatchObject({ kind: 'announced', bootId: 'boot-2', restored: true });
     expect(net.picture().filter((line) => !line.startsWith('["link"'))).toEqual(before);
+  });
+
+  it('are found to be possible in place too, where no namespace may be made, and leave nothing', async () => {
+    const before = net.picture();
+    net.ip('link', 'add', 'slprobe-br', 'type', 'bridge');
+    const possible = await linksTriedInPlace(new NetworkTools({ netns: net.name }));
+    await start();
+    expect(host.bus.reports.at(-1)?.capabilities.filter((word) => word.startsWith('link:'))).toEqual(possible.map((link) => `link:${link}`).sort());
+    expect(possible).toEqual(expect.arrayContaining(['bridge', 'veth']));
+    expect(net.picture()).toEqual(before);
   });
 
   it('are no business of an applier with a root of its own', async () => {

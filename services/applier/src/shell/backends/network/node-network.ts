@@ -7,7 +7,7 @@ import { FRR_RELOAD, FrrBackend } from '../frr/frr-backend.js';
 import { LinkBackend } from '../link/link-backend.js';
 import { RouteBackend } from '../route/route-backend.js';
 import { RuleBackend } from '../rule/rule-backend.js';
-import { NetworkTools, type NetworkSettings } from './tools.js';
+import { NetworkTools, type NetworkSettings, type ToolResult } from './tools.js';
 
 /** The network of the machine, as far as this applier may and can set it up. */
 export interface NodeNetwork {
@@ -17,18 +17,18 @@ export interface NodeNetwork {
 
 /** Links that a kernel may lack, each with how one would be made. */
 const LINK_PROBES: Readonly<Record<string, readonly string[]>> = {
-  vrf: ['name', 'sluice-probe', 'type', 'vrf', 'table', '211'],
-  bridge: ['name', 'sluice-probe', 'type', 'bridge'],
-  dummy: ['name', 'sluice-probe', 'type', 'dummy'],
-  veth: ['name', 'sluice-probe', 'type', 'veth', 'peer', 'name', 'sluice-probe2'],
-  vxlan: ['name', 'sluice-probe', 'type', 'vxlan', 'id', '211', 'dstport', '4789'],
-  vlan: ['link', 'lo', 'name', 'sluice-probe', 'type', 'vlan', 'id', '211'],
+  vrf: ['name', 'slprobe-vrf', 'type', 'vrf', 'table', '211'],
+  bridge: ['name', 'slprobe-br', 'type', 'bridge'],
+  dummy: ['name', 'slprobe-dummy', 'type', 'dummy'],
+  veth: ['name', 'slprobe-veth', 'type', 'veth', 'peer', 'name', 'slprobe-peer'],
+  vxlan: ['name', 'slprobe-vxlan', 'type', 'vxlan', 'id', '211', 'dstport', '4789'],
+  vlan: ['link', 'lo', 'name', 'slprobe-vlan', 'type', 'vlan', 'id', '211'],
 };
 
 /** Looks what the kernel and the tools of this machine can do. */
 export async function nodeNetwork(settings: NetworkSettings, stateDir: string): Promise<NodeNetwork> {
   const tools = new NetworkTools(settings);
-  const [links, frr] = await Promise.all([possibleLinks(), hasFrr(tools)]);
+  const [links, frr] = await Promise.all([possibleLinks(tools), hasFrr(tools)]);
   if (links.length === 0) return { capabilities: [], backends: [] };
   const can = (link: string): boolean => links.includes(link);
   const byKind: Readonly<Record<ElementKind, Backend>> = {
@@ -61,11 +61,25 @@ export function changesNetwork(from: Config, to: Config): boolean {
   return JSON.stringify(before) !== JSON.stringify(after) || (after !== undefined && after.length > 0 && JSON.stringify(from) === JSON.stringify(to));
 }
 
-/** In a namespace that ends with the process, so that nothing on the machine sees it; none where even that is not permitted. */
-async function possibleLinks(): Promise<readonly string[]> {
-  const tools = new NetworkTools({});
+/** In a namespace that ends with the process, so that nothing on the machine sees it; in place where that is not permitted. */
+async function possibleLinks(tools: NetworkTools): Promise<readonly string[]> {
+  const apart = new NetworkTools({});
+  const { code } = await apart.try(['unshare', '--net', 'true']);
+  return code === 0 ? triedLinks((words) => apart.try(['unshare', '--net', 'ip', 'link', 'add', ...words])) : linksTriedInPlace(tools);
+}
+
+/** A hardened unit may set up its network, and make no namespace: each link is made for a moment, and never set up. */
+export const linksTriedInPlace = (tools: NetworkTools): Promise<readonly string[]> => triedLinks(async (words) => {
+  const name = words[words.indexOf('name') + 1] ?? '';
+  await tools.try(['ip', 'link', 'delete', 'dev', name]);
+  const made = await tools.try(['ip', 'link', 'add', ...words]);
+  if (made.code === 0) await tools.remove(['ip', 'link', 'delete', 'dev', name]);
+  return made;
+});
+
+async function triedLinks(make: (words: readonly string[]) => Promise<ToolResult>): Promise<readonly string[]> {
   const tried = await Promise.all(Object.entries(LINK_PROBES).map(async ([link, words]) => {
-    const { code, error } = await tools.try(['unshare', '--net', 'ip', 'link', 'add', ...words]);
+    const { code, error } = await make(words);
     // The loopback interface carries no VLANs: that the kernel says so shows that it knows them.
     return code === 0 || (link === 'vlan' && /VLANs not supported/.test(error)) ? [link] : [];
   }));

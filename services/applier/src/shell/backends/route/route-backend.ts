@@ -27,7 +27,7 @@ export class RouteBackend extends ElementBackend<Route> {
     const shown = (fresh ? await this.tools.list(...words, 'exact', to) : await this.tools.listed(...words)) as readonly Shown[];
     const same = shown.filter((one) => isTo(to, one.dst) && (metric === undefined ? NO_METRIC.includes(one.metric) : one.metric === metric));
     const found = same.find(({ protocol }) => protocol === PROTOCOL) ?? same[0];
-    return found === undefined ? undefined : { ours: found.protocol === PROTOCOL, differs: difference(route, found) };
+    return found === undefined ? undefined : { ours: found.protocol === PROTOCOL, isOther: (found.gateway === undefined) !== (route.via === undefined), differs: difference(route, found) };
   }
 
   protected async make(route: Route): Promise<void> {

@@ -1,0 +1,91 @@
+import { accepted, committed, factOf, joined, left, linesOf, pool, renderedChange, validated } from '#libs/testing';
+import { grants, Scheduler } from './scheduler.fixture.js';
+
+/** Nodes of a pool `edge`, and another tool that asks for some. */
+class Shared extends Scheduler {
+  constructor(budget: number, ...names: readonly string[]) {
+    super();
+    this.given(accepted('c9', { apply: [pool('edge', budget)] }), renderedChange('c9', {}), validated('c9')).when();
+    this.given(committed('c9')).fleet(names, { role: 'edge' });
+  }
+  takes(node: string, { owner = 'kured', pool: name = '', reason = 'a new kernel' } = {}) {
+    return this.asks({ op: 'pool.take', node, pool: name, owner, reason, by: 'me' });
+  }
+  gives(node: string, owner = 'kured') {
+    return this.asks({ op: 'pool.give', node, owner, by: 'me' });
+  }
+}
+
+describe('a unit that another tool takes for a node', () => {
+  it('counts like any other, and is named with owner and reason wherever a node waits for it', () => {
+    const s = new Shared(1, 'n0', 'n1');
+    expect(linesOf(s.takes('n0'), 'node', 'pool', 'owner', 'reason', 'by')).toEqual(['node.taken n0 edge kured a new kernel me']);
+    expect(s.answers).toEqual([{ ok: true, body: { node: 'n0', pool: 'edge', owner: 'kured', taken: true } }]);
+    expect(s.view('pools', 'edge').unavailable).toEqual([{ node: 'n0', because: 'taken by kured: a new kernel', lease: '' }]);
+    expect(grants(s.rolls('c1', ['n1']))).toEqual([]);
+    expect(s.why('n1').text).toContain('n0 (taken by kured: a new kernel)');
+    const said = s.gives('n0');
+    expect(linesOf(said, 'node', 'owner')[0]).toBe('node.given n0 kured');
+    expect(grants([...said, ...s.when()])).toEqual(['n1 forward c1-new']);
+  });
+
+  it('is refused where the pool has no room, and who holds it is named', () => {
+    const s = new Shared(1, 'n0', 'n1');
+    s.rolls('c1', ['n0']);
+    expect(s.takes('n1')).toEqual([]);
+    expect(s.answers).toEqual([{ ok: false, code: 'no-room', message: 'pool edge has no room: 1 of 1 are unavailable (n0 ready)' }]);
+  });
+
+  it('is had without room for a node that is unavailable already', () => {
+    const s = new Shared(1, 'n0', 'n1');
+    s.given(factOf('node.unavailable', { node: 'n0', because: 'cordoned', uid: 'u' }));
+    expect(linesOf(s.takes('n0'))).toEqual(['node.taken']);
+  });
+
+  it('is refused while Sluice works on the node, and for another pool than its own', () => {
+    const s = new Shared(2, 'n0', 'n1');
+    s.rolls('c1', ['n0']);
+    s.takes('n0');
+    expect(s.answers).toMatchObject([{ ok: false, code: 'conflict', message: 'n0 has the lease n0-l1: ask again when it is released' }]);
+    s.takes('n1', { pool: 'core' });
+    expect(s.answers).toMatchObject([{ ok: false, code: 'conflict', message: 'n1 is in pool edge, not core' }]);
+    s.takes('nobody');
+    expect(s.answers).toMatchObject([{ ok: false, code: 'not-found' }]);
+  });
+
+  it('taken twice by the same owner is taken once; another owner neither takes nor gives it', () => {
+    const s = new Shared(2, 'n0');
+    s.takes('n0');
+    expect(s.takes('n0')).toEqual([]);
+    expect(s.answers).toMatchObject([{ ok: true }]);
+    expect(s.takes('n0', { owner: 'me' })).toEqual([]);
+    expect(s.answers).toMatchObject([{ ok: false, code: 'conflict', message: 'n0 is taken by kured: a new kernel' }]);
+    expect(s.gives('n0', 'me')).toEqual([]);
+    expect(s.answers).toMatchObject([{ ok: false, code: 'conflict' }]);
+    expect(linesOf(s.gives('n0'))).toEqual(['node.given']);
+    expect(s.gives('n0')).toEqual([]);
+    expect(s.answers).toMatchObject([{ ok: true, body: { taken: false } }]);
+  });
+});
+
+describe('a node that was taken', () => {
+  it('gets no lease, is owed what a rollout would bring it, and follows when it is given back', () => {
+    const s = new Shared(2, 'n0', 'n1');
+    s.takes('n0');
+    expect(grants(s.rolls('c1', ['n0', 'n1']))).toEqual(['n1 forward c1-new']);
+    expect(s.status('n0').owed).toBe('taken by kured: a new kernel');
+    s.applies('n1');
+    expect(s.rollout('c1').phase).toBe('complete');
+    s.given(committed('c1')).when();
+    expect(s.why('n0')).toMatchObject({ because: 'taken', text: expect.stringContaining('sluice give n0 --owner kured') });
+    const said = s.gives('n0');
+    expect(grants([...said, ...s.when()])).toEqual(['n0 corrective c1-new']);
+  });
+
+  it('that leaves is nobody\'s, also when it joins again', () => {
+    const s = new Shared(1, 'n0');
+    s.takes('n0');
+    s.given(left('n0'), joined('n0', { role: 'edge' }));
+    expect(s.unavailable('edge')).toEqual([]);
+  });
+});

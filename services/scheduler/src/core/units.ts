@@ -1,0 +1,48 @@
+import type { Answer } from '#libs/kernel';
+import type { SchedulerDraft } from './draft.js';
+import { isUnavailable, poolBudget } from './indexes.js';
+import type { Request } from './inputs.js';
+import { unavailableBecause } from './views.js';
+import { takenText } from './want.js';
+
+const refused = (code: string, message: string): Answer => ({ ok: false, code, message });
+/** Named in a refusal; the view has all. */
+const NAMED = 5;
+
+/**
+ * Lets another tool have a node out of service. I1 holds for it as for a lease: the unavailable nodes of the pool and this one are at most
+ * its budget. A node that Sluice works on is not given to somebody else, and one that is taken gets no lease.
+ */
+export function takeUnit(draft: SchedulerDraft, { node: name, pool, owner, reason, by }: Request & { readonly op: 'pool.take' }): Answer {
+  const { state } = draft;
+  const node = state.nodes.get(name);
+  if (node === undefined || !node.joined) return refused('not-found', `no node ${name} is in the fleet`);
+  if (pool !== '' && pool !== node.pool) return refused('conflict', `${name} is in pool ${node.pool}, not ${pool}`);
+  if (node.taken !== undefined && node.taken.owner !== owner) return refused('conflict', `${name} is ${takenText(node.taken)}`);
+  if (node.lease !== undefined) return refused('conflict', `${name} has the lease ${node.lease.id}: ask again when it is released`);
+  if (node.taken === undefined) {
+    const { unavailable } = state.poolSet(node.pool);
+    const budget = poolBudget(state, node.pool);
+    if (!isUnavailable(node) && unavailable.size >= budget) return refused('no-room', `pool ${node.pool} has no room: ${unavailable.size} of ${budget} are unavailable (${holders(draft, node.pool)})`);
+    draft.emit({ type: 'node.taken', node: name, pool: node.pool, owner, reason, by });
+  }
+  return { ok: true, body: { node: name, pool: node.pool, owner, taken: true } };
+}
+
+/** Puts a node back into service; whoever did not take it cannot give it. */
+export function giveUnit(draft: SchedulerDraft, { node: name, owner, by }: Request & { readonly op: 'pool.give' }): Answer {
+  const node = draft.state.nodes.get(name);
+  if (node === undefined) return refused('not-found', `no node ${name} is known`);
+  if (node.taken !== undefined && node.taken.owner !== owner) return refused('conflict', `${name} is ${takenText(node.taken)}, and not by ${owner}`);
+  if (node.taken !== undefined) draft.emit({ type: 'node.given', node: name, pool: node.pool, owner, by });
+  return { ok: true, body: { node: name, pool: node.pool, owner, taken: false } };
+}
+
+function holders({ state }: SchedulerDraft, pool: string): string {
+  const names = [...state.poolSet(pool).unavailable];
+  const shown = names.slice(0, NAMED).map((name) => {
+    const node = state.nodes.get(name);
+    return node === undefined ? name : `${name} ${unavailableBecause(node)}`;
+  });
+  return `${shown.join(', ')}${names.length > NAMED ? ` and ${names.length - NAMED} more` : ''}`;
+}
