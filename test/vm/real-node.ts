@@ -31,6 +31,10 @@ export class RealNode {
     this.write(`${UNITS}/sluice-node.target`, target.join('\n'));
     this.write(`${UNITS}/sluice-applier.service`, applier.join('\n'));
     for (const unit of MASKED) symlinkSync('/dev/null', join(this.folder, 'upper', UNITS, `${unit}.service`));
+    this.boot();
+  }
+
+  private boot(): void {
     const log = openSync(join(this.folder, 'log'), 'a');
     this.process = spawn(SCRIPT, ['run', this.folder, ROOT], { stdio: ['ignore', log, log] });
   }
@@ -54,6 +58,19 @@ export class RealNode {
 
   get bootId(): string {
     return readFileSync(join(this.folder, 'boot_id'), 'utf8').trim();
+  }
+
+  /** What the applier's journal says now; empty while there is none. */
+  get journal(): string {
+    const journal = join(this.folder, 'upper/var/lib/sluice/journal.json');
+    return existsSync(journal) ? readFileSync(journal, 'utf8') : '';
+  }
+
+  /** kill -9 of all of it at once, and up again. */
+  async crash(): Promise<void> {
+    process.kill(Number(readFileSync(join(this.folder, 'pid'), 'utf8')), 'SIGKILL');
+    await until(() => this.process?.exitCode !== null || this.process.signalCode !== null, 'the node is gone');
+    this.boot();
   }
 
   /** For whoever looks why it failed. */

@@ -116,6 +116,27 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     expect([node.unit(DEMO, 'ActiveState'), node.run('ps', '-o', 'args=', '-p', pid())]).toEqual(['active', '/bin/sleep 2000']);
   });
 
+  test('whose /etc cannot be written fails, condemns nothing, and is whole', async () => {
+    node.run('mount', '--bind', '/etc', '/etc');
+    node.run('mount', '-o', 'remount,bind,ro', '/etc');
+    expect(await apply(everywhere('File', 'other', { path: '/etc/other', content: 'x\n' }))).toMatchObject({ phase: 'ended', outcome: 'reverted' });
+    expect(await status()).toMatchObject({ verdict: 'failed', restored: true, reason: expect.stringContaining('EROFS') as string });
+    node.run('umount', '/etc');
+    expect(await apply(everywhere('File', 'other', { path: '/etc/other', content: 'x\n' }))).toMatchObject({ phase: 'committed' });
+  });
+
+  test('killed as a whole in the middle of a unit\'s restart ends on the old or the new unit, and runs it', async () => {
+    const slow = '[Service]\nExecStartPre=/bin/sleep 3\nExecStart=/bin/sleep 4000\n[Install]\nWantedBy=sluice-node.target\n';
+    const [before, change] = [node.bootId, await publish({ apply: [demo('', { content: slow, dropIns: undefined })] })];
+    await until(() => node.journal.includes('"phase":"forward"') && node.unit(DEMO, 'ActiveState') === 'activating', 'the unit is on its way');
+    await node.crash();
+    const { phase } = await ended(change);
+    expect(node.bootId).not.toBe(before);
+    await until(() => node.unit(DEMO, 'ActiveState') === 'active', 'the unit runs');
+    expect(node.run('ps', '-o', 'args=', '-p', pid())).toBe(phase === 'committed' ? '/bin/sleep 4000' : '/bin/sleep 2000');
+    expect(await status()).toMatchObject({ restored: true, verdict: phase === 'committed' ? 'applied' : 'failed' });
+  });
+
   test('has nothing left of it when it is deleted', async () => {
     expect(await ended(await publish({ delete: [{ kind: 'SystemdUnit', name: 'demo' }] }))).toMatchObject({ phase: 'committed' });
     expect([node.unit(DEMO, 'LoadState'), node.unit(DEMO, 'ActiveState'), node.run('find', '/etc/systemd/system', '-name', 'demo.service*')]).toEqual(['not-found', 'inactive', '']);
