@@ -46,9 +46,11 @@ export class RealNode {
     writeFileSync(file, content);
   }
 
-  /** What a command inside says, without the line's end. */
+  /** What a command inside says, without the line's end. Throws when it fails. */
   run(...argv: readonly string[]): string {
-    return spawnSync(SCRIPT, ['exec', this.folder, ...argv], { encoding: 'utf8' }).stdout.trim();
+    const { status, stdout, stderr } = spawnSync(SCRIPT, ['exec', this.folder, ...argv], { encoding: 'utf8' });
+    if (status !== 0) throw new Error(`${argv.join(' ')} ended with ${status}: ${stderr}`);
+    return stdout.trim();
   }
 
   /** A property of a unit, as systemd has it. */
