@@ -113,6 +113,19 @@ describeOnKube('a fleet of real processes on Kubernetes', (world) => {
     expect(fleet.folders.files(waits)['/etc/down.conf']).toBe('v1\n');
   });
 
+  test('a node that another tool has taken gets nothing until it is given back', async () => {
+    const [taken = '', other = ''] = fleet.nodesOf('core');
+    expect(await fleet.cli('take', taken, '--owner', 'kured', '--reason', 'a new kernel')).toMatchObject({ code: 0 });
+    expect((await fleet.cli('take', other, '--owner', 'kured')).stderr).toContain(`pool core has no room: 1 of 1 are unavailable (${taken} taken by kured: a new kernel)`);
+    const change = await fleet.apply(file('taken', 'v1\n', 'core'));
+    await fleet.when('rollouts', change, ({ stalledBy }) => stalledBy.includes(taken));
+    expect((await fleet.cli('why', other)).stdout).toContain(`${taken} (taken by kured: a new kernel)`);
+    expect(fleet.folders.files(other)['/etc/taken.conf']).toBeUndefined();
+    expect(await fleet.cli('give', taken, '--owner', 'kured')).toMatchObject({ code: 0 });
+    expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
+    await until(() => fleet.folders.files(taken)['/etc/taken.conf'] === 'v1\n', 'it follows');
+  });
+
   test('a node that cannot be drained in time is deferred, the rollout goes on, and the node follows when it can', async () => {
     const [held = '', free = ''] = fleet.nodesOf('core');
     await fleet.ended(await fleet.apply(pool('core', 1, { drainTimeout: '3s', drain: { onTimeout: 'defer' } })));

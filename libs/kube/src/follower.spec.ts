@@ -13,7 +13,7 @@ class Sight {
 
   constructor(connection: KubeConnection, more: Partial<Following<RawNode>> = {}) {
     this.follower = new Follower<RawNode>({
-      connection, path: '/api/v1/nodes', query: 'labelSelector=seen', firstPauseMs: 20, longestPauseMs: 200, ...more,
+      connection, path: '/api/v1/nodes', pick: (raw) => raw, query: 'labelSelector=seen', firstPauseMs: 20, longestPauseMs: 200, ...more,
       listed: (all) => {
         this.lists += 1;
         this.nodes.clear();

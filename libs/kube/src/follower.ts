@@ -5,14 +5,16 @@ import { isKubeStatus, KubeError } from './errors.js';
 import type { RawList, RawObject } from './objects.js';
 
 /** What to follow, and whom to tell. What `heard` and `listed` throw is logged, and ends nothing. */
-export interface Following<T extends RawObject> {
+export interface Following<T extends RawObject, K = T> {
   readonly connection: KubeConnection;
   /** Of the collection, as in `/api/v1/nodes`. */
   readonly path: string;
   /** More of the query, as in `fieldSelector=…`. */
   readonly query?: string;
+  /** What to keep of an object while the others are listed: ten thousand Nodes, with the images that each has, are more than a process should hold. */
+  readonly pick: (object: T) => K;
   /** All that there is: whatever was known before and is not among it is gone. */
-  readonly listed: (objects: readonly T[]) => void;
+  readonly listed: (kept: readonly K[]) => void;
   readonly heard: (event: 'set' | 'deleted', object: T) => void;
   readonly logger?: Logger;
   /** Bookmarks come every minute: who hears nothing for longer follows a connection that is dead. */
@@ -36,13 +38,13 @@ interface WatchEvent<T> {
  * Follows a collection of objects for as long as it is not stopped: lists, watches from there, and does both again, at growing
  * distances, whatever ends the watch: a clean end, a reset, a refusal, a version that is too old, or silence.
  */
-export class Follower<T extends RawObject> {
+export class Follower<T extends RawObject, K = T> {
   private readonly stopping = new AbortController();
   private version = '';
   private failures = 0;
   private readonly logger: Logger;
 
-  constructor(private readonly following: Following<T>) {
+  constructor(private readonly following: Following<T, K>) {
     this.logger = following.logger ?? SILENT;
   }
 
@@ -75,17 +77,17 @@ export class Follower<T extends RawObject> {
   }
 
   private async list(): Promise<void> {
-    const objects: T[] = [];
+    const kept: K[] = [];
     let next = '';
     let version = '';
     do {
       const page = (await this.following.connection.get(this.address(`limit=${PAGE}${next === '' ? '' : `&continue=${encodeURIComponent(next)}`}`))) as RawList<T>;
-      objects.push(...(page.items ?? []));
+      for (const object of page.items ?? []) kept.push(this.following.pick(object));
       next = page.metadata?.continue ?? '';
       version = page.metadata?.resourceVersion ?? '';
     } while (next !== '' && !this.stopped);
     if (this.stopped) return;
-    this.tell(() => this.following.listed(objects));
+    this.tell(() => this.following.listed(kept));
     this.version = version;
   }
 

@@ -47,7 +47,7 @@ export class Kube {
 
   /** Calls back whenever something of a node or of the pods on it may have changed; returns how to stop that. */
   onChange(node: string, changed: () => void, logger?: Logger): () => void {
-    const told = { listed: changed, heard: changed, ...(logger === undefined ? {} : { logger }) };
+    const told = { pick: () => undefined, listed: changed, heard: changed, ...(logger === undefined ? {} : { logger }) };
     const followers = [
       new Follower({ connection: this.connection, path: '/api/v1/nodes', query: `fieldSelector=${encodeURIComponent(`metadata.name=${node}`)}`, ...told }),
       new Follower({ connection: this.connection, path: '/api/v1/pods', query: podsQuery(node), ...told }),
@@ -59,7 +59,8 @@ export class Kube {
   /** Calls back with the name of a budget (namespace/name) whenever it allows something, or is gone; returns how to stop that. */
   onFreed(freed: (budget: string) => void, logger?: Logger): () => void {
     const nameOf = ({ metadata }: RawBudget): string => `${metadata?.namespace}/${metadata?.name}`;
-    const follower = new Follower<RawBudget>({
+    const follower = new Follower<RawBudget, RawBudget>({
+      pick: (budget) => budget,
       connection: this.connection, path: '/apis/policy/v1/poddisruptionbudgets', ...(logger === undefined ? {} : { logger }),
       listed: (all) => all.filter(({ status }) => (status?.disruptionsAllowed ?? 0) > 0).forEach((budget) => freed(nameOf(budget))),
       heard: (event, budget) => (event === 'deleted' || (budget.status?.disruptionsAllowed ?? 0) > 0) && freed(nameOf(budget)),
@@ -68,10 +69,14 @@ export class Kube {
     return () => follower.stop();
   }
 
-  /** Follows all Nodes; returns how to stop that. */
-  followNodes(listed: (nodes: readonly KubeNode[]) => void, heard: (event: 'set' | 'deleted', node: KubeNode) => void, logger?: Logger): () => void {
-    const follower = new Follower<RawNode>({
-      connection: this.connection, path: '/api/v1/nodes', listed: (all) => listed(all.map(nodeOf)), heard: (event, raw) => heard(event, nodeOf(raw)), ...(logger === undefined ? {} : { logger }),
+  /** Follows all Nodes, of each of which `pick` says what to keep; returns how to stop that. */
+  followNodes<K>(following: NodesFollowing<K>, logger?: Logger): () => void {
+    const { pick, listed, heard } = following;
+    const follower = new Follower<RawNode, readonly [string, K]>({
+      connection: this.connection, path: '/api/v1/nodes', ...(logger === undefined ? {} : { logger }),
+      pick: (raw) => [raw.metadata?.name ?? '', pick(nodeOf(raw))],
+      listed: (all) => listed(new Map(all)),
+      heard: (event, raw) => heard(raw.metadata?.name ?? '', event === 'deleted' ? undefined : pick(nodeOf(raw))),
     });
     follower.start();
     return () => follower.stop();
@@ -79,8 +84,8 @@ export class Kube {
 
   /** Follows all objects of a kind, whose collection has that path; returns how to stop that. */
   followObjects(path: string, listed: (objects: readonly CustomObject[]) => void, heard: (event: 'set' | 'deleted', object: CustomObject) => void, logger?: Logger): () => void {
-    const follower = new Follower<RawCustomObject>({
-      connection: this.connection, path, listed: (all) => listed(all.map(customObjectOf)), heard: (event, raw) => heard(event, customObjectOf(raw)), ...(logger === undefined ? {} : { logger }),
+    const follower = new Follower<RawCustomObject, CustomObject>({
+      connection: this.connection, path, pick: customObjectOf, listed: (all) => listed(all), heard: (event, raw) => heard(event, customObjectOf(raw)), ...(logger === undefined ? {} : { logger }),
     });
     follower.start();
     return () => follower.stop();
@@ -101,4 +106,12 @@ export class Kube {
   deleteObject(path: string, uid: string): Promise<void> {
     return deleteObject(this.connection, path, uid);
   }
+}
+
+export interface NodesFollowing<K> {
+  readonly pick: (node: KubeNode) => K;
+  /** All that there are, by name. */
+  readonly listed: (nodes: ReadonlyMap<string, K>) => void;
+  /** One was written, or is gone. */
+  readonly heard: (name: string, node: K | undefined) => void;
 }

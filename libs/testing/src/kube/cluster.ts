@@ -80,6 +80,13 @@ export class KubeCluster {
     return file;
   }
 
+  /** A kubeconfig of somebody else, by their token. */
+  async kubeconfigOf(name: string, token: string): Promise<string> {
+    const file = join(this.folder, `kubeconfig-of-${name}`);
+    await writeKubeconfig(file, { ...this.access, token });
+    return file;
+  }
+
   /** kill -9 of the API server; what it stored is kept. */
   killApiServer(): void {
     this.programs.apiServer.kill();

@@ -21,11 +21,11 @@ export class NodeObjects {
   }
 
   private begin(): void {
-    this.unwatch ??= this.kube.followNodes(
-      (nodes) => this.ledger.observe((state) => noteListed(state, nodes.map((node) => [node.name, seen(node)]))),
-      (event, node) => this.ledger.observe((state) => noteNode(state, node.name, event === 'deleted' ? undefined : seen(node))),
-      this.logger,
-    );
+    this.unwatch ??= this.kube.followNodes({
+      pick: seen,
+      listed: (nodes) => this.ledger.observe((state) => noteListed(state, nodes)),
+      heard: (name, node) => this.ledger.observe((state) => noteNode(state, name, node)),
+    }, this.logger);
   }
 
   private end(): void {

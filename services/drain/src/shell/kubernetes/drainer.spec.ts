@@ -321,6 +321,32 @@ describeOnKube('a node in Kubernetes', (world) => {
       expect(await scene.isCordoned('s1')).toBe(false);
     });
 
+    it('lacks a right says which, and goes on when it has it', async () => {
+      const { scene, cluster } = world;
+      await scene.node('s3');
+      await scene.pod('s3-web', { node: 's3' });
+      await scene.api.create('/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'drain' } });
+      const { token } = (await scene.api.create('/api/v1/namespaces/default/serviceaccounts/drain/token', { spec: {} })).status as { token: string };
+      await stage.stopServing();
+      await stage.serve(await cluster.kubeconfigOf('drain', token));
+      const lease = await stage.grant('s3');
+      expect((await stage.said('node.drain.blocked', lease)).reason).toMatch(/nodes "s3" is forbidden: .*cannot get resource "nodes"/);
+      const rbac = '/apis/rbac.authorization.k8s.io/v1';
+      // As docs/protocol.md says what it needs.
+      const rules = [
+        { apiGroups: [''], resources: ['nodes'], verbs: ['get', 'list', 'watch', 'patch'] }, { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch', 'delete'] },
+        { apiGroups: [''], resources: ['pods/eviction'], verbs: ['create'] }, { apiGroups: ['policy'], resources: ['poddisruptionbudgets'], verbs: ['list', 'watch'] },
+      ];
+      await scene.api.create(`${rbac}/clusterroles`, { metadata: { name: 'drain' }, rules });
+      await scene.api.create(`${rbac}/clusterrolebindings`, {
+        metadata: { name: 'drain' }, roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'drain' }, subjects: [{ kind: 'ServiceAccount', namespace: 'default', name: 'drain' }],
+      });
+      await stage.said('node.drained', lease);
+      await stage.settle('s3', lease);
+      await stage.said('node.uncordoned', lease);
+      expect([await scene.podsOn('s3'), await scene.isCordoned('s3')]).toEqual([[], false]);
+    });
+
     it('keeps asking a server that refuses, and says what it lacks', async () => {
       const { scene } = world;
       await scene.node('s2');

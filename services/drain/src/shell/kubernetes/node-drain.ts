@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { growingMs, Signal, UnavailableError } from '#libs/bus';
-import { FIELD_MANAGER, type Kube, type KubeNode, type KubePod } from '#libs/kube';
+import { FIELD_MANAGER, KubeError, type Kube, type KubeNode, type KubePod } from '#libs/kube';
 import { parseDrain } from '#libs/manifests';
 import { monotonicMs, wallTime, type Logger } from '#libs/runtime';
 import {
@@ -23,6 +23,8 @@ export interface DrainerParts {
 /** What is missed by watching is found by looking. */
 const BURST_MS = 30;
 const GUARD_MS = 15_000;
+/** One refusal may be a hiccup. */
+const SAY_AFTER = 2;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 15_000;
 
@@ -91,7 +93,10 @@ export class NodeDrain {
   private failed(error: Error): number {
     const { logger, show } = this.parts;
     logger.warn({ error, node: this.node, lease: this.lease, failures: this.failures }, 'a node could not be looked at; trying again');
-    show(this.node, { ...this.progress(0), ...this.blocked({ reason: error.message, budget: '', allowed: 0, pods: [] }) });
+    const blocked = this.blocked({ reason: error.message, budget: '', allowed: 0, pods: [] });
+    show(this.node, { ...this.progress(0), ...blocked });
+    // What the API server refuses, a right that is missing say, stays refused until somebody acts: they have to know.
+    if (error instanceof KubeError && this.failures === SAY_AFTER) void this.say({ ...this.name, what: 'blocked', reason: error.message, budget: '', allowed: 0, pods: [], since: blocked.blockedSince }).catch(() => undefined);
     return growingMs(this.failures++, FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
   }
 
