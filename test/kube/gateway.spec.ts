@@ -239,30 +239,33 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/motd.conf']).toBe('v5\n');
   });
 
-  testWith(['kubectl'], 'kubectl applies, waits, shows and deletes', async () => {
+  testWith(['kubectl'], 'kubectl applies the example of the README, waits, shows and deletes', async () => {
     const kubectl = async (...args: readonly string[]): Promise<string> => {
       const { code, stdout, stderr } = await run('kubectl', args, { env: { ...process.env, KUBECONFIG: world.cluster.kubeconfig, HOME: fleet.data } });
       if (code !== 0) throw new Error(stderr);
       return stdout;
     };
     const rows = (text: string): readonly (readonly string[])[] => text.trimEnd().split('\n').map((line) => line.trimEnd().split(/ {2,}/));
-    const path = join(fleet.data, 'motd.json');
-    writeFileSync(path, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [file('issue', 'hello\n', 'edge'), pool('edge', 2)] }));
+    const path = join(fleet.data, 'motd.yaml');
+    const example = /```yaml\n(# motd\.yaml\n.*?)```/s.exec(readFileSync(join(ROOT, 'README.md'), 'utf8'))?.[1] as string;
+    // The nodes here have a role, and no zone.
+    writeFileSync(path, example.replace('node.labels.zone', 'node.labels.role'));
     await kubectl('apply', '-f', path);
-    await kubectl('wait', '--for=condition=Ready', '--timeout=60s', 'files.sluice.dev/issue', 'pools.sluice.dev/edge');
-    const change = String((await get('File', 'issue'))?.status?.['change']);
+    await kubectl('wait', '--for=condition=Ready', '--timeout=60s', 'files.sluice.dev/motd', 'pools.sluice.dev/edge', 'probes.sluice.dev/greets');
+    for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/motd']).toBe(`hello ${node} in edge\n`);
+    const change = String((await get('File', 'motd'))?.status?.['change']);
     await when('Rollout', change, 'Ready');
-    await until(async () => (await get('Pool', 'edge'))?.status?.['budget'] === 2, 'the pool shows its budget');
-    const [files, pools, rollouts] = [rows(await kubectl('get', 'files', 'issue')), rows(await kubectl('get', 'pools')), rows(await kubectl('get', 'srollout', change))];
+    await until(async () => (await get('Pool', 'edge'))?.status?.['budget'] === 1, 'the pool shows its budget');
+    const [files, pools, rollouts] = [rows(await kubectl('get', 'files', 'motd')), rows(await kubectl('get', 'pools')), rows(await kubectl('get', 'srollout', change))];
     expect(files[0]).toEqual(['NAME', 'PATH', 'PHASE', 'CHANGE', 'NODES', 'APPLIED', 'AGE']);
-    expect(files[1]?.slice(0, -1)).toEqual(['issue', '/etc/issue.conf', 'Ready', change, '3', '3']);
+    expect(files[1]?.slice(0, -1)).toEqual(['motd', '/etc/motd', 'Ready', change, '3', '3']);
     expect(pools[0]).toEqual(['NAME', 'MAX-UNAVAILABLE', 'MEMBERS', 'BUDGET', 'UNAVAILABLE', 'WAITING', 'PHASE', 'CHANGE', 'AGE']);
-    expect(pools[1]?.slice(0, -1)).toEqual(['edge', '2', '3', '2', '0', '0', 'Ready', change]);
+    expect(pools[1]?.slice(0, -1)).toEqual(['edge', '10%', '3', '1', '0', '0', 'Ready', change]);
     expect(rollouts[0]).toEqual(['NAME', 'PHASE', 'PROGRESS', 'FAILED', 'OWED', 'PAUSED', 'SOURCE', 'AGE']);
     expect(rollouts[1]?.slice(0, -1)).toEqual([change, 'Ready', '3/3', '0', '0', 'false', 'kubernetes']);
-    expect(await kubectl('get', 'sluice')).toMatch(/^file\.sluice\.dev\/issue /m);
+    expect(await kubectl('get', 'sluice')).toMatch(/^file\.sluice\.dev\/motd /m);
     await kubectl('delete', '-f', path, '--wait', '--timeout=60s');
-    expect([await get('File', 'issue'), await get('Pool', 'edge')]).toEqual([undefined, undefined]);
-    for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/issue.conf']).toBeUndefined();
+    expect([await get('File', 'motd'), await get('Pool', 'edge')]).toEqual([undefined, undefined]);
+    for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/motd']).toBeUndefined();
   });
 });
