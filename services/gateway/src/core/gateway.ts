@@ -69,6 +69,11 @@ export function decide(state: State, timing: Timing): Decided {
     if (after !== undefined) wanting.push({ resource, after });
     const held = finalizerDeed(resource, stand, after !== undefined);
     if (held !== undefined) propose(`finalizer ${resource.id}`, held);
+    const statusFrom = state.notBefore(`status ${resource.id}`);
+    if (statusFrom > timing.nowMs) {
+      wakeAtMs = Math.min(wakeAtMs, statusFrom);
+      continue;
+    }
     const status = after === undefined ? statusOf(state, resource, stand, timing.at) : undefined;
     if (status !== undefined && held?.do !== 'release' && !isSame(status, resource.status)) propose(`status ${resource.id}`, { do: 'show', resource, status });
     else if (held === undefined && stand.is === 'carried') state.calm.set(resource, basisOf(state, resource, stand.change));
@@ -115,8 +120,9 @@ function publishDue(state: State, wanting: readonly { readonly resource: Resourc
   const dueMs = Math.min(Math.max(state.heardMs, state.wantingSinceMs) + debounceMs, lastMs);
   if (nowMs < dueMs) return { publish: [], wakeAtMs: dueMs };
   const ready = wanting.filter(({ resource }) => resource.finalizers.includes(FINALIZER));
-  // One that cannot be held, for want of a right, keeps the others only for a while.
-  if (ready.length < wanting.length && nowMs < lastMs) return { publish: [], wakeAtMs: lastMs };
+  // One that cannot be held, for want of a right, keeps the others only until that was tried.
+  const isAboutTo = wanting.some(({ resource }) => !resource.finalizers.includes(FINALIZER) && !state.hasFailed(`finalizer ${resource.id}`));
+  if (isAboutTo) return { publish: [], wakeAtMs: Infinity };
   return { publish: batchesOf(ready).map((batch) => toBatch(state, batch)), wakeAtMs: Infinity };
 }
 

@@ -90,6 +90,10 @@ export class State {
     return this.paces.get(key)?.notBeforeMs ?? 0;
   }
 
+  hasFailed(key: string): boolean {
+    return (this.paces.get(key)?.failures ?? 0) > 0;
+  }
+
   /** It is being done: until it was done, or failed, it is not done again. */
   begins(key: string): void {
     this.paces.set(key, { failures: this.paces.get(key)?.failures ?? 0, notBeforeMs: Infinity });

@@ -16,6 +16,8 @@ export interface GatewayParts {
 }
 
 const AGAIN_MS = 10_000;
+/** Between two looks. */
+const [LEAST_MS, MOST_MS] = [20, 1_000];
 /** Looks again even if nothing is heard: whatever was missed is found then. */
 const LONGEST_MS = 60_000;
 
@@ -61,8 +63,11 @@ export class GatewaySession {
           this.unfollow = followResources(kube, this.state, logger, changed);
           isFollowing = true;
         }
+        const startMs = monotonicMs();
         const wakeAtMs = await this.turn();
         tries = 0;
+        // What comes meanwhile is looked at together: a look costs with the number of objects, and writes go on beside it.
+        await new Promise((next) => setTimeout(next, Math.min(MOST_MS, Math.max(LEAST_MS, 2 * (monotonicMs() - startMs)))).unref());
         await this.signal.wait(Math.min(LONGEST_MS, wakeAtMs - monotonicMs()));
       } catch (error) {
         logger.warn({ error }, 'a turn failed; trying again');
