@@ -1,7 +1,8 @@
 // Writes docs/schemas: what people write, as JSON Schemas for editors and other tools. Each lies where its $id says.
 const { mkdirSync, rmSync, writeFileSync } = require('node:fs');
 const { dirname, join } = require('node:path');
-const { manifestSchemas } = require('../dist/libs/manifests/src/index.js');
+const { stringify } = require('yaml');
+const { customResourceDefinitions, manifestSchemas } = require('../dist/libs/manifests/src/index.js');
 const { requestSchemas } = require('../dist/libs/requests/src/index.js');
 
 const folder = join(__dirname, '../docs/schemas');
@@ -11,3 +12,9 @@ for (const schema of Object.values({ ...manifestSchemas(), ...requestSchemas() }
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, `${JSON.stringify(schema, null, 2)}\n`);
 }
+
+// Writes deploy/crds: the same for Kubernetes.
+const crds = join(__dirname, '../deploy/crds');
+rmSync(crds, { recursive: true, force: true });
+mkdirSync(crds, { recursive: true });
+for (const [file, definition] of Object.entries(customResourceDefinitions())) writeFileSync(join(crds, file), stringify(definition, { aliasDuplicateObjects: false, lineWidth: 0 }));

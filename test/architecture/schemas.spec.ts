@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Ajv from 'ajv';
-import { manifestSchemas } from '#libs/manifests';
+import { stringify } from 'yaml';
+import { customResourceDefinitions, manifestSchemas } from '#libs/manifests';
 import { requestSchemas } from '#libs/requests';
 import { ROOT } from './tools.fixture.js';
 
@@ -13,6 +14,12 @@ test('docs/schemas is up to date: npm run schemas', () => {
   const found = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.json'));
   expect(found.sort()).toEqual(Object.keys(expected).sort());
   for (const [name, text] of Object.entries(expected)) expect({ name, isCurrent: readFileSync(join(FOLDER, name), 'utf8') === text }).toEqual({ name, isCurrent: true });
+});
+
+test('deploy/crds is up to date: npm run schemas', () => {
+  const folder = join(ROOT, 'deploy/crds');
+  const expected = Object.fromEntries(Object.entries(customResourceDefinitions()).map(([name, definition]) => [name, stringify(definition, { aliasDuplicateObjects: false, lineWidth: 0 })]));
+  expect(Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]))).toEqual(expected);
 });
 
 test('every schema compiles, under a name of its own', () => {

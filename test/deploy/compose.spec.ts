@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import Ajv from 'ajv';
 import { parse } from 'yaml';
-import { SERVICES } from '#libs/contracts';
+import { EDGE_SERVICES, SERVICES } from '#libs/contracts';
 import { PINNED_NATS_SERVER } from '#libs/embedded';
 
 const ROOT = resolve(__dirname, '../..');
@@ -95,6 +95,6 @@ describe('Dockerfile', () => {
 
 test('nest-cli.json has a project for each service', () => {
   const { projects } = json('nest-cli.json') as { projects: Record<string, { sourceRoot: string; entryFile: string }> };
-  expect(Object.keys(projects).sort()).toEqual([...SERVICES].sort());
+  expect(Object.keys(projects).sort()).toEqual([...SERVICES, ...EDGE_SERVICES].sort());
   for (const [name, { sourceRoot, entryFile }] of Object.entries(projects)) expect(() => text(`${sourceRoot}/${entryFile}.ts`)).not.toThrow(name);
 });

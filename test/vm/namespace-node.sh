@@ -9,6 +9,7 @@
 set -euo pipefail
 verb=$1 dir=$2
 shift 2
+self=$(readlink -f "$0")
 cgroups=/sys/fs/cgroup
 [ -d $cgroups/unified ] && cgroups=$cgroups/unified
 cgroup=$cgroups/sluice$(echo "$dir" | tr -c "[:alnum:]\n" -)
@@ -53,8 +54,9 @@ case $verb in
       mkdir -p "$cgroup"
       (
         echo $BASHPID > "$cgroup/cgroup.procs"
-        exec unshare --pid --mount --uts --ipc --cgroup --fork --kill-child "$(readlink -f "$0")" inside "$dir" "$1"
+        exec unshare --pid --mount --uts --ipc --cgroup --fork --kill-child "$self" inside "$dir" "$1"
       ) &
+      # The one child that the starter ever has.
       starter=$!
       until first=$(cat /proc/$starter/task/$starter/children 2>/dev/null) && [ -n "$first" ]; do kill -0 $starter && sleep 0.05; done
       echo ${first% } > "$dir/pid"

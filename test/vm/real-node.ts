@@ -31,6 +31,10 @@ export class RealNode {
     this.write(`${UNITS}/sluice-node.target`, target.join('\n'));
     this.write(`${UNITS}/sluice-applier.service`, applier.join('\n'));
     for (const unit of MASKED) symlinkSync('/dev/null', join(this.folder, 'upper', UNITS, `${unit}.service`));
+    this.boot();
+  }
+
+  private boot(): void {
     const log = openSync(join(this.folder, 'log'), 'a');
     this.process = spawn(SCRIPT, ['run', this.folder, ROOT], { stdio: ['ignore', log, log] });
   }
@@ -42,9 +46,11 @@ export class RealNode {
     writeFileSync(file, content);
   }
 
-  /** What a command inside says, without the line's end. */
+  /** What a command inside says, without the line's end. Throws when it fails. */
   run(...argv: readonly string[]): string {
-    return spawnSync(SCRIPT, ['exec', this.folder, ...argv], { encoding: 'utf8' }).stdout.trim();
+    const { status, stdout, stderr } = spawnSync(SCRIPT, ['exec', this.folder, ...argv], { encoding: 'utf8' });
+    if (status !== 0) throw new Error(`${argv.join(' ')} ended with ${status}: ${stderr}`);
+    return stdout.trim();
   }
 
   /** A property of a unit, as systemd has it. */
@@ -54,6 +60,19 @@ export class RealNode {
 
   get bootId(): string {
     return readFileSync(join(this.folder, 'boot_id'), 'utf8').trim();
+  }
+
+  /** What the applier's journal says now; empty while there is none. */
+  get journal(): string {
+    const journal = join(this.folder, 'upper/var/lib/sluice/journal.json');
+    return existsSync(journal) ? readFileSync(journal, 'utf8') : '';
+  }
+
+  /** kill -9 of all of it at once, and up again. */
+  async crash(): Promise<void> {
+    process.kill(Number(readFileSync(join(this.folder, 'pid'), 'utf8')), 'SIGKILL');
+    await until(() => this.process?.exitCode !== null || this.process.signalCode !== null, 'the node is gone');
+    this.boot();
   }
 
   /** For whoever looks why it failed. */

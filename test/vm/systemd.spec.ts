@@ -56,12 +56,18 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     });
   }
   const apply = async (...manifests: readonly Manifest[]): Promise<ChangeView> => ended(await publish({ apply: manifests }));
-  const status = async (): Promise<StatusView> => (await client.get('status', NODE)) as StatusView;
+  /** Views are written one after the other: the end of a change may be seen before what the node said. */
+  const saying = (words: string, verdict: StatusView['verdict']): Promise<StatusView> => until(async () => {
+    const status = await client.get('status', NODE);
+    return status?.reason.includes(words) === true && status.verdict === verdict ? status : undefined;
+  }, `the node says ${verdict}: ${words}`);
   const pid = (): string => node.unit(DEMO, 'MainPID');
 
   test('announces what systemd lets it do', async () => {
     const { capabilities } = (await client.get('nodes', NODE))!;
-    expect(capabilities).toEqual(expect.arrayContaining(['action:daemon-reload', 'action:reboot', 'action:reload', 'action:restart', 'kind:SshKeys', 'kind:Sysctl', 'kind:SystemdUnit']));
+    expect(capabilities).toEqual(expect.arrayContaining(['action:daemon-reload', 'action:reboot', 'action:reload', 'action:restart', 'kind:SshKeys', 'kind:SystemdUnit']));
+    // There /proc/sys cannot be written, and it does not say that it could.
+    expect(capabilities).not.toContain('kind:Sysctl');
   });
 
   test('gets a unit: written, enabled and started', async () => {
@@ -80,7 +86,7 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     const before = pid();
     const change = await apply(demo('/bin/sleep 3000', { dropIns: [{ name: '10-nice.conf', content: '[Service]\nType=bogus\n' }] }));
     expect(change).toMatchObject({ phase: 'ended', outcome: 'reverted' });
-    expect((await status()).reason).toContain('Failed to parse service type');
+    await saying('Failed to parse service type', 'invalid');
     expect([pid(), node.unit(DEMO, 'ActiveState')]).toEqual([before, 'active']);
   });
 
@@ -91,7 +97,7 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     expect(await apply(everywhere('File', 'boot-me', { path: '/etc/boot-me', content: 'new\n' }))).toMatchObject({ phase: 'committed' });
     expect(node.bootId).not.toBe(before);
     expect([node.run('cat', '/etc/boot-me'), node.unit(DEMO, 'ActiveState')]).toEqual(['new', 'active']);
-    expect(await status()).toMatchObject({ verdict: 'applied', restored: true });
+    expect(await saying('', 'applied')).toMatchObject({ restored: true });
   });
 
   test('goes back, by one restart more, when it comes up and a probe fails', async () => {
@@ -102,16 +108,37 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     expect(change).toMatchObject({ phase: 'ended', outcome: 'reverted' });
     expect(node.run('cat', '/etc/boot-me')).toBe('new');
     expect(node.bootId).not.toBe(before);
-    expect((await status()).reason).toContain('probe same-boot passed before and fails now');
+    expect(await saying('probe same-boot passed before and fails now', 'failed')).toMatchObject({ restored: true });
   });
 
   test('escalates a restart that fails to a restart of the machine, and goes back when the unit fails again', async () => {
     const before = node.bootId;
     const change = await apply(demo('/bin/false', { content: '[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/false\n[Install]\nWantedBy=sluice-node.target\n', state: undefined }));
     expect(change).toMatchObject({ phase: 'ended', outcome: 'reverted' });
-    expect((await status()).reason).toContain('demo.service has failed');
+    expect(await saying('demo.service has failed', 'failed')).toMatchObject({ restored: true });
     expect(node.bootId).not.toBe(before);
     expect([node.unit(DEMO, 'ActiveState'), node.run('ps', '-o', 'args=', '-p', pid())]).toEqual(['active', '/bin/sleep 2000']);
+  });
+
+  test('whose /etc cannot be written fails, condemns nothing, and is whole', async () => {
+    node.run('mount', '--bind', '/etc', '/etc');
+    node.run('mount', '-o', 'remount,bind,ro', '/etc');
+    expect(await apply(everywhere('File', 'other', { path: '/etc/other', content: 'x\n' }))).toMatchObject({ phase: 'ended', outcome: 'reverted' });
+    expect(await saying('EROFS', 'failed')).toMatchObject({ restored: true });
+    node.run('umount', '/etc');
+    expect(await apply(everywhere('File', 'other', { path: '/etc/other', content: 'x\n' }))).toMatchObject({ phase: 'committed' });
+  });
+
+  test('killed as a whole in the middle of a unit\'s restart ends on the old or the new unit, and runs it', async () => {
+    const slow = '[Service]\nExecStartPre=/bin/sleep 3\nExecStart=/bin/sleep 4000\n[Install]\nWantedBy=sluice-node.target\n';
+    const [before, change] = [node.bootId, await publish({ apply: [demo('', { content: slow, dropIns: undefined })] })];
+    await until(() => node.journal.includes('"phase":"forward"') && node.unit(DEMO, 'ActiveState') === 'activating', 'the unit is on its way');
+    await node.crash();
+    const { phase } = await ended(change);
+    expect(node.bootId).not.toBe(before);
+    await until(() => node.unit(DEMO, 'ActiveState') === 'active', 'the unit runs');
+    expect(node.run('ps', '-o', 'args=', '-p', pid())).toBe(phase === 'committed' ? '/bin/sleep 4000' : '/bin/sleep 2000');
+    expect(await saying('', phase === 'committed' ? 'applied' : 'failed')).toMatchObject({ restored: true });
   });
 
   test('has nothing left of it when it is deleted', async () => {

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { SERVICES } from '#libs/contracts';
+import { EDGE_SERVICES, SERVICES } from '#libs/contracts';
 import { UsageError } from '../exit.js';
 import { connectTarget } from '../nats-context.js';
 import { packageRoot } from '../package-root.js';
@@ -8,7 +8,8 @@ import type { Session } from '../session.js';
 
 /** `sluice service NAME`: one service in this process; returns when it was ended, which is up to the service. */
 export async function service(session: Session, name: string): Promise<undefined> {
-  if (!(SERVICES as readonly string[]).includes(name)) throw new UsageError(`there is no service ${JSON.stringify(name)}; there are ${SERVICES.join(', ')}`);
+  const known: readonly string[] = [...SERVICES, ...EDGE_SERVICES];
+  if (!known.includes(name)) throw new UsageError(`there is no service ${JSON.stringify(name)}; there are ${known.join(', ')}`);
   const main = join(packageRoot(), 'dist', 'services', name, 'src', 'main.js');
   if (!existsSync(main)) throw new Error(`${main} is missing: run npm run build`);
   exportTarget(session);

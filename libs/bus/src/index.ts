@@ -1,6 +1,7 @@
 export { sweepBlobs, type Swept, type SweepOptions } from './blob-sweep.js';
 export * from './blobs.js';
 export * from './connection.js';
+export { Election, type ElectionOptions } from './election.js';
 export * from './errors.js';
 export * from './fleet-client.js';
 export { connectFleet, type FleetOptions } from './fleet.js';
@@ -18,6 +19,6 @@ export { listViews, readView, watchViews, type ViewEntry } from './view-reader.j
 // Nothing here loads Nest: see nest/service.ts.
 export { BusContext } from './nest/bus-context.js';
 export type { InputSource } from './nest/input-streams.js';
-export { LOGGER, provideLedger, SETTINGS } from './nest/ledger-provider.js';
+export { LEDGER_OPTIONS, LOGGER, provideLedger, SETTINGS } from './nest/ledger-provider.js';
 export { bootstrapService, startService } from './nest/service.js';
 export type { RunningService, ServiceOptions } from './nest/running-service.js';

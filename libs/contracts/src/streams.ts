@@ -5,6 +5,9 @@ import type { ViewBucket } from './views.js';
 export type ServiceName = 'merger' | 'validator' | 'scheduler' | 'drain' | 'inventory';
 export const SERVICES: readonly ServiceName[] = ['merger', 'validator', 'scheduler', 'drain', 'inventory'];
 
+/** Services that decide nothing: they stand between Sluice and others, and an installation may do without. */
+export const EDGE_SERVICES = ['gateway'] as const;
+
 /** The streams and what they hold. */
 export const CHANGES = 'CHANGES';
 export const REPORTS = 'REPORTS';

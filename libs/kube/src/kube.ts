@@ -1,5 +1,6 @@
 import type { Logger } from '#libs/runtime';
 import { KubeConnection, type KubeOptions } from './connection.js';
+import { applyStatus, customObjectOf, deleteObject, makeObject, writeFinalizers, type CustomObject, type ObjectOutcome, type RawCustomObject } from './custom-objects.js';
 import { deletePod, evictPod, type EvictionOutcome, type RawBudget } from './eviction.js';
 import { Follower } from './follower.js';
 import { nodeOf, readNode, writeNode, type KubeNode, type NodeChange, type RawNode, type WriteOutcome } from './nodes.js';
@@ -79,6 +80,31 @@ export class Kube {
     });
     follower.start();
     return () => follower.stop();
+  }
+
+  /** Follows all objects of a kind, whose collection has that path; returns how to stop that. */
+  followObjects(path: string, listed: (objects: readonly CustomObject[]) => void, heard: (event: 'set' | 'deleted', object: CustomObject) => void, logger?: Logger): () => void {
+    const follower = new Follower<RawCustomObject>({
+      connection: this.connection, path, listed: (all) => listed(all.map(customObjectOf)), heard: (event, raw) => heard(event, customObjectOf(raw)), ...(logger === undefined ? {} : { logger }),
+    });
+    follower.start();
+    return () => follower.stop();
+  }
+
+  writeFinalizers(path: string, read: Pick<CustomObject, 'uid' | 'revision'>, finalizers: readonly string[], manager: string): Promise<ObjectOutcome> {
+    return writeFinalizers(this.connection, path, read, finalizers, manager);
+  }
+
+  applyStatus(path: string, body: Parameters<typeof applyStatus>[2], manager: string): Promise<ObjectOutcome> {
+    return applyStatus(this.connection, path, body, manager);
+  }
+
+  makeObject(collection: string, body: object, manager: string): Promise<ObjectOutcome> {
+    return makeObject(this.connection, collection, body, manager);
+  }
+
+  deleteObject(path: string, uid: string): Promise<void> {
+    return deleteObject(this.connection, path, uid);
   }
 }
 

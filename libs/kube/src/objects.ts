@@ -11,6 +11,7 @@ export interface RawObject {
     readonly deletionGracePeriodSeconds?: number;
     readonly labels?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;
+    readonly finalizers?: readonly string[];
     readonly ownerReferences?: readonly { readonly kind?: string; readonly name?: string; readonly controller?: boolean }[];
     readonly managedFields?: readonly { readonly manager?: string; readonly subresource?: string; readonly fieldsV1?: Readonly<Record<string, unknown>> }[];
   };

@@ -39,3 +39,4 @@ export * from './shape/checked.js';
 export * from './shape/forms.js';
 export { definitionsOf } from './shape/json-schema.js';
 export { isObject, placeOf, readShape, type ShapeResult } from './shape/reader.js';
+export { API_GROUP, API_GROUP_VERSION, customResourceDefinitions, pluralOf, ROLLOUT_KIND } from './custom-resources/definitions.js';

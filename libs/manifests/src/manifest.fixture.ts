@@ -156,6 +156,7 @@ export const BAD: readonly (readonly [string, Manifest, string, string])[] = [
   ['a reload of nothing', policy({ default: [{ kind: 'reload' }] }), 'spec.default[0].unit', 'required'],
   ['a drain of a unit', policy({ default: [{ kind: 'drain', unit: 'a.service' }] }), 'spec.default[0].unit', 'forbidden'],
   ['a unit that is an option', policy({ units: [{ name: '--now', actions: [] }] }), 'spec.units[0].name', 'bad-unit'],
+  ['more actions than anybody writes', policy({ default: Array.from({ length: 33 }, () => ({ kind: 'drain' })) }), 'spec.default', 'too-many'],
   ['a relative rule', policy({ files: [{ path: 'etc', actions: [] }] }), 'spec.files[0].path', 'bad-path'],
   ['a rollout policy that says nothing', manifestOf('RolloutPolicy', {}), 'spec.maxFailures', 'required'],
   ['fewer failures than none', manifestOf('RolloutPolicy', { maxFailures: -1 }), 'spec.maxFailures', 'out-of-range'],

@@ -14,6 +14,10 @@ export type Operator = (typeof OPERATORS)[number];
       { properties: { operator: { enum: ['Exists', 'DoesNotExist'] }, values: { maxItems: 0 } } },
     ],
   },
+  expressions: [
+    { rule: "!(self.operator in ['In', 'NotIn']) || (has(self.values) && self.values.size() > 0)", message: 'In and NotIn need at least one value', fieldPath: '.values' },
+    { rule: "!(self.operator in ['Exists', 'DoesNotExist']) || !has(self.values) || self.values.size() == 0", message: 'Exists and DoesNotExist take no values', fieldPath: '.values' },
+  ],
 })
 export class MatchExpression {
   @Text(patternForm('bad-label-key', LABEL_KEY, LABEL_KEY_MESSAGE)) readonly key!: string;

@@ -13,7 +13,11 @@ const [MIN_HOLD_S, MAX_HOLD_S] = [3, 65_535];
 
 /** Peers that are listened for in the networks of a Layer2Network's gateways. */
 @filterLists('import', 'export')
-@Ruled({ problems: timerProblems, schema: { dependencies: { holdTime: ['keepaliveTime'], keepaliveTime: ['holdTime'] } } })
+@Ruled({
+  problems: timerProblems,
+  schema: { dependencies: { holdTime: ['keepaliveTime'], keepaliveTime: ['holdTime'] } },
+  expressions: [{ rule: 'has(self.holdTime) == has(self.keepaliveTime)', message: 'holdTime and keepaliveTime are used together only' }],
+})
 export class BgpPeeringSpec extends SelectingSpec {
   /** Name of the Layer2Network, which must be on the node and have gateways. */
   @Text({

@@ -8,6 +8,9 @@ import { UNIT } from '../unit-name.js';
 import { SelectingSpec, type Kind } from './kind.js';
 
 const WITH_UNIT = ['reload', 'restart'];
+/** More than anybody writes by hand. */
+const MAX_RULES = 1_000;
+const MAX_ACTIONS = 32;
 
 /** What a change needs on the node. */
 @Ruled({
@@ -18,6 +21,10 @@ const WITH_UNIT = ['reload', 'restart'];
       { properties: { kind: { enum: ACTION_KINDS.filter((kind) => !WITH_UNIT.includes(kind)) }, unit: false } },
     ],
   },
+  expressions: [
+    { rule: `!(self.kind in [${WITH_UNIT.map((kind) => `'${kind}'`).join(', ')}]) || has(self.unit)`, message: `${WITH_UNIT.join(' and ')} need the unit`, fieldPath: '.unit' },
+    { rule: `self.kind in [${WITH_UNIT.map((kind) => `'${kind}'`).join(', ')}] || !has(self.unit)`, message: `only ${WITH_UNIT.join(' and ')} take a unit`, fieldPath: '.unit' },
+  ],
 })
 export class ActionSpec {
   @Word(ACTION_KINDS, 'unknown-action') readonly kind!: ActionKind;
@@ -27,40 +34,40 @@ export class ActionSpec {
 /** The actions for what lies at a path or below it. */
 export class FileRule {
   @Text(RULE_PATH) readonly path!: string;
-  @NestedList(() => ActionSpec) readonly actions!: readonly ActionSpec[];
+  @NestedList(() => ActionSpec, MAX_ACTIONS) readonly actions!: readonly ActionSpec[];
 }
 
 /** The actions for a unit. */
 export class UnitRule {
   @Text(UNIT) readonly name!: string;
-  @NestedList(() => ActionSpec) readonly actions!: readonly ActionSpec[];
+  @NestedList(() => ActionSpec, MAX_ACTIONS) readonly actions!: readonly ActionSpec[];
 }
 
 /** The actions for SSH keys. */
 export class SshKeysRule {
-  @NestedList(() => ActionSpec) readonly actions!: readonly ActionSpec[];
+  @NestedList(() => ActionSpec, MAX_ACTIONS) readonly actions!: readonly ActionSpec[];
 }
 
 /** The actions for a kernel parameter, or for all that begin like it: `net.ipv4` is also `net.ipv4.ip_forward`. */
 export class SysctlRule {
   @Text(SYSCTL_PREFIX) readonly key!: string;
-  @NestedList(() => ActionSpec) readonly actions!: readonly ActionSpec[];
+  @NestedList(() => ActionSpec, MAX_ACTIONS) readonly actions!: readonly ActionSpec[];
 }
 
 /** The actions for all fragments of a network kind. */
 export class NetworkRule {
   @Word(NETWORK_KINDS, 'unknown-kind') readonly kind!: NetworkKind;
-  @NestedList(() => ActionSpec) readonly actions!: readonly ActionSpec[];
+  @NestedList(() => ActionSpec, MAX_ACTIONS) readonly actions!: readonly ActionSpec[];
 }
 
 /** Which changes need which actions. */
 export class DisruptionPolicySpec extends SelectingSpec {
-  @Optional() @NestedList(() => ActionSpec) readonly default?: readonly ActionSpec[];
-  @Optional() @NestedList(() => FileRule) readonly files?: readonly FileRule[];
-  @Optional() @NestedList(() => UnitRule) readonly units?: readonly UnitRule[];
+  @Optional() @NestedList(() => ActionSpec, MAX_ACTIONS) readonly default?: readonly ActionSpec[];
+  @Optional() @NestedList(() => FileRule, MAX_RULES) readonly files?: readonly FileRule[];
+  @Optional() @NestedList(() => UnitRule, MAX_RULES) readonly units?: readonly UnitRule[];
   @Optional() @Nested(() => SshKeysRule) readonly sshKeys?: SshKeysRule;
-  @Optional() @NestedList(() => SysctlRule) readonly sysctl?: readonly SysctlRule[];
-  @Optional() @NestedList(() => NetworkRule) readonly network?: readonly NetworkRule[];
+  @Optional() @NestedList(() => SysctlRule, MAX_RULES) readonly sysctl?: readonly SysctlRule[];
+  @Optional() @NestedList(() => NetworkRule, MAX_RULES) readonly network?: readonly NetworkRule[];
 }
 
 export const disruptionPolicy: Kind = { name: 'DisruptionPolicy', spec: DisruptionPolicySpec, role: 'policy', ownsPath: false, reservedNames: [] };

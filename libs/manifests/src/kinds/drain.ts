@@ -15,6 +15,8 @@ const NAMESPACE = patternForm('bad-namespace', /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9
 const RESOURCE = patternForm('bad-resource', /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/, 'must be the name of an extended resource, as in "example.com/nic"');
 /** Far from each other, so that there is always room between two. */
 const MAX_ORDER = 1_000_000;
+/** More than anybody writes by hand. */
+const MAX_RULES = 1_000;
 
 /** What is done with some of the pods, and when: those of a lower order are gone before those of a higher one are touched. */
 export class DrainRule {
@@ -25,7 +27,11 @@ export class DrainRule {
 }
 
 /** Which pods have to go, where not all have to: those that the selector matches, and those that ask for one of the resources. */
-@Ruled({ problems: somethingProblems, schema: { anyOf: [{ required: ['podSelector'] }, { required: ['resources'] }] } })
+@Ruled({
+  problems: somethingProblems,
+  schema: { anyOf: [{ required: ['podSelector'] }, { required: ['resources'] }] },
+  expressions: [{ rule: 'has(self.podSelector) || has(self.resources)', message: 'needs podSelector, resources, or both: without either nothing would be drained' }],
+})
 export class DrainOnly {
   @Optional() @Nested(() => NodeSelector) readonly podSelector?: NodeSelector;
   @Optional() @TextList(RESOURCE, 1) readonly resources?: readonly string[];
@@ -36,7 +42,7 @@ export class DrainSpec {
   @Optional() @Duration() readonly gracePeriod?: string;
   @Optional() @Word(DRAIN_WORDS.careful) readonly unmanaged?: (typeof DRAIN_WORDS.careful)[number];
   @Optional() @Word(DRAIN_WORDS.careful) readonly emptyDir?: (typeof DRAIN_WORDS.careful)[number];
-  @Optional() @NestedList(() => DrainRule) readonly rules?: readonly DrainRule[];
+  @Optional() @NestedList(() => DrainRule, MAX_RULES) readonly rules?: readonly DrainRule[];
   @Optional() @Nested(() => DrainOnly) readonly only?: DrainOnly;
   @Optional() @Word(DRAIN_WORDS.onTimeout) readonly onTimeout?: (typeof DRAIN_WORDS.onTimeout)[number];
   @Optional() @Word(DRAIN_WORDS.onUncordon) readonly onUncordon?: (typeof DRAIN_WORDS.onUncordon)[number];

@@ -14,6 +14,10 @@ const MIN_MTU_OF_IPV6 = 1_280;
 @Ruled({
   problems: togetherProblems,
   schema: { dependencies: { anycastGateways: ['anycastMac'], vtep: ['vni'], neighSuppression: ['vni'] } },
+  expressions: [
+    { rule: '!has(self.anycastGateways) || has(self.anycastMac)', message: 'anycastGateways need the MAC address that they have on every node: anycastMac' },
+    ...['vtep', 'neighSuppression'].map((field) => ({ rule: `!has(self.${field}) || has(self.vni)`, message: 'without vni there is no tunnel', fieldPath: `.${field}` })),
+  ],
 })
 export class Layer2NetworkSpec extends SelectingSpec {
   @Whole(1, MAX_VLAN) readonly id!: number;

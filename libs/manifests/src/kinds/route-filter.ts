@@ -8,7 +8,11 @@ export const FILTER_ACTIONS = ['permit', 'deny'] as const;
 const MAX_SEQ = 4_294_967_295;
 
 /** One line of a list that lets routes through or keeps them back. */
-@Ruled({ problems: lengthProblems, schema: {} })
+@Ruled({
+  problems: lengthProblems,
+  schema: {},
+  expressions: [{ rule: '!has(self.ge) || !has(self.le) || self.ge <= self.le', message: 'ge is more than le: no route has such a length' }],
+})
 export class RouteFilter {
   @Text(NETWORK) readonly cidr!: string;
   @Word(FILTER_ACTIONS) readonly action!: (typeof FILTER_ACTIONS)[number];

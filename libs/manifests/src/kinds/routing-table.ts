@@ -15,6 +15,7 @@ const KERNEL_TABLES = [253, 254, 255];
     { required: ['blackhole'], properties: { via: false, interface: false } },
     { anyOf: [{ required: ['via'] }, { required: ['interface'] }], properties: { blackhole: false } },
   ] },
+  expressions: [{ rule: '(has(self.via) || has(self.interface)) != has(self.blackhole)', message: 'either via or interface, or blackhole, is needed' }],
 })
 export class TableRoute {
   @Text(NETWORK) readonly to!: string;
@@ -28,6 +29,7 @@ export class TableRoute {
   problems: (rule) => (['from', 'to', 'interface'].some((field) => rule[field] !== undefined) ? []
     : [{ at: '', code: 'required', message: 'at least one of from, to, interface is needed: a rule without any would turn all traffic' }]),
   schema: { anyOf: ['from', 'to', 'interface'].map((field) => ({ required: [field] })) },
+  expressions: [{ rule: 'has(self.from) || has(self.to) || has(self.interface)', message: 'at least one of from, to, interface is needed: a rule without any would turn all traffic' }],
 })
 export class TableRule {
   /** Before the kernel's rule for its main table, and after that for the local one. */
@@ -41,6 +43,7 @@ export class TableRule {
 @Ruled({
   problems: ({ tableId }) => (KERNEL_TABLES.includes(tableId as number) ? [{ at: 'tableId', code: 'reserved', message: `${String(tableId)} is a table of the kernel` }] : []),
   schema: { properties: { tableId: { not: { enum: KERNEL_TABLES } } } },
+  expressions: [{ rule: `!(self.tableId in [${KERNEL_TABLES.join(', ')}])`, message: 'is a table of the kernel', fieldPath: '.tableId' }],
 })
 export class RoutingTableSpec extends SelectingSpec {
   @Whole(1, MAX_TABLE) readonly tableId!: number;

@@ -13,7 +13,11 @@ export class DropIn {
 }
 
 /** A unit of systemd: its file, what is added to it, whether it starts at boot, and whether it runs. What is left out stays as it is. */
-@Ruled({ problems: saysSomething, schema: { anyOf: SAYS.map((field) => ({ required: [field] })) } })
+@Ruled({
+  problems: saysSomething,
+  schema: { anyOf: SAYS.map((field) => ({ required: [field] })) },
+  expressions: [{ rule: SAYS.map((field) => `has(self.${field})`).join(' || '), message: `says nothing of the unit: at least one of ${SAYS.join(', ')} is needed` }],
+})
 export class SystemdUnitSpec extends SelectingSpec {
   @Text(WHOLE_UNIT) readonly name!: string;
   @Optional() @Text() readonly content?: string;

@@ -35,6 +35,11 @@ export class LoopbackSpec {
     { dependencies: { vni: ['routeTarget'], routeTarget: ['vni'], vtep: ['vni'] } },
     { not: { required: ['community', 'communities'] } },
   ] },
+  expressions: [
+    { rule: 'has(self.vni) == has(self.routeTarget)', message: 'vni and routeTarget are used together only' },
+    { rule: '!has(self.vtep) || has(self.vni)', message: 'without vni there is no tunnel', fieldPath: '.vtep' },
+    { rule: '!has(self.community) || !has(self.communities)', message: 'community and communities exclude each other', fieldPath: '.communities' },
+  ],
 })
 export class VrfSpec extends SelectingSpec {
   @Text(VRF_NAME) readonly vrf!: string;

@@ -40,6 +40,8 @@ export const Optional = (): PropertyDecorator => ValidateIf((_object, value: unk
 export interface Nesting {
   readonly type: () => Class;
   readonly list: boolean;
+  /** Of a list. */
+  readonly atMost?: number;
 }
 
 /** The decorated field holds an object of another class. */
@@ -47,9 +49,10 @@ export function Nested(type: () => Class): PropertyDecorator {
   return all(noteNesting({ type, list: false }), both(ValidateNested(), () => refTo(type())));
 }
 
-/** The decorated field holds a list of objects of another class. */
-export function NestedList(type: () => Class): PropertyDecorator {
-  return all(noteNesting({ type, list: true }), both(ValidateNested({ each: true }), () => ({ type: 'array', items: refTo(type()) })));
+/** The decorated field holds a list of objects of another class. A list in a list has to be bounded: Kubernetes takes no rule whose cost has no end. */
+export function NestedList(type: () => Class, atMost?: number): PropertyDecorator {
+  const bound = atMost === undefined ? {} : { maxItems: atMost };
+  return all(noteNesting({ type, list: true, ...(atMost === undefined ? {} : { atMost }) }), both(ValidateNested({ each: true }), () => ({ type: 'array', ...bound, items: refTo(type()) })));
 }
 
 /** What to tell who leaves out the decorated field, where `is required` would not be enough. */
@@ -61,6 +64,16 @@ export function WhenAbsent(message: string): PropertyDecorator {
 export interface Rule {
   readonly problems: (object: Readonly<Record<string, unknown>>) => readonly Problem[];
   readonly schema: Schema;
+  /** The same for Kubernetes, in its expression language (CEL), whose refusals have words; without it, by the schema. */
+  readonly expressions?: readonly Expression[];
+}
+
+/** `rule` holds of `self`, or `message` says what is wrong. */
+export interface Expression {
+  readonly rule: string;
+  readonly message: string;
+  /** The field below `self` that it is about, as in `.unit`. */
+  readonly fieldPath?: string;
 }
 
 /** The decorated class keeps the rule. */

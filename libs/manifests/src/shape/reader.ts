@@ -77,7 +77,11 @@ function build(type: Class, value: Readonly<Record<string, unknown>>, at: string
 
 function nest(nesting: Nesting, raw: unknown, at: string, problems: Problem[]): unknown {
   if (!nesting.list) return nestOne(nesting.type(), raw, at, problems);
-  if (Array.isArray(raw)) return raw.map((item, i) => nestOne(nesting.type(), item, `${at}[${i}]`, problems));
+  if (Array.isArray(raw)) {
+    const { atMost = Infinity } = nesting;
+    if (raw.length > atMost) problems.push({ at, code: 'too-many', message: `must have at most ${atMost}, and has ${raw.length}` });
+    return raw.map((item, i) => nestOne(nesting.type(), item, `${at}[${i}]`, problems));
+  }
   problems.push(wrongType(at, 'a list', raw));
   return [];
 }

@@ -1,7 +1,8 @@
 export { ApiGate, type GateMode } from './api-gate.js';
-export { whyNoKube } from './binaries.js';
-export { KubeCluster } from './cluster.js';
 export { KubeApi, type KubeObject } from './kube-api.js';
-export { describeOnKube, type KubeWorld } from './kube-fixture.js';
-export { Kubelet, NEVER_ENDS } from './kubelet.js';
+export { KubeCluster } from './cluster.js';
 export { KubeScene, nodePath, podPath, type PodSays } from './scene.js';
+export { Kubelet, NEVER_ENDS } from './kubelet.js';
+export { describeOnKube, type KubeWorld } from './kube-fixture.js';
+export { establish } from './custom-resources.js';
+export { whyNoKube } from './binaries.js';

@@ -10,8 +10,8 @@ interface Plan {
   readonly state: string;
   readonly first: Config;
   readonly second: Config;
-  readonly actions: readonly Action[];
-  readonly host: HostSettings;
+  readonly actions?: readonly Action[];
+  readonly host?: HostSettings;
   readonly dieAt: number;
   /** Milliseconds into that step. */
   readonly dieAfterMs: number;
@@ -31,11 +31,12 @@ async function main(plan: Plan): Promise<void> {
     }
     return perform.call(this, step);
   };
-  const applier = await runApplier({ node: 'n', labels: {}, root: plan.root, stateDir: plan.state, bus, reach: false, network: plan.network ?? false, host: plan.host });
+  const applier = await runApplier({ node: 'n', labels: {}, root: plan.root, stateDir: plan.state, bus, reach: false, network: plan.network ?? false, ...(plan.host === undefined ? {} : { host: plan.host }) });
   await bus.reported(({ kind }) => kind === 'announced');
-  await bus.roll(plan.first, { actions: plan.actions });
+  const actions = plan.actions === undefined ? {} : { actions: plan.actions };
+  await bus.roll(plan.first, actions);
   counting = true;
-  await bus.roll(plan.second, { actions: plan.actions, ...(plan.applyMs === undefined ? {} : { applyMs: plan.applyMs }) });
+  await bus.roll(plan.second, { ...actions, ...(plan.applyMs === undefined ? {} : { applyMs: plan.applyMs }) });
   await applier.stop();
   process.stdout.write(`survived ${steps} steps\n`);
 }

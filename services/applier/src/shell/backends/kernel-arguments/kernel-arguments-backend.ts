@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
+import { mayWrite } from '../../host/may-write.js';
 import { Refused, type Backend, type BackendFactory, type Surroundings } from '../../ports.js';
 import { pathKey, PathOriginals } from '../paths/path-originals.js';
 import type { BootLoader } from './boot-loader.js';
@@ -85,8 +86,8 @@ function partsFor(surroundings: Surroundings): { readonly loader: BootLoader; re
   const { host, root } = surroundings;
   if (host.proc === undefined || host.rebootCommand.length === 0) return undefined;
   const entries = loaderEntries(root);
-  if (entries !== undefined) return { loader: new SystemdBoot(surroundings, entries), proc: host.proc };
-  if (host.updateGrub === undefined || !existsSync(join(root, 'etc/default/grub'))) return undefined;
+  if (entries !== undefined && mayWrite(join(root, entries))) return { loader: new SystemdBoot(surroundings, entries), proc: host.proc };
+  if (host.updateGrub === undefined || !existsSync(join(root, 'etc/default/grub')) || !mayWrite(join(root, 'boot/grub'))) return undefined;
   return { loader: new Grub(surroundings, host.updateGrub), proc: host.proc };
 }
 

@@ -135,7 +135,9 @@ async function removeEmptyFolders(path: string): Promise<void> {
 /** The same name every time, so that what a killed process left behind is found and removed. */
 async function freeTemporary(parent: Parent): Promise<string> {
   const temporary = parent.path(`.sluice-${createHash('sha256').update(parent.name).digest('hex').slice(0, 16)}.tmp`);
-  await unlink(temporary).catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
+  // Looked for first: on a file system that is read-only nothing can be unlinked, not even what is not there.
+  const left = await lstat(temporary).catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
+  if (left !== undefined) await unlink(temporary).catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
   return temporary;
 }
 

@@ -1,12 +1,12 @@
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
 import type { Original, Originals } from '../../../core/index.js';
+import { mayWrite } from '../../host/may-write.js';
 import { Refused, type Backend, type BackendFactory, type Checked, type Surroundings } from '../../ports.js';
 import { blockOf, withBlock, withoutBlock } from '../marked-block.js';
 import { normalized } from '../paths/rooted-path.js';
 import { clearTemporary, contentAt, putDirectory, putFile, remove, standingAt } from '../paths/standing.js';
-import { userOf, type SshUser } from './ssh-user.js';
+import { homesOf, userOf, type SshUser } from './ssh-user.js';
 
 const PREFIX = 'ssh-keys:';
 const FOLDER = '/.ssh';
@@ -116,10 +116,10 @@ class SshKeysBackend implements Backend {
   }
 }
 
-/** Where there are users. */
+/** Where there are users whose homes can be written. */
 export const sshKeysBackend: BackendFactory = {
   kind: 'SshKeys',
-  capabilities: ({ root }) => (existsSync(join(root, 'etc/passwd')) ? ['kind:SshKeys'] : []),
+  capabilities: ({ root }) => (homesOf(root).some((home) => mayWrite(join(root, home))) ? ['kind:SshKeys'] : []),
   create: (surroundings) => new SshKeysBackend(surroundings),
 };
 

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { Refused } from '../../ports.js';
@@ -27,3 +28,15 @@ export async function userOf(root: string, name: string): Promise<SshUser> {
   if (real !== top && !real.startsWith(top.endsWith(sep) ? top : top + sep)) throw new Refused('node', `the home ${home} of ${name} is outside of the root`);
   return { name, uid: Number(uid), gid: Number(gid), home, root: real };
 }
+
+/** Homes of those who log in: root, and users who are people. */
+export function homesOf(root: string): readonly string[] {
+  try {
+    const users = readFileSync(join(root, 'etc/passwd'), 'utf8').split('\n').map((line) => line.split(':'));
+    return users.flatMap(([, , uid, , , home = '']) => ((uid === '0' || Number(uid) >= FIRST_PERSON) && home.startsWith('/') ? [home] : []));
+  } catch {
+    return [];
+  }
+}
+
+const FIRST_PERSON = 1_000;

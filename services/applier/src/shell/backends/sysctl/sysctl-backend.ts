@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
+import { mayWrite } from '../../host/may-write.js';
 import { Refused, type Backend, type BackendFactory, type Checked, type Surroundings } from '../../ports.js';
 import { codeOf } from '../../state/whole-file.js';
 import { checkPath, pathKey, PathOriginals } from '../paths/path-originals.js';
@@ -98,9 +99,10 @@ class SysctlBackend implements Backend {
   }
 }
 
+/** Where the kernel's parameters can be written. */
 export const sysctlBackend: BackendFactory = {
   kind: 'Sysctl',
-  capabilities: ({ host }) => (host.proc === undefined ? [] : ['kind:Sysctl']),
+  capabilities: ({ host }) => (host.proc === undefined || !mayWrite(join(host.proc, 'sys')) ? [] : ['kind:Sysctl']),
   create: (surroundings) => (surroundings.host.proc === undefined ? undefined : new SysctlBackend(surroundings, surroundings.host.proc)),
 };
 

@@ -1,0 +1,58 @@
+import { resolve } from 'node:path';
+import { describeOnKube, establish } from '#libs/testing';
+import { KINDS } from '../kinds/registry.js';
+import { BAD, GOOD } from '../manifest.fixture.js';
+import type { Manifest } from '../manifest.js';
+import { pluralOf } from './definitions.js';
+
+const FOLDER = resolve(__dirname, '../../../../deploy/crds');
+
+/** What an API server takes though the validators do not, and why it can say no more: the gateway's status says these. */
+const BEYOND_A_SCHEMA: ReadonlySet<string> = new Set([
+  'an expression that does not compile', // there is no function that compiles one
+]);
+/** What is no custom resource at all, so that it never comes to the definition: another door says these. */
+const NO_RESOURCE: ReadonlySet<string> = new Set(['no version', 'another version', 'no metadata', 'no name', 'a name that is a number']);
+/** What Kubernetes itself has a place for. */
+const TAKEN: ReadonlySet<string> = new Set(['an annotation', 'a field too many']);
+
+describeOnKube('the definitions of custom resources', (world) => {
+  beforeAll(async () => void (await establish(world.scene.api, FOLDER)));
+
+  /** As `kubectl apply --server-side --dry-run=server` does it. */
+  const tried = (manifest: Manifest): Promise<{ readonly code: number; readonly body: unknown }> => {
+    const { name } = manifest.metadata as { readonly name: string };
+    const path = `/apis/sluice.dev/v1alpha1/${pluralOf(manifest.kind as string)}/${encodeURIComponent(name)}`;
+    return world.scene.api.call('PATCH', `${path}?fieldManager=spec&fieldValidation=Strict&dryRun=All`, manifest, 'application/apply-patch+yaml');
+  };
+
+  it('are all established, cluster-wide and in one category', async () => {
+    const { body } = await world.scene.api.call('GET', '/apis/sluice.dev/v1alpha1');
+    const { resources } = body as { readonly resources: readonly { readonly name: string; readonly kind: string; readonly namespaced: boolean; readonly categories?: readonly string[] }[] };
+    const whole = resources.filter(({ name }) => !name.includes('/'));
+    expect(whole.map(({ kind }) => kind).sort()).toEqual([...KINDS.map(({ name }) => name), 'Rollout'].sort());
+    expect(whole.filter(({ namespaced, categories }) => namespaced || categories?.join() !== 'sluice')).toEqual([]);
+    expect(resources.filter(({ name }) => name.endsWith('/status')).length).toBe(whole.length);
+  });
+
+  it.each(GOOD)('take %s', async (_what, manifest) => {
+    const { code, body } = await tried(manifest);
+    expect({ code, message: (body as { readonly message?: string }).message }).toEqual({ code: 201, message: undefined });
+  });
+
+  it.each(BAD.filter(([what]) => !NO_RESOURCE.has(what) && !TAKEN.has(what)))('refuse %s', async (what, manifest, field) => {
+    const { code, body } = await tried(manifest);
+    if (BEYOND_A_SCHEMA.has(what)) return expect(code).toBe(201);
+    expect([400, 422, 500]).toContain(code);
+    // It names the place, or at least the field that it does not know.
+    expect((body as { readonly message: string }).message).toContain(field.replace(/^.*[.]/, '').replace(/\[\d+\]$/, ''));
+  });
+
+  it('say in words what a rule over several fields wants', async () => {
+    const told = async (what: string): Promise<string> => ((await tried(BAD.find(([name]) => name === what)?.[1] as Manifest)).body as { readonly message: string }).message;
+    expect(await told('two probes in one')).toContain('exactly one of tcp, http, exec, file is needed');
+    expect(await told('In without values')).toContain('In and NotIn need at least one value');
+    expect(await told('a reload of nothing')).toContain('reload and restart need the unit');
+    expect(await told('a pool named default')).toContain('a Pool cannot be named default');
+  });
+});

@@ -1,0 +1,50 @@
+import { targetConstructorToSchema } from 'class-validator-jsonschema';
+import { rulesOf, type Class, type Nesting, type Schema } from '../shape/checked.js';
+import { fieldsOf, isObject } from '../shape/reader.js';
+import { NodeSelector } from '../selector.js';
+import { goPattern } from './pattern.js';
+
+/**
+ * A class as a structural schema of Kubernetes: everything in place, types outside of all conditions. Unknown fields are not named:
+ * the API server refuses or prunes them, as who writes asks it to.
+ */
+export function structuralOf(type: Class, templated: boolean): Schema {
+  const generated = (targetConstructorToSchema(type) as { readonly properties?: Readonly<Record<string, Schema>> }).properties ?? {};
+  const fields = [...fieldsOf(type)];
+  const properties = fields.map(([name, { nesting }]) => [name, nesting === undefined ? leaf(generated[name] ?? {}, templated) : nested(nesting, templated)] as const);
+  const required = fields.filter(([, { optional }]) => !optional).map(([name]) => name);
+  return { type: 'object', ...(required.length === 0 ? {} : { required }), properties: Object.fromEntries(properties), ...rules(type) };
+}
+
+const TEMPLATE = { pattern: '\\{\\{' };
+/** What the checks say better, or what Kubernetes does not know. */
+const LEFT_OUT: ReadonlySet<string> = new Set(['format', 'propertyNames']);
+
+function nested({ type, list, atMost }: Nesting, templated: boolean): Schema {
+  // What templates are never looked for in.
+  const one = structuralOf(type(), templated && type() !== NodeSelector);
+  return list ? { type: 'array', ...(atMost === undefined ? {} : { maxItems: atMost }), items: one } : one;
+}
+
+function rules(type: Class): Schema {
+  const all = rulesOf(type);
+  const expressions = all.flatMap((rule) => rule.expressions ?? []);
+  const schemas = all.filter((rule) => rule.expressions === undefined).map(({ schema }) => schema).filter((schema) => Object.keys(schema).length > 0);
+  return { ...(expressions.length === 0 ? {} : { 'x-kubernetes-validations': expressions }), ...(schemas.length === 0 ? {} : { allOf: schemas }) };
+}
+
+function leaf(schema: Schema, templated: boolean): Schema {
+  if (Array.isArray(schema['anyOf'])) return intOrString(schema['anyOf'] as readonly Schema[]);
+  if ('const' in schema) return { type: typeof schema['const'], enum: [schema['const']] };
+  const { type, pattern, items, ...kept } = Object.fromEntries(Object.entries(schema).filter(([key]) => !LEFT_OUT.has(key))) as Schema;
+  if (isObject(items)) return { type, ...kept, items: leaf(items, templated) };
+  const rest = { ...kept, ...(typeof pattern === 'string' ? goPattern(pattern) : {}) };
+  // A text that may hold templates is right in any form.
+  return templated && type === 'string' && Object.keys(rest).length > 0 ? { type, anyOf: [TEMPLATE, rest] } : { type, ...rest };
+}
+
+/** A number or a text: bounds hold for the one, patterns for the other. */
+function intOrString(variants: readonly Schema[]): Schema {
+  const conditions = Object.assign({}, ...variants.map(({ type: _, ...rest }) => rest)) as Schema;
+  return { 'x-kubernetes-int-or-string': true, anyOf: [{ type: 'integer' }, { type: 'string' }], ...conditions };
+}

@@ -1,0 +1,140 @@
+import { FINALIZER, manifestOf, type Resource, type Status } from './resource.js';
+import { ABSENT, weightOf } from './changes.js';
+import { isSame } from './conditions.js';
+import { rolloutDeeds, type RolloutDeed } from './rollouts.js';
+import { isTriedAgain, standOf, wantedOf, type Stand } from './stand.js';
+import type { State } from './state.js';
+import { statusOf } from './status.js';
+
+/*
+ * What always holds:
+ * 1. what is published differs from what the newest open or committed change says of it, or was refused and is tried again for a reason that a newer change undoes;
+ * 2. an object without our finalizer is not published: so none can go without its deletion being published;
+ * 3. the finalizer goes when the deletion is committed, or when there is nothing to take off the nodes;
+ * 4. a status is written only where it differs from what is there, and at most once a second for each object; nothing that is decided rests on one
+ *    (but for a Rollout's observedGeneration, which says whose wish was dealt with).
+ */
+
+/** A change to publish. */
+export interface Batch {
+  readonly text: string;
+  /** Makes a retry of the same harmless. */
+  readonly id: string;
+}
+
+export type Deed =
+  | { readonly do: 'hold' | 'release'; readonly resource: Resource; readonly finalizers: readonly string[] }
+  | { readonly do: 'show'; readonly resource: Resource; readonly status: Status }
+  | RolloutDeed;
+
+export interface Decided {
+  /** Changes whose content has to be read before more can be decided. */
+  readonly unread: readonly string[];
+  /** To publish now, one after the other, if all changes up to now were seen, and behind those. */
+  readonly publish: readonly Batch[];
+  /** To release an object all changes up to now must have been seen, too. */
+  readonly deeds: readonly Deed[];
+  /** When to decide again if nothing is heard; Infinity for never. */
+  readonly wakeAtMs: number;
+}
+
+export interface Timing {
+  readonly nowMs: number;
+  /** The time of day, for conditions. */
+  readonly at: string;
+  /** What comes within it goes into one change. */
+  readonly debounceMs: number;
+}
+
+/** However long edits go on, so many times the debounce after the first of them they are published. */
+const PATIENCE = 10;
+const BATCH_BYTES = 800 * 1_024;
+
+/** Decides what to publish and what to write, from what is seen now alone. */
+export function decide(state: State, timing: Timing): Decided {
+  const unread = new Set<string>(state.index.unread);
+  const deeds: Deed[] = [];
+  const wanting: { readonly resource: Resource; readonly after: string }[] = [];
+  let wakeAtMs = Infinity;
+  const propose = (key: string, deed: Deed): void => {
+    const from = state.notBefore(key);
+    if (from <= timing.nowMs) deeds.push(deed);
+    else wakeAtMs = Math.min(wakeAtMs, from);
+  };
+  for (const resource of state.resources.values()) {
+    const stand = standOf(state, resource);
+    if (stand.is === 'unread') for (const change of stand.changes) unread.add(change);
+    const after = publishedAfter(state, resource, stand);
+    if (after !== undefined) wanting.push({ resource, after });
+    const held = finalizerDeed(resource, stand, after !== undefined);
+    if (held !== undefined) propose(`finalizer ${resource.id}`, held);
+    const status = after === undefined ? statusOf(state, resource, stand, timing.at) : undefined;
+    if (status !== undefined && held?.do !== 'release' && !isSame(status, resource.status)) propose(`status ${resource.id}`, { do: 'show', resource, status });
+  }
+  const rollouts = rolloutDeeds(state, timing.nowMs, timing.at);
+  const publishing = unread.size > 0 ? { publish: [], wakeAtMs: Infinity } : publishDue(state, wanting, timing);
+  return { unread: [...unread], publish: publishing.publish, deeds: [...deeds, ...rollouts.deeds], wakeAtMs: Math.min(wakeAtMs, rollouts.wakeAtMs, publishing.wakeAtMs) };
+}
+
+/** The newest change about an object that is to be published; undefined when it is not. */
+function publishedAfter(state: State, resource: Resource, stand: Stand): string | undefined {
+  if (resource.deleting && !resource.finalizers.includes(FINALIZER)) return undefined;
+  if (stand.is === 'differs') return stand.after;
+  return stand.is === 'failed' && isTriedAgain(state, resource, stand.change) ? stand.change.change : undefined;
+}
+
+/** Takes hold of what is to be published, and lets go of what is off the nodes. */
+function finalizerDeed(resource: Resource, stand: Stand, isWanting: boolean): Deed | undefined {
+  const { deleting, finalizers } = resource;
+  const isHeld = finalizers.includes(FINALIZER);
+  if (deleting) {
+    const isOver = stand.is === 'nothing' || (stand.is === 'carried' && weightOf(stand.change) === 'committed');
+    return isHeld && isOver ? { do: 'release', resource, finalizers: finalizers.filter((one) => one !== FINALIZER) } : undefined;
+  }
+  // What others published, and the object only repeats, is the object's from now on.
+  return !isHeld && (isWanting || stand.is === 'carried' || stand.is === 'failed') ? { do: 'hold', resource, finalizers: [...finalizers, FINALIZER] } : undefined;
+}
+
+function publishDue(state: State, wanting: readonly { readonly resource: Resource; readonly after: string }[], { nowMs, debounceMs }: Timing): Pick<Decided, 'publish' | 'wakeAtMs'> {
+  if (wanting.length === 0) {
+    state.wantingSinceMs = undefined;
+    return { publish: [], wakeAtMs: Infinity };
+  }
+  state.wantingSinceMs ??= nowMs;
+  const lastMs = state.wantingSinceMs + PATIENCE * debounceMs;
+  const dueMs = Math.min(Math.max(state.heardMs, state.wantingSinceMs) + debounceMs, lastMs);
+  if (nowMs < dueMs) return { publish: [], wakeAtMs: dueMs };
+  const ready = wanting.filter(({ resource }) => resource.finalizers.includes(FINALIZER));
+  // One that cannot be held, for want of a right, keeps the others only for a while.
+  if (ready.length < wanting.length && nowMs < lastMs) return { publish: [], wakeAtMs: lastMs };
+  return { publish: batchesOf(ready).map((batch) => toBatch(state, batch)), wakeAtMs: Infinity };
+}
+
+type Wanting = readonly { readonly resource: Resource; readonly after: string }[];
+
+/** One batch, if it fits into a message. */
+function batchesOf(ready: Wanting): readonly Wanting[] {
+  const batches: { readonly resource: Resource; readonly after: string }[][] = [];
+  let bytes = Infinity;
+  for (const one of [...ready].sort((a, b) => (a.resource.id < b.resource.id ? -1 : 1))) {
+    const more = one.resource.deleting ? 400 : one.resource.bytes;
+    if (bytes + more > BATCH_BYTES) {
+      batches.push([]);
+      bytes = 0;
+    }
+    batches.at(-1)?.push(one);
+    bytes += more;
+  }
+  return batches;
+}
+
+function toBatch({ digest }: State, batch: Wanting): Batch {
+  const resources = batch.map(({ resource }) => resource);
+  const gone = resources.filter((resource) => wantedOf(resource) === ABSENT);
+  const [first] = resources;
+  const message = `${first?.deleting === true ? 'delete' : 'apply'} ${first?.id}${resources.length > 1 ? ` and ${resources.length - 1} more` : ''}`;
+  const body = { apply: resources.filter((resource) => !gone.includes(resource)).map(manifestOf), delete: gone.map(({ kind, name }) => ({ kind, name })), message, author: 'kubernetes' };
+  const id = digest(JSON.stringify(batch.map(({ resource, after }) => [resource.id, resource.uid, resource.generation, wantedOf(resource), after]))).slice(0, 32);
+  return { text: JSON.stringify(body), id };
+}
+

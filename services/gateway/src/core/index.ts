@@ -1,0 +1,4 @@
+export { ABSENT, contentsOf, type Contents } from './changes.js';
+export { decide, type Batch, type Decided, type Deed, type Timing } from './gateway.js';
+export { FINALIZER, RETRY, type Condition, type Digest, type Heard, type Status } from './resource.js';
+export { State, type RolloutResource } from './state.js';

@@ -1,0 +1,70 @@
+import type { Reason } from '#libs/contracts';
+import { API_VERSION, checkManifest, MAX_CHANGE_BYTES, utf8Bytes } from '#libs/manifests';
+import { canonicalJson } from '#libs/rendering';
+
+/** What keeps an object until the change that takes it off the nodes has succeeded. */
+export const FINALIZER = 'sluice.dev/rollout';
+/** Names a change that failed: what was refused in it is published again. */
+export const RETRY = 'sluice.dev/retry';
+
+export interface Condition {
+  readonly type: string;
+  readonly status: 'True' | 'False' | 'Unknown';
+  readonly observedGeneration: number;
+  readonly lastTransitionTime: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** `status` as the gateway writes it: counts, words and conditions. */
+export type Status = Readonly<Record<string, unknown>> & { readonly observedGeneration?: number; readonly conditions?: readonly Condition[] };
+
+/** An object of the API server, as it was heard. */
+export interface Heard {
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly generation: number;
+  readonly revision: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly spec: unknown;
+  readonly deleting: boolean;
+  readonly finalizers: readonly string[];
+  readonly retry: string;
+  readonly status: Status | undefined;
+}
+
+/** The same, with what follows from it. */
+export interface Resource extends Heard {
+  /** `Kind/name`, as reasons name it. */
+  readonly id: string;
+  /** Of what would be published of it. */
+  readonly hash: string;
+  /** Why it cannot be published at all. */
+  readonly problems: readonly Reason[];
+  readonly bytes: number;
+}
+
+export type Digest = (text: string) => string;
+
+/** The digest of a fragment, the same whether an object or a published change says it. */
+export const hashOf = (fragment: { readonly kind: string; readonly name: string; readonly labels: unknown; readonly spec: unknown }, digest: Digest): string =>
+  digest(canonicalJson({ kind: fragment.kind, name: fragment.name, labels: fragment.labels, spec: fragment.spec ?? {} }));
+
+/** What is published of an object: the document as anybody would write it. */
+export const manifestOf = ({ kind, name, labels, spec }: Pick<Heard, 'kind' | 'name' | 'labels' | 'spec'>): object =>
+  ({ apiVersion: API_VERSION, kind, metadata: { name, ...(Object.keys(labels).length === 0 ? {} : { labels }) }, spec });
+
+/** Room for what stands around it in a change. */
+const MOST_BYTES = MAX_CHANGE_BYTES - 4_096;
+
+/** Reads an object; it is checked as the merger would, so that one that cannot be published holds up no other. */
+export function resourceOf(heard: Heard, digest: Digest): Resource {
+  const id = `${heard.kind}/${heard.name}`;
+  const manifest = manifestOf(heard);
+  const bytes = utf8Bytes(JSON.stringify(manifest));
+  const checked = checkManifest(manifest, id);
+  if (!checked.ok) return { ...heard, id, bytes, hash: '', problems: checked.reasons };
+  const large = { fragment: id, field: '', code: 'too-large', message: `the object has ${bytes} bytes, and may have ${MOST_BYTES}`, nodes: [] };
+  return { ...heard, id, bytes, hash: hashOf(heard, digest), problems: bytes > MOST_BYTES ? [large] : [] };
+}

@@ -1,0 +1,78 @@
+import type { RolloutView } from '#libs/contracts';
+import { weightOf, type Change } from './changes.js';
+import { conditionsOf, isSame } from './conditions.js';
+import type { Status } from './resource.js';
+import { countsOf, tellOf } from './status.js';
+import type { RolloutResource, State } from './state.js';
+
+/** What is to be done about a Rollout. */
+export type RolloutDeed =
+  | { readonly do: 'make-rollout'; readonly change: string; readonly source: string }
+  | { readonly do: 'remove-rollout'; readonly change: string; readonly uid: string }
+  | { readonly do: 'show-rollout'; readonly change: string; readonly uid: string; readonly status: Status }
+  | { readonly do: 'steer'; readonly change: string; readonly generation: number; readonly pause: boolean };
+
+/** Of those that have ended only so many are shown. */
+const KEPT = 10;
+const NAME = /^c[1-9][0-9]{0,15}$/;
+
+/** One Rollout for each open change, and for the last few that have ended. */
+export function rolloutDeeds(state: State, nowMs: number, at: string): { readonly deeds: readonly RolloutDeed[]; readonly wakeAtMs: number } {
+  const deeds: RolloutDeed[] = [];
+  let wakeAtMs = Infinity;
+  const propose = (key: string, deed: RolloutDeed): void => {
+    const from = state.notBefore(key);
+    if (from <= nowMs) deeds.push(deed);
+    else wakeAtMs = Math.min(wakeAtMs, from);
+  };
+  if (!state.listed.has('Rollout')) return { deeds, wakeAtMs };
+  const shown = shownChanges(state);
+  for (const change of shown.values()) {
+    const found = state.rolloutResources.get(change.change);
+    if (found === undefined) propose(`rollout ${change.change}`, { do: 'make-rollout', change: change.change, source: change.source });
+    else if (!found.deleting) followRollout(state, change, found, at, propose);
+  }
+  for (const { name, uid, deleting } of state.rolloutResources.values()) {
+    // What people made for a change that was never there is theirs.
+    const isOurs = NAME.test(name) && state.index.get(name) !== undefined && !shown.has(name);
+    if (isOurs && !deleting) propose(`rollout ${name}`, { do: 'remove-rollout', change: name, uid });
+  }
+  return { deeds, wakeAtMs };
+}
+
+function shownChanges({ index }: State): ReadonlyMap<string, Change> {
+  const known = [...index.all()].filter(({ phase }) => phase !== 'published');
+  const isOpen = (change: Change): boolean => weightOf(change) === 'open';
+  const shown = [...known.filter((change) => !isOpen(change)).slice(-KEPT), ...known.filter(isOpen)];
+  return new Map(shown.map((change) => [change.change, change]));
+}
+
+function followRollout(state: State, change: Change, found: RolloutResource, at: string, propose: (key: string, deed: RolloutDeed) => void): void {
+  const view = state.rollouts.get(change.change);
+  const wish = wishOf(state, change, found, view);
+  if (wish === 'pause' || wish === 'resume') propose(`steer ${change.change}`, { do: 'steer', change: change.change, generation: found.generation, pause: wish === 'pause' });
+  const observed = wish === 'none' ? found.generation : (found.status?.observedGeneration ?? 0);
+  const status = statusOfRollout(state, change, view, found, observed, at);
+  if (!isSame(status, found.status)) propose(`status Rollout/${change.change}`, { do: 'show-rollout', change: change.change, uid: found.uid, status });
+}
+
+/** Only an edit of the spec is a wish: who pauses or resumes in another way is not overruled by what was wished before. */
+function wishOf({ steered }: State, { change }: Change, { generation, paused, status }: RolloutResource, view: RolloutView | undefined): 'none' | 'later' | 'pause' | 'resume' {
+  if (paused === undefined || generation === status?.observedGeneration || steered.get(change)?.generation === generation) return 'none';
+  if (view === undefined) return paused ? 'later' : 'none';
+  if (view.phase !== 'rolling' || view.paused === paused) return 'none';
+  return paused ? 'pause' : 'resume';
+}
+
+function statusOfRollout({ steered }: State, change: Change, view: RolloutView | undefined, { generation, status: before }: RolloutResource, observed: number, at: string): Status {
+  const { phase, message, said } = tellOf(change, view);
+  const refusal = steered.get(change.change);
+  const words = refusal?.generation === generation && refusal.refusal !== '' ? `${message === '' ? '' : `${message}; `}${refusal.refusal}` : message;
+  return {
+    phase, message: words, source: change.source, observedGeneration: observed, conditions: conditionsOf(said, observed, before, at), ...countsOf(change, view),
+    ...(view === undefined ? {} : {
+      paused: view.paused, progress: `${view.applied}/${view.nodes}`, stalledBy: view.stalledBy, supersededBy: view.supersededBy, startedAt: view.startedAt, endedAt: view.endedAt, pools: view.pools,
+    }),
+  };
+}
+

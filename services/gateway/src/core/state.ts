@@ -1,0 +1,116 @@
+import type { ChangeView, KnownBadView, PoolView, RolloutView } from '#libs/contracts';
+import { ChangeIndex } from './changes.js';
+import { resourceOf, type Digest, type Heard, type Resource, type Status } from './resource.js';
+
+/** A Rollout of the API server. */
+export interface RolloutResource {
+  readonly name: string;
+  readonly uid: string;
+  readonly generation: number;
+  readonly revision: string;
+  readonly paused: boolean | undefined;
+  readonly deleting: boolean;
+  readonly status: Status | undefined;
+}
+
+/** When something may be tried next, and how often it failed. */
+interface Pace {
+  readonly failures: number;
+  readonly notBeforeMs: number;
+}
+
+/** How often one object's status is written, at most. */
+export const WRITE_MS = 1_000;
+const LONGEST_MS = 60_000;
+
+/**
+ * What the gateway sees: objects, changes and views. None of it is its own, and nothing has to survive it; what it keeps beside that
+ * is when it did what.
+ */
+export class State {
+  /** By `Kind/name`. */
+  readonly resources = new Map<string, Resource>();
+  readonly rolloutResources = new Map<string, RolloutResource>();
+  /** Kinds of which all objects were seen. */
+  readonly listed = new Set<string>();
+  readonly index = new ChangeIndex();
+  readonly rollouts = new Map<string, RolloutView>();
+  readonly pools = new Map<string, PoolView>();
+  /** The ledger's sequence at which a config was forgiven last. */
+  forgivenAt = 0;
+  /** When an object was last heard that says something new. */
+  heardMs = 0;
+  /** Since when there is something to publish. */
+  wantingSinceMs: number | undefined;
+  /** The generation of a Rollout whose wish was dealt with, and the answer if it was refused. */
+  readonly steered = new Map<string, { readonly generation: number; readonly refusal: string }>();
+  private readonly paces = new Map<string, Pace>();
+
+  constructor(readonly digest: Digest) {}
+
+  /** All objects of a kind: what is not among them is gone. */
+  list(kind: string, all: readonly Heard[], nowMs: number): void {
+    const names = new Set(all.map(({ name }) => name));
+    for (const [id, { kind: of, name }] of this.resources) if (of === kind && !names.has(name)) this.forget(id, nowMs);
+    for (const heard of all) this.hear(heard, nowMs);
+    this.listed.add(kind);
+  }
+
+  hear(heard: Heard, nowMs: number): void {
+    const resource = resourceOf(heard, this.digest);
+    const before = this.resources.get(resource.id);
+    if (before !== undefined && isOlder(heard, before)) return;
+    this.resources.set(resource.id, resource);
+    const isNew = before?.uid !== resource.uid || before.hash !== resource.hash || before.deleting !== resource.deleting || before.retry !== resource.retry;
+    if (isNew) this.heardMs = nowMs;
+  }
+
+  gone({ kind, name, uid }: Pick<Heard, 'kind' | 'name' | 'uid'>, nowMs: number): void {
+    const id = `${kind}/${name}`;
+    if (this.resources.get(id)?.uid === uid) this.forget(id, nowMs);
+  }
+
+  hearRollout(heard: RolloutResource): void {
+    const before = this.rolloutResources.get(heard.name);
+    if (before === undefined || !isOlder(heard, before)) this.rolloutResources.set(heard.name, heard);
+  }
+
+  show(change: ChangeView): void {
+    this.index.show(change);
+  }
+
+  showKnownBad({ forgivenBy, ledger }: KnownBadView): void {
+    if (forgivenBy !== '') this.forgivenAt = Math.max(this.forgivenAt, ledger);
+  }
+
+  /** Whether something may be done now; else when. */
+  notBefore(key: string): number {
+    return this.paces.get(key)?.notBeforeMs ?? 0;
+  }
+
+  /** It is being done: until it was done, or failed, it is not done again. */
+  begins(key: string): void {
+    this.paces.set(key, { failures: this.paces.get(key)?.failures ?? 0, notBeforeMs: Infinity });
+  }
+
+  /** It was done, and may be done again after a while. */
+  did(key: string, nowMs: number): void {
+    this.paces.set(key, { failures: 0, notBeforeMs: nowMs + WRITE_MS });
+  }
+
+  /** It failed, and is tried again at growing distances. */
+  failed(key: string, nowMs: number): void {
+    const failures = (this.paces.get(key)?.failures ?? 0) + 1;
+    this.paces.set(key, { failures, notBeforeMs: nowMs + Math.min(LONGEST_MS, WRITE_MS * 2 ** Math.min(failures - 1, 10)) });
+  }
+
+  private forget(id: string, nowMs: number): void {
+    this.resources.delete(id);
+    for (const what of ['status', 'finalizer']) this.paces.delete(`${what} ${id}`);
+    this.heardMs = nowMs;
+  }
+}
+
+/** An answer to a write may come before the watch shows what was there before it. Revisions of one object are ordered numbers. */
+const isOlder = (one: { readonly uid: string; readonly revision: string }, other: { readonly uid: string; readonly revision: string }): boolean =>
+  one.uid === other.uid && Number(one.revision) < Number(other.revision);

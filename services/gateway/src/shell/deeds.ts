@@ -1,0 +1,111 @@
+import type { Bus } from '#libs/bus';
+import type { Kube, ObjectOutcome } from '#libs/kube';
+import { API_VERSION, ROLLOUT_KIND } from '#libs/manifests';
+import { monotonicMs, type Logger } from '#libs/runtime';
+import type { Deed, State } from '../core/index.js';
+import { collectionOf, heardOf, pathOf, rolloutOf } from './seen-objects.js';
+
+/** Named in managedFields: what it says is the gateway's, and nobody else's. */
+const MANAGER = 'sluice-gateway';
+const AT_ONCE = 8;
+
+/** Carries out what was decided, a few at a time. One that fails is noted, and tried again later; one that takes long holds up neither looking nor publishing. */
+export class Deeds {
+  private readonly waiting: Deed[] = [];
+  private working = 0;
+  private stopped = false;
+
+  constructor(private readonly bus: Bus, private readonly kube: Kube, private readonly state: State, private readonly logger: Logger, private readonly changed: () => void) {}
+
+  begin(deeds: readonly Deed[]): void {
+    for (const deed of deeds) this.state.begins(keyOf(deed));
+    this.waiting.push(...deeds);
+    while (this.working < AT_ONCE && this.waiting.length > 0) void this.work();
+  }
+
+  /** What is under way is finished, and nothing more begun. */
+  stop(): void {
+    this.stopped = true;
+  }
+
+  private async work(): Promise<void> {
+    this.working += 1;
+    for (let deed = this.waiting.shift(); deed !== undefined && !this.stopped; deed = this.waiting.shift()) {
+      await this.one(deed);
+      this.changed();
+    }
+    this.working -= 1;
+  }
+
+  private async one(deed: Deed): Promise<void> {
+    const key = keyOf(deed);
+    try {
+      await this.act(deed);
+      this.state.did(key, monotonicMs());
+    } catch (error) {
+      this.state.failed(key, monotonicMs());
+      this.logger.warn({ error, what: key }, `${key} failed, and is tried again: ${(error as Error).message}`);
+    }
+  }
+
+  private async act(deed: Deed): Promise<void> {
+    switch (deed.do) {
+      case 'hold':
+      case 'release': {
+        const { kind, name } = deed.resource;
+        return this.take(kind, await this.kube.writeFinalizers(pathOf(kind, name), deed.resource, deed.finalizers, MANAGER));
+      }
+      case 'show': {
+        const { kind, name, uid } = deed.resource;
+        return this.take(kind, await this.kube.applyStatus(pathOf(kind, name), { apiVersion: API_VERSION, kind, name, uid, status: deed.status }, MANAGER));
+      }
+      case 'make-rollout': {
+        const { change, source } = deed;
+        const body = { apiVersion: API_VERSION, kind: ROLLOUT_KIND, metadata: { name: change, labels: { 'sluice.dev/source': source } }, spec: {} };
+        return this.take(ROLLOUT_KIND, await this.kube.makeObject(collectionOf(ROLLOUT_KIND), body, MANAGER));
+      }
+      case 'show-rollout': {
+        const { change: name, uid, status } = deed;
+        return this.take(ROLLOUT_KIND, await this.kube.applyStatus(pathOf(ROLLOUT_KIND, name), { apiVersion: API_VERSION, kind: ROLLOUT_KIND, name, uid, status }, MANAGER));
+      }
+      case 'remove-rollout':
+        return this.kube.deleteObject(pathOf(ROLLOUT_KIND, deed.change), deed.uid);
+      case 'steer':
+        return this.steer(deed);
+    }
+  }
+
+  /** What the API server answered is as good as what a watch shows, and sooner. */
+  private take(kind: string, outcome: ObjectOutcome): void {
+    if (typeof outcome === 'string') return;
+    // The last finalizer is off, and with it the object: the watch says so.
+    if (outcome.deleting && outcome.finalizers.length === 0) return;
+    if (kind === ROLLOUT_KIND) this.state.hearRollout(rolloutOf(outcome));
+    else this.state.hear(heardOf(kind, outcome), monotonicMs());
+  }
+
+  private async steer({ change, generation, pause }: Deed & { readonly do: 'steer' }): Promise<void> {
+    const reply = await this.bus.request(`ops.rollout.${pause ? 'pause' : 'resume'}`, JSON.stringify({ change, by: 'kubernetes', reason: `spec.paused of Rollout/${change}` }));
+    const { error } = JSON.parse(reply.string()) as { readonly error?: { readonly code: string; readonly message: string } };
+    if (error?.code === 'unavailable' || error?.code === 'halted') throw new Error(error.message);
+    this.state.steered.set(change, { generation, refusal: error?.message ?? '' });
+  }
+}
+
+/** As the core paces it. */
+function keyOf(deed: Deed): string {
+  switch (deed.do) {
+    case 'hold':
+    case 'release':
+      return `finalizer ${deed.resource.id}`;
+    case 'show':
+      return `status ${deed.resource.id}`;
+    case 'make-rollout':
+    case 'remove-rollout':
+      return `rollout ${deed.change}`;
+    case 'show-rollout':
+      return `status Rollout/${deed.change}`;
+    case 'steer':
+      return `steer ${deed.change}`;
+  }
+}

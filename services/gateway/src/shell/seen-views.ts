@@ -1,0 +1,47 @@
+import { growingMs, listViews, watchViews, type Bus } from '#libs/bus';
+import type { ViewBucket, ViewValues } from '#libs/contracts';
+import type { Logger } from '#libs/runtime';
+import type { State } from '../core/index.js';
+
+type Takes = { readonly [B in ViewBucket]?: (state: State, key: string, value: ViewValues[B]) => void };
+
+/** What of each view is of interest. The nodes of a rollout are not. */
+const TAKES = {
+  changes: (state, _, view) => state.show(view),
+  rollouts: (state, change, view) => void state.rollouts.set(change, { ...view, worst: [] }),
+  pools: (state, pool, view) => void state.pools.set(pool, view),
+  'known-bad': (state, _, view) => state.showKnownBad(view),
+} satisfies Takes;
+const BUCKETS = Object.keys(TAKES) as readonly (keyof typeof TAKES)[];
+const AGAIN_MS = 10_000;
+
+/** Reads what the views show now. */
+export async function readViews(bus: Bus, state: State): Promise<void> {
+  await Promise.all(BUCKETS.map(async (bucket) => {
+    for (const [key, value] of await listViews(bus, bucket)) take(state, bucket, key, value);
+  }));
+}
+
+/** Follows the views until the signal aborts, whatever breaks in between. */
+export function followViews(bus: Bus, state: State, logger: Logger, signal: AbortSignal, changed: () => void): void {
+  for (const bucket of BUCKETS) void followView(bus, state, bucket, logger, signal, changed);
+}
+
+async function followView(bus: Bus, state: State, bucket: keyof typeof TAKES, logger: Logger, signal: AbortSignal, changed: () => void): Promise<void> {
+  for (let tries = 0; !signal.aborted; tries += 1) {
+    try {
+      for await (const { key, value } of watchViews(bus, bucket, '>', signal)) {
+        tries = 0;
+        take(state, bucket, key, value);
+        changed();
+      }
+    } catch (error) {
+      if (!signal.aborted) logger.warn({ error, bucket }, 'a view cannot be followed; trying again');
+    }
+    await new Promise((resolve) => setTimeout(resolve, signal.aborted ? 0 : growingMs(tries, 200, AGAIN_MS)).unref());
+  }
+}
+
+function take<B extends keyof typeof TAKES>(state: State, bucket: B, key: string, value: ViewValues[B]): void {
+  (TAKES[bucket] as (state: State, key: string, value: ViewValues[B]) => void)(state, key, value);
+}

@@ -1,0 +1,215 @@
+import { join } from 'node:path';
+import { ApiGate, describeOnKube, establish, until, type KubeObject } from '#libs/testing';
+import { ROOT } from '../e2e/processes.js';
+import { startFleet, type Fleet } from '../e2e/fleet.js';
+import { file, health, manifest, pool, type Manifest } from '../e2e/manifests.js';
+
+const PLURALS: Readonly<Record<string, string>> = { File: 'files', Pool: 'pools', Probe: 'probes', Rollout: 'rollouts', DisruptionPolicy: 'disruptionpolicies' };
+const FINALIZER = 'sluice.dev/rollout';
+const LONG_MS = 60_000;
+const GONE = 'core-02.dc2';
+
+interface Seen extends KubeObject {
+  readonly metadata: KubeObject['metadata'] & { readonly finalizers?: readonly string[]; readonly generation: number; readonly managedFields?: readonly { readonly manager: string; readonly subresource?: string }[] };
+  readonly status?: Readonly<Record<string, unknown>> & { readonly conditions?: readonly { readonly type: string; readonly status: string; readonly reason: string; readonly message: string }[] };
+}
+
+describeOnKube('custom resources, with a fleet of real processes', (world) => {
+  let fleet: Fleet;
+  /** Between the gateway and the API server. */
+  let gate: ApiGate;
+  beforeAll(async () => {
+    await establish(world.scene.api, join(ROOT, 'deploy/crds'));
+    gate = await ApiGate.before(world.cluster.access);
+    fleet = await startFleet({ sizes: [3, 2, 1], own: [GONE], env: { KUBECONFIG: await world.cluster.kubeconfigBy(gate.url), SLUICE_DEBOUNCE_MS: '500' } });
+    fleet.startService('gateway');
+  }, 120_000);
+  afterAll(async () => {
+    await fleet?.close();
+    await gate?.close();
+  }, 60_000);
+
+  const pathOf = (kind: string, name: string): string => `/apis/sluice.dev/v1alpha1/${PLURALS[kind]}/${name}`;
+  const get = (kind: string, name: string): Promise<Seen | undefined> => world.scene.api.get(pathOf(kind, name)) as Promise<Seen | undefined>;
+  /** As `kubectl apply --server-side` does it. */
+  const apply = async (...all: readonly Manifest[]): Promise<void> => {
+    for (const one of all) {
+      const { code, body } = await world.scene.api.call('PATCH', `${pathOf(one.kind, one.metadata.name)}?fieldManager=kubectl&force=true`, one, 'application/apply-patch+yaml');
+      if (code >= 300) throw new Error(JSON.stringify(body));
+    }
+  };
+  const remove = async (kind: string, name: string): Promise<void> => void (await world.scene.api.call('DELETE', pathOf(kind, name)));
+  const when = (kind: string, name: string, phase: string): Promise<Seen> => until(async () => {
+    const found = await get(kind, name);
+    const current = found?.status?.['observedGeneration'] === found?.metadata.generation;
+    return current && found?.status?.['phase'] === phase ? found : undefined;
+  }, `${kind} ${name} is ${phase}`, LONG_MS);
+  const isGone = (kind: string, name: string): Promise<unknown> => until(async () => (await get(kind, name)) === undefined, `${kind} ${name} is gone`, LONG_MS);
+  const condition = (seen: Seen, type: string): string => {
+    const found = seen.status?.conditions?.find((one) => one.type === type);
+    return `${found?.status} ${found?.reason}`;
+  };
+  /** The changes that came from Kubernetes. */
+  const published = async (): Promise<readonly { readonly apply: readonly Manifest[]; readonly delete: readonly object[] }[]> =>
+    (await fleet.events('config.desired.kubernetes')).map(({ body }) => body as never);
+
+  test('what is applied rolls out, and the status says so', async () => {
+    await apply(file('motd', 'v1\n', 'edge'));
+    const seen = await when('File', 'motd', 'Ready');
+    for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/motd.conf']).toBe('v1\n');
+    expect(['Accepted', 'Validated', 'Progressing', 'Ready'].map((type) => condition(seen, type))).toEqual(['True Accepted', 'True Validated', 'False Committed', 'True Committed']);
+    expect(seen.status).toMatchObject({ nodes: 3, applied: 3, failed: 0, owed: 0, hash: expect.stringMatching(/^[0-9a-f]{64}$/) });
+    expect(seen.metadata.finalizers).toEqual([FINALIZER]);
+    expect(seen.metadata.managedFields?.filter(({ subresource }) => subresource === 'status').map(({ manager }) => manager)).toEqual(['sluice-gateway']);
+    const rollout = await until(async () => {
+      const found = await get('Rollout', String(seen.status?.['change']));
+      return found?.status?.['phase'] === 'Ready' ? found : undefined;
+    }, 'the Rollout says so too');
+    expect(rollout.status).toMatchObject({ progress: '3/3', source: 'kubernetes', paused: false, pools: { edge: { nodes: 3, done: 3 } } });
+  });
+
+  test('what comes together is one change, and what comes again without a difference is none', async () => {
+    const before = (await published()).length;
+    const all = [file('one', 'v1\n', 'edge'), file('two', 'v1\n', 'core'), pool('edge', 3)];
+    await apply(...all);
+    const seen = await Promise.all([when('File', 'one', 'Ready'), when('File', 'two', 'Ready'), when('Pool', 'edge', 'Ready')]);
+    expect(new Set(seen.map(({ status }) => status?.['change'])).size).toBe(1);
+    await until(async () => (await get('Pool', 'edge'))?.status?.['budget'] === 3, 'the pool shows its budget');
+    const revisions = async (): Promise<readonly (string | undefined)[]> => Promise.all(all.map(async ({ kind, metadata }) => (await get(kind, metadata.name))?.metadata.resourceVersion));
+    const then = await revisions();
+    await apply(...all);
+    expect(await revisions()).toEqual(then);
+    await world.scene.api.patch(pathOf('File', 'one'), { metadata: { annotations: { note: 'a person' } } });
+    // Whatever comes of that comes before what comes of this.
+    await apply(file('three', 'v1\n', 'core'));
+    await when('File', 'three', 'Ready');
+    expect((await published()).slice(before).map(({ apply: documents }) => documents.map(({ metadata }) => metadata.name))).toEqual([['one', 'two', 'edge'], ['three']]);
+  });
+
+  test('what is refused says why in the words of the validators, and what was refused with it comes again without it', async () => {
+    await apply(manifest('Probe', 'no-pattern', { nodeSelector: {}, file: { path: '/a', matches: '(' } }));
+    const malformed = await when('Probe', 'no-pattern', 'Rejected');
+    expect(condition(malformed, 'Accepted')).toBe('False BadPattern');
+    expect(malformed.status?.['message']).toMatch(/spec\.file\.matches: must be a regular expression/);
+    await remove('Probe', 'no-pattern');
+    await isGone('Probe', 'no-pattern');
+    const twin = { ...file('twin', 'v1\n', 'core'), spec: { nodeSelector: {}, path: '/etc/two.conf', content: 'other\n' } };
+    await apply(twin, file('innocent', 'v1\n', 'core'));
+    const refused = await when('File', 'twin', 'Rejected');
+    expect(condition(refused, 'Validated')).toBe('False Conflict');
+    expect(refused.status?.['message']).toMatch(/\/etc\/two\.conf/);
+    expect(condition(await when('File', 'innocent', 'Rejected'), 'Validated')).toBe('False RefusedWithOthers');
+    await remove('File', 'twin');
+    await isGone('File', 'twin');
+    await when('File', 'innocent', 'Ready');
+    for (const node of fleet.nodesOf('core')) expect(fleet.folders.files(node)).toMatchObject({ '/etc/two.conf': 'v1\n', '/etc/innocent.conf': 'v1\n' });
+  });
+
+  test('a change that fails on a node goes back, and the status says so', async () => {
+    await apply(health(fleet.gate.url));
+    await when('Probe', 'health', 'Ready');
+    fleet.gate.isSick = (_, files) => files['/etc/innocent.conf'] === 'bad\n';
+    await apply(file('innocent', 'bad\n', 'core'));
+    const seen = await when('File', 'innocent', 'Reverted');
+    expect([condition(seen, 'Ready'), condition(seen, 'Progressing')]).toEqual(['False Reverted', 'False Reverted']);
+    expect(seen.status?.['message']).toMatch(/core-0\d/);
+    fleet.gate.isSick = () => false;
+    await apply(file('innocent', 'v1\n', 'core'));
+    await when('File', 'innocent', 'Ready');
+  });
+
+  test('a Rollout takes spec.paused, and what is not said there is left to others', async () => {
+    fleet.gate.hold((node, files) => node.startsWith('core') && files['/etc/paused.conf'] !== undefined);
+    await apply(file('paused', 'v1\n', 'core'));
+    await until(() => fleet.gate.held.size === 1, 'a node is in the middle of it');
+    const change = String((await when('File', 'paused', 'Rolling')).status?.['change']);
+    const pause = (paused: boolean): Promise<unknown> => world.scene.api.patch(pathOf('Rollout', change), { spec: { paused } });
+    await pause(true);
+    expect((await when('Rollout', change, 'Paused')).status).toMatchObject({ paused: true, nodes: 2 });
+    expect(await fleet.client.request('ops.rollout.resume', { change, by: 'a person' })).toMatchObject({ paused: false });
+    await when('Rollout', change, 'Rolling');
+    await pause(false);
+    await pause(true);
+    await when('Rollout', change, 'Paused');
+    fleet.gate.release();
+    await when('File', 'paused', 'Paused');
+    await pause(false);
+    await when('File', 'paused', 'Ready');
+  });
+
+  test('a deletion takes it off the nodes before the object goes', async () => {
+    fleet.gate.hold((node, files) => node.startsWith('edge') && files['/etc/one.conf'] === undefined);
+    await remove('File', 'one');
+    await until(() => fleet.gate.held.size > 0, 'a node is in the middle of it');
+    const seen = await until(async () => {
+      const found = await get('File', 'one');
+      return found?.status?.['phase'] === 'Deleting' ? found : undefined;
+    }, 'it says that it goes');
+    expect(condition(seen, 'Ready')).toBe('False Deleting');
+    fleet.gate.release();
+    await isGone('File', 'one');
+    for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/one.conf']).toBeUndefined();
+  });
+
+  test('a deletion does not wait for a node that is gone for good', async () => {
+    await fleet.processes.kill(GONE);
+    await remove('File', 'two');
+    await until(async () => (await get('File', 'two'))?.status?.['phase'] === 'Deleting', 'it is under way');
+    expect(await fleet.cli('remove', GONE)).toMatchObject({ code: 0 });
+    await isGone('File', 'two');
+  });
+
+  test('killed between publishing and the status, it publishes nothing twice', async () => {
+    const before = (await published()).length;
+    gate.about = /PATCH .*\/status/;
+    gate.mode = { does: 'stall' };
+    await apply(file('killed', 'v1\n', 'edge'));
+    await until(async () => (await published()).length === before + 1, 'it is published');
+    await fleet.processes.kill('gateway');
+    gate.mode = { does: 'pass' };
+    fleet.startService('gateway');
+    await when('File', 'killed', 'Ready');
+    expect((await published()).length).toBe(before + 1);
+  });
+
+  test('what was changed, added and deleted while it was down is one change when it is back', async () => {
+    const before = (await published()).length;
+    await fleet.processes.stop('gateway');
+    await apply(file('motd', 'v2\n', 'edge'), file('added', 'v1\n', 'edge'));
+    await remove('File', 'killed');
+    await apply(file('passing', 'v1\n'));
+    await remove('File', 'passing');
+    fleet.startService('gateway');
+    await Promise.all([when('File', 'motd', 'Ready'), when('File', 'added', 'Ready'), isGone('File', 'killed')]);
+    const [change, ...more] = (await published()).slice(before);
+    expect([change?.apply.map(({ metadata }) => metadata.name), change?.delete, more]).toEqual([['added', 'motd'], [{ kind: 'File', name: 'killed' }], []]);
+    for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)).toMatchObject({ '/etc/motd.conf': 'v2\n', '/etc/added.conf': 'v1\n' });
+    for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/killed.conf']).toBeUndefined();
+  });
+
+  test('another copy goes on when one sleeps, and the one that wakes does nothing a second time', async () => {
+    const before = (await published()).length;
+    fleet.startService('gateway-2');
+    fleet.processes.freeze('gateway');
+    await apply(file('motd', 'v3\n', 'edge'));
+    await when('File', 'motd', 'Ready');
+    fleet.processes.thaw('gateway');
+    await apply(file('motd', 'v4\n', 'edge'));
+    await when('File', 'motd', 'Ready');
+    expect((await published()).length).toBe(before + 2);
+    await fleet.processes.stop('gateway-2');
+  });
+
+  test('an API server and a gateway in trouble delay, and lose nothing', async () => {
+    gate.about = /./;
+    gate.mode = { does: 'refuse', code: 500, reason: 'InternalError' };
+    gate.cut();
+    await apply(file('motd', 'v5\n', 'edge'));
+    await until(() => gate.asked.slice(-20).filter((line) => line.includes('watch=1')).length > 3, 'it asks again');
+    gate.mode = { does: 'pass' };
+    world.cluster.killApiServer();
+    await world.cluster.restartApiServer();
+    await when('File', 'motd', 'Ready');
+    for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/motd.conf']).toBe('v5\n');
+  });
+});
