@@ -85,7 +85,7 @@ export class Kube {
   /** Follows all objects of a kind, whose collection has that path; returns how to stop that. */
   followObjects(path: string, listed: (objects: readonly CustomObject[]) => void, heard: (event: 'set' | 'deleted', object: CustomObject) => void, logger?: Logger): () => void {
     const follower = new Follower<RawCustomObject, CustomObject>({
-      connection: this.connection, path, pick: customObjectOf, listed: (all) => listed(all), heard: (event, raw) => heard(event, customObjectOf(raw)), ...(logger === undefined ? {} : { logger }),
+      connection: this.connection, path, pick: customObjectOf, listed, heard: (event, raw) => heard(event, customObjectOf(raw)), ...(logger === undefined ? {} : { logger }),
     });
     follower.start();
     return () => follower.stop();

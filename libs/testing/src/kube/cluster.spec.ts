@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { until } from '../until.js';
 import { whyNoKube } from './binaries.js';
 import { describeOnKube } from './kube-fixture.js';
@@ -40,17 +40,18 @@ describeOnKube('the tests\' API server', (world) => {
 });
 
 (whyNoKube() === undefined ? test : test.skip)('a process that is killed takes its API server and etcd with it', async () => {
-  const script = `require(${JSON.stringify(require.resolve('../../../../dist/libs/testing/src/kube/cluster.js'))}).KubeCluster.start().then((c) => console.log(JSON.stringify({ folder: c.kubeconfig, pids: c.pids })))`;
+  const script = `require(${JSON.stringify(require.resolve('../../../../dist/libs/testing/src/kube/cluster.js'))}).KubeCluster.start().then((c) => console.log(JSON.stringify({ folder: require('node:path').dirname(c.kubeconfig), pids: c.pids })))`;
   const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
   const line = await new Promise<string>((resolve, reject) => {
     child.stdout.setEncoding('utf8').once('data', resolve);
     child.once('exit', (code) => reject(new Error(`ended with ${code}`)));
   });
-  const { pids } = JSON.parse(line) as { readonly pids: readonly number[] };
+  const { folder, pids } = JSON.parse(line) as { readonly folder: string; readonly pids: readonly number[] };
   expect(pids.length).toBe(3);
   expect(pids.every(isAlive)).toBe(true);
   child.kill('SIGKILL');
   await until(() => !pids.some(isAlive), 'none of them is left');
+  rmSync(folder, { recursive: true, force: true });
 });
 
 const isAlive = (pid: number): boolean => existsSync(`/proc/${pid}`);

@@ -17,7 +17,7 @@ class Inventory extends LedgerCopy<State, Input> {
     return this.when({ type: 'announced', report: said });
   }
   lists(nodes: Readonly<Record<string, KubernetesNode>>) {
-    noteListed(this.state, Object.entries(nodes));
+    noteListed(this.state, new Map(Object.entries(nodes)));
     return this.when();
   }
   /** What is written of the Node; undefined when it is deleted. */
@@ -82,6 +82,18 @@ describe('a node that Kubernetes knows', () => {
     expect(linesOf(i.lists({}), 'node', 'because')).toEqual(['node.left n0 deleted']);
     expect(i.view('nodes', 'n1').state).toBe('ready');
   });
+});
+
+it('nobody leaves where not one of three known Nodes is listed: that is another cluster', () => {
+  const i = new Inventory();
+  const nodes = { n0: READY, n1: READY, n2: READY };
+  for (const node of Object.keys(nodes)) i.announces(node);
+  i.lists(nodes);
+  forgetNodes(i.state);
+  expect(i.lists({ other: { ...READY, uid: 'u9' } })).toEqual([]);
+  expect(i.sees('n0', undefined)).toEqual([]);
+  expect(i.announces('new')).toEqual([]);
+  expect(linesOf(i.lists({ n0: READY }), 'node')).toEqual(['node.left n1', 'node.left n2', 'node.joined new']);
 });
 
 it('a node that Kubernetes never knew stays what it is, whatever is listed', () => {

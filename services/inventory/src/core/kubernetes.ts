@@ -2,8 +2,18 @@ import type { NodeReport } from '#libs/contracts';
 import type { InventoryDraft } from './inputs.js';
 import { isLater, sameLabels, type KubernetesNode, type State } from './state.js';
 
+/** So many Nodes do not all go at once while nobody looks. */
+const MANY = 3;
+
+/** Whether not one of the Nodes that were known is listed: this is the API server of another cluster, and nobody has left. */
+export function isAnotherCluster(state: State, nodes: ReadonlyMap<string, KubernetesNode>): boolean {
+  const known = [...state.nodes.values()].filter(({ uid }) => uid !== '');
+  return known.length >= MANY && !known.some(({ node, uid }) => nodes.get(node)?.uid === uid);
+}
+
 /** Notes the Node objects that the API server lists: those that are not among them are gone. */
-export function noteListed(state: State, nodes: Iterable<readonly [string, KubernetesNode]>): boolean {
+export function noteListed(state: State, nodes: ReadonlyMap<string, KubernetesNode>): boolean {
+  if (isAnotherCluster(state, nodes)) return false;
   state.kubernetes.nodes = new Map(nodes);
   for (const name of [...state.nodes.keys(), ...state.announcements.keys()]) state.memo.toCompare.add(name);
   return true;

@@ -2,7 +2,7 @@ import type { LedgerService } from '#libs/bus';
 import { cordonMarkOf } from '#libs/contracts';
 import type { Kube, KubeNode } from '#libs/kube';
 import type { Logger } from '#libs/runtime';
-import { forgetNodes, noteListed, noteNode, type Input, type KubernetesNode, type State } from '../core/index.js';
+import { forgetNodes, isAnotherCluster, noteListed, noteNode, type Input, type KubernetesNode, type State } from '../core/index.js';
 
 /** Follows the Node objects of Kubernetes while this copy leads. */
 export class NodeObjects {
@@ -23,9 +23,16 @@ export class NodeObjects {
   private begin(): void {
     this.unwatch ??= this.kube.followNodes({
       pick: seen,
-      listed: (nodes) => this.ledger.observe((state) => noteListed(state, nodes)),
+      listed: (nodes) => this.ledger.observe((state) => this.list(state, nodes)),
       heard: (name, node) => this.ledger.observe((state) => noteNode(state, name, node)),
     }, this.logger);
+  }
+
+  private list(state: State, nodes: ReadonlyMap<string, KubernetesNode>): boolean {
+    if (isAnotherCluster(state, nodes)) {
+      this.logger.error({ server: this.kube.server, nodes: nodes.size }, 'not one of the Nodes that are known is here: this is another cluster, and nothing that it says is taken; correct the kubeconfig, or remove the nodes (sluice remove NODE)');
+    }
+    return noteListed(state, nodes);
   }
 
   private end(): void {
