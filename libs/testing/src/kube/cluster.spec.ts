@@ -39,7 +39,8 @@ describeOnKube('the tests\' API server', (world) => {
   });
 });
 
-(whyNoKube() === undefined ? test : test.skip)('a process that is killed takes its API server and etcd with it', async () => {
+const why = whyNoKube();
+(why === undefined ? test : test.skip)(`a process that is killed takes its API server and etcd with it${why === undefined ? '' : ` (${why})`}`, async () => {
   const script = `require(${JSON.stringify(require.resolve('../../../../dist/libs/testing/src/kube/cluster.js'))}).KubeCluster.start().then((c) => console.log(JSON.stringify({ folder: require('node:path').dirname(c.kubeconfig), pids: c.pids })))`;
   const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
   const line = await new Promise<string>((resolve, reject) => {
