@@ -10,5 +10,5 @@ module.exports = async ({ testPathPatterns }) => {
   if (!existsSync(main)) return;
   spawnSync(process.execPath, [main, 'first'], { stdio: 'inherit' });
   const isWhole = (testPathPatterns?.patterns ?? []).length === 0;
-  if (isWhole) globalThis.preparing = spawn(process.execPath, [main, 'then'], { stdio: 'inherit', detached: true });
+  if (isWhole) globalThis.preparing = spawn(process.execPath, [main, 'rest'], { stdio: 'inherit', detached: true });
 };

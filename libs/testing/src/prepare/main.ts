@@ -2,7 +2,7 @@ import { findNatsCli, findNatsServer, whyNoNatsCli } from '#libs/embedded';
 import { findKubeBinaries, whyNoKube } from '../kube/binaries.js';
 
 /**
- * Builds what the tests need and this machine does not have: `first` what nearly all of them start, `then` what takes
+ * Builds what the tests need and this machine does not have: `first` what nearly all of them start, `rest` what takes
  * minutes and few need. Without Go nothing is built: those tests say so themselves, each by its name.
  */
 const STEPS: Readonly<Record<string, () => Promise<unknown>>> = {
@@ -10,7 +10,7 @@ const STEPS: Readonly<Record<string, () => Promise<unknown>>> = {
     await findNatsServer();
     if (whyNoNatsCli() === undefined) await findNatsCli();
   },
-  then: async () => {
+  rest: async () => {
     if (whyNoKube() === undefined) await findKubeBinaries();
   },
 };

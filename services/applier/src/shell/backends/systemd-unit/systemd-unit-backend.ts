@@ -6,7 +6,7 @@ import { checkPath, pathKey, PathOriginals } from '../paths/path-originals.js';
 import { clearTemporary, putFile } from '../paths/standing.js';
 import { fileDiffers } from '../paths/wanted-file.js';
 import { verifyUnit } from './unit-check.js';
-import { unitFiles, unitOf, type UnitEntry, type UnitFile } from './unit-files.js';
+import { unitFiles, unitOf, type UnitEntry } from './unit-files.js';
 import { isStateKey, stateKeys, UnitOriginals } from './unit-originals.js';
 
 const MODE = 0o644;
