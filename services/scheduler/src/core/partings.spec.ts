@@ -137,7 +137,7 @@ describe('a rollout', () => {
 
   it('of which nobody said how many failures it tolerates tolerates none', () => {
     const s = fleetOf('n0').given(factOf('config.accepted', { change: 'c1' }), renderedChange('c1', leading(['n0'], 'old', 'x')), validated('c1'));
-    s.when();
+    expect(s.when()[0]).toMatchObject({ type: 'rollout.started', maxFailures: 0 });
     expect(s.rollout('c1').maxFailures).toBe(0);
   });
 

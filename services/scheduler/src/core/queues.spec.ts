@@ -1,5 +1,5 @@
 import { accepted, changed, committed, factOf, joined, pool, renderedChange, renderedNode, reviewedNode, silent, validated } from '#libs/testing';
-import { grants, leading, MINUTE, NONE, Scheduler } from './scheduler.fixture.js';
+import { grants, MINUTE, NONE, Scheduler } from './scheduler.fixture.js';
 import type { Plan } from './inputs.js';
 
 const names = (prefix: string, count: number): readonly string[] => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
@@ -52,14 +52,6 @@ describe('fresh nodes', () => {
 });
 
 describe('a plan', () => {
-  it('is asked for by what the node has and shall have, and by the policies in force', () => {
-    const s = pools(pool('edge', 1)).fleet(['n0'], { role: 'edge' });
-    s.given(accepted('c1', { apply: [{ kind: 'DisruptionPolicy', name: 'calm', labels: {}, spec: { nodeSelector: {} } }] }), renderedChange('c1', leading(['n0'], 'old', 'new')), validated('c1'));
-    expect(s.decide().needs).toEqual([
-      { key: expect.stringMatching(/^n0\|old\|new\|c1\|/) as string, node: 'n0', labels: { role: 'edge' }, from: 'old', to: 'new', policies: [expect.objectContaining({ kind: 'DisruptionPolicy', name: 'calm' })] },
-    ]);
-  });
-
   it('for the next in the queue is asked for as far as there are units, and no further', () => {
     const s = pools(pool('edge', 2)).fleet(names('n', 5), { role: 'edge' }).reviewed('c1', names('n', 5));
     expect(s.decide().needs.map(({ node }) => node)).toEqual(['n0', 'n1']);
