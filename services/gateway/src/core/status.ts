@@ -4,6 +4,7 @@ import { conditionsOf, reasonOf, type Said } from './conditions.js';
 import type { Resource, Status } from './resource.js';
 import type { Stand } from './stand.js';
 import type { State } from './state.js';
+import { wordsOf } from './words.js';
 
 interface Story {
   readonly phase: string;
@@ -87,8 +88,7 @@ function refused(reasons: readonly Reason[], id: string, byForm: boolean): Story
   const own = reasons.filter(({ fragment, message }) => fragment === id || fragment === '' || message.split(/[^A-Za-z0-9/-]+/).includes(id));
   const shown = own.length > 0 ? own : reasons;
   const [first] = shown;
-  const lines = shown.slice(0, 5).map(({ fragment, field, message }) => [fragment === id ? '' : fragment, field, message].filter((part) => part !== '').join(': '));
-  const message = `${lines.join('; ')}${shown.length > 5 ? ` (and ${shown.length - 5} more)` : ''}`;
+  const message = wordsOf(shown, id);
   const reason = own.length > 0 || id === '' ? reasonOf(first?.code ?? '') : 'RefusedWithOthers';
   const said: readonly Said[] = byForm
     ? [['Accepted', 'False', reason, message]]
