@@ -45,7 +45,7 @@ const isSameContent = (one: WrittenObject, other: WrittenObject): boolean => isS
 
 function lineOf({ fragment, field, message, nodes }: Reason, id: string): string {
   const place = [fragment === id ? '' : fragment, message.startsWith(field) ? '' : field].filter((part) => part !== '').join(' ');
-  return `${place === '' ? '' : `${place}: `}${message}${nodes.length === 0 ? '' : ` (${nodes.slice(0, 3).join(', ')}${nodes.length > 3 ? ', …' : ''})`}`;
+  return `${place === '' ? '' : `${place}: `}${message}${nodes.length === 0 ? '' : ` (${[...nodes].sort().slice(0, 3).join(', ')}${nodes.length > 3 ? ', …' : ''})`}`;
 }
 
 function warningsOf(lines: readonly string[]): readonly string[] {

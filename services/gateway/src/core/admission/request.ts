@@ -28,6 +28,7 @@ export function readReview(body: unknown): AdmissionRequest | { readonly uid: st
   const isOurs = operation === 'CREATE' || operation === 'UPDATE' || operation === 'DELETE';
   if (!isOurs || typeof kind !== 'string' || kindOf(kind) === undefined || (request['subResource'] ?? '') !== '') return { uid, operation: 'other' };
   const [object, before] = [operation === 'DELETE' ? undefined : objectOf(kind, request['object']), operation === 'CREATE' ? undefined : objectOf(kind, request['oldObject'])];
+  if (operation === 'DELETE' ? before === undefined : object === undefined) return undefined;
   const { username, groups } = fieldsOf(request['userInfo']);
   return {
     uid, operation, kind, name: object?.name ?? before?.name ?? textOf(request['name']), user: textOf(username), groups: Array.isArray(groups) ? groups.filter((group) => typeof group === 'string') : [], object, before,
