@@ -1,4 +1,5 @@
 import type { Reason, RolloutView } from '#libs/contracts';
+import { lineOfStanding, type CertificateStanding } from './admission/certificate.js';
 import type { Change } from './changes.js';
 import { conditionsOf, reasonOf, type Said } from './conditions.js';
 import type { Resource, Status } from './resource.js';
@@ -106,7 +107,18 @@ function deletionOf({ phase, message, said }: Story): Story {
 
 function wholeOf(state: State, resource: Resource, { phase, message, said }: Story, at: string): Status {
   const { generation, status } = resource;
-  return { phase, message, observedGeneration: generation, conditions: conditionsOf(said, generation, status, at), ...poolOf(state, resource) };
+  return { phase, message, observedGeneration: generation, conditions: conditionsOf([...said, ...admissionOf(state, resource)], generation, status, at), ...poolOf(state, resource) };
+}
+
+const ADMISSION: Readonly<Record<CertificateStanding['is'], readonly ['True' | 'False', string]>> = {
+  good: ['True', 'Answering'], ending: ['True', 'CertificateEnding'], expired: ['False', 'CertificateExpired'], 'not-yet': ['False', 'CertificateNotYetValid'], unusable: ['False', 'NoCertificate'],
+};
+
+/** Whether the editors of a pool are asked for is told where they stand. */
+function admissionOf({ admission }: State, { kind }: Resource): readonly Said[] {
+  if (admission === undefined || kind !== 'Pool') return [];
+  const [status, reason] = ADMISSION[admission.is];
+  return [['Admission', status, reason, lineOfStanding(admission)]];
 }
 
 function poolOf({ pools }: State, { kind, name }: Resource): Status {

@@ -1,5 +1,6 @@
-import type { NodeView } from '#libs/contracts';
-import { answer, readReview, reviewOf, standingOf, Wanted, type AdmissionRequest } from '../index.js';
+import type { ChangeView, NodeView } from '#libs/contracts';
+import { sha256 } from '../gateway.fixture.js';
+import { answer, contentsOf, decide, FINALIZER, readReview, reviewOf, standingOf, State, Wanted, type AdmissionRequest, type Condition, type Status } from '../index.js';
 
 const KINDS = ['kind:File', 'kind:Vrf', 'kind:Layer2Network'];
 const node = (name: string, labels: object, capabilities = KINDS): NodeView => ({ node: name, state: 'ready', labels, capabilities }) as unknown as NodeView;
@@ -125,4 +126,24 @@ it.each([[15, 'good', ''], [13.5, 'ending', 'in 13 days'], [1.5, 'ending', 'in 1
   const day = 24 * 3_600_000;
   const standing = standingOf({ beginsMs: 0, endsMs: 400 * day, begins: 'before', ends: 'then' }, (400 - days) * day);
   expect([standing.is, standing.words]).toEqual([is, words === '' ? '' : expect.stringContaining(words)]);
+});
+
+it('a certificate that ran out is told by the Pools, though nothing else of them has changed', () => {
+  const state = new State(sha256);
+  const pool = { kind: 'Pool', name: 'edge', uid: 'u', generation: 1, revision: '1', labels: {}, spec: { nodeSelector: {} }, deleting: false, finalizers: [FINALIZER], retry: '', status: undefined as Status | undefined };
+  state.hear(pool, 0);
+  state.show({ change: 'c1', phase: 'committed', ledger: 1, source: 'kubernetes', apply: [{ kind: 'Pool', name: 'edge' }], delete: [], reasons: [], nodes: 0 } as unknown as ChangeView);
+  state.index.read('c1', contentsOf(JSON.stringify({ kind: 'Pool', metadata: { name: 'edge' }, spec: pool.spec }), sha256));
+  /** What is told of the webhook, if anything is written. */
+  const told = (nowMs: number): Condition | 'nothing' | undefined => {
+    const [deed] = decide(state, { nowMs, at: 'now', debounceMs: 1 }).deeds;
+    if (deed?.do !== 'show') return 'nothing';
+    state.hear({ ...pool, revision: String(nowMs), status: deed.status }, nowMs);
+    return deed.status.conditions?.find(({ type }) => type === 'Admission');
+  };
+  expect([told(10), told(20)]).toEqual([undefined, 'nothing']);
+  state.admission = { is: 'good', words: '', todo: '' };
+  expect([told(30), told(40)]).toEqual([expect.objectContaining({ status: 'True', reason: 'Answering', message: '' }), 'nothing']);
+  state.admission = { is: 'expired', words: 'it ran out', todo: 'see to it' };
+  expect([told(50), told(60)]).toEqual([expect.objectContaining({ status: 'False', reason: 'CertificateExpired', message: 'it ran out: see to it' }), 'nothing']);
 });

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { connectBus, ensureTopology, kvSubject, type Bus } from '#libs/bus';
+import { connectBus, ensureTopology, kvSubject, ServiceNotes, type Bus } from '#libs/bus';
 import { encodeView, type NodeView } from '#libs/contracts';
 import { startNatsServer, type NatsServer } from '#libs/embedded';
 import { Kube } from '#libs/kube';
@@ -33,6 +33,7 @@ describeOnKube('admission on an API server', (world) => {
   let admission: Admission;
   const folder = mkdtempSync(join(tmpdir(), 'sluice-admission-'));
   const said: string[] = [];
+  const notes = new ServiceNotes();
   const logger = { debug: () => undefined, info: () => undefined, warn: (_: object, words: string) => said.push(words), error: (_: object, words: string) => said.push(words) } as unknown as Logger;
 
   beforeAll(async () => {
@@ -56,7 +57,7 @@ describeOnKube('admission on an API server', (world) => {
   });
 
   const begin = async (port = 0): Promise<void> => {
-    admission = await new Admission(bus, kube, { port, ...(await authority.write(folder)) }, logger, 20).start();
+    admission = await new Admission({ bus, kube, logger, notes, lookMs: 20 }, { port, ...(await authority.write(folder)) }).start();
     await until(async () => (await health()) === 200, 'it has read all');
   };
   const health = (): Promise<number> => new Promise((found) => {
@@ -220,7 +221,7 @@ describeOnKube('admission on an API server', (world) => {
     const anew = async (): Promise<void> => {
       const { port } = admission;
       await admission.close();
-      admission = await new Admission(bus, kube, { port, certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') }, logger, 20).start();
+      admission = await new Admission({ bus, kube, logger, notes, lookMs: 20 }, { port, certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') }).start();
       await until(() => admission.port === port, 'it listens');
     };
     afterAll(async () => {
@@ -248,12 +249,14 @@ describeOnKube('admission on an API server', (world) => {
       await until(() => words() !== '', 'it is in use');
       expect((await tried(file('soon', { content: 'x' }))).warnings.join()).toContain('the certificate of the webhook runs out in 9 days, on ');
       expect(said.join('\n')).toContain('the certificate of the webhook runs out in 9 days');
+      expect(notes.all).toEqual([{ state: 'note', words: words(), todo: 'put another in its place: it is taken without a restart' }]);
     });
 
     it('that ran out is no answer: what cannot be reviewed is let through, or refused where the policy is to fail, and it is said', async () => {
       await authority.write(folder, { fromMs: -2 * DAY_MS, toMs: -DAY_MS });
       await anew();
       expect(words()).toContain('the certificate of the webhook ran out on ');
+      expect(notes.all).toEqual([{ state: 'bad', words: words(), todo: 'put another in its place: it is taken without a restart' }]);
       expect(said.join('\n')).toContain('the certificate of the webhook ran out on ');
       expect((await untilTold('nobody is asked', ({ code }) => code < 300, () => tried(bad))).warnings).toEqual([]);
       const configuration = `${CONFIGURATIONS}/admission.sluice.dev`;

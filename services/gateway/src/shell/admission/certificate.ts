@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { Logger } from '#libs/runtime';
-import { standingOf, type CertificateStanding } from '../../core/index.js';
+import { lineOfStanding, noCertificate, standingOf, type CertificateStanding } from '../../core/index.js';
 
 /** What a TLS server is given. */
 export interface KeyPair {
@@ -20,7 +20,7 @@ export class Certificate {
   private trouble = 'it was not read yet';
   private said: { readonly words: string; readonly atMs: number } = { words: '', atMs: 0 };
 
-  constructor(private readonly certFile: string, private readonly keyFile: string, private readonly logger: Logger, private readonly now: () => number = Date.now) {}
+  constructor(private readonly certFile: string, private readonly keyFile: string, private readonly logger: Logger, private readonly told: (standing: CertificateStanding) => void, private readonly now: () => number = Date.now) {}
 
   /** Reads it; what is to be used from now on if it is another one. One that cannot be used leaves the one before in use. */
   async read(): Promise<KeyPair | undefined> {
@@ -49,15 +49,17 @@ export class Certificate {
   }
 
   get standing(): CertificateStanding {
-    if (this.inUse === undefined) return { is: 'unusable', words: `the webhook has no certificate (${this.certFile}, ${this.keyFile}): ${this.trouble}; no object is reviewed before it is stored` };
+    if (this.inUse === undefined) return noCertificate([this.certFile, this.keyFile], this.trouble);
     return standingOf(this.inUse, this.now());
   }
 
   private say(): void {
-    const { words } = this.standing;
+    const { standing } = this;
+    const { words } = standing;
+    this.told(standing);
     const atMs = this.now();
     if (words === '' || (words === this.said.words && atMs - this.said.atMs < AGAIN_MS)) return;
     this.said = { words, atMs };
-    this.logger.warn({ certificate: this.certFile }, words);
+    this.logger.warn({ certificate: this.certFile }, lineOfStanding(standing));
   }
 }

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { WEBHOOK_PATH } from '#libs/manifests';
 import type { Logger } from '#libs/runtime';
-import { answer, readReview, reviewOf, type CertificateStanding, type Wanted } from '../../core/index.js';
+import { answer, lineOfStanding, readReview, reviewOf, type CertificateStanding, type Wanted } from '../../core/index.js';
 import type { Certificate } from './certificate.js';
 
 export interface WebhookOptions {
@@ -87,14 +87,15 @@ export class Webhook {
 
   private tellHealth(response: ServerResponse): void {
     const { isReady } = this.options.wanted;
-    tell(response, isReady ? 200 : 503, 'text/plain', `${isReady ? 'ok' : 'not all is read yet'}${this.standing.words === '' ? '' : `; ${this.standing.words}`}\n`);
+    const trouble = lineOfStanding(this.standing);
+    tell(response, isReady ? 200 : 503, 'text/plain', `${isReady ? 'ok' : 'not all is read yet'}${trouble === '' ? '' : `; ${trouble}`}\n`);
   }
 
   private tellReview(response: ServerResponse, body: string): void {
     const request = readReview(parsed(body));
     if (request === undefined) return tell(response, 400, 'text/plain', 'the body is no AdmissionReview of admission.k8s.io/v1\n');
-    const { standing } = this;
-    const said = request.operation === 'other' ? ({ is: 'allowed', warnings: [] } as const) : answer(request, this.options.wanted, standing.words === '' ? [] : [standing.words]);
+    const trouble = lineOfStanding(this.standing);
+    const said = request.operation === 'other' ? ({ is: 'allowed', warnings: [] } as const) : answer(request, this.options.wanted, trouble === '' ? [] : [trouble]);
     const review = reviewOf(request, said);
     // No answer is for the failure policy to judge.
     if (review === undefined) return tell(response, 503, 'text/plain', 'not all is read yet\n');
