@@ -1,6 +1,6 @@
 import { type Fragment, type Reason } from '#libs/contracts';
 import { effectivePolicy, planActions } from '#libs/actions';
-import { isPolicyKind, selectorOf } from '#libs/manifests';
+import { isPolicyKind, selectorOf, type NodeSelector } from '#libs/manifests';
 import { labelsIn, renderNode, type FragmentIndex } from '#libs/rendering';
 import { besides, boundReasons, mergeReasons, newReasons, reviewActions, reviewConfig, reviewWarnings } from '#libs/review';
 import type { SeenNode } from './node-table.js';
@@ -18,11 +18,14 @@ export function foresee(id: string, now: Fragment | undefined, wanted: Wanted): 
   const states = [before, now].filter((fragment) => fragment !== undefined && !isPolicyKind(fragment.kind)) as readonly Fragment[];
   if (states.length === 0) return [];
   const after = wanted.with(id, now);
-  const groups = wanted.nodes.alike(states.map(selectorOf), labelsIn(after.all.find((one) => one.id === id)?.template));
+  const groups = wanted.nodes.alike(selectorsOf(states), labelsIn(after.all.find((one) => one.id === id)?.template));
   const policies = [...wanted.ofKind('DisruptionPolicy')];
   const largest = [...groups].sort((a, b) => b.length - a.length).slice(0, MOST_GROUPS);
   return boundReasons(mergeReasons(largest.flatMap((nodes) => ofGroup(nodes, wanted.all, after, policies))));
 }
+
+/** Most edits leave the selector as it is. */
+const selectorsOf = (states: readonly Fragment[]): readonly NodeSelector[] => [...new Map(states.map(selectorOf).map((selector) => [JSON.stringify(selector), selector])).values()];
 
 /** The recipe of each is of no interest: nothing is stored under it. */
 const NO_DIGEST = (): string => '';

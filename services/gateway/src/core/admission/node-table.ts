@@ -9,7 +9,7 @@ export interface SeenNode {
 
 interface Row {
   readonly node: SeenNode;
-  /** The sum of the marks of all selectors that select it: nodes with the same sum have the same fragments. */
+  /** The sum of the marks of its capabilities and of all selectors that select it: nodes with the same sum have the same fragments. */
   mark: number;
 }
 
@@ -18,6 +18,9 @@ interface Known {
   readonly mark: number;
   uses: number;
 }
+
+/** A number holds no more beside a mark and two selectors; who asks for more labels in one object is told of fewer that are missing. */
+const MOST_LABELS = 8;
 
 /**
  * Nodes, and which of them have the same fragments. That is kept up as nodes and selectors come and go, so that a question about ten thousand
@@ -28,7 +31,7 @@ export class NodeTable {
   private readonly selectors = new Map<string, Known>();
 
   set(node: SeenNode): void {
-    let mark = 0;
+    let mark = markOf(`capabilities ${node.capabilities.join()}`);
     for (const known of this.selectors.values()) if (selects(known.selector, node.labels)) mark += known.mark;
     this.rows.set(node.name, { node, mark });
   }
@@ -59,13 +62,16 @@ export class NodeTable {
     for (const row of this.rows.values()) if (selects(selector, row.node.labels)) row.mark -= known.mark;
   }
 
-  /** Nodes that any of the selectors selects, in groups of those that are alike: the same fragments, the same capabilities, the same of these selectors, and which of these labels they have. */
+  /** Nodes that any of the one or two selectors selects, in groups of those that are alike: the same fragments, the same capabilities, the same of these selectors, and which of these labels they have. */
   alike(selectors: readonly NodeSelector[], labelKeys: readonly string[]): readonly (readonly SeenNode[])[] {
-    const groups = new Map<string, SeenNode[]>();
+    const groups = new Map<number, SeenNode[]>();
+    const labels = labelKeys.slice(0, MOST_LABELS);
     for (const { node, mark } of this.rows.values()) {
-      const chosen = selectors.map((selector) => (selects(selector, node.labels) ? '1' : '0')).join('');
-      if (!chosen.includes('1')) continue;
-      const key = `${mark} ${chosen} ${labelKeys.map((label) => (Object.hasOwn(node.labels, label) ? '1' : '0')).join('')} ${node.capabilities.join()}`;
+      let chosen = 0;
+      for (const selector of selectors) chosen = chosen * 2 + (selects(selector, node.labels) ? 1 : 0);
+      if (chosen === 0) continue;
+      let key = mark * 4 + chosen;
+      for (const label of labels) key = key * 2 + (Object.hasOwn(node.labels, label) ? 1 : 0);
       const group = groups.get(key);
       if (group === undefined) groups.set(key, [node]);
       else group.push(node);
@@ -80,7 +86,7 @@ export class NodeTable {
   }
 }
 
-/** FNV-1a in 32 bits: sums of a million of them are exact. Sums that meet by chance would only let two unlike nodes pass for alike. */
+/** FNV-1a in 32 bits: sums of a thousand of them leave room for what is put beside them. Sums that meet by chance would only let two unlike nodes pass for alike. */
 function markOf(text: string): number {
   let mark = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) mark = Math.imul(mark ^ text.charCodeAt(i), 0x01000193) >>> 0;
