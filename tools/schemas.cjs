@@ -2,7 +2,7 @@
 const { mkdirSync, rmSync, writeFileSync } = require('node:fs');
 const { dirname, join } = require('node:path');
 const { stringify } = require('yaml');
-const { customResourceDefinitions, manifestSchemas } = require('../dist/libs/manifests/src/index.js');
+const { customResourceDefinitions, manifestSchemas, PLAIN_WEBHOOK } = require('../dist/libs/manifests/src/index.js');
 const { requestSchemas } = require('../dist/libs/requests/src/index.js');
 
 const folder = join(__dirname, '../docs/schemas');
@@ -18,3 +18,7 @@ const crds = join(__dirname, '../deploy/crds');
 rmSync(crds, { recursive: true, force: true });
 mkdirSync(crds, { recursive: true });
 for (const [file, definition] of Object.entries(customResourceDefinitions())) writeFileSync(join(crds, file), stringify(definition, { aliasDuplicateObjects: false, lineWidth: 0 }));
+
+// And the configuration of the webhook, to which whoever applies it adds the authority's certificate (caBundle).
+mkdirSync(join(__dirname, '../deploy/admission'), { recursive: true });
+writeFileSync(join(__dirname, '../deploy/admission/webhook.yaml'), stringify(PLAIN_WEBHOOK, { aliasDuplicateObjects: false, lineWidth: 0 }));
