@@ -1,5 +1,5 @@
 // Writes docs/schemas: what people write, as JSON Schemas for editors and other tools. Each lies where its $id says.
-const { mkdirSync, rmSync, writeFileSync } = require('node:fs');
+const { cpSync, mkdirSync, rmSync, writeFileSync } = require('node:fs');
 const { dirname, join } = require('node:path');
 const { stringify } = require('yaml');
 const { customResourceDefinitions, manifestSchemas } = require('../dist/libs/manifests/src/index.js');
@@ -18,3 +18,8 @@ const crds = join(__dirname, '../deploy/crds');
 rmSync(crds, { recursive: true, force: true });
 mkdirSync(crds, { recursive: true });
 for (const [file, definition] of Object.entries(customResourceDefinitions())) writeFileSync(join(crds, file), stringify(definition, { aliasDuplicateObjects: false, lineWidth: 0 }));
+
+// And once more for the chart, which takes in nothing from outside of it.
+const charted = join(__dirname, '../deploy/helm/sluice/files/crds');
+rmSync(charted, { recursive: true, force: true });
+cpSync(crds, charted, { recursive: true });
