@@ -10,7 +10,7 @@ const GATEWAY: Provider = {
   provide: Gateway,
   inject: [Bus, LOGGER, LEDGER_OPTIONS],
   useFactory: async (bus: Bus, logger: Logger, { leaderTtlMs = DEFAULT_LEADER_TTL_MS }: LedgerServiceOptions) => {
-    const kube = await Kube.open();
+    const kube = await Kube.open({ logger });
     logger.info({ server: kube.server }, 'custom resources are published');
     const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
     return new Gateway({ bus, kube, logger, digest, debounceMs: debounceFrom(process.env) }, leaderTtlMs).start();
