@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { growingMs, Signal, UnavailableError } from '#libs/bus';
-import { FIELD_MANAGER, KubeError, type Kube, type KubeNode, type KubePod } from '#libs/kube';
+import { FIELD_MANAGER, isMissingRight, KubeError, type Kube, type KubeNode, type KubePod } from '#libs/kube';
 import { parseDrain } from '#libs/manifests';
 import { monotonicMs, wallTime, type Logger } from '#libs/runtime';
 import {
@@ -92,7 +92,8 @@ export class NodeDrain {
 
   private failed(error: Error): number {
     const { logger, show } = this.parts;
-    logger.warn({ error, node: this.node, lease: this.lease, failures: this.failures }, 'a node could not be looked at; trying again');
+    // A missing right was named, once.
+    logger[isMissingRight(error) ? 'debug' : 'warn']({ error, node: this.node, lease: this.lease, failures: this.failures }, 'a node could not be looked at; trying again');
     const blocked = this.blocked({ reason: error.message, budget: '', allowed: 0, pods: [] });
     show(this.node, { ...this.progress(0), ...blocked });
     // What the API server refuses, a right that is missing say, stays refused until somebody acts: they have to know.
