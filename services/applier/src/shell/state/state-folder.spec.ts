@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { newJournal, type Journal } from '../../core/index.js';
+import { sha256 } from './original-store.js';
 import { StateFolder } from './state-folder.js';
 
 const EMPTY = '0'.repeat(64);
@@ -43,5 +44,15 @@ it('finds an unfinished work in both copies, whichever is lost, and in neither w
     expect([found.seq, found.work?.lease]).toEqual([3, 'l-3']);
     writeFileSync(join(path, lost), text);
   }
+  await folder.close();
+});
+
+it('refuses the journal of a newer applier, and does not go on from the one before in its place', async () => {
+  const folder = await StateFolder.open(path);
+  await folder.writeJournal(journal(1));
+  await folder.writeJournal(journal(2));
+  const newer = JSON.stringify({ ...journal(3), v: 2 });
+  writeFileSync(join(path, 'journal.json'), `{"sha256":"${sha256(newer)}","journal":${newer}}\n`);
+  await expect(folder.readJournal('n0', EMPTY)).rejects.toThrow('written by a newer applier (v 2): start that one');
   await folder.close();
 });

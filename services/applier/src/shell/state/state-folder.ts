@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Config } from '#libs/contracts';
 import { newJournal, type Journal, type Originals } from '../../core/index.js';
 import { parseConfig } from './config-text.js';
-import { decodeJournal, encodeJournal } from './journal-text.js';
+import { decodeJournal, encodeJournal, isNewer } from './journal-text.js';
 import { lockFolder } from './lock.js';
 import { OriginalStore } from './original-store.js';
 import { StateError } from './state-error.js';
@@ -40,6 +40,8 @@ export class StateFolder {
     if (text === undefined && before === undefined) return { journal: newJournal(node, emptyHash), fellBack: '' };
     const decoded = text === undefined ? 'missing' : decodeJournal(text);
     if (typeof decoded !== 'string') return { journal: ownJournal(decoded, node, path), fellBack: '' };
+    // An older one would know nothing of what the newer applier has begun or taken over since.
+    if (text !== undefined && isNewer(text)) throw new StateError(path, `${decoded}. Only if that cannot be: put a copy of an older journal in its place, and see to what was changed since`);
     const older = before === undefined ? 'missing' : decodeJournal(before);
     this.damaged = typeof older !== 'string';
     if (typeof older !== 'string') return { journal: ownJournal(older, node, previous), fellBack: `${path}: ${decoded}` };

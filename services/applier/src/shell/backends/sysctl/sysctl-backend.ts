@@ -102,7 +102,8 @@ class SysctlBackend implements Backend {
 /** Where the kernel's parameters can be written. */
 export const sysctlBackend: BackendFactory = {
   kind: 'Sysctl',
-  capabilities: ({ host }) => (host.proc === undefined || !mayWrite(join(host.proc, 'sys')) ? [] : ['kind:Sysctl']),
+  // The folders of /proc/sys can be written by nobody: a parameter that every kernel has tells.
+  capabilities: ({ host }) => (host.proc === undefined || !mayWrite(join(host.proc, 'sys/vm/swappiness')) ? [] : ['kind:Sysctl']),
   create: (surroundings) => (surroundings.host.proc === undefined ? undefined : new SysctlBackend(surroundings, surroundings.host.proc)),
 };
 
