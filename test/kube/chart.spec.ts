@@ -126,7 +126,7 @@ describeWith(['helm'], 'the chart', () => describeOnKube('on a real API server',
       change = await fleet.apply(file('app', 'v1\n', 'edge'));
       const view = await fleet.when('drains', fleet.nodesOf('edge')[0] as string, ({ reason }) => reason.includes('cannot'));
       expect(view.reason).toMatch(/^nodes "edge-01.dc1" is forbidden: User "system:serviceaccount:sluice:sluice-drain" cannot get resource "nodes"/);
-      fleet.processes.start('inventory-2', ['service', 'inventory'], { KUBECONFIG: await world.cluster.kubeconfigBy(gates.get('inventory')!.url), SLUICE_INVENTORY: 'kubernetes' });
+      fleet.processes.start('inventory-2', ['service', 'inventory'], { env: { KUBECONFIG: await world.cluster.kubeconfigBy(gates.get('inventory')!.url), SLUICE_INVENTORY: 'kubernetes' } });
       await fleet.processes.stop('inventory');
       fleet.startService('gateway');
       for (const [service, log] of [['drain', 'drain'], ['inventory', 'inventory-2'], ['gateway', 'gateway']] as const) {
@@ -152,7 +152,7 @@ describeWith(['helm'], 'the chart', () => describeOnKube('on a real API server',
       for (const gate of gates.values()) gate.forbidden.length = gate.asked.length = 0;
       for (const service of ['drain', 'inventory-2', 'gateway']) await fleet.processes.stop(service);
       for (const service of ['drain', 'gateway']) fleet.startService(service);
-      fleet.processes.start('inventory-3', ['service', 'inventory'], { KUBECONFIG: await world.cluster.kubeconfigBy(gates.get('inventory')!.url), SLUICE_INVENTORY: 'kubernetes' });
+      fleet.processes.start('inventory-3', ['service', 'inventory'], { env: { KUBECONFIG: await world.cluster.kubeconfigBy(gates.get('inventory')!.url), SLUICE_INVENTORY: 'kubernetes' } });
       const [edge = ''] = fleet.nodesOf('edge');
       // What never ends is deleted, for the pool says so.
       await world.scene.pod('stubborn', { node: edge, annotations: { 'test/never-ends': '' } });
