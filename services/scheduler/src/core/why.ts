@@ -1,5 +1,5 @@
-import { poolBudget } from './indexes.js';
-import { targetKey, type NodeState, type State } from './state.js';
+import { isUnavailable, poolBudget } from './indexes.js';
+import { nodeOf, targetKey, type NodeState, type State } from './state.js';
 import { unavailableBecause } from './views.js';
 import { stuckBecause, wantOf, takenText } from './want.js';
 
@@ -79,9 +79,10 @@ function whyIdle(state: State, node: NodeState, base: Base): Why {
 function whyWaiting(state: State, node: NodeState, base: Base): Why {
   const { unavailable } = state.poolSet(node.pool);
   const budget = poolBudget(state, node.pool);
-  const holders = [...unavailable].filter((name) => name !== node.node);
-  if (unavailable.size >= budget) {
-    const named = holders.slice(0, 5).map((name) => `${name} (${unavailableBecause(state.nodes.get(name) ?? node)})`);
+  // One that is unavailable itself needs no unit.
+  if (!isUnavailable(node) && unavailable.size >= budget) {
+    const holders = [...unavailable];
+    const named = holders.slice(0, 5).map((name) => `${name} (${unavailableBecause(nodeOf(state, name))})`);
     return { ...base, because: 'budget', text: `pool ${node.pool} lets ${budget} be unavailable at once: ${named.join(', ')}`, holders: holders.slice(0, 100) };
   }
   return { ...base, because: 'next', text: 'its lease is about to be granted' };
