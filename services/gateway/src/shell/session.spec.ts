@@ -101,7 +101,7 @@ describeOnKube('sessions of the gateway', (world) => {
     const words = (): readonly string[] => notes.all.map((note) => note.words);
     const definition = async (): Promise<unknown> => ((await world.scene.api.get(`${FILES}/odd`))?.status?.['conditions'] as readonly { readonly type: string }[] | undefined)?.find(({ type }) => type === 'Definition');
     const [files, pools, execs] = await Promise.all(['files', 'pools', 'execs'].map((plural) => world.scene.api.get(`${CRDS}/${plural}.sluice.dev`)));
-    const schemaOf = (object: KubeObject | undefined): unknown => (object?.spec?.['versions'] as readonly { readonly schema: unknown }[])[0]?.schema;
+    const schemaOf = (object: KubeObject | undefined): unknown => ((object?.spec?.['versions'] ?? []) as readonly { readonly schema: unknown }[])[0]?.schema;
     await edit('files', { op: 'remove', path: `${SPEC}/mode` }, { op: 'add', path: `${SPEC}/owner`, value: { type: 'string' } });
     await edit('pools', { op: 'remove', path: `${SPEC}/editors` });
     await world.scene.api.remove(`${CRDS}/execs.sluice.dev`);
