@@ -1,5 +1,5 @@
 // Writes docs/schemas: what people write, as JSON Schemas for editors and other tools. Each lies where its $id says.
-const { mkdirSync, rmSync, writeFileSync } = require('node:fs');
+const { cpSync, mkdirSync, rmSync, writeFileSync } = require('node:fs');
 const { dirname, join } = require('node:path');
 const { stringify } = require('yaml');
 const { customResourceDefinitions, manifestSchemas, PLAIN_WEBHOOK } = require('../dist/libs/manifests/src/index.js');
@@ -22,3 +22,7 @@ for (const [file, definition] of Object.entries(customResourceDefinitions())) wr
 // And the configuration of the webhook, to which whoever applies it adds the authority's certificate (caBundle).
 mkdirSync(join(__dirname, '../deploy/admission'), { recursive: true });
 writeFileSync(join(__dirname, '../deploy/admission/webhook.yaml'), stringify(PLAIN_WEBHOOK, { aliasDuplicateObjects: false, lineWidth: 0 }));
+// And once more for the chart, which takes in nothing from outside of it.
+const charted = join(__dirname, '../deploy/helm/sluice/files/crds');
+rmSync(charted, { recursive: true, force: true });
+cpSync(crds, charted, { recursive: true });

@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { whyNoNatsCli } from '#libs/embedded';
+import { whyNoHelm } from '#libs/testing';
 import { whyNoRealNode } from '../vm/real-node.js';
 
 /** What only some machines have. */
-export type Need = 'systemd-namespaces' | 'nats' | 'kubectl' | 'python3' | 'dpkg-deb' | 'systemd-analyze';
+export type Need = 'systemd-namespaces' | 'nats' | 'kubectl' | 'python3' | 'dpkg-deb' | 'systemd-analyze' | 'helm';
 
 const WHY_NOT: Readonly<Record<Need, () => string | undefined>> = {
   'systemd-namespaces': whyNoRealNode,
@@ -12,6 +13,7 @@ const WHY_NOT: Readonly<Record<Need, () => string | undefined>> = {
   python3: () => without('python3'),
   'dpkg-deb': () => without('dpkg-deb'),
   'systemd-analyze': () => without('systemd-analyze'),
+  helm: () => whyNoHelm(),
 };
 
 function without(program: string, asked: readonly string[] = ['--version']): string | undefined {

@@ -58,6 +58,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private copy: Copy<S, I, N, G>;
   private term: LeaderTerm<S, I, N, G> | undefined;
   private ready = false;
+  private caughtUp = false;
   private asked = false;
   private terms = 0;
   private stopping = false;
@@ -68,6 +69,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private shownStanding = '';
   private failures = 0;
   private quiet: NodeJS.Timeout | undefined;
+  private unlisten: () => void = () => undefined;
   private running: Promise<void> = Promise.resolve();
 
   constructor(private readonly parts: LedgerParts<S, I, N, G>, private readonly options: LedgerServiceOptions) {
@@ -115,6 +117,13 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     return this.ready;
   }
 
+  /** Why this copy would be of no use if it had to lead now; undefined when it would. */
+  get unready(): string | undefined {
+    if (!this.bus.connected) return 'there is no connection to the bus';
+    if (this.halted !== undefined) return `it has stopped deciding: ${this.halted}`;
+    return this.caughtUp ? undefined : 'it has not read the ledger to its end yet';
+  }
+
   /** Counts the times that this copy led; undefined while it does not. */
   get leadingTerm(): number | undefined {
     return this.ready ? this.terms : undefined;
@@ -144,6 +153,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   async start(): Promise<void> {
     await this.foldAnew(true);
     this.quiet = setInterval(() => this.wake.give(), Math.min(QUIET_MS, this.options.snapshotMs ?? QUIET_MS)).unref();
+    this.unlisten = this.bus.onConnection((connected) => this.reconnected(connected));
     this.running = this.run();
     this.election.start();
   }
@@ -153,6 +163,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     const led = this.ready;
     this.stopping = true;
     clearInterval(this.quiet);
+    this.unlisten();
     this.endTerm('this copy of the service ends');
     this.wake.give();
     this.reader.stop();
@@ -249,6 +260,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     if (this.broken && this.reader.halted === undefined) await this.foldAnew(false);
     if (fold(this.copy, await this.reader.take(this.copy.folded)) > 0) this.asked = true;
     if (this.halted !== undefined) throw new HaltedError(this.halted);
+    if (!this.caughtUp) await this.catchUp();
     if (!this.election.leading) return;
     if (this.term === undefined) await this.takeOver();
     const term = this.term as LeaderTerm<S, I, N, G> | undefined;
@@ -257,6 +269,18 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     if (this.copy.wakeAtMs !== undefined && this.copy.wakeAtMs <= monotonicMs()) this.asked = true;
     if (this.asked) await this.lead(term);
     if (this.ready) for (const follower of this.followers) follower(this.copy.state);
+  }
+
+  /** Also a copy that does not lead: only then another may end. */
+  private async catchUp(): Promise<void> {
+    if (fold(this.copy, await this.reader.catchUp(this.copy.folded)) > 0) this.asked = true;
+    this.caughtUp = true;
+  }
+
+  /** Whatever came meanwhile was not heard. */
+  private reconnected(connected: boolean): void {
+    this.caughtUp = false;
+    if (connected) this.wake.give();
   }
 
   /** What must not wait for the end of a turn, which under load is far away. */
@@ -391,6 +415,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   }
 
   private async foldAnew(mayLoad: boolean): Promise<void> {
+    this.caughtUp = false;
     this.copy = await this.keeper.begin(mayLoad);
     this.broken = false;
   }

@@ -1,4 +1,4 @@
-export { KubeConfigError, KubeError, KubeUnreachableError } from './errors.js';
+export { isMissingRight, KubeConfigError, KubeError, KubeUnreachableError } from './errors.js';
 export { FIELD_MANAGER, type KubeOptions } from './connection.js';
 export { kindPath, type CustomObject, type ObjectOutcome } from './custom-objects.js';
 export type { ObjectEvent } from './events.js';

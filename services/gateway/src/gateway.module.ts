@@ -13,7 +13,7 @@ const GATEWAY: Provider = {
   inject: [Bus, LOGGER, LEDGER_OPTIONS, ServiceNotes],
   useFactory: async (bus: Bus, logger: Logger, { leaderTtlMs = DEFAULT_LEADER_TTL_MS }: LedgerServiceOptions, notes: ServiceNotes) => {
     const [debounceMs, webhook] = [debounceFrom(process.env), webhookFrom(process.env)];
-    const kube = await Kube.open();
+    const kube = await Kube.open({ logger });
     logger.info({ server: kube.server }, 'custom resources are published');
     const admission = webhook === undefined ? undefined : await new Admission({ bus, kube, logger, notes }, webhook).start();
     const digest = (text: string): string => createHash('sha256').update(text).digest('hex');

@@ -53,6 +53,8 @@ export function tellOf(change: Change, rollout: RolloutView | undefined, of?: Re
     case 'rolling':
       return rolling(rollout);
     case 'committed': {
+      // The two views are heard one by one: ready is told with the counts that go with it.
+      if (rollout?.phase === 'rolling') return rolling(rollout);
       const owed = rollout === undefined || rollout.owed === 0 ? '' : `${rollout.owed} of ${change.nodes} nodes are owed: they get it as soon as they can`;
       const reason = owed === '' ? 'Committed' : 'NodesOwed';
       return story('Ready', owed, ['Accepted', 'True', 'Accepted'], ['Validated', 'True', 'Validated'], ['Progressing', 'False', 'Committed'], ['Ready', 'True', reason]);

@@ -1,5 +1,5 @@
 import type { Bus } from '#libs/bus';
-import type { Kube, ObjectOutcome } from '#libs/kube';
+import { isMissingRight, type Kube, type ObjectOutcome } from '#libs/kube';
 import { API_VERSION, ROLLOUT_KIND } from '#libs/manifests';
 import { monotonicMs, wallTime, type Logger } from '#libs/runtime';
 import { toldBy, type Deed, type State, type Status } from '../core/index.js';
@@ -50,7 +50,8 @@ export class Deeds {
       this.state.did(key, monotonicMs());
     } catch (error) {
       this.state.failed(key, monotonicMs());
-      this.logger.warn({ error, what: key }, `${key} failed, and is tried again: ${(error as Error).message}`);
+      // A missing right was named, once.
+      this.logger[isMissingRight(error) ? 'debug' : 'warn']({ error, what: key }, `${key} failed, and is tried again: ${(error as Error).message}`);
     }
   }
 
