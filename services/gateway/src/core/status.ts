@@ -114,7 +114,7 @@ function wholeOf(state: State, resource: Resource, { phase, message, said }: Sto
 }
 
 const ADMISSION: Readonly<Record<CertificateStanding['is'], readonly ['True' | 'False', string]>> = {
-  good: ['True', 'Answering'], ending: ['True', 'CertificateEnding'], expired: ['False', 'CertificateExpired'], 'not-yet': ['False', 'CertificateNotYetValid'], unusable: ['False', 'NoCertificate'],
+  good: ['True', 'Answering'], ending: ['True', 'CertificateEnding'], expired: ['False', 'CertificateExpired'], 'not-yet': ['False', 'CertificateNotYetValid'], kept: ['True', 'CertificateKept'], unusable: ['False', 'NoCertificate'],
 };
 
 /** Only told where something is wrong: what somebody wrote may not be what was stored. */

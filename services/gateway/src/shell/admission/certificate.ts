@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { Logger } from '#libs/runtime';
-import { lineOfStanding, noCertificate, standingOf, type CertificateStanding } from '../../core/index.js';
+import { keptFor, lineOfStanding, noCertificate, standingOf, type CertificateStanding } from '../../core/index.js';
 
 /** What a TLS server is given. */
 export interface KeyPair {
@@ -26,7 +26,10 @@ export class Certificate {
   async read(): Promise<KeyPair | undefined> {
     try {
       const [cert, key] = await Promise.all([readFile(this.certFile, 'utf8'), readFile(this.keyFile, 'utf8')]);
-      if (`${cert}${key}` === this.text) return undefined;
+      if (`${cert}${key}` === this.text) {
+        this.trouble = '';
+        return undefined;
+      }
       const { validFrom, validTo } = new X509Certificate(cert);
       // Throws for a key that belongs to another certificate.
       createSecureContext({ cert, key });
@@ -49,8 +52,10 @@ export class Certificate {
   }
 
   get standing(): CertificateStanding {
-    if (this.inUse === undefined) return noCertificate([this.certFile, this.keyFile], this.trouble);
-    return standingOf(this.inUse, this.now());
+    const files = [this.certFile, this.keyFile];
+    if (this.inUse === undefined) return noCertificate(files, this.trouble);
+    const standing = standingOf(this.inUse, this.now());
+    return standing.is === 'good' && this.trouble !== '' ? keptFor(files, this.inUse.ends, this.trouble) : standing;
   }
 
   private say(): void {
