@@ -18,6 +18,8 @@ export class Certificate {
   private text = '';
   private inUse: { readonly beginsMs: number; readonly endsMs: number; readonly begins: string; readonly ends: string } | undefined;
   private trouble = 'it was not read yet';
+  /** Looks in a row that found trouble: between the writing of one file and the other the two do not fit. */
+  private troubled = 0;
   private said: { readonly words: string; readonly atMs: number } = { words: '', atMs: 0 };
 
   constructor(private readonly certFile: string, private readonly keyFile: string, private readonly logger: Logger, private readonly told: (standing: CertificateStanding) => void, private readonly now: () => number = Date.now) {}
@@ -27,7 +29,7 @@ export class Certificate {
     try {
       const [cert, key] = await Promise.all([readFile(this.certFile, 'utf8'), readFile(this.keyFile, 'utf8')]);
       if (`${cert}${key}` === this.text) {
-        this.trouble = '';
+        this.troubled = 0;
         return undefined;
       }
       const { validFrom, validTo } = new X509Certificate(cert);
@@ -35,11 +37,12 @@ export class Certificate {
       createSecureContext({ cert, key });
       this.text = `${cert}${key}`;
       this.inUse = { beginsMs: Date.parse(validFrom), endsMs: Date.parse(validTo), begins: validFrom, ends: validTo };
-      this.trouble = '';
+      this.troubled = 0;
       this.logger.info({ file: this.certFile, ends: validTo }, 'the certificate of the webhook is in use');
       return { cert, key };
     } catch (error) {
       this.trouble = (error as Error).message;
+      this.troubled += 1;
       return undefined;
     } finally {
       this.say();
@@ -55,7 +58,7 @@ export class Certificate {
     const files = [this.certFile, this.keyFile];
     if (this.inUse === undefined) return noCertificate(files, this.trouble);
     const standing = standingOf(this.inUse, this.now());
-    return standing.is === 'good' && this.trouble !== '' ? keptFor(files, this.inUse.ends, this.trouble) : standing;
+    return standing.is === 'good' && this.troubled > 1 ? keptFor(files, this.inUse.ends, this.trouble) : standing;
   }
 
   private say(): void {
