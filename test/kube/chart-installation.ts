@@ -80,7 +80,8 @@ export const linesOf = (rules: readonly Rule[]): readonly string[] => rules.flat
 
 /** What the lines of requests took, in the same words; by a reading of their own, and not the product's. */
 export function rightsAsked(lines: readonly string[]): readonly string[] {
-  const seen = lines.map((line) => {
+  // Which kinds there are is no resource: everybody may ask.
+  const seen = lines.filter((line) => !/^GET \/openapi\//.test(line)).map((line) => {
     const [, method = '', group = '', resource = '', name, part] = /^(\w+) \/(?:api\/v1|apis\/([^/]+)\/[^/]+)(?:\/namespaces\/[^/?]+(?=\/))?\/([^/?]+)(?:\/([^/?]+))?(?:\/([^/?]+))?/.exec(line) ?? [];
     const reading = /[?&]watch=/.test(line) ? 'watch' : name === undefined ? 'list' : 'get';
     const verb = ({ GET: reading, POST: 'create', PATCH: 'patch', DELETE: 'delete' } as Readonly<Record<string, string>>)[method] ?? method;

@@ -5,6 +5,7 @@ import { deletePod, evictPod, type EvictionOutcome, type RawBudget } from './evi
 import { tellEvent, type ObjectEvent } from './events.js';
 import { Follower } from './follower.js';
 import { nodeOf, readNode, writeNode, type KubeNode, type NodeChange, type RawNode, type WriteOutcome } from './nodes.js';
+import { readSchemas, type PublishedSchemas } from './published-schemas.js';
 import { podsOn, podsQuery, type KubePod } from './pods.js';
 
 /** What Sluice does with an API server. Nothing here is cached: whoever decides reads what is there now. */
@@ -102,6 +103,10 @@ export class Kube {
 
   makeObject(collection: string, body: object, manager: string): Promise<ObjectOutcome> {
     return makeObject(this.connection, collection, body, manager);
+  }
+
+  readSchemas(group: string, version: string, before: string): Promise<PublishedSchemas> {
+    return readSchemas(this.connection, group, version, before);
   }
 
   tellEvent(event: ObjectEvent, manager: string): Promise<void> {

@@ -44,3 +44,4 @@ export { API_GROUP, API_GROUP_VERSION, customResourceDefinitions, pluralOf, ROLL
 export {
   PLAIN_WEBHOOK, WEBHOOK_CONDITIONS, WEBHOOK_NAME, WEBHOOK_PATH, WEBHOOK_RULES, WEBHOOK_TIMEOUT_SECONDS, webhookConfiguration, type FailurePolicy, type WebhookClient,
 } from './custom-resources/admission.js';
+export { compareDefinitions, type DefinitionDifference } from './custom-resources/differences.js';

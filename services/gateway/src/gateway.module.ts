@@ -18,7 +18,7 @@ const GATEWAY: Provider = {
     const admission = webhook === undefined ? undefined : await new Admission({ bus, kube, logger, notes }, webhook).start();
     const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
     const told = admission === undefined ? {} : { admission: () => admission.standing };
-    return new Gateway({ bus, kube, logger, digest, debounceMs, ...told }, leaderTtlMs, admission).start();
+    return new Gateway({ bus, kube, logger, digest, debounceMs, notes, ...told }, leaderTtlMs, admission).start();
   },
 };
 

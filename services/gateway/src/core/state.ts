@@ -37,6 +37,8 @@ export class State {
   readonly index = new ChangeIndex();
   readonly rollouts = new Map<string, RolloutView>();
   readonly pools = new Map<string, PoolView>();
+  /** Kinds whose definition in the API server is of another version, and what that means. */
+  definitions: ReadonlyMap<string, string> = new Map();
   /** How the webhook stands; undefined where there is none. */
   admission: CertificateStanding | undefined;
   /** The ledger's sequence at which a config was forgiven last. */

@@ -2,6 +2,7 @@ import type { Reason, RolloutView } from '#libs/contracts';
 import { lineOfStanding, type CertificateStanding } from './admission/certificate.js';
 import type { Change } from './changes.js';
 import { conditionsOf, reasonOf, type Said } from './conditions.js';
+import { DEFINITIONS_TODO } from './definitions.js';
 import type { Resource, Status } from './resource.js';
 import type { Stand } from './stand.js';
 import type { State } from './state.js';
@@ -109,12 +110,18 @@ function deletionOf({ phase, message, said }: Story): Story {
 
 function wholeOf(state: State, resource: Resource, { phase, message, said }: Story, at: string): Status {
   const { generation, status } = resource;
-  return { phase, message, observedGeneration: generation, conditions: conditionsOf([...said, ...admissionOf(state, resource)], generation, status, at), ...poolOf(state, resource) };
+  return { phase, message, observedGeneration: generation, conditions: conditionsOf([...said, ...definitionOf(state, resource), ...admissionOf(state, resource)], generation, status, at), ...poolOf(state, resource) };
 }
 
 const ADMISSION: Readonly<Record<CertificateStanding['is'], readonly ['True' | 'False', string]>> = {
-  good: ['True', 'Answering'], ending: ['True', 'CertificateEnding'], expired: ['False', 'CertificateExpired'], 'not-yet': ['False', 'CertificateNotYetValid'], unusable: ['False', 'NoCertificate'],
+  good: ['True', 'Answering'], ending: ['True', 'CertificateEnding'], expired: ['False', 'CertificateExpired'], 'not-yet': ['False', 'CertificateNotYetValid'], kept: ['True', 'CertificateKept'], unusable: ['False', 'NoCertificate'],
 };
+
+/** Only told where something is wrong: what somebody wrote may not be what was stored. */
+function definitionOf({ definitions }: State, { kind }: Resource): readonly Said[] {
+  const words = definitions.get(kind);
+  return words === undefined ? [] : [['Definition', 'False', 'AnotherVersion', `${words}: ${DEFINITIONS_TODO}`]];
+}
 
 /** Whether the editors of a pool are asked for is told where they stand. */
 function admissionOf({ admission }: State, { kind }: Resource): readonly Said[] {

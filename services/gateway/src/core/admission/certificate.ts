@@ -1,6 +1,6 @@
 /** How the certificate stands with which the gateway answers the API server. */
 export interface CertificateStanding {
-  readonly is: 'good' | 'ending' | 'expired' | 'not-yet' | 'unusable';
+  readonly is: 'good' | 'ending' | 'expired' | 'not-yet' | 'kept' | 'unusable';
   /** What is the matter, in words for people, and what to do about it; both empty where all is well. */
   readonly words: string;
   readonly todo: string;
@@ -23,9 +23,15 @@ export function standingOf(certificate: { readonly beginsMs: number; readonly en
   return { is: 'ending', words: `the certificate of the webhook runs out ${when}, on ${ends}`, todo: TODO };
 }
 
+/** Of one that is good, while what was put in its place cannot be used, for that reason. */
+export const keptFor = (files: readonly string[], ends: string, why: string): CertificateStanding =>
+  ({ is: 'kept', words: `the webhook keeps its certificate, which ends on ${ends}, for what lies there now cannot be used: ${why}`, todo: todoOf(files) });
+
 /** Of one that cannot be read or used, for that reason. */
 export const noCertificate = (files: readonly string[], why: string): CertificateStanding =>
-  ({ is: 'unusable', words: `the webhook has no certificate, and ${UNREVIEWED}: ${why}`, todo: `see that ${files.join(' and ')} hold a certificate and its key` });
+  ({ is: 'unusable', words: `the webhook has no certificate, and ${UNREVIEWED}: ${why}`, todo: todoOf(files) });
+
+const todoOf = (files: readonly string[]): string => `see that ${files.join(' and ')} hold a certificate and its key`;
 
 /** All of it in one line; empty where all is well. */
 export const lineOfStanding = ({ words, todo }: CertificateStanding): string => (words === '' ? '' : `${words}: ${todo}`);

@@ -18,7 +18,7 @@ export function foresee(id: string, now: Fragment | undefined, wanted: Wanted): 
   const states = [before, now].filter((fragment) => fragment !== undefined && !isPolicyKind(fragment.kind)) as readonly Fragment[];
   if (states.length === 0) return [];
   const after = wanted.with(id, now);
-  const groups = wanted.nodes.alike(selectorsOf(states), labelsIn(after.all.find((one) => one.id === id)?.template));
+  const groups = wanted.nodes.alike(selectorsOf(states), labelsAsked(id, after));
   const policies = [...wanted.ofKind('DisruptionPolicy')];
   const largest = [...groups].sort((a, b) => b.length - a.length).slice(0, MOST_GROUPS);
   return boundReasons(mergeReasons(largest.flatMap((nodes) => ofGroup(nodes, wanted.all, after, policies))));
@@ -26,6 +26,10 @@ export function foresee(id: string, now: Fragment | undefined, wanted: Wanted): 
 
 /** Most edits leave the selector as it is. */
 const selectorsOf = (states: readonly Fragment[]): readonly NodeSelector[] => [...new Map(states.map(selectorOf).map((selector) => [JSON.stringify(selector), selector])).values()];
+
+/** Those of its own templates first: what others ask for decides only whether a node can be rendered at all. */
+const labelsAsked = (id: string, { all }: FragmentIndex): readonly string[] =>
+  [...new Set([...all.filter((one) => one.id === id), ...all].flatMap(({ template }) => labelsIn(template)))];
 
 /** The recipe of each is of no interest: nothing is stored under it. */
 const NO_DIGEST = (): string => '';
@@ -37,6 +41,8 @@ function ofGroup(nodes: readonly SeenNode[], before: FragmentIndex, after: Fragm
   const now = renderNode(after.forNode(labels), node, NO_DIGEST);
   const reviewed = { name, capabilities };
   const problems = newReasons(now.reasons, old.reasons);
+  // A node that cannot be rendered for other reasons keeps what it has, and is no target.
+  if (now.reasons.length > 0 && problems.length === 0) return [];
   const { actions } = planActions(old.config, now.config, effectivePolicy(policies, labels));
   const found = [
     ...problems,

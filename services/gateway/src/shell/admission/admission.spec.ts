@@ -246,7 +246,7 @@ describeOnKube('admission on an API server', (world) => {
 
     it('that is about to run out says so to everybody who applies, and in the log', async () => {
       await authority.write(folder, { toMs: 9.5 * DAY_MS });
-      await until(() => words() !== '', 'it is in use');
+      await until(() => admission.standing.is === 'ending', 'it is in use');
       expect((await tried(file('soon', { content: 'x' }))).warnings.join()).toContain('the certificate of the webhook runs out in 9 days, on ');
       expect(said.join('\n')).toContain('the certificate of the webhook runs out in 9 days');
       expect(notes.all).toEqual([{ state: 'note', words: words(), todo: 'put another in its place: it is taken without a restart' }]);

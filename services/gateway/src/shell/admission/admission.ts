@@ -24,7 +24,7 @@ export class Admission {
 
   constructor(private readonly parts: AdmissionParts, { port, certFile, keyFile }: WebhookSettings) {
     const { logger, notes, lookMs } = parts;
-    const certificate = new Certificate(certFile, keyFile, logger, ({ is, words, todo }) => notes.set('certificate', words === '' ? undefined : { state: is === 'ending' ? 'note' : 'bad', words, todo }));
+    const certificate = new Certificate(certFile, keyFile, logger, ({ is, words, todo }) => notes.set('certificate', words === '' ? undefined : { state: is === 'ending' || is === 'kept' ? 'note' : 'bad', words, todo }));
     this.webhook = new Webhook({ port, certificate, wanted: this.wanted, logger, ...(lookMs === undefined ? {} : { lookMs }) });
   }
 

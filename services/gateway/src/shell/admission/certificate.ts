@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { Logger } from '#libs/runtime';
-import { lineOfStanding, noCertificate, standingOf, type CertificateStanding } from '../../core/index.js';
+import { keptFor, lineOfStanding, noCertificate, standingOf, type CertificateStanding } from '../../core/index.js';
 
 /** What a TLS server is given. */
 export interface KeyPair {
@@ -18,6 +18,8 @@ export class Certificate {
   private text = '';
   private inUse: { readonly beginsMs: number; readonly endsMs: number; readonly begins: string; readonly ends: string } | undefined;
   private trouble = 'it was not read yet';
+  /** Looks in a row that found trouble: between the writing of one file and the other the two do not fit. */
+  private troubled = 0;
   private said: { readonly words: string; readonly atMs: number } = { words: '', atMs: 0 };
 
   constructor(private readonly certFile: string, private readonly keyFile: string, private readonly logger: Logger, private readonly told: (standing: CertificateStanding) => void, private readonly now: () => number = Date.now) {}
@@ -26,17 +28,21 @@ export class Certificate {
   async read(): Promise<KeyPair | undefined> {
     try {
       const [cert, key] = await Promise.all([readFile(this.certFile, 'utf8'), readFile(this.keyFile, 'utf8')]);
-      if (`${cert}${key}` === this.text) return undefined;
+      if (`${cert}${key}` === this.text) {
+        this.troubled = 0;
+        return undefined;
+      }
       const { validFrom, validTo } = new X509Certificate(cert);
       // Throws for a key that belongs to another certificate.
       createSecureContext({ cert, key });
       this.text = `${cert}${key}`;
       this.inUse = { beginsMs: Date.parse(validFrom), endsMs: Date.parse(validTo), begins: validFrom, ends: validTo };
-      this.trouble = '';
+      this.troubled = 0;
       this.logger.info({ file: this.certFile, ends: validTo }, 'the certificate of the webhook is in use');
       return { cert, key };
     } catch (error) {
       this.trouble = (error as Error).message;
+      this.troubled += 1;
       return undefined;
     } finally {
       this.say();
@@ -49,8 +55,10 @@ export class Certificate {
   }
 
   get standing(): CertificateStanding {
-    if (this.inUse === undefined) return noCertificate([this.certFile, this.keyFile], this.trouble);
-    return standingOf(this.inUse, this.now());
+    const files = [this.certFile, this.keyFile];
+    if (this.inUse === undefined) return noCertificate(files, this.trouble);
+    const standing = standingOf(this.inUse, this.now());
+    return standing.is === 'good' && this.troubled > 1 ? keptFor(files, this.inUse.ends, this.trouble) : standing;
   }
 
   private say(): void {
