@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { EDGE_SERVICES, SERVICES } from '#libs/contracts';
 import { findNatsServer } from '#libs/embedded';
+import { KUBE_SERVICES, rightsOf, rightWords } from '#libs/kube';
 import { findHelm } from '#libs/testing';
 import { describeWith } from '../e2e/needs.js';
-import { CHART, helmWith, podOf, render, ROOT, VALUES, type Container, type Rendered } from './chart.js';
+import { CHART, helmWith, linesOf, podOf, render, ROOT, VALUES, type Container, type Rendered } from './chart.js';
 import { manifestsOf } from './manifests.js';
 
 const text = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
@@ -116,6 +117,11 @@ describeWith(['helm'], 'the chart', () => {
     for (const kind of ['ClusterRole', 'ClusterRoleBinding']) expect(of(objects, kind).map(nameOf)).toEqual(clients);
     const workloads = ['Deployment', 'StatefulSet', 'DaemonSet'].flatMap((kind) => of(objects, kind));
     expect(workloads.filter((one) => podOf(one).automountServiceAccountToken).map(nameOf)).toEqual(clients);
+  });
+
+  test.each(KUBE_SERVICES)('gives %s the rights that it needs by its own word', (service) => {
+    const [role] = of(render(helm, {}), 'ClusterRole').filter((one) => nameOf(one) === service);
+    expect([...linesOf(role?.rules ?? [])].sort()).toEqual(rightsOf(service).map(rightWords).sort());
   });
 
   test('mounts into an applier what its backends need, and no more', () => {

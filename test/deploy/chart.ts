@@ -83,3 +83,9 @@ export function render(helm: string, values: object): readonly Rendered[] {
 
 /** The pod of a Deployment, StatefulSet or DaemonSet. */
 export const podOf = ({ spec }: Rendered): PodSpec => (spec as unknown as { readonly template: { readonly spec: PodSpec } }).template.spec;
+
+/** Each right of some rules as `verb resource.group/part`. */
+export const linesOf = (rules: readonly Rule[]): readonly string[] => rules.flatMap(({ verbs, apiGroups, resources }) => verbs.flatMap((verb) => apiGroups.flatMap((group) => resources.map((resource) => {
+  const [whole = '', part] = resource.split('/');
+  return `${verb} ${whole}${group === '' ? '' : `.${group}`}${part === undefined ? '' : `/${part}`}`;
+}))));

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { ApiGate, type KubeApi, type KubeCluster, type KubeObject } from '#libs/testing';
-import { ROOT, type Rendered, type Rule } from '../deploy/chart.js';
+import { linesOf, ROOT, type Rendered, type Rule } from '../deploy/chart.js';
 
 const exec = promisify(execFile);
 const NAMESPACE = 'sluice';
@@ -71,12 +71,6 @@ export class ChartInstallation {
 }
 
 const userOf = (account: string): string => `system:serviceaccount:${NAMESPACE}:${account}`;
-
-/** Each right of some rules as `verb resource.group/part`. */
-export const linesOf = (rules: readonly Rule[]): readonly string[] => rules.flatMap(({ verbs, apiGroups, resources }) => verbs.flatMap((verb) => apiGroups.flatMap((group) => resources.map((resource) => {
-  const [whole = '', part] = resource.split('/');
-  return `${verb} ${whole}${group === '' ? '' : `.${group}`}${part === undefined ? '' : `/${part}`}`;
-}))));
 
 /** What the lines of requests took, in the same words; by a reading of their own, and not the product's. */
 export function rightsAsked(lines: readonly string[]): readonly string[] {

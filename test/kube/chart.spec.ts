@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { EDGE_SERVICES, SERVICES } from '#libs/contracts';
 import { KINDS, pluralOf } from '#libs/manifests';
 import { describeOnKube, findHelm, until, type ApiGate } from '#libs/testing';
-import { CHART, render, VALUES, type Rendered, type Rule } from '../deploy/chart.js';
+import { CHART, linesOf, render, VALUES, type Rendered, type Rule } from '../deploy/chart.js';
 import { startFleet, type Fleet } from '../e2e/fleet.js';
 import { file, health, manifest, pool } from '../e2e/manifests.js';
 import { describeWith } from '../e2e/needs.js';
-import { ChartInstallation, complaintAbout, labelled, linesOf, rightsAsked } from './chart-installation.js';
+import { ChartInstallation, complaintAbout, labelled, rightsAsked } from './chart-installation.js';
 
 const ALL = [...SERVICES, ...EDGE_SERVICES];
 /** Those that speak with the API server. */
