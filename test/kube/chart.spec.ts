@@ -4,9 +4,9 @@ import { EDGE_SERVICES, SERVICES } from '#libs/contracts';
 import { KINDS, pluralOf } from '#libs/manifests';
 import { describeOnKube, findHelm, until, type ApiGate } from '#libs/testing';
 import { CHART, linesOf, render, VALUES, type Rendered, type Rule } from '../deploy/chart.js';
-import { startFleet, type Fleet } from '../e2e/fleet.js';
+import { run, startFleet, type Fleet } from '../e2e/fleet.js';
 import { file, health, manifest, pool } from '../e2e/manifests.js';
-import { describeWith } from '../e2e/needs.js';
+import { describeWith, testWith } from '../e2e/needs.js';
 import { ChartInstallation, complaintAbout, labelled, rightsAsked } from './chart-installation.js';
 
 const ALL = [...SERVICES, ...EDGE_SERVICES];
@@ -83,6 +83,12 @@ describeWith(['helm'], 'the chart', () => describeOnKube('on a real API server',
     expect(answers.filter(([, allowed]) => !allowed)).toEqual([]);
     expect(await installation.rightsOf(account, everybody)).toEqual([...must].sort());
     for (const [verb, resource] of [['get', 'secrets'], ['create', 'pods'], ['update', 'nodes'], ['*', '*']] as const) expect([verb, resource, await installation.canI(account, verb, resource)]).toEqual([verb, resource, false]);
+  });
+
+  testWith(['kubectl'], 'kubectl auth can-i says the same', async () => {
+    const asked = async (...args: readonly string[]): Promise<string> => (await run('kubectl', ['auth', 'can-i', ...args, '--as=system:serviceaccount:sluice:sluice-drain'], { env: { ...process.env, KUBECONFIG: world.cluster.kubeconfig } })).stdout;
+    expect([await asked('patch', 'nodes'), await asked('create', 'pods', '--subresource=eviction'), await asked('create', 'pods'), await asked('delete', 'nodes')].map((text) => text.trim())).toEqual(['yes', 'yes', 'no', 'no']);
+    expect(await asked('--list')).toMatch(/^nodes +\[\] +\[\] +\[get list watch patch\]$/m);
   });
 
   describe('with a fleet whose services have the rights of its service accounts', () => {
