@@ -26,8 +26,9 @@ interface Need {
 const { enteringHost: _, ...needs } = parse(text(`${CHART}/files/backends.yaml`)) as Readonly<Record<string, Need>>;
 
 describe('what the chart takes from elsewhere', () => {
-  test('the definitions are those of deploy/crds: npm run schemas', () => {
+  test('the definitions and the webhook are those of deploy: npm run schemas', () => {
     expect(textsIn(`${CHART}/files/crds`)).toEqual(textsIn('deploy/crds'));
+    expect(text(`${CHART}/files/webhook.yaml`)).toBe(text('deploy/admission/webhook.yaml'));
   });
 
   test('its version, and those of its images, are the package\'s', () => {
@@ -120,8 +121,9 @@ describeWith(['helm'], 'the chart', () => {
   });
 
   test.each(KUBE_SERVICES)('gives %s the rights that it needs by its own word', (service) => {
-    const [role] = of(render(helm, {}), 'ClusterRole').filter((one) => nameOf(one) === service);
-    expect([...linesOf(role?.rules ?? [])].sort()).toEqual(rightsOf(service).map(rightWords).sort());
+    const roles = ['ClusterRole', 'Role'].flatMap((kind) => of(render(helm, {}), kind)).filter((one) => nameOf(one) === service);
+    const lines = roles.flatMap(({ metadata, rules = [] }) => linesOf(rules).map((line) => (metadata.namespace === undefined ? line : `${line} in the namespace ${metadata.namespace}`)));
+    expect([...lines].sort()).toEqual(rightsOf(service).map(rightWords).sort());
   });
 
   test('mounts into an applier what its backends need, and no more', () => {
@@ -142,7 +144,7 @@ describeWith(['helm'], 'the chart', () => {
   test('sets nothing that no process reads', () => {
     const documented = text('docs/protocol.md') + text('services/applier/src/main.ts');
     const set = Object.values(VALUES).flatMap((values) => render(helm, values)).filter(({ kind }) => ['Deployment', 'DaemonSet'].includes(kind)).flatMap((one) => containerOf(one).env.map(({ name }) => name));
-    expect([...new Set(set)].filter((name) => !/^(POD|SLUICE_WEBHOOK)_/.test(name) && !documented.includes(name))).toEqual([]);
+    expect([...new Set(set)].filter((name) => !name.startsWith('POD_') && !documented.includes(name))).toEqual([]);
   });
 
   test.each([['alone', 1], ['three', 3]])('gives nats a configuration that it understands: %s', async (_what, replicas) => {

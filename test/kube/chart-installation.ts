@@ -7,7 +7,7 @@ const exec = promisify(execFile);
 const NAMESPACE = 'sluice';
 
 /** Where the objects of a kind are. */
-const PLURALS: Readonly<Record<string, string>> = { NetworkPolicy: 'networkpolicies', PodSecurityPolicy: 'podsecuritypolicies' };
+const PLURALS: Readonly<Record<string, string>> = { NetworkPolicy: 'networkpolicies' };
 const CLUSTER_WIDE = ['Namespace', 'ClusterRole', 'ClusterRoleBinding', 'CustomResourceDefinition', 'ValidatingWebhookConfiguration'];
 
 export function pathOf({ apiVersion, kind, metadata }: Rendered): string {
@@ -44,21 +44,21 @@ export class ChartInstallation {
   }
 
   /** As `kubectl auth can-i`, asked for a service account. */
-  async canI(account: string, verb: string, resource: string): Promise<boolean> {
+  async canI(account: string, verb: string, resource: string, namespace = ''): Promise<boolean> {
     const [whole = '', subresource = ''] = resource.split('/');
     const [name = '', ...group] = whole.split('.');
     const made = await this.cluster.api.create('/apis/authorization.k8s.io/v1/subjectaccessreviews', {
-      spec: { user: userOf(account), groups: ['system:serviceaccounts', `system:serviceaccounts:${NAMESPACE}`, 'system:authenticated'], resourceAttributes: { verb, group: group.join('.'), resource: name, subresource } },
+      spec: { user: userOf(account), groups: ['system:serviceaccounts', `system:serviceaccounts:${NAMESPACE}`, 'system:authenticated'], resourceAttributes: { verb, group: group.join('.'), resource: name, subresource, namespace } },
     });
     return (made.status as { readonly allowed: boolean }).allowed;
   }
 
-  /** As `kubectl auth can-i --list`, asked by the service account itself: every right, one a line, but those that everybody has. */
-  async rightsOf(account: string, everybody: readonly string[] = []): Promise<readonly string[]> {
+  /** As `kubectl auth can-i --list`, asked by the service account itself: every right in a namespace, one a line, but those that everybody has. */
+  async rightsOf(account: string, everybody: readonly string[] = [], namespace = NAMESPACE): Promise<readonly string[]> {
     const gate = await this.gateOf(account);
     try {
       const answer = await fetch(`${gate.url}/apis/authorization.k8s.io/v1/selfsubjectrulesreviews`, {
-        method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec: { namespace: NAMESPACE } }),
+        method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec: { namespace } }),
       });
       const { status } = (await answer.json()) as { readonly status: { readonly incomplete: boolean; readonly resourceRules: readonly Rule[]; readonly nonResourceRules: readonly { readonly verbs: readonly string[]; readonly nonResourceURLs: readonly string[] }[] } };
       if (status.incomplete) throw new Error(`the rights of ${account} are not known as a whole`);

@@ -82,6 +82,7 @@ describeWith(['helm'], 'the chart', () => describeOnKube('on a real API server',
     const answers = await Promise.all(must.map(async (right) => [right, await installation.canI(account, ...(right.split(' ') as [string, string]))] as const));
     expect(answers.filter(([, allowed]) => !allowed)).toEqual([]);
     expect(await installation.rightsOf(account, everybody)).toEqual([...must].sort());
+    expect(await installation.rightsOf(account, everybody, 'default')).toEqual([...must, ...(service === 'gateway' ? ['create events'] : [])].sort());
     for (const [verb, resource] of [['get', 'secrets'], ['create', 'pods'], ['update', 'nodes'], ['*', '*']] as const) expect([verb, resource, await installation.canI(account, verb, resource)]).toEqual([verb, resource, false]);
   });
 
@@ -132,7 +133,7 @@ describeWith(['helm'], 'the chart', () => describeOnKube('on a real API server',
       change = await fleet.apply(file('app', 'v1\n', 'edge'));
       const view = await fleet.when('drains', fleet.nodesOf('edge')[0] as string, ({ reason }) => reason.includes('cannot'));
       expect(view.reason).toMatch(/^nodes "edge-01.dc1" is forbidden: User "system:serviceaccount:sluice:sluice-drain" cannot get resource "nodes"/);
-      fleet.processes.start('inventory-2', ['service', 'inventory'], { KUBECONFIG: await world.cluster.kubeconfigBy(gates.get('inventory')!.url), SLUICE_INVENTORY: 'kubernetes' });
+      fleet.processes.start('inventory-2', ['service', 'inventory'], { env: { KUBECONFIG: await world.cluster.kubeconfigBy(gates.get('inventory')!.url), SLUICE_INVENTORY: 'kubernetes' } });
       await fleet.processes.stop('inventory');
       fleet.startService('gateway');
       for (const [service, log] of [['drain', 'drain'], ['inventory', 'inventory-2'], ['gateway', 'gateway']] as const) {
@@ -158,7 +159,7 @@ describeWith(['helm'], 'the chart', () => describeOnKube('on a real API server',
       for (const gate of gates.values()) gate.forbidden.length = gate.asked.length = 0;
       for (const service of ['drain', 'inventory-2', 'gateway']) await fleet.processes.stop(service);
       for (const service of ['drain', 'gateway']) fleet.startService(service);
-      fleet.processes.start('inventory-3', ['service', 'inventory'], { KUBECONFIG: await world.cluster.kubeconfigBy(gates.get('inventory')!.url), SLUICE_INVENTORY: 'kubernetes' });
+      fleet.processes.start('inventory-3', ['service', 'inventory'], { env: { KUBECONFIG: await world.cluster.kubeconfigBy(gates.get('inventory')!.url), SLUICE_INVENTORY: 'kubernetes' } });
       const [edge = ''] = fleet.nodesOf('edge');
       // What never ends is deleted, for the pool says so.
       await world.scene.pod('stubborn', { node: edge, annotations: { 'test/never-ends': '' } });
@@ -179,7 +180,7 @@ describeWith(['helm'], 'the chart', () => describeOnKube('on a real API server',
       expect(used('inventory')).toEqual(alike(linesOf(ruled('inventory'))));
       expect(used('drain')).toEqual(alike(linesOf(ruled('drain'))));
       // Rollouts are deleted only when there are more than ten that ended.
-      expect([...used('gateway'), 'delete rollouts.sluice.dev'].sort()).toEqual(alike(linesOf(ruled('gateway'))));
+      expect([...used('gateway'), 'delete rollouts.sluice.dev'].sort()).toEqual(alike([...linesOf(ruled('gateway')), 'create events']));
     }, 240_000);
   });
 

@@ -55,8 +55,9 @@ describeOnKube('sluice up --kube', (world) => {
     await world.scene.api.create(`${rbac}/clusterrolebindings`, { metadata: { name: 'reader' }, roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'reader' }, subjects: [{ kind: 'ServiceAccount', namespace: 'default', name: 'reader' }] });
     const [code, words] = await refused({ KUBECONFIG });
     expect([code, ...words.split('\n')]).toEqual([
-      1, `at ${world.cluster.access.server} these rights are missing, cluster-wide:`,
+      1, `at ${world.cluster.access.server} these rights are missing:`,
       '  drain: patch nodes, delete pods, create pods/eviction, list poddisruptionbudgets.policy, watch poddisruptionbudgets.policy',
+      '  gateway: create events in the namespace default',
       expect.stringContaining('ask for them'),
     ]);
     await world.scene.api.patch(`${rbac}/clusterroles/reader`, { rules: [{ apiGroups: ['', 'sluice.dev', 'policy'], resources: ['*'], verbs: ['*'] }] });

@@ -43,5 +43,6 @@ export function registerLocal({ program, action }: Registry): void {
     .description('be the appliers of all nodes of an inventory; sluice up starts this')
     .requiredOption('--inventory <file>')
     .requiredOption('--data <dir>')
-    .action(action(async (session, flags: { inventory: string; data: string }) => (await import('../commands/appliers.js')).appliers(session, flags)));
+    .option('--systemctl <program>', 'what reloads and restarts units of these nodes, run in the root of the one that is meant (default: nothing does)')
+    .action(action(async (session, flags: { inventory: string; data: string; systemctl?: string }) => (await import('../commands/appliers.js')).appliers(session, flags)));
 }

@@ -53,7 +53,7 @@ async function requireRights(kube: Kube): Promise<void> {
     return rights.length === 0 ? [] : [`  ${service}: ${rights.join(', ')}`];
   });
   if (missing.length === 0) return;
-  throw new MissingRightsError(`at ${kube.server} these rights are missing, cluster-wide:\n${missing.join('\n')}\nask for them (deploy/helm/sluice/templates/rights.yaml has them as ClusterRoles), or name another kubeconfig with KUBECONFIG`);
+  throw new MissingRightsError(`at ${kube.server} these rights are missing:\n${missing.join('\n')}\nask for them (deploy/helm/sluice/templates/rights.yaml has them as roles), or name another kubeconfig with KUBECONFIG`);
 }
 
 async function putDefinitions(kube: Kube, { keepDefinitions, say, version, signal }: KubernetesOptions): Promise<void> {

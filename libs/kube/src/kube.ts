@@ -3,6 +3,7 @@ import { KubeConnection, type KubeOptions } from './connection.js';
 import { applyStatus, customObjectOf, deleteObject, makeObject, writeFinalizers, type CustomObject, type ObjectOutcome, type RawCustomObject } from './custom-objects.js';
 import { applyDefinition, lookAtDefinition, type DefinitionSeen, type WantedDefinition } from './definitions.js';
 import { deletePod, evictPod, type EvictionOutcome, type RawBudget } from './eviction.js';
+import { tellEvent, type ObjectEvent } from './events.js';
 import { Follower } from './follower.js';
 import { nodeOf, readNode, writeNode, type KubeNode, type NodeChange, type RawNode, type WriteOutcome } from './nodes.js';
 import { podsOn, podsQuery, type KubePod } from './pods.js';
@@ -131,6 +132,10 @@ export class Kube {
 
   makeObject(collection: string, body: object, manager: string): Promise<ObjectOutcome> {
     return makeObject(this.connection, collection, body, manager);
+  }
+
+  tellEvent(event: ObjectEvent, manager: string): Promise<void> {
+    return tellEvent(this.connection, event, manager);
   }
 
   deleteObject(path: string, uid: string): Promise<void> {

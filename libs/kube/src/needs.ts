@@ -6,6 +6,8 @@ interface Rule {
   readonly group: string;
   readonly resources: readonly string[];
   readonly verbs: readonly string[];
+  /** Of the whole cluster where there is none. */
+  readonly namespace?: string;
 }
 
 const published = KINDS.map(({ name }) => pluralOf(name));
@@ -23,6 +25,8 @@ const RULES = {
     { group: API_GROUP, resources: published, verbs: ['list', 'watch', 'patch'] },
     { group: API_GROUP, resources: [rollouts], verbs: ['list', 'watch', 'create', 'delete'] },
     { group: API_GROUP, resources: [...published, rollouts].map((plural) => `${plural}/status`), verbs: ['patch'] },
+    // What happens to objects that have no namespace is told there.
+    { group: '', resources: ['events'], verbs: ['create'], namespace: 'default' },
   ],
 } as const satisfies Readonly<Record<string, readonly Rule[]>>;
 
@@ -30,6 +34,6 @@ const RULES = {
 export type KubeService = keyof typeof RULES;
 export const KUBE_SERVICES = Object.keys(RULES) as readonly KubeService[];
 
-/** What a service has to be allowed, cluster-wide. The chart gives its service account these. */
+/** What a service has to be allowed. The chart gives its service account these. */
 export const rightsOf = (service: KubeService): readonly Right[] =>
-  (RULES[service] as readonly Rule[]).flatMap(({ group, resources, verbs }) => verbs.flatMap((verb) => resources.map((resource) => ({ verb, group, resource, namespace: '' }))));
+  (RULES[service] as readonly Rule[]).flatMap(({ group, resources, verbs, namespace = '' }) => verbs.flatMap((verb) => resources.map((resource) => ({ verb, group, resource, namespace }))));

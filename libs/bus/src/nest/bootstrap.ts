@@ -11,6 +11,7 @@ import { growingMs } from '../signal.js';
 import { ensureTopology } from '../topology.js';
 import { BusModule } from './bus-module.js';
 import type { RunningService, ServiceOptions } from './running-service.js';
+import { ServiceNotes } from './service-notes.js';
 import { JetStreamServer } from './jetstream-server.js';
 import { RequestPipe, RethrowFilter } from './validation.js';
 
@@ -40,6 +41,7 @@ async function run(module: Type, options: ServiceOptions, settings: Settings, lo
   app.useGlobalFilters(new RethrowFilter());
   const ledger = ledgerOf(app);
   if (ledger !== undefined) strategy.serve(ledger);
+  strategy.tell(app.get(ServiceNotes));
   await app.listen();
   const stopGivingBack = giveBackMemory(() => ledger?.work ?? 0);
   const stopHealth = logHealth(logger, settings.healthMs, () => ({ ...ledger?.figures() }));

@@ -1,7 +1,7 @@
 import { growingMs, Signal, type Bus } from '#libs/bus';
 import type { Kube } from '#libs/kube';
 import { monotonicMs, wallTime, type Logger } from '#libs/runtime';
-import { decide, State, type Decided, type Digest } from '../core/index.js';
+import { decide, State, type CertificateStanding, type Decided, type Digest } from '../core/index.js';
 import { Deeds } from './deeds.js';
 import { PublishedChanges } from './published-changes.js';
 import { followResources } from './seen-objects.js';
@@ -13,6 +13,8 @@ export interface GatewayParts {
   readonly logger: Logger;
   readonly digest: Digest;
   readonly debounceMs: number;
+  /** How the webhook stands; undefined where there is none. */
+  readonly admission?: () => CertificateStanding;
 }
 
 const AGAIN_MS = 10_000;
@@ -99,6 +101,7 @@ export class GatewaySession {
   }
 
   private decide(): Decided {
+    this.state.admission = this.parts.admission?.();
     return decide(this.state, { nowMs: monotonicMs(), at: wallTime(), debounceMs: this.parts.debounceMs });
   }
 }

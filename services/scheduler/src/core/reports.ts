@@ -19,7 +19,7 @@ export function takeReport(draft: SchedulerDraft, sequence: number, report: Node
   const isPart = verdict !== undefined && report.kind === report.verdict;
   if (!isPart) draft.emit({ type: 'node.reported', ...contentOf(report), restored, reportSequence: sequence });
   if (lease === undefined || verdict === undefined) return;
-  settleLease(draft, report.node, { ...verdict, restored, ...(isPart ? { report: partOf(sequence, report, lease.hash, verdict.because, node.report?.bootId) } : {}) });
+  settleLease(draft, report.node, lease, { ...verdict, restored, ...(isPart ? { report: partOf(sequence, report, lease.hash, verdict.because, node.report?.bootId) } : {}) });
 }
 
 const contentOf = ({ node, kind: report, incarnation, birth, seq, hash, lease, verdict, reason, bootId, fresh, what }: NodeReport) =>

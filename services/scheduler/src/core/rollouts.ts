@@ -1,6 +1,6 @@
 import { emitRollout, type SchedulerDraft } from './draft.js';
 import { maxFailuresOf } from './max-failures.js';
-import { isUnavailable, poolBudget } from './indexes.js';
+import { isUnavailable, nodeOf, poolBudget } from './indexes.js';
 
 import { EMPTY_TALLY, parseTargetKey, type Change, type Rollout, type State } from './state.js';
 import { isCondemned, stuckBecause } from './want.js';
@@ -55,9 +55,12 @@ function isReviewOutdated(state: State, change: Change, reviewed: number): boole
 export function oweStuck(draft: SchedulerDraft): void {
   for (const key of [...draft.state.stuck]) {
     if (draft.full) return;
-    const reason = stuckBecause(draft.state, key);
-    const { change, node } = parseTargetKey(key);
-    if (reason !== '') draft.emit({ type: 'node.owed', node, pool: draft.state.nodes.get(node)?.pool ?? '', lease: '', change, reason });
+    const { change, node: name } = parseTargetKey(key);
+    const node = nodeOf(draft.state, name);
+    const [rollout, target] = [draft.state.rollouts.get(change), draft.state.targets.get(key)];
+    if (rollout === undefined || target === undefined) continue;
+    const reason = stuckBecause(draft.state, rollout, target, node);
+    if (reason !== '') draft.emit({ type: 'node.owed', node: name, pool: node.pool, lease: '', change, reason });
   }
 }
 

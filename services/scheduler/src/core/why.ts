@@ -48,7 +48,7 @@ function whyFree(state: State, node: NodeState, base: Base, nowMs: number): Why 
   }
   if (target !== undefined && rollout !== undefined && !target.left) {
     if (target.owed !== '') return { ...base, because: 'owed', text: `${node.change} leaves it behind (${target.owed}); it gets the committed config once that has ended` };
-    const stuck = stuckBecause(state, targetKey(node.change, node.node));
+    const stuck = stuckBecause(state, rollout, target, node);
     if (stuck !== '') return { ...base, because: 'stuck', text: stuck };
     if (rollout.paused && wantOf(state, { ...node }) === undefined && rollout.phase === 'rolling' && node.report?.hash !== target.to) {
       return { ...base, because: 'paused', text: `${node.change} is paused` };

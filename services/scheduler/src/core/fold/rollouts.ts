@@ -49,8 +49,7 @@ function start(state: State, fact: FactOf<'rollout.started'>, sequence: number):
   };
   state.rollouts.set(fact.change, rollout);
   patchChange(state, fact.change, { started: true });
-  for (const name of rollout.nodes) {
-    const { from, to, recipe } = change.targets[name] ?? { from: '', to: '', recipe: '' };
+  for (const [name, { from, to, recipe }] of Object.entries(change.targets)) {
     state.targets.set(targetKey(fact.change, name), { from, to, recipe, left: false, owed: '', verdict: '', reason: '', at: '' });
     putNode(state, { ...nodeOf(state, name), change: fact.change }, sequence);
   }
