@@ -33,9 +33,9 @@ describe('what the chart takes from elsewhere', () => {
 
   test('its version, and those of its images, are the package\'s', () => {
     expect(parse(text(`${CHART}/Chart.yaml`))).toMatchObject({ version, appVersion: version });
-    const { nats } = parse(text(`${CHART}/values.yaml`)) as { readonly nats: { readonly embedded: { readonly image: { readonly repository: string; readonly tag: string } } } };
-    const compose = parse(text('docker-compose.yml'), { merge: true }) as { readonly services: { readonly nats: { readonly image: string } } };
-    expect(`${nats.embedded.image.repository}:${nats.embedded.image.tag}`).toBe(compose.services.nats.image);
+    const { nats, image } = parse(text(`${CHART}/values.yaml`)) as { readonly image: { readonly repository: string }; readonly nats: { readonly embedded: { readonly image: { readonly repository: string; readonly tag: string } } } };
+    const compose = parse(text('docker-compose.yml'), { merge: true }) as { readonly services: Readonly<Record<'nats' | 'merger', { readonly image: string }>> };
+    expect([`${nats.embedded.image.repository}:${nats.embedded.image.tag}`, `${image.repository}:${version}`]).toEqual([compose.services.nats.image, compose.services.merger.image]);
   });
 
   test.each(Object.entries(needs).filter(([name]) => name !== 'units'))('what %s needs of a node is what systemd is told of it', (_name, { dropIn, paths = [], pathsIfThere = [], capabilities = [] }) => {
@@ -139,6 +139,14 @@ describeWith(['helm'], 'the chart', () => {
     expect(seen({ backends: { units: true } })).toEqual({ paths, add: [...add, 'SYS_ADMIN', 'SYS_CHROOT', 'SYS_PTRACE'], pid: true, network: false });
     expect(seen({ backends: { kernelArguments: true }, paths: ['/efi'] })).toEqual({ paths: ['/efi', ...paths, '/boot', '/proc'], add: [...add, 'SYS_ADMIN', 'SYS_RAWIO', 'SYS_CHROOT', 'SYS_PTRACE'], pid: true, network: false });
     expect(containerOf(applierWith({})).env).toContainEqual({ name: 'SLUICE_REBOOT_COMMAND', value: '' });
+  });
+
+  test.each([
+    ['one nats', {}, '1'], ['three', { nats: { embedded: { replicas: 3 } } }, '3'], ['three, and streams kept once', { nats: { embedded: { replicas: 3 }, streamReplicas: 1 } }, '1'],
+    ['one\'s own, of which nothing is said', { nats: { embedded: { enabled: false }, url: 'nats://a:4222' } }, undefined],
+  ] as const)('keeps streams as often as there are servers: %s', (_what, values, copies) => {
+    const said = of(render(helm, values), 'Deployment').map((one) => containerOf(one).env.find(({ name }) => name === 'SLUICE_REPLICAS')?.value);
+    expect(said).toEqual(ALL.map(() => copies));
   });
 
   test('sets nothing that no process reads', () => {

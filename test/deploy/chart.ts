@@ -34,7 +34,8 @@ export interface PodSpec {
 export interface Container {
   readonly image: string;
   readonly args?: readonly string[];
-  readonly env: readonly { readonly name: string; readonly value?: string }[];
+  readonly env: readonly { readonly name: string; readonly value?: string; readonly valueFrom?: { readonly fieldRef?: { readonly fieldPath: string } } }[];
+  readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[];
   readonly securityContext: { readonly allowPrivilegeEscalation: boolean; readonly readOnlyRootFilesystem: boolean; readonly capabilities: { readonly drop: readonly string[]; readonly add?: readonly string[] } };
   readonly livenessProbe?: object;
   readonly readinessProbe?: object;

@@ -32,6 +32,11 @@ export class ChartInstallation {
     return (await exec(this.helm, [...args, '--namespace', NAMESPACE], { cwd: ROOT, env, maxBuffer: 1 << 26 })).stdout;
   }
 
+  async apply(object: Rendered): Promise<void> {
+    const { code, body } = await this.cluster.api.call('PATCH', `${pathOf(object)}?fieldManager=helm`, object, 'application/apply-patch+yaml');
+    if (code >= 300) throw new Error(JSON.stringify(body));
+  }
+
   /** A gate to the API server for who has the rights of a service account. */
   async gateOf(account: string): Promise<ApiGate> {
     return ApiGate.before({ ...this.cluster.access, token: await this.tokenOf(account) });
