@@ -1,4 +1,5 @@
 import { findNatsCli, findNatsServer, whyNoNatsCli } from '#libs/embedded';
+import { findHelm, whyNoHelm } from '../helm/binary.js';
 import { findKubeBinaries, whyNoKube } from '../kube/binaries.js';
 
 /**
@@ -12,6 +13,7 @@ const STEPS: Readonly<Record<string, () => Promise<unknown>>> = {
   },
   rest: async () => {
     if (whyNoKube() === undefined) await findKubeBinaries();
+    if (whyNoHelm() === undefined) await findHelm();
   },
 };
 
