@@ -5,3 +5,4 @@ export * from './ledger-fixture.js';
 export * from './state-picture.js';
 export * from './tcp-proxy.js';
 export * from './kube/index.js';
+export * from './vm/index.js';
