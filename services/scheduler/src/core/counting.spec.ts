@@ -141,7 +141,8 @@ describe('a budget', () => {
     s.given(joined('f0', { role: 'edge' }, { fresh: true }));
     s.reports_('f0', 'empty', { fresh: true });
     shall(s, 'f0', 'old').when();
-    s.answers_('f0', 'applied', { hash: 'old', fresh: true });
+    s.applies('f0');
+    s.reports_('f0', 'old', { fresh: true });
     s.rolls('c1', ['n0']);
     expect(grants(shall(s, 'f0', 'more').when())).toEqual([]);
   });
@@ -158,7 +159,8 @@ describe('a node that is at work for a rollout that it has left', () => {
     s.applies('n0');
     expect(s.view('rollouts', 'c1').worst.map(({ node, state }) => `${node} ${state}`)).toEqual(['n1 draining', 'n0 left']);
     s.showViews = () => undefined;
-    expect(touchedBy(s, () => s.given(factOf('node.uncordoned', { node: 'n0', lease: 'n0-l1', pool: 'edge' })).when())).toContain('rollouts/c1');
+    s.given(factOf('node.uncordoned', { node: 'n0', lease: 'n0-l1', pool: 'edge' }));
+    expect(touchedBy(s, () => s.when())).toContain('rollouts/c1');
     expect(s.view('rollouts', 'c1').worst.map(({ node, state }) => `${node} ${state}`)).toEqual(['n1 draining']);
   });
 });
