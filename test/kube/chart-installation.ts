@@ -80,7 +80,7 @@ const userOf = (account: string): string => `system:serviceaccount:${NAMESPACE}:
 /** What the lines of requests took, in the same words; by a reading of their own, and not the product's. */
 export function rightsAsked(lines: readonly string[]): readonly string[] {
   // Which kinds there are is no resource: everybody may ask.
-  const seen = lines.filter((line) => !/^GET \/openapi\//.test(line)).map((line) => {
+  const seen = lines.filter((line) => !line.startsWith('GET /openapi/')).map((line) => {
     const [, method = '', group = '', resource = '', name, part] = /^(\w+) \/(?:api\/v1|apis\/([^/]+)\/[^/]+)(?:\/namespaces\/[^/?]+(?=\/))?\/([^/?]+)(?:\/([^/?]+))?(?:\/([^/?]+))?/.exec(line) ?? [];
     const reading = /[?&]watch=/.test(line) ? 'watch' : name === undefined ? 'list' : 'get';
     const verb = ({ GET: reading, POST: 'create', PATCH: 'patch', DELETE: 'delete' } as Readonly<Record<string, string>>)[method] ?? method;

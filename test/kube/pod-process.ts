@@ -32,7 +32,7 @@ export class PodProcess {
   constructor(private readonly workload: Rendered, private readonly place: PodPlace) {}
 
   start(): this {
-    const { folder, entry } = this.place;
+    const { entry } = this.place;
     const pod = podOf(this.workload);
     const [container] = pod.containers;
     if (container === undefined) throw new Error('a pod without a container');
