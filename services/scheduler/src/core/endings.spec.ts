@@ -43,6 +43,14 @@ describe('a drain that comes to nothing', () => {
   });
 });
 
+describe('a lease that ends by its time', () => {
+  it('is on its way to released in the same batch', () => {
+    const s = draining('n0');
+    s.nowMs += 10 * MINUTE;
+    expect(types(s.decide().facts)).toEqual(expect.arrayContaining(['node.lease.settled', 'node.lease.uncordoning']));
+  });
+});
+
 describe('a lease that has ended and is not released', () => {
   it('keeps its node from being given up as silent or taken until it is', () => {
     const s = draining('n0');

@@ -85,9 +85,9 @@ function steer(draft: SchedulerDraft, request: Steering): Answer {
   else if (change.paused !== (request.op === 'rollout.pause')) {
     emitRollout(draft, request.op === 'rollout.pause' ? 'paused' : 'resumed', request.change, { by, reason });
   }
-  const now = draft.state.changes.get(request.change);
-  const phase = draft.state.rollouts.get(request.change)?.phase ?? (now?.aborted === true ? 'ended' : 'waiting');
-  return ok({ change: request.change, phase, paused: now?.paused ?? false, aborted: now?.aborted ?? false });
+  const { paused, aborted } = draft.state.changes.get(request.change) ?? change;
+  const phase = draft.state.rollouts.get(request.change)?.phase ?? (aborted ? 'ended' : 'waiting');
+  return ok({ change: request.change, phase, paused, aborted });
 }
 
 function cannotSteer(change: Change, rollout: Rollout | undefined, op: Steering['op']): string | undefined {

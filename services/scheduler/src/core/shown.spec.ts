@@ -1,5 +1,5 @@
 import { accepted, changed, committed, factOf, heard, left, pool, renderedChange, silent, validated } from '#libs/testing';
-import { DRAIN, MINUTE, PAST_DEADLINE, Scheduler, types } from './scheduler.fixture.js';
+import { DRAIN, leading, MINUTE, PAST_DEADLINE, Scheduler, types } from './scheduler.fixture.js';
 
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
 const pools = (...wanted: readonly ReturnType<typeof pool>[]): Scheduler => {
@@ -180,7 +180,8 @@ describe('a stall', () => {
   it('is said though another rollout that is paused has units left', () => {
     const s = pools(pool('a', 1), pool('b', 1)).fleet(['a0', 'z'], { role: 'a' }).fleet(['b0'], { role: 'b' }).given(silent('z'), accepted('c2'));
     s.pauses('c2');
-    s.rolls('c2', ['b0']);
+    s.given(renderedChange('c2', leading(['b0'], 'old', 'x')), validated('c2')).when();
+    expect(s.view('rollouts', 'c2')).toMatchObject({ paused: true, pending: 1 });
     expect(s.rolls('c1', ['a0']).at(-1)).toMatchObject({ type: 'rollout.stalled', change: 'c1', nodes: ['z'] });
   });
 

@@ -68,10 +68,11 @@ describe('a fact that comes twice, or for another time,', () => {
     expect([grants(none.when()), none.status('n0').desired]).toEqual([[], 'old']);
   });
 
-  it('as a relabel to the same labels, in whatever order they are told, outdates no rendering', () => {
-    const s = new Scheduler().given(joined('n0', { role: 'edge', zone: 'b' }), renderedNode('n0', 'old'), reviewedNode('n0', 'old'));
+  const LABELS = [{ role: 'edge', zone: 'b' }, { zone: 'b', role: 'edge' }] as const;
+  it.each([[0, 0], [0, 1], [1, 0]] as const)('as a relabel to the same labels, in whatever order they are told (%i, %i), outdates no rendering', (first, second) => {
+    const s = new Scheduler().given(joined('n0', LABELS[first]), renderedNode('n0', 'old'), reviewedNode('n0', 'old'));
     s.reports_('n0', 'old');
-    s.reviewed('c1', ['n0']).given(changed('n0', { zone: 'b', role: 'edge' }, ['bgp']));
+    s.reviewed('c1', ['n0']).given(changed('n0', LABELS[second], ['bgp']));
     expect(grants(s.when())).toEqual(['n0 forward c1-new']);
   });
 
