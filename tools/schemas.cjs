@@ -21,7 +21,7 @@ for (const [file, definition] of Object.entries(customResourceDefinitions())) wr
 
 // And the configuration of the webhook, to which whoever applies it adds the authority's certificate (caBundle).
 mkdirSync(join(__dirname, '../deploy/admission'), { recursive: true });
-writeFileSync(join(__dirname, '../deploy/admission/webhook.yaml'), stringify(PLAIN_WEBHOOK, { aliasDuplicateObjects: false, lineWidth: 0 }));
+for (const file of ['../deploy/admission/webhook.yaml', '../deploy/helm/sluice/files/webhook.yaml']) writeFileSync(join(__dirname, file), stringify(PLAIN_WEBHOOK, { aliasDuplicateObjects: false, lineWidth: 0 }));
 // And once more for the chart, which takes in nothing from outside of it.
 const charted = join(__dirname, '../deploy/helm/sluice/files/crds');
 rmSync(charted, { recursive: true, force: true });

@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { EDGE_SERVICES, SERVICES } from '#libs/contracts';
 import { findNatsServer } from '#libs/embedded';
+import { KUBE_SERVICES, rightsOf, rightWords } from '#libs/kube';
 import { findHelm } from '#libs/testing';
 import { describeWith } from '../e2e/needs.js';
-import { CHART, helmWith, podOf, render, ROOT, VALUES, type Container, type Rendered } from './chart.js';
+import { CHART, helmWith, linesOf, podOf, render, ROOT, VALUES, type Container, type Rendered } from './chart.js';
 import { manifestsOf } from './manifests.js';
 
 const text = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
@@ -25,15 +26,16 @@ interface Need {
 const { enteringHost: _, ...needs } = parse(text(`${CHART}/files/backends.yaml`)) as Readonly<Record<string, Need>>;
 
 describe('what the chart takes from elsewhere', () => {
-  test('the definitions are those of deploy/crds: npm run schemas', () => {
+  test('the definitions and the webhook are those of deploy: npm run schemas', () => {
     expect(textsIn(`${CHART}/files/crds`)).toEqual(textsIn('deploy/crds'));
+    expect(text(`${CHART}/files/webhook.yaml`)).toBe(text('deploy/admission/webhook.yaml'));
   });
 
   test('its version, and those of its images, are the package\'s', () => {
     expect(parse(text(`${CHART}/Chart.yaml`))).toMatchObject({ version, appVersion: version });
-    const { nats } = parse(text(`${CHART}/values.yaml`)) as { readonly nats: { readonly embedded: { readonly image: { readonly repository: string; readonly tag: string } } } };
-    const compose = parse(text('docker-compose.yml'), { merge: true }) as { readonly services: { readonly nats: { readonly image: string } } };
-    expect(`${nats.embedded.image.repository}:${nats.embedded.image.tag}`).toBe(compose.services.nats.image);
+    const { nats, image } = parse(text(`${CHART}/values.yaml`)) as { readonly image: { readonly repository: string }; readonly nats: { readonly embedded: { readonly image: { readonly repository: string; readonly tag: string } } } };
+    const compose = parse(text('docker-compose.yml'), { merge: true }) as { readonly services: Readonly<Record<'nats' | 'merger', { readonly image: string }>> };
+    expect([`${nats.embedded.image.repository}:${nats.embedded.image.tag}`, `${image.repository}:${version}`]).toEqual([compose.services.nats.image, compose.services.merger.image]);
   });
 
   test.each(Object.entries(needs).filter(([name]) => name !== 'units'))('what %s needs of a node is what systemd is told of it', (_name, { dropIn, paths = [], pathsIfThere = [], capabilities = [] }) => {
@@ -118,6 +120,12 @@ describeWith(['helm'], 'the chart', () => {
     expect(workloads.filter((one) => podOf(one).automountServiceAccountToken).map(nameOf)).toEqual(clients);
   });
 
+  test.each(KUBE_SERVICES)('gives %s the rights that it needs by its own word', (service) => {
+    const roles = ['ClusterRole', 'Role'].flatMap((kind) => of(render(helm, {}), kind)).filter((one) => nameOf(one) === service);
+    const lines = roles.flatMap(({ metadata, rules = [] }) => linesOf(rules).map((line) => (metadata.namespace === undefined ? line : `${line} in the namespace ${metadata.namespace}`)));
+    expect([...lines].sort()).toEqual(rightsOf(service).map(rightWords).sort());
+  });
+
   test('mounts into an applier what its backends need, and no more', () => {
     const seen = (applier: object) => {
       const daemonSet = applierWith(applier);
@@ -133,10 +141,18 @@ describeWith(['helm'], 'the chart', () => {
     expect(containerOf(applierWith({})).env).toContainEqual({ name: 'SLUICE_REBOOT_COMMAND', value: '' });
   });
 
+  test.each([
+    ['one nats', {}, '1'], ['three', { nats: { embedded: { replicas: 3 } } }, '3'], ['three, and streams kept once', { nats: { embedded: { replicas: 3 }, streamReplicas: 1 } }, '1'],
+    ['one\'s own, of which nothing is said', { nats: { embedded: { enabled: false }, url: 'nats://a:4222' } }, undefined],
+  ] as const)('keeps streams as often as there are servers: %s', (_what, values, copies) => {
+    const said = of(render(helm, values), 'Deployment').map((one) => containerOf(one).env.find(({ name }) => name === 'SLUICE_REPLICAS')?.value);
+    expect(said).toEqual(ALL.map(() => copies));
+  });
+
   test('sets nothing that no process reads', () => {
     const documented = text('docs/protocol.md') + text('services/applier/src/main.ts');
     const set = Object.values(VALUES).flatMap((values) => render(helm, values)).filter(({ kind }) => ['Deployment', 'DaemonSet'].includes(kind)).flatMap((one) => containerOf(one).env.map(({ name }) => name));
-    expect([...new Set(set)].filter((name) => !/^(POD|SLUICE_WEBHOOK)_/.test(name) && !documented.includes(name))).toEqual([]);
+    expect([...new Set(set)].filter((name) => !name.startsWith('POD_') && !documented.includes(name))).toEqual([]);
   });
 
   test.each([['alone', 1], ['three', 3]])('gives nats a configuration that it understands: %s', async (_what, replicas) => {

@@ -34,7 +34,8 @@ export interface PodSpec {
 export interface Container {
   readonly image: string;
   readonly args?: readonly string[];
-  readonly env: readonly { readonly name: string; readonly value?: string }[];
+  readonly env: readonly { readonly name: string; readonly value?: string; readonly valueFrom?: { readonly fieldRef?: { readonly fieldPath: string } } }[];
+  readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[];
   readonly securityContext: { readonly allowPrivilegeEscalation: boolean; readonly readOnlyRootFilesystem: boolean; readonly capabilities: { readonly drop: readonly string[]; readonly add?: readonly string[] } };
   readonly livenessProbe?: object;
   readonly readinessProbe?: object;
@@ -83,3 +84,9 @@ export function render(helm: string, values: object): readonly Rendered[] {
 
 /** The pod of a Deployment, StatefulSet or DaemonSet. */
 export const podOf = ({ spec }: Rendered): PodSpec => (spec as unknown as { readonly template: { readonly spec: PodSpec } }).template.spec;
+
+/** Each right of some rules as `verb resource.group/part`. */
+export const linesOf = (rules: readonly Rule[]): readonly string[] => rules.flatMap(({ verbs, apiGroups, resources }) => verbs.flatMap((verb) => apiGroups.flatMap((group) => resources.map((resource) => {
+  const [whole = '', part] = resource.split('/');
+  return `${verb} ${whole}${group === '' ? '' : `.${group}`}${part === undefined ? '' : `/${part}`}`;
+}))));

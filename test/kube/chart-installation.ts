@@ -1,13 +1,13 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { ApiGate, type KubeApi, type KubeCluster, type KubeObject } from '#libs/testing';
-import { ROOT, type Rendered, type Rule } from '../deploy/chart.js';
+import { linesOf, ROOT, type Rendered, type Rule } from '../deploy/chart.js';
 
 const exec = promisify(execFile);
 const NAMESPACE = 'sluice';
 
 /** Where the objects of a kind are. */
-const PLURALS: Readonly<Record<string, string>> = { NetworkPolicy: 'networkpolicies', PodSecurityPolicy: 'podsecuritypolicies' };
+const PLURALS: Readonly<Record<string, string>> = { NetworkPolicy: 'networkpolicies' };
 const CLUSTER_WIDE = ['Namespace', 'ClusterRole', 'ClusterRoleBinding', 'CustomResourceDefinition', 'ValidatingWebhookConfiguration'];
 
 export function pathOf({ apiVersion, kind, metadata }: Rendered): string {
@@ -32,6 +32,11 @@ export class ChartInstallation {
     return (await exec(this.helm, [...args, '--namespace', NAMESPACE], { cwd: ROOT, env, maxBuffer: 1 << 26 })).stdout;
   }
 
+  async apply(object: Rendered): Promise<void> {
+    const { code, body } = await this.cluster.api.call('PATCH', `${pathOf(object)}?fieldManager=helm`, object, 'application/apply-patch+yaml');
+    if (code >= 300) throw new Error(JSON.stringify(body));
+  }
+
   /** A gate to the API server for who has the rights of a service account. */
   async gateOf(account: string): Promise<ApiGate> {
     return ApiGate.before({ ...this.cluster.access, token: await this.tokenOf(account) });
@@ -44,21 +49,21 @@ export class ChartInstallation {
   }
 
   /** As `kubectl auth can-i`, asked for a service account. */
-  async canI(account: string, verb: string, resource: string): Promise<boolean> {
+  async canI(account: string, verb: string, resource: string, namespace = ''): Promise<boolean> {
     const [whole = '', subresource = ''] = resource.split('/');
     const [name = '', ...group] = whole.split('.');
     const made = await this.cluster.api.create('/apis/authorization.k8s.io/v1/subjectaccessreviews', {
-      spec: { user: userOf(account), groups: ['system:serviceaccounts', `system:serviceaccounts:${NAMESPACE}`, 'system:authenticated'], resourceAttributes: { verb, group: group.join('.'), resource: name, subresource } },
+      spec: { user: userOf(account), groups: ['system:serviceaccounts', `system:serviceaccounts:${NAMESPACE}`, 'system:authenticated'], resourceAttributes: { verb, group: group.join('.'), resource: name, subresource, namespace } },
     });
     return (made.status as { readonly allowed: boolean }).allowed;
   }
 
-  /** As `kubectl auth can-i --list`, asked by the service account itself: every right, one a line, but those that everybody has. */
-  async rightsOf(account: string, everybody: readonly string[] = []): Promise<readonly string[]> {
+  /** As `kubectl auth can-i --list`, asked by the service account itself: every right in a namespace, one a line, but those that everybody has. */
+  async rightsOf(account: string, everybody: readonly string[] = [], namespace = NAMESPACE): Promise<readonly string[]> {
     const gate = await this.gateOf(account);
     try {
       const answer = await fetch(`${gate.url}/apis/authorization.k8s.io/v1/selfsubjectrulesreviews`, {
-        method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec: { namespace: NAMESPACE } }),
+        method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec: { namespace } }),
       });
       const { status } = (await answer.json()) as { readonly status: { readonly incomplete: boolean; readonly resourceRules: readonly Rule[]; readonly nonResourceRules: readonly { readonly verbs: readonly string[]; readonly nonResourceURLs: readonly string[] }[] } };
       if (status.incomplete) throw new Error(`the rights of ${account} are not known as a whole`);
@@ -72,16 +77,10 @@ export class ChartInstallation {
 
 const userOf = (account: string): string => `system:serviceaccount:${NAMESPACE}:${account}`;
 
-/** Each right of some rules as `verb resource.group/part`. */
-export const linesOf = (rules: readonly Rule[]): readonly string[] => rules.flatMap(({ verbs, apiGroups, resources }) => verbs.flatMap((verb) => apiGroups.flatMap((group) => resources.map((resource) => {
-  const [whole = '', part] = resource.split('/');
-  return `${verb} ${whole}${group === '' ? '' : `.${group}`}${part === undefined ? '' : `/${part}`}`;
-}))));
-
 /** What the lines of requests took, in the same words; by a reading of their own, and not the product's. */
 export function rightsAsked(lines: readonly string[]): readonly string[] {
   // Which kinds there are is no resource: everybody may ask.
-  const seen = lines.filter((line) => !/^GET \/openapi\//.test(line)).map((line) => {
+  const seen = lines.filter((line) => !line.startsWith('GET /openapi/')).map((line) => {
     const [, method = '', group = '', resource = '', name, part] = /^(\w+) \/(?:api\/v1|apis\/([^/]+)\/[^/]+)(?:\/namespaces\/[^/?]+(?=\/))?\/([^/?]+)(?:\/([^/?]+))?(?:\/([^/?]+))?/.exec(line) ?? [];
     const reading = /[?&]watch=/.test(line) ? 'watch' : name === undefined ? 'list' : 'get';
     const verb = ({ GET: reading, POST: 'create', PATCH: 'patch', DELETE: 'delete' } as Readonly<Record<string, string>>)[method] ?? method;

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { EDGE_SERVICES, SERVICES } from '#libs/contracts';
 import { KINDS, pluralOf } from '#libs/manifests';
 import { describeOnKube, findHelm, until, type ApiGate } from '#libs/testing';
-import { CHART, render, VALUES, type Rendered, type Rule } from '../deploy/chart.js';
-import { startFleet, type Fleet } from '../e2e/fleet.js';
+import { CHART, linesOf, render, VALUES, type Rendered, type Rule } from '../deploy/chart.js';
+import { run, startFleet, type Fleet } from '../e2e/fleet.js';
 import { file, health, manifest, pool } from '../e2e/manifests.js';
-import { describeWith } from '../e2e/needs.js';
-import { ChartInstallation, complaintAbout, labelled, linesOf, rightsAsked } from './chart-installation.js';
+import { describeWith, testWith } from '../e2e/needs.js';
+import { ChartInstallation, complaintAbout, labelled, rightsAsked } from './chart-installation.js';
 
 const ALL = [...SERVICES, ...EDGE_SERVICES];
 /** Those that speak with the API server. */
@@ -82,7 +82,14 @@ describeWith(['helm'], 'the chart', () => describeOnKube('on a real API server',
     const answers = await Promise.all(must.map(async (right) => [right, await installation.canI(account, ...(right.split(' ') as [string, string]))] as const));
     expect(answers.filter(([, allowed]) => !allowed)).toEqual([]);
     expect(await installation.rightsOf(account, everybody)).toEqual([...must].sort());
+    expect(await installation.rightsOf(account, everybody, 'default')).toEqual([...must, ...(service === 'gateway' ? ['create events'] : [])].sort());
     for (const [verb, resource] of [['get', 'secrets'], ['create', 'pods'], ['update', 'nodes'], ['*', '*']] as const) expect([verb, resource, await installation.canI(account, verb, resource)]).toEqual([verb, resource, false]);
+  });
+
+  testWith(['kubectl'], 'kubectl auth can-i says the same', async () => {
+    const asked = async (...args: readonly string[]): Promise<string> => (await run('kubectl', ['auth', 'can-i', ...args, '--as=system:serviceaccount:sluice:sluice-drain'], { env: { ...process.env, KUBECONFIG: world.cluster.kubeconfig } })).stdout;
+    expect([await asked('patch', 'nodes'), await asked('create', 'pods', '--subresource=eviction'), await asked('create', 'pods'), await asked('delete', 'nodes')].map((text) => text.trim())).toEqual(['yes', 'yes', 'no', 'no']);
+    expect(await asked('--list')).toMatch(/^nodes +\[\] +\[\] +\[get list watch patch\]$/m);
   });
 
   describe('with a fleet whose services have the rights of its service accounts', () => {
@@ -173,7 +180,7 @@ describeWith(['helm'], 'the chart', () => describeOnKube('on a real API server',
       expect(used('inventory')).toEqual(alike(linesOf(ruled('inventory'))));
       expect(used('drain')).toEqual(alike(linesOf(ruled('drain'))));
       // Rollouts are deleted only when there are more than ten that ended.
-      expect([...used('gateway'), 'delete rollouts.sluice.dev'].sort()).toEqual(alike(linesOf(ruled('gateway'))));
+      expect([...used('gateway'), 'delete rollouts.sluice.dev'].sort()).toEqual(alike([...linesOf(ruled('gateway')), 'create events']));
     }, 240_000);
   });
 

@@ -135,6 +135,8 @@ export class KubeConnection {
 
 /** undici says `fetch failed`, and the reason only in the cause. */
 function wordsOf(error: unknown): string {
-  const { message, cause } = error as Error;
-  return cause instanceof Error && cause.message !== '' ? `${message}: ${cause.message}` : message;
+  const { message, cause } = error as Error & { readonly cause?: { readonly message?: string; readonly code?: string } };
+  // Of several addresses that were tried there is only the code.
+  const why = cause?.message || cause?.code || '';
+  return why === '' ? message : `${message}: ${why}`;
 }

@@ -7,3 +7,4 @@ export * from './tcp-proxy.js';
 export * from './kube/index.js';
 export { testAuthority, type TestAuthority } from './certificates.js';
 export { findHelm, whyNoHelm } from './helm/binary.js';
+export * from './vm/index.js';

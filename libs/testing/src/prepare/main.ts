@@ -1,5 +1,8 @@
 import { findNatsCli, findNatsServer, whyNoNatsCli } from '#libs/embedded';
+import { findHelm, whyNoHelm } from '../helm/binary.js';
+import { findHelm, whyNoHelm } from '../helm/binary.js';
 import { findKubeBinaries, whyNoKube } from '../kube/binaries.js';
+import { whyNoVm } from '../vm/why-no-vm.js';
 
 /**
  * Builds what the tests need and this machine does not have: `first` what nearly all of them start, `rest` what takes
@@ -12,6 +15,9 @@ const STEPS: Readonly<Record<string, () => Promise<unknown>>> = {
   },
   rest: async () => {
     if (whyNoKube() === undefined) await findKubeBinaries();
+    if (whyNoHelm() === undefined) await findHelm();
+    whyNoVm(); // it tries to build one
+    if (whyNoHelm() === undefined) await findHelm();
   },
 };
 

@@ -2,7 +2,7 @@ import { budgetOf, choosePool, DEFAULT_POOL, poolPolicies, poolsSelecting, type 
 import { nodeToken } from '#libs/contracts';
 import { viewKey } from '#libs/kernel';
 import { noLongerOwed } from './frozen-rollout.js';
-import { EMPTY_TALLY, parseTargetKey, targetKey, unknownNode, type Indexed, type NodeState, type State, type Tally, type TargetClass, type Want } from './state.js';
+import { EMPTY_TALLY, nodeOf, parseTargetKey, targetKey, type Indexed, type NodeState, type State, type Tally, type TargetClass, type Want } from './state.js';
 import { circumstancesOf, classOf, stuckBecause, wantOf } from './want.js';
 
 /** A node counts against its pool: mid-change, unknown, silent, out of service in Kubernetes, taken by another tool, or not back on a good config. */
@@ -26,8 +26,6 @@ export function poolBudget(state: State, pool: string): number {
 }
 
 export const poolPolicy = (state: State, pool: string): PoolPolicy => state.pools.get(pool) ?? DEFAULT_POOL;
-
-export const nodeOf = (state: State, node: string): NodeState => state.nodes.get(node) ?? unknownNode(node);
 
 /** Writes a node and brings every index up to date with it. `sequence` orders its place in the queue. */
 export function putNode(state: State, changed: NodeState, sequence: number): void {

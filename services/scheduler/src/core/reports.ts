@@ -1,8 +1,7 @@
 import type { Because, NodeReport, TakenReport } from '#libs/contracts';
 import type { SchedulerDraft } from './draft.js';
-import { nodeOf } from './indexes.js';
 import { settleLease } from './leases.js';
-import type { Report } from './state.js';
+import { nodeOf, type Report } from './state.js';
 
 /**
  * Takes a report: it settles the lease that it names if that is the node's and ready, and is recorded either way. One that is older

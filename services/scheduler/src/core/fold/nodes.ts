@@ -1,7 +1,7 @@
 import type { Entry } from '#libs/kernel';
 import type { FactOf, takenReport } from '#libs/contracts';
-import { assignPool, nodeOf, putNode, reassignShared } from '../indexes.js';
-import type { NodeState, State } from '../state.js';
+import { assignPool, putNode, reassignShared } from '../indexes.js';
+import { nodeOf, type NodeState, type State } from '../state.js';
 import { patchChange, patchTarget, patchLease, leftRollout, laterThan } from './patches.js';
 
 /** Folds what is said of nodes. */

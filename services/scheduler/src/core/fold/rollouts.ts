@@ -1,7 +1,7 @@
 import { viewKey, type Entry } from '#libs/kernel';
 import type { FactOf } from '#libs/contracts';
-import { nodeOf, putNode } from '../indexes.js';
-import { targetKey, type Rollout, type State } from '../state.js';
+import { putNode } from '../indexes.js';
+import { nodeOf, targetKey, type Rollout, type State } from '../state.js';
 import { patchChange, patchRollout, drop, leftRollout, touchBudgets } from './patches.js';
 
 /** Folds what is said of rollouts. */
