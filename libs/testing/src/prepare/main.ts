@@ -1,6 +1,5 @@
 import { findNatsCli, findNatsServer, whyNoNatsCli } from '#libs/embedded';
 import { findHelm, whyNoHelm } from '../helm/binary.js';
-import { findHelm, whyNoHelm } from '../helm/binary.js';
 import { findKubeBinaries, whyNoKube } from '../kube/binaries.js';
 import { whyNoVm } from '../vm/why-no-vm.js';
 
@@ -17,7 +16,6 @@ const STEPS: Readonly<Record<string, () => Promise<unknown>>> = {
     if (whyNoKube() === undefined) await findKubeBinaries();
     if (whyNoHelm() === undefined) await findHelm();
     whyNoVm(); // it tries to build one
-    if (whyNoHelm() === undefined) await findHelm();
   },
 };
 
