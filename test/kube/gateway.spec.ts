@@ -1,7 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { KINDS, pluralOf } from '#libs/manifests';
-import { ApiGate, describeOnKube, establish, until, type KubeObject } from '#libs/testing';
+import { freePort } from '#libs/embedded';
+import { KINDS, pluralOf, WEBHOOK_PATH, webhookConfiguration } from '#libs/manifests';
+import { ApiGate, describeOnKube, establish, testAuthority, until, type KubeObject } from '#libs/testing';
 import { ROOT } from '../e2e/processes.js';
 import { run, startFleet, type Fleet } from '../e2e/fleet.js';
 import { file, health, manifest, pool, type Manifest } from '../e2e/manifests.js';
@@ -291,4 +292,50 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     expect([await get('File', 'motd'), await get('Pool', 'edge')]).toEqual([undefined, undefined]);
     for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/motd']).toBeUndefined();
   });
+
+  testWith(['kubectl'], 'with its webhook kubectl is warned and refused; when nobody answers, the status says the same later', async () => {
+    const authority = await testAuthority();
+    const { certFile, keyFile } = await authority.write(fleet.data);
+    const [port, health] = [await freePort(), await freePort()];
+    await fleet.processes.stop('gateway');
+    const start = (): void => fleet.processes.start('gateway-3', ['service', 'gateway'], { env: { SLUICE_HEALTH_PORT: String(health), SLUICE_WEBHOOK_PORT: String(port), SLUICE_WEBHOOK_CERT_FILE: certFile, SLUICE_WEBHOOK_KEY_FILE: keyFile } });
+    const kubectl = (one: Manifest): Promise<{ readonly code: number; readonly stderr: string }> => {
+      const path = join(fleet.data, 'one.json');
+      writeFileSync(path, JSON.stringify(one));
+      return run('kubectl', ['apply', '-f', path], { env: { ...process.env, KUBECONFIG: world.cluster.kubeconfig, HOME: fleet.data } });
+    };
+    const bad = manifest('Probe', 'refused', { nodeSelector: {}, file: { path: '/a', matches: '(' } });
+    const configuration = webhookConfiguration({ url: `https://127.0.0.1:${port}${WEBHOOK_PATH}`, caBundle: Buffer.from(authority.ca).toString('base64') });
+    start();
+    await world.scene.api.create('/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations', configuration);
+    const refusal = await until(async () => {
+      const { code, stderr } = await kubectl(bad);
+      await remove('Probe', 'refused');
+      return code === 0 ? undefined : stderr;
+    }, 'it is refused', LONG_MS);
+    expect(refusal).toMatch(/spec\.file\.matches: .*must be a regular expression/);
+
+    const twin = { ...file('twin', 'v1\n', 'edge'), spec: { ...file('twin', 'v1\n', 'edge').spec, path: '/etc/added.conf' } };
+    await until(async () => (await fetch(`http://127.0.0.1:${health}/readyz`)).status === 200, 'it has read what there is', LONG_MS);
+    const warned = await kubectl(twin);
+    const words = 'File/added and File/twin both put something at /etc/added.conf';
+    expect([warned.code, warned.stderr]).toEqual([0, expect.stringContaining(`Warning: spec.path: ${words} (${[...fleet.nodesOf('edge')].sort().join(', ')})`)]);
+    expect((await when('File', 'twin', 'Rejected')).status?.['message']).toContain(words);
+    await remove('File', 'twin');
+    await isGone('File', 'twin');
+
+    await apply(pool('edge', 3));
+    await authority.write(fleet.data, { toMs: 5.5 * 86_400_000 });
+    await until(async () => (await fleet.cli('doctor')).stdout.includes('the certificate of the webhook runs out in 5 days'), 'the doctor says so', LONG_MS);
+    // It looks at all again at the latest after a minute; an edit makes it look now.
+    await apply(file('looked-at', 'v1\n', 'edge'));
+    await until(async () => condition((await get('Pool', 'edge')) as Seen, 'Admission') === 'True CertificateEnding', 'the pool says so', LONG_MS);
+
+    await fleet.processes.kill('gateway-3');
+    expect(await kubectl(bad)).toMatchObject({ code: 0 });
+    start();
+    expect((await when('Probe', 'refused', 'Rejected')).status?.['message']).toMatch(/^spec\.file\.matches: must be a regular expression/);
+    // Off its way, for who comes after.
+    await world.scene.api.remove(`/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/${configuration.metadata.name}`);
+  }, 180_000);
 });

@@ -119,7 +119,7 @@ async function healthOf({ healthPort }: Settings, service: () => RunningService 
 function unreadyOf(service: RunningService | undefined): string | undefined {
   if (service === undefined) return 'it starts: it waits for the bus, or for its part of it';
   if (service.ledger !== undefined) return service.ledger.unready;
-  return service.bus.connected ? undefined : 'there is no connection to the bus';
+  return service.bus.connected ? service.app.get(ServiceNotes).missing : 'there is no connection to the bus';
 }
 
 /** What says itself what to do about it needs no trace. */

@@ -51,6 +51,13 @@ describe('the answer', () => {
     expect(warningsOf(wanted, 'CREATE', fileOf('x', { path: '/etc/before' }))).toEqual([]);
   });
 
+  it('keeps the purpose of what is committed, though there is no object of it yet', () => {
+    const wanted = wantedOf(THREE);
+    wanted.showFragment({ fragment: { kind: 'File', name: 'one', labels: { 'sluice.dev/purpose': 'a' }, spec: { nodeSelector: {}, path: '/etc/one', content: '' } }, gone: false } as never);
+    expect(answer(ask('CREATE', fileOf('one')), wanted)).toMatchObject({ is: 'invalid', reasons: [{ code: 'immutable', field: 'metadata.labels["sluice.dev/purpose"]' }] });
+    expect(answer(ask('CREATE', fileOf('one', {}, { labels: { 'sluice.dev/purpose': 'a' } })), wanted)).toEqual({ is: 'allowed', warnings: [] });
+  });
+
   it('looks at every sort of node, and names those of it', () => {
     const wanted = wantedOf(THREE, fileOf('of-edge', { nodeSelector: { matchLabels: { role: 'edge' } }, path: '/a' }));
     expect(warningsOf(wanted, 'CREATE', fileOf('x', { path: '/a' }))).toEqual(['spec.path: File/of-edge and File/x both put something at /a (a, b)']);

@@ -31,8 +31,10 @@ export function answer(request: AdmissionRequest, wanted: Wanted, notes: readonl
   const { object, before } = request;
   if (object?.deleting === true || (object !== undefined && before !== undefined && isSameContent(object, before))) return ALLOWED;
   const checked = object === undefined ? undefined : checkObject(object);
-  const reasons = [...(checked !== undefined && 'reasons' in checked ? checked.reasons : []), ...(object !== undefined && before !== undefined ? immutableReasons(before, object) : [])];
   const id = `${request.kind}/${request.name}`;
+  // What has no object yet may be committed, on another way.
+  const old = before ?? wanted.get(id);
+  const reasons = [...(checked !== undefined && 'reasons' in checked ? checked.reasons : []), ...(object !== undefined && old !== undefined ? immutableReasons(old, object) : [])];
   if (reasons.length > 0) return { is: 'invalid', message: wordsOf(reasons, id), reasons };
   if (!wanted.isReady) return { is: 'unready' };
   const now = checked !== undefined && 'fragment' in checked ? checked.fragment : undefined;

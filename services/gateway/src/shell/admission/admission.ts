@@ -1,7 +1,7 @@
 import type { Bus, ServiceNotes } from '#libs/bus';
 import type { Kube } from '#libs/kube';
 import type { Logger } from '#libs/runtime';
-import { Wanted, type CertificateStanding } from '../../core/index.js';
+import { lineOfStanding, Wanted, type CertificateStanding } from '../../core/index.js';
 import { Certificate } from './certificate.js';
 import type { WebhookSettings } from './settings.js';
 import { followWanted } from './wanted-view.js';
@@ -29,8 +29,10 @@ export class Admission {
   }
 
   async start(): Promise<this> {
-    const { bus, kube, logger } = this.parts;
+    const { bus, kube, logger, notes } = this.parts;
     this.unfollow = followWanted(bus, kube, this.wanted, logger);
+    // Else the API server would be sent to a copy that cannot answer yet.
+    notes.waitFor(() => (this.port === 0 ? lineOfStanding(this.standing) || 'the webhook does not listen' : this.wanted.isReady ? undefined : 'the webhook has not read yet what is wanted'));
     await this.webhook.start();
     return this;
   }
