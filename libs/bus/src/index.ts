@@ -7,6 +7,7 @@ export * from './fleet-client.js';
 export { connectFleet, type FleetOptions } from './fleet.js';
 export * from './ledger.js';
 export * from './ledger-service.js';
+export type { LedgerParts, LedgerServiceOptions } from './service-tools.js';
 export { trimLedger, type HeldUp, type Trimming, type TrimOptions } from './ledger-trim.js';
 export * from './node-bus.js';
 export { connectNodeBus, type NodeBusOptions } from './node-bus-connection.js';

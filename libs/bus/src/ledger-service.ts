@@ -1,40 +1,14 @@
 import { fold, FoldError, newCopy, turn, type Answer, type Copy, type Core, type Need } from '#libs/kernel';
 import { monotonicMs, SILENT, type Logger } from '#libs/runtime';
-import { Blobs } from './blobs.js';
 import type { Bus } from './connection.js';
-import { Election } from './election.js';
 import { HaltedError, UnavailableError } from './errors.js';
-import { FoldKeeper } from './fold-keeper.js';
-import { Integrity } from './integrity.js';
 import { LeaderTerm } from './leader-term.js';
-import { isConnectionTrouble, Ledger } from './ledger.js';
-import { LedgerReader, RefoldError } from './ledger-reader.js';
+import { isConnectionTrouble } from './ledger.js';
+import { RefoldError } from './ledger-reader.js';
+import { serviceTools, type LedgerParts, type LedgerServiceOptions, type ServiceTools } from './service-tools.js';
 import { growingMs, pause, Signal } from './signal.js';
-import { Snapshots } from './snapshots.js';
-import { DEFAULT_LEADER_TTL_MS } from './topology.js';
 import { Waiters } from './waiters.js';
 
-/** What makes a service: its pure core, and how to do the slow work that the core asks for. */
-export interface LedgerParts<S, I extends object, N extends Need = never, G = never> {
-  readonly core: Core<S, I, N, G>;
-  /** The stream in which `core.cursor` is a place. */
-  readonly input?: string;
-  readonly gather?: (needs: readonly N[], state: S) => Promise<ReadonlyMap<string, G>>;
-}
-
-export interface LedgerServiceOptions {
-  readonly bus: Bus;
-  readonly logger?: Logger;
-  /** A snapshot after so many facts of the ledger. */
-  readonly snapshotFacts?: number;
-  /** A snapshot after so long, if facts came since. */
-  readonly snapshotMs?: number;
-  /** As in the topology. */
-  readonly leaderTtlMs?: number;
-}
-
-const DEFAULT_SNAPSHOT_FACTS = 20_000;
-const DEFAULT_SNAPSHOT_MS = 24 * 3_600_000;
 /** In a quiet fleet nothing else may wake a copy whose snapshot is due. */
 const QUIET_MS = 3_600_000;
 /** A turn that asks to be woken in the past is woken after this. */
@@ -45,11 +19,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private readonly bus: Bus;
   private readonly logger: Logger;
   private readonly core: Core<S, I, N, G>;
-  private readonly ledger: Ledger;
-  private readonly reader: LedgerReader;
-  private readonly election: Election;
-  private readonly integrity: Integrity;
-  private readonly keeper: FoldKeeper<S, I, N, G>;
+  private readonly tools: ServiceTools<S, I, N, G>;
   private readonly wake = new Signal();
   private readonly waiters = new Waiters<I, S>();
   private readonly listeners = new Set<() => void>();
@@ -75,42 +45,13 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     this.logger = options.logger ?? SILENT;
     this.core = parts.core;
     this.copy = newCopy(this.core);
-    this.ledger = new Ledger(this.bus);
-    const blobs = new Blobs(this.bus);
-    this.reader = new LedgerReader({
-      bus: this.bus,
-      ledger: this.ledger,
-      reads: this.core.reads,
-      targets: this.core.wantsTargets ? (keys) => blobs.targets(keys) : undefined,
-      onArrival: () => this.wake.give(),
-      logger: this.logger,
-    });
-    this.keeper = new FoldKeeper({
-      core: this.core,
-      ledger: this.ledger,
-      reader: this.reader,
-      snapshots: new Snapshots(this.bus),
-      everyFacts: options.snapshotFacts ?? DEFAULT_SNAPSHOT_FACTS,
-      everyMs: options.snapshotMs ?? DEFAULT_SNAPSHOT_MS,
-      logger: this.logger,
-    });
-    this.integrity = new Integrity({
-      bus: this.bus,
-      ledger: this.ledger,
-      input: parts.input,
-      cursor: () => this.cursor,
-      logger: this.logger,
-      onFit: () => this.wake.give(),
-    });
-    this.election = new Election({
-      bus: this.bus,
-      name: this.core.name,
-      ttlMs: options.leaderTtlMs ?? DEFAULT_LEADER_TTL_MS,
-      logger: this.logger,
-      onChange: (leading) => {
+    this.tools = serviceTools(parts, options, {
+      onNews: () => this.wake.give(),
+      onLead: (leading) => {
         if (!leading) this.endTerm('another copy of this service leads now');
         this.wake.give();
       },
+      cursor: () => this.cursor,
     });
   }
 
@@ -137,7 +78,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
 
   /** Why this copy appends no more; undefined when it does. */
   get halted(): string | undefined {
-    return this.reader.halted ?? this.integrity.mismatch;
+    return this.tools.reader.halted ?? this.tools.integrity.mismatch;
   }
 
   /** Why nothing comes of what this copy decides, though it has not stopped; undefined when something does. */
@@ -147,7 +88,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
 
   /** Whether another copy was seen to lead. */
   get otherLeads(): boolean {
-    return this.election.otherLeads;
+    return this.tools.election.otherLeads;
   }
 
   /** Sequence in the core's input stream up to which inputs were decided. */
@@ -161,7 +102,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     this.quiet = setInterval(() => this.wake.give(), Math.min(QUIET_MS, this.options.snapshotMs ?? QUIET_MS)).unref();
     this.unlisten = this.bus.onConnection((connected) => this.reconnected(connected));
     this.running = this.run();
-    this.election.start();
+    this.tools.election.start();
   }
 
   /** Ends cleanly: another copy leads at once, and a snapshot makes the next start quick. */
@@ -172,10 +113,10 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     this.unlisten();
     this.endTerm('this copy of the service ends');
     this.wake.give();
-    this.reader.stop();
-    this.integrity.stop();
-    await Promise.all([this.running, this.election.stop()]);
-    await this.keeper.end(led && !this.broken ? this.copy : undefined);
+    this.tools.reader.stop();
+    this.tools.integrity.stop();
+    await Promise.all([this.running, this.tools.election.stop()]);
+    await this.tools.keeper.end(led && !this.broken ? this.copy : undefined);
   }
 
   /** Gives the core an input; resolves with the core's answer when it is settled. Rejects with UnavailableError when this copy leads no more. */
@@ -233,7 +174,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
       appended: term?.appended ?? 0,
       refused: term?.refused ?? 0,
       viewsWritten: term?.viewsWritten ?? 0,
-      snapshotAt: this.keeper.at,
+      snapshotAt: this.tools.keeper.at,
       connected: this.bus.connected,
     };
   }
@@ -264,11 +205,11 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   }
 
   private async step(): Promise<void> {
-    if (this.broken && this.reader.halted === undefined) await this.foldAnew(false);
-    if (fold(this.copy, await this.reader.take(this.copy.folded)) > 0) this.asked = true;
+    if (this.broken && this.tools.reader.halted === undefined) await this.foldAnew(false);
+    if (fold(this.copy, await this.tools.reader.take(this.copy.folded)) > 0) this.asked = true;
     if (this.halted !== undefined) throw new HaltedError(this.halted);
     if (!this.caughtUp) await this.catchUp();
-    if (!this.election.leading) return;
+    if (!this.tools.election.leading) return;
     if (this.term === undefined) await this.takeOver();
     const term = this.term as LeaderTerm<S, I, N, G> | undefined;
     if (term === undefined) return;
@@ -280,7 +221,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
 
   /** Also a copy that does not lead: only then another may end. */
   private async catchUp(): Promise<void> {
-    if (fold(this.copy, await this.reader.catchUp(this.copy.folded)) > 0) this.asked = true;
+    if (fold(this.copy, await this.tools.reader.catchUp(this.copy.folded)) > 0) this.asked = true;
     this.caughtUp = true;
   }
 
@@ -294,20 +235,20 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private async doChores(): Promise<void> {
     if (this.waiters.hasQueries) {
       await this.waiters.answerQueries(async () => {
-        if (fold(this.copy, await this.reader.catchUp(this.copy.folded)) > 0) this.asked = true;
+        if (fold(this.copy, await this.tools.reader.catchUp(this.copy.folded)) > 0) this.asked = true;
         return this.copy.state;
       });
       if (this.waiters.hasQueries) this.wake.give();
     }
-    this.keeper.keep(this.copy);
+    this.tools.keeper.keep(this.copy);
   }
 
   /** The first thing in a term: read all, check and write every view, and only then take inputs. */
   private async takeOver(): Promise<void> {
     const term = new LeaderTerm<S, I, N, G>({
       bus: this.bus,
-      ledger: this.ledger,
-      reader: this.reader,
+      ledger: this.tools.ledger,
+      reader: this.tools.reader,
       copy: this.copy,
       gather: async (needs, state) => (this.parts.gather === undefined ? new Map() : this.parts.gather(needs, state)),
       settle: (inputs, answers) => this.waiters.settle(inputs, answers),
@@ -316,10 +257,10 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     this.term = term;
     try {
       await term.writeViews(async () => {
-        fold(this.copy, await this.reader.catchUp(this.copy.folded));
+        fold(this.copy, await this.tools.reader.catchUp(this.copy.folded));
         return this.copy.folded;
       });
-      await this.integrity.requireInput();
+      await this.tools.integrity.requireInput();
     } catch (error) {
       this.endTerm('it could not begin to lead');
       throw error;
@@ -360,15 +301,15 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
 
   private async recover(error: unknown): Promise<void> {
     this.failures += 1;
-    if (error instanceof HaltedError) this.integrity.take(error);
+    if (error instanceof HaltedError) this.tools.integrity.take(error);
     if (error instanceof HaltedError) {
       this.endTerm(`it has stopped deciding: ${error.message}`);
-      this.election.stand(false);
+      this.tools.election.stand(false);
       return;
     }
     if (error instanceof FoldError) {
       this.broken = true;
-      this.reader.halt(error.sequence, error.message);
+      this.tools.reader.halt(error.sequence, error.message);
       return this.wake.give();
     }
     if (error instanceof RefoldError) {
@@ -397,13 +338,13 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
 
   private async foldAnew(mayLoad: boolean): Promise<void> {
     this.caughtUp = false;
-    this.copy = await this.keeper.begin(mayLoad);
+    this.copy = await this.tools.keeper.begin(mayLoad);
     this.broken = false;
   }
 
   private showStanding(): void {
     const { halted } = this;
-    if (halted === undefined && this.shownHalt !== undefined) this.election.stand(true);
+    if (halted === undefined && this.shownHalt !== undefined) this.tools.election.stand(true);
     const standing = `${this.leadingTerm} ${halted ?? this.stuck ?? ''} ${this.otherLeads}`;
     this.shownHalt = halted;
     if (standing === this.shownStanding) return;

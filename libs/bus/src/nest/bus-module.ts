@@ -2,7 +2,7 @@ import { Module, type DynamicModule } from '@nestjs/common';
 import type { Logger, Settings } from '#libs/runtime';
 import { Blobs } from '../blobs.js';
 import { Bus } from '../connection.js';
-import type { LedgerServiceOptions } from '../ledger-service.js';
+import type { LedgerServiceOptions } from '../service-tools.js';
 import { Poison } from '../poison.js';
 import { LEDGER_OPTIONS, LOGGER, SETTINGS } from './ledger-provider.js';
 import { ServiceNotes } from './service-notes.js';
