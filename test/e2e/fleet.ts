@@ -78,6 +78,11 @@ export class Fleet<S extends Served = NatsServer> {
     this.processes = new Processes(data, this.env);
   }
 
+  /** Whether the nodes have something like a systemd, whose units changes can restart. */
+  get hasUnits(): boolean {
+    return this.systemctl.length > 0;
+  }
+
   nodesOf(name: string): readonly string[] {
     return this.pools.find((one) => one.pool === name)?.nodes ?? [];
   }

@@ -1,4 +1,5 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { get } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connectFleet, type FleetClient } from '#libs/bus';
@@ -21,6 +22,7 @@ describeWith(['helm', 'mount-namespaces'], 'the processes of the chart', () => d
   let server: NatsServer;
   let client: FleetClient;
   let objects: readonly Rendered[];
+  let admission: { readonly port: number; readonly ca: string };
   beforeAll(async () => {
     await establish(world.scene.api, join(ROOT, 'deploy/crds'));
     await world.scene.api.create('/api/v1/namespaces', { metadata: { name: 'sluice' } });
@@ -33,7 +35,14 @@ describeWith(['helm', 'mount-namespaces'], 'the processes of the chart', () => d
       ports.set(service, await freePort());
       services[service] = { env: { SLUICE_HEALTH_PORT: ports.get(service) } };
     }
-    objects = render(helm, { nats: { embedded: { enabled: false }, url: server.url }, services, gateway: { debounceMs: 200 } });
+    // Its secret is mounted from elsewhere, for a place that the root does not have cannot be made.
+    const [tls, webhook] = [join(folder, 'tls'), await freePort()];
+    services['gateway'] = { env: { SLUICE_HEALTH_PORT: ports.get('gateway'), SLUICE_WEBHOOK_PORT: webhook, SLUICE_WEBHOOK_CERT_FILE: join(tls, 'tls.crt'), SLUICE_WEBHOOK_KEY_FILE: join(tls, 'tls.key') } };
+    objects = render(helm, { nats: { embedded: { enabled: false }, url: server.url }, services, gateway: { debounceMs: 200 }, webhook: { enabled: true } });
+    mkdirSync(tls);
+    chmodSync(folder, 0o755);
+    for (const [name, text] of Object.entries(objects.find(({ kind }) => kind === 'Secret')?.data ?? {})) writeFileSync(join(tls, name), Buffer.from(text, 'base64'));
+    admission = { port: webhook, ca: readFileSync(join(tls, 'ca.crt'), 'utf8') };
     const installation = new ChartInstallation(helm, world.cluster);
     for (const object of objects.filter(({ kind }) => /^(ServiceAccount|ClusterRole|ClusterRoleBinding|Role|RoleBinding)$/.test(kind))) await installation.apply(object);
     for (const name of [...SERVICES, 'applier']) await start(name, await installation.tokenOf(`sluice-${name}`));
@@ -56,8 +65,19 @@ describeWith(['helm', 'mount-namespaces'], 'the processes of the chart', () => d
     const asked = async (path: string): Promise<number> => (await fetch(`http://127.0.0.1:${ports.get(service)}${path}`)).status;
     await until(async () => (await asked('/readyz').catch(() => 0)) === 200 || undefined, `${service} is ready: ${pods.get(service)?.said}`, 90_000);
     expect(await asked('/healthz')).toBe(200);
-    expect(pods.get(service)?.said).not.toMatch(/EROFS|EACCES|EPERM|the right to .* is missing/);
+    expect(pods.get(service)?.said).not.toMatch(/EROFS|EACCES|EPERM|the right to .* is missing|"level":"error"/);
   }, 100_000);
+
+  test('the webhook answers whoever knows the authority of the chart, by the name of its Service', async () => {
+    const hook = objects.find(({ kind }) => kind === 'ValidatingWebhookConfiguration') as unknown as { readonly webhooks: readonly { readonly clientConfig: { readonly caBundle: string; readonly service: { readonly name: string; readonly namespace: string } } }[] };
+    const { caBundle, service } = hook.webhooks[0]!.clientConfig;
+    expect(Buffer.from(caBundle, 'base64').toString()).toBe(admission.ca);
+    const asked = (servername: string): Promise<number | string> => new Promise((resolve) => {
+      get({ host: '127.0.0.1', port: admission.port, path: '/healthz', ca: admission.ca, servername, agent: false }, (answer) => resolve(answer.resume().statusCode ?? 0)).once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    });
+    await until(async () => (await asked(`${service.name}.${service.namespace}.svc`)) === 200 || undefined, `it answers: ${pods.get('gateway')?.said}`, 60_000);
+    expect(await asked('another.sluice.svc')).toBe('ERR_TLS_CERT_ALTNAME_INVALID');
+  }, 90_000);
 
   test('an object that is applied is on the node, by an applier with the capabilities and folders of files alone', async () => {
     const apply = async (one: ReturnType<typeof file>, plural: string) => {

@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NestFactory } from '@nestjs/core';
 import type { INestMicroservice, Type } from '@nestjs/common';
+import { EDGE_SERVICES } from '#libs/contracts';
 import { createLogger, giveBackMemory, letMemoryGrow, logHealth, nestLogger, serveHealth, settingsFrom, type HealthServer, type Logger, type Settings } from '#libs/runtime';
 import { connectBus, type Bus } from '../connection.js';
 import { isWithoutJetStream, NoJetStreamError, ServerTooOldError, TopologyError } from '../errors.js';
@@ -39,7 +40,7 @@ async function run(module: Type, options: ServiceOptions, settings: Settings, lo
   const app = await NestFactory.createMicroservice(root, { strategy, logger: nestLogger(logger), abortOnError: false });
   app.useGlobalPipes(new RequestPipe());
   app.useGlobalFilters(new RethrowFilter());
-  const ledger = ledgerOf(app);
+  const ledger = ledgerOf(app, options.name);
   if (ledger !== undefined) strategy.serve(ledger);
   strategy.tell(app.get(ServiceNotes));
   await app.listen();
@@ -127,10 +128,6 @@ const isExplained = (error: unknown): boolean => error instanceof NoJetStreamErr
 
 const ttlOf = (options: ServiceOptions): { leaderTtlMs?: number } => (options.leaderTtlMs === undefined ? {} : { leaderTtlMs: options.leaderTtlMs });
 
-function ledgerOf(app: INestMicroservice): LedgerService | undefined {
-  try {
-    return app.get(LedgerService, { strict: false });
-  } catch {
-    return undefined;
-  }
-}
+/** Those at the edge have none, and Nest would log an error of what it does not find. */
+const ledgerOf = (app: INestMicroservice, name: string): LedgerService | undefined =>
+  (EDGE_SERVICES as readonly string[]).includes(name) ? undefined : app.get(LedgerService, { strict: false });
