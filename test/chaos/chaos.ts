@@ -1,9 +1,11 @@
 import { setMaxListeners } from 'node:events';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startFleetOn, type Fleet } from '../e2e/fleet.js';
-import { health } from '../e2e/manifests.js';
+import { health, manifest, selecting } from '../e2e/manifests.js';
 import { NatsCli } from '../e2e/nats-cli.js';
 import type { Files } from '../e2e/node-folders.js';
+import { ROOT } from '../e2e/processes.js';
 import { gatherEvidence, memoryOf, type Evidence } from './evidence.js';
 import { FAULTS, startAgain } from './faults/index.js';
 import { FrontedServer } from './fronted-server.js';
@@ -11,7 +13,7 @@ import { judge } from './oracles/index.js';
 import { People } from './people.js';
 import { restless } from './quiet.js';
 import type { Round, Timed } from './schedule.js';
-import { LEASE_SECONDS, type Shape } from './shape.js';
+import { DRAINED, DRAINER, LEASE_SECONDS, type Shape } from './shape.js';
 import type { Stage } from './stage.js';
 
 /** What one round came to. */
@@ -25,6 +27,11 @@ export interface Outcome {
 
 /** Far longer than it ever takes, as machines are slow at times: way backs, leases and the silence of nodes are waited for. */
 const QUIET_MS = 180_000;
+/** Below the root, wherever this runs: the one is no TypeScript, the other has to be built. */
+const SYSTEMCTL = join(ROOT, 'test/chaos/host/systemctl.sh');
+const DRAINER_PROGRAM = join(ROOT, 'dist/test/chaos/host/drainer.js');
+/** Every change of such a node's files needs it free, and its unit started anew. */
+const DRAINS = manifest('DisruptionPolicy', 'drains', { nodeSelector: selecting(DRAINED), default: [{ kind: 'drain' }, { kind: 'restart', unit: 'app.service' }] });
 
 /** A fleet of real processes, and what is done to it in rounds. */
 export class Chaos {
@@ -38,6 +45,7 @@ export class Chaos {
     this.stage = {
       fleet, shape,
       groupOf: (node) => `appliers-${(fleet.nodes.indexOf(node) % shape.groups.length) + 1}`,
+      startDrainer: () => fleet.processes.start(DRAINER, [fleet.server.url, fleet.data], { program: DRAINER_PROGRAM }),
       pause: (ms) => sleep(ms, undefined, { signal: this.over.signal }).catch(() => undefined),
       note: (what) => void this.notes.set(what, (this.notes.get(what) ?? 0) + 1),
     };
@@ -47,10 +55,13 @@ export class Chaos {
   }
 
   static async start(shape: Shape): Promise<Chaos> {
-    const fleet = await startFleetOn((folder) => FrontedServer.start(folder), { copies: 2, groups: shape.groups.length, applyTimeout: `${LEASE_SECONDS}s` });
+    const fleet = await startFleetOn((folder) => FrontedServer.start(folder), {
+      copies: 2, groups: shape.groups.length, applyTimeout: `${LEASE_SECONDS}s`, systemctl: SYSTEMCTL, env: { SLUICE_DRAIN: 'external' },
+    });
     try {
       const chaos = new Chaos(fleet, shape, await NatsCli.of(fleet));
-      await fleet.ended(await fleet.apply(health(fleet.gate.url, '3s')));
+      chaos.stage.startDrainer();
+      await fleet.ended(await fleet.apply(health(fleet.gate.url, '3s'), DRAINS));
       return chaos;
     } catch (error) {
       await fleet.close();
@@ -91,7 +102,7 @@ export class Chaos {
   private async mendAll(): Promise<void> {
     const { fleet, shape } = this.stage;
     await fleet.server.mend();
-    for (const name of [...shape.services, ...shape.groups]) {
+    for (const name of [...shape.services, ...shape.groups, DRAINER]) {
       if (fleet.processes.isRunning(name)) fleet.processes.thaw(name);
       else startAgain(this.stage, name);
     }

@@ -1,9 +1,12 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { changeId, decodeFact, LEDGER, type Fact, type FragmentRef, type StatusView } from '#libs/contracts';
 import type { WatchedPool, Work } from '../e2e/budget-witness.js';
 import type { Fleet, Served } from '../e2e/fleet.js';
 import type { Files } from '../e2e/node-folders.js';
+import { DrainLog, type DrainDeed } from './host/drain-log.js';
 import { journalOf, type Journal } from './journals.js';
+import { DRAINED } from './shape.js';
 
 /** What was published, as it stands in CHANGES. */
 export interface Published {
@@ -24,6 +27,10 @@ export interface FoundNode {
   readonly status: StatusView | undefined;
   /** The files of the config that its journal says is in force; undefined when the bucket has none of that hash. */
   readonly inForce: Files | undefined;
+  /** Whether a change of its files has to restart its unit. */
+  readonly restarts: boolean;
+  /** What its unit was started with last; undefined where it never was. */
+  readonly runs: string | undefined;
 }
 
 /** What oracles judge by: the ledger, what was published, the nodes' disks, what the witness saw, and the processes' memory. */
@@ -35,6 +42,9 @@ export interface Evidence {
   readonly nodes: readonly FoundNode[];
   readonly works: readonly Work[];
   readonly pools: readonly WatchedPool[];
+  /** All that the drainer did, by its own log, and the nodes that it still holds, with their leases. */
+  readonly drainer: readonly DrainDeed[];
+  readonly held: ReadonlyMap<string, string>;
   /** MiB by process, at the end of each round. */
   readonly memory: readonly ReadonlyMap<string, number>[];
 }
@@ -43,12 +53,14 @@ export interface Evidence {
 export async function gatherEvidence(fleet: Fleet<Served>, acknowledged: Evidence['acknowledged'], memory: Evidence['memory']): Promise<Evidence> {
   const events = await fleet.events('>');
   const statuses = await fleet.client.list('status');
+  const log = new DrainLog(fleet.data);
   const nodes: FoundNode[] = [];
   for (const node of fleet.nodes) nodes.push(await lookAt(fleet, node, statuses.get(node)));
   return {
     facts: events.filter(({ stream }) => stream === LEDGER).sort((a, b) => a.sequence - b.sequence).map(({ subject, body }) => decodeFact(subject, JSON.stringify(body))),
     published: events.filter(({ subject }) => subject.startsWith('config.desired.')).map(({ sequence, body }) => ({ change: changeId(sequence), body: body as Published['body'] })),
     acknowledged, nodes, works: fleet.witness.works, pools: fleet.pools, memory,
+    drainer: log.deeds(), held: log.held(),
   };
 }
 
@@ -56,10 +68,16 @@ export async function gatherEvidence(fleet: Fleet<Served>, acknowledged: Evidenc
 async function lookAt(fleet: Fleet<Served>, node: string, status: StatusView | undefined): Promise<FoundNode> {
   for (;;) {
     const before = journalOf(fleet, node);
-    const found = { node, files: fleet.folders.files(node), journal: before, status };
+    const found = { node, files: fleet.folders.files(node), journal: before, status, restarts: fleet.nodesOf(DRAINED).includes(node), runs: runsOn(fleet, node) };
     const config = before === undefined ? undefined : await fleet.client.config(node, before.inForce);
     if (JSON.stringify(journalOf(fleet, node)) === JSON.stringify(before)) return { ...found, inForce: config === undefined ? undefined : filesOf(config.fragments) };
   }
+}
+
+/** What the unit of a node was started with last. */
+function runsOn(fleet: Fleet<Served>, node: string): string | undefined {
+  const path = join(fleet.folders.root(node), '..', 'runs');
+  return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
 }
 
 function filesOf(fragments: readonly { readonly kind: string; readonly spec: object }[]): Files {

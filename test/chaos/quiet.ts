@@ -1,5 +1,6 @@
 import type { NodeView, StatusView } from '#libs/contracts';
 import type { Fleet, Served } from '../e2e/fleet.js';
+import { DrainLog } from './host/drain-log.js';
 import { journalOf, type Journal } from './journals.js';
 
 const ENDS: ReadonlySet<string> = new Set(['committed', 'rejected', 'ended']);
@@ -14,6 +15,8 @@ export async function restless(fleet: Fleet<Served>): Promise<string> {
   if (open.length > 0) return `open: ${open.map((change) => `${change} ${changes.get(change)?.phase ?? 'unseen'}`).join(', ')}`;
   const held = [...leases].filter(([, { phase }]) => phase !== 'released');
   if (held.length > 0) return `leases: ${held.map(([node, { phase, lease }]) => `${node} ${phase} ${lease}`).join(', ')}`;
+  const cordoned = new DrainLog(fleet.data).held();
+  if (cordoned.size > 0) return `not given back yet: ${[...cordoned].map(([node, lease]) => `${node} for ${lease}`).join(', ')}`;
   return fleet.nodes.map((node) => restlessNode(journalOf(fleet, node), statuses.get(node), nodes.get(node)).replace(/^(?=.)/, `${node} `)).find((text) => text !== '') ?? '';
 }
 

@@ -15,6 +15,9 @@ export interface Shape {
   readonly freezeMs: number;
 }
 
+/** The pool whose changes need a drain and a restart, and the process that drains. */
+export const DRAINED = 'core';
+export const DRAINER = 'drainer';
 export const ROLES = ['edge', 'core', 'rest'] as const;
 /** A lease of a node takes at most so long; frozen appliers are away for longer. */
 export const LEASE_SECONDS = 10;

@@ -8,6 +8,7 @@ export interface Stage {
   readonly shape: Shape;
   /** Which process has the applier of a node. */
   groupOf(node: string): string;
+  startDrainer(): void;
   /** Ends early when the round's time of faults is over. */
   pause(ms: number): Promise<void>;
   /** For the record: what was done, by what. */

@@ -30,10 +30,14 @@ export interface FleetOptions {
   /** How long a lease may take, in every pool. */
   readonly applyTimeout?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Of one service alone, by its name. */
+  readonly envOf?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   /** What lies on every node before Sluice comes. */
   readonly originals?: Files;
   /** How many nodes of the pools edge, core and rest. */
   readonly sizes?: readonly [edge: number, core: number, rest: number];
+  /** What stands for systemctl on the nodes that share a process; it is run in the root of the node that is meant. */
+  readonly systemctl?: string;
 }
 
 export interface Ran {
@@ -56,13 +60,18 @@ export class Fleet<S extends Served = NatsServer> {
   readonly processes: Processes;
   /** What lies on every node apart from what Sluice puts there. */
   readonly originals: Files;
+  private readonly systemctl: readonly string[];
   /** Whether the data stay when all has ended, for a person to look at. */
   keepsData = process.env['SLUICE_E2E_KEEP'] !== undefined;
+
+  private readonly envOf: FleetOptions['envOf'];
 
   constructor(readonly data: string, readonly server: S, readonly client: FleetClient, readonly pools: readonly WatchedPool[], options: FleetOptions) {
     this.folders = new NodeFolders(data);
     this.nodes = pools.flatMap((one) => one.nodes);
     this.originals = options.originals ?? {};
+    this.envOf = options.envOf;
+    this.systemctl = options.systemctl === undefined ? [] : ['--systemctl', options.systemctl];
     this.witness = new BudgetWitness(pools, (node) => this.folders.journal(node));
     this.gate = new Gate(this.folders, this.witness);
     this.env = { ...process.env, NATS_URL: server.url, NO_COLOR: '1', SLUICE_HEALTH_SECONDS: '0', ...options.env };
@@ -121,12 +130,13 @@ export class Fleet<S extends Served = NatsServer> {
   }
 
   startService(name: string): void {
-    this.processes.start(name, ['service', name.replace(/-\d+$/, '')]);
+    const service = name.replace(/-\d+$/, '');
+    this.processes.start(name, ['service', service], { env: this.envOf?.[service] ?? {} });
   }
 
   /** Starts a process that has the appliers of many nodes, whose names are in a file beside it. */
   startAppliers(name: string): void {
-    this.processes.start(name, ['appliers', '--inventory', join(this.data, `${name}.json`), '--data', this.data]);
+    this.processes.start(name, ['appliers', '--inventory', join(this.data, `${name}.json`), '--data', this.data, ...this.systemctl]);
   }
 
   startApplier(node: string, role: string, ...more: readonly string[]): void {

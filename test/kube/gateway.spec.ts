@@ -47,6 +47,7 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
       { apiGroups: ['sluice.dev'], resources: kinds, verbs: ['list', 'watch', 'patch'] },
       { apiGroups: ['sluice.dev'], resources: ['rollouts'], verbs: ['list', 'watch', 'create', 'delete'] },
       { apiGroups: ['sluice.dev'], resources: [...kinds, 'rollouts'].map((plural) => `${plural}/status`), verbs: ['patch'] },
+      { apiGroups: [''], resources: ['events'], verbs: ['create'] },
     ];
     const rbac = '/apis/rbac.authorization.k8s.io/v1';
     await world.scene.api.create(`${rbac}/clusterroles`, { metadata: { name: 'gateway' }, rules });
@@ -142,6 +143,23 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     fleet.gate.isSick = () => false;
     await apply(file('innocent', 'v1\n', 'core'));
     await when('File', 'innocent', 'Ready');
+  });
+
+  test('what happened to an object stands in its events, each once', async () => {
+    const happened = async (kind: string, name: string): Promise<readonly string[]> => {
+      const uid = (await get(kind, name))?.metadata.uid;
+      const events = (await world.scene.api.list('/api/v1/namespaces/default/events')) as readonly (KubeObject & { readonly involvedObject: { readonly uid?: string }; readonly type: string; readonly reason: string; readonly message: string })[];
+      return events.filter(({ involvedObject }) => involvedObject.uid === uid).map(({ type, reason, message }) => `${type} ${reason} ${message}`);
+    };
+    const told = await until(async () => {
+      const all = await happened('File', 'innocent');
+      return ['Rejected', 'Ready', 'Reverted'].every((reason) => all.some((line) => line.split(' ')[1] === reason)) ? all : undefined;
+    }, 'all is told');
+    expect(told.filter((line) => line.includes(' Reverted '))).toEqual([expect.stringMatching(/^Warning Reverted c\d+: .*core-0\d/)]);
+    expect(told.filter((line) => line.startsWith('Normal Ready'))[0]).toMatch(/^Normal Ready c\d+: 2 of 2 nodes$/);
+    expect(told.filter((line) => / (Pending|Reviewing) /.test(line))).toEqual([]);
+    const change = String((await get('File', 'innocent'))?.status?.['change']);
+    await until(async () => (await happened('Rollout', change)).some((line) => line.startsWith('Normal Ready')), 'the Rollout has its events, too');
   });
 
   test('a Rollout takes spec.paused, and what is not said there is left to others', async () => {

@@ -27,6 +27,7 @@ export class Machine {
 
   act({ kind }: Action): Refusal | undefined {
     const { world } = this.node;
+    world.onAct(this.node);
     if (world.mutant?.onlySaysActed === true) return undefined;
     if (kind === 'reboot') return this.restart();
     if (kind !== 'restart') return undefined;

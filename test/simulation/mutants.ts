@@ -28,6 +28,9 @@ const overlooks = (service: string, type: Fact['type']) => misreads(service, (fa
 const both = (first: (kind: AnyKind) => AnyKind, second: (kind: AnyKind) => AnyKind) => (kind: AnyKind): AnyKind => second(first(kind));
 const neverCondemned = (fact: Fact): Fact => (fact.type === 'config.judged' ? { ...fact, condemned: false } : fact);
 
+/** A world in which nodes are Kubernetes', and only these act: what one of them shows is then soon seen. */
+const among = (...actors: readonly string[]): Mutant['on'] => ({ kubernetes: true, actors: new Map(actors.map((name) => [name, undefined])) });
+
 /** One planted fault for each invariant, at least. */
 export const MUTANTS: readonly Mutant[] = [
   {
@@ -60,4 +63,17 @@ export const MUTANTS: readonly Mutant[] = [
   },
   { name: 'a node only says that it has acted', caughtBy: 'I4 running', onlySaysActed: true },
   { name: 'configs go that nodes are to get', caughtBy: 'kept configs', forgetsNames: true },
+  { name: 'the scheduler takes nodes that are out of service in Kubernetes for available', caughtBy: 'I1', on: among('changes', 'unready-nodes'), service: overlooks('scheduler', 'node.unavailable') },
+  { name: 'the scheduler overlooks that another tool has taken a node', caughtBy: 'I1', on: among('changes', 'other-operators'), service: overlooks('scheduler', 'node.taken') },
+  { name: 'the inventory hears of no change of a Node', caughtBy: 'I1 known nodes', on: among('changes', 'unready-nodes'), overlooksNodes: true },
+  { name: 'a cordon that was found is marked as if it were not', caughtBy: 'I5 cordons', on: among('changes', 'meddling-people'), forgetsFound: true },
+  { name: 'what is written to a Node does not rest on what was read', caughtBy: 'I5', on: among('changes', 'meddling-people', 'troubled-api', 'stale-leaders'), writesBlindly: true },
+  { name: 'the drain service sees no pods', caughtBy: 'I5 cordons', on: among('changes'), overlooksPods: true },
+  {
+    name: 'the drain service gives nodes back before their lease is over',
+    caughtBy: 'I5',
+    on: among('changes'),
+    service: misreads('drain', (fact) => (fact.type === 'node.drained' ? { ...fact, type: 'node.lease.uncordoning' } as unknown as Fact : fact)),
+  },
+  { name: 'pods whose eviction is refused are deleted', caughtBy: 'pod budgets', on: among('changes', 'troubled-pods'), deletesRefused: true },
 ];

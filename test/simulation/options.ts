@@ -21,7 +21,7 @@ export function readOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],
     options: {
-      seed: text, seeds: text, from: text, only: text, nodes: text, copies: text, minutes: text, workers: text,
+      kubernetes: text, seed: text, seeds: text, from: text, only: text, nodes: text, copies: text, minutes: text, workers: text,
       trace: flag, 'no-shrink': flag, json: flag, help: { ...flag, short: 'h' },
     },
   });
@@ -32,7 +32,7 @@ export function readOptions(args: readonly string[]): Options {
     return Number(value);
   };
   const given = Object.entries({ nodes: whole('nodes'), copies: whole('copies'), minutes: whole('minutes'), actors: values.only === undefined ? undefined : actorsOf(values.only) });
-  const changes = Object.fromEntries(given.filter(([, value]) => value !== undefined));
+  const changes = Object.fromEntries([...given, ['kubernetes', yesOrNo(values.kubernetes)] as const].filter(([, value]) => value !== undefined));
   return {
     from: whole('seed') ?? whole('from') ?? 1,
     seeds: values.seed === undefined ? (whole('seeds') ?? 1) : 1,
@@ -45,6 +45,11 @@ export function readOptions(args: readonly string[]): Options {
   };
 }
 
+function yesOrNo(text: string | undefined): boolean | undefined {
+  if (text !== undefined && text !== 'yes' && text !== 'no') throw new Error(`--kubernetes: ${text} is neither yes nor no`);
+  return text === undefined ? undefined : text === 'yes';
+}
+
 export const HELP = `npm run sim -- [options]
 
   --seeds N      run N seeds, from --from S on (1)
@@ -53,6 +58,7 @@ export const HELP = `npm run sim -- [options]
   --nodes N      so many nodes at the start
   --copies N     so many copies of each service
   --minutes N    people and faults act so long
+  --kubernetes W nodes are Kubernetes', yes or no
   --trace        print everything that happens, facts with their whole content
   --no-shrink    do not make failures smaller
   --workers N    so many processors (all)

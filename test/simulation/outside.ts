@@ -10,6 +10,7 @@ export class Outside {
   constructor(private readonly world: World) {}
 
   hear(fact: Fact): void {
+    if (this.world.cluster !== undefined) return;
     if (fact.type === 'node.lease.granted' && fact.phase === 'draining') this.drain(fact.node, fact.lease);
     if (fact.type === 'node.lease.settled') this.over.add(fact.lease);
     if (fact.type === 'node.lease.uncordoning' && this.cordoned.get(fact.node) === fact.lease) this.cordoned.delete(fact.node);

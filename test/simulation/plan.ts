@@ -1,10 +1,10 @@
 import { Chance } from './chance.js';
-import { FAULTS } from './faults/index.js';
+import { FAULTS, KUBERNETES_FAULTS } from './faults/index.js';
 import type { Fault } from './faults/fault.js';
 import { PEOPLE } from './people/index.js';
 
 /** Everything that may act in a run: what people do on any day, and the faults. */
-export const ACTORS: readonly Fault[] = [...PEOPLE, ...FAULTS];
+export const ACTORS: readonly Fault[] = [...PEOPLE, ...FAULTS, ...KUBERNETES_FAULTS];
 
 /** A run as data: what a seed makes of it, and what a shrunk failure leaves of that. */
 export interface Plan {
@@ -18,6 +18,8 @@ export interface Plan {
   readonly actors: ReadonlyMap<string, ReadonlySet<number> | undefined>;
   /** Waits out the longest distance between two tries several times, though everything came to rest. */
   readonly patient: boolean;
+  /** Nodes are Kubernetes', which drains them. */
+  readonly kubernetes: boolean;
 }
 
 /** One seed in so many is patient. */
@@ -27,14 +29,19 @@ export function planOf(seed: number): Plan {
   const chance = new Chance(seed, 'plan');
   const most = chance.pick([0, 1, 2, 3, 4, 5, FAULTS.length]);
   const faults = FAULTS.map((fault) => ({ fault, rank: chance.next() })).sort((a, b) => a.rank - b.rank).slice(0, most).map(({ fault }) => fault.name);
+  // Its own chance: whoever is added there leaves all other runs as they were.
+  const cluster = new Chance(seed, 'kubernetes plan');
+  const kubernetes = cluster.happens(0.5);
+  const troubles = kubernetes ? KUBERNETES_FAULTS.filter(() => cluster.happens(0.4)).map(({ name }) => name) : [];
   const people = PEOPLE.filter(({ name }) => name === 'changes' || chance.happens(0.6)).map(({ name }) => name);
   return {
     seed,
     nodes: chance.happens(0.1) ? chance.whole(6, 9) : chance.whole(2, 5),
     copies: chance.pick([1, 2, 2, 3]),
     minutes: chance.pick([4, 6, 6, 8, 15]),
-    actors: new Map([...people, ...faults].map((name) => [name, undefined])),
+    actors: new Map([...people, ...faults, ...troubles].map((name) => [name, undefined])),
     patient: seed % PATIENT === 0,
+    kubernetes,
   };
 }
 
@@ -46,6 +53,7 @@ export function argumentsFor(plan: Plan): string {
   return [
     `--seed ${plan.seed}`,
     ...(only === names ? [] : [`--only ${only === '' ? 'nobody' : only}`]),
+    ...(plan.kubernetes === whole.kubernetes ? [] : [`--kubernetes ${plan.kubernetes ? 'yes' : 'no'}`]),
     ...(['nodes', 'copies', 'minutes'] as const).flatMap((field) => (plan[field] === whole[field] ? [] : [`--${field} ${plan[field]}`])),
   ].join(' ');
 }

@@ -34,7 +34,7 @@ export const runSeed = (seed: number, options: RunOptions = {}): Outcome => runP
 
 /** One run: a fleet, people and faults as planned; then calm; then everything must have come to its end. */
 export function runPlan(plan: Plan, options: RunOptions = {}): Outcome {
-  const world = new World(plan.seed, newOracles(), plan.copies, options.trace === true, options.mutant);
+  const world = new World(plan.seed, newOracles(), plan.copies, options.trace === true, options.mutant, plan.kubernetes);
   const failure = failureOf(world, plan);
   return { seed: plan.seed, trace: world.lines, facts: world.bus.last, failure, endedMs: world.clock.nowMs, fired: world.fired, occurrences: world.occurrences };
 }
@@ -56,7 +56,7 @@ function runWorld(world: World, plan: Plan): void {
   addNodes(world, plan.nodes);
   elect(world);
   tidy(world);
-  publish(world, beginning(new Chance(plan.seed, 'beginning')));
+  publish(world, beginning(new Chance(plan.seed, 'beginning'), plan.kubernetes));
   for (const actor of ACTORS) {
     if (plan.actors.has(actor.name)) actor.arrange(new Stage(world, actor.name, busyMs, plan.actors.get(actor.name)));
   }
@@ -95,6 +95,7 @@ function calm(world: World): void {
     node.reconnect();
     if (!node.alive) node.start();
   }
+  world.cluster?.calm();
   world.trace(() => 'calm');
 }
 

@@ -1,5 +1,6 @@
 import type { Fact } from '#libs/contracts';
 import { fold, newCopy, parseViewKey, turn, type Answer, type Copy, type Core, type Effect, type Need, type ViewKey, type ViewWrite } from '#libs/kernel';
+import { companionOf, type Companion } from './kubernetes/companion.js';
 import type { World } from './world.js';
 
 /** How one kind of service runs in the simulation. */
@@ -13,6 +14,9 @@ export interface ServiceKind<S, I extends object, N extends Need, G> {
   /** Where to begin reading when it begins to lead. */
   position(state: S): number;
 }
+
+const CONNECTING_MS = 500;
+const BETWEEN_TURNS_MS = 2;
 
 /** One copy of a service: a process that can be killed between any two steps. */
 export class ServiceCopy<S = unknown, I extends object = object, N extends Need = Need, G = unknown> {
@@ -31,10 +35,13 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
   private position = 0;
   private readonly replies = new Map<I, (answer: Answer | undefined) => void>();
   readonly reads: ReadonlySet<string>;
+  /** What its shell does beside; nothing where there is no Kubernetes. */
+  private readonly companion: Companion | undefined;
 
   constructor(readonly world: World, readonly kind: ServiceKind<S, I, N, G>, readonly index: number, private readonly skewMs: number) {
     this.copy = newCopy(kind.core);
     this.reads = new Set(kind.core.reads);
+    this.companion = world.cluster === undefined ? undefined : companionOf(this as unknown as ServiceCopy);
   }
 
   /** Every second copy folds all the time, as all do in production; the others only when they begin to lead. */
@@ -58,7 +65,7 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
   }
 
   /** Whether this was the last step of its life. */
-  private dies(): boolean {
+  dies(): boolean {
     if (this.fated === undefined || this.fated.steps-- > 0) return false;
     const { onDeath } = this.fated;
     this.kill();
@@ -67,6 +74,7 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
   }
 
   kill(): void {
+    this.companion?.ended();
     this.fated = undefined;
     this.alive = false;
     this.leading = false;
@@ -103,6 +111,7 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
     this.position = this.kind.position(this.copy.state);
     this.world.trace(() => `${this.name} leads`);
     this.checkViews();
+    this.companion?.follow();
     this.wake();
   }
 
@@ -131,6 +140,7 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
 
   follow(): void {
     if (!this.leading) return;
+    this.companion?.ended();
     this.leading = false;
     this.leadingSinceMs = undefined;
     this.run += 1;
@@ -152,6 +162,24 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
     this.replies.set(input, reply);
     this.copy.inputs.push(input);
     this.wake();
+  }
+
+  /** The same for what its own shell has seen: waits for the connection; nothing is answered when it leads no more. */
+  submit(input: I, settled: () => void): void {
+    if (!this.alive || !this.leading) return;
+    if (!this.connected) return this.world.clock.after(CONNECTING_MS, () => this.submit(input, settled));
+    this.request(input, () => settled());
+  }
+
+  /** Reads from a state that has seen all that is in the ledger now; between its turns. Nothing is answered when it leads no more. */
+  query<T>(read: (state: S) => T, then: (value: T) => void): void {
+    const { run } = this;
+    if (!this.alive || !this.leading) return;
+    if (this.busy || !this.connected) return this.world.clock.after(this.connected ? BETWEEN_TURNS_MS : CONNECTING_MS, () => run === this.run && this.query(read, then));
+    const before = this.copy.folded;
+    this.catchUp(this.world.bus.last);
+    if (this.copy.folded > before) this.wake();
+    then(read(this.copy.state));
   }
 
   /** Something may be new: takes a turn as soon as it can. */
@@ -181,6 +209,7 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
     const { run } = this;
     if (next.done === true) {
       this.busy = false;
+      this.companion?.follow();
       if (this.asked) this.wake();
       else this.sleep();
       return;
@@ -197,7 +226,7 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
 
   private put(run: number, { key, value }: ViewWrite, ledger: number): void {
     if (run === this.run && this.connected) this.writeView(key, value, ledger);
-    else if (run === this.run) this.world.clock.after(500, () => this.put(run, { key, value }, ledger));
+    else if (run === this.run) this.world.clock.after(CONNECTING_MS, () => this.put(run, { key, value }, ledger));
   }
 
   private carryOut(run: number, steps: ReturnType<typeof turn<S, I, N, G>>, effect: Effect<I, N>): void {
@@ -211,7 +240,7 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
   /** Without a connection a step waits: it is tried again. */
   private retry(steps: ReturnType<typeof turn<S, I, N, G>>, effect: Effect<I, N>): void {
     const { run } = this;
-    this.world.clock.after(500, () => {
+    this.world.clock.after(CONNECTING_MS, () => {
       if (run !== this.run) return;
       if (!this.connected) return this.retry(steps, effect);
       this.proceed(steps, effect.do === 'append' ? { outcome: 'unclear' } : this.perform(effect));

@@ -1,5 +1,5 @@
 import { drainCore } from '../../services/drain/src/core/index.js';
-import { inventoryCore, type Input as InventoryInput } from '../../services/inventory/src/core/index.js';
+import { inventoryCore, noteAnnounced, type Input as InventoryInput } from '../../services/inventory/src/core/index.js';
 import { mergerCore, type Input as MergerInput } from '../../services/merger/src/core/index.js';
 import { schedulerCore, type Input as SchedulerInput } from '../../services/scheduler/src/core/index.js';
 import { validatorCore } from '../../services/validator/src/core/index.js';
@@ -16,8 +16,8 @@ const none = () => ({ inputs: [], position: 0 });
 export type AnyKind = ServiceKind<unknown, object, Need, unknown>;
 const service = <S, I extends object, N extends Need, G>(kind: ServiceKind<S, I, N, G>): AnyKind => kind as unknown as AnyKind;
 
-/** The five services as the simulation runs them. */
-export const SERVICE_KINDS: readonly AnyKind[] = [
+/** The five services as the simulation runs them; where nodes are Kubernetes' they are drained by it, and known from it. */
+export const serviceKinds = (kubernetes: boolean): readonly AnyKind[] => [
   service({
     core: mergerCore(sha256),
     stream: 'changes',
@@ -45,18 +45,19 @@ export const SERVICE_KINDS: readonly AnyKind[] = [
     position: (state) => state.cursor.get(),
   }),
   service({
-    core: drainCore('external'),
+    core: drainCore(kubernetes ? 'kubernetes' : 'external'),
     gather: () => new Map(),
     inputs: () => none(),
     position: () => 0,
   }),
   service({
-    core: inventoryCore({ silentAfterMs: SILENT_AFTER_MS }),
+    core: inventoryCore({ silentAfterMs: SILENT_AFTER_MS, kubernetes }),
     stream: 'reports',
     gather: () => new Map(),
-    inputs: (world, _state, position) => {
-      const inputs = world.bus.reports.slice(position).filter(({ subject }) => subject.startsWith('node.announced.'))
-        .map(({ report }): InventoryInput => ({ type: 'announced', report }));
+    inputs: (world, state, position) => {
+      const reports = world.bus.reports.slice(position).filter(({ subject }) => subject.startsWith('node.announced.')).map(({ report }) => report);
+      noteAnnounced(state, reports);
+      const inputs = reports.map((report): InventoryInput => ({ type: 'announced', report }));
       return { inputs, position: world.bus.reports.length };
     },
     // It reads the last announcement of each node; the simulation reads them all, which comes to the same.

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { FAULTS } from './faults/index.js';
+import { FAULTS, KUBERNETES_FAULTS } from './faults/index.js';
 import { MUTANTS } from './mutants.js';
 import { PEOPLE } from './people/index.js';
 import { actorsOf, argumentsFor, planOf, type Plan } from './plan.js';
@@ -23,20 +23,20 @@ const MAIN = join(__dirname, '../../dist/test/simulation/main.js');
 /** Far more than it takes; a hung run must end. */
 const AT_MOST_MS = 15 * 60_000;
 
-function everyone(seed: number): Plan {
-  const actors = new Map([...PEOPLE, ...FAULTS].map(({ name }) => [name, undefined]));
-  return { ...planOf(seed), minutes: 15, actors };
+function everyone(seed: number, kubernetes: boolean): Plan {
+  const actors = new Map([...PEOPLE, ...FAULTS, ...(kubernetes ? KUBERNETES_FAULTS : [])].map(({ name }) => [name, undefined]));
+  return { ...planOf(seed), minutes: 15, actors, kubernetes };
 }
 
-test('the same seed gives the same trace, byte for byte, with every fault in it', () => {
-  const one = runPlan(everyone(7), { trace: true });
-  const other = runPlan(everyone(7), { trace: true });
+test.each([false, true])('the same seed gives the same trace, byte for byte, with every fault in it; on Kubernetes %s', (kubernetes) => {
+  const one = runPlan(everyone(7, kubernetes), { trace: true });
+  const other = runPlan(everyone(7, kubernetes), { trace: true });
   expect(one.facts).toBeGreaterThan(100);
   expect(other.trace.join('\n')).toBe(one.trace.join('\n'));
 });
 
 test('what once failed holds', () => {
-  const outcomes = ONCE_FAILED.map(([seed, minutes]) => ({ ...runPlan({ ...planOf(seed), minutes }), replay: `npm run sim -- --seed ${seed} --minutes ${minutes} --trace` }));
+  const outcomes = ONCE_FAILED.map(([seed, minutes]) => ({ ...runPlan({ ...planOf(seed), minutes, kubernetes: false }), replay: `npm run sim -- --seed ${seed} --minutes ${minutes} --kubernetes no --trace` }));
   expect(outcomes.filter(({ failure }) => failure !== undefined).map(({ failure, replay }) => `${failure ?? ''}\n  replay: ${replay}`)).toEqual([]);
 }, AT_MOST_MS);
 
@@ -55,11 +55,15 @@ describe('in a world of faults', () => {
     expect(tally.fired['restarts']).toBeGreaterThan(0);
   });
 
+  test.each(['refused-evictions', 'returning-pods', 'stuck-pods', 'overtaken', 'unheard-answers', 'throttled', 'taken'])('Kubernetes was in trouble: %s', (what) => {
+    expect(tally.fired[what]).toBeGreaterThan(0);
+  });
+
   test('configs that nothing named went', () => {
     expect(tally.fired['tidying']).toBeGreaterThan(0);
   });
 
-  test.each([...PEOPLE, ...FAULTS].map(({ name }) => name))('%s bit', (name) => {
+  test.each([...PEOPLE, ...FAULTS, ...KUBERNETES_FAULTS].map(({ name }) => name))('%s bit', (name) => {
     expect(tally.fired[name]).toBeGreaterThan(0);
   });
 });
@@ -92,7 +96,7 @@ describe('a failure', () => {
 
 function firstCaught(mutant: (typeof MUTANTS)[number]): number | undefined {
   for (let seed = 1; seed <= 80; seed++) {
-    if (runSeed(seed, { mutant }).failure?.startsWith(`Violation: ${mutant.caughtBy}`) === true) return seed;
+    if (runPlan({ ...planOf(seed), ...mutant.on }, { mutant }).failure?.startsWith(`Violation: ${mutant.caughtBy}`) === true) return seed;
   }
   return undefined;
 }

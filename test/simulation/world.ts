@@ -6,8 +6,11 @@ import { SimBus } from './bus.js';
 import { Chance } from './chance.js';
 import { Clock } from './clock.js';
 import { Outside } from './outside.js';
+import type { Plan } from './plan.js';
 import { ServiceCopy } from './service-copy.js';
-import { SERVICE_KINDS, type AnyKind } from './services.js';
+import { Cluster, type NodeObject } from './kubernetes/cluster.js';
+import type { SimPod } from './kubernetes/workloads.js';
+import { serviceKinds, type AnyKind } from './services.js';
 import { SimNode } from './sim-node.js';
 
 /** How badly the world behaves; each fault turns some of these up. Zero everywhere is a good day. */
@@ -39,6 +42,12 @@ export interface Oracle {
   onJournal?(world: World, node: SimNode, journal: Journal): void;
   onWrite?(world: World, node: SimNode): void;
   onAnswer?(world: World, input: object, answer: Answer): void;
+  /** A Node object was written, by whom. */
+  onNodeWrite?(world: World, before: NodeObject, after: NodeObject, by: 'sluice' | 'person' | 'kubelet'): void;
+  /** Sluice asked for the end of a pod, and it was granted. */
+  onPodEnd?(world: World, pod: SimPod, how: 'evict' | 'delete'): void;
+  /** A machine is to take an action. */
+  onAct?(world: World, node: SimNode): void;
   atEnd?(world: World): void;
 }
 
@@ -47,6 +56,8 @@ export interface Mutant {
   readonly name: string;
   /** How the violation begins that it must lead to. */
   readonly caughtBy: string;
+  /** In which worlds it shows, where not in all. */
+  readonly on?: Pick<Plan, 'kubernetes' | 'actors'>;
   readonly service?: (kind: AnyKind) => AnyKind;
   /** Nodes do not put back what they replaced. */
   readonly keepsReplaced?: boolean;
@@ -54,6 +65,16 @@ export interface Mutant {
   readonly onlySaysActed?: boolean;
   /** What nodes are to get counts as named by nothing. */
   readonly forgetsNames?: boolean;
+  /** What is written to Nodes does not rest on what was read. */
+  readonly writesBlindly?: boolean;
+  /** Cordons that were found are marked as if they were not, and who set them is not asked. */
+  readonly forgetsFound?: boolean;
+  /** Pods whose eviction is refused are deleted. */
+  readonly deletesRefused?: boolean;
+  /** No pods are seen on nodes that are drained. */
+  readonly overlooksPods?: boolean;
+  /** The inventory hears of no change of a Node. */
+  readonly overlooksNodes?: boolean;
 }
 
 export class Violation extends Error {
@@ -70,6 +91,8 @@ export class World {
   readonly copies: ServiceCopy[] = [];
   /** Nodes that a person removed or skipped: they no longer count. */
   readonly excused = new Set<string>();
+  /** Undefined where nodes are not Kubernetes'. */
+  readonly cluster: Cluster | undefined;
   readonly outside = new Outside(this);
   /** How often each fault bit. */
   readonly fired = new Map<string, number>();
@@ -79,9 +102,10 @@ export class World {
   readonly listeners: ((fact: Fact) => void)[] = [];
   lines: string[] = [];
 
-  constructor(readonly seed: number, readonly oracles: readonly Oracle[], copiesEach: number, private readonly keepTrace: boolean, readonly mutant?: Mutant) {
+  constructor(readonly seed: number, readonly oracles: readonly Oracle[], copiesEach: number, private readonly keepTrace: boolean, readonly mutant?: Mutant, kubernetes = false) {
     this.chance = new Chance(seed, 'world');
-    for (const kind of SERVICE_KINDS.map((one) => mutant?.service?.(one) ?? one)) {
+    this.cluster = kubernetes ? new Cluster(this) : undefined;
+    for (const kind of serviceKinds(kubernetes).map((one) => mutant?.service?.(one) ?? one)) {
       for (let i = 0; i < copiesEach; i++) this.copies.push(new ServiceCopy(this, kind, i, this.chance.whole(0, 1_000_000)));
     }
     this.bus.onAppend = (fact, sequence) => this.appended(fact, sequence);
@@ -125,6 +149,7 @@ export class World {
   addNode(name: string, labels: Readonly<Record<string, string>>, fresh = false): SimNode {
     const node = new SimNode(this, name, labels, fresh, this.chance.whole(0, 10_000_000));
     this.nodes.set(name, node);
+    this.cluster?.register(name);
     node.start();
     return node;
   }
@@ -178,6 +203,10 @@ export class World {
 
   onJournal(node: SimNode, journal: Journal): void {
     this.observe((oracle) => oracle.onJournal?.(this, node, journal));
+  }
+
+  onAct(node: SimNode): void {
+    this.observe((oracle) => oracle.onAct?.(this, node));
   }
 
   onWrite(node: SimNode): void {

@@ -12,7 +12,7 @@ import { nodeFolders } from '../up/data-folder.js';
 import { readInventory, type InventoryNode } from '../up/inventory.js';
 
 /** The appliers of all local nodes in one process, on one connection; `sluice up` starts it. */
-export async function appliers(session: Session, flags: { readonly inventory: string; readonly data: string }): Promise<ExitCode> {
+export async function appliers(session: Session, flags: { readonly inventory: string; readonly data: string; readonly systemctl?: string }): Promise<ExitCode> {
   const { io } = session;
   const nodes = readInventory(flags.inventory);
   const { from: _, ...target } = connectTarget(session.flags, io.env);
@@ -26,6 +26,8 @@ export async function appliers(session: Session, flags: { readonly inventory: st
       labels,
       root,
       stateDir: state,
+      // Run in the node's own root, by which one program can tell whose units are meant.
+      host: { systemctl: flags.systemctl },
       // `up` made these nodes itself: before their first start nothing on them can serve.
       fresh: !existsSync(state),
       bus: () => connectNodeBus({ node: name, connection }),

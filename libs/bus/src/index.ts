@@ -21,4 +21,5 @@ export { BusContext } from './nest/bus-context.js';
 export type { InputSource } from './nest/input-streams.js';
 export { LEDGER_OPTIONS, LOGGER, provideLedger, SETTINGS } from './nest/ledger-provider.js';
 export { bootstrapService, startService } from './nest/service.js';
+export { ServiceNotes, type ServiceNote } from './nest/service-notes.js';
 export type { RunningService, ServiceOptions } from './nest/running-service.js';

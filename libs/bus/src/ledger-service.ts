@@ -3,16 +3,15 @@ import { monotonicMs, SILENT, type Logger } from '#libs/runtime';
 import { Blobs } from './blobs.js';
 import type { Bus } from './connection.js';
 import { Election } from './election.js';
-import { HaltedError, InputLostError, UnavailableError } from './errors.js';
+import { HaltedError, UnavailableError } from './errors.js';
 import { FoldKeeper } from './fold-keeper.js';
-import { LeaderTerm, ViewsAheadError } from './leader-term.js';
+import { Integrity } from './integrity.js';
+import { LeaderTerm } from './leader-term.js';
 import { isConnectionTrouble, Ledger } from './ledger.js';
 import { LedgerReader, RefoldError } from './ledger-reader.js';
 import { growingMs, pause, Signal } from './signal.js';
 import { Snapshots } from './snapshots.js';
 import { DEFAULT_LEADER_TTL_MS } from './topology.js';
-import type { Shown } from './view-writer.js';
-import { newestViews, sequenceAt } from './views-end.js';
 import { Waiters } from './waiters.js';
 
 /** What makes a service: its pure core, and how to do the slow work that the core asks for. */
@@ -40,7 +39,6 @@ const DEFAULT_SNAPSHOT_MS = 24 * 3_600_000;
 const QUIET_MS = 3_600_000;
 /** A turn that asks to be woken in the past is woken after this. */
 const LEAST_WAKE_MS = 10;
-const RECHECK_MS = 3_000;
 
 /** Runs one copy of a service: follows the ledger always, decides while it leads. */
 export class LedgerService<S = unknown, I extends object = object, N extends Need = Need, G = unknown> {
@@ -50,6 +48,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private readonly ledger: Ledger;
   private readonly reader: LedgerReader;
   private readonly election: Election;
+  private readonly integrity: Integrity;
   private readonly keeper: FoldKeeper<S, I, N, G>;
   private readonly wake = new Signal();
   private readonly waiters = new Waiters<I, S>();
@@ -58,16 +57,17 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private copy: Copy<S, I, N, G>;
   private term: LeaderTerm<S, I, N, G> | undefined;
   private ready = false;
+  private caughtUp = false;
   private asked = false;
   private terms = 0;
   private stopping = false;
   private broken = false;
-  private mismatch: string | undefined;
   private failsAgain: string | undefined;
   private shownHalt: string | undefined;
   private shownStanding = '';
   private failures = 0;
   private quiet: NodeJS.Timeout | undefined;
+  private unlisten: () => void = () => undefined;
   private running: Promise<void> = Promise.resolve();
 
   constructor(private readonly parts: LedgerParts<S, I, N, G>, private readonly options: LedgerServiceOptions) {
@@ -94,6 +94,14 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
       everyMs: options.snapshotMs ?? DEFAULT_SNAPSHOT_MS,
       logger: this.logger,
     });
+    this.integrity = new Integrity({
+      bus: this.bus,
+      ledger: this.ledger,
+      input: parts.input,
+      cursor: () => this.cursor,
+      logger: this.logger,
+      onFit: () => this.wake.give(),
+    });
     this.election = new Election({
       bus: this.bus,
       name: this.core.name,
@@ -115,6 +123,13 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     return this.ready;
   }
 
+  /** Why this copy would be of no use if it had to lead now; undefined when it would. */
+  get unready(): string | undefined {
+    if (!this.bus.connected) return 'there is no connection to the bus';
+    if (this.halted !== undefined) return `it has stopped deciding: ${this.halted}`;
+    return this.caughtUp ? undefined : 'it has not read the ledger to its end yet';
+  }
+
   /** Counts the times that this copy led; undefined while it does not. */
   get leadingTerm(): number | undefined {
     return this.ready ? this.terms : undefined;
@@ -122,7 +137,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
 
   /** Why this copy appends no more; undefined when it does. */
   get halted(): string | undefined {
-    return this.reader.halted ?? this.mismatch;
+    return this.reader.halted ?? this.integrity.mismatch;
   }
 
   /** Why nothing comes of what this copy decides, though it has not stopped; undefined when something does. */
@@ -144,6 +159,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   async start(): Promise<void> {
     await this.foldAnew(true);
     this.quiet = setInterval(() => this.wake.give(), Math.min(QUIET_MS, this.options.snapshotMs ?? QUIET_MS)).unref();
+    this.unlisten = this.bus.onConnection((connected) => this.reconnected(connected));
     this.running = this.run();
     this.election.start();
   }
@@ -153,9 +169,11 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     const led = this.ready;
     this.stopping = true;
     clearInterval(this.quiet);
+    this.unlisten();
     this.endTerm('this copy of the service ends');
     this.wake.give();
     this.reader.stop();
+    this.integrity.stop();
     await Promise.all([this.running, this.election.stop()]);
     await this.keeper.end(led && !this.broken ? this.copy : undefined);
   }
@@ -249,6 +267,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     if (this.broken && this.reader.halted === undefined) await this.foldAnew(false);
     if (fold(this.copy, await this.reader.take(this.copy.folded)) > 0) this.asked = true;
     if (this.halted !== undefined) throw new HaltedError(this.halted);
+    if (!this.caughtUp) await this.catchUp();
     if (!this.election.leading) return;
     if (this.term === undefined) await this.takeOver();
     const term = this.term as LeaderTerm<S, I, N, G> | undefined;
@@ -257,6 +276,18 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     if (this.copy.wakeAtMs !== undefined && this.copy.wakeAtMs <= monotonicMs()) this.asked = true;
     if (this.asked) await this.lead(term);
     if (this.ready) for (const follower of this.followers) follower(this.copy.state);
+  }
+
+  /** Also a copy that does not lead: only then another may end. */
+  private async catchUp(): Promise<void> {
+    if (fold(this.copy, await this.reader.catchUp(this.copy.folded)) > 0) this.asked = true;
+    this.caughtUp = true;
+  }
+
+  /** Whatever came meanwhile was not heard. */
+  private reconnected(connected: boolean): void {
+    this.caughtUp = false;
+    if (connected) this.wake.give();
   }
 
   /** What must not wait for the end of a turn, which under load is far away. */
@@ -288,7 +319,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
         fold(this.copy, await this.reader.catchUp(this.copy.folded));
         return this.copy.folded;
       });
-      await this.requireInput();
+      await this.integrity.requireInput();
     } catch (error) {
       this.endTerm('it could not begin to lead');
       throw error;
@@ -329,8 +360,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
 
   private async recover(error: unknown): Promise<void> {
     this.failures += 1;
-    if (error instanceof ViewsAheadError) void this.stopUntil(() => this.viewsFit(error.shown), error);
-    if (error instanceof InputLostError) void this.stopUntil(() => this.requireInput().then(() => true), error);
+    if (error instanceof HaltedError) this.integrity.take(error);
     if (error instanceof HaltedError) {
       this.endTerm(`it has stopped deciding: ${error.message}`);
       this.election.stand(false);
@@ -365,32 +395,8 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     while (!this.stopping) await pause(100);
   }
 
-  /** What is stored does not fit together: stops until a person has put that right, and looks every now and then whether that is so. */
-  private async stopUntil(fits: () => Promise<boolean>, { message }: Error): Promise<void> {
-    this.mismatch = message;
-    this.logger.error({}, `halted: ${message}`);
-    while (!this.stopping && this.mismatch !== undefined) {
-      await pause(RECHECK_MS);
-      if (await fits().catch(() => false)) this.mismatch = undefined;
-    }
-    this.wake.give();
-  }
-
-  private async viewsFit({ bucket, subject }: Shown): Promise<boolean> {
-    const own = subject === '' ? 0 : await sequenceAt(this.bus, bucket, subject);
-    const highest = Math.max(own, ...(await newestViews(this.bus)).values());
-    return highest <= (await this.ledger.lastSequence());
-  }
-
-  /** What was read of the input must be in it: behind a shorter one nobody's word would ever be heard. */
-  private async requireInput(): Promise<void> {
-    const { input } = this.parts;
-    if (input === undefined) return;
-    const last = (await this.bus.streamInfo(input)).state.last_seq;
-    if (last < this.cursor) throw new InputLostError(input, last, this.cursor);
-  }
-
   private async foldAnew(mayLoad: boolean): Promise<void> {
+    this.caughtUp = false;
     this.copy = await this.keeper.begin(mayLoad);
     this.broken = false;
   }

@@ -1,7 +1,7 @@
 import { until } from '#libs/testing';
 import type { Chance } from '../../simulation/chance.js';
 import { stateOf } from '../journals.js';
-import type { Shape } from '../shape.js';
+import { DRAINER, type Shape } from '../shape.js';
 import type { Stage } from '../stage.js';
 
 /** One fault as it stands in a schedule. */
@@ -28,9 +28,11 @@ export async function killFor(stage: Stage, names: readonly string[], forMs: num
   for (const name of running) startAgain(stage, name);
 }
 
-/** Starts a service or a group of appliers that does not run. */
-export function startAgain({ fleet }: Stage, name: string): void {
+/** Starts a service, a group of appliers or the drainer, if it does not run. */
+export function startAgain(stage: Stage, name: string): void {
+  const { fleet } = stage;
   if (fleet.processes.isRunning(name)) return;
+  if (name === DRAINER) return stage.startDrainer();
   if (name.startsWith('appliers')) fleet.startAppliers(name);
   else fleet.startService(name);
 }

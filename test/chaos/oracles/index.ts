@@ -1,11 +1,13 @@
 import type { Evidence } from '../evidence.js';
 import { budget } from './budget.js';
+import { drains } from './drains.js';
 import { ended } from './ended.js';
 import { files } from './files.js';
 import { leases } from './leases.js';
 import { memory } from './memory.js';
+import { running } from './running.js';
 
-const ORACLES = [files, budget, leases, ended, memory] as const;
+const ORACLES = [files, running, budget, leases, drains, ended, memory] as const;
 
 /** What is wrong with the world, each with the oracle that says so; a few of each. */
 export const judge = (evidence: Evidence): readonly string[] =>

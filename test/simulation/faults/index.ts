@@ -16,9 +16,17 @@ import { slowSteps } from './slow-steps.js';
 import { staleLeaders } from './stale-leaders.js';
 import { tornJournals } from './torn-journals.js';
 import { wrongClocks } from './wrong-clocks.js';
+import { meddlingPeople } from './kubernetes/meddling-people.js';
+import { otherOperators } from './kubernetes/other-operators.js';
+import { troubledApi } from './kubernetes/troubled-api.js';
+import { troubledPods } from './kubernetes/troubled-pods.js';
+import { unreadyNodes } from './kubernetes/unready-nodes.js';
 
 /** The menu. A fault is one small file and one line here. */
 export const FAULTS: readonly Fault[] = [
   killedServices, staleLeaders, readAgain, killedNodes, tornJournals, fullDisks, readOnlyFiles, flappingProbes, otherMachines,
   badPost, lateViews, lostAnswers, slowSteps, partitions, busAway, wrongClocks, hastyPeople,
 ];
+
+/** Those of a world in which nodes are Kubernetes'. */
+export const KUBERNETES_FAULTS: readonly Fault[] = [meddlingPeople, troubledPods, unreadyNodes, troubledApi, otherOperators];

@@ -5,6 +5,9 @@ import { PoolsAsTold } from './pools-as-told.js';
 interface Seen {
   joined: boolean;
   silent: boolean;
+  /** In Kubernetes, or by another tool. */
+  out: boolean;
+  taken: boolean;
   restored: boolean;
   skipped: boolean;
   labels: Readonly<Record<string, string>>;
@@ -12,8 +15,8 @@ interface Seen {
 }
 
 /**
- * I1, twice. From the ledger: at each grant that takes a unit, who is unavailable in that pool (at work, unknown, silent,
- * not restored) and the node together are at most the budget. From the machines: as many are in the middle of a change at
+ * I1, twice. From the ledger: at each grant that takes a unit, and when another tool is given one, who is unavailable in that pool (at work,
+ * unknown, silent, not ready or cordoned in Kubernetes, taken by others, not restored) and the node together are at most the budget. From the machines: as many are in the middle of a change at
  * once as the largest budget ever allowed.
  */
 export function budget(): Oracle {
@@ -28,8 +31,10 @@ export function budget(): Oracle {
         const seen = nodes.get(fact.node) ?? newSeen();
         const counts = !fact.free && !wasDown(seen);
         units.set(fact.lease, { pool: fact.pool, counts });
+        if (seen.taken) throw new Violation(`${fact.node} is granted a lease, and another tool has taken it`);
         if (counts) check(pools, nodes, fact.node, fact.pool);
       }
+      if (fact.type === 'node.taken' && !wasDown(nodes.get(fact.node) ?? newSeen())) check(pools, nodes, fact.node, fact.pool);
       see(nodes, fact);
       pools.hear(fact);
     },
@@ -56,14 +61,14 @@ function check(pools: PoolsAsTold, nodes: ReadonlyMap<string, Seen>, node: strin
 /** Whether the node counts against the pool, as far as that is beyond doubt: of several pools that select it, it is in one. */
 function countsIn(pools: PoolsAsTold, seen: Seen, pool: string): boolean {
   if (seen.lease !== undefined) return !seen.lease.free && seen.lease.pool === pool;
-  if (!seen.joined || seen.skipped || !(seen.silent || !seen.restored)) return false;
+  if (!seen.joined || seen.skipped || !wasDown(seen)) return false;
   const selecting = pools.selecting(seen.labels);
   return pool === 'default' ? selecting.length === 0 : selecting.length === 1 && selecting[0] === pool;
 }
 
 /** A lease to a node that is unavailable already needs no unit. */
-const wasDown = (seen: Seen): boolean => seen.silent || !seen.restored;
-const newSeen = (): Seen => ({ joined: false, silent: false, restored: true, skipped: false, labels: {}, lease: undefined });
+const wasDown = (seen: Seen): boolean => seen.silent || seen.out || seen.taken || !seen.restored;
+const newSeen = (): Seen => ({ joined: false, silent: false, out: false, taken: false, restored: true, skipped: false, labels: {}, lease: undefined });
 
 function see(nodes: Map<string, Seen>, fact: Fact): void {
   if (!fact.type.startsWith('node.') || !('node' in fact)) return;
@@ -71,11 +76,19 @@ function see(nodes: Map<string, Seen>, fact: Fact): void {
   nodes.set(fact.node, seen);
   switch (fact.type) {
     case 'node.joined':
-      return void Object.assign(seen, { joined: true, silent: false, skipped: false, labels: fact.labels });
+      return void Object.assign(seen, { ...(seen.joined ? {} : { out: false, taken: false }), joined: true, silent: false, skipped: false, labels: fact.labels });
     case 'node.changed':
       return void Object.assign(seen, { labels: fact.labels });
     case 'node.left':
-      return void Object.assign(seen, { joined: false, silent: false });
+      return void Object.assign(seen, { joined: false, silent: false, out: false, taken: false });
+    case 'node.unavailable':
+      return void Object.assign(seen, { out: true });
+    case 'node.available':
+      return void Object.assign(seen, { out: false });
+    case 'node.taken':
+      return void Object.assign(seen, { taken: true });
+    case 'node.given':
+      return void Object.assign(seen, { taken: false });
     case 'node.silent':
       return void Object.assign(seen, { silent: true });
     case 'node.heard':

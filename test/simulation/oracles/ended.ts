@@ -52,8 +52,9 @@ function converged(world: World, name: string, refused: ReadonlySet<string>): vo
   const lease = world.bus.view('leases', nodeToken(name));
   if (`${status.owed} ${lease?.reason ?? ''}`.includes('this disk does not take it')) return;
   const files = filesOf(world, node, status.desired);
-  // On no machine does the unit start with that: what needs its restart is tried again and again, and taken back.
-  if (lease !== undefined && lease.actions.some(({ kind }) => kind === 'restart' || kind === 'reboot') && !unitStartsWith(files.get(UNIT_FILE))) return;
+  // On no machine does the unit start, or the probe pass, with that: what needs a restart for it is tried again and again, and taken back or not heard of in time.
+  const serves = unitStartsWith(files.get(UNIT_FILE)) && files.get('/etc/app')?.startsWith('ok') !== false;
+  if (lease !== undefined && lease.actions.some(({ kind }) => kind === 'restart' || kind === 'reboot') && !serves) return;
   const expected = JSON.stringify([...files].sort());
   const found = JSON.stringify([...node.disk.files].sort());
   if (expected === found || mayDiffer(world, name, refused.has(`${name} ${status.desired}`))) return;

@@ -1,6 +1,7 @@
 import type { Oracle } from '../world.js';
 import { budget } from './budget.js';
 import { condemned } from './condemned.js';
+import { cordons, knownNodes, podBudgets } from './cordons.js';
 import { drainedFirst } from './drained-first.js';
 import { ended } from './ended.js';
 import { keptConfigs } from './kept-configs.js';
@@ -13,4 +14,4 @@ import { trueViews } from './true-views.js';
 import { wholeFiles } from './whole-files.js';
 
 /** One per invariant; new ones for each run, for some remember. */
-export const newOracles = (): readonly Oracle[] => [budget(), oneLease(), condemned(), wholeFiles, running(), drainedFirst(), leasePhases(), paused(), takenOnce(), keptConfigs, ended(), trueViews];
+export const newOracles = (): readonly Oracle[] => [budget(), oneLease(), condemned(), wholeFiles, running(), drainedFirst(), cordons(), podBudgets(), knownNodes, leasePhases(), paused(), takenOnce(), keptConfigs, ended(), trueViews];

@@ -9,12 +9,16 @@ const manifest = (kind: string, name: string, spec: object): Manifest => ({ apiV
 const B_ACTIONS = [
   [{ kind: 'none' }], [{ kind: 'none' }], [{ kind: 'restart', unit: 'b.service' }], [{ kind: 'drain' }], [{ kind: 'drain' }, { kind: 'restart', unit: 'b.service' }], [{ kind: 'drain' }, { kind: 'reboot' }],
 ];
+const APP_ACTIONS = [[{ kind: 'drain' }], [{ kind: 'drain' }], [{ kind: 'drain' }, { kind: 'restart', unit: 'b.service' }], [{ kind: 'drain' }, { kind: 'reboot' }], [{ kind: 'none' }]];
 const SELECTORS = [{}, { matchLabels: { role: 'edge' } }, { matchLabels: { role: 'core' } }, { matchLabels: { zone: 'a' } }];
 
 /** What the fleet begins with: a pool for each role, and a probe. */
-export function beginning(chance: Chance): object {
+export function beginning(chance: Chance, kubernetes = false): object {
   const probe = manifest('Probe', 'app-ok', { nodeSelector: {}, file: { path: '/etc/app', matches: '^ok' }, timeout: '1s', retries: 0 });
-  return { apply: [pool(chance, 'edge'), pool(chance, 'core'), probe] };
+  if (!kubernetes) return { apply: [pool(chance, 'edge'), pool(chance, 'core'), probe] };
+  // Where there is something to drain, most changes ask for it.
+  const drains = manifest('DisruptionPolicy', 'app', { nodeSelector: {}, files: [{ path: '/etc/app', actions: chance.pick(APP_ACTIONS) }] });
+  return { apply: [withDrain(chance, pool(chance, 'edge')), withDrain(chance, pool(chance, 'core')), probe, drains] };
 }
 
 /** A change as somebody may publish it, good or bad. */
@@ -43,6 +47,12 @@ function pool(chance: Chance, name: string): Manifest {
   const matchLabels = name === 'zone-a' ? { zone: 'a' } : { role: chance.happens(0.9) ? name : 'none' };
   const maxUnavailable = chance.pick([1, 1, 2, 2, 3, '50%']);
   return manifest('Pool', name, { nodeSelector: { matchLabels }, maxUnavailable, applyTimeout: '60s', drainTimeout: '90s', drift: chance.pick(['repair', 'repair', 'report']) });
+}
+
+/** As pools say how their nodes are drained; people change that as they change budgets, and then it is left to the defaults. */
+function withDrain(chance: Chance, { spec, ...rest }: Manifest): Manifest {
+  const drain = { onTimeout: chance.pick(['fail', 'defer', 'force']), onUncordon: chance.pick(['restore', 'restore', 'give-up']), unmanaged: chance.pick(['evict', 'block']), ...(chance.happens(0.3) ? { gracePeriod: '3s' } : {}) };
+  return { ...rest, spec: { ...(spec as object), ...(chance.happens(0.8) ? { drain } : {}) } };
 }
 
 /** A file that is good, or bad in one of the ways in which configs are bad. */

@@ -100,6 +100,24 @@ export class KubeCluster {
     await this.programs.apiServer.untilReady(() => isReady(this.access));
   }
 
+  /** etcd answers nothing, and every connection to it stays. */
+  freezeEtcd(): void {
+    process.kill(this.programs.etcd.pid, 'SIGSTOP');
+  }
+  thawEtcd(): void {
+    process.kill(this.programs.etcd.pid, 'SIGCONT');
+  }
+
+  /** kill -9 of etcd, and it comes back with what it has stored: every connection to it was cut. */
+  async restartEtcd(): Promise<void> {
+    const { etcd } = this.programs;
+    await etcd.end();
+    await rm(join(this.folder, 'e.sock'), { force: true });
+    etcd.start();
+    this.guard.watch(this.pids);
+    await etcd.untilReady(() => existsSync(join(this.folder, 'e.sock')));
+  }
+
   async stop(): Promise<void> {
     this.api.close();
     const { etcd, apiServer, controllers } = this.programs;

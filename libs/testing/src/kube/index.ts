@@ -3,6 +3,7 @@ export { KubeApi, type KubeObject } from './kube-api.js';
 export { KubeCluster } from './cluster.js';
 export { KubeScene, nodePath, podPath, type PodSays } from './scene.js';
 export { Kubelet, NEVER_ENDS } from './kubelet.js';
+export { Scheduler } from './scheduler.js';
 export { describeOnKube, type KubeWorld } from './kube-fixture.js';
 export { establish } from './custom-resources.js';
 export { whyNoKube } from './binaries.js';

@@ -19,6 +19,9 @@ const OUTPUT_END = 8_000;
 /** Of it, that much goes into a reason. */
 const REASON_END = 500;
 
+/** What was said before the end is read by then; what a command left running may hold its output open for ever. */
+const LAST_WORDS_MS = 500;
+
 /** Runs a command without a shell, in a process group of its own that is killed as a whole when the time is over. */
 export function runCommand(argv: readonly string[], { root, timeoutMs, ending }: CommandLimits): Promise<CommandResult> {
   const [command = '', ...rest] = argv;
@@ -47,8 +50,17 @@ export function runCommand(argv: readonly string[], { root, timeoutMs, ending }:
     };
     child.on('error', (error) => end(false, `could not be run (${error.message})`));
     child.on('exit', (code, signal) => {
-      if (timedOut) end(false, `was killed after ${Math.round(timeoutMs)} ms`);
-      else end(code === 0, signal === null ? `ended with ${code}` : `was ended by ${signal}`);
+      clearTimeout(timer);
+      const over = (): void => {
+        if (timedOut) end(false, `was killed after ${Math.round(timeoutMs)} ms`);
+        else end(code === 0, signal === null ? `ended with ${code}` : `was ended by ${signal}`);
+      };
+      // The end may be heard before what was said.
+      const last = setTimeout(over, LAST_WORDS_MS);
+      child.once('close', () => {
+        clearTimeout(last);
+        over();
+      });
     });
   });
 }

@@ -113,7 +113,7 @@ function skip(draft: SchedulerDraft, { node: name, by, reason }: Request & { rea
   }
   if (node.skippedBy === '') draft.emit({ type: 'node.skipped', node: name, pool: node.pool, lease: node.lease?.id ?? '', change: node.change, by, reason });
   const lease = draft.state.nodes.get(name)?.lease;
-  if (lease !== undefined && isUndecided(lease)) settleLease(draft, name, { because: 'skipped', reason: reason === '' ? `skipped by ${by}` : reason, restored: true });
+  if (lease !== undefined && isUndecided(lease)) settleLease(draft, name, lease, { because: 'skipped', reason: reason === '' ? `skipped by ${by}` : reason, restored: true });
   return ok({ node: name, skipped: true });
 }
 

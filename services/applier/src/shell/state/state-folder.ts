@@ -7,7 +7,7 @@ import { decodeJournal, encodeJournal, isNewer } from './journal-text.js';
 import { lockFolder } from './lock.js';
 import { OriginalStore } from './original-store.js';
 import { StateError } from './state-error.js';
-import { isMissing, writeWhole } from './whole-file.js';
+import { isMissing, writeAllWhole, writeWhole } from './whole-file.js';
 
 /**
  * The state folder of one applier, held by a lock: `journal.json` (and `journal.prev.json`, the one before), configs by
@@ -48,15 +48,12 @@ export class StateFolder {
     throw new StateError(path, `${decoded}, and ${previous} is of no use either (${older}). Put a copy of either file back; or move both away, and the node begins anew: what stands on it now counts as original, and it gets its config again`);
   }
 
-  /** An unfinished work is written twice: the copy before, should it ever be needed, must know of it too. */
   async writeJournal(journal: Journal): Promise<void> {
-    await this.writeOnce(journal);
-    if (journal.work !== undefined) await this.writeOnce(journal);
-  }
-
-  private async writeOnce(journal: Journal): Promise<void> {
     const path = join(this.path, 'journal.json');
-    await writeWhole(path, encodeJournal(journal), () => (this.damaged ? Promise.resolve() : this.keepAsPrevious(path)));
+    const text = encodeJournal(journal);
+    // Of an unfinished work the copy before, should it ever be needed, must know too. One of the two is whole at every moment.
+    if (journal.work !== undefined) await writeAllWhole(this.path, ['journal.json', 'journal.prev.json'], text);
+    else await writeWhole(path, text, () => (this.damaged ? Promise.resolve() : this.keepAsPrevious(path)));
     this.damaged = false;
   }
 

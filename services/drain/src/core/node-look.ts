@@ -1,0 +1,224 @@
+import { parseDrain } from '#libs/manifests';
+import { cordonWrite, uncordonWrite, wasTakenOff, type NodeSeen, type NodeWrite } from './cordon.js';
+import type { Sight } from './drain.js';
+import { NAMED, nameOf, namesOf, planEvictions, refusedAgain, type Block, type Eviction, type EvictionPlan, type PodSeen, type Try } from './eviction-plan.js';
+import type { Drain, Progress } from './state.js';
+
+/** What a look at a node asks of the world, one after the other; production and the simulation carry it out, and may die between any two. */
+export type LookEffect<N extends NodeSeen, P extends PodSeen> =
+  /** The Node as the API server has it now; undefined when there is none. */
+  | { readonly do: 'read-node' }
+  | { readonly do: 'read-pods' }
+  /** The drain as the ledger has it, up to its end. */
+  | { readonly do: 'read-drain' }
+  | { readonly do: 'now' }
+  /** Only if the Node still is as it was read. */
+  | { readonly do: 'write-node'; readonly seen: N; readonly write: NodeWrite }
+  | { readonly do: 'evict'; readonly evictions: readonly Eviction<P>[] }
+  /** Goes on when it stands in the ledger, or turned out to be no news. */
+  | { readonly do: 'say'; readonly sight: Sight }
+  | { readonly do: 'show'; readonly progress: Progress };
+
+/** What the world answers to each effect. */
+export interface LookResults<N extends NodeSeen, P extends PodSeen> {
+  'read-node': N | undefined;
+  'read-pods': readonly P[];
+  'read-drain': Drain | undefined;
+  now: LookTime;
+  'write-node': void;
+  /** One for each, in their order. An error does not hide what became of the others. */
+  evict: readonly EvictionResult[];
+  say: void;
+  show: void;
+}
+export interface LookTime {
+  readonly monotonicMs: number;
+  /** For people. */
+  readonly wall: string;
+}
+export type EvictionResult =
+  | { readonly outcome: 'accepted' | 'gone' }
+  | { readonly outcome: 'refused'; readonly reason: string; readonly budgets: readonly { readonly name: string; readonly allowed: number }[]; readonly retryAfterMs: number | undefined }
+  | Error;
+
+type Looking<N extends NodeSeen, P extends PodSeen, T> = Generator<LookEffect<N, P>, T, unknown>;
+
+/** What is missed by watching is found by looking. */
+const GUARD_MS = 15_000;
+/** One refusal may be a hiccup. */
+const SAY_AFTER = 2;
+
+/**
+ * Drains one node for one lease, and gives it back: looks, decides, acts, and looks again. Each look reads the Node, then its pods, then the
+ * lease up to the ledger's end, and only then writes: whoever looked earlier and writes later is refused by the API server.
+ */
+export class NodeLook<N extends NodeSeen, P extends PodSeen> {
+  private readonly tries = new Map<string, Try>();
+  /** Every pod that ever had to go. */
+  private readonly known = new Set<string>();
+  private blockedSince = '';
+  private blockedBy = '';
+
+  /** `phase` spares a look at pods that nobody asks for. `self`: the pod that this process runs in, as namespace/name; empty outside Kubernetes. */
+  constructor(readonly node: string, readonly lease: string, private phase: Drain['phase'], private readonly self: string) {}
+
+  /** The fold says that it has come to another phase. False when that is no news. */
+  move(phase: Drain['phase']): boolean {
+    const isNews = phase !== this.phase;
+    this.phase = phase;
+    return isNews;
+  }
+
+  /** A budget allows something, or is gone: what it refused is tried again at once. False when it held nothing up. */
+  freed(budget: string): boolean {
+    const held = [...this.tries].filter(([, tried]) => tried.budget === budget);
+    for (const [uid, tried] of held) this.tries.set(uid, { ...tried, nextMs: 0 });
+    return held.length > 0;
+  }
+
+  /** Looks once, and acts; says how long to wait for the next look. */
+  *look(): Looking<N, P, number> {
+    const seen = yield* this.ask({ do: 'read-node' });
+    const asked = this.phase;
+    const pods = seen === undefined || asked !== 'draining' ? [] : yield* this.ask({ do: 'read-pods' });
+    const drain = yield* this.ask({ do: 'read-drain' });
+    if (drain?.lease !== this.lease) return GUARD_MS;
+    this.phase = drain.phase;
+    if (drain.phase === 'draining' && asked !== 'draining') return 0;
+    switch (drain.phase) {
+      case 'draining':
+        return seen === undefined ? yield* this.withoutNode(drain) : yield* this.drain(drain, seen, pods);
+      case 'drained':
+        return seen === undefined ? GUARD_MS : yield* this.guard(drain, seen);
+      case 'uncordoning':
+        return yield* this.giveBack(seen);
+      case 'stopped':
+      case 'uncordoned':
+        return GUARD_MS;
+    }
+  }
+
+  /** A look failed, so many did before it. `refused`: the API server answered, and it stays like that until somebody acts: they have to know. */
+  *failed(failures: number, message: string, refused: boolean): Looking<N, P, void> {
+    const now = yield* this.ask({ do: 'now' });
+    const blocked = this.blocked({ reason: message, budget: '', allowed: 0, pods: [] }, now);
+    yield* this.ask({ do: 'show', progress: { ...this.progress(0), ...blocked } });
+    if (refused && failures === SAY_AFTER) yield* this.say({ ...this.name, what: 'blocked', reason: message, budget: '', allowed: 0, pods: [], since: blocked.blockedSince });
+  }
+
+  private *drain(drain: Drain, seen: N, pods: readonly P[]): Looking<N, P, number> {
+    const policy = parseDrain(drain.how);
+    if (drain.cordoned && wasTakenOff(seen, this.lease) && policy.onUncordon === 'give-up') {
+      yield* this.say({ ...this.name, what: 'stopped', outcome: 'deferred', reason: 'somebody took the cordon off, and the pool says to give the node up then' });
+      return GUARD_MS;
+    }
+    const write = cordonWrite(seen, this.lease);
+    // What was seen before the cordon may not be all: the pods are looked at again, at once.
+    if (write !== undefined) return yield* this.write(seen, write);
+    if (!drain.cordoned) yield* this.say({ ...this.name, what: 'cordoned' });
+    const now = yield* this.ask({ do: 'now' });
+    const plan = planEvictions({ policy, reboots: drain.reboots, pods, tries: this.tries, nowMs: now.monotonicMs, startedMs: drain.sinceMs, drainMs: drain.drainMs, self: this.self });
+    for (const { uid } of plan.left) this.known.add(uid);
+    if (plan.left.length === 0) {
+      yield* this.say({ ...this.name, what: 'drained', evicted: this.known.size });
+      return GUARD_MS;
+    }
+    return yield* this.goOn(drain, plan, now);
+  }
+
+  private *goOn(drain: Drain, plan: EvictionPlan<P>, now: LookTime): Looking<N, P, number> {
+    const { block } = plan;
+    const blocked = this.blocked(block, now);
+    yield* this.ask({ do: 'show', progress: { ...this.progress(plan.left.length), waitingFor: plan.left.map(nameOf).sort().slice(0, NAMED), ...blocked } });
+    if (block?.lasting === true) yield* this.say({ ...this.name, what: 'blocked', reason: block.reason, budget: block.budget, allowed: block.allowed, pods: block.pods, since: blocked.blockedSince });
+    if (plan.timedOut) {
+      yield* this.giveUp(drain, `waiting for ${namesOf(plan.left)}${block === undefined ? '' : `: ${block.reason}`}`);
+      return GUARD_MS;
+    }
+    for (const { uid, ending } of plan.left) if (ending) this.noteEnding(uid, now.monotonicMs);
+    const results = plan.now.length === 0 ? [] : yield* this.ask({ do: 'evict', evictions: plan.now });
+    const { monotonicMs } = yield* this.ask({ do: 'now' });
+    for (const [i, { pod, how }] of plan.now.entries()) if (how === 'evict') this.noteResult(pod.uid, results[i], monotonicMs);
+    const troubled = results.find((result) => result instanceof Error);
+    if (troubled !== undefined) throw troubled;
+    const refused = plan.left.map(({ uid }) => this.tries.get(uid)?.nextMs ?? 0).filter((atMs) => atMs > now.monotonicMs);
+    return Math.max(1, Math.min(plan.lookAtMs, ...refused) - monotonicMs);
+  }
+
+  private noteResult(uid: string, result: EvictionResult | undefined, nowMs: number): void {
+    if (result === undefined || result instanceof Error) return;
+    if (result.outcome !== 'refused') return void this.tries.delete(uid);
+    const [first] = result.budgets;
+    const budget = first?.name ?? '';
+    const reason = first === undefined ? result.reason : `the budget ${budget} allows ${first.allowed}: ${result.reason}`;
+    this.tries.set(uid, refusedAgain(this.tries.get(uid), { reason, budget, allowed: first?.allowed ?? 0 }, nowMs, result.retryAfterMs));
+  }
+
+  private noteEnding(uid: string, nowMs: number): void {
+    const before = this.tries.get(uid);
+    if (before?.forcedMs === undefined) this.tries.set(uid, { refusals: 0, nextMs: 0, sinceMs: nowMs, reason: '', budget: '', allowed: 0, ...before, forcedMs: nowMs });
+  }
+
+  /** The node is drained and being worked on: who uncordons it now puts pods where a reboot may come. */
+  private *guard(drain: Drain, seen: N): Looking<N, P, number> {
+    if (!wasTakenOff(seen, this.lease) || parseDrain(drain.how).onUncordon === 'give-up') return GUARD_MS;
+    const write = cordonWrite(seen, this.lease);
+    return write === undefined ? GUARD_MS : yield* this.write(seen, write);
+  }
+
+  /** Without a Node there is nothing to give back. */
+  private *giveBack(seen: N | undefined): Looking<N, P, number> {
+    const write = seen === undefined ? undefined : uncordonWrite(seen, this.lease);
+    if (seen !== undefined && write !== undefined) return yield* this.write(seen, write);
+    yield* this.say({ ...this.name, what: 'uncordoned' });
+    return GUARD_MS;
+  }
+
+  /** What came of it is not asked: the next look, at once, sees it. */
+  private *write(seen: N, write: NodeWrite): Looking<N, P, 0> {
+    yield* this.ask({ do: 'write-node', seen, write });
+    return 0;
+  }
+
+  /** Nobody can tell whether its pods have ended: a person, or the time-out, decides. */
+  private *withoutNode(drain: Drain): Looking<N, P, number> {
+    const now = yield* this.ask({ do: 'now' });
+    const block = { reason: `Kubernetes has no Node named ${this.node}, so nobody knows what runs on it`, budget: '', allowed: 0, pods: [] };
+    const blocked = this.blocked(block, now);
+    yield* this.ask({ do: 'show', progress: { ...this.progress(0), ...blocked } });
+    yield* this.say({ ...this.name, what: 'blocked', ...block, since: blocked.blockedSince });
+    const { timedOut, lookAtMs } = planEvictions({ policy: parseDrain(drain.how), reboots: false, pods: [], tries: this.tries, nowMs: now.monotonicMs, startedMs: drain.sinceMs, drainMs: drain.drainMs, self: '' });
+    if (timedOut) yield* this.giveUp(drain, block.reason);
+    return Math.max(1, lookAtMs - now.monotonicMs);
+  }
+
+  private *giveUp(drain: Drain, why: string): Looking<N, P, void> {
+    const { onTimeout } = parseDrain(drain.how);
+    const within = `not drained within ${Math.round(drain.drainMs / 1_000)} s`;
+    yield* this.say({ ...this.name, what: 'stopped', outcome: onTimeout === 'defer' ? 'deferred' : 'failed', reason: `${within}, ${why}` });
+  }
+
+  /** What holds it up, and since when. */
+  private blocked(block: Omit<Block, 'lasting'> | undefined, { wall }: LookTime) {
+    const by = block === undefined ? '' : block.budget || block.reason;
+    if (by !== this.blockedBy) this.blockedSince = by === '' ? '' : wall;
+    this.blockedBy = by;
+    return { reason: block?.reason ?? '', budget: block?.budget ?? '', allowed: block?.allowed ?? 0, blocked: block?.pods ?? [], blockedSince: this.blockedSince };
+  }
+
+  private progress(left: number) {
+    return { lease: this.lease, total: this.known.size, evicted: Math.max(0, this.known.size - left), waitingFor: [] as readonly string[] };
+  }
+
+  private get name() {
+    return { node: this.node, lease: this.lease };
+  }
+
+  private *say(sight: Sight): Looking<N, P, void> {
+    yield* this.ask({ do: 'say', sight });
+  }
+
+  private *ask<K extends LookEffect<N, P>['do']>(effect: Extract<LookEffect<N, P>, { readonly do: K }>): Looking<N, P, LookResults<N, P>[K]> {
+    return (yield effect) as LookResults<N, P>[K];
+  }
+}

@@ -1,0 +1,38 @@
+import { KEEP_MARK, type FactType } from '#libs/contracts';
+import type { Chance } from '../../chance.js';
+import type { Cluster } from '../../kubernetes/cluster.js';
+import type { Fault } from '../fault.js';
+
+/** Facts right behind which a kubectl hurts most. */
+const MOMENTS: ReadonlySet<FactType> = new Set<FactType>(['node.lease.granted', 'node.cordoned', 'node.drained', 'node.lease.ready', 'node.lease.settled', 'node.lease.uncordoning', 'node.uncordoned']);
+/** People meddle, and not endlessly. */
+const MOST = 40;
+
+/** People cordon and uncordon nodes, and ask for a cordon to be kept: at any time, and right behind a fact about that node. */
+export const meddlingPeople: Fault = {
+  name: 'meddling-people',
+  about: 'people cordon and uncordon Nodes before, during and after drains, and mark some to be kept so',
+  arrange(stage) {
+    const { world } = stage;
+    const { cluster } = world;
+    if (cluster === undefined) return;
+    let done = 0;
+    const meddle = (name: string) => (chance: Chance): void => kubectl(cluster, name, chance);
+    stage.nowAndThen(60_000, (chance) => kubectl(cluster, stage.anyNode(chance).name, chance));
+    world.listeners.push((fact) => {
+      if (world.clock.nowMs >= stage.endMs || done >= MOST || !MOMENTS.has(fact.type) || !('node' in fact) || !stage.chance.happens(0.15)) return;
+      done += 1;
+      world.clock.after(stage.chance.next() * stage.chance.pick([5, 50, 5_000]), () => stage.occur(meddle(fact.node)));
+    });
+  },
+};
+
+function kubectl(cluster: Cluster, name: string, chance: Chance): void {
+  const what = chance.pick(['cordon', 'cordon', 'uncordon', 'uncordon', 'twice', 'keep', 'label'] as const);
+  if (what === 'keep') cluster.write(name, { annotations: { [KEEP_MARK]: 'please' } }, 'person');
+  else if (what === 'label') cluster.write(name, { labels: { zone: chance.pick(['a', 'b']) } }, 'person');
+  else {
+    if (what === 'twice') cluster.write(name, { unschedulable: false }, 'person');
+    cluster.write(name, { unschedulable: what !== 'uncordon' }, 'person');
+  }
+}

@@ -1,0 +1,28 @@
+import type { World } from '../../world.js';
+import type { Fault } from '../fault.js';
+
+/** Other tools take nodes out of service by Sluice's leave, and give them back. */
+export const otherOperators: Fault = {
+  name: 'other-operators',
+  about: 'other tools take nodes of a pool, as far as its budget has room, and give them back',
+  arrange(stage) {
+    const { world } = stage;
+    stage.nowAndThen(40_000, (chance) => {
+      const { name: node } = stage.anyNode(chance);
+      const owner = chance.pick(['kured', 'people']);
+      const forMs = chance.next() * chance.pick([5_000, 60_000, 200_000]);
+      world.ask('scheduler', { op: 'pool.take', node, pool: '', owner, reason: 'a new kernel', by: owner }, (answer) => {
+        if (answer?.ok === true) world.fire('taken');
+        // Also where there was no answer: it may have been taken.
+        if (answer?.ok !== false) world.clock.after(forMs, () => give(world, node, owner));
+      });
+    });
+  },
+};
+
+/** Asked until there is an answer. */
+function give(world: World, node: string, owner: string): void {
+  world.ask('scheduler', { op: 'pool.give', node, owner, by: owner }, (answer) => {
+    if (answer === undefined) world.clock.after(5_000, () => give(world, node, owner));
+  });
+}

@@ -1,0 +1,22 @@
+import type { Fault } from '../fault.js';
+
+/** Kubelets are not ready for a time; some Nodes are deleted, and come again as others. */
+export const unreadyNodes: Fault = {
+  name: 'unready-nodes',
+  about: 'Nodes are not ready for a time, or are deleted and made again with another uid, some at once and some much later',
+  arrange(stage) {
+    const { world } = stage;
+    const { cluster } = world;
+    if (cluster === undefined) return;
+    stage.nowAndThen(50_000, (chance) => {
+      const { name } = stage.anyNode(chance);
+      const forMs = chance.next() * chance.pick([500, 30_000, 200_000]);
+      if (chance.happens(0.6)) {
+        cluster.write(name, { ready: false }, 'kubelet');
+        return world.clock.after(forMs, () => cluster.write(name, { ready: true }, 'kubelet'));
+      }
+      cluster.remove(name);
+      world.clock.after(forMs, () => cluster.register(name));
+    });
+  },
+};

@@ -1,0 +1,165 @@
+import { CORDON_MARK, cordonMarkOf, KEEP_MARK } from '#libs/contracts';
+import type { World } from '../world.js';
+import { Chance } from '../chance.js';
+import { Workloads, type SimPod } from './workloads.js';
+
+type Labels = Readonly<Record<string, string>>;
+
+/** A Node object. `setBy` is what field managers tell, `cordonedBy` the truth, which only oracles know. */
+export interface NodeObject {
+  readonly name: string;
+  readonly uid: string;
+  readonly revision: number;
+  readonly unschedulable: boolean;
+  readonly setBy: 'sluice' | 'person' | '';
+  readonly cordonedBy: 'sluice' | 'person' | '';
+  readonly annotations: Labels;
+  readonly labels: Labels;
+  readonly ready: boolean;
+}
+
+/** What a write asks for; null takes an annotation away. */
+export interface NodePatch {
+  readonly unschedulable?: boolean;
+  readonly annotations?: Readonly<Record<string, string | null>>;
+  readonly labels?: Labels;
+  readonly ready?: boolean;
+}
+
+export type EvictionAnswer =
+  | { readonly outcome: 'accepted' | 'gone' }
+  | { readonly outcome: 'refused'; readonly reason: string; readonly budgets: readonly { readonly name: string; readonly allowed: number }[]; readonly retryAfterMs: number | undefined };
+
+export class ApiTrouble extends Error {
+  override readonly name = 'ApiTrouble';
+}
+
+/** The API server, and what stands behind it: Nodes, pods, and those who make pods anew. It keeps what it acknowledged. */
+export class Cluster {
+  readonly chance: Chance;
+  readonly nodes = new Map<string, NodeObject>();
+  readonly workloads: Workloads;
+  away = false;
+  /** Share of writes whose answer is an error though they happened, or that did not happen; and of evictions that the server refuses for itself. */
+  readonly weather = { answerLost: 0, lost: 0, throttled: 0, delayMs: 20, watchLateMs: 50, watchLost: 0 };
+  /** Told of each Node that was written or is gone; `undefined` when watches broke. */
+  readonly watchers = new Set<(name: string | undefined) => void>();
+  /** When the pods were read by which a lease's node was said to be drained; for oracles. */
+  readonly saidDrained = new Map<string, number>();
+  private made = 0;
+
+  constructor(readonly world: World) {
+    this.chance = new Chance(world.seed, 'kubernetes');
+    this.workloads = new Workloads(this);
+  }
+
+  /** A Node comes into being, or another one in the place of one that was deleted. */
+  register(name: string): void {
+    if (this.nodes.has(name)) return;
+    this.made += 1;
+    const node: NodeObject = { name, uid: `u${this.made}`, revision: this.made, unschedulable: false, setBy: '', cordonedBy: '', annotations: {}, labels: {}, ready: true };
+    this.nodes.set(name, node);
+    this.world.trace(() => `Node ${name} is made, ${node.uid}`);
+    this.tell(name);
+    this.workloads.settleOn(name);
+  }
+
+  remove(name: string): void {
+    if (!this.nodes.delete(name)) return;
+    this.world.trace(() => `Node ${name} is deleted`);
+    this.workloads.forgetNode(name);
+    this.tell(name);
+  }
+
+  /** Writes a Node as whoever it is; Sluice only if it still is as it was read. */
+  write(name: string, patch: NodePatch, by: 'sluice' | 'person' | 'kubelet', read?: Pick<NodeObject, 'uid' | 'revision'>): 'written' | 'overtaken' | 'gone' {
+    const before = this.nodes.get(name);
+    if (before === undefined) return 'gone';
+    const isBlind = this.world.mutant?.writesBlindly === true;
+    if (read !== undefined && !isBlind && (read.uid !== before.uid || read.revision !== before.revision)) {
+      this.world.fire('overtaken');
+      return 'overtaken';
+    }
+    const after = patched(before, patch, by);
+    if (after === undefined) return 'written';
+    this.made += 1;
+    this.nodes.set(name, { ...after, revision: this.made });
+    this.world.trace(() => `${by} writes Node ${name} ${JSON.stringify(patch)}`);
+    this.world.observe((oracle) => oracle.onNodeWrite?.(this.world, before, after, by));
+    this.tell(name);
+    if (!after.unschedulable && after.ready) this.workloads.schedule();
+    return 'written';
+  }
+
+  /** What the API server answers to who asks for the end of a pod. */
+  evict(uid: string): EvictionAnswer {
+    const pod = this.workloads.pods.get(uid);
+    if (pod === undefined) return { outcome: 'gone' };
+    if (this.chance.happens(this.weather.throttled)) {
+      this.world.fire('throttled');
+      return { outcome: 'refused', reason: 'too many requests', budgets: [], retryAfterMs: 1_000 };
+    }
+    const budget = pod.ending ? undefined : this.workloads.budgetOf(pod);
+    if (budget !== undefined && budget.allowed <= 0) {
+      this.world.fire('refused-evictions');
+      if (this.world.mutant?.deletesRefused === true) return this.delete(uid, undefined);
+      return { outcome: 'refused', reason: 'it would violate the budget', budgets: [budget], retryAfterMs: undefined };
+    }
+    this.world.observe((oracle) => oracle.onPodEnd?.(this.world, pod, 'evict'));
+    this.workloads.end(pod, undefined);
+    return { outcome: 'accepted' };
+  }
+
+  delete(uid: string, graceSeconds: number | undefined): EvictionAnswer {
+    const pod = this.workloads.pods.get(uid);
+    if (pod === undefined) return { outcome: 'gone' };
+    this.world.observe((oracle) => oracle.onPodEnd?.(this.world, pod, 'delete'));
+    this.workloads.end(pod, graceSeconds);
+    return { outcome: 'accepted' };
+  }
+
+  podsOn(name: string): readonly SimPod[] {
+    return [...this.workloads.pods.values()].filter(({ on }) => on === name);
+  }
+
+  /** The lease that a Node is cordoned for, by its mark. */
+  heldFor(name: string): string | undefined {
+    return cordonMarkOf(this.nodes.get(name)?.annotations ?? {})?.lease;
+  }
+
+  tell(name: string | undefined): void {
+    for (const watcher of this.watchers) watcher(name);
+  }
+
+  /** Everybody has made good again what they did. */
+  calm(): void {
+    this.away = false;
+    Object.assign(this.weather, { answerLost: 0, lost: 0, throttled: 0, delayMs: 20, watchLateMs: 50, watchLost: 0 });
+    for (const name of this.world.nodes.keys()) {
+      this.register(name);
+      const { annotations, cordonedBy } = this.nodes.get(name) as NodeObject;
+      this.write(name, { ready: true }, 'kubelet');
+      if (cordonedBy === 'person') this.write(name, { unschedulable: false, annotations: { [KEEP_MARK]: null } }, 'person');
+      else if (annotations[KEEP_MARK] !== undefined) this.write(name, { annotations: { [KEEP_MARK]: null }, ...(annotations[CORDON_MARK] === undefined ? { unschedulable: false } : {}) }, 'person');
+    }
+    this.workloads.calm();
+    this.tell(undefined);
+  }
+}
+
+const isKept = (before: NodeObject, after: Labels): boolean => before.annotations[CORDON_MARK] !== undefined && after[CORDON_MARK] === undefined && after[KEEP_MARK] !== undefined;
+
+function patched(before: NodeObject, patch: NodePatch, by: 'sluice' | 'person' | 'kubelet'): NodeObject | undefined {
+  const annotations = Object.fromEntries(Object.entries({ ...before.annotations, ...patch.annotations }).filter((entry): entry is [string, string] => entry[1] !== null));
+  const unschedulable = patch.unschedulable ?? before.unschedulable;
+  const turned = unschedulable !== before.unschedulable;
+  const owner = by === 'sluice' ? 'sluice' : 'person';
+  const after: NodeObject = {
+    ...before, annotations, unschedulable, labels: { ...before.labels, ...patch.labels }, ready: patch.ready ?? before.ready,
+    // Setting what is set already changes nothing, and leaves no trace.
+    setBy: !unschedulable ? '' : turned ? owner : before.setBy,
+    // What is kept when Sluice gives the Node back is from then on theirs who keep it.
+    cordonedBy: !unschedulable ? '' : turned ? owner : isKept(before, annotations) ? 'person' : before.cordonedBy,
+  };
+  return JSON.stringify(after) === JSON.stringify(before) ? undefined : after;
+}

@@ -1,0 +1,66 @@
+import { cordonMarkOf } from '#libs/contracts';
+import { forgetNodes, noteListed, noteNode, type Input, type KubernetesNode, type State } from '../../../services/inventory/src/core/index.js';
+import type { ServiceCopy } from '../service-copy.js';
+import type { Cluster, NodeObject } from './cluster.js';
+import type { Companion } from './companion.js';
+
+const AGAIN_MS = 2_000;
+
+/** How the inventory follows Nodes: it lists them, then hears of each change in its order; when that breaks it lists again. */
+export class NodeObjects implements Companion {
+  private run = 0;
+  private following = false;
+  /** What was heard is delivered in order, however late. */
+  private deliveredMs = 0;
+  private readonly watcher = (name: string | undefined): void => (name === undefined ? this.list() : this.heard(name));
+
+  constructor(private readonly copy: ServiceCopy<State, Input>) {}
+
+  follow(): void {
+    if (this.following) return;
+    this.following = true;
+    this.cluster.watchers.add(this.watcher);
+    this.list();
+  }
+
+  ended(): void {
+    if (!this.following) return;
+    this.following = false;
+    this.run += 1;
+    this.cluster.watchers.delete(this.watcher);
+    forgetNodes(this.copy.copy.state);
+  }
+
+  private get cluster(): Cluster {
+    return this.copy.world.cluster as Cluster;
+  }
+
+  private list(): void {
+    const { cluster } = this;
+    const run = ++this.run;
+    cluster.world.clock.after(cluster.chance.next() * cluster.weather.delayMs, () => {
+      if (run !== this.run) return;
+      if (cluster.away) return void cluster.world.clock.after(AGAIN_MS, () => run === this.run && this.list());
+      this.deliveredMs = cluster.world.clock.nowMs;
+      if (noteListed(this.copy.copy.state, new Map([...cluster.nodes].map(([name, node]) => [name, seen(node)])))) this.copy.wake();
+    });
+  }
+
+  private heard(name: string): void {
+    const { cluster, run } = this;
+    if (cluster.away) return;
+    const node = cluster.nodes.get(name);
+    this.deliveredMs = Math.max(this.deliveredMs, cluster.world.clock.nowMs + cluster.chance.next() * cluster.weather.watchLateMs);
+    cluster.world.clock.after(this.deliveredMs - cluster.world.clock.nowMs, () => {
+      if (run !== this.run || cluster.world.mutant?.overlooksNodes === true) return;
+      if (noteNode(this.copy.copy.state, name, node === undefined ? undefined : seen(node))) this.copy.wake();
+    });
+  }
+}
+
+/** As the inventory's shell sees a Node. */
+export function seen({ uid, labels, ready, unschedulable, annotations }: NodeObject): KubernetesNode {
+  const mark = cordonMarkOf(annotations);
+  const cordoned = unschedulable && (mark === undefined || mark.found);
+  return { uid, labels, unavailable: [...(ready ? [] : ['NotReady']), ...(cordoned ? ['cordoned'] : [])].join(', ') };
+}

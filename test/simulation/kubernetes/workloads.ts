@@ -1,0 +1,119 @@
+import type { PodSeen } from '../../../services/drain/src/core/index.js';
+import type { Cluster } from './cluster.js';
+
+/** A pod, and what it will do. */
+export interface SimPod extends PodSeen {
+  /** The Node that it is on; empty while it waits for one. */
+  readonly on: string;
+  readonly madeMs: number;
+}
+
+interface App {
+  readonly name: string;
+  readonly replicas: number;
+  /** So many have to stay. */
+  min: number;
+}
+
+/** A controller needs so long to see that one of its pods is gone. */
+const AGAIN_MS = 2_000;
+
+/** Deployments with their budgets, DaemonSets, static pods, and the kubelets that end them. */
+export class Workloads {
+  readonly pods = new Map<string, SimPod>();
+  readonly apps: App[] = [];
+  /** Pods end in their time; or they do not, until this is over. */
+  stuck = 0;
+  /** Share of ended pods that whoever made them puts back where they were. */
+  returning = 0;
+  private made = 0;
+
+  constructor(private readonly cluster: Cluster) {
+    const { chance } = cluster;
+    for (const name of ['web', 'db', 'job']) {
+      const replicas = chance.whole(1, 4);
+      this.apps.push({ name, replicas, min: name === 'job' ? 0 : Math.max(0, replicas - chance.whole(1, 2)) });
+    }
+  }
+
+  /** What runs on every Node comes first, and then whoever waits for room. */
+  settleOn(name: string): void {
+    this.make(name, { controller: 'DaemonSet', labels: { app: 'agent' } });
+    this.make(name, { mirror: true, labels: { app: 'static' } });
+    if (this.cluster.chance.happens(0.2)) this.make(name, { controller: 'Job', finished: true, labels: { app: 'done' } });
+    this.schedule();
+  }
+
+  /** Puts what is missing onto Nodes that take pods. */
+  schedule(): void {
+    const open = [...this.cluster.nodes.values()].filter(({ unschedulable, ready }) => !unschedulable && ready).map(({ name }) => name);
+    if (open.length === 0) return;
+    for (const { name, replicas } of this.apps) {
+      const there = [...this.pods.values()].filter(({ labels, ending }) => labels['app'] === name && !ending).length;
+      for (let missing = replicas - there; missing > 0; missing--) this.make(this.cluster.chance.pick(open), { controller: 'ReplicaSet', labels: { app: name } });
+    }
+  }
+
+  /** Pods that nothing would make again. */
+  stray(on: string): void {
+    this.make(on, { controller: '', labels: { app: 'stray' } });
+  }
+
+  budgetOf({ labels }: SimPod): { readonly name: string; readonly allowed: number } | undefined {
+    const app = this.apps.find(({ name }) => name === labels['app']);
+    if (app === undefined || app.min === 0) return undefined;
+    return { name: `default/${app.name}`, allowed: Math.max(0, this.healthy(app.name) - app.min) };
+  }
+
+  healthy(app: string): number {
+    return [...this.pods.values()].filter(({ labels, ending, on }) => labels['app'] === app && !ending && this.cluster.nodes.get(on)?.ready === true).length;
+  }
+
+  /** Its end begins; with a grace of 0 it is over at once. */
+  end(pod: SimPod, graceSeconds: number | undefined): void {
+    const { clock } = this.cluster.world;
+    if (graceSeconds === 0) return this.gone(pod.uid);
+    if (pod.ending) return;
+    this.pods.set(pod.uid, { ...pod, ending: true });
+    this.cluster.tell(pod.on);
+    clock.after(AGAIN_MS * (0.5 + this.cluster.chance.next()), () => this.schedule());
+    if (this.cluster.chance.happens(this.stuck)) return this.cluster.world.fire('stuck-pods');
+    clock.after(this.cluster.chance.next() * 1_000 * (graceSeconds ?? pod.graceSeconds), () => this.gone(pod.uid));
+  }
+
+  /** Its Node is gone: so is it. */
+  forgetNode(name: string): void {
+    for (const { uid, on } of [...this.pods.values()]) if (on === name) this.pods.delete(uid);
+    this.cluster.world.clock.after(AGAIN_MS, () => this.schedule());
+  }
+
+  calm(): void {
+    Object.assign(this, { stuck: 0, returning: 0 });
+    for (const app of this.apps) app.min = Math.min(app.min, app.replicas - 1);
+    for (const { uid, ending, labels } of [...this.pods.values()]) if (ending || labels['app'] === 'stray') this.gone(uid);
+    this.schedule();
+  }
+
+  private gone(uid: string): void {
+    const pod = this.pods.get(uid);
+    if (pod === undefined) return;
+    this.pods.delete(uid);
+    this.cluster.tell(pod.on);
+    if (this.returning > 0 && pod.controller === 'ReplicaSet' && this.cluster.nodes.has(pod.on) && this.cluster.chance.happens(this.returning)) {
+      this.cluster.world.fire('returning-pods');
+      this.make(pod.on, { controller: pod.controller, labels: pod.labels });
+    }
+    this.cluster.world.clock.after(AGAIN_MS * this.cluster.chance.next(), () => this.schedule());
+  }
+
+  private make(on: string, more: Partial<SimPod>): void {
+    this.made += 1;
+    const { chance, world } = this.cluster;
+    const pod: SimPod = {
+      namespace: 'default', name: `p${this.made}`, uid: `p${this.made}`, labels: {}, priority: 0, graceSeconds: chance.pick([1, 5, 30]), controller: '', mirror: false,
+      emptyDir: false, finished: false, ending: false, resources: [], on, madeMs: world.clock.nowMs, ...more,
+    };
+    this.pods.set(pod.uid, pod);
+    this.cluster.tell(on);
+  }
+}

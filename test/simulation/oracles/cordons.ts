@@ -1,0 +1,84 @@
+import { CORDON_MARK, KEEP_MARK, nodeToken, RELEASED_MARK, type Fact } from '#libs/contracts';
+import { parseDrain, treatmentOf } from '#libs/manifests';
+import { seen } from '../kubernetes/node-objects.js';
+import type { SimPod } from '../kubernetes/workloads.js';
+import { Violation, type Oracle, type World } from '../world.js';
+
+type Granted = Extract<Fact, { type: 'node.lease.granted' }>;
+
+/**
+ * I5 on the Nodes themselves: Sluice uncordons only what it cordoned, nothing that somebody wants to keep, and nothing before its lease is to
+ * be given back; what is said to be drained has no pod left that had to go; in the end nothing stays cordoned by it. Reads Nodes and pods,
+ * and the truth about who did what, which Sluice cannot know.
+ */
+export function cordons(): Oracle {
+  const leases = new Map<string, Granted>();
+  const ending = new Set<string>();
+  return {
+    name: 'I5 cordons',
+    onFact(world, fact) {
+      if (fact.type === 'node.lease.granted' && fact.phase === 'draining') leases.set(fact.lease, fact);
+      if (fact.type === 'node.lease.uncordoning') ending.add(fact.lease);
+      const lease = fact.type === 'node.drained' ? leases.get(fact.lease) : undefined;
+      if (lease !== undefined && world.cluster !== undefined) mustBeFree(world, lease);
+    },
+    onNodeWrite(_world, before, after, by) {
+      if (by !== 'sluice') return;
+      const gaveBack = after.annotations[RELEASED_MARK];
+      if (gaveBack !== before.annotations[RELEASED_MARK] && !ending.has(gaveBack ?? '')) throw new Violation(`${before.name} is given back by ${gaveBack}, which is not to give it back yet`);
+      if (!before.unschedulable || after.unschedulable) return;
+      if (before.cordonedBy === 'person') throw new Violation(`${before.name} is uncordoned by Sluice, and a person had cordoned it`);
+      if (before.annotations[KEEP_MARK] !== undefined) throw new Violation(`${before.name} is uncordoned by Sluice, and somebody wants it kept`);
+    },
+    atEnd(world) {
+      for (const [name, node] of world.cluster?.nodes ?? []) {
+        const view = world.bus.view('leases', nodeToken(name));
+        if (view !== undefined && view.phase !== 'released') continue;
+        if (node.annotations[CORDON_MARK] !== undefined || (node.unschedulable && node.cordonedBy === 'sluice')) throw new Violation(`${name} is left behind: ${JSON.stringify(node)}`);
+      }
+    },
+  };
+}
+
+function mustBeFree(world: World, { node, lease, drain, actions }: Granted): void {
+  const readMs = world.cluster?.saidDrained.get(lease) ?? -1;
+  const policy = parseDrain(drain ?? {});
+  const reboots = actions.some(({ kind }) => kind === 'reboot');
+  const left = (world.cluster?.podsOn(node) ?? []).filter((pod) => pod.madeMs < readMs && isEvictable(pod) && (reboots || policy.only === undefined) && treatmentOf(policy, pod).action !== 'skip');
+  if (left.length > 0) throw new Violation(`${node} is said to be drained for ${lease}, and ${left.map(({ name }) => name).join(', ')} were on it`);
+}
+
+export const isEvictable = ({ controller, mirror, finished }: SimPod): boolean => controller !== 'DaemonSet' && !mirror && !finished;
+
+/** Pods end by way of their budgets, unless the pool said to force them and half of the time was over; and those of the node itself never. */
+export function podBudgets(): Oracle {
+  const drains = new Map<string, { readonly fact: Granted; readonly atMs: number }>();
+  return {
+    name: 'pod budgets',
+    onFact(world, fact) {
+      if (fact.type === 'node.lease.granted' && fact.phase === 'draining') drains.set(fact.node, { fact, atMs: world.clock.nowMs });
+    },
+    onPodEnd(world, pod, how) {
+      const granted = drains.get(pod.on);
+      if (granted === undefined) throw new Violation(`${pod.name} on ${pod.on} is to end, and nobody drains that`);
+      const policy = parseDrain(granted.fact.drain ?? {});
+      if (!isEvictable(pod)) throw new Violation(`${pod.name} on ${pod.on} is to end, and does not have to`);
+      const isForced = policy.onTimeout === 'force' && world.clock.nowMs - granted.atMs >= granted.fact.drainMs / 2;
+      if (pod.controller === '' && policy.unmanaged === 'block' && !isForced) throw new Violation(`${pod.name} on ${pod.on} is to end, and nothing would make it again`);
+      if (how === 'delete' && !isForced) throw new Violation(`${pod.name} on ${pod.on} is deleted by way of no budget, and the pool does not say so`);
+    },
+  };
+}
+
+/** In the end Sluice knows of each Node what it is. */
+export const knownNodes: Oracle = {
+  name: 'I1 known nodes',
+  atEnd(world) {
+    for (const [name, node] of world.cluster?.nodes ?? []) {
+      const view = world.bus.view('nodes', nodeToken(name));
+      if (view === undefined || view.state === 'gone') continue;
+      const { uid, unavailable } = seen(node);
+      if (view.uid !== uid || view.unavailable !== unavailable) throw new Violation(`${name} is known as ${view.uid} ${view.unavailable}, and is ${uid} ${unavailable}`);
+    }
+  },
+};
