@@ -37,6 +37,7 @@ describeWith(['vm-long'], 'a machine in trouble', () => {
   test('whose applier may not write /etc fails, condemns nothing, and is whole', async () => {
     const dropIn = '/etc/systemd/system/sluice-applier.service.d/zz-read-only.conf';
     await place.vm.run(`printf '[Service]\\nReadWritePaths=\\nReadWritePaths=/opt /srv /var\\n' > ${dropIn} && systemctl daemon-reload && systemctl restart sluice-applier`);
+    await place.quiet();
     expect(await place.apply(vmFile('locked', 'x\n'))).toMatchObject({ phase: 'ended', outcome: 'reverted' });
     expect(await place.saying('EROFS', 'failed')).toMatchObject({ restored: true });
     await place.vm.run(`rm ${dropIn} && systemctl daemon-reload && systemctl restart sluice-applier`);
@@ -64,8 +65,10 @@ describeWith(['vm-long'], 'a machine in trouble', () => {
   });
 
   test('is restarted in place of a unit that does not stop, and runs the new one', async () => {
+    await place.commit(demo(1_000));
     await place.commit(everywhere('Pool', 'all', { applyTimeout: '300s' }));
     const stubborn = (seconds: number) => demo(seconds, `[Service]\nExecStart=/bin/sleep ${seconds}\nExecStop=/bin/sleep 1000\nTimeoutStopSec=120s\n[Install]\nWantedBy=multi-user.target\n`);
+    // What does not stop comes into force here, and is to be stopped by the next.
     await place.commit(stubborn(1_000));
     const before = await place.bootId();
     await place.commit(stubborn(2_000));

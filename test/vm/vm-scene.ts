@@ -80,8 +80,9 @@ export class VmScene {
     return this.ended(await this.publish({ apply: manifests }));
   }
 
-  /** The same for what must go well: says of the applier why it did not. */
+  /** The same for what must go well, on a node that is there: says of the applier why it did not. */
   async commit(...manifests: readonly Manifest[]): Promise<void> {
+    await this.quiet();
     const { phase, outcome, reasons } = await this.apply(...manifests);
     if (phase !== 'committed') await this.explain(new Error(`the change is ${phase} ${outcome}: ${JSON.stringify(reasons)} ${(await this.client.get('status', NODE))?.reason ?? ''}`));
   }
@@ -98,11 +99,11 @@ export class VmScene {
     }, `the node says ${verdict}: ${words}`, WAIT_MS).catch((error: unknown) => this.explain(error));
   }
 
-  /** Until nothing is to be done on the node any more, and it has said so. */
+  /** Until nothing is to be done on the node any more, it has said so, and it is not taken for silent: a change would pass by it. */
   quiet(): Promise<StatusView> {
     return until(async () => {
-      const status = await this.client.get('status', NODE);
-      return status !== undefined && status.restored && status.desired === status.hash && status.owed === '' ? status : undefined;
+      const [status, node] = await Promise.all([this.client.get('status', NODE), this.client.get('nodes', NODE)]);
+      return status !== undefined && node?.state === 'ready' && status.restored && status.desired === status.hash && status.owed === '' ? status : undefined;
     }, 'the node has what it shall have', WAIT_MS).catch((error: unknown) => this.explain(error));
   }
 
