@@ -1,9 +1,11 @@
-import { nodePath, podPath } from '#libs/testing';
-import { LEDGER } from '#libs/contracts';
+import { readAll } from '#libs/bus';
+import { decodeFact, LEDGER, type Fact } from '#libs/contracts';
 import { API_VERSION } from '#libs/manifests';
+import { nodePath, podPath } from '#libs/testing';
 import { nodeName } from '../fleet/protocol.js';
 import { ControlPlane } from '../harness/control-plane.js';
-import { joinFleet, timesOf } from '../harness/fleet.js';
+import { median } from '../harness/figures.js';
+import { joinFleet } from '../harness/fleet.js';
 import { eachAtOnce, populate, startKube, type KubeWorld } from '../harness/kube-world.js';
 import { contentOf, file, pool } from '../harness/manifests.js';
 import { result, type Part, type PartContext, type Result } from '../harness/part.js';
@@ -27,25 +29,51 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   const plane = await ControlPlane.start(context, { env: { SLUICE_DRAIN: 'kubernetes', SLUICE_INVENTORY: 'kubernetes', KUBECONFIG: world.cluster.kubeconfig } });
   await joinFleet(context, plane, { nodes: NODES });
   await plane.rollOut([pool(BUDGET), POLICY]);
-  const [before, ours, after] = [await byHand(context, world, nodes), await bySluice(context, world, plane, nodes), await byHand(context, world, nodes)];
+  const before = await byHand(context, world, nodes);
+  const { ms: ours, spent } = await bySluice(context, world, plane, nodes);
+  const after = await byHand(context, world, nodes);
   const floor = (before + after) / 2;
-  const note = `pods end ${ENDING_MS / 1000} s after they are told to; from the start of the rollout until the last node is given back. By hand, before and after: cordon, evict all pods of the node, wait until they are gone, uncordon; ${BUDGET} nodes at once, ${(before / 1000).toFixed(1)} s and ${(after / 1000).toFixed(1)} s`;
+  const note = `pods end ${ENDING_MS / 1000} s after they are told to; from the start of the rollout until the last node is given back. By hand, before and after: cordon, evict all pods of the node, wait until they are gone, uncordon; ${BUDGET} nodes at once, ${(before / 1000).toFixed(1)} s and ${(after / 1000).toFixed(1)} s. Of one node by Sluice, medians in ms: ${spent}`;
   return [result({ name: 'drains', unit: 's', value: ours / 1000, floor: floor / 1000, note }, { of: 'ratio', most: 1.3 })];
 }
 
-async function bySluice(context: PartContext, world: KubeWorld, plane: ControlPlane, nodes: readonly string[]): Promise<number> {
+async function bySluice(context: PartContext, world: KubeWorld, plane: ControlPlane, nodes: readonly string[]): Promise<{ readonly ms: number; readonly spent: string }> {
   await populate(world, nodes, PODS_EACH, 30);
   await plane.untilQuiet();
   const { state } = await plane.bus.streamInfo(LEDGER);
   const { at } = await plane.rollOut([file('bench', contentOf(1))]);
   await plane.untilQuiet();
-  const released = await timesOf(plane.bus, ['node.lease.released.*.*'], state.last_seq + 1);
+  const leases = await leasesBehind(plane, state.last_seq);
+  const released = leases.flatMap((times) => times.get('node.lease.released') ?? []);
   if (released.length !== nodes.length) throw new Error(`${released.length} leases were released, of ${nodes.length}`);
   const left = (await world.api.list('/api/v1/nodes')).filter(({ spec }) => spec?.['unschedulable'] === true).length + (await world.api.list('/api/v1/pods')).length;
   if (left > 0) throw new Error(`${left} nodes and pods are left`);
   const ms = Math.max(...released) - at.started;
   context.say(`by Sluice ${(ms / 1000).toFixed(2)} s`);
-  return ms;
+  return { ms, spent: spentOn(leases) };
+}
+
+type Times = ReadonlyMap<Fact['type'], number>;
+
+/** When each fact of each lease was stored. */
+async function leasesBehind(plane: ControlPlane, last: number): Promise<readonly Times[]> {
+  const leases = new Map<string, Map<Fact['type'], number>>();
+  await readAll(plane.bus, { stream: LEDGER, filters: ['node.>'], from: last + 1, ahead: 5_000 }, (message) => {
+    const fact = decodeFact(message.subject, message.string());
+    if (!('lease' in fact) || fact.lease === '') return;
+    const times = leases.get(fact.lease) ?? new Map<Fact['type'], number>();
+    leases.set(fact.lease, times.set(fact.type, Number(message.timestampNanos / 1_000n) / 1e3));
+  });
+  return [...leases.values()];
+}
+
+const STEPS: readonly Fact['type'][] = ['node.lease.granted', 'node.cordoned', 'node.drained', 'node.lease.settled', 'node.uncordoned', 'node.lease.released'];
+
+function spentOn(leases: readonly Times[]): string {
+  return STEPS.slice(1).map((step, i) => {
+    const times = leases.flatMap((lease) => (lease.has(step) ? [(lease.get(step) as number) - (lease.get(STEPS[i] as Fact['type']) ?? Number.NaN)] : []));
+    return `until ${step.replace(/^node\.(lease\.)?/, '')} ${median(times).toFixed(0)}`;
+  }).join(', ');
 }
 
 async function byHand(context: PartContext, world: KubeWorld, nodes: readonly string[]): Promise<number> {
