@@ -196,6 +196,27 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/one.conf']).toBeUndefined();
   });
 
+  test('a deletion that fails on a node keeps the object and the files, says why, and is done when somebody forgives it', async () => {
+    await apply(file('held', 'v1\n', 'core'));
+    await when('File', 'held', 'Ready');
+    fleet.gate.isSick = (node, files) => node.startsWith('core') && files['/etc/held.conf'] === undefined;
+    await remove('File', 'held');
+    const seen = await until(async () => {
+      const found = await get('File', 'held');
+      return found?.status?.['phase'] === 'DeletionFailed' ? found : undefined;
+    }, 'it says that its deletion failed', LONG_MS);
+    expect([seen.metadata.finalizers, seen.metadata.deletionTimestamp === undefined]).toEqual([[FINALIZER], false]);
+    expect(condition(seen, 'Ready')).toBe('False DeletionFailed');
+    expect(seen.status?.['message']).toMatch(/core-0\d/);
+    for (const node of fleet.nodesOf('core')) expect(fleet.folders.files(node)['/etc/held.conf']).toBe('v1\n');
+    fleet.gate.isSick = () => false;
+    const failed = String(seen.status?.['change']);
+    const condemned = [...(await fleet.client.list('known-bad')).values()].filter((bad) => bad.change === failed && !bad.gone);
+    for (const { hash } of condemned) expect(await fleet.client.request('ops.known-bad.forgive', { hash, by: 'a person', reason: 'the probe was wrong' })).toBeDefined();
+    await isGone('File', 'held');
+    for (const node of fleet.nodesOf('core')) expect(fleet.folders.files(node)['/etc/held.conf']).toBeUndefined();
+  }, 2 * LONG_MS);
+
   test('a deletion does not wait for a node that is gone for good', async () => {
     await fleet.processes.kill(GONE);
     await remove('File', 'two');

@@ -3,10 +3,12 @@ import { admission } from './admission.js';
 import { bytes } from './bytes.js';
 import { cli } from './cli.js';
 import { coldStart } from './cold-start.js';
+import { drains } from './drains.js';
 import { failover } from './failover.js';
 import { growth } from './growth.js';
 import { handoff } from './handoff.js';
 import { idleCpu } from './idle-cpu.js';
+import { kubeNodes } from './kube-nodes.js';
 import { peer } from './peer.js';
 import { planActionsPart } from './plan-actions.js';
 import { render } from './render.js';
@@ -16,4 +18,4 @@ import { scale } from './scale.js';
 import { smallChange } from './small-change.js';
 
 /** In the order in which they are run: first those that need no server. */
-export const PARTS: readonly Part[] = [render, planActionsPart, admission, smallChange, rollout10k, growth, handoff, failover, coldStart, rss, idleCpu, bytes, cli, peer, scale];
+export const PARTS: readonly Part[] = [render, planActionsPart, admission, smallChange, rollout10k, growth, handoff, failover, coldStart, rss, idleCpu, bytes, cli, drains, kubeNodes, peer, scale];

@@ -3,7 +3,7 @@ import { Violation, type Oracle, type World } from '../world.js';
 
 /**
  * I5: under a lease with a drain nothing is written and nothing restarted unless the drain came to its end, and whoever drains still holds the
- * node: the other tool its cordon, or the Node bears the lease's mark. A Node that was deleted and made again bears none.
+ * node: the other tool its cordon, or the Node bears the lease's mark. A Node that is gone, or was made again since, bears none.
  */
 export function drainedFirst(): Oracle {
   const drains = new Set<string>();
@@ -29,5 +29,6 @@ export function drainedFirst(): Oracle {
 
 function isHeld({ cluster, outside }: World, node: string, lease: string, uid: string | undefined): boolean {
   if (cluster === undefined) return outside.cordoned.get(node) === lease;
-  return cluster.nodes.get(node)?.uid !== uid || cluster.heldFor(node) === lease;
+  const there = cluster.nodes.get(node);
+  return there === undefined || there.uid !== uid || cluster.heldFor(node) === lease;
 }

@@ -25,7 +25,8 @@ export interface LookResults<N extends NodeSeen, P extends PodSeen> {
   'read-pods': readonly P[];
   'read-drain': Drain | undefined;
   now: LookTime;
-  'write-node': void;
+  /** `written`: it stands as it was asked for. */
+  'write-node': 'written' | 'overtaken' | 'gone';
   /** One for each, in their order. An error does not hide what became of the others. */
   evict: readonly EvictionResult[];
   say: void;
@@ -80,7 +81,9 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
   *look(): Looking<N, P, number> {
     const seen = yield* this.ask({ do: 'read-node' });
     const asked = this.phase;
-    const pods = seen === undefined || asked !== 'draining' ? [] : yield* this.ask({ do: 'read-pods' });
+    // Before the node is cordoned, what runs on it says nothing: more may come.
+    const isCordoned = seen !== undefined && cordonWrite(seen, this.lease) === undefined;
+    const pods = isCordoned && asked === 'draining' ? yield* this.ask({ do: 'read-pods' }) : [];
     const drain = yield* this.ask({ do: 'read-drain' });
     if (drain?.lease !== this.lease) return GUARD_MS;
     this.phase = drain.phase;
@@ -113,13 +116,15 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
       return GUARD_MS;
     }
     const write = cordonWrite(seen, this.lease);
-    // What was seen before the cordon may not be all: the pods are looked at again, at once.
-    if (write !== undefined) return yield* this.write(seen, write);
-    if (!drain.cordoned) yield* this.say({ ...this.name, what: 'cordoned' });
+    if (write !== undefined) {
+      yield* this.ask({ do: 'write-node', seen, write });
+      return 0;
+    }
     const now = yield* this.ask({ do: 'now' });
     const plan = planEvictions({ policy, reboots: drain.reboots, pods, tries: this.tries, nowMs: now.monotonicMs, startedMs: drain.sinceMs, drainMs: drain.drainMs, self: this.self });
     for (const { uid } of plan.left) this.known.add(uid);
     if (plan.left.length === 0) {
+      if (!drain.cordoned) yield* this.say({ ...this.name, what: 'cordoned' });
       yield* this.say({ ...this.name, what: 'drained', evicted: this.known.size });
       return GUARD_MS;
     }
@@ -138,6 +143,8 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
     for (const { uid, ending } of plan.left) if (ending) this.noteEnding(uid, now.monotonicMs);
     const results = plan.now.length === 0 ? [] : yield* this.ask({ do: 'evict', evictions: plan.now });
     const { monotonicMs } = yield* this.ask({ do: 'now' });
+    // Only now: pods take their time to end, and need not wait for the ledger first.
+    if (!drain.cordoned) yield* this.say({ ...this.name, what: 'cordoned' });
     for (const [i, { pod, how }] of plan.now.entries()) if (how === 'evict') this.noteResult(pod.uid, results[i], monotonicMs);
     const troubled = results.find((result) => result instanceof Error);
     if (troubled !== undefined) throw troubled;
@@ -163,21 +170,17 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
   private *guard(drain: Drain, seen: N): Looking<N, P, number> {
     if (!wasTakenOff(seen, this.lease) || parseDrain(drain.how).onUncordon === 'give-up') return GUARD_MS;
     const write = cordonWrite(seen, this.lease);
-    return write === undefined ? GUARD_MS : yield* this.write(seen, write);
+    if (write === undefined) return GUARD_MS;
+    yield* this.ask({ do: 'write-node', seen, write });
+    return 0;
   }
 
   /** Without a Node there is nothing to give back. */
   private *giveBack(seen: N | undefined): Looking<N, P, number> {
     const write = seen === undefined ? undefined : uncordonWrite(seen, this.lease);
-    if (seen !== undefined && write !== undefined) return yield* this.write(seen, write);
+    if (seen !== undefined && write !== undefined && (yield* this.ask({ do: 'write-node', seen, write })) !== 'written') return 0;
     yield* this.say({ ...this.name, what: 'uncordoned' });
     return GUARD_MS;
-  }
-
-  /** What came of it is not asked: the next look, at once, sees it. */
-  private *write(seen: N, write: NodeWrite): Looking<N, P, 0> {
-    yield* this.ask({ do: 'write-node', seen, write });
-    return 0;
   }
 
   /** Nobody can tell whether its pods have ended: a person, or the time-out, decides. */

@@ -28,7 +28,7 @@ describeOnKube('a node in Kubernetes', (world) => {
     await scene.pod('d3-lone', { node: 'd3', by: '' });
     await scene.pod('d3-stubborn', { node: 'd3', annotations: { [NEVER_ENDS]: '' }, graceSeconds: 1 });
     await scene.budget('d3', 'd3');
-    const lease = await stage.grant('d3', { drainMs: 16_000, drain: { onTimeout: 'force' } });
+    const lease = await stage.grant('d3', { drainMs: 24_000, drain: { onTimeout: 'force' } });
     await stage.said('node.drain.blocked', lease);
     expect(await scene.podsOn('d3')).toEqual(['d3-held', 'd3-lone', 'd3-stubborn']);
   };

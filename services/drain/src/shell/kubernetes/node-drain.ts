@@ -134,9 +134,10 @@ export class NodeDrain {
     }
   }
 
-  private async write(read: KubeNode, write: NodeWrite): Promise<void> {
+  private async write(read: KubeNode, write: NodeWrite): Promise<'written' | 'overtaken' | 'gone'> {
     const outcome = await this.parts.kube.writeNode(read, write);
     this.parts.logger.info({ node: this.node, lease: this.lease, ...write, outcome }, 'the Node was written');
+    return outcome;
   }
 }
 
