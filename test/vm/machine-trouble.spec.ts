@@ -52,15 +52,15 @@ describeWith(['vm-long'], 'a machine in trouble', () => {
   });
 
   test('whose journal a newer applier wrote is left alone until that one is there again', async () => {
-    await place.vm.run('systemctl stop sluice-applier && cp /var/lib/sluice/journal.json /root/journal.json');
+    await place.vm.run('systemctl stop sluice-applier && cp /var/lib/sluice/journal.json /var/tmp/journal.json');
     await place.vm.run(`node -e '
       const { readFileSync, writeFileSync } = require("fs");
       const { createHash } = require("crypto");
-      const journal = JSON.stringify({ ...JSON.parse(readFileSync("/root/journal.json", "utf8")).journal, v: 2 });
+      const journal = JSON.stringify({ ...JSON.parse(readFileSync("/var/tmp/journal.json", "utf8")).journal, v: 2 });
       writeFileSync("/var/lib/sluice/journal.json", JSON.stringify({ sha256: createHash("sha256").update(journal).digest("hex") }).slice(0, -1) + ",\\"journal\\":" + journal + "}\\n");
     '; systemctl start sluice-applier`);
     await until(async () => (await place.vm.run('journalctl -u sluice-applier --no-pager -o cat -n 20')).includes('written by a newer applier (v 2): start that one'), 'it says so', 100_000);
-    await place.vm.run('systemctl stop sluice-applier; cp /root/journal.json /var/lib/sluice/journal.json; systemctl start sluice-applier');
+    await place.vm.run('systemctl stop sluice-applier; cp /var/tmp/journal.json /var/lib/sluice/journal.json; systemctl start sluice-applier');
     await place.commit(vmFile('locked', 'z\n'));
   });
 

@@ -34,7 +34,7 @@ cp -r --no-preserve=ownership "$here/tree/." "$root/"
 # An initrd of 1 MB.
 kernel=$(basename "$root"/lib/modules/*)
 initrd=$root/tmp/initrd
-mkdir -p "$initrd"/{bin,proc,dev,root}
+mkdir -p "$initrd"/{bin,proc,dev,sysroot}
 cp "$root/bin/busybox" "$initrd/bin/"
 install -m 755 "$here/initrd-init" "$initrd/init"
 echo virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk > "$initrd/modules"
