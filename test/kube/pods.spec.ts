@@ -93,8 +93,8 @@ describeWith(['helm', 'mount-namespaces'], 'the processes of the chart', () => d
     expect(readFileSync(join(node, 'etc/app/app.conf'), 'utf8')).toBe('v1\n');
     expect(await world.scene.isCordoned('worker')).toBe(false);
     // A folder that no backend asked for is not there.
-    await apply(manifest('File', 'beside', { nodeSelector: {}, path: '/opt/beside', content: 'v1\n' }), 'files');
+    await apply(manifest('File', 'beside', { nodeSelector: {}, path: '/home/beside', content: 'v1\n' }), 'files');
     await until(async () => /^(Rejected|Reverted)$/.test(String(await phaseOf('beside'))) || undefined, 'it is refused by the node', 60_000);
-    expect([existsSync(join(node, 'opt')), (await world.scene.api.get('/apis/sluice.dev/v1alpha1/files/beside'))?.status?.['message']]).toEqual([false, expect.stringMatching(/EROFS|read-only/)]);
+    expect([existsSync(join(node, 'home')), (await world.scene.api.get('/apis/sluice.dev/v1alpha1/files/beside'))?.status?.['message']]).toEqual([false, expect.stringMatching(/EROFS|read-only/)]);
   }, 200_000);
 }));
