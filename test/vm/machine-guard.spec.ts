@@ -2,7 +2,7 @@ import { until } from '#libs/testing';
 import { describeWith } from '../e2e/needs.js';
 import { everywhere, VmScene } from './vm-scene.js';
 
-jest.setTimeout(900_000);
+jest.setTimeout(1_800_000);
 
 /** Turns all that goes to the server into a table in which it ends. */
 const cut = (tableId: number) => everywhere('RoutingTable', 'cut', { tableId, routes: [{ to: '10.0.2.0/24', blackhole: true }], rules: [{ priority: 10, to: '10.0.2.0/24' }] });
