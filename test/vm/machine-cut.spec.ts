@@ -2,7 +2,7 @@ import { until } from '#libs/testing';
 import { describeWith } from '../e2e/needs.js';
 import { DEMO, demo, everywhere, vmFile, VmScene } from './vm-scene.js';
 
-jest.setTimeout(900_000);
+jest.setTimeout(1_800_000);
 
 const UNIT = `/etc/systemd/system/${DEMO}`;
 /** All that a change does to the disk and to systemd, in its order: the intent, files, a unit, what it no longer has, its actions, the end. */

@@ -2,7 +2,7 @@ import { until } from '#libs/testing';
 import { describeWith } from '../e2e/needs.js';
 import { everywhere, vmFile, VmScene } from './vm-scene.js';
 
-jest.setTimeout(900_000);
+jest.setTimeout(1_800_000);
 
 const storage = everywhere('Layer2Network', 'storage', { id: 7, vrf: 'red', anycastMac: '02:00:00:00:00:01', anycastGateways: ['10.7.0.1/24'] });
 /** A router in a namespace of the machine, behind a wire into the network that Sluice makes. */

@@ -2,7 +2,7 @@ import { until } from '#libs/testing';
 import { describeWith } from '../e2e/needs.js';
 import { DEMO, demo, everywhere, NODE, vmFile, VmScene } from './vm-scene.js';
 
-jest.setTimeout(900_000);
+jest.setTimeout(1_800_000);
 const KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ5lXwPqNQZLQ6Q0Hn0g2l0X0mBz0mJ7S3b8gq5D3vYk somebody';
 
 /** What of a machine's own is short enough for every run; the rest is in `machine-*.spec.ts`. */

@@ -11,7 +11,8 @@ import { Processes, ROOT } from '../e2e/processes.js';
 import { PausePoints } from './pause-points.js';
 
 export const NODE = 'vm-1.dc1';
-const WAIT_MS = 400_000;
+/** Two restarts, on a machine that has much else to do. */
+const WAIT_MS = 800_000;
 const SETTINGS = '/etc/default/sluice-applier';
 
 export const everywhere = (kind: string, name: string, spec: object): Manifest => manifest(kind, name, { nodeSelector: {}, ...spec });
@@ -76,18 +77,20 @@ export class VmScene {
     return until(async () => isOver(await this.client.get('changes', change)), `the end of ${change}`, WAIT_MS).catch((error: unknown) => this.explain(error));
   }
 
+  /** On a node that is there and at rest. */
   async apply(...manifests: readonly Manifest[]): Promise<ChangeView> {
+    await this.quiet();
     return this.ended(await this.publish({ apply: manifests }));
   }
 
-  /** The same for what must go well, on a node that is there: says of the applier why it did not. */
+  /** The same for what must go well: says of the applier why it did not. */
   async commit(...manifests: readonly Manifest[]): Promise<void> {
-    await this.quiet();
     const { phase, outcome, reasons } = await this.apply(...manifests);
     if (phase !== 'committed') await this.explain(new Error(`the change is ${phase} ${outcome}: ${JSON.stringify(reasons)} ${(await this.client.get('status', NODE))?.reason ?? ''}`));
   }
 
   async delete(...manifests: readonly Manifest[]): Promise<ChangeView> {
+    await this.quiet();
     return this.ended(await this.publish({ delete: manifests.map(({ kind, metadata: { name } }) => ({ kind, name })) }));
   }
 
