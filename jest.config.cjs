@@ -15,6 +15,9 @@ module.exports = {
   moduleNameMapper: { '^#libs/([^/]+)$': '<rootDir>/libs/$1/src/index.ts' },
   resolver: '<rootDir>/tools/jest-resolver.cjs',
   reporters: ['default', '<rootDir>/tools/closing-line-reporter.cjs'],
+  globalSetup: '<rootDir>/tools/jest-prepare.cjs',
+  globalTeardown: '<rootDir>/tools/jest-end.cjs',
+  testSequencer: '<rootDir>/tools/jest-order.cjs',
   setupFiles: ['<rootDir>/tools/jest-setup.cjs'],
   // One suite at a time, for many of them start fleets of processes; in a worker that is replaced when it has grown.
   maxWorkers: 1,

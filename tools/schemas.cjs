@@ -1,8 +1,8 @@
 // Writes docs/schemas: what people write, as JSON Schemas for editors and other tools. Each lies where its $id says.
-const { mkdirSync, rmSync, writeFileSync } = require('node:fs');
+const { cpSync, mkdirSync, rmSync, writeFileSync } = require('node:fs');
 const { dirname, join } = require('node:path');
 const { stringify } = require('yaml');
-const { customResourceDefinitions, manifestSchemas } = require('../dist/libs/manifests/src/index.js');
+const { customResourceDefinitions, manifestSchemas, PLAIN_WEBHOOK } = require('../dist/libs/manifests/src/index.js');
 const { requestSchemas } = require('../dist/libs/requests/src/index.js');
 
 const folder = join(__dirname, '../docs/schemas');
@@ -18,3 +18,11 @@ const crds = join(__dirname, '../deploy/crds');
 rmSync(crds, { recursive: true, force: true });
 mkdirSync(crds, { recursive: true });
 for (const [file, definition] of Object.entries(customResourceDefinitions())) writeFileSync(join(crds, file), stringify(definition, { aliasDuplicateObjects: false, lineWidth: 0 }));
+
+// And the configuration of the webhook, to which whoever applies it adds the authority's certificate (caBundle).
+mkdirSync(join(__dirname, '../deploy/admission'), { recursive: true });
+for (const file of ['../deploy/admission/webhook.yaml', '../deploy/helm/sluice/files/webhook.yaml']) writeFileSync(join(__dirname, file), stringify(PLAIN_WEBHOOK, { aliasDuplicateObjects: false, lineWidth: 0 }));
+// And once more for the chart, which takes in nothing from outside of it.
+const charted = join(__dirname, '../deploy/helm/sluice/files/crds');
+rmSync(charted, { recursive: true, force: true });
+cpSync(crds, charted, { recursive: true });

@@ -17,6 +17,7 @@ export function checkUp(facts: Inspection, nodes: readonly NodeView[], rollouts:
     topology(facts),
     ...untrimmed(facts),
     ...SERVICES.map((name) => service(name, facts)),
+    ...facts.services.flatMap(({ name, notes }) => notes.map(({ state, words, todo }): Check => ({ what: name, state, detail: words, todo }))),
     ...facts.viewsAhead.map((bucket): Check => bad(`bucket ${bucket}`, 'shows more than the ledger has: the stream LEDGER was restored from an older backup than the buckets', `nothing is appended until this is settled: restore the ledger and the buckets from the same backup, or delete the bucket (nats kv del ${bucket}) so that its owner writes it anew`)),
     ...facts.poison.map((message): Check => bad(`${message.stream} ${message.sequence}`, `${message.subject} was set aside: ${message.reason}`, message.stream === 'LEDGER'
       ? `look at it (nats stream get LEDGER ${message.sequence}); upgrade the service that cannot read it, or declare it void: ${voiding(message.sequence)}`

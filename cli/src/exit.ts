@@ -21,9 +21,9 @@ export class RejectedError extends Error {
 export function exitCodeOf(error: unknown): ExitCode {
   const { name, code } = error as { name?: string; code?: string };
   if (isWithoutSluice(error)) return EXIT.noConnection;
-  if (name === 'UsageError') return EXIT.usage;
+  if (name === 'UsageError' || name === 'KubeConfigError') return EXIT.usage;
   if (name === 'RejectedError') return EXIT.rejected;
-  if (name === 'NoConnectionError') return EXIT.noConnection;
+  if (name === 'NoConnectionError' || name === 'KubeUnreachableError') return EXIT.noConnection;
   if (name === 'OpsError' && code === 'bad-request') return EXIT.usage;
   return EXIT.unexpected;
 }

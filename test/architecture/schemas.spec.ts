@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Ajv from 'ajv';
 import { stringify } from 'yaml';
-import { customResourceDefinitions, manifestSchemas } from '#libs/manifests';
+import { customResourceDefinitions, manifestSchemas, PLAIN_WEBHOOK } from '#libs/manifests';
 import { requestSchemas } from '#libs/requests';
 import { ROOT } from './tools.fixture.js';
 
@@ -20,6 +20,10 @@ test('deploy/crds is up to date: npm run schemas', () => {
   const folder = join(ROOT, 'deploy/crds');
   const expected = Object.fromEntries(Object.entries(customResourceDefinitions()).map(([name, definition]) => [name, stringify(definition, { aliasDuplicateObjects: false, lineWidth: 0 })]));
   expect(Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]))).toEqual(expected);
+});
+
+test('deploy/admission is up to date: npm run schemas', () => {
+  expect(readFileSync(join(ROOT, 'deploy/admission/webhook.yaml'), 'utf8')).toBe(stringify(PLAIN_WEBHOOK, { aliasDuplicateObjects: false, lineWidth: 0 }));
 });
 
 test('every schema compiles, under a name of its own', () => {

@@ -45,7 +45,7 @@ export class Chaos {
     this.stage = {
       fleet, shape,
       groupOf: (node) => `appliers-${(fleet.nodes.indexOf(node) % shape.groups.length) + 1}`,
-      startDrainer: () => fleet.processes.start(DRAINER, [fleet.server.url, fleet.data], DRAINER_PROGRAM),
+      startDrainer: () => fleet.processes.start(DRAINER, [fleet.server.url, fleet.data], { program: DRAINER_PROGRAM }),
       pause: (ms) => sleep(ms, undefined, { signal: this.over.signal }).catch(() => undefined),
       note: (what) => void this.notes.set(what, (this.notes.get(what) ?? 0) + 1),
     };

@@ -68,7 +68,7 @@ export async function gatherEvidence(fleet: Fleet<Served>, acknowledged: Evidenc
 async function lookAt(fleet: Fleet<Served>, node: string, status: StatusView | undefined): Promise<FoundNode> {
   for (;;) {
     const before = journalOf(fleet, node);
-    const found = { node, files: fleet.folders.files(node), journal: before, status, restarts: fleet.nodesOf(DRAINED).includes(node), runs: runsOn(fleet, node) };
+    const found = { node, files: fleet.folders.files(node), journal: before, status, restarts: fleet.hasUnits && fleet.nodesOf(DRAINED).includes(node), runs: runsOn(fleet, node) };
     const config = before === undefined ? undefined : await fleet.client.config(node, before.inForce);
     if (JSON.stringify(journalOf(fleet, node)) === JSON.stringify(before)) return { ...found, inForce: config === undefined ? undefined : filesOf(config.fragments) };
   }

@@ -30,6 +30,8 @@ export interface FleetOptions {
   /** How long a lease may take, in every pool. */
   readonly applyTimeout?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Of one service alone, by its name. */
+  readonly envOf?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   /** What lies on every node before Sluice comes. */
   readonly originals?: Files;
   /** How many nodes of the pools edge, core and rest. */
@@ -62,15 +64,23 @@ export class Fleet<S extends Served = NatsServer> {
   /** Whether the data stay when all has ended, for a person to look at. */
   keepsData = process.env['SLUICE_E2E_KEEP'] !== undefined;
 
+  private readonly envOf: FleetOptions['envOf'];
+
   constructor(readonly data: string, readonly server: S, readonly client: FleetClient, readonly pools: readonly WatchedPool[], options: FleetOptions) {
     this.folders = new NodeFolders(data);
     this.nodes = pools.flatMap((one) => one.nodes);
     this.originals = options.originals ?? {};
+    this.envOf = options.envOf;
     this.systemctl = options.systemctl === undefined ? [] : ['--systemctl', options.systemctl];
     this.witness = new BudgetWitness(pools, (node) => this.folders.journal(node));
     this.gate = new Gate(this.folders, this.witness);
     this.env = { ...process.env, NATS_URL: server.url, NO_COLOR: '1', SLUICE_HEALTH_SECONDS: '0', ...options.env };
     this.processes = new Processes(data, this.env);
+  }
+
+  /** Whether the nodes have something like a systemd, whose units changes can restart. */
+  get hasUnits(): boolean {
+    return this.systemctl.length > 0;
   }
 
   nodesOf(name: string): readonly string[] {
@@ -125,7 +135,8 @@ export class Fleet<S extends Served = NatsServer> {
   }
 
   startService(name: string): void {
-    this.processes.start(name, ['service', name.replace(/-\d+$/, '')]);
+    const service = name.replace(/-\d+$/, '');
+    this.processes.start(name, ['service', service], { env: this.envOf?.[service] ?? {} });
   }
 
   /** Starts a process that has the appliers of many nodes, whose names are in a file beside it. */

@@ -1,17 +1,23 @@
 import { spawnSync } from 'node:child_process';
 import { whyNoNatsCli } from '#libs/embedded';
+import { whyNoHelm, whyNoVm } from '#libs/testing';
+import { whyNoPods } from '../kube/pod-process.js';
 import { whyNoRealNode } from '../vm/real-node.js';
 
 /** What only some machines have. */
-export type Need = 'systemd-namespaces' | 'nats' | 'kubectl' | 'python3' | 'dpkg-deb' | 'systemd-analyze';
+export type Need = 'systemd-namespaces' | 'vm' | 'vm-long' | 'nats' | 'kubectl' | 'python3' | 'dpkg-deb' | 'systemd-analyze' | 'helm' | 'mount-namespaces';
 
 const WHY_NOT: Readonly<Record<Need, () => string | undefined>> = {
   'systemd-namespaces': whyNoRealNode,
+  vm: () => whyNoVm(),
+  'vm-long': () => ((process.env['SLUICE_VM_LONG'] ?? '') === '' ? 'npm run test:vm runs it' : whyNoVm()),
   nats: () => whyNoNatsCli(),
   kubectl: () => without('kubectl', ['version', '--client']),
   python3: () => without('python3'),
   'dpkg-deb': () => without('dpkg-deb'),
   'systemd-analyze': () => without('systemd-analyze'),
+  helm: () => whyNoHelm(),
+  'mount-namespaces': () => whyNoPods(),
 };
 
 function without(program: string, asked: readonly string[] = ['--version']): string | undefined {

@@ -16,11 +16,11 @@ export class Processes {
 
   constructor(private readonly logs: string, private readonly env: NodeJS.ProcessEnv) {}
 
-  /** Runs `sluice …args` under this name, or another program of Node's. */
-  start(name: string, args: readonly string[], program = SLUICE): void {
+  /** Runs `sluice …args` under this name, or another program of Node's; with more of an environment than the others. */
+  start(name: string, args: readonly string[], { program = SLUICE, env = {} }: { readonly program?: string; readonly env?: Readonly<Record<string, string>> } = {}): void {
     if (this.isRunning(name)) throw new Error(`${name} runs already`);
     const log = openSync(join(this.logs, `${name}.log`), 'a');
-    const child = spawn(process.execPath, [program, ...args], { env: this.env, stdio: ['ignore', log, log], detached: true });
+    const child = spawn(process.execPath, [program, ...args], { env: { ...this.env, ...env }, stdio: ['ignore', log, log], detached: true });
     closeSync(log);
     this.children.set(name, child);
     this.guard.watch([...this.children.values()].filter(isAlive).map(({ pid }) => pid as number));

@@ -1,7 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { KINDS, pluralOf } from '#libs/manifests';
-import { ApiGate, describeOnKube, establish, until, type KubeObject } from '#libs/testing';
+import { freePort } from '#libs/embedded';
+import { KINDS, pluralOf, WEBHOOK_PATH, webhookConfiguration } from '#libs/manifests';
+import { ApiGate, describeOnKube, establish, testAuthority, until, type KubeObject } from '#libs/testing';
 import { ROOT } from '../e2e/processes.js';
 import { run, startFleet, type Fleet } from '../e2e/fleet.js';
 import { file, health, manifest, pool, type Manifest } from '../e2e/manifests.js';
@@ -47,6 +48,7 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
       { apiGroups: ['sluice.dev'], resources: kinds, verbs: ['list', 'watch', 'patch'] },
       { apiGroups: ['sluice.dev'], resources: ['rollouts'], verbs: ['list', 'watch', 'create', 'delete'] },
       { apiGroups: ['sluice.dev'], resources: [...kinds, 'rollouts'].map((plural) => `${plural}/status`), verbs: ['patch'] },
+      { apiGroups: [''], resources: ['events'], verbs: ['create'] },
     ];
     const rbac = '/apis/rbac.authorization.k8s.io/v1';
     await world.scene.api.create(`${rbac}/clusterroles`, { metadata: { name: 'gateway' }, rules });
@@ -142,6 +144,23 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     fleet.gate.isSick = () => false;
     await apply(file('innocent', 'v1\n', 'core'));
     await when('File', 'innocent', 'Ready');
+  });
+
+  test('what happened to an object stands in its events, each once', async () => {
+    const happened = async (kind: string, name: string): Promise<readonly string[]> => {
+      const uid = (await get(kind, name))?.metadata.uid;
+      const events = (await world.scene.api.list('/api/v1/namespaces/default/events')) as readonly (KubeObject & { readonly involvedObject: { readonly uid?: string }; readonly type: string; readonly reason: string; readonly message: string })[];
+      return events.filter(({ involvedObject }) => involvedObject.uid === uid).map(({ type, reason, message }) => `${type} ${reason} ${message}`);
+    };
+    const told = await until(async () => {
+      const all = await happened('File', 'innocent');
+      return ['Rejected', 'Ready', 'Reverted'].every((reason) => all.some((line) => line.split(' ')[1] === reason)) ? all : undefined;
+    }, 'all is told');
+    expect(told.filter((line) => line.includes(' Reverted '))).toEqual([expect.stringMatching(/^Warning Reverted c\d+: .*core-0\d/)]);
+    expect(told.filter((line) => line.startsWith('Normal Ready'))[0]).toMatch(/^Normal Ready c\d+: 2 of 2 nodes$/);
+    expect(told.filter((line) => / (Pending|Reviewing) /.test(line))).toEqual([]);
+    const change = String((await get('File', 'innocent'))?.status?.['change']);
+    await until(async () => (await happened('Rollout', change)).some((line) => line.startsWith('Normal Ready')), 'the Rollout has its events, too');
   });
 
   test('a Rollout takes spec.paused, and what is not said there is left to others', async () => {
@@ -294,4 +313,50 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     expect([await get('File', 'motd'), await get('Pool', 'edge')]).toEqual([undefined, undefined]);
     for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/motd']).toBeUndefined();
   });
+
+  testWith(['kubectl'], 'with its webhook kubectl is warned and refused; when nobody answers, the status says the same later', async () => {
+    const authority = await testAuthority();
+    const { certFile, keyFile } = await authority.write(fleet.data);
+    const [port, health] = [await freePort(), await freePort()];
+    await fleet.processes.stop('gateway');
+    const start = (): void => fleet.processes.start('gateway-3', ['service', 'gateway'], { env: { SLUICE_HEALTH_PORT: String(health), SLUICE_WEBHOOK_PORT: String(port), SLUICE_WEBHOOK_CERT_FILE: certFile, SLUICE_WEBHOOK_KEY_FILE: keyFile } });
+    const kubectl = (one: Manifest): Promise<{ readonly code: number; readonly stderr: string }> => {
+      const path = join(fleet.data, 'one.json');
+      writeFileSync(path, JSON.stringify(one));
+      return run('kubectl', ['apply', '-f', path], { env: { ...process.env, KUBECONFIG: world.cluster.kubeconfig, HOME: fleet.data } });
+    };
+    const bad = manifest('Probe', 'refused', { nodeSelector: {}, file: { path: '/a', matches: '(' } });
+    const configuration = webhookConfiguration({ url: `https://127.0.0.1:${port}${WEBHOOK_PATH}`, caBundle: Buffer.from(authority.ca).toString('base64') });
+    start();
+    await world.scene.api.create('/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations', configuration);
+    const refusal = await until(async () => {
+      const { code, stderr } = await kubectl(bad);
+      await remove('Probe', 'refused');
+      return code === 0 ? undefined : stderr;
+    }, 'it is refused', LONG_MS);
+    expect(refusal).toMatch(/spec\.file\.matches: .*must be a regular expression/);
+
+    const twin = { ...file('twin', 'v1\n', 'edge'), spec: { ...file('twin', 'v1\n', 'edge').spec, path: '/etc/added.conf' } };
+    await until(async () => (await fetch(`http://127.0.0.1:${health}/readyz`)).status === 200, 'it has read what there is', LONG_MS);
+    const warned = await kubectl(twin);
+    const words = 'File/added and File/twin both put something at /etc/added.conf';
+    expect([warned.code, warned.stderr]).toEqual([0, expect.stringContaining(`Warning: spec.path: ${words} (${[...fleet.nodesOf('edge')].sort().join(', ')})`)]);
+    expect((await when('File', 'twin', 'Rejected')).status?.['message']).toContain(words);
+    await remove('File', 'twin');
+    await isGone('File', 'twin');
+
+    await apply(pool('edge', 3));
+    await authority.write(fleet.data, { toMs: 5.5 * 86_400_000 });
+    await until(async () => (await fleet.cli('doctor')).stdout.includes('the certificate of the webhook runs out in 5 days'), 'the doctor says so', LONG_MS);
+    // It looks at all again at the latest after a minute; an edit makes it look now.
+    await apply(file('looked-at', 'v1\n', 'edge'));
+    await until(async () => condition((await get('Pool', 'edge')) as Seen, 'Admission') === 'True CertificateEnding', 'the pool says so', LONG_MS);
+
+    await fleet.processes.kill('gateway-3');
+    expect(await kubectl(bad)).toMatchObject({ code: 0 });
+    start();
+    expect((await when('Probe', 'refused', 'Rejected')).status?.['message']).toMatch(/^spec\.file\.matches: must be a regular expression/);
+    // Off its way, for who comes after.
+    await world.scene.api.remove(`/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/${configuration.metadata.name}`);
+  }, 180_000);
 });

@@ -1,4 +1,5 @@
 import type { Part } from '../harness/part.js';
+import { admission } from './admission.js';
 import { bytes } from './bytes.js';
 import { cli } from './cli.js';
 import { coldStart } from './cold-start.js';
@@ -17,4 +18,4 @@ import { scale } from './scale.js';
 import { smallChange } from './small-change.js';
 
 /** In the order in which they are run: first those that need no server. */
-export const PARTS: readonly Part[] = [render, planActionsPart, smallChange, rollout10k, growth, handoff, failover, coldStart, rss, idleCpu, bytes, cli, drains, kubeNodes, peer, scale];
+export const PARTS: readonly Part[] = [render, planActionsPart, admission, smallChange, rollout10k, growth, handoff, failover, coldStart, rss, idleCpu, bytes, cli, drains, kubeNodes, peer, scale];

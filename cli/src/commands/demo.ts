@@ -14,7 +14,7 @@ export async function demo(session: Session, flags: { readonly keep?: boolean })
   const tell = session.isJson ? io.say : io.out;
   tell(`${io.colours.bold('Starting')} nats-server, five services and ${DEMO_NODES.length} nodes in ${data} …`);
   try {
-    const running = await startUp({ data, port: 0, nodes: DEMO_NODES, say: io.say, signal: io.interrupted });
+    const running = await startUp({ data, port: 0, nodes: DEMO_NODES, kubernetes: false, say: io.say, signal: io.interrupted });
     try {
       if (running.missing.length > 0) throw new Error(`these do not answer: ${running.missing.join(', ')}; run sluice demo --keep and see ${join(data, 'logs')}`);
       const { connectFleet } = await import('#libs/bus');

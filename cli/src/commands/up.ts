@@ -1,17 +1,20 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { EXIT, UsageError, type ExitCode } from '../exit.js';
+import { packageVersion } from '../package-root.js';
 import { aborted } from '../pause.js';
 import type { Session } from '../session.js';
 import { defaultDataFolder } from '../up/data-folder.js';
 import { localNodes, readInventory, type InventoryNode } from '../up/inventory.js';
-import { startUp } from '../up/run-up.js';
+import { servicesOf, startUp } from '../up/run-up.js';
 
 export interface UpFlags {
   readonly nodes?: string;
   readonly inventory?: string;
   readonly data?: string;
   readonly port: string;
+  readonly kube: boolean;
+  readonly keepCrds: boolean;
 }
 
 const DEFAULT_NODES = '10';
@@ -20,9 +23,12 @@ const NATS_PORT = 4_222;
 /** `sluice up`: everything on this machine, until Ctrl-C. */
 export async function up(session: Session, flags: UpFlags): Promise<ExitCode> {
   const { io } = session;
-  const data = flags.data ?? defaultDataFolder(io.env);
-  const options = { data, port: portOf(flags.port), nodes: nodesOf(flags, data), signal: io.interrupted };
-  io.say(`starting nats-server, five services and ${options.nodes.length} nodes in ${data}`);
+  const data = flags.data ?? (flags.kube ? join(defaultDataFolder(io.env), 'kubernetes') : defaultDataFolder(io.env));
+  const [port, said] = [portOf(flags.port), nodesSaid(flags)];
+  if (flags.keepCrds && !flags.kube) throw new UsageError('--keep-crds says something of Kubernetes: it needs --kube');
+  const nodes = flags.kube ? await withKubernetes(session, flags, said) : (said ?? nodesBefore(data));
+  const options = { data, port, nodes, kubernetes: flags.kube, signal: io.interrupted };
+  io.say(`starting nats-server, the services ${servicesOf(flags.kube).join(', ')} and ${nodes.length} nodes in ${data}`);
   const running = await startUp({ ...options, say: io.say });
   try {
     if (session.isJson) io.out(JSON.stringify({ server: running.url, pid: process.pid, data: running.data }));
@@ -43,12 +49,26 @@ function portOf(text: string): number {
   return port;
 }
 
-/** What was said, else what the folder had the last time. */
-function nodesOf({ nodes, inventory }: UpFlags, data: string): readonly InventoryNode[] {
+function nodesSaid({ nodes, inventory }: UpFlags): readonly InventoryNode[] | undefined {
   if (nodes !== undefined && inventory !== undefined) throw new UsageError('--nodes and --inventory both say which nodes there are: give one');
   if (inventory !== undefined) return readInventory(inventory);
+  return nodes === undefined ? undefined : localNodes(nodes);
+}
+
+/** What the folder had the last time. */
+function nodesBefore(data: string): readonly InventoryNode[] {
   const before = join(data, 'inventory.json');
-  return nodes === undefined && existsSync(before) ? readInventory(before) : localNodes(nodes ?? DEFAULT_NODES);
+  return existsSync(before) ? readInventory(before) : localNodes(DEFAULT_NODES);
+}
+
+/** Unless others are named, the nodes are those of Kubernetes. */
+async function withKubernetes({ io }: Session, { keepCrds }: UpFlags, said: readonly InventoryNode[] | undefined): Promise<readonly InventoryNode[]> {
+  const { prepareKubernetes } = await import('../up/kubernetes.js');
+  const names = await prepareKubernetes({ env: io.env, say: io.say, keepDefinitions: keepCrds, version: packageVersion(), signal: io.interrupted });
+  if (said === undefined) io.say(`each of its ${names.length} Nodes gets an applier here, which writes into the data folder and nothing else; where a change drains, their pods are evicted for real`);
+  else io.say('what is drained needs a Node of its name: a node without one stays blocked');
+  // Their labels are known from Kubernetes.
+  return said ?? names.map((name) => ({ name, labels: {} }));
 }
 
 function welcome(url: string, data: string): string[] {

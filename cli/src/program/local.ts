@@ -1,4 +1,5 @@
 import type { ApplierFlags } from '../commands/applier.js';
+import type { UpFlags } from '../commands/up.js';
 import type { Registry } from './registry.js';
 import { collect } from './flags.js';
 
@@ -11,7 +12,9 @@ export function registerLocal({ program, action }: Registry): void {
     .option('--inventory <file>', 'the nodes with their labels: {"nodes": [{"name", "labels"}]}')
     .option('--data <dir>', 'where everything is kept (default: $XDG_DATA_HOME/sluice)')
     .option('--port <port>', 'of nats-server; 0 for a free one', '4222')
-    .action(action(async (session, flags: { nodes?: string; inventory?: string; data?: string; port: string }) => (await import('../commands/up.js')).up(session, flags)));
+    .option('--kube', 'with the Kubernetes of the current kubeconfig: its Nodes (each with an applier here, whose files stay in the data folder), drains of them, and custom resources', false)
+    .option('--keep-crds', 'with --kube: leave the definitions of the custom resources as they are', false)
+    .action(action(async (session, flags: UpFlags) => (await import('../commands/up.js')).up(session, flags)));
   program.command('demo')
     .description('see a good change, a bad one, its way back, and its refusal, in a temporary folder')
     .option('--keep', 'keep the folder with its files and logs')
@@ -33,7 +36,7 @@ export function registerLocal({ program, action }: Registry): void {
     .option('--update-grub <command>', 'what makes grub.cfg (default: update-grub, where the root is / and there is one)')
     .action(action(async (session, flags: ApplierFlags) => (await import('../commands/applier.js')).applier(session, flags)));
   program.command('service')
-    .description('be one of the services: merger, validator, scheduler, drain, inventory')
+    .description('be one of the services: merger, validator, scheduler, drain, inventory, gateway')
     .argument('<name>')
     .action(action(async (session, name: string) => (await import('../commands/service.js')).service(session, name)));
   program.command('appliers', { hidden: true })

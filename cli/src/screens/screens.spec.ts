@@ -132,7 +132,7 @@ test('an event is one line of what matters', () => {
 describe('the doctor', () => {
   const well: Inspection = {
     server: { url: 'nats://h:4222', version: '2.12.15', jetstream: true }, topology: [], ledger: { first: 1, last: 9, messages: 9, bytes: 2_097_152, ageMs: 0 }, snapshots: {},
-    services: SERVICES.map((name) => ({ name, copies: name === 'merger' ? 2 : 1, halted: '' })), viewsAhead: [], poison: [],
+    services: SERVICES.map((name) => ({ name, copies: name === 'merger' ? 2 : 1, halted: '', notes: [] })), viewsAhead: [], poison: [],
   };
   test('says that all is well', () => {
     expect(checkupScreen(checkUp(well, [node('n1')], []), PLAIN)).toBe(text(
@@ -153,10 +153,10 @@ describe('the doctor', () => {
   test('says of everything that is wrong what to do about it', () => {
     const ill: Inspection = {
       ...well, server: { ...well.server, version: '2.10.1' }, topology: ['stream LEDGER is missing'], viewsAhead: ['rollouts'],
-      services: [{ name: 'merger', copies: 1, halted: 'met version 2' }], poison: [{ stream: 'REPORTS', sequence: 4, subject: 'node.applied.n1', reason: 'not JSON' }],
+      services: [{ name: 'merger', copies: 1, halted: 'met version 2', notes: [] }, { name: 'gateway', copies: 2, halted: '', notes: [{ state: 'bad', words: 'its certificate ran out', todo: 'put another in its place' }] }], poison: [{ stream: 'REPORTS', sequence: 4, subject: 'node.applied.n1', reason: 'not JSON' }],
     };
     const checks = checkUp(ill, [node('n1', 'silent')], [rolloutView({ stalledBy: ['n1'] })]).filter(({ state }) => state !== 'good');
-    expect(checks.map(({ what }) => what)).toEqual(['nats-server', 'streams and buckets', 'merger', 'validator', 'scheduler', 'drain', 'inventory', 'bucket rollouts', 'REPORTS 4', 'nodes', 'rollout c7']);
+    expect(checks.map(({ what }) => what)).toEqual(['nats-server', 'streams and buckets', 'merger', 'validator', 'scheduler', 'drain', 'inventory', 'gateway', 'bucket rollouts', 'REPORTS 4', 'nodes', 'rollout c7']);
     expect(checks.filter(({ state, todo }) => state !== 'bad' || todo === '')).toEqual([]);
   });
 });

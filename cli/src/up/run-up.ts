@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { connectFleet, type FleetClient } from '#libs/bus';
-import { SERVICES } from '#libs/contracts';
+import { EDGE_SERVICES, SERVICES } from '#libs/contracts';
 import { prepareNatsServer, Supervisor, waitForNatsServer, type ChildSpec } from '#libs/embedded';
 import { packageRoot } from '../package-root.js';
 import { awaitLeftovers, takeDataFolder, type DataFolder } from './data-folder.js';
@@ -13,6 +13,8 @@ export interface UpOptions {
   /** 0: a free one. */
   readonly port: number;
   readonly nodes: readonly InventoryNode[];
+  /** Whether drain and inventory work with Kubernetes, and the gateway runs. */
+  readonly kubernetes: boolean;
   readonly say: (text: string) => void;
   /** Gives up waiting until everything answers. */
   readonly signal: AbortSignal;
@@ -29,6 +31,10 @@ export interface Up {
 }
 
 const READY_MS = 30_000;
+const WITH_KUBERNETES = { SLUICE_DRAIN: 'kubernetes', SLUICE_INVENTORY: 'kubernetes' };
+
+/** Those that run here. */
+export const servicesOf = (kubernetes: boolean): readonly string[] => (kubernetes ? [...SERVICES, ...EDGE_SERVICES] : SERVICES);
 
 /** Starts nats-server, the services and the appliers, each process kept alive; resolves when all answer. */
 export async function startUp(options: UpOptions): Promise<Up> {
@@ -49,7 +55,7 @@ export async function startUp(options: UpOptions): Promise<Up> {
   try {
     await awaitLeftovers(folder.leftPids, folder.path);
     const url = await startServer(options.port, folder, supervisor);
-    startProcesses(url, options.nodes, folder, supervisor);
+    startProcesses(url, options, folder, supervisor);
     const missing = await whatIsMissing(url, options);
     state = { server: url };
     write();
@@ -75,7 +81,7 @@ async function startServer(port: number, folder: DataFolder, supervisor: Supervi
   return server.url;
 }
 
-function startProcesses(url: string, nodes: readonly InventoryNode[], folder: DataFolder, supervisor: Supervisor): void {
+function startProcesses(url: string, { nodes, kubernetes }: UpOptions, folder: DataFolder, supervisor: Supervisor): void {
   writeFileSync(folder.inventory, `${JSON.stringify({ nodes }, null, 1)}\n`);
   // This server knows no credentials: what the user has for another one stays out.
   const { SLUICE_CREDS: _, SLUICE_TOKEN: __, NATS_CREDS: ___, NATS_CONTEXT: ____, ...own } = process.env;
@@ -83,20 +89,20 @@ function startProcesses(url: string, nodes: readonly InventoryNode[], folder: Da
     name,
     command: process.execPath,
     args: [join(packageRoot(), 'bin', 'sluice'), ...args],
-    env: { ...own, NATS_URL: url },
+    env: { ...own, ...(kubernetes ? WITH_KUBERNETES : {}), NATS_URL: url },
     logFile: join(folder.logs, `${name}.log`),
   });
-  for (const name of SERVICES) supervisor.add(child(name, ['service', name]));
+  for (const name of servicesOf(kubernetes)) supervisor.add(child(name, ['service', name]));
   supervisor.add(child('appliers', ['appliers', '--inventory', folder.inventory, '--data', folder.path]));
 }
 
 /** Waits until every service answers and every node is known; what is missing after that has a log to look at. */
-async function whatIsMissing(url: string, { nodes, signal }: UpOptions): Promise<readonly string[]> {
+async function whatIsMissing(url: string, { nodes, kubernetes, signal }: UpOptions): Promise<readonly string[]> {
   const fleet = await connectFleet({ servers: [url], timeoutMs: 5_000 });
   const untilMs = performance.now() + READY_MS + nodes.length * 5;
   try {
     for (;;) {
-      const missing = await look(fleet, nodes);
+      const missing = await look(fleet, nodes, servicesOf(kubernetes));
       if (missing.length === 0 || signal.aborted || performance.now() > untilMs) return missing;
       await new Promise((resolve) => setTimeout(resolve, 150));
     }
@@ -105,9 +111,9 @@ async function whatIsMissing(url: string, { nodes, signal }: UpOptions): Promise
   }
 }
 
-async function look(fleet: FleetClient, nodes: readonly InventoryNode[]): Promise<readonly string[]> {
+async function look(fleet: FleetClient, nodes: readonly InventoryNode[], wanted: readonly string[]): Promise<readonly string[]> {
   const facts = await fleet.inspect().catch(() => undefined);
-  const services = SERVICES.filter((name) => !facts?.services.some((found) => found.name === name && found.copies > 0));
+  const services = wanted.filter((name) => !facts?.services.some((found) => found.name === name && found.copies > 0));
   if (services.length > 0) return services;
   const known = await fleet.list('nodes').catch(() => undefined);
   const ready = new Set([...(known?.values() ?? [])].filter(({ state }) => state === 'ready').map(({ node }) => node));

@@ -1,4 +1,5 @@
 import type { Config, ViewBucket, ViewValues } from '#libs/contracts';
+import type { ServiceNote } from './nest/service-notes.js';
 
 /** One message of a stream, as `sluice events` shows it. */
 export interface FleetEvent {
@@ -53,8 +54,8 @@ export interface Inspection {
   readonly ledger: { readonly first: number; readonly last: number; readonly messages: number; readonly bytes: number; readonly ageMs: number };
   /** How many snapshots of each service it can start from; the ledger is trimmed behind the older of two. */
   readonly snapshots: Readonly<Record<string, number>>;
-  /** Services that answered `$SRV.PING`, how many copies of each, and a complaint of theirs if they stopped appending. */
-  readonly services: readonly { readonly name: string; readonly copies: number; readonly halted: string }[];
+  /** Services that answered `$SRV.PING`, how many copies of each, a complaint of theirs if they stopped appending, and what else a person should know of them. */
+  readonly services: readonly { readonly name: string; readonly copies: number; readonly halted: string; readonly notes: readonly ServiceNote[] }[];
   /** Buckets whose values are above the end of the ledger: a restored backup. */
   readonly viewsAhead: readonly string[];
   readonly poison: readonly { readonly stream: string; readonly sequence: number; readonly subject: string; readonly reason: string }[];

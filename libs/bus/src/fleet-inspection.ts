@@ -4,6 +4,7 @@ import { LEDGER, SERVICES } from '#libs/contracts';
 import type { Bus } from './connection.js';
 import type { Inspection } from './fleet-client.js';
 import { isDeletion } from './message-headers.js';
+import type { ServiceNote } from './nest/service-notes.js';
 import type { SetAside } from './poison.js';
 import { usable } from './snapshot-slots.js';
 import { Snapshots } from './snapshots.js';
@@ -51,18 +52,33 @@ async function snapshotsOf(bus: Bus, last: number): Promise<Inspection['snapshot
 
 /** Every copy answers, those that do not lead too. */
 export async function pingServices(bus: Bus): Promise<Inspection['services']> {
-  const found = new Map<string, { copies: number; halted: string }>();
+  const found = new Map<string, { copies: number; halted: string; notes: readonly ServiceNote[] }>();
   const replies = await bus.nc.requestMany('$SRV.PING', '', { strategy: 'stall', stall: PING_STALL_MS, maxWait: PING_MS }).catch(() => []);
   try {
     for await (const reply of replies) {
       const { name, metadata } = reply.json<ServiceIdentity>();
-      const row = found.get(name) ?? { copies: 0, halted: '' };
-      found.set(name, { copies: row.copies + 1, halted: row.halted || (metadata?.['halted'] ?? '') });
+      const row = found.get(name) ?? { copies: 0, halted: '', notes: [] };
+      found.set(name, { copies: row.copies + 1, halted: row.halted || (metadata?.['halted'] ?? ''), notes: merged(row.notes, metadata?.['notes']) });
     }
   } catch {
     // nobody answers
   }
   return [...found].map(([name, row]) => ({ name, ...row })).sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** What several copies say alike is told once. */
+function merged(notes: readonly ServiceNote[], text = '[]'): readonly ServiceNote[] {
+  return [...notes, ...notesIn(text).filter(({ words }) => !notes.some((note) => note.words === words))];
+}
+
+/** None of a service that has its own idea of what stands there. */
+function notesIn(text: string): readonly ServiceNote[] {
+  try {
+    const all = JSON.parse(text) as readonly Partial<ServiceNote>[];
+    return all.flatMap(({ state, words, todo = '' }) => ((state === 'bad' || state === 'note') && typeof words === 'string' ? [{ state, words, todo: String(todo) }] : []));
+  } catch {
+    return [];
+  }
 }
 
 /** Undefined for what somebody else put into the bucket. */

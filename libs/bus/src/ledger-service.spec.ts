@@ -67,7 +67,7 @@ describe('a service on the ledger', () => {
     counter.onStanding(() => heard.push(counter.stuck));
     await counter.start();
     expect(await until(() => counter.stuck)).toMatch(/fail again and again \(matchExpressions is not iterable\)/);
-    expect(counter.halted).toBeUndefined();
+    expect([counter.halted, counter.unready]).toEqual([undefined, undefined]);
     fails = false;
     await until(() => counter.stuck === undefined || undefined);
     expect([heard.some((one) => one !== undefined), heard.at(-1)]).toEqual([true, undefined]);
@@ -283,6 +283,7 @@ describe('a service on the ledger', () => {
     const bus = buses[0] as Bus;
     await bus.js.publish('node.reported.n1', JSON.stringify({ ...reported('n1', 2), at: '', v: 99 }));
     expect(await until(() => counter.halted)).toMatch(/sequence 2 .*version 99/);
+    expect(counter.unready).toMatch(/^it has stopped deciding: sequence 2 /);
     await until(() => !counter.leading);
     await expect(counter.submit(report('n1', 2))).rejects.toThrow(/has stopped deciding: sequence 2/);
     await bus.js.publish('ledger.voided.2', JSON.stringify({ v: 1, at: '', sequence: 2, by: 'me', reason: '' }));

@@ -1,56 +1,25 @@
 import { fold, FoldError, newCopy, turn, type Answer, type Copy, type Core, type Need } from '#libs/kernel';
 import { monotonicMs, SILENT, type Logger } from '#libs/runtime';
-import { Blobs } from './blobs.js';
 import type { Bus } from './connection.js';
-import { Election } from './election.js';
-import { HaltedError, InputLostError, UnavailableError } from './errors.js';
-import { FoldKeeper } from './fold-keeper.js';
-import { LeaderTerm, ViewsAheadError } from './leader-term.js';
-import { isConnectionTrouble, Ledger } from './ledger.js';
-import { LedgerReader, RefoldError } from './ledger-reader.js';
+import { HaltedError, UnavailableError } from './errors.js';
+import { LeaderTerm } from './leader-term.js';
+import { isConnectionTrouble } from './ledger.js';
+import { RefoldError } from './ledger-reader.js';
+import { serviceTools, type LedgerParts, type LedgerServiceOptions, type ServiceTools } from './service-tools.js';
 import { growingMs, pause, Signal } from './signal.js';
-import { Snapshots } from './snapshots.js';
-import { DEFAULT_LEADER_TTL_MS } from './topology.js';
-import type { Shown } from './view-writer.js';
-import { newestViews, sequenceAt } from './views-end.js';
 import { Waiters } from './waiters.js';
 
-/** What makes a service: its pure core, and how to do the slow work that the core asks for. */
-export interface LedgerParts<S, I extends object, N extends Need = never, G = never> {
-  readonly core: Core<S, I, N, G>;
-  /** The stream in which `core.cursor` is a place. */
-  readonly input?: string;
-  readonly gather?: (needs: readonly N[], state: S) => Promise<ReadonlyMap<string, G>>;
-}
-
-export interface LedgerServiceOptions {
-  readonly bus: Bus;
-  readonly logger?: Logger;
-  /** A snapshot after so many facts of the ledger. */
-  readonly snapshotFacts?: number;
-  /** A snapshot after so long, if facts came since. */
-  readonly snapshotMs?: number;
-  /** As in the topology. */
-  readonly leaderTtlMs?: number;
-}
-
-const DEFAULT_SNAPSHOT_FACTS = 20_000;
-const DEFAULT_SNAPSHOT_MS = 24 * 3_600_000;
 /** In a quiet fleet nothing else may wake a copy whose snapshot is due. */
 const QUIET_MS = 3_600_000;
 /** A turn that asks to be woken in the past is woken after this. */
 const LEAST_WAKE_MS = 10;
-const RECHECK_MS = 3_000;
 
 /** Runs one copy of a service: follows the ledger always, decides while it leads. */
 export class LedgerService<S = unknown, I extends object = object, N extends Need = Need, G = unknown> {
   private readonly bus: Bus;
   private readonly logger: Logger;
   private readonly core: Core<S, I, N, G>;
-  private readonly ledger: Ledger;
-  private readonly reader: LedgerReader;
-  private readonly election: Election;
-  private readonly keeper: FoldKeeper<S, I, N, G>;
+  private readonly tools: ServiceTools<S, I, N, G>;
   private readonly wake = new Signal();
   private readonly waiters = new Waiters<I, S>();
   private readonly listeners = new Set<() => void>();
@@ -58,16 +27,17 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private copy: Copy<S, I, N, G>;
   private term: LeaderTerm<S, I, N, G> | undefined;
   private ready = false;
+  private caughtUp = false;
   private asked = false;
   private terms = 0;
   private stopping = false;
   private broken = false;
-  private mismatch: string | undefined;
   private failsAgain: string | undefined;
   private shownHalt: string | undefined;
   private shownStanding = '';
   private failures = 0;
   private quiet: NodeJS.Timeout | undefined;
+  private unlisten: () => void = () => undefined;
   private running: Promise<void> = Promise.resolve();
 
   constructor(private readonly parts: LedgerParts<S, I, N, G>, private readonly options: LedgerServiceOptions) {
@@ -75,34 +45,13 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     this.logger = options.logger ?? SILENT;
     this.core = parts.core;
     this.copy = newCopy(this.core);
-    this.ledger = new Ledger(this.bus);
-    const blobs = new Blobs(this.bus);
-    this.reader = new LedgerReader({
-      bus: this.bus,
-      ledger: this.ledger,
-      reads: this.core.reads,
-      targets: this.core.wantsTargets ? (keys) => blobs.targets(keys) : undefined,
-      onArrival: () => this.wake.give(),
-      logger: this.logger,
-    });
-    this.keeper = new FoldKeeper({
-      core: this.core,
-      ledger: this.ledger,
-      reader: this.reader,
-      snapshots: new Snapshots(this.bus),
-      everyFacts: options.snapshotFacts ?? DEFAULT_SNAPSHOT_FACTS,
-      everyMs: options.snapshotMs ?? DEFAULT_SNAPSHOT_MS,
-      logger: this.logger,
-    });
-    this.election = new Election({
-      bus: this.bus,
-      name: this.core.name,
-      ttlMs: options.leaderTtlMs ?? DEFAULT_LEADER_TTL_MS,
-      logger: this.logger,
-      onChange: (leading) => {
+    this.tools = serviceTools(parts, options, {
+      onNews: () => this.wake.give(),
+      onLead: (leading) => {
         if (!leading) this.endTerm('another copy of this service leads now');
         this.wake.give();
       },
+      cursor: () => this.cursor,
     });
   }
 
@@ -115,6 +64,13 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     return this.ready;
   }
 
+  /** Why this copy would be of no use if it had to lead now; undefined when it would. */
+  get unready(): string | undefined {
+    if (!this.bus.connected) return 'there is no connection to the bus';
+    if (this.halted !== undefined) return `it has stopped deciding: ${this.halted}`;
+    return this.caughtUp ? undefined : 'it has not read the ledger to its end yet';
+  }
+
   /** Counts the times that this copy led; undefined while it does not. */
   get leadingTerm(): number | undefined {
     return this.ready ? this.terms : undefined;
@@ -122,7 +78,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
 
   /** Why this copy appends no more; undefined when it does. */
   get halted(): string | undefined {
-    return this.reader.halted ?? this.mismatch;
+    return this.tools.reader.halted ?? this.tools.integrity.mismatch;
   }
 
   /** Why nothing comes of what this copy decides, though it has not stopped; undefined when something does. */
@@ -132,7 +88,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
 
   /** Whether another copy was seen to lead. */
   get otherLeads(): boolean {
-    return this.election.otherLeads;
+    return this.tools.election.otherLeads;
   }
 
   /** Sequence in the core's input stream up to which inputs were decided. */
@@ -144,8 +100,9 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   async start(): Promise<void> {
     await this.foldAnew(true);
     this.quiet = setInterval(() => this.wake.give(), Math.min(QUIET_MS, this.options.snapshotMs ?? QUIET_MS)).unref();
+    this.unlisten = this.bus.onConnection((connected) => this.reconnected(connected));
     this.running = this.run();
-    this.election.start();
+    this.tools.election.start();
   }
 
   /** Ends cleanly: another copy leads at once, and a snapshot makes the next start quick. */
@@ -153,11 +110,13 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     const led = this.ready;
     this.stopping = true;
     clearInterval(this.quiet);
+    this.unlisten();
     this.endTerm('this copy of the service ends');
     this.wake.give();
-    this.reader.stop();
-    await Promise.all([this.running, this.election.stop()]);
-    await this.keeper.end(led && !this.broken ? this.copy : undefined);
+    this.tools.reader.stop();
+    this.tools.integrity.stop();
+    await Promise.all([this.running, this.tools.election.stop()]);
+    await this.tools.keeper.end(led && !this.broken ? this.copy : undefined);
   }
 
   /** Gives the core an input; resolves with the core's answer when it is settled. Rejects with UnavailableError when this copy leads no more. */
@@ -215,7 +174,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
       appended: term?.appended ?? 0,
       refused: term?.refused ?? 0,
       viewsWritten: term?.viewsWritten ?? 0,
-      snapshotAt: this.keeper.at,
+      snapshotAt: this.tools.keeper.at,
       connected: this.bus.connected,
     };
   }
@@ -246,10 +205,11 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   }
 
   private async step(): Promise<void> {
-    if (this.broken && this.reader.halted === undefined) await this.foldAnew(false);
-    if (fold(this.copy, await this.reader.take(this.copy.folded)) > 0) this.asked = true;
+    if (this.broken && this.tools.reader.halted === undefined) await this.foldAnew(false);
+    if (fold(this.copy, await this.tools.reader.take(this.copy.folded)) > 0) this.asked = true;
     if (this.halted !== undefined) throw new HaltedError(this.halted);
-    if (!this.election.leading) return;
+    if (!this.caughtUp) await this.catchUp();
+    if (!this.tools.election.leading) return;
     if (this.term === undefined) await this.takeOver();
     const term = this.term as LeaderTerm<S, I, N, G> | undefined;
     if (term === undefined) return;
@@ -259,24 +219,36 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     if (this.ready) for (const follower of this.followers) follower(this.copy.state);
   }
 
+  /** Also a copy that does not lead: only then another may end. */
+  private async catchUp(): Promise<void> {
+    if (fold(this.copy, await this.tools.reader.catchUp(this.copy.folded)) > 0) this.asked = true;
+    this.caughtUp = true;
+  }
+
+  /** Whatever came meanwhile was not heard. */
+  private reconnected(connected: boolean): void {
+    this.caughtUp = false;
+    if (connected) this.wake.give();
+  }
+
   /** What must not wait for the end of a turn, which under load is far away. */
   private async doChores(): Promise<void> {
     if (this.waiters.hasQueries) {
       await this.waiters.answerQueries(async () => {
-        if (fold(this.copy, await this.reader.catchUp(this.copy.folded)) > 0) this.asked = true;
+        if (fold(this.copy, await this.tools.reader.catchUp(this.copy.folded)) > 0) this.asked = true;
         return this.copy.state;
       });
       if (this.waiters.hasQueries) this.wake.give();
     }
-    this.keeper.keep(this.copy);
+    this.tools.keeper.keep(this.copy);
   }
 
   /** The first thing in a term: read all, check and write every view, and only then take inputs. */
   private async takeOver(): Promise<void> {
     const term = new LeaderTerm<S, I, N, G>({
       bus: this.bus,
-      ledger: this.ledger,
-      reader: this.reader,
+      ledger: this.tools.ledger,
+      reader: this.tools.reader,
       copy: this.copy,
       gather: async (needs, state) => (this.parts.gather === undefined ? new Map() : this.parts.gather(needs, state)),
       settle: (inputs, answers) => this.waiters.settle(inputs, answers),
@@ -285,10 +257,10 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     this.term = term;
     try {
       await term.writeViews(async () => {
-        fold(this.copy, await this.reader.catchUp(this.copy.folded));
+        fold(this.copy, await this.tools.reader.catchUp(this.copy.folded));
         return this.copy.folded;
       });
-      await this.requireInput();
+      await this.tools.integrity.requireInput();
     } catch (error) {
       this.endTerm('it could not begin to lead');
       throw error;
@@ -329,16 +301,15 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
 
   private async recover(error: unknown): Promise<void> {
     this.failures += 1;
-    if (error instanceof ViewsAheadError) void this.stopUntil(() => this.viewsFit(error.shown), error);
-    if (error instanceof InputLostError) void this.stopUntil(() => this.requireInput().then(() => true), error);
+    if (error instanceof HaltedError) this.tools.integrity.take(error);
     if (error instanceof HaltedError) {
       this.endTerm(`it has stopped deciding: ${error.message}`);
-      this.election.stand(false);
+      this.tools.election.stand(false);
       return;
     }
     if (error instanceof FoldError) {
       this.broken = true;
-      this.reader.halt(error.sequence, error.message);
+      this.tools.reader.halt(error.sequence, error.message);
       return this.wake.give();
     }
     if (error instanceof RefoldError) {
@@ -365,39 +336,15 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     while (!this.stopping) await pause(100);
   }
 
-  /** What is stored does not fit together: stops until a person has put that right, and looks every now and then whether that is so. */
-  private async stopUntil(fits: () => Promise<boolean>, { message }: Error): Promise<void> {
-    this.mismatch = message;
-    this.logger.error({}, `halted: ${message}`);
-    while (!this.stopping && this.mismatch !== undefined) {
-      await pause(RECHECK_MS);
-      if (await fits().catch(() => false)) this.mismatch = undefined;
-    }
-    this.wake.give();
-  }
-
-  private async viewsFit({ bucket, subject }: Shown): Promise<boolean> {
-    const own = subject === '' ? 0 : await sequenceAt(this.bus, bucket, subject);
-    const highest = Math.max(own, ...(await newestViews(this.bus)).values());
-    return highest <= (await this.ledger.lastSequence());
-  }
-
-  /** What was read of the input must be in it: behind a shorter one nobody's word would ever be heard. */
-  private async requireInput(): Promise<void> {
-    const { input } = this.parts;
-    if (input === undefined) return;
-    const last = (await this.bus.streamInfo(input)).state.last_seq;
-    if (last < this.cursor) throw new InputLostError(input, last, this.cursor);
-  }
-
   private async foldAnew(mayLoad: boolean): Promise<void> {
-    this.copy = await this.keeper.begin(mayLoad);
+    this.caughtUp = false;
+    this.copy = await this.tools.keeper.begin(mayLoad);
     this.broken = false;
   }
 
   private showStanding(): void {
     const { halted } = this;
-    if (halted === undefined && this.shownHalt !== undefined) this.election.stand(true);
+    if (halted === undefined && this.shownHalt !== undefined) this.tools.election.stand(true);
     const standing = `${this.leadingTerm} ${halted ?? this.stuck ?? ''} ${this.otherLeads}`;
     this.shownHalt = halted;
     if (standing === this.shownStanding) return;

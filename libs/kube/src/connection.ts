@@ -1,7 +1,8 @@
 import type { KubeConfig } from '@kubernetes/client-node';
-import { monotonicMs } from '#libs/runtime';
+import { monotonicMs, SILENT, type Logger } from '#libs/runtime';
 import { KubeUnreachableError, refusalOf } from './errors.js';
 import { loadClient, readKubeconfig, type Client } from './kubeconfig.js';
+import { MissingRights } from './rights.js';
 
 type Undici = typeof import('undici');
 type Dispatcher = import('undici').Dispatcher;
@@ -13,6 +14,8 @@ export interface KubeOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** Who answers later than this counts as not answering. */
   readonly timeoutMs?: number;
+  /** Hears which rights are missing. */
+  readonly logger?: Logger;
 }
 
 export interface KubeRequest {
@@ -32,14 +35,17 @@ export const FIELD_MANAGER = 'sluice';
 
 /** A way to one API server. The client finds it and says who asks; requests go over connections that are kept, which the client's own do not. */
 export class KubeConnection {
+  private readonly rights: MissingRights;
   private dispatcher: { readonly of: Dispatcher; readonly sinceMs: number } | undefined;
 
-  private constructor(private readonly client: Client, private readonly undici: Undici, private readonly config: KubeConfig, private readonly timeoutMs: number) {}
+  private constructor(private readonly client: Client, private readonly undici: Undici, private readonly config: KubeConfig, private readonly timeoutMs: number, logger: Logger) {
+    this.rights = new MissingRights(logger);
+  }
 
   /** Reads the kubeconfig; nothing is asked of the server yet. Throws KubeConfigError. */
   static async open(options: KubeOptions = {}): Promise<KubeConnection> {
     const [client, undici] = await Promise.all([loadClient(), import('undici')]);
-    return new KubeConnection(client, undici, readKubeconfig(client, options.kubeconfig, options.env ?? process.env), options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+    return new KubeConnection(client, undici, readKubeconfig(client, options.kubeconfig, options.env ?? process.env), options.timeoutMs ?? DEFAULT_TIMEOUT_MS, options.logger ?? SILENT);
   }
 
   get server(): string {
@@ -52,7 +58,7 @@ export class KubeConnection {
     return this.reached(async () => {
       const response = await this.send(request, signal);
       const text = await response.text();
-      if (!response.ok) throw refusalOf(response.status, text, response.headers.get('retry-after'));
+      this.judge(request, response, text);
       return text === '' ? {} : (JSON.parse(text) as unknown);
     });
   }
@@ -69,8 +75,9 @@ export class KubeConnection {
   /** Hands over the lines of an answer as they come; resolves when it ends. */
   async lines(path: string, signal: AbortSignal, heard: (line: string) => void): Promise<void> {
     await this.reached(async () => {
-      const response = await this.send({ method: 'GET', path }, signal);
-      if (!response.ok) throw refusalOf(response.status, await response.text(), response.headers.get('retry-after'));
+      const request = { method: 'GET', path } as const;
+      const response = await this.send(request, signal);
+      this.judge(request, response, response.ok ? '' : await response.text());
       const decoder = new TextDecoder();
       let rest = '';
       for await (const chunk of response.body ?? []) {
@@ -85,6 +92,14 @@ export class KubeConnection {
     const { dispatcher } = this;
     this.dispatcher = undefined;
     await dispatcher?.of.destroy();
+  }
+
+  /** Throws what the server refused. */
+  private judge(request: KubeRequest, { ok, status, headers }: Response, text: string): void {
+    if (ok) return this.rights.granted(request);
+    const refusal = refusalOf(status, text, headers.get('retry-after'));
+    if (refusal.lacksRight) this.rights.refused(request, refusal);
+    throw refusal;
   }
 
   private async send({ method, path, body, type = 'application/json' }: KubeRequest, signal: AbortSignal): Promise<Response> {
@@ -120,6 +135,8 @@ export class KubeConnection {
 
 /** undici says `fetch failed`, and the reason only in the cause. */
 function wordsOf(error: unknown): string {
-  const { message, cause } = error as Error;
-  return cause instanceof Error && cause.message !== '' ? `${message}: ${cause.message}` : message;
+  const { message, cause } = error as Error & { readonly cause?: { readonly message?: string; readonly code?: string } };
+  // Of several addresses that were tried there is only the code.
+  const why = cause?.message || cause?.code || '';
+  return why === '' ? message : `${message}: ${why}`;
 }

@@ -14,6 +14,11 @@ export class KubeError extends Error {
   ) {
     super(message);
   }
+
+  /** Whether who asked has not got the right, and not that a quota or a webhook is against it. */
+  get lacksRight(): boolean {
+    return this.code === 403 && / cannot \w+ resource "/.test(this.message);
+  }
 }
 
 /** No answer came: the server is away, too slow, or the connection broke. What was asked may have been done. */
@@ -26,6 +31,7 @@ export class KubeConfigError extends Error {
   override readonly name = 'KubeConfigError';
 }
 
+export const isMissingRight = (error: unknown): boolean => error instanceof KubeError && error.lacksRight;
 export const isKubeStatus = (error: unknown, code: number): error is KubeError => error instanceof KubeError && error.code === code;
 
 /** Reads the body of a refusal, which is a Status object if the API server itself wrote it. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SILENT, type Logger } from '#libs/runtime';
 import type { KubeConnection } from './connection.js';
-import { isKubeStatus, KubeError } from './errors.js';
+import { isKubeStatus, isMissingRight, KubeError } from './errors.js';
 import type { RawList, RawObject } from './objects.js';
 
 /** What to follow, and whom to tell. What `heard` and `listed` throw is logged, and ends nothing. */
@@ -70,7 +70,8 @@ export class Follower<T extends RawObject, K = T> {
         if (this.stopped) return;
         // What happened in between was forgotten by the server: all is read anew.
         if (isKubeStatus(error, GONE)) this.version = '';
-        this.logger.warn({ error, path: this.following.path, failures: this.failures }, 'a watch broke off; trying again');
+        // A missing right is named by the connection, once.
+        this.logger[isMissingRight(error) ? 'debug' : 'warn']({ error, path: this.following.path, failures: this.failures }, 'a watch broke off; trying again');
       }
       await this.pause();
     }

@@ -1,10 +1,15 @@
 import type { Logger } from '#libs/runtime';
 import { KubeConnection, type KubeOptions } from './connection.js';
 import { applyStatus, customObjectOf, deleteObject, makeObject, writeFinalizers, type CustomObject, type ObjectOutcome, type RawCustomObject } from './custom-objects.js';
+import { applyDefinition, lookAtDefinition, type DefinitionSeen, type WantedDefinition } from './definitions.js';
 import { deletePod, evictPod, type EvictionOutcome, type RawBudget } from './eviction.js';
+import { tellEvent, type ObjectEvent } from './events.js';
 import { Follower } from './follower.js';
 import { nodeOf, readNode, writeNode, type KubeNode, type NodeChange, type RawNode, type WriteOutcome } from './nodes.js';
+import { readSchemas, type PublishedSchemas } from './published-schemas.js';
 import { podsOn, podsQuery, type KubePod } from './pods.js';
+import type { RawList } from './objects.js';
+import type { Right } from './rights.js';
 
 /** What Sluice does with an API server. Nothing here is cached: whoever decides reads what is there now. */
 export class Kube {
@@ -21,6 +26,33 @@ export class Kube {
 
   close(): Promise<void> {
     return this.connection.close();
+  }
+
+  /** Asks for nothing but an answer. */
+  async version(): Promise<string> {
+    return ((await this.connection.get('/version')) as { readonly gitVersion?: string }).gitVersion ?? '';
+  }
+
+  /** As `kubectl auth can-i`. */
+  async may({ verb, group, resource, namespace }: Right): Promise<boolean> {
+    const [name, subresource = ''] = resource.split('/');
+    const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview', spec: { resourceAttributes: { verb, group, resource: name, subresource, namespace } } };
+    const { status } = (await this.connection.ask({ method: 'POST', path: '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', body })) as { readonly status?: { readonly allowed?: boolean } };
+    return status?.allowed === true;
+  }
+
+  lookAtDefinition(wanted: WantedDefinition): Promise<DefinitionSeen> {
+    return lookAtDefinition(this.connection, wanted);
+  }
+
+  applyDefinition(wanted: WantedDefinition, version: string, signal: AbortSignal): Promise<void> {
+    return applyDefinition(this.connection, wanted, version, signal);
+  }
+
+  /** The names of the Nodes, up to so many, in order. */
+  async nodeNames(most: number): Promise<readonly string[]> {
+    const { items = [] } = (await this.connection.get(`/api/v1/nodes?limit=${most}`)) as RawList<RawNode>;
+    return items.map(({ metadata }) => metadata?.name ?? '');
   }
 
   node(name: string): Promise<KubeNode | undefined> {
@@ -101,6 +133,14 @@ export class Kube {
 
   makeObject(collection: string, body: object, manager: string): Promise<ObjectOutcome> {
     return makeObject(this.connection, collection, body, manager);
+  }
+
+  readSchemas(group: string, version: string, before: string): Promise<PublishedSchemas> {
+    return readSchemas(this.connection, group, version, before);
+  }
+
+  tellEvent(event: ObjectEvent, manager: string): Promise<void> {
+    return tellEvent(this.connection, event, manager);
   }
 
   deleteObject(path: string, uid: string): Promise<void> {

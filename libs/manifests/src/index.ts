@@ -3,6 +3,7 @@ export * from './change.js';
 export * from './command.js';
 export * from './drains.js';
 export * from './duration.js';
+export * from './immutable.js';
 export * from './json-form.js';
 export * from './kinds/bgp-peering.js';
 export * from './kinds/directory.js';
@@ -40,3 +41,7 @@ export * from './shape/forms.js';
 export { definitionsOf } from './shape/json-schema.js';
 export { isObject, placeOf, readShape, type ShapeResult } from './shape/reader.js';
 export { API_GROUP, API_GROUP_VERSION, customResourceDefinitions, pluralOf, ROLLOUT_KIND } from './custom-resources/definitions.js';
+export {
+  PLAIN_WEBHOOK, WEBHOOK_CONDITIONS, WEBHOOK_NAME, WEBHOOK_PATH, WEBHOOK_RULES, WEBHOOK_TIMEOUT_SECONDS, webhookConfiguration, type FailurePolicy, type WebhookClient,
+} from './custom-resources/admission.js';
+export { compareDefinitions, type DefinitionDifference } from './custom-resources/differences.js';

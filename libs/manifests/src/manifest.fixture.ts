@@ -44,6 +44,7 @@ export const GOOD: readonly (readonly [string, Manifest])[] = [
     rules: [{ podSelector: { matchLabels: { app: 'db' } }, namespaces: ['prod'], action: 'wait', order: 10 }],
   } })],
   ['a pool that drains as usual', pool({ drain: {} })],
+  ['a pool with editors', pool({ editors: [{ groups: ['edge-team', 'oidc:Site Reliability'], kinds: ['File', 'Probe'] }, { groups: ['system:serviceaccounts:argocd'] }] })],
   ['a pool in percent', pool({ maxUnavailable: '10%' })],
   ['a pool that may be down as a whole', pool({ maxUnavailable: '100%' })],
   ['the policy of the documentation', policy({
@@ -128,6 +129,9 @@ export const BAD: readonly (readonly [string, Manifest, string, string])[] = [
   ['a drain of what is no extended resource', pool({ drain: { only: { resources: ['cpu'] } } }), 'spec.drain.only.resources[0]', 'bad-resource'],
   ['a rule for no pods', pool({ drain: { rules: [{ action: 'skip' }] } }), 'spec.drain.rules[0].podSelector', 'required'],
   ['a rule that does something else', pool({ drain: { rules: [{ podSelector: {}, action: 'kill' }] } }), 'spec.drain.rules[0].action', 'unknown-word'],
+  ['editors of no group', pool({ editors: [{ groups: [] }] }), 'spec.editors[0].groups', 'empty'],
+  ['a group of spaces', pool({ editors: [{ groups: [' '] }] }), 'spec.editors[0].groups[0]', 'bad-group'],
+  ['editors with what is no kind', pool({ editors: [{ groups: ['a'], kinds: ['files'] }] }), 'spec.editors[0].kinds[0]', 'bad-kind'],
   ['another drift', pool({ drift: 'ignore' }), 'spec.drift', 'unknown-word'],
   ['a rule for a kernel parameter with a star', policy({ sysctl: [{ key: 'net.*', actions: [] }] }), 'spec.sysctl[0].key', 'bad-sysctl'],
   ['a rule for a network kind that is none', policy({ network: [{ kind: 'File', actions: [] }] }), 'spec.network[0].kind', 'unknown-kind'],

@@ -1,7 +1,7 @@
 import type { ConfigEntry, Fragment } from '#libs/contracts';
 import { durationMs } from './duration.js';
 import type { WrittenDrain } from './drains.js';
-import type { PoolSpec } from './kinds/pool.js';
+import type { EditorsSpec, PoolSpec } from './kinds/pool.js';
 import type { ProbeSpec } from './kinds/probe.js';
 import type { RolloutPolicySpec } from './kinds/rollout-policy.js';
 import { selectorOf, type NodeSelector } from './selector.js';
@@ -68,3 +68,6 @@ export function probeLimits(entry: ConfigEntry): ProbeLimits {
   const spec = entry.spec as unknown as ProbeSpec;
   return { timeoutMs: durationMs(spec.timeout ?? '') ?? 5_000, retries: spec.retries ?? 3 };
 }
+
+/** Who may change what the nodes of a pool get, as its checked fragment says; empty: whoever may at all. */
+export const editorsOf = (fragment: Fragment): readonly EditorsSpec[] => (fragment.spec as unknown as PoolSpec).editors ?? [];

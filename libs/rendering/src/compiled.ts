@@ -73,6 +73,21 @@ export function indexOf(compiled: Iterable<Compiled>): FragmentIndex {
   };
 }
 
+/** The labels of a node that templates ask for, each once. */
+export function labelsIn(template: SpecTemplate | undefined): readonly string[] {
+  switch (template?.is) {
+    case undefined:
+    case 'constant':
+      return [];
+    case 'text':
+      return [...new Set(template.parts.flatMap((part) => (part.part === 'label' ? [part.key] : [])))];
+    case 'list':
+      return [...new Set(template.items.flatMap(labelsIn))];
+    case 'object':
+      return [...new Set(template.fields.flatMap(([, item]) => labelsIn(item)))];
+  }
+}
+
 /** By code unit, as RFC 8785 sorts and as no locale changes. */
 const inOrder = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 

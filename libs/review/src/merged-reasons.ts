@@ -9,6 +9,15 @@ export function besides(problems: readonly Reason[]): (reason: Reason) => boolea
   return ({ fragment, field }) => !places.has(`${fragment} ${field}`);
 }
 
+/** What is said now and was not said before of the same field: a node that the present does not fit either is no reason to refuse a change. */
+export function newReasons(now: readonly Reason[], before: readonly Reason[]): readonly Reason[] {
+  if (before.length === 0) return now;
+  const known = new Set(before.map(placeOf));
+  return now.filter((reason) => !known.has(placeOf(reason)));
+}
+
+const placeOf = ({ fragment, field, code }: Reason): string => JSON.stringify([fragment, field, code]);
+
 /** Makes one reason of those that say the same of several nodes. */
 export function mergeReasons(reasons: Iterable<Reason>): readonly Reason[] {
   const groups = new Map<string, { readonly reason: Reason; readonly nodes: Set<string> }>();

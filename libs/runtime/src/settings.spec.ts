@@ -6,7 +6,7 @@ describe('settings from the environment', () => {
   });
 
   it('name every variable that is wrong, at once', () => {
-    expect(() => settingsFrom({ SLUICE_LOG: 'loud', SLUICE_REPLICAS: 'three' })).toThrow(/SLUICE_LOG.*SLUICE_REPLICAS/);
+    expect(() => settingsFrom({ SLUICE_LOG: 'loud', SLUICE_REPLICAS: 'three', SLUICE_HEALTH_PORT: '70000' })).toThrow(/SLUICE_LOG.*SLUICE_REPLICAS.*SLUICE_HEALTH_PORT/);
   });
 
   it('take several servers', () => {

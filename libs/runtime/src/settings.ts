@@ -22,6 +22,8 @@ export interface Settings {
   readonly upkeepMs: number;
   /** SLUICE_HEALTH_SECONDS: how often to log the health line; 0 for never. */
   readonly healthMs: number;
+  /** SLUICE_HEALTH_PORT: where `/healthz` and `/readyz` are answered; undefined for nowhere. */
+  readonly healthPort: number | undefined;
 }
 
 /** An environment that cannot be understood; the message names every variable that is wrong. */
@@ -54,6 +56,8 @@ export function settingsFrom(environment: Environment = process.env): Settings {
   const unnamedDays = whole('SLUICE_UNNAMED_DAYS', 7, 1) as number;
   const upkeepSeconds = whole('SLUICE_UPKEEP_SECONDS', 3_600, 1) as number;
   const healthSeconds = whole('SLUICE_HEALTH_SECONDS', 60, 0) as number;
+  const healthPort = whole('SLUICE_HEALTH_PORT', undefined, 1);
+  if ((healthPort ?? 1) > 65_535) complaints.push(`SLUICE_HEALTH_PORT is ${healthPort}, and no port is above 65535`);
   if (complaints.length > 0) throw new SettingsError(complaints.join('; '));
   return {
     servers,
@@ -66,5 +70,6 @@ export function settingsFrom(environment: Environment = process.env): Settings {
     unnamedMs: unnamedDays * DAY_MS,
     upkeepMs: upkeepSeconds * 1_000,
     healthMs: healthSeconds * 1_000,
+    healthPort,
   };
 }

@@ -5,3 +5,6 @@ export * from './ledger-fixture.js';
 export * from './state-picture.js';
 export * from './tcp-proxy.js';
 export * from './kube/index.js';
+export { testAuthority, type TestAuthority } from './certificates.js';
+export { findHelm, whyNoHelm } from './helm/binary.js';
+export * from './vm/index.js';

@@ -11,6 +11,7 @@ const { values } = parseArgs({
     state: { type: 'string', default: process.env['SLUICE_STATE'] ?? '/var/lib/sluice' },
     server: { type: 'string', default: process.env['NATS_URL'] ?? 'nats://127.0.0.1:4222' },
     creds: { type: 'string', default: process.env['NATS_CREDS'] },
+    token: { type: 'string', default: process.env['SLUICE_TOKEN'] },
     fresh: { type: 'boolean', default: false },
     'allow-exec': { type: 'boolean', default: false },
     systemctl: { type: 'string', default: process.env['SLUICE_SYSTEMCTL'] },
@@ -25,7 +26,7 @@ const { values } = parseArgs({
 });
 
 async function main(): Promise<void> {
-  const { node, server, creds, netns, guard } = values;
+  const { node, server, creds, token, netns, guard } = values;
   if (guard !== undefined) return void (await runGuard(JSON.parse(guard) as GuardOrder, createLogger('guard')));
   if (node === undefined) throw new TypeError('--node NAME is missing');
   const log = createLogger('applier');
@@ -37,7 +38,7 @@ async function main(): Promise<void> {
     },
     labels: Object.fromEntries(values.label.map((text) => [text.split('=', 1)[0] ?? '', text.slice(text.indexOf('=') + 1)])),
     servers: server.split(','), reach: values.reach, guardCommand: [process.execPath, __filename, '--guard'], ...(netns === undefined ? {} : { network: { netns } }),
-    bus: () => connectNodeBus({ node, servers: server, creds, name: `applier ${node}`, logger: log }),
+    bus: () => connectNodeBus({ node, servers: server, creds, token, name: `applier ${node}`, logger: log }),
   });
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void applier.stop().then(() => process.exit(0)));
 }

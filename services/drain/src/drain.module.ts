@@ -12,7 +12,7 @@ const DRAINER: Provider = {
   useFactory: async (ledger: LedgerService<State, Input>, bus: Bus, logger: Logger) => {
     if (strategyFrom(process.env) !== 'kubernetes') return undefined;
     const [{ Kube }, { Drainer }] = await Promise.all([import('#libs/kube'), import('./shell/kubernetes/drainer.js')]);
-    const kube = await Kube.open();
+    const kube = await Kube.open({ logger });
     logger.info({ server: kube.server }, 'nodes are drained by way of Kubernetes');
     return new Drainer(ledger, bus, kube, logger, selfFrom(process.env));
   },

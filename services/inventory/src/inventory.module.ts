@@ -13,7 +13,7 @@ const NODE_OBJECTS: Provider = {
   useFactory: async (ledger: LedgerService<State, Input>, logger: Logger) => {
     if (!asksKubernetes(process.env)) return undefined;
     const { Kube } = await import('#libs/kube');
-    const kube = await Kube.open();
+    const kube = await Kube.open({ logger });
     logger.info({ server: kube.server }, 'nodes are known to Kubernetes too');
     return new NodeObjects(ledger, kube, logger);
   },

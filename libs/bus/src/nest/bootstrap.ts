@@ -2,7 +2,8 @@ import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NestFactory } from '@nestjs/core';
 import type { INestMicroservice, Type } from '@nestjs/common';
-import { createLogger, giveBackMemory, letMemoryGrow, logHealth, nestLogger, settingsFrom, type Logger, type Settings } from '#libs/runtime';
+import { EDGE_SERVICES } from '#libs/contracts';
+import { createLogger, giveBackMemory, letMemoryGrow, logHealth, nestLogger, serveHealth, settingsFrom, type HealthServer, type Logger, type Settings } from '#libs/runtime';
 import { connectBus, type Bus } from '../connection.js';
 import { isWithoutJetStream, NoJetStreamError, ServerTooOldError, TopologyError } from '../errors.js';
 import { isConnectionTrouble } from '../ledger.js';
@@ -11,6 +12,7 @@ import { growingMs } from '../signal.js';
 import { ensureTopology } from '../topology.js';
 import { BusModule } from './bus-module.js';
 import type { RunningService, ServiceOptions } from './running-service.js';
+import { ServiceNotes } from './service-notes.js';
 import { JetStreamServer } from './jetstream-server.js';
 import { RequestPipe, RethrowFilter } from './validation.js';
 
@@ -38,8 +40,9 @@ async function run(module: Type, options: ServiceOptions, settings: Settings, lo
   const app = await NestFactory.createMicroservice(root, { strategy, logger: nestLogger(logger), abortOnError: false });
   app.useGlobalPipes(new RequestPipe());
   app.useGlobalFilters(new RethrowFilter());
-  const ledger = ledgerOf(app);
+  const ledger = ledgerOf(app, options.name);
   if (ledger !== undefined) strategy.serve(ledger);
+  strategy.tell(app.get(ServiceNotes));
   await app.listen();
   const stopGivingBack = giveBackMemory(() => ledger?.work ?? 0);
   const stopHealth = logHealth(logger, settings.healthMs, () => ({ ...ledger?.figures() }));
@@ -75,11 +78,12 @@ export async function bootstrapService(module: Type, options: ServiceOptions): P
   const logger = options.logger ?? createLogger(options.name);
   let service: RunningService | undefined;
   let isEnding = false;
+  let health: HealthServer | undefined;
   const end = (signal: string): void => {
     isEnding = true;
     logger.info({ signal }, 'ending');
     setTimeout(() => process.exit(1), CLOSE_MS).unref();
-    void (service?.close() ?? Promise.resolve()).then(
+    void Promise.all([service?.close(), health?.close()]).then(
       () => process.exit(0),
       (error: unknown) => {
         logger.error({ error }, 'did not end cleanly');
@@ -90,6 +94,7 @@ export async function bootstrapService(module: Type, options: ServiceOptions): P
   process.once('SIGTERM', end);
   process.once('SIGINT', end);
   try {
+    health = await healthOf(options.settings ?? settingsFrom(), () => service);
     service = await startAtLast(module, options, logger, () => isEnding);
     letMemoryGrow();
     void service.bus.nc.closed().then((error) => {
@@ -103,15 +108,26 @@ export async function bootstrapService(module: Type, options: ServiceOptions): P
   }
 }
 
+/** It is answered before there is a bus, for who waits for that is alive. */
+async function healthOf({ healthPort }: Settings, service: () => RunningService | undefined): Promise<HealthServer | undefined> {
+  if (healthPort === undefined) return undefined;
+  return serveHealth(healthPort, {
+    dead: () => (service()?.bus.nc.isClosed() === true ? 'the connection to the bus was closed for good' : undefined),
+    unready: () => unreadyOf(service()),
+  });
+}
+
+function unreadyOf(service: RunningService | undefined): string | undefined {
+  if (service === undefined) return 'it starts: it waits for the bus, or for its part of it';
+  if (service.ledger !== undefined) return service.ledger.unready;
+  return service.bus.connected ? service.app.get(ServiceNotes).missing : 'there is no connection to the bus';
+}
+
 /** What says itself what to do about it needs no trace. */
 const isExplained = (error: unknown): boolean => error instanceof NoJetStreamError || error instanceof ServerTooOldError || error instanceof TopologyError;
 
 const ttlOf = (options: ServiceOptions): { leaderTtlMs?: number } => (options.leaderTtlMs === undefined ? {} : { leaderTtlMs: options.leaderTtlMs });
 
-function ledgerOf(app: INestMicroservice): LedgerService | undefined {
-  try {
-    return app.get(LedgerService, { strict: false });
-  } catch {
-    return undefined;
-  }
-}
+/** Those at the edge have none, and Nest would log an error of what it does not find. */
+const ledgerOf = (app: INestMicroservice, name: string): LedgerService | undefined =>
+  (EDGE_SERVICES as readonly string[]).includes(name) ? undefined : app.get(LedgerService, { strict: false });

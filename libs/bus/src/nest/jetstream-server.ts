@@ -5,6 +5,7 @@ import type { Bus } from '../connection.js';
 import type { BusMessage } from '../stream-reader.js';
 import { BusContext } from './bus-context.js';
 import { InputStream, type InputSource } from './input-streams.js';
+import type { ServiceNotes } from './service-notes.js';
 import { OpsEndpoints, type RequestHandler } from './ops-endpoints.js';
 
 /** How a copy stands, as the strategy needs to know it: a LedgerService is one. */
@@ -37,6 +38,7 @@ export class JetStreamServer extends Server implements CustomTransportStrategy {
   /** Of Nest 12: a handler's error comes here, and is not logged and swallowed. */
   override readonly propagatesEventHandlerErrors = true;
   private standing: Standing | undefined;
+  private notes: ServiceNotes | undefined;
   private inputs: readonly InputStream[] = [];
   private readonly ops: OpsEndpoints;
   private readonly requests = new Map<string, RequestHandler>();
@@ -56,6 +58,11 @@ export class JetStreamServer extends Server implements CustomTransportStrategy {
     this.standing = standing;
   }
 
+  /** Shows these with the service. */
+  tell(notes: ServiceNotes): void {
+    this.notes = notes;
+  }
+
   override on(): never {
     throw new Error('there are no events to listen to');
   }
@@ -70,6 +77,7 @@ export class JetStreamServer extends Server implements CustomTransportStrategy {
         if (handler.isEventHandler !== true) this.requests.set(subject, (body, headers) => settled(handler, body, new BusContext(subject, headers)));
       }
       this.standing?.onStanding(() => void this.follow());
+      this.notes?.onChange(() => void this.follow());
       await this.standing?.start();
       await this.follow();
       callback();
@@ -99,7 +107,7 @@ export class JetStreamServer extends Server implements CustomTransportStrategy {
           if (leadingTerm !== undefined) this.startInputs();
         }
         // Where all have stopped deciding, a copy at least says why.
-        await this.ops.show({ leading: leadingTerm !== undefined, halted: halted ?? stuck ?? '', answers: leadingTerm !== undefined || (halted !== undefined && !otherLeads) });
+        await this.ops.show({ notes: this.notes?.all ?? [], leading: leadingTerm !== undefined, halted: halted ?? stuck ?? '', answers: leadingTerm !== undefined || (halted !== undefined && !otherLeads) });
       })
       .catch((error: unknown) => this.options.logger.error({ error }, 'the endpoints could not be changed'));
     return this.changes;

@@ -1,6 +1,7 @@
 import type { InjectionToken, Provider } from '@nestjs/common';
 import type { Need } from '#libs/kernel';
-import { LedgerService, type LedgerParts, type LedgerServiceOptions } from '../ledger-service.js';
+import { LedgerService } from '../ledger-service.js';
+import type { LedgerParts, LedgerServiceOptions } from '../service-tools.js';
 
 /** The process's logger, for injection. */
 export const LOGGER = Symbol('LOGGER');

@@ -4,6 +4,7 @@ import type { Logger } from '#libs/runtime';
 import type { Bus } from '../connection.js';
 import { BadRequestError } from '../errors.js';
 import { plainHeaders } from '../message-headers.js';
+import type { ServiceNote } from './service-notes.js';
 import { outcomeOf, refusalOf, type Refusal } from './answers.js';
 
 export type RequestHandler = (body: object, headers: Readonly<Record<string, string>>) => Promise<unknown>;
@@ -14,6 +15,7 @@ export interface Shown {
   /** Why it decides no more, or empty. */
   readonly halted: string;
   readonly answers: boolean;
+  readonly notes: readonly ServiceNote[];
 }
 
 export interface OpsEndpointsOptions {
@@ -43,7 +45,7 @@ export class OpsEndpoints {
       name,
       version,
       description,
-      metadata: { leader: String(as.leading), ...(as.halted === '' ? {} : { halted: as.halted }) },
+      metadata: { leader: String(as.leading), ...(as.halted === '' ? {} : { halted: as.halted }), ...(as.notes.length === 0 ? {} : { notes: JSON.stringify(as.notes) }) },
     });
     this.service = service;
     if (as.answers) {

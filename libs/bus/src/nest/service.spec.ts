@@ -7,6 +7,7 @@ import { connectFleet } from '../fleet.js';
 import { Ledger } from '../ledger.js';
 import { CounterModule, heard } from './counter.module.fixture.js';
 import type { RunningService } from './running-service.js';
+import { ServiceNotes } from './service-notes.js';
 import { startService } from './service.js';
 
 const LEADER_TTL_MS = 1_500;
@@ -89,13 +90,23 @@ describe('a service with Nest', () => {
     });
   });
 
+  it('shows what a person should know of it, once for all copies that say the same, until it is taken back', async () => {
+    const copies = [await started(), await started()];
+    const note = { state: 'bad', words: 'the certificate ran out', todo: 'put another in its place' } as const;
+    const shown = async (): Promise<string> => JSON.stringify((await fleet.inspect()).services[0]?.notes);
+    for (const { app } of copies) app.get(ServiceNotes).set('certificate', note);
+    await until(async () => (await shown()) === JSON.stringify([note]));
+    for (const { app } of copies) app.get(ServiceNotes).set('certificate', undefined);
+    await until(async () => (await shown()) === '[]');
+  });
+
   it('two copies share the name; the one that leads answers, and after it the other', async () => {
     const first = await started();
     await until(() => first.ledger?.leading);
     const second = await started();
     await send('n1');
     await until(async () => (await fleet.get('status', 'n1'))?.seq === 1);
-    expect((await fleet.inspect()).services).toEqual([{ name: 'scheduler', copies: 2, halted: '' }]);
+    expect((await fleet.inspect()).services).toEqual([{ name: 'scheduler', copies: 2, halted: '', notes: [] }]);
     await first.close();
     services.splice(0, 1);
     expect(await fleet.request('ops.node.why', { node: 'n1' })).toEqual({ node: 'n1', count: 1 });

@@ -1,11 +1,22 @@
-import { Nested, Optional } from '../shape/checked.js';
-import { CountOrPercent, Duration, Word } from '../shape/forms.js';
+import { Nested, NestedList, Optional } from '../shape/checked.js';
+import { CountOrPercent, Duration, patternForm, TextList, Word } from '../shape/forms.js';
 import { DrainSpec } from './drain.js';
 import { SelectingSpec, type Kind } from './kind.js';
 
 /** More nodes than any fleet has; a bound, so that a slip of the finger is seen. */
 export const MAX_NODES = 1_000_000;
 export const DRIFT_WAYS = ['report', 'repair'] as const;
+/** A list in a list has to have a bound for Kubernetes; nobody has so many groups. */
+const MOST_EDITORS = 64;
+
+const GROUP = patternForm('bad-group', /^\S(.{0,251}\S)?$/, 'must be the name of a group in Kubernetes: at most 253 characters, and no space at its ends');
+const KIND = patternForm('bad-kind', /^[A-Z][A-Za-z0-9]{0,62}$/, 'must be the name of a kind, as in File');
+
+/** Who may change what the nodes of a pool get: with which kinds, or with any. */
+export class EditorsSpec {
+  @TextList(GROUP, 1) readonly groups!: readonly string[];
+  @Optional() @TextList(KIND, 1) readonly kinds?: readonly string[];
+}
 
 /** A set of nodes with a budget of how many may be unavailable at once. */
 export class PoolSpec extends SelectingSpec {
@@ -14,6 +25,8 @@ export class PoolSpec extends SelectingSpec {
   @Optional() @Duration() readonly drainTimeout?: string;
   @Optional() @Nested(() => DrainSpec) readonly drain?: DrainSpec;
   @Optional() @Word(DRIFT_WAYS) readonly drift?: (typeof DRIFT_WAYS)[number];
+  /** Held by the webhook of Kubernetes, which alone knows who asks; without it, whom the API server lets. */
+  @Optional() @NestedList(() => EditorsSpec, MOST_EDITORS) readonly editors?: readonly EditorsSpec[];
 }
 
 /** `default` is the pool of the nodes that no other pool selects. */

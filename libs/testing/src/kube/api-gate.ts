@@ -20,6 +20,8 @@ export class ApiGate {
   about = /./;
   /** The lines of all requests that came. */
   readonly asked: string[] = [];
+  /** Those of them that the API server refused for want of a right. */
+  readonly forbidden: string[] = [];
   private readonly agent: Agent;
   private readonly open = new Set<ServerResponse>();
 
@@ -68,6 +70,7 @@ export class ApiGate {
   private pass(incoming: IncomingMessage, answer: ServerResponse): void {
     const { host: _, ...headers } = incoming.headers;
     const onward = request(`${this.access.server}${incoming.url}`, { method: incoming.method ?? 'GET', agent: this.agent, headers: { ...headers, authorization: `Bearer ${this.access.token}` } }, (found) => {
+      if (found.statusCode === 403) this.forbidden.push(`${incoming.method} ${incoming.url}`);
       answer.writeHead(found.statusCode ?? 500, found.headers);
       found.on('data', (chunk: Buffer) => answer.write(chunk));
       found.once('end', () => answer.end());

@@ -1,4 +1,4 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
@@ -6,6 +6,7 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { buildOnce } from '#libs/embedded';
+import { whyNoGo } from '../go.js';
 
 /** Where the programs of a control plane lie. */
 export interface KubeBinaries {
@@ -17,8 +18,6 @@ export interface KubeBinaries {
 const VERSION = 'v1.36.3';
 /** What `go` calls the programs of these packages is the last part of the path, or the one before `v3`. */
 const PACKAGES = ['go.etcd.io/etcd/server/v3', 'k8s.io/kubernetes/cmd/kube-apiserver', 'k8s.io/kubernetes/cmd/kube-controller-manager'];
-/** As go.mod asks for it. */
-const OLDEST_GO = [1, 26] as const;
 const SETTINGS = { CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '-trimpath -buildvcs=false -mod=readonly' };
 
 const run = promisify(execFile);
@@ -37,12 +36,7 @@ export async function findKubeBinaries(say: (text: string) => void = (text) => v
 export function whyNoKube(env: NodeJS.ProcessEnv = process.env): string | undefined {
   if ((env['SLUICE_NO_KUBE'] ?? '') !== '') return 'SLUICE_NO_KUBE is set';
   if (existsSync(cacheFolder())) return undefined;
-  const { status, stdout } = spawnSync('go', ['env', 'GOVERSION'], { encoding: 'utf8' });
-  const found = /go(\d+)\.(\d+)/.exec(stdout ?? '');
-  if (status !== 0 || found === null) return 'there is no Go in PATH to build a kube-apiserver with';
-  const [major, minor] = [Number(found[1]), Number(found[2])];
-  const isNew = major > OLDEST_GO[0] || (major === OLDEST_GO[0] && minor >= OLDEST_GO[1]);
-  return isNew ? undefined : `Go is ${major}.${minor}, and a kube-apiserver needs ${OLDEST_GO.join('.')} or newer to be built`;
+  return whyNoGo('a kube-apiserver');
 }
 
 /** One command for all, for they share most of their packages; niced, for nobody waits for it but a test. */

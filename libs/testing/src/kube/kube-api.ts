@@ -22,6 +22,8 @@ export interface KubeObject {
 interface Reply {
   readonly code: number;
   readonly body: unknown;
+  /** What the server warns of, as kubectl shows it. */
+  readonly warnings: readonly string[];
 }
 
 /** How to reach an API server, and as whom. */
@@ -73,12 +75,15 @@ export class KubeApi {
     if (reply.code !== 404 && reply.code !== 409) wanted(reply, `DELETE ${path}`);
   }
 
-  call(method: string, path: string, body?: object, type = 'application/json'): Promise<Reply> {
+  /** `as`: somebody and their groups, in whose name it is asked; the administrator may do that. */
+  call(method: string, path: string, body?: object, type = 'application/json', as: readonly string[] = []): Promise<Reply> {
+    const [user, ...groups] = as;
+    const impersonated = user === undefined ? {} : { 'impersonate-user': user, ...(groups.length === 0 ? {} : { 'impersonate-group': groups }) };
     return new Promise((resolve, reject) => {
-      const sent = this.send(method, path, body, { agent: this.agent, headers: { 'content-type': type } }, (message) => {
+      const sent = this.send(method, path, body, { agent: this.agent, headers: { 'content-type': type, ...impersonated } }, (message) => {
         let text = '';
         message.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
-        message.once('error', reject).once('end', () => resolve({ code: message.statusCode ?? 0, body: parsed(text) }));
+        message.once('error', reject).once('end', () => resolve({ code: message.statusCode ?? 0, body: parsed(text), warnings: (message.headersDistinct['warning'] ?? []).map(warningOf) }));
       }, reject);
       sent.setTimeout(this.timeoutMs, () => sent.destroy(new Error(`${method} ${path}: no answer within ${this.timeoutMs} ms`)));
     });
@@ -111,6 +116,9 @@ export class KubeApi {
     return sent;
   }
 }
+
+/** `299 - "words"`, with quotes and backslashes in the words escaped. */
+const warningOf = (header: string): string => header.replace(/^\d+ \S+ "(.*)"$/s, '$1').replace(/\\(.)/g, '$1');
 
 function parsed(text: string): unknown {
   try {

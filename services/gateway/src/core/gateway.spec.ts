@@ -224,6 +224,14 @@ describe('status', () => {
     expect(world.status('a').conditions?.find(({ type }) => type === 'Ready')).toMatchObject({ status: 'True', lastTransitionTime: at });
   });
 
+  it('is ready only together with the counts that say so, whichever view is heard first', () => {
+    world.apply('a', '1').rest().stand('c1', 'rolling').rollout('c1', { phase: 'rolling', applied: 1 }).rest();
+    world.stand('c1', 'committed').rest();
+    expect([world.condition('a', 'Ready'), world.status('a')['applied']]).toEqual(['False Rolling', 1]);
+    world.rollout('c1', { phase: 'succeeded', applied: 2 }).rest();
+    expect([world.condition('a', 'Ready'), world.status('a')['applied']]).toEqual(['True Committed', 2]);
+  });
+
   it.each<[phase: ChangeView['phase'], more: Partial<ChangeView>, word: string, ready: string]>([
     ['accepted', {}, 'Reviewing', 'False InReview'],
     ['waiting', { behind: ['c9'] }, 'Waiting', 'False Waiting'],

@@ -89,7 +89,8 @@ function isCalm(state: State, resource: Resource, stand: Stand): boolean {
   return before !== undefined && stand.is === 'carried' && basisOf(state, resource, stand.change).every((part, i) => part === before[i]);
 }
 
-const basisOf = ({ rollouts, pools }: State, { kind, name }: Resource, change: Change): readonly unknown[] => [change, rollouts.get(change.change), kind === 'Pool' ? pools.get(name) : undefined];
+const basisOf = ({ rollouts, pools, admission, definitions }: State, { kind, name }: Resource, change: Change): readonly unknown[] =>
+  [change, rollouts.get(change.change), definitions.get(kind), ...(kind === 'Pool' ? [pools.get(name), admission?.words] : [])];
 
 /** The newest change about an object that is to be published; undefined when it is not. */
 function publishedAfter(state: State, resource: Resource, stand: Stand): string | undefined {

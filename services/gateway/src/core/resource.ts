@@ -58,6 +58,13 @@ export const manifestOf = ({ kind, name, labels, spec }: Pick<Heard, 'kind' | 'n
 /** Room for what stands around it in a change. */
 const MOST_BYTES = MAX_CHANGE_BYTES - 4_096;
 
+/** Why an object is too large for a change, alone. */
+export function sizeReasons(object: Pick<Heard, 'kind' | 'name' | 'labels' | 'spec'>): readonly Reason[] {
+  const bytes = utf8Bytes(JSON.stringify(manifestOf(object)));
+  if (bytes <= MOST_BYTES) return [];
+  return [{ fragment: `${object.kind}/${object.name}`, field: '', code: 'too-large', message: `the object has ${bytes} bytes, and may have ${MOST_BYTES}`, nodes: [] }];
+}
+
 /** Reads an object; it is checked as the merger would, so that one that cannot be published holds up no other. */
 export function resourceOf(heard: Heard, digest: Digest): Resource {
   const id = `${heard.kind}/${heard.name}`;
@@ -65,6 +72,5 @@ export function resourceOf(heard: Heard, digest: Digest): Resource {
   const bytes = utf8Bytes(JSON.stringify(manifest));
   const checked = checkManifest(manifest, id);
   if (!checked.ok) return { ...heard, id, bytes, hash: '', problems: checked.reasons };
-  const large = { fragment: id, field: '', code: 'too-large', message: `the object has ${bytes} bytes, and may have ${MOST_BYTES}`, nodes: [] };
-  return { ...heard, id, bytes, hash: hashOf(heard, digest), problems: bytes > MOST_BYTES ? [large] : [] };
+  return { ...heard, id, bytes, hash: hashOf(heard, digest), problems: sizeReasons(heard) };
 }

@@ -1,4 +1,5 @@
 import type { ChangeView, KnownBadView, PoolView, RolloutView } from '#libs/contracts';
+import type { CertificateStanding } from './admission/certificate.js';
 import { ChangeIndex } from './changes.js';
 import { resourceOf, type Digest, type Heard, type Resource, type Status } from './resource.js';
 
@@ -36,6 +37,10 @@ export class State {
   readonly index = new ChangeIndex();
   readonly rollouts = new Map<string, RolloutView>();
   readonly pools = new Map<string, PoolView>();
+  /** Kinds whose definition in the API server is of another version, and what that means. */
+  definitions: ReadonlyMap<string, string> = new Map();
+  /** How the webhook stands; undefined where there is none. */
+  admission: CertificateStanding | undefined;
   /** The ledger's sequence at which a config was forgiven last. */
   forgivenAt = 0;
   /** When an object was last heard that says something new. */

@@ -1,9 +1,12 @@
 import type { Reason, RolloutView } from '#libs/contracts';
+import { lineOfStanding, type CertificateStanding } from './admission/certificate.js';
 import type { Change } from './changes.js';
 import { conditionsOf, reasonOf, type Said } from './conditions.js';
+import { DEFINITIONS_TODO } from './definitions.js';
 import type { Resource, Status } from './resource.js';
 import type { Stand } from './stand.js';
 import type { State } from './state.js';
+import { wordsOf } from './words.js';
 
 interface Story {
   readonly phase: string;
@@ -50,6 +53,8 @@ export function tellOf(change: Change, rollout: RolloutView | undefined, of?: Re
     case 'rolling':
       return rolling(rollout);
     case 'committed': {
+      // The two views are heard one by one: ready is told with the counts that go with it.
+      if (rollout?.phase === 'rolling') return rolling(rollout);
       const owed = rollout === undefined || rollout.owed === 0 ? '' : `${rollout.owed} of ${change.nodes} nodes are owed: they get it as soon as they can`;
       const reason = owed === '' ? 'Committed' : 'NodesOwed';
       return story('Ready', owed, ['Accepted', 'True', 'Accepted'], ['Validated', 'True', 'Validated'], ['Progressing', 'False', 'Committed'], ['Ready', 'True', reason]);
@@ -87,8 +92,7 @@ function refused(reasons: readonly Reason[], id: string, byForm: boolean): Story
   const own = reasons.filter(({ fragment, message }) => fragment === id || fragment === '' || message.split(/[^A-Za-z0-9/-]+/).includes(id));
   const shown = own.length > 0 ? own : reasons;
   const [first] = shown;
-  const lines = shown.slice(0, 5).map(({ fragment, field, message }) => [fragment === id ? '' : fragment, field, message].filter((part) => part !== '').join(': '));
-  const message = `${lines.join('; ')}${shown.length > 5 ? ` (and ${shown.length - 5} more)` : ''}`;
+  const message = wordsOf(shown, id);
   const reason = own.length > 0 || id === '' ? reasonOf(first?.code ?? '') : 'RefusedWithOthers';
   const said: readonly Said[] = byForm
     ? [['Accepted', 'False', reason, message]]
@@ -106,7 +110,24 @@ function deletionOf({ phase, message, said }: Story): Story {
 
 function wholeOf(state: State, resource: Resource, { phase, message, said }: Story, at: string): Status {
   const { generation, status } = resource;
-  return { phase, message, observedGeneration: generation, conditions: conditionsOf(said, generation, status, at), ...poolOf(state, resource) };
+  return { phase, message, observedGeneration: generation, conditions: conditionsOf([...said, ...definitionOf(state, resource), ...admissionOf(state, resource)], generation, status, at), ...poolOf(state, resource) };
+}
+
+const ADMISSION: Readonly<Record<CertificateStanding['is'], readonly ['True' | 'False', string]>> = {
+  good: ['True', 'Answering'], ending: ['True', 'CertificateEnding'], expired: ['False', 'CertificateExpired'], 'not-yet': ['False', 'CertificateNotYetValid'], kept: ['True', 'CertificateKept'], unusable: ['False', 'NoCertificate'],
+};
+
+/** Only told where something is wrong: what somebody wrote may not be what was stored. */
+function definitionOf({ definitions }: State, { kind }: Resource): readonly Said[] {
+  const words = definitions.get(kind);
+  return words === undefined ? [] : [['Definition', 'False', 'AnotherVersion', `${words}: ${DEFINITIONS_TODO}`]];
+}
+
+/** Whether the editors of a pool are asked for is told where they stand. */
+function admissionOf({ admission }: State, { kind }: Resource): readonly Said[] {
+  if (admission === undefined || kind !== 'Pool') return [];
+  const [status, reason] = ADMISSION[admission.is];
+  return [['Admission', status, reason, lineOfStanding(admission)]];
 }
 
 function poolOf({ pools }: State, { kind, name }: Resource): Status {

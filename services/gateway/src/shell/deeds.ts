@@ -1,8 +1,9 @@
 import type { Bus } from '#libs/bus';
-import type { Kube, ObjectOutcome } from '#libs/kube';
+import { isMissingRight, type Kube, type ObjectOutcome } from '#libs/kube';
 import { API_VERSION, ROLLOUT_KIND } from '#libs/manifests';
-import { monotonicMs, type Logger } from '#libs/runtime';
-import type { Deed, State } from '../core/index.js';
+import { monotonicMs, wallTime, type Logger } from '#libs/runtime';
+import { toldBy, type Deed, type State, type Status } from '../core/index.js';
+import { EventTeller } from './event-teller.js';
 import { collectionOf, heardOf, pathOf, rolloutOf } from './seen-objects.js';
 
 /** Named in managedFields: what it says is the gateway's, and nobody else's. */
@@ -15,7 +16,11 @@ export class Deeds {
   private working = 0;
   private stopped = false;
 
-  constructor(private readonly bus: Bus, private readonly kube: Kube, private readonly state: State, private readonly logger: Logger, private readonly changed: () => void) {}
+  private readonly events: EventTeller;
+
+  constructor(private readonly bus: Bus, private readonly kube: Kube, private readonly state: State, private readonly logger: Logger, private readonly changed: () => void) {
+    this.events = new EventTeller(kube, MANAGER, logger);
+  }
 
   begin(deeds: readonly Deed[]): void {
     for (const deed of deeds) this.state.begins(keyOf(deed));
@@ -26,6 +31,7 @@ export class Deeds {
   /** What is under way is finished, and nothing more begun. */
   stop(): void {
     this.stopped = true;
+    this.events.stop();
   }
 
   private async work(): Promise<void> {
@@ -44,7 +50,8 @@ export class Deeds {
       this.state.did(key, monotonicMs());
     } catch (error) {
       this.state.failed(key, monotonicMs());
-      this.logger.warn({ error, what: key }, `${key} failed, and is tried again: ${(error as Error).message}`);
+      // A missing right was named, once.
+      this.logger[isMissingRight(error) ? 'debug' : 'warn']({ error, what: key }, `${key} failed, and is tried again: ${(error as Error).message}`);
     }
   }
 
@@ -57,7 +64,9 @@ export class Deeds {
       }
       case 'show': {
         const { kind, name, uid } = deed.resource;
-        return this.take(kind, await this.kube.applyStatus(pathOf(kind, name), { apiVersion: API_VERSION, kind, name, uid, status: deed.status }, MANAGER));
+        const outcome = await this.kube.applyStatus(pathOf(kind, name), { apiVersion: API_VERSION, kind, name, uid, status: deed.status }, MANAGER);
+        if (typeof outcome !== 'string') this.tell({ kind, name, uid }, deed.resource.status, deed.status);
+        return this.take(kind, outcome);
       }
       case 'make-rollout': {
         const { change, source } = deed;
@@ -66,13 +75,21 @@ export class Deeds {
       }
       case 'show-rollout': {
         const { change: name, uid, status } = deed;
-        return this.take(ROLLOUT_KIND, await this.kube.applyStatus(pathOf(ROLLOUT_KIND, name), { apiVersion: API_VERSION, kind: ROLLOUT_KIND, name, uid, status }, MANAGER));
+        const before = this.state.rolloutResources.get(name)?.status;
+        const outcome = await this.kube.applyStatus(pathOf(ROLLOUT_KIND, name), { apiVersion: API_VERSION, kind: ROLLOUT_KIND, name, uid, status }, MANAGER);
+        if (typeof outcome !== 'string') this.tell({ kind: ROLLOUT_KIND, name, uid }, before, status);
+        return this.take(ROLLOUT_KIND, outcome);
       }
       case 'remove-rollout':
         return this.kube.deleteObject(pathOf(ROLLOUT_KIND, deed.change), deed.uid);
       case 'steer':
         return this.steer(deed);
     }
+  }
+
+  private tell(object: { readonly kind: string; readonly name: string; readonly uid: string }, before: Status | undefined, now: Status): void {
+    const told = toldBy(object, before, now, this.state.digest);
+    if (told !== undefined) this.events.tell({ ...told, about: { apiVersion: API_VERSION, ...object }, at: wallTime() });
   }
 
   /** What the API server answered is as good as what a watch shows, and sooner. */

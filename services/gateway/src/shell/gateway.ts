@@ -1,4 +1,5 @@
 import { Election } from '#libs/bus';
+import type { Admission } from './admission/admission.js';
 import { GatewaySession, type GatewayParts } from './session.js';
 
 /** While this copy leads, one session; the others only wait. Two that believe to lead are harmless: what either does is seen by both. */
@@ -6,7 +7,7 @@ export class Gateway {
   private readonly election: Election;
   private session: GatewaySession | undefined;
 
-  constructor(private readonly parts: GatewayParts, ttlMs: number) {
+  constructor(private readonly parts: GatewayParts, ttlMs: number, private readonly admission?: Admission) {
     const { bus, logger } = parts;
     this.election = new Election({ bus, name: 'gateway', ttlMs, logger, onChange: (leading) => this.lead(leading) });
   }
@@ -20,6 +21,7 @@ export class Gateway {
   async onModuleDestroy(): Promise<void> {
     this.lead(false);
     await this.election.stop();
+    await this.admission?.close();
     await this.parts.kube.close();
   }
 

@@ -24,16 +24,19 @@ export async function readViews(bus: Bus, state: State): Promise<void> {
 
 /** Follows the views until the signal aborts, whatever breaks in between. */
 export function followViews(bus: Bus, state: State, logger: Logger, signal: AbortSignal, changed: () => void): void {
-  for (const bucket of BUCKETS) void followView(bus, state, bucket, logger, signal, changed);
+  for (const bucket of BUCKETS) void followView(bus, bucket, logger, signal, (key, value) => {
+    take(state, bucket, key, value);
+    changed();
+  });
 }
 
-async function followView(bus: Bus, state: State, bucket: keyof typeof TAKES, logger: Logger, signal: AbortSignal, changed: () => void): Promise<void> {
+/** Follows one view: what it shows now, and then every change. */
+export async function followView<B extends ViewBucket>(bus: Bus, bucket: B, logger: Logger, signal: AbortSignal, heard: (key: string, value: ViewValues[B]) => void): Promise<void> {
   for (let tries = 0; !signal.aborted; tries += 1) {
     try {
       for await (const { key, value } of watchViews(bus, bucket, '>', signal)) {
         tries = 0;
-        take(state, bucket, key, value);
-        changed();
+        heard(key, value);
       }
     } catch (error) {
       if (!signal.aborted) logger.warn({ error, bucket }, 'a view cannot be followed; trying again');

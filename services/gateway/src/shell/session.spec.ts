@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
-import { connectBus, connectFleet, ensureTopology, type Bus } from '#libs/bus';
+import { connectBus, connectFleet, ensureTopology, ServiceNotes, type Bus } from '#libs/bus';
 import { startNatsServer, type NatsServer } from '#libs/embedded';
 import { Kube } from '#libs/kube';
 import { SILENT } from '#libs/runtime';
-import { ApiGate, describeOnKube, establish, until } from '#libs/testing';
+import { ApiGate, describeOnKube, establish, until, type KubeObject } from '#libs/testing';
 import { GatewaySession } from './session.js';
 
 const DEFINITIONS = resolve(__dirname, '../../../../deploy/crds');
+const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+const SPEC = '/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties';
 const FILES = '/apis/sluice.dev/v1alpha1/files';
 const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
 
@@ -83,6 +85,37 @@ describeOnKube('sessions of the gateway', (world) => {
     await apply('other', '1');
     await shown('other');
     expect(writes()).toBe(1);
+  });
+
+  it('say of definitions of another version what they drop, what is refused of what they take, and which are missing, until they are put right', async () => {
+    const notes = new ServiceNotes();
+    const kube = await Kube.open({ kubeconfig: world.cluster.kubeconfig });
+    const session = new GatewaySession({ bus, kube, logger: SILENT, digest, debounceMs: 100, notes, definitionsMs: 50 }).start();
+    closing.push(async () => {
+      session.stop();
+      await kube.close();
+    });
+    const edit = async (plural: string, ...operations: readonly object[]): Promise<void> => {
+      expect((await world.scene.api.call('PATCH', `${CRDS}/${plural}.sluice.dev`, operations, 'application/json-patch+json')).code).toBe(200);
+    };
+    const words = (): readonly string[] => notes.all.map((note) => note.words);
+    const definition = async (): Promise<unknown> => ((await world.scene.api.get(`${FILES}/odd`))?.status?.['conditions'] as readonly { readonly type: string }[] | undefined)?.find(({ type }) => type === 'Definition');
+    const [files, pools, execs] = await Promise.all(['files', 'pools', 'execs'].map((plural) => world.scene.api.get(`${CRDS}/${plural}.sluice.dev`)));
+    const schemaOf = (object: KubeObject | undefined): unknown => ((object?.spec?.['versions'] ?? []) as readonly { readonly schema: unknown }[])[0]?.schema;
+    await edit('files', { op: 'remove', path: `${SPEC}/mode` }, { op: 'add', path: `${SPEC}/owner`, value: { type: 'string' } });
+    await edit('pools', { op: 'remove', path: `${SPEC}/editors` });
+    await world.scene.api.remove(`${CRDS}/execs.sluice.dev`);
+    await until(() => words()[0] === ['the API server has no definition of Exec', 'the definition of File in the API server is of another version: it drops spec.mode, and it takes spec.owner, which this gateway refuses',
+      'the definition of Pool in the API server is of another version: it drops spec.editors'].join('; '), 'it says what is wrong');
+    expect(notes.all).toMatchObject([{ state: 'bad', todo: expect.stringContaining('kubectl apply -f deploy/crds') as string }]);
+    await world.scene.api.create(FILES, { apiVersion: 'sluice.dev/v1alpha1', kind: 'File', metadata: { name: 'odd' }, spec: { nodeSelector: {}, path: '/etc/odd', content: '', owner: 'root' } });
+    await until(definition, 'the object says so, too');
+    expect((await world.scene.api.get(`${FILES}/odd`))?.status).toMatchObject({ phase: 'Rejected', message: expect.stringMatching(/^spec\.owner: there is no such field/) as string });
+    expect(await definition()).toMatchObject({ status: 'False', reason: 'AnotherVersion', message: expect.stringContaining('it drops spec.mode') as string });
+    for (const [plural, whole] of [['files', files], ['pools', pools]] as const) await edit(plural, { op: 'replace', path: '/spec/versions/0/schema', value: schemaOf(whole) });
+    await world.scene.api.create(CRDS, { apiVersion: execs?.apiVersion, kind: execs?.kind, metadata: { name: 'execs.sluice.dev' }, spec: execs?.spec });
+    await until(() => words().length === 0, 'all is well');
+    await until(async () => (await definition()) === undefined, 'the object says nothing of it any more');
   });
 
   it('publish though no status can be written, and write it when it can be', async () => {

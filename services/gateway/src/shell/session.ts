@@ -1,8 +1,9 @@
-import { growingMs, Signal, type Bus } from '#libs/bus';
+import { growingMs, Signal, type Bus, type ServiceNotes } from '#libs/bus';
 import type { Kube } from '#libs/kube';
 import { monotonicMs, wallTime, type Logger } from '#libs/runtime';
-import { decide, State, type Decided, type Digest } from '../core/index.js';
+import { decide, State, type CertificateStanding, type Decided, type Digest } from '../core/index.js';
 import { Deeds } from './deeds.js';
+import { Definitions } from './definitions.js';
 import { PublishedChanges } from './published-changes.js';
 import { followResources } from './seen-objects.js';
 import { followViews, readViews } from './seen-views.js';
@@ -13,6 +14,12 @@ export interface GatewayParts {
   readonly logger: Logger;
   readonly digest: Digest;
   readonly debounceMs: number;
+  /** Where to say what a person should know. */
+  readonly notes?: ServiceNotes;
+  /** How often to look at the definitions. */
+  readonly definitionsMs?: number;
+  /** How the webhook stands; undefined where there is none. */
+  readonly admission?: () => CertificateStanding;
 }
 
 const AGAIN_MS = 10_000;
@@ -26,25 +33,29 @@ export class GatewaySession {
   private readonly state: State;
   private readonly changes: PublishedChanges;
   private readonly deeds: Deeds;
+  private readonly definitions: Definitions;
   private readonly signal = new Signal();
   private readonly stopping = new AbortController();
   private unfollow: () => void = () => undefined;
 
   constructor(private readonly parts: GatewayParts) {
-    const { bus, kube, logger, digest } = parts;
+    const { bus, kube, logger, digest, notes, definitionsMs } = parts;
     this.state = new State(digest);
     this.changes = new PublishedChanges(bus, this.state);
+    this.definitions = new Definitions(kube, notes, logger, () => this.signal.give(), definitionsMs);
     this.deeds = new Deeds(bus, kube, this.state, logger, () => this.signal.give());
   }
 
   start(): this {
     void this.run();
+    this.definitions.start();
     return this;
   }
 
   stop(): void {
     this.stopping.abort();
     this.deeds.stop();
+    this.definitions.stop();
     this.unfollow();
     this.signal.give();
   }
@@ -99,6 +110,8 @@ export class GatewaySession {
   }
 
   private decide(): Decided {
+    this.state.definitions = this.definitions.kinds;
+    this.state.admission = this.parts.admission?.();
     return decide(this.state, { nowMs: monotonicMs(), at: wallTime(), debounceMs: this.parts.debounceMs });
   }
 }

@@ -1,4 +1,5 @@
 import { accepted, changed, ended, factOf, file, fragment, joined, left, linesOf, pool, renderedNode } from '#libs/testing';
+import { API_VERSION } from '#libs/manifests';
 import { emptyHash } from '#libs/rendering';
 import { changeBody, Merger, rendered, sha256 } from './merger.fixture.js';
 
@@ -209,6 +210,18 @@ describe('rendering', () => {
     m.publishes(1, file('motd', 'x'));
     expect(rendered(m.given(changed('n0', { zone: 'b' })).when())).toMatchObject([{ change: 'c1', attempt: 2 }]);
     expect(rendered(m.given(left('n1')).when())).toMatchObject([{ change: 'c1', attempt: 3, nodes: 1 }]);
+  });
+
+  it('refuses another purpose than the committed one, on whatever way it comes, and takes one that is new', () => {
+    const m = fleetOf('n0');
+    const purposed = (content: string, labels: object) => JSON.stringify({ apiVersion: API_VERSION, kind: 'File', metadata: { name: 'motd', labels }, spec: { nodeSelector: {}, path: '/etc/motd', content } });
+    m.commits(1, file('motd', 'x'));
+    const first = m.publishesText(2, purposed('y', { 'sluice.dev/purpose': 'greeting' }));
+    expect(first.at(-1)).toMatchObject({ type: 'config.rendered', problems: [] });
+    m.starts('c2');
+    m.completes('c2');
+    const taken = m.publishesText(3, purposed('y', {}), 'kubernetes');
+    expect(taken.at(-1)).toMatchObject({ problems: [{ fragment: 'File/motd', field: 'metadata.labels["sluice.dev/purpose"]', code: 'immutable', message: 'was given as "greeting", and cannot be taken away: delete File/motd, and make it anew' }] });
   });
 
   it('of a deletion of what is not there warns', () => {

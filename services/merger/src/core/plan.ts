@@ -4,7 +4,7 @@ import { budgetOf, DEFAULT_POOL, poolPolicies } from '#libs/budget';
 import { effectivePolicy, planActions } from '#libs/actions';
 import { isPolicyKind, readChangeBody } from '#libs/manifests';
 import { compileFragments, renderNode } from '#libs/rendering';
-import { besides, mergeReasons, reviewActions, reviewConfig } from '#libs/review';
+import { besides, mergeReasons, newReasons, reviewActions, reviewConfig } from '#libs/review';
 import { reachOf, turnOf } from './queue.js';
 import { fragmentsWith, poolsOf, renderChange } from './rendering.js';
 import { openByAge, type Change, type NodeState, type State } from './state.js';
@@ -67,9 +67,8 @@ function nodePlanner(state: State, change: Change, digest: Digest): (node: NodeS
     const now = renderNode(after.forNode(node.labels), templateNode, digest);
     const { actions, changed } = planActions(old.config as Config, now.config, effectivePolicy(policies, node.labels));
     const reviewed = { name: node.node, capabilities: node.capabilities };
-    const known = new Set(reviewConfig(old.config, reviewed).map((reason) => JSON.stringify([reason.fragment, reason.field, reason.code])));
     const reasons = [
-      ...reviewConfig(now.config, reviewed).filter((reason) => !known.has(JSON.stringify([reason.fragment, reason.field, reason.code]))),
+      ...newReasons(reviewConfig(now.config, reviewed), reviewConfig(old.config, reviewed)),
       ...reviewActions(actions, node.capabilities).map((reason) => ({ ...reason, nodes: [node.node] })),
       ...(from === now.hash ? [] : knownBad(state, touched, node.node, now)),
     ];

@@ -1,9 +1,9 @@
 import { fragmentId, type Fragment, type Reason, type Target } from '#libs/contracts';
 import type { Digest } from '#libs/kernel';
 import { budgetOf, choosePool, DEFAULT_POOL, poolPolicies, poolsSelecting } from '#libs/budget';
-import { isPolicyKind, MAX_CONFIG_BYTES, utf8Bytes } from '#libs/manifests';
+import { immutableReasons, isPolicyKind, MAX_CONFIG_BYTES, utf8Bytes } from '#libs/manifests';
 import { compileFragments, emptyHash, renderNode, type Rendered } from '#libs/rendering';
-import { mergeReasons } from '#libs/review';
+import { mergeReasons, newReasons } from '#libs/review';
 import { touchedNodes } from './selection.js';
 import type { Change, NodeState, State } from './state.js';
 
@@ -35,7 +35,7 @@ export function renderChange(state: State, change: Content, replaces: readonly s
   const after = compileFragments(fragmentsWith(state, change));
   const targets: Record<string, Target> = {};
   const texts = new Map<string, string>();
-  const problems: Reason[] = [];
+  const problems: Reason[] = [...fixedProblems(state, change)];
   const altered: NodeState[] = [];
   let unchanged = 0;
   for (const node of nodesOf(state, change, replaces)) {
@@ -43,7 +43,7 @@ export function renderChange(state: State, change: Content, replaces: readonly s
     const reasons = [...rendered.reasons, ...tooLarge(rendered, node.node)];
     if (reasons.length > 0) {
       const old = renderNode(before.forNode(node.labels), { name: node.node, labels: node.labels }, digest);
-      const found = newProblems(reasons, old.reasons);
+      const found = newReasons(reasons, old.reasons);
       problems.push(...found);
       // A change with problems reaches no node; what could be rendered lets the review say what else is wrong.
       if (found.length === 0 || rendered.reasons.length === 0) continue;
@@ -71,11 +71,12 @@ function nodesOf(state: State, change: Content, replaces: readonly string[]): re
   return [...names].sort().map((name) => state.nodes.get(name)).filter((node): node is NodeState => node !== undefined);
 }
 
-/** A node that the committed state does not fit either is no reason to refuse a change. */
-function newProblems(now: readonly Reason[], before: readonly Reason[]): readonly Reason[] {
-  const known = new Set(before.map((reason) => JSON.stringify([reason.fragment, reason.field, reason.code])));
-  return now.filter((reason) => !known.has(JSON.stringify([reason.fragment, reason.field, reason.code])));
-}
+/** What the committed fragments do not let a change make of them. */
+const fixedProblems = (state: State, { apply }: Content): readonly Reason[] =>
+  apply.flatMap((fragment) => {
+    const committed = state.fragments.get(fragmentId(fragment))?.fragment;
+    return committed === undefined ? [] : immutableReasons(committed, fragment);
+  });
 
 function tooLarge(rendered: Rendered, node: string): readonly Reason[] {
   const bytes = utf8Bytes(rendered.text);

@@ -1,6 +1,6 @@
 import type { NodeProgress, PoolProgress } from '#libs/contracts';
 import { viewKey } from '#libs/kernel';
-import { EMPTY_TALLY, parseTargetKey, targetKey, type Rollout, type State } from './state.js';
+import { EMPTY_TALLY, nodeOf, parseTargetKey, targetKey, type Rollout, type State } from './state.js';
 import { goalOf } from './want.js';
 
 /** Enough for a screen; `ops.rollout.get` pages through all. */
@@ -14,27 +14,38 @@ export function freeze(state: State, change: string): void {
   const worst = worstNodes(state, rollout).filter((row) => !UNDER_WAY.has(row.state));
   const pools = Object.fromEntries(Object.entries(poolProgress(state, rollout)).map(([pool, progress]) => [pool, { ...progress, active: 0 }]));
   const tally = state.tallies.get(change) ?? EMPTY_TALLY;
-  const names = tally.owed === 0 ? [] : rollout.nodes.filter((name) => state.classes.get(targetKey(change, name))?.tally === 'owed');
-  const owed = Object.fromEntries(names.map((name) => [name, goalOf(rollout, state.targets.get(targetKey(change, name)) ?? { from: '', to: '' })]));
+  const owed = tally.owed === 0 ? {} : owedIn(state, rollout);
+  const names = Object.keys(owed);
   state.rollouts.set(change, { ...rollout, frozen: { tally, pools, worst, owed } });
   for (const name of names) state.owedBy.set(name, [...(state.owedBy.get(name) ?? []), change]);
   // Whoever the next rollout takes over is owed nothing by this one, and some may have got it just now.
-  for (const name of names) if (rollout.phase === 'superseded' || (state.nodes.get(name)?.owed ?? '') === '') noLongerOwed(state, name);
+  for (const name of names) if (rollout.phase === 'superseded' || nodeOf(state, name).owed === '') noLongerOwed(state, name);
+}
+
+/** Who is still owed what a rollout leaves him → that hash. */
+function owedIn(state: State, rollout: Rollout): Readonly<Record<string, string>> {
+  const owed: Record<string, string> = {};
+  for (const name of rollout.nodes) {
+    const key = targetKey(rollout.change, name);
+    const target = state.targets.get(key);
+    if (target !== undefined && state.classes.get(key)?.tally === 'owed') owed[name] = goalOf(rollout, target);
+  }
+  return owed;
 }
 
 /** A node got what ended rollouts owed it, or is owed it no more: they show it so. */
 export function noLongerOwed(state: State, name: string): void {
-  const node = state.nodes.get(name);
+  const node = nodeOf(state, name);
   for (const change of state.owedBy.get(name) ?? []) {
     const rollout = state.rollouts.get(change);
     if (rollout?.frozen === undefined) continue;
     const { tally, pools, worst, owed: { [name]: goal, ...owed } } = rollout.frozen;
     // One that keeps what it has, or was given something newer, has not got it from this one.
-    const has = node?.joined === true && node.report?.hash === goal ? 'settled' : 'left';
-    const progress = pools[node?.pool ?? ''];
+    const has = node.joined && node.report?.hash === goal ? 'settled' : 'left';
+    const progress = pools[node.pool];
     const frozen = {
       tally: { ...tally, owed: tally.owed - 1, [has]: tally[has] + 1 },
-      pools: node === undefined || progress === undefined || has === 'left' ? pools : { ...pools, [node.pool]: { ...progress, done: progress.done + 1 } },
+      pools: progress === undefined || has === 'left' ? pools : { ...pools, [node.pool]: { ...progress, done: progress.done + 1 } },
       worst: worst.filter((row) => row.node !== name || row.state !== 'owed'),
       owed,
     };
@@ -74,12 +85,12 @@ export function worstNodes(state: State, rollout: Rollout): readonly NodeProgres
 
 /** How one node stands in a rollout. */
 export function nodeProgress(state: State, change: string, name: string): NodeProgress {
-  const node = state.nodes.get(name);
+  const node = nodeOf(state, name);
   const phase = state.rollouts.get(change)?.phase;
   const key = targetKey(change, name);
   const target = state.targets.get(key);
-  const lease = node?.lease?.change === change ? node.lease : undefined;
-  const pool = node?.pool ?? '';
+  const { pool } = node;
+  const lease = node.lease?.change === change ? node.lease : undefined;
   if (lease !== undefined && lease.because === '') return { node: name, pool, state: lease.phase, reason: lease.kind, since: lease.grantedAt };
   const tally = state.classes.get(key)?.tally;
   const since = target?.at ?? '';

@@ -40,14 +40,13 @@ function grantDown(draft: SchedulerDraft, pool: string, plans: ReadonlyMap<strin
 
 function grantUnits(draft: SchedulerDraft, pool: string, plans: ReadonlyMap<string, Plan>): void {
   const { queue, unavailable } = draft.state.poolSet(pool);
-  let free = poolBudget(draft.state, pool) - unavailable.size;
-  if (free <= 0) return;
+  const free = poolBudget(draft.state, pool) - unavailable.size;
   const next: string[] = [];
   for (const key of queue) {
     if (next.length >= free) break;
     next.push(key);
   }
-  for (const key of next) if (free > 0 && grant(draft, nodeOfPlace(key), false, plans)) free -= 1;
+  for (const key of next) grant(draft, nodeOfPlace(key), false, plans);
 }
 
 function grantFresh(draft: SchedulerDraft, pool: string, plans: ReadonlyMap<string, Plan>): void {
@@ -56,9 +55,9 @@ function grantFresh(draft: SchedulerDraft, pool: string, plans: ReadonlyMap<stri
   let under = [...draft.state.leased].filter((name) => isFreeIn(draft.state.nodes.get(name), pool)).length;
   for (const key of [...queue]) {
     if (under >= FRESH_AT_ONCE || draft.full) return;
-    const node = draft.state.nodes.get(nodeOfPlace(key));
-    if (node === undefined || !draft.state.fresh.has(node.node)) continue;
-    if (draft.state.places.get(node.node)?.want.kind === 'join' && grant(draft, node.node, true, plans)) under += 1;
+    const name = nodeOfPlace(key);
+    const isFirst = draft.state.fresh.has(name) && draft.state.places.get(name)?.want.kind === 'join';
+    if (isFirst && grant(draft, name, true, plans)) under += 1;
   }
 }
 
@@ -72,7 +71,8 @@ function grant(draft: SchedulerDraft, name: string, free: boolean, plans: Readon
   const want = wantOf(state, node);
   if (want === undefined) return false;
   if (want.kind === 'forward' && isCondemned(state, want)) return false;
-  const need = planNeed(state, node, want);
+  const from = node.report.hash;
+  const need = planNeed(state, node, from, want);
   const plan = plans.get(need.key);
   if (plan === undefined) {
     draft.need(need);
@@ -82,23 +82,22 @@ function grant(draft: SchedulerDraft, name: string, free: boolean, plans: Readon
     draft.emit({ type: 'node.owed', node: name, pool: node.pool, lease: '', change: want.change, reason: plan.reason });
     return false;
   }
-  emitGrant(draft, node, want, plan.actions, free);
+  emitGrant(draft, node, from, want, plan.actions, free);
   return true;
 }
 
-function emitGrant(draft: SchedulerDraft, node: NodeState, want: Want, actions: readonly Action[], free: boolean): void {
+function emitGrant(draft: SchedulerDraft, node: NodeState, from: string, want: Want, actions: readonly Action[], free: boolean): void {
   const policy = poolPolicy(draft.state, node.pool);
   const drains = actions.some((action) => action.kind === 'drain');
   draft.emit({
     type: 'node.lease.granted', node: node.node, pool: node.pool, lease: `${nodeToken(node.node)}-l${node.leases + 1}`, change: want.change, kind: want.kind,
-    hash: want.to, from: node.report?.hash ?? '', recipe: want.recipe, actions,
+    hash: want.to, from, recipe: want.recipe, actions,
     phase: drains ? 'draining' : 'ready', applyMs: policy.applyMs, drainMs: policy.drainMs,
     free: free && !isUnavailable(node), ...(drains && Object.keys(policy.drain).length > 0 ? { drain: policy.drain as Fragment['spec'] } : {}),
   });
 }
 
-function planNeed(state: State, node: NodeState, want: Want): PlanNeed {
-  const from = node.report?.hash ?? '';
+function planNeed(state: State, node: NodeState, from: string, want: Want): PlanNeed {
   const own = state.changes.get(want.change);
   const policies = policiesOf('DisruptionPolicy', state.policies.values(), own && { apply: own.policies, delete: own.policyDeletes });
   const key = `${node.node}|${from}|${want.to}|${want.change}|${state.policyVersion.get()}`;

@@ -2,7 +2,7 @@ import { budgetOf, choosePool, DEFAULT_POOL, poolPolicies, poolsSelecting, type 
 import { nodeToken } from '#libs/contracts';
 import { viewKey } from '#libs/kernel';
 import { noLongerOwed } from './frozen-rollout.js';
-import { EMPTY_TALLY, parseTargetKey, targetKey, unknownNode, type Indexed, type NodeState, type State, type Tally, type TargetClass, type Want } from './state.js';
+import { EMPTY_TALLY, nodeOf, parseTargetKey, targetKey, type Indexed, type NodeState, type State, type Tally, type TargetClass, type Want } from './state.js';
 import { circumstancesOf, classOf, stuckBecause, wantOf } from './want.js';
 
 /** A node counts against its pool: mid-change, unknown, silent, out of service in Kubernetes, taken by another tool, or not back on a good config. */
@@ -26,8 +26,6 @@ export function poolBudget(state: State, pool: string): number {
 }
 
 export const poolPolicy = (state: State, pool: string): PoolPolicy => state.pools.get(pool) ?? DEFAULT_POOL;
-
-export const nodeOf = (state: State, node: string): NodeState => state.nodes.get(node) ?? unknownNode(node);
 
 /** Writes a node and brings every index up to date with it. `sequence` orders its place in the queue. */
 export function putNode(state: State, changed: NodeState, sequence: number): void {
@@ -83,11 +81,9 @@ const RANK = { corrective: 1, back: 2, forward: 3, join: 3, repair: 4 } as const
 function placeNode(state: State, node: NodeState, sequence: number): void {
   const before = state.places.get(node.node);
   const want = wantOf(state, node);
-  const held = want !== undefined && want.change === '' ? node.retry : undefined;
-  if (held?.kind === 'later') state.backingOff.add(node.node);
+  if (want?.change === '' && node.retry?.kind === 'later') state.backingOff.add(node.node);
   else state.backingOff.delete(node.node);
-  const blocked = held !== undefined && (held.kind === 'later' || held.circumstances === circumstancesOf(node, node.desired?.hash));
-  const wanted = blocked ? undefined : want;
+  const wanted = want === undefined || isHeld(node, want) ? undefined : want;
   const unavailable = isUnavailable(node);
   if (before !== undefined && wanted !== undefined && sameWant(before.want, wanted) && before.pool === node.pool && before.unavailable === unavailable) return;
   if (before !== undefined) {
@@ -103,6 +99,10 @@ function placeNode(state: State, node: NodeState, sequence: number): void {
   state.places.set(node.node, { pool: node.pool, key, unavailable, want: wanted, since });
 }
 
+/** Outside rollouts, what went wrong last is not tried again at once. */
+const isHeld = (node: NodeState, want: Want): boolean =>
+  want.change === '' && node.retry !== undefined && (node.retry.kind === 'later' || node.retry.circumstances === circumstancesOf(node, want.to));
+
 const queueOf = (state: State, pool: string, unavailable: boolean) => (unavailable ? state.poolSet(pool).downQueue : state.poolSet(pool).queue);
 const sameWant = (a: Want, b: Want): boolean => a.kind === b.kind && a.change === b.change && a.to === b.to;
 export const nodeOfPlace = (key: string): string => key.slice(key.lastIndexOf('|') + 1);
@@ -116,7 +116,7 @@ export function countTarget(state: State, change: string, name: string): void {
   const node = nodeOf(state, name);
   const before = state.classes.get(key);
   const now = { tally: classOf(rollout, target, node), pool: node.pool };
-  if (stuckBecause(state, key) === '') state.stuck.delete(key);
+  if (stuckBecause(state, rollout, target, node) === '') state.stuck.delete(key);
   else state.stuck.add(key);
   if (target.owed !== '' || target.verdict === 'invalid' || target.verdict === 'failed' || target.verdict === 'unknown') state.troubled.add(key);
   else state.troubled.delete(key);

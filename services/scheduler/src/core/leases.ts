@@ -15,32 +15,27 @@ interface Settling {
   readonly report?: TakenReport;
 }
 
-/** Settles a node's lease and decides, in the same batch, all that follows from it. */
-export function settleLease(draft: SchedulerDraft, name: string, { because, reason, restored, report }: Settling): void {
-  const lease = draft.state.nodes.get(name)?.lease;
-  if (lease === undefined) return;
+/** Settles the lease that a node holds and decides, in the same batch, all that follows from it. */
+export function settleLease(draft: SchedulerDraft, name: string, lease: Lease, { because, reason, restored, report }: Settling): void {
   const { id, pool, change, kind, hash, recipe } = lease;
   draft.emit({
     type: 'node.lease.settled', node: name, pool, lease: id, change, kind, hash, recipe: because === 'invalid' ? recipe : '', because, reason, restored,
     ...(report === undefined ? {} : { report }),
   });
-  if (kind === 'forward') afterForward(draft, name, because, reason);
+  if (kind === 'forward') afterForward(draft, name, lease, because, reason);
   else if (because === 'invalid' || because === 'failed' || because === 'unknown') {
     draft.emit({ type: 'node.owed', node: name, pool, lease: id, change, reason: `${kind} lease ended ${because}: ${reason}` });
   }
-  finishLease(draft, name);
+  const settled = draft.state.nodes.get(name)?.lease;
+  if (settled !== undefined) finishLease(draft, name, settled);
 }
 
 /** Takes an ended lease on its way to released, as far as that can be done now. */
-export function finishLease(draft: SchedulerDraft, name: string): void {
-  const node = draft.state.nodes.get(name);
-  if (node?.lease === undefined || node.lease.because === '') return;
-  const { id, pool, change, kind, hash, because } = node.lease;
-  if (because === 'unknown' && !node.lease.answered) return;
-  if (drains(node.lease) && node.lease.phase === 'settled') draft.emit({ type: 'node.lease.uncordoning', node: name, pool, lease: id, change });
-  const lease = draft.state.nodes.get(name)?.lease;
-  if (lease === undefined || (drains(lease) && !lease.uncordoned)) return;
-  if (!mayRelease(draft, lease)) return;
+function finishLease(draft: SchedulerDraft, name: string, lease: Lease): void {
+  const { id, pool, change, kind, hash, because } = lease;
+  if (because === '' || isUndecided(lease)) return;
+  if (drains(lease) && lease.phase === 'settled') draft.emit({ type: 'node.lease.uncordoning', node: name, pool, lease: id, change });
+  if ((drains(lease) && !lease.uncordoned) || !mayRelease(draft, lease)) return;
   draft.emit({ type: 'node.lease.released', node: name, pool, lease: id, change, kind, hash, because });
 }
 
@@ -65,24 +60,23 @@ export function advanceLeases(draft: SchedulerDraft): void {
     if (draft.full) return;
     const node = draft.state.nodes.get(name);
     if (node?.lease === undefined) continue;
-    if (!node.joined && isUndecided(node.lease)) settleLease(draft, name, { because: 'left', reason: 'the node has left', restored: true });
+    if (!node.joined && isUndecided(node.lease)) settleLease(draft, name, node.lease, { because: 'left', reason: 'the node has left', restored: true });
     else if (node.lease.because === '') advanceOpen(draft, node, node.lease);
-    else finishLease(draft, name);
+    else finishLease(draft, name, node.lease);
   }
 }
 
 function advanceOpen(draft: SchedulerDraft, node: NodeState, lease: Lease): void {
   if (lease.phase === 'draining') return advanceDrain(draft, node, lease);
-  if (lease.phase !== 'ready') return;
   const deadlineMs = lease.sinceMs + lease.applyMs;
   if (draft.now.monotonicMs < deadlineMs) return draft.wakeAt(deadlineMs);
   const reason = `no answer within ${Math.round(lease.applyMs / 1000)} s`;
   draft.emit({ type: 'node.unknown', node: node.node, change: lease.change, pool: lease.pool, lease: lease.id, hash: lease.hash, reason });
-  settleLease(draft, node.node, { because: 'unknown', reason, restored: false });
+  settleLease(draft, node.node, lease, { because: 'unknown', reason, restored: false });
 }
 
 function advanceDrain(draft: SchedulerDraft, node: NodeState, lease: Lease): void {
-  if (isPointless(draft, node, lease)) return settleLease(draft, node.node, { because: 'cancelled', reason: 'its rollout no longer wants it', restored: true });
+  if (isPointless(draft, node, lease)) return settleLease(draft, node.node, lease, { because: 'cancelled', reason: 'its rollout no longer wants it', restored: true });
   if (lease.stopped !== '') return endDrain(draft, node.node, lease, lease.stopped, lease.stoppedBecause);
   if (lease.drained) {
     return draft.emit({ type: 'node.lease.ready', node: node.node, pool: lease.pool, lease: lease.id, change: lease.change, hash: lease.hash });
@@ -94,25 +88,22 @@ function advanceDrain(draft: SchedulerDraft, node: NodeState, lease: Lease): voi
 
 /** Nothing was done to the node. Deferred, a rollout goes on without it, and it is owed; outside a rollout it is tried again later, as after a failure. */
 function endDrain(draft: SchedulerDraft, name: string, lease: Lease, outcome: DrainOutcome, reason: string): void {
-  if (outcome === 'failed' || lease.change === '') return settleLease(draft, name, { because: 'failed', reason, restored: true });
-  settleLease(draft, name, { because: 'cancelled', reason: `deferred: ${reason}`, restored: true });
+  if (outcome === 'failed' || lease.change === '') return settleLease(draft, name, lease, { because: 'failed', reason, restored: true });
+  settleLease(draft, name, lease, { because: 'cancelled', reason: `deferred: ${reason}`, restored: true });
   draft.emit({ type: 'node.owed', node: name, pool: lease.pool, lease: lease.id, change: lease.change, reason: `deferred: ${reason}` });
 }
 
 /** A lease that still drains for a rollout that has turned, ended or been superseded. */
 function isPointless(draft: SchedulerDraft, node: NodeState, lease: Lease): boolean {
   if (lease.change === '') return false;
-  const rollout = draft.state.rollouts.get(lease.change);
-  if (rollout === undefined) return true;
-  if (lease.kind === 'forward') return rollout.phase !== 'rolling' || node.change !== lease.change;
-  return rollout.phase !== 'reverting';
+  const phase = draft.state.rollouts.get(lease.change)?.phase;
+  return lease.kind === 'forward' ? phase !== 'rolling' || node.change !== lease.change : phase !== 'reverting';
 }
 
-function afterForward(draft: SchedulerDraft, name: string, because: Because, reason: string): void {
-  const change = draft.state.nodes.get(name)?.lease?.change ?? '';
-  const lease = draft.state.nodes.get(name)?.lease;
+function afterForward(draft: SchedulerDraft, name: string, lease: Lease, because: Because, reason: string): void {
+  const { id, pool, change } = lease;
   const rollout = draft.state.rollouts.get(change);
-  if (because === 'invalid' && lease !== undefined) {
+  if (because === 'invalid') {
     for (const other of alsoFailing(draft, change, lease)) failRollout(draft, other, `${name} in ${change} found its config invalid: ${reason}`);
     if (rollout?.phase === 'rolling') return failRollout(draft, change, `${name} is invalid: ${reason}`);
   }
@@ -121,7 +112,7 @@ function afterForward(draft: SchedulerDraft, name: string, because: Because, rea
     const tolerated = rollout.maxFailures === 0 ? '' : `, more than the ${rollout.maxFailures} tolerated`;
     return failRollout(draft, change, `${name} is ${because}: ${reason}${tolerated}`);
   }
-  draft.emit({ type: 'node.owed', node: name, pool: lease?.pool ?? '', lease: lease?.id ?? '', change, reason: `${because}: ${reason}` });
+  draft.emit({ type: 'node.owed', node: name, pool, lease: id, change, reason: `${because}: ${reason}` });
 }
 
 /** Turns a rollout round: it has failed, and goes back. */

@@ -1,7 +1,6 @@
 import { parseRolloutPolicy, selects } from '#libs/manifests';
 import { policiesOf } from '#libs/policy';
-import { nodeOf } from './indexes.js';
-import type { Change, State } from './state.js';
+import { nodeOf, type Change, type State } from './state.js';
 
 /** The failures that a rollout tolerates: what the change says, else the strictest policy that selects a target, else none. */
 export function maxFailuresOf(state: State, change: Change): number {

@@ -1,8 +1,7 @@
 import type { Because, NodeReport, TakenReport } from '#libs/contracts';
 import type { SchedulerDraft } from './draft.js';
-import { nodeOf } from './indexes.js';
 import { settleLease } from './leases.js';
-import type { Report } from './state.js';
+import { nodeOf, type Report } from './state.js';
 
 /**
  * Takes a report: it settles the lease that it names if that is the node's and ready, and is recorded either way. One that is older
@@ -19,7 +18,7 @@ export function takeReport(draft: SchedulerDraft, sequence: number, report: Node
   const isPart = verdict !== undefined && report.kind === report.verdict;
   if (!isPart) draft.emit({ type: 'node.reported', ...contentOf(report), restored, reportSequence: sequence });
   if (lease === undefined || verdict === undefined) return;
-  settleLease(draft, report.node, { ...verdict, restored, ...(isPart ? { report: partOf(sequence, report, lease.hash, verdict.because, node.report?.bootId) } : {}) });
+  settleLease(draft, report.node, lease, { ...verdict, restored, ...(isPart ? { report: partOf(sequence, report, lease.hash, verdict.because, node.report?.bootId) } : {}) });
 }
 
 const contentOf = ({ node, kind: report, incarnation, birth, seq, hash, lease, verdict, reason, bootId, fresh, what }: NodeReport) =>

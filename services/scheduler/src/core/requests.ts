@@ -85,9 +85,9 @@ function steer(draft: SchedulerDraft, request: Steering): Answer {
   else if (change.paused !== (request.op === 'rollout.pause')) {
     emitRollout(draft, request.op === 'rollout.pause' ? 'paused' : 'resumed', request.change, { by, reason });
   }
-  const now = draft.state.changes.get(request.change);
-  const phase = draft.state.rollouts.get(request.change)?.phase ?? (now?.aborted === true ? 'ended' : 'waiting');
-  return ok({ change: request.change, phase, paused: now?.paused ?? false, aborted: now?.aborted ?? false });
+  const { paused, aborted } = draft.state.changes.get(request.change) ?? change;
+  const phase = draft.state.rollouts.get(request.change)?.phase ?? (aborted ? 'ended' : 'waiting');
+  return ok({ change: request.change, phase, paused, aborted });
 }
 
 function cannotSteer(change: Change, rollout: Rollout | undefined, op: Steering['op']): string | undefined {
@@ -113,7 +113,7 @@ function skip(draft: SchedulerDraft, { node: name, by, reason }: Request & { rea
   }
   if (node.skippedBy === '') draft.emit({ type: 'node.skipped', node: name, pool: node.pool, lease: node.lease?.id ?? '', change: node.change, by, reason });
   const lease = draft.state.nodes.get(name)?.lease;
-  if (lease !== undefined && isUndecided(lease)) settleLease(draft, name, { because: 'skipped', reason: reason === '' ? `skipped by ${by}` : reason, restored: true });
+  if (lease !== undefined && isUndecided(lease)) settleLease(draft, name, lease, { because: 'skipped', reason: reason === '' ? `skipped by ${by}` : reason, restored: true });
   return ok({ node: name, skipped: true });
 }
 

@@ -1,8 +1,8 @@
 import { emitRollout, type SchedulerDraft } from './draft.js';
 import { maxFailuresOf } from './max-failures.js';
-import { isUnavailable, poolBudget } from './indexes.js';
+import { poolBudget } from './indexes.js';
 
-import { EMPTY_TALLY, parseTargetKey, type Change, type Rollout, type State } from './state.js';
+import { EMPTY_TALLY, nodeOf, parseTargetKey, type Change, type Rollout, type State } from './state.js';
 import { isCondemned, stuckBecause } from './want.js';
 
 /** Starts every reviewed change whose review still holds; a correction supersedes what it replaces in the same batch. */
@@ -55,9 +55,12 @@ function isReviewOutdated(state: State, change: Change, reviewed: number): boole
 export function oweStuck(draft: SchedulerDraft): void {
   for (const key of [...draft.state.stuck]) {
     if (draft.full) return;
-    const reason = stuckBecause(draft.state, key);
-    const { change, node } = parseTargetKey(key);
-    if (reason !== '') draft.emit({ type: 'node.owed', node, pool: draft.state.nodes.get(node)?.pool ?? '', lease: '', change, reason });
+    const { change, node: name } = parseTargetKey(key);
+    const node = nodeOf(draft.state, name);
+    const [rollout, target] = [draft.state.rollouts.get(change), draft.state.targets.get(key)];
+    if (rollout === undefined || target === undefined) continue;
+    const reason = stuckBecause(draft.state, rollout, target, node);
+    if (reason !== '') draft.emit({ type: 'node.owed', node: name, pool: node.pool, lease: '', change, reason });
   }
 }
 
@@ -102,10 +105,9 @@ export function holdersOf(state: State, rollout: Rollout): readonly string[] {
     const { unavailable } = state.poolSet(pool);
     if (unavailable.size < poolBudget(state, pool)) return [];
     for (const name of unavailable) {
-      const node = state.nodes.get(name);
-      if (node === undefined || !isUnavailable(node)) continue;
+      const { lease } = nodeOf(state, name);
       // All leases come to their end by themselves, but one without an answer.
-      if (node.lease !== undefined && (node.lease.because !== 'unknown' || node.lease.answered)) return [];
+      if (lease !== undefined && (lease.because !== 'unknown' || lease.answered)) return [];
       holders.add(name);
     }
   }

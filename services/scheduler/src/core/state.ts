@@ -259,7 +259,7 @@ export const appliedIn = (phase: RolloutPhase, tally: Tally): number =>
 
 export const EMPTY_TALLY: Tally = { settled: 0, active: 0, pending: 0, owed: 0, left: 0 };
 
-export const unknownNode = (node: string): NodeState => ({
+const unknownNode = (node: string): NodeState => ({
   node,
   joined: false,
   silent: false,
@@ -282,6 +282,9 @@ export const unknownNode = (node: string): NodeState => ({
   drifted: [],
   change: '',
 });
+
+/** A node, also one that nobody has told of yet. */
+export const nodeOf = (state: State, node: string): NodeState => state.nodes.get(node) ?? unknownNode(node);
 
 export const targetKey = (change: string, node: string): string => `${change}/${node}`;
 export function parseTargetKey(key: string): { readonly change: string; readonly node: string } {

@@ -68,6 +68,41 @@ describe('a unit that another tool takes for a node', () => {
   });
 });
 
+describe('a tool that asks for a unit', () => {
+  it('may name the pool that it takes the node to be in', () => {
+    const s = new Shared(1, 'n0');
+    expect(linesOf(s.takes('n0', { pool: 'edge' }))).toEqual(['node.taken']);
+  });
+
+  it('is told the first five of those that hold the units, and how many more do', () => {
+    const s = new Shared(6, 'n0', 'n1', 'n2', 'n3', 'n4', 'n5', 'n6');
+    for (const node of ['n0', 'n1', 'n2', 'n3', 'n4']) s.takes(node, { reason: '' });
+    expect(s.takes('n6')).toHaveLength(1);
+    s.takes('n5');
+    expect(s.answers).toMatchObject([{ code: 'no-room', message: 'pool edge has no room: 6 of 6 are unavailable (n0 taken by kured, n1 taken by kured, n2 taken by kured, n3 taken by kured, n4 taken by kured and 1 more)' }]);
+    const full = new Shared(5, 'n0', 'n1', 'n2', 'n3', 'n4', 'n5');
+    for (const node of ['n0', 'n1', 'n2', 'n3', 'n4', 'n5']) full.takes(node, { reason: '' });
+    expect(full.answers).toMatchObject([{ code: 'no-room', message: expect.stringMatching(/n4 taken by kured\)$/) as string }]);
+  });
+
+  it('is refused for a node that has left, and may still give that back, but none that nobody knows', () => {
+    const s = new Shared(1, 'n0').given(left('n0'));
+    s.takes('n0');
+    expect(s.answers).toMatchObject([{ ok: false, code: 'not-found', message: 'no node n0 is in the fleet' }]);
+    expect(s.gives('n0')).toEqual([]);
+    expect(s.answers).toEqual([{ ok: true, body: { node: 'n0', pool: 'edge', owner: 'kured', taken: false } }]);
+    s.gives('nobody');
+    expect(s.answers).toEqual([{ ok: false, code: 'not-found', message: 'no node nobody is known' }]);
+  });
+
+  it('is told whose a node is that it cannot give', () => {
+    const s = new Shared(1, 'n0');
+    s.takes('n0', { reason: '' });
+    s.gives('n0', 'me');
+    expect(s.answers).toEqual([{ ok: false, code: 'conflict', message: 'n0 is taken by kured, and not by me' }]);
+  });
+});
+
 describe('a node that was taken', () => {
   it('gets no lease, is owed what a rollout would bring it, and follows when it is given back', () => {
     const s = new Shared(2, 'n0', 'n1');

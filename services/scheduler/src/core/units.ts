@@ -4,6 +4,7 @@ import { isUnavailable, poolBudget } from './indexes.js';
 import type { Request } from './inputs.js';
 import { unavailableBecause } from './views.js';
 import { takenText } from './want.js';
+import { nodeOf } from './state.js';
 
 const refused = (code: string, message: string): Answer => ({ ok: false, code, message });
 /** Named in a refusal; the view has all. */
@@ -40,9 +41,6 @@ export function giveUnit(draft: SchedulerDraft, { node: name, owner, by }: Reque
 
 function holders({ state }: SchedulerDraft, pool: string): string {
   const names = [...state.poolSet(pool).unavailable];
-  const shown = names.slice(0, NAMED).map((name) => {
-    const node = state.nodes.get(name);
-    return node === undefined ? name : `${name} ${unavailableBecause(node)}`;
-  });
+  const shown = names.slice(0, NAMED).map((name) => `${name} ${unavailableBecause(nodeOf(state, name))}`);
   return `${shown.join(', ')}${names.length > NAMED ? ` and ${names.length - NAMED} more` : ''}`;
 }

@@ -1,8 +1,8 @@
 import { nodeOfToken, nodeToken, type LeaseView, type PoolView, type RolloutView, type StatusView, type ViewBucket } from '#libs/contracts';
 import { viewKey, type ViewBody, type ViewKey } from '#libs/kernel';
 import { poolProgress, worstNodes } from './frozen-rollout.js';
-import { isUnavailable, poolBudget, poolPolicy } from './indexes.js';
-import { appliedIn, EMPTY_TALLY, type Lease, type NodeState, type State } from './state.js';
+import { poolBudget, poolPolicy } from './indexes.js';
+import { appliedIn, EMPTY_TALLY, nodeOf, type Lease, type NodeState, type State } from './state.js';
 import { takenText } from './want.js';
 
 type Shown<T> = Omit<T, 'ledger'>;
@@ -69,8 +69,8 @@ export function poolView(state: State, pool: string): Shown<PoolView> {
   const policy = poolPolicy(state, pool);
   const sets = state.poolSet(pool);
   const unavailable = [...sets.unavailable].slice(0, SHOWN_UNAVAILABLE).map((name) => {
-    const node = state.nodes.get(name);
-    return { node: name, because: node !== undefined && isUnavailable(node) ? unavailableBecause(node) : '', lease: node?.lease?.id ?? '' };
+    const node = nodeOf(state, name);
+    return { node: name, because: unavailableBecause(node), lease: node.lease?.id ?? '' };
   });
   const gone = pool !== 'default' && !state.pools.has(pool);
   return {

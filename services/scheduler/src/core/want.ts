@@ -1,10 +1,10 @@
-import { parseTargetKey, targetKey, type NodeState, type Rollout, type State, type TargetClass, type TargetState, type Want } from './state.js';
+import { targetKey, type NodeState, type Rollout, type State, type TargetClass, type TargetState, type Want } from './state.js';
 
 /** Who has taken a node out of service, for people. */
 export const takenText = ({ owner, reason }: NonNullable<NodeState['taken']>): string => `taken by ${owner}${reason === '' ? '' : `: ${reason}`}`;
 
 /** A node can be reached and asked to change. */
-const reachable = (node: NodeState): boolean => !node.silent && node.taken === undefined && node.skippedBy === '' && node.report !== undefined;
+const reachable = (node: NodeState): boolean => !node.silent && node.taken === undefined && node.skippedBy === '';
 
 /** A lease of the node is on its way, so that what it has may change any moment. */
 const underWay = (node: NodeState): boolean => node.lease !== undefined && (node.lease.phase === 'draining' || node.lease.phase === 'ready');
@@ -25,12 +25,7 @@ export function classOf(rollout: Rollout, target: TargetState, node: NodeState):
 }
 
 /** A pending target that no lease can be granted for: it is to be owed, or the rollout would wait for ever. */
-export function stuckBecause(state: State, key: string): string {
-  const { change, node: name } = parseTargetKey(key);
-  const node = state.nodes.get(name);
-  const target = state.targets.get(key);
-  const rollout = state.rollouts.get(change);
-  if (node === undefined || target === undefined || rollout === undefined) return '';
+export function stuckBecause(state: State, rollout: Rollout, target: TargetState, node: NodeState): string {
   if (classOf(rollout, target, node) !== 'pending') return '';
   if (node.skippedBy !== '') return `skipped by ${node.skippedBy}`;
   if (node.lease?.because === 'unknown') return 'unknown: it has not answered, and keeps its lease until it does';
@@ -38,13 +33,13 @@ export function stuckBecause(state: State, key: string): string {
   if (node.report === undefined) return 'it has never reported what it has';
   if (node.silent) return 'silent';
   if (node.taken !== undefined) return takenText(node.taken);
-  if (state.changes.get(change)?.validated?.unfit.includes(name) === true) return 'the committed state does not fit it either';
+  if (state.changes.get(rollout.change)?.validated?.unfit.includes(node.node) === true) return 'the committed state does not fit it either';
   if (rollout.phase === 'rolling' && isCondemned(state, target)) return 'its config is known to be bad';
   return '';
 }
 
 export const isCondemned = (state: State, target: { readonly to: string; readonly recipe: string }): boolean =>
-  state.condemned.has(target.to) || (target.recipe !== '' && state.condemned.has(target.recipe));
+  state.condemned.has(target.to) || state.condemned.has(target.recipe);
 
 /** What a node should be given next, whatever the budgets say; undefined when it needs nothing or must wait. */
 export function wantOf(state: State, node: NodeState): Want | undefined {
@@ -53,7 +48,7 @@ export function wantOf(state: State, node: NodeState): Want | undefined {
   const target = state.targets.get(targetKey(node.change, node.node));
   if (rollout === undefined || target === undefined || target.left) return wantOutside(state, node);
   if (classOf(rollout, target, node) !== 'pending') return undefined;
-  if (stuckBecause(state, targetKey(node.change, node.node)) !== '') return undefined;
+  if (stuckBecause(state, rollout, target, node) !== '') return undefined;
   switch (rollout.phase) {
     case 'rolling':
       if (rollout.paused) return undefined;
@@ -79,7 +74,7 @@ function wantOutside(state: State, node: NodeState): Want | undefined {
 }
 
 /** What must differ before a node that called `hash` invalid is asked again. */
-export const circumstancesOf = (node: NodeState, hash = ''): string =>
+export const circumstancesOf = (node: NodeState, hash: string): string =>
   JSON.stringify([
     hash,
     node.report?.incarnation,

@@ -1,5 +1,5 @@
-import { poolBudget } from './indexes.js';
-import { targetKey, type NodeState, type State } from './state.js';
+import { isUnavailable, poolBudget } from './indexes.js';
+import { nodeOf, targetKey, type NodeState, type State } from './state.js';
 import { unavailableBecause } from './views.js';
 import { stuckBecause, wantOf, takenText } from './want.js';
 
@@ -48,11 +48,9 @@ function whyFree(state: State, node: NodeState, base: Base, nowMs: number): Why 
   }
   if (target !== undefined && rollout !== undefined && !target.left) {
     if (target.owed !== '') return { ...base, because: 'owed', text: `${node.change} leaves it behind (${target.owed}); it gets the committed config once that has ended` };
-    const stuck = stuckBecause(state, targetKey(node.change, node.node));
+    const stuck = stuckBecause(state, rollout, target, node);
     if (stuck !== '') return { ...base, because: 'stuck', text: stuck };
-    if (rollout.paused && wantOf(state, { ...node }) === undefined && rollout.phase === 'rolling' && node.report?.hash !== target.to) {
-      return { ...base, because: 'paused', text: `${node.change} is paused` };
-    }
+    if (rollout.paused && rollout.phase === 'rolling' && node.report?.hash !== target.to) return { ...base, because: 'paused', text: `${node.change} is paused` };
   }
   const want = wantOf(state, node);
   if (want === undefined) return whyIdle(state, node, base);
@@ -70,7 +68,7 @@ function whyFree(state: State, node: NodeState, base: Base, nowMs: number): Why 
 
 function whyIdle(state: State, node: NodeState, base: Base): Why {
   const waiting = [...state.openChanges].filter((name) => state.changes.get(name)?.targets[node.node] !== undefined && state.changes.get(name)?.started === false);
-  if (waiting.length > 0) return { ...base, change: waiting[0] ?? '', because: 'not-started', text: `${waiting.join(', ')} will reach it once started` };
+  if (waiting[0] !== undefined) return { ...base, change: waiting[0], because: 'not-started', text: `${waiting.join(', ')} will reach it once started` };
   if (node.rendered !== undefined) return { ...base, because: 'in-review', text: 'its config is being reviewed' };
   if (node.change !== '' && state.rollouts.get(node.change)?.phase !== 'rolling') return { ...base, because: 'settled', text: `it has what ${node.change} leaves it with` };
   if (node.desired === undefined) return { ...base, because: 'not-rendered', text: 'what it shall have is not known yet: its config is about to be rendered' };
@@ -81,9 +79,10 @@ function whyIdle(state: State, node: NodeState, base: Base): Why {
 function whyWaiting(state: State, node: NodeState, base: Base): Why {
   const { unavailable } = state.poolSet(node.pool);
   const budget = poolBudget(state, node.pool);
-  const holders = [...unavailable].filter((name) => name !== node.node);
-  if (unavailable.size >= budget) {
-    const named = holders.slice(0, 5).map((name) => `${name} (${unavailableBecause(state.nodes.get(name) ?? node)})`);
+  // One that is unavailable itself needs no unit.
+  if (!isUnavailable(node) && unavailable.size >= budget) {
+    const holders = [...unavailable];
+    const named = holders.slice(0, 5).map((name) => `${name} (${unavailableBecause(nodeOf(state, name))})`);
     return { ...base, because: 'budget', text: `pool ${node.pool} lets ${budget} be unavailable at once: ${named.join(', ')}`, holders: holders.slice(0, 100) };
   }
   return { ...base, because: 'next', text: 'its lease is about to be granted' };

@@ -1,6 +1,6 @@
 import { EMPTY_CONFIG, type Config, type Fragment, type Reason, type Targets } from '#libs/contracts';
 import { effectivePolicy, planActions, type ActionPlan } from '#libs/actions';
-import { mergeReasons, reviewActions, reviewConfig, reviewWarnings } from '#libs/review';
+import { mergeReasons, newReasons, reviewActions, reviewConfig, reviewWarnings } from '#libs/review';
 import type { Reviewed } from './inputs.js';
 
 /** What a review of a change looks at, gathered beforehand. */
@@ -26,13 +26,11 @@ export function reviewTargets(targets: Targets, material: Material): Reviewed & 
     }
     const reviewed = { name: node, capabilities: material.capabilities(node) };
     const from = target.from === '' ? undefined : material.config(node, target.from);
-    const old = new Set(from === undefined ? [] : reviewConfig(from, reviewed).map(placeOfReason));
     const found = reviewConfig(config, reviewed);
-    const fresh = found.filter((reason) => !old.has(placeOfReason(reason)));
+    const fresh = newReasons(found, from === undefined ? [] : reviewConfig(from, reviewed));
     const { actions, because } = planActions(from ?? EMPTY_CONFIG, config, effectivePolicy(material.policies, material.labels(node)));
     reasons.push(...fresh, ...actionReasons(because, reviewActions(actions, reviewed.capabilities), node));
-    const known = new Set(from === undefined ? [] : reviewWarnings(from, reviewed).map(placeOfReason));
-    warnings.push(...reviewWarnings(config, reviewed).filter((warning) => !known.has(placeOfReason(warning))));
+    warnings.push(...newReasons(reviewWarnings(config, reviewed), from === undefined ? [] : reviewWarnings(from, reviewed)));
     if (fresh.length === 0 && found.length > 0) unfit.push(node);
   }
   return { did: 'review-change', reasons, warnings: mergeReasons(warnings), unfit };
@@ -46,8 +44,6 @@ function actionReasons(because: ActionPlan['because'], reasons: readonly Reason[
     return found.map(({ rule, what }) => ({ ...reason, fragment: rule, field: what, nodes: [node] }));
   });
 }
-
-const placeOfReason = (reason: Reason): string => JSON.stringify([reason.fragment, reason.field, reason.code]);
 
 /** Reviews configs of nodes outside rollouts. */
 export function reviewNodes(nodes: readonly { readonly node: string; readonly hash: string }[], material: Material): Reviewed & { readonly did: 'review-nodes' } {

@@ -1,5 +1,5 @@
 import { partsOf } from '../backends/paths/rooted-path.js';
-import { contentAt, standingAt } from '../backends/paths/standing.js';
+import { fileAt } from '../backends/paths/standing.js';
 import { Refused } from '../ports.js';
 import type { ProbeType } from './probe-type.js';
 
@@ -15,11 +15,11 @@ export const fileProbe: ProbeType = {
   },
   tryOnce: async (spec, { root }) => {
     const path = String(spec['path']);
-    const standing = await standingAt(root, path);
+    const { now: standing, content } = await fileAt(root, path, ({ size }) => spec['absent'] !== true && size <= LONGEST);
     if (spec['absent'] === true) return standing.state === 'absent' ? undefined : `${path} is there`;
     if (standing.state !== 'file') return `${path} is ${standing.state === 'absent' ? 'missing' : `a ${standing.state}`}`;
-    if (standing.size > LONGEST) return `${path} is longer than ${LONGEST} bytes`;
-    return patternOf(spec).test((await contentAt(root, path)).toString('utf8')) ? undefined : `${path} does not match ${String(spec['matches'])}`;
+    if (content === undefined) return `${path} is longer than ${LONGEST} bytes`;
+    return patternOf(spec).test(content.toString('utf8')) ? undefined : `${path} does not match ${String(spec['matches'])}`;
   },
 };
 

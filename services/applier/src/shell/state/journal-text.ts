@@ -20,6 +20,14 @@ export function decodeJournal(text: string): Journal | string {
   return wrong === undefined ? (journal as unknown as Journal) : `not a journal of an applier: ${wrong} is not what one writes`;
 }
 
+/** Whether a journal is whole, and of a later kind than this applier writes: the one before it, of whatever kind, is no substitute. */
+export function isNewer(text: string): boolean {
+  const match = /^\{"sha256":"([0-9a-f]{64})","journal":(.*)\}\n$/s.exec(text);
+  if (match?.[2] === undefined || sha256(match[2]) !== match[1]) return false;
+  const journal = parsed(match[2]);
+  return isObject(journal) && typeof journal['v'] === 'number' && journal['v'] > 1;
+}
+
 type Check = (value: unknown) => boolean;
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null && !Array.isArray(value);
 const isText: Check = (value) => typeof value === 'string';

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import type { Config } from '#libs/contracts';
 import { newJournal, type Journal, type Originals } from '../../core/index.js';
 import { parseConfig } from './config-text.js';
-import { decodeJournal, encodeJournal } from './journal-text.js';
+import { decodeJournal, encodeJournal, isNewer } from './journal-text.js';
 import { lockFolder } from './lock.js';
 import { OriginalStore } from './original-store.js';
 import { StateError } from './state-error.js';
-import { isMissing, writeWhole } from './whole-file.js';
+import { isMissing, writeAllWhole, writeWhole } from './whole-file.js';
 
 /**
  * The state folder of one applier, held by a lock: `journal.json` (and `journal.prev.json`, the one before), configs by
@@ -40,21 +40,20 @@ export class StateFolder {
     if (text === undefined && before === undefined) return { journal: newJournal(node, emptyHash), fellBack: '' };
     const decoded = text === undefined ? 'missing' : decodeJournal(text);
     if (typeof decoded !== 'string') return { journal: ownJournal(decoded, node, path), fellBack: '' };
+    // An older one would know nothing of what the newer applier has begun or taken over since.
+    if (text !== undefined && isNewer(text)) throw new StateError(path, `${decoded}. Only if that cannot be: put a copy of an older journal in its place, and see to what was changed since`);
     const older = before === undefined ? 'missing' : decodeJournal(before);
     this.damaged = typeof older !== 'string';
     if (typeof older !== 'string') return { journal: ownJournal(older, node, previous), fellBack: `${path}: ${decoded}` };
     throw new StateError(path, `${decoded}, and ${previous} is of no use either (${older}). Put a copy of either file back; or move both away, and the node begins anew: what stands on it now counts as original, and it gets its config again`);
   }
 
-  /** An unfinished work is written twice: the copy before, should it ever be needed, must know of it too. */
   async writeJournal(journal: Journal): Promise<void> {
-    await this.writeOnce(journal);
-    if (journal.work !== undefined) await this.writeOnce(journal);
-  }
-
-  private async writeOnce(journal: Journal): Promise<void> {
     const path = join(this.path, 'journal.json');
-    await writeWhole(path, encodeJournal(journal), () => (this.damaged ? Promise.resolve() : this.keepAsPrevious(path)));
+    const text = encodeJournal(journal);
+    // Of an unfinished work the copy before, should it ever be needed, must know too. One of the two is whole at every moment.
+    if (journal.work !== undefined) await writeAllWhole(this.path, ['journal.json', 'journal.prev.json'], text);
+    else await writeWhole(path, text, () => (this.damaged ? Promise.resolve() : this.keepAsPrevious(path)));
     this.damaged = false;
   }
 

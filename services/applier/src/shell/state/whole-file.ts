@@ -1,8 +1,22 @@
 import { open, rename } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 
 /** Replaces a file as a whole and on the disk: who reads sees the old or the new content, also after a power cut. */
 export async function writeWhole(path: string, content: string | Buffer, beforeRename?: () => Promise<void>): Promise<void> {
+  const temporary = await writeBeside(path, content);
+  await beforeRename?.();
+  await rename(temporary, path);
+  await syncFolder(dirname(path));
+}
+
+/** The same for several files of one folder, which take their places in the order given. */
+export async function writeAllWhole(folder: string, names: readonly string[], content: string): Promise<void> {
+  const temporaries = await Promise.all(names.map((name) => writeBeside(join(folder, name), content)));
+  for (const [i, name] of names.entries()) await rename(temporaries[i] as string, join(folder, name));
+  await syncFolder(folder);
+}
+
+async function writeBeside(path: string, content: string | Buffer): Promise<string> {
   const temporary = `${path}.tmp`;
   const file = await open(temporary, 'w', 0o600);
   try {
@@ -11,9 +25,7 @@ export async function writeWhole(path: string, content: string | Buffer, beforeR
   } finally {
     await file.close();
   }
-  await beforeRename?.();
-  await rename(temporary, path);
-  await syncFolder(dirname(path));
+  return temporary;
 }
 
 export async function syncFolder(path: string): Promise<void> {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { growingMs, Signal, UnavailableError } from '#libs/bus';
-import { FIELD_MANAGER, KubeError, type Kube, type KubeNode, type KubePod } from '#libs/kube';
+import { FIELD_MANAGER, isMissingRight, KubeError, type Kube, type KubeNode, type KubePod } from '#libs/kube';
 import { monotonicMs, wallTime, type Logger } from '#libs/runtime';
 import { nameOf, NodeLook, type Drain, type Eviction, type EvictionResult, type LookEffect, type NodeSeen, type NodeWrite, type Progress, type Sight } from '../../core/index.js';
 
@@ -79,7 +79,8 @@ export class NodeDrain {
   }
 
   private async failed(error: Error): Promise<number> {
-    this.parts.logger.warn({ error, node: this.node, lease: this.lease, failures: this.failures }, 'a node could not be looked at; trying again');
+    // A missing right was named, once.
+    this.parts.logger[isMissingRight(error) ? 'debug' : 'warn']({ error, node: this.node, lease: this.lease, failures: this.failures }, 'a node could not be looked at; trying again');
     await this.carryOut(this.core.failed(this.failures, error.message, error instanceof KubeError)).catch(() => undefined);
     return growingMs(this.failures++, FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
   }

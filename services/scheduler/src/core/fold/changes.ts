@@ -23,7 +23,6 @@ export function evolveConfig(state: State, { sequence, fact, targets }: Entry): 
     case 'config.validated':
       return patchChange(state, fact.change, { validated: { attempt: fact.attempt, sequence, unfit: fact.unfit } });
     case 'config.rejected':
-      return endChange(state, fact.change);
     case 'config.ended':
       return endChange(state, fact.change);
     case 'config.committed':
@@ -94,7 +93,7 @@ function commit(state: State, fact: FactOf<'config.committed'>, sequence: number
     const target = state.targets.get(targetKey(fact.change, name));
     const node = state.nodes.get(name);
     if (target === undefined || node === undefined || node.change !== fact.change) continue;
-    const keeps = target.left || !node.joined || unfit.has(name);
+    const keeps = !node.joined || unfit.has(name);
     const desired = keeps ? node.desired : { hash: target.to, recipe: target.recipe, joining: false };
     putNode(state, leftRollout({ ...node, desired, owed: target.owed || node.owed, ...(keeps ? {} : { rendered: undefined, unfit: [] }) }), sequence);
   }

@@ -1,7 +1,7 @@
 import { assertNever, viewKey, type Entry } from '#libs/kernel';
 import { nodeToken, takenReport, type Fact, type FactOf } from '#libs/contracts';
-import { nodeOf, putNode } from '../indexes.js';
-import { targetKey, type Lease, type State, type NodeState } from '../state.js';
+import { putNode } from '../indexes.js';
+import { nodeOf, targetKey, type Lease, type State, type NodeState } from '../state.js';
 import { circumstancesOf } from '../want.js';
 import { reported } from './nodes.js';
 import { patchLease, laterThan } from './patches.js';

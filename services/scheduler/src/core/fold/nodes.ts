@@ -1,7 +1,7 @@
 import type { Entry } from '#libs/kernel';
 import type { FactOf, takenReport } from '#libs/contracts';
-import { assignPool, nodeOf, putNode, reassignShared } from '../indexes.js';
-import type { NodeState, State } from '../state.js';
+import { assignPool, putNode, reassignShared } from '../indexes.js';
+import { nodeOf, type NodeState, type State } from '../state.js';
 import { patchChange, patchTarget, patchLease, leftRollout, laterThan } from './patches.js';
 
 /** Folds what is said of nodes. */
@@ -14,7 +14,7 @@ export function evolveNode(state: State, { sequence, readMs, fact }: Entry): voi
       outdate(state, fact.node);
       // Should it come back, it is a node that joins: what this rollout wanted of it is over.
       const { change } = nodeOf(state, fact.node);
-      if (change !== '') patchTarget(state, change, fact.node, { left: true });
+      patchTarget(state, change, fact.node, { left: true });
       const gone = { joined: false, silent: false, outOfService: '', taken: undefined, owed: '', change: '', desired: undefined, rendered: undefined, retry: undefined } as const;
       putNode(state, assignPool(state, { ...nodeOf(state, fact.node), ...gone }), sequence);
       return reassignShared(state, sequence);
@@ -38,7 +38,7 @@ export function evolveNode(state: State, { sequence, readMs, fact }: Entry): voi
     case 'node.reported':
       return reported(state, fact, sequence);
     case 'node.owed': {
-      if (fact.change !== '') patchTarget(state, fact.change, fact.node, { owed: fact.reason });
+      patchTarget(state, fact.change, fact.node, { owed: fact.reason });
       const node = nodeOf(state, fact.node);
       const retry = fact.change === '' && node.lease === undefined ? laterThan(node, readMs) : node.retry;
       return patchNode(state, fact.node, sequence, { owed: fact.reason, retry });
@@ -98,12 +98,12 @@ function reviewed(state: State, fact: FactOf<'node.reviewed'>, sequence: number)
 export function reported(state: State, fact: NonNullable<ReturnType<typeof takenReport>>, sequence: number): void {
   state.cursor.set(Math.max(state.cursor.get(), fact.reportSequence));
   const node = nodeOf(state, fact.node);
-  const named = node.lease !== undefined && node.lease.id === fact.lease && (node.lease.phase === 'settled' || node.lease.phase === 'uncordoning');
+  const named = node.lease?.id === fact.lease && (node.lease.phase === 'settled' || node.lease.phase === 'uncordoning');
   const { incarnation, birth, seq, hash, lease, verdict, reason, restored, bootId, fresh } = fact;
   const report = { incarnation, birth, seq, hash, lease, verdict, reason, restored, bootId: bootId === '' ? (node.report?.bootId ?? '') : bootId, fresh };
   const drifted = fact.report === 'drifted' ? fact.what : fact.report === 'applied' ? [] : node.drifted;
   const owed = node.change === '' && node.desired?.hash === hash ? '' : node.owed;
   const desired = node.desired?.hash === hash ? { ...node.desired, joining: false } : node.desired;
-  const now = { ...node, report, drifted, owed, desired, ...(named && node.lease !== undefined ? { lease: { ...node.lease, answered: true } } : {}) };
+  const now = { ...node, report, drifted, owed, desired, lease: named ? { ...node.lease, answered: true } : node.lease };
   putNode(state, now, sequence);
 }

@@ -1,7 +1,7 @@
 import { viewKey, type Entry } from '#libs/kernel';
 import type { FactOf } from '#libs/contracts';
-import { nodeOf, putNode } from '../indexes.js';
-import { targetKey, type Rollout, type State } from '../state.js';
+import { putNode } from '../indexes.js';
+import { nodeOf, targetKey, type Rollout, type State } from '../state.js';
 import { patchChange, patchRollout, drop, leftRollout, touchBudgets } from './patches.js';
 
 /** Folds what is said of rollouts. */
@@ -49,8 +49,7 @@ function start(state: State, fact: FactOf<'rollout.started'>, sequence: number):
   };
   state.rollouts.set(fact.change, rollout);
   patchChange(state, fact.change, { started: true });
-  for (const name of rollout.nodes) {
-    const { from, to, recipe } = change.targets[name] ?? { from: '', to: '', recipe: '' };
+  for (const [name, { from, to, recipe }] of Object.entries(change.targets)) {
     state.targets.set(targetKey(fact.change, name), { from, to, recipe, left: false, owed: '', verdict: '', reason: '', at: '' });
     putNode(state, { ...nodeOf(state, name), change: fact.change }, sequence);
   }

@@ -1,9 +1,10 @@
 import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
 import { Refused, type Backend, type BackendFactory, type Checked, type Surroundings } from '../../ports.js';
-import { checkPath, modeOf, octal, pathKey, PathOriginals } from '../paths/path-originals.js';
+import { checkPath, modeOf, pathKey, PathOriginals } from '../paths/path-originals.js';
 import { normalized } from '../paths/rooted-path.js';
-import { clearTemporary, contentAt, putFile, standingAt } from '../paths/standing.js';
+import { clearTemporary, putFile } from '../paths/standing.js';
+import { fileDiffers } from '../paths/wanted-file.js';
 
 const DEFAULT_MODE = 0o644;
 
@@ -50,14 +51,7 @@ class FileBackend implements Backend {
   }
 
   async differs(entry: ConfigEntry): Promise<string | undefined> {
-    const { root } = this.surroundings;
-    const path = this.title(entry);
-    const now = await standingAt(root, path);
-    if (now.state !== 'file') return now.state === 'absent' ? 'missing' : `is a ${now.state}`;
-    const content = contentOf(entry);
-    if (now.size !== content.length || !content.equals(await contentAt(root, path))) return 'content differs';
-    const mode = modeOf(entry, DEFAULT_MODE);
-    return now.mode === mode ? undefined : `mode ${octal(now.mode)} instead of ${octal(mode)}`;
+    return fileDiffers(this.surroundings.root, this.title(entry), contentOf(entry), modeOf(entry, DEFAULT_MODE));
   }
 }
 

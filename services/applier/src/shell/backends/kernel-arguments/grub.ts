@@ -1,6 +1,6 @@
 import { runCommand } from '../../command.js';
 import type { Surroundings } from '../../ports.js';
-import { clearTemporary, contentAt, putFile, standingAt } from '../paths/standing.js';
+import { clearTemporary, fileAt, putFile } from '../paths/standing.js';
 import type { BootLoader } from './boot-loader.js';
 
 const GENERATED = '/boot/grub/grub.cfg';
@@ -45,7 +45,7 @@ export class Grub implements BootLoader {
 
   private async textAt(path: string): Promise<string | undefined> {
     const { root } = this.surroundings;
-    return (await standingAt(root, path)).state === 'file' ? (await contentAt(root, path)).toString('utf8') : undefined;
+    return (await fileAt(root, path, () => true)).content?.toString('utf8');
   }
 }
 

@@ -2,7 +2,7 @@ import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
 import { Refused, type Checked, type Surroundings } from '../../ports.js';
 import { sha256 } from '../../state/original-store.js';
-import { clearTemporary, contentAt, putDirectory, putFile, putLink, remove, standingAt, type Standing } from './standing.js';
+import { clearTemporary, fileAt, putDirectory, putFile, putLink, remove, standingAt, type Standing } from './standing.js';
 import { normalized, partsOf } from './rooted-path.js';
 
 /** What a path was, as the journal keeps it. */
@@ -22,11 +22,11 @@ export class PathOriginals {
 
   async read(key: string, known: Originals): Promise<Original> {
     const path = pathOfKey(key);
-    const standing = await standingAt(this.surroundings.root, path);
+    const { now: standing, content } = await fileAt(this.surroundings.root, path, () => true);
     // A folder that another managed path brought with it goes when the last path in it goes.
     const broughtAlong = new Set(Object.values(known).flatMap(({ made }) => made));
     const made = [...standing.above.map(pathKey).filter((above) => broughtAlong.has(above)), ...(standing.state === 'absent' ? standing.missing.map(pathKey) : [])];
-    return { kind: this.kind, was: await this.was(path, standing), made };
+    return { kind: this.kind, was: await this.was(standing, content), made };
   }
 
   async putBack(key: string, original: Original): Promise<void> {
@@ -49,21 +49,21 @@ export class PathOriginals {
     const was = json as Was;
     const { root } = this.surroundings;
     const path = pathOfKey(key);
-    const now = await standingAt(root, path);
+    const { now, content } = await fileAt(root, path, () => was.state === 'file');
     // A directory that others put something into stays: nobody's files are removed with it.
     if (was.state === 'absent' && now.state === 'directory') return undefined;
     if (was.state !== now.state) return `is ${now.state}, and was ${was.state} before Sluice`;
     if (was.state === 'symlink' && now.state === 'symlink') return was.target === now.target ? undefined : `leads to ${now.target}, and led to ${was.target} before Sluice`;
     if ((was.state === 'file' || was.state === 'directory') && 'mode' in now && was.mode !== now.mode) return `mode ${octal(now.mode)}, and was ${octal(was.mode)} before Sluice`;
-    return was.state === 'file' && sha256(await contentAt(root, path)) !== was.digest ? 'another content than before Sluice' : undefined;
+    return was.state === 'file' && (content === undefined || sha256(content) !== was.digest) ? 'another content than before Sluice' : undefined;
   }
 
-  private async was(path: string, standing: Standing): Promise<Was> {
+  private async was(standing: Standing, content: Buffer | undefined): Promise<Was> {
     switch (standing.state) {
       case 'absent':
         return { state: 'absent' };
       case 'file': {
-        const digest = await this.surroundings.contents.keep(await contentAt(this.surroundings.root, path));
+        const digest = await this.surroundings.contents.keep(content as Buffer);
         return { state: 'file', mode: standing.mode, uid: standing.uid, gid: standing.gid, digest };
       }
       case 'symlink':

@@ -4,6 +4,7 @@ import { relative, sep } from 'node:path';
 import { Refused } from '../../ports.js';
 import { codeOf, isMissing } from '../../state/whole-file.js';
 
+const ROOT = constants.O_RDONLY | constants.O_DIRECTORY;
 const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const LINKS = 16;
 const MADE_MODE = 0o755;
@@ -48,10 +49,9 @@ export const normalized = (path: unknown): string =>
 
 /** Opens the parent of a path inside the root, folder by folder and never through a link; a link that stays inside is followed by hand. */
 export async function wayTo(root: string, path: string, make: boolean): Promise<Way> {
-  const realRoot = await realpath(root);
   let parts = partsOf(path);
   for (let links = 0; links < LINKS; links++) {
-    const way = await walk(realRoot, parts, make);
+    const way = await walk(root, parts, make);
     if (!('instead' in way)) return way;
     parts = way.instead;
   }
@@ -62,7 +62,8 @@ async function walk(root: string, parts: readonly string[], make: boolean): Prom
   const name = parts.at(-1) ?? '';
   const folders = parts.slice(0, -1);
   const paths = folders.map((_, i) => `/${folders.slice(0, i + 1).join('/')}`);
-  let folder = await open(root, FOLDER);
+  // The root itself may be a link: whoever named it meant where that leads.
+  let folder = await open(root, ROOT);
   for (const [i, part] of folders.entries()) {
     const child = new Parent(folder, part);
     try {
@@ -103,7 +104,7 @@ async function linkTarget(child: Parent, root: string, path: string, error: unkn
   if (!(await lstat(child.path())).isSymbolicLink()) throw inTheWay(`${path} is not a directory`);
   const target = await realpath(child.path()).catch(() => undefined);
   if (target === undefined) throw inTheWay(`${path} is a symbolic link that leads nowhere`);
-  const inside = relative(root, target);
+  const inside = relative(await realpath(root), target);
   if (inside === '..' || inside.startsWith(`..${sep}`) || inside.startsWith(sep)) throw inTheWay(`${path} is a symbolic link that leads outside of the root, to ${target}`);
   return inside === '' ? [] : inside.split(sep);
 }

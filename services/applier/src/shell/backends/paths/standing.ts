@@ -8,10 +8,19 @@ import { wayTo, type Parent } from './rooted-path.js';
 /** What stands at a path. `how` is the rest of it that can be made again. */
 export type Standing =
   | { readonly state: 'absent'; readonly missing: readonly string[]; readonly above: readonly string[] }
-  | { readonly state: 'file'; readonly mode: number; readonly uid: number; readonly gid: number; readonly size: number; readonly above: readonly string[] }
+  | StandingFile
   | { readonly state: 'symlink'; readonly target: string; readonly uid: number; readonly gid: number; readonly above: readonly string[] }
   | { readonly state: 'directory'; readonly mode: number; readonly uid: number; readonly gid: number; readonly above: readonly string[] }
   | { readonly state: 'other'; readonly above: readonly string[] };
+
+export interface StandingFile {
+  readonly state: 'file';
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+  readonly size: number;
+  readonly above: readonly string[];
+}
 
 export interface Owner {
   readonly uid: number;
@@ -23,9 +32,17 @@ const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
 export async function standingAt(root: string, path: string): Promise<Standing> {
+  return (await fileAt(root, path, () => false)).now;
+}
+
+/** What stands at a path, and what is in it if it is a file that is wanted: one way there for both. */
+export async function fileAt(root: string, path: string, wants: (file: StandingFile) => boolean): Promise<{ readonly now: Standing; readonly content?: Buffer }> {
   const way = await wayTo(root, path, false);
-  if ('missing' in way) return { state: 'absent', missing: way.missing, above: way.above };
-  return closing(way.parent, async (parent) => standing(await statOf(parent), parent, way.above));
+  if ('missing' in way) return { now: { state: 'absent', missing: way.missing, above: way.above } };
+  return closing(way.parent, async (parent) => {
+    const now = await standing(await statOf(parent), parent, way.above);
+    return now.state === 'file' && wants(now) ? { now, content: await contentIn(parent) } : { now };
+  });
 }
 
 async function standing(stat: Stats | undefined, parent: Parent, above: readonly string[]): Promise<Standing> {
@@ -39,14 +56,16 @@ async function standing(stat: Stats | undefined, parent: Parent, above: readonly
 
 /** The content of a file, never through a link. */
 export async function contentAt(root: string, path: string): Promise<Buffer> {
-  return inParent(root, path, async (parent) => {
-    const file = await open(parent.path(), READ);
-    try {
-      return await file.readFile();
-    } finally {
-      await file.close();
-    }
-  });
+  return inParent(root, path, contentIn);
+}
+
+async function contentIn(parent: Parent): Promise<Buffer> {
+  const file = await open(parent.path(), READ);
+  try {
+    return await file.readFile();
+  } finally {
+    await file.close();
+  }
 }
 
 /** Makes a file in one step: a reader sees what was there before or all of this, never a part. */

@@ -5,7 +5,7 @@ import { mayWrite } from '../../host/may-write.js';
 import { Refused, type Backend, type BackendFactory, type Checked, type Surroundings } from '../../ports.js';
 import { blockOf, withBlock, withoutBlock } from '../marked-block.js';
 import { normalized } from '../paths/rooted-path.js';
-import { clearTemporary, contentAt, putDirectory, putFile, remove, standingAt } from '../paths/standing.js';
+import { clearTemporary, fileAt, putDirectory, putFile, remove, standingAt } from '../paths/standing.js';
 import { homesOf, userOf, type SshUser } from './ssh-user.js';
 
 const PREFIX = 'ssh-keys:';
@@ -90,11 +90,11 @@ class SshKeysBackend implements Backend {
 
   /** The file as it stands; undefined where there is none. */
   private async text(user: SshUser): Promise<string | undefined> {
-    const { state } = await standingAt(user.root, FILE);
+    const { now: { state }, content } = await fileAt(user.root, FILE, () => true);
     if (state === 'absent') return undefined;
-    if (state !== 'file') throw new Refused('node', `${user.home}${FILE} is a ${state}`);
+    if (content === undefined) throw new Refused('node', `${user.home}${FILE} is a ${state}`);
     // Byte for byte: what others wrote there need not be UTF-8.
-    return (await contentAt(user.root, FILE)).toString('latin1');
+    return content.toString('latin1');
   }
 
   /** With the mode and owner that it has; sshd takes a new one only if it is the user's alone. */

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import type { ConfigEntry } from '#libs/contracts';
 import { config, file, Host, probe } from '../../applier-host.fixture.js';
 import { EMPTY_HASH } from '../../index.js';
+import { userOf } from './ssh-user.js';
 import { blockOf, withBlock, withoutBlock } from '../marked-block.js';
 
 const key = (comment: string): string => `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ5lXwPqNQZLQ6Q0Hn0g2l0X0mBz0mJ7S3b8gq5D3vYk ${comment}`;
@@ -105,4 +106,23 @@ test('blocks go in and out of any text without a trace', () => {
     expect(withoutBlock(withoutBlock(both, 'n'), 'm')).toBe(around);
     expect(withoutBlock(withoutBlock(withBlock(both, 'n', other), 'm'), 'n')).toBe(around);
   }));
+});
+
+describe('a user whom /etc/passwd does not know', () => {
+  it('is whom the name services of the machine know', async () => {
+    mkdirSync(host.path('home/remote'));
+    const asked: string[] = [];
+    const lookUp = (name: string): Promise<string> => {
+      asked.push(name);
+      return Promise.resolve(name === 'remote' ? 'remote:*:60123:60124:Remote:/home/remote:/bin/sh\n' : '');
+    };
+    expect(await userOf(host.root, 'remote', lookUp)).toEqual({ name: 'remote', uid: 60_123, gid: 60_124, home: '/home/remote', root: host.path('home/remote') });
+    await expect(userOf(host.root, 'nobody-knows', lookUp)).rejects.toThrow('there is no user nobody-knows on this machine');
+    await userOf(host.root, 'core', lookUp);
+    expect(asked).toEqual(['remote', 'nobody-knows']);
+  });
+
+  it('is nobody where the root is not the machine\'s own', async () => {
+    await expect(userOf(host.root, 'remote')).rejects.toThrow('there is no user remote on this machine');
+  });
 });

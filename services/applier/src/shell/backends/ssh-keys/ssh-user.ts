@@ -1,3 +1,4 @@
+import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
@@ -5,7 +6,7 @@ import { Refused } from '../../ports.js';
 import { contentAt } from '../paths/standing.js';
 import { isMissing } from '../../state/whole-file.js';
 
-/** A user as /etc/passwd has it. */
+/** A user as the machine knows it. */
 export interface SshUser {
   readonly name: string;
   readonly uid: number;
@@ -16,18 +17,32 @@ export interface SshUser {
   readonly root: string;
 }
 
-/** The user of that name below this root. Throws Refused('node') when there is none. */
-export async function userOf(root: string, name: string): Promise<SshUser> {
+/**
+ * The user of that name: of /etc/passwd below this root, and where the root is the machine's own also whom its name services know
+ * (LDAP, systemd-homed …). Throws Refused('node') when there is none.
+ */
+export async function userOf(root: string, name: string, lookUp: Lookup = root === '/' ? getent : () => Promise.resolve('')): Promise<SshUser> {
   const passwd = await contentAt(root, '/etc/passwd').catch(() => undefined);
-  const fields = passwd?.toString('utf8').split('\n').map((line) => line.split(':')).find(([user]) => user === name);
+  const inText = (text: string): readonly string[] | undefined => text.split('\n').map((line) => line.split(':')).find(([user]) => user === name);
+  const fields = inText(passwd?.toString('utf8') ?? '') ?? inText(await lookUp(name));
   const [, , uid, gid, , home = ''] = fields ?? [];
-  if (fields === undefined || !/^\d+$/.test(uid ?? '') || !/^\d+$/.test(gid ?? '') || !home.startsWith('/')) throw new Refused('node', `there is no user ${name} in /etc/passwd`);
+  if (fields === undefined || !/^\d+$/.test(uid ?? '') || !/^\d+$/.test(gid ?? '') || !home.startsWith('/')) throw new Refused('node', `there is no user ${name} on this machine`);
   const top = await realpath(root);
   const real = await realpath(join(root, home)).catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
   if (real === undefined) throw new Refused('node', `the home ${home} of ${name} is not there`);
   if (real !== top && !real.startsWith(top.endsWith(sep) ? top : top + sep)) throw new Refused('node', `the home ${home} of ${name} is outside of the root`);
   return { name, uid: Number(uid), gid: Number(gid), home, root: real };
 }
+
+/** A line as in /etc/passwd for a name, or nothing. */
+export type Lookup = (name: string) => Promise<string>;
+
+const LOOKUP_MS = 10_000;
+
+/** A name service that does not answer, or no getent: nobody is found, and the change says so. */
+const getent: Lookup = (name) => new Promise((resolve) => {
+  execFile('getent', ['passwd', name], { timeout: LOOKUP_MS, killSignal: 'SIGKILL' }, (error, out) => resolve(error === null ? out : ''));
+});
 
 /** Homes of those who log in: root, and users who are people. */
 export function homesOf(root: string): readonly string[] {

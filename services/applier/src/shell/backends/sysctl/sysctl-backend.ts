@@ -7,7 +7,8 @@ import { mayWrite } from '../../host/may-write.js';
 import { Refused, type Backend, type BackendFactory, type Checked, type Surroundings } from '../../ports.js';
 import { codeOf } from '../../state/whole-file.js';
 import { checkPath, pathKey, PathOriginals } from '../paths/path-originals.js';
-import { clearTemporary, contentAt, putFile, standingAt } from '../paths/standing.js';
+import { clearTemporary, putFile } from '../paths/standing.js';
+import { fileDiffers } from '../paths/wanted-file.js';
 
 const MODE = 0o644;
 /** Never made: what the kernel does not have cannot be set. */
@@ -71,8 +72,7 @@ class SysctlBackend implements Backend {
 
   private async fileDiffers(entry: ConfigEntry): Promise<boolean> {
     const path = filePath(this.title(entry));
-    const now = await standingAt(this.surroundings.root, path);
-    return now.state !== 'file' || now.mode !== MODE || !contentOf(entry).equals(await contentAt(this.surroundings.root, path));
+    return (await fileDiffers(this.surroundings.root, path, contentOf(entry), MODE)) !== undefined;
   }
 
   private async read(key: string): Promise<string> {
@@ -102,7 +102,8 @@ class SysctlBackend implements Backend {
 /** Where the kernel's parameters can be written. */
 export const sysctlBackend: BackendFactory = {
   kind: 'Sysctl',
-  capabilities: ({ host }) => (host.proc === undefined || !mayWrite(join(host.proc, 'sys')) ? [] : ['kind:Sysctl']),
+  // The folders of /proc/sys can be written by nobody: a parameter that every kernel has tells.
+  capabilities: ({ host }) => (host.proc === undefined || !mayWrite(join(host.proc, 'sys/vm/swappiness')) ? [] : ['kind:Sysctl']),
   create: (surroundings) => (surroundings.host.proc === undefined ? undefined : new SysctlBackend(surroundings, surroundings.host.proc)),
 };
 

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { accessSync, chmodSync, constants, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
 import { config, file, Host, probe } from '../../applier-host.fixture.js';
@@ -38,6 +38,26 @@ it('sets a value now and for the next boot, and gives both back exactly', async 
   expect(await host.bus.roll(config())).toMatchObject({ verdict: 'applied', hash: EMPTY_HASH });
   expect(host.tree()).toEqual(before);
   expect([now('vm/swappiness'), now('net/ipv4/tcp_rmem').trim().split(/\s+/)]).toEqual(['60\n', ['4096', '131072', '6291456']]);
+});
+
+// The kernel's own folder, whose directories have no write permission, for root neither. Nothing is written there.
+it('is announced where the parameters can be written', async () => {
+  const may = (() => {
+    try {
+      accessSync('/proc/sys/vm/swappiness', constants.W_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  })();
+  const other = new Host();
+  try {
+    await other.start({ host: { proc: '/proc' } });
+    const { capabilities } = await other.bus.reported(({ kind }) => kind === 'announced');
+    expect(capabilities.includes('kind:Sysctl')).toBe(may);
+  } finally {
+    await other.end();
+  }
 });
 
 it('gives the value back that stood there when a change is taken back', async () => {

@@ -2,10 +2,11 @@ import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
 import { isActive, isEnabled, type Systemd, type UnitStanding } from '../../host/systemd.js';
 import { Refused, type Backend, type BackendFactory, type Checked, type Surroundings } from '../../ports.js';
-import { checkPath, octal, pathKey, PathOriginals } from '../paths/path-originals.js';
-import { clearTemporary, contentAt, putFile, standingAt } from '../paths/standing.js';
+import { checkPath, pathKey, PathOriginals } from '../paths/path-originals.js';
+import { clearTemporary, putFile } from '../paths/standing.js';
+import { fileDiffers } from '../paths/wanted-file.js';
 import { verifyUnit } from './unit-check.js';
-import { unitFiles, unitOf, type UnitEntry, type UnitFile } from './unit-files.js';
+import { unitFiles, unitOf, type UnitEntry } from './unit-files.js';
 import { isStateKey, stateKeys, UnitOriginals } from './unit-originals.js';
 
 const MODE = 0o644;
@@ -54,7 +55,7 @@ class SystemdUnitBackend implements Backend {
     const unit = unitOf(entry);
     const { root } = this.surroundings;
     for (const file of unitFiles(entry)) {
-      if ((await this.fileDiffers(file)) === undefined) await clearTemporary(root, file.path);
+      if ((await fileDiffers(root, file.path, file.content, MODE)) === undefined) await clearTemporary(root, file.path);
       else await putFile(root, file.path, file.content, MODE);
     }
     const now = await this.systemd.show(unit.name);
@@ -68,18 +69,11 @@ class SystemdUnitBackend implements Backend {
   async differs(entry: ConfigEntry): Promise<string | undefined> {
     const unit = unitOf(entry);
     for (const file of unitFiles(entry)) {
-      const how = await this.fileDiffers(file);
+      const how = await fileDiffers(this.surroundings.root, file.path, file.content, MODE);
       if (how !== undefined) return `${file.path}: ${how}`;
     }
     const now = await this.systemd.show(unit.name);
     return enabledDiffers(unit, now) ?? stateDiffers(unit, now) ?? (now.isOutdated ? 'systemd has not read its files anew' : undefined);
-  }
-
-  private async fileDiffers({ path, content }: UnitFile): Promise<string | undefined> {
-    const now = await standingAt(this.surroundings.root, path);
-    if (now.state !== 'file') return now.state === 'absent' ? 'missing' : `is a ${now.state}`;
-    if (now.size !== content.length || !content.equals(await contentAt(this.surroundings.root, path))) return 'content differs';
-    return now.mode === MODE ? undefined : `mode ${octal(now.mode)} instead of ${octal(MODE)}`;
   }
 }
 

@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
 import { runCommand } from '../../command.js';
 import { Refused, type Surroundings } from '../../ports.js';
-import { contentAt, standingAt } from '../paths/standing.js';
+import { fileAt } from '../paths/standing.js';
 import { unitFiles, unitPlaces, type UnitEntry } from './unit-files.js';
 
 const VERIFY_MS = 15_000;
@@ -39,8 +39,8 @@ export async function verifyUnit(entry: ConfigEntry, unit: UnitEntry, { host, ro
 /** What stands there of a unit that the entry only adds to. */
 async function presentContent(name: string, root: string): Promise<string | undefined> {
   for (const path of unitPlaces(name)) {
-    const standing = await standingAt(root, path);
-    if (standing.state === 'file') return (await contentAt(root, path)).toString('utf8');
+    const { content } = await fileAt(root, path, () => true);
+    if (content !== undefined) return content.toString('utf8');
   }
   return undefined;
 }

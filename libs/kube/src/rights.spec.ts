@@ -1,0 +1,49 @@
+import { SILENT, type Logger } from '#libs/runtime';
+import { KubeError, refusalOf } from './errors.js';
+import { MissingRights, rightOf, rightWords } from './rights.js';
+
+const REFUSED = 'nodes is forbidden: User "u" cannot list resource "nodes" in API group "" at the cluster scope';
+
+describe('the right that a request takes', () => {
+  it.each([
+    ['GET', '/api/v1/nodes/n1', 'get nodes'],
+    ['GET', '/api/v1/nodes?limit=500', 'list nodes'],
+    ['GET', '/api/v1/nodes?fieldSelector=metadata.name%3Dn1&watch=1', 'watch nodes'],
+    ['PATCH', '/api/v1/nodes/n1?fieldManager=sluice', 'patch nodes'],
+    ['POST', '/api/v1/namespaces/a/pods/p/eviction', 'create pods/eviction in the namespace a'],
+    ['DELETE', '/api/v1/namespaces/a/pods/p', 'delete pods in the namespace a'],
+    ['GET', '/api/v1/namespaces/a', 'get namespaces'],
+    ['GET', '/apis/policy/v1/namespaces/a/poddisruptionbudgets', 'list poddisruptionbudgets.policy in the namespace a'],
+    ['GET', '/apis/sluice.dev/v1alpha1/files?watch=1', 'watch files.sluice.dev'],
+    ['PATCH', '/apis/sluice.dev/v1alpha1/files/motd/status?force=true', 'patch files.sluice.dev/status'],
+    ['DELETE', '/apis/sluice.dev/v1alpha1/files', 'deletecollection files.sluice.dev'],
+  ])('of %s %s is to %s', (method, path, words) => {
+    expect(rightWords(rightOf({ method, path })!)).toBe(words);
+  });
+
+  it('is none of what is no resource', () => {
+    expect(['/version', '/readyz?verbose', '/api/v1', '/apis'].map((path) => rightOf({ method: 'GET', path }))).toEqual([undefined, undefined, undefined, undefined]);
+  });
+});
+
+describe('a missing right', () => {
+  it('is named once, and once that it is there; then it may be missed again', () => {
+    const said: string[] = [];
+    const logger: Logger = { ...SILENT, error: (_fields, message) => said.push(message), info: (_fields, message) => said.push(message) };
+    const rights = new MissingRights(logger);
+    const [list, watch] = [{ method: 'GET', path: '/api/v1/nodes?limit=500' }, { method: 'GET', path: '/api/v1/nodes?watch=1' }];
+    const error = new KubeError(403, 'Forbidden', REFUSED);
+    for (const asked of [list, list, watch, list]) rights.refused(asked, error);
+    for (const asked of [list, list]) rights.granted(asked);
+    rights.refused(list, error);
+    expect(said).toEqual([
+      `the right to list nodes is missing, and is waited for: ${REFUSED}`, `the right to watch nodes is missing, and is waited for: ${REFUSED}`,
+      'the right to list nodes is there now', `the right to list nodes is missing, and is waited for: ${REFUSED}`,
+    ]);
+  });
+
+  it('is told from another refusal', () => {
+    const of = (message: string): boolean => refusalOf(403, JSON.stringify({ reason: 'Forbidden', message }), null).lacksRight;
+    expect([of(REFUSED), of('pods "p" is forbidden: exceeded quota: q'), of('admission webhook "w" denied the request')]).toEqual([true, false, false]);
+  });
+});

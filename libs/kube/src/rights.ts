@@ -1,0 +1,72 @@
+import type { Logger } from '#libs/runtime';
+import type { KubeError } from './errors.js';
+
+/** A right as the rules of an API server name it. */
+export interface Right {
+  readonly verb: string;
+  /** With its subresource: `pods/eviction`. */
+  readonly resource: string;
+  /** Empty for Kubernetes' core. */
+  readonly group: string;
+  /** Empty for the whole cluster. */
+  readonly namespace: string;
+}
+
+interface Asked {
+  readonly method: string;
+  readonly path: string;
+}
+
+const VERBS: Readonly<Record<string, string>> = { POST: 'create', PUT: 'update', PATCH: 'patch' };
+
+/** The right that a request takes; undefined for what is no resource. */
+export function rightOf({ method, path }: Asked): Right | undefined {
+  const [place = '', query = ''] = path.split('?', 2);
+  const [, root, ...rest] = place.split('/').map(decodeURIComponent);
+  if (root !== 'api' && root !== 'apis') return undefined;
+  const group = root === 'api' ? '' : (rest.shift() ?? '');
+  const [, ...below] = rest;
+  const namespace = below[0] === 'namespaces' && below.length > 2 ? (below.splice(0, 2)[1] ?? '') : '';
+  const [resource, name = '', part = ''] = below;
+  if (resource === undefined || resource === '') return undefined;
+  return { verb: verbOf(method, name, query), resource: part === '' ? resource : `${resource}/${part}`, group, namespace };
+}
+
+function verbOf(method: string, name: string, query: string): string {
+  if (method === 'GET') return name !== '' ? 'get' : new URLSearchParams(query).has('watch') ? 'watch' : 'list';
+  if (method === 'DELETE') return name === '' ? 'deletecollection' : 'delete';
+  return VERBS[method] ?? method.toLowerCase();
+}
+
+/** As people say it: `list files.sluice.dev`. */
+export function rightWords({ verb, resource, group, namespace }: Right): string {
+  const [whole = '', part] = resource.split('/');
+  const named = `${whole}${group === '' ? '' : `.${group}`}${part === undefined ? '' : `/${part}`}`;
+  return `${verb} ${named}${namespace === '' ? '' : ` in the namespace ${namespace}`}`;
+}
+
+/** Says once which right is missing, however often it is asked for, and once that it is there. */
+export class MissingRights {
+  private readonly missing = new Set<string>();
+
+  constructor(private readonly logger: Logger) {}
+
+  refused(asked: Asked, { message }: KubeError): void {
+    const right = wordsOf(asked);
+    if (right === undefined || this.missing.has(right)) return;
+    this.missing.add(right);
+    this.logger.error({ right }, `the right to ${right} is missing, and is waited for: ${message}`);
+  }
+
+  granted(asked: Asked): void {
+    // Most of the time there is nothing to look for.
+    if (this.missing.size === 0) return;
+    const right = wordsOf(asked);
+    if (right !== undefined && this.missing.delete(right)) this.logger.info({ right }, `the right to ${right} is there now`);
+  }
+}
+
+function wordsOf(asked: Asked): string | undefined {
+  const right = rightOf(asked);
+  return right === undefined ? undefined : rightWords(right);
+}

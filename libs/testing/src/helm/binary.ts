@@ -1,0 +1,56 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { buildOnce } from '#libs/embedded';
+import { whyNoGo } from '../go.js';
+
+const PACKAGE = 'helm.sh/helm/v3/cmd/helm';
+/** As those of `../kube/binaries.ts`, for what Go has compiled with other flags is compiled again. */
+const SETTINGS = { CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '-trimpath -buildvcs=false -mod=readonly' };
+
+const run = promisify(execFile);
+
+/** The program `helm`: SLUICE_HELM, the pinned one of the user's cache, or built into it, which takes a minute or two. (What PATH has may be of any version, and words its output its own way.) */
+export async function findHelm(say: (text: string) => void = (text) => void process.stderr.write(`${text}\n`)): Promise<string> {
+  const named = process.env['SLUICE_HELM'] ?? '';
+  if (named !== '') return named;
+  const path = cachePath();
+  if (!existsSync(path)) await buildOnce(path, say, `helm ${version()}, for the chart (SLUICE_NO_HELM=1 leaves its tests out)`, build);
+  return path;
+}
+
+/** Why there can be no helm here, for tests that need it; undefined when it is there or can be built. */
+export function whyNoHelm(env: NodeJS.ProcessEnv = process.env): string | undefined {
+  if ((env['SLUICE_NO_HELM'] ?? '') !== '') return 'SLUICE_NO_HELM is set';
+  if ((env['SLUICE_HELM'] ?? '') !== '' || existsSync(cachePath())) return undefined;
+  return whyNoGo('helm');
+}
+
+async function build(folder: string): Promise<string> {
+  const built = join(folder, 'helm');
+  // Of which Kubernetes it believes to be where it asks none: helm's own Makefile says it so.
+  const kubernetes = ['pkg/lint/rules', 'pkg/chartutil'].map((at) => `-X helm.sh/helm/v3/${at}.k8sVersionMajor=1 -X helm.sh/helm/v3/${at}.k8sVersionMinor=${moduleVersion('k8s.io/client-go').split('.')[1]}`);
+  const flags = `-s -w -X helm.sh/helm/v3/internal/version.version=${version()} ${kubernetes.join(' ')}`;
+  await run('nice', ['-n', '10', 'go', 'build', '-ldflags', flags, '-o', built, PACKAGE], { cwd: modules(), env: { ...process.env, ...SETTINGS }, maxBuffer: 1 << 24 });
+  return built;
+}
+
+const version = (): string => moduleVersion('helm.sh/helm/v3');
+const moduleVersion = (module: string): string => readFileSync(join(modules(), 'go.mod'), 'utf8').split('\n').find((line) => line.trim().startsWith(`${module} v`))?.trim().split(' ')[1] ?? '';
+
+/** Named by what it is built from. */
+function cachePath(): string {
+  const named = process.env['XDG_CACHE_HOME'] ?? '';
+  const base = named === '' ? join(process.env['HOME'] ?? homedir(), '.cache') : named;
+  const digest = createHash('sha256').update(readFileSync(join(modules(), 'go.sum')));
+  return join(base, 'sluice', `helm-${version()}-${digest.digest('hex').slice(0, 12)}`);
+}
+
+/** Beside the sources: what is built has no go.mod. */
+function modules(): string {
+  const here = __dirname.split(/[\\/]dist[\\/]/);
+  return join(here.length > 1 ? join(here[0] as string, 'libs/testing/src/helm') : __dirname, 'modules');
+}

@@ -1,0 +1,34 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join, sep } from 'node:path';
+import { imageFolder } from './image.js';
+import { codename, debianSources, missing } from './tools.js';
+
+/** Why there can be no VM here; undefined when there is an image, which is built if it has to be: what makes it impossible is only then known. */
+export function whyNoVm(env: NodeJS.ProcessEnv = process.env): string | undefined {
+  if ((env['SLUICE_NO_VM'] ?? '') !== '') return 'SLUICE_NO_VM is set';
+  if (existsSync(imageFolder())) return missing().includes('qemu-system-x86_64') ? built() : undefined;
+  if (process.platform !== 'linux' || process.arch !== 'x64') return 'the VM is one of Linux on x86-64';
+  if (process.getuid?.() !== 0) return 'only root may build the image of a VM';
+  if (codename() === undefined || debianSources() === undefined) return 'the image of a VM is built from Debian\'s packages, and this machine knows no Debian';
+  return built();
+}
+
+/** What did not go does not go a moment later for the next file of tests. */
+const AGAIN_MS = 10 * 60_000;
+
+/** In a process of its own, for whoever names tests cannot wait. */
+function built(): string | undefined {
+  const failed = `${imageFolder()}.failed`;
+  if (existsSync(failed) && Date.now() - statSync(failed).mtimeMs < AGAIN_MS) return readFileSync(failed, 'utf8');
+  const why = tryToBuild();
+  if (why !== undefined && existsSync(dirname(failed))) writeFileSync(failed, why);
+  return why;
+}
+
+function tryToBuild(): string | undefined {
+  const script = [__dirname, __dirname.replace(`${sep}libs${sep}testing`, `${sep}dist${sep}libs${sep}testing`)].map((folder) => join(folder, 'build-image.js')).find(existsSync);
+  if (script === undefined) return 'the image of a VM is built after a build of the project';
+  const { status, stdout } = spawnSync(process.execPath, [script], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
+  return status === 0 ? undefined : `no image of a VM can be built: ${stdout.trim().slice(-300)}`;
+}

@@ -1,0 +1,156 @@
+import type { ChangeView, NodeView } from '#libs/contracts';
+import { sha256 } from '../gateway.fixture.js';
+import { answer, contentsOf, decide, FINALIZER, readReview, reviewOf, standingOf, State, Wanted, type AdmissionRequest, type Condition, type Status } from '../index.js';
+
+const KINDS = ['kind:File', 'kind:Vrf', 'kind:Layer2Network'];
+const node = (name: string, labels: object, capabilities = KINDS): NodeView => ({ node: name, state: 'ready', labels, capabilities }) as unknown as NodeView;
+const fileOf = (name: string, spec: object = {}, more: object = {}) => ({ kind: 'File', name, labels: {}, spec: { nodeSelector: {}, path: `/etc/${name}`, content: '', ...spec }, deleting: false, ...more });
+type Written = ReturnType<typeof fileOf>;
+const ask = (operation: AdmissionRequest['operation'], object: Written | undefined, before?: Written, groups: readonly string[] = ['dev']): AdmissionRequest =>
+  ({ uid: 'u', operation, kind: 'File', name: (object ?? before)?.name ?? '', user: 'mary', groups, object, before });
+
+/** What is wanted, with nodes and objects; all of it was read. */
+function wantedOf(nodes: readonly NodeView[], ...objects: readonly { readonly kind: string; readonly name: string; readonly spec: object }[]): Wanted {
+  const wanted = new Wanted();
+  for (const one of nodes) wanted.showNode(one);
+  for (const one of objects) wanted.hear({ uid: '', generation: 1, revision: '1', labels: {}, deleting: false, finalizers: [], retry: '', status: undefined, ...one });
+  for (const what of ['fragments', 'nodes', 'Pool']) wanted.read.add(what);
+  return wanted;
+}
+const committed = (name: string, spec: object, gone = false) => ({ fragment: { kind: 'File', name, labels: {}, spec: { nodeSelector: {}, content: '', ...spec } }, gone, change: 'c1', ledger: 1 }) as never;
+const THREE = [node('a', { role: 'edge' }), node('b', { role: 'edge', zone: '1' }), node('c', { role: 'core' })];
+const warningsOf = (wanted: Wanted, ...request: Parameters<typeof ask>): readonly string[] => {
+  const said = answer(ask(...request), wanted);
+  if (said.is !== 'allowed') throw new Error(`it is ${said.is}`);
+  return said.warnings;
+};
+
+describe('the answer', () => {
+  it('is no answer before all was read, but for what is wrong in the object itself', () => {
+    expect(answer(ask('CREATE', fileOf('motd')), new Wanted())).toEqual({ is: 'unready' });
+    expect(answer(ask('CREATE', fileOf('motd', { path: 'etc' })), new Wanted())).toMatchObject({ is: 'invalid', reasons: [{ fragment: 'File/motd', field: 'spec.path', code: 'bad-path' }] });
+  });
+
+  it('lets go whatever is on its way out or changes nothing, whoever asks and whatever is known', () => {
+    const bad = fileOf('motd', { path: 'etc' });
+    expect(answer(ask('UPDATE', { ...bad, deleting: true }, bad), new Wanted())).toEqual({ is: 'allowed', warnings: [] });
+    expect(answer(ask('UPDATE', bad, { ...bad, spec: { content: '', path: 'etc', nodeSelector: {} } as never }), new Wanted())).toEqual({ is: 'allowed', warnings: [] });
+  });
+
+  it('rests on objects, and on what is committed only where there is none', () => {
+    const wanted = wantedOf(THREE, fileOf('one'));
+    wanted.showFragment(committed('one', { path: '/etc/before' }));
+    wanted.showFragment(committed('two', { path: '/etc/two' }));
+    expect(warningsOf(wanted, 'CREATE', fileOf('x', { path: '/etc/before' }))).toEqual([]);
+    expect(warningsOf(wanted, 'CREATE', fileOf('x', { path: '/etc/two' }))).toEqual(['spec.path: File/two and File/x both put something at /etc/two (a, b, c)']);
+    wanted.hear({ ...fileOf('one'), uid: '', generation: 2, revision: '2', finalizers: [], retry: '', status: undefined, deleting: true });
+    expect(warningsOf(wanted, 'CREATE', fileOf('x', { path: '/etc/one' }))).toEqual([]);
+    wanted.forget('File/one');
+    expect(warningsOf(wanted, 'CREATE', fileOf('x', { path: '/etc/before' }))).toHaveLength(1);
+    wanted.showFragment(committed('one', { path: '/etc/before' }, true));
+    expect(warningsOf(wanted, 'CREATE', fileOf('x', { path: '/etc/before' }))).toEqual([]);
+  });
+
+  it('keeps the purpose of what is committed, though there is no object of it yet', () => {
+    const wanted = wantedOf(THREE);
+    wanted.showFragment({ fragment: { kind: 'File', name: 'one', labels: { 'sluice.dev/purpose': 'a' }, spec: { nodeSelector: {}, path: '/etc/one', content: '' } }, gone: false } as never);
+    expect(answer(ask('CREATE', fileOf('one')), wanted)).toMatchObject({ is: 'invalid', reasons: [{ code: 'immutable', field: 'metadata.labels["sluice.dev/purpose"]' }] });
+    expect(answer(ask('CREATE', fileOf('one', {}, { labels: { 'sluice.dev/purpose': 'a' } })), wanted)).toEqual({ is: 'allowed', warnings: [] });
+  });
+
+  it('looks at every sort of node, and names those of it', () => {
+    const wanted = wantedOf(THREE, fileOf('of-edge', { nodeSelector: { matchLabels: { role: 'edge' } }, path: '/a' }));
+    expect(warningsOf(wanted, 'CREATE', fileOf('x', { path: '/a' }))).toEqual(['spec.path: File/of-edge and File/x both put something at /a (a, b)']);
+    expect(warningsOf(wanted, 'CREATE', fileOf('x', { content: '{{ node.labels.zone }}' }))).toEqual(['spec.content: {{ node.labels.zone }}: the node has no such label; it has role (a, c)']);
+  });
+
+  it('goes with nodes and fragments as they come, change and go', () => {
+    const wanted = wantedOf(THREE);
+    expect(warningsOf(wanted, 'CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'web' } } }))).toEqual([]);
+    wanted.showNode(node('d', { role: 'web' }, []));
+    expect(warningsOf(wanted, 'CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'web' } } }))).toEqual(['kind: the node cannot do this: it did not announce kind:File (d)']);
+    wanted.showNode(node('d', { role: 'web' }));
+    expect(warningsOf(wanted, 'CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'web' } } }))).toEqual([]);
+    wanted.showNode({ ...node('d', { role: 'web' }, []), state: 'gone' });
+    expect(warningsOf(wanted, 'CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'web' } } }))).toEqual([]);
+  });
+
+  it('says nothing of what is wrong already', () => {
+    const wanted = wantedOf(THREE, fileOf('one'), fileOf('two', { path: '/etc/one' }));
+    const two = fileOf('two', { path: '/etc/one' });
+    expect(warningsOf(wanted, 'UPDATE', { ...two, spec: { ...two.spec, content: 'other' } }, two)).toEqual([]);
+  });
+
+  it('tells many warnings as a few, each so short that the API server does not cut it', () => {
+    const files = Array.from({ length: 30 }, (_, i) => fileOf(`f${i}`, { path: `/etc/d/${'x'.repeat(300)}${i}` }));
+    const warnings = warningsOf(wantedOf(THREE, ...files), 'CREATE', fileOf('d', { path: '/etc/d' }));
+    expect([warnings.length, warnings.at(-1), Math.max(...warnings.map((line) => line.length))]).toEqual([13, 'and 18 more', 256]);
+  });
+
+  it('to somebody who may not is no, whatever they ask for by way of a label that nobody has', () => {
+    const pool = { kind: 'Pool', name: 'edge', spec: { nodeSelector: { matchLabels: { role: 'edge' } }, editors: [{ groups: ['edge-team'] }] } };
+    const wanted = wantedOf(THREE, pool);
+    expect(answer(ask('CREATE', fileOf('x', { nodeSelector: { matchExpressions: [{ key: 'role', operator: 'NotIn', values: ['core'] }] } })), wanted)).toMatchObject({ is: 'forbidden' });
+    expect(answer(ask('CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'core' } } })), wanted)).toMatchObject({ is: 'allowed' });
+    for (const group of ['edge-team', 'system:masters']) expect(answer(ask('CREATE', fileOf('x'), undefined, [group]), wanted)).toMatchObject({ is: 'allowed' });
+  });
+});
+
+describe('a review', () => {
+  const body = (request: object): object => ({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: { uid: 'u1', operation: 'CREATE', kind: { group: 'sluice.dev', version: 'v1alpha1', kind: 'File' }, ...request } });
+
+  it('is read as the API server writes it', () => {
+    const object = { metadata: { name: 'motd', labels: { a: 'b' }, finalizers: [] }, spec: { nodeSelector: {} }, status: {} };
+    expect(readReview(body({ name: '', userInfo: { username: 'mary', groups: ['a', 1] }, object }))).toEqual({
+      uid: 'u1', operation: 'CREATE', kind: 'File', name: 'motd', user: 'mary', groups: ['a'], object: { kind: 'File', name: 'motd', labels: { a: 'b' }, spec: { nodeSelector: {} }, deleting: false }, before: undefined,
+    });
+  });
+
+  it.each([
+    ['of a status', { subResource: 'status' }], ['of a kind of others', { kind: { kind: 'Deployment' } }], ['of a Rollout', { kind: { kind: 'Rollout' } }], ['of a connection', { operation: 'CONNECT' }],
+  ])('%s is none of ours', (_, request) => expect(readReview(body(request))).toEqual({ uid: 'u1', operation: 'other' }));
+
+  it.each([[undefined], [null], [[]], ['text'], [{}], [{ kind: 'AdmissionReview' }], [{ kind: 'AdmissionReview', request: { uid: 1 } }], [{ kind: 'Pod', request: { uid: 'u' } }]])('%j is none', (value) => {
+    expect(readReview(value)).toBeUndefined();
+  });
+
+  it('bears with objects that lack what all have', () => {
+    for (const object of [undefined, null, 'text']) expect(readReview(body({ object }))).toBeUndefined();
+    for (const object of [{}, { metadata: null }, { metadata: { labels: [] }, spec: 'text' }]) {
+      const request = readReview(body({ object }));
+      expect(request === undefined || request.operation === 'other' ? undefined : answer(request, wantedOf(THREE)).is).toBe('invalid');
+    }
+  });
+
+  it('is answered with its uid', () => {
+    expect(reviewOf({ uid: 'u1' }, { is: 'allowed', warnings: [] })).toEqual({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response: { uid: 'u1', allowed: true } });
+    expect(reviewOf({ uid: 'u1' }, { is: 'unready' })).toBeUndefined();
+    expect(reviewOf({ uid: 'u1' }, { is: 'forbidden', message: 'no' })).toMatchObject({ response: { allowed: false, status: { code: 403, reason: 'Forbidden', message: 'no' } } });
+  });
+});
+
+it.each([[15, 'good', ''], [13.5, 'ending', 'in 13 days'], [1.5, 'ending', 'in 1 day,'], [0.5, 'ending', 'within a day'], [-1, 'expired', 'ran out on then'], [500, 'not-yet', 'holds from before on']])('a certificate that ends in %s days is %s', (days, is, words) => {
+  const day = 24 * 3_600_000;
+  const standing = standingOf({ beginsMs: 0, endsMs: 400 * day, begins: 'before', ends: 'then' }, (400 - days) * day);
+  expect([standing.is, standing.words]).toEqual([is, words === '' ? '' : expect.stringContaining(words)]);
+});
+
+it('a certificate that ran out is told by the Pools, though nothing else of them has changed', () => {
+  const state = new State(sha256);
+  const pool = { kind: 'Pool', name: 'edge', uid: 'u', generation: 1, revision: '1', labels: {}, spec: { nodeSelector: {} }, deleting: false, finalizers: [FINALIZER], retry: '', status: undefined as Status | undefined };
+  state.hear(pool, 0);
+  state.show({ change: 'c1', phase: 'committed', ledger: 1, source: 'kubernetes', apply: [{ kind: 'Pool', name: 'edge' }], delete: [], reasons: [], nodes: 0 } as unknown as ChangeView);
+  state.index.read('c1', contentsOf(JSON.stringify({ kind: 'Pool', metadata: { name: 'edge' }, spec: pool.spec }), sha256));
+  /** What is told of the webhook, if anything is written. */
+  const told = (nowMs: number): Condition | 'nothing' | undefined => {
+    const [deed] = decide(state, { nowMs, at: 'now', debounceMs: 1 }).deeds;
+    if (deed?.do !== 'show') return 'nothing';
+    state.hear({ ...pool, revision: String(nowMs), status: deed.status }, nowMs);
+    return deed.status.conditions?.find(({ type }) => type === 'Admission');
+  };
+  expect([told(10), told(20)]).toEqual([undefined, 'nothing']);
+  state.admission = { is: 'good', words: '', todo: '' };
+  expect([told(30), told(40)]).toEqual([expect.objectContaining({ status: 'True', reason: 'Answering', message: '' }), 'nothing']);
+  state.admission = { is: 'expired', words: 'it ran out', todo: 'see to it' };
+  expect([told(50), told(60)]).toEqual([expect.objectContaining({ status: 'False', reason: 'CertificateExpired', message: 'it ran out: see to it' }), 'nothing']);
+});

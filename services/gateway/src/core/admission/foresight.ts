@@ -1,0 +1,54 @@
+import { type Fragment, type Reason } from '#libs/contracts';
+import { effectivePolicy, planActions } from '#libs/actions';
+import { isPolicyKind, selectorOf, type NodeSelector } from '#libs/manifests';
+import { labelsIn, renderNode, type FragmentIndex } from '#libs/rendering';
+import { besides, boundReasons, mergeReasons, newReasons, reviewActions, reviewConfig, reviewWarnings } from '#libs/review';
+import type { SeenNode } from './node-table.js';
+import type { Wanted } from './wanted.js';
+
+/** So many unlike groups of nodes are looked at, the largest first: each is a review of its own, and somebody waits for the answer. */
+const MOST_GROUPS = 24;
+
+/**
+ * What a review would say of a fragment beside all else that is wanted now. Nodes that are alike are looked at once; what rests on a value that each
+ * node has of its own, as on a name in a path, is seen by the review proper alone.
+ */
+export function foresee(id: string, now: Fragment | undefined, wanted: Wanted): readonly Reason[] {
+  const before = wanted.get(id);
+  const states = [before, now].filter((fragment) => fragment !== undefined && !isPolicyKind(fragment.kind)) as readonly Fragment[];
+  if (states.length === 0) return [];
+  const after = wanted.with(id, now);
+  const groups = wanted.nodes.alike(selectorsOf(states), labelsAsked(id, after));
+  const policies = [...wanted.ofKind('DisruptionPolicy')];
+  const largest = [...groups].sort((a, b) => b.length - a.length).slice(0, MOST_GROUPS);
+  return boundReasons(mergeReasons(largest.flatMap((nodes) => ofGroup(nodes, wanted.all, after, policies))));
+}
+
+/** Most edits leave the selector as it is. */
+const selectorsOf = (states: readonly Fragment[]): readonly NodeSelector[] => [...new Map(states.map(selectorOf).map((selector) => [JSON.stringify(selector), selector])).values()];
+
+/** Those of its own templates first: what others ask for decides only whether a node can be rendered at all. */
+const labelsAsked = (id: string, { all }: FragmentIndex): readonly string[] =>
+  [...new Set([...all.filter((one) => one.id === id), ...all].flatMap(({ template }) => labelsIn(template)))];
+
+/** The recipe of each is of no interest: nothing is stored under it. */
+const NO_DIGEST = (): string => '';
+
+function ofGroup(nodes: readonly SeenNode[], before: FragmentIndex, after: FragmentIndex, policies: readonly Fragment[]): readonly Reason[] {
+  const [node] = nodes as readonly [SeenNode];
+  const { name, labels, capabilities } = node;
+  const old = renderNode(before.forNode(labels), node, NO_DIGEST);
+  const now = renderNode(after.forNode(labels), node, NO_DIGEST);
+  const reviewed = { name, capabilities };
+  const problems = newReasons(now.reasons, old.reasons);
+  // A node that cannot be rendered for other reasons keeps what it has, and is no target.
+  if (now.reasons.length > 0 && problems.length === 0) return [];
+  const { actions } = planActions(old.config, now.config, effectivePolicy(policies, labels));
+  const found = [
+    ...problems,
+    ...[...newReasons(reviewConfig(now.config, reviewed), reviewConfig(old.config, reviewed)), ...reviewActions(actions, capabilities)].filter(besides(problems)),
+    ...newReasons(reviewWarnings(now.config, reviewed), reviewWarnings(old.config, reviewed)),
+  ];
+  const names = nodes.map((one) => one.name);
+  return found.map((reason) => ({ ...reason, nodes: names }));
+}

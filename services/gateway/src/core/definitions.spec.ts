@@ -1,0 +1,19 @@
+import { troubleOf } from './definitions.js';
+
+const difference = (kind: string, more: object) => ({ kind, isMissing: false, lacks: [], adds: [], ...more });
+
+it('says nothing where nothing differs', () => {
+  expect(troubleOf([], ['v1alpha1'])).toEqual({ words: '', kinds: new Map() });
+});
+
+it('says which versions there are where ours is not', () => {
+  expect(troubleOf(undefined, []).words).toBe('the API server does not know sluice.dev/v1alpha1: no object is published');
+  expect(troubleOf(undefined, ['v1', 'v1beta1']).words).toBe('the API server does not know sluice.dev/v1alpha1, but v1, v1beta1: no object is published');
+});
+
+it('tells of each kind what becomes of its fields, and of many only some', () => {
+  const { words, kinds } = troubleOf([difference('Exec', { isMissing: true }), difference('File', { lacks: ['spec.mode'] }), difference('Pool', { adds: [...'abcdefg'].map((name) => `spec.${name}`) })], ['v1alpha1']);
+  expect(words).toBe(['the API server has no definition of Exec', 'the definition of File in the API server is of another version: it drops spec.mode',
+    'the definition of Pool in the API server is of another version: it takes spec.a, spec.b, spec.c, spec.d, spec.e and 2 more, which this gateway refuses'].join('; '));
+  expect([...kinds.keys()]).toEqual(['File', 'Pool']);
+});

@@ -1,0 +1,31 @@
+import { API_VERSION, type DefinitionDifference } from '#libs/manifests';
+
+/** What is wrong with the definitions in the API server, in words; and of each kind that objects have, for their status. */
+export interface DefinitionTrouble {
+  /** Empty where all is well. */
+  readonly words: string;
+  readonly kinds: ReadonlyMap<string, string>;
+}
+
+export const DEFINITIONS_TODO = 'kubectl apply -f deploy/crds, of the version of this gateway';
+const NONE: DefinitionTrouble = { words: '', kinds: new Map() };
+const MOST_FIELDS = 5;
+
+/** Words for how the definitions differ; `versions` are those that there are of the group. */
+export function troubleOf(differences: readonly DefinitionDifference[] | undefined, versions: readonly string[]): DefinitionTrouble {
+  if (differences === undefined) {
+    return { words: `the API server does not know ${API_VERSION}${versions.length === 0 ? '' : `, but ${versions.join(', ')}`}: no object is published`, kinds: new Map() };
+  }
+  if (differences.length === 0) return NONE;
+  const missing = differences.filter(({ isMissing }) => isMissing).map(({ kind }) => kind);
+  const others = differences.filter(({ isMissing }) => !isMissing);
+  const kinds = new Map(others.map((one) => [one.kind, wordsOf(one)]));
+  return { words: [...(missing.length === 0 ? [] : [`the API server has no definition of ${missing.join(', ')}`]), ...kinds.values()].join('; '), kinds };
+}
+
+function wordsOf({ kind, lacks, adds }: DefinitionDifference): string {
+  const parts = [...(lacks.length === 0 ? [] : [`it drops ${listed(lacks)}`]), ...(adds.length === 0 ? [] : [`it takes ${listed(adds)}, which this gateway refuses`])];
+  return `the definition of ${kind} in the API server is of another version: ${parts.join(', and ')}`;
+}
+
+const listed = (fields: readonly string[]): string => `${fields.slice(0, MOST_FIELDS).join(', ')}${fields.length > MOST_FIELDS ? ` and ${fields.length - MOST_FIELDS} more` : ''}`;

@@ -1,0 +1,52 @@
+import type { Bus, ServiceNotes } from '#libs/bus';
+import type { Kube } from '#libs/kube';
+import type { Logger } from '#libs/runtime';
+import { lineOfStanding, Wanted, type CertificateStanding } from '../../core/index.js';
+import { Certificate } from './certificate.js';
+import type { WebhookSettings } from './settings.js';
+import { followWanted } from './wanted-view.js';
+import { Webhook } from './webhook.js';
+
+export interface AdmissionParts {
+  readonly bus: Bus;
+  readonly kube: Kube;
+  readonly logger: Logger;
+  readonly notes: ServiceNotes;
+  /** How often to look whether the certificate is another one. */
+  readonly lookMs?: number;
+}
+
+/** The webhook with all that it looks at; every copy has its own, whoever leads. */
+export class Admission {
+  private readonly wanted = new Wanted();
+  private readonly webhook: Webhook;
+  private unfollow: () => void = () => undefined;
+
+  constructor(private readonly parts: AdmissionParts, { port, certFile, keyFile }: WebhookSettings) {
+    const { logger, notes, lookMs } = parts;
+    const certificate = new Certificate(certFile, keyFile, logger, ({ is, words, todo }) => notes.set('certificate', words === '' ? undefined : { state: is === 'ending' || is === 'kept' ? 'note' : 'bad', words, todo }));
+    this.webhook = new Webhook({ port, certificate, wanted: this.wanted, logger, ...(lookMs === undefined ? {} : { lookMs }) });
+  }
+
+  async start(): Promise<this> {
+    const { bus, kube, logger, notes } = this.parts;
+    this.unfollow = followWanted(bus, kube, this.wanted, logger);
+    // Else the API server would be sent to a copy that cannot answer yet.
+    notes.waitFor(() => (this.port === 0 ? lineOfStanding(this.standing) || 'the webhook does not listen' : this.wanted.isReady ? undefined : 'the webhook has not read yet what is wanted'));
+    await this.webhook.start();
+    return this;
+  }
+
+  get port(): number {
+    return this.webhook.port;
+  }
+
+  get standing(): CertificateStanding {
+    return this.webhook.standing;
+  }
+
+  async close(): Promise<void> {
+    this.unfollow();
+    await this.webhook.close();
+  }
+}

@@ -1,0 +1,73 @@
+import { X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createSecureContext } from 'node:tls';
+import type { Logger } from '#libs/runtime';
+import { keptFor, lineOfStanding, noCertificate, standingOf, type CertificateStanding } from '../../core/index.js';
+
+/** What a TLS server is given. */
+export interface KeyPair {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** What does not change is said again from time to time, so that a log of a day has it. */
+const AGAIN_MS = 24 * 3_600_000;
+
+/** The webhook's certificate as it lies on the disk: whoever renews it puts another in its place, and nothing has to be started again. */
+export class Certificate {
+  private text = '';
+  private inUse: { readonly beginsMs: number; readonly endsMs: number; readonly begins: string; readonly ends: string } | undefined;
+  private trouble = 'it was not read yet';
+  /** Looks in a row that found trouble: between the writing of one file and the other the two do not fit. */
+  private troubled = 0;
+  private said: { readonly words: string; readonly atMs: number } = { words: '', atMs: 0 };
+
+  constructor(private readonly certFile: string, private readonly keyFile: string, private readonly logger: Logger, private readonly told: (standing: CertificateStanding) => void, private readonly now: () => number = Date.now) {}
+
+  /** Reads it; what is to be used from now on if it is another one. One that cannot be used leaves the one before in use. */
+  async read(): Promise<KeyPair | undefined> {
+    try {
+      const [cert, key] = await Promise.all([readFile(this.certFile, 'utf8'), readFile(this.keyFile, 'utf8')]);
+      if (`${cert}${key}` === this.text) {
+        this.troubled = 0;
+        return undefined;
+      }
+      const { validFrom, validTo } = new X509Certificate(cert);
+      // Throws for a key that belongs to another certificate.
+      createSecureContext({ cert, key });
+      this.text = `${cert}${key}`;
+      this.inUse = { beginsMs: Date.parse(validFrom), endsMs: Date.parse(validTo), begins: validFrom, ends: validTo };
+      this.troubled = 0;
+      this.logger.info({ file: this.certFile, ends: validTo }, 'the certificate of the webhook is in use');
+      return { cert, key };
+    } catch (error) {
+      this.trouble = (error as Error).message;
+      this.troubled += 1;
+      return undefined;
+    } finally {
+      this.say();
+    }
+  }
+
+  /** What was read is not in use after all. */
+  forget(): void {
+    this.text = '';
+  }
+
+  get standing(): CertificateStanding {
+    const files = [this.certFile, this.keyFile];
+    if (this.inUse === undefined) return noCertificate(files, this.trouble);
+    const standing = standingOf(this.inUse, this.now());
+    return standing.is === 'good' && this.troubled > 1 ? keptFor(files, this.inUse.ends, this.trouble) : standing;
+  }
+
+  private say(): void {
+    const { standing } = this;
+    const { words } = standing;
+    this.told(standing);
+    const atMs = this.now();
+    if (words === '' || (words === this.said.words && atMs - this.said.atMs < AGAIN_MS)) return;
+    this.said = { words, atMs };
+    this.logger.warn({ certificate: this.certFile }, lineOfStanding(standing));
+  }
+}

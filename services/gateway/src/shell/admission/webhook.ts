@@ -1,0 +1,133 @@
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { WEBHOOK_PATH } from '#libs/manifests';
+import type { Logger } from '#libs/runtime';
+import { answer, lineOfStanding, readReview, reviewOf, type CertificateStanding, type Wanted } from '../../core/index.js';
+import type { Certificate } from './certificate.js';
+
+export interface WebhookOptions {
+  readonly port: number;
+  readonly certificate: Certificate;
+  readonly wanted: Wanted;
+  readonly logger: Logger;
+  /** How often to look whether the certificate is another one. */
+  readonly lookMs?: number;
+}
+
+const LOOK_MS = 10_000;
+/** An object and what it was, each as large as etcd takes, and what the API server puts around them. */
+const MOST_BYTES = 8 * 1_024 * 1_024;
+
+/** The door at which an API server asks before it stores an object. It decides nothing: what it answers is worked out from what is wanted now. */
+export class Webhook {
+  private server: Server | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  private isClosed = false;
+
+  constructor(private readonly options: WebhookOptions) {}
+
+  /** Resolves when it listens, or, where there is no certificate yet, when that is known: it listens once there is one. Rejects for a port that is not free. */
+  async start(): Promise<this> {
+    await this.look();
+    this.timer = setInterval(() => void this.look().catch((error: unknown) => this.options.logger.error({ error }, 'the webhook cannot listen; trying again')), this.options.lookMs ?? LOOK_MS).unref();
+    return this;
+  }
+
+  /** The port that it listens on; 0 while it does not. */
+  get port(): number {
+    return (this.server?.address() as AddressInfo | null | undefined)?.port ?? 0;
+  }
+
+  get standing(): CertificateStanding {
+    return this.options.certificate.standing;
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    clearInterval(this.timer);
+    const { server } = this;
+    if (server === undefined) return;
+    server.close();
+    server.closeAllConnections();
+    if (server.listening) await once(server, 'close');
+  }
+
+  private async look(): Promise<void> {
+    const found = await this.options.certificate.read();
+    if (found === undefined || this.isClosed) return;
+    if (this.server !== undefined) return this.server.setSecureContext(found);
+    const server = createServer(found, (request, response) => void this.take(request, response));
+    this.server = server;
+    try {
+      server.listen(this.options.port);
+      await once(server, 'listening');
+    } catch (error) {
+      this.server = undefined;
+      this.options.certificate.forget();
+      throw error;
+    }
+    this.options.logger.info({ port: this.port }, 'the webhook listens');
+  }
+
+  private async take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const path = new URL(request.url ?? '/', 'https://webhook').pathname;
+      if (path === '/healthz') return this.tellHealth(response);
+      if (path !== WEBHOOK_PATH || request.method !== 'POST') return tell(response, 404, 'text/plain', `there are only POST ${WEBHOOK_PATH} and GET /healthz\n`);
+      const body = await bodyOf(request);
+      if (body === undefined) return tell(response, 413, 'text/plain', `more than ${MOST_BYTES} bytes\n`);
+      this.tellReview(response, body);
+    } catch (error) {
+      this.options.logger.error({ error }, 'a request of the API server failed');
+      if (!response.headersSent) tell(response, 500, 'text/plain', `${(error as Error).message}\n`);
+    }
+  }
+
+  private tellHealth(response: ServerResponse): void {
+    const { isReady } = this.options.wanted;
+    const trouble = lineOfStanding(this.standing);
+    tell(response, isReady ? 200 : 503, 'text/plain', `${isReady ? 'ok' : 'not all is read yet'}${trouble === '' ? '' : `; ${trouble}`}\n`);
+  }
+
+  private tellReview(response: ServerResponse, body: string): void {
+    const request = readReview(parsed(body));
+    if (request === undefined) return tell(response, 400, 'text/plain', 'the body is no AdmissionReview of admission.k8s.io/v1\n');
+    const trouble = lineOfStanding(this.standing);
+    const said = request.operation === 'other' ? ({ is: 'allowed', warnings: [] } as const) : answer(request, this.options.wanted, trouble === '' ? [] : [trouble]);
+    const review = reviewOf(request, said);
+    // No answer is for the failure policy to judge.
+    if (review === undefined) return tell(response, 503, 'text/plain', 'not all is read yet\n');
+    if (said.is !== 'allowed') this.options.logger.info({ ...about(request), because: said.is }, 'refused');
+    tell(response, 200, 'application/json', JSON.stringify(review));
+  }
+}
+
+const about = (request: NonNullable<ReturnType<typeof readReview>>): object =>
+  request.operation === 'other' ? {} : { operation: request.operation, object: `${request.kind}/${request.name}`, user: request.user };
+
+function tell(response: ServerResponse, code: number, type: string, text: string): void {
+  response.writeHead(code, { 'content-type': type, 'content-length': Buffer.byteLength(text) });
+  response.end(text);
+}
+
+/** Undefined for one that is too large. */
+async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > MOST_BYTES) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,58 @@
+import type { ServiceNotes } from '#libs/bus';
+import type { Kube } from '#libs/kube';
+import { API_GROUP, API_GROUP_VERSION, compareDefinitions } from '#libs/manifests';
+import type { Logger } from '#libs/runtime';
+import { DEFINITIONS_TODO, troubleOf, type DefinitionTrouble } from '../core/index.js';
+
+/** Definitions change when somebody installs or upgrades; the question is a small one. */
+const LOOK_MS = 30_000;
+const NOTE = 'definitions';
+
+/** Looks from time to time whether the API server has the definitions of this version, and tells where it has not. */
+export class Definitions {
+  private version = '';
+  private said = '';
+  private trouble: DefinitionTrouble = { words: '', kinds: new Map() };
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(private readonly kube: Kube, private notes: ServiceNotes | undefined, private readonly logger: Logger, private readonly changed: () => void, private readonly lookMs = LOOK_MS) {}
+
+  start(): this {
+    void this.look();
+    this.timer = setInterval(() => void this.look(), this.lookMs).unref();
+    return this;
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+    // Who leads next looks by itself.
+    this.notes?.set(NOTE, undefined);
+    this.notes = undefined;
+  }
+
+  /** Kinds whose definition is of another version, and what that means. */
+  get kinds(): ReadonlyMap<string, string> {
+    return this.trouble.kinds;
+  }
+
+  private async look(): Promise<void> {
+    try {
+      const { version, versions, document } = await this.kube.readSchemas(API_GROUP, API_GROUP_VERSION, this.version);
+      if (document === undefined && version !== '') return;
+      this.version = version;
+      this.tell(troubleOf(document === undefined ? undefined : compareDefinitions(document), versions));
+    } catch (error) {
+      this.logger.debug({ error }, 'the definitions cannot be read; trying again');
+    }
+  }
+
+  private tell(trouble: DefinitionTrouble): void {
+    if (trouble.words === this.said) return;
+    this.said = trouble.words;
+    this.trouble = trouble;
+    this.notes?.set(NOTE, trouble.words === '' ? undefined : { state: 'bad', words: trouble.words, todo: DEFINITIONS_TODO });
+    if (trouble.words === '') this.logger.info({}, 'the definitions are those of this version');
+    else this.logger.warn({}, `${trouble.words}: ${DEFINITIONS_TODO}`);
+    this.changed();
+  }
+}

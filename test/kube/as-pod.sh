@@ -1,0 +1,30 @@
+#!/bin/sh
+# Runs a program as a container would: a file system of which nothing can be written but what is mounted, the token of a service account where a kubelet puts it, and a user and capabilities as told.
+#   as-pod.sh check
+#   as-pod.sh run SECRETS USER CAPABILITIES FOLDER=PLACE,… -- PROGRAM…      each FOLDER is mounted at its PLACE, which is there
+set -e
+if [ "$1" = check ]; then
+  unshare --mount sh -c 'mount --make-rprivate / && mount -t tmpfs tmpfs /run && mount -o remount,bind,ro / 2>/dev/null || { mount --bind / / && mount -o remount,bind,ro /; }'
+  setpriv --bounding-set -all --no-new-privs true
+  exit 0
+fi
+if [ "$1" = run ]; then
+  shift
+  exec unshare --mount "$0" inside "$@"
+fi
+shift
+secrets=$1 user=$2 capabilities=$3 folders=$4
+shift 5
+here=$(pwd)
+mount --make-rprivate /
+mount -t tmpfs tmpfs /run
+mkdir -p /run/secrets/kubernetes.io/serviceaccount
+cp "$secrets"/* /run/secrets/kubernetes.io/serviceaccount/
+chmod -R a+rX /run/secrets
+# Each a mount of its own, which stays as it is when that of the root becomes read-only.
+for pair in $(echo "$folders" | tr , ' '); do mount --bind "${pair%%=*}" "${pair#*=}"; done
+for place in / /tmp /var /home /run; do
+  if [ "$place" = / ] || mountpoint -q "$place"; then mount -o remount,bind,ro "$place" 2>/dev/null || mount -o remount,ro "$place"; fi
+done
+cd "$here"
+exec setpriv --reuid "$user" --regid "$user" --clear-groups --no-new-privs --inh-caps -all --bounding-set "$capabilities" "$@"

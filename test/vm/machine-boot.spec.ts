@@ -1,0 +1,51 @@
+import { describeWith } from '../e2e/needs.js';
+import { DEMO, demo, everywhere, vmFile, VmScene } from './vm-scene.js';
+
+jest.setTimeout(900_000);
+
+describeWith(['vm-long'], 'a machine that is started anew', () => {
+  const place = new VmScene();
+  const commandLine = (): Promise<string> => place.vm.run('cat /proc/cmdline');
+  const reboots = everywhere('DisruptionPolicy', 'boot', { files: [{ path: '/etc/boot-me', actions: [{ kind: 'drain' }, { kind: 'reboot' }] }] });
+
+  beforeAll(() => place.open());
+  afterAll(() => place.close());
+
+  test('in the middle of a lease confirms on the other boot', async () => {
+    const before = await place.bootId();
+    await place.commit(reboots);
+    await place.commit(vmFile('boot-me', 'new\n'), demo(1_000));
+    expect(await place.bootId()).not.toBe(before);
+    expect(await place.vm.run(`cat /etc/boot-me; ${place.argumentOf(DEMO)}`)).toBe('new\n1000');
+    expect(await place.saying('', 'applied')).toMatchObject({ restored: true });
+  });
+
+  test('and comes up so that a probe fails goes back, by one restart more', async () => {
+    await place.vm.run('echo yes > /run/was-here');
+    const before = await place.bootId();
+    const probe = everywhere('Probe', 'same-boot', { file: { path: '/run/was-here', matches: '^yes' }, retries: 0, timeout: '5s' });
+    expect(await place.apply(probe, vmFile('boot-me', 'newer\n'))).toMatchObject({ phase: 'ended', outcome: 'reverted' });
+    expect(await place.saying('probe same-boot passed before and fails now', 'failed')).toMatchObject({ restored: true });
+    expect(await place.bootId()).not.toBe(before);
+    expect(await place.vm.run('cat /etc/boot-me')).toBe('new');
+  });
+
+  test('has the arguments of its kernel that the boot loader was given, and none once they are deleted', async () => {
+    const before = await commandLine();
+    const args = everywhere('KernelArguments', 'rig', { arguments: ['rig.first=1', 'rig.second'] });
+    await place.commit(args);
+    expect(await commandLine()).toBe(`${before} rig.first=1 rig.second`);
+    expect(await place.delete(args)).toMatchObject({ phase: 'committed' });
+    expect(await commandLine()).toBe(before);
+  });
+
+  test('goes back to the arguments that it had when it comes up so that a probe fails', async () => {
+    const before = await commandLine();
+    const probe = everywhere('Probe', 'arguments', { file: { path: '/run/was-here', matches: '^yes' }, retries: 0, timeout: '5s' });
+    await place.vm.run('echo yes > /run/was-here');
+    expect(await place.apply(probe, everywhere('KernelArguments', 'rig', { arguments: ['rig.third'] }))).toMatchObject({ phase: 'ended', outcome: 'reverted' });
+    expect(await place.quiet()).toMatchObject({ verdict: 'failed', restored: true });
+    expect(await commandLine()).toBe(before);
+    expect(await place.vm.run('ls /etc/default/grub.d 2>/dev/null; grep -c rig.third /boot/grub/grub.cfg; true')).toBe('0');
+  });
+});

@@ -1,0 +1,63 @@
+import { until } from '#libs/testing';
+import { describeWith } from '../e2e/needs.js';
+import { everywhere, VmScene } from './vm-scene.js';
+
+jest.setTimeout(900_000);
+
+/** Turns all that goes to the server into a table in which it ends. */
+const cut = (tableId: number) => everywhere('RoutingTable', 'cut', { tableId, routes: [{ to: '10.0.2.0/24', blackhole: true }], rules: [{ priority: 10, to: '10.0.2.0/24' }] });
+
+describeWith(['vm-long'], 'a machine that a change cuts off', () => {
+  const place = new VmScene();
+  const isCut = async (): Promise<boolean> => (await place.vm.run('ip rule show priority 10')) !== '';
+  const picture = (): Promise<string> => place.vm.run('ip rule; ip route show table all | grep -v "^local\\|^broadcast\\|^ff00\\|fe80" | sort; ip -br address | sort');
+  const guards = (): Promise<string> => place.vm.run('systemctl list-units --all --plain --no-legend "sluice-guard-*.timer" | cut -d" " -f1');
+  /** Without its service manager's help: nothing starts an applier again that was killed. */
+  const alone = (is: boolean): Promise<string> => place.vm.run(
+    `${is ? 'mkdir -p /run/systemd/system/sluice-applier.service.d && printf "[Service]\\nRestart=no\\n" >' : 'rm -f'} /run/systemd/system/sluice-applier.service.d/alone.conf && systemctl daemon-reload`);
+
+  beforeAll(async () => {
+    await place.open();
+    await place.commit(everywhere('Layer2Network', 'storage', { id: 7, anycastMac: '02:00:00:00:00:01', anycastGateways: ['10.7.0.1/24'] }));
+    await place.commit(everywhere('Pool', 'all', { applyTimeout: '150s' }));
+  });
+  afterAll(() => place.close());
+
+  test('comes back by itself, and the change is to blame', async () => {
+    const before = await picture();
+    const change = await place.publish({ apply: [cut(100)] });
+    await until(isCut, 'the change is in force', 200_000);
+    expect(await guards()).toMatch(/^sluice-guard-\w+\.timer$/);
+    expect(await place.ended(change)).toMatchObject({ phase: 'ended', outcome: 'reverted' });
+    await place.quiet();
+    expect(await picture()).toBe(before);
+    await until(async () => (await guards()) === '', 'the guard is taken away');
+  });
+
+  test.each(['KILL', 'STOP'])('comes back by a timer of systemd when the applier got a SIG%s', async (signal) => {
+    const before = await picture();
+    await alone(true);
+    const change = await place.publish({ apply: [cut(signal === 'KILL' ? 101 : 102)] });
+    await until(isCut, 'the change is in force', 200_000);
+    await place.vm.run(`systemctl kill --kill-whom=main --signal=SIG${signal} sluice-applier`);
+    await until(async () => !(await isCut()), 'the guard goes back', 300_000);
+    await until(async () => (await place.journal()).work === undefined, 'the guard has ended the work', 100_000);
+    expect(await picture()).toBe(before);
+    expect((await place.journal()).lastDealt?.reason).toMatch(/^not confirmed \d+ ms after the lease was read/);
+    expect(await place.vm.run('systemctl is-active sluice-applier; true')).toMatch(/^(failed|inactive)$/);
+    await alone(false);
+    await place.vm.run('systemctl start sluice-applier');
+    expect(await place.ended(change)).toMatchObject({ phase: 'ended', outcome: 'reverted' });
+    await place.quiet();
+  });
+
+  test('comes back after a power cut', async () => {
+    const change = await place.publish({ apply: [cut(103)] });
+    await until(isCut, 'the change is in force', 200_000);
+    await place.cutAndBoot();
+    expect(await place.ended(change)).toMatchObject({ phase: 'ended', outcome: 'reverted' });
+    await place.quiet();
+    expect(await isCut()).toBe(false);
+    expect(await place.vm.run('ip -br address show dev l2.7')).toContain('10.7.0.1/24');
+  });
+});

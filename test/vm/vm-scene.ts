@@ -1,0 +1,154 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connectFleet, type FleetClient } from '#libs/bus';
+import { SERVICES, type ChangeView, type StatusView } from '#libs/contracts';
+import { startNatsServer, type NatsServer } from '#libs/embedded';
+import { findVmImage, HOST_IN_GUEST, restoreVm, until, type VirtualMachine } from '#libs/testing';
+import { manifest, type Manifest } from '../e2e/manifests.js';
+import { Processes, ROOT } from '../e2e/processes.js';
+import { PausePoints } from './pause-points.js';
+
+export const NODE = 'vm-1.dc1';
+const WAIT_MS = 400_000;
+const SETTINGS = '/etc/default/sluice-applier';
+
+export const everywhere = (kind: string, name: string, spec: object): Manifest => manifest(kind, name, { nodeSelector: {}, ...spec });
+export const vmFile = (name: string, content: string, more: object = {}): Manifest => everywhere('File', name, { path: `/etc/${name}`, content, ...more });
+
+export const DEMO = 'demo.service';
+/** A unit that runs for so many seconds, as `argumentOf` shows. */
+export const demo = (seconds: number, content = `[Service]\nExecStart=/bin/sleep ${seconds}\n[Install]\nWantedBy=multi-user.target\n`): Manifest =>
+  everywhere('SystemdUnit', 'demo', { name: DEMO, content, enabled: true, state: 'started' });
+
+/** The services and a server here, and one node in a VM on which the applier was installed from its Debian package. */
+export class VmScene {
+  private readonly data = mkdtempSync(join(tmpdir(), 'sluice-vm-'));
+  private readonly points = new PausePoints();
+  private server!: NatsServer;
+  private processes!: Processes;
+  client!: FleetClient;
+  vm!: VirtualMachine;
+
+  async open(): Promise<void> {
+    const restored = findVmImage().then((image) => restoreVm(image, join(this.data, 'vm')));
+    execFileSync(process.execPath, [join(ROOT, 'tools/package.cjs'), '--out', this.data], { cwd: ROOT, stdio: 'pipe' });
+    this.server = await startNatsServer({ dataDir: join(this.data, 'nats') });
+    this.client = await connectFleet({ servers: [this.server.url], timeoutMs: 10_000 });
+    this.processes = new Processes(this.data, { ...process.env, NATS_URL: this.server.url, SLUICE_HEALTH_SECONDS: '0' });
+    for (const service of SERVICES) this.processes.start(service, ['service', service]);
+    await this.points.listen();
+    this.vm = await restored;
+    await this.install();
+    await until(async () => {
+      const [joined, standing] = await Promise.all([this.client.get('nodes', NODE), this.client.get('status', NODE)]).catch(() => []);
+      return joined !== undefined && standing !== undefined && standing.desired !== '' && standing.desired === standing.hash;
+    }, 'the node has joined', WAIT_MS).catch((error: unknown) => this.explain(error));
+    // All takes its time there.
+    await this.commit(everywhere('Pool', 'all', { applyTimeout: '600s' }));
+  }
+
+  /** As a person would: the package, its settings, and the drop-ins of the backends that the node is to have. */
+  private async install(): Promise<void> {
+    const deb = readdirSync(this.data).find((name) => name.endsWith('.deb')) ?? '';
+    await this.vm.put('/tmp/sluice-applier.deb', readFileSync(join(this.data, deb)));
+    await this.vm.run('dpkg -i /tmp/sluice-applier.deb');
+    await this.vm.run('install -Dm644 -t /etc/systemd/system/sluice-applier.service.d /usr/share/sluice/backends/*.conf');
+    await this.vm.run('mkdir /opt/rig');
+    for (const name of ['pauses.cjs', 'pausing-systemctl']) await this.vm.put(`/opt/rig/${name}`, readFileSync(join(ROOT, 'test/vm/guest', name)));
+    await this.vm.run('chmod 755 /opt/rig/pausing-systemctl');
+    const settings = {
+      NATS_URL: `nats://${HOST_IN_GUEST}:${new URL(this.server.url).port}`, SLUICE_NODE: NODE,
+      NODE_OPTIONS: '--require=/opt/rig/pauses.cjs', SLUICE_SYSTEMCTL: '/opt/rig/pausing-systemctl', RIG_PAUSES: `${HOST_IN_GUEST} ${this.points.port}`,
+    };
+    const lines = Object.entries(settings).map(([name, value]) => `${name}="${value}"\n`);
+    await this.vm.put(SETTINGS, lines.join(''));
+    await this.vm.run('sync && systemctl daemon-reload && systemctl enable --now sluice-applier.service');
+  }
+
+  publish(body: object): Promise<string> {
+    return this.client.publishChange('vm', JSON.stringify(body)).then(({ change }) => change);
+  }
+
+  ended(change: string): Promise<ChangeView> {
+    const isOver = (view: ChangeView | undefined): ChangeView | undefined => (view !== undefined && ['committed', 'rejected', 'ended'].includes(view.phase) ? view : undefined);
+    return until(async () => isOver(await this.client.get('changes', change)), `the end of ${change}`, WAIT_MS).catch((error: unknown) => this.explain(error));
+  }
+
+  async apply(...manifests: readonly Manifest[]): Promise<ChangeView> {
+    return this.ended(await this.publish({ apply: manifests }));
+  }
+
+  /** The same for what must go well, on a node that is there: says of the applier why it did not. */
+  async commit(...manifests: readonly Manifest[]): Promise<void> {
+    await this.quiet();
+    const { phase, outcome, reasons } = await this.apply(...manifests);
+    if (phase !== 'committed') await this.explain(new Error(`the change is ${phase} ${outcome}: ${JSON.stringify(reasons)} ${(await this.client.get('status', NODE))?.reason ?? ''}`));
+  }
+
+  async delete(...manifests: readonly Manifest[]): Promise<ChangeView> {
+    return this.ended(await this.publish({ delete: manifests.map(({ kind, metadata: { name } }) => ({ kind, name })) }));
+  }
+
+  /** Views are written one after the other: the end of a change may be seen before what the node said. */
+  saying(words: string, verdict: StatusView['verdict']): Promise<StatusView> {
+    return until(async () => {
+      const status = await this.client.get('status', NODE);
+      return status?.reason.includes(words) === true && status.verdict === verdict ? status : undefined;
+    }, `the node says ${verdict}: ${words}`, WAIT_MS).catch((error: unknown) => this.explain(error));
+  }
+
+  /** Until nothing is to be done on the node any more, it has said so, and it is not taken for silent: a change would pass by it. */
+  quiet(): Promise<StatusView> {
+    return until(async () => {
+      const [status, node] = await Promise.all([this.client.get('status', NODE), this.client.get('nodes', NODE)]);
+      return status !== undefined && node?.state === 'ready' && status.restored && status.desired === status.hash && status.owed === '' ? status : undefined;
+    }, 'the node has what it shall have', WAIT_MS).catch((error: unknown) => this.explain(error));
+  }
+
+  bootId(): Promise<string> {
+    return this.vm.run('cat /proc/sys/kernel/random/boot_id');
+  }
+
+  /** A property of a unit, as systemd has it. */
+  unit(name: string, property: string): Promise<string> {
+    return this.vm.run(`systemctl show --value --property=${property} ${name}`);
+  }
+
+  /** A command that says the last argument of what the unit runs. */
+  argumentOf(unit: string): string {
+    return `ps -o args= -p $(systemctl show --value --property=MainPID ${unit}) | grep -o '[^ ]*$'`;
+  }
+
+  /** The applier's journal as it stands on the disk. */
+  async journal(): Promise<{ readonly work?: { readonly phase: string }; readonly lastDealt?: { readonly reason: string } }> {
+    return (JSON.parse(await this.vm.run('cat /var/lib/sluice/journal.json')) as { journal: Awaited<ReturnType<VmScene['journal']>> }).journal;
+  }
+
+  /** Holds the applier at what it does, when asked to; see there. */
+  get pauses(): PausePoints {
+    return this.points;
+  }
+
+  async cutAndBoot(): Promise<void> {
+    await this.vm.cut();
+    this.points.clear();
+    this.vm.start();
+    await this.vm.up();
+  }
+
+  private async explain(error: unknown): Promise<never> {
+    const said = await this.vm.run('journalctl --no-pager -o cat -n 25 -u sluice-applier', 30_000).catch((reason: unknown) => `the VM does not answer: ${(reason as Error).message}`);
+    throw new Error(`${(error as Error).message}\n${said}`, { cause: error });
+  }
+
+  async close(): Promise<void> {
+    await this.vm?.close();
+    this.points.close();
+    await this.client?.close();
+    await this.processes?.stopAll();
+    await this.server?.stop();
+    if (process.env['SLUICE_E2E_KEEP'] === undefined) rmSync(this.data, { recursive: true, force: true });
+  }
+}

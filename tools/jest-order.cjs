@@ -1,0 +1,12 @@
+// As jest orders them, but last what needs programs that take minutes to build on a new machine.
+const { readFileSync } = require('node:fs');
+const Sequencer = require('@jest/test-sequencer').default;
+
+const needsMuch = ({ path }) => /describeOnKube|KubeCluster|findHelm|'helm'|'vm'|vm-scene/.test(readFileSync(path, 'utf8'));
+
+module.exports = class extends Sequencer {
+  sort(tests) {
+    const sorted = super.sort(tests);
+    return [...sorted.filter((test) => !needsMuch(test)), ...sorted.filter(needsMuch)];
+  }
+};
