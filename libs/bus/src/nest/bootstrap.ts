@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { NestFactory } from '@nestjs/core';
+import { ModuleRef, NestFactory } from '@nestjs/core';
 import type { INestMicroservice, Type } from '@nestjs/common';
 import { createLogger, giveBackMemory, letMemoryGrow, logHealth, nestLogger, serveHealth, settingsFrom, type HealthServer, type Logger, type Settings } from '#libs/runtime';
 import { connectBus, type Bus } from '../connection.js';
@@ -127,9 +127,11 @@ const isExplained = (error: unknown): boolean => error instanceof NoJetStreamErr
 
 const ttlOf = (options: ServiceOptions): { leaderTtlMs?: number } => (options.leaderTtlMs === undefined ? {} : { leaderTtlMs: options.leaderTtlMs });
 
+/** Not every service has one. The reference is asked, for the application would log what it does not find as an error. */
 function ledgerOf(app: INestMicroservice): LedgerService | undefined {
+  const modules = app.get(ModuleRef);
   try {
-    return app.get(LedgerService, { strict: false });
+    return modules.get(LedgerService, { strict: false });
   } catch {
     return undefined;
   }
