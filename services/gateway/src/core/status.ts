@@ -124,7 +124,7 @@ const ADMISSION: Readonly<Record<CertificateStanding['is'], readonly ['True' | '
 
 /** Only told where something is wrong: what somebody wrote may not be what was stored. */
 function definitionOf({ definitions }: State, { kind }: Resource): readonly Said[] {
-  const words = definitions.get(kind);
+  const words = definitions.kinds.get(kind);
   return words === undefined ? [] : [['Definition', 'False', 'AnotherVersion', `${words}: ${DEFINITIONS_TODO}`]];
 }
 
