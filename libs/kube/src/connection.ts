@@ -128,10 +128,13 @@ export class KubeConnection {
       return await ask();
     } catch (error) {
       if (error instanceof Error && (error.name === 'KubeError' || error.name === 'KubeConfigError')) throw error;
-      throw new KubeUnreachableError(`${this.server} does not answer: ${wordsOf(error)}`, { cause: error });
+      throw new KubeUnreachableError(`${this.server} ${isOfCertificate(error) ? "answers with a certificate that the kubeconfig's authority does not vouch for" : 'does not answer'}: ${wordsOf(error)}`, { cause: error });
     }
   }
 }
+
+/** The codes of OpenSSL and Node.js for a certificate that is not believed: of another authority, for another name, out of its time. */
+const isOfCertificate = (error: unknown): boolean => /CERT|UNABLE_TO_(GET|VERIFY)/.test((error as { readonly cause?: { readonly code?: string } }).cause?.code ?? '');
 
 /** undici says `fetch failed`, and the reason only in the cause. */
 function wordsOf(error: unknown): string {

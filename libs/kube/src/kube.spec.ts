@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { rootCertificates } from 'node:tls';
 import { describeOnKube, nodePath, podPath, until } from '#libs/testing';
 import { Kube, KubeConfigError, KubeError, KubeUnreachableError, type KubeNode } from './index.js';
 
@@ -13,6 +14,13 @@ describeOnKube('an API server', (world) => {
 
   const nodeOf = async (name: string): Promise<KubeNode> => (await kube.node(name)) as KubeNode;
   const podOf = async (node: string, name: string) => (await kube.podsOn(node)).find((pod) => pod.name === name)!;
+
+  it('that shows a certificate of another authority is called that, and not silent', async () => {
+    const { server } = world.cluster.access;
+    const stranger = await Kube.open({ kubeconfig: kubeconfig({ server, ca: rootCertificates[0] as string, token: 't' }) });
+    await expect(stranger.node('n1')).rejects.toThrow(`${server} answers with a certificate that the kubeconfig's authority does not vouch for: fetch failed: `);
+    await stranger.close();
+  });
 
   describe('a Node', () => {
     it('is read as it is now, and is undefined where there is none', async () => {

@@ -1,8 +1,7 @@
 import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { NestFactory } from '@nestjs/core';
+import { ModuleRef, NestFactory } from '@nestjs/core';
 import type { INestMicroservice, Type } from '@nestjs/common';
-import { EDGE_SERVICES } from '#libs/contracts';
 import { createLogger, giveBackMemory, letMemoryGrow, logHealth, nestLogger, serveHealth, settingsFrom, type HealthServer, type Logger, type Settings } from '#libs/runtime';
 import { connectBus, type Bus } from '../connection.js';
 import { isWithoutJetStream, NoJetStreamError, ServerTooOldError, TopologyError } from '../errors.js';
@@ -40,7 +39,7 @@ async function run(module: Type, options: ServiceOptions, settings: Settings, lo
   const app = await NestFactory.createMicroservice(root, { strategy, logger: nestLogger(logger), abortOnError: false });
   app.useGlobalPipes(new RequestPipe());
   app.useGlobalFilters(new RethrowFilter());
-  const ledger = ledgerOf(app, options.name);
+  const ledger = ledgerOf(app);
   if (ledger !== undefined) strategy.serve(ledger);
   strategy.tell(app.get(ServiceNotes));
   await app.listen();
@@ -128,6 +127,12 @@ const isExplained = (error: unknown): boolean => error instanceof NoJetStreamErr
 
 const ttlOf = (options: ServiceOptions): { leaderTtlMs?: number } => (options.leaderTtlMs === undefined ? {} : { leaderTtlMs: options.leaderTtlMs });
 
-/** Those at the edge have none, and Nest would log an error of what it does not find. */
-const ledgerOf = (app: INestMicroservice, name: string): LedgerService | undefined =>
-  (EDGE_SERVICES as readonly string[]).includes(name) ? undefined : app.get(LedgerService, { strict: false });
+/** Not every service has one. The reference is asked, for the application would log what it does not find as an error. */
+function ledgerOf(app: INestMicroservice): LedgerService | undefined {
+  const modules = app.get(ModuleRef);
+  try {
+    return modules.get(LedgerService, { strict: false });
+  } catch {
+    return undefined;
+  }
+}

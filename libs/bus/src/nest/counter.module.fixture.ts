@@ -44,3 +44,7 @@ class CounterController {
 
 @Module({ controllers: [CounterController], providers: [provideLedger(() => ({ core: counterCore }))] })
 export class CounterModule {}
+
+/** A service that decides nothing. */
+@Module({})
+export class WithoutLedgerModule {}

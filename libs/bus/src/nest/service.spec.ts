@@ -5,7 +5,7 @@ import { connectBus, type Bus } from '../connection.js';
 import type { FleetClient } from '../fleet-client.js';
 import { connectFleet } from '../fleet.js';
 import { Ledger } from '../ledger.js';
-import { CounterModule, heard } from './counter.module.fixture.js';
+import { CounterModule, heard, WithoutLedgerModule } from './counter.module.fixture.js';
 import type { RunningService } from './running-service.js';
 import { ServiceNotes } from './service-notes.js';
 import { startService } from './service.js';
@@ -132,5 +132,12 @@ describe('a service with Nest', () => {
     await until(() => service.ledger?.halted);
     await until(() => fleet.request('ops.node.why', { node: 'n1' }).then(() => false, (error: Error) => /not understood/.test(error.message)));
     expect((await fleet.inspect()).services[0]?.halted).toMatch(/not understood/);
+  });
+
+  it('starts without a ledger where it has none, and calls nothing an error', async () => {
+    const errors: string[] = [];
+    const service = await startService(WithoutLedgerModule, { name: 'gateway', settings: settingsFrom({ NATS_URL: nats.server.url }), logger: { ...SILENT, error: (_, message) => errors.push(message) } });
+    services.push(service);
+    expect([service.ledger, errors]).toEqual([undefined, []]);
   });
 });

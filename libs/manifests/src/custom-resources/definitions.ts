@@ -38,6 +38,7 @@ const NAMES: Readonly<Record<string, Naming>> = {
     columns: [
       ['Max-Unavailable', '.spec.maxUnavailable'], ['Members', '.status.members', { type: 'integer' }], ['Budget', '.status.budget', { type: 'integer' }],
       ['Unavailable', '.status.unavailable', { type: 'integer' }], ['Waiting', '.status.waiting', { type: 'integer' }],
+      ['Used-By', '.status.usedBy', { wide: true }],
     ],
   },
   DisruptionPolicy: { plural: 'disruptionpolicies', short: 'dispol', columns: [] },

@@ -59,6 +59,7 @@ export const POOL_STATUS: Schema = {
     members: COUNT,
     budget: described(COUNT, 'How many may be unavailable at once.'),
     unavailable: COUNT,
+    usedBy: described(TEXT, 'The first of the nodes that are unavailable, and why each is.'),
     waiting: described(COUNT, 'Nodes that wait for a unit.'),
   },
 };

@@ -1,9 +1,9 @@
-import { troubleOf } from './definitions.js';
+import { declaredOf, troubleOf } from './definitions.js';
 
 const difference = (kind: string, more: object) => ({ kind, isMissing: false, lacks: [], adds: [], ...more });
 
 it('says nothing where nothing differs', () => {
-  expect(troubleOf([], ['v1alpha1'])).toEqual({ words: '', kinds: new Map() });
+  expect(troubleOf([], ['v1alpha1'])).toEqual({ words: '', kinds: new Map(), unsaid: new Map() });
 });
 
 it('says which versions there are where ours is not', () => {
@@ -16,4 +16,10 @@ it('tells of each kind what becomes of its fields, and of many only some', () =>
   expect(words).toBe(['the API server has no definition of Exec', 'the definition of File in the API server is of another version: it drops spec.mode',
     'the definition of Pool in the API server is of another version: it takes spec.a, spec.b, spec.c, spec.d, spec.e and 2 more, which this gateway refuses'].join('; '));
   expect([...kinds.keys()]).toEqual(['File', 'Pool']);
+});
+
+it('leaves out of a status what the definition does not have, for the API server would refuse all of it', () => {
+  const trouble = troubleOf([difference('Pool', { lacks: ['spec.drift', 'status.usedBy', 'status.pools.done'] })], ['v1alpha1']);
+  expect(declaredOf(trouble, 'Pool', { phase: 'Ready', usedBy: 'n1 (silent)', pools: {} })).toEqual({ phase: 'Ready' });
+  expect(declaredOf(trouble, 'File', { phase: 'Ready', usedBy: '' })).toEqual({ phase: 'Ready', usedBy: '' });
 });

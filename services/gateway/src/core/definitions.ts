@@ -1,27 +1,33 @@
 import { API_VERSION, type DefinitionDifference } from '#libs/manifests';
+import type { Status } from './resource.js';
 
 /** What is wrong with the definitions in the API server, in words; and of each kind that objects have, for their status. */
 export interface DefinitionTrouble {
   /** Empty where all is well. */
   readonly words: string;
   readonly kinds: ReadonlyMap<string, string>;
+  /** Fields of the status that a kind's definition does not have: with one of these, the API server refuses all of it. */
+  readonly unsaid: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
 export const DEFINITIONS_TODO = 'kubectl apply -f deploy/crds, of the version of this gateway';
-const NONE: DefinitionTrouble = { words: '', kinds: new Map() };
+export const NO_TROUBLE: DefinitionTrouble = { words: '', kinds: new Map(), unsaid: new Map() };
 const MOST_FIELDS = 5;
 
 /** Words for how the definitions differ; `versions` are those that there are of the group. */
 export function troubleOf(differences: readonly DefinitionDifference[] | undefined, versions: readonly string[]): DefinitionTrouble {
   if (differences === undefined) {
-    return { words: `the API server does not know ${API_VERSION}${versions.length === 0 ? '' : `, but ${versions.join(', ')}`}: no object is published`, kinds: new Map() };
+    return { words: `the API server does not know ${API_VERSION}${versions.length === 0 ? '' : `, but ${versions.join(', ')}`}: no object is published`, kinds: new Map(), unsaid: new Map() };
   }
-  if (differences.length === 0) return NONE;
+  if (differences.length === 0) return NO_TROUBLE;
   const missing = differences.filter(({ isMissing }) => isMissing).map(({ kind }) => kind);
   const others = differences.filter(({ isMissing }) => !isMissing);
   const kinds = new Map(others.map((one) => [one.kind, wordsOf(one)]));
-  return { words: [...(missing.length === 0 ? [] : [`the API server has no definition of ${missing.join(', ')}`]), ...kinds.values()].join('; '), kinds };
+  return { words: [...(missing.length === 0 ? [] : [`the API server has no definition of ${missing.join(', ')}`]), ...kinds.values()].join('; '), kinds, unsaid: new Map(others.map(({ kind, lacks }) => [kind, unsaidOf(lacks)])) };
 }
+
+/** `status.usedBy` and `status.pools.done` make `usedBy` and `pools`. */
+const unsaidOf = (lacks: readonly string[]): ReadonlySet<string> => new Set(lacks.flatMap((field) => /^status\.(\w+)/.exec(field)?.[1] ?? []));
 
 function wordsOf({ kind, lacks, adds }: DefinitionDifference): string {
   const parts = [...(lacks.length === 0 ? [] : [`it drops ${listed(lacks)}`]), ...(adds.length === 0 ? [] : [`it takes ${listed(adds)}, which this gateway refuses`])];
@@ -29,3 +35,9 @@ function wordsOf({ kind, lacks, adds }: DefinitionDifference): string {
 }
 
 const listed = (fields: readonly string[]): string => `${fields.slice(0, MOST_FIELDS).join(', ')}${fields.length > MOST_FIELDS ? ` and ${fields.length - MOST_FIELDS} more` : ''}`;
+
+/** A status without what the kind's definition does not have. */
+export function declaredOf({ unsaid }: DefinitionTrouble, kind: string, status: Status): Status {
+  const left = unsaid.get(kind);
+  return left === undefined || left.size === 0 ? status : Object.fromEntries(Object.entries(status).filter(([field]) => !left.has(field)));
+}

@@ -172,6 +172,12 @@ describe('deleting', () => {
     expect(world.lines).toEqual(['+a=1', '-a']);
   });
 
+  it('that went back says how a person has it tried again, and does so', () => {
+    world.apply('a', '1').rest().stand('c1', 'committed').remove('a').rest().stand('c2', 'ended', { outcome: 'reverted', reason: 'n1 is invalid' }).rest();
+    expect(world.status('a')['message']).toBe('the deletion is reverted: n1 is invalid; to try it again: kubectl annotate files.sluice.dev a sluice.dev/retry=c2 --overwrite');
+    expect(world.edit('a', { retry: 'c2' }).rest().lines.slice(2)).toEqual(['-a']);
+  });
+
   it('says that it was refused, and is tried again when another change was committed, or a config forgiven', () => {
     world.apply('a', '1').rest().stand('c1', 'committed').remove('a').rest();
     world.stand('c2', 'rejected', refusal('File/a')).restart().rest();

@@ -1,6 +1,7 @@
 import { FINALIZER, manifestOf, type Resource, type Status } from './resource.js';
 import { ABSENT, weightOf, type Change } from './changes.js';
 import { isSame } from './conditions.js';
+import { declaredOf } from './definitions.js';
 import { rolloutDeeds, type RolloutDeed } from './rollouts.js';
 import { isTriedAgain, standOf, wantedOf, type Stand } from './stand.js';
 import type { State } from './state.js';
@@ -74,7 +75,8 @@ export function decide(state: State, timing: Timing): Decided {
       wakeAtMs = Math.min(wakeAtMs, statusFrom);
       continue;
     }
-    const status = after === undefined ? statusOf(state, resource, stand, timing.at) : undefined;
+    const told = after === undefined ? statusOf(state, resource, stand, timing.at) : undefined;
+    const status = told && declaredOf(state.definitions, resource.kind, told);
     if (status !== undefined && held?.do !== 'release' && !isSame(status, resource.status)) propose(`status ${resource.id}`, { do: 'show', resource, status });
     else if (held === undefined && stand.is === 'carried') state.calm.set(resource, basisOf(state, resource, stand.change));
   }
@@ -90,7 +92,7 @@ function isCalm(state: State, resource: Resource, stand: Stand): boolean {
 }
 
 const basisOf = ({ rollouts, pools, admission, definitions }: State, { kind, name }: Resource, change: Change): readonly unknown[] =>
-  [change, rollouts.get(change.change), definitions.get(kind), ...(kind === 'Pool' ? [pools.get(name), admission?.words] : [])];
+  [change, rollouts.get(change.change), definitions.kinds.get(kind), ...(kind === 'Pool' ? [pools.get(name), admission?.words] : [])];
 
 /** The newest change about an object that is to be published; undefined when it is not. */
 function publishedAfter(state: State, resource: Resource, stand: Stand): string | undefined {

@@ -5,7 +5,7 @@ export { readReview, type AdmissionRequest } from './admission/request.js';
 export { reviewOf } from './admission/response.js';
 export { Wanted } from './admission/wanted.js';
 export { ABSENT, contentsOf, type Contents } from './changes.js';
-export { DEFINITIONS_TODO, troubleOf, type DefinitionTrouble } from './definitions.js';
+export { DEFINITIONS_TODO, NO_TROUBLE, troubleOf, type DefinitionTrouble } from './definitions.js';
 export { toldBy, type Told } from './events.js';
 export { decide, type Batch, type Decided, type Deed, type Timing } from './gateway.js';
 export { FINALIZER, RETRY, type Condition, type Digest, type Heard, type Status } from './resource.js';

@@ -1,6 +1,8 @@
 import type { RolloutView } from '#libs/contracts';
+import { ROLLOUT_KIND } from '#libs/manifests';
 import { weightOf, type Change } from './changes.js';
 import { conditionsOf, isSame } from './conditions.js';
+import { declaredOf } from './definitions.js';
 import type { Status } from './resource.js';
 import { countsOf, tellOf } from './status.js';
 import type { RolloutResource, State } from './state.js';
@@ -52,7 +54,7 @@ function followRollout(state: State, change: Change, found: RolloutResource, at:
   const wish = wishOf(state, change, found, view);
   if (wish === 'pause' || wish === 'resume') propose(`steer ${change.change}`, { do: 'steer', change: change.change, generation: found.generation, pause: wish === 'pause' });
   const observed = wish === 'none' ? found.generation : (found.status?.observedGeneration ?? 0);
-  const status = statusOfRollout(state, change, view, found, observed, at);
+  const status = declaredOf(state.definitions, ROLLOUT_KIND, statusOfRollout(state, change, view, found, observed, at));
   if (!isSame(status, found.status)) propose(`status Rollout/${change.change}`, { do: 'show-rollout', change: change.change, uid: found.uid, status });
 }
 

@@ -1,6 +1,7 @@
 import type { ChangeView, KnownBadView, PoolView, RolloutView } from '#libs/contracts';
 import type { CertificateStanding } from './admission/certificate.js';
 import { ChangeIndex } from './changes.js';
+import { NO_TROUBLE, type DefinitionTrouble } from './definitions.js';
 import { resourceOf, type Digest, type Heard, type Resource, type Status } from './resource.js';
 
 /** A Rollout of the API server. */
@@ -38,7 +39,7 @@ export class State {
   readonly rollouts = new Map<string, RolloutView>();
   readonly pools = new Map<string, PoolView>();
   /** Kinds whose definition in the API server is of another version, and what that means. */
-  definitions: ReadonlyMap<string, string> = new Map();
+  definitions: DefinitionTrouble = NO_TROUBLE;
   /** How the webhook stands; undefined where there is none. */
   admission: CertificateStanding | undefined;
   /** The ledger's sequence at which a config was forgiven last. */

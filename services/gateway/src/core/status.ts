@@ -1,12 +1,16 @@
-import type { Reason, RolloutView } from '#libs/contracts';
+import type { PoolView, Reason, RolloutView } from '#libs/contracts';
+import { pluralOf } from '#libs/manifests';
 import { lineOfStanding, type CertificateStanding } from './admission/certificate.js';
 import type { Change } from './changes.js';
 import { conditionsOf, reasonOf, type Said } from './conditions.js';
 import { DEFINITIONS_TODO } from './definitions.js';
-import type { Resource, Status } from './resource.js';
+import { RETRY, type Resource, type Status } from './resource.js';
 import type { Stand } from './stand.js';
 import type { State } from './state.js';
 import { wordsOf } from './words.js';
+
+/** Of the nodes that use up a budget. */
+const MOST_NAMED = 10;
 
 interface Story {
   readonly phase: string;
@@ -28,7 +32,7 @@ export function statusOf(state: State, resource: Resource, stand: Stand, at: str
       const { change } = stand;
       const rollout = state.rollouts.get(change.change);
       const story = tellOf(change, rollout, resource);
-      return { ...wholeOf(state, resource, resource.deleting ? deletionOf(story) : story, at), ...(resource.deleting ? {} : { hash: resource.hash }), change: change.change, ...countsOf(change, rollout) };
+      return { ...wholeOf(state, resource, resource.deleting ? deletionOf(story, change, resource) : story, at), ...(resource.deleting ? {} : { hash: resource.hash }), change: change.change, ...countsOf(change, rollout) };
     }
   }
 }
@@ -100,11 +104,12 @@ function refused(reasons: readonly Reason[], id: string, byForm: boolean): Story
   return { phase: 'Rejected', message, said: [...said, ['Progressing', 'False', 'Rejected'], ['Ready', 'False', 'Rejected', message]] };
 }
 
-/** The same of a deletion: it is never ready, it is over and the object gone. */
-function deletionOf({ phase, message, said }: Story): Story {
+/** The same of a deletion: it is never ready, it is over and the object gone. An object that goes cannot be edited, so how it is tried again is told. */
+function deletionOf({ phase, message, said }: Story, change: Change, { kind, name }: Resource): Story {
   const isOver = said.some(([type, status]) => type === 'Progressing' && status === 'False');
   const failed = isOver && phase !== 'Ready';
-  const words = failed ? `the deletion is ${phase.toLowerCase()}: ${message}` : message;
+  const again = `to try it again: kubectl annotate ${pluralOf(kind)}.sluice.dev ${name} ${RETRY}=${change.change} --overwrite`;
+  const words = failed ? `the deletion is ${phase.toLowerCase()}: ${message}; ${again}` : message;
   return { phase: failed ? 'DeletionFailed' : 'Deleting', message: words, said: said.map(([type, status, reason, line]) => (type === 'Ready' ? [type, 'False', failed ? 'DeletionFailed' : 'Deleting', words] : [type, status, reason, line])) };
 }
 
@@ -119,7 +124,7 @@ const ADMISSION: Readonly<Record<CertificateStanding['is'], readonly ['True' | '
 
 /** Only told where something is wrong: what somebody wrote may not be what was stored. */
 function definitionOf({ definitions }: State, { kind }: Resource): readonly Said[] {
-  const words = definitions.get(kind);
+  const words = definitions.kinds.get(kind);
   return words === undefined ? [] : [['Definition', 'False', 'AnotherVersion', `${words}: ${DEFINITIONS_TODO}`]];
 }
 
@@ -133,5 +138,10 @@ function admissionOf({ admission }: State, { kind }: Resource): readonly Said[] 
 function poolOf({ pools }: State, { kind, name }: Resource): Status {
   const pool = kind === 'Pool' ? pools.get(name) : undefined;
   if (pool === undefined || pool.gone) return {};
-  return { members: pool.members, budget: pool.budget, unavailable: pool.unavailable.length, waiting: pool.waiting };
+  return { members: pool.members, budget: pool.budget, unavailable: pool.unavailable.length, usedBy: usersOf(pool.unavailable), waiting: pool.waiting };
+}
+
+function usersOf(nodes: PoolView['unavailable']): string {
+  const named = nodes.slice(0, MOST_NAMED).map(({ node, because }) => `${node} (${because})`).join(', ');
+  return nodes.length > MOST_NAMED ? `${named} and ${nodes.length - MOST_NAMED} more` : named;
 }

@@ -2,7 +2,7 @@ import type { ServiceNotes } from '#libs/bus';
 import type { Kube } from '#libs/kube';
 import { API_GROUP, API_GROUP_VERSION, compareDefinitions } from '#libs/manifests';
 import type { Logger } from '#libs/runtime';
-import { DEFINITIONS_TODO, troubleOf, type DefinitionTrouble } from '../core/index.js';
+import { DEFINITIONS_TODO, NO_TROUBLE, troubleOf, type DefinitionTrouble } from '../core/index.js';
 
 /** Definitions change when somebody installs or upgrades; the question is a small one. */
 const LOOK_MS = 30_000;
@@ -12,7 +12,7 @@ const NOTE = 'definitions';
 export class Definitions {
   private version = '';
   private said = '';
-  private trouble: DefinitionTrouble = { words: '', kinds: new Map() };
+  private trouble: DefinitionTrouble = NO_TROUBLE;
   private timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly kube: Kube, private notes: ServiceNotes | undefined, private readonly logger: Logger, private readonly changed: () => void, private readonly lookMs = LOOK_MS) {}
@@ -31,8 +31,8 @@ export class Definitions {
   }
 
   /** Kinds whose definition is of another version, and what that means. */
-  get kinds(): ReadonlyMap<string, string> {
-    return this.trouble.kinds;
+  get found(): DefinitionTrouble {
+    return this.trouble;
   }
 
   private async look(): Promise<void> {

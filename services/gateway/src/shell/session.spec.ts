@@ -10,6 +10,7 @@ import { GatewaySession } from './session.js';
 const DEFINITIONS = resolve(__dirname, '../../../../deploy/crds');
 const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const SPEC = '/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties';
+const STATUS = SPEC.replace('/spec/properties', '/status/properties');
 const FILES = '/apis/sluice.dev/v1alpha1/files';
 const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
 
@@ -102,10 +103,10 @@ describeOnKube('sessions of the gateway', (world) => {
     const definition = async (): Promise<unknown> => ((await world.scene.api.get(`${FILES}/odd`))?.status?.['conditions'] as readonly { readonly type: string }[] | undefined)?.find(({ type }) => type === 'Definition');
     const [files, pools, execs] = await Promise.all(['files', 'pools', 'execs'].map((plural) => world.scene.api.get(`${CRDS}/${plural}.sluice.dev`)));
     const schemaOf = (object: KubeObject | undefined): unknown => ((object?.spec?.['versions'] ?? []) as readonly { readonly schema: unknown }[])[0]?.schema;
-    await edit('files', { op: 'remove', path: `${SPEC}/mode` }, { op: 'add', path: `${SPEC}/owner`, value: { type: 'string' } });
+    await edit('files', { op: 'remove', path: `${SPEC}/mode` }, { op: 'add', path: `${SPEC}/owner`, value: { type: 'string' } }, { op: 'remove', path: `${STATUS}/observedGeneration` });
     await edit('pools', { op: 'remove', path: `${SPEC}/editors` });
     await world.scene.api.remove(`${CRDS}/execs.sluice.dev`);
-    await until(() => words()[0] === ['the API server has no definition of Exec', 'the definition of File in the API server is of another version: it drops spec.mode, and it takes spec.owner, which this gateway refuses',
+    await until(() => words()[0] === ['the API server has no definition of Exec', 'the definition of File in the API server is of another version: it drops spec.mode, status.observedGeneration, and it takes spec.owner, which this gateway refuses',
       'the definition of Pool in the API server is of another version: it drops spec.editors'].join('; '), 'it says what is wrong');
     expect(notes.all).toMatchObject([{ state: 'bad', todo: expect.stringContaining('kubectl apply -f deploy/crds') as string }]);
     await world.scene.api.create(FILES, { apiVersion: 'sluice.dev/v1alpha1', kind: 'File', metadata: { name: 'odd' }, spec: { nodeSelector: {}, path: '/etc/odd', content: '', owner: 'root' } });

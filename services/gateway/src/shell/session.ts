@@ -110,7 +110,7 @@ export class GatewaySession {
   }
 
   private decide(): Decided {
-    this.state.definitions = this.definitions.kinds;
+    this.state.definitions = this.definitions.found;
     this.state.admission = this.parts.admission?.();
     return decide(this.state, { nowMs: monotonicMs(), at: wallTime(), debounceMs: this.parts.debounceMs });
   }
