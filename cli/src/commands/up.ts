@@ -34,7 +34,7 @@ export async function up(session: Session, flags: UpFlags): Promise<ExitCode> {
     if (session.isJson) io.out(JSON.stringify({ server: running.url, pid: process.pid, data: running.data }));
     else io.out(running.url);
     if (running.missing.length > 0 && !io.interrupted.aborted) io.say(`not answering yet: ${running.missing.join(', ')}; see the logs in ${join(running.data, 'logs')}`);
-    if (!io.interrupted.aborted) for (const line of welcome(running.url, running.data)) io.say(line);
+    if (!io.interrupted.aborted) for (const line of welcome(running.url, running.data, flags.kube)) io.say(line);
     await aborted(io.interrupted);
     io.say('ending; the data stays');
   } finally {
@@ -71,7 +71,7 @@ async function withKubernetes({ io }: Session, { keepCrds }: UpFlags, said: read
   return said ?? names.map((name) => ({ name, labels: {} }));
 }
 
-function welcome(url: string, data: string): string[] {
+function welcome(url: string, data: string, withKube: boolean): string[] {
   const isDefault = url.endsWith(`:${NATS_PORT}`);
   const manifest = '{"apiVersion": "sluice.dev/v1alpha1", "kind": "File", "metadata": {"name": "motd"}, "spec": {"nodeSelector": {}, "path": "/etc/motd", "content": "hello {{ node.name }}"}}';
   return [
@@ -79,7 +79,7 @@ function welcome(url: string, data: string): string[] {
     'Try, in another terminal:',
     ...(isDefault ? [] : [`  export NATS_URL=${url}`]),
     '  sluice get nodes',
-    `  echo '${manifest}' | sluice apply -f - --wait   # then: cat ${data}/nodes/*/root/etc/motd`,
+    `  echo '${manifest}' | ${withKube ? 'kubectl' : 'sluice'} apply -f -${withKube ? '' : ' --wait'}   # then: cat ${data}/nodes/*/root/etc/motd`,
     '  sluice events --since 10m',
     '',
     'Ctrl-C ends all of it.',

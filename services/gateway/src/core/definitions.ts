@@ -10,7 +10,7 @@ export interface DefinitionTrouble {
   readonly unsaid: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-export const DEFINITIONS_TODO = 'kubectl apply -f deploy/crds, of the version of this gateway';
+export const DEFINITIONS_TODO = 'kubectl apply --server-side -f deploy/crds, of the version of this gateway';
 export const NO_TROUBLE: DefinitionTrouble = { words: '', kinds: new Map(), unsaid: new Map() };
 const MOST_FIELDS = 5;
 

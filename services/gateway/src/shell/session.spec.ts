@@ -108,7 +108,7 @@ describeOnKube('sessions of the gateway', (world) => {
     await world.scene.api.remove(`${CRDS}/execs.sluice.dev`);
     await until(() => words()[0] === ['the API server has no definition of Exec', 'the definition of File in the API server is of another version: it drops spec.mode, status.observedGeneration, and it takes spec.owner, which this gateway refuses',
       'the definition of Pool in the API server is of another version: it drops spec.editors'].join('; '), 'it says what is wrong');
-    expect(notes.all).toMatchObject([{ state: 'bad', todo: expect.stringContaining('kubectl apply -f deploy/crds') as string }]);
+    expect(notes.all).toMatchObject([{ state: 'bad', todo: expect.stringContaining('kubectl apply --server-side -f deploy/crds') as string }]);
     await world.scene.api.create(FILES, { apiVersion: 'sluice.dev/v1alpha1', kind: 'File', metadata: { name: 'odd' }, spec: { nodeSelector: {}, path: '/etc/odd', content: '', owner: 'root' } });
     await until(definition, 'the object says so, too');
     expect((await world.scene.api.get(`${FILES}/odd`))?.status).toMatchObject({ phase: 'Rejected', message: expect.stringMatching(/^spec\.owner: there is no such field/) as string });
