@@ -56,7 +56,7 @@ describeOnKube('sluice up --kube', (world) => {
     const [code, words] = await refused({ KUBECONFIG });
     expect([code, ...words.split('\n')]).toEqual([
       1, `at ${world.cluster.access.server} these rights are missing:`,
-      '  drain: patch nodes, delete pods, create pods/eviction, list poddisruptionbudgets.policy, watch poddisruptionbudgets.policy',
+      '  drain: patch nodes; delete pods; create pods/eviction; list, watch poddisruptionbudgets.policy',
       '  gateway: create events in the namespace default',
       expect.stringContaining('ask for them'),
     ]);

@@ -1,4 +1,4 @@
-import { Kube, KUBE_SERVICES, KubeError, rightsOf, rightWords, type DefinitionSeen, type WantedDefinition } from '#libs/kube';
+import { Kube, KUBE_SERVICES, KubeError, rightsOf, rightsWords, type DefinitionSeen, type WantedDefinition } from '#libs/kube';
 import { customResourceDefinitions } from '#libs/manifests';
 import { UsageError } from '../exit.js';
 
@@ -49,8 +49,8 @@ async function requireRights(kube: Kube): Promise<void> {
   const wanted = KUBE_SERVICES.flatMap((service) => rightsOf(service).map((right) => ({ service, right, allowed: false })));
   await eachOf(wanted, async (one) => void (one.allowed = await kube.may(one.right)));
   const missing = KUBE_SERVICES.flatMap((service) => {
-    const rights = wanted.filter((one) => one.service === service && !one.allowed).map(({ right }) => rightWords(right));
-    return rights.length === 0 ? [] : [`  ${service}: ${rights.join(', ')}`];
+    const rights = wanted.filter((one) => one.service === service && !one.allowed).map(({ right }) => right);
+    return rights.length === 0 ? [] : [`  ${service}: ${rightsWords(rights)}`];
   });
   if (missing.length === 0) return;
   throw new MissingRightsError(`at ${kube.server} these rights are missing:\n${missing.join('\n')}\nask for them (deploy/helm/sluice/templates/rights.yaml has them as roles), or name another kubeconfig with KUBECONFIG`);

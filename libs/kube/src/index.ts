@@ -2,7 +2,7 @@ export { isMissingRight, KubeConfigError, KubeError, KubeUnreachableError } from
 export { FIELD_MANAGER, type KubeOptions } from './connection.js';
 export type { DefinitionSeen, WantedDefinition } from './definitions.js';
 export { KUBE_SERVICES, rightsOf, type KubeService } from './needs.js';
-export { rightWords, type Right } from './rights.js';
+export { rightsWords, rightWords, type Right } from './rights.js';
 export { kindPath, type CustomObject, type ObjectOutcome } from './custom-objects.js';
 export type { ObjectEvent } from './events.js';
 export type { EvictionOutcome, PodBudget } from './eviction.js';

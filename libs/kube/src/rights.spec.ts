@@ -1,6 +1,6 @@
 import { SILENT, type Logger } from '#libs/runtime';
 import { KubeError, refusalOf } from './errors.js';
-import { MissingRights, rightOf, rightWords } from './rights.js';
+import { MissingRights, rightOf, rightsWords, rightWords } from './rights.js';
 
 const REFUSED = 'nodes is forbidden: User "u" cannot list resource "nodes" in API group "" at the cluster scope';
 
@@ -19,6 +19,11 @@ describe('the right that a request takes', () => {
     ['DELETE', '/apis/sluice.dev/v1alpha1/files', 'deletecollection files.sluice.dev'],
   ])('of %s %s is to %s', (method, path, words) => {
     expect(rightWords(rightOf({ method, path })!)).toBe(words);
+  });
+
+  it('is told with others in few words', () => {
+    const rights = [['list', 'files'], ['patch', 'nodes'], ['watch', 'files'], ['list', 'pools'], ['watch', 'pools']].map(([verb = '', resource = '']) => ({ verb, resource, group: '', namespace: '' }));
+    expect(rightsWords(rights)).toBe('list, watch files, pools; patch nodes');
   });
 
   it('is none of what is no resource', () => {

@@ -39,10 +39,25 @@ function verbOf(method: string, name: string, query: string): string {
 }
 
 /** As people say it: `list files.sluice.dev`. */
-export function rightWords({ verb, resource, group, namespace }: Right): string {
+export const rightWords = (right: Right): string => `${right.verb} ${whatOf(right)}`;
+
+/** Many in few words: `list, watch files.sluice.dev, pools.sluice.dev; patch nodes`. */
+export function rightsWords(rights: readonly Right[]): string {
+  const verbs = grouped(rights, whatOf, ({ verb }) => verb);
+  const whats = grouped([...verbs], ([, of]) => of.join(', '), ([what]) => what);
+  return [...whats].map(([of, what]) => `${of} ${what.join(', ')}`).join('; ');
+}
+
+function whatOf({ resource, group, namespace }: Right): string {
   const [whole = '', part] = resource.split('/');
   const named = `${whole}${group === '' ? '' : `.${group}`}${part === undefined ? '' : `/${part}`}`;
-  return `${verb} ${named}${namespace === '' ? '' : ` in the namespace ${namespace}`}`;
+  return `${named}${namespace === '' ? '' : ` in the namespace ${namespace}`}`;
+}
+
+function grouped<T>(all: readonly T[], key: (one: T) => string, value: (one: T) => string): ReadonlyMap<string, readonly string[]> {
+  const groups = new Map<string, string[]>();
+  for (const one of all) groups.set(key(one), [...(groups.get(key(one)) ?? []), value(one)]);
+  return groups;
 }
 
 /** Says once which right is missing, however often it is asked for, and once that it is there. */
