@@ -22,7 +22,8 @@ describeWith(['vm'], 'a machine of its own, with the applier of the Debian packa
   test('gets a unit, a parameter of the kernel, a key for a user whom only a name service knows, and a VRF with a VLAN in it', async () => {
     await place.vm.run('mkdir -p /etc/userdb');
     await place.vm.put('/etc/userdb/remote.user', JSON.stringify({ userName: 'remote', uid: 60_123, gid: 60_123, homeDirectory: '/home/remote', disposition: 'regular' }));
-    await place.vm.run('install -d -o 60123 -g 60123 /home/remote');
+    // On the disk, too: the power will be cut.
+    await place.vm.run('install -d -o 60123 -g 60123 /home/remote && sync');
     await place.commit(
       demo(1_000), everywhere('SshKeys', 'remote', { user: 'remote', keys: [KEY] }), everywhere('Sysctl', 'swap', { key: 'vm.swappiness', value: '11' }),
       everywhere('Vrf', 'red', { vrf: 'red', loopbacks: [{ name: 'lo.red', subnet: '10.99.0.1/32' }] }),
