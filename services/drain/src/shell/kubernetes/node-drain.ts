@@ -33,14 +33,13 @@ export class NodeDrain {
   private readonly core: NodeLook<SeenNode, KubePod>;
   private stopped = false;
   private failures = 0;
-  private unwatch: () => void = () => undefined;
+  private unwatch: (() => void) | undefined;
 
   constructor(private readonly parts: DrainerParts, readonly node: string, readonly lease: string, phase: Drain['phase']) {
     this.core = new NodeLook(node, lease, phase, parts.self);
   }
 
   start(): this {
-    this.unwatch = this.parts.kube.onChange(this.node, () => this.again.give(), this.parts.logger);
     void this.run();
     return this;
   }
@@ -57,7 +56,7 @@ export class NodeDrain {
 
   stop(): void {
     this.stopped = true;
-    this.unwatch();
+    this.unwatch?.();
     this.again.give();
   }
 
@@ -72,10 +71,16 @@ export class NodeDrain {
         if (this.stopped || error instanceof UnavailableError) return;
         pauseMs = await this.failed(error as Error);
       }
+      this.watch();
       if (this.stopped || pauseMs === 0) continue;
       await this.again.wait(pauseMs);
       await sleep(BURST_MS);
     }
+  }
+
+  /** Only after the first look, which need not wait for what a watch takes to begin: that begins with a list, so nothing is missed. */
+  private watch(): void {
+    if (this.unwatch === undefined && !this.stopped) this.unwatch = this.parts.kube.onChange(this.node, () => this.again.give(), this.parts.logger);
   }
 
   private async failed(error: Error): Promise<number> {
