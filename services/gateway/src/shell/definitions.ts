@@ -11,6 +11,7 @@ const NOTE = 'definitions';
 /** Looks from time to time whether the API server has the definitions of this version, and tells where it has not. */
 export class Definitions {
   private version = '';
+  private said = '';
   private trouble: DefinitionTrouble = NO_TROUBLE;
   private timer: NodeJS.Timeout | undefined;
 
@@ -46,7 +47,8 @@ export class Definitions {
   }
 
   private tell(trouble: DefinitionTrouble): void {
-    if (trouble.words === this.trouble.words) return;
+    if (trouble.words === this.said) return;
+    this.said = trouble.words;
     this.trouble = trouble;
     this.notes?.set(NOTE, trouble.words === '' ? undefined : { state: 'bad', words: trouble.words, todo: DEFINITIONS_TODO });
     if (trouble.words === '') this.logger.info({}, 'the definitions are those of this version');
