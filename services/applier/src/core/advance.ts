@@ -40,6 +40,8 @@ export function advance(state: State, step: Step, outcome: Outcome | typeof UNRE
       return acted(state, step, outcome as Refusal | undefined);
     case 'read-unit':
       return unitRead(state, outcome as Refusal | undefined);
+    case 'settle':
+      return settled(state);
     case 'compare':
       return compared(state, outcome as readonly Difference[], nowMs);
     case 'tidy':
@@ -140,6 +142,10 @@ function unitRead(state: State, refusal: Refusal | undefined): State {
   const reason = [state.journal.work?.escalated?.reason, refusal.reason].filter(Boolean).join('; ');
   return progressed(state, { failure: failureOf({ ...refusal, reason }) });
 }
+
+/** What was wrong is looked at again from its beginning; the way back has begun anew already. */
+const settled = (state: State): State =>
+  remember(state, { settled: true, ...(state.journal.work?.phase === 'going-back' ? {} : { progress: START }) });
 
 function compared(state: State, differences: readonly Difference[], nowMs: number): State {
   const { journal, memory } = state;

@@ -52,6 +52,8 @@ export type Step =
   | { readonly do: 'act'; readonly action: Action; readonly items: readonly Item[]; readonly untilMs: number }
   /** Whether a unit, whose restart or reload had failed, runs after all. */
   | { readonly do: 'read-unit'; readonly unit: string; readonly untilMs: number }
+  /** Until all is up that comes up with the machine, at most until then: what is wrong before may only not be there yet. */
+  | { readonly do: 'settle'; readonly untilMs: number }
   /** Reads back: how the node differs from what these items make of it. */
   | { readonly do: 'compare'; readonly items: readonly Item[] }
   /** Forgets configs and contents that nothing names any more. */
@@ -88,6 +90,7 @@ export interface Outcomes {
   'put-back': Refusal | undefined;
   act: Refusal | undefined;
   'read-unit': Refusal | undefined;
+  settle: void;
   compare: readonly Difference[];
   tidy: void;
   'read-status': StatusView | undefined;

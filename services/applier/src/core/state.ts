@@ -48,6 +48,8 @@ export interface Memory {
   /** A lease that was read and may be begun. */
   readonly begun: Begun | undefined;
   readonly progress: Progress;
+  /** The machine has come up, or had its time to. */
+  readonly settled: boolean;
   readonly announce: boolean;
   /** Of the last report, in this run. */
   readonly sent: Repeated;
@@ -121,7 +123,7 @@ export function start(settings: Settings, self: Self, journal: Journal, outside:
     memory: {
       bootId: outside.bootId, birth: nextBirth(outside.random), chance: next, configs: new Map(), absent: new Set(),
       bus: { failures: 0, retryAtMs: nowMs }, status: undefined, statusReadMs: undefined, statusDueMs: nowMs,
-      lease: undefined, leaseDueMs: nowMs, leasePushed: 0, begun: undefined, progress: START, announce: true,
+      lease: undefined, leaseDueMs: nowMs, leasePushed: 0, begun: undefined, progress: START, settled: false, announce: true,
       sent: { count: 0, dueMs: nowMs }, reborn: { count: 0, dueMs: nowMs }, lost: undefined, mend: { count: 0, dueMs: nowMs },
       drift: { dueMs: nowMs + value * settings.driftCheckMs, found: undefined, reported: undefined }, untidy: true,
     },

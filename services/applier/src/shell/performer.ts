@@ -52,6 +52,8 @@ export class Performer {
         return refused('', () => this.actor.act(step.action, step.items, Math.max(0, step.untilMs - this.clock())));
       case 'read-unit':
         return refused('', () => this.actor.readUnit(step.unit));
+      case 'settle':
+        return this.surroundings.host.systemd?.settled(Math.max(0, step.untilMs - this.clock()));
       case 'compare':
         return this.compare(step.items);
       case 'fetch-config':

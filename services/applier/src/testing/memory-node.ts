@@ -35,6 +35,8 @@ export class MemoryNode {
   guard: (lease: string, atMs: number) => Refusal | undefined = () => undefined;
   refuses: (entry: ConfigEntry) => Refusal | undefined = () => undefined;
   refusesAction: (action: Action) => Refusal | undefined = () => undefined;
+  /** All that comes up with the machine is up. */
+  settles: () => void = () => undefined;
   unitFails: () => boolean = () => false;
 
   constructor(readonly node: string, readonly bus: MemoryBus) {
@@ -75,6 +77,8 @@ export class MemoryNode {
         return this.unitFails() ? { fault: 'node', reason: `${step.unit} has failed` } : undefined;
       case 'wait':
         return undefined;
+      case 'settle':
+        return this.settles();
       case 'guard':
         return this.guard(step.lease, step.atMs);
       case 'compare':

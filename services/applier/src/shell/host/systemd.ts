@@ -30,6 +30,11 @@ export class Systemd {
     return ANSWERS.includes(output.trim().split('\n')[0] ?? '');
   }
 
+  /** Waits until all is started that starts with the machine, or cannot be; at most that long. */
+  async settled(timeoutMs: number): Promise<void> {
+    await this.run(['is-system-running', '--wait'], timeoutMs);
+  }
+
   async show(unit: string): Promise<UnitStanding> {
     const { passed, reason, output } = await this.run(['show', ...PROPERTIES.map((name) => `--property=${name}`), '--', unit], LOOK_MS);
     if (!passed) throw new Error(reason);
