@@ -1,4 +1,3 @@
-import { until } from '#libs/testing';
 import { describeWith } from '../e2e/needs.js';
 import { DEMO, demo, everywhere, vmFile, VmScene } from './vm-scene.js';
 
@@ -27,7 +26,7 @@ describeWith(['vm-long'], 'a machine in trouble', () => {
     await place.vm.run('for size in 64M 1M 4k; do dd if=/dev/zero of=/filler-$size bs=$size 2>/dev/null; done; true');
     expect(await place.vm.run('echo x > /etc/no-room; true; rm -f /etc/no-room; df --output=avail / | tail -1')).toMatch(/^\s*0$/);
     place.pauses.release();
-    await until(async () => (await place.vm.run('journalctl -u sluice-applier --no-pager -o cat -n 50')).includes('ENOSPC'), 'it says so', 100_000);
+    await place.comes(async () => (await place.vm.run('journalctl -u sluice-applier --no-pager -o cat -n 50')).includes('ENOSPC'), 'it says so', 100_000);
     await place.vm.run('rm /filler-*');
     expect(await place.ended(change)).toMatchObject({ phase: 'ended', outcome: 'reverted' });
     expect(await place.quiet()).toMatchObject({ verdict: 'failed', restored: true });
@@ -58,7 +57,7 @@ describeWith(['vm-long'], 'a machine in trouble', () => {
       const journal = JSON.stringify({ ...JSON.parse(readFileSync("/var/tmp/journal.json", "utf8")).journal, v: 2 });
       writeFileSync("/var/lib/sluice/journal.json", JSON.stringify({ sha256: createHash("sha256").update(journal).digest("hex") }).slice(0, -1) + ",\\"journal\\":" + journal + "}\\n");
     '; systemctl start sluice-applier`);
-    await until(async () => (await place.vm.run('journalctl -u sluice-applier --no-pager -o cat -n 20')).includes('written by a newer applier (v 2): start that one'), 'it says so', 100_000);
+    await place.comes(async () => (await place.vm.run('journalctl -u sluice-applier --no-pager -o cat -n 20')).includes('written by a newer applier (v 2): start that one'), 'it says so', 100_000);
     await place.vm.run('systemctl stop sluice-applier; cp /var/tmp/journal.json /var/lib/sluice/journal.json; systemctl start sluice-applier');
     await place.commit(vmFile('locked', 'z\n'));
   });
