@@ -23,6 +23,7 @@ describeWith(['vm-long'], 'the network of a machine', () => {
     const found = await place.vm.run('ip route show vrf red');
     return found.includes('10.50.0.0/16') ? found : undefined;
   }, 'the route of the peer', 200_000);
+  const hasItsPart = async (): Promise<boolean> => (await place.vm.run('vtysh -c "show running-config" 2>/dev/null; true')).includes('neighbor sluice-l2.7 remote-as 64513');
   /** FRR's own file, which is not Sluice's. */
   const file = (): Promise<string> => place.vm.run('cat /etc/frr/frr.conf; stat -c "%U %a" /etc/frr/frr.conf');
 
@@ -50,11 +51,19 @@ describeWith(['vm-long'], 'the network of a machine', () => {
 
   test('and after a power cut, for FRR comes up with what its own file says, and the applier adds its part', async () => {
     await place.cutAndBoot();
-    await place.comes(async () => (await place.vm.run('vtysh -c "show running-config" 2>/dev/null; true')).includes('neighbor sluice-l2.7 remote-as 64513'), 'FRR has its part again', 200_000);
+    await place.comes(hasItsPart, 'FRR has its part again', 200_000);
     await place.vm.run(PEER);
     await speaks();
     expect(await place.quiet()).toMatchObject({ drifted: [] });
     expect(await place.vm.run('grep -c "router bgp" /etc/frr/frr.conf; true')).toBe('0');
+  });
+
+  test('and after FRR alone was started anew, without anybody being told of a drift', async () => {
+    await place.vm.run('systemctl restart frr', 300_000);
+    await place.comes(hasItsPart, 'FRR has its part again', 300_000);
+    await place.vm.run(PEER);
+    await speaks();
+    expect(await place.quiet()).toMatchObject({ drifted: [] });
   });
 
   test('a peering that FRR does not take is refused before anything is done', async () => {

@@ -68,6 +68,8 @@ export interface Difference {
   /** As people name it: a path, or `Exec/name`. */
   readonly what: string;
   readonly how: string;
+  /** Nobody took it away: what keeps it was started anew since it was made, and knows nothing of it. */
+  readonly forgotten?: boolean;
 }
 export interface ProbeResult {
   readonly name: string;

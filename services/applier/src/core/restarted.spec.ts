@@ -122,3 +122,21 @@ describe('on a machine that still comes up', () => {
     expect(Object.fromEntries(node.machine.files)).toEqual({ '/a': 'one', '/b': 'one' });
   });
 });
+
+it('makes again what was forgotten without a restart of the machine, once a check, and says nothing of a drift', () => {
+  const node = bench();
+  node.pass(10);
+  node.machine.files.delete('/a');
+  node.machine.forgets = true;
+  const reports = node.bus.reports.length;
+  node.pass(200_000);
+  expect(Object.fromEntries(node.machine.files)).toEqual({ '/a': 'one', '/b': 'one' });
+  expect(node.bus.reports.length).toBe(reports);
+  // What cannot be made is no reason to try without end.
+  node.machine.files.delete('/a');
+  node.machine.refuses = () => ({ fault: 'node', reason: 'no' });
+  node.steps.length = 0;
+  node.pass(60_000);
+  expect(node.last).toMatchObject({ kind: 'announced', restored: false });
+  expect(node.steps.filter((step) => step.do === 'apply').length).toBeLessThan(30);
+});

@@ -136,7 +136,7 @@ export class Performer {
     const differences: Difference[] = [];
     for (const item of items) {
       const [what, how] = await this.differenceOf(item);
-      if (how !== undefined) differences.push({ what, how });
+      if (how !== undefined) differences.push({ what, how, ...((await this.isForgotten(item)) ? { forgotten: true } : {}) });
     }
     return differences;
   }
@@ -151,6 +151,10 @@ export class Performer {
     } catch (error) {
       return [what, `cannot be read: ${(error as Error).message}`];
     }
+  }
+
+  private async isForgotten(item: Item): Promise<boolean> {
+    return item.do === 'apply' && (await this.backends.get(item.entry.kind)?.isForgotten?.(item.entry).catch(() => false)) === true;
   }
 
   private backendOf(kind: string): Backend {

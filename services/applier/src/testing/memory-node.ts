@@ -37,6 +37,8 @@ export class MemoryNode {
   refusesAction: (action: Action) => Refusal | undefined = () => undefined;
   /** All that comes up with the machine is up. */
   settles: () => void = () => undefined;
+  /** What differs was forgotten. */
+  forgets = false;
   unitFails: () => boolean = () => false;
 
   constructor(readonly node: string, readonly bus: MemoryBus) {
@@ -82,7 +84,7 @@ export class MemoryNode {
       case 'guard':
         return this.guard(step.lease, step.atMs);
       case 'compare':
-        return step.items.flatMap((item) => (this.isSo(item) ? [] : [{ what: keyOf(item), how: 'differs' }]));
+        return step.items.flatMap((item) => (this.isSo(item) ? [] : [{ what: keyOf(item), how: 'differs', ...(this.forgets ? { forgotten: true } : {}) }]));
       default:
         return this.bus.up ? this.ask(step) : UNREACHABLE;
     }

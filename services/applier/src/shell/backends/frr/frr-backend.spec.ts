@@ -64,6 +64,17 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
     expect((await host.bus.reported(({ kind }) => kind === 'drifted')).what).toEqual(['frr: lacks "router bgp 64512 / bgp listen range 10.7.0.0/24 peer-group sluice-l2.7"']);
   }, 60_000);
 
+  it('is added again when FRR was started anew, and nobody is told of a drift', async () => {
+    await start({ driftCheckMs: 60 });
+    await host.bus.roll(config(l2(), peering({ localAs: 64_512 })));
+    const before = running();
+    const reports = host.bus.reports.length;
+    net.restartFrr(frr);
+    expect(running()).not.toBe(before);
+    await until(() => running() === before, 'its part is there again');
+    expect(host.bus.reports.slice(reports).filter(({ kind, restored }) => kind === 'drifted' || !restored)).toEqual([]);
+  }, 60_000);
+
   it('is refused before anything is done where BGP has no AS, or where a line is no line of FRR', async () => {
     await start();
     const before = [running(), ...net.picture()];
