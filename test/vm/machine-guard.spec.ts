@@ -9,7 +9,6 @@ const cut = (tableId: number) => everywhere('RoutingTable', 'cut', { tableId, ro
 describeWith(['vm-long'], 'a machine that a change cuts off', () => {
   const place = new VmScene();
   const isCut = async (): Promise<boolean> => (await place.vm.run('ip rule show priority 10')) !== '';
-  const picture = (): Promise<string> => place.vm.run('ip rule; ip route show table all | grep -v "^local\\|^broadcast\\|^ff00\\|fe80" | sort; ip -br address | sort');
   const guards = (): Promise<string> => place.vm.run('systemctl list-units --all --plain --no-legend "sluice-guard-*.timer" | cut -d" " -f1');
   /** Without its service manager's help: nothing starts an applier again that was killed. */
   const alone = (is: boolean): Promise<string> => place.vm.run(
@@ -17,8 +16,8 @@ describeWith(['vm-long'], 'a machine that a change cuts off', () => {
 
   /** What is still being taken away a moment after the work is over is waited for; what stays is shown. */
   async function isAgain(before: string): Promise<void> {
-    await place.comes(async () => (await picture()) === before, 'the network is as it was', 60_000).catch(() => undefined);
-    expect(await picture()).toBe(before);
+    await place.comes(async () => (await place.network()) === before, 'the network is as it was', 60_000).catch(() => undefined);
+    expect(await place.network()).toBe(before);
   }
 
   beforeAll(async () => {
@@ -29,7 +28,7 @@ describeWith(['vm-long'], 'a machine that a change cuts off', () => {
   afterAll(() => place.close());
 
   test('comes back by itself, and the change is to blame', async () => {
-    const before = await picture();
+    const before = await place.network();
     const change = await place.publish({ apply: [cut(100)] });
     await place.comes(isCut, 'the change is in force', 200_000);
     expect(await guards()).toMatch(/^sluice-guard-\w+\.timer$/);
@@ -40,7 +39,7 @@ describeWith(['vm-long'], 'a machine that a change cuts off', () => {
   });
 
   test.each(['KILL', 'STOP'])('comes back by a timer of systemd when the applier got a SIG%s', async (signal) => {
-    const before = await picture();
+    const before = await place.network();
     await alone(true);
     const change = await place.publish({ apply: [cut(signal === 'KILL' ? 101 : 102)] });
     await place.comes(isCut, 'the change is in force', 200_000);

@@ -17,7 +17,6 @@ vtysh --vty_socket /run/peer -c 'configure terminal' -c 'router bgp 64513' -c 'b
 
 describeWith(['vm-long'], 'the network of a machine', () => {
   const place = new VmScene();
-  const picture = (): Promise<string> => place.vm.run('ip rule; ip route show table all | grep -v "^local\\|^broadcast\\|^ff00\\|fe80" | sort; ip -br address | sort');
 
   const speaks = (): Promise<string> => place.comes(async () => {
     const found = await place.vm.run('ip route show vrf red');
@@ -68,11 +67,11 @@ describeWith(['vm-long'], 'the network of a machine', () => {
   });
 
   test('a peering that FRR does not take is refused before anything is done', async () => {
-    const before = await picture();
+    const before = await place.network();
     const other = everywhere('BgpPeering', 'other', { network: 'storage', remoteAs: 64_514, localAs: 64_999 });
     const { phase } = await place.apply(other);
     expect(phase).not.toBe('committed');
     expect(await place.quiet()).toMatchObject({ restored: true });
-    expect(await picture()).toBe(before);
+    expect(await place.network()).toBe(before);
   });
 });

@@ -122,6 +122,11 @@ export class VmScene {
     return this.vm.run('cat /proc/sys/kernel/random/boot_id');
   }
 
+  /** Rules, routes and addresses; without what the kernel adds by itself, and for how long a route holds that qemu's router has announced. */
+  network(): Promise<string> {
+    return this.vm.run('ip rule; ip route show table all | grep -v "^local\\|^broadcast\\|^ff00\\|fe80" | sed "s/ expires [0-9]*sec//" | sort; ip -br address | sort');
+  }
+
   /** A property of a unit, as systemd has it. */
   unit(name: string, property: string): Promise<string> {
     return this.vm.run(`systemctl show --value --property=${property} ${name}`);
