@@ -1,6 +1,6 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
 import type { FrrLine, FrrPart } from '#libs/network';
 import type { Original } from '../../../core/index.js';
@@ -138,12 +138,12 @@ export class FrrBackend implements Backend {
     if (left !== undefined) throw new Error(`FRR ${left}${said === '' ? '' : `: ${said}`}`);
   }
 
-  /** What frr-reload.py said if it failed. */
+  /** What frr-reload.py said if it failed. Of a file elsewhere than in its folder of configs it would write FRR's own, which is not Sluice's to write. */
   private async reload(target: readonly Block[]): Promise<string> {
     let said = '';
     await inFile(textOf(target), async (path) => {
       const sockets = this.tools.settings.frrSockets;
-      const argv = ['python3', FRR_RELOAD, '--reload', '--stdout', ...(sockets === undefined ? [] : ['--vty_socket', sockets]), path];
+      const argv = ['python3', FRR_RELOAD, '--reload', '--stdout', '--confdir', dirname(path), ...(sockets === undefined ? [] : ['--vty_socket', sockets]), path];
       const { code, out, error } = await this.tools.runLong(argv, RELOAD_MS);
       const lines = `${out}\n${error}`.split('\n').filter((line) => line.trim() !== '' && !/ INFO: |^[ [(]|WARNING/.test(line));
       if (code !== 0) said = `frr-reload.py: ${lines.slice(-3).join('; ')}`;
