@@ -22,6 +22,12 @@ const REASON_END = 500;
 /** What was said before the end is read by then; what a command left running may hold its output open for ever. */
 const LAST_WORDS_MS = 500;
 
+/**
+ * Whoever ends a command by a signal mostly ends this process with it: a service manager that stops the unit, a machine that goes down.
+ * The command's end may be heard first, and says nothing then: for that long nobody is told of it.
+ */
+export const SIGNAL_TURN_MS = 1_000;
+
 /** Runs a command without a shell, in a process group of its own that is killed as a whole when the time is over. */
 export function runCommand(argv: readonly string[], { root, timeoutMs, ending }: CommandLimits): Promise<CommandResult> {
   const [command = '', ...rest] = argv;
@@ -55,6 +61,7 @@ export function runCommand(argv: readonly string[], { root, timeoutMs, ending }:
         if (timedOut) end(false, `was killed after ${Math.round(timeoutMs)} ms`);
         else end(code === 0, signal === null ? `ended with ${code}` : `was ended by ${signal}`);
       };
+      if (signal !== null && !timedOut && !ending.aborted) return void setTimeout(over, SIGNAL_TURN_MS);
       // The end may be heard before what was said.
       const last = setTimeout(over, LAST_WORDS_MS);
       child.once('close', () => {

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { SIGNAL_TURN_MS } from '../../command.js';
 
 /** Where the network of this applier is, and how its tools are called. */
 export interface NetworkSettings {
@@ -53,7 +54,9 @@ export class NetworkTools {
       execFile(command, rest, options, (error, out, said) => {
         if (error === null) return resolve({ code: 0, out, error: said });
         const reason = error.killed === true ? `was killed after ${timeoutMs} ms` : said.trim() || error.message;
-        resolve({ code: typeof error.code === 'number' ? error.code : 1, out, error: reason });
+        const tell = (): void => resolve({ code: typeof error.code === 'number' ? error.code : 1, out, error: reason });
+        if (typeof error.signal === 'string' && error.killed !== true) setTimeout(tell, SIGNAL_TURN_MS);
+        else tell();
       });
     });
   }
