@@ -57,18 +57,16 @@ export class VmScene {
   private async install(): Promise<void> {
     const deb = readdirSync(this.data).find((name) => name.endsWith('.deb')) ?? '';
     await this.vm.put('/tmp/sluice-applier.deb', readFileSync(join(this.data, deb)));
-    await this.vm.run('dpkg -i /tmp/sluice-applier.deb');
-    await this.vm.run('install -Dm644 -t /etc/systemd/system/sluice-applier.service.d /usr/share/sluice/backends/*.conf');
-    await this.vm.run('mkdir /opt/rig');
+    await this.vm.run('set -e; dpkg -i /tmp/sluice-applier.deb; install -Dm644 -t /etc/systemd/system/sluice-applier.service.d /usr/share/sluice/backends/*.conf; mkdir /opt/rig');
     for (const name of ['pauses.cjs', 'pausing-systemctl']) await this.vm.put(`/opt/rig/${name}`, readFileSync(join(ROOT, 'test/vm/guest', name)));
-    await this.vm.run('chmod 755 /opt/rig/pausing-systemctl');
     const settings = {
       NATS_URL: `nats://${HOST_IN_GUEST}:${new URL(this.server.url).port}`, SLUICE_NODE: NODE,
       NODE_OPTIONS: '--require=/opt/rig/pauses.cjs', SLUICE_SYSTEMCTL: '/opt/rig/pausing-systemctl', RIG_PAUSES: `${HOST_IN_GUEST} ${this.points.port}`,
     };
     const lines = Object.entries(settings).map(([name, value]) => `${name}="${value}"\n`);
     await this.vm.put(SETTINGS, lines.join(''));
-    await this.vm.run('sync && systemctl daemon-reload && systemctl enable --now sluice-applier.service');
+    // It has systemd read everything anew, too.
+    await this.vm.run('set -e; chmod 755 /opt/rig/pausing-systemctl; sync; systemctl enable --now sluice-applier.service');
   }
 
   publish(body: object): Promise<string> {
