@@ -2,6 +2,7 @@ import { FINALIZER, manifestOf, type Resource, type Status } from './resource.js
 import { ABSENT, weightOf, type Change } from './changes.js';
 import { isSame } from './conditions.js';
 import { declaredOf } from './definitions.js';
+import { drainTroubles } from './drains.js';
 import { rolloutDeeds, type RolloutDeed } from './rollouts.js';
 import { isTriedAgain, standOf, wantedOf, type Stand } from './stand.js';
 import type { State } from './state.js';
@@ -56,7 +57,8 @@ export function decide(state: State, timing: Timing): Decided {
   const unread = new Set<string>(state.index.unread);
   const deeds: Deed[] = [];
   const wanting: { readonly resource: Resource; readonly after: string }[] = [];
-  let wakeAtMs = Infinity;
+  state.drainTroubles = drainTroubles(state.drains.values(), timing.nowMs);
+  let { wakeAtMs } = state.drainTroubles;
   const propose = (key: string, deed: Deed): void => {
     const from = state.notBefore(key);
     if (from <= timing.nowMs) deeds.push(deed);
@@ -91,8 +93,8 @@ function isCalm(state: State, resource: Resource, stand: Stand): boolean {
   return before !== undefined && stand.is === 'carried' && basisOf(state, resource, stand.change).every((part, i) => part === before[i]);
 }
 
-const basisOf = ({ rollouts, pools, admission, definitions }: State, { kind, name }: Resource, change: Change): readonly unknown[] =>
-  [change, rollouts.get(change.change), definitions.kinds.get(kind), ...(kind === 'Pool' ? [pools.get(name), admission?.words] : [])];
+const basisOf = ({ rollouts, pools, admission, definitions, drainTroubles: { ofPool } }: State, { kind, name }: Resource, change: Change): readonly unknown[] =>
+  [change, rollouts.get(change.change), definitions.kinds.get(kind), ...(kind === 'Pool' ? [pools.get(name), admission?.words, ofPool.get(name)?.words] : [])];
 
 /** The newest change about an object that is to be published; undefined when it is not. */
 function publishedAfter(state: State, resource: Resource, stand: Stand): string | undefined {

@@ -1,7 +1,8 @@
-import type { ChangeView, KnownBadView, PoolView, RolloutView } from '#libs/contracts';
+import type { ChangeView, DrainView, KnownBadView, PoolView, RolloutView } from '#libs/contracts';
 import type { CertificateStanding } from './admission/certificate.js';
 import { ChangeIndex } from './changes.js';
 import { NO_TROUBLE, type DefinitionTrouble } from './definitions.js';
+import { NO_DRAIN_TROUBLE, type DrainTroubles, type SeenDrain } from './drains.js';
 import { resourceOf, type Digest, type Heard, type Resource, type Status } from './resource.js';
 
 /** A Rollout of the API server. */
@@ -38,6 +39,10 @@ export class State {
   readonly index = new ChangeIndex();
   readonly rollouts = new Map<string, RolloutView>();
   readonly pools = new Map<string, PoolView>();
+  /** Those that are under way, by node. */
+  readonly drains = new Map<string, SeenDrain>();
+  /** What to tell of them, as of the last look. */
+  drainTroubles: DrainTroubles = NO_DRAIN_TROUBLE;
   /** Kinds whose definition in the API server is of another version, and what that means. */
   definitions: DefinitionTrouble = NO_TROUBLE;
   /** How the webhook stands; undefined where there is none. */
@@ -85,6 +90,12 @@ export class State {
 
   show(change: ChangeView): void {
     this.index.show(change);
+  }
+
+  /** `sinceMs`: since when the view says that it is held up, or drains; monotonic. */
+  showDrain(view: DrainView, sinceMs: number): void {
+    if (view.state === 'draining') this.drains.set(view.node, { view, sinceMs });
+    else this.drains.delete(view.node);
   }
 
   showKnownBad({ forgivenBy, ledger }: KnownBadView): void {

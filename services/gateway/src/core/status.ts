@@ -4,6 +4,7 @@ import { lineOfStanding, type CertificateStanding } from './admission/certificat
 import type { Change } from './changes.js';
 import { conditionsOf, reasonOf, type Said } from './conditions.js';
 import { DEFINITIONS_TODO } from './definitions.js';
+import { drainedOf } from './drains.js';
 import { RETRY, type Resource, type Status } from './resource.js';
 import type { Stand } from './stand.js';
 import type { State } from './state.js';
@@ -115,7 +116,7 @@ function deletionOf({ phase, message, said }: Story, change: Change, { kind, nam
 
 function wholeOf(state: State, resource: Resource, { phase, message, said }: Story, at: string): Status {
   const { generation, status } = resource;
-  return { phase, message, observedGeneration: generation, conditions: conditionsOf([...said, ...definitionOf(state, resource), ...admissionOf(state, resource)], generation, status, at), ...poolOf(state, resource) };
+  return { phase, message, observedGeneration: generation, conditions: conditionsOf([...said, ...definitionOf(state, resource), ...admissionOf(state, resource), ...poolDrainsOf(state, resource)], generation, status, at), ...poolOf(state, resource) };
 }
 
 const ADMISSION: Readonly<Record<CertificateStanding['is'], readonly ['True' | 'False', string]>> = {
@@ -134,6 +135,8 @@ function admissionOf({ admission }: State, { kind }: Resource): readonly Said[] 
   const [status, reason] = ADMISSION[admission.is];
   return [['Admission', status, reason, lineOfStanding(admission)]];
 }
+
+const poolDrainsOf = ({ drainTroubles }: State, { kind, name }: Resource): readonly Said[] => (kind === 'Pool' ? drainedOf(drainTroubles.ofPool.get(name)) : []);
 
 function poolOf({ pools }: State, { kind, name }: Resource): Status {
   const pool = kind === 'Pool' ? pools.get(name) : undefined;
