@@ -80,7 +80,7 @@ it('a pool says of which of its nodes the drains are blocked, though nothing els
   const [resource] = [...world.state.resources.values()];
   world.state.pools.set('edge', { pool: 'edge', members: 3, budget: 1, unavailable: [], waiting: 0, gone: false } as Partial<PoolView> as PoolView);
   expect(resource?.id).toBe('Pool/edge');
-  const conditionOf = (): string | undefined => (world.rest().objects.get('File/edge')?.status as Status).conditions?.find(({ type }) => type === 'Drained')?.reason;
+  const conditionOf = (): string | undefined => world.rest().objects.get('File/edge')?.status?.conditions?.find(({ type }) => type === 'Drained')?.reason;
   const before = conditionOf();
   world.state.showDrain(drainOf('n1', blockedBy('default/web')), 0);
   const during = conditionOf();
