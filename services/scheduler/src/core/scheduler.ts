@@ -1,6 +1,6 @@
 import { decided, takeTouched, type Core, type Decision, type Now } from '#libs/kernel';
 import type { SchedulerDraft } from './draft.js';
-import { dump, load } from './dump.js';
+import { dump, fromVersion6, load } from './dump.js';
 import { evolve, READS } from './evolve.js';
 import { grantLeases } from './grants.js';
 import type { Input, Plan, PlanNeed } from './inputs.js';
@@ -20,7 +20,8 @@ import { view, viewKeys } from './views.js';
  */
 export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
   name: 'scheduler',
-  version: 6,
+  version: 7,
+  migrations: { 6: fromVersion6 },
   reads: READS,
   wantsTargets: true,
   gathersFirst: true,

@@ -26,6 +26,8 @@ export interface Lease {
   /** The drain service gave the drain up, and says how that counts; empty if it did not. */
   readonly stopped: DrainOutcome | '';
   readonly stoppedBecause: string;
+  /** How it is to be drained, as one text to compare; empty where it is not drained, or that is not known. */
+  readonly drainTerms: string;
   /** Its pool says to go on without a node that cannot be drained in time. */
   readonly defers: boolean;
   /** A report named it after it had ended. */
