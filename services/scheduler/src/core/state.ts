@@ -52,6 +52,17 @@ export interface Report {
   readonly fresh: boolean;
 }
 
+/** A node that another tool, or a person, has out of service. */
+export interface TakenUnit {
+  readonly owner: string;
+  readonly reason: string;
+  readonly at: string;
+  /** When this copy read that, monotonic. */
+  readonly sinceMs: number;
+  /** It is given back by itself after this; 0 for never. */
+  readonly forMs: number;
+}
+
 /** Why a lease outside a rollout is not tried again at once. */
 export type Retry =
   | { readonly kind: 'later'; readonly tries: number; readonly atMs: number }
@@ -65,7 +76,7 @@ export interface NodeState {
   /** Why Kubernetes, or whoever cordoned it, has it out of service; empty if it is in service. */
   readonly outOfService: string;
   /** Another tool, or a person, has it out of service; undefined if nobody has. */
-  readonly taken: { readonly owner: string; readonly reason: string } | undefined;
+  readonly taken: TakenUnit | undefined;
   readonly labels: Readonly<Record<string, string>>;
   readonly capabilities: readonly string[];
   readonly pool: string;
@@ -233,6 +244,8 @@ export class State {
   readonly troubled = new SortedSet(this.undo);
   /** Nodes whose next try has its time. */
   readonly backingOff = new SortedSet(this.undo);
+  /** Nodes that are taken for a time. */
+  readonly borrowed = new SortedSet(this.undo);
   /** Changes that are not ended. */
   readonly openChanges = new SortedSet(this.undo);
   private readonly poolSets = new Map<string, PoolSets>();
