@@ -1,8 +1,9 @@
 export { answer, type Answer } from './admission/answer.js';
 export { keptFor, lineOfStanding, noCertificate, standingOf, type CertificateStanding } from './admission/certificate.js';
 export { foresee } from './admission/foresight.js';
-export { readReview, type AdmissionRequest } from './admission/request.js';
+export { readReview, type AdmissionRequest, type RolloutRequest } from './admission/request.js';
 export { reviewOf } from './admission/response.js';
+export { answerSteering } from './admission/steering.js';
 export { Wanted } from './admission/wanted.js';
 export { ABSENT, contentsOf, type Contents } from './changes.js';
 export { DEFINITIONS_TODO, NO_TROUBLE, troubleOf, type DefinitionTrouble } from './definitions.js';

@@ -4,6 +4,7 @@ import { compileFragment, indexOf, type Compiled, type FragmentIndex } from '#li
 import type { Heard } from '../resource.js';
 import { fragmentOfObject } from './object.js';
 import { NodeTable } from './node-table.js';
+import { OpenChanges } from './steering.js';
 
 /** Of an object: what it wants to be in force; `gone` of one that is on its way out. */
 type Wish = Fragment | 'gone' | 'unusable';
@@ -14,6 +15,7 @@ type Wish = Fragment | 'gone' | 'unusable';
  */
 export class Wanted {
   readonly nodes = new NodeTable();
+  readonly changes = new OpenChanges();
   /** Views and kinds that were read to their end once: before that, nothing can be said of rights. */
   readonly read = new Set<string>();
   private readonly committed = new Map<string, Fragment>();

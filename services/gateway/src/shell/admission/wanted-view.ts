@@ -15,6 +15,7 @@ export function followWanted(bus: Bus, kube: Kube, wanted: Wanted, logger: Logge
   const { signal } = stopping;
   void followWhole(bus, 'nodes', logger, signal, (view) => wanted.showNode(view), () => wanted.read.add('nodes'));
   void followWhole(bus, 'fragments', logger, signal, (view) => wanted.showFragment(view), () => wanted.read.add('fragments'));
+  void followWhole(bus, 'changes', logger, signal, (view) => wanted.changes.show(view), () => wanted.read.add('changes'));
   const stops = KINDS.map(({ name: kind }) => kube.followObjects(collectionOf(kind), (all) => wanted.list(kind, all.map((object) => heardOf(kind, object))), (event, object) => {
     if (event === 'deleted') wanted.forget(`${kind}/${object.name}`);
     else wanted.hear(heardOf(kind, object));
