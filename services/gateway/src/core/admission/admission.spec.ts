@@ -1,4 +1,5 @@
-import type { ChangeView, NodeView } from '#libs/contracts';
+import type { ChangeView, Fragment, KnownBadView, NodeView } from '#libs/contracts';
+import { compileFragments, renderNode } from '#libs/rendering';
 import { sha256 } from '../gateway.fixture.js';
 import { answer, answerSteering, contentsOf, decide, FINALIZER, readReview, reviewOf, standingOf, State, Wanted, type AdmissionRequest, type Condition, type RolloutRequest, type Status } from '../index.js';
 
@@ -11,7 +12,7 @@ const ask = (operation: AdmissionRequest['operation'], object: Written | undefin
 
 /** What is wanted, with nodes and objects; all of it was read. */
 function wantedOf(nodes: readonly NodeView[], ...objects: readonly { readonly kind: string; readonly name: string; readonly spec: object }[]): Wanted {
-  const wanted = new Wanted();
+  const wanted = new Wanted(sha256);
   for (const one of nodes) wanted.showNode(one);
   for (const one of objects) wanted.hear({ uid: '', generation: 1, revision: '1', labels: {}, deleting: false, finalizers: [], retry: '', status: undefined, ...one });
   for (const what of ['fragments', 'nodes', 'Pool']) wanted.read.add(what);
@@ -79,6 +80,51 @@ describe('the answer', () => {
     const wanted = wantedOf(THREE, fileOf('one'), fileOf('two', { path: '/etc/one' }));
     const two = fileOf('two', { path: '/etc/one' });
     expect(warningsOf(wanted, 'UPDATE', { ...two, spec: { ...two.spec, content: 'other' } }, two)).toEqual([]);
+  });
+
+  describe('about what comes to a config that is known to be bad', () => {
+    const condemned = (wanted: Wanted, kind: 'hash' | 'recipe', ...files: readonly object[]): KnownBadView => {
+      const rendered = renderNode(compileFragments(files as unknown as readonly Fragment[]).forNode(THREE[0]?.labels ?? {}), { name: 'a', labels: {} }, sha256);
+      const story = { hash: rendered.hash, recipe: rendered.recipe, change: 'c3', node: 'b', lease: '', reason: 'its probe fails', since: 'yesterday', gone: false, ledger: 1, forgivenBy: '', forgivenReason: '' };
+      wanted.knownBad.show(kind === 'hash' ? `config.${rendered.hash}` : `recipe.${rendered.recipe}`, story);
+      return story;
+    };
+    const bad = fileOf('x', { content: 'bad' });
+
+    it('says so, with its story, until it is forgiven', () => {
+      const wanted = wantedOf(THREE, fileOf('one'));
+      const story = condemned(wanted, 'hash', fileOf('one'), bad);
+      expect(warningsOf(wanted, 'CREATE', bad)).toEqual([`spec: config ${story.hash.slice(0, 12)} is known to be bad: b found it invalid in c3 at yesterday: its probe fails; if you know better: sluice forgive ${story.hash.slice(0, 12)} --reason WHY (a, b, c)`]);
+      expect([warningsOf(wanted, 'CREATE', fileOf('x', { content: 'good' })), warningsOf(wanted, 'CREATE', fileOf('x', { content: 'bad', path: '/etc/y' }))]).toEqual([[], []]);
+      wanted.knownBad.show(`config.${story.hash}`, { ...story, gone: true });
+      expect(warningsOf(wanted, 'CREATE', bad)).toEqual([]);
+    });
+
+    it('says it of the same fragments too, where each node has a value of its own in them', () => {
+      const wanted = wantedOf(THREE);
+      const named = fileOf('x', { content: '{{ node.name }}' });
+      const story = condemned(wanted, 'recipe', named);
+      expect(warningsOf(wanted, 'CREATE', named).join()).toContain(`a config made of the same fragments as ${story.hash.slice(0, 12)} is known to be bad`);
+    });
+
+    it('says it of a deletion that comes to one, and nothing of what is so already', () => {
+      const wanted = wantedOf(THREE, fileOf('one'), bad);
+      condemned(wanted, 'hash', fileOf('one'));
+      expect(warningsOf(wanted, 'DELETE', undefined, bad).join()).toContain('is known to be bad');
+      condemned(wanted, 'hash', fileOf('one'), bad);
+      expect(warningsOf(wanted, 'UPDATE', { ...bad, labels: { team: 'a' } }, bad)).toEqual([]);
+    });
+
+    it('digests nothing while nothing is known to be bad', () => {
+      let digested = 0;
+      const wanted = new Wanted((text) => {
+        digested += 1;
+        return sha256(text);
+      });
+      for (const one of THREE) wanted.showNode(one);
+      for (const what of ['fragments', 'nodes', 'Pool']) wanted.read.add(what);
+      expect([warningsOf(wanted, 'CREATE', bad), digested]).toEqual([[], 0]);
+    });
   });
 
   it('tells many warnings as a few, each so short that the API server does not cut it', () => {

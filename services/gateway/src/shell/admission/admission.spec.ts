@@ -18,6 +18,7 @@ const DEFINITIONS = resolve(__dirname, '../../../../../deploy/crds');
 const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 const DAY_MS = 24 * 3_600_000;
+const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 interface Told {
   readonly code: number;
@@ -57,7 +58,7 @@ describeOnKube('admission on an API server', (world) => {
   });
 
   const begin = async (port = 0): Promise<void> => {
-    admission = await new Admission({ bus, kube, logger, notes, lookMs: 20 }, { port, ...(await authority.write(folder)) }).start();
+    admission = await new Admission({ bus, kube, logger, notes, digest, lookMs: 20 }, { port, ...(await authority.write(folder)) }).start();
     await until(async () => (await health()) === 200, 'it has read all');
   };
   const health = (): Promise<number> => new Promise((found) => {
@@ -235,7 +236,7 @@ describeOnKube('admission on an API server', (world) => {
     const anew = async (): Promise<void> => {
       const { port } = admission;
       await admission.close();
-      admission = await new Admission({ bus, kube, logger, notes, lookMs: 20 }, { port, certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') }).start();
+      admission = await new Admission({ bus, kube, logger, notes, digest, lookMs: 20 }, { port, certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') }).start();
       await until(() => admission.port === port, 'it listens');
     };
     afterAll(async () => {
@@ -295,7 +296,7 @@ describeOnKube('admission on an API server', (world) => {
     const refused = (await applied(bad)).message.replace(/^.*denied the request: /, '');
     await uninstall();
     expect((await applied(bad)).code).toBe(201);
-    const session = new GatewaySession({ bus, kube, logger, digest: (text) => createHash('sha256').update(text).digest('hex'), debounceMs: 100 }).start();
+    const session = new GatewaySession({ bus, kube, logger, digest, debounceMs: 100 }).start();
     try {
       const status = await until(async () => (await world.scene.api.get(`${collection('Probe')}/around`))?.status, 'it says what is wrong');
       expect(status).toMatchObject({ phase: 'Rejected', message: refused, conditions: expect.arrayContaining([expect.objectContaining({ type: 'Accepted', status: 'False', reason: 'BadPattern', message: refused })]) as unknown });
