@@ -1,4 +1,4 @@
-import type { ChangeView, DrainView, KnownBadView, PoolView, RolloutView } from '#libs/contracts';
+import type { ChangeView, DrainView, KnownBadView, NodeView, PoolView, RolloutView } from '#libs/contracts';
 import type { CertificateStanding } from './admission/certificate.js';
 import { ChangeIndex } from './changes.js';
 import { NO_TROUBLE, type DefinitionTrouble } from './definitions.js';
@@ -39,6 +39,8 @@ export class State {
   readonly index = new ChangeIndex();
   readonly rollouts = new Map<string, RolloutView>();
   readonly pools = new Map<string, PoolView>();
+  /** Nodes that have left the fleet. */
+  readonly leftNodes = new Set<string>();
   /** Those that are under way, by node. */
   readonly drains = new Map<string, SeenDrain>();
   /** What to tell of them, as of the last look. */
@@ -88,8 +90,14 @@ export class State {
     if (before === undefined || !isOlder(heard, before)) this.rolloutResources.set(heard.name, heard);
   }
 
-  show(change: ChangeView): void {
-    this.index.show(change);
+  /** `endedMs`: when it ended, monotonic. */
+  show(change: ChangeView, endedMs = 0): void {
+    this.index.show(change, endedMs);
+  }
+
+  showNode({ node, state }: Pick<NodeView, 'node' | 'state'>): void {
+    if (state === 'gone') this.leftNodes.add(node);
+    else this.leftNodes.delete(node);
   }
 
   /** `sinceMs`: since when the view says that it is held up, or drains; monotonic. */
