@@ -49,6 +49,7 @@ export const FACT_SCHEMAS: Readonly<Record<FactType, DescMessage>> = {
   'node.drain.blocked': node.NodeDrainBlockedSchema,
   'node.drain.stopped': node.NodeDrainStoppedSchema,
   'node.lease.granted': lease.LeaseGrantedSchema,
+  'node.lease.amended': lease.LeaseAmendedSchema,
   'node.lease.ready': lease.LeaseReadySchema,
   'node.lease.settled': lease.LeaseSettledSchema,
   'node.lease.uncordoning': lease.LeaseUncordoningSchema,

@@ -15,8 +15,8 @@ const GATEWAY: Provider = {
     const [debounceMs, webhook] = [debounceFrom(process.env), webhookFrom(process.env)];
     const kube = await Kube.open({ logger });
     logger.info({ server: kube.server }, 'custom resources are published');
-    const admission = webhook === undefined ? undefined : await new Admission({ bus, kube, logger, notes }, webhook).start();
     const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
+    const admission = webhook === undefined ? undefined : await new Admission({ bus, kube, logger, notes, digest }, webhook).start();
     const told = admission === undefined ? {} : { admission: () => admission.standing };
     return new Gateway({ bus, kube, logger, digest, debounceMs, notes, ...told }, leaderTtlMs, admission).start();
   },

@@ -68,7 +68,7 @@ describe('what must not be touched', () => {
     const { now, block } = plan([pod('lone', { controller: '' }), pod('web')]);
     expect(now).toEqual([]);
     expect(block).toMatchObject({ pods: ['default/lone'], budget: '', lasting: true });
-    expect(block?.reason).toContain('nothing would make default/lone again (the pool\'s drain.unmanaged: evict lets them go, from its next drain on)');
+    expect(block?.reason).toContain('nothing would make default/lone again (the pool\'s drain.unmanaged: evict lets them go)');
     expect(lines([pod('lone', { controller: '' })], { unmanaged: 'evict' })).toEqual(['evict lone']);
   });
 

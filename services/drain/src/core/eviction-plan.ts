@@ -143,8 +143,8 @@ function carefulBlock(policy: DrainPolicy, left: readonly PodSeen[]): Block | un
   const unmanaged = policy.unmanaged === 'block' ? asked.filter(({ controller }) => controller === '') : [];
   const scratch = policy.emptyDir === 'block' ? asked.filter(({ emptyDir }) => emptyDir) : [];
   const reasons = [
-    ...(unmanaged.length > 0 ? [`nothing would make ${namesOf(unmanaged)} again (the pool's drain.unmanaged: evict lets them go, from its next drain on)`] : []),
-    ...(scratch.length > 0 ? [`the emptyDir volumes of ${namesOf(scratch)} would be lost (the pool's drain.emptyDir: evict lets them go, from its next drain on)`] : []),
+    ...(unmanaged.length > 0 ? [`nothing would make ${namesOf(unmanaged)} again (the pool's drain.unmanaged: evict lets them go)`] : []),
+    ...(scratch.length > 0 ? [`the emptyDir volumes of ${namesOf(scratch)} would be lost (the pool's drain.emptyDir: evict lets them go)`] : []),
   ];
   if (reasons.length === 0) return undefined;
   const pods = [...new Set([...unmanaged, ...scratch].map(nameOf))].sort().slice(0, NAMED);

@@ -3,7 +3,7 @@ import { sha256 } from './gateway.fixture.js';
 import type { Status } from './resource.js';
 
 const status = (phase: string, more: object = {}): Status => ({ phase, change: 'c1', message: '', observedGeneration: 1, ...more });
-const told = (before: Status | undefined, now: Status, uid = 'u') => toldBy({ name: 'motd', uid }, before, now, sha256);
+const told = (before: Status | undefined, now: Status, uid = 'u') => toldBy({ name: 'motd', uid }, before, now, sha256)[0];
 
 it.each([
   ['Rejected', { message: 'spec.path: must be absolute' }, 'Warning', 'c1: spec.path: must be absolute'],

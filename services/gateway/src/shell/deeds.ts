@@ -97,8 +97,7 @@ export class Deeds {
   }
 
   private tell(object: { readonly kind: string; readonly name: string; readonly uid: string }, before: Status | undefined, now: Status): void {
-    const told = toldBy(object, before, now, this.state.digest);
-    if (told !== undefined) this.events.tell({ ...told, about: { apiVersion: API_VERSION, ...object }, at: wallTime() });
+    for (const told of toldBy(object, before, now, this.state.digest)) this.events.tell({ ...told, about: { apiVersion: API_VERSION, ...object }, at: wallTime() });
   }
 
   /** What the API server answered is as good as what a watch shows, and sooner. */
