@@ -39,6 +39,8 @@ it('beats as seldom as it is asked to, and again as it likes when it is let', as
   await heard(({ everyMs, pacedMs }) => everyMs === 60 && pacedMs === 60);
   host.bus.push({ pace: { everyMs: 5 } });
   await heard(({ everyMs, pacedMs }) => everyMs === 20 && pacedMs === 5);
+  host.bus.push({ pace: { everyMs: 1e300 } });
+  await heard(({ everyMs, pacedMs }) => everyMs === 600_000 && pacedMs === 600_000);
 });
 
 it('waits without a warning for the streams of a new installation', async () => {
