@@ -14,7 +14,7 @@ interface Listed {
   readonly change: string;
 }
 
-const PROCESSES = ['appliers', 'drain', 'inventory', 'merger', 'nats-server', 'scheduler', 'validator'];
+const PROCESSES = ['appliers', 'merger+validator+inventory+drain', 'nats-server', 'scheduler'];
 const NODES = ['node-01', 'node-02', 'node-03', 'node-04'];
 const OVER_MS = 10_000;
 
@@ -161,7 +161,7 @@ describe('sluice up', () => {
     expect(isAlive(here.upJson.pid)).toBe(true);
   });
 
-  test.each(['scheduler', 'appliers', 'nats-server'])('starts a killed %s again, and up.json with it', async (name) => {
+  test.each(PROCESSES)('starts a killed %s again, and up.json with it', async (name) => {
     const before = here.upJson;
     process.kill(before.pids[name] as number, 'SIGKILL');
     await until(() => here.upJson.pids[name] !== undefined && here.upJson.pids[name] !== before.pids[name], `${name} runs again`);

@@ -43,6 +43,8 @@ export class InstantNode {
   private hash: string;
   private lease = '';
   private busy = false;
+  private pacedMs = 0;
+  private beatMs = -Infinity;
   private pending: NodeReport | undefined;
   private readonly birth = randomInt(2 ** 32);
   private readonly token: string;
@@ -61,8 +63,13 @@ export class InstantNode {
     return this.report('announced', { verdict: '', restored: true, change: '', pool: '' });
   }
 
-  alive(): void {
-    this.bus.nc.publish(aliveSubject(this.name), JSON.stringify({ node: this.name, incarnation: 1, birth: this.birth }));
+  /** Says that it is alive, unless it was asked to do so less often. */
+  alive(everyMs: number): void {
+    const { pacedMs } = this;
+    const nowMs = performance.now();
+    if (nowMs - this.beatMs < pacedMs - everyMs / 2) return;
+    this.beatMs = nowMs;
+    this.bus.nc.publish(aliveSubject(this.name), JSON.stringify({ node: this.name, incarnation: 1, birth: this.birth, everyMs: Math.max(everyMs, pacedMs), pacedMs }));
   }
 
   /** Says again what no status shows yet. */
@@ -76,6 +83,8 @@ export class InstantNode {
     if (subject.startsWith('push.leases.')) {
       const { phase, lease } = JSON.parse(text) as LeaseView;
       if (phase === 'ready' && lease !== this.lease && !this.busy) void this.work().catch(() => (this.busy = false));
+    } else if (subject.startsWith('push.pace.')) {
+      this.pacedMs = (JSON.parse(text) as { everyMs: number }).everyMs;
     } else if (this.pending !== undefined) {
       const { incarnation, birth, seq } = JSON.parse(text) as StatusView;
       if (incarnation === 1 && birth === this.birth && seq >= this.pending.seq) this.pending = undefined;

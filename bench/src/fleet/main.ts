@@ -36,7 +36,7 @@ function beat(nodes: readonly InstantNode[], everyMs: number): void {
   const slices = 100;
   let slice = 0;
   setInterval(() => {
-    for (let n = slice; n < nodes.length; n += slices) nodes[n]?.alive();
+    for (let n = slice; n < nodes.length; n += slices) nodes[n]?.alive(everyMs);
     slice = (slice + 1) % slices;
   }, everyMs / slices);
 }

@@ -2,24 +2,26 @@ import type { ChildProcess } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { connectBus, ensureTopology, type Bus } from '#libs/bus';
-import { desiredSubject, changeId, LEDGER, SERVICES, type FactType, type ServiceName } from '#libs/contracts';
-import { startNatsServer, type NatsServer } from '#libs/embedded';
+import { desiredSubject, changeId, LEDGER, type FactType, type ServiceName } from '#libs/contracts';
+import { PROCESSES, startNatsServer, type NatsServer } from '#libs/embedded';
 import { DIST, temporaryFolder } from './folders.js';
 import type { PartContext } from './part.js';
 import { cpuMs, end, isRunning, start, until } from './processes.js';
 import { sum } from './figures.js';
 
 export interface PlaneOptions {
-  /** Which services run, and how many copies; default: one of each. */
-  readonly services?: readonly ServiceName[];
+  /** Which services run in one process each, and how many copies; default: as `sluice up` has them. */
+  readonly processes?: readonly (readonly ServiceName[])[];
   /** A server that runs already, with its store. */
   readonly server?: NatsServer;
   readonly env?: NodeJS.ProcessEnv;
 }
 
-/** One process of a service. */
+/** One process of one or several services. */
 export interface ServiceProcess {
-  readonly name: ServiceName;
+  /** Of its services, with a plus between. */
+  readonly name: string;
+  readonly services: readonly ServiceName[];
   readonly child: ChildProcess;
   readonly pid: number;
   readonly logFile: string;
@@ -51,19 +53,20 @@ export class ControlPlane {
     mkdirSync(join(folder, 'logs'));
     const plane = new ControlPlane(server, bus, folder, { ...process.env, ...options.env, NATS_URL: server.url });
     context.atEnd(() => plane.stopServices());
-    for (const name of options.services ?? SERVICES) plane.startService(name);
+    for (const services of options.processes ?? PROCESSES) plane.startService(...services);
     await plane.untilLed();
     return plane;
   }
 
-  /** Starts one more process of a service. Its log goes to a file, as under `sluice up`. */
-  startService(name: ServiceName): ServiceProcess {
+  /** Starts one more process of these services. Its log goes to a file, as under `sluice up`. */
+  startService(...services: readonly ServiceName[]): ServiceProcess {
+    const name = services.join('+');
     const logFile = join(this.folder, 'logs', `${name}-${this.services.length}.log`);
     const log = openSync(logFile, 'a');
     const extra = (process.env['SLUICE_BENCH_NODE_ARGS'] ?? '').split(' ').filter((arg) => arg !== '');
-    const child = start(process.execPath, [...extra, join(DIST, 'services', name, 'src', 'main.js')], { env: this.env, stdio: ['ignore', log, log], cwd: this.folder });
+    const child = start(process.execPath, [...extra, join(DIST, 'services', 'main.js'), ...services], { env: this.env, stdio: ['ignore', log, log], cwd: this.folder });
     closeSync(log);
-    const service = { name, child, pid: child.pid as number, logFile };
+    const service = { name, services, child, pid: child.pid as number, logFile };
     this.services.push(service);
     return service;
   }
@@ -89,7 +92,7 @@ export class ControlPlane {
 
   /** Resolves when each service has a copy that leads and has shown it. */
   async untilLed(timeoutMs = 120_000): Promise<void> {
-    const wanted = new Set(this.services.map(({ name }) => name as string));
+    const wanted = new Set<string>(this.services.flatMap(({ services }) => services));
     const led = new Set<string>();
     const inbox = `bench.ping.${process.pid}.${Math.random().toString(36).slice(2)}`;
     const subscription = this.bus.nc.subscribe(inbox, {

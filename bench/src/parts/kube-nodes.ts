@@ -24,7 +24,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   context.say(`${count} Nodes made in ${(made / 1000).toFixed(1)} s`);
   const server = await startServer(context);
   const env = { SLUICE_INVENTORY: 'kubernetes', KUBECONFIG: world.cluster.kubeconfig, SLUICE_SILENT_SECONDS: '1000000' };
-  const begin = (inner: PartContext): Promise<ControlPlane> => ControlPlane.start(inner, { server, services: ['inventory'], env });
+  const begin = (inner: PartContext): Promise<ControlPlane> => ControlPlane.start(inner, { server, processes: [['inventory']], env });
   const first = await phase(context, async (inner) => {
     const plane = await begin(inner);
     const ms = await timed(async () => {

@@ -51,10 +51,10 @@ async function idlePercent(plane: ControlPlane): Promise<{ readonly total: numbe
 }
 
 async function restart(plane: ControlPlane): Promise<number> {
-  const names = plane.services.map(({ name }) => name);
+  const groups = plane.services.map(({ services }) => services);
   await Promise.all(plane.services.splice(0).map(({ child }) => end(child)));
   return timed(async () => {
-    for (const name of names) plane.startService(name);
+    for (const services of groups) plane.startService(...services);
     await plane.untilLed();
   });
 }

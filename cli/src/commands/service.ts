@@ -6,14 +6,17 @@ import { connectTarget } from '../nats-context.js';
 import { packageRoot } from '../package-root.js';
 import type { Session } from '../session.js';
 
-/** `sluice service NAME`: one service in this process; returns when it was ended, which is up to the service. */
-export async function service(session: Session, name: string): Promise<undefined> {
+/** `sluice service NAME...`: these services in this process; returns when they were ended, which is up to them. */
+export async function service(session: Session, names: readonly string[]): Promise<undefined> {
   const known: readonly string[] = [...SERVICES, ...EDGE_SERVICES];
-  if (!known.includes(name)) throw new UsageError(`there is no service ${JSON.stringify(name)}; there are ${known.join(', ')}`);
-  const main = join(packageRoot(), 'dist', 'services', name, 'src', 'main.js');
-  if (!existsSync(main)) throw new Error(`${main} is missing: run npm run build`);
+  for (const name of names) if (!known.includes(name)) throw new UsageError(`there is no service ${JSON.stringify(name)}; there are ${known.join(', ')}`);
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  if (twice !== undefined) throw new UsageError(`${twice} is named twice: a second copy of a service is another process`);
+  const host = join(packageRoot(), 'dist', 'services', 'host.js');
+  if (!existsSync(host)) throw new Error(`${host} is missing: run npm run build`);
   exportTarget(session);
-  await import(main);
+  const { hostServices } = (await import(host)) as { hostServices: (names: readonly string[]) => Promise<void> };
+  await hostServices(names);
   return undefined;
 }
 

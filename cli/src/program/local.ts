@@ -36,9 +36,9 @@ export function registerLocal({ program, action }: Registry): void {
     .option('--update-grub <command>', 'what makes grub.cfg (default: update-grub, where the root is / and there is one)')
     .action(action(async (session, flags: ApplierFlags) => (await import('../commands/applier.js')).applier(session, flags)));
   program.command('service')
-    .description('be one of the services: merger, validator, scheduler, drain, inventory, gateway')
-    .argument('<name>')
-    .action(action(async (session, name: string) => (await import('../commands/service.js')).service(session, name)));
+    .description('be services: merger, validator, scheduler, drain, inventory, gateway; several in one process read the ledger once')
+    .argument('<name...>')
+    .action(action(async (session, names: string[]) => (await import('../commands/service.js')).service(session, names)));
   program.command('appliers', { hidden: true })
     .description('be the appliers of all nodes of an inventory; sluice up starts this')
     .requiredOption('--inventory <file>')

@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { connectFleet, type FleetClient } from '#libs/bus';
 import { EDGE_SERVICES, SERVICES } from '#libs/contracts';
-import { prepareNatsServer, Supervisor, waitForNatsServer, type ChildSpec } from '#libs/embedded';
+import { prepareNatsServer, PROCESSES, Supervisor, waitForNatsServer, type ChildSpec } from '#libs/embedded';
 import { packageRoot } from '../package-root.js';
 import { awaitLeftovers, takeDataFolder, type DataFolder } from './data-folder.js';
 import type { InventoryNode } from './inventory.js';
@@ -92,7 +92,7 @@ function startProcesses(url: string, { nodes, kubernetes }: UpOptions, folder: D
     env: { ...own, ...(kubernetes ? WITH_KUBERNETES : {}), NATS_URL: url },
     logFile: join(folder.logs, `${name}.log`),
   });
-  for (const name of servicesOf(kubernetes)) supervisor.add(child(name, ['service', name]));
+  for (const services of kubernetes ? [...PROCESSES, EDGE_SERVICES] : PROCESSES) supervisor.add(child(services.join('+'), ['service', ...services]));
   supervisor.add(child('appliers', ['appliers', '--inventory', folder.inventory, '--data', folder.path]));
 }
 

@@ -40,7 +40,7 @@ export class FoldKeeper<S, I, N extends Need, G> {
     reader.stuck = isTrimmed && copy.folded < bounds.first - 1 ? { reason: await this.wayOut(bounds), isFreed: () => this.reaches() } : undefined;
     this.at = copy.folded;
     this.writtenMs = monotonicMs();
-    await reader.start(copy.folded);
+    reader.start(copy.folded);
     return copy;
   }
 

@@ -21,6 +21,6 @@ export { listViews, readView, watchViews, type ViewEntry } from './view-reader.j
 export { BusContext } from './nest/bus-context.js';
 export type { InputSource } from './nest/input-streams.js';
 export { LEDGER_OPTIONS, LOGGER, provideLedger, SETTINGS } from './nest/ledger-provider.js';
-export { bootstrapService, startService } from './nest/service.js';
+export { bootstrapServices, startService, startServices } from './nest/service.js';
 export { ServiceNotes, type ServiceNote } from './nest/service-notes.js';
-export type { RunningService, ServiceOptions } from './nest/running-service.js';
+export type { ProcessOptions, RunningProcess, RunningService, ServiceSpec } from './nest/running-service.js';

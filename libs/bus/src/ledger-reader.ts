@@ -5,12 +5,14 @@ import { monotonicMs, type Logger } from '#libs/runtime';
 import type { Bus } from './connection.js';
 import { HaltedError } from './errors.js';
 import type { Appended, Ledger } from './ledger.js';
+import type { Following, LedgerTail } from './ledger-tail.js';
 import { growingMs, pause, Signal } from './signal.js';
-import { readAll, StreamReader } from './stream-reader.js';
+import { readAll } from './stream-reader.js';
 
 export interface LedgerReaderOptions {
   readonly bus: Bus;
   readonly ledger: Ledger;
+  readonly tail: LedgerTail;
   /** The facts to decode; all others only count. */
   readonly reads: readonly FactType[];
   /** Reads the blobs that `config.rendered` names; left out where nobody wants them. */
@@ -44,10 +46,9 @@ const HALT_POLL_MS = 2_000;
 export class LedgerReader {
   private readonly waiting: JsMsg[] = [];
   private readonly arrival = new Signal();
-  private readonly room = new Signal();
   private readonly reads: ReadonlySet<FactType>;
   private readonly voided = new Set<number>();
-  private reader: StreamReader | undefined;
+  private following: Following | undefined;
   private stopped = false;
   /** Why this reader does not go on; undefined when it does. */
   halted: string | undefined;
@@ -74,20 +75,20 @@ export class LedgerReader {
   }
 
   /** Begins, or begins anew, behind this sequence. */
-  async start(after: number): Promise<void> {
-    this.reader?.close();
+  start(after: number): void {
+    if (this.following !== undefined) {
+      this.following.close();
+      this.options.tail.begin();
+    }
     this.waiting.length = 0;
     this.halted = undefined;
-    const reader = await StreamReader.open(this.options.bus, { stream: LEDGER, from: after + 1, ahead: AHEAD });
-    this.reader = reader;
-    void this.receive(reader).catch((error: unknown) => this.options.logger.warn({ error }, 'the reading of the ledger broke'));
+    this.following = this.options.tail.follow(after, (message) => this.receive(message));
   }
 
   stop(): void {
     this.stopped = true;
-    this.reader?.close();
+    this.following?.close();
     this.arrival.give();
-    this.room.give();
   }
 
   /** What has arrived, without waiting; stops short of what it cannot decode and is halted then. */
@@ -105,7 +106,7 @@ export class LedgerReader {
       upTo = message.seq;
     }
     this.waiting.splice(0, used);
-    this.room.give();
+    if (this.waiting.length < AHEAD) this.following?.goOn();
     return { entries, upTo };
   }
 
@@ -126,7 +127,7 @@ export class LedgerReader {
       if (progressed) continue;
       const startedMs = monotonicMs();
       await this.arrival.wait(STALLED_MS);
-      if (monotonicMs() - startedMs >= STALLED_MS && this.waiting.length === 0) await this.start(upTo);
+      if (monotonicMs() - startedMs >= STALLED_MS && this.waiting.length === 0) this.start(upTo);
     }
   }
 
@@ -140,14 +141,11 @@ export class LedgerReader {
     return { entries, upTo: (appended.at(-1) as Appended).sequence };
   }
 
-  private async receive(reader: StreamReader): Promise<void> {
-    for await (const message of reader) {
-      if (this.reader !== reader) return;
-      this.waiting.push(message);
-      this.arrival.give();
-      if (this.waiting.length >= MANY || this.concerns(message)) this.options.onArrival();
-      while (this.waiting.length >= AHEAD && this.reader === reader && !this.stopped) await this.room.wait();
-    }
+  private receive(message: JsMsg): boolean {
+    this.waiting.push(message);
+    this.arrival.give();
+    if (this.waiting.length >= MANY || this.concerns(message)) this.options.onArrival();
+    return this.waiting.length < AHEAD;
   }
 
   /** What this copy has no use for need not wake it: it is counted with the next that it has. */

@@ -1,10 +1,8 @@
-import { aliveSubject, decodeView, encodeReport, nodeToken, reportSubject, type LeaseView, type NodeAlive, type NodeReport, type StatusView } from '#libs/contracts';
+import { aliveSubject, decodePace, decodeView, encodeReport, nodeToken, reportSubject, type LeaseView, type NodeAlive, type NodeReport, type StatusView } from '#libs/contracts';
 import { Blobs } from './blobs.js';
 import { connectBus, type Bus, type BusOptions } from './connection.js';
-import type { NodeBus } from './node-bus.js';
+import type { NodeBus, Pushed } from './node-bus.js';
 import { readView } from './view-reader.js';
-
-type Pushed = { readonly lease?: LeaseView; readonly status?: StatusView };
 
 export type NodeBusOptions = { readonly node: string } & (
   /** One connection for many nodes; it is not closed with them. */
@@ -92,6 +90,7 @@ class NatsNodeBus implements NodeBus {
 function pushedOf(bucket: string, text: string): Pushed {
   try {
     if (bucket === 'leases') return { lease: decodeView('leases', text) };
+    if (bucket === 'pace') return { pace: decodePace(text) };
     return bucket === 'status' ? { status: decodeView('status', text) } : {};
   } catch {
     return {};

@@ -1,4 +1,11 @@
-import type { LeaseView, NodeAlive, NodeReport, StatusView } from '#libs/contracts';
+import type { LeaseView, NodeAlive, NodePace, NodeReport, StatusView } from '#libs/contracts';
+
+/** What came for a node; nothing of it: a hint to read. */
+export interface Pushed {
+  readonly lease?: LeaseView;
+  readonly status?: StatusView;
+  readonly pace?: NodePace;
+}
 
 /** What an applier needs of the bus: its own keys and its own subjects, nothing else. Reads may throw when there is no connection. */
 export interface NodeBus {
@@ -12,8 +19,8 @@ export interface NodeBus {
   report(report: NodeReport): Promise<void>;
   /** Heartbeat: core NATS, dropped silently without a connection. */
   alive(alive: NodeAlive): void;
-  /** Calls back when the lease or the status of the node was written, as a hint to read; also after a reconnect. */
-  onPush(listener: (pushed: { readonly lease?: LeaseView; readonly status?: StatusView }) => void): void;
+  /** Calls back when the lease or the status of the node was written, as a hint to read; also after a reconnect, and when the inventory asks for another pace. */
+  onPush(listener: (pushed: Pushed) => void): void;
   readonly connected: boolean;
   close(): Promise<void>;
 }

@@ -7,6 +7,7 @@ import { FoldKeeper } from './fold-keeper.js';
 import { Integrity } from './integrity.js';
 import { Ledger } from './ledger.js';
 import { LedgerReader } from './ledger-reader.js';
+import { LedgerTail } from './ledger-tail.js';
 import { Snapshots } from './snapshots.js';
 import { DEFAULT_LEADER_TTL_MS } from './topology.js';
 
@@ -20,6 +21,8 @@ export interface LedgerParts<S, I extends object, N extends Need = never, G = ne
 
 export interface LedgerServiceOptions {
   readonly bus: Bus;
+  /** Shared by the services of a process; default: one of its own. */
+  readonly tail?: LedgerTail;
   readonly logger?: Logger;
   /** A snapshot after so many facts of the ledger. */
   readonly snapshotFacts?: number;
@@ -50,13 +53,13 @@ const DEFAULT_SNAPSHOT_MS = 24 * 3_600_000;
 
 export function serviceTools<S, I extends object, N extends Need, G>(
   { core, input }: LedgerParts<S, I, N, G>,
-  { bus, logger = SILENT, snapshotFacts, snapshotMs, leaderTtlMs }: LedgerServiceOptions,
+  { bus, tail = new LedgerTail(bus), logger = SILENT, snapshotFacts, snapshotMs, leaderTtlMs }: LedgerServiceOptions,
   { onNews, onLead, cursor }: Copyist,
 ): ServiceTools<S, I, N, G> {
   const ledger = new Ledger(bus);
   const blobs = new Blobs(bus);
   const targets = core.wantsTargets ? (keys: readonly string[]) => blobs.targets(keys) : undefined;
-  const reader = new LedgerReader({ bus, ledger, reads: core.reads, targets, onArrival: onNews, logger });
+  const reader = new LedgerReader({ bus, ledger, tail, reads: core.reads, targets, onArrival: onNews, logger });
   return {
     ledger,
     reader,

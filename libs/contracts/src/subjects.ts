@@ -50,7 +50,7 @@ export const REPORT_FILTERS = {
 } as const;
 export const aliveSubject = (node: string): string => `alive.${nodeToken(node)}`;
 export const desiredSubject = (source: string): string => `config.desired.${source}`;
-/** Where the buckets of leases and status are republished for the nodes' own core subscriptions. */
-export const pushSubject = (bucket: 'leases' | 'status', node: string): string => `push.${bucket}.${nodeToken(node)}`;
+/** Where the buckets of leases and status are republished for the nodes' own core subscriptions, and where a node is told the pace of its heartbeats. */
+export const pushSubject = (bucket: 'leases' | 'status' | 'pace', node: string): string => `push.${bucket}.${nodeToken(node)}`;
 /** The key of a node's config in the bucket `configs`. */
 export const configKey = (node: string, hash: string): string => `${nodeToken(node)}.${hash}`;

@@ -26,6 +26,7 @@ export type DrainView = Narrow<views.DrainView, { state: 'draining' | 'drained' 
 /** A node's report: the body, and the kind that its subject names. */
 export type NodeReport = Narrow<report.NodeReport, { verdict: Verdict }> & Readonly<{ kind: ReportKind }>;
 export type NodeAlive = Plain<report.NodeAlive>;
+export type NodePace = Plain<report.NodePace>;
 
 /** What stands in each bucket that is a view of the ledger. */
 export interface ViewValues {

@@ -10,7 +10,7 @@ import { FACT_VERSION, type Action, type Fact, type FactType, type NewFact, type
 import { plainReader } from './json-reader.js';
 import { isNodeName, nodeToken } from './names.js';
 import { factSubject, factTypeOf } from './subjects.js';
-import type { NodeAlive, NodeReport, ViewBucket, ViewValues } from './views.js';
+import type { NodeAlive, NodePace, NodeReport, ViewBucket, ViewValues } from './views.js';
 
 /** A text that does not say what its subject promises. The message names the place and the reason. */
 export class WireError extends Error {
@@ -196,6 +196,9 @@ export function decodeAlive(subject: string, text: string): NodeAlive {
   checkNode(subject, body.node, subject.split('.')[1]);
   return body;
 }
+
+/** Reads what a node is told of its heartbeats. Throws WireError. */
+export const decodePace = (text: string): NodePace => decode('pace', report.NodePaceSchema, text) as unknown as NodePace;
 
 /** Keys and subjects are made from it: only a name that is one may come in. */
 function checkNode(subject: string, node: string, token: string | undefined): void {

@@ -1,5 +1,5 @@
 /** Not part of what a fold is: the undo log, what a copy remembers for itself, and what it still has to show. */
-const OWN = new Set(['undo', 'log', 'memo', 'touched', 'shownMs', 'heardMs', 'heardAt', 'heardAgain', 'strategy', 'progress', 'kubernetes', 'announcements', 'keepsAnnouncements']);
+const OWN = new Set(['undo', 'log', 'memo', 'touched', 'shownMs', 'heardMs', 'heardAt', 'pacedMs', 'heardAgain', 'strategy', 'progress', 'kubernetes', 'announcements', 'keepsAnnouncements']);
 /** The undo log, and what only spares work. */
 const NEITHER = new Set(['undo', 'log', 'memo']);
 /** Monotonic times begin anew in every copy. */

@@ -1,10 +1,11 @@
 import { Module, type Provider } from '@nestjs/common';
-import { LedgerService, LOGGER, provideLedger } from '#libs/bus';
+import { Bus, LedgerService, LOGGER, provideLedger } from '#libs/bus';
 import type { Logger } from '#libs/runtime';
 import { inventoryCore, type Input, type State } from './core/index.js';
 import { InventoryController } from './shell/inventory.controller.js';
 import { asksKubernetes, NodeObjects } from './shell/node-objects.js';
-import { silentAfterMs } from './shell/silence.js';
+import { heartbeatsPerSecond, silentAfterMs } from './shell/heartbeats.js';
+import { Pace } from './shell/pace.js';
 
 /** Loaded only where it is asked for: the client of Kubernetes is large. */
 const NODE_OBJECTS: Provider = {
@@ -21,6 +22,6 @@ const NODE_OBJECTS: Provider = {
 
 @Module({
   controllers: [InventoryController],
-  providers: [provideLedger(() => ({ core: inventoryCore({ silentAfterMs: silentAfterMs(process.env), kubernetes: asksKubernetes(process.env) }) })), NODE_OBJECTS],
+  providers: [provideLedger(() => ({ core: inventoryCore({ silentAfterMs: silentAfterMs(process.env), heartbeatsPerSecond: heartbeatsPerSecond(process.env), kubernetes: asksKubernetes(process.env) }) })), { provide: Pace, inject: [Bus], useFactory: (bus: Bus) => new Pace(bus, heartbeatsPerSecond(process.env)) }, NODE_OBJECTS],
 })
 export class InventoryModule {}

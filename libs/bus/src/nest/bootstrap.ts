@@ -1,16 +1,17 @@
 import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ModuleRef, NestFactory } from '@nestjs/core';
-import type { INestMicroservice, Type } from '@nestjs/common';
+import type { INestMicroservice } from '@nestjs/common';
 import { createLogger, giveBackMemory, letMemoryGrow, logHealth, nestLogger, serveHealth, settingsFrom, type HealthServer, type Logger, type Settings } from '#libs/runtime';
 import { connectBus, type Bus } from '../connection.js';
 import { isWithoutJetStream, NoJetStreamError, ServerTooOldError, TopologyError } from '../errors.js';
 import { isConnectionTrouble } from '../ledger.js';
 import { LedgerService } from '../ledger-service.js';
+import { LedgerTail } from '../ledger-tail.js';
 import { growingMs } from '../signal.js';
 import { ensureTopology } from '../topology.js';
 import { BusModule } from './bus-module.js';
-import type { RunningService, ServiceOptions } from './running-service.js';
+import type { ProcessOptions, RunningProcess, RunningService, ServiceSpec } from './running-service.js';
 import { ServiceNotes } from './service-notes.js';
 import { JetStreamServer } from './jetstream-server.js';
 import { RequestPipe, RethrowFilter } from './validation.js';
@@ -18,24 +19,53 @@ import { RequestPipe, RethrowFilter } from './validation.js';
 const CLOSE_MS = 5_000;
 const START_AGAIN_MS = 5_000;
 
-/** Connects, waiting for a server that is away, makes the topology, and runs the module until it is closed. */
-export async function startService(module: Type, options: ServiceOptions): Promise<RunningService> {
+/** Connects, waiting for a server that is away, makes the topology, and runs the services until they are closed. They share one connection, and one reading of the ledger. */
+export async function startServices(specs: readonly ServiceSpec[], options: ProcessOptions = {}): Promise<RunningProcess> {
   const settings = options.settings ?? settingsFrom();
-  const logger = options.logger ?? createLogger(options.name, { level: settings.logLevel });
-  const bus = await connectBus({ servers: settings.servers, creds: settings.creds, token: settings.token, name: options.name, logger });
+  const logger = options.logger ?? loggerOf(nameOf(specs), settings);
+  const bus = await connectBus({ servers: settings.servers, creds: settings.creds, token: settings.token, name: nameOf(specs), logger });
+  const shared: Shared = { options, settings, bus, tail: new LedgerTail(bus) };
+  const running: RunningService[] = [];
+  const close = async (): Promise<void> => {
+    await Promise.all(running.map((service) => service.close()));
+    await bus.close();
+  };
   try {
     await ensureTopology(bus, { replicas: settings.replicas, ...ttlOf(options) });
-    return await run(module, options, settings, logger, bus);
+    await all(specs.map(async (spec) => void running.push(await run(spec, shared))));
   } catch (error) {
     const { server } = bus;
-    await bus.close();
+    await close();
     throw isWithoutJetStream(error) && bus.nc.info?.jetstream !== true ? new NoJetStreamError(server) : error;
   }
+  const stopGivingBack = giveBackMemory(() => running.reduce((sum, { ledger }) => sum + (ledger?.work ?? 0), 0));
+  return {
+    bus,
+    services: running,
+    close: async () => {
+      stopGivingBack();
+      await close();
+    },
+  };
 }
 
-async function run(module: Type, options: ServiceOptions, settings: Settings, logger: Logger, bus: Bus): Promise<RunningService> {
-  const strategy = new JetStreamServer({ bus, name: options.name, version: options.version ?? '0.1.0', description: options.description ?? '', logger });
-  const root = { ...BusModule.of(bus, logger, settings, ttlOf(options)), imports: [module] };
+/** Waits for each of them, also when one has failed already: what started meanwhile is to be ended too. */
+async function all(starts: readonly Promise<void>[]): Promise<void> {
+  await Promise.allSettled(starts);
+  await Promise.all(starts);
+}
+
+interface Shared {
+  readonly options: ProcessOptions;
+  readonly settings: Settings;
+  readonly bus: Bus;
+  readonly tail: LedgerTail;
+}
+
+async function run({ module, name, version, description }: ServiceSpec, { options, settings, bus, tail }: Shared): Promise<RunningService> {
+  const logger = options.logger ?? loggerOf(name, settings);
+  const strategy = new JetStreamServer({ bus, name, version: version ?? '0.1.0', description, logger });
+  const root = { ...BusModule.of(bus, logger, settings, { tail, ...ttlOf(options) }), imports: [module] };
   const app = await NestFactory.createMicroservice(root, { strategy, logger: nestLogger(logger), abortOnError: false });
   app.useGlobalPipes(new RequestPipe());
   app.useGlobalFilters(new RethrowFilter());
@@ -43,46 +73,43 @@ async function run(module: Type, options: ServiceOptions, settings: Settings, lo
   if (ledger !== undefined) strategy.serve(ledger);
   strategy.tell(app.get(ServiceNotes));
   await app.listen();
-  const stopGivingBack = giveBackMemory(() => ledger?.work ?? 0);
   const stopHealth = logHealth(logger, settings.healthMs, () => ({ ...ledger?.figures() }));
   logger.info({ server: bus.server }, 'ready');
   return {
+    name,
     app,
-    bus,
     ledger,
     async close() {
       stopHealth();
-      stopGivingBack();
       await app.close();
-      await bus.close();
     },
   };
 }
 
 /** The same, again and again while a server is there and does not do what is asked: its cluster has no majority yet, or is very busy. */
-async function startAtLast(module: Type, options: ServiceOptions, logger: Logger, isEnding: () => boolean): Promise<RunningService> {
+async function startAtLast(specs: readonly ServiceSpec[], logger: Logger, isEnding: () => boolean): Promise<RunningProcess> {
   for (let tries = 0; ; tries += 1) {
     try {
-      return await startService(module, options);
+      return await startServices(specs);
     } catch (error) {
       if (!isConnectionTrouble(error) || isEnding()) throw error;
-      logger.warn({ error }, `${options.name} cannot start yet: ${(error as Error).message}; trying again`);
+      logger.warn({ error }, `${nameOf(specs)} cannot start yet: ${(error as Error).message}; trying again`);
       await sleep(growingMs(tries, 500, START_AGAIN_MS)); // nothing else keeps the process alive now
     }
   }
 }
 
-/** The whole of a service's `main`: runs it until a signal, and ends the process with a clear word and code. */
-export async function bootstrapService(module: Type, options: ServiceOptions): Promise<void> {
-  const logger = options.logger ?? createLogger(options.name);
-  let service: RunningService | undefined;
+/** The whole of a process that runs these services: until a signal, and ends with a clear word and code. */
+export async function bootstrapServices(specs: readonly ServiceSpec[]): Promise<void> {
+  const logger = createLogger(nameOf(specs));
+  let running: RunningProcess | undefined;
   let isEnding = false;
   let health: HealthServer | undefined;
   const end = (signal: string): void => {
     isEnding = true;
     logger.info({ signal }, 'ending');
     setTimeout(() => process.exit(1), CLOSE_MS).unref();
-    void Promise.all([service?.close(), health?.close()]).then(
+    void Promise.all([running?.close(), health?.close()]).then(
       () => process.exit(0),
       (error: unknown) => {
         logger.error({ error }, 'did not end cleanly');
@@ -93,39 +120,48 @@ export async function bootstrapService(module: Type, options: ServiceOptions): P
   process.once('SIGTERM', end);
   process.once('SIGINT', end);
   try {
-    health = await healthOf(options.settings ?? settingsFrom(), () => service);
-    service = await startAtLast(module, options, logger, () => isEnding);
+    health = await healthOf(settingsFrom(), () => running);
+    running = await startAtLast(specs, logger, () => isEnding);
     letMemoryGrow();
-    void service.bus.nc.closed().then((error) => {
+    void running.bus.nc.closed().then((error) => {
       if (error === undefined) return;
       logger.error({ error }, 'the connection was closed for good');
       process.exit(1);
     });
   } catch (error) {
-    logger.error(isExplained(error) ? {} : { error }, `${options.name} cannot start: ${(error as Error).message}`);
+    logger.error(isExplained(error) ? {} : { error }, `${nameOf(specs)} cannot start: ${(error as Error).message}`);
     process.exit(1);
   }
 }
 
 /** It is answered before there is a bus, for who waits for that is alive. */
-async function healthOf({ healthPort }: Settings, service: () => RunningService | undefined): Promise<HealthServer | undefined> {
+async function healthOf({ healthPort }: Settings, running: () => RunningProcess | undefined): Promise<HealthServer | undefined> {
   if (healthPort === undefined) return undefined;
   return serveHealth(healthPort, {
-    dead: () => (service()?.bus.nc.isClosed() === true ? 'the connection to the bus was closed for good' : undefined),
-    unready: () => unreadyOf(service()),
+    dead: () => (running()?.bus.nc.isClosed() === true ? 'the connection to the bus was closed for good' : undefined),
+    unready: () => unreadyOf(running()),
   });
 }
 
-function unreadyOf(service: RunningService | undefined): string | undefined {
-  if (service === undefined) return 'it starts: it waits for the bus, or for its part of it';
-  if (service.ledger !== undefined) return service.ledger.unready;
-  return service.bus.connected ? service.app.get(ServiceNotes).missing : 'there is no connection to the bus';
+function unreadyOf(running: RunningProcess | undefined): string | undefined {
+  if (running === undefined) return 'it starts: it waits for the bus, or for its part of it';
+  if (!running.bus.connected) return 'there is no connection to the bus';
+  const unready = running.services.flatMap(({ name, app, ledger }) => {
+    const reason = ledger === undefined ? app.get(ServiceNotes).missing : ledger.unready;
+    return reason === undefined ? [] : [running.services.length === 1 ? reason : `${name}: ${reason}`];
+  });
+  return unready.length === 0 ? undefined : unready.join('; ');
 }
 
 /** What says itself what to do about it needs no trace. */
 const isExplained = (error: unknown): boolean => error instanceof NoJetStreamError || error instanceof ServerTooOldError || error instanceof TopologyError;
 
-const ttlOf = (options: ServiceOptions): { leaderTtlMs?: number } => (options.leaderTtlMs === undefined ? {} : { leaderTtlMs: options.leaderTtlMs });
+/** As the server's list of connections and the process's own log lines show it. */
+const nameOf = (specs: readonly ServiceSpec[]): string => specs.map(({ name }) => name).join('+');
+
+const loggerOf = (name: string, { logLevel }: Settings): Logger => createLogger(name, { level: logLevel });
+
+const ttlOf = (options: ProcessOptions): { leaderTtlMs?: number } => (options.leaderTtlMs === undefined ? {} : { leaderTtlMs: options.leaderTtlMs });
 
 /** Not every service has one. The reference is asked, for the application would log what it does not find as an error. */
 function ledgerOf(app: INestMicroservice): LedgerService | undefined {

@@ -10,7 +10,7 @@ import { ServiceNotes } from './service-notes.js';
 /** What every service's module can inject: Bus, Blobs, Poison, the logger as LOGGER, and the settings as SETTINGS. */
 @Module({})
 export class BusModule {
-  static of(bus: Bus, logger: Logger, settings: Settings, tuning: Pick<LedgerServiceOptions, 'leaderTtlMs'>): DynamicModule {
+  static of(bus: Bus, logger: Logger, settings: Settings, tuning: Pick<LedgerServiceOptions, 'leaderTtlMs' | 'tail'>): DynamicModule {
     return {
       module: BusModule,
       global: true,

@@ -8,7 +8,7 @@ import { Ledger } from '../ledger.js';
 import { CounterModule, heard, WithoutLedgerModule } from './counter.module.fixture.js';
 import type { RunningService } from './running-service.js';
 import { ServiceNotes } from './service-notes.js';
-import { startService } from './service.js';
+import { startService, startServices } from './service.js';
 
 const LEADER_TTL_MS = 1_500;
 
@@ -19,7 +19,7 @@ describe('a service with Nest', () => {
   let fleet: FleetClient;
 
   const started = async (): Promise<RunningService> => {
-    const service = await startService(CounterModule, { name: 'scheduler', settings: settingsFrom({ NATS_URL: nats.server.url }), logger: SILENT, leaderTtlMs: LEADER_TTL_MS });
+    const service = await startService({ module: CounterModule, name: 'scheduler', description: '' }, { settings: settingsFrom({ NATS_URL: nats.server.url }), logger: SILENT, leaderTtlMs: LEADER_TTL_MS });
     services.push(service);
     return service;
   };
@@ -134,9 +134,21 @@ describe('a service with Nest', () => {
     expect((await fleet.inspect()).services[0]?.halted).toMatch(/not understood/);
   });
 
+  it('shares its connection and its reading of the ledger with the others of its process', async () => {
+    const specs = ['scheduler', 'scheduler-2'].map((name) => ({ module: CounterModule, name, description: '' }));
+    const { services: both, close } = await startServices(specs, { settings: settingsFrom({ NATS_URL: nats.server.url }), logger: SILENT, leaderTtlMs: LEADER_TTL_MS });
+    services.push({ ...(both[0] as RunningService), close });
+    await until(() => both.some(({ ledger }) => ledger?.leading));
+    await send('n1');
+    await until(async () => (await fleet.get('status', 'n1'))?.seq === 1);
+    const last = await new Ledger(bus).lastSequence();
+    await until(() => both.every(({ ledger }) => ledger?.work === last));
+    await until(async () => (await bus.streamInfo('LEDGER')).state.consumer_count === 1);
+  });
+
   it('starts without a ledger where it has none, and calls nothing an error', async () => {
     const errors: string[] = [];
-    const service = await startService(WithoutLedgerModule, { name: 'gateway', settings: settingsFrom({ NATS_URL: nats.server.url }), logger: { ...SILENT, error: (_, message) => errors.push(message) } });
+    const service = await startService({ module: WithoutLedgerModule, name: 'gateway', description: '' }, { settings: settingsFrom({ NATS_URL: nats.server.url }), logger: { ...SILENT, error: (_, message) => errors.push(message) } });
     services.push(service);
     expect([service.ledger, errors]).toEqual([undefined, []]);
   });

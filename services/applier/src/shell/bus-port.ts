@@ -13,6 +13,8 @@ export class BusPort {
   private bus: Promise<NodeBus> | undefined;
   private connected: NodeBus | undefined;
   private closed = false;
+  /** How far apart the inventory wants heartbeats to be at least, as it said last. */
+  pacedMs = 0;
 
   constructor(private readonly source: BusSource, private readonly hear: (heard: Heard) => void) {}
 
@@ -45,8 +47,9 @@ export class BusPort {
       throw new Error('the applier was stopped');
     }
     this.connected = bus;
-    bus.onPush(({ lease, status }) => {
+    bus.onPush(({ lease, status, pace }) => {
       if (this.closed) return;
+      if (pace !== undefined) return void (this.pacedMs = pace.everyMs);
       if (status !== undefined) this.hear({ heard: 'status', status });
       if (lease !== undefined) this.hear({ heard: 'lease', lease });
       if (lease === undefined && status === undefined) this.hear({ heard: 'connected' });

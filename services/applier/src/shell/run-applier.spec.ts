@@ -1,5 +1,6 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { until } from '#libs/testing';
 import { MemoryNodeBus } from '../testing/memory-node-bus.js';
 import { config, directory, file, Host, probe } from './applier-host.fixture.js';
 import { bootClock } from './boot.js';
@@ -40,6 +41,16 @@ it('waits without a warning for the streams of a new installation', async () => 
   await host.start({ log });
   expect([said.filter((line) => line.startsWith('warn')), said.filter((line) => line.includes('the bus is new'))]).toEqual([[], ['info the bus is new: waiting for the services to make its streams']]);
 }, 30_000);
+
+it('beats as seldom as it is asked to, and again as it likes when it is let', async () => {
+  await host.start({ heartbeatMs: 20 });
+  const heard = (wanted: (beat: { readonly everyMs: number; readonly pacedMs: number }) => boolean): Promise<true> => until(() => host.bus.beats.some(wanted) || undefined, 'the beat');
+  await heard(({ everyMs, pacedMs }) => everyMs === 20 && pacedMs === 0);
+  host.bus.push({ pace: { everyMs: 60 } });
+  await heard(({ everyMs, pacedMs }) => everyMs === 60 && pacedMs === 60);
+  host.bus.push({ pace: { everyMs: 5 } });
+  await heard(({ everyMs, pacedMs }) => everyMs === 20 && pacedMs === 5);
+});
 
 it('keeps a folder that something managed still needs, and what others put into one', async () => {
   await host.start();

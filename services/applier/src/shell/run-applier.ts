@@ -65,6 +65,8 @@ export interface RunningApplier {
 }
 
 const HEARTBEAT_MS = 10_000;
+/** However large the fleet, or wrong who asks for less: a node is not unheard for longer. */
+const MOST_HEARTBEAT_MS = 600_000;
 const DRIFT_CHECK_MS = 60_000;
 const READ_EVERY_MS = 60_000;
 /** A step under way is waited for that long; `sluice up` promises to end within 10 s. */
@@ -150,11 +152,13 @@ const kindsOf = (backends: ReadonlyMap<string, Backend>, network: NodeNetwork, p
 });
 
 /** The first beat at a time left to chance, so that a thousand that start together do not beat together. */
-function beat(bus: BusPort, runner: Runner, everyMs: number, random: () => number): () => void {
-  let timer = setTimeout(tick, random() * everyMs);
+function beat(bus: BusPort, runner: Runner, ownMs: number, random: () => number): () => void {
+  let timer = setTimeout(tick, random() * ownMs);
   function tick(): void {
     const { node, incarnation, birth } = runner.journal;
-    if (incarnation > 0) bus.alive({ node, incarnation, birth });
+    const { pacedMs } = bus;
+    const everyMs = Math.min(Math.max(ownMs, pacedMs), MOST_HEARTBEAT_MS);
+    if (incarnation > 0) bus.alive({ node, incarnation, birth, everyMs, pacedMs });
     timer = setTimeout(tick, everyMs);
   }
   return () => clearTimeout(timer);

@@ -1,9 +1,7 @@
-import type { NodeBus } from '#libs/bus';
+import type { NodeBus, Pushed } from '#libs/bus';
 import type { Config, LeaseView, NodeAlive, NodeReport } from '#libs/contracts';
 import { hashOf } from '../shell/index.js';
 import { lease, newBus, takeReports, type MemoryBus } from './memory-node.js';
-
-type Pushed = Parameters<Parameters<NodeBus['onPush']>[0]>[0];
 
 /** A bus for one node, with a scheduler that takes each report at once. */
 export class MemoryNodeBus implements NodeBus {

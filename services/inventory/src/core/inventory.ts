@@ -2,11 +2,14 @@ import { nodeOfToken, nodeToken, type FactType, type NodeReport, type NodeView }
 import { assertNever, decided, takeTouched, viewKey, type Answer, type Core, type Decision, type Entry, type Now, type ViewBody, type ViewKey } from '#libs/kernel';
 import type { Input, InventoryDraft, Request } from './inputs.js';
 import { compareNodes, isOrphan, isPremature, labelsOf } from './kubernetes.js';
+import { blindPatienceMs, patienceMs } from './pace.js';
 import { isLater, sameLabels, State, type NodeState, type Stamp } from './state.js';
 
 /** How long a node may be unheard before it is silent; and who leads that long without a break may say so. */
 export interface Settings {
   readonly silentAfterMs: number;
+  /** How many heartbeats the whole fleet shall send, about; 0 (the default) for any number. */
+  readonly heartbeatsPerSecond?: number;
   /** Nodes are known to Kubernetes too. */
   readonly kubernetes?: boolean;
 }
@@ -38,12 +41,14 @@ export function inventoryCore(settings: Settings): Core<State, Input> {
   };
 }
 
-/** Notes a sign of life, outside the ledger. True when it is news: the node was taken for silent. */
-export function hear(state: State, node: string, monotonicMs: number, at = ''): boolean {
+/** Notes a sign of life, outside the ledger. True when it is news: the node was taken for silent. `pacedMs`: as its heartbeat says. */
+export function hear(state: State, node: string, monotonicMs: number, at = '', pacedMs = 0): boolean {
   // Of what never joined nothing is kept: anybody may send under any name, and a join counts as heard.
   if (!state.nodes.has(node)) return false;
   state.heardAt.set(node, at);
   state.heardMs.set(node, monotonicMs);
+  if (pacedMs > 0) state.pacedMs.set(node, pacedMs);
+  else state.pacedMs.delete(node);
   if (state.nodes.get(node)?.state !== 'silent') return false;
   state.heardAgain.set(node, true);
   return true;
@@ -134,34 +139,38 @@ const sameContent = (known: Content, said: Content): boolean => sameLabels(known
 type Content = Pick<NodeState, 'labels' | 'capabilities'>;
 
 /** Says who is silent and who is back, as far as this copy has listened itself. */
-function sweep(draft: InventoryDraft, { silentAfterMs }: Settings): void {
+function sweep(draft: InventoryDraft, settings: Settings): void {
   const { state, now } = draft;
   if (now.leadingSinceMs === undefined) return;
-  greet(draft, silentAfterMs);
+  greet(draft, settings);
   // Ten thousand nodes need not be looked at again for every fact that comes by.
-  if (state.memo.nextSilentMs === undefined || now.monotonicMs >= state.memo.nextSilentMs) state.memo.nextSilentMs = missNodes(draft, silentAfterMs, now.leadingSinceMs);
+  if (state.memo.nextSilentMs === undefined || now.monotonicMs >= state.memo.nextSilentMs) state.memo.nextSilentMs = missNodes(draft, settings, now.leadingSinceMs);
   if (state.memo.nextSilentMs !== undefined && state.memo.nextSilentMs < Infinity) draft.wakeAt(state.memo.nextSilentMs);
 }
 
-function greet(draft: InventoryDraft, silentAfterMs: number): void {
+function greet(draft: InventoryDraft, { silentAfterMs }: Settings): void {
   const { state, now } = draft;
   for (const name of [...state.heardAgain.keys()].sort()) {
     if (draft.full) return;
     const heardMs = state.heardMs.get(name);
-    const isBack = state.nodes.get(name)?.state === 'silent' && heardMs !== undefined && now.monotonicMs - heardMs < silentAfterMs;
+    const isBack = state.nodes.get(name)?.state === 'silent' && heardMs !== undefined && now.monotonicMs - heardMs < patienceMs(state.pacedMs.get(name) ?? 0, silentAfterMs);
     if (isBack) draft.emit({ type: 'node.heard', node: name });
   }
 }
 
 /** When the next one can become silent; undefined when some were missed now: that is not so before it is in the ledger. */
-function missNodes(draft: InventoryDraft, silentAfterMs: number, leadingSinceMs: number): number | undefined {
+function missNodes(draft: InventoryDraft, { silentAfterMs, heartbeatsPerSecond = 0 }: Settings, leadingSinceMs: number): number | undefined {
   const { state, now } = draft;
+  const nodes = [...state.nodes.values()];
+  state.memo.present = nodes.filter((node) => node.state !== 'gone').length;
+  const blindMs = blindPatienceMs(state, silentAfterMs, heartbeatsPerSecond);
   let next: number | undefined = Infinity;
-  for (const { node, state: standing } of [...state.nodes.values()]) {
+  for (const { node, state: standing } of nodes) {
     if (draft.full) return undefined;
     if (standing !== 'ready') continue;
     const heardMs = state.heardMs.get(node);
-    const deadlineMs = Math.max(heardMs ?? leadingSinceMs, leadingSinceMs) + silentAfterMs;
+    const patience = heardMs === undefined || heardMs < leadingSinceMs ? blindMs : patienceMs(state.pacedMs.get(node) ?? 0, silentAfterMs);
+    const deadlineMs = Math.max(heardMs ?? leadingSinceMs, leadingSinceMs) + patience;
     if (now.monotonicMs < deadlineMs) {
       if (next !== undefined) next = Math.min(next, deadlineMs);
       continue;

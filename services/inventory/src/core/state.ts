@@ -52,6 +52,8 @@ export class State {
   readonly heardAt = new Map<string, string>();
   /** The same, monotonic: silence is counted from here. */
   readonly heardMs = new Table<string, number>(this.undo);
+  /** How far apart its heartbeats are, of a node that was asked to beat seldom. */
+  readonly pacedMs = new Map<string, number>();
   /** Silent nodes that were heard again. */
   readonly heardAgain = new Table<string, true>(this.undo);
   /** The Node objects that there are, by name; undefined where Kubernetes is not asked, or has not answered yet. */
@@ -59,6 +61,6 @@ export class State {
   /** What each node announced last, where Kubernetes is asked: should its Node object go and come again, the node joins by that. */
   keepsAnnouncements = false;
   readonly announcements = new Map<string, NodeReport>();
-  /** Spares looks that would find nothing; no answer depends on it. `toCompare`: nodes that may differ from their Node objects. When the next node can have become silent, monotonic; undefined when that is not known. */
-  readonly memo: { nextSilentMs: number | undefined; readonly toCompare: Set<string> } = { nextSilentMs: undefined, toCompare: new Set() };
+  /** Spares looks that would find nothing; no answer depends on it. `toCompare`: nodes that may differ from their Node objects. When the next node can have become silent, monotonic; undefined when that is not known. `present`: how many nodes there were at the last such look. */
+  readonly memo: { nextSilentMs: number | undefined; present: number; readonly toCompare: Set<string> } = { nextSilentMs: undefined, present: 0, toCompare: new Set() };
 }

@@ -6,6 +6,7 @@ import { LedgerService, Poison, type BusMessage } from '#libs/bus';
 import { ListNodesRequest, MAX_PAGE, NodeRequest, SettleNodeRequest } from '#libs/requests';
 import { monotonicMs, wallTime } from '#libs/runtime';
 import { hear, noteAnnounced, type Input, type Request, type State } from '../core/index.js';
+import { Pace } from './pace.js';
 
 /** What the inventory hears, and what people ask it. */
 @Controller()
@@ -13,6 +14,7 @@ export class InventoryController {
   constructor(
     @Inject(LedgerService) private readonly ledger: LedgerService<State, Input>,
     @Inject(Poison) private readonly poison: Poison,
+    @Inject(Pace) private readonly pace: Pace,
   ) {}
 
   @EventPattern<string>('node.announced.*', { stream: REPORTS, filters: [REPORT_FILTERS.announced], deliver: 'last-per-subject' })
@@ -26,7 +28,10 @@ export class InventoryController {
   @EventPattern<string>('alive.*', { core: true })
   async alive(@Payload() batch: readonly BusMessage[]): Promise<void> {
     const heard = await this.poison.decoded('ALIVE', batch, ({ subject, text }) => decodeAlive(subject, text));
-    this.ledger.observe((state) => heard.map(({ node }) => hear(state, node, monotonicMs(), wallTime())).some((news) => news));
+    this.ledger.observe((state) => {
+      this.pace.tell(state, heard);
+      return heard.map(({ node, pacedMs }) => hear(state, node, monotonicMs(), wallTime(), pacedMs)).some((news) => news);
+    });
   }
 
   @MessagePattern('ops.node.list')

@@ -3,7 +3,7 @@ import { CORDON_MARK, encodeReport, type NodeView } from '#libs/contracts';
 import { startNatsServer, type NatsServer } from '#libs/embedded';
 import { settingsFrom, SILENT } from '#libs/runtime';
 import { ApiGate, describeOnKube, nodePath, report, until } from '#libs/testing';
-import { InventoryModule } from '../inventory.module.js';
+import { service as inventory } from '../service.js';
 
 describeOnKube('the inventory on an API server', (world) => {
   let server: NatsServer;
@@ -15,7 +15,7 @@ describeOnKube('the inventory on an API server', (world) => {
     server = await startNatsServer();
     gate = await ApiGate.before(world.cluster.access);
     Object.assign(process.env, { SLUICE_INVENTORY: 'kubernetes', KUBECONFIG: await world.cluster.kubeconfigBy(gate.url), SLUICE_SILENT_SECONDS: '3600' });
-    service = await startService(InventoryModule, { name: 'inventory', settings: settingsFrom({ NATS_URL: server.url, SLUICE_HEALTH_SECONDS: '0' }), logger: SILENT, leaderTtlMs: 1_000 });
+    service = await startService(inventory, { settings: settingsFrom({ NATS_URL: server.url, SLUICE_HEALTH_SECONDS: '0' }), logger: SILENT, leaderTtlMs: 1_000 });
     bus = await connectBus({ servers: server.url, name: 'spec' });
     client = await connectFleet({ servers: [server.url], timeoutMs: 5_000 });
   });

@@ -3,7 +3,7 @@ import { factSubject, type Action, type DrainView, type Fact, type FactType, typ
 import { startNatsServer, type NatsServer } from '#libs/embedded';
 import { settingsFrom, SILENT } from '#libs/runtime';
 import { factOf, until } from '#libs/testing';
-import { DrainModule } from '../../drain.module.js';
+import { service as drain } from '../../service.js';
 
 /** What a spec says of a lease; the rest is as of a pool that says nothing. */
 export interface LeaseSays {
@@ -29,7 +29,7 @@ export class DrainStage {
   /** Starts a copy of the service; resolves when it follows the ledger. */
   async serve(kubeconfig: string, self = ''): Promise<RunningService> {
     Object.assign(process.env, { SLUICE_DRAIN: 'kubernetes', KUBECONFIG: kubeconfig, SLUICE_POD: self });
-    const service = await startService(DrainModule, { name: 'drain', settings: settingsFrom({ NATS_URL: this.server.url, SLUICE_HEALTH_SECONDS: '0' }), logger: SILENT, leaderTtlMs: 1_000 });
+    const service = await startService(drain, { settings: settingsFrom({ NATS_URL: this.server.url, SLUICE_HEALTH_SECONDS: '0' }), logger: SILENT, leaderTtlMs: 1_000 });
     this.services.push(service);
     return service;
   }

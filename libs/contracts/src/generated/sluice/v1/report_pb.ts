@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/report.proto.
  */
 export const file_sluice_v1_report: GenFile = /*@__PURE__*/
-  fileDesc("ChZzbHVpY2UvdjEvcmVwb3J0LnByb3RvEglzbHVpY2UudjEiygMKCk5vZGVSZXBvcnQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEhMKC2luY2FybmF0aW9uGAQgASgNEg0KBWJpcnRoGAUgASgNEgsKA3NlcRgGIAEoDRIPCgdib290X2lkGAcgASgJEgwKBGhhc2gYCCABKAkSDQoFbGVhc2UYCSABKAkSDwoHdmVyZGljdBgKIAEoCRIOCgZyZWFzb24YCyABKAkSEAoIcmVzdG9yZWQYDCABKAgSDgoGY2hhbmdlGA0gASgJEgwKBHBvb2wYFyABKAkSMQoGbGFiZWxzGA4gAygLMiEuc2x1aWNlLnYxLk5vZGVSZXBvcnQuTGFiZWxzRW50cnkSFAoMY2FwYWJpbGl0aWVzGA8gAygJEg0KBWZyZXNoGBAgASgIEg8KB3ZlcnNpb24YESABKAkSEwoLZHVyYXRpb25fbXMYEiABKAESDwoHY2hhbmdlZBgTIAMoCRINCgVwcm9iZRgUIAEoCRIMCgR3aGF0GBUgAygJEgwKBHN0ZXAYFiABKAkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASI9CglOb2RlQWxpdmUSDAoEbm9kZRgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoDRINCgViaXJ0aBgDIAEoDWIGcHJvdG8z");
+  fileDesc("ChZzbHVpY2UvdjEvcmVwb3J0LnByb3RvEglzbHVpY2UudjEiygMKCk5vZGVSZXBvcnQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEhMKC2luY2FybmF0aW9uGAQgASgNEg0KBWJpcnRoGAUgASgNEgsKA3NlcRgGIAEoDRIPCgdib290X2lkGAcgASgJEgwKBGhhc2gYCCABKAkSDQoFbGVhc2UYCSABKAkSDwoHdmVyZGljdBgKIAEoCRIOCgZyZWFzb24YCyABKAkSEAoIcmVzdG9yZWQYDCABKAgSDgoGY2hhbmdlGA0gASgJEgwKBHBvb2wYFyABKAkSMQoGbGFiZWxzGA4gAygLMiEuc2x1aWNlLnYxLk5vZGVSZXBvcnQuTGFiZWxzRW50cnkSFAoMY2FwYWJpbGl0aWVzGA8gAygJEg0KBWZyZXNoGBAgASgIEg8KB3ZlcnNpb24YESABKAkSEwoLZHVyYXRpb25fbXMYEiABKAESDwoHY2hhbmdlZBgTIAMoCRINCgVwcm9iZRgUIAEoCRIMCgR3aGF0GBUgAygJEgwKBHN0ZXAYFiABKAkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJhCglOb2RlQWxpdmUSDAoEbm9kZRgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoDRINCgViaXJ0aBgDIAEoDRIQCghldmVyeV9tcxgEIAEoARIQCghwYWNlZF9tcxgFIAEoASIcCghOb2RlUGFjZRIQCghldmVyeV9tcxgBIAEoAWIGcHJvdG8z");
 
 /**
  * node.announced|applied|invalid|failed|drifted|progress.<node>; one shape, for all of them name the last
@@ -177,7 +177,7 @@ export const NodeReportSchema: GenMessage<NodeReport> = /*@__PURE__*/
   messageDesc(file_sluice_v1_report, 0);
 
 /**
- * alive.<node>, core NATS, every 10 s.
+ * alive.<node>, core NATS, every 10 s, or as slowly as the inventory asked.
  *
  * @generated from message sluice.v1.NodeAlive
  */
@@ -196,6 +196,20 @@ export type NodeAlive = Message<"sluice.v1.NodeAlive"> & {
    * @generated from field: uint32 birth = 3;
    */
   birth: number;
+
+  /**
+   * until its next; 0: it does not say
+   *
+   * @generated from field: double every_ms = 4;
+   */
+  everyMs: number;
+
+  /**
+   * what the inventory asked for, if it did
+   *
+   * @generated from field: double paced_ms = 5;
+   */
+  pacedMs: number;
 };
 
 /**
@@ -204,4 +218,23 @@ export type NodeAlive = Message<"sluice.v1.NodeAlive"> & {
  */
 export const NodeAliveSchema: GenMessage<NodeAlive> = /*@__PURE__*/
   messageDesc(file_sluice_v1_report, 1);
+
+/**
+ * push.pace.<node>, core NATS, by the inventory: how far apart the heartbeats of this node shall be at least; 0: as it likes.
+ *
+ * @generated from message sluice.v1.NodePace
+ */
+export type NodePace = Message<"sluice.v1.NodePace"> & {
+  /**
+   * @generated from field: double every_ms = 1;
+   */
+  everyMs: number;
+};
+
+/**
+ * Describes the message sluice.v1.NodePace.
+ * Use `create(NodePaceSchema)` to create a new message.
+ */
+export const NodePaceSchema: GenMessage<NodePace> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_report, 2);
 

@@ -1,0 +1,165 @@
+import type { JsMsg } from '@nats-io/jetstream';
+import { LEDGER } from '#libs/contracts';
+import type { Bus } from './connection.js';
+import { growingMs, pause, Signal } from './signal.js';
+import { StreamReader } from './stream-reader.js';
+
+/** How much of what came last is kept for those that are a little behind. */
+const KEPT = 4_000;
+/** How many messages a reading of its own may ask for at once. */
+const AHEAD = 2_000;
+
+/** Is given each message in the ledger's order; answers whether it has room for the next. */
+export type Taker = (message: JsMsg) => boolean;
+
+/**
+ * The end of the ledger, read once for all services of a process: the server sends each fact once, and the client parses it once, though
+ * several follow. Who is further behind than what is kept reads by itself until it has caught up.
+ */
+export class LedgerTail {
+  private readonly all = new Set<Following>();
+  private readonly live = new Set<Following>();
+  private readonly change = new Signal();
+  private kept: JsMsg[] = [];
+  private source: StreamReader | undefined;
+  /** All that is stored behind this sequence came, or will come, by `source`; what of it is not in `kept` any more is before this. */
+  private behind = 0;
+
+  constructor(readonly bus: Bus) {}
+
+  /** Gives all behind this sequence, and then what comes, until it is closed. */
+  follow(after: number, take: Taker): Following {
+    const following = new Following(this, after, take);
+    this.all.add(following);
+    return following;
+  }
+
+  /** Forgets what was read: the ledger may not be the one that it was. Who follows goes on from where it is. */
+  begin(): void {
+    this.source?.close();
+    this.source = undefined;
+    this.kept = [];
+    const live = [...this.live];
+    this.live.clear();
+    this.change.give();
+    for (const following of live) following.wake();
+  }
+
+  /**
+   * Gives what is kept behind the follower's place, and from then on what comes. False: it has to read up to here by itself.
+   * Where nobody reads yet, the reading begins at this follower's place.
+   */
+  async join(following: Following): Promise<boolean> {
+    if (this.source === undefined) await this.open(following.after);
+    if (following.after < this.behind) return false;
+    for (const message of this.kept) if (message.seq > following.after && !following.give(message)) return true;
+    this.live.add(following);
+    this.change.give();
+    return true;
+  }
+
+  leave(following: Following): void {
+    this.all.delete(following);
+    this.live.delete(following);
+    if (this.all.size === 0) this.begin();
+    else this.change.give();
+  }
+
+  isLive(following: Following): boolean {
+    return this.live.has(following);
+  }
+
+  private async open(after: number): Promise<void> {
+    const source = await StreamReader.open(this.bus, { stream: LEDGER, from: after + 1, ahead: AHEAD });
+    if (this.source !== undefined || this.all.size === 0) return source.close(); // another was quicker, or all have left
+    this.source = source;
+    this.behind = after;
+    void this.pass(source).catch((error: unknown) => this.bus.logger.warn({ error }, 'the reading of the ledger broke'));
+  }
+
+  private async pass(source: StreamReader): Promise<void> {
+    for await (const message of source) {
+      if (this.source !== source) return;
+      this.keep(message);
+      for (const following of this.live) if (!following.give(message)) this.live.delete(following);
+      // What nobody has room for would only be thrown away.
+      while (this.live.size === 0 && this.kept.length >= KEPT && this.source === source) await this.change.wait();
+    }
+  }
+
+  private keep(message: JsMsg): void {
+    this.kept.push(message);
+    if (this.kept.length < 2 * KEPT) return;
+    this.kept = this.kept.slice(KEPT);
+    this.behind = (this.kept[0] as JsMsg).seq - 1;
+  }
+}
+
+/** One service's place in the ledger. */
+export class Following {
+  private readonly news = new Signal();
+  private closed = false;
+  private isFull = false;
+
+  /** @internal by `LedgerTail.follow` */
+  constructor(private readonly tail: LedgerTail, public after: number, private readonly take: Taker) {
+    void this.run();
+  }
+
+  /** There is room again. */
+  goOn(): void {
+    if (!this.isFull) return;
+    this.isFull = false;
+    this.wake();
+  }
+
+  close(): void {
+    this.closed = true;
+    this.tail.leave(this);
+    this.wake();
+  }
+
+  wake(): void {
+    this.news.give();
+  }
+
+  /** Whether it has room for more. */
+  give(message: JsMsg): boolean {
+    if (message.seq > this.after) {
+      this.after = message.seq;
+      this.isFull = !this.take(message);
+    }
+    return !this.isFull;
+  }
+
+  private async run(): Promise<void> {
+    for (let failures = 0; !this.closed; ) {
+      try {
+        if (!this.isFull && !this.tail.isLive(this) && !(await this.tail.join(this))) await this.readAlone();
+        failures = 0;
+        if (this.isFull || this.tail.isLive(this)) await this.news.wait();
+      } catch (error) {
+        this.tail.bus.logger.debug({ error }, 'the ledger cannot be read; trying again');
+        await pause(growingMs(failures++, 50, 3_000));
+      }
+    }
+  }
+
+  /** Until what was missed is made up for. */
+  private async readAlone(): Promise<void> {
+    const reader = await StreamReader.open(this.tail.bus, { stream: LEDGER, from: this.after + 1, ahead: AHEAD });
+    try {
+      for await (const message of reader) {
+        if (this.closed || (!this.give(message) && !(await this.room()))) return;
+        if (await this.tail.join(this)) return;
+      }
+    } finally {
+      reader.close();
+    }
+  }
+
+  private async room(): Promise<boolean> {
+    while (this.isFull && !this.closed) await this.news.wait();
+    return !this.closed;
+  }
+}

@@ -1,0 +1,36 @@
+import type { NodeAlive } from '#libs/contracts';
+import type { State } from './state.js';
+
+/**
+ * How often nodes say that they are alive. Each by itself says it every ten seconds; of a large fleet that would be what its idle control plane
+ * does most, so there the inventory asks for less, as Nomad's servers do (`max_heartbeats_per_second`). What a node was asked for it says in its
+ * heartbeats: nothing is kept of it, and a request that was lost is made again with the next one.
+ */
+
+/** Below this a node is left to its own. */
+const LEAST_ASKED_MS = 10_000;
+/** Nodes join and leave: asked is for some more, and asked again only when it is far off. */
+const ROOM = 1.2;
+const TOO_OFTEN = 1.5;
+const TOO_SELDOM = 2;
+/** Two heartbeats may be lost, and the third be late. */
+const BEATS_MISSED = 3.5;
+
+/** What this node is to be asked for, in milliseconds (0: to beat as it likes); undefined when it beats well. `perSecond`: heartbeats of the whole fleet; 0 for any. */
+export function paceFor(state: State, { everyMs, pacedMs }: NodeAlive, perSecond: number): number | undefined {
+  const fairMs = perSecond === 0 ? 0 : fairPaceMs(state, perSecond);
+  const askedMs = Math.ceil((fairMs * ROOM) / 1_000) * 1_000;
+  const asked = askedMs < LEAST_ASKED_MS ? 0 : askedMs;
+  const isTooOften = everyMs > 0 && everyMs * TOO_OFTEN < fairMs && asked > pacedMs;
+  const isTooSeldom = pacedMs > 0 && pacedMs > fairMs * TOO_SELDOM && asked < pacedMs;
+  return isTooOften || isTooSeldom ? asked : undefined;
+}
+
+/** For how long a node may be unheard: one that was asked to beat seldom has longer. */
+export const patienceMs = (pacedMs: number, silentAfterMs: number): number => Math.max(silentAfterMs, pacedMs * BEATS_MISSED);
+
+/** The same for a node of which this copy has heard nothing: it may have been asked when the fleet was larger. */
+export const blindPatienceMs = (state: State, silentAfterMs: number, perSecond: number): number =>
+  perSecond === 0 ? silentAfterMs : Math.max(silentAfterMs, fairPaceMs(state, perSecond) * TOO_SELDOM * BEATS_MISSED);
+
+const fairPaceMs = (state: State, perSecond: number): number => (state.memo.present / perSecond) * 1_000;

@@ -1,0 +1,56 @@
+import { connectBus, connectNodeBus, startService, type Bus, type NodeBus, type RunningService } from '#libs/bus';
+import { settingsFrom, SILENT } from '#libs/runtime';
+import { natsFixture, report, until } from '#libs/testing';
+import { service as inventory } from '../service.js';
+import { heartbeatsPerSecond, silentAfterMs } from './heartbeats.js';
+
+describe('the pace of heartbeats', () => {
+  const nats = natsFixture();
+  let service: RunningService;
+  let bus: Bus;
+  let node: NodeBus;
+  beforeAll(async () => {
+    process.env['SLUICE_HEARTBEATS_PER_SECOND'] = '0.05';
+    service = await startService(inventory, { settings: settingsFrom({ NATS_URL: nats.server.url, SLUICE_HEALTH_SECONDS: '0' }), logger: SILENT });
+    bus = await connectBus({ servers: nats.server.url, name: 'spec' });
+    node = await connectNodeBus({ node: 'n1.dc1', connection: bus });
+  });
+  afterAll(async () => {
+    await node.close();
+    await bus.close();
+    await service.close();
+    delete process.env['SLUICE_HEARTBEATS_PER_SECOND'];
+  });
+
+  it('is told to a node of a fleet that beats too often, and to nobody who keeps it', async () => {
+    const told: number[] = [];
+    node.onPush(({ pace }) => pace !== undefined && told.push(pace.everyMs));
+    await node.report(report('n1.dc1', 'x'));
+    // What is lost is said again: heartbeats come until one is answered.
+    await until(() => {
+      node.alive({ node: 'n1.dc1', incarnation: 1, birth: 1, everyMs: 10_000, pacedMs: 0 });
+      return told.length > 0;
+    }, 'it is told');
+    expect(new Set(told)).toEqual(new Set([24_000]));
+    node.alive({ node: 'n1.dc1', incarnation: 1, birth: 1, everyMs: 24_000, pacedMs: 24_000 });
+    const before = told.length;
+    await until(() => {
+      node.alive({ node: 'n1.dc1', incarnation: 1, birth: 1, everyMs: 60_000, pacedMs: 60_000 });
+      return told.length > before;
+    }, 'it is told another pace');
+    expect(new Set(told)).toEqual(new Set([24_000]));
+  });
+});
+
+test.each([[{}, 400], [{ SLUICE_HEARTBEATS_PER_SECOND: '' }, 400], [{ SLUICE_HEARTBEATS_PER_SECOND: '0' }, 0], [{ SLUICE_HEARTBEATS_PER_SECOND: '2.5' }, 2.5]])('%j: %d heartbeats in a second', (environment, count) => {
+  expect(heartbeatsPerSecond(environment)).toBe(count);
+});
+
+test.each(['-1', 'many', 'Infinity'])('%s is no number of heartbeats', (text) => {
+  expect(() => heartbeatsPerSecond({ SLUICE_HEARTBEATS_PER_SECOND: text })).toThrow(`SLUICE_HEARTBEATS_PER_SECOND is "${text}", and must be a number from 0`);
+});
+
+test('a node is silent after 35 s, or as is said', () => {
+  expect([silentAfterMs({}), silentAfterMs({ SLUICE_SILENT_SECONDS: '2' })]).toEqual([35_000, 2_000]);
+  expect(() => silentAfterMs({ SLUICE_SILENT_SECONDS: '0' })).toThrow('SLUICE_SILENT_SECONDS is "0", and must be a number above 0');
+});

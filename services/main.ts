@@ -1,0 +1,3 @@
+import { hostServices } from './host.js';
+
+void hostServices(process.argv.slice(2));
