@@ -46,6 +46,7 @@ export class KubeConnection {
 
   private readonly turns = new Turns(ASKED_AT_ONCE);
   private readonly slowness = new Slowness();
+  private lapsing: NodeJS.Timeout | undefined;
   private readonly timeoutMs: number;
   private readonly logger: Logger;
 
@@ -109,19 +110,35 @@ export class KubeConnection {
 
   async close(): Promise<void> {
     const { dispatcher } = this;
+    clearTimeout(this.lapsing);
     this.dispatcher = undefined;
     await dispatcher?.of.destroy();
   }
 
   /** Who waits for what is asked should know why it takes so long. */
   private took(request: KubeRequest, ms: number): void {
-    const said = this.slowness.took(ms);
+    const said = this.slowness.took(ms, monotonicMs());
+    if (said === 'quick') return this.quickAgain();
     if (said === undefined) return;
     const right = rightOf(request);
-    const words = said === 'quick' ? undefined : `${this.server} answers slowly: ${(ms / 1_000).toFixed(1)} s ${right === undefined ? `for ${request.path}` : `to ${rightWords(right)}`}`;
-    if (words === undefined) this.logger.info({}, `${this.server} answers quickly again`);
-    else this.logger.warn({ tookMs: Math.round(ms) }, words);
+    const words = `${this.server} answers slowly: ${(ms / 1_000).toFixed(1)} s ${right === undefined ? `for ${request.path}` : `to ${rightWords(right)}`}`;
+    this.logger.warn({ tookMs: Math.round(ms) }, words);
     this.options.onSlow?.(words);
+    this.awaitLapse();
+  }
+
+  private awaitLapse(): void {
+    clearTimeout(this.lapsing);
+    const nowMs = monotonicMs();
+    const next = this.slowness.lapse(nowMs);
+    if (next === 'quick') this.quickAgain();
+    else if (next !== undefined) this.lapsing = setTimeout(() => this.awaitLapse(), next - nowMs).unref();
+  }
+
+  private quickAgain(): void {
+    clearTimeout(this.lapsing);
+    this.logger.info({}, `${this.server} no longer answers slowly`);
+    this.options.onSlow?.(undefined);
   }
 
   /** Throws what the server refused. */
