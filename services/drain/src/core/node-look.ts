@@ -124,7 +124,7 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
       return 0;
     }
     const now = yield* this.ask({ do: 'now' });
-    const plan = planEvictions({ policy, reboots: drain.reboots, pods, tries: this.tries, nowMs: now.monotonicMs, startedMs: drain.termsMs, drainMs: drain.drainMs, self: this.self });
+    const plan = planEvictions({ policy, reboots: drain.reboots, pods, tries: this.tries, nowMs: now.monotonicMs, startedMs: drain.termsMs, drainMs: drain.drainMs, pool: drain.pool, self: this.self });
     for (const { uid } of plan.left) this.known.add(uid);
     if (plan.left.length === 0) {
       if (!drain.cordoned) yield* this.say({ ...this.name, what: 'cordoned' });
@@ -202,7 +202,7 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
     const blocked = this.blocked(block, now, drain);
     yield* this.ask({ do: 'show', progress: { ...this.progress(0), ...blocked } });
     yield* this.say({ ...this.name, what: 'blocked', ...block, since: blocked.blockedSince });
-    const { timedOut, lookAtMs } = planEvictions({ policy: parseDrain(drain.how), reboots: false, pods: [], tries: this.tries, nowMs: now.monotonicMs, startedMs: drain.termsMs, drainMs: drain.drainMs, self: '' });
+    const { timedOut, lookAtMs } = planEvictions({ policy: parseDrain(drain.how), reboots: false, pods: [], tries: this.tries, nowMs: now.monotonicMs, startedMs: drain.termsMs, drainMs: drain.drainMs, pool: drain.pool, self: '' });
     if (timedOut) yield* this.giveUp(drain, block.reason);
     return Math.max(1, lookAtMs - now.monotonicMs);
   }

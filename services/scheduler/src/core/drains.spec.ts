@@ -117,6 +117,15 @@ describe('a drain', () => {
       expect(s.when()).toEqual([]);
     });
 
+    it('goes by the pool that the node is in now, where nobody had written its own', () => {
+      const s = new Scheduler().fleet(['n0'], { role: 'edge' });
+      s.actions = DRAIN;
+      s.rolls('c1', ['n0']);
+      expect(s.lease('n0')).toMatchObject({ phase: 'draining', pool: 'default' });
+      expect(amendments(says(s, 'c2', { emptyDir: 'evict' }))).toMatchObject([{ node: 'n0', pool: 'default', lease: 'n0-l1', drain: { emptyDir: 'evict' } }]);
+      expect(s.when()).toEqual([]);
+    });
+
     it('leaves a node alone that is drained already', () => {
       const s = draining({}, 'n0');
       s.given(factOf('node.drained', { node: 'n0', lease: 'n0-l1', pool: 'edge' })).when();

@@ -83,15 +83,17 @@ function advanceDrain(draft: SchedulerDraft, node: NodeState, lease: Lease, term
   if (lease.drained) {
     return draft.emit({ type: 'node.lease.ready', node: node.node, pool: lease.pool, lease: lease.id, change: lease.change, hash: lease.hash });
   }
-  if (lease.drainTerms !== '' && (terms(lease.pool) ?? lease.drainTerms) !== lease.drainTerms) return amend(draft, node.node, lease);
+  // Of the pool whose unit it has; where nobody has written that one, of the one that the node is in now.
+  const says = draft.state.pools.has(lease.pool) ? lease.pool : node.pool;
+  if (lease.drainTerms !== '' && (terms(says) ?? lease.drainTerms) !== lease.drainTerms) return amend(draft, node.node, lease, says);
   const deadlineMs = lease.sinceMs + lease.drainMs;
   if (draft.now.monotonicMs < deadlineMs) return draft.wakeAt(deadlineMs);
   endDrain(draft, node.node, lease, lease.defers ? 'deferred' : 'failed', `not drained within ${Math.round(lease.drainMs / 1000)} s`);
 }
 
 /** Its pool has been given other words about drains since: they hold for what is drained already, and the time begins anew. */
-function amend(draft: SchedulerDraft, node: string, { id, pool, change }: Lease): void {
-  const { drainMs, drain } = poolPolicy(draft.state, pool);
+function amend(draft: SchedulerDraft, node: string, { id, pool, change }: Lease, says: string): void {
+  const { drainMs, drain } = poolPolicy(draft.state, says);
   draft.emit({ type: 'node.lease.amended', node, pool, lease: id, change, drainMs, ...(Object.keys(drain).length > 0 ? { drain: drain as Fragment['spec'] } : {}) });
   draft.wakeAt(draft.now.monotonicMs + drainMs);
 }
