@@ -220,6 +220,7 @@ export class SimNode {
       case 'read-unit':
         return this.machine.readUnit();
       case 'guard':
+      case 'settle':
       case 'wait':
         return undefined;
       case 'compare':

@@ -1,4 +1,3 @@
-import { until } from '#libs/testing';
 import { describeWith } from '../e2e/needs.js';
 import { everywhere, VmScene } from './vm-scene.js';
 
@@ -10,7 +9,6 @@ const cut = (tableId: number) => everywhere('RoutingTable', 'cut', { tableId, ro
 describeWith(['vm-long'], 'a machine that a change cuts off', () => {
   const place = new VmScene();
   const isCut = async (): Promise<boolean> => (await place.vm.run('ip rule show priority 10')) !== '';
-  const picture = (): Promise<string> => place.vm.run('ip rule; ip route show table all | grep -v "^local\\|^broadcast\\|^ff00\\|fe80" | sort; ip -br address | sort');
   const guards = (): Promise<string> => place.vm.run('systemctl list-units --all --plain --no-legend "sluice-guard-*.timer" | cut -d" " -f1');
   /** Without its service manager's help: nothing starts an applier again that was killed. */
   const alone = (is: boolean): Promise<string> => place.vm.run(
@@ -18,8 +16,8 @@ describeWith(['vm-long'], 'a machine that a change cuts off', () => {
 
   /** What is still being taken away a moment after the work is over is waited for; what stays is shown. */
   async function isAgain(before: string): Promise<void> {
-    await until(async () => (await picture()) === before, 'the network is as it was', 60_000).catch(() => undefined);
-    expect(await picture()).toBe(before);
+    await place.comes(async () => (await place.network()) === before, 'the network is as it was', 60_000).catch(() => undefined);
+    expect(await place.network()).toBe(before);
   }
 
   beforeAll(async () => {
@@ -30,24 +28,24 @@ describeWith(['vm-long'], 'a machine that a change cuts off', () => {
   afterAll(() => place.close());
 
   test('comes back by itself, and the change is to blame', async () => {
-    const before = await picture();
+    const before = await place.network();
     const change = await place.publish({ apply: [cut(100)] });
-    await until(isCut, 'the change is in force', 200_000);
+    await place.comes(isCut, 'the change is in force', 200_000);
     expect(await guards()).toMatch(/^sluice-guard-\w+\.timer$/);
     expect(await place.ended(change)).toMatchObject({ phase: 'ended', outcome: 'reverted' });
     await place.quiet();
     await isAgain(before);
-    await until(async () => (await guards()) === '', 'the guard is taken away');
+    await place.comes(async () => (await guards()) === '', 'the guard is taken away', 100_000);
   });
 
   test.each(['KILL', 'STOP'])('comes back by a timer of systemd when the applier got a SIG%s', async (signal) => {
-    const before = await picture();
+    const before = await place.network();
     await alone(true);
     const change = await place.publish({ apply: [cut(signal === 'KILL' ? 101 : 102)] });
-    await until(isCut, 'the change is in force', 200_000);
+    await place.comes(isCut, 'the change is in force', 200_000);
     await place.vm.run(`systemctl kill --kill-whom=main --signal=SIG${signal} sluice-applier`);
-    await until(async () => !(await isCut()), 'the guard goes back', 300_000);
-    await until(async () => (await place.journal()).work === undefined, 'the guard has ended the work', 100_000);
+    await place.comes(async () => !(await isCut()), 'the guard goes back', 300_000);
+    await place.comes(async () => (await place.journal()).work === undefined, 'the guard has ended the work', 100_000);
     await isAgain(before);
     expect((await place.journal()).lastDealt?.reason).toMatch(/^not confirmed \d+ ms after the lease was read/);
     expect(await place.vm.run('systemctl is-active sluice-applier; true')).toMatch(/^(failed|inactive)$/);
@@ -59,7 +57,7 @@ describeWith(['vm-long'], 'a machine that a change cuts off', () => {
 
   test('comes back after a power cut', async () => {
     const change = await place.publish({ apply: [cut(103)] });
-    await until(isCut, 'the change is in force', 200_000);
+    await place.comes(isCut, 'the change is in force', 200_000);
     await place.cutAndBoot();
     expect(await place.ended(change)).toMatchObject({ phase: 'ended', outcome: 'reverted' });
     await place.quiet();

@@ -1,4 +1,3 @@
-import { until } from '#libs/testing';
 import { describeWith } from '../e2e/needs.js';
 import { everywhere, vmFile, VmScene } from './vm-scene.js';
 
@@ -18,37 +17,61 @@ vtysh --vty_socket /run/peer -c 'configure terminal' -c 'router bgp 64513' -c 'b
 
 describeWith(['vm-long'], 'the network of a machine', () => {
   const place = new VmScene();
-  const picture = (): Promise<string> => place.vm.run('ip rule; ip route show table all | grep -v "^local\\|^broadcast\\|^ff00\\|fe80" | sort; ip -br address | sort');
+
+  const speaks = (): Promise<string> => place.comes(async () => {
+    const found = await place.vm.run('ip route show vrf red');
+    return found.includes('10.50.0.0/16') ? found : undefined;
+  }, 'the route of the peer', 200_000);
+  const hasItsPart = async (): Promise<boolean> => (await place.vm.run('vtysh -c "show running-config" 2>/dev/null; true')).includes('neighbor sluice-l2.7 remote-as 64513');
+  /** FRR's own file, which is not Sluice's. */
+  const file = (): Promise<string> => place.vm.run('cat /etc/frr/frr.conf; stat -c "%U %a" /etc/frr/frr.conf');
 
   beforeAll(() => place.open());
   afterAll(() => place.close());
 
   test('gets a VRF with a network in which FRR speaks with a peer, and takes the routes that it may', async () => {
     await place.vm.run('systemctl enable --now frr', 300_000);
+    const before = await file();
     await place.commit(everywhere('Vrf', 'red', { vrf: 'red', loopbacks: [{ name: 'lo.red', subnet: '10.99.0.1/32' }] }), storage,
       everywhere('BgpPeering', 'router', { network: 'storage', remoteAs: 64_513, localAs: 64_512, import: [{ cidr: '10.50.0.0/16', action: 'permit' }] }));
     await place.vm.run(PEER);
-    const routes = await until(async () => {
-      const found = await place.vm.run('ip route show vrf red');
-      return found.includes('10.50.0.0/16') ? found : undefined;
-    }, 'the route of the peer', 200_000);
+    const routes = await speaks();
     expect(routes).toMatch(/10\.50\.0\.0\/16 .*via 10\.7\.0\.2 dev l2\.7 proto bgp/);
     expect(routes).not.toContain('10.60.0.0/16');
+    expect(await file()).toBe(before);
   });
 
   test('speaks with it again after a restart of the machine', async () => {
     await place.commit(everywhere('DisruptionPolicy', 'boot', { files: [{ path: '/etc/boot-me', actions: [{ kind: 'reboot' }] }] }));
     await place.commit(vmFile('boot-me', 'new\n'));
     await place.vm.run(PEER);
-    await until(async () => (await place.vm.run('ip route show vrf red')).includes('10.50.0.0/16'), 'the route of the peer', 200_000);
+    await speaks();
+  });
+
+  test('and after a power cut, for FRR comes up with what its own file says, and the applier adds its part', async () => {
+    await place.cutAndBoot();
+    await place.comes(hasItsPart, 'FRR has its part again', 200_000);
+    await place.vm.run(PEER);
+    await speaks();
+    expect(await place.quiet()).toMatchObject({ drifted: [] });
+    expect(await place.vm.run('grep -c "router bgp" /etc/frr/frr.conf; true')).toBe('0');
+  });
+
+  test('and after FRR alone was started anew, without anybody being told of a drift', async () => {
+    await place.vm.run('systemctl restart frr', 300_000);
+    await place.comes(hasItsPart, 'FRR has its part again', 300_000);
+    // The peer would try again in two minutes.
+    await place.vm.run('vtysh --vty_socket /run/peer -c "clear bgp *"');
+    await speaks();
+    expect(await place.quiet()).toMatchObject({ drifted: [] });
   });
 
   test('a peering that FRR does not take is refused before anything is done', async () => {
-    const before = await picture();
+    const before = await place.network();
     const other = everywhere('BgpPeering', 'other', { network: 'storage', remoteAs: 64_514, localAs: 64_999 });
     const { phase } = await place.apply(other);
     expect(phase).not.toBe('committed');
     expect(await place.quiet()).toMatchObject({ restored: true });
-    expect(await picture()).toBe(before);
+    expect(await place.network()).toBe(before);
   });
 });

@@ -1,4 +1,3 @@
-import { until } from '#libs/testing';
 import { describeWith } from '../e2e/needs.js';
 import { DEMO, demo, everywhere, vmFile, VmScene } from './vm-scene.js';
 
@@ -27,7 +26,7 @@ describeWith(['vm-long'], 'a machine in trouble', () => {
     await place.vm.run('for size in 64M 1M 4k; do dd if=/dev/zero of=/filler-$size bs=$size 2>/dev/null; done; true');
     expect(await place.vm.run('echo x > /etc/no-room; true; rm -f /etc/no-room; df --output=avail / | tail -1')).toMatch(/^\s*0$/);
     place.pauses.release();
-    await until(async () => (await place.vm.run('journalctl -u sluice-applier --no-pager -o cat -n 50')).includes('ENOSPC'), 'it says so', 100_000);
+    await place.comes(async () => (await place.vm.run('journalctl -u sluice-applier --no-pager -o cat -n 50')).includes('ENOSPC'), 'it says so', 100_000);
     await place.vm.run('rm /filler-*');
     expect(await place.ended(change)).toMatchObject({ phase: 'ended', outcome: 'reverted' });
     expect(await place.quiet()).toMatchObject({ verdict: 'failed', restored: true });
@@ -58,18 +57,18 @@ describeWith(['vm-long'], 'a machine in trouble', () => {
       const journal = JSON.stringify({ ...JSON.parse(readFileSync("/var/tmp/journal.json", "utf8")).journal, v: 2 });
       writeFileSync("/var/lib/sluice/journal.json", JSON.stringify({ sha256: createHash("sha256").update(journal).digest("hex") }).slice(0, -1) + ",\\"journal\\":" + journal + "}\\n");
     '; systemctl start sluice-applier`);
-    await until(async () => (await place.vm.run('journalctl -u sluice-applier --no-pager -o cat -n 20')).includes('written by a newer applier (v 2): start that one'), 'it says so', 100_000);
+    await place.comes(async () => (await place.vm.run('journalctl -u sluice-applier --no-pager -o cat -n 20')).includes('written by a newer applier (v 2): start that one'), 'it says so', 100_000);
     await place.vm.run('systemctl stop sluice-applier; cp /var/tmp/journal.json /var/lib/sluice/journal.json; systemctl start sluice-applier');
     await place.commit(vmFile('locked', 'z\n'));
   });
 
   test('is restarted in place of a unit that does not stop, and runs the new one', async () => {
-    await place.commit(demo(1_000));
-    await place.commit(everywhere('Pool', 'all', { applyTimeout: '300s' }));
-    const stubborn = (seconds: number) => demo(seconds, `[Service]\nExecStart=/bin/sleep ${seconds}\nExecStop=/bin/sleep 1000\nTimeoutStopSec=120s\n[Install]\nWantedBy=multi-user.target\n`);
-    // What does not stop comes into force here, and is to be stopped by the next.
+    // What is said of how it stops holds at once for the one that runs: before there is that file, it stops.
+    const stop = '/bin/sh -c "[ ! -e /run/stubborn ] || exec sleep 1000"';
+    const stubborn = (seconds: number) => demo(seconds, `[Service]\nExecStart=/bin/sleep ${seconds}\nExecStop=${stop}\nTimeoutStopSec=120s\n[Install]\nWantedBy=multi-user.target\n`);
     await place.commit(stubborn(1_000));
     const before = await place.bootId();
+    await place.vm.run('touch /run/stubborn');
     await place.commit(stubborn(2_000));
     expect(await place.saying('the machine was restarted instead', 'applied')).toMatchObject({ restored: true });
     expect(await place.bootId()).not.toBe(before);

@@ -1,4 +1,3 @@
-import { until } from '#libs/testing';
 import { describeWith } from '../e2e/needs.js';
 import { DEMO, demo, everywhere, NODE, vmFile, VmScene } from './vm-scene.js';
 
@@ -45,7 +44,7 @@ describeWith(['vm'], 'a machine of its own, with the applier of the Debian packa
     const { phase } = await place.ended(change);
     expect(await place.quiet()).toMatchObject({ verdict: phase === 'committed' ? 'applied' : 'failed' });
     expect(await place.bootId()).not.toBe(before);
-    await until(async () => (await place.unit(DEMO, 'ActiveState')) === 'active', 'the unit runs');
+    await place.comes(async () => (await place.unit(DEMO, 'ActiveState')) === 'active', 'the unit runs', 100_000);
     expect(await place.vm.run(`cat /etc/first /etc/second 2>&1; ${place.argumentOf(DEMO)}`)).toBe(
       phase === 'committed' ? 'new\nnew\n2000' : 'cat: /etc/first: No such file or directory\ncat: /etc/second: No such file or directory\n1000');
     expect(await place.vm.run('cat /proc/sys/vm/swappiness; ip -br link show master red')).toMatch(/^11\n(.|\n)*l2\.7/);

@@ -13,6 +13,9 @@ import { PausePoints } from './pause-points.js';
 export const NODE = 'vm-1.dc1';
 /** Two restarts, on a machine that has much else to do. */
 const WAIT_MS = 800_000;
+/** A look costs the one emulated processor as much as a step of the applier does; one at a bus costs the host. */
+const LOOK_MS = 1_000;
+const ASK_MS = 100;
 const SETTINGS = '/etc/default/sluice-applier';
 
 export const everywhere = (kind: string, name: string, spec: object): Manifest => manifest(kind, name, { nodeSelector: {}, ...spec });
@@ -45,7 +48,7 @@ export class VmScene {
     await until(async () => {
       const [joined, standing] = await Promise.all([this.client.get('nodes', NODE), this.client.get('status', NODE)]).catch(() => []);
       return joined !== undefined && standing !== undefined && standing.desired !== '' && standing.desired === standing.hash;
-    }, 'the node has joined', WAIT_MS).catch((error: unknown) => this.explain(error));
+    }, 'the node has joined', WAIT_MS, ASK_MS).catch((error: unknown) => this.explain(error));
     // All takes its time there.
     await this.commit(everywhere('Pool', 'all', { applyTimeout: '600s' }));
   }
@@ -74,7 +77,7 @@ export class VmScene {
 
   ended(change: string): Promise<ChangeView> {
     const isOver = (view: ChangeView | undefined): ChangeView | undefined => (view !== undefined && ['committed', 'rejected', 'ended'].includes(view.phase) ? view : undefined);
-    return until(async () => isOver(await this.client.get('changes', change)), `the end of ${change}`, WAIT_MS).catch((error: unknown) => this.explain(error));
+    return until(async () => isOver(await this.client.get('changes', change)), `the end of ${change}`, WAIT_MS, ASK_MS).catch((error: unknown) => this.explain(error));
   }
 
   /** On a node that is there and at rest. */
@@ -99,7 +102,7 @@ export class VmScene {
     return until(async () => {
       const status = await this.client.get('status', NODE);
       return status?.reason.includes(words) === true && status.verdict === verdict ? status : undefined;
-    }, `the node says ${verdict}: ${words}`, WAIT_MS).catch((error: unknown) => this.explain(error));
+    }, `the node says ${verdict}: ${words}`, WAIT_MS, ASK_MS).catch((error: unknown) => this.explain(error));
   }
 
   /** Until nothing is to be done on the node any more, it has said so, and it is not taken for silent: a change would pass by it. */
@@ -107,11 +110,21 @@ export class VmScene {
     return until(async () => {
       const [status, node] = await Promise.all([this.client.get('status', NODE), this.client.get('nodes', NODE)]);
       return status !== undefined && node?.state === 'ready' && status.restored && status.desired === status.hash && status.owed === '' ? status : undefined;
-    }, 'the node has what it shall have', WAIT_MS).catch((error: unknown) => this.explain(error));
+    }, 'the node has what it shall have', WAIT_MS, ASK_MS).catch((error: unknown) => this.explain(error));
+  }
+
+  /** Waits until something is so in the VM. */
+  comes<T>(condition: () => Promise<T>, what: string, giveUpMs = WAIT_MS): Promise<NonNullable<T>> {
+    return until(condition, what, giveUpMs, LOOK_MS).catch((error: unknown) => this.explain(error));
   }
 
   bootId(): Promise<string> {
     return this.vm.run('cat /proc/sys/kernel/random/boot_id');
+  }
+
+  /** Rules, routes and addresses; without what the kernel adds by itself, and for how long a route holds that qemu's router has announced. */
+  network(): Promise<string> {
+    return this.vm.run('ip rule; ip route show table all | grep -v "^local\\|^broadcast\\|^ff00\\|fe80" | sed "s/ expires [0-9]*sec//" | sort; ip -br address | sort');
   }
 
   /** A property of a unit, as systemd has it. */

@@ -4,16 +4,12 @@ import { fieldsAt, listAt, literal, pick, type Fields, type ImportReport } from 
 
 const FILTER = ['cidr', 'action', 'seq', 'ge', 'le'];
 const VRF = ['vrf', 'seq', 'aggregate', 'sbrPrefixes', 'community', 'communities', 'mtu'];
+const PEERING = ['remoteASN', 'enableBFD', 'maximumPrefixes', 'holdTime', 'keepaliveTime'];
 const LAYER2 = ['id', 'mtu', 'vni', 'vrf', 'anycastMac', 'anycastGateways', 'advertiseNeighbors', 'neighSuppression', 'disableSegmentation'];
 
 /** The network operator's `VRFRouteConfiguration`. */
 export function importVrf(document: Fields, report: ImportReport): void {
   const { name, where, spec, nodeSelector } = read(document);
-  const filters = (field: string): Fields => {
-    const list = listAt(spec, field).filter(isObject);
-    list.forEach((filter, i) => report.leftOver(`${where} ${field}[${i}]`, filter, FILTER));
-    return list.length === 0 ? {} : { [field]: list.map((filter) => pick(filter, FILTER)) };
-  };
   const { vni, routeTarget } = spec;
   const isWhole = isSet(vni) && isSet(routeTarget);
   if (isSet(vni) !== isSet(routeTarget)) report.say(where, `${isSet(vni) ? 'vni' : 'routeTarget'} is used together with the other only, and is left out`);
@@ -27,7 +23,7 @@ export function importVrf(document: Fields, report: ImportReport): void {
   report.add('Vrf', name, {
     nodeSelector,
     ...literal({
-      ...pick(spec, VRF), ...(isWhole ? { vni, routeTarget } : {}), ...filters('import'), ...filters('export'),
+      ...pick(spec, VRF), ...(isWhole ? { vni, routeTarget } : {}), ...filters(spec, where, report),
       ...(loopbacks.length > 0 ? { loopbacks: loopbacks.map((loopback) => pick(loopback, ['name', 'subnet'])) } : {}),
     }),
   });
@@ -41,11 +37,38 @@ export function importLayer2(document: Fields, report: ImportReport): void {
   report.add('Layer2Network', name, { nodeSelector, ...literal({ ...pick(spec, LAYER2), ...(typeof macvlan === 'boolean' ? { createMacvlanInterface: macvlan } : {}) }) });
 }
 
+/**
+ * The network operator's `BGPPeering`, once its networks are known: it has no selector of its own there, and is where the network is.
+ * The password is a secret, which no fragment carries.
+ */
+export function importPeering(document: Fields, report: ImportReport, networks: readonly Fields[]): void {
+  const { name, where, spec } = read(document);
+  const wanted = String(fieldsAt(spec, 'peeringVlan')['name'] ?? '');
+  const network = networks.find((one) => fieldsAt(one, 'metadata')['name'] === wanted);
+  if (network === undefined) report.say(where, `Layer2NetworkConfiguration ${wanted} is not here: all nodes are selected, and it must be on each of them`);
+  report.leftOver(where, spec, [...PEERING, 'peeringVlan', 'import', 'export', 'nodeSelector']);
+  const { remoteASN, enableBFD, ...more } = pick(spec, PEERING);
+  report.add('BgpPeering', name, {
+    nodeSelector: network === undefined ? {} : read(network).nodeSelector,
+    network: report.nameOf('Layer2Network', wanted), ...(remoteASN === undefined ? {} : { remoteAs: remoteASN }),
+    ...literal({ ...more, ...(enableBFD === undefined ? {} : { bfd: enableBFD }), ...filters(spec, where, report) }),
+  });
+}
+
 /** The network operator's `RoutingTable`. */
 export function importRoutingTable(document: Fields, report: ImportReport): void {
   const { name, where, spec, nodeSelector } = read(document);
   report.leftOver(where, spec, ['tableId', 'nodeSelector']);
   report.add('RoutingTable', name, { nodeSelector, ...pick(spec, ['tableId']) });
+}
+
+/** What is let through, in and out. */
+function filters(spec: Fields, where: string, report: ImportReport): Fields {
+  return Object.fromEntries(['import', 'export'].flatMap((field) => {
+    const list = listAt(spec, field).filter(isObject);
+    list.forEach((filter, i) => report.leftOver(`${where} ${field}[${i}]`, filter, FILTER));
+    return list.length === 0 ? [] : [[field, list.map((filter) => pick(filter, FILTER))]];
+  }));
 }
 
 /** Absent means all nodes there. */

@@ -141,11 +141,34 @@ describe('the resources of the network operator', () => {
     expect(said).toEqual([expect.stringContaining('loopback lo.b has no equivalent')]);
   });
 
+  test('and a peering to one that listens in its network, where that network is', () => {
+    const network = resource('Layer2NetworkConfiguration', 'peering.vlan', { id: 7, anycastMac: '02:00:00:00:00:01', anycastGateways: ['10.7.0.1/24'], nodeSelector: { matchLabels: { role: 'edge' } } });
+    const peering = resource('BGPPeering', 'router', {
+      peeringVlan: { name: 'peering.vlan' }, remoteASN: 64_513, enableBFD: true, maximumPrefixes: 100, holdTime: '1m30s', keepaliveTime: '30s',
+      import: [{ cidr: '10.50.0.0/16', action: 'permit', le: 24 }], export: [{ cidr: '0.0.0.0/0', action: 'deny' }],
+    });
+    expect(importDocuments([peering, network])).toMatchObject({
+      manifests: [{ kind: 'Layer2Network', metadata: { name: 'peering-vlan' } }, { kind: 'BgpPeering', metadata: { name: 'router' }, spec: {
+        nodeSelector: { matchLabels: { role: 'edge' } }, network: 'peering-vlan', remoteAs: 64_513, bfd: true, maximumPrefixes: 100, holdTime: '1m30s', keepaliveTime: '30s',
+        import: [{ cidr: '10.50.0.0/16', action: 'permit', le: 24 }], export: [{ cidr: '0.0.0.0/0', action: 'deny' }],
+      } }],
+      words: [],
+    });
+  });
+
+  test('a peering without its network says so, and its password is named and not repeated', () => {
+    const { manifests, words: said } = importDocuments([resource('BGPPeering', 'p', { peeringVlan: { name: 'storage' }, remoteASN: 64_513, enableBFD: false, password: 'hunter2', import: [], export: [] })]);
+    expect(manifests.map(({ spec }) => spec)).toEqual([{ nodeSelector: {}, network: 'storage', remoteAs: 64_513, bfd: false }]);
+    expect(said).toEqual([
+      'BGPPeering/p: Layer2NetworkConfiguration storage is not here: all nodes are selected, and it must be on each of them', 'BGPPeering/p: password has no equivalent, and is left out',
+    ]);
+  });
+
   test('say what is left out: half a VNI, fields that nobody knows, what Sluice would refuse, and kinds without an import', () => {
-    expect(words(resource('VRFRouteConfiguration', 'a', { vrf: 'a', seq: 1, vni: 7, somethingNew: 1, import: [{ cidr: '10.0.0.1/8', action: 'permit', eq: 1 }] }), resource('BGPPeering', 'p', {}))).toEqual([
+    expect(words(resource('VRFRouteConfiguration', 'a', { vrf: 'a', seq: 1, vni: 7, somethingNew: 1, import: [{ cidr: '10.0.0.1/8', action: 'permit', eq: 1 }] }), resource('MirrorTarget', 'p', {}))).toEqual([
       'VRFRouteConfiguration/a: vni is used together with the other only, and is left out', 'VRFRouteConfiguration/a: somethingNew has no equivalent, and is left out',
       'VRFRouteConfiguration/a import[0]: eq has no equivalent, and is left out',
-      'BGPPeering: there is no import of this kind; known are MachineConfig, VRFRouteConfiguration, Layer2NetworkConfiguration, RoutingTable, MachineConfiguration, NodeDisruptionPolicy',
+      'MirrorTarget: there is no import of this kind; known are MachineConfig, BGPPeering, VRFRouteConfiguration, Layer2NetworkConfiguration, RoutingTable, MachineConfiguration, NodeDisruptionPolicy',
       'Vrf/a spec.import[0].cidr must be the address of the network: 10.0.0.0/8 is meant, perhaps: the fragment is left out',
     ]);
   });

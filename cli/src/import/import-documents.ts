@@ -1,5 +1,5 @@
 import { checkManifest, isObject } from '#libs/manifests';
-import { importLayer2, importRoutingTable, importVrf } from './das-schiff.js';
+import { importLayer2, importPeering, importRoutingTable, importVrf } from './das-schiff.js';
 import { ImportReport, listAt, type Fields, type Imported } from './import-report.js';
 import { importMachineConfigs } from './machine-config.js';
 import { importNodeDisruptionPolicy } from './node-disruption-policy.js';
@@ -12,6 +12,10 @@ const BY_KIND: Readonly<Record<string, (document: Fields, report: ImportReport) 
   NodeDisruptionPolicy: importNodeDisruptionPolicy,
 };
 const MACHINE_CONFIG = 'MachineConfig';
+const PEERING = 'BGPPeering';
+const LAYER2 = 'Layer2NetworkConfiguration';
+/** Of each of these all are looked at together. */
+const TOGETHER = [MACHINE_CONFIG, PEERING];
 
 /** Makes manifests of the resources of MCO and of the network operator; what Sluice would refuse is named and left out. */
 export function importDocuments(documents: readonly unknown[]): Imported {
@@ -22,8 +26,10 @@ export function importDocuments(documents: readonly unknown[]): Imported {
     const kind = String(document['kind']);
     const read = Object.hasOwn(BY_KIND, kind) ? BY_KIND[kind] : undefined;
     if (read !== undefined) read(document, report);
-    else if (kind !== MACHINE_CONFIG) report.say(kind, `there is no import of this kind; known are ${[MACHINE_CONFIG, ...Object.keys(BY_KIND)].join(', ')}`);
+    else if (!TOGETHER.includes(kind)) report.say(kind, `there is no import of this kind; known are ${[...TOGETHER, ...Object.keys(BY_KIND)].join(', ')}`);
   }
+  const networks = all.filter(({ kind }) => kind === LAYER2);
+  for (const document of all.filter(({ kind }) => kind === PEERING)) importPeering(document, report, networks);
   const words: string[] = [];
   const manifests = report.manifests.filter((manifest) => {
     const checked = checkManifest(manifest, 'import');

@@ -14,9 +14,17 @@ export class ImportReport implements Imported {
   readonly manifests: Manifest[] = [];
   readonly words: string[] = [];
   private readonly names = new Set<string>();
+  private readonly given = new Map<string, string>();
 
   add(kind: string, name: string, spec: Fields): void {
-    this.manifests.push({ apiVersion: 'sluice.dev/v1alpha1', kind, metadata: { name: this.nameFor(kind, name) }, spec });
+    const label = this.nameFor(kind, name);
+    this.given.set(`${kind}/${name}`, label);
+    this.manifests.push({ apiVersion: 'sluice.dev/v1alpha1', kind, metadata: { name: label }, spec });
+  }
+
+  /** What is called so in the source is called so here; what was not imported, as it would be. */
+  nameOf(kind: string, name: string): string {
+    return this.given.get(`${kind}/${name}`) ?? labelOf(name);
   }
 
   say(where: string, what: string): void {

@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { mkdir, rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { buildOnce } from '#libs/embedded';
 import { VirtualMachine } from './machine.js';
+import { markUsed, removeOldImages } from './old-images.js';
 import { cacheFolder, codename, findVmTools, type VmTools } from './tools.js';
 
 /** A booted machine, saved: its disk, its boot loader, and all that it was at that moment. */
@@ -20,7 +21,8 @@ const run = promisify(execFile);
 export async function findVmImage(say: (text: string) => void = (text) => void process.stderr.write(`${text}\n`)): Promise<VmImage> {
   const tools = await findVmTools(say);
   const folder = imageFolder();
-  if (!existsSync(folder)) await buildOnce(folder, say, 'a Debian machine for the tests in a VM (SLUICE_NO_VM=1 leaves those out)', (work) => build(work, tools));
+  if (!(await markUsed(folder))) await buildOnce(folder, say, 'a Debian machine for the tests in a VM (SLUICE_NO_VM=1 leaves those out)', (work) => build(work, tools));
+  await removeOldImages(folder);
   return { folder, tools };
 }
 

@@ -40,6 +40,8 @@ export function advance(state: State, step: Step, outcome: Outcome | typeof UNRE
       return acted(state, step, outcome as Refusal | undefined);
     case 'read-unit':
       return unitRead(state, outcome as Refusal | undefined);
+    case 'settle':
+      return settled(state);
     case 'compare':
       return compared(state, outcome as readonly Difference[], nowMs);
     case 'tidy':
@@ -83,9 +85,9 @@ function journaled(state: State, journal: Journal, nowMs: number): State {
     next = remember(next, { birth: nextBirth(journal.birth), reborn: { count: memory.reborn.count + 1, dueMs: nowMs + ms }, chance });
   }
   if (journal.work?.phase !== state.journal.work?.phase || escalations(journal.work) !== escalations(state.journal.work)) next = remember(next, { progress: START });
-  if (journal.lastDealt?.lease !== state.journal.lastDealt?.lease || journal.sound !== state.journal.sound || journal.madeIn !== state.journal.madeIn) {
+  if (journal.lastDealt?.lease !== state.journal.lastDealt?.lease || journal.sound !== state.journal.sound || journal.madeIn !== state.journal.madeIn || memory.forgot) {
     next = remember(next, {
-      begun: undefined, configs: new Map(), absent: new Set(), progress: START, untidy: true, mend: { count: 0, dueMs: nowMs + VIEW_LAG_MS },
+      forgot: false, begun: undefined, configs: new Map(), absent: new Set(), progress: START, untidy: true, mend: { count: 0, dueMs: nowMs + VIEW_LAG_MS },
       drift: { dueMs: nowMs + state.settings.driftCheckMs, found: undefined, reported: undefined },
     });
   }
@@ -141,6 +143,10 @@ function unitRead(state: State, refusal: Refusal | undefined): State {
   return progressed(state, { failure: failureOf({ ...refusal, reason }) });
 }
 
+/** What was wrong is looked at again from its beginning; the way back has begun anew already. */
+const settled = (state: State): State =>
+  remember(state, { settled: true, ...(state.journal.work?.phase === 'going-back' ? {} : { progress: START }) });
+
 function compared(state: State, differences: readonly Difference[], nowMs: number): State {
   const { journal, memory } = state;
   if (journal.work === undefined && memory.begun !== undefined) return begunWith(state, { changed: [...new Set(differences.map(({ what }) => what))] });
@@ -157,6 +163,8 @@ function driftChecked(state: State, differences: readonly Difference[], nowMs: n
   const { value, next } = draw(state.memory.chance);
   const found = differences.map(({ what, how }) => `${what}: ${how}`);
   const dueMs = nowMs + state.settings.driftCheckMs * (0.75 + value / 2);
+  // It is made again, and what differs still is found by the next check.
+  if (differences.some(({ forgotten }) => forgotten === true)) return remember(state, { chance: next, forgot: true, progress: START, drift: { ...state.memory.drift, dueMs } });
   return remember(state, { chance: next, configs: new Map(), absent: new Set(), drift: { ...state.memory.drift, dueMs, found } });
 }
 

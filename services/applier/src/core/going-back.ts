@@ -15,8 +15,8 @@ const BACK_ACTION_MS = 180_000;
 
 /** The next step of the way back: items, actions, reading back; again if something is wrong; then the report. */
 export function backStep(state: State, work: GoingBack, nowMs: number): Step {
-  const { memory: { progress, absent, bus }, journal, settings: { kinds } } = state;
-  if (nowMs < progress.againAtMs) return { do: 'wait', untilMs: progress.againAtMs };
+  const { memory: { progress, absent, bus, settled }, journal, settings: { kinds } } = state;
+  if (nowMs < progress.againAtMs) return settled ? { do: 'wait', untilMs: progress.againAtMs } : { do: 'settle', untilMs: nowMs + BACK_STEP_MS };
   const config = inHand(state, work.from);
   if (config === undefined) {
     // The config in force was on disk when the work began. Without it the only way back is to ask for it again.

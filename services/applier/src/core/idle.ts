@@ -28,7 +28,7 @@ function mendStep(state: State, nowMs: number): Step | undefined {
 
 /** Before anything else is done after a restart of the machine: links and routes of the config in force come back. */
 function remakeStep(state: State, nowMs: number): Step | undefined {
-  const { journal, memory: { progress }, settings: { kinds } } = state;
+  const { journal, memory: { progress, settled }, settings: { kinds } } = state;
   if (!hasForgotten(state)) return undefined;
   const config = inHand(state, journal.inForce);
   if (config === undefined) return loadStep(state, nowMs);
@@ -36,7 +36,9 @@ function remakeStep(state: State, nowMs: number): Step | undefined {
   const item = items[progress.done];
   if (item !== undefined) return itemStep(item, nowMs + REMAKE_STEP_MS);
   if (progress.differences === undefined) return { do: 'compare', items };
-  return { do: 'write-journal', journal: remade(state, whatIsWrong(state).length > 0) };
+  const isWrong = whatIsWrong(state).length > 0;
+  if (isWrong && !settled) return { do: 'settle', untilMs: nowMs + REMAKE_STEP_MS };
+  return { do: 'write-journal', journal: remade(state, isWrong) };
 }
 
 function driftStep(state: State, nowMs: number): Step | undefined {

@@ -52,6 +52,8 @@ export type Step =
   | { readonly do: 'act'; readonly action: Action; readonly items: readonly Item[]; readonly untilMs: number }
   /** Whether a unit, whose restart or reload had failed, runs after all. */
   | { readonly do: 'read-unit'; readonly unit: string; readonly untilMs: number }
+  /** Until all is up that comes up with the machine, at most until then: what is wrong before may only not be there yet. */
+  | { readonly do: 'settle'; readonly untilMs: number }
   /** Reads back: how the node differs from what these items make of it. */
   | { readonly do: 'compare'; readonly items: readonly Item[] }
   /** Forgets configs and contents that nothing names any more. */
@@ -66,6 +68,8 @@ export interface Difference {
   /** As people name it: a path, or `Exec/name`. */
   readonly what: string;
   readonly how: string;
+  /** Nobody took it away: what keeps it was started anew since it was made, and knows nothing of it. */
+  readonly forgotten?: boolean;
 }
 export interface ProbeResult {
   readonly name: string;
@@ -88,6 +92,7 @@ export interface Outcomes {
   'put-back': Refusal | undefined;
   act: Refusal | undefined;
   'read-unit': Refusal | undefined;
+  settle: void;
   compare: readonly Difference[];
   tidy: void;
   'read-status': StatusView | undefined;

@@ -1,4 +1,4 @@
-import { Bench, file, hash, SETTINGS } from './applier.fixture.js';
+import { Bench, file, hash, probe, SETTINGS } from './applier.fixture.js';
 
 const A = hash('a');
 const B = hash('b');
@@ -64,4 +64,79 @@ it('confirms a change that was under way, once what was forgotten of it is there
   node.restart();
   node.settle();
   expect(node.bus.reports.at(-1)).toMatchObject({ hash: B, restored: true });
+});
+
+describe('on a machine that still comes up', () => {
+  /** In the middle of a change, with what is not there before all is up. */
+  function restartedInAChange(): Bench {
+    const node = bench();
+    node.config('c', [file('/a', 'two'), probe('service')]);
+    node.grant({ lease: 'l2', hash: hash('c'), from: A, ledger: 9 });
+    while (node.state.journal.work === undefined) node.step();
+    node.step();
+    restartMachine(node);
+    return node;
+  }
+  const settlings = (node: Bench): number => node.steps.filter((step) => step.do === 'settle').length;
+
+  it('takes what cannot be made yet for nothing that speaks against a change', () => {
+    const node = restartedInAChange();
+    node.machine.refuses = () => ({ fault: 'node', reason: 'not yet' });
+    node.machine.settles = () => (node.machine.refuses = () => undefined);
+    node.settle();
+    expect(node.last).toMatchObject({ verdict: 'applied', lease: 'l2', hash: hash('c'), bootId: 'boot-2' });
+    expect(settlings(node)).toBe(1);
+  });
+
+  it('runs a probe again that fails before all is up', () => {
+    const node = restartedInAChange();
+    node.machine.probes = () => false;
+    node.machine.settles = () => (node.machine.probes = () => true);
+    node.settle();
+    expect(node.last).toMatchObject({ verdict: 'applied', lease: 'l2', hash: hash('c') });
+  });
+
+  it('goes back all the same when it fails then, too', () => {
+    const node = restartedInAChange();
+    node.machine.probes = () => false;
+    node.settle();
+    node.pass(60_000);
+    expect(node.last).toMatchObject({ verdict: 'failed', lease: 'l2', hash: A, restored: true, reason: expect.stringContaining('probe service passed before and fails now') as string });
+    expect(settlings(node)).toBe(1);
+  });
+
+  it('waits for nothing when all is well', () => {
+    const node = restartedInAChange();
+    node.settle();
+    expect(node.last).toMatchObject({ verdict: 'applied', hash: hash('c') });
+    expect(settlings(node)).toBe(0);
+  });
+
+  it('says nothing of what the kernel forgot before it has tried with all up', () => {
+    const node = bench();
+    restartMachine(node);
+    node.machine.refuses = () => ({ fault: 'node', reason: 'not yet' });
+    node.machine.settles = () => (node.machine.refuses = () => undefined);
+    node.settle();
+    expect(node.bus.reports.filter(({ restored }) => !restored)).toEqual([]);
+    expect(Object.fromEntries(node.machine.files)).toEqual({ '/a': 'one', '/b': 'one' });
+  });
+});
+
+it('makes again what was forgotten without a restart of the machine, once a check, and says nothing of a drift', () => {
+  const node = bench();
+  node.pass(10);
+  node.machine.files.delete('/a');
+  node.machine.forgets = true;
+  const reports = node.bus.reports.length;
+  node.pass(200_000);
+  expect(Object.fromEntries(node.machine.files)).toEqual({ '/a': 'one', '/b': 'one' });
+  expect(node.bus.reports.length).toBe(reports);
+  // What cannot be made is no reason to try without end.
+  node.machine.files.delete('/a');
+  node.machine.refuses = () => ({ fault: 'node', reason: 'no' });
+  node.steps.length = 0;
+  node.pass(60_000);
+  expect(node.last).toMatchObject({ kind: 'announced', restored: false });
+  expect(node.steps.filter((step) => step.do === 'apply').length).toBeLessThan(30);
 });

@@ -48,7 +48,11 @@ export interface Memory {
   /** A lease that was read and may be begun. */
   readonly begun: Begun | undefined;
   readonly progress: Progress;
+  /** The machine has come up, or had its time to. */
+  readonly settled: boolean;
   readonly announce: boolean;
+  /** Something of the config in force was forgotten though the machine was not restarted. */
+  readonly forgot: boolean;
   /** Of the last report, in this run. */
   readonly sent: Repeated;
   /** How often this run took another incarnation, and when it may again: two that fight must not do it at wire speed. */
@@ -121,7 +125,7 @@ export function start(settings: Settings, self: Self, journal: Journal, outside:
     memory: {
       bootId: outside.bootId, birth: nextBirth(outside.random), chance: next, configs: new Map(), absent: new Set(),
       bus: { failures: 0, retryAtMs: nowMs }, status: undefined, statusReadMs: undefined, statusDueMs: nowMs,
-      lease: undefined, leaseDueMs: nowMs, leasePushed: 0, begun: undefined, progress: START, announce: true,
+      lease: undefined, leaseDueMs: nowMs, leasePushed: 0, begun: undefined, progress: START, settled: false, announce: true, forgot: false,
       sent: { count: 0, dueMs: nowMs }, reborn: { count: 0, dueMs: nowMs }, lost: undefined, mend: { count: 0, dueMs: nowMs },
       drift: { dueMs: nowMs + value * settings.driftCheckMs, found: undefined, reported: undefined }, untidy: true,
     },
@@ -153,9 +157,9 @@ export const remember = (state: State, part: Partial<Memory>): State => ({ ...st
 export const progressed = (state: State, part: Partial<Progress>): State =>
   remember(state, { progress: { ...state.memory.progress, ...part } });
 
-/** Whether the machine was restarted, and the config in force may have what the kernel forgets then. */
+/** Whether the machine was restarted, or what keeps a part of its network, and the config in force may have what is forgotten then. */
 export const hasForgotten = ({ journal, memory, settings: { kinds, emptyHash } }: State): boolean =>
-  journal.work === undefined && journal.sound && kinds.forgotten.length > 0 && journal.inForce !== emptyHash && journal.madeIn !== memory.bootId;
+  journal.work === undefined && journal.sound && kinds.forgotten.length > 0 && journal.inForce !== emptyHash && (journal.madeIn !== memory.bootId || memory.forgot);
 /** Whether this node may be restarted. */
 export const canReboot = (state: State): boolean => state.self.capabilities.includes('action:reboot');
 

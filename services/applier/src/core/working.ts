@@ -6,6 +6,9 @@ import { itemStep, type Item, type Step } from './ports.js';
 import { deal } from './reporting.js';
 import { inHand, type State } from './state.js';
 
+/** Of the time that is left to confirm; the rest is for looking again. */
+const SETTLING_SHARE = 1 / 2;
+
 /** The next step of work that was begun. Needs no connection. */
 export function workingStep(state: State, work: Work, nowMs: number): Step {
   switch (work.phase) {
@@ -21,7 +24,7 @@ export function workingStep(state: State, work: Work, nowMs: number): Step {
 
 function forwardStep(state: State, work: Forward | Confirming, nowMs: number): Step {
   const { memory: { progress }, journal, settings: { kinds } } = state;
-  if (progress.failure !== undefined) return turn(state, work, progress.failure);
+  if (progress.failure !== undefined) return judge(state, work, progress.failure, nowMs);
   if (nowMs >= work.turnBackMs) return turn(state, work, tooLate(work));
   const config = inHand(state, work.to);
   if (config === undefined) return state.memory.absent.has(work.to) ? turn(state, work, lostConfig(work.to)) : { do: 'load-config', hash: work.to };
@@ -32,14 +35,14 @@ function forwardStep(state: State, work: Forward | Confirming, nowMs: number): S
   if (doing !== undefined) return doing;
   if (progress.differences === undefined) return { do: 'compare', items };
   const [difference] = progress.differences;
-  if (difference !== undefined) return turn(state, work, nodeFault(because(work, `${difference.what}: ${difference.how}, read back after it was applied`)));
+  if (difference !== undefined) return judge(state, work, nodeFault(because(work, `${difference.what}: ${difference.how}, read back after it was applied`)), nowMs);
   const unit = work.escalated?.action.unit;
   if (unit !== undefined && !progress.unitRead) return { do: 'read-unit', unit, untilMs: work.turnBackMs };
   const probes = [...probesOf(config), ...kinds.controlPlane].filter((probe) => work.passedBefore.includes(probe.name));
   if (progress.probes === undefined) return { do: 'run-probes', probes, untilMs: work.turnBackMs };
   const broken = progress.probes.find((probe) => !probe.passed);
   if (broken !== undefined) {
-    return turn(state, work, { fault: 'node', reason: because(work, `probe ${broken.name} passed before and fails now: ${broken.reason}`), probe: broken.name });
+    return judge(state, work, { fault: 'node', reason: because(work, `probe ${broken.name} passed before and fails now: ${broken.reason}`), probe: broken.name }, nowMs);
   }
   return {
     do: 'write-journal',
@@ -71,6 +74,12 @@ function freshWindow(state: State, work: Forward, nowMs: number): Step {
     ...work, phase: 'confirming', begunOn: work.begunOn ?? work.bootId, bootId: state.memory.bootId, readMs: nowMs, turnBackMs: turnBack(nowMs, work.applyMs),
   };
   return { do: 'write-journal', journal: { ...state.journal, work: fresh } };
+}
+
+/** What is wrong while a machine that was restarted still comes up may only not be there yet: it is looked at once more when all is up. */
+function judge(state: State, work: Forward | Confirming, failure: Failure, nowMs: number): Step {
+  if (work.phase === 'forward' || state.memory.settled) return turn(state, work, failure);
+  return { do: 'settle', untilMs: nowMs + (work.turnBackMs - nowMs) * SETTLING_SHARE };
 }
 
 /** A restart that was asked for on the way forward says nothing about the way back. */

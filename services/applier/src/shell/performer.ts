@@ -58,6 +58,8 @@ export class Performer {
         return refused('', () => this.actor.act(step.action, step.items, Math.max(0, step.untilMs - this.clock())));
       case 'read-unit':
         return refused('', () => this.actor.readUnit(step.unit));
+      case 'settle':
+        return this.surroundings.host.systemd?.settled(Math.max(0, step.untilMs - this.clock()));
       case 'compare':
         return this.compare(step.items);
       case 'fetch-config':
@@ -154,7 +156,7 @@ export class Performer {
     const differences: Difference[] = [];
     for (const item of items) {
       const [what, how] = await this.differenceOf(item);
-      if (how !== undefined) differences.push({ what, how });
+      if (how !== undefined) differences.push({ what, how, ...((await this.isForgotten(item)) ? { forgotten: true } : {}) });
     }
     return differences;
   }
@@ -169,6 +171,10 @@ export class Performer {
     } catch (error) {
       return [what, `cannot be read: ${(error as Error).message}`];
     }
+  }
+
+  private async isForgotten(item: Item): Promise<boolean> {
+    return item.do === 'apply' && (await this.backends.get(item.entry.kind)?.isForgotten?.(item.entry).catch(() => false)) === true;
   }
 
   private backendOf(kind: string): Backend {

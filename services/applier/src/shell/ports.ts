@@ -38,6 +38,8 @@ export interface Backend {
   apply(entry: ConfigEntry, leftMs: () => number): Promise<void>;
   /** How the node differs from the entry; undefined when it does not. */
   differs(entry: ConfigEntry): Promise<string | undefined>;
+  /** Whether what keeps it was started anew since it was made, and so has forgotten it. */
+  isForgotten?(entry: ConfigEntry): Promise<boolean>;
   /** The entry's name for people: a path, or `Kind/name`. */
   title(entry: ConfigEntry): string;
 }

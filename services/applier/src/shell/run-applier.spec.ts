@@ -31,6 +31,18 @@ it('announces itself, beats, applies, and takes everything back when it is delet
   expect(host.bus.beats[0]).toMatchObject({ node: 'w-1.dc1', incarnation: 1 });
 });
 
+it('beats as seldom as it is asked to, and again as it likes when it is let', async () => {
+  await host.start({ heartbeatMs: 20 });
+  const heard = (wanted: (beat: { readonly everyMs: number; readonly pacedMs: number }) => boolean): Promise<true> => until(() => host.bus.beats.some(wanted) || undefined, 'the beat');
+  await heard(({ everyMs, pacedMs }) => everyMs === 20 && pacedMs === 0);
+  host.bus.push({ pace: { everyMs: 60 } });
+  await heard(({ everyMs, pacedMs }) => everyMs === 60 && pacedMs === 60);
+  host.bus.push({ pace: { everyMs: 5 } });
+  await heard(({ everyMs, pacedMs }) => everyMs === 20 && pacedMs === 5);
+  host.bus.push({ pace: { everyMs: 1e300 } });
+  await heard(({ everyMs, pacedMs }) => everyMs === 600_000 && pacedMs === 600_000);
+});
+
 it('waits without a warning for the streams of a new installation', async () => {
   const said: string[] = [];
   const note = (level: string) => (_: object, words: string) => void said.push(`${level} ${words}`);
@@ -41,16 +53,6 @@ it('waits without a warning for the streams of a new installation', async () => 
   await host.start({ log });
   expect([said.filter((line) => line.startsWith('warn')), said.filter((line) => line.includes('the bus is new'))]).toEqual([[], ['info the bus is new: waiting for the services to make its streams']]);
 }, 30_000);
-
-it('beats as seldom as it is asked to, and again as it likes when it is let', async () => {
-  await host.start({ heartbeatMs: 20 });
-  const heard = (wanted: (beat: { readonly everyMs: number; readonly pacedMs: number }) => boolean): Promise<true> => until(() => host.bus.beats.some(wanted) || undefined, 'the beat');
-  await heard(({ everyMs, pacedMs }) => everyMs === 20 && pacedMs === 0);
-  host.bus.push({ pace: { everyMs: 60 } });
-  await heard(({ everyMs, pacedMs }) => everyMs === 60 && pacedMs === 60);
-  host.bus.push({ pace: { everyMs: 5 } });
-  await heard(({ everyMs, pacedMs }) => everyMs === 20 && pacedMs === 5);
-});
 
 it('keeps a folder that something managed still needs, and what others put into one', async () => {
   await host.start();

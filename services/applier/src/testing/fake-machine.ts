@@ -10,7 +10,7 @@ export class FakeMachine {
 
   constructor(private readonly folder: string, private readonly root: string) {
     this.state = join(folder, 'systemd');
-    for (const name of ['loaded', 'running', 'active', 'enabled']) mkdirSync(join(this.state, name), { recursive: true });
+    for (const name of ['loaded', 'running', 'active', 'enabled', 'queued']) mkdirSync(join(this.state, name), { recursive: true });
     const systemctl = this.program('systemctl', `FAKE_STATE='${this.state}' FAKE_ROOT='${root}' exec '${join(__dirname, 'fake-systemctl.sh')}' "$@"`);
     const updateGrub = this.program('update-grub', `mkdir -p '${root}/boot/grub'; GRUB_CMDLINE_LINUX=; . '${root}/etc/default/grub'; for f in '${root}'/etc/default/grub.d/*.cfg; do [ -e "$f" ] && . "$f"; done; echo "linux /vmlinuz root=/dev/sda1 $GRUB_CMDLINE_LINUX" > '${root}/boot/grub/grub.cfg'; echo update-grub >> '${this.state}/log'`);
     this.settings = { systemctl, rebootCommand: [systemctl, 'reboot'], proc: join(folder, 'proc'), updateGrub: [updateGrub] };
@@ -34,6 +34,13 @@ export class FakeMachine {
       writeFileSync(join(this.state, 'running', name), content);
     }
     if (is.enabled === true) writeFileSync(join(this.state, 'enabled', name), '');
+  }
+
+  /** The machine comes up, and what is before this unit is not done; or it is. */
+  queue(name: string, is: boolean): void {
+    if (is) writeFileSync(join(this.state, 'queued', name), '');
+    else rmSync(join(this.state, 'queued', name));
+    rmSync(join(this.state, 'active', name), { force: true });
   }
 
   /** What was asked of systemctl, since the last time. */

@@ -35,6 +35,7 @@ case "$verb" in
     if [ -e "$FAKE_STATE/enabled/$unit" ]; then echo UnitFileState=enabled; elif grep -q '^\[Install\]' "$units/$unit" 2>/dev/null; then echo UnitFileState=disabled; else echo UnitFileState=static; fi
     echo Type=simple
     echo Result=success
+    if [ -e "$FAKE_STATE/queued/$unit" ]; then echo Job=7; fi
     if [ "$(loaded)" = "$(there)" ]; then echo NeedDaemonReload=no; else echo NeedDaemonReload=yes; fi ;;
   start|restart) begin ;;
   reload) [ "$(cat "$FAKE_STATE/active/$unit" 2>/dev/null)" = active ] && loaded > "$FAKE_STATE/running/$unit" ;;

@@ -35,6 +35,10 @@ export class MemoryNode {
   guard: (lease: string, atMs: number) => Refusal | undefined = () => undefined;
   refuses: (entry: ConfigEntry) => Refusal | undefined = () => undefined;
   refusesAction: (action: Action) => Refusal | undefined = () => undefined;
+  /** All that comes up with the machine is up. */
+  settles: () => void = () => undefined;
+  /** What differs was forgotten. */
+  forgets = false;
   unitFails: () => boolean = () => false;
 
   constructor(readonly node: string, readonly bus: MemoryBus) {
@@ -75,10 +79,12 @@ export class MemoryNode {
         return this.unitFails() ? { fault: 'node', reason: `${step.unit} has failed` } : undefined;
       case 'wait':
         return undefined;
+      case 'settle':
+        return this.settles();
       case 'guard':
         return this.guard(step.lease, step.atMs);
       case 'compare':
-        return step.items.flatMap((item) => (this.isSo(item) ? [] : [{ what: keyOf(item), how: 'differs' }]));
+        return step.items.flatMap((item) => (this.isSo(item) ? [] : [{ what: keyOf(item), how: 'differs', ...(this.forgets ? { forgotten: true } : {}) }]));
       default:
         return this.bus.up ? this.ask(step) : UNREACHABLE;
     }

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -70,11 +70,20 @@ export class Namespace {
     const folder = mkdtempSync(join(tmpdir(), 'sluice-frr-run-'));
     this.folders.push(folder);
     this.host('chown', 'frr:frr', folder);
-    for (const daemon of ['zebra', 'staticd', 'bgpd']) {
-      this.exec(`/usr/lib/frr/${daemon}`, '-d', '-f', '/dev/null', '-i', join(folder, `${daemon}.pid`), '--vty_socket', folder, '-z', join(folder, 'zserv.api'), '-P', '0', '-A', '127.0.0.1');
-    }
+    for (const daemon of ['zebra', 'staticd', 'bgpd']) this.startDaemon(folder, daemon);
     if (text !== '') this.vtysh(folder, ...text.split('\n').flatMap((line) => ['-c', line]));
     return folder;
+  }
+
+  /** One daemon crashes, and comes back without what it was told. */
+  restartFrr(folder: string, daemon = 'bgpd'): void {
+    const pid = readFileSync(join(folder, `${daemon}.pid`), 'utf8').trim();
+    this.host('sh', '-c', `kill -9 ${pid}; while grep -q ') [^Z]' /proc/${pid}/stat 2>/dev/null; do sleep 0.05; done`);
+    this.startDaemon(folder, daemon);
+  }
+
+  private startDaemon(folder: string, daemon: string): void {
+    this.exec(`/usr/lib/frr/${daemon}`, '-d', '-f', '/dev/null', '-i', join(folder, `${daemon}.pid`), '--vty_socket', folder, '-z', join(folder, 'zserv.api'), '-P', '0', '-A', '127.0.0.1');
   }
 
   vtysh(folder: string, ...words: readonly string[]): string {

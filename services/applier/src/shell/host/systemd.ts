@@ -11,11 +11,13 @@ export interface UnitStanding {
   readonly result: string;
   /** Its files are newer than what systemd has read. */
   readonly isOutdated: boolean;
+  /** Something is to be done with it, once what is before it is done: while the machine comes up, it is to be started. */
+  readonly isQueued: boolean;
 }
 
 type Verb = 'start' | 'stop' | 'reload' | 'restart' | 'enable' | 'disable';
 
-const PROPERTIES = ['LoadState', 'ActiveState', 'UnitFileState', 'Type', 'Result', 'NeedDaemonReload'];
+const PROPERTIES = ['LoadState', 'ActiveState', 'UnitFileState', 'Type', 'Result', 'NeedDaemonReload', 'Job'];
 const LOOK_MS = 10_000;
 /** What `is-system-running` says where systemd is the first process; elsewhere it says `offline`, or nothing. */
 const ANSWERS = ['initializing', 'starting', 'running', 'degraded', 'maintenance', 'stopping'];
@@ -30,12 +32,17 @@ export class Systemd {
     return ANSWERS.includes(output.trim().split('\n')[0] ?? '');
   }
 
+  /** Waits until all is started that starts with the machine, or cannot be; at most that long. */
+  async settled(timeoutMs: number): Promise<void> {
+    await this.run(['is-system-running', '--wait'], timeoutMs);
+  }
+
   async show(unit: string): Promise<UnitStanding> {
     const { passed, reason, output } = await this.run(['show', ...PROPERTIES.map((name) => `--property=${name}`), '--', unit], LOOK_MS);
     if (!passed) throw new Error(reason);
     const values = new Map(output.split('\n').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1).trim()]));
     const of = (name: string): string => values.get(name) ?? '';
-    return { load: of('LoadState'), active: of('ActiveState'), file: of('UnitFileState'), type: of('Type'), result: of('Result'), isOutdated: of('NeedDaemonReload') === 'yes' };
+    return { load: of('LoadState'), active: of('ActiveState'), file: of('UnitFileState'), type: of('Type'), result: of('Result'), isOutdated: of('NeedDaemonReload') === 'yes', isQueued: !['', '0'].includes(of('Job')) };
   }
 
   async daemonReload(timeoutMs: number): Promise<void> {
@@ -58,5 +65,5 @@ export class Systemd {
 }
 
 /** Runs, or is about to. */
-export const isActive = ({ active }: UnitStanding): boolean => active === 'active' || active === 'activating' || active === 'reloading';
+export const isActive = ({ active, isQueued }: UnitStanding): boolean => ['active', 'activating', 'reloading'].includes(active) || (active === 'inactive' && isQueued);
 export const isEnabled = ({ file }: UnitStanding): boolean => file === 'enabled' || file === 'enabled-runtime';

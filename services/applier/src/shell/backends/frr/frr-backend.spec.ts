@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
 import { networkOf } from '#libs/network';
@@ -15,6 +15,8 @@ const OTHERS = ['configure terminal', 'ip prefix-list mine seq 5 permit 10.0.0.0
 let host: Host;
 let net: Namespace;
 let frr: string;
+/** FRR's own file on this machine; the config in a namespace is not in it. */
+const ownFile = (): string => (existsSync('/etc/frr/frr.conf') ? `${readFileSync('/etc/frr/frr.conf', 'utf8')}${statSync('/etc/frr/frr.conf').mtimeMs}` : '');
 const running = (): string => net.vtysh(frr, '-c', 'show running-config no-header');
 
 describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
@@ -31,11 +33,12 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
 
   it('is added to what FRR has, is read back, and goes without a trace', async () => {
     net.vtysh(frr, ...OTHERS.split('\n').flatMap((line) => ['-c', line]));
-    const before = running();
+    const [before, file] = [running(), ownFile()];
     await start();
     const wanted = [l2(), peering({ maximumPrefixes: 10, holdTime: '90s', keepaliveTime: '30s', bfd: true, import: [{ cidr: '10.1.0.0/16', action: 'permit', le: 32 }, { cidr: '2001:db8::/32', action: 'deny' }] })];
     expect(await host.bus.roll(config(...wanted))).toMatchObject({ kind: 'applied', changed: expect.arrayContaining(['frr']) as unknown });
     expect(running()).toContain(' bgp listen range 10.7.0.0/24 peer-group sluice-l2.7\n');
+    expect(ownFile()).toBe(file);
     expect(running()).toContain('ip prefix-list sluice-l2.7-in seq 5 permit 10.1.0.0/16 le 32\n');
     expect(running()).toContain(' neighbor 192.0.2.9 remote-as 64999\n');
     expect(await host.bus.roll(config(...wanted), { kind: 'repair' })).toMatchObject({ kind: 'applied', changed: [] });
@@ -62,6 +65,17 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
     await host.bus.roll(config(l2(), peering({ localAs: 64_512 })));
     net.vtysh(frr, '-c', 'configure terminal', '-c', 'router bgp 64512', '-c', 'no bgp listen range 10.7.0.0/24 peer-group sluice-l2.7');
     expect((await host.bus.reported(({ kind }) => kind === 'drifted')).what).toEqual(['frr: lacks "router bgp 64512 / bgp listen range 10.7.0.0/24 peer-group sluice-l2.7"']);
+  }, 60_000);
+
+  it('is added again when FRR was started anew, and nobody is told of a drift', async () => {
+    await start({ driftCheckMs: 60 });
+    await host.bus.roll(config(l2(), peering({ localAs: 64_512 })));
+    const before = running();
+    const reports = host.bus.reports.length;
+    net.restartFrr(frr);
+    expect(running()).not.toBe(before);
+    await until(() => running() === before, 'its part is there again');
+    expect(host.bus.reports.slice(reports).filter(({ kind, restored }) => kind === 'drifted' || !restored)).toEqual([]);
   }, 60_000);
 
   it('is refused before anything is done where BGP has no AS, or where a line is no line of FRR', async () => {

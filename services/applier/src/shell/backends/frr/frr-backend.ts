@@ -1,6 +1,6 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
 import type { FrrLine, FrrPart } from '#libs/network';
 import type { Original } from '../../../core/index.js';
@@ -15,6 +15,15 @@ const RELOAD_MS = 60_000;
 /** Each takes some seconds; two were always enough so far. */
 const MOST_RUNS = 4;
 const OWN_AS = '@';
+/** Where FRR has its sockets, and the daemons in which Sluice's lines are. */
+const SOCKETS = '/var/run/frr';
+const DAEMONS = ['zebra', 'bgpd'];
+
+/** What is kept of Sluice's part: the lines that were added, and the daemons that have them. */
+interface Kept {
+  readonly added: readonly Place[];
+  readonly life?: string;
+}
 
 /**
  * What FRR has of Sluice's. Only lines are added, and only those that were not there: which they are is kept in a file of the
@@ -86,6 +95,12 @@ export class FrrBackend implements Backend {
     return extra === undefined ? undefined : `has ${JSON.stringify(extra.join(' / '))}, which is not of the config`;
   }
 
+  /** FRR has its lines from its own file again when one of its daemons is started anew. */
+  async isForgotten(): Promise<boolean> {
+    const { life } = await this.kept();
+    return life !== undefined && life !== (await this.life());
+  }
+
   /** What FRR runs, what of it is not Sluice's, and what it shall have besides. */
   private async planned(part: FrrPart): Promise<{ running: readonly Block[]; others: readonly Block[]; wanted: readonly FrrLine[]; added: readonly Place[] }> {
     const [running, added] = await Promise.all([this.running(), this.added()]);
@@ -123,12 +138,12 @@ export class FrrBackend implements Backend {
     if (left !== undefined) throw new Error(`FRR ${left}${said === '' ? '' : `: ${said}`}`);
   }
 
-  /** What frr-reload.py said if it failed. */
+  /** What frr-reload.py said if it failed. Of a file elsewhere than in its folder of configs it would write FRR's own, which is not Sluice's to write. */
   private async reload(target: readonly Block[]): Promise<string> {
     let said = '';
     await inFile(textOf(target), async (path) => {
       const sockets = this.tools.settings.frrSockets;
-      const argv = ['python3', FRR_RELOAD, '--reload', '--stdout', ...(sockets === undefined ? [] : ['--vty_socket', sockets]), path];
+      const argv = ['python3', FRR_RELOAD, '--reload', '--stdout', '--confdir', dirname(path), ...(sockets === undefined ? [] : ['--vty_socket', sockets]), path];
       const { code, out, error } = await this.tools.runLong(argv, RELOAD_MS);
       const lines = `${out}\n${error}`.split('\n').filter((line) => line.trim() !== '' && !/ INFO: |^[ [(]|WARNING/.test(line));
       if (code !== 0) said = `frr-reload.py: ${lines.slice(-3).join('; ')}`;
@@ -142,16 +157,27 @@ export class FrrBackend implements Backend {
   }
 
   private async added(): Promise<readonly Place[]> {
+    return (await this.kept()).added;
+  }
+
+  private async kept(): Promise<Kept> {
     try {
-      return (JSON.parse(await readFile(this.record, 'utf8')) as { readonly added: readonly Place[] }).added;
+      return JSON.parse(await readFile(this.record, 'utf8')) as Kept;
     } catch (error) {
-      if (isMissing(error)) return [];
+      if (isMissing(error)) return { added: [] };
       throw new Error(`${this.record} cannot be read: ${(error as Error).message}`, { cause: error });
     }
   }
 
   private async keep(added: readonly Place[]): Promise<void> {
-    if (JSON.stringify(await this.added()) !== JSON.stringify(added)) await writeWhole(this.record, JSON.stringify({ added }));
+    const next: Kept = { added, life: await this.life() };
+    if (JSON.stringify(await this.kept()) !== JSON.stringify(next)) await writeWhole(this.record, JSON.stringify(next));
+  }
+
+  /** Each daemon makes its socket when it starts. */
+  private async life(): Promise<string> {
+    const found = await Promise.all(DAEMONS.map((daemon) => stat(join(this.tools.settings.frrSockets ?? SOCKETS, `${daemon}.vty`)).then(({ ino, ctimeMs }) => `${ino} ${ctimeMs}`, () => 'none')));
+    return found.join(', ');
   }
 }
 

@@ -156,6 +156,18 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
     expect(net.picture()).toEqual(before);
   });
 
+  it('are tried in place and leave nothing when the answer came too late', async () => {
+    const before = net.picture();
+    class Late extends NetworkTools {
+      override async try(argv: readonly string[]) {
+        const result = await super.try(argv);
+        return argv.includes('add') ? { ...result, code: 1, error: 'was killed after 15000 ms' } : result;
+      }
+    }
+    expect(await linksTriedInPlace(new Late({ netns: net.name }))).toEqual([]);
+    expect(net.picture()).toEqual(before);
+  });
+
   it('are no business of an applier with a root of its own', async () => {
     await host.start();
     expect(host.bus.reports.at(-1)?.capabilities.filter((word) => /kind:(Layer2|Vrf|Bgp|Routing)|^link:|^frr/.test(word))).toEqual([]);

@@ -70,10 +70,11 @@ async function possibleLinks(tools: NetworkTools): Promise<readonly string[]> {
 
 /** A hardened unit may set up its network, and make no namespace: each link is made for a moment, and never set up. */
 export const linksTriedInPlace = (tools: NetworkTools): Promise<readonly string[]> => triedLinks(async (words) => {
-  const name = words[words.indexOf('name') + 1] ?? '';
-  await tools.try(['ip', 'link', 'delete', 'dev', name]);
+  const clear = () => tools.try(['ip', 'link', 'delete', 'dev', words[words.indexOf('name') + 1] ?? '']);
+  await clear();
   const made = await tools.try(['ip', 'link', 'add', ...words]);
-  if (made.code === 0) await tools.remove(['ip', 'link', 'delete', 'dev', name]);
+  // Also when it failed: what was killed for its time may have made it all the same.
+  await clear();
   return made;
 });
 

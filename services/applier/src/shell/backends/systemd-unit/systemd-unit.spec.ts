@@ -142,3 +142,14 @@ it('refuses to enable what cannot be enabled', async () => {
   await start();
   expect(await roll([unit({ content: service('/a'), enabled: true })])).toMatchObject({ verdict: 'invalid', reason: expect.stringContaining('no section [Install]') as string });
 });
+
+it('has not drifted while its unit waits for its turn to be started, and has when nobody starts it', async () => {
+  await host.start({ host: { ...machine.settings, rebootCommand: [] }, driftCheckMs: 60 });
+  await roll([unit({ content: service('/a', INSTALL), enabled: true, state: 'started' }), file('/etc/beside', 'x')]);
+  machine.queue(X, true);
+  writeFileSync(host.path('/etc/beside'), 'y');
+  expect((await host.bus.reported(({ kind }) => kind === 'drifted')).what).toEqual([expect.stringContaining('/etc/beside')]);
+  machine.queue(X, false);
+  const both = await host.bus.reported(({ kind, what }) => kind === 'drifted' && what.length > 1);
+  expect(both.what).toContain(`${X}: is inactive instead of started`);
+});
