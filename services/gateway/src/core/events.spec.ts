@@ -10,6 +10,7 @@ it.each([
   ['Rejected', { change: undefined, message: 'spec.path: must be absolute' }, 'Warning', 'spec.path: must be absolute'],
   ['Waiting', { message: 'behind c0' }, 'Normal', 'c1: behind c0'],
   ['Rolling', {}, 'Normal', 'c1'],
+  ['Rolling', { change: undefined, progress: '0/3' }, 'Normal', '0/3 nodes'],
   ['Ready', { applied: 3, nodes: 3 }, 'Normal', 'c1: 3 of 3 nodes'],
   ['Reverted', { applied: 0, nodes: 3, message: 'n1: the probe fails' }, 'Warning', 'c1: n1: the probe fails'],
 ])('%s with %j is told', (phase, more, type, message) => {

@@ -26,8 +26,8 @@ function phaseTold(object: Named, before: Status | undefined, now: Status, diges
   const { phase, change = '', message = '' } = now;
   const isSame = before?.['phase'] === phase && (before?.['change'] ?? '') === change && (phase !== 'Rejected' || before?.['message'] === message);
   if (typeof phase !== 'string' || isSame || UNTOLD.has(phase)) return [];
-  const { applied, nodes } = now;
-  const counts = typeof applied === 'number' && typeof nodes === 'number' && phase === 'Ready' ? `${applied} of ${nodes} nodes` : '';
+  const { applied, nodes, progress } = now;
+  const counts = typeof applied === 'number' && typeof nodes === 'number' && phase === 'Ready' ? `${applied} of ${nodes} nodes` : typeof progress === 'string' ? `${progress} nodes` : '';
   const words = [String(change), counts, String(message)].filter((part) => part !== '').join(': ');
   return [{ name: nameOf(object, [phase, change, now.observedGeneration, message], digest), type: WARNINGS.has(phase) ? 'Warning' : 'Normal', reason: phase, message: words }];
 }
