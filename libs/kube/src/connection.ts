@@ -28,10 +28,12 @@ export interface KubeRequest {
   readonly body?: object;
   /** Of the body; JSON unless said. */
   readonly type?: string;
+  /** One of many that are asked for together: it waits for its turn, and all else does not wait for it. */
+  readonly isOfMany?: boolean;
 }
 
 const DEFAULT_TIMEOUT_MS = 20_000;
-/** Each is a connection of its own. An API server on a few processors answers no faster when more is asked at once; watches are not among these. */
+/** Of many. Each is a connection of its own, and an API server on a few processors answers no faster when more is asked at once. */
 const ASKED_AT_ONCE = 32;
 /** Certificates are renewed while a service runs: from time to time they are read again. */
 const DISPATCHER_MS = 5 * 60_000;
@@ -68,7 +70,7 @@ export class KubeConnection {
 
   /** The answer's JSON. Throws KubeError for a refusal, KubeUnreachableError when no answer came. */
   ask(request: KubeRequest): Promise<unknown> {
-    return this.turns.take(() => this.asked(request));
+    return request.isOfMany === true ? this.turns.take(() => this.asked(request)) : this.asked(request);
   }
 
   private asked(request: KubeRequest): Promise<unknown> {
