@@ -223,3 +223,17 @@ test('get disruption-policy NODE shows each rule that holds there, and the polic
   expect(await cli(['get', 'disruption-policy', 'w-2'], { views })).toMatchObject({ exit: 1, err: 'error: there is no node w-2: sluice get nodes lists them\n' });
   expect(await cli(['get', 'disruption-policy'], { views })).toMatchObject({ exit: 2 });
 });
+
+it('a node that another tool has is taken for a time, and shown as taken', async () => {
+  let asked: Record<string, unknown> = {};
+  const answers = { 'ops.pool.take': (request: Record<string, unknown>) => ((asked = request), { node: 'w-1', pool: 'edge', owner: 'kured', taken: true }) };
+  expect(await cli(['take', 'w-1', '--owner', 'kured', '--for', '30m'], { answers })).toMatchObject({ exit: 0, err: "w-1 is kured's for 30m, and takes a unit of pool edge; sluice give w-1 --owner kured puts it back into service before\n" });
+  expect(asked).toMatchObject({ node: 'w-1', owner: 'kured', forMs: 1_800_000 });
+  await cli(['take', 'w-1', '--owner', 'kured'], { answers });
+  expect(asked).not.toHaveProperty('forMs');
+  expect(await cli(['take', 'w-1', '--owner', 'kured', '--for', 'soon'], { answers })).toMatchObject({ exit: 2, err: expect.stringContaining('--for: "soon" is not a duration') as string });
+  const node = { node: 'w-1', state: 'ready', labels: {}, unavailable: '', since: '', version: '' };
+  const views = { nodes: { 'w-1': [node], 'w-2': [{ ...node, node: 'w-2' }] }, status: { 'w-1': [{ node: 'w-1', taken: { owner: 'kured', reason: '', at: '', forMs: 1_800_000 } }] } };
+  expect((await cli(['get', 'nodes'], { views })).out).toMatch(/^w-1 +ready,taken by kured for 30m\nw-2 +ready$/m);
+  expect(JSON.parse((await cli(['get', 'nodes', 'w-1', '-o', 'json'], { views })).out)).toMatchObject({ node: 'w-1', taken: { owner: 'kured' } });
+});

@@ -78,6 +78,21 @@ describeOnKube('a fleet of real processes on Kubernetes', (world) => {
     await world.scene.uncordon(theirs);
   });
 
+  test('a drain that waits goes by what its pool says now, also for copies of the drain service that were killed meanwhile', async () => {
+    const [node = ''] = fleet.nodesOf('rest');
+    await populate([node]);
+    const [held = ''] = podsOf(node);
+    await world.scene.api.remove(podPath(held));
+    await world.scene.pod(held, { node, emptyDir: true });
+    const change = await fleet.apply({ ...file('amended', 'v1\n'), spec: { ...file('amended', 'v1\n').spec, nodeSelector: { matchLabels: { 'kubernetes.io/hostname': node } } } });
+    await fleet.when('drains', node, ({ state, reason }) => state === 'draining' && reason.includes('emptyDir'));
+    for (const copy of ['drain', 'drain-2']) await fleet.processes.kill(copy);
+    await fleet.ended(await fleet.apply(pool('rest', POOLS.rest, { drain: { emptyDir: 'evict' } })));
+    for (const copy of ['drain', 'drain-2']) fleet.startService(copy);
+    expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
+    expect([await world.scene.podsOn(node), fleet.folders.files(node)['/etc/amended.conf']]).toEqual([[], 'v1\n']);
+  });
+
   test('a copy that slept while another finished changes nothing when it wakes', async () => {
     const [node = ''] = fleet.nodesOf('edge');
     await populate([node]);

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import type { Fragment, FragmentRef, NodeView, Reason } from '#libs/contracts';
 import { fragmentId } from '#libs/contracts';
+import { atOnce } from '#libs/kernel';
 import { API_VERSION } from '#libs/manifests';
 import { accepted, factOf, fragment, joined, LedgerCopy, MemoryLedger } from '#libs/testing';
 import { foresee, Wanted } from '../../services/gateway/src/core/index.js';
@@ -40,7 +41,7 @@ function planned(fleet: readonly DrawnNode[], committed: readonly Fragment[], ch
   for (const one of fleet) merger.given(joined(one.name, one.labels, { capabilities: [...one.capabilities] }));
   if (committed.length > 0) merger.given(accepted('c1', { apply: committed }), factOf('config.committed', { change: 'c1', generation: 1 }));
   const apply = change.apply.map((one) => ({ apiVersion: API_VERSION, kind: one.kind, metadata: { name: one.name }, spec: one.spec }));
-  return planChange(merger.state, { apply, delete: change.delete }, sha256).rejected;
+  return atOnce(planChange(merger.state, { apply, delete: change.delete }, sha256)).rejected;
 }
 
 function foreseen(fleet: readonly DrawnNode[], committed: readonly Fragment[], id: string, now: Fragment | undefined): readonly Reason[] {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { EMPTY_CONFIG, type Action, type Config, type Fragment, type LeaseView, type NewFact, type NodeReport, type RolloutView, type StatusView, type Verdict } from '#libs/contracts';
-import type { Decision, Need } from '#libs/kernel';
+import { atOnce, type Decision, type Need } from '#libs/kernel';
 import { API_VERSION } from '#libs/manifests';
 import { emptyHash } from '#libs/rendering';
 import { blobOf, LedgerCopy, MemoryLedger, report } from '#libs/testing';
@@ -64,7 +64,7 @@ export class Installation {
         labels: (node) => state.labels.get(node) ?? {},
         policies: [],
       };
-      return gathered(needs, (need) => (need.do === 'review-change' ? validator.reviewTargets(need.targets, material) : validator.reviewNodes(need.nodes, material)));
+      return gathered(needs, (need) => (need.do === 'review-change' ? atOnce(validator.reviewTargets(need.targets, material)) : validator.reviewNodes(need.nodes, material)));
     }).read();
   }
   newMerger() {
@@ -75,7 +75,7 @@ export class Installation {
   }
 
   private render(need: merger.RenderNeed, state: merger.State): merger.Gathered {
-    if (need.do === 'plan') return { did: 'plan', plan: merger.planChange(state, need.body, sha256) };
+    if (need.do === 'plan') return { did: 'plan', plan: atOnce(merger.planChange(state, need.body, sha256)) };
     if (need.do === 'render-nodes') {
       const nodes = merger.renderNodes(state, need.nodes, sha256);
       for (const { node, hash, text } of nodes) if (hash !== '') this.configs.set(`${node}/${hash}`, JSON.parse(text) as Config);
@@ -83,7 +83,7 @@ export class Installation {
     }
     const change = state.changes.get(need.change);
     if (change === undefined) throw new Error(`no ${need.change}`);
-    const { texts, ...rendering } = merger.renderChange(state, change, need.replaces, sha256);
+    const { texts, ...rendering } = atOnce(merger.renderChange(state, change, need.replaces, sha256));
     for (const [node, text] of texts) this.configs.set(`${node}/${rendering.targets[node]?.to ?? ''}`, JSON.parse(text) as Config);
     return { did: 'render-change', rendering, blobs: [blobOf(rendering.targets)], targets: rendering.targets };
   }

@@ -1,5 +1,6 @@
 import { effectivePolicy, planActions } from '#libs/actions';
 import { configKey, EMPTY_CONFIG, type Config } from '#libs/contracts';
+import { atOnce } from '#libs/kernel';
 import * as merger from '../../services/merger/src/core/index.js';
 import type { Plan, PlanNeed } from '../../services/scheduler/src/core/index.js';
 import * as validator from '../../services/validator/src/core/index.js';
@@ -20,7 +21,7 @@ function gatherOne(bus: SimBus, need: merger.RenderNeed, state: merger.State): m
     case 'render-change': {
       const change = state.changes.get(need.change);
       if (change === undefined) throw new Error(`no ${need.change}`);
-      const { texts, ...rendering } = merger.renderChange(state, change, need.replaces, sha256);
+      const { texts, ...rendering } = atOnce(merger.renderChange(state, change, need.replaces, sha256));
       for (const [node, text] of texts) bus.putConfig(node, rendering.targets[node]?.to ?? '', text);
       const key = `${need.change}.${sha256(JSON.stringify(rendering.targets))}`;
       bus.targets.set(key, rendering.targets);
@@ -32,7 +33,7 @@ function gatherOne(bus: SimBus, need: merger.RenderNeed, state: merger.State): m
       return { did: 'render-nodes', nodes };
     }
     case 'plan':
-      return { did: 'plan', plan: merger.planChange(state, need.body, sha256) };
+      return { did: 'plan', plan: atOnce(merger.planChange(state, need.body, sha256)) };
   }
 }
 
@@ -47,7 +48,7 @@ export function gatherForValidator(bus: SimBus, needs: readonly validator.Review
 }
 
 const reviewed = (need: validator.ReviewNeed, materialFor: (change: string) => validator.Material): validator.Reviewed =>
-  need.do === 'review-change' ? validator.reviewTargets(need.targets, materialFor(need.change)) : validator.reviewNodes(need.nodes, materialFor(''));
+  need.do === 'review-change' ? atOnce(validator.reviewTargets(need.targets, materialFor(need.change))) : validator.reviewNodes(need.nodes, materialFor(''));
 
 export function gatherForScheduler(bus: SimBus, needs: readonly PlanNeed[]): Map<string, Plan> {
   return new Map(needs.map((need) => [need.key, planFor(bus, need)]));

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { EMPTY_CONFIG, nodeToken, type Config, type Fact, type NewFact, type Targets } from '#libs/contracts';
-import { fold, newCopy, turn, type Copy, type Effect, type Entry, type Need, type Tail } from '#libs/kernel';
+import { atOnce, fold, newCopy, turn, type Copy, type Effect, type Entry, type Need, type Tail } from '#libs/kernel';
 import { emptyHash } from '#libs/rendering';
 import * as merger from '../../../services/merger/src/core/index.js';
 import * as validator from '../../../services/validator/src/core/index.js';
@@ -84,7 +84,7 @@ export class MemoryServices {
     }
     const change = state.changes.get(need.change);
     if (change === undefined) throw new Error(`no ${need.change}`);
-    const { texts, ...rendering } = merger.renderChange(state, change, need.replaces, sha256);
+    const { texts, ...rendering } = atOnce(merger.renderChange(state, change, need.replaces, sha256));
     for (const [node, text] of texts) this.configs.set(`${nodeToken(node)}.${rendering.targets[node]?.to ?? ''}`, text);
     const key = `${need.change}.${sha256(JSON.stringify(rendering.targets))}`;
     this.blobs.set(key, rendering.targets);
@@ -108,6 +108,6 @@ export class MemoryServices {
       labels: (node) => state.labels.get(node) ?? {},
       policies: [],
     };
-    return need.do === 'review-change' ? validator.reviewTargets(need.targets, material) : validator.reviewNodes(need.nodes, material);
+    return need.do === 'review-change' ? atOnce(validator.reviewTargets(need.targets, material)) : validator.reviewNodes(need.nodes, material);
   }
 }

@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { homedir } from 'node:os';
+import { availableParallelism, homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { shardsFor } from '../../../cli/src/up/inventory.js';
 import { ControlPlane } from '../harness/control-plane.js';
-import { median } from '../harness/figures.js';
+import { median, sum } from '../harness/figures.js';
 import { ROOT, SLUICE, temporaryFolder } from '../harness/folders.js';
 import { file, fileProbe, pool } from '../harness/manifests.js';
 import { result, SkipError, type Part, type PartContext, type Result } from '../harness/part.js';
@@ -16,6 +17,7 @@ const ANSIBLE = '2.17.7';
 const NODES = 100;
 const AT_ONCE = 10;
 const RUNS = 5;
+const SHARDS = shardsFor(NODES, availableParallelism());
 const exec = promisify(execFile);
 
 /** The same file and the same check to a hundred local nodes, by Sluice and by Ansible. */
@@ -59,21 +61,21 @@ const nodeNames = Array.from({ length: NODES }, (_, i) => `local-${String(i).pad
 const CHECK = '(^|\\n)version [0-9]+';
 const contentOf = (version: number): string => `# managed\nversion ${version}\n`;
 
-/** Real appliers with files and journals in one process, as `sluice up` has them. */
+/** Real appliers with files and journals, in as many processes as `sluice up` has for so many. */
 async function bySluice(context: PartContext): Promise<Cost> {
   const plane = await ControlPlane.start(context);
   const folder = temporaryFolder(context, 'peer');
   const inventory = join(folder, 'inventory.json');
   writeFileSync(inventory, JSON.stringify({ nodes: nodeNames.map((name) => ({ name, labels: {} })) }));
-  const appliers = start(process.execPath, [SLUICE, 'appliers', '--inventory', inventory, '--data', folder], { stdio: 'ignore', env: { ...process.env, NATS_URL: plane.server.url }, cwd: ROOT });
-  context.atEnd(() => end(appliers));
+  const appliers = SHARDS.map((shard) => start(process.execPath, [SLUICE, 'appliers', '--inventory', inventory, '--data', folder, '--shard', shard], { stdio: 'ignore', env: { ...process.env, NATS_URL: plane.server.url }, cwd: ROOT }));
+  context.atEnd(async () => void (await Promise.all(appliers.map((one) => end(one)))));
   await until('the appliers to be known', async () => (await plane.bus.stored(LEDGER, { last_by_subj: `node.reviewed.${nodeNames.at(-1)}` })) ?? undefined, 60_000);
   await plane.untilQuiet();
   await plane.rollOut([pool(AT_ONCE)]);
   const costs: Cost[] = [];
   for (let version = 0; version <= RUNS; version += 1) {
     await plane.untilQuiet();
-    const used = (): number => plane.cpuMs() + cpuMs(appliers.pid as number);
+    const used = (): number => plane.cpuMs() + sum(appliers.map(({ pid }) => cpuMs(pid as number)));
     const before = used();
     const publishedMs = Date.now();
     const { at } = await plane.rollOut([file('peer', contentOf(version)), fileProbe('peer', '/etc/bench/peer', CHECK)]);

@@ -1,9 +1,10 @@
-import { LEDGER } from '#libs/contracts';
+import { LEDGER, SERVICES } from '#libs/contracts';
 import { ControlPlane } from '../harness/control-plane.js';
 import { joinFleet } from '../harness/fleet.js';
 import { ROOT, SLUICE, temporaryFolder } from '../harness/folders.js';
 import { contentOf, file, pool } from '../harness/manifests.js';
 import { result, type Part, type PartContext, type Result } from '../harness/part.js';
+import { phase } from '../harness/phase.js';
 import { end, memoryMb, sleep, start, until } from '../harness/processes.js';
 
 const SETTLE_MS = 10_000;
@@ -12,13 +13,18 @@ const CONNECTED = `require('@nats-io/transport-node').connect({servers: process.
 /** Resident memory. */
 export const rss: Part = { name: 'rss', what: 'resident memory of an idle applier, an idle service, and the scheduler of a full fleet', run };
 
+interface Idle {
+  readonly services: readonly { readonly name: string; readonly mb: number }[];
+  readonly applierMb: number;
+  readonly floor: number;
+}
+
 async function run(context: PartContext): Promise<readonly Result[]> {
+  // Each by itself, as in a cluster; then as `sluice up` has them.
+  const idle = await phase(context, async (inner) => idleMemory(inner, await ControlPlane.start(inner, { processes: SERVICES.map((name) => [name]) })));
+  const { floor, applierMb } = idle;
   const plane = await ControlPlane.start(context);
-  const [applier, bare] = await appliers(context, plane);
-  await sleep(SETTLE_MS);
-  const idle = plane.services.map(({ name, pid }) => ({ name, mb: memoryMb(pid).rss }));
-  const applierMb = memoryMb(applier).rss;
-  const floor = memoryMb(bare).rss;
+  const shared = await phase(context, (inner) => idleMemory(inner, plane));
   await joinFleet(context, plane, { nodes: context.size });
   await plane.rollOut([pool(100)]);
   await plane.rollOut([file('bench', contentOf(1), { matchExpressions: [{ key: 'rack', operator: 'Exists' }] })]);
@@ -26,13 +32,20 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   await sleep(SETTLE_MS);
   const full = plane.services.map(({ name, pid }) => ({ name, ...memoryMb(pid) }));
   const scheduler = full.find(({ name }) => name === 'scheduler') as { readonly rss: number; readonly peak: number };
-  const worst = Math.max(...idle.map(({ mb }) => mb));
+  const worst = Math.max(...idle.services.map(({ mb }) => mb));
+  const listOf = ({ services }: Idle): string => services.map(({ name, mb }) => `${name} ${mb.toFixed(0)}`).join(', ');
   const listed = full.map(({ name, rss: now, peak }) => `${name} ${now.toFixed(0)} (peak ${peak.toFixed(0)})`).join(', ');
   return [
     result({ name: 'rss/applier', unit: 'MB', value: applierMb, floor, note: 'sluice applier, announced, 10 s later; floor: Node with one connection' }, { of: 'value', most: 70 }),
-    result({ name: 'rss/service', unit: 'MB', value: worst, floor, note: `the largest of: ${idle.map(({ name, mb }) => `${name} ${mb.toFixed(0)}`).join(', ')}; no nodes` }, { of: 'value', most: 100 }),
+    result({ name: 'rss/service', unit: 'MB', value: worst, floor, note: `the largest of: ${listOf(idle)}; no nodes. As sluice up has them: ${listOf(shared)}` }, { of: 'value', most: 100 }),
     result({ name: 'rss/scheduler', unit: 'MB', value: scheduler.rss, floor, note: `${context.size} nodes, 10 s after a rollout over all of them. Then: ${listed}, nats-server ${memoryMb(plane.server.pid).rss.toFixed(0)}` }, { of: 'value', most: 250 }),
   ];
+}
+
+async function idleMemory(context: PartContext, plane: ControlPlane): Promise<Idle> {
+  const [applier, bare] = await appliers(context, plane);
+  await sleep(SETTLE_MS);
+  return { services: plane.services.map(({ name, pid }) => ({ name, mb: memoryMb(pid).rss })), applierMb: memoryMb(applier).rss, floor: memoryMb(bare).rss };
 }
 
 async function appliers(context: PartContext, plane: ControlPlane): Promise<readonly [number, number]> {

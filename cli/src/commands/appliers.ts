@@ -9,12 +9,19 @@ import { packageVersion } from '../package-root.js';
 import { aborted } from '../pause.js';
 import type { Session } from '../session.js';
 import { nodeFolders } from '../up/data-folder.js';
-import { readInventory, type InventoryNode } from '../up/inventory.js';
+import { nodesOfShard, readInventory, type InventoryNode } from '../up/inventory.js';
 
-/** The appliers of all local nodes in one process, on one connection; `sluice up` starts it. */
-export async function appliers(session: Session, flags: { readonly inventory: string; readonly data: string; readonly systemctl?: string }): Promise<ExitCode> {
+export interface AppliersFlags {
+  readonly inventory: string;
+  readonly data: string;
+  readonly shard: string;
+  readonly systemctl?: string;
+}
+
+/** The appliers of local nodes, or of a shard of them, in one process and on one connection; `sluice up` starts it. */
+export async function appliers(session: Session, flags: AppliersFlags): Promise<ExitCode> {
   const { io } = session;
-  const nodes = readInventory(flags.inventory);
+  const nodes = nodesOfShard(readInventory(flags.inventory), flags.shard);
   const { from: _, ...target } = connectTarget(session.flags, io.env);
   const log = createLogger('appliers');
   const connection = await connectBus({ ...target, servers: target.servers.split(','), name: 'appliers', logger: log });

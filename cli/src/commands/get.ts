@@ -1,7 +1,7 @@
-import { type FragmentView, type ViewValues } from '#libs/contracts';
+import type { FragmentView, NodeView, StatusView } from '#libs/contracts';
 import type { FleetClient } from '#libs/bus';
 import { EXIT, UsageError, type ExitCode } from '../exit.js';
-import { fleetTable, GETTABLE, present, type Gettable } from '../screens/fleet-tables.js';
+import { fleetTable, GETTABLE, present, type Gettable, type Listed } from '../screens/fleet-tables.js';
 import type { Session } from '../session.js';
 
 /** What kubectl's habit types. */
@@ -30,20 +30,32 @@ async function show<G extends Gettable>(session: Session, what: G, name: string 
 }
 
 /** All, or those that the name means: a fragment by name or Kind/name, a known-bad config also by a part of its hash. */
-async function find<G extends Gettable>(fleet: FleetClient, what: G, name: string | undefined): Promise<ViewValues[G][]> {
-  if (name === undefined) return present(what, (await fleet.list(what)).values());
+async function find<G extends Gettable>(fleet: FleetClient, what: G, name: string | undefined): Promise<Listed<G>[]> {
+  if (what === 'nodes') return present('nodes', await nodesOf(fleet, name)) as Listed<G>[];
+  if (name === undefined) return present(what, (await fleet.list(what)).values() as Iterable<Listed<G>>);
   if (what === 'fragments' || what === 'known-bad') {
     const all = await fleet.list(what);
     const isMeant = (key: string): boolean =>
       what === 'fragments' ? [key, key.replace('.', '/'), key.slice(key.indexOf('.') + 1)].includes(name) : key === name || key.slice(key.indexOf('.') + 1).startsWith(name);
-    return present(what, [...all].filter(([key]) => isMeant(key)).map(([, value]) => value));
+    return present(what, [...all].filter(([key]) => isMeant(key)).map(([, value]) => value as Listed<G>));
   }
   const value = await fleet.get(what, name);
-  return value === undefined ? [] : present(what, [value]);
+  return value === undefined ? [] : present(what, [value as Listed<G>]);
+}
+
+/** The nodes that the inventory knows, with what only the scheduler does. */
+async function nodesOf(fleet: FleetClient, name: string | undefined): Promise<Listed<'nodes'>[]> {
+  const both = (node: NodeView, status: StatusView | undefined): Listed<'nodes'> => (status?.taken === undefined ? node : { ...node, taken: status.taken });
+  if (name === undefined) {
+    const [nodes, statuses] = await Promise.all([fleet.list('nodes'), fleet.list('status')]);
+    return [...nodes].map(([key, node]) => both(node, statuses.get(key)));
+  }
+  const [node, status] = await Promise.all([fleet.get('nodes', name), fleet.get('status', name)]);
+  return node === undefined ? [] : [both(node, status)];
 }
 
 /** Fragments as the manifests that they were; everything else as it stands. */
-async function toYaml<G extends Gettable>(what: G, values: readonly ViewValues[G][]): Promise<string> {
+async function toYaml<G extends Gettable>(what: G, values: readonly Listed<G>[]): Promise<string> {
   const { stringify } = await import('yaml');
   const documents = what === 'fragments' ? (values as readonly FragmentView[]).map(manifestOf) : values;
   return documents.map((document) => stringify(document).trimEnd()).join('\n---\n');

@@ -36,9 +36,11 @@ export function skip(session: Session, name: string, { reason }: SteerFlags): Pr
 }
 
 /** `sluice take NODE --owner NAME`: another tool, or a person, has it out of service. */
-export function take(session: Session, name: string, { owner, reason }: SteerFlags & { readonly owner: string }): Promise<ExitCode> {
+export function take(session: Session, name: string, { owner, reason, for: duration }: SteerFlags & { readonly owner: string; readonly for?: string }): Promise<ExitCode> {
   const node = nodeNameOf(name);
-  return ask<{ readonly pool: string }>(session, 'ops.pool.take', { node, owner, ...optional({ reason }) }, ({ pool }) => `${node} is ${owner}'s, and takes a unit of pool ${pool}; sluice give ${node} --owner ${owner} puts it back into service`);
+  const forMs = duration === undefined ? undefined : parseDuration(duration, '--for');
+  return ask<{ readonly pool: string }>(session, 'ops.pool.take', { node, owner, ...optional({ reason }), ...(forMs === undefined ? {} : { forMs }) }, ({ pool }) =>
+    `${node} is ${owner}'s${duration === undefined ? '' : ` for ${duration}`}, and takes a unit of pool ${pool}; sluice give ${node} --owner ${owner} puts it back into service${duration === undefined ? '' : ' before'}`);
 }
 
 /** `sluice give NODE --owner NAME`: it is in service again. */

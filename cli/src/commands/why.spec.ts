@@ -39,3 +39,11 @@ test('of a node that drains it is told how far that is, and what holds it up sin
   const held = { ...drain, waitingFor: ['default/web-1'], reason: 'the budget default/web allows 0', blockedSince: '2026-01-02T03:04:05.678Z' };
   expect(whyDraining(answer, held).text).toBe('it is being drained: 3 of 5 pods have gone, waiting for default/web-1; since 2026-01-02T03:04:05.678Z: the budget default/web allows 0');
 });
+
+test('of a change whose drains are blocked it is told which, since when and by what', () => {
+  const blocked = (node: string, change = 'c7') => ({ node, change, state: 'draining', blockedSince: '2026-01-02T03:04:05.678Z', reason: 'the budget default/web allows 0' }) as unknown as DrainView;
+  const rollout = rolloutView({ worst: [{ node: 'n1', pool: 'w', state: 'draining', reason: '', since: '' }] });
+  const text = (...drains: readonly DrainView[]): string => whyChange(changeView({}), undefined, rollout, new Map(), drains).text;
+  expect(text(blocked('n1'), blocked('n9', 'c8'))).toBe('a node is changing: n1; the drain of n1 is blocked since 2026-01-02T03:04:05.678Z: the budget default/web allows 0');
+  expect(text(...['n1', 'n2', 'n3', 'n4', 'n5'].map((node) => blocked(node)))).toMatch(/n3 is blocked .*; and 2 more$/);
+});

@@ -19,9 +19,9 @@ export async function why(session: Session, subject: string): Promise<ExitCode> 
     const answer = await fleet.request<Why>('ops.node.why', { node: nodeNameOf(subject) });
     return print(session, answer.because === 'draining' ? whyDraining(answer, await fleet.get('drains', subject)) : answer);
   }
-  const [change, review, rollout, pools] = await Promise.all([fleet.get('changes', subject), fleet.get('reviews', subject), fleet.get('rollouts', subject), fleet.list('pools')]);
+  const [change, review, rollout, pools, drains] = await Promise.all([fleet.get('changes', subject), fleet.get('reviews', subject), fleet.get('rollouts', subject), fleet.list('pools'), fleet.list('drains')]);
   if (change === undefined) throw new Error(`there is no change ${subject}: sluice get changes lists them (a node of that name: sluice get nodes ${subject})`);
-  return print(session, { change: subject, ...whyChange(change, review, rollout, pools) });
+  return print(session, { change: subject, ...whyChange(change, review, rollout, pools, [...drains.values()]) });
 }
 
 /** The scheduler knows that it drains; the drain service shows how far that is, and what holds it up. */
@@ -33,7 +33,7 @@ export function whyDraining(answer: Why, drain: DrainView | undefined): Why {
 }
 
 /** The one answer for a change, from its views. */
-export function whyChange(change: ChangeView, review: ReviewView | undefined, rollout: RolloutView | undefined, pools: ReadonlyMap<string, PoolView>): Why {
+export function whyChange(change: ChangeView, review: ReviewView | undefined, rollout: RolloutView | undefined, pools: ReadonlyMap<string, PoolView>, drains: readonly DrainView[] = []): Why {
   const at = standing(change, rollout);
   switch (at.word) {
     case 'rejected': {
@@ -56,7 +56,7 @@ export function whyChange(change: ChangeView, review: ReviewView | undefined, ro
       }
       return { because: 'reverting', text: `it failed (${at.detail || 'no reason was given'}), and goes back`, holders: active(rollout) };
     case 'rolling':
-      return rolling(rollout as RolloutView, pools);
+      return rolling(rollout as RolloutView, pools, drains);
     case 'committed':
     case 'succeeded':
       return { because: 'committed', text: `it is committed${rollout !== undefined && rollout.owed > 0 ? `; ${rollout.owed === 1 ? '1 node is' : `${rollout.owed} nodes are`} owed it and ${rollout.owed === 1 ? 'gets' : 'get'} it as soon as ${rollout.owed === 1 ? 'it' : 'they'} can` : ''}`, holders: [] };
@@ -71,14 +71,21 @@ export function whyChange(change: ChangeView, review: ReviewView | undefined, ro
   }
 }
 
-function rolling(rollout: RolloutView, pools: ReadonlyMap<string, PoolView>): Why {
+function rolling(rollout: RolloutView, pools: ReadonlyMap<string, PoolView>, drains: readonly DrainView[]): Why {
   const busy = active(rollout);
-  if (busy.length > 0) return { because: 'under-way', text: `${busy.length === 1 ? 'a node is' : `${busy.length} nodes are`} changing: ${busy.slice(0, 10).join(', ')}`, holders: busy };
+  if (busy.length > 0) return { because: 'under-way', text: `${busy.length === 1 ? 'a node is' : `${busy.length} nodes are`} changing: ${busy.slice(0, 10).join(', ')}${blockedOf(rollout, drains)}`, holders: busy };
   const full = Object.keys(rollout.pools).map((name) => pools.get(name)).find((pool) => pool !== undefined && pool.unavailable.length >= pool.budget);
   if (full === undefined) return { because: 'about-to-grant', text: 'the next nodes are about to be given their leases', holders: [] };
   const holders = full.unavailable.map(({ node }) => node);
   const who = full.unavailable.slice(0, 10).map(({ node, because }) => `${node} (${because})`).join(', ');
   return { because: 'budget', text: `pool ${full.pool} has no room: ${full.unavailable.length} of ${full.budget} may be unavailable, and are: ${who}`, holders };
+}
+
+/** What holds up drains of the rollout. */
+function blockedOf({ change }: RolloutView, drains: readonly DrainView[]): string {
+  const blocked = drains.filter((drain) => drain.change === change && drain.state === 'draining' && drain.reason !== '');
+  const lines = blocked.slice(0, 3).map(({ node, blockedSince, reason }) => `; the drain of ${node} is blocked since ${blockedSince}: ${reason}`);
+  return `${lines.join('')}${blocked.length > lines.length ? `; and ${blocked.length - lines.length} more` : ''}`;
 }
 
 const active = (rollout: RolloutView | undefined): string[] =>

@@ -47,7 +47,8 @@ export function registerFleet({ program, action }: Registry): void {
     .argument('<node>')
     .requiredOption('--owner <name>', 'who has it: only they give it back')
     .option('--reason <text>', 'is recorded, and shown wherever a node waits for the unit')
-    .action(action(async (session, node: string, flags: OwnerFlags) => (await import('../commands/steer.js')).take(session, node, flags)));
+    .option('--for <duration>', 'it is given back by itself after this: 30m')
+    .action(action(async (session, node: string, flags: OwnerFlags & { readonly for?: string }) => (await import('../commands/steer.js')).take(session, node, flags)));
   program.command('give')
     .description('put a node back into service that was taken')
     .argument('<node>')

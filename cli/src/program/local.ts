@@ -1,4 +1,5 @@
 import type { ApplierFlags } from '../commands/applier.js';
+import type { AppliersFlags } from '../commands/appliers.js';
 import type { UpFlags } from '../commands/up.js';
 import type { Registry } from './registry.js';
 import { collect } from './flags.js';
@@ -43,6 +44,7 @@ export function registerLocal({ program, action }: Registry): void {
     .description('be the appliers of all nodes of an inventory; sluice up starts this')
     .requiredOption('--inventory <file>')
     .requiredOption('--data <dir>')
+    .option('--shard <n/of>', 'only this part of the nodes', '1/1')
     .option('--systemctl <program>', 'what reloads and restarts units of these nodes, run in the root of the one that is meant (default: nothing does)')
-    .action(action(async (session, flags: { inventory: string; data: string; systemctl?: string }) => (await import('../commands/appliers.js')).appliers(session, flags)));
+    .action(action(async (session, flags: AppliersFlags) => (await import('../commands/appliers.js')).appliers(session, flags)));
 }

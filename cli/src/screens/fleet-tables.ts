@@ -1,4 +1,5 @@
-import { byAge, type KnownBadView, type NodeView, type ViewValues } from '#libs/contracts';
+import { byAge, type KnownBadView, type NodeView, type StatusView, type ViewValues } from '#libs/contracts';
+import { durationText } from '#libs/manifests';
 import { age } from '../duration.js';
 import type { Colours } from '../io.js';
 import { actionText } from '../plan-answer.js';
@@ -10,12 +11,17 @@ import { table } from './table.js';
 export const GETTABLE = ['nodes', 'pools', 'fragments', 'changes', 'known-bad', 'leases'] as const;
 export type Gettable = (typeof GETTABLE)[number];
 
+/** A node, and who else has it out of service. */
+export type ListedNode = NodeView & Pick<StatusView, 'taken'>;
+/** What is listed: a bucket's values, and of nodes what the scheduler knows of them. */
+export type Listed<G extends Gettable> = G extends 'nodes' ? ListedNode : ViewValues[G];
+
 interface Listing<G extends Gettable> {
   readonly heads: readonly string[];
-  readonly row: (value: ViewValues[G], now: Date, colours: Colours) => readonly string[];
-  readonly order: (a: ViewValues[G], b: ViewValues[G]) => number;
+  readonly row: (value: Listed<G>, now: Date, colours: Colours) => readonly string[];
+  readonly order: (a: Listed<G>, b: Listed<G>) => number;
   /** Keys are overwritten as gone, not deleted. */
-  readonly isGone: (value: ViewValues[G]) => boolean;
+  readonly isGone: (value: Listed<G>) => boolean;
 }
 
 const short = (hash: string): string => hash.slice(0, 12);
@@ -24,7 +30,7 @@ const labelText = (labels: Readonly<Record<string, string>>): string => Object.e
 const LISTINGS: { readonly [G in Gettable]: Listing<G> } = {
   nodes: {
     heads: ['NODE', 'STATE', 'SINCE', 'VERSION', 'LABELS'],
-    row: (node, now, colours) => [node.node, node.state === 'silent' || node.unavailable !== '' ? colours.yellow(standingOf(node)) : node.state, age(node.since, now), node.version, labelText(node.labels)],
+    row: (node, now, colours) => [node.node, node.state === 'silent' || node.unavailable !== '' || node.taken !== undefined ? colours.yellow(standingOf(node)) : node.state, age(node.since, now), node.version, labelText(node.labels)],
     order: (a, b) => a.node.localeCompare(b.node, 'en', { numeric: true }),
     isGone: (node) => node.state === 'gone',
   },
@@ -62,18 +68,19 @@ const LISTINGS: { readonly [G in Gettable]: Listing<G> } = {
 };
 
 /** What is still there, in the order that people want. */
-export function present<G extends Gettable>(what: G, values: Iterable<ViewValues[G]>): ViewValues[G][] {
+export function present<G extends Gettable>(what: G, values: Iterable<Listed<G>>): Listed<G>[] {
   const listing: Listing<G> = LISTINGS[what];
   const there = [...values].filter((value) => !listing.isGone(value)).sort(listing.order);
   // A condemned config stands in its bucket twice, by its hash and by its recipe: it is one thing.
-  return what === 'known-bad' ? [...new Map((there as KnownBadView[]).map((bad) => [bad.hash, bad])).values()] as ViewValues[G][] : there;
+  return what === 'known-bad' ? [...new Map((there as KnownBadView[]).map((bad) => [bad.hash, bad])).values()] as Listed<G>[] : there;
 }
 
 /** A table as kubectl prints it. */
-export function fleetTable<G extends Gettable>(what: G, values: readonly ViewValues[G][], now: Date, colours: Colours): string {
+export function fleetTable<G extends Gettable>(what: G, values: readonly Listed<G>[], now: Date, colours: Colours): string {
   const listing: Listing<G> = LISTINGS[what];
   return table(listing.heads, values.map((value) => listing.row(value, now, colours)));
 }
 
 /** As kubectl says it: `Ready,SchedulingDisabled`. */
-const standingOf = ({ state, unavailable }: NodeView): string => (unavailable === '' ? state : `${state},${unavailable.replaceAll(', ', ',')}`);
+const standingOf = ({ state, unavailable, taken }: ListedNode): string =>
+  [state, ...(unavailable === '' ? [] : [unavailable.replaceAll(', ', ',')]), ...(taken === undefined ? [] : [`taken by ${taken.owner}${taken.forMs === 0 ? '' : ` for ${durationText(taken.forMs)}`}`])].join(',');

@@ -117,6 +117,8 @@ test('tables leave out what is gone, and order numbers as numbers', () => {
   const nodes = present('nodes', [node('w-10'), node('w-9', 'silent'), node('w-1', 'gone')]);
   expect(fleetTable('nodes', nodes, NOW, PLAIN)).toBe(text('NODE   STATE    SINCE   VERSION   LABELS', 'w-9    silent   61m     0.1.0     role=edge,zone=a', 'w-10   ready    61m     0.1.0     role=edge,zone=a'));
   const bad: KnownBadView = { ledger: 1, hash: 'ab'.repeat(32), recipe: 'ef'.repeat(32), change: 'c2', node: 'w-1', lease: 'l', reason: 'probe failed\nmore', since: ago(61), gone: false, forgivenBy: '', forgivenReason: '' };
+  expect(fleetTable('nodes', [{ ...node('w-1'), unavailable: 'cordoned', taken: { owner: 'kured', reason: 'a new kernel', at: '', forMs: 1_800_000 } }, { ...node('w-2'), taken: { owner: 'me', reason: '', at: '', forMs: 0 } }], NOW, PLAIN).split('\n').slice(1).map((line) => line.split(/ {2,}/)[1]))
+    .toEqual(['ready,cordoned,taken by kured for 30m', 'ready,taken by me']);
   expect(fleetTable('known-bad', [bad], NOW, PLAIN)).toContain(`${'ab'.repeat(32)}   efefefefefef   c2       w-1    61s     probe failed`);
   const lease = { ledger: 1, node: 'w-1', pool: 'w', lease: 'l', change: 'c2', kind: 'forward', phase: 'ready', hash: 'cd'.repeat(32), from: '', actions: [{ kind: 'restart', unit: 'a.service' }], applyMs: 1, drainMs: 1, because: '', reason: '', grantedAt: ago(4), settledAt: '' } as LeaseView;
   expect(fleetTable('leases', [lease], NOW, PLAIN).split('\n')[1]).toBe('w-1    w      ready   forward   c2       restart a.service   cdcdcdcdcdcd   4s');

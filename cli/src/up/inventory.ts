@@ -8,6 +8,8 @@ export interface InventoryNode {
   readonly labels: Readonly<Record<string, string>>;
 }
 
+/** So many appliers one process serves well; of more each core gets its part. */
+const NODES_OF_A_PROCESS = 50;
 /** Beyond this one machine is no place for a fleet. */
 const MOST_NODES = 10_000;
 
@@ -40,6 +42,19 @@ export function localNodes(count: string): readonly InventoryNode[] {
     name: `node-${String(index + 1).padStart(digits, '0')}`,
     labels: { role: index % 5 < 2 ? 'edge' : 'worker', zone: ['a', 'b', 'c'][index % 3] as string },
   }));
+}
+
+/** The shards, such as `1/2` and `2/2`, in which the appliers of so many nodes run. */
+export function shardsFor(nodes: number, cores: number): readonly string[] {
+  const count = Math.max(1, Math.min(cores, Math.ceil(nodes / NODES_OF_A_PROCESS)));
+  return Array.from({ length: count }, (_, index) => `${index + 1}/${count}`);
+}
+
+/** The nodes of one shard, as `--shard` names it. Throws UsageError. */
+export function nodesOfShard(nodes: readonly InventoryNode[], shard: string): readonly InventoryNode[] {
+  const [index, count] = (/^(\d+)\/(\d+)$/.exec(shard)?.slice(1) ?? []).map(Number) as [number?, number?];
+  if (index === undefined || count === undefined || index < 1 || index > count) throw new UsageError(`--shard: ${JSON.stringify(shard)} is no shard such as 1/2`);
+  return nodes.filter((_, n) => n % count === index - 1);
 }
 
 function nodeProblems(node: unknown, index: number, all: readonly unknown[]): string[] {

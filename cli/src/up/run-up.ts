@@ -1,12 +1,13 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { connectFleet, type FleetClient } from '#libs/bus';
 import { EDGE_SERVICES, SERVICES } from '#libs/contracts';
 import { prepareNatsServer, PROCESSES, Supervisor, waitForNatsServer, type ChildSpec } from '#libs/embedded';
 import { packageRoot } from '../package-root.js';
 import { awaitLeftovers, takeDataFolder, type DataFolder } from './data-folder.js';
-import type { InventoryNode } from './inventory.js';
+import { shardsFor, type InventoryNode } from './inventory.js';
 
 export interface UpOptions {
   readonly data: string;
@@ -93,7 +94,11 @@ function startProcesses(url: string, { nodes, kubernetes }: UpOptions, folder: D
     logFile: join(folder.logs, `${name}.log`),
   });
   for (const services of kubernetes ? [...PROCESSES, EDGE_SERVICES] : PROCESSES) supervisor.add(child(services.join('+'), ['service', ...services]));
-  supervisor.add(child('appliers', ['appliers', '--inventory', folder.inventory, '--data', folder.path]));
+  const shards = shardsFor(nodes.length, availableParallelism());
+  for (const [at, shard] of shards.entries()) {
+    const name = shards.length === 1 ? 'appliers' : `appliers-${at + 1}`;
+    supervisor.add(child(name, ['appliers', '--inventory', folder.inventory, '--data', folder.path, '--shard', shard]));
+  }
 }
 
 /** Waits until every service answers and every node is known; what is missing after that has a log to look at. */

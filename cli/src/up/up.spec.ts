@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { awaitLeftovers, defaultDataFolder, takeDataFolder } from './data-folder.js';
-import { localNodes, parseInventory } from './inventory.js';
+import { localNodes, nodesOfShard, parseInventory, shardsFor } from './inventory.js';
 
 describe('an inventory', () => {
   test('has nodes with labels', () => {
@@ -23,6 +23,20 @@ describe('an inventory', () => {
     ].join('\n'));
     expect(() => parseInventory('[]', 'i.json')).toThrow(/must be \{"nodes"/);
     expect(() => parseInventory('{', 'i.json')).toThrow(/not JSON/);
+  });
+
+  test.each([[0, 8, ['1/1']], [50, 8, ['1/1']], [51, 8, ['1/2', '2/2']], [1_000, 2, ['1/2', '2/2']], [150, 8, ['1/3', '2/3', '3/3']]])('of %d nodes on %d cores is served in shards %j', (nodes, cores, shards) => {
+    expect(shardsFor(nodes, cores)).toEqual(shards);
+  });
+
+  test('is served whole by its shards, each node once', () => {
+    const nodes = localNodes('101');
+    const served = shardsFor(101, 4).flatMap((shard) => nodesOfShard(nodes, shard));
+    expect(served.map(({ name }) => name).sort()).toEqual(nodes.map(({ name }) => name));
+  });
+
+  test.each(['', '0/1', '3/2', '1', 'x/y', '-1/2'])('has no shard %j', (shard) => {
+    expect(() => nodesOfShard([], shard)).toThrow(`--shard: ${JSON.stringify(shard)} is no shard such as 1/2`);
   });
 
   test('of local nodes has two roles and three zones', () => {

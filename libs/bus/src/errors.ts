@@ -1,3 +1,4 @@
+import { JetStreamApiCodes, type JetStreamApiError } from '@nats-io/jetstream';
 import { errors } from '@nats-io/nats-core';
 
 /** The nats-server is older than what the ledger needs. */
@@ -63,3 +64,6 @@ export function isNoResponders(error: unknown): boolean {
 export class NoLeaderError extends Error {
   override readonly name = 'NoLeaderError';
 }
+
+/** The stream or bucket is not there: on a new server, the services make them when they start. */
+export const isMissingStream = (error: unknown): boolean => (error as Partial<JetStreamApiError>).code === JetStreamApiCodes.StreamNotFound;

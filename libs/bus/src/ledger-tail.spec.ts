@@ -3,6 +3,7 @@ import { natsFixture, until } from '#libs/testing';
 import { connectBus, type Bus } from './connection.js';
 import { LedgerTail, type Following } from './ledger-tail.js';
 import { Ledger } from './ledger.js';
+import { StreamReader } from './stream-reader.js';
 import { ensureTopology } from './topology.js';
 
 /** More than what is kept for those that are behind. */
@@ -93,6 +94,73 @@ describe('the end of the ledger, read once', () => {
     last = await append(10);
     await until(() => all.every(({ got }) => got.at(-1) === last) || undefined, 'all have come to the end');
     for (const { after, got } of all) expect(got).toEqual(upTo(last, after));
+  });
+
+  it('comes in order to those that begin anew one after the other while it goes on', async () => {
+    for (let round = 0; round < 15; round += 1) {
+      const tail = new LedgerTail(bus);
+      const end = await ledger.lastSequence();
+      const before = [follow(tail, end), follow(tail, end)];
+      await append(1);
+      await until(() => before.every(({ got }) => got.length === 1) || undefined, 'both follow');
+      const anew: ReturnType<typeof follow>[] = [];
+      for (const one of before) {
+        one.following.close();
+        tail.begin();
+        anew.push(follow(tail, end - 50));
+        await new Promise((resolve) => setImmediate(resolve)); // the opening of one is under way when the next begins
+      }
+      const heard = before.map(({ got }) => got.length);
+      for (let n = 0; n < 10; n += 1) await append(1);
+      const last = await ledger.lastSequence();
+      await until(() => anew.every(({ got }) => got.at(-1) === last) || undefined, 'both have come to the end');
+      for (const { got } of anew) expect(got).toEqual(upTo(last, end - 50));
+      // Who was closed hears no more, even if it was about to join.
+      expect(before.map(({ got }) => got.length)).toEqual(heard);
+      for (const { following } of anew) following.close();
+    }
+  });
+
+  it('is read on when the reading breaks', async () => {
+    const opened = jest.spyOn(StreamReader, 'open');
+    const { got } = follow(new LedgerTail(bus), await ledger.lastSequence());
+    await append(1);
+    await until(() => got.length === 1 || undefined, 'it follows');
+    // As the client itself does after too many failures.
+    const source = (await opened.mock.results[0]?.value) as unknown as { readonly current: { readonly messages: { stop(error: Error): void } } };
+    opened.mockRestore();
+    source.current.messages.stop(new Error('it broke'));
+    const last = await append(1);
+    await until(() => got.at(-1) === last || undefined, 'it goes on');
+  });
+
+  it('leaves no consumer of one that was closed while it read alone', async () => {
+    const tail = new LedgerTail(bus);
+    await until(async () => (await consumers()) === 0 || undefined, 'none is left of before');
+    const end = await ledger.lastSequence();
+    const ahead = follow(tail, end + 500); // it has folded more than a restored ledger holds
+    await until(async () => (await consumers()) === 1 || undefined, 'it reads');
+    const alone = follow(tail, end - 10);
+    await until(() => alone.got.at(-1) === end || undefined, 'it has read all that is there');
+    for (const { following } of [ahead, alone]) following.close();
+    await until(async () => (await consumers()) === 0 || undefined, 'no consumer is left');
+  });
+
+  it('keeps of large facts only some, and of what one alone follows nothing', async () => {
+    const tail = new LedgerTail(bus);
+    const after = await ledger.lastSequence();
+    const kept = (): number => (tail as unknown as { readonly kept: readonly { readonly data: Uint8Array }[] }).kept.reduce((sum, { data }) => sum + data.length, 0);
+    const [first, second] = [follow(tail, after), follow(tail, after)];
+    const large = Array.from({ length: 20 }, (): NewFact => ({ type: 'node.left', node: 'n1', because: 'removed', by: 'x', reason: 'x'.repeat(50_000) }));
+    for (let n = 0; n < 25; n += 1) expect(await ledger.append(large, await ledger.lastSequence())).toMatchObject({ outcome: 'appended' });
+    const last = await ledger.lastSequence();
+    await until(() => (first.got.at(-1) === last && second.got.at(-1) === last) || undefined, 'both have come to the end');
+    expect(kept()).toBeGreaterThan(1_000_000);
+    expect(kept()).toBeLessThan(17 * 2 ** 20);
+    second.following.close();
+    const next = await append(1);
+    await until(() => first.got.at(-1) === next || undefined, 'it came');
+    await until(() => kept() === 0 || undefined, 'nothing is kept');
   });
 
   it('comes no more to who has left, and leaves no consumer behind', async () => {

@@ -4,8 +4,9 @@ import type { Bus } from './connection.js';
 import { growingMs, pause, Signal } from './signal.js';
 import { StreamReader } from './stream-reader.js';
 
-/** How much of what came last is kept for those that are a little behind. */
+/** How much of what came last is kept for those that are a little behind: up to twice that, and no more than so many bytes of it. */
 const KEPT = 4_000;
+const KEPT_BYTES = 16 * 2 ** 20;
 /** How many messages a reading of its own may ask for at once. */
 const AHEAD = 2_000;
 
@@ -21,6 +22,7 @@ export class LedgerTail {
   private readonly live = new Set<Following>();
   private readonly change = new Signal();
   private kept: JsMsg[] = [];
+  private keptBytes = 0;
   private source: StreamReader | undefined;
   /** All that is stored behind this sequence came, or will come, by `source`; what of it is not in `kept` any more is before this. */
   private behind = 0;
@@ -31,6 +33,7 @@ export class LedgerTail {
   follow(after: number, take: Taker): Following {
     const following = new Following(this, after, take);
     this.all.add(following);
+    following.start();
     return following;
   }
 
@@ -38,7 +41,7 @@ export class LedgerTail {
   begin(): void {
     this.source?.close();
     this.source = undefined;
-    this.kept = [];
+    this.forget(0);
     const live = [...this.live];
     this.live.clear();
     this.change.give();
@@ -50,7 +53,8 @@ export class LedgerTail {
    * Where nobody reads yet, the reading begins at this follower's place.
    */
   async join(following: Following): Promise<boolean> {
-    if (this.source === undefined) await this.open(following.after);
+    while (this.source === undefined && this.all.has(following)) await this.open(following.after);
+    if (!this.all.has(following)) return true;
     if (following.after < this.behind) return false;
     for (const message of this.kept) if (message.seq > following.after && !following.give(message)) return true;
     this.live.add(following);
@@ -74,7 +78,9 @@ export class LedgerTail {
     if (this.source !== undefined || this.all.size === 0) return source.close(); // another was quicker, or all have left
     this.source = source;
     this.behind = after;
-    void this.pass(source).catch((error: unknown) => this.bus.logger.warn({ error }, 'the reading of the ledger broke'));
+    void this.pass(source).catch((error: unknown) => this.bus.logger.warn({ error }, 'the reading of the ledger broke')).finally(() => {
+      if (this.source === source) this.begin();
+    });
   }
 
   private async pass(source: StreamReader): Promise<void> {
@@ -82,27 +88,46 @@ export class LedgerTail {
       if (this.source !== source) return;
       this.keep(message);
       for (const following of this.live) if (!following.give(message)) this.live.delete(following);
+      // Who follows alone and has it needs it no more.
+      if (this.all.size === 1 && this.live.size === 1) this.forget(message.seq);
       // What nobody has room for would only be thrown away.
-      while (this.live.size === 0 && this.kept.length >= KEPT && this.source === source) await this.change.wait();
+      while (this.live.size === 0 && (this.kept.length >= KEPT || this.keptBytes >= KEPT_BYTES / 2) && this.source === source) await this.change.wait();
     }
+  }
+
+  private forget(upTo: number): void {
+    this.kept = [];
+    this.keptBytes = 0;
+    this.behind = upTo;
   }
 
   private keep(message: JsMsg): void {
     this.kept.push(message);
-    if (this.kept.length < 2 * KEPT) return;
-    this.kept = this.kept.slice(KEPT);
+    this.keptBytes += message.data.length;
+    if (this.kept.length < 2 * KEPT && this.keptBytes < KEPT_BYTES) return;
+    // The older half goes, at least; and of what is large, all but the last.
+    let from = Math.floor(this.kept.length / 2);
+    let bytes = bytesOf(this.kept.slice(from));
+    for (; from < this.kept.length - 1 && bytes > KEPT_BYTES / 2; from += 1) bytes -= (this.kept[from] as JsMsg).data.length;
+    this.kept = this.kept.slice(from);
+    this.keptBytes = bytes;
     this.behind = (this.kept[0] as JsMsg).seq - 1;
   }
 }
+
+const bytesOf = (messages: readonly JsMsg[]): number => messages.reduce((sum, { data }) => sum + data.length, 0);
 
 /** One service's place in the ledger. */
 export class Following {
   private readonly news = new Signal();
   private closed = false;
   private isFull = false;
+  private alone: StreamReader | undefined;
 
   /** @internal by `LedgerTail.follow` */
-  constructor(private readonly tail: LedgerTail, public after: number, private readonly take: Taker) {
+  constructor(private readonly tail: LedgerTail, public after: number, private readonly take: Taker) {}
+
+  start(): void {
     void this.run();
   }
 
@@ -115,6 +140,7 @@ export class Following {
 
   close(): void {
     this.closed = true;
+    this.alone?.close();
     this.tail.leave(this);
     this.wake();
   }
@@ -148,7 +174,9 @@ export class Following {
   /** Until what was missed is made up for. */
   private async readAlone(): Promise<void> {
     const reader = await StreamReader.open(this.tail.bus, { stream: LEDGER, from: this.after + 1, ahead: AHEAD });
+    this.alone = reader;
     try {
+      if (this.closed) return;
       for await (const message of reader) {
         if (this.closed || (!this.give(message) && !(await this.room()))) return;
         if (await this.tail.join(this)) return;

@@ -50,6 +50,7 @@ export interface FactBodies extends RolloutFacts {
   'node.drain.blocked': Plain<node.NodeDrainBlocked>;
   'node.drain.stopped': Narrow<node.NodeDrainStopped, { outcome: DrainOutcome }>;
   'node.lease.granted': Narrow<lease.LeaseGranted, { kind: LeaseKind; phase: LeasePhase; actions: readonly Action[] }>;
+  'node.lease.amended': Plain<lease.LeaseAmended>;
   'node.lease.ready': Plain<lease.LeaseReady>;
   'node.lease.settled': Narrow<lease.LeaseSettled, { kind: LeaseKind; because: Because; report?: TakenReport | undefined }>;
   'node.lease.uncordoning': Plain<lease.LeaseUncordoning>;

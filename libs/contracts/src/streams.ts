@@ -45,6 +45,7 @@ export const OWNERS: Readonly<Record<FactType, readonly ServiceName[]>> = {
   'node.drain.blocked': ['drain'],
   'node.drain.stopped': ['drain'],
   'node.lease.granted': ['scheduler'],
+  'node.lease.amended': ['scheduler'],
   'node.lease.ready': ['scheduler'],
   'node.lease.settled': ['scheduler'],
   'node.lease.uncordoning': ['scheduler'],

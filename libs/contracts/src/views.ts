@@ -27,6 +27,8 @@ export type DrainView = Narrow<views.DrainView, { state: 'draining' | 'drained' 
 export type NodeReport = Narrow<report.NodeReport, { verdict: Verdict }> & Readonly<{ kind: ReportKind }>;
 export type NodeAlive = Plain<report.NodeAlive>;
 export type NodePace = Plain<report.NodePace>;
+/** However large a fleet is, or wrong who asks: no node is asked to be unheard for longer, and none obeys. */
+export const MOST_PACE_MS = 600_000;
 
 /** What stands in each bucket that is a view of the ledger. */
 export interface ViewValues {

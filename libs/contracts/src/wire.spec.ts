@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { decodeReport, decodeView, encodeReport, encodeView, REPORT_KINDS, reportSubject, VERDICTS, WireError, type Action, type LeaseView, type NodeReport } from './index.js';
+import { decodeAlive, decodePace, decodeReport, decodeView, encodeReport, encodeView, REPORT_KINDS, reportSubject, VERDICTS, WireError, type Action, type LeaseView, type NodeReport } from './index.js';
 
 const text = fc.string({ maxLength: 5 });
 const texts = fc.array(text, { maxLength: 2 });
@@ -45,4 +45,13 @@ test.each<[string, readonly object[], readonly object[]]>([
 
 test('a phase of a later version is refused, for nobody knows what it asks', () => {
   expect(() => decodeView('leases', lease([]).replace('"ready"', '"thawing"'))).toThrow(WireError);
+});
+
+test.each(['"NaN"', '"Infinity"', '1e999', '-5', '"soon"'])('a pace of %s is refused, from either side', (text) => {
+  expect(() => decodePace(`{"everyMs":${text}}`)).toThrow(WireError);
+  for (const field of ['everyMs', 'pacedMs']) expect(() => decodeAlive('alive.n0', `{"node":"n0","incarnation":1,"birth":1,"${field}":${text}}`)).toThrow(WireError);
+});
+
+test('a heartbeat of a version that says nothing of its pace says 0', () => {
+  expect(decodeAlive('alive.n0', '{"node":"n0","incarnation":1,"birth":1}')).toEqual({ node: 'n0', incarnation: 1, birth: 1, everyMs: 0, pacedMs: 0 });
 });

@@ -49,6 +49,7 @@ export const FACT_SCHEMAS: Readonly<Record<FactType, DescMessage>> = {
   'node.drain.blocked': node.NodeDrainBlockedSchema,
   'node.drain.stopped': node.NodeDrainStoppedSchema,
   'node.lease.granted': lease.LeaseGrantedSchema,
+  'node.lease.amended': lease.LeaseAmendedSchema,
   'node.lease.ready': lease.LeaseReadySchema,
   'node.lease.settled': lease.LeaseSettledSchema,
   'node.lease.uncordoning': lease.LeaseUncordoningSchema,
@@ -193,11 +194,21 @@ const isNothing = (value: unknown): boolean => !value || (typeof value === 'obje
 export function decodeAlive(subject: string, text: string): NodeAlive {
   const body = decode('alive', report.NodeAliveSchema, text) as unknown as NodeAlive;
   checkNode(subject, body.node, subject.split('.')[1]);
+  checkTime(subject, 'everyMs', body.everyMs);
+  checkTime(subject, 'pacedMs', body.pacedMs);
   return body;
 }
 
 /** Reads what a node is told of its heartbeats. Throws WireError. */
-export const decodePace = (text: string): NodePace => decode('pace', report.NodePaceSchema, text) as unknown as NodePace;
+export function decodePace(text: string): NodePace {
+  const pace = decode('pace', report.NodePaceSchema, text) as unknown as NodePace;
+  checkTime('pace', 'everyMs', pace.everyMs);
+  return pace;
+}
+
+function checkTime(subject: string, field: string, ms: number): void {
+  if (!Number.isFinite(ms) || ms < 0) throw new WireError(`${subject}: ${field} is ${ms}, and must be a number of milliseconds from 0`);
+}
 
 /** Keys and subjects are made from it: only a name that is one may come in. */
 function checkNode(subject: string, node: string, token: string | undefined): void {

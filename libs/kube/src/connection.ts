@@ -2,7 +2,9 @@ import type { KubeConfig } from '@kubernetes/client-node';
 import { monotonicMs, SILENT, type Logger } from '#libs/runtime';
 import { KubeUnreachableError, refusalOf } from './errors.js';
 import { loadClient, readKubeconfig, type Client } from './kubeconfig.js';
-import { MissingRights } from './rights.js';
+import { MissingRights, rightOf, rightWords } from './rights.js';
+import { Slowness } from './slowness.js';
+import { Turns } from './turns.js';
 
 type Undici = typeof import('undici');
 type Dispatcher = import('undici').Dispatcher;
@@ -14,8 +16,10 @@ export interface KubeOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** Who answers later than this counts as not answering. */
   readonly timeoutMs?: number;
-  /** Hears which rights are missing. */
+  /** Hears which rights are missing, and when the server becomes slow. */
   readonly logger?: Logger;
+  /** Hears that answers are slow, in words for people, and (undefined) that they no longer are. */
+  readonly onSlow?: (words: string | undefined) => void;
 }
 
 export interface KubeRequest {
@@ -24,9 +28,13 @@ export interface KubeRequest {
   readonly body?: object;
   /** Of the body; JSON unless said. */
   readonly type?: string;
+  /** One of many that are asked for together: it waits for its turn, and all else does not wait for it. */
+  readonly isOfMany?: boolean;
 }
 
 const DEFAULT_TIMEOUT_MS = 20_000;
+/** Of many. Each is a connection of its own, and an API server on a few processors answers no faster when more is asked at once. */
+const ASKED_AT_ONCE = 32;
 /** Certificates are renewed while a service runs: from time to time they are read again. */
 const DISPATCHER_MS = 5 * 60_000;
 const MERGE_PATCH = 'application/merge-patch+json';
@@ -38,14 +46,22 @@ export class KubeConnection {
   private readonly rights: MissingRights;
   private dispatcher: { readonly of: Dispatcher; readonly sinceMs: number } | undefined;
 
-  private constructor(private readonly client: Client, private readonly undici: Undici, private readonly config: KubeConfig, private readonly timeoutMs: number, logger: Logger) {
-    this.rights = new MissingRights(logger);
+  private readonly turns = new Turns(ASKED_AT_ONCE);
+  private readonly slowness = new Slowness();
+  private lapsing: NodeJS.Timeout | undefined;
+  private readonly timeoutMs: number;
+  private readonly logger: Logger;
+
+  private constructor(private readonly client: Client, private readonly undici: Undici, private readonly config: KubeConfig, private readonly options: KubeOptions) {
+    this.timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+    this.logger = options.logger ?? SILENT;
+    this.rights = new MissingRights(this.logger);
   }
 
   /** Reads the kubeconfig; nothing is asked of the server yet. Throws KubeConfigError. */
   static async open(options: KubeOptions = {}): Promise<KubeConnection> {
     const [client, undici] = await Promise.all([loadClient(), import('undici')]);
-    return new KubeConnection(client, undici, readKubeconfig(client, options.kubeconfig, options.env ?? process.env), options.timeoutMs ?? DEFAULT_TIMEOUT_MS, options.logger ?? SILENT);
+    return new KubeConnection(client, undici, readKubeconfig(client, options.kubeconfig, options.env ?? process.env), options);
   }
 
   get server(): string {
@@ -53,11 +69,17 @@ export class KubeConnection {
   }
 
   /** The answer's JSON. Throws KubeError for a refusal, KubeUnreachableError when no answer came. */
-  async ask(request: KubeRequest): Promise<unknown> {
+  ask(request: KubeRequest): Promise<unknown> {
+    return request.isOfMany === true ? this.turns.take(() => this.asked(request)) : this.asked(request);
+  }
+
+  private asked(request: KubeRequest): Promise<unknown> {
     const signal = AbortSignal.timeout(this.timeoutMs);
+    const startMs = monotonicMs();
     return this.reached(async () => {
       const response = await this.send(request, signal);
       const text = await response.text();
+      this.took(request, monotonicMs() - startMs);
       this.judge(request, response, text);
       return text === '' ? {} : (JSON.parse(text) as unknown);
     });
@@ -90,8 +112,35 @@ export class KubeConnection {
 
   async close(): Promise<void> {
     const { dispatcher } = this;
+    clearTimeout(this.lapsing);
     this.dispatcher = undefined;
     await dispatcher?.of.destroy();
+  }
+
+  /** Who waits for what is asked should know why it takes so long. */
+  private took(request: KubeRequest, ms: number): void {
+    const said = this.slowness.took(ms, monotonicMs());
+    if (said === 'quick') return this.quickAgain();
+    if (said === undefined) return;
+    const right = rightOf(request);
+    const words = `${this.server} answers slowly: ${(ms / 1_000).toFixed(1)} s ${right === undefined ? `for ${request.path}` : `to ${rightWords(right)}`}`;
+    this.logger.warn({ tookMs: Math.round(ms) }, words);
+    this.options.onSlow?.(words);
+    this.awaitLapse();
+  }
+
+  private awaitLapse(): void {
+    clearTimeout(this.lapsing);
+    const nowMs = monotonicMs();
+    const next = this.slowness.lapse(nowMs);
+    if (next === 'quick') this.quickAgain();
+    else if (next !== undefined) this.lapsing = setTimeout(() => this.awaitLapse(), next - nowMs).unref();
+  }
+
+  private quickAgain(): void {
+    clearTimeout(this.lapsing);
+    this.logger.info({}, `${this.server} no longer answers slowly`);
+    this.options.onSlow?.(undefined);
   }
 
   /** Throws what the server refused. */

@@ -35,7 +35,7 @@ export async function evictPod(connection: KubeConnection, pod: KubePod, graceSe
   const { namespace, name } = pod;
   const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { namespace, name }, deleteOptions: optionsOf(pod, graceSeconds) };
   try {
-    await connection.ask({ method: 'POST', path: `${podPath(pod)}/eviction`, body });
+    await connection.ask({ method: 'POST', path: `${podPath(pod)}/eviction`, body, isOfMany: true });
     return { outcome: 'accepted' };
   } catch (error) {
     if (!(error instanceof KubeError)) throw error;
@@ -50,7 +50,7 @@ export async function evictPod(connection: KubeConnection, pod: KubePod, graceSe
 /** Ends this very pod, whatever budgets say. With a grace of 0 it is taken from the API server at once, whether it has ended or not. */
 export async function deletePod(connection: KubeConnection, pod: KubePod, graceSeconds?: number): Promise<'accepted' | 'gone'> {
   try {
-    await connection.ask({ method: 'DELETE', path: podPath(pod), body: { apiVersion: 'v1', kind: 'DeleteOptions', ...optionsOf(pod, graceSeconds) } });
+    await connection.ask({ method: 'DELETE', path: podPath(pod), body: { apiVersion: 'v1', kind: 'DeleteOptions', ...optionsOf(pod, graceSeconds) }, isOfMany: true });
     return 'accepted';
   } catch (error) {
     if (error instanceof KubeError && (error.code === 404 || error.code === 409)) return 'gone';

@@ -42,6 +42,8 @@ export class Follower<T extends RawObject, K = T> {
   private readonly stopping = new AbortController();
   private version = '';
   private failures = 0;
+  /** The watch was given up because nothing was heard on it. */
+  private wasSilent = false;
   private readonly logger: Logger;
 
   constructor(private readonly following: Following<T, K>) {
@@ -63,6 +65,7 @@ export class Follower<T extends RawObject, K = T> {
 
   private async run(): Promise<void> {
     while (!this.stopped) {
+      this.wasSilent = false;
       try {
         if (this.version === '') await this.list();
         if (!this.stopped) await this.watch();
@@ -71,7 +74,8 @@ export class Follower<T extends RawObject, K = T> {
         // What happened in between was forgotten by the server: all is read anew.
         if (isKubeStatus(error, GONE)) this.version = '';
         // A missing right is named by the connection, once.
-        this.logger[isMissingRight(error) ? 'debug' : 'warn']({ error, path: this.following.path, failures: this.failures }, 'a watch broke off; trying again');
+        // Nor is silence trouble: of a kind that is new an API server says nothing for its first two minutes.
+        this.logger[isMissingRight(error) || this.wasSilent ? 'debug' : 'warn']({ error, path: this.following.path, failures: this.failures }, 'a watch broke off; trying again');
       }
       await this.pause();
     }
@@ -98,7 +102,10 @@ export class Follower<T extends RawObject, K = T> {
     let timer: NodeJS.Timeout | undefined;
     const listen = (): void => {
       clearTimeout(timer);
-      timer = setTimeout(() => giveUp.abort(new Error(`nothing was heard for ${silentMs / 1_000} s`)), silentMs);
+      timer = setTimeout(() => {
+        this.wasSilent = true;
+        giveUp.abort(new Error(`nothing was heard for ${silentMs / 1_000} s`));
+      }, silentMs);
       timer.unref();
     };
     listen();

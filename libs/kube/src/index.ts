@@ -10,3 +10,4 @@ export { Kube, type NodesFollowing } from './kube.js';
 export type { KubeNode, NodeChange, WriteOutcome } from './nodes.js';
 export type { PublishedSchemas } from './published-schemas.js';
 export type { KubePod } from './pods.js';
+export { slownessNote } from './slowness.js';

@@ -10,4 +10,16 @@ export function durationMs(text: string): number | undefined {
   return sum > 0 && sum <= MAX_DURATION_MS ? sum : undefined;
 }
 
+/** A duration as people write it: `1h30m`. */
+export function durationText(ms: number): string {
+  const whole = [['h', 3_600_000], ['m', 60_000], ['s', 1_000], ['ms', 1]] as const;
+  let rest = Math.round(ms);
+  let text = '';
+  for (const [unit, size] of whole) {
+    if (rest >= size) text += `${Math.floor(rest / size)}${unit}`;
+    rest %= size;
+  }
+  return text === '' ? '0s' : text;
+}
+
 const DURATION = /^(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?(?:(\d{1,9})ms)?$/;

@@ -26,7 +26,7 @@ const GOOD: readonly (readonly [keyof typeof REQUESTS, object])[] = [
   ['ops.known-bad.forgive', { hash, reason: 'fixed' }],
   ['ops.pool.list', { limit: 10 }],
   ['ops.pool.get', { pool: 'default' }],
-  ['ops.pool.take', { node: 'w-1', owner: 'kured', reason: 'kernel', pool: 'edge', by: 'me' }],
+  ['ops.pool.take', { node: 'w-1', owner: 'kured', reason: 'kernel', pool: 'edge', by: 'me', forMs: 1_800_000 }],
   ['ops.pool.give', { node: 'w-1', owner: 'kured' }],
 ];
 
@@ -46,6 +46,8 @@ const BAD: readonly (readonly [keyof typeof REQUESTS, unknown, string, string])[
   ['ops.known-bad.forgive', { hash, reason: ' ' }, 'reason', 'required'],
   ['ops.pool.get', { pool: 'A' }, 'pool', 'bad-pool'],
   ['ops.pool.take', { node: 'w-1' }, 'owner', 'required'],
+  ['ops.pool.take', { node: 'w-1', owner: 'kured', forMs: 0 }, 'forMs', 'out-of-range'],
+  ['ops.pool.take', { node: 'w-1', owner: 'kured', forMs: '30m' }, 'forMs', 'wrong-type'],
   ['ops.pool.take', { node: 'w-1', owner: ' ' }, 'owner', 'required'],
   ['ops.pool.give', { owner: 'kured' }, 'node', 'required'],
   ['ops.pool.list', [], '', 'wrong-type'],

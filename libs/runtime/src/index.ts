@@ -5,3 +5,4 @@ export * from './logger.js';
 export * from './nest-logger.js';
 export * from './settings.js';
 export * from './memory.js';
+export * from './slices.js';

@@ -3,7 +3,7 @@ const OWN = new Set(['undo', 'log', 'memo', 'touched', 'shownMs', 'heardMs', 'he
 /** The undo log, and what only spares work. */
 const NEITHER = new Set(['undo', 'log', 'memo']);
 /** Monotonic times begin anew in every copy. */
-const TIMES = new Set(['sinceMs', 'atMs']);
+const TIMES = new Set(['sinceMs', 'termsMs', 'atMs']);
 
 /** All that a fold holds, indexes included, as plain JSON in one order; with `own` also what a copy remembers for itself. */
 export function pictureOf(state: unknown, own = false): unknown {

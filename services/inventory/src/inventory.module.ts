@@ -1,5 +1,5 @@
 import { Module, type Provider } from '@nestjs/common';
-import { Bus, LedgerService, LOGGER, provideLedger } from '#libs/bus';
+import { Bus, LedgerService, LOGGER, provideLedger, ServiceNotes } from '#libs/bus';
 import type { Logger } from '#libs/runtime';
 import { inventoryCore, type Input, type State } from './core/index.js';
 import { InventoryController } from './shell/inventory.controller.js';
@@ -10,11 +10,11 @@ import { Pace } from './shell/pace.js';
 /** Loaded only where it is asked for: the client of Kubernetes is large. */
 const NODE_OBJECTS: Provider = {
   provide: 'NODE_OBJECTS',
-  inject: [LedgerService, LOGGER],
-  useFactory: async (ledger: LedgerService<State, Input>, logger: Logger) => {
+  inject: [LedgerService, LOGGER, ServiceNotes],
+  useFactory: async (ledger: LedgerService<State, Input>, logger: Logger, notes: ServiceNotes) => {
     if (!asksKubernetes(process.env)) return undefined;
-    const { Kube } = await import('#libs/kube');
-    const kube = await Kube.open({ logger });
+    const { Kube, slownessNote } = await import('#libs/kube');
+    const kube = await Kube.open({ logger, onSlow: (words) => notes.set('api-server', slownessNote(words)) });
     logger.info({ server: kube.server }, 'nodes are known to Kubernetes too');
     return new NodeObjects(ledger, kube, logger);
   },

@@ -35,7 +35,7 @@ export class SimDrainer implements Companion {
       if (drain === undefined) continue;
       const running = this.drains.get(node);
       if (running === undefined) this.drains.set(node, new SimNodeDrain(this.copy, drain).start());
-      else running.move(drain.phase);
+      else running.move(drain);
     }
   }
 
@@ -76,8 +76,8 @@ class SimNodeDrain {
     this.stopped = true;
   }
 
-  move(phase: Drain['phase']): void {
-    if (this.look.move(phase)) this.nudge();
+  move(drain: Drain): void {
+    if (this.look.move(drain)) this.nudge();
   }
 
   freed(): void {

@@ -5,6 +5,8 @@ import type { SimPod } from '../kubernetes/workloads.js';
 import { Violation, type Oracle, type World } from '../world.js';
 
 type Granted = Extract<Fact, { type: 'node.lease.granted' }>;
+/** So long after a pool was given other words, what went by the ones before may still be on its way. */
+const ON_ITS_WAY_MS = 30_000;
 
 /**
  * I5 on the Nodes themselves: Sluice uncordons only what it cordoned, nothing that somebody wants to keep, and nothing before its lease is to
@@ -18,6 +20,7 @@ export function cordons(): Oracle {
     name: 'I5 cordons',
     onFact(world, fact) {
       if (fact.type === 'node.lease.granted' && fact.phase === 'draining') leases.set(fact.lease, fact);
+      if (fact.type === 'node.lease.amended') leases.set(fact.lease, amended(leases.get(fact.lease) as Granted, fact));
       if (fact.type === 'node.lease.uncordoning') ending.add(fact.lease);
       const lease = fact.type === 'node.drained' ? leases.get(fact.lease) : undefined;
       if (lease !== undefined && world.cluster !== undefined) mustBeFree(world, lease);
@@ -40,6 +43,9 @@ export function cordons(): Oracle {
   };
 }
 
+/** The lease as its pool's other words have it. */
+const amended = (granted: Granted, { drain, drainMs }: Extract<Fact, { type: 'node.lease.amended' }>): Granted => ({ ...granted, drain, drainMs });
+
 function mustBeFree(world: World, { node, lease, drain, actions }: Granted): void {
   const readMs = world.cluster?.saidDrained.get(lease) ?? -1;
   const policy = parseDrain(drain ?? {});
@@ -52,20 +58,29 @@ export const isEvictable = ({ controller, mirror, finished }: SimPod): boolean =
 
 /** Pods end by way of their budgets, unless the pool said to force them and half of the time was over; and those of the node itself never. */
 export function podBudgets(): Oracle {
-  const drains = new Map<string, { readonly fact: Granted; readonly atMs: number }>();
+  interface Terms {
+    readonly fact: Granted;
+    readonly atMs: number;
+    readonly before?: Terms;
+  }
+  const drains = new Map<string, Terms>();
+  const isForced = ({ fact, atMs }: Terms, nowMs: number): boolean => parseDrain(fact.drain ?? {}).onTimeout === 'force' && nowMs - atMs >= fact.drainMs / 2;
   return {
     name: 'pod budgets',
     onFact(world, fact) {
       if (fact.type === 'node.lease.granted' && fact.phase === 'draining') drains.set(fact.node, { fact, atMs: world.clock.nowMs });
+      const before = fact.type === 'node.lease.amended' ? drains.get(fact.node) : undefined;
+      if (fact.type === 'node.lease.amended' && before?.fact.lease === fact.lease) drains.set(fact.node, { fact: amended(before.fact, fact), atMs: world.clock.nowMs, before });
     },
     onPodEnd(world, pod, how) {
       const granted = drains.get(pod.on);
       if (granted === undefined) throw new Violation(`${pod.name} on ${pod.on} is to end, and nobody drains that`);
-      const policy = parseDrain(granted.fact.drain ?? {});
+      const { nowMs } = world.clock;
+      const holding = granted.before !== undefined && nowMs - granted.atMs < ON_ITS_WAY_MS ? [granted, granted.before] : [granted];
       if (!isEvictable(pod)) throw new Violation(`${pod.name} on ${pod.on} is to end, and does not have to`);
-      const isForced = policy.onTimeout === 'force' && world.clock.nowMs - granted.atMs >= granted.fact.drainMs / 2;
-      if (pod.controller === '' && policy.unmanaged === 'block' && !isForced) throw new Violation(`${pod.name} on ${pod.on} is to end, and nothing would make it again`);
-      if (how === 'delete' && !isForced) throw new Violation(`${pod.name} on ${pod.on} is deleted by way of no budget, and the pool does not say so`);
+      if (holding.some((terms) => isForced(terms, nowMs))) return;
+      if (pod.controller === '' && holding.every(({ fact }) => parseDrain(fact.drain ?? {}).unmanaged === 'block')) throw new Violation(`${pod.name} on ${pod.on} is to end, and nothing would make it again`);
+      if (how === 'delete') throw new Violation(`${pod.name} on ${pod.on} is deleted by way of no budget, and the pool does not say so`);
     },
   };
 }

@@ -11,7 +11,7 @@ export function publish(world: World, body: object, source = 'people'): void {
 }
 
 export const publishChange: Deed = (world, chance) => publish(world, change(world, chance));
-export const publishPool: Deed = (world, chance) => publish(world, poolChange(chance));
+export const publishPool: Deed = (world, chance) => publish(world, poolChange(chance, world.cluster !== undefined));
 
 /** The same message comes twice: the publisher had no acknowledgement and gave no id. */
 export const publishTwice: Deed = (world, chance) => {

@@ -30,17 +30,18 @@ export function change(world: World, chance: Chance): object {
   if (what < 0.5) return { apply: [app()], ...strategy(chance) };
   if (what < 0.65) return { apply: [app(), other()], ...strategy(chance) };
   if (what < 0.75) return { apply: [other()] };
-  if (what < 0.81) return poolChange(chance);
+  if (what < 0.81) return poolChange(chance, world.cluster !== undefined);
   if (what < 0.87) return { apply: [manifest('DisruptionPolicy', 'b', { nodeSelector: {}, files: [{ path: '/etc/b', actions: chance.pick(B_ACTIONS) }] })] };
   if (what < 0.92) return { delete: [{ kind: 'File', name: chance.pick(['app', 'b']) }] };
   if (what < 0.95) return chance.pick<object>([{ apply: [{ kind: 'File' }] }, { delete: [{ kind: 'File', name: 'nothing' }] }, { apply: [app(), app()] }]);
   return { apply: [pool(chance, 'edge'), other()] };
 }
 
-/** Another budget for a pool, or other members; or the pool goes. */
-export function poolChange(chance: Chance): object {
+/** Another budget for a pool, or other members, or other words about drains; or the pool goes. */
+export function poolChange(chance: Chance, kubernetes: boolean): object {
   const name = chance.pick(['edge', 'core', 'zone-a']);
-  return chance.happens(0.1) ? { delete: [{ kind: 'Pool', name }] } : { apply: [pool(chance, name)] };
+  if (chance.happens(0.1)) return { delete: [{ kind: 'Pool', name }] };
+  return { apply: [kubernetes ? withDrain(chance, pool(chance, name)) : pool(chance, name)] };
 }
 
 function pool(chance: Chance, name: string): Manifest {
@@ -49,7 +50,7 @@ function pool(chance: Chance, name: string): Manifest {
   return manifest('Pool', name, { nodeSelector: { matchLabels }, maxUnavailable, applyTimeout: '60s', drainTimeout: '90s', drift: chance.pick(['repair', 'repair', 'report']) });
 }
 
-/** As pools say how their nodes are drained; people change that as they change budgets, and then it is left to the defaults. */
+/** As pools say how their nodes are drained; or they leave it to the defaults. */
 function withDrain(chance: Chance, { spec, ...rest }: Manifest): Manifest {
   const drain = { onTimeout: chance.pick(['fail', 'defer', 'force']), onUncordon: chance.pick(['restore', 'restore', 'give-up']), unmanaged: chance.pick(['evict', 'block']), ...(chance.happens(0.3) ? { gracePeriod: '3s' } : {}) };
   return { ...rest, spec: { ...(spec as object), ...(chance.happens(0.8) ? { drain } : {}) } };

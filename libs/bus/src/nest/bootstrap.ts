@@ -27,15 +27,15 @@ export async function startServices(specs: readonly ServiceSpec[], options: Proc
   const shared: Shared = { options, settings, bus, tail: new LedgerTail(bus) };
   const running: RunningService[] = [];
   const close = async (): Promise<void> => {
-    await Promise.all(running.map((service) => service.close()));
-    await bus.close();
+    // One that cannot end cleanly takes nothing from the others: their snapshots are written, and their leads handed over.
+    await all(running.map((service) => service.close())).finally(() => bus.close());
   };
   try {
     await ensureTopology(bus, { replicas: settings.replicas, ...ttlOf(options) });
     await all(specs.map(async (spec) => void running.push(await run(spec, shared))));
   } catch (error) {
     const { server } = bus;
-    await close();
+    await close().catch((also: unknown) => logger.warn({ error: also }, 'what had started did not end cleanly'));
     throw isWithoutJetStream(error) && bus.nc.info?.jetstream !== true ? new NoJetStreamError(server) : error;
   }
   const stopGivingBack = giveBackMemory(() => running.reduce((sum, { ledger }) => sum + (ledger?.work ?? 0), 0));
@@ -49,10 +49,10 @@ export async function startServices(specs: readonly ServiceSpec[], options: Proc
   };
 }
 
-/** Waits for each of them, also when one has failed already: what started meanwhile is to be ended too. */
-async function all(starts: readonly Promise<void>[]): Promise<void> {
-  await Promise.allSettled(starts);
-  await Promise.all(starts);
+/** Waits for each of them, also when one has failed already. */
+async function all(ends: readonly Promise<void>[]): Promise<void> {
+  await Promise.allSettled(ends);
+  await Promise.all(ends);
 }
 
 interface Shared {

@@ -1,20 +1,26 @@
 import { KINDS } from '../kinds/registry.js';
-import { API_GROUP, API_GROUP_VERSION, pluralOf } from './definitions.js';
+import { API_GROUP, API_GROUP_VERSION, pluralOf, ROLLOUT_KIND } from './definitions.js';
 
 /** The name of the webhook and of its configuration. */
 export const WEBHOOK_NAME = 'admission.sluice.dev';
 /** Where the gateway answers. */
 export const WEBHOOK_PATH = '/admit';
 
-/** Which requests the API server asks the gateway about: not about `status`, which is the gateway's own, nor about Rollouts, which nobody publishes. */
+/** Which requests the API server asks the gateway about: not about `status`, which is the gateway's own. Of a Rollout only whether it is paused is somebody's wish. */
 export const WEBHOOK_RULES = [{
   apiGroups: [API_GROUP], apiVersions: [API_GROUP_VERSION], operations: ['CREATE', 'UPDATE', 'DELETE'], resources: KINDS.map(({ name }) => pluralOf(name)), scope: 'Cluster',
+}, {
+  apiGroups: [API_GROUP], apiVersions: [API_GROUP_VERSION], operations: ['CREATE', 'UPDATE'], resources: [pluralOf(ROLLOUT_KIND)], scope: 'Cluster',
 }] as const;
 
 /** Nor about what changes no content: finalizers, annotations and owners need nobody's leave, so that an object can always be let go. */
 export const WEBHOOK_CONDITIONS = [{
   name: 'changes-content',
-  expression: "request.operation != 'UPDATE' || object.spec != oldObject.spec || object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({})",
+  expression: "request.operation != 'UPDATE' || object.?spec.orValue({}) != oldObject.?spec.orValue({}) || object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({})",
+}, {
+  // The gateway makes them without a wish, and nobody can be asked while it is away.
+  name: 'wishes-of-rollouts',
+  expression: "request.resource.resource != 'rollouts' || (request.operation == 'CREATE' ? object.?spec.?paused.hasValue() : object.?spec.?paused != oldObject.?spec.?paused)",
 }] as const;
 
 /** An API server waits no longer for an answer; what is slower is as if nobody answered. */

@@ -46,7 +46,7 @@ const NAMES: Readonly<Record<string, Naming>> = {
   [ROLLOUT_KIND]: {
     plural: 'rollouts', short: 'srollout',
     columns: [
-      ['Phase', '.status.phase'], ['Progress', '.status.progress'], ['Failed', '.status.failed', { type: 'integer' }], ['Owed', '.status.owed', { type: 'integer' }], ['Paused', '.status.paused', { type: 'boolean' }],
+      ['Phase', '.status.phase'], ['Progress', '.status.progress'], ['Failed', '.status.failed', { type: 'integer' }], ['Owed', '.status.owed', { type: 'integer' }], ['Blocked', '.status.blocked', { type: 'integer' }], ['Paused', '.status.paused', { type: 'boolean' }],
       ['Source', '.status.source'], ['Message', '.status.message', { wide: true }],
     ],
   },

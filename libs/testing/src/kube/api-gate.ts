@@ -9,7 +9,9 @@ export type GateMode =
   /** Answers by itself, as an API server in trouble does. */
   | { readonly does: 'refuse'; readonly code: number; readonly reason: string }
   /** Takes a request and never answers. */
-  | { readonly does: 'stall' };
+  | { readonly does: 'stall' }
+  /** Passes every request on after so long: of a watch, what begins it. */
+  | { readonly does: 'delay'; readonly ms: number };
 
 const PASS: GateMode = { does: 'pass' };
 
@@ -62,6 +64,11 @@ export class ApiGate {
     if (troubled && mode.does === 'refuse') {
       answer.writeHead(mode.code, { 'content-type': 'application/json' });
       answer.end(JSON.stringify({ kind: 'Status', apiVersion: 'v1', status: 'Failure', reason: mode.reason, message: `the gate says ${mode.reason}`, code: mode.code }));
+      return;
+    }
+    if (troubled && mode.does === 'delay') {
+      const timer = setTimeout(() => this.pass(incoming, answer), mode.ms);
+      answer.once('close', () => clearTimeout(timer));
       return;
     }
     this.pass(incoming, answer);

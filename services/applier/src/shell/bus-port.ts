@@ -1,5 +1,5 @@
 import type { NodeBus } from '#libs/bus';
-import type { NodeAlive } from '#libs/contracts';
+import { MOST_PACE_MS, type NodeAlive } from '#libs/contracts';
 import type { Heard } from '../core/index.js';
 
 /** A connection that is there, or how to make one; what it makes, the applier closes. */
@@ -49,7 +49,7 @@ export class BusPort {
     this.connected = bus;
     bus.onPush(({ lease, status, pace }) => {
       if (this.closed) return;
-      if (pace !== undefined) return void (this.pacedMs = pace.everyMs);
+      if (pace !== undefined) return void (this.pacedMs = Math.min(pace.everyMs, MOST_PACE_MS));
       if (status !== undefined) this.hear({ heard: 'status', status });
       if (lease !== undefined) this.hear({ heard: 'lease', lease });
       if (lease === undefined && status === undefined) this.hear({ heard: 'connected' });

@@ -1,3 +1,4 @@
+import { isMissingStream } from '#libs/bus';
 import { assertNever } from '#libs/kernel';
 import type { ConfigEntry } from '#libs/contracts';
 import type { Difference, Item, Original, Originals, Outcome, Outcomes, Refusal, Step, StepOf } from '../core/index.js';
@@ -10,9 +11,14 @@ import { checkProbe, runProbes } from './probes/run-probes.js';
 import { parseConfig } from './state/config-text.js';
 import type { StateFolder } from './state/state-folder.js';
 
+/** So long may the services of a new installation take to make what appliers read. */
+const NEW_MS = 60_000;
+
 /** Carries out the steps of one applier. */
 export class Performer {
   private readonly actor: Actor;
+  /** When it first found nothing to read; 0 once it has read something. */
+  private newSinceMs: number | undefined;
 
   constructor(
     private readonly state: StateFolder,
@@ -70,20 +76,34 @@ export class Performer {
 
   private async ask(step: StepOf<'fetch-config' | 'read-status' | 'read-lease' | 'report'>): Promise<Outcome | typeof UNREACHABLE> {
     try {
-      switch (step.do) {
-        case 'fetch-config':
-          return await this.fetch(step.hash);
-        case 'read-status':
-          return await this.bus.call('status', (bus) => bus.status());
-        case 'read-lease':
-          return await this.bus.call('lease', (bus) => bus.lease());
-        case 'report':
-          return await this.bus.call('report', (bus) => bus.report({ ...step.report, at: new Date().toISOString() }));
-      }
+      const answer = await this.asked(step);
+      this.newSinceMs = 0;
+      return answer;
     } catch (error) {
-      this.log.warn({ step: step.do, error: (error as Error).message }, 'the bus does not answer');
+      if (!this.isNew(error)) this.log.warn({ step: step.do, error: (error as Error).message }, 'the bus does not answer');
       return UNREACHABLE;
     }
+  }
+
+  private asked(step: StepOf<'fetch-config' | 'read-status' | 'read-lease' | 'report'>): Promise<Outcome> {
+    switch (step.do) {
+      case 'fetch-config':
+        return this.fetch(step.hash);
+      case 'read-status':
+        return this.bus.call('status', (bus) => bus.status());
+      case 'read-lease':
+        return this.bus.call('lease', (bus) => bus.lease());
+      case 'report':
+        return this.bus.call('report', (bus) => bus.report({ ...step.report, at: new Date().toISOString() }));
+    }
+  }
+
+  /** Whether there is nothing to read because nobody has made it yet: that is said once, and is no trouble unless it lasts. */
+  private isNew(error: unknown): boolean {
+    if (!isMissingStream(error) || this.newSinceMs === 0) return false;
+    if (this.newSinceMs === undefined) this.log.info({}, 'the bus is new: waiting for the services to make its streams');
+    this.newSinceMs ??= this.clock();
+    return this.clock() - this.newSinceMs < NEW_MS;
   }
 
   private async fetch(hash: string): Promise<Outcomes['fetch-config']> {

@@ -39,7 +39,20 @@ it('beats as seldom as it is asked to, and again as it likes when it is let', as
   await heard(({ everyMs, pacedMs }) => everyMs === 60 && pacedMs === 60);
   host.bus.push({ pace: { everyMs: 5 } });
   await heard(({ everyMs, pacedMs }) => everyMs === 20 && pacedMs === 5);
+  host.bus.push({ pace: { everyMs: 1e300 } });
+  await heard(({ everyMs, pacedMs }) => everyMs === 600_000 && pacedMs === 600_000);
 });
+
+it('waits without a warning for the streams of a new installation', async () => {
+  const said: string[] = [];
+  const note = (level: string) => (_: object, words: string) => void said.push(`${level} ${words}`);
+  const log = { info: note('info'), warn: note('warn'), error: note('error') };
+  let missing = 1;
+  const status = host.bus.status.bind(host.bus);
+  host.bus.status = () => (missing-- > 0 ? Promise.reject(Object.assign(new Error('stream not found'), { code: 10_059 })) : status());
+  await host.start({ log });
+  expect([said.filter((line) => line.startsWith('warn')), said.filter((line) => line.includes('the bus is new'))]).toEqual([[], ['info the bus is new: waiting for the services to make its streams']]);
+}, 30_000);
 
 it('keeps a folder that something managed still needs, and what others put into one', async () => {
   await host.start();

@@ -65,8 +65,6 @@ export interface RunningApplier {
 }
 
 const HEARTBEAT_MS = 10_000;
-/** However large the fleet, or wrong who asks for less: a node is not unheard for longer. */
-const MOST_HEARTBEAT_MS = 600_000;
 const DRIFT_CHECK_MS = 60_000;
 const READ_EVERY_MS = 60_000;
 /** A step under way is waited for that long; `sluice up` promises to end within 10 s. */
@@ -157,7 +155,7 @@ function beat(bus: BusPort, runner: Runner, ownMs: number, random: () => number)
   function tick(): void {
     const { node, incarnation, birth } = runner.journal;
     const { pacedMs } = bus;
-    const everyMs = Math.min(Math.max(ownMs, pacedMs), MOST_HEARTBEAT_MS);
+    const everyMs = Math.max(ownMs, pacedMs);
     if (incarnation > 0) bus.alive({ node, incarnation, birth, everyMs, pacedMs });
     timer = setTimeout(tick, everyMs);
   }

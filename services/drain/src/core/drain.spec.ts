@@ -114,8 +114,8 @@ describe('with Kubernetes', () => {
     expect(linesOf(sees(d, { what: 'cordoned' }), 'lease')).toEqual(['node.cordoned l1']);
     expect(sees(d, { what: 'cordoned' })).toEqual([]);
     d.nowMs += 7_000;
-    expect(linesOf(sees(d, { what: 'drained', evicted: 4 }), 'durationMs', 'evicted', 'by')).toEqual(['node.drained 7000 4 kubernetes']);
-    expect(sees(d, { what: 'drained', evicted: 4 })).toEqual([]);
+    expect(linesOf(sees(d, { what: 'drained', evicted: 4, amended: 0 }), 'durationMs', 'evicted', 'by')).toEqual(['node.drained 7000 4 kubernetes']);
+    expect(sees(d, { what: 'drained', evicted: 4, amended: 0 })).toEqual([]);
     expect(d.given(settled('l1'), factOf('node.lease.uncordoning', of('l1'))).when()).toEqual([]);
     expect(linesOf(sees(d, { what: 'uncordoned' }), 'lease')).toEqual(['node.uncordoned l1']);
     expect(sees(d, { what: 'uncordoned' })).toEqual([]);
@@ -130,17 +130,17 @@ describe('with Kubernetes', () => {
 
   it('what is seen for another lease, or too late, is no news', () => {
     const d = started();
-    expect(sees(d, { what: 'drained', evicted: 0 }, 'l0')).toEqual([]);
+    expect(sees(d, { what: 'drained', evicted: 0, amended: 0 }, 'l0')).toEqual([]);
     expect(sees(d, { what: 'uncordoned' })).toEqual([]);
     d.given(factOf('node.lease.settled', { ...of('l1'), kind: 'forward', because: 'cancelled' }), factOf('node.lease.uncordoning', of('l1')));
-    for (const sight of [{ what: 'cordoned' }, blocked, { what: 'drained', evicted: 1 }, { what: 'stopped', outcome: 'failed', reason: 'late' }]) expect(sees(d, sight)).toEqual([]);
+    for (const sight of [{ what: 'cordoned' }, blocked, { what: 'drained', evicted: 1, amended: 0 }, { what: 'stopped', outcome: 'failed', reason: 'late', amended: 0 }]) expect(sees(d, sight)).toEqual([]);
   });
 
   it('a drain that was given up is never done after all', () => {
     const d = started();
-    expect(linesOf(sees(d, { what: 'stopped', outcome: 'deferred', reason: 'too slow' }), 'outcome', 'reason')).toEqual(['node.drain.stopped deferred too slow']);
+    expect(linesOf(sees(d, { what: 'stopped', outcome: 'deferred', reason: 'too slow', amended: 0 }), 'outcome', 'reason')).toEqual(['node.drain.stopped deferred too slow']);
     expect(d.view('drains', 'n0').state).toBe('stopped');
-    expect(sees(d, { what: 'drained', evicted: 1 })).toEqual([]);
+    expect(sees(d, { what: 'drained', evicted: 1, amended: 0 })).toEqual([]);
     expect(d.answers_('l1')).toEqual([]);
     expect(d.answers).toMatchObject([{ ok: false, code: 'conflict' }]);
   });
@@ -151,12 +151,49 @@ describe('with Kubernetes', () => {
     expect(d.state.drains.get('n0')).toMatchObject({ how: { onTimeout: 'defer' }, drainMs: 90_000, reboots: true });
   });
 
+  const amended = (lease: string, more: object = {}) => factOf('node.lease.amended', { ...of(lease), drainMs: 90_000, drain: { emptyDir: 'evict' }, ...more });
+
+  it('what its pool says while it drains holds from then on, and its time begins anew', () => {
+    const d = started();
+    d.nowMs += 60_000;
+    d.given(amended('l1')).when();
+    expect(d.state.drains.get('n0')).toMatchObject({ how: { emptyDir: 'evict' }, drainMs: 90_000, termsMs: d.nowMs, amended: 1 });
+    expect(d.restarted().drains.get('n0')).toMatchObject({ how: { emptyDir: 'evict' }, drainMs: 90_000, amended: 1 });
+    expect(d.given(amended('l1', { drain: undefined })).state.drains.get('n0')).toMatchObject({ how: {}, amended: 2 });
+    d.nowMs += 1_000;
+    expect(sees(d, { what: 'drained', evicted: 4, amended: 1 })).toEqual([]);
+    expect(linesOf(sees(d, { what: 'drained', evicted: 4, amended: 2 }), 'durationMs')).toEqual(['node.drained 61000']);
+  });
+
+  it('what its pool says after it was drained, or of another lease, changes nothing', () => {
+    const d = started();
+    d.given(amended('l0'));
+    expect(d.state.drains.get('n0')).toMatchObject({ how: {}, amended: 0 });
+    sees(d, { what: 'drained', evicted: 0, amended: 0 });
+    d.given(amended('l1'));
+    expect(d.state.drains.get('n0')).toMatchObject({ phase: 'drained', how: {}, amended: 0 });
+  });
+
+  it('a drain is not given up by what its pool said before', () => {
+    const d = started();
+    d.given(amended('l1'));
+    expect(sees(d, { what: 'stopped', outcome: 'failed', reason: 'not drained within 600 s', amended: 0 })).toEqual([]);
+    expect(linesOf(sees(d, { what: 'stopped', outcome: 'failed', reason: 'not drained within 90 s', amended: 1 }), 'outcome')).toEqual(['node.drain.stopped failed']);
+  });
+
+  it('a dump of the version before begins with no amendments', () => {
+    const d = started();
+    const [dumped] = d.core.dump(d.state) as readonly Record<string, unknown>[];
+    const before = { ...dumped, amended: undefined, blockedSince: undefined };
+    expect((d.core.load(d.core.migrations?.[2]?.([before]), 0) as State).drains.get('n0')).toMatchObject({ lease: 'l1', phase: 'draining', amended: 0, blockedSince: '' });
+  });
+
   it('its progress is shown while it drains, and is this copy\'s own', () => {
     const d = started();
     const progress = { lease: 'l1', total: 5, evicted: 2, waitingFor: ['default/a'], reason: '', budget: '', allowed: 0, blocked: [], blockedSince: '' };
     expect([noteProgress(d.state, 'n0', progress), noteProgress(d.state, 'n0', progress)]).toEqual([true, false]);
     expect(d.view('drains', 'n0')).toMatchObject({ state: 'draining', total: 5, evicted: 2, waitingFor: ['default/a'] });
-    sees(d, { what: 'drained', evicted: 5 });
+    sees(d, { what: 'drained', evicted: 5, amended: 0 });
     expect(d.view('drains', 'n0')).toMatchObject({ state: 'drained', total: 0, waitingFor: [] });
   });
 

@@ -1,4 +1,4 @@
-import { nodeToken, type DrainOutcome, type FactType } from '#libs/contracts';
+import { nodeToken, type DrainOutcome, type FactOf, type FactType } from '#libs/contracts';
 import { assertNever, decided, takeTouched, viewKey, type Answer, type Core, type Decision, type Draft, type Entry, type Now } from '#libs/kernel';
 import { State, type Drain, type Strategy } from './state.js';
 import { view } from './views.js';
@@ -11,20 +11,23 @@ interface OfLease {
   readonly lease: string;
 }
 
-/** What was seen, or done, of a node in the name of a lease. It says nothing new if that lease is no longer where it was. */
+/**
+ * What was seen, or done, of a node in the name of a lease. It says nothing new if that lease is no longer where it was; nor is a drain over by
+ * what its pool said before: what it says now is looked at first.
+ */
 export type Sight = OfLease & (
   | { readonly what: 'cordoned' }
   | { readonly what: 'uncordoned' }
-  | { readonly what: 'drained'; readonly evicted: number }
+  | { readonly what: 'drained'; readonly evicted: number; readonly amended: number }
   | { readonly what: 'blocked'; readonly reason: string; readonly budget: string; readonly allowed: number; readonly pods: readonly string[]; readonly since: string }
-  | { readonly what: 'stopped'; readonly outcome: DrainOutcome; readonly reason: string }
+  | { readonly what: 'stopped'; readonly outcome: DrainOutcome; readonly reason: string; readonly amended: number }
 );
 
 export type Input = { readonly type: 'request'; readonly request: Request } | { readonly type: 'sight'; readonly sight: Sight };
 type DrainDraft = Draft<State, Input, never>;
 
 const READS: readonly FactType[] = [
-  'node.lease.granted', 'node.lease.settled', 'node.lease.uncordoning', 'node.lease.released',
+  'node.lease.granted', 'node.lease.amended', 'node.lease.settled', 'node.lease.uncordoning', 'node.lease.released',
   'node.cordoned', 'node.drained', 'node.drain.blocked', 'node.drain.stopped', 'node.uncordoned',
 ];
 
@@ -38,7 +41,8 @@ export function drainCore(strategy: Strategy): Core<State, Input> {
   const withStrategy = (state: State): State => Object.assign(state, { strategy });
   return {
     name: 'drain',
-    version: 2,
+    version: 3,
+    migrations: { 2: fromVersion2 },
     reads: READS,
     wantsTargets: false,
     initial: () => withStrategy(new State()),
@@ -58,12 +62,14 @@ function evolve(state: State, { fact, readMs }: Entry): void {
       if (fact.phase !== 'draining') return;
       const { node, pool, change, lease, drainMs, at: since } = fact;
       const reboots = fact.actions.some(({ kind }) => kind === 'reboot');
-      return put(state, { node, pool, change, lease, phase: 'draining', sinceMs: readMs, since, drainMs, how: fact.drain ?? {}, reboots, cordoned: false, blockedBy: '' });
+      return put(state, { node, pool, change, lease, phase: 'draining', sinceMs: readMs, since, drainMs, how: fact.drain ?? {}, termsMs: readMs, amended: 0, reboots, cordoned: false, blockedBy: '', blockedSince: '' });
     }
+    case 'node.lease.amended':
+      return amend(state, fact, readMs);
     case 'node.cordoned':
       return patch(state, fact, { cordoned: true });
     case 'node.drain.blocked':
-      return patch(state, fact, { blockedBy: blockOf(fact) });
+      return patch(state, fact, { blockedBy: blockOf(fact), blockedSince: fact.since });
     case 'node.drained':
       return move(state, fact, 'drained', readMs);
     case 'node.drain.stopped':
@@ -90,6 +96,12 @@ function drainOf(state: State, { node, lease }: OfLease): Drain | undefined {
 function patch(state: State, fact: OfLease, change: Partial<Drain>): void {
   const drain = drainOf(state, fact);
   if (drain !== undefined) put(state, { ...drain, ...change });
+}
+
+/** Its pool says now how it is to be drained: what is under way goes on by that. */
+function amend(state: State, fact: FactOf<'node.lease.amended'>, readMs: number): void {
+  const drain = drainOf(state, fact);
+  if (drain?.phase === 'draining') put(state, { ...drain, drainMs: fact.drainMs, how: fact.drain ?? {}, termsMs: readMs, amended: drain.amended + 1 });
 }
 
 function move(state: State, fact: OfLease & { readonly at: string }, phase: Drain['phase'], sinceMs: number): void {
@@ -139,7 +151,8 @@ function take(draft: DrainDraft, sight: Sight): void {
       if (!drain.cordoned) draft.emit({ type: 'node.cordoned', node, pool, change, lease });
       return;
     case 'drained':
-      return drained(draft, drain, draft.state.strategy, sight.evicted);
+      if (sight.amended === drain.amended) drained(draft, drain, draft.state.strategy, sight.evicted);
+      return;
     case 'blocked': {
       const { reason, budget, allowed, pods, since } = sight;
       // The same once more is in the view, and no news.
@@ -147,14 +160,15 @@ function take(draft: DrainDraft, sight: Sight): void {
       return;
     }
     case 'stopped':
-      return draft.emit({ type: 'node.drain.stopped', node, pool, change, lease, outcome: sight.outcome, reason: sight.reason });
+      if (sight.amended === drain.amended) draft.emit({ type: 'node.drain.stopped', node, pool, change, lease, outcome: sight.outcome, reason: sight.reason });
+      return;
     default:
       return assertNever(sight);
   }
 }
 
 /** Which block it is: a budget is the same one whichever of its pods are refused. */
-const blockOf = ({ budget, reason }: { readonly budget: string; readonly reason: string }): string => (budget === '' ? reason : `budget ${budget}`);
+export const blockOf = ({ budget, reason }: { readonly budget: string; readonly reason: string }): string => (budget === '' ? reason : `budget ${budget}`);
 
 function uncordoned(draft: DrainDraft, { node, pool, change, lease }: Drain): void {
   draft.emit({ type: 'node.uncordoned', node, pool, change, lease });
@@ -173,9 +187,12 @@ function answer(draft: DrainDraft, { node, lease, evicted, by }: Request): Answe
   return { ok: true, body: { node, lease: drain.lease } };
 }
 
+/** It knew of no amendments, and not since when a drain was blocked. */
+const fromVersion2 = (dumped: unknown): unknown => (dumped as readonly Omit<Drain, 'amended' | 'blockedSince'>[]).map((drain) => ({ ...drain, amended: 0, blockedSince: '' }));
+
 function loaded(drains: readonly Drain[], readMs: number): State {
   const state = new State();
-  for (const drain of drains) put(state, { ...drain, sinceMs: readMs });
+  for (const drain of drains) put(state, { ...drain, sinceMs: readMs, termsMs: readMs });
   state.touched.clear();
   return state;
 }

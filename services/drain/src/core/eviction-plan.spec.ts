@@ -6,7 +6,7 @@ const pod = (name: string, says: Partial<PodSeen> = {}): PodSeen => ({
   graceSeconds: 30, priority: 0, resources: [], ...says,
 });
 const scene = (pods: readonly PodSeen[], drain: WrittenDrain = {}, says: Partial<Scene<PodSeen>> = {}): Scene<PodSeen> =>
-  ({ policy: parseDrain(drain), reboots: false, pods, tries: new Map(), nowMs: 1_000, startedMs: 0, drainMs: 600_000, self: '', ...says });
+  ({ policy: parseDrain(drain), reboots: false, pods, tries: new Map(), nowMs: 1_000, startedMs: 0, drainMs: 600_000, pool: 'edge', self: '', ...says });
 const plan = (...args: Parameters<typeof scene>) => planEvictions(scene(...args));
 /** What is done now, in a line each. */
 const lines = (...args: Parameters<typeof scene>): readonly string[] => plan(...args).now.map(({ pod: { name }, how, graceSeconds }) => [how, name, ...(graceSeconds === undefined ? [] : [graceSeconds])].join(' '));
@@ -68,7 +68,8 @@ describe('what must not be touched', () => {
     const { now, block } = plan([pod('lone', { controller: '' }), pod('web')]);
     expect(now).toEqual([]);
     expect(block).toMatchObject({ pods: ['default/lone'], budget: '', lasting: true });
-    expect(block?.reason).toContain('nothing would make default/lone again (the pool\'s drain.unmanaged: evict lets them go, from its next drain on)');
+    expect(block?.reason).toContain('nothing would make default/lone again (drain.unmanaged: evict in Pool/edge lets them go)');
+    expect(plan([pod('lone', { controller: '' })], {}, { pool: 'default' }).block?.reason).toContain('(drain.unmanaged: evict in a Pool that selects the node lets them go)');
     expect(lines([pod('lone', { controller: '' })], { unmanaged: 'evict' })).toEqual(['evict lone']);
   });
 

@@ -37,6 +37,8 @@ export interface Scene<P extends PodSeen> {
   readonly startedMs: number;
   /** Of the lease: the scheduler gives it up after this. */
   readonly drainMs: number;
+  /** The pool of the lease. */
+  readonly pool: string;
   /** The pod that this very process runs in, as namespace/name; it goes last. */
   readonly self: string;
 }
@@ -75,6 +77,8 @@ const MARGIN_MS = 5_000;
 const LASTING_MS = 5_000;
 /** Beyond its grace a pod that was forced is given this long. */
 const BEYOND_GRACE_MS = 5_000;
+/** The pool of a node that no Pool selects. */
+const NO_POOL = 'default';
 /** What is missed by watching is found by looking. */
 const LOOK_MS = 5_000;
 /** Bounded, so that one node does not take all of the API server. */
@@ -93,7 +97,7 @@ export function planEvictions<P extends PodSeen>(scene: Scene<P>): EvictionPlan<
   const forceMs = scene.policy.onTimeout === 'force' ? startedMs + drainMs / 2 : Infinity;
   const left = scene.pods.filter((pod) => mustGo(scene, pod));
   const forced = nowMs >= forceMs;
-  const careful = forced ? undefined : carefulBlock(scene.policy, left);
+  const careful = forced ? undefined : carefulBlock(scene, left);
   const now = careful !== undefined ? [] : inTurn(scene, left, forced).flatMap((pod) => evictionOf(scene, pod, forced)).slice(0, AT_ONCE);
   const again = left.flatMap((pod) => (forced ? goneMs(scene, pod) : scene.tries.get(pod.uid)?.nextMs) ?? []);
   const times = [nowMs + LOOK_MS, endMs, forceMs, ...again].filter((atMs) => atMs > nowMs);
@@ -138,13 +142,14 @@ function goneMs({ policy, tries }: Scene<PodSeen>, { uid, graceSeconds }: PodSee
 }
 
 /** Pods that only go if the pool says so: with them there, nothing is disrupted in vain. */
-function carefulBlock(policy: DrainPolicy, left: readonly PodSeen[]): Block | undefined {
+function carefulBlock({ policy, pool }: Pick<Scene<PodSeen>, 'policy' | 'pool'>, left: readonly PodSeen[]): Block | undefined {
+  const saying = (field: string): string => `drain.${field}: evict ${pool === NO_POOL ? 'in a Pool that selects the node' : `in Pool/${pool}`} lets them go`;
   const asked = left.filter((pod) => !pod.ending && treatmentOf(policy, pod).action === 'drain');
   const unmanaged = policy.unmanaged === 'block' ? asked.filter(({ controller }) => controller === '') : [];
   const scratch = policy.emptyDir === 'block' ? asked.filter(({ emptyDir }) => emptyDir) : [];
   const reasons = [
-    ...(unmanaged.length > 0 ? [`nothing would make ${namesOf(unmanaged)} again (the pool's drain.unmanaged: evict lets them go, from its next drain on)`] : []),
-    ...(scratch.length > 0 ? [`the emptyDir volumes of ${namesOf(scratch)} would be lost (the pool's drain.emptyDir: evict lets them go, from its next drain on)`] : []),
+    ...(unmanaged.length > 0 ? [`nothing would make ${namesOf(unmanaged)} again (${saying('unmanaged')})`] : []),
+    ...(scratch.length > 0 ? [`the emptyDir volumes of ${namesOf(scratch)} would be lost (${saying('emptyDir')})`] : []),
   ];
   if (reasons.length === 0) return undefined;
   const pods = [...new Set([...unmanaged, ...scratch].map(nameOf))].sort().slice(0, NAMED);

@@ -1,6 +1,6 @@
 import { parseDrain } from '#libs/manifests';
 import { cordonWrite, uncordonWrite, wasTakenOff, type NodeSeen, type NodeWrite } from './cordon.js';
-import type { Sight } from './drain.js';
+import { blockOf, type Sight } from './drain.js';
 import { NAMED, nameOf, namesOf, planEvictions, refusedAgain, type Block, type Eviction, type EvictionPlan, type PodSeen, type Try } from './eviction-plan.js';
 import type { Drain, Progress } from './state.js';
 
@@ -59,14 +59,17 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
   private readonly known = new Set<string>();
   private blockedSince = '';
   private blockedBy = '';
+  /** This copy has seen it blocked. */
+  private sawBlock = false;
+  private amended = 0;
 
   /** `phase` spares a look at pods that nobody asks for. `self`: the pod that this process runs in, as namespace/name; empty outside Kubernetes. */
   constructor(readonly node: string, readonly lease: string, private phase: Drain['phase'], private readonly self: string) {}
 
-  /** The fold says that it has come to another phase. False when that is no news. */
-  move(phase: Drain['phase']): boolean {
-    const isNews = phase !== this.phase;
-    this.phase = phase;
+  /** The fold says that it has come to another phase, or that its pool has other words for it. False when that is no news. */
+  move({ phase, amended }: Pick<Drain, 'phase' | 'amended'>): boolean {
+    const isNews = phase !== this.phase || amended !== this.amended;
+    [this.phase, this.amended] = [phase, amended];
     return isNews;
   }
 
@@ -112,7 +115,7 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
   private *drain(drain: Drain, seen: N, pods: readonly P[]): Looking<N, P, number> {
     const policy = parseDrain(drain.how);
     if (drain.cordoned && wasTakenOff(seen, this.lease) && policy.onUncordon === 'give-up') {
-      yield* this.say({ ...this.name, what: 'stopped', outcome: 'deferred', reason: 'somebody took the cordon off, and the pool says to give the node up then' });
+      yield* this.say({ ...this.name, what: 'stopped', outcome: 'deferred', reason: 'somebody took the cordon off, and the pool says to give the node up then', amended: drain.amended });
       return GUARD_MS;
     }
     const write = cordonWrite(seen, this.lease);
@@ -121,11 +124,11 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
       return 0;
     }
     const now = yield* this.ask({ do: 'now' });
-    const plan = planEvictions({ policy, reboots: drain.reboots, pods, tries: this.tries, nowMs: now.monotonicMs, startedMs: drain.sinceMs, drainMs: drain.drainMs, self: this.self });
+    const plan = planEvictions({ policy, reboots: drain.reboots, pods, tries: this.tries, nowMs: now.monotonicMs, startedMs: drain.termsMs, drainMs: drain.drainMs, pool: drain.pool, self: this.self });
     for (const { uid } of plan.left) this.known.add(uid);
     if (plan.left.length === 0) {
       if (!drain.cordoned) yield* this.say({ ...this.name, what: 'cordoned' });
-      yield* this.say({ ...this.name, what: 'drained', evicted: this.known.size });
+      yield* this.say({ ...this.name, what: 'drained', evicted: this.known.size, amended: drain.amended });
       return GUARD_MS;
     }
     return yield* this.goOn(drain, plan, now);
@@ -133,9 +136,13 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
 
   private *goOn(drain: Drain, plan: EvictionPlan<P>, now: LookTime): Looking<N, P, number> {
     const { block } = plan;
-    const blocked = this.blocked(block, now);
+    const blocked = this.blocked(block, now, drain);
     yield* this.ask({ do: 'show', progress: { ...this.progress(plan.left.length), waitingFor: plan.left.map(nameOf).sort().slice(0, NAMED), ...blocked } });
-    if (block?.lasting === true) yield* this.say({ ...this.name, what: 'blocked', reason: block.reason, budget: block.budget, allowed: block.allowed, pods: block.pods, since: blocked.blockedSince });
+    if (block?.lasting === true) {
+      yield* this.say({ ...this.name, what: 'blocked', reason: block.reason, budget: block.budget, allowed: block.allowed, pods: block.pods, since: blocked.blockedSince });
+      // That may have taken long: what goes by no budget goes only by what holds now.
+      if (plan.now.some(({ how }) => how === 'delete') && !(yield* this.isStill(drain))) return 0;
+    }
     if (plan.timedOut) {
       yield* this.giveUp(drain, `waiting for ${namesOf(plan.left)}${block === undefined ? '' : `: ${block.reason}`}`);
       return GUARD_MS;
@@ -150,6 +157,11 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
     if (troubled !== undefined) throw troubled;
     const refused = plan.left.map(({ uid }) => this.tries.get(uid)?.nextMs ?? 0).filter((atMs) => atMs > now.monotonicMs);
     return Math.max(1, Math.min(plan.lookAtMs, ...refused) - monotonicMs);
+  }
+
+  private *isStill({ amended }: Drain): Looking<N, P, boolean> {
+    const now = yield* this.ask({ do: 'read-drain' });
+    return now?.lease === this.lease && now.phase === 'draining' && now.amended === amended;
   }
 
   private noteResult(uid: string, result: EvictionResult | undefined, nowMs: number): void {
@@ -187,10 +199,10 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
   private *withoutNode(drain: Drain): Looking<N, P, number> {
     const now = yield* this.ask({ do: 'now' });
     const block = { reason: `Kubernetes has no Node named ${this.node}, so nobody knows what runs on it`, budget: '', allowed: 0, pods: [] };
-    const blocked = this.blocked(block, now);
+    const blocked = this.blocked(block, now, drain);
     yield* this.ask({ do: 'show', progress: { ...this.progress(0), ...blocked } });
     yield* this.say({ ...this.name, what: 'blocked', ...block, since: blocked.blockedSince });
-    const { timedOut, lookAtMs } = planEvictions({ policy: parseDrain(drain.how), reboots: false, pods: [], tries: this.tries, nowMs: now.monotonicMs, startedMs: drain.sinceMs, drainMs: drain.drainMs, self: '' });
+    const { timedOut, lookAtMs } = planEvictions({ policy: parseDrain(drain.how), reboots: false, pods: [], tries: this.tries, nowMs: now.monotonicMs, startedMs: drain.termsMs, drainMs: drain.drainMs, pool: drain.pool, self: '' });
     if (timedOut) yield* this.giveUp(drain, block.reason);
     return Math.max(1, lookAtMs - now.monotonicMs);
   }
@@ -198,14 +210,17 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
   private *giveUp(drain: Drain, why: string): Looking<N, P, void> {
     const { onTimeout } = parseDrain(drain.how);
     const within = `not drained within ${Math.round(drain.drainMs / 1_000)} s`;
-    yield* this.say({ ...this.name, what: 'stopped', outcome: onTimeout === 'defer' ? 'deferred' : 'failed', reason: `${within}, ${why}` });
+    yield* this.say({ ...this.name, what: 'stopped', outcome: onTimeout === 'defer' ? 'deferred' : 'failed', reason: `${within}, ${why}`, amended: drain.amended });
   }
 
   /** What holds it up, and since when. */
-  private blocked(block: Omit<Block, 'lasting'> | undefined, { wall }: LookTime) {
-    const by = block === undefined ? '' : block.budget || block.reason;
-    if (by !== this.blockedBy) this.blockedSince = by === '' ? '' : wall;
+  private blocked(block: Omit<Block, 'lasting'> | undefined, { wall }: LookTime, said?: Pick<Drain, 'blockedBy' | 'blockedSince'>) {
+    const by = block === undefined ? '' : blockOf(block);
+    // What another copy said before it died is held up since then, if it still is.
+    const isKnown = !this.sawBlock && said?.blockedBy === by && said.blockedSince !== '';
+    if (by !== this.blockedBy) this.blockedSince = by === '' ? '' : isKnown ? said.blockedSince : wall;
     this.blockedBy = by;
+    this.sawBlock ||= by !== '';
     return { reason: block?.reason ?? '', budget: block?.budget ?? '', allowed: block?.allowed ?? 0, blocked: block?.pods ?? [], blockedSince: this.blockedSince };
   }
 

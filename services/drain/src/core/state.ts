@@ -12,15 +12,21 @@ export interface Drain {
   /** When this copy read that the phase began, monotonic. */
   readonly sinceMs: number;
   readonly since: string;
-  /** The scheduler's patience. */
+  /** The scheduler's patience, from `termsMs` on. */
   readonly drainMs: number;
-  /** As the pool said when the lease was granted. */
+  /** As the pool said when the lease was granted, or amended last. */
   readonly how: WrittenDrain;
+  /** When this copy read what the pool says, monotonic. */
+  readonly termsMs: number;
+  /** So many times the pool was given other words since the lease was granted. */
+  readonly amended: number;
   /** The node goes down whole afterwards. */
   readonly reboots: boolean;
   readonly cordoned: boolean;
   /** What holds it up, as it was said last; empty if nothing was. */
   readonly blockedBy: string;
+  /** Since when, as it was said. */
+  readonly blockedSince: string;
 }
 
 /** How far a drain is: what a copy saw itself, and shows in the view. It is no fact, for it changes with every pod. */

@@ -16,10 +16,10 @@ export function noteProgress(state: State, node: string, progress: Progress): bo
 export function view(state: State, { key }: ViewKey): ViewBody | undefined {
   const drain = state.drains.get(nodeOfToken(key));
   if (drain === undefined) return undefined;
-  const { node, pool, lease, since } = drain;
+  const { node, pool, change, lease, since } = drain;
   const seen = state.progress.get(node);
   const { lease: _, ...progress } = seen?.lease === lease && drain.phase === 'draining' ? seen : { lease, ...NONE };
-  const shown: Omit<DrainView, 'ledger'> = { node, pool, lease, since, strategy: state.strategy, state: shownState(drain), ...progress, waitingFor: [...progress.waitingFor], blocked: [...progress.blocked] };
+  const shown: Omit<DrainView, 'ledger'> = { node, pool, change, lease, since, strategy: state.strategy, state: shownState(drain), ...progress, waitingFor: [...progress.waitingFor], blocked: [...progress.blocked] };
   return shown;
 }
 

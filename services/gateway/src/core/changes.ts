@@ -46,6 +46,7 @@ export class ChangeIndex {
   private readonly changes = new Map<string, Change>();
   private readonly touching = new Map<string, readonly string[]>();
   private readonly contents = new Map<string, Contents>();
+  private readonly ended = new Map<string, number>();
   /** The newest that the view of changes shows. */
   newestShown = 0;
   /** The ledger's sequence at which a change was committed last. */
@@ -64,10 +65,16 @@ export class ChangeIndex {
     return this.contents.get(change);
   }
 
-  /** Takes what the merger shows of a change. */
-  show(view: ChangeView): void {
+  /** When a change ended, monotonic. */
+  endedMs(change: string): number {
+    return this.ended.get(change) ?? 0;
+  }
+
+  /** Takes what the merger shows of a change; `endedMs` of one that has ended. */
+  show(view: ChangeView, endedMs: number): void {
     const { change } = view;
     this.changes.set(change, view);
+    if (view.phase === 'ended') this.ended.set(change, endedMs);
     this.newestShown = Math.max(this.newestShown, changeSequence(change));
     if (view.phase === 'committed') this.committedAt = Math.max(this.committedAt, view.ledger);
     for (const ref of [...view.apply, ...view.delete]) this.touch(`${ref.kind}/${ref.name}`, change);

@@ -1,7 +1,7 @@
 import type { Condition, Status } from './resource.js';
 
 /** What a condition says, before it is known since when. */
-export type Said = readonly [type: 'Accepted' | 'Validated' | 'Progressing' | 'Ready' | 'Admission' | 'Definition', status: Condition['status'], reason: string, message?: string];
+export type Said = readonly [type: 'Accepted' | 'Validated' | 'Progressing' | 'Ready' | 'Admission' | 'Definition' | 'Drained', status: Condition['status'], reason: string, message?: string];
 
 /** As in all of Kubernetes: the time is that of the last change of `status`. */
 export function conditionsOf(said: readonly Said[], generation: number, before: Status | undefined, at: string): readonly Condition[] {

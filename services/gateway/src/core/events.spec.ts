@@ -3,13 +3,14 @@ import { sha256 } from './gateway.fixture.js';
 import type { Status } from './resource.js';
 
 const status = (phase: string, more: object = {}): Status => ({ phase, change: 'c1', message: '', observedGeneration: 1, ...more });
-const told = (before: Status | undefined, now: Status, uid = 'u') => toldBy({ name: 'motd', uid }, before, now, sha256);
+const told = (before: Status | undefined, now: Status, uid = 'u') => toldBy({ name: 'motd', uid }, before, now, sha256)[0];
 
 it.each([
   ['Rejected', { message: 'spec.path: must be absolute' }, 'Warning', 'c1: spec.path: must be absolute'],
   ['Rejected', { change: undefined, message: 'spec.path: must be absolute' }, 'Warning', 'spec.path: must be absolute'],
   ['Waiting', { message: 'behind c0' }, 'Normal', 'c1: behind c0'],
   ['Rolling', {}, 'Normal', 'c1'],
+  ['Rolling', { change: undefined, progress: '0/3' }, 'Normal', '0/3 nodes'],
   ['Ready', { applied: 3, nodes: 3 }, 'Normal', 'c1: 3 of 3 nodes'],
   ['Reverted', { applied: 0, nodes: 3, message: 'n1: the probe fails' }, 'Warning', 'c1: n1: the probe fails'],
 ])('%s with %j is told', (phase, more, type, message) => {

@@ -13,13 +13,31 @@ export interface Told {
 const UNTOLD: ReadonlySet<unknown> = new Set(['Pending', 'Reviewing']);
 const WARNINGS: ReadonlySet<unknown> = new Set(['Rejected', 'Reverting', 'Reverted', 'Aborted', 'Stalled', 'DeletionFailed']);
 
-/** What a new status says that the one before did not: another phase, or the same of another change. */
-export function toldBy(object: { readonly name: string; readonly uid: string }, before: Status | undefined, now: Status, digest: Digest): Told | undefined {
+interface Named {
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** What a new status says that the one before did not. */
+export const toldBy = (object: Named, before: Status | undefined, now: Status, digest: Digest): readonly Told[] => [...phaseTold(object, before, now, digest), ...drainTold(object, before, now, digest)];
+
+/** Another phase, or the same of another change. */
+function phaseTold(object: Named, before: Status | undefined, now: Status, digest: Digest): readonly Told[] {
   const { phase, change = '', message = '' } = now;
   const isSame = before?.['phase'] === phase && (before?.['change'] ?? '') === change && (phase !== 'Rejected' || before?.['message'] === message);
-  if (typeof phase !== 'string' || isSame || UNTOLD.has(phase)) return undefined;
-  const { applied, nodes } = now;
-  const counts = typeof applied === 'number' && typeof nodes === 'number' && phase === 'Ready' ? `${applied} of ${nodes} nodes` : '';
+  if (typeof phase !== 'string' || isSame || UNTOLD.has(phase)) return [];
+  const { applied, nodes, progress } = now;
+  const counts = typeof applied === 'number' && typeof nodes === 'number' && phase === 'Ready' ? `${applied} of ${nodes} nodes` : typeof progress === 'string' ? `${progress} nodes` : '';
   const words = [String(change), counts, String(message)].filter((part) => part !== '').join(': ');
-  return { name: `${object.name}.${digest([object.uid, phase, change, now.observedGeneration, message].join(' ')).slice(0, 16)}`, type: WARNINGS.has(phase) ? 'Warning' : 'Normal', reason: phase, message: words };
+  return [{ name: nameOf(object, [phase, change, now.observedGeneration, message], digest), type: WARNINGS.has(phase) ? 'Warning' : 'Normal', reason: phase, message: words }];
 }
+
+/** Drains are blocked that were not: how that goes on is in the condition. */
+function drainTold(object: Named, before: Status | undefined, now: Status, digest: Digest): readonly Told[] {
+  const of = (status: Status | undefined) => status?.conditions?.find(({ type, reason }) => type === 'Drained' && reason === 'DrainBlocked');
+  const blocked = of(now);
+  if (blocked === undefined || of(before) !== undefined) return [];
+  return [{ name: nameOf(object, ['Drained', blocked.reason, blocked.lastTransitionTime], digest), type: 'Warning', reason: blocked.reason, message: blocked.message }];
+}
+
+const nameOf = ({ name, uid }: Named, what: readonly unknown[], digest: Digest): string => `${name}.${digest([uid, ...what].join(' ')).slice(0, 16)}`;

@@ -7,6 +7,7 @@ import { State, type RolloutResource } from './state.js';
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 export const DEBOUNCE_MS = 1_000;
+const REST_MS = 5 * 60_000;
 
 /** What a change says, as it was published. */
 export interface Said {
@@ -29,6 +30,7 @@ export class GatewayWorld {
   readonly deeds: Deed[] = [];
   /** Of these the API server takes no finalizer. */
   readonly unheld = new Set<string>();
+  private readonly endedMs = new Map<string, number>();
   private revision = 0;
   private ledger = 0;
 
@@ -72,7 +74,8 @@ export class GatewayWorld {
       reasons: [], warnings: [], outcome: '', reason: '', generation: 0, retryOf: '', acceptedAt: '', endedAt: '', apply: said.apply.map(({ kind, metadata }) => ({ kind, name: metadata.name })), delete: [...said.delete], ...more,
     } as ChangeView;
     this.views.set(change, view);
-    this.state.show(view);
+    if (phase === 'ended') this.endedMs.set(change, this.nowMs);
+    this.state.show(view, this.nowMs);
     return this;
   }
 
@@ -122,12 +125,13 @@ export class GatewayWorld {
     }
   }
 
-  /** Acts, lets time pass to whenever there is something to do, and so on until there is nothing. */
+  /** Acts, lets time pass to whenever there is something to do, and so on until there is nothing for a while. */
   rest(): this {
+    const untilMs = this.nowMs + REST_MS;
     for (let rounds = 0; rounds < 50; rounds += 1) {
       this.act();
       const { wakeAtMs } = this.look();
-      if (wakeAtMs === Infinity) return this;
+      if (wakeAtMs > untilMs) return this;
       this.nowMs = Math.max(this.nowMs, wakeAtMs);
     }
     throw new Error('it never comes to rest');
@@ -136,7 +140,7 @@ export class GatewayWorld {
   /** Another copy begins, from what there is. */
   restart(): this {
     this.state = new State(sha256);
-    for (const view of this.views.values()) this.state.show(view);
+    for (const view of this.views.values()) this.state.show(view, this.endedMs.get(view.change) ?? 0);
     for (const [change, view] of this.rolloutViews) this.state.rollouts.set(change, view);
     this.state.list('File', [...this.objects.values()], this.nowMs);
     for (const rollout of this.rollouts.values()) this.state.hearRollout(rollout);

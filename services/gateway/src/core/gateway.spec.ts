@@ -172,9 +172,9 @@ describe('deleting', () => {
     expect(world.lines).toEqual(['+a=1', '-a']);
   });
 
-  it('that went back says how a person has it tried again, and does so', () => {
+  it('that went back says when it is tried again, how a person has it done at once, and does so', () => {
     world.apply('a', '1').rest().stand('c1', 'committed').remove('a').rest().stand('c2', 'ended', { outcome: 'reverted', reason: 'n1 is invalid' }).rest();
-    expect(world.status('a')['message']).toBe('the deletion is reverted: n1 is invalid; to try it again: kubectl annotate files.sluice.dev a sluice.dev/retry=c2 --overwrite');
+    expect(world.status('a')['message']).toBe('the deletion is reverted: n1 is invalid; it is tried again by itself after 10m; to try it at once: kubectl annotate files.sluice.dev a sluice.dev/retry=c2 --overwrite');
     expect(world.edit('a', { retry: 'c2' }).rest().lines.slice(2)).toEqual(['-a']);
   });
 
@@ -195,6 +195,66 @@ describe('deleting', () => {
     world.stand(world.publish({ apply: [] }), 'committed').rest();
     expect(world.lines).toEqual(['+a=1', '-a']);
     expect(world.edit('a', { retry: 'c2' }).rest().lines).toEqual(['+a=1', '-a', '-a']);
+  });
+
+  describe('that went back', () => {
+    const MINUTE = 60_000;
+    /** The deletion ends, and so much time goes by. */
+    const goesBack = (change: string, afterMs: number, reason = 'n1 is failed: no room'): readonly string[] => {
+      world.stand(change, 'ended', { outcome: 'reverted', reason });
+      world.nowMs += afterMs;
+      return world.act().lines.slice(2);
+    };
+    beforeEach(() => {
+      world.apply('a', '1').rest().stand('c1', 'committed').remove('a').rest();
+    });
+
+    it('is tried again by itself, each time after twice as long, by whichever copy', () => {
+      expect(goesBack('c2', 9 * MINUTE)).toEqual([]);
+      world.restart().act();
+      world.nowMs += MINUTE;
+      expect(world.rest().lines.slice(2)).toEqual(['-a']);
+      expect(goesBack('c3', 19 * MINUTE).length).toBe(1);
+      world.nowMs += MINUTE;
+      expect(world.restart().rest().lines.slice(2).length).toBe(2);
+      for (const [i, minutes] of [40, 80, 160, 320, 360, 360].entries()) {
+        expect(goesBack(`c${i + 4}`, (minutes - 1) * MINUTE).length).toBe(i + 2);
+        world.nowMs += MINUTE;
+        expect(world.rest().lines.slice(2).length).toBe(i + 3);
+      }
+    });
+
+    it('is tried again soon when the node that turned it has left', () => {
+      expect(goesBack('c2', 5 * MINUTE)).toEqual([]);
+      world.state.showNode({ node: 'n2', state: 'gone' });
+      expect(world.rest().lines.slice(2)).toEqual([]);
+      world.state.showNode({ node: 'n1', state: 'gone' });
+      expect(world.rest().lines.slice(2)).toEqual(['-a']);
+      world.stand('c3', 'ended', { outcome: 'reverted', reason: 'n2 is failed: no room, too' }).act();
+      world.nowMs += MINUTE;
+      world.act();
+      expect(world.look().wakeAtMs).toBe(world.nowMs + MINUTE);
+    });
+
+    it('waits for a person where a person aborted it', () => {
+      world.stand('c2', 'ended', { outcome: 'aborted', reason: 'no' }).rest();
+      world.nowMs += 24 * 60 * MINUTE;
+      expect([world.rest().lines.slice(2), world.status('a')['message']]).toEqual([[], 'the deletion is aborted: no; to try it again: kubectl annotate files.sluice.dev a sluice.dev/retry=c2 --overwrite']);
+    });
+
+    it('is not tried again by time once it was refused without touching a node', () => {
+      goesBack('c2', 10 * MINUTE);
+      world.rest().stand('c3', 'rejected', refusal('File/a'));
+      world.nowMs += 24 * 60 * MINUTE;
+      expect(world.rest().lines.slice(2)).toEqual(['-a']);
+    });
+
+    it('is not what an object is that is to be there: that waits for an edit', () => {
+      world.apply('b', '1').rest().stand('c3', 'ended', { outcome: 'reverted', reason: 'n1 is invalid' }).stand('c2', 'rolling');
+      world.state.showNode({ node: 'n1', state: 'gone' });
+      world.nowMs += 24 * 60 * MINUTE;
+      expect(world.rest().lines.slice(2)).toEqual(['+b=1']);
+    });
   });
 
   it('leaves an object alone that it does not hold', () => {

@@ -2,8 +2,9 @@ import { FINALIZER, manifestOf, type Resource, type Status } from './resource.js
 import { ABSENT, weightOf, type Change } from './changes.js';
 import { isSame } from './conditions.js';
 import { declaredOf } from './definitions.js';
+import { drainTroubles } from './drains.js';
 import { rolloutDeeds, type RolloutDeed } from './rollouts.js';
-import { isTriedAgain, standOf, wantedOf, type Stand } from './stand.js';
+import { standOf, triedAgainAtMs, wantedOf, type Stand } from './stand.js';
 import type { State } from './state.js';
 import { statusOf } from './status.js';
 
@@ -56,7 +57,8 @@ export function decide(state: State, timing: Timing): Decided {
   const unread = new Set<string>(state.index.unread);
   const deeds: Deed[] = [];
   const wanting: { readonly resource: Resource; readonly after: string }[] = [];
-  let wakeAtMs = Infinity;
+  state.drainTroubles = drainTroubles(state.drains.values(), timing.nowMs);
+  let { wakeAtMs } = state.drainTroubles;
   const propose = (key: string, deed: Deed): void => {
     const from = state.notBefore(key);
     if (from <= timing.nowMs) deeds.push(deed);
@@ -66,7 +68,8 @@ export function decide(state: State, timing: Timing): Decided {
     const stand = standOf(state, resource);
     if (isCalm(state, resource, stand)) continue;
     if (stand.is === 'unread') for (const change of stand.changes) unread.add(change);
-    const after = publishedAfter(state, resource, stand);
+    const { after, fromMs } = publishedAfter(state, resource, stand, timing.nowMs);
+    wakeAtMs = Math.min(wakeAtMs, fromMs);
     if (after !== undefined) wanting.push({ resource, after });
     const held = finalizerDeed(resource, stand, after !== undefined);
     if (held !== undefined) propose(`finalizer ${resource.id}`, held);
@@ -91,14 +94,15 @@ function isCalm(state: State, resource: Resource, stand: Stand): boolean {
   return before !== undefined && stand.is === 'carried' && basisOf(state, resource, stand.change).every((part, i) => part === before[i]);
 }
 
-const basisOf = ({ rollouts, pools, admission, definitions }: State, { kind, name }: Resource, change: Change): readonly unknown[] =>
-  [change, rollouts.get(change.change), definitions.kinds.get(kind), ...(kind === 'Pool' ? [pools.get(name), admission?.words] : [])];
+const basisOf = ({ rollouts, pools, admission, definitions, drainTroubles: { ofPool } }: State, { kind, name }: Resource, change: Change): readonly unknown[] =>
+  [change, rollouts.get(change.change), definitions.kinds.get(kind), ...(kind === 'Pool' ? [pools.get(name), admission?.words, ofPool.get(name)?.words] : [])];
 
-/** The newest change about an object that is to be published; undefined when it is not. */
-function publishedAfter(state: State, resource: Resource, stand: Stand): string | undefined {
-  if (resource.deleting && !resource.finalizers.includes(FINALIZER)) return undefined;
-  if (stand.is === 'differs') return stand.after;
-  return stand.is === 'failed' && isTriedAgain(state, resource, stand.change) ? stand.change.change : undefined;
+/** The newest change about an object that is to be published, if it is to be now; else from when on. */
+function publishedAfter(state: State, resource: Resource, stand: Stand, nowMs: number): { readonly after?: string; readonly fromMs: number } {
+  if (resource.deleting && !resource.finalizers.includes(FINALIZER)) return { fromMs: Infinity };
+  if (stand.is === 'differs') return { after: stand.after, fromMs: Infinity };
+  const fromMs = stand.is === 'failed' ? triedAgainAtMs(state, resource, stand.change) : Infinity;
+  return stand.is === 'failed' && fromMs <= nowMs ? { after: stand.change.change, fromMs: Infinity } : { fromMs };
 }
 
 /** Takes hold of what is to be published, and lets go of what is off the nodes. */

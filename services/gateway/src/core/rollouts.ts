@@ -3,6 +3,7 @@ import { ROLLOUT_KIND } from '#libs/manifests';
 import { weightOf, type Change } from './changes.js';
 import { conditionsOf, isSame } from './conditions.js';
 import { declaredOf } from './definitions.js';
+import { drainedOf } from './drains.js';
 import type { Status } from './resource.js';
 import { countsOf, tellOf } from './status.js';
 import type { RolloutResource, State } from './state.js';
@@ -66,14 +67,15 @@ function wishOf({ steered }: State, { change }: Change, { generation, paused, st
   return paused ? 'pause' : 'resume';
 }
 
-function statusOfRollout({ steered }: State, change: Change, view: RolloutView | undefined, { generation, status: before }: RolloutResource, observed: number, at: string): Status {
+function statusOfRollout({ steered, drainTroubles }: State, change: Change, view: RolloutView | undefined, { generation, status: before }: RolloutResource, observed: number, at: string): Status {
   const { phase, message, said } = tellOf(change, view);
   const refusal = steered.get(change.change);
-  const words = refusal?.generation === generation && refusal.refusal !== '' ? `${message === '' ? '' : `${message}; `}${refusal.refusal}` : message;
+  const held = drainTroubles.ofChange.get(change.change);
+  const words = [message, refusal?.generation === generation ? refusal.refusal : '', held?.words ?? ''].filter((part) => part !== '').join('; ');
   return {
-    phase, message: words, source: change.source, observedGeneration: observed, conditions: conditionsOf(said, observed, before, at), ...countsOf(change, view),
+    phase, message: words, source: change.source, observedGeneration: observed, conditions: conditionsOf([...said, ...drainedOf(held)], observed, before, at), ...countsOf(change, view),
     ...(view === undefined ? {} : {
-      paused: view.paused, progress: `${view.applied}/${view.nodes}`, stalledBy: view.stalledBy, supersededBy: view.supersededBy, startedAt: view.startedAt, endedAt: view.endedAt, pools: view.pools,
+      paused: view.paused, blocked: held?.blocked ?? 0, progress: `${view.applied}/${view.nodes}`, stalledBy: view.stalledBy, supersededBy: view.supersededBy, startedAt: view.startedAt, endedAt: view.endedAt, pools: view.pools,
     }),
   };
 }

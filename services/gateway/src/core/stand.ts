@@ -39,16 +39,42 @@ export function standOf({ index }: State, resource: Resource): Stand {
   return failed === undefined ? { is: 'differs', after: changes[0]?.change ?? '' } : { is: 'failed', change: failed };
 }
 
-/** Whether what failed is to be tried again. Each new try is a new change, so that none of these holds twice. */
-export function isTriedAgain(state: State, resource: Resource, failed: Change): boolean {
-  if (resource.retry === failed.change) return true;
+/** From when on what failed is to be tried again, monotonic; Infinity for never. Each new try is a new change, so that none of these holds twice. */
+export function triedAgainAtMs(state: State, resource: Resource, failed: Change): number {
+  if (resource.retry === failed.change) return 0;
   if (resource.deleting) {
-    if (state.forgivenAt > failed.ledger) return true;
+    if (state.forgivenAt > failed.ledger) return 0;
     // What was refused touched no node; what went back did, and is not repeated for any odd reason.
-    if (failed.phase === 'rejected' && state.index.committedAt > failed.ledger) return true;
+    if (failed.phase === 'rejected' && state.index.committedAt > failed.ledger) return 0;
   }
-  return hasAnotherCulprit(state, resource, failed);
+  if (hasAnotherCulprit(state, resource, failed)) return 0;
+  const againMs = againAfterMs(state, resource, failed);
+  if (againMs === undefined) return Infinity;
+  return state.index.endedMs(failed.change) + (state.leftNodes.has(culpritOf(state, failed)) ? againMs / SOONER : againMs);
 }
+
+/**
+ * How long after its end a deletion that went back is tried again by itself: what kept it may be gone without anybody hearing of it, and nobody can edit
+ * an object that is on its way out. Undefined for what waits for a person, as what a person aborted does.
+ */
+export function againAfterMs({ index }: State, { id, deleting }: Resource, { phase, outcome }: Change): number | undefined {
+  if (!deleting || phase !== 'ended' || outcome !== 'reverted') return undefined;
+  let tries = 0;
+  for (const change of index.touchingOf(id)) {
+    const weight = weightOf(change);
+    if (weight === 'moot') continue;
+    if (weight !== 'failed' || index.contentsOf(change.change)?.get(id) !== ABSENT) break;
+    tries += 1;
+  }
+  return Math.min(LONGEST_AGAIN_MS, FIRST_AGAIN_MS * 2 ** Math.min(tries - 1, 16));
+}
+
+const [FIRST_AGAIN_MS, LONGEST_AGAIN_MS] = [10 * 60_000, 6 * 3_600_000];
+/** Where the node that was to blame has left. A distance there is even then: nothing that is tried again ever comes to be a loop. */
+const SOONER = 10;
+
+/** The node that turned the rollout round: its reason begins with it. */
+const culpritOf = ({ rollouts }: State, { change, reason }: Change): string => (reason || (rollouts.get(change)?.reason ?? '')).split(' ', 1)[0] as string;
 
 /** What was refused together is tried again once any of it was changed or taken away: that one may have been to blame. */
 function hasAnotherCulprit({ index, resources, listed }: State, { id }: Resource, failed: Change): boolean {

@@ -1,7 +1,8 @@
-import type { ChangeView, KnownBadView, PoolView, RolloutView } from '#libs/contracts';
+import type { ChangeView, DrainView, KnownBadView, NodeView, PoolView, RolloutView } from '#libs/contracts';
 import type { CertificateStanding } from './admission/certificate.js';
 import { ChangeIndex } from './changes.js';
 import { NO_TROUBLE, type DefinitionTrouble } from './definitions.js';
+import { NO_DRAIN_TROUBLE, type DrainTroubles, type SeenDrain } from './drains.js';
 import { resourceOf, type Digest, type Heard, type Resource, type Status } from './resource.js';
 
 /** A Rollout of the API server. */
@@ -38,6 +39,12 @@ export class State {
   readonly index = new ChangeIndex();
   readonly rollouts = new Map<string, RolloutView>();
   readonly pools = new Map<string, PoolView>();
+  /** Nodes that have left the fleet. */
+  readonly leftNodes = new Set<string>();
+  /** Those that are under way, by node. */
+  readonly drains = new Map<string, SeenDrain>();
+  /** What to tell of them, as of the last look. */
+  drainTroubles: DrainTroubles = NO_DRAIN_TROUBLE;
   /** Kinds whose definition in the API server is of another version, and what that means. */
   definitions: DefinitionTrouble = NO_TROUBLE;
   /** How the webhook stands; undefined where there is none. */
@@ -83,8 +90,20 @@ export class State {
     if (before === undefined || !isOlder(heard, before)) this.rolloutResources.set(heard.name, heard);
   }
 
-  show(change: ChangeView): void {
-    this.index.show(change);
+  /** `endedMs`: when it ended, monotonic. */
+  show(change: ChangeView, endedMs = 0): void {
+    this.index.show(change, endedMs);
+  }
+
+  showNode({ node, state }: Pick<NodeView, 'node' | 'state'>): void {
+    if (state === 'gone') this.leftNodes.add(node);
+    else this.leftNodes.delete(node);
+  }
+
+  /** `sinceMs`: since when the view says that it is held up, or drains; monotonic. */
+  showDrain(view: DrainView, sinceMs: number): void {
+    if (view.state === 'draining') this.drains.set(view.node, { view, sinceMs });
+    else this.drains.delete(view.node);
   }
 
   showKnownBad({ forgivenBy, ledger }: KnownBadView): void {

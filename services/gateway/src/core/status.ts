@@ -1,11 +1,12 @@
 import type { PoolView, Reason, RolloutView } from '#libs/contracts';
-import { pluralOf } from '#libs/manifests';
+import { durationText, pluralOf } from '#libs/manifests';
 import { lineOfStanding, type CertificateStanding } from './admission/certificate.js';
 import type { Change } from './changes.js';
 import { conditionsOf, reasonOf, type Said } from './conditions.js';
 import { DEFINITIONS_TODO } from './definitions.js';
+import { drainedOf } from './drains.js';
 import { RETRY, type Resource, type Status } from './resource.js';
-import type { Stand } from './stand.js';
+import { againAfterMs, type Stand } from './stand.js';
 import type { State } from './state.js';
 import { wordsOf } from './words.js';
 
@@ -32,7 +33,7 @@ export function statusOf(state: State, resource: Resource, stand: Stand, at: str
       const { change } = stand;
       const rollout = state.rollouts.get(change.change);
       const story = tellOf(change, rollout, resource);
-      return { ...wholeOf(state, resource, resource.deleting ? deletionOf(story, change, resource) : story, at), ...(resource.deleting ? {} : { hash: resource.hash }), change: change.change, ...countsOf(change, rollout) };
+      return { ...wholeOf(state, resource, resource.deleting ? deletionOf(story, change, resource, againAfterMs(state, resource, change)) : story, at), ...(resource.deleting ? {} : { hash: resource.hash }), change: change.change, ...countsOf(change, rollout) };
     }
   }
 }
@@ -105,17 +106,17 @@ function refused(reasons: readonly Reason[], id: string, byForm: boolean): Story
 }
 
 /** The same of a deletion: it is never ready, it is over and the object gone. An object that goes cannot be edited, so how it is tried again is told. */
-function deletionOf({ phase, message, said }: Story, change: Change, { kind, name }: Resource): Story {
+function deletionOf({ phase, message, said }: Story, change: Change, { kind, name }: Resource, againMs: number | undefined): Story {
   const isOver = said.some(([type, status]) => type === 'Progressing' && status === 'False');
   const failed = isOver && phase !== 'Ready';
-  const again = `to try it again: kubectl annotate ${pluralOf(kind)}.sluice.dev ${name} ${RETRY}=${change.change} --overwrite`;
+  const again = `${againMs === undefined ? 'to try it again' : `it is tried again by itself after ${durationText(againMs)}; to try it at once`}: kubectl annotate ${pluralOf(kind)}.sluice.dev ${name} ${RETRY}=${change.change} --overwrite`;
   const words = failed ? `the deletion is ${phase.toLowerCase()}: ${message}; ${again}` : message;
   return { phase: failed ? 'DeletionFailed' : 'Deleting', message: words, said: said.map(([type, status, reason, line]) => (type === 'Ready' ? [type, 'False', failed ? 'DeletionFailed' : 'Deleting', words] : [type, status, reason, line])) };
 }
 
 function wholeOf(state: State, resource: Resource, { phase, message, said }: Story, at: string): Status {
   const { generation, status } = resource;
-  return { phase, message, observedGeneration: generation, conditions: conditionsOf([...said, ...definitionOf(state, resource), ...admissionOf(state, resource)], generation, status, at), ...poolOf(state, resource) };
+  return { phase, message, observedGeneration: generation, conditions: conditionsOf([...said, ...definitionOf(state, resource), ...admissionOf(state, resource), ...poolDrainsOf(state, resource)], generation, status, at), ...poolOf(state, resource) };
 }
 
 const ADMISSION: Readonly<Record<CertificateStanding['is'], readonly ['True' | 'False', string]>> = {
@@ -134,6 +135,8 @@ function admissionOf({ admission }: State, { kind }: Resource): readonly Said[] 
   const [status, reason] = ADMISSION[admission.is];
   return [['Admission', status, reason, lineOfStanding(admission)]];
 }
+
+const poolDrainsOf = ({ drainTroubles }: State, { kind, name }: Resource): readonly Said[] => (kind === 'Pool' ? drainedOf(drainTroubles.ofPool.get(name)) : []);
 
 function poolOf({ pools }: State, { kind, name }: Resource): Status {
   const pool = kind === 'Pool' ? pools.get(name) : undefined;

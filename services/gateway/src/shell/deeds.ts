@@ -10,12 +10,18 @@ import { collectionOf, heardOf, pathOf, rolloutOf } from './seen-objects.js';
 const MANAGER = 'sluice-gateway';
 const AT_ONCE = 8;
 
-/** Carries out what was decided, a few at a time. One that fails is noted, and tried again later; one that takes long holds up neither looking nor publishing. */
-export class Deeds {
-  private readonly waiting: Deed[] = [];
-  private working = 0;
-  private stopped = false;
+interface Lane {
+  readonly waiting: Deed[];
+  working: number;
+}
 
+/**
+ * Carries out what was decided, a few at a time. One that fails is noted, and tried again later; one that takes long holds up neither looking nor publishing.
+ * What is only shown has a lane of its own: status writes that nobody answers hold up nothing that something waits for, such as the finalizer without which nothing is published.
+ */
+export class Deeds {
+  private readonly lanes: { readonly shown: Lane; readonly done: Lane } = { shown: { waiting: [], working: 0 }, done: { waiting: [], working: 0 } };
+  private stopped = false;
   private readonly events: EventTeller;
 
   constructor(private readonly bus: Bus, private readonly kube: Kube, private readonly state: State, private readonly logger: Logger, private readonly changed: () => void) {
@@ -23,9 +29,12 @@ export class Deeds {
   }
 
   begin(deeds: readonly Deed[]): void {
-    for (const deed of deeds) this.state.begins(keyOf(deed));
-    this.waiting.push(...deeds);
-    while (this.working < AT_ONCE && this.waiting.length > 0) void this.work();
+    for (const deed of deeds) {
+      this.state.begins(keyOf(deed));
+      const isShown = deed.do === 'show' || deed.do === 'show-rollout';
+      this.lanes[isShown ? 'shown' : 'done'].waiting.push(deed);
+    }
+    for (const lane of Object.values(this.lanes)) while (lane.working < AT_ONCE && lane.waiting.length > 0) void this.work(lane);
   }
 
   /** What is under way is finished, and nothing more begun. */
@@ -34,13 +43,13 @@ export class Deeds {
     this.events.stop();
   }
 
-  private async work(): Promise<void> {
-    this.working += 1;
-    for (let deed = this.waiting.shift(); deed !== undefined && !this.stopped; deed = this.waiting.shift()) {
+  private async work(lane: Lane): Promise<void> {
+    lane.working += 1;
+    for (let deed = lane.waiting.shift(); deed !== undefined && !this.stopped; deed = lane.waiting.shift()) {
       await this.one(deed);
       this.changed();
     }
-    this.working -= 1;
+    lane.working -= 1;
   }
 
   private async one(deed: Deed): Promise<void> {
@@ -88,8 +97,7 @@ export class Deeds {
   }
 
   private tell(object: { readonly kind: string; readonly name: string; readonly uid: string }, before: Status | undefined, now: Status): void {
-    const told = toldBy(object, before, now, this.state.digest);
-    if (told !== undefined) this.events.tell({ ...told, about: { apiVersion: API_VERSION, ...object }, at: wallTime() });
+    for (const told of toldBy(object, before, now, this.state.digest)) this.events.tell({ ...told, about: { apiVersion: API_VERSION, ...object }, at: wallTime() });
   }
 
   /** What the API server answered is as good as what a watch shows, and sooner. */

@@ -1,15 +1,17 @@
 import { growingMs, listViews, watchViews, type Bus } from '#libs/bus';
 import type { ViewBucket, ViewValues } from '#libs/contracts';
-import type { Logger } from '#libs/runtime';
+import { monotonicMs, type Logger } from '#libs/runtime';
 import type { State } from '../core/index.js';
 
 type Takes = { readonly [B in ViewBucket]?: (state: State, key: string, value: ViewValues[B]) => void };
 
 /** What of each view is of interest. The nodes of a rollout are not. */
 const TAKES = {
-  changes: (state, _, view) => state.show(view),
+  changes: (state, _, view) => state.show(view, pastMs(view.endedAt)),
+  nodes: (state, _, view) => state.showNode(view),
   rollouts: (state, change, view) => void state.rollouts.set(change, { ...view, worst: [] }),
   pools: (state, pool, view) => void state.pools.set(pool, view),
+  drains: (state, _, view) => state.showDrain(view, pastMs(view.blockedSince || view.since)),
   'known-bad': (state, _, view) => state.showKnownBad(view),
 } satisfies Takes;
 const BUCKETS = Object.keys(TAKES) as readonly (keyof typeof TAKES)[];
@@ -43,6 +45,12 @@ export async function followView<B extends ViewBucket>(bus: Bus, bucket: B, logg
     }
     await new Promise((resolve) => setTimeout(resolve, signal.aborted ? 0 : growingMs(tries, 200, AGAIN_MS)).unref());
   }
+}
+
+/** A view's time of day as this process counts time: so what rests on it is after a restart as it was before. */
+function pastMs(time: string): number {
+  const agoMs = Date.now() - Date.parse(time);
+  return monotonicMs() - Math.max(0, Number.isNaN(agoMs) ? 0 : agoMs);
 }
 
 function take<B extends keyof typeof TAKES>(state: State, bucket: B, key: string, value: ViewValues[B]): void {

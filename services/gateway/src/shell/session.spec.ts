@@ -37,9 +37,9 @@ describeOnKube('sessions of the gateway', (world) => {
   });
 
   /** One that leads whatever others do. */
-  const begin = async (debounceMs = 100): Promise<GatewaySession> => {
-    const kube = await Kube.open({ kubeconfig: await world.cluster.kubeconfigBy(gate.url) });
-    const session = new GatewaySession({ bus, kube, logger: SILENT, digest, debounceMs }).start();
+  const begin = async (timeoutMs?: number): Promise<GatewaySession> => {
+    const kube = await Kube.open({ kubeconfig: await world.cluster.kubeconfigBy(gate.url), ...(timeoutMs === undefined ? {} : { timeoutMs }) });
+    const session = new GatewaySession({ bus, kube, logger: SILENT, digest, debounceMs: 100 }).start();
     closing.push(async () => {
       session.stop();
       await kube.close();
@@ -120,7 +120,7 @@ describeOnKube('sessions of the gateway', (world) => {
   });
 
   it('publish though no status can be written, and write it when it can be', async () => {
-    await begin();
+    await begin(2_000);
     gate.about = /PATCH .*\/status/;
     gate.mode = { does: 'refuse', code: 429, reason: 'TooManyRequests' };
     await apply('refused', '1');
@@ -131,5 +131,17 @@ describeOnKube('sessions of the gateway', (world) => {
     gate.mode = { does: 'pass' };
     await shown('refused');
     expect((await published()).filter((line) => /^(refused|stalled)=/.test(line))).toEqual(['refused=1', 'stalled=1']);
+  });
+
+  it('publish on, however many writes of a status nobody answers', async () => {
+    await begin(600_000);
+    gate.about = /PATCH .*\/status/;
+    gate.mode = { does: 'stall' };
+    // More than are written at once.
+    const names = Array.from({ length: 12 }, (_, i) => `unanswered-${i}`);
+    for (const name of names) {
+      await apply(name, '1');
+      await until(async () => (await published()).includes(`${name}=1`), `${name} is published`);
+    }
   });
 });

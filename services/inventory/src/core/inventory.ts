@@ -1,4 +1,4 @@
-import { nodeOfToken, nodeToken, type FactType, type NodeReport, type NodeView } from '#libs/contracts';
+import { MOST_PACE_MS, nodeOfToken, nodeToken, type FactType, type NodeReport, type NodeView } from '#libs/contracts';
 import { assertNever, decided, takeTouched, viewKey, type Answer, type Core, type Decision, type Entry, type Now, type ViewBody, type ViewKey } from '#libs/kernel';
 import type { Input, InventoryDraft, Request } from './inputs.js';
 import { compareNodes, isOrphan, isPremature, labelsOf } from './kubernetes.js';
@@ -41,14 +41,13 @@ export function inventoryCore(settings: Settings): Core<State, Input> {
   };
 }
 
-/** Notes a sign of life, outside the ledger. True when it is news: the node was taken for silent. `pacedMs`: as its heartbeat says. */
+/** Notes a sign of life, outside the ledger. True when it is news: the node was taken for silent. `pacedMs`: what it was asked for, as its heartbeat says, or just now. */
 export function hear(state: State, node: string, monotonicMs: number, at = '', pacedMs = 0): boolean {
   // Of what never joined nothing is kept: anybody may send under any name, and a join counts as heard.
   if (!state.nodes.has(node)) return false;
   state.heardAt.set(node, at);
   state.heardMs.set(node, monotonicMs);
-  if (pacedMs > 0) state.pacedMs.set(node, pacedMs);
-  else state.pacedMs.delete(node);
+  state.pacedMs.set(node, Math.min(pacedMs, MOST_PACE_MS));
   if (state.nodes.get(node)?.state !== 'silent') return false;
   state.heardAgain.set(node, true);
   return true;
@@ -164,12 +163,15 @@ function missNodes(draft: InventoryDraft, { silentAfterMs, heartbeatsPerSecond =
   const nodes = [...state.nodes.values()];
   state.memo.present = nodes.filter((node) => node.state !== 'gone').length;
   const blindMs = blindPatienceMs(state, silentAfterMs, heartbeatsPerSecond);
-  let next: number | undefined = Infinity;
+  // Not beyond this: who was asked to beat more often, or is heard for the first time, is silent sooner than was seen here.
+  let next: number | undefined = nodes.some((node) => node.state === 'ready') ? now.monotonicMs + silentAfterMs : Infinity;
   for (const { node, state: standing } of nodes) {
     if (draft.full) return undefined;
     if (standing !== 'ready') continue;
     const heardMs = state.heardMs.get(node);
-    const patience = heardMs === undefined || heardMs < leadingSinceMs ? blindMs : patienceMs(state.pacedMs.get(node) ?? 0, silentAfterMs);
+    const pacedMs = state.pacedMs.get(node);
+    const isHeard = heardMs !== undefined && heardMs >= leadingSinceMs && pacedMs !== undefined;
+    const patience = isHeard ? patienceMs(pacedMs, silentAfterMs) : blindMs;
     const deadlineMs = Math.max(heardMs ?? leadingSinceMs, leadingSinceMs) + patience;
     if (now.monotonicMs < deadlineMs) {
       if (next !== undefined) next = Math.min(next, deadlineMs);

@@ -15,6 +15,11 @@ class Inventory extends LedgerCopy<State, Input> {
   pace(everyMs: number, pacedMs = 0, perSecond = PER_SECOND): number | undefined {
     return paceFor(this.state, { node: 'n0', incarnation: 1, birth: 1, everyMs, pacedMs }, perSecond);
   }
+  leadsAnew(): void {
+    this.nowMs += 500_000;
+    this.leadingSinceMs = this.nowMs;
+    this.when();
+  }
   hears(node: string, pacedMs: number): void {
     hear(this.state, node, this.nowMs, '', pacedMs);
   }
@@ -65,11 +70,50 @@ describe('silence in a large fleet', () => {
     expect(linesOf(i.after(SILENT_AFTER_MS))).toEqual(['node.silent']);
   });
 
-  it('is not said by a new leader before the seldom ones can have been heard by it', () => {
+  it('is said some day, whatever a node says of its beats', () => {
+    const i = new Inventory(1);
+    i.hears('n0', 1e300);
+    expect(linesOf(i.after(3.5 * 600_000))).toEqual(['node.silent']);
+  });
+
+  it('is said in the usual time of those that a new leader has heard, however long it waits for the others', () => {
     const i = new Inventory(30);
-    i.nowMs += 500_000;
+    i.leadsAnew();
+    i.nowMs += 5_000;
+    for (let n = 0; n < 10; n += 1) i.hears(`n${n}`, 0);
+    i.nowMs += SILENT_AFTER_MS;
+    expect(linesOf(i.when(), 'node')).toEqual(Array.from({ length: 10 }, (_, n) => `node.silent n${n}`));
+  });
+
+  it.each([0, 10_000])('is not said by a new leader that aims at %d a second of those that were asked by the one before', (perSecond) => {
+    const i = new Inventory(60, perSecond);
+    i.leadsAnew();
+    i.nowMs += 10_000;
+    i.hears('n59', 72_000); // the others' next beats come within 72 s
+    expect(i.after(61_000)).toEqual([]);
+  });
+
+  it('is not said by a leader that was cut off of those whose pace it knows', () => {
+    const i = new Inventory(60);
+    i.hears('n0', 72_000);
+    i.given(...Array.from({ length: 58 }, (_, n) => factOf('node.left', { node: `n${n + 2}` })));
+    i.nowMs += 1_000;
     i.leadingSinceMs = i.nowMs;
     i.when();
+    expect(i.after(70_000)).toEqual([]);
+  });
+
+  it('is not said of a node that joins again and beats as seldom as it was asked before', () => {
+    const i = new Inventory(60);
+    i.leadsAnew();
+    i.given(factOf('node.left', { node: 'n0' }), factOf('node.joined', { node: 'n0' }));
+    i.when();
+    expect(i.after(72_000)).toEqual([]);
+  });
+
+  it('is not said by a new leader before the seldom ones can have been heard by it', () => {
+    const i = new Inventory(30);
+    i.leadsAnew();
     expect(i.after(2 * 3.5 * 30_000 - 1)).toEqual([]);
     expect(i.after(1)).toHaveLength(30);
   });

@@ -52,7 +52,7 @@ export class State {
   readonly heardAt = new Map<string, string>();
   /** The same, monotonic: silence is counted from here. */
   readonly heardMs = new Table<string, number>(this.undo);
-  /** How far apart its heartbeats are, of a node that was asked to beat seldom. */
+  /** Of a node that was heard: how far apart it was asked to beat, at most; 0 if it was not asked. */
   readonly pacedMs = new Map<string, number>();
   /** Silent nodes that were heard again. */
   readonly heardAgain = new Table<string, true>(this.undo);

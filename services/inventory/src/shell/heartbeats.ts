@@ -1,8 +1,8 @@
+import { DEFAULT_PER_SECOND } from '../core/index.js';
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const DEFAULT_SILENT_SECONDS = 35;
-/** Each node by itself, up to some thousands; from there on the idle control plane costs the same however large the fleet is. */
-const DEFAULT_PER_SECOND = 400;
 
 /** SLUICE_SILENT_SECONDS: how long a node may be unheard before it is silent, in milliseconds. Throws for what is no number. */
 export function silentAfterMs(environment: Environment): number {

@@ -28,10 +28,7 @@ export class InventoryController {
   @EventPattern<string>('alive.*', { core: true })
   async alive(@Payload() batch: readonly BusMessage[]): Promise<void> {
     const heard = await this.poison.decoded('ALIVE', batch, ({ subject, text }) => decodeAlive(subject, text));
-    this.ledger.observe((state) => {
-      this.pace.tell(state, heard);
-      return heard.map(({ node, pacedMs }) => hear(state, node, monotonicMs(), wallTime(), pacedMs)).some((news) => news);
-    });
+    this.ledger.observe((state) => heard.map((alive) => hear(state, alive.node, monotonicMs(), wallTime(), this.pace.keep(state, alive))).some((news) => news));
   }
 
   @MessagePattern('ops.node.list')

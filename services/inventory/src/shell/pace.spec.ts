@@ -2,7 +2,9 @@ import { connectBus, connectNodeBus, startService, type Bus, type NodeBus, type 
 import { settingsFrom, SILENT } from '#libs/runtime';
 import { natsFixture, report, until } from '#libs/testing';
 import { service as inventory } from '../service.js';
+import type { State } from '../core/index.js';
 import { heartbeatsPerSecond, silentAfterMs } from './heartbeats.js';
+import { Pace } from './pace.js';
 
 describe('the pace of heartbeats', () => {
   const nats = natsFixture();
@@ -20,6 +22,17 @@ describe('the pace of heartbeats', () => {
     await bus.close();
     await service.close();
     delete process.env['SLUICE_HEARTBEATS_PER_SECOND'];
+  });
+
+  it('counts from when a node is asked, whether or not the beat that says so is heard', () => {
+    const sent: string[] = [];
+    const pace = new Pace({ broadcast: (subject: string, text: string) => sent.push(`${subject} ${text}`) } as unknown as Bus, 0.05);
+    const state = { memo: { present: 1 } } as unknown as State;
+    const alive = { node: 'n1.dc1', incarnation: 1, birth: 1 };
+    expect(pace.keep(state, { ...alive, everyMs: 10_000, pacedMs: 0 })).toBe(24_000);
+    expect(pace.keep(state, { ...alive, everyMs: 24_000, pacedMs: 24_000 })).toBe(24_000);
+    expect(pace.keep(state, { ...alive, everyMs: 60_000, pacedMs: 60_000 })).toBe(60_000);
+    expect(sent).toEqual(['push.pace.n1_dc1 {"everyMs":24000}', 'push.pace.n1_dc1 {"everyMs":24000}']);
   });
 
   it('is told to a node of a fleet that beats too often, and to nobody who keeps it', async () => {

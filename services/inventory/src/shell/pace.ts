@@ -6,10 +6,11 @@ import { paceFor, type State } from '../core/index.js';
 export class Pace {
   constructor(private readonly bus: Bus, private readonly perSecond: number) {}
 
-  tell(state: State, heard: readonly NodeAlive[]): void {
-    for (const alive of heard) {
-      const everyMs = paceFor(state, alive, this.perSecond);
-      if (everyMs !== undefined) this.bus.broadcast(pushSubject('pace', alive.node), JSON.stringify({ everyMs }));
-    }
+  /** How far apart the heartbeats of this node may be from now on because it was asked, in milliseconds: also if its next one, which would say so, is lost. */
+  keep(state: State, alive: NodeAlive): number {
+    const everyMs = paceFor(state, alive, this.perSecond);
+    if (everyMs === undefined) return alive.pacedMs;
+    this.bus.broadcast(pushSubject('pace', alive.node), JSON.stringify({ everyMs }));
+    return Math.max(alive.pacedMs, everyMs);
   }
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Fragment, FragmentRef, NewFact, Targets } from '#libs/contracts';
+import { atOnce } from '#libs/kernel';
 import { API_VERSION } from '#libs/manifests';
 import { blobOf, factOf, joined, LedgerCopy, MemoryLedger, targetsOf } from '#libs/testing';
 import { mergerCore, planChange, renderChange, renderNodes, type Gathered, type Input, type RenderNeed, type State } from './index.js';
@@ -10,13 +11,13 @@ export const sha256 = (text: string): string => createHash('sha256').update(text
 export function gather(need: RenderNeed, state: State): Gathered {
   switch (need.do) {
     case 'render-change': {
-      const { texts: _, ...rendering } = renderChange(state, state.changes.get(need.change)!, need.replaces, sha256);
+      const { texts: _, ...rendering } = atOnce(renderChange(state, state.changes.get(need.change)!, need.replaces, sha256));
       return { did: 'render-change', rendering, blobs: [blobOf(rendering.targets)], targets: rendering.targets };
     }
     case 'render-nodes':
       return { did: 'render-nodes', nodes: renderNodes(state, need.nodes, sha256) };
     case 'plan':
-      return { did: 'plan', plan: planChange(state, need.body, sha256) };
+      return { did: 'plan', plan: atOnce(planChange(state, need.body, sha256)) };
   }
 }
 

@@ -1,5 +1,5 @@
 import { fragmentId, type Action, type Config, type Reason } from '#libs/contracts';
-import type { Digest } from '#libs/kernel';
+import type { Digest, Steps } from '#libs/kernel';
 import { budgetOf, DEFAULT_POOL, poolPolicies } from '#libs/budget';
 import { effectivePolicy, planActions } from '#libs/actions';
 import { isPolicyKind, readChangeBody } from '#libs/manifests';
@@ -29,19 +29,23 @@ export interface PlannedNode {
   readonly changed: readonly string[];
 }
 
-/** Plans a change as published; the same rendering, review and actions as the real way takes. Changes nothing. */
-export function planChange(state: State, body: unknown, digest: Digest): PlanBody | { readonly rejected: readonly Reason[] } {
+/** Plans a change as published; the same rendering, review and actions as the real way takes. Changes nothing; a node is a step. */
+export function* planChange(state: State, body: unknown, digest: Digest): Steps<PlanBody | { readonly rejected: readonly Reason[] }> {
   const read = readChangeBody(body);
   if (!read.ok) return { rejected: read.reasons };
   const candidate = asChange(read.change);
   const open = openByAge(state);
   const turn = turnOf(state, candidate, reachOf(state, [...open, candidate]));
   const replaces = turn.is === 'now' ? turn.replaces : [];
-  const rendering = renderChange(state, candidate, replaces, digest);
+  const rendering = yield* renderChange(state, candidate, replaces, digest);
   const names = Object.keys(rendering.targets).map((name) => state.nodes.get(name)).filter((node): node is NodeState => node !== undefined);
   const pools = poolsOf(state, names);
   const planner = nodePlanner(state, candidate, digest);
-  const planned = names.map((node) => planner(node, pools.get(node.node) ?? 'default', rendering.targets[node.node]?.from ?? ''));
+  const planned: Planned[] = [];
+  for (const node of names) {
+    yield;
+    planned.push(planner(node, pools.get(node.node) ?? 'default', rendering.targets[node.node]?.from ?? ''));
+  }
   return {
     rejected: mergeReasons([...rendering.problems, ...planned.flatMap((one) => one.reasons).filter(besides(rendering.problems))]),
     warnings: rendering.warnings,

@@ -1,5 +1,5 @@
 import { fragmentId, type Fragment, type Reason, type Target } from '#libs/contracts';
-import type { Digest } from '#libs/kernel';
+import type { Digest, Steps } from '#libs/kernel';
 import { budgetOf, choosePool, DEFAULT_POOL, poolPolicies, poolsSelecting } from '#libs/budget';
 import { immutableReasons, isPolicyKind, MAX_CONFIG_BYTES, utf8Bytes } from '#libs/manifests';
 import { compileFragments, emptyHash, renderNode, type Rendered } from '#libs/rendering';
@@ -29,8 +29,8 @@ export function fragmentsWith(state: State, change: Content): readonly Fragment[
   return [...all.values()];
 }
 
-/** Renders a change over the nodes that it touches, and those of the changes that it corrects. */
-export function renderChange(state: State, change: Content, replaces: readonly string[], digest: Digest): ChangeRendering {
+/** Renders a change over the nodes that it touches, and those of the changes that it corrects; a node is a step. */
+export function* renderChange(state: State, change: Content, replaces: readonly string[], digest: Digest): Steps<ChangeRendering> {
   const before = compileFragments([...state.fragments.values()].map(({ fragment }) => fragment));
   const after = compileFragments(fragmentsWith(state, change));
   const targets: Record<string, Target> = {};
@@ -39,6 +39,7 @@ export function renderChange(state: State, change: Content, replaces: readonly s
   const altered: NodeState[] = [];
   let unchanged = 0;
   for (const node of nodesOf(state, change, replaces)) {
+    yield;
     const rendered = renderNode(after.forNode(node.labels), { name: node.node, labels: node.labels }, digest);
     const reasons = [...rendered.reasons, ...tooLarge(rendered, node.node)];
     if (reasons.length > 0) {

@@ -1,3 +1,4 @@
+import type { NewFact } from '#libs/contracts';
 import { accepted, committed, factOf, linesOf, pool, renderedChange, validated } from '#libs/testing';
 import { DRAIN, MINUTE, Scheduler, settledAs, types } from './scheduler.fixture.js';
 
@@ -66,5 +67,70 @@ describe('a drain', () => {
     expect(types(s.given(uncordoned('n0', 'n0-l2')).when())).toEqual(['node.lease.released']);
     expect(s.after(30_000)).toEqual([]);
     expect(types(s.after(60 * MINUTE))).toContain('node.lease.granted');
+  });
+
+  describe('whose pool is given other words', () => {
+    const says = (s: Scheduler, change: string, drain: object, more: object = {}) => {
+      s.given(accepted(change, { apply: [pool('edge', 1, 'edge', { drain, ...more })] }), renderedChange(change, {}), validated(change)).when();
+      return s.given(committed(change)).when();
+    };
+    const amendments = (facts: readonly NewFact[]) => facts.filter((fact) => fact.type === 'node.lease.amended');
+
+    it('goes on by those, said once, and its time begins anew', () => {
+      const s = draining({ onTimeout: 'fail' }, 'n0');
+      s.after(9 * MINUTE);
+      expect(amendments(says(s, 'c2', { onTimeout: 'defer', emptyDir: 'evict' }))).toMatchObject([{ node: 'n0', pool: 'edge', lease: 'n0-l1', change: 'c1', drainMs: 600_000, drain: { onTimeout: 'defer', emptyDir: 'evict' } }]);
+      expect(s.when()).toEqual([]);
+      expect(settledAs(s.after(9 * MINUTE))).toEqual([]);
+      expect(settledAs(s.after(MINUTE))).toEqual(['n0 cancelled']);
+      expect(s.status('n0').owed).toBe('deferred: not drained within 600 s');
+    });
+
+    it('has as long as those say', () => {
+      const s = draining({}, 'n0');
+      says(s, 'c2', {}, { drainTimeout: '1m' });
+      expect(s.lease('n0')).toMatchObject({ phase: 'draining', drainMs: 60_000 });
+      expect(settledAs(s.after(MINUTE))).toEqual(['n0 failed']);
+    });
+
+    it('is told nothing where they say the same of drains, in whatever order, or of another pool', () => {
+      const s = draining({ onTimeout: 'defer', emptyDir: 'evict' }, 'n0');
+      expect(amendments(says(s, 'c2', { emptyDir: 'evict', onTimeout: 'defer' }, { applyTimeout: '90s' }))).toEqual([]);
+      s.given(accepted('c3', { apply: [pool('other', 1, 'other', { drain: { onTimeout: 'force' } })] }), renderedChange('c3', {}), validated('c3')).when();
+      expect(amendments(s.given(committed('c3')).when())).toEqual([]);
+    });
+
+    it('is not turned by words that were only proposed, nor by a pool that is taken away', () => {
+      const s = draining({ onTimeout: 'defer' }, 'n0');
+      s.given(accepted('c2', { apply: [pool('edge', 1, 'edge', { drain: { onTimeout: 'force' } })] }), renderedChange('c2', {}), validated('c2'));
+      expect(amendments(s.when())).toEqual([]);
+      s.given(accepted('c3', { delete: [{ kind: 'Pool', name: 'edge' }] }), renderedChange('c3', {}), validated('c3')).when();
+      expect(amendments(s.given(committed('c3')).when())).toEqual([]);
+    });
+
+    it('is told so by a copy that begins anew, once', () => {
+      const s = draining({}, 'n0');
+      s.given(accepted('c2', { apply: [pool('edge', 1, 'edge', { drain: { onTimeout: 'force' } })] }), renderedChange('c2', {}), validated('c2')).when();
+      s.given(committed('c2')).restart();
+      expect(amendments(s.when())).toMatchObject([{ lease: 'n0-l1', drain: { onTimeout: 'force' } }]);
+      s.restart();
+      expect(s.when()).toEqual([]);
+    });
+
+    it('goes by the pool that the node is in now, where nobody had written its own', () => {
+      const s = new Scheduler().fleet(['n0'], { role: 'edge' });
+      s.actions = DRAIN;
+      s.rolls('c1', ['n0']);
+      expect(s.lease('n0')).toMatchObject({ phase: 'draining', pool: 'default' });
+      expect(amendments(says(s, 'c2', { emptyDir: 'evict' }))).toMatchObject([{ node: 'n0', pool: 'default', lease: 'n0-l1', drain: { emptyDir: 'evict' } }]);
+      expect(s.when()).toEqual([]);
+    });
+
+    it('leaves a node alone that is drained already', () => {
+      const s = draining({}, 'n0');
+      s.given(factOf('node.drained', { node: 'n0', lease: 'n0-l1', pool: 'edge' })).when();
+      expect(s.lease('n0').phase).toBe('ready');
+      expect(amendments(says(s, 'c2', { onTimeout: 'force' }))).toEqual([]);
+    });
   });
 });

@@ -32,7 +32,19 @@ export function load(dumped: unknown, readMs: number): State {
   return state;
 }
 
+/** Version 6 knew nothing of how a lease is to be drained: what is under way then goes on as it was granted. */
+export function fromVersion6(dumped: unknown): unknown {
+  const { nodes, ...rest } = dumped as { readonly nodes: readonly (readonly [string, Omit<NodeState, 'lease'> & { readonly lease?: object }])[] };
+  return { ...rest, nodes: nodes.map(([name, node]) => [name, node.lease === undefined ? node : { ...node, lease: { ...node.lease, drainTerms: '' } }]) };
+}
+
+/** Version 7 knew of no end of what another tool has. */
+export function fromVersion7(dumped: unknown): unknown {
+  const { nodes, ...rest } = dumped as { readonly nodes: readonly (readonly [string, Omit<NodeState, 'taken'> & { readonly taken?: object }])[] };
+  return { ...rest, nodes: nodes.map(([name, node]) => [name, node.taken === undefined ? node : { ...node, taken: { ...node.taken, at: '', sinceMs: 0, forMs: 0 } }]) };
+}
+
 function restarted(node: NodeState, readMs: number): NodeState {
   const retry: Retry | undefined = node.retry?.kind === 'later' ? { ...node.retry, atMs: readMs + Math.min(60_000 * 2 ** (node.retry.tries - 1), 3_600_000) } : node.retry;
-  return { ...node, retry, ...(node.lease === undefined ? {} : { lease: { ...node.lease, sinceMs: readMs } }) };
+  return { ...node, retry, ...(node.taken === undefined ? {} : { taken: { ...node.taken, sinceMs: readMs } }), ...(node.lease === undefined ? {} : { lease: { ...node.lease, sinceMs: readMs } }) };
 }

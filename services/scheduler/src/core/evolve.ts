@@ -11,7 +11,7 @@ export const READS: readonly FactType[] = [
   'config.accepted', 'config.waiting', 'config.rendered', 'config.validated', 'config.rejected', 'config.committed', 'config.ended', 'config.judged', 'config.forgiven',
   'node.joined', 'node.left', 'node.changed', 'node.silent', 'node.heard', 'node.unavailable', 'node.available', 'node.taken', 'node.given', 'node.rendered', 'node.reviewed', 'node.reported', 'node.owed', 'node.skipped',
   'node.drained', 'node.drain.stopped', 'node.uncordoned',
-  'node.lease.granted', 'node.lease.ready', 'node.lease.settled', 'node.lease.uncordoning', 'node.lease.released',
+  'node.lease.granted', 'node.lease.amended', 'node.lease.ready', 'node.lease.settled', 'node.lease.uncordoning', 'node.lease.released',
   'rollout.started', 'rollout.paused', 'rollout.resumed', 'rollout.aborted', 'rollout.failed', 'rollout.reverting', 'rollout.reverted', 'rollout.complete',
   'rollout.succeeded', 'rollout.superseded', 'rollout.stalled',
 ];

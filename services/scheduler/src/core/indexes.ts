@@ -37,6 +37,8 @@ export function putNode(state: State, changed: NodeState, sequence: number): voi
   countUnavailable(state, node);
   if (node.lease === undefined) state.leased.delete(node.node);
   else state.leased.add(node.node);
+  if (node.taken === undefined || node.taken.forMs === 0) state.borrowed.delete(node.node);
+  else state.borrowed.add(node.node);
   if (node.report?.fresh === true && node.leases === 0) state.fresh.set(node.node, true);
   else state.fresh.delete(node.node);
   if (node.owed === '' && state.owedBy.has(node.node)) noLongerOwed(state, node.node);

@@ -15,7 +15,7 @@ export type Request =
   | { readonly op: 'node.skip'; readonly node: string; readonly by: string; readonly reason: string }
   | { readonly op: 'pool.list'; readonly cursor: string; readonly limit: number }
   | { readonly op: 'pool.get'; readonly pool: string }
-  | { readonly op: 'pool.take'; readonly node: string; readonly pool: string; readonly owner: string; readonly reason: string; readonly by: string }
+  | { readonly op: 'pool.take'; readonly node: string; readonly pool: string; readonly owner: string; readonly reason: string; readonly by: string; readonly forMs?: number }
   | { readonly op: 'pool.give'; readonly node: string; readonly owner: string; readonly by: string };
 
 /** The actions that bring a node from what it has to what it shall have: planned from the configs' content, outside the core. */

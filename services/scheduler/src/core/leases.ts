@@ -1,6 +1,7 @@
-import type { Because, DrainOutcome, TakenReport } from '#libs/contracts';
+import type { Because, DrainOutcome, Fragment, TakenReport } from '#libs/contracts';
+import { termsOf } from './drain-terms.js';
 import { emitRollout, type SchedulerDraft } from './draft.js';
-
+import { poolPolicy } from './indexes.js';
 import type { Lease, NodeState, Rollout, TargetState } from './state.js';
 import { targetKey } from './state.js';
 import { goalOf } from './want.js';
@@ -56,18 +57,19 @@ export const isUndecided = (lease: Lease): boolean => lease.because === '' || (l
 
 /** Deadlines, drains that are done, and ended leases whose time is over. */
 export function advanceLeases(draft: SchedulerDraft): void {
+  const terms = termsOf(draft.state.pools);
   for (const name of [...draft.state.leased]) {
     if (draft.full) return;
     const node = draft.state.nodes.get(name);
     if (node?.lease === undefined) continue;
     if (!node.joined && isUndecided(node.lease)) settleLease(draft, name, node.lease, { because: 'left', reason: 'the node has left', restored: true });
-    else if (node.lease.because === '') advanceOpen(draft, node, node.lease);
+    else if (node.lease.because === '') advanceOpen(draft, node, node.lease, terms);
     else finishLease(draft, name, node.lease);
   }
 }
 
-function advanceOpen(draft: SchedulerDraft, node: NodeState, lease: Lease): void {
-  if (lease.phase === 'draining') return advanceDrain(draft, node, lease);
+function advanceOpen(draft: SchedulerDraft, node: NodeState, lease: Lease, terms: ReturnType<typeof termsOf>): void {
+  if (lease.phase === 'draining') return advanceDrain(draft, node, lease, terms);
   const deadlineMs = lease.sinceMs + lease.applyMs;
   if (draft.now.monotonicMs < deadlineMs) return draft.wakeAt(deadlineMs);
   const reason = `no answer within ${Math.round(lease.applyMs / 1000)} s`;
@@ -75,15 +77,25 @@ function advanceOpen(draft: SchedulerDraft, node: NodeState, lease: Lease): void
   settleLease(draft, node.node, lease, { because: 'unknown', reason, restored: false });
 }
 
-function advanceDrain(draft: SchedulerDraft, node: NodeState, lease: Lease): void {
+function advanceDrain(draft: SchedulerDraft, node: NodeState, lease: Lease, terms: ReturnType<typeof termsOf>): void {
   if (isPointless(draft, node, lease)) return settleLease(draft, node.node, lease, { because: 'cancelled', reason: 'its rollout no longer wants it', restored: true });
   if (lease.stopped !== '') return endDrain(draft, node.node, lease, lease.stopped, lease.stoppedBecause);
   if (lease.drained) {
     return draft.emit({ type: 'node.lease.ready', node: node.node, pool: lease.pool, lease: lease.id, change: lease.change, hash: lease.hash });
   }
+  // Of the pool whose unit it has; where nobody has written that one, of the one that the node is in now.
+  const says = draft.state.pools.has(lease.pool) ? lease.pool : node.pool;
+  if (lease.drainTerms !== '' && (terms(says) ?? lease.drainTerms) !== lease.drainTerms) return amend(draft, node.node, lease, says);
   const deadlineMs = lease.sinceMs + lease.drainMs;
   if (draft.now.monotonicMs < deadlineMs) return draft.wakeAt(deadlineMs);
   endDrain(draft, node.node, lease, lease.defers ? 'deferred' : 'failed', `not drained within ${Math.round(lease.drainMs / 1000)} s`);
+}
+
+/** Its pool has been given other words about drains since: they hold for what is drained already, and the time begins anew. */
+function amend(draft: SchedulerDraft, node: string, { id, pool, change }: Lease, says: string): void {
+  const { drainMs, drain } = poolPolicy(draft.state, says);
+  draft.emit({ type: 'node.lease.amended', node, pool, lease: id, change, drainMs, ...(Object.keys(drain).length > 0 ? { drain: drain as Fragment['spec'] } : {}) });
+  draft.wakeAt(draft.now.monotonicMs + drainMs);
 }
 
 /** Nothing was done to the node. Deferred, a rollout goes on without it, and it is owed; outside a rollout it is tried again later, as after a failure. */

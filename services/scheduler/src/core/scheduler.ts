@@ -1,6 +1,6 @@
 import { decided, takeTouched, type Core, type Decision, type Now } from '#libs/kernel';
 import type { SchedulerDraft } from './draft.js';
-import { dump, load } from './dump.js';
+import { dump, fromVersion6, fromVersion7, load } from './dump.js';
 import { evolve, READS } from './evolve.js';
 import { grantLeases } from './grants.js';
 import type { Input, Plan, PlanNeed } from './inputs.js';
@@ -9,6 +9,7 @@ import { takeReport } from './reports.js';
 import { answerRequest } from './requests.js';
 import { endRollouts, oweStuck, reportStalls, startRollouts } from './rollouts.js';
 import { State } from './state.js';
+import { giveExpired } from './units.js';
 import { view, viewKeys } from './views.js';
 
 /**
@@ -20,7 +21,8 @@ import { view, viewKeys } from './views.js';
  */
 export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
   name: 'scheduler',
-  version: 6,
+  version: 8,
+  migrations: { 6: fromVersion6, 7: fromVersion7 },
   reads: READS,
   wantsTargets: true,
   gathersFirst: true,
@@ -43,6 +45,7 @@ export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
 function decide(state: State, inputs: readonly Input[], plans: ReadonlyMap<string, Plan>, now: Now): Decision<Input, PlanNeed> {
   return decided<State, Input, PlanNeed>(state, now, evolve, (draft) => {
     takeInputs(draft, inputs);
+    giveExpired(draft);
     advanceLeases(draft);
     startRollouts(draft);
     oweStuck(draft);

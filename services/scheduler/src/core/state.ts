@@ -26,6 +26,8 @@ export interface Lease {
   /** The drain service gave the drain up, and says how that counts; empty if it did not. */
   readonly stopped: DrainOutcome | '';
   readonly stoppedBecause: string;
+  /** How it is to be drained, as one text to compare; empty where it is not drained, or that is not known. */
+  readonly drainTerms: string;
   /** Its pool says to go on without a node that cannot be drained in time. */
   readonly defers: boolean;
   /** A report named it after it had ended. */
@@ -50,6 +52,17 @@ export interface Report {
   readonly fresh: boolean;
 }
 
+/** A node that another tool, or a person, has out of service. */
+export interface TakenUnit {
+  readonly owner: string;
+  readonly reason: string;
+  readonly at: string;
+  /** When this copy read that, monotonic. */
+  readonly sinceMs: number;
+  /** It is given back by itself after this; 0 for never. */
+  readonly forMs: number;
+}
+
 /** Why a lease outside a rollout is not tried again at once. */
 export type Retry =
   | { readonly kind: 'later'; readonly tries: number; readonly atMs: number }
@@ -63,7 +76,7 @@ export interface NodeState {
   /** Why Kubernetes, or whoever cordoned it, has it out of service; empty if it is in service. */
   readonly outOfService: string;
   /** Another tool, or a person, has it out of service; undefined if nobody has. */
-  readonly taken: { readonly owner: string; readonly reason: string } | undefined;
+  readonly taken: TakenUnit | undefined;
   readonly labels: Readonly<Record<string, string>>;
   readonly capabilities: readonly string[];
   readonly pool: string;
@@ -231,6 +244,8 @@ export class State {
   readonly troubled = new SortedSet(this.undo);
   /** Nodes whose next try has its time. */
   readonly backingOff = new SortedSet(this.undo);
+  /** Nodes that are taken for a time. */
+  readonly borrowed = new SortedSet(this.undo);
   /** Changes that are not ended. */
   readonly openChanges = new SortedSet(this.undo);
   private readonly poolSets = new Map<string, PoolSets>();

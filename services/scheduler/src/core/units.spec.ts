@@ -1,5 +1,5 @@
 import { accepted, committed, factOf, joined, left, linesOf, pool, renderedChange, validated } from '#libs/testing';
-import { grants, Scheduler } from './scheduler.fixture.js';
+import { grants, MINUTE, Scheduler } from './scheduler.fixture.js';
 
 /** Nodes of a pool `edge`, and another tool that asks for some. */
 class Shared extends Scheduler {
@@ -8,8 +8,8 @@ class Shared extends Scheduler {
     this.given(accepted('c9', { apply: [pool('edge', budget)] }), renderedChange('c9', {}), validated('c9')).when();
     this.given(committed('c9')).fleet(names, { role: 'edge' });
   }
-  takes(node: string, { owner = 'kured', pool: name = '', reason = 'a new kernel' } = {}) {
-    return this.asks({ op: 'pool.take', node, pool: name, owner, reason, by: 'me' });
+  takes(node: string, { owner = 'kured', pool: name = '', reason = 'a new kernel', forMs = 0 } = {}) {
+    return this.asks({ op: 'pool.take', node, pool: name, owner, reason, by: 'me', forMs });
   }
   gives(node: string, owner = 'kured') {
     return this.asks({ op: 'pool.give', node, owner, by: 'me' });
@@ -65,6 +65,60 @@ describe('a unit that another tool takes for a node', () => {
     expect(linesOf(s.gives('n0'))).toEqual(['node.given']);
     expect(s.gives('n0')).toEqual([]);
     expect(s.answers).toMatchObject([{ ok: true, body: { taken: false } }]);
+  });
+});
+
+describe('a unit that is taken for a time', () => {
+  const HALF_HOUR = 30 * MINUTE;
+
+  it('is given back when that is over, and somebody else gets it in the same batch', () => {
+    const s = new Shared(1, 'n0', 'n1');
+    expect(linesOf(s.takes('n0', { forMs: HALF_HOUR }), 'node', 'owner', 'forMs')).toEqual([`node.taken n0 kured ${HALF_HOUR}`]);
+    expect(grants(s.rolls('c1', ['n1']))).toEqual([]);
+    expect(s.after(HALF_HOUR - 1)).toEqual([]);
+    const said = s.after(1);
+    expect(linesOf(said, 'node', 'owner', 'by', 'expired')[0]).toBe('node.given n0 kured scheduler true');
+    expect(grants(said)).toEqual(['n1 forward c1-new']);
+    expect(s.when()).toEqual([]);
+  });
+
+  it('says so wherever a node waits for it, and of the node itself', () => {
+    const s = new Shared(1, 'n0', 'n1');
+    s.takes('n0', { forMs: HALF_HOUR });
+    s.rolls('c1', ['n1']);
+    expect(s.view('pools', 'edge').unavailable).toMatchObject([{ node: 'n0', because: expect.stringMatching(/^taken by kured for 30m from 2026-.*: a new kernel$/) as string }]);
+    expect(s.why('n0').text).toMatch(/taken by kured for 30m from .*; it gets nothing until kured gives it back, or that time is over \(sluice give n0 --owner kured\)$/);
+    expect(s.status('n0').taken).toMatchObject({ owner: 'kured', reason: 'a new kernel', forMs: HALF_HOUR });
+    s.gives('n0');
+    expect(s.status('n0').taken).toBeUndefined();
+    expect(s.after(HALF_HOUR)).not.toContainEqual(expect.objectContaining({ type: 'node.given' }));
+  });
+
+  it('is had for longer by who takes it again, and for good by who says no time', () => {
+    const s = new Shared(1, 'n0');
+    s.takes('n0', { forMs: HALF_HOUR });
+    s.after(HALF_HOUR - 1);
+    expect(linesOf(s.takes('n0', { forMs: HALF_HOUR }))).toEqual(['node.taken']);
+    expect(s.after(HALF_HOUR - 1)).toEqual([]);
+    expect(linesOf(s.takes('n0'))).toEqual(['node.taken']);
+    expect([s.after(10 * HALF_HOUR), s.status('n0').taken?.forMs]).toEqual([[], 0]);
+  });
+
+  it('is never had for less: a copy that begins anew counts from its beginning', () => {
+    const s = new Shared(1, 'n0');
+    s.takes('n0', { forMs: HALF_HOUR });
+    s.after(HALF_HOUR - 1);
+    s.restart();
+    expect(s.after(HALF_HOUR - 1)).toEqual([]);
+    expect(linesOf(s.after(1))).toEqual(['node.given']);
+  });
+
+  it('has no end where a dump from before knew of none', () => {
+    const s = new Shared(1, 'n0');
+    s.takes('n0', { forMs: HALF_HOUR });
+    const dumped = s.core.dump(s.state) as { readonly nodes: readonly [string, { readonly taken?: object }][] };
+    const before = { ...dumped, nodes: dumped.nodes.map(([name, node]) => [name, { ...node, taken: { owner: 'kured', reason: '' } }]) };
+    expect((s.core.load(s.core.migrations?.[7]?.(before), 0) as typeof s.state).nodes.get('n0')?.taken).toEqual({ owner: 'kured', reason: '', at: '', sinceMs: 0, forMs: 0 });
   });
 });
 

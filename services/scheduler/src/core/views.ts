@@ -2,7 +2,7 @@ import { nodeOfToken, nodeToken, type LeaseView, type PoolView, type RolloutView
 import { viewKey, type ViewBody, type ViewKey } from '#libs/kernel';
 import { poolProgress, worstNodes } from './frozen-rollout.js';
 import { poolBudget, poolPolicy } from './indexes.js';
-import { appliedIn, EMPTY_TALLY, nodeOf, type Lease, type NodeState, type State } from './state.js';
+import { appliedIn, EMPTY_TALLY, nodeOf, type Lease, type NodeState, type State, type TakenUnit } from './state.js';
 import { takenText } from './want.js';
 
 type Shown<T> = Omit<T, 'ledger'>;
@@ -38,9 +38,11 @@ function statusView(state: State, name: string): Shown<StatusView> | undefined {
   return {
     node: name, incarnation: report?.incarnation ?? 0, birth: report?.birth ?? 0, seq: report?.seq ?? 0, hash: report?.hash ?? '', lease: report?.lease ?? '',
     verdict: report?.verdict ?? '', reason: report?.reason ?? '', restored: report?.restored ?? true, desired: node.desired?.hash ?? '', pool: node.pool,
-    owed: node.owed, unfit: node.unfit.length > 0, unfitReasons: node.unfit, drifted: node.drifted, skipped: node.skippedBy, change: node.change,
+    owed: node.owed, unfit: node.unfit.length > 0, unfitReasons: node.unfit, drifted: node.drifted, skipped: node.skippedBy, change: node.change, ...(node.taken === undefined ? {} : { taken: takenView(node.taken) }),
   };
 }
+
+const takenView = ({ owner, reason, at, forMs }: TakenUnit) => ({ owner, reason, at, forMs });
 
 function leaseView(state: State, name: string): Shown<LeaseView> | undefined {
   const node = state.nodes.get(name);

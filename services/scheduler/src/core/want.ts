@@ -1,7 +1,8 @@
-import { targetKey, type NodeState, type Rollout, type State, type TargetClass, type TargetState, type Want } from './state.js';
+import { durationText } from '#libs/manifests';
+import { targetKey, type NodeState, type Rollout, type State, type TargetClass, type TakenUnit, type TargetState, type Want } from './state.js';
 
 /** Who has taken a node out of service, for people. */
-export const takenText = ({ owner, reason }: NonNullable<NodeState['taken']>): string => `taken by ${owner}${reason === '' ? '' : `: ${reason}`}`;
+export const takenText = ({ owner, reason, forMs, at }: TakenUnit): string => `taken by ${owner}${forMs === 0 ? '' : ` for ${durationText(forMs)} from ${at}`}${reason === '' ? '' : `: ${reason}`}`;
 
 /** A node can be reached and asked to change. */
 const reachable = (node: NodeState): boolean => !node.silent && node.taken === undefined && node.skippedBy === '';

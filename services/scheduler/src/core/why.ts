@@ -22,7 +22,7 @@ export function why(state: State, node: NodeState, nowMs: number): Why {
   if (node.lease !== undefined) return whyLeased(base, node, node.lease);
   if (node.skippedBy !== '') return { ...base, because: 'skipped', text: `skipped by ${node.skippedBy}, until it is heard of or its rollout ends` };
   if (node.silent) return { ...base, because: 'silent', text: 'it is silent: it gets nothing until it is heard of' };
-  if (node.taken !== undefined) return { ...base, because: 'taken', text: `it is ${takenText(node.taken)}; it gets nothing until ${node.taken.owner} gives it back (sluice give ${node.node} --owner ${node.taken.owner})` };
+  if (node.taken !== undefined) return { ...base, because: 'taken', text: `it is ${takenText(node.taken)}; it gets nothing until ${node.taken.owner} gives it back${node.taken.forMs === 0 ? '' : ', or that time is over'} (sluice give ${node.node} --owner ${node.taken.owner})` };
   if (node.report === undefined) return { ...base, because: 'no-report', text: 'it has joined, and has not reported yet what it has' };
   return whyFree(state, node, base, nowMs);
 }

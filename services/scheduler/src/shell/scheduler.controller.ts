@@ -66,8 +66,8 @@ export class SchedulerController {
   }
 
   @MessagePattern('ops.pool.take')
-  take(@Payload() { node, pool = '', owner, reason = '', by = 'nats' }: TakeRequest): Promise<Answer | undefined> {
-    return this.ask({ op: 'pool.take', node, pool, owner, reason, by });
+  take(@Payload() { node, pool = '', owner, reason = '', by = 'nats', forMs = 0 }: TakeRequest): Promise<Answer | undefined> {
+    return this.ask({ op: 'pool.take', node, pool, owner, reason, by, forMs });
   }
 
   @MessagePattern('ops.pool.give')

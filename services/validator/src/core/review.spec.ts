@@ -1,4 +1,5 @@
 import type { Config, ConfigEntry, Fragment } from '#libs/contracts';
+import { atOnce } from '#libs/kernel';
 import { fragment } from '#libs/testing';
 import { reviewNodes, reviewTargets, type Material } from './review.js';
 import { to } from './validator.fixture.js';
@@ -28,30 +29,30 @@ const FILES = ['kind:File', 'action:restart'];
 
 describe('what a change leads to', () => {
   it('is no reason and no wonder where the node can do it', () => {
-    expect(reviewTargets({ n0: to('motd-2', 'motd'), n1: to('motd', '') }, material(FILES))).toEqual({ did: 'review-change', reasons: [], warnings: [], unfit: [] });
+    expect(atOnce(reviewTargets({ n0: to('motd-2', 'motd'), n1: to('motd', '') }, material(FILES)))).toEqual({ did: 'review-change', reasons: [], warnings: [], unfit: [] });
   });
 
   it('is refused for what the node cannot do, also as its first config', () => {
     for (const from of ['motd', '']) {
-      const { reasons, unfit } = reviewTargets({ n0: to('more', from) }, material(FILES));
+      const { reasons, unfit } = atOnce(reviewTargets({ n0: to('more', from) }, material(FILES)));
       expect(reasons).toMatchObject([{ fragment: 'Directory/srv', field: 'kind', code: 'capability', nodes: ['n0'] }]);
       expect(unfit).toEqual([]);
     }
   });
 
   it('is not refused for what the node has already and cannot do: such a node is unfit', () => {
-    expect(reviewTargets({ n0: to('motd-2', 'motd'), n1: to('motd', 'motd-2') }, material([]))).toMatchObject({ reasons: [], unfit: ['n0', 'n1'] });
+    expect(atOnce(reviewTargets({ n0: to('motd-2', 'motd'), n1: to('motd', 'motd-2') }, material([])))).toMatchObject({ reasons: [], unfit: ['n0', 'n1'] });
   });
 
   it('is refused for what it adds to old faults, and the node is then not called unfit', () => {
-    const { reasons, unfit } = reviewTargets({ n0: to('more', 'motd') }, material([]));
+    const { reasons, unfit } = atOnce(reviewTargets({ n0: to('more', 'motd') }, material([])));
     expect(reasons.map((one) => one.fragment)).toEqual(['Directory/srv']);
     expect(unfit).toEqual([]);
   });
 
   it('takes the same fragment with another fault for a new one', () => {
     const configs: Record<string, Config> = { ok: { fragments: [entry('Probe', 'p', { tcp: { port: 80 } })] }, bad: { fragments: [entry('Probe', 'p', { exec: { argv: ['true'] } })] } };
-    const { reasons } = reviewTargets({ n0: to('bad', 'ok') }, { ...material([]), config: (_, hash) => configs[hash] });
+    const { reasons } = atOnce(reviewTargets({ n0: to('bad', 'ok') }, { ...material([]), config: (_, hash) => configs[hash] }));
     expect(reasons.map(({ fragment: id, field, message }) => [id, field, message.split(' ').at(-1)])).toEqual([['Probe/p', 'spec.exec', 'probe:exec']]);
   });
 
@@ -59,23 +60,23 @@ describe('what a change leads to', () => {
     const part = (name: string, seq: number, mtu: number): ConfigEntry => entry('Vrf', name, { vrf: 'red', seq, mtu });
     const configs: Record<string, Config> = { two: { fragments: [part('a', 1, 1500), part('b', 2, 9000)] }, more: { fragments: [part('a', 1, 1500), part('b', 2, 9000), file('motd')] } };
     const all = { ...material(['kind:Vrf', 'action:reboot', ...FILES]), config: (_: string, hash: string) => configs[hash] };
-    const { reasons, warnings } = reviewTargets({ n0: to('two', ''), n1: to('two', '') }, all);
+    const { reasons, warnings } = atOnce(reviewTargets({ n0: to('two', ''), n1: to('two', '') }, all));
     expect(reasons).toEqual([]);
     expect(warnings).toMatchObject([{ fragment: 'Vrf/b', field: 'spec.mtu', code: 'overruled', nodes: ['n0', 'n1'] }]);
-    expect(reviewTargets({ n0: to('more', 'two') }, all).warnings).toEqual([]);
+    expect(atOnce(reviewTargets({ n0: to('more', 'two') }, all)).warnings).toEqual([]);
   });
 
   it('that is in no bucket is a reason that names the node, and the others are reviewed all the same', () => {
-    const { reasons } = reviewTargets({ n0: to('gone', 'motd'), n1: to('more', 'motd') }, material(FILES));
+    const { reasons } = atOnce(reviewTargets({ n0: to('gone', 'motd'), n1: to('more', 'motd') }, material(FILES)));
     expect(reasons.map(({ fragment: id, field, code, nodes }) => [id, field, code, nodes])).toEqual([['', '', 'config-missing', ['n0']], ['Directory/srv', 'kind', 'capability', ['n1']]]);
   });
 
   it('from a config that is in no bucket any more is reviewed as a first one', () => {
-    expect(reviewTargets({ n0: to('more', 'gone') }, material(FILES)).reasons).toMatchObject([{ fragment: 'Directory/srv' }]);
+    expect(atOnce(reviewTargets({ n0: to('more', 'gone') }, material(FILES))).reasons).toMatchObject([{ fragment: 'Directory/srv' }]);
   });
 
   it('is refused for an action that the node cannot take, by the rule that asks for it and what it is about', () => {
-    const { reasons, unfit } = reviewTargets({ 'web-1': to('boot', ''), n1: to('boot', '') }, material(['kind:File'], [rules]));
+    const { reasons, unfit } = atOnce(reviewTargets({ 'web-1': to('boot', ''), n1: to('boot', '') }, material(['kind:File'], [rules])));
     expect(reasons.map(({ fragment: rule, field, code, nodes }) => [rule, field, code, nodes])).toEqual([
       ['DisruptionPolicy/rules files /boot', '/boot/cmdline', 'capability', ['web-1']],
     ]);
@@ -84,12 +85,12 @@ describe('what a change leads to', () => {
 
   it('names every rule that asks for an action which cannot be taken, and no other', () => {
     const two = { ...rules, spec: { ...rules.spec, files: [{ path: '/boot', actions: [{ kind: 'restart', unit: 'b' }] }, { path: '/etc/motd', actions: [{ kind: 'restart', unit: 'm' }, { kind: 'daemon-reload' }] }] } } as unknown as Fragment;
-    const { reasons } = reviewTargets({ 'web-1': to('boot', '') }, material(['kind:File', 'action:daemon-reload'], [two]));
+    const { reasons } = atOnce(reviewTargets({ 'web-1': to('boot', '') }, material(['kind:File', 'action:daemon-reload'], [two])));
     expect(reasons.map(({ fragment: rule, field }) => [rule, field])).toEqual([
       ['DisruptionPolicy/rules files /boot', '/boot/cmdline'],
       ['DisruptionPolicy/rules files /etc/motd', '/etc/motd'],
     ]);
-    expect(reviewTargets({ 'web-1': to('boot', '') }, material(['kind:File', 'action:restart'], [two])).reasons).toMatchObject([{ fragment: 'DisruptionPolicy/rules files /etc/motd' }]);
+    expect(atOnce(reviewTargets({ 'web-1': to('boot', '') }, material(['kind:File', 'action:restart'], [two]))).reasons).toMatchObject([{ fragment: 'DisruptionPolicy/rules files /etc/motd' }]);
   });
 });
 

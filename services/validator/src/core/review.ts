@@ -1,4 +1,5 @@
 import { EMPTY_CONFIG, type Config, type Fragment, type Reason, type Targets } from '#libs/contracts';
+import type { Steps } from '#libs/kernel';
 import { effectivePolicy, planActions, type ActionPlan } from '#libs/actions';
 import { mergeReasons, newReasons, reviewActions, reviewConfig, reviewWarnings } from '#libs/review';
 import type { Reviewed } from './inputs.js';
@@ -13,12 +14,13 @@ export interface Material {
   readonly policies: readonly Fragment[];
 }
 
-/** Reviews every target of a change; a node whose present config has the same faults is unfit, and no reason. */
-export function reviewTargets(targets: Targets, material: Material): Reviewed & { readonly did: 'review-change' } {
+/** Reviews every target of a change; a node whose present config has the same faults is unfit, and no reason. A node is a step. */
+export function* reviewTargets(targets: Targets, material: Material): Steps<Reviewed & { readonly did: 'review-change' }> {
   const reasons: Reason[] = [];
   const warnings: Reason[] = [];
   const unfit: string[] = [];
   for (const [node, target] of Object.entries(targets)) {
+    yield;
     const config = material.config(node, target.to);
     if (config === undefined) {
       reasons.push({ fragment: '', field: '', code: 'config-missing', message: `the config ${target.to.slice(0, 12)} is not in the bucket configs`, nodes: [node] });

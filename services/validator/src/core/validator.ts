@@ -1,6 +1,6 @@
 import type { KnownBadView, Reason, ReviewView } from '#libs/contracts';
 import { assertNever, decided, takeTouched, viewKey, type Answer, type Core, type Decision, type Draft, type Now, type ViewBody, type ViewKey } from '#libs/kernel';
-import { besides, boundReasons, mergeReasons } from '#libs/review';
+import { besides, boundReasons, knownBadWords, mergeReasons } from '#libs/review';
 import { dump, load } from './dump.js';
 import { evolve, READS } from './evolve.js';
 import type { Input, Request, ReviewNeed, Reviewed } from './inputs.js';
@@ -79,17 +79,11 @@ function knownBadReasons(state: State, candidate: Candidate): readonly Reason[] 
     const byHash = state.knownBad.get(target.to);
     const story = byHash ?? state.knownBad.get(state.badRecipes.get(target.recipe) ?? '');
     if (story === undefined) return [];
-    const message = tell(story, byHash !== undefined);
+    const message = knownBadWords(story, byHash !== undefined);
     const touched = state.touches.get(candidate.change) ?? [];
     // A reason there must be, whatever it can name.
     return (touched.length === 0 ? [''] : touched).map((fragment) => ({ fragment, field: 'spec', code: 'known-bad', message, nodes: [node] }));
   });
-}
-
-function tell(story: Story, isHash: boolean): string {
-  const what = isHash ? `config ${story.hash.slice(0, 12)}` : `a config made of the same fragments as ${story.hash.slice(0, 12)}`;
-  const how = `${story.node} found it invalid in ${story.change} at ${story.since}: ${story.reason}`;
-  return `${what} is known to be bad: ${how}; if you know better: sluice forgive ${story.hash.slice(0, 12)} --reason WHY`;
 }
 
 function reviewNodes(draft: ValidatorDraft, gathered: ReadonlyMap<string, Reviewed>): void {

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { decodeConfig, type Config } from '#libs/contracts';
 import type { Blobs } from '#libs/bus';
+import { inSlices } from '#libs/runtime';
 import { policiesOf } from '#libs/policy';
 import { reviewNodes, reviewTargets, type Material, type Reviewed, type ReviewNeed, type State } from '../core/index.js';
 
@@ -21,7 +22,7 @@ export class Reviewer {
   private async one(need: ReviewNeed, state: State): Promise<Reviewed> {
     if (need.do === 'review-nodes') return reviewNodes(need.nodes, this.material(state, '', await this.read(need.nodes)));
     const wanted = Object.entries(need.targets).flatMap(([node, { from, to }]) => [{ node, hash: to }, ...(from === '' ? [] : [{ node, hash: from }])]);
-    return reviewTargets(need.targets, this.material(state, need.change, await this.read(wanted)));
+    return inSlices(reviewTargets(need.targets, this.material(state, need.change, await this.read(wanted))));
   }
 
   private material(state: State, change: string, configs: ReadonlyMap<string, Config>): Material {

@@ -4,7 +4,7 @@ import type { Cluster } from '../../kubernetes/cluster.js';
 import type { Fault } from '../fault.js';
 
 /** Facts right behind which a kubectl hurts most. */
-const MOMENTS: ReadonlySet<FactType> = new Set<FactType>(['node.lease.granted', 'node.cordoned', 'node.drained', 'node.lease.ready', 'node.lease.settled', 'node.lease.uncordoning', 'node.uncordoned']);
+const MOMENTS: ReadonlySet<FactType> = new Set<FactType>(['node.lease.granted', 'node.lease.amended', 'node.cordoned', 'node.drained', 'node.lease.ready', 'node.lease.settled', 'node.lease.uncordoning', 'node.uncordoned']);
 /** People meddle, and not endlessly. */
 const MOST = 40;
 

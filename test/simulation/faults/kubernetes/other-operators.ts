@@ -4,17 +4,18 @@ import type { Fault } from '../fault.js';
 /** Other tools take nodes out of service by Sluice's leave, and give them back. */
 export const otherOperators: Fault = {
   name: 'other-operators',
-  about: 'other tools take nodes of a pool, as far as its budget has room, and give them back',
+  about: 'other tools take nodes of a pool, as far as its budget has room, some for a time, and give them back or not',
   arrange(stage) {
     const { world } = stage;
     stage.nowAndThen(40_000, (chance) => {
       const { name: node } = stage.anyNode(chance);
       const owner = chance.pick(['kured', 'people']);
       const forMs = chance.next() * chance.pick([5_000, 60_000, 200_000]);
-      world.ask('scheduler', { op: 'pool.take', node, pool: '', owner, reason: 'a new kernel', by: owner }, (answer) => {
+      const isLent = chance.happens(0.4);
+      world.ask('scheduler', { op: 'pool.take', node, pool: '', owner, reason: 'a new kernel', by: owner, ...(isLent ? { forMs: Math.max(1_000, Math.round(forMs)) } : {}) }, (answer) => {
         if (answer?.ok === true) world.fire('taken');
-        // Also where there was no answer: it may have been taken.
-        if (answer?.ok !== false) world.clock.after(forMs, () => give(world, node, owner));
+        // Also where there was no answer: it may have been taken. What is taken for a time ends by itself.
+        if (answer?.ok !== false && !isLent) world.clock.after(forMs, () => give(world, node, owner));
       });
     });
   },

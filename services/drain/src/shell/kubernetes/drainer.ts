@@ -48,7 +48,7 @@ export class Drainer {
       if (drain === undefined) continue;
       const running = this.drains.get(node);
       if (running === undefined) this.drains.set(node, new NodeDrain(this.parts, node, drain.lease, drain.phase).start());
-      else running.move(drain.phase);
+      else running.move(drain);
     }
     this.watchBudgets();
   }

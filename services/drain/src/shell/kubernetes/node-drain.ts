@@ -44,9 +44,9 @@ export class NodeDrain {
     return this;
   }
 
-  /** The fold says that it has come to another phase. */
-  move(phase: Drain['phase']): void {
-    if (this.core.move(phase)) this.again.give();
+  /** The fold says that it has come to another phase, or is to be drained in another way. */
+  move(drain: Pick<Drain, 'phase' | 'amended'>): void {
+    if (this.core.move(drain)) this.again.give();
   }
 
   /** A budget allows something, or is gone: what it refused is tried again at once. */

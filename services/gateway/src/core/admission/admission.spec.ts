@@ -1,6 +1,7 @@
-import type { ChangeView, NodeView } from '#libs/contracts';
+import type { ChangeView, Fragment, KnownBadView, NodeView } from '#libs/contracts';
+import { compileFragments, renderNode } from '#libs/rendering';
 import { sha256 } from '../gateway.fixture.js';
-import { answer, contentsOf, decide, FINALIZER, readReview, reviewOf, standingOf, State, Wanted, type AdmissionRequest, type Condition, type Status } from '../index.js';
+import { answer, answerSteering, contentsOf, decide, FINALIZER, readReview, reviewOf, standingOf, State, Wanted, type AdmissionRequest, type Condition, type RolloutRequest, type Status } from '../index.js';
 
 const KINDS = ['kind:File', 'kind:Vrf', 'kind:Layer2Network'];
 const node = (name: string, labels: object, capabilities = KINDS): NodeView => ({ node: name, state: 'ready', labels, capabilities }) as unknown as NodeView;
@@ -11,7 +12,7 @@ const ask = (operation: AdmissionRequest['operation'], object: Written | undefin
 
 /** What is wanted, with nodes and objects; all of it was read. */
 function wantedOf(nodes: readonly NodeView[], ...objects: readonly { readonly kind: string; readonly name: string; readonly spec: object }[]): Wanted {
-  const wanted = new Wanted();
+  const wanted = new Wanted(sha256);
   for (const one of nodes) wanted.showNode(one);
   for (const one of objects) wanted.hear({ uid: '', generation: 1, revision: '1', labels: {}, deleting: false, finalizers: [], retry: '', status: undefined, ...one });
   for (const what of ['fragments', 'nodes', 'Pool']) wanted.read.add(what);
@@ -81,6 +82,51 @@ describe('the answer', () => {
     expect(warningsOf(wanted, 'UPDATE', { ...two, spec: { ...two.spec, content: 'other' } }, two)).toEqual([]);
   });
 
+  describe('about what comes to a config that is known to be bad', () => {
+    const condemned = (wanted: Wanted, kind: 'hash' | 'recipe', ...files: readonly object[]): KnownBadView => {
+      const rendered = renderNode(compileFragments(files as unknown as readonly Fragment[]).forNode(THREE[0]?.labels ?? {}), { name: 'a', labels: {} }, sha256);
+      const story = { hash: rendered.hash, recipe: rendered.recipe, change: 'c3', node: 'b', lease: '', reason: 'its probe fails', since: 'yesterday', gone: false, ledger: 1, forgivenBy: '', forgivenReason: '' };
+      wanted.knownBad.show(kind === 'hash' ? `config.${rendered.hash}` : `recipe.${rendered.recipe}`, story);
+      return story;
+    };
+    const bad = fileOf('x', { content: 'bad' });
+
+    it('says so, with its story, until it is forgiven', () => {
+      const wanted = wantedOf(THREE, fileOf('one'));
+      const story = condemned(wanted, 'hash', fileOf('one'), bad);
+      expect(warningsOf(wanted, 'CREATE', bad)).toEqual([`spec: config ${story.hash.slice(0, 12)} is known to be bad: b found it invalid in c3 at yesterday: its probe fails; if you know better: sluice forgive ${story.hash.slice(0, 12)} --reason WHY (a, b, c)`]);
+      expect([warningsOf(wanted, 'CREATE', fileOf('x', { content: 'good' })), warningsOf(wanted, 'CREATE', fileOf('x', { content: 'bad', path: '/etc/y' }))]).toEqual([[], []]);
+      wanted.knownBad.show(`config.${story.hash}`, { ...story, gone: true });
+      expect(warningsOf(wanted, 'CREATE', bad)).toEqual([]);
+    });
+
+    it('says it of the same fragments too, where each node has a value of its own in them', () => {
+      const wanted = wantedOf(THREE);
+      const named = fileOf('x', { content: '{{ node.name }}' });
+      const story = condemned(wanted, 'recipe', named);
+      expect(warningsOf(wanted, 'CREATE', named).join()).toContain(`a config made of the same fragments as ${story.hash.slice(0, 12)} is known to be bad`);
+    });
+
+    it('says it of a deletion that comes to one, and nothing of what is so already', () => {
+      const wanted = wantedOf(THREE, fileOf('one'), bad);
+      condemned(wanted, 'hash', fileOf('one'));
+      expect(warningsOf(wanted, 'DELETE', undefined, bad).join()).toContain('is known to be bad');
+      condemned(wanted, 'hash', fileOf('one'), bad);
+      expect(warningsOf(wanted, 'UPDATE', { ...bad, labels: { team: 'a' } }, bad)).toEqual([]);
+    });
+
+    it('digests nothing while nothing is known to be bad', () => {
+      let digested = 0;
+      const wanted = new Wanted((text) => {
+        digested += 1;
+        return sha256(text);
+      });
+      for (const one of THREE) wanted.showNode(one);
+      for (const what of ['fragments', 'nodes', 'Pool']) wanted.read.add(what);
+      expect([warningsOf(wanted, 'CREATE', bad), digested]).toEqual([[], 0]);
+    });
+  });
+
   it('tells many warnings as a few, each so short that the API server does not cut it', () => {
     const files = Array.from({ length: 30 }, (_, i) => fileOf(`f${i}`, { path: `/etc/d/${'x'.repeat(300)}${i}` }));
     const warnings = warningsOf(wantedOf(THREE, ...files), 'CREATE', fileOf('d', { path: '/etc/d' }));
@@ -96,6 +142,55 @@ describe('the answer', () => {
   });
 });
 
+describe('who pauses a rollout, or lets it go on', () => {
+  const poolOf = (name: string, editors?: readonly object[]) => ({ kind: 'Pool', name, spec: { nodeSelector: { matchLabels: { role: name } }, ...(editors === undefined ? {} : { editors }) } });
+  const change = (more: object = {}): ChangeView => ({ change: 'c5', phase: 'rolling', apply: [{ kind: 'File', name: 'a' }], delete: [], pools: { edge: 2, core: 1 }, ...more }) as unknown as ChangeView;
+  const world = (view: ChangeView | undefined, ...pools: readonly ReturnType<typeof poolOf>[]): Wanted => {
+    const wanted = wantedOf(THREE, ...pools);
+    if (view !== undefined) wanted.changes.show(view);
+    wanted.read.add('changes');
+    return wanted;
+  };
+  const wish = (wanted: Wanted, groups: readonly string[], more: Partial<RolloutRequest> = {}): string => {
+    const said = answerSteering({ uid: 'u', operation: 'UPDATE', kind: 'Rollout', name: 'c5', user: 'mary', groups, paused: true, wasPaused: undefined, ...more }, wanted);
+    return said.is === 'forbidden' ? said.message : said.is;
+  };
+  const BOTH = [poolOf('edge', [{ groups: ['edge-team'] }]), poolOf('core', [{ groups: ['core-team', 'sre'] }, { groups: ['edge-team'], kinds: ['Directory'] }])];
+
+  it('is an editor of every pool that it touches, for every kind that it carries', () => {
+    const wanted = world(change(), ...BOTH);
+    expect(wish(wanted, ['edge-team'])).toBe('"mary" may not pause Rollout/c5: it touches nodes of Pool/core, and there only core-team, sre may change File');
+    expect(wish(wanted, ['sre'], { paused: false, wasPaused: true })).toBe('"mary" may not resume Rollout/c5: it touches nodes of Pool/edge, and there only edge-team may change File');
+    expect([wish(wanted, ['edge-team', 'sre']), wish(wanted, ['system:masters'])]).toEqual(['allowed', 'allowed']);
+    expect(wish(world(change({ pools: { edge: 2 } }), ...BOTH), ['edge-team'])).toBe('allowed');
+    expect(wish(world(change({ delete: [{ kind: 'Directory', name: 'd' }] }), ...BOTH), ['sre', 'edge-team'])).toBe('allowed');
+    expect(wish(world(change({ apply: [], delete: [{ kind: 'Directory', name: 'd' }] }), ...BOTH), ['edge-team'])).toBe('allowed');
+  });
+
+  it('is anybody whom the roles let where no pool that it touches has editors, or nothing is wished', () => {
+    expect(wish(world(change({ pools: { default: 3 } }), ...BOTH), [])).toBe('allowed');
+    expect(wish(world(change(), poolOf('edge'), poolOf('core')), [])).toBe('allowed');
+    for (const more of [{ paused: undefined, wasPaused: true }, { paused: true, wasPaused: true }]) expect(wish(world(change(), ...BOTH), [], more)).toBe('allowed');
+  });
+
+  it('is an editor of all while it is not known what it touches, be it open or yet to come', () => {
+    const unknown = '"mary" may not pause Rollout/c5: it is not known yet which pools it touches, and some have editors; ask again when it is reviewed';
+    const [waiting, toCome] = [world(change({ phase: 'waiting', pools: {} }), ...BOTH), world(change({ change: 'c4' }), ...BOTH)];
+    expect([wish(waiting, ['edge-team']), wish(waiting, ['other']), wish(toCome, ['other'])]).toEqual([unknown, unknown, unknown]);
+    expect([wish(waiting, ['edge-team', 'sre']), wish(toCome, ['edge-team', 'sre'])]).toEqual(['allowed', 'allowed']);
+  });
+
+  it('does nothing to one that has ended', () => {
+    expect(wish(world(change({ phase: 'committed' }), ...BOTH), [])).toBe('allowed');
+    expect(wish(world(change({ change: 'c6' }), ...BOTH), [])).toBe('allowed');
+  });
+
+  it('is nobody before all was read', () => {
+    expect(wish(wantedOf(THREE, ...BOTH), [])).toBe('unready');
+    expect(wish(new Wanted(), [])).toBe('unready');
+  });
+});
+
 describe('a review', () => {
   const body = (request: object): object => ({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: { uid: 'u1', operation: 'CREATE', kind: { group: 'sluice.dev', version: 'v1alpha1', kind: 'File' }, ...request } });
 
@@ -107,8 +202,14 @@ describe('a review', () => {
   });
 
   it.each([
-    ['of a status', { subResource: 'status' }], ['of a kind of others', { kind: { kind: 'Deployment' } }], ['of a Rollout', { kind: { kind: 'Rollout' } }], ['of a connection', { operation: 'CONNECT' }],
+    ['of a status', { subResource: 'status' }], ['of a kind of others', { kind: { kind: 'Deployment' } }], ['of the status of a Rollout', { kind: { kind: 'Rollout' }, subResource: 'status' }], ['of a Rollout that goes', { kind: { kind: 'Rollout' }, operation: 'DELETE' }], ['of a connection', { operation: 'CONNECT' }],
   ])('%s is none of ours', (_, request) => expect(readReview(body(request))).toEqual({ uid: 'u1', operation: 'other' }));
+
+  it('of a Rollout says what is wished of it', () => {
+    const request = { kind: { kind: 'Rollout' }, userInfo: { username: 'mary', groups: ['a'] }, object: { metadata: { name: 'c5' }, spec: { paused: true } } };
+    expect(readReview(body(request))).toEqual({ uid: 'u1', operation: 'CREATE', kind: 'Rollout', name: 'c5', user: 'mary', groups: ['a'], paused: true, wasPaused: undefined });
+    expect(readReview(body({ ...request, operation: 'UPDATE', object: { metadata: { name: 'c5' } }, oldObject: { spec: { paused: false } } }))).toMatchObject({ paused: undefined, wasPaused: false });
+  });
 
   it.each([[undefined], [null], [[]], ['text'], [{}], [{ kind: 'AdmissionReview' }], [{ kind: 'AdmissionReview', request: { uid: 1 } }], [{ kind: 'Pod', request: { uid: 'u' } }]])('%j is none', (value) => {
     expect(readReview(value)).toBeUndefined();
@@ -118,7 +219,7 @@ describe('a review', () => {
     for (const object of [undefined, null, 'text']) expect(readReview(body({ object }))).toBeUndefined();
     for (const object of [{}, { metadata: null }, { metadata: { labels: [] }, spec: 'text' }]) {
       const request = readReview(body({ object }));
-      expect(request === undefined || request.operation === 'other' ? undefined : answer(request, wantedOf(THREE)).is).toBe('invalid');
+      expect(request === undefined || request.operation === 'other' || 'paused' in request ? undefined : answer(request, wantedOf(THREE)).is).toBe('invalid');
     }
   });
 

@@ -3,6 +3,7 @@ import { effectivePolicy, planActions } from '#libs/actions';
 import { isPolicyKind, selectorOf, type NodeSelector } from '#libs/manifests';
 import { labelsIn, renderNode, type FragmentIndex } from '#libs/rendering';
 import { besides, boundReasons, mergeReasons, newReasons, reviewActions, reviewConfig, reviewWarnings } from '#libs/review';
+import { NO_DIGEST } from './known-bad.js';
 import type { SeenNode } from './node-table.js';
 import type { Wanted } from './wanted.js';
 
@@ -21,7 +22,7 @@ export function foresee(id: string, now: Fragment | undefined, wanted: Wanted): 
   const groups = wanted.nodes.alike(selectorsOf(states), labelsAsked(id, after));
   const policies = [...wanted.ofKind('DisruptionPolicy')];
   const largest = [...groups].sort((a, b) => b.length - a.length).slice(0, MOST_GROUPS);
-  return boundReasons(mergeReasons(largest.flatMap((nodes) => ofGroup(nodes, wanted.all, after, policies))));
+  return boundReasons(mergeReasons(largest.flatMap((nodes) => ofGroup(nodes, id, after, wanted, policies))));
 }
 
 /** Most edits leave the selector as it is. */
@@ -31,14 +32,12 @@ const selectorsOf = (states: readonly Fragment[]): readonly NodeSelector[] => [.
 const labelsAsked = (id: string, { all }: FragmentIndex): readonly string[] =>
   [...new Set([...all.filter((one) => one.id === id), ...all].flatMap(({ template }) => labelsIn(template)))];
 
-/** The recipe of each is of no interest: nothing is stored under it. */
-const NO_DIGEST = (): string => '';
-
-function ofGroup(nodes: readonly SeenNode[], before: FragmentIndex, after: FragmentIndex, policies: readonly Fragment[]): readonly Reason[] {
+function ofGroup(nodes: readonly SeenNode[], id: string, after: FragmentIndex, { all: before, knownBad, digest }: Wanted, policies: readonly Fragment[]): readonly Reason[] {
   const [node] = nodes as readonly [SeenNode];
   const { name, labels, capabilities } = node;
   const old = renderNode(before.forNode(labels), node, NO_DIGEST);
-  const now = renderNode(after.forNode(labels), node, NO_DIGEST);
+  // An index of this one question: what is digested in it stays in it.
+  const now = renderNode(after.forNode(labels), node, knownBad.digestBy(digest));
   const reviewed = { name, capabilities };
   const problems = newReasons(now.reasons, old.reasons);
   // A node that cannot be rendered for other reasons keeps what it has, and is no target.
@@ -47,6 +46,7 @@ function ofGroup(nodes: readonly SeenNode[], before: FragmentIndex, after: Fragm
   const found = [
     ...problems,
     ...[...newReasons(reviewConfig(now.config, reviewed), reviewConfig(old.config, reviewed)), ...reviewActions(actions, capabilities)].filter(besides(problems)),
+    ...(now.reasons.length > 0 || now.text === old.text ? [] : knownBad.reasons(id, now)),
     ...newReasons(reviewWarnings(now.config, reviewed), reviewWarnings(old.config, reviewed)),
   ];
   const names = nodes.map((one) => one.name);

@@ -1,4 +1,4 @@
-import { isObject, kindOf } from '#libs/manifests';
+import { isObject, kindOf, ROLLOUT_KIND } from '#libs/manifests';
 import type { Content } from './object.js';
 
 /** What an API server asks, as far as it matters here. */
@@ -19,20 +19,49 @@ export interface WrittenObject extends Content {
   readonly deleting: boolean;
 }
 
+/** The same about a Rollout: of what is wished of it there is only whether it is paused. */
+export interface RolloutRequest extends Pick<AdmissionRequest, 'uid' | 'name' | 'user' | 'groups'> {
+  readonly operation: 'CREATE' | 'UPDATE';
+  readonly kind: typeof ROLLOUT_KIND;
+  readonly paused: boolean | undefined;
+  readonly wasPaused: boolean | undefined;
+}
+
+interface OtherRequest {
+  readonly uid: string;
+  readonly operation: 'other';
+}
+
 /** Reads the body of an AdmissionReview: the request, the uid of one that is none of ours, or nothing for what is no review at all. */
-export function readReview(body: unknown): AdmissionRequest | { readonly uid: string; readonly operation: 'other' } | undefined {
+export function readReview(body: unknown): AdmissionRequest | RolloutRequest | OtherRequest | undefined {
   const request = isObject(body) ? body['request'] : undefined;
   if (!isObject(body) || body['kind'] !== 'AdmissionReview' || !isObject(request) || typeof request['uid'] !== 'string') return undefined;
   const { uid, operation } = request;
   const { kind } = fieldsOf(request['kind']);
+  if (kind === ROLLOUT_KIND) return readRollout(uid, request);
   const isOurs = operation === 'CREATE' || operation === 'UPDATE' || operation === 'DELETE';
   if (!isOurs || typeof kind !== 'string' || kindOf(kind) === undefined || (request['subResource'] ?? '') !== '') return { uid, operation: 'other' };
   const [object, before] = [operation === 'DELETE' ? undefined : objectOf(kind, request['object']), operation === 'CREATE' ? undefined : objectOf(kind, request['oldObject'])];
   if (operation === 'DELETE' ? before === undefined : object === undefined) return undefined;
+  return { uid, operation, kind, name: object?.name ?? before?.name ?? textOf(request['name']), ...whoOf(request), object, before };
+}
+
+function readRollout(uid: string, request: Readonly<Record<string, unknown>>): RolloutRequest | OtherRequest {
+  const { operation } = request;
+  if ((operation !== 'CREATE' && operation !== 'UPDATE') || (request['subResource'] ?? '') !== '') return { uid, operation: 'other' };
+  const object = fieldsOf(request['object']);
+  const name = textOf(fieldsOf(object['metadata'])['name']) || textOf(request['name']);
+  return { uid, operation, kind: ROLLOUT_KIND, name, ...whoOf(request), paused: pausedOf(object), wasPaused: pausedOf(fieldsOf(request['oldObject'])) };
+}
+
+function pausedOf(object: Readonly<Record<string, unknown>>): boolean | undefined {
+  const { paused } = fieldsOf(object['spec']);
+  return typeof paused === 'boolean' ? paused : undefined;
+}
+
+function whoOf(request: Readonly<Record<string, unknown>>): Pick<AdmissionRequest, 'user' | 'groups'> {
   const { username, groups } = fieldsOf(request['userInfo']);
-  return {
-    uid, operation, kind, name: object?.name ?? before?.name ?? textOf(request['name']), user: textOf(username), groups: Array.isArray(groups) ? groups.filter((group) => typeof group === 'string') : [], object, before,
-  };
+  return { user: textOf(username), groups: Array.isArray(groups) ? groups.filter((group) => typeof group === 'string') : [] };
 }
 
 function objectOf(kind: string, value: unknown): WrittenObject | undefined {

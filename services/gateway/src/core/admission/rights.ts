@@ -4,7 +4,7 @@ import type { AdmissionRequest } from './request.js';
 import type { Wanted } from './wanted.js';
 
 /** Who may do everything in Kubernetes may do everything here. */
-const MASTERS = 'system:masters';
+export const MASTERS = 'system:masters';
 const VERBS = { CREATE: 'create', UPDATE: 'update', DELETE: 'delete' } as const;
 
 /**

@@ -1,9 +1,11 @@
 import { fragmentId, type Fragment, type FragmentView, type NodeView } from '#libs/contracts';
 import { isPolicyKind, selectorOf } from '#libs/manifests';
 import { compileFragment, indexOf, type Compiled, type FragmentIndex } from '#libs/rendering';
-import type { Heard } from '../resource.js';
+import type { Digest, Heard } from '../resource.js';
+import { KnownBad, NO_DIGEST } from './known-bad.js';
 import { fragmentOfObject } from './object.js';
 import { NodeTable } from './node-table.js';
+import { OpenChanges } from './steering.js';
 
 /** Of an object: what it wants to be in force; `gone` of one that is on its way out. */
 type Wish = Fragment | 'gone' | 'unusable';
@@ -14,6 +16,8 @@ type Wish = Fragment | 'gone' | 'unusable';
  */
 export class Wanted {
   readonly nodes = new NodeTable();
+  readonly changes = new OpenChanges();
+  readonly knownBad = new KnownBad();
   /** Views and kinds that were read to their end once: before that, nothing can be said of rights. */
   readonly read = new Set<string>();
   private readonly committed = new Map<string, Fragment>();
@@ -21,6 +25,9 @@ export class Wanted {
   private readonly inForce = new Map<string, Fragment>();
   private readonly compiled = new Map<string, Compiled>();
   private index: FragmentIndex | undefined;
+
+  /** The digest that configs are named by; without it, none is known to be bad. */
+  constructor(readonly digest: Digest = NO_DIGEST) {}
 
   /** Whether enough was read to say who may do what. */
   get isReady(): boolean {

@@ -5,10 +5,10 @@ import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { connectBus, ensureTopology, kvSubject, ServiceNotes, type Bus } from '#libs/bus';
-import { encodeView, type NodeView } from '#libs/contracts';
+import { encodeView, type ChangeView, type NodeView } from '#libs/contracts';
 import { startNatsServer, type NatsServer } from '#libs/embedded';
 import { Kube } from '#libs/kube';
-import { KINDS, pluralOf, webhookConfiguration, type FailurePolicy } from '#libs/manifests';
+import { KINDS, pluralOf, ROLLOUT_KIND, webhookConfiguration, type FailurePolicy } from '#libs/manifests';
 import type { Logger } from '#libs/runtime';
 import { describeOnKube, establish, testAuthority, until, type TestAuthority } from '#libs/testing';
 import { GatewaySession } from '../session.js';
@@ -18,6 +18,7 @@ const DEFINITIONS = resolve(__dirname, '../../../../../deploy/crds');
 const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 const DAY_MS = 24 * 3_600_000;
+const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 interface Told {
   readonly code: number;
@@ -57,7 +58,7 @@ describeOnKube('admission on an API server', (world) => {
   });
 
   const begin = async (port = 0): Promise<void> => {
-    admission = await new Admission({ bus, kube, logger, notes, lookMs: 20 }, { port, ...(await authority.write(folder)) }).start();
+    admission = await new Admission({ bus, kube, logger, notes, digest, lookMs: 20 }, { port, ...(await authority.write(folder)) }).start();
     await until(async () => (await health()) === 200, 'it has read all');
   };
   const health = (): Promise<number> => new Promise((found) => {
@@ -79,7 +80,7 @@ describeOnKube('admission on an API server', (world) => {
     await until(async () => (await tried({ kind: 'Probe', name: 'asked', spec: { nodeSelector: {}, file: { path: '/a', matches: '(' } } })).code < 300, 'the API server asks no more');
   };
   async function letEverybodyEdit(): Promise<void> {
-    const kinds = KINDS.map(({ name }) => pluralOf(name));
+    const kinds = [...KINDS.map(({ name }) => pluralOf(name)), pluralOf(ROLLOUT_KIND)];
     await world.scene.api.create(`${RBAC}/clusterroles`, { metadata: { name: 'edits' }, rules: [{ apiGroups: ['sluice.dev'], resources: kinds.filter((plural) => plural !== 'execs'), verbs: ['*'] }] });
     await world.scene.api.create(`${RBAC}/clusterrolebindings`, { metadata: { name: 'edits' }, roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'edits' }, subjects: [{ kind: 'Group', apiGroup: 'rbac.authorization.k8s.io', name: 'system:authenticated' }] });
   }
@@ -200,6 +201,20 @@ describeOnKube('admission on an API server', (world) => {
       expect((await tried(pool([], { maxUnavailable: 2 }), ...mary)).code).toBe(200);
     });
 
+    it('lets those pause a rollout over its nodes, or let it go on, who may change there what it carries; and the gateway makes it unasked', async () => {
+      const view = { ledger: 1, change: 'c5', phase: 'rolling', source: '', message: '', author: '', behind: [], apply: [{ kind: 'Directory', name: 'srv' }], delete: [], attempt: 1, nodes: 2, unchanged: 0, pools: { edge: 2 }, reasons: [], warnings: [],
+        outcome: '', reason: '', generation: 0, retryOf: '', acceptedAt: '', endedAt: '' } as unknown as ChangeView;
+      await bus.publish(kvSubject('changes', 'c5'), encodeView('changes', view));
+      const rollout = (paused: boolean | undefined, as: readonly string[], query = ''): Promise<Told> => told('PATCH', `${collection(ROLLOUT_KIND)}/c5?fieldManager=spec&force=true${query}`, { apiVersion: 'sluice.dev/v1alpha1', kind: ROLLOUT_KIND, metadata: { name: 'c5' }, spec: paused === undefined ? {} : { paused } }, as);
+      await untilTold('the change is seen', ({ message }) => message.includes('there only edge-team, sre may change Directory'), () => rollout(true, john, '&dryRun=All'));
+      expect((await rollout(undefined, john)).code).toBe(201);
+      expect((await rollout(true, ['web', 'web-team'])).message).toContain('"web" may not pause Rollout/c5: it touches nodes of Pool/edge, and there only edge-team, sre may change Directory');
+      expect((await rollout(true, mary)).code).toBe(200);
+      expect(await rollout(false, john)).toMatchObject({ code: 403, message: expect.stringContaining('"john" may not resume Rollout/c5') as string });
+      const marked = await world.scene.api.call('PATCH', `${collection(ROLLOUT_KIND)}/c5?fieldManager=john`, { metadata: { labels: { team: 'core' } } }, 'application/merge-patch+json', john);
+      expect([marked.code, (await rollout(false, mary)).code]).toEqual([200, 200]);
+    });
+
     it('leaves who may change a kind at all to the roles of Kubernetes', async () => {
       expect((await tried({ kind: 'Exec', name: 'run', spec: { nodeSelector: {}, check: { argv: ['a'] }, apply: { argv: ['b'] } } }, ...mary)).message).toContain('cannot patch resource "execs"');
     });
@@ -221,7 +236,7 @@ describeOnKube('admission on an API server', (world) => {
     const anew = async (): Promise<void> => {
       const { port } = admission;
       await admission.close();
-      admission = await new Admission({ bus, kube, logger, notes, lookMs: 20 }, { port, certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') }).start();
+      admission = await new Admission({ bus, kube, logger, notes, digest, lookMs: 20 }, { port, certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') }).start();
       await until(() => admission.port === port, 'it listens');
     };
     afterAll(async () => {
@@ -281,7 +296,7 @@ describeOnKube('admission on an API server', (world) => {
     const refused = (await applied(bad)).message.replace(/^.*denied the request: /, '');
     await uninstall();
     expect((await applied(bad)).code).toBe(201);
-    const session = new GatewaySession({ bus, kube, logger, digest: (text) => createHash('sha256').update(text).digest('hex'), debounceMs: 100 }).start();
+    const session = new GatewaySession({ bus, kube, logger, digest, debounceMs: 100 }).start();
     try {
       const status = await until(async () => (await world.scene.api.get(`${collection('Probe')}/around`))?.status, 'it says what is wrong');
       expect(status).toMatchObject({ phase: 'Rejected', message: refused, conditions: expect.arrayContaining([expect.objectContaining({ type: 'Accepted', status: 'False', reason: 'BadPattern', message: refused })]) as unknown });

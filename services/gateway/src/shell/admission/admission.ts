@@ -1,7 +1,7 @@
 import type { Bus, ServiceNotes } from '#libs/bus';
 import type { Kube } from '#libs/kube';
 import type { Logger } from '#libs/runtime';
-import { lineOfStanding, Wanted, type CertificateStanding } from '../../core/index.js';
+import { lineOfStanding, Wanted, type CertificateStanding, type Digest } from '../../core/index.js';
 import { Certificate } from './certificate.js';
 import type { WebhookSettings } from './settings.js';
 import { followWanted } from './wanted-view.js';
@@ -12,18 +12,20 @@ export interface AdmissionParts {
   readonly kube: Kube;
   readonly logger: Logger;
   readonly notes: ServiceNotes;
+  readonly digest: Digest;
   /** How often to look whether the certificate is another one. */
   readonly lookMs?: number;
 }
 
 /** The webhook with all that it looks at; every copy has its own, whoever leads. */
 export class Admission {
-  private readonly wanted = new Wanted();
+  private readonly wanted: Wanted;
   private readonly webhook: Webhook;
   private unfollow: () => void = () => undefined;
 
   constructor(private readonly parts: AdmissionParts, { port, certFile, keyFile }: WebhookSettings) {
     const { logger, notes, lookMs } = parts;
+    this.wanted = new Wanted(parts.digest);
     const certificate = new Certificate(certFile, keyFile, logger, ({ is, words, todo }) => notes.set('certificate', words === '' ? undefined : { state: is === 'ending' || is === 'kept' ? 'note' : 'bad', words, todo }));
     this.webhook = new Webhook({ port, certificate, wanted: this.wanted, logger, ...(lookMs === undefined ? {} : { lookMs }) });
   }

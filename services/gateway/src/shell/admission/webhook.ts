@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { WEBHOOK_PATH } from '#libs/manifests';
 import type { Logger } from '#libs/runtime';
-import { answer, lineOfStanding, readReview, reviewOf, type CertificateStanding, type Wanted } from '../../core/index.js';
+import { answer, answerSteering, lineOfStanding, readReview, reviewOf, type AdmissionRequest, type CertificateStanding, type RolloutRequest, type Wanted } from '../../core/index.js';
 import type { Certificate } from './certificate.js';
 
 export interface WebhookOptions {
@@ -95,7 +95,7 @@ export class Webhook {
     const request = readReview(parsed(body));
     if (request === undefined) return tell(response, 400, 'text/plain', 'the body is no AdmissionReview of admission.k8s.io/v1\n');
     const trouble = lineOfStanding(this.standing);
-    const said = request.operation === 'other' ? ({ is: 'allowed', warnings: [] } as const) : answer(request, this.options.wanted, trouble === '' ? [] : [trouble]);
+    const said = request.operation === 'other' ? ({ is: 'allowed', warnings: [] } as const) : isRollout(request) ? answerSteering(request, this.options.wanted) : answer(request, this.options.wanted, trouble === '' ? [] : [trouble]);
     const review = reviewOf(request, said);
     // No answer is for the failure policy to judge.
     if (review === undefined) return tell(response, 503, 'text/plain', 'not all is read yet\n');
@@ -103,6 +103,8 @@ export class Webhook {
     tell(response, 200, 'application/json', JSON.stringify(review));
   }
 }
+
+const isRollout = (request: AdmissionRequest | RolloutRequest): request is RolloutRequest => 'paused' in request;
 
 const about = (request: NonNullable<ReturnType<typeof readReview>>): object =>
   request.operation === 'other' ? {} : { operation: request.operation, object: `${request.kind}/${request.name}`, user: request.user };

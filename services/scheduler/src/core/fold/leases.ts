@@ -2,6 +2,7 @@ import { assertNever, viewKey, type Entry } from '#libs/kernel';
 import { nodeToken, takenReport, type Fact, type FactOf } from '#libs/contracts';
 import { putNode } from '../indexes.js';
 import { nodeOf, targetKey, type Lease, type State, type NodeState } from '../state.js';
+import { drainTerms } from '../drain-terms.js';
 import { circumstancesOf } from '../want.js';
 import { reported } from './nodes.js';
 import { patchLease, laterThan } from './patches.js';
@@ -19,6 +20,10 @@ export function evolveLease(state: State, entry: Entry, fact: LeaseFact): void {
       if (rollout !== undefined && rollout.stalledBy !== '') state.rollouts.set(fact.change, { ...rollout, stalledBy: '' });
       return putNode(state, { ...node, lease: newLease(fact, readMs), leases: node.leases + 1 }, sequence);
     }
+    case 'node.lease.amended':
+      if (state.nodes.get(fact.node)?.lease?.phase !== 'draining') return;
+      // The time for the drain begins anew.
+      return patchLease(state, fact.node, fact.lease, sequence, { drainMs: fact.drainMs, ...drainOf(fact), sinceMs: readMs });
     case 'node.lease.ready':
       return patchLease(state, fact.node, fact.lease, sequence, { phase: 'ready', sinceMs: readMs });
     case 'node.lease.settled': {
@@ -44,8 +49,11 @@ function newLease(fact: FactOf<'node.lease.granted'>, readMs: number): Lease {
   const { lease: id, pool, change, kind, hash, from, recipe, actions, applyMs, drainMs, free, at: grantedAt } = fact;
   const phase = fact.phase === 'draining' ? 'draining' : 'ready';
   const open = { because: '', reason: '', drained: false, uncordoned: false, stopped: '', stoppedBecause: '', answered: false, settledAt: '' } as const;
-  return { id, pool, change, kind, phase, hash, from, recipe, actions, applyMs, drainMs, free, defers: fact.drain?.['onTimeout'] === 'defer', sinceMs: readMs, grantedAt, ...open };
+  return { id, pool, change, kind, phase, hash, from, recipe, actions, applyMs, drainMs, free, ...(phase === 'draining' ? drainOf(fact) : { drainTerms: '', defers: false }), sinceMs: readMs, grantedAt, ...open };
 }
+
+const drainOf = ({ drainMs, drain }: Pick<FactOf<'node.lease.granted'>, 'drainMs' | 'drain'>): Pick<Lease, 'drainTerms' | 'defers'> =>
+  ({ drainTerms: drainTerms({ drainMs, drain: drain ?? {} }), defers: drain?.['onTimeout'] === 'defer' });
 
 function settle(state: State, fact: FactOf<'node.lease.settled'>, { sequence, readMs }: Entry): void {
   const node = state.nodes.get(fact.node);

@@ -28,7 +28,7 @@ export function evolveNode(state: State, { sequence, readMs, fact }: Entry): voi
     case 'node.available':
       return patchNode(state, fact.node, sequence, { outOfService: '' });
     case 'node.taken':
-      return patchNode(state, fact.node, sequence, { taken: { owner: fact.owner, reason: fact.reason } });
+      return patchNode(state, fact.node, sequence, { taken: { owner: fact.owner, reason: fact.reason, at: fact.at, sinceMs: readMs, forMs: fact.forMs } });
     case 'node.given':
       return patchNode(state, fact.node, sequence, { taken: undefined });
     case 'node.rendered':

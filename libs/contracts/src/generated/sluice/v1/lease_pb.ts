@@ -15,7 +15,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/lease.proto.
  */
 export const file_sluice_v1_lease: GenFile = /*@__PURE__*/
-  fileDesc("ChVzbHVpY2UvdjEvbGVhc2UucHJvdG8SCXNsdWljZS52MSK2AgoMTGVhc2VHcmFudGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBWxlYXNlGAUgASgJEg4KBmNoYW5nZRgGIAEoCRIMCgRraW5kGAcgASgJEgwKBGhhc2gYCCABKAkSDAoEZnJvbRgJIAEoCRIOCgZyZWNpcGUYCiABKAkSIgoHYWN0aW9ucxgLIAMoCzIRLnNsdWljZS52MS5BY3Rpb24SDQoFcGhhc2UYDCABKAkSEAoIYXBwbHlfbXMYDSABKAESEAoIZHJhaW5fbXMYDiABKAESDAoEZnJlZRgPIAEoCBIrCgVkcmFpbhgQIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RIAIgBAUIICgZfZHJhaW4ibAoKTGVhc2VSZWFkeRIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkSDAoEaGFzaBgHIAEoCSLnAQoMTGVhc2VTZXR0bGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBWxlYXNlGAUgASgJEg4KBmNoYW5nZRgGIAEoCRIMCgRraW5kGAcgASgJEgwKBGhhc2gYCCABKAkSDgoGcmVjaXBlGAkgASgJEg8KB2JlY2F1c2UYCiABKAkSDgoGcmVhc29uGAsgASgJEhAKCHJlc3RvcmVkGAwgASgIEiYKBnJlcG9ydBgNIAEoCzIWLnNsdWljZS52MS5UYWtlblJlcG9ydCKHAQoLVGFrZW5SZXBvcnQSEwoLaW5jYXJuYXRpb24YASABKA0SDQoFYmlydGgYAiABKA0SCwoDc2VxGAMgASgNEgwKBGhhc2gYBCABKAkSDwoHdmVyZGljdBgFIAEoCRIPCgdib290X2lkGAYgASgJEhcKD3JlcG9ydF9zZXF1ZW5jZRgHIAEoASJkChBMZWFzZVVuY29yZG9uaW5nEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBWxlYXNlGAUgASgJEg4KBmNoYW5nZRgGIAEoCSKOAQoNTGVhc2VSZWxlYXNlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkSDwoHYmVjYXVzZRgHIAEoCRIMCgRraW5kGAggASgJEgwKBGhhc2gYCSABKAliBnByb3RvMw", [file_google_protobuf_struct, file_sluice_v1_common]);
+  fileDesc("ChVzbHVpY2UvdjEvbGVhc2UucHJvdG8SCXNsdWljZS52MSK2AgoMTGVhc2VHcmFudGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBWxlYXNlGAUgASgJEg4KBmNoYW5nZRgGIAEoCRIMCgRraW5kGAcgASgJEgwKBGhhc2gYCCABKAkSDAoEZnJvbRgJIAEoCRIOCgZyZWNpcGUYCiABKAkSIgoHYWN0aW9ucxgLIAMoCzIRLnNsdWljZS52MS5BY3Rpb24SDQoFcGhhc2UYDCABKAkSEAoIYXBwbHlfbXMYDSABKAESEAoIZHJhaW5fbXMYDiABKAESDAoEZnJlZRgPIAEoCBIrCgVkcmFpbhgQIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RIAIgBAUIICgZfZHJhaW4iqQEKDExlYXNlQW1lbmRlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkSEAoIZHJhaW5fbXMYByABKAESKwoFZHJhaW4YCCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0SACIAQFCCAoGX2RyYWluImwKCkxlYXNlUmVhZHkSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDQoFbGVhc2UYBSABKAkSDgoGY2hhbmdlGAYgASgJEgwKBGhhc2gYByABKAki5wEKDExlYXNlU2V0dGxlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkSDAoEa2luZBgHIAEoCRIMCgRoYXNoGAggASgJEg4KBnJlY2lwZRgJIAEoCRIPCgdiZWNhdXNlGAogASgJEg4KBnJlYXNvbhgLIAEoCRIQCghyZXN0b3JlZBgMIAEoCBImCgZyZXBvcnQYDSABKAsyFi5zbHVpY2UudjEuVGFrZW5SZXBvcnQihwEKC1Rha2VuUmVwb3J0EhMKC2luY2FybmF0aW9uGAEgASgNEg0KBWJpcnRoGAIgASgNEgsKA3NlcRgDIAEoDRIMCgRoYXNoGAQgASgJEg8KB3ZlcmRpY3QYBSABKAkSDwoHYm9vdF9pZBgGIAEoCRIXCg9yZXBvcnRfc2VxdWVuY2UYByABKAEiZAoQTGVhc2VVbmNvcmRvbmluZxIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkijgEKDUxlYXNlUmVsZWFzZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDQoFbGVhc2UYBSABKAkSDgoGY2hhbmdlGAYgASgJEg8KB2JlY2F1c2UYByABKAkSDAoEa2luZBgIIAEoCRIMCgRoYXNoGAkgASgJYgZwcm90bzM", [file_google_protobuf_struct, file_sluice_v1_common]);
 
 /**
  * node.lease.granted.<pool>.<node>
@@ -126,6 +126,62 @@ export const LeaseGrantedSchema: GenMessage<LeaseGranted> = /*@__PURE__*/
   messageDesc(file_sluice_v1_lease, 0);
 
 /**
+ * node.lease.amended.<pool>.<node>: its pool says now that its node is to be drained in another way. The time for it begins anew.
+ *
+ * @generated from message sluice.v1.LeaseAmended
+ */
+export type LeaseAmended = Message<"sluice.v1.LeaseAmended"> & {
+  /**
+   * @generated from field: uint32 v = 1;
+   */
+  v: number;
+
+  /**
+   * @generated from field: string at = 2;
+   */
+  at: string;
+
+  /**
+   * @generated from field: string node = 3;
+   */
+  node: string;
+
+  /**
+   * @generated from field: string pool = 4;
+   */
+  pool: string;
+
+  /**
+   * @generated from field: string lease = 5;
+   */
+  lease: string;
+
+  /**
+   * @generated from field: string change = 6;
+   */
+  change: string;
+
+  /**
+   * @generated from field: double drain_ms = 7;
+   */
+  drainMs: number;
+
+  /**
+   * as in the granted one
+   *
+   * @generated from field: optional google.protobuf.Struct drain = 8;
+   */
+  drain?: JsonObject;
+};
+
+/**
+ * Describes the message sluice.v1.LeaseAmended.
+ * Use `create(LeaseAmendedSchema)` to create a new message.
+ */
+export const LeaseAmendedSchema: GenMessage<LeaseAmended> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_lease, 1);
+
+/**
  * node.lease.ready.<pool>.<node>: drained, the applier may start.
  *
  * @generated from message sluice.v1.LeaseReady
@@ -172,7 +228,7 @@ export type LeaseReady = Message<"sluice.v1.LeaseReady"> & {
  * Use `create(LeaseReadySchema)` to create a new message.
  */
 export const LeaseReadySchema: GenMessage<LeaseReady> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_lease, 1);
+  messageDesc(file_sluice_v1_lease, 2);
 
 /**
  * node.lease.settled.<pool>.<node>: the verdict is known, or will not be waited for.
@@ -259,7 +315,7 @@ export type LeaseSettled = Message<"sluice.v1.LeaseSettled"> & {
  * Use `create(LeaseSettledSchema)` to create a new message.
  */
 export const LeaseSettledSchema: GenMessage<LeaseSettled> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_lease, 2);
+  messageDesc(file_sluice_v1_lease, 3);
 
 /**
  * The report that settled a lease. What the fact around it says of node, lease, reason and restored is the report's too.
@@ -316,7 +372,7 @@ export type TakenReport = Message<"sluice.v1.TakenReport"> & {
  * Use `create(TakenReportSchema)` to create a new message.
  */
 export const TakenReportSchema: GenMessage<TakenReport> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_lease, 3);
+  messageDesc(file_sluice_v1_lease, 4);
 
 /**
  * node.lease.uncordoning.<pool>.<node>: the drain service is to undo its cordon.
@@ -360,7 +416,7 @@ export type LeaseUncordoning = Message<"sluice.v1.LeaseUncordoning"> & {
  * Use `create(LeaseUncordoningSchema)` to create a new message.
  */
 export const LeaseUncordoningSchema: GenMessage<LeaseUncordoning> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_lease, 4);
+  messageDesc(file_sluice_v1_lease, 5);
 
 /**
  * node.lease.released.<pool>.<node>: the unit is free.
@@ -419,5 +475,5 @@ export type LeaseReleased = Message<"sluice.v1.LeaseReleased"> & {
  * Use `create(LeaseReleasedSchema)` to create a new message.
  */
 export const LeaseReleasedSchema: GenMessage<LeaseReleased> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_lease, 5);
+  messageDesc(file_sluice_v1_lease, 6);
 

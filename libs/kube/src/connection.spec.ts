@@ -1,0 +1,102 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { SILENT } from '#libs/runtime';
+import { until } from '#libs/testing';
+import { Kube, type KubePod } from './index.js';
+
+/** An API server that answers when it is told to. */
+class HeldServer {
+  readonly folder = mkdtempSync(join(tmpdir(), 'sluice-kube-'));
+  readonly held: ServerResponse[] = [];
+  most = 0;
+  connections = 0;
+  holdMs: number | undefined;
+  private readonly server: Server = createServer((_, answer) => void this.take(answer)).on('connection', () => void (this.connections += 1));
+
+  async start(): Promise<this> {
+    await new Promise<void>((listening) => this.server.listen(0, '127.0.0.1', listening));
+    writeFileSync(join(this.folder, 'config'), JSON.stringify({
+      apiVersion: 'v1', kind: 'Config', 'current-context': 'c', contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }], users: [{ name: 'u', user: {} }],
+      clusters: [{ name: 'c', cluster: { 'insecure-skip-tls-verify': true, server: `http://127.0.0.1:${(this.server.address() as AddressInfo).port}` } }],
+    }));
+    return this;
+  }
+  get kubeconfig(): string {
+    return join(this.folder, 'config');
+  }
+  release(): void {
+    for (const answer of this.held.splice(0)) answer.end('{"gitVersion":"v1"}');
+  }
+  async close(): Promise<void> {
+    this.server.closeAllConnections();
+    await new Promise((closed) => this.server.close(closed));
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+  private async take(answer: ServerResponse): Promise<void> {
+    this.held.push(answer);
+    this.most = Math.max(this.most, this.held.length);
+    if (this.holdMs === undefined) return;
+    await sleep(this.holdMs);
+    this.held.splice(this.held.indexOf(answer), 1);
+    answer.end('{"gitVersion":"v1"}');
+  }
+}
+
+describe('a connection to an API server', () => {
+  let server: HeldServer;
+  beforeEach(async () => {
+    server = await new HeldServer().start();
+  });
+  afterEach(() => server.close());
+
+  const POD = { namespace: 'default', name: 'web', uid: 'u' } as unknown as KubePod;
+
+  it('evicts some pods at once and the others after them, so that a large drain is no storm, and nothing else waits for them', async () => {
+    const kube = await Kube.open({ kubeconfig: server.kubeconfig });
+    const answers = Array.from({ length: 80 }, () => kube.evict(POD));
+    await until(() => server.held.length === 32, 'as many ask as may');
+    const other = kube.version();
+    await until(() => server.held.length === 33, 'something else is asked');
+    server.held.pop()?.end('{"gitVersion":"v1"}');
+    expect(await other).toBe('v1');
+    server.release();
+    await until(() => server.held.length === 32, 'the next ones ask');
+    server.release();
+    await until(() => server.held.length === 16, 'and the rest');
+    server.release();
+    expect([(await Promise.all(answers)).every(({ outcome }) => outcome === 'accepted'), server.most, server.connections]).toEqual([true, 33, 33]);
+    await kube.close();
+  });
+
+  it('gives what waited for its turn its whole time, and its place to the next where no answer came', async () => {
+    server.holdMs = 500;
+    const kube = await Kube.open({ kubeconfig: server.kubeconfig, timeoutMs: 1_500 });
+    // Four rounds are longer than one may take.
+    expect((await Promise.all(Array.from({ length: 128 }, () => kube.evict(POD)))).length).toBe(128);
+    server.holdMs = undefined;
+    const lost = await Promise.allSettled(Array.from({ length: 32 }, () => kube.evict(POD)));
+    expect(lost.every(({ status }) => status === 'rejected')).toBe(true);
+    server.holdMs = 1;
+    expect(await kube.evict(POD)).toEqual({ outcome: 'accepted' });
+    await kube.close();
+  });
+
+  it('says once that answers are slow, with what was asked, and once that they no longer are', async () => {
+    const said: string[] = [];
+    const noted: (string | undefined)[] = [];
+    const logger = { ...SILENT, warn: (_: object, words: string) => void said.push(words), info: (_: object, words: string) => void said.push(words) };
+    const kube = await Kube.open({ kubeconfig: server.kubeconfig, logger, onSlow: (words) => noted.push(words) });
+    server.holdMs = 2_100;
+    await Promise.all([kube.nodeNames(1), kube.nodeNames(1)]);
+    const slow = expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+ answers slowly: 2\.\d s to list nodes$/) as string;
+    expect([said, noted]).toEqual([[slow], [slow]]);
+    server.holdMs = 1;
+    for (let i = 0; i < 5; i += 1) await kube.version();
+    expect([said.slice(1), noted.slice(1)]).toEqual([[expect.stringMatching(/ no longer answers slowly$/)], [undefined]]);
+    await kube.close();
+  });
+});

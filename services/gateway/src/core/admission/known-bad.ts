@@ -1,0 +1,29 @@
+import type { KnownBadView, Reason } from '#libs/contracts';
+import { knownBadWords } from '#libs/review';
+import type { Digest } from '../resource.js';
+
+/** The configs that are known to be bad, by hash and by recipe. */
+export class KnownBad {
+  private readonly stories = new Map<string, KnownBadView>();
+
+  /** By its key in the bucket: `config.<hash>`, `recipe.<digest>`. */
+  show(key: string, view: KnownBadView): void {
+    if (view.gone) this.stories.delete(key);
+    else this.stories.set(key, view);
+  }
+
+  /** With nothing known to be bad, nothing has to be digested: somebody waits for the answer. */
+  digestBy(digest: Digest): Digest {
+    return this.stories.size === 0 ? NO_DIGEST : digest;
+  }
+
+  /** Why a node would not be given this, if it would be given it for the sake of that fragment. */
+  reasons(id: string, { hash, recipe }: { readonly hash: string; readonly recipe: string }): readonly Reason[] {
+    const itself = this.stories.get(`config.${hash}`);
+    const story = itself ?? this.stories.get(`recipe.${recipe}`);
+    return story === undefined ? [] : [{ fragment: id, field: 'spec', code: 'known-bad', message: knownBadWords(story, itself !== undefined), nodes: [] }];
+  }
+}
+
+/** For where hash and recipe are of no interest: nothing is stored under them. */
+export const NO_DIGEST: Digest = () => '';
