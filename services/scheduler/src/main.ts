@@ -1,0 +1,5 @@
+import '../../../libs/runtime/src/lean-start.js';
+import { bootstrapServices } from '#libs/bus';
+import { service } from './service.js';
+
+void bootstrapServices([service]);
