@@ -306,8 +306,8 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     expect(files[1]?.slice(0, -1)).toEqual(['motd', '/etc/motd', 'Ready', change, '3', '3']);
     expect(pools[0]).toEqual(['NAME', 'MAX-UNAVAILABLE', 'MEMBERS', 'BUDGET', 'UNAVAILABLE', 'WAITING', 'PHASE', 'CHANGE', 'AGE']);
     expect(pools[1]?.slice(0, -1)).toEqual(['edge', '10%', '3', '1', '0', '0', 'Ready', change]);
-    expect(rollouts[0]).toEqual(['NAME', 'PHASE', 'PROGRESS', 'FAILED', 'OWED', 'PAUSED', 'SOURCE', 'AGE']);
-    expect(rollouts[1]?.slice(0, -1)).toEqual([change, 'Ready', '3/3', '0', '0', 'false', 'kubernetes']);
+    expect(rollouts[0]).toEqual(['NAME', 'PHASE', 'PROGRESS', 'FAILED', 'OWED', 'BLOCKED', 'PAUSED', 'SOURCE', 'AGE']);
+    expect(rollouts[1]?.slice(0, -1)).toEqual([change, 'Ready', '3/3', '0', '0', '0', 'false', 'kubernetes']);
     expect(await kubectl('get', 'sluice')).toMatch(/^file\.sluice\.dev\/motd /m);
     await kubectl('delete', '-f', path, '--wait', '--timeout=60s');
     expect([await get('File', 'motd'), await get('Pool', 'edge')]).toEqual([undefined, undefined]);
