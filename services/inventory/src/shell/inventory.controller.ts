@@ -28,7 +28,8 @@ export class InventoryController {
   @EventPattern<string>('alive.*', { core: true })
   async alive(@Payload() batch: readonly BusMessage[]): Promise<void> {
     const heard = await this.poison.decoded('ALIVE', batch, ({ subject, text }) => decodeAlive(subject, text));
-    this.ledger.observe((state) => heard.map((alive) => hear(state, alive.node, monotonicMs(), wallTime(), this.pace.keep(state, alive))).some((news) => news));
+    const [nowMs, at] = [monotonicMs(), wallTime()];
+    this.ledger.observe((state) => heard.map((alive) => hear(state, alive.node, nowMs, at, this.pace.keep(state, alive))).some((news) => news));
   }
 
   @MessagePattern('ops.node.list')
