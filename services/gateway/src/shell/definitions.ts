@@ -11,7 +11,6 @@ const NOTE = 'definitions';
 /** Looks from time to time whether the API server has the definitions of this version, and tells where it has not. */
 export class Definitions {
   private version = '';
-  private said = '';
   private trouble: DefinitionTrouble = NO_TROUBLE;
   private timer: NodeJS.Timeout | undefined;
 
@@ -47,8 +46,7 @@ export class Definitions {
   }
 
   private tell(trouble: DefinitionTrouble): void {
-    if (trouble.words === this.said) return;
-    this.said = trouble.words;
+    if (trouble.words === this.trouble.words) return;
     this.trouble = trouble;
     this.notes?.set(NOTE, trouble.words === '' ? undefined : { state: 'bad', words: trouble.words, todo: DEFINITIONS_TODO });
     if (trouble.words === '') this.logger.info({}, 'the definitions are those of this version');

@@ -126,6 +126,14 @@ describe('a drain', () => {
       expect(s.when()).toEqual([]);
     });
 
+    it('goes on as it was granted where a dump from before knew nothing of its words', () => {
+      const s = draining({ onTimeout: 'fail' }, 'n0');
+      const dumped = s.core.dump(s.state) as { readonly nodes: readonly [string, { readonly lease?: object }][] };
+      const before = { ...dumped, nodes: dumped.nodes.map(([name, { lease, ...node }]) => [name, { ...node, lease: Object.fromEntries(Object.entries(lease ?? {}).filter(([field]) => field !== 'drainTerms')) }]) };
+      const loaded = s.core.load(s.core.migrations?.[6]?.(before), 0) as typeof s.state;
+      expect(loaded.nodes.get('n0')?.lease).toMatchObject({ phase: 'draining', drainTerms: '' });
+    });
+
     it('leaves a node alone that is drained already', () => {
       const s = draining({}, 'n0');
       s.given(factOf('node.drained', { node: 'n0', lease: 'n0-l1', pool: 'edge' })).when();
