@@ -25,14 +25,16 @@ export class Machine {
     this.start();
   }
 
-  act({ kind }: Action): Refusal | undefined {
+  act(action: Action): Refusal | undefined {
     const { world } = this.node;
-    world.onAct(this.node);
+    const { kind } = action;
+    world.onAct(this.node, action);
     if (world.mutant?.onlySaysActed === true) return undefined;
     if (kind === 'reboot') return this.restart();
     if (kind !== 'restart') return undefined;
     this.start();
-    return this.failed ? { fault: 'node', reason: 'b.service does not start' } : undefined;
+    if (!this.failed) return undefined;
+    return world.mutant?.restartsUnasked === true ? this.act({ kind: 'reboot' }) : { fault: 'node', reason: 'b.service does not start' };
   }
 
   readUnit(): Refusal | undefined {

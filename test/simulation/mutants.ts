@@ -62,6 +62,7 @@ export const MUTANTS: readonly Mutant[] = [
     service: misreads('merger', (fact) => (fact.type === 'config.accepted' && Number(fact.change.slice(1)) % 5 === 2 ? undefined : fact)),
   },
   { name: 'a node only says that it has acted', caughtBy: 'I4 running', onlySaysActed: true },
+  { name: 'a node restarts its machine without leave', caughtBy: 'I5 drained first', restartsUnasked: true },
   { name: 'configs go that nodes are to get', caughtBy: 'kept configs', forgetsNames: true },
   { name: 'the scheduler takes nodes that are out of service in Kubernetes for available', caughtBy: 'I1', on: among('changes', 'unready-nodes'), service: overlooks('scheduler', 'node.unavailable') },
   { name: 'the scheduler overlooks that another tool has taken a node', caughtBy: 'I1', on: among('changes', 'other-operators'), service: overlooks('scheduler', 'node.taken') },

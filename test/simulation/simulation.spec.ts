@@ -53,6 +53,7 @@ describe('in a world of faults', () => {
 
   test('machines were restarted under their leases', () => {
     expect(tally.fired['restarts']).toBeGreaterThan(0);
+    expect(tally.fired['escalations']).toBeGreaterThan(0);
   });
 
   test.each(['refused-evictions', 'returning-pods', 'stuck-pods', 'overtaken', 'unheard-answers', 'throttled', 'taken'])('Kubernetes was in trouble: %s', (what) => {

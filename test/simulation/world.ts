@@ -1,4 +1,4 @@
-import { nodeOfToken, type Fact, type NodeReport } from '#libs/contracts';
+import { nodeOfToken, type Action, type Fact, type NodeReport } from '#libs/contracts';
 import type { Answer, ViewKey } from '#libs/kernel';
 import { hear } from '../../services/inventory/src/core/index.js';
 import type { Journal } from '../../services/applier/src/core/index.js';
@@ -47,7 +47,7 @@ export interface Oracle {
   /** Sluice asked for the end of a pod, and it was granted. */
   onPodEnd?(world: World, pod: SimPod, how: 'evict' | 'delete'): void;
   /** A machine is to take an action. */
-  onAct?(world: World, node: SimNode): void;
+  onAct?(world: World, node: SimNode, action: Action): void;
   atEnd?(world: World): void;
 }
 
@@ -63,6 +63,8 @@ export interface Mutant {
   readonly keepsReplaced?: boolean;
   /** Nodes say that they have acted, and have not. */
   readonly onlySaysActed?: boolean;
+  /** Nodes restart their machines in the place of what fails, whatever their lease says. */
+  readonly restartsUnasked?: boolean;
   /** What nodes are to get counts as named by nothing. */
   readonly forgetsNames?: boolean;
   /** What is written to Nodes does not rest on what was read. */
@@ -205,8 +207,8 @@ export class World {
     this.observe((oracle) => oracle.onJournal?.(this, node, journal));
   }
 
-  onAct(node: SimNode): void {
-    this.observe((oracle) => oracle.onAct?.(this, node));
+  onAct(node: SimNode, action: Action): void {
+    this.observe((oracle) => oracle.onAct?.(this, node, action));
   }
 
   onWrite(node: SimNode): void {
@@ -241,6 +243,7 @@ export class World {
     this.observe((oracle) => oracle.onFact?.(this, fact, sequence));
     this.outside.hear(fact);
     this.tell(fact.type);
+    if (fact.type === 'node.lease.settled' && fact.because === 'escalated') this.fire('escalations');
     for (const listener of this.listeners) listener(fact);
   }
 

@@ -111,12 +111,16 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     expect(await saying('probe same-boot passed before and fails now', 'failed')).toMatchObject({ restored: true });
   });
 
-  test('escalates a restart that fails to a restart of the machine, and goes back when the unit fails again', async () => {
+  test('escalates a restart that fails to a restart of the machine, drained for it by a lease of its own, and goes back when the unit fails again', async () => {
     const before = node.bootId;
+    const number = async (): Promise<number> => Number((await client.get('leases', NODE))!.lease.split('-l').at(-1));
+    const first = await number();
     const change = await apply(demo('/bin/false', { content: '[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/false\n[Install]\nWantedBy=sluice-node.target\n', state: undefined }));
     expect(change).toMatchObject({ phase: 'ended', outcome: 'reverted' });
     expect(await saying('demo.service has failed', 'failed')).toMatchObject({ restored: true });
     expect(node.bootId).not.toBe(before);
+    expect(await client.get('leases', NODE)).toMatchObject({ kind: 'forward', because: 'failed', actions: [{ kind: 'drain' }, { kind: 'reboot' }] });
+    expect(await number()).toBe(first + 2);
     expect([node.unit(DEMO, 'ActiveState'), node.run('ps', '-o', 'args=', '-p', pid())]).toEqual(['active', '/bin/sleep 2000']);
   });
 

@@ -124,7 +124,7 @@ export class InstantNode {
     const said = kind === 'announced' ? { labels: this.labels, capabilities: ['kind:Directory', 'kind:File', 'kind:Probe'], version: 'bench' } : { labels: {}, capabilities: [], version: '' };
     this.pending = {
       kind, v: 1, at: new Date().toISOString(), node: this.name, incarnation: 1, birth: this.birth, seq: this.seq, bootId: 'bench', hash: this.hash, lease: this.lease, reason: '',
-      fresh: false, durationMs: 0, changed: [], probe: '', what: [], step: '', ...said, ...about,
+      fresh: false, durationMs: 0, changed: [], probe: '', what: [], needsRestart: false, step: '', ...said, ...about,
     };
     return this.send(this.pending);
   }

@@ -134,7 +134,7 @@ class HistoryWriter {
     const said = kind === 'announced' ? { labels: labelsOf(n), capabilities: ['kind:Directory', 'kind:File', 'kind:Probe'], version: 'bench' } : { labels: {}, capabilities: [], version: '' };
     return {
       kind, v: 1, at: new Date().toISOString(), node: nodeName(n), incarnation: 1, birth: 7, seq, bootId: 'bench', hash, lease, verdict: kind === 'applied' ? 'applied' : '', reason: '',
-      restored: true, change, pool: lease === '' ? '' : 'all', fresh: false, durationMs: 0, changed: [], probe: '', what: [], step: '', ...said,
+      restored: true, change, pool: lease === '' ? '' : 'all', fresh: false, durationMs: 0, changed: [], probe: '', what: [], needsRestart: false, step: '', ...said,
     };
   }
 

@@ -14,7 +14,7 @@ const lease: LeaseView = {
 };
 const report: NodeReport = {
   kind: 'applied', v: 1, at: '', node: 'w-1.dc1', incarnation: 1, birth: 1, seq: 1, bootId: '', hash: '', lease: 'l1', verdict: 'applied', reason: '', restored: true,
-  change: 'c1', pool: 'edge', labels: {}, capabilities: [], fresh: false, version: '', durationMs: 0, changed: [], probe: '', what: [], step: '',
+  change: 'c1', pool: 'edge', labels: {}, capabilities: [], fresh: false, version: '', durationMs: 0, changed: [], probe: '', what: [], needsRestart: false, step: '',
 };
 
 describe('what nodes and tools use', () => {

@@ -176,7 +176,7 @@ export function decodeReport(subject: string, text: string): NodeReport {
 
 /** The one kind of report that says this, also when there is nothing to say; every other says it only when there is. */
 const SAID_BY: Readonly<Partial<Record<keyof NodeReport, ReportKind>>> = {
-  labels: 'announced', capabilities: 'announced', fresh: 'announced', version: 'announced', durationMs: 'applied', changed: 'applied', probe: 'invalid', what: 'drifted', step: 'progress',
+  labels: 'announced', capabilities: 'announced', fresh: 'announced', version: 'announced', durationMs: 'applied', changed: 'applied', probe: 'invalid', what: 'drifted', needsRestart: 'failed', step: 'progress',
 };
 
 /** The body of a report. */

@@ -52,5 +52,5 @@ export const ended = (change: string, outcome: string): NewFact => factOf('confi
 /** A report; what it does not say is as on a node that has just started and is well. */
 export const report = (node: string, hash: string, more: Partial<NodeReport> = {}): NodeReport => ({
   kind: 'announced', v: 1, at: '', node, incarnation: 1, birth: 7, seq: 1, bootId: 'b1', hash, lease: '', verdict: '', reason: '', restored: true, change: '', pool: '',
-  labels: {}, capabilities: [], fresh: false, version: '', durationMs: 0, changed: [], probe: '', what: [], step: '', ...more,
+  labels: {}, capabilities: [], fresh: false, version: '', durationMs: 0, changed: [], probe: '', what: [], needsRestart: false, step: '', ...more,
 });

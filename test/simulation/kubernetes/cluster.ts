@@ -44,8 +44,8 @@ export class Cluster {
   readonly weather = { answerLost: 0, lost: 0, throttled: 0, delayMs: 20, watchLateMs: 50, watchLost: 0 };
   /** Told of each Node that was written or is gone; `undefined` when watches broke. */
   readonly watchers = new Set<(name: string | undefined) => void>();
-  /** When the pods were read by which a lease's node was said to be drained; for oracles. */
-  readonly saidDrained = new Map<string, number>();
+  /** Of each lease whose node was said to be drained: which Node that was, and when its pods were read; for oracles. */
+  readonly saidDrained = new Map<string, { readonly podsMs: number; readonly uid: string | undefined }>();
   private made = 0;
 
   constructor(readonly world: World) {

@@ -155,7 +155,7 @@ class SimNodeDrain {
     const { copy, look, cluster } = this;
     switch (effect.do) {
       case 'read-node':
-        return this.asked(() => seenNode(cluster.nodes.get(look.node), cluster.world.mutant?.forgetsFound === true), answered);
+        return this.asked(() => this.node(), answered);
       case 'read-pods':
         return this.asked(() => this.pods(), answered);
       case 'read-drain':
@@ -169,11 +169,18 @@ class SimNodeDrain {
       case 'evict':
         return this.evict(effect, answered);
       case 'say':
-        if (effect.sight.what === 'drained') cluster.saidDrained.set(look.lease, this.podsReadMs);
+        if (effect.sight.what === 'drained') cluster.saidDrained.set(look.lease, { podsMs: this.podsReadMs, uid: this.seenUid });
         return copy.submit({ type: 'sight', sight: effect.sight }, () => answered(undefined));
       case 'show':
         return answered(this.show(effect.progress));
     }
+  }
+
+  private seenUid: string | undefined;
+  private node(): SeenNode | undefined {
+    const node = this.cluster.nodes.get(this.look.node);
+    this.seenUid = node?.uid;
+    return seenNode(node, this.cluster.world.mutant?.forgetsFound === true);
   }
 
   private podsReadMs = 0;

@@ -47,7 +47,7 @@ export function cordons(): Oracle {
 const amended = (granted: Granted, { drain, drainMs }: Extract<Fact, { type: 'node.lease.amended' }>): Granted => ({ ...granted, drain, drainMs });
 
 function mustBeFree(world: World, { node, lease, drain, actions }: Granted): void {
-  const readMs = world.cluster?.saidDrained.get(lease) ?? -1;
+  const readMs = world.cluster?.saidDrained.get(lease)?.podsMs ?? -1;
   const policy = parseDrain(drain ?? {});
   const reboots = actions.some(({ kind }) => kind === 'reboot');
   const left = (world.cluster?.podsOn(node) ?? []).filter((pod) => pod.madeMs < readMs && isEvictable(pod) && (reboots || policy.only === undefined) && treatmentOf(policy, pod).action !== 'skip');

@@ -1,9 +1,11 @@
+import type { FactOf } from '#libs/contracts';
 import type { SimNode } from '../sim-node.js';
 import { Violation, type Oracle, type World } from '../world.js';
 
 /**
  * I5: under a lease with a drain nothing is written and nothing restarted unless the drain came to its end, and whoever drains still holds the
  * node: the other tool its cordon, or the Node bears the lease's mark. A Node that is gone, or was made again since, bears none.
+ * And on the way forward no machine is restarted under a lease that says neither drain nor reboot.
  */
 export function drainedFirst(): Oracle {
   const drains = new Set<string>();
@@ -18,14 +20,23 @@ export function drainedFirst(): Oracle {
   return {
     name: 'I5 drained first',
     onFact(world, fact) {
-      if (fact.type === 'node.drained') drained.set(fact.lease, world.cluster?.nodes.get(fact.node)?.uid);
+      if (fact.type === 'node.drained') drained.set(fact.lease, seenUid(world, fact));
       if (fact.type === 'node.lease.granted' && fact.phase === 'draining') drains.add(fact.lease);
       if (fact.type === 'node.lease.settled' && fact.because !== 'applied') over.add(fact.lease);
     },
     onWrite: check,
-    onAct: check,
+    onAct(world, node, { kind }) {
+      const { work } = node.journal;
+      const isUnasked = kind === 'reboot' && work !== undefined && work.phase !== 'going-back' && !work.actions.some((action) => action.kind === 'drain' || action.kind === 'reboot');
+      if (isUnasked) throw new Violation(`${node.name} is restarted under ${work.lease}, which gives no leave to it`);
+      check(world, node);
+    },
   };
 }
+
+/** Which Node it was that was looked at: while that was said, another may have taken its place. */
+const seenUid = ({ cluster }: World, { node, lease }: FactOf<'node.drained'>): string | undefined =>
+  cluster?.saidDrained.has(lease) === true ? cluster.saidDrained.get(lease)?.uid : cluster?.nodes.get(node)?.uid;
 
 function isHeld({ cluster, outside }: World, node: string, lease: string, uid: string | undefined): boolean {
   if (cluster === undefined) return outside.cordoned.get(node) === lease;

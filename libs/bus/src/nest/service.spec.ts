@@ -25,7 +25,7 @@ describe('a service with Nest', () => {
   };
   const report = (node: string): NodeReport => ({
     kind: 'announced', v: 1, at: '', node, incarnation: 1, birth: 1, seq: 1, bootId: '', hash: '', lease: '', verdict: '', reason: '', restored: false, change: '', pool: '',
-    labels: {}, capabilities: [], fresh: false, version: '', durationMs: 0, changed: [], probe: '', what: [], step: '',
+    labels: {}, capabilities: [], fresh: false, version: '', durationMs: 0, changed: [], probe: '', what: [], needsRestart: false, step: '',
   });
   const send = (node: string): Promise<unknown> => bus.js.publish(reportSubject('announced', node), encodeReport(report(node)));
 

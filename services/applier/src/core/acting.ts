@@ -8,6 +8,9 @@ const REBOOT: readonly Action[] = [{ kind: 'reboot' }];
 const ACTION_MS = 90_000;
 const ACTION_SHARE = 1 / 2;
 
+/** Whether a lease gives leave to restart the machine in the place of an action that fails: it does so itself, or the node is drained for it. */
+export const mayRestart = ({ actions }: Pick<Forward, 'actions'>): boolean => actions.some(({ kind }) => kind === 'drain' || kind === 'reboot');
+
 /** What is done after the items of the way forward. */
 export const forwardActions = (work: Forward): readonly Action[] => (work.escalated === undefined ? work.actions : REBOOT);
 

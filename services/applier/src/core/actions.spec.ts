@@ -4,6 +4,7 @@ import { ABLE, Bench, file, hash, probe, SELF } from './applier.fixture.js';
 const A = hash('a');
 const B = hash('b');
 const RESTART: readonly Action[] = [{ kind: 'daemon-reload' }, { kind: 'restart', unit: 'x.service' }];
+const DRAINED: readonly Action[] = [{ kind: 'drain' }, ...RESTART];
 const REBOOT: readonly Action[] = [{ kind: 'drain' }, { kind: 'reboot' }];
 const PLAIN = ['kind:File', 'action:restart', 'action:daemon-reload'];
 
@@ -69,13 +70,107 @@ describe('actions', () => {
   });
 });
 
-describe('an action that fails or hangs, where the machine can be restarted', () => {
+describe('an action that fails or hangs, where the machine can be restarted, but its node is not drained for it', () => {
+  const failing = (bench: Bench): void => {
+    bench.machine.refusesAction = ({ kind }) => (kind === 'restart' && bench.boots === 1 && bench.machine.files.get('/f') === 'new' ? { fault: 'node', reason: 'timed out' } : undefined);
+  };
+  const stuck = (bench: Bench): void => {
+    bench.machine.refusesAction = ({ kind }) => (kind === 'restart' && bench.boots === 1 ? { fault: 'node', reason: 'timed out' } : undefined);
+  };
+  const again = { lease: 'l3', hash: B, from: A, ledger: 12, actions: REBOOT };
+
+  it('goes back and asks for a restart, which the next lease for that config may bring', () => {
+    const bench = scene(RESTART);
+    failing(bench);
+    bench.settle();
+    expect(bench.boots).toBe(1);
+    expect(bench.last).toMatchObject({ kind: 'failed', verdict: 'failed', needsRestart: true, hash: A, restored: true, reason: 'action restart x.service: timed out' });
+    expect(runs(bench)).toBe('old');
+    bench.restart();
+    bench.grant(again);
+    bench.settle();
+    expect(bench.boots).toBe(2);
+    expect(bench.last).toMatchObject({ verdict: 'applied', needsRestart: false, hash: B, reason: 'action restart x.service: timed out; the machine was restarted instead' });
+    expect(runs(bench)).toBe('new');
+  });
+
+  it('is not confirmed by that restart when its unit has failed after it', () => {
+    const bench = scene(RESTART);
+    failing(bench);
+    bench.settle();
+    bench.machine.unitFails = () => bench.machine.running.get('/f') === 'new';
+    bench.grant(again);
+    bench.settle();
+    expect(bench.bus.reports.findLast(({ verdict }) => verdict !== '')).toMatchObject({ verdict: 'failed', needsRestart: false, hash: A, restored: true, reason: 'action restart x.service: timed out; x.service has failed' });
+    expect(runs(bench)).toBe('old');
+  });
+
+  it('says so again in whatever it announces until another lease is dealt with', () => {
+    const bench = scene(RESTART);
+    failing(bench);
+    bench.settle();
+    bench.restart();
+    bench.settle();
+    expect(bench.last).toMatchObject({ kind: 'announced', verdict: 'failed', needsRestart: true });
+    bench.grant({ lease: 'l3', hash: B, from: A, ledger: 12, actions: [{ kind: 'none' }] });
+    bench.settle();
+    expect(bench.last).toMatchObject({ verdict: 'applied', needsRestart: false, reason: '' });
+  });
+
+  it('restarts nothing while it may still be given leave, though the way back fails too', () => {
+    const bench = scene(RESTART);
+    stuck(bench);
+    bench.pass(59_000);
+    expect([bench.boots, bench.machine.rebootAsked]).toEqual([1, false]);
+    expect(bench.last).toMatchObject({ verdict: 'failed', needsRestart: true, restored: false });
+    bench.grant(again);
+    bench.pass(30_000);
+    expect(bench.boots).toBe(2);
+    expect(bench.last).toMatchObject({ verdict: 'applied', hash: B, restored: true });
+  });
+
+  it('restarts the machine once after all where no leave comes within a lease\'s time and the node is not whole', () => {
+    const bench = scene(RESTART);
+    stuck(bench);
+    bench.pass(59_000);
+    bench.bus.up = false;
+    bench.pass(200_000);
+    expect(bench.boots).toBe(2);
+    bench.bus.up = true;
+    bench.pass(200_000);
+    expect(bench.last).toMatchObject({ kind: 'announced', hash: A, restored: true });
+    expect(runs(bench)).toBe('old');
+  });
+
+  it('waits for its drain for as long as that takes', () => {
+    const bench = scene(RESTART);
+    stuck(bench);
+    bench.pass(10_000);
+    bench.grant({ ...again, phase: 'draining' });
+    bench.pass(600_000);
+    expect([bench.boots, bench.machine.rebootAsked]).toEqual([1, false]);
+    bench.grant({ ...again, ledger: 13 });
+    bench.pass(30_000);
+    expect([bench.boots, runs(bench)]).toEqual([2, 'new']);
+  });
+
+  it('restarts no machine for content that did not come back', () => {
+    const bench = scene(RESTART);
+    bench.machine.refusesAction = ({ kind }) => (kind === 'restart' ? { fault: 'node', reason: 'timed out' } : undefined);
+    bench.machine.refuses = (entry) => (entry.spec['content'] === 'old' && bench.machine.files.get('/f') === 'new' ? { fault: 'node', reason: 'read-only' } : undefined);
+    bench.pass(600_000);
+    expect([bench.boots, bench.machine.rebootAsked]).toEqual([1, false]);
+    expect(bench.last).toMatchObject({ restored: false });
+  });
+});
+
+describe('an action that fails or hangs, on a node that is drained', () => {
   const failing = (bench: Bench): void => {
     bench.machine.refusesAction = ({ kind }) => (kind === 'restart' && bench.boots === 1 ? { fault: 'node', reason: 'timed out' } : undefined);
   };
 
   it('is escalated: the machine is restarted once, and what came up is confirmed', () => {
-    const bench = scene(RESTART);
+    const bench = scene(DRAINED);
     failing(bench);
     bench.settle();
     expect(bench.boots).toBe(2);
@@ -84,7 +179,7 @@ describe('an action that fails or hangs, where the machine can be restarted', ()
   });
 
   it('goes back when its unit has failed after the restart too', () => {
-    const bench = scene(RESTART);
+    const bench = scene(DRAINED);
     failing(bench);
     bench.machine.unitFails = () => bench.machine.running.get('/f') === 'new';
     bench.settle();
@@ -93,7 +188,7 @@ describe('an action that fails or hangs, where the machine can be restarted', ()
   });
 
   it('leads to one restart for each way and no more, though nothing ever succeeds', () => {
-    const bench = scene(RESTART);
+    const bench = scene(DRAINED);
     bench.machine.refusesAction = ({ kind }) => (kind === 'restart' ? { fault: 'node', reason: 'timed out' } : undefined);
     bench.machine.unitFails = () => true;
     bench.settle();
@@ -104,7 +199,7 @@ describe('an action that fails or hangs, where the machine can be restarted', ()
   });
 
   it('turns the way when the machine does not restart, and says both', () => {
-    const bench = scene(RESTART);
+    const bench = scene(DRAINED);
     failing(bench);
     bench.hangs = true;
     bench.machine.refusesAction = ({ kind }) => (kind === 'restart' && bench.machine.files.get('/f') === 'new' ? { fault: 'node', reason: 'timed out' } : undefined);

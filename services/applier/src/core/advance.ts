@@ -1,7 +1,8 @@
 import { assertNever } from '#libs/kernel';
 import type { Config, LeaseView, StatusView } from '#libs/contracts';
 import { distance, draw } from './chance.js';
-import type { Failure, Journal, Originals, Work } from './journal.js';
+import { mayRestart } from './acting.js';
+import type { Escalated, Failure, Journal, Originals, Work } from './journal.js';
 import { ask } from './leases.js';
 import { UNREACHABLE, type Difference, type Outcome, type ProbeResult, type Refusal, type Step, type StepOf } from './ports.js';
 import { canReboot, hasForgotten, newer, nextBirth, progressed, remember, START, VIEW_LAG_MS, type Begun, type State } from './state.js';
@@ -123,18 +124,27 @@ function moved(state: State, refusal: Refusal | undefined): State {
   return progressed(state, { done: progress.done + 1, troubles: [...progress.troubles, refusal.reason] });
 }
 
-/** An action that failed escalates to a restart of the machine, once for each way; where that cannot be, the way forward turns. */
+/**
+ * An action that failed escalates to a restart of the machine, once for each way. Where that cannot be, the way forward turns; so it does
+ * where the lease gives no leave to it, and asks for one that does.
+ */
 function acted(state: State, step: StepOf<'act'>, refusal: Refusal | undefined): State {
   const { progress } = state.memory;
   const { work } = state.journal;
   if (refusal === undefined) return progressed(state, { acted: progress.acted + 1 });
   const { kind, unit } = step.action;
   const reason = `action ${kind}${unit === undefined ? '' : ` ${unit}`}: ${refusal.reason}`;
-  const isBack = work?.phase === 'going-back';
-  const escalates = work !== undefined && kind !== 'reboot' && canReboot(state) && (isBack ? work.backEscalated : work.escalated) === undefined;
-  if (escalates) return progressed(state, { escalating: { action: step.action, reason } });
-  if (work === undefined || isBack) return progressed(state, { acted: progress.acted + 1, troubles: [...progress.troubles, reason] });
-  return progressed(state, { failure: { fault: 'node', reason: [work.escalated?.reason, reason].filter(Boolean).join('; '), probe: '' } });
+  const escalated: Escalated = { action: step.action, reason };
+  if (work === undefined) return progressed(state, { acted: progress.acted + 1, troubles: [...progress.troubles, reason], ...(progress.troubles.length === 0 ? { escalating: escalated } : {}) });
+  const canEscalate = kind !== 'reboot' && canReboot(state);
+  if (work.phase === 'going-back') {
+    if (canEscalate && work.backEscalated === undefined && work.failure.escalated === undefined) return progressed(state, { escalating: escalated });
+    return progressed(state, { acted: progress.acted + 1, troubles: [...progress.troubles, reason] });
+  }
+  const isFirst = canEscalate && work.escalated === undefined;
+  if (isFirst && mayRestart(work)) return progressed(state, { escalating: escalated });
+  const failure: Failure = { fault: 'node', reason: [work.escalated?.reason, reason].filter(Boolean).join('; '), probe: '' };
+  return progressed(state, { failure: isFirst ? { ...failure, escalated } : failure });
 }
 
 function unitRead(state: State, refusal: Refusal | undefined): State {

@@ -36,7 +36,7 @@ export function backStep(state: State, work: GoingBack, nowMs: number): Step {
     const probes = [...probesOf(target ?? { fragments: [] }), ...kinds.controlPlane].filter((probe) => probe.name === work.failure.probe);
     return { do: 'run-probes', probes, untilMs: nowMs + Math.min(BACK_STEP_MS, work.applyMs / 6) };
   }
-  return { do: 'write-journal', journal: backAgain(state, work, stillManaged(journal.originals, config, kinds), wrong) };
+  return { do: 'write-journal', journal: backAgain(state, work, stillManaged(journal.originals, config, kinds), wrong, nowMs) };
 }
 
 /** What the content that came back needs; undefined when all of it was done, or cannot be done. */
@@ -63,9 +63,10 @@ function rebootMissing(state: State, work: GoingBack): readonly string[] {
   return work.reboot !== undefined && work.reboot.from !== bootId ? [] : ['the machine was told to restart, and did not'];
 }
 
-function backAgain(state: State, work: GoingBack, managed: Originals, wrong: readonly string[]) {
+function backAgain(state: State, work: GoingBack, managed: Originals, wrong: readonly string[], nowMs: number) {
   const { memory: { progress, bootId }, journal } = state;
   const restored = wrong.length === 0;
+  const asks = work.failure.escalated;
   const passesAgain = restored && progress.probes !== undefined && progress.probes.length > 0 && progress.probes.every((probe) => probe.passed);
   const verdict = work.failure.fault === 'content' || passesAgain ? 'invalid' : 'failed';
   const reason = [
@@ -76,7 +77,8 @@ function backAgain(state: State, work: GoingBack, managed: Originals, wrong: rea
   return deal(state, {
     lease: work.lease, change: work.change, pool: work.pool, verdict, reason, inForce: work.from, sound: restored,
     originals: restored ? managed : journal.originals, extra: { probe: work.failure.probe },
-    ...(restored ? {} : { owed: { actions: backActions(work, bootId), bootId } }),
+    ...(restored ? {} : { owed: { actions: backActions(work, bootId), bootId, ...(asks === undefined ? {} : { restartMs: nowMs + work.applyMs }) } }),
+    ...(asks === undefined ? {} : { escalated: { ...asks, to: work.to } }),
   });
 }
 
@@ -90,7 +92,13 @@ export function mendingStep(state: State, config: Config, nowMs: number): Step |
   const actions = (journal.owed?.actions ?? []).filter(({ kind }) => kind !== 'reboot' || (owesReboot(journal.owed, bootId) && progress.troubles.length === 0));
   const action = actions[progress.acted];
   if (action !== undefined) return actStep(action, items, nowMs, nowMs + BACK_ACTION_MS);
+  if (progress.escalating !== undefined && progress.acted === actions.length && restartIsDue(state, nowMs)) return actStep({ kind: 'reboot' }, items, nowMs, nowMs + BACK_ACTION_MS);
   return progress.differences === undefined ? { do: 'compare', items } : undefined;
+}
+
+/** Leave to restart the machine was asked for and did not come: the bus is away, or nobody wants that config any more. While the node is being drained it still may. */
+function restartIsDue({ journal: { owed }, memory: { bootId, lease } }: State, nowMs: number): boolean {
+  return owed?.restartMs !== undefined && owed.bootId === bootId && nowMs >= owed.restartMs && lease?.phase !== 'draining';
 }
 
 /** Whether the node was to be restarted on the way back, and was not since. */

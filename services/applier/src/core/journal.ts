@@ -39,12 +39,16 @@ export interface Dealt {
   readonly pool: string;
   readonly verdict: Exclude<Verdict, ''>;
   readonly reason: string;
+  /** It failed for want of a restart of the machine, which it had no leave for: what brings that, for the same config, goes on with it. */
+  readonly escalated?: (Escalated & { readonly to: string }) | undefined;
 }
 
 /** Actions that a way back still owes the node; a restart of the machine is done once it runs on another boot than `bootId`. */
 export interface Owed {
   readonly actions: readonly Action[];
   readonly bootId: string;
+  /** From then on the machine is restarted in their place, by the clock of that boot: nobody has given leave to it, and the node is not whole. */
+  readonly restartMs?: number | undefined;
 }
 
 /** An action that failed or took too long: the machine is restarted in its place. */
@@ -108,6 +112,8 @@ export interface Failure {
   readonly reason: string;
   /** The probe that passed before and failed after. */
   readonly probe: string;
+  /** What would have gone on with a restart of the machine, had it had leave. */
+  readonly escalated?: Escalated | undefined;
 }
 
 /** What a resource was before Sluice: made, read and put back by the backend of that kind. */
@@ -133,7 +139,7 @@ const FORWARD_SHARE = 2 / 3;
 export const turnBack = (readMs: number, applyMs: number): number => readMs + applyMs * FORWARD_SHARE;
 
 /** The intent to carry out a lease. */
-export function forward(lease: LeaseView, readMs: number, bootId: string, found: Pick<Intent, 'passedBefore' | 'changed' | 'guarded'>): Forward {
+export function forward(lease: LeaseView, readMs: number, bootId: string, found: Pick<Intent, 'passedBefore' | 'changed' | 'guarded' | 'escalated'>): Forward {
   return {
     phase: 'forward', lease: lease.lease, change: lease.change, pool: lease.pool, kind: lease.kind, from: lease.from, to: lease.hash, actions: lease.actions,
     applyMs: lease.applyMs, bootId, begunOn: bootId, readMs, turnBackMs: turnBack(readMs, lease.applyMs), ...found,

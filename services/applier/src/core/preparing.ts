@@ -1,3 +1,4 @@
+import { mayRestart } from './acting.js';
 import { forward, type Dealt, type Failure, type Journal } from './journal.js';
 import { claimedTwice, inOrder, probesOf, wayTo } from './plan.js';
 import type { Step } from './ports.js';
@@ -36,7 +37,9 @@ export function preparingStep(state: State, begun: Begun, nowMs: number): Step {
   const originals = { ...begun.originals, ...journal.originals };
   if (begun.changed === undefined) return { do: 'compare', items: wayTo(config, originals, kinds) };
   const passed = begun.before.filter((probe) => probe.passed).map((probe) => probe.name);
-  const work = forward(lease, readMs, memory.bootId, { passedBefore: passed, changed: begun.changed, ...(mayCutOff ? { guarded: true } : {}) });
+  const asked = journal.lastDealt?.escalated;
+  const escalated = asked?.to === lease.hash && mayRestart(lease) ? { escalated: { action: asked.action, reason: asked.reason } } : {};
+  const work = forward(lease, readMs, memory.bootId, { passedBefore: passed, changed: begun.changed, ...(mayCutOff ? { guarded: true } : {}), ...escalated });
   return { do: 'write-journal', journal: { ...journal, originals, work } };
 }
 

@@ -22,8 +22,8 @@ const KIND_OF: Readonly<Record<Exclude<Verdict, ''>, ReportKind>> = {
 
 /** The journal once a lease was dealt with: one write that ends the work and makes its report. */
 export function deal(state: State, ending: Ending): Journal {
-  const { lease, change, pool, verdict, reason, inForce, sound, originals } = ending;
-  const journal: Journal = { ...state.journal, inForce, sound, originals, owed: ending.owed, madeIn: state.memory.bootId, work: undefined, lastDealt: { lease, change, pool, verdict, reason } };
+  const { lease, change, pool, verdict, reason, inForce, sound, originals, escalated } = ending;
+  const journal: Journal = { ...state.journal, inForce, sound, originals, owed: ending.owed, madeIn: state.memory.bootId, work: undefined, lastDealt: { lease, change, pool, verdict, reason, ...(escalated === undefined ? {} : { escalated }) } };
   return withReport(state, journal, KIND_OF[verdict], ending.extra);
 }
 
@@ -59,7 +59,7 @@ function withReport(state: State, journal: Journal, kind: ReportKind, extra: Ext
     hash: journal.inForce, lease: dealt?.lease ?? '', verdict: dealt?.verdict ?? '', reason: boundedReason(dealt?.reason ?? ''), restored: journal.sound,
     change: dealt?.change ?? '', pool: dealt?.pool ?? '', labels: announced ? { ...self.labels } : {}, capabilities: announced ? [...self.capabilities] : [],
     fresh: announced && self.fresh && dealt === undefined, version: announced ? self.version : '',
-    durationMs: 0, probe: '', step: '', ...extra, changed: boundedList(extra.changed ?? []), what: boundedList(extra.what ?? []),
+    durationMs: 0, probe: '', step: '', needsRestart: dealt?.escalated !== undefined, ...extra, changed: boundedList(extra.changed ?? []), what: boundedList(extra.what ?? []),
   };
   return { ...journal, seq, report };
 }

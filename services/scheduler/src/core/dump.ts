@@ -44,6 +44,12 @@ export function fromVersion7(dumped: unknown): unknown {
   return { ...rest, nodes: nodes.map(([name, node]) => [name, node.taken === undefined ? node : { ...node, taken: { ...node.taken, at: '', sinceMs: 0, forMs: 0 } }]) };
 }
 
+/** Version 8 knew of no actions in whose place a machine is restarted. */
+export function fromVersion8(dumped: unknown): unknown {
+  const { nodes, ...rest } = dumped as { readonly nodes: readonly (readonly [string, Omit<NodeState, 'escalated'>])[] };
+  return { ...rest, nodes: nodes.map(([name, node]) => [name, { ...node, escalated: '' }]) };
+}
+
 function restarted(node: NodeState, readMs: number): NodeState {
   const retry: Retry | undefined = node.retry?.kind === 'later' ? { ...node.retry, atMs: readMs + Math.min(60_000 * 2 ** (node.retry.tries - 1), 3_600_000) } : node.retry;
   return { ...node, retry, ...(node.taken === undefined ? {} : { taken: { ...node.taken, sinceMs: readMs } }), ...(node.lease === undefined ? {} : { lease: { ...node.lease, sinceMs: readMs } }) };

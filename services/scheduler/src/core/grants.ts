@@ -7,6 +7,8 @@ import { dueNodes } from './retries.js';
 import type { NodeState, State, Want } from './state.js';
 import { isCondemned, wantOf } from './want.js';
 
+/** In the place of actions that failed: a machine is restarted only when it is drained. */
+const RESTART: readonly Action[] = [{ kind: 'drain' }, { kind: 'reboot' }];
 /** Fresh nodes serve nothing yet: so many per pool get their first lease without a unit. */
 const FRESH_AT_ONCE = 10;
 
@@ -82,7 +84,7 @@ function grant(draft: SchedulerDraft, name: string, free: boolean, plans: Readon
     draft.emit({ type: 'node.owed', node: name, pool: node.pool, lease: '', change: want.change, reason: plan.reason });
     return false;
   }
-  emitGrant(draft, node, from, want, plan.actions, free);
+  emitGrant(draft, node, from, want, node.escalated === want.to ? RESTART : plan.actions, free);
   return true;
 }
 

@@ -78,7 +78,7 @@ function countUnavailable(state: State, node: NodeState): void {
   state.indexed.set(node.node, { ...before, countsIn });
 }
 
-const RANK = { corrective: 1, back: 2, forward: 3, join: 3, repair: 4 } as const;
+const RANK = { escalated: 0, corrective: 1, back: 2, forward: 3, join: 3, repair: 4 } as const;
 
 function placeNode(state: State, node: NodeState, sequence: number): void {
   const before = state.places.get(node.node);
@@ -95,7 +95,9 @@ function placeNode(state: State, node: NodeState, sequence: number): void {
   }
   if (wanted === undefined) return;
   const since = before !== undefined && sameWant(before.want, wanted) ? before.since : sequence;
-  const key = `${RANK[wanted.kind]}|${String(since).padStart(16, '0')}|${node.node}`;
+  // What one node takes only with a restart is seen to the end before others try the same.
+  const rank = RANK[node.escalated === wanted.to ? 'escalated' : wanted.kind];
+  const key = `${rank}|${String(since).padStart(16, '0')}|${node.node}`;
   queueOf(state, node.pool, unavailable).add(key);
   state.touched.add(viewKey('pools', node.pool));
   state.places.set(node.node, { pool: node.pool, key, unavailable, want: wanted, since });

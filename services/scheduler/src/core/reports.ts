@@ -1,7 +1,7 @@
 import type { Because, NodeReport, TakenReport } from '#libs/contracts';
 import type { SchedulerDraft } from './draft.js';
 import { settleLease } from './leases.js';
-import { nodeOf, type Report } from './state.js';
+import { nodeOf, type Lease, type Report } from './state.js';
 
 /**
  * Takes a report: it settles the lease that it names if that is the node's and ready, and is recorded either way. One that is older
@@ -12,7 +12,7 @@ export function takeReport(draft: SchedulerDraft, sequence: number, report: Node
   const node = nodeOf(draft.state, report.node);
   if (!isNewer(report, node.report)) return;
   const lease = node.lease;
-  const verdict = lease?.id === report.lease && lease.phase === 'ready' ? becauseOf(report, lease.hash) : undefined;
+  const verdict = lease?.id === report.lease && lease.phase === 'ready' ? becauseOf(report, lease) : undefined;
   const restored = report.verdict === 'applied' || report.verdict === '' || report.restored;
   // One that says nothing but how its lease ended is a part of that fact; others are facts of their own, before it.
   const isPart = verdict !== undefined && report.kind === report.verdict;
@@ -27,7 +27,7 @@ const contentOf = ({ node, kind: report, incarnation, birth, seq, hash, lease, v
 /** What of a report the settled lease does not say itself. */
 function partOf(reportSequence: number, report: NodeReport, to: string, because: Because, knownBoot: string | undefined): TakenReport {
   const { incarnation, birth, seq, hash, verdict, bootId } = report;
-  return { incarnation, birth, seq, hash: hash === to ? '' : hash, verdict: verdict === because ? '' : verdict, bootId: bootId === knownBoot ? '' : bootId, reportSequence };
+  return { incarnation, birth, seq, hash: hash === to ? '' : hash, verdict: verdict === because || because === 'escalated' ? '' : verdict, bootId: bootId === knownBoot ? '' : bootId, reportSequence };
 }
 
 /** A lower incarnation never counts; the same number with another birth is somebody else; within it `seq` orders. */
@@ -36,14 +36,18 @@ function isNewer(report: NodeReport, last: Report | undefined): boolean {
   return report.incarnation === last.incarnation && report.birth === last.birth && report.seq > last.seq;
 }
 
-function becauseOf(report: NodeReport, to: string): { readonly because: Because; readonly reason: string } | undefined {
+/** A failure for want of a restart is none yet, unless the lease had one or drained for it: the next lease of that node has both. */
+const isEscalated = (report: NodeReport, { actions }: Lease): boolean => report.needsRestart && !actions.some(({ kind }) => kind === 'drain' || kind === 'reboot');
+
+function becauseOf(report: NodeReport, lease: Lease): { readonly because: Because; readonly reason: string } | undefined {
   switch (report.verdict) {
     case 'applied':
-      if (report.hash === to) return { because: 'applied', reason: report.reason };
+      if (report.hash === lease.hash) return { because: 'applied', reason: report.reason };
       return { because: 'failed', reason: `it says applied, but has ${report.hash.slice(0, 12)} in force` };
     case 'invalid':
+      return { because: 'invalid', reason: report.reason };
     case 'failed':
-      return { because: report.verdict, reason: report.reason };
+      return { because: isEscalated(report, lease) ? 'escalated' : 'failed', reason: report.reason };
     case 'refused':
       return { because: 'stale', reason: report.reason };
     case '':

@@ -1,6 +1,6 @@
 import { decided, takeTouched, type Core, type Decision, type Now } from '#libs/kernel';
 import type { SchedulerDraft } from './draft.js';
-import { dump, fromVersion6, fromVersion7, load } from './dump.js';
+import { dump, fromVersion6, fromVersion7, fromVersion8, load } from './dump.js';
 import { evolve, READS } from './evolve.js';
 import { grantLeases } from './grants.js';
 import type { Input, Plan, PlanNeed } from './inputs.js';
@@ -21,8 +21,8 @@ import { view, viewKeys } from './views.js';
  */
 export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
   name: 'scheduler',
-  version: 8,
-  migrations: { 6: fromVersion6, 7: fromVersion7 },
+  version: 9,
+  migrations: { 6: fromVersion6, 7: fromVersion7, 8: fromVersion8 },
   reads: READS,
   wantsTargets: true,
   gathersFirst: true,

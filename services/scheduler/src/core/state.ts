@@ -95,6 +95,8 @@ export interface NodeState {
   readonly owed: string;
   readonly retry: Retry | undefined;
   readonly skippedBy: string;
+  /** The config that it can only be given with a restart of the machine, as its last lease has shown; empty for none. */
+  readonly escalated: string;
   readonly drifted: readonly string[];
   /** The open rollout that it is a target of. */
   readonly change: string;
@@ -294,6 +296,7 @@ const unknownNode = (node: string): NodeState => ({
   owed: '',
   retry: undefined,
   skippedBy: '',
+  escalated: '',
   drifted: [],
   change: '',
 });

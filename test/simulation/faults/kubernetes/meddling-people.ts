@@ -22,7 +22,9 @@ export const meddlingPeople: Fault = {
     world.listeners.push((fact) => {
       if (world.clock.nowMs >= stage.endMs || done >= MOST || !MOMENTS.has(fact.type) || !('node' in fact) || !stage.chance.happens(0.15)) return;
       done += 1;
-      world.clock.after(stage.chance.next() * stage.chance.pick([5, 50, 5_000]), () => stage.occur(meddle(fact.node)));
+      world.clock.after(stage.chance.next() * stage.chance.pick([5, 50, 5_000]), () => {
+        if (world.clock.nowMs < stage.endMs) stage.occur(meddle(fact.node));
+      });
     });
   },
 };

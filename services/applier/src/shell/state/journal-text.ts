@@ -41,13 +41,13 @@ const isEscalated = has({ action: has({ kind: isText }), reason: isText });
 /** A digest says that a text is whole, and not that an applier wrote it: what is edited by hand must not stop all appliers beside this one. */
 const SHAPE: Readonly<Record<string, Check>> = {
   node: isText, incarnation: isCount, birth: isCount, seq: isCount, inForce: (value) => typeof value === 'string' && isHash(value), sound: (value) => typeof value === 'boolean',
-  lastDealt: isAbsentOr(has({ lease: isText, change: isText, pool: isText, verdict: isText, reason: isText })),
+  lastDealt: isAbsentOr(has({ lease: isText, change: isText, pool: isText, verdict: isText, reason: isText, escalated: isAbsentOr(isEscalated) })),
   work: isAbsentOr(has({
     phase: (value) => value === 'forward' || value === 'confirming' || value === 'going-back', lease: isText, change: isText, pool: isText, from: isText, to: isText, actions: isList, applyMs: Number.isFinite,
     bootId: isText, readMs: Number.isFinite, turnBackMs: Number.isFinite, passedBefore: isList, changed: isList,
     begunOn: isAbsentOr(isText), reboot: isAbsentOr(has({ from: isText, untilMs: Number.isFinite })), escalated: isAbsentOr(isEscalated), backEscalated: isAbsentOr(isEscalated),
   })),
-  owed: isAbsentOr(has({ actions: isList, bootId: isText })),
+  owed: isAbsentOr(has({ actions: isList, bootId: isText, restartMs: isAbsentOr(Number.isFinite) })),
   originals: (value) => isObject(value) && Object.values(value).every(has({ kind: isText, was: (was) => was !== undefined, made: isList })),
   madeIn: isAbsentOr(isText),
   report: isAbsentOr(has({ kind: isText, node: isText, incarnation: isCount, birth: isCount, seq: isCount, hash: isText })),

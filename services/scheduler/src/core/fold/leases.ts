@@ -63,7 +63,7 @@ function settle(state: State, fact: FactOf<'node.lease.settled'>, { sequence, re
   const key = targetKey(fact.change, fact.node);
   const target = state.targets.get(key);
   if (target !== undefined) state.targets.set(key, { ...target, verdict: fact.because, reason: fact.reason, at: fact.at });
-  putNode(state, { ...node, lease, ...afterLease(node, fact, readMs) }, sequence);
+  putNode(state, { ...node, lease, escalated: fact.because === 'escalated' ? fact.hash : '', ...afterLease(node, fact, readMs) }, sequence);
 }
 
 /** What a lease's end means for the next try of a node outside a rollout. */
@@ -77,6 +77,7 @@ function afterLease(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs:
     case 'failed':
     case 'unknown':
       return fact.kind === 'forward' ? {} : { retry: laterThan(node, readMs) };
+    case 'escalated':
     case 'left':
     case 'skipped':
     case 'stale':

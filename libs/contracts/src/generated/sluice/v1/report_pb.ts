@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/report.proto.
  */
 export const file_sluice_v1_report: GenFile = /*@__PURE__*/
-  fileDesc("ChZzbHVpY2UvdjEvcmVwb3J0LnByb3RvEglzbHVpY2UudjEiygMKCk5vZGVSZXBvcnQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEhMKC2luY2FybmF0aW9uGAQgASgNEg0KBWJpcnRoGAUgASgNEgsKA3NlcRgGIAEoDRIPCgdib290X2lkGAcgASgJEgwKBGhhc2gYCCABKAkSDQoFbGVhc2UYCSABKAkSDwoHdmVyZGljdBgKIAEoCRIOCgZyZWFzb24YCyABKAkSEAoIcmVzdG9yZWQYDCABKAgSDgoGY2hhbmdlGA0gASgJEgwKBHBvb2wYFyABKAkSMQoGbGFiZWxzGA4gAygLMiEuc2x1aWNlLnYxLk5vZGVSZXBvcnQuTGFiZWxzRW50cnkSFAoMY2FwYWJpbGl0aWVzGA8gAygJEg0KBWZyZXNoGBAgASgIEg8KB3ZlcnNpb24YESABKAkSEwoLZHVyYXRpb25fbXMYEiABKAESDwoHY2hhbmdlZBgTIAMoCRINCgVwcm9iZRgUIAEoCRIMCgR3aGF0GBUgAygJEgwKBHN0ZXAYFiABKAkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJhCglOb2RlQWxpdmUSDAoEbm9kZRgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoDRINCgViaXJ0aBgDIAEoDRIQCghldmVyeV9tcxgEIAEoARIQCghwYWNlZF9tcxgFIAEoASIcCghOb2RlUGFjZRIQCghldmVyeV9tcxgBIAEoAWIGcHJvdG8z");
+  fileDesc("ChZzbHVpY2UvdjEvcmVwb3J0LnByb3RvEglzbHVpY2UudjEi4QMKCk5vZGVSZXBvcnQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEhMKC2luY2FybmF0aW9uGAQgASgNEg0KBWJpcnRoGAUgASgNEgsKA3NlcRgGIAEoDRIPCgdib290X2lkGAcgASgJEgwKBGhhc2gYCCABKAkSDQoFbGVhc2UYCSABKAkSDwoHdmVyZGljdBgKIAEoCRIOCgZyZWFzb24YCyABKAkSEAoIcmVzdG9yZWQYDCABKAgSDgoGY2hhbmdlGA0gASgJEgwKBHBvb2wYFyABKAkSMQoGbGFiZWxzGA4gAygLMiEuc2x1aWNlLnYxLk5vZGVSZXBvcnQuTGFiZWxzRW50cnkSFAoMY2FwYWJpbGl0aWVzGA8gAygJEg0KBWZyZXNoGBAgASgIEg8KB3ZlcnNpb24YESABKAkSEwoLZHVyYXRpb25fbXMYEiABKAESDwoHY2hhbmdlZBgTIAMoCRINCgVwcm9iZRgUIAEoCRIMCgR3aGF0GBUgAygJEgwKBHN0ZXAYFiABKAkSFQoNbmVlZHNfcmVzdGFydBgYIAEoCBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBImEKCU5vZGVBbGl2ZRIMCgRub2RlGAEgASgJEhMKC2luY2FybmF0aW9uGAIgASgNEg0KBWJpcnRoGAMgASgNEhAKCGV2ZXJ5X21zGAQgASgBEhAKCHBhY2VkX21zGAUgASgBIhwKCE5vZGVQYWNlEhAKCGV2ZXJ5X21zGAEgASgBYgZwcm90bzM");
 
 /**
  * node.announced|applied|invalid|failed|drifted|progress.<node>; one shape, for all of them name the last
@@ -167,6 +167,13 @@ export type NodeReport = Message<"sluice.v1.NodeReport"> & {
    * @generated from field: string step = 22;
    */
   step: string;
+
+  /**
+   * failed: an action failed, and the lease has neither drain nor reboot: it would go on with a restart of the machine
+   *
+   * @generated from field: bool needs_restart = 24;
+   */
+  needsRestart: boolean;
 };
 
 /**
