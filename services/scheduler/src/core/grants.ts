@@ -102,6 +102,6 @@ function emitGrant(draft: SchedulerDraft, node: NodeState, from: string, want: W
 function planNeed(state: State, node: NodeState, from: string, want: Want): PlanNeed {
   const own = state.changes.get(want.change);
   const policies = policiesOf('DisruptionPolicy', state.policies.values(), own && { apply: own.policies, delete: own.policyDeletes });
-  const key = `${node.node}|${from}|${want.to}|${want.change}|${state.policyVersion.get()}`;
+  const key = `${node.node}|${from}|${want.to}|${want.change}|${state.policyVersion.get()}|${JSON.stringify(node.labels)}`;
   return { key, node: node.node, labels: node.labels, from, to: want.to, policies };
 }

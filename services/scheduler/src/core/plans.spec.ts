@@ -1,5 +1,5 @@
 import type { Fragment } from '#libs/contracts';
-import { accepted, committed, fragment, pool, renderedChange, renderedNode, reviewedNode, validated } from '#libs/testing';
+import { accepted, changed, committed, fragment, pool, renderedChange, renderedNode, reviewedNode, validated } from '#libs/testing';
 import { DRAIN, grants, leading, Scheduler } from './scheduler.fixture.js';
 
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
@@ -29,13 +29,14 @@ describe('the plan of a lease', () => {
     expect(s.decide().needs.map((need) => need.policies.map(({ name }) => name))).toEqual([['b']]);
   });
 
-  it('made for another config, change or policy is not taken', () => {
+  it('made for another config, change, policy or label is not taken', () => {
     const s = fleetOf('n0').reviewed('c1', ['n0']);
     const plans = new Map(s.decide().needs.map(({ key }) => [key, { ok: true, actions: DRAIN } as const]));
     expect(grants(s.decide([], plans).facts)).toEqual(['n0 forward c1-new']);
     const differs: readonly ((other: Scheduler) => unknown)[] = [
       (other) => other.reviewed('c1', ['n0'], { to: 'other' }),
       (other) => other.reviewed('c2', ['n0'], { to: 'c1-new' }),
+      (other) => other.given(changed('n0', { role: 'other' })).reviewed('c1', ['n0']),
       (other) => (commits(other, 'c8', 2, fragment('DisruptionPolicy', 'p')), other.reviewed('c1', ['n0'])),
       (other) => (other.given(renderedNode('n0', 'strange'), reviewedNode('n0', 'strange')).reports_('n0', 'strange'), other.reviewed('c1', ['n0'], { from: 'strange' })),
     ];
