@@ -22,16 +22,21 @@ export function whyNoRealNode(): string | undefined {
 export class RealNode {
   private process: ChildProcess | undefined;
 
-  constructor(readonly name: string, readonly folder: string, private readonly serverUrl: string) {}
+  /** Without a server's URL it has no applier yet: that is installed. */
+  constructor(readonly name: string, readonly folder: string, private readonly serverUrl?: string) {}
 
   start(): void {
     const target = ['[Unit]', 'Requires=basic.target', 'Wants=sluice-applier.service', 'After=basic.target', 'AllowIsolate=yes', ''];
-    const argv = [process.execPath, '/opt/sluice/bin/sluice', 'applier', '--node', this.name, '--server', this.serverUrl, '--state', '/var/lib/sluice'];
-    const applier = ['[Service]', `ExecStart=${argv.join(' ')}`, 'Restart=always', 'RestartSec=200ms', 'StandardError=append:/var/log/applier.log', ''];
     this.write(`${UNITS}/sluice-node.target`, target.join('\n'));
-    this.write(`${UNITS}/sluice-applier.service`, applier.join('\n'));
+    if (this.serverUrl !== undefined) this.writeApplier(this.serverUrl);
     for (const unit of MASKED) symlinkSync('/dev/null', join(this.folder, 'upper', UNITS, `${unit}.service`));
     this.boot();
+  }
+
+  private writeApplier(serverUrl: string): void {
+    const argv = [process.execPath, '/opt/sluice/bin/sluice', 'applier', '--node', this.name, '--server', serverUrl, '--state', '/var/lib/sluice'];
+    const applier = ['[Service]', `ExecStart=${argv.join(' ')}`, 'Restart=always', 'RestartSec=200ms', 'StandardError=append:/var/log/applier.log', ''];
+    this.write(`${UNITS}/sluice-applier.service`, applier.join('\n'));
   }
 
   private boot(): void {
@@ -40,7 +45,7 @@ export class RealNode {
   }
 
   /** A file of the node, before it starts. */
-  write(path: string, content: string): void {
+  write(path: string, content: string | Buffer): void {
     const file = join(this.folder, 'upper', path);
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, content);
