@@ -101,6 +101,7 @@ function behind(nodes: readonly NodeView[], statuses: readonly StatusView[]): Ch
   };
   return [
     ...of('owed', 'get their config as soon as they can', ({ owed }) => owed !== ''),
+    ...of('not whole', 'are not back on a good config, and count as unavailable', ({ restored }) => !restored),
     ...of('unfit', 'keep what they have, for the committed state does not fit them', ({ unfit }) => unfit),
     ...of('drifted', 'differ from their config', ({ drifted }) => drifted.length > 0),
   ];

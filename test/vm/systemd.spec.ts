@@ -111,6 +111,23 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     expect(await saying('probe same-boot passed before and fails now', 'failed')).toMatchObject({ restored: true });
   });
 
+  test('whose unit does not stop says so while its lease holds, is drained and restarted, and runs the new one', async () => {
+    const stubborn = (seconds: number): Manifest => {
+      const stop = '/bin/sh -c "[ ! -e /run/stubborn ] || exec sleep 1000"';
+      return demo('', { content: `[Service]\nExecStart=/bin/sleep ${seconds}\nExecStop=${stop}\nTimeoutStopSec=12s\n[Install]\nWantedBy=sluice-node.target\n`, dropIns: undefined });
+    };
+    expect(await apply(everywhere('Pool', 'quick', { maxUnavailable: 1, applyTimeout: '30s' }))).toMatchObject({ phase: 'committed' });
+    expect(await apply(stubborn(1_500))).toMatchObject({ phase: 'committed' });
+    const before = node.bootId;
+    node.run('touch', '/run/stubborn');
+    expect(await apply(stubborn(2_000))).toMatchObject({ phase: 'committed' });
+    expect(await saying('the machine was restarted instead', 'applied')).toMatchObject({ restored: true });
+    expect(await client.get('leases', NODE)).toMatchObject({ because: 'applied', actions: [{ kind: 'drain' }, { kind: 'reboot' }] });
+    expect(node.bootId).not.toBe(before);
+    expect(node.run('ps', '-o', 'args=', '-p', pid())).toBe('/bin/sleep 2000');
+    expect(await ended(await publish({ delete: [{ kind: 'Pool', name: 'quick' }] }))).toMatchObject({ phase: 'committed' });
+  });
+
   test('escalates a restart that fails to a restart of the machine, drained for it by a lease of its own, and goes back when the unit fails again', async () => {
     const before = node.bootId;
     const number = async (): Promise<number> => Number((await client.get('leases', NODE))!.lease.split('-l').at(-1));

@@ -3,7 +3,7 @@ import type { Standing, Tone } from '../standing.js';
 
 const TONE_MARKS: Readonly<Record<Tone, string>> = { good: '✔', bad: '✖', busy: '◌', held: '⏸', calm: '·' };
 const STATE_TONES: Readonly<Record<string, Tone>> = {
-  applied: 'good', back: 'good', invalid: 'bad', failed: 'bad', unknown: 'bad', owed: 'held', pending: 'calm',
+  applied: 'good', back: 'good', invalid: 'bad', failed: 'bad', escalated: 'held', unknown: 'bad', owed: 'held', pending: 'calm',
   draining: 'busy', ready: 'busy', settled: 'busy', uncordoning: 'busy',
 };
 

@@ -17,7 +17,7 @@ export interface TreeInput {
 }
 
 /** Worst first. */
-const RANKS = ['invalid', 'failed', 'unknown', 'owed', 'draining', 'ready', 'settled', 'uncordoning', 'pending', 'applied', 'back'];
+const RANKS = ['invalid', 'failed', 'escalated', 'unknown', 'owed', 'draining', 'ready', 'settled', 'uncordoning', 'pending', 'applied', 'back'];
 
 /** One change: a header, then a tree of its pools with the nodes that a person wants to see first. */
 export function rolloutTree(input: TreeInput, colours: Colours): string {

@@ -1,5 +1,6 @@
+import { ordered } from '#libs/actions';
 import type { Action } from '#libs/contracts';
-import type { Escalated, Forward, GoingBack, RebootAsked } from './journal.js';
+import type { Escalated, Forward, GoingBack, Journal, RebootAsked } from './journal.js';
 import type { Item, Step } from './ports.js';
 import type { State } from './state.js';
 
@@ -11,16 +12,25 @@ const ACTION_SHARE = 1 / 2;
 /** Whether a lease gives leave to restart the machine in the place of an action that fails: it does so itself, or the node is drained for it. */
 export const mayRestart = ({ actions }: Pick<Forward, 'actions'>): boolean => actions.some(({ kind }) => kind === 'drain' || kind === 'reboot');
 
+/** What an earlier way back did not do: until the machine is restarted, whatever is done next has to make up for it. */
+const stillOwed = ({ owed }: Journal, bootId: string): readonly Action[] => (owed?.bootId === bootId ? owed.actions : []);
+
 /** What is done after the items of the way forward. */
-export const forwardActions = (work: Forward): readonly Action[] => (work.escalated === undefined ? work.actions : REBOOT);
+export function forwardActions(work: Forward, journal: Journal, bootId: string): readonly Action[] {
+  if (work.escalated !== undefined) return REBOOT;
+  const owed = stillOwed(journal, bootId).filter(({ kind }) => kind !== 'reboot' || mayRestart(work));
+  return owed.length === 0 ? work.actions : ordered([...work.actions, ...owed]);
+}
 
 /**
  * What is done after the items of the way back: the same as forward, for what stands there again. The machine is restarted once
  * more only if it runs on a boot that saw the new content.
  */
-export function backActions(work: GoingBack, bootId: string): readonly Action[] {
+export function backActions(work: GoingBack, journal: Journal, bootId: string): readonly Action[] {
   if (work.backEscalated !== undefined) return REBOOT;
-  return work.actions.filter(({ kind }) => kind !== 'reboot' || bootId !== (work.begunOn ?? work.bootId));
+  const again = work.actions.filter(({ kind }) => kind !== 'reboot' || bootId !== (work.begunOn ?? work.bootId));
+  const owed = stillOwed(journal, bootId);
+  return owed.length === 0 ? again : ordered([...again, ...owed]);
 }
 
 export const actStep = (action: Action, items: readonly Item[], nowMs: number, endMs: number): Step =>
@@ -42,7 +52,8 @@ export function rebooting(state: State, work: Forward | GoingBack, items: readon
   }
   if (asked.from !== state.memory.bootId) return { is: 'done' };
   if (nowMs >= asked.untilMs) return { is: 'late' };
-  const actions = work.phase === 'forward' ? forwardActions(work) : backActions(work, state.memory.bootId);
+  const { journal, memory: { bootId } } = state;
+  const actions = work.phase === 'forward' ? forwardActions(work, journal, bootId) : backActions(work, journal, bootId);
   const action = actions[state.memory.progress.acted];
   if (action === undefined) return { is: 'next', step: { do: 'wait', untilMs: asked.untilMs } };
   return { is: 'next', step: { do: 'act', action, items, untilMs: asked.untilMs } };

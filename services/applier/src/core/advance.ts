@@ -135,7 +135,7 @@ function acted(state: State, step: StepOf<'act'>, refusal: Refusal | undefined):
   const { kind, unit } = step.action;
   const reason = `action ${kind}${unit === undefined ? '' : ` ${unit}`}: ${refusal.reason}`;
   const escalated: Escalated = { action: step.action, reason };
-  if (work === undefined) return progressed(state, { acted: progress.acted + 1, troubles: [...progress.troubles, reason], ...(progress.troubles.length === 0 ? { escalating: escalated } : {}) });
+  if (work === undefined) return progressed(state, { acted: progress.acted + 1, troubles: [...progress.troubles, reason], escalating: escalated });
   const canEscalate = kind !== 'reboot' && canReboot(state);
   if (work.phase === 'going-back') {
     if (canEscalate && work.backEscalated === undefined && work.failure.escalated === undefined) return progressed(state, { escalating: escalated });

@@ -12,6 +12,17 @@ const BETWEEN_PASSES_MS = 1_000;
 /** A step of the way back may take that long, whatever the deadline says: going back is never given up for the time. */
 const BACK_STEP_MS = 30_000;
 const BACK_ACTION_MS = 180_000;
+/** A step of a way back that asks for a restart may take that long even when its lease is over. */
+const HELD_STEP_MS = 1_000;
+
+/**
+ * By when the way back should be gone. One that asks for a restart asks while its lease still holds: what hung forward hangs here too,
+ * and what it leaves undone is what the restart is for. Any other takes its time.
+ */
+function backEndMs({ memory: { bootId } }: State, work: GoingBack, nowMs: number): number {
+  if (work.failure.escalated === undefined || work.bootId !== bootId) return nowMs + BACK_ACTION_MS;
+  return Math.max(nowMs + 2 * HELD_STEP_MS, work.readMs + work.applyMs);
+}
 
 /** The next step of the way back: items, actions, reading back; again if something is wrong; then the report. */
 export function backStep(state: State, work: GoingBack, nowMs: number): Step {
@@ -25,7 +36,7 @@ export function backStep(state: State, work: GoingBack, nowMs: number): Step {
   }
   const items = wayBackTo(config, journal.originals, kinds);
   const item = items[progress.done];
-  if (item !== undefined) return itemStep(item, nowMs + BACK_STEP_MS);
+  if (item !== undefined) return itemStep(item, Math.min(nowMs + BACK_STEP_MS, nowMs + (backEndMs(state, work, nowMs) - nowMs) / 2));
   const acting = actionStep(state, work, items, nowMs);
   if (acting !== undefined) return acting;
   if (progress.differences === undefined) return { do: 'compare', items };
@@ -45,9 +56,9 @@ function actionStep(state: State, work: GoingBack, items: readonly Item[], nowMs
   if (progress.escalating !== undefined) {
     return { do: 'write-journal', journal: { ...state.journal, work: { ...work, backEscalated: progress.escalating, reboot: undefined } } };
   }
-  const actions = backActions(work, bootId);
+  const actions = backActions(work, state.journal, bootId);
   const action = actions[progress.acted];
-  if (action !== undefined && action.kind !== 'reboot') return actStep(action, items, nowMs, nowMs + BACK_ACTION_MS);
+  if (action !== undefined && action.kind !== 'reboot') return actStep(action, items, nowMs, backEndMs(state, work, nowMs));
   // Nothing is gained by restarting into content that did not come back.
   if (!wantsReboot(actions) || progress.troubles.length > 0) return undefined;
   const reboot = rebooting(state, work, items, nowMs, nowMs + BACK_ACTION_MS);
@@ -59,7 +70,7 @@ const wantsReboot = (actions: readonly Action[]): boolean => actions.some(({ kin
 /** Why the machine still runs on a boot that saw the new content. */
 function rebootMissing(state: State, work: GoingBack): readonly string[] {
   const { bootId, progress } = state.memory;
-  if (!wantsReboot(backActions(work, bootId)) || progress.troubles.length > 0) return [];
+  if (!wantsReboot(backActions(work, state.journal, bootId)) || progress.troubles.length > 0) return [];
   return work.reboot !== undefined && work.reboot.from !== bootId ? [] : ['the machine was told to restart, and did not'];
 }
 
@@ -77,9 +88,15 @@ function backAgain(state: State, work: GoingBack, managed: Originals, wrong: rea
   return deal(state, {
     lease: work.lease, change: work.change, pool: work.pool, verdict, reason, inForce: work.from, sound: restored,
     originals: restored ? managed : journal.originals, extra: { probe: work.failure.probe },
-    ...(restored ? {} : { owed: { actions: backActions(work, bootId), bootId, ...(asks === undefined ? {} : { restartMs: nowMs + work.applyMs }) } }),
+    ...(restored ? {} : { owed: { actions: backActions(work, journal, bootId), bootId, ...restartOf(state, work, nowMs) } }),
     ...(asks === undefined ? {} : { escalated: { ...asks, to: work.to } }),
   });
+}
+
+/** When the machine is restarted for what is owed, if nobody gives leave to it before. */
+function restartOf({ journal: { owed }, memory: { bootId } }: State, work: GoingBack, nowMs: number): Pick<Owed, 'restartMs'> {
+  if (work.failure.escalated !== undefined) return { restartMs: nowMs + work.applyMs };
+  return owed?.restartMs === undefined || owed.bootId !== bootId ? {} : { restartMs: owed.restartMs };
 }
 
 /** One step of a pass that mends what a way back left wrong; undefined when the pass is over. */
@@ -114,7 +131,9 @@ export function whatIsWrong(state: State): readonly string[] {
 /** After a comparison on the way back that found differences: another pass, until they were enough. */
 export function passedOver(state: State, nowMs: number): Partial<typeof START> {
   const { progress } = state.memory;
+  const { work } = state.journal;
   const passes = progress.passes + 1;
-  if (whatIsWrong(state).length === 0 || passes >= BACK_PASSES) return { passes };
+  const asks = work?.phase === 'going-back' && work.failure.escalated !== undefined;
+  if (whatIsWrong(state).length === 0 || asks || passes >= BACK_PASSES) return { passes };
   return { ...START, passes, againAtMs: nowMs + BETWEEN_PASSES_MS * passes };
 }

@@ -52,7 +52,7 @@ function giveUp(state: State, begun: Begun, failure: Failure): Step {
 
 /** The journal after a lease of which nothing was carried out. */
 export function undone(state: State, dealt: Dealt): Journal {
-  const { inForce, sound, originals } = state.journal;
-  return deal(state, { ...dealt, inForce, sound, originals, extra: {} });
+  const { inForce, sound, originals, owed } = state.journal;
+  return deal(state, { ...dealt, inForce, sound, originals, extra: {}, ...(sound || owed === undefined ? {} : { owed }) });
 }
 

@@ -61,7 +61,7 @@ function doStep(state: State, work: Forward, items: readonly Item[], nowMs: numb
   const item = items[progress.done];
   if (item !== undefined) return itemStep(item, work.turnBackMs);
   if (progress.escalating !== undefined) return { do: 'write-journal', journal: { ...state.journal, work: escalatedWork(work, progress.escalating) } };
-  const action = forwardActions(work)[progress.acted];
+  const action = forwardActions(work, state.journal, state.memory.bootId)[progress.acted];
   if (action !== undefined && action.kind !== 'reboot') return actStep(action, items, nowMs, work.turnBackMs);
   if (action === undefined && work.reboot === undefined) return undefined;
   const reboot = rebooting(state, work, items, nowMs, work.turnBackMs);

@@ -1,6 +1,6 @@
 import type { Action } from '#libs/contracts';
-import { factOf } from '#libs/testing';
-import { DRAIN, grants, owed, Scheduler, settledAs } from './scheduler.fixture.js';
+import { ended, factOf, joined, left, renderedNode, reviewedNode } from '#libs/testing';
+import { DRAIN, grants, MINUTE, NONE, owed, Scheduler, settledAs } from './scheduler.fixture.js';
 
 const drained = (node: string, lease: string) => factOf('node.drained', { node, lease, pool: 'default' });
 const uncordoned = (node: string, lease: string) => factOf('node.uncordoned', { node, lease, pool: 'default' });
@@ -78,5 +78,80 @@ describe('a node whose actions failed for want of a restart', () => {
     expect(s.lease('n0')).toMatchObject({ kind, phase: 'ready' });
     expect(owed(s.answers_('n0', 'failed', { needsRestart: true, hash: s.lease('n0').from }))).toEqual([]);
     expect(s.lease('n0')).toMatchObject({ kind, hash: 'old', phase: 'draining', actions: DRAIN });
+  });
+
+  it('joins as any other when it was removed since', () => {
+    const s = rolling();
+    s.pauses('c1');
+    s.answers_('n0', 'failed', { needsRestart: true });
+    s.aborts('c1');
+    s.given(left('n0'), joined('n0'), renderedNode('n0', 'c1-new'), reviewedNode('n0', 'c1-new'));
+    s.reports_('n0', 'old', { incarnation: 9 });
+    expect(s.lease('n0')).toMatchObject({ kind: 'join', hash: 'c1-new', phase: 'ready', actions: RESTART });
+  });
+
+  it('is restarted for nothing that its rollout has left behind, and not when there is nothing left to do', () => {
+    const s = rolling();
+    s.pauses('c1');
+    s.answers_('n0', 'failed', { needsRestart: true });
+    s.actions = NONE;
+    s.resumes('c1');
+    expect(s.lease('n0')).toMatchObject({ phase: 'ready', actions: NONE });
+    const other = rolling();
+    other.pauses('c1');
+    other.answers_('n0', 'failed', { needsRestart: true });
+    other.aborts('c1');
+    other.given(ended('c1', 'aborted'));
+    other.rolls('c2', ['n0'], { to: 'c1-new' });
+    expect(other.lease('n0')).toMatchObject({ change: 'c2', phase: 'ready', actions: RESTART });
+  });
+
+  it('is shown as troubled, and as not whole whatever it waits for', () => {
+    const s = rolling();
+    s.pauses('c1');
+    s.answers_('n0', 'failed', { needsRestart: true, restored: false, reason: 'action restart x.service: timed out' });
+    expect(s.view('rollouts', 'c1').worst).toMatchObject([{ node: 'n0', state: 'escalated', reason: 'action restart x.service: timed out' }]);
+    expect(s.why('n0')).toMatchObject({ because: 'paused', text: 'c1 is paused; it is not back on a good config: action restart x.service: timed out' });
+  });
+});
+
+describe('restarts of a machine outside a rollout', () => {
+  /** A node that strays, is given its config with a restart, and fails so many times in a row. */
+  function failing(times: number): Scheduler {
+    const s = new Scheduler().fleet(['n0']);
+    s.actions = DRAIN;
+    s.reports_('n0', 'strange');
+    for (let i = 1; i <= times; i++) {
+      const { lease } = s.lease('n0');
+      s.given(drained('n0', lease)).when();
+      s.answers_('n0', 'failed', { hash: 'strange', bootId: `b${i}`, reason: 'it does not come up' });
+      s.given(uncordoned('n0', lease)).when();
+      if (i < times) s.after(60 * MINUTE);
+    }
+    return s;
+  }
+
+  it('end after three that failed in a row, whatever boot it runs on by then', () => {
+    const s = failing(3);
+    expect(s.why('n0')).toMatchObject({ because: 'given-up', text: '3 tries in a row have failed, the last of them after a restart of the machine: it does not come up; it is tried again when its config or its labels change' });
+    s.reports_('n0', 'strange', { bootId: 'by hand' });
+    expect([s.after(24 * 60 * MINUTE), s.lease('n0').phase]).toEqual([[], 'released']);
+    s.given(renderedNode('n0', 'other'), reviewedNode('n0', 'other')).when();
+    expect(s.lease('n0')).toMatchObject({ hash: 'other', phase: 'draining' });
+  });
+
+  it('are tried again before that, and drains that fail end nothing', () => {
+    expect(failing(2).why('n0').because).toBe('backing-off');
+    const s = new Scheduler().fleet(['n0']);
+    s.actions = DRAIN;
+    s.reports_('n0', 'strange');
+    for (let i = 0; i < 5; i++) {
+      const { lease } = s.lease('n0');
+      s.given(factOf('node.drain.stopped', { node: 'n0', lease, pool: 'default', outcome: 'failed', reason: 'a budget' })).when();
+      s.given(uncordoned('n0', lease)).when();
+      expect(s.why('n0').because).toBe('backing-off');
+      s.after(60 * MINUTE);
+    }
+    expect(s.lease('n0').phase).toBe('draining');
   });
 });

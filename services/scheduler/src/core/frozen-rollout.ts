@@ -1,6 +1,6 @@
 import type { NodeProgress, PoolProgress } from '#libs/contracts';
 import { viewKey } from '#libs/kernel';
-import { EMPTY_TALLY, nodeOf, parseTargetKey, targetKey, type Rollout, type State } from './state.js';
+import { EMPTY_TALLY, nodeOf, parseTargetKey, targetKey, wentWrong, type Rollout, type State } from './state.js';
 import { goalOf } from './want.js';
 
 /** Enough for a screen; `ops.rollout.get` pages through all. */
@@ -70,7 +70,7 @@ export function poolProgress(state: State, rollout: Rollout): Readonly<Record<st
 
 const UNDER_WAY = new Set(['draining', 'ready', 'uncordoning', 'pending']);
 
-const RANK: Readonly<Record<string, number>> = { invalid: 0, failed: 1, unknown: 2, owed: 3, draining: 4, ready: 5, uncordoning: 6, pending: 7, applied: 8, back: 8 };
+const RANK: Readonly<Record<string, number>> = { invalid: 0, failed: 1, escalated: 2, unknown: 3, owed: 4, draining: 5, ready: 6, uncordoning: 7, pending: 8, applied: 9, back: 9 };
 
 /** The nodes that a person wants to see first: what went wrong, then what is going on. */
 export function worstNodes(state: State, rollout: Rollout): readonly NodeProgress[] {
@@ -96,7 +96,7 @@ export function nodeProgress(state: State, change: string, name: string): NodePr
   const since = target?.at ?? '';
   const goesBack = phase === 'reverting' || phase === 'reverted';
   if (tally === 'settled' && target?.verdict !== 'invalid' && target?.verdict !== 'failed') return { node: name, pool, state: goesBack ? 'back' : 'applied', reason: '', since };
-  if (target !== undefined && (target.verdict === 'invalid' || target.verdict === 'failed' || target.verdict === 'unknown')) {
+  if (target !== undefined && wentWrong(target)) {
     return { node: name, pool, state: target.verdict, reason: target.reason, since };
   }
   if (tally === 'owed') return { node: name, pool, state: 'owed', reason: target?.owed ?? '', since };

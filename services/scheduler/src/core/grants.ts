@@ -9,6 +9,8 @@ import { isCondemned, wantOf } from './want.js';
 
 /** In the place of actions that failed: a machine is restarted only when it is drained. */
 const RESTART: readonly Action[] = [{ kind: 'drain' }, { kind: 'reboot' }];
+/** What it is planned to do may have become another since; with nothing to do, nothing needs a restart. */
+const mayFail = ({ kind }: Action): boolean => kind !== 'none' && kind !== 'drain';
 /** Fresh nodes serve nothing yet: so many per pool get their first lease without a unit. */
 const FRESH_AT_ONCE = 10;
 
@@ -84,7 +86,8 @@ function grant(draft: SchedulerDraft, name: string, free: boolean, plans: Readon
     draft.emit({ type: 'node.owed', node: name, pool: node.pool, lease: '', change: want.change, reason: plan.reason });
     return false;
   }
-  emitGrant(draft, node, from, want, node.escalated === want.to ? RESTART : plan.actions, free);
+  const actions = node.escalated === want.to && plan.actions.some(mayFail) ? RESTART : plan.actions;
+  emitGrant(draft, node, from, want, actions, free);
   return true;
 }
 

@@ -2,7 +2,7 @@ import { budgetOf, choosePool, DEFAULT_POOL, poolPolicies, poolsSelecting, type 
 import { nodeToken } from '#libs/contracts';
 import { viewKey } from '#libs/kernel';
 import { noLongerOwed } from './frozen-rollout.js';
-import { EMPTY_TALLY, nodeOf, parseTargetKey, targetKey, type Indexed, type NodeState, type State, type Tally, type TargetClass, type Want } from './state.js';
+import { EMPTY_TALLY, nodeOf, parseTargetKey, targetKey, wentWrong, type Indexed, type NodeState, type State, type Tally, type TargetClass, type Want } from './state.js';
 import { circumstancesOf, classOf, stuckBecause, wantOf } from './want.js';
 
 /** A node counts against its pool: mid-change, unknown, silent, out of service in Kubernetes, taken by another tool, or not back on a good config. */
@@ -105,7 +105,7 @@ function placeNode(state: State, node: NodeState, sequence: number): void {
 
 /** Outside rollouts, what went wrong last is not tried again at once. */
 const isHeld = (node: NodeState, want: Want): boolean =>
-  want.change === '' && node.retry !== undefined && (node.retry.kind === 'later' || node.retry.circumstances === circumstancesOf(node, want.to));
+  want.change === '' && node.retry !== undefined && (node.retry.kind === 'later' || [circumstancesOf(node, want.to), circumstancesOf(node, want.to, 'of any boot')].includes(node.retry.circumstances));
 
 const queueOf = (state: State, pool: string, unavailable: boolean) => (unavailable ? state.poolSet(pool).downQueue : state.poolSet(pool).queue);
 const sameWant = (a: Want, b: Want): boolean => a.kind === b.kind && a.change === b.change && a.to === b.to;
@@ -122,7 +122,7 @@ export function countTarget(state: State, change: string, name: string): void {
   const now = { tally: classOf(rollout, target, node), pool: node.pool };
   if (stuckBecause(state, rollout, target, node) === '') state.stuck.delete(key);
   else state.stuck.add(key);
-  if (target.owed !== '' || target.verdict === 'invalid' || target.verdict === 'failed' || target.verdict === 'unknown') state.troubled.add(key);
+  if (target.owed !== '' || wentWrong(target)) state.troubled.add(key);
   else state.troubled.delete(key);
   state.touched.add(viewKey('rollouts', change));
   if (before?.tally === now.tally && before.pool === now.pool) return;

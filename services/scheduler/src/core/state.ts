@@ -66,8 +66,8 @@ export interface TakenUnit {
 /** Why a lease outside a rollout is not tried again at once. */
 export type Retry =
   | { readonly kind: 'later'; readonly tries: number; readonly atMs: number }
-  /** After `invalid`: only when what the node would be given, or the node, is another one. */
-  | { readonly kind: 'when-changed'; readonly circumstances: string; readonly reason: string };
+  /** After `invalid`, or restarts of the machine in vain: only when what the node would be given, or the node, is another one. */
+  | { readonly kind: 'when-changed'; readonly circumstances: string; readonly reason: string; readonly tries?: number };
 
 export interface NodeState {
   readonly node: string;
@@ -152,6 +152,10 @@ export interface TargetState {
   readonly reason: string;
   readonly at: string;
 }
+
+const TROUBLE: ReadonlySet<string> = new Set<Because>(['invalid', 'failed', 'escalated', 'unknown']);
+/** Its last lease in the rollout did not do what it was for. */
+export const wentWrong = ({ verdict }: TargetState): boolean => TROUBLE.has(verdict);
 
 /** A change, as far as the scheduler is concerned. */
 export interface Change {

@@ -24,8 +24,11 @@ export function why(state: State, node: NodeState, nowMs: number): Why {
   if (node.silent) return { ...base, because: 'silent', text: 'it is silent: it gets nothing until it is heard of' };
   if (node.taken !== undefined) return { ...base, because: 'taken', text: `it is ${takenText(node.taken)}; it gets nothing until ${node.taken.owner} gives it back${node.taken.forMs === 0 ? '' : ', or that time is over'} (sluice give ${node.node} --owner ${node.taken.owner})` };
   if (node.report === undefined) return { ...base, because: 'no-report', text: 'it has joined, and has not reported yet what it has' };
-  return whyFree(state, node, base, nowMs);
+  return whole(node, whyFree(state, node, base, nowMs));
 }
+
+/** Whatever it waits for: that it is not well has to be known. */
+const whole = ({ report }: NodeState, said: Why): Why => (report?.restored === false ? { ...said, text: `${said.text}; it is not back on a good config: ${report.reason}` } : said);
 
 type Base = Pick<Why, 'node' | 'pool' | 'change' | 'holders'>;
 
@@ -58,9 +61,10 @@ function whyFree(state: State, node: NodeState, base: Base, nowMs: number): Why 
     const retryInMs = Math.round(node.retry.atMs - nowMs);
     // Its time has come: what it waits for now is what everybody waits for.
     if (retryInMs <= 0) return whyWaiting(state, node, base);
-    return { ...base, because: 'backing-off', text: `owed (${node.owed}); tried again in ${Math.ceil(retryInMs / 1000)} s`, retryInMs };
+    return { ...base, because: 'backing-off', text: `${node.owed === '' ? 'its last lease failed' : `owed (${node.owed})`}; tried again in ${Math.ceil(retryInMs / 1000)} s`, retryInMs };
   }
   if (!state.places.has(node.node)) {
+    if (node.retry?.kind === 'when-changed' && node.retry.tries !== undefined) return { ...base, because: 'given-up', text: `${node.retry.reason}; it is tried again when its config or its labels change` };
     return { ...base, because: 'refused', text: `it called this config invalid (${node.retry?.kind === 'when-changed' ? node.retry.reason : node.owed}); it is asked again when the config, its labels or the node change` };
   }
   return whyWaiting(state, node, base);

@@ -1,7 +1,7 @@
 import { assertNever, viewKey, type Entry } from '#libs/kernel';
 import { nodeToken, takenReport, type Fact, type FactOf } from '#libs/contracts';
 import { putNode } from '../indexes.js';
-import { nodeOf, targetKey, type Lease, type State, type NodeState } from '../state.js';
+import { nodeOf, targetKey, type Lease, type NodeState, type Retry, type State } from '../state.js';
 import { drainTerms } from '../drain-terms.js';
 import { circumstancesOf } from '../want.js';
 import { reported } from './nodes.js';
@@ -76,7 +76,7 @@ function afterLease(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs:
       return fact.kind === 'forward' ? {} : { retry: { kind: 'when-changed', circumstances: circumstancesOf(node, fact.hash), reason: fact.reason } };
     case 'failed':
     case 'unknown':
-      return fact.kind === 'forward' ? {} : { retry: laterThan(node, readMs) };
+      return fact.kind === 'forward' ? {} : { retry: nextTry(node, fact, readMs) };
     case 'escalated':
     case 'left':
     case 'skipped':
@@ -84,6 +84,17 @@ function afterLease(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs:
     case 'cancelled':
       return {};
   }
+}
+
+/** So many tries in a row may restart the machine; then it is left alone, so that nothing restarts it again and again. */
+const RESTARTS_IN_VAIN = 3;
+
+function nextTry(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs: number): Retry {
+  const later = laterThan(node, readMs);
+  const restarts = node.lease?.phase === 'ready' && node.lease.actions.some(({ kind }) => kind === 'reboot');
+  if (!restarts || later.tries < RESTARTS_IN_VAIN) return later;
+  const reason = `${later.tries} tries in a row have failed, the last of them after a restart of the machine: ${fact.reason}`;
+  return { kind: 'when-changed', circumstances: circumstancesOf(node, fact.hash, 'of any boot'), reason, tries: later.tries };
 }
 
 function countVerdict(state: State, fact: FactOf<'node.lease.settled'>, sequence: number): void {

@@ -15,7 +15,7 @@ export function evolveNode(state: State, { sequence, readMs, fact }: Entry): voi
       // Should it come back, it is a node that joins: what this rollout wanted of it is over.
       const { change } = nodeOf(state, fact.node);
       patchTarget(state, change, fact.node, { left: true });
-      const gone = { joined: false, silent: false, outOfService: '', taken: undefined, owed: '', change: '', desired: undefined, rendered: undefined, retry: undefined } as const;
+      const gone = { joined: false, silent: false, outOfService: '', taken: undefined, owed: '', change: '', desired: undefined, rendered: undefined, retry: undefined, escalated: '' } as const;
       putNode(state, assignPool(state, { ...nodeOf(state, fact.node), ...gone }), sequence);
       return reassignShared(state, sequence);
     }

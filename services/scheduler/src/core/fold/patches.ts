@@ -44,10 +44,11 @@ export function drop(state: State, name: string): void {
   dropTargets(state, name);
 }
 
-/** A live node that was skipped is only skipped until the rollout ends. */
+/** A live node that was skipped is only skipped until the rollout ends; and what it could not be given without a restart may be given in another way next time. */
 export const leftRollout = (node: NodeState): NodeState => ({
   ...node,
   change: '',
+  escalated: '',
   skippedBy: node.silent ? node.skippedBy : '',
   owed: hasDesired(node) ? '' : node.owed,
 });
@@ -60,7 +61,7 @@ const hasDesired = (node: NodeState): boolean =>
 const retryMs = (tries: number): number => Math.min(60_000 * 2 ** (tries - 1), 3_600_000);
 
 /** The next try of a node, further away each time. */
-export function laterThan(node: NodeState, readMs: number): Retry {
-  const tries = (node.retry?.kind === 'later' ? node.retry.tries : 0) + 1;
+export function laterThan(node: NodeState, readMs: number): Extract<Retry, { kind: 'later' }> {
+  const tries = (node.retry?.tries ?? 0) + 1;
   return { kind: 'later', tries, atMs: readMs + retryMs(tries) };
 }
