@@ -231,7 +231,7 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
 
   private carryOut(run: number, steps: ReturnType<typeof turn<S, I, N, G>>, effect: Effect<I, N>): void {
     if (run !== this.run) return;
-    if (this.connected) return this.proceed(steps, this.perform(effect));
+    if (this.connected) return this.performed(run, steps, effect);
     // What was sent before the connection broke may have arrived all the same; nobody hears of it before it is back.
     if (effect.do === 'append' && this.world.chance.happens(0.5)) this.append(effect);
     this.retry(steps, effect);
@@ -243,8 +243,15 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
     this.world.clock.after(CONNECTING_MS, () => {
       if (run !== this.run) return;
       if (!this.connected) return this.retry(steps, effect);
-      this.proceed(steps, effect.do === 'append' ? { outcome: 'unclear' } : this.perform(effect));
+      if (effect.do === 'append') this.proceed(steps, { outcome: 'unclear' });
+      else this.performed(run, steps, effect);
     });
+  }
+
+  /** Who hears an answer may be the death of this copy: then its turn is over. */
+  private performed(run: number, steps: ReturnType<typeof turn<S, I, N, G>>, effect: Effect<I, N>): void {
+    const result = this.perform(effect);
+    if (run === this.run) this.proceed(steps, result);
   }
 
   private sleep(): void {

@@ -1,5 +1,6 @@
 import { poolPolicies } from '#libs/budget';
 import { countTarget, noteSelecting, putNode } from './indexes.js';
+import { retryMs } from './retry-distance.js';
 import { State, parseTargetKey, type NodeState, type Retry } from './state.js';
 
 /** The tables that are the fold itself, by name; all else is derived from them. */
@@ -51,6 +52,6 @@ export function fromVersion8(dumped: unknown): unknown {
 }
 
 function restarted(node: NodeState, readMs: number): NodeState {
-  const retry: Retry | undefined = node.retry?.kind === 'later' ? { ...node.retry, atMs: readMs + Math.min(60_000 * 2 ** (node.retry.tries - 1), 3_600_000) } : node.retry;
+  const retry: Retry | undefined = node.retry?.kind === 'later' ? { ...node.retry, atMs: readMs + retryMs(node.node, node.retry.tries) } : node.retry;
   return { ...node, retry, ...(node.taken === undefined ? {} : { taken: { ...node.taken, sinceMs: readMs } }), ...(node.lease === undefined ? {} : { lease: { ...node.lease, sinceMs: readMs } }) };
 }

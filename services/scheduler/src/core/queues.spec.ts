@@ -23,7 +23,7 @@ describe('fresh nodes', () => {
     const s = fresh(fresh(pools(pool('a', 1), pool('b', 1)), 'a', ...names('a', 12)), 'b', ...names('b', 11));
     const { needs } = s.decide();
     expect(needs.map(({ node }) => node).sort()).toEqual([...names('a', 10), ...names('b', 10)].sort());
-    const everything = (): Map<string, Plan> => new Map([...names('a', 12), ...names('b', 11)].map((node) => [`${node}|empty|old||${s.state.policyVersion.get()}`, { ok: true, actions: NONE }]));
+    const everything = (): Map<string, Plan> => new Map([...names('a', 12), ...names('b', 11)].map((node) => [`${node}|empty|old||${s.state.policyVersion.get()}|{"role":"${node[0]}"}`, { ok: true, actions: NONE }]));
     const granted = s.decide([], everything()).facts.filter((fact) => fact.type === 'node.lease.granted');
     expect(granted.filter(({ free }) => free).map(({ pool: name }) => name).sort()).toEqual([...Array<string>(10).fill('a'), ...Array<string>(10).fill('b')]);
     expect(granted.filter(({ free }) => !free).map(({ pool: name }) => name).sort()).toEqual(['a', 'b']);

@@ -1,6 +1,7 @@
 import { accepted, committed, factOf, joined, left, pool, renderedChange, renderedNode, reviewedNode, silent, validated } from '#libs/testing';
 import { schedulerCore } from './index.js';
 import { grants, MINUTE, PAST_DEADLINE, Scheduler, types } from './scheduler.fixture.js';
+import { retryMs } from './retry-distance.js';
 
 const poolsOf = (...names: readonly string[]) => {
   const s = new Scheduler().given(accepted('c9', { apply: names.map((name) => pool(name, 1)) }), renderedChange('c9', {}), validated('c9'));
@@ -80,12 +81,13 @@ describe('a copy that starts from a snapshot', () => {
     s.restart();
     expect(s.after(2 * MINUTE - 1)).toEqual([]);
     expect(grants(s.after(1))).toEqual(['n0 corrective old']);
-    for (const minutes of [4, 8, 16, 32, 60, 60]) {
+    for (const tries of [3, 4, 5, 6, 7, 8]) {
       s.answers_('n0', 'failed');
-      if (minutes < 60) s.after(minutes * MINUTE);
+      const ms = retryMs('n0', tries);
+      if (tries < 7) s.after(ms);
       else {
         s.restart();
-        expect(s.after(60 * MINUTE - 1)).toEqual([]);
+        expect(s.after(ms - 1)).toEqual([]);
         s.after(1);
       }
     }

@@ -2,6 +2,7 @@ import { viewKey } from '#libs/kernel';
 import { countTarget, dropTargets, putNode, recountRollout } from '../indexes.js';
 import { targetKey, type Change, type Lease, type NodeState, type Retry, type Rollout, type State } from '../state.js';
 import { freeze } from '../frozen-rollout.js';
+import { retryMs } from '../retry-distance.js';
 
 /** Changes some fields of a change, if it is known. */
 export function patchChange(state: State, name: string, patch: Partial<Change>): void {
@@ -57,11 +58,9 @@ export const leftRollout = (node: NodeState): NodeState => ({
 const hasDesired = (node: NodeState): boolean =>
   node.desired !== undefined && node.report?.hash === node.desired.hash && !(node.lease?.because === 'unknown' && !node.lease.answered);
 
-/** The first failure waits a minute, each further one twice as long, up to an hour. */
-const retryMs = (tries: number): number => Math.min(60_000 * 2 ** (tries - 1), 3_600_000);
 
 /** The next try of a node, further away each time. */
 export function laterThan(node: NodeState, readMs: number): Extract<Retry, { kind: 'later' }> {
   const tries = (node.retry?.tries ?? 0) + 1;
-  return { kind: 'later', tries, atMs: readMs + retryMs(tries) };
+  return { kind: 'later', tries, atMs: readMs + retryMs(node.node, tries) };
 }
