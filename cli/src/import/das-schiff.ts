@@ -14,6 +14,7 @@ export function importVrf(document: Fields, report: ImportReport): void {
   const isWhole = isSet(vni) && isSet(routeTarget);
   if (isSet(vni) !== isSet(routeTarget)) report.say(where, `${isSet(vni) ? 'vni' : 'routeTarget'} is used together with the other only, and is left out`);
   const loopbacks = mapsAt(spec, 'loopbacks', where, report).filter((loopback) => {
+    report.leftOver(`${where} loopback ${String(loopback['name'])}`, loopback, ['name', 'subnet']);
     const cidr = parseCidr(String(loopback['subnet']));
     const isOne = cidr !== undefined && cidr.prefix === (cidr.family === 4 ? 32 : 128);
     if (!isOne) report.say(where, `loopback ${String(loopback['name'])} has no equivalent, and is left out: no node is given an address of ${String(loopback['subnet'])} here; a template such as "{{ node.labels.loopback }}/32" gives each its own`);
@@ -33,8 +34,8 @@ export function importVrf(document: Fields, report: ImportReport): void {
 export function importLayer2(document: Fields, report: ImportReport): void {
   const { name, where, spec, nodeSelector } = read(document);
   report.leftOver(where, spec, [...LAYER2, 'createMACVLANInterface', 'nodeSelector']);
-  const macvlan = spec['createMACVLANInterface'];
-  report.add('Layer2Network', name, { nodeSelector, ...literal({ ...pick(spec, LAYER2), ...(typeof macvlan === 'boolean' ? { createMacvlanInterface: macvlan } : {}) }) });
+  const macvlan = new Place(report, where, spec).flag('createMACVLANInterface');
+  report.add('Layer2Network', name, { nodeSelector, ...literal({ ...pick(spec, LAYER2), ...(macvlan === undefined ? {} : { createMacvlanInterface: macvlan }) }) });
 }
 
 /**
@@ -43,7 +44,9 @@ export function importLayer2(document: Fields, report: ImportReport): void {
  */
 export function importPeering(document: Fields, report: ImportReport, networks: readonly Fields[]): void {
   const { name, where, spec } = read(document);
-  const wanted = String(fieldsAt(spec, 'peeringVlan')['name'] ?? '');
+  const peeringVlan = new Place(report, where, spec).map('peeringVlan');
+  const wanted = String(peeringVlan.raw('name') ?? '');
+  peeringVlan.rest();
   const network = networks.find((one) => fieldsAt(one, 'metadata')['name'] === wanted);
   if (network === undefined) report.say(where, `Layer2NetworkConfiguration ${wanted} is not here: all nodes are selected, and it must be on each of them`);
   report.leftOver(where, spec, [...PEERING, 'peeringVlan', 'import', 'export', 'nodeSelector']);

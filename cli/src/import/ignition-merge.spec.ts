@@ -33,6 +33,13 @@ describe('MachineConfigs of one role', () => {
     expect(words(...both)).toEqual(['MachineConfig/a: content of a.service is replaced by MachineConfig/b', 'MachineConfig/a: mask of a.service is replaced by MachineConfig/b']);
   });
 
+  test('inherit a drop-in that is only named again, and take back one that is made empty', () => {
+    const dropIns = (a: object, b: object): object => units({ name: 'a.service', dropins: [{ name: 'a.conf', ...a }, { name: 'b.conf', ...b }] });
+    const both = [ignition('a', dropIns({ contents: 'a' }, { contents: 'b' })), ignition('b', dropIns({}, { contents: '' }))];
+    expect(specs('SystemdUnit', ...both)).toMatchObject([{ dropIns: [{ name: 'a.conf', content: 'a' }] }]);
+    expect(words(...both)).toEqual(['MachineConfig/a: drop-in b.conf of a.service is replaced by MachineConfig/b']);
+  });
+
   test('merge a file: the content is replaced, mode and owner are inherited', () => {
     const both = [machineConfig('a', files(file('/a', 'data:,a', { mode: 384, user: { name: 'core' } }))), machineConfig('b', files(file('/a', 'data:,b')))];
     expect(specs('File', ...both)).toMatchObject([{ path: '/a', content: 'b', mode: '0600' }]);

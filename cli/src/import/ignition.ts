@@ -35,7 +35,7 @@ const NOTHING: Ignition = { entries: [], keys: [], kernelArguments: [] };
 
 /**
  * Reads the Ignition config of a MachineConfig. Another version than 2.x and 3.x is refused whole, as Ignition does: what its fields mean
- * is not known, and the versions that there are differ in just that.
+ * is not known, and the versions that there are differ in just that. Where none is named, what is said is clear in both.
  */
 export function readIgnition(config: Place, name: string): Ignition {
   const ignition = config.map('ignition', 'ignition.');
@@ -132,7 +132,7 @@ function readUnits(systemd: Place, config: string): readonly Entry[] {
     put(fields, 'mask', place.flag('mask'), systemd.where);
     const dropIns = ['dropins', 'dropIns'].flatMap((field) => place.called(field, 'name', DROP_IN));
     for (const dropIn of dropIns) {
-      put(fields, `${DROP_IN}${dropIn.name}`, dropIn.place.text('contents') ?? '', systemd.where);
+      put(fields, `${DROP_IN}${dropIn.name}`, dropIn.place.text('contents'), systemd.where);
       dropIn.place.rest();
     }
     place.rest();

@@ -190,8 +190,11 @@ describe('a document', () => {
       'RoutingTableList: items[0] is no map, and is left out', 'MachineConfig/m: config has no equivalent, and is left out',
     ]);
     expect(words({ kind: 'RoutingTable', metadata: { name: 'r' }, spec: 'x' })).toContain('RoutingTable/r: spec is no map, and is left out');
-    expect(words(resource('VRFRouteConfiguration', 'v', { vrf: 'v', seq: 1, import: { cidr: '10.0.0.0/8' }, export: ['x'], loopbacks: 'lo' }))).toEqual([
-      'VRFRouteConfiguration/v: loopbacks is no list, and is left out', 'VRFRouteConfiguration/v: import is no list, and is left out', 'VRFRouteConfiguration/v: export[0] is no map, and is left out',
+    expect(words(resource('VRFRouteConfiguration', 'v', { vrf: 'v', seq: 1, import: { cidr: '10.0.0.0/8' }, export: ['x'], loopbacks: [{ name: 'lo.a', subnet: '10.0.0.1/32', mtu: 1 }], sbrPrefixes: [] }))).toEqual([
+      'VRFRouteConfiguration/v loopback lo.a: mtu has no equivalent, and is left out', 'VRFRouteConfiguration/v: import is no list, and is left out', 'VRFRouteConfiguration/v: export[0] is no map, and is left out',
+    ]);
+    expect(words(resource('Layer2NetworkConfiguration', 'l', { id: 1, createMACVLANInterface: 'yes' }), resource('BGPPeering', 'p', { remoteASN: 1, peeringVlan: { name: 'l', vlan: 1 } }))).toEqual([
+      'Layer2NetworkConfiguration/l: createMACVLANInterface is no boolean, and is left out', 'BGPPeering/p: peeringVlan.vlan has no equivalent, and is left out',
     ]);
   });
 

@@ -52,7 +52,8 @@ function unitOf(entry: Entry, at: string, report: ImportReport): Fields | undefi
   const [content = ''] = textOf(entry, 'content');
   const enabled = fields.get('enabled')?.value;
   const mask = fields.get('mask');
-  const dropIns = [...fields].filter(([field]) => field.startsWith(DROP_IN)).map(([field, said]) => ({ name: field.slice(DROP_IN.length), content: said.value }));
+  // An empty one takes back what an earlier MachineConfig said; MCO writes none.
+  const dropIns = [...fields].filter(([field, { value }]) => field.startsWith(DROP_IN) && value !== '').map(([field, said]) => ({ name: field.slice(DROP_IN.length), content: said.value }));
   if (mask?.value === true) report.say(`${mask.where} ${name}`, 'mask has no equivalent: it is made a unit that does not start at boot and does not run');
   const masked = mask?.value === true ? { enabled: false, state: 'stopped' } : {};
   const says = { ...(content === '' ? {} : { content }), ...(dropIns.length > 0 ? { dropIns } : {}), ...(enabled === undefined ? {} : { enabled }), ...masked };
