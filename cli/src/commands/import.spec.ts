@@ -12,6 +12,13 @@ test('prints manifests that can be applied, and says on stderr what has no equiv
   expect(JSON.parse((await cli(['import', '-f', '-', '-o', 'json'], undefined, {}, STORAGE)).out)).toHaveLength(2);
 });
 
+test('reads YAML as Kubernetes does: a mode that begins with 0 is octal', async () => {
+  const text = 'kind: MachineConfig\nmetadata: {name: m}\nspec: {config: {storage: {files: [{path: /a, mode: 0644}]}, systemd: {units: [{name: a.service, enabled: yes}]}}}\n';
+  const { exit, out } = await cli(['import', '-f', '-'], undefined, {}, text);
+  expect(exit).toBe(0);
+  expect(readManifests(out, 'stdout').manifests).toMatchObject([{ kind: 'File', spec: { mode: '0644' } }, { kind: 'SystemdUnit', spec: { enabled: true } }, { kind: 'DisruptionPolicy' }]);
+});
+
 test('fails where nothing comes of it', async () => {
   expect(await cli(['import', '-f', '-'], undefined, {}, 'kind: Secret\n')).toMatchObject({ exit: 3, out: '', err: expect.stringContaining('no import of this kind') as string });
   expect(await cli(['import', '-f', '-'], undefined, {}, 'a: [')).toMatchObject({ exit: 3, out: '' });

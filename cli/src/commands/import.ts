@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import { readManifests } from '#libs/manifests';
+import { KUBERNETES_YAML, readManifests } from '#libs/manifests';
 import { EXIT, RejectedError, UsageError, type ExitCode } from '../exit.js';
 import { importDocuments } from '../import/import-documents.js';
 import { readInputs } from '../input-files.js';
@@ -8,7 +8,7 @@ import type { Session } from '../session.js';
 /** `sluice import -f PATH`: prints the fragments that resources of other systems come to, and says what has no equivalent. */
 export async function importFragments({ io, isJson }: Session, flags: { readonly filename: readonly string[] }): Promise<ExitCode> {
   if (flags.filename.length === 0) throw new UsageError('-f is missing: name a file, a folder, or - for stdin');
-  const read = (await readInputs(flags.filename, io)).map(({ name, text }) => readManifests(text, name));
+  const read = (await readInputs(flags.filename, io)).map(({ name, text }) => readManifests(text, name, KUBERNETES_YAML));
   const problems = read.flatMap((file) => file.problems);
   if (problems.length > 0) throw new RejectedError(problems.map((message) => ({ fragment: '', field: '', code: 'not-a-manifest', message, nodes: [] })));
   const { manifests, words } = importDocuments(read.flatMap((file) => file.manifests));

@@ -1,6 +1,6 @@
 import { parseCidr } from '#libs/addresses';
-import { isObject } from '#libs/manifests';
-import { fieldsAt, listAt, literal, pick, type Fields, type ImportReport } from './import-report.js';
+import { fieldsAt, literal, pick, type Fields, type ImportReport } from './import-report.js';
+import { Place } from './place.js';
 
 const FILTER = ['cidr', 'action', 'seq', 'ge', 'le'];
 const VRF = ['vrf', 'seq', 'aggregate', 'sbrPrefixes', 'community', 'communities', 'mtu'];
@@ -13,7 +13,8 @@ export function importVrf(document: Fields, report: ImportReport): void {
   const { vni, routeTarget } = spec;
   const isWhole = isSet(vni) && isSet(routeTarget);
   if (isSet(vni) !== isSet(routeTarget)) report.say(where, `${isSet(vni) ? 'vni' : 'routeTarget'} is used together with the other only, and is left out`);
-  const loopbacks = listAt(spec, 'loopbacks').filter(isObject).filter((loopback) => {
+  const loopbacks = mapsAt(spec, 'loopbacks', where, report).filter((loopback) => {
+    report.leftOver(`${where} loopback ${String(loopback['name'])}`, loopback, ['name', 'subnet']);
     const cidr = parseCidr(String(loopback['subnet']));
     const isOne = cidr !== undefined && cidr.prefix === (cidr.family === 4 ? 32 : 128);
     if (!isOne) report.say(where, `loopback ${String(loopback['name'])} has no equivalent, and is left out: no node is given an address of ${String(loopback['subnet'])} here; a template such as "{{ node.labels.loopback }}/32" gives each its own`);
@@ -33,8 +34,8 @@ export function importVrf(document: Fields, report: ImportReport): void {
 export function importLayer2(document: Fields, report: ImportReport): void {
   const { name, where, spec, nodeSelector } = read(document);
   report.leftOver(where, spec, [...LAYER2, 'createMACVLANInterface', 'nodeSelector']);
-  const macvlan = spec['createMACVLANInterface'];
-  report.add('Layer2Network', name, { nodeSelector, ...literal({ ...pick(spec, LAYER2), ...(typeof macvlan === 'boolean' ? { createMacvlanInterface: macvlan } : {}) }) });
+  const macvlan = new Place(report, where, spec).flag('createMACVLANInterface');
+  report.add('Layer2Network', name, { nodeSelector, ...literal({ ...pick(spec, LAYER2), ...(macvlan === undefined ? {} : { createMacvlanInterface: macvlan }) }) });
 }
 
 /**
@@ -43,7 +44,9 @@ export function importLayer2(document: Fields, report: ImportReport): void {
  */
 export function importPeering(document: Fields, report: ImportReport, networks: readonly Fields[]): void {
   const { name, where, spec } = read(document);
-  const wanted = String(fieldsAt(spec, 'peeringVlan')['name'] ?? '');
+  const peeringVlan = new Place(report, where, spec).map('peeringVlan');
+  const wanted = String(peeringVlan.raw('name') ?? '');
+  peeringVlan.rest();
   const network = networks.find((one) => fieldsAt(one, 'metadata')['name'] === wanted);
   if (network === undefined) report.say(where, `Layer2NetworkConfiguration ${wanted} is not here: all nodes are selected, and it must be on each of them`);
   report.leftOver(where, spec, [...PEERING, 'peeringVlan', 'import', 'export', 'nodeSelector']);
@@ -65,17 +68,19 @@ export function importRoutingTable(document: Fields, report: ImportReport): void
 /** What is let through, in and out. */
 function filters(spec: Fields, where: string, report: ImportReport): Fields {
   return Object.fromEntries(['import', 'export'].flatMap((field) => {
-    const list = listAt(spec, field).filter(isObject);
+    const list = mapsAt(spec, field, where, report);
     list.forEach((filter, i) => report.leftOver(`${where} ${field}[${i}]`, filter, FILTER));
     return list.length === 0 ? [] : [[field, list.map((filter) => pick(filter, FILTER))]];
   }));
 }
 
-/** Absent means all nodes there. */
-function read(document: Fields): { readonly name: string; readonly where: string; readonly spec: Fields; readonly nodeSelector: Fields } {
+const mapsAt = (spec: Fields, field: string, where: string, report: ImportReport): readonly Fields[] => new Place(report, where, spec).maps(field).map(({ fields }) => fields);
+
+/** Absent means all nodes there. What is no selector stays what it is, to be refused: all nodes are not meant. */
+function read(document: Fields): { readonly name: string; readonly where: string; readonly spec: Fields; readonly nodeSelector: unknown } {
   const name = String(fieldsAt(document, 'metadata')['name'] ?? 'unnamed');
   const spec = fieldsAt(document, 'spec');
-  return { name, where: `${String(document['kind'])}/${name}`, spec, nodeSelector: fieldsAt(spec, 'nodeSelector') };
+  return { name, where: `${String(document['kind'])}/${name}`, spec, nodeSelector: spec['nodeSelector'] ?? {} };
 }
 
 const isSet = (value: unknown): boolean => value !== undefined && value !== null && value !== '';

@@ -1,21 +1,26 @@
 import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import { MAX_CONFIG_BYTES } from '#libs/manifests';
-import { fieldsAt, type Fields } from './import-report.js';
+
+/** Ignition's `contents`. */
+export interface Contents {
+  readonly source?: string;
+  readonly compression?: string;
+  readonly hash?: string;
+}
 
 /** A text that Ignition puts into a file, or why it cannot be had here. */
 export type Content = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly why: string };
 
 /** Reads Ignition's `contents`: a `data:` URL, perhaps compressed, perhaps with the digest that it must have. */
-export function contentOf(contents: Fields): Content {
-  const source = contents['source'];
-  if (source === undefined || source === null || source === '') return { ok: true, text: '' };
-  if (typeof source !== 'string' || !source.startsWith('data:')) return no(`its content is not here, but at ${String(source).slice(0, 100)}`);
+export function contentOf({ source, compression, hash }: Contents): Content {
+  if (source === undefined || source === '') return { ok: true, text: '' };
+  if (!source.startsWith('data:')) return no(`its content is not here, but at ${source.slice(0, 100)}`);
   const data = dataOf(source);
   if (data === undefined) return no('its data: URL cannot be read');
-  const plain = expanded(data, contents['compression']);
+  const plain = expanded(data, compression);
   if (typeof plain === 'string') return no(plain);
-  const wrong = wrongDigest(plain, fieldsAt(contents, 'verification')['hash']);
+  const wrong = wrongDigest(plain, hash);
   if (wrong !== undefined) return no(wrong);
   try {
     return { ok: true, text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(plain) };
@@ -39,8 +44,8 @@ function dataOf(url: string): Buffer | undefined {
   }
 }
 
-function expanded(data: Buffer, compression: unknown): Buffer | string {
-  if (compression === undefined || compression === null || compression === '') return data;
+function expanded(data: Buffer, compression = ''): Buffer | string {
+  if (compression === '') return data;
   if (compression !== 'gzip') return `it is compressed by ${JSON.stringify(compression)}`;
   try {
     return gunzipSync(data, { maxOutputLength: MAX_CONFIG_BYTES });
@@ -49,8 +54,9 @@ function expanded(data: Buffer, compression: unknown): Buffer | string {
   }
 }
 
-function wrongDigest(content: Buffer, hash: unknown): string | undefined {
-  const [, kind = '', wanted = ''] = /^(sha256|sha512)-([0-9a-f]+)$/.exec(typeof hash === 'string' ? hash : '') ?? [];
-  if (kind === '') return undefined;
+function wrongDigest(content: Buffer, hash = ''): string | undefined {
+  if (hash === '') return undefined;
+  const [, kind = '', wanted = ''] = /^(sha256|sha512)-([0-9a-f]+)$/.exec(hash) ?? [];
+  if (kind === '') return `its digest ${JSON.stringify(hash.slice(0, 40))} cannot be checked; known are sha256 and sha512`;
   return createHash(kind).update(content).digest('hex') === wanted ? undefined : `its content does not have the digest ${kind} that it names`;
 }

@@ -3,18 +3,13 @@ import { gzipSync } from 'node:zlib';
 import { checkManifest } from '#libs/manifests';
 import { compileFragment, renderNode } from '#libs/rendering';
 import { importDocuments } from './import-documents.js';
+import { file, files, machineConfig, specs, words } from './machine-config.fixture.js';
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 const KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGq6 core@example';
 const drainAndReboot = [{ kind: 'drain' }, { kind: 'reboot' }];
 const WORKERS = { matchExpressions: [{ key: 'node-role.kubernetes.io/worker', operator: 'Exists' }] };
-const machineConfig = (name: string, spec: object, role = 'worker'): object =>
-  ({ apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineConfig', metadata: { name, labels: { 'machineconfiguration.openshift.io/role': role } }, spec });
-const files = (...list: object[]): object => ({ config: { ignition: { version: '3.2.0' }, storage: { files: list } } });
-const file = (path: string, source: string, more: object = {}, contents: object = {}): object => ({ path, contents: { source, ...contents }, ...more });
 const resource = (kind: string, name: string, spec: object): object => ({ apiVersion: 'network.schiff.telekom.de/v1alpha1', kind, metadata: { name }, spec });
-const specs = (kind: string, ...documents: object[]): unknown[] => importDocuments(documents).manifests.filter((manifest) => manifest.kind === kind).map(({ spec }) => spec);
-const words = (...documents: object[]): readonly string[] => importDocuments(documents).words;
 
 describe('a MachineConfig', () => {
   test('comes to files, directories, units, keys and kernel arguments of the nodes of its role, with MCO\'s default', () => {
@@ -63,14 +58,14 @@ describe('a MachineConfig', () => {
 
   test('names what has no equivalent', () => {
     expect(words(machineConfig('m', {
-      config: { storage: { files: [file('/a', 'data:,', { user: { name: 'core' }, append: [{ source: 'data:,x' }] })], links: [{ path: '/l' }] }, passwd: { users: [{ name: 'core', passwordHash: 'x' }], groups: [{ name: 'g' }] }, systemd: { units: [{ name: 'm.service', mask: true }] } },
+      config: { storage: { files: [file('/a', 'data:,', { user: { name: 'core' } })], links: [{ path: '/l' }] }, passwd: { users: [{ name: 'core', passwordHash: 'x' }], groups: [{ name: 'g' }] }, systemd: { units: [{ name: 'm.service', mask: true }] } },
       osImageURL: 'x', fips: true, kernelType: 'realtime', extensions: ['usbguard'], somethingNew: 1,
     }))).toEqual([
-      'MachineConfig/m /a: user has no equivalent: it will belong to root', 'MachineConfig/m /a: append has no equivalent, and is left out',
       'MachineConfig/m: storage.links has no equivalent, and is left out',
-      'MachineConfig/m m.service: mask has no equivalent: it is made a unit that does not start at boot and does not run',
       'MachineConfig/m user core: passwordHash has no equivalent, and is left out', 'MachineConfig/m: passwd.groups has no equivalent, and is left out',
       ...['osImageURL', 'fips', 'kernelType', 'extensions', 'somethingNew'].map((field) => `MachineConfig/m: ${field} has no equivalent, and is left out`),
+      'MachineConfig/m /a: user has no equivalent: it will belong to root',
+      'MachineConfig/m m.service: mask has no equivalent: it is made a unit that does not start at boot and does not run',
     ]);
   });
 
@@ -81,7 +76,7 @@ describe('a MachineConfig', () => {
     ];
     expect(specs('File', ...both)).toMatchObject([{ content: 'c' }, { content: 'b' }]);
     expect(specs('KernelArguments', ...both)).toMatchObject([{ arguments: ['x', 'y'] }]);
-    expect(words(...both)).toEqual(['MachineConfig/a: /a is replaced by MachineConfig/b']);
+    expect(words(...both)).toEqual(['MachineConfig/a: content of /a is replaced by MachineConfig/b']);
   });
 
   test('holds no templates: what looks like one comes to the node as it stands', () => {
@@ -171,5 +166,52 @@ describe('the resources of the network operator', () => {
       'MirrorTarget: there is no import of this kind; known are MachineConfig, BGPPeering, VRFRouteConfiguration, Layer2NetworkConfiguration, RoutingTable, MachineConfiguration, NodeDisruptionPolicy',
       'Vrf/a spec.import[0].cidr must be the address of the network: 10.0.0.0/8 is meant, perhaps: the fragment is left out',
     ]);
+  });
+});
+
+describe('a document', () => {
+  test.each([
+    ['machineconfiguration.openshift.io/v99', 'MachineConfig', 'machineconfiguration.openshift.io/v1'], ['operator.openshift.io/v2', 'MachineConfiguration', 'operator.openshift.io/v1'],
+    ['sluice.dev/v1alpha1', 'RoutingTable', 'network.schiff.telekom.de/v1alpha1'], ['x/v1', 'BGPPeering', 'network.schiff.telekom.de/v1alpha1'],
+  ])('of %s is left out: another version may mean something else', (apiVersion, kind, known) => {
+    expect(importDocuments([{ apiVersion, kind, metadata: { name: 'a' }, spec: { tableId: 1 } }])).toEqual({ manifests: [], words: [`${kind}/a: apiVersion "${apiVersion}" is not known; known is ${known}: it is left out`] });
+  });
+
+  test('that is here again under its name counts as it stands there', () => {
+    const [first, again] = [machineConfig('m', files(file('/a', 'data:,1'), file('/b', 'data:,'))), machineConfig('m', files(file('/a', 'data:,2')))] as const;
+    expect(specs('File', first, again)).toMatchObject([{ path: '/a', content: '2' }]);
+    expect(words(first, again)).toEqual(['MachineConfig/m: it is here more than once: the last one counts, as when all are applied']);
+    expect(words(resource('RoutingTable', 'e', { tableId: 1 }), resource('RoutingTable', 'e', { tableId: 1 }))).toEqual([]);
+    expect(specs('RoutingTable', resource('RoutingTable', 'e', { tableId: 1 }), resource('RoutingTable', 'e', { tableId: 2 }))).toEqual([{ nodeSelector: {}, tableId: 2 }]);
+  });
+
+  test('names what stands beside its spec, and what is no map or list where one is meant', () => {
+    expect(words({ ...machineConfig('m', {}), config: { storage: { files: [{}] } }, status: { x: 1 } }, { kind: 'RoutingTableList', items: ['x'] })).toEqual([
+      'RoutingTableList: items[0] is no map, and is left out', 'MachineConfig/m: config has no equivalent, and is left out',
+    ]);
+    expect(words({ kind: 'RoutingTable', metadata: { name: 'r' }, spec: 'x' })).toContain('RoutingTable/r: spec is no map, and is left out');
+    expect(words(resource('VRFRouteConfiguration', 'v', { vrf: 'v', seq: 1, import: { cidr: '10.0.0.0/8' }, export: ['x'], loopbacks: [{ name: 'lo.a', subnet: '10.0.0.1/32', mtu: 1 }], sbrPrefixes: [] }))).toEqual([
+      'VRFRouteConfiguration/v loopback lo.a: mtu has no equivalent, and is left out', 'VRFRouteConfiguration/v: import is no list, and is left out', 'VRFRouteConfiguration/v: export[0] is no map, and is left out',
+    ]);
+    expect(words(resource('Layer2NetworkConfiguration', 'l', { id: 1, createMACVLANInterface: 'yes' }), resource('BGPPeering', 'p', { remoteASN: 1, peeringVlan: { name: 'l', vlan: 1 } }))).toEqual([
+      'Layer2NetworkConfiguration/l: createMACVLANInterface is no boolean, and is left out', 'BGPPeering/p: peeringVlan.vlan has no equivalent, and is left out',
+    ]);
+  });
+
+  test('whose selector is none comes to nothing, and not to all nodes', () => {
+    expect(importDocuments([resource('RoutingTable', 'r', { tableId: 1, nodeSelector: 'edge' })])).toMatchObject({ manifests: [], words: [expect.stringContaining('RoutingTable/r spec.nodeSelector must be an object')] });
+  });
+
+  test('of a policy names what it does not take on every level', () => {
+    const reload = { type: 'Reload', extra: 1, reload: { serviceName: 'a.service', more: 1 } };
+    const policy = { files: { path: '/a' }, file: [{}], units: [{ actions: [] }, { name: 'a.service', extra: 1, actions: [reload] }, { name: 'b.service', actions: [{ type: 'Drain' }, 'Reboot'] }] };
+    const document = { kind: 'MachineConfiguration', metadata: { name: 'c' }, spec: { nodeDisruptionPolicy: policy, managedBootImages: { machineManagers: [{}] }, logLevel: 'Normal' } };
+    expect(specs('DisruptionPolicy', document)).toEqual([{ nodeSelector: {}, default: drainAndReboot, units: [{ name: 'a.service', actions: [{ kind: 'reload', unit: 'a.service' }] }] }]);
+    expect(words(document)).toEqual([
+      ': nodeDisruptionPolicy.files is no list, and is left out', ': nodeDisruptionPolicy.units[0] has no name, and is left out',
+      ...['actions[0].reload.more', 'actions[0].extra', 'extra'].map((field) => ` a.service: ${field} has no equivalent, and is left out`),
+      ' b.service: actions[1] is no map, and is left out', ' b.service: not all of its actions are there: the rule is left out, and what no rule matches holds',
+      ': nodeDisruptionPolicy.file has no equivalent, and is left out', ': managedBootImages has no equivalent, and is left out',
+    ].map((what) => `MachineConfiguration/c${what}`));
   });
 });

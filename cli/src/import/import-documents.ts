@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import { checkManifest, isObject } from '#libs/manifests';
 import { importLayer2, importPeering, importRoutingTable, importVrf } from './das-schiff.js';
-import { ImportReport, listAt, type Fields, type Imported } from './import-report.js';
+import { fieldsAt, ImportReport, type Fields, type Imported } from './import-report.js';
 import { importMachineConfigs } from './machine-config.js';
 import { importNodeDisruptionPolicy } from './node-disruption-policy.js';
+import { Place } from './place.js';
 
 const BY_KIND: Readonly<Record<string, (document: Fields, report: ImportReport) => void>> = {
   VRFRouteConfiguration: importVrf,
@@ -16,11 +18,17 @@ const PEERING = 'BGPPeering';
 const LAYER2 = 'Layer2NetworkConfiguration';
 /** Of each of these all are looked at together. */
 const TOGETHER = [MACHINE_CONFIG, PEERING];
+const SCHIFF = 'network.schiff.telekom.de/v1alpha1';
+/** Where a policy stands by itself it is of no API. */
+const API_VERSIONS: Readonly<Record<string, string>> = {
+  [MACHINE_CONFIG]: 'machineconfiguration.openshift.io/v1', MachineConfiguration: 'operator.openshift.io/v1',
+  VRFRouteConfiguration: SCHIFF, [LAYER2]: SCHIFF, RoutingTable: SCHIFF, [PEERING]: SCHIFF,
+};
 
 /** Makes manifests of the resources of MCO and of the network operator; what Sluice would refuse is named and left out. */
 export function importDocuments(documents: readonly unknown[]): Imported {
   const report = new ImportReport();
-  const all = documents.flatMap((document) => (isObject(document) && String(document['kind']).endsWith('List') ? listAt(document, 'items') : [document])).filter(isObject);
+  const all = latest(documents.filter(isObject).flatMap((document) => itemsOf(document, report)).filter((document) => isReadable(document, report)), report);
   importMachineConfigs(all.filter(({ kind }) => kind === MACHINE_CONFIG), report);
   for (const document of all) {
     const kind = String(document['kind']);
@@ -37,4 +45,40 @@ export function importDocuments(documents: readonly unknown[]): Imported {
     return checked.ok;
   });
   return { manifests, words: [...report.words, ...words] };
+}
+
+function itemsOf(document: Fields, report: ImportReport): readonly Fields[] {
+  const kind = String(document['kind']);
+  return kind.endsWith('List') ? new Place(report, kind, document).maps('items').map(({ fields }) => fields) : [document];
+}
+
+const nameOf = (document: Fields): string => `${String(document['kind'])}/${String(fieldsAt(document, 'metadata')['name'] ?? 'unnamed')}`;
+
+/** What another version of an API means by the same fields is not known: half of a config may be worse than none, so all of it is left out. */
+function isReadable(document: Fields, report: ImportReport): boolean {
+  const [kind, apiVersion] = [String(document['kind']), document['apiVersion']];
+  const known = Object.hasOwn(API_VERSIONS, kind) ? API_VERSIONS[kind] : undefined;
+  const isOther = known !== undefined && apiVersion !== undefined && apiVersion !== known;
+  if (isOther) report.say(nameOf(document), `apiVersion ${JSON.stringify(apiVersion)} is not known; known is ${known}: it is left out`);
+  else if (known !== undefined || Object.hasOwn(BY_KIND, kind)) {
+    const place = new Place(report, nameOf(document), document);
+    // Of its metadata only the name and the role are for a node; a status is not what is asked for.
+    for (const field of ['apiVersion', 'kind', 'metadata', 'status']) place.raw(field);
+    place.map('spec');
+    place.rest();
+  }
+  return !isOther;
+}
+
+/** Of two with one name the later one counts, as when both are applied. */
+function latest(documents: readonly Fields[], report: ImportReport): readonly Fields[] {
+  const byName = new Map<string, Fields>();
+  for (const document of documents) {
+    const { name, namespace } = fieldsAt(document, 'metadata');
+    const key = name === undefined ? `${byName.size}` : JSON.stringify([document['kind'], namespace, name]);
+    const before = byName.get(key);
+    if (before !== undefined && !isDeepStrictEqual(before, document)) report.say(nameOf(document), 'it is here more than once: the last one counts, as when all are applied');
+    byName.set(key, document);
+  }
+  return [...byName.values()];
 }

@@ -55,11 +55,6 @@ export const fieldsAt = (value: unknown, ...path: readonly string[]): Fields => 
   return isObject(found) ? found : {};
 };
 
-export const listAt = (value: unknown, ...path: readonly string[]): readonly unknown[] => {
-  const found = path.reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), value);
-  return Array.isArray(found) ? found : [];
-};
-
 /** Only these of its fields, those that are empty left out. */
 export const pick = (fields: Fields, names: readonly string[]): Fields =>
   Object.fromEntries(names.filter((name) => !isEmpty(fields[name])).map((name) => [name, fields[name]]));

@@ -1,32 +1,55 @@
-import { isObject } from '#libs/manifests';
-import { fieldsAt, listAt, type Fields, type ImportReport } from './import-report.js';
+import { fieldsAt, type Fields, type ImportReport } from './import-report.js';
+import { Place } from './place.js';
 
 const PLAIN: Readonly<Record<string, string>> = { None: 'none', Drain: 'drain', Reboot: 'reboot', DaemonReload: 'daemon-reload' };
+/** How the operator itself is run: nothing of it is for a node. */
+const OF_THE_OPERATOR = ['managementState', 'logLevel', 'operatorLogLevel', 'failedRevisionLimit', 'succeededRevisionLimit', 'forceRedeploymentReason', 'observedConfig', 'unsupportedConfigOverrides'];
 
 /** MCO's node disruption policy, of a `MachineConfiguration` or by itself. What nothing matches keeps MCO's default. */
 export function importNodeDisruptionPolicy(document: Fields, report: ImportReport): void {
   const name = String(fieldsAt(document, 'metadata')['name'] ?? 'cluster');
-  const where = `${String(document['kind'])}/${name}`;
-  const spec = fieldsAt(document, 'spec');
-  const policy = document['kind'] === 'MachineConfiguration' ? fieldsAt(spec, 'nodeDisruptionPolicy') : spec;
-  const files = listAt(policy, 'files').filter(isObject).map((file) => ({ path: file['path'], actions: actionsOf(file, `${where} ${String(file['path'])}`, report) }));
-  const units = listAt(policy, 'units').filter(isObject).map((unit) => ({ name: unit['name'], actions: actionsOf(unit, `${where} ${String(unit['name'])}`, report) }));
-  const sshKeys = fieldsAt(policy, 'sshkey');
-  report.leftOver(where, policy, ['files', 'units', 'sshkey']);
+  const spec = new Place(report, `${String(document['kind'])}/${name}`, fieldsAt(document, 'spec'));
+  const policy = document['kind'] === 'MachineConfiguration' ? spec.map('nodeDisruptionPolicy') : spec;
+  const files = policy.called('files', 'path').map(({ name: path, place }) => ({ path, actions: actionsOf(place) })).filter(hasActions);
+  const units = policy.called('units', 'name').map(({ name: unit, place }) => ({ name: unit, actions: actionsOf(place) })).filter(hasActions);
+  const sshKeys = actionsOf(policy.map('sshkey', 'sshkey.'));
+  policy.rest();
+  if (spec !== policy) {
+    for (const field of OF_THE_OPERATOR) spec.raw(field);
+    spec.rest();
+  }
   report.add('DisruptionPolicy', name, {
     nodeSelector: {}, default: [{ kind: 'drain' }, { kind: 'reboot' }],
-    ...(files.length > 0 ? { files } : {}), ...(units.length > 0 ? { units } : {}),
-    ...(listAt(sshKeys, 'actions').length > 0 ? { sshKeys: { actions: actionsOf(sshKeys, `${where} sshkey`, report) } } : {}),
+    ...(files.length > 0 ? { files } : {}), ...(units.length > 0 ? { units } : {}), ...(sshKeys.length > 0 ? { sshKeys: { actions: sshKeys } } : {}),
   });
 }
 
-function actionsOf(of: Fields, where: string, report: ImportReport): readonly Fields[] {
-  return listAt(of, 'actions').filter(isObject).flatMap((action): readonly Fields[] => {
-    const type = String(action['type']);
-    const plain = PLAIN[type];
-    if (plain !== undefined) return [{ kind: plain }];
-    if (type === 'Reload' || type === 'Restart') return [{ kind: type.toLowerCase(), unit: fieldsAt(action, type.toLowerCase())['serviceName'] }];
-    report.say(where, type === 'Special' ? 'Special has no equivalent: it is made a drain and a reload of crio.service' : `the action ${type} has no equivalent: it is made a reboot`);
-    return type === 'Special' ? [{ kind: 'drain' }, { kind: 'reload', unit: 'crio.service' }] : [{ kind: 'reboot' }];
-  });
+const hasActions = ({ actions }: { readonly actions: readonly Fields[] }): boolean => actions.length > 0;
+
+/** Of a rule whose actions are not all known none are taken: with fewer of them it would ask for less than MCO's default, which holds without it. */
+function actionsOf(place: Place): readonly Fields[] {
+  const actions = place.maps('actions').flatMap(actionOf);
+  const isTaken = place.isSound && actions.length > 0;
+  if (!isTaken && Object.keys(place.fields).length > 0) place.say('not all of its actions are there: the rule is left out, and what no rule matches holds');
+  place.rest();
+  return isTaken ? actions : [];
+}
+
+function actionOf(action: Place): readonly Fields[] {
+  const type = String(action.raw('type'));
+  const [plain, field] = [PLAIN[type], type.toLowerCase()];
+  if (plain !== undefined) return restOf(action, [{ kind: plain }]);
+  if (type === 'Reload' || type === 'Restart') {
+    const service = action.map(field);
+    const unit = service.raw('serviceName');
+    service.rest();
+    return restOf(action, [{ kind: field, unit }]);
+  }
+  action.say(type === 'Special' ? 'Special has no equivalent: it is made a drain and a reload of crio.service' : `the action ${type} has no equivalent: it is made a reboot`);
+  return restOf(action, type === 'Special' ? [{ kind: 'drain' }, { kind: 'reload', unit: 'crio.service' }] : [{ kind: 'reboot' }]);
+}
+
+function restOf(action: Place, made: readonly Fields[]): readonly Fields[] {
+  action.rest();
+  return made;
 }

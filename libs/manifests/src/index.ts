@@ -25,6 +25,7 @@ export * from './kinds/ssh-keys.js';
 export * from './kinds/sysctl.js';
 export * from './kinds/systemd-unit.js';
 export { API_VERSION, checkManifest, reasonsOf, type CheckedManifest, type Manifest } from './manifest.js';
+export { KUBERNETES_YAML } from './kubernetes-yaml.js';
 export * from './manifest-file.js';
 export * from './network-kinds.js';
 export * from './path.js';

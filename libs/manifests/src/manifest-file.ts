@@ -2,6 +2,7 @@ import { Composer, Lexer, LineCounter, Parser, type CST, type Document } from 'y
 import { isObject } from './shape/reader.js';
 import { typeName } from './shape/json-type.js';
 import { MAX_DEPTH } from './json-form.js';
+import { SLUICE_YAML, type YamlDialect } from './kubernetes-yaml.js';
 import type { Manifest } from './manifest.js';
 
 /** The manifests of one file, and what of it could not be read. */
@@ -14,7 +15,7 @@ export interface ManifestFile {
 }
 
 /** Reads a file of manifests: YAML or JSON, several documents, or a list in one. */
-export function readManifests(text: string, fileName: string): ManifestFile {
+export function readManifests(text: string, fileName: string, dialect: YamlDialect = SLUICE_YAML): ManifestFile {
   const refusal = unusable(text);
   if (refusal !== undefined) return { manifests: [], places: [], problems: [`${fileName}:${refusal}`] };
   const lines = new LineCounter();
@@ -24,8 +25,8 @@ export function readManifests(text: string, fileName: string): ManifestFile {
     const { line, col } = lines.linePos(misshapen.offset);
     return { manifests: [], places: [], problems: [`${fileName}:${line}:${col}: ${misshapen.message}`] };
   }
-  const documents = [...new Composer({ lineCounter: lines, prettyErrors: false }).compose(tokens)] as readonly Document[];
-  const read = documents.map((document) => readDocument(document, fileName, lines));
+  const documents = [...new Composer({ ...dialect.options, lineCounter: lines, prettyErrors: false }).compose(tokens)] as readonly Document[];
+  const read = documents.map((document) => readDocument(document, fileName, lines, dialect));
   return {
     manifests: read.flatMap(({ manifests }) => manifests),
     places: read.flatMap(({ places }) => places),
@@ -85,7 +86,7 @@ function misshapenIn(root: CST.Token | undefined): readonly { readonly offset: n
   return [];
 }
 
-function readDocument(document: Document, fileName: string, lines: LineCounter): ManifestFile {
+function readDocument(document: Document, fileName: string, lines: LineCounter, dialect: YamlDialect): ManifestFile {
   const position = (offset: number): string => {
     const { line, col } = lines.linePos(offset);
     return `${fileName}:${line}:${col}`;
@@ -96,7 +97,7 @@ function readDocument(document: Document, fileName: string, lines: LineCounter):
     return { manifests: [], places: [], problems: wrong.slice(0, MAX_PROBLEMS).map(({ pos, message }) => `${position(pos[0])}: ${message}`) };
   }
   const start = document.contents?.range?.[0] ?? document.range?.[0] ?? 0;
-  const value = toPlain(document);
+  const value = toPlain(document, dialect);
   if (!value.ok) return { manifests: [], places: [], problems: [`${position(start)}: ${value.message}`] };
   if (value.plain === null || value.plain === undefined) return { manifests: [], places: [], problems: [] };
   const items: readonly unknown[] = Array.isArray(value.plain) ? value.plain : [value.plain];
@@ -108,7 +109,9 @@ function readDocument(document: Document, fileName: string, lines: LineCounter):
   };
 }
 
-function toPlain(document: Document): { readonly ok: true; readonly plain: unknown } | { readonly ok: false; readonly message: string } {
+function toPlain(document: Document, dialect: YamlDialect): { readonly ok: true; readonly plain: unknown } | { readonly ok: false; readonly message: string } {
+  const message = dialect.problem(document);
+  if (message !== undefined) return { ok: false, message };
   try {
     return { ok: true, plain: document.toJS({ maxAliasCount: MAX_ALIASES }) as unknown };
   } catch (error) {

@@ -1,0 +1,79 @@
+import { contentOf, type Contents } from './data-url.js';
+import { CONTENT_FIELDS, DROP_IN, type Entry } from './ignition.js';
+import { literal, type Fields, type ImportReport } from './import-report.js';
+
+/** The fragment that a merged entry comes to, if any; what of it has no equivalent is named. */
+export function addEntry(entry: Entry, nodeSelector: Fields, report: ImportReport): void {
+  const at = `${entry.where} ${entry.name}`;
+  if (entry.kind === 'link') return;
+  if (!entry.isWhole) {
+    report.say(at, 'not all of it is understood: it is left out');
+    return;
+  }
+  const { kind, make } = MAKERS[entry.kind];
+  const spec = make(entry, at, report);
+  if (spec !== undefined) report.add(kind, `${entry.config}-${entry.name}`, { nodeSelector, ...literal(spec) });
+}
+
+type Maker = (entry: Entry, at: string, report: ImportReport) => Fields | undefined;
+
+const MAKERS: Readonly<Record<'file' | 'directory' | 'unit', { readonly kind: string; readonly make: Maker }>> = {
+  file: { kind: 'File', make: fileOf },
+  directory: { kind: 'Directory', make: directoryOf },
+  unit: { kind: 'SystemdUnit', make: unitOf },
+};
+
+function fileOf(entry: Entry, at: string, report: ImportReport): Fields | undefined {
+  const contents: Contents = Object.fromEntries(Object.entries(CONTENT_FIELDS).flatMap(([field, name]) => textOf(entry, field).map((text) => [name, text])));
+  if (entry.appended.length > 0 && contents.source === undefined) {
+    // What they are appended to is only on the node: a file of them alone would take its place.
+    report.say(at, 'append has no equivalent where no content is said before: it is left out');
+    return undefined;
+  }
+  const texts: string[] = [];
+  for (const content of [contents, ...entry.appended].map(contentOf)) {
+    if (!content.ok) {
+      report.say(at, `${content.why}: it is left out`);
+      return undefined;
+    }
+    texts.push(content.text);
+  }
+  ownerWords(entry, report);
+  return { path: entry.name, content: texts.join(''), ...modeOf(entry) };
+}
+
+function directoryOf(entry: Entry, _at: string, report: ImportReport): Fields {
+  ownerWords(entry, report);
+  return { path: entry.name, ...modeOf(entry) };
+}
+
+function unitOf(entry: Entry, at: string, report: ImportReport): Fields | undefined {
+  const { name, fields } = entry;
+  const [content = ''] = textOf(entry, 'content');
+  const enabled = fields.get('enabled')?.value;
+  const mask = fields.get('mask');
+  // An empty one takes back what an earlier MachineConfig said; MCO writes none.
+  const dropIns = [...fields].filter(([field, { value }]) => field.startsWith(DROP_IN) && value !== '').map(([field, said]) => ({ name: field.slice(DROP_IN.length), content: said.value }));
+  if (mask?.value === true) report.say(`${mask.where} ${name}`, 'mask has no equivalent: it is made a unit that does not start at boot and does not run');
+  const masked = mask?.value === true ? { enabled: false, state: 'stopped' } : {};
+  const says = { ...(content === '' ? {} : { content }), ...(dropIns.length > 0 ? { dropIns } : {}), ...(enabled === undefined ? {} : { enabled }), ...masked };
+  if (Object.keys(says).length > 0) return { name, ...says };
+  report.say(at, 'it says nothing that has an equivalent, and is left out');
+  return undefined;
+}
+
+const textOf = ({ fields }: Entry, field: string): readonly string[] => [fields.get(field)?.value].filter((value) => typeof value === 'string');
+
+/** Ignition has modes as numbers. */
+function modeOf({ fields }: Entry): Fields {
+  const mode = fields.get('mode')?.value;
+  return typeof mode === 'number' ? { mode: mode.toString(8).padStart(4, '0') } : {};
+}
+
+function ownerWords({ name, fields }: Entry, report: ImportReport): void {
+  for (const field of ['user', 'group']) {
+    const [byName, byId] = [fields.get(`${field}.name`), fields.get(`${field}.id`)];
+    const other = byName !== undefined && byName.value !== 'root' ? byName : byId;
+    if (other !== undefined && other.value !== 'root' && other.value !== 0) report.say(`${other.where} ${name}`, `${field} has no equivalent: it will belong to root`);
+  }
+}
