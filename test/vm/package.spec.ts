@@ -31,8 +31,8 @@ describeWith(['systemd-namespaces', 'dpkg-deb'], 'the Debian package', () => {
     for (const service of SERVICES) processes.start(service, ['service', service]);
     mkdirSync(join(data, 'node'));
     node = new RealNode(NODE, join(data, 'node'));
-    node.write('root/1.deb', readFileSync(join(data, debs()[0]!)));
-    node.write('root/2.deb', readFileSync(later(join(data, debs()[0]!))));
+    node.write('srv/1.deb', readFileSync(join(data, debs()[0]!)));
+    node.write('srv/2.deb', readFileSync(later(join(data, debs()[0]!))));
     node.start();
     await until(() => isUp(), 'the node is up', WAIT_MS);
   }, 120_000);
@@ -77,7 +77,7 @@ describeWith(['systemd-namespaces', 'dpkg-deb'], 'the Debian package', () => {
   const file = (path: string): string => node.run('cat', path);
 
   test('installs a unit that nobody starts before it is told where the bus is', () => {
-    dpkg('-i', '/root/1.deb');
+    dpkg('-i', '/srv/1.deb');
     expect([node.unit(UNIT, 'LoadState'), node.unit(UNIT, 'ActiveState'), node.unit(UNIT, 'UnitFileState')]).toEqual(['loaded', 'inactive', 'disabled']);
     expect(file('/etc/default/sluice-applier')).toContain('#NATS_URL=');
   });
@@ -97,7 +97,7 @@ describeWith(['systemd-namespaces', 'dpkg-deb'], 'the Debian package', () => {
   test('is upgraded under a node that keeps its settings, its journal and its config', async () => {
     const before = node.unit(UNIT, 'MainPID');
     const { incarnation } = (await standing())[1]!;
-    dpkg('--force-confdef', '--force-confold', '-i', '/root/2.deb');
+    dpkg('--force-confdef', '--force-confold', '-i', '/srv/2.deb');
     expect(node.run('dpkg-query', '-W', '-f', '${Version}', 'sluice-applier')).toBe('99.0.0');
     await until(() => node.unit(UNIT, 'ActiveState') === 'active' && node.unit(UNIT, 'MainPID') !== before, 'the new one runs', WAIT_MS);
     expect(file('/etc/default/sluice-applier')).toContain(`SLUICE_NODE=${NODE}`);
@@ -109,7 +109,7 @@ describeWith(['systemd-namespaces', 'dpkg-deb'], 'the Debian package', () => {
     dpkg('-r', 'sluice-applier');
     expect([node.unit(UNIT, 'ActiveState'), node.unit(UNIT, 'LoadState')]).toEqual(['inactive', 'not-found']);
     expect([file('/etc/motd-sluice'), existsSync(join(data, 'node/upper/var/lib/sluice/journal.json'))]).toEqual(['two', true]);
-    dpkg('-i', '/root/2.deb');
+    dpkg('-i', '/srv/2.deb');
     node.run('systemctl', 'enable', '--now', UNIT);
     expect(await apply('three\n')).toMatchObject({ phase: 'committed' });
     expect(file('/etc/motd-sluice')).toBe('three');

@@ -19,7 +19,7 @@ test.each([
 });
 
 test('a pool with no room names who takes it', () => {
-  const pool = { pool: 'w', budget: 1, unavailable: [{ node: 'n9', because: 'silent', lease: '' }] } as unknown as PoolView;
+  const pool = { pool: 'w', budget: 1, used: 1, unavailable: [{ node: 'n9', because: 'silent', lease: '' }] } as unknown as PoolView;
   expect(why({}, { pools: { w: { nodes: 3, done: 1, active: 0 } } }, new Map([['w', pool]]))).toEqual({
     because: 'budget', holders: ['n9'], text: 'pool w has no room: 1 of 1 may be unavailable, and are: n9 (silent)',
   });

@@ -74,11 +74,11 @@ export function whyChange(change: ChangeView, review: ReviewView | undefined, ro
 function rolling(rollout: RolloutView, pools: ReadonlyMap<string, PoolView>, drains: readonly DrainView[]): Why {
   const busy = active(rollout);
   if (busy.length > 0) return { because: 'under-way', text: `${busy.length === 1 ? 'a node is' : `${busy.length} nodes are`} changing: ${busy.slice(0, 10).join(', ')}${blockedOf(rollout, drains)}`, holders: busy };
-  const full = Object.keys(rollout.pools).map((name) => pools.get(name)).find((pool) => pool !== undefined && pool.unavailable.length >= pool.budget);
+  const full = Object.keys(rollout.pools).map((name) => pools.get(name)).find((pool) => pool !== undefined && pool.used >= pool.budget);
   if (full === undefined) return { because: 'about-to-grant', text: 'the next nodes are about to be given their leases', holders: [] };
   const holders = full.unavailable.map(({ node }) => node);
   const who = full.unavailable.slice(0, 10).map(({ node, because }) => `${node} (${because})`).join(', ');
-  return { because: 'budget', text: `pool ${full.pool} has no room: ${full.unavailable.length} of ${full.budget} may be unavailable, and are: ${who}`, holders };
+  return { because: 'budget', text: `pool ${full.pool} has no room: ${full.used} of ${full.budget} may be unavailable, and are: ${who}`, holders };
 }
 
 /** What holds up drains of the rollout. */

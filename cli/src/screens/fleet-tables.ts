@@ -36,7 +36,7 @@ const LISTINGS: { readonly [G in Gettable]: Listing<G> } = {
   },
   pools: {
     heads: ['POOL', 'NODES', 'MAX UNAVAILABLE', 'UNAVAILABLE', 'WAITING', 'DRIFT'],
-    row: (pool) => [pool.pool, String(pool.members), pool.maxUnavailable, `${pool.unavailable.length} of ${pool.budget}`, String(pool.waiting), pool.drift],
+    row: (pool) => [pool.pool, String(pool.members), pool.maxUnavailable, `${pool.used} of ${pool.budget}`, String(pool.waiting), pool.drift],
     order: (a, b) => a.pool.localeCompare(b.pool),
     isGone: (pool) => pool.gone,
   },

@@ -48,7 +48,7 @@ function fleetLine(input: OverviewInput, colours: Colours): string {
 function poolTable({ pools }: OverviewInput): string {
   const here = [...pools.values()].filter(({ gone }) => !gone).sort((a, b) => a.pool.localeCompare(b.pool));
   if (here.length === 0) return '';
-  return table(['POOL', 'NODES', 'UNAVAILABLE', 'WAITING'], here.map((pool) => [pool.pool, String(pool.members), `${pool.unavailable.length} of ${pool.budget}`, String(pool.waiting)]));
+  return table(['POOL', 'NODES', 'UNAVAILABLE', 'WAITING'], here.map((pool) => [pool.pool, String(pool.members), `${pool.used} of ${pool.budget}`, String(pool.waiting)]));
 }
 
 function row(change: ChangeView, { rollouts, now }: OverviewInput, colours: Colours): string[] {

@@ -77,7 +77,7 @@ function poolLines(input: TreeInput, rollout: RolloutView, colours: Colours): st
 
 function budget(pool: PoolView | undefined, progress: PoolProgress): string {
   if (pool === undefined || progress.done >= progress.nodes) return '';
-  return `  ${pool.unavailable.length} of ${pool.budget} unavailable${pool.waiting > 0 ? `, ${pool.waiting} waiting` : ''}`;
+  return `  ${pool.used} of ${pool.budget} unavailable${pool.waiting > 0 ? `, ${pool.waiting} waiting` : ''}`;
 }
 
 function nodeLines(nodes: readonly NodeProgress[], progress: PoolProgress, { now, rollout, nodesPerPool = 8 }: TreeInput, colours: Colours): string[] {

@@ -14,7 +14,7 @@ import { fit } from './table.js';
 
 const text = (...lines: string[]): string => lines.join('\n');
 const pool = (name: string, part: Partial<PoolView> = {}): PoolView => ({
-  ledger: 1, pool: name, maxUnavailable: '2', budget: 2, members: 4, unavailable: [], waiting: 0, applyMs: 120_000, drainMs: 600_000, drift: 'report', gone: false, silent: 0, silentNodes: [], ...part,
+  ledger: 1, pool: name, maxUnavailable: '2', budget: 2, members: 4, unavailable: [], waiting: 0, applyMs: 120_000, drainMs: 600_000, drift: 'report', gone: false, silent: 0, silentNodes: [], used: part.unavailable?.length ?? 0, ...part,
 });
 const node = (name: string, state: NodeView['state'] = 'ready'): NodeView =>
   ({ ledger: 1, node: name, state, labels: { role: 'edge', zone: 'a' }, capabilities: [], version: '0.1.0', since: ago(3_700), because: '', unavailable: '', uid: '' });

@@ -121,6 +121,11 @@ export class SortedSet {
     return this.items[this.place(item)] === item;
   }
 
+  /** So many of them, the first in order. */
+  first(count: number): readonly string[] {
+    return this.items.slice(0, count);
+  }
+
   /** The items in order. The set must not change while this is iterated; copy first if it may. */
   [Symbol.iterator](): IterableIterator<string> {
     return this.items[Symbol.iterator]();

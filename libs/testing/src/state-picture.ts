@@ -2,8 +2,8 @@
 const OWN = new Set(['undo', 'log', 'memo', 'touched', 'shownMs', 'heardMs', 'heardAt', 'pacedMs', 'heardAgain', 'strategy', 'progress', 'kubernetes', 'announcements', 'keepsAnnouncements']);
 /** The undo log, and what only spares work. */
 const NEITHER = new Set(['undo', 'log', 'memo']);
-/** Monotonic times begin anew in every copy. */
-const TIMES = new Set(['sinceMs', 'termsMs', 'atMs']);
+/** Monotonic times begin anew in every copy; and what is in the order of such. */
+const TIMES = new Set(['sinceMs', 'termsMs', 'atMs', 'working']);
 
 /** All that a fold holds, indexes included, as plain JSON in one order; with `own` also what a copy remembers for itself. */
 export function pictureOf(state: unknown, own = false): unknown {

@@ -8,7 +8,7 @@ describe('the status of a pool', () => {
   const statusBeside = (nodes: readonly string[]): Status | undefined => {
     const world = new GatewayWorld().apply('edge', '1').rest().stand('c1', 'committed').rest();
     const unavailable = nodes.map((node) => ({ node, because: 'taken by me: disk', lease: '' }));
-    world.state.pools.set('edge', { pool: 'edge', members: 20, budget: 2, unavailable, waiting: 3, gone: false } as Partial<PoolView> as PoolView);
+    world.state.pools.set('edge', { pool: 'edge', members: 20, budget: 2, unavailable, used: nodes.length, waiting: 3, gone: false } as Partial<PoolView> as PoolView);
     const resource = world.state.resources.get('File/edge') as Resource;
     return statusOf(world.state, { ...resource, kind: 'Pool' }, standOf(world.state, resource), 't1');
   };

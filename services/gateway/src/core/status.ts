@@ -141,7 +141,7 @@ const poolDrainsOf = ({ drainTroubles }: State, { kind, name }: Resource): reado
 function poolOf({ pools }: State, { kind, name }: Resource): Status {
   const pool = kind === 'Pool' ? pools.get(name) : undefined;
   if (pool === undefined || pool.gone) return {};
-  return { members: pool.members, budget: pool.budget, unavailable: pool.unavailable.length, usedBy: usersOf(pool.unavailable), waiting: pool.waiting };
+  return { members: pool.members, budget: pool.budget, unavailable: pool.used, usedBy: usersOf(pool.unavailable), waiting: pool.waiting };
 }
 
 function usersOf(nodes: PoolView['unavailable']): string {

@@ -1,6 +1,6 @@
 import type { NodeProgress, PoolProgress } from '#libs/contracts';
 import { viewKey } from '#libs/kernel';
-import { EMPTY_TALLY, nodeOf, parseTargetKey, targetKey, wentWrong, type Rollout, type State } from './state.js';
+import { EMPTY_TALLY, nodeOf, nodeOfPlace, parseTargetKey, targetKey, wentWrong, type Rollout, type State } from './state.js';
 import { goalOf } from './want.js';
 
 /** Enough for a screen; `ops.rollout.get` pages through all. */
@@ -76,7 +76,17 @@ const RANK: Readonly<Record<string, number>> = { invalid: 0, failed: 1, escalate
 export function worstNodes(state: State, rollout: Rollout): readonly NodeProgress[] {
   if (rollout.frozen !== undefined) return rollout.frozen.worst;
   const names = new Set<string>();
-  for (const name of state.leased) if (state.nodes.get(name)?.lease?.change === rollout.change) names.add(name);
+  const isOfThis = (name: string): boolean => state.nodes.get(name)?.lease?.change === rollout.change;
+  for (const name of state.attended) if (isOfThis(name)) names.add(name);
+  // Of those that only work, the ones that have for the longest.
+  let working = 0;
+  for (const key of state.working) {
+    if (working >= WORST) break;
+    const name = nodeOfPlace(key);
+    if (!isOfThis(name)) continue;
+    names.add(name);
+    working += 1;
+  }
   for (const key of state.troubled) if (key.startsWith(`${rollout.change}/`)) names.add(parseTargetKey(key).node);
   const rows = [...names].map((name) => nodeProgress(state, rollout.change, name));
   rows.sort((a, b) => (RANK[a.state] ?? 9) - (RANK[b.state] ?? 9) || (a.node < b.node ? -1 : 1));

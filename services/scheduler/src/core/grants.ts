@@ -1,10 +1,10 @@
 import { nodeToken, type Action, type Fragment } from '#libs/contracts';
 import { policiesOf } from '#libs/policy';
 import type { SchedulerDraft } from './draft.js';
-import { isUnavailable, nodeOfPlace, poolBudget, poolPolicy } from './indexes.js';
+import { isUnavailable, poolBudget, poolPolicy } from './indexes.js';
 import type { Plan, PlanNeed } from './inputs.js';
 import { dueNodes } from './retries.js';
-import type { NodeState, State, Want } from './state.js';
+import { nodeOfPlace, type NodeState, type State, type Want } from './state.js';
 import { isCondemned, wantOf } from './want.js';
 
 /** In the place of actions that failed: a machine is restarted only when it is drained. */

@@ -31,12 +31,12 @@ export const poolPolicy = (state: State, pool: string): PoolPolicy => state.pool
 export function putNode(state: State, changed: NodeState, sequence: number): void {
   // Once it is available again it counts in its own pool only.
   const node = changed.alsoIn.length > 0 && !isUnavailable(changed) ? { ...changed, alsoIn: [] } : changed;
-  const released = state.nodes.get(node.node)?.lease?.change ?? '';
+  const before = state.nodes.get(node.node);
+  const released = before?.lease?.change ?? '';
   state.nodes.set(node.node, node);
   countMember(state, node);
   countUnavailable(state, node);
-  if (node.lease === undefined) state.leased.delete(node.node);
-  else state.leased.add(node.node);
+  watchLease(state, before, node);
   if (node.taken === undefined || node.taken.forMs === 0) state.borrowed.delete(node.node);
   else state.borrowed.add(node.node);
   if (node.report?.fresh === true && node.leases === 0) state.fresh.set(node.node, true);
@@ -48,6 +48,27 @@ export function putNode(state: State, changed: NodeState, sequence: number): voi
   const token = nodeToken(node.node);
   state.touched.add(viewKey('status', token));
   state.touched.add(viewKey('pools', node.pool));
+}
+
+/** Whether nothing is to be done for a lease until its node answers or its deadline is over. */
+const isWorking = ({ joined, lease }: NodeState): boolean => joined && lease?.phase === 'ready' && lease.because === '';
+
+const deadlineKey = ({ node, lease }: NodeState): string => `${String(Math.ceil((lease?.sinceMs ?? 0) + (lease?.applyMs ?? 0))).padStart(16, '0')}|${node}`;
+/** When the lease of this entry in `working` is over. */
+export const deadlineMsOf = (key: string): number => Number(key.slice(0, key.indexOf('|')));
+
+function watchLease(state: State, before: NodeState | undefined, node: NodeState): void {
+  if (before !== undefined && isWorking(before)) state.working.delete(deadlineKey(before));
+  if (node.lease === undefined) {
+    state.leased.delete(node.node);
+    state.attended.delete(node.node);
+    return;
+  }
+  state.leased.add(node.node);
+  if (isWorking(node)) {
+    state.working.add(deadlineKey(node));
+    state.attended.delete(node.node);
+  } else state.attended.add(node.node);
 }
 
 function countMember(state: State, node: NodeState): void {
@@ -109,7 +130,6 @@ const isHeld = (node: NodeState, want: Want): boolean =>
 
 const queueOf = (state: State, pool: string, unavailable: boolean) => (unavailable ? state.poolSet(pool).downQueue : state.poolSet(pool).queue);
 const sameWant = (a: Want, b: Want): boolean => a.kind === b.kind && a.change === b.change && a.to === b.to;
-export const nodeOfPlace = (key: string): string => key.slice(key.lastIndexOf('|') + 1);
 
 /** Counts a target in its class, and in its pool's. */
 export function countTarget(state: State, change: string, name: string): void {

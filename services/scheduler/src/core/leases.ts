@@ -1,9 +1,9 @@
 import type { Because, DrainOutcome, Fragment, TakenReport } from '#libs/contracts';
 import { termsOf } from './drain-terms.js';
 import { emitRollout, type SchedulerDraft } from './draft.js';
-import { poolPolicy } from './indexes.js';
+import { deadlineMsOf, poolPolicy } from './indexes.js';
 import type { Lease, NodeState, Rollout, TargetState } from './state.js';
-import { targetKey } from './state.js';
+import { nodeOfPlace, targetKey } from './state.js';
 import { goalOf } from './want.js';
 
 const drains = (lease: Lease): boolean => lease.actions.some((action) => action.kind === 'drain');
@@ -58,7 +58,8 @@ export const isUndecided = (lease: Lease): boolean => lease.because === '' || (l
 /** Deadlines, drains that are done, and ended leases whose time is over. */
 export function advanceLeases(draft: SchedulerDraft): void {
   const terms = termsOf(draft.state.pools);
-  for (const name of [...draft.state.leased]) {
+  // Nobody has to look at thousands of leases at which appliers are at work, each time that one of them is done.
+  for (const name of [...draft.state.attended, ...overdue(draft)]) {
     if (draft.full) return;
     const node = draft.state.nodes.get(name);
     if (node?.lease === undefined) continue;
@@ -66,6 +67,18 @@ export function advanceLeases(draft: SchedulerDraft): void {
     else if (node.lease.because === '') advanceOpen(draft, node, node.lease, terms);
     else finishLease(draft, name, node.lease);
   }
+}
+
+function overdue(draft: SchedulerDraft): readonly string[] {
+  const names: string[] = [];
+  for (const key of draft.state.working) {
+    if (deadlineMsOf(key) > draft.now.monotonicMs) {
+      draft.wakeAt(deadlineMsOf(key));
+      return names;
+    }
+    names.push(nodeOfPlace(key));
+  }
+  return names;
 }
 
 function advanceOpen(draft: SchedulerDraft, node: NodeState, lease: Lease, terms: ReturnType<typeof termsOf>): void {

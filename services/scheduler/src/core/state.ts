@@ -244,6 +244,10 @@ export class State {
   readonly poolTallies = new Table<string, Tally>(this.undo);
   /** Nodes with a lease that is not released. */
   readonly leased = new SortedSet(this.undo);
+  /** Of these, the ones at whose lease only their applier is at work, as `<deadline>|<node>`: nothing is to be done before that. */
+  readonly working = new SortedSet(this.undo);
+  /** And all the others. */
+  readonly attended = new SortedSet(this.undo);
   /** Pending targets that cannot go on, as `<change>/<node>`. */
   readonly stuck = new SortedSet(this.undo);
   /** Targets that are owed or whose last lease went wrong, as `<change>/<node>`. */
@@ -307,6 +311,9 @@ const unknownNode = (node: string): NodeState => ({
 
 /** A node, also one that nobody has told of yet. */
 export const nodeOf = (state: State, node: string): NodeState => state.nodes.get(node) ?? unknownNode(node);
+
+/** Whose entry this is, of a set that is in another order than that of names. */
+export const nodeOfPlace = (key: string): string => key.slice(key.lastIndexOf('|') + 1);
 
 export const targetKey = (change: string, node: string): string => `${change}/${node}`;
 export function parseTargetKey(key: string): { readonly change: string; readonly node: string } {

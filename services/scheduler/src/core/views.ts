@@ -6,8 +6,8 @@ import { appliedIn, EMPTY_TALLY, nodeOf, type Lease, type NodeState, type State,
 import { takenText } from './want.js';
 
 type Shown<T> = Omit<T, 'ledger'>;
-/** A pool whose nodes are all silent has a list as long as the fleet: a value must fit into a message. */
-const SHOWN_UNAVAILABLE = 1_000;
+/** A pool has so many at work as its budget says, and more that are silent: the value is written at each turn, and must stay small. */
+const SHOWN_UNAVAILABLE = 100;
 const SHOWN_SILENT = 10;
 
 /** Every key of the scheduler's views. */
@@ -70,15 +70,15 @@ const leaseState = (lease: Lease): string => {
 export function poolView(state: State, pool: string): Shown<PoolView> {
   const policy = poolPolicy(state, pool);
   const sets = state.poolSet(pool);
-  const unavailable = [...sets.unavailable].slice(0, SHOWN_UNAVAILABLE).map((name) => {
+  const unavailable = sets.unavailable.first(SHOWN_UNAVAILABLE).map((name) => {
     const node = nodeOf(state, name);
     return { node: name, because: unavailableBecause(node), lease: node.lease?.id ?? '' };
   });
   const gone = pool !== 'default' && !state.pools.has(pool);
   return {
-    pool, maxUnavailable: policy.text, budget: poolBudget(state, pool), members: state.members.get(pool) ?? 0, unavailable,
+    pool, maxUnavailable: policy.text, budget: poolBudget(state, pool), members: state.members.get(pool) ?? 0, unavailable, used: sets.unavailable.size,
     waiting: sets.queue.size + sets.downQueue.size, applyMs: policy.applyMs, drainMs: policy.drainMs, drift: policy.drift, gone,
-    silent: sets.silent.size, silentNodes: [...sets.silent].slice(0, SHOWN_SILENT),
+    silent: sets.silent.size, silentNodes: sets.silent.first(SHOWN_SILENT),
   };
 }
 
