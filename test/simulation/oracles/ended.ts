@@ -1,4 +1,4 @@
-import { changeId, nodeToken } from '#libs/contracts';
+import { changeId, nodeToken, takenReport } from '#libs/contracts';
 import { Violation, type Oracle, type World } from '../world.js';
 import { UNIT_FILE, unitStartsWith } from '../machine.js';
 import { filesOf } from './whole-files.js';
@@ -7,11 +7,20 @@ import { filesOf } from './whole-files.js';
 export function ended(): Oracle {
   const taken = new Map<string, string>();
   const refused = new Set<string>();
+  const boots = new Map<string, string>();
+  /** Of each node, how often it was restarted under a lease that failed. */
+  const inVain = new Map<string, number>();
   return {
     name: 'I7 I8 I10 ended',
     onFact(_world, fact) {
       if (fact.type === 'config.accepted') taken.set(fact.change, 'open');
       if (fact.type === 'node.lease.settled' && fact.because === 'invalid') refused.add(`${fact.node} ${fact.hash}`);
+      const report = takenReport(fact);
+      if (report !== undefined) {
+        const isOther = report.bootId !== '' && report.bootId !== boots.get(report.node);
+        if (isOther) boots.set(report.node, report.bootId);
+        if (isOther && fact.type === 'node.lease.settled' && fact.because === 'failed') inVain.set(fact.node, (inVain.get(fact.node) ?? 0) + 1);
+      }
       if (fact.type === 'config.rejected' || fact.type === 'config.committed' || fact.type === 'config.ended') {
         if (taken.get(fact.change) !== undefined && taken.get(fact.change) !== 'open') throw new Violation(`${fact.change} ends twice: ${taken.get(fact.change)} and ${fact.type}`);
         taken.set(fact.change, fact.type);
@@ -23,7 +32,7 @@ export function ended(): Oracle {
         if (taken.get(change) === undefined) throw new Violation(`${change} was published and never answered`);
         if (taken.get(change) === 'open' && !isHeld(world, change)) throw new Violation(`${change} has no end: ${JSON.stringify(world.bus.view('rollouts', change))} ${JSON.stringify(world.bus.view('changes', change))}`);
       }
-      for (const node of world.nodes.values()) if (!isOpenFor(world, node.name, taken)) converged(world, node.name, refused);
+      for (const node of world.nodes.values()) if (!isOpenFor(world, node.name, taken)) converged(world, node.name, refused, inVain.get(node.name) ?? 0);
     },
   };
 }
@@ -42,7 +51,7 @@ const isOpenFor = (world: World, node: string, taken: ReadonlyMap<string, string
 
 const isGone = (world: World, node: string): boolean => world.nodes.get(node)?.scrapped === true;
 
-function converged(world: World, name: string, refused: ReadonlySet<string>): void {
+function converged(world: World, name: string, refused: ReadonlySet<string>, inVain: number): void {
   const node = world.nodes.get(name);
   const status = world.bus.view('status', nodeToken(name));
   // A node that was removed is out of the fleet until it announces itself anew.
@@ -57,13 +66,14 @@ function converged(world: World, name: string, refused: ReadonlySet<string>): vo
   if (lease !== undefined && lease.actions.some(({ kind }) => kind === 'restart' || kind === 'reboot') && !serves) return;
   const expected = JSON.stringify([...files].sort());
   const found = JSON.stringify([...node.disk.files].sort());
-  if (expected === found || mayDiffer(world, name, refused.has(`${name} ${status.desired}`))) return;
+  if (expected === found || mayDiffer(world, name, refused.has(`${name} ${status.desired}`), inVain)) return;
   throw new Violation(`${name} shall have ${expected}, and has ${found}: ${JSON.stringify(world.why(name))} ${JSON.stringify(status)} ${JSON.stringify(lease)}`);
 }
 
-/** Why a node may lack what it shall have: it refuses that, or machines that were switched off for good hold its pool's budget. The answer to "why" says so. */
-function mayDiffer(world: World, name: string, refused: boolean): boolean {
+/** Why a node may lack what it shall have: it refuses that, it was restarted for it three times in vain, or machines that were switched off for good hold its pool's budget. The answer to "why" says so. */
+function mayDiffer(world: World, name: string, refused: boolean, inVain: number): boolean {
   const why = world.why(name);
   if (why?.because === 'refused') return refused;
+  if (why?.because === 'given-up') return inVain >= 3;
   return why?.because === 'budget' && why.holders.length > 0 && why.holders.every((holder) => isGone(world, holder));
 }

@@ -124,20 +124,39 @@ describe('restarts of a machine outside a rollout', () => {
     for (let i = 1; i <= times; i++) {
       const { lease } = s.lease('n0');
       s.given(drained('n0', lease)).when();
-      s.answers_('n0', 'failed', { hash: 'strange', bootId: `b${i}`, reason: 'it does not come up' });
+      s.answers_('n0', 'failed', { hash: 'strange', bootId: `boot-${i}`, reason: 'it does not come up' });
       s.given(uncordoned('n0', lease)).when();
-      if (i < times) s.after(60 * MINUTE);
+      if (i < times) s.after(75 * MINUTE);
     }
     return s;
   }
 
-  it('end after three that failed in a row, whatever boot it runs on by then', () => {
+  it('end after three in vain, and a boot by hand gives it one try more', () => {
     const s = failing(3);
-    expect(s.why('n0')).toMatchObject({ because: 'given-up', text: '3 tries in a row have failed, the last of them after a restart of the machine: it does not come up; it is tried again when its config or its labels change' });
-    s.reports_('n0', 'strange', { bootId: 'by hand' });
+    expect(s.why('n0')).toMatchObject({ because: 'given-up', text: 'the machine was restarted in vain in 3 tries, in the last of them: it does not come up; it is tried again when its config, its labels or the node change' });
     expect([s.after(24 * 60 * MINUTE), s.lease('n0').phase]).toEqual([[], 'released']);
+    s.reports_('n0', 'strange', { bootId: 'by hand' });
+    const { lease } = s.lease('n0');
+    s.given(drained('n0', lease)).when();
+    s.answers_('n0', 'failed', { hash: 'strange', bootId: 'b9' });
+    s.given(uncordoned('n0', lease)).when();
+    expect(s.why('n0').because).toBe('given-up');
     s.given(renderedNode('n0', 'other'), reviewedNode('n0', 'other')).when();
     expect(s.lease('n0')).toMatchObject({ hash: 'other', phase: 'draining' });
+  });
+
+  it('are not counted where the machine was told to restart, and did not', () => {
+    const s = new Scheduler().fleet(['n0']);
+    s.actions = DRAIN;
+    s.reports_('n0', 'strange');
+    for (let i = 0; i < 5; i++) {
+      const { lease } = s.lease('n0');
+      s.given(drained('n0', lease)).when();
+      s.answers_('n0', 'failed', { hash: 'strange', reason: 'it does not go down' });
+      s.given(uncordoned('n0', lease)).when();
+      expect(s.why('n0').because).toBe('backing-off');
+      s.after(75 * MINUTE);
+    }
   });
 
   it('are tried again before that, and drains that fail end nothing', () => {
@@ -150,7 +169,7 @@ describe('restarts of a machine outside a rollout', () => {
       s.given(factOf('node.drain.stopped', { node: 'n0', lease, pool: 'default', outcome: 'failed', reason: 'a budget' })).when();
       s.given(uncordoned('n0', lease)).when();
       expect(s.why('n0').because).toBe('backing-off');
-      s.after(60 * MINUTE);
+      s.after(75 * MINUTE);
     }
     expect(s.lease('n0').phase).toBe('draining');
   });

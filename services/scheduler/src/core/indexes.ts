@@ -126,7 +126,7 @@ function placeNode(state: State, node: NodeState, sequence: number): void {
 
 /** Outside rollouts, what went wrong last is not tried again at once. */
 const isHeld = (node: NodeState, want: Want): boolean =>
-  want.change === '' && node.retry !== undefined && (node.retry.kind === 'later' || [circumstancesOf(node, want.to), circumstancesOf(node, want.to, 'of any boot')].includes(node.retry.circumstances));
+  want.change === '' && node.retry !== undefined && (node.retry.kind === 'later' || node.retry.circumstances === circumstancesOf(node, want.to));
 
 const queueOf = (state: State, pool: string, unavailable: boolean) => (unavailable ? state.poolSet(pool).downQueue : state.poolSet(pool).queue);
 const sameWant = (a: Want, b: Want): boolean => a.kind === b.kind && a.change === b.change && a.to === b.to;

@@ -63,11 +63,11 @@ export interface TakenUnit {
   readonly forMs: number;
 }
 
-/** Why a lease outside a rollout is not tried again at once. */
+/** Why a lease outside a rollout is not tried again at once. `restarts`: in how many tries in a row the machine was restarted in vain. */
 export type Retry =
-  | { readonly kind: 'later'; readonly tries: number; readonly atMs: number }
+  | { readonly kind: 'later'; readonly tries: number; readonly atMs: number; readonly restarts?: number }
   /** After `invalid`, or restarts of the machine in vain: only when what the node would be given, or the node, is another one. */
-  | { readonly kind: 'when-changed'; readonly circumstances: string; readonly reason: string; readonly tries?: number };
+  | { readonly kind: 'when-changed'; readonly circumstances: string; readonly reason: string; readonly restarts?: number };
 
 export interface NodeState {
   readonly node: string;

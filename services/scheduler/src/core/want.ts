@@ -74,12 +74,12 @@ function wantOutside(state: State, node: NodeState): Want | undefined {
   return node.drifted.length > 0 && repairs ? { kind: 'repair', ...want } : undefined;
 }
 
-/** What must differ before a node that called `hash` invalid is asked again; after restarts in vain, another boot is no difference. */
-export const circumstancesOf = (node: NodeState, hash: string, boot: 'of this boot' | 'of any boot' = 'of this boot'): string =>
+/** What must differ before a node that called `hash` invalid, or was restarted for it in vain, is asked again. */
+export const circumstancesOf = (node: NodeState, hash: string): string =>
   JSON.stringify([
     hash,
     node.report?.incarnation,
     node.report?.birth,
-    boot === 'of this boot' ? node.report?.bootId : boot,
+    node.report?.bootId,
     Object.entries(node.labels).sort(),
   ]);

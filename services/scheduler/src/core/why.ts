@@ -64,7 +64,7 @@ function whyFree(state: State, node: NodeState, base: Base, nowMs: number): Why 
     return { ...base, because: 'backing-off', text: `${node.owed === '' ? 'its last lease failed' : `owed (${node.owed})`}; tried again in ${Math.ceil(retryInMs / 1000)} s`, retryInMs };
   }
   if (!state.places.has(node.node)) {
-    if (node.retry?.kind === 'when-changed' && node.retry.tries !== undefined) return { ...base, because: 'given-up', text: `${node.retry.reason}; it is tried again when its config or its labels change` };
+    if (node.retry?.kind === 'when-changed' && node.retry.restarts !== undefined) return { ...base, because: 'given-up', text: `${node.retry.reason}; it is tried again when its config, its labels or the node change` };
     return { ...base, because: 'refused', text: `it called this config invalid (${node.retry?.kind === 'when-changed' ? node.retry.reason : node.owed}); it is asked again when the config, its labels or the node change` };
   }
   return whyWaiting(state, node, base);

@@ -86,15 +86,16 @@ function afterLease(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs:
   }
 }
 
-/** So many tries in a row may restart the machine; then it is left alone, so that nothing restarts it again and again. */
+/** So many tries may restart the machine in vain; then it is left alone, so that nothing restarts it again and again. */
 const RESTARTS_IN_VAIN = 3;
 
 function nextTry(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs: number): Retry {
-  const later = laterThan(node, readMs);
-  const restarts = node.lease?.phase === 'ready' && node.lease.actions.some(({ kind }) => kind === 'reboot');
-  if (!restarts || later.tries < RESTARTS_IN_VAIN) return later;
-  const reason = `${later.tries} tries in a row have failed, the last of them after a restart of the machine: ${fact.reason}`;
-  return { kind: 'when-changed', circumstances: circumstancesOf(node, fact.hash, 'of any boot'), reason, tries: later.tries };
+  // What settles a lease names the boot where it is another than before.
+  const isRestarted = fact.report !== undefined && fact.report.bootId !== '' && node.lease?.actions.some(({ kind }) => kind === 'reboot') === true;
+  const restarts = (node.retry?.restarts ?? 0) + (isRestarted ? 1 : 0);
+  if (!isRestarted || restarts < RESTARTS_IN_VAIN) return { ...laterThan(node, readMs), restarts };
+  const reason = `the machine was restarted in vain in ${restarts} tries, in the last of them: ${fact.reason}`;
+  return { kind: 'when-changed', circumstances: circumstancesOf(node, fact.hash), reason, restarts };
 }
 
 function countVerdict(state: State, fact: FactOf<'node.lease.settled'>, sequence: number): void {

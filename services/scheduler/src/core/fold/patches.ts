@@ -61,6 +61,6 @@ const hasDesired = (node: NodeState): boolean =>
 
 /** The next try of a node, further away each time. */
 export function laterThan(node: NodeState, readMs: number): Extract<Retry, { kind: 'later' }> {
-  const tries = (node.retry?.tries ?? 0) + 1;
+  const tries = (node.retry?.kind === 'later' ? node.retry.tries : 0) + 1;
   return { kind: 'later', tries, atMs: readMs + retryMs(node.node, tries) };
 }
