@@ -20,7 +20,7 @@ class CounterController {
     @Inject(Poison) private readonly poison: Poison,
   ) {}
 
-  @EventPattern<string>('node.*.*', { stream: REPORTS, filters: REPORT_FILTERS.all, from: 'cursor' })
+  @EventPattern<string>('node.*.*', { stream: REPORTS, filters: [], from: 'cursor' })
   async reports(@Payload() batch: readonly BusMessage[]): Promise<void> {
     const reports = await this.poison.decoded(REPORTS, batch, ({ subject, text, sequence }) => ({ ...decodeReport(subject, text), sequence }));
     await this.ledger.submitAll(reports.map(({ node, sequence }) => ({ kind: 'report', node, sequence })));

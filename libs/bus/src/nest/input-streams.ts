@@ -11,6 +11,10 @@ import { busMessage, StreamReader, type BusMessage } from '../stream-reader.js';
 export interface InputSource {
   /** The stream to read; the pattern filters it, unless `filters` says otherwise. */
   readonly stream?: string;
+  /**
+   * None (`[]`): all of the stream. Of several the server compares each with every subject of a block, for each message that it looks for: with a
+   * subject for each node that was half of its work at 100,000.
+   */
   readonly filters?: readonly string[];
   /** Begin behind what the ledger says was decided. Without it: at the stream's start. */
   readonly from?: 'cursor';
@@ -79,7 +83,7 @@ export class InputStream {
     const isLast = source.deliver === 'last-per-subject' && position === 0;
     const reader = await StreamReader.open(bus, {
       stream: source.stream as string,
-      filters: source.filters ?? [subject],
+      ...(source.filters?.length === 0 ? {} : { filters: source.filters ?? [subject] }),
       ...(isLast ? { lastPerSubject: true } : { from: position + 1 }),
       ahead: BATCH,
     });

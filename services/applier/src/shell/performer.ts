@@ -143,7 +143,9 @@ export class Performer {
   }
 
   private async apply(entry: ConfigEntry, untilMs: number): Promise<Refusal | undefined> {
-    return refused(`${entry.kind}/${entry.name}`, () => this.backendOf(entry.kind).apply(entry, () => Math.max(0, untilMs - this.clock())));
+    const { path } = entry.spec;
+    const where = `${entry.kind}/${entry.name}${typeof path === 'string' ? ` (${path})` : ''}`;
+    return refused(where, () => this.backendOf(entry.kind).apply(entry, () => Math.max(0, untilMs - this.clock())));
   }
 
   /** What keeps an original from coming back is never the fault of the config that does without it. */

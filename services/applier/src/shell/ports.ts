@@ -63,8 +63,17 @@ export class Refused extends Error {
 
 export const refusalOf = (error: unknown, where: string): Refusal => ({
   fault: error instanceof Refused ? error.fault : 'node',
-  reason: `${where === '' ? '' : `${where}: `}${error instanceof Error ? error.message : String(error)}`,
+  reason: `${where === '' ? '' : `${where}: `}${error instanceof Error ? toldOf(error) : String(error)}`,
 });
+
+/** The path of an open folder says nothing to anybody. */
+const OF_A_FOLDER = /, \w+ '\/proc\/self\/fd\/\d+\/[^']*'(?: -> '[^']*')?$/;
+
+function toldOf(error: Error): string {
+  const told = error.message.replace(OF_A_FOLDER, '');
+  if ((error as NodeJS.ErrnoException).code !== 'EROFS') return told;
+  return `${told} (to an applier that is a unit of systemd also where its ProtectSystem, ProtectHome or ReadWritePaths say so)`;
+}
 
 /** A port for people's logs, as pino has it. */
 export interface Log {

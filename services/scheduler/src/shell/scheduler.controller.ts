@@ -1,6 +1,6 @@
 import { Controller, Inject } from '@nestjs/common';
 import { EventPattern, MessagePattern, Payload } from '@nestjs/microservices';
-import { decodeReport, REPORT_FILTERS, REPORTS } from '#libs/contracts';
+import { decodeReport, REPORTS } from '#libs/contracts';
 import type { Answer } from '#libs/kernel';
 import { LedgerService, Poison, type BusMessage } from '#libs/bus';
 import { GetRolloutRequest, GiveRequest, ListPoolsRequest, ListRolloutsRequest, MAX_PAGE, NodeRequest, PoolRequest, SettleNodeRequest, SteerRequest, TakeRequest } from '#libs/requests';
@@ -14,7 +14,7 @@ export class SchedulerController {
     @Inject(Poison) private readonly poison: Poison,
   ) {}
 
-  @EventPattern<string>('node.*.*', { stream: REPORTS, filters: REPORT_FILTERS.all, from: 'cursor' })
+  @EventPattern<string>('node.*.*', { stream: REPORTS, filters: [], from: 'cursor' })
   async reports(@Payload() batch: readonly BusMessage[]): Promise<void> {
     const reports = await this.poison.decoded(REPORTS, batch, ({ subject, text, sequence }) => ({ sequence, report: decodeReport(subject, text) }));
     await this.ledger.submitAll(reports.map((report) => ({ type: 'report', ...report })));
