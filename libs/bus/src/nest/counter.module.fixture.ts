@@ -1,6 +1,6 @@
 import { Controller, Inject, Module } from '@nestjs/common';
 import { EventPattern, MessagePattern, Payload } from '@nestjs/microservices';
-import { decodeReport, REPORT_FILTERS, REPORTS } from '#libs/contracts';
+import { decodeReport, REPORTS } from '#libs/contracts';
 import type { Answer } from '#libs/kernel';
 import { SettleNodeRequest } from '#libs/requests';
 import { counterCore, type CounterInput, type Counts } from '../counter.fixture.js';

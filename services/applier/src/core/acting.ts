@@ -1,4 +1,3 @@
-import { ordered } from '#libs/actions';
 import type { Action } from '#libs/contracts';
 import type { Escalated, Forward, GoingBack, Journal, RebootAsked } from './journal.js';
 import type { Item, Step } from './ports.js';
@@ -12,6 +11,14 @@ const ACTION_SHARE = 1 / 2;
 /** Whether a lease gives leave to restart the machine in the place of an action that fails: it does so itself, or the node is drained for it. */
 export const mayRestart = ({ actions }: Pick<Forward, 'actions'>): boolean => actions.some(({ kind }) => kind === 'drain' || kind === 'reboot');
 
+const ORDER: readonly Action['kind'][] = ['drain', 'none', 'daemon-reload', 'reload', 'restart', 'reboot'];
+
+/** Two planned lists as one, in the planner's order. */
+function together(a: readonly Action[], b: readonly Action[]): readonly Action[] {
+  const each = new Map([...a, ...b].map((action) => [`${action.kind} ${action.unit ?? ''}`, action]));
+  return [...each.values()].sort((one, other) => ORDER.indexOf(one.kind) - ORDER.indexOf(other.kind));
+}
+
 /** What an earlier way back did not do: until the machine is restarted, whatever is done next has to make up for it. */
 const stillOwed = ({ owed }: Journal, bootId: string): readonly Action[] => (owed?.bootId === bootId ? owed.actions : []);
 
@@ -19,7 +26,7 @@ const stillOwed = ({ owed }: Journal, bootId: string): readonly Action[] => (owe
 export function forwardActions(work: Forward, journal: Journal, bootId: string): readonly Action[] {
   if (work.escalated !== undefined) return REBOOT;
   const owed = stillOwed(journal, bootId).filter(({ kind }) => kind !== 'reboot' || mayRestart(work));
-  return owed.length === 0 ? work.actions : ordered([...work.actions, ...owed]);
+  return owed.length === 0 ? work.actions : together(work.actions, owed);
 }
 
 /**
@@ -30,7 +37,7 @@ export function backActions(work: GoingBack, journal: Journal, bootId: string): 
   if (work.backEscalated !== undefined) return REBOOT;
   const again = work.actions.filter(({ kind }) => kind !== 'reboot' || bootId !== (work.begunOn ?? work.bootId));
   const owed = stillOwed(journal, bootId);
-  return owed.length === 0 ? again : ordered([...again, ...owed]);
+  return owed.length === 0 ? again : together(again, owed);
 }
 
 export const actStep = (action: Action, items: readonly Item[], nowMs: number, endMs: number): Step =>

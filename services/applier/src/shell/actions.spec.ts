@@ -71,11 +71,19 @@ describe('an action that fails or hangs', () => {
     expect(machine.running('x.service')).toBe(service('/old'));
   });
 
-  it('is escalated: the machine is told to restart, and what came up decides', async () => {
+  it('goes back and asks for a restart, where its lease neither drains nor restarts', async () => {
+    machine.unit('x.service', service('/old'), { active: true });
+    await host.start({ host: machine.settings });
+    const report = await host.bus.roll(config(file(UNIT, service('/fails'))), { actions: [DAEMON_RELOAD, restart] });
+    expect(report).toMatchObject({ verdict: 'failed', needsRestart: true, restored: true, hash: EMPTY_HASH });
+    expect([machine.running('x.service'), machine.rebootAsked]).toEqual([service('/old'), false]);
+  });
+
+  it('is escalated on a node that is drained: the machine is told to restart, and what came up decides', async () => {
     for (const comesUp of [true, false]) {
       machine.unit('x.service', service('/old'), { active: true, enabled: true });
       const first = await host.start({ host: machine.settings, bootId: 'one' });
-      host.bus.grant(config(file(UNIT, service('/fails'))), { actions: [DAEMON_RELOAD, restart] });
+      host.bus.grant(config(file(UNIT, service('/fails'))), { actions: [{ kind: 'drain' }, DAEMON_RELOAD, restart] });
       await until(() => machine.rebootAsked);
       await first.stop();
       machine.boot();
