@@ -29,4 +29,10 @@ export function networkEntries(config: Config): readonly ConfigEntry[] {
   ].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 }
 
+/** What an entry is called for people: a fragment by its kind and name, an element by what it is, for nobody has written it. */
+export function wordsFor({ kind, name }: Pick<ConfigEntry, 'kind' | 'name'>): string {
+  const isElement = (ELEMENT_KINDS as readonly string[]).includes(kind);
+  return isElement ? name.slice(name.indexOf(':') + 1) : `${kind}/${name}`;
+}
+
 const element = (kind: ElementKind, name: string, spec: object): ConfigEntry => ({ kind, name, spec: spec as ConfigEntry['spec'] });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { NETWORK_KINDS as KINDS_OF_MANIFESTS } from '#libs/manifests';
 import type { FrrLine, Network } from './index.js';
-import { NETWORK_KINDS, networkEntries, networkOf } from './index.js';
+import { NETWORK_KINDS, networkEntries, networkOf, wordsFor } from './index.js';
 import { tableOf } from './vrf.js';
 import { config, entry, gateways, l2, peering, permit, table, vrf } from './network.fixture.js';
 
@@ -154,7 +154,10 @@ describe('the elements of a network', () => {
   });
 
   test('are none without a network', () => {
-    expect(networkEntries(config(entry('File', 'f', { path: '/a', content: '' })))).toEqual([]);
+    const file = entry('File', 'f', { path: '/a', content: '' });
+    expect(networkEntries(config(file))).toEqual([]);
+    expect(wordsFor(file)).toBe('File/f');
+    expect(wordsFor({ kind: 'NetworkRoute', name: 'net-3-2:route 10.0.0.0/8 in table 300' })).toBe('route 10.0.0.0/8 in table 300');
   });
 });
 

@@ -1,6 +1,7 @@
 import { isMissingStream } from '#libs/bus';
 import { assertNever } from '#libs/kernel';
 import type { ConfigEntry } from '#libs/contracts';
+import { wordsFor } from '#libs/network';
 import type { Difference, Item, Original, Originals, Outcome, Outcomes, Refusal, Step, StepOf } from '../core/index.js';
 import { UNREACHABLE } from '../core/index.js';
 import type { BusPort } from './bus-port.js';
@@ -119,7 +120,7 @@ export class Performer {
     const refusals = [...(await this.actor.refusals(actions, config))];
     const checked = { config, taken: new Set(taken) };
     for (const entry of entries) {
-      const refusal = await refused(`${entry.kind}/${entry.name}`, async () => {
+      const refusal = await refused(wordsFor(entry), async () => {
         if (entry.kind === 'Probe') return checkProbe(entry, this.surroundings);
         return this.backendOf(entry.kind).check(entry, checked);
       });
@@ -131,7 +132,7 @@ export class Performer {
   private async readBefore({ entries, known }: StepOf<'read-before'>): Promise<Originals | Refusal> {
     const originals: Record<string, Original> = {};
     for (const entry of entries) {
-      const refusal = await refused(`${entry.kind}/${entry.name}`, async () => {
+      const refusal = await refused(wordsFor(entry), async () => {
         const backend = this.backendOf(entry.kind);
         for (const key of backend.resources(entry)) {
           if (known[key] === undefined) originals[key] = await backend.original(key, known, entry);
@@ -144,7 +145,7 @@ export class Performer {
 
   private async apply(entry: ConfigEntry, untilMs: number): Promise<Refusal | undefined> {
     const { path } = entry.spec;
-    const where = `${entry.kind}/${entry.name}${typeof path === 'string' ? ` (${path})` : ''}`;
+    const where = `${wordsFor(entry)}${typeof path === 'string' ? ` (${path})` : ''}`;
     return refused(where, () => this.backendOf(entry.kind).apply(entry, () => Math.max(0, untilMs - this.clock())));
   }
 
