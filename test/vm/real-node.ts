@@ -75,9 +75,11 @@ export class RealNode {
 
   /** kill -9 of all of it at once, and up again. */
   async crash(): Promise<void> {
+    const before = this.bootId;
     process.kill(Number(readFileSync(join(this.folder, 'pid'), 'utf8')), 'SIGKILL');
     await until(() => this.process?.exitCode !== null || this.process.signalCode !== null, 'the node is gone');
     this.boot();
+    await until(() => this.bootId !== '' && this.bootId !== before, 'the node starts again');
   }
 
   /** For whoever looks why it failed. */

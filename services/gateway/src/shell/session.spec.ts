@@ -115,7 +115,9 @@ describeOnKube('sessions of the gateway', (world) => {
     expect(await definition()).toMatchObject({ status: 'False', reason: 'AnotherVersion', message: expect.stringContaining('it drops spec.mode') as string });
     for (const [plural, whole] of [['files', files], ['pools', pools]] as const) await edit(plural, { op: 'replace', path: '/spec/versions/0/schema', value: schemaOf(whole) });
     await world.scene.api.create(CRDS, { apiVersion: execs?.apiVersion, kind: execs?.kind, metadata: { name: 'execs.sluice.dev' }, spec: execs?.spec });
-    await until(() => words().length === 0, 'all is well');
+    await until(() => words().length === 0, 'all is well').catch((error: unknown) => {
+      throw new Error(`${(error as Error).message}: ${words().join('; ')}`, { cause: error });
+    });
     await until(async () => (await definition()) === undefined, 'the object says nothing of it any more');
   });
 
