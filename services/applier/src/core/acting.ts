@@ -13,7 +13,7 @@ export const mayRestart = ({ actions }: Pick<Forward, 'actions'>): boolean => ac
 
 const ORDER: readonly Action['kind'][] = ['drain', 'none', 'daemon-reload', 'reload', 'restart', 'reboot'];
 
-/** Two planned lists as one, in the planner's order. */
+/** Two planned lists as one, in the planner's order. Not by the planner itself: it would bring all kinds of manifests into the applier. */
 function together(a: readonly Action[], b: readonly Action[]): readonly Action[] {
   const each = new Map([...a, ...b].map((action) => [`${action.kind} ${action.unit ?? ''}`, action]));
   return [...each.values()].sort((one, other) => ORDER.indexOf(one.kind) - ORDER.indexOf(other.kind));

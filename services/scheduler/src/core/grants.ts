@@ -56,7 +56,7 @@ function grantUnits(draft: SchedulerDraft, pool: string, plans: ReadonlyMap<stri
 function grantFresh(draft: SchedulerDraft, pool: string, plans: ReadonlyMap<string, Plan>): void {
   const { queue } = draft.state.poolSet(pool);
   if (queue.size === 0 || draft.state.fresh.size === 0) return;
-  let under = [...draft.state.leased].filter((name) => isFreeIn(draft.state.nodes.get(name), pool)).length;
+  let under = draft.state.leased().filter((name) => isFreeIn(draft.state.nodes.get(name), pool)).length;
   for (const key of [...queue]) {
     if (under >= FRESH_AT_ONCE || draft.full) return;
     const name = nodeOfPlace(key);

@@ -59,16 +59,9 @@ export const deadlineMsOf = (key: string): number => Number(key.slice(0, key.ind
 
 function watchLease(state: State, before: NodeState | undefined, node: NodeState): void {
   if (before !== undefined && isWorking(before)) state.working.delete(deadlineKey(before));
-  if (node.lease === undefined) {
-    state.leased.delete(node.node);
-    state.attended.delete(node.node);
-    return;
-  }
-  state.leased.add(node.node);
-  if (isWorking(node)) {
-    state.working.add(deadlineKey(node));
-    state.attended.delete(node.node);
-  } else state.attended.add(node.node);
+  if (isWorking(node)) state.working.add(deadlineKey(node));
+  if (node.lease === undefined || isWorking(node)) state.attended.delete(node.node);
+  else state.attended.add(node.node);
 }
 
 function countMember(state: State, node: NodeState): void {

@@ -116,7 +116,7 @@ export class Scheduler extends LedgerCopy<State, Input, PlanNeed, Plan> {
   }
   /** Nodes with a lease on which an applier or a drainer may be at work. */
   atWork(): readonly string[] {
-    return [...this.state.leased].filter((node) => ['draining', 'ready'].includes(this.lease(node).phase));
+    return [...this.state.leased()].sort().filter((node) => ['draining', 'ready'].includes(this.lease(node).phase));
   }
 }
 

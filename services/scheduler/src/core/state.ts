@@ -242,9 +242,7 @@ export class State {
   readonly classes = new Table<string, { readonly tally: TargetClass; readonly pool: string }>(this.undo);
   /** By `<change>/<pool>`. */
   readonly poolTallies = new Table<string, Tally>(this.undo);
-  /** Nodes with a lease that is not released. */
-  readonly leased = new SortedSet(this.undo);
-  /** Of these, the ones at whose lease only their applier is at work, as `<deadline>|<node>`: nothing is to be done before that. */
+  /** Of the nodes with a lease that is not released, those at which only their applier is at work, as `<deadline>|<node>`: nothing is to be done before that. */
   readonly working = new SortedSet(this.undo);
   /** And all the others. */
   readonly attended = new SortedSet(this.undo);
@@ -271,6 +269,11 @@ export class State {
       this.poolSets.set(pool, sets);
     }
     return sets;
+  }
+
+  /** Nodes with a lease that is not released. */
+  leased(): readonly string[] {
+    return [...this.attended, ...[...this.working].map(nodeOfPlace)];
   }
 
   poolNames(): readonly string[] {

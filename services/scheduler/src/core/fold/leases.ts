@@ -93,7 +93,7 @@ function nextTry(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs: nu
   // What settles a lease names the boot where it is another than before.
   const isRestarted = fact.report !== undefined && fact.report.bootId !== '' && node.lease?.actions.some(({ kind }) => kind === 'reboot') === true;
   const restarts = (node.retry?.restarts ?? 0) + (isRestarted ? 1 : 0);
-  if (!isRestarted || restarts < RESTARTS_IN_VAIN) return { ...laterThan(node, readMs), restarts };
+  if (!isRestarted || restarts < RESTARTS_IN_VAIN) return laterThan(node, readMs, restarts);
   const reason = `the machine was restarted in vain in ${restarts} tries, in the last of them: ${fact.reason}`;
   return { kind: 'when-changed', circumstances: circumstancesOf(node, fact.hash), reason, restarts };
 }

@@ -58,9 +58,8 @@ export const leftRollout = (node: NodeState): NodeState => ({
 const hasDesired = (node: NodeState): boolean =>
   node.desired !== undefined && node.report?.hash === node.desired.hash && !(node.lease?.because === 'unknown' && !node.lease.answered);
 
-
 /** The next try of a node, further away each time. */
-export function laterThan(node: NodeState, readMs: number): Extract<Retry, { kind: 'later' }> {
+export function laterThan(node: NodeState, readMs: number, restarts = node.retry?.restarts ?? 0): Retry {
   const tries = (node.retry?.kind === 'later' ? node.retry.tries : 0) + 1;
-  return { kind: 'later', tries, atMs: readMs + retryMs(node.node, tries) };
+  return { kind: 'later', tries, atMs: readMs + retryMs(node.node, tries), restarts };
 }
