@@ -41,7 +41,7 @@ export const MUTANTS: readonly Mutant[] = [
   { name: 'the scheduler takes silent nodes for available', caughtBy: 'I1', service: overlooks('scheduler', 'node.silent') },
   { name: 'the scheduler forgets that it granted a lease', caughtBy: 'I2', service: overlooks('scheduler', 'node.lease.granted') },
   { name: 'nobody remembers a condemnation', caughtBy: 'I3', service: both(misreads('scheduler', neverCondemned), misreads('validator', neverCondemned)) },
-  { name: 'a node does not put back what it replaced', caughtBy: 'I4', keepsReplaced: true },
+  { name: 'a node does not put back what it replaced', caughtBy: 'I4 whole files', keepsReplaced: true },
   {
     name: 'the drain service says drained when nobody drained',
     caughtBy: 'I5',
@@ -49,6 +49,12 @@ export const MUTANTS: readonly Mutant[] = [
   },
   { name: 'the scheduler overlooks a pause', caughtBy: 'I6', service: overlooks('scheduler', 'rollout.paused') },
   { name: 'the scheduler forgets that a lease was settled', caughtBy: 'I2 I5', service: overlooks('scheduler', 'node.lease.settled') },
+  {
+    name: 'the scheduler takes what belongs together for separate',
+    caughtBy: 'I4 turned round',
+    on: { kubernetes: false, actors: new Map([['changes', undefined], ['parted-appends', undefined]]) },
+    service: (kind) => (kind.core.name === 'scheduler' ? { ...kind, core: { ...kind.core, separable: () => true } } : kind),
+  },
   {
     name: 'the scheduler takes old reports for new ones',
     caughtBy: 'I7 taken once',

@@ -299,10 +299,11 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
     const fate = world.appendFate();
     if (fate === 'lost') return { outcome: 'unclear' };
     const before = world.bus.last;
-    const done = world.bus.append(effect.facts, effect.expected, world.clock.nowMs + this.wallSkewMs);
-    world.trace(() => `${this.name} ${done ? 'appends' : 'is refused'} ${effect.facts.map((fact) => fact.type).join(' ')}`);
+    const facts = effect.separate && effect.facts.length > 1 ? effect.facts.slice(0, world.appendedOf(effect.facts.length)) : effect.facts;
+    const done = world.bus.append(facts, effect.expected, world.clock.nowMs + this.wallSkewMs);
+    world.trace(() => `${this.name} ${done ? 'appends' : 'is refused'} ${facts.map((fact) => fact.type).join(' ')}`);
     if (fate === 'answer-lost') return { outcome: 'unclear' };
-    if (!done) return { outcome: 'refused' };
+    if (!done || facts.length < effect.facts.length) return { outcome: 'refused' };
     return { outcome: 'appended', ...this.tail(before, world.bus.last) };
   }
 

@@ -22,6 +22,7 @@ export interface Weather {
   /** Share of appends whose answer is lost, though they happened or not. */
   answerLost: number;
   appendLost: number;
+  appendParted: number;
   pushLost: number;
   /** How late a push may come; it shows what was written then, not what is. */
   pushLateMs: number;
@@ -32,7 +33,7 @@ export interface Weather {
   delayMs: number;
 }
 export const FAIR: Weather = {
-  reportLost: 0, reportDoubled: 0, reportLate: 0, answerLost: 0, appendLost: 0, pushLost: 0, pushLateMs: 0, lag: 0, viewLateMs: 0, delayMs: 3,
+  reportLost: 0, reportDoubled: 0, reportLate: 0, answerLost: 0, appendLost: 0, appendParted: 0, pushLost: 0, pushLateMs: 0, lag: 0, viewLateMs: 0, delayMs: 3,
 };
 
 /** An observer of the world; it throws when a promise is broken. */
@@ -146,6 +147,11 @@ export class World {
     const fate = this.strikes(weather.appendLost) ? 'lost' : this.strikes(weather.answerLost) ? 'answer-lost' : 'done';
     if (fate !== 'done') this.fire('lost-answers');
     return fate;
+  }
+
+  /** How many of so many separate facts are appended before something comes between. */
+  appendedOf(count: number): number {
+    return this.strikes(this.weather.appendParted, 'parted-appends') ? this.chance.whole(1, count - 1) : count;
   }
 
   addNode(name: string, labels: Readonly<Record<string, string>>, fresh = false): SimNode {

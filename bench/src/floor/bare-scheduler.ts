@@ -16,13 +16,12 @@ interface Work {
   readonly to: string;
 }
 
-/** A fact batch takes at most a thousand; three facts per node that ends, one of them a grant. */
-const NODES_A_BATCH = 256;
+const NODES_A_TURN = 256;
 const WIDTH = 256;
 
 /**
- * The floor: the messages of the protocol and nothing else, by the bare client. Per node it appends granted, settled and
- * released in atomic batches with the expected sequence, writes the lease's view twice and the status view once by
+ * The floor: the messages of the protocol and nothing else, by the bare client. Per node it appends granted and settled, each
+ * behind the one before it with the expected sequence, writes the lease's view twice and the status view once by
  * compare-and-set, and reads the report; it validates nothing, folds nothing, and keeps no state but a queue.
  */
 export class BareScheduler {
@@ -67,7 +66,7 @@ export class BareScheduler {
     while (this.done < nodes) {
       if (this.reports.length === 0) await new Promise<void>((resolve) => (this.wake = resolve));
       if (this.failure !== undefined) throw this.failure as Error;
-      const taken = this.reports.splice(0, NODES_A_BATCH);
+      const taken = this.reports.splice(0, NODES_A_TURN);
       if (taken.length > 0) await this.turn(taken, Math.min(taken.length, nodes - this.next), to);
     }
     while (this.writes.size > 0) await Promise.all(this.writes);
@@ -87,7 +86,7 @@ export class BareScheduler {
     });
   }
 
-  /** Settles what was reported and grants as many leases, in one batch; then the views, which the next turn does not wait for. */
+  /** Settles what was reported and grants as many leases; then the views, which the next turn does not wait for. */
   private async turn(reports: readonly NodeReport[], grants: number, to: string): Promise<void> {
     const facts: NewFact[] = [];
     const ended = reports.map((report) => ({ report, work: this.works.get(report.node) as Work }));
@@ -112,16 +111,12 @@ export class BareScheduler {
 
   private async append(facts: readonly NewFact[]): Promise<void> {
     const at = new Date().toISOString();
-    const expect = { lastSequence: this.last };
-    const [first, ...rest] = facts as [NewFact, ...NewFact[]];
-    const end = rest.pop();
-    if (end === undefined) {
-      this.last = (await this.bus.js.publish(factSubject(first), encodeFact(first, at), { expect })).seq;
-      return;
-    }
-    const batch = await this.bus.js.startBatch(factSubject(first), encodeFact(first, at), { expect });
-    for (const fact of rest) void batch.add(factSubject(fact), encodeFact(fact, at));
-    this.last = (await batch.commit(factSubject(end), encodeFact(end, at))).seq;
+    const id = `t${this.round}.${this.last}`;
+    await Promise.all(facts.map((fact, i) => {
+      const expect = { lastSequence: this.last + i, ...(i === 0 ? {} : { lastMsgID: `${id}.${i - 1}` }) };
+      return this.bus.js.publish(factSubject(fact), encodeFact(fact, at), { expect, ...(i === facts.length - 1 ? {} : { msgID: `${id}.${i}` }) });
+    }));
+    this.last += facts.length;
   }
 
   private write(bucket: 'leases' | 'status', { token }: Work, text: string): void {
@@ -158,9 +153,8 @@ function endFacts(report: NodeReport, { node, lease, to }: Work): readonly NewFa
   return [
     {
       type: 'node.lease.settled', ...about, kind: 'forward', hash: to, recipe: '', because: 'applied', reason: '', restored: true,
-      report: { incarnation, birth, seq, hash: '', verdict: '', bootId: '', reportSequence: 1 },
+      report: { incarnation, birth, seq, hash: '', verdict: '', bootId: '', reportSequence: 1 }, released: true,
     },
-    { type: 'node.lease.released', ...about, kind: 'forward', hash: to, because: 'applied' },
   ];
 }
 

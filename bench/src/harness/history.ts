@@ -115,9 +115,8 @@ class HistoryWriter {
       { type: 'node.lease.granted', ...about, kind: 'forward', hash: to, from, recipe, actions: [{ kind: 'none' }], phase: 'ready', applyMs: 120_000, drainMs: 600_000, free: false },
       {
         type: 'node.lease.settled', ...about, kind: 'forward', hash: to, recipe: '', because: 'applied', reason: '', restored: true,
-        report: { incarnation: 1, birth: 7, seq: own.seq, hash: '', verdict: '', bootId: '', reportSequence: ++this.reportSequence },
+        report: { incarnation: 1, birth: 7, seq: own.seq, hash: '', verdict: '', bootId: '', reportSequence: ++this.reportSequence }, released: true,
       },
-      { type: 'node.lease.released', ...about, kind: 'forward', hash: to, because: 'applied' },
     );
   }
 

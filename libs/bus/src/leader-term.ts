@@ -116,7 +116,7 @@ export class LeaderTerm<S, I, N extends Need, G> {
   }
 
   private async append(effect: Extract<Effect<I, N>, { do: 'append' }>): Promise<Results<G>['append']> {
-    const result = await this.parts.ledger.append(effect.facts, effect.expected);
+    const result = await this.parts.ledger.append(effect.facts, effect.expected, effect.separate);
     if (result.outcome !== 'appended') {
       this.refused += 1;
       this.parts.logger.debug({ outcome: result.outcome, reason: result.reason, expected: effect.expected }, 'not appended');

@@ -2,12 +2,20 @@ import { LEDGER, type NewFact } from '#libs/contracts';
 import { natsFixture } from '#libs/testing';
 import { connectBus, type Bus } from './connection.js';
 import { Ledger } from './ledger.js';
+import { readAll } from './stream-reader.js';
 import { ensureTopology } from './topology.js';
 
 describe('the ledger', () => {
   const nats = natsFixture();
   const buses: Bus[] = [];
   const facts = (count: number, node: string): NewFact[] => Array.from({ length: count }, () => ({ type: 'node.heard', node }));
+
+  const numbered = (name: string, count: number): (NewFact & { readonly node: string })[] => Array.from({ length: count }, (_, i) => ({ type: 'node.heard', node: `${name}${i}` }));
+  const nodesBehind = async (bus: Bus, last: number): Promise<readonly string[]> => {
+    const found: string[] = [];
+    await readAll(bus, { stream: LEDGER, from: last + 1, ahead: 100 }, ({ subject }) => found.push(subject.split('.').at(-1) ?? ''));
+    return found;
+  };
 
   beforeAll(async () => {
     for (const name of ['a', 'b']) buses.push(await connectBus({ servers: nats.server.url, name }));
@@ -34,6 +42,37 @@ describe('the ledger', () => {
       const results = await Promise.all([a.append(facts(count, 'a'), last), b.append(facts(count, 'b'), last)]);
       expect(results.map(({ outcome }) => outcome).sort()).toEqual(['appended', 'refused']);
       expect(await b.lastSequence()).toBe(last + count);
+    }
+  });
+
+  it.each([1, 2, 1_000])('appends %i separate facts one behind the other, at its end only', async (count) => {
+    const ledger = new Ledger(buses[0] as Bus);
+    const before = await ledger.lastSequence();
+    const result = await ledger.append(facts(count, 'n1'), before, true);
+    expect(result.outcome === 'appended' && result.appended.map(({ sequence }) => sequence)).toEqual(Array.from({ length: count }, (_, i) => before + 1 + i));
+    expect(await ledger.append(facts(count, 'n1'), before, true)).toMatchObject({ outcome: 'refused' });
+    expect(await ledger.lastSequence()).toBe(before + count);
+  });
+
+  it.each([1, 2, 7])('takes no later one of separate facts where %i of others came first', async (others) => {
+    const ledger = new Ledger(buses[0] as Bus);
+    const before = await ledger.lastSequence();
+    await new Ledger(buses[1] as Bus).append(facts(others, 'b'), before);
+    // The third of them, for one, expects the very end that two others have made.
+    expect(await ledger.append(facts(8, 'a'), before, true)).toMatchObject({ outcome: 'refused' });
+    expect(await ledger.lastSequence()).toBe(before + others);
+  });
+
+  it('of separate facts appended at once by several never stand others than a first part of those of one, without a gap', async () => {
+    const [a, b] = buses.map((bus) => new Ledger(bus)) as [Ledger, Ledger];
+    for (let round = 0; round < 100; round += 1) {
+      const last = await a.lastSequence();
+      const names = ['a', 'b', 'c', 'd'];
+      const results = await Promise.all(names.map((name, i) => (i % 2 === 0 ? a : b).append(numbered(name, 6), last, true)));
+      const stored = await nodesBehind(buses[0] as Bus, last);
+      const winner = stored[0]?.slice(0, 1) ?? '';
+      expect(stored).toEqual(numbered(winner, 6).slice(0, stored.length).map(({ node }) => node));
+      expect(results.map(({ outcome }) => outcome)).toEqual(names.map((name) => (name === winner ? 'appended' : 'refused')));
     }
   });
 

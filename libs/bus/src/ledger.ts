@@ -1,8 +1,8 @@
-import { errors, headers, nuid } from '@nats-io/nats-core';
+import { errors, headers, nuid, type MsgHdrs } from '@nats-io/nats-core';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import { decodeFact, encodeFact, factSubject, LEDGER, type Fact, type NewFact } from '#libs/contracts';
 import { wallTime } from '#libs/runtime';
-import type { StreamAnswer } from './ack-inbox.js';
+import { header, type StreamAnswer } from './ack-inbox.js';
 import type { Bus } from './connection.js';
 import { ConnectionLostError, NoLeaderError } from './errors.js';
 
@@ -12,26 +12,30 @@ export interface Appended {
   readonly fact: Fact;
 }
 
-/** What an append came to. After `unclear` it may have happened or not: the tail tells. */
+/** What an append came to. After `unclear` it may have happened or not, and of separate facts some may stand after `refused`: the tail tells. */
 export type Append =
   | { readonly outcome: 'appended'; readonly appended: readonly Appended[] }
   | { readonly outcome: 'refused' | 'unclear'; readonly reason: string };
 
-/** The server's own codes: wrong last sequence (two of them), and a batch of which a part was lost. Nothing was appended. */
-export const REFUSALS: ReadonlySet<number> = new Set([10071, 10164, 10176]);
+/** The server's own codes: wrong last message, wrong last sequence (two of them), and a batch of which a part was lost. Nothing was appended. */
+export const REFUSALS: ReadonlySet<number> = new Set([10070, 10071, 10164, 10176]);
 
 /** The one ordered list of facts: appended to all or nothing, and only by who has seen all that is in it. */
 export class Ledger {
   constructor(private readonly bus: Bus) {}
 
-  /** Appends the facts together, if the ledger still ends at `expectedLast`. Throws when the server takes such facts never. */
-  async append(facts: readonly NewFact[], expectedLast: number): Promise<Append> {
+  /**
+   * Appends the facts together, if the ledger still ends at `expectedLast`; or, where they are `separate`, each only if the one
+   * before it was appended and nothing else since. Throws when the server takes such facts never.
+   */
+  async append(facts: readonly NewFact[], expectedLast: number, separate = false): Promise<Append> {
     const at = wallTime();
     const messages = facts.map((fact) => ({ subject: factSubject(fact), text: encodeFact(fact, at) }));
     // Read back before it is written: a fact that nobody can decode would stop every reader.
     const read = messages.map(({ subject, text }) => decodeFact(subject, text));
     try {
-      const last = messages.length === 1 ? await this.appendOne(messages[0] as Message, expectedLast) : await this.appendBatch(messages, expectedLast);
+      const isBatch = messages.length > 1 && !separate;
+      const last = await (isBatch ? this.appendBatch(messages, expectedLast) : this.appendSeparately(messages, expectedLast));
       return { outcome: 'appended', appended: read.map((fact, i) => ({ fact, sequence: last - read.length + 1 + i })) };
     } catch (error) {
       return outcomeOf(error);
@@ -54,8 +58,27 @@ export class Ledger {
     return declared !== null && declared.seq > sequence;
   }
 
-  private async appendOne(message: Message, expectedLast: number): Promise<number> {
-    return (await this.bus.publish(message.subject, message.text, { expect: { lastSequence: expectedLast } })).seq;
+  /**
+   * All are sent at once. The sequence alone would not do: where another's fact comes first, the second of these would find
+   * the ledger's end where it expects it, without the first; so each names the message before it, too.
+   */
+  private async appendSeparately(messages: readonly Message[], expectedLast: number): Promise<number> {
+    const id = nuid.next();
+    const stored = messages.map(({ subject, text }, index) => {
+      const head = header('Nats-Expected-Last-Sequence', String(expectedLast + index));
+      if (index > 0) head.set('Nats-Expected-Last-Msg-Id', `${id}.${index - 1}`);
+      if (index < messages.length - 1) head.set('Nats-Msg-Id', `${id}.${index}`);
+      return this.answerTo(subject, text, head);
+    });
+    const answers = await Promise.allSettled(stored);
+    const failed = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as unknown] : []));
+    // Where one of them is unclear, so is the whole.
+    if (failed.length > 0) throw failed.find(isConnectionTrouble) ?? failed[0];
+    return expectedLast + messages.length;
+  }
+
+  private answerTo(subject: string, text: string, head: MsgHdrs): Promise<StreamAnswer> {
+    return new Promise((resolve, reject) => this.bus.store(subject, text, head, (answer) => (answer instanceof Error ? reject(answer) : resolve(answer))));
   }
 
   /** By hand and not by the client's batch publisher, which hides the server's reason behind a text of its own. */
@@ -70,11 +93,10 @@ export class Ledger {
       return batch;
     };
     // All at once: what the first is refused for, the server says of the first; of the last it says no more than that the batch is not whole.
-    const store = (index: number): Promise<StreamAnswer> =>
-      new Promise((resolve, reject) => {
-        const { subject, text } = messages[index] as Message;
-        this.bus.store(subject, text, headersOf(index), (answer) => (answer instanceof Error ? reject(answer) : resolve(answer)));
-      });
+    const store = (index: number): Promise<StreamAnswer> => {
+      const { subject, text } = messages[index] as Message;
+      return this.answerTo(subject, text, headersOf(index));
+    };
     const first = store(0);
     // A connection that was closed throws at the next message already, and nobody waits for the first then.
     first.catch(() => undefined);

@@ -18,6 +18,8 @@ export interface TopologyOptions {
   readonly leaderTtlMs?: number;
 }
 
+/** Facts that are appended one behind the other are known by their ids for as long as that takes; each id costs memory until then. */
+const LEDGER_WINDOW_MS = 5_000;
 const DAY_MS = 24 * 3_600_000;
 export const DEFAULT_LEADER_TTL_MS = 6_000;
 /** A server that is busy making the others' streams may be asked again. */
@@ -54,7 +56,7 @@ function askedStreams(options: TopologyOptions): readonly Asked[] {
   return [
     { ...stream, name: CHANGES, subjects: ['config.desired.>'], max_age: 0, duplicate_window: nanos(DAY_MS), deny_purge: true },
     { ...stream, name: REPORTS, subjects: [...REPORT_FILTERS.all], max_age: nanos(7 * DAY_MS), deny_purge: true },
-    { ...stream, name: LEDGER, subjects: [...LEDGER_SUBJECTS], max_age: 0, deny_purge: false, allow_atomic: true },
+    { ...stream, name: LEDGER, subjects: [...LEDGER_SUBJECTS], max_age: 0, deny_purge: false, allow_atomic: true, duplicate_window: nanos(LEDGER_WINDOW_MS) },
     ...VIEW_BUCKETS.map((bucket) => bucketStream(base, bucket, bucket === 'leases' || bucket === 'status' ? republished(bucket) : {})),
     // What nothing names any more is written once more with a time to live.
     bucketStream(base, CONFIGS, { allow_msg_ttl: true }),

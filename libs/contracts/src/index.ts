@@ -3,6 +3,7 @@ export * from './enums.js';
 export * from './facts.js';
 export * from './names.js';
 export * from './streams.js';
+export * from './lease-end.js';
 export * from './taken-report.js';
 export * from './subjects.js';
 export * from './views.js';

@@ -1,7 +1,7 @@
 import { takenReport, type Fact, type FactOf, type TakenReport } from './index.js';
 
 const settled = (about: Partial<FactOf<'node.lease.settled'>>, report?: Partial<TakenReport>): Fact => ({
-  type: 'node.lease.settled', v: 1, at: '', node: 'n', pool: 'p', lease: 'l1', change: 'c1', kind: 'forward', hash: 'to', recipe: '', because: 'applied', reason: '', restored: true, ...about,
+  type: 'node.lease.settled', v: 1, at: '', node: 'n', pool: 'p', lease: 'l1', change: 'c1', kind: 'forward', hash: 'to', recipe: '', because: 'applied', reason: '', restored: true, released: true, ...about,
   ...(report === undefined ? {} : { report: { incarnation: 2, birth: 7, seq: 3, hash: '', verdict: '', bootId: '', reportSequence: 9, ...report } }),
 });
 const said = { node: 'n', lease: 'l1', incarnation: 2, birth: 7, seq: 3, bootId: '', fresh: false, what: [], reportSequence: 9 };

@@ -19,7 +19,7 @@ export interface Need {
 
 /** What one decision comes to. */
 export interface Decision<I, N extends Need> {
-  /** Appended together or not at all; at most MAX_BATCH. */
+  /** Appended together or not at all, unless they are separable; at most MAX_BATCH. */
   readonly facts: readonly NewFact[];
   /** What to tell the sender of an input, once the facts stand; inputs without an entry are just done. */
   readonly answers: ReadonlyMap<I, Answer>;
@@ -59,9 +59,16 @@ export interface Core<S, I, N extends Need = never, G = never> {
   readonly wantsTargets: boolean;
   /** What it needs is gathered quickly: facts that could go without it wait for it, and all go in one batch. */
   readonly gathersFirst?: boolean;
+  /** Whether something gathered may serve later decisions, too: its key says all that it depends on, and it is small. Without it nothing may. */
+  keeps?(gathered: G): boolean;
   initial(): S;
   evolve(state: S, entry: Entry): void;
   decide(state: S, inputs: readonly I[], gathered: ReadonlyMap<string, G>, now: Now): Decision<I, N>;
+  /**
+   * Whether a decision's facts need not stand together: after each of them the state is right by itself, whoever decides next.
+   * They are then appended without a batch, which costs nats-server more than what is in it (docs/adr/0030). Without it none are.
+   */
+  separable?(facts: readonly NewFact[]): boolean;
   /** The keys of views whose value may have changed since this was last asked, as `bucket/key`. */
   takeTouched(state: S): ReadonlySet<string>;
   /** Every key of the views that this service owns, for a copy that begins to lead. */

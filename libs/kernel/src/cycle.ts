@@ -13,7 +13,8 @@ export type Effect<I, N extends Need> =
   | { readonly do: 'catch-up'; readonly after: number }
   | { readonly do: 'now' }
   | { readonly do: 'gather'; readonly needs: readonly N[] }
-  | { readonly do: 'append'; readonly facts: readonly NewFact[]; readonly expected: number }
+  /** Together or not at all; or, where they are `separate`, each only behind the one before it, so that what is appended is a first part of them. */
+  | { readonly do: 'append'; readonly facts: readonly NewFact[]; readonly expected: number; readonly separate: boolean }
   | { readonly do: 'views'; readonly writes: readonly ViewWrite[]; readonly ledger: number }
   | { readonly do: 'settle'; readonly inputs: readonly I[]; readonly answers: ReadonlyMap<I, Answer> }
   | { readonly do: 'back-off'; readonly refusals: number };
@@ -30,7 +31,7 @@ export interface Tail {
   readonly upTo: number;
 }
 
-/** What an append came to. After `unclear` (a time-out) it may have happened or not: the tail tells. */
+/** What an append came to. After `unclear` (a time-out) it may have happened or not, and of separate facts some may stand after `refused`: the tail tells. */
 export type AppendResult =
   | ({ readonly outcome: 'appended' } & Tail)
   | { readonly outcome: 'refused' }
@@ -57,13 +58,15 @@ export interface Copy<S, I, N extends Need, G> {
   folded: number;
   /** Inputs in the order in which they came; taken off when settled. */
   readonly inputs: I[];
-  gathered: Map<string, G>;
+  readonly gathered: Map<string, G>;
   /** When to decide again though nothing happens, monotonic. */
   wakeAtMs: number | undefined;
 }
 
 /** At most this many inputs are decided together: one batch of facts bounds them anyway. */
 const MAX_INPUTS = 500;
+/** So many gathered results are kept at most; each turn looks at all of them. */
+const MAX_KEPT = 100;
 /** After so many refusals in a row somebody else is busy on the same ledger: wait a moment, with jitter. */
 const REFUSALS_BEFORE_BACK_OFF = 5;
 
@@ -110,7 +113,7 @@ export function* turn<S, I, N extends Need, G>(copy: Copy<S, I, N, G>): Steps<I,
       decision = copy.core.decide(copy.state, inputs, copy.gathered, (yield { do: 'now' }) as Now);
     }
     if (decision.facts.length > 0) {
-      const result = (yield { do: 'append', facts: decision.facts, expected: copy.folded }) as AppendResult;
+      const result = (yield { do: 'append', facts: decision.facts, expected: copy.folded, separate: copy.core.separable?.(decision.facts) === true }) as AppendResult;
       if (result.outcome !== 'appended') {
         refusals += 1;
         if (refusals >= REFUSALS_BEFORE_BACK_OFF) yield { do: 'back-off', refusals };
@@ -134,14 +137,20 @@ export function* turn<S, I, N extends Need, G>(copy: Copy<S, I, N, G>): Steps<I,
       yield* gather(copy, decision.needs);
       continue;
     }
-    copy.gathered.clear();
+    forgetGathered(copy);
     if (decision.facts.length === 0 && !decision.more && settled.size === 0) return;
   }
 }
 
 function* gather<S, I, N extends Need, G>(copy: Copy<S, I, N, G>, needs: readonly N[]): Steps<I, N, G> {
   const found = (yield { do: 'gather', needs }) as ReadonlyMap<string, G>;
-  copy.gathered = new Map([...copy.gathered, ...found]);
+  for (const [key, result] of found) copy.gathered.set(key, result);
+}
+
+/** What was gathered for one decision is of no use to the next, unless the core keeps it. */
+function forgetGathered<S, I, N extends Need, G>({ core, gathered }: Copy<S, I, N, G>): void {
+  if (gathered.size > MAX_KEPT) gathered.clear();
+  for (const [key, result] of gathered) if (core.keeps?.(result) !== true) gathered.delete(key);
 }
 
 function* writeViews<S, I, N extends Need, G>(copy: Copy<S, I, N, G>): Steps<I, N, G> {

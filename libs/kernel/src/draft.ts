@@ -36,7 +36,7 @@ export class Draft<S extends Triable, I, N extends Need> {
   }
 
   need(need: N): void {
-    this.needs.set(need.key, need);
+    if (!this.needs.has(need.key)) this.needs.set(need.key, need);
   }
 
   /** The batch is as long as it may become: what is left is decided in the next one. */

@@ -1,4 +1,4 @@
-import type { Fact } from '#libs/contracts';
+import { isLeaseEnd, type Fact } from '#libs/contracts';
 import type { Work } from '../../e2e/budget-witness.js';
 import type { Oracle } from './oracle.js';
 
@@ -32,10 +32,10 @@ function grantsOf(facts: readonly Fact[]): readonly Grant[] {
   const broken = new Set<string>();
   const grants: Grant[] = [];
   for (const fact of facts) {
+    if (isLeaseEnd(fact)) held.delete(fact.lease);
     if (fact.type === 'node.silent') down.add(fact.node);
     else if (fact.type === 'node.heard') down.delete(fact.node);
     else if (fact.type === 'node.reported' || (fact.type === 'node.lease.settled' && fact.report !== undefined)) void (fact.restored ? broken.delete(fact.node) : broken.add(fact.node));
-    else if (fact.type === 'node.lease.released') held.delete(fact.lease);
     else if (fact.type === 'node.lease.granted') {
       const unavailable = new Set([...held.values(), ...down, ...broken]);
       grants.push({ lease: fact.lease, node: fact.node, pool: fact.pool, takesUnit: !fact.free && !unavailable.has(fact.node), unavailable });

@@ -1,3 +1,4 @@
+import { isLeaseEnd } from '#libs/contracts';
 import type { Oracle } from './oracle.js';
 
 /** I2 and I3: a node holds at most one lease, and nothing leads forward to what is condemned. */
@@ -10,7 +11,7 @@ export const leases: Oracle = {
     for (const fact of facts) {
       if (fact.type === 'config.judged' && fact.condemned) for (const key of [fact.hash, fact.recipe]) bad.add(key);
       else if (fact.type === 'config.forgiven') for (const key of [fact.hash, fact.recipe]) bad.delete(key);
-      else if (fact.type === 'node.lease.released') held.delete(fact.node);
+      else if (isLeaseEnd(fact)) held.delete(fact.node);
       else if (fact.type === 'node.lease.granted') {
         const other = held.get(fact.node);
         if (other !== undefined) wrong.push(`${fact.node} was granted ${fact.lease} while it held ${other}`);

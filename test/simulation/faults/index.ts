@@ -9,6 +9,7 @@ import { killedServices } from './killed-services.js';
 import { lateViews } from './late-views.js';
 import { lostAnswers } from './lost-answers.js';
 import { otherMachines } from './other-machines.js';
+import { partedAppends } from './parted-appends.js';
 import { partitions } from './partitions.js';
 import { readAgain } from './read-again.js';
 import { readOnlyFiles } from './read-only-files.js';
@@ -25,7 +26,7 @@ import { unreadyNodes } from './kubernetes/unready-nodes.js';
 /** The menu. A fault is one small file and one line here. */
 export const FAULTS: readonly Fault[] = [
   killedServices, staleLeaders, readAgain, killedNodes, tornJournals, fullDisks, readOnlyFiles, flappingProbes, otherMachines,
-  badPost, lateViews, lostAnswers, slowSteps, partitions, busAway, wrongClocks, hastyPeople,
+  badPost, lateViews, lostAnswers, partedAppends, slowSteps, partitions, busAway, wrongClocks, hastyPeople,
 ];
 
 /** Those of a world in which nodes are Kubernetes'. */

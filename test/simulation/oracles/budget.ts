@@ -1,4 +1,4 @@
-import { takenReport, type Fact } from '#libs/contracts';
+import { isLeaseEnd, takenReport, type Fact } from '#libs/contracts';
 import { Violation, type Oracle } from '../world.js';
 import { PoolsAsTold } from './pools-as-told.js';
 
@@ -97,8 +97,9 @@ function see(nodes: Map<string, Seen>, fact: Fact): void {
       return void Object.assign(seen, { skipped: true });
     case 'node.reported':
     case 'node.lease.settled':
-      if (takenReport(fact) === undefined) return;
-      return void Object.assign(seen, { restored: fact.restored });
+      if (takenReport(fact) !== undefined) Object.assign(seen, { restored: fact.restored });
+      if (isLeaseEnd(fact) && seen.lease?.id === fact.lease) Object.assign(seen, { lease: undefined });
+      return;
     case 'node.lease.granted':
       return void Object.assign(seen, { lease: { id: fact.lease, pool: fact.pool, free: fact.free } });
     case 'node.lease.released':

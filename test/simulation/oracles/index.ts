@@ -11,7 +11,8 @@ import { paused } from './paused.js';
 import { running } from './running.js';
 import { takenOnce } from './taken-once.js';
 import { trueViews } from './true-views.js';
+import { turnedRound } from './turned-round.js';
 import { wholeFiles } from './whole-files.js';
 
 /** One per invariant; new ones for each run, for some remember. */
-export const newOracles = (): readonly Oracle[] => [budget(), oneLease(), condemned(), wholeFiles, running(), drainedFirst(), cordons(), podBudgets(), knownNodes, leasePhases(), paused(), takenOnce(), keptConfigs, ended(), trueViews];
+export const newOracles = (): readonly Oracle[] => [budget(), oneLease(), condemned(), turnedRound(), wholeFiles, running(), drainedFirst(), cordons(), podBudgets(), knownNodes, leasePhases(), paused(), takenOnce(), keptConfigs, ended(), trueViews];

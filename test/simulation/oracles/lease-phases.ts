@@ -1,4 +1,4 @@
-import type { Fact } from '#libs/contracts';
+import { isLeaseEnd, type Fact } from '#libs/contracts';
 import { Violation, type Oracle } from '../world.js';
 
 type Phase = 'draining' | 'ready' | 'settled' | 'uncordoning' | 'released';
@@ -44,8 +44,8 @@ function follow(lease: Lease, fact: Fact): void {
   if (to === undefined) return;
   if (!endsAgain(lease, fact) && !BEFORE[to].includes(lease.phase)) throw new Violation(`${leaseOf(fact)} goes from ${lease.phase} to ${to}`);
   if (to === 'ready' && !lease.drained) throw new Violation(`${leaseOf(fact)} is ready, and nobody has drained for it`);
-  if (to === 'released' && lease.drains && !lease.uncordoned) throw new Violation(`${leaseOf(fact)} is released, and its node is not uncordoned`);
-  lease.phase = to;
+  if (isLeaseEnd(fact) && lease.drains && !lease.uncordoned) throw new Violation(`${leaseOf(fact)} is released, and its node is not uncordoned`);
+  lease.phase = isLeaseEnd(fact) ? 'released' : to;
   if (fact.type === 'node.lease.settled') lease.because = fact.because;
 }
 

@@ -1,3 +1,4 @@
+import { isLeaseEnd } from '#libs/contracts';
 import { Violation, type Oracle } from '../world.js';
 
 /** I2: a node holds at most one lease that is not released. */
@@ -10,7 +11,7 @@ export function oneLease(): Oracle {
         const other = held.get(fact.node);
         if (other !== undefined) throw new Violation(`${fact.node} is granted ${fact.lease} while it holds ${other}`);
         held.set(fact.node, fact.lease);
-      } else if (fact.type === 'node.lease.released') held.delete(fact.node);
+      } else if (isLeaseEnd(fact)) held.delete(fact.node);
     },
   };
 }

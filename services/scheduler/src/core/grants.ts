@@ -1,4 +1,5 @@
 import { nodeToken, type Action, type Fragment } from '#libs/contracts';
+import { selectorOf, selects } from '#libs/manifests';
 import { policiesOf } from '#libs/policy';
 import type { SchedulerDraft } from './draft.js';
 import { isUnavailable, poolBudget, poolPolicy } from './indexes.js';
@@ -14,35 +15,42 @@ const mayFail = ({ kind }: Action): boolean => kind !== 'none' && kind !== 'drai
 /** Fresh nodes serve nothing yet: so many per pool get their first lease without a unit. */
 const FRESH_AT_ONCE = 10;
 
+/** What is known of actions, and of the policies that say them, by change: one decision asks for them once for each of its nodes. */
+interface Planning {
+  readonly plans: ReadonlyMap<string, Plan>;
+  readonly policies: Map<string, readonly Fragment[]>;
+}
+
 /**
  * Grants leases as the pools' budgets allow. I1: at every grant, the unavailable nodes of the pool and this one are at
  * most its budget; I2: never a second lease; I3: never forward to what is condemned; I6: never forward while paused.
  */
 export function grantLeases(draft: SchedulerDraft, plans: ReadonlyMap<string, Plan>): void {
-  grantDue(draft, plans);
+  const planning = { plans, policies: new Map<string, readonly Fragment[]>() };
+  grantDue(draft, planning);
   for (const pool of draft.state.poolNames()) {
-    grantDown(draft, pool, plans);
-    grantFresh(draft, pool, plans);
-    grantUnits(draft, pool, plans);
+    grantDown(draft, pool, planning);
+    grantFresh(draft, pool, planning);
+    grantUnits(draft, pool, planning);
   }
 }
 
 /** Nodes whose distance between two tries is over go first, as corrective leases do, if their pool has a unit. */
-function grantDue(draft: SchedulerDraft, plans: ReadonlyMap<string, Plan>): void {
+function grantDue(draft: SchedulerDraft, planning: Planning): void {
   for (const name of dueNodes(draft.state, draft)) {
     const node = draft.state.nodes.get(name);
     if (node === undefined) continue;
     const room = poolBudget(draft.state, node.pool) - draft.state.poolSet(node.pool).unavailable.size;
-    if (room > 0 || isUnavailable(node)) grant(draft, name, false, plans);
+    if (room > 0 || isUnavailable(node)) grant(draft, name, false, planning);
   }
 }
 
 /** A node that is unavailable already needs no unit. */
-function grantDown(draft: SchedulerDraft, pool: string, plans: ReadonlyMap<string, Plan>): void {
-  for (const key of [...draft.state.poolSet(pool).downQueue]) grant(draft, nodeOfPlace(key), false, plans);
+function grantDown(draft: SchedulerDraft, pool: string, planning: Planning): void {
+  for (const key of [...draft.state.poolSet(pool).downQueue]) grant(draft, nodeOfPlace(key), false, planning);
 }
 
-function grantUnits(draft: SchedulerDraft, pool: string, plans: ReadonlyMap<string, Plan>): void {
+function grantUnits(draft: SchedulerDraft, pool: string, planning: Planning): void {
   const { queue, unavailable } = draft.state.poolSet(pool);
   const free = poolBudget(draft.state, pool) - unavailable.size;
   const next: string[] = [];
@@ -50,10 +58,10 @@ function grantUnits(draft: SchedulerDraft, pool: string, plans: ReadonlyMap<stri
     if (next.length >= free) break;
     next.push(key);
   }
-  for (const key of next) grant(draft, nodeOfPlace(key), false, plans);
+  for (const key of next) grant(draft, nodeOfPlace(key), false, planning);
 }
 
-function grantFresh(draft: SchedulerDraft, pool: string, plans: ReadonlyMap<string, Plan>): void {
+function grantFresh(draft: SchedulerDraft, pool: string, planning: Planning): void {
   const { queue } = draft.state.poolSet(pool);
   if (queue.size === 0 || draft.state.fresh.size === 0) return;
   let under = draft.state.leased().filter((name) => isFreeIn(draft.state.nodes.get(name), pool)).length;
@@ -61,14 +69,14 @@ function grantFresh(draft: SchedulerDraft, pool: string, plans: ReadonlyMap<stri
     if (under >= FRESH_AT_ONCE || draft.full) return;
     const name = nodeOfPlace(key);
     const isFirst = draft.state.fresh.has(name) && draft.state.places.get(name)?.want.kind === 'join';
-    if (isFirst && grant(draft, name, true, plans)) under += 1;
+    if (isFirst && grant(draft, name, true, planning)) under += 1;
   }
 }
 
 const isFreeIn = (node: NodeState | undefined, pool: string): boolean => node?.lease?.free === true && node.lease.pool === pool;
 
 /** Grants one lease if its actions are planned; asks for the plan if not. True when the node takes its place in the budget. */
-function grant(draft: SchedulerDraft, name: string, free: boolean, plans: ReadonlyMap<string, Plan>): boolean {
+function grant(draft: SchedulerDraft, name: string, free: boolean, planning: Planning): boolean {
   const { state } = draft;
   const node = state.nodes.get(name);
   if (draft.full || node?.report === undefined) return false;
@@ -76,8 +84,8 @@ function grant(draft: SchedulerDraft, name: string, free: boolean, plans: Readon
   if (want === undefined) return false;
   if (want.kind === 'forward' && isCondemned(state, want)) return false;
   const from = node.report.hash;
-  const need = planNeed(state, node, from, want);
-  const plan = plans.get(need.key);
+  const need = planNeed(state, node, from, want, planning);
+  const plan = planning.plans.get(need.key);
   if (plan === undefined) {
     draft.need(need);
     return true;
@@ -102,9 +110,18 @@ function emitGrant(draft: SchedulerDraft, node: NodeState, from: string, want: W
   });
 }
 
-function planNeed(state: State, node: NodeState, from: string, want: Want): PlanNeed {
-  const own = state.changes.get(want.change);
-  const policies = policiesOf('DisruptionPolicy', state.policies.values(), own && { apply: own.policies, delete: own.policyDeletes });
-  const key = `${node.node}|${from}|${want.to}|${want.change}|${state.policyVersion.get()}|${JSON.stringify(node.labels)}`;
+/** The same for all nodes that go the same way under the same policies: their plan is made once. */
+function planNeed(state: State, node: NodeState, from: string, want: Want, planning: Planning): PlanNeed {
+  const policies = policiesFor(state, want.change, planning).filter((policy) => selects(selectorOf(policy), node.labels));
+  const key = `${from}|${want.to}|${want.change}|${state.policyVersion.get()}|${policies.map(({ name }) => name).join()}`;
   return { key, node: node.node, labels: node.labels, from, to: want.to, policies };
+}
+
+function policiesFor(state: State, change: string, { policies }: Planning): readonly Fragment[] {
+  const known = policies.get(change);
+  if (known !== undefined) return known;
+  const own = state.changes.get(change);
+  const found = policiesOf('DisruptionPolicy', state.policies.values(), own && { apply: own.policies, delete: own.policyDeletes });
+  policies.set(change, found);
+  return found;
 }

@@ -16,10 +16,12 @@ describe('a lease', () => {
     });
   });
 
-  it('without a drain is settled and released in one batch', () => {
+  it('without a drain is over with the fact that settles it', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
-    expect(types(s.about(s.answer('n0', 'applied', { hash: 'c1-new' })).facts)).toEqual(['node.lease.settled', 'node.lease.released', 'rollout.complete']);
+    const { facts } = s.about(s.answer('n0', 'applied', { hash: 'c1-new' }));
+    expect(types(facts)).toEqual(['node.lease.settled', 'rollout.complete']);
+    expect(facts[0]).toMatchObject({ because: 'applied', released: true });
   });
 
   it('is settled by the report that names it, and a redelivered one changes nothing', () => {

@@ -21,7 +21,7 @@ export function settleLease(draft: SchedulerDraft, name: string, lease: Lease, {
   const { id, pool, change, kind, hash, recipe } = lease;
   draft.emit({
     type: 'node.lease.settled', node: name, pool, lease: id, change, kind, hash, recipe: because === 'invalid' ? recipe : '', because, reason, restored,
-    ...(report === undefined ? {} : { report }),
+    ...(report === undefined ? {} : { report }), released: isOverWith(lease, because),
   });
   if (kind === 'forward') afterForward(draft, name, lease, because, reason);
   else if (because === 'invalid' || because === 'failed' || because === 'unknown') {
@@ -30,6 +30,10 @@ export function settleLease(draft: SchedulerDraft, name: string, lease: Lease, {
   const settled = draft.state.nodes.get(name)?.lease;
   if (settled !== undefined) finishLease(draft, name, settled);
 }
+
+/** What leaves nothing behind: no failure that something follows from, and no applier that may still be at work. */
+const ENDS_AT_ONCE: ReadonlySet<Because> = new Set<Because>(['applied', 'escalated', 'stale', 'cancelled']);
+const isOverWith = (lease: Lease, because: Because): boolean => ENDS_AT_ONCE.has(because) && !drains(lease);
 
 /** Takes an ended lease on its way to released, as far as that can be done now. */
 function finishLease(draft: SchedulerDraft, name: string, lease: Lease): void {

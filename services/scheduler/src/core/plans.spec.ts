@@ -7,6 +7,7 @@ const commits = (s: Scheduler, change: string, generation: number, ...apply: rea
   s.rolls(change, [], { apply });
   s.given(committed(change, generation)).when();
 };
+const policy = (name: string, matchLabels: object) => fragment('DisruptionPolicy', name, { nodeSelector: { matchLabels } } as never);
 const policyFor = (name: string, role: string, spec: object) => fragment('RolloutPolicy', name, { nodeSelector: role === '' ? {} : { matchLabels: { role } }, ...spec } as never);
 
 describe('the plan of a lease', () => {
@@ -29,14 +30,13 @@ describe('the plan of a lease', () => {
     expect(s.decide().needs.map((need) => need.policies.map(({ name }) => name))).toEqual([['b']]);
   });
 
-  it('made for another config, change, policy or label is not taken', () => {
+  it('made for another config, change or policy, or for labels that other policies select, is not taken', () => {
     const s = fleetOf('n0').reviewed('c1', ['n0']);
     const plans = new Map(s.decide().needs.map(({ key }) => [key, { ok: true, actions: DRAIN } as const]));
     expect(grants(s.decide([], plans).facts)).toEqual(['n0 forward c1-new']);
     const differs: readonly ((other: Scheduler) => unknown)[] = [
       (other) => other.reviewed('c1', ['n0'], { to: 'other' }),
       (other) => other.reviewed('c2', ['n0'], { to: 'c1-new' }),
-      (other) => other.given(changed('n0', { role: 'other' })).reviewed('c1', ['n0']),
       (other) => (commits(other, 'c8', 2, fragment('DisruptionPolicy', 'p')), other.reviewed('c1', ['n0'])),
       (other) => (other.given(renderedNode('n0', 'strange'), reviewedNode('n0', 'strange')).reports_('n0', 'strange'), other.reviewed('c1', ['n0'], { from: 'strange' })),
     ];
@@ -45,6 +45,16 @@ describe('the plan of a lease', () => {
       happens(other);
       expect([grants(other.decide([], plans).facts), other.decide([], plans).needs.length]).toEqual([[], 1]);
     }
+  });
+
+  it('is the same for nodes that go the same way under the same policies, whatever else they bear', () => {
+    const s = new Scheduler().fleet(['n0', 'n1'], { role: 'a' }).fleet(['n2', 'n3'], { role: 'b' });
+    commits(s, 'c1', 1, pool('default', 4), policy('all', {}), policy('b', { role: 'b' }));
+    s.given(changed('n0', { role: 'a', rack: '1' })).reviewed('c2', ['n0', 'n1', 'n2', 'n3']);
+    const { needs } = s.decide();
+    expect(needs.map((need) => [need.node, ...need.policies.map(({ name }) => name)])).toEqual([['n0', 'all'], ['n2', 'all', 'b']]);
+    const plans = new Map(needs.map(({ key }) => [key, { ok: true, actions: DRAIN } as const]));
+    expect(grants(s.decide([], plans).facts)).toEqual(['n0', 'n1', 'n2', 'n3'].map((node) => `${node} forward c2-new`));
   });
 
   it('that is not there yet keeps the unit for its node: nobody else is asked about', () => {

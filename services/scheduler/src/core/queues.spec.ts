@@ -21,9 +21,10 @@ const fresh = (s: Scheduler, role: string, ...list: readonly string[]) => {
 describe('fresh nodes', () => {
   it('are asked about ten at a time, and given ten leases at a time, in each pool', () => {
     const s = fresh(fresh(pools(pool('a', 1), pool('b', 1)), 'a', ...names('a', 12)), 'b', ...names('b', 11));
+    for (const node of [...names('a', 12), ...names('b', 11)]) s.given(renderedNode(node, `of-${node}`), reviewedNode(node, `of-${node}`));
     const { needs } = s.decide();
     expect(needs.map(({ node }) => node).sort()).toEqual([...names('a', 10), ...names('b', 10)].sort());
-    const everything = (): Map<string, Plan> => new Map([...names('a', 12), ...names('b', 11)].map((node) => [`${node}|empty|old||${s.state.policyVersion.get()}|{"role":"${node[0]}"}`, { ok: true, actions: NONE }]));
+    const everything = (): Map<string, Plan> => new Map([...names('a', 12), ...names('b', 11)].map((node) => [`empty|of-${node}||${s.state.policyVersion.get()}|`, { ok: true, actions: NONE }]));
     const granted = s.decide([], everything()).facts.filter((fact) => fact.type === 'node.lease.granted');
     expect(granted.filter(({ free }) => free).map(({ pool: name }) => name).sort()).toEqual([...Array<string>(10).fill('a'), ...Array<string>(10).fill('b')]);
     expect(granted.filter(({ free }) => !free).map(({ pool: name }) => name).sort()).toEqual(['a', 'b']);
@@ -53,7 +54,9 @@ describe('fresh nodes', () => {
 
 describe('a plan', () => {
   it('for the next in the queue is asked for as far as there are units, and no further', () => {
-    const s = pools(pool('edge', 2)).fleet(names('n', 5), { role: 'edge' }).reviewed('c1', names('n', 5));
+    const s = pools(pool('edge', 2)).fleet(names('n', 5), { role: 'edge' });
+    const own = Object.fromEntries(names('n', 5).map((node) => [node, { from: 'old', to: `of-${node}`, recipe: '' }]));
+    s.given(accepted('c1'), renderedChange('c1', own), validated('c1'));
     expect(s.decide().needs.map(({ node }) => node)).toEqual(['n0', 'n1']);
     s.given(silent('n4'));
     expect(s.decide().needs.map(({ node }) => node)).toEqual(['n0']);

@@ -8,7 +8,7 @@ describe('a rollout', () => {
     const s = fleetOf('n0', 'n1');
     expect(grants(s.rolls('c1', ['n0', 'n1']))).toEqual(['n0 forward c1-new']);
     expect(grants(s.applies('n0'))).toEqual(['n1 forward c1-new']);
-    expect(types(s.applies('n1'))).toEqual(['node.lease.settled', 'node.lease.released', 'rollout.complete']);
+    expect(types(s.applies('n1'))).toEqual(['node.lease.settled', 'rollout.complete']);
     expect(types(s.given(committed('c1')).when())).toEqual(['rollout.succeeded']);
     expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'succeeded', applied: 2, pending: 0, owed: 0 });
     expect(s.status('n0')).toMatchObject({ hash: 'c1-new', desired: 'c1-new', change: '', owed: '' });

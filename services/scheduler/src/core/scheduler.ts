@@ -1,3 +1,4 @@
+import type { NewFact } from '#libs/contracts';
 import { decided, takeTouched, type Core, type Decision, type Now } from '#libs/kernel';
 import type { SchedulerDraft } from './draft.js';
 import { dump, fromVersion6, fromVersion7, fromVersion8, load } from './dump.js';
@@ -26,9 +27,12 @@ export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
   reads: READS,
   wantsTargets: true,
   gathersFirst: true,
+  // A config that cannot be found may be found the next time.
+  keeps: (plan) => plan.ok,
   initial: () => new State(),
   evolve,
   decide,
+  separable,
   cursor: (state) => state.cursor.get(),
   takeTouched,
   viewKeys,
@@ -40,6 +44,11 @@ export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
   dump,
   load,
 };
+
+/** What most turns of a rollout come to: leases that ended well, and new ones. Each frees a unit or takes one, and nothing else follows from it. */
+function separable(facts: readonly NewFact[]): boolean {
+  return facts.every((fact) => fact.type === 'node.lease.granted' || (fact.type === 'node.lease.settled' && fact.because === 'applied' && fact.released));
+}
 
 /** The line that grants a lease is in grants.ts; this is the order of everything. */
 function decide(state: State, inputs: readonly Input[], plans: ReadonlyMap<string, Plan>, now: Now): Decision<Input, PlanNeed> {

@@ -1,4 +1,4 @@
-import { takenReport, type Fact } from '#libs/contracts';
+import { isLeaseEnd, takenReport, type Fact } from '#libs/contracts';
 
 interface Seen {
   joined: boolean;
@@ -71,14 +71,13 @@ export class Unavailability {
         return this.patch(fact.node, { skipped: true, skippedFor: fact.change });
       case 'node.reported':
       case 'node.lease.settled':
-        if (takenReport(fact) === undefined) return;
-        return this.patch(fact.node, { restored: fact.restored });
+        if (takenReport(fact) !== undefined) this.patch(fact.node, { restored: fact.restored });
+        if (isLeaseEnd(fact)) this.released(fact);
+        return;
       case 'node.lease.granted':
         return this.granted(fact.node, fact.pool, fact.lease, fact.free);
       case 'node.lease.released':
-        if (this.of(fact.node).leaseId === fact.lease) this.patch(fact.node, { lease: '', leaseId: '' });
-        if (this.of(fact.node).skippedFor === '' && !this.of(fact.node).silent) this.patch(fact.node, { skipped: false });
-        return;
+        return this.released(fact);
       default:
         return;
     }
@@ -92,6 +91,11 @@ export class Unavailability {
     const wasDown = isDown(before);
     if (!free && !wasDown && down.length + 1 > this.budget(pool)) this.overdrafts.push(`${node} gets ${lease} in ${pool} while ${down.join(', ')} are down`);
     this.patch(node, { lease: free ? '' : pool, leaseId: lease });
+  }
+
+  private released({ node, lease }: { readonly node: string; readonly lease: string }): void {
+    if (this.of(node).leaseId === lease) this.patch(node, { lease: '', leaseId: '' });
+    if (this.of(node).skippedFor === '' && !this.of(node).silent) this.patch(node, { skipped: false });
   }
 
   private downIn(pool: string): readonly string[] {

@@ -26,19 +26,14 @@ export function evolveLease(state: State, entry: Entry, fact: LeaseFact): void {
       return patchLease(state, fact.node, fact.lease, sequence, { drainMs: fact.drainMs, ...drainOf(fact), sinceMs: readMs });
     case 'node.lease.ready':
       return patchLease(state, fact.node, fact.lease, sequence, { phase: 'ready', sinceMs: readMs });
-    case 'node.lease.settled': {
-      const report = takenReport(fact);
-      if (report !== undefined) reported(state, report, sequence);
+    case 'node.lease.settled':
       return settle(state, fact, entry);
-    }
     case 'node.lease.uncordoning':
       return patchLease(state, fact.node, fact.lease, sequence, { phase: 'uncordoning' });
     case 'node.lease.released': {
       const node = nodeOf(state, fact.node);
-      if (node.lease?.id !== fact.lease) return;
-      const skippedBy = node.change === '' && !node.silent ? '' : node.skippedBy;
-      state.shownMs.delete(fact.lease);
-      return putNode(state, { ...node, lease: undefined, lastLease: node.lease, skippedBy }, sequence);
+      if (node.lease?.id === fact.lease) putNode(state, { ...node, ...released(state, node, node.lease) }, sequence);
+      return;
     }
     default:
       return assertNever(fact);
@@ -56,14 +51,23 @@ const drainOf = ({ drainMs, drain }: Pick<FactOf<'node.lease.granted'>, 'drainMs
   ({ drainTerms: drainTerms({ drainMs, drain: drain ?? {} }), defers: drain?.['onTimeout'] === 'defer' });
 
 function settle(state: State, fact: FactOf<'node.lease.settled'>, { sequence, readMs }: Entry): void {
-  const node = state.nodes.get(fact.node);
-  if (node?.lease?.id !== fact.lease) return;
+  const report = takenReport(fact);
+  const node = report === undefined ? state.nodes.get(fact.node) : reported(state, report);
+  if (node === undefined) return;
+  if (node.lease?.id !== fact.lease) return putNode(state, node, sequence);
   const lease: Lease = { ...node.lease, phase: 'settled', because: fact.because, reason: fact.reason, sinceMs: readMs, settledAt: fact.at };
   if (fact.kind === 'forward') countVerdict(state, fact, sequence);
   const key = targetKey(fact.change, fact.node);
   const target = state.targets.get(key);
   if (target !== undefined) state.targets.set(key, { ...target, verdict: fact.because, reason: fact.reason, at: fact.at });
-  putNode(state, { ...node, lease, escalated: fact.because === 'escalated' ? fact.hash : '', ...afterLease(node, fact, readMs) }, sequence);
+  const held = fact.released ? released(state, node, lease) : { lease };
+  putNode(state, { ...node, ...held, escalated: fact.because === 'escalated' ? fact.hash : '', ...afterLease(node, fact, readMs) }, sequence);
+}
+
+/** What a node is without its lease. */
+function released(state: State, node: NodeState, lease: Lease): Pick<NodeState, 'lease' | 'lastLease' | 'skippedBy'> {
+  state.shownMs.delete(lease.id);
+  return { lease: undefined, lastLease: lease, skippedBy: node.change === '' && !node.silent ? '' : node.skippedBy };
 }
 
 /** What a lease's end means for the next try of a node outside a rollout. */

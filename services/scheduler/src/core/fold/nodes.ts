@@ -36,7 +36,7 @@ export function evolveNode(state: State, { sequence, readMs, fact }: Entry): voi
     case 'node.reviewed':
       return reviewed(state, fact, sequence);
     case 'node.reported':
-      return reported(state, fact, sequence);
+      return putNode(state, reported(state, fact), sequence);
     case 'node.owed': {
       patchTarget(state, fact.change, fact.node, { owed: fact.reason });
       const node = nodeOf(state, fact.node);
@@ -94,8 +94,8 @@ function reviewed(state: State, fact: FactOf<'node.reviewed'>, sequence: number)
   putNode(state, { ...node, rendered: undefined, desired, unfit: fact.reasons, owed: fact.fit ? node.owed : '' }, sequence);
 }
 
-/** Folds a report that was taken, alone or with the lease that it settles. */
-export function reported(state: State, fact: NonNullable<ReturnType<typeof takenReport>>, sequence: number): void {
+/** A node as a report says it is that was taken, alone or with the lease that it settles. */
+export function reported(state: State, fact: NonNullable<ReturnType<typeof takenReport>>): NodeState {
   state.cursor.set(Math.max(state.cursor.get(), fact.reportSequence));
   const node = nodeOf(state, fact.node);
   const named = node.lease?.id === fact.lease && (node.lease.phase === 'settled' || node.lease.phase === 'uncordoning');
@@ -104,6 +104,5 @@ export function reported(state: State, fact: NonNullable<ReturnType<typeof taken
   const drifted = fact.report === 'drifted' ? fact.what : fact.report === 'applied' ? [] : node.drifted;
   const owed = node.change === '' && node.desired?.hash === hash ? '' : node.owed;
   const desired = node.desired?.hash === hash ? { ...node.desired, joining: false } : node.desired;
-  const now = { ...node, report, drifted, owed, desired, lease: named ? { ...node.lease, answered: true } : node.lease };
-  putNode(state, now, sequence);
+  return { ...node, report, drifted, owed, desired, lease: named ? { ...node.lease, answered: true } : node.lease };
 }

@@ -15,7 +15,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/lease.proto.
  */
 export const file_sluice_v1_lease: GenFile = /*@__PURE__*/
-  fileDesc("ChVzbHVpY2UvdjEvbGVhc2UucHJvdG8SCXNsdWljZS52MSK2AgoMTGVhc2VHcmFudGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBWxlYXNlGAUgASgJEg4KBmNoYW5nZRgGIAEoCRIMCgRraW5kGAcgASgJEgwKBGhhc2gYCCABKAkSDAoEZnJvbRgJIAEoCRIOCgZyZWNpcGUYCiABKAkSIgoHYWN0aW9ucxgLIAMoCzIRLnNsdWljZS52MS5BY3Rpb24SDQoFcGhhc2UYDCABKAkSEAoIYXBwbHlfbXMYDSABKAESEAoIZHJhaW5fbXMYDiABKAESDAoEZnJlZRgPIAEoCBIrCgVkcmFpbhgQIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RIAIgBAUIICgZfZHJhaW4iqQEKDExlYXNlQW1lbmRlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkSEAoIZHJhaW5fbXMYByABKAESKwoFZHJhaW4YCCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0SACIAQFCCAoGX2RyYWluImwKCkxlYXNlUmVhZHkSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDQoFbGVhc2UYBSABKAkSDgoGY2hhbmdlGAYgASgJEgwKBGhhc2gYByABKAki5wEKDExlYXNlU2V0dGxlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkSDAoEa2luZBgHIAEoCRIMCgRoYXNoGAggASgJEg4KBnJlY2lwZRgJIAEoCRIPCgdiZWNhdXNlGAogASgJEg4KBnJlYXNvbhgLIAEoCRIQCghyZXN0b3JlZBgMIAEoCBImCgZyZXBvcnQYDSABKAsyFi5zbHVpY2UudjEuVGFrZW5SZXBvcnQihwEKC1Rha2VuUmVwb3J0EhMKC2luY2FybmF0aW9uGAEgASgNEg0KBWJpcnRoGAIgASgNEgsKA3NlcRgDIAEoDRIMCgRoYXNoGAQgASgJEg8KB3ZlcmRpY3QYBSABKAkSDwoHYm9vdF9pZBgGIAEoCRIXCg9yZXBvcnRfc2VxdWVuY2UYByABKAEiZAoQTGVhc2VVbmNvcmRvbmluZxIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkijgEKDUxlYXNlUmVsZWFzZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDQoFbGVhc2UYBSABKAkSDgoGY2hhbmdlGAYgASgJEg8KB2JlY2F1c2UYByABKAkSDAoEa2luZBgIIAEoCRIMCgRoYXNoGAkgASgJYgZwcm90bzM", [file_google_protobuf_struct, file_sluice_v1_common]);
+  fileDesc("ChVzbHVpY2UvdjEvbGVhc2UucHJvdG8SCXNsdWljZS52MSK2AgoMTGVhc2VHcmFudGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBWxlYXNlGAUgASgJEg4KBmNoYW5nZRgGIAEoCRIMCgRraW5kGAcgASgJEgwKBGhhc2gYCCABKAkSDAoEZnJvbRgJIAEoCRIOCgZyZWNpcGUYCiABKAkSIgoHYWN0aW9ucxgLIAMoCzIRLnNsdWljZS52MS5BY3Rpb24SDQoFcGhhc2UYDCABKAkSEAoIYXBwbHlfbXMYDSABKAESEAoIZHJhaW5fbXMYDiABKAESDAoEZnJlZRgPIAEoCBIrCgVkcmFpbhgQIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RIAIgBAUIICgZfZHJhaW4iqQEKDExlYXNlQW1lbmRlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkSEAoIZHJhaW5fbXMYByABKAESKwoFZHJhaW4YCCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0SACIAQFCCAoGX2RyYWluImwKCkxlYXNlUmVhZHkSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDQoFbGVhc2UYBSABKAkSDgoGY2hhbmdlGAYgASgJEgwKBGhhc2gYByABKAki+QEKDExlYXNlU2V0dGxlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkSDAoEa2luZBgHIAEoCRIMCgRoYXNoGAggASgJEg4KBnJlY2lwZRgJIAEoCRIPCgdiZWNhdXNlGAogASgJEg4KBnJlYXNvbhgLIAEoCRIQCghyZXN0b3JlZBgMIAEoCBImCgZyZXBvcnQYDSABKAsyFi5zbHVpY2UudjEuVGFrZW5SZXBvcnQSEAoIcmVsZWFzZWQYDiABKAgihwEKC1Rha2VuUmVwb3J0EhMKC2luY2FybmF0aW9uGAEgASgNEg0KBWJpcnRoGAIgASgNEgsKA3NlcRgDIAEoDRIMCgRoYXNoGAQgASgJEg8KB3ZlcmRpY3QYBSABKAkSDwoHYm9vdF9pZBgGIAEoCRIXCg9yZXBvcnRfc2VxdWVuY2UYByABKAEiZAoQTGVhc2VVbmNvcmRvbmluZxIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkijgEKDUxlYXNlUmVsZWFzZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDQoFbGVhc2UYBSABKAkSDgoGY2hhbmdlGAYgASgJEg8KB2JlY2F1c2UYByABKAkSDAoEa2luZBgIIAEoCRIMCgRoYXNoGAkgASgJYgZwcm90bzM", [file_google_protobuf_struct, file_sluice_v1_common]);
 
 /**
  * node.lease.granted.<pool>.<node>
@@ -231,7 +231,7 @@ export const LeaseReadySchema: GenMessage<LeaseReady> = /*@__PURE__*/
   messageDesc(file_sluice_v1_lease, 2);
 
 /**
- * node.lease.settled.<pool>.<node>: the verdict is known, or will not be waited for.
+ * node.lease.settled.<pool>.<node>: the verdict is known, or will not be waited for. Every lease ends with one.
  *
  * @generated from message sluice.v1.LeaseSettled
  */
@@ -308,6 +308,13 @@ export type LeaseSettled = Message<"sluice.v1.LeaseSettled"> & {
    * @generated from field: sluice.v1.TakenReport report = 13;
    */
   report?: TakenReport;
+
+  /**
+   * nothing is left to be done: the unit is free, and no node.lease.released follows
+   *
+   * @generated from field: bool released = 14;
+   */
+  released: boolean;
 };
 
 /**
@@ -419,7 +426,7 @@ export const LeaseUncordoningSchema: GenMessage<LeaseUncordoning> = /*@__PURE__*
   messageDesc(file_sluice_v1_lease, 5);
 
 /**
- * node.lease.released.<pool>.<node>: the unit is free.
+ * node.lease.released.<pool>.<node>: the unit is free, some time after the lease was settled (its node had to be uncordoned first, or nobody knew what its applier did).
  *
  * @generated from message sluice.v1.LeaseReleased
  */

@@ -1,0 +1,33 @@
+import type { Fact } from '#libs/contracts';
+import { Violation, type Oracle } from '../world.js';
+
+interface Rolling {
+  readonly maxFailures: number;
+  failures: number;
+}
+
+/** I4: a rollout in which a config was found invalid, or more nodes failed than it tolerates, leads no further node forward. */
+export function turnedRound(): Oracle {
+  const rolling = new Map<string, Rolling>();
+  const failed = new Map<string, string>();
+  return {
+    name: 'I4 turned round',
+    onFact(_world, fact) {
+      if (fact.type === 'rollout.started') rolling.set(fact.change, { maxFailures: fact.maxFailures, failures: 0 });
+      else if (isTurn(fact)) for (const known of [rolling, failed]) known.delete(fact.change);
+      else if (fact.type === 'node.lease.settled' && fact.kind === 'forward' && isTooMuch(rolling.get(fact.change), fact.because)) failed.set(fact.change, `${fact.node} is ${fact.because}`);
+      else if (fact.type === 'node.lease.granted' && fact.kind === 'forward' && failed.has(fact.change)) {
+        throw new Violation(`${fact.lease} leads forward in ${fact.change}, where ${failed.get(fact.change)}`);
+      }
+    },
+  };
+}
+
+const isTurn = (fact: Fact): fact is Extract<Fact, { type: `rollout.${string}` }> =>
+  fact.type === 'rollout.failed' || fact.type === 'rollout.reverting' || fact.type === 'rollout.complete' || fact.type === 'rollout.superseded';
+
+function isTooMuch(rollout: Rolling | undefined, because: string): boolean {
+  if (rollout === undefined || !['invalid', 'failed', 'unknown'].includes(because)) return false;
+  rollout.failures += 1;
+  return because === 'invalid' || rollout.failures > rollout.maxFailures;
+}
