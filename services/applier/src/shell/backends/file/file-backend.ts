@@ -3,8 +3,7 @@ import type { Json, Original, Originals } from '../../../core/index.js';
 import { Refused, type Backend, type BackendFactory, type Checked, type Surroundings } from '../../ports.js';
 import { checkPath, modeOf, pathKey, PathOriginals } from '../paths/path-originals.js';
 import { normalized } from '../paths/rooted-path.js';
-import { clearTemporary, putFile } from '../paths/standing.js';
-import { fileDiffers } from '../paths/wanted-file.js';
+import { ensureFile, fileDiffers } from '../paths/wanted-file.js';
 
 const DEFAULT_MODE = 0o644;
 
@@ -46,8 +45,7 @@ class FileBackend implements Backend {
   }
 
   async apply(entry: ConfigEntry): Promise<void> {
-    if ((await this.differs(entry)) === undefined) return clearTemporary(this.surroundings.root, this.title(entry));
-    await putFile(this.surroundings.root, this.title(entry), contentOf(entry), modeOf(entry, DEFAULT_MODE));
+    await ensureFile(this.surroundings.root, this.title(entry), contentOf(entry), modeOf(entry, DEFAULT_MODE));
   }
 
   async differs(entry: ConfigEntry): Promise<string | undefined> {

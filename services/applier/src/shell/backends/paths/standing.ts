@@ -35,14 +35,22 @@ export async function standingAt(root: string, path: string): Promise<Standing> 
   return (await fileAt(root, path, () => false)).now;
 }
 
+/** What stands at a path, and what is in it where that was asked for. */
+export interface Found {
+  readonly now: Standing;
+  readonly content?: Buffer;
+}
+
 /** What stands at a path, and what is in it if it is a file that is wanted: one way there for both. */
-export async function fileAt(root: string, path: string, wants: (file: StandingFile) => boolean): Promise<{ readonly now: Standing; readonly content?: Buffer }> {
+export async function fileAt(root: string, path: string, wants: (file: StandingFile) => boolean): Promise<Found> {
   const way = await wayTo(root, path, false);
   if ('missing' in way) return { now: { state: 'absent', missing: way.missing, above: way.above } };
-  return closing(way.parent, async (parent) => {
-    const now = await standing(await statOf(parent), parent, way.above);
-    return now.state === 'file' && wants(now) ? { now, content: await contentIn(parent) } : { now };
-  });
+  return closing(way.parent, (parent) => lookIn(parent, way.above, wants));
+}
+
+async function lookIn(parent: Parent, above: readonly string[], wants: (file: StandingFile) => boolean): Promise<Found> {
+  const now = await standing(await statOf(parent), parent, above);
+  return now.state === 'file' && wants(now) ? { now, content: await contentIn(parent) } : { now };
 }
 
 async function standing(stat: Stats | undefined, parent: Parent, above: readonly string[]): Promise<Standing> {
@@ -70,21 +78,32 @@ async function contentIn(parent: Parent): Promise<Buffer> {
 
 /** Makes a file in one step: a reader sees what was there before or all of this, never a part. */
 export async function putFile(root: string, path: string, content: Buffer, mode: number, owner?: Owner): Promise<void> {
+  await inParent(root, path, (parent) => putIn(parent, content, mode, owner));
+}
+
+/** The same unless what is found there will do: one way there for both. Either way nothing is left beside it. */
+export async function putFileUnless(root: string, path: string, content: Buffer, mode: number, willDo: (found: Found) => boolean): Promise<void> {
   await inParent(root, path, async (parent) => {
-    await makeWay(parent, 'file');
-    const temporary = await freeTemporary(parent);
-    const file = await open(temporary, CREATE, 0o600);
-    try {
-      await file.writeFile(content);
-      if (owner !== undefined) await file.chown(owner.uid, owner.gid).catch(notAllowed);
-      await file.chmod(mode);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(temporary, parent.path());
-    await parent.sync();
+    const found = await lookIn(parent, [], ({ size }) => size === content.length);
+    if (willDo(found)) await freeTemporary(parent);
+    else await putIn(parent, content, mode);
   });
+}
+
+async function putIn(parent: Parent, content: Buffer, mode: number, owner?: Owner): Promise<void> {
+  await makeWay(parent, 'file');
+  const temporary = await freeTemporary(parent);
+  const file = await open(temporary, CREATE, 0o600);
+  try {
+    await file.writeFile(content);
+    if (owner !== undefined) await file.chown(owner.uid, owner.gid).catch(notAllowed);
+    await file.chmod(mode);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, parent.path());
+  await parent.sync();
 }
 
 export async function putLink(root: string, path: string, target: string, owner: Owner): Promise<void> {

@@ -7,8 +7,7 @@ import { mayWrite } from '../../host/may-write.js';
 import { Refused, type Backend, type BackendFactory, type Checked, type Surroundings } from '../../ports.js';
 import { codeOf } from '../../state/whole-file.js';
 import { checkPath, pathKey, PathOriginals } from '../paths/path-originals.js';
-import { clearTemporary, putFile } from '../paths/standing.js';
-import { fileDiffers } from '../paths/wanted-file.js';
+import { ensureFile, fileDiffers } from '../paths/wanted-file.js';
 
 const MODE = 0o644;
 /** Never made: what the kernel does not have cannot be set. */
@@ -57,9 +56,7 @@ class SysctlBackend implements Backend {
 
   async apply(entry: ConfigEntry): Promise<void> {
     const { key, value } = settingOf(entry);
-    const { root } = this.surroundings;
-    if (await this.fileDiffers(entry)) await putFile(root, filePath(key), contentOf(entry), MODE);
-    else await clearTemporary(root, filePath(key));
+    await ensureFile(this.surroundings.root, filePath(key), contentOf(entry), MODE);
     if (words(await this.read(key)) !== words(value)) await this.write(key, value);
   }
 

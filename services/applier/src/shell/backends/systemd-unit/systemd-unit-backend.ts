@@ -3,8 +3,7 @@ import type { Json, Original, Originals } from '../../../core/index.js';
 import { isActive, isEnabled, type Systemd, type UnitStanding } from '../../host/systemd.js';
 import { Refused, type Backend, type BackendFactory, type Checked, type Surroundings } from '../../ports.js';
 import { checkPath, pathKey, PathOriginals } from '../paths/path-originals.js';
-import { clearTemporary, putFile } from '../paths/standing.js';
-import { fileDiffers } from '../paths/wanted-file.js';
+import { ensureFile, fileDiffers } from '../paths/wanted-file.js';
 import { verifyUnit } from './unit-check.js';
 import { unitFiles, unitOf, type UnitEntry } from './unit-files.js';
 import { isStateKey, stateKeys, UnitOriginals } from './unit-originals.js';
@@ -54,10 +53,7 @@ class SystemdUnitBackend implements Backend {
   async apply(entry: ConfigEntry, leftMs: () => number): Promise<void> {
     const unit = unitOf(entry);
     const { root } = this.surroundings;
-    for (const file of unitFiles(entry)) {
-      if ((await fileDiffers(root, file.path, file.content, MODE)) === undefined) await clearTemporary(root, file.path);
-      else await putFile(root, file.path, file.content, MODE);
-    }
+    for (const file of unitFiles(entry)) await ensureFile(root, file.path, file.content, MODE);
     const now = await this.systemd.show(unit.name);
     const [enabling, standing] = [enabledDiffers(unit, now), stateDiffers(unit, now)];
     // What is started or enabled has to be the new unit; and a repair has no actions that would see to it.
