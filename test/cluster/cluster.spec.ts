@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { connectBus, connectFleet, ensureTopology } from '#libs/bus';
+import { connectBus, connectFleet, ensureTopology, readAll } from '#libs/bus';
 import { LEDGER } from '#libs/contracts';
 import { until } from '#libs/testing';
 import { gatherEvidence } from '../chaos/evidence.js';
@@ -70,6 +70,21 @@ describe('three nats-servers, three copies of every stream', () => {
       expect({ name, replicas: config.num_replicas }).toEqual({ name, replicas: 3 });
     }
   }, 60_000);
+
+  test('no fact rests on the id of the one before, which each replica would judge for itself', async () => {
+    const bus = await connectBus({ servers: fleet.server.url.split(','), name: 'cluster.spec' });
+    try {
+      await endWell(await begin('0'), '0');
+      const found: string[] = [];
+      await readAll(bus, { stream: LEDGER, headersOnly: true, ahead: 1_000 }, ({ subject, headers }) => {
+        if (/^node\.lease\.(granted|settled)/.test(subject)) found.push(headers?.get('Nats-Expected-Last-Msg-Id') ?? '');
+      });
+      expect(found.length).toBeGreaterThanOrEqual(26);
+      expect([...new Set(found)]).toEqual(['']);
+    } finally {
+      await bus.close();
+    }
+  }, 240_000);
 
   test('a rollout goes on when any one server is killed in the middle of it', async () => {
     for (const index of [0, 1, 2]) {

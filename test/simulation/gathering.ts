@@ -56,9 +56,10 @@ export function gatherForScheduler(bus: SimBus, needs: readonly PlanNeed[]): Map
 
 function planFor(bus: SimBus, { node, from, to, policies, labels }: PlanNeed): Plan {
   const target = configOf(bus, node, to);
-  if (target === undefined) return { ok: false, reason: `the config ${to.slice(0, 12)} is not in the bucket configs` };
-  const { actions } = planActions(configOf(bus, node, from) ?? EMPTY_CONFIG, target, effectivePolicy(policies, labels));
-  return { ok: true, actions };
+  if (target === undefined) return { ok: false, only: node, reason: `the config ${to.slice(0, 12)} is not in the bucket configs` };
+  const before = configOf(bus, node, from);
+  const { actions } = planActions(before ?? EMPTY_CONFIG, target, effectivePolicy(policies, labels));
+  return { ok: true, actions, ...(before === undefined ? { only: node } : {}) };
 }
 
 export function configOf(bus: SimBus, node: string, hash: string): Config | undefined {

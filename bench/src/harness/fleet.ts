@@ -27,8 +27,10 @@ export class Fleet {
     return this.child.pid as number;
   }
 
-  reset(): void {
+  /** Resolves when it is done: what is applied from then on is counted, and all of it. */
+  async reset(): Promise<void> {
     this.tell({ do: 'reset' });
+    await this.figures();
   }
 
   async figures(): Promise<FleetFigures> {

@@ -35,7 +35,7 @@ export class Floor {
   /** One rollout, after its configs were written. */
   async run(): Promise<FloorRun> {
     await this.ask({ do: 'prepare', options: this.options });
-    this.fleet.reset();
+    await this.fleet.reset();
     const before = this.cpuMs();
     const done = await this.ask({ do: 'run' });
     const used = this.cpuMs() - before;

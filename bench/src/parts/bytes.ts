@@ -79,7 +79,7 @@ async function storedBytes(bus: Bus): Promise<ReadonlyMap<string, { readonly byt
   return found;
 }
 
-/** Granted, settled, released and the report, as empty messages. */
+/** Granted, settled and the report, as empty messages. */
 async function bareBytes(context: PartContext, nodes: number): Promise<number> {
   const server = await startServer(context);
   const bus = await connectBus({ servers: server.url, name: 'bench' });
@@ -87,7 +87,7 @@ async function bareBytes(context: PartContext, nodes: number): Promise<number> {
   await ensureTopology(bus);
   for (let n = 0; n < nodes; n += 1) {
     const node = nodeName(n);
-    const facts = ['granted', 'settled', 'released'].map((phase_) => `node.lease.${phase_}.all.${node}`);
+    const facts = ['granted', 'settled'].map((phase_) => `node.lease.${phase_}.all.${node}`);
     for (const subject of [...facts, reportSubject('applied', node)]) await bus.js.publish(subject, '');
   }
   const stored = await storedBytes(bus);

@@ -38,7 +38,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
 
 async function killOnce(context: PartContext, plane: ControlPlane, fleet: Fleet, leader: ServiceProcess, version: number): Promise<number> {
   const from = (await plane.bus.streamInfo(LEDGER)).state.last_seq + 1;
-  fleet.reset();
+  await fleet.reset();
   const change = await plane.publish([file('bench', contentOf(version))]);
   await until('a fifth of the rollout', async () => ((await fleet.figures()).applied >= context.size / 5 ? true : undefined), 120_000, 10);
   leader.child.kill('SIGKILL');

@@ -24,7 +24,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
     await plane.rollOut([pool(1)]);
     await plane.rollOut([file('bench', contentOf(1))]);
     await plane.untilQuiet();
-    fleet.reset();
+    await fleet.reset();
     await plane.rollOut([file('bench', contentOf(2))]);
     return (await fleet.figures()).handoffsMs;
   });

@@ -20,7 +20,7 @@ export interface TermParts<S, I, N extends Need, G> {
   readonly logger: Logger;
 }
 
-/** What always goes with another fact of the same node, in the same batch or just before: a thousand nodes a second make many lines. */
+/** What always follows another fact of the same node: a thousand nodes a second make many lines. */
 const QUIET: ReadonlySet<FactType> = new Set<FactType>(['node.lease.released']);
 
 /** A view shows more than the ledger holds: it is a restored backup, and nothing may be appended to it. */

@@ -1,7 +1,7 @@
 import { errors, headers, nuid, type MsgHdrs } from '@nats-io/nats-core';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import { decodeFact, encodeFact, factSubject, LEDGER, type Fact, type NewFact } from '#libs/contracts';
-import { wallTime } from '#libs/runtime';
+import { monotonicMs, wallTime } from '#libs/runtime';
 import { header, type StreamAnswer } from './ack-inbox.js';
 import type { Bus } from './connection.js';
 import { ConnectionLostError, NoLeaderError } from './errors.js';
@@ -17,16 +17,22 @@ export type Append =
   | { readonly outcome: 'appended'; readonly appended: readonly Appended[] }
   | { readonly outcome: 'refused' | 'unclear'; readonly reason: string };
 
-/** The server's own codes: wrong last message, wrong last sequence (two of them), and a batch of which a part was lost. Nothing was appended. */
+/** The server's own codes: wrong last message, wrong last sequence (two of them), and a batch of which a part was lost. What was refused was not appended. */
 export const REFUSALS: ReadonlySet<number> = new Set([10070, 10071, 10164, 10176]);
 
-/** The one ordered list of facts: appended to all or nothing, and only by who has seen all that is in it. */
+/** Copies of a stream can be made more at any time: this is looked at again after so long. */
+const LOOK_MS = 10_000;
+
+/** The one ordered list of facts: appended to only by who has seen all that is in it, and all or nothing where facts belong together. */
 export class Ledger {
+  private replicas: number | undefined;
+  private lookedMs = 0;
+
   constructor(private readonly bus: Bus) {}
 
   /**
-   * Appends the facts together, if the ledger still ends at `expectedLast`; or, where they are `separate`, each only if the one
-   * before it was appended and nothing else since. Throws when the server takes such facts never.
+   * Appends the facts together, if the ledger still ends at `expectedLast`; or, where they are `separate` and that is cheaper, each
+   * only if the one before it was appended and nothing else since. Throws when the server takes such facts never.
    */
   async append(facts: readonly NewFact[], expectedLast: number, separate = false): Promise<Append> {
     const at = wallTime();
@@ -34,7 +40,7 @@ export class Ledger {
     // Read back before it is written: a fact that nobody can decode would stop every reader.
     const read = messages.map(({ subject, text }) => decodeFact(subject, text));
     try {
-      const isBatch = messages.length > 1 && !separate;
+      const isBatch = messages.length > 1 && !(separate && (await this.isUnreplicated()));
       const last = await (isBatch ? this.appendBatch(messages, expectedLast) : this.appendSeparately(messages, expectedLast));
       return { outcome: 'appended', appended: read.map((fact, i) => ({ fact, sequence: last - read.length + 1 + i })) };
     } catch (error) {
@@ -48,7 +54,9 @@ export class Ledger {
   }
 
   async bounds(): Promise<{ readonly first: number; readonly last: number }> {
-    const { state } = await this.bus.streamInfo(LEDGER);
+    const { state, config } = await this.bus.streamInfo(LEDGER);
+    this.replicas = config.num_replicas;
+    this.lookedMs = monotonicMs();
     return { first: state.first_seq, last: state.last_seq };
   }
 
@@ -56,6 +64,15 @@ export class Ledger {
   async isVoided(sequence: number): Promise<boolean> {
     const declared = await this.bus.stored(LEDGER, { last_by_subj: `ledger.voided.${sequence}` });
     return declared !== null && declared.seq > sequence;
+  }
+
+  /**
+   * Replicas judge the id of the message before each for themselves, when they apply what was agreed on; one that was restarted
+   * may know another and drop what the others keep (docs/adr/0030). So a ledger with replicas gets batches.
+   */
+  private async isUnreplicated(): Promise<boolean> {
+    if (this.replicas === undefined || monotonicMs() - this.lookedMs > LOOK_MS) await this.bounds();
+    return this.replicas === 1;
   }
 
   /**
@@ -74,6 +91,8 @@ export class Ledger {
     const failed = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as unknown] : []));
     // Where one of them is unclear, so is the whole.
     if (failed.length > 0) throw failed.find(isConnectionTrouble) ?? failed[0];
+    const isElsewhere = answers.some((answer, i) => answer.status === 'fulfilled' && answer.value.seq !== expectedLast + 1 + i);
+    if (isElsewhere) throw new NoLeaderError('the server stored facts at other places than it was asked to');
     return expectedLast + messages.length;
   }
 

@@ -113,11 +113,14 @@ export function* turn<S, I, N extends Need, G>(copy: Copy<S, I, N, G>): Steps<I,
       decision = copy.core.decide(copy.state, inputs, copy.gathered, (yield { do: 'now' }) as Now);
     }
     if (decision.facts.length > 0) {
-      const result = (yield { do: 'append', facts: decision.facts, expected: copy.folded, separate: copy.core.separable?.(decision.facts) === true }) as AppendResult;
+      const separate = copy.core.separable?.(decision.facts) === true;
+      const result = (yield { do: 'append', facts: decision.facts, expected: copy.folded, separate }) as AppendResult;
       if (result.outcome !== 'appended') {
         refusals += 1;
         if (refusals >= REFUSALS_BEFORE_BACK_OFF) yield { do: 'back-off', refusals };
         fold(copy, (yield { do: 'catch-up', after: copy.folded }) as Tail);
+        // What stands of them is for appliers to see, however long others are quicker.
+        if (separate) yield* writeViews(copy);
         continue;
       }
       refusals = 0;

@@ -84,7 +84,10 @@ function grant(draft: SchedulerDraft, name: string, free: boolean, planning: Pla
   if (want === undefined) return false;
   if (want.kind === 'forward' && isCondemned(state, want)) return false;
   const from = node.report.hash;
-  const need = planNeed(state, node, from, want, planning);
+  const shared = planNeed(state, node, from, want, planning);
+  // One that was made without a config that another node lacks says nothing of this one.
+  const only = planning.plans.get(shared.key)?.only ?? name;
+  const need = only === name ? shared : { ...shared, key: `${shared.key}|${name}` };
   const plan = planning.plans.get(need.key);
   if (plan === undefined) {
     draft.need(need);

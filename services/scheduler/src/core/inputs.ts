@@ -27,7 +27,11 @@ export interface PlanNeed extends Need {
   /** The `DisruptionPolicy` fragments in force for this lease. */
   readonly policies: readonly Fragment[];
 }
-export type Plan =
+export type Plan = (
   | { readonly ok: true; readonly actions: readonly Action[] }
   /** The config that it shall have cannot be found. */
-  | { readonly ok: false; readonly reason: string };
+  | { readonly ok: false; readonly reason: string }
+) & {
+  /** Made without a config that is missing for this node, and perhaps for this node only: it says nothing of others. */
+  readonly only?: string;
+};

@@ -1,6 +1,7 @@
 import type { Fragment } from '#libs/contracts';
 import { accepted, changed, committed, fragment, pool, renderedChange, renderedNode, reviewedNode, validated } from '#libs/testing';
-import { DRAIN, grants, leading, Scheduler } from './scheduler.fixture.js';
+import { schedulerCore, type Plan } from './index.js';
+import { DRAIN, grants, leading, owed, Scheduler } from './scheduler.fixture.js';
 
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
 const commits = (s: Scheduler, change: string, generation: number, ...apply: readonly Fragment[]) => {
@@ -55,6 +56,16 @@ describe('the plan of a lease', () => {
     expect(needs.map((need) => [need.node, ...need.policies.map(({ name }) => name)])).toEqual([['n0', 'all'], ['n2', 'all', 'b']]);
     const plans = new Map(needs.map(({ key }) => [key, { ok: true, actions: DRAIN } as const]));
     expect(grants(s.decide([], plans).facts)).toEqual(['n0', 'n1', 'n2', 'n3'].map((node) => `${node} forward c2-new`));
+  });
+
+  it('made without a config that one node lacks counts for that node, and is not kept', () => {
+    const s = fleetOf('n0', 'n1', 'n2');
+    commits(s, 'c1', 1, pool('default', 3));
+    s.lost.add('n0 c2-new');
+    const said = s.rolls('c2', ['n0', 'n1', 'n2']);
+    expect(owed(said)).toEqual(['n0: c2-new is lost']);
+    expect(grants(said)).toEqual(['n1 forward c2-new', 'n2 forward c2-new']);
+    expect([{ ok: true, actions: DRAIN }, { ok: true, actions: DRAIN, only: 'n0' }, { ok: false, reason: '', only: 'n0' }].map((plan) => schedulerCore.keeps?.(plan as Plan))).toEqual([true, false, false]);
   });
 
   it('that is not there yet keeps the unit for its node: nobody else is asked about', () => {

@@ -25,8 +25,9 @@ export class Scheduler extends LedgerCopy<State, Input, PlanNeed, Plan> {
     super(schedulerCore, ledger, (needs) => new Map(needs.map((need) => [need.key, this.plan(need)])));
   }
 
-  private plan({ to }: PlanNeed): Plan {
-    return this.lost.has(to) ? { ok: false, reason: `${to} is lost` } : { ok: true, actions: this.actions };
+  private plan({ node, to }: PlanNeed): Plan {
+    const isLost = this.lost.has(to) || this.lost.has(`${node} ${to}`);
+    return isLost ? { ok: false, only: node, reason: `${to} is lost` } : { ok: true, actions: this.actions };
   }
 
   /** Nodes that have joined, have `hash` in force, and shall have it. */

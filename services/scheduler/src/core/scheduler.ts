@@ -28,7 +28,7 @@ export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
   wantsTargets: true,
   gathersFirst: true,
   // A config that cannot be found may be found the next time.
-  keeps: (plan) => plan.ok,
+  keeps: ({ ok, only }) => ok && only === undefined,
   initial: () => new State(),
   evolve,
   decide,

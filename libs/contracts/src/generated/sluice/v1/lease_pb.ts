@@ -426,7 +426,7 @@ export const LeaseUncordoningSchema: GenMessage<LeaseUncordoning> = /*@__PURE__*
   messageDesc(file_sluice_v1_lease, 5);
 
 /**
- * node.lease.released.<pool>.<node>: the unit is free, some time after the lease was settled (its node had to be uncordoned first, or nobody knew what its applier did).
+ * node.lease.released.<pool>.<node>: the unit is free, once the lease was settled and what was left to be done is done (its node is uncordoned, what follows from its failure is decided, its applier's time is over).
  *
  * @generated from message sluice.v1.LeaseReleased
  */

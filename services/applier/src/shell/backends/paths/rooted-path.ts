@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { chmod, lstat, mkdir, open, realpath, type FileHandle } from 'node:fs/promises';
-import { join, relative, sep } from 'node:path';
+import { relative, sep } from 'node:path';
 import { Refused } from '../../ports.js';
 import { codeOf, isMissing } from '../../state/whole-file.js';
 
@@ -63,7 +63,7 @@ async function walk(root: string, parts: readonly string[], make: boolean): Prom
   const folders = parts.slice(0, -1);
   const paths = folders.map((_, i) => `/${folders.slice(0, i + 1).join('/')}`);
   // The root itself may be a link: whoever named it meant where that leads. So the first folder is as safe by its whole path.
-  const first = folders[0] === undefined ? undefined : await open(join(root, folders[0]), FOLDER).catch(() => undefined);
+  const first = folders[0] === undefined ? undefined : await open(`${root}/${folders[0]}`, FOLDER).catch(() => undefined);
   let folder = first ?? await open(root, ROOT);
   for (const [i, part] of folders.entries()) {
     if (i === 0 && first !== undefined) continue;
