@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm';
 /** Ends what `lean-start` began: from here on V8 takes the room that the work needs. */
 export const letMemoryGrow = (): void => setFlagsFromString('--semi-space-growth-factor=2');
 
-const LOOK_MS = 5_000;
+const LOOK_MS = 3_000;
 /** Less than this is not worth a pause. */
 const WORTH = 1.2;
 /** A collection takes about a millisecond for each megabyte that lives. */
@@ -31,10 +31,15 @@ export function giveBackMemory(work: () => number, lookMs = LOOK_MS, collect = c
   return () => clearInterval(timer);
 }
 
-/** Node has no call for it but the one that its flag gives to a context that is made while it is set. With options (V8 11) it only scavenges. */
+/**
+ * Node has no call for it but the one that its flag gives to a context that is made while it is set. With options (V8 11) it only scavenges.
+ * Compacting, for what lives after a burst is strewn over all the pages that it took, and a page goes back only when it is empty.
+ */
 function collectAll(): void {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   setFlagsFromString('--no-expose-gc');
+  setFlagsFromString('--compact-on-every-full-gc');
   collect();
+  setFlagsFromString('--no-compact-on-every-full-gc');
 }
