@@ -12,10 +12,10 @@ function burst(): void {
 
 describe('memory that a burst of work left', () => {
   let [looks, collections, stop] = [0, 0, (): void => undefined];
-  const begin = (isBusy: boolean, collect?: () => void): void => {
+  const begin = (isBusy: boolean, collect?: () => void, heapNow?: Parameters<typeof giveBackMemory>[3]): void => {
     [looks, collections] = [0, 0];
     const work = (): number => ((looks += 1) && isBusy ? looks : 0);
-    stop = giveBackMemory(work, 5, collect);
+    stop = giveBackMemory(work, 5, collect, heapNow);
   };
   const looksMore = (): Promise<unknown> => {
     const seen = looks;
@@ -24,13 +24,14 @@ describe('memory that a burst of work left', () => {
   afterEach(() => stop());
 
   it('is given back when there is nothing to do, once after the start and once after each burst that is worth a pause', async () => {
-    // So large that what the test itself needs is not worth a pause.
-    burst();
-    begin(false, () => (collections += 1));
+    let bytes = 100;
+    begin(false, () => (collections += 1), () => ({ total_heap_size: bytes, used_heap_size: 0 }));
     await until(() => collections > 0 || undefined, 'a collection');
     await looksMore();
+    bytes = 119;
+    await looksMore();
     expect(collections).toBe(1);
-    burst();
+    bytes = 120;
     await until(() => collections > 1 || undefined, 'another collection');
     await looksMore();
     expect(collections).toBe(2);

@@ -10,22 +10,24 @@ const WORTH = 1.2;
 /** A collection takes about a millisecond for each megabyte that lives. */
 const MOST_BYTES = 1.5 * 2 ** 30;
 
+type Heap = Pick<ReturnType<typeof getHeapStatistics>, 'total_heap_size' | 'used_heap_size'>;
+
 /**
  * Gives back to the machine what V8 kept from a burst of work, once a process has had nothing to do for some seconds:
  * V8 itself waits with that until memory is short, which for a fleet's scheduler is half of what it holds.
  * `work` counts what the process does; returns how to stop.
  */
-export function giveBackMemory(work: () => number, lookMs = LOOK_MS, collect = collectAll): () => void {
+export function giveBackMemory(work: () => number, lookMs = LOOK_MS, collect = collectAll, heapNow: () => Heap = getHeapStatistics): () => void {
   // The start is a burst too: loading leaves a tenth of what a service holds behind.
   let [done, kept] = [work(), 0];
   const timer = setInterval(() => {
     const now = work();
-    const { total_heap_size: heap, used_heap_size: used } = getHeapStatistics();
+    const { total_heap_size: heap, used_heap_size: used } = heapNow();
     const isIdle = now === done;
     done = now;
     if (!isIdle || heap < kept * WORTH || used > MOST_BYTES) return;
     collect();
-    kept = getHeapStatistics().total_heap_size;
+    kept = heapNow().total_heap_size;
   }, lookMs);
   timer.unref();
   return () => clearInterval(timer);
