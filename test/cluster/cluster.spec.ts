@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { connectBus, connectFleet, ensureTopology, readAll } from '#libs/bus';
+import { Blobs, connectBus, connectFleet, ensureTopology, readAll } from '#libs/bus';
 import { LEDGER } from '#libs/contracts';
 import { until } from '#libs/testing';
 import { gatherEvidence } from '../chaos/evidence.js';
@@ -85,6 +85,19 @@ describe('three nats-servers, three copies of every stream', () => {
       await bus.close();
     }
   }, 240_000);
+
+  test('a config that no server has yet is asked for again before it is taken for absent', async () => {
+    const bus = await connectBus({ servers: fleet.server.url.split(','), name: 'cluster.spec' });
+    try {
+      const blobs = new Blobs(bus);
+      const [late, never] = [blobs.config('n1', 'late'), blobs.config('n1', 'never')];
+      expect(await fleet.client.config('n1', 'late')).toBeUndefined();
+      await blobs.putConfigs([{ node: 'n1', hash: 'late', text: '{}' }]);
+      expect([await late, await never]).toEqual(['{}', undefined]);
+    } finally {
+      await bus.close();
+    }
+  }, 60_000);
 
   test('a rollout goes on when any one server is killed in the middle of it', async () => {
     for (const index of [0, 1, 2]) {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { LastForMsgRequest, StoredMsg } from '@nats-io/jetstream';
+import { monotonicMs } from '#libs/runtime';
 import { configKey, CONFIGS, TARGETS, WireError, type Target, type Targets } from '#libs/contracts';
 import type { Bus } from './connection.js';
 import { isConnectionTrouble } from './ledger.js';
@@ -19,6 +20,11 @@ export interface ConfigBlob {
 const WIDTH = 256;
 const PIECE_BYTES = 256 * 1024;
 const TRIES = 5;
+/**
+ * How long a value of a cluster is asked for until it is taken for absent. A server that starts again goes through all that the
+ * stream has been: where its replicas were raised from one, it answers as if it led what it left behind, and has not what came since.
+ */
+const ABSENT_AFTER_MS = 5_000;
 
 /** Large, immutable values, written before the fact that names them. Writing one again changes nothing, but that it stays: a sweep may have marked it to go. */
 export class Blobs {
@@ -64,11 +70,17 @@ export class Blobs {
     }
   }
 
-  /** From any replica, and where that has none from the leader, as a replica may lag. */
+  /** What is named was written before: in a cluster it is asked for again before it is taken for absent. */
   private async get(bucket: string, key: string): Promise<string | undefined> {
     const query = { last_by_subj: kvSubject(bucket, key) };
-    const message = (await this.nearest(bucket, query)) ?? (await this.bus.stored(kvStream(bucket), query));
-    return message === null || isStoredDeletion(message) ? undefined : message.string();
+    const untilMs = monotonicMs() + (this.bus.isClustered ? ABSENT_AFTER_MS : 0);
+    for (let tries = 0; ; tries += 1) {
+      // From any replica, and where that has none from the leader, as a replica may lag.
+      const text = textOf(await this.nearest(bucket, query)) ?? textOf(await this.bus.stored(kvStream(bucket), query));
+      if (text !== undefined) return text;
+      if (monotonicMs() >= untilMs) return undefined;
+      await pause(growingMs(tries, 50, 1_000));
+    }
   }
 
   private async nearest(bucket: string, query: LastForMsgRequest): Promise<StoredMsg | null> {
@@ -80,6 +92,8 @@ export class Blobs {
     }
   }
 }
+
+const textOf = (message: StoredMsg | null): string | undefined => (message === null || isStoredDeletion(message) ? undefined : message.string());
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 

@@ -55,6 +55,11 @@ export class Bus {
     return this.nc.isClosed() ? '' : this.nc.getServer();
   }
 
+  /** Whether the server is one of several. */
+  get isClustered(): boolean {
+    return this.nc.info?.cluster !== undefined;
+  }
+
   /** Calls back whenever the connection is lost or is there again; returns how to stop that. */
   onConnection(listener: (connected: boolean) => void): () => void {
     this.listeners.add(listener);
