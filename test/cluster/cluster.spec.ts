@@ -20,6 +20,7 @@ describe('three nats-servers, three copies of every stream', () => {
   const acknowledged = new Map<string, { readonly apply: readonly never[] }>();
   beforeAll(async () => {
     fleet = await startFleetOn(clusterWithSingleCopies, { copies: 2, groups: 2, sizes: [4, 3, 6], applyTimeout: '5m', env: { SLUICE_REPLICAS: '3' } });
+    await restartEach();
     // Nodes that are still joining would get what is rolled out by their join, after its commit.
     await quiet();
   }, 180_000);
@@ -50,6 +51,20 @@ describe('three nats-servers, three copies of every stream', () => {
     });
   };
 
+  /**
+   * As docs/protocol.md says, after the copies became more: a server that is killed before it has noted them answers
+   * for a moment as if it had the only copy, when it starts again (nats-server 2.12.15: two acknowledgements for one message).
+   */
+  const restartEach = async (): Promise<void> => {
+    const nats = await NatsCli.of(fleet);
+    for (const index of [0, 1, 2]) {
+      await until(async () => (await copiesOf(nats)).every(({ current }) => current), 'every copy is up to date', QUIET_MS);
+      await fleet.server.server(index).stop();
+      await fleet.server.server(index).restart();
+    }
+    await until(async () => (await copiesOf(nats)).every(({ current }) => current), 'every copy is up to date', QUIET_MS);
+  };
+
   /** Waits until nothing goes on any more, and has the world judged. */
   const judged = async (): Promise<void> => {
     await quiet();
@@ -62,13 +77,9 @@ describe('three nats-servers, three copies of every stream', () => {
   };
 
   test('SLUICE_REPLICAS says how many copies there are of every stream and bucket, also where they had one', async () => {
-    const nats = await NatsCli.of(fleet);
-    const names = JSON.parse((await nats.run('stream', 'ls', '-a', '-n', '-j')).stdout) as readonly string[];
-    expect(names.length).toBeGreaterThan(15);
-    for (const name of names) {
-      const { config } = JSON.parse((await nats.run('stream', 'info', name, '-j')).stdout) as { readonly config: { readonly num_replicas: number } };
-      expect({ name, replicas: config.num_replicas }).toEqual({ name, replicas: 3 });
-    }
+    const copies = await copiesOf(await NatsCli.of(fleet));
+    expect(copies.length).toBeGreaterThan(15);
+    expect(copies.filter(({ copies }) => copies !== 3)).toEqual([]);
   }, 60_000);
 
   test('no fact rests on the id of the one before, which each replica would judge for itself', async () => {
@@ -155,6 +166,23 @@ describe('three nats-servers, three copies of every stream', () => {
     }
   }, 300_000);
 });
+
+/** Of every stream and bucket: how many copies it is to have, and whether there are so many that have all. */
+async function copiesOf(nats: NatsCli): Promise<readonly { readonly name: string; readonly copies: number; readonly current: boolean }[]> {
+  const names = JSON.parse((await nats.run('stream', 'ls', '-a', '-n', '-j')).stdout) as readonly string[];
+  const found: { name: string; copies: number; current: boolean }[] = [];
+  for (const name of names) {
+    const { config, cluster } = JSON.parse((await nats.run('stream', 'info', name, '-j')).stdout) as Described;
+    const others = cluster.replicas ?? [];
+    found.push({ name, copies: config.num_replicas, current: cluster.leader !== undefined && others.length === config.num_replicas - 1 && others.every(({ current }) => current) });
+  }
+  return found;
+}
+
+interface Described {
+  readonly config: { readonly num_replicas: number };
+  readonly cluster: { readonly leader?: string; readonly replicas?: readonly { readonly current: boolean }[] };
+}
 
 /** As somebody left it who had said nothing of copies. */
 async function clusterWithSingleCopies(folder: string): Promise<NatsCluster> {
