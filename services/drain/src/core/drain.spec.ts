@@ -111,8 +111,9 @@ describe('with Kubernetes', () => {
 
   it('a node is cordoned, drained and uncordoned as it is seen to be, and each is said once', () => {
     const d = started();
-    expect(linesOf(sees(d, { what: 'cordoned' }), 'lease')).toEqual(['node.cordoned l1']);
-    expect(sees(d, { what: 'cordoned' })).toEqual([]);
+    expect(linesOf(sees(d, { what: 'cordoned', pods: 2 }), 'lease')).toEqual(['node.cordoned l1']);
+    expect(sees(d, { what: 'cordoned', pods: 2 })).toEqual([]);
+    expect(d.state.drains.get('n0')).toMatchObject({ cordoned: true, pods: 2 });
     d.nowMs += 7_000;
     expect(linesOf(sees(d, { what: 'drained', evicted: 4, amended: 0 }), 'durationMs', 'evicted', 'by')).toEqual(['node.drained 7000 4 kubernetes']);
     expect(sees(d, { what: 'drained', evicted: 4, amended: 0 })).toEqual([]);
@@ -133,7 +134,7 @@ describe('with Kubernetes', () => {
     expect(sees(d, { what: 'drained', evicted: 0, amended: 0 }, 'l0')).toEqual([]);
     expect(sees(d, { what: 'uncordoned' })).toEqual([]);
     d.given(factOf('node.lease.settled', { ...of('l1'), kind: 'forward', because: 'cancelled' }), factOf('node.lease.uncordoning', of('l1')));
-    for (const sight of [{ what: 'cordoned' }, blocked, { what: 'drained', evicted: 1, amended: 0 }, { what: 'stopped', outcome: 'failed', reason: 'late', amended: 0 }]) expect(sees(d, sight)).toEqual([]);
+    for (const sight of [{ what: 'cordoned', pods: 2 }, blocked, { what: 'drained', evicted: 1, amended: 0 }, { what: 'stopped', outcome: 'failed', reason: 'late', amended: 0 }]) expect(sees(d, sight)).toEqual([]);
   });
 
   it('a drain that was given up is never done after all', () => {
@@ -181,11 +182,14 @@ describe('with Kubernetes', () => {
     expect(linesOf(sees(d, { what: 'stopped', outcome: 'failed', reason: 'not drained within 90 s', amended: 1 }), 'outcome')).toEqual(['node.drain.stopped failed']);
   });
 
-  it('a dump of the version before begins with no amendments', () => {
+  it.each([
+    { version: 2, lacks: ['amended', 'blockedSince', 'pods'] },
+    { version: 3, lacks: ['pods'] },
+  ])('a dump of version $version begins without what that did not know', ({ version, lacks }) => {
     const d = started();
     const [dumped] = d.core.dump(d.state) as readonly Record<string, unknown>[];
-    const before = { ...dumped, amended: undefined, blockedSince: undefined };
-    expect((d.core.load(d.core.migrations?.[2]?.([before]), 0) as State).drains.get('n0')).toMatchObject({ lease: 'l1', phase: 'draining', amended: 0, blockedSince: '' });
+    const before = Object.fromEntries(Object.entries(dumped as object).filter(([name]) => !lacks.includes(name)));
+    expect((d.core.load(d.core.migrations?.[version]?.([before]), 0) as State).drains.get('n0')).toMatchObject({ lease: 'l1', phase: 'draining', amended: 0, blockedSince: '', pods: 0 });
   });
 
   it('its progress is shown while it drains, and is this copy\'s own', () => {
@@ -199,7 +203,7 @@ describe('with Kubernetes', () => {
 
   it('a copy that begins anew goes on with what is still to do', () => {
     const d = started();
-    sees(d, { what: 'cordoned' });
+    sees(d, { what: 'cordoned', pods: 2 });
     const again = d.restarted();
     expect([...again.open]).toEqual(['n0']);
     expect(again.drains.get('n0')).toMatchObject({ phase: 'draining', cordoned: true });

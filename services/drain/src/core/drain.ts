@@ -16,7 +16,7 @@ interface OfLease {
  * what its pool said before: what it says now is looked at first.
  */
 export type Sight = OfLease & (
-  | { readonly what: 'cordoned' }
+  | { readonly what: 'cordoned'; readonly pods: number }
   | { readonly what: 'uncordoned' }
   | { readonly what: 'drained'; readonly evicted: number; readonly amended: number }
   | { readonly what: 'blocked'; readonly reason: string; readonly budget: string; readonly allowed: number; readonly pods: readonly string[]; readonly since: string }
@@ -41,8 +41,8 @@ export function drainCore(strategy: Strategy): Core<State, Input> {
   const withStrategy = (state: State): State => Object.assign(state, { strategy });
   return {
     name: 'drain',
-    version: 3,
-    migrations: { 2: fromVersion2 },
+    version: 4,
+    migrations: { 2: fromBefore, 3: fromBefore },
     reads: READS,
     wantsTargets: false,
     initial: () => withStrategy(new State()),
@@ -62,12 +62,12 @@ function evolve(state: State, { fact, readMs }: Entry): void {
       if (fact.phase !== 'draining') return;
       const { node, pool, change, lease, drainMs, at: since } = fact;
       const reboots = fact.actions.some(({ kind }) => kind === 'reboot');
-      return put(state, { node, pool, change, lease, phase: 'draining', sinceMs: readMs, since, drainMs, how: fact.drain ?? {}, termsMs: readMs, amended: 0, reboots, cordoned: false, blockedBy: '', blockedSince: '' });
+      return put(state, { node, pool, change, lease, phase: 'draining', sinceMs: readMs, since, drainMs, how: fact.drain ?? {}, termsMs: readMs, amended: 0, reboots, cordoned: false, pods: 0, blockedBy: '', blockedSince: '' });
     }
     case 'node.lease.amended':
       return amend(state, fact, readMs);
     case 'node.cordoned':
-      return patch(state, fact, { cordoned: true });
+      return patch(state, fact, { cordoned: true, pods: fact.pods });
     case 'node.drain.blocked':
       return patch(state, fact, { blockedBy: blockOf(fact), blockedSince: fact.since });
     case 'node.drained':
@@ -148,7 +148,7 @@ function take(draft: DrainDraft, sight: Sight): void {
     case 'uncordoned':
       return uncordoned(draft, drain);
     case 'cordoned':
-      if (!drain.cordoned) draft.emit({ type: 'node.cordoned', node, pool, change, lease });
+      if (!drain.cordoned) draft.emit({ type: 'node.cordoned', node, pool, change, lease, pods: sight.pods });
       return;
     case 'drained':
       if (sight.amended === drain.amended) drained(draft, drain, draft.state.strategy, sight.evicted);
@@ -187,8 +187,8 @@ function answer(draft: DrainDraft, { node, lease, evicted, by }: Request): Answe
   return { ok: true, body: { node, lease: drain.lease } };
 }
 
-/** It knew of no amendments, and not since when a drain was blocked. */
-const fromVersion2 = (dumped: unknown): unknown => (dumped as readonly Omit<Drain, 'amended' | 'blockedSince'>[]).map((drain) => ({ ...drain, amended: 0, blockedSince: '' }));
+/** Version 2 knew of no amendments, and not since when a drain was blocked; version 3 not how many pods there were. */
+const fromBefore = (dumped: unknown): unknown => (dumped as readonly Omit<Drain, 'amended' | 'blockedSince' | 'pods'>[]).map((drain) => ({ amended: 0, blockedSince: '', pods: 0, ...drain }));
 
 function loaded(drains: readonly Drain[], readMs: number): State {
   const state = new State();

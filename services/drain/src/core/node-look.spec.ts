@@ -14,8 +14,9 @@ class Look {
   readonly done: string[] = [];
   readonly said: Sight[] = [];
   shown: Progress | undefined;
+  pods: readonly PodSeen[] = [POD];
   drain: Drain = {
-    node: 'n0', pool: 'edge', change: 'c1', lease: 'l1', phase: 'draining', sinceMs: 0, since: '', drainMs: 600_000, how: {}, termsMs: 0, amended: 0, reboots: false, cordoned: true, blockedBy: '', blockedSince: '',
+    node: 'n0', pool: 'edge', change: 'c1', lease: 'l1', phase: 'draining', sinceMs: 0, since: '', drainMs: 600_000, how: {}, termsMs: 0, amended: 0, reboots: false, cordoned: true, pods: 0, blockedBy: '', blockedSince: '',
   };
   private core = this.another();
 
@@ -36,7 +37,7 @@ class Look {
       case 'read-node':
         return NODE;
       case 'read-pods':
-        return [POD];
+        return this.pods;
       case 'read-drain':
         return this.drain;
       case 'now':
@@ -98,4 +99,18 @@ it('a copy that goes on with a blocked drain says since when it is blocked, not 
   look.nowMs = 10_000;
   look.look().look();
   expect(look.shown?.blockedSince).toBe('t10000');
+});
+
+it('a copy that goes on with a drain counts the pods that were evicted before it looked', () => {
+  const look = new Look();
+  look.drain = { ...look.drain, cordoned: false, how: { emptyDir: 'evict' } };
+  look.pods = [POD, { ...POD, name: 'other', uid: 'v' }];
+  look.look();
+  expect([look.done, look.said]).toEqual([['evict other', 'evict web'], [{ node: 'n0', lease: 'l1', what: 'cordoned', pods: 2 }]]);
+  look.drain = { ...look.drain, cordoned: true, pods: 2 };
+  look.another();
+  look.pods = [POD];
+  expect(look.look().shown).toMatchObject({ total: 2, evicted: 1 });
+  look.pods = [];
+  expect(look.look().said.at(-1)).toMatchObject({ what: 'drained', evicted: 2 });
 });

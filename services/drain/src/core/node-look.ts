@@ -55,8 +55,9 @@ const SAY_AFTER = 2;
  */
 export class NodeLook<N extends NodeSeen, P extends PodSeen> {
   private readonly tries = new Map<string, Try>();
-  /** Every pod that ever had to go. */
+  /** Every pod that ever had to go, as far as this copy saw; and how many another saw that looked before. */
   private readonly known = new Set<string>();
+  private seenBefore = 0;
   private blockedSince = '';
   private blockedBy = '';
   /** This copy has seen it blocked. */
@@ -90,6 +91,7 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
     const drain = yield* this.ask({ do: 'read-drain' });
     if (drain?.lease !== this.lease) return GUARD_MS;
     this.phase = drain.phase;
+    this.seenBefore = drain.pods;
     if (drain.phase === 'draining' && asked !== 'draining') return 0;
     switch (drain.phase) {
       case 'draining':
@@ -127,8 +129,8 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
     const plan = planEvictions({ policy, reboots: drain.reboots, pods, tries: this.tries, nowMs: now.monotonicMs, startedMs: drain.termsMs, drainMs: drain.drainMs, pool: drain.pool, self: this.self });
     for (const { uid } of plan.left) this.known.add(uid);
     if (plan.left.length === 0) {
-      if (!drain.cordoned) yield* this.say({ ...this.name, what: 'cordoned' });
-      yield* this.say({ ...this.name, what: 'drained', evicted: this.known.size, amended: drain.amended });
+      if (!drain.cordoned) yield* this.say({ ...this.name, what: 'cordoned', pods: this.total });
+      yield* this.say({ ...this.name, what: 'drained', evicted: this.total, amended: drain.amended });
       return GUARD_MS;
     }
     return yield* this.goOn(drain, plan, now);
@@ -151,7 +153,7 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
     const results = plan.now.length === 0 ? [] : yield* this.ask({ do: 'evict', evictions: plan.now });
     const { monotonicMs } = yield* this.ask({ do: 'now' });
     // Only now: pods take their time to end, and need not wait for the ledger first.
-    if (!drain.cordoned) yield* this.say({ ...this.name, what: 'cordoned' });
+    if (!drain.cordoned) yield* this.say({ ...this.name, what: 'cordoned', pods: this.total });
     for (const [i, { pod, how }] of plan.now.entries()) if (how === 'evict') this.noteResult(pod.uid, results[i], monotonicMs);
     const troubled = results.find((result) => result instanceof Error);
     if (troubled !== undefined) throw troubled;
@@ -224,8 +226,12 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
     return { reason: block?.reason ?? '', budget: block?.budget ?? '', allowed: block?.allowed ?? 0, blocked: block?.pods ?? [], blockedSince: this.blockedSince };
   }
 
+  private get total(): number {
+    return Math.max(this.known.size, this.seenBefore);
+  }
+
   private progress(left: number) {
-    return { lease: this.lease, total: this.known.size, evicted: Math.max(0, this.known.size - left), waitingFor: [] as readonly string[] };
+    return { lease: this.lease, total: this.total, evicted: Math.max(0, this.total - left), waitingFor: [] as readonly string[] };
   }
 
   private get name() {

@@ -23,6 +23,8 @@ export interface Drain {
   /** The node goes down whole afterwards. */
   readonly reboots: boolean;
   readonly cordoned: boolean;
+  /** How many had to go when it was cordoned. */
+  readonly pods: number;
   /** What holds it up, as it was said last; empty if nothing was. */
   readonly blockedBy: string;
   /** Since when, as it was said. */

@@ -260,7 +260,7 @@ describeOnKube('a node in Kubernetes', (world) => {
     const outcomes: string[] = [];
     let wake: () => void = () => undefined;
     const asleep = new Promise<void>((resolve) => (wake = resolve));
-    const drain: Drain = { node: 'e2', pool: 'edge', change: 'c1', lease: 'e2-l1', phase: 'draining', sinceMs: 0, since: '', drainMs: 600_000, how: {}, termsMs: performance.now(), amended: 0, blockedSince: '', reboots: false, cordoned: false, blockedBy: '' };
+    const drain: Drain = { node: 'e2', pool: 'edge', change: 'c1', lease: 'e2-l1', phase: 'draining', sinceMs: 0, since: '', drainMs: 600_000, how: {}, termsMs: performance.now(), amended: 0, blockedSince: '', reboots: false, cordoned: false, pods: 0, blockedBy: '' };
     let looked = 0;
     const slow = new NodeDrain({
       kube: {
