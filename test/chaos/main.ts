@@ -1,12 +1,15 @@
+import { roundsOrExit } from '../rounds.js';
 import { Chaos, type Outcome } from './chaos.js';
 import { scheduleOf } from './schedule.js';
 import { LONG, SHORT } from './shape.js';
 
+/** From the fifth on the processes' memory is judged, too. */
+const ROUNDS = 6;
+
 /** `npm run chaos -- --rounds N --seed S [--short]`: one line per round; what failed says how to run it again. */
 async function main(args: readonly string[]): Promise<number> {
-  const value = (name: string, otherwise: number): number => (args.includes(name) ? Number(args[args.indexOf(name) + 1]) : otherwise);
-  const [seed, rounds] = [value('--seed', 1), value('--rounds', 3)];
-  const isShort = args.includes('--short');
+  const { seed, rounds, flags } = roundsOrExit(args, { rounds: ROUNDS }, ['short']);
+  const isShort = flags.has('short');
   const shape = isShort ? SHORT : LONG;
   const chaos = await Chaos.start(shape);
   let failed = false;

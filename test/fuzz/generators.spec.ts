@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
+import { checkManifest, KINDS } from '#libs/manifests';
 import { Chance } from '../simulation/chance.js';
 import { edit } from './doors/buckets.js';
-import { badChange } from './doors/changes.js';
+import { badChange, SPECS } from './doors/changes.js';
 import { badFact } from './doors/facts.js';
 import { badHeartbeat, badPush, badReport } from './doors/reports.js';
 import { badRequest } from './doors/requests.js';
@@ -15,7 +16,7 @@ const FOLDER = { 'journal.json': Buffer.from('{"sha256":"0","journal":{"v":1}}\n
 const GENERATORS: Readonly<Record<string, (chance: Chance) => object>> = {
   changes: badChange,
   reports: (chance) => badReport(chance, NODES),
-  heartbeats: badHeartbeat,
+  heartbeats: (chance) => badHeartbeat(chance, NODES),
   pushes: (chance) => badPush(chance, NODES),
   requests: (chance) => badRequest(chance),
   facts: (chance) => badFact(chance),
@@ -42,6 +43,12 @@ describe.each(Object.entries(GENERATORS))('the generator of %s', (_name, generat
     const kinds = new Set(series(3, 200).map((one) => (one as { readonly what: string }).what));
     expect(kinds.size).toBeGreaterThanOrEqual(4);
   });
+});
+
+test('manifests of every kind are thrown, and each would be taken as it stands here', () => {
+  expect(Object.keys(SPECS).sort()).toEqual(KINDS.map(({ name }) => name).sort());
+  const checked = Object.entries(SPECS).map(([kind, spec]) => checkManifest({ apiVersion: 'sluice.dev/v1alpha1', kind, metadata: { name: 'fuzz' }, spec }, ''));
+  expect(checked.flatMap((one) => (one.ok ? [] : one.reasons))).toEqual([]);
 });
 
 describe('what is thrown', () => {

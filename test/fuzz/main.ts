@@ -1,13 +1,10 @@
+import { roundsOrExit } from '../rounds.js';
 import { playRound } from './round.js';
 import { Stage } from './stage.js';
 
 /** `npm run fuzz -- --rounds N --seed S`: N rounds from seed S on; what a round finds is printed with how to play it again. */
 async function main(args: readonly string[]): Promise<number> {
-  const value = (name: string, otherwise: number): number => {
-    const at = args.indexOf(name);
-    return at < 0 ? otherwise : Number(args[at + 1]);
-  };
-  const [from, rounds] = [value('--seed', 1), value('--rounds', 10)];
+  const { seed: from, rounds } = roundsOrExit(args, { rounds: 10 });
   const stage = await Stage.open();
   let failed = 0;
   try {

@@ -21,7 +21,7 @@ export async function playRound(stage: Stage, seed: number): Promise<readonly st
   const thrown: readonly (() => Promise<readonly string[]>)[] = [
     ...many(COUNTS.changes, () => badChange(chance)).map((one) => () => change(stage, one)),
     ...many(COUNTS.reports, () => badReport(chance, nodes)).map((one) => () => report(stage, one)),
-    ...many(COUNTS.heartbeats, () => badHeartbeat(chance)).map((one) => () => heartbeat(stage, one)),
+    ...many(COUNTS.heartbeats, () => badHeartbeat(chance, nodes)).map((one) => () => heartbeat(stage, one)),
     ...many(COUNTS.pushes, () => badPush(chance, nodes)).map((one) => () => stage.send(one.subject, one.body).then(() => [])),
     ...many(COUNTS.edits, () => edit(chance, standing)).map((one) => () => editBucket(stage, one)),
     ...REQUEST_SUBJECTS.flatMap((subject) => many(2, () => badRequest(chance, subject))).map((one) => () => request(stage, one)),

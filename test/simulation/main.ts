@@ -1,10 +1,9 @@
 import { runCrew } from './crew.js';
 import { HELP, readOptions, type Options } from './options.js';
-import { argumentsFor } from './plan.js';
 import { Progress } from './progress.js';
 import { runPlan } from './run.js';
-import { shrink } from './shrink.js';
-import { tallyOf, type Failed, type Tally } from './tally.js';
+import { tallyOf, type Tally } from './tally.js';
+import { told } from './told.js';
 
 /** So many failures are made smaller; the others most likely have the same cause. */
 const MOST_SHRUNK = 3;
@@ -15,7 +14,7 @@ async function main(args: readonly string[]): Promise<number> {
   if (options.help) return say(HELP, 0);
   const tally = options.trace ? traced(options) : await runAll(options, args);
   if (options.json) return say(`${JSON.stringify(tally)}\n`, tally.failed.length === 0 ? 0 : 1);
-  for (const [i, failed] of tally.failed.entries()) process.stdout.write(told(failed, options, i < MOST_SHRUNK));
+  for (const [i, failed] of tally.failed.entries()) process.stdout.write(`${told(failed, options.plan(failed.seed), options.shrink && i < MOST_SHRUNK)}\n`);
   const bitten = Object.entries(tally.fired).sort().map(([name, count]) => `${name} ${count}`).join(', ');
   return say(`${bitten}\n${tally.seeds - tally.failed.length} seeds passed, ${tally.failed.length} failed\n`, tally.failed.length === 0 ? 0 : 1);
 }
@@ -36,16 +35,6 @@ async function runAll(options: Options, args: readonly string[]): Promise<Tally>
   const tally = await runCrew(options, args, (sofar) => progress.show(sofar));
   progress.end(tally);
   return tally;
-}
-
-function told({ seed, failure }: Failed, options: Options, shrinks: boolean): string {
-  const plan = options.plan(seed);
-  const smaller = shrinks && options.shrink ? shrink(plan) : undefined;
-  const lines = [`seed ${seed} fails: ${failure}`, `  replay: npm run sim -- ${argumentsFor(plan)} --trace`];
-  if (smaller !== undefined) {
-    lines.push(`  the same, smaller: npm run sim -- ${argumentsFor(smaller.plan)} --trace`, `  ${smaller.outcome.facts} facts: ${smaller.outcome.failure ?? ''}`);
-  }
-  return `${lines.join('\n')}\n`;
 }
 
 main(process.argv.slice(2)).then(

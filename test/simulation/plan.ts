@@ -1,5 +1,5 @@
 import { Chance } from './chance.js';
-import { FAULTS, KUBERNETES_FAULTS } from './faults/index.js';
+import { DRAWN_FAULTS, FAULTS, KUBERNETES_FAULTS, LATER_FAULTS } from './faults/index.js';
 import type { Fault } from './faults/fault.js';
 import { PEOPLE } from './people/index.js';
 
@@ -27,8 +27,9 @@ const PATIENT = 20;
 
 export function planOf(seed: number): Plan {
   const chance = new Chance(seed, 'plan');
-  const most = chance.pick([0, 1, 2, 3, 4, 5, FAULTS.length]);
-  const faults = FAULTS.map((fault) => ({ fault, rank: chance.next() })).sort((a, b) => a.rank - b.rank).slice(0, most).map(({ fault }) => fault.name);
+  const most = chance.pick([0, 1, 2, 3, 4, 5, DRAWN_FAULTS.length]);
+  const drawn = DRAWN_FAULTS.map((fault) => ({ fault, rank: chance.next() })).sort((a, b) => a.rank - b.rank).slice(0, most).map(({ fault }) => fault.name);
+  const later = LATER_FAULTS.filter(({ name }) => new Chance(seed, `plan of ${name}`).happens(0.3)).map(({ name }) => name);
   // Its own chance: whoever is added there leaves all other runs as they were.
   const cluster = new Chance(seed, 'kubernetes plan');
   const kubernetes = cluster.happens(0.5);
@@ -39,7 +40,7 @@ export function planOf(seed: number): Plan {
     nodes: chance.happens(0.1) ? chance.whole(6, 9) : chance.whole(2, 5),
     copies: chance.pick([1, 2, 2, 3]),
     minutes: chance.pick([4, 6, 6, 8, 15]),
-    actors: new Map([...people, ...faults, ...troubles].map((name) => [name, undefined])),
+    actors: new Map([...people, ...drawn, ...later, ...troubles].map((name) => [name, undefined])),
     patient: seed % PATIENT === 0,
     kubernetes,
   };

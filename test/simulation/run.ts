@@ -58,7 +58,7 @@ function runWorld(world: World, plan: Plan): void {
   tidy(world);
   publish(world, beginning(new Chance(plan.seed, 'beginning'), plan.kubernetes));
   for (const actor of ACTORS) {
-    if (plan.actors.has(actor.name)) actor.arrange(new Stage(world, actor.name, busyMs, plan.actors.get(actor.name)));
+    if (plan.actors.has(actor.name)) actor.arrange(new Stage(world, actor, busyMs, plan.actors.get(actor.name)));
   }
   world.run(busyMs);
   calm(world);

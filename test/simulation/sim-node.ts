@@ -122,7 +122,10 @@ export class SimNode {
   private dies(step: Step): boolean {
     const { fated } = this;
     if (fated === undefined || fated.steps-- > 0 || (fated.how === 'torn' && step.do !== 'write-journal')) return false;
-    if (fated.how === 'torn' && step.do === 'write-journal') this.disk.tearJournal(step.journal);
+    if (fated.how === 'torn' && step.do === 'write-journal') {
+      this.disk.tearJournal(step.journal);
+      this.world.fire('torn-journals');
+    }
     this.kill();
     fated.onDeath();
     return true;

@@ -130,7 +130,6 @@ export class World {
     const numbers = this.occurrences.get(actor) ?? [];
     this.occurrences.set(actor, numbers);
     numbers.push(number);
-    this.fire(actor);
     this.trace(() => `${actor}:${number}`);
   }
 

@@ -22,6 +22,8 @@ export function readOptions(args: readonly string[], parts: readonly Pick<Part, 
   if (!Number.isInteger(size) || size < 20) throw new TypeError(`--size is ${JSON.stringify(values.size)}, and must be a whole number from 20`);
   const unknown = positionals.filter((name) => !known.includes(name));
   if (unknown.length > 0) throw new TypeError(`there is no part ${unknown.join(', ')}; there are ${known.join(', ')}`);
-  // A smaller size is for trying: its figures are not those that the goals are about.
-  return { parts: parts.filter(({ name, onRequest }) => (positionals.length === 0 ? onRequest !== true : positionals.includes(name))).map(({ name }) => name), isJson: values.json, size, save: !values['no-save'] && size >= DEFAULT_SIZE };
+  const chosen = parts.filter(({ name, onRequest }) => (positionals.length === 0 ? onRequest !== true : positionals.includes(name)));
+  // Another size is for trying: its figures are not those that the goals are about. What is only measured on request has no goal.
+  const isGoalsSize = size === DEFAULT_SIZE || chosen.every(({ onRequest }) => onRequest === true);
+  return { parts: chosen.map(({ name }) => name), isJson: values.json, size, save: !values['no-save'] && isGoalsSize };
 }

@@ -22,7 +22,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   const { counted, onDisk } = await phase(context, (inner) => changes(inner, nodes));
   const floor = await phase(context, (inner) => bareBytes(inner, 100));
   const diskNote = `${nodes} nodes, growth of the files over ${ON_DISK_CHANGES} further changes; blocks that are full are compressed (S2), the last of each stream is not. ${listed(onDisk)}`;
-  const note = `${nodes} nodes, the third change over all of them, as the server counts (state.bytes), before compression. ${listed(counted)}. Floor: the same four messages without a body`;
+  const note = `${nodes} nodes, the third change over all of them, as the server counts (state.bytes), before compression. ${listed(counted)}. Floor: two facts and a report without a body`;
   return [
     result({ name: 'bytes', unit: 'KB', value: sumOf(onDisk) / KB, note: diskNote }, { of: 'value', most: 1.5 }),
     result({ name: 'bytes/uncompressed', unit: 'KB', value: sumOf(counted) / KB, floor: floor / KB, note }),

@@ -19,14 +19,17 @@ export function badReport(chance: Chance, nodes: readonly string[]): Thrown {
   return { ...(known ? unreadable : junk)(chance, reportOf(node)), subject, headers: oddHeaders(chance) };
 }
 
-/** What says to be a node's heartbeat; it may name one node in the subject and another in the body. */
-export function badHeartbeat(chance: Chance): Thrown {
-  const node = chance.pick(STRANGERS);
-  return { ...junk(chance, { node, incarnation: 1, birth: 7 }), subject: `alive.${chance.pick(STRANGERS).replaceAll('.', '_')}` };
+/** What says to be a node's heartbeat; it may name one node in the subject and another in the body. A node that there is may be named by what nobody can read. */
+export function badHeartbeat(chance: Chance, nodes: readonly string[]): Thrown {
+  const known = chance.happens(0.3);
+  const node = chance.pick(known ? nodes : STRANGERS);
+  const body = { node, incarnation: 1, birth: 7, everyMs: 10_000, pacedMs: 10_000 };
+  return { ...(known ? unreadable : junk)(chance, body), subject: `alive.${chance.pick(known ? nodes : STRANGERS).replaceAll('.', '_')}` };
 }
 
-/** What says to be pushed from the buckets `leases` and `status`: a hint to an applier, at most. */
+/** What says to be pushed from the buckets `leases` and `status`, or to say how often to beat: a hint to an applier, at most. Or it says to be asked of who leads, or of a drain. */
 export function badPush(chance: Chance, nodes: readonly string[]): Thrown {
-  const subject = `push.${chance.pick(['leases', 'status', 'nothing'])}.${chance.pick(nodes).replaceAll('.', '_')}`;
-  return { ...unreadable(chance, { ledger: 1, node: 'x', lease: 'l1' }), subject };
+  const node = chance.pick(nodes).replaceAll('.', '_');
+  const subject = chance.pick([`push.leases.${node}`, `push.status.${node}`, `push.pace.${node}`, `push.nothing.${node}`, `lead.merger.${node}`, `node.drain.progress.${node}`]);
+  return { ...unreadable(chance, { ledger: 1, node: 'x', lease: 'l1', everyMs: 10_000 }), subject };
 }

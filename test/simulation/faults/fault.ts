@@ -9,16 +9,20 @@ export interface Fault {
   /** One line for `--help`. */
   readonly about: string;
   arrange(stage: Stage): void;
+  /** What it arranges may come to nothing: where it takes effect, that is counted (`World.fire`). Else whatever occurs is counted. */
+  readonly countsBites?: true;
 }
 
 /** Where one fault acts. What it does is numbered, so that a run can be repeated with some of it left out. */
 export class Stage {
   /** For when something happens; what happens then has its own chance, and is the same whatever else is left out. */
   readonly chance: Chance;
+  readonly name: string;
   private count = 0;
 
-  constructor(readonly world: World, readonly name: string, readonly endMs: number, private readonly only: ReadonlySet<number> | undefined) {
-    this.chance = new Chance(world.seed, name);
+  constructor(readonly world: World, private readonly actor: Fault, readonly endMs: number, private readonly only: ReadonlySet<number> | undefined) {
+    this.name = actor.name;
+    this.chance = new Chance(world.seed, this.name);
   }
 
   /** Lets one occurrence happen, if it is not left out. */
@@ -26,7 +30,13 @@ export class Stage {
     const number = this.count++;
     if (this.only !== undefined && !this.only.has(number)) return;
     this.world.occurred(this.name, number);
+    if (this.actor.countsBites !== true) this.bite();
     happen(new Chance(this.world.seed, `${this.name}:${number}`));
+  }
+
+  /** It took effect. */
+  bite(): void {
+    this.world.fire(this.name);
   }
 
   /** Lets something happen now and then, until the time is over. */

@@ -4,6 +4,7 @@ import type { Fault } from './fault.js';
 export const flappingProbes: Fault = {
   name: 'flapping-probes',
   about: 'probes of a machine say now this, now that',
+  countsBites: true,
   arrange(stage) {
     stage.nowAndThen(60_000, (chance) => {
       const node = stage.anyNode(chance);

@@ -4,6 +4,7 @@ import type { Fault } from './fault.js';
 export const fullDisks: Fault = {
   name: 'full-disks',
   about: 'nothing can be written on a machine for a while, journal included',
+  countsBites: true,
   arrange(stage) {
     stage.nowAndThen(60_000, (chance) => {
       const node = stage.anyNode(chance);

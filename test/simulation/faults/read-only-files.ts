@@ -4,6 +4,7 @@ import type { Fault } from './fault.js';
 export const readOnlyFiles: Fault = {
   name: 'read-only-files',
   about: 'a file of a machine cannot be written for a while, on the way back neither',
+  countsBites: true,
   arrange(stage) {
     stage.nowAndThen(60_000, (chance) => {
       const node = stage.anyNode(chance);

@@ -4,6 +4,7 @@ import type { Fault } from './fault.js';
 export const tornJournals: Fault = {
   name: 'torn-journals',
   about: 'power fails in the middle of writing a journal',
+  countsBites: true,
   arrange(stage) {
     stage.nowAndThen(45_000, (chance) => {
       const node = stage.anyNode(chance);

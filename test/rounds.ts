@@ -1,0 +1,33 @@
+import { parseArgs } from 'node:util';
+
+/** What a person asks of a program that plays rounds from a seed. */
+export interface Rounds {
+  readonly seed: number;
+  readonly rounds: number;
+  /** Which of the flags are given. */
+  readonly flags: ReadonlySet<string>;
+}
+
+/** Reads `--rounds N --seed S` and flags; what cannot be read is said, and ends the process with 2. */
+export function roundsOrExit(args: readonly string[], otherwise: { readonly rounds: number }, flags: readonly string[] = []): Rounds {
+  try {
+    return readRounds(args, otherwise, flags);
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n`);
+    return process.exit(2);
+  }
+}
+
+function readRounds(args: readonly string[], otherwise: { readonly rounds: number }, flags: readonly string[]): Rounds {
+  const { values } = parseArgs({
+    args: [...args],
+    options: { seed: { type: 'string' }, rounds: { type: 'string' }, ...Object.fromEntries(flags.map((name) => [name, { type: 'boolean' as const }])) },
+  });
+  const whole = (name: 'seed' | 'rounds', unsaid: number): number => {
+    const value = (values as Partial<Record<string, string>>)[name];
+    if (value === undefined) return unsaid;
+    if (!/^[1-9]\d*$/.test(value)) throw new Error(`--${name}: ${value} is not a whole number above 0`);
+    return Number(value);
+  };
+  return { seed: whole('seed', 1), rounds: whole('rounds', otherwise.rounds), flags: new Set(flags.filter((name) => (values as Record<string, unknown>)[name] === true)) };
+}
