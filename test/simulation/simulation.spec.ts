@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { FAULTS, KUBERNETES_FAULTS, LATER_FAULTS } from './faults/index.js';
 import { MUTANTS } from './mutants.js';
+import { newOracles } from './oracles/index.js';
 import { PEOPLE } from './people/index.js';
 import { actorsOf, argumentsFor, planOf, type Plan } from './plan.js';
 import { runPlan, runSeed } from './run.js';
@@ -82,19 +83,23 @@ describe('in a world of faults', () => {
 });
 
 describe('each oracle sees the fault planted for it', () => {
+  test('and there is one for each', () => {
+    expect([...new Set(MUTANTS.map(({ caughtBy }) => caughtBy))].sort()).toEqual(newOracles().map(({ name }) => name).sort());
+  });
+
   test.each(MUTANTS.map((mutant) => [mutant.name, mutant] as const))('%s', (_name, mutant) => {
     expect(firstCaught(mutant)).toBeDefined();
   });
 });
 
 describe('a failure', () => {
-  const [mutant] = MUTANTS.filter(({ caughtBy }) => caughtBy === 'I6');
+  const [mutant] = MUTANTS.filter(({ caughtBy }) => caughtBy === 'I6 paused');
 
   test('is made smaller, fails in the same way, and its arguments make the same run again', () => {
     const seed = firstCaught(mutant as (typeof MUTANTS)[number]) as number;
     const whole = runSeed(seed, { mutant });
     const shrunk = shrink(planOf(seed), { mutant });
-    expect(shrunk?.outcome.failure).toMatch(/^Violation: I6/);
+    expect(shrunk?.outcome.failure).toMatch(/^Violation: I6 paused:/);
     expect(shrunk?.outcome.facts).toBeLessThan(whole.facts);
     expect(shrunk?.plan.actors.size).toBeLessThan(planOf(seed).actors.size);
     const [, only = ''] = /--only (\S+)/.exec(argumentsFor(shrunk?.plan as Plan)) ?? [];
@@ -109,7 +114,7 @@ describe('a failure', () => {
 
 function firstCaught(mutant: (typeof MUTANTS)[number]): number | undefined {
   for (let seed = 1; seed <= 80; seed++) {
-    if (runPlan({ ...planOf(seed), ...mutant.on }, { mutant }).failure?.startsWith(`Violation: ${mutant.caughtBy}`) === true) return seed;
+    if (runPlan({ ...planOf(seed), ...mutant.on }, { mutant }).failure?.startsWith(`Violation: ${mutant.caughtBy}:`) === true) return seed;
   }
   return undefined;
 }
