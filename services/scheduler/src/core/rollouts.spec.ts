@@ -56,6 +56,19 @@ describe('a rollout', () => {
     expect(grants(s.when())).toEqual(['n0 forward again']);
   });
 
+  it.each([
+    { what: 'a relabel', facts: [changed('n1', { zone: 'b' })] },
+    { what: 'a leave', facts: [left('n1')] },
+    { what: 'a leave and a return', facts: [left('n1'), joined('n1')] },
+    { what: 'a wait', facts: [factOf('config.waiting', { change: 'c1', behind: ['c0'] })] },
+  ])('does not start on a review that comes behind $what, but on that of the next rendering', ({ facts }) => {
+    const s = fleetOf('n0', 'n1');
+    s.given(accepted('c1'), renderedChange('c1', leading(['n0', 'n1'], 'old', 'c1-new')), ...facts, validated('c1', 1));
+    expect(s.when()).toEqual([]);
+    s.given(renderedChange('c1', leading(['n0'], 'old', 'again'), { attempt: 2 }), validated('c1', 2));
+    expect(grants(s.when())).toEqual(['n0 forward again']);
+  });
+
   it('does not start on targets one of whose nodes has left', () => {
     const s = fleetOf('n0', 'n1');
     s.reviewed('c1', ['n0', 'n1']).given(left('n1'));

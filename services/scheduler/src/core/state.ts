@@ -167,6 +167,7 @@ export interface Change {
   readonly policies: readonly Fragment[];
   readonly policyDeletes: readonly FragmentRef[];
   readonly maxFailures: number | undefined;
+  /** Of the rendering that counts; 0 while none does. */
   readonly attempt: number;
   readonly targets: Targets;
   readonly replaces: readonly string[];

@@ -72,11 +72,11 @@ function present(state: State, fact: FactOf<'node.joined' | 'node.changed'>, seq
 type Labels = Readonly<Record<string, string>>;
 const sameLabels = (a: Labels, b: Labels): boolean => JSON.stringify(Object.entries(a).sort()) === JSON.stringify(Object.entries(b).sort());
 
-/** A rendering that was not started yet does not survive a relabel or a leave of a node that it touches; the merger makes another. */
+/** A rendering that was not started yet does not survive a relabel or a leave of a node that it touches; the merger makes another. A review of this one may still come. */
 function outdate(state: State, node: string): void {
   for (const name of [...state.openChanges]) {
     const change = state.changes.get(name);
-    if (change !== undefined && !change.started && change.targets[node] !== undefined) patchChange(state, name, { validated: undefined });
+    if (change !== undefined && !change.started && change.targets[node] !== undefined) patchChange(state, name, { attempt: 0, validated: undefined });
   }
 }
 
