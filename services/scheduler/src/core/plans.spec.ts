@@ -50,10 +50,10 @@ describe('the plan of a lease', () => {
 
   it('is the same for nodes that go the same way under the same policies, whatever else they bear', () => {
     const s = new Scheduler().fleet(['n0', 'n1'], { role: 'a' }).fleet(['n2', 'n3'], { role: 'b' });
-    commits(s, 'c1', 1, pool('default', 4), policy('all', {}), policy('b', { role: 'b' }));
+    commits(s, 'c1', 1, pool('default', 4), policy('all', {}), policy('a', { role: 'a' }), policy('b', { role: 'b' }));
     s.given(changed('n0', { role: 'a', rack: '1' })).reviewed('c2', ['n0', 'n1', 'n2', 'n3']);
     const { needs } = s.decide();
-    expect(needs.map((need) => [need.node, ...need.policies.map(({ name }) => name)])).toEqual([['n0', 'all'], ['n2', 'all', 'b']]);
+    expect(needs.map((need) => [need.node, ...need.policies.map(({ name }) => name)])).toEqual([['n0', 'a', 'all'], ['n2', 'all', 'b']]);
     const plans = new Map(needs.map(({ key }) => [key, { ok: true, actions: DRAIN } as const]));
     expect(grants(s.decide([], plans).facts)).toEqual(['n0', 'n1', 'n2', 'n3'].map((node) => `${node} forward c2-new`));
   });
@@ -61,6 +61,11 @@ describe('the plan of a lease', () => {
   it('made without a config that one node lacks counts for that node, and is not kept', () => {
     const s = fleetOf('n0', 'n1', 'n2');
     commits(s, 'c1', 1, pool('default', 3));
+    const other = fleetOf('n0', 'n1', 'n2');
+    commits(other, 'c1', 1, pool('default', 3));
+    const [first] = other.reviewed('c2', ['n0', 'n1', 'n2']).decide().needs;
+    const made = new Map([[first?.key ?? '', { ok: true, actions: DRAIN, only: 'n0' } as const]]);
+    expect([grants(other.decide([], made).facts), other.decide([], made).needs.map(({ node, from, to }) => `${node} ${from} ${to}`)]).toEqual([['n0 forward c2-new'], ['n1 old c2-new', 'n2 old c2-new']]);
     s.lost.add('n0 c2-new');
     const said = s.rolls('c2', ['n0', 'n1', 'n2']);
     expect(owed(said)).toEqual(['n0: c2-new is lost']);

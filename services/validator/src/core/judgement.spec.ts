@@ -4,6 +4,13 @@ import { to, Validator } from './validator.fixture.js';
 
 const judged = (facts: readonly unknown[]) => linesOf(facts as never, 'hash', 'lease', 'condemned', 'spared');
 
+/** A lease of a node that ended with a report; `says`: what that says is in force, if it is not what the lease led to. */
+const leaseEnded = (node: string, { hash, says }: { readonly hash: string; readonly says: string }) =>
+  factOf('node.lease.settled', {
+    node, pool: 'default', lease: `${node}-l1`, kind: 'corrective', hash, because: says === '' ? 'applied' : 'failed',
+    report: { incarnation: 1, birth: 1, seq: 1, hash: says, verdict: '', bootId: '', reportSequence: 1 },
+  });
+
 describe('a judgement', () => {
   it('condemns hash and recipe of an invalid, once, by lease', () => {
     const v = new Validator().started('c1', { n0: to('bad') });
@@ -17,6 +24,8 @@ describe('a judgement', () => {
     ['a committed config of another node', (v: Validator) => v.given(joined('n9'), renderedNode('n9', 'bad')), 'it is the committed config of n9'],
     ['a last good one', (v: Validator) => v.started('c5', { n9: to('next', 'bad') }), 'it is the last good config of n9'],
     ['the target of a complete rollout', (v: Validator) => v.started('c5', { n9: to('bad') }).given(factOf('rollout.complete', { change: 'c5' })), 'it is the config of n9 in c5, which is complete'],
+    ['what a lease outside rollouts led to', (v: Validator) => v.given(leaseEnded('n9', { hash: 'bad', says: '' })), 'it is the last good config of n9'],
+    ['what a lease outside rollouts left in force', (v: Validator) => v.given(leaseEnded('n9', { hash: 'other', says: 'bad' })), 'it is the last good config of n9'],
     ['what a node outside rollouts has in force', (v: Validator) => v.given(factOf('node.reported', { node: 'n9', hash: 'bad', report: 'announced' })), 'it is the last good config of n9'],
   ])('spares %s', (_, given, spared) => {
     const v = new Validator();
