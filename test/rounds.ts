@@ -18,6 +18,12 @@ export function roundsOrExit(args: readonly string[], otherwise: { readonly roun
   }
 }
 
+/** The number that an option says. Throws for what is none above 0, in words for people. */
+export function wholeNumber(option: string, text: string): number {
+  if (!/^[1-9]\d*$/.test(text)) throw new Error(`--${option}: ${text} is not a whole number above 0`);
+  return Number(text);
+}
+
 function readRounds(args: readonly string[], otherwise: { readonly rounds: number }, flags: readonly string[]): Rounds {
   const { values } = parseArgs({
     args: [...args],
@@ -25,9 +31,7 @@ function readRounds(args: readonly string[], otherwise: { readonly rounds: numbe
   });
   const whole = (name: 'seed' | 'rounds', unsaid: number): number => {
     const value = (values as Partial<Record<string, string>>)[name];
-    if (value === undefined) return unsaid;
-    if (!/^[1-9]\d*$/.test(value)) throw new Error(`--${name}: ${value} is not a whole number above 0`);
-    return Number(value);
+    return value === undefined ? unsaid : wholeNumber(name, value);
   };
   return { seed: whole('seed', 1), rounds: whole('rounds', otherwise.rounds), flags: new Set(flags.filter((name) => (values as Record<string, unknown>)[name] === true)) };
 }

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
+import { wholeNumber } from '../rounds.js';
 import { ACTORS, actorsOf, planOf, type Plan } from './plan.js';
 
 export interface Options {
@@ -27,9 +28,7 @@ export function readOptions(args: readonly string[]): Options {
   });
   const whole = (name: 'seed' | 'seeds' | 'from' | 'nodes' | 'copies' | 'minutes' | 'workers'): number | undefined => {
     const value = values[name];
-    if (value === undefined) return undefined;
-    if (!/^[1-9]\d*$/.test(value)) throw new Error(`--${name}: ${value} is not a whole number above 0`);
-    return Number(value);
+    return value === undefined ? undefined : wholeNumber(name, value);
   };
   const given = Object.entries({ nodes: whole('nodes'), copies: whole('copies'), minutes: whole('minutes'), actors: values.only === undefined ? undefined : actorsOf(values.only) });
   const changes = Object.fromEntries([...given, ['kubernetes', yesOrNo(values.kubernetes)] as const].filter(([, value]) => value !== undefined));

@@ -6,9 +6,9 @@ import type { NatsServer } from '#libs/embedded';
 import { nodeName } from '../fleet/protocol.js';
 import { ControlPlane, startServer } from '../harness/control-plane.js';
 import { median, timed } from '../harness/figures.js';
+import { ROOT } from '../harness/folders.js';
 import { writeHistory, type History } from '../harness/history.js';
 import { phase } from '../harness/phase.js';
-import { ROOT } from '../harness/folders.js';
 import { result, type Part, type PartContext, type Result } from '../harness/part.js';
 
 const run_ = promisify(execFile);

@@ -1,13 +1,13 @@
 import { connectBus } from '#libs/bus';
 import { LEDGER } from '#libs/contracts';
+import { startBare } from '../harness/bare.js';
 import { ControlPlane, startServer, type ServiceProcess } from '../harness/control-plane.js';
 import { median } from '../harness/figures.js';
 import { joinFleet, timesOf, type Fleet } from '../harness/fleet.js';
-import { ROOT } from '../harness/folders.js';
 import { contentOf, file, pool } from '../harness/manifests.js';
 import { result, type Part, type PartContext, type Result } from '../harness/part.js';
 import { phase } from '../harness/phase.js';
-import { end, sleep, start, until } from '../harness/processes.js';
+import { sleep, until } from '../harness/processes.js';
 
 const BUDGET = 10;
 const RUNS = 3;
@@ -57,15 +57,10 @@ async function bareOnce(context: PartContext): Promise<number> {
   const bus = await connectBus({ servers: server.url, name: 'bench' });
   context.atEnd(() => bus.close());
   await bus.jsm.streams.add({ name: 'BARE', subjects: ['bare.granted'] });
-  const process_ = (script: string): ReturnType<typeof start> => {
-    const child = start(process.execPath, ['-e', script, server.url], { cwd: ROOT, stdio: 'ignore' });
-    context.atEnd(() => end(child, 1_000));
-    return child;
-  };
   const isLed = (): Promise<boolean> => bus.request('bare.lead', '').then(() => true, () => false);
-  const leader = process_(BARE_LEADER);
+  const leader = startBare(context, BARE_LEADER, server.url);
   await until('it leads', async () => ((await isLed()) ? true : undefined), 10_000, 20);
-  process_(BARE_STANDBY);
+  startBare(context, BARE_STANDBY, server.url);
   await sleep(1_000);
   leader.kill('SIGKILL');
   const killedMs = Date.now();

@@ -1,9 +1,9 @@
+import { startBare } from '../harness/bare.js';
 import { ControlPlane, startServer } from '../harness/control-plane.js';
 import { Fleet, joinFleet } from '../harness/fleet.js';
-import { ROOT } from '../harness/folders.js';
 import { result, type Part, type PartContext, type Result } from '../harness/part.js';
 import { phase } from '../harness/phase.js';
-import { cpuMs, end, sleep, start } from '../harness/processes.js';
+import { cpuMs, sleep } from '../harness/processes.js';
 
 const WINDOW_MS = 40_000;
 /** Until what the joins left behind is collected: that is no idle fleet yet. */
@@ -29,8 +29,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   });
   const floor = await phase(context, async (inner) => {
     const server = await startServer(inner);
-    const listener = start(process.execPath, ['-e', LISTENER, server.url], { cwd: ROOT, stdio: 'ignore' });
-    inner.atEnd(() => end(listener, 1_000));
+    const listener = startBare(inner, LISTENER, server.url);
     await Fleet.start(inner, server.url, { nodes: context.size, announce: false });
     await sleep(5_000);
     const used = (): number => cpuMs(server.pid) + cpuMs(listener.pid as number);

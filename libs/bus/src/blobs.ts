@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { LastForMsgRequest, StoredMsg } from '@nats-io/jetstream';
-import { monotonicMs } from '#libs/runtime';
 import { configKey, CONFIGS, TARGETS, WireError, type Target, type Targets } from '#libs/contracts';
+import { monotonicMs } from '#libs/runtime';
 import type { Bus } from './connection.js';
 import { isConnectionTrouble } from './ledger.js';
 import { isStoredDeletion } from './message-headers.js';

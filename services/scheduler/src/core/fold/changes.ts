@@ -19,7 +19,7 @@ export function evolveConfig(state: State, { sequence, fact, targets }: Entry): 
       return patchChange(state, fact.change, { attempt: fact.attempt, targets: targets ?? {}, replaces: fact.replaces, validated: undefined });
     case 'config.waiting':
       // It was rendered, and something came before it after all: that attempt counts no more, though its review may still come.
-      return patchChange(state, fact.change, { attempt: 0, validated: undefined });
+      return patchChange(state, fact.change, { attempt: 0 });
     case 'config.validated':
       return patchChange(state, fact.change, { validated: { attempt: fact.attempt, sequence, unfit: fact.unfit } });
     case 'config.rejected':

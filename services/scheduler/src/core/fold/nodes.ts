@@ -76,7 +76,7 @@ const sameLabels = (a: Labels, b: Labels): boolean => JSON.stringify(Object.entr
 function outdate(state: State, node: string): void {
   for (const name of [...state.openChanges]) {
     const change = state.changes.get(name);
-    if (change !== undefined && !change.started && change.targets[node] !== undefined) patchChange(state, name, { attempt: 0, validated: undefined });
+    if (change !== undefined && !change.started && change.targets[node] !== undefined) patchChange(state, name, { attempt: 0 });
   }
 }
 
