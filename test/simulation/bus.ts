@@ -38,6 +38,8 @@ export class SimBus {
   /** Configs by their text, read once. */
   readonly parsed = new Map<string, Config>();
   private readonly values = new Map<string, StoredView>();
+  /** How often any view was written. */
+  viewsWritten = 0;
   /** Called after each append, view and stored message. */
   onAppend: (fact: Fact, sequence: number) => void = () => undefined;
   onView: (key: ViewKey) => void = () => undefined;
@@ -93,6 +95,7 @@ export class SimBus {
     if (known.revision !== revision || known.ledger > ledger) return false;
     const text = encodeView(key.bucket, { ...body, ledger } as never);
     this.values.set(name, { revision: revision + 1, ledger, text });
+    this.viewsWritten += 1;
     this.onView(key);
     return true;
   }

@@ -1,7 +1,8 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { wholeNumber } from '../rounds.js';
-import { ACTORS, actorsOf, planOf, type Plan } from './plan.js';
+import { ACTORS, actorsOf, planOf } from './drawn-plan.js';
+import type { Plan } from './plan.js';
 
 export interface Options {
   readonly from: number;

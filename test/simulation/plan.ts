@@ -1,11 +1,3 @@
-import { Chance } from './chance.js';
-import { DRAWN_FAULTS, FAULTS, KUBERNETES_FAULTS, LATER_FAULTS } from './faults/index.js';
-import type { Fault } from './faults/fault.js';
-import { PEOPLE } from './people/index.js';
-
-/** Everything that may act in a run: what people do on any day, and the faults. */
-export const ACTORS: readonly Fault[] = [...PEOPLE, ...FAULTS, ...KUBERNETES_FAULTS];
-
 /** A run as data: what a seed makes of it, and what a shrunk failure leaves of that. */
 export interface Plan {
   readonly seed: number;
@@ -20,51 +12,4 @@ export interface Plan {
   readonly patient: boolean;
   /** Nodes are Kubernetes', which drains them. */
   readonly kubernetes: boolean;
-}
-
-/** One seed in so many is patient. */
-const PATIENT = 20;
-
-export function planOf(seed: number): Plan {
-  const chance = new Chance(seed, 'plan');
-  const most = chance.pick([0, 1, 2, 3, 4, 5, DRAWN_FAULTS.length]);
-  const drawn = DRAWN_FAULTS.map((fault) => ({ fault, rank: chance.next() })).sort((a, b) => a.rank - b.rank).slice(0, most).map(({ fault }) => fault.name);
-  const later = LATER_FAULTS.filter(({ name }) => new Chance(seed, `plan of ${name}`).happens(0.3)).map(({ name }) => name);
-  // Its own chance: whoever is added there leaves all other runs as they were.
-  const cluster = new Chance(seed, 'kubernetes plan');
-  const kubernetes = cluster.happens(0.5);
-  const troubles = kubernetes ? KUBERNETES_FAULTS.filter(() => cluster.happens(0.4)).map(({ name }) => name) : [];
-  const people = PEOPLE.filter(({ name }) => name === 'changes' || chance.happens(0.6)).map(({ name }) => name);
-  return {
-    seed,
-    nodes: chance.happens(0.1) ? chance.whole(6, 9) : chance.whole(2, 5),
-    copies: chance.pick([1, 2, 2, 3]),
-    minutes: chance.pick([4, 6, 6, 8, 15]),
-    actors: new Map([...people, ...drawn, ...later, ...troubles].map((name) => [name, undefined])),
-    patient: seed % PATIENT === 0,
-    kubernetes,
-  };
-}
-
-/** The arguments that make this plan of its seed again. */
-export function argumentsFor(plan: Plan): string {
-  const whole = planOf(plan.seed);
-  const only = [...plan.actors].map(([name, numbers]) => (numbers === undefined ? name : `${name}:${[...numbers].join('+')}`)).join(',');
-  const names = [...whole.actors.keys()].join(',');
-  return [
-    `--seed ${plan.seed}`,
-    ...(only === names ? [] : [`--only ${only === '' ? 'nobody' : only}`]),
-    ...(plan.kubernetes === whole.kubernetes ? [] : [`--kubernetes ${plan.kubernetes ? 'yes' : 'no'}`]),
-    ...(['nodes', 'copies', 'minutes'] as const).flatMap((field) => (plan[field] === whole[field] ? [] : [`--${field} ${plan[field]}`])),
-  ].join(' ');
-}
-
-/** `changes:1+4,lost-answers` as actors. Throws on a name that nobody has. */
-export function actorsOf(text: string): Plan['actors'] {
-  if (text === 'nobody') return new Map();
-  return new Map(text.split(',').map((part) => {
-    const [name = '', numbers] = part.split(':');
-    if (!ACTORS.some((actor) => actor.name === name)) throw new Error(`--only: there is no ${name}; see --help`);
-    return [name, numbers === undefined ? undefined : new Set(numbers.split('+').map(Number))] as const;
-  }));
 }

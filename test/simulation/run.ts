@@ -1,8 +1,9 @@
 import { Chance } from './chance.js';
+import { ACTORS, planOf } from './drawn-plan.js';
 import { Stage } from './faults/fault.js';
 import { newOracles } from './oracles/index.js';
 import { beginning, letGo, publish } from './people/index.js';
-import { ACTORS, planOf, type Plan } from './plan.js';
+import type { Plan } from './plan.js';
 import { NO_TROUBLE } from './sim-node.js';
 import { tidy } from './tidying.js';
 import { FAIR, Violation, World, type Mutant } from './world.js';
@@ -101,11 +102,13 @@ function calm(world: World): void {
 
 /** Lets time go by until everything is as it shall be and at rest; at most until `endMs`, and then somebody has to look why it is not. */
 function comesToRest(world: World, endMs: number, patient: boolean): boolean {
+  const { clock } = world;
   if (patient) world.run(endMs);
-  for (let last = -1; world.clock.nowMs < endMs; ) {
-    if (last === world.bus.last && isSettled(world)) return true;
-    last = world.bus.last;
-    world.run(Math.min(endMs, world.clock.nowMs + REST_MS));
+  for (let lookedMs = clock.nowMs; clock.nowMs < endMs; ) {
+    const restedMs = Math.max(world.appendedMs, lookedMs) + REST_MS;
+    if (clock.nowMs < restedMs) world.run(Math.min(endMs, restedMs));
+    else if (isSettled(world)) return true;
+    else lookedMs = clock.nowMs;
   }
   return false;
 }

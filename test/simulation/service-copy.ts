@@ -218,6 +218,7 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
     if (this.dies()) return;
     const { clock, weather, chance } = this.world;
     if (effect.do === 'views' && weather.viewLateMs > 0) {
+      this.world.fire('late-views');
       // One after the other: a copy may die when some are written and others not.
       for (const write of effect.writes) clock.after(chance.next() * weather.viewLateMs, () => this.put(run, write, effect.ledger));
       clock.after(weather.viewLateMs, () => this.carryOut(run, steps, effect));
@@ -314,7 +315,10 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
   /** What has arrived. The rest is on its way, and its arrival wakes the copy. */
   private read(after: number): ReturnType<ServiceCopy['tail']> {
     const upTo = Math.max(after, this.world.bus.last - this.world.lag());
-    if (upTo < this.world.bus.last) this.world.clock.after(this.world.chance.next() * 200, () => this.wake());
+    if (upTo < this.world.bus.last) {
+      this.world.fire('lagging-reads');
+      this.world.clock.after(this.world.chance.next() * 200, () => this.wake());
+    }
     return this.tail(after, upTo);
   }
 

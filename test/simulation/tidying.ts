@@ -15,9 +15,17 @@ export function tidy(world: World): void {
   const core = mergerCore(sha256);
   const copy = newCopy(core);
   const reads = new Set<string>(core.reads);
+  let named: ReadonlySet<string> = new Set();
+  let known = '';
   const once = (): void => {
-    fold(copy, { entries: world.bus.entries(copy.folded, world.bus.last, 0, reads), upTo: world.bus.last });
-    sweep(world, namedNow(world, copy.state));
+    const { bus } = world;
+    const newest = `${bus.last} ${bus.viewsWritten}`;
+    if (newest !== known) {
+      fold(copy, { entries: bus.entries(copy.folded, bus.last, 0, reads), upTo: bus.last });
+      named = namedNow(world, copy.state);
+      known = newest;
+    }
+    sweep(world, named);
     world.clock.after(EVERY_MS, once);
   };
   world.clock.after(EVERY_MS, once);

@@ -1,4 +1,5 @@
-import { argumentsFor, type Plan } from './plan.js';
+import { argumentsFor } from './drawn-plan.js';
+import type { Plan } from './plan.js';
 import { shrink } from './shrink.js';
 import type { Failed } from './tally.js';
 

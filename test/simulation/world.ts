@@ -104,6 +104,8 @@ export class World {
   /** Told of each fact, after the oracles. */
   readonly listeners: ((fact: Fact) => void)[] = [];
   lines: string[] = [];
+  /** When the last fact was appended. */
+  appendedMs = 0;
 
   constructor(readonly seed: number, readonly oracles: readonly Oracle[], copiesEach: number, private readonly keepTrace: boolean, readonly mutant?: Mutant, kubernetes = false) {
     this.chance = new Chance(seed, 'world');
@@ -164,13 +166,13 @@ export class World {
   /** A report on its way; false when the node hears no acknowledgement. */
   deliverReport(report: NodeReport): boolean {
     const { weather } = this;
-    if (this.strikes(weather.reportLost, 'bad-post')) {
+    if (this.strikes(weather.reportLost, 'lost-reports')) {
       if (this.chance.happens(0.5)) this.bus.publishReport(report);
       return false;
     }
-    if (this.strikes(weather.reportLate, 'bad-post')) this.clock.after(this.chance.next() * 90_000, () => this.bus.publishReport(report));
+    if (this.strikes(weather.reportLate, 'late-reports')) this.clock.after(this.chance.next() * 90_000, () => this.bus.publishReport(report));
     else this.bus.publishReport(report);
-    if (this.strikes(weather.reportDoubled, 'bad-post')) this.clock.after(this.chance.next() * 60_000, () => this.bus.publishReport(report));
+    if (this.strikes(weather.reportDoubled, 'doubled-reports')) this.clock.after(this.chance.next() * 60_000, () => this.bus.publishReport(report));
     return true;
   }
 
@@ -244,6 +246,7 @@ export class World {
   }
 
   private appended(fact: Fact, sequence: number): void {
+    this.appendedMs = this.clock.nowMs;
     this.trace(() => `#${sequence} ${JSON.stringify(fact)}`);
     this.observe((oracle) => oracle.onFact?.(this, fact, sequence));
     this.outside.hear(fact);
@@ -255,11 +258,11 @@ export class World {
   private shown(key: ViewKey): void {
     const { bucket } = key;
     if (bucket !== 'leases' && bucket !== 'status') return;
-    if (this.strikes(this.weather.pushLost, 'bad-post')) return;
+    if (this.strikes(this.weather.pushLost, 'lost-pushes')) return;
     const node = this.nodes.get(nodeOfToken(key.key));
     if (node === undefined) return;
     const [lease, status] = [bucket === 'leases' ? this.bus.view(bucket, key.key) : undefined, bucket === 'status' ? this.bus.view(bucket, key.key) : undefined];
-    if (this.weather.pushLateMs > 0) this.fire('late-views');
+    if (this.weather.pushLateMs > 0) this.fire('late-pushes');
     this.clock.after(this.delayMs() + this.chance.next() * this.weather.pushLateMs, () => node.pushed(lease, status));
   }
 

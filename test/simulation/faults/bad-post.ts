@@ -1,13 +1,15 @@
+import { doubledReports } from './doubled-reports.js';
 import type { Fault } from './fault.js';
+import { lateReports } from './late-reports.js';
+import { lostPushes } from './lost-pushes.js';
+import { lostReports } from './lost-reports.js';
 
-/** Reports are lost, doubled, late and out of order; pushes are lost. */
+/** All that can become of a message, at once. */
 export const badPost: Fault = {
   name: 'bad-post',
   about: 'reports are lost, doubled, late and out of order; pushes are lost',
-  arrange({ world, chance }) {
-    world.weather.reportLost = chance.pick([0, 0.15, 0.4]);
-    world.weather.reportDoubled = chance.pick([0.05, 0.15, 0.4]);
-    world.weather.reportLate = chance.pick([0, 0.15, 0.4]);
-    world.weather.pushLost = chance.pick([0.1, 0.3, 1]);
+  parts: [lostReports, doubledReports, lateReports, lostPushes],
+  arrange(stage) {
+    for (const part of [lostReports, doubledReports, lateReports, lostPushes]) part.arrange(stage);
   },
 };

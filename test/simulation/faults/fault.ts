@@ -11,6 +11,8 @@ export interface Fault {
   arrange(stage: Stage): void;
   /** What it arranges may come to nothing: where it takes effect, that is counted (`World.fire`). Else whatever occurs is counted. */
   readonly countsBites?: true;
+  /** It is these at once: they count, it does not. */
+  readonly parts?: readonly Fault[];
 }
 
 /** Where one fault acts. What it does is numbered, so that a run can be repeated with some of it left out. */

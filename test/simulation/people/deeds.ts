@@ -5,13 +5,15 @@ import { change, poolChange } from './manifests.js';
 /** What somebody does to the fleet, once. */
 export type Deed = (world: World, chance: Chance) => void;
 
-export function publish(world: World, body: object, source = 'people'): void {
-  const sequence = world.bus.publishChange(source, JSON.stringify(body));
-  world.trace(() => `people publish c${sequence} ${JSON.stringify(body)}`);
+/** Returns the id of the change. */
+export function publish(world: World, body: object, source = 'people'): string {
+  const change = `c${world.bus.publishChange(source, JSON.stringify(body))}`;
+  world.trace(() => `people publish ${change} ${JSON.stringify(body)}`);
+  return change;
 }
 
-export const publishChange: Deed = (world, chance) => publish(world, change(world, chance));
-export const publishPool: Deed = (world, chance) => publish(world, poolChange(chance, world.cluster !== undefined));
+export const publishChange: Deed = (world, chance) => void publish(world, change(world, chance));
+export const publishPool: Deed = (world, chance) => void publish(world, poolChange(chance, world.cluster !== undefined));
 
 /** The same message comes twice: the publisher had no acknowledgement and gave no id. */
 export const publishTwice: Deed = (world, chance) => {

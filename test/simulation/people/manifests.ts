@@ -65,10 +65,16 @@ function file(world: World, chance: Chance, name: string, path: string, version:
     `bad v${version}`, `ok garbage ${version % 3}`,
     // One node does not take it.
     `ok v${version} unlucky:${node};`,
-    // Bad for one kind of node only; the recipe is the same for all.
-    `{{ node.labels.mood }} v${version % 3}`, `ok v${version % 3} no-{{ node.labels.role }}-but-no-core`,
+    ...badForOneKind(version),
   ]);
   return manifest('File', name, { nodeSelector: chance.pick(SELECTORS), path, content });
 }
+
+/** Contents that are bad for one kind of node only: the probe of the sad fails, and core does not take it. The recipe is the same for all. */
+const badForOneKind = (version: number): readonly string[] => [`{{ node.labels.mood }} v${version % 3}`, `ok v${version % 3} no-{{ node.labels.role }}-but-no-core`];
+
+/** A change for all nodes that is bad for one kind of them. */
+export const badForOneKindChange = (world: World, chance: Chance): object =>
+  ({ apply: [manifest('File', 'app', { nodeSelector: {}, path: '/etc/app', content: chance.pick(badForOneKind(world.bus.changes.length)) })], ...strategy(chance) });
 
 const strategy = (chance: Chance): object => (chance.happens(0.3) ? { strategy: { maxFailures: chance.whole(1, 3) } } : {});

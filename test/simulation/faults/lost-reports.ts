@@ -1,0 +1,10 @@
+import type { Fault } from './fault.js';
+
+/** Reports do not arrive, or arrive and their acknowledgement does not. */
+export const lostReports: Fault = {
+  name: 'lost-reports',
+  about: 'reports are lost, or their acknowledgement is',
+  arrange({ world, chance }) {
+    world.weather.reportLost = chance.pick([0, 0.15, 0.4]);
+  },
+};
