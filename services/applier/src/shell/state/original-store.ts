@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, unlink } from 'node:fs/promises';
+import { readdirSync } from 'node:fs';
+import { mkdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isMissing, writeWhole } from './whole-file.js';
+import { contentOf, isMissing, writeWhole } from './whole-file.js';
 
 const DIGEST = /^[0-9a-f]{64}$/;
 
@@ -25,17 +26,20 @@ export class OriginalStore {
 
   /** Forgets all but these. */
   async tidy(digests: ReadonlySet<string>): Promise<void> {
-    const names = await readdir(this.folder).catch((error: unknown) => (isMissing(error) ? [] : Promise.reject(error)));
-    for (const name of names) if (!digests.has(name)) await unlink(join(this.folder, name));
+    for (const name of this.names()) if (!digests.has(name)) await unlink(join(this.folder, name));
   }
 
   private async find(digest: string): Promise<Buffer | undefined> {
     if (!DIGEST.test(digest)) return undefined;
+    const content = await contentOf(join(this.folder, digest));
+    return content !== undefined && sha256(content) === digest ? content : undefined;
+  }
+
+  private names(): readonly string[] {
     try {
-      const content = await readFile(join(this.folder, digest));
-      return sha256(content) === digest ? content : undefined;
+      return readdirSync(this.folder);
     } catch (error) {
-      if (isMissing(error)) return undefined;
+      if (isMissing(error)) return [];
       throw error;
     }
   }

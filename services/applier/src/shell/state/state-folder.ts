@@ -1,4 +1,5 @@
-import { link, mkdir, readFile, readdir, rename, unlink } from 'node:fs/promises';
+import { existsSync, readdirSync } from 'node:fs';
+import { link, mkdir, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '#libs/contracts';
 import { newJournal, type Journal, type Originals } from '../../core/index.js';
@@ -7,7 +8,7 @@ import { decodeJournal, encodeJournal, isNewer } from './journal-text.js';
 import { lockFolder } from './lock.js';
 import { OriginalStore } from './original-store.js';
 import { StateError } from './state-error.js';
-import { isMissing, writeAllWhole, writeWhole } from './whole-file.js';
+import { contentOf, isMissing, writeAllWhole, writeWhole } from './whole-file.js';
 
 /**
  * The state folder of one applier, held by a lock: `journal.json` (and `journal.prev.json`, the one before), configs by
@@ -60,7 +61,7 @@ export class StateFolder {
   /** By a second name, so that `journal.json` is there at every moment: whoever looks finds the old one or the new one. */
   private async keepAsPrevious(path: string): Promise<void> {
     const next = join(this.path, 'journal.prev.json.new');
-    await ignoreMissing(unlink(next));
+    if (existsSync(next)) await unlink(next);
     await ignoreMissing(link(path, next));
     await ignoreMissing(rename(next, join(this.path, 'journal.prev.json')));
   }
@@ -78,7 +79,7 @@ export class StateFolder {
 
   async tidy(configs: readonly string[], originals: Originals): Promise<void> {
     const kept = new Set(configs.map((hash) => `${hash}.json`));
-    for (const name of await readdir(join(this.path, 'configs'))) {
+    for (const name of readdirSync(join(this.path, 'configs'))) {
       if (!kept.has(name)) await unlink(join(this.path, 'configs', name));
     }
     const digests = Object.values(originals).flatMap(({ was }) =>
@@ -99,5 +100,6 @@ function ownJournal(journal: Journal, node: string, path: string): Journal {
 const ignoreMissing = (done: Promise<void>): Promise<void> => done.catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
 
 async function textOf(path: string): Promise<string | undefined> {
-  return readFile(path, 'utf8').catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
+  const content = await contentOf(path);
+  return content?.toString('utf8');
 }

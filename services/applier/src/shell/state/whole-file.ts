@@ -1,5 +1,6 @@
-import { open, rename } from 'node:fs/promises';
+import { rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { withOpen, type OpenFile } from '../open-file.js';
 
 /** Replaces a file as a whole and on the disk: who reads sees the old or the new content, also after a power cut. */
 export async function writeWhole(path: string, content: string | Buffer, beforeRename?: () => Promise<void>): Promise<void> {
@@ -18,22 +19,23 @@ export async function writeAllWhole(folder: string, names: readonly string[], co
 
 async function writeBeside(path: string, content: string | Buffer): Promise<string> {
   const temporary = `${path}.tmp`;
-  const file = await open(temporary, 'w', 0o600);
-  try {
-    await file.writeFile(content);
+  const write = async (file: OpenFile): Promise<void> => {
+    await file.write(content);
     await file.sync();
-  } finally {
-    await file.close();
-  }
+  };
+  await withOpen(temporary, 'w', write, 0o600);
   return temporary;
 }
 
-export async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r');
+export const syncFolder = (path: string): Promise<void> => withOpen(path, 'r', (folder) => folder.sync());
+
+/** Undefined where there is no such file. */
+export async function contentOf(path: string): Promise<Buffer | undefined> {
   try {
-    await folder.sync();
-  } finally {
-    await folder.close();
+    return await withOpen(path, 'r', (file) => file.read());
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
   }
 }
 

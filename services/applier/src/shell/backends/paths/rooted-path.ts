@@ -1,6 +1,7 @@
 import { constants } from 'node:fs';
-import { chmod, lstat, mkdir, open, realpath, type FileHandle } from 'node:fs/promises';
+import { lstat, mkdir, realpath } from 'node:fs/promises';
 import { relative, sep } from 'node:path';
+import { OpenFile } from '../../open-file.js';
 import { Refused } from '../../ports.js';
 import { codeOf, isMissing } from '../../state/whole-file.js';
 
@@ -11,7 +12,7 @@ const MADE_MODE = 0o755;
 
 /** The folder of a path, held open, so that nothing that is swapped in above it leads elsewhere. */
 export class Parent {
-  constructor(private readonly folder: FileHandle, readonly name: string) {}
+  constructor(private readonly folder: OpenFile, readonly name: string) {}
 
   /** The path itself, or another name beside it, reached through the open folder. */
   path(name = this.name): string {
@@ -22,8 +23,8 @@ export class Parent {
     return this.folder.sync();
   }
 
-  close(): Promise<void> {
-    return this.folder.close();
+  close(): void {
+    this.folder.close();
   }
 }
 
@@ -63,18 +64,18 @@ async function walk(root: string, parts: readonly string[], make: boolean): Prom
   const folders = parts.slice(0, -1);
   const paths = folders.map((_, i) => `/${folders.slice(0, i + 1).join('/')}`);
   // The root itself may be a link: whoever named it meant where that leads. So the first folder is as safe by its whole path.
-  const first = folders[0] === undefined ? undefined : await open(`${root}/${folders[0]}`, FOLDER).catch(() => undefined);
-  let folder = first ?? await open(root, ROOT);
+  const first = folders[0] === undefined ? undefined : openedIfPossible(`${root}/${folders[0]}`);
+  let folder = first ?? OpenFile.open(root, ROOT);
   for (const [i, part] of folders.entries()) {
     if (i === 0 && first !== undefined) continue;
     const child = new Parent(folder, part);
     try {
       const next = await openFolder(child, make);
       if (next === undefined) {
-        await folder.close();
+        folder.close();
         return { missing: paths.slice(i), above: paths.slice(0, i) };
       }
-      await folder.close();
+      folder.close();
       folder = next;
     } catch (error) {
       const target = await linkTarget(child, root, paths[i] ?? '', error).finally(() => folder.close());
@@ -84,17 +85,25 @@ async function walk(root: string, parts: readonly string[], make: boolean): Prom
   return { parent: new Parent(folder, name), above: paths };
 }
 
-async function openFolder(child: Parent, make: boolean): Promise<FileHandle | undefined> {
+function openedIfPossible(path: string): OpenFile | undefined {
   try {
-    return await open(child.path(), FOLDER);
+    return OpenFile.open(path, FOLDER);
+  } catch {
+    return undefined;
+  }
+}
+
+async function openFolder(child: Parent, make: boolean): Promise<OpenFile | undefined> {
+  try {
+    return OpenFile.open(child.path(), FOLDER);
   } catch (error) {
     if (!isMissing(error)) throw error;
     if (!make) return undefined;
   }
   await mkdir(child.path(), MADE_MODE).catch((error: unknown) => (codeOf(error) === 'EEXIST' ? undefined : Promise.reject(error)));
   await child.sync();
-  const made = await open(child.path(), FOLDER);
-  await chmod(`/proc/self/fd/${made.fd}`, MADE_MODE);
+  const made = OpenFile.open(child.path(), FOLDER);
+  made.chmod(MADE_MODE);
   return made;
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
-import { constants, type Stats } from 'node:fs';
-import { chown, lchown, lstat, mkdir, open, readdir, readlink, rename, rmdir, symlink, unlink } from 'node:fs/promises';
+import { constants, lstatSync, readlinkSync, type Stats } from 'node:fs';
+import { lchown, mkdir, readdir, rename, rmdir, symlink, unlink } from 'node:fs/promises';
+import { OpenFile, withOpen } from '../../open-file.js';
 import { Refused } from '../../ports.js';
 import { codeOf, isMissing } from '../../state/whole-file.js';
 import { wayTo, type Parent } from './rooted-path.js';
@@ -29,6 +30,7 @@ export interface Owner {
 
 const MODE = 0o7777;
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
 export async function standingAt(root: string, path: string): Promise<Standing> {
@@ -49,16 +51,16 @@ export async function fileAt(root: string, path: string, wants: (file: StandingF
 }
 
 async function lookIn(parent: Parent, above: readonly string[], wants: (file: StandingFile) => boolean): Promise<Found> {
-  const now = await standing(await statOf(parent), parent, above);
+  const now = standing(statOf(parent), parent, above);
   return now.state === 'file' && wants(now) ? { now, content: await contentIn(parent) } : { now };
 }
 
-async function standing(stat: Stats | undefined, parent: Parent, above: readonly string[]): Promise<Standing> {
+function standing(stat: Stats | undefined, parent: Parent, above: readonly string[]): Standing {
   if (stat === undefined) return { state: 'absent', missing: [], above };
   const { uid, gid } = stat;
   const mode = stat.mode & MODE;
   if (stat.isFile()) return { state: 'file', mode, uid, gid, size: stat.size, above };
-  if (stat.isSymbolicLink()) return { state: 'symlink', target: await readlink(parent.path()), uid, gid, above };
+  if (stat.isSymbolicLink()) return { state: 'symlink', target: readlinkSync(parent.path()), uid, gid, above };
   return stat.isDirectory() ? { state: 'directory', mode, uid, gid, above } : { state: 'other', above };
 }
 
@@ -67,14 +69,7 @@ export async function contentAt(root: string, path: string): Promise<Buffer> {
   return inParent(root, path, contentIn);
 }
 
-async function contentIn(parent: Parent): Promise<Buffer> {
-  const file = await open(parent.path(), READ);
-  try {
-    return await file.readFile();
-  } finally {
-    await file.close();
-  }
-}
+const contentIn = (parent: Parent): Promise<Buffer> => withOpen(parent.path(), READ, (file) => file.read());
 
 /** Makes a file in one step: a reader sees what was there before or all of this, never a part. */
 export async function putFile(root: string, path: string, content: Buffer, mode: number, owner?: Owner): Promise<void> {
@@ -93,22 +88,20 @@ export async function putFileUnless(root: string, path: string, content: Buffer,
 async function putIn(parent: Parent, content: Buffer, mode: number, owner?: Owner): Promise<void> {
   await makeWay(parent, 'file');
   const temporary = await freeTemporary(parent);
-  const file = await open(temporary, CREATE, 0o600);
-  try {
-    await file.writeFile(content);
-    if (owner !== undefined) await file.chown(owner.uid, owner.gid).catch(notAllowed);
-    await file.chmod(mode);
+  const fill = async (file: OpenFile): Promise<void> => {
+    await file.write(content);
+    if (owner !== undefined) give(file, owner);
+    file.chmod(mode);
     await file.sync();
-  } finally {
-    await file.close();
-  }
+  };
+  await withOpen(temporary, CREATE, fill, 0o600);
   await rename(temporary, parent.path());
   await parent.sync();
 }
 
 export async function putLink(root: string, path: string, target: string, owner: Owner): Promise<void> {
   await inParent(root, path, async (parent) => {
-    if ((await statOf(parent))?.isDirectory() === true) await removeEmptyFolders(parent.path());
+    if (statOf(parent)?.isDirectory() === true) await removeEmptyFolders(parent.path());
     await makeWay(parent, 'file');
     const temporary = await freeTemporary(parent);
     await symlink(target, temporary);
@@ -123,12 +116,12 @@ export async function putDirectory(root: string, path: string, mode: number, own
     await freeTemporary(parent);
     await makeWay(parent, 'directory');
     await mkdir(parent.path(), mode).catch((error: unknown) => (codeOf(error) === 'EEXIST' ? undefined : Promise.reject(error)));
-    const folder = await open(parent.path(), constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+    const folder = OpenFile.open(parent.path(), FOLDER);
     try {
-      if (owner !== undefined) await chown(`/proc/self/fd/${folder.fd}`, owner.uid, owner.gid).catch(notAllowed);
-      await folder.chmod(mode);
+      if (owner !== undefined) give(folder, owner);
+      folder.chmod(mode);
     } finally {
-      await folder.close();
+      folder.close();
     }
     await parent.sync();
   });
@@ -140,7 +133,7 @@ export async function remove(root: string, path: string): Promise<void> {
   if ('missing' in way) return;
   await closing(way.parent, async (parent) => {
     await freeTemporary(parent);
-    const stat = await statOf(parent);
+    const stat = statOf(parent);
     if (stat === undefined) return;
     if (stat.isDirectory()) await rmdir(parent.path()).catch((error: unknown) => (codeOf(error) === 'ENOTEMPTY' ? undefined : Promise.reject(error)));
     else await unlink(parent.path());
@@ -156,7 +149,7 @@ export async function clearTemporary(root: string, path: string): Promise<void> 
 
 /** Removes what stands in the way of another kind of thing. */
 async function makeWay(parent: Parent, wanted: 'file' | 'directory'): Promise<void> {
-  const stat = await statOf(parent);
+  const stat = statOf(parent);
   if (stat === undefined || stat.isDirectory() === (wanted === 'directory')) return;
   if (wanted === 'directory') return unlink(parent.path());
   await rmdir(parent.path()).catch((error: unknown) => {
@@ -174,8 +167,7 @@ async function removeEmptyFolders(path: string): Promise<void> {
 async function freeTemporary(parent: Parent): Promise<string> {
   const temporary = parent.path(`.sluice-${createHash('sha256').update(parent.name).digest('hex').slice(0, 16)}.tmp`);
   // Looked for first: on a file system that is read-only nothing can be unlinked, not even what is not there.
-  const left = await lstat(temporary).catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
-  if (left !== undefined) await unlink(temporary).catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
+  if (lstatSync(temporary, { throwIfNoEntry: false }) !== undefined) await unlink(temporary).catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
   return temporary;
 }
 
@@ -192,12 +184,19 @@ async function closing<T>(parent: Parent, work: (parent: Parent) => Promise<T>):
     if (codeOf(error) === 'ENAMETOOLONG') throw new Refused('content', 'the name is too long');
     throw error;
   } finally {
-    await parent.close();
+    parent.close();
   }
 }
 
-const statOf = (parent: Parent): Promise<Stats | undefined> =>
-  lstat(parent.path()).catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
+const statOf = (parent: Parent): Stats | undefined => lstatSync(parent.path(), { throwIfNoEntry: false });
+
+function give(file: OpenFile, { uid, gid }: Owner): void {
+  try {
+    file.chown(uid, gid);
+  } catch (error) {
+    notAllowed(error);
+  }
+}
 
 /** Only root may give files away: the running user's ownership is what remains then. */
 function notAllowed(error: unknown): void {
