@@ -8,8 +8,12 @@ export interface Rounds {
   readonly flags: ReadonlySet<string>;
 }
 
-/** Reads `--rounds N --seed S` and flags; what cannot be read is said, and ends the process with 2. */
-export function roundsOrExit(args: readonly string[], otherwise: { readonly rounds: number }, flags: readonly string[] = []): Rounds {
+/** Reads `--rounds N --seed S` and flags; what cannot be read is said, and ends the process with 2. `help`: what `--help` prints. */
+export function roundsOrExit(help: string, args: readonly string[], otherwise: { readonly rounds: number }, flags: readonly string[] = []): Rounds {
+  if (args.includes('--help') || args.includes('-h')) {
+    process.stdout.write(help);
+    return process.exit(0);
+  }
   try {
     return readRounds(args, otherwise, flags);
   } catch (error) {

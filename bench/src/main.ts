@@ -1,4 +1,4 @@
-import { readOptions, type Options } from './harness/options.js';
+import { helpOf, readOptions, type Options } from './harness/options.js';
 import { describeMachine, machineLine } from './harness/machine.js';
 import { SkipError, type Part, type Result } from './harness/part.js';
 import { keep, type Skipped } from './harness/record.js';
@@ -8,6 +8,10 @@ import { PARTS } from './parts/index.js';
 const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
 async function main(): Promise<number> {
+  if (process.argv.includes('--help')) {
+    process.stdout.write(helpOf(PARTS));
+    return 0;
+  }
   const options = readOptions(process.argv.slice(2), PARTS);
   const machine = await describeMachine();
   say(machineLine(machine));

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SERVICES, VIEW_BUCKETS } from '#libs/contracts';
+import { SERVICES, SNAPSHOTS, VIEW_BUCKETS } from '#libs/contracts';
 import { until } from '#libs/testing';
 import { startFleet, type Fleet } from '../e2e/fleet.js';
 import { file } from '../e2e/manifests.js';
@@ -76,7 +76,7 @@ export class Stage {
     return (JSON.parse(reply?.body ?? '{}') as { readonly state: { readonly last_seq: number } }).state.last_seq;
   }
 
-  /** What stands in the buckets of views, in an order that only their content decides. */
+  /** What stands in the buckets of views, and of snapshots, in an order that only their content decides. */
   async standing(): Promise<Standing> {
     const found: Record<string, { subject: string; value: Buffer }[]> = {};
     for (const bucket of VIEW_BUCKETS) {
@@ -88,7 +88,17 @@ export class Stage {
         if (value !== undefined && value !== '') found[bucket].push({ subject, value: Buffer.from(value) });
       }
     }
+    found[SNAPSHOTS] = [];
+    for (const subject of await this.subjects(`OBJ_${SNAPSHOTS}`, `$O.${SNAPSHOTS}.M.>`)) {
+      found[SNAPSHOTS].push({ subject, value: Buffer.from((await this.last(`OBJ_${SNAPSHOTS}`, subject)) ?? '') });
+    }
     return found;
+  }
+
+  private async subjects(stream: string, filter: string): Promise<readonly string[]> {
+    const reply = await this.request(`$JS.API.STREAM.INFO.${stream}`, Buffer.from(JSON.stringify({ subjects_filter: filter })));
+    const { state } = JSON.parse(reply?.body ?? '{}') as { readonly state?: { readonly subjects?: Readonly<Record<string, number>> } };
+    return Object.keys(state?.subjects ?? {}).sort();
   }
 
   /** Publishes a good change for all nodes, and waits until it has rolled out to the last. */

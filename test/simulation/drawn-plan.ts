@@ -45,12 +45,13 @@ export function argumentsFor(plan: Plan): string {
   ].join(' ');
 }
 
-/** `changes:1+4,lost-answers` as actors. Throws on a name that nobody has. */
+/** `changes:1+4,lost-answers` as actors. Throws on a name that nobody has, and on what are no numbers. */
 export function actorsOf(text: string): Plan['actors'] {
   if (text === 'nobody') return new Map();
   return new Map(text.split(',').map((part) => {
     const [name = '', numbers] = part.split(':');
     if (!ACTORS.some((actor) => actor.name === name)) throw new Error(`--only: there is no ${name}; see --help`);
+    if (numbers !== undefined && !/^\d+(\+\d+)*$/.test(numbers)) throw new Error(`--only: ${part} does not say numbers, as in ${name}:1+4`);
     return [name, numbers === undefined ? undefined : new Set(numbers.split('+').map(Number))] as const;
   }));
 }

@@ -31,6 +31,8 @@ export function readOptions(args: readonly string[]): Options {
     const value = values[name];
     return value === undefined ? undefined : wholeNumber(name, value);
   };
+  if (values.seed !== undefined && (values.seeds ?? values.from) !== undefined) throw new Error('--seed is one run, --seeds and --from are several: one or the other');
+  if (values.trace === true && values.seed === undefined) throw new Error('--trace is of one run: say which with --seed');
   const given = Object.entries({ nodes: whole('nodes'), copies: whole('copies'), minutes: whole('minutes'), actors: values.only === undefined ? undefined : actorsOf(values.only) });
   const changes = Object.fromEntries([...given, ['kubernetes', yesOrNo(values.kubernetes)] as const].filter(([, value]) => value !== undefined));
   return {

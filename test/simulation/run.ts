@@ -28,8 +28,8 @@ export interface RunOptions {
 
 /** Long enough for the longest distance between two tries, several times. */
 const QUIET_MS = 5 * 3_600_000;
-/** So long nothing was appended, and everything is as it shall be: then it stays so. */
-const REST_MS = 5 * 60_000;
+/** So long nothing was appended, and everything is as it shall be: then it mostly stays so. What comes later, patient runs see. */
+const REST_MS = 8 * 60_000;
 
 export const runSeed = (seed: number, options: RunOptions = {}): Outcome => runPlan(planOf(seed), options);
 

@@ -1,3 +1,4 @@
+import { ACTORS } from './drawn-plan.js';
 import type { Plan } from './plan.js';
 import { runPlan, type Outcome, type RunOptions } from './run.js';
 
@@ -19,6 +20,7 @@ export function shrink(plan: Plan, options: RunOptions = {}): Shrunk | undefined
     runs = search.runs;
     search.improved = false;
     search.dropActors();
+    search.takeApart();
     search.lower('minutes', [1, 2, 3, 4, 6, 8, 12]);
     search.lower('nodes', [1, 2, 3, 4, 5]);
     search.lower('copies', [1, 2]);
@@ -39,6 +41,14 @@ class Search {
   dropActors(): void {
     for (const name of [...this.plan.actors.keys()]) {
       this.take({ ...this.plan, actors: new Map([...this.plan.actors].filter(([other]) => other !== name)) });
+    }
+  }
+
+  /** One part in the place of what is several faults at once. */
+  takeApart(): void {
+    for (const { name, parts = [] } of ACTORS.filter((actor) => this.plan.actors.has(actor.name))) {
+      const others = [...this.plan.actors].filter(([other]) => other !== name);
+      for (const part of parts) if (this.take({ ...this.plan, actors: new Map([...others, [part.name, undefined]]) })) break;
     }
   }
 

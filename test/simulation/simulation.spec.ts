@@ -87,6 +87,20 @@ describe('in a world of faults', () => {
   });
 });
 
+describe('a fault bites when nobody else acts but those who publish', () => {
+  test.each(FAULTS.map((fault) => [fault.name, fault] as const))('%s', (name, { parts = [] }) => {
+    const fired = new Set<string>();
+    const names = parts.length === 0 ? [name] : parts.map((part) => part.name);
+    for (let seed = 1; seed <= 40 && !names.every((each) => fired.has(each)); seed++) {
+      const plan: Plan = { ...planOf(seed), minutes: 8, patient: false, kubernetes: false, actors: actorsOf(`changes,${name}`) };
+      const outcome = runPlan(plan);
+      expect(outcome.failure === undefined ? [] : [told({ seed, failure: outcome.failure }, plan, false)]).toEqual([]);
+      for (const each of outcome.fired.keys()) fired.add(each);
+    }
+    expect(names.filter((each) => !fired.has(each))).toEqual([]);
+  });
+});
+
 describe('each oracle sees the fault planted for it', () => {
   test('and there is one for each', () => {
     expect([...new Set(MUTANTS.map(({ caughtBy }) => caughtBy))].sort()).toEqual(newOracles().map(({ name }) => name).sort());

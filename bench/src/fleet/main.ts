@@ -20,8 +20,8 @@ process.on('disconnect', () => process.exit(0));
 const say = (words: FromFleet): void => void process.send?.(words);
 
 async function start(options: FleetOptions): Promise<void> {
-  const { url, connections, heartbeatMs } = options;
-  const buses = await Promise.all(Array.from({ length: connections }, (_, i) => connectBus({ servers: url, name: `appliers ${i}`, timeoutMs: 30_000 })));
+  const { urls, connections, heartbeatMs } = options;
+  const buses = await Promise.all(Array.from({ length: connections }, (_, i) => connectBus({ servers: urls, name: `appliers ${i}`, timeoutMs: 30_000 })));
   const empty = emptyHash((text) => createHash('sha256').update(text).digest('hex'));
   const nodes = Array.from({ length: options.nodes }, (_, n) => new InstantNode(nodeName(n), labelsOf(n), empty, buses[n % connections] as Bus, tally));
   await Promise.all(buses.map((bus) => bus.nc.flush()));

@@ -1,6 +1,6 @@
 /** What the bench tells the process of the appliers. */
 export interface FleetOptions {
-  readonly url: string;
+  readonly urls: readonly string[];
   readonly nodes: number;
   readonly connections: number;
   /** 0: no heartbeats. */

@@ -3,7 +3,7 @@ import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { connectBus, ensureTopology, type Bus } from '#libs/bus';
 import { desiredSubject, changeId, LEDGER, type FactType, type ServiceName } from '#libs/contracts';
-import { PROCESSES, startNatsServer, type NatsServer } from '#libs/embedded';
+import { freePort, PROCESSES, startNatsServer, type NatsServer } from '#libs/embedded';
 import { DIST, temporaryFolder } from './folders.js';
 import type { PartContext } from './part.js';
 import { cpuMs, end, isRunning, start, until } from './processes.js';
@@ -12,8 +12,10 @@ import { sum } from './figures.js';
 export interface PlaneOptions {
   /** Which services run in one process each, and how many copies; default: as `sluice up` has them. */
   readonly processes?: readonly (readonly ServiceName[])[];
-  /** A server that runs already, with its store. */
-  readonly server?: NatsServer;
+  /** Servers that run already, with their stores; several are a cluster. */
+  readonly servers?: readonly NatsServer[];
+  /** Copies of every stream; default: one. */
+  readonly replicas?: number;
   readonly env?: NodeJS.ProcessEnv;
 }
 
@@ -42,16 +44,19 @@ const QUIET_LOOKS = 3;
 export class ControlPlane {
   readonly services: ServiceProcess[] = [];
 
-  private constructor(readonly server: NatsServer, readonly bus: Bus, private readonly folder: string, private readonly env: NodeJS.ProcessEnv) {}
+  private constructor(readonly servers: readonly NatsServer[], readonly bus: Bus, private readonly folder: string, private readonly env: NodeJS.ProcessEnv) {}
 
   static async start(context: PartContext, options: PlaneOptions = {}): Promise<ControlPlane> {
     const folder = temporaryFolder(context, 'plane');
-    const server = options.server ?? (await startServer(context));
-    const bus = await connectBus({ servers: server.url, name: 'bench' });
+    const servers = options.servers ?? [await startServer(context)];
+    const { replicas } = options;
+    const bus = await connectBus({ servers: servers.map(({ url }) => url), name: 'bench' });
     context.atEnd(() => bus.close());
-    await ensureTopology(bus);
+    await ensureTopology(bus, { replicas });
     mkdirSync(join(folder, 'logs'));
-    const plane = new ControlPlane(server, bus, folder, { ...process.env, ...options.env, NATS_URL: server.url });
+    const plane = new ControlPlane(servers, bus, folder, {
+      ...process.env, ...(replicas === undefined ? {} : { SLUICE_REPLICAS: String(replicas) }), ...options.env, NATS_URL: servers.map(({ url }) => url).join(','),
+    });
     context.atEnd(() => plane.stopServices());
     for (const services of options.processes ?? PROCESSES) plane.startService(...services);
     await plane.untilLed();
@@ -71,8 +76,17 @@ export class ControlPlane {
     return service;
   }
 
+  /** The first of them. */
+  get server(): NatsServer {
+    return this.servers[0] as NatsServer;
+  }
+
+  get urls(): readonly string[] {
+    return this.servers.map(({ url }) => url);
+  }
+
   get pids(): readonly number[] {
-    return [this.server.pid, ...this.services.filter(({ child }) => isRunning(child)).map(({ pid }) => pid)];
+    return [...this.servers.map(({ pid }) => pid), ...this.services.filter(({ child }) => isRunning(child)).map(({ pid }) => pid)];
   }
 
   /** CPU of everything that belongs to the control plane, by now. */
@@ -83,7 +97,7 @@ export class ControlPlane {
   /** By name, in milliseconds. */
   cpuByName(): Readonly<Record<string, number>> {
     const rows = this.services.filter(({ child }) => isRunning(child)).map(({ name, pid }) => [name, cpuMs(pid)] as const);
-    return Object.fromEntries([['nats-server', cpuMs(this.server.pid)], ...rows]);
+    return Object.fromEntries([['nats-server', sum(this.servers.map(({ pid }) => cpuMs(pid)))], ...rows]);
   }
 
   async stopServices(): Promise<void> {
@@ -178,6 +192,15 @@ export async function startServer(context: PartContext): Promise<NatsServer> {
   const server = await startNatsServer({ dataDir: temporaryFolder(context, 'nats') });
   context.atEnd(() => server.stop());
   return server;
+}
+
+/** Three servers that know each other, ended and forgotten at the end of the part. */
+export async function startCluster(context: PartContext): Promise<readonly NatsServer[]> {
+  const ports = await Promise.all([0, 1, 2].map(freePort));
+  const config = (port: number): string => `cluster { name: bench, listen: "127.0.0.1:${port}", routes: [${ports.map((other) => `"nats://127.0.0.1:${other}"`).join(', ')}] }`;
+  const servers = await Promise.all(ports.map((port) => startNatsServer({ dataDir: temporaryFolder(context, 'nats'), config: config(port) })));
+  for (const server of servers) context.atEnd(() => server.stop());
+  return servers;
 }
 
 /** The server's time with its digits below a millisecond. */

@@ -13,12 +13,12 @@ export class Fleet {
   private constructor(readonly child: ChildProcess, readonly nodes: number) {}
 
   /** Starts the appliers; resolves when all have announced themselves. */
-  static async start(context: PartContext, url: string, options: Partial<FleetOptions> & { readonly nodes: number }): Promise<Fleet> {
+  static async start(context: PartContext, urls: readonly string[], options: Partial<FleetOptions> & { readonly nodes: number }): Promise<Fleet> {
     const child = start(process.execPath, [join(DIST, 'bench', 'src', 'fleet', 'main.js')], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
     context.atEnd(() => end(child, 1_000));
     const fleet = new Fleet(child, options.nodes);
     const started = fleet.hear('started');
-    fleet.tell({ do: 'start', options: { url, connections: 10, heartbeatMs: 10_000, announce: true, ...options } });
+    fleet.tell({ do: 'start', options: { urls, connections: 10, heartbeatMs: 10_000, announce: true, ...options } });
     await started;
     return fleet;
   }
@@ -64,7 +64,7 @@ export async function joinFleet(context: PartContext, plane: ControlPlane, optio
   const before = performance.now();
   let all: true | undefined;
   const counted = countNodes(plane.bus, options.nodes).then(() => void (all = true));
-  const fleet = await Fleet.start(context, plane.server.url, options);
+  const fleet = await Fleet.start(context, plane.urls, options);
   await until(`${options.nodes} nodes to be known and reviewed`, () => {
     plane.checkAlive();
     return all;

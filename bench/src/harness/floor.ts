@@ -26,7 +26,7 @@ export class Floor {
     const bus = await connectBus({ servers: server.url, name: 'bench' });
     await ensureTopology(bus);
     await bus.close();
-    const fleet = await Fleet.start(context, server.url, { nodes, announce: false, heartbeatMs: 0 });
+    const fleet = await Fleet.start(context, [server.url], { nodes, announce: false, heartbeatMs: 0 });
     const child = start(process.execPath, [join(DIST, 'bench', 'src', 'floor', 'main.js')], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
     context.atEnd(() => end(child, 1_000));
     return new Floor(server, child, fleet, { url: server.url, nodes, budget });

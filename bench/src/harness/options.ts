@@ -10,6 +10,17 @@ export interface Options {
 
 export const DEFAULT_SIZE = 10_000;
 
+/** What `--help` prints. */
+export const helpOf = (parts: readonly Pick<Part, 'name' | 'what' | 'onRequest'>[]): string => `npm run bench -- [PART...] [options]
+
+  --json       one JSON object on stdout, and words for people on stderr (npm run -s bench: npm says nothing of its own before it)
+  --size N     so many nodes (${DEFAULT_SIZE}); other sizes are not kept
+  --no-save    do not keep the figures in bench/results
+
+Parts; all but those on request, if none is named:
+${parts.map(({ name, what, onRequest }) => `  ${name.padEnd(14)} ${what}${onRequest === true ? ' (on request)' : ''}`).join('\n')}
+`;
+
 /** Reads the command line. Throws for what it does not know. */
 export function readOptions(args: readonly string[], parts: readonly Pick<Part, 'name' | 'onRequest'>[]): Options {
   const known = parts.map(({ name }) => name);

@@ -13,22 +13,30 @@ export interface Skipped {
   readonly because: string;
 }
 
+/** Parts of one day may have run on several machines. */
+interface Measured extends Result {
+  readonly at: string;
+  readonly cpu: string;
+}
+
 interface DayRecord {
+  /** The last one of the day. */
   readonly machine: Machine;
-  readonly results: readonly (Result & { readonly at: string })[];
+  readonly results: readonly Measured[];
   readonly skipped: readonly Skipped[];
 }
 
-/** Keeps results with those of the same day: a part that was run again replaces its figures. Draws the newest of each part. */
+/** Keeps results with those of the same day: a part that was run again replaces its figures, one that could not be run leaves them. Draws the newest of each part. */
 export function keep(results: readonly Result[], skipped: readonly Skipped[], machine: Machine, at: string): string {
   mkdirSync(RESULTS, { recursive: true });
   const path = join(RESULTS, `${at.slice(0, 10)}.json`);
   const before = existsSync(path) ? readDay(path) : undefined;
-  const parts = new Set([...results.map(partOf), ...skipped.map(({ name }) => name)]);
+  const parts = new Set(results.map(partOf));
+  const tried = new Set([...parts, ...skipped.map(({ name }) => name)]);
   const day: DayRecord = {
     machine,
-    results: [...(before?.results ?? []).filter((result) => !parts.has(partOf(result))), ...results.map((result) => ({ ...result, at }))].sort(byName),
-    skipped: [...(before?.skipped ?? []).filter(({ name }) => !parts.has(name)), ...skipped].sort(byName),
+    results: [...(before?.results ?? []).filter((result) => !parts.has(partOf(result))), ...results.map((result) => ({ ...result, at, cpu: machine.cpu }))].sort(byName),
+    skipped: [...(before?.skipped ?? []).filter(({ name }) => !tried.has(name)), ...skipped].sort(byName),
   };
   writeFileSync(path, `${JSON.stringify(day, null, 1)}\n`);
   writeFileSync(join(RESULTS, 'latest.svg'), drawChart(newest()));
@@ -36,8 +44,8 @@ export function keep(results: readonly Result[], skipped: readonly Skipped[], ma
 }
 
 /** The newest figure of each name over all days. */
-function newest(): readonly (Result & { readonly at: string })[] {
-  const found = new Map<string, Result & { readonly at: string }>();
+function newest(): readonly Measured[] {
+  const found = new Map<string, Measured>();
   for (const name of readdirSync(RESULTS).filter((file) => /^\d{4}-\d\d-\d\d\.json$/.test(file)).sort()) {
     for (const result of readDay(join(RESULTS, name)).results) found.set(result.name, result);
   }

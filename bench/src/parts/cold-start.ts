@@ -68,7 +68,7 @@ async function fill(context: PartContext, server: NatsServer): Promise<History> 
 async function startOnce(context: PartContext, server: NatsServer, history: History): Promise<number> {
   return phase(context, async (inner) => {
     let plane: ControlPlane | undefined;
-    const ms = await timed(async () => (plane = await ControlPlane.start(inner, { server, env: ENV })));
+    const ms = await timed(async () => (plane = await ControlPlane.start(inner, { servers: [server], env: ENV })));
     context.say(`all lead after ${(ms / 1000).toFixed(2)} s`);
     await (plane as ControlPlane).untilQuiet();
     await check(plane as ControlPlane, history);

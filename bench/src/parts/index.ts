@@ -12,10 +12,11 @@ import { kubeNodes } from './kube-nodes.js';
 import { peer } from './peer.js';
 import { planActionsPart } from './plan-actions.js';
 import { render } from './render.js';
+import { replicas } from './replicas.js';
 import { rollout10k } from './rollout-10k.js';
 import { rss } from './rss.js';
 import { scale } from './scale.js';
 import { smallChange } from './small-change.js';
 
 /** In the order in which they are run: first those that need no server. */
-export const PARTS: readonly Part[] = [render, planActionsPart, admission, smallChange, rollout10k, growth, handoff, failover, coldStart, rss, idleCpu, bytes, cli, drains, kubeNodes, peer, scale];
+export const PARTS: readonly Part[] = [render, planActionsPart, admission, smallChange, rollout10k, growth, handoff, failover, coldStart, rss, idleCpu, bytes, cli, drains, kubeNodes, peer, scale, replicas];

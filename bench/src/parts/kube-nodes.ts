@@ -24,11 +24,11 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   context.say(`${count} Nodes made in ${(made / 1000).toFixed(1)} s`);
   const server = await startServer(context);
   const env = { SLUICE_INVENTORY: 'kubernetes', KUBECONFIG: world.cluster.kubeconfig, SLUICE_SILENT_SECONDS: '1000000' };
-  const begin = (inner: PartContext): Promise<ControlPlane> => ControlPlane.start(inner, { server, processes: [['inventory']], env });
+  const begin = (inner: PartContext): Promise<ControlPlane> => ControlPlane.start(inner, { servers: [server], processes: [['inventory']], env });
   const first = await phase(context, async (inner) => {
     const plane = await begin(inner);
     const ms = await timed(async () => {
-      await Fleet.start(inner, server.url, { nodes: count, heartbeatMs: 0 });
+      await Fleet.start(inner, [server.url], { nodes: count, heartbeatMs: 0 });
       await untilCounted(plane, 'node.available.*', count);
     });
     await plane.untilQuiet();

@@ -38,7 +38,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   const ours = medianOf([...before, ...(await phase(context, bySluice))]);
   context.say(`Sluice ${JSON.stringify(ours)}, Ansible ${JSON.stringify(theirs)}`);
   const each = ({ seconds, cpuSeconds }: Cost): string => `${((seconds / NODES) * 1000).toFixed(1)} ms and ${((cpuSeconds / NODES) * 1000).toFixed(1)} ms of CPU per node`;
-  const note = `Sluice ${each(ours)} (server, services, appliers with files and journals; median of ${2 * RUNS} after ${WARM_UP} to warm up, half of them before Ansible and half behind it); ansible-core ${ANSIBLE}, serial ${AT_ONCE}, forks ${AT_ONCE}, connection local: ${each(theirs)}`;
+  const note = `Sluice ${each(ours)} (server, services, appliers with files and journals; median of ${2 * RUNS}, half of them before Ansible and half behind it, each half after ${WARM_UP} to warm up); ansible-core ${ANSIBLE}, serial ${AT_ONCE}, forks ${AT_ONCE}, connection local, the better of two runs: ${each(theirs)}`;
   return [
     result({ name: 'peer/time', unit: '× as fast', value: theirs.seconds / ours.seconds, note }, { of: 'value', least: 50 }),
     result({ name: 'peer/cpu', unit: '× less CPU', value: theirs.cpuSeconds / ours.cpuSeconds }, { of: 'value', least: 50 }),
@@ -93,18 +93,24 @@ async function bySluice(context: PartContext): Promise<readonly Cost[]> {
 
 const medianOf = (costs: readonly Cost[]): Cost => ({ seconds: median(costs.map(({ seconds }) => seconds)), cpuSeconds: median(costs.map(({ cpuSeconds }) => cpuSeconds)) });
 
-/** Once: it takes most of a minute, and spreads little. */
+/** The better of two runs: the first makes the files, the second replaces them. */
 async function byAnsible(context: PartContext, playbook: string): Promise<Cost> {
   const folder = temporaryFolder(context, 'ansible');
   for (const name of nodeNames) mkdirSync(join(folder, name));
   writeFileSync(join(folder, 'hosts'), `[all]\n${nodeNames.map((name) => `${name} ansible_connection=local`).join('\n')}\n`);
   writeFileSync(join(folder, 'ansible.cfg'), `[defaults]\nforks = ${AT_ONCE}\ngathering = explicit\nhost_key_checking = false\nlocal_tmp = ${folder}/tmp\nremote_tmp = ${folder}/tmp\ninterpreter_python = ${join(dirname(playbook), 'python')}\n`);
-  writeFileSync(join(folder, 'file.j2'), contentOf(7));
   writeFileSync(join(folder, 'play.yml'), [
     '- hosts: all', `  serial: ${AT_ONCE}`, '  gather_facts: false', '  tasks:',
     `  - template: {src: ${folder}/file.j2, dest: "${folder}/{{ inventory_hostname }}/peer", mode: "0644"}`,
     `  - command: {argv: [grep, -qE, "^version [0-9]+", "${folder}/{{ inventory_hostname }}/peer"]}`, '    changed_when: false', '',
   ].join('\n'));
+  const costs = [await playOnce(playbook, folder, contentOf(7)), await playOnce(playbook, folder, contentOf(8))];
+  context.say(`Ansible ${JSON.stringify(costs)}`);
+  return { seconds: Math.min(...costs.map(({ seconds }) => seconds)), cpuSeconds: Math.min(...costs.map(({ cpuSeconds }) => cpuSeconds)) };
+}
+
+async function playOnce(playbook: string, folder: string, content: string): Promise<Cost> {
+  writeFileSync(join(folder, 'file.j2'), content);
   const cpuBefore = endedChildrenCpuMs();
   const startMs = performance.now();
   const env = { ...process.env, ANSIBLE_CONFIG: join(folder, 'ansible.cfg'), ANSIBLE_HOME: join(folder, 'home') };
@@ -112,7 +118,7 @@ async function byAnsible(context: PartContext, playbook: string): Promise<Cost> 
     throw new Error(`ansible-playbook failed: ${(error.stdout ?? error.message).slice(-1_000)}`, { cause: error });
   });
   const seconds = (performance.now() - startMs) / 1000;
-  const wrong = nodeNames.filter((name) => readFileSync(join(folder, name, 'peer'), 'utf8') !== contentOf(7));
+  const wrong = nodeNames.filter((name) => readFileSync(join(folder, name, 'peer'), 'utf8') !== content);
   if (wrong.length > 0) throw new Error(`Ansible left ${wrong.length} nodes without the file`);
   return { seconds, cpuSeconds: (endedChildrenCpuMs() - cpuBefore) / 1000 };
 }

@@ -21,7 +21,7 @@ const FOREIGN_ONLY = [CONFIGS, TARGETS, LEADERS];
 
 /** A value that somebody put, deleted, purged, cut or mixed up by hand. None shows more than the ledger has: that stops all by design. */
 export function edit(chance: Chance, standing: Standing): Edit {
-  if (chance.happens(0.1)) return snapshotEdit(chance);
+  if (chance.happens(0.1)) return snapshotEdit(chance, standing[SNAPSHOTS] ?? []);
   const bucket = chance.pick([...EDITED, ...EDITED, ...FOREIGN_ONLY]);
   const entries = FOREIGN_ONLY.includes(bucket) ? [] : (standing[bucket] ?? []);
   if (entries.length === 0 || chance.happens(0.4)) return { what: `a foreign key in ${bucket}`, subject: `$KV.${bucket}.${chance.pick(FOREIGN_KEYS)}`, body: junk(chance, VALUE).body };
@@ -38,13 +38,16 @@ export function edit(chance: Chance, standing: Standing): Edit {
   ]);
 }
 
-/** The descriptions and pieces of snapshots, which only a start reads. */
-function snapshotEdit(chance: Chance): Edit {
-  const name = `${chance.pick(SERVICES)}.v${chance.whole(1, 2)}.${chance.pick(['a', 'b'])}`;
+/** The descriptions and pieces of snapshots, which only a start reads: of one that stands, or of one that nobody wrote. */
+function snapshotEdit(chance: Chance, standing: Standing[string]): Edit {
+  const name = `${chance.pick(SERVICES)}.v${chance.whole(1, 9)}.${chance.pick(['a', 'b', 'c', 'd', 'e', 'f'])}`;
   const meta: Example = { name, nuid: 'fuzz', size: 10, chunks: 1, digest: 'SHA-256=', bucket: SNAPSHOTS, mtime: '', metadata: { sequence: '1' }, deleted: false };
+  const known = standing.length === 0 || chance.happens(0.3) ? undefined : chance.pick(standing);
+  const subject = known?.subject ?? `$O.${SNAPSHOTS}.M.${Buffer.from(name).toString('base64url')}`;
+  const nuid = /"nuid":"(\w+)"/.exec(known?.value.toString() ?? '')?.[1] ?? 'fuzz';
   return chance.pick<() => Edit>([
-    () => ({ what: 'the description of a snapshot', subject: `$O.${SNAPSHOTS}.M.${Buffer.from(name).toString('base64url')}=`, body: junk(chance, meta).body }),
-    () => ({ what: 'the description of a snapshot', subject: `$O.${SNAPSHOTS}.M.${Buffer.from(name).toString('base64url')}`, body: Buffer.from(JSON.stringify(meta)) }),
-    () => ({ what: 'a piece of a snapshot', subject: `$O.${SNAPSHOTS}.C.fuzz`, body: junk(chance, meta).body }),
+    () => ({ what: 'the description of a snapshot', subject, body: junk(chance, meta).body }),
+    () => ({ what: 'the description of a snapshot', subject, body: Buffer.from(JSON.stringify(meta)) }),
+    () => ({ what: 'a piece of a snapshot', subject: `$O.${SNAPSHOTS}.C.${nuid}`, body: junk(chance, meta).body }),
   ])();
 }

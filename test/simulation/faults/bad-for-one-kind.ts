@@ -9,10 +9,14 @@ export const badForOneKind: Fault = {
   countsBites: true,
   arrange(stage) {
     const { world } = stage;
-    const published = new Set<string>();
+    const published = new Map<string, ReturnType<typeof badForOneKindChange>['isBadFor']>();
     world.listeners.push((fact) => {
-      if (fact.type === 'node.lease.settled' && fact.because === 'invalid' && published.has(fact.change)) stage.bite();
+      if (fact.type !== 'node.lease.settled' || fact.kind !== 'forward' || fact.because !== 'invalid') return;
+      if (published.get(fact.change)?.(world.nodes.get(fact.node)?.labels ?? {}) === true) stage.bite();
     });
-    stage.nowAndThen(120_000, (chance) => published.add(publish(world, badForOneKindChange(world, chance))));
+    stage.nowAndThen(120_000, (chance) => {
+      const { body, isBadFor } = badForOneKindChange(world, chance);
+      published.set(publish(world, body), isBadFor);
+    });
   },
 };

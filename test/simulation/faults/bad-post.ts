@@ -9,7 +9,10 @@ export const badPost: Fault = {
   name: 'bad-post',
   about: 'reports are lost, doubled, late and out of order; pushes are lost',
   parts: [lostReports, doubledReports, lateReports, lostPushes],
-  arrange(stage) {
-    for (const part of [lostReports, doubledReports, lateReports, lostPushes]) part.arrange(stage);
+  arrange({ world: { weather }, chance }) {
+    weather.reportLost = chance.pick([0, 0.15, 0.4]);
+    weather.reportDoubled = chance.pick([0.05, 0.15, 0.4]);
+    weather.reportLate = chance.pick([0, 0.15, 0.4]);
+    weather.pushLost = chance.pick([0.1, 0.3, 1]);
   },
 };

@@ -4,7 +4,7 @@ import type { Fault } from './fault.js';
 export const doubledReports: Fault = {
   name: 'doubled-reports',
   about: 'reports come twice, up to a minute apart',
-  arrange({ world, chance }) {
-    world.weather.reportDoubled = chance.pick([0.05, 0.15, 0.4]);
+  arrange({ world: { weather }, chance }) {
+    weather.reportDoubled = Math.max(weather.reportDoubled, chance.pick([0.05, 0.15, 0.4]));
   },
 };

@@ -43,7 +43,7 @@ export const DRAWN_FAULTS: readonly Fault[] = [
 /** Each by a chance of its own, so that whoever is added here leaves the rest of a run as it was. */
 export const LATER_FAULTS: readonly Fault[] = [partedAppends, badForOneKind];
 
-/** What is often drawn together with others, now and then alone: then it shows what it does by itself, and a failure shrinks to it. By chances of their own, too. */
+/** What mostly comes together with others, by itself. By chances of their own, too. */
 export const SINGLE_FAULTS: readonly Fault[] = [
   lostReports, doubledReports, lateReports, lostPushes, latePushes, laggingReads, newMachines, scrappedMachines, lostDisks, oldDisks,
 ];

@@ -4,7 +4,7 @@ import type { Fault } from './fault.js';
 export const laggingReads: Fault = {
   name: 'lagging-reads',
   about: 'reads of the ledger lag some facts behind',
-  arrange({ world, chance }) {
-    world.weather.lag = chance.whole(0, 6);
+  arrange({ world: { weather }, chance }) {
+    weather.lag = Math.max(weather.lag, chance.whole(1, 6));
   },
 };

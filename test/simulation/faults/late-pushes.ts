@@ -4,7 +4,7 @@ import type { Fault } from './fault.js';
 export const latePushes: Fault = {
   name: 'late-pushes',
   about: 'what is pushed of views is old, and comes in any order',
-  arrange({ world, chance }) {
-    world.weather.pushLateMs = chance.pick([100, 5_000, 40_000]);
+  arrange({ world: { weather }, chance }) {
+    weather.pushLateMs = Math.max(weather.pushLateMs, chance.pick([100, 5_000, 40_000]));
   },
 };

@@ -4,7 +4,7 @@ import type { Fault } from './fault.js';
 export const lateReports: Fault = {
   name: 'late-reports',
   about: 'reports come late, and out of order',
-  arrange({ world, chance }) {
-    world.weather.reportLate = chance.pick([0, 0.15, 0.4]);
+  arrange({ world: { weather }, chance }) {
+    weather.reportLate = Math.max(weather.reportLate, chance.pick([0.15, 0.4]));
   },
 };

@@ -4,7 +4,7 @@ import type { Fault } from './fault.js';
 export const lostPushes: Fault = {
   name: 'lost-pushes',
   about: 'what is pushed of views is lost',
-  arrange({ world, chance }) {
-    world.weather.pushLost = chance.pick([0.1, 0.3, 1]);
+  arrange({ world: { weather }, chance }) {
+    weather.pushLost = Math.max(weather.pushLost, chance.pick([0.1, 0.3, 1]));
   },
 };

@@ -4,7 +4,7 @@ import type { Fault } from './fault.js';
 export const lostReports: Fault = {
   name: 'lost-reports',
   about: 'reports are lost, or their acknowledgement is',
-  arrange({ world, chance }) {
-    world.weather.reportLost = chance.pick([0, 0.15, 0.4]);
+  arrange({ world: { weather }, chance }) {
+    weather.reportLost = Math.max(weather.reportLost, chance.pick([0.15, 0.4]));
   },
 };

@@ -12,7 +12,7 @@ export const scrappedMachines: Fault = {
   arrange: (stage) => stage.nowAndThen(300_000, (chance) => scrap(stage.world, chance, stage.anyNode(chance))),
 };
 
-/** Two always stay. */
+/** The first two are never all that is left to scrap: where only they ever were, both stay. */
 export function scrap(world: World, chance: Chance, node: SimNode): void {
   if (node.scrapped || world.nodes.size <= 2) return;
   node.scrap();

@@ -71,10 +71,16 @@ function file(world: World, chance: Chance, name: string, path: string, version:
 }
 
 /** Contents that are bad for one kind of node only: the probe of the sad fails, and core does not take it. The recipe is the same for all. */
-const badForOneKind = (version: number): readonly string[] => [`{{ node.labels.mood }} v${version % 3}`, `ok v${version % 3} no-{{ node.labels.role }}-but-no-core`];
+const badForOneKind = (version: number): readonly string[] => [badForSad(version), badForCore(version)];
+const badForSad = (version: number): string => `{{ node.labels.mood }} v${version % 3}`;
+const badForCore = (version: number): string => `ok v${version % 3} no-{{ node.labels.role }}-but-no-core`;
 
-/** A change for all nodes that is bad for one kind of them. */
-export const badForOneKindChange = (world: World, chance: Chance): object =>
-  ({ apply: [manifest('File', 'app', { nodeSelector: {}, path: '/etc/app', content: chance.pick(badForOneKind(world.bus.changes.length)) })], ...strategy(chance) });
+/** A change for all nodes that is bad for one kind of them, and for which. */
+export function badForOneKindChange(world: World, chance: Chance): { readonly body: object; readonly isBadFor: (labels: Readonly<Record<string, string>>) => boolean } {
+  const sad = chance.happens(0.5);
+  const content = (sad ? badForSad : badForCore)(world.bus.changes.length);
+  const body = { apply: [manifest('File', 'app', { nodeSelector: {}, path: '/etc/app', content })], ...strategy(chance) };
+  return { body, isBadFor: (labels) => (sad ? labels['mood'] === 'sad' : labels['role'] === 'core') };
+}
 
 const strategy = (chance: Chance): object => (chance.happens(0.3) ? { strategy: { maxFailures: chance.whole(1, 3) } } : {});

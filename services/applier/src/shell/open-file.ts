@@ -1,4 +1,5 @@
 import { closeSync, fchmodSync, fchownSync, fstatSync, fsync, openSync, readFile, readFileSync, writeFile, writeFileSync } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 const flush = promisify(fsync);
@@ -6,12 +7,18 @@ const readLong = promisify(readFile);
 const writeLong = promisify(writeFile);
 /** More than that is left to another thread: so long nothing else of the applier goes on. */
 const SHORT = 1 << 20;
+/** Node reads no longer files at once, and says so in words that nobody understands. */
+const LONGEST = 2 ** 31 - 1;
+/** So long others wait while files are looked at one after the other. */
+const TURN_MS = 10;
 
 /**
  * An open file or folder. What the page cache answers is called in place, for a hand-over to another thread costs ten times as much as the
  * call; what waits for the disk (`sync`, long contents) is not (docs/adr/0031).
  */
 export class OpenFile {
+  private isOpen = true;
+
   private constructor(readonly fd: number) {}
 
   /** Throws as `open(2)` fails, with its code. */
@@ -19,8 +26,11 @@ export class OpenFile {
     return new OpenFile(openSync(path, flags, mode));
   }
 
-  read(): Promise<Buffer> {
-    return fstatSync(this.fd).size > SHORT ? readLong(this.fd) : Promise.resolve(readFileSync(this.fd));
+  async read(): Promise<Buffer> {
+    const { size } = fstatSync(this.fd);
+    if (size > LONGEST) throw new Error(`is ${size} bytes long, and at most ${LONGEST} can be read`);
+    // Of what the kernel makes up when it is read, the size says nothing.
+    return size > SHORT || size === 0 ? readLong(this.fd) : readFileSync(this.fd);
   }
 
   async write(content: string | Buffer): Promise<void> {
@@ -41,7 +51,10 @@ export class OpenFile {
     return flush(this.fd);
   }
 
+  /** Once: the number may be another file's by the second time. */
   close(): void {
+    if (!this.isOpen) return;
+    this.isOpen = false;
     closeSync(this.fd);
   }
 }
@@ -54,4 +67,12 @@ export async function withOpen<T>(path: string, flags: number | string, work: (f
   } finally {
     file.close();
   }
+}
+
+let turnBeganMs = 0;
+/** Where many files are looked at without a wait between: timers and messages get their turn every few milliseconds. */
+export async function letOthersGoOn(): Promise<void> {
+  if (performance.now() - turnBeganMs < TURN_MS) return;
+  await setImmediate();
+  turnBeganMs = performance.now();
 }

@@ -12,7 +12,7 @@ export const DEFAULT_PER_SECOND = 400;
 /** Below this a node is left to its own. */
 const LEAST_ASKED_MS = 10_000;
 /** Nodes join and leave: asked is for some more, and asked again only when it is far off. */
-const ROOM = 1.2;
+export const ROOM = 1.2;
 const TOO_OFTEN = 1.5;
 const TOO_SELDOM = 2;
 /** Two heartbeats may be lost, and the third be late. */

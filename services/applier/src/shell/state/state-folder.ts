@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { lstatSync, readdirSync } from 'node:fs';
 import { link, mkdir, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '#libs/contracts';
@@ -61,7 +61,7 @@ export class StateFolder {
   /** By a second name, so that `journal.json` is there at every moment: whoever looks finds the old one or the new one. */
   private async keepAsPrevious(path: string): Promise<void> {
     const next = join(this.path, 'journal.prev.json.new');
-    if (existsSync(next)) await unlink(next);
+    if (lstatSync(next, { throwIfNoEntry: false }) !== undefined) await ignoreMissing(unlink(next));
     await ignoreMissing(link(path, next));
     await ignoreMissing(rename(next, join(this.path, 'journal.prev.json')));
   }

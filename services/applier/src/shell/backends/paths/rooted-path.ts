@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { lstat, mkdir, realpath } from 'node:fs/promises';
 import { relative, sep } from 'node:path';
-import { OpenFile } from '../../open-file.js';
+import { letOthersGoOn, OpenFile } from '../../open-file.js';
 import { Refused } from '../../ports.js';
 import { codeOf, isMissing } from '../../state/whole-file.js';
 
@@ -51,6 +51,7 @@ export const normalized = (path: unknown): string =>
 /** Opens the parent of a path inside the root, folder by folder and never through a link; a link that stays inside is followed by hand. */
 export async function wayTo(root: string, path: string, make: boolean): Promise<Way> {
   let parts = partsOf(path);
+  await letOthersGoOn();
   for (let links = 0; links < LINKS; links++) {
     const way = await walk(root, parts, make);
     if (!('instead' in way)) return way;
@@ -103,8 +104,13 @@ async function openFolder(child: Parent, make: boolean): Promise<OpenFile | unde
   await mkdir(child.path(), MADE_MODE).catch((error: unknown) => (codeOf(error) === 'EEXIST' ? undefined : Promise.reject(error)));
   await child.sync();
   const made = OpenFile.open(child.path(), FOLDER);
-  made.chmod(MADE_MODE);
-  return made;
+  try {
+    made.chmod(MADE_MODE);
+    return made;
+  } catch (error) {
+    made.close();
+    throw error;
+  }
 }
 
 /** Where a link on the way leads, as parts inside the root. Anything else that is in the way is refused. */
