@@ -17,6 +17,8 @@ import { Processes, SLUICE } from './processes.js';
 export interface Served {
   /** Where to connect; several, separated by commas. */
   readonly url: string;
+  /** Where nodes connect, if that is another place. */
+  readonly nodesUrl?: string;
   stop(): Promise<void>;
 }
 
@@ -141,7 +143,8 @@ export class Fleet<S extends Served = NatsServer> {
 
   /** Starts a process that has the appliers of many nodes, whose names are in a file beside it. */
   startAppliers(name: string): void {
-    this.processes.start(name, ['appliers', '--inventory', join(this.data, `${name}.json`), '--data', this.data, ...this.systemctl]);
+    const { nodesUrl } = this.server;
+    this.processes.start(name, ['appliers', '--inventory', join(this.data, `${name}.json`), '--data', this.data, ...this.systemctl], { env: nodesUrl === undefined ? {} : { NATS_URL: nodesUrl } });
   }
 
   startApplier(node: string, role: string, ...more: readonly string[]): void {

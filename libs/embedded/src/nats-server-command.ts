@@ -13,6 +13,8 @@ export interface NatsServerOptions {
   readonly port?: number;
   /** More lines for its config file: accounts, limits, leaf nodes. */
   readonly config?: string;
+  /** False for a leaf node whose streams are its hub's; what they are called by there (`default_js_domain`) for the hub. */
+  readonly jetStream?: false | { readonly domain: string };
 }
 
 /** How to run a nats-server, by whatever keeps it alive. */
@@ -36,7 +38,7 @@ export async function prepareNatsServer(options: NatsServerOptions): Promise<Nat
     'host: "127.0.0.1"',
     `port: ${port}`,
     `server_name: "${serverName}"`,
-    `jetstream: { store_dir: ${JSON.stringify(options.dataDir)} }`,
+    ...(options.jetStream === false ? [] : [`jetstream: { store_dir: ${JSON.stringify(options.dataDir)}${options.jetStream === undefined ? '' : `, domain: ${options.jetStream.domain}`} }`]),
     options.config ?? '',
     '',
   ].join('\n'));
