@@ -5,6 +5,8 @@ import { KubeScene } from './scene.js';
 
 /** A build on a machine that is busy with other things. */
 const BUILD_MS = 20 * 60_000;
+/** Longer than its programs may take one after the other: then it is said which of them is not ready. */
+const START_MS = 5 * 60_000;
 
 /** What tests on a real API server are given. */
 export interface KubeWorld {
@@ -29,7 +31,7 @@ export function describeOnKube(name: string, tests: (world: KubeWorld) => void):
     beforeAll(async () => {
       cluster = await KubeCluster.start();
       kubelet = new Kubelet(cluster.api).start();
-    });
+    }, START_MS);
     afterAll(async () => {
       kubelet?.stop();
       await cluster?.stop();
