@@ -49,13 +49,14 @@ export class ControlPlane {
   static async start(context: PartContext, options: PlaneOptions = {}): Promise<ControlPlane> {
     const folder = temporaryFolder(context, 'plane');
     const servers = options.servers ?? [await startServer(context)];
+    const urls = servers.map(({ url }) => url);
     const { replicas } = options;
-    const bus = await connectBus({ servers: servers.map(({ url }) => url), name: 'bench' });
+    const bus = await connectBus({ servers: urls, name: 'bench' });
     context.atEnd(() => bus.close());
     await ensureTopology(bus, { replicas });
     mkdirSync(join(folder, 'logs'));
     const plane = new ControlPlane(servers, bus, folder, {
-      ...process.env, ...(replicas === undefined ? {} : { SLUICE_REPLICAS: String(replicas) }), ...options.env, NATS_URL: servers.map(({ url }) => url).join(','),
+      ...process.env, ...(replicas === undefined ? {} : { SLUICE_REPLICAS: String(replicas) }), ...options.env, NATS_URL: urls.join(','),
     });
     context.atEnd(() => plane.stopServices());
     for (const services of options.processes ?? PROCESSES) plane.startService(...services);

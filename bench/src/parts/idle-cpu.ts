@@ -4,7 +4,7 @@ import { Fleet, joinFleet } from '../harness/fleet.js';
 import { result, type Part, type PartContext, type Result } from '../harness/part.js';
 import { phase } from '../harness/phase.js';
 import { cpuMs, sleep } from '../harness/processes.js';
-import { DEFAULT_PER_SECOND, ROOM } from '../../../services/inventory/src/core/index.js';
+import { askedPaceMs, DEFAULT_PER_SECOND } from '../../../services/inventory/src/core/index.js';
 
 const WINDOW_MS = 40_000;
 /** Until what the joins left behind is collected: that is no idle fleet yet. */
@@ -14,9 +14,6 @@ const LISTENER = `require('@nats-io/transport-node').connect({servers: process.a
   const heard = new Map();
   nc.subscribe('alive.*', {callback: (error, message) => heard.set(message.subject, performance.now())});
 })`;
-
-/** As the inventory paces a fleet of this size. */
-const askedMs = (nodes: number): number => Math.ceil((nodes / DEFAULT_PER_SECOND) * ROOM) * 1_000;
 
 /** What a fleet costs while nothing happens. */
 export const idleCpu: Part = { name: 'idle-cpu', what: 'CPU of the whole control plane, idle, all nodes connected, as many heartbeats as the inventory asks for', run };
@@ -35,7 +32,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
     const server = await startServer(inner);
     const listener = startBare(inner, LISTENER, server.url);
     // Nobody asks these to beat less often: they do what Sluice's nodes are asked for.
-    await Fleet.start(inner, [server.url], { nodes: context.size, announce: false, heartbeatMs: Math.max(10_000, askedMs(context.size)) });
+    await Fleet.start(inner, [server.url], { nodes: context.size, announce: false, heartbeatMs: Math.max(10_000, askedPaceMs((context.size / DEFAULT_PER_SECOND) * 1_000)) });
     await sleep(5_000);
     const used = (): number => cpuMs(server.pid) + cpuMs(listener.pid as number);
     const before = used();

@@ -12,7 +12,7 @@ export const DEFAULT_PER_SECOND = 400;
 /** Below this a node is left to its own. */
 const LEAST_ASKED_MS = 10_000;
 /** Nodes join and leave: asked is for some more, and asked again only when it is far off. */
-export const ROOM = 1.2;
+const ROOM = 1.2;
 const TOO_OFTEN = 1.5;
 const TOO_SELDOM = 2;
 /** Two heartbeats may be lost, and the third be late. */
@@ -21,11 +21,16 @@ const BEATS_MISSED = 3.5;
 /** What this node is to be asked for, in milliseconds (0: to beat as it likes); undefined when it beats well. `perSecond`: heartbeats of the whole fleet; 0 for any. */
 export function paceFor(state: State, { everyMs, pacedMs }: NodeAlive, perSecond: number): number | undefined {
   const fairMs = perSecond === 0 ? 0 : fairPaceMs(state, perSecond);
-  const askedMs = Math.min(Math.ceil((fairMs * ROOM) / 1_000) * 1_000, MOST_PACE_MS);
-  const asked = askedMs < LEAST_ASKED_MS ? 0 : askedMs;
+  const asked = askedPaceMs(fairMs);
   const isTooOften = everyMs > 0 && everyMs * TOO_OFTEN < fairMs && asked > pacedMs;
   const isTooSeldom = pacedMs > 0 && pacedMs > fairMs * TOO_SELDOM && asked < pacedMs;
   return isTooOften || isTooSeldom ? asked : undefined;
+}
+
+/** What nodes are asked for where each fair share is one beat in `fairMs`; 0: to beat as they like. */
+export function askedPaceMs(fairMs: number): number {
+  const askedMs = Math.min(Math.ceil((fairMs * ROOM) / 1_000) * 1_000, MOST_PACE_MS);
+  return askedMs < LEAST_ASKED_MS ? 0 : askedMs;
 }
 
 /** For how long a node may be unheard: one that was asked to beat seldom has longer. */
