@@ -1,9 +1,30 @@
 // Nest and the NATS client's younger packages are ESM only: swc turns them into CommonJS for Jest.
-const esm = ['@nestjs', '@nats-io', 'canonicalize', '@kubernetes', 'openid-client', 'oauth4webapi', 'jose', 'socks-proxy-agent', 'agent-base', 'jsonpath-plus', 'js-yaml', 'rfc4648'];
-const swc = (syntax) => ['@swc/jest', {
-  jsc: { target: 'es2022', parser: { syntax, decorators: true }, transform: { legacyDecorator: true, decoratorMetadata: true }, keepClassNames: true },
-  module: { type: 'commonjs' },
-}];
+const esm = [
+  '@nestjs',
+  '@nats-io',
+  'canonicalize',
+  '@kubernetes',
+  'openid-client',
+  'oauth4webapi',
+  'jose',
+  'socks-proxy-agent',
+  'agent-base',
+  'jsonpath-plus',
+  'js-yaml',
+  'rfc4648',
+];
+const swc = (syntax) => [
+  '@swc/jest',
+  {
+    jsc: {
+      target: 'es2022',
+      parser: { syntax, decorators: true },
+      transform: { legacyDecorator: true, decoratorMetadata: true },
+      keepClassNames: true,
+    },
+    module: { type: 'commonjs' },
+  },
+];
 /** @type {import('jest').Config} */
 module.exports = {
   testEnvironment: 'node',

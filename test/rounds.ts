@@ -9,7 +9,12 @@ export interface Rounds {
 }
 
 /** Reads `--rounds N --seed S` and flags; what cannot be read is said, and ends the process with 2. `help`: what `--help` prints. */
-export function roundsOrExit(help: string, args: readonly string[], otherwise: { readonly rounds: number }, flags: readonly string[] = []): Rounds {
+export function roundsOrExit(
+  help: string,
+  args: readonly string[],
+  otherwise: { readonly rounds: number },
+  flags: readonly string[] = [],
+): Rounds {
   if (args.includes('--help') || args.includes('-h')) {
     process.stdout.write(help);
     return process.exit(0);
@@ -31,11 +36,19 @@ export function wholeNumber(option: string, text: string): number {
 function readRounds(args: readonly string[], otherwise: { readonly rounds: number }, flags: readonly string[]): Rounds {
   const { values } = parseArgs({
     args: [...args],
-    options: { seed: { type: 'string' }, rounds: { type: 'string' }, ...Object.fromEntries(flags.map((name) => [name, { type: 'boolean' as const }])) },
+    options: {
+      seed: { type: 'string' },
+      rounds: { type: 'string' },
+      ...Object.fromEntries(flags.map((name) => [name, { type: 'boolean' as const }])),
+    },
   });
   const whole = (name: 'seed' | 'rounds', unsaid: number): number => {
     const value = (values as Partial<Record<string, string>>)[name];
     return value === undefined ? unsaid : wholeNumber(name, value);
   };
-  return { seed: whole('seed', 1), rounds: whole('rounds', otherwise.rounds), flags: new Set(flags.filter((name) => (values as Record<string, unknown>)[name] === true)) };
+  return {
+    seed: whole('seed', 1),
+    rounds: whole('rounds', otherwise.rounds),
+    flags: new Set(flags.filter((name) => (values as Record<string, unknown>)[name] === true)),
+  };
 }

@@ -4,8 +4,14 @@ const { writeSync } = require('node:fs');
 module.exports = class ClosingLineReporter {
   onRunComplete(_contexts, results) {
     const failed = results.numFailedTests + results.numRuntimeErrorTestSuites;
-    const skipped = results.testResults.flatMap((suite) => suite.testResults.filter(({ status }) => status === 'pending' || status === 'todo').map(({ fullName }) => `skipped: ${fullName}\n`));
+    const skipped = results.testResults.flatMap((suite) =>
+      suite.testResults
+        .filter(({ status }) => status === 'pending' || status === 'todo')
+        .map(({ fullName }) => `skipped: ${fullName}\n`),
+    );
     // Jest's own summary comes after every reporter; and when it forces the exit, its streams say nothing more.
-    process.once('exit', () => writeSync(2, `\n${skipped.join('')}${results.numPassedTests} passed, ${failed} failed\n`));
+    process.once('exit', () =>
+      writeSync(2, `\n${skipped.join('')}${results.numPassedTests} passed, ${failed} failed\n`),
+    );
   }
 };

@@ -4,7 +4,21 @@ const { readFileSync, writeFileSync } = require('node:fs');
 const { join } = require('node:path');
 
 const OS = ['aix', 'android', 'darwin', 'freebsd', 'linux', 'netbsd', 'openbsd', 'openharmony', 'sunos', 'win32'];
-const CPU = { arm: 'arm', 'arm-eabi': 'arm', 'arm-gnueabihf': 'arm', 'arm-musleabihf': 'arm', armv7: 'arm', arm64: 'arm64', ia32: 'ia32', loong64: 'loong64', ppc64: 'ppc64', ppc64le: 'ppc64', riscv64: 'riscv64', s390x: 's390x', x64: 'x64' };
+const CPU = {
+  arm: 'arm',
+  'arm-eabi': 'arm',
+  'arm-gnueabihf': 'arm',
+  'arm-musleabihf': 'arm',
+  armv7: 'arm',
+  arm64: 'arm64',
+  ia32: 'ia32',
+  loong64: 'loong64',
+  ppc64: 'ppc64',
+  ppc64le: 'ppc64',
+  riscv64: 'riscv64',
+  s390x: 's390x',
+  x64: 'x64',
+};
 
 /** `…-linux-x64-musl` → what npm calls os, cpu and libc; undefined for a name that says nothing. */
 function platformOf(name) {
@@ -13,7 +27,11 @@ function platformOf(name) {
   const [, os, rest] = found;
   const machine = rest.replace(/-(gnu|musl|msvc)$/, '');
   if (CPU[machine] === undefined) return undefined;
-  const libc = /-musl$|musleabihf$/.test(rest) ? { libc: ['musl'] } : /-gnu$|gnueabihf$/.test(rest) && os === 'linux' ? { libc: ['glibc'] } : {};
+  const libc = /-musl$|musleabihf$/.test(rest)
+    ? { libc: ['musl'] }
+    : /-gnu$|gnueabihf$/.test(rest) && os === 'linux'
+      ? { libc: ['glibc'] }
+      : {};
   return { cpu: [CPU[machine]], ...libc, os: [os] };
 }
 
@@ -34,5 +52,7 @@ if (unknown.length > 0) {
   process.exitCode = 1;
 }
 const [root, ...paths] = Object.keys(lock.packages);
-lock.packages = Object.fromEntries([root, ...paths.sort((a, b) => a.localeCompare(b, 'en'))].map((path) => [path, lock.packages[path]]));
+lock.packages = Object.fromEntries(
+  [root, ...paths.sort((a, b) => a.localeCompare(b, 'en'))].map((path) => [path, lock.packages[path]]),
+);
 writeFileSync(file, `${JSON.stringify(lock, null, 2)}\n`);

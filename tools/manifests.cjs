@@ -7,10 +7,15 @@ const { manifestsOf } = require('../dist/test/deploy/manifests.js');
 
 const root = join(__dirname, '..');
 
-findHelm().then((helm) => {
-  mkdirSync(join(root, 'deploy/manifests'), { recursive: true });
-  writeFileSync(join(root, 'deploy/manifests/sluice.yaml'), manifestsOf((args) => execFileSync(helm, args, { cwd: root, encoding: 'utf8' })));
-}).catch((error) => {
-  process.stderr.write(`manifests: ${error.message}\n`);
-  process.exitCode = 1;
-});
+findHelm()
+  .then((helm) => {
+    mkdirSync(join(root, 'deploy/manifests'), { recursive: true });
+    writeFileSync(
+      join(root, 'deploy/manifests/sluice.yaml'),
+      manifestsOf((args) => execFileSync(helm, args, { cwd: root, encoding: 'utf8' })),
+    );
+  })
+  .catch((error) => {
+    process.stderr.write(`manifests: ${error.message}\n`);
+    process.exitCode = 1;
+  });

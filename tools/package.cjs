@@ -16,7 +16,10 @@ const out = at < 0 ? join(root, 'build') : process.argv[at + 1];
 const own = {
   name: 'own',
   setup(bundle) {
-    bundle.onResolve({ filter: /^#libs\// }, ({ path }) => ({ path: join(root, 'libs', path.slice('#libs/'.length), 'src/index.ts'), sideEffects: false }));
+    bundle.onResolve({ filter: /^#libs\// }, ({ path }) => ({
+      path: join(root, 'libs', path.slice('#libs/'.length), 'src/index.ts'),
+      sideEffects: false,
+    }));
     bundle.onResolve({ filter: /^\.\.?\// }, async ({ path, importer, resolveDir, kind, pluginData }) => {
       if (pluginData === own || importer.includes('node_modules')) return undefined;
       const found = await bundle.resolve(path, { importer, resolveDir, kind, pluginData: own });
@@ -36,12 +39,16 @@ async function bundleApplier(file) {
     plugins: [own],
     // Of services only. Should the applier come to use one of them, the check below says so.
     external: ['@nestjs/*', '@kubernetes/*', 'reflect-metadata', 'rxjs'],
-    banner: { js: `// Sluice's applier ${version}, Apache-2.0. Made by npm run package; the licences of what is in it stand in its source.` },
+    banner: {
+      js: `// Sluice's applier ${version}, Apache-2.0. Made by npm run package; the licences of what is in it stand in its source.`,
+    },
     legalComments: 'inline',
     logLevel: 'error',
   });
   if (warnings.length > 0) throw new Error(`the bundle has warnings: ${warnings.map(({ text }) => text).join('; ')}`);
-  const needs = [...readFileSync(file, 'utf8').matchAll(/\brequire\("(@nestjs|@kubernetes|reflect-metadata|rxjs)[^"]*"\)/g)].map(([text]) => text);
+  const needs = [
+    ...readFileSync(file, 'utf8').matchAll(/\brequire\("(@nestjs|@kubernetes|reflect-metadata|rxjs)[^"]*"\)/g),
+  ].map(([text]) => text);
   if (needs.length > 0) throw new Error(`the bundle needs packages that are not in it: ${needs.join(', ')}`);
 }
 
@@ -64,8 +71,13 @@ function debianPackage(bundle) {
     put('DEBIAN/conffiles', '/etc/default/sluice-applier\n');
     for (const script of ['postinst', 'prerm', 'postrm']) put(`DEBIAN/${script}`, from(script), 0o755);
     const deb = join(out, `sluice-applier_${version}_all.deb`);
-    const { status, error, stderr } = spawnSync('dpkg-deb', ['--root-owner-group', '--build', folder, deb], { encoding: 'utf8' });
-    if (error?.code === 'ENOENT') throw new Error('there is no dpkg-deb here, which makes the Debian package (Debian: apt-get install dpkg); applier.cjs is made');
+    const { status, error, stderr } = spawnSync('dpkg-deb', ['--root-owner-group', '--build', folder, deb], {
+      encoding: 'utf8',
+    });
+    if (error?.code === 'ENOENT')
+      throw new Error(
+        'there is no dpkg-deb here, which makes the Debian package (Debian: apt-get install dpkg); applier.cjs is made',
+      );
     if (status !== 0) throw new Error(`dpkg-deb failed: ${stderr.trim()}`);
     return deb;
   } finally {

@@ -17,11 +17,13 @@ for (const schema of Object.values({ ...manifestSchemas(), ...requestSchemas() }
 const crds = join(__dirname, '../deploy/crds');
 rmSync(crds, { recursive: true, force: true });
 mkdirSync(crds, { recursive: true });
-for (const [file, definition] of Object.entries(customResourceDefinitions())) writeFileSync(join(crds, file), stringify(definition, { aliasDuplicateObjects: false, lineWidth: 0 }));
+for (const [file, definition] of Object.entries(customResourceDefinitions()))
+  writeFileSync(join(crds, file), stringify(definition, { aliasDuplicateObjects: false, lineWidth: 0 }));
 
 // And the configuration of the webhook, to which whoever applies it adds the authority's certificate (caBundle).
 mkdirSync(join(__dirname, '../deploy/admission'), { recursive: true });
-for (const file of ['../deploy/admission/webhook.yaml', '../deploy/helm/sluice/files/webhook.yaml']) writeFileSync(join(__dirname, file), stringify(PLAIN_WEBHOOK, { aliasDuplicateObjects: false, lineWidth: 0 }));
+for (const file of ['../deploy/admission/webhook.yaml', '../deploy/helm/sluice/files/webhook.yaml'])
+  writeFileSync(join(__dirname, file), stringify(PLAIN_WEBHOOK, { aliasDuplicateObjects: false, lineWidth: 0 }));
 // And once more for the chart, which takes in nothing from outside of it.
 const charted = join(__dirname, '../deploy/helm/sluice/files/crds');
 rmSync(charted, { recursive: true, force: true });

@@ -28,12 +28,18 @@ async function main(): Promise<number> {
       const because = (error as Error).message;
       skipped.push({ name: part.name, because });
       if (!(error instanceof SkipError)) failed.push(part.name);
-      say(`${part.name} ${error instanceof SkipError ? 'is skipped' : 'failed'}: ${error instanceof SkipError ? because : ((error as Error).stack ?? because)}`);
+      say(
+        `${part.name} ${error instanceof SkipError ? 'is skipped' : 'failed'}: ${error instanceof SkipError ? because : ((error as Error).stack ?? because)}`,
+      );
     }
     // After each part: what was measured is kept, whatever becomes of the next.
     if (options.save) keep(results, skipped, machine, new Date().toISOString());
   }
-  process.stdout.write(options.isJson ? `${JSON.stringify({ results, skipped, machine })}\n` : `\n${machineLine(machine)}\n\n${drawTable(results, skipped)}\n`);
+  process.stdout.write(
+    options.isJson
+      ? `${JSON.stringify({ results, skipped, machine })}\n`
+      : `\n${machineLine(machine)}\n\n${drawTable(results, skipped)}\n`,
+  );
   if (!options.save) say('not kept: a smaller size than the goals are about, or --no-save');
   return failed.length === 0 ? 0 : 1;
 }
@@ -43,7 +49,8 @@ async function runPart(part: Part, { size }: Options): Promise<readonly Result[]
   try {
     return await part.run({ size, say: (text) => say(`   ${text}`), atEnd: (undo) => void ends.unshift(undo) });
   } finally {
-    for (const undo of ends) await Promise.resolve(undo()).catch((error: unknown) => say(`${part.name}: ${String(error)}`));
+    for (const undo of ends)
+      await Promise.resolve(undo()).catch((error: unknown) => say(`${part.name}: ${String(error)}`));
   }
 }
 

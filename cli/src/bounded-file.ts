@@ -34,11 +34,15 @@ export function textOf(bytes: Buffer, named: string): string {
 
 /** How a file is refused that has more than is read. */
 export const tooLarge = (named: string): RejectedError =>
-  rejected('too-large', `${named} has more than ${MOST_INPUT_BYTES / 1_024} KiB, which is more than is read of one file: a change has at most 900 KiB`);
+  rejected(
+    'too-large',
+    `${named} has more than ${MOST_INPUT_BYTES / 1_024} KiB, which is more than is read of one file: a change has at most 900 KiB`,
+  );
 
 const STRICT = new TextDecoder('utf-8', { fatal: true });
 
-const rejected = (code: string, message: string): RejectedError => new RejectedError([{ fragment: '', field: '', code, message, nodes: [] }]);
+const rejected = (code: string, message: string): RejectedError =>
+  new RejectedError([{ fragment: '', field: '', code, message, nodes: [] }]);
 
 function opened(path: string, named: string): number {
   try {
@@ -51,7 +55,7 @@ function opened(path: string, named: string): number {
 function readAll(file: number, named: string, isPipe: boolean): Buffer {
   const pieces: Buffer[] = [];
   let bytes = 0;
-  for (let waitedMs = 0; ; ) {
+  for (let waitedMs = 0; ;) {
     const piece = Buffer.alloc(PIECE_BYTES);
     const count = readSome(file, piece, named);
     if (count === 0 && !(isPipe && bytes === 0)) return Buffer.concat(pieces);

@@ -7,8 +7,13 @@ const MOST_BYTES = 900 * 1_024;
 export function checkSize(body: string): void {
   const bytes = Buffer.byteLength(body);
   if (bytes <= MOST_BYTES) return;
-  throw new RejectedError([{
-    fragment: '', field: '', code: 'too-large', nodes: [],
-    message: `the change has ${Math.ceil(bytes / 1_024)} KiB, and a change has at most ${MOST_BYTES / 1_024} KiB: publish it as several changes`,
-  }]);
+  throw new RejectedError([
+    {
+      fragment: '',
+      field: '',
+      code: 'too-large',
+      nodes: [],
+      message: `the change has ${Math.ceil(bytes / 1_024)} KiB, and a change has at most ${MOST_BYTES / 1_024} KiB: publish it as several changes`,
+    },
+  ]);
 }

@@ -8,9 +8,11 @@ export const isDuration = (text: string): boolean => WHOLE.test(text);
 
 /** Milliseconds of a duration; `what` names the flag in the refusal. */
 export function parseDuration(text: string, what: string): number {
-  if (!isDuration(text)) throw new UsageError(`${what}: ${JSON.stringify(text)} is not a duration; write it as in 30s, 10m or 1h30m`);
+  if (!isDuration(text))
+    throw new UsageError(`${what}: ${JSON.stringify(text)} is not a duration; write it as in 30s, 10m or 1h30m`);
   let sumMs = 0;
-  for (const [, amount, , unit] of text.matchAll(/(\d+(\.\d+)?)(ms|s|m|h|d)/g)) sumMs += Number(amount) * (UNIT_MS[unit as string] ?? 0);
+  for (const [, amount, , unit] of text.matchAll(/(\d+(\.\d+)?)(ms|s|m|h|d)/g))
+    sumMs += Number(amount) * (UNIT_MS[unit as string] ?? 0);
   return sumMs;
 }
 
@@ -18,7 +20,10 @@ export function parseDuration(text: string, what: string): number {
 export function parseSince(text: string, now: Date): Date {
   if (isDuration(text)) return new Date(now.getTime() - parseDuration(text, '--since'));
   const time = Date.parse(text);
-  if (Number.isNaN(time)) throw new UsageError(`--since: ${JSON.stringify(text)} is neither a duration (10m, 1h) nor a time (2026-11-21T10:00:00Z)`);
+  if (Number.isNaN(time))
+    throw new UsageError(
+      `--since: ${JSON.stringify(text)} is neither a duration (10m, 1h) nor a time (2026-11-21T10:00:00Z)`,
+    );
   return new Date(time);
 }
 
@@ -38,4 +43,5 @@ export function span(ms: number): string {
   return two(Math.floor(s / 86_400), 'd', Math.floor((s % 86_400) / 3_600), 'h');
 }
 
-const two = (a: number, unitA: string, b: number, unitB: string): string => `${a}${unitA}${b === 0 ? '' : `${b}${unitB}`}`;
+const two = (a: number, unitA: string, b: number, unitB: string): string =>
+  `${a}${unitA}${b === 0 ? '' : `${b}${unitB}`}`;

@@ -1,7 +1,15 @@
 import type { Reason } from '#libs/contracts';
 
 /** What scripts may rely on. */
-export const EXIT = { done: 0, unexpected: 1, usage: 2, rejected: 3, failed: 4, unfinished: 5, noConnection: 6 } as const;
+export const EXIT = {
+  done: 0,
+  unexpected: 1,
+  usage: 2,
+  rejected: 3,
+  failed: 4,
+  unfinished: 5,
+  noConnection: 6,
+} as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 /** What was asked for cannot be meant. The message names the place, the reason and the way out. */
@@ -31,8 +39,11 @@ export function exitCodeOf(error: unknown): ExitCode {
 /** What an error says to people, with the way out where the error itself does not know it. */
 export function wordsOf(error: unknown): string {
   const { message, name } = error as Error;
-  if (isWithoutSluice(error)) return 'the server answers, and has no Sluice on it: its streams are missing. Start the services (sluice up, or sluice service NAME), or name another server with --server';
-  return name === 'NoConnectionError' && !message.includes('sluice up') ? `${message}\nsluice doctor says what is missing, and what to do about it.` : message;
+  if (isWithoutSluice(error))
+    return 'the server answers, and has no Sluice on it: its streams are missing. Start the services (sluice up, or sluice service NAME), or name another server with --server';
+  return name === 'NoConnectionError' && !message.includes('sluice up')
+    ? `${message}\nsluice doctor says what is missing, and what to do about it.`
+    : message;
 }
 
 /** The services make their streams when they start: without one, none ever ran there. */

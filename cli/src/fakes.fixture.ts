@@ -26,14 +26,23 @@ export interface FakeFleet {
 }
 
 /** Runs a command line against a fleet that only answers, with no terminal. */
-export async function cli(argv: readonly string[], fleet: FakeFleet | undefined = undefined, env: NodeJS.ProcessEnv = {}, stdin = ''): Promise<Ran> {
+export async function cli(
+  argv: readonly string[],
+  fleet: FakeFleet | undefined = undefined,
+  env: NodeJS.ProcessEnv = {},
+  stdin = '',
+): Promise<Ran> {
   const written = { out: '', err: '' };
   const io: Io = {
     out: (text) => void (written.out += `${text}\n`),
     say: (text) => void (written.err += `${text}\n`),
     write: (text, stream) => void (written[stream] += text),
     stdin: () => Promise.resolve(stdin),
-    colours: PLAIN, isTerminal: false, isErrTerminal: false, columns: 120, rows: 40,
+    colours: PLAIN,
+    isTerminal: false,
+    isErrTerminal: false,
+    columns: 120,
+    rows: 40,
     env: { USER: 'ada', HOME: '/nowhere', ...env },
     interrupted: new AbortController().signal,
     now: () => NOW,
@@ -46,7 +55,8 @@ export async function cli(argv: readonly string[], fleet: FakeFleet | undefined 
 }
 
 function fakeFleet({ views = {}, answers = {}, events = [], inspection, published = [] }: FakeFleet): FleetClient {
-  const last = (bucket: string): Map<string, object> => new Map(Object.entries(views[bucket] ?? {}).map(([key, values]) => [key, values.at(-1) as object]));
+  const last = (bucket: string): Map<string, object> =>
+    new Map(Object.entries(views[bucket] ?? {}).map(([key, values]) => [key, values.at(-1) as object]));
   const client = {
     server: 'nats://fake:4222',
     publishChange: (source: string, body: string, id?: string) => {
@@ -80,12 +90,50 @@ function fakeFleet({ views = {}, answers = {}, events = [], inspection, publishe
 
 /** A change that is rolling, unless told otherwise. */
 export const changeView = (part: Partial<ChangeView> = {}): ChangeView => ({
-  ledger: 9, change: 'c7', phase: 'rolling', source: 'cli', message: 'Greet', author: 'ada', behind: [], apply: [], delete: [], attempt: 1, nodes: 6, unchanged: 0,
-  pools: {}, reasons: [], warnings: [], outcome: '', reason: '', generation: 0, retryOf: '', acceptedAt: ago(75), endedAt: '', ...part,
+  ledger: 9,
+  change: 'c7',
+  phase: 'rolling',
+  source: 'cli',
+  message: 'Greet',
+  author: 'ada',
+  behind: [],
+  apply: [],
+  delete: [],
+  attempt: 1,
+  nodes: 6,
+  unchanged: 0,
+  pools: {},
+  reasons: [],
+  warnings: [],
+  outcome: '',
+  reason: '',
+  generation: 0,
+  retryOf: '',
+  acceptedAt: ago(75),
+  endedAt: '',
+  ...part,
 });
 
 /** Its rollout, under way. */
 export const rolloutView = (part: Partial<RolloutView> = {}): RolloutView => ({
-  ledger: 9, change: 'c7', phase: 'rolling', paused: false, nodes: 6, applied: 2, failed: 0, unknown: 0, owed: 0, pending: 4, maxFailures: 0, reason: '',
-  pools: {}, worst: [], stalledBy: [], startedAt: ago(70), endedAt: '', supersededBy: '', aborted: false, ...part,
+  ledger: 9,
+  change: 'c7',
+  phase: 'rolling',
+  paused: false,
+  nodes: 6,
+  applied: 2,
+  failed: 0,
+  unknown: 0,
+  owed: 0,
+  pending: 4,
+  maxFailures: 0,
+  reason: '',
+  pools: {},
+  worst: [],
+  stalledBy: [],
+  startedAt: ago(70),
+  endedAt: '',
+  supersededBy: '',
+  aborted: false,
+  ...part,
 });

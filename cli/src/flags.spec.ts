@@ -4,7 +4,9 @@ import { parseLabels } from './labels.js';
 import { withWaitJoined } from './program.js';
 
 test('durations are sums of numbers with units', () => {
-  expect(['500ms', '30s', '10m', '1h30m', '1.5h', '2d'].map((text) => parseDuration(text, '--wait'))).toEqual([500, 30_000, 600_000, 5_400_000, 5_400_000, 172_800_000]);
+  expect(['500ms', '30s', '10m', '1h30m', '1.5h', '2d'].map((text) => parseDuration(text, '--wait'))).toEqual([
+    500, 30_000, 600_000, 5_400_000, 5_400_000, 172_800_000,
+  ]);
   expect(['', '10', 'm', '10x', '-1s'].filter(isDuration)).toEqual([]);
 });
 
@@ -14,7 +16,14 @@ test('--since is a distance from now or a time', () => {
 });
 
 test('ages have their two greatest units', () => {
-  expect([0, 119_000, 130_000, 1_860_000, 7_300_000, 86_400_000 * 2 + 3_600_000 * 4].map(span)).toEqual(['0s', '119s', '2m10s', '31m', '2h1m', '2d4h']);
+  expect([0, 119_000, 130_000, 1_860_000, 7_300_000, 86_400_000 * 2 + 3_600_000 * 4].map(span)).toEqual([
+    '0s',
+    '119s',
+    '2m10s',
+    '31m',
+    '2h1m',
+    '2d4h',
+  ]);
   expect(age('', NOW)).toBe('');
 });
 
@@ -25,7 +34,11 @@ test('--wait takes a value only if one follows', () => {
 });
 
 test('labels are as Kubernetes has them', () => {
-  expect(parseLabels(['zone=a', 'example.org/role=edge', 'empty='])).toEqual({ zone: 'a', 'example.org/role': 'edge', empty: '' });
+  expect(parseLabels(['zone=a', 'example.org/role=edge', 'empty='])).toEqual({
+    zone: 'a',
+    'example.org/role': 'edge',
+    empty: '',
+  });
   expect(() => parseLabels(['zone'])).toThrow(/--label/);
   expect(() => parseLabels(['zone=a b'])).toThrow(/is not a value/);
   expect(() => parseLabels(['zone=a', 'zone=b'])).toThrow(/given twice, as a and b/);

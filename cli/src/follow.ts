@@ -44,10 +44,11 @@ export async function followChange(fleet: FleetClient, id: string, options: Foll
     if (!seen.standing.isEnded || rolloutEnded || lag !== undefined) options.onUpdate(seen);
     if (seen.standing.isEnded && rolloutEnded) finish('ended');
     else if (seen.standing.word === 'paused' && options.endsWhenPaused) finish('paused');
-    else if (seen.standing.exit !== undefined && seen.standing.word !== 'paused') lag ??= setTimeout(() => {
-      options.onUpdate(seen);
-      finish('ended');
-    }, LAG_MS);
+    else if (seen.standing.exit !== undefined && seen.standing.word !== 'paused')
+      lag ??= setTimeout(() => {
+        options.onUpdate(seen);
+        finish('ended');
+      }, LAG_MS);
   };
   const onInterrupt = (): void => finish('interrupted');
   options.signal.addEventListener('abort', onInterrupt, { once: true });
@@ -76,7 +77,13 @@ export async function followChange(fleet: FleetClient, id: string, options: Foll
   return { ...seen, because, exit };
 }
 
-async function each<B extends ViewBucket>(fleet: FleetClient, bucket: B, key: string, signal: AbortSignal, take: (value: ViewValues[B]) => void): Promise<void> {
+async function each<B extends ViewBucket>(
+  fleet: FleetClient,
+  bucket: B,
+  key: string,
+  signal: AbortSignal,
+  take: (value: ViewValues[B]) => void,
+): Promise<void> {
   if (signal.aborted) return;
   for await (const { value } of fleet.watch(bucket, key, signal)) {
     if (signal.aborted) return;

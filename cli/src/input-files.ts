@@ -17,7 +17,10 @@ export async function readInputs(paths: readonly string[], io: Io): Promise<read
   const inputs: InputText[] = [];
   for (const path of paths) {
     if (path === '-') inputs.push({ name: 'stdin', text: await io.stdin() });
-    else inputs.push(...filesOf(path).map((file) => ({ name: file, text: textOf(readBounded(file, `-f ${file}`), file) })));
+    else
+      inputs.push(
+        ...filesOf(path).map((file) => ({ name: file, text: textOf(readBounded(file, `-f ${file}`), file) })),
+      );
   }
   return inputs;
 }
@@ -31,7 +34,9 @@ function filesOf(path: string): string[] {
     throw new UsageError(`-f ${path}: ${isMissing ? 'there is no such file or folder' : (error as Error).message}`);
   }
   if (!isFolder) return [path];
-  const files = readdirSync(path).filter((name) => MANIFEST.test(name)).sort();
+  const files = readdirSync(path)
+    .filter((name) => MANIFEST.test(name))
+    .sort();
   if (files.length === 0) throw new UsageError(`-f ${path}: the folder has no *.yaml, *.yml or *.json`);
   return files.map((name) => join(path, name));
 }

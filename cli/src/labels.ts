@@ -9,9 +9,14 @@ export function parseLabels(texts: readonly string[]): Readonly<Record<string, s
   for (const text of texts) {
     const at = text.indexOf('=');
     const [key, value] = [text.slice(0, Math.max(0, at)), text.slice(at + 1)];
-    if (at < 1 || !KEY.test(key) || key.length > 317) throw new UsageError(`--label: ${JSON.stringify(text)} is not a label; write it as in zone=a`);
-    if (!VALUE.test(value) || value.length > 63) throw new UsageError(`--label ${key}: ${JSON.stringify(value)} is not a value: at most 63 letters, digits, "-", "_" and "."`);
-    if (Object.hasOwn(labels, key) && labels[key] !== value) throw new UsageError(`--label ${key} is given twice, as ${labels[key]} and ${value}`);
+    if (at < 1 || !KEY.test(key) || key.length > 317)
+      throw new UsageError(`--label: ${JSON.stringify(text)} is not a label; write it as in zone=a`);
+    if (!VALUE.test(value) || value.length > 63)
+      throw new UsageError(
+        `--label ${key}: ${JSON.stringify(value)} is not a value: at most 63 letters, digits, "-", "_" and "."`,
+      );
+    if (Object.hasOwn(labels, key) && labels[key] !== value)
+      throw new UsageError(`--label ${key} is given twice, as ${labels[key]} and ${value}`);
     labels[key] = value;
   }
   return labels;

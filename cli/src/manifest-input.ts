@@ -26,17 +26,30 @@ export async function readManifestFiles(paths: readonly string[], io: Io): Promi
   const places = new Map<string, string>();
   for (const { name, text } of await readInputs(paths, io)) {
     const read = readManifests(text, name);
-    reasons.push(...read.problems.map((message) => ({ fragment: '', field: '', code: 'not-a-manifest', message, nodes: [] })));
+    reasons.push(
+      ...read.problems.map((message) => ({ fragment: '', field: '', code: 'not-a-manifest', message, nodes: [] })),
+    );
     for (const [index, document] of read.manifests.entries()) {
       const place = read.places[index] ?? name;
       const checked = checkManifest(document, place);
       if (!checked.ok) {
-        reasons.push(...checked.reasons.map((reason) => (reason.fragment === place ? reason : { ...reason, message: `${reason.message} (${place})` })));
+        reasons.push(
+          ...checked.reasons.map((reason) =>
+            reason.fragment === place ? reason : { ...reason, message: `${reason.message} (${place})` },
+          ),
+        );
         continue;
       }
       const id = fragmentId(checked.fragment);
       const before = places.get(id);
-      if (before !== undefined) reasons.push({ fragment: id, field: '', code: 'duplicate', message: `stands at ${before} and at ${place}: keep one of them`, nodes: [] });
+      if (before !== undefined)
+        reasons.push({
+          fragment: id,
+          field: '',
+          code: 'duplicate',
+          message: `stands at ${before} and at ${place}: keep one of them`,
+          nodes: [],
+        });
       places.set(id, place);
       documents.push(document);
       fragments.push(checked.fragment);

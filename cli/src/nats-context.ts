@@ -38,13 +38,17 @@ export function connectTarget(flags: ConnectFlags, env: NodeJS.ProcessEnv): Targ
 }
 
 function readable(target: Target): Target {
-  if (target.creds !== undefined && !existsSync(target.creds)) throw new UsageError(`there is no credentials file ${target.creds}: name one with --creds, SLUICE_CREDS or NATS_CREDS, or in the context`);
+  if (target.creds !== undefined && !existsSync(target.creds))
+    throw new UsageError(
+      `there is no credentials file ${target.creds}: name one with --creds, SLUICE_CREDS or NATS_CREDS, or in the context`,
+    );
   return target;
 }
 
 function envTarget(env: NodeJS.ProcessEnv, url: string): Target {
   const creds = env['SLUICE_CREDS'] || env['NATS_CREDS'] || '';
-  const place = url === '' ? { servers: DEFAULT_URL, from: 'the default' } : { servers: withScheme(url), from: 'NATS_URL' };
+  const place =
+    url === '' ? { servers: DEFAULT_URL, from: 'the default' } : { servers: withScheme(url), from: 'NATS_URL' };
   return creds === '' ? place : { ...place, creds: expand(creds, env) };
 }
 
@@ -53,8 +57,12 @@ function readContext(name: string, env: NodeJS.ProcessEnv, wasNamed: boolean): T
   const file = join(folder, 'context', `${name}.json`);
   const from = `nats context ${name}${wasNamed ? '' : ' (the selected one)'}`;
   if (!existsSync(file)) {
-    const known = existsSync(join(folder, 'context')) ? readdirSync(join(folder, 'context')).map((entry) => entry.replace(/\.json$/, '')) : [];
-    throw new UsageError(`${from}: there is no ${file}; ${known.length === 0 ? 'make it with nats context add' : `there are ${known.join(', ')}`}`);
+    const known = existsSync(join(folder, 'context'))
+      ? readdirSync(join(folder, 'context')).map((entry) => entry.replace(/\.json$/, ''))
+      : [];
+    throw new UsageError(
+      `${from}: there is no ${file}; ${known.length === 0 ? 'make it with nats context add' : `there are ${known.join(', ')}`}`,
+    );
   }
   let value: Record<string, unknown>;
   try {
@@ -62,7 +70,8 @@ function readContext(name: string, env: NodeJS.ProcessEnv, wasNamed: boolean): T
   } catch (error) {
     throw new UsageError(`${from}: ${file} is not JSON: ${(error as Error).message}`);
   }
-  const text = (key: string): string | undefined => (typeof value[key] === 'string' && value[key] !== '' ? (value[key] as string) : undefined);
+  const text = (key: string): string | undefined =>
+    typeof value[key] === 'string' && value[key] !== '' ? (value[key] as string) : undefined;
   const [creds, user, pass, token] = [text('creds'), text('user'), text('password'), text('token')];
   return {
     servers: withScheme(text('url') ?? DEFAULT_URL),
@@ -92,4 +101,8 @@ function expand(path: string, env: NodeJS.ProcessEnv): string {
 }
 
 const withScheme = (url: string): string =>
-  url.split(',').map((one) => one.trim()).map((one) => (one.includes('://') ? one : `nats://${one}`)).join(',');
+  url
+    .split(',')
+    .map((one) => one.trim())
+    .map((one) => (one.includes('://') ? one : `nats://${one}`))
+    .join(',');

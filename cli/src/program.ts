@@ -15,26 +15,36 @@ export function buildProgram(version: string, run: Run): Command {
     .option('--server <url>', 'NATS servers, separated by commas (else NATS_URL, else the selected nats context)')
     .option('--creds <file>', 'credentials file')
     .option('--context <name>', 'a context of the nats CLI')
-    .addOption(new Option('-o, --output <format>', 'for programs: one JSON value, or one per line for streams (yaml: only for get)').choices(['json', 'yaml']))
+    .addOption(
+      new Option(
+        '-o, --output <format>',
+        'for programs: one JSON value, or one per line for streams (yaml: only for get)',
+      ).choices(['json', 'yaml']),
+    )
     .configureHelp({ showGlobalOptions: true })
     .showHelpAfterError('(see sluice --help)')
     .exitOverride();
   const registry: Registry = {
     program,
-    action: (call) => async (...args) => {
-      const flags = program.opts<GlobalFlags>();
-      requireJsonOrText(flags, (args.at(-1) as Command).name());
-      return run(flags, (session) => call(session, ...args));
-    },
+    action:
+      (call) =>
+      async (...args) => {
+        const flags = program.opts<GlobalFlags>();
+        requireJsonOrText(flags, (args.at(-1) as Command).name());
+        return run(flags, (session) => call(session, ...args));
+      },
   };
   registerLocal(registry);
   registerChanges(registry);
   registerFleet(registry);
-  program.addHelpText('after', [
-    '',
-    'Exit codes: 0 done, 1 unexpected, 2 usage, 3 rejected, 4 failed, reverted, aborted or superseded,',
-    '            5 not finished in time or paused, 6 no connection',
-  ].join('\n'));
+  program.addHelpText(
+    'after',
+    [
+      '',
+      'Exit codes: 0 done, 1 unexpected, 2 usage, 3 rejected, 4 failed, reverted, aborted or superseded,',
+      '            5 not finished in time or paused, 6 no connection',
+    ].join('\n'),
+  );
   return program;
 }
 
@@ -56,5 +66,6 @@ export function withWaitJoined(argv: readonly string[], defaultWait = '10m'): st
 
 /** Commands that print nothing as YAML say so. */
 export function requireJsonOrText(flags: GlobalFlags, command: string): void {
-  if (flags.output === 'yaml' && command !== 'get') throw new UsageError('-o yaml is only for sluice get; here there is -o json');
+  if (flags.output === 'yaml' && command !== 'get')
+    throw new UsageError('-o yaml is only for sluice get; here there is -o json');
 }

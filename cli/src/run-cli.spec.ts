@@ -3,7 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { changeView, cli, rolloutView, type FakeFleet } from './fakes.fixture.js';
 
-const MOTD = JSON.stringify({ apiVersion: 'sluice.dev/v1alpha1', kind: 'File', metadata: { name: 'motd' }, spec: { nodeSelector: {}, path: '/etc/motd', content: 'hello\n' } });
+const MOTD = JSON.stringify({
+  apiVersion: 'sluice.dev/v1alpha1',
+  kind: 'File',
+  metadata: { name: 'motd' },
+  spec: { nodeSelector: {}, path: '/etc/motd', content: 'hello\n' },
+});
 const APPLY = ['apply', '-f', '-'];
 const apply = (fleet: FakeFleet, ...flags: string[]) => cli([...APPLY, ...flags], fleet, {}, MOTD);
 
@@ -42,12 +47,18 @@ describe('usage', () => {
   test('--help and --version are data, and no failure', async () => {
     expect(await cli(['--help'])).toMatchObject({ exit: 0, err: '' });
     expect(await cli(['apply', '--help'])).toMatchObject({ exit: 0, err: '' });
-    expect(await cli(['--version'])).toMatchObject({ exit: 0, out: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) as string });
+    expect(await cli(['--version'])).toMatchObject({
+      exit: 0,
+      out: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) as string,
+    });
   });
 
   test('common flags stand before or after the command', async () => {
     const views = { changes: { c7: [changeView()] } };
-    for (const argv of [['-o', 'json', 'get', 'changes'], ['get', 'changes', '-o', 'json']]) {
+    for (const argv of [
+      ['-o', 'json', 'get', 'changes'],
+      ['get', 'changes', '-o', 'json'],
+    ]) {
       expect(JSON.parse((await cli(argv, { views })).out)).toMatchObject([{ change: 'c7' }]);
     }
   });
@@ -65,20 +76,27 @@ describe('apply', () => {
     const { exit, out, err } = await apply({ published }, '-m', 'Greet');
     expect([exit, out]).toEqual([0, 'c7\n']);
     expect(err).toBe('published; sluice status c7 -w follows it\n');
-    expect(published).toEqual([{
-      source: 'cli',
-      body: { apply: [JSON.parse(MOTD)], delete: [], message: 'Greet', author: 'ada' },
-      id: expect.stringMatching(/^cli:[0-9a-f-]{36}$/) as string,
-    }]);
+    expect(published).toEqual([
+      {
+        source: 'cli',
+        body: { apply: [JSON.parse(MOTD)], delete: [], message: 'Greet', author: 'ada' },
+        id: expect.stringMatching(/^cli:[0-9a-f-]{36}$/) as string,
+      },
+    ]);
   });
 
   test('reads the manifests of a folder in order of their names, and nothing else', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'sluice-apply-'));
-    for (const name of ['b.yaml', 'a.json', 'c.yml']) writeFileSync(join(folder, name), MOTD.replace('motd', name[0] as string));
+    for (const name of ['b.yaml', 'a.json', 'c.yml'])
+      writeFileSync(join(folder, name), MOTD.replace('motd', name[0] as string));
     writeFileSync(join(folder, 'README.md'), '# not a manifest');
     const published: NonNullable<FakeFleet['published']> = [];
     await cli(['apply', '-f', folder], { published });
-    expect((published[0]?.body['apply'] as { metadata: { name: string } }[] | undefined)?.map(({ metadata }) => metadata.name)).toEqual(['a', 'b', 'c']);
+    expect(
+      (published[0]?.body['apply'] as { metadata: { name: string } }[] | undefined)?.map(
+        ({ metadata }) => metadata.name,
+      ),
+    ).toEqual(['a', 'b', 'c']);
     rmSync(folder, { recursive: true });
   });
 
@@ -93,7 +111,10 @@ describe('apply', () => {
   });
 
   test('the same fragment twice is refused with both places', async () => {
-    expect(await cli(APPLY, {}, {}, `${MOTD}\n---\n${MOTD}`)).toMatchObject({ exit: 3, err: expect.stringContaining('stands at stdin:1 and at stdin:3') as string });
+    expect(await cli(APPLY, {}, {}, `${MOTD}\n---\n${MOTD}`)).toMatchObject({
+      exit: 3,
+      err: expect.stringContaining('stands at stdin:1 and at stdin:3') as string,
+    });
   });
 
   test('more than 900 KiB are refused before anything is published', async () => {
@@ -103,28 +124,71 @@ describe('apply', () => {
 });
 
 describe('apply --wait ends as the change does', () => {
-  const failed = rolloutView({ phase: 'reverted', failed: 1, worst: [{ node: 'w-1', pool: 'w', state: 'invalid', reason: 'probe greets failed', since: '' }] });
+  const failed = rolloutView({
+    phase: 'reverted',
+    failed: 1,
+    worst: [{ node: 'w-1', pool: 'w', state: 'invalid', reason: 'probe greets failed', since: '' }],
+  });
   test.each([
-    ['committed', 0, [changeView(), changeView({ phase: 'committed' })], [rolloutView(), rolloutView({ phase: 'succeeded', applied: 6 })]],
+    [
+      'committed',
+      0,
+      [changeView(), changeView({ phase: 'committed' })],
+      [rolloutView(), rolloutView({ phase: 'succeeded', applied: 6 })],
+    ],
     ['committed without a rollout', 0, [changeView({ phase: 'committed', nodes: 0 })], []],
-    ['rejected', 3, [changeView({ phase: 'rejected', reasons: [{ fragment: 'File/motd', field: 'spec.path', code: 'conflict', message: 'is managed by File/other', nodes: [] }] })], []],
+    [
+      'rejected',
+      3,
+      [
+        changeView({
+          phase: 'rejected',
+          reasons: [
+            {
+              fragment: 'File/motd',
+              field: 'spec.path',
+              code: 'conflict',
+              message: 'is managed by File/other',
+              nodes: [],
+            },
+          ],
+        }),
+      ],
+      [],
+    ],
     ['reverted', 4, [changeView({ phase: 'ended', outcome: 'reverted' })], [failed]],
     ['reverted, told by the scheduler alone', 4, [changeView()], [failed]],
-    ['superseded', 4, [changeView({ phase: 'ended', outcome: 'superseded' })], [rolloutView({ phase: 'superseded', supersededBy: 'c8' })]],
+    [
+      'superseded',
+      4,
+      [changeView({ phase: 'ended', outcome: 'superseded' })],
+      [rolloutView({ phase: 'superseded', supersededBy: 'c8' })],
+    ],
     ['paused', 5, [changeView()], [rolloutView({ paused: true })]],
     ['not finished in time', 5, [changeView()], [rolloutView()]],
   ])('%s: %i', async (_what, code, changes, rollouts) => {
-    const { exit, out } = await apply({ views: { changes: { c7: changes }, rollouts: { c7: rollouts } } }, code === 5 ? '--wait=300ms' : '--wait=5s');
+    const { exit, out } = await apply(
+      { views: { changes: { c7: changes }, rollouts: { c7: rollouts } } },
+      code === 5 ? '--wait=300ms' : '--wait=5s',
+    );
     expect([exit, out]).toEqual([code, 'c7\n']);
   });
 
   test('its words say which node and why', async () => {
-    const { err } = await apply({ views: { changes: { c7: [changeView({ phase: 'ended', outcome: 'reverted' })] }, rollouts: { c7: [failed] } } }, '--wait');
+    const { err } = await apply(
+      { views: { changes: { c7: [changeView({ phase: 'ended', outcome: 'reverted' })] }, rollouts: { c7: [failed] } } },
+      '--wait',
+    );
     expect(err).toContain('w-1 invalid: probe greets failed');
   });
 
   test('as JSON it is one value', async () => {
-    const { exit, out, err } = await apply({ views: { changes: { c7: [changeView({ phase: 'committed' })] } } }, '--wait', '-o', 'json');
+    const { exit, out, err } = await apply(
+      { views: { changes: { c7: [changeView({ phase: 'committed' })] } } },
+      '--wait',
+      '-o',
+      'json',
+    );
     expect([exit, err]).toEqual([0, '']);
     expect(JSON.parse(out)).toMatchObject({ change: 'c7', outcome: 'committed', because: 'ended' });
   });
@@ -132,15 +196,33 @@ describe('apply --wait ends as the change does', () => {
 
 test('delete --wait stands before its arguments as well', async () => {
   const published: NonNullable<FakeFleet['published']> = [];
-  const { exit } = await cli(['delete', '--wait', 'File', 'motd'], { published, views: { changes: { c7: [changeView({ phase: 'committed' })] } } });
+  const { exit } = await cli(['delete', '--wait', 'File', 'motd'], {
+    published,
+    views: { changes: { c7: [changeView({ phase: 'committed' })] } },
+  });
   expect([exit, published[0]?.body['delete']]).toEqual([0, [{ kind: 'File', name: 'motd' }]]);
 });
 
 describe('plan', () => {
-  const node = (name: string) => ({ node: name, pool: 'w', from: 'a', to: 'b', actions: [{ kind: 'none' }], changed: ['/etc/motd'] });
+  const node = (name: string) => ({
+    node: name,
+    pool: 'w',
+    from: 'a',
+    to: 'b',
+    actions: [{ kind: 'none' }],
+    changed: ['/etc/motd'],
+  });
   test('joins the pages of the answer into one value', async () => {
-    const pages: Record<string, object> = { '': { rejected: [], nodes: [node('n1')], pools: {}, next: 'x' }, x: { rejected: [], nodes: [node('n2')] } };
-    const { exit, out } = await cli(['plan', '-f', '-', '-o', 'json'], { answers: { 'ops.config.plan': ({ cursor }) => pages[String(cursor ?? '')] } }, {}, MOTD);
+    const pages: Record<string, object> = {
+      '': { rejected: [], nodes: [node('n1')], pools: {}, next: 'x' },
+      x: { rejected: [], nodes: [node('n2')] },
+    };
+    const { exit, out } = await cli(
+      ['plan', '-f', '-', '-o', 'json'],
+      { answers: { 'ops.config.plan': ({ cursor }) => pages[String(cursor ?? '')] } },
+      {},
+      MOTD,
+    );
     expect(exit).toBe(0);
     const plan = JSON.parse(out) as Record<string, unknown>;
     expect(plan).toMatchObject({ rejected: [], nodes: [{ node: 'n1' }, { node: 'n2' }] });
@@ -148,92 +230,231 @@ describe('plan', () => {
   });
 
   test('with reasons against it ends with 3', async () => {
-    const rejected = [{ fragment: 'File/motd', field: 'spec.path', code: 'conflict', message: 'is taken', nodes: ['n1'] }];
-    expect(await cli(['plan', '-f', '-'], { answers: { 'ops.config.plan': () => ({ rejected, nodes: [] }) } }, {}, MOTD))
-      .toEqual({ exit: 3, out: 'This change would be rejected:\n  ✖ File/motd spec.path: is taken (n1)\n', err: '' });
+    const rejected = [
+      { fragment: 'File/motd', field: 'spec.path', code: 'conflict', message: 'is taken', nodes: ['n1'] },
+    ];
+    expect(
+      await cli(['plan', '-f', '-'], { answers: { 'ops.config.plan': () => ({ rejected, nodes: [] }) } }, {}, MOTD),
+    ).toEqual({ exit: 3, out: 'This change would be rejected:\n  ✖ File/motd spec.path: is taken (n1)\n', err: '' });
   });
 
   test('reads what it cannot understand as a plan that is rejected, without a server', async () => {
     const { exit, out } = await cli(['plan', '-f', '-', '-o', 'json'], undefined, {}, '{"kind": "Car"}');
     expect(exit).toBe(3);
-    expect(JSON.parse(out)).toMatchObject({ nodes: [], rejected: expect.arrayContaining([expect.objectContaining({ code: 'unknown-kind' })]) as object });
+    expect(JSON.parse(out)).toMatchObject({
+      nodes: [],
+      rejected: expect.arrayContaining([expect.objectContaining({ code: 'unknown-kind' })]) as object,
+    });
   });
 });
 
 test('a refusal by a service ends with 1 and says what it said', async () => {
-  expect(await cli(['pause', 'c9'], {})).toEqual({ exit: 1, out: '', err: 'error: nothing answers ops.rollout.pause\n' });
+  expect(await cli(['pause', 'c9'], {})).toEqual({
+    exit: 1,
+    out: '',
+    err: 'error: nothing answers ops.rollout.pause\n',
+  });
 });
 
 test('steering tells who asked, and prints the answer for programs', async () => {
   const asked: object[] = [];
   const answers = { 'ops.rollout.pause': (body: object) => (asked.push(body), { change: 'c9', paused: true }) };
-  expect(await cli(['pause', 'c9', '--reason', 'lunch', '-o', 'json'], { answers })).toEqual({ exit: 0, out: '{"change":"c9","paused":true}\n', err: '' });
+  expect(await cli(['pause', 'c9', '--reason', 'lunch', '-o', 'json'], { answers })).toEqual({
+    exit: 0,
+    out: '{"change":"c9","paused":true}\n',
+    err: '',
+  });
   expect(asked).toEqual([{ change: 'c9', reason: 'lunch', by: 'ada' }]);
 });
 
 test('status CHANGE -w exits as the change ends, with a line for each step', async () => {
-  const views = { changes: { c7: [changeView({ phase: 'accepted' }), changeView({ phase: 'rejected', reasons: [{ fragment: 'File/a', field: '', code: 'x', message: 'no', nodes: [] }] })] } };
-  expect(await cli(['status', 'c7', '-w'], { views })).toEqual({ exit: 3, err: '', out: 'c7  accepted  its turn to be rendered comes next\nc7  rejected  File/a: no\n' });
+  const views = {
+    changes: {
+      c7: [
+        changeView({ phase: 'accepted' }),
+        changeView({
+          phase: 'rejected',
+          reasons: [{ fragment: 'File/a', field: '', code: 'x', message: 'no', nodes: [] }],
+        }),
+      ],
+    },
+  };
+  expect(await cli(['status', 'c7', '-w'], { views })).toEqual({
+    exit: 3,
+    err: '',
+    out: 'c7  accepted  its turn to be rendered comes next\nc7  rejected  File/a: no\n',
+  });
 });
 
 test('get NAME finds a fragment by name or Kind/name, and says when there is none', async () => {
-  const views = { fragments: { 'File.motd': [{ ledger: 1, fragment: { kind: 'File', name: 'motd', labels: {}, spec: { path: '/etc/motd' } }, change: 'c1', gone: false }] } };
-  for (const name of ['motd', 'File/motd']) expect(JSON.parse((await cli(['get', 'fragments', name, '-o', 'json'], { views })).out)).toMatchObject({ change: 'c1' });
-  expect((await cli(['get', 'fragment', 'motd', '-o', 'yaml'], { views })).out).toBe('apiVersion: sluice.dev/v1alpha1\nkind: File\nmetadata:\n  name: motd\nspec:\n  path: /etc/motd\n');
-  expect(await cli(['get', 'fragments', 'other'], { views })).toMatchObject({ exit: 1, err: 'error: there is no other among the fragments: sluice get fragments lists them\n' });
+  const views = {
+    fragments: {
+      'File.motd': [
+        {
+          ledger: 1,
+          fragment: { kind: 'File', name: 'motd', labels: {}, spec: { path: '/etc/motd' } },
+          change: 'c1',
+          gone: false,
+        },
+      ],
+    },
+  };
+  for (const name of ['motd', 'File/motd'])
+    expect(JSON.parse((await cli(['get', 'fragments', name, '-o', 'json'], { views })).out)).toMatchObject({
+      change: 'c1',
+    });
+  expect((await cli(['get', 'fragment', 'motd', '-o', 'yaml'], { views })).out).toBe(
+    'apiVersion: sluice.dev/v1alpha1\nkind: File\nmetadata:\n  name: motd\nspec:\n  path: /etc/motd\n',
+  );
+  expect(await cli(['get', 'fragments', 'other'], { views })).toMatchObject({
+    exit: 1,
+    err: 'error: there is no other among the fragments: sluice get fragments lists them\n',
+  });
 });
 
 test('events as JSON are one per line', async () => {
-  const event = { stream: 'LEDGER', sequence: 3, subject: 'config.committed.c1', time: '2026-11-21T10:00:00.123Z', body: { v: 1, at: 'x', change: 'c1', generation: 1, digest: 'ab' } };
-  expect((await cli(['events', '-o', 'json', '--no-follow'], { events: [event, event] })).out).toBe(`${JSON.stringify(event)}\n${JSON.stringify(event)}\n`);
-  expect((await cli(['events', '--no-follow'], { events: [event] })).out).toBe('10:00:00.123 config.committed.c1  generation=1 digest=ab\n');
+  const event = {
+    stream: 'LEDGER',
+    sequence: 3,
+    subject: 'config.committed.c1',
+    time: '2026-11-21T10:00:00.123Z',
+    body: { v: 1, at: 'x', change: 'c1', generation: 1, digest: 'ab' },
+  };
+  expect((await cli(['events', '-o', 'json', '--no-follow'], { events: [event, event] })).out).toBe(
+    `${JSON.stringify(event)}\n${JSON.stringify(event)}\n`,
+  );
+  expect((await cli(['events', '--no-follow'], { events: [event] })).out).toBe(
+    '10:00:00.123 config.committed.c1  generation=1 digest=ab\n',
+  );
 });
 
 test('actions plans offline, selectors left out', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-actions-'));
-  const policy = { apiVersion: 'sluice.dev/v1alpha1', kind: 'DisruptionPolicy', metadata: { name: 'p' }, spec: { nodeSelector: { matchLabels: { role: 'edge' } }, files: [{ path: '/etc', actions: [{ kind: 'reload', unit: 'a.service' }] }] } };
+  const policy = {
+    apiVersion: 'sluice.dev/v1alpha1',
+    kind: 'DisruptionPolicy',
+    metadata: { name: 'p' },
+    spec: {
+      nodeSelector: { matchLabels: { role: 'edge' } },
+      files: [{ path: '/etc', actions: [{ kind: 'reload', unit: 'a.service' }] }],
+    },
+  };
   writeFileSync(join(folder, 'from.json'), '');
   writeFileSync(join(folder, 'to.yaml'), `${MOTD}\n---\n${JSON.stringify(policy)}`);
-  const { exit, out } = await cli(['actions', '--from', join(folder, 'from.json'), '--to', join(folder, 'to.yaml'), '-o', 'json']);
+  const { exit, out } = await cli([
+    'actions',
+    '--from',
+    join(folder, 'from.json'),
+    '--to',
+    join(folder, 'to.yaml'),
+    '-o',
+    'json',
+  ]);
   expect(exit).toBe(0);
-  expect(JSON.parse(out)).toMatchObject({ actions: [{ kind: 'reload', unit: 'a.service' }], because: [{ what: '/etc/motd', rule: expect.stringContaining('DisruptionPolicy/p') as string }] });
+  expect(JSON.parse(out)).toMatchObject({
+    actions: [{ kind: 'reload', unit: 'a.service' }],
+    because: [{ what: '/etc/motd', rule: expect.stringContaining('DisruptionPolicy/p') as string }],
+  });
   rmSync(folder, { recursive: true });
 });
 
 test('get disruption-policy NODE shows each rule that holds there, and the policies that it comes from', async () => {
-  const policy = (name: string, spec: object) => ({ ledger: 1, fragment: { kind: 'DisruptionPolicy', name, labels: {}, spec: { nodeSelector: { matchLabels: { role: 'edge' } }, ...spec } }, change: 'c1', gone: false });
+  const policy = (name: string, spec: object) => ({
+    ledger: 1,
+    fragment: {
+      kind: 'DisruptionPolicy',
+      name,
+      labels: {},
+      spec: { nodeSelector: { matchLabels: { role: 'edge' } }, ...spec },
+    },
+    change: 'c1',
+    gone: false,
+  });
   const views = {
-    nodes: { 'w-1': [{ node: 'w-1', state: 'ready', labels: { role: 'edge' } }], 'w-2': [{ node: 'w-2', state: 'gone', labels: {} }] },
+    nodes: {
+      'w-1': [{ node: 'w-1', state: 'ready', labels: { role: 'edge' } }],
+      'w-2': [{ node: 'w-2', state: 'gone', labels: {} }],
+    },
     fragments: {
-      'DisruptionPolicy.a': [policy('a', { files: [{ path: '/etc/frr', actions: [{ kind: 'reload', unit: 'frr.service' }] }], sysctl: [{ key: 'net', actions: [{ kind: 'drain' }] }] })],
-      'DisruptionPolicy.b': [policy('b', { files: [{ path: '/etc/frr/', actions: [{ kind: 'drain' }] }], network: [{ kind: 'Vrf', actions: [{ kind: 'none' }] }] })],
+      'DisruptionPolicy.a': [
+        policy('a', {
+          files: [{ path: '/etc/frr', actions: [{ kind: 'reload', unit: 'frr.service' }] }],
+          sysctl: [{ key: 'net', actions: [{ kind: 'drain' }] }],
+        }),
+      ],
+      'DisruptionPolicy.b': [
+        policy('b', {
+          files: [{ path: '/etc/frr/', actions: [{ kind: 'drain' }] }],
+          network: [{ kind: 'Vrf', actions: [{ kind: 'none' }] }],
+        }),
+      ],
       'DisruptionPolicy.c': [{ ...policy('c', { default: [{ kind: 'reboot' }] }), gone: true }],
     },
   };
-  const { rules } = JSON.parse((await cli(['get', 'disruption-policy', 'w-1', '-o', 'json'], { views })).out) as { rules: object[] };
+  const { rules } = JSON.parse((await cli(['get', 'disruption-policy', 'w-1', '-o', 'json'], { views })).out) as {
+    rules: object[];
+  };
   expect(rules.slice(0, 3)).toEqual([
-    { target: 'files', match: '/etc/frr', actions: [{ kind: 'drain' }, { kind: 'reload', unit: 'frr.service' }], rule: 'DisruptionPolicy/a files /etc/frr, DisruptionPolicy/b files /etc/frr/', policies: ['a', 'b'] },
-    { target: 'sysctl', match: 'net', actions: [{ kind: 'drain' }], rule: 'DisruptionPolicy/a sysctl net', policies: ['a'] },
-    { target: 'network', match: 'Vrf', actions: [{ kind: 'none' }], rule: 'DisruptionPolicy/b network Vrf', policies: ['b'] },
+    {
+      target: 'files',
+      match: '/etc/frr',
+      actions: [{ kind: 'drain' }, { kind: 'reload', unit: 'frr.service' }],
+      rule: 'DisruptionPolicy/a files /etc/frr, DisruptionPolicy/b files /etc/frr/',
+      policies: ['a', 'b'],
+    },
+    {
+      target: 'sysctl',
+      match: 'net',
+      actions: [{ kind: 'drain' }],
+      rule: 'DisruptionPolicy/a sysctl net',
+      policies: ['a'],
+    },
+    {
+      target: 'network',
+      match: 'Vrf',
+      actions: [{ kind: 'none' }],
+      rule: 'DisruptionPolicy/b network Vrf',
+      policies: ['b'],
+    },
   ]);
   const { out } = await cli(['get', 'disruption-policy', 'w-1'], { views });
   expect(out).toMatch(/^files \/etc\/frr +drain, reload frr\.service +a, b +DisruptionPolicy\/a/m);
   expect(out).toMatch(/^any KernelArguments +drain, reboot +kernel arguments need a reboot$/m);
   expect(out).toMatch(/^any SystemdUnit +daemon-reload, restart <unit> +default of SystemdUnit$/m);
-  expect(await cli(['get', 'disruption-policy', 'w-2'], { views })).toMatchObject({ exit: 1, err: 'error: there is no node w-2: sluice get nodes lists them\n' });
+  expect(await cli(['get', 'disruption-policy', 'w-2'], { views })).toMatchObject({
+    exit: 1,
+    err: 'error: there is no node w-2: sluice get nodes lists them\n',
+  });
   expect(await cli(['get', 'disruption-policy'], { views })).toMatchObject({ exit: 2 });
 });
 
 it('a node that another tool has is taken for a time, and shown as taken', async () => {
   let asked: Record<string, unknown> = {};
-  const answers = { 'ops.pool.take': (request: Record<string, unknown>) => ((asked = request), { node: 'w-1', pool: 'edge', owner: 'kured', taken: true }) };
-  expect(await cli(['take', 'w-1', '--owner', 'kured', '--for', '30m'], { answers })).toMatchObject({ exit: 0, err: "w-1 is kured's for 30m, and takes a unit of pool edge; sluice give w-1 --owner kured puts it back into service before\n" });
+  const answers = {
+    'ops.pool.take': (request: Record<string, unknown>) => (
+      (asked = request),
+      { node: 'w-1', pool: 'edge', owner: 'kured', taken: true }
+    ),
+  };
+  expect(await cli(['take', 'w-1', '--owner', 'kured', '--for', '30m'], { answers })).toMatchObject({
+    exit: 0,
+    err: "w-1 is kured's for 30m, and takes a unit of pool edge; sluice give w-1 --owner kured puts it back into service before\n",
+  });
   expect(asked).toMatchObject({ node: 'w-1', owner: 'kured', forMs: 1_800_000 });
   await cli(['take', 'w-1', '--owner', 'kured'], { answers });
   expect(asked).not.toHaveProperty('forMs');
-  expect(await cli(['take', 'w-1', '--owner', 'kured', '--for', 'soon'], { answers })).toMatchObject({ exit: 2, err: expect.stringContaining('--for: "soon" is not a duration') as string });
+  expect(await cli(['take', 'w-1', '--owner', 'kured', '--for', 'soon'], { answers })).toMatchObject({
+    exit: 2,
+    err: expect.stringContaining('--for: "soon" is not a duration') as string,
+  });
   const node = { node: 'w-1', state: 'ready', labels: {}, unavailable: '', since: '', version: '' };
-  const views = { nodes: { 'w-1': [node], 'w-2': [{ ...node, node: 'w-2' }] }, status: { 'w-1': [{ node: 'w-1', taken: { owner: 'kured', reason: '', at: '', forMs: 1_800_000 } }] } };
+  const views = {
+    nodes: { 'w-1': [node], 'w-2': [{ ...node, node: 'w-2' }] },
+    status: { 'w-1': [{ node: 'w-1', taken: { owner: 'kured', reason: '', at: '', forMs: 1_800_000 } }] },
+  };
   expect((await cli(['get', 'nodes'], { views })).out).toMatch(/^w-1 +ready,taken by kured for 30m\nw-2 +ready$/m);
-  expect(JSON.parse((await cli(['get', 'nodes', 'w-1', '-o', 'json'], { views })).out)).toMatchObject({ node: 'w-1', taken: { owner: 'kured' } });
+  expect(JSON.parse((await cli(['get', 'nodes', 'w-1', '-o', 'json'], { views })).out)).toMatchObject({
+    node: 'w-1',
+    taken: { owner: 'kured' },
+  });
 });

@@ -8,7 +8,11 @@ import { reasonLines } from './reasons.js';
 import { openSession, type Session } from './session.js';
 
 /** Runs one command line; the exit code, or undefined when the process lives on by itself. */
-export async function runCli(argv: readonly string[], io: Io, open: typeof openSession = openSession): Promise<ExitCode | undefined> {
+export async function runCli(
+  argv: readonly string[],
+  io: Io,
+  open: typeof openSession = openSession,
+): Promise<ExitCode | undefined> {
   let exit: ExitCode | undefined = EXIT.done;
   let session: Session | undefined;
   const run: Run = async (flags, command) => {
@@ -17,7 +21,9 @@ export async function runCli(argv: readonly string[], io: Io, open: typeof openS
   };
   const program = buildProgram(packageVersion(), run);
   for (const command of [program, ...program.commands]) {
-    command.exitOverride().configureOutput({ writeOut: (text) => io.out(text.trimEnd()), writeErr: (text) => io.say(text.trimEnd()) });
+    command
+      .exitOverride()
+      .configureOutput({ writeOut: (text) => io.out(text.trimEnd()), writeErr: (text) => io.say(text.trimEnd()) });
   }
   try {
     if (argv.length === 0) {

@@ -23,9 +23,19 @@ export function standing(change: ChangeView | undefined, rollout: RolloutView | 
     case 'rejected':
       return ended('rejected', 'bad', summary(change), EXIT.rejected);
     case 'ended':
-      return ended(change.outcome === '' ? 'ended' : change.outcome, 'bad', change.reason || supersededBy(rollout) || (rollout?.reason ?? ''), EXIT.failed);
+      return ended(
+        change.outcome === '' ? 'ended' : change.outcome,
+        'bad',
+        change.reason || supersededBy(rollout) || (rollout?.reason ?? ''),
+        EXIT.failed,
+      );
     case 'committed':
-      return ended('committed', 'good', rollout !== undefined && rollout.owed > 0 ? `${rollout.owed} owed` : '', EXIT.done);
+      return ended(
+        'committed',
+        'good',
+        rollout !== undefined && rollout.owed > 0 ? `${rollout.owed} owed` : '',
+        EXIT.done,
+      );
     case 'accepted':
       return open('accepted', 'calm', 'its turn to be rendered comes next');
     case 'waiting':
@@ -41,7 +51,11 @@ export function standing(change: ChangeView | undefined, rollout: RolloutView | 
 function rolling(rollout: RolloutView): Standing {
   switch (rollout.phase) {
     case 'reverting':
-      return open('reverting', 'bad', rollout.stalledBy.length > 0 ? `stalled by ${rollout.stalledBy.join(', ')}; ${rollout.reason}` : rollout.reason);
+      return open(
+        'reverting',
+        'bad',
+        rollout.stalledBy.length > 0 ? `stalled by ${rollout.stalledBy.join(', ')}; ${rollout.reason}` : rollout.reason,
+      );
     case 'reverted':
       return { ...open('reverted', 'bad', rollout.reason), exit: EXIT.failed };
     case 'superseded':
@@ -51,15 +65,23 @@ function rolling(rollout: RolloutView): Standing {
     case 'succeeded':
       return { ...open('succeeded', 'good', ''), exit: EXIT.done };
     case 'rolling':
-      if (rollout.paused) return { word: 'paused', tone: 'held', detail: rollout.reason, exit: EXIT.unfinished, isEnded: false };
+      if (rollout.paused)
+        return { word: 'paused', tone: 'held', detail: rollout.reason, exit: EXIT.unfinished, isEnded: false };
       if (rollout.stalledBy.length > 0) return open('stalled', 'held', `by ${rollout.stalledBy.join(', ')}`);
       return open('rolling', 'busy', rollout.reason);
   }
 }
 
 const open = (word: string, tone: Tone, detail: string): Standing => ({ word, tone, detail, isEnded: false });
-const ended = (word: string, tone: Tone, detail: string, exit: ExitCode): Standing => ({ word, tone, detail, exit, isEnded: true });
-const supersededBy = (rollout: RolloutView | undefined): string => (rollout?.supersededBy ? `by ${rollout.supersededBy}` : '');
+const ended = (word: string, tone: Tone, detail: string, exit: ExitCode): Standing => ({
+  word,
+  tone,
+  detail,
+  exit,
+  isEnded: true,
+});
+const supersededBy = (rollout: RolloutView | undefined): string =>
+  rollout?.supersededBy ? `by ${rollout.supersededBy}` : '';
 
 function summary(change: ChangeView): string {
   const [first, ...rest] = change.reasons;

@@ -4,10 +4,18 @@ import { parse } from 'yaml';
 import { checkManifest } from '#libs/manifests';
 
 const PAGE = join(__dirname, '../../docs/node-kinds.md');
-const examples = [...readFileSync(PAGE, 'utf8').matchAll(/^## (\w+)\n[\s\S]*?```yaml\n([\s\S]*?)```/gm)].map(([, kind, text]) => [kind as string, text as string] as const);
+const examples = [...readFileSync(PAGE, 'utf8').matchAll(/^## (\w+)\n[\s\S]*?```yaml\n([\s\S]*?)```/gm)].map(
+  ([, kind, text]) => [kind as string, text as string] as const,
+);
 
 test('the page has an example of each kind', () => {
-  expect(examples.map(([kind]) => kind)).toEqual(['SystemdUnit', 'Sysctl', 'KernelArguments', 'SshKeys', 'DisruptionPolicy']);
+  expect(examples.map(([kind]) => kind)).toEqual([
+    'SystemdUnit',
+    'Sysctl',
+    'KernelArguments',
+    'SshKeys',
+    'DisruptionPolicy',
+  ]);
 });
 
 test.each(examples)('the example of %s is a manifest that is taken', (kind, text) => {

@@ -12,7 +12,11 @@ interface Violation {
 const FOLDERS = ['libs', 'services', 'cli', 'test'];
 
 function violations(cwd: string): readonly Violation[] {
-  const { stdout, stderr } = runTool('dependency-cruiser/bin/dependency-cruise.mjs', ['--config', join(ROOT, '.dependency-cruiser.cjs'), '--output-type', 'json', ...FOLDERS], cwd);
+  const { stdout, stderr } = runTool(
+    'dependency-cruiser/bin/dependency-cruise.mjs',
+    ['--config', join(ROOT, '.dependency-cruiser.cjs'), '--output-type', 'json', ...FOLDERS],
+    cwd,
+  );
   if (stdout === '') throw new Error(stderr);
   return (JSON.parse(stdout) as { summary: { violations: Violation[] } }).summary.violations;
 }
@@ -29,13 +33,25 @@ describe('each rule bites', () => {
     ['contracts-are-the-ground', 'libs/contracts/src/planted-npm.ts', `import 'yaml';`],
     ['kernel-is-the-ground', 'libs/kernel/src/planted.ts', `import 'node:fs';`],
     ['kernel-is-the-ground', 'libs/kernel/src/planted-up.ts', `import '#libs/manifests';`],
-    ['domain-is-pure', 'libs/manifests/src/planted.ts', `import { createHash } from 'node:crypto';\nexport { createHash };`],
+    [
+      'domain-is-pure',
+      'libs/manifests/src/planted.ts',
+      `import { createHash } from 'node:crypto';\nexport { createHash };`,
+    ],
     ['domain-is-pure', 'libs/budget/src/planted.ts', `import type { Bus } from '#libs/bus';\nexport type B = Bus;`],
     ['domain-is-pure', 'libs/rendering/src/planted.ts', `import 'rxjs';`],
     ['every-library-has-a-floor', 'libs/novelty/src/index.ts', `import '#libs/contracts';`],
-    ['libraries-do-not-see-their-users', 'libs/bus/src/planted-up.ts', `import '../../../services/merger/src/shell/index.js';`],
+    [
+      'libraries-do-not-see-their-users',
+      'libs/bus/src/planted-up.ts',
+      `import '../../../services/merger/src/shell/index.js';`,
+    ],
     ['libraries-do-not-see-their-users', 'libs/runtime/src/planted-up.ts', `import '../../../cli/src/main.js';`],
-    ['libraries-by-their-door', 'services/merger/src/shell/back-window.ts', `import '../../../../libs/bus/src/planted.js';`],
+    [
+      'libraries-by-their-door',
+      'services/merger/src/shell/back-window.ts',
+      `import '../../../../libs/bus/src/planted.js';`,
+    ],
     ['libraries-by-their-door', 'libs/runtime/src/back-window.ts', `import '../../bus/src/planted.js';`],
     ['services-are-islands', 'services/drain/src/shell/planted.ts', `import '../../../merger/src/shell/index.js';`],
     ['services-are-islands', 'services/drain/src/core/planted.spec.ts', `import '../../../merger/src/core/index.js';`],
@@ -48,11 +64,19 @@ describe('each rule bites', () => {
     ['cli-hosts-appliers-only', 'cli/src/planted.ts', `import '../../services/merger/src/shell/index.js';`],
     ['cli-hosts-appliers-only', 'cli/src/planted-core.ts', `import '../../services/applier/src/core/index.js';`],
     ['nats-behind-the-bus', 'cli/src/planted-nats.ts', `import '@nats-io/transport-node';`],
-    ['nats-behind-the-bus', 'services/merger/src/shell/planted-nats.ts', `import type { KV } from '@nats-io/kv';\nexport type K = KV;`],
+    [
+      'nats-behind-the-bus',
+      'services/merger/src/shell/planted-nats.ts',
+      `import type { KV } from '@nats-io/kv';\nexport type K = KV;`,
+    ],
     ['no-circular', 'libs/runtime/src/ring-a.ts', `import { b } from './ring-b.js';\nexport const a = () => b;`],
     ['no-tests-in-sources', 'libs/runtime/src/planted.ts', `import './planted.fixture.js';`],
     ['no-tests-in-sources', 'libs/embedded/src/planted.ts', `import '#libs/testing';`],
-    ['no-dev-packages-in-sources', 'libs/runtime/src/planted-dev.ts', `import fc from 'fast-check';\nexport const x = fc;`],
+    [
+      'no-dev-packages-in-sources',
+      'libs/runtime/src/planted-dev.ts',
+      `import fc from 'fast-check';\nexport const x = fc;`,
+    ],
     ['only-declared-packages', 'libs/runtime/src/planted-undeclared.ts', `import 'semver';`],
     ['everything-resolves', 'libs/runtime/src/planted-nowhere.ts', `import './nowhere.js';`],
   ];
@@ -75,7 +99,8 @@ describe('each rule bites', () => {
     tree = realpathSync(mkdtempSync(join(tmpdir(), 'sluice-floors-')));
     for (const file of ['package.json', 'tsconfig.json']) copyFileSync(join(ROOT, file), join(tree, file));
     symlinkSync(join(ROOT, 'node_modules'), join(tree, 'node_modules'));
-    for (const lib of ['contracts', 'kernel', 'manifests', 'bus', 'testing']) write(`libs/${lib}/src/index.ts`, lib === 'bus' ? `export * from './planted.js';` : '');
+    for (const lib of ['contracts', 'kernel', 'manifests', 'bus', 'testing'])
+      write(`libs/${lib}/src/index.ts`, lib === 'bus' ? `export * from './planted.js';` : '');
     for (const [file, text] of Object.entries(INNOCENT)) write(file, text);
     for (const [, file, text] of PLANTED) write(file, text);
     found = violations(tree);

@@ -12,14 +12,20 @@ interface Complaint {
 }
 
 function complaints(folder: string): readonly Complaint[] {
-  const { stdout, stderr } = runTool('oxlint/bin/oxlint', ['--config', '.oxlintrc.json', '--format', 'json', '.'], folder);
+  const { stdout, stderr } = runTool(
+    'oxlint/bin/oxlint',
+    ['--config', '.oxlintrc.json', '--format', 'json', '.'],
+    folder,
+  );
   if (stdout === '') throw new Error(stderr);
   return (JSON.parse(stdout) as { diagnostics: Complaint[] }).diagnostics;
 }
 
 test('oxlint finds no error', () => {
   const errors = complaints(ROOT).filter(({ severity }) => severity === 'error');
-  expect(errors.map(({ filename, labels, code, message }) => `${filename}:${labels[0]?.span.line ?? 0} ${code} ${message}`)).toEqual([]);
+  expect(
+    errors.map(({ filename, labels, code, message }) => `${filename}:${labels[0]?.span.line ?? 0} ${code} ${message}`),
+  ).toEqual([]);
 });
 
 test('what decides can have no time, no chance and nothing to wait for', () => {
@@ -39,7 +45,9 @@ test('what decides can have no time, no chance and nothing to wait for', () => {
     mkdirSync(dirname(join(tree, file)), { recursive: true });
     writeFileSync(join(tree, file), `${text}\n`);
   }
-  const guilty = complaints(tree).filter(({ severity }) => severity === 'error').map(({ filename }) => filename);
+  const guilty = complaints(tree)
+    .filter(({ severity }) => severity === 'error')
+    .map(({ filename }) => filename);
   rmSync(tree, { recursive: true });
   expect([...new Set(guilty)].sort()).toEqual(Object.keys(planted).sort());
 });

@@ -1,4 +1,13 @@
-import { FACT_TYPES, OWNERS, SERVICES, VIEW_BUCKETS, VIEW_OWNERS, type FactType, type ServiceName, type ViewBucket } from '#libs/contracts';
+import {
+  FACT_TYPES,
+  OWNERS,
+  SERVICES,
+  VIEW_BUCKETS,
+  VIEW_OWNERS,
+  type FactType,
+  type ServiceName,
+  type ViewBucket,
+} from '#libs/contracts';
 import ts from 'typescript';
 import { callsOf, placeOf, propertyOf, sourcesBelow, textsOf, type Source } from './sources.fixture.js';
 
@@ -13,7 +22,8 @@ interface Emission {
 function emissionsOf(service: ServiceName, sources: readonly Source[]): readonly Emission[] {
   const emissions: Emission[] = [];
   const note = (source: Source, node: ts.Node, types: readonly string[] | undefined): void => {
-    if (types === undefined) throw new Error(`${placeOf(source, node)}: the type of the fact cannot be read; write it as a literal`);
+    if (types === undefined)
+      throw new Error(`${placeOf(source, node)}: the type of the fact cannot be read; write it as a literal`);
     for (const type of types) emissions.push({ service, type, place: placeOf(source, node) });
   };
   for (const { source, call, args } of callsOf(sources, 'emit')) {
@@ -21,11 +31,17 @@ function emissionsOf(service: ServiceName, sources: readonly Source[]): readonly
     if (type !== undefined && isTemplateOfRollout(type)) continue; // the body of emitRollout, whose calls are read below
     note(source, call, textsOf(type));
   }
-  for (const { source, call, args } of callsOf(sources, 'emitRollout')) note(source, call, textsOf(args[1])?.map((state) => `rollout.${state}`));
+  for (const { source, call, args } of callsOf(sources, 'emitRollout'))
+    note(
+      source,
+      call,
+      textsOf(args[1])?.map((state) => `rollout.${state}`),
+    );
   return emissions;
 }
 
-const isTemplateOfRollout = (type: ts.Expression): boolean => ts.isTemplateExpression(type) && type.head.text === 'rollout.';
+const isTemplateOfRollout = (type: ts.Expression): boolean =>
+  ts.isTemplateExpression(type) && type.head.text === 'rollout.';
 
 const EMISSIONS = [...CORES].flatMap(([service, sources]) => emissionsOf(service, sources));
 
@@ -48,25 +64,36 @@ test('only what a person may append has no owner', () => {
 test('two services share config.rejected, and tell its stages apart', () => {
   expect(FACT_TYPES.filter((type) => OWNERS[type].length > 1)).toEqual(['config.rejected']);
   const stages = [...CORES].flatMap(([service, sources]) =>
-    callsOf(sources, 'emit').filter(({ args }) => textsOf(propertyOf(args[0], 'type'))?.[0] === 'config.rejected')
-      .map(({ args }) => `${service} ${textsOf(propertyOf(args[0], 'stage'))?.join() ?? '?'}`));
+    callsOf(sources, 'emit')
+      .filter(({ args }) => textsOf(propertyOf(args[0], 'type'))?.[0] === 'config.rejected')
+      .map(({ args }) => `${service} ${textsOf(propertyOf(args[0], 'stage'))?.join() ?? '?'}`),
+  );
   expect([...new Set(stages)].sort()).toEqual(['merger form', 'validator review']);
 });
 
 describe('one writer per view', () => {
   const keys = [...CORES].flatMap(([service, sources]) =>
-    callsOf(sources, 'viewKey').map(({ source, call, args }) => ({ service, buckets: textsOf(args[0]), place: placeOf(source, call) })));
+    callsOf(sources, 'viewKey').map(({ source, call, args }) => ({
+      service,
+      buckets: textsOf(args[0]),
+      place: placeOf(source, call),
+    })),
+  );
 
   test('each place names its bucket', () => {
     expect(keys.filter(({ buckets }) => buckets === undefined)).toEqual([]);
   });
 
   test('a core touches only the views that it owns', () => {
-    expect(keys.filter(({ service, buckets }) => buckets?.some((bucket) => VIEW_OWNERS[bucket as ViewBucket] !== service))).toEqual([]);
+    expect(
+      keys.filter(({ service, buckets }) => buckets?.some((bucket) => VIEW_OWNERS[bucket as ViewBucket] !== service)),
+    ).toEqual([]);
   });
 
   test('every view is touched by its owner', () => {
-    const touched = new Set(keys.flatMap(({ service, buckets }) => (buckets ?? []).map((bucket) => `${service} ${bucket}`)));
+    const touched = new Set(
+      keys.flatMap(({ service, buckets }) => (buckets ?? []).map((bucket) => `${service} ${bucket}`)),
+    );
     expect(VIEW_BUCKETS.filter((bucket) => !touched.has(`${VIEW_OWNERS[bucket]} ${bucket}`))).toEqual([]);
   });
 });
@@ -78,7 +105,8 @@ test('a core reads every fact that its fold has a case for, and has a case for w
       const visit = (node: ts.Node): void => {
         if (ts.isCaseClause(node) && ts.isStringLiteralLike(node.expression)) mentioned.add(node.expression.text);
         if (ts.isPropertyAssignment(node) && ts.isStringLiteralLike(node.name)) mentioned.add(node.name.text);
-        if (ts.isBinaryExpression(node) && ts.isStringLiteralLike(node.right) && /\btype$/.test(node.left.getText())) mentioned.add(node.right.text);
+        if (ts.isBinaryExpression(node) && ts.isStringLiteralLike(node.right) && /\btype$/.test(node.left.getText()))
+          mentioned.add(node.right.text);
         ts.forEachChild(node, visit);
       };
       visit(tree);
@@ -94,7 +122,12 @@ function readsOf(sources: readonly Source[]): readonly string[] {
   const texts: string[] = [];
   for (const { tree } of sources) {
     const visit = (node: ts.Node): void => {
-      if (ts.isVariableDeclaration(node) && node.name.getText() === 'READS' && node.initializer !== undefined && ts.isArrayLiteralExpression(node.initializer)) {
+      if (
+        ts.isVariableDeclaration(node) &&
+        node.name.getText() === 'READS' &&
+        node.initializer !== undefined &&
+        ts.isArrayLiteralExpression(node.initializer)
+      ) {
         for (const element of node.initializer.elements) texts.push(...(textsOf(element) ?? []));
       }
       ts.forEachChild(node, visit);

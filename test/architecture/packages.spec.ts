@@ -8,7 +8,17 @@ interface Manifest {
   readonly overrides?: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 interface Lock {
-  readonly packages: Readonly<Record<string, { readonly resolved?: string; readonly dependencies?: object; readonly devDependencies?: object; readonly optionalDependencies?: object }>>;
+  readonly packages: Readonly<
+    Record<
+      string,
+      {
+        readonly resolved?: string;
+        readonly dependencies?: object;
+        readonly devDependencies?: object;
+        readonly optionalDependencies?: object;
+      }
+    >
+  >;
 }
 
 const json = (file: string): unknown => JSON.parse(readFileSync(join(ROOT, file), 'utf8'));
@@ -27,19 +37,33 @@ test.each(FOLDERS)('every package of %s is pinned to one version', (folder) => {
 
 test.each(FOLDERS)('the lock file of %s holds what its package.json asks for, and no addresses', (folder) => {
   const { '': own, ...packages } = lockOf(folder).packages;
-  expect({ ...own?.dependencies, ...own?.devDependencies }).toEqual({ ...manifestOf(folder).dependencies, ...manifestOf(folder).devDependencies });
+  expect({ ...own?.dependencies, ...own?.devDependencies }).toEqual({
+    ...manifestOf(folder).dependencies,
+    ...manifestOf(folder).devDependencies,
+  });
   expect(Object.values(packages).filter(({ resolved }) => resolved !== undefined)).toEqual([]);
 });
 
-test.each(FOLDERS)('the lock file of %s is whole for `npm ci`, other platforms included: node tools/complete-lock.cjs', (folder) => {
-  const { packages } = lockOf(folder);
-  const optional = Object.values(packages).flatMap((one) => Object.keys(one.optionalDependencies ?? {}));
-  expect(optional.filter((name) => !Object.keys(packages).some((path) => path.endsWith(`node_modules/${name}`)))).toEqual([]);
-});
+test.each(FOLDERS)(
+  'the lock file of %s is whole for `npm ci`, other platforms included: node tools/complete-lock.cjs',
+  (folder) => {
+    const { packages } = lockOf(folder);
+    const optional = Object.values(packages).flatMap((one) => Object.keys(one.optionalDependencies ?? {}));
+    expect(
+      optional.filter((name) => !Object.keys(packages).some((path) => path.endsWith(`node_modules/${name}`))),
+    ).toEqual([]);
+  },
+);
 
-test('no tracked file names a package registry or a path of somebody\'s machine', () => {
+test("no tracked file names a package registry or a path of somebody's machine", () => {
   // Each pattern has a bracket somewhere, so that it does not find itself.
-  const hosts = ['registry[.]npmjs[.]org', 'npmjs[.]com', 'proxy[.]golang[.]org', 'files[.]pythonhosted[.]org', 'static[.]crates[.]io'];
+  const hosts = [
+    'registry[.]npmjs[.]org',
+    'npmjs[.]com',
+    'proxy[.]golang[.]org',
+    'files[.]pythonhosted[.]org',
+    'static[.]crates[.]io',
+  ];
   const paths = ['/[w]ork/', '(^|[ "\'`(=:])/[r]oot/', '/[h]ome/[a-z]+/(src|code|work|projects|git)/'];
   const words = [...hosts, ...registryInUse().map((host) => host.replaceAll('.', '[.]')), ...paths];
   const { status, stdout, stderr } = run('git', ['grep', '-nIE', words.join('|')]);

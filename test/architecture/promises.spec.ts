@@ -7,7 +7,9 @@ function floatingIn(file: ts.SourceFile, checker: ts.TypeChecker): readonly stri
   const found: string[] = [];
   const visit = (node: ts.Node): void => {
     if (ts.isExpressionStatement(node) && floats(node.expression, checker)) {
-      found.push(`${file.fileName.slice(ROOT.length + 1)}:${file.getLineAndCharacterOfPosition(node.getStart()).line + 1} ${node.expression.getText().slice(0, 60)}`);
+      found.push(
+        `${file.fileName.slice(ROOT.length + 1)}:${file.getLineAndCharacterOfPosition(node.getStart()).line + 1} ${node.expression.getText().slice(0, 60)}`,
+      );
     }
     ts.forEachChild(node, visit);
   };
@@ -17,8 +19,10 @@ function floatingIn(file: ts.SourceFile, checker: ts.TypeChecker): readonly stri
 
 function floats(expression: ts.Expression, checker: ts.TypeChecker): boolean {
   if (ts.isParenthesizedExpression(expression)) return floats(expression.expression, checker);
-  if (ts.isBinaryExpression(expression) && /^(&&|\|\||\?\?)$/.test(expression.operatorToken.getText())) return floats(expression.right, checker);
-  if (ts.isConditionalExpression(expression)) return floats(expression.whenTrue, checker) || floats(expression.whenFalse, checker);
+  if (ts.isBinaryExpression(expression) && /^(&&|\|\||\?\?)$/.test(expression.operatorToken.getText()))
+    return floats(expression.right, checker);
+  if (ts.isConditionalExpression(expression))
+    return floats(expression.whenTrue, checker) || floats(expression.whenFalse, checker);
   if (!ts.isCallExpression(expression) || isCaught(expression)) return false;
   return checker.getTypeAtLocation(expression).getProperty('then') !== undefined;
 }
@@ -26,7 +30,8 @@ function floats(expression: ts.Expression, checker: ts.TypeChecker): boolean {
 /** `.catch(…)`, or `.then(…, …)`: somebody listens for the failure; a `.finally(…)` behind it adds none. */
 function isCaught({ expression, arguments: args }: ts.CallExpression): boolean {
   if (!ts.isPropertyAccessExpression(expression)) return false;
-  if (expression.name.text === 'finally') return ts.isCallExpression(expression.expression) && isCaught(expression.expression);
+  if (expression.name.text === 'finally')
+    return ts.isCallExpression(expression.expression) && isCaught(expression.expression);
   return (expression.name.text === 'catch' && args.length > 0) || (expression.name.text === 'then' && args.length > 1);
 }
 
@@ -42,9 +47,16 @@ function configured(): ts.ParsedCommandLine {
 // oxlint's own rule needs types, and with them a second compiler; TypeScript's is here.
 test('no promise is left alone', () => {
   const { fileNames, options } = configured();
-  const program = programOf(fileNames.filter((name) => !/\.(spec|fixture)\.ts$/.test(name)), options);
+  const program = programOf(
+    fileNames.filter((name) => !/\.(spec|fixture)\.ts$/.test(name)),
+    options,
+  );
   const checker = program.getTypeChecker();
-  const own = program.getSourceFiles().filter((file) => file.fileName.startsWith(ROOT) && !file.fileName.includes('/node_modules/') && !file.isDeclarationFile);
+  const own = program
+    .getSourceFiles()
+    .filter(
+      (file) => file.fileName.startsWith(ROOT) && !file.fileName.includes('/node_modules/') && !file.isDeclarationFile,
+    );
   expect(own.length).toBeGreaterThan(100);
   expect(own.flatMap((file) => floatingIn(file, checker))).toEqual([]);
 }, 120_000);
@@ -55,8 +67,14 @@ test('and one that is would be seen', () => {
   const { options } = configured();
   const host = ts.createCompilerHost(options);
   const { getSourceFile } = host;
-  host.getSourceFile = (name, ...rest) => (name === planted ? ts.createSourceFile(name, text, ts.ScriptTarget.ES2023, true) : getSourceFile.call(host, name, ...rest));
+  host.getSourceFile = (name, ...rest) =>
+    name === planted
+      ? ts.createSourceFile(name, text, ts.ScriptTarget.ES2023, true)
+      : getSourceFile.call(host, name, ...rest);
   const program = ts.createProgram([planted], { ...options, types: [], noEmit: true }, host);
   const file = program.getSourceFile(planted) as ts.SourceFile;
-  expect(floatingIn(file, program.getTypeChecker())).toEqual(['libs/kernel/src/planted.ts:2 f()', 'libs/kernel/src/planted.ts:5 true && f()']);
+  expect(floatingIn(file, program.getTypeChecker())).toEqual([
+    'libs/kernel/src/planted.ts:2 f()',
+    'libs/kernel/src/planted.ts:5 true && f()',
+  ]);
 });

@@ -7,27 +7,50 @@ import { requestSchemas } from '#libs/requests';
 import { ROOT } from './tools.fixture.js';
 
 const FOLDER = join(ROOT, 'docs/schemas');
-const schemas = Object.values<object>({ ...manifestSchemas(), ...requestSchemas() }) as readonly { readonly $id: string }[];
+const schemas = Object.values<object>({ ...manifestSchemas(), ...requestSchemas() }) as readonly {
+  readonly $id: string;
+}[];
 
 test('docs/schemas is up to date: npm run schemas', () => {
-  const expected = Object.fromEntries(schemas.map((schema) => [new URL(schema.$id).pathname.replace('/schemas/', ''), `${JSON.stringify(schema, null, 2)}\n`]));
+  const expected = Object.fromEntries(
+    schemas.map((schema) => [
+      new URL(schema.$id).pathname.replace('/schemas/', ''),
+      `${JSON.stringify(schema, null, 2)}\n`,
+    ]),
+  );
   const found = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.json'));
   expect(found.sort()).toEqual(Object.keys(expected).sort());
-  for (const [name, text] of Object.entries(expected)) expect({ name, isCurrent: readFileSync(join(FOLDER, name), 'utf8') === text }).toEqual({ name, isCurrent: true });
+  for (const [name, text] of Object.entries(expected))
+    expect({ name, isCurrent: readFileSync(join(FOLDER, name), 'utf8') === text }).toEqual({ name, isCurrent: true });
 });
 
 test('deploy/crds is up to date: npm run schemas', () => {
   const folder = join(ROOT, 'deploy/crds');
-  const expected = Object.fromEntries(Object.entries(customResourceDefinitions()).map(([name, definition]) => [name, stringify(definition, { aliasDuplicateObjects: false, lineWidth: 0 })]));
-  expect(Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]))).toEqual(expected);
+  const expected = Object.fromEntries(
+    Object.entries(customResourceDefinitions()).map(([name, definition]) => [
+      name,
+      stringify(definition, { aliasDuplicateObjects: false, lineWidth: 0 }),
+    ]),
+  );
+  expect(
+    Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')])),
+  ).toEqual(expected);
 });
 
 test('deploy/admission is up to date: npm run schemas', () => {
-  expect(readFileSync(join(ROOT, 'deploy/admission/webhook.yaml'), 'utf8')).toBe(stringify(PLAIN_WEBHOOK, { aliasDuplicateObjects: false, lineWidth: 0 }));
+  expect(readFileSync(join(ROOT, 'deploy/admission/webhook.yaml'), 'utf8')).toBe(
+    stringify(PLAIN_WEBHOOK, { aliasDuplicateObjects: false, lineWidth: 0 }),
+  );
 });
 
 test('every schema compiles, under a name of its own', () => {
-  const ajv = new Ajv({ strict: true, strictRequired: false, strictTypes: false, strictTuples: false, formats: { regex: true } });
+  const ajv = new Ajv({
+    strict: true,
+    strictRequired: false,
+    strictTypes: false,
+    strictTuples: false,
+    formats: { regex: true },
+  });
   for (const schema of schemas) ajv.compile(schema);
   expect(new Set(schemas.map(({ $id }) => $id)).size).toBe(schemas.length);
 });

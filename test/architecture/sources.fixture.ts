@@ -11,9 +11,16 @@ export interface Source {
 
 /** The parsed sources below a folder, specs left out. */
 export function sourcesBelow(folder: string): readonly Source[] {
-  const files = readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-  const paths = files.map((entry) => relative(ROOT, join(entry.parentPath, entry.name))).filter((path) => /(?<!\.(spec|fixture))\.ts$/.test(path));
-  return paths.map((path) => ({ path, tree: ts.createSourceFile(path, readFileSync(join(ROOT, path), 'utf8'), ts.ScriptTarget.ES2023, true) }));
+  const files = readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  );
+  const paths = files
+    .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)))
+    .filter((path) => /(?<!\.(spec|fixture))\.ts$/.test(path));
+  return paths.map((path) => ({
+    path,
+    tree: ts.createSourceFile(path, readFileSync(join(ROOT, path), 'utf8'), ts.ScriptTarget.ES2023, true),
+  }));
 }
 
 /** Where a node stands, for people. */
@@ -32,7 +39,8 @@ export function callsOf(sources: readonly Source[], name: string): readonly Call
   const calls: Call[] = [];
   for (const source of sources) {
     const visit = (node: ts.Node): void => {
-      if (ts.isCallExpression(node) && calleeName(node.expression) === name) calls.push({ source, call: node, args: node.arguments });
+      if (ts.isCallExpression(node) && calleeName(node.expression) === name)
+        calls.push({ source, call: node, args: node.arguments });
       ts.forEachChild(node, visit);
     };
     visit(source.tree);
@@ -49,7 +57,8 @@ function calleeName(callee: ts.Expression): string {
 export function textsOf(expression: ts.Expression | undefined): readonly string[] | undefined {
   if (expression === undefined) return undefined;
   if (ts.isStringLiteralLike(expression)) return [expression.text];
-  if (ts.isParenthesizedExpression(expression) || ts.isAsExpression(expression) || ts.isSatisfiesExpression(expression)) return textsOf(expression.expression);
+  if (ts.isParenthesizedExpression(expression) || ts.isAsExpression(expression) || ts.isSatisfiesExpression(expression))
+    return textsOf(expression.expression);
   if (!ts.isConditionalExpression(expression)) return undefined;
   const yes = textsOf(expression.whenTrue);
   const no = textsOf(expression.whenFalse);
@@ -60,6 +69,8 @@ export function textsOf(expression: ts.Expression | undefined): readonly string[
 export function propertyOf(expression: ts.Expression | undefined, name: string): ts.Expression | undefined {
   if (expression !== undefined && ts.isAsExpression(expression)) return propertyOf(expression.expression, name);
   if (expression === undefined || !ts.isObjectLiteralExpression(expression)) return undefined;
-  const found = expression.properties.find((one) => ts.isPropertyAssignment(one) && ts.isIdentifier(one.name) && one.name.text === name);
+  const found = expression.properties.find(
+    (one) => ts.isPropertyAssignment(one) && ts.isIdentifier(one.name) && one.name.text === name,
+  );
   return found !== undefined && ts.isPropertyAssignment(found) ? found.initializer : undefined;
 }

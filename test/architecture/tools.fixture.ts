@@ -16,7 +16,12 @@ export function runTool(script: string, args: readonly string[], cwd = ROOT): Ra
 
 export function run(command: string, args: readonly string[], cwd = ROOT): Ran {
   const { FORCE_COLOR: _, ...env } = process.env;
-  const { status, stdout, stderr, error } = spawnSync(command, args, { cwd, env: { ...env, NO_COLOR: '1' }, encoding: 'utf8', maxBuffer: 1 << 27 });
+  const { status, stdout, stderr, error } = spawnSync(command, args, {
+    cwd,
+    env: { ...env, NO_COLOR: '1' },
+    encoding: 'utf8',
+    maxBuffer: 1 << 27,
+  });
   if (error !== undefined) throw error;
   return { status, stdout, stderr };
 }

@@ -1,11 +1,30 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fromJson, toJson, type DescField, type DescMessage, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
+import {
+  fromJson,
+  toJson,
+  type DescField,
+  type DescMessage,
+  type JsonObject,
+  type JsonValue,
+} from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { parse } from 'yaml';
 import {
-  decodeFact, encodeFact, FACT_SCHEMAS, FACT_TYPES, FACT_VERSION, factFilter, factSubject, factTypeOf, LEDGER_SUBJECTS, REPORT_FILTERS, subjectKeys, type FactType, type NewFact,
+  decodeFact,
+  encodeFact,
+  FACT_SCHEMAS,
+  FACT_TYPES,
+  FACT_VERSION,
+  factFilter,
+  factSubject,
+  factTypeOf,
+  LEDGER_SUBJECTS,
+  REPORT_FILTERS,
+  subjectKeys,
+  type FactType,
+  type NewFact,
 } from '#libs/contracts';
 import { ROOT, runTool } from './tools.fixture.js';
 
@@ -30,11 +49,14 @@ describe('proto', () => {
     const [now, then] = [filesOf(out), filesOf(generated)];
     rmSync(out, { recursive: true });
     expect(Object.keys(then)).toEqual(Object.keys(now));
-    for (const [name, text] of Object.entries(now)) expect({ name, isCurrent: then[name] === text }).toEqual({ name, isCurrent: true });
+    for (const [name, text] of Object.entries(now))
+      expect({ name, isCurrent: then[name] === text }).toEqual({ name, isCurrent: true });
   });
 
   function filesOf(folder: string): Readonly<Record<string, string>> {
-    const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts')).sort();
+    const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts'))
+      .sort();
     return Object.fromEntries(names.map((name) => [name, readFileSync(join(folder, name), 'utf8')]));
   }
 });
@@ -43,7 +65,9 @@ describe('subjects', () => {
   const TOKENS = { change: 'c7', hash: 'f'.repeat(64), node: 'w-1.dc1', pool: 'edge', sequence: 42 };
 
   test.each(FACT_TYPES)('%s has a schema, and its subject says what it is', (type) => {
-    expect(FACT_SCHEMAS[type].fields.map((field) => field.jsonName)).toEqual(expect.arrayContaining(['v', 'at', ...subjectKeys(type)]));
+    expect(FACT_SCHEMAS[type].fields.map((field) => field.jsonName)).toEqual(
+      expect.arrayContaining(['v', 'at', ...subjectKeys(type)]),
+    );
     const subject = factSubject({ type, ...TOKENS } as unknown as NewFact);
     expect(factTypeOf(subject)).toBe(type);
     expect(matches(factFilter(type), subject)).toBe(true);
@@ -52,7 +76,12 @@ describe('subjects', () => {
 
   test('no two filters of the streams can catch the same message', () => {
     const filters = [...LEDGER_SUBJECTS, ...REPORT_FILTERS.all, 'config.desired.>'];
-    const overlapping = filters.flatMap((a, i) => filters.slice(i + 1).filter((b) => overlap(a.split('.'), b.split('.'))).map((b) => `${a} and ${b}`));
+    const overlapping = filters.flatMap((a, i) =>
+      filters
+        .slice(i + 1)
+        .filter((b) => overlap(a.split('.'), b.split('.')))
+        .map((b) => `${a} and ${b}`),
+    );
     expect(overlapping).toEqual([]);
   });
 
@@ -71,20 +100,32 @@ describe('JSON of facts', () => {
   const types = fc.constantFrom(...FACT_TYPES.filter((type) => !type.startsWith('ledger.')));
 
   test('plain JSON of a fact is the proto3 JSON of its message', () => {
-    fc.assert(fc.property(types.chain((type) => fc.record({ type: fc.constant(type), body: jsonOf(FACT_SCHEMAS[type], true) })), ({ type, body }) => {
-      const schema = FACT_SCHEMAS[type];
-      const again = toJson(schema, fromJson(schema, body as JsonValue), { alwaysEmitImplicit: true }) as JsonObject;
-      expect(again).toEqual(body);
-    }));
+    fc.assert(
+      fc.property(
+        types.chain((type) => fc.record({ type: fc.constant(type), body: jsonOf(FACT_SCHEMAS[type], true) })),
+        ({ type, body }) => {
+          const schema = FACT_SCHEMAS[type];
+          const again = toJson(schema, fromJson(schema, body as JsonValue), { alwaysEmitImplicit: true }) as JsonObject;
+          expect(again).toEqual(body);
+        },
+      ),
+    );
   });
 
   test('a fact that is written is read as it was', () => {
-    fc.assert(fc.property(types.chain((type) => fc.record({ type: fc.constant(type), body: jsonOf(FACT_SCHEMAS[type], true) })), ({ type, body }) => {
-      const { v: _, at: __, ...rest } = { ...body, ...TOKENS, ...vocabularyOf(type) } as JsonObject;
-      const fact = { type, ...rest } as unknown as NewFact;
-      const at = '2026-01-02T03:04:05.678Z';
-      expect(JSON.parse(JSON.stringify(decodeFact(factSubject(fact), encodeFact(fact, at))))).toEqual(expect.objectContaining({ ...only(FACT_SCHEMAS[type], fact), type, v: FACT_VERSION, at }));
-    }));
+    fc.assert(
+      fc.property(
+        types.chain((type) => fc.record({ type: fc.constant(type), body: jsonOf(FACT_SCHEMAS[type], true) })),
+        ({ type, body }) => {
+          const { v: _, at: __, ...rest } = { ...body, ...TOKENS, ...vocabularyOf(type) } as JsonObject;
+          const fact = { type, ...rest } as unknown as NewFact;
+          const at = '2026-01-02T03:04:05.678Z';
+          expect(JSON.parse(JSON.stringify(decodeFact(factSubject(fact), encodeFact(fact, at))))).toEqual(
+            expect.objectContaining({ ...only(FACT_SCHEMAS[type], fact), type, v: FACT_VERSION, at }),
+          );
+        },
+      ),
+    );
   });
 
   const TOKENS = { change: 'c7', hash: 'f'.repeat(64), node: 'w-1.dc1', pool: 'edge' };
@@ -92,8 +133,14 @@ describe('JSON of facts', () => {
   /** Words from the closed vocabularies where the codec asks for them. */
   function vocabularyOf(type: FactType): object {
     if (type === 'node.reported') return { report: 'applied', verdict: 'applied' };
-    if (type === 'node.lease.granted') return { kind: 'forward', phase: 'ready', actions: [{ kind: 'reload', unit: 'frr.service' }] };
-    if (type === 'node.lease.settled') return { kind: 'forward', because: 'applied', report: { incarnation: 1, birth: 2, seq: 3, hash: '', verdict: '', bootId: 'b', reportSequence: 4 } };
+    if (type === 'node.lease.granted')
+      return { kind: 'forward', phase: 'ready', actions: [{ kind: 'reload', unit: 'frr.service' }] };
+    if (type === 'node.lease.settled')
+      return {
+        kind: 'forward',
+        because: 'applied',
+        report: { incarnation: 1, birth: 2, seq: 3, hash: '', verdict: '', bootId: 'b', reportSequence: 4 },
+      };
     if (type === 'node.drain.stopped') return { outcome: 'deferred' };
     return type === 'node.lease.released' ? { because: 'applied' } : {};
   }
@@ -106,13 +153,21 @@ describe('JSON of facts', () => {
 
   /** JSON with every field set, as encodeFact writes it. */
   function jsonOf(schema: DescMessage, deep: boolean): fc.Arbitrary<Record<string, unknown>> {
-    if (schema.typeName === 'google.protobuf.Struct') return fc.dictionary(key(), fc.oneof(fc.string(), fc.boolean(), fc.integer()), { maxKeys: 3 });
-    const required = schema.fields.filter((field) => deep || field.fieldKind !== 'message').filter((field) => !isOptional(field)).map((field) => field.jsonName);
-    return fc.record(Object.fromEntries(schema.fields.map((field) => [field.jsonName, valueOf(field)])), { requiredKeys: required, noNullPrototype: true });
+    if (schema.typeName === 'google.protobuf.Struct')
+      return fc.dictionary(key(), fc.oneof(fc.string(), fc.boolean(), fc.integer()), { maxKeys: 3 });
+    const required = schema.fields
+      .filter((field) => deep || field.fieldKind !== 'message')
+      .filter((field) => !isOptional(field))
+      .map((field) => field.jsonName);
+    return fc.record(Object.fromEntries(schema.fields.map((field) => [field.jsonName, valueOf(field)])), {
+      requiredKeys: required,
+      noNullPrototype: true,
+    });
   }
 
   /** `optional`, or a message: what may be absent. */
-  const isOptional = (field: DescField): boolean => field.fieldKind === 'message' || (field.proto.proto3Optional === true);
+  const isOptional = (field: DescField): boolean =>
+    field.fieldKind === 'message' || field.proto.proto3Optional === true;
 
   function valueOf(field: DescField): fc.Arbitrary<unknown> {
     switch (field.fieldKind) {
@@ -121,7 +176,12 @@ describe('JSON of facts', () => {
       case 'message':
         return jsonOf(field.message, false);
       case 'list':
-        return fc.array(field.listKind === 'message' ? jsonOf(field.message, false) : scalar(field.listKind === 'scalar' ? field.scalar : 0), { maxLength: 3 });
+        return fc.array(
+          field.listKind === 'message'
+            ? jsonOf(field.message, false)
+            : scalar(field.listKind === 'scalar' ? field.scalar : 0),
+          { maxLength: 3 },
+        );
       case 'map':
         return fc.dictionary(key(), scalar(field.mapKind === 'scalar' ? field.scalar : 0), { maxKeys: 3 });
       default:
@@ -138,7 +198,8 @@ describe('JSON of facts', () => {
       13: fc.integer({ min: 0, max: 2 ** 32 - 1 }), // uint32
     };
     const arbitrary = plain[type];
-    if (arbitrary === undefined) throw new Error(`scalar type ${type} is not plain JSON: use uint32, double, bool or string`);
+    if (arbitrary === undefined)
+      throw new Error(`scalar type ${type} is not plain JSON: use uint32, double, bool or string`);
     return arbitrary;
   }
 

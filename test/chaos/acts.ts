@@ -24,18 +24,31 @@ export type Act = Publication | Steering;
 
 const SCOPES: readonly Scope[] = ['all', 'all', ...ROLES];
 
-export function planPublication(chance: Chance, shape: Shape, version: number, scope: Scope = chance.pick(SCOPES)): Publication {
+export function planPublication(
+  chance: Chance,
+  shape: Shape,
+  version: number,
+  scope: Scope = chance.pick(SCOPES),
+): Publication {
   const kind = chance.next();
   const sick = kind < 0.55 ? [] : kind < 0.8 ? someOf(chance, shape.nodes) : inRole(shape.nodes, chance.pick(ROLES));
   return {
-    do: 'publish', via: chance.pick(['cli', 'nats'] as const), scope, version, gone: chance.happens(0.1), sick,
+    do: 'publish',
+    via: chance.pick(['cli', 'nats'] as const),
+    scope,
+    version,
+    gone: chance.happens(0.1),
+    sick,
     maxFailures: chance.happens(0.5) ? chance.whole(1, 4) : 0,
   };
 }
 
-export const planSteering = (chance: Chance): Steering => ({ do: chance.pick(['pause', 'pause', 'resume', 'resume', 'abort'] as const) });
+export const planSteering = (chance: Chance): Steering => ({
+  do: chance.pick(['pause', 'pause', 'resume', 'resume', 'abort'] as const),
+});
 
 function someOf(chance: Chance, nodes: readonly string[]): readonly string[] {
   return [...new Set([1, 2, 3].map(() => chance.pick(nodes)))];
 }
-const inRole = (nodes: readonly string[], role: string): readonly string[] => nodes.filter((node) => node.startsWith(`${role}-`));
+const inRole = (nodes: readonly string[], role: string): readonly string[] =>
+  nodes.filter((node) => node.startsWith(`${role}-`));

@@ -11,8 +11,11 @@ test('a round of faults and people on real processes ends with every file whole,
   let outcome: Outcome | undefined;
   try {
     outcome = await chaos.round(round as NonNullable<typeof round>);
-    expect({ wrong: outcome.wrong, replay: `npm run chaos -- --rounds 1 --seed ${SEED} --short`, data: outcome.wrong.length > 0 ? chaos.fleet.data : '' })
-      .toEqual({ wrong: [], replay: expect.any(String), data: '' });
+    expect({
+      wrong: outcome.wrong,
+      replay: `npm run chaos -- --rounds 1 --seed ${SEED} --short`,
+      data: outcome.wrong.length > 0 ? chaos.fleet.data : '',
+    }).toEqual({ wrong: [], replay: expect.any(String), data: '' });
     expect([...outcome.notes.keys()].filter((what) => what.startsWith('died '))).not.toEqual([]);
     expect(outcome.evidence?.acknowledged.size).toBeGreaterThan(0);
     expect(outcome.evidence?.works.length).toBeGreaterThan(40);
@@ -20,7 +23,9 @@ test('a round of faults and people on real processes ends with every file whole,
     expect(did('drained')).toBeGreaterThan(0);
     // Whoever could not restart its unit would refuse the change, and nothing would be drained.
     expect(outcome.evidence?.facts.filter((fact) => fact.type === 'config.rejected')).toEqual([]);
-    expect(outcome.evidence?.nodes.filter(({ restarts, runs }) => restarts && runs !== undefined).length).toBeGreaterThan(0);
+    expect(
+      outcome.evidence?.nodes.filter(({ restarts, runs }) => restarts && runs !== undefined).length,
+    ).toBeGreaterThan(0);
   } finally {
     await chaos.close(outcome === undefined || outcome.wrong.length > 0);
   }

@@ -31,7 +31,10 @@ const QUIET_MS = 180_000;
 const SYSTEMCTL = join(ROOT, 'test/chaos/host/systemctl.sh');
 const DRAINER_PROGRAM = join(ROOT, 'dist/test/chaos/host/drainer.js');
 /** Every change of such a node's files needs it free, and its unit started anew. */
-const DRAINS = manifest('DisruptionPolicy', 'drains', { nodeSelector: selecting(DRAINED), default: [{ kind: 'drain' }, { kind: 'restart', unit: 'app.service' }] });
+const DRAINS = manifest('DisruptionPolicy', 'drains', {
+  nodeSelector: selecting(DRAINED),
+  default: [{ kind: 'drain' }, { kind: 'restart', unit: 'app.service' }],
+});
 
 /** A fleet of real processes, and what is done to it in rounds. */
 export class Chaos {
@@ -41,9 +44,14 @@ export class Chaos {
   private notes = new Map<string, number>();
   private over = new AbortController();
 
-  private constructor(readonly fleet: Fleet<FrontedServer>, shape: Shape, nats: NatsCli) {
+  private constructor(
+    readonly fleet: Fleet<FrontedServer>,
+    shape: Shape,
+    nats: NatsCli,
+  ) {
     this.stage = {
-      fleet, shape,
+      fleet,
+      shape,
       groupOf: (node) => `appliers-${(fleet.nodes.indexOf(node) % shape.groups.length) + 1}`,
       startDrainer: () => fleet.processes.start(DRAINER, [fleet.server.url, fleet.data], { program: DRAINER_PROGRAM }),
       pause: (ms) => sleep(ms, undefined, { signal: this.over.signal }).catch(() => undefined),
@@ -56,7 +64,11 @@ export class Chaos {
 
   static async start(shape: Shape): Promise<Chaos> {
     const fleet = await startFleetOn((folder) => FrontedServer.start(folder), {
-      copies: 2, groups: shape.groups.length, applyTimeout: `${LEASE_SECONDS}s`, systemctl: SYSTEMCTL, env: { SLUICE_DRAIN: 'external' },
+      copies: 2,
+      groups: shape.groups.length,
+      applyTimeout: `${LEASE_SECONDS}s`,
+      systemctl: SYSTEMCTL,
+      env: { SLUICE_DRAIN: 'external' },
     });
     try {
       const chaos = new Chaos(fleet, shape, await NatsCli.of(fleet));
@@ -78,10 +90,14 @@ export class Chaos {
     this.fleet.gate.asked.length = 0;
     const timer = setTimeout(() => this.over.abort(), stage.shape.roundMs);
     const work = [
-      ...blows.map((blow) => this.at(blow, async (what) => FAULTS.find(({ name }) => name === what.fault)?.strike(stage, what))),
+      ...blows.map((blow) =>
+        this.at(blow, async (what) => FAULTS.find(({ name }) => name === what.fault)?.strike(stage, what)),
+      ),
       ...acts.map((act) => this.at(act, (what) => people.act(what))),
     ];
-    const failures = (await Promise.allSettled(work)).flatMap((end) => (end.status === 'rejected' ? [`the driver: ${(end.reason as Error).stack ?? String(end.reason)}`] : []));
+    const failures = (await Promise.allSettled(work)).flatMap((end) =>
+      end.status === 'rejected' ? [`the driver: ${(end.reason as Error).stack ?? String(end.reason)}`] : [],
+    );
     clearTimeout(timer);
     this.over.abort();
     await this.mendAll();
@@ -112,7 +128,13 @@ export class Chaos {
     const fromMs = performance.now();
     const restlessness = await this.untilQuiet(fromMs + QUIET_MS);
     const quietMs = Math.round(performance.now() - fromMs);
-    if (restlessness !== '') return { wrong: [...failures, `not quiet after ${QUIET_MS / 1_000} s: ${restlessness}`], notes: this.notes, evidence: undefined, quietMs };
+    if (restlessness !== '')
+      return {
+        wrong: [...failures, `not quiet after ${QUIET_MS / 1_000} s: ${restlessness}`],
+        notes: this.notes,
+        evidence: undefined,
+        quietMs,
+      };
     this.memory.push(memoryOf(new Map([...this.fleet.processes.pids, ['nats-server', this.fleet.server.server.pid]])));
     const evidence = await gatherEvidence(this.fleet, this.people.acknowledged, this.memory);
     return { wrong: [...failures, ...judge(evidence)], notes: this.notes, evidence, quietMs };
@@ -120,7 +142,10 @@ export class Chaos {
 
   private async untilQuiet(giveUpMs: number): Promise<string> {
     for (;;) {
-      const restlessness = await this.people.letGo().then(() => restless(this.fleet)).catch((error: unknown) => `the driver: ${(error as Error).message}`);
+      const restlessness = await this.people
+        .letGo()
+        .then(() => restless(this.fleet))
+        .catch((error: unknown) => `the driver: ${(error as Error).message}`);
       if (restlessness === '' || performance.now() > giveUpMs) return restlessness;
       await sleep(250);
     }

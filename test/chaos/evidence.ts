@@ -50,17 +50,31 @@ export interface Evidence {
 }
 
 /** Looks at the world; to be called while nothing changes. */
-export async function gatherEvidence(fleet: Fleet<Served>, acknowledged: Evidence['acknowledged'], memory: Evidence['memory']): Promise<Evidence> {
+export async function gatherEvidence(
+  fleet: Fleet<Served>,
+  acknowledged: Evidence['acknowledged'],
+  memory: Evidence['memory'],
+): Promise<Evidence> {
   const events = await fleet.events('>');
   const statuses = await fleet.client.list('status');
   const log = new DrainLog(fleet.data);
   const nodes: FoundNode[] = [];
   for (const node of fleet.nodes) nodes.push(await lookAt(fleet, node, statuses.get(node)));
   return {
-    facts: events.filter(({ stream }) => stream === LEDGER).sort((a, b) => a.sequence - b.sequence).map(({ subject, body }) => decodeFact(subject, JSON.stringify(body))),
-    published: events.filter(({ subject }) => subject.startsWith('config.desired.')).map(({ sequence, body }) => ({ change: changeId(sequence), body: body as Published['body'] })),
-    acknowledged, nodes, works: fleet.witness.works, pools: fleet.pools, memory,
-    drainer: log.deeds(), held: log.held(),
+    facts: events
+      .filter(({ stream }) => stream === LEDGER)
+      .sort((a, b) => a.sequence - b.sequence)
+      .map(({ subject, body }) => decodeFact(subject, JSON.stringify(body))),
+    published: events
+      .filter(({ subject }) => subject.startsWith('config.desired.'))
+      .map(({ sequence, body }) => ({ change: changeId(sequence), body: body as Published['body'] })),
+    acknowledged,
+    nodes,
+    works: fleet.witness.works,
+    pools: fleet.pools,
+    memory,
+    drainer: log.deeds(),
+    held: log.held(),
   };
 }
 
@@ -68,9 +82,17 @@ export async function gatherEvidence(fleet: Fleet<Served>, acknowledged: Evidenc
 async function lookAt(fleet: Fleet<Served>, node: string, status: StatusView | undefined): Promise<FoundNode> {
   for (;;) {
     const before = journalOf(fleet, node);
-    const found = { node, files: fleet.folders.files(node), journal: before, status, restarts: fleet.hasUnits && fleet.nodesOf(DRAINED).includes(node), runs: runsOn(fleet, node) };
+    const found = {
+      node,
+      files: fleet.folders.files(node),
+      journal: before,
+      status,
+      restarts: fleet.hasUnits && fleet.nodesOf(DRAINED).includes(node),
+      runs: runsOn(fleet, node),
+    };
     const config = before === undefined ? undefined : await fleet.client.config(node, before.inForce);
-    if (JSON.stringify(journalOf(fleet, node)) === JSON.stringify(before)) return { ...found, inForce: config === undefined ? undefined : filesOf(config.fragments) };
+    if (JSON.stringify(journalOf(fleet, node)) === JSON.stringify(before))
+      return { ...found, inForce: config === undefined ? undefined : filesOf(config.fragments) };
   }
 }
 
@@ -81,7 +103,9 @@ function runsOn(fleet: Fleet<Served>, node: string): string | undefined {
 }
 
 function filesOf(fragments: readonly { readonly kind: string; readonly spec: object }[]): Files {
-  const specs = fragments.filter(({ kind }) => kind === 'File').map(({ spec }) => spec as { readonly path: string; readonly content: string });
+  const specs = fragments
+    .filter(({ kind }) => kind === 'File')
+    .map(({ spec }) => spec as { readonly path: string; readonly content: string });
   return Object.fromEntries(specs.map(({ path, content }) => [path, content]));
 }
 

@@ -7,7 +7,10 @@ export class FrontedServer implements Served {
   private isDown = false;
   private isFrozen = false;
 
-  private constructor(readonly server: NatsServer, private readonly way: TcpProxy) {}
+  private constructor(
+    readonly server: NatsServer,
+    private readonly way: TcpProxy,
+  ) {}
 
   static async start(folder: string): Promise<FrontedServer> {
     const server = await startNatsServer({ dataDir: folder });

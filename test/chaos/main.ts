@@ -20,7 +20,8 @@ async function main(args: readonly string[]): Promise<number> {
   const { seed, rounds, flags } = roundsOrExit(HELP, args, { rounds: ROUNDS }, ['short']);
   const isShort = flags.has('short');
   const shape = isShort ? SHORT : LONG;
-  const replay = (rounds: number): string => `replay: npm run chaos -- --rounds ${rounds} --seed ${seed}${isShort ? ' --short' : ''}`;
+  const replay = (rounds: number): string =>
+    `replay: npm run chaos -- --rounds ${rounds} --seed ${seed}${isShort ? ' --short' : ''}`;
   const chaos = await Chaos.start(shape);
   let failed = false;
   let played = 0;
@@ -31,13 +32,17 @@ async function main(args: readonly string[]): Promise<number> {
       process.stdout.write(`${line(index + 1, seed, outcome)}\n`);
       failed = outcome.wrong.length > 0;
       if (!failed) continue;
-      process.stdout.write(`${outcome.wrong.map((text) => `  ${text}`).join('\n')}\n  data: ${chaos.fleet.data}\n  schedule of the round: ${JSON.stringify(round)}\n  ${replay(played)}\n`);
+      process.stdout.write(
+        `${outcome.wrong.map((text) => `  ${text}`).join('\n')}\n  data: ${chaos.fleet.data}\n  schedule of the round: ${JSON.stringify(round)}\n  ${replay(played)}\n`,
+      );
       return 1;
     }
     return 0;
   } catch (error) {
     failed = true;
-    process.stdout.write(`  ${(error as Error).stack ?? String(error)}\n  data: ${chaos.fleet.data}\n  ${replay(played)}\n`);
+    process.stdout.write(
+      `  ${(error as Error).stack ?? String(error)}\n  data: ${chaos.fleet.data}\n  ${replay(played)}\n`,
+    );
     return 1;
   } finally {
     await chaos.close(failed);
@@ -45,16 +50,29 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 function line(round: number, seed: number, { wrong, notes, evidence, quietMs }: Outcome): string {
-  const told = [...notes].sort(([a], [b]) => (a < b ? -1 : 1)).map(([what, count]) => `${what} ${count}`).join(', ');
+  const told = [...notes]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([what, count]) => `${what} ${count}`)
+    .join(', ');
   const memory = [...(evidence?.memory.at(-1) ?? [])];
-  const sums = (['nats-server', 'appliers', ''] as const).map((kind) => memory.filter(([name]) => (kind === '' ? !/^(nats-server|appliers)/.test(name) : name.startsWith(kind))).map(([, mib]) => mib));
+  const sums = (['nats-server', 'appliers', ''] as const).map((kind) =>
+    memory
+      .filter(([name]) => (kind === '' ? !/^(nats-server|appliers)/.test(name) : name.startsWith(kind)))
+      .map(([, mib]) => mib),
+  );
   const [server = [], appliers = [], services = []] = sums;
   return [
-    `round ${round} seed ${seed} ${wrong.length === 0 ? 'good' : 'WRONG'}`, `quiet after ${(quietMs / 1_000).toFixed(1)} s`, told,
-    ...(evidence === undefined ? [] : [
-      ends(evidence.facts), `${evidence.facts.length} facts`, `${evidence.nodes.filter(({ status }) => status?.owed !== '').length} owed`,
-      `MiB: server ${Math.max(0, ...server)}, a service at most ${Math.max(0, ...services)}, appliers at most ${Math.max(0, ...appliers)}`,
-    ]),
+    `round ${round} seed ${seed} ${wrong.length === 0 ? 'good' : 'WRONG'}`,
+    `quiet after ${(quietMs / 1_000).toFixed(1)} s`,
+    told,
+    ...(evidence === undefined
+      ? []
+      : [
+          ends(evidence.facts),
+          `${evidence.facts.length} facts`,
+          `${evidence.nodes.filter(({ status }) => status?.owed !== '').length} owed`,
+          `MiB: server ${Math.max(0, ...server)}, a service at most ${Math.max(0, ...services)}, appliers at most ${Math.max(0, ...appliers)}`,
+        ]),
   ].join(' · ');
 }
 

@@ -16,16 +16,21 @@ export class People {
   /** Which nodes do not stand a version. */
   private readonly sick = new Map<number, ReadonlySet<string>>();
 
-  constructor(private readonly stage: Stage, private readonly nats: NatsCli) {}
+  constructor(
+    private readonly stage: Stage,
+    private readonly nats: NatsCli,
+  ) {}
 
   /** Whether the node's probe is to fail with these files. */
-  readonly isSick = (node: string, files: Files): boolean => versionsIn(files).some((version) => this.sick.get(version)?.has(node) === true);
+  readonly isSick = (node: string, files: Files): boolean =>
+    versionsIn(files).some((version) => this.sick.get(version)?.has(node) === true);
 
   async act(act: Act): Promise<void> {
     if (act.do !== 'publish') return this.steer(act.do);
     this.sick.set(act.version, new Set(act.sick));
     const body = bodyOf(act);
-    const change = act.via === 'cli' && !act.gone ? await this.byCli(act, body.apply ?? []) : await this.byNats(act, body);
+    const change =
+      act.via === 'cli' && !act.gone ? await this.byCli(act, body.apply ?? []) : await this.byNats(act, body);
     if (change === undefined) return this.stage.note('not acknowledged');
     this.acknowledged.set(change, body);
     this.stage.note('published');
@@ -35,7 +40,8 @@ export class People {
   async letGo(): Promise<void> {
     const rollouts = [...(await this.stage.fleet.client.list('rollouts')).values()];
     const paused = rollouts.filter((view) => view.paused && view.phase === 'rolling');
-    for (const { change } of paused) await this.stage.fleet.client.request('ops.rollout.resume', { change, by: 'chaos' }).catch(() => undefined);
+    for (const { change } of paused)
+      await this.stage.fleet.client.request('ops.rollout.resume', { change, by: 'chaos' }).catch(() => undefined);
   }
 
   private async byCli(act: Publication, manifests: readonly Manifest[]): Promise<string | undefined> {
@@ -47,7 +53,11 @@ export class People {
   }
 
   private async byNats(act: Publication, body: Body): Promise<string | undefined> {
-    const text = JSON.stringify({ ...body, message: `v${act.version}`, ...(act.maxFailures > 0 ? { strategy: { maxFailures: act.maxFailures } } : {}) });
+    const text = JSON.stringify({
+      ...body,
+      message: `v${act.version}`,
+      ...(act.maxFailures > 0 ? { strategy: { maxFailures: act.maxFailures } } : {}),
+    });
     const { code, stdout, stderr } = await this.nats.run('pub', '--jetstream', 'config.desired.chaos', text);
     const sequence = /Sequence: (\d+)/.exec(stderr + stdout)?.[1];
     return code === 0 && sequence !== undefined ? `c${sequence}` : undefined;
@@ -55,7 +65,9 @@ export class People {
 
   private async steer(verb: 'pause' | 'resume' | 'abort'): Promise<void> {
     const { fleet, note } = this.stage;
-    const open = [...(await fleet.client.list('changes').catch(() => new Map<string, never>())).values()].filter(({ phase }) => !['committed', 'rejected', 'ended'].includes(phase));
+    const open = [...(await fleet.client.list('changes').catch(() => new Map<string, never>())).values()].filter(
+      ({ phase }) => !['committed', 'rejected', 'ended'].includes(phase),
+    );
     const newest = open.map(({ change }) => change).sort((a, b) => Number(b.slice(1)) - Number(a.slice(1)))[0];
     if (newest === undefined) return note('nothing to steer');
     const { code } = await fleet.cli(verb, newest, '--reason', 'chaos');
@@ -70,7 +82,11 @@ interface Body {
 
 function bodyOf({ scope, version, gone }: Publication): Body {
   if (gone) return { delete: NAMES(scope).map((name) => ({ kind: 'File', name })) };
-  return { apply: NAMES(scope).map((name) => file(name, `${name} v${version} on {{ node.name }}\n`, scope === 'all' ? undefined : scope)) };
+  return {
+    apply: NAMES(scope).map((name) =>
+      file(name, `${name} v${version} on {{ node.name }}\n`, scope === 'all' ? undefined : scope),
+    ),
+  };
 }
 
 const versionsIn = (files: Files): readonly number[] =>

@@ -9,22 +9,44 @@ const ENDS: ReadonlySet<string> = new Set(['committed', 'rejected', 'ended']);
 export async function restless(fleet: Fleet<Served>): Promise<string> {
   const { client } = fleet;
   const [published, changes, leases, statuses, nodes] = await Promise.all([
-    fleet.events('config.desired.>'), client.list('changes'), client.list('leases'), client.list('status'), client.list('nodes'),
+    fleet.events('config.desired.>'),
+    client.list('changes'),
+    client.list('leases'),
+    client.list('status'),
+    client.list('nodes'),
   ]);
-  const open = published.map(({ sequence }) => `c${sequence}`).filter((change) => !ENDS.has(changes.get(change)?.phase ?? ''));
-  if (open.length > 0) return `open: ${open.map((change) => `${change} ${changes.get(change)?.phase ?? 'unseen'}`).join(', ')}`;
+  const open = published
+    .map(({ sequence }) => `c${sequence}`)
+    .filter((change) => !ENDS.has(changes.get(change)?.phase ?? ''));
+  if (open.length > 0)
+    return `open: ${open.map((change) => `${change} ${changes.get(change)?.phase ?? 'unseen'}`).join(', ')}`;
   const held = [...leases].filter(([, { phase }]) => phase !== 'released');
-  if (held.length > 0) return `leases: ${held.map(([node, { phase, lease }]) => `${node} ${phase} ${lease}`).join(', ')}`;
+  if (held.length > 0)
+    return `leases: ${held.map(([node, { phase, lease }]) => `${node} ${phase} ${lease}`).join(', ')}`;
   const cordoned = new DrainLog(fleet.data).held();
-  if (cordoned.size > 0) return `not given back yet: ${[...cordoned].map(([node, lease]) => `${node} for ${lease}`).join(', ')}`;
-  return fleet.nodes.map((node) => restlessNode(journalOf(fleet, node), statuses.get(node), nodes.get(node)).replace(/^(?=.)/, `${node} `)).find((text) => text !== '') ?? '';
+  if (cordoned.size > 0)
+    return `not given back yet: ${[...cordoned].map(([node, lease]) => `${node} for ${lease}`).join(', ')}`;
+  return (
+    fleet.nodes
+      .map((node) =>
+        restlessNode(journalOf(fleet, node), statuses.get(node), nodes.get(node)).replace(/^(?=.)/, `${node} `),
+      )
+      .find((text) => text !== '') ?? ''
+  );
 }
 
-function restlessNode(journal: Journal | undefined, status: StatusView | undefined, view: NodeView | undefined): string {
+function restlessNode(
+  journal: Journal | undefined,
+  status: StatusView | undefined,
+  view: NodeView | undefined,
+): string {
   if (view?.state !== 'ready') return `is ${view?.state ?? 'unseen'}`;
   if (journal === undefined || status === undefined) return `has no ${journal === undefined ? 'journal' : 'status'}`;
   if (journal.work !== undefined) return 'works';
-  if (journal.incarnation !== status.incarnation || journal.seq !== status.seq) return `reported ${journal.incarnation}.${journal.seq}, and shown is ${status.incarnation}.${status.seq}`;
+  if (journal.incarnation !== status.incarnation || journal.seq !== status.seq)
+    return `reported ${journal.incarnation}.${journal.seq}, and shown is ${status.incarnation}.${status.seq}`;
   const isBehind = status.owed !== '' || status.unfit;
-  return status.hash === status.desired || isBehind ? '' : `has ${status.hash.slice(0, 12)} and shall have ${status.desired.slice(0, 12)}`;
+  return status.hash === status.desired || isBehind
+    ? ''
+    : `has ${status.hash.slice(0, 12)} and shall have ${status.desired.slice(0, 12)}`;
 }

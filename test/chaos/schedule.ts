@@ -39,11 +39,15 @@ function actsOf(chance: Chance, shape: Shape, nextVersion: () => number): Timed<
   let last: Timed<Publication> | undefined;
   for (let i = 0; i < shape.publications; i += 1) {
     const corrects: Timed<Publication> | undefined = chance.happens(0.35) ? last : undefined;
-    const atMs = corrects === undefined ? chance.whole(0, Math.floor(shape.roundMs * 0.8)) : corrects.atMs + chance.whole(...CORRECTED_MS);
+    const atMs =
+      corrects === undefined
+        ? chance.whole(0, Math.floor(shape.roundMs * 0.8))
+        : corrects.atMs + chance.whole(...CORRECTED_MS);
     last = { atMs, what: planPublication(chance, shape, nextVersion(), corrects?.what.scope) };
     acts.push(last);
   }
-  for (let i = 0; i < shape.steerings; i += 1) acts.push({ atMs: chance.whole(1_000, shape.roundMs), what: planSteering(chance) });
+  for (let i = 0; i < shape.steerings; i += 1)
+    acts.push({ atMs: chance.whole(1_000, shape.roundMs), what: planSteering(chance) });
   return acts;
 }
 

@@ -26,12 +26,23 @@ const copies = SERVICES.flatMap((name) => [name, `${name}-2`]);
 const groupsOf = (count: number): readonly string[] => Array.from({ length: count }, (_, i) => `appliers-${i + 1}`);
 /** As the fleet names them. */
 const nodesOf = (sizes: readonly number[]): readonly string[] =>
-  ROLES.flatMap((role, i) => Array.from({ length: sizes[i] as number }, (_, at) => `${role}-${String(at + 1).padStart(2, '0')}.dc${(at % 2) + 1}`));
+  ROLES.flatMap((role, i) =>
+    Array.from(
+      { length: sizes[i] as number },
+      (_, at) => `${role}-${String(at + 1).padStart(2, '0')}.dc${(at % 2) + 1}`,
+    ),
+  );
 
 /** 40 nodes: five to a process. */
 export const LONG: Shape = {
-  nodes: nodesOf([10, 6, 24]), services: copies, groups: groupsOf(8),
-  roundMs: 40_000, faults: 10, publications: 5, steerings: 3, freezeMs: (LEASE_SECONDS + 3) * 1_000,
+  nodes: nodesOf([10, 6, 24]),
+  services: copies,
+  groups: groupsOf(8),
+  roundMs: 40_000,
+  faults: 10,
+  publications: 5,
+  steerings: 3,
+  freezeMs: (LEASE_SECONDS + 3) * 1_000,
 };
 /** For a spec, which has a minute. */
 export const SHORT: Shape = { ...LONG, groups: groupsOf(4), roundMs: 14_000, faults: 5, publications: 3, steerings: 1 };

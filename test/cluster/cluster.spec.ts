@@ -19,14 +19,23 @@ describe('three nats-servers, three copies of every stream', () => {
   let fleet: Fleet<NatsCluster>;
   const acknowledged = new Map<string, { readonly apply: readonly never[] }>();
   beforeAll(async () => {
-    fleet = await startFleetOn(clusterWithSingleCopies, { copies: 2, groups: 2, sizes: [4, 3, 6], applyTimeout: '5m', env: { SLUICE_REPLICAS: '3' } });
+    fleet = await startFleetOn(clusterWithSingleCopies, {
+      copies: 2,
+      groups: 2,
+      sizes: [4, 3, 6],
+      applyTimeout: '5m',
+      env: { SLUICE_REPLICAS: '3' },
+    });
     await restartEach();
     // Nodes that are still joining would get what is rolled out by their join, after its commit.
     await quiet();
   }, 180_000);
   afterAll(() => fleet.close(), 60_000);
 
-  const hasVersion = (version: string) => (_node: string, files: Files): boolean => files['/etc/app.conf'] === `${version}\n`;
+  const hasVersion =
+    (version: string) =>
+    (_node: string, files: Files): boolean =>
+      files['/etc/app.conf'] === `${version}\n`;
 
   /** Publishes a version, and waits until a node of each pool is in the middle of it. */
   const begin = async (version: string): Promise<string> => {
@@ -40,15 +49,21 @@ describe('three nats-servers, three copies of every stream', () => {
 
   const committed = async (change: string, version: string): Promise<void> => {
     fleet.gate.release();
-    await until(async () => (await fleet.client.get('changes', change).catch(() => undefined))?.phase === 'committed', `${change} is committed`, QUIET_MS);
+    await until(
+      async () => (await fleet.client.get('changes', change).catch(() => undefined))?.phase === 'committed',
+      `${change} is committed`,
+      QUIET_MS,
+    );
     expect(fleet.files()).toEqual(fleet.filesWith(() => ({ '/etc/app.conf': `${version}\n` })));
   };
 
   const quiet = async (): Promise<void> => {
     let last = '';
-    await until(async () => (last = await restless(fleet).catch(String)) === '', 'nothing goes on', QUIET_MS).catch((error: unknown) => {
-      throw new Error(`${String(error)}: ${last}`, { cause: error });
-    });
+    await until(async () => (last = await restless(fleet).catch(String)) === '', 'nothing goes on', QUIET_MS).catch(
+      (error: unknown) => {
+        throw new Error(`${String(error)}: ${last}`, { cause: error });
+      },
+    );
   };
 
   /**
@@ -58,11 +73,19 @@ describe('three nats-servers, three copies of every stream', () => {
   const restartEach = async (): Promise<void> => {
     const nats = await NatsCli.of(fleet);
     for (const index of [0, 1, 2]) {
-      await until(async () => (await copiesOf(nats)).every(({ current }) => current), 'every copy is up to date', QUIET_MS);
+      await until(
+        async () => (await copiesOf(nats)).every(({ current }) => current),
+        'every copy is up to date',
+        QUIET_MS,
+      );
       await fleet.server.server(index).stop();
       await fleet.server.server(index).restart();
     }
-    await until(async () => (await copiesOf(nats)).every(({ current }) => current), 'every copy is up to date', QUIET_MS);
+    await until(
+      async () => (await copiesOf(nats)).every(({ current }) => current),
+      'every copy is up to date',
+      QUIET_MS,
+    );
   };
 
   /** Waits until nothing goes on any more, and has the world judged. */
@@ -88,7 +111,8 @@ describe('three nats-servers, three copies of every stream', () => {
       await endWell(await begin('0'), '0');
       const found: string[] = [];
       await readAll(bus, { stream: LEDGER, headersOnly: true, ahead: 1_000 }, ({ subject, headers }) => {
-        if (/^node\.lease\.(granted|settled)/.test(subject)) found.push(headers?.get('Nats-Expected-Last-Msg-Id') ?? '');
+        if (/^node\.lease\.(granted|settled)/.test(subject))
+          found.push(headers?.get('Nats-Expected-Last-Msg-Id') ?? '');
       });
       expect(found.length).toBeGreaterThanOrEqual(26);
       expect([...new Set(found)]).toEqual(['']);
@@ -125,7 +149,11 @@ describe('three nats-servers, three copies of every stream', () => {
     fleet.server.server(0).kill();
     fleet.server.server(1).kill();
     fleet.gate.release();
-    await until(async () => (await fleet.cli('doctor')).stderr.includes('too few servers of its cluster are up'), 'doctor says it', QUIET_MS);
+    await until(
+      async () => (await fleet.cli('doctor')).stderr.includes('too few servers of its cluster are up'),
+      'doctor says it',
+      QUIET_MS,
+    );
     for (const args of [['doctor'], ['get', 'nodes'], ['status'], ['delete', 'File', 'app']]) {
       const { code, stderr } = await fleet.cli(...args);
       expect({ args, code, stderr }).toEqual({ args, code: 6, stderr: expect.stringMatching(/does not/) });
@@ -145,14 +173,27 @@ describe('three nats-servers, three copies of every stream', () => {
   test('nothing is decided on the side of a server that is cut off, and all goes on when it is back', async () => {
     const change = await begin('cut off');
     const alone = await connectFleet({ servers: [fleet.server.server(2).url], timeoutMs: 2_000 });
-    const others = await connectFleet({ servers: [fleet.server.server(0).url, fleet.server.server(1).url], timeoutMs: 5_000 });
+    const others = await connectFleet({
+      servers: [fleet.server.server(0).url, fleet.server.server(1).url],
+      timeoutMs: 5_000,
+    });
     try {
       const before = (await others.inspect()).ledger.last;
       await fleet.server.cutOff(2);
       fleet.gate.release();
       // Clients reach it as before, and it acknowledges nothing.
-      await until(() => alone.inspect().then(() => false, (error: Error) => error.message.includes('too few servers of its cluster are up')), 'it says that it is alone', QUIET_MS);
-      await expect(alone.publishChange('alone', JSON.stringify({ apply: [file('alone', 'alone\n')] }))).rejects.toThrow(/does not/);
+      await until(
+        () =>
+          alone.inspect().then(
+            () => false,
+            (error: Error) => error.message.includes('too few servers of its cluster are up'),
+          ),
+        'it says that it is alone',
+        QUIET_MS,
+      );
+      await expect(alone.publishChange('alone', JSON.stringify({ apply: [file('alone', 'alone\n')] }))).rejects.toThrow(
+        /does not/,
+      );
       await fleet.server.mend();
       await endWell(change, 'cut off');
       expect((await others.inspect()).ledger.last).toBeGreaterThan(before);
@@ -160,7 +201,10 @@ describe('three nats-servers, three copies of every stream', () => {
       const late = await fleet.events('config.desired.alone');
       expect(late.length).toBeLessThanOrEqual(1);
       for (const { sequence } of late) expect(await fleet.ended(`c${sequence}`)).toMatchObject({ phase: 'committed' });
-      await until(async () => (await others.list('changes')).size === (await fleet.events('config.desired.>')).length, 'every change is known');
+      await until(
+        async () => (await others.list('changes')).size === (await fleet.events('config.desired.>')).length,
+        'every change is known',
+      );
     } finally {
       await Promise.all([alone.close(), others.close()]);
     }
@@ -168,13 +212,22 @@ describe('three nats-servers, three copies of every stream', () => {
 });
 
 /** Of every stream and bucket: how many copies it is to have, and whether there are so many that have all. */
-async function copiesOf(nats: NatsCli): Promise<readonly { readonly name: string; readonly copies: number; readonly current: boolean }[]> {
+async function copiesOf(
+  nats: NatsCli,
+): Promise<readonly { readonly name: string; readonly copies: number; readonly current: boolean }[]> {
   const names = JSON.parse((await nats.run('stream', 'ls', '-a', '-n', '-j')).stdout) as readonly string[];
   const found: { name: string; copies: number; current: boolean }[] = [];
   for (const name of names) {
     const { config, cluster } = JSON.parse((await nats.run('stream', 'info', name, '-j')).stdout) as Described;
     const others = cluster.replicas ?? [];
-    found.push({ name, copies: config.num_replicas, current: cluster.leader !== undefined && others.length === config.num_replicas - 1 && others.every(({ current }) => current) });
+    found.push({
+      name,
+      copies: config.num_replicas,
+      current:
+        cluster.leader !== undefined &&
+        others.length === config.num_replicas - 1 &&
+        others.every(({ current }) => current),
+    });
   }
   return found;
 }
@@ -188,7 +241,15 @@ interface Described {
 async function clusterWithSingleCopies(folder: string): Promise<NatsCluster> {
   const cluster = await NatsCluster.start(folder);
   const bus = await connectBus({ servers: cluster.url.split(','), name: 'cluster.spec' });
-  await until(() => ensureTopology(bus).then(() => true, () => false), 'the streams are there', QUIET_MS);
+  await until(
+    () =>
+      ensureTopology(bus).then(
+        () => true,
+        () => false,
+      ),
+    'the streams are there',
+    QUIET_MS,
+  );
   const { config } = await bus.streamInfo(LEDGER);
   expect(config.num_replicas).toBe(1);
   await bus.close();

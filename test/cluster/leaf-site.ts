@@ -5,15 +5,27 @@ import type { Served } from '../e2e/fleet.js';
 
 /** A hub that has the streams, and a leaf node of a site, to which the site's nodes connect; the link between them can be cut. */
 export class LeafSite implements Served {
-  private constructor(readonly hub: NatsServer, readonly leaf: NatsServer, private readonly link: TcpProxy) {}
+  private constructor(
+    readonly hub: NatsServer,
+    readonly leaf: NatsServer,
+    private readonly link: TcpProxy,
+  ) {}
 
   static async start(folder: string): Promise<LeafSite> {
     const port = await freePort();
-    const hub = await startNatsServer({ dataDir: join(folder, 'hub'), jetStream: { domain: 'hub' }, config: `leafnodes { listen: "127.0.0.1:${port}" }` });
+    const hub = await startNatsServer({
+      dataDir: join(folder, 'hub'),
+      jetStream: { domain: 'hub' },
+      config: `leafnodes { listen: "127.0.0.1:${port}" }`,
+    });
     const link = await TcpProxy.to(port);
     // Without the domain and its name here no request for a stream crosses the link: "JetStream is not enabled".
     const remote = `default_js_domain: {"$G": hub}\nleafnodes { reconnect: 1, remotes: [{ urls: ["nats-leaf://127.0.0.1:${link.port}"] }] }`;
-    return new LeafSite(hub, await startNatsServer({ dataDir: join(folder, 'leaf'), config: remote, jetStream: false }), link);
+    return new LeafSite(
+      hub,
+      await startNatsServer({ dataDir: join(folder, 'leaf'), config: remote, jetStream: false }),
+      link,
+    );
   }
 
   get url(): string {

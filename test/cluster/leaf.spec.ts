@@ -25,9 +25,16 @@ describe('nodes that are connected to a leaf node, services to its hub', () => {
     acknowledged.set(change, { apply: apply as never[] });
     return change;
   };
-  const has = (version: string) => (files: Files): boolean => files['/etc/app.conf'] === `${version}\n`;
+  const has =
+    (version: string) =>
+    (files: Files): boolean =>
+      files['/etc/app.conf'] === `${version}\n`;
   const committed = async (change: string, version: string): Promise<void> => {
-    await until(async () => (await fleet.client.get('changes', change).catch(() => undefined))?.phase === 'committed', `${change} is committed`, QUIET_MS);
+    await until(
+      async () => (await fleet.client.get('changes', change).catch(() => undefined))?.phase === 'committed',
+      `${change} is committed`,
+      QUIET_MS,
+    );
     expect(fleet.files()).toEqual(fleet.filesWith(() => ({ '/etc/app.conf': `${version}\n` })));
   };
 
@@ -42,7 +49,11 @@ describe('nodes that are connected to a leaf node, services to its hub', () => {
     const held = [...fleet.gate.held];
     await fleet.server.cut();
     fleet.gate.release();
-    await until(() => held.every((node) => journalOf(fleet, node)?.work === undefined), 'they have ended what they had begun', QUIET_MS);
+    await until(
+      () => held.every((node) => journalOf(fleet, node)?.work === undefined),
+      'they have ended what they had begun',
+      QUIET_MS,
+    );
     expect(held.filter((node) => !has('two')(fleet.folders.files(node)))).toEqual([]);
     expect((await fleet.client.get('rollouts', change))?.applied).toBe(0);
     await fleet.server.mend();

@@ -10,12 +10,21 @@ const NOWHERE = '127.0.0.1:1';
 /** Three nats-servers with routes between them that can be cut, and clients that may reach each. */
 export class NatsCluster implements Served {
   /** `ways[from][to]`. */
-  private constructor(readonly servers: readonly NatsServer[], private readonly ways: readonly (readonly (TcpProxy | undefined)[])[]) {}
+  private constructor(
+    readonly servers: readonly NatsServer[],
+    private readonly ways: readonly (readonly (TcpProxy | undefined)[])[],
+  ) {}
 
   static async start(folder: string): Promise<NatsCluster> {
     const ports = await Promise.all(Array.from({ length: SIZE }, freePort));
-    const ways = await Promise.all(ports.map((_port, from) => Promise.all(ports.map((port, to) => (from === to ? undefined : TcpProxy.to(port))))));
-    const servers = await Promise.all(ports.map((port, i) => startNatsServer({ dataDir: join(folder, `${i + 1}`), config: clusterConfig(port, ways[i] ?? []) })));
+    const ways = await Promise.all(
+      ports.map((_port, from) => Promise.all(ports.map((port, to) => (from === to ? undefined : TcpProxy.to(port))))),
+    );
+    const servers = await Promise.all(
+      ports.map((port, i) =>
+        startNatsServer({ dataDir: join(folder, `${i + 1}`), config: clusterConfig(port, ways[i] ?? []) }),
+      ),
+    );
     return new NatsCluster(servers, ways);
   }
 
@@ -42,17 +51,20 @@ export class NatsCluster implements Served {
   }
 
   private waysOf(index: number): readonly TcpProxy[] {
-    return this.ways.flatMap((row, from) => row.filter((_way, to) => from === index || to === index)).filter((way) => way !== undefined);
+    return this.ways
+      .flatMap((row, from) => row.filter((_way, to) => from === index || to === index))
+      .filter((way) => way !== undefined);
   }
 }
 
-const clusterConfig = (port: number, ways: readonly (TcpProxy | undefined)[]): string => [
-  'cluster {',
-  '  name: "sluice"',
-  `  listen: "127.0.0.1:${port}"`,
-  `  advertise: "${NOWHERE}"`,
-  '  connect_retries: 1',
-  '  no_advertise: true',
-  `  routes: [${ways.flatMap((way) => (way === undefined ? [] : [`"nats-route://127.0.0.1:${way.port}"`])).join(', ')}]`,
-  '}',
-].join('\n');
+const clusterConfig = (port: number, ways: readonly (TcpProxy | undefined)[]): string =>
+  [
+    'cluster {',
+    '  name: "sluice"',
+    `  listen: "127.0.0.1:${port}"`,
+    `  advertise: "${NOWHERE}"`,
+    '  connect_retries: 1',
+    '  no_advertise: true',
+    `  routes: [${ways.flatMap((way) => (way === undefined ? [] : [`"nats-route://127.0.0.1:${way.port}"`])).join(', ')}]`,
+    '}',
+  ].join('\n');

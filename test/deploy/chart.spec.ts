@@ -12,7 +12,8 @@ import { CHART, helmWith, linesOf, podOf, render, ROOT, VALUES, type Container, 
 import { manifestsOf } from './manifests.js';
 
 const text = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
-const textsIn = (folder: string): Readonly<Record<string, string>> => Object.fromEntries(readdirSync(join(ROOT, folder)).map((name) => [name, text(join(folder, name))]));
+const textsIn = (folder: string): Readonly<Record<string, string>> =>
+  Object.fromEntries(readdirSync(join(ROOT, folder)).map((name) => [name, text(join(folder, name))]));
 const { version } = JSON.parse(text('package.json')) as { readonly version: string };
 const ALL = [...SERVICES, ...EDGE_SERVICES];
 const BUILD_MS = 20 * 60_000;
@@ -31,36 +32,66 @@ describe('what the chart takes from elsewhere', () => {
     expect(text(`${CHART}/files/webhook.yaml`)).toBe(text('deploy/admission/webhook.yaml'));
   });
 
-  test('its version, and those of its images, are the package\'s', () => {
+  test("its version, and those of its images, are the package's", () => {
     expect(parse(text(`${CHART}/Chart.yaml`))).toMatchObject({ version, appVersion: version });
-    const { nats, image } = parse(text(`${CHART}/values.yaml`)) as { readonly image: { readonly repository: string }; readonly nats: { readonly embedded: { readonly image: { readonly repository: string; readonly tag: string } } } };
-    const compose = parse(text('docker-compose.yml'), { merge: true }) as { readonly services: Readonly<Record<'nats' | 'merger', { readonly image: string }>> };
-    expect([`${nats.embedded.image.repository}:${nats.embedded.image.tag}`, `${image.repository}:${version}`]).toEqual([compose.services.nats.image, compose.services.merger.image]);
+    const { nats, image } = parse(text(`${CHART}/values.yaml`)) as {
+      readonly image: { readonly repository: string };
+      readonly nats: { readonly embedded: { readonly image: { readonly repository: string; readonly tag: string } } };
+    };
+    const compose = parse(text('docker-compose.yml'), { merge: true }) as {
+      readonly services: Readonly<Record<'nats' | 'merger', { readonly image: string }>>;
+    };
+    expect([`${nats.embedded.image.repository}:${nats.embedded.image.tag}`, `${image.repository}:${version}`]).toEqual([
+      compose.services.nats.image,
+      compose.services.merger.image,
+    ]);
   });
 
-  test.each(Object.entries(needs).filter(([name]) => name !== 'units'))('what %s needs of a node is what systemd is told of it', (_name, { dropIn, paths = [], pathsIfThere = [], capabilities = [] }) => {
-    const unit = text(dropIn === undefined ? 'deploy/applier/sluice-applier.service' : `deploy/applier/backends/${dropIn}`);
-    const said = (key: string): readonly string[] => unit.split('\n').filter((line) => line.startsWith(`${key}=`)).flatMap((line) => line.slice(key.length + 1).split(' '));
-    expect(said('ReadWritePaths').map((path) => path.replace(/^-/, '')).sort()).toEqual([...paths, ...pathsIfThere].sort());
-    expect(said('CapabilityBoundingSet').map((name) => name.replace(/^CAP_/, '')).sort()).toEqual([...capabilities].sort());
-  });
+  test.each(Object.entries(needs).filter(([name]) => name !== 'units'))(
+    'what %s needs of a node is what systemd is told of it',
+    (_name, { dropIn, paths = [], pathsIfThere = [], capabilities = [] }) => {
+      const unit = text(
+        dropIn === undefined ? 'deploy/applier/sluice-applier.service' : `deploy/applier/backends/${dropIn}`,
+      );
+      const said = (key: string): readonly string[] =>
+        unit
+          .split('\n')
+          .filter((line) => line.startsWith(`${key}=`))
+          .flatMap((line) => line.slice(key.length + 1).split(' '));
+      expect(
+        said('ReadWritePaths')
+          .map((path) => path.replace(/^-/, ''))
+          .sort(),
+      ).toEqual([...paths, ...pathsIfThere].sort());
+      expect(
+        said('CapabilityBoundingSet')
+          .map((name) => name.replace(/^CAP_/, ''))
+          .sort(),
+      ).toEqual([...capabilities].sort());
+    },
+  );
 
-  test('every drop-in but that of the network is one of the chart\'s backends', () => {
+  test("every drop-in but that of the network is one of the chart's backends", () => {
     const named = Object.values(needs).flatMap(({ dropIn }) => dropIn ?? []);
-    expect(readdirSync(join(ROOT, 'deploy/applier/backends')).filter((name) => !named.includes(name))).toEqual(['network.conf']);
+    expect(readdirSync(join(ROOT, 'deploy/applier/backends')).filter((name) => !named.includes(name))).toEqual([
+      'network.conf',
+    ]);
   });
 });
 
 describeWith(['helm'], 'the chart', () => {
   let helm = '';
   beforeAll(async () => void (helm = await findHelm()), BUILD_MS);
-  const of = (objects: readonly Rendered[], kind: string): readonly Rendered[] => objects.filter((one) => one.kind === kind);
+  const of = (objects: readonly Rendered[], kind: string): readonly Rendered[] =>
+    objects.filter((one) => one.kind === kind);
   const containerOf = (object: Rendered): Container => podOf(object).containers[0] as Container;
   const nameOf = ({ metadata }: Rendered): string => metadata.labels?.['app.kubernetes.io/component'] ?? '';
   const applierWith = (applier: object): Rendered => of(render(helm, { applier }), 'DaemonSet')[0] as Rendered;
 
   test('deploy/manifests is up to date: npm run manifests', () => {
-    expect(text('deploy/manifests/sluice.yaml')).toBe(manifestsOf((args) => execFileSync(helm, args, { cwd: ROOT, encoding: 'utf8' })));
+    expect(text('deploy/manifests/sluice.yaml')).toBe(
+      manifestsOf((args) => execFileSync(helm, args, { cwd: ROOT, encoding: 'utf8' })),
+    );
   });
 
   test.each(Object.entries(VALUES))('is in order with %s', (_what, values) => {
@@ -70,9 +101,14 @@ describeWith(['helm'], 'the chart', () => {
     expect(new Set(ids).size).toBe(ids.length);
     // Each workload finds its own service account, and its pods are those that it selects.
     for (const object of objects.filter(({ kind }) => ['Deployment', 'StatefulSet', 'DaemonSet'].includes(kind))) {
-      const { selector, template } = object.spec as unknown as { readonly selector: { readonly matchLabels: object }; readonly template: { readonly metadata: { readonly labels: object } } };
+      const { selector, template } = object.spec as unknown as {
+        readonly selector: { readonly matchLabels: object };
+        readonly template: { readonly metadata: { readonly labels: object } };
+      };
       expect(template.metadata.labels).toMatchObject(selector.matchLabels);
-      expect(of(objects, 'ServiceAccount').map(({ metadata }) => metadata.name)).toContain(podOf(object).serviceAccountName);
+      expect(of(objects, 'ServiceAccount').map(({ metadata }) => metadata.name)).toContain(
+        podOf(object).serviceAccountName,
+      );
     }
   });
 
@@ -83,36 +119,69 @@ describeWith(['helm'], 'the chart', () => {
     ['a strategy that is not known', { drain: { strategy: 'kubectl' } }, /strategy/],
     ['a restart without systemd', { applier: { reboot: true } }, 'applier.reboot needs applier.backends.units'],
     ['a backend that is not known', { applier: { backends: { network: true } } }, /network/],
-    ['a webhook that nobody answers', { webhook: { enabled: true }, gateway: { enabled: false } }, 'webhook.enabled needs gateway.enabled'],
-    ['a certificate of nobody', { webhook: { enabled: true, certificate: { from: 'secret' } } }, 'webhook.certificate.secretName is needed'],
-    ['a certificate that nobody signed', { webhook: { enabled: true, certificate: { from: 'secret', secretName: 'x' } } }, 'webhook.certificate.ca is needed'],
-    ['an issuer without a name', { webhook: { enabled: true, certificate: { from: 'cert-manager' } } }, 'webhook.certificate.issuer.name is needed'],
+    [
+      'a webhook that nobody answers',
+      { webhook: { enabled: true }, gateway: { enabled: false } },
+      'webhook.enabled needs gateway.enabled',
+    ],
+    [
+      'a certificate of nobody',
+      { webhook: { enabled: true, certificate: { from: 'secret' } } },
+      'webhook.certificate.secretName is needed',
+    ],
+    [
+      'a certificate that nobody signed',
+      { webhook: { enabled: true, certificate: { from: 'secret', secretName: 'x' } } },
+      'webhook.certificate.ca is needed',
+    ],
+    [
+      'an issuer without a name',
+      { webhook: { enabled: true, certificate: { from: 'cert-manager' } } },
+      'webhook.certificate.issuer.name is needed',
+    ],
   ] as const)('refuses %s, and says what is wrong', (_what, values, words) => {
     expect(() => render(helm, values)).toThrow(words);
   });
 
   test('runs each service twice, ready only with the ledger read, and one of them at least while nodes are drained', () => {
     const objects = render(helm, {});
-    expect(of(objects, 'Deployment').map((one) => [nameOf(one), one.spec?.['replicas'], containerOf(one).args])).toEqual(ALL.map((name) => [name, 2, ['service', name]]));
-    for (const one of [...of(objects, 'Deployment'), ...of(objects, 'StatefulSet')]) expect([Object.keys(containerOf(one)), nameOf(one)]).toEqual([expect.arrayContaining(['livenessProbe', 'readinessProbe', 'resources']), nameOf(one)]);
-    for (const kind of ['PodDisruptionBudget', 'NetworkPolicy']) expect(of(objects, kind).map(nameOf).sort()).toEqual([...ALL, 'nats'].sort());
-    expect(of(objects, 'PodDisruptionBudget').map(({ spec }) => spec?.['maxUnavailable'])).toEqual(Array.from({ length: ALL.length + 1 }, () => 1));
+    expect(
+      of(objects, 'Deployment').map((one) => [nameOf(one), one.spec?.['replicas'], containerOf(one).args]),
+    ).toEqual(ALL.map((name) => [name, 2, ['service', name]]));
+    for (const one of [...of(objects, 'Deployment'), ...of(objects, 'StatefulSet')])
+      expect([Object.keys(containerOf(one)), nameOf(one)]).toEqual([
+        expect.arrayContaining(['livenessProbe', 'readinessProbe', 'resources']),
+        nameOf(one),
+      ]);
+    for (const kind of ['PodDisruptionBudget', 'NetworkPolicy'])
+      expect(of(objects, kind).map(nameOf).sort()).toEqual([...ALL, 'nats'].sort());
+    expect(of(objects, 'PodDisruptionBudget').map(({ spec }) => spec?.['maxUnavailable'])).toEqual(
+      Array.from({ length: ALL.length + 1 }, () => 1),
+    );
   });
 
   test.each(Object.entries(VALUES))('gives what runs no more than it needs with %s', (_what, values) => {
     const objects = render(helm, values);
     for (const one of [...of(objects, 'Deployment'), ...of(objects, 'StatefulSet')]) {
-      expect([nameOf(one), podOf(one).securityContext]).toEqual([nameOf(one), expect.objectContaining({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } })]);
-      expect([nameOf(one), containerOf(one).securityContext]).toEqual([nameOf(one), { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } }]);
+      expect([nameOf(one), podOf(one).securityContext]).toEqual([
+        nameOf(one),
+        expect.objectContaining({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } }),
+      ]);
+      expect([nameOf(one), containerOf(one).securityContext]).toEqual([
+        nameOf(one),
+        { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
+      ]);
       // An emptyDir would hold up the drain of its node, if the pool does not say that it may go.
-      expect((podOf(one).volumes ?? []).filter(({ emptyDir, hostPath }) => emptyDir !== undefined || hostPath !== undefined)).toEqual([]);
+      expect(
+        (podOf(one).volumes ?? []).filter(({ emptyDir, hostPath }) => emptyDir !== undefined || hostPath !== undefined),
+      ).toEqual([]);
     }
   });
 
   test.each([
     ['each of the three', {}, ['drain', 'inventory', 'gateway']],
     ['no drain by Kubernetes', { drain: { strategy: 'none' } }, ['inventory', 'gateway']],
-    ['none', VALUES['without Kubernetes\' nodes'] as object, []],
+    ['none', VALUES["without Kubernetes' nodes"] as object, []],
   ] as const)('lets services speak with the API server only where they have to: %s', (_what, values, clients) => {
     const objects = render(helm, values);
     for (const kind of ['ClusterRole', 'ClusterRoleBinding']) expect(of(objects, kind).map(nameOf)).toEqual(clients);
@@ -121,8 +190,14 @@ describeWith(['helm'], 'the chart', () => {
   });
 
   test.each(KUBE_SERVICES)('gives %s the rights that it needs by its own word', (service) => {
-    const roles = ['ClusterRole', 'Role'].flatMap((kind) => of(render(helm, {}), kind)).filter((one) => nameOf(one) === service);
-    const lines = roles.flatMap(({ metadata, rules = [] }) => linesOf(rules).map((line) => (metadata.namespace === undefined ? line : `${line} in the namespace ${metadata.namespace}`)));
+    const roles = ['ClusterRole', 'Role']
+      .flatMap((kind) => of(render(helm, {}), kind))
+      .filter((one) => nameOf(one) === service);
+    const lines = roles.flatMap(({ metadata, rules = [] }) =>
+      linesOf(rules).map((line) =>
+        metadata.namespace === undefined ? line : `${line} in the namespace ${metadata.namespace}`,
+      ),
+    );
     expect([...lines].sort()).toEqual(rightsOf(service).map(rightWords).sort());
   });
 
@@ -130,38 +205,88 @@ describeWith(['helm'], 'the chart', () => {
     const seen = (applier: object) => {
       const daemonSet = applierWith(applier);
       const pod = podOf(daemonSet);
-      return { paths: (pod.volumes ?? []).map(({ hostPath }) => hostPath?.path), add: containerOf(daemonSet).securityContext.capabilities.add, pid: pod.hostPID === true, network: pod.hostNetwork === true };
+      return {
+        paths: (pod.volumes ?? []).map(({ hostPath }) => hostPath?.path),
+        add: containerOf(daemonSet).securityContext.capabilities.add,
+        pid: pod.hostPID === true,
+        network: pod.hostNetwork === true,
+      };
     };
-    const [paths, add] = [['/etc', '/opt', '/srv', '/var', '/usr/local'], ['CHOWN', 'FOWNER', 'FSETID', 'DAC_OVERRIDE']];
+    const [paths, add] = [
+      ['/etc', '/opt', '/srv', '/var', '/usr/local'],
+      ['CHOWN', 'FOWNER', 'FSETID', 'DAC_OVERRIDE'],
+    ];
     expect(seen({})).toEqual({ paths, add, pid: false, network: false });
-    expect(seen({ backends: { sshKeys: true } })).toEqual({ paths: [...paths, '/root', '/home'], add, pid: false, network: false });
-    expect(seen({ backends: { sysctl: true } })).toEqual({ paths: [...paths, '/proc'], add: [...add, 'NET_ADMIN', 'SYS_ADMIN', 'SYS_RESOURCE'], pid: false, network: true });
-    expect(seen({ backends: { units: true } })).toEqual({ paths, add: [...add, 'SYS_ADMIN', 'SYS_CHROOT', 'SYS_PTRACE'], pid: true, network: false });
-    expect(seen({ backends: { kernelArguments: true }, paths: ['/efi'] })).toEqual({ paths: ['/efi', ...paths, '/boot', '/proc'], add: [...add, 'SYS_ADMIN', 'SYS_RAWIO', 'SYS_CHROOT', 'SYS_PTRACE'], pid: true, network: false });
+    expect(seen({ backends: { sshKeys: true } })).toEqual({
+      paths: [...paths, '/root', '/home'],
+      add,
+      pid: false,
+      network: false,
+    });
+    expect(seen({ backends: { sysctl: true } })).toEqual({
+      paths: [...paths, '/proc'],
+      add: [...add, 'NET_ADMIN', 'SYS_ADMIN', 'SYS_RESOURCE'],
+      pid: false,
+      network: true,
+    });
+    expect(seen({ backends: { units: true } })).toEqual({
+      paths,
+      add: [...add, 'SYS_ADMIN', 'SYS_CHROOT', 'SYS_PTRACE'],
+      pid: true,
+      network: false,
+    });
+    expect(seen({ backends: { kernelArguments: true }, paths: ['/efi'] })).toEqual({
+      paths: ['/efi', ...paths, '/boot', '/proc'],
+      add: [...add, 'SYS_ADMIN', 'SYS_RAWIO', 'SYS_CHROOT', 'SYS_PTRACE'],
+      pid: true,
+      network: false,
+    });
     expect(containerOf(applierWith({})).env).toContainEqual({ name: 'SLUICE_REBOOT_COMMAND', value: '' });
   });
 
   test.each([
-    ['one nats', {}, '1'], ['three', { nats: { embedded: { replicas: 3 } } }, '3'], ['three, and streams kept once', { nats: { embedded: { replicas: 3 }, streamReplicas: 1 } }, '1'],
-    ['one\'s own, of which nothing is said', { nats: { embedded: { enabled: false }, url: 'nats://a:4222' } }, undefined],
+    ['one nats', {}, '1'],
+    ['three', { nats: { embedded: { replicas: 3 } } }, '3'],
+    ['three, and streams kept once', { nats: { embedded: { replicas: 3 }, streamReplicas: 1 } }, '1'],
+    [
+      "one's own, of which nothing is said",
+      { nats: { embedded: { enabled: false }, url: 'nats://a:4222' } },
+      undefined,
+    ],
   ] as const)('keeps streams as often as there are servers: %s', (_what, values, copies) => {
-    const said = of(render(helm, values), 'Deployment').map((one) => containerOf(one).env.find(({ name }) => name === 'SLUICE_REPLICAS')?.value);
+    const said = of(render(helm, values), 'Deployment').map(
+      (one) => containerOf(one).env.find(({ name }) => name === 'SLUICE_REPLICAS')?.value,
+    );
     expect(said).toEqual(ALL.map(() => copies));
   });
 
   test('sets nothing that no process reads', () => {
     const documented = text('docs/protocol.md') + text('services/applier/src/main.ts');
-    const set = Object.values(VALUES).flatMap((values) => render(helm, values)).filter(({ kind }) => ['Deployment', 'DaemonSet'].includes(kind)).flatMap((one) => containerOf(one).env.map(({ name }) => name));
+    const set = Object.values(VALUES)
+      .flatMap((values) => render(helm, values))
+      .filter(({ kind }) => ['Deployment', 'DaemonSet'].includes(kind))
+      .flatMap((one) => containerOf(one).env.map(({ name }) => name));
     expect([...new Set(set)].filter((name) => !name.startsWith('POD_') && !documented.includes(name))).toEqual([]);
   });
 
-  test.each([['alone', 1], ['three', 3]])('gives nats a configuration that it understands: %s', async (_what, replicas) => {
-    const { data } = of(render(helm, { nats: { embedded: { replicas }, tokenSecret: { name: 'bus' } } }), 'ConfigMap')[0] as Rendered;
+  test.each([
+    ['alone', 1],
+    ['three', 3],
+  ])('gives nats a configuration that it understands: %s', async (_what, replicas) => {
+    const { data } = of(
+      render(helm, { nats: { embedded: { replicas }, tokenSecret: { name: 'bus' } } }),
+      'ConfigMap',
+    )[0] as Rendered;
     const folder = mkdtempSync(join(tmpdir(), 'sluice-nats-conf-'));
     try {
       writeFileSync(join(folder, 'nats.conf'), data?.['nats.conf'] ?? '');
       const server = await findNatsServer();
-      const run = (env: object): string => execFileSync(server, ['-t', '--config', join(folder, 'nats.conf')], { encoding: 'utf8', stdio: 'pipe', env: { ...env } });
+      const run = (env: object): string =>
+        execFileSync(server, ['-t', '--config', join(folder, 'nats.conf')], {
+          encoding: 'utf8',
+          stdio: 'pipe',
+          env: { ...env },
+        });
       expect(() => run({ POD_NAME: 'nats-0', SLUICE_TOKEN: 'secret' })).not.toThrow();
       expect(() => run({ POD_NAME: 'nats-0' })).toThrow(/SLUICE_TOKEN/);
     } finally {

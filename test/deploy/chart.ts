@@ -11,7 +11,12 @@ export const CHART = 'deploy/helm/sluice';
 export interface Rendered {
   readonly apiVersion: string;
   readonly kind: string;
-  readonly metadata: { readonly name: string; readonly namespace?: string; readonly labels?: Readonly<Record<string, string>>; readonly annotations?: Readonly<Record<string, string>> };
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
   readonly spec?: Readonly<Record<string, unknown>>;
   readonly data?: Readonly<Record<string, string>>;
   readonly rules?: readonly Rule[];
@@ -28,15 +33,27 @@ export interface PodSpec {
   readonly hostNetwork?: boolean;
   readonly hostPID?: boolean;
   readonly securityContext: Readonly<Record<string, unknown>>;
-  readonly volumes?: readonly { readonly name: string; readonly emptyDir?: object; readonly hostPath?: { readonly path: string } }[];
+  readonly volumes?: readonly {
+    readonly name: string;
+    readonly emptyDir?: object;
+    readonly hostPath?: { readonly path: string };
+  }[];
   readonly containers: readonly Container[];
 }
 export interface Container {
   readonly image: string;
   readonly args?: readonly string[];
-  readonly env: readonly { readonly name: string; readonly value?: string; readonly valueFrom?: { readonly fieldRef?: { readonly fieldPath: string } } }[];
+  readonly env: readonly {
+    readonly name: string;
+    readonly value?: string;
+    readonly valueFrom?: { readonly fieldRef?: { readonly fieldPath: string } };
+  }[];
   readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[];
-  readonly securityContext: { readonly allowPrivilegeEscalation: boolean; readonly readOnlyRootFilesystem: boolean; readonly capabilities: { readonly drop: readonly string[]; readonly add?: readonly string[] } };
+  readonly securityContext: {
+    readonly allowPrivilegeEscalation: boolean;
+    readonly readOnlyRootFilesystem: boolean;
+    readonly capabilities: { readonly drop: readonly string[]; readonly add?: readonly string[] };
+  };
   readonly livenessProbe?: object;
   readonly readinessProbe?: object;
   readonly resources: object;
@@ -45,24 +62,77 @@ export interface Container {
 /** Ways in which somebody may want it. */
 export const VALUES: Readonly<Record<string, object>> = {
   'nothing said': {},
-  'three nats with a token': { nats: { embedded: { replicas: 3, storage: { className: 'fast' } }, tokenSecret: { name: 'bus' } } },
-  'a nats of one\'s own, with credentials': { nats: { embedded: { enabled: false }, url: 'nats://a:4222,nats://b:4222', streamReplicas: 3, credentialsSecret: { name: 'services' } }, applier: { credentialsSecret: { name: 'nodes' } } },
-  'every backend': { applier: { backends: { units: true, sysctl: true, sshKeys: true, kernelArguments: true }, reboot: true, paths: ['/efi'], args: ['--label', 'role=edge'] } },
+  'three nats with a token': {
+    nats: { embedded: { replicas: 3, storage: { className: 'fast' } }, tokenSecret: { name: 'bus' } },
+  },
+  "a nats of one's own, with credentials": {
+    nats: {
+      embedded: { enabled: false },
+      url: 'nats://a:4222,nats://b:4222',
+      streamReplicas: 3,
+      credentialsSecret: { name: 'services' },
+    },
+    applier: { credentialsSecret: { name: 'nodes' } },
+  },
+  'every backend': {
+    applier: {
+      backends: { units: true, sysctl: true, sshKeys: true, kernelArguments: true },
+      reboot: true,
+      paths: ['/efi'],
+      args: ['--label', 'role=edge'],
+    },
+  },
   'a webhook with a certificate of Helm': { webhook: { enabled: true, failurePolicy: 'Fail' } },
-  'a webhook with a secret': { webhook: { enabled: true, certificate: { from: 'secret', secretName: 'tls', ca: '-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n' } } },
-  'without Kubernetes\' nodes': { drain: { strategy: 'external' }, inventory: { source: 'announced' }, gateway: { enabled: false }, applier: { enabled: false } },
-  'a place and words of one\'s own': {
-    imagePullSecrets: [{ name: 'pull' }], image: { repository: 'registry.example:5000/sluice', tag: 'v1' }, replicas: 3, priorityClassName: 'high', nodeSelector: { role: 'infra' }, tolerations: [{ operator: 'Exists' }], podAnnotations: { a: 'b' },
-    services: { scheduler: { replicas: 2, env: { SLUICE_SNAPSHOT_FACTS: 1000 } } }, drain: { mayForce: false }, gateway: { ownerReferencesEnforced: true }, networkPolicy: { enabled: false }, podDisruptionBudget: { enabled: false }, crds: { install: false },
+  'a webhook with a secret': {
+    webhook: {
+      enabled: true,
+      certificate: {
+        from: 'secret',
+        secretName: 'tls',
+        ca: '-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n',
+      },
+    },
+  },
+  "without Kubernetes' nodes": {
+    drain: { strategy: 'external' },
+    inventory: { source: 'announced' },
+    gateway: { enabled: false },
+    applier: { enabled: false },
+  },
+  "a place and words of one's own": {
+    imagePullSecrets: [{ name: 'pull' }],
+    image: { repository: 'registry.example:5000/sluice', tag: 'v1' },
+    replicas: 3,
+    priorityClassName: 'high',
+    nodeSelector: { role: 'infra' },
+    tolerations: [{ operator: 'Exists' }],
+    podAnnotations: { a: 'b' },
+    services: { scheduler: { replicas: 2, env: { SLUICE_SNAPSHOT_FACTS: 1000 } } },
+    drain: { mayForce: false },
+    gateway: { ownerReferencesEnforced: true },
+    networkPolicy: { enabled: false },
+    podDisruptionBudget: { enabled: false },
+    crds: { install: false },
   },
 };
 
 /** Runs helm with values in a file; what it says on stdout. Throws what it says on stderr. */
-export function helmWith(helm: string, args: readonly string[], values: object, env: NodeJS.ProcessEnv = process.env): string {
+export function helmWith(
+  helm: string,
+  args: readonly string[],
+  values: object,
+  env: NodeJS.ProcessEnv = process.env,
+): string {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-values-'));
   try {
     writeFileSync(join(folder, 'values.json'), JSON.stringify(values));
-    return execFileSync(helm, [...args, '--values', join(folder, 'values.json')], { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], env, maxBuffer: 1 << 26 });
+    return execFileSync(helm, [...args, '--values', join(folder, 'values.json')], {
+      cwd: ROOT,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env,
+      maxBuffer: 1 << 26,
+    });
   } catch (error) {
     throw new Error(String((error as { readonly stderr?: string }).stderr ?? error), { cause: error });
   } finally {
@@ -70,23 +140,35 @@ export function helmWith(helm: string, args: readonly string[], values: object, 
   }
 }
 
-export const renderedOf = (text: string): readonly Rendered[] => parseAllDocuments(text).map((one) => one.toJS() as Rendered | null).filter((one): one is Rendered => one !== null);
+export const renderedOf = (text: string): readonly Rendered[] =>
+  parseAllDocuments(text)
+    .map((one) => one.toJS() as Rendered | null)
+    .filter((one): one is Rendered => one !== null);
 
 const seen = new Map<string, readonly Rendered[]>();
 
 /** The objects of the chart with these values; each is made once. */
 export function render(helm: string, values: object): readonly Rendered[] {
   const key = JSON.stringify(values);
-  const found = seen.get(key) ?? renderedOf(helmWith(helm, ['template', 'sluice', CHART, '--namespace', 'sluice'], values));
+  const found =
+    seen.get(key) ?? renderedOf(helmWith(helm, ['template', 'sluice', CHART, '--namespace', 'sluice'], values));
   seen.set(key, found);
   return found;
 }
 
 /** The pod of a Deployment, StatefulSet or DaemonSet. */
-export const podOf = ({ spec }: Rendered): PodSpec => (spec as unknown as { readonly template: { readonly spec: PodSpec } }).template.spec;
+export const podOf = ({ spec }: Rendered): PodSpec =>
+  (spec as unknown as { readonly template: { readonly spec: PodSpec } }).template.spec;
 
 /** Each right of some rules as `verb resource.group/part`. */
-export const linesOf = (rules: readonly Rule[]): readonly string[] => rules.flatMap(({ verbs, apiGroups, resources }) => verbs.flatMap((verb) => apiGroups.flatMap((group) => resources.map((resource) => {
-  const [whole = '', part] = resource.split('/');
-  return `${verb} ${whole}${group === '' ? '' : `.${group}`}${part === undefined ? '' : `/${part}`}`;
-}))));
+export const linesOf = (rules: readonly Rule[]): readonly string[] =>
+  rules.flatMap(({ verbs, apiGroups, resources }) =>
+    verbs.flatMap((verb) =>
+      apiGroups.flatMap((group) =>
+        resources.map((resource) => {
+          const [whole = '', part] = resource.split('/');
+          return `${verb} ${whole}${group === '' ? '' : `.${group}`}${part === undefined ? '' : `/${part}`}`;
+        }),
+      ),
+    ),
+  );

@@ -19,26 +19,39 @@ interface Service {
   readonly volumes?: readonly string[];
   readonly profiles?: readonly string[];
 }
-const compose = parse(text('docker-compose.yml'), { merge: true }) as { readonly services: Readonly<Record<string, Service>>; readonly volumes: Readonly<Record<string, unknown>> };
-const { version, bin, engines } = json('package.json') as { readonly version: string; readonly bin: { readonly sluice: string }; readonly engines: { readonly node: string } };
+const compose = parse(text('docker-compose.yml'), { merge: true }) as {
+  readonly services: Readonly<Record<string, Service>>;
+  readonly volumes: Readonly<Record<string, unknown>>;
+};
+const { version, bin, engines } = json('package.json') as {
+  readonly version: string;
+  readonly bin: { readonly sluice: string };
+  readonly engines: { readonly node: string };
+};
 const entries = Object.entries(compose.services);
 const own = entries.filter(([name]) => name !== 'nats');
 const daemons = entries.filter(([, { profiles }]) => profiles === undefined);
 
 describe('docker-compose.yml', () => {
   test('is what the Compose Specification allows', () => {
-    const validate = new Ajv({ allErrors: true, allowUnionTypes: true, strictTuples: false }).compile(json('test/deploy/compose.schema.json') as object);
+    const validate = new Ajv({ allErrors: true, allowUnionTypes: true, strictTuples: false }).compile(
+      json('test/deploy/compose.schema.json') as object,
+    );
     validate(compose);
     expect(validate.errors ?? []).toEqual([]);
   });
 
   test('runs each service once, by its name', () => {
     const services = own.filter(([, { command }]) => command[0] === 'service');
-    expect(services.map(([name, { command }]) => [name, command])).toEqual(SERVICES.map((name) => [name, ['service', name]]));
+    expect(services.map(([name, { command }]) => [name, command])).toEqual(
+      SERVICES.map((name) => [name, ['service', name]]),
+    );
   });
 
   test('has nothing beside the services, appliers, nats and the CLI', () => {
-    const others = entries.map(([name]) => name).filter((name) => !(SERVICES as readonly string[]).includes(name) && !name.startsWith('applier-'));
+    const others = entries
+      .map(([name]) => name)
+      .filter((name) => !(SERVICES as readonly string[]).includes(name) && !name.startsWith('applier-'));
     expect(others).toEqual(['nats', 'cli']);
   });
 
@@ -54,7 +67,8 @@ describe('docker-compose.yml', () => {
 
   test('pins the server that `sluice up` builds, and this version of Sluice', () => {
     expect(compose.services['nats']?.image).toBe(`nats:${PINNED_NATS_SERVER}-alpine`);
-    for (const [name, { image, build }] of own) expect({ name, image, build }).toEqual({ name, image: `sluice:${version}`, build: '.' });
+    for (const [name, { image, build }] of own)
+      expect({ name, image, build }).toEqual({ name, image: `sluice:${version}`, build: '.' });
   });
 
   test('checks the health of all that stays', () => {
@@ -72,7 +86,9 @@ describe('docker-compose.yml', () => {
 });
 
 describe('Dockerfile', () => {
-  const lines = text('Dockerfile').split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  const lines = text('Dockerfile')
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#'));
   const having = (word: string): readonly string[] => lines.filter((line) => line.startsWith(`${word} `));
 
   test('pins its base, and takes the Node that the package asks for', () => {
@@ -89,12 +105,15 @@ describe('Dockerfile', () => {
   });
 
   test('no image is called latest', () => {
-    expect([...entries.map(([, { image }]) => image), ...having('FROM')].filter((image) => /latest/.test(image))).toEqual([]);
+    expect(
+      [...entries.map(([, { image }]) => image), ...having('FROM')].filter((image) => /latest/.test(image)),
+    ).toEqual([]);
   });
 });
 
 test('nest-cli.json has a project for each service', () => {
   const { projects } = json('nest-cli.json') as { projects: Record<string, { sourceRoot: string; entryFile: string }> };
   expect(Object.keys(projects).sort()).toEqual([...SERVICES, ...EDGE_SERVICES].sort());
-  for (const [name, { sourceRoot, entryFile }] of Object.entries(projects)) expect(() => text(`${sourceRoot}/${entryFile}.ts`)).not.toThrow(name);
+  for (const [name, { sourceRoot, entryFile }] of Object.entries(projects))
+    expect(() => text(`${sourceRoot}/${entryFile}.ts`)).not.toThrow(name);
 });

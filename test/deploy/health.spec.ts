@@ -12,7 +12,11 @@ describe('a service that is asked how it is', () => {
   let server: NatsServer | undefined;
   beforeAll(async () => {
     [health, bus] = [await freePort(), await freePort()];
-    processes = new Processes(folder, { ...process.env, NATS_URL: `nats://127.0.0.1:${bus}`, SLUICE_HEALTH_PORT: String(health) });
+    processes = new Processes(folder, {
+      ...process.env,
+      NATS_URL: `nats://127.0.0.1:${bus}`,
+      SLUICE_HEALTH_PORT: String(health),
+    });
     processes.start('merger', ['service', 'merger']);
   });
   afterAll(async () => {
@@ -24,7 +28,8 @@ describe('a service that is asked how it is', () => {
     const answer = await fetch(`http://127.0.0.1:${health}${path}`);
     return `${answer.status} ${(await answer.text()).trim()}`;
   };
-  const says = (path: string, words: RegExp): Promise<unknown> => until(async () => words.test(await asked(path).catch(() => '')) || undefined, `${path} says ${words}`, 60_000);
+  const says = (path: string, words: RegExp): Promise<unknown> =>
+    until(async () => words.test(await asked(path).catch(() => '')) || undefined, `${path} says ${words}`, 60_000);
 
   test('lives and is not ready without a bus, is ready once it has read the ledger, and lives on when the bus is gone', async () => {
     await says('/healthz', /^200 ok$/);

@@ -13,4 +13,8 @@ metadata:
 
 /** The plain manifests, by a helm that is given its arguments in the project's folder. */
 export const manifestsOf = (helm: (args: readonly string[]) => string): string =>
-  HEAD + helm(['template', 'sluice', 'deploy/helm/sluice', '--namespace', 'sluice', '--set', 'crds.install=false']).replaceAll(/^# Source: .*\n/gm, '');
+  HEAD +
+  helm(['template', 'sluice', 'deploy/helm/sluice', '--namespace', 'sluice', '--set', 'crds.install=false']).replaceAll(
+    /^# Source: .*\n/gm,
+    '',
+  );

@@ -28,12 +28,36 @@ describe('the applier as a thing that one installs', () => {
     const alone = join(folder, 'alone');
     mkdirSync(join(alone, 'root'), { recursive: true });
     cpSync(join(folder, 'applier.cjs'), join(alone, 'applier.cjs'));
-    const args = ['applier.cjs', '--node', 'w-1.dc1', '--label', 'role=edge', '--root', join(alone, 'root'), '--state', join(alone, 'state'), '--server', nats.server.url];
-    const applier: ChildProcess = spawn(process.execPath, args, { cwd: alone, stdio: 'ignore', env: { PATH: process.env['PATH'] } });
+    const args = [
+      'applier.cjs',
+      '--node',
+      'w-1.dc1',
+      '--label',
+      'role=edge',
+      '--root',
+      join(alone, 'root'),
+      '--state',
+      join(alone, 'state'),
+      '--server',
+      nats.server.url,
+    ];
+    const applier: ChildProcess = spawn(process.execPath, args, {
+      cwd: alone,
+      stdio: 'ignore',
+      env: { PATH: process.env['PATH'] },
+    });
     try {
       const subject = reportSubject('announced', 'w-1.dc1');
-      const message = await until(async () => (await bus.stored(REPORTS, { last_by_subj: subject })) ?? undefined, 'the announcement');
-      expect(decodeReport(subject, message.string())).toMatchObject({ kind: 'announced', node: 'w-1.dc1', labels: { role: 'edge' }, capabilities: expect.arrayContaining(['kind:File']) as string[] });
+      const message = await until(
+        async () => (await bus.stored(REPORTS, { last_by_subj: subject })) ?? undefined,
+        'the announcement',
+      );
+      expect(decodeReport(subject, message.string())).toMatchObject({
+        kind: 'announced',
+        node: 'w-1.dc1',
+        labels: { role: 'edge' },
+        capabilities: expect.arrayContaining(['kind:File']) as string[],
+      });
     } finally {
       const ended = new Promise((done) => applier.once('exit', done));
       applier.kill('SIGTERM');
@@ -66,9 +90,15 @@ describe('the applier as a thing that one installs', () => {
     mkdirSync(dropIns, { recursive: true });
     const unit = readFileSync(join(ROOT, 'deploy/applier/sluice-applier.service'), 'utf8');
     writeFileSync(join(units, 'sluice-applier.service'), unit.replace(programOf(unit), process.execPath));
-    for (const name of readdirSync(join(ROOT, 'deploy/applier/backends'))) cpSync(join(ROOT, 'deploy/applier/backends', name), join(dropIns, name));
-    const verify = (): Promise<string> => exec('systemd-analyze', ['verify', '--man=no', join(units, 'sluice-applier.service')]).then(({ stderr }) => stderr, (error: { readonly stderr: string }) => error.stderr);
-    const about = (text: string): readonly string[] => text.split('\n').filter((line) => line.includes('sluice-applier'));
+    for (const name of readdirSync(join(ROOT, 'deploy/applier/backends')))
+      cpSync(join(ROOT, 'deploy/applier/backends', name), join(dropIns, name));
+    const verify = (): Promise<string> =>
+      exec('systemd-analyze', ['verify', '--man=no', join(units, 'sluice-applier.service')]).then(
+        ({ stderr }) => stderr,
+        (error: { readonly stderr: string }) => error.stderr,
+      );
+    const about = (text: string): readonly string[] =>
+      text.split('\n').filter((line) => line.includes('sluice-applier'));
     expect(about(await verify())).toEqual([]);
     writeFileSync(join(dropIns, 'wrong.conf'), '[Service]\nProtectEverything=true\n');
     expect(about(await verify())).toEqual([expect.stringContaining('ProtectEverything')]);

@@ -51,7 +51,10 @@ export class BudgetWitness {
   private timer: NodeJS.Timeout | undefined;
   private waiting: { readonly looks: number; readonly resolve: () => void }[] = [];
 
-  constructor(private readonly pools: readonly WatchedPool[], private readonly journalOf: (node: string) => string) {}
+  constructor(
+    private readonly pools: readonly WatchedPool[],
+    private readonly journalOf: (node: string) => string,
+  ) {}
 
   start(): void {
     this.timer = setInterval(() => this.look(), EVERY_MS);
@@ -110,7 +113,9 @@ export class BudgetWitness {
     const stamp = `${stat.ino} ${stat.mtimeNs}`;
     if (stamp === before.stamp) return before;
     try {
-      const { journal } = JSON.parse(readFileSync(file, 'utf8')) as { readonly journal: { readonly work?: { readonly lease: string } } };
+      const { journal } = JSON.parse(readFileSync(file, 'utf8')) as {
+        readonly journal: { readonly work?: { readonly lease: string } };
+      };
       return { stamp, lease: journal.work?.lease ?? '', writtenMs: Number(stat.mtimeNs / 1_000_000n) };
     } catch {
       return NOTHING; // it went between the two calls

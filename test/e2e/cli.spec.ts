@@ -43,13 +43,30 @@ const motd = (content: string): string => here.write('motd.json', file('motd', c
 
 describe('exit codes', () => {
   test('apply --wait ends with 0 when the change is committed, and prints its id alone', async () => {
-    const probe = manifest('Probe', 'polite', { nodeSelector: {}, file: { path: '/etc/motd.conf', matches: '^hello' }, retries: 0 });
-    expect(await here.run('apply', '-f', here.write('first.json', file('motd', 'hello {{ node.name }}\n'), probe), '--wait', '-m', 'greet')).toMatchObject({ code: 0, stdout: 'c1\n' });
+    const probe = manifest('Probe', 'polite', {
+      nodeSelector: {},
+      file: { path: '/etc/motd.conf', matches: '^hello' },
+      retries: 0,
+    });
+    expect(
+      await here.run(
+        'apply',
+        '-f',
+        here.write('first.json', file('motd', 'hello {{ node.name }}\n'), probe),
+        '--wait',
+        '-m',
+        'greet',
+      ),
+    ).toMatchObject({ code: 0, stdout: 'c1\n' });
     expect(NODES.map((node) => here.file(node, '/etc/motd.conf'))).toEqual(NODES.map((node) => `hello ${node}\n`));
   });
 
   test('3 for what is refused before it is published', async () => {
-    const { code, stdout, stderr } = await here.run('apply', '-f', here.write('bad.json', { ...file('motd', 'x'), kind: 'Fiel' }));
+    const { code, stdout, stderr } = await here.run(
+      'apply',
+      '-f',
+      here.write('bad.json', { ...file('motd', 'x'), kind: 'Fiel' }),
+    );
     expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
     expect(stderr).toMatch(/Fiel\/motd.*kind.*there is no such kind/s);
     expect(await here.json<Listed[]>('get', 'changes')).toHaveLength(1);
@@ -72,7 +89,12 @@ describe('exit codes', () => {
 
   test('5 for what has not ended in time or is paused; it goes on without the command', async () => {
     const { port } = service.address() as AddressInfo;
-    const probe = manifest('Probe', 'slow', { nodeSelector: {}, http: { url: `http://127.0.0.1:${port}/` }, timeout: '60s', retries: 0 });
+    const probe = manifest('Probe', 'slow', {
+      nodeSelector: {},
+      http: { url: `http://127.0.0.1:${port}/` },
+      timeout: '60s',
+      retries: 0,
+    });
     answers = false;
     const { code, stdout, stderr } = await here.run('apply', '-f', here.write('slow.json', probe), '--wait=1s');
     expect(code).toBe(5);
@@ -81,7 +103,10 @@ describe('exit codes', () => {
     expect(await here.run('pause', change, '--reason', 'lunch')).toMatchObject({ code: 0 });
     const following = here.run('status', change, '-w');
     letAnswer();
-    await until(async () => (await here.json<{ rollout: { applied: number } }>('status', change)).rollout.applied === 1, 'what had begun is finished');
+    await until(
+      async () => (await here.json<{ rollout: { applied: number } }>('status', change)).rollout.applied === 1,
+      'what had begun is finished',
+    );
     expect(await here.json('status', change)).toMatchObject({ change, state: 'paused', ended: false });
     expect(await here.run('resume', change)).toMatchObject({ code: 0 });
     expect((await following).code).toBe(0);
@@ -90,7 +115,14 @@ describe('exit codes', () => {
 
   test('6 for a server that is not there, and 2 for what cannot be meant', async () => {
     expect(await here.run('get', 'nodes', '--server', 'nats://127.0.0.1:1')).toMatchObject({ code: 6, stdout: '' });
-    for (const args of [['get', 'colours'], ['apply'], ['apply', '-f', '/nowhere.yaml'], ['pause', 'seven'], ['nonsense'], ['forgive', 'f'.repeat(64)]]) {
+    for (const args of [
+      ['get', 'colours'],
+      ['apply'],
+      ['apply', '-f', '/nowhere.yaml'],
+      ['pause', 'seven'],
+      ['nonsense'],
+      ['forgive', 'f'.repeat(64)],
+    ]) {
       expect([args, (await here.run(...args)).code]).toEqual([args, 2]);
     }
   });
@@ -98,45 +130,114 @@ describe('exit codes', () => {
 
 describe('-o json', () => {
   test('apply, delete and retry say the change and how it ended', async () => {
-    const applied = await here.json<ChangeJson>('apply', '-f', here.write('extra.json', file('extra', 'extra\n')), '--wait');
-    expect(applied).toMatchObject({ outcome: 'committed', because: 'ended', reasons: [], warnings: [], rollout: { applied: 4, failed: 0, pending: 0 } });
+    const applied = await here.json<ChangeJson>(
+      'apply',
+      '-f',
+      here.write('extra.json', file('extra', 'extra\n')),
+      '--wait',
+    );
+    expect(applied).toMatchObject({
+      outcome: 'committed',
+      because: 'ended',
+      reasons: [],
+      warnings: [],
+      rollout: { applied: 4, failed: 0, pending: 0 },
+    });
     const retried = await here.json<ChangeJson>('retry', applied.change, '--wait');
     expect(retried).toMatchObject({ outcome: 'committed' });
-    expect(await here.json('get', 'changes', retried.change)).toMatchObject({ change: retried.change, retryOf: applied.change });
+    expect(await here.json('get', 'changes', retried.change)).toMatchObject({
+      change: retried.change,
+      retryOf: applied.change,
+    });
     expect(await here.json('delete', 'File', 'extra', '--wait')).toMatchObject({ outcome: 'committed' });
-    expect(NODES.map((node) => here.file(node, '/etc/extra.conf'))).toEqual([undefined, undefined, undefined, undefined]);
-    expect(await here.json('delete', 'File', 'nowhere', '--wait')).toMatchObject({ outcome: 'committed', warnings: [{ fragment: 'File/nowhere' }] });
-    expect(await here.json('apply', '-f', motd('hello there\n'))).toEqual({ change: expect.stringMatching(/^c\d+$/) as string });
+    expect(NODES.map((node) => here.file(node, '/etc/extra.conf'))).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ]);
+    expect(await here.json('delete', 'File', 'nowhere', '--wait')).toMatchObject({
+      outcome: 'committed',
+      warnings: [{ fragment: 'File/nowhere' }],
+    });
+    expect(await here.json('apply', '-f', motd('hello there\n'))).toEqual({
+      change: expect.stringMatching(/^c\d+$/) as string,
+    });
   });
 
   test('plan says per node what would change, and changes nothing', async () => {
     const before = await here.json<Listed[]>('get', 'changes');
     const plan = await here.json('plan', '-f', here.write('planned.json', file('planned', 'planned\n', 'edge')));
     expect(plan).toMatchObject({ rejected: [], warnings: [], touched: 2, pools: { default: { nodes: 2, budget: 1 } } });
-    expect((plan as { readonly nodes: readonly object[] }).nodes).toEqual(['node-01', 'node-02'].map((node) => ({
-      node, pool: 'default', from: expect.stringMatching(/^[0-9a-f]{64}$/) as string, to: expect.stringMatching(/^[0-9a-f]{64}$/) as string, actions: [{ kind: 'none' }], changed: ['/etc/planned.conf'],
-    })));
-    expect(await here.json('plan', '-f', here.write('bad.json', { ...file('motd', 'x'), kind: 'Fiel' }))).toMatchObject({ rejected: [{ fragment: 'Fiel/motd', field: 'kind', code: 'unknown-kind' }], nodes: [] });
+    expect((plan as { readonly nodes: readonly object[] }).nodes).toEqual(
+      ['node-01', 'node-02'].map((node) => ({
+        node,
+        pool: 'default',
+        from: expect.stringMatching(/^[0-9a-f]{64}$/) as string,
+        to: expect.stringMatching(/^[0-9a-f]{64}$/) as string,
+        actions: [{ kind: 'none' }],
+        changed: ['/etc/planned.conf'],
+      })),
+    );
+    expect(await here.json('plan', '-f', here.write('bad.json', { ...file('motd', 'x'), kind: 'Fiel' }))).toMatchObject(
+      { rejected: [{ fragment: 'Fiel/motd', field: 'kind', code: 'unknown-kind' }], nodes: [] },
+    );
     expect(await here.json<Listed[]>('get', 'changes')).toHaveLength(before.length);
   });
 
   test('status, get, why, diff and events', async () => {
-    expect(await here.json('status')).toMatchObject({ nodes: { total: 4, silent: 0, silentNodes: [] }, pools: [{ pool: 'default', members: 4 }], changes: expect.any(Array) as unknown[] });
+    expect(await here.json('status')).toMatchObject({
+      nodes: { total: 4, silent: 0, silentNodes: [] },
+      pools: [{ pool: 'default', members: 4 }],
+      changes: expect.any(Array) as unknown[],
+    });
     expect((await here.json<Listed[]>('get', 'nodes')).map(({ node }) => node)).toEqual(NODES);
-    expect(await here.json('get', 'nodes', 'node-03')).toMatchObject({ node: 'node-03', state: 'ready', labels: { role: 'worker', zone: 'c' } });
-    expect(await here.json('get', 'fragments', 'File/motd')).toMatchObject({ fragment: { kind: 'File', name: 'motd', spec: { path: '/etc/motd.conf' } } });
+    expect(await here.json('get', 'nodes', 'node-03')).toMatchObject({
+      node: 'node-03',
+      state: 'ready',
+      labels: { role: 'worker', zone: 'c' },
+    });
+    expect(await here.json('get', 'fragments', 'File/motd')).toMatchObject({
+      fragment: { kind: 'File', name: 'motd', spec: { path: '/etc/motd.conf' } },
+    });
     expect((await here.json<Listed[]>('get', 'leases')).map(({ node }) => node)).toEqual(NODES);
-    expect(await here.json<unknown[]>('get', 'pools')).toMatchObject([{ pool: 'default', maxUnavailable: '1', budget: 1 }]);
+    expect(await here.json<unknown[]>('get', 'pools')).toMatchObject([
+      { pool: 'default', maxUnavailable: '1', budget: 1 },
+    ]);
     expect((await here.json<unknown[]>('get', 'known-bad')).length).toBeGreaterThan(0);
-    await until(async () => (await here.json<{ because: string }>('why', 'node-01')).because === 'up-to-date', 'node-01 is up to date');
+    await until(
+      async () => (await here.json<{ because: string }>('why', 'node-01')).because === 'up-to-date',
+      'node-01 is up to date',
+    );
     expect(await here.json('why', 'node-01')).toMatchObject({ node: 'node-01', because: 'up-to-date', holders: [] });
     expect(await here.json('why', 'c1')).toMatchObject({ change: 'c1' });
     const same = await here.json<{ readonly from: string; readonly to: string }>('diff', 'node-01');
     expect(same.from).toBe(same.to);
-    const { stdout } = await here.run('events', '--since', '1h', '--subject', 'config.*.c1', '--no-follow', '-o', 'json');
-    const events = stdout.trim().split('\n').map((line) => JSON.parse(line) as { readonly stream: string; readonly subject: string; readonly body: unknown });
-    expect(events.map(({ subject }) => subject)).toEqual(['config.accepted.c1', 'config.rendered.c1', 'config.validated.c1', 'config.committed.c1']);
-    expect(events[0]).toMatchObject({ stream: 'LEDGER', sequence: expect.any(Number) as number, body: { v: 1, change: 'c1', message: 'greet', author: 'somebody', source: 'cli' } });
+    const { stdout } = await here.run(
+      'events',
+      '--since',
+      '1h',
+      '--subject',
+      'config.*.c1',
+      '--no-follow',
+      '-o',
+      'json',
+    );
+    const events = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { readonly stream: string; readonly subject: string; readonly body: unknown });
+    expect(events.map(({ subject }) => subject)).toEqual([
+      'config.accepted.c1',
+      'config.rendered.c1',
+      'config.validated.c1',
+      'config.committed.c1',
+    ]);
+    expect(events[0]).toMatchObject({
+      stream: 'LEDGER',
+      sequence: expect.any(Number) as number,
+      body: { v: 1, change: 'c1', message: 'greet', author: 'somebody', source: 'cli' },
+    });
   });
 
   test('doctor finds nothing wrong', async () => {
@@ -164,7 +265,10 @@ describe('sluice up', () => {
   test.each(PROCESSES)('starts a killed %s again, and up.json with it', async (name) => {
     const before = here.upJson;
     process.kill(before.pids[name] as number, 'SIGKILL');
-    await until(() => here.upJson.pids[name] !== undefined && here.upJson.pids[name] !== before.pids[name], `${name} runs again`);
+    await until(
+      () => here.upJson.pids[name] !== undefined && here.upJson.pids[name] !== before.pids[name],
+      `${name} runs again`,
+    );
     expect(here.upJson).toEqual({ ...before, pids: { ...before.pids, [name]: here.upJson.pids[name] } });
     // All of it works again, whatever had to be connected anew.
     const { code } = await until(async () => {

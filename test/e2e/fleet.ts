@@ -68,7 +68,13 @@ export class Fleet<S extends Served = NatsServer> {
 
   private readonly envOf: FleetOptions['envOf'];
 
-  constructor(readonly data: string, readonly server: S, readonly client: FleetClient, readonly pools: readonly WatchedPool[], options: FleetOptions) {
+  constructor(
+    readonly data: string,
+    readonly server: S,
+    readonly client: FleetClient,
+    readonly pools: readonly WatchedPool[],
+    options: FleetOptions,
+  ) {
     this.folders = new NodeFolders(data);
     this.nodes = pools.flatMap((one) => one.nodes);
     this.originals = options.originals ?? {};
@@ -92,7 +98,10 @@ export class Fleet<S extends Served = NatsServer> {
   /** Publishes until it was taken, as a tool has to; the id of the change. */
   async publish(content: object | string): Promise<string> {
     const [body, id] = [typeof content === 'string' ? content : JSON.stringify(content), `e2e:${randomUUID()}`];
-    return until(() => this.client.publishChange('e2e', body, id).then(({ change }) => change, ifConnected), 'the change is published');
+    return until(
+      () => this.client.publishChange('e2e', body, id).then(({ change }) => change, ifConnected),
+      'the change is published',
+    );
   }
 
   apply(...manifests: readonly object[]): Promise<string> {
@@ -101,24 +110,33 @@ export class Fleet<S extends Served = NatsServer> {
 
   /** What became of the change. */
   ended(change: string): Promise<ChangeView> {
-    return until(async () => {
-      const view = await this.client.get('changes', change).catch(ifConnected);
-      return view !== undefined && ['committed', 'rejected', 'ended'].includes(view.phase) ? view : undefined;
-    }, `the end of ${change}`, CHANGE_MS);
+    return until(
+      async () => {
+        const view = await this.client.get('changes', change).catch(ifConnected);
+        return view !== undefined && ['committed', 'rejected', 'ended'].includes(view.phase) ? view : undefined;
+      },
+      `the end of ${change}`,
+      CHANGE_MS,
+    );
   }
 
   /** Waits until a view of the change is as it should be. */
   when<B extends ViewBucket>(bucket: B, key: string, holds: (view: ViewValues[B]) => boolean): Promise<ViewValues[B]> {
-    return until(async () => {
-      const view = await this.client.get(bucket, key).catch(ifConnected);
-      return view !== undefined && holds(view) ? view : undefined;
-    }, `${bucket} ${key}`, CHANGE_MS);
+    return until(
+      async () => {
+        const view = await this.client.get(bucket, key).catch(ifConnected);
+        return view !== undefined && holds(view) ? view : undefined;
+      },
+      `${bucket} ${key}`,
+      CHANGE_MS,
+    );
   }
 
   /** What the streams hold under a subject, in order of time. */
   async events(subject: string): Promise<readonly FleetEvent[]> {
     const found: FleetEvent[] = [];
-    for await (const event of this.client.events({ subject, follow: false, signal: new AbortController().signal })) found.push(event);
+    for await (const event of this.client.events({ subject, follow: false, signal: new AbortController().signal }))
+      found.push(event);
     return found;
   }
 
@@ -144,12 +162,27 @@ export class Fleet<S extends Served = NatsServer> {
   /** Starts a process that has the appliers of many nodes, whose names are in a file beside it. */
   startAppliers(name: string): void {
     const { nodesUrl } = this.server;
-    this.processes.start(name, ['appliers', '--inventory', join(this.data, `${name}.json`), '--data', this.data, ...this.systemctl], { env: nodesUrl === undefined ? {} : { NATS_URL: nodesUrl } });
+    this.processes.start(
+      name,
+      ['appliers', '--inventory', join(this.data, `${name}.json`), '--data', this.data, ...this.systemctl],
+      { env: nodesUrl === undefined ? {} : { NATS_URL: nodesUrl } },
+    );
   }
 
   startApplier(node: string, role: string, ...more: readonly string[]): void {
     mkdirSync(this.folders.root(node), { recursive: true });
-    this.processes.start(node, ['applier', '--node', node, '--label', `role=${role}`, '--root', this.folders.root(node), '--state', this.folders.state(node), ...more]);
+    this.processes.start(node, [
+      'applier',
+      '--node',
+      node,
+      '--label',
+      `role=${role}`,
+      '--root',
+      this.folders.root(node),
+      '--state',
+      this.folders.state(node),
+      ...more,
+    ]);
   }
 
   async close(): Promise<void> {
@@ -163,10 +196,14 @@ export class Fleet<S extends Served = NatsServer> {
 }
 
 /** Starts a fleet on one nats-server; resolves when its pools are committed and every node is in one. */
-export const startFleet = (options: FleetOptions = {}): Promise<Fleet> => startFleetOn((folder) => startNatsServer({ dataDir: folder }), options);
+export const startFleet = (options: FleetOptions = {}): Promise<Fleet> =>
+  startFleetOn((folder) => startNatsServer({ dataDir: folder }), options);
 
 /** The same on whatever it is to be connected to. */
-export async function startFleetOn<S extends Served>(serve: (folder: string) => Promise<S>, options: FleetOptions = {}): Promise<Fleet<S>> {
+export async function startFleetOn<S extends Served>(
+  serve: (folder: string) => Promise<S>,
+  options: FleetOptions = {},
+): Promise<Fleet<S>> {
   const data = mkdtempSync(join(tmpdir(), 'sluice-e2e-'));
   const server = await serve(join(data, 'nats'));
   const client = await connectFleet({ servers: server.url.split(','), timeoutMs: 5_000 });
@@ -175,10 +212,15 @@ export async function startFleetOn<S extends Served>(serve: (folder: string) => 
     await fleet.gate.open();
     for (const node of fleet.nodes) fleet.folders.plant(node, fleet.originals);
     startAll(fleet, options);
-    await until(async () => (await client.list('nodes').catch(() => undefined))?.size === fleet.nodes.length, 'every node is known', CHANGE_MS);
+    await until(
+      async () => (await client.list('nodes').catch(() => undefined))?.size === fleet.nodes.length,
+      'every node is known',
+      CHANGE_MS,
+    );
     const more = options.applyTimeout === undefined ? {} : { applyTimeout: options.applyTimeout };
     await fleet.ended(await fleet.apply(...Object.entries(BUDGETS).map(([role, budget]) => pool(role, budget, more))));
-    for (const { pool: name, nodes, budget } of fleet.pools) await fleet.when('pools', name, (view) => view.members === nodes.length && view.budget === budget);
+    for (const { pool: name, nodes, budget } of fleet.pools)
+      await fleet.when('pools', name, (view) => view.members === nodes.length && view.budget === budget);
     fleet.witness.start();
     return fleet;
   } catch (error) {
@@ -205,21 +247,34 @@ export function fleetFixture(options: FleetOptions = {}): { readonly fleet: Flee
 }
 
 /** Runs a program to its end, whatever its exit code. */
-export function run(command: string, args: readonly string[], options: { readonly env?: NodeJS.ProcessEnv; readonly input?: string; readonly cwd?: string } = {}): Promise<Ran> {
+export function run(
+  command: string,
+  args: readonly string[],
+  options: { readonly env?: NodeJS.ProcessEnv; readonly input?: string; readonly cwd?: string } = {},
+): Promise<Ran> {
   return new Promise((resolve) => {
-    const child = execFile(command, [...args], { env: options.env, cwd: options.cwd, maxBuffer: 1 << 26, timeout: CHANGE_MS }, (error, stdout, stderr) =>
-      resolve({ code: error === null ? 0 : typeof error.code === 'number' ? error.code : -1, stdout, stderr }));
+    const child = execFile(
+      command,
+      [...args],
+      { env: options.env, cwd: options.cwd, maxBuffer: 1 << 26, timeout: CHANGE_MS },
+      (error, stdout, stderr) =>
+        resolve({ code: error === null ? 0 : typeof error.code === 'number' ? error.code : -1, stdout, stderr }),
+    );
     child.stdin?.on('error', () => undefined);
     child.stdin?.end(options.input ?? '');
   });
 }
 
 function startAll(fleet: Fleet<Served>, { own = [], copies = 1, groups = 1 }: FleetOptions): void {
-  for (const service of SERVICES) for (let copy = 1; copy <= copies; copy += 1) fleet.startService(copy === 1 ? service : `${service}-${copy}`);
+  for (const service of SERVICES)
+    for (let copy = 1; copy <= copies; copy += 1) fleet.startService(copy === 1 ? service : `${service}-${copy}`);
   const shared = fleet.nodes.filter((node) => !own.includes(node)).map((name) => ({ name, labels: labelsOf(name) }));
   for (let group = 1; group <= groups; group += 1) {
     const name = groups === 1 ? 'appliers' : `appliers-${group}`;
-    writeFileSync(join(fleet.data, `${name}.json`), JSON.stringify({ nodes: shared.filter((_node, i) => (i % groups) + 1 === group) }));
+    writeFileSync(
+      join(fleet.data, `${name}.json`),
+      JSON.stringify({ nodes: shared.filter((_node, i) => (i % groups) + 1 === group) }),
+    );
     fleet.startAppliers(name);
   }
   for (const node of own) fleet.startApplier(node, labelsOf(node).role);
@@ -229,7 +284,11 @@ function poolsOf(sizes: readonly [number, number, number]): readonly WatchedPool
   return Object.entries(BUDGETS).map(([name, written], index) => {
     const count = sizes[index] as number;
     const budget = typeof written === 'number' ? written : Math.max(1, Math.floor(count / 10));
-    return { pool: name, budget, nodes: Array.from({ length: count }, (_, i) => `${name}-${String(i + 1).padStart(2, '0')}.dc${(i % 2) + 1}`) };
+    return {
+      pool: name,
+      budget,
+      nodes: Array.from({ length: count }, (_, i) => `${name}-${String(i + 1).padStart(2, '0')}.dc${(i % 2) + 1}`),
+    };
   });
 }
 
@@ -237,6 +296,7 @@ const labelsOf = (node: string): { readonly role: string } => ({ role: node.spli
 
 /** While the server is away there is no answer; anything else is an error. */
 function ifConnected(error: unknown): undefined {
-  if (!/NoConnection|Timeout|NoResponders|Connection|Closed|Request|JetStream/i.test((error as Error).name)) throw error;
+  if (!/NoConnection|Timeout|NoResponders|Connection|Closed|Request|JetStream/i.test((error as Error).name))
+    throw error;
   return undefined;
 }

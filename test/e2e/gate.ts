@@ -25,9 +25,14 @@ export class Gate {
   private opened: (() => void)[] = [];
   private readonly server: Server;
 
-  constructor(private readonly folders: NodeFolders, private readonly witness: BudgetWitness) {
+  constructor(
+    private readonly folders: NodeFolders,
+    private readonly witness: BudgetWitness,
+  ) {
     this.server = createServer((request, response) => {
-      void this.judge(decodeURIComponent((request.url ?? '/').slice(1))).then((status) => response.writeHead(status).end());
+      void this.judge(decodeURIComponent((request.url ?? '/').slice(1))).then((status) =>
+        response.writeHead(status).end(),
+      );
     });
   }
 

@@ -7,7 +7,10 @@ import type { Files } from './node-folders.js';
 const app = (version: string): string => `app ${version} on {{ node.name }}\n`;
 const appOn = (node: string, version: string): Files => ({ '/etc/app.conf': `app ${version} on ${node}\n` });
 const onEdge = (node: string): Files => (node.startsWith('edge') ? { '/etc/more.conf': 'more\n' } : {});
-const hasVersion = (version: string) => (_node: string, files: Files): boolean => files['/etc/app.conf']?.startsWith(`app ${version} `) === true;
+const hasVersion =
+  (version: string) =>
+  (_node: string, files: Files): boolean =>
+    files['/etc/app.conf']?.startsWith(`app ${version} `) === true;
 
 describe('two copies of every service', () => {
   const stage = fleetFixture({ copies: 2 });
@@ -38,10 +41,14 @@ describe('two copies of every service', () => {
     const { fleet } = stage;
     const change = await fleet.apply(health(fleet.gate.url), file('app', app('v1')));
     await finish(change, 'v1');
-    const leases = (await fleet.events('node.lease.granted.>')).map(({ body }) => (body as { readonly lease: string }).lease);
+    const leases = (await fleet.events('node.lease.granted.>')).map(
+      ({ body }) => (body as { readonly lease: string }).lease,
+    );
     expect(leases).toHaveLength(40);
     expect(new Set(leases).size).toBe(40);
-    expect((await fleet.client.inspect()).services.map(({ name, copies }) => ({ name, copies }))).toEqual([...SERVICES].sort().map((name) => ({ name, copies: 2 })));
+    expect((await fleet.client.inspect()).services.map(({ name, copies }) => ({ name, copies }))).toEqual(
+      [...SERVICES].sort().map((name) => ({ name, copies: 2 })),
+    );
   });
 
   test('go on with one of them after the other was killed, one service after another', async () => {
@@ -56,7 +63,13 @@ describe('two copies of every service', () => {
     const change = await begin('v3');
     await fleet.processes.kill('scheduler-2');
     fleet.gate.release();
-    await until(() => fleet.gate.held.size === 0 && fleet.nodes.filter((node) => fleet.folders.files(node)['/etc/app.conf'] === appOn(node, 'v3')['/etc/app.conf']).length === 5, 'those under way have finished');
+    await until(
+      () =>
+        fleet.gate.held.size === 0 &&
+        fleet.nodes.filter((node) => fleet.folders.files(node)['/etc/app.conf'] === appOn(node, 'v3')['/etc/app.conf'])
+          .length === 5,
+      'those under way have finished',
+    );
     fleet.startService('scheduler');
     await finish(change, 'v3');
   });
@@ -64,11 +77,19 @@ describe('two copies of every service', () => {
   test('all services killed at once take up where they were', async () => {
     const { fleet } = stage;
     const change = await begin('v4');
-    await Promise.all(SERVICES.flatMap((service) => [service, `${service}-2`]).filter((name) => fleet.processes.isRunning(name)).map((name) => fleet.processes.kill(name)));
+    await Promise.all(
+      SERVICES.flatMap((service) => [service, `${service}-2`])
+        .filter((name) => fleet.processes.isRunning(name))
+        .map((name) => fleet.processes.kill(name)),
+    );
     const more = await fleet.apply(file('more', 'more\n', 'edge'));
     for (const service of SERVICES) fleet.startService(service);
     fleet.gate.release();
-    for (const [one, nodes] of [[change, 40], [more, 10]] as const) expect(await fleet.ended(one)).toMatchObject({ phase: 'committed', nodes });
+    for (const [one, nodes] of [
+      [change, 40],
+      [more, 10],
+    ] as const)
+      expect(await fleet.ended(one)).toMatchObject({ phase: 'committed', nodes });
     expect(fleet.files()).toEqual(fleet.filesWith((node) => ({ ...appOn(node, 'v4'), ...onEdge(node) })));
   });
 
@@ -80,9 +101,17 @@ describe('two copies of every service', () => {
     fleet.gate.release();
     await fleet.server.restart();
     for (const one of [change, ...small]) expect(await fleet.ended(one)).toMatchObject({ phase: 'committed' });
-    const onCore = (node: string): Files => (node.startsWith('core') ? { '/etc/small-1.conf': '1\n', '/etc/small-2.conf': '2\n', '/etc/small-3.conf': '3\n' } : {});
-    expect(fleet.files()).toEqual(fleet.filesWith((node) => ({ ...appOn(node, 'v5'), ...onEdge(node), ...onCore(node) })));
-    await until(async () => (await fleet.client.list('leases').catch(() => undefined))?.size === 40, 'the views are there');
+    const onCore = (node: string): Files =>
+      node.startsWith('core')
+        ? { '/etc/small-1.conf': '1\n', '/etc/small-2.conf': '2\n', '/etc/small-3.conf': '3\n' }
+        : {};
+    expect(fleet.files()).toEqual(
+      fleet.filesWith((node) => ({ ...appOn(node, 'v5'), ...onEdge(node), ...onCore(node) })),
+    );
+    await until(
+      async () => (await fleet.client.list('leases').catch(() => undefined))?.size === 40,
+      'the views are there',
+    );
     expect((await fleet.client.inspect()).poison).toEqual([]);
   });
 });

@@ -17,7 +17,14 @@ export interface UpJson {
 export class LocalInstallation {
   readonly folder = mkdtempSync(join(tmpdir(), 'sluice-e2e-up-'));
   readonly data = join(this.folder, 'data');
-  readonly env: NodeJS.ProcessEnv = { ...process.env, HOME: this.folder, XDG_CONFIG_HOME: this.folder, NO_COLOR: '1', USER: 'somebody', XDG_CACHE_HOME: cacheHome() };
+  readonly env: NodeJS.ProcessEnv = {
+    ...process.env,
+    HOME: this.folder,
+    XDG_CONFIG_HOME: this.folder,
+    NO_COLOR: '1',
+    USER: 'somebody',
+    XDG_CACHE_HOME: cacheHome(),
+  };
   private readonly guard = new Guard();
   private child: ChildProcess | undefined;
   /** What `sluice up` said beside its URL. */
@@ -25,16 +32,24 @@ export class LocalInstallation {
 
   /** Starts it; resolves when all of it answers. */
   async up(...args: readonly string[]): Promise<string> {
-    const child = spawn(process.execPath, [SLUICE, 'up', '--data', this.data, '--port', '0', ...args], { env: this.env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+    const child = spawn(process.execPath, [SLUICE, 'up', '--data', this.data, '--port', '0', ...args], {
+      env: this.env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    });
     this.child = child;
     child.stderr.setEncoding('utf8').on('data', (chunk: string) => (this.words += chunk));
     this.guard.watch([child.pid as number]);
     let said = '';
     child.stdout.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
-    const url = await until(() => {
-      if (child.exitCode !== null) throw new Error(`sluice up ended with ${child.exitCode}: ${this.words}`);
-      return /^nats:\S+$/m.exec(said)?.[0];
-    }, 'sluice up says its URL', 60_000);
+    const url = await until(
+      () => {
+        if (child.exitCode !== null) throw new Error(`sluice up ended with ${child.exitCode}: ${this.words}`);
+        return /^nats:\S+$/m.exec(said)?.[0];
+      },
+      'sluice up says its URL',
+      60_000,
+    );
     this.env['NATS_URL'] = url;
     return url;
   }
@@ -80,7 +95,8 @@ export class LocalInstallation {
   }
 
   async close(): Promise<void> {
-    if (this.child !== undefined && this.child.exitCode === null && this.child.signalCode === null) await this.interrupt(30_000);
+    if (this.child !== undefined && this.child.exitCode === null && this.child.signalCode === null)
+      await this.interrupt(30_000);
     this.guard.close();
     rmSync(this.folder, { recursive: true, force: true });
   }

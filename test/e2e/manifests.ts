@@ -6,8 +6,12 @@ export interface Manifest {
   readonly spec: Readonly<Record<string, unknown>>;
 }
 
-export const manifest = (kind: string, name: string, spec: Readonly<Record<string, unknown>>): Manifest =>
-  ({ apiVersion: 'sluice.dev/v1alpha1', kind, metadata: { name }, spec });
+export const manifest = (kind: string, name: string, spec: Readonly<Record<string, unknown>>): Manifest => ({
+  apiVersion: 'sluice.dev/v1alpha1',
+  kind,
+  metadata: { name },
+  spec,
+});
 
 /** Selects every node without a role. */
 export const selecting = (role?: string): object => (role === undefined ? {} : { matchLabels: { role } });
@@ -20,4 +24,5 @@ export const pool = (role: string, maxUnavailable: number | string, more: object
   manifest('Pool', role, { nodeSelector: selecting(role), maxUnavailable, applyTimeout: '60s', ...more });
 
 /** A probe of every node that a spec answers. */
-export const health = (url: string, timeout = '40s'): Manifest => manifest('Probe', 'health', { nodeSelector: {}, http: { url }, timeout, retries: 0 });
+export const health = (url: string, timeout = '40s'): Manifest =>
+  manifest('Probe', 'health', { nodeSelector: {}, http: { url }, timeout, retries: 0 });

@@ -27,7 +27,11 @@ describeWith(['nats'], 'the real nats command line', () => {
     const change = await publish(file('motd', 'hello\n'));
     await until(() => heard.lines.some((line) => line.startsWith('{')), 'the fact is heard');
     expect(heard.lines[0]).toMatch(`Received on "config.committed.${change}"`);
-    expect(JSON.parse(heard.lines.find((line) => line.startsWith('{')) as string)).toMatchObject({ v: 1, change, generation: 2 });
+    expect(JSON.parse(heard.lines.find((line) => line.startsWith('{')) as string)).toMatchObject({
+      v: 1,
+      change,
+      generation: 2,
+    });
     expect(fleet.files()).toEqual(fleet.filesWith(() => ({ '/etc/motd.conf': 'hello\n' })));
   });
 
@@ -36,32 +40,66 @@ describeWith(['nats'], 'the real nats command line', () => {
     const body = JSON.stringify({ apply: [file('once', 'once\n', 'core')] });
     const ids: unknown[] = [];
     for (let n = 0; n < 2; n += 1) {
-      const { stderr, stdout } = await nats.run('pub', '--jetstream', '-H', 'Nats-Msg-Id:me:42', 'config.desired.me', body);
+      const { stderr, stdout } = await nats.run(
+        'pub',
+        '--jetstream',
+        '-H',
+        'Nats-Msg-Id:me:42',
+        'config.desired.me',
+        body,
+      );
       ids.push(/Sequence: (\d+)/.exec(stderr + stdout)?.[1]);
     }
     expect(ids[1]).toBe(ids[0]);
     expect(await fleet.ended(`c${String(ids[0])}`)).toMatchObject({ phase: 'committed', nodes: 2 });
-    expect([...(await fleet.client.list('changes')).keys()].filter((change) => Number(change.slice(1)) > Number(ids[0]))).toEqual([]);
+    expect(
+      [...(await fleet.client.list('changes')).keys()].filter((change) => Number(change.slice(1)) > Number(ids[0])),
+    ).toEqual([]);
   });
 
   test('kv shows what was condemned, and every bucket', async () => {
     const { fleet } = stage;
-    const probe = manifest('Probe', 'quiet', { nodeSelector: selecting('edge'), file: { path: '/etc/loud.conf', absent: true }, retries: 0 });
+    const probe = manifest('Probe', 'quiet', {
+      nodeSelector: selecting('edge'),
+      file: { path: '/etc/loud.conf', absent: true },
+      retries: 0,
+    });
     expect(await fleet.ended(await publish({ apply: [probe] }))).toMatchObject({ phase: 'committed' });
     const bad = await publish({ apply: [file('loud', 'LOUD\n', 'edge')] });
     expect(await fleet.ended(bad)).toMatchObject({ phase: 'ended', outcome: 'reverted' });
-    const keys = (await nats.run('kv', 'ls', 'known-bad')).stdout.split('\n').map((line) => line.trim()).filter((line) => line !== '');
+    const keys = (await nats.run('kv', 'ls', 'known-bad')).stdout
+      .split('\n')
+      .map((line) => line.trim())
+      .filter((line) => line !== '');
     expect(keys.map((key) => key.replace(/[0-9a-f]{64}$/, '…')).sort()).toEqual(['config.…', 'recipe.…']);
     const config = keys.find((key) => key.startsWith('config.')) as string;
-    expect(JSON.parse((await nats.run('kv', 'get', '--raw', 'known-bad', config)).stdout)).toMatchObject({ hash: config.slice('config.'.length), change: bad, gone: false });
+    expect(JSON.parse((await nats.run('kv', 'get', '--raw', 'known-bad', config)).stdout)).toMatchObject({
+      hash: config.slice('config.'.length),
+      change: bad,
+      gone: false,
+    });
     expect((await nats.run('kv', 'get', 'known-bad', `config.${'0'.repeat(64)}`)).code).toBe(1);
     const { stdout } = await nats.run('kv', 'ls', '--names');
-    expect(stdout.split('\n')).toEqual(expect.arrayContaining(['nodes', 'pools', 'leases', 'drains', 'changes', 'reviews', 'rollouts', 'status', 'known-bad']));
+    expect(stdout.split('\n')).toEqual(
+      expect.arrayContaining([
+        'nodes',
+        'pools',
+        'leases',
+        'drains',
+        'changes',
+        'reviews',
+        'rollouts',
+        'status',
+        'known-bad',
+      ]),
+    );
   });
 
   test('stream info shows what the ledger is', async () => {
     const { stdout } = await nats.run('stream', 'info', 'LEDGER', '--json');
-    expect(JSON.parse(stdout)).toMatchObject({ config: { name: 'LEDGER', storage: 'file', deny_delete: true, allow_atomic: true } });
+    expect(JSON.parse(stdout)).toMatchObject({
+      config: { name: 'LEDGER', storage: 'file', deny_delete: true, allow_atomic: true },
+    });
     for (const stream of ['CHANGES', 'REPORTS']) {
       const info = JSON.parse((await nats.run('stream', 'info', stream, '--json')).stdout) as object;
       expect(info).toMatchObject({ config: { name: stream, storage: 'file', deny_delete: true, deny_purge: true } });
@@ -69,24 +107,55 @@ describeWith(['nats'], 'the real nats command line', () => {
   });
 
   test('micro ls and micro info know every service', async () => {
-    const services = JSON.parse((await nats.run('micro', 'ls', '--json')).stdout) as readonly { readonly name: string }[];
+    const services = JSON.parse((await nats.run('micro', 'ls', '--json')).stdout) as readonly {
+      readonly name: string;
+    }[];
     expect(services.map(({ name }) => name).sort()).toEqual(['drain', 'inventory', 'merger', 'scheduler', 'validator']);
     const { stdout } = await nats.run('micro', 'info', 'scheduler');
-    for (const subject of ['ops.rollout.list', 'ops.rollout.get', 'ops.rollout.pause', 'ops.rollout.resume', 'ops.rollout.abort', 'ops.node.why', 'ops.node.skip', 'ops.pool.list', 'ops.pool.get']) expect(stdout).toMatch(`Subject: ${subject}\n`);
+    for (const subject of [
+      'ops.rollout.list',
+      'ops.rollout.get',
+      'ops.rollout.pause',
+      'ops.rollout.resume',
+      'ops.rollout.abort',
+      'ops.node.why',
+      'ops.node.skip',
+      'ops.pool.list',
+      'ops.pool.get',
+    ])
+      expect(stdout).toMatch(`Subject: ${subject}\n`);
   });
 
   test('req asks the services', async () => {
     const [edge = ''] = stage.fleet.nodesOf('edge');
-    expect(await nats.ask('ops.rollout.get', '{"change":"c2"}')).toMatchObject({ change: 'c2', phase: 'succeeded', applied: 10, pending: 0 });
-    expect(await nats.ask('ops.node.why', JSON.stringify({ node: edge }))).toMatchObject({ node: edge, because: 'up-to-date', pool: 'edge' });
+    expect(await nats.ask('ops.rollout.get', '{"change":"c2"}')).toMatchObject({
+      change: 'c2',
+      phase: 'succeeded',
+      applied: 10,
+      pending: 0,
+    });
+    expect(await nats.ask('ops.node.why', JSON.stringify({ node: edge }))).toMatchObject({
+      node: edge,
+      because: 'up-to-date',
+      pool: 'edge',
+    });
     expect(await nats.ask('ops.pool.get', '{"pool":"edge"}')).toMatchObject({ pool: 'edge', budget: 2, members: 4 });
-    expect(await nats.ask('ops.node.list', '{"limit":3}')).toMatchObject({ nodes: [{}, {}, {}], next: expect.any(String) as string });
+    expect(await nats.ask('ops.node.list', '{"limit":3}')).toMatchObject({
+      nodes: [{}, {}, {}],
+      next: expect.any(String) as string,
+    });
     expect(await nats.ask('ops.pool.list', '')).toMatchObject({ pools: expect.any(Array) as unknown[] });
   });
 
   test.each([
     ['not JSON', 'ops.rollout.get', '{"change"', 'bad-request', /not JSON/],
-    ['an unknown field', 'ops.rollout.get', '{"change":"c1","colour":"red"}', 'bad-request', /^colour: there is no such field; known here: change, cursor, limit/],
+    [
+      'an unknown field',
+      'ops.rollout.get',
+      '{"change":"c1","colour":"red"}',
+      'bad-request',
+      /^colour: there is no such field; known here: change, cursor, limit/,
+    ],
     ['a wrong type', 'ops.rollout.get', '{"change":7}', 'bad-request', /^change: /],
     ['an unknown change', 'ops.rollout.get', '{"change":"c999"}', 'not-found', /c999/],
     ['a pause of what has ended', 'ops.rollout.pause', '{"change":"c2"}', 'conflict', /c2/],
@@ -95,44 +164,96 @@ describeWith(['nats'], 'the real nats command line', () => {
     ['a forgiving without a reason', 'ops.known-bad.forgive', `{"hash":"${'0'.repeat(64)}"}`, 'bad-request', /^reason/],
     ['a drain that nobody asked for', 'ops.node.drained', '{"node":"nowhere"}', 'not-found', /nowhere/],
   ])('req with %s is refused in JSON', async (_what, subject, body, code, message) => {
-    expect(await nats.ask(subject, body)).toEqual({ error: { code, message: expect.stringMatching(message) as string } });
+    expect(await nats.ask(subject, body)).toEqual({
+      error: { code, message: expect.stringMatching(message) as string },
+    });
   });
 
   test('a drainer in shell gives nodes free, and nobody is changed before', async () => {
     const { fleet } = stage;
-    const policy = manifest('DisruptionPolicy', 'kernel', { nodeSelector: selecting('edge'), files: [{ path: '/etc/kernel.conf', actions: [{ kind: 'drain' }] }] });
+    const policy = manifest('DisruptionPolicy', 'kernel', {
+      nodeSelector: selecting('edge'),
+      files: [{ path: '/etc/kernel.conf', actions: [{ kind: 'drain' }] }],
+    });
     expect(await fleet.ended(await publish(policy))).toMatchObject({ phase: 'committed', nodes: 0 });
     const change = await publish(file('kernel', 'quiet\n', 'edge'));
-    await until(async () => [...(await fleet.client.list('leases')).values()].filter((lease) => lease.change === change && lease.phase === 'draining').length === 2, 'two nodes are to be drained');
-    expect(fleet.files()).toEqual(fleet.filesWith((node) => ({ '/etc/motd.conf': 'hello\n', ...(node.startsWith('core') ? { '/etc/once.conf': 'once\n' } : {}) })));
+    await until(
+      async () =>
+        [...(await fleet.client.list('leases')).values()].filter(
+          (lease) => lease.change === change && lease.phase === 'draining',
+        ).length === 2,
+      'two nodes are to be drained',
+    );
+    expect(fleet.files()).toEqual(
+      fleet.filesWith((node) => ({
+        '/etc/motd.conf': 'hello\n',
+        ...(node.startsWith('core') ? { '/etc/once.conf': 'once\n' } : {}),
+      })),
+    );
 
     // These two were granted before the drainer listens: a person answers for them.
     const waiting = [...(await fleet.client.list('drains')).values()].filter(({ state }) => state === 'draining');
     const drainer = await nats.follow('sh', [join(__dirname, 'drainer.sh'), nats.path]);
-    for (const { node, lease } of waiting) expect(await nats.ask('ops.node.drained', JSON.stringify({ node, lease, by: 'me' }))).toEqual({ node, lease });
+    for (const { node, lease } of waiting)
+      expect(await nats.ask('ops.node.drained', JSON.stringify({ node, lease, by: 'me' }))).toEqual({ node, lease });
     expect(await fleet.ended(change)).toMatchObject({ phase: 'committed', nodes: 4 });
-    for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)).toEqual({ '/etc/motd.conf': 'hello\n', '/etc/kernel.conf': 'quiet\n' });
-    const drained = (await fleet.events('node.drained.*')).map(({ body }) => body as { readonly node: string; readonly by: string; readonly evicted: number });
-    expect(drained.map(({ by, evicted }) => `${by} ${evicted}`).sort()).toEqual(['drainer.sh 3', 'drainer.sh 3', 'me 0', 'me 0']);
+    for (const node of fleet.nodesOf('edge'))
+      expect(fleet.folders.files(node)).toEqual({ '/etc/motd.conf': 'hello\n', '/etc/kernel.conf': 'quiet\n' });
+    const drained = (await fleet.events('node.drained.*')).map(
+      ({ body }) => body as { readonly node: string; readonly by: string; readonly evicted: number },
+    );
+    expect(drained.map(({ by, evicted }) => `${by} ${evicted}`).sort()).toEqual([
+      'drainer.sh 3',
+      'drainer.sh 3',
+      'me 0',
+      'me 0',
+    ]);
     expect(drained.map(({ node }) => node).sort()).toEqual([...fleet.nodesOf('edge')]);
     await until(() => drainer.lines.length === 2, 'the drainer was answered');
     for (const node of fleet.nodesOf('edge')) await fleet.when('leases', node, ({ phase }) => phase === 'released');
-    const phases = (await fleet.events(`node.lease.*.edge.${fleet.nodesOf('edge')[3]?.replace('.', '_')}`)).map(({ subject }) => subject.split('.')[2]).slice(-5);
+    const phases = (await fleet.events(`node.lease.*.edge.${fleet.nodesOf('edge')[3]?.replace('.', '_')}`))
+      .map(({ subject }) => subject.split('.')[2])
+      .slice(-5);
     expect(phases).toEqual(['granted', 'ready', 'settled', 'uncordoning', 'released']);
   });
 
   testWith(['python3'], 'a config in its bucket has the hash in its key, as a Python program finds it', async () => {
     const { fleet } = stage;
-    const odd = { '\u20ac': 'euro', '\r': 'return', '\ufb33': 'dalet', '1': 'one', '\u{1f600}': 'smile', '\u0080': 'control', '\u00f6': 'o' };
+    const odd = {
+      '\u20ac': 'euro',
+      '\r': 'return',
+      '\ufb33': 'dalet',
+      '1': 'one',
+      '\u{1f600}': 'smile',
+      '\u0080': 'control',
+      '\u00f6': 'o',
+    };
     const content = `quotes " and \\, tabs\t, bells \u0007, ${JSON.stringify(odd)} for {{ node.name }} \u2028 ends`;
-    const probe = manifest('Probe', 'numbers', { nodeSelector: {}, file: { path: '/etc/odd.conf', matches: 'quotes' }, timeout: '5s', retries: 0 });
+    const probe = manifest('Probe', 'numbers', {
+      nodeSelector: {},
+      file: { path: '/etc/odd.conf', matches: 'quotes' },
+      timeout: '5s',
+      retries: 0,
+    });
     expect(await fleet.ended(await fleet.apply(file('odd', content), probe))).toMatchObject({ phase: 'committed' });
     const hashes: string[] = [];
     for (const node of fleet.nodes) {
       const { desired } = await fleet.when('status', node, ({ hash, desired: wanted }) => hash === wanted);
       const { stdout } = await nats.run('kv', 'get', '--raw', 'configs', `${node.replace('.', '_')}.${desired}`);
-      expect(JSON.parse(stdout)).toMatchObject({ fragments: expect.arrayContaining([{ kind: 'File', name: 'odd', spec: { path: '/etc/odd.conf', content: content.replace('{{ node.name }}', node) } }]) as unknown });
-      expect(await run('python3', [join(__dirname, 'canonical.py')], { input: stdout })).toEqual({ code: 0, stdout: `${desired}\n`, stderr: '' });
+      expect(JSON.parse(stdout)).toMatchObject({
+        fragments: expect.arrayContaining([
+          {
+            kind: 'File',
+            name: 'odd',
+            spec: { path: '/etc/odd.conf', content: content.replace('{{ node.name }}', node) },
+          },
+        ]) as unknown,
+      });
+      expect(await run('python3', [join(__dirname, 'canonical.py')], { input: stdout })).toEqual({
+        code: 0,
+        stdout: `${desired}\n`,
+        stderr: '',
+      });
       hashes.push(desired);
     }
     expect(new Set(hashes).size).toBe(fleet.nodes.length);
@@ -141,6 +262,8 @@ describeWith(['nats'], 'the real nats command line', () => {
   testWith(['python3'], 'that Python program gives the RFC its own example', async () => {
     const example = String.raw`{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],"string":"\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/","literals":[null,true,false]}`;
     const { stdout } = await run('python3', [join(__dirname, 'canonical.py'), '--show'], { input: example });
-    expect(stdout).toBe(String.raw`{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"string":"€$\u000f\nA'B\"\\\\\"/"}`);
+    expect(stdout).toBe(
+      String.raw`{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"string":"€$\u000f\nA'B\"\\\\\"/"}`,
+    );
   });
 });

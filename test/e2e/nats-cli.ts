@@ -9,10 +9,17 @@ export class NatsCli {
   private readonly children: ChildProcess[] = [];
   private readonly guard = new Guard();
 
-  private constructor(readonly path: string, private readonly env: NodeJS.ProcessEnv) {}
+  private constructor(
+    readonly path: string,
+    private readonly env: NodeJS.ProcessEnv,
+  ) {}
 
   static async of(fleet: Fleet<Served>): Promise<NatsCli> {
-    return new NatsCli(await findNatsCli(), { ...process.env, NATS_URL: fleet.server.url, XDG_CONFIG_HOME: join(fleet.data, 'config') });
+    return new NatsCli(await findNatsCli(), {
+      ...process.env,
+      NATS_URL: fleet.server.url,
+      XDG_CONFIG_HOME: join(fleet.data, 'config'),
+    });
   }
 
   run(...args: readonly string[]): Promise<Ran> {
@@ -44,10 +51,17 @@ export class NatsCli {
 
   /** Ends all that follows, whole groups of processes by the ids that were started. */
   async close(): Promise<void> {
-    await Promise.all(this.children.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null).map((child) => new Promise((resolve) => {
-      child.once('close', resolve);
-      process.kill(-(child.pid as number), 'SIGTERM');
-    })));
+    await Promise.all(
+      this.children
+        .filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null)
+        .map(
+          (child) =>
+            new Promise((resolve) => {
+              child.once('close', resolve);
+              process.kill(-(child.pid as number), 'SIGTERM');
+            }),
+        ),
+    );
     this.guard.close();
   }
 }

@@ -5,7 +5,17 @@ import { whyNoPods } from '../kube/pod-process.js';
 import { whyNoRealNode } from '../vm/real-node.js';
 
 /** What only some machines have. */
-export type Need = 'systemd-namespaces' | 'vm' | 'vm-long' | 'nats' | 'kubectl' | 'python3' | 'dpkg-deb' | 'systemd-analyze' | 'helm' | 'mount-namespaces';
+export type Need =
+  | 'systemd-namespaces'
+  | 'vm'
+  | 'vm-long'
+  | 'nats'
+  | 'kubectl'
+  | 'python3'
+  | 'dpkg-deb'
+  | 'systemd-analyze'
+  | 'helm'
+  | 'mount-namespaces';
 
 const WHY_NOT: Readonly<Record<Need, () => string | undefined>> = {
   'systemd-namespaces': whyNoRealNode,

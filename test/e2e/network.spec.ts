@@ -4,11 +4,21 @@ import { LocalInstallation } from './local-installation.js';
 import { manifest, type Manifest } from './manifests.js';
 import { WIRE, WiredNode } from './wired-node.js';
 
-const storage = manifest('Layer2Network', 'storage', { nodeSelector: {}, id: 7, mtu: 1_400, anycastMac: '02:00:00:00:00:01', anycastGateways: ['10.7.0.1/24'] });
-/** Turns all that goes to the server into a table in which it ends. */
-const cut = (tableId: number): Manifest => manifest('RoutingTable', 'cut', {
-  nodeSelector: {}, tableId, routes: [{ to: WIRE, blackhole: true }], rules: [{ priority: 10, to: WIRE }],
+const storage = manifest('Layer2Network', 'storage', {
+  nodeSelector: {},
+  id: 7,
+  mtu: 1_400,
+  anycastMac: '02:00:00:00:00:01',
+  anycastGateways: ['10.7.0.1/24'],
 });
+/** Turns all that goes to the server into a table in which it ends. */
+const cut = (tableId: number): Manifest =>
+  manifest('RoutingTable', 'cut', {
+    nodeSelector: {},
+    tableId,
+    routes: [{ to: WIRE, blackhole: true }],
+    rules: [{ priority: 10, to: WIRE }],
+  });
 const isCut = (node: WiredNode): boolean => node.net.list('rule', 'show', 'priority', '10').length > 0;
 
 interface Change {
@@ -24,17 +34,23 @@ describeWithNetwork(['netns'], 'a change of the network that cuts the node off',
   const apply = async (...manifests: readonly Manifest[]): Promise<string> =>
     (await place.json<Change>('apply', '-f', place.write('change.json', ...manifests))).change;
   const ended = (change: string): Promise<string> =>
-    until(async () => {
-      const { stdout } = await place.run('get', 'changes', change, '-o', 'json');
-      const { phase, outcome } = JSON.parse(stdout) as { phase: string; outcome?: string };
-      return phase === 'ended' ? outcome : phase === 'committed' || phase === 'rejected' ? phase : undefined;
-    }, `${change} ends`, 60_000);
+    until(
+      async () => {
+        const { stdout } = await place.run('get', 'changes', change, '-o', 'json');
+        const { phase, outcome } = JSON.parse(stdout) as { phase: string; outcome?: string };
+        return phase === 'ended' ? outcome : phase === 'committed' || phase === 'rejected' ? phase : undefined;
+      },
+      `${change} ends`,
+      60_000,
+    );
 
   beforeAll(async () => {
     const server = await place.up('--nodes', '0');
     url = await node.lay(Number(new URL(server).port));
     node.start(url);
-    expect(await ended(await apply(manifest('Pool', 'all', { nodeSelector: {}, applyTimeout: '10s' })))).toBe('committed');
+    expect(await ended(await apply(manifest('Pool', 'all', { nodeSelector: {}, applyTimeout: '10s' })))).toBe(
+      'committed',
+    );
     await until(async () => (await place.run('get', 'nodes', 'wired')).code === 0, 'the node has joined', 30_000);
     expect(await ended(await apply(storage))).toBe('committed');
     await until(() => node.net.list('link', 'show', 'dev', 'l2.7').length > 0, 'the node has its network', 30_000);
@@ -55,7 +71,10 @@ describeWithNetwork(['netns'], 'a change of the network that cuts the node off',
     await until(() => !isCut(node), 'the guard goes back', 30_000);
     await until(() => node.journal.work === undefined, 'the guard has ended the work');
     expect(node.net.picture()).toEqual(before);
-    expect(node.journal.lastDealt).toMatchObject({ verdict: 'failed', reason: expect.stringMatching(/^not confirmed \d+ ms after the lease was read/) as string });
+    expect(node.journal.lastDealt).toMatchObject({
+      verdict: 'failed',
+      reason: expect.stringMatching(/^not confirmed \d+ ms after the lease was read/) as string,
+    });
     node.start(url);
     expect(await ended(change)).toBe('reverted');
   }, 120_000);

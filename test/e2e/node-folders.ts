@@ -22,7 +22,10 @@ export class NodeFolders {
   files(node: string): Files {
     const root = this.root(node);
     if (!existsSync(root)) return {};
-    const paths = readdirSync(root, { recursive: true, encoding: 'utf8' }).map((path) => join(root, path)).filter(isFile).sort();
+    const paths = readdirSync(root, { recursive: true, encoding: 'utf8' })
+      .map((path) => join(root, path))
+      .filter(isFile)
+      .sort();
     return Object.fromEntries(paths.map((path) => [`/${relative(root, path)}`, contentOf(path)]));
   }
 

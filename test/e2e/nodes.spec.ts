@@ -14,7 +14,10 @@ const [CORE, EDGE, REST] = ['core-01.dc1', 'edge-01.dc1', 'rest-01.dc1'] as cons
 const ORIGINALS = { '/etc/banner.conf': 'as the machine came\n' };
 const app = (version: string): string => `app ${version} on {{ node.name }}\n`;
 const appOn = (node: string, version: string): Files => ({ '/etc/app.conf': `app ${version} on ${node}\n` });
-const hasVersion = (version: string) => (_node: string, files: Files): boolean => files['/etc/app.conf']?.startsWith(`app ${version} `) === true;
+const hasVersion =
+  (version: string) =>
+  (_node: string, files: Files): boolean =>
+    files['/etc/app.conf']?.startsWith(`app ${version} `) === true;
 
 describe('nodes that do not answer, come and go', () => {
   const stage = fleetFixture({ own: [CORE, EDGE, REST], originals: ORIGINALS });
@@ -27,12 +30,17 @@ describe('nodes that do not answer, come and go', () => {
   /** Policy holds at once and touches no node. */
   const coreAnswersWithin = async (applyTimeout: string): Promise<void> => {
     const { fleet } = stage;
-    expect(await fleet.ended(await fleet.apply(pool('core', 1, { applyTimeout })))).toMatchObject({ phase: 'committed', nodes: 0 });
+    expect(await fleet.ended(await fleet.apply(pool('core', 1, { applyTimeout })))).toMatchObject({
+      phase: 'committed',
+      nodes: 0,
+    });
   };
 
   test('a node that never answers fails the rollout, and holds its unit until it is heard', async () => {
     const { fleet } = stage;
-    expect(await fleet.ended(await fleet.apply(health(fleet.gate.url), file('app', app('v1'))))).toMatchObject({ phase: 'committed' });
+    expect(await fleet.ended(await fleet.apply(health(fleet.gate.url), file('app', app('v1'))))).toMatchObject({
+      phase: 'committed',
+    });
     await coreAnswersWithin('4s');
     fleet.processes.freeze(CORE);
     const change = await fleet.apply(file('app', app('v2')));
@@ -44,18 +52,34 @@ describe('nodes that do not answer, come and go', () => {
 
     const next = await fleet.apply(file('side', 'one', 'core'));
     const neighbour = fleet.nodesOf('core')[1] as string;
-    await until(async () => (await fleet.client.request<WhyAnswer>('ops.node.why', { node: neighbour })).because === 'budget', 'the pool has no room');
-    expect(await fleet.client.request<WhyAnswer>('ops.node.why', { node: neighbour })).toMatchObject({ because: 'budget', holders: [CORE], change: next });
-    expect(await fleet.client.request<WhyAnswer>('ops.node.why', { node: CORE })).toMatchObject({ because: 'unknown', holders: [CORE] });
+    await until(
+      async () => (await fleet.client.request<WhyAnswer>('ops.node.why', { node: neighbour })).because === 'budget',
+      'the pool has no room',
+    );
+    expect(await fleet.client.request<WhyAnswer>('ops.node.why', { node: neighbour })).toMatchObject({
+      because: 'budget',
+      holders: [CORE],
+      change: next,
+    });
+    expect(await fleet.client.request<WhyAnswer>('ops.node.why', { node: CORE })).toMatchObject({
+      because: 'unknown',
+      holders: [CORE],
+    });
     await coreAnswersWithin('60s');
     fleet.witness.isBack(CORE);
     fleet.processes.thaw(CORE);
     expect(await fleet.ended(next)).toMatchObject({ phase: 'committed' });
     // It was unknown when this rollout began, so it is owed: it gets the committed config after that.
-    const all = fleet.filesWith((node) => ({ ...appOn(node, 'v1'), ...(node.startsWith('core') ? { '/etc/side.conf': 'one' } : {}) }));
+    const all = fleet.filesWith((node) => ({
+      ...appOn(node, 'v1'),
+      ...(node.startsWith('core') ? { '/etc/side.conf': 'one' } : {}),
+    }));
     await until(() => fleet.folders.files(CORE)['/etc/side.conf'] === 'one', `${CORE} has what was committed`);
     expect(fleet.files()).toEqual(all);
-    expect(await fleet.ended(await fleet.publish({ delete: [{ kind: 'File', name: 'side' }] }))).toMatchObject({ phase: 'committed', nodes: 6 });
+    expect(await fleet.ended(await fleet.publish({ delete: [{ kind: 'File', name: 'side' }] }))).toMatchObject({
+      phase: 'committed',
+      nodes: 6,
+    });
   });
 
   test('where failures are allowed the rollout ends without it, and it gets the committed config when it is back', async () => {
@@ -104,11 +128,16 @@ describe('nodes that do not answer, come and go', () => {
     await fleet.when('status', joining, ({ hash, desired }) => hash === desired && desired !== '');
     expect(fleet.folders.files(joining)).toEqual(appOn(joining, 'v3'));
     await fleet.when('pools', 'edge', (view) => view.members === members + 1);
-    const kinds = (await fleet.events(`node.lease.granted.edge.${joining.replace('.', '_')}`)).map(({ body }) => (body as { readonly kind: string }).kind);
+    const kinds = (await fleet.events(`node.lease.granted.edge.${joining.replace('.', '_')}`)).map(
+      ({ body }) => (body as { readonly kind: string }).kind,
+    );
     expect(kinds).toEqual(['join']);
 
     await fleet.processes.stop(joining);
-    expect(await fleet.client.request('ops.node.remove', { node: joining, by: 'e2e' })).toEqual({ node: joining, removed: true });
+    expect(await fleet.client.request('ops.node.remove', { node: joining, by: 'e2e' })).toEqual({
+      node: joining,
+      removed: true,
+    });
     await fleet.when('pools', 'edge', (view) => view.members === members);
     const change = await fleet.apply(file('app', app('v5')));
     expect(await fleet.ended(change)).toMatchObject({ phase: 'committed', nodes: 40 });
@@ -122,7 +151,11 @@ describe('nodes that do not answer, come and go', () => {
     await fleet.processes.kill(REST);
     for (const folder of [fleet.folders.root(REST), fleet.folders.state(REST)]) rmSync(folder, { recursive: true });
     fleet.startApplier(REST, 'rest');
-    await fleet.when('status', REST, ({ incarnation, hash, desired }) => incarnation === (before?.incarnation ?? 0) + 1 && hash === desired);
+    await fleet.when(
+      'status',
+      REST,
+      ({ incarnation, hash, desired }) => incarnation === (before?.incarnation ?? 0) + 1 && hash === desired,
+    );
     expect(fleet.folders.files(REST)).toEqual(appOn(REST, 'v5'));
   });
 
@@ -132,7 +165,9 @@ describe('nodes that do not answer, come and go', () => {
     const change = await fleet.apply(file('app', app('v6')));
     await until(() => fleet.gate.held.has(EDGE), `${EDGE} is in the middle of it`);
     await fleet.processes.kill(EDGE);
-    expect(JSON.parse(readFileSync(fleet.folders.journal(EDGE), 'utf8'))).toMatchObject({ journal: { work: { phase: 'forward', change } } });
+    expect(JSON.parse(readFileSync(fleet.folders.journal(EDGE), 'utf8'))).toMatchObject({
+      journal: { work: { phase: 'forward', change } },
+    });
     fleet.gate.release();
     fleet.startApplier(EDGE, 'edge');
     expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });

@@ -10,35 +10,58 @@ const app = (version: string): string => `app ${version} on {{ node.name }}\n`;
 const appOn = (node: string, version: string): Files => ({ '/etc/app.conf': `app ${version} on ${node}\n` });
 
 describe('silence, skipping and new labels', () => {
-  const stage = fleetFixture({ sizes: [2, 2, 3], own: [CORE, REST], env: { SLUICE_SILENT_SECONDS: String(SILENT_SECONDS) } });
+  const stage = fleetFixture({
+    sizes: [2, 2, 3],
+    own: [CORE, REST],
+    env: { SLUICE_SILENT_SECONDS: String(SILENT_SECONDS) },
+  });
 
   afterEach(() => expect(stage.fleet.witness.exceeded).toEqual([]));
 
   test('a silent node is owed, holds its unit, and gets the committed config when it is heard', async () => {
     const { fleet } = stage;
-    expect(await fleet.ended(await fleet.apply(file('app', app('v1'))))).toMatchObject({ phase: 'committed', nodes: 7 });
+    expect(await fleet.ended(await fleet.apply(file('app', app('v1'))))).toMatchObject({
+      phase: 'committed',
+      nodes: 7,
+    });
     fleet.processes.freeze(REST);
     await fleet.when('nodes', REST, ({ state }) => state === 'silent');
     fleet.witness.isDown(REST);
-    await fleet.when('pools', 'rest', ({ unavailable }) => unavailable.some(({ node, because }) => node === REST && because === 'silent'));
+    await fleet.when('pools', 'rest', ({ unavailable }) =>
+      unavailable.some(({ node, because }) => node === REST && because === 'silent'),
+    );
     const change = await fleet.apply(file('app', app('v2')));
     // Its pool has a budget of one, so the others of that pool wait for it; those of the other pools do not.
-    await until(() => [...fleet.nodesOf('edge'), ...fleet.nodesOf('core')].every((node) => fleet.folders.files(node)['/etc/app.conf'] === appOn(node, 'v2')['/etc/app.conf']), 'the other pools have it');
+    await until(
+      () =>
+        [...fleet.nodesOf('edge'), ...fleet.nodesOf('core')].every(
+          (node) => fleet.folders.files(node)['/etc/app.conf'] === appOn(node, 'v2')['/etc/app.conf'],
+        ),
+      'the other pools have it',
+    );
     await fleet.when('rollouts', change, ({ owed, stalledBy }) => owed === 1 && stalledBy.includes(REST));
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, node.startsWith('rest') ? 'v1' : 'v2')));
-    expect(await fleet.client.request('ops.node.why', { node: fleet.nodesOf('rest')[1] as string })).toMatchObject({ because: 'budget', holders: [REST] });
+    expect(await fleet.client.request('ops.node.why', { node: fleet.nodesOf('rest')[1] as string })).toMatchObject({
+      because: 'budget',
+      holders: [REST],
+    });
     fleet.witness.isBack(REST);
     fleet.processes.thaw(REST);
     expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
     await fleet.when('status', REST, ({ hash, desired, owed }) => hash === desired && owed === '');
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v2')));
     const facts = (await fleet.events(`node.*.${REST.replace('.', '_')}`)).map(({ subject }) => subject.split('.')[1]);
-    expect(facts.filter((fact) => fact === 'silent' || fact === 'heard' || fact === 'left')).toEqual(['silent', 'heard']);
+    expect(facts.filter((fact) => fact === 'silent' || fact === 'heard' || fact === 'left')).toEqual([
+      'silent',
+      'heard',
+    ]);
   });
 
   test('a rollout goes on without a node that is skipped, which gets the committed config when it is back', async () => {
     const { fleet } = stage;
-    expect(await fleet.ended(await fleet.apply(pool('core', 1, { applyTimeout: '4s' })))).toMatchObject({ phase: 'committed' });
+    expect(await fleet.ended(await fleet.apply(pool('core', 1, { applyTimeout: '4s' })))).toMatchObject({
+      phase: 'committed',
+    });
     fleet.processes.freeze(CORE);
     const change = await fleet.publish({ apply: [file('app', app('v3'))], strategy: { maxFailures: 1 } });
     await fleet.when('rollouts', change, ({ stalledBy }) => stalledBy.includes(CORE));
@@ -55,7 +78,9 @@ describe('silence, skipping and new labels', () => {
 
   test('a node with new labels gets what those select, and what it had from the old ones goes', async () => {
     const { fleet } = stage;
-    expect(await fleet.ended(await fleet.apply(file('edge', 'edge\n', 'edge'), file('rest', 'rest\n', 'rest')))).toMatchObject({ phase: 'committed', nodes: 5 });
+    expect(
+      await fleet.ended(await fleet.apply(file('edge', 'edge\n', 'edge'), file('rest', 'rest\n', 'rest'))),
+    ).toMatchObject({ phase: 'committed', nodes: 5 });
     expect(fleet.folders.files(REST)).toEqual({ ...appOn(REST, 'v3'), '/etc/rest.conf': 'rest\n' });
     await fleet.processes.stop(REST);
     fleet.startApplier(REST, 'edge');

@@ -14,13 +14,24 @@ export class Processes {
   private readonly children = new Map<string, ChildProcess>();
   private readonly guard = new Guard();
 
-  constructor(private readonly logs: string, private readonly env: NodeJS.ProcessEnv) {}
+  constructor(
+    private readonly logs: string,
+    private readonly env: NodeJS.ProcessEnv,
+  ) {}
 
   /** Runs `sluice …args` under this name, or another program of Node's; with more of an environment than the others. */
-  start(name: string, args: readonly string[], { program = SLUICE, env = {} }: { readonly program?: string; readonly env?: Readonly<Record<string, string>> } = {}): void {
+  start(
+    name: string,
+    args: readonly string[],
+    { program = SLUICE, env = {} }: { readonly program?: string; readonly env?: Readonly<Record<string, string>> } = {},
+  ): void {
     if (this.isRunning(name)) throw new Error(`${name} runs already`);
     const log = openSync(join(this.logs, `${name}.log`), 'a');
-    const child = spawn(process.execPath, [program, ...args], { env: { ...this.env, ...env }, stdio: ['ignore', log, log], detached: true });
+    const child = spawn(process.execPath, [program, ...args], {
+      env: { ...this.env, ...env },
+      stdio: ['ignore', log, log],
+      detached: true,
+    });
     closeSync(log);
     this.children.set(name, child);
     this.guard.watch([...this.children.values()].filter(isAlive).map(({ pid }) => pid as number));
@@ -44,7 +55,9 @@ export class Processes {
 
   /** Those that run now, with their ids. */
   get pids(): ReadonlyMap<string, number> {
-    return new Map([...this.children].filter(([, child]) => isAlive(child)).map(([name, child]) => [name, child.pid as number]));
+    return new Map(
+      [...this.children].filter(([, child]) => isAlive(child)).map(([name, child]) => [name, child.pid as number]),
+    );
   }
 
   /** SIGTERM, and waits for its end. */
@@ -79,7 +92,8 @@ export class Processes {
   }
 }
 
-const isAlive = (child: ChildProcess): boolean => child.pid !== undefined && child.exitCode === null && child.signalCode === null;
+const isAlive = (child: ChildProcess): boolean =>
+  child.pid !== undefined && child.exitCode === null && child.signalCode === null;
 
 function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (!isAlive(child)) return Promise.resolve();

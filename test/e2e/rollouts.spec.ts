@@ -19,7 +19,10 @@ const appOn = (node: string, version: string): Files => ({ '/etc/app.conf': `app
 
 describe('a fleet of 40 nodes in three pools', () => {
   const stage = fleetFixture({ originals: ORIGINALS });
-  const hasVersion = (version: string) => (_node: string, files: Files): boolean => files['/etc/app.conf']?.startsWith(`app ${version} `) === true;
+  const hasVersion =
+    (version: string) =>
+    (_node: string, files: Files): boolean =>
+      files['/etc/app.conf']?.startsWith(`app ${version} `) === true;
 
   afterEach(() => {
     const { gate, witness } = stage.fleet;
@@ -31,12 +34,26 @@ describe('a fleet of 40 nodes in three pools', () => {
   test('a good change reaches every node, as many at once as the budgets allow', async () => {
     const { fleet } = stage;
     const change = await fleet.apply(health(fleet.gate.url), file('app', app('v1')));
-    expect(await fleet.ended(change)).toMatchObject({ phase: 'committed', nodes: 40, pools: { edge: 10, core: 6, rest: 24 } });
+    expect(await fleet.ended(change)).toMatchObject({
+      phase: 'committed',
+      nodes: 40,
+      pools: { edge: 10, core: 6, rest: 24 },
+    });
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v1')));
     expect(Object.fromEntries(fleet.witness.most)).toEqual({ edge: 2, core: 1, rest: 2 });
     await fleet.when('rollouts', change, ({ phase }) => phase === 'succeeded');
     const subjects = (await fleet.events(`*.*.${change}`)).map(({ subject }) => subject);
-    expect(subjects).toEqual(['config.accepted', 'config.rendered', 'config.validated', 'rollout.started', 'rollout.complete', 'config.committed', 'rollout.succeeded'].map((type) => `${type}.${change}`));
+    expect(subjects).toEqual(
+      [
+        'config.accepted',
+        'config.rendered',
+        'config.validated',
+        'rollout.started',
+        'rollout.complete',
+        'config.committed',
+        'rollout.succeeded',
+      ].map((type) => `${type}.${change}`),
+    );
   });
 
   test('a change of which the third node falls ill goes back everywhere, and is refused when it comes again, until it is forgiven', async () => {
@@ -47,8 +64,10 @@ describe('a fleet of 40 nodes in three pools', () => {
     expect(await fleet.ended(bad)).toMatchObject({ phase: 'ended', outcome: 'reverted' });
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v1')));
     const third = [...changed][2] as string;
-    const [hash = ''] = (await fleet.events('config.judged.*')).map(({ body }) => body as { readonly node: string; readonly hash: string; readonly condemned: boolean })
-      .filter(({ node, condemned }) => node === third && condemned).map((fact) => fact.hash);
+    const [hash = ''] = (await fleet.events('config.judged.*'))
+      .map(({ body }) => body as { readonly node: string; readonly hash: string; readonly condemned: boolean })
+      .filter(({ node, condemned }) => node === third && condemned)
+      .map((fact) => fact.hash);
     expect(hash).toMatch(/^[0-9a-f]{64}$/);
     const facts = (await fleet.events(`rollout.*.${bad}`)).map(({ subject }) => subject.split('.')[1]);
     expect(facts).toEqual(['started', 'failed', 'reverting', 'reverted']);
@@ -57,9 +76,13 @@ describe('a fleet of 40 nodes in three pools', () => {
     const refused = await fleet.ended(again);
     expect(refused).toMatchObject({ phase: 'rejected' });
     expect(refused.reasons.map(({ code }) => code)).toEqual(expect.arrayContaining(['known-bad']));
-    expect(refused.reasons.map(({ message }) => message).join('\n')).toMatch(new RegExp(`known to be bad: ${third} found it invalid in ${bad} `));
+    expect(refused.reasons.map(({ message }) => message).join('\n')).toMatch(
+      new RegExp(`known to be bad: ${third} found it invalid in ${bad} `),
+    );
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v1')));
-    const granted = (await fleet.events('node.lease.granted.>')).filter(({ body }) => (body as { readonly change: string }).change === again);
+    const granted = (await fleet.events('node.lease.granted.>')).filter(
+      ({ body }) => (body as { readonly change: string }).change === again,
+    );
     expect(granted).toEqual([]);
 
     fleet.gate.isSick = () => false;
@@ -81,7 +104,9 @@ describe('a fleet of 40 nodes in three pools', () => {
     expect(await fleet.ended(newer)).toMatchObject({ phase: 'committed' });
     expect(await fleet.ended(older)).toMatchObject({ phase: 'ended', outcome: 'superseded' });
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v4')));
-    const hadOlder = new Set(fleet.gate.asked.filter(({ node, files }) => hasVersion('v3')(node, files)).map(({ node }) => node));
+    const hadOlder = new Set(
+      fleet.gate.asked.filter(({ node, files }) => hasVersion('v3')(node, files)).map(({ node }) => node),
+    );
     expect([...hadOlder].sort()).toEqual(started.sort());
   });
 
@@ -92,13 +117,26 @@ describe('a fleet of 40 nodes in three pools', () => {
     const core = await fleet.apply(file('core', 'one', 'core'));
     const later = await fleet.apply(file('later', 'two', 'edge'));
     await until(() => fleet.gate.held.size === 3, 'both are at work');
-    expect((await fleet.events(`config.waiting.${later}`)).map(({ body }) => (body as { readonly behind: readonly string[] }).behind)).toEqual([[edge]]);
+    expect(
+      (await fleet.events(`config.waiting.${later}`)).map(
+        ({ body }) => (body as { readonly behind: readonly string[] }).behind,
+      ),
+    ).toEqual([[edge]]);
     expect(await fleet.client.get('changes', later)).toMatchObject({ phase: 'waiting', behind: [edge] });
     fleet.gate.release();
     for (const change of [edge, core, later]) expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
-    const own = (node: string): Files => (node.startsWith('edge') ? { '/etc/edge.conf': 'one', '/etc/later.conf': 'two' } : node.startsWith('core') ? { '/etc/core.conf': 'one' } : {});
+    const own = (node: string): Files =>
+      node.startsWith('edge')
+        ? { '/etc/edge.conf': 'one', '/etc/later.conf': 'two' }
+        : node.startsWith('core')
+          ? { '/etc/core.conf': 'one' }
+          : {};
     expect(fleet.files()).toEqual(fleet.filesWith((node) => ({ ...appOn(node, 'v4'), ...own(node) })));
-    expect(await fleet.ended(await fleet.publish({ delete: ['edge', 'core', 'later'].map((name) => ({ kind: 'File', name })) }))).toMatchObject({ phase: 'committed', nodes: 16 });
+    expect(
+      await fleet.ended(
+        await fleet.publish({ delete: ['edge', 'core', 'later'].map((name) => ({ kind: 'File', name })) }),
+      ),
+    ).toMatchObject({ phase: 'committed', nodes: 16 });
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v4')));
   });
 
@@ -108,13 +146,25 @@ describe('a fleet of 40 nodes in three pools', () => {
     const change = await fleet.apply(file('app', app('v5')));
     await until(() => fleet.gate.held.size === 5, 'every unit is in use');
     const begun = [...fleet.gate.held].sort();
-    expect(await fleet.client.request('ops.rollout.pause', { change, by: 'e2e', reason: 'lunch' })).toMatchObject({ change, paused: true });
+    expect(await fleet.client.request('ops.rollout.pause', { change, by: 'e2e', reason: 'lunch' })).toMatchObject({
+      change,
+      paused: true,
+    });
     fleet.gate.release();
-    await until(async () => (await fleet.client.request<RolloutAnswer>('ops.rollout.get', { change })).applied === 5, 'what had begun is finished');
+    await until(
+      async () => (await fleet.client.request<RolloutAnswer>('ops.rollout.get', { change })).applied === 5,
+      'what had begun is finished',
+    );
     const waiting = fleet.nodes.filter((node) => !begun.includes(node));
-    expect(await fleet.client.request<WhyAnswer>('ops.node.why', { node: waiting[0] as string })).toMatchObject({ because: 'paused', text: `${change} is paused` });
+    expect(await fleet.client.request<WhyAnswer>('ops.node.why', { node: waiting[0] as string })).toMatchObject({
+      because: 'paused',
+      text: `${change} is paused`,
+    });
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, begun.includes(node) ? 'v5' : 'v4')));
-    expect(await fleet.client.request('ops.rollout.resume', { change, by: 'e2e' })).toMatchObject({ change, paused: false });
+    expect(await fleet.client.request('ops.rollout.resume', { change, by: 'e2e' })).toMatchObject({
+      change,
+      paused: false,
+    });
     expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v5')));
   });
@@ -125,7 +175,10 @@ describe('a fleet of 40 nodes in three pools', () => {
     fleet.gate.hold(hasVersion('v6'));
     const change = await fleet.apply(file('app', app('v6')));
     await until(() => fleet.gate.held.size === 5, 'every unit is in use');
-    expect(await fleet.client.request('ops.rollout.abort', { change, by: 'e2e', reason: 'wrong file' })).toMatchObject({ change, aborted: true });
+    expect(await fleet.client.request('ops.rollout.abort', { change, by: 'e2e', reason: 'wrong file' })).toMatchObject({
+      change,
+      aborted: true,
+    });
     fleet.gate.release();
     expect(await fleet.ended(change)).toMatchObject({ phase: 'ended', outcome: 'aborted' });
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v5')));
@@ -134,18 +187,28 @@ describe('a fleet of 40 nodes in three pools', () => {
 
   test('a file that stood there before comes back when its fragment is deleted', async () => {
     const { fleet } = stage;
-    expect(await fleet.ended(await fleet.apply(file('banner', 'managed\n')))).toMatchObject({ phase: 'committed', nodes: 40 });
-    expect(fleet.files()).toEqual(fleet.filesWith((node) => ({ ...appOn(node, 'v5'), '/etc/banner.conf': 'managed\n' })));
+    expect(await fleet.ended(await fleet.apply(file('banner', 'managed\n')))).toMatchObject({
+      phase: 'committed',
+      nodes: 40,
+    });
+    expect(fleet.files()).toEqual(
+      fleet.filesWith((node) => ({ ...appOn(node, 'v5'), '/etc/banner.conf': 'managed\n' })),
+    );
     expect(await fleet.cli('delete', 'File', 'banner', '--wait')).toMatchObject({ code: 0 });
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v5')));
   });
 
   test('at the end no node owes anything, no lease is open, and no action was needed', async () => {
     const { fleet } = stage;
-    await until(async () => [...(await fleet.client.list('leases')).values()].every(({ phase }) => phase === 'released'), 'every lease is released');
+    await until(
+      async () => [...(await fleet.client.list('leases')).values()].every(({ phase }) => phase === 'released'),
+      'every lease is released',
+    );
     const status = [...(await fleet.client.list('status')).values()];
     expect(status.filter(({ hash, desired, owed }) => hash !== desired || owed !== '')).toEqual([]);
-    const actions = (await fleet.events('node.lease.granted.>')).flatMap(({ body }) => (body as { readonly actions: readonly Action[] }).actions.map(({ kind }) => kind));
+    const actions = (await fleet.events('node.lease.granted.>')).flatMap(({ body }) =>
+      (body as { readonly actions: readonly Action[] }).actions.map(({ kind }) => kind),
+    );
     expect([...new Set(actions)]).toEqual(['none']);
   });
 });

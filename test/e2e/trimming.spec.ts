@@ -6,16 +6,32 @@ import type { Files } from './node-folders.js';
 
 /** Everything that people see, without the sequence at which it was written. */
 async function views(fleet: Fleet): Promise<Readonly<Record<string, unknown>>> {
-  const found = await Promise.all(VIEW_BUCKETS.map(async (bucket) => [bucket, await fleet.client.list(bucket)] as const));
-  const shown = ([key, { ledger: _, ...value }]: [string, { readonly ledger: number }]): [string, unknown] => [key, value];
-  return Object.fromEntries(found.map(([bucket, values]) => [bucket, Object.fromEntries([...values].map(shown).toSorted(([a], [b]) => (a < b ? -1 : 1)))]));
+  const found = await Promise.all(
+    VIEW_BUCKETS.map(async (bucket) => [bucket, await fleet.client.list(bucket)] as const),
+  );
+  const shown = ([key, { ledger: _, ...value }]: [string, { readonly ledger: number }]): [string, unknown] => [
+    key,
+    value,
+  ];
+  return Object.fromEntries(
+    found.map(([bucket, values]) => [
+      bucket,
+      Object.fromEntries([...values].map(shown).toSorted(([a], [b]) => (a < b ? -1 : 1))),
+    ]),
+  );
 }
 
-const others = (node: string): Files => ({ ...(node.startsWith('edge') ? { '/etc/more.conf': 'more\n' } : {}), ...(node.startsWith('core') ? { '/etc/core.conf': 'core\n' } : {}) });
+const others = (node: string): Files => ({
+  ...(node.startsWith('edge') ? { '/etc/more.conf': 'more\n' } : {}),
+  ...(node.startsWith('core') ? { '/etc/core.conf': 'core\n' } : {}),
+});
 
 describe('a fleet that keeps no fact longer than it must', () => {
   // The merger looks every second, and every fact is old.
-  const stage = fleetFixture({ sizes: [2, 1, 3], env: { SLUICE_LEDGER_DAYS: '0', SLUICE_UPKEEP_SECONDS: '1', SLUICE_SNAPSHOT_FACTS: '1' } });
+  const stage = fleetFixture({
+    sizes: [2, 1, 3],
+    env: { SLUICE_LEDGER_DAYS: '0', SLUICE_UPKEEP_SECONDS: '1', SLUICE_SNAPSHOT_FACTS: '1' },
+  });
   const first = async (): Promise<number> => (await stage.fleet.client.inspect()).ledger.first;
 
   /** All die at once; each that begins to lead writes a snapshot of what it has folded. */
@@ -23,8 +39,19 @@ describe('a fleet that keeps no fact longer than it must', () => {
     const { fleet } = stage;
     await Promise.all(SERVICES.map((service) => fleet.processes.kill(service)));
     for (const service of SERVICES) fleet.startService(service);
-    await until(async () => (await fleet.client.inspect().catch(() => undefined))?.services.length === SERVICES.length, 'every service answers');
-    for (const request of ['ops.config.plan', 'ops.known-bad.list', 'ops.rollout.list', 'ops.node.list']) await until(() => fleet.client.request(request, {}).then(() => true, () => false), `${request} is answered`);
+    await until(
+      async () => (await fleet.client.inspect().catch(() => undefined))?.services.length === SERVICES.length,
+      'every service answers',
+    );
+    for (const request of ['ops.config.plan', 'ops.known-bad.list', 'ops.rollout.list', 'ops.node.list'])
+      await until(
+        () =>
+          fleet.client.request(request, {}).then(
+            () => true,
+            () => false,
+          ),
+        `${request} is answered`,
+      );
   };
 
   test('has the same state after all services were killed, with nothing left to fold it from but snapshots', async () => {
@@ -38,7 +65,11 @@ describe('a fleet that keeps no fact longer than it must', () => {
     // Two snapshots of each service: what lies before the older one goes.
     await killAndStart();
     const { last } = (await fleet.client.inspect()).ledger;
-    await fleet.when('rollouts', await fleet.apply(file('core', 'core\n', 'core')), ({ phase }) => phase === 'succeeded');
+    await fleet.when(
+      'rollouts',
+      await fleet.apply(file('core', 'core\n', 'core')),
+      ({ phase }) => phase === 'succeeded',
+    );
     await killAndStart();
     await until(async () => (await first()) >= last, 'the ledger is trimmed');
     const before = await views(fleet);
@@ -54,7 +85,10 @@ describe('a fleet that keeps no fact longer than it must', () => {
     expect(await fleet.ended(next)).toMatchObject({ phase: 'committed', nodes: 6 });
     expect(fleet.files()).toEqual(fleet.filesWith((node) => ({ '/etc/motd.conf': 'next\n', ...others(node) })));
     const statuses = await fleet.client.list('status');
-    for (const [node, { hash, desired }] of statuses) for (const one of [hash, desired]) expect(await fleet.client.config(node, one)).toBeDefined();
-    expect(await fleet.ended(await fleet.apply(file('other', '{{ node.nothing }}\n')))).toMatchObject({ phase: 'rejected' });
+    for (const [node, { hash, desired }] of statuses)
+      for (const one of [hash, desired]) expect(await fleet.client.config(node, one)).toBeDefined();
+    expect(await fleet.ended(await fleet.apply(file('other', '{{ node.nothing }}\n')))).toMatchObject({
+      phase: 'rejected',
+    });
   });
 });

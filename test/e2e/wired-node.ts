@@ -33,7 +33,10 @@ export class WiredNode {
     net.ip('route', 'add', 'default', 'via', SERVER);
     const server = createServer((near) => {
       const far = connect(target, '127.0.0.1');
-      for (const [one, other] of [[near, far], [far, near]] as const) {
+      for (const [one, other] of [
+        [near, far],
+        [far, near],
+      ] as const) {
         this.sockets.add(one);
         one.on('error', () => undefined).on('close', () => other.destroy());
         one.pipe(other);
@@ -49,7 +52,11 @@ export class WiredNode {
   start(url: string): void {
     const log = openSync(join(this.folder, 'applier.log'), 'a');
     const words = ['netns', 'exec', this.net.name, process.execPath, join(ROOT, 'dist/services/applier/src/main.js')];
-    this.child = spawn('ip', [...words, '--node', 'wired', '--root', '/', '--state', join(this.folder, 'state'), '--server', url], { stdio: ['ignore', log, log], detached: true });
+    this.child = spawn(
+      'ip',
+      [...words, '--node', 'wired', '--root', '/', '--state', join(this.folder, 'state'), '--server', url],
+      { stdio: ['ignore', log, log], detached: true },
+    );
     closeSync(log);
     this.guard.watch([this.child.pid as number]);
   }
@@ -69,7 +76,10 @@ export class WiredNode {
     return readFileSync(join(this.folder, 'applier.log'), 'utf8');
   }
 
-  get journal(): { readonly work?: unknown; readonly lastDealt?: { readonly verdict: string; readonly reason: string } } {
+  get journal(): {
+    readonly work?: unknown;
+    readonly lastDealt?: { readonly verdict: string; readonly reason: string };
+  } {
     const text = readFileSync(join(this.folder, 'state', 'journal.json'), 'utf8');
     return (JSON.parse(text) as { readonly journal: WiredNode['journal'] }).journal;
   }

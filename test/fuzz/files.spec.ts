@@ -14,23 +14,39 @@ const HEAP_MIB = 200;
 describe('odd files given to -f', () => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-fuzz-files-'));
   const file = join(folder, 'odd.yaml');
-  const env = { ...process.env, NATS_URL: NO_SERVER, NO_COLOR: '1', HOME: folder, XDG_CONFIG_HOME: folder, NODE_OPTIONS: `--max-old-space-size=${HEAP_MIB}` };
-  const sluice = (args: readonly string[], input = ''): Promise<Ran> => run(process.execPath, [SLUICE, ...args], { env, input });
+  const env = {
+    ...process.env,
+    NATS_URL: NO_SERVER,
+    NO_COLOR: '1',
+    HOME: folder,
+    XDG_CONFIG_HOME: folder,
+    NODE_OPTIONS: `--max-old-space-size=${HEAP_MIB}`,
+  };
+  const sluice = (args: readonly string[], input = ''): Promise<Ran> =>
+    run(process.execPath, [SLUICE, ...args], { env, input });
   const plan = (path: string, input = ''): Promise<Ran> => sluice(['plan', '-f', path], input);
   const words = ({ stdout, stderr }: Ran): string => stdout + stderr;
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   test.each(Object.keys(ODD_FILES))('%s', async (name) => {
-    const { content, code, says } = (ODD_FILES[name] as () => { content: Buffer | string; code: number; says: RegExp })();
+    const { content, code, says } = (
+      ODD_FILES[name] as () => { content: Buffer | string; code: number; says: RegExp }
+    )();
     writeFileSync(file, content);
     const ran = await plan(file);
-    expect({ code: ran.code, words: words(ran).slice(0, 2_000) }).toEqual({ code, words: expect.stringMatching(says) as string });
+    expect({ code: ran.code, words: words(ran).slice(0, 2_000) }).toEqual({
+      code,
+      words: expect.stringMatching(says) as string,
+    });
   });
 
   test.each(Object.keys(GOOD_FILES))('%s is no fault', async (name) => {
     writeFileSync(file, GOOD_FILES[name] as Buffer);
-    expect(await plan(file)).toMatchObject({ code: 6, stderr: expect.stringMatching(/no nats-server answers/) as string });
+    expect(await plan(file)).toMatchObject({
+      code: 6,
+      stderr: expect.stringMatching(/no nats-server answers/) as string,
+    });
   });
 
   test('a pipe that nobody writes into, a device, a folder and what it may hold', async () => {
@@ -38,16 +54,28 @@ describe('odd files given to -f', () => {
     mkdirSync(join(odd, 'below.yaml'), { recursive: true });
     const pipe = join(folder, 'pipe');
     execFileSync('mkfifo', [pipe]);
-    expect(await plan(pipe)).toMatchObject({ code: 2, stderr: expect.stringMatching(/pipe: is a pipe, and nobody writes into it/) as string });
+    expect(await plan(pipe)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/pipe: is a pipe, and nobody writes into it/) as string,
+    });
     expect(await plan('/dev/null')).toMatchObject({ code: 2, stderr: expect.stringMatching(/no manifest/) as string });
     const endless = await plan('/dev/zero');
     expect([endless.code, words(endless)]).toEqual([3, expect.stringMatching(/\/dev\/zero has more than 4096 KiB/)]);
-    expect(await plan(odd)).toMatchObject({ code: 2, stderr: expect.stringMatching(/below\.yaml: is a folder/) as string });
+    expect(await plan(odd)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/below\.yaml: is a folder/) as string,
+    });
     rmSync(join(odd, 'below.yaml'), { recursive: true });
     symlinkSync('/nowhere', join(odd, 'dangling.yaml'));
-    expect(await plan(odd)).toMatchObject({ code: 2, stderr: expect.stringMatching(/dangling\.yaml: there is no such file/) as string });
+    expect(await plan(odd)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/dangling\.yaml: there is no such file/) as string,
+    });
     symlinkSync('loop.yaml', join(folder, 'loop.yaml'));
-    expect(await plan(join(folder, 'loop.yaml'))).toMatchObject({ code: 2, stderr: expect.stringMatching(/loop\.yaml: .*symbolic links/) as string });
+    expect(await plan(join(folder, 'loop.yaml'))).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/loop\.yaml: .*symbolic links/) as string,
+    });
   });
 
   test('a pipe is read as far as somebody writes into it', async () => {
@@ -65,11 +93,24 @@ describe('odd files given to -f', () => {
 
   test('the other flags that name files are as careful', async () => {
     writeFileSync(file, Buffer.alloc(5 * 1024 * 1024, ' '));
-    expect(await sluice(['actions', '--from', file, '--to', file])).toMatchObject({ code: 3, stderr: expect.stringMatching(/odd\.yaml has more than 4096 KiB/) as string });
-    const up = (inventory: string): Promise<Ran> => sluice(['up', '--data', join(folder, 'data'), '--inventory', inventory]);
-    expect(await up(file)).toMatchObject({ code: 3, stderr: expect.stringMatching(/--inventory .*odd\.yaml has more than 4096 KiB/) as string });
-    expect(await up(folder)).toMatchObject({ code: 2, stderr: expect.stringMatching(/--inventory .*: is a folder/) as string });
+    expect(await sluice(['actions', '--from', file, '--to', file])).toMatchObject({
+      code: 3,
+      stderr: expect.stringMatching(/odd\.yaml has more than 4096 KiB/) as string,
+    });
+    const up = (inventory: string): Promise<Ran> =>
+      sluice(['up', '--data', join(folder, 'data'), '--inventory', inventory]);
+    expect(await up(file)).toMatchObject({
+      code: 3,
+      stderr: expect.stringMatching(/--inventory .*odd\.yaml has more than 4096 KiB/) as string,
+    });
+    expect(await up(folder)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/--inventory .*: is a folder/) as string,
+    });
     writeFileSync(file, '{"nodes": [{"name": "__proto__"}, 7]}');
-    expect(await up(file)).toMatchObject({ code: 2, stderr: expect.stringMatching(/nodes\[0\]\.name is "__proto__".*\n.*nodes\[1\] must be an object/) as string });
+    expect(await up(file)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/nodes\[0\]\.name is "__proto__".*\n.*nodes\[1\] must be an object/) as string,
+    });
   });
 });

@@ -12,9 +12,13 @@ describe('a fleet at which everything bad is thrown', () => {
   }, 120_000);
   afterAll(() => stage?.close(), 60_000);
 
-  test.each(SEEDS)('answers, sets aside, and goes on (seed %s)', async (seed) => {
-    expect(await playRound(stage, seed)).toEqual([]);
-  }, 180_000);
+  test.each(SEEDS)(
+    'answers, sets aside, and goes on (seed %s)',
+    async (seed) => {
+      expect(await playRound(stage, seed)).toEqual([]);
+    },
+    180_000,
+  );
 
   test('starts again on all that was edited by hand, and goes on', async () => {
     await stage.restart();

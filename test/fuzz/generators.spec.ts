@@ -10,8 +10,14 @@ import { editFolder } from './doors/state-folders.js';
 import { MAX_PAYLOAD } from './junk.js';
 
 const NODES = ['edge-01.dc1', 'core-01.dc1'];
-const STANDING = { pools: [{ subject: '$KV.pools.edge', value: Buffer.from('{"ledger":1}') }], nodes: [{ subject: '$KV.nodes.x', value: Buffer.from('{"ledger":2}') }] };
-const FOLDER = { 'journal.json': Buffer.from('{"sha256":"0","journal":{"v":1}}\n'), 'configs/x.json': Buffer.from('{}') };
+const STANDING = {
+  pools: [{ subject: '$KV.pools.edge', value: Buffer.from('{"ledger":1}') }],
+  nodes: [{ subject: '$KV.nodes.x', value: Buffer.from('{"ledger":2}') }],
+};
+const FOLDER = {
+  'journal.json': Buffer.from('{"sha256":"0","journal":{"v":1}}\n'),
+  'configs/x.json': Buffer.from('{}'),
+};
 
 const GENERATORS: Readonly<Record<string, (chance: Chance) => object>> = {
   changes: badChange,
@@ -47,7 +53,9 @@ describe.each(Object.entries(GENERATORS))('the generator of %s', (_name, generat
 
 test('manifests of every kind are thrown, and each would be taken as it stands here', () => {
   expect(Object.keys(SPECS).sort()).toEqual(KINDS.map(({ name }) => name).sort());
-  const checked = Object.entries(SPECS).map(([kind, spec]) => checkManifest({ apiVersion: 'sluice.dev/v1alpha1', kind, metadata: { name: 'fuzz' }, spec }, ''));
+  const checked = Object.entries(SPECS).map(([kind, spec]) =>
+    checkManifest({ apiVersion: 'sluice.dev/v1alpha1', kind, metadata: { name: 'fuzz' }, spec }, ''),
+  );
   expect(checked.flatMap((one) => (one.ok ? [] : one.reasons))).toEqual([]);
 });
 

@@ -20,13 +20,21 @@ export const MAX_PAYLOAD = 1_048_576;
 
 /** Something that is not what the example shows: no JSON at all, or the example with one thing wrong. */
 export function junk(chance: Chance, example: Example): Junk {
-  return chance.happens(0.4) ? unreadable(chance, example) : chance.happens(0.15) ? large(chance, example) : mutated(chance, example);
+  return chance.happens(0.4)
+    ? unreadable(chance, example)
+    : chance.happens(0.15)
+      ? large(chance, example)
+      : mutated(chance, example);
 }
 
 /** No JSON object, whatever the door. */
 export function unreadable(chance: Chance, example: Example): Junk {
   const good = JSON.stringify(example);
-  const of = (what: string, body: string | Buffer): Junk => ({ what, body: Buffer.from(body as string), unreadable: true });
+  const of = (what: string, body: string | Buffer): Junk => ({
+    what,
+    body: Buffer.from(body as string),
+    unreadable: true,
+  });
   return chance.pick<() => Junk>([
     () => of('a part of JSON', good.slice(0, chance.whole(1, good.length - 1))),
     () => of('only spaces', ' '.repeat(chance.whole(1, 9))),
@@ -47,7 +55,12 @@ export function unreadable(chance: Chance, example: Example): Junk {
 export function mutated(chance: Chance, example: Example): Junk {
   const field = chance.pick(Object.keys(example));
   const [what, value] = hostile(chance);
-  const of = (said: string, text: string, named = field): Junk => ({ what: said, body: Buffer.from(text), unreadable: false, field: named });
+  const of = (said: string, text: string, named = field): Junk => ({
+    what: said,
+    body: Buffer.from(text),
+    unreadable: false,
+    field: named,
+  });
   return chance.pick<() => Junk>([
     () => of(`${field} is ${what}`, withRaw(example, field, value)),
     () => of(`${field} is ${what}`, withRaw(example, field, value)),
@@ -73,18 +86,40 @@ export function large(chance: Chance, example: Example): Junk {
     (count) => `{${Array.from({ length: count / 12 }, (_, i) => `"k${i}":{}`).join(',')}}`,
     (count) => `{"${'\\"'.repeat(count / 2)}":1}`,
   ]);
-  return { what: `${field} of ${size} bytes`, body: Buffer.from(withRaw(example, field, fill(size - JSON.stringify(example).length - 100))), unreadable: false, field };
+  return {
+    what: `${field} of ${size} bytes`,
+    body: Buffer.from(withRaw(example, field, fill(size - JSON.stringify(example).length - 100))),
+    unreadable: false,
+    field,
+  };
 }
 
 /** A value that few fields can have, as raw JSON, and what it is. */
 function hostile(chance: Chance): readonly [what: string, raw: string] {
   return chance.pick([
-    ['null', 'null'], ['true', 'true'], ['a list', '[[]]'], ['an object', '{"a":{"b":[1]}}'], ['a number', '7'], ['a negative number', '-1'],
-    ['a broken number', '0.5'], ['a number beyond all', '1e400'], ['a number beyond 2^53', '9007199254740993'], ['a number beyond uint32', '4294967296'],
-    ['the word NaN', '"NaN"'], ['the word Infinity', '"Infinity"'], ['an empty text', '""'], ['a long text', `"${'ä'.repeat(5_000)}"`],
-    ['a text with controls', '"\\u0000\\u001b[2J\\r\\n"'], ['the key __proto__', '{"__proto__":{"polluted":true}}'],
-    ['the key constructor', '{"constructor":{"prototype":{"polluted":true}}}'], ['an unknown word', '"sideways"'], ['nested deeply', nested('[', ']', 200)],
-    ['a path out', '"../../../../etc/passwd"'], ['wildcards', '"*.>"'], ['a list with a hole', '[null]'], ['an object of objects', '{"a":null}'],
+    ['null', 'null'],
+    ['true', 'true'],
+    ['a list', '[[]]'],
+    ['an object', '{"a":{"b":[1]}}'],
+    ['a number', '7'],
+    ['a negative number', '-1'],
+    ['a broken number', '0.5'],
+    ['a number beyond all', '1e400'],
+    ['a number beyond 2^53', '9007199254740993'],
+    ['a number beyond uint32', '4294967296'],
+    ['the word NaN', '"NaN"'],
+    ['the word Infinity', '"Infinity"'],
+    ['an empty text', '""'],
+    ['a long text', `"${'ä'.repeat(5_000)}"`],
+    ['a text with controls', '"\\u0000\\u001b[2J\\r\\n"'],
+    ['the key __proto__', '{"__proto__":{"polluted":true}}'],
+    ['the key constructor', '{"constructor":{"prototype":{"polluted":true}}}'],
+    ['an unknown word', '"sideways"'],
+    ['nested deeply', nested('[', ']', 200)],
+    ['a path out', '"../../../../etc/passwd"'],
+    ['wildcards', '"*.>"'],
+    ['a list with a hole', '[null]'],
+    ['an object of objects', '{"a":null}'],
   ] as const);
 }
 
@@ -92,7 +127,9 @@ const nested = (open: string, close: string, depth: number): string => open.repe
 
 /** The example as text with one field set to raw JSON, also where that is none of JavaScript's own. */
 function withRaw(example: Example, field: string, raw: string): string {
-  const rest = Object.entries(example).filter(([key]) => key !== field).map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`);
+  const rest = Object.entries(example)
+    .filter(([key]) => key !== field)
+    .map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`);
   return `{${[...rest, `${JSON.stringify(field)}:${raw}`].join(',')}}`;
 }
 

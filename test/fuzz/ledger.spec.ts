@@ -6,7 +6,12 @@ import { Stage } from './stage.js';
 
 interface Checkup {
   readonly ok: boolean;
-  readonly checks: readonly { readonly what: string; readonly state: string; readonly detail: string; readonly todo: string }[];
+  readonly checks: readonly {
+    readonly what: string;
+    readonly state: string;
+    readonly detail: string;
+    readonly todo: string;
+  }[];
 }
 
 describe('a foreign fact in the ledger', () => {
@@ -19,21 +24,49 @@ describe('a foreign fact in the ledger', () => {
 
   const halted = async (): Promise<Readonly<Record<string, string>>> => {
     const { services } = await stage.fleet.client.inspect();
-    return Object.fromEntries(services.filter((service) => service.halted !== '').map((service) => [service.name, service.halted]));
+    return Object.fromEntries(
+      services.filter((service) => service.halted !== '').map((service) => [service.name, service.halted]),
+    );
   };
   const voided = (sequence: number): Promise<number | undefined> =>
-    stage.store(`ledger.voided.${sequence}`, Buffer.from(JSON.stringify({ v: 1, at: '2026-01-01T00:00:00.000Z', sequence, by: 'me', reason: 'foreign' })));
-  const doctor = async (): Promise<Checkup> => JSON.parse((await stage.fleet.cli('doctor', '-o', 'json')).stdout) as Checkup;
+    stage.store(
+      `ledger.voided.${sequence}`,
+      Buffer.from(JSON.stringify({ v: 1, at: '2026-01-01T00:00:00.000Z', sequence, by: 'me', reason: 'foreign' })),
+    );
+  const doctor = async (): Promise<Checkup> =>
+    JSON.parse((await stage.fleet.cli('doctor', '-o', 'json')).stdout) as Checkup;
   const allGoOn = async (): Promise<void> => {
-    await until(async () => Object.keys(await halted()).length === 0 && (await stage.fleet.client.inspect()).services.length === SERVICES.length, 'all go on');
+    await until(
+      async () =>
+        Object.keys(await halted()).length === 0 &&
+        (await stage.fleet.client.inspect()).services.length === SERVICES.length,
+      'all go on',
+    );
   };
 
   test('of a later version stops whom it concerns; doctor says so and how to go on, and voiding it lets all go on', async () => {
     const before = stage.signs;
-    const sequence = await stage.store('config.committed.c7', Buffer.from(JSON.stringify({ v: 2, at: '2026-01-01T00:00:00.000Z', change: 'c7', somethingNew: true })));
-    await until(async () => ['merger', 'scheduler', 'validator'].every(((names) => (name: string) => names.includes(name))(Object.keys(await halted()))), 'who reads commits has stopped');
+    const sequence = await stage.store(
+      'config.committed.c7',
+      Buffer.from(JSON.stringify({ v: 2, at: '2026-01-01T00:00:00.000Z', change: 'c7', somethingNew: true })),
+    );
+    await until(
+      async () =>
+        ['merger', 'scheduler', 'validator'].every(
+          (
+            (names) => (name: string) =>
+              names.includes(name)
+          )(Object.keys(await halted())),
+        ),
+      'who reads commits has stopped',
+    );
     const said = await halted();
-    for (const reason of Object.values(said)) expect(reason).toMatch(new RegExp(`sequence ${sequence} of the ledger \\(config\\.committed\\.c7\\) is not understood: .*version 2 is newer than 1`));
+    for (const reason of Object.values(said))
+      expect(reason).toMatch(
+        new RegExp(
+          `sequence ${sequence} of the ledger \\(config\\.committed\\.c7\\) is not understood: .*version 2 is newer than 1`,
+        ),
+      );
     const last = await stage.ledgerEnd();
 
     const change = await stage.fleet.publish({ apply: [] });
@@ -41,11 +74,15 @@ describe('a foreign fact in the ledger', () => {
     expect(ok).toBe(false);
     for (const name of Object.keys(said)) {
       expect(checks.find(({ what }) => what === name)).toMatchObject({
-        state: 'bad', detail: expect.stringContaining(`sequence ${sequence}`) as string, todo: expect.stringContaining(`nats pub ledger.voided.${sequence} `) as string,
+        state: 'bad',
+        detail: expect.stringContaining(`sequence ${sequence}`) as string,
+        todo: expect.stringContaining(`nats pub ledger.voided.${sequence} `) as string,
       });
     }
     const asked = await stage.request('ops.rollout.list', Buffer.from('{}'));
-    expect(JSON.parse(asked?.body ?? '')).toMatchObject({ error: { code: 'halted', message: expect.stringContaining(`sequence ${sequence}`) as string } });
+    expect(JSON.parse(asked?.body ?? '')).toMatchObject({
+      error: { code: 'halted', message: expect.stringContaining(`sequence ${sequence}`) as string },
+    });
     expect(await stage.ledgerEnd()).toBe(last);
     expect((await stage.complaints(before)).filter((complaint) => !complaint.includes('halted'))).toEqual([]);
 
@@ -76,11 +113,18 @@ describe('a foreign fact in the ledger', () => {
   }, 180_000);
 
   test('whose body is about another than its subject stops whom it concerns', async () => {
-    const subject = `node.left.${subjectKeys('node.left').map(() => 'nobody').join('.')}`;
+    const subject = `node.left.${subjectKeys('node.left')
+      .map(() => 'nobody')
+      .join('.')}`;
     const node = stage.fleet.nodes[0] as string;
-    const sequence = (await stage.store(subject, Buffer.from(JSON.stringify({ v: 1, at: '2026-01-01T00:00:00.000Z', node, because: 'removed' })))) as number;
+    const sequence = (await stage.store(
+      subject,
+      Buffer.from(JSON.stringify({ v: 1, at: '2026-01-01T00:00:00.000Z', node, because: 'removed' })),
+    )) as number;
     await until(async () => 'inventory' in (await halted()), 'the inventory has stopped');
-    expect((await halted())['inventory']).toMatch(new RegExp(`sequence ${sequence} .*is about another, node\\.left\\.`));
+    expect((await halted())['inventory']).toMatch(
+      new RegExp(`sequence ${sequence} .*is about another, node\\.left\\.`),
+    );
     await voided(sequence);
     await allGoOn();
     expect(await stage.fleet.client.get('nodes', node)).toMatchObject({ state: 'ready' });
@@ -89,7 +133,23 @@ describe('a foreign fact in the ledger', () => {
   test('that is well-formed is believed until it is declared void; then nobody holds on to it', async () => {
     const node = 'nobody.far';
     const at = '2026-01-01T00:00:00.000Z';
-    const sequence = (await stage.store('node.joined.nobody_far', Buffer.from(JSON.stringify({ v: 1, at, node, labels: {}, capabilities: [], version: '', incarnation: 1, birth: 1, seq: 1, fresh: false })))) as number;
+    const sequence = (await stage.store(
+      'node.joined.nobody_far',
+      Buffer.from(
+        JSON.stringify({
+          v: 1,
+          at,
+          node,
+          labels: {},
+          capabilities: [],
+          version: '',
+          incarnation: 1,
+          birth: 1,
+          seq: 1,
+          fresh: false,
+        }),
+      ),
+    )) as number;
     await stage.fleet.when('nodes', node, (view) => view.state === 'ready');
     await voided(sequence);
     await until(async () => {

@@ -17,13 +17,20 @@ async function main(args: readonly string[]): Promise<number> {
   let failed = 0;
   try {
     for (let seed = from; seed < from + rounds; seed++) {
-      const complaints = await playRound(stage, seed).catch((error: unknown) => [(error as Error).stack ?? String(error)]);
+      const complaints = await playRound(stage, seed).catch((error: unknown) => [
+        (error as Error).stack ?? String(error),
+      ]);
       if (complaints.length > 0) {
         failed += 1;
-        process.stdout.write(`seed ${seed} fails:\n${complaints.map((complaint) => `  ${complaint}\n`).join('')}  replay: npm run fuzz -- --rounds 1 --seed ${seed}\n`);
+        process.stdout.write(
+          `seed ${seed} fails:\n${complaints.map((complaint) => `  ${complaint}\n`).join('')}  replay: npm run fuzz -- --rounds 1 --seed ${seed}\n`,
+        );
       } else process.stderr.write(`seed ${seed} passes\n`);
       await stage.restart().catch((error: unknown) => {
-        throw new Error(`after seed ${seed} the services do not start; replay: npm run fuzz -- --rounds 1 --seed ${seed}`, { cause: error });
+        throw new Error(
+          `after seed ${seed} the services do not start; replay: npm run fuzz -- --rounds 1 --seed ${seed}`,
+          { cause: error },
+        );
       });
     }
   } finally {
@@ -33,7 +40,10 @@ async function main(args: readonly string[]): Promise<number> {
   return failed === 0 ? 0 : 1;
 }
 
-main(process.argv.slice(2)).then((code) => process.exit(code), (error: unknown) => {
-  process.stderr.write(`${(error as Error).stack ?? ''}\n`);
-  process.exit(1);
-});
+main(process.argv.slice(2)).then(
+  (code) => process.exit(code),
+  (error: unknown) => {
+    process.stderr.write(`${(error as Error).stack ?? ''}\n`);
+    process.exit(1);
+  },
+);

@@ -31,7 +31,9 @@ export class RawClient {
     const socket = connect(Number(port), hostname);
     const client = new RawClient(socket);
     await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject));
-    socket.write(`CONNECT ${JSON.stringify({ verbose: false, pedantic: false, headers: true, no_responders: true, lang: 'raw', version: '0' })}\r\nSUB ${INBOX}.* 1\r\n`);
+    socket.write(
+      `CONNECT ${JSON.stringify({ verbose: false, pedantic: false, headers: true, no_responders: true, lang: 'raw', version: '0' })}\r\nSUB ${INBOX}.* 1\r\n`,
+    );
     await client.flush();
     return client;
   }
@@ -42,10 +44,19 @@ export class RawClient {
   }
 
   publish(subject: string, body: Buffer, headers: Readonly<Record<string, string>> = {}, reply = ''): void {
-    const lines = Object.entries(headers).map(([key, value]) => `${key}: ${value}\r\n`).join('');
+    const lines = Object.entries(headers)
+      .map(([key, value]) => `${key}: ${value}\r\n`)
+      .join('');
     const head = lines === '' ? Buffer.alloc(0) : Buffer.from(`NATS/1.0\r\n${lines}\r\n`);
     const sizes = head.length === 0 ? `${body.length}` : `${head.length} ${head.length + body.length}`;
-    this.socket.write(Buffer.concat([Buffer.from(`${head.length === 0 ? 'PUB' : 'HPUB'} ${subject} ${reply} ${sizes}\r\n`), head, body, CRLF]));
+    this.socket.write(
+      Buffer.concat([
+        Buffer.from(`${head.length === 0 ? 'PUB' : 'HPUB'} ${subject} ${reply} ${sizes}\r\n`),
+        head,
+        body,
+        CRLF,
+      ]),
+    );
   }
 
   /** What is answered, by the server or a service; rejects when nobody does in time. */
@@ -96,6 +107,9 @@ export class RawClient {
   }
 
   private answer(inbox: string, payload: Buffer, headed: number): void {
-    this.waiting.get(inbox)?.({ headers: payload.subarray(0, headed).toString(), body: payload.subarray(headed).toString() });
+    this.waiting.get(inbox)?.({
+      headers: payload.subarray(0, headed).toString(),
+      body: payload.subarray(headed).toString(),
+    });
   }
 }

@@ -9,7 +9,14 @@ import { badRequest, REQUEST_SUBJECTS } from './doors/requests.js';
 import type { Stage } from './stage.js';
 
 /** How many of each door a round throws. */
-const COUNTS = { changes: 10, reports: 12, heartbeats: 6, pushes: 6, edits: 12, requests: 2 * REQUEST_SUBJECTS.length } as const;
+const COUNTS = {
+  changes: 10,
+  reports: 12,
+  heartbeats: 6,
+  pushes: 6,
+  edits: 12,
+  requests: 2 * REQUEST_SUBJECTS.length,
+} as const;
 
 /** Throws what the seed says at every door at once; every complaint names what was thrown. */
 export async function playRound(stage: Stage, seed: number): Promise<readonly string[]> {
@@ -22,24 +29,36 @@ export async function playRound(stage: Stage, seed: number): Promise<readonly st
     ...many(COUNTS.changes, () => badChange(chance)).map((one) => () => change(stage, one)),
     ...many(COUNTS.reports, () => badReport(chance, nodes)).map((one) => () => report(stage, one)),
     ...many(COUNTS.heartbeats, () => badHeartbeat(chance, nodes)).map((one) => () => heartbeat(stage, one)),
-    ...many(COUNTS.pushes, () => badPush(chance, nodes)).map((one) => () => stage.send(one.subject, one.body).then(() => [])),
+    ...many(COUNTS.pushes, () => badPush(chance, nodes)).map(
+      (one) => () => stage.send(one.subject, one.body).then(() => []),
+    ),
     ...many(COUNTS.edits, () => edit(chance, standing)).map((one) => () => editBucket(stage, one)),
-    ...REQUEST_SUBJECTS.flatMap((subject) => many(2, () => badRequest(chance, subject))).map((one) => () => request(stage, one)),
+    ...REQUEST_SUBJECTS.flatMap((subject) => many(2, () => badRequest(chance, subject))).map(
+      (one) => () => request(stage, one),
+    ),
   ];
   const complaints: string[] = [];
   for (const one of shuffled(chance, thrown)) complaints.push(...(await one()));
-  await stage.rollOut(`round ${seed}`).catch((error: unknown) => complaints.push(`afterwards: ${(error as Error).message}`));
+  await stage
+    .rollOut(`round ${seed}`)
+    .catch((error: unknown) => complaints.push(`afterwards: ${(error as Error).message}`));
   return [...complaints, ...(await stage.complaints(before))];
 }
 
 function shuffled<T>(chance: Chance, items: readonly T[]): readonly T[] {
-  return items.map((item) => [chance.next(), item] as const).sort(([a], [b]) => a - b).map(([, item]) => item);
+  return items
+    .map((item) => [chance.next(), item] as const)
+    .sort(([a], [b]) => a - b)
+    .map(([, item]) => item);
 }
 
 const ANSWERED = ['committed', 'rejected', 'ended'];
 
 /** A change is answered, with a reason that names the place when it is refused. */
-async function change(stage: Stage, { subject, body, headers, what, field, unreadable }: Thrown): Promise<readonly string[]> {
+async function change(
+  stage: Stage,
+  { subject, body, headers, what, field, unreadable }: Thrown,
+): Promise<readonly string[]> {
   const sequence = await stage.store(subject, body, headers);
   if (sequence === undefined) return [];
   const said = `c${sequence} (${what}, to ${subject.slice(0, 60)})`;
@@ -49,21 +68,27 @@ async function change(stage: Stage, { subject, body, headers, what, field, unrea
     return found !== undefined && ANSWERED.includes(found['phase'] as string) ? found : undefined;
   }, said).catch((error: unknown) => (error as Error).message);
   if (typeof view === 'string') return [view];
-  if (view['phase'] !== 'rejected') return unreadable ? [`${said} is no JSON object, and was ${String(view['phase'])}`] : [];
+  if (view['phase'] !== 'rejected')
+    return unreadable ? [`${said} is no JSON object, and was ${String(view['phase'])}`] : [];
   const reasons = (view['reasons'] ?? []) as readonly Reason[];
   if (reasons.length === 0) return [`${said} is rejected without a reason`];
   const rejected = await stage.last('LEDGER', `config.rejected.c${sequence}`);
   if (rejected === undefined) return [`${said} is rejected, and no config.rejected says so`];
   const wanted = /^(spec\.)?\w{1,60}$/.test(field ?? '') ? (field as string) : '';
-  const names = (reason: Reason): boolean => reason.message !== '' && `${reason.fragment} ${reason.field} ${reason.message}`.includes(wanted);
+  const names = (reason: Reason): boolean =>
+    reason.message !== '' && `${reason.fragment} ${reason.field} ${reason.message}`.includes(wanted);
   const whole = ['not-json', 'too-large', 'bad-source', 'too-deep', 'more', 'not-unicode'];
-  return reasons.some((reason) => names(reason) || whole.includes(reason.code)) ? [] : [`${said}: no reason names ${wanted}: ${JSON.stringify(reasons).slice(0, 500)}`];
+  return reasons.some((reason) => names(reason) || whole.includes(reason.code))
+    ? []
+    : [`${said}: no reason names ${wanted}: ${JSON.stringify(reasons).slice(0, 500)}`];
 }
 
 /** What cannot be read is set aside, where a person finds it. */
 async function report(stage: Stage, { subject, body, headers, what, unreadable }: Thrown): Promise<readonly string[]> {
   const sequence = await stage.store(subject, body, headers);
-  return sequence === undefined || !unreadable ? [] : poisoned(stage, `REPORTS.${sequence}`, `${subject.slice(0, 60)} ${sequence} (${what})`);
+  return sequence === undefined || !unreadable
+    ? []
+    : poisoned(stage, `REPORTS.${sequence}`, `${subject.slice(0, 60)} ${sequence} (${what})`);
 }
 
 async function heartbeat(stage: Stage, { subject, body, what, unreadable }: Thrown): Promise<readonly string[]> {
@@ -72,15 +97,23 @@ async function heartbeat(stage: Stage, { subject, body, what, unreadable }: Thro
     // A heartbeat is not stored: it is lost while nobody leads.
     await stage.send(subject, body);
     return (await poisonKeys(stage)).has(`ALIVE ${subject}`);
-  }, `${subject} (${what}) is set aside`).then(() => [], (error: unknown) => [(error as Error).message]);
+  }, `${subject} (${what}) is set aside`).then(
+    () => [],
+    (error: unknown) => [(error as Error).message],
+  );
 }
 
 const poisonKeys = async (stage: Stage): Promise<ReadonlySet<string>> =>
   new Set((await stage.fleet.client.inspect()).poison.map(({ stream, subject }) => `${stream} ${subject}`));
 
 function poisoned(stage: Stage, key: string, said: string): Promise<readonly string[]> {
-  return until(async () => (await stage.last('KV_poison', `$KV.poison.${key}`)) !== undefined, `${said} is set aside`)
-    .then(() => [], (error: unknown) => [(error as Error).message]);
+  return until(
+    async () => (await stage.last('KV_poison', `$KV.poison.${key}`)) !== undefined,
+    `${said} is set aside`,
+  ).then(
+    () => [],
+    (error: unknown) => [(error as Error).message],
+  );
 }
 
 async function editBucket(stage: Stage, { subject, body, headers }: Edit): Promise<readonly string[]> {
@@ -89,12 +122,19 @@ async function editBucket(stage: Stage, { subject, body, headers }: Edit): Promi
 }
 
 /** A request is answered; one that is none by a refusal that says where. */
-async function request(stage: Stage, { subject, body, headers, what, field, unreadable }: Thrown): Promise<readonly string[]> {
+async function request(
+  stage: Stage,
+  { subject, body, headers, what, field, unreadable }: Thrown,
+): Promise<readonly string[]> {
   const said = `${subject} (${what})`;
   const reply = await until(async () => {
     const found = await stage.request(subject, body, headers);
     // While another copy is made leader nobody answers, or one says that it does not lead: asked again, as every tool does.
-    return found === undefined ? 'closed' : found.headers.startsWith('NATS/1.0 503') || /"code":"unavailable"/.test(found.body) ? undefined : found;
+    return found === undefined
+      ? 'closed'
+      : found.headers.startsWith('NATS/1.0 503') || /"code":"unavailable"/.test(found.body)
+        ? undefined
+        : found;
   }, said).catch((error: unknown) => (error as Error).message);
   if (reply === 'closed') return [];
   if (typeof reply === 'string') return [reply];
@@ -102,15 +142,20 @@ async function request(stage: Stage, { subject, body, headers, what, field, unre
   if (answer === undefined) return [`${said} is answered by no JSON object: ${reply.body.slice(0, 200)}`];
   const error = answer['error'] as { readonly code?: string; readonly message?: string } | undefined;
   if (error === undefined) return unreadable ? [`${said} is no request, and is answered`] : [];
-  if (error.code === 'internal' || (error.message ?? '') === '') return [`${said} is answered by ${JSON.stringify(error)}`];
+  if (error.code === 'internal' || (error.message ?? '') === '')
+    return [`${said} is answered by ${JSON.stringify(error)}`];
   const wanted = error.code === 'bad-request' && !unreadable && /^\w{1,60}$/.test(field ?? '') ? (field as string) : '';
-  return (error.message ?? '').includes(wanted) ? [] : [`${said}: the answer does not name ${wanted}: ${error.message?.slice(0, 300)}`];
+  return (error.message ?? '').includes(wanted)
+    ? []
+    : [`${said}: the answer does not name ${wanted}: ${error.message?.slice(0, 300)}`];
 }
 
 function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Readonly<Record<string, unknown>>) : undefined;
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Readonly<Record<string, unknown>>)
+      : undefined;
   } catch {
     return undefined;
   }

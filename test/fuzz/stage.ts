@@ -16,13 +16,21 @@ const ERROR_LEVEL = 50;
 
 /** A fleet that is thrown at, and what must hold of it whatever was thrown. */
 export class Stage {
-  private constructor(readonly fleet: Fleet, private client: RawClient, private readonly idle: Signs) {}
+  private constructor(
+    readonly fleet: Fleet,
+    private client: RawClient,
+    private readonly idle: Signs,
+  ) {}
 
   static async open(): Promise<Stage> {
     const fleet = await startFleet({ sizes: [2, 1, 2], env: { SLUICE_LOG: 'warn' } });
     const before = signsOf(fleet.processes, fleet.data);
     await sleep(QUIET_MS);
-    return new Stage(fleet, await RawClient.connect(fleet.server.url), spent(before, signsOf(fleet.processes, fleet.data)));
+    return new Stage(
+      fleet,
+      await RawClient.connect(fleet.server.url),
+      spent(before, signsOf(fleet.processes, fleet.data)),
+    );
   }
 
   async close(): Promise<void> {
@@ -35,7 +43,11 @@ export class Stage {
   }
 
   /** The server's or a service's answer; undefined when the server ends the connection, as it does for what is too large. */
-  async request(subject: string, body: Buffer, headers: Readonly<Record<string, string>> = {}): Promise<Reply | undefined> {
+  async request(
+    subject: string,
+    body: Buffer,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Reply | undefined> {
     const answer = this.client.request(subject, body, headers);
     answer.catch(() => undefined);
     try {
@@ -49,9 +61,14 @@ export class Stage {
   }
 
   /** The sequence in the stream; undefined when the server took it not, or had it already. */
-  async store(subject: string, body: Buffer, headers: Readonly<Record<string, string>> = {}): Promise<number | undefined> {
+  async store(
+    subject: string,
+    body: Buffer,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<number | undefined> {
     const reply = await this.request(subject, body, headers);
-    const ack = reply === undefined ? {} : (JSON.parse(reply.body) as { readonly seq?: number; readonly duplicate?: boolean });
+    const ack =
+      reply === undefined ? {} : (JSON.parse(reply.body) as { readonly seq?: number; readonly duplicate?: boolean });
     return ack.duplicate === true ? undefined : ack.seq;
   }
 
@@ -65,7 +82,10 @@ export class Stage {
 
   /** The newest message under a subject of a stream, as the server keeps it. */
   async last(stream: string, subject: string): Promise<string | undefined> {
-    const reply = await this.request(`$JS.API.STREAM.MSG.GET.${stream}`, Buffer.from(JSON.stringify({ last_by_subj: subject })));
+    const reply = await this.request(
+      `$JS.API.STREAM.MSG.GET.${stream}`,
+      Buffer.from(JSON.stringify({ last_by_subj: subject })),
+    );
     const { message } = JSON.parse(reply?.body ?? '{}') as { readonly message?: { readonly data?: string } };
     return message === undefined ? undefined : Buffer.from(message.data ?? '', 'base64').toString();
   }
@@ -96,8 +116,13 @@ export class Stage {
   }
 
   private async subjects(stream: string, filter: string): Promise<readonly string[]> {
-    const reply = await this.request(`$JS.API.STREAM.INFO.${stream}`, Buffer.from(JSON.stringify({ subjects_filter: filter })));
-    const { state } = JSON.parse(reply?.body ?? '{}') as { readonly state?: { readonly subjects?: Readonly<Record<string, number>> } };
+    const reply = await this.request(
+      `$JS.API.STREAM.INFO.${stream}`,
+      Buffer.from(JSON.stringify({ subjects_filter: filter })),
+    );
+    const { state } = JSON.parse(reply?.body ?? '{}') as {
+      readonly state?: { readonly subjects?: Readonly<Record<string, number>> };
+    };
     return Object.keys(state?.subjects ?? {}).sort();
   }
 
@@ -107,12 +132,18 @@ export class Stage {
     const roles = fleet.pools.map(({ pool }) => pool);
     const change = await fleet.apply(...roles.map((role) => file(`good-${role}`, `${content} of ${role}\n`, role)));
     const end = await fleet.ended(change);
-    if (end.phase !== 'committed') throw new Error(`a good change ends ${end.phase} ${end.outcome}: ${end.reason} ${JSON.stringify(end.reasons)}`);
-    await fleet.when('rollouts', change, ({ phase, applied }) => phase === 'succeeded' && applied === fleet.nodes.length);
+    if (end.phase !== 'committed')
+      throw new Error(`a good change ends ${end.phase} ${end.outcome}: ${end.reason} ${JSON.stringify(end.reasons)}`);
+    await fleet.when(
+      'rollouts',
+      change,
+      ({ phase, applied }) => phase === 'succeeded' && applied === fleet.nodes.length,
+    );
     for (const node of fleet.nodes) {
       const role = node.split('-')[0] as string;
       const found = fleet.folders.files(node)[`/etc/good-${role}.conf`];
-      if (found !== `${content} of ${role}\n`) throw new Error(`${node} has ${JSON.stringify(found)}, and should have ${content}`);
+      if (found !== `${content} of ${role}\n`)
+        throw new Error(`${node} has ${JSON.stringify(found)}, and should have ${content}`);
     }
   }
 
@@ -128,8 +159,16 @@ export class Stage {
       const errors = linesOf(this.fleet.data, name, was.logLines).filter((line) => isError(line));
       return [
         ...(was.pid === is.pid ? [] : [`${name} was process ${was.pid} and is ${is.pid}`]),
-        ...(quiet.cpuMs <= (idle?.cpuMs ?? 0) + QUIET_MS * LOOP_SHARE ? [] : [`${name} took ${quiet.cpuMs} ms of ${QUIET_MS} ms with nothing to do; idle it took ${idle?.cpuMs ?? 0} ms`]),
-        ...(quiet.logLines <= MOST_QUIET_LINES ? [] : [`${name} logged ${quiet.logLines} lines with nothing to do: ${linesOf(this.fleet.data, name).at(-1)?.slice(0, 500)}`]),
+        ...(quiet.cpuMs <= (idle?.cpuMs ?? 0) + QUIET_MS * LOOP_SHARE
+          ? []
+          : [
+              `${name} took ${quiet.cpuMs} ms of ${QUIET_MS} ms with nothing to do; idle it took ${idle?.cpuMs ?? 0} ms`,
+            ]),
+        ...(quiet.logLines <= MOST_QUIET_LINES
+          ? []
+          : [
+              `${name} logged ${quiet.logLines} lines with nothing to do: ${linesOf(this.fleet.data, name).at(-1)?.slice(0, 500)}`,
+            ]),
         ...errors.slice(0, 3).map((line) => `${name} is in trouble: ${line.slice(0, 1_500)}`),
       ];
     });
@@ -145,18 +184,25 @@ export class Stage {
       return services.length === SERVICES.length && services.every(({ halted }) => halted === '');
     }, 'every service is back');
     for (const node of fleet.nodes) {
-      for (const bucket of ['nodes', 'leases', 'status'] as const) await fleet.when(bucket, node, (view) => view.node === node);
+      for (const bucket of ['nodes', 'leases', 'status'] as const)
+        await fleet.when(bucket, node, (view) => view.node === node);
     }
-    for (const { pool, nodes } of fleet.pools) await fleet.when('pools', pool, ({ members }) => members === nodes.length);
+    for (const { pool, nodes } of fleet.pools)
+      await fleet.when('pools', pool, ({ members }) => members === nodes.length);
   }
 }
 
-const spent = (before: Signs, after: Signs): Signs => Object.fromEntries(Object.entries(after).map(([name, { pid, cpuMs, logLines }]) =>
-  [name, { pid, cpuMs: cpuMs - (before[name]?.cpuMs ?? 0), logLines: logLines - (before[name]?.logLines ?? 0) }]));
+const spent = (before: Signs, after: Signs): Signs =>
+  Object.fromEntries(
+    Object.entries(after).map(([name, { pid, cpuMs, logLines }]) => [
+      name,
+      { pid, cpuMs: cpuMs - (before[name]?.cpuMs ?? 0), logLines: logLines - (before[name]?.logLines ?? 0) },
+    ]),
+  );
 
 function isError(line: string): boolean {
   try {
-    return (JSON.parse(line) as { readonly level?: number }).level as number >= ERROR_LEVEL;
+    return ((JSON.parse(line) as { readonly level?: number }).level as number) >= ERROR_LEVEL;
   } catch {
     // Not a line of the log: what Node itself says when a process dies.
     return true;

@@ -9,12 +9,23 @@ import { editFolder, type Folder } from './doors/state-folders.js';
 
 const NODE = 'w-1.dc1';
 const SEEDS = Array.from({ length: 60 }, (_, i) => i + 1);
-const file = (content: string): Config => ({ fragments: [{ kind: 'File', name: 'motd', spec: { path: '/etc/motd', content } }] });
+const file = (content: string): Config => ({
+  fragments: [{ kind: 'File', name: 'motd', spec: { path: '/etc/motd', content } }],
+});
 
 describe('an applier on a state folder that was cut off or edited', () => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-fuzz-state-'));
   const start = (state: string, bus: MemoryNodeBus) =>
-    runApplier({ node: NODE, labels: {}, root: join(folder, 'root'), stateDir: state, bus, heartbeatMs: 60_000, driftCheckMs: 60_000, readEveryMs: 60_000 });
+    runApplier({
+      node: NODE,
+      labels: {},
+      root: join(folder, 'root'),
+      stateDir: state,
+      bus,
+      heartbeatMs: 60_000,
+      driftCheckMs: 60_000,
+      readEveryMs: 60_000,
+    });
   let good: Folder = {};
 
   beforeAll(async () => {
@@ -42,7 +53,11 @@ describe('an applier on a state folder that was cut off or edited', () => {
     for (const content of ['one', 'two']) bus.store(file(content));
     const applier = await start(state, bus).catch((error: unknown) => error as Error);
     if (applier instanceof Error) {
-      expect({ what, name: applier.name, message: applier.message }).toEqual({ what, name: 'StateError', message: expect.stringContaining(state) as string });
+      expect({ what, name: applier.name, message: applier.message }).toEqual({
+        what,
+        name: 'StateError',
+        message: expect.stringContaining(state) as string,
+      });
       return;
     }
     try {
@@ -56,8 +71,12 @@ describe('an applier on a state folder that was cut off or edited', () => {
 });
 
 function read(folder: string, below = ''): Folder {
-  return Object.fromEntries(readdirSync(join(folder, below)).flatMap((name) => {
-    const path = join(below, name);
-    return statSync(join(folder, path)).isDirectory() ? Object.entries(read(folder, path)) : [[path, readFileSync(join(folder, path))]];
-  }));
+  return Object.fromEntries(
+    readdirSync(join(folder, below)).flatMap((name) => {
+      const path = join(below, name);
+      return statSync(join(folder, path)).isDirectory()
+        ? Object.entries(read(folder, path))
+        : [[path, readFileSync(join(folder, path))]];
+    }),
+  );
 }

@@ -15,15 +15,20 @@ const TICK_MS = 10;
 
 /** Pids, processor time and lines of log of every process that a fleet started. */
 export function signsOf(processes: Processes, logs: string): Signs {
-  return Object.fromEntries(processes.names.map((name) => {
-    const pid = processes.pid(name);
-    return [name, { pid: pid ?? 0, cpuMs: pid === undefined ? 0 : cpuMs(pid), logLines: linesOf(logs, name).length }];
-  }));
+  return Object.fromEntries(
+    processes.names.map((name) => {
+      const pid = processes.pid(name);
+      return [name, { pid: pid ?? 0, cpuMs: pid === undefined ? 0 : cpuMs(pid), logLines: linesOf(logs, name).length }];
+    }),
+  );
 }
 
 /** The lines that a process logged, from this one on. */
 export function linesOf(logs: string, name: string, from = 0): readonly string[] {
-  return readFileSync(join(logs, `${name}.log`), 'utf8').split('\n').slice(from).filter((line) => line !== '');
+  return readFileSync(join(logs, `${name}.log`), 'utf8')
+    .split('\n')
+    .slice(from)
+    .filter((line) => line !== '');
 }
 
 function cpuMs(pid: number): number {

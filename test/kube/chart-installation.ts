@@ -8,7 +8,13 @@ const NAMESPACE = 'sluice';
 
 /** Where the objects of a kind are. */
 const PLURALS: Readonly<Record<string, string>> = { NetworkPolicy: 'networkpolicies' };
-const CLUSTER_WIDE = ['Namespace', 'ClusterRole', 'ClusterRoleBinding', 'CustomResourceDefinition', 'ValidatingWebhookConfiguration'];
+const CLUSTER_WIDE = [
+  'Namespace',
+  'ClusterRole',
+  'ClusterRoleBinding',
+  'CustomResourceDefinition',
+  'ValidatingWebhookConfiguration',
+];
 
 export function pathOf({ apiVersion, kind, metadata }: Rendered): string {
   const root = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
@@ -18,13 +24,23 @@ export function pathOf({ apiVersion, kind, metadata }: Rendered): string {
 
 /** As `kubectl apply --server-side --dry-run=server --validate=strict`: what the server has against an object; undefined for nothing. */
 export async function complaintAbout(api: KubeApi, object: Rendered): Promise<string | undefined> {
-  const { code, body } = await api.call('PATCH', `${pathOf(object)}?fieldManager=spec&fieldValidation=Strict&dryRun=All&force=true`, object, 'application/apply-patch+yaml');
-  return code < 300 ? undefined : `${object.kind} ${object.metadata.name}: ${JSON.stringify((body as { readonly message?: string }).message ?? body)}`;
+  const { code, body } = await api.call(
+    'PATCH',
+    `${pathOf(object)}?fieldManager=spec&fieldValidation=Strict&dryRun=All&force=true`,
+    object,
+    'application/apply-patch+yaml',
+  );
+  return code < 300
+    ? undefined
+    : `${object.kind} ${object.metadata.name}: ${JSON.stringify((body as { readonly message?: string }).message ?? body)}`;
 }
 
 /** The release `sluice` in the namespace of that name, on a real API server. */
 export class ChartInstallation {
-  constructor(private readonly helm: string, private readonly cluster: KubeCluster) {}
+  constructor(
+    private readonly helm: string,
+    private readonly cluster: KubeCluster,
+  ) {}
 
   /** install, upgrade and uninstall, as people do it; nothing is waited for. */
   async run(...args: readonly string[]): Promise<string> {
@@ -33,7 +49,12 @@ export class ChartInstallation {
   }
 
   async apply(object: Rendered): Promise<void> {
-    const { code, body } = await this.cluster.api.call('PATCH', `${pathOf(object)}?fieldManager=helm`, object, 'application/apply-patch+yaml');
+    const { code, body } = await this.cluster.api.call(
+      'PATCH',
+      `${pathOf(object)}?fieldManager=helm`,
+      object,
+      'application/apply-patch+yaml',
+    );
     if (code >= 300) throw new Error(JSON.stringify(body));
   }
 
@@ -44,7 +65,9 @@ export class ChartInstallation {
 
   /** As the kubelet gets it for a pod. */
   async tokenOf(account: string): Promise<string> {
-    const made = await this.cluster.api.create(`/api/v1/namespaces/${NAMESPACE}/serviceaccounts/${account}/token`, { spec: {} });
+    const made = await this.cluster.api.create(`/api/v1/namespaces/${NAMESPACE}/serviceaccounts/${account}/token`, {
+      spec: {},
+    });
     return (made.status as { readonly token: string }).token;
   }
 
@@ -53,22 +76,49 @@ export class ChartInstallation {
     const [whole = '', subresource = ''] = resource.split('/');
     const [name = '', ...group] = whole.split('.');
     const made = await this.cluster.api.create('/apis/authorization.k8s.io/v1/subjectaccessreviews', {
-      spec: { user: userOf(account), groups: ['system:serviceaccounts', `system:serviceaccounts:${NAMESPACE}`, 'system:authenticated'], resourceAttributes: { verb, group: group.join('.'), resource: name, subresource, namespace } },
+      spec: {
+        user: userOf(account),
+        groups: ['system:serviceaccounts', `system:serviceaccounts:${NAMESPACE}`, 'system:authenticated'],
+        resourceAttributes: { verb, group: group.join('.'), resource: name, subresource, namespace },
+      },
     });
     return (made.status as { readonly allowed: boolean }).allowed;
   }
 
   /** As `kubectl auth can-i --list`, asked by the service account itself: every right in a namespace, one a line, but those that everybody has. */
-  async rightsOf(account: string, everybody: readonly string[] = [], namespace = NAMESPACE): Promise<readonly string[]> {
+  async rightsOf(
+    account: string,
+    everybody: readonly string[] = [],
+    namespace = NAMESPACE,
+  ): Promise<readonly string[]> {
     const gate = await this.gateOf(account);
     try {
       const answer = await fetch(`${gate.url}/apis/authorization.k8s.io/v1/selfsubjectrulesreviews`, {
-        method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec: { namespace } }),
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({
+          apiVersion: 'authorization.k8s.io/v1',
+          kind: 'SelfSubjectRulesReview',
+          spec: { namespace },
+        }),
       });
-      const { status } = (await answer.json()) as { readonly status: { readonly incomplete: boolean; readonly resourceRules: readonly Rule[]; readonly nonResourceRules: readonly { readonly verbs: readonly string[]; readonly nonResourceURLs: readonly string[] }[] } };
+      const { status } = (await answer.json()) as {
+        readonly status: {
+          readonly incomplete: boolean;
+          readonly resourceRules: readonly Rule[];
+          readonly nonResourceRules: readonly {
+            readonly verbs: readonly string[];
+            readonly nonResourceURLs: readonly string[];
+          }[];
+        };
+      };
       if (status.incomplete) throw new Error(`the rights of ${account} are not known as a whole`);
-      const urls = status.nonResourceRules.flatMap(({ verbs, nonResourceURLs }) => verbs.flatMap((verb) => nonResourceURLs.map((url) => `${verb} ${url}`)));
-      return [...new Set([...linesOf(status.resourceRules), ...urls])].filter((line) => !everybody.includes(line)).sort();
+      const urls = status.nonResourceRules.flatMap(({ verbs, nonResourceURLs }) =>
+        verbs.flatMap((verb) => nonResourceURLs.map((url) => `${verb} ${url}`)),
+      );
+      return [...new Set([...linesOf(status.resourceRules), ...urls])]
+        .filter((line) => !everybody.includes(line))
+        .sort();
     } finally {
       await gate.close();
     }
@@ -80,13 +130,22 @@ const userOf = (account: string): string => `system:serviceaccount:${NAMESPACE}:
 /** What the lines of requests took, in the same words; by a reading of their own, and not the product's. */
 export function rightsAsked(lines: readonly string[]): readonly string[] {
   // Which kinds there are is no resource: everybody may ask.
-  const seen = lines.filter((line) => !line.startsWith('GET /openapi/')).map((line) => {
-    const [, method = '', group = '', resource = '', name, part] = /^(\w+) \/(?:api\/v1|apis\/([^/]+)\/[^/]+)(?:\/namespaces\/[^/?]+(?=\/))?\/([^/?]+)(?:\/([^/?]+))?(?:\/([^/?]+))?/.exec(line) ?? [];
-    const reading = /[?&]watch=/.test(line) ? 'watch' : name === undefined ? 'list' : 'get';
-    const verb = ({ GET: reading, POST: 'create', PATCH: 'patch', DELETE: 'delete' } as Readonly<Record<string, string>>)[method] ?? method;
-    return `${verb} ${resource}${group === '' ? '' : `.${group}`}${part === undefined ? '' : `/${part}`}`;
-  });
+  const seen = lines
+    .filter((line) => !line.startsWith('GET /openapi/'))
+    .map((line) => {
+      const [, method = '', group = '', resource = '', name, part] =
+        /^(\w+) \/(?:api\/v1|apis\/([^/]+)\/[^/]+)(?:\/namespaces\/[^/?]+(?=\/))?\/([^/?]+)(?:\/([^/?]+))?(?:\/([^/?]+))?/.exec(
+          line,
+        ) ?? [];
+      const reading = /[?&]watch=/.test(line) ? 'watch' : name === undefined ? 'list' : 'get';
+      const verb =
+        ({ GET: reading, POST: 'create', PATCH: 'patch', DELETE: 'delete' } as Readonly<Record<string, string>>)[
+          method
+        ] ?? method;
+      return `${verb} ${resource}${group === '' ? '' : `.${group}`}${part === undefined ? '' : `/${part}`}`;
+    });
   return [...new Set(seen)].sort();
 }
 
-export const labelled = (objects: readonly KubeObject[], component: string): readonly KubeObject[] => objects.filter(({ metadata }) => metadata.labels?.['app.kubernetes.io/component'] === component);
+export const labelled = (objects: readonly KubeObject[], component: string): readonly KubeObject[] =>
+  objects.filter(({ metadata }) => metadata.labels?.['app.kubernetes.io/component'] === component);

@@ -16,177 +16,319 @@ const BUILD_MS = 20 * 60_000;
 const PLURALS = KINDS.map(({ name }) => pluralOf(name));
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 
-describeWith(['helm'], 'the chart', () => describeOnKube('on a real API server', (world) => {
-  let helm = '';
-  let installation: ChartInstallation;
-  let everybody: readonly string[] = [];
-  beforeAll(async () => {
-    helm = await findHelm();
-    installation = new ChartInstallation(helm, world.cluster);
-    await world.scene.api.create('/api/v1/namespaces', { metadata: { name: 'sluice' } });
-  }, BUILD_MS);
-
-  test.each(Object.entries(VALUES))('every object is taken by the server, in a dry run: %s', async (_what, values) => {
-    const complaints = await Promise.all(render(helm, values).map((object) => complaintAbout(world.scene.api, object)));
-    expect(complaints.length).toBeGreaterThan(10);
-    expect(complaints.filter((complaint) => complaint !== undefined)).toEqual([]);
-  });
-
-  test('a dry run sees a field that is not known', async () => {
-    const [account] = render(helm, {});
-    expect(await complaintAbout(world.scene.api, { ...(account as Rendered), automountServiceAccountTokens: false } as Rendered)).toContain('automountServiceAccountTokens');
-  });
-
-  test('it installs, and its pods are made (without a kubelet none of them runs)', async () => {
-    await world.scene.node('plain', { 'kubernetes.io/os': 'linux' });
-    await installation.run('install', 'sluice', CHART, '--set', 'webhook.enabled=true');
-    const pods = async (): Promise<Readonly<Record<string, number>>> => {
-      const all = await world.scene.api.list('/api/v1/namespaces/sluice/pods');
-      return Object.fromEntries([...ALL, 'nats', 'applier'].map((component) => [component, labelled(all, component).length]));
-    };
-    const wanted = { ...Object.fromEntries(ALL.map((name) => [name, 2])), nats: 1, applier: 1 };
-    await until(async () => JSON.stringify(await pods()) === JSON.stringify(wanted) || undefined, 'its pods are made', 60_000);
-    expect(JSON.parse(await installation.run('list', '-o', 'json'))).toMatchObject([{ name: 'sluice', status: 'deployed' }]);
-  }, 120_000);
-
-  test('an upgrade keeps the certificate of the webhook, by which the API server knows it', async () => {
-    const certificates = async (): Promise<readonly unknown[]> => {
-      const secret = (await world.scene.api.get('/api/v1/namespaces/sluice/secrets/sluice-webhook')) as unknown as { readonly data: Readonly<Record<string, string>> };
-      const hook = (await world.scene.api.get('/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/sluice-webhook-sluice')) as unknown as { readonly webhooks: readonly { readonly clientConfig: { readonly caBundle: string } }[] };
-      return [secret.data['tls.crt'], secret.data['ca.crt'], hook.webhooks[0]?.clientConfig.caBundle];
-    };
-    const before = await certificates();
-    expect(before[1]).toBe(before[2]);
-    await installation.run('upgrade', 'sluice', CHART, '--set', 'webhook.enabled=true', '--set', 'logLevel=debug');
-    expect(await certificates()).toEqual(before);
-    await installation.run('upgrade', 'sluice', CHART);
-  }, 120_000);
-
-  /** What the chart says that a service may. */
-  const ruled = (service: string): readonly Rule[] => render(helm, {}).find(({ kind, metadata }) => kind === 'ClusterRole' && metadata.labels?.['app.kubernetes.io/component'] === service)?.rules ?? [];
-
-  test.each([
-    ['drain', ['get nodes', 'list nodes', 'watch nodes', 'patch nodes', 'list pods', 'watch pods', 'delete pods', 'create pods/eviction', 'list poddisruptionbudgets.policy', 'watch poddisruptionbudgets.policy']],
-    ['inventory', ['list nodes', 'watch nodes']],
-    ['gateway', [
-      ...PLURALS.flatMap((plural) => ['list', 'watch', 'patch'].map((verb) => `${verb} ${plural}.sluice.dev`)), ...['list', 'watch', 'create', 'delete'].map((verb) => `${verb} rollouts.sluice.dev`),
-      ...[...PLURALS, 'rollouts'].map((plural) => `patch ${plural}.sluice.dev/status`),
-    ]],
-    ['merger', []], ['validator', []], ['scheduler', []], ['nats', []], ['applier', []],
-  ] as const)('the service account of %s can do what it must, and nothing else', async (service, must) => {
-    if (everybody.length === 0) {
-      await world.scene.api.create('/api/v1/namespaces/sluice/serviceaccounts', { metadata: { name: 'nobody' } });
-      everybody = await installation.rightsOf('nobody');
-    }
-    const account = `sluice-${service}`;
-    const answers = await Promise.all(must.map(async (right) => [right, await installation.canI(account, ...(right.split(' ') as [string, string]))] as const));
-    expect(answers.filter(([, allowed]) => !allowed)).toEqual([]);
-    expect(await installation.rightsOf(account, everybody)).toEqual([...must].sort());
-    expect(await installation.rightsOf(account, everybody, 'default')).toEqual([...must, ...(service === 'gateway' ? ['create events'] : [])].sort());
-    for (const [verb, resource] of [['get', 'secrets'], ['create', 'pods'], ['update', 'nodes'], ['*', '*']] as const) expect([verb, resource, await installation.canI(account, verb, resource)]).toEqual([verb, resource, false]);
-  });
-
-  testWith(['kubectl'], 'kubectl auth can-i says the same', async () => {
-    const asked = async (...args: readonly string[]): Promise<string> => (await run('kubectl', ['auth', 'can-i', ...args, '--as=system:serviceaccount:sluice:sluice-drain'], { env: { ...process.env, KUBECONFIG: world.cluster.kubeconfig } })).stdout;
-    expect([await asked('patch', 'nodes'), await asked('create', 'pods', '--subresource=eviction'), await asked('create', 'pods'), await asked('delete', 'nodes')].map((text) => text.trim())).toEqual(['yes', 'yes', 'no', 'no']);
-    expect(await asked('--list')).toMatch(/^nodes +\[\] +\[\] +\[get list watch patch\]$/m);
-  });
-
-  describe('with a fleet whose services have the rights of its service accounts', () => {
-    let fleet: Fleet;
-    const gates = new Map<string, ApiGate>();
-    const bindings = CLIENTS.map((service) => `${RBAC}/clusterrolebindings/sluice-sluice-${service}`);
-    const taken: object[] = [];
+describeWith(['helm'], 'the chart', () =>
+  describeOnKube('on a real API server', (world) => {
+    let helm = '';
+    let installation: ChartInstallation;
+    let everybody: readonly string[] = [];
     beforeAll(async () => {
-      for (const path of bindings) {
-        const { metadata: { name, labels }, ...rest } = (await world.scene.api.get(path))!;
-        taken.push({ metadata: { name, labels }, ...rest });
-        await world.scene.api.remove(path);
-      }
-      const envOf: Record<string, Record<string, string>> = {};
-      for (const service of CLIENTS) {
-        const gate = await installation.gateOf(`sluice-${service}`);
-        gates.set(service, gate);
-        envOf[service] = { KUBECONFIG: await world.cluster.kubeconfigBy(gate.url), SLUICE_LOG: 'info' };
-      }
-      envOf['gateway'] = { ...envOf['gateway'], SLUICE_DEBOUNCE_MS: '300' };
-      fleet = await startFleet({ sizes: [1, 0, 0], env: { SLUICE_DRAIN: 'kubernetes' }, envOf });
-      for (const node of fleet.nodes) {
-        await world.scene.node(node);
-        await world.scene.pod(`${node.replaceAll('.', '-')}-web`, { node });
-      }
-      await fleet.ended(await fleet.apply(health(fleet.gate.url), manifest('DisruptionPolicy', 'drains', { nodeSelector: {}, default: [{ kind: 'drain' }] })));
-    }, 180_000);
-    afterAll(async () => {
-      await fleet?.close();
-      for (const gate of gates.values()) await gate.close();
-    }, 60_000);
-    afterEach(() => fleet.gate.release());
+      helm = await findHelm();
+      installation = new ChartInstallation(helm, world.cluster);
+      await world.scene.api.create('/api/v1/namespaces', { metadata: { name: 'sluice' } });
+    }, BUILD_MS);
 
-    const words = (service: string): readonly string[] => readFileSync(join(fleet.data, `${service}.log`), 'utf8').split('\n').filter((line) => line !== '').map((line) => (JSON.parse(line) as { readonly msg: string }).msg);
-    const named = (service: string): readonly string[] => words(service).flatMap((line) => /^the right to (.*) is missing/.exec(line)?.[1] ?? []);
-    const back = (service: string): readonly string[] => words(service).flatMap((line) => /^the right to (.*) is there now/.exec(line)?.[1] ?? []);
-    const refusedAgain = (service: string, times: number): Promise<unknown> => until(() => (gates.get(service)?.forbidden.length ?? 0) > times || undefined, `${service} asks again`, 60_000);
-    let change = '';
+    test.each(Object.entries(VALUES))(
+      'every object is taken by the server, in a dry run: %s',
+      async (_what, values) => {
+        const complaints = await Promise.all(
+          render(helm, values).map((object) => complaintAbout(world.scene.api, object)),
+        );
+        expect(complaints.length).toBeGreaterThan(10);
+        expect(complaints.filter((complaint) => complaint !== undefined)).toEqual([]);
+      },
+    );
 
-    test('each names the right that it lacks once, and asks again', async () => {
-      change = await fleet.apply(file('app', 'v1\n', 'edge'));
-      const view = await fleet.when('drains', fleet.nodesOf('edge')[0] as string, ({ reason }) => reason.includes('cannot'));
-      expect(view.reason).toMatch(/^nodes "edge-01.dc1" is forbidden: User "system:serviceaccount:sluice:sluice-drain" cannot get resource "nodes"/);
-      fleet.processes.start('inventory-2', ['service', 'inventory'], { env: { KUBECONFIG: await world.cluster.kubeconfigBy(gates.get('inventory')!.url), SLUICE_INVENTORY: 'kubernetes' } });
-      await fleet.processes.stop('inventory');
-      fleet.startService('gateway');
-      const lacked = { drain: ['get nodes', 'list nodes', 'list pods'], inventory: ['list nodes'], gateway: [...PLURALS, 'rollouts'].map((plural) => `list ${plural}.sluice.dev`) };
-      for (const [service, log] of [['drain', 'drain'], ['inventory', 'inventory-2'], ['gateway', 'gateway']] as const) {
-        await until(() => lacked[service].every((right) => named(log).includes(right)) || undefined, `${service} names what it lacks`, 60_000);
-        await refusedAgain(service, named(log).length * 2);
-        expect([...named(log)].sort()).toEqual([...new Set(named(log))].sort());
-      }
-      expect(named('inventory-2')).toEqual(lacked.inventory);
+    test('a dry run sees a field that is not known', async () => {
+      const [account] = render(helm, {});
+      expect(
+        await complaintAbout(world.scene.api, {
+          ...(account as Rendered),
+          automountServiceAccountTokens: false,
+        } as Rendered),
+      ).toContain('automountServiceAccountTokens');
+    });
+
+    test('it installs, and its pods are made (without a kubelet none of them runs)', async () => {
+      await world.scene.node('plain', { 'kubernetes.io/os': 'linux' });
+      await installation.run('install', 'sluice', CHART, '--set', 'webhook.enabled=true');
+      const pods = async (): Promise<Readonly<Record<string, number>>> => {
+        const all = await world.scene.api.list('/api/v1/namespaces/sluice/pods');
+        return Object.fromEntries(
+          [...ALL, 'nats', 'applier'].map((component) => [component, labelled(all, component).length]),
+        );
+      };
+      const wanted = { ...Object.fromEntries(ALL.map((name) => [name, 2])), nats: 1, applier: 1 };
+      await until(
+        async () => JSON.stringify(await pods()) === JSON.stringify(wanted) || undefined,
+        'its pods are made',
+        60_000,
+      );
+      expect(JSON.parse(await installation.run('list', '-o', 'json'))).toMatchObject([
+        { name: 'sluice', status: 'deployed' },
+      ]);
     }, 120_000);
 
-    test('each goes on when the right is given: the change that waited rolls out, with drains', async () => {
-      for (const [i, path] of bindings.entries()) await world.scene.api.create(path.slice(0, path.lastIndexOf('/')), taken[i] as object);
-      expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
-      for (const node of fleet.nodes) await fleet.when('nodes', node, ({ uid }) => uid !== '');
-      // The drain is over, and what it looked at beside that node is of no interest any more.
-      expect(back('drain')).toContain('get nodes');
-      for (const service of ['inventory-2', 'gateway']) await until(() => named(service).every((right) => back(service).includes(right)) || undefined, `${service} has what it lacked`, 60_000);
-    }, 180_000);
+    test('an upgrade keeps the certificate of the webhook, by which the API server knows it', async () => {
+      const certificates = async (): Promise<readonly unknown[]> => {
+        const secret = (await world.scene.api.get('/api/v1/namespaces/sluice/secrets/sluice-webhook')) as unknown as {
+          readonly data: Readonly<Record<string, string>>;
+        };
+        const hook = (await world.scene.api.get(
+          '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/sluice-webhook-sluice',
+        )) as unknown as { readonly webhooks: readonly { readonly clientConfig: { readonly caBundle: string } }[] };
+        return [secret.data['tls.crt'], secret.data['ca.crt'], hook.webhooks[0]?.clientConfig.caBundle];
+      };
+      const before = await certificates();
+      expect(before[1]).toBe(before[2]);
+      await installation.run('upgrade', 'sluice', CHART, '--set', 'webhook.enabled=true', '--set', 'logLevel=debug');
+      expect(await certificates()).toEqual(before);
+      await installation.run('upgrade', 'sluice', CHART);
+    }, 120_000);
 
-    test('nothing is refused to them from then on, and they use all that they may', async () => {
-      for (const gate of gates.values()) gate.forbidden.length = gate.asked.length = 0;
-      for (const service of ['drain', 'inventory-2', 'gateway']) await fleet.processes.stop(service);
-      for (const service of ['drain', 'gateway']) fleet.startService(service);
-      fleet.processes.start('inventory-3', ['service', 'inventory'], { env: { KUBECONFIG: await world.cluster.kubeconfigBy(gates.get('inventory')!.url), SLUICE_INVENTORY: 'kubernetes' } });
-      const [edge = ''] = fleet.nodesOf('edge');
-      // What never ends is deleted, for the pool says so.
-      await world.scene.pod('stubborn', { node: edge, annotations: { 'test/never-ends': '' } });
-      await world.scene.budget('held', 'held', 0);
-      const forceful = pool('edge', 2, { drainTimeout: '8s', drain: { onTimeout: 'force', gracePeriod: '1s' } });
-      const api = '/apis/sluice.dev/v1alpha1';
-      const apply = (one: ReturnType<typeof file>) => world.scene.api.call('PATCH', `${api}/${pluralOf(one.kind)}/${one.metadata.name}?fieldManager=kubectl&force=true`, one, 'application/apply-patch+yaml');
-      const ready = (one: ReturnType<typeof file>) => until(async () => (await world.scene.api.get(`${api}/${pluralOf(one.kind)}/${one.metadata.name}`))?.status?.['phase'] === 'Ready' || undefined, `${one.metadata.name} is ready`, 90_000);
-      for (const one of [forceful, file('by-kubectl', 'v1\n', 'edge')]) {
-        await apply(one);
-        await ready(one);
+    /** What the chart says that a service may. */
+    const ruled = (service: string): readonly Rule[] =>
+      render(helm, {}).find(
+        ({ kind, metadata }) => kind === 'ClusterRole' && metadata.labels?.['app.kubernetes.io/component'] === service,
+      )?.rules ?? [];
+
+    test.each([
+      [
+        'drain',
+        [
+          'get nodes',
+          'list nodes',
+          'watch nodes',
+          'patch nodes',
+          'list pods',
+          'watch pods',
+          'delete pods',
+          'create pods/eviction',
+          'list poddisruptionbudgets.policy',
+          'watch poddisruptionbudgets.policy',
+        ],
+      ],
+      ['inventory', ['list nodes', 'watch nodes']],
+      [
+        'gateway',
+        [
+          ...PLURALS.flatMap((plural) => ['list', 'watch', 'patch'].map((verb) => `${verb} ${plural}.sluice.dev`)),
+          ...['list', 'watch', 'create', 'delete'].map((verb) => `${verb} rollouts.sluice.dev`),
+          ...[...PLURALS, 'rollouts'].map((plural) => `patch ${plural}.sluice.dev/status`),
+        ],
+      ],
+      ['merger', []],
+      ['validator', []],
+      ['scheduler', []],
+      ['nats', []],
+      ['applier', []],
+    ] as const)('the service account of %s can do what it must, and nothing else', async (service, must) => {
+      if (everybody.length === 0) {
+        await world.scene.api.create('/api/v1/namespaces/sluice/serviceaccounts', { metadata: { name: 'nobody' } });
+        everybody = await installation.rightsOf('nobody');
       }
-      for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/by-kubectl.conf']).toBe('v1\n');
-      for (const [service, gate] of gates) expect([service, gate.forbidden]).toEqual([service, []]);
-      /** Kinds are much alike: whether any of them was asked for is enough. */
-      const alike = (rights: readonly string[]): readonly string[] => [...new Set(rights.map((right) => PLURALS.reduce((text, plural) => text.replace(` ${plural}.`, ' KIND.'), right)))].sort();
-      const used = (service: string): readonly string[] => alike(rightsAsked(gates.get(service)!.asked));
-      expect(used('inventory')).toEqual(alike(linesOf(ruled('inventory'))));
-      expect(used('drain')).toEqual(alike(linesOf(ruled('drain'))));
-      // Rollouts are deleted only when there are more than ten that ended.
-      expect([...used('gateway'), 'delete rollouts.sluice.dev'].sort()).toEqual(alike([...linesOf(ruled('gateway')), 'create events']));
-    }, 240_000);
-  });
+      const account = `sluice-${service}`;
+      const answers = await Promise.all(
+        must.map(
+          async (right) =>
+            [right, await installation.canI(account, ...(right.split(' ') as [string, string]))] as const,
+        ),
+      );
+      expect(answers.filter(([, allowed]) => !allowed)).toEqual([]);
+      expect(await installation.rightsOf(account, everybody)).toEqual([...must].sort());
+      expect(await installation.rightsOf(account, everybody, 'default')).toEqual(
+        [...must, ...(service === 'gateway' ? ['create events'] : [])].sort(),
+      );
+      for (const [verb, resource] of [
+        ['get', 'secrets'],
+        ['create', 'pods'],
+        ['update', 'nodes'],
+        ['*', '*'],
+      ] as const)
+        expect([verb, resource, await installation.canI(account, verb, resource)]).toEqual([verb, resource, false]);
+    });
 
-  test('what is uninstalled leaves the definitions, and with them every object', async () => {
-    await installation.run('uninstall', 'sluice');
-    const left = await world.scene.api.list('/apis/apiextensions.k8s.io/v1/customresourcedefinitions');
-    expect(left.filter(({ metadata }) => metadata.name.endsWith('.sluice.dev'))).toHaveLength(PLURALS.length + 1);
-    expect(await world.scene.api.get(`${RBAC}/clusterroles/sluice-sluice-drain`)).toBeUndefined();
-  }, 60_000);
-}));
+    testWith(['kubectl'], 'kubectl auth can-i says the same', async () => {
+      const asked = async (...args: readonly string[]): Promise<string> =>
+        (
+          await run('kubectl', ['auth', 'can-i', ...args, '--as=system:serviceaccount:sluice:sluice-drain'], {
+            env: { ...process.env, KUBECONFIG: world.cluster.kubeconfig },
+          })
+        ).stdout;
+      expect(
+        [
+          await asked('patch', 'nodes'),
+          await asked('create', 'pods', '--subresource=eviction'),
+          await asked('create', 'pods'),
+          await asked('delete', 'nodes'),
+        ].map((text) => text.trim()),
+      ).toEqual(['yes', 'yes', 'no', 'no']);
+      expect(await asked('--list')).toMatch(/^nodes +\[\] +\[\] +\[get list watch patch\]$/m);
+    });
+
+    describe('with a fleet whose services have the rights of its service accounts', () => {
+      let fleet: Fleet;
+      const gates = new Map<string, ApiGate>();
+      const bindings = CLIENTS.map((service) => `${RBAC}/clusterrolebindings/sluice-sluice-${service}`);
+      const taken: object[] = [];
+      beforeAll(async () => {
+        for (const path of bindings) {
+          const {
+            metadata: { name, labels },
+            ...rest
+          } = (await world.scene.api.get(path))!;
+          taken.push({ metadata: { name, labels }, ...rest });
+          await world.scene.api.remove(path);
+        }
+        const envOf: Record<string, Record<string, string>> = {};
+        for (const service of CLIENTS) {
+          const gate = await installation.gateOf(`sluice-${service}`);
+          gates.set(service, gate);
+          envOf[service] = { KUBECONFIG: await world.cluster.kubeconfigBy(gate.url), SLUICE_LOG: 'info' };
+        }
+        envOf['gateway'] = { ...envOf['gateway'], SLUICE_DEBOUNCE_MS: '300' };
+        fleet = await startFleet({ sizes: [1, 0, 0], env: { SLUICE_DRAIN: 'kubernetes' }, envOf });
+        for (const node of fleet.nodes) {
+          await world.scene.node(node);
+          await world.scene.pod(`${node.replaceAll('.', '-')}-web`, { node });
+        }
+        await fleet.ended(
+          await fleet.apply(
+            health(fleet.gate.url),
+            manifest('DisruptionPolicy', 'drains', { nodeSelector: {}, default: [{ kind: 'drain' }] }),
+          ),
+        );
+      }, 180_000);
+      afterAll(async () => {
+        await fleet?.close();
+        for (const gate of gates.values()) await gate.close();
+      }, 60_000);
+      afterEach(() => fleet.gate.release());
+
+      const words = (service: string): readonly string[] =>
+        readFileSync(join(fleet.data, `${service}.log`), 'utf8')
+          .split('\n')
+          .filter((line) => line !== '')
+          .map((line) => (JSON.parse(line) as { readonly msg: string }).msg);
+      const named = (service: string): readonly string[] =>
+        words(service).flatMap((line) => /^the right to (.*) is missing/.exec(line)?.[1] ?? []);
+      const back = (service: string): readonly string[] =>
+        words(service).flatMap((line) => /^the right to (.*) is there now/.exec(line)?.[1] ?? []);
+      const refusedAgain = (service: string, times: number): Promise<unknown> =>
+        until(() => (gates.get(service)?.forbidden.length ?? 0) > times || undefined, `${service} asks again`, 60_000);
+      let change = '';
+
+      test('each names the right that it lacks once, and asks again', async () => {
+        change = await fleet.apply(file('app', 'v1\n', 'edge'));
+        const view = await fleet.when('drains', fleet.nodesOf('edge')[0] as string, ({ reason }) =>
+          reason.includes('cannot'),
+        );
+        expect(view.reason).toMatch(
+          /^nodes "edge-01.dc1" is forbidden: User "system:serviceaccount:sluice:sluice-drain" cannot get resource "nodes"/,
+        );
+        fleet.processes.start('inventory-2', ['service', 'inventory'], {
+          env: {
+            KUBECONFIG: await world.cluster.kubeconfigBy(gates.get('inventory')!.url),
+            SLUICE_INVENTORY: 'kubernetes',
+          },
+        });
+        await fleet.processes.stop('inventory');
+        fleet.startService('gateway');
+        const lacked = {
+          drain: ['get nodes', 'list nodes', 'list pods'],
+          inventory: ['list nodes'],
+          gateway: [...PLURALS, 'rollouts'].map((plural) => `list ${plural}.sluice.dev`),
+        };
+        for (const [service, log] of [
+          ['drain', 'drain'],
+          ['inventory', 'inventory-2'],
+          ['gateway', 'gateway'],
+        ] as const) {
+          await until(
+            () => lacked[service].every((right) => named(log).includes(right)) || undefined,
+            `${service} names what it lacks`,
+            60_000,
+          );
+          await refusedAgain(service, named(log).length * 2);
+          expect([...named(log)].sort()).toEqual([...new Set(named(log))].sort());
+        }
+        expect(named('inventory-2')).toEqual(lacked.inventory);
+      }, 120_000);
+
+      test('each goes on when the right is given: the change that waited rolls out, with drains', async () => {
+        for (const [i, path] of bindings.entries())
+          await world.scene.api.create(path.slice(0, path.lastIndexOf('/')), taken[i] as object);
+        expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
+        for (const node of fleet.nodes) await fleet.when('nodes', node, ({ uid }) => uid !== '');
+        // The drain is over, and what it looked at beside that node is of no interest any more.
+        expect(back('drain')).toContain('get nodes');
+        for (const service of ['inventory-2', 'gateway'])
+          await until(
+            () => named(service).every((right) => back(service).includes(right)) || undefined,
+            `${service} has what it lacked`,
+            60_000,
+          );
+      }, 180_000);
+
+      test('nothing is refused to them from then on, and they use all that they may', async () => {
+        for (const gate of gates.values()) gate.forbidden.length = gate.asked.length = 0;
+        for (const service of ['drain', 'inventory-2', 'gateway']) await fleet.processes.stop(service);
+        for (const service of ['drain', 'gateway']) fleet.startService(service);
+        fleet.processes.start('inventory-3', ['service', 'inventory'], {
+          env: {
+            KUBECONFIG: await world.cluster.kubeconfigBy(gates.get('inventory')!.url),
+            SLUICE_INVENTORY: 'kubernetes',
+          },
+        });
+        const [edge = ''] = fleet.nodesOf('edge');
+        // What never ends is deleted, for the pool says so.
+        await world.scene.pod('stubborn', { node: edge, annotations: { 'test/never-ends': '' } });
+        await world.scene.budget('held', 'held', 0);
+        const forceful = pool('edge', 2, { drainTimeout: '8s', drain: { onTimeout: 'force', gracePeriod: '1s' } });
+        const api = '/apis/sluice.dev/v1alpha1';
+        const apply = (one: ReturnType<typeof file>) =>
+          world.scene.api.call(
+            'PATCH',
+            `${api}/${pluralOf(one.kind)}/${one.metadata.name}?fieldManager=kubectl&force=true`,
+            one,
+            'application/apply-patch+yaml',
+          );
+        const ready = (one: ReturnType<typeof file>) =>
+          until(
+            async () =>
+              (await world.scene.api.get(`${api}/${pluralOf(one.kind)}/${one.metadata.name}`))?.status?.['phase'] ===
+                'Ready' || undefined,
+            `${one.metadata.name} is ready`,
+            90_000,
+          );
+        for (const one of [forceful, file('by-kubectl', 'v1\n', 'edge')]) {
+          await apply(one);
+          await ready(one);
+        }
+        for (const node of fleet.nodesOf('edge'))
+          expect(fleet.folders.files(node)['/etc/by-kubectl.conf']).toBe('v1\n');
+        for (const [service, gate] of gates) expect([service, gate.forbidden]).toEqual([service, []]);
+        /** Kinds are much alike: whether any of them was asked for is enough. */
+        const alike = (rights: readonly string[]): readonly string[] =>
+          [
+            ...new Set(
+              rights.map((right) => PLURALS.reduce((text, plural) => text.replace(` ${plural}.`, ' KIND.'), right)),
+            ),
+          ].sort();
+        const used = (service: string): readonly string[] => alike(rightsAsked(gates.get(service)!.asked));
+        expect(used('inventory')).toEqual(alike(linesOf(ruled('inventory'))));
+        expect(used('drain')).toEqual(alike(linesOf(ruled('drain'))));
+        // Rollouts are deleted only when there are more than ten that ended.
+        expect([...used('gateway'), 'delete rollouts.sluice.dev'].sort()).toEqual(
+          alike([...linesOf(ruled('gateway')), 'create events']),
+        );
+      }, 240_000);
+    });
+
+    test('what is uninstalled leaves the definitions, and with them every object', async () => {
+      await installation.run('uninstall', 'sluice');
+      const left = await world.scene.api.list('/apis/apiextensions.k8s.io/v1/customresourcedefinitions');
+      expect(left.filter(({ metadata }) => metadata.name.endsWith('.sluice.dev'))).toHaveLength(PLURALS.length + 1);
+      expect(await world.scene.api.get(`${RBAC}/clusterroles/sluice-sluice-drain`)).toBeUndefined();
+    }, 60_000);
+  }),
+);

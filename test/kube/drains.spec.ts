@@ -12,10 +12,19 @@ const POLICY = manifest('DisruptionPolicy', 'drains', { nodeSelector: {}, defaul
 describeOnKube('a fleet of real processes on Kubernetes', (world) => {
   let fleet: Fleet;
   beforeAll(async () => {
-    fleet = await startFleet({ sizes: [4, 2, 4], env: { SLUICE_DRAIN: 'kubernetes', SLUICE_INVENTORY: 'kubernetes', KUBECONFIG: world.cluster.kubeconfig } });
+    fleet = await startFleet({
+      sizes: [4, 2, 4],
+      env: { SLUICE_DRAIN: 'kubernetes', SLUICE_INVENTORY: 'kubernetes', KUBECONFIG: world.cluster.kubeconfig },
+    });
     fleet.startService('drain-2');
     for (const node of fleet.nodes) await world.scene.node(node);
-    await fleet.ended(await fleet.apply(health(fleet.gate.url), POLICY, ...Object.entries(POOLS).map(([name, budget]) => pool(name, budget, { drainTimeout: '60s' }))));
+    await fleet.ended(
+      await fleet.apply(
+        health(fleet.gate.url),
+        POLICY,
+        ...Object.entries(POOLS).map(([name, budget]) => pool(name, budget, { drainTimeout: '60s' })),
+      ),
+    );
   }, 120_000);
   afterAll(() => fleet?.close(), 60_000);
   afterEach(() => {
@@ -24,11 +33,18 @@ describeOnKube('a fleet of real processes on Kubernetes', (world) => {
     expect(fleet.witness.exceeded).toEqual([]);
   });
 
-  const podsOf = (node: string): readonly string[] => Array.from({ length: PODS_EACH }, (_, i) => `${node.replaceAll('.', '-')}-p${i}`);
+  const podsOf = (node: string): readonly string[] =>
+    Array.from({ length: PODS_EACH }, (_, i) => `${node.replaceAll('.', '-')}-p${i}`);
   /** Every node has its pods, as a scheduler would have put them there. */
   const populate = async (nodes: readonly string[]): Promise<void> => {
     const there = new Set((await world.scene.api.list('/api/v1/pods')).map(({ metadata }) => metadata.name));
-    await Promise.all(nodes.flatMap((node) => podsOf(node).filter((name) => !there.has(name)).map((name) => world.scene.pod(name, { node, labels: { app: node.replaceAll('.', '-') } }))));
+    await Promise.all(
+      nodes.flatMap((node) =>
+        podsOf(node)
+          .filter((name) => !there.has(name))
+          .map((name) => world.scene.pod(name, { node, labels: { app: node.replaceAll('.', '-') } })),
+      ),
+    );
   };
   const cordoned = async (): Promise<readonly string[]> => {
     const all = await world.scene.api.list('/api/v1/nodes');
@@ -37,7 +53,12 @@ describeOnKube('a fleet of real processes on Kubernetes', (world) => {
 
   /** The copy of the drain service that leads, by its own log. */
   const leader = (): string => {
-    const since = (copy: string): string => readFileSync(join(fleet.data, `${copy}.log`), 'utf8').split('\n').filter((line) => line.includes('"msg":"leads"')).at(-1)?.replace(/^.*"time":"([^"]*)".*$/, '$1') ?? '';
+    const since = (copy: string): string =>
+      readFileSync(join(fleet.data, `${copy}.log`), 'utf8')
+        .split('\n')
+        .filter((line) => line.includes('"msg":"leads"'))
+        .at(-1)
+        ?.replace(/^.*"time":"([^"]*)".*$/, '$1') ?? '';
     return ['drain', 'drain-2'].sort((a, b) => (since(a) < since(b) ? 1 : -1))[0] as string;
   };
 
@@ -55,11 +76,13 @@ describeOnKube('a fleet of real processes on Kubernetes', (world) => {
     expect(await fleet.ended(change)).toMatchObject({ phase: 'committed', nodes: 10 });
     expect([wrong, [...seen].sort()]).toEqual([[], [...fleet.nodes].sort()]);
     await until(async () => (await cordoned()).length === 0, 'all are given back');
-    const drained = (await fleet.events('node.drained.*')).map(({ body }) => body as { readonly change: string; readonly evicted: number }).filter((fact) => fact.change === change);
+    const drained = (await fleet.events('node.drained.*'))
+      .map(({ body }) => body as { readonly change: string; readonly evicted: number })
+      .filter((fact) => fact.change === change);
     expect(drained.map(({ evicted }) => evicted)).toEqual(fleet.nodes.map(() => PODS_EACH));
   });
 
-  test('a kill -9 of both copies of the drain service in the middle loses nothing, and a person\'s cordon stays', async () => {
+  test("a kill -9 of both copies of the drain service in the middle loses nothing, and a person's cordon stays", async () => {
     const [mine = '', theirs = ''] = fleet.nodesOf('edge');
     await populate([mine, theirs]);
     await world.scene.cordon(theirs);
@@ -67,7 +90,10 @@ describeOnKube('a fleet of real processes on Kubernetes', (world) => {
     await world.scene.api.remove(podPath(held as string));
     await world.scene.pod(held as string, { node: mine, annotations: { [NEVER_ENDS]: '' } });
     const change = await fleet.apply(file('killed', 'v1\n', 'edge'));
-    await until(async () => (await world.scene.api.get(podPath(held as string)))?.metadata.deletionTimestamp !== undefined, 'the drain is under way');
+    await until(
+      async () => (await world.scene.api.get(podPath(held as string)))?.metadata.deletionTimestamp !== undefined,
+      'the drain is under way',
+    );
     for (const copy of ['drain', 'drain-2']) await fleet.processes.kill(copy);
     await world.scene.api.remove(podPath(held as string));
     expect(fleet.folders.files(mine)['/etc/killed.conf']).toBeUndefined();
@@ -84,7 +110,10 @@ describeOnKube('a fleet of real processes on Kubernetes', (world) => {
     const [held = ''] = podsOf(node);
     await world.scene.api.remove(podPath(held));
     await world.scene.pod(held, { node, emptyDir: true });
-    const change = await fleet.apply({ ...file('amended', 'v1\n'), spec: { ...file('amended', 'v1\n').spec, nodeSelector: { matchLabels: { 'kubernetes.io/hostname': node } } } });
+    const change = await fleet.apply({
+      ...file('amended', 'v1\n'),
+      spec: { ...file('amended', 'v1\n').spec, nodeSelector: { matchLabels: { 'kubernetes.io/hostname': node } } },
+    });
     await fleet.when('drains', node, ({ state, reason }) => state === 'draining' && reason.includes('emptyDir'));
     for (const copy of ['drain', 'drain-2']) await fleet.processes.kill(copy);
     await fleet.ended(await fleet.apply(pool('rest', POOLS.rest, { drain: { emptyDir: 'evict' } })));
@@ -100,7 +129,10 @@ describeOnKube('a fleet of real processes on Kubernetes', (world) => {
     await world.scene.api.remove(podPath(held as string));
     await world.scene.pod(held as string, { node, annotations: { [NEVER_ENDS]: '' } });
     const change = await fleet.apply(file('slept', 'v1\n', 'edge'));
-    await until(async () => (await world.scene.api.get(podPath(held as string)))?.metadata.deletionTimestamp !== undefined, 'the drain is under way');
+    await until(
+      async () => (await world.scene.api.get(podPath(held as string)))?.metadata.deletionTimestamp !== undefined,
+      'the drain is under way',
+    );
     const slept = leader();
     fleet.processes.freeze(slept);
     await world.scene.api.remove(podPath(held as string));
@@ -116,12 +148,22 @@ describeOnKube('a fleet of real processes on Kubernetes', (world) => {
 
   test('a node that is not ready takes a unit of its pool until it is, and needs none itself (MCO #699, #4703)', async () => {
     const [waits = '', down = ''] = fleet.nodesOf('core');
-    const ready = (status: 'True' | 'False') => world.scene.api.patch(`${nodePath(down)}/status`, { status: { conditions: [{ type: 'Ready', status }] } }, 'kubelet');
+    const ready = (status: 'True' | 'False') =>
+      world.scene.api.patch(
+        `${nodePath(down)}/status`,
+        { status: { conditions: [{ type: 'Ready', status }] } },
+        'kubelet',
+      );
     await ready('False');
-    await fleet.when('pools', 'core', ({ unavailable }) => unavailable.some(({ node, because }) => node === down && because === 'NotReady'));
+    await fleet.when('pools', 'core', ({ unavailable }) =>
+      unavailable.some(({ node, because }) => node === down && because === 'NotReady'),
+    );
     const change = await fleet.apply(file('down', 'v1\n', 'core'));
     await fleet.when('rollouts', change, ({ stalledBy }) => stalledBy.includes(down));
-    expect([fleet.folders.files(down)['/etc/down.conf'], fleet.folders.files(waits)['/etc/down.conf']]).toEqual(['v1\n', undefined]);
+    expect([fleet.folders.files(down)['/etc/down.conf'], fleet.folders.files(waits)['/etc/down.conf']]).toEqual([
+      'v1\n',
+      undefined,
+    ]);
     expect((await fleet.cli('why', waits)).stdout).toContain(`${down} (NotReady)`);
     await ready('True');
     expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
@@ -131,7 +173,9 @@ describeOnKube('a fleet of real processes on Kubernetes', (world) => {
   test('a node that another tool has taken gets nothing until it is given back', async () => {
     const [taken = '', other = ''] = fleet.nodesOf('core');
     expect(await fleet.cli('take', taken, '--owner', 'kured', '--reason', 'a new kernel')).toMatchObject({ code: 0 });
-    expect((await fleet.cli('take', other, '--owner', 'kured')).stderr).toContain(`pool core has no room: 1 of 1 are unavailable (${taken} taken by kured: a new kernel)`);
+    expect((await fleet.cli('take', other, '--owner', 'kured')).stderr).toContain(
+      `pool core has no room: 1 of 1 are unavailable (${taken} taken by kured: a new kernel)`,
+    );
     const change = await fleet.apply(file('taken', 'v1\n', 'core'));
     await fleet.when('rollouts', change, ({ stalledBy }) => stalledBy.includes(taken));
     expect((await fleet.cli('why', other)).stdout).toContain(`${taken} (taken by kured: a new kernel)`);
@@ -149,11 +193,15 @@ describeOnKube('a fleet of real processes on Kubernetes', (world) => {
     const change = await fleet.apply(file('deferred', 'v1\n', 'core'));
     expect(await fleet.ended(change)).toMatchObject({ phase: 'committed', nodes: 2 });
     const status = await fleet.when('status', held, ({ owed }) => owed !== '');
-    expect(status.owed).toMatch(/deferred: not drained within 3 s, waiting for .*the budget default\/core-held allows 0/);
-    expect([fleet.folders.files(held)['/etc/deferred.conf'], fleet.folders.files(free)['/etc/deferred.conf']]).toEqual([undefined, 'v1\n']);
+    expect(status.owed).toMatch(
+      /deferred: not drained within 3 s, waiting for .*the budget default\/core-held allows 0/,
+    );
+    expect([fleet.folders.files(held)['/etc/deferred.conf'], fleet.folders.files(free)['/etc/deferred.conf']]).toEqual([
+      undefined,
+      'v1\n',
+    ]);
     await world.scene.removeBudget('core-held');
     await until(() => fleet.folders.files(held)['/etc/deferred.conf'] === 'v1\n', 'the node follows', 120_000);
     await until(async () => (await cordoned()).length === 0, 'all are given back');
   }, 180_000);
 });
-

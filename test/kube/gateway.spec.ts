@@ -13,8 +13,19 @@ const LONG_MS = 60_000;
 const GONE = 'core-02.dc2';
 
 interface Seen extends KubeObject {
-  readonly metadata: KubeObject['metadata'] & { readonly finalizers?: readonly string[]; readonly generation: number; readonly managedFields?: readonly { readonly manager: string; readonly subresource?: string }[] };
-  readonly status?: Readonly<Record<string, unknown>> & { readonly conditions?: readonly { readonly type: string; readonly status: string; readonly reason: string; readonly message: string }[] };
+  readonly metadata: KubeObject['metadata'] & {
+    readonly finalizers?: readonly string[];
+    readonly generation: number;
+    readonly managedFields?: readonly { readonly manager: string; readonly subresource?: string }[];
+  };
+  readonly status?: Readonly<Record<string, unknown>> & {
+    readonly conditions?: readonly {
+      readonly type: string;
+      readonly status: string;
+      readonly reason: string;
+      readonly message: string;
+    }[];
+  };
 }
 
 describeOnKube('custom resources, with a fleet of real processes', (world) => {
@@ -24,9 +35,16 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
   beforeAll(async () => {
     await establish(world.scene.api, join(ROOT, 'deploy/crds'));
     gate = await ApiGate.before({ ...world.cluster.access, token: await tokenOfGateway() });
-    fleet = await startFleet({ sizes: [3, 2, 1], own: [GONE], env: { KUBECONFIG: await world.cluster.kubeconfigBy(gate.url), SLUICE_DEBOUNCE_MS: '500' } });
+    fleet = await startFleet({
+      sizes: [3, 2, 1],
+      own: [GONE],
+      env: { KUBECONFIG: await world.cluster.kubeconfigBy(gate.url), SLUICE_DEBOUNCE_MS: '500' },
+    });
     fleet.startService('gateway');
-    await until(() => readFileSync(join(fleet.data, 'gateway.log'), 'utf8').includes('cannot list resource \\"files\\"'), 'it says which right it lacks');
+    await until(
+      () => readFileSync(join(fleet.data, 'gateway.log'), 'utf8').includes('cannot list resource \\"files\\"'),
+      'it says which right it lacks',
+    );
     await grantRights();
   }, 120_000);
   afterAll(async () => {
@@ -38,7 +56,9 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
   async function tokenOfGateway(): Promise<string> {
     const accounts = '/api/v1/namespaces/default/serviceaccounts';
     await world.scene.api.create(accounts, { metadata: { name: 'gateway' } });
-    return ((await world.scene.api.create(`${accounts}/gateway/token`, { spec: {} })).status as { readonly token: string }).token;
+    return (
+      (await world.scene.api.create(`${accounts}/gateway/token`, { spec: {} })).status as { readonly token: string }
+    ).token;
   }
 
   /** As the README of the service lists them: all of this file happens with these. */
@@ -47,63 +67,106 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     const rules = [
       { apiGroups: ['sluice.dev'], resources: kinds, verbs: ['list', 'watch', 'patch'] },
       { apiGroups: ['sluice.dev'], resources: ['rollouts'], verbs: ['list', 'watch', 'create', 'delete'] },
-      { apiGroups: ['sluice.dev'], resources: [...kinds, 'rollouts'].map((plural) => `${plural}/status`), verbs: ['patch'] },
+      {
+        apiGroups: ['sluice.dev'],
+        resources: [...kinds, 'rollouts'].map((plural) => `${plural}/status`),
+        verbs: ['patch'],
+      },
       { apiGroups: [''], resources: ['events'], verbs: ['create'] },
     ];
     const rbac = '/apis/rbac.authorization.k8s.io/v1';
     await world.scene.api.create(`${rbac}/clusterroles`, { metadata: { name: 'gateway' }, rules });
     await world.scene.api.create(`${rbac}/clusterrolebindings`, {
-      metadata: { name: 'gateway' }, roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'gateway' }, subjects: [{ kind: 'ServiceAccount', namespace: 'default', name: 'gateway' }],
+      metadata: { name: 'gateway' },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'gateway' },
+      subjects: [{ kind: 'ServiceAccount', namespace: 'default', name: 'gateway' }],
     });
   }
 
   const pathOf = (kind: string, name: string): string => `/apis/sluice.dev/v1alpha1/${pluralOf(kind)}/${name}`;
-  const get = (kind: string, name: string): Promise<Seen | undefined> => world.scene.api.get(pathOf(kind, name)) as Promise<Seen | undefined>;
+  const get = (kind: string, name: string): Promise<Seen | undefined> =>
+    world.scene.api.get(pathOf(kind, name)) as Promise<Seen | undefined>;
   /** As `kubectl apply --server-side` does it. */
   const apply = async (...all: readonly Manifest[]): Promise<void> => {
     for (const one of all) {
-      const { code, body } = await world.scene.api.call('PATCH', `${pathOf(one.kind, one.metadata.name)}?fieldManager=kubectl&force=true`, one, 'application/apply-patch+yaml');
+      const { code, body } = await world.scene.api.call(
+        'PATCH',
+        `${pathOf(one.kind, one.metadata.name)}?fieldManager=kubectl&force=true`,
+        one,
+        'application/apply-patch+yaml',
+      );
       if (code >= 300) throw new Error(JSON.stringify(body));
     }
   };
-  const remove = async (kind: string, name: string): Promise<void> => void (await world.scene.api.call('DELETE', pathOf(kind, name)));
-  const when = (kind: string, name: string, phase: string): Promise<Seen> => until(async () => {
-    const found = await get(kind, name);
-    const current = found?.status?.['observedGeneration'] === found?.metadata.generation;
-    return current && found?.status?.['phase'] === phase ? found : undefined;
-  }, `${kind} ${name} is ${phase}`, LONG_MS);
-  const isGone = (kind: string, name: string): Promise<unknown> => until(async () => (await get(kind, name)) === undefined, `${kind} ${name} is gone`, LONG_MS);
+  const remove = async (kind: string, name: string): Promise<void> =>
+    void (await world.scene.api.call('DELETE', pathOf(kind, name)));
+  const when = (kind: string, name: string, phase: string): Promise<Seen> =>
+    until(
+      async () => {
+        const found = await get(kind, name);
+        const current = found?.status?.['observedGeneration'] === found?.metadata.generation;
+        return current && found?.status?.['phase'] === phase ? found : undefined;
+      },
+      `${kind} ${name} is ${phase}`,
+      LONG_MS,
+    );
+  const isGone = (kind: string, name: string): Promise<unknown> =>
+    until(async () => (await get(kind, name)) === undefined, `${kind} ${name} is gone`, LONG_MS);
   const condition = (seen: Seen, type: string): string => {
     const found = seen.status?.conditions?.find((one) => one.type === type);
     return `${found?.status} ${found?.reason}`;
   };
   /** The changes that came from Kubernetes. */
-  const published = async (): Promise<readonly { readonly apply: readonly Manifest[]; readonly delete: readonly object[] }[]> =>
-    (await fleet.events('config.desired.kubernetes')).map(({ body }) => body as never);
+  const published = async (): Promise<
+    readonly { readonly apply: readonly Manifest[]; readonly delete: readonly object[] }[]
+  > => (await fleet.events('config.desired.kubernetes')).map(({ body }) => body as never);
 
   test('what is applied rolls out, and the status says so', async () => {
     await apply(file('motd', 'v1\n', 'edge'));
     const seen = await when('File', 'motd', 'Ready');
     for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/motd.conf']).toBe('v1\n');
-    expect(['Accepted', 'Validated', 'Progressing', 'Ready'].map((type) => condition(seen, type))).toEqual(['True Accepted', 'True Validated', 'False Committed', 'True Committed']);
-    expect(seen.status).toMatchObject({ nodes: 3, applied: 3, failed: 0, owed: 0, hash: expect.stringMatching(/^[0-9a-f]{64}$/) });
+    expect(['Accepted', 'Validated', 'Progressing', 'Ready'].map((type) => condition(seen, type))).toEqual([
+      'True Accepted',
+      'True Validated',
+      'False Committed',
+      'True Committed',
+    ]);
+    expect(seen.status).toMatchObject({
+      nodes: 3,
+      applied: 3,
+      failed: 0,
+      owed: 0,
+      hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
     expect(seen.metadata.finalizers).toEqual([FINALIZER]);
-    expect(seen.metadata.managedFields?.filter(({ subresource }) => subresource === 'status').map(({ manager }) => manager)).toEqual(['sluice-gateway']);
+    expect(
+      seen.metadata.managedFields?.filter(({ subresource }) => subresource === 'status').map(({ manager }) => manager),
+    ).toEqual(['sluice-gateway']);
     const rollout = await until(async () => {
       const found = await get('Rollout', String(seen.status?.['change']));
       return found?.status?.['phase'] === 'Ready' ? found : undefined;
     }, 'the Rollout says so too');
-    expect(rollout.status).toMatchObject({ progress: '3/3', source: 'kubernetes', paused: false, pools: { edge: { nodes: 3, done: 3 } } });
+    expect(rollout.status).toMatchObject({
+      progress: '3/3',
+      source: 'kubernetes',
+      paused: false,
+      pools: { edge: { nodes: 3, done: 3 } },
+    });
   });
 
   test('what comes together is one change, and what comes again without a difference is none', async () => {
     const before = (await published()).length;
     const all = [file('one', 'v1\n', 'edge'), file('two', 'v1\n', 'core'), pool('edge', 3)];
     await apply(...all);
-    const seen = await Promise.all([when('File', 'one', 'Ready'), when('File', 'two', 'Ready'), when('Pool', 'edge', 'Ready')]);
+    const seen = await Promise.all([
+      when('File', 'one', 'Ready'),
+      when('File', 'two', 'Ready'),
+      when('Pool', 'edge', 'Ready'),
+    ]);
     expect(new Set(seen.map(({ status }) => status?.['change'])).size).toBe(1);
     await until(async () => (await get('Pool', 'edge'))?.status?.['budget'] === 3, 'the pool shows its budget');
-    const revisions = async (): Promise<readonly (string | undefined)[]> => Promise.all(all.map(async ({ kind, metadata }) => (await get(kind, metadata.name))?.metadata.resourceVersion));
+    const revisions = async (): Promise<readonly (string | undefined)[]> =>
+      Promise.all(all.map(async ({ kind, metadata }) => (await get(kind, metadata.name))?.metadata.resourceVersion));
     const then = await revisions();
     await apply(...all);
     expect(await revisions()).toEqual(then);
@@ -111,7 +174,9 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     // Whatever comes of that comes before what comes of this.
     await apply(file('three', 'v1\n', 'core'));
     await when('File', 'three', 'Ready');
-    expect((await published()).slice(before).map(({ apply: documents }) => documents.map(({ metadata }) => metadata.name))).toEqual([['one', 'two', 'edge'], ['three']]);
+    expect(
+      (await published()).slice(before).map(({ apply: documents }) => documents.map(({ metadata }) => metadata.name)),
+    ).toEqual([['one', 'two', 'edge'], ['three']]);
   });
 
   test('what is refused says why in the words of the validators, and what was refused with it comes again without it', async () => {
@@ -121,7 +186,10 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     expect(malformed.status?.['message']).toMatch(/spec\.file\.matches: must be a regular expression/);
     await remove('Probe', 'no-pattern');
     await isGone('Probe', 'no-pattern');
-    const twin = { ...file('twin', 'v1\n', 'core'), spec: { nodeSelector: {}, path: '/etc/two.conf', content: 'other\n' } };
+    const twin = {
+      ...file('twin', 'v1\n', 'core'),
+      spec: { nodeSelector: {}, path: '/etc/two.conf', content: 'other\n' },
+    };
     await apply(twin, file('innocent', 'v1\n', 'core'));
     const refused = await when('File', 'twin', 'Rejected');
     expect(condition(refused, 'Validated')).toBe('False Conflict');
@@ -130,7 +198,8 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     await remove('File', 'twin');
     await isGone('File', 'twin');
     await when('File', 'innocent', 'Ready');
-    for (const node of fleet.nodesOf('core')) expect(fleet.folders.files(node)).toMatchObject({ '/etc/two.conf': 'v1\n', '/etc/innocent.conf': 'v1\n' });
+    for (const node of fleet.nodesOf('core'))
+      expect(fleet.folders.files(node)).toMatchObject({ '/etc/two.conf': 'v1\n', '/etc/innocent.conf': 'v1\n' });
   });
 
   test('a change that fails on a node goes back, and the status says so', async () => {
@@ -149,18 +218,32 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
   test('what happened to an object stands in its events, each once', async () => {
     const happened = async (kind: string, name: string): Promise<readonly string[]> => {
       const uid = (await get(kind, name))?.metadata.uid;
-      const events = (await world.scene.api.list('/api/v1/namespaces/default/events')) as readonly (KubeObject & { readonly involvedObject: { readonly uid?: string }; readonly type: string; readonly reason: string; readonly message: string })[];
-      return events.filter(({ involvedObject }) => involvedObject.uid === uid).map(({ type, reason, message }) => `${type} ${reason} ${message}`);
+      const events = (await world.scene.api.list('/api/v1/namespaces/default/events')) as readonly (KubeObject & {
+        readonly involvedObject: { readonly uid?: string };
+        readonly type: string;
+        readonly reason: string;
+        readonly message: string;
+      })[];
+      return events
+        .filter(({ involvedObject }) => involvedObject.uid === uid)
+        .map(({ type, reason, message }) => `${type} ${reason} ${message}`);
     };
     const told = await until(async () => {
       const all = await happened('File', 'innocent');
-      return ['Rejected', 'Ready', 'Reverted'].every((reason) => all.some((line) => line.split(' ')[1] === reason)) ? all : undefined;
+      return ['Rejected', 'Ready', 'Reverted'].every((reason) => all.some((line) => line.split(' ')[1] === reason))
+        ? all
+        : undefined;
     }, 'all is told');
-    expect(told.filter((line) => line.includes(' Reverted '))).toEqual([expect.stringMatching(/^Warning Reverted c\d+: .*core-0\d/)]);
+    expect(told.filter((line) => line.includes(' Reverted '))).toEqual([
+      expect.stringMatching(/^Warning Reverted c\d+: .*core-0\d/),
+    ]);
     expect(told.filter((line) => line.startsWith('Normal Ready'))[0]).toMatch(/^Normal Ready c\d+: 2 of 2 nodes$/);
     expect(told.filter((line) => / (Pending|Reviewing) /.test(line))).toEqual([]);
     const change = String((await get('File', 'innocent'))?.status?.['change']);
-    await until(async () => (await happened('Rollout', change)).some((line) => line.startsWith('Normal Ready')), 'the Rollout has its events, too');
+    await until(
+      async () => (await happened('Rollout', change)).some((line) => line.startsWith('Normal Ready')),
+      'the Rollout has its events, too',
+    );
   });
 
   test('a Rollout takes spec.paused, and what is not said there is left to others', async () => {
@@ -168,10 +251,13 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     await apply(file('paused', 'v1\n', 'core'));
     await until(() => fleet.gate.held.size === 1, 'a node is in the middle of it');
     const change = String((await when('File', 'paused', 'Rolling')).status?.['change']);
-    const pause = (paused: boolean): Promise<unknown> => world.scene.api.patch(pathOf('Rollout', change), { spec: { paused } });
+    const pause = (paused: boolean): Promise<unknown> =>
+      world.scene.api.patch(pathOf('Rollout', change), { spec: { paused } });
     await pause(true);
     expect((await when('Rollout', change, 'Paused')).status).toMatchObject({ paused: true, nodes: 2 });
-    expect(await fleet.client.request('ops.rollout.resume', { change, by: 'a person' })).toMatchObject({ paused: false });
+    expect(await fleet.client.request('ops.rollout.resume', { change, by: 'a person' })).toMatchObject({
+      paused: false,
+    });
     await when('Rollout', change, 'Rolling');
     await pause(false);
     await pause(true);
@@ -196,26 +282,39 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/one.conf']).toBeUndefined();
   });
 
-  test('a deletion that fails on a node keeps the object and the files, says why, and is done when somebody forgives it', async () => {
-    await apply(file('held', 'v1\n', 'core'));
-    await when('File', 'held', 'Ready');
-    fleet.gate.isSick = (node, files) => node.startsWith('core') && files['/etc/held.conf'] === undefined;
-    await remove('File', 'held');
-    const seen = await until(async () => {
-      const found = await get('File', 'held');
-      return found?.status?.['phase'] === 'DeletionFailed' ? found : undefined;
-    }, 'it says that its deletion failed', LONG_MS);
-    expect([seen.metadata.finalizers, seen.metadata.deletionTimestamp === undefined]).toEqual([[FINALIZER], false]);
-    expect(condition(seen, 'Ready')).toBe('False DeletionFailed');
-    expect(seen.status?.['message']).toMatch(/core-0\d/);
-    for (const node of fleet.nodesOf('core')) expect(fleet.folders.files(node)['/etc/held.conf']).toBe('v1\n');
-    fleet.gate.isSick = () => false;
-    const failed = String(seen.status?.['change']);
-    const condemned = [...(await fleet.client.list('known-bad')).values()].filter((bad) => bad.change === failed && !bad.gone);
-    for (const { hash } of condemned) expect(await fleet.client.request('ops.known-bad.forgive', { hash, by: 'a person', reason: 'the probe was wrong' })).toBeDefined();
-    await isGone('File', 'held');
-    for (const node of fleet.nodesOf('core')) expect(fleet.folders.files(node)['/etc/held.conf']).toBeUndefined();
-  }, 2 * LONG_MS);
+  test(
+    'a deletion that fails on a node keeps the object and the files, says why, and is done when somebody forgives it',
+    async () => {
+      await apply(file('held', 'v1\n', 'core'));
+      await when('File', 'held', 'Ready');
+      fleet.gate.isSick = (node, files) => node.startsWith('core') && files['/etc/held.conf'] === undefined;
+      await remove('File', 'held');
+      const seen = await until(
+        async () => {
+          const found = await get('File', 'held');
+          return found?.status?.['phase'] === 'DeletionFailed' ? found : undefined;
+        },
+        'it says that its deletion failed',
+        LONG_MS,
+      );
+      expect([seen.metadata.finalizers, seen.metadata.deletionTimestamp === undefined]).toEqual([[FINALIZER], false]);
+      expect(condition(seen, 'Ready')).toBe('False DeletionFailed');
+      expect(seen.status?.['message']).toMatch(/core-0\d/);
+      for (const node of fleet.nodesOf('core')) expect(fleet.folders.files(node)['/etc/held.conf']).toBe('v1\n');
+      fleet.gate.isSick = () => false;
+      const failed = String(seen.status?.['change']);
+      const condemned = [...(await fleet.client.list('known-bad')).values()].filter(
+        (bad) => bad.change === failed && !bad.gone,
+      );
+      for (const { hash } of condemned)
+        expect(
+          await fleet.client.request('ops.known-bad.forgive', { hash, by: 'a person', reason: 'the probe was wrong' }),
+        ).toBeDefined();
+      await isGone('File', 'held');
+      for (const node of fleet.nodesOf('core')) expect(fleet.folders.files(node)['/etc/held.conf']).toBeUndefined();
+    },
+    2 * LONG_MS,
+  );
 
   test('a deletion does not wait for a node that is gone for good', async () => {
     await fleet.processes.kill(GONE);
@@ -248,8 +347,13 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     fleet.startService('gateway');
     await Promise.all([when('File', 'motd', 'Ready'), when('File', 'added', 'Ready'), isGone('File', 'killed')]);
     const [change, ...more] = (await published()).slice(before);
-    expect([change?.apply.map(({ metadata }) => metadata.name), change?.delete, more]).toEqual([['added', 'motd'], [{ kind: 'File', name: 'killed' }], []]);
-    for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)).toMatchObject({ '/etc/motd.conf': 'v2\n', '/etc/added.conf': 'v1\n' });
+    expect([change?.apply.map(({ metadata }) => metadata.name), change?.delete, more]).toEqual([
+      ['added', 'motd'],
+      [{ kind: 'File', name: 'killed' }],
+      [],
+    ]);
+    for (const node of fleet.nodesOf('edge'))
+      expect(fleet.folders.files(node)).toMatchObject({ '/etc/motd.conf': 'v2\n', '/etc/added.conf': 'v1\n' });
     for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/killed.conf']).toBeUndefined();
   });
 
@@ -286,25 +390,55 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
 
   testWith(['kubectl'], 'kubectl applies the example of the README, waits, shows and deletes', async () => {
     const kubectl = async (...args: readonly string[]): Promise<string> => {
-      const { code, stdout, stderr } = await run('kubectl', args, { env: { ...process.env, KUBECONFIG: world.cluster.kubeconfig, HOME: fleet.data } });
+      const { code, stdout, stderr } = await run('kubectl', args, {
+        env: { ...process.env, KUBECONFIG: world.cluster.kubeconfig, HOME: fleet.data },
+      });
       if (code !== 0) throw new Error(stderr);
       return stdout;
     };
-    const rows = (text: string): readonly (readonly string[])[] => text.trimEnd().split('\n').map((line) => line.trimEnd().split(/ {2,}/));
+    const rows = (text: string): readonly (readonly string[])[] =>
+      text
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.trimEnd().split(/ {2,}/));
     const path = join(fleet.data, 'motd.yaml');
-    const example = /```yaml\n(# motd\.yaml\n.*?)```/s.exec(readFileSync(join(ROOT, 'README.md'), 'utf8'))?.[1] as string;
+    const example = /```yaml\n(# motd\.yaml\n.*?)```/s.exec(
+      readFileSync(join(ROOT, 'README.md'), 'utf8'),
+    )?.[1] as string;
     // The nodes here have a role, and no zone.
     writeFileSync(path, example.replace('node.labels.zone', 'node.labels.role'));
     await kubectl('apply', '-f', path);
-    await kubectl('wait', '--for=condition=Ready', '--timeout=60s', 'files.sluice.dev/motd', 'pools.sluice.dev/edge', 'probes.sluice.dev/greets');
-    for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/motd']).toBe(`hello ${node} in edge\n`);
+    await kubectl(
+      'wait',
+      '--for=condition=Ready',
+      '--timeout=60s',
+      'files.sluice.dev/motd',
+      'pools.sluice.dev/edge',
+      'probes.sluice.dev/greets',
+    );
+    for (const node of fleet.nodesOf('edge'))
+      expect(fleet.folders.files(node)['/etc/motd']).toBe(`hello ${node} in edge\n`);
     const change = String((await get('File', 'motd'))?.status?.['change']);
     await when('Rollout', change, 'Ready');
     await until(async () => (await get('Pool', 'edge'))?.status?.['budget'] === 1, 'the pool shows its budget');
-    const [files, pools, rollouts] = [rows(await kubectl('get', 'files', 'motd')), rows(await kubectl('get', 'pools')), rows(await kubectl('get', 'srollout', change))];
+    const [files, pools, rollouts] = [
+      rows(await kubectl('get', 'files', 'motd')),
+      rows(await kubectl('get', 'pools')),
+      rows(await kubectl('get', 'srollout', change)),
+    ];
     expect(files[0]).toEqual(['NAME', 'PATH', 'PHASE', 'CHANGE', 'NODES', 'APPLIED', 'AGE']);
     expect(files[1]?.slice(0, -1)).toEqual(['motd', '/etc/motd', 'Ready', change, '3', '3']);
-    expect(pools[0]).toEqual(['NAME', 'MAX-UNAVAILABLE', 'MEMBERS', 'BUDGET', 'UNAVAILABLE', 'WAITING', 'PHASE', 'CHANGE', 'AGE']);
+    expect(pools[0]).toEqual([
+      'NAME',
+      'MAX-UNAVAILABLE',
+      'MEMBERS',
+      'BUDGET',
+      'UNAVAILABLE',
+      'WAITING',
+      'PHASE',
+      'CHANGE',
+      'AGE',
+    ]);
     expect(pools[1]?.slice(0, -1)).toEqual(['edge', '10%', '3', '1', '0', '0', 'Ready', change]);
     expect(rollouts[0]).toEqual(['NAME', 'PHASE', 'PROGRESS', 'FAILED', 'OWED', 'BLOCKED', 'PAUSED', 'SOURCE', 'AGE']);
     expect(rollouts[1]?.slice(0, -1)).toEqual([change, 'Ready', '3/3', '0', '0', '0', 'false', 'kubernetes']);
@@ -314,49 +448,96 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/motd']).toBeUndefined();
   });
 
-  testWith(['kubectl'], 'with its webhook kubectl is warned and refused; when nobody answers, the status says the same later', async () => {
-    const authority = await testAuthority();
-    const { certFile, keyFile } = await authority.write(fleet.data);
-    const [port, health] = [await freePort(), await freePort()];
-    await fleet.processes.stop('gateway');
-    const start = (): void => fleet.processes.start('gateway-3', ['service', 'gateway'], { env: { SLUICE_HEALTH_PORT: String(health), SLUICE_WEBHOOK_PORT: String(port), SLUICE_WEBHOOK_CERT_FILE: certFile, SLUICE_WEBHOOK_KEY_FILE: keyFile } });
-    const kubectl = (one: Manifest): Promise<{ readonly code: number; readonly stderr: string }> => {
-      const path = join(fleet.data, 'one.json');
-      writeFileSync(path, JSON.stringify(one));
-      return run('kubectl', ['apply', '-f', path], { env: { ...process.env, KUBECONFIG: world.cluster.kubeconfig, HOME: fleet.data } });
-    };
-    const bad = manifest('Probe', 'refused', { nodeSelector: {}, file: { path: '/a', matches: '(' } });
-    const configuration = webhookConfiguration({ url: `https://127.0.0.1:${port}${WEBHOOK_PATH}`, caBundle: Buffer.from(authority.ca).toString('base64') });
-    start();
-    await world.scene.api.create('/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations', configuration);
-    const refusal = await until(async () => {
-      const { code, stderr } = await kubectl(bad);
-      await remove('Probe', 'refused');
-      return code === 0 ? undefined : stderr;
-    }, 'it is refused', LONG_MS);
-    expect(refusal).toMatch(/spec\.file\.matches: .*must be a regular expression/);
+  testWith(
+    ['kubectl'],
+    'with its webhook kubectl is warned and refused; when nobody answers, the status says the same later',
+    async () => {
+      const authority = await testAuthority();
+      const { certFile, keyFile } = await authority.write(fleet.data);
+      const [port, health] = [await freePort(), await freePort()];
+      await fleet.processes.stop('gateway');
+      const start = (): void =>
+        fleet.processes.start('gateway-3', ['service', 'gateway'], {
+          env: {
+            SLUICE_HEALTH_PORT: String(health),
+            SLUICE_WEBHOOK_PORT: String(port),
+            SLUICE_WEBHOOK_CERT_FILE: certFile,
+            SLUICE_WEBHOOK_KEY_FILE: keyFile,
+          },
+        });
+      const kubectl = (one: Manifest): Promise<{ readonly code: number; readonly stderr: string }> => {
+        const path = join(fleet.data, 'one.json');
+        writeFileSync(path, JSON.stringify(one));
+        return run('kubectl', ['apply', '-f', path], {
+          env: { ...process.env, KUBECONFIG: world.cluster.kubeconfig, HOME: fleet.data },
+        });
+      };
+      const bad = manifest('Probe', 'refused', { nodeSelector: {}, file: { path: '/a', matches: '(' } });
+      const configuration = webhookConfiguration({
+        url: `https://127.0.0.1:${port}${WEBHOOK_PATH}`,
+        caBundle: Buffer.from(authority.ca).toString('base64'),
+      });
+      start();
+      await world.scene.api.create(
+        '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations',
+        configuration,
+      );
+      const refusal = await until(
+        async () => {
+          const { code, stderr } = await kubectl(bad);
+          await remove('Probe', 'refused');
+          return code === 0 ? undefined : stderr;
+        },
+        'it is refused',
+        LONG_MS,
+      );
+      expect(refusal).toMatch(/spec\.file\.matches: .*must be a regular expression/);
 
-    const twin = { ...file('twin', 'v1\n', 'edge'), spec: { ...file('twin', 'v1\n', 'edge').spec, path: '/etc/added.conf' } };
-    await until(async () => (await fetch(`http://127.0.0.1:${health}/readyz`)).status === 200, 'it has read what there is', LONG_MS);
-    const warned = await kubectl(twin);
-    const words = 'File/added and File/twin both put something at /etc/added.conf';
-    expect([warned.code, warned.stderr]).toEqual([0, expect.stringContaining(`Warning: spec.path: ${words} (${[...fleet.nodesOf('edge')].sort().join(', ')})`)]);
-    expect((await when('File', 'twin', 'Rejected')).status?.['message']).toContain(words);
-    await remove('File', 'twin');
-    await isGone('File', 'twin');
+      const twin = {
+        ...file('twin', 'v1\n', 'edge'),
+        spec: { ...file('twin', 'v1\n', 'edge').spec, path: '/etc/added.conf' },
+      };
+      await until(
+        async () => (await fetch(`http://127.0.0.1:${health}/readyz`)).status === 200,
+        'it has read what there is',
+        LONG_MS,
+      );
+      const warned = await kubectl(twin);
+      const words = 'File/added and File/twin both put something at /etc/added.conf';
+      expect([warned.code, warned.stderr]).toEqual([
+        0,
+        expect.stringContaining(`Warning: spec.path: ${words} (${[...fleet.nodesOf('edge')].sort().join(', ')})`),
+      ]);
+      expect((await when('File', 'twin', 'Rejected')).status?.['message']).toContain(words);
+      await remove('File', 'twin');
+      await isGone('File', 'twin');
 
-    await apply(pool('edge', 3));
-    await authority.write(fleet.data, { toMs: 5.5 * 86_400_000 });
-    await until(async () => (await fleet.cli('doctor')).stdout.includes('the certificate of the webhook runs out in 5 days'), 'the doctor says so', LONG_MS);
-    // It looks at all again at the latest after a minute; an edit makes it look now.
-    await apply(file('looked-at', 'v1\n', 'edge'));
-    await until(async () => condition((await get('Pool', 'edge')) as Seen, 'Admission') === 'True CertificateEnding', 'the pool says so', LONG_MS);
+      await apply(pool('edge', 3));
+      await authority.write(fleet.data, { toMs: 5.5 * 86_400_000 });
+      await until(
+        async () => (await fleet.cli('doctor')).stdout.includes('the certificate of the webhook runs out in 5 days'),
+        'the doctor says so',
+        LONG_MS,
+      );
+      // It looks at all again at the latest after a minute; an edit makes it look now.
+      await apply(file('looked-at', 'v1\n', 'edge'));
+      await until(
+        async () => condition((await get('Pool', 'edge')) as Seen, 'Admission') === 'True CertificateEnding',
+        'the pool says so',
+        LONG_MS,
+      );
 
-    await fleet.processes.kill('gateway-3');
-    expect(await kubectl(bad)).toMatchObject({ code: 0 });
-    start();
-    expect((await when('Probe', 'refused', 'Rejected')).status?.['message']).toMatch(/^spec\.file\.matches: must be a regular expression/);
-    // Off its way, for who comes after.
-    await world.scene.api.remove(`/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/${configuration.metadata.name}`);
-  }, 180_000);
+      await fleet.processes.kill('gateway-3');
+      expect(await kubectl(bad)).toMatchObject({ code: 0 });
+      start();
+      expect((await when('Probe', 'refused', 'Rejected')).status?.['message']).toMatch(
+        /^spec\.file\.matches: must be a regular expression/,
+      );
+      // Off its way, for who comes after.
+      await world.scene.api.remove(
+        `/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/${configuration.metadata.name}`,
+      );
+    },
+    180_000,
+  );
 });

@@ -10,7 +10,9 @@ const SCRIPT = join(ROOT, 'test/kube/as-pod.sh');
 /** Why this machine cannot run a program as a pod would; undefined where it can. */
 export function whyNoPods(): string | undefined {
   const { status, stderr } = spawnSync(SCRIPT, ['check'], { encoding: 'utf8' });
-  return status === 0 ? undefined : `there are no mount namespaces here: ${(stderr ?? '').trim().split('\n').at(-1) ?? ''}`;
+  return status === 0
+    ? undefined
+    : `there are no mount namespaces here: ${(stderr ?? '').trim().split('\n').at(-1) ?? ''}`;
 }
 
 /** What stands in for what a kubelet knows. */
@@ -29,7 +31,10 @@ export class PodProcess {
   private readonly guard = new Guard();
   private child: ChildProcess | undefined;
 
-  constructor(private readonly workload: Rendered, private readonly place: PodPlace) {}
+  constructor(
+    private readonly workload: Rendered,
+    private readonly place: PodPlace,
+  ) {}
 
   start(): this {
     const { entry } = this.place;
@@ -37,11 +42,26 @@ export class PodProcess {
     const [container] = pod.containers;
     if (container === undefined) throw new Error('a pod without a container');
     const { drop, add = [] } = container.securityContext.capabilities;
-    const capabilities = [...drop.map((name) => `-${name.toLowerCase()}`), ...add.map((name) => `+${name.toLowerCase()}`)].join(',');
-    const user = String(({ ...pod.securityContext, ...container.securityContext } as { readonly runAsUser?: number }).runAsUser);
+    const capabilities = [
+      ...drop.map((name) => `-${name.toLowerCase()}`),
+      ...add.map((name) => `+${name.toLowerCase()}`),
+    ].join(',');
+    const user = String(
+      ({ ...pod.securityContext, ...container.securityContext } as { readonly runAsUser?: number }).runAsUser,
+    );
     const mounts = this.mounts();
     const log = openSync(this.log, 'a');
-    const args = ['run', this.secrets(), user, capabilities, mounts.map(([from, to]) => `${from}=${to}`).join(','), '--', process.execPath, ...entry, ...(container.args ?? [])];
+    const args = [
+      'run',
+      this.secrets(),
+      user,
+      capabilities,
+      mounts.map(([from, to]) => `${from}=${to}`).join(','),
+      '--',
+      process.execPath,
+      ...entry,
+      ...(container.args ?? []),
+    ];
     this.child = spawn(SCRIPT, args, { cwd: ROOT, env: this.env(), stdio: ['ignore', log, log], detached: true });
     closeSync(log);
     this.guard.watch([this.child.pid as number]);
@@ -92,14 +112,24 @@ export class PodProcess {
     const folder = join(this.place.folder, 'secrets');
     mkdirSync(folder, { recursive: true });
     const { token, cluster } = this.place;
-    for (const [name, text] of Object.entries({ token, 'ca.crt': cluster.access.ca, namespace: 'sluice' })) writeFileSync(join(folder, name), text);
+    for (const [name, text] of Object.entries({ token, 'ca.crt': cluster.access.ca, namespace: 'sluice' }))
+      writeFileSync(join(folder, name), text);
     return folder;
   }
 
   private env(): Record<string, string> {
     const { cluster, node } = this.place;
-    const fields: Readonly<Record<string, string>> = { 'metadata.namespace': 'sluice', 'metadata.name': `${this.workload.metadata.name}-0`, 'spec.nodeName': node };
-    const env: Record<string, string> = { PATH: process.env['PATH'] ?? '', HOME: '/home/node', KUBERNETES_SERVICE_HOST: '127.0.0.1', KUBERNETES_SERVICE_PORT: String(cluster.port) };
+    const fields: Readonly<Record<string, string>> = {
+      'metadata.namespace': 'sluice',
+      'metadata.name': `${this.workload.metadata.name}-0`,
+      'spec.nodeName': node,
+    };
+    const env: Record<string, string> = {
+      PATH: process.env['PATH'] ?? '',
+      HOME: '/home/node',
+      KUBERNETES_SERVICE_HOST: '127.0.0.1',
+      KUBERNETES_SERVICE_PORT: String(cluster.port),
+    };
     for (const { name, value, valueFrom } of podOf(this.workload).containers[0]?.env ?? []) {
       const text = value ?? fields[valueFrom?.fieldRef?.fieldPath ?? ''] ?? '';
       env[name] = this.hosted(text.replaceAll(/\$\((\w+)\)/g, (_whole, key: string) => env[key] ?? ''));

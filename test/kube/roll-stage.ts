@@ -32,9 +32,23 @@ export class Workload {
     const labels = { app };
     await this.api.create('/apis/apps/v1/namespaces/default/deployments', {
       metadata: { name: app },
-      spec: { replicas, selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { nodeSelector: { role: app }, terminationGracePeriodSeconds: 5, containers: [{ name: 'c', image: 'x' }] } } },
+      spec: {
+        replicas,
+        selector: { matchLabels: labels },
+        template: {
+          metadata: { labels },
+          spec: {
+            nodeSelector: { role: app },
+            terminationGracePeriodSeconds: 5,
+            containers: [{ name: 'c', image: 'x' }],
+          },
+        },
+      },
     });
-    await this.api.create(BUDGETS, { metadata: { name: app }, spec: { minAvailable, selector: { matchLabels: labels } } });
+    await this.api.create(BUDGETS, {
+      metadata: { name: app },
+      spec: { minAvailable, selector: { matchLabels: labels } },
+    });
     this.least.set(app, minAvailable);
   }
 
@@ -42,7 +56,11 @@ export class Workload {
   async isUp(replicas: ReadonlyMap<string, number>): Promise<boolean> {
     const healthy = await this.healthy();
     const budgets = await this.api.list(BUDGETS);
-    return [...replicas].every(([app, count]) => healthy.get(app) === count && Number(budgets.find(({ metadata }) => metadata.name === app)?.status?.['currentHealthy']) === count);
+    return [...replicas].every(
+      ([app, count]) =>
+        healthy.get(app) === count &&
+        Number(budgets.find(({ metadata }) => metadata.name === app)?.status?.['currentHealthy']) === count,
+    );
   }
 
   watch(): void {
@@ -77,13 +95,24 @@ export class Workload {
   }
 }
 
-const isHealthy = ({ metadata, status }: KubeObject): boolean => metadata.deletionTimestamp === undefined && status?.['phase'] === 'Running';
+const isHealthy = ({ metadata, status }: KubeObject): boolean =>
+  metadata.deletionTimestamp === undefined && status?.['phase'] === 'Running';
 
 /** Under which lease a Node is cordoned, and what runs on it; undefined while the API server does not answer. */
-export async function standing({ api }: KubeScene, node: string): Promise<{ readonly cordoned: boolean; readonly marked: boolean; readonly pods: number } | undefined> {
+export async function standing(
+  { api }: KubeScene,
+  node: string,
+): Promise<{ readonly cordoned: boolean; readonly marked: boolean; readonly pods: number } | undefined> {
   try {
-    const [found, pods] = [await api.get(nodePath(node)), await api.list(`/api/v1/pods?fieldSelector=spec.nodeName%3D${node}`)];
-    return { cordoned: found?.spec?.['unschedulable'] === true, marked: found?.metadata.annotations?.[CORDON_MARK] !== undefined, pods: pods.length };
+    const [found, pods] = [
+      await api.get(nodePath(node)),
+      await api.list(`/api/v1/pods?fieldSelector=spec.nodeName%3D${node}`),
+    ];
+    return {
+      cordoned: found?.spec?.['unschedulable'] === true,
+      marked: found?.metadata.annotations?.[CORDON_MARK] !== undefined,
+      pods: pods.length,
+    };
   } catch {
     return undefined;
   }

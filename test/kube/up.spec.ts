@@ -19,24 +19,48 @@ describeOnKube('sluice up --kube', (world) => {
 
   /** What it says when it cannot begin, and the exit code that this comes to. */
   const refused = async (env: Readonly<Record<string, string>>): Promise<readonly [number, string]> => {
-    const error = await prepareKubernetes({ env: { HOME: local.folder, ...env }, say: () => undefined, keepDefinitions: false, version: '0.1.0', signal: new AbortController().signal }).then(() => new Error('it began'), (reason: unknown) => reason as Error);
+    const error = await prepareKubernetes({
+      env: { HOME: local.folder, ...env },
+      say: () => undefined,
+      keepDefinitions: false,
+      version: '0.1.0',
+      signal: new AbortController().signal,
+    }).then(
+      () => new Error('it began'),
+      (reason: unknown) => reason as Error,
+    );
     return [exitCodeOf(error), error.message.replaceAll(local.folder, 'HOME')];
   };
   const accountOf = async (name: string): Promise<string> => {
     const accounts = '/api/v1/namespaces/default/serviceaccounts';
     await world.scene.api.create(accounts, { metadata: { name } });
-    return ((await world.scene.api.create(`${accounts}/${name}/token`, { spec: {} })).status as { readonly token: string }).token;
+    return (
+      (await world.scene.api.create(`${accounts}/${name}/token`, { spec: {} })).status as { readonly token: string }
+    ).token;
   };
 
   test('without a kubeconfig, or with a broken one, it says where it looked, and ends with 2', async () => {
-    const nothing = 'there is no KUBECONFIG, no service account of a pod, and no HOME/.kube/config: one of them has to say where the API server is';
+    const nothing =
+      'there is no KUBECONFIG, no service account of a pod, and no HOME/.kube/config: one of them has to say where the API server is';
     expect(await refused({})).toEqual([2, nothing]);
-    expect(await refused({ KUBECONFIG: '/nowhere/config' })).toEqual([2, 'KUBECONFIG names /nowhere/config, which is not there']);
+    expect(await refused({ KUBECONFIG: '/nowhere/config' })).toEqual([
+      2,
+      'KUBECONFIG names /nowhere/config, which is not there',
+    ]);
     const KUBECONFIG = join(local.folder, 'broken');
     writeFileSync(KUBECONFIG, 'clusters: [');
-    expect(await refused({ KUBECONFIG })).toEqual([2, expect.stringMatching(/^KUBECONFIG=HOME\/broken cannot be used: /)]);
-    writeFileSync(KUBECONFIG, '{"apiVersion": "v1", "kind": "Config", "current-context": "gone", "contexts": [], "clusters": [], "users": []}');
-    expect(await refused({ KUBECONFIG })).toEqual([2, 'KUBECONFIG=HOME/broken names no cluster in its current context (gone)']);
+    expect(await refused({ KUBECONFIG })).toEqual([
+      2,
+      expect.stringMatching(/^KUBECONFIG=HOME\/broken cannot be used: /),
+    ]);
+    writeFileSync(
+      KUBECONFIG,
+      '{"apiVersion": "v1", "kind": "Config", "current-context": "gone", "contexts": [], "clusters": [], "users": []}',
+    );
+    expect(await refused({ KUBECONFIG })).toEqual([
+      2,
+      'KUBECONFIG=HOME/broken names no cluster in its current context (gone)',
+    ]);
     delete local.env['KUBECONFIG'];
     const { code, stderr } = await local.run('up', '--kube', '--data', local.data, '--port', '0');
     expect([code, stderr.replaceAll(local.folder, 'HOME'), local.hasUpJson]).toEqual([2, `error: ${nothing}\n`, false]);
@@ -44,86 +68,152 @@ describeOnKube('sluice up --kube', (world) => {
 
   test('with a server that is not there it ends with 6, and with one that does not know it with 2', async () => {
     const nobody = `https://127.0.0.1:${await freePort()}`;
-    expect(await refused({ KUBECONFIG: await world.cluster.kubeconfigBy(nobody) })).toEqual([6, expect.stringMatching(`^${nobody} does not answer: .*ECONNREFUSED`)]);
-    expect(await refused({ KUBECONFIG: await world.cluster.kubeconfigOf('stranger', 'no-token') })).toEqual([2, expect.stringContaining(`${world.cluster.access.server} does not know who asks (Unauthorized): the credentials of the kubeconfig have run out`)]);
+    expect(await refused({ KUBECONFIG: await world.cluster.kubeconfigBy(nobody) })).toEqual([
+      6,
+      expect.stringMatching(`^${nobody} does not answer: .*ECONNREFUSED`),
+    ]);
+    expect(await refused({ KUBECONFIG: await world.cluster.kubeconfigOf('stranger', 'no-token') })).toEqual([
+      2,
+      expect.stringContaining(
+        `${world.cluster.access.server} does not know who asks (Unauthorized): the credentials of the kubeconfig have run out`,
+      ),
+    ]);
   });
 
   test('with too few rights it names all that are missing, by service', async () => {
     const KUBECONFIG = await world.cluster.kubeconfigOf('reader', await accountOf('reader'));
     const rbac = '/apis/rbac.authorization.k8s.io/v1';
-    await world.scene.api.create(`${rbac}/clusterroles`, { metadata: { name: 'reader' }, rules: [{ apiGroups: [''], resources: ['nodes', 'pods'], verbs: ['get', 'list', 'watch'] }, { apiGroups: ['sluice.dev'], resources: ['*'], verbs: ['*'] }] });
-    await world.scene.api.create(`${rbac}/clusterrolebindings`, { metadata: { name: 'reader' }, roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'reader' }, subjects: [{ kind: 'ServiceAccount', namespace: 'default', name: 'reader' }] });
+    await world.scene.api.create(`${rbac}/clusterroles`, {
+      metadata: { name: 'reader' },
+      rules: [
+        { apiGroups: [''], resources: ['nodes', 'pods'], verbs: ['get', 'list', 'watch'] },
+        { apiGroups: ['sluice.dev'], resources: ['*'], verbs: ['*'] },
+      ],
+    });
+    await world.scene.api.create(`${rbac}/clusterrolebindings`, {
+      metadata: { name: 'reader' },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'reader' },
+      subjects: [{ kind: 'ServiceAccount', namespace: 'default', name: 'reader' }],
+    });
     const [code, words] = await refused({ KUBECONFIG });
     expect([code, ...words.split('\n')]).toEqual([
-      1, `at ${world.cluster.access.server} these rights are missing:`,
+      1,
+      `at ${world.cluster.access.server} these rights are missing:`,
       '  drain: patch nodes; delete pods; create pods/eviction; list, watch poddisruptionbudgets.policy',
       '  gateway: create events in the namespace default',
       expect.stringContaining('ask for them'),
     ]);
-    await world.scene.api.patch(`${rbac}/clusterroles/reader`, { rules: [{ apiGroups: ['', 'sluice.dev', 'policy'], resources: ['*'], verbs: ['*'] }] });
-    expect(await refused({ KUBECONFIG })).toEqual([1, expect.stringMatching(/^the definitions of the custom resources cannot be put in place: customresourcedefinitions.*cannot get resource.*\nask somebody who may .* start with --keep-crds$/)]);
+    await world.scene.api.patch(`${rbac}/clusterroles/reader`, {
+      rules: [{ apiGroups: ['', 'sluice.dev', 'policy'], resources: ['*'], verbs: ['*'] }],
+    });
+    expect(await refused({ KUBECONFIG })).toEqual([
+      1,
+      expect.stringMatching(
+        /^the definitions of the custom resources cannot be put in place: customresourcedefinitions.*cannot get resource.*\nask somebody who may .* start with --keep-crds$/,
+      ),
+    ]);
   });
 
-  testWith(['kubectl'], 'the walk of the README: up --kube, label, apply, wait, get: it rolls out with drains, and goes away again', async () => {
-    const { scene, cluster } = world;
-    for (const name of ['m1', 'm2']) {
-      await scene.node(name);
-      await scene.pod(`${name}-web`, { node: name });
-    }
-    await planted();
-    local.env['KUBECONFIG'] = cluster.kubeconfig;
-    const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
-    const example = (name: string): string => {
-      const path = join(local.folder, `${name}.yaml`);
-      writeFileSync(path, new RegExp(`\`\`\`yaml\\n(# ${name}\\.yaml.*?)\`\`\``, 's').exec(readme)?.[1] ?? '');
-      return path;
-    };
-    const kubectl = async (...args: readonly string[]): Promise<string> => {
-      const { code, stdout, stderr } = await run('kubectl', args, { env: local.env });
-      if (code !== 0) throw new Error(stderr);
-      return stdout;
-    };
-    await local.up('--kube');
-    expect(local.words).toContain('15 definitions of custom resources are missing, and written by server-side apply');
-    expect(local.words).toMatch(/1 definitions are newer than this Sluice: of 99\.0\.0, and this is 0\./);
-    expect(local.words).toContain('each of its 2 Nodes gets an applier here');
-    await kubectl('label', 'node', 'm1', 'm2', 'role=edge', 'zone=a');
-    await kubectl('apply', '-f', example('drains'), '-f', example('motd'));
-    await kubectl('wait', '--for=condition=Ready', '--timeout=60s', 'files.sluice.dev/motd');
-    expect(['m1', 'm2'].map((node) => local.file(node, 'etc/motd'))).toEqual(['hello m1 in a\n', 'hello m2 in a\n']);
-    expect(await Promise.all(['m1', 'm2'].map((node) => scene.podsOn(node)))).toEqual([[], []]);
-    const drained = (await local.run('events', '--since', '1h', '-o', 'json')).stdout;
-    expect(drained).toContain('node.drained');
-    expect(await kubectl('get', 'files,pools')).toMatch(/motd +\/etc\/motd +Ready +c\d+ +2 +2 /);
-    await until(async () => !(await scene.isCordoned('m1')) && !(await scene.isCordoned('m2')) || undefined, 'both are given back');
-    await kubectl('delete', '-f', example('motd'), '--wait', '--timeout=60s');
-    expect(local.file('m1', 'etc/motd')).toBeUndefined();
-    expect(await local.interrupt(20_000)).toBe(0);
-  }, 240_000);
+  testWith(
+    ['kubectl'],
+    'the walk of the README: up --kube, label, apply, wait, get: it rolls out with drains, and goes away again',
+    async () => {
+      const { scene, cluster } = world;
+      for (const name of ['m1', 'm2']) {
+        await scene.node(name);
+        await scene.pod(`${name}-web`, { node: name });
+      }
+      await planted();
+      local.env['KUBECONFIG'] = cluster.kubeconfig;
+      const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
+      const example = (name: string): string => {
+        const path = join(local.folder, `${name}.yaml`);
+        writeFileSync(path, new RegExp(`\`\`\`yaml\\n(# ${name}\\.yaml.*?)\`\`\``, 's').exec(readme)?.[1] ?? '');
+        return path;
+      };
+      const kubectl = async (...args: readonly string[]): Promise<string> => {
+        const { code, stdout, stderr } = await run('kubectl', args, { env: local.env });
+        if (code !== 0) throw new Error(stderr);
+        return stdout;
+      };
+      await local.up('--kube');
+      expect(local.words).toContain('15 definitions of custom resources are missing, and written by server-side apply');
+      expect(local.words).toMatch(/1 definitions are newer than this Sluice: of 99\.0\.0, and this is 0\./);
+      expect(local.words).toContain('each of its 2 Nodes gets an applier here');
+      await kubectl('label', 'node', 'm1', 'm2', 'role=edge', 'zone=a');
+      await kubectl('apply', '-f', example('drains'), '-f', example('motd'));
+      await kubectl('wait', '--for=condition=Ready', '--timeout=60s', 'files.sluice.dev/motd');
+      expect(['m1', 'm2'].map((node) => local.file(node, 'etc/motd'))).toEqual(['hello m1 in a\n', 'hello m2 in a\n']);
+      expect(await Promise.all(['m1', 'm2'].map((node) => scene.podsOn(node)))).toEqual([[], []]);
+      const drained = (await local.run('events', '--since', '1h', '-o', 'json')).stdout;
+      expect(drained).toContain('node.drained');
+      expect(await kubectl('get', 'files,pools')).toMatch(/motd +\/etc\/motd +Ready +c\d+ +2 +2 /);
+      await until(
+        async () => (!(await scene.isCordoned('m1')) && !(await scene.isCordoned('m2'))) || undefined,
+        'both are given back',
+      );
+      await kubectl('delete', '-f', example('motd'), '--wait', '--timeout=60s');
+      expect(local.file('m1', 'etc/motd')).toBeUndefined();
+      expect(await local.interrupt(20_000)).toBe(0);
+    },
+    240_000,
+  );
 
   /** A definition of a later version, which knows of one more column. */
   async function planted(): Promise<void> {
-    const definition = parse(readFileSync(join(ROOT, 'deploy/crds/sluice.dev_vrfs.yaml'), 'utf8')) as KubeObject & { spec: { versions: { additionalPrinterColumns: object[] }[] } };
-    definition.spec.versions[0]?.additionalPrinterColumns.push({ name: 'More', type: 'string', jsonPath: '.spec.more' });
-    await world.scene.api.create(DEFINITIONS, { ...definition, metadata: { ...definition.metadata, annotations: { 'sluice.dev/version': '99.0.0' } } });
+    const definition = parse(readFileSync(join(ROOT, 'deploy/crds/sluice.dev_vrfs.yaml'), 'utf8')) as KubeObject & {
+      spec: { versions: { additionalPrinterColumns: object[] }[] };
+    };
+    definition.spec.versions[0]?.additionalPrinterColumns.push({
+      name: 'More',
+      type: 'string',
+      jsonPath: '.spec.more',
+    });
+    await world.scene.api.create(DEFINITIONS, {
+      ...definition,
+      metadata: { ...definition.metadata, annotations: { 'sluice.dev/version': '99.0.0' } },
+    });
   }
 
   test('what differs and is older is written anew, what is the same is left alone, and --keep-crds leaves all', async () => {
     /** What somebody wrote; the server writes its own conditions. */
-    const revisions = async (): Promise<Readonly<Record<string, string>>> => Object.fromEntries((await world.scene.api.list(DEFINITIONS)).map(({ metadata }) => [metadata.name, JSON.stringify([(metadata as { readonly generation?: number }).generation, metadata.annotations])]));
+    const revisions = async (): Promise<Readonly<Record<string, string>>> =>
+      Object.fromEntries(
+        (await world.scene.api.list(DEFINITIONS)).map(({ metadata }) => [
+          metadata.name,
+          JSON.stringify([(metadata as { readonly generation?: number }).generation, metadata.annotations]),
+        ]),
+      );
     await world.scene.api.remove(`${DEFINITIONS}/vrfs.sluice.dev`);
-    await until(async () => (await world.scene.api.get(`${DEFINITIONS}/vrfs.sluice.dev`)) === undefined || undefined, 'the one of another version is gone');
+    await until(
+      async () => (await world.scene.api.get(`${DEFINITIONS}/vrfs.sluice.dev`)) === undefined || undefined,
+      'the one of another version is gone',
+    );
     await establish(world.scene.api, join(ROOT, 'deploy/crds'));
-    await world.scene.api.patch(`${DEFINITIONS}/files.sluice.dev`, { metadata: { annotations: { 'sluice.dev/version': '0.0.1' } }, spec: { names: { shortNames: ['oldfile'] } } });
+    await world.scene.api.patch(`${DEFINITIONS}/files.sluice.dev`, {
+      metadata: { annotations: { 'sluice.dev/version': '0.0.1' } },
+      spec: { names: { shortNames: ['oldfile'] } },
+    });
     const words: string[] = [];
-    const prepared = (keepDefinitions: boolean) => prepareKubernetes({ env: { KUBECONFIG: world.cluster.kubeconfig }, say: (text) => words.push(text), keepDefinitions, version: '0.1.0', signal: new AbortController().signal });
+    const prepared = (keepDefinitions: boolean) =>
+      prepareKubernetes({
+        env: { KUBECONFIG: world.cluster.kubeconfig },
+        say: (text) => words.push(text),
+        keepDefinitions,
+        version: '0.1.0',
+        signal: new AbortController().signal,
+      });
     const before = await revisions();
     await prepared(true);
-    expect(words.at(-1)).toBe('1 definitions are of 0.0.1 and differ from those of 0.1.0: left as they are (--keep-crds)');
+    expect(words.at(-1)).toBe(
+      '1 definitions are of 0.0.1 and differ from those of 0.1.0: left as they are (--keep-crds)',
+    );
     expect(await revisions()).toEqual(before);
     await prepared(false);
     const after = await revisions();
     expect(Object.keys(after).filter((name) => after[name] !== before[name])).toEqual(['files.sluice.dev']);
-    expect((await world.scene.api.get(`${DEFINITIONS}/files.sluice.dev`))?.spec).toMatchObject({ names: { shortNames: ['sfile'] } });
+    expect((await world.scene.api.get(`${DEFINITIONS}/files.sluice.dev`))?.spec).toMatchObject({
+      names: { shortNames: ['sfile'] },
+    });
   }, 60_000);
 });

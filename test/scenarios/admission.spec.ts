@@ -19,65 +19,142 @@ interface DrawnNode {
   readonly capabilities: readonly string[];
 }
 
-const ALL = ['kind:File', 'kind:Directory', 'kind:Sysctl', 'kind:Vrf', 'kind:Layer2Network', 'link:vxlan', 'link:bridge', 'frr', 'action:restart', 'action:daemon-reload'];
-const labels = fc.record({ role: fc.constantFrom('edge', 'core'), zone: fc.constantFrom('a', 'b') }, { requiredKeys: ['role'] });
+const ALL = [
+  'kind:File',
+  'kind:Directory',
+  'kind:Sysctl',
+  'kind:Vrf',
+  'kind:Layer2Network',
+  'link:vxlan',
+  'link:bridge',
+  'frr',
+  'action:restart',
+  'action:daemon-reload',
+];
+const labels = fc.record(
+  { role: fc.constantFrom('edge', 'core'), zone: fc.constantFrom('a', 'b') },
+  { requiredKeys: ['role'] },
+);
 const capabilities = fc.oneof({ weight: 3, arbitrary: fc.constant(ALL) }, { weight: 1, arbitrary: fc.subarray(ALL) });
-const nodes = fc.array(fc.record({ labels, capabilities }), { minLength: 1, maxLength: 6 }).map((all) => all.map((one, i): DrawnNode => ({ name: `n${i}`, ...one })));
-const nodeSelector = fc.constantFrom({}, { matchLabels: { role: 'edge' } }, { matchLabels: { role: 'core' } }, { matchExpressions: [{ key: 'zone', operator: 'Exists' }] }, { matchExpressions: [{ key: 'zone', operator: 'NotIn', values: ['a'] }] });
+const nodes = fc
+  .array(fc.record({ labels, capabilities }), { minLength: 1, maxLength: 6 })
+  .map((all) => all.map((one, i): DrawnNode => ({ name: `n${i}`, ...one })));
+const nodeSelector = fc.constantFrom(
+  {},
+  { matchLabels: { role: 'edge' } },
+  { matchLabels: { role: 'core' } },
+  { matchExpressions: [{ key: 'zone', operator: 'Exists' }] },
+  { matchExpressions: [{ key: 'zone', operator: 'NotIn', values: ['a'] }] },
+);
 const name = fc.constantFrom('a', 'b', 'c');
 const spec = fc.oneof(
-  fc.record({ kind: fc.constant('File'), path: fc.constantFrom('/x', '/x/y', '/z', '/{{ node.labels.zone }}'), content: fc.constantFrom('', '{{ node.name }}', '{{ node.labels.zone }}', '{{ node.labels.none }}') }),
+  fc.record({
+    kind: fc.constant('File'),
+    path: fc.constantFrom('/x', '/x/y', '/z', '/{{ node.labels.zone }}'),
+    content: fc.constantFrom('', '{{ node.name }}', '{{ node.labels.zone }}', '{{ node.labels.none }}'),
+  }),
   fc.record({ kind: fc.constant('Directory'), path: fc.constantFrom('/x', '/z') }),
-  fc.record({ kind: fc.constant('Sysctl'), key: fc.constantFrom('vm.swappiness', 'net.ipv4.ip_forward'), value: fc.constantFrom('1', '0') }),
+  fc.record({
+    kind: fc.constant('Sysctl'),
+    key: fc.constantFrom('vm.swappiness', 'net.ipv4.ip_forward'),
+    value: fc.constantFrom('1', '0'),
+  }),
   fc.record({ kind: fc.constant('Vrf'), vrf: fc.constantFrom('blue', 'red'), mtu: fc.constantFrom(1_500, 9_000) }),
-  fc.record({ kind: fc.constant('Layer2Network'), id: fc.constantFrom(100, 101), vni: fc.constantFrom(100, 101), vrf: fc.constantFrom('blue', 'red') }),
+  fc.record({
+    kind: fc.constant('Layer2Network'),
+    id: fc.constantFrom(100, 101),
+    vni: fc.constantFrom(100, 101),
+    vrf: fc.constantFrom('blue', 'red'),
+  }),
 );
-const drawn: fc.Arbitrary<Fragment> = fc.record({ name, nodeSelector, spec }).map(({ spec: { kind, ...rest }, ...one }) => fragment(kind, one.name, { nodeSelector: one.nodeSelector, ...rest }));
+const drawn: fc.Arbitrary<Fragment> = fc
+  .record({ name, nodeSelector, spec })
+  .map(({ spec: { kind, ...rest }, ...one }) => fragment(kind, one.name, { nodeSelector: one.nodeSelector, ...rest }));
 const fragments = fc.uniqueArray(drawn, { selector: fragmentId, maxLength: 8 });
 
 /** What `sluice plan` would refuse it for. */
-function planned(fleet: readonly DrawnNode[], committed: readonly Fragment[], change: { readonly apply: readonly Fragment[]; readonly delete: readonly FragmentRef[] }): readonly Reason[] {
+function planned(
+  fleet: readonly DrawnNode[],
+  committed: readonly Fragment[],
+  change: { readonly apply: readonly Fragment[]; readonly delete: readonly FragmentRef[] },
+): readonly Reason[] {
   const merger = new LedgerCopy(mergerCore(sha256), new MemoryLedger(), () => new Map());
   for (const one of fleet) merger.given(joined(one.name, one.labels, { capabilities: [...one.capabilities] }));
-  if (committed.length > 0) merger.given(accepted('c1', { apply: committed }), factOf('config.committed', { change: 'c1', generation: 1 }));
-  const apply = change.apply.map((one) => ({ apiVersion: API_VERSION, kind: one.kind, metadata: { name: one.name }, spec: one.spec }));
+  if (committed.length > 0)
+    merger.given(accepted('c1', { apply: committed }), factOf('config.committed', { change: 'c1', generation: 1 }));
+  const apply = change.apply.map((one) => ({
+    apiVersion: API_VERSION,
+    kind: one.kind,
+    metadata: { name: one.name },
+    spec: one.spec,
+  }));
   return atOnce(planChange(merger.state, { apply, delete: change.delete }, sha256)).rejected;
 }
 
-function foreseen(fleet: readonly DrawnNode[], committed: readonly Fragment[], id: string, now: Fragment | undefined): readonly Reason[] {
+function foreseen(
+  fleet: readonly DrawnNode[],
+  committed: readonly Fragment[],
+  id: string,
+  now: Fragment | undefined,
+): readonly Reason[] {
   const wanted = new Wanted();
   // In whatever order they come, what is known of them is the same.
-  for (const one of fleet.slice(0, 2)) wanted.showNode({ node: one.name, state: 'ready', labels: one.labels, capabilities: one.capabilities } as unknown as NodeView);
+  for (const one of fleet.slice(0, 2))
+    wanted.showNode({
+      node: one.name,
+      state: 'ready',
+      labels: one.labels,
+      capabilities: one.capabilities,
+    } as unknown as NodeView);
   for (const one of committed) wanted.showFragment({ fragment: one, gone: false, change: 'c1', ledger: 1 } as never);
-  for (const one of fleet.slice(2)) wanted.showNode({ node: one.name, state: 'ready', labels: one.labels, capabilities: one.capabilities } as unknown as NodeView);
+  for (const one of fleet.slice(2))
+    wanted.showNode({
+      node: one.name,
+      state: 'ready',
+      labels: one.labels,
+      capabilities: one.capabilities,
+    } as unknown as NodeView);
   return foresee(id, now, wanted);
 }
 
 /** Of nodes that are alike one is looked at: which labels it has beside those that are asked for is its own. */
-const line = ({ fragment: of, field, code, message }: Reason): string => `${of} ${field} ${code} ${message.replace(/ \(on \d+ nodes\)$|; it has .*/, '')}`;
+const line = ({ fragment: of, field, code, message }: Reason): string =>
+  `${of} ${field} ${code} ${message.replace(/ \(on \d+ nodes\)$|; it has .*/, '')}`;
 /** These refuse nothing. */
 const isRefusal = ({ code }: Reason): boolean => code !== 'overruled';
-const linesOf = (reasons: readonly Reason[]): readonly string[] => [...new Set(reasons.filter(isRefusal).map(line))].sort();
+const linesOf = (reasons: readonly Reason[]): readonly string[] =>
+  [...new Set(reasons.filter(isRefusal).map(line))].sort();
 
 test('the webhook foresees what a plan refuses, and nothing else', () => {
   let refused = 0;
-  fc.assert(fc.property(nodes, fragments, drawn, (fleet, committed, now) => {
-    const found = linesOf(planned(fleet, committed, { apply: [now], delete: [] }));
-    if (found.length > 0) refused += 1;
-    expect(linesOf(foreseen(fleet, committed, fragmentId(now), now))).toEqual(found);
-  }), { numRuns: RUNS, ...seeded() });
+  fc.assert(
+    fc.property(nodes, fragments, drawn, (fleet, committed, now) => {
+      const found = linesOf(planned(fleet, committed, { apply: [now], delete: [] }));
+      if (found.length > 0) refused += 1;
+      expect(linesOf(foreseen(fleet, committed, fragmentId(now), now))).toEqual(found);
+    }),
+    { numRuns: RUNS, ...seeded() },
+  );
   // Else nothing was compared.
   expect(refused).toBeGreaterThan(RUNS / 4);
 });
 
 test('of a deletion, too', () => {
   let refused = 0;
-  fc.assert(fc.property(nodes, fc.uniqueArray(drawn, { selector: fragmentId, minLength: 1, maxLength: 8 }), fc.nat(), (fleet, committed, n) => {
-    const gone = committed[n % committed.length] as Fragment;
-    const found = linesOf(planned(fleet, committed, { apply: [], delete: [{ kind: gone.kind, name: gone.name }] }));
-    if (found.length > 0) refused += 1;
-    expect(linesOf(foreseen(fleet, committed, fragmentId(gone), undefined))).toEqual(found);
-  }), { numRuns: RUNS, ...seeded() });
+  fc.assert(
+    fc.property(
+      nodes,
+      fc.uniqueArray(drawn, { selector: fragmentId, minLength: 1, maxLength: 8 }),
+      fc.nat(),
+      (fleet, committed, n) => {
+        const gone = committed[n % committed.length] as Fragment;
+        const found = linesOf(planned(fleet, committed, { apply: [], delete: [{ kind: gone.kind, name: gone.name }] }));
+        if (found.length > 0) refused += 1;
+        expect(linesOf(foreseen(fleet, committed, fragmentId(gone), undefined))).toEqual(found);
+      },
+    ),
+    { numRuns: RUNS, ...seeded() },
+  );
   expect(refused).toBeGreaterThan(0);
 });
 

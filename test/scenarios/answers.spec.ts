@@ -37,7 +37,11 @@ describe('8: a spared hash', () => {
     i.node('n1').hash = 'other';
     i.announces('n1');
     // It is led to what n0 has by a rollout, and says that this is bad.
-    i.scheduler.given(accepted('c50'), renderedChange('c50', { n1: { from: 'other', to: hash, recipe: 'r' } }), validated('c50'));
+    i.scheduler.given(
+      accepted('c50'),
+      renderedChange('c50', { n1: { from: 'other', to: hash, recipe: 'r' } }),
+      validated('c50'),
+    );
     i.answers('n1', 'failed');
     i.quiet();
     expect(i.lease('n1')).toMatchObject({ kind: 'forward', change: 'c50' });
@@ -78,7 +82,12 @@ describe('14: what is taken is recorded before the phase says so', () => {
     const i = two();
     i.rolls([motd('x')]);
     const { facts } = i.scheduler.about(i.answer('n0', 'applied'));
-    expect(facts[0]).toMatchObject({ type: 'node.lease.settled', because: 'applied', report: { incarnation: 1 }, released: true });
+    expect(facts[0]).toMatchObject({
+      type: 'node.lease.settled',
+      because: 'applied',
+      report: { incarnation: 1 },
+      released: true,
+    });
   });
 });
 
@@ -135,7 +144,9 @@ describe('18: commits one after the other', () => {
     i.merger.when();
     expect(i.ledger.append(late.facts, slow.folded)).toBe(false);
     expect(types(slow.when())).toEqual([]);
-    expect(i.ledger.facts.flatMap((fact) => (fact.type === 'config.committed' ? [`${fact.change} ${fact.generation}`] : []))).toEqual(['c1 1', 'c2 2', 'c3 3']);
+    expect(
+      i.ledger.facts.flatMap((fact) => (fact.type === 'config.committed' ? [`${fact.change} ${fact.generation}`] : [])),
+    ).toEqual(['c1 1', 'c2 2', 'c3 3']);
   });
 });
 
@@ -161,7 +172,9 @@ describe('20: an applier that acts long after the scheduler gave up', () => {
     i.rolls([motd('x')], { maxFailures: 1 });
     i.after(PAST_DEADLINE);
     expect(grants(i.after(PAST_DEADLINE))).toEqual([]);
-    expect(i.scheduler.view('pools', 'default')).toMatchObject({ unavailable: [{ node: 'n0', because: 'unknown: no answer since its lease', lease: 'n0-l1' }] });
+    expect(i.scheduler.view('pools', 'default')).toMatchObject({
+      unavailable: [{ node: 'n0', because: 'unknown: no answer since its lease', lease: 'n0-l1' }],
+    });
     expect(grants(i.answers('n0', 'applied'))).toEqual(['n1 forward']);
   });
 });

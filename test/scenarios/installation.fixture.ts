@@ -1,5 +1,16 @@
 import { createHash } from 'node:crypto';
-import { EMPTY_CONFIG, type Action, type Config, type Fragment, type LeaseView, type NewFact, type NodeReport, type RolloutView, type StatusView, type Verdict } from '#libs/contracts';
+import {
+  EMPTY_CONFIG,
+  type Action,
+  type Config,
+  type Fragment,
+  type LeaseView,
+  type NewFact,
+  type NodeReport,
+  type RolloutView,
+  type StatusView,
+  type Verdict,
+} from '#libs/contracts';
 import { atOnce, type Decision, type Need } from '#libs/kernel';
 import { API_VERSION } from '#libs/manifests';
 import { emptyHash } from '#libs/rendering';
@@ -54,21 +65,35 @@ export class Installation {
   }
 
   newScheduler() {
-    return new LedgerCopy(scheduler.schedulerCore, this.ledger, (needs) => gathered(needs, () => ({ ok: true, actions: this.actions }) as const)).read();
+    return new LedgerCopy(scheduler.schedulerCore, this.ledger, (needs) =>
+      gathered(needs, () => ({ ok: true, actions: this.actions }) as const),
+    ).read();
   }
   newValidator() {
-    return new LedgerCopy<validator.State, validator.Input, validator.ReviewNeed, validator.Reviewed>(validator.validatorCore, this.ledger, (needs, state) => {
-      const material: validator.Material = {
-        config: (node, hash) => (hash === EMPTY ? EMPTY_CONFIG : this.configs.get(`${node}/${hash}`)),
-        capabilities: (node) => state.capabilities.get(node) ?? [],
-        labels: (node) => state.labels.get(node) ?? {},
-        policies: [],
-      };
-      return gathered(needs, (need) => (need.do === 'review-change' ? atOnce(validator.reviewTargets(need.targets, material)) : validator.reviewNodes(need.nodes, material)));
-    }).read();
+    return new LedgerCopy<validator.State, validator.Input, validator.ReviewNeed, validator.Reviewed>(
+      validator.validatorCore,
+      this.ledger,
+      (needs, state) => {
+        const material: validator.Material = {
+          config: (node, hash) => (hash === EMPTY ? EMPTY_CONFIG : this.configs.get(`${node}/${hash}`)),
+          capabilities: (node) => state.capabilities.get(node) ?? [],
+          labels: (node) => state.labels.get(node) ?? {},
+          policies: [],
+        };
+        return gathered(needs, (need) =>
+          need.do === 'review-change'
+            ? atOnce(validator.reviewTargets(need.targets, material))
+            : validator.reviewNodes(need.nodes, material),
+        );
+      },
+    ).read();
   }
   newMerger() {
-    return new LedgerCopy<merger.State, merger.Input, merger.RenderNeed, merger.Gathered>(merger.mergerCore(sha256), this.ledger, (needs, state) => gathered(needs, (need) => this.render(need, state))).read();
+    return new LedgerCopy<merger.State, merger.Input, merger.RenderNeed, merger.Gathered>(
+      merger.mergerCore(sha256),
+      this.ledger,
+      (needs, state) => gathered(needs, (need) => this.render(need, state)),
+    ).read();
   }
   newDrain(strategy: Strategy = 'external') {
     return new LedgerCopy(drainCore(strategy), this.ledger).read();
@@ -78,13 +103,15 @@ export class Installation {
     if (need.do === 'plan') return { did: 'plan', plan: atOnce(merger.planChange(state, need.body, sha256)) };
     if (need.do === 'render-nodes') {
       const nodes = merger.renderNodes(state, need.nodes, sha256);
-      for (const { node, hash, text } of nodes) if (hash !== '') this.configs.set(`${node}/${hash}`, JSON.parse(text) as Config);
+      for (const { node, hash, text } of nodes)
+        if (hash !== '') this.configs.set(`${node}/${hash}`, JSON.parse(text) as Config);
       return { did: 'render-nodes', nodes };
     }
     const change = state.changes.get(need.change);
     if (change === undefined) throw new Error(`no ${need.change}`);
     const { texts, ...rendering } = atOnce(merger.renderChange(state, change, need.replaces, sha256));
-    for (const [node, text] of texts) this.configs.set(`${node}/${rendering.targets[node]?.to ?? ''}`, JSON.parse(text) as Config);
+    for (const [node, text] of texts)
+      this.configs.set(`${node}/${rendering.targets[node]?.to ?? ''}`, JSON.parse(text) as Config);
     return { did: 'render-change', rendering, blobs: [blobOf(rendering.targets)], targets: rendering.targets };
   }
 
@@ -92,7 +119,9 @@ export class Installation {
   quiet(): readonly NewFact[] {
     const said: NewFact[] = [];
     for (;;) {
-      const round = [this.inventory, this.merger, this.validator, this.scheduler, this.drain].flatMap((copy) => [...copy.when()]);
+      const round = [this.inventory, this.merger, this.validator, this.scheduler, this.drain].flatMap((copy) => [
+        ...copy.when(),
+      ]);
       said.push(...round);
       if (round.length === 0) return said;
     }
@@ -125,7 +154,11 @@ export class Installation {
     now.seq += 1;
     this.reports += 1;
     const { hash, lease, verdict, restored, incarnation, birth, seq } = now;
-    return { type: 'report', sequence: this.reports, report: report(node, hash, { incarnation, birth, seq, lease, verdict, restored, ...says }) };
+    return {
+      type: 'report',
+      sequence: this.reports,
+      report: report(node, hash, { incarnation, birth, seq, lease, verdict, restored, ...says }),
+    };
   }
 
   /** The applier deals with the node's lease, and says so. */
@@ -134,7 +167,11 @@ export class Installation {
     const now = this.node(node);
     if (verdict === 'applied') now.hash = lease.hash;
     Object.assign(now, { lease: lease.lease, verdict, restored: says.restored ?? true });
-    return this.message(node, { kind: verdict === 'refused' ? 'announced' : verdict, reason: `it is ${verdict}`, ...says });
+    return this.message(node, {
+      kind: verdict === 'refused' ? 'announced' : verdict,
+      reason: `it is ${verdict}`,
+      ...says,
+    });
   }
   answers(node: string, verdict: Exclude<Verdict, ''>, says: Says = {}): readonly NewFact[] {
     return [...this.scheduler.when(this.answer(node, verdict, says)), ...this.quiet()];
@@ -142,13 +179,29 @@ export class Installation {
   /** The node has lost its disk: it starts as another incarnation of itself. */
   losesItsDisk(node: string): void {
     const status = this.status(node);
-    this.nodes.set(node, { hash: EMPTY, incarnation: status.incarnation + 1, birth: 8, seq: 0, lease: '', verdict: '', restored: true });
+    this.nodes.set(node, {
+      hash: EMPTY,
+      incarnation: status.incarnation + 1,
+      birth: 8,
+      seq: 0,
+      lease: '',
+      verdict: '',
+      restored: true,
+    });
   }
 
   /** Publishes a change, without letting anybody but the merger see it. */
-  publishes(apply: readonly Fragment[], { remove = [] as readonly { kind: string; name: string }[], maxFailures = 0 } = {}): string {
+  publishes(
+    apply: readonly Fragment[],
+    { remove = [] as readonly { kind: string; name: string }[], maxFailures = 0 } = {},
+  ): string {
     this.changes += 1;
-    const manifests = apply.map(({ kind, name, spec }) => ({ apiVersion: API_VERSION, kind, metadata: { name }, spec }));
+    const manifests = apply.map(({ kind, name, spec }) => ({
+      apiVersion: API_VERSION,
+      kind,
+      metadata: { name },
+      spec,
+    }));
     const text = JSON.stringify({ apply: manifests, delete: remove, strategy: { maxFailures } });
     this.merger.when({ type: 'published', sequence: this.changes, source: 'me', text });
     return `c${this.changes}`;
@@ -166,7 +219,8 @@ export class Installation {
     return change;
   }
   allApply(): void {
-    for (let work = this.atWork(); work.length > 0; work = this.atWork()) for (const node of work) this.answers(node, 'applied');
+    for (let work = this.atWork(); work.length > 0; work = this.atWork())
+      for (const node of work) this.answers(node, 'applied');
   }
 
   asks(request: Extract<scheduler.Input, { type: 'request' }>['request'], copy = this.scheduler): readonly NewFact[] {
@@ -220,10 +274,15 @@ function gathered<N extends Need, G>(needs: readonly N[], gather: (need: N) => G
 }
 
 /** A decision on what another copy has overtaken must be refused. */
-export function expectRefused(ledger: MemoryLedger, decision: Pick<Decision<never, never>, 'facts'>, expected: number): void {
+export function expectRefused(
+  ledger: MemoryLedger,
+  decision: Pick<Decision<never, never>, 'facts'>,
+  expected: number,
+): void {
   expect(decision.facts.length).toBeGreaterThan(0);
   expect(ledger.append(decision.facts, expected)).toBe(false);
 }
 
-export const grants = (facts: readonly NewFact[]): readonly string[] => facts.flatMap((fact) => (fact.type === 'node.lease.granted' ? [`${fact.node} ${fact.kind}`] : []));
+export const grants = (facts: readonly NewFact[]): readonly string[] =>
+  facts.flatMap((fact) => (fact.type === 'node.lease.granted' ? [`${fact.node} ${fact.kind}`] : []));
 export const types = (facts: readonly NewFact[]): readonly string[] => facts.map(({ type }) => type);

@@ -7,16 +7,64 @@ const NODES = ['n0', 'n1', 'n2'] as const;
 const node = fc.constantFrom(...NODES);
 const role = fc.constantFrom('a', 'b');
 const fragment = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ name: fc.constantFrom('one', 'two', 'three'), content: fc.constantFrom('x', 'y', 'bad', '{{ node.name }}', '{{ node.labels.zone }}'), role: fc.option(role, { nil: undefined }) }).map((says) => file(says.name, says.content, says.role)) },
-  { weight: 1, arbitrary: fc.record({ role, budget: fc.constantFrom(1, 2, '50%') }).map((says) => pool(says.role, says.budget)) },
+  {
+    weight: 4,
+    arbitrary: fc
+      .record({
+        name: fc.constantFrom('one', 'two', 'three'),
+        content: fc.constantFrom('x', 'y', 'bad', '{{ node.name }}', '{{ node.labels.zone }}'),
+        role: fc.option(role, { nil: undefined }),
+      })
+      .map((says) => file(says.name, says.content, says.role)),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ role, budget: fc.constantFrom(1, 2, '50%') }).map((says) => pool(says.role, says.budget)),
+  },
 );
 const event = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ does: fc.constant('publish' as const), apply: fc.uniqueArray(fragment, { minLength: 1, maxLength: 2, selector: ({ kind, name }) => `${kind}/${name}` }), maxFailures: fc.nat(1), drains: fc.boolean() }) },
-  { weight: 1, arbitrary: fc.record({ does: fc.constant('delete' as const), name: fc.constantFrom('one', 'two', 'three') }) },
-  { weight: 8, arbitrary: fc.record({ does: fc.constant('answer' as const), node, verdict: fc.constantFrom('applied' as const, 'applied' as const, 'failed' as const, 'refused' as const), restored: fc.boolean() }) },
-  { weight: 3, arbitrary: fc.record({ does: fc.constantFrom('silent' as const, 'heard' as const, 'leave' as const, 'join' as const, 'move' as const, 'skip' as const), node, role }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      does: fc.constant('publish' as const),
+      apply: fc.uniqueArray(fragment, { minLength: 1, maxLength: 2, selector: ({ kind, name }) => `${kind}/${name}` }),
+      maxFailures: fc.nat(1),
+      drains: fc.boolean(),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ does: fc.constant('delete' as const), name: fc.constantFrom('one', 'two', 'three') }),
+  },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      does: fc.constant('answer' as const),
+      node,
+      verdict: fc.constantFrom('applied' as const, 'applied' as const, 'failed' as const, 'refused' as const),
+      restored: fc.boolean(),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      does: fc.constantFrom(
+        'silent' as const,
+        'heard' as const,
+        'leave' as const,
+        'join' as const,
+        'move' as const,
+        'skip' as const,
+      ),
+      node,
+      role,
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ does: fc.constantFrom('pause' as const, 'abort' as const) }) },
-  { weight: 2, arbitrary: fc.record({ does: fc.constant('wait' as const), ms: fc.constantFrom(1_000, MINUTE, 10 * MINUTE) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ does: fc.constant('wait' as const), ms: fc.constantFrom(1_000, MINUTE, 10 * MINUTE) }),
+  },
 );
 type Event = typeof event extends fc.Arbitrary<infer E> ? E : never;
 
@@ -35,7 +83,8 @@ function happens(i: Installation, one: Event): void {
       break;
     case 'pause':
     case 'abort':
-      for (const { change, phase } of i.scheduler.state.rollouts.values()) if (phase === 'rolling') i.asks({ op: `rollout.${one.does}`, change, by: 'me', reason: '' });
+      for (const { change, phase } of i.scheduler.state.rollouts.values())
+        if (phase === 'rolling') i.asks({ op: `rollout.${one.does}`, change, by: 'me', reason: '' });
       break;
     case 'wait':
       i.after(one.ms);
@@ -50,10 +99,19 @@ function answer(i: Installation, name: string, verdict: 'applied' | 'failed' | '
   const lease = i.scheduler.state.nodes.get(name)?.lease;
   if (lease?.phase !== 'ready' && lease?.because !== 'unknown') return;
   const isBad = i.text(name, lease.hash).includes('"bad"');
-  i.answers(name, isBad && verdict === 'applied' && lease.kind === 'forward' ? 'invalid' : verdict, verdict === 'failed' ? { restored } : {});
+  i.answers(
+    name,
+    isBad && verdict === 'applied' && lease.kind === 'forward' ? 'invalid' : verdict,
+    verdict === 'failed' ? { restored } : {},
+  );
 }
 
-function fares(i: Installation, does: 'silent' | 'heard' | 'leave' | 'join' | 'move' | 'skip', name: string, to: string): void {
+function fares(
+  i: Installation,
+  does: 'silent' | 'heard' | 'leave' | 'join' | 'move' | 'skip',
+  name: string,
+  to: string,
+): void {
   const known = i.scheduler.state.nodes.get(name);
   const here = known?.joined === true;
   if (does === 'silent' && here && !known.silent) i.scheduler.given(silent(name));
@@ -84,7 +142,8 @@ function heal(i: Installation): void {
       answer(i, name, 'applied', true);
       if (i.scheduler.state.nodes.get(name)?.report?.restored === false) i.answersNothing(name);
     }
-    for (const { change, paused } of i.scheduler.state.rollouts.values()) if (paused) i.asks({ op: 'rollout.resume', change, by: 'me', reason: '' });
+    for (const { change, paused } of i.scheduler.state.rollouts.values())
+      if (paused) i.asks({ op: 'rollout.resume', change, by: 'me', reason: '' });
     i.after(10 * MINUTE);
     drainAll(i);
   }
@@ -92,15 +151,24 @@ function heal(i: Installation): void {
 
 describe('a fleet that lives through anything and then is well', () => {
   it('has brought every change to its end and every node to its config, and all copies agree', () => {
-    fc.assert(fc.property(fc.array(event, { maxLength: 14 }), (events) => {
-      const i = new Installation().starts(['n0', 'n1'], { role: 'a' }).starts(['n2'], { role: 'b' });
-      for (const one of events) happens(i, one);
-      heal(i);
-      expect([...i.merger.state.openChanges].map((change) => `${change} ${i.phase(change)}`)).toEqual([]);
-      const wrong = [...i.scheduler.state.nodes.values()].filter((one) => one.joined && one.desired !== undefined && one.report?.hash !== one.desired.hash && one.retry?.kind !== 'when-changed');
-      expect(wrong.map((one) => `${one.node} has ${one.report?.hash}, shall have ${one.desired?.hash}`)).toEqual([]);
-      for (const copy of i.copies) expect(pictureOf(refolded(copy))).toEqual(pictureOf(copy.read().state));
-    }), { numRuns: Number(process.env['LIVES'] ?? 12) });
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 14 }), (events) => {
+        const i = new Installation().starts(['n0', 'n1'], { role: 'a' }).starts(['n2'], { role: 'b' });
+        for (const one of events) happens(i, one);
+        heal(i);
+        expect([...i.merger.state.openChanges].map((change) => `${change} ${i.phase(change)}`)).toEqual([]);
+        const wrong = [...i.scheduler.state.nodes.values()].filter(
+          (one) =>
+            one.joined &&
+            one.desired !== undefined &&
+            one.report?.hash !== one.desired.hash &&
+            one.retry?.kind !== 'when-changed',
+        );
+        expect(wrong.map((one) => `${one.node} has ${one.report?.hash}, shall have ${one.desired?.hash}`)).toEqual([]);
+        for (const copy of i.copies) expect(pictureOf(refolded(copy))).toEqual(pictureOf(copy.read().state));
+      }),
+      { numRuns: Number(process.env['LIVES'] ?? 12) },
+    );
   });
 });
 

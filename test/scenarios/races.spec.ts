@@ -4,7 +4,11 @@ import { DRAIN, expectRefused, grants, Installation, PAST_DEADLINE, types } from
 /** The interleavings that broke an earlier version of the design, by their numbers, where two copies meet. */
 const two = () => new Installation().starts(['n0', 'n1']);
 /** A change of somebody else that was rendered and reviewed: this node shall have this hash. */
-const leadingTo = (change: string, node: string, hash: string) => [accepted(change), renderedChange(change, { [node]: { from: 'old', to: hash, recipe: 'other' } }), validated(change)];
+const leadingTo = (change: string, node: string, hash: string) => [
+  accepted(change),
+  renderedChange(change, { [node]: { from: 'old', to: hash, recipe: 'other' } }),
+  validated(change),
+];
 const motd = (content: string, role?: string) => file('motd', content, role);
 
 describe('1: a grant and what crosses it', () => {
@@ -98,7 +102,9 @@ describe('5: a review names its attempt', () => {
     i.scheduler.when(i.answer('n0', 'invalid'));
     expect(i.scheduler.state.rollouts.has('c2')).toBe(false);
     const said = i.quiet();
-    const attempts = said.flatMap((fact) => (fact.type === 'config.rendered' && fact.change === 'c2' ? [fact.attempt] : []));
+    const attempts = said.flatMap((fact) =>
+      fact.type === 'config.rendered' && fact.change === 'c2' ? [fact.attempt] : [],
+    );
     expect(attempts).toEqual([2]);
     const started = i.ledger.facts.find((fact) => fact.type === 'rollout.started' && fact.change === 'c2');
     expect(started).toMatchObject({ attempt: 2 });

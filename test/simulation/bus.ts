@@ -1,6 +1,20 @@
 import {
-  decodeFact, decodeReport, decodeView, encodeFact, encodeReport, encodeView, factSubject, configKey, reportSubject,
-  type Config, type Fact, type NewFact, type NodeReport, type Targets, type ViewBucket, type ViewValues,
+  decodeFact,
+  decodeReport,
+  decodeView,
+  encodeFact,
+  encodeReport,
+  encodeView,
+  factSubject,
+  configKey,
+  reportSubject,
+  type Config,
+  type Fact,
+  type NewFact,
+  type NodeReport,
+  type Targets,
+  type ViewBucket,
+  type ViewValues,
 } from '#libs/contracts';
 import type { Entry, ViewBody, ViewKey } from '#libs/kernel';
 
@@ -28,7 +42,12 @@ const ABSENT: StoredView = { revision: 0, ledger: 0, text: '' };
 export class SimBus {
   readonly changes: Stored[] = [];
   readonly reports: StoredReport[] = [];
-  readonly ledger: { readonly sequence: number; readonly fact: Fact; readonly targets?: Targets; readonly atMs: number }[] = [];
+  readonly ledger: {
+    readonly sequence: number;
+    readonly fact: Fact;
+    readonly targets?: Targets;
+    readonly atMs: number;
+  }[] = [];
   /** What stands in the bucket, and all that ever stood there, which only oracles remember. */
   readonly configs = new Map<string, string>();
   readonly everConfigs = new Map<string, string>();
@@ -68,8 +87,16 @@ export class SimBus {
     const at = new Date(nowMs).toISOString();
     for (const fact of facts) {
       const decoded = decodeFact(factSubject(fact), encodeFact(fact, at));
-      const targets = decoded.type === 'config.rendered' ? Object.assign({}, ...decoded.targets.map((key) => this.targets.get(key))) as Targets : undefined;
-      this.ledger.push({ sequence: this.last + 1, fact: decoded, atMs: nowMs, ...(targets === undefined ? {} : { targets }) });
+      const targets =
+        decoded.type === 'config.rendered'
+          ? (Object.assign({}, ...decoded.targets.map((key) => this.targets.get(key))) as Targets)
+          : undefined;
+      this.ledger.push({
+        sequence: this.last + 1,
+        fact: decoded,
+        atMs: nowMs,
+        ...(targets === undefined ? {} : { targets }),
+      });
       this.onAppend(decoded, this.last);
     }
     return true;
@@ -108,7 +135,9 @@ export class SimBus {
   }
 
   viewKeysOf(bucket: ViewBucket): readonly string[] {
-    return [...this.values.keys()].filter((name) => name.startsWith(`${bucket}/`)).map((name) => name.slice(bucket.length + 1));
+    return [...this.values.keys()]
+      .filter((name) => name.startsWith(`${bucket}/`))
+      .map((name) => name.slice(bucket.length + 1));
   }
 
   putConfig(node: string, hash: string, text: string): void {

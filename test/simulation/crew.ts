@@ -8,7 +8,11 @@ import { NOTHING, sum, type Tally } from './tally.js';
 const PORTION = 20;
 
 /** Runs seeds on several processors at once; tells how far it is after each portion. */
-export async function runCrew(options: Options, args: readonly string[], onProgress: (tally: Tally) => void): Promise<Tally> {
+export async function runCrew(
+  options: Options,
+  args: readonly string[],
+  onProgress: (tally: Tally) => void,
+): Promise<Tally> {
   let tally = NOTHING;
   const portions = portionsOf(options);
   const take = (): Portion | undefined => portions.shift();
@@ -16,13 +20,18 @@ export async function runCrew(options: Options, args: readonly string[], onProgr
     tally = sum(tally, part);
     onProgress(tally);
   };
-  await Promise.all(Array.from({ length: Math.min(options.workers, portions.length) }, () => employ(args, take, taken)));
+  await Promise.all(
+    Array.from({ length: Math.min(options.workers, portions.length) }, () => employ(args, take, taken)),
+  );
   return { ...tally, failed: [...tally.failed].sort((a, b) => a.seed - b.seed) };
 }
 
 function portionsOf({ from, seeds }: Options): Portion[] {
   const count = Math.ceil(seeds / PORTION);
-  return Array.from({ length: count }, (_, i) => ({ from: from + i * PORTION, seeds: Math.min(PORTION, seeds - i * PORTION) }));
+  return Array.from({ length: count }, (_, i) => ({
+    from: from + i * PORTION,
+    seeds: Math.min(PORTION, seeds - i * PORTION),
+  }));
 }
 
 function employ(args: readonly string[], take: () => Portion | undefined, taken: (part: Tally) => void): Promise<void> {

@@ -13,8 +13,14 @@ const PATIENT = 20;
 export function planOf(seed: number): Plan {
   const chance = new Chance(seed, 'plan');
   const most = chance.pick([0, 1, 2, 3, 4, 5, DRAWN_FAULTS.length]);
-  const drawn = DRAWN_FAULTS.map((fault) => ({ fault, rank: chance.next() })).sort((a, b) => a.rank - b.rank).slice(0, most).map(({ fault }) => fault.name);
-  const drawnBy = (share: number) => ({ name }: Fault): boolean => new Chance(seed, `plan of ${name}`).happens(share);
+  const drawn = DRAWN_FAULTS.map((fault) => ({ fault, rank: chance.next() }))
+    .sort((a, b) => a.rank - b.rank)
+    .slice(0, most)
+    .map(({ fault }) => fault.name);
+  const drawnBy =
+    (share: number) =>
+    ({ name }: Fault): boolean =>
+      new Chance(seed, `plan of ${name}`).happens(share);
   const later = [...LATER_FAULTS.filter(drawnBy(0.3)), ...SINGLE_FAULTS.filter(drawnBy(0.05))].map(({ name }) => name);
   // Its own chance: whoever is added there leaves all other runs as they were.
   const cluster = new Chance(seed, 'kubernetes plan');
@@ -35,23 +41,30 @@ export function planOf(seed: number): Plan {
 /** The arguments that make this plan of its seed again. */
 export function argumentsFor(plan: Plan): string {
   const whole = planOf(plan.seed);
-  const only = [...plan.actors].map(([name, numbers]) => (numbers === undefined ? name : `${name}:${[...numbers].join('+')}`)).join(',');
+  const only = [...plan.actors]
+    .map(([name, numbers]) => (numbers === undefined ? name : `${name}:${[...numbers].join('+')}`))
+    .join(',');
   const names = [...whole.actors.keys()].join(',');
   return [
     `--seed ${plan.seed}`,
     ...(only === names ? [] : [`--only ${only === '' ? 'nobody' : only}`]),
     ...(plan.kubernetes === whole.kubernetes ? [] : [`--kubernetes ${plan.kubernetes ? 'yes' : 'no'}`]),
-    ...(['nodes', 'copies', 'minutes'] as const).flatMap((field) => (plan[field] === whole[field] ? [] : [`--${field} ${plan[field]}`])),
+    ...(['nodes', 'copies', 'minutes'] as const).flatMap((field) =>
+      plan[field] === whole[field] ? [] : [`--${field} ${plan[field]}`],
+    ),
   ].join(' ');
 }
 
 /** `changes:1+4,lost-answers` as actors. Throws on a name that nobody has, and on what are no numbers. */
 export function actorsOf(text: string): Plan['actors'] {
   if (text === 'nobody') return new Map();
-  return new Map(text.split(',').map((part) => {
-    const [name = '', numbers] = part.split(':');
-    if (!ACTORS.some((actor) => actor.name === name)) throw new Error(`--only: there is no ${name}; see --help`);
-    if (numbers !== undefined && !/^\d+(\+\d+)*$/.test(numbers)) throw new Error(`--only: ${part} does not say numbers, as in ${name}:1+4`);
-    return [name, numbers === undefined ? undefined : new Set(numbers.split('+').map(Number))] as const;
-  }));
+  return new Map(
+    text.split(',').map((part) => {
+      const [name = '', numbers] = part.split(':');
+      if (!ACTORS.some((actor) => actor.name === name)) throw new Error(`--only: there is no ${name}; see --help`);
+      if (numbers !== undefined && !/^\d+(\+\d+)*$/.test(numbers))
+        throw new Error(`--only: ${part} does not say numbers, as in ${name}:1+4`);
+      return [name, numbers === undefined ? undefined : new Set(numbers.split('+').map(Number))] as const;
+    }),
+  );
 }

@@ -12,7 +12,11 @@ import { sha256 } from './digest.js';
 export const EMPTY_HASH = emptyHash(sha256);
 
 /** What the merger's shell does for its core: render, and write blobs before the fact that names them. */
-export function gatherForMerger(bus: SimBus, needs: readonly merger.RenderNeed[], state: merger.State): Map<string, merger.Gathered> {
+export function gatherForMerger(
+  bus: SimBus,
+  needs: readonly merger.RenderNeed[],
+  state: merger.State,
+): Map<string, merger.Gathered> {
   return new Map(needs.map((need) => [need.key, gatherOne(bus, need, state)]));
 }
 
@@ -37,7 +41,11 @@ function gatherOne(bus: SimBus, need: merger.RenderNeed, state: merger.State): m
   }
 }
 
-export function gatherForValidator(bus: SimBus, needs: readonly validator.ReviewNeed[], state: validator.State): Map<string, validator.Reviewed> {
+export function gatherForValidator(
+  bus: SimBus,
+  needs: readonly validator.ReviewNeed[],
+  state: validator.State,
+): Map<string, validator.Reviewed> {
   const materialFor = (change: string): validator.Material => ({
     config: (node, hash) => configOf(bus, node, hash),
     capabilities: (node) => state.capabilities.get(node) ?? [],
@@ -47,8 +55,13 @@ export function gatherForValidator(bus: SimBus, needs: readonly validator.Review
   return new Map(needs.map((need) => [need.key, reviewed(need, materialFor)]));
 }
 
-const reviewed = (need: validator.ReviewNeed, materialFor: (change: string) => validator.Material): validator.Reviewed =>
-  need.do === 'review-change' ? atOnce(validator.reviewTargets(need.targets, materialFor(need.change))) : validator.reviewNodes(need.nodes, materialFor(''));
+const reviewed = (
+  need: validator.ReviewNeed,
+  materialFor: (change: string) => validator.Material,
+): validator.Reviewed =>
+  need.do === 'review-change'
+    ? atOnce(validator.reviewTargets(need.targets, materialFor(need.change)))
+    : validator.reviewNodes(need.nodes, materialFor(''));
 
 export function gatherForScheduler(bus: SimBus, needs: readonly PlanNeed[]): Map<string, Plan> {
   return new Map(needs.map((need) => [need.key, planFor(bus, need)]));
@@ -56,7 +69,8 @@ export function gatherForScheduler(bus: SimBus, needs: readonly PlanNeed[]): Map
 
 function planFor(bus: SimBus, { node, from, to, policies, labels }: PlanNeed): Plan {
   const target = configOf(bus, node, to);
-  if (target === undefined) return { ok: false, only: node, reason: `the config ${to.slice(0, 12)} is not in the bucket configs` };
+  if (target === undefined)
+    return { ok: false, only: node, reason: `the config ${to.slice(0, 12)} is not in the bucket configs` };
   const before = configOf(bus, node, from);
   const { actions } = planActions(before ?? EMPTY_CONFIG, target, effectivePolicy(policies, labels));
   return { ok: true, actions, ...(before === undefined ? { only: node } : {}) };

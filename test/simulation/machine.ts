@@ -34,7 +34,9 @@ export class Machine {
     if (kind !== 'restart') return undefined;
     this.start();
     if (!this.failed) return undefined;
-    return world.mutant?.restartsUnasked === true ? this.act({ kind: 'reboot' }) : { fault: 'node', reason: 'b.service does not start' };
+    return world.mutant?.restartsUnasked === true
+      ? this.act({ kind: 'reboot' })
+      : { fault: 'node', reason: 'b.service does not start' };
   }
 
   readUnit(): Refusal | undefined {

@@ -14,9 +14,16 @@ async function main(args: readonly string[]): Promise<number> {
   if (options.help) return say(HELP, 0);
   const tally = options.trace ? traced(options) : await runAll(options, args);
   if (options.json) return say(`${JSON.stringify(tally)}\n`, tally.failed.length === 0 ? 0 : 1);
-  for (const [i, failed] of tally.failed.entries()) process.stdout.write(`${told(failed, options.plan(failed.seed), options.shrink && i < MOST_SHRUNK)}\n`);
-  const bitten = Object.entries(tally.fired).sort().map(([name, count]) => `${name} ${count}`).join(', ');
-  return say(`${bitten}\n${tally.seeds - tally.failed.length} seeds passed, ${tally.failed.length} failed\n`, tally.failed.length === 0 ? 0 : 1);
+  for (const [i, failed] of tally.failed.entries())
+    process.stdout.write(`${told(failed, options.plan(failed.seed), options.shrink && i < MOST_SHRUNK)}\n`);
+  const bitten = Object.entries(tally.fired)
+    .sort()
+    .map(([name, count]) => `${name} ${count}`)
+    .join(', ');
+  return say(
+    `${bitten}\n${tally.seeds - tally.failed.length} seeds passed, ${tally.failed.length} failed\n`,
+    tally.failed.length === 0 ? 0 : 1,
+  );
 }
 
 function say(text: string, code: number): number {

@@ -23,18 +23,38 @@ export function readOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],
     options: {
-      kubernetes: text, seed: text, seeds: text, from: text, only: text, nodes: text, copies: text, minutes: text, workers: text,
-      trace: flag, 'no-shrink': flag, json: flag, help: { ...flag, short: 'h' },
+      kubernetes: text,
+      seed: text,
+      seeds: text,
+      from: text,
+      only: text,
+      nodes: text,
+      copies: text,
+      minutes: text,
+      workers: text,
+      trace: flag,
+      'no-shrink': flag,
+      json: flag,
+      help: { ...flag, short: 'h' },
     },
   });
   const whole = (name: 'seed' | 'seeds' | 'from' | 'nodes' | 'copies' | 'minutes' | 'workers'): number | undefined => {
     const value = values[name];
     return value === undefined ? undefined : wholeNumber(name, value);
   };
-  if (values.seed !== undefined && (values.seeds ?? values.from) !== undefined) throw new Error('--seed is one run, --seeds and --from are several: one or the other');
-  if (values.trace === true && values.seed === undefined) throw new Error('--trace is of one run: say which with --seed');
-  const given = Object.entries({ nodes: whole('nodes'), copies: whole('copies'), minutes: whole('minutes'), actors: values.only === undefined ? undefined : actorsOf(values.only) });
-  const changes = Object.fromEntries([...given, ['kubernetes', yesOrNo(values.kubernetes)] as const].filter(([, value]) => value !== undefined));
+  if (values.seed !== undefined && (values.seeds ?? values.from) !== undefined)
+    throw new Error('--seed is one run, --seeds and --from are several: one or the other');
+  if (values.trace === true && values.seed === undefined)
+    throw new Error('--trace is of one run: say which with --seed');
+  const given = Object.entries({
+    nodes: whole('nodes'),
+    copies: whole('copies'),
+    minutes: whole('minutes'),
+    actors: values.only === undefined ? undefined : actorsOf(values.only),
+  });
+  const changes = Object.fromEntries(
+    [...given, ['kubernetes', yesOrNo(values.kubernetes)] as const].filter(([, value]) => value !== undefined),
+  );
   return {
     from: whole('seed') ?? whole('from') ?? 1,
     seeds: values.seed === undefined ? (whole('seeds') ?? 1) : 1,
@@ -48,7 +68,8 @@ export function readOptions(args: readonly string[]): Options {
 }
 
 function yesOrNo(text: string | undefined): boolean | undefined {
-  if (text !== undefined && text !== 'yes' && text !== 'no') throw new Error(`--kubernetes: ${text} is neither yes nor no`);
+  if (text !== undefined && text !== 'yes' && text !== 'no')
+    throw new Error(`--kubernetes: ${text} is neither yes nor no`);
   return text === undefined ? undefined : text === 'yes';
 }
 

@@ -13,7 +13,8 @@ export class Outside {
     if (this.world.cluster !== undefined) return;
     if (fact.type === 'node.lease.granted' && fact.phase === 'draining') this.drain(fact.node, fact.lease);
     if (fact.type === 'node.lease.settled') this.over.add(fact.lease);
-    if (fact.type === 'node.lease.uncordoning' && this.cordoned.get(fact.node) === fact.lease) this.cordoned.delete(fact.node);
+    if (fact.type === 'node.lease.uncordoning' && this.cordoned.get(fact.node) === fact.lease)
+      this.cordoned.delete(fact.node);
   }
 
   private drain(node: string, lease: string): void {

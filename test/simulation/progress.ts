@@ -9,7 +9,10 @@ export class Progress {
   private readonly startedMs = performance.now();
   private shownMs = this.startedMs;
 
-  constructor(private readonly seeds: number, private readonly out: { readonly isTTY?: boolean; write(text: string): unknown }) {}
+  constructor(
+    private readonly seeds: number,
+    private readonly out: { readonly isTTY?: boolean; write(text: string): unknown },
+  ) {}
 
   show(tally: Tally): void {
     const nowMs = performance.now();
@@ -25,7 +28,9 @@ export class Progress {
   end(tally: Tally): void {
     const seconds = (performance.now() - this.startedMs) / 1_000;
     if (this.out.isTTY === true) this.out.write('\r\u001b[2K');
-    this.out.write(`${tally.seeds} seeds in ${timeOf(Math.ceil(seconds))}, ${this.perSecond(tally).toFixed(1)} seeds/s, ${Math.round(tally.facts / Math.max(1, tally.seeds))} facts each\n`);
+    this.out.write(
+      `${tally.seeds} seeds in ${timeOf(Math.ceil(seconds))}, ${this.perSecond(tally).toFixed(1)} seeds/s, ${Math.round(tally.facts / Math.max(1, tally.seeds))} facts each\n`,
+    );
   }
 
   private perSecond(tally: Tally): number {

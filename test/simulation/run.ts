@@ -35,9 +35,24 @@ export const runSeed = (seed: number, options: RunOptions = {}): Outcome => runP
 
 /** One run: a fleet, people and faults as planned; then calm; then everything must have come to its end. */
 export function runPlan(plan: Plan, options: RunOptions = {}): Outcome {
-  const world = new World(plan.seed, newOracles(), plan.copies, options.trace === true, options.mutant, plan.kubernetes);
+  const world = new World(
+    plan.seed,
+    newOracles(),
+    plan.copies,
+    options.trace === true,
+    options.mutant,
+    plan.kubernetes,
+  );
   const failure = failureOf(world, plan);
-  return { seed: plan.seed, trace: world.lines, facts: world.bus.last, failure, endedMs: world.clock.nowMs, fired: world.fired, occurrences: world.occurrences };
+  return {
+    seed: plan.seed,
+    trace: world.lines,
+    facts: world.bus.last,
+    failure,
+    endedMs: world.clock.nowMs,
+    fired: world.fired,
+    occurrences: world.occurrences,
+  };
 }
 
 function failureOf(world: World, plan: Plan): string | undefined {
@@ -45,7 +60,10 @@ function failureOf(world: World, plan: Plan): string | undefined {
     runWorld(world, plan);
     return undefined;
   } catch (error) {
-    const text = error instanceof Error ? `${error.name}: ${error.message}${error.name === 'Violation' ? '' : `\n${error.stack ?? ''}`}` : String(error);
+    const text =
+      error instanceof Error
+        ? `${error.name}: ${error.message}${error.name === 'Violation' ? '' : `\n${error.stack ?? ''}`}`
+        : String(error);
     world.trace(() => text);
     return text;
   }
@@ -71,7 +89,11 @@ function runWorld(world: World, plan: Plan): void {
 function addNodes(world: World, nodes: number): void {
   for (let i = 0; i < nodes; i++) {
     const chance = new Chance(world.seed, `node ${i}`);
-    const labels = { role: chance.pick(['edge', 'edge', 'core']), zone: chance.pick(['a', 'b']), mood: chance.pick(['ok', 'ok', 'sad']) };
+    const labels = {
+      role: chance.pick(['edge', 'edge', 'core']),
+      zone: chance.pick(['a', 'b']),
+      mood: chance.pick(['ok', 'ok', 'sad']),
+    };
     world.addNode(`n${i}.dc1`, labels, chance.happens(0.3));
   }
 }
@@ -104,7 +126,7 @@ function calm(world: World): void {
 function comesToRest(world: World, endMs: number, patient: boolean): boolean {
   const { clock } = world;
   if (patient) world.run(endMs);
-  for (let lookedMs = clock.nowMs; clock.nowMs < endMs; ) {
+  for (let lookedMs = clock.nowMs; clock.nowMs < endMs;) {
     const restedMs = Math.max(world.appendedMs, lookedMs) + REST_MS;
     if (clock.nowMs < restedMs) world.run(Math.min(endMs, restedMs));
     else if (isSettled(world)) return true;

@@ -1,5 +1,17 @@
 import type { Fact } from '#libs/contracts';
-import { fold, newCopy, parseViewKey, turn, type Answer, type Copy, type Core, type Effect, type Need, type ViewKey, type ViewWrite } from '#libs/kernel';
+import {
+  fold,
+  newCopy,
+  parseViewKey,
+  turn,
+  type Answer,
+  type Copy,
+  type Core,
+  type Effect,
+  type Need,
+  type ViewKey,
+  type ViewWrite,
+} from '#libs/kernel';
 import { companionOf, type Companion } from './kubernetes/companion.js';
 import type { World } from './world.js';
 
@@ -38,7 +50,12 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
   /** What its shell does beside; nothing where there is no Kubernetes. */
   private readonly companion: Companion | undefined;
 
-  constructor(readonly world: World, readonly kind: ServiceKind<S, I, N, G>, readonly index: number, private readonly skewMs: number) {
+  constructor(
+    readonly world: World,
+    readonly kind: ServiceKind<S, I, N, G>,
+    readonly index: number,
+    private readonly skewMs: number,
+  ) {
     this.copy = newCopy(kind.core);
     this.reads = new Set(kind.core.reads);
     this.companion = world.cluster === undefined ? undefined : companionOf(this as unknown as ServiceCopy);
@@ -99,7 +116,10 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
   }
 
   snapshot(): { readonly folded: number; readonly state: unknown } {
-    return { folded: this.copy.folded, state: JSON.parse(JSON.stringify(this.kind.core.dump(this.copy.state))) as unknown };
+    return {
+      folded: this.copy.folded,
+      state: JSON.parse(JSON.stringify(this.kind.core.dump(this.copy.state))) as unknown,
+    };
   }
 
   lead(): void {
@@ -175,7 +195,11 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
   query<T>(read: (state: S) => T, then: (value: T) => void): void {
     const { run } = this;
     if (!this.alive || !this.leading) return;
-    if (this.busy || !this.connected) return this.world.clock.after(this.connected ? BETWEEN_TURNS_MS : CONNECTING_MS, () => run === this.run && this.query(read, then));
+    if (this.busy || !this.connected)
+      return this.world.clock.after(
+        this.connected ? BETWEEN_TURNS_MS : CONNECTING_MS,
+        () => run === this.run && this.query(read, then),
+      );
     const before = this.copy.folded;
     this.catchUp(this.world.bus.last);
     if (this.copy.folded > before) this.wake();
@@ -220,7 +244,8 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
     if (effect.do === 'views' && weather.viewLateMs > 0) {
       this.world.fire('late-views');
       // One after the other: a copy may die when some are written and others not.
-      for (const write of effect.writes) clock.after(chance.next() * weather.viewLateMs, () => this.put(run, write, effect.ledger));
+      for (const write of effect.writes)
+        clock.after(chance.next() * weather.viewLateMs, () => this.put(run, write, effect.ledger));
       clock.after(weather.viewLateMs, () => this.carryOut(run, steps, effect));
     } else clock.after(this.delayMs(effect), () => this.carryOut(run, steps, effect));
   }
@@ -265,7 +290,11 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
   }
 
   private delayMs(effect: Effect<I, N>): number {
-    return effect.do === 'now' ? 0 : effect.do === 'back-off' ? 20 + this.world.chance.next() * 50 : this.world.delayMs();
+    return effect.do === 'now'
+      ? 0
+      : effect.do === 'back-off'
+        ? 20 + this.world.chance.next() * 50
+        : this.world.delayMs();
   }
 
   private perform(effect: Effect<I, N>): unknown {
@@ -300,7 +329,10 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
     const fate = world.appendFate();
     if (fate === 'lost') return { outcome: 'unclear' };
     const before = world.bus.last;
-    const facts = effect.separate && effect.facts.length > 1 ? effect.facts.slice(0, world.appendedOf(effect.facts.length)) : effect.facts;
+    const facts =
+      effect.separate && effect.facts.length > 1
+        ? effect.facts.slice(0, world.appendedOf(effect.facts.length))
+        : effect.facts;
     const done = world.bus.append(facts, effect.expected, world.clock.nowMs + this.wallSkewMs);
     world.trace(() => `${this.name} ${done ? 'appends' : 'is refused'} ${facts.map((fact) => fact.type).join(' ')}`);
     if (fate === 'answer-lost') return { outcome: 'unclear' };
@@ -308,7 +340,10 @@ export class ServiceCopy<S = unknown, I extends object = object, N extends Need 
     return { outcome: 'appended', ...this.tail(before, world.bus.last) };
   }
 
-  private tail(after: number, upTo: number): { readonly entries: ReturnType<World['bus']['entries']>; readonly upTo: number } {
+  private tail(
+    after: number,
+    upTo: number,
+  ): { readonly entries: ReturnType<World['bus']['entries']>; readonly upTo: number } {
     return { entries: this.world.bus.entries(after, upTo, this.monotonicMs, this.reads), upTo };
   }
 

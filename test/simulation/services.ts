@@ -14,7 +14,8 @@ const none = () => ({ inputs: [], position: 0 });
 
 /** A copy runs any kind of service; what its inputs and states are is its own business. */
 export type AnyKind = ServiceKind<unknown, object, Need, unknown>;
-const service = <S, I extends object, N extends Need, G>(kind: ServiceKind<S, I, N, G>): AnyKind => kind as unknown as AnyKind;
+const service = <S, I extends object, N extends Need, G>(kind: ServiceKind<S, I, N, G>): AnyKind =>
+  kind as unknown as AnyKind;
 
 /** The five services as the simulation runs them; where nodes are Kubernetes' they are drained by it, and known from it. */
 export const serviceKinds = (kubernetes: boolean): readonly AnyKind[] => [
@@ -23,7 +24,12 @@ export const serviceKinds = (kubernetes: boolean): readonly AnyKind[] => [
     stream: 'changes',
     gather: (world, needs, state) => gatherForMerger(world.bus, needs, state),
     inputs: (world, _state, position) => {
-      const inputs = world.bus.changes.slice(position).map(({ sequence, subject, text }): MergerInput => ({ type: 'published', sequence, source: subject.slice(15), text }));
+      const inputs = world.bus.changes.slice(position).map(({ sequence, subject, text }): MergerInput => ({
+        type: 'published',
+        sequence,
+        source: subject.slice(15),
+        text,
+      }));
       return { inputs, position: world.bus.changes.length };
     },
     position: (state) => state.cursor.get(),
@@ -39,7 +45,9 @@ export const serviceKinds = (kubernetes: boolean): readonly AnyKind[] => [
     stream: 'reports',
     gather: (world, needs) => gatherForScheduler(world.bus, needs),
     inputs: (world, _state, position) => {
-      const inputs = world.bus.reports.slice(position).map(({ sequence, report }): SchedulerInput => ({ type: 'report', sequence, report }));
+      const inputs = world.bus.reports
+        .slice(position)
+        .map(({ sequence, report }): SchedulerInput => ({ type: 'report', sequence, report }));
       return { inputs, position: world.bus.reports.length };
     },
     position: (state) => state.cursor.get(),
@@ -55,7 +63,10 @@ export const serviceKinds = (kubernetes: boolean): readonly AnyKind[] => [
     stream: 'reports',
     gather: () => new Map(),
     inputs: (world, state, position) => {
-      const reports = world.bus.reports.slice(position).filter(({ subject }) => subject.startsWith('node.announced.')).map(({ report }) => report);
+      const reports = world.bus.reports
+        .slice(position)
+        .filter(({ subject }) => subject.startsWith('node.announced.'))
+        .map(({ report }) => report);
       noteAnnounced(state, reports);
       const inputs = reports.map((report): InventoryInput => ({ type: 'announced', report }));
       return { inputs, position: world.bus.reports.length };

@@ -16,7 +16,7 @@ export function shrink(plan: Plan, options: RunOptions = {}): Shrunk | undefined
   const first = runPlan(plan, options);
   if (first.failure === undefined) return undefined;
   const search = new Search(plan, first, options);
-  for (let runs = -1; runs !== search.runs && search.runs < MOST_RUNS && search.improved; ) {
+  for (let runs = -1; runs !== search.runs && search.runs < MOST_RUNS && search.improved;) {
     runs = search.runs;
     search.improved = false;
     search.dropActors();
@@ -34,7 +34,11 @@ class Search {
   improved = true;
   private readonly kind: string;
 
-  constructor(public plan: Plan, public outcome: Outcome, private readonly options: RunOptions) {
+  constructor(
+    public plan: Plan,
+    public outcome: Outcome,
+    private readonly options: RunOptions,
+  ) {
     this.kind = kindOf(outcome.failure);
   }
 
@@ -48,7 +52,8 @@ class Search {
   takeApart(): void {
     for (const { name, parts = [] } of ACTORS.filter((actor) => this.plan.actors.has(actor.name))) {
       const others = [...this.plan.actors].filter(([other]) => other !== name);
-      for (const part of parts) if (this.take({ ...this.plan, actors: new Map([...others, [part.name, undefined]]) })) break;
+      for (const part of parts)
+        if (this.take({ ...this.plan, actors: new Map([...others, [part.name, undefined]]) })) break;
     }
   }
 
@@ -59,8 +64,12 @@ class Search {
   /** Drops halves of all that happened, then quarters, and so on. */
   dropOccurrences(): void {
     let all = this.happened();
-    for (let size = Math.ceil(all.length / 2); size >= 1 && all.length > 0; size = size === 1 ? 0 : Math.ceil(size / 2)) {
-      for (let at = 0; at < all.length; ) {
+    for (
+      let size = Math.ceil(all.length / 2);
+      size >= 1 && all.length > 0;
+      size = size === 1 ? 0 : Math.ceil(size / 2)
+    ) {
+      for (let at = 0; at < all.length;) {
         const fewer = [...all.slice(0, at), ...all.slice(at + size)];
         if (this.take({ ...this.plan, actors: this.withOnly(fewer) })) all = fewer;
         else at += size;
@@ -74,11 +83,13 @@ class Search {
 
   /** Actors that do nothing one by one, such as lost answers, stay whole. */
   private withOnly(kept: readonly (readonly [string, number])[]): Plan['actors'] {
-    return new Map([...this.plan.actors.keys()].flatMap((name) => {
-      if (!this.outcome.occurrences.has(name)) return [[name, this.plan.actors.get(name)] as const];
-      const numbers = kept.filter(([other]) => other === name).map(([, number]) => number);
-      return numbers.length === 0 ? [] : [[name, new Set(numbers)] as const];
-    }));
+    return new Map(
+      [...this.plan.actors.keys()].flatMap((name) => {
+        if (!this.outcome.occurrences.has(name)) return [[name, this.plan.actors.get(name)] as const];
+        const numbers = kept.filter(([other]) => other === name).map(([, number]) => number);
+        return numbers.length === 0 ? [] : [[name, new Set(numbers)] as const];
+      }),
+    );
   }
 
   private take(plan: Plan): boolean {

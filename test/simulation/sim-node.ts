@@ -1,7 +1,28 @@
-import { EMPTY_CONFIG, nodeToken, type Config, type ConfigEntry, type LeaseView, type NodeReport, type StatusView } from '#libs/contracts';
 import {
-  advance, hear, nextStep, start, UNREACHABLE,
-  type Item, type Journal, type Kinds, type Original, type Originals, type Outcome, type Refusal, type Self, type State, type Step,
+  EMPTY_CONFIG,
+  nodeToken,
+  type Config,
+  type ConfigEntry,
+  type LeaseView,
+  type NodeReport,
+  type StatusView,
+} from '#libs/contracts';
+import {
+  advance,
+  hear,
+  nextStep,
+  start,
+  UNREACHABLE,
+  type Item,
+  type Journal,
+  type Kinds,
+  type Original,
+  type Originals,
+  type Outcome,
+  type Refusal,
+  type Self,
+  type State,
+  type Step,
 } from '../../services/applier/src/core/index.js';
 import { Machine } from './machine.js';
 import { Disk } from './disk.js';
@@ -54,7 +75,13 @@ export class SimNode {
   private diskFailures = 0;
   private fated: { steps: number; readonly how: 'killed' | 'torn'; readonly onDeath: () => void } | undefined;
 
-  constructor(readonly world: World, readonly name: string, public labels: Readonly<Record<string, string>>, readonly fresh: boolean, private readonly skewMs: number) {
+  constructor(
+    readonly world: World,
+    readonly name: string,
+    public labels: Readonly<Record<string, string>>,
+    readonly fresh: boolean,
+    private readonly skewMs: number,
+  ) {
     this.disk = new Disk(name, this.originals);
     this.machine = new Machine(this);
   }
@@ -74,7 +101,11 @@ export class SimNode {
     this.alive = true;
     const self: Self = { labels: this.labels, capabilities: CAPABILITIES, version: '1', fresh: this.fresh };
     const settings = { kinds: SIM_KINDS, emptyHash: EMPTY_HASH, readEveryMs: 60_000, driftCheckMs: 120_000 };
-    this.state = start(settings, self, this.journal, { bootId: this.bootId, nowMs: this.bootMs, random: this.world.chance.whole(1, 4_000_000_000) });
+    this.state = start(settings, self, this.journal, {
+      bootId: this.bootId,
+      nowMs: this.bootMs,
+      random: this.world.chance.whole(1, 4_000_000_000),
+    });
     this.world.trace(() => `${this.name} starts`);
     this.step();
     this.beat(this.run);
@@ -176,7 +207,8 @@ export class SimNode {
     if (state === undefined) return;
     const step = nextStep(state, this.bootMs);
     this.waiting = step.do === 'wait';
-    const delayMs = step.do === 'wait' ? Math.max(1, Math.min(step.untilMs - this.bootMs, 600_000)) : this.world.delayMs();
+    const delayMs =
+      step.do === 'wait' ? Math.max(1, Math.min(step.untilMs - this.bootMs, 600_000)) : this.world.delayMs();
     this.world.clock.after(delayMs, () => {
       if (run !== this.run || this.state === undefined) return;
       this.waiting = false;
@@ -249,12 +281,20 @@ export class SimNode {
     return text === undefined ? undefined : (JSON.parse(text) as Config);
   }
 
-  private ask(step: Extract<Step, { do: 'read-status' | 'read-lease' | 'fetch-config' | 'report' }>): Outcome | typeof UNREACHABLE {
+  private ask(
+    step: Extract<Step, { do: 'read-status' | 'read-lease' | 'fetch-config' | 'report' }>,
+  ): Outcome | typeof UNREACHABLE {
     const { bus } = this.world;
     const token = nodeToken(this.name);
     if (step.do === 'read-status') return bus.view('status', token);
     if (step.do === 'read-lease') return bus.view('leases', token);
-    if (step.do === 'report') return this.world.deliverReport({ ...step.report, at: new Date(this.world.clock.nowMs + this.wallSkewMs).toISOString() } as NodeReport) ? undefined : UNREACHABLE;
+    if (step.do === 'report')
+      return this.world.deliverReport({
+        ...step.report,
+        at: new Date(this.world.clock.nowMs + this.wallSkewMs).toISOString(),
+      } as NodeReport)
+        ? undefined
+        : UNREACHABLE;
     const text = bus.config(this.name, step.hash);
     if (text === undefined) return { fault: 'node', reason: 'no such config' };
     this.disk.configs.set(step.hash, text);
@@ -263,7 +303,9 @@ export class SimNode {
 
   private readBefore(entries: readonly ConfigEntry[], known: Originals): Originals {
     const keys = entries.flatMap((entry) => SIM_KINDS.resources(entry)).filter((key) => known[key] === undefined);
-    return Object.fromEntries(keys.map((key) => [key, { kind: 'File', was: this.disk.files.get(key.slice(5)) ?? null, made: [] }]));
+    return Object.fromEntries(
+      keys.map((key) => [key, { kind: 'File', was: this.disk.files.get(key.slice(5)) ?? null, made: [] }]),
+    );
   }
 
   private probe(probe: ConfigEntry): { readonly name: string; readonly passed: boolean; readonly reason: string } {
@@ -298,6 +340,9 @@ export class SimNode {
 const WRITES_STATE: readonly Step['do'][] = ['write-journal', 'fetch-config', 'tidy', 'read-before'];
 /** Some contents no node takes, some no node of one role. */
 const refusesContent = (entry: ConfigEntry): Refusal | undefined =>
-  entry.kind === 'File' && /garbage|no-(\w+)-but-no-\1/.test(String(entry.spec['content'])) ? { fault: 'content', reason: 'it does not parse' } : undefined;
+  entry.kind === 'File' && /garbage|no-(\w+)-but-no-\1/.test(String(entry.spec['content']))
+    ? { fault: 'content', reason: 'it does not parse' }
+    : undefined;
 
-const pathOf = (item: Item): string => (item.do === 'put-back' ? item.key.slice(5) : String(item.entry.spec['path'] ?? item.entry.name));
+const pathOf = (item: Item): string =>
+  item.do === 'put-back' ? item.key.slice(5) : String(item.entry.spec['path'] ?? item.entry.name);

@@ -14,14 +14,56 @@ import { told } from './told.js';
 
 /** Runs that ever failed, by seed and minutes; each found something that is mended now, in a core or in the simulation. */
 const ONCE_FAILED: readonly (readonly [number, number])[] = [
-  [9, 20], [10, 8], [17, 5], [22, 12], [42, 8], [193, 20], [200, 12], [311, 8], [1053, 20], [1067, 5], [1145, 20], [1165, 12],
-  [1170, 5], [1283, 8], [2058, 8], [2680, 8], [3077, 8], [3161, 20], [3246, 8], [3573, 12], [3598, 12], [4231, 12], [4248, 8], [4325, 12],
-  [4368, 8], [20270, 8], [20321, 8], [21201, 8], [21419, 8], [21805, 8], [22107, 20], [22136, 8], [43096, 15], [51525, 6],
-  [51631, 8], [52048, 6], [52931, 15], [10329, 15],
+  [9, 20],
+  [10, 8],
+  [17, 5],
+  [22, 12],
+  [42, 8],
+  [193, 20],
+  [200, 12],
+  [311, 8],
+  [1053, 20],
+  [1067, 5],
+  [1145, 20],
+  [1165, 12],
+  [1170, 5],
+  [1283, 8],
+  [2058, 8],
+  [2680, 8],
+  [3077, 8],
+  [3161, 20],
+  [3246, 8],
+  [3573, 12],
+  [3598, 12],
+  [4231, 12],
+  [4248, 8],
+  [4325, 12],
+  [4368, 8],
+  [20270, 8],
+  [20321, 8],
+  [21201, 8],
+  [21419, 8],
+  [21805, 8],
+  [22107, 20],
+  [22136, 8],
+  [43096, 15],
+  [51525, 6],
+  [51631, 8],
+  [52048, 6],
+  [52931, 15],
+  [10329, 15],
 ];
 /** The same, as whole plans: these stay what they are, whatever seeds come to mean. */
 const PLANS_ONCE_FAILED: readonly Plan[] = [
-  { seed: 27_720, nodes: 5, copies: 3, minutes: 4, patient: true, kubernetes: true, actors: actorsOf('slow-steps,meddling-people:1,unready-nodes:1+2+3') },
+  {
+    seed: 27_720,
+    nodes: 5,
+    copies: 3,
+    minutes: 4,
+    patient: true,
+    kubernetes: true,
+    actors: actorsOf('slow-steps,meddling-people:1,unready-nodes:1+2+3'),
+  },
 ];
 const SEEDS = Number(process.env['SLUICE_SIM_SEEDS'] ?? 2_000);
 const FROM = 10_000;
@@ -32,7 +74,9 @@ const MAIN = join(__dirname, '../../dist/test/simulation/main.js');
 const AT_MOST_MS = 15 * 60_000;
 
 function everyone(seed: number, kubernetes: boolean): Plan {
-  const actors = new Map([...PEOPLE, ...FAULTS, ...(kubernetes ? KUBERNETES_FAULTS : [])].map(({ name }) => [name, undefined]));
+  const actors = new Map(
+    [...PEOPLE, ...FAULTS, ...(kubernetes ? KUBERNETES_FAULTS : [])].map(({ name }) => [name, undefined]),
+  );
   return { ...planOf(seed), minutes: 15, actors, kubernetes };
 }
 
@@ -42,21 +86,31 @@ function asItWas(plan: Plan): Plan {
   return { ...plan, kubernetes: false, actors: new Map([...plan.actors].filter(([name]) => !later.has(name))) };
 }
 
-test.each([false, true])('the same seed gives the same trace, byte for byte, with every fault in it; on Kubernetes %s', (kubernetes) => {
-  const one = runPlan(everyone(7, kubernetes), { trace: true });
-  const other = runPlan(everyone(7, kubernetes), { trace: true });
-  expect(one.facts).toBeGreaterThan(100);
-  expect(other.trace.join('\n')).toBe(one.trace.join('\n'));
-});
+test.each([false, true])(
+  'the same seed gives the same trace, byte for byte, with every fault in it; on Kubernetes %s',
+  (kubernetes) => {
+    const one = runPlan(everyone(7, kubernetes), { trace: true });
+    const other = runPlan(everyone(7, kubernetes), { trace: true });
+    expect(one.facts).toBeGreaterThan(100);
+    expect(other.trace.join('\n')).toBe(one.trace.join('\n'));
+  },
+);
 
-test('what once failed holds', () => {
-  const plans = [...ONCE_FAILED.map(([seed, minutes]) => asItWas({ ...planOf(seed), minutes })), ...PLANS_ONCE_FAILED];
-  const failed = plans.flatMap((plan) => {
-    const { failure } = runPlan(plan);
-    return failure === undefined ? [] : [told({ seed: plan.seed, failure }, plan, false)];
-  });
-  expect(failed).toEqual([]);
-}, AT_MOST_MS);
+test(
+  'what once failed holds',
+  () => {
+    const plans = [
+      ...ONCE_FAILED.map(([seed, minutes]) => asItWas({ ...planOf(seed), minutes })),
+      ...PLANS_ONCE_FAILED,
+    ];
+    const failed = plans.flatMap((plan) => {
+      const { failure } = runPlan(plan);
+      return failure === undefined ? [] : [told({ seed: plan.seed, failure }, plan, false)];
+    });
+    expect(failed).toEqual([]);
+  },
+  AT_MOST_MS,
+);
 
 describe('in a world of faults', () => {
   let tally: Tally;
@@ -74,7 +128,15 @@ describe('in a world of faults', () => {
     expect(tally.fired['escalations']).toBeGreaterThan(0);
   });
 
-  test.each(['refused-evictions', 'returning-pods', 'stuck-pods', 'overtaken', 'unheard-answers', 'throttled', 'taken'])('Kubernetes was in trouble: %s', (what) => {
+  test.each([
+    'refused-evictions',
+    'returning-pods',
+    'stuck-pods',
+    'overtaken',
+    'unheard-answers',
+    'throttled',
+    'taken',
+  ])('Kubernetes was in trouble: %s', (what) => {
     expect(tally.fired[what]).toBeGreaterThan(0);
   });
 
@@ -82,7 +144,9 @@ describe('in a world of faults', () => {
     expect(tally.fired['tidying']).toBeGreaterThan(0);
   });
 
-  test.each([...PEOPLE, ...FAULTS, ...KUBERNETES_FAULTS].filter(({ parts }) => parts === undefined).map(({ name }) => name))('%s bit', (name) => {
+  test.each(
+    [...PEOPLE, ...FAULTS, ...KUBERNETES_FAULTS].filter(({ parts }) => parts === undefined).map(({ name }) => name),
+  )('%s bit', (name) => {
     expect(tally.fired[name]).toBeGreaterThan(0);
   });
 });
@@ -92,7 +156,13 @@ describe('a fault bites when nobody else acts but those who publish', () => {
     const fired = new Set<string>();
     const names = parts.length === 0 ? [name] : parts.map((part) => part.name);
     for (let seed = 1; seed <= 40 && !names.every((each) => fired.has(each)); seed++) {
-      const plan: Plan = { ...planOf(seed), minutes: 8, patient: false, kubernetes: false, actors: actorsOf(`changes,${name}`) };
+      const plan: Plan = {
+        ...planOf(seed),
+        minutes: 8,
+        patient: false,
+        kubernetes: false,
+        actors: actorsOf(`changes,${name}`),
+      };
       const outcome = runPlan(plan);
       expect(outcome.failure === undefined ? [] : [told({ seed, failure: outcome.failure }, plan, false)]).toEqual([]);
       for (const each of outcome.fired.keys()) fired.add(each);
@@ -103,7 +173,11 @@ describe('a fault bites when nobody else acts but those who publish', () => {
 
 describe('each oracle sees the fault planted for it', () => {
   test('and there is one for each', () => {
-    expect([...new Set(MUTANTS.map(({ caughtBy }) => caughtBy))].sort()).toEqual(newOracles().map(({ name }) => name).sort());
+    expect([...new Set(MUTANTS.map(({ caughtBy }) => caughtBy))].sort()).toEqual(
+      newOracles()
+        .map(({ name }) => name)
+        .sort(),
+    );
   });
 
   test.each(MUTANTS.map((mutant) => [mutant.name, mutant] as const))('%s', (_name, mutant) => {
@@ -133,7 +207,11 @@ describe('a failure', () => {
 
 function firstCaught(mutant: (typeof MUTANTS)[number]): number | undefined {
   for (let seed = 1; seed <= 80; seed++) {
-    if (runPlan({ ...planOf(seed), ...mutant.on }, { mutant }).failure?.startsWith(`Violation: ${mutant.caughtBy}:`) === true) return seed;
+    if (
+      runPlan({ ...planOf(seed), ...mutant.on }, { mutant }).failure?.startsWith(`Violation: ${mutant.caughtBy}:`) ===
+      true
+    )
+      return seed;
   }
   return undefined;
 }

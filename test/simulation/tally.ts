@@ -15,8 +15,12 @@ export interface Tally {
 }
 export const NOTHING: Tally = { seeds: 0, facts: 0, failed: [], fired: {} };
 
-export const tallyOf = ({ seed, facts, failure, fired }: Outcome): Tally =>
-  ({ seeds: 1, facts, failed: failure === undefined ? [] : [{ seed, failure }], fired: Object.fromEntries(fired) });
+export const tallyOf = ({ seed, facts, failure, fired }: Outcome): Tally => ({
+  seeds: 1,
+  facts,
+  failed: failure === undefined ? [] : [{ seed, failure }],
+  fired: Object.fromEntries(fired),
+});
 
 export function sum(a: Tally, b: Tally): Tally {
   const fired = { ...a.fired };

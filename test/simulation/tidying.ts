@@ -33,9 +33,14 @@ export function tidy(world: World): void {
 
 function namedNow(world: World, state: State): ReadonlySet<string> {
   const { bus } = world;
-  const views = <B extends 'status' | 'leases'>(bucket: B) => bus.viewKeysOf(bucket).flatMap((key) => bus.view(bucket, key) ?? []);
+  const views = <B extends 'status' | 'leases'>(bucket: B) =>
+    bus.viewKeysOf(bucket).flatMap((key) => bus.view(bucket, key) ?? []);
   const statuses = views('status');
-  if (world.mutant?.forgetsNames === true) return namedConfigs(new Forgetful(state), { statuses: statuses.map((status) => ({ ...status, desired: '' })), leases: [] });
+  if (world.mutant?.forgetsNames === true)
+    return namedConfigs(new Forgetful(state), {
+      statuses: statuses.map((status) => ({ ...status, desired: '' })),
+      leases: [],
+    });
   return namedConfigs(state, { statuses, leases: views('leases') });
 }
 

@@ -8,7 +8,10 @@ export function told({ seed, failure }: Failed, plan: Plan, shrinks: boolean): s
   const smaller = shrinks ? shrink(plan) : undefined;
   const lines = [`seed ${seed} fails: ${failure}`, `  replay: npm run sim -- ${argumentsFor(plan)} --trace`];
   if (smaller !== undefined) {
-    lines.push(`  the same, smaller: npm run sim -- ${argumentsFor(smaller.plan)} --trace`, `  ${smaller.outcome.facts} facts: ${smaller.outcome.failure ?? ''}`);
+    lines.push(
+      `  the same, smaller: npm run sim -- ${argumentsFor(smaller.plan)} --trace`,
+      `  ${smaller.outcome.facts} facts: ${smaller.outcome.failure ?? ''}`,
+    );
   }
   return lines.join('\n');
 }

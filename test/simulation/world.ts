@@ -33,7 +33,17 @@ export interface Weather {
   delayMs: number;
 }
 export const FAIR: Weather = {
-  reportLost: 0, reportDoubled: 0, reportLate: 0, answerLost: 0, appendLost: 0, appendParted: 0, pushLost: 0, pushLateMs: 0, lag: 0, viewLateMs: 0, delayMs: 3,
+  reportLost: 0,
+  reportDoubled: 0,
+  reportLate: 0,
+  answerLost: 0,
+  appendLost: 0,
+  appendParted: 0,
+  pushLost: 0,
+  pushLateMs: 0,
+  lag: 0,
+  viewLateMs: 0,
+  delayMs: 3,
 };
 
 /** An observer of the world; it throws when a promise is broken. */
@@ -107,11 +117,19 @@ export class World {
   /** When the last fact was appended. */
   appendedMs = 0;
 
-  constructor(readonly seed: number, readonly oracles: readonly Oracle[], copiesEach: number, private readonly keepTrace: boolean, readonly mutant?: Mutant, kubernetes = false) {
+  constructor(
+    readonly seed: number,
+    readonly oracles: readonly Oracle[],
+    copiesEach: number,
+    private readonly keepTrace: boolean,
+    readonly mutant?: Mutant,
+    kubernetes = false,
+  ) {
     this.chance = new Chance(seed, 'world');
     this.cluster = kubernetes ? new Cluster(this) : undefined;
     for (const kind of serviceKinds(kubernetes).map((one) => mutant?.service?.(one) ?? one)) {
-      for (let i = 0; i < copiesEach; i++) this.copies.push(new ServiceCopy(this, kind, i, this.chance.whole(0, 1_000_000)));
+      for (let i = 0; i < copiesEach; i++)
+        this.copies.push(new ServiceCopy(this, kind, i, this.chance.whole(0, 1_000_000)));
     }
     this.bus.onAppend = (fact, sequence) => this.appended(fact, sequence);
     this.bus.onView = (key) => this.shown(key);
@@ -170,14 +188,17 @@ export class World {
       if (this.chance.happens(0.5)) this.bus.publishReport(report);
       return false;
     }
-    if (this.strikes(weather.reportLate, 'late-reports')) this.clock.after(this.chance.next() * 90_000, () => this.bus.publishReport(report));
+    if (this.strikes(weather.reportLate, 'late-reports'))
+      this.clock.after(this.chance.next() * 90_000, () => this.bus.publishReport(report));
     else this.bus.publishReport(report);
-    if (this.strikes(weather.reportDoubled, 'doubled-reports')) this.clock.after(this.chance.next() * 60_000, () => this.bus.publishReport(report));
+    if (this.strikes(weather.reportDoubled, 'doubled-reports'))
+      this.clock.after(this.chance.next() * 60_000, () => this.bus.publishReport(report));
     return true;
   }
 
   alive(node: string): void {
-    for (const copy of this.serving('inventory')) if (copy.connected && hear(copy.copy.state as never, node, copy.monotonicMs)) copy.wake();
+    for (const copy of this.serving('inventory'))
+      if (copy.connected && hear(copy.copy.state as never, node, copy.monotonicMs)) copy.wake();
   }
 
   serving(name: string): readonly ServiceCopy[] {
@@ -201,13 +222,17 @@ export class World {
   }
 
   /** What the scheduler would say now to who asks why a node is where it is. */
-  why(node: string): { readonly because: string; readonly text: string; readonly holders: readonly string[] } | undefined {
+  why(
+    node: string,
+  ): { readonly because: string; readonly text: string; readonly holders: readonly string[] } | undefined {
     const copy = this.leader('scheduler');
     if (copy === undefined) return undefined;
     const input = { type: 'request', request: { op: 'node.why', node } };
     const now = { monotonicMs: copy.monotonicMs, leadingSinceMs: copy.leadingSinceMs };
     const answer = copy.kind.core.decide(copy.copy.state, [input], new Map(), now).answers.get(input);
-    return answer?.ok === true ? (answer.body as { because: string; text: string; holders: readonly string[] }) : undefined;
+    return answer?.ok === true
+      ? (answer.body as { because: string; text: string; holders: readonly string[] })
+      : undefined;
   }
 
   onJournal(node: SimNode, journal: Journal): void {
@@ -233,7 +258,9 @@ export class World {
       try {
         look(oracle);
       } catch (error) {
-        throw error instanceof Violation && !error.message.startsWith('I') ? new Violation(`${oracle.name}: ${error.message}`) : error;
+        throw error instanceof Violation && !error.message.startsWith('I')
+          ? new Violation(`${oracle.name}: ${error.message}`)
+          : error;
       }
     }
   }
@@ -261,7 +288,10 @@ export class World {
     if (this.strikes(this.weather.pushLost, 'lost-pushes')) return;
     const node = this.nodes.get(nodeOfToken(key.key));
     if (node === undefined) return;
-    const [lease, status] = [bucket === 'leases' ? this.bus.view(bucket, key.key) : undefined, bucket === 'status' ? this.bus.view(bucket, key.key) : undefined];
+    const [lease, status] = [
+      bucket === 'leases' ? this.bus.view(bucket, key.key) : undefined,
+      bucket === 'status' ? this.bus.view(bucket, key.key) : undefined,
+    ];
     if (this.weather.pushLateMs > 0) this.fire('late-pushes');
     this.clock.after(this.delayMs() + this.chance.next() * this.weather.pushLateMs, () => node.pushed(lease, status));
   }

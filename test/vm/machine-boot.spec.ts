@@ -9,7 +9,9 @@ describeWith(['vm-long'], 'a machine that is started anew', () => {
   const commandLine = (): Promise<string> => place.vm.run('cut -d" " -f2- /proc/cmdline');
   /** What the boot loader's config is made of, packages' own files among them. */
   const bootFiles = (): Promise<string> => place.vm.run('sha256sum /etc/default/grub /etc/default/grub.d/* 2>&1; true');
-  const reboots = everywhere('DisruptionPolicy', 'boot', { files: [{ path: '/etc/boot-me', actions: [{ kind: 'drain' }, { kind: 'reboot' }] }] });
+  const reboots = everywhere('DisruptionPolicy', 'boot', {
+    files: [{ path: '/etc/boot-me', actions: [{ kind: 'drain' }, { kind: 'reboot' }] }],
+  });
 
   beforeAll(() => place.open());
   afterAll(() => place.close());
@@ -26,9 +28,18 @@ describeWith(['vm-long'], 'a machine that is started anew', () => {
   test('and comes up so that a probe fails goes back, by one restart more', async () => {
     await place.vm.run('echo yes > /run/was-here');
     const before = await place.bootId();
-    const probe = everywhere('Probe', 'same-boot', { file: { path: '/run/was-here', matches: '^yes' }, retries: 0, timeout: '5s' });
-    expect(await place.apply(probe, vmFile('boot-me', 'newer\n'))).toMatchObject({ phase: 'ended', outcome: 'reverted' });
-    expect(await place.saying('probe same-boot passed before and fails now', 'failed')).toMatchObject({ restored: true });
+    const probe = everywhere('Probe', 'same-boot', {
+      file: { path: '/run/was-here', matches: '^yes' },
+      retries: 0,
+      timeout: '5s',
+    });
+    expect(await place.apply(probe, vmFile('boot-me', 'newer\n'))).toMatchObject({
+      phase: 'ended',
+      outcome: 'reverted',
+    });
+    expect(await place.saying('probe same-boot passed before and fails now', 'failed')).toMatchObject({
+      restored: true,
+    });
     expect(await place.bootId()).not.toBe(before);
     expect(await place.vm.run('cat /etc/boot-me')).toBe('new');
   });
@@ -44,9 +55,16 @@ describeWith(['vm-long'], 'a machine that is started anew', () => {
 
   test('goes back to the arguments that it had when it comes up so that a probe fails', async () => {
     const [before, files] = [await commandLine(), await bootFiles()];
-    const probe = everywhere('Probe', 'arguments', { file: { path: '/run/was-here', matches: '^yes' }, retries: 0, timeout: '5s' });
+    const probe = everywhere('Probe', 'arguments', {
+      file: { path: '/run/was-here', matches: '^yes' },
+      retries: 0,
+      timeout: '5s',
+    });
     await place.vm.run('echo yes > /run/was-here');
-    expect(await place.apply(probe, everywhere('KernelArguments', 'rig', { arguments: ['rig.third'] }))).toMatchObject({ phase: 'ended', outcome: 'reverted' });
+    expect(await place.apply(probe, everywhere('KernelArguments', 'rig', { arguments: ['rig.third'] }))).toMatchObject({
+      phase: 'ended',
+      outcome: 'reverted',
+    });
     expect(await place.quiet()).toMatchObject({ verdict: 'failed', restored: true });
     expect(await commandLine()).toBe(before);
     expect(await bootFiles()).toBe(files);

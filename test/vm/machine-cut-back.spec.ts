@@ -12,12 +12,19 @@ describeWith(['vm-long'], 'a machine whose power is cut', () => {
   afterAll(() => cuts.place.close());
 
   test.each(BACK)('on the way back %s', async (point) => {
-    pauses.hold((passed) => passed === point && (point.endsWith('going-back') || pauses.passed.includes('after journal going-back')));
+    pauses.hold(
+      (passed) =>
+        passed === point && (point.endsWith('going-back') || pauses.passed.includes('after journal going-back')),
+    );
     await cuts.cutAt(await cuts.change(false), `${point} on the way back`);
   });
 
   describe('around a restart of its own,', () => {
-    beforeAll(() => cuts.place.commit(everywhere('DisruptionPolicy', 'boot', { files: [{ path: '/etc/two', actions: [{ kind: 'reboot' }] }] })));
+    beforeAll(() =>
+      cuts.place.commit(
+        everywhere('DisruptionPolicy', 'boot', { files: [{ path: '/etc/two', actions: [{ kind: 'reboot' }] }] }),
+      ),
+    );
 
     test.each(RESTART)('%s', async (point) => {
       pauses.hold((passed) => passed === point);

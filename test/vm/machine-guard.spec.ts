@@ -4,25 +4,41 @@ import { everywhere, VmScene } from './vm-scene.js';
 jest.setTimeout(1_800_000);
 
 /** Turns all that goes to the server into a table in which it ends. */
-const cut = (tableId: number) => everywhere('RoutingTable', 'cut', { tableId, routes: [{ to: '10.0.2.0/24', blackhole: true }], rules: [{ priority: 10, to: '10.0.2.0/24' }] });
+const cut = (tableId: number) =>
+  everywhere('RoutingTable', 'cut', {
+    tableId,
+    routes: [{ to: '10.0.2.0/24', blackhole: true }],
+    rules: [{ priority: 10, to: '10.0.2.0/24' }],
+  });
 
 describeWith(['vm-long'], 'a machine that a change cuts off', () => {
   const place = new VmScene();
   const isCut = async (): Promise<boolean> => (await place.vm.run('ip rule show priority 10')) !== '';
-  const guards = (): Promise<string> => place.vm.run('systemctl list-units --all --plain --no-legend "sluice-guard-*.timer" | cut -d" " -f1');
+  const guards = (): Promise<string> =>
+    place.vm.run('systemctl list-units --all --plain --no-legend "sluice-guard-*.timer" | cut -d" " -f1');
   /** Without its service manager's help: nothing starts an applier again that was killed. */
-  const alone = (is: boolean): Promise<string> => place.vm.run(
-    `${is ? 'mkdir -p /run/systemd/system/sluice-applier.service.d && printf "[Service]\\nRestart=no\\n" >' : 'rm -f'} /run/systemd/system/sluice-applier.service.d/alone.conf && systemctl daemon-reload`);
+  const alone = (is: boolean): Promise<string> =>
+    place.vm.run(
+      `${is ? 'mkdir -p /run/systemd/system/sluice-applier.service.d && printf "[Service]\\nRestart=no\\n" >' : 'rm -f'} /run/systemd/system/sluice-applier.service.d/alone.conf && systemctl daemon-reload`,
+    );
 
   /** What is still being taken away a moment after the work is over is waited for; what stays is shown. */
   async function isAgain(before: string): Promise<void> {
-    await place.comes(async () => (await place.network()) === before, 'the network is as it was', 60_000).catch(() => undefined);
+    await place
+      .comes(async () => (await place.network()) === before, 'the network is as it was', 60_000)
+      .catch(() => undefined);
     expect(await place.network()).toBe(before);
   }
 
   beforeAll(async () => {
     await place.open();
-    await place.commit(everywhere('Layer2Network', 'storage', { id: 7, anycastMac: '02:00:00:00:00:01', anycastGateways: ['10.7.0.1/24'] }));
+    await place.commit(
+      everywhere('Layer2Network', 'storage', {
+        id: 7,
+        anycastMac: '02:00:00:00:00:01',
+        anycastGateways: ['10.7.0.1/24'],
+      }),
+    );
     await place.commit(everywhere('Pool', 'all', { applyTimeout: '150s' }));
   });
   afterAll(() => place.close());

@@ -3,7 +3,12 @@ import { everywhere, vmFile, VmScene } from './vm-scene.js';
 
 jest.setTimeout(1_800_000);
 
-const storage = everywhere('Layer2Network', 'storage', { id: 7, vrf: 'red', anycastMac: '02:00:00:00:00:01', anycastGateways: ['10.7.0.1/24'] });
+const storage = everywhere('Layer2Network', 'storage', {
+  id: 7,
+  vrf: 'red',
+  anycastMac: '02:00:00:00:00:01',
+  anycastGateways: ['10.7.0.1/24'],
+});
 /** A router in a namespace of the machine, behind a wire into the network that Sluice makes. */
 const PEER = `
 ip netns add peer
@@ -18,11 +23,19 @@ vtysh --vty_socket /run/peer -c 'configure terminal' -c 'router bgp 64513' -c 'b
 describeWith(['vm-long'], 'the network of a machine', () => {
   const place = new VmScene();
 
-  const speaks = (): Promise<string> => place.comes(async () => {
-    const found = await place.vm.run('ip route show vrf red');
-    return found.includes('10.50.0.0/16') ? found : undefined;
-  }, 'the route of the peer', 200_000);
-  const hasItsPart = async (): Promise<boolean> => (await place.vm.run('vtysh -c "show running-config" 2>/dev/null; true')).includes('neighbor sluice-l2.7 remote-as 64513');
+  const speaks = (): Promise<string> =>
+    place.comes(
+      async () => {
+        const found = await place.vm.run('ip route show vrf red');
+        return found.includes('10.50.0.0/16') ? found : undefined;
+      },
+      'the route of the peer',
+      200_000,
+    );
+  const hasItsPart = async (): Promise<boolean> =>
+    (await place.vm.run('vtysh -c "show running-config" 2>/dev/null; true')).includes(
+      'neighbor sluice-l2.7 remote-as 64513',
+    );
   /** FRR's own file, which is not Sluice's. */
   const file = (): Promise<string> => place.vm.run('cat /etc/frr/frr.conf; stat -c "%U %a" /etc/frr/frr.conf');
 
@@ -32,8 +45,16 @@ describeWith(['vm-long'], 'the network of a machine', () => {
   test('gets a VRF with a network in which FRR speaks with a peer, and takes the routes that it may', async () => {
     await place.vm.run('systemctl enable --now frr', 300_000);
     const before = await file();
-    await place.commit(everywhere('Vrf', 'red', { vrf: 'red', loopbacks: [{ name: 'lo.red', subnet: '10.99.0.1/32' }] }), storage,
-      everywhere('BgpPeering', 'router', { network: 'storage', remoteAs: 64_513, localAs: 64_512, import: [{ cidr: '10.50.0.0/16', action: 'permit' }] }));
+    await place.commit(
+      everywhere('Vrf', 'red', { vrf: 'red', loopbacks: [{ name: 'lo.red', subnet: '10.99.0.1/32' }] }),
+      storage,
+      everywhere('BgpPeering', 'router', {
+        network: 'storage',
+        remoteAs: 64_513,
+        localAs: 64_512,
+        import: [{ cidr: '10.50.0.0/16', action: 'permit' }],
+      }),
+    );
     await place.vm.run(PEER);
     const routes = await speaks();
     expect(routes).toMatch(/10\.50\.0\.0\/16 .*via 10\.7\.0\.2 dev l2\.7 proto bgp/);
@@ -42,7 +63,9 @@ describeWith(['vm-long'], 'the network of a machine', () => {
   });
 
   test('speaks with it again after a restart of the machine', async () => {
-    await place.commit(everywhere('DisruptionPolicy', 'boot', { files: [{ path: '/etc/boot-me', actions: [{ kind: 'reboot' }] }] }));
+    await place.commit(
+      everywhere('DisruptionPolicy', 'boot', { files: [{ path: '/etc/boot-me', actions: [{ kind: 'reboot' }] }] }),
+    );
     await place.commit(vmFile('boot-me', 'new\n'));
     await place.vm.run(PEER);
     await speaks();

@@ -14,28 +14,45 @@ describeWith(['vm-long'], 'a machine in trouble', () => {
     ['that the kernel does not take', 'vm.swappiness', '9999', 'the kernel does not take 9999 for vm.swappiness'],
   ])('refuses a parameter of the kernel %s, and nothing of the change stays', async (_what, key, value, reason) => {
     const before = await place.vm.run('cat /proc/sys/vm/swappiness');
-    expect(await place.apply(vmFile('beside', 'x\n'), everywhere('Sysctl', 'odd', { key, value }))).toMatchObject({ phase: 'ended', outcome: 'reverted' });
+    expect(await place.apply(vmFile('beside', 'x\n'), everywhere('Sysctl', 'odd', { key, value }))).toMatchObject({
+      phase: 'ended',
+      outcome: 'reverted',
+    });
     expect(await place.saying(reason, 'invalid')).toMatchObject({ restored: true });
-    expect(await place.vm.run('cat /proc/sys/vm/swappiness; cat /etc/beside 2>&1; ls /etc/sysctl.d | grep sluice; true')).toBe(`${before}\n${absent('/etc/beside')}`);
+    expect(
+      await place.vm.run('cat /proc/sys/vm/swappiness; cat /etc/beside 2>&1; ls /etc/sysctl.d | grep sluice; true'),
+    ).toBe(`${before}\n${absent('/etc/beside')}`);
   });
 
   test('whose disk is full in the middle of a change goes back once there is room, and fails', async () => {
     place.pauses.hold((point) => point === 'after write /etc/first');
-    const change = await place.publish({ apply: [vmFile('first', 'new\n'), vmFile('second', `${'new\n'.repeat(10_000)}`)] });
+    const change = await place.publish({
+      apply: [vmFile('first', 'new\n'), vmFile('second', `${'new\n'.repeat(10_000)}`)],
+    });
     await place.pauses.reached('its first file');
     await place.vm.run('for size in 64M 1M 4k; do dd if=/dev/zero of=/filler-$size bs=$size 2>/dev/null; done; true');
-    expect(await place.vm.run('echo x > /etc/no-room; true; rm -f /etc/no-room; df --output=avail / | tail -1')).toMatch(/^\s*0$/);
+    expect(
+      await place.vm.run('echo x > /etc/no-room; true; rm -f /etc/no-room; df --output=avail / | tail -1'),
+    ).toMatch(/^\s*0$/);
     place.pauses.release();
-    await place.comes(async () => (await place.vm.run('journalctl -u sluice-applier --no-pager -o cat -n 50')).includes('ENOSPC'), 'it says so', 100_000);
+    await place.comes(
+      async () => (await place.vm.run('journalctl -u sluice-applier --no-pager -o cat -n 50')).includes('ENOSPC'),
+      'it says so',
+      100_000,
+    );
     await place.vm.run('rm /filler-*');
     expect(await place.ended(change)).toMatchObject({ phase: 'ended', outcome: 'reverted' });
     expect(await place.quiet()).toMatchObject({ verdict: 'failed', restored: true });
-    expect(await place.vm.run('cat /etc/first /etc/second 2>&1; true')).toBe(`${absent('/etc/first')}\n${absent('/etc/second')}`);
+    expect(await place.vm.run('cat /etc/first /etc/second 2>&1; true')).toBe(
+      `${absent('/etc/first')}\n${absent('/etc/second')}`,
+    );
   });
 
   test('whose applier may not write /etc fails, condemns nothing, and is whole', async () => {
     const dropIn = '/etc/systemd/system/sluice-applier.service.d/zz-read-only.conf';
-    await place.vm.run(`printf '[Service]\\nReadWritePaths=\\nReadWritePaths=/opt /srv /var\\n' > ${dropIn} && systemctl daemon-reload && systemctl restart sluice-applier`);
+    await place.vm.run(
+      `printf '[Service]\\nReadWritePaths=\\nReadWritePaths=/opt /srv /var\\n' > ${dropIn} && systemctl daemon-reload && systemctl restart sluice-applier`,
+    );
     expect(await place.apply(vmFile('locked', 'x\n'))).toMatchObject({ phase: 'ended', outcome: 'reverted' });
     expect(await place.saying('EROFS', 'failed')).toMatchObject({ restored: true });
     await place.vm.run(`rm ${dropIn} && systemctl daemon-reload && systemctl restart sluice-applier`);
@@ -44,8 +61,15 @@ describeWith(['vm-long'], 'a machine in trouble', () => {
   });
 
   test('takes no second applier on the same state folder, and the first one goes on', async () => {
-    const { code, error } = await place.vm.try('. /etc/default/sluice-applier; sluice-applier --node "$SLUICE_NODE" --server "$NATS_URL"');
-    expect({ code, error }).toEqual({ code: 1, error: expect.stringMatching(/the state folder is in use by process \d+: two appliers must not share one/) as string });
+    const { code, error } = await place.vm.try(
+      '. /etc/default/sluice-applier; sluice-applier --node "$SLUICE_NODE" --server "$NATS_URL"',
+    );
+    expect({ code, error }).toEqual({
+      code: 1,
+      error: expect.stringMatching(
+        /the state folder is in use by process \d+: two appliers must not share one/,
+      ) as string,
+    });
     await place.commit(vmFile('locked', 'y\n'));
   });
 
@@ -57,15 +81,28 @@ describeWith(['vm-long'], 'a machine in trouble', () => {
       const journal = JSON.stringify({ ...JSON.parse(readFileSync("/var/tmp/journal.json", "utf8")).journal, v: 2 });
       writeFileSync("/var/lib/sluice/journal.json", JSON.stringify({ sha256: createHash("sha256").update(journal).digest("hex") }).slice(0, -1) + ",\\"journal\\":" + journal + "}\\n");
     '; systemctl start sluice-applier`);
-    await place.comes(async () => (await place.vm.run('journalctl -u sluice-applier --no-pager -o cat -n 20')).includes('written by a newer applier (v 2): start that one'), 'it says so', 100_000);
-    await place.vm.run('systemctl stop sluice-applier; cp /var/tmp/journal.json /var/lib/sluice/journal.json; systemctl start sluice-applier');
+    await place.comes(
+      async () =>
+        (await place.vm.run('journalctl -u sluice-applier --no-pager -o cat -n 20')).includes(
+          'written by a newer applier (v 2): start that one',
+        ),
+      'it says so',
+      100_000,
+    );
+    await place.vm.run(
+      'systemctl stop sluice-applier; cp /var/tmp/journal.json /var/lib/sluice/journal.json; systemctl start sluice-applier',
+    );
     await place.commit(vmFile('locked', 'z\n'));
   });
 
   test('is restarted in place of a unit that does not stop, and runs the new one', async () => {
     // What is said of how it stops holds at once for the one that runs: before there is that file, it stops.
     const stop = '/bin/sh -c "[ ! -e /run/stubborn ] || exec sleep 1000"';
-    const stubborn = (seconds: number) => demo(seconds, `[Service]\nExecStart=/bin/sleep ${seconds}\nExecStop=${stop}\nTimeoutStopSec=120s\n[Install]\nWantedBy=multi-user.target\n`);
+    const stubborn = (seconds: number) =>
+      demo(
+        seconds,
+        `[Service]\nExecStart=/bin/sleep ${seconds}\nExecStop=${stop}\nTimeoutStopSec=120s\n[Install]\nWantedBy=multi-user.target\n`,
+      );
     await place.commit(stubborn(1_000));
     const before = await place.bootId();
     await place.vm.run('touch /run/stubborn');

@@ -57,7 +57,8 @@ describeWith(['systemd-namespaces', 'dpkg-deb'], 'the Debian package', () => {
   function later(deb: string): string {
     const [folder, made] = [join(data, 'later'), join(data, 'later.deb')];
     execFileSync('dpkg-deb', ['-R', deb, folder]);
-    const edit = (file: string, change: (text: string) => string): void => writeFileSync(join(folder, file), change(readFileSync(join(folder, file), 'utf8')));
+    const edit = (file: string, change: (text: string) => string): void =>
+      writeFileSync(join(folder, file), change(readFileSync(join(folder, file), 'utf8')));
     edit('DEBIAN/control', (text) => text.replace(/^Version: .*$/m, 'Version: 99.0.0'));
     edit('etc/default/sluice-applier', (text) => `${text}\n# What is new in 99.\n`);
     edit('usr/lib/sluice/applier.cjs', (text) => `${text}\n// 99\n`);
@@ -67,31 +68,52 @@ describeWith(['systemd-namespaces', 'dpkg-deb'], 'the Debian package', () => {
   // Node.js need not have come from a package here.
   const dpkg = (...args: readonly string[]): string => node.run('dpkg', '--force-depends', ...args);
   async function apply(content: string): Promise<ChangeView> {
-    const change = (await client.publishChange('vm', JSON.stringify({ apply: [manifest('File', 'motd', { nodeSelector: {}, path: '/etc/motd-sluice', content })] }))).change;
-    return until(async () => {
-      const view = await client.get('changes', change);
-      return view !== undefined && ['committed', 'rejected', 'ended'].includes(view.phase) ? view : undefined;
-    }, `the end of ${change}`, WAIT_MS);
+    const change = (
+      await client.publishChange(
+        'vm',
+        JSON.stringify({ apply: [manifest('File', 'motd', { nodeSelector: {}, path: '/etc/motd-sluice', content })] }),
+      )
+    ).change;
+    return until(
+      async () => {
+        const view = await client.get('changes', change);
+        return view !== undefined && ['committed', 'rejected', 'ended'].includes(view.phase) ? view : undefined;
+      },
+      `the end of ${change}`,
+      WAIT_MS,
+    );
   }
   const standing = async () => Promise.all([client.get('nodes', NODE), client.get('status', NODE)]);
   const file = (path: string): string => node.run('cat', path);
 
   test('installs a unit that nobody starts before it is told where the bus is', () => {
     dpkg('-i', '/srv/1.deb');
-    expect([node.unit(UNIT, 'LoadState'), node.unit(UNIT, 'ActiveState'), node.unit(UNIT, 'UnitFileState')]).toEqual(['loaded', 'inactive', 'disabled']);
+    expect([node.unit(UNIT, 'LoadState'), node.unit(UNIT, 'ActiveState'), node.unit(UNIT, 'UnitFileState')]).toEqual([
+      'loaded',
+      'inactive',
+      'disabled',
+    ]);
     expect(file('/etc/default/sluice-applier')).toContain('#NATS_URL=');
   });
 
   test('joins the fleet with its settings, hardened, and applies what there is', async () => {
     node.run('sh', '-c', `printf 'NATS_URL=%s\nSLUICE_NODE=%s\n' ${server.url} ${NODE} > /etc/default/sluice-applier`);
     node.run('systemctl', 'enable', '--now', UNIT);
-    await until(async () => {
-      const [joined, status] = await standing();
-      return joined !== undefined && status !== undefined && status.desired !== '' && status.desired === status.hash;
-    }, 'the node has joined', WAIT_MS);
+    await until(
+      async () => {
+        const [joined, status] = await standing();
+        return joined !== undefined && status !== undefined && status.desired !== '' && status.desired === status.hash;
+      },
+      'the node has joined',
+      WAIT_MS,
+    );
     expect(await apply('one\n')).toMatchObject({ phase: 'committed' });
     expect(file('/etc/motd-sluice')).toBe('one');
-    expect([node.unit(UNIT, 'ProtectSystem'), node.unit(UNIT, 'NoNewPrivileges'), node.run('stat', '-c', '%a', '/var/lib/sluice')]).toEqual(['strict', 'yes', '700']);
+    expect([
+      node.unit(UNIT, 'ProtectSystem'),
+      node.unit(UNIT, 'NoNewPrivileges'),
+      node.run('stat', '-c', '%a', '/var/lib/sluice'),
+    ]).toEqual(['strict', 'yes', '700']);
   });
 
   test('is upgraded under a node that keeps its settings, its journal and its config', async () => {
@@ -99,7 +121,11 @@ describeWith(['systemd-namespaces', 'dpkg-deb'], 'the Debian package', () => {
     const { incarnation } = (await standing())[1]!;
     dpkg('--force-confdef', '--force-confold', '-i', '/srv/2.deb');
     expect(node.run('dpkg-query', '-W', '-f', '${Version}', 'sluice-applier')).toBe('99.0.0');
-    await until(() => node.unit(UNIT, 'ActiveState') === 'active' && node.unit(UNIT, 'MainPID') !== before, 'the new one runs', WAIT_MS);
+    await until(
+      () => node.unit(UNIT, 'ActiveState') === 'active' && node.unit(UNIT, 'MainPID') !== before,
+      'the new one runs',
+      WAIT_MS,
+    );
     expect(file('/etc/default/sluice-applier')).toContain(`SLUICE_NODE=${NODE}`);
     expect(await apply('two\n')).toMatchObject({ phase: 'committed' });
     expect([file('/etc/motd-sluice'), (await standing())[1]!.incarnation]).toEqual(['two', incarnation]);
@@ -108,7 +134,10 @@ describeWith(['systemd-namespaces', 'dpkg-deb'], 'the Debian package', () => {
   test('is removed and leaves the node as it is, with all that a new one needs to go on', async () => {
     dpkg('-r', 'sluice-applier');
     expect([node.unit(UNIT, 'ActiveState'), node.unit(UNIT, 'LoadState')]).toEqual(['inactive', 'not-found']);
-    expect([file('/etc/motd-sluice'), existsSync(join(data, 'node/upper/var/lib/sluice/journal.json'))]).toEqual(['two', true]);
+    expect([file('/etc/motd-sluice'), existsSync(join(data, 'node/upper/var/lib/sluice/journal.json'))]).toEqual([
+      'two',
+      true,
+    ]);
     dpkg('-i', '/srv/2.deb');
     node.run('systemctl', 'enable', '--now', UNIT);
     expect(await apply('three\n')).toMatchObject({ phase: 'committed' });
@@ -117,7 +146,13 @@ describeWith(['systemd-namespaces', 'dpkg-deb'], 'the Debian package', () => {
 
   test('is purged with its settings and its memory, and what is in force stays', () => {
     dpkg('-P', 'sluice-applier');
-    expect(node.run('sh', '-c', 'ls -d /var/lib/sluice /etc/default/sluice-applier /usr/lib/sluice /usr/bin/sluice-applier 2>/dev/null || true')).toBe('');
+    expect(
+      node.run(
+        'sh',
+        '-c',
+        'ls -d /var/lib/sluice /etc/default/sluice-applier /usr/lib/sluice /usr/bin/sluice-applier 2>/dev/null || true',
+      ),
+    ).toBe('');
     expect(file('/etc/motd-sluice')).toBe('three');
   });
 });

@@ -40,7 +40,9 @@ export class PausePoints {
 
   /** Waits until the applier stands there, and says where. */
   async reached(what: string): Promise<string> {
-    return (await until(() => this.held, `the applier comes to ${what}; it passed ${this.seen.slice(-8).join(', ')}`, 200_000)).point;
+    return (
+      await until(() => this.held, `the applier comes to ${what}; it passed ${this.seen.slice(-8).join(', ')}`, 200_000)
+    ).point;
   }
 
   /** Lets it go on. */

@@ -3,16 +3,38 @@ import { DEMO, demo, everywhere, vmFile, VmScene } from './vm-scene.js';
 const UNIT = `/etc/systemd/system/${DEMO}`;
 /** All that a change does to the disk and to systemd, in its order: the intent, files, a unit, what it no longer has, its actions, the end. */
 export const FORWARD = [
-  'before journal forward', 'after journal forward', 'before write /etc/new', 'after write /etc/new', 'before write /etc/one', 'after write /etc/one', 'before write /etc/two', 'after write /etc/two',
-  `before write ${UNIT}`, `after write ${UNIT}`, 'before remove /etc/old', 'after remove /etc/old', 'before systemctl daemon-reload', 'after systemctl daemon-reload',
-  `before systemctl restart -- ${DEMO}`, `after systemctl restart -- ${DEMO}`, 'before journal none', 'after journal none',
+  'before journal forward',
+  'after journal forward',
+  'before write /etc/new',
+  'after write /etc/new',
+  'before write /etc/one',
+  'after write /etc/one',
+  'before write /etc/two',
+  'after write /etc/two',
+  `before write ${UNIT}`,
+  `after write ${UNIT}`,
+  'before remove /etc/old',
+  'after remove /etc/old',
+  'before systemctl daemon-reload',
+  'after systemctl daemon-reload',
+  `before systemctl restart -- ${DEMO}`,
+  `after systemctl restart -- ${DEMO}`,
+  'before journal none',
+  'after journal none',
 ];
 export const BACK = [
-  'before journal going-back', 'after journal going-back', 'after write /etc/one', `after write ${UNIT}`, `before systemctl restart -- ${DEMO}`, 'before journal none', 'after journal none',
+  'before journal going-back',
+  'after journal going-back',
+  'after write /etc/one',
+  `after write ${UNIT}`,
+  `before systemctl restart -- ${DEMO}`,
+  'before journal none',
+  'after journal none',
 ];
 export const RESTART = ['before systemctl reboot', 'before journal confirming', 'after journal confirming'];
 
-const gate = (path: string, matches: string) => everywhere('Probe', 'gate', { file: { path, matches }, retries: 0, timeout: '5s' });
+const gate = (path: string, matches: string) =>
+  everywhere('Probe', 'gate', { file: { path, matches }, retries: 0, timeout: '5s' });
 const contentOf = (number: number, isGood: boolean): string => `${isGood ? 'good' : 'bad'} ${number}\n`;
 
 /** A machine whose power is cut in the middle of changes; it has one that went well before the first. */
@@ -33,7 +55,10 @@ export class PowerCuts {
   async change(isGood = true): Promise<string> {
     this.tried += 1;
     const files = ['one', 'two'].map((name) => vmFile(name, contentOf(this.tried, isGood)));
-    return this.place.publish({ apply: [...files, demo(1_000 + this.tried), vmFile(`of-${this.tried}`, '')], delete: this.standing === 0 ? [] : [{ kind: 'File', name: `of-${this.standing}` }] });
+    return this.place.publish({
+      apply: [...files, demo(1_000 + this.tried), vmFile(`of-${this.tried}`, '')],
+      delete: this.standing === 0 ? [] : [{ kind: 'File', name: `of-${this.standing}` }],
+    });
   }
 
   /** The same for every change. */

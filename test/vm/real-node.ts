@@ -1,5 +1,14 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { until } from '#libs/testing';
@@ -8,14 +17,23 @@ import { ROOT } from '../e2e/processes.js';
 const SCRIPT = join(__dirname, 'namespace-node.sh');
 const UNITS = 'etc/systemd/system';
 /** What would look at, or write to, what is the machine's. */
-const MASKED = ['systemd-remount-fs', 'systemd-udevd', 'systemd-udev-trigger', 'systemd-firstboot', 'systemd-sysctl', 'systemd-modules-load'];
+const MASKED = [
+  'systemd-remount-fs',
+  'systemd-udevd',
+  'systemd-udev-trigger',
+  'systemd-firstboot',
+  'systemd-sysctl',
+  'systemd-modules-load',
+];
 
 /** Why this machine cannot have such nodes; undefined where it can. */
 export function whyNoRealNode(): string | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-node-'));
   const { status, stdout } = spawnSync(SCRIPT, ['check', folder], { encoding: 'utf8' });
   rmSync(folder, { recursive: true, force: true });
-  return status === 0 ? undefined : `no systemd in namespaces here: ${(stdout ?? '').trim() || 'bash or unshare is missing'}`;
+  return status === 0
+    ? undefined
+    : `no systemd in namespaces here: ${(stdout ?? '').trim() || 'bash or unshare is missing'}`;
 }
 
 /** A node with a real systemd as its first process, whose applier is one of its units. It restarts, and keeps its files. */
@@ -23,10 +41,21 @@ export class RealNode {
   private process: ChildProcess | undefined;
 
   /** Without a server's URL it has no applier yet: that is installed. */
-  constructor(readonly name: string, readonly folder: string, private readonly serverUrl?: string) {}
+  constructor(
+    readonly name: string,
+    readonly folder: string,
+    private readonly serverUrl?: string,
+  ) {}
 
   start(): void {
-    const target = ['[Unit]', 'Requires=basic.target', 'Wants=sluice-applier.service', 'After=basic.target', 'AllowIsolate=yes', ''];
+    const target = [
+      '[Unit]',
+      'Requires=basic.target',
+      'Wants=sluice-applier.service',
+      'After=basic.target',
+      'AllowIsolate=yes',
+      '',
+    ];
     this.write(`${UNITS}/sluice-node.target`, target.join('\n'));
     if (this.serverUrl !== undefined) this.writeApplier(this.serverUrl);
     for (const unit of MASKED) symlinkSync('/dev/null', join(this.folder, 'upper', UNITS, `${unit}.service`));
@@ -34,8 +63,25 @@ export class RealNode {
   }
 
   private writeApplier(serverUrl: string): void {
-    const argv = [process.execPath, '/opt/sluice/bin/sluice', 'applier', '--node', this.name, '--server', serverUrl, '--state', '/var/lib/sluice'];
-    const applier = ['[Service]', `ExecStart=${argv.join(' ')}`, 'Restart=always', 'RestartSec=200ms', 'StandardError=append:/var/log/applier.log', ''];
+    const argv = [
+      process.execPath,
+      '/opt/sluice/bin/sluice',
+      'applier',
+      '--node',
+      this.name,
+      '--server',
+      serverUrl,
+      '--state',
+      '/var/lib/sluice',
+    ];
+    const applier = [
+      '[Service]',
+      `ExecStart=${argv.join(' ')}`,
+      'Restart=always',
+      'RestartSec=200ms',
+      'StandardError=append:/var/log/applier.log',
+      '',
+    ];
     this.write(`${UNITS}/sluice-applier.service`, applier.join('\n'));
   }
 

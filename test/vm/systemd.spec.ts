@@ -13,9 +13,16 @@ import { RealNode } from './real-node.js';
 const NODE = 'v-1.dc1';
 const DEMO = 'demo.service';
 const WAIT_MS = 90_000;
-const everywhere = (kind: string, name: string, spec: object): Manifest => manifest(kind, name, { nodeSelector: {}, ...spec });
+const everywhere = (kind: string, name: string, spec: object): Manifest =>
+  manifest(kind, name, { nodeSelector: {}, ...spec });
 const demo = (command: string, more: object = {}): Manifest =>
-  everywhere('SystemdUnit', 'demo', { name: DEMO, content: `[Service]\nExecStart=${command}\n[Install]\nWantedBy=sluice-node.target\n`, enabled: true, state: 'started', ...more });
+  everywhere('SystemdUnit', 'demo', {
+    name: DEMO,
+    content: `[Service]\nExecStart=${command}\n[Install]\nWantedBy=sluice-node.target\n`,
+    enabled: true,
+    state: 'started',
+    ...more,
+  });
 
 describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
   let data: string;
@@ -34,10 +41,21 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     node = new RealNode(NODE, join(data, 'node'), server.url);
     node.start();
     // Until it has joined, a change goes by without it.
-    await until(async () => {
-      const [joined, standing] = await Promise.all([client.get('nodes', NODE), client.get('status', NODE)]).catch(() => []);
-      return joined !== undefined && standing !== undefined && standing.desired !== '' && standing.desired === standing.hash;
-    }, 'the node has joined', WAIT_MS);
+    await until(
+      async () => {
+        const [joined, standing] = await Promise.all([client.get('nodes', NODE), client.get('status', NODE)]).catch(
+          () => [],
+        );
+        return (
+          joined !== undefined &&
+          standing !== undefined &&
+          standing.desired !== '' &&
+          standing.desired === standing.hash
+        );
+      },
+      'the node has joined',
+      WAIT_MS,
+    );
   }, 120_000);
 
   afterAll(async () => {
@@ -48,43 +66,69 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     if (process.env['SLUICE_E2E_KEEP'] === undefined) rmSync(data, { recursive: true, force: true });
   }, 60_000);
 
-  const publish = async (body: object): Promise<string> => (await client.publishChange('vm', JSON.stringify(body))).change;
+  const publish = async (body: object): Promise<string> =>
+    (await client.publishChange('vm', JSON.stringify(body))).change;
   async function ended(change: string): Promise<ChangeView> {
-    const isOver = (view: ChangeView | undefined): ChangeView | undefined => (view !== undefined && ['committed', 'rejected', 'ended'].includes(view.phase) ? view : undefined);
-    return until(async () => isOver(await client.get('changes', change)), `the end of ${change}`, WAIT_MS).catch((error: unknown) => {
-      throw new Error(`${(error as Error).message}\n${node.log.split('\n').slice(-20).join('\n')}`);
-    });
+    const isOver = (view: ChangeView | undefined): ChangeView | undefined =>
+      view !== undefined && ['committed', 'rejected', 'ended'].includes(view.phase) ? view : undefined;
+    return until(async () => isOver(await client.get('changes', change)), `the end of ${change}`, WAIT_MS).catch(
+      (error: unknown) => {
+        throw new Error(`${(error as Error).message}\n${node.log.split('\n').slice(-20).join('\n')}`);
+      },
+    );
   }
-  const apply = async (...manifests: readonly Manifest[]): Promise<ChangeView> => ended(await publish({ apply: manifests }));
+  const apply = async (...manifests: readonly Manifest[]): Promise<ChangeView> =>
+    ended(await publish({ apply: manifests }));
   /** Views are written one after the other: the end of a change may be seen before what the node said. */
-  const saying = (words: string, verdict: StatusView['verdict']): Promise<StatusView> => until(async () => {
-    const status = await client.get('status', NODE);
-    return status?.reason.includes(words) === true && status.verdict === verdict ? status : undefined;
-  }, `the node says ${verdict}: ${words}`);
+  const saying = (words: string, verdict: StatusView['verdict']): Promise<StatusView> =>
+    until(async () => {
+      const status = await client.get('status', NODE);
+      return status?.reason.includes(words) === true && status.verdict === verdict ? status : undefined;
+    }, `the node says ${verdict}: ${words}`);
   const pid = (): string => node.unit(DEMO, 'MainPID');
 
   test('announces what systemd lets it do', async () => {
     const { capabilities } = (await client.get('nodes', NODE))!;
-    expect(capabilities).toEqual(expect.arrayContaining(['action:daemon-reload', 'action:reboot', 'action:reload', 'action:restart', 'kind:SshKeys', 'kind:SystemdUnit']));
+    expect(capabilities).toEqual(
+      expect.arrayContaining([
+        'action:daemon-reload',
+        'action:reboot',
+        'action:reload',
+        'action:restart',
+        'kind:SshKeys',
+        'kind:SystemdUnit',
+      ]),
+    );
     // There /proc/sys cannot be written, and it does not say that it could.
     expect(capabilities).not.toContain('kind:Sysctl');
   });
 
   test('gets a unit: written, enabled and started', async () => {
     expect(await apply(demo('/bin/sleep 1000'))).toMatchObject({ phase: 'committed' });
-    expect([node.unit(DEMO, 'ActiveState'), node.unit(DEMO, 'UnitFileState'), node.unit(DEMO, 'NeedDaemonReload')]).toEqual(['active', 'enabled', 'no']);
+    expect([
+      node.unit(DEMO, 'ActiveState'),
+      node.unit(DEMO, 'UnitFileState'),
+      node.unit(DEMO, 'NeedDaemonReload'),
+    ]).toEqual(['active', 'enabled', 'no']);
   });
 
   test('restarts it when it changes, and reloads nothing else', async () => {
     const before = pid();
-    expect(await apply(demo('/bin/sleep 2000', { dropIns: [{ name: '10-nice.conf', content: '[Service]\nNice=7\n' }] }))).toMatchObject({ phase: 'committed' });
+    expect(
+      await apply(demo('/bin/sleep 2000', { dropIns: [{ name: '10-nice.conf', content: '[Service]\nNice=7\n' }] })),
+    ).toMatchObject({ phase: 'committed' });
     expect(pid()).not.toBe(before);
-    expect([node.unit(DEMO, 'ActiveState'), node.run('ps', '-o', 'ni=,args=', '-p', pid()).trim()]).toEqual(['active', '7 /bin/sleep 2000']);
+    expect([node.unit(DEMO, 'ActiveState'), node.run('ps', '-o', 'ni=,args=', '-p', pid()).trim()]).toEqual([
+      'active',
+      '7 /bin/sleep 2000',
+    ]);
   });
 
   test('refuses one that systemd does not take, and what runs goes on running', async () => {
     const before = pid();
-    const change = await apply(demo('/bin/sleep 3000', { dropIns: [{ name: '10-nice.conf', content: '[Service]\nType=bogus\n' }] }));
+    const change = await apply(
+      demo('/bin/sleep 3000', { dropIns: [{ name: '10-nice.conf', content: '[Service]\nType=bogus\n' }] }),
+    );
     expect(change).toMatchObject({ phase: 'ended', outcome: 'reverted' });
     await saying('Failed to parse service type', 'invalid');
     expect([pid(), node.unit(DEMO, 'ActiveState')]).toEqual([before, 'active']);
@@ -92,16 +136,24 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
 
   test('is restarted for real in the middle of a lease, and another boot confirms', async () => {
     const before = node.bootId;
-    const rebooting = everywhere('DisruptionPolicy', 'boot', { files: [{ path: '/etc/boot-me', actions: [{ kind: 'drain' }, { kind: 'reboot' }] }] });
+    const rebooting = everywhere('DisruptionPolicy', 'boot', {
+      files: [{ path: '/etc/boot-me', actions: [{ kind: 'drain' }, { kind: 'reboot' }] }],
+    });
     expect(await apply(rebooting)).toMatchObject({ phase: 'committed' });
-    expect(await apply(everywhere('File', 'boot-me', { path: '/etc/boot-me', content: 'new\n' }))).toMatchObject({ phase: 'committed' });
+    expect(await apply(everywhere('File', 'boot-me', { path: '/etc/boot-me', content: 'new\n' }))).toMatchObject({
+      phase: 'committed',
+    });
     expect(node.bootId).not.toBe(before);
     expect([node.run('cat', '/etc/boot-me'), node.unit(DEMO, 'ActiveState')]).toEqual(['new', 'active']);
     expect(await saying('', 'applied')).toMatchObject({ restored: true });
   });
 
   test('goes back, by one restart more, when it comes up and a probe fails', async () => {
-    const probe = everywhere('Probe', 'same-boot', { file: { path: '/run/was-here', matches: '^yes' }, retries: 0, timeout: '1s' });
+    const probe = everywhere('Probe', 'same-boot', {
+      file: { path: '/run/was-here', matches: '^yes' },
+      retries: 0,
+      timeout: '1s',
+    });
     node.run('sh', '-c', 'echo yes > /run/was-here');
     const before = node.bootId;
     const change = await apply(probe, everywhere('File', 'boot-me', { path: '/etc/boot-me', content: 'newer\n' }));
@@ -114,56 +166,96 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
   test('whose unit does not stop says so while its lease holds, is drained and restarted, and runs the new one', async () => {
     const stubborn = (seconds: number): Manifest => {
       const stop = '/bin/sh -c "[ ! -e /run/stubborn ] || exec sleep 1000"';
-      return demo('', { content: `[Service]\nExecStart=/bin/sleep ${seconds}\nExecStop=${stop}\nTimeoutStopSec=12s\n[Install]\nWantedBy=sluice-node.target\n`, dropIns: undefined });
+      return demo('', {
+        content: `[Service]\nExecStart=/bin/sleep ${seconds}\nExecStop=${stop}\nTimeoutStopSec=12s\n[Install]\nWantedBy=sluice-node.target\n`,
+        dropIns: undefined,
+      });
     };
-    expect(await apply(everywhere('Pool', 'quick', { maxUnavailable: 1, applyTimeout: '30s' }))).toMatchObject({ phase: 'committed' });
+    expect(await apply(everywhere('Pool', 'quick', { maxUnavailable: 1, applyTimeout: '30s' }))).toMatchObject({
+      phase: 'committed',
+    });
     expect(await apply(stubborn(1_500))).toMatchObject({ phase: 'committed' });
     const before = node.bootId;
     node.run('touch', '/run/stubborn');
     expect(await apply(stubborn(2_000))).toMatchObject({ phase: 'committed' });
     expect(await saying('the machine was restarted instead', 'applied')).toMatchObject({ restored: true });
-    expect(await client.get('leases', NODE)).toMatchObject({ because: 'applied', actions: [{ kind: 'drain' }, { kind: 'reboot' }] });
+    expect(await client.get('leases', NODE)).toMatchObject({
+      because: 'applied',
+      actions: [{ kind: 'drain' }, { kind: 'reboot' }],
+    });
     expect(node.bootId).not.toBe(before);
     expect(node.run('ps', '-o', 'args=', '-p', pid())).toBe('/bin/sleep 2000');
-    expect(await ended(await publish({ delete: [{ kind: 'Pool', name: 'quick' }] }))).toMatchObject({ phase: 'committed' });
+    expect(await ended(await publish({ delete: [{ kind: 'Pool', name: 'quick' }] }))).toMatchObject({
+      phase: 'committed',
+    });
   });
 
   test('escalates a restart that fails to a restart of the machine, drained for it by a lease of its own, and goes back when the unit fails again', async () => {
     const before = node.bootId;
     const number = async (): Promise<number> => Number((await client.get('leases', NODE))!.lease.split('-l').at(-1));
     const first = await number();
-    const change = await apply(demo('/bin/false', { content: '[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/false\n[Install]\nWantedBy=sluice-node.target\n', state: undefined }));
+    const change = await apply(
+      demo('/bin/false', {
+        content:
+          '[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/false\n[Install]\nWantedBy=sluice-node.target\n',
+        state: undefined,
+      }),
+    );
     expect(change).toMatchObject({ phase: 'ended', outcome: 'reverted' });
     expect(await saying('demo.service has failed', 'failed')).toMatchObject({ restored: true });
     expect(node.bootId).not.toBe(before);
-    expect(await client.get('leases', NODE)).toMatchObject({ kind: 'forward', because: 'failed', actions: [{ kind: 'drain' }, { kind: 'reboot' }] });
+    expect(await client.get('leases', NODE)).toMatchObject({
+      kind: 'forward',
+      because: 'failed',
+      actions: [{ kind: 'drain' }, { kind: 'reboot' }],
+    });
     expect(await number()).toBe(first + 2);
-    expect([node.unit(DEMO, 'ActiveState'), node.run('ps', '-o', 'args=', '-p', pid())]).toEqual(['active', '/bin/sleep 2000']);
+    expect([node.unit(DEMO, 'ActiveState'), node.run('ps', '-o', 'args=', '-p', pid())]).toEqual([
+      'active',
+      '/bin/sleep 2000',
+    ]);
   });
 
   test('whose /etc cannot be written fails, condemns nothing, and is whole', async () => {
     node.run('mount', '--bind', '/etc', '/etc');
     node.run('mount', '-o', 'remount,bind,ro', '/etc');
-    expect(await apply(everywhere('File', 'other', { path: '/etc/other', content: 'x\n' }))).toMatchObject({ phase: 'ended', outcome: 'reverted' });
+    expect(await apply(everywhere('File', 'other', { path: '/etc/other', content: 'x\n' }))).toMatchObject({
+      phase: 'ended',
+      outcome: 'reverted',
+    });
     expect(await saying('EROFS', 'failed')).toMatchObject({ restored: true });
     node.run('umount', '/etc');
-    expect(await apply(everywhere('File', 'other', { path: '/etc/other', content: 'x\n' }))).toMatchObject({ phase: 'committed' });
+    expect(await apply(everywhere('File', 'other', { path: '/etc/other', content: 'x\n' }))).toMatchObject({
+      phase: 'committed',
+    });
   });
 
-  test('killed as a whole in the middle of a unit\'s restart ends on the old or the new unit, and runs it', async () => {
-    const slow = '[Service]\nExecStartPre=/bin/sleep 3\nExecStart=/bin/sleep 4000\n[Install]\nWantedBy=sluice-node.target\n';
+  test("killed as a whole in the middle of a unit's restart ends on the old or the new unit, and runs it", async () => {
+    const slow =
+      '[Service]\nExecStartPre=/bin/sleep 3\nExecStart=/bin/sleep 4000\n[Install]\nWantedBy=sluice-node.target\n';
     const [before, change] = [node.bootId, await publish({ apply: [demo('', { content: slow, dropIns: undefined })] })];
-    await until(() => node.journal.includes('"phase":"forward"') && node.unit(DEMO, 'ActiveState') === 'activating', 'the unit is on its way');
+    await until(
+      () => node.journal.includes('"phase":"forward"') && node.unit(DEMO, 'ActiveState') === 'activating',
+      'the unit is on its way',
+    );
     await node.crash();
     const { phase } = await ended(change);
     expect(node.bootId).not.toBe(before);
     await until(() => node.unit(DEMO, 'ActiveState') === 'active', 'the unit runs');
-    expect(node.run('ps', '-o', 'args=', '-p', pid())).toBe(phase === 'committed' ? '/bin/sleep 4000' : '/bin/sleep 2000');
+    expect(node.run('ps', '-o', 'args=', '-p', pid())).toBe(
+      phase === 'committed' ? '/bin/sleep 4000' : '/bin/sleep 2000',
+    );
     expect(await saying('', phase === 'committed' ? 'applied' : 'failed')).toMatchObject({ restored: true });
   });
 
   test('has nothing left of it when it is deleted', async () => {
-    expect(await ended(await publish({ delete: [{ kind: 'SystemdUnit', name: 'demo' }] }))).toMatchObject({ phase: 'committed' });
-    expect([node.unit(DEMO, 'LoadState'), node.unit(DEMO, 'ActiveState'), node.run('find', '/etc/systemd/system', '-name', 'demo.service*')]).toEqual(['not-found', 'inactive', '']);
+    expect(await ended(await publish({ delete: [{ kind: 'SystemdUnit', name: 'demo' }] }))).toMatchObject({
+      phase: 'committed',
+    });
+    expect([
+      node.unit(DEMO, 'LoadState'),
+      node.unit(DEMO, 'ActiveState'),
+      node.run('find', '/etc/systemd/system', '-name', 'demo.service*'),
+    ]).toEqual(['not-found', 'inactive', '']);
   });
 });

@@ -18,13 +18,17 @@ const LOOK_MS = 1_000;
 const ASK_MS = 100;
 const SETTINGS = '/etc/default/sluice-applier';
 
-export const everywhere = (kind: string, name: string, spec: object): Manifest => manifest(kind, name, { nodeSelector: {}, ...spec });
-export const vmFile = (name: string, content: string, more: object = {}): Manifest => everywhere('File', name, { path: `/etc/${name}`, content, ...more });
+export const everywhere = (kind: string, name: string, spec: object): Manifest =>
+  manifest(kind, name, { nodeSelector: {}, ...spec });
+export const vmFile = (name: string, content: string, more: object = {}): Manifest =>
+  everywhere('File', name, { path: `/etc/${name}`, content, ...more });
 
 export const DEMO = 'demo.service';
 /** A unit that runs for so many seconds, as `argumentOf` shows. */
-export const demo = (seconds: number, content = `[Service]\nExecStart=/bin/sleep ${seconds}\n[Install]\nWantedBy=multi-user.target\n`): Manifest =>
-  everywhere('SystemdUnit', 'demo', { name: DEMO, content, enabled: true, state: 'started' });
+export const demo = (
+  seconds: number,
+  content = `[Service]\nExecStart=/bin/sleep ${seconds}\n[Install]\nWantedBy=multi-user.target\n`,
+): Manifest => everywhere('SystemdUnit', 'demo', { name: DEMO, content, enabled: true, state: 'started' });
 
 /** The services and a server here, and one node in a VM on which the applier was installed from its Debian package. */
 export class VmScene {
@@ -40,15 +44,32 @@ export class VmScene {
     execFileSync(process.execPath, [join(ROOT, 'tools/package.cjs'), '--out', this.data], { cwd: ROOT, stdio: 'pipe' });
     this.server = await startNatsServer({ dataDir: join(this.data, 'nats') });
     this.client = await connectFleet({ servers: [this.server.url], timeoutMs: 10_000 });
-    this.processes = new Processes(this.data, { ...process.env, NATS_URL: this.server.url, SLUICE_HEALTH_SECONDS: '0' });
+    this.processes = new Processes(this.data, {
+      ...process.env,
+      NATS_URL: this.server.url,
+      SLUICE_HEALTH_SECONDS: '0',
+    });
     for (const service of SERVICES) this.processes.start(service, ['service', service]);
     await this.points.listen();
     this.vm = await restored;
     await this.install();
-    await until(async () => {
-      const [joined, standing] = await Promise.all([this.client.get('nodes', NODE), this.client.get('status', NODE)]).catch(() => []);
-      return joined !== undefined && standing !== undefined && standing.desired !== '' && standing.desired === standing.hash;
-    }, 'the node has joined', WAIT_MS, ASK_MS).catch((error: unknown) => this.explain(error));
+    await until(
+      async () => {
+        const [joined, standing] = await Promise.all([
+          this.client.get('nodes', NODE),
+          this.client.get('status', NODE),
+        ]).catch(() => []);
+        return (
+          joined !== undefined &&
+          standing !== undefined &&
+          standing.desired !== '' &&
+          standing.desired === standing.hash
+        );
+      },
+      'the node has joined',
+      WAIT_MS,
+      ASK_MS,
+    ).catch((error: unknown) => this.explain(error));
     // All takes its time there.
     await this.commit(everywhere('Pool', 'all', { applyTimeout: '600s' }));
   }
@@ -57,16 +78,24 @@ export class VmScene {
   private async install(): Promise<void> {
     const deb = readdirSync(this.data).find((name) => name.endsWith('.deb')) ?? '';
     await this.vm.put('/tmp/sluice-applier.deb', readFileSync(join(this.data, deb)));
-    await this.vm.run('set -e; dpkg -i /tmp/sluice-applier.deb; install -Dm644 -t /etc/systemd/system/sluice-applier.service.d /usr/share/sluice/backends/*.conf; mkdir /opt/rig');
-    for (const name of ['pauses.cjs', 'pausing-systemctl']) await this.vm.put(`/opt/rig/${name}`, readFileSync(join(ROOT, 'test/vm/guest', name)));
+    await this.vm.run(
+      'set -e; dpkg -i /tmp/sluice-applier.deb; install -Dm644 -t /etc/systemd/system/sluice-applier.service.d /usr/share/sluice/backends/*.conf; mkdir /opt/rig',
+    );
+    for (const name of ['pauses.cjs', 'pausing-systemctl'])
+      await this.vm.put(`/opt/rig/${name}`, readFileSync(join(ROOT, 'test/vm/guest', name)));
     const settings = {
-      NATS_URL: `nats://${HOST_IN_GUEST}:${new URL(this.server.url).port}`, SLUICE_NODE: NODE,
-      NODE_OPTIONS: '--require=/opt/rig/pauses.cjs', SLUICE_SYSTEMCTL: '/opt/rig/pausing-systemctl', RIG_PAUSES: `${HOST_IN_GUEST} ${this.points.port}`,
+      NATS_URL: `nats://${HOST_IN_GUEST}:${new URL(this.server.url).port}`,
+      SLUICE_NODE: NODE,
+      NODE_OPTIONS: '--require=/opt/rig/pauses.cjs',
+      SLUICE_SYSTEMCTL: '/opt/rig/pausing-systemctl',
+      RIG_PAUSES: `${HOST_IN_GUEST} ${this.points.port}`,
     };
     const lines = Object.entries(settings).map(([name, value]) => `${name}="${value}"\n`);
     await this.vm.put(SETTINGS, lines.join(''));
     // It has systemd read everything anew, too.
-    await this.vm.run('set -e; chmod 755 /opt/rig/pausing-systemctl; sync; systemctl enable --now sluice-applier.service');
+    await this.vm.run(
+      'set -e; chmod 755 /opt/rig/pausing-systemctl; sync; systemctl enable --now sluice-applier.service',
+    );
   }
 
   publish(body: object): Promise<string> {
@@ -74,8 +103,14 @@ export class VmScene {
   }
 
   ended(change: string): Promise<ChangeView> {
-    const isOver = (view: ChangeView | undefined): ChangeView | undefined => (view !== undefined && ['committed', 'rejected', 'ended'].includes(view.phase) ? view : undefined);
-    return until(async () => isOver(await this.client.get('changes', change)), `the end of ${change}`, WAIT_MS, ASK_MS).catch((error: unknown) => this.explain(error));
+    const isOver = (view: ChangeView | undefined): ChangeView | undefined =>
+      view !== undefined && ['committed', 'rejected', 'ended'].includes(view.phase) ? view : undefined;
+    return until(
+      async () => isOver(await this.client.get('changes', change)),
+      `the end of ${change}`,
+      WAIT_MS,
+      ASK_MS,
+    ).catch((error: unknown) => this.explain(error));
   }
 
   /** On a node that is there and at rest. */
@@ -87,28 +122,51 @@ export class VmScene {
   /** The same for what must go well: says of the applier why it did not. */
   async commit(...manifests: readonly Manifest[]): Promise<void> {
     const { phase, outcome, reasons } = await this.apply(...manifests);
-    if (phase !== 'committed') await this.explain(new Error(`the change is ${phase} ${outcome}: ${JSON.stringify(reasons)} ${(await this.client.get('status', NODE))?.reason ?? ''}`));
+    if (phase !== 'committed')
+      await this.explain(
+        new Error(
+          `the change is ${phase} ${outcome}: ${JSON.stringify(reasons)} ${(await this.client.get('status', NODE))?.reason ?? ''}`,
+        ),
+      );
   }
 
   async delete(...manifests: readonly Manifest[]): Promise<ChangeView> {
     await this.quiet();
-    return this.ended(await this.publish({ delete: manifests.map(({ kind, metadata: { name } }) => ({ kind, name })) }));
+    return this.ended(
+      await this.publish({ delete: manifests.map(({ kind, metadata: { name } }) => ({ kind, name })) }),
+    );
   }
 
   /** Views are written one after the other: the end of a change may be seen before what the node said. */
   saying(words: string, verdict: StatusView['verdict']): Promise<StatusView> {
-    return until(async () => {
-      const status = await this.client.get('status', NODE);
-      return status?.reason.includes(words) === true && status.verdict === verdict ? status : undefined;
-    }, `the node says ${verdict}: ${words}`, WAIT_MS, ASK_MS).catch((error: unknown) => this.explain(error));
+    return until(
+      async () => {
+        const status = await this.client.get('status', NODE);
+        return status?.reason.includes(words) === true && status.verdict === verdict ? status : undefined;
+      },
+      `the node says ${verdict}: ${words}`,
+      WAIT_MS,
+      ASK_MS,
+    ).catch((error: unknown) => this.explain(error));
   }
 
   /** Until nothing is to be done on the node any more, it has said so, and it is not taken for silent: a change would pass by it. */
   quiet(): Promise<StatusView> {
-    return until(async () => {
-      const [status, node] = await Promise.all([this.client.get('status', NODE), this.client.get('nodes', NODE)]);
-      return status !== undefined && node?.state === 'ready' && status.restored && status.desired === status.hash && status.owed === '' ? status : undefined;
-    }, 'the node has what it shall have', WAIT_MS, ASK_MS).catch((error: unknown) => this.explain(error));
+    return until(
+      async () => {
+        const [status, node] = await Promise.all([this.client.get('status', NODE), this.client.get('nodes', NODE)]);
+        return status !== undefined &&
+          node?.state === 'ready' &&
+          status.restored &&
+          status.desired === status.hash &&
+          status.owed === ''
+          ? status
+          : undefined;
+      },
+      'the node has what it shall have',
+      WAIT_MS,
+      ASK_MS,
+    ).catch((error: unknown) => this.explain(error));
   }
 
   /** Waits until something is so in the VM. */
@@ -122,7 +180,9 @@ export class VmScene {
 
   /** Rules, routes and addresses; without what the kernel adds by itself, and for how long a route holds that qemu's router has announced. */
   network(): Promise<string> {
-    return this.vm.run('ip rule; ip route show table all | grep -v "^local\\|^broadcast\\|^ff00\\|fe80" | sed "s/ expires [0-9]*sec//" | sort; ip -br address | sort');
+    return this.vm.run(
+      'ip rule; ip route show table all | grep -v "^local\\|^broadcast\\|^ff00\\|fe80" | sed "s/ expires [0-9]*sec//" | sort; ip -br address | sort',
+    );
   }
 
   /** A property of a unit, as systemd has it. */
@@ -136,8 +196,15 @@ export class VmScene {
   }
 
   /** The applier's journal as it stands on the disk. */
-  async journal(): Promise<{ readonly work?: { readonly phase: string }; readonly lastDealt?: { readonly reason: string } }> {
-    return (JSON.parse(await this.vm.run('cat /var/lib/sluice/journal.json')) as { journal: Awaited<ReturnType<VmScene['journal']>> }).journal;
+  async journal(): Promise<{
+    readonly work?: { readonly phase: string };
+    readonly lastDealt?: { readonly reason: string };
+  }> {
+    return (
+      JSON.parse(await this.vm.run('cat /var/lib/sluice/journal.json')) as {
+        journal: Awaited<ReturnType<VmScene['journal']>>;
+      }
+    ).journal;
   }
 
   /** Holds the applier at what it does, when asked to; see there. */
@@ -153,7 +220,9 @@ export class VmScene {
   }
 
   private async explain(error: unknown): Promise<never> {
-    const said = await this.vm.run('journalctl --no-pager -o cat -n 25 -u sluice-applier', 30_000).catch((reason: unknown) => `the VM does not answer: ${(reason as Error).message}`);
+    const said = await this.vm
+      .run('journalctl --no-pager -o cat -n 25 -u sluice-applier', 30_000)
+      .catch((reason: unknown) => `the VM does not answer: ${(reason as Error).message}`);
     throw new Error(`${(error as Error).message}\n${said}`, { cause: error });
   }
 

@@ -7,7 +7,9 @@ const { existsSync, readdirSync } = require('node:fs');
 const { join } = require('node:path');
 
 const root = join(__dirname, '../..');
-const cores = readdirSync(join(root, 'services')).filter((name) => existsSync(join(root, 'services', name, 'src/core')));
+const cores = readdirSync(join(root, 'services')).filter((name) =>
+  existsSync(join(root, 'services', name, 'src/core')),
+);
 const [core, ...rest] = process.argv.slice(2);
 const options = rest.filter((option) => option !== '--near' && option !== '--typed');
 const given = (option) => (rest.includes(option) ? '1' : '');
@@ -23,4 +25,8 @@ if (!cores.includes(core)) {
 }
 const stryker = join(__dirname, 'node_modules/@stryker-mutator/core/bin/stryker.js');
 if (!existsSync(stryker)) run('npm', ['ci', '--no-audit', '--no-fund'], __dirname);
-run(process.execPath, [stryker, 'run', join(__dirname, 'stryker.config.cjs'), ...options], root, { SLUICE_CORE: core, SLUICE_NEAR: given('--near'), SLUICE_TYPED: given('--typed') });
+run(process.execPath, [stryker, 'run', join(__dirname, 'stryker.config.cjs'), ...options], root, {
+  SLUICE_CORE: core,
+  SLUICE_NEAR: given('--near'),
+  SLUICE_TYPED: given('--typed'),
+});

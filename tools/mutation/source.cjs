@@ -12,7 +12,12 @@ const product = require('../../jest.config.cjs');
 const root = join(__dirname, '../..');
 const [, swc] = product.transform['^.+\\.ts$'];
 Module._extensions['.ts'] = (module, filename) => {
-  const { code } = transformSync(readFileSync(filename, 'utf8'), { ...swc, filename, swcrc: false, sourceMaps: 'inline' });
+  const { code } = transformSync(readFileSync(filename, 'utf8'), {
+    ...swc,
+    filename,
+    swcrc: false,
+    sourceMaps: 'inline',
+  });
   module._compile(code, filename);
 };
 

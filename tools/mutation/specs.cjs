@@ -13,11 +13,20 @@ const PROPERTIES = 'properties.spec.ts';
 /** Draws lives until it has met each kind of answer: too many to be drawn for each mutant. */
 const TOO_LONG = ['admission.spec.ts'];
 
-const specsOf = (folder) => readdirSync(folder).filter((file) => file.endsWith('.spec.ts')).sort();
+const specsOf = (folder) =>
+  readdirSync(folder)
+    .filter((file) => file.endsWith('.spec.ts'))
+    .sort();
 const tell = (folder, files) => files.forEach((file) => describe(file, () => void load(join(folder, file))));
 
-tell(core, specsOf(core).filter((file) => file !== PROPERTIES));
+tell(
+  core,
+  specsOf(core).filter((file) => file !== PROPERTIES),
+);
 if (!process.env.SLUICE_NEAR) {
-  tell(scenarios, specsOf(scenarios).filter((file) => !TOO_LONG.includes(file)));
+  tell(
+    scenarios,
+    specsOf(scenarios).filter((file) => !TOO_LONG.includes(file)),
+  );
   if (existsSync(join(core, PROPERTIES))) tell(core, [PROPERTIES]);
 }

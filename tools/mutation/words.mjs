@@ -7,7 +7,8 @@ export const strykerPlugins = [
   declareValuePlugin(PluginKind.Ignore, 'words', {
     shouldIgnore(path) {
       if (path.isStringLiteral() && isWords(path.node.value)) return 'words for people';
-      if (path.isTemplateLiteral() && path.node.quasis.some(({ value }) => isWords(value.raw))) return 'words for people';
+      if (path.isTemplateLiteral() && path.node.quasis.some(({ value }) => isWords(value.raw)))
+        return 'words for people';
       return undefined;
     },
   }),

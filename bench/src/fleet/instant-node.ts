@@ -1,5 +1,14 @@
 import { randomInt } from 'node:crypto';
-import { aliveSubject, CONFIGS, encodeReport, nodeToken, reportSubject, type LeaseView, type NodeReport, type StatusView } from '#libs/contracts';
+import {
+  aliveSubject,
+  CONFIGS,
+  encodeReport,
+  nodeToken,
+  reportSubject,
+  type LeaseView,
+  type NodeReport,
+  type StatusView,
+} from '#libs/contracts';
 import { kvStream, kvSubject, type Bus } from '#libs/bus';
 import type { FleetFigures } from './protocol.js';
 
@@ -12,7 +21,8 @@ export class Tally {
   private lastReportMs: number | undefined;
 
   started(): void {
-    if (this.lastReportMs !== undefined && this.handoffs.length < 100_000) this.handoffs.push(performance.now() - this.lastReportMs);
+    if (this.lastReportMs !== undefined && this.handoffs.length < 100_000)
+      this.handoffs.push(performance.now() - this.lastReportMs);
     this.lastReportMs = undefined;
   }
 
@@ -49,7 +59,13 @@ export class InstantNode {
   private readonly birth = randomInt(2 ** 32);
   private readonly token: string;
 
-  constructor(readonly name: string, private readonly labels: Readonly<Record<string, string>>, emptyHash: string, private readonly bus: Bus, private readonly tally: Tally) {
+  constructor(
+    readonly name: string,
+    private readonly labels: Readonly<Record<string, string>>,
+    emptyHash: string,
+    private readonly bus: Bus,
+    private readonly tally: Tally,
+  ) {
     this.token = nodeToken(name);
     this.hash = emptyHash;
     bus.nc.subscribe(`push.*.${this.token}`, {
@@ -69,7 +85,16 @@ export class InstantNode {
     const nowMs = performance.now();
     if (nowMs - this.beatMs < pacedMs - everyMs / 2) return;
     this.beatMs = nowMs;
-    this.bus.nc.publish(aliveSubject(this.name), JSON.stringify({ node: this.name, incarnation: 1, birth: this.birth, everyMs: Math.max(everyMs, pacedMs), pacedMs }));
+    this.bus.nc.publish(
+      aliveSubject(this.name),
+      JSON.stringify({
+        node: this.name,
+        incarnation: 1,
+        birth: this.birth,
+        everyMs: Math.max(everyMs, pacedMs),
+        pacedMs,
+      }),
+    );
   }
 
   /** Says again what no status shows yet. */
@@ -104,27 +129,64 @@ export class InstantNode {
     this.tally.applied += 1;
     this.tally.reports();
     this.busy = false;
-    await this.report(refused ? 'failed' : 'applied', { verdict: refused ? 'refused' : 'applied', restored: true, change: lease.change, pool: lease.pool });
+    await this.report(refused ? 'failed' : 'applied', {
+      verdict: refused ? 'refused' : 'applied',
+      restored: true,
+      change: lease.change,
+      pool: lease.pool,
+    });
   }
 
   private async readLease(): Promise<LeaseView> {
-    const answer = await this.bus.nc.request(`$JS.API.STREAM.MSG.GET.${kvStream('leases')}`, JSON.stringify({ last_by_subj: kvSubject('leases', this.token) }), { timeout: REQUEST_MS });
+    const answer = await this.bus.nc.request(
+      `$JS.API.STREAM.MSG.GET.${kvStream('leases')}`,
+      JSON.stringify({ last_by_subj: kvSubject('leases', this.token) }),
+      { timeout: REQUEST_MS },
+    );
     const { message } = answer.json<{ message: { data: string } }>();
     return JSON.parse(Buffer.from(message.data, 'base64').toString()) as LeaseView;
   }
 
   private async readConfig(hash: string): Promise<string> {
-    const answer = await this.bus.nc.request(`$JS.API.DIRECT.GET.${kvStream(CONFIGS)}.${kvSubject(CONFIGS, `${this.token}.${hash}`)}`, '', { timeout: REQUEST_MS });
+    const answer = await this.bus.nc.request(
+      `$JS.API.DIRECT.GET.${kvStream(CONFIGS)}.${kvSubject(CONFIGS, `${this.token}.${hash}`)}`,
+      '',
+      { timeout: REQUEST_MS },
+    );
     if (answer.headers?.hasError === true) throw new Error(`${this.name}: no config ${hash}`);
     return TEXT.decode(answer.data);
   }
 
-  private report(kind: NodeReport['kind'], about: Pick<NodeReport, 'verdict' | 'restored' | 'change' | 'pool'>): Promise<void> {
+  private report(
+    kind: NodeReport['kind'],
+    about: Pick<NodeReport, 'verdict' | 'restored' | 'change' | 'pool'>,
+  ): Promise<void> {
     this.seq += 1;
-    const said = kind === 'announced' ? { labels: this.labels, capabilities: ['kind:Directory', 'kind:File', 'kind:Probe'], version: 'bench' } : { labels: {}, capabilities: [], version: '' };
+    const said =
+      kind === 'announced'
+        ? { labels: this.labels, capabilities: ['kind:Directory', 'kind:File', 'kind:Probe'], version: 'bench' }
+        : { labels: {}, capabilities: [], version: '' };
     this.pending = {
-      kind, v: 1, at: new Date().toISOString(), node: this.name, incarnation: 1, birth: this.birth, seq: this.seq, bootId: 'bench', hash: this.hash, lease: this.lease, reason: '',
-      fresh: false, durationMs: 0, changed: [], probe: '', what: [], needsRestart: false, step: '', ...said, ...about,
+      kind,
+      v: 1,
+      at: new Date().toISOString(),
+      node: this.name,
+      incarnation: 1,
+      birth: this.birth,
+      seq: this.seq,
+      bootId: 'bench',
+      hash: this.hash,
+      lease: this.lease,
+      reason: '',
+      fresh: false,
+      durationMs: 0,
+      changed: [],
+      probe: '',
+      what: [],
+      needsRestart: false,
+      step: '',
+      ...said,
+      ...about,
     };
     return this.send(this.pending);
   }

@@ -11,7 +11,8 @@ const REPEAT_MS = 15_000;
 const AT_ONCE = 512;
 
 process.on('message', (message: ToFleet) => {
-  if (message.do === 'start') void start(message.options).catch((error: unknown) => say({ says: 'failed', error: String(error) }));
+  if (message.do === 'start')
+    void start(message.options).catch((error: unknown) => say({ says: 'failed', error: String(error) }));
   else if (message.do === 'reset') tally.reset();
   else say({ says: 'figures', figures: tally.figures });
 });
@@ -21,11 +22,20 @@ const say = (words: FromFleet): void => void process.send?.(words);
 
 async function start(options: FleetOptions): Promise<void> {
   const { urls, connections, heartbeatMs } = options;
-  const buses = await Promise.all(Array.from({ length: connections }, (_, i) => connectBus({ servers: urls, name: `appliers ${i}`, timeoutMs: 30_000 })));
+  const buses = await Promise.all(
+    Array.from({ length: connections }, (_, i) =>
+      connectBus({ servers: urls, name: `appliers ${i}`, timeoutMs: 30_000 }),
+    ),
+  );
   const empty = emptyHash((text) => createHash('sha256').update(text).digest('hex'));
-  const nodes = Array.from({ length: options.nodes }, (_, n) => new InstantNode(nodeName(n), labelsOf(n), empty, buses[n % connections] as Bus, tally));
+  const nodes = Array.from(
+    { length: options.nodes },
+    (_, n) => new InstantNode(nodeName(n), labelsOf(n), empty, buses[n % connections] as Bus, tally),
+  );
   await Promise.all(buses.map((bus) => bus.nc.flush()));
-  if (options.announce) for (let i = 0; i < nodes.length; i += AT_ONCE) await Promise.all(nodes.slice(i, i + AT_ONCE).map((node) => node.announce()));
+  if (options.announce)
+    for (let i = 0; i < nodes.length; i += AT_ONCE)
+      await Promise.all(nodes.slice(i, i + AT_ONCE).map((node) => node.announce()));
   if (heartbeatMs > 0) beat(nodes, heartbeatMs);
   setInterval(() => void Promise.all(nodes.map((node) => node.repeat())).catch(() => undefined), REPEAT_MS);
   say({ says: 'started' });

@@ -24,8 +24,15 @@ export interface FleetFigures {
   readonly repeated: number;
 }
 
-export type FromFleet = { readonly says: 'started' } | { readonly says: 'figures'; readonly figures: FleetFigures } | { readonly says: 'failed'; readonly error: string };
+export type FromFleet =
+  | { readonly says: 'started' }
+  | { readonly says: 'figures'; readonly figures: FleetFigures }
+  | { readonly says: 'failed'; readonly error: string };
 
 /** The name of the n-th node, and its labels: a thousand racks of a thousandth each. */
 export const nodeName = (n: number): string => `n${String(n).padStart(6, '0')}`;
-export const labelsOf = (n: number): Readonly<Record<string, string>> => ({ role: n % 5 === 0 ? 'edge' : 'worker', zone: 'abc'[n % 3] as string, rack: `r${n % 1000}` });
+export const labelsOf = (n: number): Readonly<Record<string, string>> => ({
+  role: n % 5 === 0 ? 'edge' : 'worker',
+  zone: 'abc'[n % 3] as string,
+  rack: `r${n % 1000}`,
+});

@@ -1,5 +1,17 @@
 import { createHash } from 'node:crypto';
-import { CONFIGS, encodeFact, encodeView, factSubject, LEDGER, nodeToken, REPORTS, type LeaseView, type NewFact, type NodeReport, type StatusView } from '#libs/contracts';
+import {
+  CONFIGS,
+  encodeFact,
+  encodeView,
+  factSubject,
+  LEDGER,
+  nodeToken,
+  REPORTS,
+  type LeaseView,
+  type NewFact,
+  type NodeReport,
+  type StatusView,
+} from '#libs/contracts';
 import { kvSubject, type Bus } from '#libs/bus';
 import { emptyHash } from '#libs/rendering';
 import { nodeName } from '../fleet/protocol.js';
@@ -38,7 +50,10 @@ export class BareScheduler {
   private failure: unknown;
   private wake: () => void = () => undefined;
 
-  constructor(private readonly bus: Bus, private readonly options: FloorOptions) {
+  constructor(
+    private readonly bus: Bus,
+    private readonly options: FloorOptions,
+  ) {
     this.hash = emptyHash(sha256);
   }
 
@@ -50,7 +65,8 @@ export class BareScheduler {
     let n = 0;
     const text = this.configText();
     const lane = async (): Promise<void> => {
-      while (n < nodes) await this.bus.js.publish(kvSubject(CONFIGS, `${nodeToken(nodeName(n++))}.${sha256(text)}`), text);
+      while (n < nodes)
+        await this.bus.js.publish(kvSubject(CONFIGS, `${nodeToken(nodeName(n++))}.${sha256(text)}`), text);
     };
     await Promise.all(Array.from({ length: WIDTH }, lane));
     this.last = (await this.bus.streamInfo(LEDGER)).state.last_seq;
@@ -112,29 +128,47 @@ export class BareScheduler {
   private async append(facts: readonly NewFact[]): Promise<void> {
     const at = new Date().toISOString();
     const id = `t${this.round}.${this.last}`;
-    await Promise.all(facts.map((fact, i) => {
-      const expect = { lastSequence: this.last + i, ...(i === 0 ? {} : { lastMsgID: `${id}.${i - 1}` }) };
-      return this.bus.js.publish(factSubject(fact), encodeFact(fact, at), { expect, ...(i === facts.length - 1 ? {} : { msgID: `${id}.${i}` }) });
-    }));
+    await Promise.all(
+      facts.map((fact, i) => {
+        const expect = { lastSequence: this.last + i, ...(i === 0 ? {} : { lastMsgID: `${id}.${i - 1}` }) };
+        return this.bus.js.publish(factSubject(fact), encodeFact(fact, at), {
+          expect,
+          ...(i === facts.length - 1 ? {} : { msgID: `${id}.${i}` }),
+        });
+      }),
+    );
     this.last += facts.length;
   }
 
   private write(bucket: 'leases' | 'status', { token }: Work, text: string): void {
     const subject = kvSubject(bucket, token);
     const before = this.revisions.get(subject) ?? Promise.resolve(0);
-    const now = before.then((lastSubjectSequence) => this.bus.js.publish(subject, text, { expect: { lastSubjectSequence } })).then(({ seq }) => seq);
+    const now = before
+      .then((lastSubjectSequence) => this.bus.js.publish(subject, text, { expect: { lastSubjectSequence } }))
+      .then(({ seq }) => seq);
     this.revisions.set(subject, now);
     const writing: Promise<void> = now
-      .then(() => undefined, (error: unknown) => {
-        this.failure ??= error;
-        this.wake();
-      })
+      .then(
+        () => undefined,
+        (error: unknown) => {
+          this.failure ??= error;
+          this.wake();
+        },
+      )
       .finally(() => this.writes.delete(writing));
     this.writes.add(writing);
   }
 
   private configText(): string {
-    return JSON.stringify({ fragments: [{ kind: 'File', name: 'bench', spec: { content: contentOf(this.round), mode: '0644', path: '/etc/bench/bench' } }] });
+    return JSON.stringify({
+      fragments: [
+        {
+          kind: 'File',
+          name: 'bench',
+          spec: { content: contentOf(this.round), mode: '0644', path: '/etc/bench/bench' },
+        },
+      ],
+    });
   }
 }
 
@@ -142,8 +176,20 @@ const CHANGE = 'c1';
 
 function grantFact({ node, lease, from, to }: Work): NewFact {
   return {
-    type: 'node.lease.granted', node, pool: 'all', lease, change: CHANGE, kind: 'forward', hash: to, from, recipe: to, actions: [{ kind: 'none' }], phase: 'ready',
-    applyMs: 120_000, drainMs: 600_000, free: false,
+    type: 'node.lease.granted',
+    node,
+    pool: 'all',
+    lease,
+    change: CHANGE,
+    kind: 'forward',
+    hash: to,
+    from,
+    recipe: to,
+    actions: [{ kind: 'none' }],
+    phase: 'ready',
+    applyMs: 120_000,
+    drainMs: 600_000,
+    free: false,
   };
 }
 
@@ -152,8 +198,16 @@ function endFacts(report: NodeReport, { node, lease, to }: Work): readonly NewFa
   const about = { node, pool: 'all', lease, change: CHANGE };
   return [
     {
-      type: 'node.lease.settled', ...about, kind: 'forward', hash: to, recipe: '', because: 'applied', reason: '', restored: true,
-      report: { incarnation, birth, seq, hash: '', verdict: '', bootId: '', reportSequence: 1 }, released: true,
+      type: 'node.lease.settled',
+      ...about,
+      kind: 'forward',
+      hash: to,
+      recipe: '',
+      because: 'applied',
+      reason: '',
+      restored: true,
+      report: { incarnation, birth, seq, hash: '', verdict: '', bootId: '', reportSequence: 1 },
+      released: true,
     },
   ];
 }
@@ -162,14 +216,48 @@ function leaseView({ node, lease, from, to }: Work, phase: 'ready' | 'released',
   const because = phase === 'released' ? 'applied' : '';
   const at = new Date().toISOString();
   return {
-    ledger, node, pool: 'all', lease, change: CHANGE, kind: 'forward', phase, hash: to, from, actions: [{ kind: 'none' }], applyMs: 120_000, drainMs: 600_000, because, reason: '',
-    grantedAt: at, settledAt: phase === 'released' ? at : '',
+    ledger,
+    node,
+    pool: 'all',
+    lease,
+    change: CHANGE,
+    kind: 'forward',
+    phase,
+    hash: to,
+    from,
+    actions: [{ kind: 'none' }],
+    applyMs: 120_000,
+    drainMs: 600_000,
+    because,
+    reason: '',
+    grantedAt: at,
+    settledAt: phase === 'released' ? at : '',
   };
 }
 
-function statusView({ node, incarnation, birth, seq, hash, lease, verdict, reason, restored }: NodeReport, { from }: Work, ledger: number): StatusView {
+function statusView(
+  { node, incarnation, birth, seq, hash, lease, verdict, reason, restored }: NodeReport,
+  { from }: Work,
+  ledger: number,
+): StatusView {
   return {
-    ledger, node, incarnation, birth, seq, hash, lease, verdict, reason, restored, desired: from, pool: 'all', owed: '', unfit: false, unfitReasons: [], drifted: [], skipped: '',
+    ledger,
+    node,
+    incarnation,
+    birth,
+    seq,
+    hash,
+    lease,
+    verdict,
+    reason,
+    restored,
+    desired: from,
+    pool: 'all',
+    owed: '',
+    unfit: false,
+    unfitReasons: [],
+    drifted: [],
+    skipped: '',
     change: CHANGE,
   };
 }

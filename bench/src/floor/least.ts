@@ -9,10 +9,16 @@ const WIDTH = 512;
 /** The least that any such system could do: one put, one publish and one acknowledgement per node. Nodes per second. */
 export async function leastPerSecond(context: PartContext, nodes: number): Promise<number> {
   const server = await startServer(context);
-  const [control, appliers] = await Promise.all(['control', 'appliers'].map((name) => connectBus({ servers: server.url, name, timeoutMs: 30_000 })));
+  const [control, appliers] = await Promise.all(
+    ['control', 'appliers'].map((name) => connectBus({ servers: server.url, name, timeoutMs: 30_000 })),
+  );
   if (control === undefined || appliers === undefined) throw new Error('not connected');
   await ensureTopology(control);
-  await control.jsm.consumers.add(REPORTS, { durable_name: 'least', ack_policy: 'explicit' as never, max_ack_pending: 5_000 });
+  await control.jsm.consumers.add(REPORTS, {
+    durable_name: 'least',
+    ack_policy: 'explicit' as never,
+    max_ack_pending: 5_000,
+  });
   const consumer = await control.js.consumers.get(REPORTS, 'least');
   let [acked, n] = [0, 0];
   const startMs = performance.now();

@@ -14,7 +14,10 @@ const say = (words: FromFloor): void => void process.send?.(words);
 
 async function handle(message: ToFloor): Promise<FromFloor> {
   if (message.do === 'prepare') {
-    scheduler ??= new BareScheduler(await connectBus({ servers: message.options.url, name: 'floor', timeoutMs: 30_000 }), message.options);
+    scheduler ??= new BareScheduler(
+      await connectBus({ servers: message.options.url, name: 'floor', timeoutMs: 30_000 }),
+      message.options,
+    );
     await scheduler.prepare();
     return { says: 'prepared' };
   }

@@ -14,13 +14,23 @@ export function drawChart(results: readonly (Result & { readonly at: string })[]
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="12">`,
     `<rect width="${WIDTH}" height="${height}" fill="#fff"/>`,
-    text(16, 24, `Sluice: figures against their goals, ${[dates[0], dates.at(-1)].filter((date, i, all) => all.indexOf(date) === i).join(' to ')}`, 'font-size="15" font-weight="600"'),
+    text(
+      16,
+      24,
+      `Sluice: figures against their goals, ${[dates[0], dates.at(-1)].filter((date, i, all) => all.indexOf(date) === i).join(' to ')}`,
+      'font-size="15" font-weight="600"',
+    ),
     text(goalX, 46, 'goal', 'text-anchor="middle" fill="#555"'),
     text(LEFT, 46, '10× better', 'fill="#999" font-size="10"'),
     text(LEFT + PLOT, 46, '10× worse', 'text-anchor="end" fill="#999" font-size="10"'),
     ...rows.map((row, i) => drawRow(row, TOP + i * ROW, goalX)),
     `<line x1="${goalX}" y1="${TOP - 4}" x2="${goalX}" y2="${TOP + rows.length * ROW}" stroke="#333" stroke-dasharray="3 2"/>`,
-    text(16, height - 14, 'Logarithmic. Floors are raw JetStream calls, or the like, measured in the same run: npm run bench', 'fill="#777" font-size="10"'),
+    text(
+      16,
+      height - 14,
+      'Logarithmic. Floors are raw JetStream calls, or the like, measured in the same run: npm run bench',
+      'fill="#777" font-size="10"',
+    ),
     '</svg>',
     '',
   ].join('\n');
@@ -46,4 +56,5 @@ function worseBy({ value, ratio, goal }: Result): number {
   return sign === '≥' ? Number(bound) / judged : judged / Number(bound);
 }
 
-const text = (x: number, y: number, words: string, more = ''): string => `<text x="${x}" y="${y}" ${more}>${words.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</text>`;
+const text = (x: number, y: number, words: string, more = ''): string =>
+  `<text x="${x}" y="${y}" ${more}>${words.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</text>`;

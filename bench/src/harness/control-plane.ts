@@ -30,11 +30,18 @@ export interface ServiceProcess {
 }
 
 /** When each station of a change was stored, by the server's clock, in milliseconds since 1970. */
-export type Stations = Readonly<Record<'accepted' | 'rendered' | 'validated' | 'started' | 'complete' | 'committed' | 'succeeded', number>>;
+export type Stations = Readonly<
+  Record<'accepted' | 'rendered' | 'validated' | 'started' | 'complete' | 'committed' | 'succeeded', number>
+>;
 
 const STATIONS = {
-  accepted: 'config.accepted', rendered: 'config.rendered', validated: 'config.validated', started: 'rollout.started', complete: 'rollout.complete',
-  committed: 'config.committed', succeeded: 'rollout.succeeded',
+  accepted: 'config.accepted',
+  rendered: 'config.rendered',
+  validated: 'config.validated',
+  started: 'rollout.started',
+  complete: 'rollout.complete',
+  committed: 'config.committed',
+  succeeded: 'rollout.succeeded',
 } as const satisfies Readonly<Record<keyof Stations, FactType>>;
 
 const QUIET_EVERY_MS = 700;
@@ -44,7 +51,12 @@ const QUIET_LOOKS = 3;
 export class ControlPlane {
   readonly services: ServiceProcess[] = [];
 
-  private constructor(readonly servers: readonly NatsServer[], readonly bus: Bus, private readonly folder: string, private readonly env: NodeJS.ProcessEnv) {}
+  private constructor(
+    readonly servers: readonly NatsServer[],
+    readonly bus: Bus,
+    private readonly folder: string,
+    private readonly env: NodeJS.ProcessEnv,
+  ) {}
 
   static async start(context: PartContext, options: PlaneOptions = {}): Promise<ControlPlane> {
     const folder = temporaryFolder(context, 'plane');
@@ -56,7 +68,10 @@ export class ControlPlane {
     await ensureTopology(bus, { replicas });
     mkdirSync(join(folder, 'logs'));
     const plane = new ControlPlane(servers, bus, folder, {
-      ...process.env, ...(replicas === undefined ? {} : { SLUICE_REPLICAS: String(replicas) }), ...options.env, NATS_URL: urls.join(','),
+      ...process.env,
+      ...(replicas === undefined ? {} : { SLUICE_REPLICAS: String(replicas) }),
+      ...options.env,
+      NATS_URL: urls.join(','),
     });
     context.atEnd(() => plane.stopServices());
     for (const services of options.processes ?? PROCESSES) plane.startService(...services);
@@ -70,7 +85,11 @@ export class ControlPlane {
     const logFile = join(this.folder, 'logs', `${name}-${this.services.length}.log`);
     const log = openSync(logFile, 'a');
     const extra = (process.env['SLUICE_BENCH_NODE_ARGS'] ?? '').split(' ').filter((arg) => arg !== '');
-    const child = start(process.execPath, [...extra, join(DIST, 'services', 'main.js'), ...services], { env: this.env, stdio: ['ignore', log, log], cwd: this.folder });
+    const child = start(process.execPath, [...extra, join(DIST, 'services', 'main.js'), ...services], {
+      env: this.env,
+      stdio: ['ignore', log, log],
+      cwd: this.folder,
+    });
     closeSync(log);
     const service = { name, services, child, pid: child.pid as number, logFile };
     this.services.push(service);
@@ -87,7 +106,10 @@ export class ControlPlane {
   }
 
   get pids(): readonly number[] {
-    return [...this.servers.map(({ pid }) => pid), ...this.services.filter(({ child }) => isRunning(child)).map(({ pid }) => pid)];
+    return [
+      ...this.servers.map(({ pid }) => pid),
+      ...this.services.filter(({ child }) => isRunning(child)).map(({ pid }) => pid),
+    ];
   }
 
   /** CPU of everything that belongs to the control plane, by now. */
@@ -97,7 +119,9 @@ export class ControlPlane {
 
   /** By name, in milliseconds. */
   cpuByName(): Readonly<Record<string, number>> {
-    const rows = this.services.filter(({ child }) => isRunning(child)).map(({ name, pid }) => [name, cpuMs(pid)] as const);
+    const rows = this.services
+      .filter(({ child }) => isRunning(child))
+      .map(({ name, pid }) => [name, cpuMs(pid)] as const);
     return Object.fromEntries([['nats-server', sum(this.servers.map(({ pid }) => cpuMs(pid)))], ...rows]);
   }
 
@@ -134,17 +158,29 @@ export class ControlPlane {
   checkAlive(): void {
     for (const { name, child, logFile } of this.services) {
       if (isRunning(child) || child.signalCode === 'SIGKILL') continue;
-      throw new Error(`${name} ended (${child.exitCode ?? child.signalCode}): ${readFileSync(logFile, 'utf8').trim().split('\n').slice(-3).join('\n')}`);
+      throw new Error(
+        `${name} ended (${child.exitCode ?? child.signalCode}): ${readFileSync(logFile, 'utf8').trim().split('\n').slice(-3).join('\n')}`,
+      );
     }
   }
 
   /** Publishes a change; its id. */
   async publish(apply: readonly object[]): Promise<string> {
-    return changeId((await this.bus.publish(desiredSubject('bench'), JSON.stringify({ apply, delete: [], message: 'bench', author: 'bench', strategy: { maxFailures: 0 } }))).seq);
+    return changeId(
+      (
+        await this.bus.publish(
+          desiredSubject('bench'),
+          JSON.stringify({ apply, delete: [], message: 'bench', author: 'bench', strategy: { maxFailures: 0 } }),
+        )
+      ).seq,
+    );
   }
 
   /** Publishes a change and waits until it has succeeded. */
-  async rollOut(apply: readonly object[], timeoutMs = 600_000): Promise<{ readonly change: string; readonly at: Stations }> {
+  async rollOut(
+    apply: readonly object[],
+    timeoutMs = 600_000,
+  ): Promise<{ readonly change: string; readonly at: Stations }> {
     const change = await this.publish(apply);
     await this.untilFact('rollout.succeeded', change, timeoutMs);
     return { change, at: await this.stations(change) };
@@ -171,7 +207,11 @@ export class ControlPlane {
   }
 
   private async stations(change: string): Promise<Stations> {
-    const rows = await Promise.all(Object.entries(STATIONS).map(async ([name, type]) => [name, (await this.timeOf(`${type}.${change}`)) ?? Number.NaN] as const));
+    const rows = await Promise.all(
+      Object.entries(STATIONS).map(
+        async ([name, type]) => [name, (await this.timeOf(`${type}.${change}`)) ?? Number.NaN] as const,
+      ),
+    );
     return Object.fromEntries(rows) as unknown as Stations;
   }
 
@@ -198,8 +238,11 @@ export async function startServer(context: PartContext): Promise<NatsServer> {
 /** Three servers that know each other, ended and forgotten at the end of the part. */
 export async function startCluster(context: PartContext): Promise<readonly NatsServer[]> {
   const ports = await Promise.all([0, 1, 2].map(freePort));
-  const config = (port: number): string => `cluster { name: bench, listen: "127.0.0.1:${port}", routes: [${ports.map((other) => `"nats://127.0.0.1:${other}"`).join(', ')}] }`;
-  const servers = await Promise.all(ports.map((port) => startNatsServer({ dataDir: temporaryFolder(context, 'nats'), config: config(port) })));
+  const config = (port: number): string =>
+    `cluster { name: bench, listen: "127.0.0.1:${port}", routes: [${ports.map((other) => `"nats://127.0.0.1:${other}"`).join(', ')}] }`;
+  const servers = await Promise.all(
+    ports.map((port) => startNatsServer({ dataDir: temporaryFolder(context, 'nats'), config: config(port) })),
+  );
   for (const server of servers) context.atEnd(() => server.stop());
   return servers;
 }

@@ -10,11 +10,20 @@ import { end, start, until } from './processes.js';
 
 /** The process of the appliers, seen from the bench. */
 export class Fleet {
-  private constructor(readonly child: ChildProcess, readonly nodes: number) {}
+  private constructor(
+    readonly child: ChildProcess,
+    readonly nodes: number,
+  ) {}
 
   /** Starts the appliers; resolves when all have announced themselves. */
-  static async start(context: PartContext, urls: readonly string[], options: Partial<FleetOptions> & { readonly nodes: number }): Promise<Fleet> {
-    const child = start(process.execPath, [join(DIST, 'bench', 'src', 'fleet', 'main.js')], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  static async start(
+    context: PartContext,
+    urls: readonly string[],
+    options: Partial<FleetOptions> & { readonly nodes: number },
+  ): Promise<Fleet> {
+    const child = start(process.execPath, [join(DIST, 'bench', 'src', 'fleet', 'main.js')], {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
     context.atEnd(() => end(child, 1_000));
     const fleet = new Fleet(child, options.nodes);
     const started = fleet.hear('started');
@@ -60,15 +69,24 @@ export class Fleet {
 }
 
 /** Starts so many nodes on a control plane; resolves when all are known, reviewed and have reported, and all is quiet. */
-export async function joinFleet(context: PartContext, plane: ControlPlane, options: Partial<FleetOptions> & { readonly nodes: number }): Promise<Fleet> {
+export async function joinFleet(
+  context: PartContext,
+  plane: ControlPlane,
+  options: Partial<FleetOptions> & { readonly nodes: number },
+): Promise<Fleet> {
   const before = performance.now();
   let all: true | undefined;
   const counted = countNodes(plane.bus, options.nodes).then(() => void (all = true));
   const fleet = await Fleet.start(context, plane.urls, options);
-  await until(`${options.nodes} nodes to be known and reviewed`, () => {
-    plane.checkAlive();
-    return all;
-  }, 600_000, 100);
+  await until(
+    `${options.nodes} nodes to be known and reviewed`,
+    () => {
+      plane.checkAlive();
+      return all;
+    },
+    600_000,
+    100,
+  );
   await counted;
   await plane.untilQuiet();
   context.say(`${options.nodes} nodes joined in ${((performance.now() - before) / 1000).toFixed(1)} s`);
@@ -77,7 +95,11 @@ export async function joinFleet(context: PartContext, plane: ControlPlane, optio
 
 async function countNodes(bus: Bus, nodes: number): Promise<void> {
   const [reviewed, reported] = [new Set<string>(), new Set<string>()];
-  const reader = await StreamReader.open(bus, { stream: LEDGER, filters: ['node.reviewed.*', 'node.reported.*'], ahead: 2_000 });
+  const reader = await StreamReader.open(bus, {
+    stream: LEDGER,
+    filters: ['node.reviewed.*', 'node.reported.*'],
+    ahead: 2_000,
+  });
   try {
     for await (const { subject } of reader) {
       (subject.startsWith('node.reviewed.') ? reviewed : reported).add(subject.slice(subject.lastIndexOf('.') + 1));
@@ -91,6 +113,10 @@ async function countNodes(bus: Bus, nodes: number): Promise<void> {
 /** The times of all facts of these subjects behind a sequence, by the server's clock. */
 export async function timesOf(bus: Bus, filters: readonly string[], from: number): Promise<readonly number[]> {
   const times: number[] = [];
-  await readAll(bus, { stream: LEDGER, filters, from, ahead: 5_000 }, (message) => void times.push(Number(message.timestampNanos / 1_000n) / 1e3));
+  await readAll(
+    bus,
+    { stream: LEDGER, filters, from, ahead: 5_000 },
+    (message) => void times.push(Number(message.timestampNanos / 1_000n) / 1e3),
+  );
   return times;
 }

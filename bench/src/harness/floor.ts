@@ -19,15 +19,25 @@ export interface FloorRun {
 
 /** The floor as real processes: a server of its own, the same appliers, and the bare client in place of the control plane. */
 export class Floor {
-  private constructor(private readonly server: NatsServer, private readonly child: ChildProcess, private readonly fleet: Fleet, private readonly options: FloorOptions) {}
+  private constructor(
+    private readonly server: NatsServer,
+    private readonly child: ChildProcess,
+    private readonly fleet: Fleet,
+    private readonly options: FloorOptions,
+  ) {}
 
-  static async start(context: PartContext, { nodes, budget }: { readonly nodes: number; readonly budget: number }): Promise<Floor> {
+  static async start(
+    context: PartContext,
+    { nodes, budget }: { readonly nodes: number; readonly budget: number },
+  ): Promise<Floor> {
     const server = await startServer(context);
     const bus = await connectBus({ servers: server.url, name: 'bench' });
     await ensureTopology(bus);
     await bus.close();
     const fleet = await Fleet.start(context, [server.url], { nodes, announce: false, heartbeatMs: 0 });
-    const child = start(process.execPath, [join(DIST, 'bench', 'src', 'floor', 'main.js')], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    const child = start(process.execPath, [join(DIST, 'bench', 'src', 'floor', 'main.js')], {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
     context.atEnd(() => end(child, 1_000));
     return new Floor(server, child, fleet, { url: server.url, nodes, budget });
   }
@@ -40,7 +50,8 @@ export class Floor {
     const done = await this.ask({ do: 'run' });
     const used = this.cpuMs() - before;
     const { handoffsMs, refused, applied } = await this.fleet.figures();
-    if (refused > 0 || applied !== this.options.nodes) throw new Error(`the floor's appliers applied ${applied} and refused ${refused} of ${this.options.nodes}`);
+    if (refused > 0 || applied !== this.options.nodes)
+      throw new Error(`the floor's appliers applied ${applied} and refused ${refused} of ${this.options.nodes}`);
     return { ms: done.says === 'done' ? done.ms : Number.NaN, cpuMs: used, handoffsMs };
   }
 

@@ -1,5 +1,14 @@
 import { createHash } from 'node:crypto';
-import { desiredSubject, encodeReport, reportSubject, type Fragment, type NewFact, type NodeReport, type RolloutState, type Target } from '#libs/contracts';
+import {
+  desiredSubject,
+  encodeReport,
+  reportSubject,
+  type Fragment,
+  type NewFact,
+  type NodeReport,
+  type RolloutState,
+  type Target,
+} from '#libs/contracts';
 import { Blobs, Ledger, type Bus } from '#libs/bus';
 import { compileFragments, emptyHash, renderNode, type Rendered } from '#libs/rendering';
 import { labelsOf, nodeName } from '../fleet/protocol.js';
@@ -34,7 +43,11 @@ class HistoryWriter {
   private last = 0;
   private reportSequence = 0;
 
-  constructor(private readonly bus: Bus, private readonly nodes: number, private readonly changes: number) {
+  constructor(
+    private readonly bus: Bus,
+    private readonly nodes: number,
+    private readonly changes: number,
+  ) {
     this.ledger = new Ledger(bus);
     this.blobs = new Blobs(bus);
     const empty = emptyHash(sha256);
@@ -52,10 +65,20 @@ class HistoryWriter {
       const racks = Array.from({ length: this.racks }, (_, i) => `r${(first + i) % 1000}`);
       const on = new Set(racks);
       const members = this.inForce.map((_, n) => n).filter((n) => on.has(labelsOf(n)['rack'] as string));
-      await this.change(c, [file(`f${first}`, contentOf(c), { matchExpressions: [{ key: 'rack', operator: 'In', values: racks }] })], members);
+      await this.change(
+        c,
+        [file(`f${first}`, contentOf(c), { matchExpressions: [{ key: 'rack', operator: 'In', values: racks }] })],
+        members,
+      );
     }
     await this.flush();
-    return { nodes: this.nodes, changes: this.changes, touched: this.touched, facts: this.last, lastChange: `c${this.changes}` };
+    return {
+      nodes: this.nodes,
+      changes: this.changes,
+      touched: this.touched,
+      facts: this.last,
+      lastChange: `c${this.changes}`,
+    };
   }
 
   private async join(): Promise<void> {
@@ -65,7 +88,18 @@ class HistoryWriter {
     for (const [n, { hash }] of this.inForce.entries()) {
       const node = nodeName(n);
       await this.emit(
-        { type: 'node.joined', node, labels: labelsOf(n), capabilities, fresh: false, version: 'bench', incarnation: 1, birth: 7, seq: 1, kubernetesLabels: {} },
+        {
+          type: 'node.joined',
+          node,
+          labels: labelsOf(n),
+          capabilities,
+          fresh: false,
+          version: 'bench',
+          incarnation: 1,
+          birth: 7,
+          seq: 1,
+          kubernetesLabels: {},
+        },
         { type: 'node.rendered', node, hash, recipe, generation: 0, cause: 'join', leaves: [], problems: [] },
         { type: 'node.reviewed', node, hash, fit: true, reasons: [] },
         this.reported(n, 'announced', '', ''),
@@ -83,7 +117,11 @@ class HistoryWriter {
     const targets: Record<string, Target> = {};
     const configs: { node: string; hash: string; text: string }[] = [];
     for (const n of members) {
-      const rendered: Rendered = renderNode(index.forNode(labelsOf(n)), { name: nodeName(n), labels: labelsOf(n) }, sha256);
+      const rendered: Rendered = renderNode(
+        index.forNode(labelsOf(n)),
+        { name: nodeName(n), labels: labelsOf(n) },
+        sha256,
+      );
       targets[nodeName(n)] = { from: this.inForce[n]?.hash ?? '', to: rendered.hash, recipe: rendered.recipe };
       configs.push({ node: nodeName(n), hash: rendered.hash, text: rendered.text });
     }
@@ -91,13 +129,36 @@ class HistoryWriter {
     const keys = members.length === 0 ? [] : await this.blobs.putTargets(change, targets);
     const pools: Record<string, number> = members.length === 0 ? {} : { all: members.length };
     await this.emit(
-      { type: 'config.accepted', change, source: 'bench', apply: fragments, delete: [], message: 'history', author: 'bench', strategy: {}, retryOf: '' },
-      { type: 'config.rendered', change, attempt: 1, nodes: members.length, unchanged: 0, pools, targets: keys, replaces: [], problems: [], warnings: [] },
+      {
+        type: 'config.accepted',
+        change,
+        source: 'bench',
+        apply: fragments,
+        delete: [],
+        message: 'history',
+        author: 'bench',
+        strategy: {},
+        retryOf: '',
+      },
+      {
+        type: 'config.rendered',
+        change,
+        attempt: 1,
+        nodes: members.length,
+        unchanged: 0,
+        pools,
+        targets: keys,
+        replaces: [],
+        problems: [],
+        warnings: [],
+      },
       { type: 'config.validated', change, attempt: 1, warnings: [], unfit: [] },
       rolloutFact('started', change, { pending: members.length }),
     );
     for (const n of members) await this.node(n, change, targets[nodeName(n)] as Target);
-    await this.report(members.map((n) => this.reportOf(n, 'applied', `${nodeName(n)}-l${this.inForce[n]?.leases}`, change)));
+    await this.report(
+      members.map((n) => this.reportOf(n, 'applied', `${nodeName(n)}-l${this.inForce[n]?.leases}`, change)),
+    );
     await this.emit(
       rolloutFact('complete', change, { applied: members.length }),
       { type: 'config.committed', change, generation: c, digest: sha256(change) },
@@ -112,10 +173,38 @@ class HistoryWriter {
     own.hash = to;
     const about = { node: nodeName(n), pool: 'all', lease: `${nodeName(n)}-l${own.leases}`, change };
     await this.emit(
-      { type: 'node.lease.granted', ...about, kind: 'forward', hash: to, from, recipe, actions: [{ kind: 'none' }], phase: 'ready', applyMs: 120_000, drainMs: 600_000, free: false },
       {
-        type: 'node.lease.settled', ...about, kind: 'forward', hash: to, recipe: '', because: 'applied', reason: '', restored: true,
-        report: { incarnation: 1, birth: 7, seq: own.seq, hash: '', verdict: '', bootId: '', reportSequence: ++this.reportSequence }, released: true,
+        type: 'node.lease.granted',
+        ...about,
+        kind: 'forward',
+        hash: to,
+        from,
+        recipe,
+        actions: [{ kind: 'none' }],
+        phase: 'ready',
+        applyMs: 120_000,
+        drainMs: 600_000,
+        free: false,
+      },
+      {
+        type: 'node.lease.settled',
+        ...about,
+        kind: 'forward',
+        hash: to,
+        recipe: '',
+        because: 'applied',
+        reason: '',
+        restored: true,
+        report: {
+          incarnation: 1,
+          birth: 7,
+          seq: own.seq,
+          hash: '',
+          verdict: '',
+          bootId: '',
+          reportSequence: ++this.reportSequence,
+        },
+        released: true,
       },
     );
   }
@@ -123,17 +212,54 @@ class HistoryWriter {
   private reported(n: number, report: 'announced' | 'applied', lease: string, verdict: '' | 'applied'): NewFact {
     const { hash, seq } = this.inForce[n] as { hash: string; seq: number };
     return {
-      type: 'node.reported', node: nodeName(n), report, incarnation: 1, birth: 7, seq, hash, lease, verdict, reason: '', restored: true, bootId: 'bench', fresh: false, what: [],
+      type: 'node.reported',
+      node: nodeName(n),
+      report,
+      incarnation: 1,
+      birth: 7,
+      seq,
+      hash,
+      lease,
+      verdict,
+      reason: '',
+      restored: true,
+      bootId: 'bench',
+      fresh: false,
+      what: [],
       reportSequence: ++this.reportSequence,
     };
   }
 
   private reportOf(n: number, kind: 'announced' | 'applied', lease: string, change: string): NodeReport {
     const { hash, seq } = this.inForce[n] as { hash: string; seq: number };
-    const said = kind === 'announced' ? { labels: labelsOf(n), capabilities: ['kind:Directory', 'kind:File', 'kind:Probe'], version: 'bench' } : { labels: {}, capabilities: [], version: '' };
+    const said =
+      kind === 'announced'
+        ? { labels: labelsOf(n), capabilities: ['kind:Directory', 'kind:File', 'kind:Probe'], version: 'bench' }
+        : { labels: {}, capabilities: [], version: '' };
     return {
-      kind, v: 1, at: new Date().toISOString(), node: nodeName(n), incarnation: 1, birth: 7, seq, bootId: 'bench', hash, lease, verdict: kind === 'applied' ? 'applied' : '', reason: '',
-      restored: true, change, pool: lease === '' ? '' : 'all', fresh: false, durationMs: 0, changed: [], probe: '', what: [], needsRestart: false, step: '', ...said,
+      kind,
+      v: 1,
+      at: new Date().toISOString(),
+      node: nodeName(n),
+      incarnation: 1,
+      birth: 7,
+      seq,
+      bootId: 'bench',
+      hash,
+      lease,
+      verdict: kind === 'applied' ? 'applied' : '',
+      reason: '',
+      restored: true,
+      change,
+      pool: lease === '' ? '' : 'all',
+      fresh: false,
+      durationMs: 0,
+      changed: [],
+      probe: '',
+      what: [],
+      needsRestart: false,
+      step: '',
+      ...said,
     };
   }
 
@@ -169,9 +295,30 @@ interface Manifest {
   readonly spec: object;
 }
 
-const fragmentOf = ({ kind, metadata, spec }: Manifest): Fragment => ({ kind, name: metadata.name, labels: {}, spec: spec as NonNullable<Fragment['spec']> });
+const fragmentOf = ({ kind, metadata, spec }: Manifest): Fragment => ({
+  kind,
+  name: metadata.name,
+  labels: {},
+  spec: spec as NonNullable<Fragment['spec']>,
+});
 
-function rolloutFact(state: RolloutState, change: string, counts: { readonly applied?: number; readonly pending?: number }): NewFact {
-  const none = { applied: 0, failed: 0, unknown: 0, owed: 0, pending: 0, reason: '', attempt: 1, replaces: [], maxFailures: 0, by: '', nodes: [] };
+function rolloutFact(
+  state: RolloutState,
+  change: string,
+  counts: { readonly applied?: number; readonly pending?: number },
+): NewFact {
+  const none = {
+    applied: 0,
+    failed: 0,
+    unknown: 0,
+    owed: 0,
+    pending: 0,
+    reason: '',
+    attempt: 1,
+    replaces: [],
+    maxFailures: 0,
+    by: '',
+    nodes: [],
+  };
   return { type: `rollout.${state}`, change, ...none, ...counts } as NewFact;
 }

@@ -20,23 +20,54 @@ export async function startKube(context: PartContext, endsAfterMs: number): Prom
 }
 
 /** Does something for each, so many at a time. */
-export async function eachAtOnce<T>(items: readonly T[], atOnce: number, act: (item: T) => Promise<void>): Promise<void> {
+export async function eachAtOnce<T>(
+  items: readonly T[],
+  atOnce: number,
+  act: (item: T) => Promise<void>,
+): Promise<void> {
   const left = [...items];
-  await Promise.all(Array.from({ length: atOnce }, async () => {
-    for (let item = left.shift(); item !== undefined; item = left.shift()) await act(item);
-  }));
+  await Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      for (let item = left.shift(); item !== undefined; item = left.shift()) await act(item);
+    }),
+  );
 }
 
 /** So many pods on each node, as a ReplicaSet would have made them; resolves when all run. */
-export async function populate({ api }: KubeWorld, nodes: readonly string[], podsEach: number, graceSeconds: number): Promise<void> {
-  const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'owner', uid: '00000000-0000-4000-8000-000000000000', controller: true, blockOwnerDeletion: false };
+export async function populate(
+  { api }: KubeWorld,
+  nodes: readonly string[],
+  podsEach: number,
+  graceSeconds: number,
+): Promise<void> {
+  const owner = {
+    apiVersion: 'apps/v1',
+    kind: 'ReplicaSet',
+    name: 'owner',
+    uid: '00000000-0000-4000-8000-000000000000',
+    controller: true,
+    blockOwnerDeletion: false,
+  };
   await eachAtOnce(nodes, 16, async (node) => {
     for (let i = 0; i < podsEach; i += 1) {
       await api.create('/api/v1/namespaces/default/pods', {
         metadata: { name: `${node}-p${i}`, labels: { app: node }, ownerReferences: [owner] },
-        spec: { nodeName: node, terminationGracePeriodSeconds: graceSeconds, tolerations: [{ operator: 'Exists' }], containers: [{ name: 'c', image: 'x' }] },
+        spec: {
+          nodeName: node,
+          terminationGracePeriodSeconds: graceSeconds,
+          tolerations: [{ operator: 'Exists' }],
+          containers: [{ name: 'c', image: 'x' }],
+        },
       });
     }
   });
-  await until('all pods to run', async () => ((await api.list('/api/v1/pods?fieldSelector=status.phase%3DRunning')).length === nodes.length * podsEach ? true : undefined), 300_000, 500);
+  await until(
+    'all pods to run',
+    async () =>
+      (await api.list('/api/v1/pods?fieldSelector=status.phase%3DRunning')).length === nodes.length * podsEach
+        ? true
+        : undefined,
+    300_000,
+    500,
+  );
 }

@@ -19,31 +19,49 @@ export class MemoryServices {
   /** Facts of other services, which both fold. */
   append(facts: readonly NewFact[], targets?: Targets): void {
     for (const fact of facts) {
-      this.facts.push({ sequence: this.facts.length + 1, readMs: 0, fact: { ...fact, v: 1, at: '2026-01-01T00:00:00.000Z' } as Fact, ...(targets === undefined ? {} : { targets }) });
+      this.facts.push({
+        sequence: this.facts.length + 1,
+        readMs: 0,
+        fact: { ...fact, v: 1, at: '2026-01-01T00:00:00.000Z' } as Fact,
+        ...(targets === undefined ? {} : { targets }),
+      });
     }
   }
 
   publish(body: object): string {
-    this.merger.inputs.push({ type: 'published', sequence: ++this.published, source: 'bench', text: JSON.stringify(body) });
+    this.merger.inputs.push({
+      type: 'published',
+      sequence: ++this.published,
+      source: 'bench',
+      text: JSON.stringify(body),
+    });
     return `c${this.published}`;
   }
 
   /** Lets both work until neither has anything more to do. */
   settle(): void {
-    for (let before = -1; before !== this.facts.length; ) {
+    for (let before = -1; before !== this.facts.length;) {
       before = this.facts.length;
       this.turn(this.merger, (needs, state) => new Map(needs.map((need) => [need.key, this.render(need, state)])));
       this.turn(this.validator, (needs, state) => new Map(needs.map((need) => [need.key, this.review(need, state)])));
     }
   }
 
-  private turn<S, I, N extends Need, G>(copy: Copy<S, I, N, G>, gather: (needs: readonly N[], state: S) => ReadonlyMap<string, G>): void {
+  private turn<S, I, N extends Need, G>(
+    copy: Copy<S, I, N, G>,
+    gather: (needs: readonly N[], state: S) => ReadonlyMap<string, G>,
+  ): void {
     fold(copy, this.tail(copy.folded));
     const steps = turn(copy);
-    for (let next = steps.next(); next.done !== true; ) next = steps.next(this.perform(copy, next.value, gather) as never);
+    for (let next = steps.next(); next.done !== true;)
+      next = steps.next(this.perform(copy, next.value, gather) as never);
   }
 
-  private perform<S, I, N extends Need, G>(copy: Copy<S, I, N, G>, effect: Effect<I, N>, gather: (needs: readonly N[], state: S) => ReadonlyMap<string, G>): unknown {
+  private perform<S, I, N extends Need, G>(
+    copy: Copy<S, I, N, G>,
+    effect: Effect<I, N>,
+    gather: (needs: readonly N[], state: S) => ReadonlyMap<string, G>,
+  ): unknown {
     switch (effect.do) {
       case 'read':
       case 'catch-up':
@@ -54,7 +72,8 @@ export class MemoryServices {
         return gather(effect.needs, copy.state);
       case 'append': {
         const from = this.facts.length;
-        for (const fact of effect.facts) this.append([fact], fact.type === 'config.rendered' ? this.targetsOf(fact.targets) : undefined);
+        for (const fact of effect.facts)
+          this.append([fact], fact.type === 'config.rendered' ? this.targetsOf(fact.targets) : undefined);
         return { outcome: 'appended', entries: this.facts.slice(from), upTo: this.facts.length };
       }
       case 'views':
@@ -108,6 +127,8 @@ export class MemoryServices {
       labels: (node) => state.labels.get(node) ?? {},
       policies: [],
     };
-    return need.do === 'review-change' ? atOnce(validator.reviewTargets(need.targets, material)) : validator.reviewNodes(need.nodes, material);
+    return need.do === 'review-change'
+      ? atOnce(validator.reviewTargets(need.targets, material))
+      : validator.reviewNodes(need.nodes, material);
   }
 }

@@ -57,10 +57,21 @@ export interface Goal {
 /** A result; its `met` follows from the goal. */
 export function result({ name, unit, value, floor, note = '' }: Figure, goal?: Goal): Result {
   const ratio = floor === undefined || floor === 0 ? null : value / floor;
-  const measured = { name, unit, value: rounded(value), floor: floor === undefined ? null : rounded(floor), ratio: ratio === null ? null : rounded(ratio) };
+  const measured = {
+    name,
+    unit,
+    value: rounded(value),
+    floor: floor === undefined ? null : rounded(floor),
+    ratio: ratio === null ? null : rounded(ratio),
+  };
   if (goal === undefined) return { ...measured, goal: '', met: null, note };
   const words = goal.least === undefined ? `≤ ${goal.most}` : `≥ ${goal.least}`;
-  return { ...measured, goal: `${words}${goal.of === 'ratio' ? ' × floor' : ` ${unit}`}`, met: isMet(goal, goal.of === 'value' ? value : ratio), note };
+  return {
+    ...measured,
+    goal: `${words}${goal.of === 'ratio' ? ' × floor' : ` ${unit}`}`,
+    met: isMet(goal, goal.of === 'value' ? value : ratio),
+    note,
+  };
 }
 
 function isMet({ least = -Infinity, most = Infinity }: Goal, judged: number | null): boolean {

@@ -20,7 +20,8 @@ function ticksOf(pid: number, fields: readonly number[]): number {
 /** Resident memory in MB (10^6 bytes); `peak` is the most it ever was. */
 export function memoryMb(pid: number): { readonly rss: number; readonly peak: number } {
   const text = readFileSync(`/proc/${pid}/status`, 'utf8');
-  const field = (name: string): number => (Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(text)?.[1] ?? Number.NaN) * 1024) / 1e6;
+  const field = (name: string): number =>
+    (Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(text)?.[1] ?? Number.NaN) * 1024) / 1e6;
   return { rss: field('VmRSS'), peak: field('VmHWM') };
 }
 
@@ -33,7 +34,8 @@ export function start(command: string, args: readonly string[], options: SpawnOp
   return child;
 }
 
-export const isRunning = (child: ChildProcess): boolean => child.pid !== undefined && child.exitCode === null && child.signalCode === null;
+export const isRunning = (child: ChildProcess): boolean =>
+  child.pid !== undefined && child.exitCode === null && child.signalCode === null;
 
 /** Asks a process to end, and kills it when it does not within `graceMs`. */
 export function end(child: ChildProcess, graceMs = 8_000): Promise<void> {
@@ -51,7 +53,12 @@ export function end(child: ChildProcess, graceMs = 8_000): Promise<void> {
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Waits until `look` gives something; says what was waited for when it does not in time. */
-export async function until<T>(what: string, look: () => Promise<T | undefined> | T | undefined, timeoutMs: number, everyMs = 50): Promise<T> {
+export async function until<T>(
+  what: string,
+  look: () => Promise<T | undefined> | T | undefined,
+  timeoutMs: number,
+  everyMs = 50,
+): Promise<T> {
   const untilMs = performance.now() + timeoutMs;
   for (;;) {
     const found = await look();

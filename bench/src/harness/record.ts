@@ -35,7 +35,10 @@ export function keep(results: readonly Result[], skipped: readonly Skipped[], ma
   const tried = new Set([...parts, ...skipped.map(({ name }) => name)]);
   const day: DayRecord = {
     machine,
-    results: [...(before?.results ?? []).filter((result) => !parts.has(partOf(result))), ...results.map((result) => ({ ...result, at, cpu: machine.cpu }))].sort(byName),
+    results: [
+      ...(before?.results ?? []).filter((result) => !parts.has(partOf(result))),
+      ...results.map((result) => ({ ...result, at, cpu: machine.cpu })),
+    ].sort(byName),
     skipped: [...(before?.skipped ?? []).filter(({ name }) => !tried.has(name)), ...skipped].sort(byName),
   };
   writeFileSync(path, `${JSON.stringify(day, null, 1)}\n`);
@@ -46,7 +49,9 @@ export function keep(results: readonly Result[], skipped: readonly Skipped[], ma
 /** The newest figure of each name over all days. */
 function newest(): readonly Measured[] {
   const found = new Map<string, Measured>();
-  for (const name of readdirSync(RESULTS).filter((file) => /^\d{4}-\d\d-\d\d\.json$/.test(file)).sort()) {
+  for (const name of readdirSync(RESULTS)
+    .filter((file) => /^\d{4}-\d\d-\d\d\.json$/.test(file))
+    .sort()) {
     for (const result of readDay(join(RESULTS, name)).results) found.set(result.name, result);
   }
   return [...found.values()].sort(byName);
@@ -54,4 +59,5 @@ function newest(): readonly Measured[] {
 
 const readDay = (path: string): DayRecord => JSON.parse(readFileSync(path, 'utf8')) as DayRecord;
 const partOf = ({ name }: { readonly name: string }): string => name.split('/')[0] as string;
-const byName = (a: { readonly name: string }, b: { readonly name: string }): number => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
+const byName = (a: { readonly name: string }, b: { readonly name: string }): number =>
+  a.name < b.name ? -1 : a.name > b.name ? 1 : 0;

@@ -5,10 +5,25 @@ import type { Skipped } from './record.js';
 export function drawTable(results: readonly Result[], skipped: readonly Skipped[]): string {
   const header = ['part', 'value', 'unit', 'floor', '÷ floor', 'goal', ''];
   const rows = results.map(({ name, value, unit, floor, ratio, goal, met }) => [
-    name, String(value), unit, floor === null ? '–' : String(floor), ratio === null ? '–' : String(ratio), goal === '' ? '–' : goal, met === null ? '' : met ? 'met' : 'MISSED',
+    name,
+    String(value),
+    unit,
+    floor === null ? '–' : String(floor),
+    ratio === null ? '–' : String(ratio),
+    goal === '' ? '–' : goal,
+    met === null ? '' : met ? 'met' : 'MISSED',
   ]);
   const widths = header.map((_, i) => Math.max(...[header, ...rows].map((row) => (row[i] as string).length)));
-  const line = (row: readonly string[]): string => row.map((cell, i) => cell.padEnd(widths[i] as number)).join('  ').trimEnd();
+  const line = (row: readonly string[]): string =>
+    row
+      .map((cell, i) => cell.padEnd(widths[i] as number))
+      .join('  ')
+      .trimEnd();
   const notes = results.filter(({ note }) => note !== '').map(({ name, note }) => `  ${name}: ${note}`);
-  return [line(header), ...rows.map(line), ...(notes.length > 0 ? ['', ...notes] : []), ...skipped.map(({ name, because }) => `  ${name}: skipped: ${because}`)].join('\n');
+  return [
+    line(header),
+    ...rows.map(line),
+    ...(notes.length > 0 ? ['', ...notes] : []),
+    ...skipped.map(({ name, because }) => `  ${name}: skipped: ${because}`),
+  ].join('\n');
 }

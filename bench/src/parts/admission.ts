@@ -17,7 +17,12 @@ const FRAGMENTS = 200;
 const REQUESTS = 600;
 const WARM = 50;
 const GOAL_MS = 100;
-const SELECTORS = [{}, { matchLabels: { role: 'edge' } }, { matchExpressions: [{ key: 'zone', operator: 'In', values: ['a', 'b'] }] }, { matchLabels: { role: 'worker', zone: 'c' } }] as const;
+const SELECTORS = [
+  {},
+  { matchLabels: { role: 'edge' } },
+  { matchExpressions: [{ key: 'zone', operator: 'In', values: ['a', 'b'] }] },
+  { matchLabels: { role: 'worker', zone: 'c' } },
+] as const;
 
 /** What an API server waits for before it stores an object, against the same request to a server that only reads the JSON and answers as much. */
 export const admission: Part = {
@@ -34,17 +39,33 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   const bodies = Array.from({ length: REQUESTS + WARM }, (_, i) => bodyOf(i));
   const ours = await timesOf(await webhookOf(context, authority), bodies);
   const bare = await timesOf(await bareOf(context, authority, ours.answer), bodies);
-  say(`p50 ${percentile(ours.times, 50).toFixed(1)} ms, p99 ${percentile(ours.times, 99).toFixed(1)} ms; bare p50 ${percentile(bare.times, 50).toFixed(1)} ms, p99 ${percentile(bare.times, 99).toFixed(1)} ms`);
+  say(
+    `p50 ${percentile(ours.times, 50).toFixed(1)} ms, p99 ${percentile(ours.times, 99).toFixed(1)} ms; bare p50 ${percentile(bare.times, 50).toFixed(1)} ms, p99 ${percentile(bare.times, 99).toFixed(1)} ms`,
+  );
   const note = `${size} nodes, each with a label of its own, ${FRAGMENTS} fragments; ${REQUESTS} objects one after the other on one connection, on every node, by role, by zone, with templates; client in the same process; floor: the same over HTTPS without a review`;
   return [
-    result({ name: 'admission/p50', unit: 'ms', value: percentile(ours.times, 50), floor: percentile(bare.times, 50), note }),
-    result({ name: 'admission/p99', unit: 'ms', value: percentile(ours.times, 99), floor: percentile(bare.times, 99), note }, { of: 'value', most: GOAL_MS }),
+    result({
+      name: 'admission/p50',
+      unit: 'ms',
+      value: percentile(ours.times, 50),
+      floor: percentile(bare.times, 50),
+      note,
+    }),
+    result(
+      { name: 'admission/p99', unit: 'ms', value: percentile(ours.times, 99), floor: percentile(bare.times, 99), note },
+      { of: 'value', most: GOAL_MS },
+    ),
   ];
 }
 
 async function webhookOf(context: PartContext, authority: TestAuthority): Promise<Ask> {
   const { certFile, keyFile } = await authority.write(temporaryFolder(context, 'admission'));
-  const webhook = await new Webhook({ port: 0, certificate: new Certificate(certFile, keyFile, SILENT, () => undefined), wanted: wantedOf(context.size), logger: SILENT }).start();
+  const webhook = await new Webhook({
+    port: 0,
+    certificate: new Certificate(certFile, keyFile, SILENT, () => undefined),
+    wanted: wantedOf(context.size),
+    logger: SILENT,
+  }).start();
   context.atEnd(() => webhook.close());
   return asker(context, webhook.port, authority);
 }
@@ -55,10 +76,12 @@ async function bareOf(context: PartContext, authority: TestAuthority, answer: st
   const pair = await new Certificate(certFile, keyFile, SILENT, () => undefined).read();
   const server = createServer({ ...pair }, (incoming, response) => {
     const chunks: Buffer[] = [];
-    incoming.on('data', (chunk: Buffer) => chunks.push(chunk)).once('end', () => {
-      JSON.parse(Buffer.concat(chunks).toString('utf8'));
-      response.end(JSON.stringify(JSON.parse(answer)));
-    });
+    incoming
+      .on('data', (chunk: Buffer) => chunks.push(chunk))
+      .once('end', () => {
+        JSON.parse(Buffer.concat(chunks).toString('utf8'));
+        response.end(JSON.stringify(JSON.parse(answer)));
+      });
   });
   server.listen(0);
   await once(server, 'listening');
@@ -70,16 +93,34 @@ async function bareOf(context: PartContext, authority: TestAuthority, answer: st
 function asker(context: PartContext, port: number, { ca }: TestAuthority): Ask {
   const agent = new Agent({ keepAlive: true, maxSockets: 1, ca });
   context.atEnd(() => agent.destroy());
-  return (body) => new Promise((resolve, reject) => {
-    const sent = request({ host: '127.0.0.1', port, path: '/admit', method: 'POST', agent, headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) } }, (reply) => {
-      let text = '';
-      reply.setEncoding('utf8').on('data', (chunk: string) => (text += chunk)).once('end', () => resolve(text)).once('error', reject);
+  return (body) =>
+    new Promise((resolve, reject) => {
+      const sent = request(
+        {
+          host: '127.0.0.1',
+          port,
+          path: '/admit',
+          method: 'POST',
+          agent,
+          headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
+        },
+        (reply) => {
+          let text = '';
+          reply
+            .setEncoding('utf8')
+            .on('data', (chunk: string) => (text += chunk))
+            .once('end', () => resolve(text))
+            .once('error', reject);
+        },
+      );
+      sent.once('error', reject).end(body);
     });
-    sent.once('error', reject).end(body);
-  });
 }
 
-async function timesOf(ask: Ask, bodies: readonly string[]): Promise<{ readonly times: readonly number[]; readonly answer: string }> {
+async function timesOf(
+  ask: Ask,
+  bodies: readonly string[],
+): Promise<{ readonly times: readonly number[]; readonly answer: string }> {
   const times: number[] = [];
   let answer = '';
   for (const body of bodies) {
@@ -94,24 +135,63 @@ async function timesOf(ask: Ask, bodies: readonly string[]): Promise<{ readonly 
 function wantedOf(size: number): Wanted {
   const wanted = new Wanted();
   for (let n = 0; n < size; n += 1) {
-    wanted.showNode({ node: nodeName(n), state: 'ready', labels: { ...labelsOf(n), 'kubernetes.io/hostname': nodeName(n) }, capabilities: ['kind:File', 'kind:Probe'] } as unknown as NodeView);
+    wanted.showNode({
+      node: nodeName(n),
+      state: 'ready',
+      labels: { ...labelsOf(n), 'kubernetes.io/hostname': nodeName(n) },
+      capabilities: ['kind:File', 'kind:Probe'],
+    } as unknown as NodeView);
   }
-  for (let i = 0; i < FRAGMENTS; i += 1) wanted.showFragment({ fragment: fragmentOf(i), gone: false } as unknown as FragmentView);
+  for (let i = 0; i < FRAGMENTS; i += 1)
+    wanted.showFragment({ fragment: fragmentOf(i), gone: false } as unknown as FragmentView);
   for (const what of ['nodes', 'fragments', 'Pool']) wanted.read.add(what);
   return wanted;
 }
 
 /** As of one in ten, with a template. */
 const fragmentOf = (i: number): object => ({ kind: 'File', name: `f${i}`, labels: {}, spec: specOf(`f${i}`, i) });
-const specOf = (name: string, i: number): object => (file(name, `${i % 10 === 0 ? '# {{ node.name }} in {{ node.labels.rack }}\n' : ''}${contentOf(i)}`, SELECTORS[i % SELECTORS.length]) as { readonly spec: object }).spec;
+const specOf = (name: string, i: number): object =>
+  (
+    file(
+      name,
+      `${i % 10 === 0 ? '# {{ node.name }} in {{ node.labels.rack }}\n' : ''}${contentOf(i)}`,
+      SELECTORS[i % SELECTORS.length],
+    ) as { readonly spec: object }
+  ).spec;
 
 /** Creations, and updates of what is there; every seventh claims what another has. */
 function bodyOf(i: number): string {
   const isNew = i % 3 === 0;
   const name = isNew ? `new${i}` : `f${i % FRAGMENTS}`;
-  const metadata = { name, uid: '00000000-0000-4000-8000-000000000000', generation: 1, managedFields: [{ manager: 'kubectl', operation: 'Apply', apiVersion: 'sluice.dev/v1alpha1', fieldsType: 'FieldsV1', fieldsV1: {} }] };
-  const object = { apiVersion: 'sluice.dev/v1alpha1', kind: 'File', metadata, spec: specOf(isNew && i % 7 === 0 ? 'f1' : name, i + 1) };
+  const metadata = {
+    name,
+    uid: '00000000-0000-4000-8000-000000000000',
+    generation: 1,
+    managedFields: [
+      {
+        manager: 'kubectl',
+        operation: 'Apply',
+        apiVersion: 'sluice.dev/v1alpha1',
+        fieldsType: 'FieldsV1',
+        fieldsV1: {},
+      },
+    ],
+  };
+  const object = {
+    apiVersion: 'sluice.dev/v1alpha1',
+    kind: 'File',
+    metadata,
+    spec: specOf(isNew && i % 7 === 0 ? 'f1' : name, i + 1),
+  };
   const before = isNew ? {} : { oldObject: { ...object, spec: specOf(name, i % FRAGMENTS) } };
-  const request_ = { uid: `u${i}`, operation: isNew ? 'CREATE' : 'UPDATE', kind: { group: 'sluice.dev', version: 'v1alpha1', kind: 'File' }, name, userInfo: { username: 'mary', groups: ['system:authenticated'] }, object, ...before };
+  const request_ = {
+    uid: `u${i}`,
+    operation: isNew ? 'CREATE' : 'UPDATE',
+    kind: { group: 'sluice.dev', version: 'v1alpha1', kind: 'File' },
+    name,
+    userInfo: { username: 'mary', groups: ['system:authenticated'] },
+    object,
+    ...before,
+  };
   return JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: request_ });
 }

@@ -24,7 +24,10 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   const diskNote = `${nodes} nodes, growth of the files over ${ON_DISK_CHANGES} further changes; blocks that are full are compressed (S2), the last of each stream is not. ${listed(onDisk)}. Floor: two facts and a report without a body, as often`;
   const note = `${nodes} nodes, the third change over all of them, as the server counts (state.bytes), before compression. ${listed(counted)}. Floor: two facts and a report without a body`;
   return [
-    result({ name: 'bytes', unit: 'KB', value: sumOf(onDisk) / KB, floor: floor.onDisk / KB, note: diskNote }, { of: 'value', most: 1.5 }),
+    result(
+      { name: 'bytes', unit: 'KB', value: sumOf(onDisk) / KB, floor: floor.onDisk / KB, note: diskNote },
+      { of: 'value', most: 1.5 },
+    ),
     result({ name: 'bytes/uncompressed', unit: 'KB', value: sumOf(counted) / KB, floor: floor.counted / KB, note }),
   ];
 }
@@ -33,10 +36,17 @@ type PerStream = ReadonlyMap<string, number>;
 
 const sumOf = (found: PerStream): number => [...found.values()].reduce((all, one) => all + one, 0);
 const listed = (found: PerStream): string =>
-  `Bytes by stream: ${[...found].filter(([, one]) => Math.abs(one) >= 1).sort(([, a], [, b]) => b - a).map(([name, one]) => `${name} ${one.toFixed(0)}`).join(', ')}`;
+  `Bytes by stream: ${[...found]
+    .filter(([, one]) => Math.abs(one) >= 1)
+    .sort(([, a], [, b]) => b - a)
+    .map(([name, one]) => `${name} ${one.toFixed(0)}`)
+    .join(', ')}`;
 
 /** Bytes per node and change by stream, the config's text taken out. The first changes make every key of the views; the third is as all that follow. */
-async function changes(context: PartContext, nodes: number): Promise<{ readonly counted: PerStream; readonly onDisk: PerStream }> {
+async function changes(
+  context: PartContext,
+  nodes: number,
+): Promise<{ readonly counted: PerStream; readonly onDisk: PerStream }> {
   const plane = await ControlPlane.start(context);
   await joinFleet(context, plane, { nodes });
   await plane.rollOut([pool(100)]);
@@ -52,12 +62,24 @@ async function changes(context: PartContext, nodes: number): Promise<{ readonly 
   await roll(ON_DISK_CHANGES - 1);
   const filesAfter = fileBytes(plane.server.dataDir);
   const configs = `KV_${CONFIGS}`;
-  if ((after.get(configs)?.messages ?? 0) - (before.get(configs)?.messages ?? 0) !== nodes) throw new Error('not one config per node was stored');
-  const configBytes = Buffer.byteLength(JSON.stringify({ fragments: [{ kind: 'File', name: 'bench', spec: { content: contentOf(3), mode: '0644', path: '/etc/bench/bench' } }] }));
-  const grown = (name: string, bytes: number, changed: number): [string, number] => [name, bytes / nodes / changed - (name === configs ? configBytes : 0)];
+  if ((after.get(configs)?.messages ?? 0) - (before.get(configs)?.messages ?? 0) !== nodes)
+    throw new Error('not one config per node was stored');
+  const configBytes = Buffer.byteLength(
+    JSON.stringify({
+      fragments: [
+        { kind: 'File', name: 'bench', spec: { content: contentOf(3), mode: '0644', path: '/etc/bench/bench' } },
+      ],
+    }),
+  );
+  const grown = (name: string, bytes: number, changed: number): [string, number] => [
+    name,
+    bytes / nodes / changed - (name === configs ? configBytes : 0),
+  ];
   return {
     counted: new Map([...after].map(([name, now]) => grown(name, now.bytes - (before.get(name)?.bytes ?? 0), 1))),
-    onDisk: new Map([...filesAfter].map(([name, now]) => grown(name, now - (filesBefore.get(name) ?? 0), ON_DISK_CHANGES))),
+    onDisk: new Map(
+      [...filesAfter].map(([name, now]) => grown(name, now - (filesBefore.get(name) ?? 0), ON_DISK_CHANGES)),
+    ),
   };
 }
 
@@ -68,25 +90,36 @@ function fileBytes(dataDir: string): ReadonlyMap<string, number> {
     const stream = /\/streams\/([^/]+)\/msgs$/.exec(entry.parentPath)?.[1];
     if (stream === undefined || !entry.isFile()) continue;
     // A file may be put in another's place while one looks.
-    found.set(stream, (found.get(stream) ?? 0) + (statSync(join(entry.parentPath, entry.name), { throwIfNoEntry: false })?.size ?? 0));
+    found.set(
+      stream,
+      (found.get(stream) ?? 0) + (statSync(join(entry.parentPath, entry.name), { throwIfNoEntry: false })?.size ?? 0),
+    );
   }
   return found;
 }
 
-async function storedBytes(bus: Bus): Promise<ReadonlyMap<string, { readonly bytes: number; readonly messages: number }>> {
+async function storedBytes(
+  bus: Bus,
+): Promise<ReadonlyMap<string, { readonly bytes: number; readonly messages: number }>> {
   const found = new Map<string, { bytes: number; messages: number }>();
-  for await (const { config, state } of bus.jsm.streams.list()) found.set(config.name, { bytes: state.bytes, messages: state.messages });
+  for await (const { config, state } of bus.jsm.streams.list())
+    found.set(config.name, { bytes: state.bytes, messages: state.messages });
   return found;
 }
 
 /** Granted, settled and the report, as empty messages: as the server counts them, and what its files grow by. */
-async function bareBytes(context: PartContext, nodes: number): Promise<{ readonly counted: number; readonly onDisk: number }> {
+async function bareBytes(
+  context: PartContext,
+  nodes: number,
+): Promise<{ readonly counted: number; readonly onDisk: number }> {
   const server = await startServer(context);
   const bus = await connectBus({ servers: server.url, name: 'bench' });
   context.atEnd(() => bus.close());
   await ensureTopology(bus);
-  const subjects = Array.from({ length: nodes }, (_, n) => nodeName(n))
-    .flatMap((node) => [...['granted', 'settled'].map((phase_) => `node.lease.${phase_}.all.${node}`), reportSubject('applied', node)]);
+  const subjects = Array.from({ length: nodes }, (_, n) => nodeName(n)).flatMap((node) => [
+    ...['granted', 'settled'].map((phase_) => `node.lease.${phase_}.all.${node}`),
+    reportSubject('applied', node),
+  ]);
   const roll = async (changes: number): Promise<void> => {
     for (let i = 0; i < changes; i += 1) await Promise.all(subjects.map((subject) => bus.js.publish(subject, '')));
   };
@@ -96,5 +129,8 @@ async function bareBytes(context: PartContext, nodes: number): Promise<{ readonl
   await roll(ON_DISK_CHANGES);
   const stored = await storedBytes(bus);
   const counted = sum(new Map([...stored].map(([name, { bytes: one }]) => [name, one]))) / (ON_DISK_CHANGES + 2);
-  return { counted: counted / nodes, onDisk: (sum(fileBytes(server.dataDir)) - sum(filesBefore)) / ON_DISK_CHANGES / nodes };
+  return {
+    counted: counted / nodes,
+    onDisk: (sum(fileBytes(server.dataDir)) - sum(filesBefore)) / ON_DISK_CHANGES / nodes,
+  };
 }

@@ -24,14 +24,48 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   await plane.untilQuiet();
   const manifest = join(temporaryFolder(context, 'cli'), 'change.json');
   writeFileSync(manifest, JSON.stringify(file('bench', contentOf(2))));
-  const node = (...args: readonly string[]): Promise<number> => medianOf(() => run_(process.execPath, [...args], { cwd: ROOT, env: { ...process.env, NATS_URL: plane.server.url }, maxBuffer: 1 << 28 }));
+  const node = (...args: readonly string[]): Promise<number> =>
+    medianOf(() =>
+      run_(process.execPath, [...args], {
+        cwd: ROOT,
+        env: { ...process.env, NATS_URL: plane.server.url },
+        maxBuffer: 1 << 28,
+      }),
+    );
   const bare = await node('-e', '0');
   const connected = await node('-e', CONNECT, plane.server.url);
   const about = `${context.size} nodes, median of ${RUNS}`;
   return [
-    result({ name: 'cli/help', unit: 'ms', value: await node(SLUICE, '--help'), floor: bare, note: `median of ${RUNS}; floor: node -e 0` }, { of: 'value', most: 150 }),
-    result({ name: 'cli/status', unit: 'ms', value: await node(SLUICE, 'status'), floor: connected, note: `${about}; floor: Node that connects and closes` }, { of: 'value', most: 400 }),
-    result({ name: 'cli/plan', unit: 'ms', value: await node(SLUICE, 'plan', '-f', manifest), floor: connected, note: `${about}, a change that touches all; floor: Node that connects and closes` }, { of: 'value', most: 3_000 }),
+    result(
+      {
+        name: 'cli/help',
+        unit: 'ms',
+        value: await node(SLUICE, '--help'),
+        floor: bare,
+        note: `median of ${RUNS}; floor: node -e 0`,
+      },
+      { of: 'value', most: 150 },
+    ),
+    result(
+      {
+        name: 'cli/status',
+        unit: 'ms',
+        value: await node(SLUICE, 'status'),
+        floor: connected,
+        note: `${about}; floor: Node that connects and closes`,
+      },
+      { of: 'value', most: 400 },
+    ),
+    result(
+      {
+        name: 'cli/plan',
+        unit: 'ms',
+        value: await node(SLUICE, 'plan', '-f', manifest),
+        floor: connected,
+        note: `${about}, a change that touches all; floor: Node that connects and closes`,
+      },
+      { of: 'value', most: 3_000 },
+    ),
   ];
 }
 

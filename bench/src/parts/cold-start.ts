@@ -30,7 +30,11 @@ const BARE_START = `require('@nats-io/transport-node').connect({servers: process
 })`;
 
 /** From nothing running to every service leading. */
-export const coldStart: Part = { name: 'cold-start', what: `all services started on a store with a full fleet and ${CHANGES} changes of history`, run };
+export const coldStart: Part = {
+  name: 'cold-start',
+  what: `all services started on a store with a full fleet and ${CHANGES} changes of history`,
+  run,
+};
 
 async function run(context: PartContext): Promise<readonly Result[]> {
   const server = await startServer(context);
@@ -46,8 +50,22 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   }
   const about = `${history.nodes} nodes, ${CHANGES} changes of ${history.touched} nodes each, ${history.facts} facts`;
   return [
-    result({ name: 'cold-start', unit: 's', value: median(times) / 1000, note: `${about}; services that had ended cleanly, so with their snapshots; until all lead, median of ${RUNS}. The server's own restart before that: ${(median(servers) / 1000).toFixed(2)} s. Floor: one process that starts and reads the newest snapshot of each service`, floor: median(floors) / 1000 }, { of: 'value', most: 5 }),
-    result({ name: 'cold-start/without-snapshots', unit: 's', value: first / 1000, note: 'the very first start: folds every fact and writes every view' }),
+    result(
+      {
+        name: 'cold-start',
+        unit: 's',
+        value: median(times) / 1000,
+        note: `${about}; services that had ended cleanly, so with their snapshots; until all lead, median of ${RUNS}. The server's own restart before that: ${(median(servers) / 1000).toFixed(2)} s. Floor: one process that starts and reads the newest snapshot of each service`,
+        floor: median(floors) / 1000,
+      },
+      { of: 'value', most: 5 },
+    ),
+    result({
+      name: 'cold-start/without-snapshots',
+      unit: 's',
+      value: first / 1000,
+      note: 'the very first start: folds every fact and writes every view',
+    }),
   ];
 }
 
@@ -80,7 +98,9 @@ async function startOnce(context: PartContext, server: NatsServer, history: Hist
 async function check(plane: ControlPlane, history: History): Promise<void> {
   const last = await readView(plane.bus, 'rollouts', history.lastChange);
   const node = await readView(plane.bus, 'status', nodeName(0));
-  if (last?.phase !== 'succeeded' || node?.desired !== node?.hash) throw new Error(`the history was not understood: ${JSON.stringify({ last, node })}`);
+  if (last?.phase !== 'succeeded' || node?.desired !== node?.hash)
+    throw new Error(`the history was not understood: ${JSON.stringify({ last, node })}`);
   const { state } = await plane.bus.streamInfo('LEDGER');
-  if (state.last_seq !== history.facts) throw new Error(`the services appended ${state.last_seq - history.facts} facts to the history`);
+  if (state.last_seq !== history.facts)
+    throw new Error(`the services appended ${state.last_seq - history.facts} facts to the history`);
 }

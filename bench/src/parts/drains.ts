@@ -17,16 +17,27 @@ const BUDGET = 10;
 /** What a pod needs to end when it is told to; many need more. */
 const ENDING_MS = 1_000;
 const LOOK_MS = 50;
-const POLICY = { apiVersion: API_VERSION, kind: 'DisruptionPolicy', metadata: { name: 'drains' }, spec: { nodeSelector: {}, default: [{ kind: 'drain' }] } };
+const POLICY = {
+  apiVersion: API_VERSION,
+  kind: 'DisruptionPolicy',
+  metadata: { name: 'drains' },
+  spec: { nodeSelector: {}, default: [{ kind: 'drain' }] },
+};
 
 /** What a drain costs beyond the evictions themselves. */
-export const drains: Part = { name: 'drains', what: `a rollout that drains ${NODES} nodes with ${PODS_EACH} pods each on a real API server, ${BUDGET} at once ÷ the same evictions fired by hand`, run };
+export const drains: Part = {
+  name: 'drains',
+  what: `a rollout that drains ${NODES} nodes with ${PODS_EACH} pods each on a real API server, ${BUDGET} at once ÷ the same evictions fired by hand`,
+  run,
+};
 
 async function run(context: PartContext): Promise<readonly Result[]> {
   const world = await startKube(context, ENDING_MS);
   const nodes = Array.from({ length: NODES }, (_, i) => nodeName(i));
   await eachAtOnce(nodes, 16, async (node) => void (await world.scene.node(node)));
-  const plane = await ControlPlane.start(context, { env: { SLUICE_DRAIN: 'kubernetes', SLUICE_INVENTORY: 'kubernetes', KUBECONFIG: world.cluster.kubeconfig } });
+  const plane = await ControlPlane.start(context, {
+    env: { SLUICE_DRAIN: 'kubernetes', SLUICE_INVENTORY: 'kubernetes', KUBECONFIG: world.cluster.kubeconfig },
+  });
   await joinFleet(context, plane, { nodes: NODES });
   await plane.rollOut([pool(BUDGET), POLICY]);
   const before = await byHand(context, world, nodes);
@@ -34,10 +45,17 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   const after = await byHand(context, world, nodes);
   const floor = (before + after) / 2;
   const note = `pods end ${ENDING_MS / 1000} s after they are told to; from the start of the rollout until the last node is given back. By hand, before and after: cordon, evict all pods of the node, wait until they are gone, uncordon; ${BUDGET} nodes at once, ${(before / 1000).toFixed(1)} s and ${(after / 1000).toFixed(1)} s. Of one node by Sluice, medians in ms: ${spent}`;
-  return [result({ name: 'drains', unit: 's', value: ours / 1000, floor: floor / 1000, note }, { of: 'ratio', most: 1.3 })];
+  return [
+    result({ name: 'drains', unit: 's', value: ours / 1000, floor: floor / 1000, note }, { of: 'ratio', most: 1.3 }),
+  ];
 }
 
-async function bySluice(context: PartContext, world: KubeWorld, plane: ControlPlane, nodes: readonly string[]): Promise<{ readonly ms: number; readonly spent: string }> {
+async function bySluice(
+  context: PartContext,
+  world: KubeWorld,
+  plane: ControlPlane,
+  nodes: readonly string[],
+): Promise<{ readonly ms: number; readonly spent: string }> {
   await populate(world, nodes, PODS_EACH, 30);
   await plane.untilQuiet();
   const { state } = await plane.bus.streamInfo(LEDGER);
@@ -46,7 +64,9 @@ async function bySluice(context: PartContext, world: KubeWorld, plane: ControlPl
   const leases = await leasesBehind(plane, state.last_seq);
   const released = leases.flatMap((times) => times.get('node.lease.released') ?? []);
   if (released.length !== nodes.length) throw new Error(`${released.length} leases were released, of ${nodes.length}`);
-  const left = (await world.api.list('/api/v1/nodes')).filter(({ spec }) => spec?.['unschedulable'] === true).length + (await world.api.list('/api/v1/pods')).length;
+  const left =
+    (await world.api.list('/api/v1/nodes')).filter(({ spec }) => spec?.['unschedulable'] === true).length +
+    (await world.api.list('/api/v1/pods')).length;
   if (left > 0) throw new Error(`${left} nodes and pods are left`);
   const ms = Math.max(...released) - at.started;
   context.say(`by Sluice ${(ms / 1000).toFixed(2)} s`);
@@ -67,13 +87,24 @@ async function leasesBehind(plane: ControlPlane, last: number): Promise<readonly
   return [...leases.values()];
 }
 
-const STEPS: readonly Fact['type'][] = ['node.lease.granted', 'node.cordoned', 'node.drained', 'node.lease.settled', 'node.uncordoned', 'node.lease.released'];
+const STEPS: readonly Fact['type'][] = [
+  'node.lease.granted',
+  'node.cordoned',
+  'node.drained',
+  'node.lease.settled',
+  'node.uncordoned',
+  'node.lease.released',
+];
 
 function spentOn(leases: readonly Times[]): string {
-  return STEPS.slice(1).map((step, i) => {
-    const times = leases.flatMap((lease) => (lease.has(step) ? [(lease.get(step) as number) - (lease.get(STEPS[i] as Fact['type']) ?? Number.NaN)] : []));
-    return `until ${step.replace(/^node\.(lease\.)?/, '')} ${median(times).toFixed(0)}`;
-  }).join(', ');
+  return STEPS.slice(1)
+    .map((step, i) => {
+      const times = leases.flatMap((lease) =>
+        lease.has(step) ? [(lease.get(step) as number) - (lease.get(STEPS[i] as Fact['type']) ?? Number.NaN)] : [],
+      );
+      return `until ${step.replace(/^node\.(lease\.)?/, '')} ${median(times).toFixed(0)}`;
+    })
+    .join(', ');
 }
 
 async function byHand(context: PartContext, world: KubeWorld, nodes: readonly string[]): Promise<number> {
@@ -82,8 +113,15 @@ async function byHand(context: PartContext, world: KubeWorld, nodes: readonly st
   const fromMs = performance.now();
   await eachAtOnce(nodes, BUDGET, async (node) => {
     await world.scene.cordon(node);
-    await Promise.all(Array.from({ length: PODS_EACH }, (_, i) => `${node}-p${i}`).map((name) =>
-      api.create(`${podPath(name)}/eviction`, { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace: 'default' } })));
+    await Promise.all(
+      Array.from({ length: PODS_EACH }, (_, i) => `${node}-p${i}`).map((name) =>
+        api.create(`${podPath(name)}/eviction`, {
+          apiVersion: 'policy/v1',
+          kind: 'Eviction',
+          metadata: { name, namespace: 'default' },
+        }),
+      ),
+    );
     while ((await api.list(`/api/v1/pods?fieldSelector=spec.nodeName%3D${node}`)).length > 0) await sleep(LOOK_MS);
     await api.patch(nodePath(node), { spec: { unschedulable: null } });
   });

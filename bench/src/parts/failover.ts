@@ -48,7 +48,12 @@ async function run(context: PartContext): Promise<readonly Result[]> {
     leader = standby;
   }
   const note = `${context.size} nodes, budget ${BUDGET}; kill -9 at a fifth of the rollout, ${RUNS} times: ${gaps.map((gap) => (gap / 1000).toFixed(2)).join(', ')} s; median. Floor: a bare standby that asks after its leader 50 times a second, and stores one message`;
-  return [result({ name: 'failover', unit: 's', value: median(gaps) / 1000, floor: median(floors) / 1000, note }, { of: 'value', most: 3 })];
+  return [
+    result(
+      { name: 'failover', unit: 's', value: median(gaps) / 1000, floor: median(floors) / 1000, note },
+      { of: 'value', most: 3 },
+    ),
+  ];
 }
 
 /** From kill -9 of a bare leader until the message of who stood by is stored. */
@@ -57,22 +62,42 @@ async function bareOnce(context: PartContext): Promise<number> {
   const bus = await connectBus({ servers: server.url, name: 'bench' });
   context.atEnd(() => bus.close());
   await bus.jsm.streams.add({ name: 'BARE', subjects: ['bare.granted'] });
-  const isLed = (): Promise<boolean> => bus.request('bare.lead', '').then(() => true, () => false);
+  const isLed = (): Promise<boolean> =>
+    bus.request('bare.lead', '').then(
+      () => true,
+      () => false,
+    );
   const leader = startBare(context, BARE_LEADER, server.url);
   await until('it leads', async () => ((await isLed()) ? true : undefined), 10_000, 20);
   startBare(context, BARE_STANDBY, server.url);
   await sleep(1_000);
   leader.kill('SIGKILL');
   const killedMs = Date.now();
-  const stored = await until('the other leads', async () => (await bus.stored('BARE', { last_by_subj: 'bare.granted' })) ?? undefined, 10_000, 5);
+  const stored = await until(
+    'the other leads',
+    async () => (await bus.stored('BARE', { last_by_subj: 'bare.granted' })) ?? undefined,
+    10_000,
+    5,
+  );
   return stored.time.getTime() - killedMs;
 }
 
-async function killOnce(context: PartContext, plane: ControlPlane, fleet: Fleet, leader: ServiceProcess, version: number): Promise<number> {
+async function killOnce(
+  context: PartContext,
+  plane: ControlPlane,
+  fleet: Fleet,
+  leader: ServiceProcess,
+  version: number,
+): Promise<number> {
   const from = (await plane.bus.streamInfo(LEDGER)).state.last_seq + 1;
   await fleet.reset();
   const change = await plane.publish([file('bench', contentOf(version))]);
-  await until('a fifth of the rollout', async () => ((await fleet.figures()).applied >= context.size / 5 ? true : undefined), 120_000, 10);
+  await until(
+    'a fifth of the rollout',
+    async () => ((await fleet.figures()).applied >= context.size / 5 ? true : undefined),
+    120_000,
+    10,
+  );
   leader.child.kill('SIGKILL');
   const killedMs = Date.now();
   await plane.untilFact('rollout.succeeded', change);

@@ -24,12 +24,34 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   const bareSmall = await bareCpuPerNode(context, SMALL, SMALL_RUNS);
   const floor = await bareCpuPerNode(context, context.size, LARGE_RUNS);
   return [
-    result({ name: 'growth', unit: '×', value: large.total / small.total, floor: floor / bareSmall, note: `${small.total.toFixed(3)} ms at ${SMALL} nodes, ${large.total.toFixed(3)} ms at ${context.size}; published to succeeded. Floor: the same of the bare client and its server` }, { of: 'value', most: 1.2 }),
-    result({ name: 'growth/cpu-per-node', unit: 'ms', value: large.total, floor, note: `at ${context.size} nodes: ${large.note}; at ${SMALL}: ${small.note}. Floor: the bare client and its server` }, { of: 'value', most: 1 }),
+    result(
+      {
+        name: 'growth',
+        unit: '×',
+        value: large.total / small.total,
+        floor: floor / bareSmall,
+        note: `${small.total.toFixed(3)} ms at ${SMALL} nodes, ${large.total.toFixed(3)} ms at ${context.size}; published to succeeded. Floor: the same of the bare client and its server`,
+      },
+      { of: 'value', most: 1.2 },
+    ),
+    result(
+      {
+        name: 'growth/cpu-per-node',
+        unit: 'ms',
+        value: large.total,
+        floor,
+        note: `at ${context.size} nodes: ${large.note}; at ${SMALL}: ${small.note}. Floor: the bare client and its server`,
+      },
+      { of: 'value', most: 1 },
+    ),
   ];
 }
 
-async function bareCpuPerNode(context: PartContext, nodes: number, { warm, measured }: typeof SMALL_RUNS): Promise<number> {
+async function bareCpuPerNode(
+  context: PartContext,
+  nodes: number,
+  { warm, measured }: typeof SMALL_RUNS,
+): Promise<number> {
   return phase(context, async (inner) => {
     const bare = await Floor.start(inner, { nodes, budget: BUDGET });
     for (let i = 0; i < warm; i += 1) await bare.run();
@@ -39,7 +61,11 @@ async function bareCpuPerNode(context: PartContext, nodes: number, { warm, measu
   });
 }
 
-async function cpuPerNode(outer: PartContext, nodes: number, { warm, measured }: typeof SMALL_RUNS): Promise<{ readonly total: number; readonly note: string }> {
+async function cpuPerNode(
+  outer: PartContext,
+  nodes: number,
+  { warm, measured }: typeof SMALL_RUNS,
+): Promise<{ readonly total: number; readonly note: string }> {
   return phase(outer, async (context) => {
     const plane = await ControlPlane.start(context);
     await joinFleet(context, plane, { nodes });
@@ -50,7 +76,9 @@ async function cpuPerNode(outer: PartContext, nodes: number, { warm, measured }:
     for (let i = 0; i < measured; i += 1) await plane.rollOut([file('bench', contentOf(100 + i))]);
     const after = plane.cpuByName();
     const seconds = (performance.now() - startMs) / 1000;
-    const each = Object.entries(after).map(([name, ms]) => [name, (ms - (before[name] ?? 0)) / nodes / measured] as const);
+    const each = Object.entries(after).map(
+      ([name, ms]) => [name, (ms - (before[name] ?? 0)) / nodes / measured] as const,
+    );
     const total = each.reduce((all, [, ms]) => all + ms, 0);
     const note = `${each.map(([name, ms]) => `${name} ${ms.toFixed(3)}`).join(', ')} ms, ${((nodes * measured) / seconds).toFixed(0)} nodes/s`;
     context.say(`${nodes} nodes: ${total.toFixed(3)} ms per node: ${note}`);

@@ -33,7 +33,10 @@ async function run(context: PartContext): Promise<readonly Result[]> {
     await bare.run();
     return (await bare.run()).handoffsMs;
   });
-  const spread = (times: readonly number[]): string => [10, 50, 90, 99].map((p) => `p${p} ${percentile(times, p).toFixed(2)}`).join(', ');
+  const spread = (times: readonly number[]): string =>
+    [10, 50, 90, 99].map((p) => `p${p} ${percentile(times, p).toFixed(2)}`).join(', ');
   const note = `${ours.length} handoffs: ${spread(ours)} ms; floor: ${spread(floor)} ms`;
-  return [result({ name: 'handoff', unit: 'ms', value: median(ours), floor: median(floor), note }, { of: 'ratio', most: 2 })];
+  return [
+    result({ name: 'handoff', unit: 'ms', value: median(ours), floor: median(floor), note }, { of: 'ratio', most: 2 }),
+  ];
 }

@@ -16,7 +16,11 @@ const LISTENER = `require('@nats-io/transport-node').connect({servers: process.a
 })`;
 
 /** What a fleet costs while nothing happens. */
-export const idleCpu: Part = { name: 'idle-cpu', what: 'CPU of the whole control plane, idle, all nodes connected, as many heartbeats as the inventory asks for', run };
+export const idleCpu: Part = {
+  name: 'idle-cpu',
+  what: 'CPU of the whole control plane, idle, all nodes connected, as many heartbeats as the inventory asks for',
+  run,
+};
 
 async function run(context: PartContext): Promise<readonly Result[]> {
   const ours = await phase(context, async (inner) => {
@@ -32,7 +36,11 @@ async function run(context: PartContext): Promise<readonly Result[]> {
     const server = await startServer(inner);
     const listener = startBare(inner, LISTENER, server.url);
     // Nobody asks these to beat less often: they do what Sluice's nodes are asked for.
-    await Fleet.start(inner, [server.url], { nodes: context.size, announce: false, heartbeatMs: Math.max(10_000, askedPaceMs((context.size / DEFAULT_PER_SECOND) * 1_000)) });
+    await Fleet.start(inner, [server.url], {
+      nodes: context.size,
+      announce: false,
+      heartbeatMs: Math.max(10_000, askedPaceMs((context.size / DEFAULT_PER_SECOND) * 1_000)),
+    });
     await sleep(5_000);
     const used = (): number => cpuMs(server.pid) + cpuMs(listener.pid as number);
     const before = used();

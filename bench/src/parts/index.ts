@@ -19,4 +19,23 @@ import { scale } from './scale.js';
 import { smallChange } from './small-change.js';
 
 /** In the order in which they are run: first those that need no server. */
-export const PARTS: readonly Part[] = [render, planActionsPart, admission, smallChange, rollout10k, growth, handoff, failover, coldStart, rss, idleCpu, bytes, cli, drains, kubeNodes, peer, scale, replicas];
+export const PARTS: readonly Part[] = [
+  render,
+  planActionsPart,
+  admission,
+  smallChange,
+  rollout10k,
+  growth,
+  handoff,
+  failover,
+  coldStart,
+  rss,
+  idleCpu,
+  bytes,
+  cli,
+  drains,
+  kubeNodes,
+  peer,
+  scale,
+  replicas,
+];

@@ -15,16 +15,31 @@ const SETTLE_MS = 10_000;
 const WAIT_MS = 600_000;
 
 /** What it takes to know Nodes from an API server. */
-export const kubeNodes: Part = { name: 'kube-nodes', what: 'the inventory started on a real API server with 10,000 Node objects: until it is ready, and its memory', run };
+export const kubeNodes: Part = {
+  name: 'kube-nodes',
+  what: 'the inventory started on a real API server with 10,000 Node objects: until it is ready, and its memory',
+  run,
+};
 
 async function run(context: PartContext): Promise<readonly Result[]> {
   const count = Math.min(context.size, NODES);
   const world = await startKube(context, 0);
-  const made = await timed(() => eachAtOnce(Array.from({ length: count }, (_, n) => nodeName(n)), 16, async (node) => void (await world.scene.node(node, labelsOf(node)))));
+  const made = await timed(() =>
+    eachAtOnce(
+      Array.from({ length: count }, (_, n) => nodeName(n)),
+      16,
+      async (node) => void (await world.scene.node(node, labelsOf(node))),
+    ),
+  );
   context.say(`${count} Nodes made in ${(made / 1000).toFixed(1)} s`);
   const server = await startServer(context);
-  const env = { SLUICE_INVENTORY: 'kubernetes', KUBECONFIG: world.cluster.kubeconfig, SLUICE_SILENT_SECONDS: '1000000' };
-  const begin = (inner: PartContext): Promise<ControlPlane> => ControlPlane.start(inner, { servers: [server], processes: [['inventory']], env });
+  const env = {
+    SLUICE_INVENTORY: 'kubernetes',
+    KUBECONFIG: world.cluster.kubeconfig,
+    SLUICE_SILENT_SECONDS: '1000000',
+  };
+  const begin = (inner: PartContext): Promise<ControlPlane> =>
+    ControlPlane.start(inner, { servers: [server], processes: [['inventory']], env });
   const first = await phase(context, async (inner) => {
     const plane = await begin(inner);
     const ms = await timed(async () => {
@@ -47,30 +62,59 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   });
   const { rss, peak } = memory[0] as { readonly rss: number; readonly peak: number };
   return [
-    result({ name: 'kube-nodes', unit: 's', value: median(times) / 1000, note: `${count} Nodes, known before; from the start of the process until what was changed of a Node meanwhile stands in the ledger, median of ${RUNS}. All nodes new, from their announcements until all are joined and known as Kubernetes': ${(first / 1000).toFixed(1)} s` }),
-    result({ name: 'kube-nodes/rss', unit: 'MB', value: rss, note: `the inventory, ${SETTLE_MS / 1000} s after it began to lead; at most ${peak.toFixed(0)} before` }, { of: 'value', most: 250 }),
+    result({
+      name: 'kube-nodes',
+      unit: 's',
+      value: median(times) / 1000,
+      note: `${count} Nodes, known before; from the start of the process until what was changed of a Node meanwhile stands in the ledger, median of ${RUNS}. All nodes new, from their announcements until all are joined and known as Kubernetes': ${(first / 1000).toFixed(1)} s`,
+    }),
+    result(
+      {
+        name: 'kube-nodes/rss',
+        unit: 'MB',
+        value: rss,
+        note: `the inventory, ${SETTLE_MS / 1000} s after it began to lead; at most ${peak.toFixed(0)} before`,
+      },
+      { of: 'value', most: 250 },
+    ),
   ];
 }
 
 /** As many as a cloud's Nodes have, more or less. */
-const labelsOf = (node: string): Readonly<Record<string, string>> => Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`example.com/label-${i}`, `${node}-${i}`]));
+const labelsOf = (node: string): Readonly<Record<string, string>> =>
+  Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`example.com/label-${i}`, `${node}-${i}`]));
 
-async function startOnce(context: PartContext, { api }: KubeWorld, begin: (inner: PartContext) => Promise<ControlPlane>, i: number): Promise<number> {
+async function startOnce(
+  context: PartContext,
+  { api }: KubeWorld,
+  begin: (inner: PartContext) => Promise<ControlPlane>,
+  i: number,
+): Promise<number> {
   const node = nodeName(i);
   await api.patch(nodePath(node), { metadata: { labels: { round: String(i) } } });
   return timed(async () => {
     const plane = await begin(context);
-    await until('the label to be known', async () => {
-      plane.checkAlive();
-      const message = await plane.bus.stored(LEDGER, { last_by_subj: `node.changed.${node}` });
-      return message?.string().includes(`"round":"${i}"`) === true ? true : undefined;
-    }, WAIT_MS, 20);
+    await until(
+      'the label to be known',
+      async () => {
+        plane.checkAlive();
+        const message = await plane.bus.stored(LEDGER, { last_by_subj: `node.changed.${node}` });
+        return message?.string().includes(`"round":"${i}"`) === true ? true : undefined;
+      },
+      WAIT_MS,
+      20,
+    );
   });
 }
 
 async function untilCounted(plane: ControlPlane, subject: string, count: number): Promise<void> {
-  await until(`${count} of ${subject}`, async () => {
-    plane.checkAlive();
-    return (await timesOf(plane.bus, [subject], 1)).length >= count ? true : undefined;
-  }, WAIT_MS, 1_000);
+  await until(
+    `${count} of ${subject}`,
+    async () => {
+      plane.checkAlive();
+      return (await timesOf(plane.bus, [subject], 1)).length >= count ? true : undefined;
+    },
+    WAIT_MS,
+    1_000,
+  );
 }

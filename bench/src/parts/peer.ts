@@ -23,7 +23,11 @@ const SHARDS = shardsFor(NODES, availableParallelism());
 const exec = promisify(execFile);
 
 /** The same file and the same check to a hundred local nodes, by Sluice and by Ansible. */
-export const peer: Part = { name: 'peer', what: `a file and a check of it on ${NODES} local nodes, ${AT_ONCE} at a time, beside ansible-core ${ANSIBLE}`, run };
+export const peer: Part = {
+  name: 'peer',
+  what: `a file and a check of it on ${NODES} local nodes, ${AT_ONCE} at a time, beside ansible-core ${ANSIBLE}`,
+  run,
+};
 
 interface Cost {
   readonly seconds: number;
@@ -37,11 +41,18 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   const theirs = await byAnsible(context, playbook);
   const ours = medianOf([...before, ...(await phase(context, bySluice))]);
   context.say(`Sluice ${JSON.stringify(ours)}, Ansible ${JSON.stringify(theirs)}`);
-  const each = ({ seconds, cpuSeconds }: Cost): string => `${((seconds / NODES) * 1000).toFixed(1)} ms and ${((cpuSeconds / NODES) * 1000).toFixed(1)} ms of CPU per node`;
+  const each = ({ seconds, cpuSeconds }: Cost): string =>
+    `${((seconds / NODES) * 1000).toFixed(1)} ms and ${((cpuSeconds / NODES) * 1000).toFixed(1)} ms of CPU per node`;
   const note = `Sluice ${each(ours)} (server, services, appliers with files and journals; median of ${2 * RUNS}, half of them before Ansible and half behind it, each half after ${WARM_UP} to warm up); ansible-core ${ANSIBLE}, serial ${AT_ONCE}, forks ${AT_ONCE}, connection local, the better of two runs: ${each(theirs)}`;
   return [
-    result({ name: 'peer/time', unit: '× as fast', value: theirs.seconds / ours.seconds, note }, { of: 'value', least: 50 }),
-    result({ name: 'peer/cpu', unit: '× less CPU', value: theirs.cpuSeconds / ours.cpuSeconds }, { of: 'value', least: 50 }),
+    result(
+      { name: 'peer/time', unit: '× as fast', value: theirs.seconds / ours.seconds, note },
+      { of: 'value', least: 50 },
+    ),
+    result(
+      { name: 'peer/cpu', unit: '× less CPU', value: theirs.cpuSeconds / ours.cpuSeconds },
+      { of: 'value', least: 50 },
+    ),
   ];
 }
 
@@ -53,10 +64,16 @@ async function findAnsible(context: PartContext): Promise<string> {
   try {
     context.say(`installing ansible-core ${ANSIBLE} into ${cache}`);
     await exec('python3', ['-m', 'venv', cache]);
-    await exec(join(cache, 'bin', 'pip'), ['install', '--quiet', '--disable-pip-version-check', `ansible-core==${ANSIBLE}`], { maxBuffer: 1 << 24 });
+    await exec(
+      join(cache, 'bin', 'pip'),
+      ['install', '--quiet', '--disable-pip-version-check', `ansible-core==${ANSIBLE}`],
+      { maxBuffer: 1 << 24 },
+    );
     return playbook;
   } catch (error) {
-    throw new SkipError(`ansible-core ${ANSIBLE} cannot be installed from PyPI (python3 -m venv, pip install): ${(error as Error).message.split('\n').slice(-2).join(' ')}`);
+    throw new SkipError(
+      `ansible-core ${ANSIBLE} cannot be installed from PyPI (python3 -m venv, pip install): ${(error as Error).message.split('\n').slice(-2).join(' ')}`,
+    );
   }
 }
 
@@ -71,9 +88,19 @@ async function bySluice(context: PartContext): Promise<readonly Cost[]> {
   const folder = temporaryFolder(context, 'peer');
   const inventory = join(folder, 'inventory.json');
   writeFileSync(inventory, JSON.stringify({ nodes: nodeNames.map((name) => ({ name, labels: {} })) }));
-  const appliers = SHARDS.map((shard) => start(process.execPath, [SLUICE, 'appliers', '--inventory', inventory, '--data', folder, '--shard', shard], { stdio: 'ignore', env: { ...process.env, NATS_URL: plane.server.url }, cwd: ROOT }));
+  const appliers = SHARDS.map((shard) =>
+    start(process.execPath, [SLUICE, 'appliers', '--inventory', inventory, '--data', folder, '--shard', shard], {
+      stdio: 'ignore',
+      env: { ...process.env, NATS_URL: plane.server.url },
+      cwd: ROOT,
+    }),
+  );
   context.atEnd(async () => void (await Promise.all(appliers.map((one) => end(one)))));
-  await until('the appliers to be known', async () => (await plane.bus.stored(LEDGER, { last_by_subj: `node.reviewed.${nodeNames.at(-1)}` })) ?? undefined, 60_000);
+  await until(
+    'the appliers to be known',
+    async () => (await plane.bus.stored(LEDGER, { last_by_subj: `node.reviewed.${nodeNames.at(-1)}` })) ?? undefined,
+    60_000,
+  );
   await plane.untilQuiet();
   await plane.rollOut([pool(AT_ONCE)]);
   const costs: Cost[] = [];
@@ -84,29 +111,52 @@ async function bySluice(context: PartContext): Promise<readonly Cost[]> {
     const publishedMs = Date.now();
     const { at } = await plane.rollOut([file('peer', contentOf(version)), fileProbe('peer', '/etc/bench/peer', CHECK)]);
     const cost = { seconds: (at.succeeded - publishedMs) / 1000, cpuSeconds: (used() - before) / 1000 };
-    const wrong = nodeNames.filter((name) => readFileSync(join(folder, 'nodes', name, 'root', 'etc', 'bench', 'peer'), 'utf8') !== contentOf(version));
+    const wrong = nodeNames.filter(
+      (name) =>
+        readFileSync(join(folder, 'nodes', name, 'root', 'etc', 'bench', 'peer'), 'utf8') !== contentOf(version),
+    );
     if (wrong.length > 0) throw new Error(`${wrong.length} nodes do not have the file`);
     if (version >= WARM_UP) costs.push(cost);
   }
   return costs;
 }
 
-const medianOf = (costs: readonly Cost[]): Cost => ({ seconds: median(costs.map(({ seconds }) => seconds)), cpuSeconds: median(costs.map(({ cpuSeconds }) => cpuSeconds)) });
+const medianOf = (costs: readonly Cost[]): Cost => ({
+  seconds: median(costs.map(({ seconds }) => seconds)),
+  cpuSeconds: median(costs.map(({ cpuSeconds }) => cpuSeconds)),
+});
 
 /** The better of two runs: the first makes the files, the second replaces them. */
 async function byAnsible(context: PartContext, playbook: string): Promise<Cost> {
   const folder = temporaryFolder(context, 'ansible');
   for (const name of nodeNames) mkdirSync(join(folder, name));
-  writeFileSync(join(folder, 'hosts'), `[all]\n${nodeNames.map((name) => `${name} ansible_connection=local`).join('\n')}\n`);
-  writeFileSync(join(folder, 'ansible.cfg'), `[defaults]\nforks = ${AT_ONCE}\ngathering = explicit\nhost_key_checking = false\nlocal_tmp = ${folder}/tmp\nremote_tmp = ${folder}/tmp\ninterpreter_python = ${join(dirname(playbook), 'python')}\n`);
-  writeFileSync(join(folder, 'play.yml'), [
-    '- hosts: all', `  serial: ${AT_ONCE}`, '  gather_facts: false', '  tasks:',
-    `  - template: {src: ${folder}/file.j2, dest: "${folder}/{{ inventory_hostname }}/peer", mode: "0644"}`,
-    `  - command: {argv: [grep, -qE, "^version [0-9]+", "${folder}/{{ inventory_hostname }}/peer"]}`, '    changed_when: false', '',
-  ].join('\n'));
+  writeFileSync(
+    join(folder, 'hosts'),
+    `[all]\n${nodeNames.map((name) => `${name} ansible_connection=local`).join('\n')}\n`,
+  );
+  writeFileSync(
+    join(folder, 'ansible.cfg'),
+    `[defaults]\nforks = ${AT_ONCE}\ngathering = explicit\nhost_key_checking = false\nlocal_tmp = ${folder}/tmp\nremote_tmp = ${folder}/tmp\ninterpreter_python = ${join(dirname(playbook), 'python')}\n`,
+  );
+  writeFileSync(
+    join(folder, 'play.yml'),
+    [
+      '- hosts: all',
+      `  serial: ${AT_ONCE}`,
+      '  gather_facts: false',
+      '  tasks:',
+      `  - template: {src: ${folder}/file.j2, dest: "${folder}/{{ inventory_hostname }}/peer", mode: "0644"}`,
+      `  - command: {argv: [grep, -qE, "^version [0-9]+", "${folder}/{{ inventory_hostname }}/peer"]}`,
+      '    changed_when: false',
+      '',
+    ].join('\n'),
+  );
   const costs = [await playOnce(playbook, folder, contentOf(7)), await playOnce(playbook, folder, contentOf(8))];
   context.say(`Ansible ${JSON.stringify(costs)}`);
-  return { seconds: Math.min(...costs.map(({ seconds }) => seconds)), cpuSeconds: Math.min(...costs.map(({ cpuSeconds }) => cpuSeconds)) };
+  return {
+    seconds: Math.min(...costs.map(({ seconds }) => seconds)),
+    cpuSeconds: Math.min(...costs.map(({ cpuSeconds }) => cpuSeconds)),
+  };
 }
 
 async function playOnce(playbook: string, folder: string, content: string): Promise<Cost> {
@@ -114,7 +164,11 @@ async function playOnce(playbook: string, folder: string, content: string): Prom
   const cpuBefore = endedChildrenCpuMs();
   const startMs = performance.now();
   const env = { ...process.env, ANSIBLE_CONFIG: join(folder, 'ansible.cfg'), ANSIBLE_HOME: join(folder, 'home') };
-  await exec(playbook, ['-i', join(folder, 'hosts'), join(folder, 'play.yml')], { cwd: folder, env, maxBuffer: 1 << 26 }).catch((error: Error & { readonly stdout?: string }) => {
+  await exec(playbook, ['-i', join(folder, 'hosts'), join(folder, 'play.yml')], {
+    cwd: folder,
+    env,
+    maxBuffer: 1 << 26,
+  }).catch((error: Error & { readonly stdout?: string }) => {
     throw new Error(`ansible-playbook failed: ${(error.stdout ?? error.message).slice(-1_000)}`, { cause: error });
   });
   const seconds = (performance.now() - startMs) / 1000;

@@ -12,7 +12,11 @@ const RULES = 30;
 const GOAL_PER_SECOND = 10_000;
 
 /** What a comparison is about: how many of the files differ. */
-const CASES = [{ name: 'plan-actions', changed: 5 }, { name: 'plan-actions/same', changed: 0 }, { name: 'plan-actions/all', changed: FILES }] as const;
+const CASES = [
+  { name: 'plan-actions', changed: 5 },
+  { name: 'plan-actions/same', changed: 0 },
+  { name: 'plan-actions/all', changed: FILES },
+] as const;
 
 /** Comparisons of two configs against looking each file up by its path and comparing content and mode, and nothing else. */
 export const planActionsPart: Part = {
@@ -33,12 +37,19 @@ async function run({ size, say }: PartContext): Promise<readonly Result[]> {
   });
 }
 
-function measure(pairs: number, changed: number, policy: EffectivePolicy): { readonly ours: number; readonly floor: number } {
+function measure(
+  pairs: number,
+  changed: number,
+  policy: EffectivePolicy,
+): { readonly ours: number; readonly floor: number } {
   const before = JSON.stringify(configOf(0));
   const after = JSON.stringify(configOf(changed));
   const total = { ours: 0, floor: 0 };
   for (let done = 0; done < pairs; done += AT_ONCE) {
-    const read = Array.from({ length: Math.min(AT_ONCE, pairs - done) }, () => [JSON.parse(before) as Config, JSON.parse(after) as Config] as const);
+    const read = Array.from(
+      { length: Math.min(AT_ONCE, pairs - done) },
+      () => [JSON.parse(before) as Config, JSON.parse(after) as Config] as const,
+    );
     let startMs = performance.now();
     const plans = read.map(([from, to]) => planActions(from, to, policy).changed.length);
     total.ours += performance.now() - startMs;
@@ -59,12 +70,21 @@ function differing(from: Config, to: Config): number {
 }
 
 function configOf(changed: number): Config {
-  const fragments = Array.from({ length: FILES }, (_, i): ConfigEntry =>
-    ({ kind: 'File', name: `f${String(i).padStart(3, '0')}`, spec: { path: `/etc/bench/d${i % 20}/f${i}`, content: `${contentOf(i)}${i < changed ? 'new' : ''}`, mode: '0644' } }));
+  const fragments = Array.from({ length: FILES }, (_, i): ConfigEntry => ({
+    kind: 'File',
+    name: `f${String(i).padStart(3, '0')}`,
+    spec: { path: `/etc/bench/d${i % 20}/f${i}`, content: `${contentOf(i)}${i < changed ? 'new' : ''}`, mode: '0644' },
+  }));
   return { fragments };
 }
 
 function policyOf(): EffectivePolicy {
-  const files = Array.from({ length: RULES }, (_, i) => ({ path: `/etc/bench/d${i}`, actions: [{ kind: 'reload', unit: `u${i % 7}.service` }] }));
-  return effectivePolicy([{ kind: 'DisruptionPolicy', name: 'bench', labels: {}, spec: { nodeSelector: {}, files } } as unknown as Fragment], {});
+  const files = Array.from({ length: RULES }, (_, i) => ({
+    path: `/etc/bench/d${i}`,
+    actions: [{ kind: 'reload', unit: `u${i % 7}.service` }],
+  }));
+  return effectivePolicy(
+    [{ kind: 'DisruptionPolicy', name: 'bench', labels: {}, spec: { nodeSelector: {}, files } } as unknown as Fragment],
+    {},
+  );
 }

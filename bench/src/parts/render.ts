@@ -31,7 +31,9 @@ async function run({ size, say }: PartContext): Promise<readonly Result[]> {
     floors.push(times.floor);
   }
   const note = `${size} nodes × ${FRAGMENTS} fragments, every ${TEMPLATED_EVERY}th with templates; median of ${RUNS}; what nodes share is canonicalized once`;
-  return [result({ name: 'render', unit: 'ms', value: median(ours), floor: median(floors), note }, { of: 'ratio', most: 2 })];
+  return [
+    result({ name: 'render', unit: 'ms', value: median(ours), floor: median(floors), note }, { of: 'ratio', most: 2 }),
+  ];
 }
 
 /** In turns of a few hundred nodes, so that both see the same machine and not all texts are kept. */
@@ -41,7 +43,10 @@ function measure(fragments: readonly Fragment[], size: number): { readonly ours:
   const index = compileFragments(fragments);
   total.ours += performance.now() - startMs;
   for (let n = 0; n < size; n += AT_ONCE) {
-    const nodes = Array.from({ length: Math.min(AT_ONCE, size - n) }, (_, i): TemplateNode => ({ name: nodeName(n + i), labels: labelsOf(n + i) }));
+    const nodes = Array.from({ length: Math.min(AT_ONCE, size - n) }, (_, i): TemplateNode => ({
+      name: nodeName(n + i),
+      labels: labelsOf(n + i),
+    }));
     startMs = performance.now();
     const rendered = nodes.map((node) => renderNode(index.forNode(node.labels), node, sha256));
     total.ours += performance.now() - startMs;
@@ -56,5 +61,10 @@ function measure(fragments: readonly Fragment[], size: number): { readonly ours:
 
 function fragmentOf(i: number): Fragment {
   const template = i % TEMPLATED_EVERY === 0 ? '# {{ node.name }} in {{ node.labels.zone }}\n' : '';
-  return { kind: 'File', name: `f${i}`, labels: {}, spec: { nodeSelector: {}, path: `/etc/bench/f${i}`, content: template + contentOf(i), mode: '0644' } } as Fragment;
+  return {
+    kind: 'File',
+    name: `f${i}`,
+    labels: {},
+    spec: { nodeSelector: {}, path: `/etc/bench/f${i}`, content: template + contentOf(i), mode: '0644' },
+  } as Fragment;
 }

@@ -9,7 +9,12 @@ const RUNS = 3;
 const BUDGETS = [1, 100] as const;
 
 /** What three copies of everything cost, for docs/scaling.md; without goals, and only when it is asked for. */
-export const replicas: Part = { name: 'replicas', what: 'a rollout on three servers with three copies ÷ one server with one copy, all on this machine', run, onRequest: true };
+export const replicas: Part = {
+  name: 'replicas',
+  what: 'a rollout on three servers with three copies ÷ one server with one copy, all on this machine',
+  run,
+  onRequest: true,
+};
 
 interface Rollout {
   /** Per node, in milliseconds. */
@@ -33,10 +38,23 @@ async function run(context: PartContext): Promise<readonly Result[]> {
       ones.push(one);
       threes.push(three);
     }
-    const of = (rollouts: readonly Rollout[], field: keyof Rollout): number => median(rollouts.map((each) => each[field]));
+    const of = (rollouts: readonly Rollout[], field: keyof Rollout): number =>
+      median(rollouts.map((each) => each[field]));
     results.push(
-      result({ name: `replicas/time-budget-${budget}`, unit: 'ms per node', value: of(threes, 'took'), floor: of(ones, 'took'), note: `${size} nodes, median of ${RUNS} in turn; the floor is the same with one server and one copy` }),
-      result({ name: `replicas/cpu-budget-${budget}`, unit: 'ms of CPU per node', value: of(threes, 'cpu'), floor: of(ones, 'cpu'), note: 'services and all servers' }),
+      result({
+        name: `replicas/time-budget-${budget}`,
+        unit: 'ms per node',
+        value: of(threes, 'took'),
+        floor: of(ones, 'took'),
+        note: `${size} nodes, median of ${RUNS} in turn; the floor is the same with one server and one copy`,
+      }),
+      result({
+        name: `replicas/cpu-budget-${budget}`,
+        unit: 'ms of CPU per node',
+        value: of(threes, 'cpu'),
+        floor: of(ones, 'cpu'),
+        note: 'services and all servers',
+      }),
     );
   }
   return results;

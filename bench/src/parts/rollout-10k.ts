@@ -25,9 +25,27 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   const about = { unit: 'nodes/s', floor: median(floors) };
   const each = `each in turn with one of the floor, while the other stands idle: ${rolling.map((rate, i) => (rate / (floors[i] as number)).toFixed(2)).join(', ')} × floor`;
   return [
-    result({ name: 'rollout-10k', ...about, value: median(rolling), note: `${size} nodes, budget ${BUDGET}, median of ${RUNS}, ${each}; rollout.started to rollout.complete. Last run: ${note}` }, { of: 'ratio', least: 0.6 }),
-    result({ name: 'rollout-10k/published-to-succeeded', ...about, value: median(whole), note: 'with rendering, a config written for each node, review and commit, which the floor does not do' }),
-    result({ name: 'rollout-10k/least', unit: 'nodes/s', value: least, note: 'one put, one publish, one ack per node: the least that any such system could do' }),
+    result(
+      {
+        name: 'rollout-10k',
+        ...about,
+        value: median(rolling),
+        note: `${size} nodes, budget ${BUDGET}, median of ${RUNS}, ${each}; rollout.started to rollout.complete. Last run: ${note}`,
+      },
+      { of: 'ratio', least: 0.6 },
+    ),
+    result({
+      name: 'rollout-10k/published-to-succeeded',
+      ...about,
+      value: median(whole),
+      note: 'with rendering, a config written for each node, review and commit, which the floor does not do',
+    }),
+    result({
+      name: 'rollout-10k/least',
+      unit: 'nodes/s',
+      value: least,
+      note: 'one put, one publish, one ack per node: the least that any such system could do',
+    }),
   ];
 }
 
@@ -62,12 +80,23 @@ async function inTurn(context: PartContext): Promise<Rates> {
   return rates;
 }
 
-function words(publishedMs: number, at: Stations, before: Readonly<Record<string, number>>, after: Readonly<Record<string, number>>): string {
+function words(
+  publishedMs: number,
+  at: Stations,
+  before: Readonly<Record<string, number>>,
+  after: Readonly<Record<string, number>>,
+): string {
   const seconds = (from: number, to: number): string => ((to - from) / 1000).toFixed(2);
-  const cpu = Object.keys(after).map((name) => `${name} ${(((after[name] ?? 0) - (before[name] ?? 0)) / 1000).toFixed(2)}`);
+  const cpu = Object.keys(after).map(
+    (name) => `${name} ${(((after[name] ?? 0) - (before[name] ?? 0)) / 1000).toFixed(2)}`,
+  );
   const stations = [
-    `accepted +${seconds(publishedMs, at.accepted)}`, `rendered +${seconds(at.accepted, at.rendered)}`, `validated +${seconds(at.rendered, at.validated)}`,
-    `started +${seconds(at.validated, at.started)}`, `complete +${seconds(at.started, at.complete)}`, `succeeded +${seconds(at.complete, at.succeeded)} s`,
+    `accepted +${seconds(publishedMs, at.accepted)}`,
+    `rendered +${seconds(at.accepted, at.rendered)}`,
+    `validated +${seconds(at.rendered, at.validated)}`,
+    `started +${seconds(at.validated, at.started)}`,
+    `complete +${seconds(at.started, at.complete)}`,
+    `succeeded +${seconds(at.complete, at.succeeded)} s`,
   ];
   return `${stations.join(', ')}; CPU s: ${cpu.join(', ')}`;
 }

@@ -11,7 +11,11 @@ const SETTLE_MS = 10_000;
 const CONNECTED = `require('@nats-io/transport-node').connect({servers: process.argv[1]})`;
 
 /** Resident memory. */
-export const rss: Part = { name: 'rss', what: 'resident memory of an idle applier, an idle service, and the scheduler of a full fleet', run };
+export const rss: Part = {
+  name: 'rss',
+  what: 'resident memory of an idle applier, an idle service, and the scheduler of a full fleet',
+  run,
+};
 
 interface Idle {
   readonly services: readonly { readonly name: string; readonly mb: number }[];
@@ -21,7 +25,9 @@ interface Idle {
 
 async function run(context: PartContext): Promise<readonly Result[]> {
   // Each by itself, as in a cluster; then as `sluice up` has them.
-  const idle = await phase(context, async (inner) => idleMemory(inner, await ControlPlane.start(inner, { processes: SERVICES.map((name) => [name]) })));
+  const idle = await phase(context, async (inner) =>
+    idleMemory(inner, await ControlPlane.start(inner, { processes: SERVICES.map((name) => [name]) })),
+  );
   const { floor, applierMb } = idle;
   const plane = await ControlPlane.start(context);
   const shared = await phase(context, (inner) => idleMemory(inner, plane));
@@ -34,26 +40,74 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   const scheduler = full.find(({ name }) => name === 'scheduler') as { readonly rss: number; readonly peak: number };
   const worst = Math.max(...idle.services.map(({ mb }) => mb));
   const listOf = ({ services }: Idle): string => services.map(({ name, mb }) => `${name} ${mb.toFixed(0)}`).join(', ');
-  const listed = full.map(({ name, rss: now, peak }) => `${name} ${now.toFixed(0)} (peak ${peak.toFixed(0)})`).join(', ');
+  const listed = full
+    .map(({ name, rss: now, peak }) => `${name} ${now.toFixed(0)} (peak ${peak.toFixed(0)})`)
+    .join(', ');
   return [
-    result({ name: 'rss/applier', unit: 'MB', value: applierMb, floor, note: 'sluice applier, announced, 10 s later; floor: Node with one connection' }, { of: 'value', most: 70 }),
-    result({ name: 'rss/service', unit: 'MB', value: worst, floor, note: `the largest of: ${listOf(idle)}; no nodes. As sluice up has them: ${listOf(shared)}` }, { of: 'value', most: 100 }),
-    result({ name: 'rss/scheduler', unit: 'MB', value: scheduler.rss, floor, note: `${context.size} nodes, 10 s after a rollout over all of them. Then: ${listed}, nats-server ${memoryMb(plane.server.pid).rss.toFixed(0)}` }, { of: 'value', most: 250 }),
+    result(
+      {
+        name: 'rss/applier',
+        unit: 'MB',
+        value: applierMb,
+        floor,
+        note: 'sluice applier, announced, 10 s later; floor: Node with one connection',
+      },
+      { of: 'value', most: 70 },
+    ),
+    result(
+      {
+        name: 'rss/service',
+        unit: 'MB',
+        value: worst,
+        floor,
+        note: `the largest of: ${listOf(idle)}; no nodes. As sluice up has them: ${listOf(shared)}`,
+      },
+      { of: 'value', most: 100 },
+    ),
+    result(
+      {
+        name: 'rss/scheduler',
+        unit: 'MB',
+        value: scheduler.rss,
+        floor,
+        note: `${context.size} nodes, 10 s after a rollout over all of them. Then: ${listed}, nats-server ${memoryMb(plane.server.pid).rss.toFixed(0)}`,
+      },
+      { of: 'value', most: 250 },
+    ),
   ];
 }
 
 async function idleMemory(context: PartContext, plane: ControlPlane): Promise<Idle> {
   const [applier, bare] = await appliers(context, plane);
   await sleep(SETTLE_MS);
-  return { services: plane.services.map(({ name, pid }) => ({ name, mb: memoryMb(pid).rss })), applierMb: memoryMb(applier).rss, floor: memoryMb(bare).rss };
+  return {
+    services: plane.services.map(({ name, pid }) => ({ name, mb: memoryMb(pid).rss })),
+    applierMb: memoryMb(applier).rss,
+    floor: memoryMb(bare).rss,
+  };
 }
 
 async function appliers(context: PartContext, plane: ControlPlane): Promise<readonly [number, number]> {
   const folder = temporaryFolder(context, 'applier');
-  const args = [SLUICE, 'applier', '--node', 'real', '--root', folder, '--state', `${folder}/state`, '--server', plane.server.url];
+  const args = [
+    SLUICE,
+    'applier',
+    '--node',
+    'real',
+    '--root',
+    folder,
+    '--state',
+    `${folder}/state`,
+    '--server',
+    plane.server.url,
+  ];
   const applier = start(process.execPath, args, { stdio: 'ignore' });
   const bare = start(process.execPath, ['-e', CONNECTED, plane.server.url], { cwd: ROOT, stdio: 'ignore' });
   context.atEnd(() => Promise.all([end(applier), end(bare, 1_000)]).then(() => undefined));
-  await until('the applier to be known', async () => (await plane.bus.stored(LEDGER, { last_by_subj: 'node.reviewed.real' })) ?? undefined, 30_000);
+  await until(
+    'the applier to be known',
+    async () => (await plane.bus.stored(LEDGER, { last_by_subj: 'node.reviewed.real' })) ?? undefined,
+    30_000,
+  );
   return [applier.pid as number, bare.pid as number];
 }

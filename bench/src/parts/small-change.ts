@@ -7,7 +7,19 @@ import { result, type Part, type PartContext, type Result } from '../harness/par
 
 const FRAGMENTS = 10;
 const RUNS = 3;
-const NONE = { reason: '', attempt: 1, replaces: [], maxFailures: 0, by: '', nodes: [], applied: 0, failed: 0, unknown: 0, owed: 0, pending: 0 };
+const NONE = {
+  reason: '',
+  attempt: 1,
+  replaces: [],
+  maxFailures: 0,
+  by: '',
+  nodes: [],
+  applied: 0,
+  failed: 0,
+  unknown: 0,
+  owed: 0,
+  pending: 0,
+};
 
 /** What a change costs should follow from what it touches. */
 export const smallChange: Part = {
@@ -19,7 +31,12 @@ export const smallChange: Part = {
 async function run(context: PartContext): Promise<readonly Result[]> {
   return [
     measure(context, 'small-change', '{{ node.name }}\n', 'every node has a config of its own'),
-    measure(context, 'small-change/shared', '', 'all nodes have the same config, so that a change of all is as cheap as it can be'),
+    measure(
+      context,
+      'small-change/shared',
+      '',
+      'all nodes have the same config, so that a change of all is as cheap as it can be',
+    ),
   ];
 }
 
@@ -31,7 +48,9 @@ function measure({ size, say }: PartContext, name: string, head: string, how: st
   for (let i = 0; i < RUNS; i += 1) {
     small.push(change(services, [file(`rack-${i}`, head + contentOf(i), { matchLabels: { rack: `r${i}` } })]));
     large.push(change(services, [file(`all-${i}`, head + contentOf(i))]));
-    say(`run ${i + 1}: ${small[i]?.ms.toFixed(2)} ms for ${small[i]?.nodes} nodes, ${large[i]?.ms.toFixed(1)} ms for ${large[i]?.nodes}`);
+    say(
+      `run ${i + 1}: ${small[i]?.ms.toFixed(2)} ms for ${small[i]?.nodes} nodes, ${large[i]?.ms.toFixed(1)} ms for ${large[i]?.nodes}`,
+    );
   }
   const [ours, all] = [small, large].map((times) => median(times.map(({ ms }) => ms))) as [number, number];
   const [few, every] = [small[0]?.nodes ?? 0, large[0]?.nodes ?? 0];
@@ -41,7 +60,20 @@ function measure({ size, say }: PartContext, name: string, head: string, how: st
 
 function join(services: MemoryServices, size: number): void {
   for (let n = 0; n < size; n += 1) {
-    services.append([{ type: 'node.joined', node: nodeName(n), labels: labelsOf(n), capabilities: ['kind:File'], fresh: false, version: '', incarnation: 1, birth: n, seq: 1, kubernetesLabels: {} }]);
+    services.append([
+      {
+        type: 'node.joined',
+        node: nodeName(n),
+        labels: labelsOf(n),
+        capabilities: ['kind:File'],
+        fresh: false,
+        version: '',
+        incarnation: 1,
+        birth: n,
+        seq: 1,
+        kubernetesLabels: {},
+      },
+    ]);
   }
   services.settle();
 }
@@ -57,9 +89,14 @@ function change(services: MemoryServices, apply: readonly object[]): Measured {
   const startMs = performance.now();
   services.settle();
   let ms = performance.now() - startMs;
-  const rendered = services.facts.findLast(({ fact }) => fact.type === 'config.rendered')?.fact as FactOf<'config.rendered'>;
-  if (services.facts.at(-1)?.fact.type !== 'config.validated') throw new Error(`${name} was not validated: ${JSON.stringify(services.facts.at(-1)?.fact).slice(0, 300)}`);
-  services.append([{ type: 'rollout.started', change: name, ...NONE }, { type: 'rollout.complete', change: name, ...NONE }]);
+  const rendered = services.facts.findLast(({ fact }) => fact.type === 'config.rendered')
+    ?.fact as FactOf<'config.rendered'>;
+  if (services.facts.at(-1)?.fact.type !== 'config.validated')
+    throw new Error(`${name} was not validated: ${JSON.stringify(services.facts.at(-1)?.fact).slice(0, 300)}`);
+  services.append([
+    { type: 'rollout.started', change: name, ...NONE },
+    { type: 'rollout.complete', change: name, ...NONE },
+  ]);
   const againMs = performance.now();
   services.settle();
   ms += performance.now() - againMs;

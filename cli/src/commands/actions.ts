@@ -8,7 +8,10 @@ import { table } from '../screens/table.js';
 import type { Session } from '../session.js';
 
 /** `sluice actions --from FILE --to FILE`: what going from one set of fragments to the other needs, with no server. */
-export async function actions(session: Session, flags: { readonly from: string; readonly to: string }): Promise<ExitCode> {
+export async function actions(
+  session: Session,
+  flags: { readonly from: string; readonly to: string },
+): Promise<ExitCode> {
   const { io } = session;
   const from = await readManifestFiles([flags.from], io);
   const to = await readManifestFiles([flags.to], io);
@@ -18,7 +21,13 @@ export async function actions(session: Session, flags: { readonly from: string; 
     io.out(JSON.stringify({ actions: plan.actions, because: plan.because, changed: plan.changed }));
     return EXIT.done;
   }
-  if (plan.because.length > 0) io.out(`${table(['CHANGES', 'NEEDS', 'BY RULE'], plan.because.map((one) => [one.what, actionText(one.actions), one.rule]))}\n`);
+  if (plan.because.length > 0)
+    io.out(
+      `${table(
+        ['CHANGES', 'NEEDS', 'BY RULE'],
+        plan.because.map((one) => [one.what, actionText(one.actions), one.rule]),
+      )}\n`,
+    );
   io.out(plan.because.length === 0 ? 'Nothing changes.' : `Actions: ${actionText(plan.actions)}`);
   return EXIT.done;
 }
@@ -27,9 +36,13 @@ export async function actions(session: Session, flags: { readonly from: string; 
 const forEveryNode = (fragment: Fragment): Fragment => ({ ...fragment, spec: { ...fragment.spec, nodeSelector: {} } });
 
 function configOf(fragments: readonly Fragment[]): Config {
-  const entries = fragments.filter(({ kind }) => kindOf(kind)?.role !== 'policy').map(({ kind, name, spec }) => {
-    const { nodeSelector: _, ...rest } = spec ?? {};
-    return { kind, name, spec: rest };
-  });
-  return { fragments: entries.sort((a, b) => (a.kind === b.kind ? (a.name < b.name ? -1 : 1) : a.kind < b.kind ? -1 : 1)) };
+  const entries = fragments
+    .filter(({ kind }) => kindOf(kind)?.role !== 'policy')
+    .map(({ kind, name, spec }) => {
+      const { nodeSelector: _, ...rest } = spec ?? {};
+      return { kind, name, spec: rest };
+    });
+  return {
+    fragments: entries.sort((a, b) => (a.kind === b.kind ? (a.name < b.name ? -1 : 1) : a.kind < b.kind ? -1 : 1)),
+  };
 }

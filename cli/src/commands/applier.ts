@@ -55,5 +55,10 @@ export async function applier(session: Session, flags: ApplierFlags): Promise<Ex
   return EXIT.done;
 }
 
-const hostOf = ({ systemctl, systemdAnalyze, rebootCommand, proc, updateGrub }: ApplierFlags): HostSettings =>
-  ({ systemctl, systemdAnalyze, rebootCommand: commandWords(rebootCommand), proc, updateGrub: commandWords(updateGrub) });
+const hostOf = ({ systemctl, systemdAnalyze, rebootCommand, proc, updateGrub }: ApplierFlags): HostSettings => ({
+  systemctl,
+  systemdAnalyze,
+  rebootCommand: commandWords(rebootCommand),
+  proc,
+  updateGrub: commandWords(updateGrub),
+});

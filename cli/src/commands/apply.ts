@@ -26,7 +26,11 @@ export async function apply(session: Session, flags: PublishFlags): Promise<Exit
 }
 
 /** Publishes one change, prints its id, and waits for its end if asked to. */
-export async function publish(session: Session, content: { readonly apply: readonly unknown[]; readonly delete: readonly FragmentRef[] }, flags: PublishFlags): Promise<ExitCode> {
+export async function publish(
+  session: Session,
+  content: { readonly apply: readonly unknown[]; readonly delete: readonly FragmentRef[] },
+  flags: PublishFlags,
+): Promise<ExitCode> {
   const { io } = session;
   const timeoutMs = flags.wait === undefined ? undefined : parseDuration(flags.wait, '--wait');
   const body = JSON.stringify({ ...content, message: flags.message ?? '', author: askedBy(io), ...strategyOf(flags) });
@@ -38,7 +42,8 @@ export async function publish(session: Session, content: { readonly apply: reado
 
 function strategyOf({ maxFailures }: PublishFlags): object {
   if (maxFailures === undefined) return {};
-  if (!/^\d{1,6}$/.test(maxFailures)) throw new UsageError(`--max-failures: ${JSON.stringify(maxFailures)} is not a number of nodes`);
+  if (!/^\d{1,6}$/.test(maxFailures))
+    throw new UsageError(`--max-failures: ${JSON.stringify(maxFailures)} is not a number of nodes`);
   return { strategy: { maxFailures: Number(maxFailures) } };
 }
 
@@ -53,6 +58,7 @@ export async function report(session: Session, change: string, timeoutMs: number
   }
   const { end, exit } = await waitForChange(session, change, timeoutMs);
   if (isJson) io.out(JSON.stringify(endJson(change, end)));
-  else if ((end.change?.warnings ?? []).length > 0) io.say(reasonLines(end.change?.warnings ?? [], io.colours, '!').join('\n'));
+  else if ((end.change?.warnings ?? []).length > 0)
+    io.say(reasonLines(end.change?.warnings ?? [], io.colours, '!').join('\n'));
   return exit;
 }

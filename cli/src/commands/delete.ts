@@ -6,17 +6,33 @@ import type { Session } from '../session.js';
 import { publish, type PublishFlags } from './apply.js';
 
 /** `sluice delete KIND NAME | -f PATH`: publishes a change that takes fragments away. */
-export async function remove(session: Session, kind: string | undefined, name: string | undefined, flags: PublishFlags): Promise<ExitCode> {
+export async function remove(
+  session: Session,
+  kind: string | undefined,
+  name: string | undefined,
+  flags: PublishFlags,
+): Promise<ExitCode> {
   const isByName = kind !== undefined;
   const isByFile = (flags.filename ?? []).length > 0;
   if (isByName === isByFile) throw new UsageError('say what to delete either as KIND NAME or with -f PATH');
   if (kind === undefined) {
     const { fragments } = await readManifestInput(flags.filename ?? [], session.io);
-    return publish(session, { apply: [], delete: fragments.map((fragment) => ({ kind: fragment.kind, name: fragment.name })) }, flags);
+    return publish(
+      session,
+      { apply: [], delete: fragments.map((fragment) => ({ kind: fragment.kind, name: fragment.name })) },
+      flags,
+    );
   }
-  const known = KINDS.find((one) => one.name.toLowerCase() === kind.toLowerCase() || `${one.name.toLowerCase()}s` === kind.toLowerCase());
-  if (known === undefined) throw new UsageError(`there is no kind ${JSON.stringify(kind)}; there are ${KINDS.map((one) => one.name).join(', ')}`);
-  if (name === undefined) throw new UsageError(`which ${known.name}? sluice delete ${known.name} NAME; sluice get fragments lists them`);
-  if (!isDnsLabel(name)) throw new UsageError(`${JSON.stringify(name)} is not the name of a fragment: sluice get fragments lists them`);
+  const known = KINDS.find(
+    (one) => one.name.toLowerCase() === kind.toLowerCase() || `${one.name.toLowerCase()}s` === kind.toLowerCase(),
+  );
+  if (known === undefined)
+    throw new UsageError(
+      `there is no kind ${JSON.stringify(kind)}; there are ${KINDS.map((one) => one.name).join(', ')}`,
+    );
+  if (name === undefined)
+    throw new UsageError(`which ${known.name}? sluice delete ${known.name} NAME; sluice get fragments lists them`);
+  if (!isDnsLabel(name))
+    throw new UsageError(`${JSON.stringify(name)} is not the name of a fragment: sluice get fragments lists them`);
   return publish(session, { apply: [], delete: [{ kind: known.name, name }] }, flags);
 }

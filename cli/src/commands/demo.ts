@@ -14,15 +14,28 @@ export async function demo(session: Session, flags: { readonly keep?: boolean })
   const tell = session.isJson ? io.say : io.out;
   tell(`${io.colours.bold('Starting')} nats-server, five services and ${DEMO_NODES.length} nodes in ${data} …`);
   try {
-    const running = await startUp({ data, port: 0, nodes: DEMO_NODES, kubernetes: false, say: io.say, signal: io.interrupted });
+    const running = await startUp({
+      data,
+      port: 0,
+      nodes: DEMO_NODES,
+      kubernetes: false,
+      say: io.say,
+      signal: io.interrupted,
+    });
     try {
-      if (running.missing.length > 0) throw new Error(`these do not answer: ${running.missing.join(', ')}; run sluice demo --keep and see ${join(data, 'logs')}`);
+      if (running.missing.length > 0)
+        throw new Error(
+          `these do not answer: ${running.missing.join(', ')}; run sluice demo --keep and see ${join(data, 'logs')}`,
+        );
       const { connectFleet } = await import('#libs/bus');
       const fleet = await connectFleet({ servers: [running.url], timeoutMs: 5_000 });
-      const steps = await tellDemo({ fleet, data, tell, colours: io.colours, signal: io.interrupted }).finally(() => fleet.close());
+      const steps = await tellDemo({ fleet, data, tell, colours: io.colours, signal: io.interrupted }).finally(() =>
+        fleet.close(),
+      );
       const different = steps.filter(({ ok }) => !ok);
       if (session.isJson) io.out(JSON.stringify({ ok: different.length === 0, steps }));
-      for (const { expected, seen } of different) io.say(`${io.colours.red('different from what was told:')} ${expected}; seen: ${seen}`);
+      for (const { expected, seen } of different)
+        io.say(`${io.colours.red('different from what was told:')} ${expected}; seen: ${seen}`);
       return different.length === 0 ? EXIT.done : EXIT.unexpected;
     } finally {
       await running.stop();

@@ -25,18 +25,26 @@ async function wholeHash(fleet: FleetClient, node: string, flag: string, hash: s
   if (isHash(hash)) return hash;
   const found = (await fleet.configHashes(node)).filter((one) => one.startsWith(hash));
   if (found.length === 1) return found[0] as string;
-  throw new Error(found.length === 0 ? `--${flag}: no config of ${node} begins with ${hash}` : `--${flag}: ${hash} is not unique: ${found.map((one) => one.slice(0, 16)).join(', ')}`);
+  throw new Error(
+    found.length === 0
+      ? `--${flag}: no config of ${node} begins with ${hash}`
+      : `--${flag}: ${hash} is not unique: ${found.map((one) => one.slice(0, 16)).join(', ')}`,
+  );
 }
 
 /** `sluice diff NODE`: from what the node has to what it shall have, or between two configs by hash. */
 export async function diff(session: Session, name: string, flags: DiffFlags): Promise<ExitCode> {
   const node = nodeNameOf(name);
   for (const [flag, hash] of Object.entries({ from: flags.from, to: flags.to })) {
-    if (hash !== undefined && !PREFIX.test(hash)) throw new UsageError(`--${flag}: ${JSON.stringify(hash)} is not a hash, nor the first ${LEAST_DIGITS} or more of its hex digits: sluice get leases shows those of a node`);
+    if (hash !== undefined && !PREFIX.test(hash))
+      throw new UsageError(
+        `--${flag}: ${JSON.stringify(hash)} is not a hash, nor the first ${LEAST_DIGITS} or more of its hex digits: sluice get leases shows those of a node`,
+      );
   }
   const fleet = await session.fleet();
   const hashes: Record<string, string> = {};
-  for (const [flag, hash] of Object.entries({ from: flags.from, to: flags.to })) if (hash !== undefined) hashes[flag] = await wholeHash(fleet, node, flag, hash);
+  for (const [flag, hash] of Object.entries({ from: flags.from, to: flags.to }))
+    if (hash !== undefined) hashes[flag] = await wholeHash(fleet, node, flag, hash);
   const answer = await fleet.request<DiffAnswer>('ops.config.diff', { node, ...hashes });
   const { io } = session;
   if (session.isJson) io.out(JSON.stringify(answer));

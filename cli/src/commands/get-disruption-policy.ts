@@ -12,12 +12,21 @@ export async function getDisruptionPolicy(session: Session, name: string | undef
   const node = nodeNameOf(name);
   const fleet = await session.fleet();
   const [view, fragments] = await Promise.all([fleet.get('nodes', node), fleet.list('fragments')]);
-  if (view === undefined || view.state === 'gone') throw new Error(`there is no node ${node}: sluice get nodes lists them`);
-  const committed = [...fragments.values()].flatMap(({ fragment, gone }) => (fragment === undefined || gone ? [] : [fragment as Fragment]));
+  if (view === undefined || view.state === 'gone')
+    throw new Error(`there is no node ${node}: sluice get nodes lists them`);
+  const committed = [...fragments.values()].flatMap(({ fragment, gone }) =>
+    fragment === undefined || gone ? [] : [fragment as Fragment],
+  );
   const rules = policyRows(effectivePolicy(committed, view.labels));
   if (session.flags.output === 'yaml') session.io.out((await import('yaml')).stringify({ node, rules }).trimEnd());
   else if (session.isJson) session.io.out(JSON.stringify({ node, rules }));
-  else session.io.out(table(['CHANGE OF', 'NEEDS', 'POLICY', 'BY RULE'], rules.map((row) => [subjectOf(row), actionText(row.actions), row.policies.join(', '), row.rule])));
+  else
+    session.io.out(
+      table(
+        ['CHANGE OF', 'NEEDS', 'POLICY', 'BY RULE'],
+        rules.map((row) => [subjectOf(row), actionText(row.actions), row.policies.join(', '), row.rule]),
+      ),
+    );
   return EXIT.done;
 }
 

@@ -5,7 +5,15 @@ import { fleetTable, GETTABLE, present, type Gettable, type Listed } from '../sc
 import type { Session } from '../session.js';
 
 /** What kubectl's habit types. */
-const ALIASES: Readonly<Record<string, Gettable>> = { node: 'nodes', pool: 'pools', fragment: 'fragments', change: 'changes', lease: 'leases', knownbad: 'known-bad', 'known-bads': 'known-bad' };
+const ALIASES: Readonly<Record<string, Gettable>> = {
+  node: 'nodes',
+  pool: 'pools',
+  fragment: 'fragments',
+  change: 'changes',
+  lease: 'leases',
+  knownbad: 'known-bad',
+  'known-bads': 'known-bad',
+};
 
 /** Not a bucket's values but what they come to for one node. */
 const POLICY: readonly string[] = ['disruption-policy', 'disruption-policies', 'disruptionpolicy'];
@@ -14,14 +22,18 @@ const POLICY: readonly string[] = ['disruption-policy', 'disruption-policies', '
 export async function get(session: Session, word: string, name: string | undefined): Promise<ExitCode> {
   if (POLICY.includes(word)) return (await import('./get-disruption-policy.js')).getDisruptionPolicy(session, name);
   const what = GETTABLE.find((one) => one === word) ?? ALIASES[word];
-  if (what === undefined) throw new UsageError(`there are no ${JSON.stringify(word)} to get; there are ${[...GETTABLE, POLICY[0]].join(', ')}`);
+  if (what === undefined)
+    throw new UsageError(
+      `there are no ${JSON.stringify(word)} to get; there are ${[...GETTABLE, POLICY[0]].join(', ')}`,
+    );
   return show(session, what, name);
 }
 
 async function show<G extends Gettable>(session: Session, what: G, name: string | undefined): Promise<ExitCode> {
   const { io, flags } = session;
   const values = await find(await session.fleet(), what, name);
-  if (name !== undefined && values.length === 0) throw new Error(`there is no ${name} among the ${what}: sluice get ${what} lists them`);
+  if (name !== undefined && values.length === 0)
+    throw new Error(`there is no ${name} among the ${what}: sluice get ${what} lists them`);
   if (flags.output === 'yaml') io.out(await toYaml(what, values));
   else if (session.isJson) io.out(JSON.stringify(name === undefined || values.length > 1 ? values : values[0]));
   else if (values.length === 0) io.say(`no ${what}`);
@@ -36,8 +48,13 @@ async function find<G extends Gettable>(fleet: FleetClient, what: G, name: strin
   if (what === 'fragments' || what === 'known-bad') {
     const all = await fleet.list(what);
     const isMeant = (key: string): boolean =>
-      what === 'fragments' ? [key, key.replace('.', '/'), key.slice(key.indexOf('.') + 1)].includes(name) : key === name || key.slice(key.indexOf('.') + 1).startsWith(name);
-    return present(what, [...all].filter(([key]) => isMeant(key)).map(([, value]) => value as Listed<G>));
+      what === 'fragments'
+        ? [key, key.replace('.', '/'), key.slice(key.indexOf('.') + 1)].includes(name)
+        : key === name || key.slice(key.indexOf('.') + 1).startsWith(name);
+    return present(
+      what,
+      [...all].filter(([key]) => isMeant(key)).map(([, value]) => value as Listed<G>),
+    );
   }
   const value = await fleet.get(what, name);
   return value === undefined ? [] : present(what, [value as Listed<G>]);
@@ -45,7 +62,8 @@ async function find<G extends Gettable>(fleet: FleetClient, what: G, name: strin
 
 /** The nodes that the inventory knows, with what only the scheduler does. */
 async function nodesOf(fleet: FleetClient, name: string | undefined): Promise<Listed<'nodes'>[]> {
-  const both = (node: NodeView, status: StatusView | undefined): Listed<'nodes'> => (status?.taken === undefined ? node : { ...node, taken: status.taken });
+  const both = (node: NodeView, status: StatusView | undefined): Listed<'nodes'> =>
+    status?.taken === undefined ? node : { ...node, taken: status.taken };
   if (name === undefined) {
     const [nodes, statuses] = await Promise.all([fleet.list('nodes'), fleet.list('status')]);
     return [...nodes].map(([key, node]) => both(node, statuses.get(key)));

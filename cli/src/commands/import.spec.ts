@@ -1,26 +1,42 @@
 import { readManifests } from '#libs/manifests';
 import { cli } from '../fakes.fixture.js';
 
-const STORAGE = 'kind: Layer2NetworkConfiguration\nmetadata: {name: storage}\nspec: {id: 100, acceptRA: true}\n---\nkind: RoutingTable\nmetadata: {name: egress}\nspec: {tableId: 300}\n';
+const STORAGE =
+  'kind: Layer2NetworkConfiguration\nmetadata: {name: storage}\nspec: {id: 100, acceptRA: true}\n---\nkind: RoutingTable\nmetadata: {name: egress}\nspec: {tableId: 300}\n';
 
 test('prints manifests that can be applied, and says on stderr what has no equivalent', async () => {
   const { exit, out, err } = await cli(['import', '-f', '-'], undefined, {}, STORAGE);
   expect([exit, err]).toEqual([0, 'Layer2NetworkConfiguration/storage: acceptRA has no equivalent, and is left out\n']);
   expect(readManifests(out, 'stdout').manifests).toMatchObject([
-    { apiVersion: 'sluice.dev/v1alpha1', kind: 'Layer2Network', metadata: { name: 'storage' }, spec: { nodeSelector: {}, id: 100 } }, { kind: 'RoutingTable', spec: { tableId: 300 } },
+    {
+      apiVersion: 'sluice.dev/v1alpha1',
+      kind: 'Layer2Network',
+      metadata: { name: 'storage' },
+      spec: { nodeSelector: {}, id: 100 },
+    },
+    { kind: 'RoutingTable', spec: { tableId: 300 } },
   ]);
   expect(JSON.parse((await cli(['import', '-f', '-', '-o', 'json'], undefined, {}, STORAGE)).out)).toHaveLength(2);
 });
 
 test('reads YAML as Kubernetes does: a mode that begins with 0 is octal', async () => {
-  const text = 'kind: MachineConfig\nmetadata: {name: m}\nspec: {config: {storage: {files: [{path: /a, mode: 0644}]}, systemd: {units: [{name: a.service, enabled: yes}]}}}\n';
+  const text =
+    'kind: MachineConfig\nmetadata: {name: m}\nspec: {config: {storage: {files: [{path: /a, mode: 0644}]}, systemd: {units: [{name: a.service, enabled: yes}]}}}\n';
   const { exit, out } = await cli(['import', '-f', '-'], undefined, {}, text);
   expect(exit).toBe(0);
-  expect(readManifests(out, 'stdout').manifests).toMatchObject([{ kind: 'File', spec: { mode: '0644' } }, { kind: 'SystemdUnit', spec: { enabled: true } }, { kind: 'DisruptionPolicy' }]);
+  expect(readManifests(out, 'stdout').manifests).toMatchObject([
+    { kind: 'File', spec: { mode: '0644' } },
+    { kind: 'SystemdUnit', spec: { enabled: true } },
+    { kind: 'DisruptionPolicy' },
+  ]);
 });
 
 test('fails where nothing comes of it', async () => {
-  expect(await cli(['import', '-f', '-'], undefined, {}, 'kind: Secret\n')).toMatchObject({ exit: 3, out: '', err: expect.stringContaining('no import of this kind') as string });
+  expect(await cli(['import', '-f', '-'], undefined, {}, 'kind: Secret\n')).toMatchObject({
+    exit: 3,
+    out: '',
+    err: expect.stringContaining('no import of this kind') as string,
+  });
   expect(await cli(['import', '-f', '-'], undefined, {}, 'a: [')).toMatchObject({ exit: 3, out: '' });
   expect((await cli(['import'])).exit).toBe(2);
 });

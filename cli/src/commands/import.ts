@@ -6,14 +6,28 @@ import { readInputs } from '../input-files.js';
 import type { Session } from '../session.js';
 
 /** `sluice import -f PATH`: prints the fragments that resources of other systems come to, and says what has no equivalent. */
-export async function importFragments({ io, isJson }: Session, flags: { readonly filename: readonly string[] }): Promise<ExitCode> {
+export async function importFragments(
+  { io, isJson }: Session,
+  flags: { readonly filename: readonly string[] },
+): Promise<ExitCode> {
   if (flags.filename.length === 0) throw new UsageError('-f is missing: name a file, a folder, or - for stdin');
-  const read = (await readInputs(flags.filename, io)).map(({ name, text }) => readManifests(text, name, KUBERNETES_YAML));
+  const read = (await readInputs(flags.filename, io)).map(({ name, text }) =>
+    readManifests(text, name, KUBERNETES_YAML),
+  );
   const problems = read.flatMap((file) => file.problems);
-  if (problems.length > 0) throw new RejectedError(problems.map((message) => ({ fragment: '', field: '', code: 'not-a-manifest', message, nodes: [] })));
+  if (problems.length > 0)
+    throw new RejectedError(
+      problems.map((message) => ({ fragment: '', field: '', code: 'not-a-manifest', message, nodes: [] })),
+    );
   const { manifests, words } = importDocuments(read.flatMap((file) => file.manifests));
   for (const word of words) io.say(word);
   if (isJson) io.out(JSON.stringify(manifests));
-  else if (manifests.length > 0) io.out(manifests.map((manifest) => stringify(manifest, { lineWidth: 0 })).join('---\n').trimEnd());
+  else if (manifests.length > 0)
+    io.out(
+      manifests
+        .map((manifest) => stringify(manifest, { lineWidth: 0 }))
+        .join('---\n')
+        .trimEnd(),
+    );
   return manifests.length === 0 ? EXIT.rejected : EXIT.done;
 }

@@ -30,10 +30,14 @@ async function allPages(session: Session, documents: readonly unknown[]): Promis
   let joined: PlanAnswer | undefined;
   let cursor: string | undefined;
   do {
-    const page: Partial<PlanAnswer> & { readonly next?: string } =
-      await fleet.request('ops.config.plan', { apply: documents, delete: [], ...(cursor === undefined ? {} : { cursor }) });
+    const page: Partial<PlanAnswer> & { readonly next?: string } = await fleet.request('ops.config.plan', {
+      apply: documents,
+      delete: [],
+      ...(cursor === undefined ? {} : { cursor }),
+    });
     const { next, ...part } = page;
-    joined = joined === undefined ? { ...EMPTY, ...part } : { ...joined, nodes: [...joined.nodes, ...(part.nodes ?? [])] };
+    joined =
+      joined === undefined ? { ...EMPTY, ...part } : { ...joined, nodes: [...joined.nodes, ...(part.nodes ?? [])] };
     cursor = next;
   } while (cursor !== undefined && cursor !== '');
   return joined;

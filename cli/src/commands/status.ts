@@ -10,7 +10,11 @@ import type { Session } from '../session.js';
 import { standing } from '../standing.js';
 
 /** `sluice status [CHANGE] [-w]`: where things stand, once or as they go. */
-export async function status(session: Session, id: string | undefined, flags: { readonly watch?: boolean }): Promise<ExitCode> {
+export async function status(
+  session: Session,
+  id: string | undefined,
+  flags: { readonly watch?: boolean },
+): Promise<ExitCode> {
   if (id === undefined) return flags.watch === true ? watchOverview(session) : showOverview(session);
   return flags.watch === true ? watchChange(session, changeIdOf(id)) : showChange(session, changeIdOf(id));
 }
@@ -18,7 +22,11 @@ export async function status(session: Session, id: string | undefined, flags: { 
 async function showChange(session: Session, id: string): Promise<ExitCode> {
   const { io } = session;
   const fleet = await session.fleet();
-  const [change, rollout, pools] = await Promise.all([fleet.get('changes', id), fleet.get('rollouts', id), fleet.list('pools')]);
+  const [change, rollout, pools] = await Promise.all([
+    fleet.get('changes', id),
+    fleet.get('rollouts', id),
+    fleet.list('pools'),
+  ]);
   if (change === undefined) throw new Error(`there is no change ${id}: sluice get changes lists them`);
   if (session.isJson) io.out(JSON.stringify(changeJson(id, { change, rollout, standing: standing(change, rollout) })));
   else io.out(rolloutTree({ id, change, rollout, pools, now: io.now() }, io.colours));
@@ -36,7 +44,10 @@ async function watchChange(session: Session, id: string): Promise<ExitCode> {
     if (latest !== undefined) screen?.draw(rolloutTree({ id, ...latest, pools, now: io.now() }, io.colours));
   };
   const refresh = setInterval(() => {
-    void fleet.list('pools').then((listed) => (pools = listed)).catch(() => undefined);
+    void fleet
+      .list('pools')
+      .then((listed) => (pools = listed))
+      .catch(() => undefined);
     draw();
   }, 1_000);
   try {
@@ -60,7 +71,11 @@ async function watchChange(session: Session, id: string): Promise<ExitCode> {
 
 async function gather(session: Session): Promise<OverviewInput> {
   const fleet = await session.fleet();
-  const [changes, rollouts, pools] = await Promise.all([fleet.list('changes'), fleet.list('rollouts'), fleet.list('pools')]);
+  const [changes, rollouts, pools] = await Promise.all([
+    fleet.list('changes'),
+    fleet.list('rollouts'),
+    fleet.list('pools'),
+  ]);
   return { changes, rollouts, pools, now: session.io.now() };
 }
 
@@ -90,8 +105,14 @@ async function watchOverview(session: Session): Promise<ExitCode> {
   return EXIT.done;
 }
 
-const changeJson = (id: string, { change, rollout, standing: at }: Followed): object =>
-  ({ change: id, state: at.word, detail: at.detail, ended: at.isEnded, view: change ?? null, rollout: rollout ?? null });
+const changeJson = (id: string, { change, rollout, standing: at }: Followed): object => ({
+  change: id,
+  state: at.word,
+  detail: at.detail,
+  ended: at.isEnded,
+  view: change ?? null,
+  rollout: rollout ?? null,
+});
 
 function overviewJson(input: OverviewInput): object {
   const { open, ended } = shownChanges(input);

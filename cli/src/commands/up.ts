@@ -28,12 +28,15 @@ export async function up(session: Session, flags: UpFlags): Promise<ExitCode> {
   if (flags.keepCrds && !flags.kube) throw new UsageError('--keep-crds says something of Kubernetes: it needs --kube');
   const nodes = flags.kube ? await withKubernetes(session, flags, said) : (said ?? nodesBefore(data));
   const options = { data, port, nodes, kubernetes: flags.kube, signal: io.interrupted };
-  io.say(`starting nats-server, the services ${servicesOf(flags.kube).join(', ')} and ${nodes.length} nodes in ${data}`);
+  io.say(
+    `starting nats-server, the services ${servicesOf(flags.kube).join(', ')} and ${nodes.length} nodes in ${data}`,
+  );
   const running = await startUp({ ...options, say: io.say });
   try {
     if (session.isJson) io.out(JSON.stringify({ server: running.url, pid: process.pid, data: running.data }));
     else io.out(running.url);
-    if (running.missing.length > 0 && !io.interrupted.aborted) io.say(`not answering yet: ${running.missing.join(', ')}; see the logs in ${join(running.data, 'logs')}`);
+    if (running.missing.length > 0 && !io.interrupted.aborted)
+      io.say(`not answering yet: ${running.missing.join(', ')}; see the logs in ${join(running.data, 'logs')}`);
     if (!io.interrupted.aborted) for (const line of welcome(running.url, running.data, flags.kube)) io.say(line);
     await aborted(io.interrupted);
     io.say('ending; the data stays');
@@ -45,12 +48,14 @@ export async function up(session: Session, flags: UpFlags): Promise<ExitCode> {
 
 function portOf(text: string): number {
   const port = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (!(port <= 65_535)) throw new UsageError(`--port: ${JSON.stringify(text)} is not a port; 0 takes any that is free`);
+  if (!(port <= 65_535))
+    throw new UsageError(`--port: ${JSON.stringify(text)} is not a port; 0 takes any that is free`);
   return port;
 }
 
 function nodesSaid({ nodes, inventory }: UpFlags): readonly InventoryNode[] | undefined {
-  if (nodes !== undefined && inventory !== undefined) throw new UsageError('--nodes and --inventory both say which nodes there are: give one');
+  if (nodes !== undefined && inventory !== undefined)
+    throw new UsageError('--nodes and --inventory both say which nodes there are: give one');
   if (inventory !== undefined) return readInventory(inventory);
   return nodes === undefined ? undefined : localNodes(nodes);
 }
@@ -62,10 +67,23 @@ function nodesBefore(data: string): readonly InventoryNode[] {
 }
 
 /** Unless others are named, the nodes are those of Kubernetes. */
-async function withKubernetes({ io }: Session, { keepCrds }: UpFlags, said: readonly InventoryNode[] | undefined): Promise<readonly InventoryNode[]> {
+async function withKubernetes(
+  { io }: Session,
+  { keepCrds }: UpFlags,
+  said: readonly InventoryNode[] | undefined,
+): Promise<readonly InventoryNode[]> {
   const { prepareKubernetes } = await import('../up/kubernetes.js');
-  const names = await prepareKubernetes({ env: io.env, say: io.say, keepDefinitions: keepCrds, version: packageVersion(), signal: io.interrupted });
-  if (said === undefined) io.say(`each of its ${names.length} Nodes gets an applier here, which writes into the data folder and nothing else; where a change drains, their pods are evicted for real`);
+  const names = await prepareKubernetes({
+    env: io.env,
+    say: io.say,
+    keepDefinitions: keepCrds,
+    version: packageVersion(),
+    signal: io.interrupted,
+  });
+  if (said === undefined)
+    io.say(
+      `each of its ${names.length} Nodes gets an applier here, which writes into the data folder and nothing else; where a change drains, their pods are evicted for real`,
+    );
   else io.say('what is drained needs a Node of its name: a node without one stays blocked');
   // Their labels are known from Kubernetes.
   return said ?? names.map((name) => ({ name, labels: {} }));
@@ -73,7 +91,8 @@ async function withKubernetes({ io }: Session, { keepCrds }: UpFlags, said: read
 
 function welcome(url: string, data: string, withKube: boolean): string[] {
   const isDefault = url.endsWith(`:${NATS_PORT}`);
-  const manifest = '{"apiVersion": "sluice.dev/v1alpha1", "kind": "File", "metadata": {"name": "motd"}, "spec": {"nodeSelector": {}, "path": "/etc/motd", "content": "hello {{ node.name }}"}}';
+  const manifest =
+    '{"apiVersion": "sluice.dev/v1alpha1", "kind": "File", "metadata": {"name": "motd"}, "spec": {"nodeSelector": {}, "path": "/etc/motd", "content": "hello {{ node.name }}"}}';
   return [
     '',
     'Try, in another terminal:',

@@ -2,48 +2,132 @@ import type { ChangeView, DrainView, PoolView, RolloutView } from '#libs/contrac
 import { changeView, cli, rolloutView } from '../fakes.fixture.js';
 import { whyChange, whyDraining } from './why.js';
 
-const why = (change: Partial<ChangeView>, rollout?: Partial<RolloutView>, pools: ReadonlyMap<string, PoolView> = new Map()) =>
-  whyChange(changeView(change), undefined, rollout === undefined ? undefined : rolloutView(rollout), pools);
+const why = (
+  change: Partial<ChangeView>,
+  rollout?: Partial<RolloutView>,
+  pools: ReadonlyMap<string, PoolView> = new Map(),
+) => whyChange(changeView(change), undefined, rollout === undefined ? undefined : rolloutView(rollout), pools);
 
 test.each([
-  ['behind', { phase: 'waiting' as const, behind: ['c3', 'c5'] }, undefined, 'it waits for c3, c5, with which it shares a node or a fragment'],
-  ['rejected', { phase: 'rejected' as const, reasons: [{ fragment: 'File/a', field: 'spec.path', code: 'x', message: 'is taken', nodes: [] }] }, undefined, 'rejected: File/a spec.path: is taken'],
+  [
+    'behind',
+    { phase: 'waiting' as const, behind: ['c3', 'c5'] },
+    undefined,
+    'it waits for c3, c5, with which it shares a node or a fragment',
+  ],
+  [
+    'rejected',
+    {
+      phase: 'rejected' as const,
+      reasons: [{ fragment: 'File/a', field: 'spec.path', code: 'x', message: 'is taken', nodes: [] }],
+    },
+    undefined,
+    'rejected: File/a spec.path: is taken',
+  ],
   ['paused', {}, { paused: true, reason: 'by bob' }, 'it is paused: by bob; sluice resume c7 lets it go on'],
-  ['stalled', {}, { stalledBy: ['n1', 'n2'] }, 'it is held by n1, n2: until heard of, or sluice skip NODE, or sluice remove NODE'],
-  ['reverting', {}, { phase: 'reverting' as const, reason: 'n1 is invalid' }, 'it failed (n1 is invalid), and goes back'],
-  ['under-way', {}, { worst: [{ node: 'n1', pool: 'w', state: 'ready', reason: '', since: '' }] }, 'a node is changing: n1'],
-  ['reverted', { phase: 'ended' as const, outcome: 'reverted', reason: 'n1 is invalid' }, undefined, 'it ended as reverted: n1 is invalid'],
-  ['committed', { phase: 'committed' as const }, { phase: 'succeeded' as const, owed: 2 }, 'it is committed; 2 nodes are owed it and get it as soon as they can'],
+  [
+    'stalled',
+    {},
+    { stalledBy: ['n1', 'n2'] },
+    'it is held by n1, n2: until heard of, or sluice skip NODE, or sluice remove NODE',
+  ],
+  [
+    'reverting',
+    {},
+    { phase: 'reverting' as const, reason: 'n1 is invalid' },
+    'it failed (n1 is invalid), and goes back',
+  ],
+  [
+    'under-way',
+    {},
+    { worst: [{ node: 'n1', pool: 'w', state: 'ready', reason: '', since: '' }] },
+    'a node is changing: n1',
+  ],
+  [
+    'reverted',
+    { phase: 'ended' as const, outcome: 'reverted', reason: 'n1 is invalid' },
+    undefined,
+    'it ended as reverted: n1 is invalid',
+  ],
+  [
+    'committed',
+    { phase: 'committed' as const },
+    { phase: 'succeeded' as const, owed: 2 },
+    'it is committed; 2 nodes are owed it and get it as soon as they can',
+  ],
 ])('%s', (because, change, rollout, text) => {
   expect(why(change, rollout)).toMatchObject({ because, text });
 });
 
 test('a pool with no room names who takes it', () => {
-  const pool = { pool: 'w', budget: 1, used: 1, unavailable: [{ node: 'n9', because: 'silent', lease: '' }] } as unknown as PoolView;
+  const pool = {
+    pool: 'w',
+    budget: 1,
+    used: 1,
+    unavailable: [{ node: 'n9', because: 'silent', lease: '' }],
+  } as unknown as PoolView;
   expect(why({}, { pools: { w: { nodes: 3, done: 1, active: 0 } } }, new Map([['w', pool]]))).toEqual({
-    because: 'budget', holders: ['n9'], text: 'pool w has no room: 1 of 1 may be unavailable, and are: n9 (silent)',
+    because: 'budget',
+    holders: ['n9'],
+    text: 'pool w has no room: 1 of 1 may be unavailable, and are: n9 (silent)',
   });
 });
 
 test('of a node the scheduler is asked', async () => {
-  const answers = { 'ops.node.why': ({ node }: Record<string, unknown>) => ({ node, because: 'silent', text: 'it is silent', holders: [] }) };
+  const answers = {
+    'ops.node.why': ({ node }: Record<string, unknown>) => ({
+      node,
+      because: 'silent',
+      text: 'it is silent',
+      holders: [],
+    }),
+  };
   expect(await cli(['why', 'w-1.dc1'], { answers })).toEqual({ exit: 0, out: 'it is silent\n', err: '' });
-  expect(JSON.parse((await cli(['why', 'w-1.dc1', '-o', 'json'], { answers })).out)).toMatchObject({ node: 'w-1.dc1', because: 'silent' });
+  expect(JSON.parse((await cli(['why', 'w-1.dc1', '-o', 'json'], { answers })).out)).toMatchObject({
+    node: 'w-1.dc1',
+    because: 'silent',
+  });
 });
 
 test('of a node that drains it is told how far that is, and what holds it up since when', () => {
   const answer = { because: 'draining', text: 'it is being drained', holders: [] };
-  const drain = { state: 'draining', total: 5, evicted: 3, waitingFor: ['default/web-1', 'default/web-2'], reason: '', blockedSince: '' } as unknown as DrainView;
+  const drain = {
+    state: 'draining',
+    total: 5,
+    evicted: 3,
+    waitingFor: ['default/web-1', 'default/web-2'],
+    reason: '',
+    blockedSince: '',
+  } as unknown as DrainView;
   expect(whyDraining(answer, undefined)).toEqual(answer);
-  expect(whyDraining(answer, drain).text).toBe('it is being drained: 3 of 5 pods have gone, waiting for default/web-1, default/web-2');
-  const held = { ...drain, waitingFor: ['default/web-1'], reason: 'the budget default/web allows 0', blockedSince: '2026-01-02T03:04:05.678Z' };
-  expect(whyDraining(answer, held).text).toBe('it is being drained: 3 of 5 pods have gone, waiting for default/web-1; since 2026-01-02T03:04:05.678Z: the budget default/web allows 0');
+  expect(whyDraining(answer, drain).text).toBe(
+    'it is being drained: 3 of 5 pods have gone, waiting for default/web-1, default/web-2',
+  );
+  const held = {
+    ...drain,
+    waitingFor: ['default/web-1'],
+    reason: 'the budget default/web allows 0',
+    blockedSince: '2026-01-02T03:04:05.678Z',
+  };
+  expect(whyDraining(answer, held).text).toBe(
+    'it is being drained: 3 of 5 pods have gone, waiting for default/web-1; since 2026-01-02T03:04:05.678Z: the budget default/web allows 0',
+  );
 });
 
 test('of a change whose drains are blocked it is told which, since when and by what', () => {
-  const blocked = (node: string, change = 'c7') => ({ node, change, state: 'draining', blockedSince: '2026-01-02T03:04:05.678Z', reason: 'the budget default/web allows 0' }) as unknown as DrainView;
+  const blocked = (node: string, change = 'c7') =>
+    ({
+      node,
+      change,
+      state: 'draining',
+      blockedSince: '2026-01-02T03:04:05.678Z',
+      reason: 'the budget default/web allows 0',
+    }) as unknown as DrainView;
   const rollout = rolloutView({ worst: [{ node: 'n1', pool: 'w', state: 'draining', reason: '', since: '' }] });
-  const text = (...drains: readonly DrainView[]): string => whyChange(changeView({}), undefined, rollout, new Map(), drains).text;
-  expect(text(blocked('n1'), blocked('n9', 'c8'))).toBe('a node is changing: n1; the drain of n1 is blocked since 2026-01-02T03:04:05.678Z: the budget default/web allows 0');
+  const text = (...drains: readonly DrainView[]): string =>
+    whyChange(changeView({}), undefined, rollout, new Map(), drains).text;
+  expect(text(blocked('n1'), blocked('n9', 'c8'))).toBe(
+    'a node is changing: n1; the drain of n1 is blocked since 2026-01-02T03:04:05.678Z: the budget default/web allows 0',
+  );
   expect(text(...['n1', 'n2', 'n3', 'n4', 'n5'].map((node) => blocked(node)))).toMatch(/n3 is blocked .*; and 2 more$/);
 });

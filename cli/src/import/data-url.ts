@@ -38,7 +38,12 @@ function dataOf(url: string): Buffer | undefined {
   try {
     if (/;base64$/i.test(match?.[1] ?? '')) return Buffer.from(decodeURIComponent(data), 'base64');
     // What is percent-encoded are bytes, and not always of UTF-8.
-    return Buffer.from(data.replaceAll(/[^%\x21-\x7e]/g, (character) => encodeURIComponent(character)).replaceAll(/%([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(parseInt(hex, 16))), 'latin1');
+    return Buffer.from(
+      data
+        .replaceAll(/[^%\x21-\x7e]/g, (character) => encodeURIComponent(character))
+        .replaceAll(/%([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(parseInt(hex, 16))),
+      'latin1',
+    );
   } catch {
     return undefined;
   }
@@ -50,13 +55,18 @@ function expanded(data: Buffer, compression = ''): Buffer | string {
   try {
     return gunzipSync(data, { maxOutputLength: MAX_CONFIG_BYTES });
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? `it has more than ${MAX_CONFIG_BYTES} bytes` : 'it is no gzip';
+    return (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE'
+      ? `it has more than ${MAX_CONFIG_BYTES} bytes`
+      : 'it is no gzip';
   }
 }
 
 function wrongDigest(content: Buffer, hash = ''): string | undefined {
   if (hash === '') return undefined;
   const [, kind = '', wanted = ''] = /^(sha256|sha512)-([0-9a-f]+)$/.exec(hash) ?? [];
-  if (kind === '') return `its digest ${JSON.stringify(hash.slice(0, 40))} cannot be checked; known are sha256 and sha512`;
-  return createHash(kind).update(content).digest('hex') === wanted ? undefined : `its content does not have the digest ${kind} that it names`;
+  if (kind === '')
+    return `its digest ${JSON.stringify(hash.slice(0, 40))} cannot be checked; known are sha256 and sha512`;
+  return createHash(kind).update(content).digest('hex') === wanted
+    ? undefined
+    : `its content does not have the digest ${kind} that it names`;
 }

@@ -4,23 +4,59 @@ import { file, files, ignition, machineConfig, specs, words } from './machine-co
 
 const KEYS = ['IGq6', 'IGq7', 'IGq8'].map((end) => `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA${end} core@example`);
 const units = (...list: object[]): object => ({ systemd: { units: list } });
-const names = (...documents: object[]): unknown[] => importDocuments(documents).manifests.map(({ kind, metadata }) => `${kind}/${(metadata as { name: string }).name}`);
+const names = (...documents: object[]): unknown[] =>
+  importDocuments(documents).manifests.map(({ kind, metadata }) => `${kind}/${(metadata as { name: string }).name}`);
 
 describe('MachineConfigs of one role', () => {
   test('merge a unit field by field: what is said later replaces, what is not said is inherited, drop-ins go by their names', () => {
     const both = [
-      ignition('99-x', units({ name: 'kubelet.service', enabled: false, dropins: [{ name: '20-b.conf', contents: 'late' }, { name: '30-c.conf', contents: 'c' }] })),
-      ignition('01-x', units({ name: 'kubelet.service', enabled: true, contents: '[Service]\n', dropins: [{ name: '10-a.conf', contents: 'a' }, { name: '20-b.conf', contents: 'early' }] })),
+      ignition(
+        '99-x',
+        units({
+          name: 'kubelet.service',
+          enabled: false,
+          dropins: [
+            { name: '20-b.conf', contents: 'late' },
+            { name: '30-c.conf', contents: 'c' },
+          ],
+        }),
+      ),
+      ignition(
+        '01-x',
+        units({
+          name: 'kubelet.service',
+          enabled: true,
+          contents: '[Service]\n',
+          dropins: [
+            { name: '10-a.conf', contents: 'a' },
+            { name: '20-b.conf', contents: 'early' },
+          ],
+        }),
+      ),
     ];
-    expect(specs('SystemdUnit', ...both)).toMatchObject([{
-      name: 'kubelet.service', content: '[Service]\n', enabled: false,
-      dropIns: [{ name: '10-a.conf', content: 'a' }, { name: '20-b.conf', content: 'late' }, { name: '30-c.conf', content: 'c' }],
-    }]);
-    expect(words(...both)).toEqual(['MachineConfig/01-x: enabled of kubelet.service is replaced by MachineConfig/99-x', 'MachineConfig/01-x: drop-in 20-b.conf of kubelet.service is replaced by MachineConfig/99-x']);
+    expect(specs('SystemdUnit', ...both)).toMatchObject([
+      {
+        name: 'kubelet.service',
+        content: '[Service]\n',
+        enabled: false,
+        dropIns: [
+          { name: '10-a.conf', content: 'a' },
+          { name: '20-b.conf', content: 'late' },
+          { name: '30-c.conf', content: 'c' },
+        ],
+      },
+    ]);
+    expect(words(...both)).toEqual([
+      'MachineConfig/01-x: enabled of kubelet.service is replaced by MachineConfig/99-x',
+      'MachineConfig/01-x: drop-in 20-b.conf of kubelet.service is replaced by MachineConfig/99-x',
+    ]);
   });
 
   test('say nothing where they only add, and a fragment keeps the name of the first that spoke of it', () => {
-    const [first, second] = [ignition('01-x', units({ name: 'a.service', contents: 'x' })), ignition('99-x', units({ name: 'a.service', contents: 'x', enabled: true }))] as const;
+    const [first, second] = [
+      ignition('01-x', units({ name: 'a.service', contents: 'x' })),
+      ignition('99-x', units({ name: 'a.service', contents: 'x', enabled: true })),
+    ] as const;
     expect(specs('SystemdUnit', first, second)).toMatchObject([{ content: 'x', enabled: true }]);
     expect(words(first, second)).toEqual([]);
     expect(names(first, second)).toEqual(names(first));
@@ -28,63 +64,131 @@ describe('MachineConfigs of one role', () => {
   });
 
   test('undo what an earlier one says: an empty content, a mask that is taken away', () => {
-    const both = [ignition('a', units({ name: 'a.service', contents: 'x', mask: true, enabled: true })), ignition('b', units({ name: 'a.service', contents: '', mask: false }))];
-    expect(specs('SystemdUnit', ...both)).toEqual([{ nodeSelector: expect.anything() as unknown, name: 'a.service', enabled: true }]);
-    expect(words(...both)).toEqual(['MachineConfig/a: content of a.service is replaced by MachineConfig/b', 'MachineConfig/a: mask of a.service is replaced by MachineConfig/b']);
+    const both = [
+      ignition('a', units({ name: 'a.service', contents: 'x', mask: true, enabled: true })),
+      ignition('b', units({ name: 'a.service', contents: '', mask: false })),
+    ];
+    expect(specs('SystemdUnit', ...both)).toEqual([
+      { nodeSelector: expect.anything() as unknown, name: 'a.service', enabled: true },
+    ]);
+    expect(words(...both)).toEqual([
+      'MachineConfig/a: content of a.service is replaced by MachineConfig/b',
+      'MachineConfig/a: mask of a.service is replaced by MachineConfig/b',
+    ]);
   });
 
   test('inherit a drop-in that is only named again, and take back one that is made empty', () => {
-    const dropIns = (a: object, b: object): object => units({ name: 'a.service', dropins: [{ name: 'a.conf', ...a }, { name: 'b.conf', ...b }] });
-    const both = [ignition('a', dropIns({ contents: 'a' }, { contents: 'b' })), ignition('b', dropIns({}, { contents: '' }))];
+    const dropIns = (a: object, b: object): object =>
+      units({
+        name: 'a.service',
+        dropins: [
+          { name: 'a.conf', ...a },
+          { name: 'b.conf', ...b },
+        ],
+      });
+    const both = [
+      ignition('a', dropIns({ contents: 'a' }, { contents: 'b' })),
+      ignition('b', dropIns({}, { contents: '' })),
+    ];
     expect(specs('SystemdUnit', ...both)).toMatchObject([{ dropIns: [{ name: 'a.conf', content: 'a' }] }]);
     expect(words(...both)).toEqual(['MachineConfig/a: drop-in b.conf of a.service is replaced by MachineConfig/b']);
   });
 
   test('merge a file: the content is replaced, mode and owner are inherited', () => {
-    const both = [machineConfig('a', files(file('/a', 'data:,a', { mode: 384, user: { name: 'core' } }))), machineConfig('b', files(file('/a', 'data:,b')))];
+    const both = [
+      machineConfig('a', files(file('/a', 'data:,a', { mode: 384, user: { name: 'core' } }))),
+      machineConfig('b', files(file('/a', 'data:,b'))),
+    ];
     expect(specs('File', ...both)).toMatchObject([{ path: '/a', content: 'b', mode: '0600' }]);
-    expect(words(...both)).toEqual(['MachineConfig/a: content of /a is replaced by MachineConfig/b', 'MachineConfig/a /a: user has no equivalent: it will belong to root']);
-    expect(specs('File', ...both, machineConfig('c', files({ path: '/a', mode: 420, user: { name: 'root' } })))).toMatchObject([{ content: 'b', mode: '0644' }]);
+    expect(words(...both)).toEqual([
+      'MachineConfig/a: content of /a is replaced by MachineConfig/b',
+      'MachineConfig/a /a: user has no equivalent: it will belong to root',
+    ]);
+    expect(
+      specs('File', ...both, machineConfig('c', files({ path: '/a', mode: 420, user: { name: 'root' } }))),
+    ).toMatchObject([{ content: 'b', mode: '0644' }]);
   });
 
   test('inherit the compression of contents, as Ignition does: what then cannot be read is left out', () => {
     const packed = file('/a', `data:;base64,${gzipSync('a').toString('base64')}`, {}, { compression: 'gzip' });
-    expect(words(machineConfig('a', files(packed)), machineConfig('b', files(file('/a', 'data:,b'))))).toEqual(['MachineConfig/a: content of /a is replaced by MachineConfig/b', 'MachineConfig/b /a: it is no gzip: it is left out']);
-    expect(specs('File', machineConfig('a', files(packed)), machineConfig('b', files(file('/a', 'data:,b', {}, { compression: '' }))))).toMatchObject([{ content: 'b' }]);
+    expect(words(machineConfig('a', files(packed)), machineConfig('b', files(file('/a', 'data:,b'))))).toEqual([
+      'MachineConfig/a: content of /a is replaced by MachineConfig/b',
+      'MachineConfig/b /a: it is no gzip: it is left out',
+    ]);
+    expect(
+      specs(
+        'File',
+        machineConfig('a', files(packed)),
+        machineConfig('b', files(file('/a', 'data:,b', {}, { compression: '' }))),
+      ),
+    ).toMatchObject([{ content: 'b' }]);
   });
 
   test('append to what one of them says, in the words of Ignition 3 and of Ignition 2', () => {
-    const two = machineConfig('c', { config: { ignition: { version: '2.2.0' }, storage: { files: [{ filesystem: 'root', path: '/a', append: true, contents: { source: 'data:,c' } }] } } });
-    const all = [machineConfig('a', files(file('/a', 'data:,a'))), machineConfig('b', files({ path: '/a', append: [{ source: 'data:,b' }] })), two];
+    const two = machineConfig('c', {
+      config: {
+        ignition: { version: '2.2.0' },
+        storage: { files: [{ filesystem: 'root', path: '/a', append: true, contents: { source: 'data:,c' } }] },
+      },
+    });
+    const all = [
+      machineConfig('a', files(file('/a', 'data:,a'))),
+      machineConfig('b', files({ path: '/a', append: [{ source: 'data:,b' }] })),
+      two,
+    ];
     expect(specs('File', ...all)).toMatchObject([{ content: 'abc' }]);
     expect(words(...all)).toEqual([]);
     expect(specs('File', two)).toEqual([]);
-    expect(words(two)).toEqual(['MachineConfig/c /a: append has no equivalent where no content is said before: it is left out']);
+    expect(words(two)).toEqual([
+      'MachineConfig/c /a: append has no equivalent where no content is said before: it is left out',
+    ]);
     expect(specs('File', machineConfig('b', files({ path: '/a', append: [{ source: 'data:,b' }] })))).toEqual([]);
   });
 
-  test('let files, directories and links of one path take each other\'s place', () => {
-    const both = [ignition('a', { storage: { files: [file('/a', 'data:,'), file('/b', 'data:,')] } }), ignition('b', { storage: { directories: [{ path: '/a' }], links: [{ path: '/b', target: '/c' }] } })];
+  test("let files, directories and links of one path take each other's place", () => {
+    const both = [
+      ignition('a', { storage: { files: [file('/a', 'data:,'), file('/b', 'data:,')] } }),
+      ignition('b', { storage: { directories: [{ path: '/a' }], links: [{ path: '/b', target: '/c' }] } }),
+    ];
     expect(names(...both)).toEqual(['Directory/b-a', 'DisruptionPolicy/mco-worker']);
     expect(words(...both)).toEqual([
       'MachineConfig/b: storage.links has no equivalent, and is left out',
-      'MachineConfig/a: the file /a is replaced by the directory of MachineConfig/b', 'MachineConfig/a: the file /b is replaced by the link of MachineConfig/b',
+      'MachineConfig/a: the file /a is replaced by the directory of MachineConfig/b',
+      'MachineConfig/a: the file /b is replaced by the link of MachineConfig/b',
     ]);
   });
 
   test('unite the keys of a user; one that is none is left out by itself', () => {
-    const user = (...sshAuthorizedKeys: unknown[]): object => ({ passwd: { users: [{ name: 'core', sshAuthorizedKeys }] } });
-    const both = [ignition('a', user(KEYS[0], `# of old\n${String(KEYS[1])}`)), ignition('b', user(KEYS[1], 'ssh-dss AAAA', KEYS[2]))];
+    const user = (...sshAuthorizedKeys: unknown[]): object => ({
+      passwd: { users: [{ name: 'core', sshAuthorizedKeys }] },
+    });
+    const both = [
+      ignition('a', user(KEYS[0], `# of old\n${String(KEYS[1])}`)),
+      ignition('b', user(KEYS[1], 'ssh-dss AAAA', KEYS[2])),
+    ];
     expect(specs('SshKeys', ...both)).toMatchObject([{ user: 'core', keys: KEYS }]);
-    expect(words(...both)).toEqual([expect.stringMatching(/^MachineConfig\/b user core: the key "ssh-dss AAAA" must be one public key .*: it is left out$/)]);
+    expect(words(...both)).toEqual([
+      expect.stringMatching(
+        /^MachineConfig\/b user core: the key "ssh-dss AAAA" must be one public key .*: it is left out$/,
+      ),
+    ]);
   });
 
   test('add up their kernel arguments: those of Ignition last, texts with spaces in parts, and without those that are not allowed', () => {
     const all = [
-      machineConfig('a', { config: { kernelArguments: { shouldExist: ['late=1', 'nosmt'] } }, kernelArguments: ['console=tty0 console=ttyS0'] }),
+      machineConfig('a', {
+        config: { kernelArguments: { shouldExist: ['late=1', 'nosmt'] } },
+        kernelArguments: ['console=tty0 console=ttyS0'],
+      }),
       machineConfig('b', { kernelArguments: ['nosmt', 'x="a b" y=1', 'console=tty0'] }),
     ];
-    expect(specs('KernelArguments', ...all)).toMatchObject([{ arguments: ['console=tty0', 'console=ttyS0', 'nosmt', 'y=1', 'late=1'] }]);
-    expect(words(...all)).toEqual([expect.stringMatching(/^MachineConfig\/b: the kernel argument "x=\\"a b\\"" must be one kernel argument .*: it is left out$/)]);
+    expect(specs('KernelArguments', ...all)).toMatchObject([
+      { arguments: ['console=tty0', 'console=ttyS0', 'nosmt', 'y=1', 'late=1'] },
+    ]);
+    expect(words(...all)).toEqual([
+      expect.stringMatching(
+        /^MachineConfig\/b: the kernel argument "x=\\"a b\\"" must be one kernel argument .*: it is left out$/,
+      ),
+    ]);
   });
 });

@@ -23,7 +23,10 @@ export class IgnitionMerge {
     if (before === undefined) this.merged.set(key, entry);
     else if (before.kind === entry.kind) this.merged.set(key, this.merge(before, entry));
     else {
-      this.report.say(before.where, `the ${before.kind} ${entry.name} is replaced by the ${entry.kind} of ${entry.where}`);
+      this.report.say(
+        before.where,
+        `the ${before.kind} ${entry.name} is replaced by the ${entry.kind} of ${entry.where}`,
+      );
       this.merged.set(key, entry);
     }
   }
@@ -32,9 +35,16 @@ export class IgnitionMerge {
     const fields = new Map<string, Said>(before.fields);
     for (const [field, said] of later.fields) {
       const old = fields.get(field);
-      if (old !== undefined && old.value !== said.value && !UNNAMED.includes(field)) this.report.say(old.where, `${field} of ${later.name} is replaced by ${said.where}`);
+      if (old !== undefined && old.value !== said.value && !UNNAMED.includes(field))
+        this.report.say(old.where, `${field} of ${later.name} is replaced by ${said.where}`);
       fields.set(field, said);
     }
-    return { ...before, where: later.where, fields, appended: [...before.appended, ...later.appended], isWhole: before.isWhole && later.isWhole };
+    return {
+      ...before,
+      where: later.where,
+      fields,
+      appended: [...before.appended, ...later.appended],
+      isWhole: before.isWhole && later.isWhole,
+    };
   }
 }

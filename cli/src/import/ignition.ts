@@ -41,11 +41,16 @@ export function readIgnition(config: Place, name: string): Ignition {
   const ignition = config.map('ignition', 'ignition.');
   const version = ignition.raw('version');
   if (version !== undefined && version !== null && !(typeof version === 'string' && KNOWN_VERSION.test(version))) {
-    ignition.say(`ignition.version ${JSON.stringify(version)} is not known; known are "2.x.y" and "3.x.y": config is left out`);
+    ignition.say(
+      `ignition.version ${JSON.stringify(version)} is not known; known are "2.x.y" and "3.x.y": config is left out`,
+    );
     return NOTHING;
   }
   ignition.rest();
-  const entries = [...readStorage(config.map('storage', 'storage.'), name), ...readUnits(config.map('systemd', 'systemd.'), name)];
+  const entries = [
+    ...readStorage(config.map('storage', 'storage.'), name),
+    ...readUnits(config.map('systemd', 'systemd.'), name),
+  ];
   const keys = readUsers(config.map('passwd', 'passwd.'));
   const kernel = config.map('kernelArguments', 'config.kernelArguments.');
   const kernelArguments = kernel.texts('shouldExist');
@@ -64,7 +69,9 @@ function readStorage(storage: Place, config: string): readonly Entry[] {
     return { kind: 'directory', name, config, where, fields, appended: [], isWhole };
   });
   // Not taken, and yet each takes the place of a file or a directory of its path.
-  const links = storage.called('links', 'path').map(({ name }): Entry => ({ kind: 'link', name, config, where, fields: new Map(), appended: [], isWhole: true }));
+  const links = storage
+    .called('links', 'path')
+    .map(({ name }): Entry => ({ kind: 'link', name, config, where, fields: new Map(), appended: [], isWhole: true }));
   if (links.length > 0) storage.leave('links');
   storage.rest();
   return [...files, ...directories, ...links];
@@ -80,24 +87,36 @@ function readFile(name: string, file: Place, from: { readonly config: string; re
   const appended = parts.map(readContents);
   const isMoreUnclear = parts.filter((part) => part.rest()).length > 0;
   const fields = nodeFields(file, from.where);
-  if (!isAppended) for (const [field, value] of Object.entries(CONTENT_FIELDS)) put(fields, field, said[value], from.where);
+  if (!isAppended)
+    for (const [field, value] of Object.entries(CONTENT_FIELDS)) put(fields, field, said[value], from.where);
   const isOfRoot = isOnRoot(file);
   const hasMore = file.rest();
   const isSound = file.isSound && contents.isSound && parts.every((part) => part.isSound) && isOfRoot;
   // With a content that is said in words nobody knows, it would be made empty.
   const isEmptied = said.source === undefined && appended.length === 0 && (isUnclear || hasMore);
-  return { kind: 'file', name, ...from, fields, appended: isAppended ? [said] : appended, isWhole: isSound && !isEmptied && !isMoreUnclear };
+  return {
+    kind: 'file',
+    name,
+    ...from,
+    fields,
+    appended: isAppended ? [said] : appended,
+    isWhole: isSound && !isEmptied && !isMoreUnclear,
+  };
 }
 
 /** What the fields of contents are called in words: Ignition merges each by itself. */
-export const CONTENT_FIELDS = { 'content': 'source', 'compression': 'compression', 'digest': 'hash' } as const;
+export const CONTENT_FIELDS = { content: 'source', compression: 'compression', digest: 'hash' } as const;
 
 function readContents(contents: Place): Contents {
   const verification = contents.map('verification');
   const hash = verification.text('hash');
   verification.rest();
   const [source, compression] = [contents.text('source'), contents.text('compression')];
-  return { ...(source === undefined ? {} : { source }), ...(compression === undefined ? {} : { compression }), ...(hash === undefined ? {} : { hash }) };
+  return {
+    ...(source === undefined ? {} : { source }),
+    ...(compression === undefined ? {} : { compression }),
+    ...(hash === undefined ? {} : { hash }),
+  };
 }
 
 function nodeFields(node: Place, where: string): Map<string, Said> {
@@ -136,7 +155,15 @@ function readUnits(systemd: Place, config: string): readonly Entry[] {
       dropIn.place.rest();
     }
     place.rest();
-    return { kind: 'unit', name, config, where: systemd.where, fields, appended: [], isWhole: place.isSound && dropIns.every((dropIn) => dropIn.place.isSound) };
+    return {
+      kind: 'unit',
+      name,
+      config,
+      where: systemd.where,
+      fields,
+      appended: [],
+      isWhole: place.isSound && dropIns.every((dropIn) => dropIn.place.isSound),
+    };
   });
   systemd.rest();
   return units;
@@ -144,7 +171,11 @@ function readUnits(systemd: Place, config: string): readonly Entry[] {
 
 function readUsers(passwd: Place): Ignition['keys'] {
   const keys = passwd.called('users', 'name', 'user ').map(({ name: user, place }) => {
-    const lines = place.texts('sshAuthorizedKeys').flatMap((text) => text.split('\n')).map((line) => line.trim()).filter((line) => line !== '' && !line.startsWith('#'));
+    const lines = place
+      .texts('sshAuthorizedKeys')
+      .flatMap((text) => text.split('\n'))
+      .map((line) => line.trim())
+      .filter((line) => line !== '' && !line.startsWith('#'));
     place.rest();
     return { user, where: place.where, lines };
   });

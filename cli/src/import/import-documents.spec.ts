@@ -9,24 +9,51 @@ const sha256 = (text: string): string => createHash('sha256').update(text).diges
 const KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGq6 core@example';
 const drainAndReboot = [{ kind: 'drain' }, { kind: 'reboot' }];
 const WORKERS = { matchExpressions: [{ key: 'node-role.kubernetes.io/worker', operator: 'Exists' }] };
-const resource = (kind: string, name: string, spec: object): object => ({ apiVersion: 'network.schiff.telekom.de/v1alpha1', kind, metadata: { name }, spec });
+const resource = (kind: string, name: string, spec: object): object => ({
+  apiVersion: 'network.schiff.telekom.de/v1alpha1',
+  kind,
+  metadata: { name },
+  spec,
+});
 
 describe('a MachineConfig', () => {
-  test('comes to files, directories, units, keys and kernel arguments of the nodes of its role, with MCO\'s default', () => {
-    const { manifests, words: said } = importDocuments([machineConfig('99-worker', {
-      config: {
-        storage: { files: [file('/etc/motd', 'data:,hello%20you%0A', { mode: 420, overwrite: true })], directories: [{ path: '/srv/x', mode: 493 }] },
-        systemd: { units: [{ name: 'a.service', enabled: true, contents: '[Service]\nExecStart=/bin/true\n' }, { name: 'crio.service', dropins: [{ name: '10-x.conf', contents: '[Service]\n' }] }] },
-        passwd: { users: [{ name: 'core', sshAuthorizedKeys: [KEY] }] },
-      },
-      kernelArguments: ['nosmt', 'hugepages=64'],
-    })]);
+  test("comes to files, directories, units, keys and kernel arguments of the nodes of its role, with MCO's default", () => {
+    const { manifests, words: said } = importDocuments([
+      machineConfig('99-worker', {
+        config: {
+          storage: {
+            files: [file('/etc/motd', 'data:,hello%20you%0A', { mode: 420, overwrite: true })],
+            directories: [{ path: '/srv/x', mode: 493 }],
+          },
+          systemd: {
+            units: [
+              { name: 'a.service', enabled: true, contents: '[Service]\nExecStart=/bin/true\n' },
+              { name: 'crio.service', dropins: [{ name: '10-x.conf', contents: '[Service]\n' }] },
+            ],
+          },
+          passwd: { users: [{ name: 'core', sshAuthorizedKeys: [KEY] }] },
+        },
+        kernelArguments: ['nosmt', 'hugepages=64'],
+      }),
+    ]);
     expect(said).toEqual([]);
     expect(manifests.map(({ kind, metadata, spec }) => [kind, (metadata as { name: string }).name, spec])).toEqual([
-      ['File', '99-worker-etc-motd', { nodeSelector: WORKERS, path: '/etc/motd', content: 'hello you\n', mode: '0644' }],
+      [
+        'File',
+        '99-worker-etc-motd',
+        { nodeSelector: WORKERS, path: '/etc/motd', content: 'hello you\n', mode: '0644' },
+      ],
       ['Directory', '99-worker-srv-x', { nodeSelector: WORKERS, path: '/srv/x', mode: '0755' }],
-      ['SystemdUnit', '99-worker-a-service', { nodeSelector: WORKERS, name: 'a.service', content: '[Service]\nExecStart=/bin/true\n', enabled: true }],
-      ['SystemdUnit', '99-worker-crio-service', { nodeSelector: WORKERS, name: 'crio.service', dropIns: [{ name: '10-x.conf', content: '[Service]\n' }] }],
+      [
+        'SystemdUnit',
+        '99-worker-a-service',
+        { nodeSelector: WORKERS, name: 'a.service', content: '[Service]\nExecStart=/bin/true\n', enabled: true },
+      ],
+      [
+        'SystemdUnit',
+        '99-worker-crio-service',
+        { nodeSelector: WORKERS, name: 'crio.service', dropIns: [{ name: '10-x.conf', content: '[Service]\n' }] },
+      ],
       ['SshKeys', 'worker-core', { nodeSelector: WORKERS, user: 'core', keys: [KEY] }],
       ['KernelArguments', 'worker', { nodeSelector: WORKERS, arguments: ['nosmt', 'hugepages=64'] }],
       ['DisruptionPolicy', 'mco-worker', { nodeSelector: WORKERS, default: drainAndReboot }],
@@ -39,31 +66,66 @@ describe('a MachineConfig', () => {
     ['base64', file('/a', `data:;base64,${Buffer.from('hi\n').toString('base64')}`), 'hi\n'],
     ['gzip', file('/a', gzip, {}, { compression: 'gzip' }), 'packed ä\n'],
     ['nothing', { path: '/a' }, ''],
-    ['a digest', file('/a', 'data:,x', {}, { verification: { hash: `sha256-${createHash('sha256').update('x').digest('hex')}` } }), 'x'],
+    [
+      'a digest',
+      file('/a', 'data:,x', {}, { verification: { hash: `sha256-${createHash('sha256').update('x').digest('hex')}` } }),
+      'x',
+    ],
   ])('reads contents of %s', (_name, one, content) => {
     expect(specs('File', machineConfig('m', files(one)))).toMatchObject([{ path: '/a', content }]);
   });
 
   test.each<[string, object, RegExp]>([
-    ['contents elsewhere', file('/a', 'https://example.com/x'), /\/a: its content is not here, but at https:\/\/example\.com\/x: it is left out/],
+    [
+      'contents elsewhere',
+      file('/a', 'https://example.com/x'),
+      /\/a: its content is not here, but at https:\/\/example\.com\/x: it is left out/,
+    ],
     ['contents that are no text', file('/a', 'data:,%FF%FE'), /no text \(UTF-8\)/],
     ['what only says that it is gzip', file('/a', 'data:,plain', {}, { compression: 'gzip' }), /is no gzip/],
-    ['a bomb', file('/a', `data:;base64,${gzipSync(Buffer.alloc(10_000_000)).toString('base64')}`, {}, { compression: 'gzip' }), /more than 921600 bytes/],
-    ['another digest', file('/a', 'data:,x', {}, { verification: { hash: `sha512-${'0'.repeat(128)}` } }), /does not have the digest sha512/],
-    ['what Sluice would refuse', file('relative', 'data:,x'), /File\/m-relative spec\.path must be absolute: the fragment is left out/],
+    [
+      'a bomb',
+      file('/a', `data:;base64,${gzipSync(Buffer.alloc(10_000_000)).toString('base64')}`, {}, { compression: 'gzip' }),
+      /more than 921600 bytes/,
+    ],
+    [
+      'another digest',
+      file('/a', 'data:,x', {}, { verification: { hash: `sha512-${'0'.repeat(128)}` } }),
+      /does not have the digest sha512/,
+    ],
+    [
+      'what Sluice would refuse',
+      file('relative', 'data:,x'),
+      /File\/m-relative spec\.path must be absolute: the fragment is left out/,
+    ],
   ])('leaves out %s, and says so', (_name, one, word) => {
     expect(specs('File', machineConfig('m', files(one)))).toEqual([]);
     expect(words(machineConfig('m', files(one)))).toEqual([expect.stringMatching(word)]);
   });
 
   test('names what has no equivalent', () => {
-    expect(words(machineConfig('m', {
-      config: { storage: { files: [file('/a', 'data:,', { user: { name: 'core' } })], links: [{ path: '/l' }] }, passwd: { users: [{ name: 'core', passwordHash: 'x' }], groups: [{ name: 'g' }] }, systemd: { units: [{ name: 'm.service', mask: true }] } },
-      osImageURL: 'x', fips: true, kernelType: 'realtime', extensions: ['usbguard'], somethingNew: 1,
-    }))).toEqual([
+    expect(
+      words(
+        machineConfig('m', {
+          config: {
+            storage: { files: [file('/a', 'data:,', { user: { name: 'core' } })], links: [{ path: '/l' }] },
+            passwd: { users: [{ name: 'core', passwordHash: 'x' }], groups: [{ name: 'g' }] },
+            systemd: { units: [{ name: 'm.service', mask: true }] },
+          },
+          osImageURL: 'x',
+          fips: true,
+          kernelType: 'realtime',
+          extensions: ['usbguard'],
+          somethingNew: 1,
+        }),
+      ),
+    ).toEqual([
       'MachineConfig/m: storage.links has no equivalent, and is left out',
-      'MachineConfig/m user core: passwordHash has no equivalent, and is left out', 'MachineConfig/m: passwd.groups has no equivalent, and is left out',
-      ...['osImageURL', 'fips', 'kernelType', 'extensions', 'somethingNew'].map((field) => `MachineConfig/m: ${field} has no equivalent, and is left out`),
+      'MachineConfig/m user core: passwordHash has no equivalent, and is left out',
+      'MachineConfig/m: passwd.groups has no equivalent, and is left out',
+      ...['osImageURL', 'fips', 'kernelType', 'extensions', 'somethingNew'].map(
+        (field) => `MachineConfig/m: ${field} has no equivalent, and is left out`,
+      ),
       'MachineConfig/m /a: user has no equivalent: it will belong to root',
       'MachineConfig/m m.service: mask has no equivalent: it is made a unit that does not start at boot and does not run',
     ]);
@@ -71,7 +133,8 @@ describe('a MachineConfig', () => {
 
   test('of a later name replaces what an earlier one of its role says of a path, and adds keys and arguments', () => {
     const both = [
-      machineConfig('b', { ...files(file('/a', 'data:,b')), kernelArguments: ['x', 'y'] }), machineConfig('a', { ...files(file('/a', 'data:,a')), kernelArguments: ['x'] }),
+      machineConfig('b', { ...files(file('/a', 'data:,b')), kernelArguments: ['x', 'y'] }),
+      machineConfig('a', { ...files(file('/a', 'data:,a')), kernelArguments: ['x'] }),
       machineConfig('c', files(file('/a', 'data:,c')), 'master'),
     ];
     expect(specs('File', ...both)).toMatchObject([{ content: 'c' }, { content: 'b' }]);
@@ -81,87 +144,217 @@ describe('a MachineConfig', () => {
 
   test('holds no templates: what looks like one comes to the node as it stands', () => {
     const text = '{{ .Name }} {{{x}}} {{{{';
-    const [manifest] = importDocuments([machineConfig('m', files(file('/a', `data:,${encodeURIComponent(text)}`)))]).manifests;
+    const [manifest] = importDocuments([
+      machineConfig('m', files(file('/a', `data:,${encodeURIComponent(text)}`))),
+    ]).manifests;
     const checked = checkManifest(manifest, 'm');
     if (!checked.ok) throw new Error(JSON.stringify(checked.reasons));
-    expect(JSON.stringify(renderNode([compileFragment(checked.fragment)], { name: 'n', labels: {} }, sha256))).toContain(JSON.stringify(text).slice(1, -1));
+    expect(
+      JSON.stringify(renderNode([compileFragment(checked.fragment)], { name: 'n', labels: {} }, sha256)),
+    ).toContain(JSON.stringify(text).slice(1, -1));
   });
 
   test('with names too long for labels gets others, each of its own', () => {
     const long = `/${'x'.repeat(100)}`;
-    const { manifests } = importDocuments([machineConfig('m', files(file(`${long}a`, 'data:,'), file(`${long}b`, 'data:,'), file('/a/b', 'data:,'), file('/a-b', 'data:,')))]);
+    const { manifests } = importDocuments([
+      machineConfig(
+        'm',
+        files(file(`${long}a`, 'data:,'), file(`${long}b`, 'data:,'), file('/a/b', 'data:,'), file('/a-b', 'data:,')),
+      ),
+    ]);
     const names = manifests.map(({ metadata }) => (metadata as { name: string }).name);
     expect(new Set(names).size).toBe(5);
     expect(names.every((name) => /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(name))).toBe(true);
   });
 });
 
-test('a node disruption policy keeps MCO\'s default for what it does not name', () => {
+test("a node disruption policy keeps MCO's default for what it does not name", () => {
   const policy = {
-    files: [{ path: '/etc/a', actions: [{ type: 'Reload', reload: { serviceName: 'a.service' } }, { type: 'Drain' }] }, { path: '/etc/containers/registries.conf', actions: [{ type: 'Special' }] }],
-    units: [{ name: 'b.service', actions: [{ type: 'DaemonReload' }, { type: 'Restart', restart: { serviceName: 'b.service' } }] }],
+    files: [
+      { path: '/etc/a', actions: [{ type: 'Reload', reload: { serviceName: 'a.service' } }, { type: 'Drain' }] },
+      { path: '/etc/containers/registries.conf', actions: [{ type: 'Special' }] },
+    ],
+    units: [
+      {
+        name: 'b.service',
+        actions: [{ type: 'DaemonReload' }, { type: 'Restart', restart: { serviceName: 'b.service' } }],
+      },
+    ],
     sshkey: { actions: [{ type: 'None' }] },
   };
-  const document = { apiVersion: 'operator.openshift.io/v1', kind: 'MachineConfiguration', metadata: { name: 'cluster' }, spec: { nodeDisruptionPolicy: policy, managementState: 'Managed' } };
+  const document = {
+    apiVersion: 'operator.openshift.io/v1',
+    kind: 'MachineConfiguration',
+    metadata: { name: 'cluster' },
+    spec: { nodeDisruptionPolicy: policy, managementState: 'Managed' },
+  };
   const spec = {
-    nodeSelector: {}, default: drainAndReboot,
-    files: [{ path: '/etc/a', actions: [{ kind: 'reload', unit: 'a.service' }, { kind: 'drain' }] }, { path: '/etc/containers/registries.conf', actions: [{ kind: 'drain' }, { kind: 'reload', unit: 'crio.service' }] }],
+    nodeSelector: {},
+    default: drainAndReboot,
+    files: [
+      { path: '/etc/a', actions: [{ kind: 'reload', unit: 'a.service' }, { kind: 'drain' }] },
+      {
+        path: '/etc/containers/registries.conf',
+        actions: [{ kind: 'drain' }, { kind: 'reload', unit: 'crio.service' }],
+      },
+    ],
     units: [{ name: 'b.service', actions: [{ kind: 'daemon-reload' }, { kind: 'restart', unit: 'b.service' }] }],
     sshKeys: { actions: [{ kind: 'none' }] },
   };
-  expect(importDocuments([document])).toMatchObject({ manifests: [{ kind: 'DisruptionPolicy', metadata: { name: 'cluster' }, spec }], words: [expect.stringContaining('Special has no equivalent')] });
-  expect(specs('DisruptionPolicy', { kind: 'NodeDisruptionPolicy', metadata: { name: 'x' }, spec: policy })).toEqual([spec]);
+  expect(importDocuments([document])).toMatchObject({
+    manifests: [{ kind: 'DisruptionPolicy', metadata: { name: 'cluster' }, spec }],
+    words: [expect.stringContaining('Special has no equivalent')],
+  });
+  expect(specs('DisruptionPolicy', { kind: 'NodeDisruptionPolicy', metadata: { name: 'x' }, spec: policy })).toEqual([
+    spec,
+  ]);
 });
 
 describe('the resources of the network operator', () => {
   test('come to VRFs, layer-2 networks and routing tables', () => {
     const { manifests, words: said } = importDocuments([
       resource('VRFRouteConfiguration', 'internet', {
-        vrf: 'internet', seq: 10, vni: 100, routeTarget: '64512:100', import: [{ cidr: '10.0.0.0/8', action: 'permit', le: 32 }], export: [], aggregate: ['10.0.0.0/8'], sbrPrefixes: [], community: '64512:1',
-        loopbacks: [{ name: 'lo.a', subnet: '192.0.2.7/32' }, { name: 'lo.b', subnet: '10.9.0.0/24' }], nodeSelector: { matchLabels: { role: 'edge' } },
+        vrf: 'internet',
+        seq: 10,
+        vni: 100,
+        routeTarget: '64512:100',
+        import: [{ cidr: '10.0.0.0/8', action: 'permit', le: 32 }],
+        export: [],
+        aggregate: ['10.0.0.0/8'],
+        sbrPrefixes: [],
+        community: '64512:1',
+        loopbacks: [
+          { name: 'lo.a', subnet: '192.0.2.7/32' },
+          { name: 'lo.b', subnet: '10.9.0.0/24' },
+        ],
+        nodeSelector: { matchLabels: { role: 'edge' } },
       }),
-      { kind: 'Layer2NetworkConfigurationList', items: [resource('Layer2NetworkConfiguration', 'storage', {
-        id: 100, mtu: 9000, vni: 10_100, vrf: '', anycastMac: '02:00:00:00:00:01', anycastGateways: ['10.0.0.1/24'], createMACVLANInterface: true, neighSuppression: null, advertiseNeighbors: false,
-      })] },
+      {
+        kind: 'Layer2NetworkConfigurationList',
+        items: [
+          resource('Layer2NetworkConfiguration', 'storage', {
+            id: 100,
+            mtu: 9000,
+            vni: 10_100,
+            vrf: '',
+            anycastMac: '02:00:00:00:00:01',
+            anycastGateways: ['10.0.0.1/24'],
+            createMACVLANInterface: true,
+            neighSuppression: null,
+            advertiseNeighbors: false,
+          }),
+        ],
+      },
       resource('RoutingTable', 'egress', { tableId: 300 }),
     ]);
     expect(manifests.map(({ kind, spec }) => [kind, spec])).toEqual([
-      ['Vrf', {
-        nodeSelector: { matchLabels: { role: 'edge' } }, vrf: 'internet', seq: 10, aggregate: ['10.0.0.0/8'], community: '64512:1', vni: 100, routeTarget: '64512:100',
-        import: [{ cidr: '10.0.0.0/8', action: 'permit', le: 32 }], loopbacks: [{ name: 'lo.a', subnet: '192.0.2.7/32' }],
-      }],
-      ['Layer2Network', { nodeSelector: {}, id: 100, mtu: 9000, vni: 10_100, anycastMac: '02:00:00:00:00:01', anycastGateways: ['10.0.0.1/24'], advertiseNeighbors: false, createMacvlanInterface: true }],
+      [
+        'Vrf',
+        {
+          nodeSelector: { matchLabels: { role: 'edge' } },
+          vrf: 'internet',
+          seq: 10,
+          aggregate: ['10.0.0.0/8'],
+          community: '64512:1',
+          vni: 100,
+          routeTarget: '64512:100',
+          import: [{ cidr: '10.0.0.0/8', action: 'permit', le: 32 }],
+          loopbacks: [{ name: 'lo.a', subnet: '192.0.2.7/32' }],
+        },
+      ],
+      [
+        'Layer2Network',
+        {
+          nodeSelector: {},
+          id: 100,
+          mtu: 9000,
+          vni: 10_100,
+          anycastMac: '02:00:00:00:00:01',
+          anycastGateways: ['10.0.0.1/24'],
+          advertiseNeighbors: false,
+          createMacvlanInterface: true,
+        },
+      ],
       ['RoutingTable', { nodeSelector: {}, tableId: 300 }],
     ]);
     expect(said).toEqual([expect.stringContaining('loopback lo.b has no equivalent')]);
   });
 
   test('and a peering to one that listens in its network, where that network is', () => {
-    const network = resource('Layer2NetworkConfiguration', 'peering.vlan', { id: 7, anycastMac: '02:00:00:00:00:01', anycastGateways: ['10.7.0.1/24'], nodeSelector: { matchLabels: { role: 'edge' } } });
+    const network = resource('Layer2NetworkConfiguration', 'peering.vlan', {
+      id: 7,
+      anycastMac: '02:00:00:00:00:01',
+      anycastGateways: ['10.7.0.1/24'],
+      nodeSelector: { matchLabels: { role: 'edge' } },
+    });
     const peering = resource('BGPPeering', 'router', {
-      peeringVlan: { name: 'peering.vlan' }, remoteASN: 64_513, enableBFD: true, maximumPrefixes: 100, holdTime: '1m30s', keepaliveTime: '30s',
-      import: [{ cidr: '10.50.0.0/16', action: 'permit', le: 24 }], export: [{ cidr: '0.0.0.0/0', action: 'deny' }],
+      peeringVlan: { name: 'peering.vlan' },
+      remoteASN: 64_513,
+      enableBFD: true,
+      maximumPrefixes: 100,
+      holdTime: '1m30s',
+      keepaliveTime: '30s',
+      import: [{ cidr: '10.50.0.0/16', action: 'permit', le: 24 }],
+      export: [{ cidr: '0.0.0.0/0', action: 'deny' }],
     });
     expect(importDocuments([peering, network])).toMatchObject({
-      manifests: [{ kind: 'Layer2Network', metadata: { name: 'peering-vlan' } }, { kind: 'BgpPeering', metadata: { name: 'router' }, spec: {
-        nodeSelector: { matchLabels: { role: 'edge' } }, network: 'peering-vlan', remoteAs: 64_513, bfd: true, maximumPrefixes: 100, holdTime: '1m30s', keepaliveTime: '30s',
-        import: [{ cidr: '10.50.0.0/16', action: 'permit', le: 24 }], export: [{ cidr: '0.0.0.0/0', action: 'deny' }],
-      } }],
+      manifests: [
+        { kind: 'Layer2Network', metadata: { name: 'peering-vlan' } },
+        {
+          kind: 'BgpPeering',
+          metadata: { name: 'router' },
+          spec: {
+            nodeSelector: { matchLabels: { role: 'edge' } },
+            network: 'peering-vlan',
+            remoteAs: 64_513,
+            bfd: true,
+            maximumPrefixes: 100,
+            holdTime: '1m30s',
+            keepaliveTime: '30s',
+            import: [{ cidr: '10.50.0.0/16', action: 'permit', le: 24 }],
+            export: [{ cidr: '0.0.0.0/0', action: 'deny' }],
+          },
+        },
+      ],
       words: [],
     });
   });
 
   test('a peering without its network says so, and its password is named and not repeated', () => {
-    const { manifests, words: said } = importDocuments([resource('BGPPeering', 'p', { peeringVlan: { name: 'storage' }, remoteASN: 64_513, enableBFD: false, password: 'hunter2', import: [], export: [] })]);
-    expect(manifests.map(({ spec }) => spec)).toEqual([{ nodeSelector: {}, network: 'storage', remoteAs: 64_513, bfd: false }]);
+    const { manifests, words: said } = importDocuments([
+      resource('BGPPeering', 'p', {
+        peeringVlan: { name: 'storage' },
+        remoteASN: 64_513,
+        enableBFD: false,
+        password: 'hunter2',
+        import: [],
+        export: [],
+      }),
+    ]);
+    expect(manifests.map(({ spec }) => spec)).toEqual([
+      { nodeSelector: {}, network: 'storage', remoteAs: 64_513, bfd: false },
+    ]);
     expect(said).toEqual([
-      'BGPPeering/p: Layer2NetworkConfiguration storage is not here: all nodes are selected, and it must be on each of them', 'BGPPeering/p: password has no equivalent, and is left out',
+      'BGPPeering/p: Layer2NetworkConfiguration storage is not here: all nodes are selected, and it must be on each of them',
+      'BGPPeering/p: password has no equivalent, and is left out',
     ]);
   });
 
   test('say what is left out: half a VNI, fields that nobody knows, what Sluice would refuse, and kinds without an import', () => {
-    expect(words(resource('VRFRouteConfiguration', 'a', { vrf: 'a', seq: 1, vni: 7, somethingNew: 1, import: [{ cidr: '10.0.0.1/8', action: 'permit', eq: 1 }] }), resource('MirrorTarget', 'p', {}))).toEqual([
-      'VRFRouteConfiguration/a: vni is used together with the other only, and is left out', 'VRFRouteConfiguration/a: somethingNew has no equivalent, and is left out',
+    expect(
+      words(
+        resource('VRFRouteConfiguration', 'a', {
+          vrf: 'a',
+          seq: 1,
+          vni: 7,
+          somethingNew: 1,
+          import: [{ cidr: '10.0.0.1/8', action: 'permit', eq: 1 }],
+        }),
+        resource('MirrorTarget', 'p', {}),
+      ),
+    ).toEqual([
+      'VRFRouteConfiguration/a: vni is used together with the other only, and is left out',
+      'VRFRouteConfiguration/a: somethingNew has no equivalent, and is left out',
       'VRFRouteConfiguration/a import[0]: eq has no equivalent, and is left out',
       'MirrorTarget: there is no import of this kind; known are MachineConfig, BGPPeering, VRFRouteConfiguration, Layer2NetworkConfiguration, RoutingTable, MachineConfiguration, NodeDisruptionPolicy',
       'Vrf/a spec.import[0].cidr must be the address of the network: 10.0.0.0/8 is meant, perhaps: the fragment is left out',
@@ -171,47 +364,120 @@ describe('the resources of the network operator', () => {
 
 describe('a document', () => {
   test.each([
-    ['machineconfiguration.openshift.io/v99', 'MachineConfig', 'machineconfiguration.openshift.io/v1'], ['operator.openshift.io/v2', 'MachineConfiguration', 'operator.openshift.io/v1'],
-    ['sluice.dev/v1alpha1', 'RoutingTable', 'network.schiff.telekom.de/v1alpha1'], ['x/v1', 'BGPPeering', 'network.schiff.telekom.de/v1alpha1'],
+    ['machineconfiguration.openshift.io/v99', 'MachineConfig', 'machineconfiguration.openshift.io/v1'],
+    ['operator.openshift.io/v2', 'MachineConfiguration', 'operator.openshift.io/v1'],
+    ['sluice.dev/v1alpha1', 'RoutingTable', 'network.schiff.telekom.de/v1alpha1'],
+    ['x/v1', 'BGPPeering', 'network.schiff.telekom.de/v1alpha1'],
   ])('of %s is left out: another version may mean something else', (apiVersion, kind, known) => {
-    expect(importDocuments([{ apiVersion, kind, metadata: { name: 'a' }, spec: { tableId: 1 } }])).toEqual({ manifests: [], words: [`${kind}/a: apiVersion "${apiVersion}" is not known; known is ${known}: it is left out`] });
+    expect(importDocuments([{ apiVersion, kind, metadata: { name: 'a' }, spec: { tableId: 1 } }])).toEqual({
+      manifests: [],
+      words: [`${kind}/a: apiVersion "${apiVersion}" is not known; known is ${known}: it is left out`],
+    });
   });
 
   test('that is here again under its name counts as it stands there', () => {
-    const [first, again] = [machineConfig('m', files(file('/a', 'data:,1'), file('/b', 'data:,'))), machineConfig('m', files(file('/a', 'data:,2')))] as const;
+    const [first, again] = [
+      machineConfig('m', files(file('/a', 'data:,1'), file('/b', 'data:,'))),
+      machineConfig('m', files(file('/a', 'data:,2'))),
+    ] as const;
     expect(specs('File', first, again)).toMatchObject([{ path: '/a', content: '2' }]);
-    expect(words(first, again)).toEqual(['MachineConfig/m: it is here more than once: the last one counts, as when all are applied']);
-    expect(words(resource('RoutingTable', 'e', { tableId: 1 }), resource('RoutingTable', 'e', { tableId: 1 }))).toEqual([]);
-    expect(specs('RoutingTable', resource('RoutingTable', 'e', { tableId: 1 }), resource('RoutingTable', 'e', { tableId: 2 }))).toEqual([{ nodeSelector: {}, tableId: 2 }]);
+    expect(words(first, again)).toEqual([
+      'MachineConfig/m: it is here more than once: the last one counts, as when all are applied',
+    ]);
+    expect(words(resource('RoutingTable', 'e', { tableId: 1 }), resource('RoutingTable', 'e', { tableId: 1 }))).toEqual(
+      [],
+    );
+    expect(
+      specs(
+        'RoutingTable',
+        resource('RoutingTable', 'e', { tableId: 1 }),
+        resource('RoutingTable', 'e', { tableId: 2 }),
+      ),
+    ).toEqual([{ nodeSelector: {}, tableId: 2 }]);
   });
 
   test('names what stands beside its spec, and what is no map or list where one is meant', () => {
-    expect(words({ ...machineConfig('m', {}), config: { storage: { files: [{}] } }, status: { x: 1 } }, { kind: 'RoutingTableList', items: ['x'] })).toEqual([
-      'RoutingTableList: items[0] is no map, and is left out', 'MachineConfig/m: config has no equivalent, and is left out',
+    expect(
+      words(
+        { ...machineConfig('m', {}), config: { storage: { files: [{}] } }, status: { x: 1 } },
+        { kind: 'RoutingTableList', items: ['x'] },
+      ),
+    ).toEqual([
+      'RoutingTableList: items[0] is no map, and is left out',
+      'MachineConfig/m: config has no equivalent, and is left out',
     ]);
-    expect(words({ kind: 'RoutingTable', metadata: { name: 'r' }, spec: 'x' })).toContain('RoutingTable/r: spec is no map, and is left out');
-    expect(words(resource('VRFRouteConfiguration', 'v', { vrf: 'v', seq: 1, import: { cidr: '10.0.0.0/8' }, export: ['x'], loopbacks: [{ name: 'lo.a', subnet: '10.0.0.1/32', mtu: 1 }], sbrPrefixes: [] }))).toEqual([
-      'VRFRouteConfiguration/v loopback lo.a: mtu has no equivalent, and is left out', 'VRFRouteConfiguration/v: import is no list, and is left out', 'VRFRouteConfiguration/v: export[0] is no map, and is left out',
+    expect(words({ kind: 'RoutingTable', metadata: { name: 'r' }, spec: 'x' })).toContain(
+      'RoutingTable/r: spec is no map, and is left out',
+    );
+    expect(
+      words(
+        resource('VRFRouteConfiguration', 'v', {
+          vrf: 'v',
+          seq: 1,
+          import: { cidr: '10.0.0.0/8' },
+          export: ['x'],
+          loopbacks: [{ name: 'lo.a', subnet: '10.0.0.1/32', mtu: 1 }],
+          sbrPrefixes: [],
+        }),
+      ),
+    ).toEqual([
+      'VRFRouteConfiguration/v loopback lo.a: mtu has no equivalent, and is left out',
+      'VRFRouteConfiguration/v: import is no list, and is left out',
+      'VRFRouteConfiguration/v: export[0] is no map, and is left out',
     ]);
-    expect(words(resource('Layer2NetworkConfiguration', 'l', { id: 1, createMACVLANInterface: 'yes' }), resource('BGPPeering', 'p', { remoteASN: 1, peeringVlan: { name: 'l', vlan: 1 } }))).toEqual([
-      'Layer2NetworkConfiguration/l: createMACVLANInterface is no boolean, and is left out', 'BGPPeering/p: peeringVlan.vlan has no equivalent, and is left out',
+    expect(
+      words(
+        resource('Layer2NetworkConfiguration', 'l', { id: 1, createMACVLANInterface: 'yes' }),
+        resource('BGPPeering', 'p', { remoteASN: 1, peeringVlan: { name: 'l', vlan: 1 } }),
+      ),
+    ).toEqual([
+      'Layer2NetworkConfiguration/l: createMACVLANInterface is no boolean, and is left out',
+      'BGPPeering/p: peeringVlan.vlan has no equivalent, and is left out',
     ]);
   });
 
   test('whose selector is none comes to nothing, and not to all nodes', () => {
-    expect(importDocuments([resource('RoutingTable', 'r', { tableId: 1, nodeSelector: 'edge' })])).toMatchObject({ manifests: [], words: [expect.stringContaining('RoutingTable/r spec.nodeSelector must be an object')] });
+    expect(importDocuments([resource('RoutingTable', 'r', { tableId: 1, nodeSelector: 'edge' })])).toMatchObject({
+      manifests: [],
+      words: [expect.stringContaining('RoutingTable/r spec.nodeSelector must be an object')],
+    });
   });
 
   test('of a policy names what it does not take on every level', () => {
     const reload = { type: 'Reload', extra: 1, reload: { serviceName: 'a.service', more: 1 } };
-    const policy = { files: { path: '/a' }, file: [{}], units: [{ actions: [] }, { name: 'a.service', extra: 1, actions: [reload] }, { name: 'b.service', actions: [{ type: 'Drain' }, 'Reboot'] }] };
-    const document = { kind: 'MachineConfiguration', metadata: { name: 'c' }, spec: { nodeDisruptionPolicy: policy, managedBootImages: { machineManagers: [{}] }, logLevel: 'Normal' } };
-    expect(specs('DisruptionPolicy', document)).toEqual([{ nodeSelector: {}, default: drainAndReboot, units: [{ name: 'a.service', actions: [{ kind: 'reload', unit: 'a.service' }] }] }]);
-    expect(words(document)).toEqual([
-      ': nodeDisruptionPolicy.files is no list, and is left out', ': nodeDisruptionPolicy.units[0] has no name, and is left out',
-      ...['actions[0].reload.more', 'actions[0].extra', 'extra'].map((field) => ` a.service: ${field} has no equivalent, and is left out`),
-      ' b.service: actions[1] is no map, and is left out', ' b.service: not all of its actions are there: the rule is left out, and what no rule matches holds',
-      ': nodeDisruptionPolicy.file has no equivalent, and is left out', ': managedBootImages has no equivalent, and is left out',
-    ].map((what) => `MachineConfiguration/c${what}`));
+    const policy = {
+      files: { path: '/a' },
+      file: [{}],
+      units: [
+        { actions: [] },
+        { name: 'a.service', extra: 1, actions: [reload] },
+        { name: 'b.service', actions: [{ type: 'Drain' }, 'Reboot'] },
+      ],
+    };
+    const document = {
+      kind: 'MachineConfiguration',
+      metadata: { name: 'c' },
+      spec: { nodeDisruptionPolicy: policy, managedBootImages: { machineManagers: [{}] }, logLevel: 'Normal' },
+    };
+    expect(specs('DisruptionPolicy', document)).toEqual([
+      {
+        nodeSelector: {},
+        default: drainAndReboot,
+        units: [{ name: 'a.service', actions: [{ kind: 'reload', unit: 'a.service' }] }],
+      },
+    ]);
+    expect(words(document)).toEqual(
+      [
+        ': nodeDisruptionPolicy.files is no list, and is left out',
+        ': nodeDisruptionPolicy.units[0] has no name, and is left out',
+        ...['actions[0].reload.more', 'actions[0].extra', 'extra'].map(
+          (field) => ` a.service: ${field} has no equivalent, and is left out`,
+        ),
+        ' b.service: actions[1] is no map, and is left out',
+        ' b.service: not all of its actions are there: the rule is left out, and what no rule matches holds',
+        ': nodeDisruptionPolicy.file has no equivalent, and is left out',
+        ': managedBootImages has no equivalent, and is left out',
+      ].map((what) => `MachineConfiguration/c${what}`),
+    );
   });
 });

@@ -21,27 +21,49 @@ const TOGETHER = [MACHINE_CONFIG, PEERING];
 const SCHIFF = 'network.schiff.telekom.de/v1alpha1';
 /** Where a policy stands by itself it is of no API. */
 const API_VERSIONS: Readonly<Record<string, string>> = {
-  [MACHINE_CONFIG]: 'machineconfiguration.openshift.io/v1', MachineConfiguration: 'operator.openshift.io/v1',
-  VRFRouteConfiguration: SCHIFF, [LAYER2]: SCHIFF, RoutingTable: SCHIFF, [PEERING]: SCHIFF,
+  [MACHINE_CONFIG]: 'machineconfiguration.openshift.io/v1',
+  MachineConfiguration: 'operator.openshift.io/v1',
+  VRFRouteConfiguration: SCHIFF,
+  [LAYER2]: SCHIFF,
+  RoutingTable: SCHIFF,
+  [PEERING]: SCHIFF,
 };
 
 /** Makes manifests of the resources of MCO and of the network operator; what Sluice would refuse is named and left out. */
 export function importDocuments(documents: readonly unknown[]): Imported {
   const report = new ImportReport();
-  const all = latest(documents.filter(isObject).flatMap((document) => itemsOf(document, report)).filter((document) => isReadable(document, report)), report);
-  importMachineConfigs(all.filter(({ kind }) => kind === MACHINE_CONFIG), report);
+  const all = latest(
+    documents
+      .filter(isObject)
+      .flatMap((document) => itemsOf(document, report))
+      .filter((document) => isReadable(document, report)),
+    report,
+  );
+  importMachineConfigs(
+    all.filter(({ kind }) => kind === MACHINE_CONFIG),
+    report,
+  );
   for (const document of all) {
     const kind = String(document['kind']);
     const read = Object.hasOwn(BY_KIND, kind) ? BY_KIND[kind] : undefined;
     if (read !== undefined) read(document, report);
-    else if (!TOGETHER.includes(kind)) report.say(kind, `there is no import of this kind; known are ${[...TOGETHER, ...Object.keys(BY_KIND)].join(', ')}`);
+    else if (!TOGETHER.includes(kind))
+      report.say(
+        kind,
+        `there is no import of this kind; known are ${[...TOGETHER, ...Object.keys(BY_KIND)].join(', ')}`,
+      );
   }
   const networks = all.filter(({ kind }) => kind === LAYER2);
   for (const document of all.filter(({ kind }) => kind === PEERING)) importPeering(document, report, networks);
   const words: string[] = [];
   const manifests = report.manifests.filter((manifest) => {
     const checked = checkManifest(manifest, 'import');
-    if (!checked.ok) words.push(...checked.reasons.map(({ fragment, field, message }) => `${fragment} ${field} ${message}: the fragment is left out`));
+    if (!checked.ok)
+      words.push(
+        ...checked.reasons.map(
+          ({ fragment, field, message }) => `${fragment} ${field} ${message}: the fragment is left out`,
+        ),
+      );
     return checked.ok;
   });
   return { manifests, words: [...report.words, ...words] };
@@ -49,17 +71,24 @@ export function importDocuments(documents: readonly unknown[]): Imported {
 
 function itemsOf(document: Fields, report: ImportReport): readonly Fields[] {
   const kind = String(document['kind']);
-  return kind.endsWith('List') ? new Place(report, kind, document).maps('items').map(({ fields }) => fields) : [document];
+  return kind.endsWith('List')
+    ? new Place(report, kind, document).maps('items').map(({ fields }) => fields)
+    : [document];
 }
 
-const nameOf = (document: Fields): string => `${String(document['kind'])}/${String(fieldsAt(document, 'metadata')['name'] ?? 'unnamed')}`;
+const nameOf = (document: Fields): string =>
+  `${String(document['kind'])}/${String(fieldsAt(document, 'metadata')['name'] ?? 'unnamed')}`;
 
 /** What another version of an API means by the same fields is not known: half of a config may be worse than none, so all of it is left out. */
 function isReadable(document: Fields, report: ImportReport): boolean {
   const [kind, apiVersion] = [String(document['kind']), document['apiVersion']];
   const known = Object.hasOwn(API_VERSIONS, kind) ? API_VERSIONS[kind] : undefined;
   const isOther = known !== undefined && apiVersion !== undefined && apiVersion !== known;
-  if (isOther) report.say(nameOf(document), `apiVersion ${JSON.stringify(apiVersion)} is not known; known is ${known}: it is left out`);
+  if (isOther)
+    report.say(
+      nameOf(document),
+      `apiVersion ${JSON.stringify(apiVersion)} is not known; known is ${known}: it is left out`,
+    );
   else if (known !== undefined || Object.hasOwn(BY_KIND, kind)) {
     const place = new Place(report, nameOf(document), document);
     // Of its metadata only the name and the role are for a node; a status is not what is asked for.
@@ -77,7 +106,8 @@ function latest(documents: readonly Fields[], report: ImportReport): readonly Fi
     const { name, namespace } = fieldsAt(document, 'metadata');
     const key = name === undefined ? `${byName.size}` : JSON.stringify([document['kind'], namespace, name]);
     const before = byName.get(key);
-    if (before !== undefined && !isDeepStrictEqual(before, document)) report.say(nameOf(document), 'it is here more than once: the last one counts, as when all are applied');
+    if (before !== undefined && !isDeepStrictEqual(before, document))
+      report.say(nameOf(document), 'it is here more than once: the last one counts, as when all are applied');
     byName.set(key, document);
   }
   return [...byName.values()];

@@ -64,17 +64,23 @@ export function literal<T>(value: T): T {
   if (typeof value === 'string') return value.replaceAll('{{', '{{{{') as T;
   if (Array.isArray(value)) return value.map(literal) as T;
   if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, key === 'nodeSelector' ? item : literal(item)])) as T;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, key === 'nodeSelector' ? item : literal(item)]),
+  ) as T;
 }
 
 const MAX_LABEL = 63;
 const DIGEST = 8;
 
-const isEmpty = (value: unknown): boolean => value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0);
+const isEmpty = (value: unknown): boolean =>
+  value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0);
 
 /** A DNS label; one that had to be cut keeps a digest of the whole. */
 function labelOf(text: string): string {
-  const label = text.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-').replaceAll(/^-+|-+$/g, '');
+  const label = text
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-+|-+$/g, '');
   if (label !== '' && label.length <= MAX_LABEL) return label;
   const digest = createHash('sha256').update(text).digest('hex').slice(0, DIGEST);
   return `${label.slice(0, MAX_LABEL - DIGEST - 1).replace(/-+$/, '')}-${digest}`.replace(/^-/, '');

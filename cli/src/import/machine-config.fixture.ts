@@ -1,16 +1,30 @@
 import { importDocuments } from './import-documents.js';
 
-export const machineConfig = (name: string, spec: object, role = 'worker'): object =>
-  ({ apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineConfig', metadata: { name, labels: { 'machineconfiguration.openshift.io/role': role } }, spec });
+export const machineConfig = (name: string, spec: object, role = 'worker'): object => ({
+  apiVersion: 'machineconfiguration.openshift.io/v1',
+  kind: 'MachineConfig',
+  metadata: { name, labels: { 'machineconfiguration.openshift.io/role': role } },
+  spec,
+});
 
 /** One with this config of Ignition. */
-export const ignition = (name: string, config: object): object => machineConfig(name, { config: { ignition: { version: '3.2.0' }, ...config } });
+export const ignition = (name: string, config: object): object =>
+  machineConfig(name, { config: { ignition: { version: '3.2.0' }, ...config } });
 
-export const files = (...list: object[]): object => ({ config: { ignition: { version: '3.2.0' }, storage: { files: list } } });
+export const files = (...list: object[]): object => ({
+  config: { ignition: { version: '3.2.0' }, storage: { files: list } },
+});
 
-export const file = (path: string, source: string, more: object = {}, contents: object = {}): object => ({ path, contents: { source, ...contents }, ...more });
+export const file = (path: string, source: string, more: object = {}, contents: object = {}): object => ({
+  path,
+  contents: { source, ...contents },
+  ...more,
+});
 
 /** What the manifests of a kind say. */
-export const specs = (kind: string, ...documents: object[]): unknown[] => importDocuments(documents).manifests.filter((manifest) => manifest.kind === kind).map(({ spec }) => spec);
+export const specs = (kind: string, ...documents: object[]): unknown[] =>
+  importDocuments(documents)
+    .manifests.filter((manifest) => manifest.kind === kind)
+    .map(({ spec }) => spec);
 
 export const words = (...documents: object[]): readonly string[] => importDocuments(documents).words;

@@ -25,7 +25,12 @@ export function importMachineConfigs(documents: readonly Fields[], report: Impor
   const configs = documents.map((document): MachineConfig => {
     const metadata = fieldsAt(document, 'metadata');
     const name = String(metadata['name'] ?? 'unnamed');
-    return { name, where: `MachineConfig/${name}`, role: String(fieldsAt(metadata, 'labels')[ROLE] ?? ''), spec: fieldsAt(document, 'spec') };
+    return {
+      name,
+      where: `MachineConfig/${name}`,
+      role: String(fieldsAt(metadata, 'labels')[ROLE] ?? ''),
+      spec: fieldsAt(document, 'spec'),
+    };
   });
   for (const role of [...new Set(configs.map((config) => config.role))].sort()) {
     importRole(role, configs.filter((config) => config.role === role).sort(byName), report);
@@ -33,7 +38,8 @@ export function importMachineConfigs(documents: readonly Fields[], report: Impor
 }
 
 /** Nodes of a role, as Kubernetes labels them. */
-export const roleSelector = (role: string): Fields => (role === '' ? {} : { matchExpressions: [{ key: `node-role.kubernetes.io/${role}`, operator: 'Exists' }] });
+export const roleSelector = (role: string): Fields =>
+  role === '' ? {} : { matchExpressions: [{ key: `node-role.kubernetes.io/${role}`, operator: 'Exists' }] };
 
 /** As Go compares texts, and MCO with it. */
 const byName = (a: MachineConfig, b: MachineConfig): number => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name));
@@ -49,7 +55,8 @@ function importRole(role: string, configs: readonly MachineConfig[], report: Imp
     const spec = new Place(report, where, fields);
     const ignition = readIgnition(spec.map('config'), name);
     for (const entry of ignition.entries) merge.add(entry);
-    for (const { user, where: at, lines } of ignition.keys) keys.set(user, [...(keys.get(user) ?? []), ...lines.map((text) => ({ text, where: at }))]);
+    for (const { user, where: at, lines } of ignition.keys)
+      keys.set(user, [...(keys.get(user) ?? []), ...lines.map((text) => ({ text, where: at }))]);
     args.push(...spec.texts('kernelArguments').map((text) => ({ text, where })));
     argsOfIgnition.push(...ignition.kernelArguments.map((text) => ({ text, where })));
     spec.rest(DEFAULTS);
@@ -60,9 +67,15 @@ function importRole(role: string, configs: readonly MachineConfig[], report: Imp
     if (allowed.length > 0) report.add('SshKeys', `${role}-${user}`, { nodeSelector, user, keys: literal(allowed) });
   }
   // MCO has those of Ignition after all others.
-  const split = [...args, ...argsOfIgnition].flatMap(({ text, where }) => splitArguments(text).map((one) => ({ text: one, where })));
+  const split = [...args, ...argsOfIgnition].flatMap(({ text, where }) =>
+    splitArguments(text).map((one) => ({ text: one, where })),
+  );
   const allowed = allowedTexts('kernel argument', split, KERNEL_ARGUMENT, report);
-  if (allowed.length > 0) report.add('KernelArguments', role === '' ? 'kernel' : role, { nodeSelector, arguments: literal(allowed) });
+  if (allowed.length > 0)
+    report.add('KernelArguments', role === '' ? 'kernel' : role, { nodeSelector, arguments: literal(allowed) });
   // What MCO does with all that no policy names.
-  report.add('DisruptionPolicy', role === '' ? 'mco' : `mco-${role}`, { nodeSelector, default: [{ kind: 'drain' }, { kind: 'reboot' }] });
+  report.add('DisruptionPolicy', role === '' ? 'mco' : `mco-${role}`, {
+    nodeSelector,
+    default: [{ kind: 'drain' }, { kind: 'reboot' }],
+  });
 }

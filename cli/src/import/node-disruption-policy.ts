@@ -1,17 +1,37 @@
 import { fieldsAt, type Fields, type ImportReport } from './import-report.js';
 import { Place } from './place.js';
 
-const PLAIN: Readonly<Record<string, string>> = { None: 'none', Drain: 'drain', Reboot: 'reboot', DaemonReload: 'daemon-reload' };
+const PLAIN: Readonly<Record<string, string>> = {
+  None: 'none',
+  Drain: 'drain',
+  Reboot: 'reboot',
+  DaemonReload: 'daemon-reload',
+};
 /** How the operator itself is run: nothing of it is for a node. */
-const OF_THE_OPERATOR = ['managementState', 'logLevel', 'operatorLogLevel', 'failedRevisionLimit', 'succeededRevisionLimit', 'forceRedeploymentReason', 'observedConfig', 'unsupportedConfigOverrides'];
+const OF_THE_OPERATOR = [
+  'managementState',
+  'logLevel',
+  'operatorLogLevel',
+  'failedRevisionLimit',
+  'succeededRevisionLimit',
+  'forceRedeploymentReason',
+  'observedConfig',
+  'unsupportedConfigOverrides',
+];
 
 /** MCO's node disruption policy, of a `MachineConfiguration` or by itself. What nothing matches keeps MCO's default. */
 export function importNodeDisruptionPolicy(document: Fields, report: ImportReport): void {
   const name = String(fieldsAt(document, 'metadata')['name'] ?? 'cluster');
   const spec = new Place(report, `${String(document['kind'])}/${name}`, fieldsAt(document, 'spec'));
   const policy = document['kind'] === 'MachineConfiguration' ? spec.map('nodeDisruptionPolicy') : spec;
-  const files = policy.called('files', 'path').map(({ name: path, place }) => ({ path, actions: actionsOf(place) })).filter(hasActions);
-  const units = policy.called('units', 'name').map(({ name: unit, place }) => ({ name: unit, actions: actionsOf(place) })).filter(hasActions);
+  const files = policy
+    .called('files', 'path')
+    .map(({ name: path, place }) => ({ path, actions: actionsOf(place) }))
+    .filter(hasActions);
+  const units = policy
+    .called('units', 'name')
+    .map(({ name: unit, place }) => ({ name: unit, actions: actionsOf(place) }))
+    .filter(hasActions);
   const sshKeys = actionsOf(policy.map('sshkey', 'sshkey.'));
   policy.rest();
   if (spec !== policy) {
@@ -19,8 +39,11 @@ export function importNodeDisruptionPolicy(document: Fields, report: ImportRepor
     spec.rest();
   }
   report.add('DisruptionPolicy', name, {
-    nodeSelector: {}, default: [{ kind: 'drain' }, { kind: 'reboot' }],
-    ...(files.length > 0 ? { files } : {}), ...(units.length > 0 ? { units } : {}), ...(sshKeys.length > 0 ? { sshKeys: { actions: sshKeys } } : {}),
+    nodeSelector: {},
+    default: [{ kind: 'drain' }, { kind: 'reboot' }],
+    ...(files.length > 0 ? { files } : {}),
+    ...(units.length > 0 ? { units } : {}),
+    ...(sshKeys.length > 0 ? { sshKeys: { actions: sshKeys } } : {}),
   });
 }
 
@@ -30,7 +53,8 @@ const hasActions = ({ actions }: { readonly actions: readonly Fields[] }): boole
 function actionsOf(place: Place): readonly Fields[] {
   const actions = place.maps('actions').flatMap(actionOf);
   const isTaken = place.isSound && actions.length > 0;
-  if (!isTaken && Object.keys(place.fields).length > 0) place.say('not all of its actions are there: the rule is left out, and what no rule matches holds');
+  if (!isTaken && Object.keys(place.fields).length > 0)
+    place.say('not all of its actions are there: the rule is left out, and what no rule matches holds');
   place.rest();
   return isTaken ? actions : [];
 }
@@ -45,8 +69,15 @@ function actionOf(action: Place): readonly Fields[] {
     service.rest();
     return restOf(action, [{ kind: field, unit }]);
   }
-  action.say(type === 'Special' ? 'Special has no equivalent: it is made a drain and a reload of crio.service' : `the action ${type} has no equivalent: it is made a reboot`);
-  return restOf(action, type === 'Special' ? [{ kind: 'drain' }, { kind: 'reload', unit: 'crio.service' }] : [{ kind: 'reboot' }]);
+  action.say(
+    type === 'Special'
+      ? 'Special has no equivalent: it is made a drain and a reload of crio.service'
+      : `the action ${type} has no equivalent: it is made a reboot`,
+  );
+  return restOf(
+    action,
+    type === 'Special' ? [{ kind: 'drain' }, { kind: 'reload', unit: 'crio.service' }] : [{ kind: 'reboot' }],
+  );
 }
 
 function restOf(action: Place, made: readonly Fields[]): readonly Fields[] {

@@ -24,7 +24,9 @@ const MAKERS: Readonly<Record<'file' | 'directory' | 'unit', { readonly kind: st
 };
 
 function fileOf(entry: Entry, at: string, report: ImportReport): Fields | undefined {
-  const contents: Contents = Object.fromEntries(Object.entries(CONTENT_FIELDS).flatMap(([field, name]) => textOf(entry, field).map((text) => [name, text])));
+  const contents: Contents = Object.fromEntries(
+    Object.entries(CONTENT_FIELDS).flatMap(([field, name]) => textOf(entry, field).map((text) => [name, text])),
+  );
   if (entry.appended.length > 0 && contents.source === undefined) {
     // What they are appended to is only on the node: a file of them alone would take its place.
     report.say(at, 'append has no equivalent where no content is said before: it is left out');
@@ -53,16 +55,28 @@ function unitOf(entry: Entry, at: string, report: ImportReport): Fields | undefi
   const enabled = fields.get('enabled')?.value;
   const mask = fields.get('mask');
   // An empty one takes back what an earlier MachineConfig said; MCO writes none.
-  const dropIns = [...fields].filter(([field, { value }]) => field.startsWith(DROP_IN) && value !== '').map(([field, said]) => ({ name: field.slice(DROP_IN.length), content: said.value }));
-  if (mask?.value === true) report.say(`${mask.where} ${name}`, 'mask has no equivalent: it is made a unit that does not start at boot and does not run');
+  const dropIns = [...fields]
+    .filter(([field, { value }]) => field.startsWith(DROP_IN) && value !== '')
+    .map(([field, said]) => ({ name: field.slice(DROP_IN.length), content: said.value }));
+  if (mask?.value === true)
+    report.say(
+      `${mask.where} ${name}`,
+      'mask has no equivalent: it is made a unit that does not start at boot and does not run',
+    );
   const masked = mask?.value === true ? { enabled: false, state: 'stopped' } : {};
-  const says = { ...(content === '' ? {} : { content }), ...(dropIns.length > 0 ? { dropIns } : {}), ...(enabled === undefined ? {} : { enabled }), ...masked };
+  const says = {
+    ...(content === '' ? {} : { content }),
+    ...(dropIns.length > 0 ? { dropIns } : {}),
+    ...(enabled === undefined ? {} : { enabled }),
+    ...masked,
+  };
   if (Object.keys(says).length > 0) return { name, ...says };
   report.say(at, 'it says nothing that has an equivalent, and is left out');
   return undefined;
 }
 
-const textOf = ({ fields }: Entry, field: string): readonly string[] => [fields.get(field)?.value].filter((value) => typeof value === 'string');
+const textOf = ({ fields }: Entry, field: string): readonly string[] =>
+  [fields.get(field)?.value].filter((value) => typeof value === 'string');
 
 /** Ignition has modes as numbers. */
 function modeOf({ fields }: Entry): Fields {
@@ -74,6 +88,7 @@ function ownerWords({ name, fields }: Entry, report: ImportReport): void {
   for (const field of ['user', 'group']) {
     const [byName, byId] = [fields.get(`${field}.name`), fields.get(`${field}.id`)];
     const other = byName !== undefined && byName.value !== 'root' ? byName : byId;
-    if (other !== undefined && other.value !== 'root' && other.value !== 0) report.say(`${other.where} ${name}`, `${field} has no equivalent: it will belong to root`);
+    if (other !== undefined && other.value !== 'root' && other.value !== 0)
+      report.say(`${other.where} ${name}`, `${field} has no equivalent: it will belong to root`);
   }
 }

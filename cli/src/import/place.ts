@@ -9,7 +9,12 @@ export class Place {
   private readonly taken = new Set<string>();
   private misfits = 0;
 
-  constructor(private readonly report: ImportReport, readonly where: string, readonly fields: Fields, private readonly path = '') {}
+  constructor(
+    private readonly report: ImportReport,
+    readonly where: string,
+    readonly fields: Fields,
+    private readonly path = '',
+  ) {}
 
   /** Whether all that was asked for, and was there, had the shape that it should have. */
   get isSound(): boolean {
@@ -38,7 +43,11 @@ export class Place {
   }
 
   whole(field: string, max: number): number | undefined {
-    return this.shaped(field, (value): value is number => typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= max, `whole number from 0 to ${max}`);
+    return this.shaped(
+      field,
+      (value): value is number => typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= max,
+      `whole number from 0 to ${max}`,
+    );
   }
 
   /** The map at this field; one without fields where there is none. */
@@ -47,11 +56,17 @@ export class Place {
   }
 
   texts(field: string): readonly string[] {
-    return this.list(field).flatMap((item, i) => (typeof item === 'string' ? [item] : this.misfit(`${field}[${i}]`, 'text')));
+    return this.list(field).flatMap((item, i) =>
+      typeof item === 'string' ? [item] : this.misfit(`${field}[${i}]`, 'text'),
+    );
   }
 
   maps(field: string): readonly Place[] {
-    return this.list(field).flatMap((item, i) => (isObject(item) ? [new Place(this.report, this.where, item, `${this.path}${field}[${i}].`)] : this.misfit(`${field}[${i}]`, 'map')));
+    return this.list(field).flatMap((item, i) =>
+      isObject(item)
+        ? [new Place(this.report, this.where, item, `${this.path}${field}[${i}].`)]
+        : this.misfit(`${field}[${i}]`, 'map'),
+    );
   }
 
   /** The maps of a list, each called by one of its fields; what has no such name is named by where it stands. */
@@ -71,7 +86,9 @@ export class Place {
 
   /** Names what nobody asked for and what is not as it is anyway; true when there was something. */
   rest(anyway: Fields = {}): boolean {
-    const left = Object.entries(this.fields).filter(([field, value]) => !this.taken.has(field) && !saysNothing(value) && anyway[field] !== value);
+    const left = Object.entries(this.fields).filter(
+      ([field, value]) => !this.taken.has(field) && !saysNothing(value) && anyway[field] !== value,
+    );
     for (const [field] of left) this.leave(field);
     return left.length > 0;
   }
@@ -96,4 +113,8 @@ export class Place {
 
 /** Other systems write out what they leave empty. */
 const saysNothing = (value: unknown): boolean =>
-  value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0) || (isObject(value) && Object.values(value).every(saysNothing));
+  value === undefined ||
+  value === null ||
+  value === '' ||
+  (Array.isArray(value) && value.length === 0) ||
+  (isObject(value) && Object.values(value).every(saysNothing));

@@ -9,5 +9,7 @@ export type Run = (flags: GlobalFlags, command: (session: Session) => Promise<Ex
 export interface Registry {
   readonly program: Command;
   /** Makes an action of a command that is loaded only when it is called. */
-  action<A extends unknown[]>(call: (session: Session, ...args: A) => Promise<ExitCode | undefined>): (...args: A) => Promise<void>;
+  action<A extends unknown[]>(
+    call: (session: Session, ...args: A) => Promise<ExitCode | undefined>,
+  ): (...args: A) => Promise<void>;
 }

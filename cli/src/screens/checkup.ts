@@ -12,5 +12,11 @@ export function checkupScreen(checks: readonly Check[], colours: Colours): strin
     ...(todo === '' ? [] : [`  ${' '.repeat(column)}  → ${todo}`]),
   ]);
   const wrong = checks.filter(({ state }) => state === 'bad').length;
-  return [...lines, '', wrong === 0 ? colours.green('Nothing is wrong.') : colours.red(`${wrong} ${wrong === 1 ? 'thing is' : 'things are'} wrong.`)].join('\n');
+  return [
+    ...lines,
+    '',
+    wrong === 0
+      ? colours.green('Nothing is wrong.')
+      : colours.red(`${wrong} ${wrong === 1 ? 'thing is' : 'things are'} wrong.`),
+  ].join('\n');
 }

@@ -4,13 +4,29 @@ import { actionText } from '../plan-answer.js';
 import type { Action } from '#libs/contracts';
 
 /** Said by the subject, or of no use in a line. */
-const SILENT = new Set(['v', 'at', 'change', 'node', 'pool', 'recipe', 'birth', 'seq', 'incarnation', 'bootId', 'attempt', 'targets']);
+const SILENT = new Set([
+  'v',
+  'at',
+  'change',
+  'node',
+  'pool',
+  'recipe',
+  'birth',
+  'seq',
+  'incarnation',
+  'bootId',
+  'attempt',
+  'targets',
+]);
 const LONGEST = 40;
 
 /** One message in one line: time, subject, what it says. */
 export function eventLine(event: FleetEvent, colours: Colours): string {
-  const tone = /\.(rejected|invalid|failed|unknown|reverting|stalled|silent|blocked)\./.test(`${event.subject}.`) ? colours.red
-    : /\.(committed|succeeded|complete|applied|validated)\./.test(`${event.subject}.`) ? colours.green : colours.cyan;
+  const tone = /\.(rejected|invalid|failed|unknown|reverting|stalled|silent|blocked)\./.test(`${event.subject}.`)
+    ? colours.red
+    : /\.(committed|succeeded|complete|applied|validated)\./.test(`${event.subject}.`)
+      ? colours.green
+      : colours.cyan;
   return `${colours.dim(event.time.slice(11, 23))} ${tone(event.subject)}  ${summary(event.body)}`.trimEnd();
 }
 
@@ -24,7 +40,8 @@ function summary(body: unknown): string {
 
 function text(key: string, value: unknown): string {
   if (key === 'actions') return JSON.stringify(actionText(value as Action[]));
-  if (key === 'reasons' || key === 'warnings') return JSON.stringify((value as { message: string }[]).map(({ message }) => message).join('; '));
+  if (key === 'reasons' || key === 'warnings')
+    return JSON.stringify((value as { message: string }[]).map(({ message }) => message).join('; '));
   if (typeof value === 'string' && /^[0-9a-f]{64}$/.test(value)) return value.slice(0, 12);
   if (Array.isArray(value) && value.some((item) => typeof item === 'object')) return `[${value.length}]`;
   if (Array.isArray(value)) return value.slice(0, 8).join(',');
@@ -33,4 +50,9 @@ function text(key: string, value: unknown): string {
 }
 
 const isEmpty = (value: unknown): boolean =>
-  value === '' || value === undefined || value === null || value === 0 || value === false || (typeof value === 'object' && Object.keys(value as object).length === 0);
+  value === '' ||
+  value === undefined ||
+  value === null ||
+  value === 0 ||
+  value === false ||
+  (typeof value === 'object' && Object.keys(value as object).length === 0);

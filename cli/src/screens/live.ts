@@ -16,7 +16,10 @@ export function live(io: Io, stream: 'out' | 'err'): Live {
   io.write('\u001b[?25l', stream);
   return {
     draw(text) {
-      const lines = text.split('\n').slice(0, Math.max(1, io.rows - 1)).map((line) => fit(line, io.columns));
+      const lines = text
+        .split('\n')
+        .slice(0, Math.max(1, io.rows - 1))
+        .map((line) => fit(line, io.columns));
       const up = drawn === 0 ? '' : `\u001b[${drawn}A`;
       io.write(`${up}${lines.map((line) => `\u001b[2K${line}\n`).join('')}\u001b[0J`, stream);
       drawn = lines.length;

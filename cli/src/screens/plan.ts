@@ -12,11 +12,18 @@ const LINES_SHOWN = 20;
 /** What would happen, as Terraform says it: the pools, then what changes with its action, then the sum. */
 export function planScreen(plan: PlanAnswer, colours: Colours): string {
   if (plan.rejected.length > 0) {
-    return [colours.red('This change would be rejected:'), ...reasonLines(plan.rejected, colours), ...reasonLines(plan.warnings, colours, '!')].join('\n');
+    return [
+      colours.red('This change would be rejected:'),
+      ...reasonLines(plan.rejected, colours),
+      ...reasonLines(plan.warnings, colours, '!'),
+    ].join('\n');
   }
   const parts = [heading(plan, colours)];
   if (plan.nodes.length > 0) parts.push(indent(poolTable(plan)), whatChanges(plan, colours).join('\n'));
-  const notes = [...reasonLines(plan.warnings, colours, '!'), ...plan.waitsFor.map((change) => `  ${colours.yellow('⏸')} would wait for ${change}`)];
+  const notes = [
+    ...reasonLines(plan.warnings, colours, '!'),
+    ...plan.waitsFor.map((change) => `  ${colours.yellow('⏸')} would wait for ${change}`),
+  ];
   if (notes.length > 0) parts.push(notes.join('\n'));
   parts.push(colours.bold(sum(plan)));
   return parts.join('\n\n');
@@ -34,7 +41,12 @@ function poolTable(plan: PlanAnswer): string {
     const nodes = plan.nodes.filter(({ pool }) => pool === name);
     const classes = nodes.map(({ actions }) => classOf(actions));
     const budget = plan.pools[name]?.budget;
-    return [name, String(nodes.length), ...CLASSES.map((one) => String(classes.filter((found) => found === one).length)), budget === undefined ? '' : String(budget)];
+    return [
+      name,
+      String(nodes.length),
+      ...CLASSES.map((one) => String(classes.filter((found) => found === one).length)),
+      budget === undefined ? '' : String(budget),
+    ];
   });
   return table(['POOL', 'NODES', ...CLASSES.map((one) => one.toUpperCase()), 'AT ONCE'], rows);
 }
@@ -49,9 +61,20 @@ function whatChanges(plan: PlanAnswer, colours: Colours): string[] {
     groups.set(`${what}\n${actions}`, group);
   }
   const sorted = [...groups.values()].sort((a, b) => b.nodes.length - a.nodes.length || a.what.localeCompare(b.what));
-  const rows = sorted.slice(0, LINES_SHOWN).map(({ what, actions, nodes }) => [`${colours.yellow('~')} ${what}`, actions, `${count(nodes.length, 'node')}: ${few(nodes)}`]);
-  const text = table(['', '', ''], rows).split('\n').slice(1).map((line) => `  ${line}`);
-  return sorted.length > LINES_SHOWN ? [...text, colours.dim(`  ${sorted.length - LINES_SHOWN} more omitted: -o json has all`)] : text;
+  const rows = sorted
+    .slice(0, LINES_SHOWN)
+    .map(({ what, actions, nodes }) => [
+      `${colours.yellow('~')} ${what}`,
+      actions,
+      `${count(nodes.length, 'node')}: ${few(nodes)}`,
+    ]);
+  const text = table(['', '', ''], rows)
+    .split('\n')
+    .slice(1)
+    .map((line) => `  ${line}`);
+  return sorted.length > LINES_SHOWN
+    ? [...text, colours.dim(`  ${sorted.length - LINES_SHOWN} more omitted: -o json has all`)]
+    : text;
 }
 
 function sum({ nodes, unchanged, touched }: PlanAnswer): string {
@@ -70,4 +93,8 @@ function few(nodes: readonly PlannedNode[]): string {
 }
 
 const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`;
-const indent = (text: string): string => text.split('\n').map((line) => `  ${line}`).join('\n');
+const indent = (text: string): string =>
+  text
+    .split('\n')
+    .map((line) => `  ${line}`)
+    .join('\n');

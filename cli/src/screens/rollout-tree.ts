@@ -17,13 +17,30 @@ export interface TreeInput {
 }
 
 /** Worst first. */
-const RANKS = ['invalid', 'failed', 'escalated', 'unknown', 'owed', 'draining', 'ready', 'settled', 'uncordoning', 'pending', 'applied', 'back'];
+const RANKS = [
+  'invalid',
+  'failed',
+  'escalated',
+  'unknown',
+  'owed',
+  'draining',
+  'ready',
+  'settled',
+  'uncordoning',
+  'pending',
+  'applied',
+  'back',
+];
 
 /** One change: a header, then a tree of its pools with the nodes that a person wants to see first. */
 export function rolloutTree(input: TreeInput, colours: Colours): string {
   const { change, rollout } = input;
   const lines = [header(input, colours)];
-  const words = [change?.message ? `"${change.message}"` : '', change?.author ? `by ${change.author}` : '', change?.retryOf ? `retry of ${change.retryOf}` : ''];
+  const words = [
+    change?.message ? `"${change.message}"` : '',
+    change?.author ? `by ${change.author}` : '',
+    change?.retryOf ? `retry of ${change.retryOf}` : '',
+  ];
   if (words.some((word) => word !== '')) lines.push(colours.dim(words.filter((word) => word !== '').join(' ')));
   lines.push(...reasonLines(change?.reasons ?? [], colours), ...reasonLines(change?.warnings ?? [], colours, '!'));
   if (rollout !== undefined) lines.push(...poolLines(input, rollout, colours));
@@ -34,10 +51,13 @@ function header({ id, change, rollout, now }: TreeInput, colours: Colours): stri
   const at = standing(change, rollout);
   const nodes = rollout === undefined ? planned(change) : counts(rollout, colours);
   const detail = (change?.reasons ?? []).length === 0 ? at.detail : '';
-  return [colours.bold(id), standingText(at, colours), nodes, detail, when(change, rollout, now)].filter((part) => part !== '').join('  ');
+  return [colours.bold(id), standingText(at, colours), nodes, detail, when(change, rollout, now)]
+    .filter((part) => part !== '')
+    .join('  ');
 }
 
-const planned = (change: ChangeView | undefined): string => (change === undefined || change.nodes === 0 ? '' : `${change.nodes} nodes`);
+const planned = (change: ChangeView | undefined): string =>
+  change === undefined || change.nodes === 0 ? '' : `${change.nodes} nodes`;
 
 /** How long it has been going, or how long it has been over. */
 function when(change: ChangeView | undefined, rollout: RolloutView | undefined, now: Date): string {
@@ -57,7 +77,9 @@ export function counts(rollout: RolloutView, colours: Colours): string {
     rollout.unknown > 0 ? colours.red(`unknown ${rollout.unknown}`) : '',
     bad > 0 ? `(${rollout.maxFailures} allowed)` : '',
     rollout.owed > 0 ? colours.yellow(`owed ${rollout.owed}`) : '',
-  ].filter((part) => part !== '').join('  ');
+  ]
+    .filter((part) => part !== '')
+    .join('  ');
 }
 
 function poolLines(input: TreeInput, rollout: RolloutView, colours: Colours): string[] {
@@ -66,12 +88,26 @@ function poolLines(input: TreeInput, rollout: RolloutView, colours: Colours): st
   return names.flatMap((name, index) => {
     const isLast = index === names.length - 1;
     const progress = rollout.pools[name] as PoolProgress;
-    const nodes = rollout.worst.filter((node) => node.pool === name && node.state !== 'applied' && node.state !== 'back').sort(worstFirst);
-    const tone = nodes.some(({ state }) => toneOfState(state) === 'bad') ? 'bad'
-      : progress.done >= progress.nodes ? 'good' : rollout.paused && rollout.endedAt === '' ? 'held' : progress.active > 0 ? 'busy' : 'calm';
+    const nodes = rollout.worst
+      .filter((node) => node.pool === name && node.state !== 'applied' && node.state !== 'back')
+      .sort(worstFirst);
+    const tone = nodes.some(({ state }) => toneOfState(state) === 'bad')
+      ? 'bad'
+      : progress.done >= progress.nodes
+        ? 'good'
+        : rollout.paused && rollout.endedAt === ''
+          ? 'held'
+          : progress.active > 0
+            ? 'busy'
+            : 'calm';
     const head = `${isLast ? '└─' : '├─'} ${pad(name, nameWidth)}  ${mark(tone, colours)} ${progress.done}/${progress.nodes}${rollout.endedAt === '' ? budget(input.pools.get(name), progress) : ''}`;
     const rail = isLast ? '   ' : '│  ';
-    return [head, ...nodeLines(nodes, progress, input, colours).map((line, at, all) => `${rail}${at === all.length - 1 ? '└─' : '├─'} ${line}`)];
+    return [
+      head,
+      ...nodeLines(nodes, progress, input, colours).map(
+        (line, at, all) => `${rail}${at === all.length - 1 ? '└─' : '├─'} ${line}`,
+      ),
+    ];
   });
 }
 
@@ -80,13 +116,25 @@ function budget(pool: PoolView | undefined, progress: PoolProgress): string {
   return `  ${pool.used} of ${pool.budget} unavailable${pool.waiting > 0 ? `, ${pool.waiting} waiting` : ''}`;
 }
 
-function nodeLines(nodes: readonly NodeProgress[], progress: PoolProgress, { now, rollout, nodesPerPool = 8 }: TreeInput, colours: Colours): string[] {
+function nodeLines(
+  nodes: readonly NodeProgress[],
+  progress: PoolProgress,
+  { now, rollout, nodesPerPool = 8 }: TreeInput,
+  colours: Colours,
+): string[] {
   const shown = nodes.slice(0, nodesPerPool);
   const nameWidth = Math.max(0, ...shown.map(({ node }) => width(node)));
   const stateWidth = Math.max(0, ...shown.map(({ state }) => width(state)));
   const ageWidth = Math.max(0, ...shown.map(({ since }) => width(age(since, now))));
   const lines = shown.map(({ node, state, reason, since }) =>
-    [pad(node, nameWidth), `${mark(toneOfState(state), colours)} ${pad(state, stateWidth)}`, pad(age(since, now), ageWidth), reason.split('\n')[0] ?? ''].join('  ').trimEnd(),
+    [
+      pad(node, nameWidth),
+      `${mark(toneOfState(state), colours)} ${pad(state, stateWidth)}`,
+      pad(age(since, now), ageWidth),
+      reason.split('\n')[0] ?? '',
+    ]
+      .join('  ')
+      .trimEnd(),
   );
   const unsettled = rollout?.endedAt === '' ? Math.max(progress.nodes - progress.done, nodes.length) : nodes.length;
   const omitted = unsettled - shown.length;

@@ -4,7 +4,14 @@ import { stripVTControlCharacters } from 'node:util';
 export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [heads, ...rows];
   const widths = heads.map((_, column) => Math.max(...all.map((row) => width(row[column] ?? ''))));
-  return all.map((row) => heads.map((_, column) => pad(row[column] ?? '', widths[column] ?? 0)).join('   ').trimEnd()).join('\n');
+  return all
+    .map((row) =>
+      heads
+        .map((_, column) => pad(row[column] ?? '', widths[column] ?? 0))
+        .join('   ')
+        .trimEnd(),
+    )
+    .join('\n');
 }
 
 /** How many columns of a terminal a text takes. */

@@ -60,8 +60,10 @@ export function takeDataFolder(folder: string): DataFolder {
 }
 
 /** Where a node's files and its journal are. */
-export const nodeFolders = (data: string, node: string): { readonly root: string; readonly state: string } =>
-  ({ root: join(data, 'nodes', node, 'root'), state: join(data, 'nodes', node, 'state') });
+export const nodeFolders = (data: string, node: string): { readonly root: string; readonly state: string } => ({
+  root: join(data, 'nodes', node, 'root'),
+  state: join(data, 'nodes', node, 'state'),
+});
 
 /** Waits for what a killed `up` left behind; two appliers of one node would write into one journal. */
 export async function awaitLeftovers(pids: readonly number[], path: string): Promise<void> {
@@ -69,7 +71,8 @@ export async function awaitLeftovers(pids: readonly number[], path: string): Pro
   for (;;) {
     const left = pids.filter((pid) => isOurs(pid, path));
     if (left.length === 0) return;
-    if (performance.now() > untilMs) throw new Error(`${path}: processes of an earlier sluice up still run: end them with kill ${left.join(' ')}`);
+    if (performance.now() > untilMs)
+      throw new Error(`${path}: processes of an earlier sluice up still run: end them with kill ${left.join(' ')}`);
     await sleep(50);
   }
 }
@@ -83,7 +86,10 @@ function lockFor(path: string, lock: string): void {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     }
     const holder = Number(existsSync(lock) ? readFileSync(lock, 'utf8') : '');
-    if (holder > 0 && isOurs(holder, path)) throw new Error(`${path} is in use by sluice up, pid ${holder}: end that one (kill ${holder}), or choose another folder with --data`);
+    if (holder > 0 && isOurs(holder, path))
+      throw new Error(
+        `${path} is in use by sluice up, pid ${holder}: end that one (kill ${holder}), or choose another folder with --data`,
+      );
     rmSync(lock, { force: true });
   }
   throw new Error(`${path}: another sluice up starts there at this moment; choose another folder with --data`);

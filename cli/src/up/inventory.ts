@@ -27,16 +27,22 @@ export function parseInventory(text: string, file: string): readonly InventoryNo
     throw new UsageError(`--inventory ${file}: not JSON: ${(error as Error).message}`);
   }
   const nodes = isObject(value) ? value['nodes'] : undefined;
-  if (!Array.isArray(nodes)) throw new UsageError(`--inventory ${file}: must be {"nodes": [{"name": "w-1", "labels": {"role": "edge"}}]}`);
+  if (!Array.isArray(nodes))
+    throw new UsageError(`--inventory ${file}: must be {"nodes": [{"name": "w-1", "labels": {"role": "edge"}}]}`);
   const problems = nodes.flatMap((node, index) => nodeProblems(node, index, nodes));
-  if (problems.length > 0) throw new UsageError(problems.map((problem) => `--inventory ${file}: ${problem}`).join('\n'));
-  return (nodes as { name: string; labels?: Record<string, string> }[]).map(({ name, labels }) => ({ name, labels: labels ?? {} }));
+  if (problems.length > 0)
+    throw new UsageError(problems.map((problem) => `--inventory ${file}: ${problem}`).join('\n'));
+  return (nodes as { name: string; labels?: Record<string, string> }[]).map(({ name, labels }) => ({
+    name,
+    labels: labels ?? {},
+  }));
 }
 
 /** Nodes `node-01`, `node-02`, … with two roles and three zones. */
 export function localNodes(count: string): readonly InventoryNode[] {
   const n = /^\d+$/.test(count) ? Number(count) : Number.NaN;
-  if (!(n <= MOST_NODES)) throw new UsageError(`--nodes: ${JSON.stringify(count)} is not a number from 0 to ${MOST_NODES}`);
+  if (!(n <= MOST_NODES))
+    throw new UsageError(`--nodes: ${JSON.stringify(count)} is not a number from 0 to ${MOST_NODES}`);
   const digits = Math.max(2, String(n).length);
   return Array.from({ length: n }, (_, index) => ({
     name: `node-${String(index + 1).padStart(digits, '0')}`,
@@ -53,7 +59,8 @@ export function shardsFor(nodes: number, cores: number): readonly string[] {
 /** The nodes of one shard, as `--shard` names it. Throws UsageError. */
 export function nodesOfShard(nodes: readonly InventoryNode[], shard: string): readonly InventoryNode[] {
   const [index, count] = (/^(\d+)\/(\d+)$/.exec(shard)?.slice(1) ?? []).map(Number) as [number?, number?];
-  if (index === undefined || count === undefined || index < 1 || index > count) throw new UsageError(`--shard: ${JSON.stringify(shard)} is no shard such as 1/2`);
+  if (index === undefined || count === undefined || index < 1 || index > count)
+    throw new UsageError(`--shard: ${JSON.stringify(shard)} is no shard such as 1/2`);
   return nodes.filter((_, n) => n % count === index - 1);
 }
 
@@ -62,10 +69,14 @@ function nodeProblems(node: unknown, index: number, all: readonly unknown[]): st
   if (!isObject(node)) return [`${place} must be an object with "name" and "labels"`];
   const { name, labels = {}, ...rest } = node;
   const problems = Object.keys(rest).map((key) => `${place}.${key} is not known; a node has "name" and "labels"`);
-  if (typeof name !== 'string' || !isNodeName(name)) problems.push(`${place}.name is ${JSON.stringify(name)}, and must be a DNS name: a-z, 0-9, "-" and "."`);
-  else if (all.findIndex((other) => isObject(other) && other['name'] === name) !== index) problems.push(`${place}.name ${name} stands there twice`);
-  if (!isObject(labels) || Object.values(labels).some((value) => typeof value !== 'string')) problems.push(`${place}.labels must map names to texts`);
+  if (typeof name !== 'string' || !isNodeName(name))
+    problems.push(`${place}.name is ${JSON.stringify(name)}, and must be a DNS name: a-z, 0-9, "-" and "."`);
+  else if (all.findIndex((other) => isObject(other) && other['name'] === name) !== index)
+    problems.push(`${place}.name ${name} stands there twice`);
+  if (!isObject(labels) || Object.values(labels).some((value) => typeof value !== 'string'))
+    problems.push(`${place}.labels must map names to texts`);
   return problems;
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

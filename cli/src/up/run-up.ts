@@ -35,7 +35,8 @@ const READY_MS = 30_000;
 const WITH_KUBERNETES = { SLUICE_DRAIN: 'kubernetes', SLUICE_INVENTORY: 'kubernetes' };
 
 /** Those that run here. */
-export const servicesOf = (kubernetes: boolean): readonly string[] => (kubernetes ? [...SERVICES, ...EDGE_SERVICES] : SERVICES);
+export const servicesOf = (kubernetes: boolean): readonly string[] =>
+  kubernetes ? [...SERVICES, ...EDGE_SERVICES] : SERVICES;
 
 /** Starts nats-server, the services and the appliers, each process kept alive; resolves when all answer. */
 export async function startUp(options: UpOptions): Promise<Up> {
@@ -46,7 +47,10 @@ export async function startUp(options: UpOptions): Promise<Up> {
   };
   const supervisor = new Supervisor({
     onChange: write,
-    onDeath: (name, how, againInMs) => options.say(`${name} ended (${how}): it starts again in ${againInMs / 1_000} s; its log is ${join(folder.logs, `${name}.log`)}`),
+    onDeath: (name, how, againInMs) =>
+      options.say(
+        `${name} ended (${how}): it starts again in ${againInMs / 1_000} s; its log is ${join(folder.logs, `${name}.log`)}`,
+      ),
   });
   const stop = async (): Promise<void> => {
     state = undefined;
@@ -82,7 +86,12 @@ async function startServer(port: number, folder: DataFolder, supervisor: Supervi
   return server.url;
 }
 
-function startProcesses(url: string, { nodes, kubernetes }: UpOptions, folder: DataFolder, supervisor: Supervisor): void {
+function startProcesses(
+  url: string,
+  { nodes, kubernetes }: UpOptions,
+  folder: DataFolder,
+  supervisor: Supervisor,
+): void {
   writeFileSync(folder.inventory, `${JSON.stringify({ nodes }, null, 1)}\n`);
   // This server knows no credentials: what the user has for another one stays out.
   const { SLUICE_CREDS: _, SLUICE_TOKEN: __, NATS_CREDS: ___, NATS_CONTEXT: ____, ...own } = process.env;
@@ -93,7 +102,8 @@ function startProcesses(url: string, { nodes, kubernetes }: UpOptions, folder: D
     env: { ...own, ...(kubernetes ? WITH_KUBERNETES : {}), NATS_URL: url },
     logFile: join(folder.logs, `${name}.log`),
   });
-  for (const services of kubernetes ? [...PROCESSES, EDGE_SERVICES] : PROCESSES) supervisor.add(child(services.join('+'), ['service', ...services]));
+  for (const services of kubernetes ? [...PROCESSES, EDGE_SERVICES] : PROCESSES)
+    supervisor.add(child(services.join('+'), ['service', ...services]));
   const shards = shardsFor(nodes.length, availableParallelism());
   for (const [at, shard] of shards.entries()) {
     const name = shards.length === 1 ? 'appliers' : `appliers-${at + 1}`;
@@ -116,7 +126,11 @@ async function whatIsMissing(url: string, { nodes, kubernetes, signal }: UpOptio
   }
 }
 
-async function look(fleet: FleetClient, nodes: readonly InventoryNode[], wanted: readonly string[]): Promise<readonly string[]> {
+async function look(
+  fleet: FleetClient,
+  nodes: readonly InventoryNode[],
+  wanted: readonly string[],
+): Promise<readonly string[]> {
   const facts = await fleet.inspect().catch(() => undefined);
   const services = wanted.filter((name) => !facts?.services.some((found) => found.name === name && found.copies > 0));
   if (services.length > 0) return services;

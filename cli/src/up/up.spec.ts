@@ -8,24 +8,37 @@ import { localNodes, nodesOfShard, parseInventory, shardsFor } from './inventory
 
 describe('an inventory', () => {
   test('has nodes with labels', () => {
-    expect(parseInventory('{"nodes": [{"name": "w-1.dc1", "labels": {"role": "edge"}}, {"name": "w-2"}]}', 'i.json'))
-      .toEqual([{ name: 'w-1.dc1', labels: { role: 'edge' } }, { name: 'w-2', labels: {} }]);
+    expect(
+      parseInventory('{"nodes": [{"name": "w-1.dc1", "labels": {"role": "edge"}}, {"name": "w-2"}]}', 'i.json'),
+    ).toEqual([
+      { name: 'w-1.dc1', labels: { role: 'edge' } },
+      { name: 'w-2', labels: {} },
+    ]);
   });
 
   test('that is wrong is refused with every reason', () => {
-    const text = '{"nodes": [{"name": "W_1"}, {"name": "a", "labels": {"x": 1}}, {"name": "a"}, 7, {"name": "b", "role": "edge"}]}';
-    expect(() => parseInventory(text, 'i.json')).toThrow([
-      '--inventory i.json: nodes[0].name is "W_1", and must be a DNS name: a-z, 0-9, "-" and "."',
-      '--inventory i.json: nodes[1].labels must map names to texts',
-      '--inventory i.json: nodes[2].name a stands there twice',
-      '--inventory i.json: nodes[3] must be an object with "name" and "labels"',
-      '--inventory i.json: nodes[4].role is not known; a node has "name" and "labels"',
-    ].join('\n'));
+    const text =
+      '{"nodes": [{"name": "W_1"}, {"name": "a", "labels": {"x": 1}}, {"name": "a"}, 7, {"name": "b", "role": "edge"}]}';
+    expect(() => parseInventory(text, 'i.json')).toThrow(
+      [
+        '--inventory i.json: nodes[0].name is "W_1", and must be a DNS name: a-z, 0-9, "-" and "."',
+        '--inventory i.json: nodes[1].labels must map names to texts',
+        '--inventory i.json: nodes[2].name a stands there twice',
+        '--inventory i.json: nodes[3] must be an object with "name" and "labels"',
+        '--inventory i.json: nodes[4].role is not known; a node has "name" and "labels"',
+      ].join('\n'),
+    );
     expect(() => parseInventory('[]', 'i.json')).toThrow(/must be \{"nodes"/);
     expect(() => parseInventory('{', 'i.json')).toThrow(/not JSON/);
   });
 
-  test.each([[0, 8, ['1/1']], [50, 8, ['1/1']], [51, 8, ['1/2', '2/2']], [1_000, 2, ['1/2', '2/2']], [150, 8, ['1/3', '2/3', '3/3']]])('of %d nodes on %d cores is served in shards %j', (nodes, cores, shards) => {
+  test.each([
+    [0, 8, ['1/1']],
+    [50, 8, ['1/1']],
+    [51, 8, ['1/2', '2/2']],
+    [1_000, 2, ['1/2', '2/2']],
+    [150, 8, ['1/3', '2/3', '3/3']],
+  ])('of %d nodes on %d cores is served in shards %j', (nodes, cores, shards) => {
     expect(shardsFor(nodes, cores)).toEqual(shards);
   });
 
@@ -56,7 +69,11 @@ describe('the data folder', () => {
   test('up.json is written whole, and all that is removed at the end', () => {
     const folder = takeDataFolder(path);
     folder.write({ server: 'nats://x', pid: 1, pids: { merger: 2 } });
-    expect(JSON.parse(readFileSync(join(path, 'up.json'), 'utf8'))).toEqual({ server: 'nats://x', pid: 1, pids: { merger: 2 } });
+    expect(JSON.parse(readFileSync(join(path, 'up.json'), 'utf8'))).toEqual({
+      server: 'nats://x',
+      pid: 1,
+      pids: { merger: 2 },
+    });
     writeFileSync(join(path, 'inventory.json'), '{}');
     folder.release();
     expect(readdirSync(path).sort()).toEqual(['inventory.json', 'logs']);

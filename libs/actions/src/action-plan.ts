@@ -24,11 +24,17 @@ export interface ActionPlan {
 /** Plans the actions that going from one config to another needs under a policy. */
 export function planActions(from: Config, to: Config, policy: EffectivePolicy): ActionPlan {
   const parts = differences(from, to);
-  const because = parts.flatMap(({ what, kinds }) => kinds.map((kind) => {
-    const { rule, actions } = rulingOf(kind, what, policy);
-    return { what, rule, actions };
-  }));
-  return { actions: ordered([...new Set(because.map(({ actions }) => actions))].flat()), because, changed: parts.map(({ what }) => what) };
+  const because = parts.flatMap(({ what, kinds }) =>
+    kinds.map((kind) => {
+      const { rule, actions } = rulingOf(kind, what, policy);
+      return { what, rule, actions };
+    }),
+  );
+  return {
+    actions: ordered([...new Set(because.map(({ actions }) => actions))].flat()),
+    because,
+    changed: parts.map(({ what }) => what),
+  };
 }
 
 interface Part {
@@ -42,7 +48,9 @@ function differences(from: Config, to: Config): readonly Part[] {
   const entries = changedEntries(from.fragments, to.fragments);
   const before = places(entries.before);
   const after = places(entries.after);
-  const whats = [...new Set([...before.keys(), ...after.keys()])].filter((what) => !isSamePlace(what, before.get(what), after.get(what)));
+  const whats = [...new Set([...before.keys(), ...after.keys()])].filter(
+    (what) => !isSamePlace(what, before.get(what), after.get(what)),
+  );
   return whats.sort().map((what) => {
     const both = [...(before.get(what) ?? []), ...(after.get(what) ?? [])];
     return { what, kinds: [...new Set(both.map(({ kind }) => kind))].sort() };
@@ -66,8 +74,13 @@ function places(entries: readonly ConfigEntry[]): ReadonlyMap<string, Place> {
 function isSamePlace(what: string, before: Place = [], after: Place = []): boolean {
   if (before.length !== after.length) return false;
   const [one, other] = [before[0], after[0]];
-  if (before.length === 1 && one !== undefined && other !== undefined) return one.kind === other.kind && isEqual(normalSpec(one, what), normalSpec(other, what));
+  if (before.length === 1 && one !== undefined && other !== undefined)
+    return one.kind === other.kind && isEqual(normalSpec(one, what), normalSpec(other, what));
   return textOf(what, before) === textOf(what, after);
 }
 
-const textOf = (what: string, place: Place): string => place.map((entry) => canonicalJson([entry.kind, normalSpec(entry, what)])).sort().join('\n');
+const textOf = (what: string, place: Place): string =>
+  place
+    .map((entry) => canonicalJson([entry.kind, normalSpec(entry, what)]))
+    .sort()
+    .join('\n');

@@ -54,7 +54,14 @@ const isSame = (a: ConfigEntry, b: ConfigEntry): boolean => a === b || isEqual(a
 /** Equal as JSON, whatever the order of the keys. */
 export function isEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
-  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null || Array.isArray(a) !== Array.isArray(b)) return false;
+  if (
+    typeof a !== 'object' ||
+    typeof b !== 'object' ||
+    a === null ||
+    b === null ||
+    Array.isArray(a) !== Array.isArray(b)
+  )
+    return false;
   const [one, other] = [a as Readonly<Record<string, unknown>>, b as Readonly<Record<string, unknown>>];
   let keys = 0;
   for (const key in one) {

@@ -23,10 +23,20 @@ export interface EffectivePolicy {
 }
 
 /** The policy where there is none: every kind's own default counts. */
-export const NO_POLICY: EffectivePolicy = { default: undefined, files: [], units: [], sshKeys: undefined, sysctl: [], network: [] };
+export const NO_POLICY: EffectivePolicy = {
+  default: undefined,
+  files: [],
+  units: [],
+  sshKeys: undefined,
+  sysctl: [],
+  network: [],
+};
 
 /** Merges the disruption policies that select a node: what several say about the same thing is all done. */
-export function effectivePolicy(policies: Iterable<Fragment>, labels: Readonly<Record<string, string>>): EffectivePolicy {
+export function effectivePolicy(
+  policies: Iterable<Fragment>,
+  labels: Readonly<Record<string, string>>,
+): EffectivePolicy {
   const selecting = [...policies]
     .filter((policy) => policy.kind === 'DisruptionPolicy' && selects(selectorOf(policy), labels))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -35,7 +45,8 @@ export function effectivePolicy(policies: Iterable<Fragment>, labels: Readonly<R
     const policy = { id: fragmentId(fragment), name: fragment.name };
     const spec = fragment.spec as unknown as DisruptionPolicySpec;
     if (spec.default !== undefined) found.add('default', '', policy, 'default', spec.default);
-    for (const { path, actions } of spec.files ?? []) found.add('files', normalPath(path), policy, `files ${path}`, actions);
+    for (const { path, actions } of spec.files ?? [])
+      found.add('files', normalPath(path), policy, `files ${path}`, actions);
     for (const { name, actions } of spec.units ?? []) found.add('units', name, policy, `units ${name}`, actions);
     if (spec.sshKeys !== undefined) found.add('sshKeys', '', policy, 'sshKeys', spec.sshKeys.actions);
     for (const { key, actions } of spec.sysctl ?? []) found.add('sysctl', key, policy, `sysctl ${key}`, actions);
@@ -77,7 +88,13 @@ class Rulings {
   private readonly found = new Map<Target, Map<string, Ruling>>();
 
   /** Of two policies on one target both are done, and both are named. */
-  add(target: Target, key: string, policy: { readonly id: string; readonly name: string }, rule: string, actions: readonly Action[]): void {
+  add(
+    target: Target,
+    key: string,
+    policy: { readonly id: string; readonly name: string },
+    rule: string,
+    actions: readonly Action[],
+  ): void {
     const rulings = this.found.get(target) ?? new Map<string, Ruling>();
     this.found.set(target, rulings);
     const known = rulings.get(key);

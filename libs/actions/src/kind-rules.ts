@@ -17,10 +17,12 @@ interface KindRules {
   readonly always?: string;
 }
 
-const textAt = (field: string) => (spec: ConfigEntry['spec']): string | undefined => {
-  const text = spec[field];
-  return typeof text === 'string' && text !== '' ? text : undefined;
-};
+const textAt =
+  (field: string) =>
+  (spec: ConfigEntry['spec']): string | undefined => {
+    const text = spec[field];
+    return typeof text === 'string' && text !== '' ? text : undefined;
+  };
 const nothing = (): readonly Action[] => [NONE];
 
 const PATH: KindRules = {
@@ -28,16 +30,22 @@ const PATH: KindRules = {
   ruled: (place, policy) => longestFile(place, policy),
   own: nothing,
 };
-const network = (kind: NetworkKind): KindRules => ({ ruled: (_, policy) => policy.network.find((rule) => rule.kind === kind), own: nothing });
+const network = (kind: NetworkKind): KindRules => ({
+  ruled: (_, policy) => policy.network.find((rule) => rule.kind === kind),
+  own: nothing,
+});
 
 const RULES: ReadonlyMap<string, KindRules> = new Map<string, KindRules>([
   ['File', PATH],
   ['Directory', PATH],
-  ['SystemdUnit', {
-    place: textAt('name'),
-    ruled: (place, policy) => policy.units.find(({ name }) => name === place),
-    own: (unit) => [{ kind: 'daemon-reload' }, { kind: 'restart', unit }],
-  }],
+  [
+    'SystemdUnit',
+    {
+      place: textAt('name'),
+      ruled: (place, policy) => policy.units.find(({ name }) => name === place),
+      own: (unit) => [{ kind: 'daemon-reload' }, { kind: 'restart', unit }],
+    },
+  ],
   ['Sysctl', { place: textAt('key'), ruled: (place, policy) => longestSysctl(place, policy), own: nothing }],
   ['SshKeys', { ruled: (_, policy) => policy.sshKeys, own: nothing }],
   // A running kernel does not take them: a policy that said less would leave the node half on the old config.
@@ -54,7 +62,9 @@ export function placeOf(entry: ConfigEntry): string {
 
 /** The entry's spec with its place in the one way to write it. */
 export function normalSpec(entry: ConfigEntry, place: string): ConfigEntry['spec'] {
-  return ownsPath(entry.kind) && typeof entry.spec['path'] === 'string' && entry.spec['path'] !== place ? { ...entry.spec, path: place } : entry.spec;
+  return ownsPath(entry.kind) && typeof entry.spec['path'] === 'string' && entry.spec['path'] !== place
+    ? { ...entry.spec, path: place }
+    : entry.spec;
 }
 
 /** What a kind needs at a place that changes: by the policy's rule, else by its default, else by the kind's own. */

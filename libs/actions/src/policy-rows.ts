@@ -17,7 +17,13 @@ export interface PolicyRow {
 
 /** Every rule that holds under an effective policy, the nearest first: what planning goes by, for people to see. */
 export function policyRows(policy: EffectivePolicy): readonly PolicyRow[] {
-  const row = (target: PolicyRow['target'], match: string, { actions, rule, policies }: Ruling): PolicyRow => ({ target, match, actions, rule, policies });
+  const row = (target: PolicyRow['target'], match: string, { actions, rule, policies }: Ruling): PolicyRow => ({
+    target,
+    match,
+    actions,
+    rule,
+    policies,
+  });
   return [
     ...policy.files.map((rule) => row('files', rule.path, rule)),
     ...policy.units.map((rule) => row('units', rule.name, rule)),
@@ -31,7 +37,9 @@ export function policyRows(policy: EffectivePolicy): readonly PolicyRow[] {
 
 /** How the unit that changes is named where no certain one is meant. */
 const UNIT_ITSELF = '<unit>';
-const STATE_KINDS: readonly string[] = [...new Set([...KINDS.filter(({ role }) => role === 'state').map(({ name }) => name), ...NETWORK_KINDS])].sort();
+const STATE_KINDS: readonly string[] = [
+  ...new Set([...KINDS.filter(({ role }) => role === 'state').map(({ name }) => name), ...NETWORK_KINDS]),
+].sort();
 
 /** What is left for a kind when no rule names the place. */
 const unnamed = (policy: EffectivePolicy): EffectivePolicy => ({ ...policy, files: [], units: [], sysctl: [] });

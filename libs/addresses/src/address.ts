@@ -33,7 +33,8 @@ export function parseCidr(text: string): ParsedCidr | undefined {
   const prefix = Number(match?.[2]);
   if (parsed === undefined || prefix > bitsOf(parsed.family)) return undefined;
   const kind = parsed.family === 4 ? ipaddr.IPv4 : ipaddr.IPv6;
-  const first = parseAddress(kind.networkAddressFromCIDR(`${parsed.address}/${prefix}`).toString())?.address ?? parsed.address;
+  const first =
+    parseAddress(kind.networkAddressFromCIDR(`${parsed.address}/${prefix}`).toString())?.address ?? parsed.address;
   return { ...parsed, prefix, network: `${first}/${prefix}`, isNetwork: first === parsed.address };
 }
 

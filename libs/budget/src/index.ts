@@ -23,8 +23,14 @@ export function budgetOf(policy: Pick<PoolPolicy, 'maxUnavailable'>, members: nu
 }
 
 /** The pools that select these labels, by name. */
-export const poolsSelecting = (pools: Iterable<PoolPolicy>, labels: Readonly<Record<string, string>>): readonly string[] =>
-  [...pools].filter((pool) => selects(pool.selector, labels)).map((pool) => pool.name).sort();
+export const poolsSelecting = (
+  pools: Iterable<PoolPolicy>,
+  labels: Readonly<Record<string, string>>,
+): readonly string[] =>
+  [...pools]
+    .filter((pool) => selects(pool.selector, labels))
+    .map((pool) => pool.name)
+    .sort();
 
 /** Of several pools that select a node, the one that is its: the smallest budget, then the first name. */
 export function choosePool(names: readonly string[], budget: (pool: string) => number): string {
@@ -33,5 +39,9 @@ export function choosePool(names: readonly string[], budget: (pool: string) => n
 
 /** The pool policies among fragments, by name. */
 export function poolPolicies(fragments: Iterable<Fragment>): ReadonlyMap<string, PoolPolicy> {
-  return new Map([...fragments].filter((fragment) => fragment.kind === 'Pool').map((fragment) => [fragment.name, parsePool(fragment)]));
+  return new Map(
+    [...fragments]
+      .filter((fragment) => fragment.kind === 'Pool')
+      .map((fragment) => [fragment.name, parsePool(fragment)]),
+  );
 }

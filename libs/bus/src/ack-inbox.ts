@@ -32,7 +32,10 @@ export class AckInbox {
   private sweeper: NodeJS.Timeout | undefined;
   private listening = false;
 
-  constructor(private readonly nc: NatsConnection, private readonly timeoutMs: number) {}
+  constructor(
+    private readonly nc: NatsConnection,
+    private readonly timeoutMs: number,
+  ) {}
 
   /** Publishes; calls back once: with the stream's answer, or with the error that it said or that befell the message. */
   publish(subject: string, text: string, head: MsgHdrs, heard: Heard): void {
@@ -50,7 +53,8 @@ export class AckInbox {
 
   /** The connection is gone: answers to what was sent cannot come any more. */
   lose(): void {
-    for (const token of [...this.awaited.keys()]) this.answer(token, new ConnectionLostError('the connection to the server was lost'));
+    for (const token of [...this.awaited.keys()])
+      this.answer(token, new ConnectionLostError('the connection to the server was lost'));
   }
 
   private listen(): void {

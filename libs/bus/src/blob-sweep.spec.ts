@@ -15,9 +15,19 @@ describe('what nothing names', () => {
   let bus: Bus;
   let blobs: Blobs;
   const sweep = (named: readonly string[], more: Partial<SweepOptions> = {}): Promise<Swept> =>
-    sweepBlobs({ bus, bucket: CONFIGS, naming: async () => (key) => named.includes(key), unnamedMs: WEEK_MS, settledMs: 0, logger: SILENT, ...more });
-  const ttl = async (key: string): Promise<string | undefined> => (await bus.stored(kvStream(CONFIGS), { last_by_subj: kvSubject(CONFIGS, key) }))?.header.get('Nats-TTL');
-  const put = (...hashes: readonly string[]): Promise<void> => blobs.putConfigs(hashes.map((hash) => ({ node: 'n1', hash, text: `{"hash":"${hash}"}` })));
+    sweepBlobs({
+      bus,
+      bucket: CONFIGS,
+      naming: async () => (key) => named.includes(key),
+      unnamedMs: WEEK_MS,
+      settledMs: 0,
+      logger: SILENT,
+      ...more,
+    });
+  const ttl = async (key: string): Promise<string | undefined> =>
+    (await bus.stored(kvStream(CONFIGS), { last_by_subj: kvSubject(CONFIGS, key) }))?.header.get('Nats-TTL');
+  const put = (...hashes: readonly string[]): Promise<void> =>
+    blobs.putConfigs(hashes.map((hash) => ({ node: 'n1', hash, text: `{"hash":"${hash}"}` })));
 
   beforeAll(async () => {
     bus = await connectBus({ servers: nats.server.url, name: 'spec' });
@@ -61,7 +71,12 @@ describe('what nothing names', () => {
 
   it('is not marked when it was rendered again while the sweep looked', async () => {
     await put('a', 'b');
-    const swept = await sweep([], { naming: async () => { await put('a'); return () => false; } });
+    const swept = await sweep([], {
+      naming: async () => {
+        await put('a');
+        return () => false;
+      },
+    });
     expect(swept).toEqual({ marked: 1, unmarked: 0, looked: 2 });
     expect([await ttl('n1.a'), await ttl('n1.b')]).toEqual(['', expect.stringMatching(/^\d+$/)]);
   });

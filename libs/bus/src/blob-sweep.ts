@@ -49,9 +49,12 @@ export async function sweepBlobs(options: SweepOptions): Promise<Swept> {
   const isNamed = await options.naming();
   const settled = Date.parse(ts ?? '') - settledMs;
   let [marked, unmarked] = [0, 0];
-  const changed = values.filter((value) => (isNamed(value.key) ? value.marked : !value.marked && value.storedMs <= settled));
+  const changed = values.filter((value) =>
+    isNamed(value.key) ? value.marked : !value.marked && value.storedMs <= settled,
+  );
   await pipelined(changed, WIDTH, async (value) => {
-    if (!(await rewrite(bus, bucket, value, value.marked ? undefined : Math.max(1, Math.round(unnamedMs / 1_000))))) return;
+    if (!(await rewrite(bus, bucket, value, value.marked ? undefined : Math.max(1, Math.round(unnamedMs / 1_000)))))
+      return;
     if (value.marked) unmarked += 1;
     else marked += 1;
   });
@@ -64,19 +67,32 @@ async function listValues(bus: Bus, bucket: string): Promise<readonly Value[]> {
   await readAll(bus, { stream: kvStream(bucket), lastPerSubject: true, headersOnly: true, ahead: 2_000 }, (message) => {
     if (isDeletion(message)) return;
     const key = message.subject.slice(kvSubject(bucket, '').length);
-    values.push({ key, sequence: message.seq, storedMs: message.time.getTime(), marked: plainHeaders(message)[TTL] !== undefined });
+    values.push({
+      key,
+      sequence: message.seq,
+      storedMs: message.time.getTime(),
+      marked: plainHeaders(message)[TTL] !== undefined,
+    });
   });
   return values;
 }
 
 /** False when somebody has written it since, or it is gone. */
-async function rewrite(bus: Bus, bucket: string, { key, sequence }: Value, ttlSeconds: number | undefined): Promise<boolean> {
+async function rewrite(
+  bus: Bus,
+  bucket: string,
+  { key, sequence }: Value,
+  ttlSeconds: number | undefined,
+): Promise<boolean> {
   const stored = await bus.stored(kvStream(bucket), { seq: sequence });
   if (stored === null) return false;
   const head = headers();
   if (ttlSeconds !== undefined) head.set(TTL, String(ttlSeconds));
   try {
-    await bus.publish(kvSubject(bucket, key), stored.string(), { headers: head, expect: { lastSubjectSequence: sequence } });
+    await bus.publish(kvSubject(bucket, key), stored.string(), {
+      headers: head,
+      expect: { lastSubjectSequence: sequence },
+    });
     return true;
   } catch (error) {
     if (error instanceof JetStreamApiError && REFUSALS.has(error.code)) return false;

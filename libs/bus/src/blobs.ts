@@ -52,7 +52,10 @@ export class Blobs {
     await pipelined(keys, WIDTH, async (key) => {
       const text = await this.get(TARGETS, key);
       if (text === undefined) throw new WireError(`there is no ${JSON.stringify(key)} in the bucket ${TARGETS}`);
-      if (sha256(text) !== key.slice(key.indexOf('.') + 1)) throw new WireError(`the content of ${JSON.stringify(key)} in the bucket ${TARGETS} is another than its key says`);
+      if (sha256(text) !== key.slice(key.indexOf('.') + 1))
+        throw new WireError(
+          `the content of ${JSON.stringify(key)} in the bucket ${TARGETS} is another than its key says`,
+        );
       Object.assign(merged, JSON.parse(text) as Targets);
     });
     return merged;
@@ -93,7 +96,8 @@ export class Blobs {
   }
 }
 
-const textOf = (message: StoredMsg | null): string | undefined => (message === null || isStoredDeletion(message) ? undefined : message.string());
+const textOf = (message: StoredMsg | null): string | undefined =>
+  message === null || isStoredDeletion(message) ? undefined : message.string();
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 

@@ -1,6 +1,26 @@
 import { readFileSync } from 'node:fs';
-import { jetstream, jetstreamManager, type ClusterInfo, type JetStreamClient, type JetStreamManager, type JetStreamPublishOptions, type LastForMsgRequest, type PubAck, type SeqMsgRequest, type StoredMsg, type StreamInfo, type StreamInfoRequestOptions } from '@nats-io/jetstream';
-import { credsAuthenticator, nanos, type Msg, type MsgHdrs, type NatsConnection, type Status } from '@nats-io/nats-core';
+import {
+  jetstream,
+  jetstreamManager,
+  type ClusterInfo,
+  type JetStreamClient,
+  type JetStreamManager,
+  type JetStreamPublishOptions,
+  type LastForMsgRequest,
+  type PubAck,
+  type SeqMsgRequest,
+  type StoredMsg,
+  type StreamInfo,
+  type StreamInfoRequestOptions,
+} from '@nats-io/jetstream';
+import {
+  credsAuthenticator,
+  nanos,
+  type Msg,
+  type MsgHdrs,
+  type NatsConnection,
+  type Status,
+} from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { SILENT, type Logger } from '#libs/runtime';
 import { AckInbox, type StreamAnswer } from './ack-inbox.js';
@@ -41,7 +61,12 @@ export class Bus {
   private readonly asking = new Set<() => void>();
   private up = true;
 
-  constructor(readonly nc: NatsConnection, readonly jsm: JetStreamManager, readonly logger: Logger, readonly timeoutMs: number) {
+  constructor(
+    readonly nc: NatsConnection,
+    readonly jsm: JetStreamManager,
+    readonly logger: Logger,
+    readonly timeoutMs: number,
+  ) {
     this.js = jetstream(nc, { timeout: timeoutMs });
     this.acks = new AckInbox(nc, timeoutMs);
     void this.listen();
@@ -82,7 +107,11 @@ export class Bus {
     if (this.connected) this.nc.publish(subject, text);
   }
 
-  request(subject: string, text: string, options: { readonly headers?: MsgHdrs; readonly timeout?: number } = {}): Promise<Msg> {
+  request(
+    subject: string,
+    text: string,
+    options: { readonly headers?: MsgHdrs; readonly timeout?: number } = {},
+  ): Promise<Msg> {
     return this.unlessLost(() => this.nc.request(subject, text, { timeout: this.timeoutMs, ...options }));
   }
 
@@ -95,7 +124,9 @@ export class Bus {
   async streamInfo(stream: string, asked: Partial<StreamInfoRequestOptions> = {}): Promise<StreamInfo> {
     const info = await this.unlessLost(() => this.jsm.streams.info(stream, asked));
     if (isLed(info.cluster)) return info;
-    throw new NoLeaderError(`the stream ${stream} has no leader with a majority behind it: too few servers of the cluster are up, or they are electing one`);
+    throw new NoLeaderError(
+      `the stream ${stream} has no leader with a majority behind it: too few servers of the cluster are up, or they are electing one`,
+    );
   }
 
   /** Gives up on an answer as soon as the connection is lost: it cannot come any more, and the client would wait for it. */
@@ -104,7 +135,9 @@ export class Bus {
       const lose = (): void => reject(new ConnectionLostError('the connection to the server was lost'));
       if (!this.connected) return lose();
       this.asking.add(lose);
-      ask().then(resolve, reject).finally(() => this.asking.delete(lose));
+      ask()
+        .then(resolve, reject)
+        .finally(() => this.asking.delete(lose));
     });
   }
 
@@ -152,7 +185,9 @@ export async function connectBus(options: BusOptions): Promise<Bus> {
   const nc = await connect({
     servers: [options.servers].flat(),
     name: options.name,
-    ...(options.creds === undefined ? {} : { authenticator: credsAuthenticator(() => readFileSync(options.creds as string)) }),
+    ...(options.creds === undefined
+      ? {}
+      : { authenticator: credsAuthenticator(() => readFileSync(options.creds as string)) }),
     ...(options.token === undefined ? {} : { token: options.token }),
     ...(options.user === undefined ? {} : { user: options.user, pass: options.pass ?? '' }),
     ...(options.inboxPrefix === undefined ? {} : { inboxPrefix: options.inboxPrefix }),
@@ -187,12 +222,17 @@ function requireVersion(nc: NatsConnection): void {
   const version = nc.info?.version ?? '0.0.0';
   if (isAtLeast(version, LEAST_SERVER)) return;
   void nc.close();
-  throw new ServerTooOldError(`the nats-server at ${nc.getServer()} is ${version}; Sluice needs ${LEAST_SERVER} or newer`);
+  throw new ServerTooOldError(
+    `the nats-server at ${nc.getServer()} is ${version}; Sluice needs ${LEAST_SERVER} or newer`,
+  );
 }
 
 /** Compares the numbers of two versions; what follows a dash is left out. */
 export function isAtLeast(version: string, least: string): boolean {
-  const [a, b] = [version, least].map((text) => (text.split('-')[0] as string).split('.').map(Number)) as [number[], number[]];
+  const [a, b] = [version, least].map((text) => (text.split('-')[0] as string).split('.').map(Number)) as [
+    number[],
+    number[],
+  ];
   for (const i of [0, 1, 2]) if ((a[i] ?? 0) !== (b[i] ?? 0)) return (a[i] ?? 0) > (b[i] ?? 0);
   return true;
 }

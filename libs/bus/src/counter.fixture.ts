@@ -21,7 +21,10 @@ export const counterCore: Core<Counts, CounterInput> = {
     if (fact.type !== 'node.reported' && fact.type !== 'node.skipped') return;
     if (fact.node === 'breaks-the-fold') throw new Error('cannot take this');
     const row = state.byNode.get(fact.node) ?? { count: 0, skipped: '' };
-    state.byNode.set(fact.node, fact.type === 'node.reported' ? { ...row, count: row.count + 1 } : { ...row, skipped: fact.by });
+    state.byNode.set(
+      fact.node,
+      fact.type === 'node.reported' ? { ...row, count: row.count + 1 } : { ...row, skipped: fact.by },
+    );
     if (fact.type === 'node.reported') state.cursor = Math.max(state.cursor, fact.reportSequence);
     state.touched.add(`status/${fact.node}`);
   },
@@ -33,7 +36,15 @@ export const counterCore: Core<Counts, CounterInput> = {
         if (input.node === 'breaks-the-core') throw new Error('a bug');
         if (input.sequence > state.cursor) facts.push(reported(input.node, input.sequence));
       } else if (state.byNode.has(input.node)) {
-        facts.push({ type: 'node.skipped', node: input.node, pool: '', lease: '', change: '', by: input.by, reason: '' });
+        facts.push({
+          type: 'node.skipped',
+          node: input.node,
+          pool: '',
+          lease: '',
+          change: '',
+          by: input.by,
+          reason: '',
+        });
         answers.set(input, { ok: true, body: { node: input.node, skipped: true } });
       } else {
         answers.set(input, { ok: false, code: 'not-found', message: `there is no node ${input.node}` });
@@ -60,11 +71,39 @@ export const counterCore: Core<Counts, CounterInput> = {
 };
 
 export const reported = (node: string, reportSequence: number): NewFactOf<'node.reported'> => ({
-  type: 'node.reported', node, report: 'announced', incarnation: 1, birth: 1, seq: reportSequence, hash: '', lease: '', verdict: '', reason: '',
-  restored: false, bootId: '', fresh: false, what: [], reportSequence,
+  type: 'node.reported',
+  node,
+  report: 'announced',
+  incarnation: 1,
+  birth: 1,
+  seq: reportSequence,
+  hash: '',
+  lease: '',
+  verdict: '',
+  reason: '',
+  restored: false,
+  bootId: '',
+  fresh: false,
+  what: [],
+  reportSequence,
 });
 
 const statusOf = (node: string, seq: number, skipped: string): Omit<StatusView, 'ledger'> => ({
-  node, incarnation: 1, birth: 1, seq, hash: '', lease: '', verdict: '', reason: '', restored: false, desired: '', pool: '', owed: '', unfit: false,
-  unfitReasons: [], drifted: [], skipped, change: '',
+  node,
+  incarnation: 1,
+  birth: 1,
+  seq,
+  hash: '',
+  lease: '',
+  verdict: '',
+  reason: '',
+  restored: false,
+  desired: '',
+  pool: '',
+  owed: '',
+  unfit: false,
+  unfitReasons: [],
+  drifted: [],
+  skipped,
+  change: '',
 });

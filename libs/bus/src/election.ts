@@ -51,7 +51,9 @@ export class Election {
         if (error === null && isDeletion(message)) this.signal.give();
       },
     });
-    const life = this.options.bus.nc.subscribe(this.lifeSubject(this.id), { callback: (error, message) => void (error === null && message.respond()) });
+    const life = this.options.bus.nc.subscribe(this.lifeSubject(this.id), {
+      callback: (error, message) => void (error === null && message.respond()),
+    });
     this.unsubscribe = () => {
       hints.unsubscribe();
       life.unsubscribe();
@@ -104,7 +106,10 @@ export class Election {
   private async isGone(id: string): Promise<boolean> {
     for (let times = 0; times < 2; times += 1) {
       if (times > 0) await pause(SURE_MS);
-      const isHeard = await this.options.bus.request(this.lifeSubject(id), '', { timeout: LOOK_MS }).then(() => true, (error: unknown) => !isNoResponders(error));
+      const isHeard = await this.options.bus.request(this.lifeSubject(id), '', { timeout: LOOK_MS }).then(
+        () => true,
+        (error: unknown) => !isNoResponders(error),
+      );
       if (isHeard) return false;
     }
     return true;
@@ -131,7 +136,11 @@ export class Election {
     const deleted = headers();
     deleted.set('KV-Operation', 'DEL');
     await this.options.bus
-      .publish(this.subject, '', { headers: deleted, expect: { lastSubjectSequence: revision }, timeout: this.requestMs })
+      .publish(this.subject, '', {
+        headers: deleted,
+        expect: { lastSubjectSequence: revision },
+        timeout: this.requestMs,
+      })
       .catch((error: unknown) => this.options.logger.debug({ error }, 'the key of the lead runs out by itself'));
   }
 
@@ -144,7 +153,10 @@ export class Election {
   }
 
   private async write(expected: number): Promise<number> {
-    const ack = await this.options.bus.publish(this.subject, this.id, { expect: { lastSubjectSequence: expected }, timeout: this.requestMs });
+    const ack = await this.options.bus.publish(this.subject, this.id, {
+      expect: { lastSubjectSequence: expected },
+      timeout: this.requestMs,
+    });
     return ack.seq;
   }
 

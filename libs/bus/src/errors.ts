@@ -66,4 +66,5 @@ export class NoLeaderError extends Error {
 }
 
 /** The stream or bucket is not there: on a new server, the services make them when they start. */
-export const isMissingStream = (error: unknown): boolean => (error as Partial<JetStreamApiError>).code === JetStreamApiCodes.StreamNotFound;
+export const isMissingStream = (error: unknown): boolean =>
+  (error as Partial<JetStreamApiError>).code === JetStreamApiCodes.StreamNotFound;

@@ -29,10 +29,16 @@ export async function* fleetEvents(bus: Bus, options: EventsOptions): AsyncGener
   const close = (): void => sources.forEach(({ reader }) => reader.close());
   options.signal.addEventListener('abort', close, { once: true });
   try {
-    for (let stored = sources.filter(({ hasMore }) => hasMore); stored.length > 0; stored = stored.filter(({ hasMore }) => hasMore)) {
+    for (
+      let stored = sources.filter(({ hasMore }) => hasMore);
+      stored.length > 0;
+      stored = stored.filter(({ hasMore }) => hasMore)
+    ) {
       const heads = await Promise.all(stored.map(({ head }) => head));
       if (options.signal.aborted || heads.some(({ message }) => message === undefined)) return;
-      const { source, message } = heads.reduce((a, b) => ((a.message as JsMsg).timestampNanos <= (b.message as JsMsg).timestampNanos ? a : b));
+      const { source, message } = heads.reduce((a, b) =>
+        (a.message as JsMsg).timestampNanos <= (b.message as JsMsg).timestampNanos ? a : b,
+      );
       source.hasMore = (message as JsMsg).seq < source.last;
       advance(source);
       yield eventOf(source.stream, message as JsMsg);
@@ -64,7 +70,9 @@ async function openSource(bus: Bus, stream: string, options: EventsOptions): Pro
 }
 
 function advance(source: Source): void {
-  source.head = source.messages.next().then((next) => ({ source, message: next.done === true ? undefined : next.value }));
+  source.head = source.messages
+    .next()
+    .then((next) => ({ source, message: next.done === true ? undefined : next.value }));
 }
 
 function eventOf(stream: string, message: JsMsg): FleetEvent {

@@ -46,19 +46,30 @@ async function ledgerOf(bus: Bus): Promise<Inspection['ledger']> {
 
 async function snapshotsOf(bus: Bus, last: number): Promise<Inspection['snapshots']> {
   const snapshots = new Snapshots(bus);
-  const counts = await Promise.all(SERVICES.map(async (service) => [service, usable((await snapshots.list(service)).filter(({ sequence }) => sequence <= last)).length] as const));
+  const counts = await Promise.all(
+    SERVICES.map(
+      async (service) =>
+        [service, usable((await snapshots.list(service)).filter(({ sequence }) => sequence <= last)).length] as const,
+    ),
+  );
   return Object.fromEntries(counts);
 }
 
 /** Every copy answers, those that do not lead too. */
 export async function pingServices(bus: Bus): Promise<Inspection['services']> {
   const found = new Map<string, { copies: number; halted: string; notes: readonly ServiceNote[] }>();
-  const replies = await bus.nc.requestMany('$SRV.PING', '', { strategy: 'stall', stall: PING_STALL_MS, maxWait: PING_MS }).catch(() => []);
+  const replies = await bus.nc
+    .requestMany('$SRV.PING', '', { strategy: 'stall', stall: PING_STALL_MS, maxWait: PING_MS })
+    .catch(() => []);
   try {
     for await (const reply of replies) {
       const { name, metadata } = reply.json<ServiceIdentity>();
       const row = found.get(name) ?? { copies: 0, halted: '', notes: [] };
-      found.set(name, { copies: row.copies + 1, halted: row.halted || (metadata?.['halted'] ?? ''), notes: merged(row.notes, metadata?.['notes']) });
+      found.set(name, {
+        copies: row.copies + 1,
+        halted: row.halted || (metadata?.['halted'] ?? ''),
+        notes: merged(row.notes, metadata?.['notes']),
+      });
     }
   } catch {
     // nobody answers
@@ -75,7 +86,9 @@ function merged(notes: readonly ServiceNote[], text = '[]'): readonly ServiceNot
 function notesIn(text: string): readonly ServiceNote[] {
   try {
     const all = JSON.parse(text) as readonly Partial<ServiceNote>[];
-    return all.flatMap(({ state, words, todo = '' }) => ((state === 'bad' || state === 'note') && typeof words === 'string' ? [{ state, words, todo: String(todo) }] : []));
+    return all.flatMap(({ state, words, todo = '' }) =>
+      (state === 'bad' || state === 'note') && typeof words === 'string' ? [{ state, words, todo: String(todo) }] : [],
+    );
   } catch {
     return [];
   }
@@ -85,7 +98,11 @@ function notesIn(text: string): readonly ServiceNote[] {
 function setAsideOf(message: JsMsg): SetAside | undefined {
   try {
     const { stream, sequence, subject, reason, at = '' } = message.json<Partial<SetAside>>();
-    const isOne = typeof stream === 'string' && typeof sequence === 'number' && typeof subject === 'string' && typeof reason === 'string';
+    const isOne =
+      typeof stream === 'string' &&
+      typeof sequence === 'number' &&
+      typeof subject === 'string' &&
+      typeof reason === 'string';
     return isOne ? { stream, sequence, subject, reason, at } : undefined;
   } catch {
     return undefined;

@@ -1,6 +1,17 @@
 import { JetStreamApiError } from '@nats-io/jetstream';
 import type { Msg } from '@nats-io/nats-core';
-import { changeId, configKey, CONFIGS, decodeConfig, desiredSubject, LEDGER, nodeToken, type Config, type ViewBucket, type ViewValues } from '#libs/contracts';
+import {
+  changeId,
+  configKey,
+  CONFIGS,
+  decodeConfig,
+  desiredSubject,
+  LEDGER,
+  nodeToken,
+  type Config,
+  type ViewBucket,
+  type ViewValues,
+} from '#libs/contracts';
 import { SILENT } from '#libs/runtime';
 import { connectBus, type Bus, type BusOptions } from './connection.js';
 import { isNoResponders, isWithoutJetStream, NoJetStreamError, NoLeaderError, ServerTooOldError } from './errors.js';
@@ -20,7 +31,12 @@ export interface FleetOptions extends Omit<BusOptions, 'name' | 'waitOnFirstConn
 export async function connectFleet(options: FleetOptions): Promise<FleetClient> {
   const url = [options.servers].flat().join(',');
   try {
-    const bus = await connectBus({ ...options, logger: options.logger ?? SILENT, name: options.name ?? 'sluice', waitOnFirstConnect: false });
+    const bus = await connectBus({
+      ...options,
+      logger: options.logger ?? SILENT,
+      name: options.name ?? 'sluice',
+      waitOnFirstConnect: false,
+    });
     return new NatsFleet(bus, bus.server === '' ? url : `nats://${bus.server.replace(/^nats:\/\//, '')}`);
   } catch (error) {
     if (error instanceof ServerTooOldError) throw error;
@@ -29,10 +45,19 @@ export async function connectFleet(options: FleetOptions): Promise<FleetClient> 
 }
 
 class NatsFleet implements FleetClient {
-  constructor(private readonly bus: Bus, readonly server: string) {}
+  constructor(
+    private readonly bus: Bus,
+    readonly server: string,
+  ) {}
 
-  async publishChange(source: string, body: string, messageId?: string): Promise<{ readonly change: string; readonly duplicate: boolean }> {
-    const ack = await this.reached(() => this.bus.publish(desiredSubject(source), body, messageId === undefined ? {} : { msgID: messageId }));
+  async publishChange(
+    source: string,
+    body: string,
+    messageId?: string,
+  ): Promise<{ readonly change: string; readonly duplicate: boolean }> {
+    const ack = await this.reached(() =>
+      this.bus.publish(desiredSubject(source), body, messageId === undefined ? {} : { msgID: messageId }),
+    );
     return { change: changeId(ack.seq), duplicate: ack.duplicate };
   }
 
@@ -45,7 +70,8 @@ class NatsFleet implements FleetClient {
       } catch (error) {
         // A service that fails over has nobody who answers for a moment.
         const isPassing = isNoResponders(error) || (error instanceof OpsError && error.code === 'unavailable');
-        if (!isPassing || leftMs < 300) throw error instanceof OpsError ? error : await this.unanswered(subject, error as Error);
+        if (!isPassing || leftMs < 300)
+          throw error instanceof OpsError ? error : await this.unanswered(subject, error as Error);
         await pause(growingMs(tries, 50, 500));
       }
     }
@@ -64,13 +90,17 @@ class NatsFleet implements FleetClient {
   }
 
   async config(node: string, hash: string): Promise<Config | undefined> {
-    const message = await this.reached(() => this.bus.stored(kvStream(CONFIGS), { last_by_subj: kvSubject(CONFIGS, configKey(node, hash)) }));
+    const message = await this.reached(() =>
+      this.bus.stored(kvStream(CONFIGS), { last_by_subj: kvSubject(CONFIGS, configKey(node, hash)) }),
+    );
     return message === null ? undefined : decodeConfig(message.string());
   }
 
   async configHashes(node: string): Promise<readonly string[]> {
     const prefix = kvSubject(CONFIGS, `${nodeToken(node)}.`);
-    const { state } = await this.reached(() => this.bus.jsm.streams.info(kvStream(CONFIGS), { subjects_filter: `${prefix}*` }));
+    const { state } = await this.reached(() =>
+      this.bus.jsm.streams.info(kvStream(CONFIGS), { subjects_filter: `${prefix}*` }),
+    );
     return Object.keys(state.subjects ?? {}).map((subject) => subject.slice(prefix.length));
   }
 
@@ -107,27 +137,41 @@ class NatsFleet implements FleetClient {
   private explained(error: unknown): unknown {
     if (isWithoutJetStream(error)) {
       const { info } = this.bus.nc;
-      if (info?.jetstream !== true) return new NoConnectionError(new NoJetStreamError(this.server).message, { cause: error });
+      if (info?.jetstream !== true)
+        return new NoConnectionError(new NoJetStreamError(this.server).message, { cause: error });
       if (info.cluster === undefined) return new Error('stream not found', { cause: error });
     }
     if (!isConnectionTrouble(error)) return error;
     const { name, message } = error as Error;
-    const isWithoutMajority = this.bus.nc.info?.jetstream === true && (error instanceof JetStreamApiError || error instanceof NoLeaderError || name === 'JetStreamNotEnabled');
-    const why = isWithoutMajority ? 'answers, but its JetStream does not: too few servers of its cluster are up, or they have no leader yet' : `does not answer: ${message}`;
+    const isWithoutMajority =
+      this.bus.nc.info?.jetstream === true &&
+      (error instanceof JetStreamApiError || error instanceof NoLeaderError || name === 'JetStreamNotEnabled');
+    const why = isWithoutMajority
+      ? 'answers, but its JetStream does not: too few servers of its cluster are up, or they have no leader yet'
+      : `does not answer: ${message}`;
     return new NoConnectionError(`${this.server} ${why}`, { cause: error });
   }
 
   private async unanswered(subject: string, error: Error): Promise<Error> {
-    const halted = (await pingServices(this.bus)).filter((service) => service.halted !== '').map((service) => `${service.name} has stopped deciding: ${service.halted}`);
-    const asked = isNoResponders(error) ? 'is the service running?' : 'is the service running? It may still do what was asked: look before you ask again';
+    const halted = (await pingServices(this.bus))
+      .filter((service) => service.halted !== '')
+      .map((service) => `${service.name} has stopped deciding: ${service.halted}`);
+    const asked = isNoResponders(error)
+      ? 'is the service running?'
+      : 'is the service running? It may still do what was asked: look before you ask again';
     const why = halted.length > 0 ? halted.join('; ') : asked;
-    return new NoConnectionError(`nobody answers ${subject} at ${this.server} (${error.message}): ${why}`, { cause: error });
+    return new NoConnectionError(`nobody answers ${subject} at ${this.server} (${error.message}): ${why}`, {
+      cause: error,
+    });
   }
 }
 
 function answerOf<T>(reply: Msg): T {
   const status = reply.headers?.get('Nats-Service-Error-Code') ?? '';
-  const body = reply.data.length === 0 ? {} : (JSON.parse(reply.string()) as { readonly error?: { readonly code: string; readonly message: string } });
+  const body =
+    reply.data.length === 0
+      ? {}
+      : (JSON.parse(reply.string()) as { readonly error?: { readonly code: string; readonly message: string } });
   if (body.error !== undefined) throw new OpsError(body.error.code, body.error.message);
   if (status !== '') throw new OpsError(status, reply.headers?.get('Nats-Service-Error') ?? '');
   return body as T;

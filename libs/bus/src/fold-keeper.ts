@@ -37,7 +37,10 @@ export class FoldKeeper<S, I, N extends Need, G> {
     const copy = newCopy(core);
     const isTrimmed = bounds.first > 1;
     if (mayLoad || isTrimmed) await this.load(copy, bounds, voided);
-    reader.stuck = isTrimmed && copy.folded < bounds.first - 1 ? { reason: await this.wayOut(bounds), isFreed: () => this.reaches() } : undefined;
+    reader.stuck =
+      isTrimmed && copy.folded < bounds.first - 1
+        ? { reason: await this.wayOut(bounds), isFreed: () => this.reaches() }
+        : undefined;
     this.at = copy.folded;
     this.writtenMs = monotonicMs();
     reader.start(copy.folded);
@@ -49,10 +52,18 @@ export class FoldKeeper<S, I, N extends Need, G> {
     const { core, snapshots, logger } = this.parts;
     const refused = new Set<string>();
     for (;;) {
-      const found = await snapshots.find(core.name, (kept) => candidates(core, kept, bounds, voided).filter(({ name, sequence }) => !refused.has(`${name} ${sequence}`)));
+      const found = await snapshots.find(core.name, (kept) =>
+        candidates(core, kept, bounds, voided).filter(({ name, sequence }) => !refused.has(`${name} ${sequence}`)),
+      );
       if (found === undefined || this.loaded(copy, found)) {
-        const late = [...voided].filter(([sequence, at]) => holds(copy.folded, sequence, at)).map(([sequence]) => sequence);
-        if (late.length > 0) logger.error({ sequences: late }, 'declared void too late: the ledger before was trimmed, and every snapshot holds them: they stay');
+        const late = [...voided]
+          .filter(([sequence, at]) => holds(copy.folded, sequence, at))
+          .map(([sequence]) => sequence);
+        if (late.length > 0)
+          logger.error(
+            { sequences: late },
+            'declared void too late: the ledger before was trimmed, and every snapshot holds them: they stay',
+          );
         return;
       }
       refused.add(`${found.kept.name} ${found.sequence}`);
@@ -86,16 +97,19 @@ export class FoldKeeper<S, I, N extends Need, G> {
     const reaching = (await snapshots.list(core.name)).filter(({ sequence }) => sequence >= first - 1);
     const versions = [...new Set(reaching.map(({ version }) => version))].toSorted((a, b) => a - b);
     const begins = `the ledger begins at ${first}: what lay before was trimmed, and no snapshot of ${core.name} that this release can read reaches up to there`;
-    if (versions.length === 0) return `${begins}, nor is there one of another release: restore the stream OBJ_snapshots (or the ledger) from a backup`;
+    if (versions.length === 0)
+      return `${begins}, nor is there one of another release: restore the stream OBJ_snapshots (or the ledger) from a backup`;
     const loads = loadableVersions(core);
-    if (versions.every((version) => loads.includes(version))) return `${begins} (those there are cannot be read): restore the stream OBJ_snapshots from a backup`;
+    if (versions.every((version) => loads.includes(version)))
+      return `${begins} (those there are cannot be read): restore the stream OBJ_snapshots from a backup`;
     return `${begins}. There ${versions.length === 1 ? 'is one' : 'are some'} of fold version ${versions.join(', ')}, and this release folds version ${core.version} (it reads ${loads.join(', ')}): start the release that ran before, or one that can read ${versions.length === 1 ? 'it' : 'them'}`;
   }
 
   /** Writes a snapshot beside the work if one is due. */
   keep(copy: Copy<S, I, N, G>): void {
     const { everyFacts, everyMs } = this.parts;
-    const isDue = copy.folded - this.at >= everyFacts || (copy.folded > this.at && monotonicMs() - this.writtenMs >= everyMs);
+    const isDue =
+      copy.folded - this.at >= everyFacts || (copy.folded > this.at && monotonicMs() - this.writtenMs >= everyMs);
     if (isDue) this.writing ??= this.write(copy).finally(() => (this.writing = undefined));
   }
 
@@ -113,7 +127,10 @@ export class FoldKeeper<S, I, N extends Need, G> {
     try {
       this.at = folded;
       this.writtenMs = monotonicMs();
-      await snapshots.put({ service: core.name, version: core.version, loads: loadableVersions(core), bounds: () => ledger.bounds() }, { sequence: folded, state: core.dump(state) });
+      await snapshots.put(
+        { service: core.name, version: core.version, loads: loadableVersions(core), bounds: () => ledger.bounds() },
+        { sequence: folded, state: core.dump(state) },
+      );
       logger.info({ sequence: folded }, 'snapshot written');
     } catch (error) {
       logger.warn({ error }, 'no snapshot could be written');
@@ -133,11 +150,20 @@ const holds = (folded: number, sequence: number, voidedAt: number): boolean => s
  * What a copy may start from, best first: its own version before older ones, the newest before others. One that holds what is void only
  * where nothing else reaches behind what was trimmed: what was void for nobody before is then void for nobody at all.
  */
-function candidates(core: Parameters<typeof loadableVersions>[0], kept: readonly Kept[], { first, last }: Bounds, voided: ReadonlyMap<number, number>): readonly Kept[] {
+function candidates(
+  core: Parameters<typeof loadableVersions>[0],
+  kept: readonly Kept[],
+  { first, last }: Bounds,
+  voided: ReadonlyMap<number, number>,
+): readonly Kept[] {
   const loads = loadableVersions(core);
-  const fitting = kept.filter(({ version, sequence }) => loads.includes(version) && sequence <= last && sequence >= first - 1);
+  const fitting = kept.filter(
+    ({ version, sequence }) => loads.includes(version) && sequence <= last && sequence >= first - 1,
+  );
   const sorted = fitting.toSorted((a, b) => loads.indexOf(a.version) - loads.indexOf(b.version) || byNewest(a, b));
-  const tainted = sorted.filter(({ sequence: folded }) => [...voided].some(([sequence, at]) => holds(folded, sequence, at)));
+  const tainted = sorted.filter(({ sequence: folded }) =>
+    [...voided].some(([sequence, at]) => holds(folded, sequence, at)),
+  );
   const clean = sorted.filter((one) => !tainted.includes(one));
   return first > 1 ? [...clean, ...tainted] : clean;
 }

@@ -24,7 +24,9 @@ function publishRaw(url: string, subject: string, body: string): Promise<void> {
       socket.destroy();
       resolve();
     });
-    socket.write(`CONNECT {"verbose":false,"headers":true}\r\nHPUB ${subject} ${Buffer.byteLength(head)} ${Buffer.byteLength(head + body)}\r\n${head}${body}\r\nPING\r\n`);
+    socket.write(
+      `CONNECT {"verbose":false,"headers":true}\r\nHPUB ${subject} ${Buffer.byteLength(head)} ${Buffer.byteLength(head + body)}\r\n${head}${body}\r\nPING\r\n`,
+    );
   });
 }
 
@@ -47,7 +49,10 @@ describe('what anybody may send or edit', () => {
   test('a header that the client cannot read hides neither the message nor those behind it', async () => {
     await publishRaw(nats.server.url, 'node.applied.x', '{"a":1}');
     await bus.publish('node.applied.y', '{}');
-    expect(await messages(REPORTS)).toMatchObject([{ subject: 'node.applied.x', text: '{"a":1}', headers: {} }, { subject: 'node.applied.y', headers: {} }]);
+    expect(await messages(REPORTS)).toMatchObject([
+      { subject: 'node.applied.x', text: '{"a":1}', headers: {} },
+      { subject: 'node.applied.y', headers: {} },
+    ]);
   });
 
   test('a value with such a header is read all the same', async () => {
@@ -62,7 +67,12 @@ describe('what anybody may send or edit', () => {
     const message = { subject: 'node.applied.x', sequence: 7, text: JSON.stringify({ node }), time: '', headers: {} };
     expect(await poison.decoded(REPORTS, [message], ({ subject, text }) => decodeReport(subject, text))).toEqual([]);
     const text = (await bus.stored('KV_poison', { last_by_subj: kvSubject(POISON, 'REPORTS.7') }))?.string() ?? '';
-    expect(JSON.parse(text)).toMatchObject({ stream: 'REPORTS', sequence: 7, subject: 'node.applied.x', reason: expect.stringMatching(/^.{1,1000}$/s) as string });
+    expect(JSON.parse(text)).toMatchObject({
+      stream: 'REPORTS',
+      sequence: 7,
+      subject: 'node.applied.x',
+      reason: expect.stringMatching(/^.{1,1000}$/s) as string,
+    });
   });
 
   test('what somebody put beside the poison hides none of it', async () => {
@@ -79,10 +89,18 @@ describe('what anybody may send or edit', () => {
     await snapshots.put({ service: 'merger', version: 1 }, { sequence: 5, state: { a: 1 } });
     await bus.publish(`$O.snapshots.M.${Buffer.from('merger.v1.b').toString('base64')}`, 'not JSON');
     expect(await newest()).toMatchObject({ sequence: 5, state: { a: 1 } });
-    const info = (await bus.stored('OBJ_snapshots', { last_by_subj: `$O.snapshots.M.${Buffer.from('merger.v1.a').toString('base64')}` }))?.string() ?? '{}';
+    const info =
+      (
+        await bus.stored('OBJ_snapshots', {
+          last_by_subj: `$O.snapshots.M.${Buffer.from('merger.v1.a').toString('base64')}`,
+        })
+      )?.string() ?? '{}';
     const { nuid } = JSON.parse(info) as { nuid: string };
     expect(nuid).not.toBe('');
-    await bus.publish(`$O.snapshots.M.${Buffer.from('merger.v1.a').toString('base64')}`, info.replace('"sequence":"5"', '"sequence":"many"'));
+    await bus.publish(
+      `$O.snapshots.M.${Buffer.from('merger.v1.a').toString('base64')}`,
+      info.replace('"sequence":"5"', '"sequence":"many"'),
+    );
     expect(await newest()).toBeUndefined();
     await snapshots.put({ service: 'merger', version: 1 }, { sequence: 6, state: { a: 2 } });
     expect(await newest()).toMatchObject({ sequence: 6, state: { a: 2 } });

@@ -15,7 +15,15 @@ export * from './poison.js';
 export * from './snapshots.js';
 export { growingMs, Signal } from './signal.js';
 export { readAll, StreamReader, type BusMessage, type Reading } from './stream-reader.js';
-export { compareTopology, DEFAULT_LEADER_TTL_MS, ensureTopology, kvStream, kvSubject, POISON, type TopologyOptions } from './topology.js';
+export {
+  compareTopology,
+  DEFAULT_LEADER_TTL_MS,
+  ensureTopology,
+  kvStream,
+  kvSubject,
+  POISON,
+  type TopologyOptions,
+} from './topology.js';
 export { listViews, readView, watchViews, type ViewEntry } from './view-reader.js';
 // Nothing here loads Nest: see nest/service.ts.
 export { BusContext } from './nest/bus-context.js';

@@ -1,5 +1,14 @@
 import type { FactType, NewFact } from '#libs/contracts';
-import { parseViewKey, type Answer, type Copy, type Effect, type Need, type Now, type Results, type ViewWrite } from '#libs/kernel';
+import {
+  parseViewKey,
+  type Answer,
+  type Copy,
+  type Effect,
+  type Need,
+  type Now,
+  type Results,
+  type ViewWrite,
+} from '#libs/kernel';
 import { monotonicMs, type Logger } from '#libs/runtime';
 import type { Bus } from './connection.js';
 import { HaltedError } from './errors.js';
@@ -25,10 +34,15 @@ const QUIET: ReadonlySet<FactType> = new Set<FactType>(['node.lease.released']);
 
 /** A view shows more than the ledger holds: it is a restored backup, and nothing may be appended to it. */
 export class ViewsAheadError extends HaltedError {
-  constructor(readonly shown: Shown, end: number) {
+  constructor(
+    readonly shown: Shown,
+    end: number,
+  ) {
     const { bucket, subject, ledger } = shown;
     const key = subject.slice(kvSubject(bucket, '').length);
-    super(`the view ${key === '' ? bucket : `${bucket}/${key}`} shows ${ledger}, but the ledger ends at ${end}: it is a restored backup, and nothing is appended to it${key === '' ? '' : ` (a value that somebody wrote by hand: nats kv del ${bucket} ${key}, and its owner writes it anew)`}`);
+    super(
+      `the view ${key === '' ? bucket : `${bucket}/${key}`} shows ${ledger}, but the ledger ends at ${end}: it is a restored backup, and nothing is appended to it${key === '' ? '' : ` (a value that somebody wrote by hand: nats kv del ${bucket} ${key}, and its owner writes it anew)`}`,
+    );
   }
 }
 
@@ -44,7 +58,9 @@ export class LeaderTerm<S, I, N extends Need, G> {
 
   constructor(private readonly parts: TermParts<S, I, N, G>) {
     this.views = new ViewWriter(parts.bus, parts.copy.core.name, parts.logger);
-    this.unlisten = parts.bus.onConnection((connected) => (this.connectedSinceMs = connected ? monotonicMs() : undefined));
+    this.unlisten = parts.bus.onConnection(
+      (connected) => (this.connectedSinceMs = connected ? monotonicMs() : undefined),
+    );
   }
 
   end(): void {
@@ -119,22 +135,39 @@ export class LeaderTerm<S, I, N extends Need, G> {
     const result = await this.parts.ledger.append(effect.facts, effect.expected, effect.separate);
     if (result.outcome !== 'appended') {
       this.refused += 1;
-      this.parts.logger.debug({ outcome: result.outcome, reason: result.reason, expected: effect.expected }, 'not appended');
+      this.parts.logger.debug(
+        { outcome: result.outcome, reason: result.reason, expected: effect.expected },
+        'not appended',
+      );
       return { outcome: result.outcome };
     }
     this.appended += effect.facts.length;
-    for (const fact of effect.facts) this.parts.logger[QUIET.has(fact.type) ? 'debug' : 'info'](concerns(fact), fact.type);
+    for (const fact of effect.facts)
+      this.parts.logger[QUIET.has(fact.type) ? 'debug' : 'info'](concerns(fact), fact.type);
     return { outcome: 'appended', ...(await this.parts.reader.tailOf(result.appended)) };
   }
 
   private now(): Now {
     const sinceMs = this.connectedSinceMs;
-    return { monotonicMs: monotonicMs(), leadingSinceMs: this.ended || sinceMs === undefined ? undefined : Math.max(this.sinceMs, sinceMs) };
+    return {
+      monotonicMs: monotonicMs(),
+      leadingSinceMs: this.ended || sinceMs === undefined ? undefined : Math.max(this.sinceMs, sinceMs),
+    };
   }
 }
 
 /** What a log line about a fact names: enough to follow one change, node or lease through all services. */
 function concerns(fact: NewFact): object {
-  const { change, node, lease, pool, hash, because, reason } = fact as Partial<Record<'change' | 'node' | 'lease' | 'pool' | 'hash' | 'because' | 'reason', string>>;
-  return { change: change || undefined, node, lease: lease || undefined, pool, hash, because, reason: reason || undefined };
+  const { change, node, lease, pool, hash, because, reason } = fact as Partial<
+    Record<'change' | 'node' | 'lease' | 'pool' | 'hash' | 'because' | 'reason', string>
+  >;
+  return {
+    change: change || undefined,
+    node,
+    lease: lease || undefined,
+    pool,
+    hash,
+    because,
+    reason: reason || undefined,
+  };
 }

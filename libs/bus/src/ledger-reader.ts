@@ -1,5 +1,14 @@
 import type { JsMsg } from '@nats-io/jetstream';
-import { decodeFact, factTypeOf, LEDGER, WireError, type Fact, type FactOf, type FactType, type Targets } from '#libs/contracts';
+import {
+  decodeFact,
+  factTypeOf,
+  LEDGER,
+  WireError,
+  type Fact,
+  type FactOf,
+  type FactType,
+  type Targets,
+} from '#libs/contracts';
 import type { Entry, Tail } from '#libs/kernel';
 import { monotonicMs, type Logger } from '#libs/runtime';
 import type { Bus } from './connection.js';
@@ -113,7 +122,8 @@ export class LedgerReader {
   /** All facts up to the sequence that the stream's leader names now. Throws HaltedError, RefoldError. */
   async catchUp(after: number): Promise<Tail> {
     const last = await this.options.ledger.lastSequence();
-    if (last < after) throw new RefoldError(`the ledger ends at ${last}, but ${after} was folded: it is a restored backup`);
+    if (last < after)
+      throw new RefoldError(`the ledger ends at ${last}, but ${after} was folded: it is a restored backup`);
     const entries: Entry[] = [];
     let upTo = after;
     for (;;) {
@@ -157,16 +167,22 @@ export class LedgerReader {
   private async entryOf(message: JsMsg, upTo: number, readMs: number): Promise<Entry | undefined | 'halted'> {
     if (message.seq !== upTo + 1) {
       if (this.stuck !== undefined) return this.halt(message.seq, this.stuck.reason, this.stuck);
-      throw new RefoldError(`the ledger goes on at ${message.seq}, but this copy has folded up to ${upTo}: what lies between was trimmed`);
+      throw new RefoldError(
+        `the ledger goes on at ${message.seq}, but this copy has folded up to ${upTo}: what lies between was trimmed`,
+      );
     }
     const type = factTypeOf(message.subject);
-    if (type === 'ledger.voided' && voidedSequence(message.subject) < message.seq) this.noteVoided(voidedSequence(message.subject), upTo);
+    if (type === 'ledger.voided' && voidedSequence(message.subject) < message.seq)
+      this.noteVoided(voidedSequence(message.subject), upTo);
     if (type === undefined || !this.reads.has(type) || this.voided.has(message.seq)) return undefined;
     try {
       return await this.withTargets(message.seq, readMs, decodeFact(message.subject, message.string()));
     } catch (error) {
       if (!(error instanceof WireError)) throw error;
-      return this.halt(message.seq, `sequence ${message.seq} of the ledger (${message.subject}) is not understood: ${error.message}`);
+      return this.halt(
+        message.seq,
+        `sequence ${message.seq} of the ledger (${message.subject}) is not understood: ${error.message}`,
+      );
     }
   }
 
@@ -179,7 +195,8 @@ export class LedgerReader {
   private noteVoided(sequence: number, upTo: number): void {
     if (this.voided.has(sequence)) return;
     this.voided.add(sequence);
-    if (sequence <= upTo) throw new RefoldError(`sequence ${sequence} of the ledger was declared void after it was folded`);
+    if (sequence <= upTo)
+      throw new RefoldError(`sequence ${sequence} of the ledger was declared void after it was folded`);
   }
 
   /** Stops here, and looks every now and then whether a person voided what is in the way, or put right what it is stuck at. */

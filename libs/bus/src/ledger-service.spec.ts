@@ -9,7 +9,8 @@ import { Snapshots, type Snapshot } from './snapshots.js';
 import { ensureTopology, kvStream, kvSubject } from './topology.js';
 
 /** The newest snapshot of a service that can be read. */
-const newestSnapshot = (bus: Bus, service: string): Promise<Snapshot | undefined> => new Snapshots(bus).find(service, (kept) => kept.toSorted(byNewest));
+const newestSnapshot = (bus: Bus, service: string): Promise<Snapshot | undefined> =>
+  new Snapshots(bus).find(service, (kept) => kept.toSorted(byNewest));
 
 type Counter = LedgerService<Counts, CounterInput, never, never>;
 const LEADER_TTL_MS = 1_500;
@@ -25,7 +26,10 @@ describe('a service on the ledger', () => {
     return bus;
   };
   const started = async (snapshotFacts = 1_000): Promise<Counter> => {
-    const counter = new LedgerService({ core: counterCore }, { bus: await connected(), leaderTtlMs: LEADER_TTL_MS, snapshotFacts });
+    const counter = new LedgerService(
+      { core: counterCore },
+      { bus: await connected(), leaderTtlMs: LEADER_TTL_MS, snapshotFacts },
+    );
     counters.push(counter);
     await counter.start();
     return counter;
@@ -57,10 +61,13 @@ describe('a service on the ledger', () => {
 
   it('says why when its decisions fail again and again, and is well when they do not', async () => {
     let fails = true;
-    const core = { ...counterCore, decide: (...args: Parameters<typeof counterCore.decide>) => {
-      if (fails) throw new TypeError('matchExpressions is not iterable');
-      return counterCore.decide(...args);
-    } };
+    const core = {
+      ...counterCore,
+      decide: (...args: Parameters<typeof counterCore.decide>) => {
+        if (fails) throw new TypeError('matchExpressions is not iterable');
+        return counterCore.decide(...args);
+      },
+    };
     const counter: Counter = new LedgerService({ core }, { bus: await connected(), leaderTtlMs: LEADER_TTL_MS });
     counters.push(counter);
     const heard: (string | undefined)[] = [];
@@ -85,9 +92,15 @@ describe('a service on the ledger', () => {
   it('answers with the decision, and with a refusal', async () => {
     const counter = await started();
     await until(() => counter.leading);
-    expect(await counter.submit({ kind: 'skip', node: 'n1', by: 'me' })).toMatchObject({ ok: false, code: 'not-found' });
+    expect(await counter.submit({ kind: 'skip', node: 'n1', by: 'me' })).toMatchObject({
+      ok: false,
+      code: 'not-found',
+    });
     await counter.submit(report('n1', 1));
-    expect(await counter.submit({ kind: 'skip', node: 'n1', by: 'me' })).toEqual({ ok: true, body: { node: 'n1', skipped: true } });
+    expect(await counter.submit({ kind: 'skip', node: 'n1', by: 'me' })).toEqual({
+      ok: true,
+      body: { node: 'n1', skipped: true },
+    });
   });
 
   it('is refused when another has appended, folds that, and decides again', async () => {
@@ -96,9 +109,14 @@ describe('a service on the ledger', () => {
     const other = new Ledger(buses[0] as Bus);
     for (let sequence = 1; sequence <= 60; sequence += 2) {
       const intruding = async (): Promise<void> => {
-        for (let outcome = ''; outcome !== 'appended'; ) outcome = (await other.append([reported('n2', sequence + 1)], await other.lastSequence())).outcome;
+        for (let outcome = ''; outcome !== 'appended';)
+          outcome = (await other.append([reported('n2', sequence + 1)], await other.lastSequence())).outcome;
       };
-      await Promise.all([counter.submit({ kind: 'skip', node: 'n2', by: 'x' }), intruding(), counter.submit({ kind: 'skip', node: 'n2', by: 'y' })]);
+      await Promise.all([
+        counter.submit({ kind: 'skip', node: 'n2', by: 'x' }),
+        intruding(),
+        counter.submit({ kind: 'skip', node: 'n2', by: 'y' }),
+      ]);
     }
     expect(await counter.query((state) => state.byNode.get('n2')?.count)).toBe(30);
   });
@@ -107,7 +125,9 @@ describe('a service on the ledger', () => {
     const counter = await started(500);
     await until(() => counter.leading);
     let settled = false;
-    const all = counter.submitAll(Array.from({ length: 5_000 }, (_, i) => report('n1', i + 1))).then(() => (settled = true));
+    const all = counter
+      .submitAll(Array.from({ length: 5_000 }, (_, i) => report('n1', i + 1)))
+      .then(() => (settled = true));
     expect(await counter.query((state) => state.byNode.has('n2'))).toBe(false);
     expect(settled).toBe(false);
     await all;
@@ -152,7 +172,10 @@ describe('a service on the ledger', () => {
   it('halts when its input ends before what was read of it, and goes on when that is put right', async () => {
     const bus = buses[0] as Bus;
     await new Ledger(bus).append([reported('n1', 7)], 0);
-    const counter = new LedgerService({ core: counterCore, input: REPORTS }, { bus: await connected(), leaderTtlMs: LEADER_TTL_MS });
+    const counter = new LedgerService(
+      { core: counterCore, input: REPORTS },
+      { bus: await connected(), leaderTtlMs: LEADER_TTL_MS },
+    );
     counters.push(counter);
     await counter.start();
     expect(await until(() => counter.halted)).toMatch(/REPORTS ends at 0, and was read up to 7: .*"first_seq": 8/);
@@ -169,7 +192,9 @@ describe('a service on the ledger', () => {
     await new Ledger(bus).append([reported('n1', 1), reported('n1', 2), reported('n1', 3)], 0);
     await bus.jsm.streams.purge(LEDGER, { seq: 3 });
     const counter = await started();
-    expect(await until(() => counter.halted)).toMatch(/begins at 3: what lay before was trimmed.* nor is there one of another release: restore the stream OBJ_snapshots/);
+    expect(await until(() => counter.halted)).toMatch(
+      /begins at 3: what lay before was trimmed.* nor is there one of another release: restore the stream OBJ_snapshots/,
+    );
   });
 
   it('of a new version starts from the snapshot of an older one that it can read, and without a way it halts and names the release', async () => {
@@ -188,8 +213,12 @@ describe('a service on the ledger', () => {
     };
     await bus.js.publish('node.heard.n1', '{}');
     const without = await ofVersion2(undefined);
-    expect(await until(() => without.halted)).toMatch(/begins at 3.*is one of fold version 1, and this release folds version 2 \(it reads 2\): start the release that ran before, or one that can read it/);
-    const second = await ofVersion2({ 1: (dumped) => ({ ...(dumped as object), byNode: [['n1', { count: 20, skipped: '' }]] }) });
+    expect(await until(() => without.halted)).toMatch(
+      /begins at 3.*is one of fold version 1, and this release folds version 2 \(it reads 2\): start the release that ran before, or one that can read it/,
+    );
+    const second = await ofVersion2({
+      1: (dumped) => ({ ...(dumped as object), byNode: [['n1', { count: 20, skipped: '' }]] }),
+    });
     await until(() => second.leading);
     await second.submit(report('n1', 3));
     expect(await second.query((state) => state.byNode.get('n1')?.count)).toBe(21);
@@ -217,7 +246,10 @@ describe('a service on the ledger', () => {
   });
 
   it('writes a snapshot after a while in which only little came', async () => {
-    const counter = new LedgerService({ core: counterCore }, { bus: await connected(), leaderTtlMs: LEADER_TTL_MS, snapshotMs: 50 });
+    const counter = new LedgerService(
+      { core: counterCore },
+      { bus: await connected(), leaderTtlMs: LEADER_TTL_MS, snapshotMs: 50 },
+    );
     counters.push(counter);
     await counter.start();
     await until(() => counter.leading);
@@ -266,7 +298,9 @@ describe('a service on the ledger', () => {
     await new Ledger(bus).append([reported('n2', 1), reported('n2', 2), reported('n2', 3)], 0);
     const second = await started();
     await until(() => second.leading);
-    expect(await second.query((state) => [...state.byNode].map(([node, { count }]) => `${node} ${count}`))).toEqual(['n2 3']);
+    expect(await second.query((state) => [...state.byNode].map(([node, { count }]) => `${node} ${count}`))).toEqual([
+      'n2 3',
+    ]);
   });
 
   it('writes snapshots as it goes', async () => {
@@ -306,14 +340,23 @@ describe('a service on the ledger', () => {
     const counter = await started();
     await until(() => counter.leading);
     await counter.submitAll([report('n1', 1), report('n1', 2)]);
-    await (buses[0] as Bus).js.publish('ledger.voided.1', JSON.stringify({ v: 1, at: '', sequence: 1, by: 'me', reason: '' }));
+    await (buses[0] as Bus).js.publish(
+      'ledger.voided.1',
+      JSON.stringify({ v: 1, at: '', sequence: 1, by: 'me', reason: '' }),
+    );
     await until(async () => (await status(buses[0] as Bus, 'n1'))?.seq === 1);
   });
 
   it('facts that the core does not read count as folded', async () => {
     const counter = await started();
     await until(() => counter.leading);
-    await new Ledger(buses[0] as Bus).append([{ type: 'node.heard', node: 'n1' }, { type: 'node.heard', node: 'n2' }], 0);
+    await new Ledger(buses[0] as Bus).append(
+      [
+        { type: 'node.heard', node: 'n1' },
+        { type: 'node.heard', node: 'n2' },
+      ],
+      0,
+    );
     await counter.submit(report('n1', 1));
     expect(await new Ledger(buses[0] as Bus).lastSequence()).toBe(3);
   });

@@ -40,7 +40,10 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private unlisten: () => void = () => undefined;
   private running: Promise<void> = Promise.resolve();
 
-  constructor(private readonly parts: LedgerParts<S, I, N, G>, private readonly options: LedgerServiceOptions) {
+  constructor(
+    private readonly parts: LedgerParts<S, I, N, G>,
+    private readonly options: LedgerServiceOptions,
+  ) {
     this.bus = options.bus;
     this.logger = options.logger ?? SILENT;
     this.core = parts.core;
@@ -200,7 +203,10 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
       }
       this.showStanding();
       const { wakeAtMs } = this.copy;
-      if (!this.stopping) await this.wake.wait(!this.ready || wakeAtMs === undefined ? undefined : Math.max(LEAST_WAKE_MS, wakeAtMs - monotonicMs()));
+      if (!this.stopping)
+        await this.wake.wait(
+          !this.ready || wakeAtMs === undefined ? undefined : Math.max(LEAST_WAKE_MS, wakeAtMs - monotonicMs()),
+        );
     }
   }
 
@@ -275,7 +281,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private async lead(term: LeaderTerm<S, I, N, G>): Promise<void> {
     this.asked = false;
     const steps = turn(this.copy);
-    for (let next = steps.next(); next.done !== true; ) {
+    for (let next = steps.next(); next.done !== true;) {
       // Between two decisions of the turn.
       if (next.value.do === 'read') await this.doChores();
       if (term.ended) return;
@@ -324,7 +330,8 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
       return this.wake.give();
     }
     this.logger.error({ error }, 'a bug: what was in hand is given back');
-    if (this.failures > 1) this.failsAgain = `its decisions fail again and again (${(error as Error).message}): a bug, or a fact that no service wrote; its log has the trace`;
+    if (this.failures > 1)
+      this.failsAgain = `its decisions fail again and again (${(error as Error).message}): a bug, or a fact that no service wrote; its log has the trace`;
     this.showStanding();
     this.copy.inputs.length = 0;
     this.waiters.reject(error as Error);

@@ -35,7 +35,11 @@ describe('the end of the ledger, read once', () => {
     return ledger.lastSequence();
   };
   /** A follower and what it got; `hasRoom` is asked after each. */
-  const follow = (tail: LedgerTail, after: number, hasRoom: () => boolean = () => true): { readonly got: number[]; readonly following: Following } => {
+  const follow = (
+    tail: LedgerTail,
+    after: number,
+    hasRoom: () => boolean = () => true,
+  ): { readonly got: number[]; readonly following: Following } => {
     const got: number[] = [];
     const following = tail.follow(after, ({ seq }) => {
       got.push(seq);
@@ -127,7 +131,9 @@ describe('the end of the ledger, read once', () => {
     await append(1);
     await until(() => got.length === 1 || undefined, 'it follows');
     // As the client itself does after too many failures.
-    const source = (await opened.mock.results[0]?.value) as unknown as { readonly current: { readonly messages: { stop(error: Error): void } } };
+    const source = (await opened.mock.results[0]?.value) as unknown as {
+      readonly current: { readonly messages: { stop(error: Error): void } };
+    };
     opened.mockRestore();
     source.current.messages.stop(new Error('it broke'));
     const last = await append(1);
@@ -149,12 +155,26 @@ describe('the end of the ledger, read once', () => {
   it('keeps of large facts only some, and of what one alone follows nothing', async () => {
     const tail = new LedgerTail(bus);
     const after = await ledger.lastSequence();
-    const kept = (): number => (tail as unknown as { readonly kept: readonly { readonly data: Uint8Array }[] }).kept.reduce((sum, { data }) => sum + data.length, 0);
+    const kept = (): number =>
+      (tail as unknown as { readonly kept: readonly { readonly data: Uint8Array }[] }).kept.reduce(
+        (sum, { data }) => sum + data.length,
+        0,
+      );
     const [first, second] = [follow(tail, after), follow(tail, after)];
-    const large = Array.from({ length: 20 }, (): NewFact => ({ type: 'node.left', node: 'n1', because: 'removed', by: 'x', reason: 'x'.repeat(50_000) }));
-    for (let n = 0; n < 25; n += 1) expect(await ledger.append(large, await ledger.lastSequence())).toMatchObject({ outcome: 'appended' });
+    const large = Array.from({ length: 20 }, (): NewFact => ({
+      type: 'node.left',
+      node: 'n1',
+      because: 'removed',
+      by: 'x',
+      reason: 'x'.repeat(50_000),
+    }));
+    for (let n = 0; n < 25; n += 1)
+      expect(await ledger.append(large, await ledger.lastSequence())).toMatchObject({ outcome: 'appended' });
     const last = await ledger.lastSequence();
-    await until(() => (first.got.at(-1) === last && second.got.at(-1) === last) || undefined, 'both have come to the end');
+    await until(
+      () => (first.got.at(-1) === last && second.got.at(-1) === last) || undefined,
+      'both have come to the end',
+    );
     expect(kept()).toBeGreaterThan(1_000_000);
     expect(kept()).toBeLessThan(17 * 2 ** 20);
     second.following.close();

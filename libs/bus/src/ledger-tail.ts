@@ -78,9 +78,11 @@ export class LedgerTail {
     if (this.source !== undefined || this.all.size === 0) return source.close(); // another was quicker, or all have left
     this.source = source;
     this.behind = after;
-    void this.pass(source).catch((error: unknown) => this.bus.logger.warn({ error }, 'the reading of the ledger broke')).finally(() => {
-      if (this.source === source) this.begin();
-    });
+    void this.pass(source)
+      .catch((error: unknown) => this.bus.logger.warn({ error }, 'the reading of the ledger broke'))
+      .finally(() => {
+        if (this.source === source) this.begin();
+      });
   }
 
   private async pass(source: StreamReader): Promise<void> {
@@ -91,7 +93,12 @@ export class LedgerTail {
       // Who follows alone and has it needs it no more.
       if (this.all.size === 1 && this.live.size === 1) this.forget(message.seq);
       // What nobody has room for would only be thrown away.
-      while (this.live.size === 0 && (this.kept.length >= KEPT || this.keptBytes >= KEPT_BYTES / 2) && this.source === source) await this.change.wait();
+      while (
+        this.live.size === 0 &&
+        (this.kept.length >= KEPT || this.keptBytes >= KEPT_BYTES / 2) &&
+        this.source === source
+      )
+        await this.change.wait();
     }
   }
 
@@ -108,7 +115,8 @@ export class LedgerTail {
     // The older half goes, at least; and of what is large, all but the last.
     let from = Math.floor(this.kept.length / 2);
     let bytes = bytesOf(this.kept.slice(from));
-    for (; from < this.kept.length - 1 && bytes > KEPT_BYTES / 2; from += 1) bytes -= (this.kept[from] as JsMsg).data.length;
+    for (; from < this.kept.length - 1 && bytes > KEPT_BYTES / 2; from += 1)
+      bytes -= (this.kept[from] as JsMsg).data.length;
     this.kept = this.kept.slice(from);
     this.keptBytes = bytes;
     this.behind = (this.kept[0] as JsMsg).seq - 1;
@@ -125,7 +133,11 @@ export class Following {
   private alone: StreamReader | undefined;
 
   /** @internal by `LedgerTail.follow` */
-  constructor(private readonly tail: LedgerTail, public after: number, private readonly take: Taker) {}
+  constructor(
+    private readonly tail: LedgerTail,
+    public after: number,
+    private readonly take: Taker,
+  ) {}
 
   start(): void {
     void this.run();
@@ -159,7 +171,7 @@ export class Following {
   }
 
   private async run(): Promise<void> {
-    for (let failures = 0; !this.closed; ) {
+    for (let failures = 0; !this.closed;) {
       try {
         if (!this.isFull && !this.tail.isLive(this) && !(await this.tail.join(this))) await this.readAlone();
         failures = 0;

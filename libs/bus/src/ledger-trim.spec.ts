@@ -28,7 +28,10 @@ describe('trimming the ledger', () => {
   beforeEach(async () => {
     for await (const { config } of bus.jsm.streams.list()) await bus.jsm.streams.delete(config.name);
     await ensureTopology(bus);
-    await new Ledger(bus).append(Array.from({ length: 100 }, (_, i) => reported('n1', i + 1)), 0);
+    await new Ledger(bus).append(
+      Array.from({ length: 100 }, (_, i) => reported('n1', i + 1)),
+      0,
+    );
   });
   afterAll(() => bus.close());
 
@@ -48,10 +51,12 @@ describe('trimming the ledger', () => {
     expect(await trim(DAY_MS)).toEqual({ trimmed: 0, first: 1, heldUpBy: [] });
   });
 
-  it('does not take a snapshot\'s word for its age', async () => {
+  it("does not take a snapshot's word for its age", async () => {
     await put('scheduler', 40, 60);
     await put('merger', 30, 90);
-    const stored = jest.spyOn(bus, 'stored').mockImplementation(async () => ({ time: new Date(Date.now() + DAY_MS) }) as never);
+    const stored = jest
+      .spyOn(bus, 'stored')
+      .mockImplementation(async () => ({ time: new Date(Date.now() + DAY_MS) }) as never);
     expect(await trim()).toMatchObject({ first: 1 });
     stored.mockRestore();
     expect(await trim()).toMatchObject({ first: 31 });
@@ -61,7 +66,9 @@ describe('trimming the ledger', () => {
     await put('scheduler', 40, 60);
     expect((await trim()).heldUpBy).toEqual([{ service: 'merger', why: 'has no snapshot' }]);
     await put('merger', 50);
-    expect((await trim()).heldUpBy).toMatchObject([{ service: 'merger', why: expect.stringContaining('only one snapshot') as unknown }]);
+    expect((await trim()).heldUpBy).toMatchObject([
+      { service: 'merger', why: expect.stringContaining('only one snapshot') as unknown },
+    ]);
     expect(await first()).toBe(1);
   });
 
@@ -69,7 +76,9 @@ describe('trimming the ledger', () => {
     await put('scheduler', 20, 40, 60);
     await put('merger', 50, 90);
     const subject = `$O.snapshots.M.${Buffer.from('scheduler.v1.b').toString('base64')}`;
-    const { nuid } = JSON.parse((await bus.stored('OBJ_snapshots', { last_by_subj: subject }))?.string() ?? '{}') as { nuid: string };
+    const { nuid } = JSON.parse((await bus.stored('OBJ_snapshots', { last_by_subj: subject }))?.string() ?? '{}') as {
+      nuid: string;
+    };
     await bus.jsm.streams.purge('OBJ_snapshots', { filter: `$O.snapshots.C.${nuid}` });
     await bus.publish(`$O.snapshots.C.${nuid}`, 'no snapshot');
     expect(await trim()).toMatchObject({ first: 21 });

@@ -48,8 +48,12 @@ export async function trimLedger(options: TrimOptions): Promise<Trimming> {
   const bases = found.flatMap((one) => ('base' in one ? [one] : []));
   // Only what can be trimmed is worth reading a snapshot of each service for.
   if (Math.min(...bases.map(({ base }) => (base[0] as Kept).sequence)) < first) return nothing();
-  const readable = await Promise.all(bases.map(async ({ service, base }) => ({ service, sequence: await newestReadable(snapshots, base) })));
-  const unreadable = readable.filter(({ sequence }) => sequence === 0).map(({ service }) => ({ service, why: 'has no snapshot of that age that can be read' }));
+  const readable = await Promise.all(
+    bases.map(async ({ service, base }) => ({ service, sequence: await newestReadable(snapshots, base) })),
+  );
+  const unreadable = readable
+    .filter(({ sequence }) => sequence === 0)
+    .map(({ service }) => ({ service, why: 'has no snapshot of that age that can be read' }));
   const upTo = Math.min(last - 1, ...readable.map(({ sequence }) => sequence));
   if (upTo < first || !(await isOlder(bus, upTo, olderThanMs))) return nothing(unreadable);
   const { purged } = await bus.unlessLost(() => bus.jsm.streams.purge(LEDGER, { seq: upTo + 1 }));

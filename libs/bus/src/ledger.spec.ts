@@ -8,12 +8,16 @@ import { ensureTopology } from './topology.js';
 describe('the ledger', () => {
   const nats = natsFixture();
   const buses: Bus[] = [];
-  const facts = (count: number, node: string): NewFact[] => Array.from({ length: count }, () => ({ type: 'node.heard', node }));
+  const facts = (count: number, node: string): NewFact[] =>
+    Array.from({ length: count }, () => ({ type: 'node.heard', node }));
 
-  const numbered = (name: string, count: number): (NewFact & { readonly node: string })[] => Array.from({ length: count }, (_, i) => ({ type: 'node.heard', node: `${name}${i}` }));
+  const numbered = (name: string, count: number): (NewFact & { readonly node: string })[] =>
+    Array.from({ length: count }, (_, i) => ({ type: 'node.heard', node: `${name}${i}` }));
   const nodesBehind = async (bus: Bus, last: number): Promise<readonly string[]> => {
     const found: string[] = [];
-    await readAll(bus, { stream: LEDGER, from: last + 1, ahead: 100 }, ({ subject }) => found.push(subject.split('.').at(-1) ?? ''));
+    await readAll(bus, { stream: LEDGER, from: last + 1, ahead: 100 }, ({ subject }) =>
+      found.push(subject.split('.').at(-1) ?? ''),
+    );
     return found;
   };
 
@@ -30,8 +34,13 @@ describe('the ledger', () => {
     const before = await ledger.lastSequence();
     const result = await ledger.append(facts(count, 'n1'), before);
     expect(result).toMatchObject({ outcome: 'appended' });
-    expect(result.outcome === 'appended' && result.appended.map(({ sequence }) => sequence)).toEqual(Array.from({ length: count }, (_, i) => before + 1 + i));
-    expect(await ledger.append(facts(count, 'n1'), before)).toMatchObject({ outcome: 'refused', reason: expect.stringContaining('wrong last sequence') });
+    expect(result.outcome === 'appended' && result.appended.map(({ sequence }) => sequence)).toEqual(
+      Array.from({ length: count }, (_, i) => before + 1 + i),
+    );
+    expect(await ledger.append(facts(count, 'n1'), before)).toMatchObject({
+      outcome: 'refused',
+      reason: expect.stringContaining('wrong last sequence'),
+    });
     expect(await ledger.lastSequence()).toBe(before + count);
   });
 
@@ -49,7 +58,9 @@ describe('the ledger', () => {
     const ledger = new Ledger(buses[0] as Bus);
     const before = await ledger.lastSequence();
     const result = await ledger.append(facts(count, 'n1'), before, true);
-    expect(result.outcome === 'appended' && result.appended.map(({ sequence }) => sequence)).toEqual(Array.from({ length: count }, (_, i) => before + 1 + i));
+    expect(result.outcome === 'appended' && result.appended.map(({ sequence }) => sequence)).toEqual(
+      Array.from({ length: count }, (_, i) => before + 1 + i),
+    );
     expect(await ledger.append(facts(count, 'n1'), before, true)).toMatchObject({ outcome: 'refused' });
     expect(await ledger.lastSequence()).toBe(before + count);
   });
@@ -68,17 +79,27 @@ describe('the ledger', () => {
     for (let round = 0; round < 100; round += 1) {
       const last = await a.lastSequence();
       const names = ['a', 'b', 'c', 'd'];
-      const results = await Promise.all(names.map((name, i) => (i % 2 === 0 ? a : b).append(numbered(name, 6), last, true)));
+      const results = await Promise.all(
+        names.map((name, i) => (i % 2 === 0 ? a : b).append(numbered(name, 6), last, true)),
+      );
       const stored = await nodesBehind(buses[0] as Bus, last);
       const winner = stored[0]?.slice(0, 1) ?? '';
-      expect(stored).toEqual(numbered(winner, 6).slice(0, stored.length).map(({ node }) => node));
-      expect(results.map(({ outcome }) => outcome)).toEqual(names.map((name) => (name === winner ? 'appended' : 'refused')));
+      expect(stored).toEqual(
+        numbered(winner, 6)
+          .slice(0, stored.length)
+          .map(({ node }) => node),
+      );
+      expect(results.map(({ outcome }) => outcome)).toEqual(
+        names.map((name) => (name === winner ? 'appended' : 'refused')),
+      );
     }
   });
 
   it('never appends what nobody could read', async () => {
     const ledger = new Ledger(buses[0] as Bus);
-    await expect(ledger.append([{ type: 'node.silent', node: 'n1', lastHeard: 7 as unknown as string }], 0)).rejects.toThrow(/lastHeard|last_heard/);
+    await expect(
+      ledger.append([{ type: 'node.silent', node: 'n1', lastHeard: 7 as unknown as string }], 0),
+    ).rejects.toThrow(/lastHeard|last_heard/);
   });
 
   it('says that it is unclear when the server is away', async () => {

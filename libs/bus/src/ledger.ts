@@ -41,7 +41,9 @@ export class Ledger {
     const read = messages.map(({ subject, text }) => decodeFact(subject, text));
     try {
       const isBatch = messages.length > 1 && !(separate && (await this.isUnreplicated()));
-      const last = await (isBatch ? this.appendBatch(messages, expectedLast) : this.appendSeparately(messages, expectedLast));
+      const last = await (isBatch
+        ? this.appendBatch(messages, expectedLast)
+        : this.appendSeparately(messages, expectedLast));
       return { outcome: 'appended', appended: read.map((fact, i) => ({ fact, sequence: last - read.length + 1 + i })) };
     } catch (error) {
       return outcomeOf(error);
@@ -91,13 +93,17 @@ export class Ledger {
     const failed = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as unknown] : []));
     // Where one of them is unclear, so is the whole.
     if (failed.length > 0) throw failed.find(isConnectionTrouble) ?? failed[0];
-    const isElsewhere = answers.some((answer, i) => answer.status === 'fulfilled' && answer.value.seq !== expectedLast + 1 + i);
+    const isElsewhere = answers.some(
+      (answer, i) => answer.status === 'fulfilled' && answer.value.seq !== expectedLast + 1 + i,
+    );
     if (isElsewhere) throw new NoLeaderError('the server stored facts at other places than it was asked to');
     return expectedLast + messages.length;
   }
 
   private answerTo(subject: string, text: string, head: MsgHdrs): Promise<StreamAnswer> {
-    return new Promise((resolve, reject) => this.bus.store(subject, text, head, (answer) => (answer instanceof Error ? reject(answer) : resolve(answer))));
+    return new Promise((resolve, reject) =>
+      this.bus.store(subject, text, head, (answer) => (answer instanceof Error ? reject(answer) : resolve(answer))),
+    );
   }
 
   /** By hand and not by the client's batch publisher, which hides the server's reason behind a text of its own. */
@@ -119,7 +125,8 @@ export class Ledger {
     const first = store(0);
     // A connection that was closed throws at the next message already, and nobody waits for the first then.
     first.catch(() => undefined);
-    for (const [index, { subject, text }] of messages.slice(1, -1).entries()) this.bus.nc.publish(subject, text, { headers: headersOf(index + 1) });
+    for (const [index, { subject, text }] of messages.slice(1, -1).entries())
+      this.bus.nc.publish(subject, text, { headers: headersOf(index + 1) });
     const last = store(messages.length - 1);
     last.catch(() => undefined);
     await first;
@@ -135,7 +142,8 @@ interface Message {
 }
 
 function outcomeOf(error: unknown): Append {
-  if (error instanceof JetStreamApiError && REFUSALS.has(error.code)) return { outcome: 'refused', reason: error.message };
+  if (error instanceof JetStreamApiError && REFUSALS.has(error.code))
+    return { outcome: 'refused', reason: error.message };
   if (isConnectionTrouble(error)) return { outcome: 'unclear', reason: (error as Error).message };
   throw error;
 }

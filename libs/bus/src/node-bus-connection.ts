@@ -1,14 +1,23 @@
-import { aliveSubject, decodePace, decodeView, encodeReport, nodeToken, reportSubject, type LeaseView, type NodeAlive, type NodeReport, type StatusView } from '#libs/contracts';
+import {
+  aliveSubject,
+  decodePace,
+  decodeView,
+  encodeReport,
+  nodeToken,
+  reportSubject,
+  type LeaseView,
+  type NodeAlive,
+  type NodeReport,
+  type StatusView,
+} from '#libs/contracts';
 import { Blobs } from './blobs.js';
 import { connectBus, type Bus, type BusOptions } from './connection.js';
 import type { NodeBus, Pushed } from './node-bus.js';
 import { readView } from './view-reader.js';
 
-export type NodeBusOptions = { readonly node: string } & (
+export type NodeBusOptions = { readonly node: string } &
   /** One connection for many nodes; it is not closed with them. */
-  | { readonly connection: Bus }
-  | (Omit<BusOptions, 'name'> & { readonly name?: string })
-);
+  ({ readonly connection: Bus } | (Omit<BusOptions, 'name'> & { readonly name?: string }));
 
 /** How far the nodes of one connection spread their reads after a reconnect. */
 const SPREAD_MS = 2_000;
@@ -25,7 +34,11 @@ class NatsNodeBus implements NodeBus {
   private readonly ends: (() => void)[];
   private hint: NodeJS.Timeout | undefined;
 
-  constructor(private readonly bus: Bus, private readonly node: string, private readonly owns: boolean) {
+  constructor(
+    private readonly bus: Bus,
+    private readonly node: string,
+    private readonly owns: boolean,
+  ) {
     this.blobs = new Blobs(bus);
     this.ends = [this.subscribe(), bus.onConnection((connected) => connected && this.hintLater())];
   }

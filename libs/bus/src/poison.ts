@@ -18,7 +18,10 @@ const MOST_REASON = 1_000;
 
 /** Sets aside what cannot be read, so that nothing loops on it and nothing is silently lost. */
 export class Poison {
-  constructor(private readonly bus: Bus, private readonly logger: Logger) {}
+  constructor(
+    private readonly bus: Bus,
+    private readonly logger: Logger,
+  ) {}
 
   /** Decodes each message; those that `decode` refuses with a WireError are set aside and left out. */
   async decoded<T>(stream: string, messages: readonly BusMessage[], decode: (message: BusMessage) => T): Promise<T[]> {
@@ -39,7 +42,8 @@ export class Poison {
     this.logger.warn({ stream, sequence, subject, reason: reason.slice(0, MOST_REASON) }, 'set aside: not understood');
     const value: SetAside = { stream, sequence, subject, reason: reason.slice(0, MOST_REASON), at: wallTime() };
     // Core NATS has no sequence: the newest of each subject is kept.
-    const key = sequence > 0 ? `${stream}.${sequence}` : `${stream}.${subject.replaceAll(/[^-\w]/g, '_').slice(0, 200)}`;
+    const key =
+      sequence > 0 ? `${stream}.${sequence}` : `${stream}.${subject.replaceAll(/[^-\w]/g, '_').slice(0, 200)}`;
     await this.bus.publish(kvSubject(POISON, key), JSON.stringify(value));
   }
 }

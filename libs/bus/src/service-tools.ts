@@ -64,9 +64,21 @@ export function serviceTools<S, I extends object, N extends Need, G>(
     ledger,
     reader,
     keeper: new FoldKeeper({
-      core, ledger, reader, snapshots: new Snapshots(bus), everyFacts: snapshotFacts ?? DEFAULT_SNAPSHOT_FACTS, everyMs: snapshotMs ?? DEFAULT_SNAPSHOT_MS, logger,
+      core,
+      ledger,
+      reader,
+      snapshots: new Snapshots(bus),
+      everyFacts: snapshotFacts ?? DEFAULT_SNAPSHOT_FACTS,
+      everyMs: snapshotMs ?? DEFAULT_SNAPSHOT_MS,
+      logger,
     }),
     integrity: new Integrity({ bus, ledger, input, cursor, logger, onFit: onNews }),
-    election: new Election({ bus, name: core.name, ttlMs: leaderTtlMs ?? DEFAULT_LEADER_TTL_MS, logger, onChange: onLead }),
+    election: new Election({
+      bus,
+      name: core.name,
+      ttlMs: leaderTtlMs ?? DEFAULT_LEADER_TTL_MS,
+      logger,
+      onChange: onLead,
+    }),
   };
 }

@@ -12,7 +12,8 @@ export class Signal {
   async wait(timeoutMs?: number): Promise<void> {
     if (!this.given) {
       await new Promise<void>((resolve) => {
-        const timer = timeoutMs === undefined ? undefined : setTimeout(resolve, Math.min(Math.max(timeoutMs, 0), 2 ** 31 - 1));
+        const timer =
+          timeoutMs === undefined ? undefined : setTimeout(resolve, Math.min(Math.max(timeoutMs, 0), 2 ** 31 - 1));
         this.wake = () => {
           clearTimeout(timer);
           resolve();

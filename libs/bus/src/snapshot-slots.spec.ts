@@ -2,10 +2,21 @@ import fc from 'fast-check';
 import { baseOf, byNewest, slotForNext, SLOTS, type Kept, type Slot } from './snapshot-slots.js';
 
 const DAY_MS = 24 * 3_600_000;
-const kept = (sequence: number, day: number, more: Partial<Kept> = {}): Kept => ({ name: `s${sequence}`, version: 1, sequence, stored: '', storedMs: day * DAY_MS, loads: [1], ...more });
+const kept = (sequence: number, day: number, more: Partial<Kept> = {}): Kept => ({
+  name: `s${sequence}`,
+  version: 1,
+  sequence,
+  stored: '',
+  storedMs: day * DAY_MS,
+  loads: [1],
+  ...more,
+});
 
 /** Puts snapshots as a service does, and trims behind the base whenever that is older than `days`. */
-function live(steps: readonly { readonly facts: number; readonly days: number }[], days: number): { readonly slots: Slot[]; readonly first: number; readonly spans: number[] } {
+function live(
+  steps: readonly { readonly facts: number; readonly days: number }[],
+  days: number,
+): { readonly slots: Slot[]; readonly first: number; readonly spans: number[] } {
   const slots: Slot[] = SLOTS.map((name) => ({ name }));
   const spans: number[] = [];
   let [sequence, day, first, firstDay] = [0, 0, 1, 0];
@@ -14,35 +25,51 @@ function live(steps: readonly { readonly facts: number; readonly days: number }[
     day += step.days;
     const { name } = slotForNext(slots, first);
     slots[SLOTS.indexOf(name)] = { name, kept: kept(sequence, day, { name }) };
-    const found = baseOf(slots.flatMap(({ kept: one }) => (one === undefined ? [] : [one])), (day - days) * DAY_MS);
+    const found = baseOf(
+      slots.flatMap(({ kept: one }) => (one === undefined ? [] : [one])),
+      (day - days) * DAY_MS,
+    );
     const base = 'base' in found ? found.base[0] : undefined;
-    if (base !== undefined && base.sequence + 1 > first) [first, firstDay] = [base.sequence + 1, base.storedMs / DAY_MS];
+    if (base !== undefined && base.sequence + 1 > first)
+      [first, firstDay] = [base.sequence + 1, base.storedMs / DAY_MS];
     spans.push(day - firstDay);
   }
   return { slots, first, spans };
 }
 
-const step = fc.record({ facts: fc.integer({ min: 1, max: 50_000 }), days: fc.double({ min: 0, max: 3, noNaN: true }) });
+const step = fc.record({
+  facts: fc.integer({ min: 1, max: 50_000 }),
+  days: fc.double({ min: 0, max: 3, noNaN: true }),
+});
 
 describe('the places of snapshots', () => {
   it('never lose the newest, and after each write two can be started from, whatever was trimmed', () => {
-    fc.assert(fc.property(fc.array(step, { minLength: 2, maxLength: 120 }), fc.integer({ min: 0, max: 30 }), (steps, days) => {
-      const { slots, first } = live(steps, days);
-      const sequences = slots.flatMap(({ kept: one }) => (one === undefined ? [] : [one.sequence])).toSorted((a, b) => b - a);
-      expect(sequences[0]).toBe(steps.reduce((sum, { facts }) => sum + facts, 0));
-      expect(sequences.filter((sequence) => sequence >= first - 1).length).toBeGreaterThanOrEqual(2);
-    }));
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 2, maxLength: 120 }), fc.integer({ min: 0, max: 30 }), (steps, days) => {
+        const { slots, first } = live(steps, days);
+        const sequences = slots
+          .flatMap(({ kept: one }) => (one === undefined ? [] : [one.sequence]))
+          .toSorted((a, b) => b - a);
+        expect(sequences[0]).toBe(steps.reduce((sum, { facts }) => sum + facts, 0));
+        expect(sequences.filter((sequence) => sequence >= first - 1).length).toBeGreaterThanOrEqual(2);
+      }),
+    );
   });
 
   it('lets nothing be trimmed that is not as old as was asked', () => {
-    fc.assert(fc.property(fc.array(step, { minLength: 1, maxLength: 120 }), fc.integer({ min: 1, max: 30 }), (steps, days) => {
-      const { first, spans } = live(steps, days);
-      if (first > 1) expect(spans.at(-1)).toBeGreaterThanOrEqual(days);
-    }));
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 120 }), fc.integer({ min: 1, max: 30 }), (steps, days) => {
+        const { first, spans } = live(steps, days);
+        if (first > 1) expect(spans.at(-1)).toBeGreaterThanOrEqual(days);
+      }),
+    );
   });
 
   it('leaves a ledger of ninety days that grows every day no longer than twice that', () => {
-    const { spans } = live(Array.from({ length: 1_000 }, () => ({ facts: 20_000, days: 1 })), 90);
+    const { spans } = live(
+      Array.from({ length: 1_000 }, () => ({ facts: 20_000, days: 1 })),
+      90,
+    );
     expect(Math.max(...spans)).toBeLessThan(180);
     expect(Math.min(...spans.slice(180))).toBeGreaterThanOrEqual(90);
   });
@@ -63,8 +90,15 @@ describe('what the ledger may begin behind', () => {
 
   it('is the newest snapshot that is old enough, but not the newest of all', () => {
     const snapshots = [kept(10, 1), kept(20, 2), kept(30, 3)];
-    expect([why(snapshots, 2), why(snapshots, 9), why(snapshots, 0)]).toEqual([[20, 10], [20, 10], 'has no snapshot that old yet']);
-    expect([why([], 9), why([kept(10, 1)], 9)]).toEqual(['has no snapshot', expect.stringContaining('only one snapshot')]);
+    expect([why(snapshots, 2), why(snapshots, 9), why(snapshots, 0)]).toEqual([
+      [20, 10],
+      [20, 10],
+      'has no snapshot that old yet',
+    ]);
+    expect([why([], 9), why([kept(10, 1)], 9)]).toEqual([
+      'has no snapshot',
+      expect.stringContaining('only one snapshot'),
+    ]);
   });
 
   it('counts those of another version only if the newest release can start from them', () => {

@@ -33,8 +33,12 @@ export function slotForNext(slots: readonly Slot[], first: number): Slot {
   const oldest = full.at(-1) as Slot;
   if ((oldest.kept as Kept).sequence < first - 1) return oldest;
   const between = full.slice(1, -1);
-  const room = (i: number): number => (full[i] as { kept: Kept }).kept.storedMs - (full[i + 2] as { kept: Kept }).kept.storedMs;
-  return between.reduce((best, slot, i) => (room(i) < best.room ? { slot, room: room(i) } : best), { slot: oldest, room: Infinity }).slot;
+  const room = (i: number): number =>
+    (full[i] as { kept: Kept }).kept.storedMs - (full[i + 2] as { kept: Kept }).kept.storedMs;
+  return between.reduce((best, slot, i) => (room(i) < best.room ? { slot, room: room(i) } : best), {
+    slot: oldest,
+    room: Infinity,
+  }).slot;
 }
 
 /** Snapshots of a service that its newest release can start from, newest first. */
@@ -48,7 +52,10 @@ export function usable(kept: readonly Kept[]): readonly Kept[] {
  * The newest snapshot that is old enough for the ledger to begin behind it. Not the newest of all: that one may turn out to be
  * unreadable. Else why there is none.
  */
-export function baseOf(kept: readonly Kept[], olderThanMs: number): { readonly base: readonly Kept[] } | { readonly why: string } {
+export function baseOf(
+  kept: readonly Kept[],
+  olderThanMs: number,
+): { readonly base: readonly Kept[] } | { readonly why: string } {
   const [newest, ...older] = usable(kept);
   if (newest === undefined) return { why: 'has no snapshot' };
   if (older.length === 0) return { why: 'has only one snapshot, and the ledger is trimmed behind the older of two' };

@@ -4,7 +4,8 @@ import { byNewest } from './snapshot-slots.js';
 import { Snapshots, type Snapshot } from './snapshots.js';
 import { ensureTopology } from './topology.js';
 
-const newest = (snapshots: Snapshots): Promise<Snapshot | undefined> => snapshots.find('scheduler', (kept) => kept.toSorted(byNewest));
+const newest = (snapshots: Snapshots): Promise<Snapshot | undefined> =>
+  snapshots.find('scheduler', (kept) => kept.toSorted(byNewest));
 
 describe('snapshots', () => {
   const nats = natsFixture();
@@ -20,17 +21,30 @@ describe('snapshots', () => {
     await snapshots.put({ service: 'merger', version: 1 }, { sequence: 1, state: {} });
     await snapshots.put({ service: 'merger', version: 2, loads: [2, 1] }, { sequence: 2, state: {} });
     const kept = (await snapshots.list('merger')).toSorted(byNewest);
-    expect(kept.map(({ version, sequence, loads }) => ({ version, sequence, loads }))).toEqual([{ version: 2, sequence: 2, loads: [2, 1] }, { version: 1, sequence: 1, loads: [1] }]);
+    expect(kept.map(({ version, sequence, loads }) => ({ version, sequence, loads }))).toEqual([
+      { version: 2, sequence: 2, loads: [2, 1] },
+      { version: 1, sequence: 1, loads: [1] },
+    ]);
     expect(await snapshots.list('drain')).toEqual([]);
   });
 
   it('of which the newest lost a piece give way to the one before', async () => {
     const snapshots = new Snapshots(bus);
-    for (const sequence of [1, 2]) await snapshots.put({ service: 'validator', version: 1 }, { sequence, state: { sequence } });
-    const { nuid } = JSON.parse((await bus.stored('OBJ_snapshots', { last_by_subj: `$O.snapshots.M.${Buffer.from('validator.v1.b').toString('base64')}` }))?.string() ?? '{}') as { nuid: string };
+    for (const sequence of [1, 2])
+      await snapshots.put({ service: 'validator', version: 1 }, { sequence, state: { sequence } });
+    const { nuid } = JSON.parse(
+      (
+        await bus.stored('OBJ_snapshots', {
+          last_by_subj: `$O.snapshots.M.${Buffer.from('validator.v1.b').toString('base64')}`,
+        })
+      )?.string() ?? '{}',
+    ) as { nuid: string };
     await bus.jsm.streams.purge('OBJ_snapshots', { filter: `$O.snapshots.C.${nuid}` });
     await bus.publish(`$O.snapshots.C.${nuid}`, 'another content of another length');
-    expect(await snapshots.find('validator', (kept) => kept.toSorted(byNewest))).toMatchObject({ sequence: 1, state: { sequence: 1 } });
+    expect(await snapshots.find('validator', (kept) => kept.toSorted(byNewest))).toMatchObject({
+      sequence: 1,
+      state: { sequence: 1 },
+    });
   });
 
   it('can be read while newer ones are written', async () => {
@@ -39,7 +53,8 @@ describe('snapshots', () => {
     await writer.put({ service: 'scheduler', version: 1 }, { sequence: 0, state });
     let writing = true;
     const writes = (async () => {
-      for (let sequence = 1; sequence <= 60; sequence += 1) await writer.put({ service: 'scheduler', version: 1 }, { sequence, state });
+      for (let sequence = 1; sequence <= 60; sequence += 1)
+        await writer.put({ service: 'scheduler', version: 1 }, { sequence, state });
       writing = false;
     })();
     let seen = 0;

@@ -41,17 +41,24 @@ const META = `$O.${SNAPSHOTS}.M.`;
 export class Snapshots {
   constructor(private readonly bus: Bus) {}
 
-  async put({ service, version, loads = [version], bounds = async () => ({ first: 1, last: Infinity }) }: Keeping, snapshot: Snapshot): Promise<void> {
+  async put(
+    { service, version, loads = [version], bounds = async () => ({ first: 1, last: Infinity }) }: Keeping,
+    snapshot: Snapshot,
+  ): Promise<void> {
     // Before anything is awaited: the fold goes on changing its state in place.
     const text = JSON.stringify({ service, version, ...snapshot });
     const { sequence } = snapshot;
     const store = await this.store();
     const names = SLOTS.map((slot) => `${service}.v${version}.${slot}`);
-    const found = await Promise.all(names.map(async (name): Promise<Slot> => ({ name, kept: await keptOf(store, name) })));
+    const found = await Promise.all(
+      names.map(async (name): Promise<Slot> => ({ name, kept: await keptOf(store, name) })),
+    );
     // After the places were looked at: what another copy has just written is in the ledger by now.
     const { first, last } = await bounds();
     // One of what the ledger no longer holds is of no use to anybody.
-    const slots = found.map(({ name, kept }): Slot => (kept === undefined || kept.sequence > last ? { name } : { name, kept }));
+    const slots = found.map(({ name, kept }): Slot =>
+      kept === undefined || kept.sequence > last ? { name } : { name, kept },
+    );
     const fact = sequence > 0 ? await this.bus.stored(LEDGER, { seq: sequence }) : null;
     const metadata = { sequence: String(sequence), stored: fact?.timestamp ?? '', loads: loads.join() };
     await store.putBlob({ name: slotForNext(slots, first).name, metadata }, await zip(text, { level: 1 }));
@@ -61,8 +68,12 @@ export class Snapshots {
   async list(service: string): Promise<readonly Kept[]> {
     const store = await this.store();
     const { state } = await this.bus.streamInfo(STREAM, { subjects_filter: `${META}>` });
-    const names = Object.keys(state.subjects ?? {}).map((subject) => Buffer.from(subject.slice(META.length), 'base64').toString());
-    const found = await Promise.all(names.filter((name) => name.startsWith(`${service}.v`)).map((name) => keptOf(store, name)));
+    const names = Object.keys(state.subjects ?? {}).map((subject) =>
+      Buffer.from(subject.slice(META.length), 'base64').toString(),
+    );
+    const found = await Promise.all(
+      names.filter((name) => name.startsWith(`${service}.v`)).map((name) => keptOf(store, name)),
+    );
     return found.filter((kept) => kept !== undefined);
   }
 
@@ -108,26 +119,42 @@ const NAME = new RegExp(`\\.v(\\d+)\\.[${SLOTS.join('')}]$`);
 /** Undefined for an empty place; what somebody else put there counts as none, and is overwritten first. */
 async function keptOf(store: ObjectStore, name: string): Promise<Kept | undefined> {
   const version = Number(NAME.exec(name)?.[1] ?? Number.NaN);
-  const info = await store.info(name).catch((error: unknown) => (error instanceof SyntaxError || error instanceof TypeError ? null : Promise.reject(error)));
+  const info = await store
+    .info(name)
+    .catch((error: unknown) =>
+      error instanceof SyntaxError || error instanceof TypeError ? null : Promise.reject(error),
+    );
   if (info === null || info.deleted || !Number.isSafeInteger(version)) return undefined;
   const { sequence, stored, storedMs, loads } = metadataOf(info);
   const isOne = Number.isSafeInteger(sequence) && sequence >= 0;
-  return isOne ? { name, version, sequence, stored, storedMs, loads: loads.length === 0 ? [version] : loads } : undefined;
+  return isOne
+    ? { name, version, sequence, stored, storedMs, loads: loads.length === 0 ? [version] : loads }
+    : undefined;
 }
 
 /** What cannot be read as a time counts as one that never comes: nothing is trimmed for it. */
 function metadataOf({ metadata = {}, mtime }: ObjectInfo): Pick<Kept, 'sequence' | 'stored' | 'storedMs' | 'loads'> {
-  const loads = String(metadata['loads'] ?? '').split(',').map(Number).filter((version) => Number.isSafeInteger(version) && version > 0);
+  const loads = String(metadata['loads'] ?? '')
+    .split(',')
+    .map(Number)
+    .filter((version) => Number.isSafeInteger(version) && version > 0);
   const stored = String(metadata['stored'] ?? '');
   const storedMs = Date.parse(stored === '' ? mtime : stored);
-  return { sequence: Number(metadata['sequence'] ?? -1), stored, storedMs: Number.isNaN(storedMs) ? Number.MAX_SAFE_INTEGER : storedMs, loads };
+  return {
+    sequence: Number(metadata['sequence'] ?? -1),
+    stored,
+    storedMs: Number.isNaN(storedMs) ? Number.MAX_SAFE_INTEGER : storedMs,
+    loads,
+  };
 }
 
 /** Undefined for bytes that are no snapshot, or only a part of one. */
 async function snapshotOf(blob: Uint8Array): Promise<Snapshot | undefined> {
   try {
     const { sequence, state } = JSON.parse((await unzip(blob)).toString()) as Partial<Snapshot>;
-    return typeof sequence === 'number' && Number.isSafeInteger(sequence) && state !== undefined ? { sequence, state } : undefined;
+    return typeof sequence === 'number' && Number.isSafeInteger(sequence) && state !== undefined
+      ? { sequence, state }
+      : undefined;
   } catch {
     return undefined;
   }

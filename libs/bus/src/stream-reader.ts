@@ -1,4 +1,12 @@
-import { DeliverPolicy, jetstream, type Consumer, type ConsumerMessages, type JsMsg, type OrderedConsumerOptions, type StoredMsg } from '@nats-io/jetstream';
+import {
+  DeliverPolicy,
+  jetstream,
+  type Consumer,
+  type ConsumerMessages,
+  type JsMsg,
+  type OrderedConsumerOptions,
+  type StoredMsg,
+} from '@nats-io/jetstream';
 import { errors } from '@nats-io/nats-core';
 import { monotonicMs } from '#libs/runtime';
 import type { Bus } from './connection.js';
@@ -56,7 +64,11 @@ export class StreamReader implements AsyncIterable<JsMsg> {
   private received = 0;
   private readonly watch: NodeJS.Timeout;
 
-  private constructor(private readonly bus: Bus, private readonly reading: Reading, private current: Consuming) {
+  private constructor(
+    private readonly bus: Bus,
+    private readonly reading: Reading,
+    private current: Consuming,
+  ) {
     this.listen(current);
     this.watch = setInterval(() => this.look(), LOOK_MS);
     this.watch.unref();
@@ -105,7 +117,10 @@ export class StreamReader implements AsyncIterable<JsMsg> {
     this.received = received;
     if (monotonicMs() - this.signMs < SILENT_MS) return;
     if (this.isSuspect) {
-      this.bus.logger.warn({ stream: this.reading.stream, from: this.lastSequence + 1 }, 'a reading shows no sign of life: it is begun anew');
+      this.bus.logger.warn(
+        { stream: this.reading.stream, from: this.lastSequence + 1 },
+        'a reading shows no sign of life: it is begun anew',
+      );
       this.sign();
       end(this.current); // whoever iterates comes to its end, and begins the next
     } else this.isSuspect = true;
@@ -137,8 +152,16 @@ interface Consuming {
 async function beginConsuming(bus: Bus, reading: Reading, after: number): Promise<Consuming> {
   const filters = reading.filters === undefined ? {} : { filter_subjects: [...reading.filters] };
   const bodies = reading.headersOnly === true ? { headers_only: true } : {};
-  const consumer = await orderedConsumer(bus, reading.stream, { ...filters, ...bodies, ...(await startOf(bus, reading, after)) });
-  const messages = await consumer.consume({ max_messages: reading.ahead ?? DEFAULT_AHEAD, expires: EXPIRES_MS, idle_heartbeat: HEARTBEAT_MS });
+  const consumer = await orderedConsumer(bus, reading.stream, {
+    ...filters,
+    ...bodies,
+    ...(await startOf(bus, reading, after)),
+  });
+  const messages = await consumer.consume({
+    max_messages: reading.ahead ?? DEFAULT_AHEAD,
+    expires: EXPIRES_MS,
+    idle_heartbeat: HEARTBEAT_MS,
+  });
   return { consumer, messages };
 }
 
@@ -155,7 +178,11 @@ function end({ consumer, messages }: Consuming): void {
 }
 
 /** Reads what a stream holds now, in order, and ends. How far that is the stream's leader says: the server that has the consumer may lag. */
-export async function readAll(bus: Bus, reading: Omit<Reading, 'since'>, take: (message: JsMsg) => void): Promise<void> {
+export async function readAll(
+  bus: Bus,
+  reading: Omit<Reading, 'since'>,
+  take: (message: JsMsg) => void,
+): Promise<void> {
   const last = await lastOf(bus, reading);
   if (last === undefined || last.seq < (reading.from ?? 1)) return;
   const reader = await StreamReader.open(bus, reading);
@@ -163,11 +190,14 @@ export async function readAll(bus: Bus, reading: Omit<Reading, 'since'>, take: (
   // What was the last may be gone by now: trimmed, or run out. Nothing would come then.
   const watch = setInterval(() => {
     const before = taken;
-    lastOf(bus, reading).then((now) => {
-      if (taken !== before || (now?.seq ?? 0) > before) return;
-      isAtEnd = true;
-      reader.close();
-    }, () => undefined);
+    lastOf(bus, reading).then(
+      (now) => {
+        if (taken !== before || (now?.seq ?? 0) > before) return;
+        isAtEnd = true;
+        reader.close();
+      },
+      () => undefined,
+    );
   }, GONE_MS);
   try {
     for await (const message of reader) {
@@ -193,7 +223,10 @@ export async function lastOf(bus: Bus, { stream, filters }: Reading): Promise<St
 
 async function lastOfEach(bus: Bus, stream: string, filters: readonly string[]): Promise<StoredMsg | undefined> {
   const found = await Promise.all(filters.map((filter) => bus.stored(stream, { last_by_subj: filter })));
-  return found.reduce<StoredMsg | undefined>((last, message) => (message !== null && message.seq > (last?.seq ?? 0) ? message : last), undefined);
+  return found.reduce<StoredMsg | undefined>(
+    (last, message) => (message !== null && message.seq > (last?.seq ?? 0) ? message : last),
+    undefined,
+  );
 }
 
 async function firstSince(bus: Bus, reading: Reading, since: Date): Promise<number> {
@@ -226,5 +259,11 @@ async function orderedConsumer(bus: Bus, stream: string, options: Partial<Ordere
 }
 
 export function busMessage(message: JsMsg): BusMessage {
-  return { subject: message.subject, sequence: message.seq, text: messageText(message.data), time: message.timestamp, headers: plainHeaders(message) };
+  return {
+    subject: message.subject,
+    sequence: message.seq,
+    text: messageText(message.data),
+    time: message.timestamp,
+    headers: plainHeaders(message),
+  };
 }

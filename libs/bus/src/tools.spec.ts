@@ -9,12 +9,49 @@ import { connectNodeBus } from './node-bus-connection.js';
 import { ensureTopology, kvSubject } from './topology.js';
 
 const lease: LeaseView = {
-  ledger: 1, node: 'w-1.dc1', pool: 'edge', lease: 'l1', change: 'c1', kind: 'forward', phase: 'ready', hash: 'h', from: '', actions: [], applyMs: 1, drainMs: 1,
-  because: '', reason: '', grantedAt: '', settledAt: '',
+  ledger: 1,
+  node: 'w-1.dc1',
+  pool: 'edge',
+  lease: 'l1',
+  change: 'c1',
+  kind: 'forward',
+  phase: 'ready',
+  hash: 'h',
+  from: '',
+  actions: [],
+  applyMs: 1,
+  drainMs: 1,
+  because: '',
+  reason: '',
+  grantedAt: '',
+  settledAt: '',
 };
 const report: NodeReport = {
-  kind: 'applied', v: 1, at: '', node: 'w-1.dc1', incarnation: 1, birth: 1, seq: 1, bootId: '', hash: '', lease: 'l1', verdict: 'applied', reason: '', restored: true,
-  change: 'c1', pool: 'edge', labels: {}, capabilities: [], fresh: false, version: '', durationMs: 0, changed: [], probe: '', what: [], needsRestart: false, step: '',
+  kind: 'applied',
+  v: 1,
+  at: '',
+  node: 'w-1.dc1',
+  incarnation: 1,
+  birth: 1,
+  seq: 1,
+  bootId: '',
+  hash: '',
+  lease: 'l1',
+  verdict: 'applied',
+  reason: '',
+  restored: true,
+  change: 'c1',
+  pool: 'edge',
+  labels: {},
+  capabilities: [],
+  fresh: false,
+  version: '',
+  durationMs: 0,
+  changed: [],
+  probe: '',
+  what: [],
+  needsRestart: false,
+  step: '',
 };
 
 describe('what nodes and tools use', () => {
@@ -36,7 +73,11 @@ describe('what nodes and tools use', () => {
   });
 
   it('a node reads its own lease, status and config', async () => {
-    expect([await applier.lease(), await applier.status(), await applier.config('h')]).toEqual([undefined, undefined, undefined]);
+    expect([await applier.lease(), await applier.status(), await applier.config('h')]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
     await bus.publish(kvSubject('leases', 'w-1_dc1'), encodeView('leases', lease));
     await new Blobs(bus).putConfigs([{ node, hash: 'h', text: '{"fragments":[]}' }]);
     expect(await applier.lease()).toEqual(lease);
@@ -65,7 +106,9 @@ describe('what nodes and tools use', () => {
   });
 
   it('ten thousand nodes share a connection', async () => {
-    const many = await Promise.all(Array.from({ length: 10_000 }, (_, i) => connectNodeBus({ connection: bus, node: `n${i}` })));
+    const many = await Promise.all(
+      Array.from({ length: 10_000 }, (_, i) => connectNodeBus({ connection: bus, node: `n${i}` })),
+    );
     let hints = 0;
     for (const one of many) one.onPush(() => (hints += 1));
     await bus.publish(kvSubject('leases', 'n9999'), encodeView('leases', { ...lease, node: 'n9999' }));
@@ -100,18 +143,21 @@ describe('what nodes and tools use', () => {
     await fleet.publishChange('me', 'not json');
     const signal = new AbortController().signal;
     const stored: string[] = [];
-    for await (const { stream, sequence } of fleet.events({ follow: false, signal })) stored.push(`${stream} ${sequence}`);
+    for await (const { stream, sequence } of fleet.events({ follow: false, signal }))
+      stored.push(`${stream} ${sequence}`);
     expect(stored).toEqual(['REPORTS 1', 'REPORTS 2', 'CHANGES 1', 'LEDGER 1', 'CHANGES 2']);
     const only: unknown[] = [];
     for await (const { body } of fleet.events({ follow: false, signal, subject: 'config.desired.>' })) only.push(body);
     expect(only).toEqual([{ apply: [] }, 'not json']);
     const none: unknown[] = [];
-    for await (const event of fleet.events({ follow: false, signal, since: new Date(Date.now() + 60_000) })) none.push(event);
+    for await (const event of fleet.events({ follow: false, signal, since: new Date(Date.now() + 60_000) }))
+      none.push(event);
     expect(none).toEqual([]);
     const stop = new AbortController();
     const followed: string[] = [];
     const following = (async () => {
-      for await (const { subject } of fleet.events({ follow: true, signal: stop.signal, subject: 'node.heard.*' })) followed.push(subject);
+      for await (const { subject } of fleet.events({ follow: true, signal: stop.signal, subject: 'node.heard.*' }))
+        followed.push(subject);
     })();
     await until(() => followed.length === 1);
     await bus.publish('node.heard.n2', JSON.stringify({ v: 1, at: '', node: 'n2' }));
@@ -122,7 +168,12 @@ describe('what nodes and tools use', () => {
 
   it('targets come back as they were kept, in pieces that a message can hold', async () => {
     const blobs = new Blobs(bus);
-    const targets: Targets = Object.fromEntries(Array.from({ length: 3_000 }, (_, i) => [`n${i}`, { from: 'a'.repeat(64), to: 'b'.repeat(64), recipe: 'c'.repeat(64) }]));
+    const targets: Targets = Object.fromEntries(
+      Array.from({ length: 3_000 }, (_, i) => [
+        `n${i}`,
+        { from: 'a'.repeat(64), to: 'b'.repeat(64), recipe: 'c'.repeat(64) },
+      ]),
+    );
     const keys = await blobs.putTargets('c7', targets);
     expect(keys.length).toBe(3);
     expect(await blobs.putTargets('c7', targets)).toEqual(keys);
@@ -132,11 +183,23 @@ describe('what nodes and tools use', () => {
 
   it('what is wrong with an installation can be seen', async () => {
     await bus.publish(kvSubject('pools', 'edge'), '{"ledger": 99}');
-    expect(await fleet.inspect()).toMatchObject({ server: { jetstream: true }, topology: [], services: [], viewsAhead: expect.arrayContaining(['pools']), poison: [] });
+    expect(await fleet.inspect()).toMatchObject({
+      server: { jetstream: true },
+      topology: [],
+      services: [],
+      viewsAhead: expect.arrayContaining(['pools']),
+      poison: [],
+    });
   });
 
   it('without a server or a service the error says where nobody was', async () => {
-    await expect(connectFleet({ servers: 'nats://127.0.0.1:1' })).rejects.toMatchObject({ name: 'NoConnectionError', message: expect.stringContaining('127.0.0.1:1') });
-    await expect(fleet.request('ops.pool.list', {})).rejects.toMatchObject({ name: 'NoConnectionError', message: expect.stringContaining('ops.pool.list') });
+    await expect(connectFleet({ servers: 'nats://127.0.0.1:1' })).rejects.toMatchObject({
+      name: 'NoConnectionError',
+      message: expect.stringContaining('127.0.0.1:1'),
+    });
+    await expect(fleet.request('ops.pool.list', {})).rejects.toMatchObject({
+      name: 'NoConnectionError',
+      message: expect.stringContaining('ops.pool.list'),
+    });
   });
 });

@@ -43,13 +43,18 @@ describe('the streams and buckets', () => {
   it('are an error where that cannot be done, and it names the difference', async () => {
     const bus = buses[0] as Bus;
     await bus.jsm.streams.add({ name: 'CHANGES', subjects: ['config.desired.>'], storage: 'memory' });
-    const error = await ensureTopology(bus).then(() => undefined, (caught: unknown) => caught);
+    const error = await ensureTopology(bus).then(
+      () => undefined,
+      (caught: unknown) => caught,
+    );
     expect(error).toBeInstanceOf(TopologyError);
     expect((error as Error).message).toMatch(/CHANGES: storage is "memory", and should be "file"/);
   });
 
   it('need a server of 2.12', () => {
-    expect(['2.12.0', '2.12.15', '2.13.0-RC.1', '3.0.0', '2.11.9', '2.9.10'].map((version) => isAtLeast(version, '2.12.0'))).toEqual([true, true, true, true, false, false]);
+    expect(
+      ['2.12.0', '2.12.15', '2.13.0-RC.1', '3.0.0', '2.11.9', '2.9.10'].map((version) => isAtLeast(version, '2.12.0')),
+    ).toEqual([true, true, true, true, false, false]);
   });
 
   it('push leases and status to the nodes', async () => {

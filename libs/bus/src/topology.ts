@@ -1,6 +1,25 @@
-import { DiscardPolicy, JetStreamApiCodes, JetStreamApiError, RetentionPolicy, StorageType, StoreCompression, type StreamConfig } from '@nats-io/jetstream';
+import {
+  DiscardPolicy,
+  JetStreamApiCodes,
+  JetStreamApiError,
+  RetentionPolicy,
+  StorageType,
+  StoreCompression,
+  type StreamConfig,
+} from '@nats-io/jetstream';
 import { nanos } from '@nats-io/nats-core';
-import { CHANGES, CONFIGS, LEADERS, LEDGER, LEDGER_SUBJECTS, REPORT_FILTERS, REPORTS, SNAPSHOTS, TARGETS, VIEW_BUCKETS } from '#libs/contracts';
+import {
+  CHANGES,
+  CONFIGS,
+  LEADERS,
+  LEDGER,
+  LEDGER_SUBJECTS,
+  REPORT_FILTERS,
+  REPORTS,
+  SNAPSHOTS,
+  TARGETS,
+  VIEW_BUCKETS,
+} from '#libs/contracts';
 import type { Bus } from './connection.js';
 import { TopologyError } from './errors.js';
 import { growingMs, pause } from './signal.js';
@@ -52,16 +71,43 @@ function askedStreams(options: TopologyOptions): readonly Asked[] {
     allow_direct: true,
     ...(options.replicas === undefined ? {} : { num_replicas: options.replicas }),
   };
-  const stream = { ...base, compression: StoreCompression.S2, deny_delete: true, discard: DiscardPolicy.Old, max_msgs: -1, max_bytes: -1 };
+  const stream = {
+    ...base,
+    compression: StoreCompression.S2,
+    deny_delete: true,
+    discard: DiscardPolicy.Old,
+    max_msgs: -1,
+    max_bytes: -1,
+  };
   return [
-    { ...stream, name: CHANGES, subjects: ['config.desired.>'], max_age: 0, duplicate_window: nanos(DAY_MS), deny_purge: true },
+    {
+      ...stream,
+      name: CHANGES,
+      subjects: ['config.desired.>'],
+      max_age: 0,
+      duplicate_window: nanos(DAY_MS),
+      deny_purge: true,
+    },
     { ...stream, name: REPORTS, subjects: [...REPORT_FILTERS.all], max_age: nanos(7 * DAY_MS), deny_purge: true },
-    { ...stream, name: LEDGER, subjects: [...LEDGER_SUBJECTS], max_age: 0, deny_purge: false, allow_atomic: true, duplicate_window: nanos(LEDGER_WINDOW_MS) },
-    ...VIEW_BUCKETS.map((bucket) => bucketStream(base, bucket, bucket === 'leases' || bucket === 'status' ? republished(bucket) : {})),
+    {
+      ...stream,
+      name: LEDGER,
+      subjects: [...LEDGER_SUBJECTS],
+      max_age: 0,
+      deny_purge: false,
+      allow_atomic: true,
+      duplicate_window: nanos(LEDGER_WINDOW_MS),
+    },
+    ...VIEW_BUCKETS.map((bucket) =>
+      bucketStream(base, bucket, bucket === 'leases' || bucket === 'status' ? republished(bucket) : {}),
+    ),
     // What nothing names any more is written once more with a time to live.
     bucketStream(base, CONFIGS, { allow_msg_ttl: true }),
     bucketStream(base, TARGETS, { allow_msg_ttl: true }),
-    bucketStream(base, LEADERS, { max_age: nanos(leaderTtlMs), duplicate_window: nanos(Math.min(leaderTtlMs, 120_000)) }),
+    bucketStream(base, LEADERS, {
+      max_age: nanos(leaderTtlMs),
+      duplicate_window: nanos(Math.min(leaderTtlMs, 120_000)),
+    }),
     bucketStream(base, POISON, { max_age: nanos(7 * DAY_MS) }),
     {
       ...base,
@@ -121,14 +167,19 @@ async function configOf(bus: Bus, name: string): Promise<StreamConfig | undefine
 function differencesOf(asked: Asked, found: StreamConfig): readonly string[] {
   return Object.entries(asked).flatMap(([option, value]) => {
     const have = found[option as keyof StreamConfig];
-    return isSame(value, have) ? [] : [`${asked.name}: ${option} is ${JSON.stringify(have)}, and should be ${JSON.stringify(value)}`];
+    return isSame(value, have)
+      ? []
+      : [`${asked.name}: ${option} is ${JSON.stringify(have)}, and should be ${JSON.stringify(value)}`];
   });
 }
 
 function isSame(asked: unknown, found: unknown): boolean {
-  if (Array.isArray(asked) && Array.isArray(found)) return JSON.stringify([...asked].sort()) === JSON.stringify([...found].sort());
+  if (Array.isArray(asked) && Array.isArray(found))
+    return JSON.stringify([...asked].sort()) === JSON.stringify([...found].sort());
   if (asked !== null && typeof asked === 'object') {
-    return Object.entries(asked).every(([key, value]) => isSame(value, (found as Readonly<Record<string, unknown>> | undefined)?.[key]));
+    return Object.entries(asked).every(([key, value]) =>
+      isSame(value, (found as Readonly<Record<string, unknown>> | undefined)?.[key]),
+    );
   }
   return asked === found || (asked === false && found === undefined);
 }

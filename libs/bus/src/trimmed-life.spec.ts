@@ -25,19 +25,28 @@ describe('a ledger that is trimmed without a pause', () => {
     const cutOff: Counter[] = [];
     const start = async (): Promise<void> => {
       const bus = await connectBus({ servers: nats.server.url, name: 'copy' });
-      const counter: Counter = new LedgerService({ core: counterCore }, { bus, leaderTtlMs: LEADER_TTL_MS, snapshotFacts: 15 });
+      const counter: Counter = new LedgerService(
+        { core: counterCore },
+        { bus, leaderTtlMs: LEADER_TTL_MS, snapshotFacts: 15 },
+      );
       running.set(counter, bus);
       await counter.start();
     };
-    const leader = (): Promise<Counter> => until(() => [...running.keys()].find((counter) => counter.leading), 'somebody leads');
+    const leader = (): Promise<Counter> =>
+      until(() => [...running.keys()].find((counter) => counter.leading), 'somebody leads');
     let isOver = false;
     const trimming = (async () => {
-      for (; !isOver; await new Promise((resolve) => setImmediate(resolve))) await trimLedger({ bus: own, keepMs: 0, services: SERVICES, logger: SILENT });
+      for (; !isOver; await new Promise((resolve) => setImmediate(resolve)))
+        await trimLedger({ bus: own, keepMs: 0, services: SERVICES, logger: SILENT });
     })();
     await Promise.all([start(), start()]);
     for (let round = 0; round < ROUNDS; round += 1) {
       const counting = await leader();
-      const sent = Array.from({ length: REPORTS }, (_, i): CounterInput => ({ kind: 'report', node: 'n1', sequence: round * REPORTS + i + 1 }));
+      const sent = Array.from({ length: REPORTS }, (_, i): CounterInput => ({
+        kind: 'report',
+        node: 'n1',
+        sequence: round * REPORTS + i + 1,
+      }));
       const all = counting.submitAll(sent).catch(() => undefined);
       if (round % 3 !== 0) await all;
       const bus = running.get(counting) as Bus;
@@ -46,11 +55,18 @@ describe('a ledger that is trimmed without a pause', () => {
       else await counting.stop().then(() => bus.close());
       await start();
       // As inputs are: repeated until they are known to be taken.
-      await until(async () => (await leader()).submitAll(sent).then(() => true, () => false));
+      await until(async () =>
+        (await leader()).submitAll(sent).then(
+          () => true,
+          () => false,
+        ),
+      );
     }
     isOver = true;
     await trimming;
-    expect(await (await leader()).query((state) => ({ count: state.byNode.get('n1')?.count, cursor: state.cursor }))).toEqual({ count: ROUNDS * REPORTS, cursor: ROUNDS * REPORTS });
+    expect(
+      await (await leader()).query((state) => ({ count: state.byNode.get('n1')?.count, cursor: state.cursor })),
+    ).toEqual({ count: ROUNDS * REPORTS, cursor: ROUNDS * REPORTS });
     expect((await new Ledger(own).bounds()).first).toBeGreaterThan((ROUNDS - 3) * REPORTS);
     expect([...running.keys()].map(({ halted }) => halted)).toEqual([undefined, undefined]);
     await Promise.all([...running].map(([counter, bus]) => counter.stop().then(() => bus.close())));

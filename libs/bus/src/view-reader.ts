@@ -12,13 +12,20 @@ export interface ViewEntry<B extends ViewBucket> {
 }
 
 /** The value of one key as the stream's leader has it. Keys of nodes are their names, dots and all. */
-export async function readView<B extends ViewBucket>(bus: Bus, bucket: B, key: string): Promise<ViewValues[B] | undefined> {
+export async function readView<B extends ViewBucket>(
+  bus: Bus,
+  bucket: B,
+  key: string,
+): Promise<ViewValues[B] | undefined> {
   const message = await bus.stored(kvStream(bucket), { last_by_subj: kvSubject(bucket, bucketKey(bucket, key)) });
   return message === null || isStoredDeletion(message) ? undefined : decodeView(bucket, message.string());
 }
 
 /** Every value of a bucket, by key; what cannot be read is left out. */
-export async function listViews<B extends ViewBucket>(bus: Bus, bucket: B): Promise<ReadonlyMap<string, ViewValues[B]>> {
+export async function listViews<B extends ViewBucket>(
+  bus: Bus,
+  bucket: B,
+): Promise<ReadonlyMap<string, ViewValues[B]>> {
   const found = new Map<string, ViewValues[B]>();
   await readAll(bus, { stream: kvStream(bucket), lastPerSubject: true, ahead: 2_000 }, (message) => {
     const entry = entryOf(bucket, message);
@@ -28,10 +35,19 @@ export async function listViews<B extends ViewBucket>(bus: Bus, bucket: B): Prom
 }
 
 /** Current values first, then every change, until the signal aborts. */
-export async function* watchViews<B extends ViewBucket>(bus: Bus, bucket: B, keys: string, signal: AbortSignal): AsyncGenerator<ViewEntry<B>> {
+export async function* watchViews<B extends ViewBucket>(
+  bus: Bus,
+  bucket: B,
+  keys: string,
+  signal: AbortSignal,
+): AsyncGenerator<ViewEntry<B>> {
   if (signal.aborted) return;
   const filter = keys === '' || keys === '*' || keys === '>' ? '>' : bucketKey(bucket, keys);
-  const reader = await StreamReader.open(bus, { stream: kvStream(bucket), filters: [kvSubject(bucket, filter)], lastPerSubject: true });
+  const reader = await StreamReader.open(bus, {
+    stream: kvStream(bucket),
+    filters: [kvSubject(bucket, filter)],
+    lastPerSubject: true,
+  });
   const close = (): void => reader.close();
   signal.addEventListener('abort', close, { once: true });
   try {

@@ -53,7 +53,11 @@ export class ViewWriter {
   private stopped = false;
   written = 0;
 
-  constructor(private readonly bus: Bus, private readonly service: ServiceName, private readonly logger: Logger) {}
+  constructor(
+    private readonly bus: Bus,
+    private readonly service: ServiceName,
+    private readonly logger: Logger,
+  ) {}
 
   /** Reads all that stands in the service's buckets, and says the highest ledger sequence that any value shows, and where. */
   async load(): Promise<Shown> {
@@ -136,7 +140,9 @@ export class ViewWriter {
       await pause(growingMs(tries, 50, 2_000));
     }
     // After a time-out too: it may have been written.
-    await this.readAgain(write).catch((failure: unknown) => this.logger.debug({ error: failure }, 'a view could not be read'));
+    await this.readAgain(write).catch((failure: unknown) =>
+      this.logger.debug({ error: failure }, 'a view could not be read'),
+    );
     this.carryOut(write, tries + 1);
   }
 

@@ -2,13 +2,33 @@
 export const ACTION_KINDS = ['none', 'daemon-reload', 'reload', 'restart', 'drain', 'reboot'] as const;
 export const LEASE_KINDS = ['forward', 'back', 'join', 'corrective', 'repair'] as const;
 export const LEASE_PHASES = ['draining', 'ready', 'settled', 'uncordoning', 'released'] as const;
-export const BECAUSE = ['applied', 'invalid', 'failed', 'escalated', 'unknown', 'left', 'skipped', 'stale', 'cancelled'] as const;
+export const BECAUSE = [
+  'applied',
+  'invalid',
+  'failed',
+  'escalated',
+  'unknown',
+  'left',
+  'skipped',
+  'stale',
+  'cancelled',
+] as const;
 /** How a drain that is given up counts. */
 export const DRAIN_OUTCOMES = ['failed', 'deferred'] as const;
 export const VERDICTS = ['', 'applied', 'invalid', 'failed', 'refused'] as const;
 export const REPORT_KINDS = ['announced', 'applied', 'invalid', 'failed', 'drifted', 'progress'] as const;
 export const ROLLOUT_STATES = [
-  'started', 'paused', 'resumed', 'aborted', 'failed', 'reverting', 'reverted', 'complete', 'succeeded', 'superseded', 'stalled',
+  'started',
+  'paused',
+  'resumed',
+  'aborted',
+  'failed',
+  'reverting',
+  'reverted',
+  'complete',
+  'succeeded',
+  'superseded',
+  'stalled',
 ] as const;
 
 export type ActionKind = (typeof ACTION_KINDS)[number];

@@ -3,7 +3,16 @@ import type * as config from './generated/sluice/v1/config_pb.js';
 import type * as lease from './generated/sluice/v1/lease_pb.js';
 import type * as node from './generated/sluice/v1/node_pb.js';
 import type * as rollout from './generated/sluice/v1/rollout_pb.js';
-import type { ActionKind, Because, DrainOutcome, LeaseKind, LeasePhase, ReportKind, RolloutState, Verdict } from './enums.js';
+import type {
+  ActionKind,
+  Because,
+  DrainOutcome,
+  LeaseKind,
+  LeasePhase,
+  ReportKind,
+  RolloutState,
+  Verdict,
+} from './enums.js';
 import type { Plain } from './plain.js';
 
 export type Fragment = Plain<common.Fragment>;
@@ -52,7 +61,10 @@ export interface FactBodies extends RolloutFacts {
   'node.lease.granted': Narrow<lease.LeaseGranted, { kind: LeaseKind; phase: LeasePhase; actions: readonly Action[] }>;
   'node.lease.amended': Plain<lease.LeaseAmended>;
   'node.lease.ready': Plain<lease.LeaseReady>;
-  'node.lease.settled': Narrow<lease.LeaseSettled, { kind: LeaseKind; because: Because; report?: TakenReport | undefined }>;
+  'node.lease.settled': Narrow<
+    lease.LeaseSettled,
+    { kind: LeaseKind; because: Because; report?: TakenReport | undefined }
+  >;
   'node.lease.uncordoning': Plain<lease.LeaseUncordoning>;
   'node.lease.released': Narrow<lease.LeaseReleased, { because: Because }>;
   'ledger.raised': Plain<rollout.LedgerRaised>;

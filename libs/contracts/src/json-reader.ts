@@ -95,15 +95,28 @@ function valueReader(field: DescField): Read {
     case 'message':
       return innerReader(field.message);
     case 'list':
-      return listReader(field.listKind === 'scalar' ? scalarReader(field.scalar) : field.listKind === 'message' ? innerReader(field.message) : always);
+      return listReader(
+        field.listKind === 'scalar'
+          ? scalarReader(field.scalar)
+          : field.listKind === 'message'
+            ? innerReader(field.message)
+            : always,
+      );
     case 'map':
-      return mapReader(field.mapKey === ScalarType.STRING && field.mapKind === 'scalar' ? scalarReader(field.scalar) : field.mapKind === 'message' ? innerReader(field.message) : always);
+      return mapReader(
+        field.mapKey === ScalarType.STRING && field.mapKind === 'scalar'
+          ? scalarReader(field.scalar)
+          : field.mapKind === 'message'
+            ? innerReader(field.message)
+            : always,
+      );
     case 'enum':
       return always;
   }
 }
 
-const innerReader = (schema: DescMessage): Read => (schema.file.proto.package === 'google.protobuf' ? always : messageReader(schema));
+const innerReader = (schema: DescMessage): Read =>
+  schema.file.proto.package === 'google.protobuf' ? always : messageReader(schema);
 
 function listReader(read: Read): Read {
   return (value) => {
@@ -138,7 +151,8 @@ function scalarReader(scalar: ScalarType): Read {
     case ScalarType.BOOL:
       return (value) => (typeof value === 'boolean' ? value : OTHERWISE);
     case ScalarType.UINT32:
-      return (value) => (typeof value === 'number' && value >>> 0 === value && !Object.is(value, -0) ? value : OTHERWISE);
+      return (value) =>
+        typeof value === 'number' && value >>> 0 === value && !Object.is(value, -0) ? value : OTHERWISE;
     case ScalarType.DOUBLE:
       return (value) => (typeof value === 'number' ? value : OTHERWISE);
     default:
@@ -147,4 +161,5 @@ function scalarReader(scalar: ScalarType): Read {
 }
 
 /** Half a surrogate pair has no UTF-8: the library says what is wrong with it. (Of ES2024, and in Node.js 20.) */
-const isText = (value: unknown): boolean => typeof value === 'string' && (value as string & { isWellFormed(): boolean }).isWellFormed();
+const isText = (value: unknown): boolean =>
+  typeof value === 'string' && (value as string & { isWellFormed(): boolean }).isWellFormed();

@@ -21,4 +21,5 @@ export const changeSequence = (change: string): number => Number(change.slice(1)
 /** Orders change ids by age. */
 export const byAge = (a: string, b: string): number => changeSequence(a) - changeSequence(b);
 /** How reasons name a fragment. */
-export const fragmentId = (fragment: { readonly kind: string; readonly name: string }): string => `${fragment.kind}/${fragment.name}`;
+export const fragmentId = (fragment: { readonly kind: string; readonly name: string }): string =>
+  `${fragment.kind}/${fragment.name}`;

@@ -1,4 +1,3 @@
-
 import type { FactType } from './facts.js';
 import type { ViewBucket } from './views.js';
 

@@ -19,7 +19,9 @@ export function subjectKeys(type: FactType): readonly SubjectKey[] {
 /** The subject under which a fact is appended. */
 export function factSubject(fact: NewFact | Fact): string {
   const values = fact as unknown as Readonly<Record<SubjectKey, string | number>>;
-  const tokens = subjectKeys(fact.type).map((key) => (key === 'node' ? nodeToken(String(values.node)) : String(values[key])));
+  const tokens = subjectKeys(fact.type).map((key) =>
+    key === 'node' ? nodeToken(String(values.node)) : String(values[key]),
+  );
   return [fact.type, ...tokens].join('.');
 }
 
@@ -51,6 +53,7 @@ export const REPORT_FILTERS = {
 export const aliveSubject = (node: string): string => `alive.${nodeToken(node)}`;
 export const desiredSubject = (source: string): string => `config.desired.${source}`;
 /** Where the buckets of leases and status are republished for the nodes' own core subscriptions, and where a node is told the pace of its heartbeats. */
-export const pushSubject = (bucket: 'leases' | 'status' | 'pace', node: string): string => `push.${bucket}.${nodeToken(node)}`;
+export const pushSubject = (bucket: 'leases' | 'status' | 'pace', node: string): string =>
+  `push.${bucket}.${nodeToken(node)}`;
 /** The key of a node's config in the bucket `configs`. */
 export const configKey = (node: string, hash: string): string => `${nodeToken(node)}.${hash}`;

@@ -7,18 +7,27 @@ import type { Plain } from './plain.js';
 type Narrow<T, N> = Omit<Plain<T>, keyof N> & Readonly<N>;
 
 export type NodeView = Narrow<views.NodeView, { state: 'ready' | 'silent' | 'gone' }>;
-export type ChangeView = Narrow<views.ChangeView, {
-  phase: 'accepted' | 'waiting' | 'rendered' | 'validated' | 'rolling' | 'committed' | 'rejected' | 'ended';
-}>;
+export type ChangeView = Narrow<
+  views.ChangeView,
+  {
+    phase: 'accepted' | 'waiting' | 'rendered' | 'validated' | 'rolling' | 'committed' | 'rejected' | 'ended';
+  }
+>;
 export type FragmentView = Plain<views.FragmentView>;
 export type ReviewView = Narrow<views.ReviewView, { verdict: 'validated' | 'rejected' }>;
 export type KnownBadView = Plain<views.KnownBadView>;
 export type PoolView = Plain<views.PoolView>;
-export type LeaseView = Narrow<views.LeaseView, { kind: LeaseKind; phase: LeasePhase; because: Because | ''; actions: readonly Action[] }>;
+export type LeaseView = Narrow<
+  views.LeaseView,
+  { kind: LeaseKind; phase: LeasePhase; because: Because | ''; actions: readonly Action[] }
+>;
 export type StatusView = Narrow<views.StatusView, { verdict: Verdict }>;
-export type RolloutView = Narrow<views.RolloutView, {
-  phase: 'rolling' | 'complete' | 'succeeded' | 'reverting' | 'reverted' | 'superseded';
-}>;
+export type RolloutView = Narrow<
+  views.RolloutView,
+  {
+    phase: 'rolling' | 'complete' | 'succeeded' | 'reverting' | 'reverted' | 'superseded';
+  }
+>;
 export type NodeProgress = Plain<views.NodeProgress>;
 export type PoolProgress = Plain<views.PoolProgress>;
 export type DrainView = Narrow<views.DrainView, { state: 'draining' | 'drained' | 'stopped' | 'uncordoned' }>;

@@ -5,7 +5,17 @@ import * as node from './generated/sluice/v1/node_pb.js';
 import * as report from './generated/sluice/v1/report_pb.js';
 import * as rollout from './generated/sluice/v1/rollout_pb.js';
 import * as views from './generated/sluice/v1/views_pb.js';
-import { ACTION_KINDS, BECAUSE, DRAIN_OUTCOMES, LEASE_KINDS, LEASE_PHASES, REPORT_KINDS, ROLLOUT_STATES, VERDICTS, type ReportKind } from './enums.js';
+import {
+  ACTION_KINDS,
+  BECAUSE,
+  DRAIN_OUTCOMES,
+  LEASE_KINDS,
+  LEASE_PHASES,
+  REPORT_KINDS,
+  ROLLOUT_STATES,
+  VERDICTS,
+  type ReportKind,
+} from './enums.js';
 import { FACT_VERSION, type Action, type Fact, type FactType, type NewFact, type TakenReport } from './facts.js';
 import { plainReader } from './json-reader.js';
 import { isNodeName, nodeToken } from './names.js';
@@ -54,10 +64,9 @@ export const FACT_SCHEMAS: Readonly<Record<FactType, DescMessage>> = {
   'node.lease.settled': lease.LeaseSettledSchema,
   'node.lease.uncordoning': lease.LeaseUncordoningSchema,
   'node.lease.released': lease.LeaseReleasedSchema,
-  ...(Object.fromEntries(ROLLOUT_STATES.map((state) => [`rollout.${state}`, rollout.RolloutFactSchema])) as unknown as Record<
-    `rollout.${(typeof ROLLOUT_STATES)[number]}`,
-    DescMessage
-  >),
+  ...(Object.fromEntries(
+    ROLLOUT_STATES.map((state) => [`rollout.${state}`, rollout.RolloutFactSchema]),
+  ) as unknown as Record<`rollout.${(typeof ROLLOUT_STATES)[number]}`, DescMessage>),
   'ledger.raised': rollout.LedgerRaisedSchema,
   'ledger.voided': rollout.LedgerVoidedSchema,
 };
@@ -86,17 +95,23 @@ const VOCABULARY: Readonly<Record<string, Readonly<Record<string, readonly strin
   report: { verdict: VERDICTS },
 };
 
-const WORDS: ReadonlyMap<string, readonly (readonly [string, readonly string[]])[]> = new Map(Object.entries(VOCABULARY).map(([what, fields]) => [what, Object.entries(fields)]));
+const WORDS: ReadonlyMap<string, readonly (readonly [string, readonly string[]])[]> = new Map(
+  Object.entries(VOCABULARY).map(([what, fields]) => [what, Object.entries(fields)]),
+);
 
 /** Reads text as the JSON of a message; unknown fields are ignored. Throws WireError. */
 function decode(what: string, schema: DescMessage, text: string): Record<string, unknown> {
   try {
     const json = JSON.parse(text) as JsonValue;
-    const body = plainReader(schema)(json) ?? plain(schema, fromJson(schema, json, { ignoreUnknownFields: true }) as unknown as Record<string, unknown>);
+    const body =
+      plainReader(schema)(json) ??
+      plain(schema, fromJson(schema, json, { ignoreUnknownFields: true }) as unknown as Record<string, unknown>);
     for (const [field, words] of WORDS.get(what) ?? []) checkWord(what, field, words, body[field]);
     if (what === 'leases') body['actions'] = knownActions((body['actions'] ?? []) as Action[]);
-    for (const action of (body['actions'] ?? []) as Action[]) checkWord(what, 'actions.kind', ACTION_KINDS, action.kind);
-    if (what === 'node.lease.settled' && body['report'] !== undefined) checkWord(what, 'report.verdict', VERDICTS, (body['report'] as TakenReport).verdict);
+    for (const action of (body['actions'] ?? []) as Action[])
+      checkWord(what, 'actions.kind', ACTION_KINDS, action.kind);
+    if (what === 'node.lease.settled' && body['report'] !== undefined)
+      checkWord(what, 'report.verdict', VERDICTS, (body['report'] as TakenReport).verdict);
     return body;
   } catch (error) {
     if (error instanceof WireError) throw error;
@@ -118,7 +133,12 @@ export function plain(schema: DescMessage, body: Record<string, unknown>): Recor
     if (inner === undefined || inner.file.proto.package === 'google.protobuf') continue;
     const value = body[field.localName];
     if (value === undefined) continue;
-    const all = field.fieldKind === 'list' ? (value as unknown[]) : field.fieldKind === 'map' ? Object.values(value as object) : [value];
+    const all =
+      field.fieldKind === 'list'
+        ? (value as unknown[])
+        : field.fieldKind === 'map'
+          ? Object.values(value as object)
+          : [value];
     for (const one of all) plain(inner, one as Record<string, unknown>);
   }
   return body;
@@ -126,7 +146,9 @@ export function plain(schema: DescMessage, body: Record<string, unknown>): Recor
 
 function checkWord(what: string, field: string, words: readonly string[], value: unknown): void {
   if (!words.includes(value as string)) {
-    throw new WireError(`${what}: ${field} is ${JSON.stringify(value)}, and must be one of ${words.map((word) => JSON.stringify(word)).join(', ')}`);
+    throw new WireError(
+      `${what}: ${field} is ${JSON.stringify(value)}, and must be one of ${words.map((word) => JSON.stringify(word)).join(', ')}`,
+    );
   }
 }
 
@@ -141,11 +163,15 @@ export function decodeFact(subject: string, text: string): Fact {
   const type = factTypeOf(subject);
   if (type === undefined) throw new WireError(`${subject}: not a subject of the ledger`);
   const version = versionOf(text);
-  if (version > FACT_VERSION) throw new WireError(`${subject}: version ${version} is newer than ${FACT_VERSION}, the highest this copy understands: upgrade it`);
+  if (version > FACT_VERSION)
+    throw new WireError(
+      `${subject}: version ${version} is newer than ${FACT_VERSION}, the highest this copy understands: upgrade it`,
+    );
   const body = decode(type, FACT_SCHEMAS[type], text);
   body['type'] = type;
   const fact = body as unknown as Fact;
-  if (type !== 'ledger.voided' && type !== 'ledger.raised' && factSubject(fact) !== subject) throw new WireError(`${subject}: the body is about another, ${factSubject(fact).slice(0, 300)}`);
+  if (type !== 'ledger.voided' && type !== 'ledger.raised' && factSubject(fact) !== subject)
+    throw new WireError(`${subject}: the body is about another, ${factSubject(fact).slice(0, 300)}`);
   return fact;
 }
 
@@ -166,9 +192,11 @@ export const MAX_REPORT_CHARACTERS = 256 * 1024;
 /** Reads a node's report; its kind and node come from the subject. Throws WireError. */
 export function decodeReport(subject: string, text: string): NodeReport {
   const [, kind, token] = subject.split('.');
-  if (!REPORT_KINDS.includes(kind as ReportKind) || token === undefined) throw new WireError(`${subject}: not the subject of a report`);
+  if (!REPORT_KINDS.includes(kind as ReportKind) || token === undefined)
+    throw new WireError(`${subject}: not the subject of a report`);
   // What is taken of it is appended, and shown in a view: both are messages too.
-  if (text.length > MAX_REPORT_CHARACTERS) throw new WireError(`${subject}: a report of ${text.length} characters; it may have ${MAX_REPORT_CHARACTERS}`);
+  if (text.length > MAX_REPORT_CHARACTERS)
+    throw new WireError(`${subject}: a report of ${text.length} characters; it may have ${MAX_REPORT_CHARACTERS}`);
   const body = decode('report', report.NodeReportSchema, text) as unknown as Omit<NodeReport, 'kind'>;
   checkNode(subject, body.node, token);
   return { ...body, kind: kind as ReportKind };
@@ -176,7 +204,16 @@ export function decodeReport(subject: string, text: string): NodeReport {
 
 /** The one kind of report that says this, also when there is nothing to say; every other says it only when there is. */
 const SAID_BY: Readonly<Partial<Record<keyof NodeReport, ReportKind>>> = {
-  labels: 'announced', capabilities: 'announced', fresh: 'announced', version: 'announced', durationMs: 'applied', changed: 'applied', probe: 'invalid', what: 'drifted', needsRestart: 'failed', step: 'progress',
+  labels: 'announced',
+  capabilities: 'announced',
+  fresh: 'announced',
+  version: 'announced',
+  durationMs: 'applied',
+  changed: 'applied',
+  probe: 'invalid',
+  what: 'drifted',
+  needsRestart: 'failed',
+  step: 'progress',
 };
 
 /** The body of a report. */
@@ -207,13 +244,16 @@ export function decodePace(text: string): NodePace {
 }
 
 function checkTime(subject: string, field: string, ms: number): void {
-  if (!Number.isFinite(ms) || ms < 0) throw new WireError(`${subject}: ${field} is ${ms}, and must be a number of milliseconds from 0`);
+  if (!Number.isFinite(ms) || ms < 0)
+    throw new WireError(`${subject}: ${field} is ${ms}, and must be a number of milliseconds from 0`);
 }
 
 /** Keys and subjects are made from it: only a name that is one may come in. */
 function checkNode(subject: string, node: string, token: string | undefined): void {
-  if (!isNodeName(node)) throw new WireError(`${subject}: node is ${JSON.stringify(node.slice(0, 300))}, and must be a DNS subdomain`);
-  if (nodeToken(node) !== token) throw new WireError(`${subject}: the body says node ${JSON.stringify(node)}, the subject another`);
+  if (!isNodeName(node))
+    throw new WireError(`${subject}: node is ${JSON.stringify(node.slice(0, 300))}, and must be a DNS subdomain`);
+  if (nodeToken(node) !== token)
+    throw new WireError(`${subject}: the body says node ${JSON.stringify(node)}, the subject another`);
 }
 
 /** Reads the value of a view's key. Throws WireError. */

@@ -11,7 +11,8 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(home, { recursive: true }));
 
-const find = (env: NodeJS.ProcessEnv): Promise<string> => findNatsServer({ env: { HOME: home, ...env }, say: (text) => said.push(text) });
+const find = (env: NodeJS.ProcessEnv): Promise<string> =>
+  findNatsServer({ env: { HOME: home, ...env }, say: (text) => said.push(text) });
 
 function fake(path: string, script: string): string {
   const file = join(home, path);
@@ -22,7 +23,11 @@ function fake(path: string, script: string): string {
 }
 const fakeServer = (path: string, version: string): string => fake(path, `echo nats-server: v${version}`);
 /** A "Go" that builds the server after a while and counts how often it was asked. */
-const fakeGo = (): string => fake('go/bin/go', `echo x >> ${home}/asked; sleep 0.3; printf '#!/bin/sh\\necho nats-server: v2.12.15\\n' > $GOBIN/nats-server`);
+const fakeGo = (): string =>
+  fake(
+    'go/bin/go',
+    `echo x >> ${home}/asked; sleep 0.3; printf '#!/bin/sh\\necho nats-server: v2.12.15\\n' > $GOBIN/nats-server`,
+  );
 
 describe('findNatsServer', () => {
   test('SLUICE_NATS_SERVER comes before PATH', async () => {
@@ -33,11 +38,15 @@ describe('findNatsServer', () => {
 
   test('SLUICE_NATS_SERVER that is too old is refused with both versions named', async () => {
     const named = fakeServer('named', '2.10.4');
-    await expect(find({ SLUICE_NATS_SERVER: named, PATH: '' })).rejects.toThrow(/version 2\.10\.4; Sluice needs 2\.12\.0 or newer/);
+    await expect(find({ SLUICE_NATS_SERVER: named, PATH: '' })).rejects.toThrow(
+      /version 2\.10\.4; Sluice needs 2\.12\.0 or newer/,
+    );
   });
 
   test('SLUICE_NATS_SERVER that is no server is refused, not passed over', async () => {
-    await expect(find({ SLUICE_NATS_SERVER: join(home, 'none'), PATH: '' })).rejects.toThrow(/SLUICE_NATS_SERVER is .*none, which is not/);
+    await expect(find({ SLUICE_NATS_SERVER: join(home, 'none'), PATH: '' })).rejects.toThrow(
+      /SLUICE_NATS_SERVER is .*none, which is not/,
+    );
   });
 
   test('PATH comes before the cache', async () => {
@@ -51,7 +60,9 @@ describe('findNatsServer', () => {
     fakeServer('bin/nats-server', '2.9.10');
     const cached = fakeServer('.cache/sluice/nats-server-2.12.15/nats-server', '2.12.15');
     expect(await find({ PATH: join(home, 'bin') })).toBe(cached);
-    expect(said).toEqual([`${home}/bin/nats-server is version 2.9.10, and Sluice needs 2.12.0 or newer: looking further`]);
+    expect(said).toEqual([
+      `${home}/bin/nats-server is version 2.9.10, and Sluice needs 2.12.0 or newer: looking further`,
+    ]);
   });
 
   test('XDG_CACHE_HOME is the cache where it is set', async () => {
@@ -82,12 +93,15 @@ describe('findNatsServer', () => {
     fakeServer('bin/nats-server', '2.9.10');
     const refused = find({ PATH: join(home, 'bin') });
     await expect(refused).rejects.toThrow(/2\.9\.10.*2\.12\.0/);
-    for (const way of ['SLUICE_NATS_SERVER', 'PATH', '.cache/sluice', 'go install', 'docker run']) await expect(refused).rejects.toThrow(way);
+    for (const way of ['SLUICE_NATS_SERVER', 'PATH', '.cache/sluice', 'go install', 'docker run'])
+      await expect(refused).rejects.toThrow(way);
   });
 
   test('a build that fails says how, and names the other ways', async () => {
     fake('go/bin/go', 'echo "dial tcp: no route to host" >&2; exit 1');
-    await expect(find({ PATH: `${home}/go/bin:/bin:/usr/bin` })).rejects.toThrow(/go install failed: dial tcp: no route to host[^]*SLUICE_NATS_SERVER/);
+    await expect(find({ PATH: `${home}/go/bin:/bin:/usr/bin` })).rejects.toThrow(
+      /go install failed: dial tcp: no route to host[^]*SLUICE_NATS_SERVER/,
+    );
   });
 });
 

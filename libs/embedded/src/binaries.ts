@@ -25,9 +25,12 @@ export async function findNatsServer(options: FindOptions = {}): Promise<string>
   const named = env['SLUICE_NATS_SERVER'];
   if (named !== undefined && named !== '') {
     const version = await serverVersion(named);
-    if (version === undefined) throw new Error(`SLUICE_NATS_SERVER is ${named}, which is not a nats-server that runs here: correct or unset it`);
+    if (version === undefined)
+      throw new Error(`SLUICE_NATS_SERVER is ${named}, which is not a nats-server that runs here: correct or unset it`);
     if (!isRecent(version)) {
-      throw new Error(`SLUICE_NATS_SERVER is ${named}, version ${version}; Sluice needs ${OLDEST_NATS_SERVER} or newer: name a newer one, or unset it`);
+      throw new Error(
+        `SLUICE_NATS_SERVER is ${named}, version ${version}; Sluice needs ${OLDEST_NATS_SERVER} or newer: name a newer one, or unset it`,
+      );
     }
     return named;
   }
@@ -35,7 +38,10 @@ export async function findNatsServer(options: FindOptions = {}): Promise<string>
   for (const found of inPath('nats-server', env)) {
     const version = await serverVersion(found);
     if (version !== undefined && isRecent(version)) return found;
-    const why = version === undefined ? 'does not run here' : `is version ${version}, and Sluice needs ${OLDEST_NATS_SERVER} or newer`;
+    const why =
+      version === undefined
+        ? 'does not run here'
+        : `is version ${version}, and Sluice needs ${OLDEST_NATS_SERVER} or newer`;
     tooOld.push(`${found} ${why}`);
     say(`${found} ${why}: looking further`);
   }
@@ -46,7 +52,10 @@ export async function findNatsServer(options: FindOptions = {}): Promise<string>
   try {
     await buildOnce(cached, say, `nats-server ${PINNED_NATS_SERVER}`, async (folder) => {
       const { GOFLAGS: _, GOOS: __, GOARCH: ___, ...rest } = env;
-      await run(go, ['install', `github.com/nats-io/nats-server/v2@v${PINNED_NATS_SERVER}`], { env: { ...rest, GOBIN: folder }, maxBuffer: 1 << 24 });
+      await run(go, ['install', `github.com/nats-io/nats-server/v2@v${PINNED_NATS_SERVER}`], {
+        env: { ...rest, GOBIN: folder },
+        maxBuffer: 1 << 24,
+      });
       return join(folder, 'nats-server');
     });
   } catch (error) {
@@ -60,7 +69,8 @@ export async function findNatsCli(options: FindOptions = {}): Promise<string> {
   const { env, say } = withDefaults(options);
   const named = env['SLUICE_NATS_CLI'];
   if (named !== undefined && named !== '') {
-    if (!isExecutable(named)) throw new Error(`SLUICE_NATS_CLI is ${named}, which cannot be executed: correct or unset it`);
+    if (!isExecutable(named))
+      throw new Error(`SLUICE_NATS_CLI is ${named}, which cannot be executed: correct or unset it`);
     return named;
   }
   const cached = cachePath(env, 'nats', PINNED_NATS_CLI);
@@ -70,10 +80,20 @@ export async function findNatsCli(options: FindOptions = {}): Promise<string> {
   if (go === undefined) throw new Error(`no nats CLI: ${natsCliWays(env)}`);
   await buildOnce(cached, say, `nats ${PINNED_NATS_CLI}`, async (folder) => {
     const { writeFile } = await import('node:fs/promises');
-    await writeFile(join(folder, 'go.mod'), `module tools\n\ngo 1.24\n\nrequire github.com/nats-io/natscli v${PINNED_NATS_CLI}\n`);
-    await writeFile(join(folder, 'tools.go'), '//go:build tools\n\npackage tools\n\nimport _ "github.com/nats-io/natscli/nats"\n');
+    await writeFile(
+      join(folder, 'go.mod'),
+      `module tools\n\ngo 1.24\n\nrequire github.com/nats-io/natscli v${PINNED_NATS_CLI}\n`,
+    );
+    await writeFile(
+      join(folder, 'tools.go'),
+      '//go:build tools\n\npackage tools\n\nimport _ "github.com/nats-io/natscli/nats"\n',
+    );
     const out = join(folder, 'nats');
-    await run(go, ['build', '-o', out, 'github.com/nats-io/natscli/nats'], { cwd: folder, env: { ...env, GOFLAGS: '-mod=mod' }, maxBuffer: 1 << 24 });
+    await run(go, ['build', '-o', out, 'github.com/nats-io/natscli/nats'], {
+      cwd: folder,
+      env: { ...env, GOFLAGS: '-mod=mod' },
+      maxBuffer: 1 << 24,
+    });
     return out;
   });
   return cached;

@@ -10,7 +10,12 @@ const PATIENCE_MS = 15 * 60_000;
  * Has `path` built, once, whoever else asks for it at the same time. `build` works in a folder of its own and names
  * its result, which is renamed into place; so should two build after all, nobody sees a part.
  */
-export async function buildOnce(path: string, say: (text: string) => void, what: string, build: (folder: string) => Promise<string>): Promise<void> {
+export async function buildOnce(
+  path: string,
+  say: (text: string) => void,
+  what: string,
+  build: (folder: string) => Promise<string>,
+): Promise<void> {
   const lock = `${path}.lock`;
   await mkdir(dirname(path), { recursive: true });
   const untilMs = performance.now() + PATIENCE_MS;
@@ -20,7 +25,8 @@ export async function buildOnce(path: string, say: (text: string) => void, what:
     told = true;
     await sleep(200);
     if (existsSync(path)) return;
-    if (performance.now() > untilMs) throw new Error(`${what}: ${lock} has been held for ${PATIENCE_MS / 60_000} minutes; remove it and try again`);
+    if (performance.now() > untilMs)
+      throw new Error(`${what}: ${lock} has been held for ${PATIENCE_MS / 60_000} minutes; remove it and try again`);
   }
   try {
     if (existsSync(path)) return;

@@ -34,25 +34,40 @@ export async function prepareNatsServer(options: NatsServerOptions): Promise<Nat
   const serverName = `sluice-${randomBytes(6).toString('hex')}`;
   await mkdir(options.dataDir, { recursive: true });
   const file = join(options.dataDir, 'nats-server.conf');
-  await writeFile(file, [
-    'host: "127.0.0.1"',
-    `port: ${port}`,
-    `server_name: "${serverName}"`,
-    ...(options.jetStream === false ? [] : [`jetstream: { store_dir: ${JSON.stringify(options.dataDir)}${options.jetStream === undefined ? '' : `, domain: ${options.jetStream.domain}`} }`]),
-    options.config ?? '',
-    '',
-  ].join('\n'));
+  await writeFile(
+    file,
+    [
+      'host: "127.0.0.1"',
+      `port: ${port}`,
+      `server_name: "${serverName}"`,
+      ...(options.jetStream === false
+        ? []
+        : [
+            `jetstream: { store_dir: ${JSON.stringify(options.dataDir)}${options.jetStream === undefined ? '' : `, domain: ${options.jetStream.domain}`} }`,
+          ]),
+      options.config ?? '',
+      '',
+    ].join('\n'),
+  );
   return { command, args: ['-c', file], url: `nats://127.0.0.1:${port}`, port, serverName };
 }
 
 /** Waits until this very server takes connections; `isAlive` says whether there is still a reason to wait. */
-export async function waitForNatsServer(server: NatsServerCommand, isAlive: () => boolean, timeoutMs = 30_000): Promise<void> {
+export async function waitForNatsServer(
+  server: NatsServerCommand,
+  isAlive: () => boolean,
+  timeoutMs = 30_000,
+): Promise<void> {
   const untilMs = performance.now() + timeoutMs;
   for (;;) {
     const name = await answeringServer(server.port);
     if (name === server.serverName) return;
-    if (!isAlive()) throw new Error(`nats-server ended before it was ready${name === undefined ? '' : `: port ${server.port} belongs to another server`}`);
-    if (performance.now() > untilMs) throw new Error(`nats-server does not answer on ${server.url} after ${timeoutMs / 1_000} s`);
+    if (!isAlive())
+      throw new Error(
+        `nats-server ended before it was ready${name === undefined ? '' : `: port ${server.port} belongs to another server`}`,
+      );
+    if (performance.now() > untilMs)
+      throw new Error(`nats-server does not answer on ${server.url} after ${timeoutMs / 1_000} s`);
     await sleep(20);
   }
 }

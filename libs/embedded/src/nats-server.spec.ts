@@ -32,30 +32,41 @@ test('it takes connections when started, survives kill and restart on the same p
 test('a port that another server has is refused, with what nats-server said', async () => {
   const first = await startNatsServer();
   const dataDir = mkdtempSync(join(tmpdir(), 'sluice-nats-'));
-  await expect(startNatsServer({ dataDir, port: first.port })).rejects.toThrow(/belongs to another server[^]*address already in use/);
+  await expect(startNatsServer({ dataDir, port: first.port })).rejects.toThrow(
+    /belongs to another server[^]*address already in use/,
+  );
   await first.stop();
   rmSync(dataDir, { recursive: true });
 });
 
 test('a guarded process ends when the one that guards it is killed with kill -9', async () => {
   const child = spawn('sleep', ['60'], { detached: true });
-  const holder = spawn(process.execPath, ['-e', `
+  const holder = spawn(process.execPath, [
+    '-e',
+    `
     const { Guard } = require(${JSON.stringify(await compiledGuard())});
     new Guard().watch([${child.pid}]); setTimeout(() => process.kill(process.pid, 'SIGKILL'), 200); setInterval(() => {}, 1000);
-  `]);
+  `,
+  ]);
   await new Promise((resolve) => holder.once('exit', resolve));
   await new Promise((resolve) => (child.signalCode === null ? child.once('exit', resolve) : resolve(undefined)));
   expect(child.signalCode).toBe('SIGTERM');
 });
 
 test('a guarded process that does not end when it is told to is killed, though another has ended', async () => {
-  const deaf = spawn('/bin/sh', ['-c', 'trap "" TERM; echo ready; while :; do sleep 0.1; done'], { detached: true, stdio: ['ignore', 'pipe', 'ignore'] });
+  const deaf = spawn('/bin/sh', ['-c', 'trap "" TERM; echo ready; while :; do sleep 0.1; done'], {
+    detached: true,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
   await new Promise((resolve) => deaf.stdout.once('data', resolve));
   const quick = spawn('sleep', ['60'], { detached: true });
-  const holder = spawn(process.execPath, ['-e', `
+  const holder = spawn(process.execPath, [
+    '-e',
+    `
     const { Guard } = require(${JSON.stringify(await compiledGuard())});
     new Guard().watch([${deaf.pid}, ${quick.pid}]); setTimeout(() => process.kill(process.pid, 'SIGKILL'), 200); setInterval(() => {}, 1000);
-  `]);
+  `,
+  ]);
   await new Promise((resolve) => holder.once('exit', resolve));
   await new Promise((resolve) => (deaf.signalCode === null ? deaf.once('exit', resolve) : resolve(undefined)));
   expect([quick.signalCode, deaf.signalCode]).toEqual(['SIGTERM', 'SIGKILL']);
@@ -76,6 +87,12 @@ async function compiledGuard(): Promise<string> {
   const { transformFileSync } = await import('@swc/core');
   const { writeFileSync } = await import('node:fs');
   const file = join(mkdtempSync(join(tmpdir(), 'sluice-guard-')), 'guard.cjs');
-  writeFileSync(file, transformFileSync(join(__dirname, 'guard.ts'), { jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'commonjs' } }).code);
+  writeFileSync(
+    file,
+    transformFileSync(join(__dirname, 'guard.ts'), {
+      jsc: { parser: { syntax: 'typescript' }, target: 'es2022' },
+      module: { type: 'commonjs' },
+    }).code,
+  );
   return file;
 }

@@ -4,7 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Guard } from './guard.js';
-import { prepareNatsServer, waitForNatsServer, type NatsServerCommand, type NatsServerOptions } from './nats-server-command.js';
+import {
+  prepareNatsServer,
+  waitForNatsServer,
+  type NatsServerCommand,
+  type NatsServerOptions,
+} from './nats-server-command.js';
 
 /** A nats-server of one's own, on loopback. It ends when this process does. */
 export interface NatsServer {

@@ -28,7 +28,11 @@ test('what dies is started again, and onChange tells the new pid', async () => {
 
 test('the distance between tries grows to its limit', async () => {
   const pauses: number[] = [];
-  const supervisor = new Supervisor({ onDeath: (_name, _how, againInMs) => pauses.push(againInMs), firstPauseMs: 10, longestPauseMs: 40 });
+  const supervisor = new Supervisor({
+    onDeath: (_name, _how, againInMs) => pauses.push(againInMs),
+    firstPauseMs: 10,
+    longestPauseMs: 40,
+  });
   supervisor.add({ name: 'a', command: 'false', args: [] });
   while (pauses.length < 5) await sleep(10);
   await supervisor.stop();
@@ -37,7 +41,11 @@ test('the distance between tries grows to its limit', async () => {
 
 test('one that stayed up starts again as after its first death', async () => {
   const pauses: number[] = [];
-  const supervisor = new Supervisor({ onDeath: (_name, _how, againInMs) => pauses.push(againInMs), firstPauseMs: 10, steadyMs: 100 });
+  const supervisor = new Supervisor({
+    onDeath: (_name, _how, againInMs) => pauses.push(againInMs),
+    firstPauseMs: 10,
+    steadyMs: 100,
+  });
   supervisor.add({ name: 'a', command: 'sleep', args: ['0.2'] });
   while (pauses.length < 3) await sleep(10);
   await supervisor.stop();
@@ -57,7 +65,13 @@ test('stop ends all, the last ones last, and one that will not hear within 10 s'
   const folder = mkdtempSync(join(tmpdir(), 'sluice-super-'));
   const log = join(folder, 'log');
   writeFileSync(log, '');
-  const shell = (name: string, script: string, endsLast = false) => ({ name, command: 'sh', args: ['-c', script], logFile: log, endsLast });
+  const shell = (name: string, script: string, endsLast = false) => ({
+    name,
+    command: 'sh',
+    args: ['-c', script],
+    logFile: log,
+    endsLast,
+  });
   const supervisor = new Supervisor();
   supervisor.add(shell('server', 'trap "echo server; exit" TERM; echo up; while :; do sleep 0.05; done', true));
   supervisor.add(shell('client', 'trap "sleep 0.3; echo client; exit" TERM; echo up; while :; do sleep 0.05; done'));

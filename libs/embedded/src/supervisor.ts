@@ -80,7 +80,9 @@ export class Supervisor {
     if (log !== undefined) closeSync(log);
     kept.child = child;
     child.once('error', (error) => child.pid === undefined && this.ended(kept, child, error.message));
-    child.once('exit', (code, signal) => this.ended(kept, child, signal === null ? `exit code ${code}` : `signal ${signal}`));
+    child.once('exit', (code, signal) =>
+      this.ended(kept, child, signal === null ? `exit code ${code}` : `signal ${signal}`),
+    );
     this.changed();
   }
 

@@ -7,7 +7,11 @@ type Found = { readonly ok: boolean };
 
 /** Asks for whatever its input names, and decides nothing. */
 const core = (keeps?: (found: Found) => boolean): Core<null, Asked, Asked, Found> => ({
-  name: 'scheduler', version: 1, reads: [], wantsTargets: false, ...(keeps === undefined ? {} : { keeps }),
+  name: 'scheduler',
+  version: 1,
+  reads: [],
+  wantsTargets: false,
+  ...(keeps === undefined ? {} : { keeps }),
   initial: () => null,
   evolve: () => undefined,
   decide: (_state, inputs, gathered) => {
@@ -22,7 +26,10 @@ const core = (keeps?: (found: Found) => boolean): Core<null, Asked, Asked, Found
 });
 
 /** One turn for each list of keys; what was gathered in each. */
-function gatheredIn(kept: Core<null, Asked, Asked, Found>, turns: readonly (readonly string[])[]): readonly (readonly string[])[] {
+function gatheredIn(
+  kept: Core<null, Asked, Asked, Found>,
+  turns: readonly (readonly string[])[],
+): readonly (readonly string[])[] {
   const copy = newCopy(kept);
   return turns.map((keys) => {
     copy.inputs.push(...keys.map((key) => ({ key })));
@@ -35,7 +42,7 @@ function gatheredIn(kept: Core<null, Asked, Asked, Found>, turns: readonly (read
       gathered.push(...effect.needs.map(({ key }) => key));
       return new Map(effect.needs.map(({ key }) => [key, { ok: !key.startsWith('bad') }]));
     };
-    for (let next = steps.next(undefined as never); next.done !== true; ) next = steps.next(answer(next.value));
+    for (let next = steps.next(undefined as never); next.done !== true;) next = steps.next(answer(next.value));
     return gathered;
   });
 }
@@ -46,11 +53,21 @@ describe('what was gathered', () => {
   });
 
   it('serves later ones, too, where the core keeps it, and what it does not keep is gathered again', () => {
-    expect(gatheredIn(core(({ ok }) => ok), [['a', 'bad'], ['a', 'bad', 'c'], ['c']])).toEqual([['a', 'bad'], ['bad', 'c'], []]);
+    expect(
+      gatheredIn(
+        core(({ ok }) => ok),
+        [['a', 'bad'], ['a', 'bad', 'c'], ['c']],
+      ),
+    ).toEqual([['a', 'bad'], ['bad', 'c'], []]);
   });
 
   it('is forgotten before it becomes much', () => {
     const many = Array.from({ length: 101 }, (_, i) => `k${i}`);
-    expect(gatheredIn(core(() => true), [many.slice(0, 100), ['k0'], ['k100'], ['k0']])).toEqual([many.slice(0, 100), [], ['k100'], ['k0']]);
+    expect(
+      gatheredIn(
+        core(() => true),
+        [many.slice(0, 100), ['k0'], ['k100'], ['k0']],
+      ),
+    ).toEqual([many.slice(0, 100), [], ['k100'], ['k0']]);
   });
 });

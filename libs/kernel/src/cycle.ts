@@ -1,5 +1,14 @@
 import type { Fact, NewFact } from '#libs/contracts';
-import { parseViewKey, type Answer, type Core, type Entry, type Need, type Now, type ViewBody, type ViewKey } from './core.js';
+import {
+  parseViewKey,
+  type Answer,
+  type Core,
+  type Entry,
+  type Need,
+  type Now,
+  type ViewBody,
+  type ViewKey,
+} from './core.js';
 
 /**
  * What every service does, again and again: fold what is new, decide, append (refused: fold and decide again), write
@@ -77,8 +86,14 @@ export function newCopy<S, I, N extends Need, G>(core: Core<S, I, N, G>): Copy<S
 /** A fact that the fold could not take: a bug, or a fact that nobody should have written. That state is not to be used again. */
 export class FoldError extends Error {
   override readonly name = 'FoldError';
-  constructor(readonly sequence: number, cause: unknown) {
-    super(`sequence ${sequence} of the ledger cannot be folded: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+  constructor(
+    readonly sequence: number,
+    cause: unknown,
+  ) {
+    super(
+      `sequence ${sequence} of the ledger cannot be folded: ${cause instanceof Error ? cause.message : String(cause)}`,
+      { cause },
+    );
   }
 }
 

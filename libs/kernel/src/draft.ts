@@ -32,7 +32,12 @@ export class Draft<S extends Triable, I, N extends Need> {
   emit(fact: NewFact, targets?: Targets): void {
     this.facts.push(fact);
     const folded = { ...fact, v: FACT_VERSION, at: '' } as Fact;
-    this.evolve(this.state, { sequence: TRIED_FROM + this.facts.length, readMs: this.now.monotonicMs, fact: folded, ...(targets === undefined ? {} : { targets }) });
+    this.evolve(this.state, {
+      sequence: TRIED_FROM + this.facts.length,
+      readMs: this.now.monotonicMs,
+      fact: folded,
+      ...(targets === undefined ? {} : { targets }),
+    });
   }
 
   need(need: N): void {

@@ -16,7 +16,9 @@ describe('a dump of an older version', () => {
   });
 
   it('that no step leads on from, and one of a newer version, is an error', () => {
-    expect(() => migrated({ version: 4, migrations: { 1: add('b') } }, 1, 'a')).toThrow('no way from a dump of version 1 to version 4');
+    expect(() => migrated({ version: 4, migrations: { 1: add('b') } }, 1, 'a')).toThrow(
+      'no way from a dump of version 1 to version 4',
+    );
     expect(() => migrated(core, 5, 'a')).toThrow('no way from a dump of version 5');
   });
 });

@@ -32,7 +32,10 @@ export class UndoLog {
 export class Table<K, V> {
   private readonly rows = new Map<K, V>();
 
-  constructor(private readonly log: UndoLog, rows: Iterable<readonly [K, V]> = []) {
+  constructor(
+    private readonly log: UndoLog,
+    rows: Iterable<readonly [K, V]> = [],
+  ) {
     for (const [key, value] of rows) this.rows.set(key, value);
   }
 
@@ -78,7 +81,10 @@ export class Table<K, V> {
 
 /** One readonly value whose changes can be taken back. */
 export class Cell<T> {
-  constructor(private readonly log: UndoLog, private value: T) {}
+  constructor(
+    private readonly log: UndoLog,
+    private value: T,
+  ) {}
 
   get(): T {
     return this.value;

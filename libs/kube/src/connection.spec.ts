@@ -15,14 +15,32 @@ class HeldServer {
   most = 0;
   connections = 0;
   holdMs: number | undefined;
-  private readonly server: Server = createServer((_, answer) => void this.take(answer)).on('connection', () => void (this.connections += 1));
+  private readonly server: Server = createServer((_, answer) => void this.take(answer)).on(
+    'connection',
+    () => void (this.connections += 1),
+  );
 
   async start(): Promise<this> {
     await new Promise<void>((listening) => this.server.listen(0, '127.0.0.1', listening));
-    writeFileSync(join(this.folder, 'config'), JSON.stringify({
-      apiVersion: 'v1', kind: 'Config', 'current-context': 'c', contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }], users: [{ name: 'u', user: {} }],
-      clusters: [{ name: 'c', cluster: { 'insecure-skip-tls-verify': true, server: `http://127.0.0.1:${(this.server.address() as AddressInfo).port}` } }],
-    }));
+    writeFileSync(
+      join(this.folder, 'config'),
+      JSON.stringify({
+        apiVersion: 'v1',
+        kind: 'Config',
+        'current-context': 'c',
+        contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+        users: [{ name: 'u', user: {} }],
+        clusters: [
+          {
+            name: 'c',
+            cluster: {
+              'insecure-skip-tls-verify': true,
+              server: `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`,
+            },
+          },
+        ],
+      }),
+    );
     return this;
   }
   get kubeconfig(): string {
@@ -68,7 +86,11 @@ describe('a connection to an API server', () => {
     server.release();
     await until(() => server.held.length === 16, 'and the rest');
     server.release();
-    expect([(await Promise.all(answers)).every(({ outcome }) => outcome === 'accepted'), server.most, server.connections]).toEqual([true, 33, 33]);
+    expect([
+      (await Promise.all(answers)).every(({ outcome }) => outcome === 'accepted'),
+      server.most,
+      server.connections,
+    ]).toEqual([true, 33, 33]);
     await kube.close();
   });
 
@@ -88,7 +110,11 @@ describe('a connection to an API server', () => {
   it('says once that answers are slow, with what was asked, and once that they no longer are', async () => {
     const said: string[] = [];
     const noted: (string | undefined)[] = [];
-    const logger = { ...SILENT, warn: (_: object, words: string) => void said.push(words), info: (_: object, words: string) => void said.push(words) };
+    const logger = {
+      ...SILENT,
+      warn: (_: object, words: string) => void said.push(words),
+      info: (_: object, words: string) => void said.push(words),
+    };
     const kube = await Kube.open({ kubeconfig: server.kubeconfig, logger, onSlow: (words) => noted.push(words) });
     server.holdMs = 2_100;
     await Promise.all([kube.nodeNames(1), kube.nodeNames(1)]);
@@ -96,7 +122,10 @@ describe('a connection to an API server', () => {
     expect([said, noted]).toEqual([[slow], [slow]]);
     server.holdMs = 1;
     for (let i = 0; i < 5; i += 1) await kube.version();
-    expect([said.slice(1), noted.slice(1)]).toEqual([[expect.stringMatching(/ no longer answers slowly$/)], [undefined]]);
+    expect([said.slice(1), noted.slice(1)]).toEqual([
+      [expect.stringMatching(/ no longer answers slowly$/)],
+      [undefined],
+    ]);
     await kube.close();
   });
 });

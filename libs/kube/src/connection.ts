@@ -52,7 +52,12 @@ export class KubeConnection {
   private readonly timeoutMs: number;
   private readonly logger: Logger;
 
-  private constructor(private readonly client: Client, private readonly undici: Undici, private readonly config: KubeConfig, private readonly options: KubeOptions) {
+  private constructor(
+    private readonly client: Client,
+    private readonly undici: Undici,
+    private readonly config: KubeConfig,
+    private readonly options: KubeOptions,
+  ) {
     this.timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
     this.logger = options.logger ?? SILENT;
     this.rights = new MissingRights(this.logger);
@@ -61,7 +66,12 @@ export class KubeConnection {
   /** Reads the kubeconfig; nothing is asked of the server yet. Throws KubeConfigError. */
   static async open(options: KubeOptions = {}): Promise<KubeConnection> {
     const [client, undici] = await Promise.all([loadClient(), import('undici')]);
-    return new KubeConnection(client, undici, readKubeconfig(client, options.kubeconfig, options.env ?? process.env), options);
+    return new KubeConnection(
+      client,
+      undici,
+      readKubeconfig(client, options.kubeconfig, options.env ?? process.env),
+      options,
+    );
   }
 
   get server(): string {
@@ -151,14 +161,20 @@ export class KubeConnection {
     throw refusal;
   }
 
-  private async send({ method, path, body, type = 'application/json' }: KubeRequest, signal: AbortSignal): Promise<Response> {
+  private async send(
+    { method, path, body, type = 'application/json' }: KubeRequest,
+    signal: AbortSignal,
+  ): Promise<Response> {
     const url = this.server.replace(/\/$/, '') + path;
     const context = new this.client.RequestContext(url, this.client.HttpMethod.GET);
     await this.config.applySecurityAuthentication(context);
     const dispatcher = this.kept(context.getDispatcher() as Dispatcher | undefined);
     return this.undici.fetch(url, {
-      method, signal, headers: { ...context.getHeaders(), accept: 'application/json', 'content-type': type, 'user-agent': 'sluice' },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }), ...(dispatcher === undefined ? {} : { dispatcher }),
+      method,
+      signal,
+      headers: { ...context.getHeaders(), accept: 'application/json', 'content-type': type, 'user-agent': 'sluice' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(dispatcher === undefined ? {} : { dispatcher }),
     });
   }
 
@@ -177,17 +193,23 @@ export class KubeConnection {
       return await ask();
     } catch (error) {
       if (error instanceof Error && (error.name === 'KubeError' || error.name === 'KubeConfigError')) throw error;
-      throw new KubeUnreachableError(`${this.server} ${isOfCertificate(error) ? "answers with a certificate that the kubeconfig's authority does not vouch for" : 'does not answer'}: ${wordsOf(error)}`, { cause: error });
+      throw new KubeUnreachableError(
+        `${this.server} ${isOfCertificate(error) ? "answers with a certificate that the kubeconfig's authority does not vouch for" : 'does not answer'}: ${wordsOf(error)}`,
+        { cause: error },
+      );
     }
   }
 }
 
 /** The codes of OpenSSL and Node.js for a certificate that is not believed: of another authority, for another name, out of its time. */
-const isOfCertificate = (error: unknown): boolean => /CERT|UNABLE_TO_(GET|VERIFY)/.test((error as { readonly cause?: { readonly code?: string } }).cause?.code ?? '');
+const isOfCertificate = (error: unknown): boolean =>
+  /CERT|UNABLE_TO_(GET|VERIFY)/.test((error as { readonly cause?: { readonly code?: string } }).cause?.code ?? '');
 
 /** undici says `fetch failed`, and the reason only in the cause. */
 function wordsOf(error: unknown): string {
-  const { message, cause } = error as Error & { readonly cause?: { readonly message?: string; readonly code?: string } };
+  const { message, cause } = error as Error & {
+    readonly cause?: { readonly message?: string; readonly code?: string };
+  };
   // Of several addresses that were tried there is only the code.
   const why = cause?.message || cause?.code || '';
   return why === '' ? message : `${message}: ${why}`;

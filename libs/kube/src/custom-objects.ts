@@ -28,30 +28,92 @@ export interface RawCustomObject extends RawObject {
 export const kindPath = (groupVersion: string, plural: string): string => `/apis/${groupVersion}/${plural}`;
 
 export function customObjectOf({ metadata = {}, spec, status }: RawCustomObject): CustomObject {
-  const { name = '', uid = '', resourceVersion = '', generation = 0, labels = {}, annotations = {}, finalizers = [], deletionTimestamp } = metadata;
-  return { name, uid, revision: resourceVersion, generation, labels, annotations, finalizers, deleting: deletionTimestamp !== undefined, spec, status };
+  const {
+    name = '',
+    uid = '',
+    resourceVersion = '',
+    generation = 0,
+    labels = {},
+    annotations = {},
+    finalizers = [],
+    deletionTimestamp,
+  } = metadata;
+  return {
+    name,
+    uid,
+    revision: resourceVersion,
+    generation,
+    labels,
+    annotations,
+    finalizers,
+    deleting: deletionTimestamp !== undefined,
+    spec,
+    status,
+  };
 }
 
 const APPLY = 'application/apply-patch+yaml';
 const MERGE = 'application/merge-patch+json';
 
 /** Sets the finalizers of an object if it still is as it was read. */
-export const writeFinalizers = (connection: KubeConnection, path: string, { uid, revision }: Pick<CustomObject, 'uid' | 'revision'>, finalizers: readonly string[], manager: string): Promise<ObjectOutcome> =>
-  outcomeOf(connection.ask({ method: 'PATCH', path: `${path}?fieldManager=${manager}`, type: MERGE, body: { metadata: { uid, resourceVersion: revision, finalizers } } }));
+export const writeFinalizers = (
+  connection: KubeConnection,
+  path: string,
+  { uid, revision }: Pick<CustomObject, 'uid' | 'revision'>,
+  finalizers: readonly string[],
+  manager: string,
+): Promise<ObjectOutcome> =>
+  outcomeOf(
+    connection.ask({
+      method: 'PATCH',
+      path: `${path}?fieldManager=${manager}`,
+      type: MERGE,
+      body: { metadata: { uid, resourceVersion: revision, finalizers } },
+    }),
+  );
 
 /** Writes the status by server-side apply: what this manager said before and does not say now goes. */
-export const applyStatus = (connection: KubeConnection, path: string, body: { readonly apiVersion: string; readonly kind: string; readonly name: string; readonly uid: string; readonly status: object }, manager: string): Promise<ObjectOutcome> => {
+export const applyStatus = (
+  connection: KubeConnection,
+  path: string,
+  body: {
+    readonly apiVersion: string;
+    readonly kind: string;
+    readonly name: string;
+    readonly uid: string;
+    readonly status: object;
+  },
+  manager: string,
+): Promise<ObjectOutcome> => {
   const { name, uid, ...rest } = body;
-  return outcomeOf(connection.ask({ method: 'PATCH', path: `${path}/status?fieldManager=${manager}&force=true`, type: APPLY, body: { ...rest, metadata: { name, uid } } }));
+  return outcomeOf(
+    connection.ask({
+      method: 'PATCH',
+      path: `${path}/status?fieldManager=${manager}&force=true`,
+      type: APPLY,
+      body: { ...rest, metadata: { name, uid } },
+    }),
+  );
 };
 
 /** Makes an object, or finds it made. */
-export const makeObject = async (connection: KubeConnection, collection: string, body: object, manager: string): Promise<ObjectOutcome> =>
+export const makeObject = async (
+  connection: KubeConnection,
+  collection: string,
+  body: object,
+  manager: string,
+): Promise<ObjectOutcome> =>
   outcomeOf(connection.ask({ method: 'POST', path: `${collection}?fieldManager=${manager}`, body }));
 
 /** Deletes the object of that uid and no other; what is gone already is fine. */
 export async function deleteObject(connection: KubeConnection, path: string, uid: string): Promise<void> {
-  await outcomeOf(connection.ask({ method: 'DELETE', path, body: { kind: 'DeleteOptions', apiVersion: 'v1', preconditions: { uid } } }));
+  await outcomeOf(
+    connection.ask({
+      method: 'DELETE',
+      path,
+      body: { kind: 'DeleteOptions', apiVersion: 'v1', preconditions: { uid } },
+    }),
+  );
 }
 
 async function outcomeOf(asked: Promise<unknown>): Promise<ObjectOutcome> {

@@ -36,9 +36,18 @@ export async function lookAtDefinition(connection: KubeConnection, wanted: Wante
   const { name } = wanted.metadata;
   try {
     const { metadata, spec } = (await connection.get(`${COLLECTION}/${name}`)) as RawDefinition;
-    const { [VERSION_MARK]: version = '', 'meta.helm.sh/release-name': release, 'meta.helm.sh/release-namespace': namespace } = metadata?.annotations ?? {};
+    const {
+      [VERSION_MARK]: version = '',
+      'meta.helm.sh/release-name': release,
+      'meta.helm.sh/release-namespace': namespace,
+    } = metadata?.annotations ?? {};
     const { spec: then } = (await apply(connection, wanted, '&dryRun=All')) as RawDefinition;
-    return { name, state: JSON.stringify(then) === JSON.stringify(spec) ? 'same' : 'different', version, release: release === undefined ? '' : `${namespace}/${release}` };
+    return {
+      name,
+      state: JSON.stringify(then) === JSON.stringify(spec) ? 'same' : 'different',
+      version,
+      release: release === undefined ? '' : `${namespace}/${release}`,
+    };
   } catch (error) {
     if (isKubeStatus(error, 404)) return { name, state: 'missing', version: '', release: '' };
     throw error;
@@ -46,8 +55,17 @@ export async function lookAtDefinition(connection: KubeConnection, wanted: Wante
 }
 
 /** Puts a definition in place by server-side apply, and resolves when the server serves its kind. */
-export async function applyDefinition(connection: KubeConnection, wanted: WantedDefinition, version: string, signal: AbortSignal): Promise<void> {
-  await apply(connection, { ...wanted, metadata: { ...wanted.metadata, annotations: { [VERSION_MARK]: version } } } as WantedDefinition, '');
+export async function applyDefinition(
+  connection: KubeConnection,
+  wanted: WantedDefinition,
+  version: string,
+  signal: AbortSignal,
+): Promise<void> {
+  await apply(
+    connection,
+    { ...wanted, metadata: { ...wanted.metadata, annotations: { [VERSION_MARK]: version } } } as WantedDefinition,
+    '',
+  );
   for (;;) {
     const { status } = (await connection.get(`${COLLECTION}/${wanted.metadata.name}`)) as RawDefinition;
     if (status?.conditions?.some((one) => one.type === 'Established' && one.status === 'True') === true) return;
@@ -56,4 +74,9 @@ export async function applyDefinition(connection: KubeConnection, wanted: Wanted
 }
 
 const apply = (connection: KubeConnection, wanted: WantedDefinition, more: string): Promise<unknown> =>
-  connection.ask({ method: 'PATCH', path: `${COLLECTION}/${wanted.metadata.name}?fieldManager=${FIELD_MANAGER}&force=true${more}`, type: 'application/apply-patch+yaml', body: wanted });
+  connection.ask({
+    method: 'PATCH',
+    path: `${COLLECTION}/${wanted.metadata.name}?fieldManager=${FIELD_MANAGER}&force=true${more}`,
+    type: 'application/apply-patch+yaml',
+    body: wanted,
+  });

@@ -32,17 +32,26 @@ export class KubeConfigError extends Error {
 }
 
 export const isMissingRight = (error: unknown): boolean => error instanceof KubeError && error.lacksRight;
-export const isKubeStatus = (error: unknown, code: number): error is KubeError => error instanceof KubeError && error.code === code;
+export const isKubeStatus = (error: unknown, code: number): error is KubeError =>
+  error instanceof KubeError && error.code === code;
 
 /** Reads the body of a refusal, which is a Status object if the API server itself wrote it. */
 export function refusalOf(code: number, text: string, retryAfter: string | null): KubeError {
   const status = jsonObject(text);
   const message = typeof status['message'] === 'string' ? status['message'] : text.trim().slice(0, 500);
   const reason = typeof status['reason'] === 'string' ? status['reason'] : '';
-  const details = (status['details'] ?? {}) as { readonly causes?: readonly { readonly reason?: string; readonly message?: string }[] };
+  const details = (status['details'] ?? {}) as {
+    readonly causes?: readonly { readonly reason?: string; readonly message?: string }[];
+  };
   const causes = (details.causes ?? []).map((cause) => ({ reason: cause.reason ?? '', message: cause.message ?? '' }));
   const seconds = Number(retryAfter ?? '');
-  return new KubeError(code, reason, message === '' ? `HTTP ${code}` : message, causes, seconds > 0 ? seconds * 1_000 : undefined);
+  return new KubeError(
+    code,
+    reason,
+    message === '' ? `HTTP ${code}` : message,
+    causes,
+    seconds > 0 ? seconds * 1_000 : undefined,
+  );
 }
 
 function jsonObject(text: string): Readonly<Record<string, unknown>> {

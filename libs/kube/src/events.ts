@@ -19,11 +19,26 @@ const EVENTS = '/api/v1/namespaces/default/events';
 const MOST_CHARACTERS = 1_024;
 
 /** Tells an event, once. The API server forgets it after an hour. */
-export async function tellEvent(connection: KubeConnection, { name, about, type, reason, message, at }: ObjectEvent, manager: string): Promise<void> {
+export async function tellEvent(
+  connection: KubeConnection,
+  { name, about, type, reason, message, at }: ObjectEvent,
+  manager: string,
+): Promise<void> {
   const time = at.replace(/\.\d+/, '');
   const body = {
-    apiVersion: 'v1', kind: 'Event', metadata: { name, namespace: 'default' }, involvedObject: about, type, reason, message: message.slice(0, MOST_CHARACTERS),
-    firstTimestamp: time, lastTimestamp: time, count: 1, source: { component: manager }, reportingComponent: manager, reportingInstance: '',
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name, namespace: 'default' },
+    involvedObject: about,
+    type,
+    reason,
+    message: message.slice(0, MOST_CHARACTERS),
+    firstTimestamp: time,
+    lastTimestamp: time,
+    count: 1,
+    source: { component: manager },
+    reportingComponent: manager,
+    reportingInstance: '',
   };
   try {
     await connection.ask({ method: 'POST', path: `${EVENTS}?fieldManager=${manager}`, body });

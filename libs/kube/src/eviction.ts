@@ -17,7 +17,12 @@ export type EvictionOutcome =
   /** It is gone, or another pod has its name. */
   | { readonly outcome: 'gone' }
   /** Not now: a budget, or the server itself, holds it back. */
-  | { readonly outcome: 'refused'; readonly reason: string; readonly budgets: readonly PodBudget[]; readonly retryAfterMs: number | undefined };
+  | {
+      readonly outcome: 'refused';
+      readonly reason: string;
+      readonly budgets: readonly PodBudget[];
+      readonly retryAfterMs: number | undefined;
+    };
 
 export interface RawBudget extends RawObject {
   readonly spec?: { readonly selector?: Parameters<typeof selects>[0] };
@@ -28,12 +33,22 @@ const TOO_MANY = 429;
 /** What the API server says when two budgets select one pod, which it cannot handle. */
 const SERVER_ERROR = 500;
 
-const podPath = ({ namespace, name }: Pick<KubePod, 'namespace' | 'name'>): string => `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
+const podPath = ({ namespace, name }: Pick<KubePod, 'namespace' | 'name'>): string =>
+  `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
 
 /** Asks for the end of this very pod, by the way that respects budgets. */
-export async function evictPod(connection: KubeConnection, pod: KubePod, graceSeconds?: number): Promise<EvictionOutcome> {
+export async function evictPod(
+  connection: KubeConnection,
+  pod: KubePod,
+  graceSeconds?: number,
+): Promise<EvictionOutcome> {
   const { namespace, name } = pod;
-  const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { namespace, name }, deleteOptions: optionsOf(pod, graceSeconds) };
+  const body = {
+    apiVersion: 'policy/v1',
+    kind: 'Eviction',
+    metadata: { namespace, name },
+    deleteOptions: optionsOf(pod, graceSeconds),
+  };
   try {
     await connection.ask({ method: 'POST', path: `${podPath(pod)}/eviction`, body, isOfMany: true });
     return { outcome: 'accepted' };
@@ -42,15 +57,31 @@ export async function evictPod(connection: KubeConnection, pod: KubePod, graceSe
     if (error.code === 404 || error.code === 409) return { outcome: 'gone' };
     const held = error.code === TOO_MANY || (error.code === SERVER_ERROR && /PodDisruptionBudget/.test(error.message));
     if (!held) throw error;
-    const said = [error.message, ...error.causes.map(({ message }) => message)].filter((words) => words !== '').join(' ');
-    return { outcome: 'refused', reason: said, budgets: await budgetsOf(connection, pod), retryAfterMs: error.retryAfterMs };
+    const said = [error.message, ...error.causes.map(({ message }) => message)]
+      .filter((words) => words !== '')
+      .join(' ');
+    return {
+      outcome: 'refused',
+      reason: said,
+      budgets: await budgetsOf(connection, pod),
+      retryAfterMs: error.retryAfterMs,
+    };
   }
 }
 
 /** Ends this very pod, whatever budgets say. With a grace of 0 it is taken from the API server at once, whether it has ended or not. */
-export async function deletePod(connection: KubeConnection, pod: KubePod, graceSeconds?: number): Promise<'accepted' | 'gone'> {
+export async function deletePod(
+  connection: KubeConnection,
+  pod: KubePod,
+  graceSeconds?: number,
+): Promise<'accepted' | 'gone'> {
   try {
-    await connection.ask({ method: 'DELETE', path: podPath(pod), body: { apiVersion: 'v1', kind: 'DeleteOptions', ...optionsOf(pod, graceSeconds) }, isOfMany: true });
+    await connection.ask({
+      method: 'DELETE',
+      path: podPath(pod),
+      body: { apiVersion: 'v1', kind: 'DeleteOptions', ...optionsOf(pod, graceSeconds) },
+      isOfMany: true,
+    });
     return 'accepted';
   } catch (error) {
     if (error instanceof KubeError && (error.code === 404 || error.code === 409)) return 'gone';
@@ -59,13 +90,21 @@ export async function deletePod(connection: KubeConnection, pod: KubePod, graceS
 }
 
 /** A pod of the same name that came in its place is another one. */
-const optionsOf = ({ uid }: KubePod, graceSeconds: number | undefined): object => ({ preconditions: { uid }, ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }) });
+const optionsOf = ({ uid }: KubePod, graceSeconds: number | undefined): object => ({
+  preconditions: { uid },
+  ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
+});
 
 /** The budgets that select a pod, by name. */
 async function budgetsOf(connection: KubeConnection, pod: KubePod): Promise<readonly PodBudget[]> {
-  const list = (await connection.get(`/apis/policy/v1/namespaces/${encodeURIComponent(pod.namespace)}/poddisruptionbudgets`)) as RawList<RawBudget>;
+  const list = (await connection.get(
+    `/apis/policy/v1/namespaces/${encodeURIComponent(pod.namespace)}/poddisruptionbudgets`,
+  )) as RawList<RawBudget>;
   return (list.items ?? [])
     .filter(({ spec }) => spec?.selector !== undefined && selects(spec.selector, pod.labels))
-    .map(({ metadata, status }) => ({ name: `${pod.namespace}/${metadata?.name}`, allowed: status?.disruptionsAllowed ?? 0 }))
+    .map(({ metadata, status }) => ({
+      name: `${pod.namespace}/${metadata?.name}`,
+      allowed: status?.disruptionsAllowed ?? 0,
+    }))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }

@@ -13,7 +13,13 @@ class Sight {
 
   constructor(connection: KubeConnection, more: Partial<Following<RawNode>> = {}) {
     this.follower = new Follower<RawNode>({
-      connection, path: '/api/v1/nodes', pick: (raw) => raw, query: 'labelSelector=seen', firstPauseMs: 20, longestPauseMs: 200, ...more,
+      connection,
+      path: '/api/v1/nodes',
+      pick: (raw) => raw,
+      query: 'labelSelector=seen',
+      firstPauseMs: 20,
+      longestPauseMs: 200,
+      ...more,
       listed: (all) => {
         this.lists += 1;
         this.nodes.clear();
@@ -43,7 +49,10 @@ describeOnKube('a follower', (world) => {
   let round = 0;
   beforeEach(async () => {
     gate = await ApiGate.before(world.cluster.access);
-    connection = await KubeConnection.open({ kubeconfig: await world.cluster.kubeconfigBy(gate.url), timeoutMs: 2_000 });
+    connection = await KubeConnection.open({
+      kubeconfig: await world.cluster.kubeconfigBy(gate.url),
+      timeoutMs: 2_000,
+    });
     round += 1;
   });
   afterEach(async () => {
@@ -54,7 +63,8 @@ describeOnKube('a follower', (world) => {
 
   const name = (n: number): string => `f${round}-${n}`;
   const seen = (n: number): string | undefined => sight?.nodes.get(name(n));
-  const label = (n: number, value: string): Promise<unknown> => world.scene.api.patch(nodePath(name(n)), { metadata: { labels: { seen: value } } });
+  const label = (n: number, value: string): Promise<unknown> =>
+    world.scene.api.patch(nodePath(name(n)), { metadata: { labels: { seen: value } } });
   const watches = (): number => gate.asked.filter((line) => line.includes('watch=1')).length;
   const lists = (): number => gate.asked.filter((line) => line.includes('limit=')).length;
   /** Follows, with a node that it has seen. */

@@ -75,7 +75,10 @@ export class Follower<T extends RawObject, K = T> {
         if (isKubeStatus(error, GONE)) this.version = '';
         // A missing right is named by the connection, once.
         // Nor is silence trouble: of a kind that is new an API server says nothing for its first two minutes.
-        this.logger[isMissingRight(error) || this.wasSilent ? 'debug' : 'warn']({ error, path: this.following.path, failures: this.failures }, 'a watch broke off; trying again');
+        this.logger[isMissingRight(error) || this.wasSilent ? 'debug' : 'warn'](
+          { error, path: this.following.path, failures: this.failures },
+          'a watch broke off; trying again',
+        );
       }
       await this.pause();
     }
@@ -86,7 +89,9 @@ export class Follower<T extends RawObject, K = T> {
     let next = '';
     let version = '';
     do {
-      const page = (await this.following.connection.get(this.address(`limit=${PAGE}${next === '' ? '' : `&continue=${encodeURIComponent(next)}`}`))) as RawList<T>;
+      const page = (await this.following.connection.get(
+        this.address(`limit=${PAGE}${next === '' ? '' : `&continue=${encodeURIComponent(next)}`}`),
+      )) as RawList<T>;
       for (const object of page.items ?? []) kept.push(this.following.pick(object));
       next = page.metadata?.continue ?? '';
       version = page.metadata?.resourceVersion ?? '';
@@ -111,10 +116,14 @@ export class Follower<T extends RawObject, K = T> {
     listen();
     try {
       const query = `watch=1&allowWatchBookmarks=true&timeoutSeconds=${WATCH_SECONDS}&resourceVersion=${encodeURIComponent(this.version)}`;
-      await this.following.connection.lines(this.address(query), AbortSignal.any([this.stopping.signal, giveUp.signal]), (line) => {
-        listen();
-        this.take(line);
-      });
+      await this.following.connection.lines(
+        this.address(query),
+        AbortSignal.any([this.stopping.signal, giveUp.signal]),
+        (line) => {
+          listen();
+          this.take(line);
+        },
+      );
     } finally {
       clearTimeout(timer);
     }
@@ -123,7 +132,8 @@ export class Follower<T extends RawObject, K = T> {
   private take(line: string): void {
     if (line === '' || this.stopped) return;
     const { type, object } = JSON.parse(line) as WatchEvent<T>;
-    if (type === 'ERROR') throw new KubeError(object.code ?? 0, object.reason ?? '', object.message ?? 'the watch ended with an error');
+    if (type === 'ERROR')
+      throw new KubeError(object.code ?? 0, object.reason ?? '', object.message ?? 'the watch ended with an error');
     this.failures = 0;
     if (type !== 'BOOKMARK') this.tell(() => this.following.heard(type === 'DELETED' ? 'deleted' : 'set', object));
     this.version = object.metadata?.resourceVersion ?? this.version;
@@ -133,7 +143,10 @@ export class Follower<T extends RawObject, K = T> {
     try {
       act();
     } catch (error) {
-      this.logger.error({ error, path: this.following.path }, 'a bug: what was heard of the API server could not be taken');
+      this.logger.error(
+        { error, path: this.following.path },
+        'a bug: what was heard of the API server could not be taken',
+      );
     }
   }
 
@@ -146,7 +159,8 @@ export class Follower<T extends RawObject, K = T> {
   private async pause(): Promise<void> {
     if (this.stopped) return;
     const { firstPauseMs = 100, longestPauseMs = 30_000 } = this.following;
-    const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(this.failures, 20)) * (0.75 + Math.random() / 2);
+    const pauseMs =
+      Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(this.failures, 20)) * (0.75 + Math.random() / 2);
     this.failures += 1;
     await sleep(pauseMs, undefined, { signal: this.stopping.signal, ref: false }).catch(() => undefined);
   }

@@ -17,15 +17,24 @@ describeOnKube('an API server', (world) => {
 
   it('that shows a certificate of another authority is called that, and not silent', async () => {
     const { server } = world.cluster.access;
-    const stranger = await Kube.open({ kubeconfig: kubeconfig({ server, ca: rootCertificates[0] as string, token: 't' }) });
-    await expect(stranger.node('n1')).rejects.toThrow(`${server} answers with a certificate that the kubeconfig's authority does not vouch for: fetch failed: `);
+    const stranger = await Kube.open({
+      kubeconfig: kubeconfig({ server, ca: rootCertificates[0] as string, token: 't' }),
+    });
+    await expect(stranger.node('n1')).rejects.toThrow(
+      `${server} answers with a certificate that the kubeconfig's authority does not vouch for: fetch failed: `,
+    );
     await stranger.close();
   });
 
   describe('a Node', () => {
     it('is read as it is now, and is undefined where there is none', async () => {
       await world.scene.node('n1', { zone: 'a' });
-      expect(await kube.node('n1')).toMatchObject({ name: 'n1', unschedulable: false, unschedulableBy: [], ready: true });
+      expect(await kube.node('n1')).toMatchObject({
+        name: 'n1',
+        unschedulable: false,
+        unschedulableBy: [],
+        ready: true,
+      });
       expect((await nodeOf('n1')).labels['zone']).toBe('a');
       expect(await kube.node('n0')).toBeUndefined();
     });
@@ -33,7 +42,11 @@ describeOnKube('an API server', (world) => {
     it('tells who cordoned it last', async () => {
       await world.scene.node('n2');
       await kube.writeNode(await nodeOf('n2'), { unschedulable: true, annotations: { 'sluice.dev/cordon': 'x' } });
-      expect(await nodeOf('n2')).toMatchObject({ unschedulable: true, unschedulableBy: ['sluice'], annotations: { 'sluice.dev/cordon': 'x' } });
+      expect(await nodeOf('n2')).toMatchObject({
+        unschedulable: true,
+        unschedulableBy: ['sluice'],
+        annotations: { 'sluice.dev/cordon': 'x' },
+      });
       await world.scene.uncordon('n2');
       await world.scene.cordon('n2');
       expect(await nodeOf('n2')).toMatchObject({ unschedulable: true, unschedulableBy: ['kubectl'] });
@@ -64,11 +77,25 @@ describeOnKube('an API server', (world) => {
   describe('a pod', () => {
     it('is read with what decides about its eviction', async () => {
       await world.scene.node('p1');
-      await world.scene.pod('full', { node: 'p1', labels: { app: 'full' }, emptyDir: true, resources: ['example.com/nic'], graceSeconds: 7 });
+      await world.scene.pod('full', {
+        node: 'p1',
+        labels: { app: 'full' },
+        emptyDir: true,
+        resources: ['example.com/nic'],
+        graceSeconds: 7,
+      });
       await world.scene.pod('lone', { node: 'p1', by: '' });
       await world.scene.pod('daemon', { node: 'p1', by: 'DaemonSet' });
       expect(await podOf('p1', 'full')).toMatchObject({
-        namespace: 'default', labels: { app: 'full' }, controller: 'ReplicaSet', emptyDir: true, resources: ['example.com/nic'], graceSeconds: 7, mirror: false, finished: false, ending: false,
+        namespace: 'default',
+        labels: { app: 'full' },
+        controller: 'ReplicaSet',
+        emptyDir: true,
+        resources: ['example.com/nic'],
+        graceSeconds: 7,
+        mirror: false,
+        finished: false,
+        ending: false,
       });
       expect(await podOf('p1', 'lone')).toMatchObject({ controller: '', emptyDir: false, resources: [] });
       expect((await podOf('p1', 'daemon')).controller).toBe('DaemonSet');
@@ -95,7 +122,10 @@ describeOnKube('an API server', (world) => {
       expect(held).toMatchObject({ outcome: 'refused', budgets: [{ name: 'default/held', allowed: 0 }] });
       expect(await world.scene.podsOn('p3')).toEqual(['held']);
       await world.scene.budget('held-too', 'held', 0);
-      expect(await kube.evict(await podOf('p3', 'held'))).toMatchObject({ outcome: 'refused', budgets: [{ name: 'default/held' }, { name: 'default/held-too' }] });
+      expect(await kube.evict(await podOf('p3', 'held'))).toMatchObject({
+        outcome: 'refused',
+        budgets: [{ name: 'default/held' }, { name: 'default/held-too' }],
+      });
       expect(await kube.delete(await podOf('p3', 'held'), 0)).toBe('accepted');
       expect(await world.scene.api.get(podPath('held'))).toBeUndefined();
     });
@@ -103,15 +133,24 @@ describeOnKube('an API server', (world) => {
     it('there may be more of than fit in a page', async () => {
       await world.scene.node('p4');
       const spec = { nodeName: 'p4', containers: [{ name: 'c', image: 'x' }] };
-      await Promise.all(Array.from({ length: 520 }, (_, i) => world.scene.api.create('/api/v1/namespaces/default/pods', { metadata: { name: `many-${i}` }, spec })));
+      await Promise.all(
+        Array.from({ length: 520 }, (_, i) =>
+          world.scene.api.create('/api/v1/namespaces/default/pods', { metadata: { name: `many-${i}` }, spec }),
+        ),
+      );
       expect((await kube.podsOn('p4')).length).toBe(520);
     });
   });
 
   it('says which right is missing', async () => {
     await world.scene.api.create('/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'nobody' } });
-    const token = ((await world.scene.api.create('/api/v1/namespaces/default/serviceaccounts/nobody/token', { spec: {} })).status as { token: string }).token;
-    const poor = await Kube.open({ kubeconfig: kubeconfig({ server: world.cluster.access.server, ca: world.cluster.access.ca, token }) });
+    const token = (
+      (await world.scene.api.create('/api/v1/namespaces/default/serviceaccounts/nobody/token', { spec: {} }))
+        .status as { token: string }
+    ).token;
+    const poor = await Kube.open({
+      kubeconfig: kubeconfig({ server: world.cluster.access.server, ca: world.cluster.access.ca, token }),
+    });
     const refused = await poor.node('n1').catch((error: unknown) => error as KubeError);
     expect(refused).toMatchObject({ name: 'KubeError', code: 403, reason: 'Forbidden' });
     expect((refused as KubeError).message).toMatch(/nodes "n1" is forbidden: .*nobody.* cannot get resource "nodes"/);
@@ -120,17 +159,25 @@ describeOnKube('an API server', (world) => {
 });
 
 describe('a kubeconfig', () => {
-  const problem = (kubeconfigFile: string): Promise<string> => Kube.open({ kubeconfig: kubeconfigFile, env: {} }).then(() => 'none', (error: unknown) => (error instanceof KubeConfigError ? error.message : String(error)));
+  const problem = (kubeconfigFile: string): Promise<string> =>
+    Kube.open({ kubeconfig: kubeconfigFile, env: {} }).then(
+      () => 'none',
+      (error: unknown) => (error instanceof KubeConfigError ? error.message : String(error)),
+    );
 
   it('that is not there, cannot be read, or names no cluster is refused with its name', async () => {
     expect(await problem('/nowhere/config')).toBe('KUBECONFIG names /nowhere/config, which is not there');
     expect(await problem(written('clusters: [oops'))).toMatch(/^\S+ cannot be used: /);
-    expect(await problem(written(JSON.stringify({ apiVersion: 'v1', kind: 'Config' })))).toMatch(/cannot be used|names no cluster/);
+    expect(await problem(written(JSON.stringify({ apiVersion: 'v1', kind: 'Config' })))).toMatch(
+      /cannot be used|names no cluster/,
+    );
   });
 
   it('is missed where there is none at all', async () => {
     const missing = await Kube.open({ env: { HOME: '/nowhere' } }).catch((error: unknown) => error as Error);
-    expect((missing as Error).message).toBe('there is no KUBECONFIG, no service account of a pod, and no /nowhere/.kube/config: one of them has to say where the API server is');
+    expect((missing as Error).message).toBe(
+      'there is no KUBECONFIG, no service account of a pod, and no /nowhere/.kube/config: one of them has to say where the API server is',
+    );
   });
 
   it('that leads nowhere is one thing, and an answer another', async () => {
@@ -151,8 +198,32 @@ function written(text: string): string {
   return join(folder, 'config');
 }
 
-const kubeconfig = ({ server, ca, token }: { readonly server: string; readonly ca: string; readonly token: string }): string => written(JSON.stringify({
-  apiVersion: 'v1', kind: 'Config', 'current-context': 't',
-  clusters: [{ name: 't', cluster: { server, ...(ca === '' ? { 'insecure-skip-tls-verify': true } : { 'certificate-authority-data': Buffer.from(ca).toString('base64') }) } }],
-  users: [{ name: 'u', user: { token } }], contexts: [{ name: 't', context: { cluster: 't', user: 'u' } }],
-}));
+const kubeconfig = ({
+  server,
+  ca,
+  token,
+}: {
+  readonly server: string;
+  readonly ca: string;
+  readonly token: string;
+}): string =>
+  written(
+    JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': 't',
+      clusters: [
+        {
+          name: 't',
+          cluster: {
+            server,
+            ...(ca === ''
+              ? { 'insecure-skip-tls-verify': true }
+              : { 'certificate-authority-data': Buffer.from(ca).toString('base64') }),
+          },
+        },
+      ],
+      users: [{ name: 'u', user: { token } }],
+      contexts: [{ name: 't', context: { cluster: 't', user: 'u' } }],
+    }),
+  );

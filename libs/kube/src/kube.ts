@@ -1,11 +1,28 @@
 import type { Logger } from '#libs/runtime';
 import { KubeConnection, type KubeOptions } from './connection.js';
-import { applyStatus, customObjectOf, deleteObject, makeObject, writeFinalizers, type CustomObject, type ObjectOutcome, type RawCustomObject } from './custom-objects.js';
+import {
+  applyStatus,
+  customObjectOf,
+  deleteObject,
+  makeObject,
+  writeFinalizers,
+  type CustomObject,
+  type ObjectOutcome,
+  type RawCustomObject,
+} from './custom-objects.js';
 import { applyDefinition, lookAtDefinition, type DefinitionSeen, type WantedDefinition } from './definitions.js';
 import { deletePod, evictPod, type EvictionOutcome, type RawBudget } from './eviction.js';
 import { tellEvent, type ObjectEvent } from './events.js';
 import { Follower } from './follower.js';
-import { nodeOf, readNode, writeNode, type KubeNode, type NodeChange, type RawNode, type WriteOutcome } from './nodes.js';
+import {
+  nodeOf,
+  readNode,
+  writeNode,
+  type KubeNode,
+  type NodeChange,
+  type RawNode,
+  type WriteOutcome,
+} from './nodes.js';
 import { readSchemas, type PublishedSchemas } from './published-schemas.js';
 import { podsOn, podsQuery, type KubePod } from './pods.js';
 import type { RawList } from './objects.js';
@@ -36,8 +53,16 @@ export class Kube {
   /** As `kubectl auth can-i`. */
   async may({ verb, group, resource, namespace }: Right): Promise<boolean> {
     const [name, subresource = ''] = resource.split('/');
-    const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview', spec: { resourceAttributes: { verb, group, resource: name, subresource, namespace } } };
-    const { status } = (await this.connection.ask({ method: 'POST', path: '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', body })) as { readonly status?: { readonly allowed?: boolean } };
+    const body = {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SelfSubjectAccessReview',
+      spec: { resourceAttributes: { verb, group, resource: name, subresource, namespace } },
+    };
+    const { status } = (await this.connection.ask({
+      method: 'POST',
+      path: '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
+      body,
+    })) as { readonly status?: { readonly allowed?: boolean } };
     return status?.allowed === true;
   }
 
@@ -79,9 +104,19 @@ export class Kube {
 
   /** Calls back whenever something of a node or of the pods on it may have changed; returns how to stop that. */
   onChange(node: string, changed: () => void, logger?: Logger): () => void {
-    const told = { pick: () => undefined, listed: changed, heard: changed, ...(logger === undefined ? {} : { logger }) };
+    const told = {
+      pick: () => undefined,
+      listed: changed,
+      heard: changed,
+      ...(logger === undefined ? {} : { logger }),
+    };
     const followers = [
-      new Follower({ connection: this.connection, path: '/api/v1/nodes', query: `fieldSelector=${encodeURIComponent(`metadata.name=${node}`)}`, ...told }),
+      new Follower({
+        connection: this.connection,
+        path: '/api/v1/nodes',
+        query: `fieldSelector=${encodeURIComponent(`metadata.name=${node}`)}`,
+        ...told,
+      }),
       new Follower({ connection: this.connection, path: '/api/v1/pods', query: podsQuery(node), ...told }),
     ];
     for (const follower of followers) follower.start();
@@ -93,9 +128,13 @@ export class Kube {
     const nameOf = ({ metadata }: RawBudget): string => `${metadata?.namespace}/${metadata?.name}`;
     const follower = new Follower<RawBudget, RawBudget>({
       pick: (budget) => budget,
-      connection: this.connection, path: '/apis/policy/v1/poddisruptionbudgets', ...(logger === undefined ? {} : { logger }),
-      listed: (all) => all.filter(({ status }) => (status?.disruptionsAllowed ?? 0) > 0).forEach((budget) => freed(nameOf(budget))),
-      heard: (event, budget) => (event === 'deleted' || (budget.status?.disruptionsAllowed ?? 0) > 0) && freed(nameOf(budget)),
+      connection: this.connection,
+      path: '/apis/policy/v1/poddisruptionbudgets',
+      ...(logger === undefined ? {} : { logger }),
+      listed: (all) =>
+        all.filter(({ status }) => (status?.disruptionsAllowed ?? 0) > 0).forEach((budget) => freed(nameOf(budget))),
+      heard: (event, budget) =>
+        (event === 'deleted' || (budget.status?.disruptionsAllowed ?? 0) > 0) && freed(nameOf(budget)),
     });
     follower.start();
     return () => follower.stop();
@@ -105,7 +144,9 @@ export class Kube {
   followNodes<K>(following: NodesFollowing<K>, logger?: Logger): () => void {
     const { pick, listed, heard } = following;
     const follower = new Follower<RawNode, readonly [string, K]>({
-      connection: this.connection, path: '/api/v1/nodes', ...(logger === undefined ? {} : { logger }),
+      connection: this.connection,
+      path: '/api/v1/nodes',
+      ...(logger === undefined ? {} : { logger }),
       pick: (raw) => [raw.metadata?.name ?? '', pick(nodeOf(raw))],
       listed: (all) => listed(new Map(all)),
       heard: (event, raw) => heard(raw.metadata?.name ?? '', event === 'deleted' ? undefined : pick(nodeOf(raw))),
@@ -115,15 +156,30 @@ export class Kube {
   }
 
   /** Follows all objects of a kind, whose collection has that path; returns how to stop that. */
-  followObjects(path: string, listed: (objects: readonly CustomObject[]) => void, heard: (event: 'set' | 'deleted', object: CustomObject) => void, logger?: Logger): () => void {
+  followObjects(
+    path: string,
+    listed: (objects: readonly CustomObject[]) => void,
+    heard: (event: 'set' | 'deleted', object: CustomObject) => void,
+    logger?: Logger,
+  ): () => void {
     const follower = new Follower<RawCustomObject, CustomObject>({
-      connection: this.connection, path, pick: customObjectOf, listed, heard: (event, raw) => heard(event, customObjectOf(raw)), ...(logger === undefined ? {} : { logger }),
+      connection: this.connection,
+      path,
+      pick: customObjectOf,
+      listed,
+      heard: (event, raw) => heard(event, customObjectOf(raw)),
+      ...(logger === undefined ? {} : { logger }),
     });
     follower.start();
     return () => follower.stop();
   }
 
-  writeFinalizers(path: string, read: Pick<CustomObject, 'uid' | 'revision'>, finalizers: readonly string[], manager: string): Promise<ObjectOutcome> {
+  writeFinalizers(
+    path: string,
+    read: Pick<CustomObject, 'uid' | 'revision'>,
+    finalizers: readonly string[],
+    manager: string,
+  ): Promise<ObjectOutcome> {
     return writeFinalizers(this.connection, path, read, finalizers, manager);
   }
 

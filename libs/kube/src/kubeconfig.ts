@@ -16,24 +16,39 @@ export function readKubeconfig({ KubeConfig }: Client, file: string | undefined,
   const config = new KubeConfig();
   const named = file ?? env['KUBECONFIG'] ?? '';
   const own = join(env['HOME'] ?? homedir(), '.kube', 'config');
-  const where = file ?? (named !== '' ? `KUBECONFIG=${named}` : env['KUBERNETES_SERVICE_HOST'] !== undefined ? 'the service account of this pod' : own);
+  const where =
+    file ??
+    (named !== ''
+      ? `KUBECONFIG=${named}`
+      : env['KUBERNETES_SERVICE_HOST'] !== undefined
+        ? 'the service account of this pod'
+        : own);
   try {
     if (named !== '') readFiles(config, named);
     else if (env['KUBERNETES_SERVICE_HOST'] !== undefined) config.loadFromCluster();
     else if (existsSync(own)) config.loadFromFile(own);
-    else throw new KubeConfigError(`there is no KUBECONFIG, no service account of a pod, and no ${own}: one of them has to say where the API server is`);
+    else
+      throw new KubeConfigError(
+        `there is no KUBECONFIG, no service account of a pod, and no ${own}: one of them has to say where the API server is`,
+      );
   } catch (error) {
     if (error instanceof KubeConfigError) throw error;
     throw new KubeConfigError(`${where} cannot be used: ${(error as Error).message}`, { cause: error });
   }
-  if (config.getCurrentCluster() === null) throw new KubeConfigError(`${where} names no cluster in its current context (${config.getCurrentContext() || 'none'})`);
+  if (config.getCurrentCluster() === null)
+    throw new KubeConfigError(
+      `${where} names no cluster in its current context (${config.getCurrentContext() || 'none'})`,
+    );
   return config;
 }
 
 function readFiles(config: KubeConfig, named: string): void {
   const files = named.split(delimiter).filter((file) => file !== '');
   const missing = files.filter((file) => !existsSync(file));
-  if (missing.length > 0) throw new KubeConfigError(`KUBECONFIG names ${missing.join(', ')}, which ${missing.length === 1 ? 'is' : 'are'} not there`);
+  if (missing.length > 0)
+    throw new KubeConfigError(
+      `KUBECONFIG names ${missing.join(', ')}, which ${missing.length === 1 ? 'is' : 'are'} not there`,
+    );
   config.loadFromFile(files[0] as string);
   for (const file of files.slice(1)) {
     const more = new (config.constructor as new () => KubeConfig)();

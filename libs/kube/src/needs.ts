@@ -36,4 +36,6 @@ export const KUBE_SERVICES = Object.keys(RULES) as readonly KubeService[];
 
 /** What a service has to be allowed. The chart gives its service account these. */
 export const rightsOf = (service: KubeService): readonly Right[] =>
-  (RULES[service] as readonly Rule[]).flatMap(({ group, resources, verbs, namespace = '' }) => verbs.flatMap((verb) => resources.map((resource) => ({ verb, group, resource, namespace }))));
+  (RULES[service] as readonly Rule[]).flatMap(({ group, resources, verbs, namespace = '' }) =>
+    verbs.flatMap((verb) => resources.map((resource) => ({ verb, group, resource, namespace }))),
+  );

@@ -33,10 +33,24 @@ export type WriteOutcome = 'written' | 'overtaken' | 'gone';
 export const nodePath = (name: string): string => `/api/v1/nodes/${encodeURIComponent(name)}`;
 
 export function nodeOf(raw: RawNode): KubeNode {
-  const { name = '', uid = '', resourceVersion = '', annotations = {}, labels = {}, managedFields = [] } = raw.metadata ?? {};
-  const setters = managedFields.filter(({ fieldsV1 }) => (fieldsV1?.['f:spec'] as Record<string, unknown> | undefined)?.['f:unschedulable'] !== undefined);
+  const {
+    name = '',
+    uid = '',
+    resourceVersion = '',
+    annotations = {},
+    labels = {},
+    managedFields = [],
+  } = raw.metadata ?? {};
+  const setters = managedFields.filter(
+    ({ fieldsV1 }) => (fieldsV1?.['f:spec'] as Record<string, unknown> | undefined)?.['f:unschedulable'] !== undefined,
+  );
   return {
-    name, uid, revision: resourceVersion, annotations, labels, unschedulable: raw.spec?.unschedulable === true,
+    name,
+    uid,
+    revision: resourceVersion,
+    annotations,
+    labels,
+    unschedulable: raw.spec?.unschedulable === true,
     unschedulableBy: setters.map(({ manager = '' }) => manager),
     ready: raw.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false,
   };
@@ -54,9 +68,13 @@ export async function readNode(connection: KubeConnection, name: string): Promis
 
 /** Changes a Node if it still is as it was read. */
 export async function writeNode(connection: KubeConnection, read: KubeNode, change: NodeChange): Promise<WriteOutcome> {
-  const spec = change.unschedulable === undefined ? {} : { spec: { unschedulable: change.unschedulable ? true : null } };
+  const spec =
+    change.unschedulable === undefined ? {} : { spec: { unschedulable: change.unschedulable ? true : null } };
   try {
-    await connection.patch(nodePath(read.name), { metadata: { uid: read.uid, resourceVersion: read.revision, annotations: change.annotations }, ...spec });
+    await connection.patch(nodePath(read.name), {
+      metadata: { uid: read.uid, resourceVersion: read.revision, annotations: change.annotations },
+      ...spec,
+    });
     return 'written';
   } catch (error) {
     if (isKubeStatus(error, 409)) return 'overtaken';

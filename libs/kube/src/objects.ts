@@ -12,8 +12,16 @@ export interface RawObject {
     readonly labels?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;
     readonly finalizers?: readonly string[];
-    readonly ownerReferences?: readonly { readonly kind?: string; readonly name?: string; readonly controller?: boolean }[];
-    readonly managedFields?: readonly { readonly manager?: string; readonly subresource?: string; readonly fieldsV1?: Readonly<Record<string, unknown>> }[];
+    readonly ownerReferences?: readonly {
+      readonly kind?: string;
+      readonly name?: string;
+      readonly controller?: boolean;
+    }[];
+    readonly managedFields?: readonly {
+      readonly manager?: string;
+      readonly subresource?: string;
+      readonly fieldsV1?: Readonly<Record<string, unknown>>;
+    }[];
   };
 }
 

@@ -23,7 +23,10 @@ export interface KubePod {
 }
 
 interface RawContainer {
-  readonly resources?: { readonly requests?: Readonly<Record<string, string>>; readonly limits?: Readonly<Record<string, string>> };
+  readonly resources?: {
+    readonly requests?: Readonly<Record<string, string>>;
+    readonly limits?: Readonly<Record<string, string>>;
+  };
 }
 interface RawPod extends RawObject {
   readonly spec?: {
@@ -40,11 +43,33 @@ const MIRROR = 'kubernetes.io/config.mirror';
 const DEFAULT_GRACE_SECONDS = 30;
 
 export function podOf(raw: RawPod): KubePod {
-  const { name = '', namespace = '', uid = '', labels = {}, annotations = {}, ownerReferences = [], deletionTimestamp } = raw.metadata ?? {};
-  const { priority = 0, terminationGracePeriodSeconds = DEFAULT_GRACE_SECONDS, volumes = [], containers = [], initContainers = [] } = raw.spec ?? {};
-  const asked = [...containers, ...initContainers].flatMap(({ resources = {} }) => [...Object.keys(resources.requests ?? {}), ...Object.keys(resources.limits ?? {})]);
+  const {
+    name = '',
+    namespace = '',
+    uid = '',
+    labels = {},
+    annotations = {},
+    ownerReferences = [],
+    deletionTimestamp,
+  } = raw.metadata ?? {};
+  const {
+    priority = 0,
+    terminationGracePeriodSeconds = DEFAULT_GRACE_SECONDS,
+    volumes = [],
+    containers = [],
+    initContainers = [],
+  } = raw.spec ?? {};
+  const asked = [...containers, ...initContainers].flatMap(({ resources = {} }) => [
+    ...Object.keys(resources.requests ?? {}),
+    ...Object.keys(resources.limits ?? {}),
+  ]);
   return {
-    namespace, name, uid, labels, priority, graceSeconds: terminationGracePeriodSeconds,
+    namespace,
+    name,
+    uid,
+    labels,
+    priority,
+    graceSeconds: terminationGracePeriodSeconds,
     controller: ownerReferences.find(({ controller }) => controller === true)?.kind ?? '',
     mirror: annotations[MIRROR] !== undefined,
     emptyDir: volumes.some(({ emptyDir }) => emptyDir !== undefined),
@@ -62,7 +87,9 @@ export async function podsOn(connection: KubeConnection, node: string): Promise<
   const pods: KubePod[] = [];
   let next = '';
   do {
-    const list = (await connection.get(`/api/v1/pods?${podsQuery(node)}&limit=${PAGE}${next === '' ? '' : `&continue=${encodeURIComponent(next)}`}`)) as RawList<RawPod>;
+    const list = (await connection.get(
+      `/api/v1/pods?${podsQuery(node)}&limit=${PAGE}${next === '' ? '' : `&continue=${encodeURIComponent(next)}`}`,
+    )) as RawList<RawPod>;
     pods.push(...(list.items ?? []).map(podOf));
     next = list.metadata?.continue ?? '';
   } while (next !== '');

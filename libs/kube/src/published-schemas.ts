@@ -10,10 +10,19 @@ export interface PublishedSchemas {
 }
 
 /** Reads the schemas of a group and version, unless they are those of `before`. Everybody who is known to the API server may. */
-export async function readSchemas(connection: KubeConnection, group: string, version: string, before: string): Promise<PublishedSchemas> {
-  const { paths = {} } = (await connection.get('/openapi/v3')) as { readonly paths?: Readonly<Record<string, { readonly serverRelativeURL: string }>> };
+export async function readSchemas(
+  connection: KubeConnection,
+  group: string,
+  version: string,
+  before: string,
+): Promise<PublishedSchemas> {
+  const { paths = {} } = (await connection.get('/openapi/v3')) as {
+    readonly paths?: Readonly<Record<string, { readonly serverRelativeURL: string }>>;
+  };
   const prefix = `apis/${group}/`;
-  const versions = Object.keys(paths).filter((path) => path.startsWith(prefix)).map((path) => path.slice(prefix.length));
+  const versions = Object.keys(paths)
+    .filter((path) => path.startsWith(prefix))
+    .map((path) => path.slice(prefix.length));
   // The address has the digest of the document in it.
   const url = paths[`${prefix}${version}`]?.serverRelativeURL ?? '';
   return { versions, version: url, document: url === '' || url === before ? undefined : await connection.get(url) };

@@ -22,33 +22,55 @@ describe('the right that a request takes', () => {
   });
 
   it('is told with others in few words', () => {
-    const rights = [['list', 'files'], ['patch', 'nodes'], ['watch', 'files'], ['list', 'pools'], ['watch', 'pools']].map(([verb = '', resource = '']) => ({ verb, resource, group: '', namespace: '' }));
+    const rights = [
+      ['list', 'files'],
+      ['patch', 'nodes'],
+      ['watch', 'files'],
+      ['list', 'pools'],
+      ['watch', 'pools'],
+    ].map(([verb = '', resource = '']) => ({ verb, resource, group: '', namespace: '' }));
     expect(rightsWords(rights)).toBe('list, watch files, pools; patch nodes');
   });
 
   it('is none of what is no resource', () => {
-    expect(['/version', '/readyz?verbose', '/api/v1', '/apis'].map((path) => rightOf({ method: 'GET', path }))).toEqual([undefined, undefined, undefined, undefined]);
+    expect(['/version', '/readyz?verbose', '/api/v1', '/apis'].map((path) => rightOf({ method: 'GET', path }))).toEqual(
+      [undefined, undefined, undefined, undefined],
+    );
   });
 });
 
 describe('a missing right', () => {
   it('is named once, and once that it is there; then it may be missed again', () => {
     const said: string[] = [];
-    const logger: Logger = { ...SILENT, error: (_fields, message) => said.push(message), info: (_fields, message) => said.push(message) };
+    const logger: Logger = {
+      ...SILENT,
+      error: (_fields, message) => said.push(message),
+      info: (_fields, message) => said.push(message),
+    };
     const rights = new MissingRights(logger);
-    const [list, watch] = [{ method: 'GET', path: '/api/v1/nodes?limit=500' }, { method: 'GET', path: '/api/v1/nodes?watch=1' }];
+    const [list, watch] = [
+      { method: 'GET', path: '/api/v1/nodes?limit=500' },
+      { method: 'GET', path: '/api/v1/nodes?watch=1' },
+    ];
     const error = new KubeError(403, 'Forbidden', REFUSED);
     for (const asked of [list, list, watch, list]) rights.refused(asked, error);
     for (const asked of [list, list]) rights.granted(asked);
     rights.refused(list, error);
     expect(said).toEqual([
-      `the right to list nodes is missing, and is waited for: ${REFUSED}`, `the right to watch nodes is missing, and is waited for: ${REFUSED}`,
-      'the right to list nodes is there now', `the right to list nodes is missing, and is waited for: ${REFUSED}`,
+      `the right to list nodes is missing, and is waited for: ${REFUSED}`,
+      `the right to watch nodes is missing, and is waited for: ${REFUSED}`,
+      'the right to list nodes is there now',
+      `the right to list nodes is missing, and is waited for: ${REFUSED}`,
     ]);
   });
 
   it('is told from another refusal', () => {
-    const of = (message: string): boolean => refusalOf(403, JSON.stringify({ reason: 'Forbidden', message }), null).lacksRight;
-    expect([of(REFUSED), of('pods "p" is forbidden: exceeded quota: q'), of('admission webhook "w" denied the request')]).toEqual([true, false, false]);
+    const of = (message: string): boolean =>
+      refusalOf(403, JSON.stringify({ reason: 'Forbidden', message }), null).lacksRight;
+    expect([
+      of(REFUSED),
+      of('pods "p" is forbidden: exceeded quota: q'),
+      of('admission webhook "w" denied the request'),
+    ]).toEqual([true, false, false]);
   });
 });

@@ -29,7 +29,12 @@ export function rightOf({ method, path }: Asked): Right | undefined {
   const namespace = below[0] === 'namespaces' && below.length > 2 ? (below.splice(0, 2)[1] ?? '') : '';
   const [resource, name = '', part = ''] = below;
   if (resource === undefined || resource === '') return undefined;
-  return { verb: verbOf(method, name, query), resource: part === '' ? resource : `${resource}/${part}`, group, namespace };
+  return {
+    verb: verbOf(method, name, query),
+    resource: part === '' ? resource : `${resource}/${part}`,
+    group,
+    namespace,
+  };
 }
 
 function verbOf(method: string, name: string, query: string): string {
@@ -44,7 +49,11 @@ export const rightWords = (right: Right): string => `${right.verb} ${whatOf(righ
 /** Many in few words: `list, watch files.sluice.dev, pools.sluice.dev; patch nodes`. */
 export function rightsWords(rights: readonly Right[]): string {
   const verbs = grouped(rights, whatOf, ({ verb }) => verb);
-  const whats = grouped([...verbs], ([, of]) => of.join(', '), ([what]) => what);
+  const whats = grouped(
+    [...verbs],
+    ([, of]) => of.join(', '),
+    ([what]) => what,
+  );
   return [...whats].map(([of, what]) => `${of} ${what.join(', ')}`).join('; ');
 }
 
@@ -54,7 +63,11 @@ function whatOf({ resource, group, namespace }: Right): string {
   return `${named}${namespace === '' ? '' : ` in the namespace ${namespace}`}`;
 }
 
-function grouped<T>(all: readonly T[], key: (one: T) => string, value: (one: T) => string): ReadonlyMap<string, readonly string[]> {
+function grouped<T>(
+  all: readonly T[],
+  key: (one: T) => string,
+  value: (one: T) => string,
+): ReadonlyMap<string, readonly string[]> {
   const groups = new Map<string, string[]>();
   for (const one of all) groups.set(key(one), [...(groups.get(key(one)) ?? []), value(one)]);
   return groups;
@@ -77,7 +90,8 @@ export class MissingRights {
     // Most of the time there is nothing to look for.
     if (this.missing.size === 0) return;
     const right = wordsOf(asked);
-    if (right !== undefined && this.missing.delete(right)) this.logger.info({ right }, `the right to ${right} is there now`);
+    if (right !== undefined && this.missing.delete(right))
+      this.logger.info({ right }, `the right to ${right} is there now`);
   }
 }
 

@@ -7,17 +7,39 @@ const told = (...tookMs: readonly number[]): readonly (string | undefined)[] => 
 
 describe('that a server is slow', () => {
   it('is told at the first answer that takes long, and once', () => {
-    expect(told(10, 1_999, 2_000, 5_000, 10, 5_000)).toEqual([undefined, undefined, 'slow', undefined, undefined, undefined]);
+    expect(told(10, 1_999, 2_000, 5_000, 10, 5_000)).toEqual([
+      undefined,
+      undefined,
+      'slow',
+      undefined,
+      undefined,
+      undefined,
+    ]);
   });
 
   it('is over when a few answers in a row were quick, and may come again', () => {
-    expect(told(5_000, 10, 10, 1_500, 10, 10, 10, 10, 10, 10, 3_000)).toEqual(['slow', ...Array.from({ length: 7 }), 'quick', undefined, 'slow']);
+    expect(told(5_000, 10, 10, 1_500, 10, 10, 10, 10, 10, 10, 3_000)).toEqual([
+      'slow',
+      ...Array.from({ length: 7 }),
+      'quick',
+      undefined,
+      'slow',
+    ]);
   });
 
   it('is over, too, a minute after the last slow answer, for who asks for nothing any more', () => {
     const slowness = new Slowness();
-    expect([slowness.lapse(0), slowness.took(5_000, 10_000), slowness.took(1_500, 30_000), slowness.took(10, 40_000)]).toEqual([undefined, 'slow', undefined, undefined]);
-    expect([slowness.lapse(70_000), slowness.lapse(90_000), slowness.lapse(90_000)]).toEqual([90_000, 'quick', undefined]);
+    expect([
+      slowness.lapse(0),
+      slowness.took(5_000, 10_000),
+      slowness.took(1_500, 30_000),
+      slowness.took(10, 40_000),
+    ]).toEqual([undefined, 'slow', undefined, undefined]);
+    expect([slowness.lapse(70_000), slowness.lapse(90_000), slowness.lapse(90_000)]).toEqual([
+      90_000,
+      'quick',
+      undefined,
+    ]);
     expect(slowness.took(5_000, 100_000)).toBe('slow');
   });
 });

@@ -39,4 +39,10 @@ export class Slowness {
 
 /** What to tell people while answers are slow. */
 export const slownessNote = (words: string | undefined) =>
-  words === undefined ? undefined : ({ state: 'note', words, todo: 'whatever needs the API server takes as long: see to its load, its etcd, and the webhooks that it asks' } as const);
+  words === undefined
+    ? undefined
+    : ({
+        state: 'note',
+        words,
+        todo: 'whatever needs the API server takes as long: see to its load, its etcd, and the webhooks that it asks',
+      } as const);

@@ -31,7 +31,9 @@ export const ONE_ADDRESS: TextForm = {
   problem: (text) => {
     const cidr = parseCidr(text);
     if (cidr === undefined) return CIDR_MESSAGE;
-    return cidr.prefix === bitsOf(cidr.family) ? undefined : 'must be one address (/32, or /128): a template such as "{{ node.labels.loopback }}/32" gives each node its own';
+    return cidr.prefix === bitsOf(cidr.family)
+      ? undefined
+      : 'must be one address (/32, or /128): a template such as "{{ node.labels.loopback }}/32" gives each node its own';
   },
   schema: { pattern: '^[0-9A-Fa-f:.]+/(32|128)$' },
 };
@@ -39,12 +41,16 @@ export const ONE_ADDRESS: TextForm = {
 /** The form of an address. */
 export const ADDRESS: TextForm = {
   code: 'bad-address',
-  problem: (text) => (parseAddress(text) === undefined ? 'must be an IP address such as 192.0.2.1 or 2001:db8::1' : undefined),
+  problem: (text) =>
+    parseAddress(text) === undefined ? 'must be an IP address such as 192.0.2.1 or 2001:db8::1' : undefined,
   schema: { pattern: '^[0-9A-Fa-f:.]+$' },
 };
 
 /** The form of the MAC address of one interface: not of a group, not all zeros. */
-export const MAC: TextForm = patternForm('bad-mac', /^(?!00:00:00:00:00:00$)[0-9A-Fa-f][02468ACEace](:[0-9A-Fa-f]{2}){5}$/,
-  'must be the MAC address of one host, such as "02:00:00:00:00:01"');
+export const MAC: TextForm = patternForm(
+  'bad-mac',
+  /^(?!00:00:00:00:00:00$)[0-9A-Fa-f][02468ACEace](:[0-9A-Fa-f]{2}){5}$/,
+  'must be the MAC address of one host, such as "02:00:00:00:00:01"',
+);
 
 const CIDR_MESSAGE = 'must be a network such as 10.0.0.0/8 or 2001:db8::/32';

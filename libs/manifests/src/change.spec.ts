@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { MAX_CHANGE_BYTES, readChange, utf8Bytes } from './index.js';
 import { manifestOf } from './manifest.fixture.js';
 
-const file = (name: string, spec: object = {}): object => manifestOf('File', { path: `/etc/${name}`, content: '', ...spec }, { name });
+const file = (name: string, spec: object = {}): object =>
+  manifestOf('File', { path: `/etc/${name}`, content: '', ...spec }, { name });
 const codes = (text: string): unknown => {
   const read = readChange(text);
   return read.ok ? [] : read.reasons.map(({ fragment, field, code }) => [fragment, field, code]);
@@ -10,25 +11,46 @@ const codes = (text: string): unknown => {
 
 describe('readChange', () => {
   test('reads a change with all that it may say', () => {
-    const body = { apply: [file('a')], delete: [{ kind: 'File', name: 'b' }], message: 'm', author: 'a', strategy: { maxFailures: 2 }, retryOf: 'c7' };
+    const body = {
+      apply: [file('a')],
+      delete: [{ kind: 'File', name: 'b' }],
+      message: 'm',
+      author: 'a',
+      strategy: { maxFailures: 2 },
+      retryOf: 'c7',
+    };
     expect(readChange(JSON.stringify(body))).toEqual({
       ok: true,
-      change: { ...body, apply: [{ kind: 'File', name: 'a', labels: {}, spec: { nodeSelector: {}, path: '/etc/a', content: '' } }] },
+      change: {
+        ...body,
+        apply: [{ kind: 'File', name: 'a', labels: {}, spec: { nodeSelector: {}, path: '/etc/a', content: '' } }],
+      },
     });
   });
 
   test('reads one bare manifest', () => {
     expect(readChange(JSON.stringify(file('a')))).toMatchObject({
-      ok: true, change: { apply: [{ kind: 'File', name: 'a' }], delete: [], message: '', author: '', strategy: {}, retryOf: '' },
+      ok: true,
+      change: { apply: [{ kind: 'File', name: 'a' }], delete: [], message: '', author: '', strategy: {}, retryOf: '' },
     });
   });
 
   test.each([
-    ['{"apply": [}', 'line 1, column 12'], ['', 'line 1, column 1'], ['{\n  "a": 1,\n}', 'line 3, column 1'], ['{"a": tru}', 'line 1, column 7'],
-    ['{"a": 1} x', 'line 1, column 10'], ['[1, 2', 'line 1, column 6'], ['{"a" 1}', 'line 1, column 6'], ["{'a': 1}", 'line 1, column 2'], ['[01]', 'line 1, column 3'],
-    ['["a\nb"]', 'line 1, column 2'], ['{"a": 1]', 'line 1, column 8'],
+    ['{"apply": [}', 'line 1, column 12'],
+    ['', 'line 1, column 1'],
+    ['{\n  "a": 1,\n}', 'line 3, column 1'],
+    ['{"a": tru}', 'line 1, column 7'],
+    ['{"a": 1} x', 'line 1, column 10'],
+    ['[1, 2', 'line 1, column 6'],
+    ['{"a" 1}', 'line 1, column 6'],
+    ["{'a': 1}", 'line 1, column 2'],
+    ['[01]', 'line 1, column 3'],
+    ['["a\nb"]', 'line 1, column 2'],
+    ['{"a": 1]', 'line 1, column 8'],
   ])('%j is no JSON from %s on', (text, place) => {
-    expect(readChange(text)).toMatchObject({ reasons: [{ fragment: '', code: 'not-json', message: `the body is not JSON: ${place}` }] });
+    expect(readChange(text)).toMatchObject({
+      reasons: [{ fragment: '', code: 'not-json', message: `the body is not JSON: ${place}` }],
+    });
   });
 
   test.each([
@@ -37,31 +59,79 @@ describe('readChange', () => {
     ['nothing to do, at length', '{"apply": [], "delete": [], "message": "x"}', [['', '', 'empty-change']]],
     ['an unknown field', '{"aply": []}', [['', 'aply', 'unknown-field']]],
     ['a list that is none', '{"apply": {}}', [['', 'apply', 'wrong-type']]],
-    ['a strategy that nobody knows', `{"delete": [{"kind": "File", "name": "a"}], "strategy": {"maxFailures": "1", "x": 1}}`,
-      [['', 'strategy.x', 'unknown-field'], ['', 'strategy.maxFailures', 'wrong-type']]],
-    ['a retry of nothing', '{"delete": [{"kind": "File", "name": "a"}], "retryOf": "7"}', [['', 'retryOf', 'bad-change']]],
-    ['a bad reference', '{"delete": [{"kind": "file", "name": "A", "x": 1}, 7]}',
-      [['delete[0]', 'x', 'unknown-field'], ['delete[0]', 'kind', 'bad-kind'], ['delete[0]', 'name', 'bad-name'], ['delete[1]', '', 'wrong-type']]],
-    ['a bad bare manifest without a name', '{"kind": "File"}',
-      [['manifest', 'apiVersion', 'required'], ['manifest', 'metadata', 'required'], ['manifest', 'spec', 'required']]],
+    [
+      'a strategy that nobody knows',
+      `{"delete": [{"kind": "File", "name": "a"}], "strategy": {"maxFailures": "1", "x": 1}}`,
+      [
+        ['', 'strategy.x', 'unknown-field'],
+        ['', 'strategy.maxFailures', 'wrong-type'],
+      ],
+    ],
+    [
+      'a retry of nothing',
+      '{"delete": [{"kind": "File", "name": "a"}], "retryOf": "7"}',
+      [['', 'retryOf', 'bad-change']],
+    ],
+    [
+      'a bad reference',
+      '{"delete": [{"kind": "file", "name": "A", "x": 1}, 7]}',
+      [
+        ['delete[0]', 'x', 'unknown-field'],
+        ['delete[0]', 'kind', 'bad-kind'],
+        ['delete[0]', 'name', 'bad-name'],
+        ['delete[1]', '', 'wrong-type'],
+      ],
+    ],
+    [
+      'a bad bare manifest without a name',
+      '{"kind": "File"}',
+      [
+        ['manifest', 'apiVersion', 'required'],
+        ['manifest', 'metadata', 'required'],
+        ['manifest', 'spec', 'required'],
+      ],
+    ],
     ['half a surrogate pair', String.raw`{"message": "\ud800"}`, [['', 'message', 'not-unicode']]],
-    ['a number beyond all numbers', '{"strategy": {"maxFailures": 1e999}}', [['', 'strategy.maxFailures', 'wrong-type']]],
+    [
+      'a number beyond all numbers',
+      '{"strategy": {"maxFailures": 1e999}}',
+      [['', 'strategy.maxFailures', 'wrong-type']],
+    ],
   ])('refuses %s', (_name, text, reasons) => {
     expect(codes(text)).toEqual(reasons);
   });
 
   test('refuses the same fragment twice, and one that is applied and deleted', () => {
-    expect(codes(JSON.stringify({ apply: [file('a'), file('b'), file('a')], delete: [{ kind: 'File', name: 'b' }, { kind: 'Pool', name: 'a' }] }))).toEqual([
-      ['File/a', 'apply[2]', 'duplicate'], ['File/b', 'delete[0]', 'duplicate'],
+    expect(
+      codes(
+        JSON.stringify({
+          apply: [file('a'), file('b'), file('a')],
+          delete: [
+            { kind: 'File', name: 'b' },
+            { kind: 'Pool', name: 'a' },
+          ],
+        }),
+      ),
+    ).toEqual([
+      ['File/a', 'apply[2]', 'duplicate'],
+      ['File/b', 'delete[0]', 'duplicate'],
     ]);
   });
 
   test('tells what is wrong with every part at once', () => {
-    expect(codes(JSON.stringify({ apply: [file('a', { path: 'x' }), { kind: 'Nix' }, file('b')], delete: [{}], message: 1 }))).toEqual([
+    expect(
+      codes(
+        JSON.stringify({ apply: [file('a', { path: 'x' }), { kind: 'Nix' }, file('b')], delete: [{}], message: 1 }),
+      ),
+    ).toEqual([
       ['', 'message', 'wrong-type'],
       ['File/a', 'spec.path', 'bad-path'],
-      ['apply[1]', 'apiVersion', 'required'], ['apply[1]', 'metadata', 'required'], ['apply[1]', 'spec', 'required'], ['apply[1]', 'kind', 'unknown-kind'],
-      ['delete[0]', 'kind', 'required'], ['delete[0]', 'name', 'required'],
+      ['apply[1]', 'apiVersion', 'required'],
+      ['apply[1]', 'metadata', 'required'],
+      ['apply[1]', 'spec', 'required'],
+      ['apply[1]', 'kind', 'unknown-kind'],
+      ['delete[0]', 'kind', 'required'],
+      ['delete[0]', 'name', 'required'],
     ]);
   });
 
@@ -83,27 +153,49 @@ describe('readChange', () => {
       const read = readChange(text);
       return read.ok || read.reasons.length > 0;
     };
-    const key = fc.constantFrom('apply', 'delete', 'kind', 'metadata', 'spec', 'name', 'nodeSelector', 'matchExpressions', '__proto__', 'constructor', 'File');
+    const key = fc.constantFrom(
+      'apply',
+      'delete',
+      'kind',
+      'metadata',
+      'spec',
+      'name',
+      'nodeSelector',
+      'matchExpressions',
+      '__proto__',
+      'constructor',
+      'File',
+    );
     const { tree } = fc.letrec((tie) => ({
-      tree: fc.oneof({ maxDepth: 6 }, fc.jsonValue(), key, fc.array(tie('tree'), { maxLength: 3 }), fc.dictionary(key, tie('tree'), { maxKeys: 4 })),
+      tree: fc.oneof(
+        { maxDepth: 6 },
+        fc.jsonValue(),
+        key,
+        fc.array(tie('tree'), { maxLength: 3 }),
+        fc.dictionary(key, tie('tree'), { maxKeys: 4 }),
+      ),
     }));
     fc.assert(fc.property(tree, (value) => some(JSON.stringify(value))));
     fc.assert(fc.property(fc.string({ unit: 'binary' }), some));
   });
 
   test('the place where a text stops being JSON is never after its end, and cutting there is no JSON either', () => {
-    fc.assert(fc.property(fc.json(), fc.nat(), (text, cut) => {
-      const part = text.slice(0, cut % text.length);
-      const read = readChange(part);
-      if (!read.ok && read.reasons[0]?.code === 'not-json') {
-        const column = Number(/column (\d+)/.exec(read.reasons[0].message)?.[1]);
-        expect(column).toBeGreaterThan(0);
-        expect(column).toBeLessThanOrEqual(part.length + 1);
-      }
-    }));
+    fc.assert(
+      fc.property(fc.json(), fc.nat(), (text, cut) => {
+        const part = text.slice(0, cut % text.length);
+        const read = readChange(part);
+        if (!read.ok && read.reasons[0]?.code === 'not-json') {
+          const column = Number(/column (\d+)/.exec(read.reasons[0].message)?.[1]);
+          expect(column).toBeGreaterThan(0);
+          expect(column).toBeLessThanOrEqual(part.length + 1);
+        }
+      }),
+    );
   });
 });
 
 test('utf8Bytes counts what UTF-8 takes', () => {
-  fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => expect(utf8Bytes(text)).toBe(Buffer.byteLength(text))));
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (text) => expect(utf8Bytes(text)).toBe(Buffer.byteLength(text))),
+  );
 });

@@ -1,4 +1,12 @@
-import { fragmentId, isChangeId, isDnsLabel, type Fragment, type FragmentRef, type Reason, type Strategy } from '#libs/contracts';
+import {
+  fragmentId,
+  isChangeId,
+  isDnsLabel,
+  type Fragment,
+  type FragmentRef,
+  type Reason,
+  type Strategy,
+} from '#libs/contracts';
 import { Nested, Optional, type Problem } from './shape/checked.js';
 import { AnyList, Text, Whole } from './shape/forms.js';
 import { isObject, readShape } from './shape/reader.js';
@@ -31,9 +39,17 @@ export class StrategySpec {
 
 /** What names a fragment to delete. Its kind may be one that this version no longer knows. */
 export class FragmentRefSpec {
-  @Text({ code: 'bad-kind', problem: (text) => (KIND_NAME.test(text) ? undefined : 'must be the name of a kind'), schema: { pattern: '^[A-Z][A-Za-z0-9]{0,62}$' } })
+  @Text({
+    code: 'bad-kind',
+    problem: (text) => (KIND_NAME.test(text) ? undefined : 'must be the name of a kind'),
+    schema: { pattern: '^[A-Z][A-Za-z0-9]{0,62}$' },
+  })
   readonly kind!: string;
-  @Text({ code: 'bad-name', problem: (text) => (isDnsLabel(text) ? undefined : 'must be a DNS label'), schema: { pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$' } })
+  @Text({
+    code: 'bad-name',
+    problem: (text) => (isDnsLabel(text) ? undefined : 'must be a DNS label'),
+    schema: { pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$' },
+  })
   readonly name!: string;
 }
 
@@ -45,7 +61,11 @@ export class ChangeBody {
   @Optional() @Text() readonly author?: string;
   @Optional() @Nested(() => StrategySpec) readonly strategy?: StrategySpec;
   @Optional()
-  @Text({ code: 'bad-change', problem: (text) => (text === '' || isChangeId(text) ? undefined : 'must be the id of a change, as in c12'), schema: { pattern: '^(c[1-9][0-9]{0,15})?$' } })
+  @Text({
+    code: 'bad-change',
+    problem: (text) => (text === '' || isChangeId(text) ? undefined : 'must be the id of a change, as in c12'),
+    schema: { pattern: '^(c[1-9][0-9]{0,15})?$' },
+  })
   readonly retryOf?: string;
 }
 
@@ -53,18 +73,29 @@ export class ChangeBody {
 export function readChange(text: string): ChangeResult {
   const bytes = utf8Bytes(text);
   if (bytes > MAX_CHANGE_BYTES) {
-    return refused([{ at: '', code: 'too-large', message: `the change has ${bytes} bytes, and may have ${MAX_CHANGE_BYTES}: split it` }]);
+    return refused([
+      {
+        at: '',
+        code: 'too-large',
+        message: `the change has ${bytes} bytes, and may have ${MAX_CHANGE_BYTES}: split it`,
+      },
+    ]);
   }
   const json = parseJson(text);
   if (json.ok) return readChangeBody(json.value);
-  return refused([{ at: '', code: 'not-json', message: `the body is not JSON: line ${json.line}, column ${json.column}` }]);
+  return refused([
+    { at: '', code: 'not-json', message: `the body is not JSON: line ${json.line}, column ${json.column}` },
+  ]);
 }
 
 /** The same for a body that is parsed already. */
 export function readChangeBody(body: unknown): ChangeResult {
   const form = jsonProblems(body);
   if (form.length > 0) return refused(form);
-  if (!isObject(body)) return refused([{ at: '', code: 'wrong-type', message: `the body must be a change or a manifest, and is ${typeName(body)}` }]);
+  if (!isObject(body))
+    return refused([
+      { at: '', code: 'wrong-type', message: `the body must be a change or a manifest, and is ${typeName(body)}` },
+    ]);
   const isBare = Object.hasOwn(body, 'kind') || Object.hasOwn(body, 'apiVersion');
   return isBare ? bareManifest(body) : fullChange(body);
 }
@@ -76,7 +107,10 @@ const refused = (problems: readonly Problem[]): ChangeResult => ({ ok: false, re
 function bareManifest(body: unknown): ChangeResult {
   const checked = checkManifest(body, 'manifest');
   if (!checked.ok) return checked;
-  return { ok: true, change: { apply: [checked.fragment], delete: [], message: '', author: '', strategy: {}, retryOf: '' } };
+  return {
+    ok: true,
+    change: { apply: [checked.fragment], delete: [], message: '', author: '', strategy: {}, retryOf: '' },
+  };
 }
 
 function fullChange(body: Readonly<Record<string, unknown>>): ChangeResult {
@@ -89,11 +123,15 @@ function fullChange(body: Readonly<Record<string, unknown>>): ChangeResult {
   // Names are compared among what is well-formed: of the rest there is a reason already.
   const named = [
     ...apply.flatMap((checked, i) => (checked.ok ? [{ place: `apply[${i}]`, id: fragmentId(checked.fragment) }] : [])),
-    ...remove.flatMap(({ value, problems }, i) => (problems.length === 0 ? [{ place: `delete[${i}]`, id: fragmentId(value) }] : [])),
+    ...remove.flatMap(({ value, problems }, i) =>
+      problems.length === 0 ? [{ place: `delete[${i}]`, id: fragmentId(value) }] : [],
+    ),
   ];
   reasons.push(...twiceReasons(named));
   if (listOf(body['apply']).length + listOf(body['delete']).length === 0 && shape.problems.length === 0) {
-    reasons.push(...reasonsOf('', [{ at: '', code: 'empty-change', message: 'there is nothing to apply and nothing to delete' }]));
+    reasons.push(
+      ...reasonsOf('', [{ at: '', code: 'empty-change', message: 'there is nothing to apply and nothing to delete' }]),
+    );
   }
   if (reasons.length > 0) return { ok: false, reasons };
   const { message = '', author = '', strategy = {}, retryOf = '' } = shape.value;
@@ -120,6 +158,14 @@ function twiceReasons(named: readonly { readonly place: string; readonly id: str
       first.set(id, place);
       return [];
     }
-    return [{ fragment: id, field: place, code: 'duplicate', message: `${id} stands in ${before} and in ${place}`, nodes: [] }];
+    return [
+      {
+        fragment: id,
+        field: place,
+        code: 'duplicate',
+        message: `${id} stands in ${before} and in ${place}`,
+        nodes: [],
+      },
+    ];
   });
 }

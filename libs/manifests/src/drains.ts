@@ -46,7 +46,10 @@ export function parseDrain(written: WrittenDrain): DrainPolicy {
     unmanaged: spec.unmanaged ?? 'block',
     emptyDir: spec.emptyDir ?? 'block',
     rules: spec.rules ?? [],
-    only: spec.only === undefined ? undefined : { podSelector: spec.only.podSelector, resources: spec.only.resources ?? [] },
+    only:
+      spec.only === undefined
+        ? undefined
+        : { podSelector: spec.only.podSelector, resources: spec.only.resources ?? [] },
     onTimeout: spec.onTimeout ?? 'fail',
     onUncordon: spec.onUncordon ?? 'restore',
   };
@@ -54,8 +57,14 @@ export function parseDrain(written: WrittenDrain): DrainPolicy {
 
 /** What is done with a pod: as the first rule says that matches it. */
 export function treatmentOf({ rules }: DrainPolicy, pod: PodFeatures): PodTreatment {
-  const rule = rules.find(({ podSelector, namespaces }) => (namespaces === undefined || namespaces.includes(pod.namespace)) && selects(podSelector, pod.labels));
-  return { action: rule?.action ?? 'drain', order: rule?.order ?? (pod.priority >= SYSTEM_PRIORITY ? SYSTEM_ORDER : 0) };
+  const rule = rules.find(
+    ({ podSelector, namespaces }) =>
+      (namespaces === undefined || namespaces.includes(pod.namespace)) && selects(podSelector, pod.labels),
+  );
+  return {
+    action: rule?.action ?? 'drain',
+    order: rule?.order ?? (pod.priority >= SYSTEM_PRIORITY ? SYSTEM_ORDER : 0),
+  };
 }
 
 /** Whether a partial drain is about this pod. */

@@ -6,13 +6,22 @@ export function durationMs(text: string): number | undefined {
   const match = DURATION.exec(text);
   if (match === null) return undefined;
   const [, hours, minutes, seconds, milliseconds] = match;
-  const sum = Number(hours ?? 0) * 3_600_000 + Number(minutes ?? 0) * 60_000 + Number(seconds ?? 0) * 1_000 + Number(milliseconds ?? 0);
+  const sum =
+    Number(hours ?? 0) * 3_600_000 +
+    Number(minutes ?? 0) * 60_000 +
+    Number(seconds ?? 0) * 1_000 +
+    Number(milliseconds ?? 0);
   return sum > 0 && sum <= MAX_DURATION_MS ? sum : undefined;
 }
 
 /** A duration as people write it: `1h30m`. */
 export function durationText(ms: number): string {
-  const whole = [['h', 3_600_000], ['m', 60_000], ['s', 1_000], ['ms', 1]] as const;
+  const whole = [
+    ['h', 3_600_000],
+    ['m', 60_000],
+    ['s', 1_000],
+    ['ms', 1],
+  ] as const;
   let rest = Math.round(ms);
   let text = '';
   for (const [unit, size] of whole) {

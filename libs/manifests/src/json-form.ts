@@ -39,17 +39,35 @@ const MAX_PLACE = 40;
 
 /** Ends at the first place that is too deep: there may be no end below it. */
 function walk(value: unknown, at: string, depth: number, problems: Problem[]): boolean {
-  if (typeof value === 'string' && !isUnicode(value)) problems.push({ at, code: 'not-unicode', message: 'holds what is no Unicode: half of a surrogate pair, or bytes that are no UTF-8' });
-  if (typeof value === 'number' && !Number.isFinite(value)) problems.push({ at, code: 'wrong-type', message: 'is no finite number' });
+  if (typeof value === 'string' && !isUnicode(value))
+    problems.push({
+      at,
+      code: 'not-unicode',
+      message: 'holds what is no Unicode: half of a surrogate pair, or bytes that are no UTF-8',
+    });
+  if (typeof value === 'number' && !Number.isFinite(value))
+    problems.push({ at, code: 'wrong-type', message: 'is no finite number' });
   if (typeof value !== 'object' || value === null) return true;
   if (depth > MAX_DEPTH) {
-    problems.push({ at: at.length > MAX_PLACE ? `${at.slice(0, MAX_PLACE)}…` : at, code: 'too-deep', message: `must not be nested deeper than ${MAX_DEPTH}` });
+    problems.push({
+      at: at.length > MAX_PLACE ? `${at.slice(0, MAX_PLACE)}…` : at,
+      code: 'too-deep',
+      message: `must not be nested deeper than ${MAX_DEPTH}`,
+    });
     return false;
   }
   if (Array.isArray(value)) return value.every((item, i) => walk(item, `${at}[${i}]`, depth + 1, problems));
-  return isObject(value) && Object.keys(value).every((key) => {
-    const place = placeOf(at, key);
-    if (!isUnicode(key)) problems.push({ at, code: 'not-unicode', message: 'a key holds what is no Unicode: half of a surrogate pair, or bytes that are no UTF-8' });
-    return walk(value[key], place, depth + 1, problems);
-  });
+  return (
+    isObject(value) &&
+    Object.keys(value).every((key) => {
+      const place = placeOf(at, key);
+      if (!isUnicode(key))
+        problems.push({
+          at,
+          code: 'not-unicode',
+          message: 'a key holds what is no Unicode: half of a surrogate pair, or bytes that are no UTF-8',
+        });
+      return walk(value[key], place, depth + 1, problems);
+    })
+  );
 }

@@ -15,7 +15,8 @@ export function parseJson(text: string): JsonText {
 
 const SPACE = /[ \t\r\n]*/y;
 // oxlint-disable-next-line no-control-regex -- JSON forbids them inside strings
-const SCALAR = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
+const SCALAR =
+  /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 
 /**
  * The offset of the first token that cannot stand where it stands. Engines tell it only sometimes and each in its own
@@ -35,7 +36,8 @@ function firstError(text: string): number {
     if (char === undefined || expected === 'end') return at;
     const closes = char === '}' || char === ']';
     if (closes) {
-      if (!(expected === 'next' || expected === (char === '}' ? 'first-key' : 'first-item')) || open.pop() !== char) return at;
+      if (!(expected === 'next' || expected === (char === '}' ? 'first-key' : 'first-item')) || open.pop() !== char)
+        return at;
     } else if (expected === 'next' || expected === 'colon') {
       if (char !== (expected === 'next' ? ',' : ':')) return at;
       expected = expected === 'colon' || open.at(-1) === ']' ? 'value' : 'key';

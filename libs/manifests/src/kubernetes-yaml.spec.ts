@@ -5,9 +5,26 @@ const read = (text: string): ManifestFile => readManifests(text, 'f.yaml', KUBER
 
 describe('YAML as Kubernetes reads it', () => {
   test.each<[string, unknown]>([
-    ['0644', 420], ['0o644', 420], ['-0644', -420], ['01777', 1023], ['420', 420], ['0x1a4', 420], ['0b11', 3], ['089', 89], ['1_000', 1000],
-    ['"0644"', '0644'], ['yes', true], ['Off', false], ['n', false], ['"on"', 'on'], ['~', null],
-    ['64512:10', '64512:10'], ['02:00:00:00:00:01', '02:00:00:00:00:01'], ['1:30', '1:30'], ['1:30.5', '1:30.5'], ['2026-01-01', '2026-01-01'],
+    ['0644', 420],
+    ['0o644', 420],
+    ['-0644', -420],
+    ['01777', 1023],
+    ['420', 420],
+    ['0x1a4', 420],
+    ['0b11', 3],
+    ['089', 89],
+    ['1_000', 1000],
+    ['"0644"', '0644'],
+    ['yes', true],
+    ['Off', false],
+    ['n', false],
+    ['"on"', 'on'],
+    ['~', null],
+    ['64512:10', '64512:10'],
+    ['02:00:00:00:00:01', '02:00:00:00:00:01'],
+    ['1:30', '1:30'],
+    ['1:30.5', '1:30.5'],
+    ['2026-01-01', '2026-01-01'],
   ])('has %s as %p', (text, value) => {
     expect(read(`a: ${text}\n`)).toMatchObject({ manifests: [{ a: value }], problems: [] });
     expect(read(`%YAML 1.2\n---\na: ${text}\n`)).toMatchObject({ manifests: [{ a: value }], problems: [] });
@@ -18,13 +35,34 @@ describe('YAML as Kubernetes reads it', () => {
   });
 
   test('merges keys, and has JSON as it is', () => {
-    expect(read('a: &a {p: 1, q: 2}\nb: {<<: *a, q: 3}\non: 1\n').manifests).toEqual([{ a: { p: 1, q: 2 }, b: { p: 1, q: 3 }, true: 1 }]);
-    expect(read('{"a": "yes", "b": [420, 1e3, true, null], "<<": {"c": "0644"}}').manifests).toEqual([{ a: 'yes', b: [420, 1000, true, null], '<<': { c: '0644' } }]);
+    expect(read('a: &a {p: 1, q: 2}\nb: {<<: *a, q: 3}\non: 1\n').manifests).toEqual([
+      { a: { p: 1, q: 2 }, b: { p: 1, q: 3 }, true: 1 },
+    ]);
+    expect(read('{"a": "yes", "b": [420, 1e3, true, null], "<<": {"c": "0644"}}').manifests).toEqual([
+      { a: 'yes', b: [420, 1000, true, null], '<<': { c: '0644' } },
+    ]);
   });
 
   test.each([
-    ['merge keys that copy again and again', ['l0: &l0 {k: 1}', ...Array.from({ length: 40 }, (_, i) => `l${i + 1}: &l${i + 1} {x: {<<: *l${i}}, y: {<<: *l${i}}}`)].join('\n'), 'f.yaml:1:1: its aliases and merge keys make it more than can be read'],
-    ['aliases that do', ['l0: &l0 [a]', ...Array.from({ length: 9 }, (_, i) => `l${i + 1}: &l${i + 1} [${Array.from({ length: 9 }, () => `*l${i}`).join(', ')}]`)].join('\n'), 'f.yaml:1:1: its aliases and merge keys make it more than can be read'],
+    [
+      'merge keys that copy again and again',
+      [
+        'l0: &l0 {k: 1}',
+        ...Array.from({ length: 40 }, (_, i) => `l${i + 1}: &l${i + 1} {x: {<<: *l${i}}, y: {<<: *l${i}}}`),
+      ].join('\n'),
+      'f.yaml:1:1: its aliases and merge keys make it more than can be read',
+    ],
+    [
+      'aliases that do',
+      [
+        'l0: &l0 [a]',
+        ...Array.from(
+          { length: 9 },
+          (_, i) => `l${i + 1}: &l${i + 1} [${Array.from({ length: 9 }, () => `*l${i}`).join(', ')}]`,
+        ),
+      ].join('\n'),
+      'f.yaml:1:1: its aliases and merge keys make it more than can be read',
+    ],
     ['what merges itself', 'a: &a {<<: *a}\n', 'f.yaml:1:1: the anchor a holds itself'],
     ['what holds itself', 'a: &a {b: [*a]}\n', 'f.yaml:1:1: the anchor a holds itself'],
     ['bytes', 'a: !!binary aGk=\n', 'f.yaml:1:4: Unresolved tag: tag:yaml.org,2002:binary'],

@@ -1,4 +1,14 @@
-import { isAlias, isCollection, isNode, isPair, type Document, type DocumentOptions, type SchemaOptions, type ScalarTag, type Tags } from 'yaml';
+import {
+  isAlias,
+  isCollection,
+  isNode,
+  isPair,
+  type Document,
+  type DocumentOptions,
+  type SchemaOptions,
+  type ScalarTag,
+  type Tags,
+} from 'yaml';
 
 /** How YAML is read, beyond its grammar. */
 export interface YamlDialect {
@@ -12,7 +22,9 @@ export const SLUICE_YAML: YamlDialect = { options: {}, problem: () => undefined 
 
 /** A mode that was written as Go, and no version of YAML, writes octal numbers: kubectl takes it. */
 const GO_OCTAL: ScalarTag = {
-  default: true, tag: 'tag:yaml.org,2002:int', test: /^[-+]?0o[0-7_]+$/,
+  default: true,
+  tag: 'tag:yaml.org,2002:int',
+  test: /^[-+]?0o[0-7_]+$/,
   resolve: (text) => (text.startsWith('-') ? -1 : 1) * parseInt(text.replaceAll(/[-+_]|0o/g, ''), 8),
 };
 
@@ -20,8 +32,13 @@ const GO_OCTAL: ScalarTag = {
 const NOT_IN_KUBERNETES = ['timestamp', 'binary', 'omap', 'pairs', 'set'].map((name) => `tag:yaml.org,2002:${name}`);
 const BASE_60 = 'TIME';
 
-const kubernetesTags = (tags: Tags): Tags =>
-  [...tags.filter((tag) => typeof tag === 'string' || !(NOT_IN_KUBERNETES.includes(tag.tag) || ('format' in tag && tag.format === BASE_60))), GO_OCTAL];
+const kubernetesTags = (tags: Tags): Tags => [
+  ...tags.filter(
+    (tag) =>
+      typeof tag === 'string' || !(NOT_IN_KUBERNETES.includes(tag.tag) || ('format' in tag && tag.format === BASE_60)),
+  ),
+  GO_OCTAL,
+];
 
 /**
  * YAML as kubectl and the API server read it (sigs.k8s.io/yaml), which is nearly YAML 1.1: `0644` is octal, `yes`, `no`, `on` and `off`

@@ -25,7 +25,9 @@ export function readManifests(text: string, fileName: string, dialect: YamlDiale
     const { line, col } = lines.linePos(misshapen.offset);
     return { manifests: [], places: [], problems: [`${fileName}:${line}:${col}: ${misshapen.message}`] };
   }
-  const documents = [...new Composer({ ...dialect.options, lineCounter: lines, prettyErrors: false }).compose(tokens)] as readonly Document[];
+  const documents = [
+    ...new Composer({ ...dialect.options, lineCounter: lines, prettyErrors: false }).compose(tokens),
+  ] as readonly Document[];
   const read = documents.map((document) => readDocument(document, fileName, lines, dialect));
   return {
     manifests: read.flatMap(({ manifests }) => manifests),
@@ -51,7 +53,8 @@ function unusable(text: string): string | undefined {
     count += 1;
     // The marks that the lexer puts in between are no part of the text.
     if (!MARKS.has(lexeme)) at += lexeme.length;
-    if (count > MAX_LEXEMES) return `${placeIn(text, at)}: up to here it has more than a change can hold: publish it as several changes`;
+    if (count > MAX_LEXEMES)
+      return `${placeIn(text, at)}: up to here it has more than a change can hold: publish it as several changes`;
   }
   return undefined;
 }
@@ -72,13 +75,16 @@ const MAX_ALIASES = 50;
  * stack V8 does not throw, it may abort.
  */
 function misshapenIn(root: CST.Token | undefined): readonly { readonly offset: number; readonly message: string }[] {
-  const open: { readonly token: CST.Token; readonly depth: number }[] = root === undefined ? [] : [{ token: root, depth: 1 }];
+  const open: { readonly token: CST.Token; readonly depth: number }[] =
+    root === undefined ? [] : [{ token: root, depth: 1 }];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { token, depth } = next;
     if (depth > MAX_DEPTH) return [{ offset: token.offset, message: `must not be nested deeper than ${MAX_DEPTH}` }];
     if (!('items' in token)) continue;
-    const isMap = token.type === 'block-map' || (token.type === 'flow-collection' && token.start.type === 'flow-map-start');
-    if (isMap && token.items.length > MAX_KEYS) return [{ offset: token.offset, message: `a mapping must not have more than ${MAX_KEYS} keys` }];
+    const isMap =
+      token.type === 'block-map' || (token.type === 'flow-collection' && token.start.type === 'flow-map-start');
+    if (isMap && token.items.length > MAX_KEYS)
+      return [{ offset: token.offset, message: `a mapping must not have more than ${MAX_KEYS} keys` }];
     for (const { key, value } of token.items as readonly CST.CollectionItem[]) {
       for (const child of [key, value]) if (child) open.push({ token: child, depth: depth + 1 });
     }
@@ -94,7 +100,11 @@ function readDocument(document: Document, fileName: string, lines: LineCounter, 
   // What yaml only warns of is a tag that nobody knows: it would be left out in silence.
   const wrong = [...document.errors, ...document.warnings];
   if (wrong.length > 0) {
-    return { manifests: [], places: [], problems: wrong.slice(0, MAX_PROBLEMS).map(({ pos, message }) => `${position(pos[0])}: ${message}`) };
+    return {
+      manifests: [],
+      places: [],
+      problems: wrong.slice(0, MAX_PROBLEMS).map(({ pos, message }) => `${position(pos[0])}: ${message}`),
+    };
   }
   const start = document.contents?.range?.[0] ?? document.range?.[0] ?? 0;
   const value = toPlain(document, dialect);
@@ -109,7 +119,10 @@ function readDocument(document: Document, fileName: string, lines: LineCounter, 
   };
 }
 
-function toPlain(document: Document, dialect: YamlDialect): { readonly ok: true; readonly plain: unknown } | { readonly ok: false; readonly message: string } {
+function toPlain(
+  document: Document,
+  dialect: YamlDialect,
+): { readonly ok: true; readonly plain: unknown } | { readonly ok: false; readonly message: string } {
   const message = dialect.problem(document);
   if (message !== undefined) return { ok: false, message };
   try {

@@ -27,7 +27,10 @@ export type CheckedManifest =
 export class Metadata {
   @Text({
     code: 'bad-name',
-    problem: (text) => (isDnsLabel(text) ? undefined : 'must be a DNS label: at most 63 of a-z, 0-9 and "-", not beginning or ending with "-"'),
+    problem: (text) =>
+      isDnsLabel(text)
+        ? undefined
+        : 'must be a DNS label: at most 63 of a-z, 0-9 and "-", not beginning or ending with "-"',
     schema: { pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$' },
   })
   readonly name!: string;
@@ -45,10 +48,14 @@ export class ManifestHead {
 /** Checks a manifest in every way that needs no node; `place` names it as long as it has no name of its own. */
 export function checkManifest(document: unknown, place: string): CheckedManifest {
   const name = nameOf(document) ?? place;
-  const toReasons = (problems: readonly Problem[]): CheckedManifest => ({ ok: false, reasons: reasonsOf(name, problems) });
+  const toReasons = (problems: readonly Problem[]): CheckedManifest => ({
+    ok: false,
+    reasons: reasonsOf(name, problems),
+  });
   const form = jsonProblems(document);
   if (form.length > 0) return toReasons(form);
-  if (!isObject(document)) return toReasons([{ at: '', code: 'wrong-type', message: `must be a manifest, and is ${typeName(document)}` }]);
+  if (!isObject(document))
+    return toReasons([{ at: '', code: 'wrong-type', message: `must be a manifest, and is ${typeName(document)}` }]);
   const head = readShape(ManifestHead, document);
   const kind = typeof document['kind'] === 'string' ? kindOf(document['kind']) : undefined;
   const problems = [...head.problems, ...kindProblems(document, kind), ...specProblems(document['spec'], kind)];
@@ -59,7 +66,10 @@ export function checkManifest(document: unknown, place: string): CheckedManifest
 export function problemsOfSpec(kind: Kind, spec: unknown, stage: Stage): readonly Problem[] {
   // Nothing renders a policy: what looks like a template there is meant as it stands.
   const templated = stage === 'written' && kind.role === 'state';
-  return [...readShape(kind.spec, spec, templated ? 'written' : 'rendered').problems, ...(templated ? templateProblems(spec, '') : [])];
+  return [
+    ...readShape(kind.spec, spec, templated ? 'written' : 'rendered').problems,
+    ...(templated ? templateProblems(spec, '') : []),
+  ];
 }
 
 /** Problems as reasons of one fragment. */
@@ -68,7 +78,10 @@ export const reasonsOf = (fragment: string, problems: readonly Problem[]): reado
 
 /** Puts problems of a part at their place in the whole. */
 export const inside = (place: string, problems: readonly Problem[]): readonly Problem[] =>
-  problems.map((problem) => ({ ...problem, at: problem.at === '' || problem.at.startsWith('[') ? `${place}${problem.at}` : `${place}.${problem.at}` }));
+  problems.map((problem) => ({
+    ...problem,
+    at: problem.at === '' || problem.at.startsWith('[') ? `${place}${problem.at}` : `${place}.${problem.at}`,
+  }));
 
 /** How reasons name a fragment that has a kind and a usable name. */
 function nameOf(document: unknown): string | undefined {
@@ -83,7 +96,13 @@ function kindProblems(document: Readonly<Record<string, unknown>>, kind: Kind | 
   const { kind: written, metadata } = document;
   if (kind === undefined) {
     if (typeof written !== 'string') return [];
-    return [{ at: 'kind', code: 'unknown-kind', message: `there is no such kind; known are ${KINDS.map(({ name }) => name).join(', ')}` }];
+    return [
+      {
+        at: 'kind',
+        code: 'unknown-kind',
+        message: `there is no such kind; known are ${KINDS.map(({ name }) => name).join(', ')}`,
+      },
+    ];
   }
   const name = isObject(metadata) ? metadata['name'] : undefined;
   if (!kind.reservedNames.includes(name as string)) return [];
@@ -101,7 +120,9 @@ function templateProblems(value: unknown, at: string): readonly Problem[] {
   }
   if (Array.isArray(value)) return value.flatMap((item, i) => templateProblems(item, `${at}[${i}]`));
   if (!isObject(value)) return [];
-  return Object.keys(value).flatMap((key) => (at === '' && key === 'nodeSelector' ? [] : templateProblems(value[key], placeOf(at, key))));
+  return Object.keys(value).flatMap((key) =>
+    at === '' && key === 'nodeSelector' ? [] : templateProblems(value[key], placeOf(at, key)),
+  );
 }
 
 const fragmentOf = (head: ManifestHead): Fragment =>

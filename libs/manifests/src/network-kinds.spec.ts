@@ -28,12 +28,16 @@ test.each(BAD_IN_NUMBERS)('%s is refused', (_name, manifest, field, code) => {
 
 test('everything wrong with a list is said at once', () => {
   expect(reasonsOf(filters(line({ cidr: '10.1.1.1/8' }), line({ ge: 7 }), line({ le: 33, seq: 2 })))).toEqual([
-    { field: 'spec.import[1].ge', code: 'out-of-range' }, { field: 'spec.import[2].le', code: 'out-of-range' },
-    { field: 'spec.import[2].seq', code: 'duplicate' }, { field: 'spec.import[0].cidr', code: 'bad-cidr' },
+    { field: 'spec.import[1].ge', code: 'out-of-range' },
+    { field: 'spec.import[2].le', code: 'out-of-range' },
+    { field: 'spec.import[2].seq', code: 'duplicate' },
+    { field: 'spec.import[0].cidr', code: 'bad-cidr' },
   ]);
 });
 
 test('what a template made is checked once it is rendered', () => {
   const spec = { vrf: 'a', import: [{ cidr: '10.0.0.0/24', action: 'permit', ge: 8 }] };
-  expect(checkRendered({ kind: 'Vrf', name: 'a', spec })).toMatchObject([{ fragment: 'Vrf/a', field: 'spec.import[0].ge', code: 'out-of-range' }]);
+  expect(checkRendered({ kind: 'Vrf', name: 'a', spec })).toMatchObject([
+    { fragment: 'Vrf/a', field: 'spec.import[0].ge', code: 'out-of-range' },
+  ]);
 });

@@ -9,7 +9,10 @@ const NORMAL = /^(\/(?!\.?(\/|$))[^/]+)+$/;
 /** The form of a path that a fragment puts on a node. */
 export const NODE_PATH: TextForm = {
   code: 'bad-path',
-  problem: (text) => unsafe(text) ?? (text.startsWith('/') ? undefined : 'must be absolute') ?? (segments(text).length === 0 ? 'must not be /' : undefined),
+  problem: (text) =>
+    unsafe(text) ??
+    (text.startsWith('/') ? undefined : 'must be absolute') ??
+    (segments(text).length === 0 ? 'must not be /' : undefined),
   anyway: unsafe,
   schema: { maxLength: 4096, pattern: '^(?!(?:[\\s\\S]*/)?\\.\\.(?:/|$))(?!/(?:\\.?/)*\\.?$)/[^\\u0000]*$' },
 };
@@ -17,8 +20,12 @@ export const NODE_PATH: TextForm = {
 /** The form of a path to a file: a slash at its end would make it a directory. */
 export const FILE_PATH: TextForm = {
   ...NODE_PATH,
-  problem: (text) => NODE_PATH.problem(text) ?? (text.endsWith('/') ? 'must not end with /: that names a directory' : undefined),
-  schema: { maxLength: 4096, pattern: '^(?!(?:[\\s\\S]*/)?\\.\\.(?:/|$))(?!/(?:\\.?/)*\\.?$)/(?:[^\\u0000]*[^/\\u0000])$' },
+  problem: (text) =>
+    NODE_PATH.problem(text) ?? (text.endsWith('/') ? 'must not end with /: that names a directory' : undefined),
+  schema: {
+    maxLength: 4096,
+    pattern: '^(?!(?:[\\s\\S]*/)?\\.\\.(?:/|$))(?!/(?:\\.?/)*\\.?$)/(?:[^\\u0000]*[^/\\u0000])$',
+  },
 };
 
 /** The form of a path in a rule: it may be the root, the parent of all. */
@@ -31,7 +38,8 @@ export const RULE_PATH: TextForm = {
 /** Linux' PATH_MAX. */
 const MAX_PATH = 4096;
 
-const segments = (path: string): readonly string[] => path.split('/').filter((segment) => segment !== '' && segment !== '.');
+const segments = (path: string): readonly string[] =>
+  path.split('/').filter((segment) => segment !== '' && segment !== '.');
 
 /** What no rendering can make good. */
 function unsafe(text: string): string | undefined {

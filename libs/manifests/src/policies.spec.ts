@@ -1,57 +1,142 @@
 import type { Fragment } from '#libs/contracts';
-import { DEFAULT_POOL, durationMs, isPolicyKind, normalPath, parseDrain, parsePool, parseRolloutPolicy, probeLimits, probePattern } from './index.js';
+import {
+  DEFAULT_POOL,
+  durationMs,
+  isPolicyKind,
+  normalPath,
+  parseDrain,
+  parsePool,
+  parseRolloutPolicy,
+  probeLimits,
+  probePattern,
+} from './index.js';
 
-const fragment = (kind: string, spec: object): Fragment => ({ kind, name: 'edge', labels: {}, spec: { nodeSelector: {}, ...spec } }) as Fragment;
+const fragment = (kind: string, spec: object): Fragment =>
+  ({ kind, name: 'edge', labels: {}, spec: { nodeSelector: {}, ...spec } }) as Fragment;
 
 test('a pool that says nothing has the defaults', () => {
   expect(parsePool(fragment('Pool', {}))).toEqual({ ...DEFAULT_POOL, name: 'edge' });
-  expect(DEFAULT_POOL).toEqual({ name: 'default', maxUnavailable: { kind: 'count', n: 1 }, text: '1', applyMs: 120_000, drainMs: 600_000, drain: {}, drift: 'report', selector: {} });
+  expect(DEFAULT_POOL).toEqual({
+    name: 'default',
+    maxUnavailable: { kind: 'count', n: 1 },
+    text: '1',
+    applyMs: 120_000,
+    drainMs: 600_000,
+    drain: {},
+    drift: 'report',
+    selector: {},
+  });
 });
 
 test('how to drain goes along as written, and a drain that may be forced has its time twice: before, and for that', () => {
-  expect(parsePool(fragment('Pool', { drainTimeout: '5m', drain: { onTimeout: 'force' } }))).toMatchObject({ drainMs: 600_000, drain: { onTimeout: 'force' } });
+  expect(parsePool(fragment('Pool', { drainTimeout: '5m', drain: { onTimeout: 'force' } }))).toMatchObject({
+    drainMs: 600_000,
+    drain: { onTimeout: 'force' },
+  });
   expect(parsePool(fragment('Pool', { drainTimeout: '5m', drain: { onTimeout: 'defer' } })).drainMs).toBe(300_000);
 });
 
 test('a drain that says nothing evicts what it may, waits, and fails', () => {
-  expect(parseDrain({})).toEqual({ graceSeconds: undefined, unmanaged: 'block', emptyDir: 'block', rules: [], only: undefined, onTimeout: 'fail', onUncordon: 'restore' });
+  expect(parseDrain({})).toEqual({
+    graceSeconds: undefined,
+    unmanaged: 'block',
+    emptyDir: 'block',
+    rules: [],
+    only: undefined,
+    onTimeout: 'fail',
+    onUncordon: 'restore',
+  });
   expect(parseDrain({ gracePeriod: '100ms' }).graceSeconds).toBe(1);
 });
 
 test('a pool that says everything is read', () => {
   const nodeSelector = { matchLabels: { role: 'edge' } };
-  expect(parsePool(fragment('Pool', { nodeSelector, maxUnavailable: '10%', applyTimeout: '90s', drainTimeout: '1h', drift: 'repair' }))).toEqual({
-    name: 'edge', maxUnavailable: { kind: 'percent', p: 10 }, text: '10%', applyMs: 90_000, drainMs: 3_600_000, drain: {}, drift: 'repair', selector: nodeSelector,
+  expect(
+    parsePool(
+      fragment('Pool', {
+        nodeSelector,
+        maxUnavailable: '10%',
+        applyTimeout: '90s',
+        drainTimeout: '1h',
+        drift: 'repair',
+      }),
+    ),
+  ).toEqual({
+    name: 'edge',
+    maxUnavailable: { kind: 'percent', p: 10 },
+    text: '10%',
+    applyMs: 90_000,
+    drainMs: 3_600_000,
+    drain: {},
+    drift: 'repair',
+    selector: nodeSelector,
   });
 });
 
 test('a rollout policy is read', () => {
-  expect(parseRolloutPolicy(fragment('RolloutPolicy', { maxFailures: 3 }))).toEqual({ name: 'edge', maxFailures: 3, selector: {} });
+  expect(parseRolloutPolicy(fragment('RolloutPolicy', { maxFailures: 3 }))).toEqual({
+    name: 'edge',
+    maxFailures: 3,
+    selector: {},
+  });
 });
 
 test('a probe gives up after 5 s and three more tries unless it says otherwise', () => {
   expect(probeLimits({ kind: 'Probe', name: 'a', spec: {} })).toEqual({ timeoutMs: 5_000, retries: 3 });
-  expect(probeLimits({ kind: 'Probe', name: 'a', spec: { timeout: '1s', retries: 0 } })).toEqual({ timeoutMs: 1_000, retries: 0 });
+  expect(probeLimits({ kind: 'Probe', name: 'a', spec: { timeout: '1s', retries: 0 } })).toEqual({
+    timeoutMs: 1_000,
+    retries: 0,
+  });
 });
 
 test.each([
-  ['5s', 5_000], ['2m', 120_000], ['1h30m', 5_400_000], ['500ms', 500], ['1m500ms', 60_500], ['168h', 604_800_000],
-  ['', undefined], ['0s', undefined], ['5', undefined], ['-5s', undefined], ['1.5s', undefined], ['5 s', undefined], ['30m1h', undefined], ['169h', undefined], ['5S', undefined],
+  ['5s', 5_000],
+  ['2m', 120_000],
+  ['1h30m', 5_400_000],
+  ['500ms', 500],
+  ['1m500ms', 60_500],
+  ['168h', 604_800_000],
+  ['', undefined],
+  ['0s', undefined],
+  ['5', undefined],
+  ['-5s', undefined],
+  ['1.5s', undefined],
+  ['5 s', undefined],
+  ['30m1h', undefined],
+  ['169h', undefined],
+  ['5S', undefined],
 ])('the duration %j has %s ms', (text, ms) => {
   expect(durationMs(text)).toBe(ms);
 });
 
-test.each([['/a//b/./c/', '/a/b/c'], ['/', '/'], ['//.', '/'], ['/a/...', '/a/...']])('the path %s is %s', (path, normal) => {
+test.each([
+  ['/a//b/./c/', '/a/b/c'],
+  ['/', '/'],
+  ['//.', '/'],
+  ['/a/...', '/a/...'],
+])('the path %s is %s', (path, normal) => {
   expect(normalPath(path)).toBe(normal);
 });
 
-test.each([['Pool', true], ['DisruptionPolicy', true], ['RolloutPolicy', true], ['File', false], ['Probe', false], ['Unknown', false]])('%s is a policy: %s', (kind, policy) => {
+test.each([
+  ['Pool', true],
+  ['DisruptionPolicy', true],
+  ['RolloutPolicy', true],
+  ['File', false],
+  ['Probe', false],
+  ['Unknown', false],
+])('%s is a policy: %s', (kind, policy) => {
   expect(isPolicyKind(kind)).toBe(policy);
 });
 
 test.each([
-  ['^ok$', true], ['\\('.repeat(100), true], ['(a)'.repeat(100), true], ['('.repeat(20) + ')'.repeat(20), true],
-  ['(', false], ['('.repeat(21) + ')'.repeat(21), false], ['a'.repeat(1_001), false],
+  ['^ok$', true],
+  ['\\('.repeat(100), true],
+  ['(a)'.repeat(100), true],
+  ['('.repeat(20) + ')'.repeat(20), true],
+  ['(', false],
+  ['('.repeat(21) + ')'.repeat(21), false],
+  ['a'.repeat(1_001), false],
 ])('the pattern %j can be used: %s', (text, usable) => {
   expect(probePattern(text) !== undefined).toBe(usable);
 });

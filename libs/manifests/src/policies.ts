@@ -7,7 +7,9 @@ import type { RolloutPolicySpec } from './kinds/rollout-policy.js';
 import { selectorOf, type NodeSelector } from './selector.js';
 
 /** How many nodes of a pool may be unavailable at once. */
-export type MaxUnavailable = { readonly kind: 'count'; readonly n: number } | { readonly kind: 'percent'; readonly p: number };
+export type MaxUnavailable =
+  | { readonly kind: 'count'; readonly n: number }
+  | { readonly kind: 'percent'; readonly p: number };
 
 /** A pool with everything that its fragment leaves to the defaults. */
 export interface ParsedPool {
@@ -25,7 +27,14 @@ export interface ParsedPool {
 
 /** The defaults of a pool, and the pool of the nodes that no other selects. */
 export const DEFAULT_POOL: ParsedPool = {
-  name: 'default', maxUnavailable: { kind: 'count', n: 1 }, text: '1', applyMs: 120_000, drainMs: 600_000, drain: {}, drift: 'report', selector: {},
+  name: 'default',
+  maxUnavailable: { kind: 'count', n: 1 },
+  text: '1',
+  applyMs: 120_000,
+  drainMs: 600_000,
+  drain: {},
+  drift: 'report',
+  selector: {},
 };
 
 /** A rollout policy, read. */
@@ -47,10 +56,14 @@ export function parsePool(fragment: Fragment): ParsedPool {
   const written = spec.maxUnavailable ?? 1;
   return {
     name: fragment.name,
-    maxUnavailable: typeof written === 'number' ? { kind: 'count', n: written } : { kind: 'percent', p: Number.parseInt(written, 10) },
+    maxUnavailable:
+      typeof written === 'number'
+        ? { kind: 'count', n: written }
+        : { kind: 'percent', p: Number.parseInt(written, 10) },
     text: String(written),
     applyMs: durationMs(spec.applyTimeout ?? '') ?? DEFAULT_POOL.applyMs,
-    drainMs: (durationMs(spec.drainTimeout ?? '') ?? DEFAULT_POOL.drainMs) * (spec.drain?.onTimeout === 'force' ? 2 : 1),
+    drainMs:
+      (durationMs(spec.drainTimeout ?? '') ?? DEFAULT_POOL.drainMs) * (spec.drain?.onTimeout === 'force' ? 2 : 1),
     drain: (spec.drain ?? {}) as WrittenDrain,
     drift: spec.drift ?? DEFAULT_POOL.drift,
     selector: selectorOf(fragment),
@@ -70,4 +83,5 @@ export function probeLimits(entry: ConfigEntry): ProbeLimits {
 }
 
 /** Who may change what the nodes of a pool get, as its checked fragment says; empty: whoever may at all. */
-export const editorsOf = (fragment: Fragment): readonly EditorsSpec[] => (fragment.spec as unknown as PoolSpec).editors ?? [];
+export const editorsOf = (fragment: Fragment): readonly EditorsSpec[] =>
+  (fragment.spec as unknown as PoolSpec).editors ?? [];

@@ -10,11 +10,17 @@ export function checkRendered(entry: ConfigEntry): readonly Reason[] {
   if (form.length > 0) return reasonsOf(fragment, inside('spec', form));
   const kind = kindOf(entry.kind);
   if (kind === undefined || kind.role === 'policy') {
-    const known = KINDS.filter(({ role }) => role === 'state').map(({ name }) => name).join(', ');
-    return reasonsOf(fragment, [{ at: 'kind', code: 'unknown-kind', message: `a node has no such kind; known are ${known}` }]);
+    const known = KINDS.filter(({ role }) => role === 'state')
+      .map(({ name }) => name)
+      .join(', ');
+    return reasonsOf(fragment, [
+      { at: 'kind', code: 'unknown-kind', message: `a node has no such kind; known are ${known}` },
+    ]);
   }
   if (Object.hasOwn(entry.spec, 'nodeSelector')) {
-    return reasonsOf(fragment, [{ at: 'spec.nodeSelector', code: 'unknown-field', message: 'a rendered fragment selects nothing any more' }]);
+    return reasonsOf(fragment, [
+      { at: 'spec.nodeSelector', code: 'unknown-field', message: 'a rendered fragment selects nothing any more' },
+    ]);
   }
   return reasonsOf(fragment, inside('spec', problemsOfSpec(kind, { ...entry.spec, nodeSelector: {} }, 'rendered')));
 }

@@ -6,7 +6,8 @@ import { MatchExpression, NodeSelector } from './selector.js';
 import { API_VERSION, Metadata } from './manifest.js';
 
 /** A JSON Schema (draft-07) of the full manifest of every kind, by kind. */
-export const manifestSchemas = (): Readonly<Record<string, Schema>> => Object.fromEntries(KINDS.map((kind) => [kind.name, schemaOf(kind)]));
+export const manifestSchemas = (): Readonly<Record<string, Schema>> =>
+  Object.fromEntries(KINDS.map((kind) => [kind.name, schemaOf(kind)]));
 
 /** What templates are never looked for in. */
 const WITHOUT_TEMPLATES = [NodeSelector.name, MatchExpression.name];
@@ -35,6 +36,10 @@ function schemaOf(kind: Kind): Schema {
 function specDefinitions(kind: Kind): Readonly<Record<string, unknown>> {
   const definitions = definitionsOf(kind.spec);
   if (kind.role === 'policy') return definitions;
-  return Object.fromEntries(Object.entries(definitions).map(([name, schema]) =>
-    [name, WITHOUT_TEMPLATES.includes(name) ? schema : withTemplates(schema)]));
+  return Object.fromEntries(
+    Object.entries(definitions).map(([name, schema]) => [
+      name,
+      WITHOUT_TEMPLATES.includes(name) ? schema : withTemplates(schema),
+    ]),
+  );
 }

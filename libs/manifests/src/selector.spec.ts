@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { selectorOf, selects, type MatchExpression } from './index.js';
 
-const holds = (expression: MatchExpression, labels: Record<string, string>): boolean => selects({ matchExpressions: [expression] }, labels);
+const holds = (expression: MatchExpression, labels: Record<string, string>): boolean =>
+  selects({ matchExpressions: [expression] }, labels);
 
 describe('selects', () => {
   test('an empty selector selects every node', () => {
@@ -26,7 +27,10 @@ describe('selects', () => {
   });
 
   test('all conditions must hold', () => {
-    const selector = { matchLabels: { role: 'edge' }, matchExpressions: [{ key: 'zone', operator: 'Exists' }] } as const;
+    const selector = {
+      matchLabels: { role: 'edge' },
+      matchExpressions: [{ key: 'zone', operator: 'Exists' }],
+    } as const;
     expect(selects(selector, { role: 'edge', zone: 'a' })).toBe(true);
     expect(selects(selector, { role: 'edge' })).toBe(false);
     expect(selects(selector, { role: 'core', zone: 'a' })).toBe(false);
@@ -35,10 +39,16 @@ describe('selects', () => {
   test('each operator is the contrary of another', () => {
     const labels = fc.dictionary(fc.constantFrom('a', 'b'), fc.constantFrom('x', 'y', ''));
     const values = fc.array(fc.constantFrom('x', 'y', ''), { minLength: 1 });
-    fc.assert(fc.property(labels, values, (given, wanted) => {
-      expect(holds({ key: 'a', operator: 'In', values: wanted }, given)).toBe(!holds({ key: 'a', operator: 'NotIn', values: wanted }, given));
-      expect(holds({ key: 'a', operator: 'Exists' }, given)).toBe(!holds({ key: 'a', operator: 'DoesNotExist' }, given));
-    }));
+    fc.assert(
+      fc.property(labels, values, (given, wanted) => {
+        expect(holds({ key: 'a', operator: 'In', values: wanted }, given)).toBe(
+          !holds({ key: 'a', operator: 'NotIn', values: wanted }, given),
+        );
+        expect(holds({ key: 'a', operator: 'Exists' }, given)).toBe(
+          !holds({ key: 'a', operator: 'DoesNotExist' }, given),
+        );
+      }),
+    );
   });
 
   test('a fragment without a selector selects nothing', () => {

@@ -15,8 +15,16 @@ export type Operator = (typeof OPERATORS)[number];
     ],
   },
   expressions: [
-    { rule: "!(self.operator in ['In', 'NotIn']) || (has(self.values) && self.values.size() > 0)", message: 'In and NotIn need at least one value', fieldPath: '.values' },
-    { rule: "!(self.operator in ['Exists', 'DoesNotExist']) || !has(self.values) || self.values.size() == 0", message: 'Exists and DoesNotExist take no values', fieldPath: '.values' },
+    {
+      rule: "!(self.operator in ['In', 'NotIn']) || (has(self.values) && self.values.size() > 0)",
+      message: 'In and NotIn need at least one value',
+      fieldPath: '.values',
+    },
+    {
+      rule: "!(self.operator in ['Exists', 'DoesNotExist']) || !has(self.values) || self.values.size() == 0",
+      message: 'Exists and DoesNotExist take no values',
+      fieldPath: '.values',
+    },
   ],
 })
 export class MatchExpression {
@@ -50,7 +58,12 @@ export function selectorOf(fragment: { readonly spec?: Readonly<Record<string, u
   return (fragment.spec?.['nodeSelector'] as NodeSelector | undefined) ?? NOTHING;
 }
 
-const NOTHING: NodeSelector = { matchExpressions: [{ key: 'none', operator: 'Exists' }, { key: 'none', operator: 'DoesNotExist' }] };
+const NOTHING: NodeSelector = {
+  matchExpressions: [
+    { key: 'none', operator: 'Exists' },
+    { key: 'none', operator: 'DoesNotExist' },
+  ],
+};
 
 function holds(expression: MatchExpression, labels: Readonly<Record<string, string>>): boolean {
   const value = Object.hasOwn(labels, expression.key) ? labels[expression.key] : undefined;

@@ -64,7 +64,10 @@ function parseExpression(expression: string): TemplatePart | TemplateProblem {
     return { part: 'label', key: expression.slice(LABELS.length) };
   }
   if (/^node\.[^.]+/.test(expression)) {
-    return { code: 'unknown-template-key', message: `{{ ${excerpt(expression)} }} is nothing that a node has; ${KNOWN}` };
+    return {
+      code: 'unknown-template-key',
+      message: `{{ ${excerpt(expression)} }} is nothing that a node has; ${KNOWN}`,
+    };
   }
   return bad(`{{ ${excerpt(expression)} }} is not understood; ${KNOWN}, and {{{{ writes a literal {{`);
 }

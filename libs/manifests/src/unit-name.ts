@@ -1,15 +1,25 @@
 import { patternForm } from './shape/forms.js';
 
 /** The form of a unit in an action or a rule. A leading dash would be an option to systemctl. */
-export const UNIT = patternForm('bad-unit', /^[A-Za-z0-9:_.\\@][A-Za-z0-9:_.\\@-]{0,254}$/, 'must be the name of a systemd unit, as in "frr.service"');
+export const UNIT = patternForm(
+  'bad-unit',
+  /^[A-Za-z0-9:_.\\@][A-Za-z0-9:_.\\@-]{0,254}$/,
+  'must be the name of a systemd unit, as in "frr.service"',
+);
 
 /** The form of a unit that a fragment makes: with the suffix that says what it is, and no template without its instance. */
-export const WHOLE_UNIT = patternForm('bad-unit',
+export const WHOLE_UNIT = patternForm(
+  'bad-unit',
   /^(?=.{1,255}$)[A-Za-z0-9:_.\\@][A-Za-z0-9:_.\\@-]*\.(service|socket|timer|path|mount|automount|swap|target|slice)$/,
-  'must be the full name of a systemd unit, as in "frr.service" or "data.mount"');
+  'must be the full name of a systemd unit, as in "frr.service" or "data.mount"',
+);
 
 /** The form of a drop-in: one file name. */
-export const DROP_IN = patternForm('bad-drop-in', /^(?=.{1,255}$)[A-Za-z0-9_@][A-Za-z0-9:_.@-]*\.conf$/, 'must be a file name that ends with .conf, as in "10-limits.conf"');
+export const DROP_IN = patternForm(
+  'bad-drop-in',
+  /^(?=.{1,255}$)[A-Za-z0-9_@][A-Za-z0-9:_.@-]*\.conf$/,
+  'must be a file name that ends with .conf, as in "10-limits.conf"',
+);
 
 /** Where an administrator's units are. */
 export const UNIT_FOLDER = '/etc/systemd/system';

@@ -19,11 +19,27 @@ export function networkEntries(config: Config): readonly ConfigEntry[] {
   const { links, addresses, routes, rules, frr } = networkOf(config);
   return [
     ...links.map((link) => element('NetworkLink', `net-1-${LINK_RANK[link.type]}:link ${link.name}`, link)),
-    ...addresses.map((address) => element('NetworkAddress', `net-2-0:address ${address.address} on ${address.link}`, address)),
-    ...routes.map((route) => element('NetworkRoute', `net-3-${route.via === undefined ? 1 : 2}:route ${route.to} in table ${route.table}${route.metric === undefined ? '' : ` metric ${route.metric}`}`, route)),
+    ...addresses.map((address) =>
+      element('NetworkAddress', `net-2-0:address ${address.address} on ${address.link}`, address),
+    ),
+    ...routes.map((route) =>
+      element(
+        'NetworkRoute',
+        `net-3-${route.via === undefined ? 1 : 2}:route ${route.to} in table ${route.table}${route.metric === undefined ? '' : ` metric ${route.metric}`}`,
+        route,
+      ),
+    ),
     ...rules.map((rule) => {
-      const words = [...(rule.from === undefined ? [] : [`from ${rule.from}`]), ...(rule.to === undefined ? [] : [`to ${rule.to}`]), ...(rule.iif === undefined ? [] : [`iif ${rule.iif}`])];
-      return element('NetworkRule', `net-4-0:rule ${rule.priority} of IPv${rule.family} ${words.join(' ')} in table ${rule.table}`, rule);
+      const words = [
+        ...(rule.from === undefined ? [] : [`from ${rule.from}`]),
+        ...(rule.to === undefined ? [] : [`to ${rule.to}`]),
+        ...(rule.iif === undefined ? [] : [`iif ${rule.iif}`]),
+      ];
+      return element(
+        'NetworkRule',
+        `net-4-0:rule ${rule.priority} of IPv${rule.family} ${words.join(' ')} in table ${rule.table}`,
+        rule,
+      );
     }),
     ...(frr === undefined ? [] : [element('NetworkFrr', 'net-5-0:frr', frr)]),
   ].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
@@ -35,4 +51,8 @@ export function wordsFor({ kind, name }: Pick<ConfigEntry, 'kind' | 'name'>): st
   return isElement ? name.slice(name.indexOf(':') + 1) : `${kind}/${name}`;
 }
 
-const element = (kind: ElementKind, name: string, spec: object): ConfigEntry => ({ kind, name, spec: spec as ConfigEntry['spec'] });
+const element = (kind: ElementKind, name: string, spec: object): ConfigEntry => ({
+  kind,
+  name,
+  spec: spec as ConfigEntry['spec'],
+});

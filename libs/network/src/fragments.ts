@@ -22,11 +22,19 @@ export const NETWORK_KINDS: readonly string[] = ['Vrf', 'Layer2Network', 'Routin
 export const isNetworkEntry = (entry: ConfigEntry): boolean => NETWORK_KINDS.includes(entry.kind);
 
 /** Reads the checked entries of a config; `holds` leaves out those whose form does not hold. */
-export function networkFragments(config: Config, holds: (entry: ConfigEntry) => boolean = () => true): NetworkFragments {
-  const read = <S>(kind: string): readonly Read<S>[] => config.fragments
-    .filter((entry) => entry.kind === kind && holds(entry))
-    .map((entry) => ({ id: fragmentId(entry), name: entry.name, spec: entry.spec as unknown as Omit<S, 'nodeSelector'> }))
-    .sort((a, b) => compareText(a.name, b.name));
+export function networkFragments(
+  config: Config,
+  holds: (entry: ConfigEntry) => boolean = () => true,
+): NetworkFragments {
+  const read = <S>(kind: string): readonly Read<S>[] =>
+    config.fragments
+      .filter((entry) => entry.kind === kind && holds(entry))
+      .map((entry) => ({
+        id: fragmentId(entry),
+        name: entry.name,
+        spec: entry.spec as unknown as Omit<S, 'nodeSelector'>,
+      }))
+      .sort((a, b) => compareText(a.name, b.name));
   return {
     vrfs: read('Vrf'),
     layer2: [...read<Layer2NetworkSpec>('Layer2Network')].sort((a, b) => a.spec.id - b.spec.id),

@@ -16,11 +16,18 @@ export function layer2Links(spec: Layer2): readonly Link[] {
   const links: Link[] = [{ ...bridgeLink(spec, bridge), ...size, ...segments }];
   if (vni !== undefined) {
     links.push({
-      name: `vx.${id}`, type: 'vxlan', vni, ...port, learning: false, neighSuppress: spec.neighSuppression ?? false, ...segments,
+      name: `vx.${id}`,
+      type: 'vxlan',
+      vni,
+      ...port,
+      learning: false,
+      neighSuppress: spec.neighSuppression ?? false,
+      ...segments,
       ...(vtep === undefined ? {} : { local: vtep }),
     });
   }
-  if (trunk !== undefined) links.push({ name: `vl.${id}`, type: 'vlan', vlan: id, parent: trunk, ...port, ...segments });
+  if (trunk !== undefined)
+    links.push({ name: `vl.${id}`, type: 'vlan', vlan: id, parent: trunk, ...port, ...segments });
   if (spec.createMacvlanInterface === true) {
     links.push({ name: `l2v.${id}`, type: 'veth', peer: `vlan.${id}`, ...port, ...segments });
     links.push({ name: `vlan.${id}`, type: 'veth', peer: `l2v.${id}`, ...size, ...segments });
@@ -35,7 +42,8 @@ export const layer2Addresses = ({ id, anycastGateways = [] }: Layer2): readonly 
 const LEARN_NEIGHBORS = { 'ipv4/arp_accept': '1', 'ipv6/accept_untracked_na': '1' };
 
 const bridgeLink = ({ anycastMac, vrf, advertiseNeighbors }: Layer2, name: string): Link => ({
-  name, type: 'bridge',
+  name,
+  type: 'bridge',
   ...(vrf === undefined ? {} : { master: vrf }),
   ...(anycastMac === undefined ? {} : { mac: anycastMac.toLowerCase() }),
   ...(advertiseNeighbors === true ? { settings: LEARN_NEIGHBORS } : {}),

@@ -10,8 +10,15 @@ export function networkReasons(config: Config, holds: (entry: ConfigEntry) => bo
   const fragments = networkFragments(config, holds);
   const names = claimed(config);
   return [
-    ...vlanReasons(fragments), ...vniReasons(fragments), ...gatewayReasons(fragments), ...tableReasons(fragments), ...linkReasons(fragments), ...routeReasons(fragments),
-    ...vrfReasons(fragments, names), ...peeringReasons(fragments, names), ...asReasons(fragments),
+    ...vlanReasons(fragments),
+    ...vniReasons(fragments),
+    ...gatewayReasons(fragments),
+    ...tableReasons(fragments),
+    ...linkReasons(fragments),
+    ...routeReasons(fragments),
+    ...vrfReasons(fragments, names),
+    ...peeringReasons(fragments, names),
+    ...asReasons(fragments),
   ];
 }
 
@@ -19,7 +26,13 @@ export function networkReasons(config: Config, holds: (entry: ConfigEntry) => bo
 export function networkWarnings(config: Config, holds: (entry: ConfigEntry) => boolean): readonly Reason[] {
   if (!config.fragments.some(isNetworkEntry)) return [];
   return vrfsOf(networkFragments(config, holds)).overruled.map(({ part, field, by }) =>
-    reason(part, `spec.${field}`, 'overruled', `${by} comes first and has settled ${field} for this VRF: what stands here does not hold`));
+    reason(
+      part,
+      `spec.${field}`,
+      'overruled',
+      `${by} comes first and has settled ${field} for this VRF: what stands here does not hold`,
+    ),
+  );
 }
 
 /** Names that fragments refer to, of fragments too whose form does not hold: one fault is not told as two. */
@@ -57,8 +70,14 @@ const vlanReasons = ({ layer2 }: NetworkFragments): readonly Reason[] =>
 function vniReasons(fragments: NetworkFragments): readonly Reason[] {
   const { vrfs } = vrfsOf(fragments);
   return twice([
-    ...vrfs.flatMap(({ vni, parts }) => (vni === undefined ? [] : [{ id: ownerOf(fragments, parts, 'vni'), field: 'spec.vni', key: String(vni), what: `have VNI ${vni}` }])),
-    ...fragments.layer2.flatMap(({ id, spec: { vni } }) => (vni === undefined ? [] : [{ id, field: 'spec.vni', key: String(vni), what: `have VNI ${vni}` }])),
+    ...vrfs.flatMap(({ vni, parts }) =>
+      vni === undefined
+        ? []
+        : [{ id: ownerOf(fragments, parts, 'vni'), field: 'spec.vni', key: String(vni), what: `have VNI ${vni}` }],
+    ),
+    ...fragments.layer2.flatMap(({ id, spec: { vni } }) =>
+      vni === undefined ? [] : [{ id, field: 'spec.vni', key: String(vni), what: `have VNI ${vni}` }],
+    ),
   ]);
 }
 
@@ -68,43 +87,91 @@ const ownerOf = ({ vrfs }: NetworkFragments, parts: readonly string[], field: 'v
 
 /** In one routing domain a network is behind one link. */
 function gatewayReasons({ layer2 }: NetworkFragments): readonly Reason[] {
-  return twice(layer2.flatMap(({ id, spec: { vrf = '', anycastGateways = [] } }) => {
-    const networks = anycastGateways.map((gateway) => parseCidr(gateway)?.network ?? gateway);
-    return networks.flatMap((network, i) => (networks.indexOf(network) < i ? []
-      : [{ id, field: `spec.anycastGateways[${i}]`, key: `${vrf} ${network}`, what: `have a gateway in ${network}` }]));
-  }));
+  return twice(
+    layer2.flatMap(({ id, spec: { vrf = '', anycastGateways = [] } }) => {
+      const networks = anycastGateways.map((gateway) => parseCidr(gateway)?.network ?? gateway);
+      return networks.flatMap((network, i) =>
+        networks.indexOf(network) < i
+          ? []
+          : [
+              {
+                id,
+                field: `spec.anycastGateways[${i}]`,
+                key: `${vrf} ${network}`,
+                what: `have a gateway in ${network}`,
+              },
+            ],
+      );
+    }),
+  );
 }
 
 function tableReasons(fragments: NetworkFragments): readonly Reason[] {
   const { vrfs } = vrfsOf(fragments);
   return twice([
-    ...fragments.tables.map(({ id, spec: { tableId } }) => ({ id, field: 'spec.tableId', key: String(tableId), what: `have routing table ${tableId}` })),
-    ...vrfs.map(({ name, parts }) => ({ id: parts[0] ?? '', field: 'spec.vrf', key: String(tableOf(name)), what: `have routing table ${tableOf(name)}, which a VRF gets by its name` })),
+    ...fragments.tables.map(({ id, spec: { tableId } }) => ({
+      id,
+      field: 'spec.tableId',
+      key: String(tableId),
+      what: `have routing table ${tableId}`,
+    })),
+    ...vrfs.map(({ name, parts }) => ({
+      id: parts[0] ?? '',
+      field: 'spec.vrf',
+      key: String(tableOf(name)),
+      what: `have routing table ${tableOf(name)}, which a VRF gets by its name`,
+    })),
   ]);
 }
 
 function linkReasons(fragments: NetworkFragments): readonly Reason[] {
   const { vrfs } = vrfsOf(fragments);
-  return twice([
-    ...vrfs.flatMap((vrf) => vrfLinks(vrf).filter(({ type }) => type !== 'dummy').map(({ name }) => link(vrf.parts[0] ?? '', 'spec.vrf', name))),
-    ...fragments.vrfs.flatMap(({ id, spec }) => (spec.loopbacks ?? []).map(({ name }, i) => link(id, `spec.loopbacks[${i}].name`, name))),
-    ...fragments.layer2.flatMap(({ id, spec }) => layer2Links(spec).map(({ name }) => link(id, 'spec.id', name))),
-  ]
-    // The same VLAN twice is said once, and not of every link that follows from it.
-    .filter((claim, i, all) => !(claim.field === 'spec.id' && all.findIndex(({ field, key }) => field === 'spec.id' && key === claim.key) < i)));
+  return twice(
+    [
+      ...vrfs.flatMap((vrf) =>
+        vrfLinks(vrf)
+          .filter(({ type }) => type !== 'dummy')
+          .map(({ name }) => link(vrf.parts[0] ?? '', 'spec.vrf', name)),
+      ),
+      ...fragments.vrfs.flatMap(({ id, spec }) =>
+        (spec.loopbacks ?? []).map(({ name }, i) => link(id, `spec.loopbacks[${i}].name`, name)),
+      ),
+      ...fragments.layer2.flatMap(({ id, spec }) => layer2Links(spec).map(({ name }) => link(id, 'spec.id', name))),
+    ]
+      // The same VLAN twice is said once, and not of every link that follows from it.
+      .filter(
+        (claim, i, all) =>
+          !(
+            claim.field === 'spec.id' && all.findIndex(({ field, key }) => field === 'spec.id' && key === claim.key) < i
+          ),
+      ),
+  );
 }
 
-const link = (id: string, field: string, name: string): Claim => ({ id, field, key: name, what: `make an interface ${name}` });
+const link = (id: string, field: string, name: string): Claim => ({
+  id,
+  field,
+  key: name,
+  what: `make an interface ${name}`,
+});
 
 function routeReasons({ tables }: NetworkFragments): readonly Reason[] {
-  return twice(tables.flatMap(({ id, spec }) => [
-    ...(spec.routes ?? []).map(({ to }, i) => ({
-      id, field: `spec.routes[${i}].to`, key: `route ${id} ${parseCidr(to)?.network ?? to}`, what: `lead ${to} in table ${spec.tableId}`,
-    })),
-    ...(spec.rules ?? []).map(({ priority, from, to, interface: iif }, i) => ({
-      id, field: `spec.rules[${i}]`, key: `rule ${JSON.stringify([priority, from, to, iif])}`, what: `have the same rule of priority ${priority}`,
-    })),
-  ]));
+  return twice(
+    tables.flatMap(({ id, spec }) => [
+      ...(spec.routes ?? []).map(({ to }, i) => ({
+        id,
+        field: `spec.routes[${i}].to`,
+        key: `route ${id} ${parseCidr(to)?.network ?? to}`,
+        what: `lead ${to} in table ${spec.tableId}`,
+      })),
+      ...(spec.rules ?? []).map(({ priority, from, to, interface: iif }, i) => ({
+        id,
+        field: `spec.rules[${i}]`,
+        key: `rule ${JSON.stringify([priority, from, to, iif])}`,
+        what: `have the same rule of priority ${priority}`,
+      })),
+    ]),
+  );
 }
 
 function vrfReasons({ layer2 }: NetworkFragments, { vrfs }: Claimed): readonly Reason[] {
@@ -115,13 +182,33 @@ function peeringReasons({ peerings, layer2 }: NetworkFragments, { vrfs, networks
   const found = peerings.flatMap(({ id, spec: { network, vrf } }): Reason[] => {
     const known = layer2.find(({ name }) => name === network);
     return [
-      ...(networks.has(network) ? [] : [reason(id, 'spec.network', 'missing-reference', `the node has no Layer2Network/${network}`)]),
+      ...(networks.has(network)
+        ? []
+        : [reason(id, 'spec.network', 'missing-reference', `the node has no Layer2Network/${network}`)]),
       ...(known !== undefined && (known.spec.anycastGateways ?? []).length === 0
-        ? [reason(id, 'spec.network', 'no-gateway', `Layer2Network/${network} has no gateways: there is no network to listen in`)] : []),
+        ? [
+            reason(
+              id,
+              'spec.network',
+              'no-gateway',
+              `Layer2Network/${network} has no gateways: there is no network to listen in`,
+            ),
+          ]
+        : []),
       ...(vrf === undefined || vrfs.has(vrf) ? [] : [missingVrf(id, vrf)]),
     ];
   });
-  return [...found, ...twice(peerings.map(({ id, spec: { network } }) => ({ id, field: 'spec.network', key: network, what: `listen in Layer2Network/${network}` })))];
+  return [
+    ...found,
+    ...twice(
+      peerings.map(({ id, spec: { network } }) => ({
+        id,
+        field: 'spec.network',
+        key: network,
+        what: `listen in Layer2Network/${network}`,
+      })),
+    ),
+  ];
 }
 
 /** All instances of BGP on a node have one AS: otherwise no routes could go from one to another. */
@@ -131,10 +218,27 @@ function asReasons(fragments: NetworkFragments): readonly Reason[] {
     ...fragments.peerings.map(({ id, spec: { localAs } }) => ({ id, as: localAs })),
   ].filter(({ as }) => as !== undefined);
   const [first] = says;
-  return says.flatMap(({ id, as }) => (first === undefined || as === first.as ? []
-    : [reason(id, 'spec.localAs', 'conflict', `${first.id} says AS ${String(first.as)}, and ${id} says ${String(as)}: BGP on a node has one`)]));
+  return says.flatMap(({ id, as }) =>
+    first === undefined || as === first.as
+      ? []
+      : [
+          reason(
+            id,
+            'spec.localAs',
+            'conflict',
+            `${first.id} says AS ${String(first.as)}, and ${id} says ${String(as)}: BGP on a node has one`,
+          ),
+        ],
+  );
 }
 
-const missingVrf = (id: string, vrf: string): Reason => reason(id, 'spec.vrf', 'missing-reference', `no Vrf on the node makes the VRF ${vrf}`);
+const missingVrf = (id: string, vrf: string): Reason =>
+  reason(id, 'spec.vrf', 'missing-reference', `no Vrf on the node makes the VRF ${vrf}`);
 
-const reason = (fragment: string, field: string, code: string, message: string): Reason => ({ fragment, field, code, message, nodes: [] });
+const reason = (fragment: string, field: string, code: string, message: string): Reason => ({
+  fragment,
+  field,
+  code,
+  message,
+  nodes: [],
+});

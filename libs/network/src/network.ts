@@ -8,22 +8,32 @@ import { layer2Addresses, layer2Links } from './layer2.js';
 import { vrfAddresses, vrfLinks, vrfRoutes, vrfRules, vrfsOf } from './vrf.js';
 
 /** The whole of what the network of a node with this config shall have. Pure, and the same for the same fragments in any order. */
-export const networkOf = (config: Config, holds?: (entry: ConfigEntry) => boolean): Network => networkFrom(networkFragments(config, holds));
+export const networkOf = (config: Config, holds?: (entry: ConfigEntry) => boolean): Network =>
+  networkFrom(networkFragments(config, holds));
 
 export function networkFrom(fragments: NetworkFragments): Network {
   const { vrfs } = vrfsOf(fragments);
   return {
     links: [...vrfs.flatMap(vrfLinks), ...fragments.layer2.flatMap(({ spec }) => layer2Links(spec))],
     addresses: [...vrfs.flatMap(vrfAddresses), ...fragments.layer2.flatMap(({ spec }) => layer2Addresses(spec))],
-    routes: [...vrfs.flatMap(vrfRoutes), ...fragments.tables.flatMap(({ spec }) => (spec.routes ?? []).map((route) => routeOf(spec.tableId, route)))],
-    rules: [...vrfs.flatMap(vrfRules), ...fragments.tables.flatMap(({ spec }) => (spec.rules ?? []).flatMap((rule) => rulesOf(spec.tableId, rule)))],
+    routes: [
+      ...vrfs.flatMap(vrfRoutes),
+      ...fragments.tables.flatMap(({ spec }) => (spec.routes ?? []).map((route) => routeOf(spec.tableId, route))),
+    ],
+    rules: [
+      ...vrfs.flatMap(vrfRules),
+      ...fragments.tables.flatMap(({ spec }) => (spec.rules ?? []).flatMap((rule) => rulesOf(spec.tableId, rule))),
+    ],
     frr: frrOf(vrfs, peeringsOf(fragments)),
   };
 }
 
 const routeOf = (table: number, { to, via, interface: dev, blackhole }: TableRoute): Route => ({
-  table, to: networkText(to), type: blackhole === true ? 'blackhole' : 'unicast',
-  ...(via === undefined ? {} : { via }), ...(dev === undefined ? {} : { dev }),
+  table,
+  to: networkText(to),
+  type: blackhole === true ? 'blackhole' : 'unicast',
+  ...(via === undefined ? {} : { via }),
+  ...(dev === undefined ? {} : { dev }),
 });
 
 /** A rule of no address is one of each family. */
@@ -31,7 +41,9 @@ function rulesOf(table: number, { priority, from, to, interface: iif }: TableRul
   const address = from ?? to;
   const families = address === undefined ? ([4, 6] as const) : ([parseCidr(address)?.family ?? 4] as const);
   const rest = {
-    ...(from === undefined ? {} : { from: networkText(from) }), ...(to === undefined ? {} : { to: networkText(to) }), ...(iif === undefined ? {} : { iif }),
+    ...(from === undefined ? {} : { from: networkText(from) }),
+    ...(to === undefined ? {} : { to: networkText(to) }),
+    ...(iif === undefined ? {} : { iif }),
   };
   return families.map((family) => ({ family, priority, table, ...rest }));
 }

@@ -29,14 +29,21 @@ export interface Overruled {
 }
 
 /** The VRFs of a node, by name, and what of their parts does not hold. Parts are joined by ascending seq, then by their names. */
-export function vrfsOf(fragments: NetworkFragments): { readonly vrfs: readonly Vrf[]; readonly overruled: readonly Overruled[] } {
+export function vrfsOf(fragments: NetworkFragments): {
+  readonly vrfs: readonly Vrf[];
+  readonly overruled: readonly Overruled[];
+} {
   const parts = new Map<string, Read<VrfSpec>[]>();
   for (const part of fragments.vrfs) parts.set(part.spec.vrf, [...(parts.get(part.spec.vrf) ?? []), part]);
   const overruled: Overruled[] = [];
-  const vrfs = [...parts].sort(([a], [b]) => compareText(a, b)).map(([name, unsorted]) => {
-    const sorted = [...unsorted].sort((a, b) => (a.spec.seq ?? DEFAULT_SEQ) - (b.spec.seq ?? DEFAULT_SEQ) || compareText(a.name, b.name));
-    return joined(name, sorted, overruled);
-  });
+  const vrfs = [...parts]
+    .sort(([a], [b]) => compareText(a, b))
+    .map(([name, unsorted]) => {
+      const sorted = [...unsorted].sort(
+        (a, b) => (a.spec.seq ?? DEFAULT_SEQ) - (b.spec.seq ?? DEFAULT_SEQ) || compareText(a.name, b.name),
+      );
+      return joined(name, sorted, overruled);
+    });
   return { vrfs, overruled };
 }
 
@@ -67,12 +74,22 @@ export function vrfLinks(vrf: Vrf): readonly Link[] {
   return [
     { name, type: 'vrf', table: vrf.table },
     { name: vrfBridge(name), type: 'bridge', master: name, ...size },
-    { name: vrfTunnel(name), type: 'vxlan', vni, master: vrfBridge(name), learning: false, neighSuppress: true, ...size, ...(vtep === undefined ? {} : { local: vtep }) },
+    {
+      name: vrfTunnel(name),
+      type: 'vxlan',
+      vni,
+      master: vrfBridge(name),
+      learning: false,
+      neighSuppress: true,
+      ...size,
+      ...(vtep === undefined ? {} : { local: vtep }),
+    },
     ...loopbacks,
   ];
 }
 
-export const vrfAddresses = (vrf: Vrf): readonly LinkAddress[] => vrf.loopbacks.map(({ name, subnet }) => ({ link: name, address: subnet }));
+export const vrfAddresses = (vrf: Vrf): readonly LinkAddress[] =>
+  vrf.loopbacks.map(({ name, subnet }) => ({ link: name, address: subnet }));
 
 /** Above every metric that anybody gives: what no route of the VRF takes must not go on to the main table. */
 const LAST_METRIC = 4_278_198_272;
@@ -98,9 +115,14 @@ function joined(name: string, parts: readonly Read<VrfSpec>[], overruled: Overru
       } else if (fixed[field] !== value) overruled.push({ part: id, field, by: owner });
     }
   }
-  const texts = (of: (spec: Read<VrfSpec>['spec']) => readonly string[] | undefined): readonly string[] => [...new Set(parts.flatMap(({ spec }) => of(spec) ?? []))];
+  const texts = (of: (spec: Read<VrfSpec>['spec']) => readonly string[] | undefined): readonly string[] => [
+    ...new Set(parts.flatMap(({ spec }) => of(spec) ?? [])),
+  ];
   return {
-    ...fixed, name, table: tableOf(name), parts: parts.map(({ id }) => id),
+    ...fixed,
+    name,
+    table: tableOf(name),
+    parts: parts.map(({ id }) => id),
     import: filtersOf(parts.map(({ spec }) => spec.import)),
     export: filtersOf(parts.map(({ spec }) => spec.export)),
     aggregate: texts((spec) => spec.aggregate),
@@ -114,10 +136,15 @@ function joined(name: string, parts: readonly Read<VrfSpec>[], overruled: Overru
 export function filtersOf(lists: readonly (readonly RouteFilter[] | undefined)[]): readonly RouteFilter[] {
   const lines = new Map<string, RouteFilter>();
   for (const list of lists) {
-    const sorted = (list ?? []).map((filter, i) => ({ filter, seq: filter.seq ?? i + 1 })).sort((a, b) => a.seq - b.seq);
-    for (const { filter: { cidr, action, ge, le } } of sorted) {
+    const sorted = (list ?? [])
+      .map((filter, i) => ({ filter, seq: filter.seq ?? i + 1 }))
+      .sort((a, b) => a.seq - b.seq);
+    for (const {
+      filter: { cidr, action, ge, le },
+    } of sorted) {
       const key = JSON.stringify([cidr, action, ge, le]);
-      if (!lines.has(key)) lines.set(key, { cidr, action, ...(ge === undefined ? {} : { ge }), ...(le === undefined ? {} : { le }) });
+      if (!lines.has(key))
+        lines.set(key, { cidr, action, ...(ge === undefined ? {} : { ge }), ...(le === undefined ? {} : { le }) });
     }
   }
   return [...lines.values()];

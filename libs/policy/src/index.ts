@@ -8,13 +8,20 @@ export interface CarriedPolicies {
 }
 
 /** What of a change is policy. */
-export const carriedPolicies = (change: { readonly apply: readonly Fragment[]; readonly delete: readonly FragmentRef[] }): CarriedPolicies => ({
+export const carriedPolicies = (change: {
+  readonly apply: readonly Fragment[];
+  readonly delete: readonly FragmentRef[];
+}): CarriedPolicies => ({
   apply: change.apply.filter(({ kind }) => isPolicyKind(kind)),
   delete: change.delete.filter(({ kind }) => isPolicyKind(kind)),
 });
 
 /** The committed policies of a kind, with those that a change carries in their place: what holds for its own leases. By name. */
-export function policiesOf(kind: string, committed: Iterable<Fragment>, carried: CarriedPolicies = { apply: [], delete: [] }): readonly Fragment[] {
+export function policiesOf(
+  kind: string,
+  committed: Iterable<Fragment>,
+  carried: CarriedPolicies = { apply: [], delete: [] },
+): readonly Fragment[] {
   const all = new Map([...committed].map((fragment) => [fragmentId(fragment), fragment]));
   for (const ref of carried.delete) all.delete(fragmentId(ref));
   for (const fragment of carried.apply) all.set(fragmentId(fragment), fragment);

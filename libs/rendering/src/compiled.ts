@@ -1,5 +1,15 @@
 import { fragmentId, type ConfigEntry, type Fragment, type Reason } from '#libs/contracts';
-import { hasTemplate, isObject, isPolicyKind, parseTemplate, placeOf, selectorOf, selects, type NodeSelector, type TemplatePart } from '#libs/manifests';
+import {
+  hasTemplate,
+  isObject,
+  isPolicyKind,
+  parseTemplate,
+  placeOf,
+  selectorOf,
+  selects,
+  type NodeSelector,
+  type TemplatePart,
+} from '#libs/manifests';
 import { canonicalJson } from './canonical-json.js';
 
 /** A fragment prepared once, so that rendering it for many nodes costs little. */
@@ -30,7 +40,9 @@ export function compileFragment(fragment: Fragment): Compiled {
   const problems: Reason[] = [];
   const template = compileValue(spec, 'spec', id, problems);
   return {
-    id, entry, problems,
+    id,
+    entry,
+    problems,
     selector: selectorOf(fragment),
     piece: canonicalJson(entry),
     template: template.is === 'constant' ? undefined : template,
@@ -98,7 +110,9 @@ function compileValue(value: unknown, field: string, id: string, problems: Reaso
     return items.every(({ is }) => is === 'constant') ? { is: 'constant', value } : { is: 'list', items };
   }
   if (!isObject(value)) return { is: 'constant', value };
-  const fields = Object.entries(value).map(([key, item]) => [key, compileValue(item, placeOf(field, key), id, problems)] as const);
+  const fields = Object.entries(value).map(
+    ([key, item]) => [key, compileValue(item, placeOf(field, key), id, problems)] as const,
+  );
   return fields.every(([, { is }]) => is === 'constant') ? { is: 'constant', value } : { is: 'object', fields };
 }
 

@@ -19,14 +19,20 @@ describe('renderNode', () => {
   });
 
   test('entries are sorted by kind, then name, and have no selector', () => {
-    const { config } = render([file('b', ''), file('a', ''), { kind: 'Directory', name: 'z', labels: {}, spec: { nodeSelector: {}, path: '/z' } }]);
+    const { config } = render([
+      file('b', ''),
+      file('a', ''),
+      { kind: 'Directory', name: 'z', labels: {}, spec: { nodeSelector: {}, path: '/z' } },
+    ]);
     expect(config.fragments.map(({ kind, name }) => `${kind}/${name}`)).toEqual(['Directory/z', 'File/a', 'File/b']);
     expect(config.fragments[0]).toEqual({ kind: 'Directory', name: 'z', spec: { path: '/z' } });
   });
 
   test('policies, and what does not select the node, are left out', () => {
     const pool: Fragment = { kind: 'Pool', name: 'p', labels: {}, spec: { nodeSelector: {} } };
-    expect(render([pool, file('a', '', {}, { matchLabels: { role: 'edge' } })], { role: 'core' }).config).toEqual({ fragments: [] });
+    expect(render([pool, file('a', '', {}, { matchLabels: { role: 'edge' } })], { role: 'core' }).config).toEqual({
+      fragments: [],
+    });
   });
 
   test.each([
@@ -51,10 +57,15 @@ describe('renderNode', () => {
   });
 
   test('an unknown label is a reason that names fragment, field, node and the labels there are', () => {
-    expect(render([file('a', 'x {{ node.labels.zone }}')], { role: 'edge', rack: '4' }).reasons).toEqual([{
-      fragment: 'File/a', field: 'spec.content', code: 'unknown-template-key', nodes: ['w-1'],
-      message: '{{ node.labels.zone }}: the node has no such label; it has rack, role',
-    }]);
+    expect(render([file('a', 'x {{ node.labels.zone }}')], { role: 'edge', rack: '4' }).reasons).toEqual([
+      {
+        fragment: 'File/a',
+        field: 'spec.content',
+        code: 'unknown-template-key',
+        nodes: ['w-1'],
+        message: '{{ node.labels.zone }}: the node has no such label; it has rack, role',
+      },
+    ]);
   });
 
   test.each(['constructor', '__proto__', 'toString'])('the label %s is not there unless it is given', (key) => {
@@ -62,44 +73,73 @@ describe('renderNode', () => {
   });
 
   test.each([
-    ['{{ node.name', 'bad-template'], ['{{ foo }}', 'bad-template'], ['{{}}', 'bad-template'], ['{{ node.labels.a b }}', 'bad-template'],
-    ['{{ node.labels. }}', 'unknown-template-key'], ['{{ node.zone }}', 'unknown-template-key'], ['{{ node.labels }}', 'unknown-template-key'],
+    ['{{ node.name', 'bad-template'],
+    ['{{ foo }}', 'bad-template'],
+    ['{{}}', 'bad-template'],
+    ['{{ node.labels.a b }}', 'bad-template'],
+    ['{{ node.labels. }}', 'unknown-template-key'],
+    ['{{ node.zone }}', 'unknown-template-key'],
+    ['{{ node.labels }}', 'unknown-template-key'],
   ])('%s is refused as %s', (template, code) => {
-    expect(render([file('a', template)]).reasons).toMatchObject([{ fragment: 'File/a', field: 'spec.content', code, nodes: ['w-1'] }]);
+    expect(render([file('a', template)]).reasons).toMatchObject([
+      { fragment: 'File/a', field: 'spec.content', code, nodes: ['w-1'] },
+    ]);
   });
 
   test('the recipe is what is written, the hash what comes of it', () => {
     const fragments = [file('a', '{{ node.name }}')];
     const [one, two] = [render(fragments, {}, 'w-1'), render(fragments, {}, 'w-2')];
     expect(one.recipe).toBe(two.recipe);
-    expect(one.recipe).toBe(sha256('[{"kind":"File","name":"a","spec":{"content":"{{ node.name }}","path":"/etc/a"}}]'));
+    expect(one.recipe).toBe(
+      sha256('[{"kind":"File","name":"a","spec":{"content":"{{ node.name }}","path":"/etc/a"}}]'),
+    );
     expect(one.hash).not.toBe(two.hash);
     expect(render([file('a', 'w-1')]).hash).toBe(one.hash);
   });
 
   test('nodes with the same fragments share one result, and selecting differently changes neither hash nor recipe', () => {
     const index = compileFragments([file('a', 'x', {}, { matchExpressions: [{ key: 'role', operator: 'Exists' }] })]);
-    const [one, two] = ['1', '2'].map((role) => renderNode(index.forNode({ role }), { name: `w-${role}`, labels: { role } }, sha256));
+    const [one, two] = ['1', '2'].map((role) =>
+      renderNode(index.forNode({ role }), { name: `w-${role}`, labels: { role } }, sha256),
+    );
     expect(one).toBe(two);
     expect(one?.recipe).toBe(render([file('a', 'x')]).recipe);
   });
 
   test('the hash is the sha256 of the RFC 8785 form of the parsed text, whatever is rendered', () => {
-    const text = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('{{ node.name }}', '{{ node.labels.zone }}{{{{'))
+    const text = fc
+      .oneof(fc.string({ unit: 'binary' }), fc.constantFrom('{{ node.name }}', '{{ node.labels.zone }}{{{{'))
       .map((value) => (isUnicode(value) ? value.replace(/\{\{(?! node|\{\{)/g, '{') : ''));
     const fragment = fc.record({ name: fc.stringMatching(/^[a-z]{1,5}$/), content: text, mode: fc.jsonValue() });
-    fc.assert(fc.property(fc.uniqueArray(fragment, { selector: ({ name }) => name, maxLength: 8 }), fc.string({ unit: 'grapheme' }), (written, zone) => {
-      const rendered = render(written.map(({ name, content, mode }) => file(name, content, { mode: JSON.parse(canonicalJson(mode)) as unknown })), { zone });
-      fc.pre(rendered.reasons.length === 0);
-      expect(rendered.hash).toBe(sha256(canonicalJson(JSON.parse(rendered.text))));
-      expect(JSON.parse(rendered.text)).toEqual(JSON.parse(JSON.stringify(rendered.config)));
-      expect(configHash(rendered.config, sha256)).toBe(rendered.hash);
-    }));
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(fragment, { selector: ({ name }) => name, maxLength: 8 }),
+        fc.string({ unit: 'grapheme' }),
+        (written, zone) => {
+          const rendered = render(
+            written.map(({ name, content, mode }) =>
+              file(name, content, { mode: JSON.parse(canonicalJson(mode)) as unknown }),
+            ),
+            { zone },
+          );
+          fc.pre(rendered.reasons.length === 0);
+          expect(rendered.hash).toBe(sha256(canonicalJson(JSON.parse(rendered.text))));
+          expect(JSON.parse(rendered.text)).toEqual(JSON.parse(JSON.stringify(rendered.config)));
+          expect(configHash(rendered.config, sha256)).toBe(rendered.hash);
+        },
+      ),
+    );
   });
 
   test('10,000 nodes with 200 fragments are rendered in seconds', () => {
-    const selectors = [{}, { matchLabels: { role: 'edge' } }, { matchExpressions: [{ key: 'zone', operator: 'In', values: ['a', 'b'] }] }];
-    const fragments = Array.from({ length: 200 }, (_, i) => file(`f${i}`, i % 100 === 0 ? '{{ node.name }}' : `content ${i}`.repeat(20), {}, selectors[i % 3]));
+    const selectors = [
+      {},
+      { matchLabels: { role: 'edge' } },
+      { matchExpressions: [{ key: 'zone', operator: 'In', values: ['a', 'b'] }] },
+    ];
+    const fragments = Array.from({ length: 200 }, (_, i) =>
+      file(`f${i}`, i % 100 === 0 ? '{{ node.name }}' : `content ${i}`.repeat(20), {}, selectors[i % 3]),
+    );
     const index = compileFragments(fragments);
     const started = performance.now();
     const hashes = new Set<string>();

@@ -68,7 +68,11 @@ function sharedOf(fragments: readonly Compiled[], digest: Digest): Shared {
 /** The canonical form of a config, from those of its entries: RFC 8785 has no space between them. */
 const configText = (pieces: readonly string[]): string => `{"fragments":[${pieces.join(',')}]}`;
 
-function renderFragment(fragment: Compiled, node: TemplateNode, reasons: Reason[]): { readonly entry: ConfigEntry; readonly piece: string } {
+function renderFragment(
+  fragment: Compiled,
+  node: TemplateNode,
+  reasons: Reason[],
+): { readonly entry: ConfigEntry; readonly piece: string } {
   for (const problem of fragment.problems) reasons.push({ ...problem, nodes: [node.name] });
   if (fragment.template === undefined) return fragment;
   const spec = fill(fragment.template, node, fragment.id, reasons) as ConfigEntry['spec'];
@@ -94,9 +98,10 @@ function fillPart(part: TemplatePart, field: string, node: TemplateNode, fragmen
   if (part.part === 'name') return node.name;
   const value = Object.hasOwn(node.labels, part.key) ? node.labels[part.key] : undefined;
   if (value !== undefined && isUnicode(value)) return value;
-  const message = value === undefined
-    ? `{{ node.labels.${part.key} }}: the node has no such label; it has ${listed(node.labels)}`
-    : `{{ node.labels.${part.key} }}: the value holds half of a surrogate pair`;
+  const message =
+    value === undefined
+      ? `{{ node.labels.${part.key} }}: the node has no such label; it has ${listed(node.labels)}`
+      : `{{ node.labels.${part.key} }}: the value holds half of a surrogate pair`;
   reasons.push({ fragment, field, code: 'unknown-template-key', message, nodes: [node.name] });
   return '';
 }

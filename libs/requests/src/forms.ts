@@ -6,20 +6,41 @@ export const MAX_PAGE = 500;
 /** Longer words of a person are a mistake, or not for a ledger. */
 const MAX_WORDS = 4_096;
 
-const form = (code: string, holds: (text: string) => boolean, message: string, schema: TextForm['schema'] = {}): TextForm =>
-  ({ code, problem: (text) => (holds(text) ? undefined : message), schema });
+const form = (
+  code: string,
+  holds: (text: string) => boolean,
+  message: string,
+  schema: TextForm['schema'] = {},
+): TextForm => ({ code, problem: (text) => (holds(text) ? undefined : message), schema });
 
-export const CHANGE_ID = form('bad-change', isChangeId, 'must be the id of a change, as in c12', { pattern: '^c[1-9][0-9]{0,15}$' });
-export const NODE_NAME = form('bad-node', isNodeName, 'must be the name of a node: a DNS subdomain', {
-  minLength: 1, maxLength: 253, pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$',
+export const CHANGE_ID = form('bad-change', isChangeId, 'must be the id of a change, as in c12', {
+  pattern: '^c[1-9][0-9]{0,15}$',
 });
-export const POOL_NAME = form('bad-pool', isDnsLabel, 'must be the name of a pool: a DNS label', { pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$' });
+export const NODE_NAME = form('bad-node', isNodeName, 'must be the name of a node: a DNS subdomain', {
+  minLength: 1,
+  maxLength: 253,
+  pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$',
+});
+export const POOL_NAME = form('bad-pool', isDnsLabel, 'must be the name of a pool: a DNS label', {
+  pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$',
+});
 export const HASH = form('bad-hash', isHash, 'must be a sha256 in lower-case hex', { pattern: '^[0-9a-f]{64}$' });
 /** As git does, a prefix is enough where it is unique. */
-export const HASH_OR_PREFIX = form('bad-hash', (text) => /^[0-9a-f]{7,64}$/.test(text), 'must be a sha256 in lower-case hex, or at least its first 7 digits', { pattern: '^[0-9a-f]{7,64}$' });
-export const WORDS = form('too-long', (text) => text.length <= MAX_WORDS, `must have at most ${MAX_WORDS} characters`, { maxLength: MAX_WORDS });
-export const SOME_WORDS = form('required', (text) => text.trim() !== '' && text.length <= MAX_WORDS,
-  `must be said, in at most ${MAX_WORDS} characters`, { maxLength: MAX_WORDS, pattern: '\\S' });
+export const HASH_OR_PREFIX = form(
+  'bad-hash',
+  (text) => /^[0-9a-f]{7,64}$/.test(text),
+  'must be a sha256 in lower-case hex, or at least its first 7 digits',
+  { pattern: '^[0-9a-f]{7,64}$' },
+);
+export const WORDS = form('too-long', (text) => text.length <= MAX_WORDS, `must have at most ${MAX_WORDS} characters`, {
+  maxLength: MAX_WORDS,
+});
+export const SOME_WORDS = form(
+  'required',
+  (text) => text.trim() !== '' && text.length <= MAX_WORDS,
+  `must be said, in at most ${MAX_WORDS} characters`,
+  { maxLength: MAX_WORDS, pattern: '\\S' },
+);
 
 /** A request that may name who asks. */
 export class AskedRequest {

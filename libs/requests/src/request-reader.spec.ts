@@ -1,6 +1,16 @@
 import Ajv from 'ajv';
 import { readFileSync } from 'node:fs';
-import { DiffRequest, DrainedRequest, ForgiveRequest, ListNodesRequest, PlanRequest, readRequest, REQUESTS, requestSchemas, SteerRequest } from './index.js';
+import {
+  DiffRequest,
+  DrainedRequest,
+  ForgiveRequest,
+  ListNodesRequest,
+  PlanRequest,
+  readRequest,
+  REQUESTS,
+  requestSchemas,
+  SteerRequest,
+} from './index.js';
 import type { Class } from '#libs/manifests';
 
 const hash = 'a'.repeat(64);
@@ -73,13 +83,19 @@ describe('readRequest', () => {
   test('values have the types of their class', () => {
     const read = readRequest(SteerRequest, { change: 'c1' });
     expect(read.ok && [read.value.change, read.value.by, read.value.reason]).toEqual(['c1', undefined, undefined]);
-    expect([PlanRequest, DiffRequest, ForgiveRequest].map(({ name }) => name)).toEqual(['PlanRequest', 'DiffRequest', 'ForgiveRequest']);
+    expect([PlanRequest, DiffRequest, ForgiveRequest].map(({ name }) => name)).toEqual([
+      'PlanRequest',
+      'DiffRequest',
+      'ForgiveRequest',
+    ]);
   });
 });
 
 describe('requestSchemas', () => {
   const ajv = new Ajv({ strict: true, allErrors: true, strictRequired: false, strictTypes: false });
-  const validators = new Map(Object.entries(requestSchemas()).map(([subject, schema]) => [subject, ajv.compile(schema)]));
+  const validators = new Map(
+    Object.entries(requestSchemas()).map(([subject, schema]) => [subject, ajv.compile(schema)]),
+  );
 
   test.each(GOOD)('%s takes %j', (subject, body) => {
     expect(validators.get(subject)?.(body)).toBe(true);
@@ -92,10 +108,13 @@ describe('requestSchemas', () => {
 
 test('there is a class for every request of docs/protocol.md', () => {
   const protocol = readFileSync('docs/protocol.md', 'utf8');
-  const documented = protocol.split('\n').filter((line) => line.startsWith('| `ops.')).flatMap((line) => {
-    const words = [...(line.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, word]) => word as string);
-    const prefix = (words[0] ?? '').replace(/[^.]+$/, '');
-    return words.map((word) => (word.startsWith('ops.') ? word : prefix + word));
-  });
+  const documented = protocol
+    .split('\n')
+    .filter((line) => line.startsWith('| `ops.'))
+    .flatMap((line) => {
+      const words = [...(line.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, word]) => word as string);
+      const prefix = (words[0] ?? '').replace(/[^.]+$/, '');
+      return words.map((word) => (word.startsWith('ops.') ? word : prefix + word));
+    });
   expect(Object.keys(REQUESTS).sort()).toEqual(documented.sort());
 });

@@ -45,12 +45,15 @@ export function readRequest<T extends object>(type: Class<T>, body: unknown): Re
 
 /** A JSON Schema (draft-07) of every request, by subject. */
 export function requestSchemas(): Readonly<Record<RequestSubject, Schema>> {
-  const schemas = Object.entries(REQUESTS).map(([subject, type]) => [subject, {
-    $schema: 'http://json-schema.org/draft-07/schema#',
-    $id: `https://sluice.dev/schemas/ops/${subject}.json`,
-    title: subject,
-    $ref: `#/definitions/${type.name}`,
-    definitions: definitionsOf(type),
-  }]);
+  const schemas = Object.entries(REQUESTS).map(([subject, type]) => [
+    subject,
+    {
+      $schema: 'http://json-schema.org/draft-07/schema#',
+      $id: `https://sluice.dev/schemas/ops/${subject}.json`,
+      title: subject,
+      $ref: `#/definitions/${type.name}`,
+      definitions: definitionsOf(type),
+    },
+  ]);
   return Object.fromEntries(schemas) as Record<RequestSubject, Schema>;
 }

@@ -18,7 +18,9 @@ export function boundReasons(reasons: readonly Reason[]): readonly Reason[] {
     shown.push(short);
   }
   const left = reasons.length - shown.length;
-  return left === 0 ? shown : [...shown, { fragment: '', field: '', code: 'more', message: `and ${left} more reasons`, nodes: [] }];
+  return left === 0
+    ? shown
+    : [...shown, { fragment: '', field: '', code: 'more', message: `and ${left} more reasons`, nodes: [] }];
 }
 
 function shortened(reason: Reason): Reason {
@@ -28,4 +30,5 @@ function shortened(reason: Reason): Reason {
 }
 
 /** Not in the middle of a pair: half of one has no UTF-8. */
-const short = (text: string): string => (text.length <= MOST_CHARACTERS ? text : `${text.slice(0, MOST_CHARACTERS).replace(/[\ud800-\udbff]$/, '')}…`);
+const short = (text: string): string =>
+  text.length <= MOST_CHARACTERS ? text : `${text.slice(0, MOST_CHARACTERS).replace(/[\ud800-\udbff]$/, '')}…`;

@@ -28,7 +28,11 @@ const holds = (entry: ConfigEntry): boolean => entryReview(entry).reasons.length
 
 /** Every reason why a node cannot take actions; `none` and `drain` are not the node's to take. */
 export function reviewActions(actions: readonly Action[], capabilities: readonly string[]): readonly Reason[] {
-  const missing = new Set(actions.map(({ kind }) => kind).filter((kind) => kind !== 'none' && kind !== 'drain' && !capabilities.includes(`action:${kind}`)));
+  const missing = new Set(
+    actions
+      .map(({ kind }) => kind)
+      .filter((kind) => kind !== 'none' && kind !== 'drain' && !capabilities.includes(`action:${kind}`)),
+  );
   return [...missing].map((kind) => ({
     fragment: '',
     field: '',
@@ -56,18 +60,36 @@ function entryReview(entry: ConfigEntry): EntryReview {
 }
 
 function sizeReasons(config: Config): readonly Reason[] {
-  const bytes = config.fragments.reduce((sum, entry) => sum + entryReview(entry).bytes + 1, '{"fragments":[]}'.length - (config.fragments.length > 0 ? 1 : 0));
+  const bytes = config.fragments.reduce(
+    (sum, entry) => sum + entryReview(entry).bytes + 1,
+    '{"fragments":[]}'.length - (config.fragments.length > 0 ? 1 : 0),
+  );
   if (bytes <= MAX_CONFIG_BYTES) return [];
-  const largest = config.fragments.reduce((most, entry) => (entryReview(entry).bytes > entryReview(most).bytes ? entry : most));
+  const largest = config.fragments.reduce((most, entry) =>
+    entryReview(entry).bytes > entryReview(most).bytes ? entry : most,
+  );
   const part = `the largest part is ${fragmentId(largest)} with ${entryReview(largest).bytes}`;
-  return [{ fragment: fragmentId(largest), field: 'spec', code: 'too-large', message: `the node's config has ${bytes} bytes, and may have ${MAX_CONFIG_BYTES}; ${part}`, nodes: [] }];
+  return [
+    {
+      fragment: fragmentId(largest),
+      field: 'spec',
+      code: 'too-large',
+      message: `the node's config has ${bytes} bytes, and may have ${MAX_CONFIG_BYTES}; ${part}`,
+      nodes: [],
+    },
+  ];
 }
 
 function conflictReasons(config: Config): readonly Reason[] {
   const claims = config.fragments.flatMap((entry) => {
     const path = entry.spec['path'];
     const own = ownsPath(entry.kind) && typeof path === 'string' ? [normalPath(path)] : [];
-    return [...own, ...claimsOf(entry)].map((place) => ({ id: fragmentId(entry), kind: entry.kind, path: place, field: own.includes(place) ? 'spec.path' : 'spec' }));
+    return [...own, ...claimsOf(entry)].map((place) => ({
+      id: fragmentId(entry),
+      kind: entry.kind,
+      path: place,
+      field: own.includes(place) ? 'spec.path' : 'spec',
+    }));
   });
   const owners = new Map<string, (typeof claims)[number]>();
   const reasons: Reason[] = [];
@@ -79,7 +101,13 @@ function conflictReasons(config: Config): readonly Reason[] {
   for (const claim of claims) {
     for (const parent of claim.path.startsWith('/') ? parentsOf(claim.path) : []) {
       const owner = owners.get(parent);
-      if (owner?.kind === 'File') reasons.push(conflict(claim, `${owner.id} makes ${parent} a file, and ${claim.id} needs it to be a directory for ${claim.path}`));
+      if (owner?.kind === 'File')
+        reasons.push(
+          conflict(
+            claim,
+            `${owner.id} makes ${parent} a file, and ${claim.id} needs it to be a directory for ${claim.path}`,
+          ),
+        );
     }
   }
   return reasons;
@@ -90,7 +118,13 @@ function collision(one: string, other: string, place: string): string {
   return `${one} and ${other} both ${place.startsWith('/') ? 'put something at' : 'set'} ${place}`;
 }
 
-const conflict = ({ id, field }: { readonly id: string; readonly field: string }, message: string): Reason => ({ fragment: id, field, code: 'conflict', message, nodes: [] });
+const conflict = ({ id, field }: { readonly id: string; readonly field: string }, message: string): Reason => ({
+  fragment: id,
+  field,
+  code: 'conflict',
+  message,
+  nodes: [],
+});
 
 function parentsOf(path: string): readonly string[] {
   const segments = path.split('/').slice(1, -1);
@@ -100,14 +134,18 @@ function parentsOf(path: string): readonly string[] {
 function entryCapabilities(entry: ConfigEntry, capabilities: readonly string[]): readonly Reason[] {
   const needed = [
     { capability: `kind:${entry.kind}`, field: 'kind' },
-    ...(entry.kind === 'Probe' && Object.hasOwn(entry.spec, 'exec') ? [{ capability: 'probe:exec', field: 'spec.exec' }] : []),
+    ...(entry.kind === 'Probe' && Object.hasOwn(entry.spec, 'exec')
+      ? [{ capability: 'probe:exec', field: 'spec.exec' }]
+      : []),
     ...networkNeeds(entry),
   ];
-  return needed.filter(({ capability }) => !capabilities.includes(capability)).map(({ capability, field }) => ({
-    fragment: fragmentId(entry),
-    field,
-    code: 'capability',
-    message: `the node cannot do this: it did not announce ${capability}`,
-    nodes: [],
-  }));
+  return needed
+    .filter(({ capability }) => !capabilities.includes(capability))
+    .map(({ capability, field }) => ({
+      fragment: fragmentId(entry),
+      field,
+      code: 'capability',
+      message: `the node cannot do this: it did not announce ${capability}`,
+      nodes: [],
+    }));
 }

@@ -9,7 +9,9 @@ export interface KnownBadStory {
 
 /** The one sentence about a known-bad config: of itself, or of one made of the same fragments. */
 export function knownBadWords(story: KnownBadStory, isItself: boolean): string {
-  const what = isItself ? `config ${story.hash.slice(0, 12)}` : `a config made of the same fragments as ${story.hash.slice(0, 12)}`;
+  const what = isItself
+    ? `config ${story.hash.slice(0, 12)}`
+    : `a config made of the same fragments as ${story.hash.slice(0, 12)}`;
   const how = `${story.node} found it invalid in ${story.change} at ${story.since}: ${story.reason}`;
   return `${what} is known to be bad: ${how}; if you know better: sluice forgive ${story.hash.slice(0, 12)} --reason WHY`;
 }

@@ -13,19 +13,30 @@ describe('what a process says of its health', () => {
   };
 
   it('is 200 while all is well', async () => {
-    expect([await asked('/healthz'), await asked('/readyz?verbose')]).toEqual([[200, 'ok\n'], [200, 'ok\n']]);
+    expect([await asked('/healthz'), await asked('/readyz?verbose')]).toEqual([
+      [200, 'ok\n'],
+      [200, 'ok\n'],
+    ]);
   });
 
   it('is 503 with the reason, of either by itself', async () => {
     unready = 'behind the ledger';
-    expect([await asked('/healthz'), await asked('/readyz')]).toEqual([[200, 'ok\n'], [503, 'behind the ledger\n']]);
+    expect([await asked('/healthz'), await asked('/readyz')]).toEqual([
+      [200, 'ok\n'],
+      [503, 'behind the ledger\n'],
+    ]);
     [dead, unready] = ['the connection was closed for good', undefined];
-    expect([await asked('/healthz'), await asked('/readyz')]).toEqual([[503, 'the connection was closed for good\n'], [200, 'ok\n']]);
+    expect([await asked('/healthz'), await asked('/readyz')]).toEqual([
+      [503, 'the connection was closed for good\n'],
+      [200, 'ok\n'],
+    ]);
     dead = undefined;
   });
 
   it('has no other page, and rejects a port that is taken', async () => {
     expect(await asked('/metrics')).toEqual([404, 'there are /healthz and /readyz\n']);
-    await expect(serveHealth(server.port, { dead: () => undefined, unready: () => undefined })).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    await expect(serveHealth(server.port, { dead: () => undefined, unready: () => undefined })).rejects.toMatchObject({
+      code: 'EADDRINUSE',
+    });
   });
 });

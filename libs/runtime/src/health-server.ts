@@ -17,7 +17,10 @@ export interface HealthServer {
 
 /** Answers `/healthz` and `/readyz` with 200, or with 503 and the reason: for whoever looks after the process. Rejects where the port is taken. */
 export async function serveHealth(port: number, health: Health): Promise<HealthServer> {
-  const checks: Readonly<Record<string, () => string | undefined>> = { '/healthz': health.dead, '/readyz': health.unready };
+  const checks: Readonly<Record<string, () => string | undefined>> = {
+    '/healthz': health.dead,
+    '/readyz': health.unready,
+  };
   const server = createServer(({ url = '' }, answer) => {
     const check = checks[url.split('?', 1)[0] ?? ''];
     const why = check?.();
@@ -29,9 +32,10 @@ export async function serveHealth(port: number, health: Health): Promise<HealthS
   server.unref();
   return {
     port: (server.address() as AddressInfo).port,
-    close: () => new Promise((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    }),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
   };
 }

@@ -25,7 +25,11 @@ describe('memory that a burst of work left', () => {
 
   it('is given back when there is nothing to do, once after the start and once after each burst that is worth a pause', async () => {
     let bytes = 100;
-    begin(false, () => (collections += 1), () => ({ total_heap_size: bytes, used_heap_size: 0 }));
+    begin(
+      false,
+      () => (collections += 1),
+      () => ({ total_heap_size: bytes, used_heap_size: 0 }),
+    );
     await until(() => collections > 0 || undefined, 'a collection');
     await looksMore();
     bytes = 119;

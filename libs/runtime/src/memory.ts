@@ -17,7 +17,12 @@ type Heap = Pick<ReturnType<typeof getHeapStatistics>, 'total_heap_size' | 'used
  * V8 itself waits with that until memory is short, which for a fleet's scheduler is half of what it holds.
  * `work` counts what the process does; returns how to stop.
  */
-export function giveBackMemory(work: () => number, lookMs = LOOK_MS, collect = collectAll, heapNow: () => Heap = getHeapStatistics): () => void {
+export function giveBackMemory(
+  work: () => number,
+  lookMs = LOOK_MS,
+  collect = collectAll,
+  heapNow: () => Heap = getHeapStatistics,
+): () => void {
   // The start is a burst too: loading leaves a tenth of what a service holds behind.
   let [done, kept] = [work(), 0];
   const timer = setInterval(() => {

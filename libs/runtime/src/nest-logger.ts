@@ -7,7 +7,8 @@ export function nestLogger(logger: Logger): LoggerService {
     const context = rest.findLast((part) => typeof part === 'string');
     return context === undefined ? {} : { context };
   };
-  const text = (message: unknown): string => (message instanceof Error ? (message.stack ?? message.message) : String(message));
+  const text = (message: unknown): string =>
+    message instanceof Error ? (message.stack ?? message.message) : String(message);
   return {
     log: (message: unknown, ...rest: unknown[]) => logger.debug(fields(rest), text(message)),
     debug: (message: unknown, ...rest: unknown[]) => logger.debug(fields(rest), text(message)),

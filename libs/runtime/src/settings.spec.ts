@@ -2,14 +2,27 @@ import { settingsFrom } from './settings.js';
 
 describe('settings from the environment', () => {
   it('have a default for everything', () => {
-    expect(settingsFrom({})).toMatchObject({ servers: ['nats://127.0.0.1:4222'], logLevel: 'info', replicas: undefined, snapshotFacts: 20_000, ledgerMs: 90 * 86_400_000, unnamedMs: 7 * 86_400_000, upkeepMs: 3_600_000 });
+    expect(settingsFrom({})).toMatchObject({
+      servers: ['nats://127.0.0.1:4222'],
+      logLevel: 'info',
+      replicas: undefined,
+      snapshotFacts: 20_000,
+      ledgerMs: 90 * 86_400_000,
+      unnamedMs: 7 * 86_400_000,
+      upkeepMs: 3_600_000,
+    });
   });
 
   it('name every variable that is wrong, at once', () => {
-    expect(() => settingsFrom({ SLUICE_LOG: 'loud', SLUICE_REPLICAS: 'three', SLUICE_HEALTH_PORT: '70000' })).toThrow(/SLUICE_LOG.*SLUICE_REPLICAS.*SLUICE_HEALTH_PORT/);
+    expect(() => settingsFrom({ SLUICE_LOG: 'loud', SLUICE_REPLICAS: 'three', SLUICE_HEALTH_PORT: '70000' })).toThrow(
+      /SLUICE_LOG.*SLUICE_REPLICAS.*SLUICE_HEALTH_PORT/,
+    );
   });
 
   it('take several servers', () => {
-    expect(settingsFrom({ NATS_URL: 'nats://a:4222, nats://b:4222' }).servers).toEqual(['nats://a:4222', 'nats://b:4222']);
+    expect(settingsFrom({ NATS_URL: 'nats://a:4222, nats://b:4222' }).servers).toEqual([
+      'nats://a:4222',
+      'nats://b:4222',
+    ]);
   });
 });

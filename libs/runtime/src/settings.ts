@@ -38,16 +38,21 @@ const DAY_MS = 24 * 3_600_000;
 /** Reads the settings. Throws SettingsError with all that is wrong. */
 export function settingsFrom(environment: Environment = process.env): Settings {
   const complaints: string[] = [];
-  const servers = (environment['NATS_URL'] ?? 'nats://127.0.0.1:4222').split(',').map((url) => url.trim()).filter((url) => url !== '');
+  const servers = (environment['NATS_URL'] ?? 'nats://127.0.0.1:4222')
+    .split(',')
+    .map((url) => url.trim())
+    .filter((url) => url !== '');
   for (const url of servers) if (/\s/.test(url)) complaints.push(`NATS_URL: ${JSON.stringify(url)} is not a URL`);
   if (servers.length === 0) complaints.push('NATS_URL is empty');
   const logLevel = (environment['SLUICE_LOG'] ?? 'info') as LogLevel;
-  if (!LOG_LEVELS.includes(logLevel)) complaints.push(`SLUICE_LOG is ${JSON.stringify(logLevel)}, and must be one of ${LOG_LEVELS.join(', ')}`);
+  if (!LOG_LEVELS.includes(logLevel))
+    complaints.push(`SLUICE_LOG is ${JSON.stringify(logLevel)}, and must be one of ${LOG_LEVELS.join(', ')}`);
   const whole = (name: string, fallback: number | undefined, least: number): number | undefined => {
     const text = environment[name];
     if (text === undefined || text === '') return fallback;
     const value = Number(text);
-    if (!Number.isInteger(value) || value < least) complaints.push(`${name} is ${JSON.stringify(text)}, and must be a whole number from ${least}`);
+    if (!Number.isInteger(value) || value < least)
+      complaints.push(`${name} is ${JSON.stringify(text)}, and must be a whole number from ${least}`);
     return value;
   };
   const replicas = whole('SLUICE_REPLICAS', undefined, 1);

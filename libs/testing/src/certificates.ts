@@ -8,7 +8,10 @@ export interface TestAuthority {
   /** For who has to trust it. */
   readonly ca: string;
   /** Writes a certificate and its key into a folder, in place of what was there; both times in ms from now. */
-  write(folder: string, times?: { readonly fromMs?: number; readonly toMs?: number }): Promise<{ readonly certFile: string; readonly keyFile: string }>;
+  write(
+    folder: string,
+    times?: { readonly fromMs?: number; readonly toMs?: number },
+  ): Promise<{ readonly certFile: string; readonly keyFile: string }>;
 }
 
 const HOUR_MS = 3_600_000;
@@ -19,10 +22,17 @@ const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as con
 export async function testAuthority(): Promise<TestAuthority> {
   const x509 = await import('@peculiar/x509');
   x509.cryptoProvider.set(webcrypto as never);
-  const keys = (): Promise<webcrypto.CryptoKeyPair> => webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify']);
+  const keys = (): Promise<webcrypto.CryptoKeyPair> =>
+    webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify']);
   const own = await keys();
   const root = await x509.X509CertificateGenerator.createSelfSigned({
-    name: 'CN=a test', keys: own, signingAlgorithm: ALGORITHM, serialNumber: '01', notBefore: new Date(Date.now() - YEAR_MS), notAfter: new Date(Date.now() + YEAR_MS), extensions: [new x509.BasicConstraintsExtension(true)],
+    name: 'CN=a test',
+    keys: own,
+    signingAlgorithm: ALGORITHM,
+    serialNumber: '01',
+    notBefore: new Date(Date.now() - YEAR_MS),
+    notAfter: new Date(Date.now() + YEAR_MS),
+    extensions: [new x509.BasicConstraintsExtension(true)],
   });
   let serial = 1;
   return {
@@ -30,12 +40,23 @@ export async function testAuthority(): Promise<TestAuthority> {
     async write(folder, { fromMs = -HOUR_MS, toMs = YEAR_MS / 2 } = {}) {
       const pair = await keys();
       const certificate = await x509.X509CertificateGenerator.create({
-        issuer: root.subject, subject: 'CN=webhook', publicKey: pair.publicKey, signingKey: own.privateKey, signingAlgorithm: ALGORITHM, serialNumber: `0${(serial += 1)}`,
-        notBefore: new Date(Date.now() + fromMs), notAfter: new Date(Date.now() + toMs), extensions: [new x509.SubjectAlternativeNameExtension([{ type: 'ip', value: '127.0.0.1' }])],
+        issuer: root.subject,
+        subject: 'CN=webhook',
+        publicKey: pair.publicKey,
+        signingKey: own.privateKey,
+        signingAlgorithm: ALGORITHM,
+        serialNumber: `0${(serial += 1)}`,
+        notBefore: new Date(Date.now() + fromMs),
+        notAfter: new Date(Date.now() + toMs),
+        extensions: [new x509.SubjectAlternativeNameExtension([{ type: 'ip', value: '127.0.0.1' }])],
       });
       const [certFile, keyFile] = [join(folder, 'tls.crt'), join(folder, 'tls.key')];
       await writeFile(certFile, certificate.toString('pem'));
-      await writeFile(keyFile, x509.PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', pair.privateKey), 'PRIVATE KEY'), { mode: 0o600 });
+      await writeFile(
+        keyFile,
+        x509.PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', pair.privateKey), 'PRIVATE KEY'),
+        { mode: 0o600 },
+      );
       return { certFile, keyFile };
     },
   };

@@ -1,20 +1,44 @@
-import { decodeFact, factSubject, type Fact, type FactType, type Fragment, type FragmentRef, type NewFact, type NewFactOf, type NodeReport, type Reason, type Targets } from '#libs/contracts';
+import {
+  decodeFact,
+  factSubject,
+  type Fact,
+  type FactType,
+  type Fragment,
+  type FragmentRef,
+  type NewFact,
+  type NewFactOf,
+  type NodeReport,
+  type Reason,
+  type Targets,
+} from '#libs/contracts';
 
 /** A fact of which only what matters is said: the wire's defaults fill the rest. */
 export function factOf<T extends FactType>(type: T, body: Partial<NewFactOf<T>>): NewFactOf<T> {
-  const { v: _, at: __, ...fact } = decodeFact(factSubject({ type, ...body } as unknown as NewFact), JSON.stringify({ ...body, type: undefined }));
+  const {
+    v: _,
+    at: __,
+    ...fact
+  } = decodeFact(factSubject({ type, ...body } as unknown as NewFact), JSON.stringify({ ...body, type: undefined }));
   return fact as unknown as NewFactOf<T>;
 }
 
 /** In these tests a blob of targets is named by its content. */
 export const blobOf = (targets: Targets): string => JSON.stringify(targets);
 export const targetsOf = (fact: Fact | NewFact): Targets | undefined =>
-  fact.type === 'config.rendered' ? (Object.assign({}, ...fact.targets.map((key) => JSON.parse(key) as Targets)) as Targets) : undefined;
+  fact.type === 'config.rendered'
+    ? (Object.assign({}, ...fact.targets.map((key) => JSON.parse(key) as Targets)) as Targets)
+    : undefined;
 
-export const joined = (node: string, labels: Readonly<Record<string, string>> = {}, more: Partial<NewFactOf<'node.joined'>> = {}): NewFact =>
-  factOf('node.joined', { node, labels, incarnation: 1, birth: 7, seq: 1, ...more });
-export const changed = (node: string, labels: Readonly<Record<string, string>>, capabilities: readonly string[] = []): NewFact =>
-  factOf('node.changed', { node, labels, capabilities, incarnation: 1, birth: 7, seq: 2 });
+export const joined = (
+  node: string,
+  labels: Readonly<Record<string, string>> = {},
+  more: Partial<NewFactOf<'node.joined'>> = {},
+): NewFact => factOf('node.joined', { node, labels, incarnation: 1, birth: 7, seq: 1, ...more });
+export const changed = (
+  node: string,
+  labels: Readonly<Record<string, string>>,
+  capabilities: readonly string[] = [],
+): NewFact => factOf('node.changed', { node, labels, capabilities, incarnation: 1, birth: 7, seq: 2 });
 export const left = (node: string): NewFact => factOf('node.left', { node, because: 'removed', by: 'me' });
 export const silent = (node: string): NewFact => factOf('node.silent', { node });
 export const heard = (node: string): NewFact => factOf('node.heard', { node });
@@ -28,10 +52,17 @@ export const reason = (code: string, message = code): Reason => ({ fragment: '',
 
 /** A fragment as the merger accepts it; without a selector it is for every node. */
 export const fragment = (kind: string, name: string, spec: Readonly<Record<string, unknown>> = {}): Fragment => ({
-  kind, name, labels: {}, spec: { nodeSelector: {}, ...spec } as Fragment['spec'],
+  kind,
+  name,
+  labels: {},
+  spec: { nodeSelector: {}, ...spec } as Fragment['spec'],
 });
 export const file = (name: string, content: string, role?: string): Fragment =>
-  fragment('File', name, { path: `/etc/${name}`, content, nodeSelector: role === undefined ? {} : { matchLabels: { role } } });
+  fragment('File', name, {
+    path: `/etc/${name}`,
+    content,
+    nodeSelector: role === undefined ? {} : { matchLabels: { role } },
+  });
 export const pool = (name: string, maxUnavailable: number | string, role = name, more: object = {}): Fragment =>
   fragment('Pool', name, { maxUnavailable, nodeSelector: { matchLabels: { role } }, ...more });
 
@@ -42,15 +73,49 @@ export interface ChangeSays {
   readonly maxFailures?: number;
 }
 export const accepted = (change: string, says: ChangeSays = {}): NewFact =>
-  factOf('config.accepted', { change, apply: says.apply ?? [], delete: says.delete ?? [], strategy: says.maxFailures === undefined ? {} : { maxFailures: says.maxFailures } });
-export const renderedChange = (change: string, targets: Targets, more: Partial<NewFactOf<'config.rendered'>> = {}): NewFact =>
-  factOf('config.rendered', { change, attempt: 1, targets: [blobOf(targets)], ...more });
-export const validated = (change: string, attempt = 1, unfit: readonly string[] = []): NewFact => factOf('config.validated', { change, attempt, unfit });
-export const committed = (change: string, generation = 1): NewFact => factOf('config.committed', { change, generation });
+  factOf('config.accepted', {
+    change,
+    apply: says.apply ?? [],
+    delete: says.delete ?? [],
+    strategy: says.maxFailures === undefined ? {} : { maxFailures: says.maxFailures },
+  });
+export const renderedChange = (
+  change: string,
+  targets: Targets,
+  more: Partial<NewFactOf<'config.rendered'>> = {},
+): NewFact => factOf('config.rendered', { change, attempt: 1, targets: [blobOf(targets)], ...more });
+export const validated = (change: string, attempt = 1, unfit: readonly string[] = []): NewFact =>
+  factOf('config.validated', { change, attempt, unfit });
+export const committed = (change: string, generation = 1): NewFact =>
+  factOf('config.committed', { change, generation });
 export const ended = (change: string, outcome: string): NewFact => factOf('config.ended', { change, outcome });
 
 /** A report; what it does not say is as on a node that has just started and is well. */
 export const report = (node: string, hash: string, more: Partial<NodeReport> = {}): NodeReport => ({
-  kind: 'announced', v: 1, at: '', node, incarnation: 1, birth: 7, seq: 1, bootId: 'b1', hash, lease: '', verdict: '', reason: '', restored: true, change: '', pool: '',
-  labels: {}, capabilities: [], fresh: false, version: '', durationMs: 0, changed: [], probe: '', what: [], needsRestart: false, step: '', ...more,
+  kind: 'announced',
+  v: 1,
+  at: '',
+  node,
+  incarnation: 1,
+  birth: 7,
+  seq: 1,
+  bootId: 'b1',
+  hash,
+  lease: '',
+  verdict: '',
+  reason: '',
+  restored: true,
+  change: '',
+  pool: '',
+  labels: {},
+  capabilities: [],
+  fresh: false,
+  version: '',
+  durationMs: 0,
+  changed: [],
+  probe: '',
+  what: [],
+  needsRestart: false,
+  step: '',
+  ...more,
 });

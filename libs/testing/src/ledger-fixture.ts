@@ -1,5 +1,22 @@
-import { decodeFact, encodeFact, factSubject, type Fact, type NewFact, type ViewBucket, type ViewValues } from '#libs/contracts';
-import { MAX_BATCH, parseViewKey, type Answer, type Core, type Decision, type Entry, type Need, type Now } from '#libs/kernel';
+import {
+  decodeFact,
+  encodeFact,
+  factSubject,
+  type Fact,
+  type NewFact,
+  type ViewBucket,
+  type ViewValues,
+} from '#libs/contracts';
+import {
+  MAX_BATCH,
+  parseViewKey,
+  type Answer,
+  type Core,
+  type Decision,
+  type Entry,
+  type Need,
+  type Now,
+} from '#libs/kernel';
 import { pictureOf, pictureTextOf } from './state-picture.js';
 import { targetsOf } from './fact-builders.js';
 
@@ -17,15 +34,21 @@ export class MemoryLedger {
   /** All or nothing. The facts go over the wire's codec, as they do in the stream. */
   append(facts: readonly NewFact[], expected = this.last): boolean {
     if (expected !== this.last) return false;
-    for (const fact of facts) this.facts.push(decodeFact(factSubject(fact), encodeFact(fact, `2026-01-01T00:00:00.${String(this.last).padStart(3, '0')}Z`)));
+    for (const fact of facts)
+      this.facts.push(
+        decodeFact(factSubject(fact), encodeFact(fact, `2026-01-01T00:00:00.${String(this.last).padStart(3, '0')}Z`)),
+      );
     return true;
   }
 
   entries(after: number, readMs: number, reads: readonly string[]): readonly Entry[] {
-    return this.facts.slice(after).map((fact, i): Entry => {
-      const targets = targetsOf(fact);
-      return { sequence: after + i + 1, readMs, fact, ...(targets === undefined ? {} : { targets }) };
-    }).filter(({ fact }) => reads.includes(fact.type));
+    return this.facts
+      .slice(after)
+      .map((fact, i): Entry => {
+        const targets = targetsOf(fact);
+        return { sequence: after + i + 1, readMs, fact, ...(targets === undefined ? {} : { targets }) };
+      })
+      .filter(({ fact }) => reads.includes(fact.type));
   }
 }
 
@@ -42,7 +65,11 @@ export class LedgerCopy<S, I, N extends Need = never, G = never> {
   /** How much was folded when the snapshot was looked at last. */
   private checked = -1;
 
-  constructor(readonly core: Core<S, I, N, G>, readonly ledger = new MemoryLedger(), protected readonly gather: (needs: readonly N[], state: S) => Map<string, G> = () => new Map()) {
+  constructor(
+    readonly core: Core<S, I, N, G>,
+    readonly ledger = new MemoryLedger(),
+    protected readonly gather: (needs: readonly N[], state: S) => Map<string, G> = () => new Map(),
+  ) {
     this.state = core.initial();
   }
 
@@ -54,7 +81,8 @@ export class LedgerCopy<S, I, N extends Need = never, G = never> {
 
   /** Folds what is new in the ledger. */
   read(): this {
-    for (const entry of this.ledger.entries(this.folded, this.nowMs, this.core.reads)) this.core.evolve(this.state, entry);
+    for (const entry of this.ledger.entries(this.folded, this.nowMs, this.core.reads))
+      this.core.evolve(this.state, entry);
     this.folded = this.ledger.last;
     return this;
   }
@@ -75,8 +103,10 @@ export class LedgerCopy<S, I, N extends Need = never, G = never> {
       this.showViews();
       this.answers.push(...decision.answers.values());
       waiting = waiting.filter((input) => decision.held.has(input));
-      gathered = decision.needs.length > 0 ? new Map([...gathered, ...this.gather(decision.needs, this.state)]) : new Map();
-      if (decision.facts.length === 0 && decision.needs.length === 0 && !decision.more && waiting.length === 0) return said;
+      gathered =
+        decision.needs.length > 0 ? new Map([...gathered, ...this.gather(decision.needs, this.state)]) : new Map();
+      if (decision.facts.length === 0 && decision.needs.length === 0 && !decision.more && waiting.length === 0)
+        return said;
     }
   }
 
@@ -94,7 +124,8 @@ export class LedgerCopy<S, I, N extends Need = never, G = never> {
   decide(inputs: readonly I[] = [], gathered: ReadonlyMap<string, G> = new Map()): Decision<I, N> {
     const before = pictureTextOf(this.state, true);
     const decision = this.core.decide(this.state, inputs, gathered, this.now);
-    if (decision.facts.length > MAX_BATCH) throw new Error(`${decision.facts.length} facts are more than a batch may hold`);
+    if (decision.facts.length > MAX_BATCH)
+      throw new Error(`${decision.facts.length} facts are more than a batch may hold`);
     expect(pictureTextOf(this.state, true)).toBe(before);
     this.checkSnapshot();
     return decision;
@@ -105,7 +136,8 @@ export class LedgerCopy<S, I, N extends Need = never, G = never> {
     if (this.checked === this.folded) return;
     this.checked = this.folded;
     const restarted = this.restarted();
-    if (pictureTextOf(restarted) !== pictureTextOf(this.state)) expect(pictureOf(restarted)).toEqual(pictureOf(this.state));
+    if (pictureTextOf(restarted) !== pictureTextOf(this.state))
+      expect(pictureOf(restarted)).toEqual(pictureOf(this.state));
   }
 
   /** Decides with everything gathered, without appending: what a copy is about to do when another is quicker. */
@@ -143,7 +175,9 @@ export class LedgerCopy<S, I, N extends Need = never, G = never> {
 /** Facts in a line each: the type, then the values of those fields that a spec asks for. */
 export function linesOf(facts: readonly NewFact[], ...fields: readonly string[]): readonly string[] {
   return facts.map((fact) => {
-    const values = fields.map((field) => (fact as unknown as Record<string, unknown>)[field]).filter((value) => value !== undefined && value !== '');
+    const values = fields
+      .map((field) => (fact as unknown as Record<string, unknown>)[field])
+      .filter((value) => value !== undefined && value !== '');
     return [fact.type, ...values.map((value) => (typeof value === 'string' ? value : JSON.stringify(value)))].join(' ');
   });
 }

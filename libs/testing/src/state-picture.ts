@@ -1,5 +1,20 @@
 /** Not part of what a fold is: the undo log, what a copy remembers for itself, and what it still has to show. */
-const OWN = new Set(['undo', 'log', 'memo', 'touched', 'shownMs', 'heardMs', 'heardAt', 'pacedMs', 'heardAgain', 'strategy', 'progress', 'kubernetes', 'announcements', 'keepsAnnouncements']);
+const OWN = new Set([
+  'undo',
+  'log',
+  'memo',
+  'touched',
+  'shownMs',
+  'heardMs',
+  'heardAt',
+  'pacedMs',
+  'heardAgain',
+  'strategy',
+  'progress',
+  'kubernetes',
+  'announcements',
+  'keepsAnnouncements',
+]);
 /** The undo log, and what only spares work. */
 const NEITHER = new Set(['undo', 'log', 'memo']);
 /** Monotonic times begin anew in every copy; and what is in the order of such. */
@@ -15,12 +30,19 @@ export function pictureTextOf(state: unknown, own = false): string {
   return textOf(state, own) ?? '{}';
 }
 
-const isEmpty = (value: unknown): boolean => value === null || value === undefined || value === '' || value === 0 || value === false || typeof value === 'function';
+const isEmpty = (value: unknown): boolean =>
+  value === null ||
+  value === undefined ||
+  value === '' ||
+  value === 0 ||
+  value === false ||
+  typeof value === 'function';
 
 function textOf(value: unknown, own: boolean): string | undefined {
   if (isEmpty(value)) return undefined;
   if (typeof value !== 'object') return JSON.stringify(value);
-  if (Array.isArray(value)) return value.length === 0 ? undefined : `[${value.map((item) => textOf(item, own)).join()}]`;
+  if (Array.isArray(value))
+    return value.length === 0 ? undefined : `[${value.map((item) => textOf(item, own)).join()}]`;
   const parts: string[] = [];
   const tell = (key: string, item: unknown): void => {
     const text = textOf(item, own);
@@ -31,13 +53,19 @@ function textOf(value: unknown, own: boolean): string | undefined {
   return parts.length === 0 ? undefined : `{${parts.sort().join()}}`;
 }
 
-const isOfPicture = (key: string, own: boolean): boolean => (own ? !NEITHER.has(key) : !OWN.has(key) && !TIMES.has(key));
+const isOfPicture = (key: string, own: boolean): boolean =>
+  own ? !NEITHER.has(key) : !OWN.has(key) && !TIMES.has(key);
 
 function picture(value: unknown, own: boolean): unknown {
   if (isEmpty(value)) return undefined;
   if (typeof value !== 'object') return value;
   if (Array.isArray(value)) return value.length === 0 ? undefined : value.map((item) => picture(item, own));
-  const entries = value instanceof Map || value instanceof Set ? [...value.entries()] : Object.entries(value as object).filter(([key]) => isOfPicture(key, own));
-  const shown = entries.map(([key, item]) => [String(key), picture(item, own)] as const).filter(([, item]) => item !== undefined);
+  const entries =
+    value instanceof Map || value instanceof Set
+      ? [...value.entries()]
+      : Object.entries(value as object).filter(([key]) => isOfPicture(key, own));
+  const shown = entries
+    .map(([key, item]) => [String(key), picture(item, own)] as const)
+    .filter(([, item]) => item !== undefined);
   return shown.length === 0 ? undefined : Object.fromEntries(shown.sort(([a], [b]) => (a < b ? -1 : 1)));
 }

@@ -5,7 +5,10 @@ export class TcpProxy {
   private readonly sockets = new Set<Socket>();
   private server: Server | undefined;
 
-  private constructor(readonly port: number, private readonly target: number) {}
+  private constructor(
+    readonly port: number,
+    private readonly target: number,
+  ) {}
 
   /** Listens on a free port. */
   static async to(target: number): Promise<TcpProxy> {
@@ -41,7 +44,10 @@ export class TcpProxy {
     server.on('connection', (near) => {
       const far = connect({ host: '127.0.0.1', port: this.target, noDelay: true });
       near.setNoDelay(true);
-      for (const [socket, other] of [[near, far], [far, near]] as const) {
+      for (const [socket, other] of [
+        [near, far],
+        [far, near],
+      ] as const) {
         this.sockets.add(socket);
         socket.on('error', () => undefined);
         socket.once('close', () => {

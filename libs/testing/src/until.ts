@@ -3,7 +3,12 @@ const GIVE_UP_MS = 30_000;
 const POLL_MS = 10;
 
 /** Waits until a condition holds and returns what it gave; throws with `what` when it never does. */
-export async function until<T>(condition: () => T | Promise<T>, what = 'the condition', giveUpMs = GIVE_UP_MS, pollMs = POLL_MS): Promise<NonNullable<T>> {
+export async function until<T>(
+  condition: () => T | Promise<T>,
+  what = 'the condition',
+  giveUpMs = GIVE_UP_MS,
+  pollMs = POLL_MS,
+): Promise<NonNullable<T>> {
   const untilMs = performance.now() + giveUpMs;
   for (;;) {
     const result = await condition();

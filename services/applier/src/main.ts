@@ -31,16 +31,30 @@ async function main(): Promise<void> {
   if (node === undefined) throw new TypeError('--node NAME is missing');
   const log = createLogger('applier');
   const applier = await runApplier({
-    node, log, root: values.root, stateDir: values.state, fresh: values.fresh, allowExec: values['allow-exec'],
+    node,
+    log,
+    root: values.root,
+    stateDir: values.state,
+    fresh: values.fresh,
+    allowExec: values['allow-exec'],
     host: {
-      systemctl: values.systemctl, systemdAnalyze: values['systemd-analyze'], rebootCommand: commandWords(values['reboot-command']),
-      proc: values.proc, updateGrub: commandWords(values['update-grub']),
+      systemctl: values.systemctl,
+      systemdAnalyze: values['systemd-analyze'],
+      rebootCommand: commandWords(values['reboot-command']),
+      proc: values.proc,
+      updateGrub: commandWords(values['update-grub']),
     },
-    labels: Object.fromEntries(values.label.map((text) => [text.split('=', 1)[0] ?? '', text.slice(text.indexOf('=') + 1)])),
-    servers: server.split(','), reach: values.reach, guardCommand: [process.execPath, __filename, '--guard'], ...(netns === undefined ? {} : { network: { netns } }),
+    labels: Object.fromEntries(
+      values.label.map((text) => [text.split('=', 1)[0] ?? '', text.slice(text.indexOf('=') + 1)]),
+    ),
+    servers: server.split(','),
+    reach: values.reach,
+    guardCommand: [process.execPath, __filename, '--guard'],
+    ...(netns === undefined ? {} : { network: { netns } }),
     bus: () => connectNodeBus({ node, servers: server, creds, token, name: `applier ${node}`, logger: log }),
   });
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void applier.stop().then(() => process.exit(0)));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => void applier.stop().then(() => process.exit(0)));
 }
 
 main().catch((error: unknown) => {

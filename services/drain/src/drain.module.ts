@@ -11,12 +11,18 @@ const DRAINER: Provider = {
   inject: [LedgerService, Bus, LOGGER, ServiceNotes],
   useFactory: async (ledger: LedgerService<State, Input>, bus: Bus, logger: Logger, notes: ServiceNotes) => {
     if (strategyFrom(process.env) !== 'kubernetes') return undefined;
-    const [{ Kube, slownessNote }, { Drainer }] = await Promise.all([import('#libs/kube'), import('./shell/kubernetes/drainer.js')]);
+    const [{ Kube, slownessNote }, { Drainer }] = await Promise.all([
+      import('#libs/kube'),
+      import('./shell/kubernetes/drainer.js'),
+    ]);
     const kube = await Kube.open({ logger, onSlow: (words) => notes.set('api-server', slownessNote(words)) });
     logger.info({ server: kube.server }, 'nodes are drained by way of Kubernetes');
     return new Drainer(ledger, bus, kube, logger, selfFrom(process.env));
   },
 };
 
-@Module({ controllers: [DrainController], providers: [provideLedger(() => ({ core: drainCore(strategyFrom(process.env)) })), DRAINER] })
+@Module({
+  controllers: [DrainController],
+  providers: [provideLedger(() => ({ core: drainCore(strategyFrom(process.env)) })), DRAINER],
+})
 export class DrainModule {}

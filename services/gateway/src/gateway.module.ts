@@ -11,12 +11,18 @@ import { debounceFrom } from './shell/debounce.js';
 const GATEWAY: Provider = {
   provide: Gateway,
   inject: [Bus, LOGGER, LEDGER_OPTIONS, ServiceNotes],
-  useFactory: async (bus: Bus, logger: Logger, { leaderTtlMs = DEFAULT_LEADER_TTL_MS }: LedgerServiceOptions, notes: ServiceNotes) => {
+  useFactory: async (
+    bus: Bus,
+    logger: Logger,
+    { leaderTtlMs = DEFAULT_LEADER_TTL_MS }: LedgerServiceOptions,
+    notes: ServiceNotes,
+  ) => {
     const [debounceMs, webhook] = [debounceFrom(process.env), webhookFrom(process.env)];
     const kube = await Kube.open({ logger, onSlow: (words) => notes.set('api-server', slownessNote(words)) });
     logger.info({ server: kube.server }, 'custom resources are published');
     const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
-    const admission = webhook === undefined ? undefined : await new Admission({ bus, kube, logger, notes, digest }, webhook).start();
+    const admission =
+      webhook === undefined ? undefined : await new Admission({ bus, kube, logger, notes, digest }, webhook).start();
     const told = admission === undefined ? {} : { admission: () => admission.standing };
     return new Gateway({ bus, kube, logger, digest, debounceMs, notes, ...told }, leaderTtlMs, admission).start();
   },

@@ -22,6 +22,16 @@ const NODE_OBJECTS: Provider = {
 
 @Module({
   controllers: [InventoryController],
-  providers: [provideLedger(() => ({ core: inventoryCore({ silentAfterMs: silentAfterMs(process.env), heartbeatsPerSecond: heartbeatsPerSecond(process.env), kubernetes: asksKubernetes(process.env) }) })), { provide: Pace, inject: [Bus], useFactory: (bus: Bus) => new Pace(bus, heartbeatsPerSecond(process.env)) }, NODE_OBJECTS],
+  providers: [
+    provideLedger(() => ({
+      core: inventoryCore({
+        silentAfterMs: silentAfterMs(process.env),
+        heartbeatsPerSecond: heartbeatsPerSecond(process.env),
+        kubernetes: asksKubernetes(process.env),
+      }),
+    })),
+    { provide: Pace, inject: [Bus], useFactory: (bus: Bus) => new Pace(bus, heartbeatsPerSecond(process.env)) },
+    NODE_OBJECTS,
+  ],
 })
 export class InventoryModule {}

@@ -1,4 +1,8 @@
 import type { ServiceSpec } from '#libs/bus';
 import { InventoryModule } from './inventory.module.js';
 
-export const service: ServiceSpec = { module: InventoryModule, name: 'inventory', description: 'which nodes there are' };
+export const service: ServiceSpec = {
+  module: InventoryModule,
+  name: 'inventory',
+  description: 'which nodes there are',
+};

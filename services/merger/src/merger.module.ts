@@ -14,7 +14,14 @@ import { Upkeep } from './shell/upkeep.js';
     { provide: Renderer, inject: [Blobs], useFactory: (blobs: Blobs) => new Renderer(blobs) },
     { provide: Retries, inject: [Bus], useFactory: (bus: Bus) => new Retries(bus) },
     { provide: Diffs, inject: [Bus, Blobs], useFactory: (bus: Bus, blobs: Blobs) => new Diffs(bus, blobs) },
-    provideLedger((renderer: Renderer) => ({ core: mergerCore(sha256), input: CHANGES, gather: (needs, state) => renderer.gather(needs, state) }), [Renderer]),
+    provideLedger(
+      (renderer: Renderer) => ({
+        core: mergerCore(sha256),
+        input: CHANGES,
+        gather: (needs, state) => renderer.gather(needs, state),
+      }),
+      [Renderer],
+    ),
     Upkeep,
   ],
 })

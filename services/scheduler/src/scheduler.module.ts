@@ -9,8 +9,15 @@ import { SchedulerController } from './shell/scheduler.controller.js';
 @Module({
   controllers: [SchedulerController],
   providers: [
-    { provide: Planner, inject: [Blobs, LOGGER], useFactory: (blobs: Blobs, logger: Logger) => new Planner(blobs, logger) },
-    provideLedger((planner: Planner) => ({ core: schedulerCore, input: REPORTS, gather: (needs) => planner.gather(needs) }), [Planner]),
+    {
+      provide: Planner,
+      inject: [Blobs, LOGGER],
+      useFactory: (blobs: Blobs, logger: Logger) => new Planner(blobs, logger),
+    },
+    provideLedger(
+      (planner: Planner) => ({ core: schedulerCore, input: REPORTS, gather: (needs) => planner.gather(needs) }),
+      [Planner],
+    ),
   ],
 })
 export class SchedulerModule {}

@@ -8,7 +8,10 @@ import { ValidatorController } from './shell/validator.controller.js';
   controllers: [ValidatorController],
   providers: [
     { provide: Reviewer, inject: [Blobs], useFactory: (blobs: Blobs) => new Reviewer(blobs) },
-    provideLedger((reviewer: Reviewer) => ({ core: validatorCore, gather: (needs, state) => reviewer.gather(needs, state) }), [Reviewer]),
+    provideLedger(
+      (reviewer: Reviewer) => ({ core: validatorCore, gather: (needs, state) => reviewer.gather(needs, state) }),
+      [Reviewer],
+    ),
   ],
 })
 export class ValidatorModule {}

@@ -44,7 +44,11 @@ const WATCH_MS = 5_000;
 export async function groupIn(stage: Stage, state: string): Promise<string | undefined> {
   const { fleet, note } = stage;
   const isAlive = (node: string): boolean => fleet.processes.isRunning(stage.groupOf(node));
-  const found = await until(() => fleet.nodes.find((node) => isAlive(node) && stateOf(fleet, node) === state), state, WATCH_MS).catch(() => undefined);
+  const found = await until(
+    () => fleet.nodes.find((node) => isAlive(node) && stateOf(fleet, node) === state),
+    state,
+    WATCH_MS,
+  ).catch(() => undefined);
   if (found === undefined) note(`no node was ${state}`);
   return found === undefined ? undefined : stage.groupOf(found);
 }

@@ -9,7 +9,8 @@ export const frozenApplier: Fault = {
     const group = await groupIn(stage, target);
     if (group === undefined) return;
     const frozen = freezeFor(stage, group, forMs);
-    for (const node of stage.fleet.nodes.filter((one) => stage.groupOf(one) === group)) stage.note(`froze ${stateOf(stage.fleet, node)}`);
+    for (const node of stage.fleet.nodes.filter((one) => stage.groupOf(one) === group))
+      stage.note(`froze ${stateOf(stage.fleet, node)}`);
     await frozen;
   },
 };

@@ -10,5 +10,16 @@ import { killedService } from './killed-service.js';
 import { refusingBus } from './refusing-bus.js';
 
 /** The menu. A fault is one small file and one line here. What is named twice comes twice as often. */
-export const FAULTS: readonly Fault[] = [killedService, killedApplier, killedApplier, killedServer, killedPair, killedDrainer, frozenService, frozenApplier, refusingBus, frozenServer];
+export const FAULTS: readonly Fault[] = [
+  killedService,
+  killedApplier,
+  killedApplier,
+  killedServer,
+  killedPair,
+  killedDrainer,
+  frozenService,
+  frozenApplier,
+  refusingBus,
+  frozenServer,
+];
 export { startAgain, type Blow } from './fault.js';

@@ -14,7 +14,8 @@ export const killedApplier: Fault = {
     if (group === undefined) return;
     const killedMs = Date.now();
     await fleet.processes.kill(group);
-    for (const node of fleet.nodes.filter((one) => stage.groupOf(one) === group)) note(`died ${stateOf(fleet, node, killedMs)}`);
+    for (const node of fleet.nodes.filter((one) => stage.groupOf(one) === group))
+      note(`died ${stateOf(fleet, node, killedMs)}`);
     await stage.pause(forMs);
     startAgain(stage, group);
   },

@@ -28,7 +28,11 @@ export class DrainLog {
 
   /** Every node that is held, with its lease. */
   held(): ReadonlyMap<string, string> {
-    return new Map(readdirSync(this.cordons).sort().map((node) => [node, this.heldFor(node) ?? '']));
+    return new Map(
+      readdirSync(this.cordons)
+        .sort()
+        .map((node) => [node, this.heldFor(node) ?? '']),
+    );
   }
 
   hold(node: string, lease: string): void {
@@ -49,7 +53,11 @@ export class DrainLog {
 
   deeds(): readonly DrainDeed[] {
     // A line that a kill cut short was never answered for.
-    return existsSync(this.file) ? readFileSync(this.file, 'utf8').split('\n').flatMap((line) => (line.endsWith('}') ? [JSON.parse(line) as DrainDeed] : [])) : [];
+    return existsSync(this.file)
+      ? readFileSync(this.file, 'utf8')
+          .split('\n')
+          .flatMap((line) => (line.endsWith('}') ? [JSON.parse(line) as DrainDeed] : []))
+      : [];
   }
 
   private note(did: DrainDeed['did'], node: string, lease: string): void {

@@ -11,9 +11,22 @@ export const budget: Oracle = {
   judge({ facts, works, pools }) {
     const grants = grantsOf(facts);
     return pools.flatMap(({ pool, budget: units, nodes }) => [
-      ...grants.filter((grant) => grant.pool === pool && grant.takesUnit && nodes.filter((node) => grant.unavailable.has(node)).length >= units)
-        .map(({ lease, node, unavailable }) => `${lease} was granted to ${node} while ${nodes.filter((one) => unavailable.has(one)).join(', ')} of ${pool} were unavailable, and ${units} may be`),
-      ...tooMany(works, new Set(grants.filter((grant) => grant.pool === pool && grant.takesUnit).map(({ lease }) => lease)), units).map((text) => `${pool}: ${text}`),
+      ...grants
+        .filter(
+          (grant) =>
+            grant.pool === pool &&
+            grant.takesUnit &&
+            nodes.filter((node) => grant.unavailable.has(node)).length >= units,
+        )
+        .map(
+          ({ lease, node, unavailable }) =>
+            `${lease} was granted to ${node} while ${nodes.filter((one) => unavailable.has(one)).join(', ')} of ${pool} were unavailable, and ${units} may be`,
+        ),
+      ...tooMany(
+        works,
+        new Set(grants.filter((grant) => grant.pool === pool && grant.takesUnit).map(({ lease }) => lease)),
+        units,
+      ).map((text) => `${pool}: ${text}`),
     ]);
   },
 };
@@ -35,10 +48,17 @@ function grantsOf(facts: readonly Fact[]): readonly Grant[] {
     if (isLeaseEnd(fact)) held.delete(fact.lease);
     if (fact.type === 'node.silent') down.add(fact.node);
     else if (fact.type === 'node.heard') down.delete(fact.node);
-    else if (fact.type === 'node.reported' || (fact.type === 'node.lease.settled' && fact.report !== undefined)) void (fact.restored ? broken.delete(fact.node) : broken.add(fact.node));
+    else if (fact.type === 'node.reported' || (fact.type === 'node.lease.settled' && fact.report !== undefined))
+      void (fact.restored ? broken.delete(fact.node) : broken.add(fact.node));
     else if (fact.type === 'node.lease.granted') {
       const unavailable = new Set([...held.values(), ...down, ...broken]);
-      grants.push({ lease: fact.lease, node: fact.node, pool: fact.pool, takesUnit: !fact.free && !unavailable.has(fact.node), unavailable });
+      grants.push({
+        lease: fact.lease,
+        node: fact.node,
+        pool: fact.pool,
+        takesUnit: !fact.free && !unavailable.has(fact.node),
+        unavailable,
+      });
       if (!fact.free) held.set(fact.lease, fact.node);
     }
   }
@@ -49,6 +69,8 @@ function tooMany(works: readonly Work[], leases: ReadonlySet<string>, units: num
   const counted = works.filter(({ lease, fromMs, toMs }) => leases.has(lease) && fromMs < toMs);
   return counted.flatMap(({ fromMs }) => {
     const together = counted.filter((work) => work.fromMs <= fromMs && fromMs < work.toMs);
-    return together.length > units ? [`${together.map(({ node, lease }) => `${node} (${lease})`).join(', ')} worked at once, and ${units} may`] : [];
+    return together.length > units
+      ? [`${together.map(({ node, lease }) => `${node} (${lease})`).join(', ')} worked at once, and ${units} may`]
+      : [];
   });
 }

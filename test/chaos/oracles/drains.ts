@@ -14,11 +14,16 @@ export const drains: Oracle = {
     const withDrain = new Set(facts.flatMap(drainedLease));
     const ofLeases = works.filter(({ lease }) => withDrain.has(lease));
     return [
-      ...ofLeases.filter(({ lease, fromMs }) => !((drained.get(lease) ?? Infinity) <= fromMs)).map(({ node, lease }) => `${node} began to work on ${lease} before the drainer said that it is free`),
-      ...ofLeases.filter(({ lease, toMs }) => (returned.get(lease) ?? Infinity) < toMs).map(({ node, lease }) => `${node} was still at work on ${lease} when the drainer gave it back`),
+      ...ofLeases
+        .filter(({ lease, fromMs }) => !((drained.get(lease) ?? Infinity) <= fromMs))
+        .map(({ node, lease }) => `${node} began to work on ${lease} before the drainer said that it is free`),
+      ...ofLeases
+        .filter(({ lease, toMs }) => (returned.get(lease) ?? Infinity) < toMs)
+        .map(({ node, lease }) => `${node} was still at work on ${lease} when the drainer gave it back`),
       ...[...held].map(([node, lease]) => `${node} is still held for ${lease}`),
     ];
   },
 };
 
-const drainedLease = (fact: Fact): readonly string[] => (fact.type === 'node.lease.granted' && fact.actions.some(({ kind }) => kind === 'drain') ? [fact.lease] : []);
+const drainedLease = (fact: Fact): readonly string[] =>
+  fact.type === 'node.lease.granted' && fact.actions.some(({ kind }) => kind === 'drain') ? [fact.lease] : [];

@@ -7,12 +7,17 @@ export const ended: Oracle = {
   judge({ facts, published, acknowledged }) {
     const ends = new Map<string, string[]>();
     for (const fact of facts) {
-      if (fact.type === 'config.committed' || fact.type === 'config.rejected' || fact.type === 'config.ended') ends.set(fact.change, [...(ends.get(fact.change) ?? []), fact.type]);
+      if (fact.type === 'config.committed' || fact.type === 'config.rejected' || fact.type === 'config.ended')
+        ends.set(fact.change, [...(ends.get(fact.change) ?? []), fact.type]);
     }
     const bodies = new Map(published.map(({ change, body }) => [change, contentOf(body)]));
     return [
-      ...[...acknowledged].filter(([change, body]) => bodies.get(change) !== contentOf(body)).map(([change]) => `${change} was acknowledged, and is not there as it was sent`),
-      ...published.filter(({ change }) => ends.get(change)?.length !== 1).map(({ change }) => `${change} has ${ends.get(change)?.join(' and ') ?? 'no end'}`),
+      ...[...acknowledged]
+        .filter(([change, body]) => bodies.get(change) !== contentOf(body))
+        .map(([change]) => `${change} was acknowledged, and is not there as it was sent`),
+      ...published
+        .filter(({ change }) => ends.get(change)?.length !== 1)
+        .map(({ change }) => `${change} has ${ends.get(change)?.join(' and ') ?? 'no end'}`),
     ];
   },
 };

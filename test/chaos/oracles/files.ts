@@ -15,27 +15,47 @@ export const files: Oracle = {
 };
 
 function complaints({ node, files: has, journal, status, inForce }: FoundNode, desired: Files): readonly string[] {
-  if (journal === undefined || status === undefined) return [`${node} has no ${journal === undefined ? 'journal' : 'status'}`];
+  if (journal === undefined || status === undefined)
+    return [`${node} has no ${journal === undefined ? 'journal' : 'status'}`];
   if (journal.work !== undefined) return [`${node} is still at work on ${journal.work.lease}`];
   if (!journal.sound) return [`${node} is not sound`];
   if (inForce === undefined) return [`${node} has ${journal.inForce} in force, and nobody has that config`];
-  if (!isSame(has, inForce)) return [`${node} says ${journal.inForce.slice(0, 12)} is in force, which is ${JSON.stringify(inForce)}, and has ${JSON.stringify(has)}`];
+  if (!isSame(has, inForce))
+    return [
+      `${node} says ${journal.inForce.slice(0, 12)} is in force, which is ${JSON.stringify(inForce)}, and has ${JSON.stringify(has)}`,
+    ];
   const isBehind = status.owed !== '' || status.unfit;
-  return isBehind || isSame(has, desired) ? [] : [`${node} shall have ${JSON.stringify(desired)}, and has ${JSON.stringify(has)}`];
+  return isBehind || isSame(has, desired)
+    ? []
+    : [`${node} shall have ${JSON.stringify(desired)}, and has ${JSON.stringify(has)}`];
 }
 
 function committedFiles({ facts, published }: Evidence): (node: string) => Files {
   const bodies = new Map(published.map(({ change, body }) => [change, body]));
-  const standing = new Map<string, { readonly path: string; readonly content: string; readonly role: string | undefined }>();
+  const standing = new Map<
+    string,
+    { readonly path: string; readonly content: string; readonly role: string | undefined }
+  >();
   for (const fact of facts) if (fact.type === 'config.committed') take(standing, bodies.get(fact.change) ?? {});
-  return (node) => Object.fromEntries([...standing.values()].filter(({ role }) => role === undefined || node.startsWith(`${role}-`))
-    .map(({ path, content }) => [path, content.replaceAll('{{ node.name }}', node)]));
+  return (node) =>
+    Object.fromEntries(
+      [...standing.values()]
+        .filter(({ role }) => role === undefined || node.startsWith(`${role}-`))
+        .map(({ path, content }) => [path, content.replaceAll('{{ node.name }}', node)]),
+    );
 }
 
-function take(standing: Map<string, { path: string; content: string; role: string | undefined }>, body: Published['body']): void {
+function take(
+  standing: Map<string, { path: string; content: string; role: string | undefined }>,
+  body: Published['body'],
+): void {
   for (const { kind, name } of body.delete ?? []) if (kind === 'File') standing.delete(name);
   for (const { kind, metadata, spec } of body.apply ?? []) {
-    const { path, content, nodeSelector } = spec as { readonly path: string; readonly content: string; readonly nodeSelector?: { readonly matchLabels?: { readonly role?: string } } };
+    const { path, content, nodeSelector } = spec as {
+      readonly path: string;
+      readonly content: string;
+      readonly nodeSelector?: { readonly matchLabels?: { readonly role?: string } };
+    };
     if (kind === 'File') standing.set(metadata.name, { path, content, role: nodeSelector?.matchLabels?.role });
   }
 }

@@ -11,4 +11,8 @@ const ORACLES = [files, running, budget, leases, drains, ended, memory] as const
 
 /** What is wrong with the world, each with the oracle that says so; a few of each. */
 export const judge = (evidence: Evidence): readonly string[] =>
-  ORACLES.flatMap(({ name, judge: ask }) => ask(evidence).slice(0, 10).map((text) => `${name}: ${text}`));
+  ORACLES.flatMap(({ name, judge: ask }) =>
+    ask(evidence)
+      .slice(0, 10)
+      .map((text) => `${name}: ${text}`),
+  );

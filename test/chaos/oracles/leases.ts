@@ -16,7 +16,8 @@ export const leases: Oracle = {
         const other = held.get(fact.node);
         if (other !== undefined) wrong.push(`${fact.node} was granted ${fact.lease} while it held ${other}`);
         held.set(fact.node, fact.lease);
-        if (fact.kind === 'forward' && (bad.has(fact.hash) || (fact.recipe !== '' && bad.has(fact.recipe)))) wrong.push(`${fact.lease} leads ${fact.node} forward to what is condemned`);
+        if (fact.kind === 'forward' && (bad.has(fact.hash) || (fact.recipe !== '' && bad.has(fact.recipe))))
+          wrong.push(`${fact.lease} leads ${fact.node} forward to what is condemned`);
       }
     }
     return wrong;

@@ -12,7 +12,9 @@ export const memory: Oracle = {
     const [first, last] = [rounds[0], rounds.at(-1)] as const;
     return [...(last ?? [])].flatMap(([name, mib]) => {
       const before = first?.get(name);
-      return before !== undefined && mib > boundMiB(before) ? [`${name} has ${mib} MiB after ${rounds.length} rounds, and had ${before} after the first`] : [];
+      return before !== undefined && mib > boundMiB(before)
+        ? [`${name} has ${mib} MiB after ${rounds.length} rounds, and had ${before} after the first`]
+        : [];
     });
   },
 };

@@ -6,10 +6,19 @@ import { oddHeaders } from './headers.js';
 const NOBODY = { matchLabels: { role: 'nobody' } };
 /** Selects no node: what is right in spite of all changes nothing. */
 const FILE: Example = {
-  apiVersion: 'sluice.dev/v1alpha1', kind: 'File', metadata: { name: 'fuzz' },
+  apiVersion: 'sluice.dev/v1alpha1',
+  kind: 'File',
+  metadata: { name: 'fuzz' },
   spec: { nodeSelector: NOBODY, path: '/etc/fuzz.conf', content: 'x', mode: '0644' },
 };
-const CHANGE: Example = { apply: [FILE], delete: [{ kind: 'File', name: 'gone' }], message: 'm', author: 'a', strategy: { maxFailures: 1 }, retryOf: '' };
+const CHANGE: Example = {
+  apply: [FILE],
+  delete: [{ kind: 'File', name: 'gone' }],
+  message: 'm',
+  author: 'a',
+  strategy: { maxFailures: 1 },
+  retryOf: '',
+};
 /** One of each kind, with all that is worth being wrong; what would touch a machine selects no node. */
 export const SPECS: Readonly<Record<string, Example>> = {
   File: { nodeSelector: {}, path: '/etc/x', content: 'x', mode: '0644' },
@@ -17,16 +26,61 @@ export const SPECS: Readonly<Record<string, Example>> = {
   Pool: { nodeSelector: {}, maxUnavailable: '10%', applyTimeout: '1m', drainTimeout: '1m', drift: 'report' },
   Probe: { nodeSelector: {}, tcp: { address: '127.0.0.1:1' }, timeout: '1s', retries: 1 },
   Exec: { nodeSelector: NOBODY, check: { argv: ['true'] }, apply: { argv: ['true'] }, timeout: '5s' },
-  DisruptionPolicy: { nodeSelector: {}, default: [{ kind: 'none' }], files: [{ path: '/etc', actions: [{ kind: 'reboot' }] }] },
+  DisruptionPolicy: {
+    nodeSelector: {},
+    default: [{ kind: 'none' }],
+    files: [{ path: '/etc', actions: [{ kind: 'reboot' }] }],
+  },
   RolloutPolicy: { nodeSelector: {}, maxFailures: 1 },
-  SystemdUnit: { nodeSelector: NOBODY, name: 'fuzz.service', content: '[Service]\nExecStart=/bin/true\n', dropIns: [{ name: '10-x.conf', content: '[Service]\nMemoryMax=64M\n' }], enabled: true },
+  SystemdUnit: {
+    nodeSelector: NOBODY,
+    name: 'fuzz.service',
+    content: '[Service]\nExecStart=/bin/true\n',
+    dropIns: [{ name: '10-x.conf', content: '[Service]\nMemoryMax=64M\n' }],
+    enabled: true,
+  },
   Sysctl: { nodeSelector: NOBODY, key: 'vm.swappiness', value: '10' },
   KernelArguments: { nodeSelector: NOBODY, arguments: ['nosmt', 'isolcpus=2-7'] },
-  SshKeys: { nodeSelector: NOBODY, user: 'core', keys: ['ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ5lXwPqNQZLQ6Q0Hn0g2l0X0mBz0mJ7S3b8gq5D3vYk oncall@example'] },
-  Vrf: { nodeSelector: NOBODY, vrf: 'internet', vni: 16, routeTarget: '64512:100', import: [{ cidr: '10.0.0.0/8', action: 'permit', ge: 8, le: 32 }], aggregate: ['10.0.0.0/8'], communities: ['64512:1'], loopbacks: [{ name: 'lo.internet', subnet: '192.0.2.7/32' }] },
-  Layer2Network: { nodeSelector: NOBODY, id: 100, mtu: 9_000, trunk: 'bond0', anycastMac: '02:00:00:00:00:01', anycastGateways: ['10.0.0.1/24'], vrf: 'internet' },
-  RoutingTable: { nodeSelector: NOBODY, tableId: 100, routes: [{ to: '0.0.0.0/0', via: '192.0.2.1', interface: 'eth0' }], rules: [{ priority: 1, from: '10.1.0.0/16' }] },
-  BgpPeering: { nodeSelector: NOBODY, network: 'storage', remoteAs: 64_512, import: [{ cidr: '10.0.0.0/8', action: 'permit' }], maximumPrefixes: 10, holdTime: '90s', keepaliveTime: '30s', bfd: true },
+  SshKeys: {
+    nodeSelector: NOBODY,
+    user: 'core',
+    keys: ['ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ5lXwPqNQZLQ6Q0Hn0g2l0X0mBz0mJ7S3b8gq5D3vYk oncall@example'],
+  },
+  Vrf: {
+    nodeSelector: NOBODY,
+    vrf: 'internet',
+    vni: 16,
+    routeTarget: '64512:100',
+    import: [{ cidr: '10.0.0.0/8', action: 'permit', ge: 8, le: 32 }],
+    aggregate: ['10.0.0.0/8'],
+    communities: ['64512:1'],
+    loopbacks: [{ name: 'lo.internet', subnet: '192.0.2.7/32' }],
+  },
+  Layer2Network: {
+    nodeSelector: NOBODY,
+    id: 100,
+    mtu: 9_000,
+    trunk: 'bond0',
+    anycastMac: '02:00:00:00:00:01',
+    anycastGateways: ['10.0.0.1/24'],
+    vrf: 'internet',
+  },
+  RoutingTable: {
+    nodeSelector: NOBODY,
+    tableId: 100,
+    routes: [{ to: '0.0.0.0/0', via: '192.0.2.1', interface: 'eth0' }],
+    rules: [{ priority: 1, from: '10.1.0.0/16' }],
+  },
+  BgpPeering: {
+    nodeSelector: NOBODY,
+    network: 'storage',
+    remoteAs: 64_512,
+    import: [{ cidr: '10.0.0.0/8', action: 'permit' }],
+    maximumPrefixes: 10,
+    holdTime: '90s',
+    keepaliveTime: '30s',
+    bfd: true,
+  },
 };
 
 const SOURCES = ['fuzz', 'fuzz', 'fuzz', 'UPPER', 'a.b.c', '__proto__', '-', 'ü', 'x'.repeat(200)];
@@ -34,7 +88,17 @@ const SOURCES = ['fuzz', 'fuzz', 'fuzz', 'UPPER', 'a.b.c', '__proto__', '-', 'ü
 /** A message to `config.desired.<source>` that cannot be a change, or hardly. */
 export function badChange(chance: Chance): Thrown {
   const subject = `config.desired.${chance.pick(SOURCES)}`;
-  return { ...chance.pick([() => junk(chance, CHANGE), () => junk(chance, FILE), () => badSpec(chance), () => manyReasons(chance), () => unreadable(chance, CHANGE)])(), subject, headers: oddHeaders(chance) };
+  return {
+    ...chance.pick([
+      () => junk(chance, CHANGE),
+      () => junk(chance, FILE),
+      () => badSpec(chance),
+      () => manyReasons(chance),
+      () => unreadable(chance, CHANGE),
+    ])(),
+    subject,
+    headers: oddHeaders(chance),
+  };
 }
 
 /** One manifest whose spec has one thing wrong. */
@@ -42,7 +106,12 @@ function badSpec(chance: Chance): Junk {
   const kind = chance.pick(Object.keys(SPECS));
   const { body, what, field } = junk(chance, SPECS[kind] as Example);
   const text = `{"apply":[{"apiVersion":"sluice.dev/v1alpha1","kind":"${kind}","metadata":{"name":"fuzz-${chance.whole(1, 9)}"},"spec":`;
-  return { what: `${kind}: ${what}`, body: Buffer.concat([Buffer.from(text), body, Buffer.from('}]}')]), unreadable: false, ...(field === undefined ? {} : { field: `spec.${field}` }) };
+  return {
+    what: `${kind}: ${what}`,
+    body: Buffer.concat([Buffer.from(text), body, Buffer.from('}]}')]),
+    unreadable: false,
+    ...(field === undefined ? {} : { field: `spec.${field}` }),
+  };
 }
 
 /** So much is wrong that the answer would be larger than a message may be. */

@@ -3,8 +3,21 @@ import type { Chance } from '../../simulation/chance.js';
 import { unreadable, type Example } from '../junk.js';
 import type { Thrown } from './door.js';
 
-const TOKENS = { change: 'c999999', hash: 'ab'.repeat(32), node: 'nobody', pool: 'nobody', sequence: '999999999' } as const;
-const BODY: Example = { v: 1, at: '2026-01-01T00:00:00.000Z', change: TOKENS.change, node: TOKENS.node, pool: TOKENS.pool, hash: TOKENS.hash };
+const TOKENS = {
+  change: 'c999999',
+  hash: 'ab'.repeat(32),
+  node: 'nobody',
+  pool: 'nobody',
+  sequence: '999999999',
+} as const;
+const BODY: Example = {
+  v: 1,
+  at: '2026-01-01T00:00:00.000Z',
+  change: TOKENS.change,
+  node: TOKENS.node,
+  pool: TOKENS.pool,
+  hash: TOKENS.hash,
+};
 
 /** Every kind of fact that services append. */
 export const FOREIGN_TYPES: readonly FactType[] = FACT_TYPES.filter((type) => !type.startsWith('ledger.'));
@@ -12,7 +25,12 @@ export const FOREIGN_TYPES: readonly FactType[] = FACT_TYPES.filter((type) => !t
 /** A message under a subject of the ledger that no service can have written. */
 export function badFact(chance: Chance, type: FactType = chance.pick(FOREIGN_TYPES)): Thrown {
   const subject = [type, ...subjectKeys(type).map((key) => TOKENS[key])].join('.');
-  const raw = (what: string, body: object): Thrown => ({ what, subject, body: Buffer.from(JSON.stringify(body)), unreadable: true });
+  const raw = (what: string, body: object): Thrown => ({
+    what,
+    subject,
+    body: Buffer.from(JSON.stringify(body)),
+    unreadable: true,
+  });
   return chance.pick<() => Thrown>([
     () => ({ ...unreadable(chance, BODY), subject }),
     () => raw('a later version', { ...BODY, v: chance.pick([2, 7, 4_294_967_295]) }),

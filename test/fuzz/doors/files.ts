@@ -5,40 +5,97 @@ export interface OddFile {
   readonly says: RegExp;
 }
 
-const GOOD = 'apiVersion: sluice.dev/v1alpha1\nkind: File\nmetadata: {name: a}\nspec:\n  nodeSelector: {}\n  path: /etc/a\n  content: x\n';
-const bomb = (): string => ['l0: &l0 [lol]', ...Array.from({ length: 10 }, (_, i) => `l${i + 1}: &l${i + 1} [${Array(9).fill(`*l${i}`).join(', ')}]`)].join('\n');
+const GOOD =
+  'apiVersion: sluice.dev/v1alpha1\nkind: File\nmetadata: {name: a}\nspec:\n  nodeSelector: {}\n  path: /etc/a\n  content: x\n';
+const bomb = (): string =>
+  [
+    'l0: &l0 [lol]',
+    ...Array.from({ length: 10 }, (_, i) => `l${i + 1}: &l${i + 1} [${Array(9).fill(`*l${i}`).join(', ')}]`),
+  ].join('\n');
 const MUCH = /:\d+:\d+: up to here it has more than a change can hold/;
 
 /** Files that are odd, by name; made when they are needed, as some are large. */
 export const ODD_FILES: Readonly<Record<string, () => OddFile>> = {
   'a billion laughs': () => ({ content: bomb(), code: 3, says: /odd\.yaml:1:1: .*alias/ }),
   'an anchor in itself': () => ({ content: 'a: &a [*a]\n', code: 3, says: /odd\.yaml:1 .*nested deeper than 64/ }),
-  'an alias of nothing': () => ({ content: GOOD.replace('content: x', 'content: *x'), code: 3, says: /odd\.yaml:\d+:\d+: .*alias/ }),
-  'aliases without end': () => ({ content: Array.from({ length: 50_000 }, (_, i) => `- &a${i + 1} *a${i}\n`).join(''), code: 3, says: /odd\.yaml:1:\d+: An alias/ }),
-  '100 MB': () => ({ content: Buffer.alloc(100 * 1024 * 1024, '# comment\n'), code: 3, says: /odd\.yaml has more than 4096 KiB/ }),
+  'an alias of nothing': () => ({
+    content: GOOD.replace('content: x', 'content: *x'),
+    code: 3,
+    says: /odd\.yaml:\d+:\d+: .*alias/,
+  }),
+  'aliases without end': () => ({
+    content: Array.from({ length: 50_000 }, (_, i) => `- &a${i + 1} *a${i}\n`).join(''),
+    code: 3,
+    says: /odd\.yaml:1:\d+: An alias/,
+  }),
+  '100 MB': () => ({
+    content: Buffer.alloc(100 * 1024 * 1024, '# comment\n'),
+    code: 3,
+    says: /odd\.yaml has more than 4096 KiB/,
+  }),
   'a million entries': () => ({ content: '- a\n'.repeat(1_000_000), code: 3, says: MUCH }),
   'half a million fields': () => ({ content: 'a: 1\n'.repeat(500_000), code: 3, says: MUCH }),
   'half a million documents': () => ({ content: '---\n'.repeat(500_000), code: 3, says: MUCH }),
-  'too many keys': () => ({ content: Array.from({ length: 20_000 }, (_, i) => `k${i}: 1\n`).join(''), code: 3, says: /odd\.yaml:1:1: .*more than 10000 keys/ }),
-  'lists that never close': () => ({ content: `a: ${'['.repeat(100_000)}`, code: 3, says: /odd\.yaml:1:\d+: .*nested deeper than 64/ }),
-  'objects that never close': () => ({ content: '{'.repeat(100_000), code: 3, says: /odd\.yaml:1:\d+: .*nested deeper than 64/ }),
-  'deep indentation': () => ({ content: Array.from({ length: 1_000 }, (_, i) => `${' '.repeat(i)}a:\n`).join(''), code: 3, says: /odd\.yaml:\d+:\d+: .*nested deeper than 64/ }),
+  'too many keys': () => ({
+    content: Array.from({ length: 20_000 }, (_, i) => `k${i}: 1\n`).join(''),
+    code: 3,
+    says: /odd\.yaml:1:1: .*more than 10000 keys/,
+  }),
+  'lists that never close': () => ({
+    content: `a: ${'['.repeat(100_000)}`,
+    code: 3,
+    says: /odd\.yaml:1:\d+: .*nested deeper than 64/,
+  }),
+  'objects that never close': () => ({
+    content: '{'.repeat(100_000),
+    code: 3,
+    says: /odd\.yaml:1:\d+: .*nested deeper than 64/,
+  }),
+  'deep indentation': () => ({
+    content: Array.from({ length: 1_000 }, (_, i) => `${' '.repeat(i)}a:\n`).join(''),
+    code: 3,
+    says: /odd\.yaml:\d+:\d+: .*nested deeper than 64/,
+  }),
   'a tab for indentation': () => ({ content: GOOD.replace('  path', '\tpath'), code: 3, says: /odd\.yaml:6:1: Tabs/ }),
   'a key that stands twice': () => ({ content: `${GOOD}  path: /etc/b\n`, code: 3, says: /odd\.yaml:8:3: .*unique/ }),
-  'a NUL byte in a text': () => ({ content: GOOD.replace('x\n', '"a\0b"\n'), code: 3, says: /odd\.yaml:7:14: holds a NUL byte/ }),
+  'a NUL byte in a text': () => ({
+    content: GOOD.replace('x\n', '"a\0b"\n'),
+    code: 3,
+    says: /odd\.yaml:7:14: holds a NUL byte/,
+  }),
   'only NUL bytes': () => ({ content: Buffer.alloc(4_096), code: 3, says: /odd\.yaml:1:1: holds a NUL byte/ }),
-  'Latin-1': () => ({ content: Buffer.from(GOOD.replace('content: x', 'content: "ÿ"'), 'latin1'), code: 3, says: /odd\.yaml:7: is not UTF-8/ }),
+  'Latin-1': () => ({
+    content: Buffer.from(GOOD.replace('content: x', 'content: "ÿ"'), 'latin1'),
+    code: 3,
+    says: /odd\.yaml:7: is not UTF-8/,
+  }),
   'UTF-16': () => ({ content: Buffer.from(`\ufeff${GOOD}`, 'utf16le'), code: 3, says: /odd\.yaml:1: is not UTF-8/ }),
-  'a tag of another language': () => ({ content: GOOD.replace('content: x', 'content: !!js/function "x"'), code: 3, says: /odd\.yaml:7:12: Unresolved tag/ }),
+  'a tag of another language': () => ({
+    content: GOOD.replace('content: x', 'content: !!js/function "x"'),
+    code: 3,
+    says: /odd\.yaml:7:12: Unresolved tag/,
+  }),
   'a merge key': () => ({ content: `${GOOD}  <<: {x: 1}\n`, code: 3, says: /spec\["<<"\].*odd\.yaml:1/ }),
-  'the key __proto__': () => ({ content: `${GOOD}  __proto__: {x: 1}\n`, code: 3, says: /spec\.__proto__.*odd\.yaml:1/ }),
-  'a Pod': () => ({ content: 'apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: []}\n', code: 3, says: /Pod\/web.*unknown|there is no such kind.*odd\.yaml:1/ }),
+  'the key __proto__': () => ({
+    content: `${GOOD}  __proto__: {x: 1}\n`,
+    code: 3,
+    says: /spec\.__proto__.*odd\.yaml:1/,
+  }),
+  'a Pod': () => ({
+    content: 'apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: []}\n',
+    code: 3,
+    says: /Pod\/web.*unknown|there is no such kind.*odd\.yaml:1/,
+  }),
   nothing: () => ({ content: '', code: 2, says: /odd\.yaml: there is no manifest in it/ }),
-  'only a comment and marks': () => ({ content: '\ufeff# nothing\r\n---\r\n', code: 2, says: /odd\.yaml: there is no manifest in it/ }),
+  'only a comment and marks': () => ({
+    content: '\ufeff# nothing\r\n---\r\n',
+    code: 2,
+    says: /odd\.yaml: there is no manifest in it/,
+  }),
 };
 
 /** Well-formed though they look odd: the next thing that is missing is a server. */
 export const GOOD_FILES: Readonly<Record<string, Buffer>> = {
   'a byte order mark': Buffer.from(`\ufeff${GOOD}`),
-  'CRLF': Buffer.from(GOOD.replaceAll('\n', '\r\n')),
+  CRLF: Buffer.from(GOOD.replaceAll('\n', '\r\n')),
 };

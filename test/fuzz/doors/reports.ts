@@ -4,11 +4,42 @@ import type { Thrown } from './door.js';
 import { oddHeaders } from './headers.js';
 
 const KINDS = ['announced', 'applied', 'invalid', 'failed', 'drifted', 'progress'] as const;
-const STRANGERS = ['stranger', 'w-1.far', '__proto__', 'constructor', 'UPPER', 'a_b', 'ü', 'x'.repeat(300), '-', '$SYS'];
+const STRANGERS = [
+  'stranger',
+  'w-1.far',
+  '__proto__',
+  'constructor',
+  'UPPER',
+  'a_b',
+  'ü',
+  'x'.repeat(300),
+  '-',
+  '$SYS',
+];
 
 const reportOf = (node: string): Example => ({
-  v: 1, at: '2026-01-01T00:00:00.000Z', node, incarnation: 1, birth: 7, seq: 1, bootId: 'b', hash: '0'.repeat(64), lease: '', verdict: '', reason: '', restored: true, change: '',
-  labels: { zone: 'far' }, capabilities: ['kind:File'], fresh: false, version: '1', durationMs: 1, changed: ['/etc/x'], probe: '', what: ['/etc/x'], step: 's',
+  v: 1,
+  at: '2026-01-01T00:00:00.000Z',
+  node,
+  incarnation: 1,
+  birth: 7,
+  seq: 1,
+  bootId: 'b',
+  hash: '0'.repeat(64),
+  lease: '',
+  verdict: '',
+  reason: '',
+  restored: true,
+  change: '',
+  labels: { zone: 'far' },
+  capabilities: ['kind:File'],
+  fresh: false,
+  version: '1',
+  durationMs: 1,
+  changed: ['/etc/x'],
+  probe: '',
+  what: ['/etc/x'],
+  step: 's',
 });
 
 /** What says to be a node's report. Under a real node's name nothing that can be read: who may report as whom is a matter of rights. */
@@ -24,12 +55,22 @@ export function badHeartbeat(chance: Chance, nodes: readonly string[]): Thrown {
   const known = chance.happens(0.3);
   const node = chance.pick(known ? nodes : STRANGERS);
   const body = { node, incarnation: 1, birth: 7, everyMs: 10_000, pacedMs: 10_000 };
-  return { ...(known ? unreadable : junk)(chance, body), subject: `alive.${chance.pick(known ? nodes : STRANGERS).replaceAll('.', '_')}` };
+  return {
+    ...(known ? unreadable : junk)(chance, body),
+    subject: `alive.${chance.pick(known ? nodes : STRANGERS).replaceAll('.', '_')}`,
+  };
 }
 
 /** What says to be pushed from the buckets `leases` and `status`, or to say how often to beat: a hint to an applier, at most. Or it says to be asked of who leads, or of a drain. */
 export function badPush(chance: Chance, nodes: readonly string[]): Thrown {
   const node = chance.pick(nodes).replaceAll('.', '_');
-  const subject = chance.pick([`push.leases.${node}`, `push.status.${node}`, `push.pace.${node}`, `push.nothing.${node}`, `lead.merger.${node}`, `node.drain.progress.${node}`]);
+  const subject = chance.pick([
+    `push.leases.${node}`,
+    `push.status.${node}`,
+    `push.pace.${node}`,
+    `push.nothing.${node}`,
+    `lead.merger.${node}`,
+    `node.drain.progress.${node}`,
+  ]);
   return { ...unreadable(chance, { ledger: 1, node: 'x', lease: 'l1', everyMs: 10_000 }), subject };
 }

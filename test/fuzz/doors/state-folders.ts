@@ -9,8 +9,38 @@ export interface EditedFolder {
   readonly files: Folder;
 }
 
-const VALUES: readonly unknown[] = [null, true, -1, 1e308, 'text', '__proto__', [], [null], {}, { a: 1 }, { phase: 'sideways' }, '0'.repeat(64), { '/etc/x': 7 }, { 'File:/etc/x': { kind: 'File' } }];
-const FIELDS = ['v', 'node', 'incarnation', 'birth', 'seq', 'inForce', 'sound', 'lastDealt', 'work', 'originals', 'report', '__proto__', 'constructor', 'unknown'];
+const VALUES: readonly unknown[] = [
+  null,
+  true,
+  -1,
+  1e308,
+  'text',
+  '__proto__',
+  [],
+  [null],
+  {},
+  { a: 1 },
+  { phase: 'sideways' },
+  '0'.repeat(64),
+  { '/etc/x': 7 },
+  { 'File:/etc/x': { kind: 'File' } },
+];
+const FIELDS = [
+  'v',
+  'node',
+  'incarnation',
+  'birth',
+  'seq',
+  'inForce',
+  'sound',
+  'lastDealt',
+  'work',
+  'originals',
+  'report',
+  '__proto__',
+  'constructor',
+  'unknown',
+];
 
 /** A state folder that was cut off in the middle of a write, or edited by hand. */
 export function editFolder(chance: Chance, files: Folder): EditedFolder {
@@ -18,11 +48,19 @@ export function editFolder(chance: Chance, files: Folder): EditedFolder {
   const one = chance.pick(journals);
   const configs = Object.keys(files).filter((name) => name.startsWith('configs/'));
   const text = (files[one] as Buffer).toString();
-  const edited = (what: string, changes: Record<string, Buffer>): EditedFolder => ({ what, files: { ...files, ...changes } });
-  const all = (make: (content: Buffer) => Buffer): Record<string, Buffer> => Object.fromEntries(journals.map((name) => [name, make(files[name] as Buffer)]));
+  const edited = (what: string, changes: Record<string, Buffer>): EditedFolder => ({
+    what,
+    files: { ...files, ...changes },
+  });
+  const all = (make: (content: Buffer) => Buffer): Record<string, Buffer> =>
+    Object.fromEntries(journals.map((name) => [name, make(files[name] as Buffer)]));
   return chance.pick<() => EditedFolder>([
     () => edited(`${one} is cut`, { [one]: cut(chance, files[one] as Buffer) }),
-    () => edited('all journals are cut', all((content) => cut(chance, content))),
+    () =>
+      edited(
+        'all journals are cut',
+        all((content) => cut(chance, content)),
+      ),
     () => edited(`${one} is empty`, { [one]: Buffer.alloc(0) }),
     () => edited(`${one} is NUL bytes`, { [one]: Buffer.alloc(text.length) }),
     () => edited(`a byte of ${one} is another`, { [one]: flipped(chance, files[one] as Buffer) }),
@@ -30,11 +68,31 @@ export function editFolder(chance: Chance, files: Folder): EditedFolder {
     () => {
       const field = chance.pick(FIELDS);
       const value = chance.pick(VALUES);
-      return edited(`${field} is ${JSON.stringify(value)} in all journals, by hand`, all((content) => sealed(withField(content, field, value))));
+      return edited(
+        `${field} is ${JSON.stringify(value)} in all journals, by hand`,
+        all((content) => sealed(withField(content, field, value))),
+      );
     },
-    () => edited('a config is junk', Object.fromEntries(configs.map((name) => [name, Buffer.from(chance.pick(['', '{', '{"fragments": 7}', 'null']))]))),
-    () => edited('the lock is junk', { lock: Buffer.from(chance.pick(['', 'x', '{"pid": 1}', '{"pid": "x"}', '[]', 'null', '{"pid": -1, "started": ""}'])) }),
-    () => edited('what was begun lies beside', { 'journal.json.tmp': cut(chance, files[one] as Buffer), 'journal.prev.json.new': Buffer.from('x'), 'configs/foreign': Buffer.from('x'), 'originals/foreign': Buffer.from('x') }),
+    () =>
+      edited(
+        'a config is junk',
+        Object.fromEntries(
+          configs.map((name) => [name, Buffer.from(chance.pick(['', '{', '{"fragments": 7}', 'null']))]),
+        ),
+      ),
+    () =>
+      edited('the lock is junk', {
+        lock: Buffer.from(
+          chance.pick(['', 'x', '{"pid": 1}', '{"pid": "x"}', '[]', 'null', '{"pid": -1, "started": ""}']),
+        ),
+      }),
+    () =>
+      edited('what was begun lies beside', {
+        'journal.json.tmp': cut(chance, files[one] as Buffer),
+        'journal.prev.json.new': Buffer.from('x'),
+        'configs/foreign': Buffer.from('x'),
+        'originals/foreign': Buffer.from('x'),
+      }),
   ])();
 }
 
@@ -49,9 +107,12 @@ function flipped(chance: Chance, content: Buffer): Buffer {
 
 function withField(content: Buffer, field: string, value: unknown): string {
   const { journal } = JSON.parse(content.toString()) as { readonly journal: Readonly<Record<string, unknown>> };
-  const rest = Object.entries(journal).filter(([key]) => key !== field).map(([key, kept]) => `${JSON.stringify(key)}:${JSON.stringify(kept)}`);
+  const rest = Object.entries(journal)
+    .filter(([key]) => key !== field)
+    .map(([key, kept]) => `${JSON.stringify(key)}:${JSON.stringify(kept)}`);
   return `{${[...rest, `${JSON.stringify(field)}:${JSON.stringify(value)}`].join(',')}}`;
 }
 
 /** With the right digest, as a person makes it who wants to be believed. */
-const sealed = (text: string): Buffer => Buffer.from(`{"sha256":"${createHash('sha256').update(text).digest('hex')}","journal":${text}}\n`);
+const sealed = (text: string): Buffer =>
+  Buffer.from(`{"sha256":"${createHash('sha256').update(text).digest('hex')}","journal":${text}}\n`);

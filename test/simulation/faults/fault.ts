@@ -22,7 +22,12 @@ export class Stage {
   readonly name: string;
   private count = 0;
 
-  constructor(readonly world: World, private readonly actor: Fault, readonly endMs: number, private readonly only: ReadonlySet<number> | undefined) {
+  constructor(
+    readonly world: World,
+    private readonly actor: Fault,
+    readonly endMs: number,
+    private readonly only: ReadonlySet<number> | undefined,
+  ) {
     this.name = actor.name;
     this.chance = new Chance(world.seed, this.name);
   }

@@ -4,12 +4,35 @@ import type { Fault } from './fault.js';
 
 /** Facts right behind which a request hurts most. */
 const MOMENTS: ReadonlySet<FactType> = new Set<FactType>([
-  'config.accepted', 'config.rendered', 'config.validated', 'config.committed', 'config.judged', 'rollout.started', 'rollout.failed', 'rollout.reverting',
-  'rollout.complete', 'rollout.superseded', 'node.lease.granted', 'node.lease.ready', 'node.lease.settled', 'node.lease.uncordoning', 'node.unknown', 'node.rendered',
+  'config.accepted',
+  'config.rendered',
+  'config.validated',
+  'config.committed',
+  'config.judged',
+  'rollout.started',
+  'rollout.failed',
+  'rollout.reverting',
+  'rollout.complete',
+  'rollout.superseded',
+  'node.lease.granted',
+  'node.lease.ready',
+  'node.lease.settled',
+  'node.lease.uncordoning',
+  'node.unknown',
+  'node.rendered',
 ]);
 const DEEDS: readonly deeds.Deed[] = [
-  deeds.steer('pause'), deeds.steer('resume'), deeds.steer('abort'), deeds.retry, deeds.forgive, deeds.skip, deeds.removeAny,
-  deeds.publishChange, deeds.publishTwice, deeds.publishPool, deeds.relabel,
+  deeds.steer('pause'),
+  deeds.steer('resume'),
+  deeds.steer('abort'),
+  deeds.retry,
+  deeds.forgive,
+  deeds.skip,
+  deeds.removeAny,
+  deeds.publishChange,
+  deeds.publishTwice,
+  deeds.publishPool,
+  deeds.relabel,
 ];
 /** People are hasty, and not endless. */
 const MOST = 25;
@@ -22,7 +45,8 @@ export const hastyPeople: Fault = {
     const { world } = stage;
     let done = 0;
     world.listeners.push((fact) => {
-      if (world.clock.nowMs >= stage.endMs || done >= MOST || !MOMENTS.has(fact.type) || !stage.chance.happens(0.08)) return;
+      if (world.clock.nowMs >= stage.endMs || done >= MOST || !MOMENTS.has(fact.type) || !stage.chance.happens(0.08))
+        return;
       done += 1;
       const afterMs = stage.chance.next() * stage.chance.pick([0, 10, 1_000]);
       world.clock.after(afterMs, () => stage.occur((chance) => chance.pick(DEEDS)(world, chance)));

@@ -36,8 +36,23 @@ import { unreadyNodes } from './kubernetes/unready-nodes.js';
 
 /** What a seed draws some of, all at once: one more here would make other runs of all seeds that were kept. */
 export const DRAWN_FAULTS: readonly Fault[] = [
-  killedServices, staleLeaders, readAgain, killedNodes, tornJournals, fullDisks, readOnlyFiles, flappingProbes, otherMachines,
-  badPost, lateViews, lostAnswers, slowSteps, partitions, busAway, wrongClocks, hastyPeople,
+  killedServices,
+  staleLeaders,
+  readAgain,
+  killedNodes,
+  tornJournals,
+  fullDisks,
+  readOnlyFiles,
+  flappingProbes,
+  otherMachines,
+  badPost,
+  lateViews,
+  lostAnswers,
+  slowSteps,
+  partitions,
+  busAway,
+  wrongClocks,
+  hastyPeople,
 ];
 
 /** Each by a chance of its own, so that whoever is added here leaves the rest of a run as it was. */
@@ -45,11 +60,26 @@ export const LATER_FAULTS: readonly Fault[] = [partedAppends, badForOneKind];
 
 /** What mostly comes together with others, by itself. By chances of their own, too. */
 export const SINGLE_FAULTS: readonly Fault[] = [
-  lostReports, doubledReports, lateReports, lostPushes, latePushes, laggingReads, newMachines, scrappedMachines, lostDisks, oldDisks,
+  lostReports,
+  doubledReports,
+  lateReports,
+  lostPushes,
+  latePushes,
+  laggingReads,
+  newMachines,
+  scrappedMachines,
+  lostDisks,
+  oldDisks,
 ];
 
 /** The menu. A fault is one small file and one line here. */
 export const FAULTS: readonly Fault[] = [...DRAWN_FAULTS, ...LATER_FAULTS, ...SINGLE_FAULTS];
 
 /** Those of a world in which nodes are Kubernetes'. */
-export const KUBERNETES_FAULTS: readonly Fault[] = [meddlingPeople, troubledPods, unreadyNodes, troubledApi, otherOperators];
+export const KUBERNETES_FAULTS: readonly Fault[] = [
+  meddlingPeople,
+  troubledPods,
+  unreadyNodes,
+  troubledApi,
+  otherOperators,
+];

@@ -10,9 +10,11 @@ export const killedServices: Fault = {
       if (!copy.alive) return;
       const snapshot = chance.happens(0.5) ? copy.snapshot() : undefined;
       const againMs = chance.next() * chance.pick([1_000, 20_000, 120_000]);
-      copy.dieAfter(chance.whole(0, 12), () => stage.world.clock.after(againMs, () => {
-        if (!copy.alive) copy.start(snapshot);
-      }));
+      copy.dieAfter(chance.whole(0, 12), () =>
+        stage.world.clock.after(againMs, () => {
+          if (!copy.alive) copy.start(snapshot);
+        }),
+      );
     });
   },
 };

@@ -28,7 +28,12 @@ export interface NodePatch {
 
 export type EvictionAnswer =
   | { readonly outcome: 'accepted' | 'gone' }
-  | { readonly outcome: 'refused'; readonly reason: string; readonly budgets: readonly { readonly name: string; readonly allowed: number }[]; readonly retryAfterMs: number | undefined };
+  | {
+      readonly outcome: 'refused';
+      readonly reason: string;
+      readonly budgets: readonly { readonly name: string; readonly allowed: number }[];
+      readonly retryAfterMs: number | undefined;
+    };
 
 export class ApiTrouble extends Error {
   override readonly name = 'ApiTrouble';
@@ -57,7 +62,17 @@ export class Cluster {
   register(name: string): void {
     if (this.nodes.has(name)) return;
     this.made += 1;
-    const node: NodeObject = { name, uid: `u${this.made}`, revision: this.made, unschedulable: false, setBy: '', cordonedBy: '', annotations: {}, labels: {}, ready: true };
+    const node: NodeObject = {
+      name,
+      uid: `u${this.made}`,
+      revision: this.made,
+      unschedulable: false,
+      setBy: '',
+      cordonedBy: '',
+      annotations: {},
+      labels: {},
+      ready: true,
+    };
     this.nodes.set(name, node);
     this.world.trace(() => `Node ${name} is made, ${node.uid}`);
     this.tell(name);
@@ -72,7 +87,12 @@ export class Cluster {
   }
 
   /** Writes a Node as whoever it is; Sluice only if it still is as it was read. */
-  write(name: string, patch: NodePatch, by: 'sluice' | 'person' | 'kubelet', read?: Pick<NodeObject, 'uid' | 'revision'>): 'written' | 'overtaken' | 'gone' {
+  write(
+    name: string,
+    patch: NodePatch,
+    by: 'sluice' | 'person' | 'kubelet',
+    read?: Pick<NodeObject, 'uid' | 'revision'>,
+  ): 'written' | 'overtaken' | 'gone' {
     const before = this.nodes.get(name);
     if (before === undefined) return 'gone';
     const isBlind = this.world.mutant?.writesBlindly === true;
@@ -139,23 +159,41 @@ export class Cluster {
       this.register(name);
       const { annotations, cordonedBy } = this.nodes.get(name) as NodeObject;
       this.write(name, { ready: true }, 'kubelet');
-      if (cordonedBy === 'person') this.write(name, { unschedulable: false, annotations: { [KEEP_MARK]: null } }, 'person');
-      else if (annotations[KEEP_MARK] !== undefined) this.write(name, { annotations: { [KEEP_MARK]: null }, ...(annotations[CORDON_MARK] === undefined ? { unschedulable: false } : {}) }, 'person');
+      if (cordonedBy === 'person')
+        this.write(name, { unschedulable: false, annotations: { [KEEP_MARK]: null } }, 'person');
+      else if (annotations[KEEP_MARK] !== undefined)
+        this.write(
+          name,
+          {
+            annotations: { [KEEP_MARK]: null },
+            ...(annotations[CORDON_MARK] === undefined ? { unschedulable: false } : {}),
+          },
+          'person',
+        );
     }
     this.workloads.calm();
     this.tell(undefined);
   }
 }
 
-const isKept = (before: NodeObject, after: Labels): boolean => before.annotations[CORDON_MARK] !== undefined && after[CORDON_MARK] === undefined && after[KEEP_MARK] !== undefined;
+const isKept = (before: NodeObject, after: Labels): boolean =>
+  before.annotations[CORDON_MARK] !== undefined && after[CORDON_MARK] === undefined && after[KEEP_MARK] !== undefined;
 
 function patched(before: NodeObject, patch: NodePatch, by: 'sluice' | 'person' | 'kubelet'): NodeObject | undefined {
-  const annotations = Object.fromEntries(Object.entries({ ...before.annotations, ...patch.annotations }).filter((entry): entry is [string, string] => entry[1] !== null));
+  const annotations = Object.fromEntries(
+    Object.entries({ ...before.annotations, ...patch.annotations }).filter(
+      (entry): entry is [string, string] => entry[1] !== null,
+    ),
+  );
   const unschedulable = patch.unschedulable ?? before.unschedulable;
   const turned = unschedulable !== before.unschedulable;
   const owner = by === 'sluice' ? 'sluice' : 'person';
   const after: NodeObject = {
-    ...before, annotations, unschedulable, labels: { ...before.labels, ...patch.labels }, ready: patch.ready ?? before.ready,
+    ...before,
+    annotations,
+    unschedulable,
+    labels: { ...before.labels, ...patch.labels },
+    ready: patch.ready ?? before.ready,
     // Setting what is set already changes nothing, and leaves no trace.
     setBy: !unschedulable ? '' : turned ? owner : before.setBy,
     // What is kept when Sluice gives the Node back is from then on theirs who keep it.

@@ -1,5 +1,12 @@
 import { cordonMarkOf } from '#libs/contracts';
-import { forgetNodes, noteListed, noteNode, type Input, type KubernetesNode, type State } from '../../../services/inventory/src/core/index.js';
+import {
+  forgetNodes,
+  noteListed,
+  noteNode,
+  type Input,
+  type KubernetesNode,
+  type State,
+} from '../../../services/inventory/src/core/index.js';
 import type { ServiceCopy } from '../service-copy.js';
 import type { Cluster, NodeObject } from './cluster.js';
 import type { Companion } from './companion.js';
@@ -42,7 +49,8 @@ export class NodeObjects implements Companion {
       if (run !== this.run) return;
       if (cluster.away) return void cluster.world.clock.after(AGAIN_MS, () => run === this.run && this.list());
       this.deliveredMs = cluster.world.clock.nowMs;
-      if (noteListed(this.copy.copy.state, new Map([...cluster.nodes].map(([name, node]) => [name, seen(node)])))) this.copy.wake();
+      if (noteListed(this.copy.copy.state, new Map([...cluster.nodes].map(([name, node]) => [name, seen(node)]))))
+        this.copy.wake();
     });
   }
 
@@ -50,7 +58,10 @@ export class NodeObjects implements Companion {
     const { cluster, run } = this;
     if (cluster.away) return;
     const node = cluster.nodes.get(name);
-    this.deliveredMs = Math.max(this.deliveredMs, cluster.world.clock.nowMs + cluster.chance.next() * cluster.weather.watchLateMs);
+    this.deliveredMs = Math.max(
+      this.deliveredMs,
+      cluster.world.clock.nowMs + cluster.chance.next() * cluster.weather.watchLateMs,
+    );
     cluster.world.clock.after(this.deliveredMs - cluster.world.clock.nowMs, () => {
       if (run !== this.run || cluster.world.mutant?.overlooksNodes === true) return;
       if (noteNode(this.copy.copy.state, name, node === undefined ? undefined : seen(node))) this.copy.wake();

@@ -1,4 +1,14 @@
-import { NodeLook, noteProgress, type Drain, type EvictionResult, type Input, type LookEffect, type NodeSeen, type Progress, type State } from '../../../services/drain/src/core/index.js';
+import {
+  NodeLook,
+  noteProgress,
+  type Drain,
+  type EvictionResult,
+  type Input,
+  type LookEffect,
+  type NodeSeen,
+  type Progress,
+  type State,
+} from '../../../services/drain/src/core/index.js';
 import type { ServiceCopy } from '../service-copy.js';
 import { ApiTrouble, type Cluster, type NodeObject } from './cluster.js';
 import type { Companion } from './companion.js';
@@ -62,7 +72,10 @@ class SimNodeDrain {
   private waiting = false;
   private nudged = false;
 
-  constructor(private readonly copy: ServiceCopy<State, Input>, drain: Drain) {
+  constructor(
+    private readonly copy: ServiceCopy<State, Input>,
+    drain: Drain,
+  ) {
     this.look = new NodeLook(drain.node, drain.lease, drain.phase, '');
   }
 
@@ -161,15 +174,22 @@ class SimNodeDrain {
       case 'read-drain':
         return copy.query((state) => state.drains.get(look.node), answered);
       case 'now':
-        return answered({ monotonicMs: copy.monotonicMs, wall: new Date(cluster.world.clock.nowMs + copy.wallSkewMs).toISOString() });
+        return answered({
+          monotonicMs: copy.monotonicMs,
+          wall: new Date(cluster.world.clock.nowMs + copy.wallSkewMs).toISOString(),
+        });
       case 'write-node': {
-        const write = cluster.world.mutant?.forgetsFound === true ? { ...effect.write, annotations: neverFound(effect.write.annotations) } : effect.write;
+        const write =
+          cluster.world.mutant?.forgetsFound === true
+            ? { ...effect.write, annotations: neverFound(effect.write.annotations) }
+            : effect.write;
         return this.asked(() => cluster.write(look.node, write, 'sluice', effect.seen.read), answered, true);
       }
       case 'evict':
         return this.evict(effect, answered);
       case 'say':
-        if (effect.sight.what === 'drained') cluster.saidDrained.set(look.lease, { podsMs: this.podsReadMs, uid: this.seenUid });
+        if (effect.sight.what === 'drained')
+          cluster.saidDrained.set(look.lease, { podsMs: this.podsReadMs, uid: this.seenUid });
         return copy.submit({ type: 'sight', sight: effect.sight }, () => answered(undefined));
       case 'show':
         return answered(this.show(effect.progress));
@@ -194,11 +214,15 @@ class SimNodeDrain {
     const results: EvictionResult[] = [];
     let left = evictions.length;
     for (const [i, { pod, how, graceSeconds }] of evictions.entries()) {
-      this.asked(() => (how === 'evict' ? cluster.evict(pod.uid) : cluster.delete(pod.uid, graceSeconds)), (answer) => {
-        results[i] = answer as EvictionResult;
-        left -= 1;
-        if (left === 0) answered(results);
-      }, true);
+      this.asked(
+        () => (how === 'evict' ? cluster.evict(pod.uid) : cluster.delete(pod.uid, graceSeconds)),
+        (answer) => {
+          results[i] = answer as EvictionResult;
+          left -= 1;
+          if (left === 0) answered(results);
+        },
+        true,
+      );
     }
   }
 
@@ -219,13 +243,23 @@ class SimNodeDrain {
   private show(progress: Progress): void {
     const { state } = this.copy.copy;
     const drain = state.drains.get(this.look.node);
-    if (drain?.lease === progress.lease && drain.phase === 'draining' && noteProgress(state, this.look.node, progress)) this.copy.wake();
+    if (drain?.lease === progress.lease && drain.phase === 'draining' && noteProgress(state, this.look.node, progress))
+      this.copy.wake();
   }
 }
 
 function seenNode(read: NodeObject | undefined, asksNobody: boolean): SeenNode | undefined {
-  return read === undefined ? undefined : { read, unschedulable: read.unschedulable, annotations: read.annotations, setBySluice: asksNobody || read.setBy !== 'person' };
+  return read === undefined
+    ? undefined
+    : {
+        read,
+        unschedulable: read.unschedulable,
+        annotations: read.annotations,
+        setBySluice: asksNobody || read.setBy !== 'person',
+      };
 }
 
 const neverFound = (annotations: Readonly<Record<string, string | null>>): Readonly<Record<string, string | null>> =>
-  Object.fromEntries(Object.entries(annotations).map(([key, value]) => [key, value?.replace('"found":true', '"found":false') ?? null]));
+  Object.fromEntries(
+    Object.entries(annotations).map(([key, value]) => [key, value?.replace('"found":true', '"found":false') ?? null]),
+  );

@@ -40,17 +40,21 @@ export class Workloads {
   settleOn(name: string): void {
     this.make(name, { controller: 'DaemonSet', labels: { app: 'agent' } });
     this.make(name, { mirror: true, labels: { app: 'static' } });
-    if (this.cluster.chance.happens(0.2)) this.make(name, { controller: 'Job', finished: true, labels: { app: 'done' } });
+    if (this.cluster.chance.happens(0.2))
+      this.make(name, { controller: 'Job', finished: true, labels: { app: 'done' } });
     this.schedule();
   }
 
   /** Puts what is missing onto Nodes that take pods. */
   schedule(): void {
-    const open = [...this.cluster.nodes.values()].filter(({ unschedulable, ready }) => !unschedulable && ready).map(({ name }) => name);
+    const open = [...this.cluster.nodes.values()]
+      .filter(({ unschedulable, ready }) => !unschedulable && ready)
+      .map(({ name }) => name);
     if (open.length === 0) return;
     for (const { name, replicas } of this.apps) {
       const there = [...this.pods.values()].filter(({ labels, ending }) => labels['app'] === name && !ending).length;
-      for (let missing = replicas - there; missing > 0; missing--) this.make(this.cluster.chance.pick(open), { controller: 'ReplicaSet', labels: { app: name } });
+      for (let missing = replicas - there; missing > 0; missing--)
+        this.make(this.cluster.chance.pick(open), { controller: 'ReplicaSet', labels: { app: name } });
     }
   }
 
@@ -66,7 +70,9 @@ export class Workloads {
   }
 
   healthy(app: string): number {
-    return [...this.pods.values()].filter(({ labels, ending, on }) => labels['app'] === app && !ending && this.cluster.nodes.get(on)?.ready === true).length;
+    return [...this.pods.values()].filter(
+      ({ labels, ending, on }) => labels['app'] === app && !ending && this.cluster.nodes.get(on)?.ready === true,
+    ).length;
   }
 
   /** Its end begins; with a grace of 0 it is over at once. */
@@ -90,7 +96,8 @@ export class Workloads {
   calm(): void {
     Object.assign(this, { stuck: 0, returning: 0 });
     for (const app of this.apps) app.min = Math.min(app.min, app.replicas - 1);
-    for (const { uid, ending, labels } of [...this.pods.values()]) if (ending || labels['app'] === 'stray') this.gone(uid);
+    for (const { uid, ending, labels } of [...this.pods.values()])
+      if (ending || labels['app'] === 'stray') this.gone(uid);
     this.schedule();
   }
 
@@ -99,7 +106,12 @@ export class Workloads {
     if (pod === undefined) return;
     this.pods.delete(uid);
     this.cluster.tell(pod.on);
-    if (this.returning > 0 && pod.controller === 'ReplicaSet' && this.cluster.nodes.has(pod.on) && this.cluster.chance.happens(this.returning)) {
+    if (
+      this.returning > 0 &&
+      pod.controller === 'ReplicaSet' &&
+      this.cluster.nodes.has(pod.on) &&
+      this.cluster.chance.happens(this.returning)
+    ) {
       this.cluster.world.fire('returning-pods');
       this.make(pod.on, { controller: pod.controller, labels: pod.labels });
     }
@@ -110,8 +122,21 @@ export class Workloads {
     this.made += 1;
     const { chance, world } = this.cluster;
     const pod: SimPod = {
-      namespace: 'default', name: `p${this.made}`, uid: `p${this.made}`, labels: {}, priority: 0, graceSeconds: chance.pick([1, 5, 30]), controller: '', mirror: false,
-      emptyDir: false, finished: false, ending: false, resources: [], on, madeMs: world.clock.nowMs, ...more,
+      namespace: 'default',
+      name: `p${this.made}`,
+      uid: `p${this.made}`,
+      labels: {},
+      priority: 0,
+      graceSeconds: chance.pick([1, 5, 30]),
+      controller: '',
+      mirror: false,
+      emptyDir: false,
+      finished: false,
+      ending: false,
+      resources: [],
+      on,
+      madeMs: world.clock.nowMs,
+      ...more,
     };
     this.pods.set(pod.uid, pod);
     this.cluster.tell(on);

@@ -34,7 +34,8 @@ export function budget(): Oracle {
         if (seen.taken) throw new Violation(`${fact.node} is granted a lease, and another tool has taken it`);
         if (counts) check(pools, nodes, fact.node, fact.pool);
       }
-      if (fact.type === 'node.taken' && !wasDown(nodes.get(fact.node) ?? newSeen())) check(pools, nodes, fact.node, fact.pool);
+      if (fact.type === 'node.taken' && !wasDown(nodes.get(fact.node) ?? newSeen()))
+        check(pools, nodes, fact.node, fact.pool);
       see(nodes, fact);
       pools.hear(fact);
     },
@@ -45,17 +46,28 @@ export function budget(): Oracle {
       working.set(node.name, lease);
       const unit = units.get(lease);
       if (unit?.counts !== true) return;
-      const together = [...working].filter(([name, id]) => units.get(id)?.pool === unit.pool && units.get(id)?.counts === true && !world.excused.has(name));
+      const together = [...working].filter(
+        ([name, id]) => units.get(id)?.pool === unit.pool && units.get(id)?.counts === true && !world.excused.has(name),
+      );
       const most = pools.most(unit.pool, world.nodes.size);
-      if (together.length > most) throw new Violation(`${together.map(([name]) => name).join(', ')} of pool ${unit.pool} change at once, ${most} may`);
+      if (together.length > most)
+        throw new Violation(
+          `${together.map(([name]) => name).join(', ')} of pool ${unit.pool} change at once, ${most} may`,
+        );
     },
   };
 }
 
 function check(pools: PoolsAsTold, nodes: ReadonlyMap<string, Seen>, node: string, pool: string): void {
   const down = [...nodes].filter(([name, seen]) => name !== node && countsIn(pools, seen, pool)).map(([name]) => name);
-  const most = pools.budget(pool, [...nodes.values()].filter(({ joined }) => joined).map(({ labels }) => labels));
-  if (down.length + 1 > most) throw new Violation(`${node} is granted a lease while ${down.join(', ')} of pool ${pool} are unavailable, ${most} may`);
+  const most = pools.budget(
+    pool,
+    [...nodes.values()].filter(({ joined }) => joined).map(({ labels }) => labels),
+  );
+  if (down.length + 1 > most)
+    throw new Violation(
+      `${node} is granted a lease while ${down.join(', ')} of pool ${pool} are unavailable, ${most} may`,
+    );
 }
 
 /** Whether the node counts against the pool, as far as that is beyond doubt: of several pools that select it, it is in one. */
@@ -68,7 +80,16 @@ function countsIn(pools: PoolsAsTold, seen: Seen, pool: string): boolean {
 
 /** A lease to a node that is unavailable already needs no unit. */
 const wasDown = (seen: Seen): boolean => seen.silent || seen.out || seen.taken || !seen.restored;
-const newSeen = (): Seen => ({ joined: false, silent: false, out: false, taken: false, restored: true, skipped: false, labels: {}, lease: undefined });
+const newSeen = (): Seen => ({
+  joined: false,
+  silent: false,
+  out: false,
+  taken: false,
+  restored: true,
+  skipped: false,
+  labels: {},
+  lease: undefined,
+});
 
 function see(nodes: Map<string, Seen>, fact: Fact): void {
   if (!fact.type.startsWith('node.') || !('node' in fact)) return;
@@ -76,7 +97,13 @@ function see(nodes: Map<string, Seen>, fact: Fact): void {
   nodes.set(fact.node, seen);
   switch (fact.type) {
     case 'node.joined':
-      return void Object.assign(seen, { ...(seen.joined ? {} : { out: false, taken: false }), joined: true, silent: false, skipped: false, labels: fact.labels });
+      return void Object.assign(seen, {
+        ...(seen.joined ? {} : { out: false, taken: false }),
+        joined: true,
+        silent: false,
+        skipped: false,
+        labels: fact.labels,
+      });
     case 'node.changed':
       return void Object.assign(seen, { labels: fact.labels });
     case 'node.left':

@@ -8,7 +8,11 @@ export function condemned(): Oracle {
     onFact(_world, fact) {
       if (fact.type === 'config.judged' && fact.condemned) for (const key of [fact.hash, fact.recipe]) bad.add(key);
       if (fact.type === 'config.forgiven') for (const key of [fact.hash, fact.recipe]) bad.delete(key);
-      if (fact.type === 'node.lease.granted' && fact.kind === 'forward' && (bad.has(fact.hash) || (fact.recipe !== '' && bad.has(fact.recipe)))) {
+      if (
+        fact.type === 'node.lease.granted' &&
+        fact.kind === 'forward' &&
+        (bad.has(fact.hash) || (fact.recipe !== '' && bad.has(fact.recipe)))
+      ) {
         throw new Violation(`${fact.lease} leads forward to ${fact.hash.slice(0, 12)}, which is condemned`);
       }
     },

@@ -28,33 +28,51 @@ export function cordons(): Oracle {
     onNodeWrite(_world, before, after, by) {
       if (by !== 'sluice') return;
       const gaveBack = after.annotations[RELEASED_MARK];
-      if (gaveBack !== before.annotations[RELEASED_MARK] && !ending.has(gaveBack ?? '')) throw new Violation(`${before.name} is given back by ${gaveBack}, which is not to give it back yet`);
+      if (gaveBack !== before.annotations[RELEASED_MARK] && !ending.has(gaveBack ?? ''))
+        throw new Violation(`${before.name} is given back by ${gaveBack}, which is not to give it back yet`);
       if (!before.unschedulable || after.unschedulable) return;
-      if (before.cordonedBy === 'person') throw new Violation(`${before.name} is uncordoned by Sluice, and a person had cordoned it`);
-      if (before.annotations[KEEP_MARK] !== undefined) throw new Violation(`${before.name} is uncordoned by Sluice, and somebody wants it kept`);
+      if (before.cordonedBy === 'person')
+        throw new Violation(`${before.name} is uncordoned by Sluice, and a person had cordoned it`);
+      if (before.annotations[KEEP_MARK] !== undefined)
+        throw new Violation(`${before.name} is uncordoned by Sluice, and somebody wants it kept`);
     },
     atEnd(world) {
       for (const [name, node] of world.cluster?.nodes ?? []) {
         const view = world.bus.view('leases', nodeToken(name));
         if (view !== undefined && view.phase !== 'released') continue;
-        if (node.annotations[CORDON_MARK] !== undefined || (node.unschedulable && node.cordonedBy === 'sluice')) throw new Violation(`${name} is left behind: ${JSON.stringify(node)}`);
+        if (node.annotations[CORDON_MARK] !== undefined || (node.unschedulable && node.cordonedBy === 'sluice'))
+          throw new Violation(`${name} is left behind: ${JSON.stringify(node)}`);
       }
     },
   };
 }
 
 /** The lease as its pool's other words have it. */
-const amended = (granted: Granted, { drain, drainMs }: Extract<Fact, { type: 'node.lease.amended' }>): Granted => ({ ...granted, drain, drainMs });
+const amended = (granted: Granted, { drain, drainMs }: Extract<Fact, { type: 'node.lease.amended' }>): Granted => ({
+  ...granted,
+  drain,
+  drainMs,
+});
 
 function mustBeFree(world: World, { node, lease, drain, actions }: Granted): void {
   const readMs = world.cluster?.saidDrained.get(lease)?.podsMs ?? -1;
   const policy = parseDrain(drain ?? {});
   const reboots = actions.some(({ kind }) => kind === 'reboot');
-  const left = (world.cluster?.podsOn(node) ?? []).filter((pod) => pod.madeMs < readMs && isEvictable(pod) && (reboots || policy.only === undefined) && treatmentOf(policy, pod).action !== 'skip');
-  if (left.length > 0) throw new Violation(`${node} is said to be drained for ${lease}, and ${left.map(({ name }) => name).join(', ')} were on it`);
+  const left = (world.cluster?.podsOn(node) ?? []).filter(
+    (pod) =>
+      pod.madeMs < readMs &&
+      isEvictable(pod) &&
+      (reboots || policy.only === undefined) &&
+      treatmentOf(policy, pod).action !== 'skip',
+  );
+  if (left.length > 0)
+    throw new Violation(
+      `${node} is said to be drained for ${lease}, and ${left.map(({ name }) => name).join(', ')} were on it`,
+    );
 }
 
-export const isEvictable = ({ controller, mirror, finished }: SimPod): boolean => controller !== 'DaemonSet' && !mirror && !finished;
+export const isEvictable = ({ controller, mirror, finished }: SimPod): boolean =>
+  controller !== 'DaemonSet' && !mirror && !finished;
 
 /** Pods end by way of their budgets, unless the pool said to force them and half of the time was over; and those of the node itself never. */
 export function podBudgets(): Oracle {
@@ -64,23 +82,29 @@ export function podBudgets(): Oracle {
     readonly before?: Terms;
   }
   const drains = new Map<string, Terms>();
-  const isForced = ({ fact, atMs }: Terms, nowMs: number): boolean => parseDrain(fact.drain ?? {}).onTimeout === 'force' && nowMs - atMs >= fact.drainMs / 2;
+  const isForced = ({ fact, atMs }: Terms, nowMs: number): boolean =>
+    parseDrain(fact.drain ?? {}).onTimeout === 'force' && nowMs - atMs >= fact.drainMs / 2;
   return {
     name: 'pod budgets',
     onFact(world, fact) {
-      if (fact.type === 'node.lease.granted' && fact.phase === 'draining') drains.set(fact.node, { fact, atMs: world.clock.nowMs });
+      if (fact.type === 'node.lease.granted' && fact.phase === 'draining')
+        drains.set(fact.node, { fact, atMs: world.clock.nowMs });
       const before = fact.type === 'node.lease.amended' ? drains.get(fact.node) : undefined;
-      if (fact.type === 'node.lease.amended' && before?.fact.lease === fact.lease) drains.set(fact.node, { fact: amended(before.fact, fact), atMs: world.clock.nowMs, before });
+      if (fact.type === 'node.lease.amended' && before?.fact.lease === fact.lease)
+        drains.set(fact.node, { fact: amended(before.fact, fact), atMs: world.clock.nowMs, before });
     },
     onPodEnd(world, pod, how) {
       const granted = drains.get(pod.on);
       if (granted === undefined) throw new Violation(`${pod.name} on ${pod.on} is to end, and nobody drains that`);
       const { nowMs } = world.clock;
-      const holding = granted.before !== undefined && nowMs - granted.atMs < ON_ITS_WAY_MS ? [granted, granted.before] : [granted];
+      const holding =
+        granted.before !== undefined && nowMs - granted.atMs < ON_ITS_WAY_MS ? [granted, granted.before] : [granted];
       if (!isEvictable(pod)) throw new Violation(`${pod.name} on ${pod.on} is to end, and does not have to`);
       if (holding.some((terms) => isForced(terms, nowMs))) return;
-      if (pod.controller === '' && holding.every(({ fact }) => parseDrain(fact.drain ?? {}).unmanaged === 'block')) throw new Violation(`${pod.name} on ${pod.on} is to end, and nothing would make it again`);
-      if (how === 'delete') throw new Violation(`${pod.name} on ${pod.on} is deleted by way of no budget, and the pool does not say so`);
+      if (pod.controller === '' && holding.every(({ fact }) => parseDrain(fact.drain ?? {}).unmanaged === 'block'))
+        throw new Violation(`${pod.name} on ${pod.on} is to end, and nothing would make it again`);
+      if (how === 'delete')
+        throw new Violation(`${pod.name} on ${pod.on} is deleted by way of no budget, and the pool does not say so`);
     },
   };
 }
@@ -93,7 +117,8 @@ export const knownNodes: Oracle = {
       const view = world.bus.view('nodes', nodeToken(name));
       if (view === undefined || view.state === 'gone') continue;
       const { uid, unavailable } = seen(node);
-      if (view.uid !== uid || view.unavailable !== unavailable) throw new Violation(`${name} is known as ${view.uid} ${view.unavailable}, and is ${uid} ${unavailable}`);
+      if (view.uid !== uid || view.unavailable !== unavailable)
+        throw new Violation(`${name} is known as ${view.uid} ${view.unavailable}, and is ${uid} ${unavailable}`);
     }
   },
 };

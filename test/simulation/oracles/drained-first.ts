@@ -27,7 +27,11 @@ export function drainedFirst(): Oracle {
     onWrite: check,
     onAct(world, node, { kind }) {
       const { work } = node.journal;
-      const isUnasked = kind === 'reboot' && work !== undefined && work.phase !== 'going-back' && !work.actions.some((action) => action.kind === 'drain' || action.kind === 'reboot');
+      const isUnasked =
+        kind === 'reboot' &&
+        work !== undefined &&
+        work.phase !== 'going-back' &&
+        !work.actions.some((action) => action.kind === 'drain' || action.kind === 'reboot');
       if (isUnasked) throw new Violation(`${node.name} is restarted under ${work.lease}, which gives no leave to it`);
       check(world, node);
     },

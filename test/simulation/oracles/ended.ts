@@ -19,10 +19,12 @@ export function ended(): Oracle {
       if (report !== undefined) {
         const isOther = report.bootId !== '' && report.bootId !== boots.get(report.node);
         if (isOther) boots.set(report.node, report.bootId);
-        if (isOther && fact.type === 'node.lease.settled' && fact.because === 'failed') inVain.set(fact.node, (inVain.get(fact.node) ?? 0) + 1);
+        if (isOther && fact.type === 'node.lease.settled' && fact.because === 'failed')
+          inVain.set(fact.node, (inVain.get(fact.node) ?? 0) + 1);
       }
       if (fact.type === 'config.rejected' || fact.type === 'config.committed' || fact.type === 'config.ended') {
-        if (taken.get(fact.change) !== undefined && taken.get(fact.change) !== 'open') throw new Violation(`${fact.change} ends twice: ${taken.get(fact.change)} and ${fact.type}`);
+        if (taken.get(fact.change) !== undefined && taken.get(fact.change) !== 'open')
+          throw new Violation(`${fact.change} ends twice: ${taken.get(fact.change)} and ${fact.type}`);
         taken.set(fact.change, fact.type);
       }
     },
@@ -30,9 +32,13 @@ export function ended(): Oracle {
       for (const { sequence } of world.bus.changes) {
         const change = changeId(sequence);
         if (taken.get(change) === undefined) throw new Violation(`${change} was published and never answered`);
-        if (taken.get(change) === 'open' && !isHeld(world, change)) throw new Violation(`${change} has no end: ${JSON.stringify(world.bus.view('rollouts', change))} ${JSON.stringify(world.bus.view('changes', change))}`);
+        if (taken.get(change) === 'open' && !isHeld(world, change))
+          throw new Violation(
+            `${change} has no end: ${JSON.stringify(world.bus.view('rollouts', change))} ${JSON.stringify(world.bus.view('changes', change))}`,
+          );
       }
-      for (const node of world.nodes.values()) if (!isOpenFor(world, node.name, taken)) converged(world, node.name, refused, inVain.get(node.name) ?? 0);
+      for (const node of world.nodes.values())
+        if (!isOpenFor(world, node.name, taken)) converged(world, node.name, refused, inVain.get(node.name) ?? 0);
     },
   };
 }
@@ -63,11 +69,14 @@ function converged(world: World, name: string, refused: ReadonlySet<string>, inV
   const files = filesOf(world, node, status.desired);
   // On no machine does the unit start, or the probe pass, with that: what needs a restart for it is tried again and again, and taken back or not heard of in time.
   const serves = unitStartsWith(files.get(UNIT_FILE)) && files.get('/etc/app')?.startsWith('ok') !== false;
-  if (lease !== undefined && lease.actions.some(({ kind }) => kind === 'restart' || kind === 'reboot') && !serves) return;
+  if (lease !== undefined && lease.actions.some(({ kind }) => kind === 'restart' || kind === 'reboot') && !serves)
+    return;
   const expected = JSON.stringify([...files].sort());
   const found = JSON.stringify([...node.disk.files].sort());
   if (expected === found || mayDiffer(world, name, refused.has(`${name} ${status.desired}`), inVain)) return;
-  throw new Violation(`${name} shall have ${expected}, and has ${found}: ${JSON.stringify(world.why(name))} ${JSON.stringify(status)} ${JSON.stringify(lease)}`);
+  throw new Violation(
+    `${name} shall have ${expected}, and has ${found}: ${JSON.stringify(world.why(name))} ${JSON.stringify(status)} ${JSON.stringify(lease)}`,
+  );
 }
 
 /** Why a node may lack what it shall have: it refuses that, it was restarted for it three times in vain, or machines that were switched off for good hold its pool's budget. The answer to "why" says so. */

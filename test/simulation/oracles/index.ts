@@ -15,4 +15,21 @@ import { turnedRound } from './turned-round.js';
 import { wholeFiles } from './whole-files.js';
 
 /** One per invariant; new ones for each run, for some remember. */
-export const newOracles = (): readonly Oracle[] => [budget(), oneLease(), condemned(), turnedRound(), wholeFiles, running(), drainedFirst(), cordons(), podBudgets(), knownNodes, leasePhases(), paused(), takenOnce(), keptConfigs, ended(), trueViews];
+export const newOracles = (): readonly Oracle[] => [
+  budget(),
+  oneLease(),
+  condemned(),
+  turnedRound(),
+  wholeFiles,
+  running(),
+  drainedFirst(),
+  cordons(),
+  podBudgets(),
+  knownNodes,
+  leasePhases(),
+  paused(),
+  takenOnce(),
+  keptConfigs,
+  ended(),
+  trueViews,
+];

@@ -10,7 +10,8 @@ export const keptConfigs: Oracle = {
   atEnd(world) {
     for (const key of world.bus.viewKeysOf('status')) {
       const status = world.bus.view('status', key);
-      if (status !== undefined && world.bus.view('nodes', key)?.state !== 'gone') mustBeKept(world, status.node, status.desired, 'it is what the node shall have');
+      if (status !== undefined && world.bus.view('nodes', key)?.state !== 'gone')
+        mustBeKept(world, status.node, status.desired, 'it is what the node shall have');
     }
   },
 };

@@ -42,16 +42,21 @@ function follow(lease: Lease, fact: Fact): void {
   }
   const to = phaseOf(fact);
   if (to === undefined) return;
-  if (!endsAgain(lease, fact) && !BEFORE[to].includes(lease.phase)) throw new Violation(`${leaseOf(fact)} goes from ${lease.phase} to ${to}`);
+  if (!endsAgain(lease, fact) && !BEFORE[to].includes(lease.phase))
+    throw new Violation(`${leaseOf(fact)} goes from ${lease.phase} to ${to}`);
   if (to === 'ready' && !lease.drained) throw new Violation(`${leaseOf(fact)} is ready, and nobody has drained for it`);
-  if (isLeaseEnd(fact) && lease.drains && !lease.uncordoned) throw new Violation(`${leaseOf(fact)} is released, and its node is not uncordoned`);
+  if (isLeaseEnd(fact) && lease.drains && !lease.uncordoned)
+    throw new Violation(`${leaseOf(fact)} is released, and its node is not uncordoned`);
   lease.phase = isLeaseEnd(fact) ? 'released' : to;
   if (fact.type === 'node.lease.settled') lease.because = fact.because;
 }
 
 /** Who never answered is skipped or removed: its lease then ends another time. */
 const endsAgain = (lease: Lease, fact: Fact): boolean =>
-  fact.type === 'node.lease.settled' && lease.phase === 'settled' && lease.because === 'unknown' && fact.because !== 'unknown';
+  fact.type === 'node.lease.settled' &&
+  lease.phase === 'settled' &&
+  lease.because === 'unknown' &&
+  fact.because !== 'unknown';
 
 const leaseOf = (fact: Fact): string => (fact.type.startsWith('node.') && 'lease' in fact ? fact.lease : '');
 const phaseOf = ({ type }: Fact): keyof typeof BEFORE | undefined => {

@@ -8,7 +8,13 @@ export function paused(): Oracle {
     name: 'I6 paused',
     onAnswer(_world, request, answer) {
       const { op, change } = request as { readonly op: string; readonly change: string };
-      if (op === 'rollout.pause' && answer.ok && (answer.body as { readonly paused: boolean }).paused && !resumed.has(change)) stopped.add(change);
+      if (
+        op === 'rollout.pause' &&
+        answer.ok &&
+        (answer.body as { readonly paused: boolean }).paused &&
+        !resumed.has(change)
+      )
+        stopped.add(change);
     },
     onFact(_world, fact) {
       // A pause and its end may stand in one batch, and are answered after it.
@@ -17,7 +23,8 @@ export function paused(): Oracle {
         resumed.add(fact.change);
         stopped.delete(fact.change);
       }
-      if (fact.type === 'node.lease.granted' && fact.kind === 'forward' && stopped.has(fact.change)) throw new Violation(`${fact.lease} is granted though ${fact.change} is paused`);
+      if (fact.type === 'node.lease.granted' && fact.kind === 'forward' && stopped.has(fact.change))
+        throw new Violation(`${fact.lease} is granted though ${fact.change} is paused`);
     },
   };
 }

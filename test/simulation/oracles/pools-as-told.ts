@@ -6,7 +6,10 @@ type Labels = Readonly<Record<string, string>>;
 /** The pools and their budgets, plainly from the facts: what is committed, and what open rollouts carry. */
 export class PoolsAsTold {
   private readonly committed = new Map<string, Fragment>();
-  private readonly carried = new Map<string, { readonly pools: readonly Fragment[]; readonly deleted: readonly string[] }>();
+  private readonly carried = new Map<
+    string,
+    { readonly pools: readonly Fragment[]; readonly deleted: readonly string[] }
+  >();
   private readonly started = new Set<string>();
   /** Every form that each pool ever had. */
   private readonly ever = new Map<string, readonly Fragment[]>();
@@ -14,7 +17,10 @@ export class PoolsAsTold {
   hear(fact: Fact): void {
     switch (fact.type) {
       case 'config.accepted':
-        this.carried.set(fact.change, { pools: fact.apply.filter(({ kind }) => kind === 'Pool'), deleted: fact.delete.map(fragmentId) });
+        this.carried.set(fact.change, {
+          pools: fact.apply.filter(({ kind }) => kind === 'Pool'),
+          deleted: fact.delete.map(fragmentId),
+        });
         return;
       case 'rollout.started':
         return void this.started.add(fact.change);
@@ -39,7 +45,9 @@ export class PoolsAsTold {
     const own = this.committed.get(pool);
     if (own === undefined) return 1;
     const members = all.filter((labels) => selects(selectorOf(own), labels)).length;
-    const open = [...this.started].flatMap((change) => this.carried.get(change)?.pools.filter(({ name }) => name === pool) ?? []);
+    const open = [...this.started].flatMap(
+      (change) => this.carried.get(change)?.pools.filter(({ name }) => name === pool) ?? [],
+    );
     return Math.min(...[own, ...open].map((fragment) => budgetOf(fragment, members)));
   }
 
@@ -60,5 +68,7 @@ export class PoolsAsTold {
 
 function budgetOf(fragment: Fragment, members: number): number {
   const { maxUnavailable } = parsePool(fragment);
-  return maxUnavailable.kind === 'count' ? maxUnavailable.n : Math.max(1, Math.floor((maxUnavailable.p * members) / 100));
+  return maxUnavailable.kind === 'count'
+    ? maxUnavailable.n
+    : Math.max(1, Math.floor((maxUnavailable.p * members) / 100));
 }

@@ -20,8 +20,14 @@ export const running = (): Oracle => {
       known.set(node.name, { journal, ran: begins ? node.machine.running : before?.ran });
       if (before === undefined || before.journal.incarnation !== journal.incarnation) return;
       const { work, owed } = before.journal;
-      const ends = (work !== undefined || owed !== undefined) && journal.work === undefined && journal.owed === undefined && journal.sound;
-      const restarts = (work?.actions ?? owed?.actions ?? []).some(({ kind }) => kind === 'restart' || kind === 'reboot');
+      const ends =
+        (work !== undefined || owed !== undefined) &&
+        journal.work === undefined &&
+        journal.owed === undefined &&
+        journal.sound;
+      const restarts = (work?.actions ?? owed?.actions ?? []).some(
+        ({ kind }) => kind === 'restart' || kind === 'reboot',
+      );
       if (ends && restarts) check(node, journal.lastDealt?.verdict === 'applied' ? [] : [before.ran]);
     },
   };
@@ -30,5 +36,6 @@ export const running = (): Oracle => {
 function check(node: SimNode, also: readonly (string | undefined)[]): void {
   const file = node.disk.files.get(UNIT_FILE);
   const { running: runs } = node.machine;
-  if (runs !== file && !also.includes(runs)) throw new Violation(`${node.name} runs ${JSON.stringify(runs)}, and has ${JSON.stringify(file)} in ${UNIT_FILE}`);
+  if (runs !== file && !also.includes(runs))
+    throw new Violation(`${node.name} runs ${JSON.stringify(runs)}, and has ${JSON.stringify(file)} in ${UNIT_FILE}`);
 }

@@ -11,8 +11,14 @@ export function takenOnce(): Oracle {
       if (report === undefined) return;
       const { node, incarnation, birth, seq } = report;
       const before = last.get(node);
-      const later = before === undefined || incarnation > before.incarnation || (incarnation === before.incarnation && birth === before.birth && seq > before.seq);
-      if (!later) throw new Violation(`report ${incarnation}/${birth}/${seq} of ${node} is taken after ${before.incarnation}/${before.birth}/${before.seq}`);
+      const later =
+        before === undefined ||
+        incarnation > before.incarnation ||
+        (incarnation === before.incarnation && birth === before.birth && seq > before.seq);
+      if (!later)
+        throw new Violation(
+          `report ${incarnation}/${birth}/${seq} of ${node} is taken after ${before.incarnation}/${before.birth}/${before.seq}`,
+        );
       last.set(node, { incarnation, birth, seq });
     },
   };

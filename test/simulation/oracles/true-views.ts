@@ -14,13 +14,17 @@ export const trueViews: Oracle = {
 function compare(world: World, leader: ServiceCopy): void {
   const { core } = leader.kind;
   const fresh = newCopy(core);
-  fold(fresh, { entries: world.bus.entries(0, world.bus.last, leader.monotonicMs, leader.reads), upTo: world.bus.last });
+  fold(fresh, {
+    entries: world.bus.entries(0, world.bus.last, leader.monotonicMs, leader.reads),
+    upTo: world.bus.last,
+  });
   for (const text of core.viewKeys(fresh.state)) {
     const key = parseViewKey(text);
     const value = core.view(fresh.state, key);
     if (value === undefined) continue;
     const { ledger, text: shown } = world.bus.revision(key);
     const expected = JSON.stringify({ ...value, ledger });
-    if (shown !== expected) throw new Violation(`${text} shows ${shown === '' ? 'nothing' : shown}, and shall show ${expected}`);
+    if (shown !== expected)
+      throw new Violation(`${text} shows ${shown === '' ? 'nothing' : shown}, and shall show ${expected}`);
   }
 }

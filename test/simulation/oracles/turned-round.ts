@@ -15,7 +15,12 @@ export function turnedRound(): Oracle {
     onFact(_world, fact) {
       if (fact.type === 'rollout.started') rolling.set(fact.change, { maxFailures: fact.maxFailures, failures: 0 });
       else if (isTurn(fact)) for (const known of [rolling, failed]) known.delete(fact.change);
-      else if (fact.type === 'node.lease.settled' && fact.kind === 'forward' && isTooMuch(rolling.get(fact.change), fact.because)) failed.set(fact.change, `${fact.node} is ${fact.because}`);
+      else if (
+        fact.type === 'node.lease.settled' &&
+        fact.kind === 'forward' &&
+        isTooMuch(rolling.get(fact.change), fact.because)
+      )
+        failed.set(fact.change, `${fact.node} is ${fact.because}`);
       else if (fact.type === 'node.lease.granted' && fact.kind === 'forward' && failed.has(fact.change)) {
         throw new Violation(`${fact.lease} leads forward in ${fact.change}, where ${failed.get(fact.change)}`);
       }
@@ -24,7 +29,10 @@ export function turnedRound(): Oracle {
 }
 
 const isTurn = (fact: Fact): fact is Extract<Fact, { type: `rollout.${string}` }> =>
-  fact.type === 'rollout.failed' || fact.type === 'rollout.reverting' || fact.type === 'rollout.complete' || fact.type === 'rollout.superseded';
+  fact.type === 'rollout.failed' ||
+  fact.type === 'rollout.reverting' ||
+  fact.type === 'rollout.complete' ||
+  fact.type === 'rollout.superseded';
 
 function isTooMuch(rollout: Rolling | undefined, because: string): boolean {
   if (rollout === undefined || !['invalid', 'failed', 'unknown'].includes(because)) return false;

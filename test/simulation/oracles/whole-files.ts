@@ -9,7 +9,8 @@ export const wholeFiles: Oracle = {
     if (journal.work === undefined && journal.sound) check(world, node, journal.inForce);
   },
   atEnd(world) {
-    for (const node of world.nodes.values()) if (node.journal.work === undefined && node.journal.sound) check(world, node, node.journal.inForce);
+    for (const node of world.nodes.values())
+      if (node.journal.work === undefined && node.journal.sound) check(world, node, node.journal.inForce);
   },
 };
 
@@ -26,6 +27,8 @@ function check(world: World, node: SimNode, hash: string): void {
   const expected = [...filesOf(world, node, hash)].sort();
   const found = [...node.disk.files].sort();
   if (JSON.stringify(expected) !== JSON.stringify(found)) {
-    throw new Violation(`${node.name} says ${hash.slice(0, 12)} is in force, and has ${JSON.stringify(found)} instead of ${JSON.stringify(expected)}`);
+    throw new Violation(
+      `${node.name} says ${hash.slice(0, 12)} is in force, and has ${JSON.stringify(found)} instead of ${JSON.stringify(expected)}`,
+    );
   }
 }

@@ -13,7 +13,8 @@ export function publish(world: World, body: object, source = 'people'): string {
 }
 
 export const publishChange: Deed = (world, chance) => void publish(world, change(world, chance));
-export const publishPool: Deed = (world, chance) => void publish(world, poolChange(chance, world.cluster !== undefined));
+export const publishPool: Deed = (world, chance) =>
+  void publish(world, poolChange(chance, world.cluster !== undefined));
 
 /** The same message comes twice: the publisher had no acknowledgement and gave no id. */
 export const publishTwice: Deed = (world, chance) => {
@@ -36,12 +37,15 @@ function someChange(world: World, chance: Chance): string {
   return `c${chance.happens(0.7) ? last : chance.whole(1, last)}`;
 }
 
-export const steer = (op: 'pause' | 'resume' | 'abort'): Deed => (world, chance) =>
-  world.ask('scheduler', { op: `rollout.${op}`, change: someChange(world, chance), by: 'people', reason: '' });
+export const steer =
+  (op: 'pause' | 'resume' | 'abort'): Deed =>
+  (world, chance) =>
+    world.ask('scheduler', { op: `rollout.${op}`, change: someChange(world, chance), by: 'people', reason: '' });
 
 export const forgive: Deed = (world, chance) => {
   const known = world.bus.viewKeysOf('known-bad').filter((key) => key.startsWith('config.'));
-  if (known.length > 0) world.ask('validator', { op: 'forgive', hash: chance.pick(known).slice(7), by: 'people', reason: 'because' });
+  if (known.length > 0)
+    world.ask('validator', { op: 'forgive', hash: chance.pick(known).slice(7), by: 'people', reason: 'because' });
 };
 
 export const skip: Deed = (world, chance) => {
@@ -56,13 +60,16 @@ export function remove(world: World, node: string): void {
 }
 export const removeAny: Deed = (world, chance) => remove(world, chance.pick([...world.nodes.keys()]));
 
-export const askWhy: Deed = (world, chance) => world.ask('scheduler', { op: 'node.why', node: chance.pick([...world.nodes.keys()]) });
+export const askWhy: Deed = (world, chance) =>
+  world.ask('scheduler', { op: 'node.why', node: chance.pick([...world.nodes.keys()]) });
 
 export const relabel: Deed = (world, chance) => {
   const node = chance.pick([...world.nodes.values()]);
   node.relabel({
-    ...node.labels, zone: chance.pick(['a', 'b', 'c']),
-    ...(chance.happens(0.3) ? { role: chance.pick(['edge', 'core', 'none']) } : {}), ...(chance.happens(0.3) ? { mood: chance.pick(['ok', 'sad']) } : {}),
+    ...node.labels,
+    zone: chance.pick(['a', 'b', 'c']),
+    ...(chance.happens(0.3) ? { role: chance.pick(['edge', 'core', 'none']) } : {}),
+    ...(chance.happens(0.3) ? { mood: chance.pick(['ok', 'sad']) } : {}),
   });
 };
 

@@ -16,8 +16,24 @@ export const PEOPLE: readonly Fault[] = [
     about: 'people pause, resume, abort, forgive, skip, remove and ask why',
     arrange: (stage) =>
       stage.nowAndThen(80_000, (chance) => {
-        const { pause, resume, abort } = { pause: deeds.steer('pause'), resume: deeds.steer('resume'), abort: deeds.steer('abort') };
-        chance.pick([pause, resume, resume, abort, pause, resume, deeds.forgive, deeds.skip, deeds.skip, deeds.removeAny, deeds.askWhy])(stage.world, chance);
+        const { pause, resume, abort } = {
+          pause: deeds.steer('pause'),
+          resume: deeds.steer('resume'),
+          abort: deeds.steer('abort'),
+        };
+        chance.pick([
+          pause,
+          resume,
+          resume,
+          abort,
+          pause,
+          resume,
+          deeds.forgive,
+          deeds.skip,
+          deeds.skip,
+          deeds.removeAny,
+          deeds.askWhy,
+        ])(stage.world, chance);
       }),
   },
   {

@@ -4,20 +4,49 @@ import type { World } from '../world.js';
 const API = 'sluice.dev/v1alpha1';
 type Manifest = Readonly<Record<string, unknown>>;
 
-const manifest = (kind: string, name: string, spec: object): Manifest => ({ apiVersion: API, kind, metadata: { name }, spec });
+const manifest = (kind: string, name: string, spec: object): Manifest => ({
+  apiVersion: API,
+  kind,
+  metadata: { name },
+  spec,
+});
 /** What a change of /etc/b needs, as policies have it. */
 const B_ACTIONS = [
-  [{ kind: 'none' }], [{ kind: 'none' }], [{ kind: 'restart', unit: 'b.service' }], [{ kind: 'drain' }], [{ kind: 'drain' }, { kind: 'restart', unit: 'b.service' }], [{ kind: 'drain' }, { kind: 'reboot' }],
+  [{ kind: 'none' }],
+  [{ kind: 'none' }],
+  [{ kind: 'restart', unit: 'b.service' }],
+  [{ kind: 'drain' }],
+  [{ kind: 'drain' }, { kind: 'restart', unit: 'b.service' }],
+  [{ kind: 'drain' }, { kind: 'reboot' }],
 ];
-const APP_ACTIONS = [[{ kind: 'drain' }], [{ kind: 'drain' }], [{ kind: 'drain' }, { kind: 'restart', unit: 'b.service' }], [{ kind: 'drain' }, { kind: 'reboot' }], [{ kind: 'none' }]];
-const SELECTORS = [{}, { matchLabels: { role: 'edge' } }, { matchLabels: { role: 'core' } }, { matchLabels: { zone: 'a' } }];
+const APP_ACTIONS = [
+  [{ kind: 'drain' }],
+  [{ kind: 'drain' }],
+  [{ kind: 'drain' }, { kind: 'restart', unit: 'b.service' }],
+  [{ kind: 'drain' }, { kind: 'reboot' }],
+  [{ kind: 'none' }],
+];
+const SELECTORS = [
+  {},
+  { matchLabels: { role: 'edge' } },
+  { matchLabels: { role: 'core' } },
+  { matchLabels: { zone: 'a' } },
+];
 
 /** What the fleet begins with: a pool for each role, and a probe. */
 export function beginning(chance: Chance, kubernetes = false): object {
-  const probe = manifest('Probe', 'app-ok', { nodeSelector: {}, file: { path: '/etc/app', matches: '^ok' }, timeout: '1s', retries: 0 });
+  const probe = manifest('Probe', 'app-ok', {
+    nodeSelector: {},
+    file: { path: '/etc/app', matches: '^ok' },
+    timeout: '1s',
+    retries: 0,
+  });
   if (!kubernetes) return { apply: [pool(chance, 'edge'), pool(chance, 'core'), probe] };
   // Where there is something to drain, most changes ask for it.
-  const drains = manifest('DisruptionPolicy', 'app', { nodeSelector: {}, files: [{ path: '/etc/app', actions: chance.pick(APP_ACTIONS) }] });
+  const drains = manifest('DisruptionPolicy', 'app', {
+    nodeSelector: {},
+    files: [{ path: '/etc/app', actions: chance.pick(APP_ACTIONS) }],
+  });
   return { apply: [withDrain(chance, pool(chance, 'edge')), withDrain(chance, pool(chance, 'core')), probe, drains] };
 }
 
@@ -31,9 +60,22 @@ export function change(world: World, chance: Chance): object {
   if (what < 0.65) return { apply: [app(), other()], ...strategy(chance) };
   if (what < 0.75) return { apply: [other()] };
   if (what < 0.81) return poolChange(chance, world.cluster !== undefined);
-  if (what < 0.87) return { apply: [manifest('DisruptionPolicy', 'b', { nodeSelector: {}, files: [{ path: '/etc/b', actions: chance.pick(B_ACTIONS) }] })] };
+  if (what < 0.87)
+    return {
+      apply: [
+        manifest('DisruptionPolicy', 'b', {
+          nodeSelector: {},
+          files: [{ path: '/etc/b', actions: chance.pick(B_ACTIONS) }],
+        }),
+      ],
+    };
   if (what < 0.92) return { delete: [{ kind: 'File', name: chance.pick(['app', 'b']) }] };
-  if (what < 0.95) return chance.pick<object>([{ apply: [{ kind: 'File' }] }, { delete: [{ kind: 'File', name: 'nothing' }] }, { apply: [app(), app()] }]);
+  if (what < 0.95)
+    return chance.pick<object>([
+      { apply: [{ kind: 'File' }] },
+      { delete: [{ kind: 'File', name: 'nothing' }] },
+      { apply: [app(), app()] },
+    ]);
   return { apply: [pool(chance, 'edge'), other()] };
 }
 
@@ -47,12 +89,23 @@ export function poolChange(chance: Chance, kubernetes: boolean): object {
 function pool(chance: Chance, name: string): Manifest {
   const matchLabels = name === 'zone-a' ? { zone: 'a' } : { role: chance.happens(0.9) ? name : 'none' };
   const maxUnavailable = chance.pick([1, 1, 2, 2, 3, '50%']);
-  return manifest('Pool', name, { nodeSelector: { matchLabels }, maxUnavailable, applyTimeout: '60s', drainTimeout: '90s', drift: chance.pick(['repair', 'repair', 'report']) });
+  return manifest('Pool', name, {
+    nodeSelector: { matchLabels },
+    maxUnavailable,
+    applyTimeout: '60s',
+    drainTimeout: '90s',
+    drift: chance.pick(['repair', 'repair', 'report']),
+  });
 }
 
 /** As pools say how their nodes are drained; or they leave it to the defaults. */
 function withDrain(chance: Chance, { spec, ...rest }: Manifest): Manifest {
-  const drain = { onTimeout: chance.pick(['fail', 'defer', 'force']), onUncordon: chance.pick(['restore', 'restore', 'give-up']), unmanaged: chance.pick(['evict', 'block']), ...(chance.happens(0.3) ? { gracePeriod: '3s' } : {}) };
+  const drain = {
+    onTimeout: chance.pick(['fail', 'defer', 'force']),
+    onUncordon: chance.pick(['restore', 'restore', 'give-up']),
+    unmanaged: chance.pick(['evict', 'block']),
+    ...(chance.happens(0.3) ? { gracePeriod: '3s' } : {}),
+  };
   return { ...rest, spec: { ...(spec as object), ...(chance.happens(0.8) ? { drain } : {}) } };
 }
 
@@ -60,9 +113,14 @@ function withDrain(chance: Chance, { spec, ...rest }: Manifest): Manifest {
 function file(world: World, chance: Chance, name: string, path: string, version: number): Manifest {
   const node = chance.pick([...world.nodes.keys()]);
   const content = chance.pick([
-    `ok v${version}`, `ok v${version}`, `ok v${version}`, `ok v${version} {{ node.name }}`, `ok {{ node.labels.zone }}`,
+    `ok v${version}`,
+    `ok v${version}`,
+    `ok v${version}`,
+    `ok v${version} {{ node.name }}`,
+    `ok {{ node.labels.zone }}`,
     // Bad for every node: its probe fails, or it does not parse.
-    `bad v${version}`, `ok garbage ${version % 3}`,
+    `bad v${version}`,
+    `ok garbage ${version % 3}`,
     // One node does not take it.
     `ok v${version} unlucky:${node};`,
     ...badForOneKind(version),
@@ -76,11 +134,18 @@ const badForSad = (version: number): string => `{{ node.labels.mood }} v${versio
 const badForCore = (version: number): string => `ok v${version % 3} no-{{ node.labels.role }}-but-no-core`;
 
 /** A change for all nodes that is bad for one kind of them, and for which. */
-export function badForOneKindChange(world: World, chance: Chance): { readonly body: object; readonly isBadFor: (labels: Readonly<Record<string, string>>) => boolean } {
+export function badForOneKindChange(
+  world: World,
+  chance: Chance,
+): { readonly body: object; readonly isBadFor: (labels: Readonly<Record<string, string>>) => boolean } {
   const sad = chance.happens(0.5);
   const content = (sad ? badForSad : badForCore)(world.bus.changes.length);
-  const body = { apply: [manifest('File', 'app', { nodeSelector: {}, path: '/etc/app', content })], ...strategy(chance) };
+  const body = {
+    apply: [manifest('File', 'app', { nodeSelector: {}, path: '/etc/app', content })],
+    ...strategy(chance),
+  };
   return { body, isBadFor: (labels) => (sad ? labels['mood'] === 'sad' : labels['role'] === 'core') };
 }
 
-const strategy = (chance: Chance): object => (chance.happens(0.3) ? { strategy: { maxFailures: chance.whole(1, 3) } } : {});
+const strategy = (chance: Chance): object =>
+  chance.happens(0.3) ? { strategy: { maxFailures: chance.whole(1, 3) } } : {};

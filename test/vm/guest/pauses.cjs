@@ -11,7 +11,11 @@ const JOURNAL = '/var/lib/sluice/journal.json';
 function tell(point) {
   return new Promise((resolve) => {
     const socket = connect(Number(port), host);
-    socket.on('connect', () => socket.write(`${point}\n`)).on('data', () => socket.destroy()).on('error', () => undefined).on('close', resolve);
+    socket
+      .on('connect', () => socket.write(`${point}\n`))
+      .on('data', () => socket.destroy())
+      .on('error', () => undefined)
+      .on('close', resolve);
   });
 }
 
@@ -52,5 +56,7 @@ if (port !== undefined) {
     if (path === JOURNAL) return `journal ${phaseIn(from)}`;
     return isOfNote(path) ? `write ${path}` : undefined;
   });
-  around('unlink', (path) => (isOfNote(named(path)) && !named(path).endsWith('.tmp') ? `remove ${named(path)}` : undefined));
+  around('unlink', (path) =>
+    isOfNote(named(path)) && !named(path).endsWith('.tmp') ? `remove ${named(path)}` : undefined,
+  );
 }

@@ -9,7 +9,13 @@ export interface Refusal {
   readonly message: string;
 }
 
-const STATUSES: Readonly<Record<string, number>> = { 'bad-request': 400, 'not-found': 404, unavailable: 503, halted: 503, internal: 500 };
+const STATUSES: Readonly<Record<string, number>> = {
+  'bad-request': 400,
+  'not-found': 404,
+  unavailable: 503,
+  halted: 503,
+  internal: 500,
+};
 /** What is refused for any other reason is refused because of the state things are in. */
 const CONFLICT = 409;
 
@@ -25,7 +31,8 @@ export function outcomeOf(result: unknown): { readonly body: unknown } | Refusal
 export function refusalOf(error: unknown): Refusal {
   if (error instanceof BadRequestError) return refusal('bad-request', error.message);
   if (error instanceof HaltedError) return refusal('halted', error.message);
-  if (error instanceof UnavailableError || isConnectionTrouble(error)) return refusal('unavailable', (error as Error).message);
+  if (error instanceof UnavailableError || isConnectionTrouble(error))
+    return refusal('unavailable', (error as Error).message);
   return refusal('internal', 'the service failed; its log says why');
 }
 

@@ -2,7 +2,18 @@ import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ModuleRef, NestFactory } from '@nestjs/core';
 import type { INestMicroservice } from '@nestjs/common';
-import { createLogger, giveBackMemory, letMemoryGrow, logHealth, nestLogger, serveHealth, settingsFrom, type HealthServer, type Logger, type Settings } from '#libs/runtime';
+import {
+  createLogger,
+  giveBackMemory,
+  letMemoryGrow,
+  logHealth,
+  nestLogger,
+  serveHealth,
+  settingsFrom,
+  type HealthServer,
+  type Logger,
+  type Settings,
+} from '#libs/runtime';
 import { connectBus, type Bus } from '../connection.js';
 import { isWithoutJetStream, NoJetStreamError, ServerTooOldError, TopologyError } from '../errors.js';
 import { isConnectionTrouble } from '../ledger.js';
@@ -20,10 +31,19 @@ const CLOSE_MS = 5_000;
 const START_AGAIN_MS = 5_000;
 
 /** Connects, waiting for a server that is away, makes the topology, and runs the services until they are closed. They share one connection, and one reading of the ledger. */
-export async function startServices(specs: readonly ServiceSpec[], options: ProcessOptions = {}): Promise<RunningProcess> {
+export async function startServices(
+  specs: readonly ServiceSpec[],
+  options: ProcessOptions = {},
+): Promise<RunningProcess> {
   const settings = options.settings ?? settingsFrom();
   const logger = options.logger ?? loggerOf(nameOf(specs), settings);
-  const bus = await connectBus({ servers: settings.servers, creds: settings.creds, token: settings.token, name: nameOf(specs), logger });
+  const bus = await connectBus({
+    servers: settings.servers,
+    creds: settings.creds,
+    token: settings.token,
+    name: nameOf(specs),
+    logger,
+  });
   const shared: Shared = { options, settings, bus, tail: new LedgerTail(bus) };
   const running: RunningService[] = [];
   const close = async (): Promise<void> => {
@@ -62,7 +82,10 @@ interface Shared {
   readonly tail: LedgerTail;
 }
 
-async function run({ module, name, version, description }: ServiceSpec, { options, settings, bus, tail }: Shared): Promise<RunningService> {
+async function run(
+  { module, name, version, description }: ServiceSpec,
+  { options, settings, bus, tail }: Shared,
+): Promise<RunningService> {
   const logger = options.logger ?? loggerOf(name, settings);
   const strategy = new JetStreamServer({ bus, name, version: version ?? '0.1.0', description, logger });
   const root = { ...BusModule.of(bus, logger, settings, { tail, ...ttlOf(options) }), imports: [module] };
@@ -87,7 +110,11 @@ async function run({ module, name, version, description }: ServiceSpec, { option
 }
 
 /** The same, again and again while a server is there and does not do what is asked: its cluster has no majority yet, or is very busy. */
-async function startAtLast(specs: readonly ServiceSpec[], logger: Logger, isEnding: () => boolean): Promise<RunningProcess> {
+async function startAtLast(
+  specs: readonly ServiceSpec[],
+  logger: Logger,
+  isEnding: () => boolean,
+): Promise<RunningProcess> {
   for (let tries = 0; ; tries += 1) {
     try {
       return await startServices(specs);
@@ -135,7 +162,10 @@ export async function bootstrapServices(specs: readonly ServiceSpec[]): Promise<
 }
 
 /** It is answered before there is a bus, for who waits for that is alive. */
-async function healthOf({ healthPort }: Settings, running: () => RunningProcess | undefined): Promise<HealthServer | undefined> {
+async function healthOf(
+  { healthPort }: Settings,
+  running: () => RunningProcess | undefined,
+): Promise<HealthServer | undefined> {
   if (healthPort === undefined) return undefined;
   return serveHealth(healthPort, {
     dead: () => (running()?.bus.nc.isClosed() === true ? 'the connection to the bus was closed for good' : undefined),
@@ -154,14 +184,16 @@ function unreadyOf(running: RunningProcess | undefined): string | undefined {
 }
 
 /** What says itself what to do about it needs no trace. */
-const isExplained = (error: unknown): boolean => error instanceof NoJetStreamError || error instanceof ServerTooOldError || error instanceof TopologyError;
+const isExplained = (error: unknown): boolean =>
+  error instanceof NoJetStreamError || error instanceof ServerTooOldError || error instanceof TopologyError;
 
 /** As the server's list of connections and the process's own log lines show it. */
 const nameOf = (specs: readonly ServiceSpec[]): string => specs.map(({ name }) => name).join('+');
 
 const loggerOf = (name: string, { logLevel }: Settings): Logger => createLogger(name, { level: logLevel });
 
-const ttlOf = (options: ProcessOptions): { leaderTtlMs?: number } => (options.leaderTtlMs === undefined ? {} : { leaderTtlMs: options.leaderTtlMs });
+const ttlOf = (options: ProcessOptions): { leaderTtlMs?: number } =>
+  options.leaderTtlMs === undefined ? {} : { leaderTtlMs: options.leaderTtlMs };
 
 /** Not every service has one. The reference is asked, for the application would log what it does not find as an error. */
 function ledgerOf(app: INestMicroservice): LedgerService | undefined {

@@ -10,14 +10,22 @@ import { ServiceNotes } from './service-notes.js';
 /** What every service's module can inject: Bus, Blobs, Poison, the logger as LOGGER, and the settings as SETTINGS. */
 @Module({})
 export class BusModule {
-  static of(bus: Bus, logger: Logger, settings: Settings, tuning: Pick<LedgerServiceOptions, 'leaderTtlMs' | 'tail'>): DynamicModule {
+  static of(
+    bus: Bus,
+    logger: Logger,
+    settings: Settings,
+    tuning: Pick<LedgerServiceOptions, 'leaderTtlMs' | 'tail'>,
+  ): DynamicModule {
     return {
       module: BusModule,
       global: true,
       providers: [
         { provide: Bus, useValue: bus },
         { provide: LOGGER, useValue: logger },
-        { provide: LEDGER_OPTIONS, useValue: { ...tuning, snapshotFacts: settings.snapshotFacts, bus, logger } satisfies LedgerServiceOptions },
+        {
+          provide: LEDGER_OPTIONS,
+          useValue: { ...tuning, snapshotFacts: settings.snapshotFacts, bus, logger } satisfies LedgerServiceOptions,
+        },
         { provide: SETTINGS, useValue: settings },
         { provide: ServiceNotes, useValue: new ServiceNotes() },
         { provide: Blobs, useFactory: () => new Blobs(bus) },

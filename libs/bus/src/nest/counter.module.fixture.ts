@@ -22,7 +22,10 @@ class CounterController {
 
   @EventPattern<string>('node.*.*', { stream: REPORTS, filters: [], from: 'cursor' })
   async reports(@Payload() batch: readonly BusMessage[]): Promise<void> {
-    const reports = await this.poison.decoded(REPORTS, batch, ({ subject, text, sequence }) => ({ ...decodeReport(subject, text), sequence }));
+    const reports = await this.poison.decoded(REPORTS, batch, ({ subject, text, sequence }) => ({
+      ...decodeReport(subject, text),
+      sequence,
+    }));
     await this.ledger.submitAll(reports.map(({ node, sequence }) => ({ kind: 'report', node, sequence })));
   }
 

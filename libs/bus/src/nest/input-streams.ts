@@ -99,7 +99,13 @@ export class InputStream {
       callback: (error, message) => {
         if (error !== null) return;
         if (waiting.length >= MOST_UNSTORED) waiting.shift();
-        waiting.push({ subject: message.subject, sequence: 0, text: messageText(message.data), time: '', headers: plainHeaders(message) });
+        waiting.push({
+          subject: message.subject,
+          sequence: 0,
+          text: messageText(message.data),
+          time: '',
+          headers: plainHeaders(message),
+        });
         arrival.give();
       },
     });
@@ -111,7 +117,7 @@ export class InputStream {
   }
 
   private async drainUnstored(waiting: BusMessage[], arrival: Signal): Promise<void> {
-    for (let failures = 0; !this.stopped; ) {
+    for (let failures = 0; !this.stopped;) {
       if (waiting.length === 0) await arrival.wait();
       // Ten thousand nodes make a thousand heartbeats a second: handing over each by itself would cost more than reading it.
       await pause(UNSTORED_EVERY_MS);
@@ -130,7 +136,10 @@ export class InputStream {
   /** Whether to go on. */
   private tell(error: unknown, failures: number): boolean {
     if (this.stopped || error instanceof UnavailableError) return !this.stopped;
-    this.options.logger.error({ error, subject: this.options.subject, failures }, 'an input could not be taken; trying again');
+    this.options.logger.error(
+      { error, subject: this.options.subject, failures },
+      'an input could not be taken; trying again',
+    );
     return true;
   }
 }

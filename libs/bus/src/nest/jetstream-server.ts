@@ -74,7 +74,8 @@ export class JetStreamServer extends Server implements CustomTransportStrategy {
   override async listen(callback: (error?: unknown) => void): Promise<void> {
     try {
       for (const [subject, handler] of this.messageHandlers) {
-        if (handler.isEventHandler !== true) this.requests.set(subject, (body, headers) => settled(handler, body, new BusContext(subject, headers)));
+        if (handler.isEventHandler !== true)
+          this.requests.set(subject, (body, headers) => settled(handler, body, new BusContext(subject, headers)));
       }
       this.standing?.onStanding(() => void this.follow());
       this.notes?.onChange(() => void this.follow());
@@ -100,14 +101,24 @@ export class JetStreamServer extends Server implements CustomTransportStrategy {
     this.changes = this.changes
       .then(async () => {
         if (this.closed) return;
-        const { leadingTerm, halted, stuck, otherLeads } = this.standing ?? { leadingTerm: 1, halted: undefined, stuck: undefined, otherLeads: false };
+        const { leadingTerm, halted, stuck, otherLeads } = this.standing ?? {
+          leadingTerm: 1,
+          halted: undefined,
+          stuck: undefined,
+          otherLeads: false,
+        };
         if (leadingTerm !== this.servedTerm) {
           this.stopInputs();
           this.servedTerm = leadingTerm;
           if (leadingTerm !== undefined) this.startInputs();
         }
         // Where all have stopped deciding, a copy at least says why.
-        await this.ops.show({ notes: this.notes?.all ?? [], leading: leadingTerm !== undefined, halted: halted ?? stuck ?? '', answers: leadingTerm !== undefined || (halted !== undefined && !otherLeads) });
+        await this.ops.show({
+          notes: this.notes?.all ?? [],
+          leading: leadingTerm !== undefined,
+          halted: halted ?? stuck ?? '',
+          answers: leadingTerm !== undefined || (halted !== undefined && !otherLeads),
+        });
       })
       .catch((error: unknown) => this.options.logger.error({ error }, 'the endpoints could not be changed'));
     return this.changes;
@@ -126,7 +137,8 @@ export class JetStreamServer extends Server implements CustomTransportStrategy {
 
   private input(subject: string, handler: MessageHandler): InputStream {
     const source = (handler.extras ?? {}) as InputSource;
-    if (source.stream === undefined && source.core !== true) throw new Error(`@EventPattern('${subject}') must name a stream, or say that it is core NATS`);
+    if (source.stream === undefined && source.core !== true)
+      throw new Error(`@EventPattern('${subject}') must name a stream, or say that it is core NATS`);
     const context = new BusContext(subject, {});
     return new InputStream({
       bus: this.options.bus,

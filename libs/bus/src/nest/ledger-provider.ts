@@ -10,13 +10,20 @@ export const SETTINGS = Symbol('SETTINGS');
 export const LEDGER_OPTIONS = Symbol('LEDGER_OPTIONS');
 
 /** The provider of a service's LedgerService: `make` gets what `inject` names, and says the core and how to gather. */
-export function provideLedger<S, I extends object, N extends Need = never, G = never, D extends readonly unknown[] = []>(
+export function provideLedger<
+  S,
+  I extends object,
+  N extends Need = never,
+  G = never,
+  D extends readonly unknown[] = [],
+>(
   make: (...dependencies: D) => LedgerParts<S, I, N, G>,
   inject: { readonly [K in keyof D]: InjectionToken<D[K]> } = [] as never,
 ): Provider {
   return {
     provide: LedgerService,
     inject: [LEDGER_OPTIONS, ...(inject as readonly InjectionToken[])],
-    useFactory: (options: LedgerServiceOptions, ...dependencies: unknown[]) => new LedgerService(make(...(dependencies as unknown as D)), options),
+    useFactory: (options: LedgerServiceOptions, ...dependencies: unknown[]) =>
+      new LedgerService(make(...(dependencies as unknown as D)), options),
   };
 }

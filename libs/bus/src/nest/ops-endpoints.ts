@@ -45,14 +45,24 @@ export class OpsEndpoints {
       name,
       version,
       description,
-      metadata: { leader: String(as.leading), ...(as.halted === '' ? {} : { halted: as.halted }), ...(as.notes.length === 0 ? {} : { notes: JSON.stringify(as.notes) }) },
+      metadata: {
+        leader: String(as.leading),
+        ...(as.halted === '' ? {} : { halted: as.halted }),
+        ...(as.notes.length === 0 ? {} : { notes: JSON.stringify(as.notes) }),
+      },
     });
     this.service = service;
     if (as.answers) {
       for (const [subject, handle] of handlers) {
-        service.addEndpoint(subject.replaceAll('.', '-'), { subject, handler: (error, message) => {
-          if (error === null) void this.answer(handle, message).catch((failure: unknown) => this.options.logger.warn({ error: failure, subject }, 'a request could not be answered'));
-        } });
+        service.addEndpoint(subject.replaceAll('.', '-'), {
+          subject,
+          handler: (error, message) => {
+            if (error === null)
+              void this.answer(handle, message).catch((failure: unknown) =>
+                this.options.logger.warn({ error: failure, subject }, 'a request could not be answered'),
+              );
+          },
+        });
       }
     }
     // The new one is there before the old one goes, so that no request meets nobody.
@@ -69,7 +79,12 @@ export class OpsEndpoints {
     const most = this.options.bus.nc.info?.max_payload ?? Number.POSITIVE_INFINITY;
     const bytes = Buffer.byteLength(text);
     if (bytes <= most) message.respond(text);
-    else refuse(message, { status: 409, code: 'too-large', message: `the answer has ${bytes} bytes, and a message may have ${most}: ask for a smaller page (limit)` });
+    else
+      refuse(message, {
+        status: 409,
+        code: 'too-large',
+        message: `the answer has ${bytes} bytes, and a message may have ${most}: ask for a smaller page (limit)`,
+      });
   }
 
   private async answer(handle: RequestHandler, message: ServiceMsg): Promise<void> {
@@ -79,7 +94,8 @@ export class OpsEndpoints {
       else this.respond(message, JSON.stringify(outcome.body));
     } catch (error) {
       const refusal = refusalOf(error);
-      if (refusal.code === 'internal') this.options.logger.error({ error, subject: message.subject }, 'a request failed');
+      if (refusal.code === 'internal')
+        this.options.logger.error({ error, subject: message.subject }, 'a request failed');
       refuse(message, refusal);
     }
   }
@@ -91,7 +107,8 @@ const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 const MOST_WORDS = 8_000;
 
 function refuse(message: ServiceMsg, { status, code, message: text }: Refusal): void {
-  const words = text.length <= MOST_WORDS ? text : `${text.slice(0, MOST_WORDS)}… (${text.length - MOST_WORDS} more characters)`;
+  const words =
+    text.length <= MOST_WORDS ? text : `${text.slice(0, MOST_WORDS)}… (${text.length - MOST_WORDS} more characters)`;
   const refused = headers();
   refused.set(ServiceErrorCodeHeader, String(status));
   refused.set(ServiceErrorHeader, words.replaceAll(/[\r\n]+/g, ' ').slice(0, 500));
@@ -106,6 +123,7 @@ function bodyOf(message: ServiceMsg): object {
   } catch (error) {
     throw new BadRequestError(`the request is not JSON: ${(error as Error).message}`);
   }
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw new BadRequestError('the request must be a JSON object');
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw new BadRequestError('the request must be a JSON object');
   return body;
 }

@@ -19,15 +19,42 @@ describe('a service with Nest', () => {
   let fleet: FleetClient;
 
   const started = async (): Promise<RunningService> => {
-    const service = await startService({ module: CounterModule, name: 'scheduler', description: '' }, { settings: settingsFrom({ NATS_URL: nats.server.url }), logger: SILENT, leaderTtlMs: LEADER_TTL_MS });
+    const service = await startService(
+      { module: CounterModule, name: 'scheduler', description: '' },
+      { settings: settingsFrom({ NATS_URL: nats.server.url }), logger: SILENT, leaderTtlMs: LEADER_TTL_MS },
+    );
     services.push(service);
     return service;
   };
   const report = (node: string): NodeReport => ({
-    kind: 'announced', v: 1, at: '', node, incarnation: 1, birth: 1, seq: 1, bootId: '', hash: '', lease: '', verdict: '', reason: '', restored: false, change: '', pool: '',
-    labels: {}, capabilities: [], fresh: false, version: '', durationMs: 0, changed: [], probe: '', what: [], needsRestart: false, step: '',
+    kind: 'announced',
+    v: 1,
+    at: '',
+    node,
+    incarnation: 1,
+    birth: 1,
+    seq: 1,
+    bootId: '',
+    hash: '',
+    lease: '',
+    verdict: '',
+    reason: '',
+    restored: false,
+    change: '',
+    pool: '',
+    labels: {},
+    capabilities: [],
+    fresh: false,
+    version: '',
+    durationMs: 0,
+    changed: [],
+    probe: '',
+    what: [],
+    needsRestart: false,
+    step: '',
   });
-  const send = (node: string): Promise<unknown> => bus.js.publish(reportSubject('announced', node), encodeReport(report(node)));
+  const send = (node: string): Promise<unknown> =>
+    bus.js.publish(reportSubject('announced', node), encodeReport(report(node)));
 
   beforeEach(async () => {
     bus = await connectBus({ servers: nats.server.url, name: 'spec' });
@@ -56,7 +83,10 @@ describe('a service with Nest', () => {
 
   it('answers requests, and refuses them with a code and a status', async () => {
     await started();
-    await expect(fleet.request('ops.node.skip', { node: 'n1' })).rejects.toMatchObject({ name: 'OpsError', code: 'not-found' });
+    await expect(fleet.request('ops.node.skip', { node: 'n1' })).rejects.toMatchObject({
+      name: 'OpsError',
+      code: 'not-found',
+    });
     await send('n1');
     await until(async () => (await fleet.get('status', 'n1'))?.seq === 1);
     expect(await fleet.request('ops.node.skip', { node: 'n1' })).toEqual({ node: 'n1', skipped: true });
@@ -66,11 +96,20 @@ describe('a service with Nest', () => {
   it('tells every reason why a request is bad', async () => {
     const service = await started();
     await until(() => service.ledger?.leading);
-    await expect(fleet.request('ops.node.skip', { node: 'N 1', nodes: 2 })).rejects.toMatchObject({ code: 'bad-request', message: expect.stringMatching(/nodes: .*name of a node|name of a node.*nodes: /) });
+    await expect(fleet.request('ops.node.skip', { node: 'N 1', nodes: 2 })).rejects.toMatchObject({
+      code: 'bad-request',
+      message: expect.stringMatching(/nodes: .*name of a node|name of a node.*nodes: /),
+    });
     const reply = await until(() => bus.nc.request('ops.node.skip', 'not json').catch(() => undefined));
-    expect([reply.headers?.get('Nats-Service-Error-Code'), reply.json<{ error: { code: string } }>().error.code]).toEqual(['400', 'bad-request']);
+    expect([
+      reply.headers?.get('Nats-Service-Error-Code'),
+      reply.json<{ error: { code: string } }>().error.code,
+    ]).toEqual(['400', 'bad-request']);
     const missing = await bus.nc.request('ops.node.skip', '{"node": "n1"}');
-    expect([missing.headers?.get('Nats-Service-Error-Code'), missing.json()]).toEqual(['404', { error: { code: 'not-found', message: 'there is no node n1' } }]);
+    expect([missing.headers?.get('Nats-Service-Error-Code'), missing.json()]).toEqual([
+      '404',
+      { error: { code: 'not-found', message: 'there is no node n1' } },
+    ]);
   });
 
   it('sets aside what it cannot read, and goes on', async () => {
@@ -78,7 +117,14 @@ describe('a service with Nest', () => {
     await bus.js.publish('node.applied.n1', 'not json');
     await send('n1');
     await until(async () => (await fleet.get('status', 'n1'))?.seq === 1);
-    expect((await fleet.inspect()).poison).toEqual([expect.objectContaining({ stream: 'REPORTS', sequence: 1, subject: 'node.applied.n1', reason: expect.stringContaining('JSON') })]);
+    expect((await fleet.inspect()).poison).toEqual([
+      expect.objectContaining({
+        stream: 'REPORTS',
+        sequence: 1,
+        subject: 'node.applied.n1',
+        reason: expect.stringContaining('JSON'),
+      }),
+    ]);
   });
 
   it('hears core NATS while it leads', async () => {
@@ -120,7 +166,12 @@ describe('a service with Nest', () => {
     await until(async () => (await fleet.get('status', 'n1'))?.seq === 1);
     nats.server.kill();
     await nats.server.restart();
-    await until(() => send('n1').then(() => true, () => false));
+    await until(() =>
+      send('n1').then(
+        () => true,
+        () => false,
+      ),
+    );
     await until(async () => ((await fleet.get('status', 'n1').catch(() => undefined))?.seq ?? 0) >= 2);
     await until(() => fleet.request('ops.node.why', { node: 'n1' }).catch(() => undefined));
   });
@@ -130,13 +181,22 @@ describe('a service with Nest', () => {
     await until(() => service.ledger?.leading);
     await bus.js.publish('node.reported.n1', 'not json');
     await until(() => service.ledger?.halted);
-    await until(() => fleet.request('ops.node.why', { node: 'n1' }).then(() => false, (error: Error) => /not understood/.test(error.message)));
+    await until(() =>
+      fleet.request('ops.node.why', { node: 'n1' }).then(
+        () => false,
+        (error: Error) => /not understood/.test(error.message),
+      ),
+    );
     expect((await fleet.inspect()).services[0]?.halted).toMatch(/not understood/);
   });
 
   it('shares its connection and its reading of the ledger with the others of its process', async () => {
     const specs = ['scheduler', 'scheduler-2'].map((name) => ({ module: CounterModule, name, description: '' }));
-    const { services: both, close } = await startServices(specs, { settings: settingsFrom({ NATS_URL: nats.server.url }), logger: SILENT, leaderTtlMs: LEADER_TTL_MS });
+    const { services: both, close } = await startServices(specs, {
+      settings: settingsFrom({ NATS_URL: nats.server.url }),
+      logger: SILENT,
+      leaderTtlMs: LEADER_TTL_MS,
+    });
     services.push({ ...(both[0] as RunningService), close });
     await until(() => both.some(({ ledger }) => ledger?.leading));
     await send('n1');
@@ -148,7 +208,13 @@ describe('a service with Nest', () => {
 
   it('starts without a ledger where it has none, and calls nothing an error', async () => {
     const errors: string[] = [];
-    const service = await startService({ module: WithoutLedgerModule, name: 'gateway', description: '' }, { settings: settingsFrom({ NATS_URL: nats.server.url }), logger: { ...SILENT, error: (_, message) => errors.push(message) } });
+    const service = await startService(
+      { module: WithoutLedgerModule, name: 'gateway', description: '' },
+      {
+        settings: settingsFrom({ NATS_URL: nats.server.url }),
+        logger: { ...SILENT, error: (_, message) => errors.push(message) },
+      },
+    );
     services.push(service);
     expect([service.ledger, errors]).toEqual([undefined, []]);
   });

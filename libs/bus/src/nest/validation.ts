@@ -10,7 +10,9 @@ export class RequestPipe implements PipeTransform {
     if (type !== 'body' || metatype === undefined || metatype === Array || metatype === Object) return value;
     const read = readRequest(metatype as new () => object, value);
     if (read.ok) return read.value;
-    throw new BadRequestError(read.reasons.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`)).join('; '));
+    throw new BadRequestError(
+      read.reasons.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`)).join('; '),
+    );
   }
 }
 

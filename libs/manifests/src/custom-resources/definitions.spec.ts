@@ -13,7 +13,13 @@ const BEYOND_A_SCHEMA: ReadonlySet<string> = new Set([
   'an expression that does not compile', // there is no function that compiles one
 ]);
 /** What is no custom resource at all, so that it never comes to the definition: another door says these. */
-const NO_RESOURCE: ReadonlySet<string> = new Set(['no version', 'another version', 'no metadata', 'no name', 'a name that is a number']);
+const NO_RESOURCE: ReadonlySet<string> = new Set([
+  'no version',
+  'another version',
+  'no metadata',
+  'no name',
+  'a name that is a number',
+]);
 /** What Kubernetes itself has a place for. */
 const TAKEN: ReadonlySet<string> = new Set(['an annotation', 'a field too many']);
 
@@ -24,12 +30,24 @@ describeOnKube('the definitions of custom resources', (world) => {
   const tried = (manifest: Manifest): Promise<{ readonly code: number; readonly body: unknown }> => {
     const { name } = manifest.metadata as { readonly name: string };
     const path = `/apis/sluice.dev/v1alpha1/${pluralOf(manifest.kind as string)}/${encodeURIComponent(name)}`;
-    return world.scene.api.call('PATCH', `${path}?fieldManager=spec&fieldValidation=Strict&dryRun=All`, manifest, 'application/apply-patch+yaml');
+    return world.scene.api.call(
+      'PATCH',
+      `${path}?fieldManager=spec&fieldValidation=Strict&dryRun=All`,
+      manifest,
+      'application/apply-patch+yaml',
+    );
   };
 
   it('are all established, cluster-wide and in one category', async () => {
     const { body } = await world.scene.api.call('GET', '/apis/sluice.dev/v1alpha1');
-    const { resources } = body as { readonly resources: readonly { readonly name: string; readonly kind: string; readonly namespaced: boolean; readonly categories?: readonly string[] }[] };
+    const { resources } = body as {
+      readonly resources: readonly {
+        readonly name: string;
+        readonly kind: string;
+        readonly namespaced: boolean;
+        readonly categories?: readonly string[];
+      }[];
+    };
     const whole = resources.filter(({ name }) => !name.includes('/'));
     expect(whole.map(({ kind }) => kind).sort()).toEqual([...KINDS.map(({ name }) => name), 'Rollout'].sort());
     expect(whole.filter(({ namespaced, categories }) => namespaced || categories?.join() !== 'sluice')).toEqual([]);
@@ -38,19 +56,29 @@ describeOnKube('the definitions of custom resources', (world) => {
 
   it.each([...GOOD, ...GOOD_NETWORKS])('take %s', async (_what, manifest) => {
     const { code, body } = await tried(manifest);
-    expect({ code, message: (body as { readonly message?: string }).message }).toEqual({ code: 201, message: undefined });
+    expect({ code, message: (body as { readonly message?: string }).message }).toEqual({
+      code: 201,
+      message: undefined,
+    });
   });
 
-  it.each([...BAD, ...BAD_NETWORKS].filter(([what]) => !NO_RESOURCE.has(what) && !TAKEN.has(what)))('refuse %s', async (what, manifest, field) => {
-    const { code, body } = await tried(manifest);
-    if (BEYOND_A_SCHEMA.has(what)) return expect(code).toBe(201);
-    expect([400, 422, 500]).toContain(code);
-    // It names the place, or at least the field that it does not know.
-    expect((body as { readonly message: string }).message).toContain(field.replace(/^.*[.]/, '').replace(/\[\d+\]$/, ''));
-  });
+  it.each([...BAD, ...BAD_NETWORKS].filter(([what]) => !NO_RESOURCE.has(what) && !TAKEN.has(what)))(
+    'refuse %s',
+    async (what, manifest, field) => {
+      const { code, body } = await tried(manifest);
+      if (BEYOND_A_SCHEMA.has(what)) return expect(code).toBe(201);
+      expect([400, 422, 500]).toContain(code);
+      // It names the place, or at least the field that it does not know.
+      expect((body as { readonly message: string }).message).toContain(
+        field.replace(/^.*[.]/, '').replace(/\[\d+\]$/, ''),
+      );
+    },
+  );
 
   it('say in words what a rule over several fields wants', async () => {
-    const told = async (what: string): Promise<string> => ((await tried(BAD.find(([name]) => name === what)?.[1] as Manifest)).body as { readonly message: string }).message;
+    const told = async (what: string): Promise<string> =>
+      ((await tried(BAD.find(([name]) => name === what)?.[1] as Manifest)).body as { readonly message: string })
+        .message;
     expect(await told('two probes in one')).toContain('exactly one of tcp, http, exec, file is needed');
     expect(await told('In without values')).toContain('In and NotIn need at least one value');
     expect(await told('a reload of nothing')).toContain('reload and restart need the unit');

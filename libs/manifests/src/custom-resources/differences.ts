@@ -27,7 +27,10 @@ export function compareDefinitions(openApi: unknown): readonly DefinitionDiffere
     const found = served.get(kind);
     if (found === undefined) return [{ kind, isMissing: true, lacks: [], adds: [] }];
     const [mine, theirs] = [fieldsBelow(own.spec, 'spec'), fieldsBelow(found.spec, 'spec')];
-    const lacks = [...without(mine, theirs), ...without(fieldsBelow(own.status, 'status'), fieldsBelow(found.status, 'status'))];
+    const lacks = [
+      ...without(mine, theirs),
+      ...without(fieldsBelow(own.status, 'status'), fieldsBelow(found.status, 'status')),
+    ];
     const adds = without(theirs, mine);
     return lacks.length + adds.length === 0 ? [] : [{ kind, isMissing: false, lacks, adds }];
   });
@@ -35,28 +38,47 @@ export function compareDefinitions(openApi: unknown): readonly DefinitionDiffere
 
 /** What is below a field that is missing is missing with it. */
 const without = (all: readonly string[], others: readonly string[]): readonly string[] =>
-  all.filter((field) => !others.includes(field)).filter((field, _, missing) => !missing.some((one) => field.startsWith(`${one}.`) || field.startsWith(`${one}[`)));
+  all
+    .filter((field) => !others.includes(field))
+    .filter((field, _, missing) => !missing.some((one) => field.startsWith(`${one}.`) || field.startsWith(`${one}[`)));
 
 function ownSchemas(): ReadonlyMap<string, Halves> {
   const all = Object.values(customResourceDefinitions()).map((definition) => at(definition, 'spec'));
-  return new Map(all.map((spec) => [String(at(spec, 'names')['kind']), halvesOf(at((spec['versions'] as readonly Tree[])[0], 'schema', 'openAPIV3Schema'))] as const));
+  return new Map(
+    all.map(
+      (spec) =>
+        [
+          String(at(spec, 'names')['kind']),
+          halvesOf(at((spec['versions'] as readonly Tree[])[0], 'schema', 'openAPIV3Schema')),
+        ] as const,
+    ),
+  );
 }
 
 function servedSchemas(openApi: unknown): ReadonlyMap<string, Halves> {
   const found = new Map<string, Halves>();
   for (const schema of Object.values(at(openApi, 'components', 'schemas'))) {
     const names = isObject(schema) ? schema['x-kubernetes-group-version-kind'] : undefined;
-    const own = Array.isArray(names) ? (names as readonly Tree[]).find(({ group, version }) => group === API_GROUP && version === API_GROUP_VERSION) : undefined;
-    if (own !== undefined && at(schema, 'properties')['spec'] !== undefined) found.set(String(own['kind']), halvesOf(schema));
+    const own = Array.isArray(names)
+      ? (names as readonly Tree[]).find(({ group, version }) => group === API_GROUP && version === API_GROUP_VERSION)
+      : undefined;
+    if (own !== undefined && at(schema, 'properties')['spec'] !== undefined)
+      found.set(String(own['kind']), halvesOf(schema));
   }
   return found;
 }
 
-const halvesOf = (schema: unknown): Halves => ({ spec: at(schema, 'properties', 'spec'), status: at(schema, 'properties', 'status') });
+const halvesOf = (schema: unknown): Halves => ({
+  spec: at(schema, 'properties', 'spec'),
+  status: at(schema, 'properties', 'status'),
+});
 
 /** Every field below a schema, as in `spec.drain.rules[].action`. */
 function fieldsBelow(schema: Tree, place: string): readonly string[] {
-  const named = Object.entries(at(schema, 'properties')).flatMap(([name, field]) => [`${place}.${name}`, ...(isObject(field) ? fieldsBelow(field, `${place}.${name}`) : [])]);
+  const named = Object.entries(at(schema, 'properties')).flatMap(([name, field]) => [
+    `${place}.${name}`,
+    ...(isObject(field) ? fieldsBelow(field, `${place}.${name}`) : []),
+  ]);
   return isObject(schema['items']) ? [...named, ...fieldsBelow(schema['items'], `${place}[]`)] : named;
 }
 

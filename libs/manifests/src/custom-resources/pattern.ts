@@ -13,7 +13,8 @@ export function goPattern(pattern: string): Schema {
     conditions.push(rest[3] === '!' ? { not: { pattern: inner } } : bounded(inner));
     rest = `^${rest.slice(end + 1)}`;
   }
-  if (/\(\?[=!<]/.test(rest)) throw new Error(`there is a lookahead in the middle of ${pattern}, which Go does not know`);
+  if (/\(\?[=!<]/.test(rest))
+    throw new Error(`there is a lookahead in the middle of ${pattern}, which Go does not know`);
   return conditions.length === 0 ? { pattern: rest } : { pattern: rest, allOf: conditions };
 }
 

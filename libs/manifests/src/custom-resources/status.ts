@@ -73,7 +73,10 @@ export const ROLLOUT_STATUS: Schema = {
     paused: { type: 'boolean' },
     source: TEXT,
     progress: described(TEXT, 'Settled nodes of all.'),
-    blocked: described(COUNT, 'Nodes whose drain is held up: by a PodDisruptionBudget, by pods that must not be evicted, or by the API server.'),
+    blocked: described(
+      COUNT,
+      'Nodes whose drain is held up: by a PodDisruptionBudget, by pods that must not be evicted, or by the API server.',
+    ),
     stalledBy: { type: 'array', items: TEXT },
     supersededBy: TEXT,
     startedAt: TEXT,

@@ -9,11 +9,20 @@ import { goPattern } from './pattern.js';
  * the API server refuses or prunes them, as who writes asks it to.
  */
 export function structuralOf(type: Class, templated: boolean): Schema {
-  const generated = (targetConstructorToSchema(type) as { readonly properties?: Readonly<Record<string, Schema>> }).properties ?? {};
+  const generated =
+    (targetConstructorToSchema(type) as { readonly properties?: Readonly<Record<string, Schema>> }).properties ?? {};
   const fields = [...fieldsOf(type)];
-  const properties = fields.map(([name, { nesting }]) => [name, nesting === undefined ? leaf(generated[name] ?? {}, templated) : nested(nesting, templated)] as const);
+  const properties = fields.map(
+    ([name, { nesting }]) =>
+      [name, nesting === undefined ? leaf(generated[name] ?? {}, templated) : nested(nesting, templated)] as const,
+  );
   const required = fields.filter(([, { optional }]) => !optional).map(([name]) => name);
-  return { type: 'object', ...(required.length === 0 ? {} : { required }), properties: Object.fromEntries(properties), ...rules(type) };
+  return {
+    type: 'object',
+    ...(required.length === 0 ? {} : { required }),
+    properties: Object.fromEntries(properties),
+    ...rules(type),
+  };
 }
 
 const TEMPLATE = { pattern: '\\{\\{' };
@@ -29,18 +38,28 @@ function nested({ type, list, atMost }: Nesting, templated: boolean): Schema {
 function rules(type: Class): Schema {
   const all = rulesOf(type);
   const expressions = all.flatMap((rule) => rule.expressions ?? []);
-  const schemas = all.filter((rule) => rule.expressions === undefined).map(({ schema }) => schema).filter((schema) => Object.keys(schema).length > 0);
-  return { ...(expressions.length === 0 ? {} : { 'x-kubernetes-validations': expressions }), ...(schemas.length === 0 ? {} : { allOf: schemas }) };
+  const schemas = all
+    .filter((rule) => rule.expressions === undefined)
+    .map(({ schema }) => schema)
+    .filter((schema) => Object.keys(schema).length > 0);
+  return {
+    ...(expressions.length === 0 ? {} : { 'x-kubernetes-validations': expressions }),
+    ...(schemas.length === 0 ? {} : { allOf: schemas }),
+  };
 }
 
 function leaf(schema: Schema, templated: boolean): Schema {
   if (Array.isArray(schema['anyOf'])) return intOrString(schema['anyOf'] as readonly Schema[]);
   if ('const' in schema) return { type: typeof schema['const'], enum: [schema['const']] };
-  const { type, pattern, items, ...kept } = Object.fromEntries(Object.entries(schema).filter(([key]) => !LEFT_OUT.has(key))) as Schema;
+  const { type, pattern, items, ...kept } = Object.fromEntries(
+    Object.entries(schema).filter(([key]) => !LEFT_OUT.has(key)),
+  ) as Schema;
   if (isObject(items)) return { type, ...kept, items: leaf(items, templated) };
   const rest = { ...kept, ...(typeof pattern === 'string' ? goPattern(pattern) : {}) };
   // A text that may hold templates is right in any form.
-  return templated && type === 'string' && Object.keys(rest).length > 0 ? { type, anyOf: [TEMPLATE, rest] } : { type, ...rest };
+  return templated && type === 'string' && Object.keys(rest).length > 0
+    ? { type, anyOf: [TEMPLATE, rest] }
+    : { type, ...rest };
 }
 
 /** A number or a text: bounds hold for the one, patterns for the other. */

@@ -16,7 +16,12 @@ const [MIN_HOLD_S, MAX_HOLD_S] = [3, 65_535];
 @Ruled({
   problems: timerProblems,
   schema: { dependencies: { holdTime: ['keepaliveTime'], keepaliveTime: ['holdTime'] } },
-  expressions: [{ rule: 'has(self.holdTime) == has(self.keepaliveTime)', message: 'holdTime and keepaliveTime are used together only' }],
+  expressions: [
+    {
+      rule: 'has(self.holdTime) == has(self.keepaliveTime)',
+      message: 'holdTime and keepaliveTime are used together only',
+    },
+  ],
 })
 export class BgpPeeringSpec extends SelectingSpec {
   /** Name of the Layer2Network, which must be on the node and have gateways. */
@@ -38,19 +43,37 @@ export class BgpPeeringSpec extends SelectingSpec {
   @Optional() @Flag() readonly bfd?: boolean;
 }
 
-export const bgpPeering: Kind = { name: 'BgpPeering', spec: BgpPeeringSpec, role: 'state', ownsPath: false, reservedNames: [] };
+export const bgpPeering: Kind = {
+  name: 'BgpPeering',
+  spec: BgpPeeringSpec,
+  role: 'state',
+  ownsPath: false,
+  reservedNames: [],
+};
 
 function timerProblems(spec: Readonly<Record<string, unknown>>): readonly Problem[] {
   const problems: Problem[] = [];
-  for (const [field, other] of [['holdTime', 'keepaliveTime'], ['keepaliveTime', 'holdTime']] as const) {
-    if (spec[field] !== undefined && spec[other] === undefined) problems.push({ at: other, code: 'required', message: 'holdTime and keepaliveTime are used together only' });
+  for (const [field, other] of [
+    ['holdTime', 'keepaliveTime'],
+    ['keepaliveTime', 'holdTime'],
+  ] as const) {
+    if (spec[field] !== undefined && spec[other] === undefined)
+      problems.push({ at: other, code: 'required', message: 'holdTime and keepaliveTime are used together only' });
   }
   const [hold, keepalive] = [secondsOf(spec['holdTime']), secondsOf(spec['keepaliveTime'])];
   if (hold !== undefined && (!Number.isInteger(hold) || hold < MIN_HOLD_S || hold > MAX_HOLD_S)) {
-    problems.push({ at: 'holdTime', code: 'out-of-range', message: `must be whole seconds from ${MIN_HOLD_S} to ${MAX_HOLD_S}` });
+    problems.push({
+      at: 'holdTime',
+      code: 'out-of-range',
+      message: `must be whole seconds from ${MIN_HOLD_S} to ${MAX_HOLD_S}`,
+    });
   }
   if (keepalive !== undefined && (!Number.isInteger(keepalive) || (hold !== undefined && keepalive >= hold))) {
-    problems.push({ at: 'keepaliveTime', code: 'out-of-range', message: 'must be whole seconds, and less than holdTime' });
+    problems.push({
+      at: 'keepaliveTime',
+      code: 'out-of-range',
+      message: 'must be whole seconds, and less than holdTime',
+    });
   }
   return problems;
 }

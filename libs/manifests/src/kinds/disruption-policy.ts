@@ -22,8 +22,16 @@ const MAX_ACTIONS = 32;
     ],
   },
   expressions: [
-    { rule: `!(self.kind in [${WITH_UNIT.map((kind) => `'${kind}'`).join(', ')}]) || has(self.unit)`, message: `${WITH_UNIT.join(' and ')} need the unit`, fieldPath: '.unit' },
-    { rule: `self.kind in [${WITH_UNIT.map((kind) => `'${kind}'`).join(', ')}] || !has(self.unit)`, message: `only ${WITH_UNIT.join(' and ')} take a unit`, fieldPath: '.unit' },
+    {
+      rule: `!(self.kind in [${WITH_UNIT.map((kind) => `'${kind}'`).join(', ')}]) || has(self.unit)`,
+      message: `${WITH_UNIT.join(' and ')} need the unit`,
+      fieldPath: '.unit',
+    },
+    {
+      rule: `self.kind in [${WITH_UNIT.map((kind) => `'${kind}'`).join(', ')}] || !has(self.unit)`,
+      message: `only ${WITH_UNIT.join(' and ')} take a unit`,
+      fieldPath: '.unit',
+    },
   ],
 })
 export class ActionSpec {
@@ -70,11 +78,18 @@ export class DisruptionPolicySpec extends SelectingSpec {
   @Optional() @NestedList(() => NetworkRule, MAX_RULES) readonly network?: readonly NetworkRule[];
 }
 
-export const disruptionPolicy: Kind = { name: 'DisruptionPolicy', spec: DisruptionPolicySpec, role: 'policy', ownsPath: false, reservedNames: [] };
+export const disruptionPolicy: Kind = {
+  name: 'DisruptionPolicy',
+  spec: DisruptionPolicySpec,
+  role: 'policy',
+  ownsPath: false,
+  reservedNames: [],
+};
 
 function unitProblems(action: Readonly<Record<string, unknown>>): readonly Problem[] {
   const needsUnit = WITH_UNIT.includes(action['kind'] as string);
-  if (needsUnit && action['unit'] === undefined) return [{ at: 'unit', code: 'required', message: `${String(action['kind'])} needs the unit` }];
+  if (needsUnit && action['unit'] === undefined)
+    return [{ at: 'unit', code: 'required', message: `${String(action['kind'])} needs the unit` }];
   const known = ACTION_KINDS.includes(action['kind'] as ActionKind);
   if (known && !needsUnit && action['unit'] !== undefined) {
     return [{ at: 'unit', code: 'forbidden', message: `${String(action['kind'])} takes no unit` }];

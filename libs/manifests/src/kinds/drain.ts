@@ -11,8 +11,16 @@ export const DRAIN_WORDS = {
   onUncordon: ['restore', 'give-up'],
 } as const;
 
-const NAMESPACE = patternForm('bad-namespace', /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, 'must be the name of a namespace');
-const RESOURCE = patternForm('bad-resource', /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/, 'must be the name of an extended resource, as in "example.com/nic"');
+const NAMESPACE = patternForm(
+  'bad-namespace',
+  /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/,
+  'must be the name of a namespace',
+);
+const RESOURCE = patternForm(
+  'bad-resource',
+  /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/,
+  'must be the name of an extended resource, as in "example.com/nic"',
+);
 /** Far from each other, so that there is always room between two. */
 const MAX_ORDER = 1_000_000;
 /** More than anybody writes by hand. */
@@ -30,7 +38,12 @@ export class DrainRule {
 @Ruled({
   problems: somethingProblems,
   schema: { anyOf: [{ required: ['podSelector'] }, { required: ['resources'] }] },
-  expressions: [{ rule: 'has(self.podSelector) || has(self.resources)', message: 'needs podSelector, resources, or both: without either nothing would be drained' }],
+  expressions: [
+    {
+      rule: 'has(self.podSelector) || has(self.resources)',
+      message: 'needs podSelector, resources, or both: without either nothing would be drained',
+    },
+  ],
 })
 export class DrainOnly {
   @Optional() @Nested(() => NodeSelector) readonly podSelector?: NodeSelector;
@@ -50,5 +63,11 @@ export class DrainSpec {
 
 function somethingProblems(only: Readonly<Record<string, unknown>>): readonly Problem[] {
   if (only['podSelector'] !== undefined || only['resources'] !== undefined) return [];
-  return [{ at: '', code: 'required', message: 'needs podSelector, resources, or both: without either nothing would be drained' }];
+  return [
+    {
+      at: '',
+      code: 'required',
+      message: 'needs podSelector, resources, or both: without either nothing would be drained',
+    },
+  ];
 }

@@ -17,6 +17,9 @@ export const VRF_NAME: TextForm = nameForm('bad-vrf', RESERVED, MAX_VRF_NAME);
 
 function nameForm(code: string, but: string, longest: number): TextForm {
   // A leading dash would be an option; what stands in front of a colon or an @ is cut off by tools.
-  return patternForm(code, new RegExp(`^${but}[A-Za-z0-9_.][A-Za-z0-9_.-]{0,${longest - 1}}$`),
-    `must be the name of an interface: at most ${longest} of letters, digits, "_", "." and "-", and not a word such as "default"`);
+  return patternForm(
+    code,
+    new RegExp(`^${but}[A-Za-z0-9_.][A-Za-z0-9_.-]{0,${longest - 1}}$`),
+    `must be the name of an interface: at most ${longest} of letters, digits, "_", "." and "-", and not a word such as "default"`,
+  );
 }

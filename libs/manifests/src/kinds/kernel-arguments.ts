@@ -2,12 +2,21 @@ import { patternForm, TextList } from '../shape/forms.js';
 import { SelectingSpec, type Kind } from './kind.js';
 
 /** One argument: what a boot loader's shell could take apart or expand has no place in it. */
-export const KERNEL_ARGUMENT = patternForm('bad-argument', /^(?=.{1,500}$)[A-Za-z0-9_][A-Za-z0-9_.,:;/=+@%~^-]*$/,
-  'must be one kernel argument without spaces and quotes, as in "nosmt" or "hugepages=64"');
+export const KERNEL_ARGUMENT = patternForm(
+  'bad-argument',
+  /^(?=.{1,500}$)[A-Za-z0-9_][A-Za-z0-9_.,:;/=+@%~^-]*$/,
+  'must be one kernel argument without spaces and quotes, as in "nosmt" or "hugepages=64"',
+);
 
 /** Arguments that the kernel shall be started with, beside those that it has. */
 export class KernelArgumentsSpec extends SelectingSpec {
   @TextList(KERNEL_ARGUMENT, 1) readonly arguments!: readonly string[];
 }
 
-export const kernelArguments: Kind = { name: 'KernelArguments', spec: KernelArgumentsSpec, role: 'state', ownsPath: false, reservedNames: [] };
+export const kernelArguments: Kind = {
+  name: 'KernelArguments',
+  spec: KernelArgumentsSpec,
+  role: 'state',
+  ownsPath: false,
+  reservedNames: [],
+};

@@ -15,8 +15,15 @@ const MIN_MTU_OF_IPV6 = 1_280;
   problems: togetherProblems,
   schema: { dependencies: { anycastGateways: ['anycastMac'], vtep: ['vni'], neighSuppression: ['vni'] } },
   expressions: [
-    { rule: '!has(self.anycastGateways) || has(self.anycastMac)', message: 'anycastGateways need the MAC address that they have on every node: anycastMac' },
-    ...['vtep', 'neighSuppression'].map((field) => ({ rule: `!has(self.${field}) || has(self.vni)`, message: 'without vni there is no tunnel', fieldPath: `.${field}` })),
+    {
+      rule: '!has(self.anycastGateways) || has(self.anycastMac)',
+      message: 'anycastGateways need the MAC address that they have on every node: anycastMac',
+    },
+    ...['vtep', 'neighSuppression'].map((field) => ({
+      rule: `!has(self.${field}) || has(self.vni)`,
+      message: 'without vni there is no tunnel',
+      fieldPath: `.${field}`,
+    })),
   ],
 })
 export class Layer2NetworkSpec extends SelectingSpec {
@@ -37,23 +44,48 @@ export class Layer2NetworkSpec extends SelectingSpec {
   @Optional() @Text(VRF_NAME) readonly vrf?: string;
 }
 
-export const layer2Network: Kind = { name: 'Layer2Network', spec: Layer2NetworkSpec, role: 'state', ownsPath: false, reservedNames: [] };
+export const layer2Network: Kind = {
+  name: 'Layer2Network',
+  spec: Layer2NetworkSpec,
+  role: 'state',
+  ownsPath: false,
+  reservedNames: [],
+};
 
 function togetherProblems(spec: Readonly<Record<string, unknown>>): readonly Problem[] {
   const problems: Problem[] = [];
   if (spec['anycastGateways'] !== undefined && spec['anycastMac'] === undefined) {
-    problems.push({ at: 'anycastMac', code: 'required', message: 'anycastGateways need the MAC address that they have on every node' });
+    problems.push({
+      at: 'anycastMac',
+      code: 'required',
+      message: 'anycastGateways need the MAC address that they have on every node',
+    });
   }
   for (const field of ['vtep', 'neighSuppression']) {
-    if (spec[field] !== undefined && spec['vni'] === undefined) problems.push({ at: field, code: 'forbidden', message: 'without vni there is no tunnel' });
+    if (spec[field] !== undefined && spec['vni'] === undefined)
+      problems.push({ at: field, code: 'forbidden', message: 'without vni there is no tunnel' });
   }
   const mtu = spec['mtu'];
-  if (typeof mtu === 'number' && mtu < MIN_MTU_OF_IPV6 && Array.isArray(spec['anycastGateways']) && spec['anycastGateways'].some((gateway) => String(gateway).includes(':'))) {
-    problems.push({ at: 'mtu', code: 'out-of-range', message: `must be at least ${MIN_MTU_OF_IPV6} for a gateway of IPv6: below that the kernel takes IPv6 off the interface` });
+  if (
+    typeof mtu === 'number' &&
+    mtu < MIN_MTU_OF_IPV6 &&
+    Array.isArray(spec['anycastGateways']) &&
+    spec['anycastGateways'].some((gateway) => String(gateway).includes(':'))
+  ) {
+    problems.push({
+      at: 'mtu',
+      code: 'out-of-range',
+      message: `must be at least ${MIN_MTU_OF_IPV6} for a gateway of IPv6: below that the kernel takes IPv6 off the interface`,
+    });
   }
   const gateways: readonly unknown[] = Array.isArray(spec['anycastGateways']) ? spec['anycastGateways'] : [];
   for (const [i, gateway] of gateways.entries()) {
-    if (gateways.indexOf(gateway) < i) problems.push({ at: `anycastGateways[${i}]`, code: 'duplicate', message: `says the same as anycastGateways[${gateways.indexOf(gateway)}]` });
+    if (gateways.indexOf(gateway) < i)
+      problems.push({
+        at: `anycastGateways[${i}]`,
+        code: 'duplicate',
+        message: `says the same as anycastGateways[${gateways.indexOf(gateway)}]`,
+      });
   }
   return problems;
 }

@@ -9,7 +9,11 @@ export const DRIFT_WAYS = ['report', 'repair'] as const;
 /** A list in a list has to have a bound for Kubernetes; nobody has so many groups. */
 const MOST_EDITORS = 64;
 
-const GROUP = patternForm('bad-group', /^\S(.{0,251}\S)?$/, 'must be the name of a group in Kubernetes: at most 253 characters, and no space at its ends');
+const GROUP = patternForm(
+  'bad-group',
+  /^\S(.{0,251}\S)?$/,
+  'must be the name of a group in Kubernetes: at most 253 characters, and no space at its ends',
+);
 const KIND = patternForm('bad-kind', /^[A-Z][A-Za-z0-9]{0,62}$/, 'must be the name of a kind, as in File');
 
 /** Who may change what the nodes of a pool get: with which kinds, or with any. */

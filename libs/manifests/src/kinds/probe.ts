@@ -23,12 +23,22 @@ const MAX_PATTERN = 1_000;
 const MAX_GROUP_DEPTH = 20;
 
 const PORT = '([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])';
-const ADDRESS = patternForm('bad-address', new RegExp(`^(\\[[0-9A-Fa-f:.]+\\]|[^\\s:/\\[\\]]+):${PORT}$`),
-  'must be host:port with a port from 1 to 65535, as in "10.0.0.1:6443" or "[::1]:80"');
-const URL_FORM = patternForm('bad-url', /^https?:\/\/[^\s/?#]+([/?#]\S*)?$/, 'must be a URL that begins with http:// or https://');
+const ADDRESS = patternForm(
+  'bad-address',
+  new RegExp(`^(\\[[0-9A-Fa-f:.]+\\]|[^\\s:/\\[\\]]+):${PORT}$`),
+  'must be host:port with a port from 1 to 65535, as in "10.0.0.1:6443" or "[::1]:80"',
+);
+const URL_FORM = patternForm(
+  'bad-url',
+  /^https?:\/\/[^\s/?#]+([/?#]\S*)?$/,
+  'must be a URL that begins with http:// or https://',
+);
 const PATTERN: TextForm = {
   code: 'bad-pattern',
-  problem: (text) => (probePattern(text) === undefined ? `must be a regular expression (JavaScript) that compiles, of at most ${MAX_PATTERN} characters and ${MAX_GROUP_DEPTH} nested groups` : undefined),
+  problem: (text) =>
+    probePattern(text) === undefined
+      ? `must be a regular expression (JavaScript) that compiles, of at most ${MAX_PATTERN} characters and ${MAX_GROUP_DEPTH} nested groups`
+      : undefined,
   schema: { format: 'regex', maxLength: MAX_PATTERN },
 };
 

@@ -44,6 +44,9 @@ export const isPolicyKind = (name: string): boolean => BY_NAME.get(name)?.role =
 export const ownsPath = (name: string): boolean => BY_NAME.get(name)?.ownsPath === true;
 
 /** What an entry claims beside a `path` of its own: places that no other fragment of the node may have. */
-export const claimsOf = (entry: { readonly kind: string; readonly spec: Readonly<Record<string, unknown>> }): readonly string[] => BY_NAME.get(entry.kind)?.claims?.(entry.spec) ?? [];
+export const claimsOf = (entry: {
+  readonly kind: string;
+  readonly spec: Readonly<Record<string, unknown>>;
+}): readonly string[] => BY_NAME.get(entry.kind)?.claims?.(entry.spec) ?? [];
 
 const BY_NAME: ReadonlyMap<string, Kind> = new Map(KINDS.map((kind) => [kind.name, kind]));

@@ -7,4 +7,10 @@ export class RolloutPolicySpec extends SelectingSpec {
   @Whole(0, MAX_NODES) readonly maxFailures!: number;
 }
 
-export const rolloutPolicy: Kind = { name: 'RolloutPolicy', spec: RolloutPolicySpec, role: 'policy', ownsPath: false, reservedNames: [] };
+export const rolloutPolicy: Kind = {
+  name: 'RolloutPolicy',
+  spec: RolloutPolicySpec,
+  role: 'policy',
+  ownsPath: false,
+  reservedNames: [],
+};

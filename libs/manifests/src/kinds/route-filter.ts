@@ -11,7 +11,12 @@ const MAX_SEQ = 4_294_967_295;
 @Ruled({
   problems: lengthProblems,
   schema: {},
-  expressions: [{ rule: '!has(self.ge) || !has(self.le) || self.ge <= self.le', message: 'ge is more than le: no route has such a length' }],
+  expressions: [
+    {
+      rule: '!has(self.ge) || !has(self.le) || self.ge <= self.le',
+      message: 'ge is more than le: no route has such a length',
+    },
+  ],
 })
 export class RouteFilter {
   @Text(NETWORK) readonly cidr!: string;
@@ -22,10 +27,11 @@ export class RouteFilter {
 }
 
 /** What is wrong between the lines of the lists at these fields: the same line twice, or two lines at one place. */
-export const filterLists = (...fields: readonly string[]): ClassDecorator => Ruled({
-  problems: (object) => fields.flatMap((field) => listProblems(field, object[field])),
-  schema: {},
-});
+export const filterLists = (...fields: readonly string[]): ClassDecorator =>
+  Ruled({
+    problems: (object) => fields.flatMap((field) => listProblems(field, object[field])),
+    schema: {},
+  });
 
 function lengthProblems(filter: Readonly<Record<string, unknown>>): readonly Problem[] {
   const cidr = typeof filter['cidr'] === 'string' ? parseCidr(filter['cidr']) : undefined;
@@ -33,11 +39,20 @@ function lengthProblems(filter: Readonly<Record<string, unknown>>): readonly Pro
   const problems: Problem[] = [];
   const range = (at: string, length: number | undefined): void => {
     if (cidr === undefined || length === undefined || (length >= cidr.prefix && length <= bitsOf(cidr.family))) return;
-    problems.push({ at, code: 'out-of-range', message: `must be from ${cidr.prefix}, the length of ${String(filter['cidr'])}, to ${bitsOf(cidr.family)}, and is ${length}` });
+    problems.push({
+      at,
+      code: 'out-of-range',
+      message: `must be from ${cidr.prefix}, the length of ${String(filter['cidr'])}, to ${bitsOf(cidr.family)}, and is ${length}`,
+    });
   };
   range('ge', ge);
   range('le', le);
-  if (ge !== undefined && le !== undefined && ge > le) problems.push({ at: '', code: 'out-of-range', message: `ge ${ge} is more than le ${le}: no route has such a length` });
+  if (ge !== undefined && le !== undefined && ge > le)
+    problems.push({
+      at: '',
+      code: 'out-of-range',
+      message: `ge ${ge} is more than le ${le}: no route has such a length`,
+    });
   return problems;
 }
 
@@ -51,8 +66,14 @@ function listProblems(field: string, list: unknown): readonly Problem[] {
     const line = JSON.stringify([item['cidr'], item['action'], item['ge'], item['le']]);
     const seq = numberOf(item['seq']) ?? i + 1;
     const [same, place] = [lines.get(line), places.get(seq)];
-    if (same !== undefined) problems.push({ at: `${field}[${i}]`, code: 'duplicate', message: `says the same as ${field}[${same}]` });
-    else if (place !== undefined) problems.push({ at: `${field}[${i}].seq`, code: 'duplicate', message: `${seq} is the place of ${field}[${place}] already; without seq it is the place in the list, from 1` });
+    if (same !== undefined)
+      problems.push({ at: `${field}[${i}]`, code: 'duplicate', message: `says the same as ${field}[${same}]` });
+    else if (place !== undefined)
+      problems.push({
+        at: `${field}[${i}].seq`,
+        code: 'duplicate',
+        message: `${seq} is the place of ${field}[${place}] already; without seq it is the place in the list, from 1`,
+      });
     lines.set(line, same ?? i);
     places.set(seq, place ?? i);
   }

@@ -11,11 +11,18 @@ const KERNEL_TABLES = [253, 254, 255];
 /** A route in the table. */
 @Ruled({
   problems: (route) => wayProblems(route),
-  schema: { oneOf: [
-    { required: ['blackhole'], properties: { via: false, interface: false } },
-    { anyOf: [{ required: ['via'] }, { required: ['interface'] }], properties: { blackhole: false } },
-  ] },
-  expressions: [{ rule: '(has(self.via) || has(self.interface)) != has(self.blackhole)', message: 'either via or interface, or blackhole, is needed' }],
+  schema: {
+    oneOf: [
+      { required: ['blackhole'], properties: { via: false, interface: false } },
+      { anyOf: [{ required: ['via'] }, { required: ['interface'] }], properties: { blackhole: false } },
+    ],
+  },
+  expressions: [
+    {
+      rule: '(has(self.via) || has(self.interface)) != has(self.blackhole)',
+      message: 'either via or interface, or blackhole, is needed',
+    },
+  ],
 })
 export class TableRoute {
   @Text(NETWORK) readonly to!: string;
@@ -26,10 +33,23 @@ export class TableRoute {
 
 /** What looks its way up in the table. */
 @Ruled({
-  problems: (rule) => (['from', 'to', 'interface'].some((field) => rule[field] !== undefined) ? []
-    : [{ at: '', code: 'required', message: 'at least one of from, to, interface is needed: a rule without any would turn all traffic' }]),
+  problems: (rule) =>
+    ['from', 'to', 'interface'].some((field) => rule[field] !== undefined)
+      ? []
+      : [
+          {
+            at: '',
+            code: 'required',
+            message: 'at least one of from, to, interface is needed: a rule without any would turn all traffic',
+          },
+        ],
   schema: { anyOf: ['from', 'to', 'interface'].map((field) => ({ required: [field] })) },
-  expressions: [{ rule: 'has(self.from) || has(self.to) || has(self.interface)', message: 'at least one of from, to, interface is needed: a rule without any would turn all traffic' }],
+  expressions: [
+    {
+      rule: 'has(self.from) || has(self.to) || has(self.interface)',
+      message: 'at least one of from, to, interface is needed: a rule without any would turn all traffic',
+    },
+  ],
 })
 export class TableRule {
   /** Before the kernel's rule for its main table, and after that for the local one. */
@@ -41,9 +61,18 @@ export class TableRule {
 
 /** A routing table of the node's own: with its routes, and what is looked up there. */
 @Ruled({
-  problems: ({ tableId }) => (KERNEL_TABLES.includes(tableId as number) ? [{ at: 'tableId', code: 'reserved', message: `${String(tableId)} is a table of the kernel` }] : []),
+  problems: ({ tableId }) =>
+    KERNEL_TABLES.includes(tableId as number)
+      ? [{ at: 'tableId', code: 'reserved', message: `${String(tableId)} is a table of the kernel` }]
+      : [],
   schema: { properties: { tableId: { not: { enum: KERNEL_TABLES } } } },
-  expressions: [{ rule: `!(self.tableId in [${KERNEL_TABLES.join(', ')}])`, message: 'is a table of the kernel', fieldPath: '.tableId' }],
+  expressions: [
+    {
+      rule: `!(self.tableId in [${KERNEL_TABLES.join(', ')}])`,
+      message: 'is a table of the kernel',
+      fieldPath: '.tableId',
+    },
+  ],
 })
 export class RoutingTableSpec extends SelectingSpec {
   @Whole(1, MAX_TABLE) readonly tableId!: number;
@@ -51,10 +80,24 @@ export class RoutingTableSpec extends SelectingSpec {
   @Optional() @NestedList(() => TableRule) readonly rules?: readonly TableRule[];
 }
 
-export const routingTable: Kind = { name: 'RoutingTable', spec: RoutingTableSpec, role: 'state', ownsPath: false, reservedNames: [] };
+export const routingTable: Kind = {
+  name: 'RoutingTable',
+  spec: RoutingTableSpec,
+  role: 'state',
+  ownsPath: false,
+  reservedNames: [],
+};
 
 function wayProblems(route: Readonly<Record<string, unknown>>): readonly Problem[] {
   const hasWay = route['via'] !== undefined || route['interface'] !== undefined;
   if (hasWay !== (route['blackhole'] !== undefined)) return [];
-  return [{ at: '', code: 'exactly-one', message: hasWay ? 'a blackhole leads nowhere: it has neither via nor interface' : 'via, interface or blackhole is needed' }];
+  return [
+    {
+      at: '',
+      code: 'exactly-one',
+      message: hasWay
+        ? 'a blackhole leads nowhere: it has neither via nor interface'
+        : 'via, interface or blackhole is needed',
+    },
+  ];
 }

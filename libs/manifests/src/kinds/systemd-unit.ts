@@ -16,7 +16,12 @@ export class DropIn {
 @Ruled({
   problems: saysSomething,
   schema: { anyOf: SAYS.map((field) => ({ required: [field] })) },
-  expressions: [{ rule: SAYS.map((field) => `has(self.${field})`).join(' || '), message: `says nothing of the unit: at least one of ${SAYS.join(', ')} is needed` }],
+  expressions: [
+    {
+      rule: SAYS.map((field) => `has(self.${field})`).join(' || '),
+      message: `says nothing of the unit: at least one of ${SAYS.join(', ')} is needed`,
+    },
+  ],
 })
 export class SystemdUnitSpec extends SelectingSpec {
   @Text(WHOLE_UNIT) readonly name!: string;
@@ -31,12 +36,25 @@ export const unitPath = (unit: string): string => `${UNIT_FOLDER}/${unit}`;
 /** The path of one of its drop-ins. */
 export const dropInPath = (unit: string, dropIn: string): string => `${UNIT_FOLDER}/${unit}.d/${dropIn}`;
 
-export const systemdUnit: Kind = { name: 'SystemdUnit', spec: SystemdUnitSpec, role: 'state', ownsPath: false, claims, reservedNames: [] };
+export const systemdUnit: Kind = {
+  name: 'SystemdUnit',
+  spec: SystemdUnitSpec,
+  role: 'state',
+  ownsPath: false,
+  claims,
+  reservedNames: [],
+};
 
 function claims({ name, content, dropIns }: Readonly<Record<string, unknown>>): readonly string[] {
   if (typeof name !== 'string') return [];
-  const names = Array.isArray(dropIns) ? dropIns.flatMap((dropIn: Partial<DropIn> | null) => (typeof dropIn?.name === 'string' ? [dropIn.name] : [])) : [];
-  return [`unit ${name}`, ...(content === undefined ? [] : [unitPath(name)]), ...names.map((dropIn) => dropInPath(name, dropIn))];
+  const names = Array.isArray(dropIns)
+    ? dropIns.flatMap((dropIn: Partial<DropIn> | null) => (typeof dropIn?.name === 'string' ? [dropIn.name] : []))
+    : [];
+  return [
+    `unit ${name}`,
+    ...(content === undefined ? [] : [unitPath(name)]),
+    ...names.map((dropIn) => dropInPath(name, dropIn)),
+  ];
 }
 
 function saysSomething(spec: Readonly<Record<string, unknown>>): readonly Problem[] {

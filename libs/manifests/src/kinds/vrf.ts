@@ -11,12 +11,16 @@ export const MAX_AS = 4_294_967_295;
 /** The form of a route target: two numbers, or an address and a number. */
 export const ROUTE_TARGET: TextForm = {
   code: 'bad-route-target',
-  problem: (text) => (isRouteTarget(text) ? undefined : 'must be a route target such as "64512:100", "4200000000:100" or "192.0.2.1:100"'),
+  problem: (text) =>
+    isRouteTarget(text) ? undefined : 'must be a route target such as "64512:100", "4200000000:100" or "192.0.2.1:100"',
   schema: { pattern: '^[0-9.]+:[0-9]+$' },
 };
 const COMMUNITY: TextForm = {
   code: 'bad-community',
-  problem: (text) => (WELL_KNOWN.includes(text) || isPair(text, 65_535, 65_535) ? undefined : `must be a community such as "64512:100", or one of ${WELL_KNOWN.join(', ')}`),
+  problem: (text) =>
+    WELL_KNOWN.includes(text) || isPair(text, 65_535, 65_535)
+      ? undefined
+      : `must be a community such as "64512:100", or one of ${WELL_KNOWN.join(', ')}`,
   schema: { pattern: '^([0-9]{1,5}:[0-9]{1,5}|[A-Za-z-]+)$' },
 };
 const WELL_KNOWN = ['no-export', 'no-advertise', 'no-peer', 'local-AS', 'blackhole', 'graceful-shutdown'];
@@ -31,14 +35,20 @@ export class LoopbackSpec {
 @filterLists('import', 'export')
 @Ruled({
   problems: togetherProblems,
-  schema: { allOf: [
-    { dependencies: { vni: ['routeTarget'], routeTarget: ['vni'], vtep: ['vni'] } },
-    { not: { required: ['community', 'communities'] } },
-  ] },
+  schema: {
+    allOf: [
+      { dependencies: { vni: ['routeTarget'], routeTarget: ['vni'], vtep: ['vni'] } },
+      { not: { required: ['community', 'communities'] } },
+    ],
+  },
   expressions: [
     { rule: 'has(self.vni) == has(self.routeTarget)', message: 'vni and routeTarget are used together only' },
     { rule: '!has(self.vtep) || has(self.vni)', message: 'without vni there is no tunnel', fieldPath: '.vtep' },
-    { rule: '!has(self.community) || !has(self.communities)', message: 'community and communities exclude each other', fieldPath: '.communities' },
+    {
+      rule: '!has(self.community) || !has(self.communities)',
+      message: 'community and communities exclude each other',
+      fieldPath: '.communities',
+    },
   ],
 })
 export class VrfSpec extends SelectingSpec {
@@ -64,10 +74,14 @@ export const vrf: Kind = { name: 'Vrf', spec: VrfSpec, role: 'state', ownsPath: 
 function togetherProblems(spec: Readonly<Record<string, unknown>>): readonly Problem[] {
   const has = (field: string): boolean => spec[field] !== undefined;
   const problems: Problem[] = [];
-  if (has('vni') && !has('routeTarget')) problems.push({ at: 'routeTarget', code: 'required', message: 'vni and routeTarget are used together only' });
-  if (has('routeTarget') && !has('vni')) problems.push({ at: 'vni', code: 'required', message: 'vni and routeTarget are used together only' });
-  if (has('vtep') && !has('vni')) problems.push({ at: 'vtep', code: 'forbidden', message: 'without vni there is no tunnel' });
-  if (has('community') && has('communities')) problems.push({ at: 'communities', code: 'forbidden', message: 'community and communities exclude each other' });
+  if (has('vni') && !has('routeTarget'))
+    problems.push({ at: 'routeTarget', code: 'required', message: 'vni and routeTarget are used together only' });
+  if (has('routeTarget') && !has('vni'))
+    problems.push({ at: 'vni', code: 'required', message: 'vni and routeTarget are used together only' });
+  if (has('vtep') && !has('vni'))
+    problems.push({ at: 'vtep', code: 'forbidden', message: 'without vni there is no tunnel' });
+  if (has('community') && has('communities'))
+    problems.push({ at: 'communities', code: 'forbidden', message: 'community and communities exclude each other' });
   return problems;
 }
 

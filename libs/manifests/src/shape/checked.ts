@@ -34,7 +34,8 @@ export function Checked(name: string, check: Check, schema: Schema): PropertyDec
 }
 
 /** The decorated field may be left out; null is not a way to leave it out. */
-export const Optional = (): PropertyDecorator => ValidateIf((_object, value: unknown) => value !== undefined) as PropertyDecorator;
+export const Optional = (): PropertyDecorator =>
+  ValidateIf((_object, value: unknown) => value !== undefined) as PropertyDecorator;
 
 /** How a field is nested: the class of its value, or of each item of its list. */
 export interface Nesting {
@@ -46,13 +47,19 @@ export interface Nesting {
 
 /** The decorated field holds an object of another class. */
 export function Nested(type: () => Class): PropertyDecorator {
-  return all(noteNesting({ type, list: false }), both(ValidateNested(), () => refTo(type())));
+  return all(
+    noteNesting({ type, list: false }),
+    both(ValidateNested(), () => refTo(type())),
+  );
 }
 
 /** The decorated field holds a list of objects of another class. A list in a list has to be bounded: Kubernetes takes no rule whose cost has no end. */
 export function NestedList(type: () => Class, atMost?: number): PropertyDecorator {
   const bound = atMost === undefined ? {} : { maxItems: atMost };
-  return all(noteNesting({ type, list: true, ...(atMost === undefined ? {} : { atMost }) }), both(ValidateNested({ each: true }), () => ({ type: 'array', ...bound, items: refTo(type()) })));
+  return all(
+    noteNesting({ type, list: true, ...(atMost === undefined ? {} : { atMost }) }),
+    both(ValidateNested({ each: true }), () => ({ type: 'array', ...bound, items: refTo(type()) })),
+  );
 }
 
 /** What to tell who leaves out the decorated field, where `is required` would not be enough. */
@@ -93,7 +100,10 @@ const RULES = 'sluice:rules';
 
 const refTo = (type: Class): Schema => ({ $ref: `#/definitions/${type.name}` });
 
-const noteNesting = (nesting: Nesting): PropertyDecorator => (target, property) => Reflect.defineMetadata(NESTING, nesting, target, property);
+const noteNesting =
+  (nesting: Nesting): PropertyDecorator =>
+  (target, property) =>
+    Reflect.defineMetadata(NESTING, nesting, target, property);
 
 /** The schema is given as a function, because then it replaces what would be guessed from the TypeScript type. */
 function both(validate: PropertyDecorator, schema: () => Schema): PropertyDecorator {
@@ -101,6 +111,8 @@ function both(validate: PropertyDecorator, schema: () => Schema): PropertyDecora
   return all(validate, describe);
 }
 
-const all = (...decorators: readonly PropertyDecorator[]): PropertyDecorator => (target, property) => {
-  for (const decorate of decorators) decorate(target, property);
-};
+const all =
+  (...decorators: readonly PropertyDecorator[]): PropertyDecorator =>
+  (target, property) => {
+    for (const decorate of decorators) decorate(target, property);
+  };

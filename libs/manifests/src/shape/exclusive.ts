@@ -10,6 +10,11 @@ export function ExactlyOne(...fields: readonly string[]): ClassDecorator {
       return [{ at: '', code: 'exactly-one', message: `exactly one of ${fields.join(', ')} is needed, and ${found}` }];
     },
     schema: { oneOf: fields.map((field) => ({ required: [field] })) },
-    expressions: [{ rule: `[${fields.map((field) => `has(self.${field})`).join(', ')}].filter(given, given).size() == 1`, message: `exactly one of ${fields.join(', ')} is needed` }],
+    expressions: [
+      {
+        rule: `[${fields.map((field) => `has(self.${field})`).join(', ')}].filter(given, given).size() == 1`,
+        message: `exactly one of ${fields.join(', ')} is needed`,
+      },
+    ],
   });
 }

@@ -15,7 +15,8 @@ export interface TextForm {
 }
 
 /** A string. */
-export const Text = (form?: TextForm): PropertyDecorator => Checked('text', textCheck(form), { type: 'string', ...form?.schema });
+export const Text = (form?: TextForm): PropertyDecorator =>
+  Checked('text', textCheck(form), { type: 'string', ...form?.schema });
 
 /** A list of strings, each of that form. */
 export function TextList(form?: TextForm, atLeast = 0): PropertyDecorator {
@@ -31,12 +32,15 @@ export function LabelMap(): PropertyDecorator {
       const at = belowMap(key);
       const found: Problem[] = [];
       if (!LABEL_KEY.test(key)) found.push({ at, code: 'bad-label-key', message: LABEL_KEY_MESSAGE });
-      if (typeof item !== 'string') found.push({ at, code: 'wrong-type', message: `must be a string, and is ${typeName(item)}: put it in quotes` });
+      if (typeof item !== 'string')
+        found.push({ at, code: 'wrong-type', message: `must be a string, and is ${typeName(item)}: put it in quotes` });
       return found;
     });
   };
   return Checked('labelMap', check, {
-    type: 'object', additionalProperties: { type: 'string' }, propertyNames: { pattern: LABEL_KEY.source },
+    type: 'object',
+    additionalProperties: { type: 'string' },
+    propertyNames: { pattern: LABEL_KEY.source },
   });
 }
 
@@ -54,7 +58,11 @@ export function WholeList(min: number, max: number): PropertyDecorator {
 /** One of a few words. */
 export function Word(words: readonly string[], code = 'unknown-word'): PropertyDecorator {
   const message = `must be one of ${words.join(', ')}`;
-  return Text({ code, problem: (text) => (words.includes(text) ? undefined : `${message}; ${JSON.stringify(text)} is not`), schema: { enum: words } });
+  return Text({
+    code,
+    problem: (text) => (words.includes(text) ? undefined : `${message}; ${JSON.stringify(text)} is not`),
+    schema: { enum: words },
+  });
 }
 
 /** A length of time, as in `5s`, `2m` or `1h30m`. */
@@ -68,21 +76,35 @@ export function Duration(): PropertyDecorator {
 
 /** True or false. */
 export const Flag = (): PropertyDecorator =>
-  Checked('flag', (value) => (typeof value === 'boolean' ? [] : [problem('wrong-type', `must be true or false, and is ${typeName(value)}`)]), { type: 'boolean' });
+  Checked(
+    'flag',
+    (value) =>
+      typeof value === 'boolean' ? [] : [problem('wrong-type', `must be true or false, and is ${typeName(value)}`)],
+    { type: 'boolean' },
+  );
 
 /** The value itself and no other. */
 export function Exactly(value: string | boolean, code: string): PropertyDecorator {
-  const check: Check = (found) => (found === value ? [] : [problem(code, `must be ${JSON.stringify(value)}, and is ${JSON.stringify(found)}`)]);
+  const check: Check = (found) =>
+    found === value ? [] : [problem(code, `must be ${JSON.stringify(value)}, and is ${JSON.stringify(found)}`)];
   return Checked('exactly', check, { const: value });
 }
 
 /** Any object. */
 export const AnyObject = (): PropertyDecorator =>
-  Checked('anyObject', (value) => (isObject(value) ? [] : [problem('wrong-type', `must be an object, and is ${typeName(value)}`)]), { type: 'object' });
+  Checked(
+    'anyObject',
+    (value) => (isObject(value) ? [] : [problem('wrong-type', `must be an object, and is ${typeName(value)}`)]),
+    { type: 'object' },
+  );
 
 /** A list of anything. */
 export const AnyList = (): PropertyDecorator =>
-  Checked('anyList', (value) => (Array.isArray(value) ? [] : [problem('wrong-type', `must be a list, and is ${typeName(value)}`)]), { type: 'array' });
+  Checked(
+    'anyList',
+    (value) => (Array.isArray(value) ? [] : [problem('wrong-type', `must be a list, and is ${typeName(value)}`)]),
+    { type: 'array' },
+  );
 
 /** A number of things, or a share of them in percent. */
 export function CountOrPercent(max: number): PropertyDecorator {
@@ -90,21 +112,32 @@ export function CountOrPercent(max: number): PropertyDecorator {
   const check: Check = (value, stage) => {
     if (typeof value === 'number') return count(value, stage);
     if (typeof value === 'string' && PERCENT.test(value)) return [];
-    return [problem(typeof value === 'string' ? 'bad-percent' : 'wrong-type', 'must be a whole number such as 2, or a percentage from "1%" to "100%"')];
+    return [
+      problem(
+        typeof value === 'string' ? 'bad-percent' : 'wrong-type',
+        'must be a whole number such as 2, or a percentage from "1%" to "100%"',
+      ),
+    ];
   };
   return Checked('countOrPercent', check, {
-    anyOf: [{ type: 'integer', minimum: 1, maximum: max }, { type: 'string', pattern: PERCENT.source }],
+    anyOf: [
+      { type: 'integer', minimum: 1, maximum: max },
+      { type: 'string', pattern: PERCENT.source },
+    ],
   });
 }
 
 /** The form of a regular expression, in a message with what it must look like. */
-export const patternForm = (code: string, pattern: RegExp, message: string): TextForm =>
-  ({ code, problem: (text) => (pattern.test(text) ? undefined : message), schema: { pattern: pattern.source } });
+export const patternForm = (code: string, pattern: RegExp, message: string): TextForm => ({
+  code,
+  problem: (text) => (pattern.test(text) ? undefined : message),
+  schema: { pattern: pattern.source },
+});
 
 /** The keys that Kubernetes allows for labels: an optional DNS prefix and a name. */
-export const LABEL_KEY =
-  /^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
-export const LABEL_KEY_MESSAGE = 'must be a label key as in Kubernetes: letters, digits, "-", "_" and ".", with an optional "prefix/"';
+export const LABEL_KEY = /^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+export const LABEL_KEY_MESSAGE =
+  'must be a label key as in Kubernetes: letters, digits, "-", "_" and ".", with an optional "prefix/"';
 
 const PERCENT = /^([1-9]|[1-9][0-9]|100)%$/;
 const DURATION_MESSAGE = `must be a duration such as "5s", "2m", "1h30m" or "500ms", longer than zero and at most ${MAX_DURATION_MS / 3_600_000}h`;
@@ -115,7 +148,8 @@ const problem = (code: string, message: string): Problem => ({ at: '', code, mes
 
 function textCheck(form?: TextForm): Check {
   return (value, stage) => {
-    if (typeof value !== 'string') return [problem('wrong-type', `must be a string, and is ${typeName(value)}${quotesHint(value)}`)];
+    if (typeof value !== 'string')
+      return [problem('wrong-type', `must be a string, and is ${typeName(value)}${quotesHint(value)}`)];
     if (form === undefined) return [];
     const templated = stage === 'written' && hasTemplate(value);
     const found = templated ? form.anyway?.(value) : form.problem(value);
@@ -123,13 +157,16 @@ function textCheck(form?: TextForm): Check {
   };
 }
 
-const quotesHint = (value: unknown): string => (typeof value === 'number' || typeof value === 'boolean' ? ': put it in quotes' : '');
+const quotesHint = (value: unknown): string =>
+  typeof value === 'number' || typeof value === 'boolean' ? ': put it in quotes' : '';
 
 function wholeCheck(min: number, max: number): Check {
   return (value) => {
     if (typeof value !== 'number') return [problem('wrong-type', `must be a whole number, and is ${typeName(value)}`)];
     if (!Number.isInteger(value)) return [problem('wrong-type', 'must be a whole number')];
-    return value >= min && value <= max ? [] : [problem('out-of-range', `must be from ${min} to ${max}, and is ${value}`)];
+    return value >= min && value <= max
+      ? []
+      : [problem('out-of-range', `must be from ${min} to ${max}, and is ${value}`)];
   };
 }
 
@@ -137,6 +174,8 @@ function listCheck(item: Check, atLeast: number): Check {
   return (value, stage) => {
     if (!Array.isArray(value)) return [problem('wrong-type', `must be a list, and is ${typeName(value)}`)];
     if (value.length < atLeast) return [problem('empty', 'must not be empty')];
-    return value.flatMap((each: unknown, i) => item(each, stage).map((found) => ({ ...found, at: `[${i}]${found.at}` })));
+    return value.flatMap((each: unknown, i) =>
+      item(each, stage).map((found) => ({ ...found, at: `[${i}]${found.at}` })),
+    );
   };
 }

@@ -1,5 +1,14 @@
 import { getMetadataStorage, validateSync, type ValidationError } from 'class-validator';
-import { absentMessageOf, nestingOf, rulesOf, type Check, type Class, type Nesting, type Problem, type Stage } from './checked.js';
+import {
+  absentMessageOf,
+  nestingOf,
+  rulesOf,
+  type Check,
+  type Class,
+  type Nesting,
+  type Problem,
+  type Stage,
+} from './checked.js';
 import { typeName } from './json-type.js';
 
 /** What reading gave: all problems at once, each `at` its field; the value is to be used only if there are none. */
@@ -37,7 +46,11 @@ export function fieldsOf(type: Class): ReadonlyMap<string, Field> {
   for (const metadata of getMetadataStorage().getTargetValidationMetadatas(type, '', true, false)) {
     const name = metadata.propertyName;
     const optional = metadata.type === 'conditionalValidation' || (fields.get(name)?.optional ?? false);
-    fields.set(name, { optional, nesting: nestingOf(type, name), absent: absentMessageOf(type, name) ?? 'is required' });
+    fields.set(name, {
+      optional,
+      nesting: nestingOf(type, name),
+      absent: absentMessageOf(type, name) ?? 'is required',
+    });
   }
   FIELDS.set(type, fields);
   return fields;
@@ -53,24 +66,33 @@ const PLAIN_KEY = /^[A-Za-z_$][\w$-]*$/;
 /** Classes do not change once they are declared. */
 const FIELDS = new WeakMap<Class, ReadonlyMap<string, Field>>();
 
-const wrongType = (at: string, wanted: string, value: unknown): Problem =>
-  ({ at, code: 'wrong-type', message: `must be ${wanted}, and is ${typeName(value)}` });
+const wrongType = (at: string, wanted: string, value: unknown): Problem => ({
+  at,
+  code: 'wrong-type',
+  message: `must be ${wanted}, and is ${typeName(value)}`,
+});
 
 function build(type: Class, value: Readonly<Record<string, unknown>>, at: string, problems: Problem[]): object {
   const fields = fieldsOf(type);
   const instance = new type() as Record<string, unknown>;
   for (const key of Object.keys(value)) {
     if (fields.has(key)) continue;
-    problems.push({ at: placeOf(at, key), code: 'unknown-field', message: `there is no such field; known here: ${[...fields.keys()].join(', ')}` });
+    problems.push({
+      at: placeOf(at, key),
+      code: 'unknown-field',
+      message: `there is no such field; known here: ${[...fields.keys()].join(', ')}`,
+    });
   }
   for (const [key, field] of fields) {
     const raw = Object.hasOwn(value, key) ? value[key] : undefined;
     const place = placeOf(at, key);
-    if (raw !== undefined) instance[key] = field.nesting === undefined ? raw : nest(field.nesting, raw, place, problems);
+    if (raw !== undefined)
+      instance[key] = field.nesting === undefined ? raw : nest(field.nesting, raw, place, problems);
     else if (!field.optional) problems.push({ at: place, code: 'required', message: field.absent });
   }
   for (const rule of rulesOf(type)) {
-    for (const problem of rule.problems(value)) problems.push({ ...problem, at: at === '' || problem.at === '' ? at + problem.at : `${at}.${problem.at}` });
+    for (const problem of rule.problems(value))
+      problems.push({ ...problem, at: at === '' || problem.at === '' ? at + problem.at : `${at}.${problem.at}` });
   }
   return instance;
 }
@@ -79,7 +101,8 @@ function nest(nesting: Nesting, raw: unknown, at: string, problems: Problem[]): 
   if (!nesting.list) return nestOne(nesting.type(), raw, at, problems);
   if (Array.isArray(raw)) {
     const { atMost = Infinity } = nesting;
-    if (raw.length > atMost) problems.push({ at, code: 'too-many', message: `must have at most ${atMost}, and has ${raw.length}` });
+    if (raw.length > atMost)
+      problems.push({ at, code: 'too-many', message: `must have at most ${atMost}, and has ${raw.length}` });
     return raw.map((item, i) => nestOne(nesting.type(), item, `${at}[${i}]`, problems));
   }
   problems.push(wrongType(at, 'a list', raw));
@@ -97,7 +120,9 @@ function* leafProblems(errors: readonly ValidationError[], parent: string, stage
   for (const error of errors) {
     const at = Array.isArray(error.target) ? `${parent}[${error.property}]` : placeOf(parent, error.property);
     if (error.value !== undefined) {
-      for (const { check } of Object.values((error.contexts ?? {}) as Readonly<Record<string, { readonly check: Check }>>)) {
+      for (const { check } of Object.values(
+        (error.contexts ?? {}) as Readonly<Record<string, { readonly check: Check }>>,
+      )) {
         for (const problem of check(error.value, stage)) yield { ...problem, at: `${at}${problem.at}` };
       }
     }

@@ -14,11 +14,14 @@ const SETTINGS = { CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '-trimpath -buildvc
 const run = promisify(execFile);
 
 /** The program `helm`: SLUICE_HELM, the pinned one of the user's cache, or built into it, which takes a minute or two. (What PATH has may be of any version, and words its output its own way.) */
-export async function findHelm(say: (text: string) => void = (text) => void process.stderr.write(`${text}\n`)): Promise<string> {
+export async function findHelm(
+  say: (text: string) => void = (text) => void process.stderr.write(`${text}\n`),
+): Promise<string> {
   const named = process.env['SLUICE_HELM'] ?? '';
   if (named !== '') return named;
   const path = cachePath();
-  if (!existsSync(path)) await buildOnce(path, say, `helm ${version()}, for the chart (SLUICE_NO_HELM=1 leaves its tests out)`, build);
+  if (!existsSync(path))
+    await buildOnce(path, say, `helm ${version()}, for the chart (SLUICE_NO_HELM=1 leaves its tests out)`, build);
   return path;
 }
 
@@ -32,14 +35,26 @@ export function whyNoHelm(env: NodeJS.ProcessEnv = process.env): string | undefi
 async function build(folder: string): Promise<string> {
   const built = join(folder, 'helm');
   // Of which Kubernetes it believes to be where it asks none: helm's own Makefile says it so.
-  const kubernetes = ['pkg/lint/rules', 'pkg/chartutil'].map((at) => `-X helm.sh/helm/v3/${at}.k8sVersionMajor=1 -X helm.sh/helm/v3/${at}.k8sVersionMinor=${moduleVersion('k8s.io/client-go').split('.')[1]}`);
+  const kubernetes = ['pkg/lint/rules', 'pkg/chartutil'].map(
+    (at) =>
+      `-X helm.sh/helm/v3/${at}.k8sVersionMajor=1 -X helm.sh/helm/v3/${at}.k8sVersionMinor=${moduleVersion('k8s.io/client-go').split('.')[1]}`,
+  );
   const flags = `-s -w -X helm.sh/helm/v3/internal/version.version=${version()} ${kubernetes.join(' ')}`;
-  await run('nice', ['-n', '10', 'go', 'build', '-ldflags', flags, '-o', built, PACKAGE], { cwd: modules(), env: { ...process.env, ...SETTINGS }, maxBuffer: 1 << 24 });
+  await run('nice', ['-n', '10', 'go', 'build', '-ldflags', flags, '-o', built, PACKAGE], {
+    cwd: modules(),
+    env: { ...process.env, ...SETTINGS },
+    maxBuffer: 1 << 24,
+  });
   return built;
 }
 
 const version = (): string => moduleVersion('helm.sh/helm/v3');
-const moduleVersion = (module: string): string => readFileSync(join(modules(), 'go.mod'), 'utf8').split('\n').find((line) => line.trim().startsWith(`${module} v`))?.trim().split(' ')[1] ?? '';
+const moduleVersion = (module: string): string =>
+  readFileSync(join(modules(), 'go.mod'), 'utf8')
+    .split('\n')
+    .find((line) => line.trim().startsWith(`${module} v`))
+    ?.trim()
+    .split(' ')[1] ?? '';
 
 /** Named by what it is built from. */
 function cachePath(): string {

@@ -27,7 +27,10 @@ export class ApiGate {
   private readonly agent: Agent;
   private readonly open = new Set<ServerResponse>();
 
-  private constructor(private readonly access: KubeAccess, private readonly server: Server) {
+  private constructor(
+    private readonly access: KubeAccess,
+    private readonly server: Server,
+  ) {
     this.agent = new Agent({ ca: access.ca, keepAlive: true });
     server.on('request', (incoming: IncomingMessage, answer: ServerResponse) => this.take(incoming, answer));
   }
@@ -63,7 +66,16 @@ export class ApiGate {
     if (troubled && mode.does === 'stall') return;
     if (troubled && mode.does === 'refuse') {
       answer.writeHead(mode.code, { 'content-type': 'application/json' });
-      answer.end(JSON.stringify({ kind: 'Status', apiVersion: 'v1', status: 'Failure', reason: mode.reason, message: `the gate says ${mode.reason}`, code: mode.code }));
+      answer.end(
+        JSON.stringify({
+          kind: 'Status',
+          apiVersion: 'v1',
+          status: 'Failure',
+          reason: mode.reason,
+          message: `the gate says ${mode.reason}`,
+          code: mode.code,
+        }),
+      );
       return;
     }
     if (troubled && mode.does === 'delay') {
@@ -76,13 +88,21 @@ export class ApiGate {
 
   private pass(incoming: IncomingMessage, answer: ServerResponse): void {
     const { host: _, ...headers } = incoming.headers;
-    const onward = request(`${this.access.server}${incoming.url}`, { method: incoming.method ?? 'GET', agent: this.agent, headers: { ...headers, authorization: `Bearer ${this.access.token}` } }, (found) => {
-      if (found.statusCode === 403) this.forbidden.push(`${incoming.method} ${incoming.url}`);
-      answer.writeHead(found.statusCode ?? 500, found.headers);
-      found.on('data', (chunk: Buffer) => answer.write(chunk));
-      found.once('end', () => answer.end());
-      found.once('error', () => answer.destroy());
-    });
+    const onward = request(
+      `${this.access.server}${incoming.url}`,
+      {
+        method: incoming.method ?? 'GET',
+        agent: this.agent,
+        headers: { ...headers, authorization: `Bearer ${this.access.token}` },
+      },
+      (found) => {
+        if (found.statusCode === 403) this.forbidden.push(`${incoming.method} ${incoming.url}`);
+        answer.writeHead(found.statusCode ?? 500, found.headers);
+        found.on('data', (chunk: Buffer) => answer.write(chunk));
+        found.once('end', () => answer.end());
+        found.once('error', () => answer.destroy());
+      },
+    );
     onward.once('error', () => answer.destroy());
     answer.once('close', () => onward.destroy());
     incoming.pipe(onward);

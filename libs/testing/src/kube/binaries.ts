@@ -17,19 +17,34 @@ export interface KubeBinaries {
 
 const VERSION = 'v1.36.3';
 /** What `go` calls the programs of these packages is the last part of the path, or the one before `v3`. */
-const PACKAGES = ['go.etcd.io/etcd/server/v3', 'k8s.io/kubernetes/cmd/kube-apiserver', 'k8s.io/kubernetes/cmd/kube-controller-manager'];
+const PACKAGES = [
+  'go.etcd.io/etcd/server/v3',
+  'k8s.io/kubernetes/cmd/kube-apiserver',
+  'k8s.io/kubernetes/cmd/kube-controller-manager',
+];
 const SETTINGS = { CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '-trimpath -buildvcs=false -mod=readonly' };
 
 const run = promisify(execFile);
 
 /** The programs of a real control plane: from the user's cache, or built into it, which takes four minutes on two cores. */
-export async function findKubeBinaries(say: (text: string) => void = (text) => void process.stderr.write(`${text}\n`)): Promise<KubeBinaries> {
+export async function findKubeBinaries(
+  say: (text: string) => void = (text) => void process.stderr.write(`${text}\n`),
+): Promise<KubeBinaries> {
   const folder = cacheFolder();
   if (!existsSync(folder)) {
     await mkdir(dirname(folder), { recursive: true });
-    await buildOnce(folder, say, `kube-apiserver, etcd and kube-controller-manager ${VERSION}, for the tests (SLUICE_NO_KUBE=1 leaves those out)`, build);
+    await buildOnce(
+      folder,
+      say,
+      `kube-apiserver, etcd and kube-controller-manager ${VERSION}, for the tests (SLUICE_NO_KUBE=1 leaves those out)`,
+      build,
+    );
   }
-  return { etcd: join(folder, 'server'), apiServer: join(folder, 'kube-apiserver'), controllerManager: join(folder, 'kube-controller-manager') };
+  return {
+    etcd: join(folder, 'server'),
+    apiServer: join(folder, 'kube-apiserver'),
+    controllerManager: join(folder, 'kube-controller-manager'),
+  };
 }
 
 /** Why there can be no API server here, for tests that need it; undefined when it is there or can be built. */
@@ -46,7 +61,11 @@ async function build(folder: string): Promise<string> {
   const flags = `-s -w -X ${of}.gitVersion=${VERSION} -X ${of}.gitMajor=${major} -X ${of}.gitMinor=${minor}`;
   const out = join(folder, 'bin');
   await mkdir(out);
-  await run('nice', ['-n', '10', 'go', 'build', '-ldflags', flags, '-o', `${out}/`, ...PACKAGES], { cwd: modules(), env: { ...process.env, ...SETTINGS }, maxBuffer: 1 << 24 });
+  await run('nice', ['-n', '10', 'go', 'build', '-ldflags', flags, '-o', `${out}/`, ...PACKAGES], {
+    cwd: modules(),
+    env: { ...process.env, ...SETTINGS },
+    maxBuffer: 1 << 24,
+  });
   return out;
 }
 

@@ -6,13 +6,18 @@ import { describeOnKube } from './kube-fixture.js';
 import { NEVER_ENDS } from './kubelet.js';
 import { podPath } from './scene.js';
 
-describeOnKube('the tests\' API server', (world) => {
+describeOnKube("the tests' API server", (world) => {
   it('counts the pods of a budget, refuses the eviction that it does not allow, and allows it when it may', async () => {
     const { scene } = world;
     await scene.node('a1');
     await scene.pod('web-1', { node: 'a1', labels: { app: 'web' } });
     await scene.budget('web', 'web', 0);
-    const evict = () => scene.api.call('POST', `${podPath('web-1')}/eviction`, { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'web-1', namespace: 'default' } });
+    const evict = () =>
+      scene.api.call('POST', `${podPath('web-1')}/eviction`, {
+        apiVersion: 'policy/v1',
+        kind: 'Eviction',
+        metadata: { name: 'web-1', namespace: 'default' },
+      });
     expect((await evict()).code).toBe(429);
     await scene.removeBudget('web');
     expect((await evict()).code).toBe(201);
@@ -40,19 +45,22 @@ describeOnKube('the tests\' API server', (world) => {
 });
 
 const why = whyNoKube();
-(why === undefined ? test : test.skip)(`a process that is killed takes its API server and etcd with it${why === undefined ? '' : ` (${why})`}`, async () => {
-  const script = `require(${JSON.stringify(require.resolve('../../../../dist/libs/testing/src/kube/cluster.js'))}).KubeCluster.start().then((c) => console.log(JSON.stringify({ folder: require('node:path').dirname(c.kubeconfig), pids: c.pids })))`;
-  const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const line = await new Promise<string>((resolve, reject) => {
-    child.stdout.setEncoding('utf8').once('data', resolve);
-    child.once('exit', (code) => reject(new Error(`ended with ${code}`)));
-  });
-  const { folder, pids } = JSON.parse(line) as { readonly folder: string; readonly pids: readonly number[] };
-  expect(pids.length).toBe(3);
-  expect(pids.every(isAlive)).toBe(true);
-  child.kill('SIGKILL');
-  await until(() => !pids.some(isAlive), 'none of them is left');
-  rmSync(folder, { recursive: true, force: true });
-});
+(why === undefined ? test : test.skip)(
+  `a process that is killed takes its API server and etcd with it${why === undefined ? '' : ` (${why})`}`,
+  async () => {
+    const script = `require(${JSON.stringify(require.resolve('../../../../dist/libs/testing/src/kube/cluster.js'))}).KubeCluster.start().then((c) => console.log(JSON.stringify({ folder: require('node:path').dirname(c.kubeconfig), pids: c.pids })))`;
+    const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const line = await new Promise<string>((resolve, reject) => {
+      child.stdout.setEncoding('utf8').once('data', resolve);
+      child.once('exit', (code) => reject(new Error(`ended with ${code}`)));
+    });
+    const { folder, pids } = JSON.parse(line) as { readonly folder: string; readonly pids: readonly number[] };
+    expect(pids.length).toBe(3);
+    expect(pids.every(isAlive)).toBe(true);
+    child.kill('SIGKILL');
+    await until(() => !pids.some(isAlive), 'none of them is left');
+    rmSync(folder, { recursive: true, force: true });
+  },
+);
 
 const isAlive = (pid: number): boolean => existsSync(`/proc/${pid}`);

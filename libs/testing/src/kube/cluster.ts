@@ -15,7 +15,14 @@ const PORT_TRIES = 5;
  * deletes pods whose owner is not there, as the tests' pods are.
  */
 const CONTROLLERS = [
-  'disruption-controller', 'serviceaccount-controller', 'namespace-controller', 'pod-garbage-collector-controller', 'replicaset-controller', 'deployment-controller', 'daemonset-controller', 'statefulset-controller',
+  'disruption-controller',
+  'serviceaccount-controller',
+  'namespace-controller',
+  'pod-garbage-collector-controller',
+  'replicaset-controller',
+  'deployment-controller',
+  'daemonset-controller',
+  'statefulset-controller',
 ];
 
 interface Programs {
@@ -28,7 +35,12 @@ interface Programs {
 export class KubeCluster {
   readonly api: KubeApi;
 
-  private constructor(private readonly folder: string, private readonly guard: Guard, private readonly programs: Programs, readonly access: KubeAccess) {
+  private constructor(
+    private readonly folder: string,
+    private readonly guard: Guard,
+    private readonly programs: Programs,
+    readonly access: KubeAccess,
+  ) {
     this.api = new KubeApi(access);
   }
 
@@ -49,7 +61,11 @@ export class KubeCluster {
       guard.watch([etcd.pid, apiServer.pid, controllers.pid]);
       const cluster = new KubeCluster(folder, guard, { etcd, apiServer, controllers }, access);
       // Pods are refused without it, and it shows that the controllers run.
-      await controllers.untilReady(async () => (await cluster.api.get('/api/v1/namespaces/default/serviceaccounts/default').catch(() => undefined)) !== undefined);
+      await controllers.untilReady(
+        async () =>
+          (await cluster.api.get('/api/v1/namespaces/default/serviceaccounts/default').catch(() => undefined)) !==
+          undefined,
+      );
       return cluster;
     } catch (error) {
       await etcd.end();
@@ -127,7 +143,12 @@ export class KubeCluster {
   }
 }
 
-async function startApiServer(folder: string, binaries: KubeBinaries, guard: Guard, etcd: Program): Promise<{ apiServer: Program; access: KubeAccess }> {
+async function startApiServer(
+  folder: string,
+  binaries: KubeBinaries,
+  guard: Guard,
+  etcd: Program,
+): Promise<{ apiServer: Program; access: KubeAccess }> {
   const token = readFileSync(join(folder, 'tokens.csv'), 'utf8').split(',')[0] as string;
   for (let tries = 1; ; tries += 1) {
     const port = await freePort();
@@ -158,36 +179,80 @@ async function isReady(access: KubeAccess): Promise<boolean> {
 }
 
 /** On a socket: no port to race for, and unreachable for other users. */
-const etcdIn = (folder: string, { etcd }: KubeBinaries): Program => new Program(folder, etcd, [
-  '--name=t', `--data-dir=${join(folder, 'etcd')}`, '--unsafe-no-fsync', '--logger=zap', '--log-level=warn',
-  `--listen-client-urls=unix://${join(folder, 'e.sock')}`, '--advertise-client-urls=http://127.0.0.1:2379',
-  '--listen-peer-urls=http://127.0.0.1:0', '--initial-advertise-peer-urls=http://127.0.0.1:2380', '--initial-cluster=t=http://127.0.0.1:2380',
-]);
+const etcdIn = (folder: string, { etcd }: KubeBinaries): Program =>
+  new Program(folder, etcd, [
+    '--name=t',
+    `--data-dir=${join(folder, 'etcd')}`,
+    '--unsafe-no-fsync',
+    '--logger=zap',
+    '--log-level=warn',
+    `--listen-client-urls=unix://${join(folder, 'e.sock')}`,
+    '--advertise-client-urls=http://127.0.0.1:2379',
+    '--listen-peer-urls=http://127.0.0.1:0',
+    '--initial-advertise-peer-urls=http://127.0.0.1:2380',
+    '--initial-cluster=t=http://127.0.0.1:2380',
+  ]);
 
 /** It signs its own certificate, into `--cert-dir`. */
-const apiServerIn = (folder: string, { apiServer }: KubeBinaries, port: number): Program => new Program(folder, apiServer, [
-  `--etcd-servers=unix://${join(folder, 'e.sock')}`, '--bind-address=127.0.0.1', '--advertise-address=127.0.0.1', `--secure-port=${port}`, `--cert-dir=${folder}`,
-  '--endpoint-reconciler-type=none', '--service-cluster-ip-range=10.0.0.0/24', '--authorization-mode=RBAC', '--anonymous-auth=false', '--token-auth-file=tokens.csv',
-  '--service-account-issuer=https://kubernetes.default.svc', '--service-account-key-file=sa.key', '--service-account-signing-key-file=sa.key',
-]);
+const apiServerIn = (folder: string, { apiServer }: KubeBinaries, port: number): Program =>
+  new Program(folder, apiServer, [
+    `--etcd-servers=unix://${join(folder, 'e.sock')}`,
+    '--bind-address=127.0.0.1',
+    '--advertise-address=127.0.0.1',
+    `--secure-port=${port}`,
+    `--cert-dir=${folder}`,
+    '--endpoint-reconciler-type=none',
+    '--service-cluster-ip-range=10.0.0.0/24',
+    '--authorization-mode=RBAC',
+    '--anonymous-auth=false',
+    '--token-auth-file=tokens.csv',
+    '--service-account-issuer=https://kubernetes.default.svc',
+    '--service-account-key-file=sa.key',
+    '--service-account-signing-key-file=sa.key',
+  ]);
 
-const controllersIn = (folder: string, { controllerManager }: KubeBinaries): Program => new Program(folder, controllerManager, [
-  '--kubeconfig=kubeconfig', '--authentication-kubeconfig=kubeconfig', '--authorization-kubeconfig=kubeconfig', '--authentication-skip-lookup',
-  '--secure-port=0', '--leader-elect=false', '--service-account-private-key-file=sa.key', `--controllers=${CONTROLLERS.join(',')}`,
-]);
+const controllersIn = (folder: string, { controllerManager }: KubeBinaries): Program =>
+  new Program(folder, controllerManager, [
+    '--kubeconfig=kubeconfig',
+    '--authentication-kubeconfig=kubeconfig',
+    '--authorization-kubeconfig=kubeconfig',
+    '--authentication-skip-lookup',
+    '--secure-port=0',
+    '--leader-elect=false',
+    '--service-account-private-key-file=sa.key',
+    `--controllers=${CONTROLLERS.join(',')}`,
+  ]);
 
 async function writeSecrets(folder: string): Promise<void> {
-  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048, privateKeyEncoding: { type: 'pkcs1', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' } });
+  const { privateKey } = generateKeyPairSync('rsa', {
+    modulusLength: 2048,
+    privateKeyEncoding: { type: 'pkcs1', format: 'pem' },
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+  });
   await writeFile(join(folder, 'sa.key'), privateKey, { mode: 0o600 });
-  await writeFile(join(folder, 'tokens.csv'), `${randomBytes(16).toString('hex')},admin,1,system:masters\n`, { mode: 0o600 });
+  await writeFile(join(folder, 'tokens.csv'), `${randomBytes(16).toString('hex')},admin,1,system:masters\n`, {
+    mode: 0o600,
+  });
 }
 
 /** JSON is YAML too. */
 async function writeKubeconfig(file: string, { server, ca, token }: KubeAccess): Promise<void> {
   const config = {
-    apiVersion: 'v1', kind: 'Config', 'current-context': 't',
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 't',
     // The client takes plain HTTP, as a gate speaks it, only where no certificate is asked for.
-    clusters: [{ name: 't', cluster: { server, ...(server.startsWith('https') ? { 'certificate-authority-data': Buffer.from(ca).toString('base64') } : { 'insecure-skip-tls-verify': true }) } }],
+    clusters: [
+      {
+        name: 't',
+        cluster: {
+          server,
+          ...(server.startsWith('https')
+            ? { 'certificate-authority-data': Buffer.from(ca).toString('base64') }
+            : { 'insecure-skip-tls-verify': true }),
+        },
+      },
+    ],
     users: [{ name: 'admin', user: { token } }],
     contexts: [{ name: 't', context: { cluster: 't', user: 'admin' } }],
   };

@@ -10,16 +10,33 @@ const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 export async function establish(api: KubeApi, folder: string): Promise<readonly string[]> {
   const definitions = readdirSync(folder).map((file) => parse(readFileSync(join(folder, file), 'utf8')) as KubeObject);
   for (const definition of definitions) {
-    const reply = await api.call('PATCH', `${DEFINITIONS}/${definition.metadata.name}?fieldManager=kubectl&fieldValidation=Strict`, definition, 'application/apply-patch+yaml');
-    if (reply.code >= 300) throw new Error(`${definition.metadata.name}: ${JSON.stringify(reply.body).slice(0, 2_000)}`);
+    const reply = await api.call(
+      'PATCH',
+      `${DEFINITIONS}/${definition.metadata.name}?fieldManager=kubectl&fieldValidation=Strict`,
+      definition,
+      'application/apply-patch+yaml',
+    );
+    if (reply.code >= 300)
+      throw new Error(`${definition.metadata.name}: ${JSON.stringify(reply.body).slice(0, 2_000)}`);
   }
-  for (const { metadata } of definitions) await until(async () => isEstablished(await api.get(`${DEFINITIONS}/${metadata.name}`)), `${metadata.name} is established`);
+  for (const { metadata } of definitions)
+    await until(
+      async () => isEstablished(await api.get(`${DEFINITIONS}/${metadata.name}`)),
+      `${metadata.name} is established`,
+    );
   return definitions.map(({ metadata }) => metadata.name);
 }
 
 function isEstablished(definition: KubeObject | undefined): boolean {
-  const conditions = (definition?.status?.['conditions'] ?? []) as readonly { readonly type: string; readonly status: string; readonly message?: string }[];
-  const wrong = conditions.find(({ type, status }) => (type === 'NonStructuralSchema' && status === 'True') || (type === 'NamesAccepted' && status === 'False'));
+  const conditions = (definition?.status?.['conditions'] ?? []) as readonly {
+    readonly type: string;
+    readonly status: string;
+    readonly message?: string;
+  }[];
+  const wrong = conditions.find(
+    ({ type, status }) =>
+      (type === 'NonStructuralSchema' && status === 'True') || (type === 'NamesAccepted' && status === 'False'),
+  );
   if (wrong !== undefined) throw new Error(`${definition?.metadata.name}: ${wrong.type}: ${wrong.message}`);
   return conditions.some(({ type, status }) => type === 'Established' && status === 'True');
 }

@@ -39,7 +39,10 @@ export class KubeApi {
   private readonly watches: Agent;
 
   /** `timeoutMs`: of a call; a server that is only just starting may take one and never answer it. */
-  constructor(private readonly access: KubeAccess, private readonly timeoutMs = 15_000) {
+  constructor(
+    private readonly access: KubeAccess,
+    private readonly timeoutMs = 15_000,
+  ) {
     this.agent = new Agent({ ca: access.ca, keepAlive: true, maxSockets: 16 });
     this.watches = new Agent({ ca: access.ca });
   }
@@ -71,45 +74,92 @@ export class KubeApi {
 
   /** Deletes at once; what is gone already is fine. */
   async remove(path: string, options: object = {}): Promise<void> {
-    const reply = await this.call('DELETE', path, { kind: 'DeleteOptions', apiVersion: 'v1', gracePeriodSeconds: 0, ...options });
+    const reply = await this.call('DELETE', path, {
+      kind: 'DeleteOptions',
+      apiVersion: 'v1',
+      gracePeriodSeconds: 0,
+      ...options,
+    });
     if (reply.code !== 404 && reply.code !== 409) wanted(reply, `DELETE ${path}`);
   }
 
   /** `as`: somebody and their groups, in whose name it is asked; the administrator may do that. */
-  call(method: string, path: string, body?: object, type = 'application/json', as: readonly string[] = []): Promise<Reply> {
+  call(
+    method: string,
+    path: string,
+    body?: object,
+    type = 'application/json',
+    as: readonly string[] = [],
+  ): Promise<Reply> {
     const [user, ...groups] = as;
-    const impersonated = user === undefined ? {} : { 'impersonate-user': user, ...(groups.length === 0 ? {} : { 'impersonate-group': groups }) };
+    const impersonated =
+      user === undefined
+        ? {}
+        : { 'impersonate-user': user, ...(groups.length === 0 ? {} : { 'impersonate-group': groups }) };
     return new Promise((resolve, reject) => {
-      const sent = this.send(method, path, body, { agent: this.agent, headers: { 'content-type': type, ...impersonated } }, (message) => {
-        let text = '';
-        message.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
-        message.once('error', reject).once('end', () => resolve({ code: message.statusCode ?? 0, body: parsed(text), warnings: (message.headersDistinct['warning'] ?? []).map(warningOf) }));
-      }, reject);
-      sent.setTimeout(this.timeoutMs, () => sent.destroy(new Error(`${method} ${path}: no answer within ${this.timeoutMs} ms`)));
+      const sent = this.send(
+        method,
+        path,
+        body,
+        { agent: this.agent, headers: { 'content-type': type, ...impersonated } },
+        (message) => {
+          let text = '';
+          message.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+          message.once('error', reject).once('end', () =>
+            resolve({
+              code: message.statusCode ?? 0,
+              body: parsed(text),
+              warnings: (message.headersDistinct['warning'] ?? []).map(warningOf),
+            }),
+          );
+        },
+        reject,
+      );
+      sent.setTimeout(this.timeoutMs, () =>
+        sent.destroy(new Error(`${method} ${path}: no answer within ${this.timeoutMs} ms`)),
+      );
     });
   }
 
   /** Calls back for each event until the watch ends, or is ended by what this returns. */
   watch(path: string, heard: (type: string, object: KubeObject) => void, ended: () => void): () => void {
-    const sent = this.send('GET', path, undefined, { agent: this.watches }, (message) => {
-      let rest = '';
-      message.setEncoding('utf8').on('data', (chunk: string) => {
-        const lines = (rest + chunk).split('\n');
-        rest = lines.pop() ?? '';
-        for (const line of lines) {
-          const { type, object } = JSON.parse(line) as { readonly type: string; readonly object: KubeObject };
-          heard(type, object);
-        }
-      });
-      message.once('close', ended).once('error', () => undefined);
-    }, ended);
+    const sent = this.send(
+      'GET',
+      path,
+      undefined,
+      { agent: this.watches },
+      (message) => {
+        let rest = '';
+        message.setEncoding('utf8').on('data', (chunk: string) => {
+          const lines = (rest + chunk).split('\n');
+          rest = lines.pop() ?? '';
+          for (const line of lines) {
+            const { type, object } = JSON.parse(line) as { readonly type: string; readonly object: KubeObject };
+            heard(type, object);
+          }
+        });
+        message.once('close', ended).once('error', () => undefined);
+      },
+      ended,
+    );
     return () => sent.destroy();
   }
 
-  private send(method: string, path: string, body: object | undefined, options: RequestOptions, heard: (message: IncomingMessage) => void, failed: (error: Error) => void) {
+  private send(
+    method: string,
+    path: string,
+    body: object | undefined,
+    options: RequestOptions,
+    heard: (message: IncomingMessage) => void,
+    failed: (error: Error) => void,
+  ) {
     const text = body === undefined ? '' : JSON.stringify(body);
     // Without a length Node sends the body of a DELETE in a way that garbles the next request of that connection.
-    const headers = { authorization: `Bearer ${this.access.token}`, 'content-length': Buffer.byteLength(text), ...options.headers };
+    const headers = {
+      authorization: `Bearer ${this.access.token}`,
+      'content-length': Buffer.byteLength(text),
+      ...options.headers,
+    };
     const sent = request(this.access.server + path, { ...options, method, headers }, heard);
     sent.once('error', failed);
     sent.end(text);

@@ -14,7 +14,10 @@ export class Kubelet {
   private endWatch: () => void = () => undefined;
 
   /** `endsAfterMs`: how long a pod takes to end. */
-  constructor(private readonly api: KubeApi, private readonly options: { readonly endsAfterMs?: number } = {}) {}
+  constructor(
+    private readonly api: KubeApi,
+    private readonly options: { readonly endsAfterMs?: number } = {},
+  ) {}
 
   start(): this {
     void this.follow();
@@ -30,12 +33,19 @@ export class Kubelet {
     while (!this.stopped) {
       try {
         const { body } = await this.api.call('GET', '/api/v1/pods');
-        const { items, metadata } = body as { readonly items: readonly KubeObject[]; readonly metadata: { readonly resourceVersion: string } };
+        const { items, metadata } = body as {
+          readonly items: readonly KubeObject[];
+          readonly metadata: { readonly resourceVersion: string };
+        };
         for (const pod of items) this.see(pod);
         await new Promise<void>((resolve) => {
-          this.endWatch = this.api.watch(`/api/v1/pods?watch=1&resourceVersion=${metadata.resourceVersion}`, (type, object) => {
-            if (type === 'ADDED' || type === 'MODIFIED') this.see(object);
-          }, resolve);
+          this.endWatch = this.api.watch(
+            `/api/v1/pods?watch=1&resourceVersion=${metadata.resourceVersion}`,
+            (type, object) => {
+              if (type === 'ADDED' || type === 'MODIFIED') this.see(object);
+            },
+            resolve,
+          );
         });
       } catch {
         // The API server is away: so are its kubelets.
@@ -59,7 +69,14 @@ export class Kubelet {
 
   private run(pod: KubeObject): Promise<unknown> {
     const conditions = ['Ready', 'ContainersReady'].map((type) => ({ type, status: 'True' }));
-    return this.api.patch(`${pathOf(pod)}/status`, { metadata: { uid: pod.metadata.uid }, status: { phase: 'Running', startTime: new Date().toISOString(), conditions } }, 'kubelet');
+    return this.api.patch(
+      `${pathOf(pod)}/status`,
+      {
+        metadata: { uid: pod.metadata.uid },
+        status: { phase: 'Running', startTime: new Date().toISOString(), conditions },
+      },
+      'kubelet',
+    );
   }
 
   private async end(pod: KubeObject): Promise<void> {

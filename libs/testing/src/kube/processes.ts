@@ -7,7 +7,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export class Program {
   private child: ChildProcess | undefined;
 
-  constructor(private readonly folder: string, private readonly command: string, private readonly args: readonly string[]) {}
+  constructor(
+    private readonly folder: string,
+    private readonly command: string,
+    private readonly args: readonly string[],
+  ) {}
 
   get pid(): number {
     return this.child?.pid ?? 0;
@@ -40,7 +44,10 @@ export class Program {
   async untilReady(isReady: () => Promise<boolean> | boolean, timeoutMs = 90_000): Promise<void> {
     const untilMs = performance.now() + timeoutMs;
     while (!(await isReady())) {
-      if (!this.isAlive || performance.now() > untilMs) throw new Error(`${basename(this.command)} ${this.isAlive ? `is not ready after ${timeoutMs / 1_000} s` : 'ended'}:\n${this.words()}`);
+      if (!this.isAlive || performance.now() > untilMs)
+        throw new Error(
+          `${basename(this.command)} ${this.isAlive ? `is not ready after ${timeoutMs / 1_000} s` : 'ended'}:\n${this.words()}`,
+        );
       await sleep(30);
     }
   }

@@ -25,19 +25,42 @@ export class KubeScene {
 
   /** With a label, as a kubelet makes it: without any the API server would not track who sets what. */
   async node(name: string, labels: Readonly<Record<string, string>> = {}, ready = true): Promise<KubeObject> {
-    return this.api.create('/api/v1/nodes', { metadata: { name, labels: { 'kubernetes.io/hostname': name, ...labels } }, status: { conditions: [{ type: 'Ready', status: ready ? 'True' : 'False' }] } });
+    return this.api.create('/api/v1/nodes', {
+      metadata: { name, labels: { 'kubernetes.io/hostname': name, ...labels } },
+      status: { conditions: [{ type: 'Ready', status: ready ? 'True' : 'False' }] },
+    });
   }
 
   /** A pod on a node; resolves when it runs, for only then does a budget count it. */
   async pod(name: string, says: PodSays): Promise<KubeObject> {
-    const { node, namespace = 'default', labels = {}, annotations = {}, by = 'ReplicaSet', emptyDir = false, resources = [], graceSeconds = 30 } = says;
-    const controller = { apiVersion: 'apps/v1', kind: by, name: 'owner', uid: '00000000-0000-4000-8000-000000000000', controller: true, blockOwnerDeletion: false };
+    const {
+      node,
+      namespace = 'default',
+      labels = {},
+      annotations = {},
+      by = 'ReplicaSet',
+      emptyDir = false,
+      resources = [],
+      graceSeconds = 30,
+    } = says;
+    const controller = {
+      apiVersion: 'apps/v1',
+      kind: by,
+      name: 'owner',
+      uid: '00000000-0000-4000-8000-000000000000',
+      controller: true,
+      blockOwnerDeletion: false,
+    };
     const limits = Object.fromEntries(resources.map((resource) => [resource, '1']));
     await this.api.create(`${PODS}/${namespace}/pods`, {
       metadata: { name, labels, annotations, ...(by === '' ? {} : { ownerReferences: [controller] }) },
       spec: {
-        nodeName: node, terminationGracePeriodSeconds: graceSeconds, tolerations: [{ operator: 'Exists' }],
-        containers: [{ name: 'c', image: 'x', ...(resources.length === 0 ? {} : { resources: { requests: limits, limits } }) }],
+        nodeName: node,
+        terminationGracePeriodSeconds: graceSeconds,
+        tolerations: [{ operator: 'Exists' }],
+        containers: [
+          { name: 'c', image: 'x', ...(resources.length === 0 ? {} : { resources: { requests: limits, limits } }) },
+        ],
         ...(emptyDir ? { volumes: [{ name: 'scratch', emptyDir: {} }] } : {}),
       },
     });
@@ -53,7 +76,9 @@ export class KubeScene {
     await this.api.create(path, { metadata: { name }, spec: { minAvailable, selector: { matchLabels: { app } } } });
     await until(async () => {
       const status = (await this.api.get(`${path}/${name}`))?.status;
-      return status !== undefined && status['observedGeneration'] !== undefined && status['disruptionsAllowed'] === allowed;
+      return (
+        status !== undefined && status['observedGeneration'] !== undefined && status['disruptionsAllowed'] === allowed
+      );
     }, `the budget ${name} allows ${allowed}`);
   }
 
@@ -64,7 +89,10 @@ export class KubeScene {
   /** The names of the pods on a node that were not told to end, in order. */
   async podsOn(node: string): Promise<readonly string[]> {
     const pods = await this.api.list(`/api/v1/pods?fieldSelector=spec.nodeName%3D${node}`);
-    return pods.filter(({ metadata }) => metadata.deletionTimestamp === undefined).map(({ metadata }) => metadata.name).sort();
+    return pods
+      .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+      .map(({ metadata }) => metadata.name)
+      .sort();
   }
 
   async isCordoned(node: string): Promise<boolean> {

@@ -28,27 +28,37 @@ export class Scheduler {
 
   private async once(): Promise<void> {
     const pods = await this.api.list('/api/v1/pods');
-    const waiting = pods.filter(({ spec, metadata }) => spec?.['nodeName'] === undefined && metadata.deletionTimestamp === undefined);
+    const waiting = pods.filter(
+      ({ spec, metadata }) => spec?.['nodeName'] === undefined && metadata.deletionTimestamp === undefined,
+    );
     if (waiting.length === 0) return;
     const load = new Map((await this.api.list('/api/v1/nodes')).filter(takesPods).map((node) => [node, 0]));
-    for (const { spec } of pods) for (const [node, count] of load) if (node.metadata.name === spec?.['nodeName']) load.set(node, count + 1);
-    await Promise.all(waiting.map((pod) => {
-      const [node] = [...load].filter(([one]) => suits(one, pod)).sort(([, a], [, b]) => a - b)[0] ?? [];
-      if (node === undefined) return undefined;
-      load.set(node, (load.get(node) ?? 0) + 1);
-      return this.bind(pod, node.metadata.name);
-    }));
+    for (const { spec } of pods)
+      for (const [node, count] of load) if (node.metadata.name === spec?.['nodeName']) load.set(node, count + 1);
+    await Promise.all(
+      waiting.map((pod) => {
+        const [node] = [...load].filter(([one]) => suits(one, pod)).sort(([, a], [, b]) => a - b)[0] ?? [];
+        if (node === undefined) return undefined;
+        load.set(node, (load.get(node) ?? 0) + 1);
+        return this.bind(pod, node.metadata.name);
+      }),
+    );
   }
 
   private bind({ metadata: { name, namespace, uid } }: KubeObject, node: string): Promise<unknown> {
     // One that is gone meanwhile, or cannot be bound, is looked at again.
-    return this.api.call('POST', `/api/v1/namespaces/${namespace}/pods/${name}/binding`, { metadata: { name, uid }, target: { kind: 'Node', name: node } });
+    return this.api.call('POST', `/api/v1/namespaces/${namespace}/pods/${name}/binding`, {
+      metadata: { name, uid },
+      target: { kind: 'Node', name: node },
+    });
   }
 }
 
 function takesPods({ spec, status }: KubeObject): boolean {
   const conditions = (status?.['conditions'] ?? []) as readonly { readonly type: string; readonly status: string }[];
-  return spec?.['unschedulable'] !== true && conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True');
+  return (
+    spec?.['unschedulable'] !== true && conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True')
+  );
 }
 
 function suits(node: KubeObject, pod: KubeObject): boolean {

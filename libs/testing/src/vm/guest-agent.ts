@@ -28,16 +28,20 @@ export class GuestAgent {
       this.buffer += data.toString();
       this.wake();
     });
-    socket.on('error', () => undefined).on('close', () => {
-      this.closed = true;
-      this.wake();
-    });
+    socket
+      .on('error', () => undefined)
+      .on('close', () => {
+        this.closed = true;
+        this.wake();
+      });
   }
 
   /** Throws NoAnswer when nobody answers there. */
   static async open(path: string): Promise<GuestAgent> {
     const socket = connect(path);
-    await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', (error) => reject(new NoAnswer(error.message))));
+    await new Promise<void>((resolve, reject) =>
+      socket.once('connect', resolve).once('error', (error) => reject(new NoAnswer(error.message))),
+    );
     const agent = new GuestAgent(socket);
     const timer = setTimeout(() => socket.destroy(), SYNC_MS);
     const id = Math.floor(Math.random() * 2 ** 31);
@@ -57,20 +61,38 @@ export class GuestAgent {
   /** Runs a program until it ends, or the time is over: then it goes on, and nobody knows how it ends. */
   async run(argv: readonly string[], input: string, timeoutMs: number): Promise<GuestResult> {
     const [path = '', ...arg] = argv;
-    const { pid } = (await this.call('guest-exec', { path, arg, 'capture-output': true, 'input-data': Buffer.from(input).toString('base64') })) as { pid: number };
+    const { pid } = (await this.call('guest-exec', {
+      path,
+      arg,
+      'capture-output': true,
+      'input-data': Buffer.from(input).toString('base64'),
+    })) as { pid: number };
     const endMs = performance.now() + timeoutMs;
     for (let waitMs = FIRST_LOOK_MS; ; waitMs = Math.min(LAST_LOOK_MS, waitMs * 1.5)) {
-      const status = (await this.call('guest-exec-status', { pid })) as { exited: boolean; exitcode?: number; signal?: number; 'out-data'?: string; 'err-data'?: string };
+      const status = (await this.call('guest-exec-status', { pid })) as {
+        exited: boolean;
+        exitcode?: number;
+        signal?: number;
+        'out-data'?: string;
+        'err-data'?: string;
+      };
       const text = (data = ''): string => Buffer.from(data, 'base64').toString();
-      if (status.exited) return { code: status.exitcode ?? 128 + (status.signal ?? 0), out: text(status['out-data']), error: text(status['err-data']) };
-      if (performance.now() > endMs) throw new Error(`${argv.join(' ').slice(0, 200)} did not end in ${timeoutMs / 1_000} s`);
+      if (status.exited)
+        return {
+          code: status.exitcode ?? 128 + (status.signal ?? 0),
+          out: text(status['out-data']),
+          error: text(status['err-data']),
+        };
+      if (performance.now() > endMs)
+        throw new Error(`${argv.join(' ').slice(0, 200)} did not end in ${timeoutMs / 1_000} s`);
       await new Promise((resolve) => setTimeout(resolve, waitMs));
     }
   }
 
   async put(path: string, content: Buffer): Promise<void> {
     const handle = await this.call('guest-file-open', { path, mode: 'w' });
-    for (let at = 0; at < content.length; at += CHUNK) await this.call('guest-file-write', { handle, 'buf-b64': content.subarray(at, at + CHUNK).toString('base64') });
+    for (let at = 0; at < content.length; at += CHUNK)
+      await this.call('guest-file-write', { handle, 'buf-b64': content.subarray(at, at + CHUNK).toString('base64') });
     await this.call('guest-file-close', { handle });
   }
 

@@ -18,10 +18,15 @@ export interface VmImage {
 const run = promisify(execFile);
 
 /** The image in the user's cache; builds it, once, which takes a minute or two. */
-export async function findVmImage(say: (text: string) => void = (text) => void process.stderr.write(`${text}\n`)): Promise<VmImage> {
+export async function findVmImage(
+  say: (text: string) => void = (text) => void process.stderr.write(`${text}\n`),
+): Promise<VmImage> {
   const tools = await findVmTools(say);
   const folder = imageFolder();
-  if (!(await markUsed(folder))) await buildOnce(folder, say, 'a Debian machine for the tests in a VM (SLUICE_NO_VM=1 leaves those out)', (work) => build(work, tools));
+  if (!(await markUsed(folder)))
+    await buildOnce(folder, say, 'a Debian machine for the tests in a VM (SLUICE_NO_VM=1 leaves those out)', (work) =>
+      build(work, tools),
+    );
   await removeOldImages(folder);
   return { folder, tools };
 }
@@ -29,7 +34,8 @@ export async function findVmImage(say: (text: string) => void = (text) => void p
 /** A machine that goes on from the saved moment, with a disk of its own in this folder. */
 export async function restoreVm({ folder: image, tools }: VmImage, folder: string): Promise<VirtualMachine> {
   await mkdir(folder, { recursive: true });
-  for (const name of ['disk.img', 'grub.img']) await run('cp', ['--sparse=always', '--reflink=auto', join(image, name), folder]);
+  for (const name of ['disk.img', 'grub.img'])
+    await run('cp', ['--sparse=always', '--reflink=auto', join(image, name), folder]);
   const machine = new VirtualMachine(folder, tools);
   machine.start(join(image, 'state'));
   await machine.up();
@@ -51,7 +57,25 @@ async function build(work: string, tools: VmTools): Promise<string> {
   const folder = join(work, 'image');
   await mkdir(folder);
   // In a namespace of its own, whose mounts end with it: a build that is killed must not leave the machine's /proc and /dev below a folder that is removed.
-  await run('unshare', ['--mount', '--pid', '--fork', '--kill-child', '--propagation', 'private', 'nice', '-n', '5', join(recipe(), 'build.sh'), folder, process.execPath, process.versions.node], { env: tools.env, maxBuffer: 1 << 24 });
+  await run(
+    'unshare',
+    [
+      '--mount',
+      '--pid',
+      '--fork',
+      '--kill-child',
+      '--propagation',
+      'private',
+      'nice',
+      '-n',
+      '5',
+      join(recipe(), 'build.sh'),
+      folder,
+      process.execPath,
+      process.versions.node,
+    ],
+    { env: tools.env, maxBuffer: 1 << 24 },
+  );
   const machine = new VirtualMachine(folder, tools);
   try {
     machine.start();
@@ -66,8 +90,10 @@ async function build(work: string, tools: VmTools): Promise<string> {
   return folder;
 }
 
-const files = (folder: string): readonly string[] => readdirSync(folder, { recursive: true, withFileTypes: true })
-  .flatMap((entry) => (entry.isFile() ? [join(entry.parentPath, entry.name).slice(folder.length + 1)] : [])).toSorted();
+const files = (folder: string): readonly string[] =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .flatMap((entry) => (entry.isFile() ? [join(entry.parentPath, entry.name).slice(folder.length + 1)] : []))
+    .toSorted();
 
 /** Beside the sources: what is built has no such files. */
 function recipe(): string {

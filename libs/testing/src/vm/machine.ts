@@ -22,13 +22,24 @@ export class VirtualMachine {
   private readonly guard = new Guard();
   private turn: Promise<unknown> = Promise.resolve();
 
-  constructor(readonly folder: string, private readonly tools: VmTools) {}
+  constructor(
+    readonly folder: string,
+    private readonly tools: VmTools,
+  ) {}
 
   /** Switches it on: with what stands on its disk, or from a saved state. Use `up` to wait for it. */
   start(state?: string): void {
     const log = openSync(join(this.folder, 'qemu.log'), 'a');
-    const argv = [...qemuWords(this.tools.firmware), ...(state === undefined ? [] : ['-incoming', `exec:cat '${state}'`])];
-    const child = spawn('qemu-system-x86_64', argv, { cwd: this.folder, env: this.tools.env, stdio: ['ignore', log, log], detached: true });
+    const argv = [
+      ...qemuWords(this.tools.firmware),
+      ...(state === undefined ? [] : ['-incoming', `exec:cat '${state}'`]),
+    ];
+    const child = spawn('qemu-system-x86_64', argv, {
+      cwd: this.folder,
+      env: this.tools.env,
+      stdio: ['ignore', log, log],
+      detached: true,
+    });
     closeSync(log);
     child.on('error', () => undefined);
     this.process = child;
@@ -62,7 +73,8 @@ export class VirtualMachine {
   /** What it says, without the line's end. Throws when it fails. */
   async run(script: string, timeoutMs = COMMAND_MS): Promise<string> {
     const { code, out, error } = await this.try(script, timeoutMs);
-    if (code !== 0) throw new Error(`in the VM: ${script.slice(0, 300)} ended with ${code}: ${error.trim() || out.trim()}`);
+    if (code !== 0)
+      throw new Error(`in the VM: ${script.slice(0, 300)} ended with ${code}: ${error.trim() || out.trim()}`);
     return out.trimEnd();
   }
 
@@ -99,14 +111,23 @@ export class VirtualMachine {
         return await GuestAgent.open(join(this.folder, 'ga.sock'));
       } catch (error) {
         if (!(error instanceof NoAnswer)) throw error;
-        if (performance.now() > endMs || !this.runs) throw new Error(`waiting for the VM in ${this.folder} until ${what}: ${this.runs ? error.message : 'it does not run'}\n${this.last}`, { cause: error });
+        if (performance.now() > endMs || !this.runs)
+          throw new Error(
+            `waiting for the VM in ${this.folder} until ${what}: ${this.runs ? error.message : 'it does not run'}\n${this.last}`,
+            { cause: error },
+          );
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
     }
   }
 
   private get runs(): boolean {
-    return this.process !== undefined && this.process.pid !== undefined && this.process.exitCode === null && this.process.signalCode === null;
+    return (
+      this.process !== undefined &&
+      this.process.pid !== undefined &&
+      this.process.exitCode === null &&
+      this.process.signalCode === null
+    );
   }
 
   private get last(): string {

@@ -20,9 +20,23 @@ describe('images of VMs in the cache', () => {
 
   test('go when nobody has used them for days; the one at hand, those of others and all else stays', async () => {
     const current = image('vm-000000000000', 100);
-    for (const [name, days] of [['vm-111111111111', 4], ['vm-222222222222', 2], ['vm-333333333333.old-1', 4], ['vm-tools-bookworm', 100], ['kube', 100], ['nats-0.3.0', 100]] as const) image(name, days);
+    for (const [name, days] of [
+      ['vm-111111111111', 4],
+      ['vm-222222222222', 2],
+      ['vm-333333333333.old-1', 4],
+      ['vm-tools-bookworm', 100],
+      ['kube', 100],
+      ['nats-0.3.0', 100],
+    ] as const)
+      image(name, days);
     expect((await removeOldImages(current, nowMs)).toSorted()).toEqual(['vm-111111111111', 'vm-333333333333.old-1']);
-    expect(readdirSync(cache).toSorted()).toEqual(['kube', 'nats-0.3.0', 'vm-000000000000', 'vm-222222222222', 'vm-tools-bookworm']);
+    expect(readdirSync(cache).toSorted()).toEqual([
+      'kube',
+      'nats-0.3.0',
+      'vm-000000000000',
+      'vm-222222222222',
+      'vm-tools-bookworm',
+    ]);
     expect(existsSync(join(current, 'disk.img'))).toBe(true);
   });
 

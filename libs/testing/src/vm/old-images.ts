@@ -10,14 +10,21 @@ const FAILURE = /^vm-[0-9a-f]{12}\.failed$/;
 
 /** Says that an image is in use from now on; false where it is not there. */
 export async function markUsed(image: string, now = new Date()): Promise<boolean> {
-  return utimes(image, now, now).then(() => true, () => false);
+  return utimes(image, now, now).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** Removes the other images beside this one that nobody has used for days. A machine that was restored has a disk of its own, and needs none of them. */
 export async function removeOldImages(image: string, nowMs = Date.now()): Promise<readonly string[]> {
   const cache = dirname(image);
-  const names = (await readdir(cache).catch(() => [])).filter((name) => name !== basename(image) && [IMAGE, ASIDE, FAILURE].some((form) => form.test(name)));
-  const removed = await Promise.all(names.map(async (name) => ((await remove(join(cache, name), nowMs)) ? [name] : [])));
+  const names = (await readdir(cache).catch(() => [])).filter(
+    (name) => name !== basename(image) && [IMAGE, ASIDE, FAILURE].some((form) => form.test(name)),
+  );
+  const removed = await Promise.all(
+    names.map(async (name) => ((await remove(join(cache, name), nowMs)) ? [name] : [])),
+  );
   return removed.flat();
 }
 
@@ -34,5 +41,13 @@ async function remove(path: string, nowMs: number): Promise<boolean> {
   return true;
 }
 
-const isOld = (path: string, nowMs: number): Promise<boolean> => stat(path).then(({ mtimeMs }) => nowMs - mtimeMs > KEPT_MS, () => false);
-const moved = (from: string, to: string): Promise<boolean> => rename(from, to).then(() => true, () => false);
+const isOld = (path: string, nowMs: number): Promise<boolean> =>
+  stat(path).then(
+    ({ mtimeMs }) => nowMs - mtimeMs > KEPT_MS,
+    () => false,
+  );
+const moved = (from: string, to: string): Promise<boolean> =>
+  rename(from, to).then(
+    () => true,
+    () => false,
+  );

@@ -23,12 +23,22 @@ const run = promisify(execFile);
 export async function findVmTools(say: (text: string) => void): Promise<VmTools> {
   if (missing().length === 0) return { env: { ...process.env, PATH: SYSTEM_PATH }, firmware: [] };
   const folder = join(cacheFolder(), `vm-tools-${codename()}`);
-  if (!existsSync(folder)) await buildOnce(folder, say, `${missing().join(' and ')} of Debian's packages, for the tests in a VM (SLUICE_NO_VM=1 leaves those out)`, unpack);
+  if (!existsSync(folder))
+    await buildOnce(
+      folder,
+      say,
+      `${missing().join(' and ')} of Debian's packages, for the tests in a VM (SLUICE_NO_VM=1 leaves those out)`,
+      unpack,
+    );
   return unpacked(folder);
 }
 
 /** The programs that are not installed. */
-export const missing = (): readonly string[] => PROGRAMS.filter((program) => spawnSync('sh', ['-c', `command -v ${program}`], { env: { ...process.env, PATH: SYSTEM_PATH } }).status !== 0);
+export const missing = (): readonly string[] =>
+  PROGRAMS.filter(
+    (program) =>
+      spawnSync('sh', ['-c', `command -v ${program}`], { env: { ...process.env, PATH: SYSTEM_PATH } }).status !== 0,
+  );
 
 /** The name of this machine's Debian; undefined where it is another system. */
 export function codename(): string | undefined {
@@ -39,10 +49,19 @@ export function codename(): string | undefined {
 /** The file of this machine that says where Debian's own packages come from; those of others stay out of it. */
 export function debianSources(): string | undefined {
   const folder = '/etc/apt/sources.list.d';
-  const files = ['/etc/apt/sources.list', ...(existsSync(folder) ? readdirSync(folder).toSorted().map((name) => join(folder, name)) : [])];
+  const files = [
+    '/etc/apt/sources.list',
+    ...(existsSync(folder)
+      ? readdirSync(folder)
+          .toSorted()
+          .map((name) => join(folder, name))
+      : []),
+  ];
   return files.find((file) => {
     const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
-    return /debian-archive-keyring|^deb[^#]*\/debian\/? /m.test(text) && new RegExp(`\\b${codename() ?? ' '}\\b`).test(text);
+    return (
+      /debian-archive-keyring|^deb[^#]*\/debian\/? /m.test(text) && new RegExp(`\\b${codename() ?? ' '}\\b`).test(text)
+    );
   });
 }
 
@@ -58,14 +77,25 @@ async function unpack(folder: string): Promise<string> {
   for (const name of ['lists/partial', 'archives/partial']) await mkdir(join(apt, name), { recursive: true });
   await mkdir(tools);
   const settings = {
-    'Dir::State::lists': join(apt, 'lists'), 'Dir::Cache': apt, 'Dir::Cache::archives': join(apt, 'archives'), 'Dir::Etc::sourcelist': debianSources() ?? '', 'Dir::Etc::sourceparts': '-',
-    'APT::Sandbox::User': 'root', 'Debug::NoLocking': '1', 'Acquire::Retries': '3',
+    'Dir::State::lists': join(apt, 'lists'),
+    'Dir::Cache': apt,
+    'Dir::Cache::archives': join(apt, 'archives'),
+    'Dir::Etc::sourcelist': debianSources() ?? '',
+    'Dir::Etc::sourceparts': '-',
+    'APT::Sandbox::User': 'root',
+    'Debug::NoLocking': '1',
+    'Acquire::Retries': '3',
   };
   const options = Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C' };
   await run('apt-get', [...options, '--quiet', 'update'], { env });
-  await run('apt-get', [...options, '--quiet', '--yes', '--no-install-recommends', '--download-only', 'install', ...PACKAGES], { env, maxBuffer: 1 << 24 });
-  for (const name of (await readdir(join(apt, 'archives'))).filter((file) => file.endsWith('.deb'))) await run('dpkg-deb', ['-x', join(apt, 'archives', name), tools]);
+  await run(
+    'apt-get',
+    [...options, '--quiet', '--yes', '--no-install-recommends', '--download-only', 'install', ...PACKAGES],
+    { env, maxBuffer: 1 << 24 },
+  );
+  for (const name of (await readdir(join(apt, 'archives'))).filter((file) => file.endsWith('.deb')))
+    await run('dpkg-deb', ['-x', join(apt, 'archives', name), tools]);
   await rm(apt, { recursive: true });
   return tools;
 }

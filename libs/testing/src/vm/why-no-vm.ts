@@ -10,7 +10,8 @@ export function whyNoVm(env: NodeJS.ProcessEnv = process.env): string | undefine
   if (existsSync(imageFolder())) return missing().includes('qemu-system-x86_64') ? built() : undefined;
   if (process.platform !== 'linux' || process.arch !== 'x64') return 'the VM is one of Linux on x86-64';
   if (process.getuid?.() !== 0) return 'only root may build the image of a VM';
-  if (codename() === undefined || debianSources() === undefined) return 'the image of a VM is built from Debian\'s packages, and this machine knows no Debian';
+  if (codename() === undefined || debianSources() === undefined)
+    return "the image of a VM is built from Debian's packages, and this machine knows no Debian";
   return built();
 }
 
@@ -27,8 +28,13 @@ function built(): string | undefined {
 }
 
 function tryToBuild(): string | undefined {
-  const script = [__dirname, __dirname.replace(`${sep}libs${sep}testing`, `${sep}dist${sep}libs${sep}testing`)].map((folder) => join(folder, 'build-image.js')).find(existsSync);
+  const script = [__dirname, __dirname.replace(`${sep}libs${sep}testing`, `${sep}dist${sep}libs${sep}testing`)]
+    .map((folder) => join(folder, 'build-image.js'))
+    .find(existsSync);
   if (script === undefined) return 'the image of a VM is built after a build of the project';
-  const { status, stdout } = spawnSync(process.execPath, [script], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
+  const { status, stdout } = spawnSync(process.execPath, [script], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   return status === 0 ? undefined : `no image of a VM can be built: ${stdout.trim().slice(-300)}`;
 }

@@ -9,7 +9,8 @@ const ACTION_MS = 90_000;
 const ACTION_SHARE = 1 / 2;
 
 /** Whether a lease gives leave to restart the machine in the place of an action that fails: it does so itself, or the node is drained for it. */
-export const mayRestart = ({ actions }: Pick<Forward, 'actions'>): boolean => actions.some(({ kind }) => kind === 'drain' || kind === 'reboot');
+export const mayRestart = ({ actions }: Pick<Forward, 'actions'>): boolean =>
+  actions.some(({ kind }) => kind === 'drain' || kind === 'reboot');
 
 const ORDER: readonly Action['kind'][] = ['drain', 'none', 'daemon-reload', 'reload', 'restart', 'reboot'];
 
@@ -20,7 +21,8 @@ function together(a: readonly Action[], b: readonly Action[]): readonly Action[]
 }
 
 /** What an earlier way back did not do: until the machine is restarted, whatever is done next has to make up for it. */
-const stillOwed = ({ owed }: Journal, bootId: string): readonly Action[] => (owed?.bootId === bootId ? owed.actions : []);
+const stillOwed = ({ owed }: Journal, bootId: string): readonly Action[] =>
+  owed?.bootId === bootId ? owed.actions : [];
 
 /** What is done after the items of the way forward. */
 export function forwardActions(work: Forward, journal: Journal, bootId: string): readonly Action[] {
@@ -40,18 +42,26 @@ export function backActions(work: GoingBack, journal: Journal, bootId: string): 
   return owed.length === 0 ? again : together(again, owed);
 }
 
-export const actStep = (action: Action, items: readonly Item[], nowMs: number, endMs: number): Step =>
-  ({ do: 'act', action, items, untilMs: Math.min(nowMs + ACTION_MS, nowMs + (endMs - nowMs) * ACTION_SHARE) });
+export const actStep = (action: Action, items: readonly Item[], nowMs: number, endMs: number): Step => ({
+  do: 'act',
+  action,
+  items,
+  untilMs: Math.min(nowMs + ACTION_MS, nowMs + (endMs - nowMs) * ACTION_SHARE),
+});
 
 /** How far a restart of the machine is. */
 export type Rebooting =
   /** It runs on another boot than the one on which it was asked for. */
-  | { readonly is: 'done' }
-  | { readonly is: 'late' }
-  | { readonly is: 'next'; readonly step: Step };
+  { readonly is: 'done' } | { readonly is: 'late' } | { readonly is: 'next'; readonly step: Step };
 
 /** Restarts the machine: journals it, tells the machine, and waits for what ends this process. */
-export function rebooting(state: State, work: Forward | GoingBack, items: readonly Item[], nowMs: number, endMs: number): Rebooting {
+export function rebooting(
+  state: State,
+  work: Forward | GoingBack,
+  items: readonly Item[],
+  nowMs: number,
+  endMs: number,
+): Rebooting {
   const asked = work.reboot;
   if (asked === undefined) {
     const reboot: RebootAsked = { from: state.memory.bootId, untilMs: endMs };
@@ -59,7 +69,10 @@ export function rebooting(state: State, work: Forward | GoingBack, items: readon
   }
   if (asked.from !== state.memory.bootId) return { is: 'done' };
   if (nowMs >= asked.untilMs) return { is: 'late' };
-  const { journal, memory: { bootId } } = state;
+  const {
+    journal,
+    memory: { bootId },
+  } = state;
   const actions = work.phase === 'forward' ? forwardActions(work, journal, bootId) : backActions(work, journal, bootId);
   const action = actions[state.memory.progress.acted];
   if (action === undefined) return { is: 'next', step: { do: 'wait', untilMs: asked.untilMs } };
@@ -67,4 +80,8 @@ export function rebooting(state: State, work: Forward | GoingBack, items: readon
 }
 
 /** The journal's record of an action that is escalated. */
-export const escalatedWork = (work: Forward, escalated: Escalated): Forward => ({ ...work, escalated, reboot: undefined });
+export const escalatedWork = (work: Forward, escalated: Escalated): Forward => ({
+  ...work,
+  escalated,
+  reboot: undefined,
+});

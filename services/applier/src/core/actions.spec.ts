@@ -25,7 +25,13 @@ function scene(actions: readonly Action[], capabilities: readonly string[] = ABL
 }
 
 const done = (bench: Bench): readonly string[] =>
-  bench.steps.flatMap((step) => (step.do === 'act' ? [`${step.action.kind}${step.action.unit === undefined ? '' : ` ${step.action.unit}`}`] : step.do === 'run-probes' || step.do === 'apply' ? [step.do] : []));
+  bench.steps.flatMap((step) =>
+    step.do === 'act'
+      ? [`${step.action.kind}${step.action.unit === undefined ? '' : ` ${step.action.unit}`}`]
+      : step.do === 'run-probes' || step.do === 'apply'
+        ? [step.do]
+        : [],
+  );
 const runs = (bench: Bench): string | undefined => bench.machine.running.get('/f');
 
 describe('actions', () => {
@@ -41,22 +47,41 @@ describe('actions', () => {
     const bench = scene(RESTART);
     bench.machine.probes = (_name, files) => files.get('/f') !== 'new';
     bench.settle();
-    expect(done(bench)).toEqual(['run-probes', 'apply', 'daemon-reload', 'restart x.service', 'run-probes', 'apply', 'daemon-reload', 'restart x.service', 'run-probes']);
+    expect(done(bench)).toEqual([
+      'run-probes',
+      'apply',
+      'daemon-reload',
+      'restart x.service',
+      'run-probes',
+      'apply',
+      'daemon-reload',
+      'restart x.service',
+      'run-probes',
+    ]);
     expect(bench.last).toMatchObject({ verdict: 'invalid', hash: A, restored: true });
     expect(runs(bench)).toBe('old');
   });
 
   it('that fail turn the way where the machine cannot be restarted', () => {
     const bench = scene(RESTART, PLAIN);
-    bench.machine.refusesAction = ({ kind }) => (kind === 'restart' && bench.machine.files.get('/f') === 'new' ? { fault: 'node', reason: 'timed out' } : undefined);
+    bench.machine.refusesAction = ({ kind }) =>
+      kind === 'restart' && bench.machine.files.get('/f') === 'new'
+        ? { fault: 'node', reason: 'timed out' }
+        : undefined;
     bench.settle();
-    expect(bench.last).toMatchObject({ verdict: 'failed', hash: A, restored: true, reason: 'action restart x.service: timed out' });
+    expect(bench.last).toMatchObject({
+      verdict: 'failed',
+      hash: A,
+      restored: true,
+      reason: 'action restart x.service: timed out',
+    });
     expect(runs(bench)).toBe('old');
   });
 
   it('that fail on the way back too are taken again until they succeed, and only then the node is restored', () => {
     const bench = scene(RESTART, PLAIN);
-    bench.machine.refusesAction = ({ kind }) => (kind === 'restart' ? { fault: 'node', reason: 'timed out' } : undefined);
+    bench.machine.refusesAction = ({ kind }) =>
+      kind === 'restart' ? { fault: 'node', reason: 'timed out' } : undefined;
     bench.pass(30_000);
     expect(bench.last).toMatchObject({ verdict: 'failed', hash: A, restored: false });
     expect(bench.last?.reason).toContain('not restored: action restart x.service: timed out');
@@ -73,10 +98,14 @@ describe('actions', () => {
 
 describe('an action that fails or hangs, where the machine can be restarted, but its node is not drained for it', () => {
   const failing = (bench: Bench): void => {
-    bench.machine.refusesAction = ({ kind }) => (kind === 'restart' && bench.boots === 1 && bench.machine.files.get('/f') === 'new' ? { fault: 'node', reason: 'timed out' } : undefined);
+    bench.machine.refusesAction = ({ kind }) =>
+      kind === 'restart' && bench.boots === 1 && bench.machine.files.get('/f') === 'new'
+        ? { fault: 'node', reason: 'timed out' }
+        : undefined;
   };
   const stuck = (bench: Bench): void => {
-    bench.machine.refusesAction = ({ kind }) => (kind === 'restart' && bench.boots === 1 ? { fault: 'node', reason: 'timed out' } : undefined);
+    bench.machine.refusesAction = ({ kind }) =>
+      kind === 'restart' && bench.boots === 1 ? { fault: 'node', reason: 'timed out' } : undefined;
   };
   const again = { lease: 'l3', hash: B, from: A, ledger: 12, actions: REBOOT };
 
@@ -85,13 +114,25 @@ describe('an action that fails or hangs, where the machine can be restarted, but
     failing(bench);
     bench.settle();
     expect(bench.boots).toBe(1);
-    expect(bench.last).toMatchObject({ kind: 'failed', verdict: 'failed', needsRestart: true, hash: A, restored: true, reason: 'action restart x.service: timed out' });
+    expect(bench.last).toMatchObject({
+      kind: 'failed',
+      verdict: 'failed',
+      needsRestart: true,
+      hash: A,
+      restored: true,
+      reason: 'action restart x.service: timed out',
+    });
     expect(runs(bench)).toBe('old');
     bench.restart();
     bench.grant(again);
     bench.settle();
     expect(bench.boots).toBe(2);
-    expect(bench.last).toMatchObject({ verdict: 'applied', needsRestart: false, hash: B, reason: 'action restart x.service: timed out; the machine was restarted instead' });
+    expect(bench.last).toMatchObject({
+      verdict: 'applied',
+      needsRestart: false,
+      hash: B,
+      reason: 'action restart x.service: timed out; the machine was restarted instead',
+    });
     expect(runs(bench)).toBe('new');
   });
 
@@ -102,7 +143,13 @@ describe('an action that fails or hangs, where the machine can be restarted, but
     bench.machine.unitFails = () => bench.machine.running.get('/f') === 'new';
     bench.grant(again);
     bench.settle();
-    expect(bench.bus.reports.findLast(({ verdict }) => verdict !== '')).toMatchObject({ verdict: 'failed', needsRestart: false, hash: A, restored: true, reason: 'action restart x.service: timed out; x.service has failed' });
+    expect(bench.bus.reports.findLast(({ verdict }) => verdict !== '')).toMatchObject({
+      verdict: 'failed',
+      needsRestart: false,
+      hash: A,
+      restored: true,
+      reason: 'action restart x.service: timed out; x.service has failed',
+    });
     expect(runs(bench)).toBe('old');
   });
 
@@ -130,7 +177,7 @@ describe('an action that fails or hangs, where the machine can be restarted, but
     expect(bench.last).toMatchObject({ verdict: 'applied', hash: B, restored: true });
   });
 
-  it('restarts the machine once after all where no leave comes within a lease\'s time and the node is not whole', () => {
+  it("restarts the machine once after all where no leave comes within a lease's time and the node is not whole", () => {
     const bench = scene(RESTART);
     stuck(bench);
     bench.pass(59_000);
@@ -157,8 +204,12 @@ describe('an action that fails or hangs, where the machine can be restarted, but
 
   it('restarts it once also where content did not come back: what does not start may be what does not come back', () => {
     const bench = scene(RESTART);
-    bench.machine.refusesAction = ({ kind }) => (kind === 'restart' ? { fault: 'node', reason: 'timed out' } : undefined);
-    bench.machine.refuses = (entry) => (entry.spec['content'] === 'old' && bench.machine.files.get('/f') === 'new' ? { fault: 'node', reason: 'read-only' } : undefined);
+    bench.machine.refusesAction = ({ kind }) =>
+      kind === 'restart' ? { fault: 'node', reason: 'timed out' } : undefined;
+    bench.machine.refuses = (entry) =>
+      entry.spec['content'] === 'old' && bench.machine.files.get('/f') === 'new'
+        ? { fault: 'node', reason: 'read-only' }
+        : undefined;
     bench.pass(1_200_000);
     expect(bench.boots).toBe(2);
     expect(bench.last).toMatchObject({ restored: false });
@@ -185,10 +236,16 @@ describe('an action that fails or hangs, where the machine can be restarted, but
   });
 
   it.each([
-    ['fails before that', (bench: Bench) => {
-      bench.machine.refuses = (entry) => (entry.spec['content'] === 'new' && bench.steps.some(({ do: what }) => what === 'apply') ? { fault: 'node', reason: 'no space' } : undefined);
-      bench.grant(again);
-    }],
+    [
+      'fails before that',
+      (bench: Bench) => {
+        bench.machine.refuses = (entry) =>
+          entry.spec['content'] === 'new' && bench.steps.some(({ do: what }) => what === 'apply')
+            ? { fault: 'node', reason: 'no space' }
+            : undefined;
+        bench.grant(again);
+      },
+    ],
     ['ends before it is begun', (bench: Bench) => bench.grant({ ...again, phase: 'settled', because: 'skipped' })],
   ])('is not whole while that is not done, when the lease that it is for %s', (_, happens) => {
     const bench = scene(RESTART);
@@ -223,7 +280,8 @@ describe('an action that fails or hangs, where the machine can be restarted, but
 
 describe('an action that fails or hangs, on a node that is drained', () => {
   const failing = (bench: Bench): void => {
-    bench.machine.refusesAction = ({ kind }) => (kind === 'restart' && bench.boots === 1 ? { fault: 'node', reason: 'timed out' } : undefined);
+    bench.machine.refusesAction = ({ kind }) =>
+      kind === 'restart' && bench.boots === 1 ? { fault: 'node', reason: 'timed out' } : undefined;
   };
 
   it('is escalated: the machine is restarted once, and what came up is confirmed', () => {
@@ -231,7 +289,12 @@ describe('an action that fails or hangs, on a node that is drained', () => {
     failing(bench);
     bench.settle();
     expect(bench.boots).toBe(2);
-    expect(bench.last).toMatchObject({ verdict: 'applied', hash: B, restored: true, reason: 'action restart x.service: timed out; the machine was restarted instead' });
+    expect(bench.last).toMatchObject({
+      verdict: 'applied',
+      hash: B,
+      restored: true,
+      reason: 'action restart x.service: timed out; the machine was restarted instead',
+    });
     expect(runs(bench)).toBe('new');
   });
 
@@ -240,13 +303,19 @@ describe('an action that fails or hangs, on a node that is drained', () => {
     failing(bench);
     bench.machine.unitFails = () => bench.machine.running.get('/f') === 'new';
     bench.settle();
-    expect(bench.last).toMatchObject({ verdict: 'failed', hash: A, restored: true, reason: 'action restart x.service: timed out; x.service has failed' });
+    expect(bench.last).toMatchObject({
+      verdict: 'failed',
+      hash: A,
+      restored: true,
+      reason: 'action restart x.service: timed out; x.service has failed',
+    });
     expect([bench.boots, runs(bench)]).toEqual([2, 'old']);
   });
 
   it('leads to one restart for each way and no more, though nothing ever succeeds', () => {
     const bench = scene(DRAINED);
-    bench.machine.refusesAction = ({ kind }) => (kind === 'restart' ? { fault: 'node', reason: 'timed out' } : undefined);
+    bench.machine.refusesAction = ({ kind }) =>
+      kind === 'restart' ? { fault: 'node', reason: 'timed out' } : undefined;
     bench.machine.unitFails = () => true;
     bench.settle();
     bench.pass(600_000);
@@ -259,10 +328,15 @@ describe('an action that fails or hangs, on a node that is drained', () => {
     const bench = scene(DRAINED);
     failing(bench);
     bench.hangs = true;
-    bench.machine.refusesAction = ({ kind }) => (kind === 'restart' && bench.machine.files.get('/f') === 'new' ? { fault: 'node', reason: 'timed out' } : undefined);
+    bench.machine.refusesAction = ({ kind }) =>
+      kind === 'restart' && bench.machine.files.get('/f') === 'new'
+        ? { fault: 'node', reason: 'timed out' }
+        : undefined;
     bench.pass(100_000);
     expect(bench.last).toMatchObject({ verdict: 'failed', hash: A, restored: true });
-    expect(bench.last?.reason).toContain('action restart x.service: timed out; the machine was told to restart, and did not');
+    expect(bench.last?.reason).toContain(
+      'action restart x.service: timed out; the machine was told to restart, and did not',
+    );
     expect(runs(bench)).toBe('old');
   });
 });
@@ -271,8 +345,22 @@ describe('a restart of the machine', () => {
   it('is journaled before it is asked for, and confirmed by another boot id', () => {
     const bench = scene(REBOOT);
     bench.settle();
-    const order = bench.steps.map((step) => (step.do === 'write-journal' ? (step.journal.work?.phase ?? 'none') + (step.journal.work?.reboot === undefined ? '' : '+reboot') : step.do === 'act' ? step.action.kind : ''));
-    expect(order.filter(Boolean)).toEqual(['forward', 'drain', 'forward+reboot', 'reboot', 'confirming+reboot', 'none', 'none']);
+    const order = bench.steps.map((step) =>
+      step.do === 'write-journal'
+        ? (step.journal.work?.phase ?? 'none') + (step.journal.work?.reboot === undefined ? '' : '+reboot')
+        : step.do === 'act'
+          ? step.action.kind
+          : '',
+    );
+    expect(order.filter(Boolean)).toEqual([
+      'forward',
+      'drain',
+      'forward+reboot',
+      'reboot',
+      'confirming+reboot',
+      'none',
+      'none',
+    ]);
     expect(bench.last).toMatchObject({ verdict: 'applied', hash: B, bootId: 'boot-2' });
     expect(runs(bench)).toBe('new');
   });
@@ -291,13 +379,21 @@ describe('a restart of the machine', () => {
     const bench = scene(REBOOT);
     bench.machine.probes = () => bench.machine.running.get('/f') !== 'new';
     bench.settle();
-    expect(bench.bus.reports.find(({ kind }) => kind === 'invalid')).toMatchObject({ hash: A, restored: true, probe: 'p', bootId: 'boot-3' });
+    expect(bench.bus.reports.find(({ kind }) => kind === 'invalid')).toMatchObject({
+      hash: A,
+      restored: true,
+      probe: 'p',
+      bootId: 'boot-3',
+    });
     expect([bench.boots, runs(bench)]).toEqual([3, 'old']);
   });
 
   it('that was not asked for yet is none on the way back', () => {
     const bench = scene(REBOOT);
-    bench.machine.refuses = (entry) => (entry.spec['content'] === 'new' && bench.steps.some((step) => step.do === 'apply') ? { fault: 'content', reason: 'no' } : undefined);
+    bench.machine.refuses = (entry) =>
+      entry.spec['content'] === 'new' && bench.steps.some((step) => step.do === 'apply')
+        ? { fault: 'content', reason: 'no' }
+        : undefined;
     bench.settle();
     expect(bench.last).toMatchObject({ verdict: 'invalid', hash: A, restored: true });
     expect([bench.boots, runs(bench)]).toEqual([1, 'old']);
@@ -305,9 +401,15 @@ describe('a restart of the machine', () => {
 
   it('that the machine refuses turns the way, and the node is whole', () => {
     const bench = scene(REBOOT);
-    bench.machine.refusesAction = ({ kind }) => (kind === 'reboot' ? { fault: 'node', reason: 'no such command' } : undefined);
+    bench.machine.refusesAction = ({ kind }) =>
+      kind === 'reboot' ? { fault: 'node', reason: 'no such command' } : undefined;
     bench.settle();
-    expect(bench.last).toMatchObject({ verdict: 'failed', hash: A, restored: true, reason: 'action reboot: no such command' });
+    expect(bench.last).toMatchObject({
+      verdict: 'failed',
+      hash: A,
+      restored: true,
+      reason: 'action reboot: no such command',
+    });
     expect([bench.boots, bench.machine.files.get('/f')]).toEqual([1, 'old']);
   });
 

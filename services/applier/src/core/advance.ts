@@ -4,8 +4,27 @@ import { distance, draw } from './chance.js';
 import { mayRestart } from './acting.js';
 import type { Escalated, Failure, Journal, Originals, Work } from './journal.js';
 import { ask } from './leases.js';
-import { UNREACHABLE, type Difference, type Outcome, type ProbeResult, type Refusal, type Step, type StepOf } from './ports.js';
-import { canReboot, hasForgotten, newer, nextBirth, progressed, remember, START, VIEW_LAG_MS, type Begun, type State } from './state.js';
+import {
+  UNREACHABLE,
+  type Difference,
+  type Outcome,
+  type ProbeResult,
+  type Refusal,
+  type Step,
+  type StepOf,
+} from './ports.js';
+import {
+  canReboot,
+  hasForgotten,
+  newer,
+  nextBirth,
+  progressed,
+  remember,
+  START,
+  VIEW_LAG_MS,
+  type Begun,
+  type State,
+} from './state.js';
 import { owesReboot, passedOver, whatIsWrong } from './going-back.js';
 
 const STATUS_READS_SELDOMER = 5;
@@ -17,7 +36,9 @@ export function advance(state: State, step: Step, outcome: Outcome | typeof UNRE
     case 'write-journal':
       return journaled(state, step.journal, nowMs);
     case 'load-config':
-      return outcome === undefined ? remember(state, { absent: new Set([...state.memory.absent, step.hash]) }) : taken(state, step.hash, outcome as Config);
+      return outcome === undefined
+        ? remember(state, { absent: new Set([...state.memory.absent, step.hash]) })
+        : taken(state, step.hash, outcome as Config);
     case 'fetch-config':
       return 'fault' in (outcome as Config | Refusal)
         ? begunWith(backedOff(state, step, nowMs), { trouble: (outcome as Refusal).reason })
@@ -33,7 +54,9 @@ export function advance(state: State, step: Step, outcome: Outcome | typeof UNRE
         ? begunWith(state, { before: outcome as readonly ProbeResult[] })
         : progressed(state, { probes: outcome as readonly ProbeResult[] });
     case 'guard':
-      return outcome === undefined ? progressed(state, { guarded: true }) : progressed(state, { failure: failureOf(outcome as Refusal) });
+      return outcome === undefined
+        ? progressed(state, { guarded: true })
+        : progressed(state, { failure: failureOf(outcome as Refusal) });
     case 'apply':
     case 'put-back':
       return moved(state, outcome as Refusal | undefined);
@@ -65,7 +88,10 @@ function backedOff(state: State, step: Step, nowMs: number): State {
   const { bus, chance, drift } = state.memory;
   const { ms, next } = distance(bus.failures, chance);
   // A drift check that waits for a lost config must not keep everything else waiting.
-  const later = step.do === 'fetch-config' && state.memory.begun === undefined ? { drift: { ...drift, dueMs: nowMs + state.settings.driftCheckMs } } : {};
+  const later =
+    step.do === 'fetch-config' && state.memory.begun === undefined
+      ? { drift: { ...drift, dueMs: nowMs + state.settings.driftCheckMs } }
+      : {};
   return remember(state, { bus: { failures: bus.failures + 1, retryAtMs: nowMs + ms }, chance: next, ...later });
 }
 
@@ -80,15 +106,35 @@ function taken(state: State, hash: string, config: Config): State {
 function journaled(state: State, journal: Journal, nowMs: number): State {
   const { memory } = state;
   let next: State = { ...state, journal };
-  if (journal.seq !== state.journal.seq || journal.birth !== state.journal.birth) next = reportMade(next, journal, nowMs);
+  if (journal.seq !== state.journal.seq || journal.birth !== state.journal.birth)
+    next = reportMade(next, journal, nowMs);
   if (journal.incarnation !== state.journal.incarnation) {
     const { ms, next: chance } = distance(memory.reborn.count, memory.chance);
-    next = remember(next, { birth: nextBirth(journal.birth), reborn: { count: memory.reborn.count + 1, dueMs: nowMs + ms }, chance });
-  }
-  if (journal.work?.phase !== state.journal.work?.phase || escalations(journal.work) !== escalations(state.journal.work)) next = remember(next, { progress: START });
-  if (journal.lastDealt?.lease !== state.journal.lastDealt?.lease || journal.sound !== state.journal.sound || journal.madeIn !== state.journal.madeIn || memory.forgot) {
     next = remember(next, {
-      forgot: false, begun: undefined, configs: new Map(), absent: new Set(), progress: START, untidy: true, mend: { count: 0, dueMs: nowMs + VIEW_LAG_MS },
+      birth: nextBirth(journal.birth),
+      reborn: { count: memory.reborn.count + 1, dueMs: nowMs + ms },
+      chance,
+    });
+  }
+  if (
+    journal.work?.phase !== state.journal.work?.phase ||
+    escalations(journal.work) !== escalations(state.journal.work)
+  )
+    next = remember(next, { progress: START });
+  if (
+    journal.lastDealt?.lease !== state.journal.lastDealt?.lease ||
+    journal.sound !== state.journal.sound ||
+    journal.madeIn !== state.journal.madeIn ||
+    memory.forgot
+  ) {
+    next = remember(next, {
+      forgot: false,
+      begun: undefined,
+      configs: new Map(),
+      absent: new Set(),
+      progress: START,
+      untidy: true,
+      mend: { count: 0, dueMs: nowMs + VIEW_LAG_MS },
       drift: { dueMs: nowMs + state.settings.driftCheckMs, found: undefined, reported: undefined },
     });
   }
@@ -104,8 +150,12 @@ function reportMade(state: State, journal: Journal, nowMs: number): State {
   const { ms, next } = distance((memory.lost?.count ?? 0) + 3, memory.chance);
   const kind = journal.report?.kind;
   return remember(state, {
-    sent: { count: 0, dueMs: nowMs }, chance: next, announce: memory.announce && kind !== 'announced',
-    ...(memory.lost === undefined ? {} : { lost: { count: memory.lost.count + 1, dueMs: nowMs + ms }, leaseDueMs: nowMs + ms }),
+    sent: { count: 0, dueMs: nowMs },
+    chance: next,
+    announce: memory.announce && kind !== 'announced',
+    ...(memory.lost === undefined
+      ? {}
+      : { lost: { count: memory.lost.count + 1, dueMs: nowMs + ms }, leaseDueMs: nowMs + ms }),
     ...(kind === 'drifted' ? { drift: { ...memory.drift, found: undefined, reported: journal.report?.what } } : {}),
   });
 }
@@ -135,15 +185,25 @@ function acted(state: State, step: StepOf<'act'>, refusal: Refusal | undefined):
   const { kind, unit } = step.action;
   const reason = `action ${kind}${unit === undefined ? '' : ` ${unit}`}: ${refusal.reason}`;
   const escalated: Escalated = { action: step.action, reason };
-  if (work === undefined) return progressed(state, { acted: progress.acted + 1, troubles: [...progress.troubles, reason], escalating: escalated });
+  if (work === undefined)
+    return progressed(state, {
+      acted: progress.acted + 1,
+      troubles: [...progress.troubles, reason],
+      escalating: escalated,
+    });
   const canEscalate = kind !== 'reboot' && canReboot(state);
   if (work.phase === 'going-back') {
-    if (canEscalate && work.backEscalated === undefined && work.failure.escalated === undefined) return progressed(state, { escalating: escalated });
+    if (canEscalate && work.backEscalated === undefined && work.failure.escalated === undefined)
+      return progressed(state, { escalating: escalated });
     return progressed(state, { acted: progress.acted + 1, troubles: [...progress.troubles, reason] });
   }
   const isFirst = canEscalate && work.escalated === undefined;
   if (isFirst && mayRestart(work)) return progressed(state, { escalating: escalated });
-  const failure: Failure = { fault: 'node', reason: [work.escalated?.reason, reason].filter(Boolean).join('; '), probe: '' };
+  const failure: Failure = {
+    fault: 'node',
+    reason: [work.escalated?.reason, reason].filter(Boolean).join('; '),
+    probe: '',
+  };
   return progressed(state, { failure: isFirst ? { ...failure, escalated } : failure });
 }
 
@@ -159,14 +219,22 @@ const settled = (state: State): State =>
 
 function compared(state: State, differences: readonly Difference[], nowMs: number): State {
   const { journal, memory } = state;
-  if (journal.work === undefined && memory.begun !== undefined) return begunWith(state, { changed: [...new Set(differences.map(({ what }) => what))] });
+  if (journal.work === undefined && memory.begun !== undefined)
+    return begunWith(state, { changed: [...new Set(differences.map(({ what }) => what))] });
   if (hasForgotten(state)) return progressed(state, { differences });
   if (journal.work === undefined && journal.sound) return driftChecked(state, differences, nowMs);
   const next = progressed(state, { differences });
-  if (journal.work !== undefined) return journal.work.phase === 'going-back' ? progressed(next, passedOver(next, nowMs)) : next;
+  if (journal.work !== undefined)
+    return journal.work.phase === 'going-back' ? progressed(next, passedOver(next, nowMs)) : next;
   if (whatIsWrong(next).length === 0 && !owesReboot(journal.owed, memory.bootId)) return next;
   const { ms, next: chance } = distance(memory.mend.count + 2, memory.chance);
-  return remember(next, { mend: { count: memory.mend.count + 1, dueMs: nowMs + ms }, chance, progress: START, configs: new Map(), absent: new Set() });
+  return remember(next, {
+    mend: { count: memory.mend.count + 1, dueMs: nowMs + ms },
+    chance,
+    progress: START,
+    configs: new Map(),
+    absent: new Set(),
+  });
 }
 
 function driftChecked(state: State, differences: readonly Difference[], nowMs: number): State {
@@ -174,14 +242,25 @@ function driftChecked(state: State, differences: readonly Difference[], nowMs: n
   const found = differences.map(({ what, how }) => `${what}: ${how}`);
   const dueMs = nowMs + state.settings.driftCheckMs * (0.75 + value / 2);
   // It is made again, and what differs still is found by the next check.
-  if (differences.some(({ forgotten }) => forgotten === true)) return remember(state, { chance: next, forgot: true, progress: START, drift: { ...state.memory.drift, dueMs } });
-  return remember(state, { chance: next, configs: new Map(), absent: new Set(), drift: { ...state.memory.drift, dueMs, found } });
+  if (differences.some(({ forgotten }) => forgotten === true))
+    return remember(state, { chance: next, forgot: true, progress: START, drift: { ...state.memory.drift, dueMs } });
+  return remember(state, {
+    chance: next,
+    configs: new Map(),
+    absent: new Set(),
+    drift: { ...state.memory.drift, dueMs, found },
+  });
 }
 
 function statusRead(state: State, status: StatusView | undefined, nowMs: number): State {
   const { value, next } = draw(state.memory.chance);
   const statusDueMs = nowMs + state.settings.readEveryMs * STATUS_READS_SELDOMER * (0.75 + value / 2);
-  return remember(state, { chance: next, status: newer(state.memory.status, status), statusReadMs: nowMs, statusDueMs });
+  return remember(state, {
+    chance: next,
+    status: newer(state.memory.status, status),
+    statusReadMs: nowMs,
+    statusDueMs,
+  });
 }
 
 function leaseRead(state: State, lease: LeaseView | undefined, nowMs: number): State {
@@ -190,9 +269,19 @@ function leaseRead(state: State, lease: LeaseView | undefined, nowMs: number): S
   const asked = ask(state, lease);
   const lost = asked === 'again' ? (memory.lost ?? { count: 0, dueMs: nowMs + VIEW_LAG_MS }) : undefined;
   const regularMs = nowMs + state.settings.readEveryMs * (0.75 + value / 2);
-  const begun: Begun | undefined = asked === 'begin' && lease !== undefined
-    ? { lease, readMs: nowMs, checked: false, before: undefined, originals: undefined, changed: undefined, failure: undefined, trouble: '' }
-    : undefined;
+  const begun: Begun | undefined =
+    asked === 'begin' && lease !== undefined
+      ? {
+          lease,
+          readMs: nowMs,
+          checked: false,
+          before: undefined,
+          originals: undefined,
+          changed: undefined,
+          failure: undefined,
+          trouble: '',
+        }
+      : undefined;
   const laterMs = lost !== undefined && lost.dueMs > nowMs ? Math.min(lost.dueMs, regularMs) : regularMs;
   // What was pushed while this was read is newer: it is read once more.
   const leaseDueMs = memory.leasePushed > (lease?.ledger ?? 0) ? nowMs : laterMs;

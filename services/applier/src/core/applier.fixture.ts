@@ -6,7 +6,11 @@ export const SETTINGS = { kinds: MEMORY_KINDS, emptyHash: EMPTY, readEveryMs: 60
 export const ABLE = ['kind:File', 'action:restart', 'action:reload', 'action:daemon-reload', 'action:reboot'];
 export const SELF: Self = { labels: { role: 'edge' }, capabilities: ['kind:File'], version: '1', fresh: false };
 
-export const file = (path: string, content: string) => ({ kind: 'File', name: path.replaceAll('/', '-').slice(1), spec: { path, content } });
+export const file = (path: string, content: string) => ({
+  kind: 'File',
+  name: path.replaceAll('/', '-').slice(1),
+  spec: { path, content },
+});
 export const probe = (name: string) => ({ kind: 'Probe', name, spec: {} });
 export const hash = (letter: string): string => letter.repeat(64);
 
@@ -64,7 +68,12 @@ export class Bench {
       if (this.step().do === 'wait') return;
       takeReports(this.bus);
     }
-    throw new Error(`still busy after ${limit} steps: ${this.steps.slice(-12).map((step) => step.do).join(' ')}`);
+    throw new Error(
+      `still busy after ${limit} steps: ${this.steps
+        .slice(-12)
+        .map((step) => step.do)
+        .join(' ')}`,
+    );
   }
 
   /** Lets time pass, step by step. */
@@ -88,6 +97,10 @@ export class Bench {
 
   private started(): State {
     this.random = (this.random * 48_271) % 4_294_967_291;
-    return start(this.settings, this.self, this.machine.readJournal(), { bootId: this.boot, nowMs: this.nowMs, random: this.random });
+    return start(this.settings, this.self, this.machine.readJournal(), {
+      bootId: this.boot,
+      nowMs: this.nowMs,
+      random: this.random,
+    });
   }
 }

@@ -16,10 +16,20 @@ function on(letter: string, ...fragments: Parameters<Bench['config']>[1]): Bench
 describe('an applier that is granted a lease', () => {
   it('announces itself, applies, confirms and reports what changed', () => {
     const bench = on('a', file('/motd', 'hello'));
-    expect(bench.bus.reports.map(({ kind, incarnation, seq, hash: inForce }) => [kind, incarnation, seq, inForce])).toEqual([['announced', 1, 1, EMPTY]]);
+    expect(
+      bench.bus.reports.map(({ kind, incarnation, seq, hash: inForce }) => [kind, incarnation, seq, inForce]),
+    ).toEqual([['announced', 1, 1, EMPTY]]);
     bench.grant({ hash: A });
     bench.settle();
-    expect(bench.last).toMatchObject({ kind: 'applied', lease: 'l1', verdict: 'applied', hash: A, changed: ['/motd'], seq: 2, change: 'c1' });
+    expect(bench.last).toMatchObject({
+      kind: 'applied',
+      lease: 'l1',
+      verdict: 'applied',
+      hash: A,
+      changed: ['/motd'],
+      seq: 2,
+      change: 'c1',
+    });
     expect(bench.machine.files.get('/motd')).toBe('hello');
   });
 
@@ -27,7 +37,9 @@ describe('an applier that is granted a lease', () => {
     const bench = on('a', file('/motd', 'hello'));
     bench.grant({ hash: A });
     bench.settle();
-    const kinds = bench.steps.map((step) => (step.do === 'write-journal' && step.journal.work !== undefined ? 'intent' : step.do));
+    const kinds = bench.steps.map((step) =>
+      step.do === 'write-journal' && step.journal.work !== undefined ? 'intent' : step.do,
+    );
     expect(kinds.indexOf('intent')).toBeGreaterThan(kinds.indexOf('read-before'));
     expect(kinds.indexOf('intent')).toBeLessThan(kinds.indexOf('apply'));
   });
@@ -50,7 +62,13 @@ describe('an applier that is granted a lease', () => {
     const bench = on('a', file('/motd', 'hello'));
     bench.grant({ hash: A, from: B });
     bench.settle();
-    expect(bench.last).toMatchObject({ kind: 'announced', verdict: 'refused', lease: 'l1', hash: EMPTY, restored: true });
+    expect(bench.last).toMatchObject({
+      kind: 'announced',
+      verdict: 'refused',
+      lease: 'l1',
+      hash: EMPTY,
+      restored: true,
+    });
     expect(bench.machine.files.size).toBe(0);
   });
 
@@ -58,10 +76,17 @@ describe('an applier that is granted a lease', () => {
     for (const calls of [0, 1]) {
       const bench = on('a', file('/ok', 'x'), file('/z', 'bad'));
       let seen = 0;
-      bench.machine.refuses = (entry) => (entry.name === 'z' && seen++ >= calls ? { fault: 'content', reason: 'no such path' } : undefined);
+      bench.machine.refuses = (entry) =>
+        entry.name === 'z' && seen++ >= calls ? { fault: 'content', reason: 'no such path' } : undefined;
       bench.grant({ hash: A });
       bench.settle();
-      expect(bench.last).toMatchObject({ kind: 'invalid', verdict: 'invalid', restored: true, hash: EMPTY, reason: 'no such path' });
+      expect(bench.last).toMatchObject({
+        kind: 'invalid',
+        verdict: 'invalid',
+        restored: true,
+        hash: EMPTY,
+        reason: 'no such path',
+      });
       expect(bench.machine.files.size).toBe(0);
     }
   });
@@ -141,7 +166,10 @@ describe('an applier that is granted a lease', () => {
     expect(bench.last).toMatchObject({ verdict: 'failed', lease: 'l1', restored: true, hash: EMPTY });
   });
 
-  it.each([[true, 'applied'], [false, 'failed']])('after a reboot has one more window: all applied %s, so %s', (whole, verdict) => {
+  it.each([
+    [true, 'applied'],
+    [false, 'failed'],
+  ])('after a reboot has one more window: all applied %s, so %s', (whole, verdict) => {
     const bench = on('a', file('/f', 'x'), file('/g', 'y'));
     bench.grant({ hash: A });
     while (bench.step().do !== 'apply');
@@ -175,7 +203,8 @@ describe('what an applier takes over', () => {
     bench.settle();
     bench.config('b', [file('/f', 'y'), probe('p')]);
     bench.machine.probes = (_p, files) => files.get('/f') !== 'y';
-    bench.machine.refuses = (entry) => (entry.spec['content'] === 'x' ? { fault: 'node', reason: 'disk full' } : undefined);
+    bench.machine.refuses = (entry) =>
+      entry.spec['content'] === 'x' ? { fault: 'node', reason: 'disk full' } : undefined;
     bench.grant({ lease: 'l2', hash: B, from: A, ledger: 9 });
     bench.pass(20_000);
     expect(bench.last).toMatchObject({ verdict: 'failed', restored: false, hash: A });
@@ -193,7 +222,9 @@ describe('drift', () => {
     bench.settle();
     bench.machine.files.set('/f', 'edited');
     bench.pass(400_000);
-    expect(bench.bus.reports.filter(({ kind }) => kind === 'drifted').map(({ what }) => what)).toEqual([['/f: differs']]);
+    expect(bench.bus.reports.filter(({ kind }) => kind === 'drifted').map(({ what }) => what)).toEqual([
+      ['/f: differs'],
+    ]);
     bench.grant({ lease: 'l2', kind: 'repair', hash: A, from: A, ledger: 9 });
     bench.settle();
     expect(bench.last).toMatchObject({ verdict: 'applied', lease: 'l2', changed: ['/f'] });
@@ -219,7 +250,14 @@ describe('the incarnation', () => {
     const bench = on('a');
     for (let i = 0; i < 300; i++) {
       const status = bench.bus.status!;
-      bench.state = hear(bench.state, { heard: 'status', status: { ...status, birth: 5, ledger: status.ledger + 1, incarnation: bench.state.journal.incarnation + 1 } }, bench.nowMs);
+      bench.state = hear(
+        bench.state,
+        {
+          heard: 'status',
+          status: { ...status, birth: 5, ledger: status.ledger + 1, incarnation: bench.state.journal.incarnation + 1 },
+        },
+        bench.nowMs,
+      );
       bench.step();
       bench.nowMs += 100;
     }

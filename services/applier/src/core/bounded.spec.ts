@@ -5,9 +5,11 @@ import { boundedList, boundedReason } from './bounded.js';
 
 describe('what a report says', () => {
   test('is left as it is while it is short', () => {
-    fc.assert(fc.property(fc.array(fc.string({ maxLength: 256 }), { maxLength: 100 }), (items) => {
-      expect(boundedList(items)).toEqual(items);
-    }));
+    fc.assert(
+      fc.property(fc.array(fc.string({ maxLength: 256 }), { maxLength: 100 }), (items) => {
+        expect(boundedList(items)).toEqual(items);
+      }),
+    );
     expect(boundedReason('it is bad')).toBe('it is bad');
   });
 
@@ -21,7 +23,13 @@ describe('what a report says', () => {
 
   test('fits into a message at its longest', () => {
     const items = Array.from({ length: 300 }, () => '\u0001'.repeat(600)); // six characters each in JSON
-    const text = encodeReport(report('n', 'h', { reason: boundedReason('\u0001'.repeat(9_000)), changed: boundedList(items), what: boundedList(items.slice(0, 10)) }));
+    const text = encodeReport(
+      report('n', 'h', {
+        reason: boundedReason('\u0001'.repeat(9_000)),
+        changed: boundedList(items),
+        what: boundedList(items.slice(0, 10)),
+      }),
+    );
     expect(text.length).toBeLessThan(MAX_REPORT_CHARACTERS);
   });
 });

@@ -26,8 +26,13 @@ function backEndMs({ memory: { bootId } }: State, work: GoingBack, nowMs: number
 
 /** The next step of the way back: items, actions, reading back; again if something is wrong; then the report. */
 export function backStep(state: State, work: GoingBack, nowMs: number): Step {
-  const { memory: { progress, absent, bus, settled }, journal, settings: { kinds } } = state;
-  if (nowMs < progress.againAtMs) return settled ? { do: 'wait', untilMs: progress.againAtMs } : { do: 'settle', untilMs: nowMs + BACK_STEP_MS };
+  const {
+    memory: { progress, absent, bus, settled },
+    journal,
+    settings: { kinds },
+  } = state;
+  if (nowMs < progress.againAtMs)
+    return settled ? { do: 'wait', untilMs: progress.againAtMs } : { do: 'settle', untilMs: nowMs + BACK_STEP_MS };
   const config = inHand(state, work.from);
   if (config === undefined) {
     // The config in force was on disk when the work began. Without it the only way back is to ask for it again.
@@ -36,7 +41,8 @@ export function backStep(state: State, work: GoingBack, nowMs: number): Step {
   }
   const items = wayBackTo(config, journal.originals, kinds);
   const item = items[progress.done];
-  if (item !== undefined) return itemStep(item, Math.min(nowMs + BACK_STEP_MS, nowMs + (backEndMs(state, work, nowMs) - nowMs) / 2));
+  if (item !== undefined)
+    return itemStep(item, Math.min(nowMs + BACK_STEP_MS, nowMs + (backEndMs(state, work, nowMs) - nowMs) / 2));
   const acting = actionStep(state, work, items, nowMs);
   if (acting !== undefined) return acting;
   if (progress.differences === undefined) return { do: 'compare', items };
@@ -44,21 +50,30 @@ export function backStep(state: State, work: GoingBack, nowMs: number): Step {
   if (wrong.length === 0 && work.failure.probe !== '' && progress.probes === undefined) {
     const target = inHand(state, work.to);
     if (target === undefined && !absent.has(work.to)) return { do: 'load-config', hash: work.to };
-    const probes = [...probesOf(target ?? { fragments: [] }), ...kinds.controlPlane].filter((probe) => probe.name === work.failure.probe);
+    const probes = [...probesOf(target ?? { fragments: [] }), ...kinds.controlPlane].filter(
+      (probe) => probe.name === work.failure.probe,
+    );
     return { do: 'run-probes', probes, untilMs: nowMs + Math.min(BACK_STEP_MS, work.applyMs / 6) };
   }
-  return { do: 'write-journal', journal: backAgain(state, work, stillManaged(journal.originals, config, kinds), wrong, nowMs) };
+  return {
+    do: 'write-journal',
+    journal: backAgain(state, work, stillManaged(journal.originals, config, kinds), wrong, nowMs),
+  };
 }
 
 /** What the content that came back needs; undefined when all of it was done, or cannot be done. */
 function actionStep(state: State, work: GoingBack, items: readonly Item[], nowMs: number): Step | undefined {
   const { progress, bootId } = state.memory;
   if (progress.escalating !== undefined) {
-    return { do: 'write-journal', journal: { ...state.journal, work: { ...work, backEscalated: progress.escalating, reboot: undefined } } };
+    return {
+      do: 'write-journal',
+      journal: { ...state.journal, work: { ...work, backEscalated: progress.escalating, reboot: undefined } },
+    };
   }
   const actions = backActions(work, state.journal, bootId);
   const action = actions[progress.acted];
-  if (action !== undefined && action.kind !== 'reboot') return actStep(action, items, nowMs, backEndMs(state, work, nowMs));
+  if (action !== undefined && action.kind !== 'reboot')
+    return actStep(action, items, nowMs, backEndMs(state, work, nowMs));
   // Nothing is gained by restarting into content that did not come back.
   if (!wantsReboot(actions) || progress.troubles.length > 0) return undefined;
   const reboot = rebooting(state, work, items, nowMs, nowMs + BACK_ACTION_MS);
@@ -71,14 +86,23 @@ const wantsReboot = (actions: readonly Action[]): boolean => actions.some(({ kin
 function rebootMissing(state: State, work: GoingBack): readonly string[] {
   const { bootId, progress } = state.memory;
   if (!wantsReboot(backActions(work, state.journal, bootId)) || progress.troubles.length > 0) return [];
-  return work.reboot !== undefined && work.reboot.from !== bootId ? [] : ['the machine was told to restart, and did not'];
+  return work.reboot !== undefined && work.reboot.from !== bootId
+    ? []
+    : ['the machine was told to restart, and did not'];
 }
 
 function backAgain(state: State, work: GoingBack, managed: Originals, wrong: readonly string[], nowMs: number) {
-  const { memory: { progress, bootId }, journal } = state;
+  const {
+    memory: { progress, bootId },
+    journal,
+  } = state;
   const restored = wrong.length === 0;
   const asks = work.failure.escalated;
-  const passesAgain = restored && progress.probes !== undefined && progress.probes.length > 0 && progress.probes.every((probe) => probe.passed);
+  const passesAgain =
+    restored &&
+    progress.probes !== undefined &&
+    progress.probes.length > 0 &&
+    progress.probes.every((probe) => probe.passed);
   const verdict = work.failure.fault === 'content' || passesAgain ? 'invalid' : 'failed';
   const reason = [
     work.failure.reason,
@@ -86,40 +110,63 @@ function backAgain(state: State, work: GoingBack, managed: Originals, wrong: rea
     ...(restored ? [] : [`not restored: ${wrong.slice(0, 5).join('; ')}`]),
   ].join('; ');
   return deal(state, {
-    lease: work.lease, change: work.change, pool: work.pool, verdict, reason, inForce: work.from, sound: restored,
-    originals: restored ? managed : journal.originals, extra: { probe: work.failure.probe },
-    ...(restored ? {} : { owed: { actions: backActions(work, journal, bootId), bootId, ...restartOf(state, work, nowMs) } }),
+    lease: work.lease,
+    change: work.change,
+    pool: work.pool,
+    verdict,
+    reason,
+    inForce: work.from,
+    sound: restored,
+    originals: restored ? managed : journal.originals,
+    extra: { probe: work.failure.probe },
+    ...(restored
+      ? {}
+      : { owed: { actions: backActions(work, journal, bootId), bootId, ...restartOf(state, work, nowMs) } }),
     ...(asks === undefined ? {} : { escalated: { ...asks, to: work.to } }),
   });
 }
 
 /** When the machine is restarted for what is owed, if nobody gives leave to it before. */
-function restartOf({ journal: { owed }, memory: { bootId } }: State, work: GoingBack, nowMs: number): Pick<Owed, 'restartMs'> {
+function restartOf(
+  { journal: { owed }, memory: { bootId } }: State,
+  work: GoingBack,
+  nowMs: number,
+): Pick<Owed, 'restartMs'> {
   if (work.failure.escalated !== undefined) return { restartMs: nowMs + work.applyMs };
   return owed?.restartMs === undefined || owed.bootId !== bootId ? {} : { restartMs: owed.restartMs };
 }
 
 /** One step of a pass that mends what a way back left wrong; undefined when the pass is over. */
 export function mendingStep(state: State, config: Config, nowMs: number): Step | undefined {
-  const { memory: { progress, bootId }, journal, settings: { kinds } } = state;
+  const {
+    memory: { progress, bootId },
+    journal,
+    settings: { kinds },
+  } = state;
   const items = wayBackTo(config, journal.originals, kinds);
   const item = items[progress.done];
   if (item !== undefined) return itemStep(item, nowMs + BACK_STEP_MS);
   // A restart is owed once: it is asked for again while it does not come, and never after another boot, so there is no loop of them.
-  const actions = (journal.owed?.actions ?? []).filter(({ kind }) => kind !== 'reboot' || (owesReboot(journal.owed, bootId) && progress.troubles.length === 0));
+  const actions = (journal.owed?.actions ?? []).filter(
+    ({ kind }) => kind !== 'reboot' || (owesReboot(journal.owed, bootId) && progress.troubles.length === 0),
+  );
   const action = actions[progress.acted];
   if (action !== undefined) return actStep(action, items, nowMs, nowMs + BACK_ACTION_MS);
-  if (progress.escalating !== undefined && progress.acted === actions.length && restartIsDue(state, nowMs)) return actStep({ kind: 'reboot' }, items, nowMs, nowMs + BACK_ACTION_MS);
+  if (progress.escalating !== undefined && progress.acted === actions.length && restartIsDue(state, nowMs))
+    return actStep({ kind: 'reboot' }, items, nowMs, nowMs + BACK_ACTION_MS);
   return progress.differences === undefined ? { do: 'compare', items } : undefined;
 }
 
 /** Leave to restart the machine was asked for and did not come: the bus is away, or nobody wants that config any more. While the node is being drained it still may. */
 function restartIsDue({ journal: { owed }, memory: { bootId, lease } }: State, nowMs: number): boolean {
-  return owed?.restartMs !== undefined && owed.bootId === bootId && nowMs >= owed.restartMs && lease?.phase !== 'draining';
+  return (
+    owed?.restartMs !== undefined && owed.bootId === bootId && nowMs >= owed.restartMs && lease?.phase !== 'draining'
+  );
 }
 
 /** Whether the node was to be restarted on the way back, and was not since. */
-export const owesReboot = (owed: Owed | undefined, bootId: string): boolean => owed !== undefined && wantsReboot(owed.actions) && owed.bootId === bootId;
+export const owesReboot = (owed: Owed | undefined, bootId: string): boolean =>
+  owed !== undefined && wantsReboot(owed.actions) && owed.bootId === bootId;
 
 /** What the passes over a way back left wrong. */
 export function whatIsWrong(state: State): readonly string[] {

@@ -6,7 +6,15 @@ const BUS = [probe('control-plane:bus')];
 
 /** A node where changes of `/net` may cut it off. */
 function bench(): Bench {
-  const node = new Bench({ ...SETTINGS, kinds: { ...SETTINGS.kinds, mayCutOff: (_from, to) => to.fragments.some(({ name }) => name === 'net'), controlPlane: BUS, controlPlaneBefore: BUS } });
+  const node = new Bench({
+    ...SETTINGS,
+    kinds: {
+      ...SETTINGS.kinds,
+      mayCutOff: (_from, to) => to.fragments.some(({ name }) => name === 'net'),
+      controlPlane: BUS,
+      controlPlaneBefore: BUS,
+    },
+  });
   node.config('a', [file('/net', 'new')]);
   node.config('b', [file('/other', 'new')]);
   node.settle();

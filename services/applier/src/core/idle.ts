@@ -11,24 +11,41 @@ const REMAKE_STEP_MS = 30_000;
 
 /** The next step of an applier that works on nothing: first what needs no connection, then what the bus is asked and told. */
 export function idleStep(state: State, nowMs: number): Step {
-  return mendStep(state, nowMs) ?? remakeStep(state, nowMs) ?? driftStep(state, nowMs) ?? tidyStep(state) ?? busStep(state, nowMs) ?? wait(state, nowMs);
+  return (
+    mendStep(state, nowMs) ??
+    remakeStep(state, nowMs) ??
+    driftStep(state, nowMs) ??
+    tidyStep(state) ??
+    busStep(state, nowMs) ??
+    wait(state, nowMs)
+  );
 }
 
 /** A way back that did not succeed is gone again and again. */
 function mendStep(state: State, nowMs: number): Step | undefined {
-  const { journal, memory, settings: { kinds } } = state;
+  const {
+    journal,
+    memory,
+    settings: { kinds },
+  } = state;
   if (journal.sound || nowMs < memory.mend.dueMs) return undefined;
   const config = inHand(state, journal.inForce);
   if (config === undefined) return loadStep(state, nowMs);
   const pass = mendingStep(state, config, nowMs);
   if (pass !== undefined) return pass;
   const isWrong = whatIsWrong(state).length > 0 || owesReboot(journal.owed, memory.bootId);
-  return isWrong ? undefined : { do: 'write-journal', journal: mended(state, stillManaged(journal.originals, config, kinds)) };
+  return isWrong
+    ? undefined
+    : { do: 'write-journal', journal: mended(state, stillManaged(journal.originals, config, kinds)) };
 }
 
 /** Before anything else is done after a restart of the machine: links and routes of the config in force come back. */
 function remakeStep(state: State, nowMs: number): Step | undefined {
-  const { journal, memory: { progress, settled }, settings: { kinds } } = state;
+  const {
+    journal,
+    memory: { progress, settled },
+    settings: { kinds },
+  } = state;
   if (!hasForgotten(state)) return undefined;
   const config = inHand(state, journal.inForce);
   if (config === undefined) return loadStep(state, nowMs);
@@ -42,7 +59,11 @@ function remakeStep(state: State, nowMs: number): Step | undefined {
 }
 
 function driftStep(state: State, nowMs: number): Step | undefined {
-  const { journal, memory, settings: { kinds } } = state;
+  const {
+    journal,
+    memory,
+    settings: { kinds },
+  } = state;
   if (!journal.sound || nowMs < memory.drift.dueMs) return undefined;
   const config = inHand(state, journal.inForce);
   if (config === undefined) return loadStep(state, nowMs);
@@ -66,7 +87,8 @@ function busStep(state: State, nowMs: number): Step | undefined {
   if (memory.statusReadMs === undefined || nowMs >= memory.statusDueMs) return { do: 'read-status' };
   if (isOutdated(state) && nowMs >= memory.reborn.dueMs) return { do: 'write-journal', journal: reborn(state) };
   const pending = journal.report !== undefined && !isShown(state) ? journal.report : undefined;
-  if (pending !== undefined && memory.sent.count === 0 && !(memory.announce && pending.kind === 'announced')) return { do: 'report', report: pending };
+  if (pending !== undefined && memory.sent.count === 0 && !(memory.announce && pending.kind === 'announced'))
+    return { do: 'report', report: pending };
   if (memory.announce) return { do: 'write-journal', journal: announce(state) };
   const news = newDrift(state);
   if (news !== undefined) return { do: 'write-journal', journal: drifted(state, news) };
@@ -85,11 +107,19 @@ function leaseStep(state: State, nowMs: number): Step | undefined {
   const named = { lease: lease.lease, change: lease.change, pool: lease.pool, verdict: 'refused' } as const;
   switch (ask(state, lease)) {
     case 'stale':
-      return { do: 'write-journal', journal: undone(state, { ...named, reason: `planned from ${lease.from}, but ${journal.inForce} is in force` }) };
+      return {
+        do: 'write-journal',
+        journal: undone(state, { ...named, reason: `planned from ${lease.from}, but ${journal.inForce} is in force` }),
+      };
     case 'ended':
-      return { do: 'write-journal', journal: undone(state, { ...named, reason: `ended as ${lease.because} before it was begun` }) };
+      return {
+        do: 'write-journal',
+        journal: undone(state, { ...named, reason: `ended as ${lease.because} before it was begun` }),
+      };
     case 'again':
-      return isShown(state) && memory.lost !== undefined && nowMs >= memory.lost.dueMs ? { do: 'write-journal', journal: announce(state) } : undefined;
+      return isShown(state) && memory.lost !== undefined && nowMs >= memory.lost.dueMs
+        ? { do: 'write-journal', journal: announce(state) }
+        : undefined;
     case 'begin':
     case 'nothing':
       return undefined;
@@ -112,11 +142,13 @@ function newDrift({ memory: { drift, status } }: State): readonly string[] | und
 function wait(state: State, nowMs: number): Step {
   const { journal, memory } = state;
   const dues = [nowMs + LONGEST_WAIT_MS, journal.sound ? memory.drift.dueMs : memory.mend.dueMs];
-  if (nowMs < memory.bus.retryAtMs) return { do: 'wait', untilMs: Math.min(...dues.filter((due) => due > nowMs), memory.bus.retryAtMs) };
+  if (nowMs < memory.bus.retryAtMs)
+    return { do: 'wait', untilMs: Math.min(...dues.filter((due) => due > nowMs), memory.bus.retryAtMs) };
   dues.push(memory.statusDueMs, memory.leaseDueMs);
   if (journal.report !== undefined && !isShown(state)) dues.push(memory.sent.dueMs);
   if (isOutdated(state)) dues.push(memory.reborn.dueMs);
   return { do: 'wait', untilMs: Math.min(...dues.filter((due) => due > nowMs)) };
 }
 
-const sameTexts = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && a.every((text, i) => text === b[i]);
+const sameTexts = (a: readonly string[], b: readonly string[]): boolean =>
+  a.length === b.length && a.every((text, i) => text === b[i]);

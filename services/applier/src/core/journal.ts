@@ -129,8 +129,17 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 /** The journal of an applier without state: what is on the node is original, and the config in force is the empty one. */
 export function newJournal(node: string, emptyHash: string): Journal {
   return {
-    v: 1, node, incarnation: 0, birth: 0, seq: 0, inForce: emptyHash, sound: true,
-    lastDealt: undefined, work: undefined, originals: {}, report: undefined,
+    v: 1,
+    node,
+    incarnation: 0,
+    birth: 0,
+    seq: 0,
+    inForce: emptyHash,
+    sound: true,
+    lastDealt: undefined,
+    work: undefined,
+    originals: {},
+    report: undefined,
   };
 }
 
@@ -139,9 +148,26 @@ const FORWARD_SHARE = 2 / 3;
 export const turnBack = (readMs: number, applyMs: number): number => readMs + applyMs * FORWARD_SHARE;
 
 /** The intent to carry out a lease. */
-export function forward(lease: LeaseView, readMs: number, bootId: string, found: Pick<Intent, 'passedBefore' | 'changed' | 'guarded' | 'escalated'>): Forward {
+export function forward(
+  lease: LeaseView,
+  readMs: number,
+  bootId: string,
+  found: Pick<Intent, 'passedBefore' | 'changed' | 'guarded' | 'escalated'>,
+): Forward {
   return {
-    phase: 'forward', lease: lease.lease, change: lease.change, pool: lease.pool, kind: lease.kind, from: lease.from, to: lease.hash, actions: lease.actions,
-    applyMs: lease.applyMs, bootId, begunOn: bootId, readMs, turnBackMs: turnBack(readMs, lease.applyMs), ...found,
+    phase: 'forward',
+    lease: lease.lease,
+    change: lease.change,
+    pool: lease.pool,
+    kind: lease.kind,
+    from: lease.from,
+    to: lease.hash,
+    actions: lease.actions,
+    applyMs: lease.applyMs,
+    bootId,
+    begunOn: bootId,
+    readMs,
+    turnBackMs: turnBack(readMs, lease.applyMs),
+    ...found,
   };
 }

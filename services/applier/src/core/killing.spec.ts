@@ -6,7 +6,11 @@ import { draw } from './chance.js';
 const A = hash('a');
 const B = hash('b');
 const SEEDS = 2_500;
-const ACTIONS: readonly (readonly Action[])[] = [[], [{ kind: 'daemon-reload' }, { kind: 'restart', unit: 'x.service' }], [{ kind: 'drain' }, { kind: 'reboot' }]];
+const ACTIONS: readonly (readonly Action[])[] = [
+  [],
+  [{ kind: 'daemon-reload' }, { kind: 'restart', unit: 'x.service' }],
+  [{ kind: 'drain' }, { kind: 'reboot' }],
+];
 
 /** Numbers below 1 from a seed. */
 function chances(seed: number): () => number {
@@ -37,9 +41,15 @@ function scene(chance: () => number): { readonly bench: Bench; readonly actions:
   expect(Object.fromEntries(bench.machine.files)).toEqual(OLD);
   const against = chance();
   if (against < 0.3) bench.machine.probes = (_name, files) => files.get('/d') !== 'new';
-  else if (against < 0.5) bench.machine.refuses = (entry) => (entry.spec['path'] === '/d' ? { fault: 'content', reason: 'no' } : undefined);
-  else if (against < 0.6) bench.machine.refuses = (entry) => (entry.spec['content'] === 'new' && entry.spec['path'] === '/c' && chance() < 0.5 ? { fault: 'node', reason: 'full' } : undefined);
-  if (chance() < 0.4) bench.machine.refusesAction = () => (chance() < 0.6 ? { fault: 'node', reason: 'it hangs' } : undefined);
+  else if (against < 0.5)
+    bench.machine.refuses = (entry) => (entry.spec['path'] === '/d' ? { fault: 'content', reason: 'no' } : undefined);
+  else if (against < 0.6)
+    bench.machine.refuses = (entry) =>
+      entry.spec['content'] === 'new' && entry.spec['path'] === '/c' && chance() < 0.5
+        ? { fault: 'node', reason: 'full' }
+        : undefined;
+  if (chance() < 0.4)
+    bench.machine.refusesAction = () => (chance() < 0.6 ? { fault: 'node', reason: 'it hangs' } : undefined);
   if (chance() < 0.3) bench.machine.unitFails = () => bench.machine.running.get('/d') === 'new';
   bench.grant({ lease: 'l2', hash: B, from: A, ledger: 9, actions });
   return { bench, actions };
@@ -72,11 +82,22 @@ it(`ends on the old or the new config, whatever it is killed in (${SEEDS} seeds)
     const { bench, actions } = scene(chance);
     storm(bench, chance);
     const journal = bench.machine.readJournal();
-    const named = { seed, files: Object.fromEntries(bench.machine.files), work: journal.work, report: [bench.last?.hash, bench.last?.lease, bench.last?.restored] };
-    expect(named).toEqual({ seed, files: journal.inForce === B ? NEW : OLD, work: undefined, report: [journal.inForce, 'l2', true] });
+    const named = {
+      seed,
+      files: Object.fromEntries(bench.machine.files),
+      work: journal.work,
+      report: [bench.last?.hash, bench.last?.lease, bench.last?.restored],
+    };
+    expect(named).toEqual({
+      seed,
+      files: journal.inForce === B ? NEW : OLD,
+      work: undefined,
+      report: [journal.inForce, 'l2', true],
+    });
     expect(journal.lastDealt?.verdict === 'applied').toBe(journal.inForce === B);
     // What ran was started with what stands there, wherever that was for the actions to see to.
-    if (actions.length > 0) expect({ seed, running: Object.fromEntries(bench.machine.running) }).toEqual({ seed, running: named.files });
+    if (actions.length > 0)
+      expect({ seed, running: Object.fromEntries(bench.machine.running) }).toEqual({ seed, running: named.files });
     expect(bench.bus.status).toMatchObject({ lease: 'l2', hash: journal.inForce, verdict: journal.lastDealt?.verdict });
     verdicts.set(journal.lastDealt?.verdict ?? '', (verdicts.get(journal.lastDealt?.verdict ?? '') ?? 0) + 1);
   }

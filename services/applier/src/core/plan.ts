@@ -9,11 +9,16 @@ import type { Item, Kinds } from './ports.js';
  */
 export function wayTo(config: Config, originals: Originals, kinds: Kinds): readonly Item[] {
   const managed = new Set(kinds.entries(config).flatMap((entry) => kinds.resources(entry)));
-  const strays = Object.keys(originals).filter((key) => !managed.has(key)).sort().reverse();
+  const strays = Object.keys(originals)
+    .filter((key) => !managed.has(key))
+    .sort()
+    .reverse();
   const putBacks = strays.flatMap((key): Item[] => {
     const original = originals[key];
     if (original === undefined) return [];
-    return [{ do: 'put-back', key, original: { ...original, made: original.made.filter((made) => !managed.has(made)) } }];
+    return [
+      { do: 'put-back', key, original: { ...original, made: original.made.filter((made) => !managed.has(made)) } },
+    ];
   });
   return [...putBacks, ...inOrder(config, kinds).map((entry): Item => ({ do: 'apply', entry }))];
 }
@@ -29,7 +34,8 @@ export const forgottenOf = (items: readonly Item[], kinds: Kinds): readonly Item
 /** The entries that make something, in the order in which they are applied. */
 export function inOrder(config: Config, kinds: Kinds): readonly ConfigEntry[] {
   const key = (entry: ConfigEntry): string => kinds.resources(entry)[0] ?? entry.name;
-  return kinds.entries(config)
+  return kinds
+    .entries(config)
     .filter((entry) => kinds.order.includes(entry.kind))
     .sort((a, b) => kinds.order.indexOf(a.kind) - kinds.order.indexOf(b.kind) || compareText(key(a), key(b)));
 }
@@ -54,6 +60,7 @@ export function claimedTwice(config: Config, kinds: Kinds): string | undefined {
   return undefined;
 }
 
-export const probesOf = (config: Config): readonly ConfigEntry[] => config.fragments.filter((entry) => entry.kind === 'Probe');
+export const probesOf = (config: Config): readonly ConfigEntry[] =>
+  config.fragments.filter((entry) => entry.kind === 'Probe');
 
 const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

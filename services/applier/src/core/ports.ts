@@ -40,7 +40,13 @@ export type Step =
   /** From the bus, checked against its hash and kept in the state folder. */
   | { readonly do: 'fetch-config'; readonly hash: string }
   /** Whether this node can and may carry the config out: looks, and changes nothing. */
-  | { readonly do: 'check'; readonly config: Config; readonly entries: readonly ConfigEntry[]; readonly actions: readonly Action[]; readonly taken: readonly string[] }
+  | {
+      readonly do: 'check';
+      readonly config: Config;
+      readonly entries: readonly ConfigEntry[];
+      readonly actions: readonly Action[];
+      readonly taken: readonly string[];
+    }
   /** Keeps the originals of these entries' resources, `known` ones excepted; contents go to the state folder. */
   | { readonly do: 'read-before'; readonly entries: readonly ConfigEntry[]; readonly known: Originals }
   | { readonly do: 'run-probes'; readonly probes: readonly ConfigEntry[]; readonly untilMs: number }
@@ -110,4 +116,8 @@ export type Heard =
   | { readonly heard: 'lease'; readonly lease: LeaseView }
   | { readonly heard: 'status'; readonly status: StatusView }
   | { readonly heard: 'connected' }
-  | { readonly heard: 'self'; readonly labels: Readonly<Record<string, string>>; readonly capabilities: readonly string[] };
+  | {
+      readonly heard: 'self';
+      readonly labels: Readonly<Record<string, string>>;
+      readonly capabilities: readonly string[];
+    };

@@ -17,23 +17,41 @@ export interface Ending extends Dealt {
 }
 
 const KIND_OF: Readonly<Record<Exclude<Verdict, ''>, ReportKind>> = {
-  applied: 'applied', invalid: 'invalid', failed: 'failed', refused: 'announced',
+  applied: 'applied',
+  invalid: 'invalid',
+  failed: 'failed',
+  refused: 'announced',
 };
 
 /** The journal once a lease was dealt with: one write that ends the work and makes its report. */
 export function deal(state: State, ending: Ending): Journal {
   const { lease, change, pool, verdict, reason, inForce, sound, originals, escalated } = ending;
-  const journal: Journal = { ...state.journal, inForce, sound, originals, owed: ending.owed, madeIn: state.memory.bootId, work: undefined, lastDealt: { lease, change, pool, verdict, reason, ...(escalated === undefined ? {} : { escalated }) } };
+  const journal: Journal = {
+    ...state.journal,
+    inForce,
+    sound,
+    originals,
+    owed: ending.owed,
+    madeIn: state.memory.bootId,
+    work: undefined,
+    lastDealt: { lease, change, pool, verdict, reason, ...(escalated === undefined ? {} : { escalated }) },
+  };
   return withReport(state, journal, KIND_OF[verdict], ending.extra);
 }
 
 /** The journal with an announcement to send. */
 export const announce = (state: State): Journal => withReport(state, state.journal, 'announced', {});
 /** The journal with a report of what differs from the config in force; nothing does any more if the list is empty. */
-export const drifted = (state: State, what: readonly string[]): Journal => withReport(state, state.journal, 'drifted', { what });
+export const drifted = (state: State, what: readonly string[]): Journal =>
+  withReport(state, state.journal, 'drifted', { what });
 /** The journal once the way back succeeded after all. */
 export const mended = (state: State, originals: Originals): Journal =>
-  withReport(state, { ...state.journal, originals, sound: true, owed: undefined, madeIn: state.memory.bootId }, 'announced', {});
+  withReport(
+    state,
+    { ...state.journal, originals, sound: true, owed: undefined, madeIn: state.memory.bootId },
+    'announced',
+    {},
+  );
 
 /** The journal once what the kernel had forgotten was made again; `wrong` if it could not be. */
 export function remade(state: State, wrong: boolean): Journal {
@@ -55,11 +73,31 @@ function withReport(state: State, journal: Journal, kind: ReportKind, extra: Ext
   const dealt = journal.lastDealt;
   const announced = kind === 'announced';
   const report: OwnReport = {
-    kind, v: 1, node: journal.node, incarnation: journal.incarnation, birth: journal.birth, seq, bootId: memory.bootId,
-    hash: journal.inForce, lease: dealt?.lease ?? '', verdict: dealt?.verdict ?? '', reason: boundedReason(dealt?.reason ?? ''), restored: journal.sound,
-    change: dealt?.change ?? '', pool: dealt?.pool ?? '', labels: announced ? { ...self.labels } : {}, capabilities: announced ? [...self.capabilities] : [],
-    fresh: announced && self.fresh && dealt === undefined, version: announced ? self.version : '',
-    durationMs: 0, probe: '', step: '', needsRestart: dealt?.escalated !== undefined, ...extra, changed: boundedList(extra.changed ?? []), what: boundedList(extra.what ?? []),
+    kind,
+    v: 1,
+    node: journal.node,
+    incarnation: journal.incarnation,
+    birth: journal.birth,
+    seq,
+    bootId: memory.bootId,
+    hash: journal.inForce,
+    lease: dealt?.lease ?? '',
+    verdict: dealt?.verdict ?? '',
+    reason: boundedReason(dealt?.reason ?? ''),
+    restored: journal.sound,
+    change: dealt?.change ?? '',
+    pool: dealt?.pool ?? '',
+    labels: announced ? { ...self.labels } : {},
+    capabilities: announced ? [...self.capabilities] : [],
+    fresh: announced && self.fresh && dealt === undefined,
+    version: announced ? self.version : '',
+    durationMs: 0,
+    probe: '',
+    step: '',
+    needsRestart: dealt?.escalated !== undefined,
+    ...extra,
+    changed: boundedList(extra.changed ?? []),
+    what: boundedList(extra.what ?? []),
   };
   return { ...journal, seq, report };
 }

@@ -101,7 +101,13 @@ describe('on a machine that still comes up', () => {
     node.machine.probes = () => false;
     node.settle();
     node.pass(60_000);
-    expect(node.last).toMatchObject({ verdict: 'failed', lease: 'l2', hash: A, restored: true, reason: expect.stringContaining('probe service passed before and fails now') as string });
+    expect(node.last).toMatchObject({
+      verdict: 'failed',
+      lease: 'l2',
+      hash: A,
+      restored: true,
+      reason: expect.stringContaining('probe service passed before and fails now') as string,
+    });
     expect(settlings(node)).toBe(1);
   });
 

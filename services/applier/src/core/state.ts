@@ -105,7 +105,17 @@ export interface Progress {
   readonly againAtMs: number;
 }
 export const START: Progress = {
-  done: 0, acted: 0, troubles: [], escalating: undefined, unitRead: false, guarded: false, differences: undefined, probes: undefined, failure: undefined, passes: 0, againAtMs: 0,
+  done: 0,
+  acted: 0,
+  troubles: [],
+  escalating: undefined,
+  unitRead: false,
+  guarded: false,
+  differences: undefined,
+  probes: undefined,
+  failure: undefined,
+  passes: 0,
+  againAtMs: 0,
 };
 
 /** What comes from outside when an applier is started. */
@@ -121,13 +131,33 @@ export function start(settings: Settings, self: Self, journal: Journal, outside:
   const { value, next } = draw(outside.random);
   const { nowMs } = outside;
   return {
-    settings, self, journal,
+    settings,
+    self,
+    journal,
     memory: {
-      bootId: outside.bootId, birth: nextBirth(outside.random), chance: next, configs: new Map(), absent: new Set(),
-      bus: { failures: 0, retryAtMs: nowMs }, status: undefined, statusReadMs: undefined, statusDueMs: nowMs,
-      lease: undefined, leaseDueMs: nowMs, leasePushed: 0, begun: undefined, progress: START, settled: false, announce: true, forgot: false,
-      sent: { count: 0, dueMs: nowMs }, reborn: { count: 0, dueMs: nowMs }, lost: undefined, mend: { count: 0, dueMs: nowMs },
-      drift: { dueMs: nowMs + value * settings.driftCheckMs, found: undefined, reported: undefined }, untidy: true,
+      bootId: outside.bootId,
+      birth: nextBirth(outside.random),
+      chance: next,
+      configs: new Map(),
+      absent: new Set(),
+      bus: { failures: 0, retryAtMs: nowMs },
+      status: undefined,
+      statusReadMs: undefined,
+      statusDueMs: nowMs,
+      lease: undefined,
+      leaseDueMs: nowMs,
+      leasePushed: 0,
+      begun: undefined,
+      progress: START,
+      settled: false,
+      announce: true,
+      forgot: false,
+      sent: { count: 0, dueMs: nowMs },
+      reborn: { count: 0, dueMs: nowMs },
+      lost: undefined,
+      mend: { count: 0, dueMs: nowMs },
+      drift: { dueMs: nowMs + value * settings.driftCheckMs, found: undefined, reported: undefined },
+      untidy: true,
     },
   };
 }
@@ -146,20 +176,34 @@ export function hear(state: State, heard: Heard, nowMs: number): State {
       return remember(state, { status: newer(memory.status, heard.status), ...laterLost(memory, nowMs + VIEW_LAG_MS) });
     case 'connected':
       return remember(state, {
-        leaseDueMs: nowMs, statusDueMs: nowMs, bus: { failures: 0, retryAtMs: nowMs }, sent: { count: memory.sent.count, dueMs: nowMs },
+        leaseDueMs: nowMs,
+        statusDueMs: nowMs,
+        bus: { failures: 0, retryAtMs: nowMs },
+        sent: { count: memory.sent.count, dueMs: nowMs },
       });
     case 'self':
-      return { ...state, self: { ...state.self, labels: heard.labels, capabilities: heard.capabilities }, memory: { ...memory, announce: true } };
+      return {
+        ...state,
+        self: { ...state.self, labels: heard.labels, capabilities: heard.capabilities },
+        memory: { ...memory, announce: true },
+      };
   }
 }
 
-export const remember = (state: State, part: Partial<Memory>): State => ({ ...state, memory: { ...state.memory, ...part } });
+export const remember = (state: State, part: Partial<Memory>): State => ({
+  ...state,
+  memory: { ...state.memory, ...part },
+});
 export const progressed = (state: State, part: Partial<Progress>): State =>
   remember(state, { progress: { ...state.memory.progress, ...part } });
 
 /** Whether the machine was restarted, or what keeps a part of its network, and the config in force may have what is forgotten then. */
 export const hasForgotten = ({ journal, memory, settings: { kinds, emptyHash } }: State): boolean =>
-  journal.work === undefined && journal.sound && kinds.forgotten.length > 0 && journal.inForce !== emptyHash && (journal.madeIn !== memory.bootId || memory.forgot);
+  journal.work === undefined &&
+  journal.sound &&
+  kinds.forgotten.length > 0 &&
+  journal.inForce !== emptyHash &&
+  (journal.madeIn !== memory.bootId || memory.forgot);
 /** Whether this node may be restarted. */
 export const canReboot = (state: State): boolean => state.self.capabilities.includes('action:reboot');
 
@@ -169,15 +213,23 @@ export const inHand = (state: State, hash: string): Config | undefined =>
 
 /** Whether the scheduler has taken the last report. */
 export function isShown(state: State): boolean {
-  const { journal, memory: { status } } = state;
-  return status !== undefined && status.incarnation === journal.incarnation && status.birth === journal.birth && status.seq >= journal.seq;
+  const {
+    journal,
+    memory: { status },
+  } = state;
+  return (
+    status !== undefined &&
+    status.incarnation === journal.incarnation &&
+    status.birth === journal.birth &&
+    status.seq >= journal.seq
+  );
 }
 
 export const newer = (known: StatusView | undefined, found: StatusView | undefined): StatusView | undefined =>
   known !== undefined && (found === undefined || found.ledger < known.ledger) ? known : found;
 
 /** A birth that differs from the last one and is never 0. */
-export const nextBirth = (birth: number): number => ((Math.imul(birth, 1_664_525) + 1_013_904_223) >>> 0) || 1;
+export const nextBirth = (birth: number): number => (Math.imul(birth, 1_664_525) + 1_013_904_223) >>> 0 || 1;
 
 /** A lease that is not ready begins nothing: what was pushed of it may be believed. */
 const ended = (state: State, lease: LeaseView): State =>
@@ -185,4 +237,6 @@ const ended = (state: State, lease: LeaseView): State =>
 
 /** The status shows something new: the view of the lease may follow in a moment. */
 const laterLost = ({ lost, leaseDueMs }: Memory, dueMs: number): Partial<Memory> =>
-  lost === undefined || lost.dueMs >= dueMs ? {} : { lost: { ...lost, dueMs }, leaseDueMs: Math.min(leaseDueMs, dueMs) };
+  lost === undefined || lost.dueMs >= dueMs
+    ? {}
+    : { lost: { ...lost, dueMs }, leaseDueMs: Math.min(leaseDueMs, dueMs) };

@@ -23,11 +23,18 @@ export function workingStep(state: State, work: Work, nowMs: number): Step {
 }
 
 function forwardStep(state: State, work: Forward | Confirming, nowMs: number): Step {
-  const { memory: { progress }, journal, settings: { kinds } } = state;
+  const {
+    memory: { progress },
+    journal,
+    settings: { kinds },
+  } = state;
   if (progress.failure !== undefined) return judge(state, work, progress.failure, nowMs);
   if (nowMs >= work.turnBackMs) return turn(state, work, tooLate(work));
   const config = inHand(state, work.to);
-  if (config === undefined) return state.memory.absent.has(work.to) ? turn(state, work, lostConfig(work.to)) : { do: 'load-config', hash: work.to };
+  if (config === undefined)
+    return state.memory.absent.has(work.to)
+      ? turn(state, work, lostConfig(work.to))
+      : { do: 'load-config', hash: work.to };
   const items = wayTo(config, journal.originals, kinds);
   if (work.guarded === true && !progress.guarded) return { do: 'guard', lease: work.lease, atMs: work.turnBackMs };
   // After a restart of the machine nothing more is applied, but for what the kernel has forgotten: what stands there is read back.
@@ -35,19 +42,39 @@ function forwardStep(state: State, work: Forward | Confirming, nowMs: number): S
   if (doing !== undefined) return doing;
   if (progress.differences === undefined) return { do: 'compare', items };
   const [difference] = progress.differences;
-  if (difference !== undefined) return judge(state, work, nodeFault(because(work, `${difference.what}: ${difference.how}, read back after it was applied`)), nowMs);
+  if (difference !== undefined)
+    return judge(
+      state,
+      work,
+      nodeFault(because(work, `${difference.what}: ${difference.how}, read back after it was applied`)),
+      nowMs,
+    );
   const unit = work.escalated?.action.unit;
   if (unit !== undefined && !progress.unitRead) return { do: 'read-unit', unit, untilMs: work.turnBackMs };
   const probes = [...probesOf(config), ...kinds.controlPlane].filter((probe) => work.passedBefore.includes(probe.name));
   if (progress.probes === undefined) return { do: 'run-probes', probes, untilMs: work.turnBackMs };
   const broken = progress.probes.find((probe) => !probe.passed);
   if (broken !== undefined) {
-    return judge(state, work, { fault: 'node', reason: because(work, `probe ${broken.name} passed before and fails now: ${broken.reason}`), probe: broken.name }, nowMs);
+    return judge(
+      state,
+      work,
+      {
+        fault: 'node',
+        reason: because(work, `probe ${broken.name} passed before and fails now: ${broken.reason}`),
+        probe: broken.name,
+      },
+      nowMs,
+    );
   }
   return {
     do: 'write-journal',
     journal: deal(state, {
-      lease: work.lease, change: work.change, pool: work.pool, verdict: 'applied', inForce: work.to, sound: true,
+      lease: work.lease,
+      change: work.change,
+      pool: work.pool,
+      verdict: 'applied',
+      inForce: work.to,
+      sound: true,
       reason: work.escalated === undefined ? '' : `${work.escalated.reason}; the machine was restarted instead`,
       originals: stillManaged(journal.originals, config, kinds),
       extra: { durationMs: Math.max(0, Math.round(nowMs - work.readMs)), changed: [...work.changed] },
@@ -60,7 +87,8 @@ function doStep(state: State, work: Forward, items: readonly Item[], nowMs: numb
   const { progress } = state.memory;
   const item = items[progress.done];
   if (item !== undefined) return itemStep(item, work.turnBackMs);
-  if (progress.escalating !== undefined) return { do: 'write-journal', journal: { ...state.journal, work: escalatedWork(work, progress.escalating) } };
+  if (progress.escalating !== undefined)
+    return { do: 'write-journal', journal: { ...state.journal, work: escalatedWork(work, progress.escalating) } };
   const action = forwardActions(work, state.journal, state.memory.bootId)[progress.acted];
   if (action !== undefined && action.kind !== 'reboot') return actStep(action, items, nowMs, work.turnBackMs);
   if (action === undefined && work.reboot === undefined) return undefined;
@@ -71,7 +99,12 @@ function doStep(state: State, work: Forward, items: readonly Item[], nowMs: numb
 /** A changed boot id: the old times mean nothing. One more window, once, to see whether the node came up well. */
 function freshWindow(state: State, work: Forward, nowMs: number): Step {
   const fresh: Confirming = {
-    ...work, phase: 'confirming', begunOn: work.begunOn ?? work.bootId, bootId: state.memory.bootId, readMs: nowMs, turnBackMs: turnBack(nowMs, work.applyMs),
+    ...work,
+    phase: 'confirming',
+    begunOn: work.begunOn ?? work.bootId,
+    bootId: state.memory.bootId,
+    readMs: nowMs,
+    turnBackMs: turnBack(nowMs, work.applyMs),
   };
   return { do: 'write-journal', journal: { ...state.journal, work: fresh } };
 }
@@ -84,21 +117,36 @@ function judge(state: State, work: Forward | Confirming, failure: Failure, nowMs
 
 /** A restart that was asked for on the way forward says nothing about the way back. */
 function turn(state: State, work: Forward | Confirming, failure: Failure): Step {
-  return { do: 'write-journal', journal: { ...state.journal, work: { ...work, phase: 'going-back', failure, reboot: undefined } } };
+  return {
+    do: 'write-journal',
+    journal: { ...state.journal, work: { ...work, phase: 'going-back', failure, reboot: undefined } },
+  };
 }
 
 function tooLate(work: Forward | Confirming): Failure {
   const late = `not confirmed ${Math.round(work.turnBackMs - work.readMs)} ms after the lease was read`;
-  return nodeFault(because(work, work.phase === 'forward' && work.reboot !== undefined ? `the machine was told to restart, and did not: ${late}` : late));
+  return nodeFault(
+    because(
+      work,
+      work.phase === 'forward' && work.reboot !== undefined
+        ? `the machine was told to restart, and did not: ${late}`
+        : late,
+    ),
+  );
 }
 
-function remakeStep({ memory, settings: { kinds } }: State, work: Confirming, items: readonly Item[]): Step | undefined {
+function remakeStep(
+  { memory, settings: { kinds } }: State,
+  work: Confirming,
+  items: readonly Item[],
+): Step | undefined {
   const item = forgottenOf(items, kinds)[memory.progress.done];
   return item === undefined ? undefined : itemStep(item, work.turnBackMs);
 }
 
 /** What an escalated action said stands before what came of it. */
-const because = (work: Forward | Confirming, reason: string): string => (work.escalated === undefined ? reason : `${work.escalated.reason}; ${reason}`);
+const because = (work: Forward | Confirming, reason: string): string =>
+  work.escalated === undefined ? reason : `${work.escalated.reason}; ${reason}`;
 
 const nodeFault = (reason: string): Failure => ({ fault: 'node', reason, probe: '' });
 const lostConfig = (hash: string): Failure => nodeFault(`the state folder has lost config ${hash}`);

@@ -22,8 +22,14 @@ afterEach(() => host.end());
 
 it('announces what it can do where systemctl answers, and nothing of it elsewhere', async () => {
   await host.start({ host: machine.settings });
-  expect(host.bus.reports[0]?.capabilities).toEqual(expect.arrayContaining(['action:daemon-reload', 'action:reboot', 'action:reload', 'action:restart']));
-  for (const settings of [{}, { systemctl: machine.program('offline', 'echo offline; exit 1') }, { systemctl: '/nowhere/systemctl' }]) {
+  expect(host.bus.reports[0]?.capabilities).toEqual(
+    expect.arrayContaining(['action:daemon-reload', 'action:reboot', 'action:reload', 'action:restart']),
+  );
+  for (const settings of [
+    {},
+    { systemctl: machine.program('offline', 'echo offline; exit 1') },
+    { systemctl: '/nowhere/systemctl' },
+  ]) {
     const other = new Host();
     await other.start({ host: settings });
     expect(other.bus.reports[0]?.capabilities.filter((word) => word.startsWith('action:'))).toEqual([]);
@@ -35,39 +41,67 @@ it('takes actions in their order after everything is written, and again on what 
   machine.unit('x.service', service('/old'), { active: true });
   await host.start({ host: machine.settings });
   const opening = [file(UNIT, service('/new')), file('/etc/gate', 'open')];
-  expect(await host.bus.roll(config(...opening, gate), { actions: [DAEMON_RELOAD, restart] })).toMatchObject({ verdict: 'applied' });
+  expect(await host.bus.roll(config(...opening, gate), { actions: [DAEMON_RELOAD, restart] })).toMatchObject({
+    verdict: 'applied',
+  });
   expect(machine.asked()).toEqual(['daemon-reload', 'restart x.service']);
   expect(machine.running('x.service')).toBe(service('/new'));
   const bad = config(file(UNIT, service('/bad')), file('/etc/gate', 'shut'), gate);
-  expect(await host.bus.roll(bad, { actions: [DAEMON_RELOAD, reload] })).toMatchObject({ verdict: 'invalid', restored: true, probe: 'gate' });
+  expect(await host.bus.roll(bad, { actions: [DAEMON_RELOAD, reload] })).toMatchObject({
+    verdict: 'invalid',
+    restored: true,
+    probe: 'gate',
+  });
   expect(machine.asked()).toEqual(['daemon-reload', 'reload x.service', 'daemon-reload', 'reload x.service']);
   expect(machine.running('x.service')).toBe(service('/new'));
 });
 
 it('takes none of another root, none of a unit that is not there, and touches nothing then', async () => {
   const applier = await host.start();
-  expect(await host.bus.roll(config(file('/f', 'x')), { actions: [restart] })).toMatchObject({ verdict: 'failed', reason: 'this node cannot take the action restart of x.service', hash: EMPTY_HASH });
+  expect(await host.bus.roll(config(file('/f', 'x')), { actions: [restart] })).toMatchObject({
+    verdict: 'failed',
+    reason: 'this node cannot take the action restart of x.service',
+    hash: EMPTY_HASH,
+  });
   await applier.stop();
   await host.start({ host: machine.settings });
-  expect(await host.bus.roll(config(file('/f', 'x')), { actions: [restart] })).toMatchObject({ verdict: 'failed', reason: 'action restart: there is no unit x.service' });
+  expect(await host.bus.roll(config(file('/f', 'x')), { actions: [restart] })).toMatchObject({
+    verdict: 'failed',
+    reason: 'action restart: there is no unit x.service',
+  });
   expect([host.tree(), machine.asked()]).toEqual([{}, []]);
 });
 
 it('leaves a unit that went with the change alone, and reloads none that does not run', async () => {
   await host.start({ host: machine.settings });
   await host.bus.roll(config(file(UNIT, service('/a'))), { actions: [DAEMON_RELOAD] });
-  expect(await host.bus.roll(config(file(UNIT, service('/b'))), { actions: [DAEMON_RELOAD, reload] })).toMatchObject({ verdict: 'applied' });
-  expect(await host.bus.roll(config(), { actions: [DAEMON_RELOAD, restart] })).toMatchObject({ verdict: 'applied', hash: EMPTY_HASH });
+  expect(await host.bus.roll(config(file(UNIT, service('/b'))), { actions: [DAEMON_RELOAD, reload] })).toMatchObject({
+    verdict: 'applied',
+  });
+  expect(await host.bus.roll(config(), { actions: [DAEMON_RELOAD, restart] })).toMatchObject({
+    verdict: 'applied',
+    hash: EMPTY_HASH,
+  });
   expect(machine.asked()).toEqual(['daemon-reload', 'daemon-reload', 'daemon-reload']);
 });
 
 describe('an action that fails or hangs', () => {
-  it.each([['fails', 20_000], ['hangs', 2_400]])('where the machine may not be restarted: %s, and the change is taken back', async (how, applyMs) => {
+  it.each([
+    ['fails', 20_000],
+    ['hangs', 2_400],
+  ])('where the machine may not be restarted: %s, and the change is taken back', async (how, applyMs) => {
     machine.unit('x.service', service('/old'), { active: true });
     await host.start({ host: { ...machine.settings, rebootCommand: [] } });
-    const report = await host.bus.roll(config(file(UNIT, service(`/${how}`))), { actions: [DAEMON_RELOAD, restart], applyMs });
+    const report = await host.bus.roll(config(file(UNIT, service(`/${how}`))), {
+      actions: [DAEMON_RELOAD, restart],
+      applyMs,
+    });
     expect(report).toMatchObject({ verdict: 'failed', restored: true, hash: EMPTY_HASH });
-    expect(report.reason).toMatch(new RegExp(`^action restart x.service: .* ${how === 'fails' ? 'ended with 1: Job for x.service failed' : 'was killed after'}`));
+    expect(report.reason).toMatch(
+      new RegExp(
+        `^action restart x.service: .* ${how === 'fails' ? 'ended with 1: Job for x.service failed' : 'was killed after'}`,
+      ),
+    );
     expect(machine.running('x.service')).toBe(service('/old'));
   });
 
@@ -91,7 +125,9 @@ describe('an action that fails or hangs', () => {
       const second = await host.start({ host: machine.settings, bootId: 'two' });
       const report = await host.bus.reported(({ lease }) => lease === 'l1');
       expect(report.reason).toMatch(/^action restart x.service: .*Job for x.service failed/);
-      expect(report).toMatchObject(comesUp ? { verdict: 'applied', bootId: 'two' } : { verdict: 'failed', bootId: 'two', restored: true });
+      expect(report).toMatchObject(
+        comesUp ? { verdict: 'applied', bootId: 'two' } : { verdict: 'failed', bootId: 'two', restored: true },
+      );
       expect(report.reason).toContain(comesUp ? 'the machine was restarted instead' : 'x.service has failed');
       expect(machine.running('x.service')).toBe(service(comesUp ? '/fails' : '/old'));
       expect(machine.asked()).not.toContain('reboot');
@@ -128,7 +164,11 @@ describe('a restart of the machine', () => {
     await second.stop();
     machine.boot();
     await host.start({ host: machine.settings, bootId: 'three' });
-    expect(await host.bus.reported(({ lease, kind }) => lease === 'l2' && kind === 'invalid')).toMatchObject({ probe: 'gate', restored: true, bootId: 'three' });
+    expect(await host.bus.reported(({ lease, kind }) => lease === 'l2' && kind === 'invalid')).toMatchObject({
+      probe: 'gate',
+      restored: true,
+      bootId: 'three',
+    });
   });
 
   it('that does not come by its time is given up, and the node is whole', async () => {

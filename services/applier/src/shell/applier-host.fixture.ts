@@ -5,10 +5,21 @@ import type { ConfigEntry } from '#libs/contracts';
 import { MemoryNodeBus } from '../testing/memory-node-bus.js';
 import { runApplier, type ApplierOptions, type RunningApplier } from './index.js';
 
-export const file = (path: string, content: string, mode?: string): ConfigEntry =>
-  ({ kind: 'File', name: path.replaceAll('/', '-').slice(1), spec: { path, content, ...(mode === undefined ? {} : { mode }) } });
-export const directory = (path: string, mode?: string): ConfigEntry => ({ kind: 'Directory', name: `d${path.replaceAll('/', '-')}`, spec: { path, ...(mode === undefined ? {} : { mode }) } });
-export const probe = (name: string, spec: object): ConfigEntry => ({ kind: 'Probe', name, spec: { timeout: '300ms', retries: 1, ...spec } });
+export const file = (path: string, content: string, mode?: string): ConfigEntry => ({
+  kind: 'File',
+  name: path.replaceAll('/', '-').slice(1),
+  spec: { path, content, ...(mode === undefined ? {} : { mode }) },
+});
+export const directory = (path: string, mode?: string): ConfigEntry => ({
+  kind: 'Directory',
+  name: `d${path.replaceAll('/', '-')}`,
+  spec: { path, ...(mode === undefined ? {} : { mode }) },
+});
+export const probe = (name: string, spec: object): ConfigEntry => ({
+  kind: 'Probe',
+  name,
+  spec: { timeout: '300ms', retries: 1, ...spec },
+});
 
 /** A node in a temporary folder, and its applier on a bus in memory. */
 export class Host {
@@ -23,9 +34,20 @@ export class Host {
   }
 
   /** Waits for a report, unless the applier has work to end before it can send one. */
-  async start({ awaitReport = true, ...options }: Partial<ApplierOptions> & { readonly awaitReport?: boolean } = {}): Promise<RunningApplier> {
+  async start({
+    awaitReport = true,
+    ...options
+  }: Partial<ApplierOptions> & { readonly awaitReport?: boolean } = {}): Promise<RunningApplier> {
     const before = this.bus.reports.length;
-    this.applier = await runApplier({ node: 'w-1.dc1', labels: { role: 'edge' }, root: this.root, stateDir: this.state, bus: this.bus, heartbeatMs: 50, ...options });
+    this.applier = await runApplier({
+      node: 'w-1.dc1',
+      labels: { role: 'edge' },
+      root: this.root,
+      stateDir: this.state,
+      bus: this.bus,
+      heartbeatMs: 50,
+      ...options,
+    });
     if (!this.bus.down && awaitReport) await this.bus.reported((report) => this.bus.reports.indexOf(report) >= before);
     return this.applier;
   }

@@ -16,7 +16,10 @@ export class BusPort {
   /** How far apart the inventory wants heartbeats to be at least, as it said last. */
   pacedMs = 0;
 
-  constructor(private readonly source: BusSource, private readonly hear: (heard: Heard) => void) {}
+  constructor(
+    private readonly source: BusSource,
+    private readonly hear: (heard: Heard) => void,
+  ) {}
 
   async call<T>(what: string, ask: (bus: NodeBus) => Promise<T>): Promise<T> {
     return inTime(what, this.connect().then(ask));

@@ -20,7 +20,9 @@ test.each([
   ['a command', async () => (await runCommand(['sh', '-c', 'kill -TERM $$'], limits())).passed],
   ['a tool of the network', async () => (await new NetworkTools({}).try(['sh', '-c', 'kill -TERM $$'])).code === 0],
 ])('who ended %s by a signal may end its applier first, and nothing is concluded', async (_what, run) => {
-  const turn = new Promise((resolve) => setTimeout(() => resolve('the turn of the signal for the applier'), SIGNAL_TURN_MS / 2));
+  const turn = new Promise((resolve) =>
+    setTimeout(() => resolve('the turn of the signal for the applier'), SIGNAL_TURN_MS / 2),
+  );
   const ended = run();
   expect(await Promise.race([turn, ended])).toBe('the turn of the signal for the applier');
   expect(await ended).toBe(false);

@@ -29,16 +29,22 @@ const LAST_WORDS_MS = 500;
 export const SIGNAL_TURN_MS = 1_000;
 
 /** Runs a command without a shell, in a process group of its own that is killed as a whole when the time is over. */
-export function runCommand(argv: readonly string[], { root, timeoutMs, ending }: CommandLimits): Promise<CommandResult> {
+export function runCommand(
+  argv: readonly string[],
+  { root, timeoutMs, ending }: CommandLimits,
+): Promise<CommandResult> {
   const [command = '', ...rest] = argv;
   return new Promise((resolve) => {
     let output = '';
     let timedOut = false;
     const child = spawn(command, rest, { cwd: root, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
-    const timer = setTimeout(() => {
-      timedOut = true;
-      killGroup(child.pid);
-    }, Math.max(1, timeoutMs));
+    const timer = setTimeout(
+      () => {
+        timedOut = true;
+        killGroup(child.pid);
+      },
+      Math.max(1, timeoutMs),
+    );
     const kill = (): void => killGroup(child.pid);
     ending.addEventListener('abort', kill, { once: true });
     const keep = (chunk: Buffer): void => {

@@ -4,6 +4,7 @@ const DEFAULT_SECONDS = 10;
 export function heartbeatMs(environment: Readonly<Record<string, string | undefined>>): number {
   const text = environment['SLUICE_ALIVE_SECONDS'];
   const seconds = text === undefined || text === '' ? DEFAULT_SECONDS : Number(text);
-  if (!Number.isFinite(seconds) || seconds <= 0) throw new Error(`SLUICE_ALIVE_SECONDS is ${JSON.stringify(text)}, and must be a number above 0`);
+  if (!Number.isFinite(seconds) || seconds <= 0)
+    throw new Error(`SLUICE_ALIVE_SECONDS is ${JSON.stringify(text)}, and must be a number above 0`);
   return seconds * 1_000;
 }

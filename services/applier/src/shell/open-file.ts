@@ -1,4 +1,15 @@
-import { closeSync, fchmodSync, fchownSync, fstatSync, fsync, openSync, readFile, readFileSync, writeFile, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  fchmodSync,
+  fchownSync,
+  fstatSync,
+  fsync,
+  openSync,
+  readFile,
+  readFileSync,
+  writeFile,
+  writeFileSync,
+} from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
@@ -60,7 +71,12 @@ export class OpenFile {
 }
 
 /** Opens, works, and closes whatever comes of it. */
-export async function withOpen<T>(path: string, flags: number | string, work: (file: OpenFile) => Promise<T>, mode?: number): Promise<T> {
+export async function withOpen<T>(
+  path: string,
+  flags: number | string,
+  work: (file: OpenFile) => Promise<T>,
+  mode?: number,
+): Promise<T> {
   const file = OpenFile.open(path, flags, mode);
   try {
     return await work(file);

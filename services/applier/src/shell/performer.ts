@@ -75,13 +75,16 @@ export class Performer {
     }
   }
 
-  private async ask(step: StepOf<'fetch-config' | 'read-status' | 'read-lease' | 'report'>): Promise<Outcome | typeof UNREACHABLE> {
+  private async ask(
+    step: StepOf<'fetch-config' | 'read-status' | 'read-lease' | 'report'>,
+  ): Promise<Outcome | typeof UNREACHABLE> {
     try {
       const answer = await this.asked(step);
       this.newSinceMs = 0;
       return answer;
     } catch (error) {
-      if (!this.isNew(error)) this.log.warn({ step: step.do, error: (error as Error).message }, 'the bus does not answer');
+      if (!this.isNew(error))
+        this.log.warn({ step: step.do, error: (error as Error).message }, 'the bus does not answer');
       return UNREACHABLE;
     }
   }
@@ -102,7 +105,8 @@ export class Performer {
   /** Whether there is nothing to read because nobody has made it yet: that is said once, and is no trouble unless it lasts. */
   private isNew(error: unknown): boolean {
     if (!isMissingStream(error) || this.newSinceMs === 0) return false;
-    if (this.newSinceMs === undefined) this.log.info({}, 'the bus is new: waiting for the services to make its streams');
+    if (this.newSinceMs === undefined)
+      this.log.info({}, 'the bus is new: waiting for the services to make its streams');
     this.newSinceMs ??= this.clock();
     return this.clock() - this.newSinceMs < NEW_MS;
   }
@@ -159,17 +163,22 @@ export class Performer {
     const differences: Difference[] = [];
     for (const item of items) {
       const [what, how] = await this.differenceOf(item);
-      if (how !== undefined) differences.push({ what, how, ...((await this.isForgotten(item)) ? { forgotten: true } : {}) });
+      if (how !== undefined)
+        differences.push({ what, how, ...((await this.isForgotten(item)) ? { forgotten: true } : {}) });
     }
     return differences;
   }
 
   private async differenceOf(item: Item): Promise<readonly [string, string | undefined]> {
-    const what = item.do === 'apply' ? (this.backends.get(item.entry.kind)?.title(item.entry) ?? item.entry.kind) : item.key.slice(item.key.indexOf(':') + 1);
+    const what =
+      item.do === 'apply'
+        ? (this.backends.get(item.entry.kind)?.title(item.entry) ?? item.entry.kind)
+        : item.key.slice(item.key.indexOf(':') + 1);
     try {
-      const how = item.do === 'apply'
-        ? await this.backendOf(item.entry.kind).differs(item.entry)
-        : await this.backendOf(item.original.kind).differsFromOriginal(item.key, item.original.was);
+      const how =
+        item.do === 'apply'
+          ? await this.backendOf(item.entry.kind).differs(item.entry)
+          : await this.backendOf(item.original.kind).differsFromOriginal(item.key, item.original.was);
       return [what, how];
     } catch (error) {
       return [what, `cannot be read: ${(error as Error).message}`];
@@ -177,7 +186,13 @@ export class Performer {
   }
 
   private async isForgotten(item: Item): Promise<boolean> {
-    return item.do === 'apply' && (await this.backends.get(item.entry.kind)?.isForgotten?.(item.entry).catch(() => false)) === true;
+    return (
+      item.do === 'apply' &&
+      (await this.backends
+        .get(item.entry.kind)
+        ?.isForgotten?.(item.entry)
+        .catch(() => false)) === true
+    );
   }
 
   private backendOf(kind: string): Backend {

@@ -56,7 +56,10 @@ export interface BackendFactory {
 /** Why something was not done; anything else that is thrown is the node's fault. */
 export class Refused extends Error {
   override readonly name = 'Refused';
-  constructor(readonly fault: Refusal['fault'], message: string) {
+  constructor(
+    readonly fault: Refusal['fault'],
+    message: string,
+  ) {
     super(message);
   }
 }

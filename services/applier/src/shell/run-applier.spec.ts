@@ -18,12 +18,32 @@ it('announces itself, beats, applies, and takes everything back when it is delet
   mkdirSync(host.path('etc'), { mode: 0o750 });
   const before = host.tree();
   await host.start();
-  expect(host.bus.reports[0]).toMatchObject({ kind: 'announced', hash: EMPTY_HASH, labels: { role: 'edge' }, capabilities: ['kind:Directory', 'kind:File', 'kind:Probe'] });
-  const applied = await host.bus.roll(config(file('/motd', 'hello'), file('/link', 'a file'), file('/etc/x/y/z.conf', 'z', '0640'), directory('/etc', '0700'), directory('/srv/data')));
+  expect(host.bus.reports[0]).toMatchObject({
+    kind: 'announced',
+    hash: EMPTY_HASH,
+    labels: { role: 'edge' },
+    capabilities: ['kind:Directory', 'kind:File', 'kind:Probe'],
+  });
+  const applied = await host.bus.roll(
+    config(
+      file('/motd', 'hello'),
+      file('/link', 'a file'),
+      file('/etc/x/y/z.conf', 'z', '0640'),
+      directory('/etc', '0700'),
+      directory('/srv/data'),
+    ),
+  );
   expect(applied).toMatchObject({ kind: 'applied', verdict: 'applied', restored: true });
   expect([...applied.changed].sort()).toEqual(['/etc', '/etc/x/y/z.conf', '/link', '/motd', '/srv/data']);
   expect(host.tree()).toEqual({
-    etc: 'dir 700', 'etc/x': 'dir 755', 'etc/x/y': 'dir 755', 'etc/x/y/z.conf': '640 z', link: '644 a file', motd: '644 hello', srv: 'dir 755', 'srv/data': 'dir 755',
+    etc: 'dir 700',
+    'etc/x': 'dir 755',
+    'etc/x/y': 'dir 755',
+    'etc/x/y/z.conf': '640 z',
+    link: '644 a file',
+    motd: '644 hello',
+    srv: 'dir 755',
+    'srv/data': 'dir 755',
   });
   expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied', hash: EMPTY_HASH });
   expect(host.tree()).toEqual(before);
@@ -33,7 +53,8 @@ it('announces itself, beats, applies, and takes everything back when it is delet
 
 it('beats as seldom as it is asked to, and again as it likes when it is let', async () => {
   await host.start({ heartbeatMs: 20 });
-  const heard = (wanted: (beat: { readonly everyMs: number; readonly pacedMs: number }) => boolean): Promise<true> => until(() => host.bus.beats.some(wanted) || undefined, 'the beat');
+  const heard = (wanted: (beat: { readonly everyMs: number; readonly pacedMs: number }) => boolean): Promise<true> =>
+    until(() => host.bus.beats.some(wanted) || undefined, 'the beat');
   await heard(({ everyMs, pacedMs }) => everyMs === 20 && pacedMs === 0);
   host.bus.push({ pace: { everyMs: 60 } });
   await heard(({ everyMs, pacedMs }) => everyMs === 60 && pacedMs === 60);
@@ -49,9 +70,13 @@ it('waits without a warning for the streams of a new installation', async () => 
   const log = { info: note('info'), warn: note('warn'), error: note('error') };
   let missing = 1;
   const status = host.bus.status.bind(host.bus);
-  host.bus.status = () => (missing-- > 0 ? Promise.reject(Object.assign(new Error('stream not found'), { code: 10_059 })) : status());
+  host.bus.status = () =>
+    missing-- > 0 ? Promise.reject(Object.assign(new Error('stream not found'), { code: 10_059 })) : status();
   await host.start({ log });
-  expect([said.filter((line) => line.startsWith('warn')), said.filter((line) => line.includes('the bus is new'))]).toEqual([[], ['info the bus is new: waiting for the services to make its streams']]);
+  expect([
+    said.filter((line) => line.startsWith('warn')),
+    said.filter((line) => line.includes('the bus is new')),
+  ]).toEqual([[], ['info the bus is new: waiting for the services to make its streams']]);
 }, 30_000);
 
 it('keeps a folder that something managed still needs, and what others put into one', async () => {
@@ -106,7 +131,11 @@ describe('content that the node refuses is invalid, and leaves no trace', () => 
     writeFileSync(host.path('plain'), 'p');
     const before = host.tree();
     await host.start();
-    expect(await host.bus.roll(config(...fragments))).toMatchObject({ kind: 'invalid', restored: true, hash: EMPTY_HASH });
+    expect(await host.bus.roll(config(...fragments))).toMatchObject({
+      kind: 'invalid',
+      restored: true,
+      hash: EMPTY_HASH,
+    });
     expect(host.tree()).toEqual(before);
   });
 });
@@ -125,7 +154,11 @@ describe('what stands in the way on this machine fails, condemns nothing, and le
     writeFileSync(host.path('plain'), 'p');
     const before = host.tree();
     await host.start();
-    expect(await host.bus.roll(config(...fragments))).toMatchObject({ kind: 'failed', restored: true, hash: EMPTY_HASH });
+    expect(await host.bus.roll(config(...fragments))).toMatchObject({
+      kind: 'failed',
+      restored: true,
+      hash: EMPTY_HASH,
+    });
     expect(host.tree()).toEqual(before);
   });
 });
@@ -157,7 +190,10 @@ it('blames the node, not the config, for what stands in its way since', async ()
   await host.bus.roll(config(file('/f', 'x'), file('/d/g', 'x')));
   rmSync(host.path('f'));
   mkdirSync(host.path('f/foreign'), { recursive: true });
-  expect(await host.bus.roll(config(file('/f', 'y'), file('/d/g', 'x')))).toMatchObject({ kind: 'failed', restored: false });
+  expect(await host.bus.roll(config(file('/f', 'y'), file('/d/g', 'x')))).toMatchObject({
+    kind: 'failed',
+    restored: false,
+  });
   rmSync(host.path('f'), { recursive: true });
   rmSync(host.path('d'), { recursive: true });
   symlinkSync(host.folder, host.path('d'));
@@ -169,7 +205,9 @@ it('blames the node, not the config, for what stands in its way since', async ()
 
 it('serves hundreds of nodes in one process', async () => {
   const buses = Array.from({ length: 200 }, (_, i) => new MemoryNodeBus(`w-${i}`));
-  const running = await runAppliers(buses.map((bus) => ({ node: bus.node, labels: {}, root: host.root, stateDir: join(host.folder, bus.node), bus })));
+  const running = await runAppliers(
+    buses.map((bus) => ({ node: bus.node, labels: {}, root: host.root, stateDir: join(host.folder, bus.node), bus })),
+  );
   await Promise.all(buses.map((bus) => bus.reported(({ kind }) => kind === 'announced')));
   await Promise.all(buses.map((bus) => bus.roll(config(file(`/${bus.node}`, 'x')))));
   await running.stop();
@@ -183,25 +221,46 @@ it('refuses kinds, commands and actions that it cannot carry out as the fault of
   for (const fragments of [[unit], [exec], [probe('p', { exec: { argv: ['true'] } })]]) {
     expect(await host.bus.roll(config(...fragments))).toMatchObject({ kind: 'failed', restored: true });
   }
-  expect(await host.bus.roll(config(file('/f', 'x')), { actions: [{ kind: 'reboot' }] })).toMatchObject({ kind: 'failed' });
+  expect(await host.bus.roll(config(file('/f', 'x')), { actions: [{ kind: 'reboot' }] })).toMatchObject({
+    kind: 'failed',
+  });
   expect(host.tree()).toEqual({});
 });
 
 it('runs an Exec where its check says that it is needed, and kills one that hangs', async () => {
   await host.start({ allowExec: true });
-  const exec = (apply: string, timeout = '5s') => ({ kind: 'Exec', name: 'e', spec: { check: { argv: ['test', '-e', 'done'] }, apply: { argv: ['/bin/sh', '-c', apply] }, timeout } });
+  const exec = (apply: string, timeout = '5s') => ({
+    kind: 'Exec',
+    name: 'e',
+    spec: { check: { argv: ['test', '-e', 'done'] }, apply: { argv: ['/bin/sh', '-c', apply] }, timeout },
+  });
   expect(await host.bus.roll(config(exec('exit 3')))).toMatchObject({ kind: 'failed', restored: true });
   expect(await host.bus.roll(config(exec('sleep 60', '200ms')))).toMatchObject({ kind: 'failed' });
-  expect(await host.bus.roll(config(exec('echo once >> done')))).toMatchObject({ kind: 'applied', changed: ['Exec/e'] });
-  expect(await host.bus.roll(config(exec('echo once >> done '), file('/f', 'x')))).toMatchObject({ kind: 'applied', changed: ['/f'] });
+  expect(await host.bus.roll(config(exec('echo once >> done')))).toMatchObject({
+    kind: 'applied',
+    changed: ['Exec/e'],
+  });
+  expect(await host.bus.roll(config(exec('echo once >> done '), file('/f', 'x')))).toMatchObject({
+    kind: 'applied',
+    changed: ['/f'],
+  });
   expect(readFileSync(host.path('done'), 'utf8')).toBe('once\n');
 });
 
 it('does not run what an Exec applies when its check has taken the time', async () => {
   // The check runs before the intent is journaled, and again before `apply`: after that time is over.
-  const clock = () => bootClock() + (existsSync(host.path('checked')) && readFileSync(host.path('checked'), 'utf8') === '..' ? 3_600_000 : 0);
+  const clock = () =>
+    bootClock() +
+    (existsSync(host.path('checked')) && readFileSync(host.path('checked'), 'utf8') === '..' ? 3_600_000 : 0);
   await host.start({ allowExec: true, clock });
-  const exec = { kind: 'Exec', name: 'e', spec: { check: { argv: ['/bin/sh', '-c', 'printf . >> checked; test -e done'] }, apply: { argv: ['touch', 'done'] } } };
+  const exec = {
+    kind: 'Exec',
+    name: 'e',
+    spec: {
+      check: { argv: ['/bin/sh', '-c', 'printf . >> checked; test -e done'] },
+      apply: { argv: ['touch', 'done'] },
+    },
+  };
   expect(await host.bus.roll(config(exec))).toMatchObject({ kind: 'failed', restored: true });
   expect(host.tree()).toEqual({ checked: '644 ..' });
 });
@@ -267,15 +326,25 @@ describe('the state folder', () => {
     await (await host.start()).stop();
     writeFileSync(journal, good.slice(0, 100));
     writeFileSync(join(host.state, 'journal.prev.json'), '{}');
-    await expect(host.start()).rejects.toThrow(/journal\.json: not a journal, or only a part of one, and .*move both away/);
+    await expect(host.start()).rejects.toThrow(
+      /journal\.json: not a journal, or only a part of one, and .*move both away/,
+    );
   });
 
   it('of another node is refused, and keeps no other applier of the process from running', async () => {
     await (await host.start()).stop();
     const options = { labels: {}, root: host.root, bus: host.bus };
-    await expect(runApplier({ ...options, node: 'other', stateDir: host.state })).rejects.toThrow(/journal of node w-1\.dc1, not of other/);
-    const running = await runAppliers([{ ...options, node: 'other', stateDir: host.state }, { ...options, node: 'w-1.dc1', stateDir: join(host.folder, 's2') }]);
-    expect([running.appliers.map(({ node }) => node), running.refused.map(({ node }) => node)]).toEqual([['w-1.dc1'], ['other']]);
+    await expect(runApplier({ ...options, node: 'other', stateDir: host.state })).rejects.toThrow(
+      /journal of node w-1\.dc1, not of other/,
+    );
+    const running = await runAppliers([
+      { ...options, node: 'other', stateDir: host.state },
+      { ...options, node: 'w-1.dc1', stateDir: join(host.folder, 's2') },
+    ]);
+    expect([running.appliers.map(({ node }) => node), running.refused.map(({ node }) => node)]).toEqual([
+      ['w-1.dc1'],
+      ['other'],
+    ]);
     await running.stop();
   });
 });

@@ -74,14 +74,17 @@ async function makeRoot(root: string): Promise<void> {
   try {
     await mkdir(root, { recursive: true });
   } catch (error) {
-    throw new Error(`the root ${root} cannot be used: ${(error as Error).message}; name a folder with --root`, { cause: error });
+    throw new Error(`the root ${root} cannot be used: ${(error as Error).message}; name a folder with --root`, {
+      cause: error,
+    });
   }
 }
 
 /** Starts an applier. Throws StateError when its state folder cannot be used, and TypeError for a bad name; nothing else stops it. */
 export async function runApplier(options: ApplierOptions): Promise<RunningApplier> {
   const { node, log = SILENT, random = secureRandom, allowExec = false, clock = bootClock } = options;
-  if (!isNodeName(node)) throw new TypeError(`${JSON.stringify(node)} is not the name of a node: it must be a DNS subdomain in lower case`);
+  if (!isNodeName(node))
+    throw new TypeError(`${JSON.stringify(node)} is not the name of a node: it must be a DNS subdomain in lower case`);
   await makeRoot(options.root ?? '/');
   const state = await StateFolder.open(options.stateDir, options.asGuard);
   try {
@@ -92,15 +95,38 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
     const host = await findHost(options.host ?? {}, root, ending.signal);
     const surroundings = { root, contents: state.contents, allowExec, host, ending: ending.signal };
     const network = await networkFor(options);
-    const backends = new Map([...network.backends, ...BACKENDS.flatMap((factory) => factory.create(surroundings) ?? [])].map((backend) => [backend.kind, backend]));
+    const backends = new Map(
+      [...network.backends, ...BACKENDS.flatMap((factory) => factory.create(surroundings) ?? [])].map((backend) => [
+        backend.kind,
+        backend,
+      ]),
+    );
     const settings: Settings = {
-      kinds: kindsOf(backends, network, options.reach === false ? [] : controlPlane(options.servers ?? [], options.reach ?? [])), emptyHash: EMPTY_HASH,
-      readEveryMs: options.readEveryMs ?? READ_EVERY_MS, driftCheckMs: options.driftCheckMs ?? DRIFT_CHECK_MS,
+      kinds: kindsOf(
+        backends,
+        network,
+        options.reach === false ? [] : controlPlane(options.servers ?? [], options.reach ?? []),
+      ),
+      emptyHash: EMPTY_HASH,
+      readEveryMs: options.readEveryMs ?? READ_EVERY_MS,
+      driftCheckMs: options.driftCheckMs ?? DRIFT_CHECK_MS,
     };
-    const self = { labels: options.labels, capabilities: [...capabilitiesOf(surroundings), ...network.capabilities].sort(), version: options.version ?? '', fresh: options.fresh ?? false };
+    const self = {
+      labels: options.labels,
+      capabilities: [...capabilitiesOf(surroundings), ...network.capabilities].sort(),
+      version: options.version ?? '',
+      fresh: options.fresh ?? false,
+    };
     const outside = { bootId: options.bootId ?? bootId(), nowMs: clock(), random: Math.floor(random() * 2 ** 32) };
     const bus = new BusPort(options.bus, (heard: Heard) => runner.hear(heard));
-    const performer = new Performer(state, bus, backends, { ...surroundings, guard: guardOf(options, clock) }, clock, log);
+    const performer = new Performer(
+      state,
+      bus,
+      backends,
+      { ...surroundings, guard: guardOf(options, clock) },
+      clock,
+      log,
+    );
     const runner = new Runner(start(settings, self, journal, outside), performer, clock, log);
     const running = runner.run().finally(() => state.close());
     const stopHeartbeat = beat(bus, runner, options.heartbeatMs ?? HEARTBEAT_MS, random);
@@ -123,7 +149,12 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
 
 /** What a node with these settings can do, as it announces it. */
 const capabilitiesOf = (surroundings: Surroundings): readonly string[] =>
-  [...BACKENDS.flatMap((factory) => factory.capabilities(surroundings)), ...surroundings.host.capabilities, 'kind:Probe', ...(surroundings.allowExec ? ['probe:exec'] : [])].sort();
+  [
+    ...BACKENDS.flatMap((factory) => factory.capabilities(surroundings)),
+    ...surroundings.host.capabilities,
+    'kind:Probe',
+    ...(surroundings.allowExec ? ['probe:exec'] : []),
+  ].sort();
 
 /** A root of its own is a node of its own: the machine's network is not its business. */
 function networkFor({ root = '/', network, stateDir }: ApplierOptions): Promise<NodeNetwork> {
@@ -139,7 +170,11 @@ function guardOf({ node, root = '/', stateDir, network, host, guardCommand }: Ap
 
 const NO_NETWORK: NodeNetwork = { capabilities: [], backends: [] };
 
-const kindsOf = (backends: ReadonlyMap<string, Backend>, network: NodeNetwork, probes: Kinds['controlPlane']): Kinds => ({
+const kindsOf = (
+  backends: ReadonlyMap<string, Backend>,
+  network: NodeNetwork,
+  probes: Kinds['controlPlane'],
+): Kinds => ({
   order: [...backends.keys()],
   entries: network.backends.length === 0 ? (config) => config.fragments : elementsOf,
   forgotten: network.backends.map(({ kind }) => kind),

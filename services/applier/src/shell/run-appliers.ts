@@ -16,14 +16,16 @@ export async function runAppliers(many: readonly ApplierOptions[]): Promise<Runn
   const appliers: RunningApplier[] = [];
   const refused: { node: string; error: Error }[] = [];
   for (let i = 0; i < many.length; i += AT_A_TIME) {
-    await Promise.all(many.slice(i, i + AT_A_TIME).map(async (options) => {
-      try {
-        appliers.push(await runApplier(options));
-      } catch (error) {
-        options.log?.error({ node: options.node, error: (error as Error).message }, 'the applier cannot start');
-        refused.push({ node: options.node, error: error as Error });
-      }
-    }));
+    await Promise.all(
+      many.slice(i, i + AT_A_TIME).map(async (options) => {
+        try {
+          appliers.push(await runApplier(options));
+        } catch (error) {
+          options.log?.error({ node: options.node, error: (error as Error).message }, 'the applier cannot start');
+          refused.push({ node: options.node, error: error as Error });
+        }
+      }),
+    );
   }
   return { appliers, refused, stop: async () => void (await Promise.all(appliers.map((applier) => applier.stop()))) };
 }

@@ -15,7 +15,12 @@ export class Runner {
   private stopping = false;
   private diskFailures = 0;
 
-  constructor(private state: State, private readonly performer: Performer, private readonly clock: Clock, private readonly log: Log) {}
+  constructor(
+    private state: State,
+    private readonly performer: Performer,
+    private readonly clock: Clock,
+    private readonly log: Log,
+  ) {}
 
   get journal(): State['journal'] {
     return this.state.journal;
@@ -48,7 +53,10 @@ export class Runner {
         this.state = advance(this.state, step, outcome, this.clock());
         logStep(this.log, before, step, outcome);
       } catch (error) {
-        this.log.error({ node: this.state.journal.node, step: step.do, error: (error as Error).message }, 'the state folder fails; trying again');
+        this.log.error(
+          { node: this.state.journal.node, step: step.do, error: (error as Error).message },
+          'the state folder fails; trying again',
+        );
         await this.sleep(Math.min(DISK_LAST_MS, DISK_FIRST_MS * 2 ** this.diskFailures++));
       }
     }

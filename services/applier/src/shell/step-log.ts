@@ -22,5 +22,6 @@ export function logStep(log: Log, before: State, step: Step, outcome: Outcome | 
     else log.error(fields, 'dealt with, and the node is not restored: it is tried again');
   }
   if (step.journal.sound && !before.journal.sound) log.info({ node, hash: inForce }, 'restored');
-  if (step.journal.incarnation !== before.journal.incarnation) log.info({ node, incarnation: step.journal.incarnation }, 'took an incarnation');
+  if (step.journal.incarnation !== before.journal.incarnation)
+    log.info({ node, incarnation: step.journal.incarnation }, 'took an incarnation');
 }

@@ -8,12 +8,27 @@ export class FakeMachine {
   readonly settings: HostSettings;
   private readonly state: string;
 
-  constructor(private readonly folder: string, private readonly root: string) {
+  constructor(
+    private readonly folder: string,
+    private readonly root: string,
+  ) {
     this.state = join(folder, 'systemd');
-    for (const name of ['loaded', 'running', 'active', 'enabled', 'queued']) mkdirSync(join(this.state, name), { recursive: true });
-    const systemctl = this.program('systemctl', `FAKE_STATE='${this.state}' FAKE_ROOT='${root}' exec '${join(__dirname, 'fake-systemctl.sh')}' "$@"`);
-    const updateGrub = this.program('update-grub', `mkdir -p '${root}/boot/grub'; GRUB_CMDLINE_LINUX=; . '${root}/etc/default/grub'; for f in '${root}'/etc/default/grub.d/*.cfg; do [ -e "$f" ] && . "$f"; done; echo "linux /vmlinuz root=/dev/sda1 $GRUB_CMDLINE_LINUX" > '${root}/boot/grub/grub.cfg'; echo update-grub >> '${this.state}/log'`);
-    this.settings = { systemctl, rebootCommand: [systemctl, 'reboot'], proc: join(folder, 'proc'), updateGrub: [updateGrub] };
+    for (const name of ['loaded', 'running', 'active', 'enabled', 'queued'])
+      mkdirSync(join(this.state, name), { recursive: true });
+    const systemctl = this.program(
+      'systemctl',
+      `FAKE_STATE='${this.state}' FAKE_ROOT='${root}' exec '${join(__dirname, 'fake-systemctl.sh')}' "$@"`,
+    );
+    const updateGrub = this.program(
+      'update-grub',
+      `mkdir -p '${root}/boot/grub'; GRUB_CMDLINE_LINUX=; . '${root}/etc/default/grub'; for f in '${root}'/etc/default/grub.d/*.cfg; do [ -e "$f" ] && . "$f"; done; echo "linux /vmlinuz root=/dev/sda1 $GRUB_CMDLINE_LINUX" > '${root}/boot/grub/grub.cfg'; echo update-grub >> '${this.state}/log'`,
+    );
+    this.settings = {
+      systemctl,
+      rebootCommand: [systemctl, 'reboot'],
+      proc: join(folder, 'proc'),
+      updateGrub: [updateGrub],
+    };
   }
 
   /** A program that does this in a shell. */

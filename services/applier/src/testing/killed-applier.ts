@@ -31,7 +31,16 @@ async function main(plan: Plan): Promise<void> {
     }
     return perform.call(this, step);
   };
-  const applier = await runApplier({ node: 'n', labels: {}, root: plan.root, stateDir: plan.state, bus, reach: false, network: plan.network ?? false, ...(plan.host === undefined ? {} : { host: plan.host }) });
+  const applier = await runApplier({
+    node: 'n',
+    labels: {},
+    root: plan.root,
+    stateDir: plan.state,
+    bus,
+    reach: false,
+    network: plan.network ?? false,
+    ...(plan.host === undefined ? {} : { host: plan.host }),
+  });
   await bus.reported(({ kind }) => kind === 'announced');
   const actions = plan.actions === undefined ? {} : { actions: plan.actions };
   await bus.roll(plan.first, actions);

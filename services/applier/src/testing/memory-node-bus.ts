@@ -70,7 +70,13 @@ export class MemoryNodeBus implements NodeBus {
   grant(config: Config, part: Partial<LeaseView> = {}): string {
     const id = `l${++this.leases}`;
     this.memory.lease = lease({
-      ledger: 100 + this.leases, node: this.node, lease: id, hash: this.store(config), from: this.memory.status?.hash ?? '', applyMs: 20_000, ...part,
+      ledger: 100 + this.leases,
+      node: this.node,
+      lease: id,
+      hash: this.store(config),
+      from: this.memory.status?.hash ?? '',
+      applyMs: 20_000,
+      ...part,
     });
     this.push({ lease: this.memory.lease });
     return id;

@@ -1,5 +1,24 @@
-import { EMPTY_CONFIG, type Action, type Config, type ConfigEntry, type LeaseView, type StatusView } from '#libs/contracts';
-import { newJournal, UNREACHABLE, type Item, type Journal, type Kinds, type Original, type Originals, type Outcome, type OwnReport, type Refusal, type Step } from '../core/index.js';
+import {
+  EMPTY_CONFIG,
+  type Action,
+  type Config,
+  type ConfigEntry,
+  type LeaseView,
+  type StatusView,
+} from '#libs/contracts';
+import {
+  newJournal,
+  UNREACHABLE,
+  type Item,
+  type Journal,
+  type Kinds,
+  type Original,
+  type Originals,
+  type Outcome,
+  type OwnReport,
+  type Refusal,
+  type Step,
+} from '../core/index.js';
 
 /** Kinds of a node that lives in memory: files, each a path and a content. */
 export const MEMORY_KINDS: Kinds = {
@@ -41,7 +60,10 @@ export class MemoryNode {
   forgets = false;
   unitFails: () => boolean = () => false;
 
-  constructor(readonly node: string, readonly bus: MemoryBus) {
+  constructor(
+    readonly node: string,
+    readonly bus: MemoryBus,
+  ) {
     this.journal = JSON.stringify(newJournal(node, EMPTY));
   }
 
@@ -70,7 +92,9 @@ export class MemoryNode {
           return { name, passed, reason: passed ? '' : 'it says no' };
         });
       case 'apply':
-        return this.refuses(step.entry) ?? this.put(String(step.entry.spec['path']), String(step.entry.spec['content']));
+        return (
+          this.refuses(step.entry) ?? this.put(String(step.entry.spec['path']), String(step.entry.spec['content']))
+        );
       case 'put-back':
         return this.putBack(step.key, step.original);
       case 'act':
@@ -84,7 +108,9 @@ export class MemoryNode {
       case 'guard':
         return this.guard(step.lease, step.atMs);
       case 'compare':
-        return step.items.flatMap((item) => (this.isSo(item) ? [] : [{ what: keyOf(item), how: 'differs', ...(this.forgets ? { forgotten: true } : {}) }]));
+        return step.items.flatMap((item) =>
+          this.isSo(item) ? [] : [{ what: keyOf(item), how: 'differs', ...(this.forgets ? { forgotten: true } : {}) }],
+        );
       default:
         return this.bus.up ? this.ask(step) : UNREACHABLE;
     }
@@ -113,7 +139,9 @@ export class MemoryNode {
 
   private readBefore(entries: readonly ConfigEntry[], known: Originals): Originals {
     const keys = entries.flatMap((entry) => MEMORY_KINDS.resources(entry)).filter((key) => known[key] === undefined);
-    return Object.fromEntries(keys.map((key) => [key, { kind: 'File', was: this.files.get(key.slice(5)) ?? null, made: [] }]));
+    return Object.fromEntries(
+      keys.map((key) => [key, { kind: 'File', was: this.files.get(key.slice(5)) ?? null, made: [] }]),
+    );
   }
 
   private put(path: string, content: string): undefined {
@@ -126,32 +154,82 @@ export class MemoryNode {
   }
 
   private isSo(item: Item): boolean {
-    if (item.do === 'apply') return item.entry.kind !== 'File' || this.files.get(String(item.entry.spec['path'])) === item.entry.spec['content'];
+    if (item.do === 'apply')
+      return (
+        item.entry.kind !== 'File' || this.files.get(String(item.entry.spec['path'])) === item.entry.spec['content']
+      );
     return (this.files.get(item.key.slice(5)) ?? null) === item.original.was;
   }
 }
 
-export const newBus = (): MemoryBus => ({ up: true, lease: undefined, status: undefined, configs: new Map(), reports: [] });
+export const newBus = (): MemoryBus => ({
+  up: true,
+  lease: undefined,
+  status: undefined,
+  configs: new Map(),
+  reports: [],
+});
 
 /** Takes a report as the scheduler does: the latest of the highest incarnation is shown. */
 export function takeReports(bus: MemoryBus): void {
   for (const report of bus.reports) {
     const known = bus.status;
-    if (known !== undefined && (report.incarnation < known.incarnation || (report.incarnation === known.incarnation && report.seq <= known.seq))) continue;
+    if (
+      known !== undefined &&
+      (report.incarnation < known.incarnation || (report.incarnation === known.incarnation && report.seq <= known.seq))
+    )
+      continue;
     bus.status = {
-      ledger: (known?.ledger ?? 0) + 1, node: report.node, incarnation: report.incarnation, birth: report.birth, seq: report.seq, hash: report.hash,
-      lease: report.lease, verdict: report.verdict, reason: report.reason, restored: report.restored, desired: '', pool: 'default', owed: '', unfit: false,
-      unfitReasons: [], drifted: report.kind === 'drifted' ? report.what : [], skipped: '', change: '',
+      ledger: (known?.ledger ?? 0) + 1,
+      node: report.node,
+      incarnation: report.incarnation,
+      birth: report.birth,
+      seq: report.seq,
+      hash: report.hash,
+      lease: report.lease,
+      verdict: report.verdict,
+      reason: report.reason,
+      restored: report.restored,
+      desired: '',
+      pool: 'default',
+      owed: '',
+      unfit: false,
+      unfitReasons: [],
+      drifted: report.kind === 'drifted' ? report.what : [],
+      skipped: '',
+      change: '',
     };
-    if (bus.lease?.lease === report.lease && bus.lease.phase === 'ready') bus.lease = { ...bus.lease, ledger: bus.lease.ledger + 1, phase: 'released', because: report.verdict === 'refused' ? 'stale' : report.verdict };
+    if (bus.lease?.lease === report.lease && bus.lease.phase === 'ready')
+      bus.lease = {
+        ...bus.lease,
+        ledger: bus.lease.ledger + 1,
+        phase: 'released',
+        because: report.verdict === 'refused' ? 'stale' : report.verdict,
+      };
   }
 }
 
 export function lease(part: Partial<LeaseView>): LeaseView {
   return {
-    ledger: 1, node: 'n', pool: 'default', lease: 'l1', change: 'c1', kind: 'forward', phase: 'ready', hash: '', from: EMPTY, actions: [],
-    applyMs: 60_000, drainMs: 0, because: '', reason: '', grantedAt: '', settledAt: '', ...part,
+    ledger: 1,
+    node: 'n',
+    pool: 'default',
+    lease: 'l1',
+    change: 'c1',
+    kind: 'forward',
+    phase: 'ready',
+    hash: '',
+    from: EMPTY,
+    actions: [],
+    applyMs: 60_000,
+    drainMs: 0,
+    because: '',
+    reason: '',
+    grantedAt: '',
+    settledAt: '',
+    ...part,
   };
 }
 
-const keyOf = (item: Item): string => (item.do === 'put-back' ? item.key.slice(5) : String(item.entry.spec['path'] ?? item.entry.name));
+const keyOf = (item: Item): string =>
+  item.do === 'put-back' ? item.key.slice(5) : String(item.entry.spec['path'] ?? item.entry.name);

@@ -7,14 +7,18 @@ import { join } from 'node:path';
 export type NetworkNeed = 'netns' | 'vrf' | 'vlan' | 'dummy' | 'frr';
 
 const PATH = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`;
-const run = (argv: readonly string[]): ReturnType<typeof spawnSync> => spawnSync(argv[0] ?? '', argv.slice(1), { env: { ...process.env, PATH }, encoding: 'utf8' });
+const run = (argv: readonly string[]): ReturnType<typeof spawnSync> =>
+  spawnSync(argv[0] ?? '', argv.slice(1), { env: { ...process.env, PATH }, encoding: 'utf8' });
 const makes = (...words: string[]): boolean => {
   const { status, stderr } = run(['unshare', '--net', 'ip', 'link', 'add', 'name', 'probe', ...words]);
   return status === 0 || String(stderr).includes('VLANs not supported');
 };
 
 const WHY_NOT: Readonly<Record<NetworkNeed, () => string | undefined>> = {
-  netns: () => (run(['unshare', '--net', 'ip', 'link', 'add', 'name', 'probe', 'type', 'bridge']).status === 0 ? undefined : 'no network namespace with a bridge can be made here'),
+  netns: () =>
+    run(['unshare', '--net', 'ip', 'link', 'add', 'name', 'probe', 'type', 'bridge']).status === 0
+      ? undefined
+      : 'no network namespace with a bridge can be made here',
   vrf: () => (makes('type', 'vrf', 'table', '7') ? undefined : 'this kernel has no VRFs'),
   vlan: () => (makes('link', 'lo', 'type', 'vlan', 'id', '7') ? undefined : 'this kernel has no VLANs'),
   dummy: () => (makes('type', 'dummy') ? undefined : 'this kernel has no dummy interfaces'),
@@ -39,7 +43,11 @@ export class Namespace {
   }
 
   host(...argv: readonly string[]): string {
-    return execFileSync(argv[0] ?? '', argv.slice(1), { env: { ...process.env, PATH }, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+    return execFileSync(argv[0] ?? '', argv.slice(1), {
+      env: { ...process.env, PATH },
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
   }
 
   ip(...words: readonly string[]): string {
@@ -53,16 +61,28 @@ export class Namespace {
 
   list(...words: readonly string[]): readonly Record<string, unknown>[] {
     const { stdout } = run(['ip', '-n', this.name, '-j', '-N', ...words]);
-    return String(stdout).trim() === '' || String(stdout).trim() === '[' ? [] : (JSON.parse(String(stdout)) as readonly Record<string, unknown>[]);
+    return String(stdout).trim() === '' || String(stdout).trim() === '['
+      ? []
+      : (JSON.parse(String(stdout)) as readonly Record<string, unknown>[]);
   }
 
   /** All that a network change may alter, as texts; what the kernel counts is left out. */
   picture(): readonly string[] {
-    const links = this.list('-d', 'link').map(({ ifname, mtu, master, address, flags, group }) => JSON.stringify(['link', ifname, mtu, master, address, flags, group]));
-    const addresses = this.list('address').flatMap(({ ifname, addr_info: all }) => (all as { local: string; prefixlen: number }[]).map(({ local, prefixlen }) => `address ${String(ifname)} ${local}/${prefixlen}`));
-    const routes = ['-4', '-6'].flatMap((family) => this.list(family, 'route', 'show', 'table', 'all').map((route) => JSON.stringify(route)));
+    const links = this.list('-d', 'link').map(({ ifname, mtu, master, address, flags, group }) =>
+      JSON.stringify(['link', ifname, mtu, master, address, flags, group]),
+    );
+    const addresses = this.list('address').flatMap(({ ifname, addr_info: all }) =>
+      (all as { local: string; prefixlen: number }[]).map(
+        ({ local, prefixlen }) => `address ${String(ifname)} ${local}/${prefixlen}`,
+      ),
+    );
+    const routes = ['-4', '-6'].flatMap((family) =>
+      this.list(family, 'route', 'show', 'table', 'all').map((route) => JSON.stringify(route)),
+    );
     const rules = ['-4', '-6'].flatMap((family) => this.list(family, 'rule').map((rule) => JSON.stringify(rule)));
-    return [...links, ...addresses, ...routes, ...rules].filter((line) => !line.includes('fe80') && !line.includes('ff00::')).sort();
+    return [...links, ...addresses, ...routes, ...rules]
+      .filter((line) => !line.includes('fe80') && !line.includes('ff00::'))
+      .sort();
   }
 
   /** FRR's zebra, staticd and bgpd in here; the folder of their sockets. */
@@ -83,7 +103,22 @@ export class Namespace {
   }
 
   private startDaemon(folder: string, daemon: string): void {
-    this.exec(`/usr/lib/frr/${daemon}`, '-d', '-f', '/dev/null', '-i', join(folder, `${daemon}.pid`), '--vty_socket', folder, '-z', join(folder, 'zserv.api'), '-P', '0', '-A', '127.0.0.1');
+    this.exec(
+      `/usr/lib/frr/${daemon}`,
+      '-d',
+      '-f',
+      '/dev/null',
+      '-i',
+      join(folder, `${daemon}.pid`),
+      '--vty_socket',
+      folder,
+      '-z',
+      join(folder, 'zserv.api'),
+      '-P',
+      '0',
+      '-A',
+      '127.0.0.1',
+    );
   }
 
   vtysh(folder: string, ...words: readonly string[]): string {
@@ -92,7 +127,10 @@ export class Namespace {
 
   /** Ends what runs in it, and itself. */
   end(): void {
-    for (const pid of String(run(['ip', 'netns', 'pids', this.name]).stdout).split('\n').filter((text) => text !== '')) process.kill(Number(pid), 'SIGKILL');
+    for (const pid of String(run(['ip', 'netns', 'pids', this.name]).stdout)
+      .split('\n')
+      .filter((text) => text !== ''))
+      process.kill(Number(pid), 'SIGKILL');
     run(['ip', 'netns', 'delete', this.name]);
     for (const folder of this.folders) rmSync(folder, { recursive: true, force: true });
   }

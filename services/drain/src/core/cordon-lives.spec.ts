@@ -60,7 +60,11 @@ class Copy {
   private node: ReturnType<ServedNode['look']> | undefined;
   private lease: { readonly id: string; readonly phase: Leases['phase'] } | undefined;
 
-  constructor(private readonly served: ServedNode, private readonly leases: Leases, private readonly wrote: (write: NodeWrite, before: Who, lease: string) => void) {}
+  constructor(
+    private readonly served: ServedNode,
+    private readonly leases: Leases,
+    private readonly wrote: (write: NodeWrite, before: Who, lease: string) => void,
+  ) {}
 
   step(): void {
     const { served, leases } = this;
@@ -68,7 +72,12 @@ class Copy {
     else if (this.lease === undefined) this.lease = { id: leases.lease, phase: leases.phase };
     else {
       const { id, phase } = this.lease;
-      const write = phase === 'draining' ? cordonWrite(this.node, id) : phase === 'uncordoning' ? uncordonWrite(this.node, id) : undefined;
+      const write =
+        phase === 'draining'
+          ? cordonWrite(this.node, id)
+          : phase === 'uncordoning'
+            ? uncordonWrite(this.node, id)
+            : undefined;
       if (write === undefined && phase === 'uncordoning') leases.givenBack(id);
       const before = served.by;
       if (write !== undefined && served.write(write, this.node.revision)) this.wrote(write, before, id);
@@ -83,31 +92,40 @@ it.each([
   ['where the API server knows who set what', true, [...STEPS, 'uncordon']],
   // Who takes Sluice's cordon off and puts on their own cannot be told from Sluice there.
   ['where it does not, and people only cordon', false, STEPS],
-] as const)('I5: whatever two copies, leases and people do, only Sluice\'s own cordon is taken off, and none of it is left when all is over, %s', (_, tracks, drawn) => {
-  fc.assert(fc.property(fc.array(fc.constantFrom(...drawn), { minLength: 1, maxLength: 120 }), (steps) => {
-    const [served, leases] = [new ServedNode(tracks), new Leases()];
-    const over = new Set<string>();
-    const wrote = (write: NodeWrite, before: Who, lease: string): void => {
-      if (write.unschedulable === false) expect(before).toBe('sluice');
-      expect({ lease, cordonedWhenOver: write.unschedulable === true && over.has(lease) }).toEqual({ lease, cordonedWhenOver: false });
-    };
-    const copies = [new Copy(served, leases, wrote), new Copy(served, leases, wrote)];
-    const note = (): void => void (leases.phase === 'over' && over.add(leases.lease));
-    for (const step of steps) {
-      if (step === 'first copy') copies[0]?.step();
-      else if (step === 'second copy') copies[1]?.step();
-      else if (step === 'lease') leases.next();
-      else served.set(step === 'cordon', 'person');
-      note();
-    }
-    // People rest, the lease comes to its end, and both copies have time.
-    if (leases.phase === 'draining') leases.next();
-    for (let n = 0; n < 40; n += 1) {
-      for (const copy of copies) copy.step();
-      note();
-    }
-    expect(leases.phase).toBe('over');
-    expect(served.by).not.toBe('sluice');
-    expect(served.annotations[CORDON_MARK]).toBeUndefined();
-  }), { seed: 1, numRuns: 3_000 });
-});
+] as const)(
+  "I5: whatever two copies, leases and people do, only Sluice's own cordon is taken off, and none of it is left when all is over, %s",
+  (_, tracks, drawn) => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom(...drawn), { minLength: 1, maxLength: 120 }), (steps) => {
+        const [served, leases] = [new ServedNode(tracks), new Leases()];
+        const over = new Set<string>();
+        const wrote = (write: NodeWrite, before: Who, lease: string): void => {
+          if (write.unschedulable === false) expect(before).toBe('sluice');
+          expect({ lease, cordonedWhenOver: write.unschedulable === true && over.has(lease) }).toEqual({
+            lease,
+            cordonedWhenOver: false,
+          });
+        };
+        const copies = [new Copy(served, leases, wrote), new Copy(served, leases, wrote)];
+        const note = (): void => void (leases.phase === 'over' && over.add(leases.lease));
+        for (const step of steps) {
+          if (step === 'first copy') copies[0]?.step();
+          else if (step === 'second copy') copies[1]?.step();
+          else if (step === 'lease') leases.next();
+          else served.set(step === 'cordon', 'person');
+          note();
+        }
+        // People rest, the lease comes to its end, and both copies have time.
+        if (leases.phase === 'draining') leases.next();
+        for (let n = 0; n < 40; n += 1) {
+          for (const copy of copies) copy.step();
+          note();
+        }
+        expect(leases.phase).toBe('over');
+        expect(served.by).not.toBe('sluice');
+        expect(served.annotations[CORDON_MARK]).toBeUndefined();
+      }),
+      { seed: 1, numRuns: 3_000 },
+    );
+  },
+);

@@ -57,7 +57,7 @@ describe('the cordon of a Node', () => {
     expect(node.annotations[CORDON_MARK]).toBeUndefined();
   });
 
-  it('is seen to be taken off by somebody, and is put back as Sluice\'s own (MCO #6028, #5281)', () => {
+  it("is seen to be taken off by somebody, and is put back as Sluice's own (MCO #6028, #5281)", () => {
     const node = new Node().cordon('l1').person(false);
     expect(wasTakenOff(node, 'l1')).toBe(true);
     expect(wasTakenOff(node, 'l2')).toBe(false);
@@ -69,7 +69,7 @@ describe('the cordon of a Node', () => {
     expect(new Node().cordon('l1').person(false).uncordon('l1').unschedulable).toBe(false);
   });
 
-  it('that was put on after the Node was given back is somebody else\'s', () => {
+  it("that was put on after the Node was given back is somebody else's", () => {
     expect(uncordonWrite(new Node().cordon('l1').uncordon('l1').person(true), 'l1')).toBeUndefined();
   });
 
@@ -88,7 +88,7 @@ describe('the cordon of a Node', () => {
     expect(found.uncordon('l2').unschedulable).toBe(true);
   });
 
-  it('with a mark that cannot be read is somebody else\'s', () => {
+  it("with a mark that cannot be read is somebody else's", () => {
     const node = new Node().person(true);
     node.annotations[CORDON_MARK] = 'yes';
     expect(node.cordon('l1').uncordon('l1').unschedulable).toBe(true);

@@ -26,14 +26,19 @@ export function cordonWrite(node: NodeSeen, lease: string): NodeWrite | undefine
 }
 
 /** Whether somebody took off a cordon that bore this lease's mark. */
-export const wasTakenOff = (node: NodeSeen, lease: string): boolean => !node.unschedulable && markOf(node)?.lease === lease;
+export const wasTakenOff = (node: NodeSeen, lease: string): boolean =>
+  !node.unschedulable && markOf(node)?.lease === lease;
 
 /** What has to be written for the Node to be given back by this lease; undefined when it was. */
 export function uncordonWrite(node: NodeSeen, lease: string): NodeWrite | undefined {
   const mark = markOf(node);
-  if (mark?.lease !== lease) return node.annotations[RELEASED_MARK] === lease ? undefined : { annotations: { [RELEASED_MARK]: lease } };
+  if (mark?.lease !== lease)
+    return node.annotations[RELEASED_MARK] === lease ? undefined : { annotations: { [RELEASED_MARK]: lease } };
   const isOurs = !mark.found && node.setBySluice && node.annotations[KEEP_MARK] === undefined;
-  return { ...(isOurs && node.unschedulable ? { unschedulable: false } : {}), annotations: { [CORDON_MARK]: null, [RELEASED_MARK]: lease } };
+  return {
+    ...(isOurs && node.unschedulable ? { unschedulable: false } : {}),
+    annotations: { [CORDON_MARK]: null, [RELEASED_MARK]: lease },
+  };
 }
 
 const marked = (mark: CordonMark): NodeWrite['annotations'] => ({ [CORDON_MARK]: JSON.stringify(mark) });

@@ -23,7 +23,9 @@ describe('without a drainer', () => {
     const d = new Drain('none');
     expect(linesOf(d.granted('l1'), 'node', 'pool', 'lease', 'by')).toEqual(['node.drained n0 edge l1 none']);
     expect(d.when()).toEqual([]);
-    expect(linesOf(d.given(settled('l1'), factOf('node.lease.uncordoning', of('l1'))).when(), 'lease')).toEqual(['node.uncordoned l1']);
+    expect(linesOf(d.given(settled('l1'), factOf('node.lease.uncordoning', of('l1'))).when(), 'lease')).toEqual([
+      'node.uncordoned l1',
+    ]);
     expect(d.when()).toEqual([]);
   });
 
@@ -38,7 +40,9 @@ describe('with a drainer from outside', () => {
     expect(d.granted('l1')).toEqual([]);
     expect(d.view('drains', 'n0')).toMatchObject({ state: 'draining', lease: 'l1', strategy: 'external' });
     d.nowMs += 5_000;
-    expect(linesOf(d.answers_('l1'), 'lease', 'durationMs', 'evicted', 'by')).toEqual(['node.drained l1 5000 3 drainer']);
+    expect(linesOf(d.answers_('l1'), 'lease', 'durationMs', 'evicted', 'by')).toEqual([
+      'node.drained l1 5000 3 drainer',
+    ]);
     expect(d.view('drains', 'n0').state).toBe('drained');
   });
 
@@ -69,7 +73,10 @@ describe('with a drainer from outside', () => {
   it('an answer that comes after the lease was cancelled drains nothing', () => {
     const d = new Drain();
     d.granted('l1');
-    d.given(factOf('node.lease.settled', { ...of('l1'), kind: 'forward', because: 'cancelled' }), factOf('node.lease.uncordoning', of('l1')));
+    d.given(
+      factOf('node.lease.settled', { ...of('l1'), kind: 'forward', because: 'cancelled' }),
+      factOf('node.lease.uncordoning', of('l1')),
+    );
     d.when();
     expect(d.answers_('l1')).toEqual([]);
     expect(d.answers).toMatchObject([{ ok: false, code: 'conflict' }]);
@@ -101,8 +108,16 @@ it('a copy that begins anew does what is still to do, and nothing twice', () => 
 });
 
 describe('with Kubernetes', () => {
-  const sees = (d: Drain, sight: object, lease = 'l1'): readonly NewFact[] => d.when({ type: 'sight', sight: { node: 'n0', lease, ...sight } as Sight });
-  const blocked = { what: 'blocked', reason: 'the budget default/web allows 0', budget: 'default/web', allowed: 0, pods: ['default/web-1'], since: '2026-01-01T00:00:00.000Z' };
+  const sees = (d: Drain, sight: object, lease = 'l1'): readonly NewFact[] =>
+    d.when({ type: 'sight', sight: { node: 'n0', lease, ...sight } as Sight });
+  const blocked = {
+    what: 'blocked',
+    reason: 'the budget default/web allows 0',
+    budget: 'default/web',
+    allowed: 0,
+    pods: ['default/web-1'],
+    since: '2026-01-01T00:00:00.000Z',
+  };
   const started = (): Drain => {
     const d = new Drain('kubernetes');
     expect(d.granted('l1')).toEqual([]);
@@ -115,7 +130,9 @@ describe('with Kubernetes', () => {
     expect(sees(d, { what: 'cordoned', pods: 2 })).toEqual([]);
     expect(d.state.drains.get('n0')).toMatchObject({ cordoned: true, pods: 2 });
     d.nowMs += 7_000;
-    expect(linesOf(sees(d, { what: 'drained', evicted: 4, amended: 0 }), 'durationMs', 'evicted', 'by')).toEqual(['node.drained 7000 4 kubernetes']);
+    expect(linesOf(sees(d, { what: 'drained', evicted: 4, amended: 0 }), 'durationMs', 'evicted', 'by')).toEqual([
+      'node.drained 7000 4 kubernetes',
+    ]);
     expect(sees(d, { what: 'drained', evicted: 4, amended: 0 })).toEqual([]);
     expect(d.given(settled('l1'), factOf('node.lease.uncordoning', of('l1'))).when()).toEqual([]);
     expect(linesOf(sees(d, { what: 'uncordoned' }), 'lease')).toEqual(['node.uncordoned l1']);
@@ -124,41 +141,71 @@ describe('with Kubernetes', () => {
 
   it('what holds it up is said once for each budget, and again when it is another', () => {
     const d = started();
-    expect(linesOf(sees(d, blocked), 'budget', 'allowed', 'pods')).toEqual(['node.drain.blocked default/web 0 ["default/web-1"]']);
+    expect(linesOf(sees(d, blocked), 'budget', 'allowed', 'pods')).toEqual([
+      'node.drain.blocked default/web 0 ["default/web-1"]',
+    ]);
     expect(sees(d, { ...blocked, reason: 'in other words', pods: ['default/web-2'] })).toEqual([]);
-    expect(linesOf(sees(d, { ...blocked, budget: '', reason: 'a lone pod' }), 'reason')).toEqual(['node.drain.blocked a lone pod']);
+    expect(linesOf(sees(d, { ...blocked, budget: '', reason: 'a lone pod' }), 'reason')).toEqual([
+      'node.drain.blocked a lone pod',
+    ]);
   });
 
   it('what is seen for another lease, or too late, is no news', () => {
     const d = started();
     expect(sees(d, { what: 'drained', evicted: 0, amended: 0 }, 'l0')).toEqual([]);
     expect(sees(d, { what: 'uncordoned' })).toEqual([]);
-    d.given(factOf('node.lease.settled', { ...of('l1'), kind: 'forward', because: 'cancelled' }), factOf('node.lease.uncordoning', of('l1')));
-    for (const sight of [{ what: 'cordoned', pods: 2 }, blocked, { what: 'drained', evicted: 1, amended: 0 }, { what: 'stopped', outcome: 'failed', reason: 'late', amended: 0 }]) expect(sees(d, sight)).toEqual([]);
+    d.given(
+      factOf('node.lease.settled', { ...of('l1'), kind: 'forward', because: 'cancelled' }),
+      factOf('node.lease.uncordoning', of('l1')),
+    );
+    for (const sight of [
+      { what: 'cordoned', pods: 2 },
+      blocked,
+      { what: 'drained', evicted: 1, amended: 0 },
+      { what: 'stopped', outcome: 'failed', reason: 'late', amended: 0 },
+    ])
+      expect(sees(d, sight)).toEqual([]);
   });
 
   it('a drain that was given up is never done after all', () => {
     const d = started();
-    expect(linesOf(sees(d, { what: 'stopped', outcome: 'deferred', reason: 'too slow', amended: 0 }), 'outcome', 'reason')).toEqual(['node.drain.stopped deferred too slow']);
+    expect(
+      linesOf(sees(d, { what: 'stopped', outcome: 'deferred', reason: 'too slow', amended: 0 }), 'outcome', 'reason'),
+    ).toEqual(['node.drain.stopped deferred too slow']);
     expect(d.view('drains', 'n0').state).toBe('stopped');
     expect(sees(d, { what: 'drained', evicted: 1, amended: 0 })).toEqual([]);
     expect(d.answers_('l1')).toEqual([]);
     expect(d.answers).toMatchObject([{ ok: false, code: 'conflict' }]);
   });
 
-  it('the lease carries how: the pool\'s words, its time, and whether the node goes down', () => {
+  it("the lease carries how: the pool's words, its time, and whether the node goes down", () => {
     const d = new Drain('kubernetes');
-    d.given(factOf('node.lease.granted', { ...of('l1'), kind: 'forward', phase: 'draining', actions: [...DRAIN, { kind: 'reboot' }], drainMs: 90_000, drain: { onTimeout: 'defer' } }));
+    d.given(
+      factOf('node.lease.granted', {
+        ...of('l1'),
+        kind: 'forward',
+        phase: 'draining',
+        actions: [...DRAIN, { kind: 'reboot' }],
+        drainMs: 90_000,
+        drain: { onTimeout: 'defer' },
+      }),
+    );
     expect(d.state.drains.get('n0')).toMatchObject({ how: { onTimeout: 'defer' }, drainMs: 90_000, reboots: true });
   });
 
-  const amended = (lease: string, more: object = {}) => factOf('node.lease.amended', { ...of(lease), drainMs: 90_000, drain: { emptyDir: 'evict' }, ...more });
+  const amended = (lease: string, more: object = {}) =>
+    factOf('node.lease.amended', { ...of(lease), drainMs: 90_000, drain: { emptyDir: 'evict' }, ...more });
 
   it('what its pool says while it drains holds from then on, and its time begins anew', () => {
     const d = started();
     d.nowMs += 60_000;
     d.given(amended('l1')).when();
-    expect(d.state.drains.get('n0')).toMatchObject({ how: { emptyDir: 'evict' }, drainMs: 90_000, termsMs: d.nowMs, amended: 1 });
+    expect(d.state.drains.get('n0')).toMatchObject({
+      how: { emptyDir: 'evict' },
+      drainMs: 90_000,
+      termsMs: d.nowMs,
+      amended: 1,
+    });
     expect(d.restarted().drains.get('n0')).toMatchObject({ how: { emptyDir: 'evict' }, drainMs: 90_000, amended: 1 });
     expect(d.given(amended('l1', { drain: undefined })).state.drains.get('n0')).toMatchObject({ how: {}, amended: 2 });
     d.nowMs += 1_000;
@@ -179,7 +226,12 @@ describe('with Kubernetes', () => {
     const d = started();
     d.given(amended('l1'));
     expect(sees(d, { what: 'stopped', outcome: 'failed', reason: 'not drained within 600 s', amended: 0 })).toEqual([]);
-    expect(linesOf(sees(d, { what: 'stopped', outcome: 'failed', reason: 'not drained within 90 s', amended: 1 }), 'outcome')).toEqual(['node.drain.stopped failed']);
+    expect(
+      linesOf(
+        sees(d, { what: 'stopped', outcome: 'failed', reason: 'not drained within 90 s', amended: 1 }),
+        'outcome',
+      ),
+    ).toEqual(['node.drain.stopped failed']);
   });
 
   it.each([
@@ -189,14 +241,35 @@ describe('with Kubernetes', () => {
     const d = started();
     const [dumped] = d.core.dump(d.state) as readonly Record<string, unknown>[];
     const before = Object.fromEntries(Object.entries(dumped as object).filter(([name]) => !lacks.includes(name)));
-    expect((d.core.load(d.core.migrations?.[version]?.([before]), 0) as State).drains.get('n0')).toMatchObject({ lease: 'l1', phase: 'draining', amended: 0, blockedSince: '', pods: 0 });
+    expect((d.core.load(d.core.migrations?.[version]?.([before]), 0) as State).drains.get('n0')).toMatchObject({
+      lease: 'l1',
+      phase: 'draining',
+      amended: 0,
+      blockedSince: '',
+      pods: 0,
+    });
   });
 
-  it('its progress is shown while it drains, and is this copy\'s own', () => {
+  it("its progress is shown while it drains, and is this copy's own", () => {
     const d = started();
-    const progress = { lease: 'l1', total: 5, evicted: 2, waitingFor: ['default/a'], reason: '', budget: '', allowed: 0, blocked: [], blockedSince: '' };
+    const progress = {
+      lease: 'l1',
+      total: 5,
+      evicted: 2,
+      waitingFor: ['default/a'],
+      reason: '',
+      budget: '',
+      allowed: 0,
+      blocked: [],
+      blockedSince: '',
+    };
     expect([noteProgress(d.state, 'n0', progress), noteProgress(d.state, 'n0', progress)]).toEqual([true, false]);
-    expect(d.view('drains', 'n0')).toMatchObject({ state: 'draining', total: 5, evicted: 2, waitingFor: ['default/a'] });
+    expect(d.view('drains', 'n0')).toMatchObject({
+      state: 'draining',
+      total: 5,
+      evicted: 2,
+      waitingFor: ['default/a'],
+    });
     sees(d, { what: 'drained', evicted: 5, amended: 0 });
     expect(d.view('drains', 'n0')).toMatchObject({ state: 'drained', total: 0, waitingFor: [] });
   });

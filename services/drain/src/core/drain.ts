@@ -1,10 +1,27 @@
 import { nodeToken, type DrainOutcome, type FactOf, type FactType } from '#libs/contracts';
-import { assertNever, decided, takeTouched, viewKey, type Answer, type Core, type Decision, type Draft, type Entry, type Now } from '#libs/kernel';
+import {
+  assertNever,
+  decided,
+  takeTouched,
+  viewKey,
+  type Answer,
+  type Core,
+  type Decision,
+  type Draft,
+  type Entry,
+  type Now,
+} from '#libs/kernel';
 import { State, type Drain, type Strategy } from './state.js';
 import { view } from './views.js';
 
 /** What people and tools say to it under `ops.node`. */
-export type Request = { readonly op: 'drained'; readonly node: string; readonly lease: string; readonly evicted: number; readonly by: string };
+export type Request = {
+  readonly op: 'drained';
+  readonly node: string;
+  readonly lease: string;
+  readonly evicted: number;
+  readonly by: string;
+};
 
 interface OfLease {
   readonly node: string;
@@ -15,20 +32,38 @@ interface OfLease {
  * What was seen, or done, of a node in the name of a lease. It says nothing new if that lease is no longer where it was; nor is a drain over by
  * what its pool said before: what it says now is looked at first.
  */
-export type Sight = OfLease & (
-  | { readonly what: 'cordoned'; readonly pods: number }
-  | { readonly what: 'uncordoned' }
-  | { readonly what: 'drained'; readonly evicted: number; readonly amended: number }
-  | { readonly what: 'blocked'; readonly reason: string; readonly budget: string; readonly allowed: number; readonly pods: readonly string[]; readonly since: string }
-  | { readonly what: 'stopped'; readonly outcome: DrainOutcome; readonly reason: string; readonly amended: number }
-);
+export type Sight = OfLease &
+  (
+    | { readonly what: 'cordoned'; readonly pods: number }
+    | { readonly what: 'uncordoned' }
+    | { readonly what: 'drained'; readonly evicted: number; readonly amended: number }
+    | {
+        readonly what: 'blocked';
+        readonly reason: string;
+        readonly budget: string;
+        readonly allowed: number;
+        readonly pods: readonly string[];
+        readonly since: string;
+      }
+    | { readonly what: 'stopped'; readonly outcome: DrainOutcome; readonly reason: string; readonly amended: number }
+  );
 
-export type Input = { readonly type: 'request'; readonly request: Request } | { readonly type: 'sight'; readonly sight: Sight };
+export type Input =
+  | { readonly type: 'request'; readonly request: Request }
+  | { readonly type: 'sight'; readonly sight: Sight };
 type DrainDraft = Draft<State, Input, never>;
 
 const READS: readonly FactType[] = [
-  'node.lease.granted', 'node.lease.amended', 'node.lease.settled', 'node.lease.uncordoning', 'node.lease.released',
-  'node.cordoned', 'node.drained', 'node.drain.blocked', 'node.drain.stopped', 'node.uncordoned',
+  'node.lease.granted',
+  'node.lease.amended',
+  'node.lease.settled',
+  'node.lease.uncordoning',
+  'node.lease.released',
+  'node.cordoned',
+  'node.drained',
+  'node.drain.blocked',
+  'node.drain.stopped',
+  'node.uncordoned',
 ];
 
 /**
@@ -62,7 +97,24 @@ function evolve(state: State, { fact, readMs }: Entry): void {
       if (fact.phase !== 'draining') return;
       const { node, pool, change, lease, drainMs, at: since } = fact;
       const reboots = fact.actions.some(({ kind }) => kind === 'reboot');
-      return put(state, { node, pool, change, lease, phase: 'draining', sinceMs: readMs, since, drainMs, how: fact.drain ?? {}, termsMs: readMs, amended: 0, reboots, cordoned: false, pods: 0, blockedBy: '', blockedSince: '' });
+      return put(state, {
+        node,
+        pool,
+        change,
+        lease,
+        phase: 'draining',
+        sinceMs: readMs,
+        since,
+        drainMs,
+        how: fact.drain ?? {},
+        termsMs: readMs,
+        amended: 0,
+        reboots,
+        cordoned: false,
+        pods: 0,
+        blockedBy: '',
+        blockedSince: '',
+      });
     }
     case 'node.lease.amended':
       return amend(state, fact, readMs);
@@ -101,7 +153,8 @@ function patch(state: State, fact: OfLease, change: Partial<Drain>): void {
 /** Its pool says now how it is to be drained: what is under way goes on by that. */
 function amend(state: State, fact: FactOf<'node.lease.amended'>, readMs: number): void {
   const drain = drainOf(state, fact);
-  if (drain?.phase === 'draining') put(state, { ...drain, drainMs: fact.drainMs, how: fact.drain ?? {}, termsMs: readMs, amended: drain.amended + 1 });
+  if (drain?.phase === 'draining')
+    put(state, { ...drain, drainMs: fact.drainMs, how: fact.drain ?? {}, termsMs: readMs, amended: drain.amended + 1 });
 }
 
 function move(state: State, fact: OfLease & { readonly at: string }, phase: Drain['phase'], sinceMs: number): void {
@@ -116,7 +169,12 @@ function put(state: State, drain: Drain): void {
   state.touched.add(viewKey('drains', nodeToken(drain.node)));
 }
 
-function decide(state: State, inputs: readonly Input[], _gathered: ReadonlyMap<string, never>, now: Now): Decision<Input, never> {
+function decide(
+  state: State,
+  inputs: readonly Input[],
+  _gathered: ReadonlyMap<string, never>,
+  now: Now,
+): Decision<Input, never> {
   return decided<State, Input, never>(state, now, evolve, (draft) => {
     for (const input of inputs) {
       if (draft.full) draft.held.add(input);
@@ -156,11 +214,32 @@ function take(draft: DrainDraft, sight: Sight): void {
     case 'blocked': {
       const { reason, budget, allowed, pods, since } = sight;
       // The same once more is in the view, and no news.
-      if (blockOf(sight) !== drain.blockedBy) draft.emit({ type: 'node.drain.blocked', node, pool, change, lease, reason, budget, allowed, pods: [...pods], since });
+      if (blockOf(sight) !== drain.blockedBy)
+        draft.emit({
+          type: 'node.drain.blocked',
+          node,
+          pool,
+          change,
+          lease,
+          reason,
+          budget,
+          allowed,
+          pods: [...pods],
+          since,
+        });
       return;
     }
     case 'stopped':
-      if (sight.amended === drain.amended) draft.emit({ type: 'node.drain.stopped', node, pool, change, lease, outcome: sight.outcome, reason: sight.reason });
+      if (sight.amended === drain.amended)
+        draft.emit({
+          type: 'node.drain.stopped',
+          node,
+          pool,
+          change,
+          lease,
+          outcome: sight.outcome,
+          reason: sight.reason,
+        });
       return;
     default:
       return assertNever(sight);
@@ -168,27 +247,53 @@ function take(draft: DrainDraft, sight: Sight): void {
 }
 
 /** Which block it is: a budget is the same one whichever of its pods are refused. */
-export const blockOf = ({ budget, reason }: { readonly budget: string; readonly reason: string }): string => (budget === '' ? reason : `budget ${budget}`);
+export const blockOf = ({ budget, reason }: { readonly budget: string; readonly reason: string }): string =>
+  budget === '' ? reason : `budget ${budget}`;
 
 function uncordoned(draft: DrainDraft, { node, pool, change, lease }: Drain): void {
   draft.emit({ type: 'node.uncordoned', node, pool, change, lease });
 }
 
 function drained(draft: DrainDraft, { node, pool, change, lease, sinceMs }: Drain, by: string, evicted: number): void {
-  draft.emit({ type: 'node.drained', node, pool, change, lease, durationMs: Math.max(0, Math.round(draft.now.monotonicMs - sinceMs)), evicted, by });
+  draft.emit({
+    type: 'node.drained',
+    node,
+    pool,
+    change,
+    lease,
+    durationMs: Math.max(0, Math.round(draft.now.monotonicMs - sinceMs)),
+    evicted,
+    by,
+  });
 }
 
 function answer(draft: DrainDraft, { node, lease, evicted, by }: Request): Answer {
   const drain = draft.state.drains.get(node);
   if (drain === undefined) return { ok: false, code: 'not-found', message: `no lease of ${node} asks for a drain` };
-  if (lease !== '' && lease !== drain.lease) return { ok: false, code: 'conflict', message: `the lease of ${node} that asks for a drain is ${drain.lease}, not ${lease}` };
+  if (lease !== '' && lease !== drain.lease)
+    return {
+      ok: false,
+      code: 'conflict',
+      message: `the lease of ${node} that asks for a drain is ${drain.lease}, not ${lease}`,
+    };
   if (drain.phase === 'draining') drained(draft, drain, by, evicted);
-  else if (drain.phase !== 'drained') return { ok: false, code: 'conflict', message: `${drain.lease} of ${node} no longer waits for a drain: it is ${drain.phase}` };
+  else if (drain.phase !== 'drained')
+    return {
+      ok: false,
+      code: 'conflict',
+      message: `${drain.lease} of ${node} no longer waits for a drain: it is ${drain.phase}`,
+    };
   return { ok: true, body: { node, lease: drain.lease } };
 }
 
 /** Version 2 knew of no amendments, and not since when a drain was blocked; version 3 not how many pods there were. */
-const fromBefore = (dumped: unknown): unknown => (dumped as readonly Omit<Drain, 'amended' | 'blockedSince' | 'pods'>[]).map((drain) => ({ amended: 0, blockedSince: '', pods: 0, ...drain }));
+const fromBefore = (dumped: unknown): unknown =>
+  (dumped as readonly Omit<Drain, 'amended' | 'blockedSince' | 'pods'>[]).map((drain) => ({
+    amended: 0,
+    blockedSince: '',
+    pods: 0,
+    ...drain,
+  }));
 
 function loaded(drains: readonly Drain[], readMs: number): State {
   const state = new State();

@@ -2,38 +2,91 @@ import { parseDrain, type WrittenDrain } from '#libs/manifests';
 import { nameOf, namesOf, planEvictions, refusedAgain, type PodSeen, type Scene, type Try } from './index.js';
 
 const pod = (name: string, says: Partial<PodSeen> = {}): PodSeen => ({
-  namespace: 'default', name, uid: `uid-${name}`, labels: { app: name }, controller: 'ReplicaSet', mirror: false, emptyDir: false, finished: false, ending: false,
-  graceSeconds: 30, priority: 0, resources: [], ...says,
+  namespace: 'default',
+  name,
+  uid: `uid-${name}`,
+  labels: { app: name },
+  controller: 'ReplicaSet',
+  mirror: false,
+  emptyDir: false,
+  finished: false,
+  ending: false,
+  graceSeconds: 30,
+  priority: 0,
+  resources: [],
+  ...says,
 });
-const scene = (pods: readonly PodSeen[], drain: WrittenDrain = {}, says: Partial<Scene<PodSeen>> = {}): Scene<PodSeen> =>
-  ({ policy: parseDrain(drain), reboots: false, pods, tries: new Map(), nowMs: 1_000, startedMs: 0, drainMs: 600_000, pool: 'edge', self: '', ...says });
+const scene = (
+  pods: readonly PodSeen[],
+  drain: WrittenDrain = {},
+  says: Partial<Scene<PodSeen>> = {},
+): Scene<PodSeen> => ({
+  policy: parseDrain(drain),
+  reboots: false,
+  pods,
+  tries: new Map(),
+  nowMs: 1_000,
+  startedMs: 0,
+  drainMs: 600_000,
+  pool: 'edge',
+  self: '',
+  ...says,
+});
 const plan = (...args: Parameters<typeof scene>) => planEvictions(scene(...args));
 /** What is done now, in a line each. */
-const lines = (...args: Parameters<typeof scene>): readonly string[] => plan(...args).now.map(({ pod: { name }, how, graceSeconds }) => [how, name, ...(graceSeconds === undefined ? [] : [graceSeconds])].join(' '));
+const lines = (...args: Parameters<typeof scene>): readonly string[] =>
+  plan(...args).now.map(({ pod: { name }, how, graceSeconds }) =>
+    [how, name, ...(graceSeconds === undefined ? [] : [graceSeconds])].join(' '),
+  );
 const matching = (app: string, more: object) => ({ podSelector: { matchLabels: { app } }, ...more });
-const refused = (budget: string, times = 1, says: Partial<Try> = {}): Try => ({ ...refusedAgain(undefined, { reason: `${budget} says no`, budget, allowed: 0 }, 1_000), refusals: times, ...says });
+const refused = (budget: string, times = 1, says: Partial<Try> = {}): Try => ({
+  ...refusedAgain(undefined, { reason: `${budget} says no`, budget, allowed: 0 }, 1_000),
+  refusals: times,
+  ...says,
+});
 
 describe('which pods have to go', () => {
   it('all but those of DaemonSets, static ones, and those that have finished', () => {
-    const pods = [pod('a'), pod('ds', { controller: 'DaemonSet' }), pod('static', { mirror: true, controller: 'Node' }), pod('job', { finished: true, controller: 'Job' })];
+    const pods = [
+      pod('a'),
+      pod('ds', { controller: 'DaemonSet' }),
+      pod('static', { mirror: true, controller: 'Node' }),
+      pod('job', { finished: true, controller: 'Job' }),
+    ];
     expect(lines(pods)).toEqual(['evict a']);
     expect(plan(pods.slice(1)).left).toEqual([]);
   });
 
   it('not those that a rule skips; the first rule that matches decides', () => {
-    const rules = [matching('a', { action: 'skip' }), matching('a', { action: 'drain' }), { podSelector: {}, namespaces: ['keep'], action: 'skip' }];
+    const rules = [
+      matching('a', { action: 'skip' }),
+      matching('a', { action: 'drain' }),
+      { podSelector: {}, namespaces: ['keep'], action: 'skip' },
+    ];
     expect(lines([pod('a'), pod('b'), pod('c', { namespace: 'keep' })], { rules })).toEqual(['evict b']);
   });
 
   it('in part only those that match, or that use the resource (SRIOV #225)', () => {
-    const pods = [pod('a'), pod('nic', { resources: ['example.com/nic'] }), pod('gpu', { resources: ['example.com/gpu'] })];
+    const pods = [
+      pod('a'),
+      pod('nic', { resources: ['example.com/nic'] }),
+      pod('gpu', { resources: ['example.com/gpu'] }),
+    ];
     expect(lines(pods, { only: { resources: ['example.com/nic'] } })).toEqual(['evict nic']);
-    expect(lines(pods, { only: { podSelector: { matchLabels: { app: 'a' } }, resources: ['example.com/gpu'] } })).toEqual(['evict a', 'evict gpu']);
+    expect(
+      lines(pods, { only: { podSelector: { matchLabels: { app: 'a' } }, resources: ['example.com/gpu'] } }),
+    ).toEqual(['evict a', 'evict gpu']);
     expect(lines(pods, { only: { podSelector: {} } })).toHaveLength(3);
   });
 
   it('all of them before a reboot, even where the pool drains in part (SRIOV #1090)', () => {
-    expect(lines([pod('a'), pod('nic', { resources: ['example.com/nic'] })], { only: { resources: ['example.com/nic'] } }, { reboots: true })).toEqual(['evict a', 'evict nic']);
+    expect(
+      lines(
+        [pod('a'), pod('nic', { resources: ['example.com/nic'] })],
+        { only: { resources: ['example.com/nic'] } },
+        { reboots: true },
+      ),
+    ).toEqual(['evict a', 'evict nic']);
   });
 });
 
@@ -51,7 +104,7 @@ describe('the order', () => {
     expect(lines([pod('dns', { priority: 2_000_000_000 }), pod('web')])).toEqual(['evict web']);
   });
 
-  it('leaves this process\'s own pod to the very end (MCO #3212)', () => {
+  it("leaves this process's own pod to the very end (MCO #3212)", () => {
     const pods = [pod('drain'), pod('dns', { priority: 2_000_000_000 })];
     expect(lines(pods, {}, { self: 'default/drain' })).toEqual(['evict dns']);
     expect(lines([pods[0]!], {}, { self: 'default/drain' })).toEqual(['evict drain']);
@@ -59,7 +112,11 @@ describe('the order', () => {
 
   it('waits for a pod that a rule says to wait for, and touches nothing behind it', () => {
     const rules = [matching('batch', { action: 'wait', order: -1 })];
-    expect(plan([pod('batch'), pod('web')], { rules })).toMatchObject({ now: [], left: [{ name: 'batch' }, { name: 'web' }], block: undefined });
+    expect(plan([pod('batch'), pod('web')], { rules })).toMatchObject({
+      now: [],
+      left: [{ name: 'batch' }, { name: 'web' }],
+      block: undefined,
+    });
   });
 });
 
@@ -68,13 +125,19 @@ describe('what must not be touched', () => {
     const { now, block } = plan([pod('lone', { controller: '' }), pod('web')]);
     expect(now).toEqual([]);
     expect(block).toMatchObject({ pods: ['default/lone'], budget: '', lasting: true });
-    expect(block?.reason).toContain('nothing would make default/lone again (drain.unmanaged: evict in Pool/edge lets them go)');
-    expect(plan([pod('lone', { controller: '' })], {}, { pool: 'default' }).block?.reason).toContain('(drain.unmanaged: evict in a Pool that selects the node lets them go)');
+    expect(block?.reason).toContain(
+      'nothing would make default/lone again (drain.unmanaged: evict in Pool/edge lets them go)',
+    );
+    expect(plan([pod('lone', { controller: '' })], {}, { pool: 'default' }).block?.reason).toContain(
+      '(drain.unmanaged: evict in a Pool that selects the node lets them go)',
+    );
     expect(lines([pod('lone', { controller: '' })], { unmanaged: 'evict' })).toEqual(['evict lone']);
   });
 
   it('a pod with an emptyDir likewise', () => {
-    expect(plan([pod('cache', { emptyDir: true })]).block?.reason).toContain('the emptyDir volumes of default/cache would be lost');
+    expect(plan([pod('cache', { emptyDir: true })]).block?.reason).toContain(
+      'the emptyDir volumes of default/cache would be lost',
+    );
     expect(lines([pod('cache', { emptyDir: true })], { emptyDir: 'evict' })).toEqual(['evict cache']);
   });
 
@@ -86,7 +149,10 @@ describe('what must not be touched', () => {
 describe('a refusal', () => {
   it('is tried again at growing distances, up to half a minute', () => {
     let tried: Try | undefined;
-    const distances = Array.from({ length: 9 }, () => (tried = refusedAgain(tried, { reason: 'no', budget: 'b', allowed: 0 }, 1_000)).nextMs - 1_000);
+    const distances = Array.from(
+      { length: 9 },
+      () => (tried = refusedAgain(tried, { reason: 'no', budget: 'b', allowed: 0 }, 1_000)).nextMs - 1_000,
+    );
     expect(distances).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
     expect(refusedAgain(undefined, { reason: 'no', budget: 'b', allowed: 0 }, 1_000, 10_000).nextMs).toBe(11_000);
   });
@@ -99,25 +165,42 @@ describe('a refusal', () => {
   });
 
   it('is named with its budget and pods, and is lasting after a while', () => {
-    const tries = new Map([['uid-web', refused('default/web')], ['uid-api', refused('default/api', 3, { sinceMs: 500 })]]);
-    expect(plan([pod('web'), pod('api')], {}, { tries }).block).toEqual({ reason: 'default/api says no', budget: 'default/api', allowed: 0, pods: ['default/api'], lasting: false });
-    expect(plan([pod('web'), pod('api')], {}, { tries, nowMs: 6_000 }).block).toMatchObject({ budget: 'default/api', lasting: true });
+    const tries = new Map([
+      ['uid-web', refused('default/web')],
+      ['uid-api', refused('default/api', 3, { sinceMs: 500 })],
+    ]);
+    expect(plan([pod('web'), pod('api')], {}, { tries }).block).toEqual({
+      reason: 'default/api says no',
+      budget: 'default/api',
+      allowed: 0,
+      pods: ['default/api'],
+      lasting: false,
+    });
+    expect(plan([pod('web'), pod('api')], {}, { tries, nowMs: 6_000 }).block).toMatchObject({
+      budget: 'default/api',
+      lasting: true,
+    });
   });
 });
 
 describe('the time-out', () => {
-  it('comes a little before the scheduler\'s own, and forces nothing unless told', () => {
+  it("comes a little before the scheduler's own, and forces nothing unless told", () => {
     const late = { nowMs: 595_000, tries: new Map([['uid-web', refused('web', 1, { nextMs: 700_000 })]]) };
     expect(plan([pod('web')], {}, { ...late, nowMs: 594_999 })).toMatchObject({ timedOut: false, lookAtMs: 595_000 });
-    for (const onTimeout of ['fail', 'defer']) expect(plan([pod('web')], { onTimeout }, late)).toMatchObject({ timedOut: true, now: [] });
+    for (const onTimeout of ['fail', 'defer'])
+      expect(plan([pod('web')], { onTimeout }, late)).toMatchObject({ timedOut: true, now: [] });
   });
 
-  it('forced, pods are deleted from half of the lease\'s time on: whatever holds them, in whatever order', () => {
+  it("forced, pods are deleted from half of the lease's time on: whatever holds them, in whatever order", () => {
     const pods = [pod('lone', { controller: '' }), pod('web'), pod('batch')];
     const drain = { onTimeout: 'force', gracePeriod: '10s', rules: [matching('batch', { action: 'wait', order: 9 })] };
     const tries = new Map([['uid-web', refused('web', 1, { nextMs: 900_000 })]]);
     expect(lines(pods, drain, { tries, nowMs: 299_999 })).toEqual([]);
-    expect(lines(pods, drain, { tries, nowMs: 300_000 })).toEqual(['delete batch 10', 'delete lone 10', 'delete web 10']);
+    expect(lines(pods, drain, { tries, nowMs: 300_000 })).toEqual([
+      'delete batch 10',
+      'delete lone 10',
+      'delete web 10',
+    ]);
   });
 
   it('forced, a pod that does not end within its grace and five seconds more is taken from the API server', () => {
@@ -130,7 +213,7 @@ describe('the time-out', () => {
   });
 });
 
-it('the grace period is the pool\'s if it has one, and else the pod\'s own', () => {
+it("the grace period is the pool's if it has one, and else the pod's own", () => {
   expect(lines([pod('a')], { gracePeriod: '5s' })).toEqual(['evict a 5']);
   expect(lines([pod('a')])).toEqual(['evict a']);
 });

@@ -98,14 +98,24 @@ export function planEvictions<P extends PodSeen>(scene: Scene<P>): EvictionPlan<
   const left = scene.pods.filter((pod) => mustGo(scene, pod));
   const forced = nowMs >= forceMs;
   const careful = forced ? undefined : carefulBlock(scene, left);
-  const now = careful !== undefined ? [] : inTurn(scene, left, forced).flatMap((pod) => evictionOf(scene, pod, forced)).slice(0, AT_ONCE);
+  const now =
+    careful !== undefined
+      ? []
+      : inTurn(scene, left, forced)
+          .flatMap((pod) => evictionOf(scene, pod, forced))
+          .slice(0, AT_ONCE);
   const again = left.flatMap((pod) => (forced ? goneMs(scene, pod) : scene.tries.get(pod.uid)?.nextMs) ?? []);
   const times = [nowMs + LOOK_MS, endMs, forceMs, ...again].filter((atMs) => atMs > nowMs);
   return { now, left, block: careful ?? refusal(scene, left), timedOut: nowMs >= endMs, lookAtMs: Math.min(...times) };
 }
 
 /** What is remembered of a pod whose eviction was refused: each time it is left alone for longer. */
-export function refusedAgain(before: Try | undefined, refused: { readonly reason: string; readonly budget: string; readonly allowed: number }, nowMs: number, askedMs = 0): Try {
+export function refusedAgain(
+  before: Try | undefined,
+  refused: { readonly reason: string; readonly budget: string; readonly allowed: number },
+  nowMs: number,
+  askedMs = 0,
+): Try {
   const refusals = (before?.refusals ?? 0) + 1;
   const againMs = Math.min(LAST_AGAIN_MS, Math.max(askedMs, FIRST_AGAIN_MS * 2 ** Math.min(refusals - 1, 16)));
   return { forcedMs: undefined, ...refused, refusals, nextMs: nowMs + againMs, sinceMs: before?.sinceMs ?? nowMs };
@@ -131,25 +141,34 @@ function evictionOf<P extends PodSeen>(scene: Scene<P>, pod: P, forced: boolean)
     if (!pod.ending) return [{ pod, how: 'delete', graceSeconds: policy.graceSeconds }];
     return nowMs >= (goneMs(scene, pod) ?? Infinity) ? [{ pod, how: 'delete', graceSeconds: 0 }] : [];
   }
-  if (pod.ending || treatmentOf(policy, pod).action === 'wait' || (tried !== undefined && tried.nextMs > nowMs)) return [];
+  if (pod.ending || treatmentOf(policy, pod).action === 'wait' || (tried !== undefined && tried.nextMs > nowMs))
+    return [];
   return [{ pod, how: 'evict', graceSeconds: policy.graceSeconds }];
 }
 
 /** When a pod that was forced should long have ended; undefined where it was not seen to be ending. */
 function goneMs({ policy, tries }: Scene<PodSeen>, { uid, graceSeconds }: PodSeen): number | undefined {
   const forcedMs = tries.get(uid)?.forcedMs;
-  return forcedMs === undefined ? undefined : forcedMs + (policy.graceSeconds ?? graceSeconds) * 1_000 + BEYOND_GRACE_MS;
+  return forcedMs === undefined
+    ? undefined
+    : forcedMs + (policy.graceSeconds ?? graceSeconds) * 1_000 + BEYOND_GRACE_MS;
 }
 
 /** Pods that only go if the pool says so: with them there, nothing is disrupted in vain. */
-function carefulBlock({ policy, pool }: Pick<Scene<PodSeen>, 'policy' | 'pool'>, left: readonly PodSeen[]): Block | undefined {
-  const saying = (field: string): string => `drain.${field}: evict ${pool === NO_POOL ? 'in a Pool that selects the node' : `in Pool/${pool}`} lets them go`;
+function carefulBlock(
+  { policy, pool }: Pick<Scene<PodSeen>, 'policy' | 'pool'>,
+  left: readonly PodSeen[],
+): Block | undefined {
+  const saying = (field: string): string =>
+    `drain.${field}: evict ${pool === NO_POOL ? 'in a Pool that selects the node' : `in Pool/${pool}`} lets them go`;
   const asked = left.filter((pod) => !pod.ending && treatmentOf(policy, pod).action === 'drain');
   const unmanaged = policy.unmanaged === 'block' ? asked.filter(({ controller }) => controller === '') : [];
   const scratch = policy.emptyDir === 'block' ? asked.filter(({ emptyDir }) => emptyDir) : [];
   const reasons = [
     ...(unmanaged.length > 0 ? [`nothing would make ${namesOf(unmanaged)} again (${saying('unmanaged')})`] : []),
-    ...(scratch.length > 0 ? [`the emptyDir volumes of ${namesOf(scratch)} would be lost (${saying('emptyDir')})`] : []),
+    ...(scratch.length > 0
+      ? [`the emptyDir volumes of ${namesOf(scratch)} would be lost (${saying('emptyDir')})`]
+      : []),
   ];
   if (reasons.length === 0) return undefined;
   const pods = [...new Set([...unmanaged, ...scratch].map(nameOf))].sort().slice(0, NAMED);
@@ -159,15 +178,25 @@ function carefulBlock({ policy, pool }: Pick<Scene<PodSeen>, 'policy' | 'pool'>,
 /** The refusal that lasts longest. */
 function refusal({ tries, nowMs }: Scene<PodSeen>, left: readonly PodSeen[]): Block | undefined {
   const refused = left.filter(({ uid, ending }) => !ending && tries.get(uid)?.reason);
-  const longest = refused.map(({ uid }) => tries.get(uid) as Try).sort((a, b) => a.sinceMs - b.sinceMs || (a.budget < b.budget ? -1 : 1))[0];
+  const longest = refused
+    .map(({ uid }) => tries.get(uid) as Try)
+    .sort((a, b) => a.sinceMs - b.sinceMs || (a.budget < b.budget ? -1 : 1))[0];
   if (longest === undefined) return undefined;
   const pods = refused.filter(({ uid }) => tries.get(uid)?.budget === longest.budget);
   const { reason, budget, allowed, sinceMs } = longest;
-  return { reason, budget, allowed, pods: pods.map(nameOf).sort().slice(0, NAMED), lasting: nowMs - sinceMs >= LASTING_MS };
+  return {
+    reason,
+    budget,
+    allowed,
+    pods: pods.map(nameOf).sort().slice(0, NAMED),
+    lasting: nowMs - sinceMs >= LASTING_MS,
+  };
 }
 
 /** The first few of them by name, and how many more there are. */
 export function namesOf(pods: readonly Pick<PodSeen, 'namespace' | 'name'>[]): string {
   const names = pods.map(nameOf).sort();
-  return names.length <= NAMED ? names.join(', ') : `${names.slice(0, NAMED).join(', ')} and ${names.length - NAMED} more`;
+  return names.length <= NAMED
+    ? names.join(', ')
+    : `${names.slice(0, NAMED).join(', ')} and ${names.length - NAMED} more`;
 }

@@ -1,6 +1,18 @@
 export { cordonWrite, uncordonWrite, wasTakenOff, type NodeSeen, type NodeWrite } from './cordon.js';
 export { drainCore, type Input, type Request, type Sight } from './drain.js';
-export { nameOf, namesOf, NAMED, planEvictions, refusedAgain, type Block, type Eviction, type EvictionPlan, type PodSeen, type Scene, type Try } from './eviction-plan.js';
+export {
+  nameOf,
+  namesOf,
+  NAMED,
+  planEvictions,
+  refusedAgain,
+  type Block,
+  type Eviction,
+  type EvictionPlan,
+  type PodSeen,
+  type Scene,
+  type Try,
+} from './eviction-plan.js';
 export { NodeLook, type EvictionResult, type LookEffect, type LookResults } from './node-look.js';
 export { STRATEGIES, type Drain, type Progress, type State, type Strategy } from './state.js';
 export { noteProgress } from './views.js';

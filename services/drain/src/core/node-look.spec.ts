@@ -4,8 +4,25 @@ import type { PodSeen } from './eviction-plan.js';
 import { NodeLook, type EvictionResult, type LookEffect } from './node-look.js';
 import type { NodeSeen, Drain, Progress, Sight } from './index.js';
 
-const POD: PodSeen = { namespace: 'default', name: 'web', uid: 'u', labels: {}, resources: [], priority: 0, controller: 'ReplicaSet', mirror: false, emptyDir: true, finished: false, ending: false, graceSeconds: 30 };
-const NODE: NodeSeen = { unschedulable: true, setBySluice: true, annotations: { [CORDON_MARK]: '{"lease":"l1","found":false}' } };
+const POD: PodSeen = {
+  namespace: 'default',
+  name: 'web',
+  uid: 'u',
+  labels: {},
+  resources: [],
+  priority: 0,
+  controller: 'ReplicaSet',
+  mirror: false,
+  emptyDir: true,
+  finished: false,
+  ending: false,
+  graceSeconds: 30,
+};
+const NODE: NodeSeen = {
+  unschedulable: true,
+  setBySluice: true,
+  annotations: { [CORDON_MARK]: '{"lease":"l1","found":false}' },
+};
 
 /** One node with one pod that has an emptyDir, and a drain as the ledger has it. */
 class Look {
@@ -16,7 +33,22 @@ class Look {
   shown: Progress | undefined;
   pods: readonly PodSeen[] = [POD];
   drain: Drain = {
-    node: 'n0', pool: 'edge', change: 'c1', lease: 'l1', phase: 'draining', sinceMs: 0, since: '', drainMs: 600_000, how: {}, termsMs: 0, amended: 0, reboots: false, cordoned: true, pods: 0, blockedBy: '', blockedSince: '',
+    node: 'n0',
+    pool: 'edge',
+    change: 'c1',
+    lease: 'l1',
+    phase: 'draining',
+    sinceMs: 0,
+    since: '',
+    drainMs: 600_000,
+    how: {},
+    termsMs: 0,
+    amended: 0,
+    reboots: false,
+    cordoned: true,
+    pods: 0,
+    blockedBy: '',
+    blockedSince: '',
   };
   private core = this.another();
 
@@ -90,8 +122,18 @@ describe('a drain whose pool is given other words', () => {
 
 it('a copy that goes on with a blocked drain says since when it is blocked, not since when that copy looks', () => {
   const look = new Look();
-  look.drain = { ...look.drain, how: { emptyDir: 'evict' }, blockedBy: 'budget default/web', blockedSince: 'yesterday' };
-  look.refuses = { outcome: 'refused', reason: 'no', budgets: [{ name: 'default/web', allowed: 0 }], retryAfterMs: undefined };
+  look.drain = {
+    ...look.drain,
+    how: { emptyDir: 'evict' },
+    blockedBy: 'budget default/web',
+    blockedSince: 'yesterday',
+  };
+  look.refuses = {
+    outcome: 'refused',
+    reason: 'no',
+    budgets: [{ name: 'default/web', allowed: 0 }],
+    retryAfterMs: undefined,
+  };
   look.look().look();
   expect([look.shown?.budget, look.shown?.blockedSince]).toEqual(['default/web', 'yesterday']);
   look.drain = { ...look.drain, blockedBy: 'budget default/other' };
@@ -106,7 +148,10 @@ it('a copy that goes on with a drain counts the pods that were evicted before it
   look.drain = { ...look.drain, cordoned: false, how: { emptyDir: 'evict' } };
   look.pods = [POD, { ...POD, name: 'other', uid: 'v' }];
   look.look();
-  expect([look.done, look.said]).toEqual([['evict other', 'evict web'], [{ node: 'n0', lease: 'l1', what: 'cordoned', pods: 2 }]]);
+  expect([look.done, look.said]).toEqual([
+    ['evict other', 'evict web'],
+    [{ node: 'n0', lease: 'l1', what: 'cordoned', pods: 2 }],
+  ]);
   look.drain = { ...look.drain, cordoned: true, pods: 2 };
   look.another();
   look.pods = [POD];

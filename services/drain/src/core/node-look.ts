@@ -1,7 +1,18 @@
 import { parseDrain } from '#libs/manifests';
 import { cordonWrite, uncordonWrite, wasTakenOff, type NodeSeen, type NodeWrite } from './cordon.js';
 import { blockOf, type Sight } from './drain.js';
-import { NAMED, nameOf, namesOf, planEvictions, refusedAgain, type Block, type Eviction, type EvictionPlan, type PodSeen, type Try } from './eviction-plan.js';
+import {
+  NAMED,
+  nameOf,
+  namesOf,
+  planEvictions,
+  refusedAgain,
+  type Block,
+  type Eviction,
+  type EvictionPlan,
+  type PodSeen,
+  type Try,
+} from './eviction-plan.js';
 import type { Drain, Progress } from './state.js';
 
 /** What a look at a node asks of the world, one after the other; production and the simulation carry it out, and may die between any two. */
@@ -39,7 +50,12 @@ export interface LookTime {
 }
 export type EvictionResult =
   | { readonly outcome: 'accepted' | 'gone' }
-  | { readonly outcome: 'refused'; readonly reason: string; readonly budgets: readonly { readonly name: string; readonly allowed: number }[]; readonly retryAfterMs: number | undefined }
+  | {
+      readonly outcome: 'refused';
+      readonly reason: string;
+      readonly budgets: readonly { readonly name: string; readonly allowed: number }[];
+      readonly retryAfterMs: number | undefined;
+    }
   | Error;
 
 type Looking<N extends NodeSeen, P extends PodSeen, T> = Generator<LookEffect<N, P>, T, unknown>;
@@ -65,7 +81,12 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
   private amended = 0;
 
   /** `phase` spares a look at pods that nobody asks for. `self`: the pod that this process runs in, as namespace/name; empty outside Kubernetes. */
-  constructor(readonly node: string, readonly lease: string, private phase: Drain['phase'], private readonly self: string) {}
+  constructor(
+    readonly node: string,
+    readonly lease: string,
+    private phase: Drain['phase'],
+    private readonly self: string,
+  ) {}
 
   /** The fold says that it has come to another phase, or that its pool has other words for it. False when that is no news. */
   move({ phase, amended }: Pick<Drain, 'phase' | 'amended'>): boolean {
@@ -111,13 +132,28 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
     const now = yield* this.ask({ do: 'now' });
     const blocked = this.blocked({ reason: message, budget: '', allowed: 0, pods: [] }, now);
     yield* this.ask({ do: 'show', progress: { ...this.progress(0), ...blocked } });
-    if (refused && failures === SAY_AFTER) yield* this.say({ ...this.name, what: 'blocked', reason: message, budget: '', allowed: 0, pods: [], since: blocked.blockedSince });
+    if (refused && failures === SAY_AFTER)
+      yield* this.say({
+        ...this.name,
+        what: 'blocked',
+        reason: message,
+        budget: '',
+        allowed: 0,
+        pods: [],
+        since: blocked.blockedSince,
+      });
   }
 
   private *drain(drain: Drain, seen: N, pods: readonly P[]): Looking<N, P, number> {
     const policy = parseDrain(drain.how);
     if (drain.cordoned && wasTakenOff(seen, this.lease) && policy.onUncordon === 'give-up') {
-      yield* this.say({ ...this.name, what: 'stopped', outcome: 'deferred', reason: 'somebody took the cordon off, and the pool says to give the node up then', amended: drain.amended });
+      yield* this.say({
+        ...this.name,
+        what: 'stopped',
+        outcome: 'deferred',
+        reason: 'somebody took the cordon off, and the pool says to give the node up then',
+        amended: drain.amended,
+      });
       return GUARD_MS;
     }
     const write = cordonWrite(seen, this.lease);
@@ -126,7 +162,17 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
       return 0;
     }
     const now = yield* this.ask({ do: 'now' });
-    const plan = planEvictions({ policy, reboots: drain.reboots, pods, tries: this.tries, nowMs: now.monotonicMs, startedMs: drain.termsMs, drainMs: drain.drainMs, pool: drain.pool, self: this.self });
+    const plan = planEvictions({
+      policy,
+      reboots: drain.reboots,
+      pods,
+      tries: this.tries,
+      nowMs: now.monotonicMs,
+      startedMs: drain.termsMs,
+      drainMs: drain.drainMs,
+      pool: drain.pool,
+      self: this.self,
+    });
     for (const { uid } of plan.left) this.known.add(uid);
     if (plan.left.length === 0) {
       if (!drain.cordoned) yield* this.say({ ...this.name, what: 'cordoned', pods: this.total });
@@ -139,9 +185,24 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
   private *goOn(drain: Drain, plan: EvictionPlan<P>, now: LookTime): Looking<N, P, number> {
     const { block } = plan;
     const blocked = this.blocked(block, now, drain);
-    yield* this.ask({ do: 'show', progress: { ...this.progress(plan.left.length), waitingFor: plan.left.map(nameOf).sort().slice(0, NAMED), ...blocked } });
+    yield* this.ask({
+      do: 'show',
+      progress: {
+        ...this.progress(plan.left.length),
+        waitingFor: plan.left.map(nameOf).sort().slice(0, NAMED),
+        ...blocked,
+      },
+    });
     if (block?.lasting === true) {
-      yield* this.say({ ...this.name, what: 'blocked', reason: block.reason, budget: block.budget, allowed: block.allowed, pods: block.pods, since: blocked.blockedSince });
+      yield* this.say({
+        ...this.name,
+        what: 'blocked',
+        reason: block.reason,
+        budget: block.budget,
+        allowed: block.allowed,
+        pods: block.pods,
+        since: blocked.blockedSince,
+      });
       // That may have taken long: what goes by no budget goes only by what holds now.
       if (plan.now.some(({ how }) => how === 'delete') && !(yield* this.isStill(drain))) return 0;
     }
@@ -154,10 +215,13 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
     const { monotonicMs } = yield* this.ask({ do: 'now' });
     // Only now: pods take their time to end, and need not wait for the ledger first.
     if (!drain.cordoned) yield* this.say({ ...this.name, what: 'cordoned', pods: this.total });
-    for (const [i, { pod, how }] of plan.now.entries()) if (how === 'evict') this.noteResult(pod.uid, results[i], monotonicMs);
+    for (const [i, { pod, how }] of plan.now.entries())
+      if (how === 'evict') this.noteResult(pod.uid, results[i], monotonicMs);
     const troubled = results.find((result) => result instanceof Error);
     if (troubled !== undefined) throw troubled;
-    const refused = plan.left.map(({ uid }) => this.tries.get(uid)?.nextMs ?? 0).filter((atMs) => atMs > now.monotonicMs);
+    const refused = plan.left
+      .map(({ uid }) => this.tries.get(uid)?.nextMs ?? 0)
+      .filter((atMs) => atMs > now.monotonicMs);
     return Math.max(1, Math.min(plan.lookAtMs, ...refused) - monotonicMs);
   }
 
@@ -171,13 +235,27 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
     if (result.outcome !== 'refused') return void this.tries.delete(uid);
     const [first] = result.budgets;
     const budget = first?.name ?? '';
-    const reason = first === undefined ? result.reason : `the budget ${budget} allows ${first.allowed}: ${result.reason}`;
-    this.tries.set(uid, refusedAgain(this.tries.get(uid), { reason, budget, allowed: first?.allowed ?? 0 }, nowMs, result.retryAfterMs));
+    const reason =
+      first === undefined ? result.reason : `the budget ${budget} allows ${first.allowed}: ${result.reason}`;
+    this.tries.set(
+      uid,
+      refusedAgain(this.tries.get(uid), { reason, budget, allowed: first?.allowed ?? 0 }, nowMs, result.retryAfterMs),
+    );
   }
 
   private noteEnding(uid: string, nowMs: number): void {
     const before = this.tries.get(uid);
-    if (before?.forcedMs === undefined) this.tries.set(uid, { refusals: 0, nextMs: 0, sinceMs: nowMs, reason: '', budget: '', allowed: 0, ...before, forcedMs: nowMs });
+    if (before?.forcedMs === undefined)
+      this.tries.set(uid, {
+        refusals: 0,
+        nextMs: 0,
+        sinceMs: nowMs,
+        reason: '',
+        budget: '',
+        allowed: 0,
+        ...before,
+        forcedMs: nowMs,
+      });
   }
 
   /** The node is drained and being worked on: who uncordons it now puts pods where a reboot may come. */
@@ -192,7 +270,8 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
   /** Without a Node there is nothing to give back. */
   private *giveBack(seen: N | undefined): Looking<N, P, number> {
     const write = seen === undefined ? undefined : uncordonWrite(seen, this.lease);
-    if (seen !== undefined && write !== undefined && (yield* this.ask({ do: 'write-node', seen, write })) !== 'written') return 0;
+    if (seen !== undefined && write !== undefined && (yield* this.ask({ do: 'write-node', seen, write })) !== 'written')
+      return 0;
     yield* this.say({ ...this.name, what: 'uncordoned' });
     return GUARD_MS;
   }
@@ -200,11 +279,26 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
   /** Nobody can tell whether its pods have ended: a person, or the time-out, decides. */
   private *withoutNode(drain: Drain): Looking<N, P, number> {
     const now = yield* this.ask({ do: 'now' });
-    const block = { reason: `Kubernetes has no Node named ${this.node}, so nobody knows what runs on it`, budget: '', allowed: 0, pods: [] };
+    const block = {
+      reason: `Kubernetes has no Node named ${this.node}, so nobody knows what runs on it`,
+      budget: '',
+      allowed: 0,
+      pods: [],
+    };
     const blocked = this.blocked(block, now, drain);
     yield* this.ask({ do: 'show', progress: { ...this.progress(0), ...blocked } });
     yield* this.say({ ...this.name, what: 'blocked', ...block, since: blocked.blockedSince });
-    const { timedOut, lookAtMs } = planEvictions({ policy: parseDrain(drain.how), reboots: false, pods: [], tries: this.tries, nowMs: now.monotonicMs, startedMs: drain.termsMs, drainMs: drain.drainMs, pool: drain.pool, self: '' });
+    const { timedOut, lookAtMs } = planEvictions({
+      policy: parseDrain(drain.how),
+      reboots: false,
+      pods: [],
+      tries: this.tries,
+      nowMs: now.monotonicMs,
+      startedMs: drain.termsMs,
+      drainMs: drain.drainMs,
+      pool: drain.pool,
+      self: '',
+    });
     if (timedOut) yield* this.giveUp(drain, block.reason);
     return Math.max(1, lookAtMs - now.monotonicMs);
   }
@@ -212,18 +306,34 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
   private *giveUp(drain: Drain, why: string): Looking<N, P, void> {
     const { onTimeout } = parseDrain(drain.how);
     const within = `not drained within ${Math.round(drain.drainMs / 1_000)} s`;
-    yield* this.say({ ...this.name, what: 'stopped', outcome: onTimeout === 'defer' ? 'deferred' : 'failed', reason: `${within}, ${why}`, amended: drain.amended });
+    yield* this.say({
+      ...this.name,
+      what: 'stopped',
+      outcome: onTimeout === 'defer' ? 'deferred' : 'failed',
+      reason: `${within}, ${why}`,
+      amended: drain.amended,
+    });
   }
 
   /** What holds it up, and since when. */
-  private blocked(block: Omit<Block, 'lasting'> | undefined, { wall }: LookTime, said?: Pick<Drain, 'blockedBy' | 'blockedSince'>) {
+  private blocked(
+    block: Omit<Block, 'lasting'> | undefined,
+    { wall }: LookTime,
+    said?: Pick<Drain, 'blockedBy' | 'blockedSince'>,
+  ) {
     const by = block === undefined ? '' : blockOf(block);
     // What another copy said before it died is held up since then, if it still is.
     const isKnown = !this.sawBlock && said?.blockedBy === by && said.blockedSince !== '';
     if (by !== this.blockedBy) this.blockedSince = by === '' ? '' : isKnown ? said.blockedSince : wall;
     this.blockedBy = by;
     this.sawBlock ||= by !== '';
-    return { reason: block?.reason ?? '', budget: block?.budget ?? '', allowed: block?.allowed ?? 0, blocked: block?.pods ?? [], blockedSince: this.blockedSince };
+    return {
+      reason: block?.reason ?? '',
+      budget: block?.budget ?? '',
+      allowed: block?.allowed ?? 0,
+      blocked: block?.pods ?? [],
+      blockedSince: this.blockedSince,
+    };
   }
 
   private get total(): number {
@@ -231,7 +341,12 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
   }
 
   private progress(left: number) {
-    return { lease: this.lease, total: this.total, evicted: Math.max(0, this.total - left), waitingFor: [] as readonly string[] };
+    return {
+      lease: this.lease,
+      total: this.total,
+      evicted: Math.max(0, this.total - left),
+      waitingFor: [] as readonly string[],
+    };
   }
 
   private get name() {
@@ -242,7 +357,9 @@ export class NodeLook<N extends NodeSeen, P extends PodSeen> {
     yield* this.ask({ do: 'say', sight });
   }
 
-  private *ask<K extends LookEffect<N, P>['do']>(effect: Extract<LookEffect<N, P>, { readonly do: K }>): Looking<N, P, LookResults<N, P>[K]> {
+  private *ask<K extends LookEffect<N, P>['do']>(
+    effect: Extract<LookEffect<N, P>, { readonly do: K }>,
+  ): Looking<N, P, LookResults<N, P>[K]> {
     return (yield effect) as LookResults<N, P>[K];
   }
 }

@@ -2,7 +2,16 @@ import { nodeOfToken, nodeToken, type DrainView } from '#libs/contracts';
 import { viewKey, type ViewBody, type ViewKey } from '#libs/kernel';
 import type { Drain, Progress, State } from './state.js';
 
-const NONE: Omit<Progress, 'lease'> = { total: 0, evicted: 0, waitingFor: [], reason: '', budget: '', allowed: 0, blocked: [], blockedSince: '' };
+const NONE: Omit<Progress, 'lease'> = {
+  total: 0,
+  evicted: 0,
+  waitingFor: [],
+  reason: '',
+  budget: '',
+  allowed: 0,
+  blocked: [],
+  blockedSince: '',
+};
 
 /** Notes how far a drain is, to be shown. False when that is what is shown. */
 export function noteProgress(state: State, node: string, progress: Progress): boolean {
@@ -19,7 +28,18 @@ export function view(state: State, { key }: ViewKey): ViewBody | undefined {
   const { node, pool, change, lease, since } = drain;
   const seen = state.progress.get(node);
   const { lease: _, ...progress } = seen?.lease === lease && drain.phase === 'draining' ? seen : { lease, ...NONE };
-  const shown: Omit<DrainView, 'ledger'> = { node, pool, change, lease, since, strategy: state.strategy, state: shownState(drain), ...progress, waitingFor: [...progress.waitingFor], blocked: [...progress.blocked] };
+  const shown: Omit<DrainView, 'ledger'> = {
+    node,
+    pool,
+    change,
+    lease,
+    since,
+    strategy: state.strategy,
+    state: shownState(drain),
+    ...progress,
+    waitingFor: [...progress.waitingFor],
+    blocked: [...progress.blocked],
+  };
   return shown;
 }
 

@@ -4,9 +4,11 @@ import { STRATEGIES, type Strategy } from '../core/index.js';
 export function strategyFrom(environment: Readonly<Record<string, string | undefined>>): Strategy {
   const text = environment['SLUICE_DRAIN'] ?? 'none';
   const strategy = STRATEGIES.find((one) => one === text);
-  if (strategy === undefined) throw new Error(`SLUICE_DRAIN is ${JSON.stringify(text)}, and must be one of ${STRATEGIES.join(', ')}`);
+  if (strategy === undefined)
+    throw new Error(`SLUICE_DRAIN is ${JSON.stringify(text)}, and must be one of ${STRATEGIES.join(', ')}`);
   return strategy;
 }
 
 /** SLUICE_POD: the pod that this process runs in, as namespace/name; empty outside Kubernetes. */
-export const selfFrom = (environment: Readonly<Record<string, string | undefined>>): string => environment['SLUICE_POD'] ?? '';
+export const selfFrom = (environment: Readonly<Record<string, string | undefined>>): string =>
+  environment['SLUICE_POD'] ?? '';

@@ -24,10 +24,17 @@ export function weightOf({ phase, outcome }: Change): Weight {
 export function contentsOf(text: string, digest: Digest): Contents {
   const found = new Map<string, string>();
   try {
-    const body = JSON.parse(text) as { readonly kind?: string; readonly apply?: readonly Written[]; readonly delete?: readonly { readonly kind: string; readonly name: string }[] };
+    const body = JSON.parse(text) as {
+      readonly kind?: string;
+      readonly apply?: readonly Written[];
+      readonly delete?: readonly { readonly kind: string; readonly name: string }[];
+    };
     for (const { kind, name } of body.delete ?? []) found.set(`${kind}/${name}`, ABSENT);
     for (const { kind, metadata, spec } of body.kind === undefined ? (body.apply ?? []) : [body as Written]) {
-      found.set(`${kind}/${metadata.name}`, hashOf({ kind, name: metadata.name, labels: metadata.labels ?? {}, spec }, digest));
+      found.set(
+        `${kind}/${metadata.name}`,
+        hashOf({ kind, name: metadata.name, labels: metadata.labels ?? {}, spec }, digest),
+      );
     }
   } catch {
     // What cannot be read was refused, and says nothing of any fragment.
@@ -82,7 +89,12 @@ export class ChangeIndex {
 
   /** Changes whose content has to be read to know what they touch: refused for their form, they are shown without it. */
   get unread(): readonly string[] {
-    return [...this.changes.values()].filter(({ change, phase, apply, delete: gone }) => phase === 'rejected' && apply.length + gone.length === 0 && !this.contents.has(change)).map(({ change }) => change);
+    return [...this.changes.values()]
+      .filter(
+        ({ change, phase, apply, delete: gone }) =>
+          phase === 'rejected' && apply.length + gone.length === 0 && !this.contents.has(change),
+      )
+      .map(({ change }) => change);
   }
 
   /** Takes what was published as a change. */
@@ -106,11 +118,34 @@ export class ChangeIndex {
 
   private touch(id: string, change: string): void {
     const before = this.touching.get(id) ?? [];
-    if (!before.includes(change)) this.touching.set(id, [...before, change].sort((a, b) => byAge(b, a)));
+    if (!before.includes(change))
+      this.touching.set(
+        id,
+        [...before, change].sort((a, b) => byAge(b, a)),
+      );
   }
 }
 
 const published = (change: string): Change => ({
-  change, phase: 'published', ledger: 0, source: '', message: '', author: '', behind: [], apply: [], delete: [], attempt: 0, nodes: 0, unchanged: 0, pools: {}, reasons: [], warnings: [],
-  outcome: '', reason: '', generation: 0, retryOf: '', acceptedAt: '', endedAt: '',
+  change,
+  phase: 'published',
+  ledger: 0,
+  source: '',
+  message: '',
+  author: '',
+  behind: [],
+  apply: [],
+  delete: [],
+  attempt: 0,
+  nodes: 0,
+  unchanged: 0,
+  pools: {},
+  reasons: [],
+  warnings: [],
+  outcome: '',
+  reason: '',
+  generation: 0,
+  retryOf: '',
+  acceptedAt: '',
+  endedAt: '',
 });

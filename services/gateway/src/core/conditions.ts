@@ -1,20 +1,41 @@
 import type { Condition, Status } from './resource.js';
 
 /** What a condition says, before it is known since when. */
-export type Said = readonly [type: 'Accepted' | 'Validated' | 'Progressing' | 'Ready' | 'Admission' | 'Definition' | 'Drained', status: Condition['status'], reason: string, message?: string];
+export type Said = readonly [
+  type: 'Accepted' | 'Validated' | 'Progressing' | 'Ready' | 'Admission' | 'Definition' | 'Drained',
+  status: Condition['status'],
+  reason: string,
+  message?: string,
+];
 
 /** As in all of Kubernetes: the time is that of the last change of `status`. */
-export function conditionsOf(said: readonly Said[], generation: number, before: Status | undefined, at: string): readonly Condition[] {
+export function conditionsOf(
+  said: readonly Said[],
+  generation: number,
+  before: Status | undefined,
+  at: string,
+): readonly Condition[] {
   return said.map(([type, status, reason, message = '']) => {
     const old = before?.conditions?.find((one) => one.type === type);
-    return { type, status, observedGeneration: generation, lastTransitionTime: old?.status === status ? old.lastTransitionTime : at, reason, message: message.slice(0, MOST) };
+    return {
+      type,
+      status,
+      observedGeneration: generation,
+      lastTransitionTime: old?.status === status ? old.lastTransitionTime : at,
+      reason,
+      message: message.slice(0, MOST),
+    };
   });
 }
 
 const MOST = 4_000;
 
 /** A code as Kubernetes writes reasons: `bad-path` is `BadPath`. */
-export const reasonOf = (code: string): string => code.split('-').map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join('') || 'Rejected';
+export const reasonOf = (code: string): string =>
+  code
+    .split('-')
+    .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1))
+    .join('') || 'Rejected';
 
 /** Whether two statuses say the same, whatever the order of their fields. */
 export const isSame = (a: unknown, b: unknown): boolean => stable(a) === stable(b);
@@ -22,5 +43,9 @@ export const isSame = (a: unknown, b: unknown): boolean => stable(a) === stable(
 function stable(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(stable).join()}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? '';
-  return `{${Object.entries(value).filter(([, item]) => item !== undefined).sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, item]) => `${key}:${stable(item)}`).join()}}`;
+  return `{${Object.entries(value)
+    .filter(([, item]) => item !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, item]) => `${key}:${stable(item)}`)
+    .join()}}`;
 }

@@ -7,19 +7,38 @@ it('says nothing where nothing differs', () => {
 });
 
 it('says which versions there are where ours is not', () => {
-  expect(troubleOf(undefined, []).words).toBe('the API server does not know sluice.dev/v1alpha1: no object is published');
-  expect(troubleOf(undefined, ['v1', 'v1beta1']).words).toBe('the API server does not know sluice.dev/v1alpha1, but v1, v1beta1: no object is published');
+  expect(troubleOf(undefined, []).words).toBe(
+    'the API server does not know sluice.dev/v1alpha1: no object is published',
+  );
+  expect(troubleOf(undefined, ['v1', 'v1beta1']).words).toBe(
+    'the API server does not know sluice.dev/v1alpha1, but v1, v1beta1: no object is published',
+  );
 });
 
 it('tells of each kind what becomes of its fields, and of many only some', () => {
-  const { words, kinds } = troubleOf([difference('Exec', { isMissing: true }), difference('File', { lacks: ['spec.mode'] }), difference('Pool', { adds: [...'abcdefg'].map((name) => `spec.${name}`) })], ['v1alpha1']);
-  expect(words).toBe(['the API server has no definition of Exec', 'the definition of File in the API server is of another version: it drops spec.mode',
-    'the definition of Pool in the API server is of another version: it takes spec.a, spec.b, spec.c, spec.d, spec.e and 2 more, which this gateway refuses'].join('; '));
+  const { words, kinds } = troubleOf(
+    [
+      difference('Exec', { isMissing: true }),
+      difference('File', { lacks: ['spec.mode'] }),
+      difference('Pool', { adds: [...'abcdefg'].map((name) => `spec.${name}`) }),
+    ],
+    ['v1alpha1'],
+  );
+  expect(words).toBe(
+    [
+      'the API server has no definition of Exec',
+      'the definition of File in the API server is of another version: it drops spec.mode',
+      'the definition of Pool in the API server is of another version: it takes spec.a, spec.b, spec.c, spec.d, spec.e and 2 more, which this gateway refuses',
+    ].join('; '),
+  );
   expect([...kinds.keys()]).toEqual(['File', 'Pool']);
 });
 
 it('leaves out of a status what the definition does not have, for the API server would refuse all of it', () => {
-  const trouble = troubleOf([difference('Pool', { lacks: ['spec.drift', 'status.usedBy', 'status.pools.done'] })], ['v1alpha1']);
+  const trouble = troubleOf(
+    [difference('Pool', { lacks: ['spec.drift', 'status.usedBy', 'status.pools.done'] })],
+    ['v1alpha1'],
+  );
   expect(declaredOf(trouble, 'Pool', { phase: 'Ready', usedBy: 'n1 (silent)', pools: {} })).toEqual({ phase: 'Ready' });
   expect(declaredOf(trouble, 'File', { phase: 'Ready', usedBy: '' })).toEqual({ phase: 'Ready', usedBy: '' });
 });

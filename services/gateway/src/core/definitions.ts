@@ -15,29 +15,50 @@ export const NO_TROUBLE: DefinitionTrouble = { words: '', kinds: new Map(), unsa
 const MOST_FIELDS = 5;
 
 /** Words for how the definitions differ; `versions` are those that there are of the group. */
-export function troubleOf(differences: readonly DefinitionDifference[] | undefined, versions: readonly string[]): DefinitionTrouble {
+export function troubleOf(
+  differences: readonly DefinitionDifference[] | undefined,
+  versions: readonly string[],
+): DefinitionTrouble {
   if (differences === undefined) {
-    return { words: `the API server does not know ${API_VERSION}${versions.length === 0 ? '' : `, but ${versions.join(', ')}`}: no object is published`, kinds: new Map(), unsaid: new Map() };
+    return {
+      words: `the API server does not know ${API_VERSION}${versions.length === 0 ? '' : `, but ${versions.join(', ')}`}: no object is published`,
+      kinds: new Map(),
+      unsaid: new Map(),
+    };
   }
   if (differences.length === 0) return NO_TROUBLE;
   const missing = differences.filter(({ isMissing }) => isMissing).map(({ kind }) => kind);
   const others = differences.filter(({ isMissing }) => !isMissing);
   const kinds = new Map(others.map((one) => [one.kind, wordsOf(one)]));
-  return { words: [...(missing.length === 0 ? [] : [`the API server has no definition of ${missing.join(', ')}`]), ...kinds.values()].join('; '), kinds, unsaid: new Map(others.map(({ kind, lacks }) => [kind, unsaidOf(lacks)])) };
+  return {
+    words: [
+      ...(missing.length === 0 ? [] : [`the API server has no definition of ${missing.join(', ')}`]),
+      ...kinds.values(),
+    ].join('; '),
+    kinds,
+    unsaid: new Map(others.map(({ kind, lacks }) => [kind, unsaidOf(lacks)])),
+  };
 }
 
 /** `status.usedBy` and `status.pools.done` make `usedBy` and `pools`. */
-const unsaidOf = (lacks: readonly string[]): ReadonlySet<string> => new Set(lacks.flatMap((field) => /^status\.(\w+)/.exec(field)?.[1] ?? []));
+const unsaidOf = (lacks: readonly string[]): ReadonlySet<string> =>
+  new Set(lacks.flatMap((field) => /^status\.(\w+)/.exec(field)?.[1] ?? []));
 
 function wordsOf({ kind, lacks, adds }: DefinitionDifference): string {
-  const parts = [...(lacks.length === 0 ? [] : [`it drops ${listed(lacks)}`]), ...(adds.length === 0 ? [] : [`it takes ${listed(adds)}, which this gateway refuses`])];
+  const parts = [
+    ...(lacks.length === 0 ? [] : [`it drops ${listed(lacks)}`]),
+    ...(adds.length === 0 ? [] : [`it takes ${listed(adds)}, which this gateway refuses`]),
+  ];
   return `the definition of ${kind} in the API server is of another version: ${parts.join(', and ')}`;
 }
 
-const listed = (fields: readonly string[]): string => `${fields.slice(0, MOST_FIELDS).join(', ')}${fields.length > MOST_FIELDS ? ` and ${fields.length - MOST_FIELDS} more` : ''}`;
+const listed = (fields: readonly string[]): string =>
+  `${fields.slice(0, MOST_FIELDS).join(', ')}${fields.length > MOST_FIELDS ? ` and ${fields.length - MOST_FIELDS} more` : ''}`;
 
 /** A status without what the kind's definition does not have. */
 export function declaredOf({ unsaid }: DefinitionTrouble, kind: string, status: Status): Status {
   const left = unsaid.get(kind);
-  return left === undefined || left.size === 0 ? status : Object.fromEntries(Object.entries(status).filter(([field]) => !left.has(field)));
+  return left === undefined || left.size === 0
+    ? status
+    : Object.fromEntries(Object.entries(status).filter(([field]) => !left.has(field)));
 }

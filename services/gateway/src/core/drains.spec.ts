@@ -4,34 +4,91 @@ import { GatewayWorld, sha256 } from './gateway.fixture.js';
 import { toldBy, type Status } from './index.js';
 
 const drainOf = (node: string, more: Partial<DrainView> = {}): DrainView => ({
-  node, pool: 'edge', change: 'c1', lease: `l-${node}`, state: 'draining', strategy: 'kubernetes', since: '2026-01-01T00:00:00.000Z', ledger: 1, total: 3, evicted: 1, waitingFor: ['default/web-1'],
-  reason: '', budget: '', allowed: 0, blocked: [], blockedSince: '', ...more,
+  node,
+  pool: 'edge',
+  change: 'c1',
+  lease: `l-${node}`,
+  state: 'draining',
+  strategy: 'kubernetes',
+  since: '2026-01-01T00:00:00.000Z',
+  ledger: 1,
+  total: 3,
+  evicted: 1,
+  waitingFor: ['default/web-1'],
+  reason: '',
+  budget: '',
+  allowed: 0,
+  blocked: [],
+  blockedSince: '',
+  ...more,
 });
-const blockedBy = (budget: string, more: Partial<DrainView> = {}): Partial<DrainView> =>
-  ({ blockedSince: '2026-01-01T00:01:00.000Z', budget, reason: `the budget ${budget} allows 0: it would be violated`, blocked: ['default/web-1', 'default/web-2'], ...more });
-const wordsOf = (...drains: readonly DrainView[]): string | undefined => drainTroubles(drains.map((view) => ({ view, sinceMs: 0 })), 60_000).ofChange.get('c1')?.words;
+const blockedBy = (budget: string, more: Partial<DrainView> = {}): Partial<DrainView> => ({
+  blockedSince: '2026-01-01T00:01:00.000Z',
+  budget,
+  reason: `the budget ${budget} allows 0: it would be violated`,
+  blocked: ['default/web-1', 'default/web-2'],
+  ...more,
+});
+const wordsOf = (...drains: readonly DrainView[]): string | undefined =>
+  drainTroubles(
+    drains.map((view) => ({ view, sinceMs: 0 })),
+    60_000,
+  ).ofChange.get('c1')?.words;
 
 describe('drains that do not get on', () => {
   it('are told by node, budget, pods, and since when', () => {
-    expect(wordsOf(drainOf('n1', blockedBy('default/web')))).toBe('the drain of n1 is blocked since 2026-01-01T00:01:00.000Z: the budget default/web allows 0: it would be violated (default/web-1, default/web-2)');
-    expect(wordsOf(drainOf('n1', { blockedSince: 't', reason: 'the emptyDir volumes of default/a would be lost', blocked: ['default/a'] }))).toBe('the drain of n1 is blocked since t: the emptyDir volumes of default/a would be lost');
+    expect(wordsOf(drainOf('n1', blockedBy('default/web')))).toBe(
+      'the drain of n1 is blocked since 2026-01-01T00:01:00.000Z: the budget default/web allows 0: it would be violated (default/web-1, default/web-2)',
+    );
+    expect(
+      wordsOf(
+        drainOf('n1', {
+          blockedSince: 't',
+          reason: 'the emptyDir volumes of default/a would be lost',
+          blocked: ['default/a'],
+        }),
+      ),
+    ).toBe('the drain of n1 is blocked since t: the emptyDir volumes of default/a would be lost');
     expect(wordsOf(drainOf('n1'))).toBe('the drain of n1 waits since 2026-01-01T00:00:00.000Z for default/web-1');
   });
 
   it('are told of many as of the first few, the longest blocked before the others, and none at any length', () => {
-    const many = Array.from({ length: 40 }, (_, i) => drainOf(`n${i}`, i < 2 ? {} : blockedBy('default/web', { blockedSince: `2026-01-01T00:${59 - i}:00.000Z`, reason: 'x'.repeat(5_000), blocked: Array.from({ length: 10 }, (_unused, pod) => `default/web-${pod}`) })));
+    const many = Array.from({ length: 40 }, (_, i) =>
+      drainOf(
+        `n${i}`,
+        i < 2
+          ? {}
+          : blockedBy('default/web', {
+              blockedSince: `2026-01-01T00:${59 - i}:00.000Z`,
+              reason: 'x'.repeat(5_000),
+              blocked: Array.from({ length: 10 }, (_unused, pod) => `default/web-${pod}`),
+            }),
+      ),
+    );
     const words = wordsOf(...many) ?? '';
-    expect(words.match(/the drain of n\d+ is blocked/g)).toEqual([39, 38, 37, 36, 35].map((i) => `the drain of n${i} is blocked`));
+    expect(words.match(/the drain of n\d+ is blocked/g)).toEqual(
+      [39, 38, 37, 36, 35].map((i) => `the drain of n${i} is blocked`),
+    );
     expect(words).toMatch(/; and 35 more$/);
     expect(words.length).toBeLessThan(2_500);
   });
 
   it('are told once they have been held up for a while: a refusal for 5 s, pods that end for a minute', () => {
     const troubles = (nowMs: number): readonly unknown[] => {
-      const { ofChange, wakeAtMs } = drainTroubles([{ view: drainOf('n1', blockedBy('default/web')), sinceMs: 1_000 }, { view: drainOf('n2'), sinceMs: 1_000 }], nowMs);
+      const { ofChange, wakeAtMs } = drainTroubles(
+        [
+          { view: drainOf('n1', blockedBy('default/web')), sinceMs: 1_000 },
+          { view: drainOf('n2'), sinceMs: 1_000 },
+        ],
+        nowMs,
+      );
       return [ofChange.get('c1')?.blocked, wakeAtMs];
     };
-    expect([troubles(5_999), troubles(6_000), troubles(61_000)]).toEqual([[undefined, 6_000], [1, 61_000], [1, Infinity]]);
+    expect([troubles(5_999), troubles(6_000), troubles(61_000)]).toEqual([
+      [undefined, 6_000],
+      [1, 61_000],
+      [1, Infinity],
+    ]);
   });
 });
 
@@ -42,13 +99,20 @@ describe('a rollout whose drain is blocked', () => {
   const drained = (of = status()) => of.conditions?.find(({ type }) => type === 'Drained');
   beforeEach(() => {
     world = new GatewayWorld().restart();
-    world.stand(world.publish({ apply: [] }), 'rolling').rollout('c1', {}).rest();
+    world
+      .stand(world.publish({ apply: [] }), 'rolling')
+      .rollout('c1', {})
+      .rest();
     see(drainOf('n1', blockedBy('default/web')));
     world.rest();
   });
 
   it('says so, and no longer once it gets on', () => {
-    expect(status()).toMatchObject({ phase: 'Rolling', blocked: 1, message: expect.stringMatching(/^the drain of n1 is blocked since .* the budget default\/web allows 0/) as string });
+    expect(status()).toMatchObject({
+      phase: 'Rolling',
+      blocked: 1,
+      message: expect.stringMatching(/^the drain of n1 is blocked since .* the budget default\/web allows 0/) as string,
+    });
     expect(drained()).toMatchObject({ status: 'False', reason: 'DrainBlocked', message: status()['message'] });
     see(drainOf('n1', { state: 'drained' }));
     world.rest();
@@ -57,7 +121,10 @@ describe('a rollout whose drain is blocked', () => {
 
   it('keeps what another wants to be told, too', () => {
     world.rollout('c1', { paused: true, reason: 'lunch' }).rest();
-    expect(status()).toMatchObject({ phase: 'Paused', message: expect.stringMatching(/^lunch; the drain of n1 is blocked/) as string });
+    expect(status()).toMatchObject({
+      phase: 'Paused',
+      message: expect.stringMatching(/^lunch; the drain of n1 is blocked/) as string,
+    });
   });
 
   it('is told as an event when that begins, and not for each drain that joins it', () => {
@@ -65,7 +132,9 @@ describe('a rollout whose drain is blocked', () => {
     see(drainOf('n2', blockedBy('default/db')));
     world.rest();
     const object = { name: 'c1', uid: 'u' };
-    expect(toldBy(object, { ...first, conditions: [] }, first, sha256)).toMatchObject([{ type: 'Warning', reason: 'DrainBlocked', message: drained(first)?.message }]);
+    expect(toldBy(object, { ...first, conditions: [] }, first, sha256)).toMatchObject([
+      { type: 'Warning', reason: 'DrainBlocked', message: drained(first)?.message },
+    ]);
     expect([status()['blocked'], toldBy(object, first, status(), sha256)]).toEqual([2, []]);
   });
 
@@ -76,11 +145,24 @@ describe('a rollout whose drain is blocked', () => {
 });
 
 it('a pool says of which of its nodes the drains are blocked, though nothing else of it has changed', () => {
-  const world = new GatewayWorld().apply('edge', '1', { kind: 'Pool', spec: { content: undefined, path: undefined } }).rest();
+  const world = new GatewayWorld()
+    .apply('edge', '1', { kind: 'Pool', spec: { content: undefined, path: undefined } })
+    .rest();
   const [resource] = [...world.state.resources.values()];
-  world.state.pools.set('edge', { pool: 'edge', members: 3, budget: 1, unavailable: [], waiting: 0, gone: false } as Partial<PoolView> as PoolView);
+  world.state.pools.set('edge', {
+    pool: 'edge',
+    members: 3,
+    budget: 1,
+    unavailable: [],
+    waiting: 0,
+    gone: false,
+  } as Partial<PoolView> as PoolView);
   expect(resource?.id).toBe('Pool/edge');
-  const conditionOf = (): string | undefined => world.rest().objects.get('File/edge')?.status?.conditions?.find(({ type }) => type === 'Drained')?.reason;
+  const conditionOf = (): string | undefined =>
+    world
+      .rest()
+      .objects.get('File/edge')
+      ?.status?.conditions?.find(({ type }) => type === 'Drained')?.reason;
   const before = conditionOf();
   world.state.showDrain(drainOf('n1', blockedBy('default/web')), 0);
   const during = conditionOf();

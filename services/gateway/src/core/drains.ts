@@ -36,31 +36,44 @@ export function drainTroubles(drains: Iterable<SeenDrain>, nowMs: number): Drain
   for (const drain of drains) {
     const fromMs = drain.sinceMs + (isBlocked(drain) ? BLOCKED_MS : SLOW_MS);
     if (fromMs > nowMs) wakeAtMs = Math.min(wakeAtMs, fromMs);
-    else for (const [by, key] of [[byChange, drain.view.change], [byPool, drain.view.pool]] as const) by.set(key, [...(by.get(key) ?? []), drain]);
+    else
+      for (const [by, key] of [
+        [byChange, drain.view.change],
+        [byPool, drain.view.pool],
+      ] as const)
+        by.set(key, [...(by.get(key) ?? []), drain]);
   }
   return { ofChange: told(byChange), ofPool: told(byPool), wakeAtMs };
 }
 
 /** The condition that is there while drains are held up. */
-export const drainedOf = (held: HeldUp | undefined): readonly Said[] => (held === undefined ? [] : [['Drained', 'False', held.blocked > 0 ? 'DrainBlocked' : 'Draining', held.words]]);
+export const drainedOf = (held: HeldUp | undefined): readonly Said[] =>
+  held === undefined ? [] : [['Drained', 'False', held.blocked > 0 ? 'DrainBlocked' : 'Draining', held.words]];
 
 const isBlocked = ({ view }: SeenDrain): boolean => view.blockedSince !== '';
 
-const told = (by: ReadonlyMap<string, readonly SeenDrain[]>): ReadonlyMap<string, HeldUp> => new Map([...by].map(([key, drains]) => [key, { blocked: drains.filter(isBlocked).length, words: wordsOf(drains) }]));
+const told = (by: ReadonlyMap<string, readonly SeenDrain[]>): ReadonlyMap<string, HeldUp> =>
+  new Map([...by].map(([key, drains]) => [key, { blocked: drains.filter(isBlocked).length, words: wordsOf(drains) }]));
 
 /** What is blocked first, and of that what has been for longest. */
 function wordsOf(drains: readonly SeenDrain[]): string {
-  const rank = (drain: SeenDrain): string => `${isBlocked(drain) ? 0 : 1} ${drain.view.blockedSince || drain.view.since} ${drain.view.node}`;
-  const lines = [...drains].sort((a, b) => (rank(a) < rank(b) ? -1 : 1)).slice(0, MOST_DRAINS).map(({ view }) => lineOf(view));
+  const rank = (drain: SeenDrain): string =>
+    `${isBlocked(drain) ? 0 : 1} ${drain.view.blockedSince || drain.view.since} ${drain.view.node}`;
+  const lines = [...drains]
+    .sort((a, b) => (rank(a) < rank(b) ? -1 : 1))
+    .slice(0, MOST_DRAINS)
+    .map(({ view }) => lineOf(view));
   const more = drains.length - lines.length;
   return `${lines.join('; ')}${more === 0 ? '' : `; and ${more} more`}`;
 }
 
 function lineOf({ node, since, blockedSince, reason, budget, blocked, waitingFor }: DrainView): string {
-  if (blockedSince === '') return `the drain of ${node} waits since ${since}${waitingFor.length === 0 ? '' : ` for ${namesOf(waitingFor)}`}`;
+  if (blockedSince === '')
+    return `the drain of ${node} waits since ${since}${waitingFor.length === 0 ? '' : ` for ${namesOf(waitingFor)}`}`;
   // Where no budget refuses, the reason names the pods.
   const pods = budget === '' || blocked.length === 0 ? '' : ` (${namesOf(blocked)})`;
   return `the drain of ${node} is blocked since ${blockedSince}: ${reason.length > MOST_CHARACTERS ? `${reason.slice(0, MOST_CHARACTERS)}…` : reason}${pods}`;
 }
 
-const namesOf = (pods: readonly string[]): string => `${pods.slice(0, MOST_PODS).join(', ')}${pods.length > MOST_PODS ? ' and others' : ''}`;
+const namesOf = (pods: readonly string[]): string =>
+  `${pods.slice(0, MOST_PODS).join(', ')}${pods.length > MOST_PODS ? ' and others' : ''}`;

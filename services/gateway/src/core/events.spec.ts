@@ -2,8 +2,15 @@ import { toldBy } from './events.js';
 import { sha256 } from './gateway.fixture.js';
 import type { Status } from './resource.js';
 
-const status = (phase: string, more: object = {}): Status => ({ phase, change: 'c1', message: '', observedGeneration: 1, ...more });
-const told = (before: Status | undefined, now: Status, uid = 'u') => toldBy({ name: 'motd', uid }, before, now, sha256)[0];
+const status = (phase: string, more: object = {}): Status => ({
+  phase,
+  change: 'c1',
+  message: '',
+  observedGeneration: 1,
+  ...more,
+});
+const told = (before: Status | undefined, now: Status, uid = 'u') =>
+  toldBy({ name: 'motd', uid }, before, now, sha256)[0];
 
 it.each([
   ['Rejected', { message: 'spec.path: must be absolute' }, 'Warning', 'c1: spec.path: must be absolute'],
@@ -18,7 +25,11 @@ it.each([
 });
 
 it('says nothing of what is on its way to be looked at, nor of counts that grow', () => {
-  expect([told(undefined, status('Pending')), told(status('Pending'), status('Reviewing')), told(status('Rolling', { applied: 1 }), status('Rolling', { applied: 2 }))]).toEqual([undefined, undefined, undefined]);
+  expect([
+    told(undefined, status('Pending')),
+    told(status('Pending'), status('Reviewing')),
+    told(status('Rolling', { applied: 1 }), status('Rolling', { applied: 2 })),
+  ]).toEqual([undefined, undefined, undefined]);
 });
 
 it('tells the same of another change, and another refusal of the same object', () => {
@@ -28,6 +39,16 @@ it('tells the same of another change, and another refusal of the same object', (
 
 it('names what happened by what it was, so that nobody tells it twice', () => {
   const first = told(status('Rolling'), status('Ready'));
-  expect([told(undefined, status('Ready'))?.name, first?.name]).toEqual([first?.name, expect.stringMatching(/^motd\.[0-9a-f]{16}$/)]);
-  expect(new Set([first?.name, told(undefined, status('Ready', { change: 'c2' }))?.name, told(undefined, status('Rejected'))?.name, told(undefined, status('Ready'), 'another')?.name]).size).toBe(4);
+  expect([told(undefined, status('Ready'))?.name, first?.name]).toEqual([
+    first?.name,
+    expect.stringMatching(/^motd\.[0-9a-f]{16}$/),
+  ]);
+  expect(
+    new Set([
+      first?.name,
+      told(undefined, status('Ready', { change: 'c2' }))?.name,
+      told(undefined, status('Rejected'))?.name,
+      told(undefined, status('Ready'), 'another')?.name,
+    ]).size,
+  ).toBe(4);
 });

@@ -11,7 +11,14 @@ export interface Told {
 
 /** Steps on the way that nobody waits for. */
 const UNTOLD: ReadonlySet<unknown> = new Set(['Pending', 'Reviewing']);
-const WARNINGS: ReadonlySet<unknown> = new Set(['Rejected', 'Reverting', 'Reverted', 'Aborted', 'Stalled', 'DeletionFailed']);
+const WARNINGS: ReadonlySet<unknown> = new Set([
+  'Rejected',
+  'Reverting',
+  'Reverted',
+  'Aborted',
+  'Stalled',
+  'DeletionFailed',
+]);
 
 interface Named {
   readonly name: string;
@@ -19,25 +26,52 @@ interface Named {
 }
 
 /** What a new status says that the one before did not. */
-export const toldBy = (object: Named, before: Status | undefined, now: Status, digest: Digest): readonly Told[] => [...phaseTold(object, before, now, digest), ...drainTold(object, before, now, digest)];
+export const toldBy = (object: Named, before: Status | undefined, now: Status, digest: Digest): readonly Told[] => [
+  ...phaseTold(object, before, now, digest),
+  ...drainTold(object, before, now, digest),
+];
 
 /** Another phase, or the same of another change. */
 function phaseTold(object: Named, before: Status | undefined, now: Status, digest: Digest): readonly Told[] {
   const { phase, change = '', message = '' } = now;
-  const isSame = before?.['phase'] === phase && (before?.['change'] ?? '') === change && (phase !== 'Rejected' || before?.['message'] === message);
+  const isSame =
+    before?.['phase'] === phase &&
+    (before?.['change'] ?? '') === change &&
+    (phase !== 'Rejected' || before?.['message'] === message);
   if (typeof phase !== 'string' || isSame || UNTOLD.has(phase)) return [];
   const { applied, nodes, progress } = now;
-  const counts = typeof applied === 'number' && typeof nodes === 'number' && phase === 'Ready' ? `${applied} of ${nodes} nodes` : typeof progress === 'string' ? `${progress} nodes` : '';
+  const counts =
+    typeof applied === 'number' && typeof nodes === 'number' && phase === 'Ready'
+      ? `${applied} of ${nodes} nodes`
+      : typeof progress === 'string'
+        ? `${progress} nodes`
+        : '';
   const words = [String(change), counts, String(message)].filter((part) => part !== '').join(': ');
-  return [{ name: nameOf(object, [phase, change, now.observedGeneration, message], digest), type: WARNINGS.has(phase) ? 'Warning' : 'Normal', reason: phase, message: words }];
+  return [
+    {
+      name: nameOf(object, [phase, change, now.observedGeneration, message], digest),
+      type: WARNINGS.has(phase) ? 'Warning' : 'Normal',
+      reason: phase,
+      message: words,
+    },
+  ];
 }
 
 /** Drains are blocked that were not: how that goes on is in the condition. */
 function drainTold(object: Named, before: Status | undefined, now: Status, digest: Digest): readonly Told[] {
-  const of = (status: Status | undefined) => status?.conditions?.find(({ type, reason }) => type === 'Drained' && reason === 'DrainBlocked');
+  const of = (status: Status | undefined) =>
+    status?.conditions?.find(({ type, reason }) => type === 'Drained' && reason === 'DrainBlocked');
   const blocked = of(now);
   if (blocked === undefined || of(before) !== undefined) return [];
-  return [{ name: nameOf(object, ['Drained', blocked.reason, blocked.lastTransitionTime], digest), type: 'Warning', reason: blocked.reason, message: blocked.message }];
+  return [
+    {
+      name: nameOf(object, ['Drained', blocked.reason, blocked.lastTransitionTime], digest),
+      type: 'Warning',
+      reason: blocked.reason,
+      message: blocked.message,
+    },
+  ];
 }
 
-const nameOf = ({ name, uid }: Named, what: readonly unknown[], digest: Digest): string => `${name}.${digest([uid, ...what].join(' ')).slice(0, 16)}`;
+const nameOf = ({ name, uid }: Named, what: readonly unknown[], digest: Digest): string =>
+  `${name}.${digest([uid, ...what].join(' ')).slice(0, 16)}`;

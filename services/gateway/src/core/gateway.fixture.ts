@@ -11,7 +11,11 @@ const REST_MS = 5 * 60_000;
 
 /** What a change says, as it was published. */
 export interface Said {
-  readonly apply: readonly { readonly kind: string; readonly metadata: { readonly name: string }; readonly spec: { readonly content?: string } }[];
+  readonly apply: readonly {
+    readonly kind: string;
+    readonly metadata: { readonly name: string };
+    readonly spec: { readonly content?: string };
+  }[];
   readonly delete: readonly FragmentRef[];
 }
 
@@ -40,8 +44,18 @@ export class GatewayWorld {
     const spec = { nodeSelector: {}, path: `/etc/${name}`, content, ...(more.spec as object | undefined) };
     const isNew = JSON.stringify(before?.spec) !== JSON.stringify(spec);
     return this.put({
-      kind: 'File', name, uid: before?.uid ?? `u${(this.revision += 1)}`, generation: (before?.generation ?? 0) + (isNew ? 1 : 0), labels: {}, deleting: before?.deleting ?? false,
-      finalizers: before?.finalizers ?? [], retry: before?.retry ?? '', status: before?.status, ...more, spec, revision: '',
+      kind: 'File',
+      name,
+      uid: before?.uid ?? `u${(this.revision += 1)}`,
+      generation: (before?.generation ?? 0) + (isNew ? 1 : 0),
+      labels: {},
+      deleting: before?.deleting ?? false,
+      finalizers: before?.finalizers ?? [],
+      retry: before?.retry ?? '',
+      status: before?.status,
+      ...more,
+      spec,
+      revision: '',
     });
   }
 
@@ -70,8 +84,28 @@ export class GatewayWorld {
   stand(change: string, phase: ChangeView['phase'], more: Partial<ChangeView> = {}): this {
     const said = this.saidBy(change);
     const view = {
-      change, phase, source: this.published[Number(change.slice(1)) - 1]?.source ?? '', ledger: (this.ledger += 1), message: '', author: '', behind: [], attempt: 1, nodes: 2, unchanged: 0, pools: {},
-      reasons: [], warnings: [], outcome: '', reason: '', generation: 0, retryOf: '', acceptedAt: '', endedAt: '', apply: said.apply.map(({ kind, metadata }) => ({ kind, name: metadata.name })), delete: [...said.delete], ...more,
+      change,
+      phase,
+      source: this.published[Number(change.slice(1)) - 1]?.source ?? '',
+      ledger: (this.ledger += 1),
+      message: '',
+      author: '',
+      behind: [],
+      attempt: 1,
+      nodes: 2,
+      unchanged: 0,
+      pools: {},
+      reasons: [],
+      warnings: [],
+      outcome: '',
+      reason: '',
+      generation: 0,
+      retryOf: '',
+      acceptedAt: '',
+      endedAt: '',
+      apply: said.apply.map(({ kind, metadata }) => ({ kind, name: metadata.name })),
+      delete: [...said.delete],
+      ...more,
     } as ChangeView;
     this.views.set(change, view);
     if (phase === 'ended') this.endedMs.set(change, this.nowMs);
@@ -81,8 +115,26 @@ export class GatewayWorld {
 
   rollout(change: string, view: Partial<RolloutView>): this {
     const whole = {
-      change, phase: 'rolling', ledger: 0, paused: false, nodes: 2, applied: 0, failed: 0, unknown: 0, owed: 0, pending: 2, maxFailures: 0, reason: '', pools: {}, worst: [], stalledBy: [], startedAt: '', endedAt: '',
-      supersededBy: '', aborted: false, ...view,
+      change,
+      phase: 'rolling',
+      ledger: 0,
+      paused: false,
+      nodes: 2,
+      applied: 0,
+      failed: 0,
+      unknown: 0,
+      owed: 0,
+      pending: 2,
+      maxFailures: 0,
+      reason: '',
+      pools: {},
+      worst: [],
+      stalledBy: [],
+      startedAt: '',
+      endedAt: '',
+      supersededBy: '',
+      aborted: false,
+      ...view,
     } as RolloutView;
     this.rolloutViews.set(change, whole);
     this.state.rollouts.set(change, whole);
@@ -96,7 +148,9 @@ export class GatewayWorld {
 
   /** What the gateway published, each in a line. */
   get lines(): readonly string[] {
-    return this.published.flatMap(({ source }, i) => (source === 'kubernetes' ? [lineOf(this.saidBy(changeId(i + 1)))] : []));
+    return this.published.flatMap(({ source }, i) =>
+      source === 'kubernetes' ? [lineOf(this.saidBy(changeId(i + 1)))] : [],
+    );
   }
 
   /** One look, with all that it needs read. */
@@ -171,7 +225,9 @@ export class GatewayWorld {
 
   /** Reads what no view shows; whether there was any. */
   private catchUp(): boolean {
-    const unseen = this.published.map((_, i) => changeId(i + 1)).filter((change) => this.state.index.get(change) === undefined);
+    const unseen = this.published
+      .map((_, i) => changeId(i + 1))
+      .filter((change) => this.state.index.get(change) === undefined);
     for (const change of unseen) this.read(change);
     return unseen.length > 0;
   }
@@ -196,7 +252,15 @@ export class GatewayWorld {
         this.edit(deed.resource.name, { status: deed.status });
         return this.state.did(`status ${deed.resource.id}`, this.nowMs);
       case 'make-rollout':
-        return this.putRollout({ name: deed.change, uid: deed.change, generation: 1, revision: '', paused: undefined, deleting: false, status: undefined });
+        return this.putRollout({
+          name: deed.change,
+          uid: deed.change,
+          generation: 1,
+          revision: '',
+          paused: undefined,
+          deleting: false,
+          status: undefined,
+        });
       case 'show-rollout':
         this.putRollout({ ...(this.rollouts.get(deed.change) as RolloutResource), status: deed.status });
         return this.state.did(`status Rollout/${deed.change}`, this.nowMs);
@@ -218,5 +282,8 @@ export class GatewayWorld {
 
 /** `+a=1 +b=2 -c`: what a change applies and deletes. */
 function lineOf(said: Said): string {
-  return [...said.apply.map(({ metadata, spec }) => `+${metadata.name}=${spec.content}`), ...said.delete.map(({ name }) => `-${name}`)].join(' ');
+  return [
+    ...said.apply.map(({ metadata, spec }) => `+${metadata.name}=${spec.content}`),
+    ...said.delete.map(({ name }) => `-${name}`),
+  ].join(' ');
 }

@@ -8,7 +8,9 @@ beforeEach(() => {
   world = new GatewayWorld().restart();
 });
 
-const refusal = (fragment: string): Partial<ChangeView> => ({ reasons: [{ fragment, field: 'spec.path', code: 'conflict', message: 'two of a kind', nodes: [] }] });
+const refusal = (fragment: string): Partial<ChangeView> => ({
+  reasons: [{ fragment, field: 'spec.path', code: 'conflict', message: 'two of a kind', nodes: [] }],
+});
 
 describe('publishing', () => {
   it('publishes a new object once, behind the debounce, and only once it holds it', () => {
@@ -66,11 +68,19 @@ describe('publishing', () => {
     expect(world.act().lines).toEqual(['+b=1', '+a=1']);
   });
 
-  it.each<[phase: ChangeView['phase']]>([['rolling'], ['committed'], ['rejected']])('holds an object too that others published: %s', (phase) => {
-    world.stand(world.publish({ apply: [{ kind: 'File', metadata: { name: 'a' }, spec: { nodeSelector: {}, path: '/etc/a', content: '1' } }] }), phase);
-    world.apply('a', '1').rest();
-    expect([world.lines, world.objects.get('File/a')?.finalizers]).toEqual([[], [FINALIZER]]);
-  });
+  it.each<[phase: ChangeView['phase']]>([['rolling'], ['committed'], ['rejected']])(
+    'holds an object too that others published: %s',
+    (phase) => {
+      world.stand(
+        world.publish({
+          apply: [{ kind: 'File', metadata: { name: 'a' }, spec: { nodeSelector: {}, path: '/etc/a', content: '1' } }],
+        }),
+        phase,
+      );
+      world.apply('a', '1').rest();
+      expect([world.lines, world.objects.get('File/a')?.finalizers]).toEqual([[], [FINALIZER]]);
+    },
+  );
 
   it('publishes labels as a part of the fragment', () => {
     world.apply('a', '1').rest();
@@ -91,14 +101,19 @@ describe('publishing', () => {
     ['does not try again what others tried and was refused', 'rejected', {}, []],
     ['publishes what was superseded, and so never tried', 'ended', { outcome: 'superseded' }, ['+a=1']],
   ])('%s', (_what, phase, more, lines) => {
-    const change = world.publish({ apply: [{ kind: 'File', metadata: { name: 'a' }, spec: { nodeSelector: {}, path: '/etc/a', content: '1' } }] });
+    const change = world.publish({
+      apply: [{ kind: 'File', metadata: { name: 'a' }, spec: { nodeSelector: {}, path: '/etc/a', content: '1' } }],
+    });
     world.stand(change, phase, more);
     expect(world.apply('a', '1').rest().lines).toEqual(lines);
   });
 
   it('puts an object in force again that others changed, and not what they tried in vain', () => {
     world.apply('a', '1').rest().stand('c1', 'committed');
-    const other = (content: string): string => world.publish({ apply: [{ kind: 'File', metadata: { name: 'a' }, spec: { nodeSelector: {}, path: '/etc/a', content } }] });
+    const other = (content: string): string =>
+      world.publish({
+        apply: [{ kind: 'File', metadata: { name: 'a' }, spec: { nodeSelector: {}, path: '/etc/a', content } }],
+      });
     world.stand(other('theirs'), 'rejected').rest();
     expect(world.lines).toEqual(['+a=1']);
     world.stand(other('theirs'), 'committed').rest();
@@ -107,7 +122,13 @@ describe('publishing', () => {
 
   it('reads what was refused for its form, and does not publish it again', () => {
     world.apply('a', '1').rest();
-    world.stand('c1', 'rejected', { apply: [], delete: [], reasons: [{ fragment: 'File/a', field: 'kind', code: 'unknown-kind', message: 'there is no such kind', nodes: [] }] });
+    world.stand('c1', 'rejected', {
+      apply: [],
+      delete: [],
+      reasons: [
+        { fragment: 'File/a', field: 'kind', code: 'unknown-kind', message: 'there is no such kind', nodes: [] },
+      ],
+    });
     expect(world.restart().rest().lines).toEqual(['+a=1']);
     expect([world.condition('a', 'Accepted'), world.status('a')['phase']]).toEqual(['False UnknownKind', 'Rejected']);
   });
@@ -123,16 +144,27 @@ describe('publishing', () => {
 
 describe('what cannot be', () => {
   it('is not published, says why, and holds up no other', () => {
-    world.apply('bad', '1', { spec: { path: 'relative' } }).apply('good', '1').rest();
+    world
+      .apply('bad', '1', { spec: { path: 'relative' } })
+      .apply('good', '1')
+      .rest();
     expect(world.lines).toEqual(['+good=1']);
     expect(world.condition('bad', 'Accepted')).toBe('False BadPath');
-    expect(world.status('bad')).toMatchObject({ phase: 'Rejected', message: 'spec.path: must be absolute', observedGeneration: 1 });
+    expect(world.status('bad')).toMatchObject({
+      phase: 'Rejected',
+      message: 'spec.path: must be absolute',
+      observedGeneration: 1,
+    });
     expect(world.objects.get('File/bad')?.finalizers).toEqual([]);
   });
 
   it('is not tried again as it is, but what was refused with it is, once the culprit has changed', () => {
     world.apply('a', '1').apply('b', '1').rest().stand('c1', 'rejected', refusal('File/a')).restart().rest();
-    expect([world.lines, world.condition('a', 'Validated'), world.condition('b', 'Validated')]).toEqual([['+a=1 +b=1'], 'False Conflict', 'False RefusedWithOthers']);
+    expect([world.lines, world.condition('a', 'Validated'), world.condition('b', 'Validated')]).toEqual([
+      ['+a=1 +b=1'],
+      'False Conflict',
+      'False RefusedWithOthers',
+    ]);
     world.apply('a', '2').rest();
     expect(world.lines).toEqual(['+a=1 +b=1', '+a=2 +b=1']);
   });
@@ -155,7 +187,11 @@ describe('what cannot be', () => {
 describe('deleting', () => {
   it('publishes the deletion, and lets the object go when that is committed', () => {
     world.apply('a', '1').rest().stand('c1', 'committed').rest().remove('a').rest();
-    expect([world.lines, world.objects.has('File/a'), world.condition('a', 'Ready')]).toEqual([['+a=1', '-a'], true, 'False Deleting']);
+    expect([world.lines, world.objects.has('File/a'), world.condition('a', 'Ready')]).toEqual([
+      ['+a=1', '-a'],
+      true,
+      'False Deleting',
+    ]);
     world.stand('c2', 'rolling').restart().rest();
     expect(world.objects.has('File/a')).toBe(true);
     world.stand('c2', 'committed').rest();
@@ -173,15 +209,28 @@ describe('deleting', () => {
   });
 
   it('that went back says when it is tried again, how a person has it done at once, and does so', () => {
-    world.apply('a', '1').rest().stand('c1', 'committed').remove('a').rest().stand('c2', 'ended', { outcome: 'reverted', reason: 'n1 is invalid' }).rest();
-    expect(world.status('a')['message']).toBe('the deletion is reverted: n1 is invalid; it is tried again by itself after 10m; to try it at once: kubectl annotate files.sluice.dev a sluice.dev/retry=c2 --overwrite');
+    world
+      .apply('a', '1')
+      .rest()
+      .stand('c1', 'committed')
+      .remove('a')
+      .rest()
+      .stand('c2', 'ended', { outcome: 'reverted', reason: 'n1 is invalid' })
+      .rest();
+    expect(world.status('a')['message']).toBe(
+      'the deletion is reverted: n1 is invalid; it is tried again by itself after 10m; to try it at once: kubectl annotate files.sluice.dev a sluice.dev/retry=c2 --overwrite',
+    );
     expect(world.edit('a', { retry: 'c2' }).rest().lines.slice(2)).toEqual(['-a']);
   });
 
   it('says that it was refused, and is tried again when another change was committed, or a config forgiven', () => {
     world.apply('a', '1').rest().stand('c1', 'committed').remove('a').rest();
     world.stand('c2', 'rejected', refusal('File/a')).restart().rest();
-    expect([world.lines.length, world.status('a')['phase'], world.condition('a', 'Ready')]).toEqual([2, 'DeletionFailed', 'False DeletionFailed']);
+    expect([world.lines.length, world.status('a')['phase'], world.condition('a', 'Ready')]).toEqual([
+      2,
+      'DeletionFailed',
+      'False DeletionFailed',
+    ]);
     world.stand(world.publish({ apply: [] }), 'committed').rest();
     expect(world.lines.slice(2)).toEqual(['-a']);
     world.stand('c4', 'rejected', refusal('File/a')).rest();
@@ -191,7 +240,13 @@ describe('deleting', () => {
   });
 
   it('that went back on the nodes is not repeated for any odd reason', () => {
-    world.apply('a', '1').rest().stand('c1', 'committed').remove('a').rest().stand('c2', 'ended', { outcome: 'reverted' });
+    world
+      .apply('a', '1')
+      .rest()
+      .stand('c1', 'committed')
+      .remove('a')
+      .rest()
+      .stand('c2', 'ended', { outcome: 'reverted' });
     world.stand(world.publish({ apply: [] }), 'committed').rest();
     expect(world.lines).toEqual(['+a=1', '-a']);
     expect(world.edit('a', { retry: 'c2' }).rest().lines).toEqual(['+a=1', '-a', '-a']);
@@ -239,7 +294,10 @@ describe('deleting', () => {
     it('waits for a person where a person aborted it', () => {
       world.stand('c2', 'ended', { outcome: 'aborted', reason: 'no' }).rest();
       world.nowMs += 24 * 60 * MINUTE;
-      expect([world.rest().lines.slice(2), world.status('a')['message']]).toEqual([[], 'the deletion is aborted: no; to try it again: kubectl annotate files.sluice.dev a sluice.dev/retry=c2 --overwrite']);
+      expect([world.rest().lines.slice(2), world.status('a')['message']]).toEqual([
+        [],
+        'the deletion is aborted: no; to try it again: kubectl annotate files.sluice.dev a sluice.dev/retry=c2 --overwrite',
+      ]);
     });
 
     it('is not tried again by time once it was refused without touching a node', () => {
@@ -250,7 +308,11 @@ describe('deleting', () => {
     });
 
     it('is not what an object is that is to be there: that waits for an edit', () => {
-      world.apply('b', '1').rest().stand('c3', 'ended', { outcome: 'reverted', reason: 'n1 is invalid' }).stand('c2', 'rolling');
+      world
+        .apply('b', '1')
+        .rest()
+        .stand('c3', 'ended', { outcome: 'reverted', reason: 'n1 is invalid' })
+        .stand('c2', 'rolling');
       world.state.showNode({ node: 'n1', state: 'gone' });
       world.nowMs += 24 * 60 * MINUTE;
       expect(world.rest().lines.slice(2)).toEqual(['+b=1']);
@@ -258,9 +320,17 @@ describe('deleting', () => {
   });
 
   it('leaves an object alone that it does not hold', () => {
-    world.publish({ apply: [{ kind: 'File', metadata: { name: 'a' }, spec: { nodeSelector: {}, path: '/etc/a', content: '1' } }] });
-    world.stand('c1', 'committed').apply('a', '1', { deleting: true, finalizers: ['somebody.else/s'] }).rest();
-    expect([world.lines, world.deeds.filter((deed) => deed.do !== 'make-rollout' && deed.do !== 'show-rollout' && deed.do !== 'show')]).toEqual([[], []]);
+    world.publish({
+      apply: [{ kind: 'File', metadata: { name: 'a' }, spec: { nodeSelector: {}, path: '/etc/a', content: '1' } }],
+    });
+    world
+      .stand('c1', 'committed')
+      .apply('a', '1', { deleting: true, finalizers: ['somebody.else/s'] })
+      .rest();
+    expect([
+      world.lines,
+      world.deeds.filter((deed) => deed.do !== 'make-rollout' && deed.do !== 'show-rollout' && deed.do !== 'show'),
+    ]).toEqual([[], []]);
   });
 });
 
@@ -286,8 +356,13 @@ describe('status', () => {
     world.nowMs += 60_000;
     const at = `t${world.nowMs}`;
     world.stand('c1', 'committed').rest();
-    expect(world.status('a').conditions?.find(({ type }) => type === 'Accepted')?.lastTransitionTime).toBe(accepted?.lastTransitionTime);
-    expect(world.status('a').conditions?.find(({ type }) => type === 'Ready')).toMatchObject({ status: 'True', lastTransitionTime: at });
+    expect(world.status('a').conditions?.find(({ type }) => type === 'Accepted')?.lastTransitionTime).toBe(
+      accepted?.lastTransitionTime,
+    );
+    expect(world.status('a').conditions?.find(({ type }) => type === 'Ready')).toMatchObject({
+      status: 'True',
+      lastTransitionTime: at,
+    });
   });
 
   it('is ready only together with the counts that say so, whichever view is heard first', () => {
@@ -307,7 +382,11 @@ describe('status', () => {
     ['ended', { outcome: 'aborted' }, 'Aborted', 'False Aborted'],
   ])('of a change that is %s', (phase, more, word, ready) => {
     world.apply('a', '1').rest().stand('c1', phase, more).rest();
-    expect([world.status('a')['phase'], world.condition('a', 'Ready'), world.status('a')['change']]).toEqual([word, ready, 'c1']);
+    expect([world.status('a')['phase'], world.condition('a', 'Ready'), world.status('a')['change']]).toEqual([
+      word,
+      ready,
+      'c1',
+    ]);
   });
 });
 
@@ -315,18 +394,44 @@ describe('rollouts', () => {
   it('are there for open changes and for the last ten that ended', () => {
     for (let i = 1; i <= 14; i += 1) world.stand(world.publish({ apply: [] }), i % 7 === 0 ? 'rolling' : 'committed');
     world.rest();
-    expect([...world.rollouts.keys()].sort((a, b) => Number(a.slice(1)) - Number(b.slice(1)))).toEqual(['c3', 'c4', 'c5', 'c6', 'c7', 'c8', 'c9', 'c10', 'c11', 'c12', 'c13', 'c14']);
+    expect([...world.rollouts.keys()].sort((a, b) => Number(a.slice(1)) - Number(b.slice(1)))).toEqual([
+      'c3',
+      'c4',
+      'c5',
+      'c6',
+      'c7',
+      'c8',
+      'c9',
+      'c10',
+      'c11',
+      'c12',
+      'c13',
+      'c14',
+    ]);
     world.stand('c7', 'committed').rest();
     expect([world.rollouts.has('c3'), world.rollouts.size]).toEqual([false, 11]);
   });
 
   it('are paused and resumed by an edit of the spec alone, each edit once', () => {
-    world.stand(world.publish({ apply: [] }), 'rolling').rollout('c1', {}).rest();
-    const edit = (paused: boolean): void => world.putRollout({ ...(world.rollouts.get('c1') as never as { readonly generation: number } & Parameters<GatewayWorld['putRollout']>[0]), paused, generation: (world.rollouts.get('c1')?.generation ?? 0) + 1 });
+    world
+      .stand(world.publish({ apply: [] }), 'rolling')
+      .rollout('c1', {})
+      .rest();
+    const edit = (paused: boolean): void =>
+      world.putRollout({
+        ...(world.rollouts.get('c1') as never as { readonly generation: number } & Parameters<
+          GatewayWorld['putRollout']
+        >[0]),
+        paused,
+        generation: (world.rollouts.get('c1')?.generation ?? 0) + 1,
+      });
     const steers = (): readonly unknown[] => world.deeds.flatMap((deed) => (deed.do === 'steer' ? [deed.pause] : []));
     edit(true);
     world.rest();
-    expect([steers(), world.rollouts.get('c1')?.status]).toMatchObject([[true], { phase: 'Paused', observedGeneration: 2, paused: true }]);
+    expect([steers(), world.rollouts.get('c1')?.status]).toMatchObject([
+      [true],
+      { phase: 'Paused', observedGeneration: 2, paused: true },
+    ]);
     world.rollout('c1', { paused: false }).restart().rest();
     expect(steers()).toEqual([true]);
     edit(false);

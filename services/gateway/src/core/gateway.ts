@@ -80,25 +80,49 @@ export function decide(state: State, timing: Timing): Decided {
     }
     const told = after === undefined ? statusOf(state, resource, stand, timing.at) : undefined;
     const status = told && declaredOf(state.definitions, resource.kind, told);
-    if (status !== undefined && held?.do !== 'release' && !isSame(status, resource.status)) propose(`status ${resource.id}`, { do: 'show', resource, status });
-    else if (held === undefined && stand.is === 'carried') state.calm.set(resource, basisOf(state, resource, stand.change));
+    if (status !== undefined && held?.do !== 'release' && !isSame(status, resource.status))
+      propose(`status ${resource.id}`, { do: 'show', resource, status });
+    else if (held === undefined && stand.is === 'carried')
+      state.calm.set(resource, basisOf(state, resource, stand.change));
   }
   const rollouts = rolloutDeeds(state, timing.nowMs, timing.at);
   const publishing = unread.size > 0 ? { publish: [], wakeAtMs: Infinity } : publishDue(state, wanting, timing);
-  return { unread: [...unread], publish: publishing.publish, deeds: [...deeds, ...rollouts.deeds], wakeAtMs: Math.min(wakeAtMs, rollouts.wakeAtMs, publishing.wakeAtMs) };
+  return {
+    unread: [...unread],
+    publish: publishing.publish,
+    deeds: [...deeds, ...rollouts.deeds],
+    wakeAtMs: Math.min(wakeAtMs, rollouts.wakeAtMs, publishing.wakeAtMs),
+  };
 }
 
 /** Whether there was nothing to do about it when it was looked at last, and nothing that this rested on is another now. Most objects are so, most of the time. */
 function isCalm(state: State, resource: Resource, stand: Stand): boolean {
   const before = state.calm.get(resource);
-  return before !== undefined && stand.is === 'carried' && basisOf(state, resource, stand.change).every((part, i) => part === before[i]);
+  return (
+    before !== undefined &&
+    stand.is === 'carried' &&
+    basisOf(state, resource, stand.change).every((part, i) => part === before[i])
+  );
 }
 
-const basisOf = ({ rollouts, pools, admission, definitions, drainTroubles: { ofPool } }: State, { kind, name }: Resource, change: Change): readonly unknown[] =>
-  [change, rollouts.get(change.change), definitions.kinds.get(kind), ...(kind === 'Pool' ? [pools.get(name), admission?.words, ofPool.get(name)?.words] : [])];
+const basisOf = (
+  { rollouts, pools, admission, definitions, drainTroubles: { ofPool } }: State,
+  { kind, name }: Resource,
+  change: Change,
+): readonly unknown[] => [
+  change,
+  rollouts.get(change.change),
+  definitions.kinds.get(kind),
+  ...(kind === 'Pool' ? [pools.get(name), admission?.words, ofPool.get(name)?.words] : []),
+];
 
 /** The newest change about an object that is to be published, if it is to be now; else from when on. */
-function publishedAfter(state: State, resource: Resource, stand: Stand, nowMs: number): { readonly after?: string; readonly fromMs: number } {
+function publishedAfter(
+  state: State,
+  resource: Resource,
+  stand: Stand,
+  nowMs: number,
+): { readonly after?: string; readonly fromMs: number } {
   if (resource.deleting && !resource.finalizers.includes(FINALIZER)) return { fromMs: Infinity };
   if (stand.is === 'differs') return { after: stand.after, fromMs: Infinity };
   const fromMs = stand.is === 'failed' ? triedAgainAtMs(state, resource, stand.change) : Infinity;
@@ -111,13 +135,21 @@ function finalizerDeed(resource: Resource, stand: Stand, isWanting: boolean): De
   const isHeld = finalizers.includes(FINALIZER);
   if (deleting) {
     const isOver = stand.is === 'nothing' || (stand.is === 'carried' && weightOf(stand.change) === 'committed');
-    return isHeld && isOver ? { do: 'release', resource, finalizers: finalizers.filter((one) => one !== FINALIZER) } : undefined;
+    return isHeld && isOver
+      ? { do: 'release', resource, finalizers: finalizers.filter((one) => one !== FINALIZER) }
+      : undefined;
   }
   // What others published, and the object only repeats, is the object's from now on.
-  return !isHeld && (isWanting || stand.is === 'carried' || stand.is === 'failed') ? { do: 'hold', resource, finalizers: [...finalizers, FINALIZER] } : undefined;
+  return !isHeld && (isWanting || stand.is === 'carried' || stand.is === 'failed')
+    ? { do: 'hold', resource, finalizers: [...finalizers, FINALIZER] }
+    : undefined;
 }
 
-function publishDue(state: State, wanting: readonly { readonly resource: Resource; readonly after: string }[], { nowMs, debounceMs }: Timing): Pick<Decided, 'publish' | 'wakeAtMs'> {
+function publishDue(
+  state: State,
+  wanting: readonly { readonly resource: Resource; readonly after: string }[],
+  { nowMs, debounceMs }: Timing,
+): Pick<Decided, 'publish' | 'wakeAtMs'> {
   if (wanting.length === 0) {
     state.wantingSinceMs = undefined;
     return { publish: [], wakeAtMs: Infinity };
@@ -128,7 +160,9 @@ function publishDue(state: State, wanting: readonly { readonly resource: Resourc
   if (nowMs < dueMs) return { publish: [], wakeAtMs: dueMs };
   const ready = wanting.filter(({ resource }) => resource.finalizers.includes(FINALIZER));
   // One that cannot be held, for want of a right, keeps the others only until that was tried.
-  const isAboutTo = wanting.some(({ resource }) => !resource.finalizers.includes(FINALIZER) && !state.hasFailed(`finalizer ${resource.id}`));
+  const isAboutTo = wanting.some(
+    ({ resource }) => !resource.finalizers.includes(FINALIZER) && !state.hasFailed(`finalizer ${resource.id}`),
+  );
   if (isAboutTo) return { publish: [], wakeAtMs: Infinity };
   return { publish: batchesOf(ready).map((batch) => toBatch(state, batch)), wakeAtMs: Infinity };
 }
@@ -156,8 +190,16 @@ function toBatch({ digest }: State, batch: Wanting): Batch {
   const gone = resources.filter((resource) => wantedOf(resource) === ABSENT);
   const [first] = resources;
   const message = `${first?.deleting === true ? 'delete' : 'apply'} ${first?.id}${resources.length > 1 ? ` and ${resources.length - 1} more` : ''}`;
-  const body = { apply: resources.filter((resource) => !gone.includes(resource)).map(manifestOf), delete: gone.map(({ kind, name }) => ({ kind, name })), message, author: 'kubernetes' };
-  const id = digest(JSON.stringify(batch.map(({ resource, after }) => [resource.id, resource.uid, resource.generation, wantedOf(resource), after]))).slice(0, 32);
+  const body = {
+    apply: resources.filter((resource) => !gone.includes(resource)).map(manifestOf),
+    delete: gone.map(({ kind, name }) => ({ kind, name })),
+    message,
+    author: 'kubernetes',
+  };
+  const id = digest(
+    JSON.stringify(
+      batch.map(({ resource, after }) => [resource.id, resource.uid, resource.generation, wantedOf(resource), after]),
+    ),
+  ).slice(0, 32);
   return { text: JSON.stringify(body), id };
 }
-

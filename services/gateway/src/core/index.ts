@@ -1,5 +1,11 @@
 export { answer, type Answer } from './admission/answer.js';
-export { keptFor, lineOfStanding, noCertificate, standingOf, type CertificateStanding } from './admission/certificate.js';
+export {
+  keptFor,
+  lineOfStanding,
+  noCertificate,
+  standingOf,
+  type CertificateStanding,
+} from './admission/certificate.js';
 export { foresee } from './admission/foresight.js';
 export { readReview, type AdmissionRequest, type RolloutRequest } from './admission/request.js';
 export { reviewOf } from './admission/response.js';

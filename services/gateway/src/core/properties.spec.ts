@@ -17,26 +17,41 @@ type Step =
 
 const name = fc.constantFrom(...NAMES);
 const content = fc.constantFrom('1', '2', '3');
-const STEPS: fc.Arbitrary<readonly Step[]> = fc.array(fc.oneof(
-  fc.record({ do: fc.constant('apply' as const), name, content }),
-  fc.record({ do: fc.constantFrom('remove' as const, 'foreign-delete' as const), name }),
-  fc.record({ do: fc.constant('foreign' as const), name, content }),
-  fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(1, 500, 2_000) }),
-  fc.record({ do: fc.constant('end' as const), phase: fc.constantFrom('committed' as const, 'rejected' as const, 'reverted' as const), which: fc.nat(5) }),
-  fc.record({ do: fc.constant('restart' as const) }),
-), { maxLength: 40 });
+const STEPS: fc.Arbitrary<readonly Step[]> = fc.array(
+  fc.oneof(
+    fc.record({ do: fc.constant('apply' as const), name, content }),
+    fc.record({ do: fc.constantFrom('remove' as const, 'foreign-delete' as const), name }),
+    fc.record({ do: fc.constant('foreign' as const), name, content }),
+    fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(1, 500, 2_000) }),
+    fc.record({
+      do: fc.constant('end' as const),
+      phase: fc.constantFrom('committed' as const, 'rejected' as const, 'reverted' as const),
+      which: fc.nat(5),
+    }),
+    fc.record({ do: fc.constant('restart' as const) }),
+  ),
+  { maxLength: 40 },
+);
 
-const fileOf = (fragment: string, text: string): object => ({ kind: 'File', metadata: { name: fragment }, spec: { nodeSelector: {}, path: `/etc/${fragment}`, content: text } });
+const fileOf = (fragment: string, text: string): object => ({
+  kind: 'File',
+  metadata: { name: fragment },
+  spec: { nodeSelector: {}, path: `/etc/${fragment}`, content: text },
+});
 
 /** The oldest changes that have not ended; the merger lets those that share a fragment end in their order, or supersedes the older. */
 function end(world: GatewayWorld, phase: 'committed' | 'rejected' | 'reverted', which: number): void {
-  const open = world.published.map((_, i) => changeId(i + 1)).filter((change) => !['committed', 'rejected', 'ended'].includes(world.views.get(change)?.phase ?? ''));
+  const open = world.published
+    .map((_, i) => changeId(i + 1))
+    .filter((change) => !['committed', 'rejected', 'ended'].includes(world.views.get(change)?.phase ?? ''));
   const change = open[which % Math.max(1, open.length)];
   if (change === undefined) return;
   const touched = contentsOf(world.published[Number(change.slice(1)) - 1]?.text ?? '', sha256);
   for (const older of open) {
     if (Number(older.slice(1)) >= Number(change.slice(1))) break;
-    const meets = [...contentsOf(world.published[Number(older.slice(1)) - 1]?.text ?? '', sha256).keys()].some((id) => touched.has(id));
+    const meets = [...contentsOf(world.published[Number(older.slice(1)) - 1]?.text ?? '', sha256).keys()].some((id) =>
+      touched.has(id),
+    );
     if (meets) world.stand(older, 'ended', { outcome: 'superseded' } as Partial<ChangeView>);
   }
   if (phase === 'reverted') world.stand(change, 'ended', { outcome: 'reverted' });
@@ -75,56 +90,75 @@ function saysOf(world: GatewayWorld, id: string): string | undefined {
 }
 
 test('whatever happens, in the end each object is what was published last, or its last try failed; then all is quiet, and nothing left unseen', () => {
-  fc.assert(fc.property(STEPS, (steps) => {
-    const world = new GatewayWorld().restart();
-    for (const step of steps) {
-      take(world, step);
-      world.act();
-    }
-    // The merger takes all that was published, at last.
-    world.published.forEach((_, i) => world.views.has(changeId(i + 1)) || world.stand(changeId(i + 1), 'accepted'));
-    world.rest();
-    for (const object of world.objects.values()) {
-      const id = `File/${object.name}`;
-      const wanted = object.deleting ? 'absent' : (world.state.resources.get(id)?.hash ?? '');
-      const phase = String(object.status?.['phase']);
-      const failed = ['Rejected', 'Reverted', 'DeletionFailed'].includes(phase);
-      expect({ id, phase, failed, says: failed ? wanted : saysOf(world, id) }).toEqual({ id, phase, failed, says: wanted });
-      expect(object.finalizers).toEqual([FINALIZER]);
-    }
-    world.published.forEach((_, i) => world.views.has(changeId(i + 1)) || world.stand(changeId(i + 1), 'accepted'));
-    world.rest();
-    const [published, deeds] = [world.published.length, world.deeds.length];
-    world.nowMs += 3_600_000;
-    world.restart().rest();
-    expect([world.published.length, world.deeds.length]).toEqual([published, deeds]);
-  }), { numRuns: LIVES, seed: 7 });
+  fc.assert(
+    fc.property(STEPS, (steps) => {
+      const world = new GatewayWorld().restart();
+      for (const step of steps) {
+        take(world, step);
+        world.act();
+      }
+      // The merger takes all that was published, at last.
+      world.published.forEach((_, i) => world.views.has(changeId(i + 1)) || world.stand(changeId(i + 1), 'accepted'));
+      world.rest();
+      for (const object of world.objects.values()) {
+        const id = `File/${object.name}`;
+        const wanted = object.deleting ? 'absent' : (world.state.resources.get(id)?.hash ?? '');
+        const phase = String(object.status?.['phase']);
+        const failed = ['Rejected', 'Reverted', 'DeletionFailed'].includes(phase);
+        expect({ id, phase, failed, says: failed ? wanted : saysOf(world, id) }).toEqual({
+          id,
+          phase,
+          failed,
+          says: wanted,
+        });
+        expect(object.finalizers).toEqual([FINALIZER]);
+      }
+      world.published.forEach((_, i) => world.views.has(changeId(i + 1)) || world.stand(changeId(i + 1), 'accepted'));
+      world.rest();
+      const [published, deeds] = [world.published.length, world.deeds.length];
+      world.nowMs += 3_600_000;
+      world.restart().rest();
+      expect([world.published.length, world.deeds.length]).toEqual([published, deeds]);
+    }),
+    { numRuns: LIVES, seed: 7 },
+  );
 });
 
 test('an object goes only when nothing that counts puts it on a node', () => {
-  fc.assert(fc.property(STEPS, (steps) => {
-    const world = new GatewayWorld().restart();
-    for (const step of steps) {
-      const before = new Set(world.objects.keys());
-      const held = new Set([...before].filter((id) => world.objects.get(id)?.finalizers.includes(FINALIZER) === true));
-      take(world, step);
-      world.act();
-      for (const id of before) if (!world.objects.has(id) && held.has(id)) expect([undefined, 'absent']).toContain(saysOf(world, id));
-    }
-  }), { numRuns: LIVES, seed: 11 });
+  fc.assert(
+    fc.property(STEPS, (steps) => {
+      const world = new GatewayWorld().restart();
+      for (const step of steps) {
+        const before = new Set(world.objects.keys());
+        const held = new Set(
+          [...before].filter((id) => world.objects.get(id)?.finalizers.includes(FINALIZER) === true),
+        );
+        take(world, step);
+        world.act();
+        for (const id of before)
+          if (!world.objects.has(id) && held.has(id)) expect([undefined, 'absent']).toContain(saysOf(world, id));
+      }
+    }),
+    { numRuns: LIVES, seed: 11 },
+  );
 });
 
 test('what is published says something else than the newest that counts, or was refused', () => {
-  fc.assert(fc.property(STEPS, (steps) => {
-    const world = new GatewayWorld().restart();
-    for (const step of steps) {
-      take(world, step);
-      const before = world.published.length;
-      const said = new Map(NAMES.map((fragment) => [`File/${fragment}`, saysOf(world, `File/${fragment}`)]));
-      world.act();
-      const fresh = world.published.slice(before).filter(({ source }) => source === 'kubernetes');
-      expect(fresh.length).toBeLessThanOrEqual(1);
-      for (const { text } of fresh) for (const [id, hash] of contentsOf(text, sha256)) expect({ id, differs: said.get(id) !== hash }).toEqual({ id, differs: true });
-    }
-  }), { numRuns: LIVES, seed: 13 });
+  fc.assert(
+    fc.property(STEPS, (steps) => {
+      const world = new GatewayWorld().restart();
+      for (const step of steps) {
+        take(world, step);
+        const before = world.published.length;
+        const said = new Map(NAMES.map((fragment) => [`File/${fragment}`, saysOf(world, `File/${fragment}`)]));
+        world.act();
+        const fresh = world.published.slice(before).filter(({ source }) => source === 'kubernetes');
+        expect(fresh.length).toBeLessThanOrEqual(1);
+        for (const { text } of fresh)
+          for (const [id, hash] of contentsOf(text, sha256))
+            expect({ id, differs: said.get(id) !== hash }).toEqual({ id, differs: true });
+      }
+    }),
+    { numRuns: LIVES, seed: 13 },
+  );
 });

@@ -17,7 +17,10 @@ export interface Condition {
 }
 
 /** `status` as the gateway writes it: counts, words and conditions. */
-export type Status = Readonly<Record<string, unknown>> & { readonly observedGeneration?: number; readonly conditions?: readonly Condition[] };
+export type Status = Readonly<Record<string, unknown>> & {
+  readonly observedGeneration?: number;
+  readonly conditions?: readonly Condition[];
+};
 
 /** An object of the API server, as it was heard. */
 export interface Heard {
@@ -48,12 +51,21 @@ export interface Resource extends Heard {
 export type Digest = (text: string) => string;
 
 /** The digest of a fragment, the same whether an object or a published change says it. */
-export const hashOf = (fragment: { readonly kind: string; readonly name: string; readonly labels: unknown; readonly spec: unknown }, digest: Digest): string =>
-  digest(canonicalJson({ kind: fragment.kind, name: fragment.name, labels: fragment.labels, spec: fragment.spec ?? {} }));
+export const hashOf = (
+  fragment: { readonly kind: string; readonly name: string; readonly labels: unknown; readonly spec: unknown },
+  digest: Digest,
+): string =>
+  digest(
+    canonicalJson({ kind: fragment.kind, name: fragment.name, labels: fragment.labels, spec: fragment.spec ?? {} }),
+  );
 
 /** What is published of an object: the document as anybody would write it. */
-export const manifestOf = ({ kind, name, labels, spec }: Pick<Heard, 'kind' | 'name' | 'labels' | 'spec'>): object =>
-  ({ apiVersion: API_VERSION, kind, metadata: { name, ...(Object.keys(labels).length === 0 ? {} : { labels }) }, spec });
+export const manifestOf = ({ kind, name, labels, spec }: Pick<Heard, 'kind' | 'name' | 'labels' | 'spec'>): object => ({
+  apiVersion: API_VERSION,
+  kind,
+  metadata: { name, ...(Object.keys(labels).length === 0 ? {} : { labels }) },
+  spec,
+});
 
 /** Room for what stands around it in a change. */
 const MOST_BYTES = MAX_CHANGE_BYTES - 4_096;
@@ -62,7 +74,15 @@ const MOST_BYTES = MAX_CHANGE_BYTES - 4_096;
 export function sizeReasons(object: Pick<Heard, 'kind' | 'name' | 'labels' | 'spec'>): readonly Reason[] {
   const bytes = utf8Bytes(JSON.stringify(manifestOf(object)));
   if (bytes <= MOST_BYTES) return [];
-  return [{ fragment: `${object.kind}/${object.name}`, field: '', code: 'too-large', message: `the object has ${bytes} bytes, and may have ${MOST_BYTES}`, nodes: [] }];
+  return [
+    {
+      fragment: `${object.kind}/${object.name}`,
+      field: '',
+      code: 'too-large',
+      message: `the object has ${bytes} bytes, and may have ${MOST_BYTES}`,
+      nodes: [],
+    },
+  ];
 }
 
 /** Reads an object; it is checked as the merger would, so that one that cannot be published holds up no other. */

@@ -20,7 +20,11 @@ const KEPT = 10;
 const NAME = /^c[1-9][0-9]{0,15}$/;
 
 /** One Rollout for each open change, and for the last few that have ended. */
-export function rolloutDeeds(state: State, nowMs: number, at: string): { readonly deeds: readonly RolloutDeed[]; readonly wakeAtMs: number } {
+export function rolloutDeeds(
+  state: State,
+  nowMs: number,
+  at: string,
+): { readonly deeds: readonly RolloutDeed[]; readonly wakeAtMs: number } {
   const deeds: RolloutDeed[] = [];
   let wakeAtMs = Infinity;
   const propose = (key: string, deed: RolloutDeed): void => {
@@ -32,7 +36,8 @@ export function rolloutDeeds(state: State, nowMs: number, at: string): { readonl
   const shown = shownChanges(state);
   for (const change of shown.values()) {
     const found = state.rolloutResources.get(change.change);
-    if (found === undefined) propose(`rollout ${change.change}`, { do: 'make-rollout', change: change.change, source: change.source });
+    if (found === undefined)
+      propose(`rollout ${change.change}`, { do: 'make-rollout', change: change.change, source: change.source });
     else if (!found.deleting) followRollout(state, change, found, at, propose);
   }
   for (const { name, uid, deleting } of state.rolloutResources.values()) {
@@ -50,33 +55,78 @@ function shownChanges({ index }: State): ReadonlyMap<string, Change> {
   return new Map(shown.map((change) => [change.change, change]));
 }
 
-function followRollout(state: State, change: Change, found: RolloutResource, at: string, propose: (key: string, deed: RolloutDeed) => void): void {
+function followRollout(
+  state: State,
+  change: Change,
+  found: RolloutResource,
+  at: string,
+  propose: (key: string, deed: RolloutDeed) => void,
+): void {
   const view = state.rollouts.get(change.change);
   const wish = wishOf(state, change, found, view);
-  if (wish === 'pause' || wish === 'resume') propose(`steer ${change.change}`, { do: 'steer', change: change.change, generation: found.generation, pause: wish === 'pause' });
+  if (wish === 'pause' || wish === 'resume')
+    propose(`steer ${change.change}`, {
+      do: 'steer',
+      change: change.change,
+      generation: found.generation,
+      pause: wish === 'pause',
+    });
   const observed = wish === 'none' ? found.generation : (found.status?.observedGeneration ?? 0);
   const status = declaredOf(state.definitions, ROLLOUT_KIND, statusOfRollout(state, change, view, found, observed, at));
-  if (!isSame(status, found.status)) propose(`status Rollout/${change.change}`, { do: 'show-rollout', change: change.change, uid: found.uid, status });
+  if (!isSame(status, found.status))
+    propose(`status Rollout/${change.change}`, { do: 'show-rollout', change: change.change, uid: found.uid, status });
 }
 
 /** Only an edit of the spec is a wish: who pauses or resumes in another way is not overruled by what was wished before. */
-function wishOf({ steered }: State, { change }: Change, { generation, paused, status }: RolloutResource, view: RolloutView | undefined): 'none' | 'later' | 'pause' | 'resume' {
-  if (paused === undefined || generation === status?.observedGeneration || steered.get(change)?.generation === generation) return 'none';
+function wishOf(
+  { steered }: State,
+  { change }: Change,
+  { generation, paused, status }: RolloutResource,
+  view: RolloutView | undefined,
+): 'none' | 'later' | 'pause' | 'resume' {
+  if (
+    paused === undefined ||
+    generation === status?.observedGeneration ||
+    steered.get(change)?.generation === generation
+  )
+    return 'none';
   if (view === undefined) return paused ? 'later' : 'none';
   if (view.phase !== 'rolling' || view.paused === paused) return 'none';
   return paused ? 'pause' : 'resume';
 }
 
-function statusOfRollout({ steered, drainTroubles }: State, change: Change, view: RolloutView | undefined, { generation, status: before }: RolloutResource, observed: number, at: string): Status {
+function statusOfRollout(
+  { steered, drainTroubles }: State,
+  change: Change,
+  view: RolloutView | undefined,
+  { generation, status: before }: RolloutResource,
+  observed: number,
+  at: string,
+): Status {
   const { phase, message, said } = tellOf(change, view);
   const refusal = steered.get(change.change);
   const held = drainTroubles.ofChange.get(change.change);
-  const words = [message, refusal?.generation === generation ? refusal.refusal : '', held?.words ?? ''].filter((part) => part !== '').join('; ');
+  const words = [message, refusal?.generation === generation ? refusal.refusal : '', held?.words ?? '']
+    .filter((part) => part !== '')
+    .join('; ');
   return {
-    phase, message: words, source: change.source, observedGeneration: observed, conditions: conditionsOf([...said, ...drainedOf(held)], observed, before, at), ...countsOf(change, view),
-    ...(view === undefined ? {} : {
-      paused: view.paused, blocked: held?.blocked ?? 0, progress: `${view.applied}/${view.nodes}`, stalledBy: view.stalledBy, supersededBy: view.supersededBy, startedAt: view.startedAt, endedAt: view.endedAt, pools: view.pools,
-    }),
+    phase,
+    message: words,
+    source: change.source,
+    observedGeneration: observed,
+    conditions: conditionsOf([...said, ...drainedOf(held)], observed, before, at),
+    ...countsOf(change, view),
+    ...(view === undefined
+      ? {}
+      : {
+          paused: view.paused,
+          blocked: held?.blocked ?? 0,
+          progress: `${view.applied}/${view.nodes}`,
+          stalledBy: view.stalledBy,
+          supersededBy: view.supersededBy,
+          startedAt: view.startedAt,
+          endedAt: view.endedAt,
+          pools: view.pools,
+        }),
   };
 }
-

@@ -33,7 +33,10 @@ export function standOf({ index }: State, resource: Resource): Stand {
     if (weight === 'moot') continue;
     if (weight === 'failed') failed ??= says === wanted ? change : undefined;
     else if (says === wanted) return { is: 'carried', change };
-    else return failed === undefined ? { is: 'differs', after: changes[0]?.change ?? '' } : { is: 'failed', change: failed };
+    else
+      return failed === undefined
+        ? { is: 'differs', after: changes[0]?.change ?? '' }
+        : { is: 'failed', change: failed };
   }
   if (resource.deleting) return { is: 'nothing' };
   return failed === undefined ? { is: 'differs', after: changes[0]?.change ?? '' } : { is: 'failed', change: failed };
@@ -50,14 +53,20 @@ export function triedAgainAtMs(state: State, resource: Resource, failed: Change)
   if (hasAnotherCulprit(state, resource, failed)) return 0;
   const againMs = againAfterMs(state, resource, failed);
   if (againMs === undefined) return Infinity;
-  return state.index.endedMs(failed.change) + (state.leftNodes.has(culpritOf(state, failed)) ? againMs / SOONER : againMs);
+  return (
+    state.index.endedMs(failed.change) + (state.leftNodes.has(culpritOf(state, failed)) ? againMs / SOONER : againMs)
+  );
 }
 
 /**
  * How long after its end a deletion that went back is tried again by itself: what kept it may be gone without anybody hearing of it, and nobody can edit
  * an object that is on its way out. Undefined for what waits for a person, as what a person aborted does.
  */
-export function againAfterMs({ index }: State, { id, deleting }: Resource, { phase, outcome }: Change): number | undefined {
+export function againAfterMs(
+  { index }: State,
+  { id, deleting }: Resource,
+  { phase, outcome }: Change,
+): number | undefined {
   if (!deleting || phase !== 'ended' || outcome !== 'reverted') return undefined;
   let tries = 0;
   for (const change of index.touchingOf(id)) {
@@ -74,7 +83,8 @@ const [FIRST_AGAIN_MS, LONGEST_AGAIN_MS] = [10 * 60_000, 6 * 3_600_000];
 const SOONER = 10;
 
 /** The node that turned the rollout round: its reason begins with it. */
-const culpritOf = ({ rollouts }: State, { change, reason }: Change): string => (reason || (rollouts.get(change)?.reason ?? '')).split(' ', 1)[0] as string;
+const culpritOf = ({ rollouts }: State, { change, reason }: Change): string =>
+  (reason || (rollouts.get(change)?.reason ?? '')).split(' ', 1)[0] as string;
 
 /** What was refused together is tried again once any of it was changed or taken away: that one may have been to blame. */
 function hasAnotherCulprit({ index, resources, listed }: State, { id }: Resource, failed: Change): boolean {

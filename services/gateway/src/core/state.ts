@@ -76,7 +76,11 @@ export class State {
     const before = this.resources.get(resource.id);
     if (before !== undefined && isOlder(heard, before)) return;
     this.resources.set(resource.id, resource);
-    const isNew = before?.uid !== resource.uid || before.hash !== resource.hash || before.deleting !== resource.deleting || before.retry !== resource.retry;
+    const isNew =
+      before?.uid !== resource.uid ||
+      before.hash !== resource.hash ||
+      before.deleting !== resource.deleting ||
+      before.retry !== resource.retry;
     if (isNew) this.heardMs = nowMs;
   }
 
@@ -132,7 +136,10 @@ export class State {
   /** It failed, and is tried again at growing distances. */
   failed(key: string, nowMs: number): void {
     const failures = (this.paces.get(key)?.failures ?? 0) + 1;
-    this.paces.set(key, { failures, notBeforeMs: nowMs + Math.min(LONGEST_MS, WRITE_MS * 2 ** Math.min(failures - 1, 10)) });
+    this.paces.set(key, {
+      failures,
+      notBeforeMs: nowMs + Math.min(LONGEST_MS, WRITE_MS * 2 ** Math.min(failures - 1, 10)),
+    });
   }
 
   private forget(id: string, nowMs: number): void {
@@ -143,5 +150,7 @@ export class State {
 }
 
 /** An answer to a write may come before the watch shows what was there before it. Revisions of one object are ordered numbers. */
-const isOlder = (one: { readonly uid: string; readonly revision: string }, other: { readonly uid: string; readonly revision: string }): boolean =>
-  one.uid === other.uid && Number(one.revision) < Number(other.revision);
+const isOlder = (
+  one: { readonly uid: string; readonly revision: string },
+  other: { readonly uid: string; readonly revision: string },
+): boolean => one.uid === other.uid && Number(one.revision) < Number(other.revision);

@@ -33,7 +33,17 @@ export function statusOf(state: State, resource: Resource, stand: Stand, at: str
       const { change } = stand;
       const rollout = state.rollouts.get(change.change);
       const story = tellOf(change, rollout, resource);
-      return { ...wholeOf(state, resource, resource.deleting ? deletionOf(story, change, resource, againAfterMs(state, resource, change)) : story, at), ...(resource.deleting ? {} : { hash: resource.hash }), change: change.change, ...countsOf(change, rollout) };
+      return {
+        ...wholeOf(
+          state,
+          resource,
+          resource.deleting ? deletionOf(story, change, resource, againAfterMs(state, resource, change)) : story,
+          at,
+        ),
+        ...(resource.deleting ? {} : { hash: resource.hash }),
+        change: change.change,
+        ...countsOf(change, rollout),
+      };
     }
   }
 }
@@ -41,86 +51,184 @@ export function statusOf(state: State, resource: Resource, stand: Stand, at: str
 /** Counts of a change, as far as they are known. */
 export const countsOf = (change: Change, rollout: RolloutView | undefined): Status => ({
   nodes: change.nodes,
-  ...(rollout === undefined ? {} : { applied: rollout.applied, failed: rollout.failed, unknown: rollout.unknown, owed: rollout.owed, pending: rollout.pending }),
+  ...(rollout === undefined
+    ? {}
+    : {
+        applied: rollout.applied,
+        failed: rollout.failed,
+        unknown: rollout.unknown,
+        owed: rollout.owed,
+        pending: rollout.pending,
+      }),
 });
 
 /** Where a change stands, as phase, one line and conditions. */
 export function tellOf(change: Change, rollout: RolloutView | undefined, of?: Resource): Story {
   switch (change.phase) {
     case 'published':
-      return story('Pending', `published as ${change.change}, and not taken yet`, ['Accepted', 'Unknown', 'Published'], ['Progressing', 'True', 'Published'], ['Ready', 'False', 'Published']);
+      return story(
+        'Pending',
+        `published as ${change.change}, and not taken yet`,
+        ['Accepted', 'Unknown', 'Published'],
+        ['Progressing', 'True', 'Published'],
+        ['Ready', 'False', 'Published'],
+      );
     case 'accepted':
     case 'rendered':
-      return story('Reviewing', '', ['Accepted', 'True', 'Accepted'], ['Validated', 'Unknown', 'InReview'], ['Progressing', 'True', 'InReview'], ['Ready', 'False', 'InReview']);
+      return story(
+        'Reviewing',
+        '',
+        ['Accepted', 'True', 'Accepted'],
+        ['Validated', 'Unknown', 'InReview'],
+        ['Progressing', 'True', 'InReview'],
+        ['Ready', 'False', 'InReview'],
+      );
     case 'waiting':
-      return story('Waiting', `behind ${change.behind.join(', ')}`, ['Accepted', 'True', 'Accepted'], ['Validated', 'Unknown', 'Waiting'], ['Progressing', 'True', 'Waiting'], ['Ready', 'False', 'Waiting']);
+      return story(
+        'Waiting',
+        `behind ${change.behind.join(', ')}`,
+        ['Accepted', 'True', 'Accepted'],
+        ['Validated', 'Unknown', 'Waiting'],
+        ['Progressing', 'True', 'Waiting'],
+        ['Ready', 'False', 'Waiting'],
+      );
     case 'validated':
     case 'rolling':
       return rolling(rollout);
     case 'committed': {
       // The two views are heard one by one: ready is told with the counts that go with it.
       if (rollout?.phase === 'rolling') return rolling(rollout);
-      const owed = rollout === undefined || rollout.owed === 0 ? '' : `${rollout.owed} of ${change.nodes} nodes are owed: they get it as soon as they can`;
+      const owed =
+        rollout === undefined || rollout.owed === 0
+          ? ''
+          : `${rollout.owed} of ${change.nodes} nodes are owed: they get it as soon as they can`;
       const reason = owed === '' ? 'Committed' : 'NodesOwed';
-      return story('Ready', owed, ['Accepted', 'True', 'Accepted'], ['Validated', 'True', 'Validated'], ['Progressing', 'False', 'Committed'], ['Ready', 'True', reason]);
+      return story(
+        'Ready',
+        owed,
+        ['Accepted', 'True', 'Accepted'],
+        ['Validated', 'True', 'Validated'],
+        ['Progressing', 'False', 'Committed'],
+        ['Ready', 'True', reason],
+      );
     }
     case 'rejected':
       return refused(change.reasons, of?.id ?? '', change.apply.length + change.delete.length === 0);
     case 'ended': {
       const reason = reasonOf(change.outcome);
       const why = change.reason || rollout?.reason || (rollout?.supersededBy ? `by ${rollout.supersededBy}` : '');
-      return story(reason, why, ['Accepted', 'True', 'Accepted'], ['Validated', 'True', 'Validated'], ['Progressing', 'False', reason], ['Ready', 'False', reason]);
+      return story(
+        reason,
+        why,
+        ['Accepted', 'True', 'Accepted'],
+        ['Validated', 'True', 'Validated'],
+        ['Progressing', 'False', reason],
+        ['Ready', 'False', reason],
+      );
     }
   }
 }
 
 function rolling(rollout: RolloutView | undefined): Story {
   const [phase, message] = wordOf(rollout);
-  return story(phase, message, ['Accepted', 'True', 'Accepted'], ['Validated', 'True', 'Validated'], ['Progressing', 'True', phase], ['Ready', 'False', phase]);
+  return story(
+    phase,
+    message,
+    ['Accepted', 'True', 'Accepted'],
+    ['Validated', 'True', 'Validated'],
+    ['Progressing', 'True', phase],
+    ['Ready', 'False', phase],
+  );
 }
 
 function wordOf(rollout: RolloutView | undefined): readonly [phase: string, message: string] {
   if (rollout?.phase === 'reverting' || rollout?.phase === 'reverted') return ['Reverting', rollout.reason];
   if (rollout?.paused === true) return ['Paused', rollout.reason];
-  if (rollout !== undefined && rollout.stalledBy.length > 0) return ['Stalled', `held by ${rollout.stalledBy.join(', ')}`];
+  if (rollout !== undefined && rollout.stalledBy.length > 0)
+    return ['Stalled', `held by ${rollout.stalledBy.join(', ')}`];
   return ['Rolling', rollout?.reason ?? ''];
 }
 
 /** The story with its line in every condition that is not as one wishes. */
 function story(phase: string, message: string, ...said: readonly Said[]): Story {
-  return { phase, message, said: said.map(([type, status, reason]) => [type, status, reason, type === 'Ready' || type === 'Progressing' ? message : '']) };
+  return {
+    phase,
+    message,
+    said: said.map(([type, status, reason]) => [
+      type,
+      status,
+      reason,
+      type === 'Ready' || type === 'Progressing' ? message : '',
+    ]),
+  };
 }
 
 /** Its own reasons first: others of the same change may have been refused too. */
 function refused(reasons: readonly Reason[], id: string, byForm: boolean): Story {
   // A conflict is told of one of the two, and names the other.
-  const own = reasons.filter(({ fragment, message }) => fragment === id || fragment === '' || message.split(/[^A-Za-z0-9/-]+/).includes(id));
+  const own = reasons.filter(
+    ({ fragment, message }) => fragment === id || fragment === '' || message.split(/[^A-Za-z0-9/-]+/).includes(id),
+  );
   const shown = own.length > 0 ? own : reasons;
   const [first] = shown;
   const message = wordsOf(shown, id);
   const reason = own.length > 0 || id === '' ? reasonOf(first?.code ?? '') : 'RefusedWithOthers';
   const said: readonly Said[] = byForm
     ? [['Accepted', 'False', reason, message]]
-    : [['Accepted', 'True', 'Accepted'], ['Validated', 'False', reason, message]];
-  return { phase: 'Rejected', message, said: [...said, ['Progressing', 'False', 'Rejected'], ['Ready', 'False', 'Rejected', message]] };
+    : [
+        ['Accepted', 'True', 'Accepted'],
+        ['Validated', 'False', reason, message],
+      ];
+  return {
+    phase: 'Rejected',
+    message,
+    said: [...said, ['Progressing', 'False', 'Rejected'], ['Ready', 'False', 'Rejected', message]],
+  };
 }
 
 /** The same of a deletion: it is never ready, it is over and the object gone. An object that goes cannot be edited, so how it is tried again is told. */
-function deletionOf({ phase, message, said }: Story, change: Change, { kind, name }: Resource, againMs: number | undefined): Story {
+function deletionOf(
+  { phase, message, said }: Story,
+  change: Change,
+  { kind, name }: Resource,
+  againMs: number | undefined,
+): Story {
   const isOver = said.some(([type, status]) => type === 'Progressing' && status === 'False');
   const failed = isOver && phase !== 'Ready';
   const again = `${againMs === undefined ? 'to try it again' : `it is tried again by itself after ${durationText(againMs)}; to try it at once`}: kubectl annotate ${pluralOf(kind)}.sluice.dev ${name} ${RETRY}=${change.change} --overwrite`;
   const words = failed ? `the deletion is ${phase.toLowerCase()}: ${message}; ${again}` : message;
-  return { phase: failed ? 'DeletionFailed' : 'Deleting', message: words, said: said.map(([type, status, reason, line]) => (type === 'Ready' ? [type, 'False', failed ? 'DeletionFailed' : 'Deleting', words] : [type, status, reason, line])) };
+  return {
+    phase: failed ? 'DeletionFailed' : 'Deleting',
+    message: words,
+    said: said.map(([type, status, reason, line]) =>
+      type === 'Ready' ? [type, 'False', failed ? 'DeletionFailed' : 'Deleting', words] : [type, status, reason, line],
+    ),
+  };
 }
 
 function wholeOf(state: State, resource: Resource, { phase, message, said }: Story, at: string): Status {
   const { generation, status } = resource;
-  return { phase, message, observedGeneration: generation, conditions: conditionsOf([...said, ...definitionOf(state, resource), ...admissionOf(state, resource), ...poolDrainsOf(state, resource)], generation, status, at), ...poolOf(state, resource) };
+  return {
+    phase,
+    message,
+    observedGeneration: generation,
+    conditions: conditionsOf(
+      [...said, ...definitionOf(state, resource), ...admissionOf(state, resource), ...poolDrainsOf(state, resource)],
+      generation,
+      status,
+      at,
+    ),
+    ...poolOf(state, resource),
+  };
 }
 
 const ADMISSION: Readonly<Record<CertificateStanding['is'], readonly ['True' | 'False', string]>> = {
-  good: ['True', 'Answering'], ending: ['True', 'CertificateEnding'], expired: ['False', 'CertificateExpired'], 'not-yet': ['False', 'CertificateNotYetValid'], kept: ['True', 'CertificateKept'], unusable: ['False', 'NoCertificate'],
+  good: ['True', 'Answering'],
+  ending: ['True', 'CertificateEnding'],
+  expired: ['False', 'CertificateExpired'],
+  'not-yet': ['False', 'CertificateNotYetValid'],
+  kept: ['True', 'CertificateKept'],
+  unusable: ['False', 'NoCertificate'],
 };
 
 /** Only told where something is wrong: what somebody wrote may not be what was stored. */
@@ -136,15 +244,25 @@ function admissionOf({ admission }: State, { kind }: Resource): readonly Said[] 
   return [['Admission', status, reason, lineOfStanding(admission)]];
 }
 
-const poolDrainsOf = ({ drainTroubles }: State, { kind, name }: Resource): readonly Said[] => (kind === 'Pool' ? drainedOf(drainTroubles.ofPool.get(name)) : []);
+const poolDrainsOf = ({ drainTroubles }: State, { kind, name }: Resource): readonly Said[] =>
+  kind === 'Pool' ? drainedOf(drainTroubles.ofPool.get(name)) : [];
 
 function poolOf({ pools }: State, { kind, name }: Resource): Status {
   const pool = kind === 'Pool' ? pools.get(name) : undefined;
   if (pool === undefined || pool.gone) return {};
-  return { members: pool.members, budget: pool.budget, unavailable: pool.used, usedBy: usersOf(pool.unavailable), waiting: pool.waiting };
+  return {
+    members: pool.members,
+    budget: pool.budget,
+    unavailable: pool.used,
+    usedBy: usersOf(pool.unavailable),
+    waiting: pool.waiting,
+  };
 }
 
 function usersOf(nodes: PoolView['unavailable']): string {
-  const named = nodes.slice(0, MOST_NAMED).map(({ node, because }) => `${node} (${because})`).join(', ');
+  const named = nodes
+    .slice(0, MOST_NAMED)
+    .map(({ node, because }) => `${node} (${because})`)
+    .join(', ');
   return nodes.length > MOST_NAMED ? `${named} and ${nodes.length - MOST_NAMED} more` : named;
 }

@@ -20,11 +20,20 @@ interface Lane {
  * What is only shown has a lane of its own: status writes that nobody answers hold up nothing that something waits for, such as the finalizer without which nothing is published.
  */
 export class Deeds {
-  private readonly lanes: { readonly shown: Lane; readonly done: Lane } = { shown: { waiting: [], working: 0 }, done: { waiting: [], working: 0 } };
+  private readonly lanes: { readonly shown: Lane; readonly done: Lane } = {
+    shown: { waiting: [], working: 0 },
+    done: { waiting: [], working: 0 },
+  };
   private stopped = false;
   private readonly events: EventTeller;
 
-  constructor(private readonly bus: Bus, private readonly kube: Kube, private readonly state: State, private readonly logger: Logger, private readonly changed: () => void) {
+  constructor(
+    private readonly bus: Bus,
+    private readonly kube: Kube,
+    private readonly state: State,
+    private readonly logger: Logger,
+    private readonly changed: () => void,
+  ) {
     this.events = new EventTeller(kube, MANAGER, logger);
   }
 
@@ -34,7 +43,8 @@ export class Deeds {
       const isShown = deed.do === 'show' || deed.do === 'show-rollout';
       this.lanes[isShown ? 'shown' : 'done'].waiting.push(deed);
     }
-    for (const lane of Object.values(this.lanes)) while (lane.working < AT_ONCE && lane.waiting.length > 0) void this.work(lane);
+    for (const lane of Object.values(this.lanes))
+      while (lane.working < AT_ONCE && lane.waiting.length > 0) void this.work(lane);
   }
 
   /** What is under way is finished, and nothing more begun. */
@@ -60,7 +70,10 @@ export class Deeds {
     } catch (error) {
       this.state.failed(key, monotonicMs());
       // A missing right was named, once.
-      this.logger[isMissingRight(error) ? 'debug' : 'warn']({ error, what: key }, `${key} failed, and is tried again: ${(error as Error).message}`);
+      this.logger[isMissingRight(error) ? 'debug' : 'warn'](
+        { error, what: key },
+        `${key} failed, and is tried again: ${(error as Error).message}`,
+      );
     }
   }
 
@@ -69,23 +82,39 @@ export class Deeds {
       case 'hold':
       case 'release': {
         const { kind, name } = deed.resource;
-        return this.take(kind, await this.kube.writeFinalizers(pathOf(kind, name), deed.resource, deed.finalizers, MANAGER));
+        return this.take(
+          kind,
+          await this.kube.writeFinalizers(pathOf(kind, name), deed.resource, deed.finalizers, MANAGER),
+        );
       }
       case 'show': {
         const { kind, name, uid } = deed.resource;
-        const outcome = await this.kube.applyStatus(pathOf(kind, name), { apiVersion: API_VERSION, kind, name, uid, status: deed.status }, MANAGER);
+        const outcome = await this.kube.applyStatus(
+          pathOf(kind, name),
+          { apiVersion: API_VERSION, kind, name, uid, status: deed.status },
+          MANAGER,
+        );
         if (typeof outcome !== 'string') this.tell({ kind, name, uid }, deed.resource.status, deed.status);
         return this.take(kind, outcome);
       }
       case 'make-rollout': {
         const { change, source } = deed;
-        const body = { apiVersion: API_VERSION, kind: ROLLOUT_KIND, metadata: { name: change, labels: { 'sluice.dev/source': source } }, spec: {} };
+        const body = {
+          apiVersion: API_VERSION,
+          kind: ROLLOUT_KIND,
+          metadata: { name: change, labels: { 'sluice.dev/source': source } },
+          spec: {},
+        };
         return this.take(ROLLOUT_KIND, await this.kube.makeObject(collectionOf(ROLLOUT_KIND), body, MANAGER));
       }
       case 'show-rollout': {
         const { change: name, uid, status } = deed;
         const before = this.state.rolloutResources.get(name)?.status;
-        const outcome = await this.kube.applyStatus(pathOf(ROLLOUT_KIND, name), { apiVersion: API_VERSION, kind: ROLLOUT_KIND, name, uid, status }, MANAGER);
+        const outcome = await this.kube.applyStatus(
+          pathOf(ROLLOUT_KIND, name),
+          { apiVersion: API_VERSION, kind: ROLLOUT_KIND, name, uid, status },
+          MANAGER,
+        );
         if (typeof outcome !== 'string') this.tell({ kind: ROLLOUT_KIND, name, uid }, before, status);
         return this.take(ROLLOUT_KIND, outcome);
       }
@@ -96,8 +125,13 @@ export class Deeds {
     }
   }
 
-  private tell(object: { readonly kind: string; readonly name: string; readonly uid: string }, before: Status | undefined, now: Status): void {
-    for (const told of toldBy(object, before, now, this.state.digest)) this.events.tell({ ...told, about: { apiVersion: API_VERSION, ...object }, at: wallTime() });
+  private tell(
+    object: { readonly kind: string; readonly name: string; readonly uid: string },
+    before: Status | undefined,
+    now: Status,
+  ): void {
+    for (const told of toldBy(object, before, now, this.state.digest))
+      this.events.tell({ ...told, about: { apiVersion: API_VERSION, ...object }, at: wallTime() });
   }
 
   /** What the API server answered is as good as what a watch shows, and sooner. */
@@ -110,8 +144,13 @@ export class Deeds {
   }
 
   private async steer({ change, generation, pause }: Deed & { readonly do: 'steer' }): Promise<void> {
-    const reply = await this.bus.request(`ops.rollout.${pause ? 'pause' : 'resume'}`, JSON.stringify({ change, by: 'kubernetes', reason: `spec.paused of Rollout/${change}` }));
-    const { error } = JSON.parse(reply.string()) as { readonly error?: { readonly code: string; readonly message: string } };
+    const reply = await this.bus.request(
+      `ops.rollout.${pause ? 'pause' : 'resume'}`,
+      JSON.stringify({ change, by: 'kubernetes', reason: `spec.paused of Rollout/${change}` }),
+    );
+    const { error } = JSON.parse(reply.string()) as {
+      readonly error?: { readonly code: string; readonly message: string };
+    };
     if (error?.code === 'unavailable' || error?.code === 'halted') throw new Error(error.message);
     this.state.steered.set(change, { generation, refusal: error?.message ?? '' });
   }

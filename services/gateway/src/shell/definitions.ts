@@ -14,7 +14,13 @@ export class Definitions {
   private trouble: DefinitionTrouble = NO_TROUBLE;
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(private readonly kube: Kube, private notes: ServiceNotes | undefined, private readonly logger: Logger, private readonly changed: () => void, private readonly lookMs = LOOK_MS) {}
+  constructor(
+    private readonly kube: Kube,
+    private notes: ServiceNotes | undefined,
+    private readonly logger: Logger,
+    private readonly changed: () => void,
+    private readonly lookMs = LOOK_MS,
+  ) {}
 
   start(): this {
     void this.look();
@@ -48,7 +54,10 @@ export class Definitions {
   private tell(trouble: DefinitionTrouble): void {
     if (trouble.words === this.trouble.words) return;
     this.trouble = trouble;
-    this.notes?.set(NOTE, trouble.words === '' ? undefined : { state: 'bad', words: trouble.words, todo: DEFINITIONS_TODO });
+    this.notes?.set(
+      NOTE,
+      trouble.words === '' ? undefined : { state: 'bad', words: trouble.words, todo: DEFINITIONS_TODO },
+    );
     if (trouble.words === '') this.logger.info({}, 'the definitions are those of this version');
     else this.logger.warn({}, `${trouble.words}: ${DEFINITIONS_TODO}`);
     this.changed();

@@ -12,7 +12,11 @@ export class EventTeller {
   private stopped = false;
   private complaint = '';
 
-  constructor(private readonly kube: Kube, private readonly manager: string, private readonly logger: Logger) {}
+  constructor(
+    private readonly kube: Kube,
+    private readonly manager: string,
+    private readonly logger: Logger,
+  ) {}
 
   tell(event: ObjectEvent): void {
     if (this.waiting.length >= MOST_WAITING) this.waiting.shift();
@@ -26,7 +30,8 @@ export class EventTeller {
 
   private async work(): Promise<void> {
     this.working += 1;
-    for (let event = this.waiting.shift(); event !== undefined && !this.stopped; event = this.waiting.shift()) await this.one(event);
+    for (let event = this.waiting.shift(); event !== undefined && !this.stopped; event = this.waiting.shift())
+      await this.one(event);
     this.working -= 1;
   }
 
@@ -37,7 +42,8 @@ export class EventTeller {
     } catch (error) {
       const { message } = error as Error;
       // The same for thousands of them is said once.
-      if (message !== this.complaint) this.logger.warn({ error, event: event.name }, `events cannot be told: ${message}`);
+      if (message !== this.complaint)
+        this.logger.warn({ error, event: event.name }, `events cannot be told: ${message}`);
       this.complaint = message;
     }
   }

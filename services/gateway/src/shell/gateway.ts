@@ -7,7 +7,11 @@ export class Gateway {
   private readonly election: Election;
   private session: GatewaySession | undefined;
 
-  constructor(private readonly parts: GatewayParts, ttlMs: number, private readonly admission?: Admission) {
+  constructor(
+    private readonly parts: GatewayParts,
+    ttlMs: number,
+    private readonly admission?: Admission,
+  ) {
     const { bus, logger } = parts;
     this.election = new Election({ bus, name: 'gateway', ttlMs, logger, onChange: (leading) => this.lead(leading) });
   }

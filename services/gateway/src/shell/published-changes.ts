@@ -8,7 +8,10 @@ const SOURCE = 'kubernetes';
 export class PublishedChanges {
   private checkedTo = 0;
 
-  constructor(private readonly bus: Bus, private readonly state: State) {}
+  constructor(
+    private readonly bus: Bus,
+    private readonly state: State,
+  ) {}
 
   /** Reads what the changes say that are named. */
   async read(changes: readonly string[]): Promise<void> {
@@ -33,7 +36,10 @@ export class PublishedChanges {
   /** Publishes if nothing was published since; undefined when something was, or when it is not known. */
   async publish({ text, id }: Batch, last: number): Promise<string | undefined> {
     try {
-      const ack = await this.bus.publish(desiredSubject(SOURCE), text, { msgID: `${SOURCE}:${id}`, expect: { lastSequence: last } });
+      const ack = await this.bus.publish(desiredSubject(SOURCE), text, {
+        msgID: `${SOURCE}:${id}`,
+        expect: { lastSequence: last },
+      });
       const change = changeId(ack.seq);
       this.state.index.read(change, contentsOf(text, this.state.digest));
       return change;

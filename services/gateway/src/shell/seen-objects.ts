@@ -10,29 +10,63 @@ export const pathOf = (kind: string, name: string): string => `${collectionOf(ki
 
 /** Follows the objects of every kind into the state; returns how to stop that. A kind whose definition is missing is asked for again, and holds up no other. */
 export function followResources(kube: Kube, state: State, logger: Logger, changed: () => void): () => void {
-  const stops = KINDS.map(({ name: kind }) => kube.followObjects(collectionOf(kind), (all) => {
-    state.list(kind, all.map((object) => heardOf(kind, object)), monotonicMs());
-    changed();
-  }, (event, object) => {
-    if (event === 'deleted') state.gone({ kind, name: object.name, uid: object.uid }, monotonicMs());
-    else state.hear(heardOf(kind, object), monotonicMs());
-    changed();
-  }, logger));
-  stops.push(kube.followObjects(collectionOf(ROLLOUT_KIND), (all) => {
-    state.rolloutResources.clear();
-    for (const object of all) state.hearRollout(rolloutOf(object));
-    state.listed.add(ROLLOUT_KIND);
-    changed();
-  }, (event, object) => {
-    if (event === 'set') state.hearRollout(rolloutOf(object));
-    else if (state.rolloutResources.get(object.name)?.uid === object.uid) state.rolloutResources.delete(object.name);
-    changed();
-  }, logger));
+  const stops = KINDS.map(({ name: kind }) =>
+    kube.followObjects(
+      collectionOf(kind),
+      (all) => {
+        state.list(
+          kind,
+          all.map((object) => heardOf(kind, object)),
+          monotonicMs(),
+        );
+        changed();
+      },
+      (event, object) => {
+        if (event === 'deleted') state.gone({ kind, name: object.name, uid: object.uid }, monotonicMs());
+        else state.hear(heardOf(kind, object), monotonicMs());
+        changed();
+      },
+      logger,
+    ),
+  );
+  stops.push(
+    kube.followObjects(
+      collectionOf(ROLLOUT_KIND),
+      (all) => {
+        state.rolloutResources.clear();
+        for (const object of all) state.hearRollout(rolloutOf(object));
+        state.listed.add(ROLLOUT_KIND);
+        changed();
+      },
+      (event, object) => {
+        if (event === 'set') state.hearRollout(rolloutOf(object));
+        else if (state.rolloutResources.get(object.name)?.uid === object.uid)
+          state.rolloutResources.delete(object.name);
+        changed();
+      },
+      logger,
+    ),
+  );
   return () => stops.forEach((stop) => stop());
 }
 
-export function heardOf(kind: string, { name, uid, generation, revision, labels, annotations, spec, deleting, finalizers, status }: CustomObject): Heard {
-  return { kind, name, uid, generation, revision, labels, spec, deleting, finalizers, retry: annotations[RETRY] ?? '', status: status as Status | undefined };
+export function heardOf(
+  kind: string,
+  { name, uid, generation, revision, labels, annotations, spec, deleting, finalizers, status }: CustomObject,
+): Heard {
+  return {
+    kind,
+    name,
+    uid,
+    generation,
+    revision,
+    labels,
+    spec,
+    deleting,
+    finalizers,
+    retry: annotations[RETRY] ?? '',
+    status: status as Status | undefined,
+  };
 }
 
 export function rolloutOf({ name, uid, generation, revision, spec, deleting, status }: CustomObject): RolloutResource {

@@ -19,21 +19,30 @@ const AGAIN_MS = 10_000;
 
 /** Reads what the views show now. */
 export async function readViews(bus: Bus, state: State): Promise<void> {
-  await Promise.all(BUCKETS.map(async (bucket) => {
-    for (const [key, value] of await listViews(bus, bucket)) take(state, bucket, key, value);
-  }));
+  await Promise.all(
+    BUCKETS.map(async (bucket) => {
+      for (const [key, value] of await listViews(bus, bucket)) take(state, bucket, key, value);
+    }),
+  );
 }
 
 /** Follows the views until the signal aborts, whatever breaks in between. */
 export function followViews(bus: Bus, state: State, logger: Logger, signal: AbortSignal, changed: () => void): void {
-  for (const bucket of BUCKETS) void followView(bus, bucket, logger, signal, (key, value) => {
-    take(state, bucket, key, value);
-    changed();
-  });
+  for (const bucket of BUCKETS)
+    void followView(bus, bucket, logger, signal, (key, value) => {
+      take(state, bucket, key, value);
+      changed();
+    });
 }
 
 /** Follows one view: what it shows now, and then every change. */
-export async function followView<B extends ViewBucket>(bus: Bus, bucket: B, logger: Logger, signal: AbortSignal, heard: (key: string, value: ViewValues[B]) => void): Promise<void> {
+export async function followView<B extends ViewBucket>(
+  bus: Bus,
+  bucket: B,
+  logger: Logger,
+  signal: AbortSignal,
+  heard: (key: string, value: ViewValues[B]) => void,
+): Promise<void> {
   for (let tries = 0; !signal.aborted; tries += 1) {
     try {
       for await (const { key, value } of watchViews(bus, bucket, '>', signal)) {

@@ -38,7 +38,10 @@ describeOnKube('sessions of the gateway', (world) => {
 
   /** One that leads whatever others do. */
   const begin = async (timeoutMs?: number): Promise<GatewaySession> => {
-    const kube = await Kube.open({ kubeconfig: await world.cluster.kubeconfigBy(gate.url), ...(timeoutMs === undefined ? {} : { timeoutMs }) });
+    const kube = await Kube.open({
+      kubeconfig: await world.cluster.kubeconfigBy(gate.url),
+      ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    });
     const session = new GatewaySession({ bus, kube, logger: SILENT, digest, debounceMs: 100 }).start();
     closing.push(async () => {
       session.stop();
@@ -47,20 +50,50 @@ describeOnKube('sessions of the gateway', (world) => {
     return session;
   };
   const apply = async (name: string, content: string): Promise<void> => {
-    const manifest = { apiVersion: 'sluice.dev/v1alpha1', kind: 'File', metadata: { name }, spec: { nodeSelector: {}, path: `/etc/${name}`, content } };
-    expect((await world.scene.api.call('PATCH', `${FILES}/${name}?fieldManager=spec&force=true`, manifest, 'application/apply-patch+yaml')).code).toBeLessThan(300);
+    const manifest = {
+      apiVersion: 'sluice.dev/v1alpha1',
+      kind: 'File',
+      metadata: { name },
+      spec: { nodeSelector: {}, path: `/etc/${name}`, content },
+    };
+    expect(
+      (
+        await world.scene.api.call(
+          'PATCH',
+          `${FILES}/${name}?fieldManager=spec&force=true`,
+          manifest,
+          'application/apply-patch+yaml',
+        )
+      ).code,
+    ).toBeLessThan(300);
   };
   /** `name=content` of all that was published, in order. */
   const published = async (): Promise<readonly string[]> => {
     const fleet = await connectFleet({ servers: server.url });
     const found: string[] = [];
-    for await (const { body } of fleet.events({ subject: 'config.desired.*', follow: false, signal: new AbortController().signal })) {
-      for (const { metadata, spec } of (body as { readonly apply: readonly { readonly metadata: { readonly name: string }; readonly spec: { readonly content: string } }[] }).apply) found.push(`${metadata.name}=${spec.content}`);
+    for await (const { body } of fleet.events({
+      subject: 'config.desired.*',
+      follow: false,
+      signal: new AbortController().signal,
+    })) {
+      for (const { metadata, spec } of (
+        body as {
+          readonly apply: readonly {
+            readonly metadata: { readonly name: string };
+            readonly spec: { readonly content: string };
+          }[];
+        }
+      ).apply)
+        found.push(`${metadata.name}=${spec.content}`);
     }
     await fleet.close();
     return found;
   };
-  const shown = (name: string): Promise<unknown> => until(async () => (await world.scene.api.get(`${FILES}/${name}`))?.status?.['phase'] === 'Pending', `${name} says that it is published`);
+  const shown = (name: string): Promise<unknown> =>
+    until(
+      async () => (await world.scene.api.get(`${FILES}/${name}`))?.status?.['phase'] === 'Pending',
+      `${name} says that it is published`,
+    );
 
   it('that lead at once publish everything once, with nobody there who takes changes', async () => {
     for (let i = 0; i < 3; i += 1) await begin();
@@ -91,30 +124,85 @@ describeOnKube('sessions of the gateway', (world) => {
   it('say of definitions of another version what they drop, what is refused of what they take, and which are missing, until they are put right', async () => {
     const notes = new ServiceNotes();
     const kube = await Kube.open({ kubeconfig: world.cluster.kubeconfig });
-    const session = new GatewaySession({ bus, kube, logger: SILENT, digest, debounceMs: 100, notes, definitionsMs: 50 }).start();
+    const session = new GatewaySession({
+      bus,
+      kube,
+      logger: SILENT,
+      digest,
+      debounceMs: 100,
+      notes,
+      definitionsMs: 50,
+    }).start();
     closing.push(async () => {
       session.stop();
       await kube.close();
     });
     const edit = async (plural: string, ...operations: readonly object[]): Promise<void> => {
-      expect((await world.scene.api.call('PATCH', `${CRDS}/${plural}.sluice.dev`, operations, 'application/json-patch+json')).code).toBe(200);
+      expect(
+        (await world.scene.api.call('PATCH', `${CRDS}/${plural}.sluice.dev`, operations, 'application/json-patch+json'))
+          .code,
+      ).toBe(200);
     };
     const words = (): readonly string[] => notes.all.map((note) => note.words);
-    const definition = async (): Promise<unknown> => ((await world.scene.api.get(`${FILES}/odd`))?.status?.['conditions'] as readonly { readonly type: string }[] | undefined)?.find(({ type }) => type === 'Definition');
-    const [files, pools, execs] = await Promise.all(['files', 'pools', 'execs'].map((plural) => world.scene.api.get(`${CRDS}/${plural}.sluice.dev`)));
-    const schemaOf = (object: KubeObject | undefined): unknown => ((object?.spec?.['versions'] ?? []) as readonly { readonly schema: unknown }[])[0]?.schema;
-    await edit('files', { op: 'remove', path: `${SPEC}/mode` }, { op: 'add', path: `${SPEC}/owner`, value: { type: 'string' } }, { op: 'remove', path: `${STATUS}/observedGeneration` });
+    const definition = async (): Promise<unknown> =>
+      (
+        (await world.scene.api.get(`${FILES}/odd`))?.status?.['conditions'] as
+          | readonly { readonly type: string }[]
+          | undefined
+      )?.find(({ type }) => type === 'Definition');
+    const [files, pools, execs] = await Promise.all(
+      ['files', 'pools', 'execs'].map((plural) => world.scene.api.get(`${CRDS}/${plural}.sluice.dev`)),
+    );
+    const schemaOf = (object: KubeObject | undefined): unknown =>
+      ((object?.spec?.['versions'] ?? []) as readonly { readonly schema: unknown }[])[0]?.schema;
+    await edit(
+      'files',
+      { op: 'remove', path: `${SPEC}/mode` },
+      { op: 'add', path: `${SPEC}/owner`, value: { type: 'string' } },
+      { op: 'remove', path: `${STATUS}/observedGeneration` },
+    );
     await edit('pools', { op: 'remove', path: `${SPEC}/editors` });
     await world.scene.api.remove(`${CRDS}/execs.sluice.dev`);
-    await until(() => words()[0] === ['the API server has no definition of Exec', 'the definition of File in the API server is of another version: it drops spec.mode, status.observedGeneration, and it takes spec.owner, which this gateway refuses',
-      'the definition of Pool in the API server is of another version: it drops spec.editors'].join('; '), 'it says what is wrong');
-    expect(notes.all).toMatchObject([{ state: 'bad', todo: expect.stringContaining('kubectl apply --server-side -f deploy/crds') as string }]);
-    await world.scene.api.create(FILES, { apiVersion: 'sluice.dev/v1alpha1', kind: 'File', metadata: { name: 'odd' }, spec: { nodeSelector: {}, path: '/etc/odd', content: '', owner: 'root' } });
+    await until(
+      () =>
+        words()[0] ===
+        [
+          'the API server has no definition of Exec',
+          'the definition of File in the API server is of another version: it drops spec.mode, status.observedGeneration, and it takes spec.owner, which this gateway refuses',
+          'the definition of Pool in the API server is of another version: it drops spec.editors',
+        ].join('; '),
+      'it says what is wrong',
+    );
+    expect(notes.all).toMatchObject([
+      { state: 'bad', todo: expect.stringContaining('kubectl apply --server-side -f deploy/crds') as string },
+    ]);
+    await world.scene.api.create(FILES, {
+      apiVersion: 'sluice.dev/v1alpha1',
+      kind: 'File',
+      metadata: { name: 'odd' },
+      spec: { nodeSelector: {}, path: '/etc/odd', content: '', owner: 'root' },
+    });
     await until(definition, 'the object says so, too');
-    expect((await world.scene.api.get(`${FILES}/odd`))?.status).toMatchObject({ phase: 'Rejected', message: expect.stringMatching(/^spec\.owner: there is no such field/) as string });
-    expect(await definition()).toMatchObject({ status: 'False', reason: 'AnotherVersion', message: expect.stringContaining('it drops spec.mode') as string });
-    for (const [plural, whole] of [['files', files], ['pools', pools]] as const) await edit(plural, { op: 'replace', path: '/spec/versions/0/schema', value: schemaOf(whole) });
-    await world.scene.api.create(CRDS, { apiVersion: execs?.apiVersion, kind: execs?.kind, metadata: { name: 'execs.sluice.dev' }, spec: execs?.spec });
+    expect((await world.scene.api.get(`${FILES}/odd`))?.status).toMatchObject({
+      phase: 'Rejected',
+      message: expect.stringMatching(/^spec\.owner: there is no such field/) as string,
+    });
+    expect(await definition()).toMatchObject({
+      status: 'False',
+      reason: 'AnotherVersion',
+      message: expect.stringContaining('it drops spec.mode') as string,
+    });
+    for (const [plural, whole] of [
+      ['files', files],
+      ['pools', pools],
+    ] as const)
+      await edit(plural, { op: 'replace', path: '/spec/versions/0/schema', value: schemaOf(whole) });
+    await world.scene.api.create(CRDS, {
+      apiVersion: execs?.apiVersion,
+      kind: execs?.kind,
+      metadata: { name: 'execs.sluice.dev' },
+      spec: execs?.spec,
+    });
     await until(() => words().length === 0, 'all is well').catch((error: unknown) => {
       throw new Error(`${(error as Error).message}: ${words().join('; ')}`, { cause: error });
     });

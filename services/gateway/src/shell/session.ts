@@ -64,7 +64,7 @@ export class GatewaySession {
     const { bus, kube, logger } = this.parts;
     const changed = (): void => this.signal.give();
     let isFollowing = false;
-    for (let tries = 0; !this.stopping.signal.aborted; ) {
+    for (let tries = 0; !this.stopping.signal.aborted;) {
       try {
         if (!isFollowing) {
           // What was published before is known before any object is looked at.
@@ -78,7 +78,9 @@ export class GatewaySession {
         const wakeAtMs = await this.turn();
         tries = 0;
         // What comes meanwhile is looked at together: a look costs with the number of objects, and writes go on beside it.
-        await new Promise((next) => setTimeout(next, Math.min(MOST_MS, Math.max(LEAST_MS, 2 * (monotonicMs() - startMs)))).unref());
+        await new Promise((next) =>
+          setTimeout(next, Math.min(MOST_MS, Math.max(LEAST_MS, 2 * (monotonicMs() - startMs)))).unref(),
+        );
         await this.signal.wait(Math.min(LONGEST_MS, wakeAtMs - monotonicMs()));
       } catch (error) {
         logger.warn({ error }, 'a turn failed; trying again');

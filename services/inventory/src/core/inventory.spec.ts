@@ -27,8 +27,22 @@ class Inventory extends LedgerCopy<State, Input> {
 
 describe('an announcement', () => {
   it('of a node that nobody knows is a join', () => {
-    const said = new Inventory().announces('n0', { labels: { role: 'edge' }, capabilities: ['kind:File'], fresh: true, version: '1' });
-    expect(said).toMatchObject([{ type: 'node.joined', node: 'n0', labels: { role: 'edge' }, capabilities: ['kind:File'], fresh: true, version: '1' }]);
+    const said = new Inventory().announces('n0', {
+      labels: { role: 'edge' },
+      capabilities: ['kind:File'],
+      fresh: true,
+      version: '1',
+    });
+    expect(said).toMatchObject([
+      {
+        type: 'node.joined',
+        node: 'n0',
+        labels: { role: 'edge' },
+        capabilities: ['kind:File'],
+        fresh: true,
+        version: '1',
+      },
+    ]);
   });
 
   it('that says the same again, or is delivered again, is no news', () => {
@@ -38,7 +52,10 @@ describe('an announcement', () => {
     expect(i.announces('n0', { seq: 2 })).toEqual([]);
   });
 
-  it.each([['labels', { labels: { zone: 'b' } }], ['capabilities', { capabilities: ['kind:File'] }]])('with other %s is a change', (_, more) => {
+  it.each([
+    ['labels', { labels: { zone: 'b' } }],
+    ['capabilities', { capabilities: ['kind:File'] }],
+  ])('with other %s is a change', (_, more) => {
     const i = new Inventory();
     i.announces('n0', { seq: 1 });
     expect(i.announces('n0', { seq: 2, ...more })).toMatchObject([{ type: 'node.changed', node: 'n0', ...more }]);
@@ -57,7 +74,9 @@ describe('an announcement', () => {
     i.announces('n0', { birth: 1, seq: 1, labels: { zone: 'a' } });
     i.given(factOf('node.reported', { node: 'n0', report: 'announced', incarnation: 1, birth: 1, seq: 3 }));
     expect(i.announces('n0', { birth: 1, seq: 2, labels: { zone: 'b' } })).toEqual([]);
-    expect(i.announces('n0', { birth: 1, seq: 3, labels: { zone: 'c' } })).toMatchObject([{ type: 'node.changed', labels: { zone: 'c' } }]);
+    expect(i.announces('n0', { birth: 1, seq: 3, labels: { zone: 'c' } })).toMatchObject([
+      { type: 'node.changed', labels: { zone: 'c' } },
+    ]);
   });
 
   it('of a node that has left is a join again', () => {
@@ -137,7 +156,9 @@ describe('removing', () => {
   it('is a leave, said once', () => {
     const i = new Inventory();
     i.announces('n0');
-    expect(i.asks({ op: 'remove', node: 'n0', by: 'me', reason: 'scrapped' })).toMatchObject([{ type: 'node.left', node: 'n0', because: 'removed', by: 'me', reason: 'scrapped' }]);
+    expect(i.asks({ op: 'remove', node: 'n0', by: 'me', reason: 'scrapped' })).toMatchObject([
+      { type: 'node.left', node: 'n0', because: 'removed', by: 'me', reason: 'scrapped' },
+    ]);
     expect(i.asks({ op: 'remove', node: 'n0', by: 'me', reason: '' })).toEqual([]);
     expect(i.answers).toMatchObject([{ ok: true }]);
     expect(i.view('nodes', 'n0').state).toBe('gone');
@@ -173,13 +194,16 @@ describe('lists', () => {
 
 it('announcements any number of times, in any order among the repeated, come to the same labels', () => {
   const made = fc.array(fc.constantFrom('a', 'b', 'c'), { minLength: 1, maxLength: 6 });
-  fc.assert(fc.property(made, fc.array(fc.nat(5), { maxLength: 8 }), (zones, repeats) => {
-    const i = new Inventory();
-    const all = zones.map((zone, n) => i.announcement('n0', { seq: n + 1, labels: { zone } }));
-    i.when(...all);
-    const before = i.ledger.last;
-    i.when(...repeats.map((n) => all[n % all.length] as Input));
-    expect(i.view('nodes', 'n0').labels).toEqual({ zone: zones.at(-1) });
-    expect(i.ledger.last).toBe(before);
-  }), { numRuns: 50 });
+  fc.assert(
+    fc.property(made, fc.array(fc.nat(5), { maxLength: 8 }), (zones, repeats) => {
+      const i = new Inventory();
+      const all = zones.map((zone, n) => i.announcement('n0', { seq: n + 1, labels: { zone } }));
+      i.when(...all);
+      const before = i.ledger.last;
+      i.when(...repeats.map((n) => all[n % all.length] as Input));
+      expect(i.view('nodes', 'n0').labels).toEqual({ zone: zones.at(-1) });
+      expect(i.ledger.last).toBe(before);
+    }),
+    { numRuns: 50 },
+  );
 });

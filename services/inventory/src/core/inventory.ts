@@ -1,5 +1,17 @@
 import { MOST_PACE_MS, nodeOfToken, nodeToken, type FactType, type NodeReport, type NodeView } from '#libs/contracts';
-import { assertNever, decided, takeTouched, viewKey, type Answer, type Core, type Decision, type Entry, type Now, type ViewBody, type ViewKey } from '#libs/kernel';
+import {
+  assertNever,
+  decided,
+  takeTouched,
+  viewKey,
+  type Answer,
+  type Core,
+  type Decision,
+  type Entry,
+  type Now,
+  type ViewBody,
+  type ViewKey,
+} from '#libs/kernel';
 import type { Input, InventoryDraft, Request } from './inputs.js';
 import { compareNodes, isOrphan, isPremature, labelsOf } from './kubernetes.js';
 import { blindPatienceMs, patienceMs } from './pace.js';
@@ -14,7 +26,16 @@ export interface Settings {
   readonly kubernetes?: boolean;
 }
 
-const READS: readonly FactType[] = ['node.joined', 'node.left', 'node.changed', 'node.silent', 'node.heard', 'node.reported', 'node.unavailable', 'node.available'];
+const READS: readonly FactType[] = [
+  'node.joined',
+  'node.left',
+  'node.changed',
+  'node.silent',
+  'node.heard',
+  'node.reported',
+  'node.unavailable',
+  'node.available',
+];
 
 /**
  * The inventory: which nodes there are. What always holds after each of its batches:
@@ -24,7 +45,8 @@ const READS: readonly FactType[] = ['node.joined', 'node.left', 'node.changed', 
  * 4. a node leaves because its Node object is gone only if it had one, and the API server was asked.
  */
 export function inventoryCore(settings: Settings): Core<State, Input> {
-  const ofSettings = (state: State): State => Object.assign(state, { keepsAnnouncements: settings.kubernetes === true });
+  const ofSettings = (state: State): State =>
+    Object.assign(state, { keepsAnnouncements: settings.kubernetes === true });
   return {
     name: 'inventory',
     version: 3,
@@ -67,12 +89,31 @@ function evolve(state: State, { fact, readMs }: Entry): void {
       }
       const since = fact.type === 'node.joined' || before === undefined ? at : before.since;
       const now = fact.type === 'node.joined' || before === undefined ? 'ready' : before.state;
-      const { unavailable, uid } = fact.type === 'node.joined' || before === undefined ? { unavailable: '', uid: '' } : before;
-      return put(state, { node, state: now, labels, kubernetesLabels, capabilities, version, stamp: { incarnation, birth, seq }, since, because: '', unavailable, uid });
+      const { unavailable, uid } =
+        fact.type === 'node.joined' || before === undefined ? { unavailable: '', uid: '' } : before;
+      return put(state, {
+        node,
+        state: now,
+        labels,
+        kubernetesLabels,
+        capabilities,
+        version,
+        stamp: { incarnation, birth, seq },
+        since,
+        because: '',
+        unavailable,
+        uid,
+      });
     }
     case 'node.left':
       state.heardAgain.delete(fact.node);
-      return patch(state, fact.node, { state: 'gone', since: fact.at, because: fact.because, unavailable: '', uid: '' });
+      return patch(state, fact.node, {
+        state: 'gone',
+        since: fact.at,
+        because: fact.because,
+        unavailable: '',
+        uid: '',
+      });
     case 'node.unavailable':
       return patch(state, fact.node, { unavailable: fact.because, uid: fact.uid });
     case 'node.available':
@@ -80,7 +121,11 @@ function evolve(state: State, { fact, readMs }: Entry): void {
     case 'node.silent':
       // What this copy heard was before that, or it read the join only now.
       state.heardMs.delete(fact.node);
-      return patch(state, fact.node, { state: 'silent', since: fact.at, because: fact.lastHeard === '' ? '' : `last heard ${fact.lastHeard}` });
+      return patch(state, fact.node, {
+        state: 'silent',
+        since: fact.at,
+        because: fact.lastHeard === '' ? '' : `last heard ${fact.lastHeard}`,
+      });
     case 'node.heard':
       state.memo.nextSilentMs = undefined;
       state.heardAgain.delete(fact.node);
@@ -134,7 +179,9 @@ function announced(draft: InventoryDraft, report: NodeReport): void {
   if (!sameContent(known, { ...labels, capabilities })) draft.emit({ type: 'node.changed', ...body });
 }
 
-const sameContent = (known: Content, said: Content): boolean => sameLabels(known.labels, said.labels) && JSON.stringify([...known.capabilities].sort()) === JSON.stringify([...said.capabilities].sort());
+const sameContent = (known: Content, said: Content): boolean =>
+  sameLabels(known.labels, said.labels) &&
+  JSON.stringify([...known.capabilities].sort()) === JSON.stringify([...said.capabilities].sort());
 type Content = Pick<NodeState, 'labels' | 'capabilities'>;
 
 /** Says who is silent and who is back, as far as this copy has listened itself. */
@@ -143,8 +190,10 @@ function sweep(draft: InventoryDraft, settings: Settings): void {
   if (now.leadingSinceMs === undefined) return;
   greet(draft, settings);
   // Ten thousand nodes need not be looked at again for every fact that comes by.
-  if (state.memo.nextSilentMs === undefined || now.monotonicMs >= state.memo.nextSilentMs) state.memo.nextSilentMs = missNodes(draft, settings, now.leadingSinceMs);
-  if (state.memo.nextSilentMs !== undefined && state.memo.nextSilentMs < Infinity) draft.wakeAt(state.memo.nextSilentMs);
+  if (state.memo.nextSilentMs === undefined || now.monotonicMs >= state.memo.nextSilentMs)
+    state.memo.nextSilentMs = missNodes(draft, settings, now.leadingSinceMs);
+  if (state.memo.nextSilentMs !== undefined && state.memo.nextSilentMs < Infinity)
+    draft.wakeAt(state.memo.nextSilentMs);
 }
 
 function greet(draft: InventoryDraft, { silentAfterMs }: Settings): void {
@@ -152,19 +201,28 @@ function greet(draft: InventoryDraft, { silentAfterMs }: Settings): void {
   for (const name of [...state.heardAgain.keys()].sort()) {
     if (draft.full) return;
     const heardMs = state.heardMs.get(name);
-    const isBack = state.nodes.get(name)?.state === 'silent' && heardMs !== undefined && now.monotonicMs - heardMs < patienceMs(state.pacedMs.get(name) ?? 0, silentAfterMs);
+    const isBack =
+      state.nodes.get(name)?.state === 'silent' &&
+      heardMs !== undefined &&
+      now.monotonicMs - heardMs < patienceMs(state.pacedMs.get(name) ?? 0, silentAfterMs);
     if (isBack) draft.emit({ type: 'node.heard', node: name });
   }
 }
 
 /** When the next one can become silent; undefined when some were missed now: that is not so before it is in the ledger. */
-function missNodes(draft: InventoryDraft, { silentAfterMs, heartbeatsPerSecond = 0 }: Settings, leadingSinceMs: number): number | undefined {
+function missNodes(
+  draft: InventoryDraft,
+  { silentAfterMs, heartbeatsPerSecond = 0 }: Settings,
+  leadingSinceMs: number,
+): number | undefined {
   const { state, now } = draft;
   const nodes = [...state.nodes.values()];
   state.memo.present = nodes.filter((node) => node.state !== 'gone').length;
   const blindMs = blindPatienceMs(state, silentAfterMs, heartbeatsPerSecond);
   // Not beyond this: who was asked to beat more often, or is heard for the first time, is silent sooner than was seen here.
-  let next: number | undefined = nodes.some((node) => node.state === 'ready') ? now.monotonicMs + silentAfterMs : Infinity;
+  let next: number | undefined = nodes.some((node) => node.state === 'ready')
+    ? now.monotonicMs + silentAfterMs
+    : Infinity;
   for (const { node, state: standing } of nodes) {
     if (draft.full) return undefined;
     if (standing !== 'ready') continue;
@@ -194,7 +252,14 @@ function answer(draft: InventoryDraft, request: Request): Answer {
     case 'remove': {
       const node = draft.state.nodes.get(request.node);
       if (node === undefined) return unknown(request.node);
-      if (node.state !== 'gone') draft.emit({ type: 'node.left', node: request.node, because: 'removed', by: request.by, reason: request.reason });
+      if (node.state !== 'gone')
+        draft.emit({
+          type: 'node.left',
+          node: request.node,
+          because: 'removed',
+          by: request.by,
+          reason: request.reason,
+        });
       return { ok: true, body: { node: request.node, removed: true } };
     }
     default:
@@ -205,7 +270,10 @@ function answer(draft: InventoryDraft, request: Request): Answer {
 const unknown = (node: string): Answer => ({ ok: false, code: 'not-found', message: `no node ${node} is known` });
 
 function list(state: State, { cursor, limit }: { readonly cursor: string; readonly limit: number }): Answer {
-  const names = [...state.nodes.values()].filter((node) => node.state !== 'gone').map((node) => node.node).sort();
+  const names = [...state.nodes.values()]
+    .filter((node) => node.state !== 'gone')
+    .map((node) => node.node)
+    .sort();
   const from = cursor === '' ? 0 : names.findIndex((name) => name > cursor);
   const shown = from < 0 ? [] : names.slice(from, from + limit);
   const last = shown.at(-1);

@@ -1,6 +1,15 @@
 import type { NodeReport } from '#libs/contracts';
 import { LedgerCopy, linesOf, report } from '#libs/testing';
-import { forgetNodes, inventoryCore, noteAnnounced, noteListed, noteNode, type Input, type KubernetesNode, type State } from './index.js';
+import {
+  forgetNodes,
+  inventoryCore,
+  noteAnnounced,
+  noteListed,
+  noteNode,
+  type Input,
+  type KubernetesNode,
+  type State,
+} from './index.js';
 
 const READY: KubernetesNode = { uid: 'u1', labels: {}, unavailable: '' };
 
@@ -28,7 +37,10 @@ class Inventory extends LedgerCopy<State, Input> {
   static with(node: string): Inventory {
     const i = new Inventory();
     i.announces(node);
-    expect(linesOf(i.lists({ [node]: READY }), 'node', 'uid')).toEqual([`node.joined ${node}`, `node.available ${node} u1`]);
+    expect(linesOf(i.lists({ [node]: READY }), 'node', 'uid')).toEqual([
+      `node.joined ${node}`,
+      `node.available ${node} u1`,
+    ]);
     return i;
   }
 }
@@ -36,10 +48,14 @@ class Inventory extends LedgerCopy<State, Input> {
 describe('a node that Kubernetes knows', () => {
   it('is out of service while its Node is, and each change is said once', () => {
     const i = Inventory.with('n0');
-    expect(linesOf(i.sees('n0', { ...READY, uid: 'u1', unavailable: 'NotReady' }), 'because', 'uid')).toEqual(['node.unavailable NotReady u1']);
+    expect(linesOf(i.sees('n0', { ...READY, uid: 'u1', unavailable: 'NotReady' }), 'because', 'uid')).toEqual([
+      'node.unavailable NotReady u1',
+    ]);
     expect(i.view('nodes', 'n0')).toMatchObject({ state: 'ready', unavailable: 'NotReady', uid: 'u1' });
     expect(i.sees('n0', { ...READY, uid: 'u1', unavailable: 'NotReady' })).toEqual([]);
-    expect(linesOf(i.sees('n0', { ...READY, uid: 'u1', unavailable: 'NotReady, cordoned' }), 'because')).toEqual(['node.unavailable NotReady, cordoned']);
+    expect(linesOf(i.sees('n0', { ...READY, uid: 'u1', unavailable: 'NotReady, cordoned' }), 'because')).toEqual([
+      'node.unavailable NotReady, cordoned',
+    ]);
     expect(linesOf(i.sees('n0', READY))).toEqual(['node.available']);
     expect(i.when()).toEqual([]);
   });
@@ -55,7 +71,9 @@ describe('a node that Kubernetes knows', () => {
 
   it('leaves when its Node is deleted, and what it still says brings it back no more', () => {
     const i = Inventory.with('n0');
-    expect(linesOf(i.sees('n0', undefined), 'because', 'by', 'reason')).toEqual(['node.left deleted kubernetes its Node object was deleted']);
+    expect(linesOf(i.sees('n0', undefined), 'because', 'by', 'reason')).toEqual([
+      'node.left deleted kubernetes its Node object was deleted',
+    ]);
     expect(i.announces('n0')).toEqual([]);
     expect(i.view('nodes', 'n0')).toMatchObject({ state: 'gone', unavailable: '', uid: '' });
   });
@@ -64,12 +82,19 @@ describe('a node that Kubernetes knows', () => {
     const i = Inventory.with('n0');
     i.sees('n0', undefined);
     i.announces('n0', { labels: { role: 'edge' } });
-    expect(linesOf(i.sees('n0', { ...READY, uid: 'u2', unavailable: 'NotReady' }), 'labels', 'uid')).toEqual(['node.joined {"role":"edge"}', 'node.unavailable u2']);
+    expect(linesOf(i.sees('n0', { ...READY, uid: 'u2', unavailable: 'NotReady' }), 'labels', 'uid')).toEqual([
+      'node.joined {"role":"edge"}',
+      'node.unavailable u2',
+    ]);
   });
 
   it('whose Node was deleted and made again, under the same name with another uid, is another one: it leaves and joins', () => {
     const i = Inventory.with('n0');
-    expect(linesOf(i.sees('n0', { ...READY, uid: 'u2', unavailable: '' }), 'reason', 'uid')).toEqual(['node.left its Node object was deleted and made again', 'node.joined', 'node.available u2']);
+    expect(linesOf(i.sees('n0', { ...READY, uid: 'u2', unavailable: '' }), 'reason', 'uid')).toEqual([
+      'node.left its Node object was deleted and made again',
+      'node.joined',
+      'node.available u2',
+    ]);
     expect(i.when()).toEqual([]);
   });
 
@@ -123,30 +148,43 @@ describe('the labels of a node', () => {
   it('are its own, and over them those of its Node object, from its join on', () => {
     const i = new Inventory();
     expect(i.announces('n0', { labels: { role: 'own', rack: '1' } })).toEqual([]);
-    expect(linesOf(i.lists({ n0: labelled({ role: 'edge' }) }), 'labels', 'kubernetesLabels', 'uid')).toEqual(['node.joined {"role":"edge","rack":"1"} {"role":"edge"}', 'node.available u1']);
+    expect(linesOf(i.lists({ n0: labelled({ role: 'edge' }) }), 'labels', 'kubernetesLabels', 'uid')).toEqual([
+      'node.joined {"role":"edge","rack":"1"} {"role":"edge"}',
+      'node.available u1',
+    ]);
     expect(i.announces('n0', { labels: { role: 'other', rack: '1' } })).toEqual([]);
-    expect(linesOf(i.announces('n0', { labels: { role: 'other', rack: '2' } }), 'labels')).toEqual(['node.changed {"role":"edge","rack":"2"}']);
+    expect(linesOf(i.announces('n0', { labels: { role: 'other', rack: '2' } }), 'labels')).toEqual([
+      'node.changed {"role":"edge","rack":"2"}',
+    ]);
   });
 
   it('change with those of its Node object, and one that is taken off there is its own again', () => {
     const i = new Inventory();
     i.lists({ n0: labelled({ role: 'edge', zone: 'a' }) });
     i.announces('n0', { labels: { role: 'own' } });
-    expect(linesOf(i.sees('n0', labelled({ role: 'core', zone: 'a' })), 'labels')).toEqual(['node.changed {"role":"core","zone":"a"}']);
+    expect(linesOf(i.sees('n0', labelled({ role: 'core', zone: 'a' })), 'labels')).toEqual([
+      'node.changed {"role":"core","zone":"a"}',
+    ]);
     expect(i.sees('n0', labelled({ zone: 'a', role: 'core' }))).toEqual([]);
-    expect(linesOf(i.sees('n0', labelled({ zone: 'b' })), 'labels', 'kubernetesLabels')).toEqual(['node.changed {"role":"own","zone":"b"} {"zone":"b"}']);
+    expect(linesOf(i.sees('n0', labelled({ zone: 'b' })), 'labels', 'kubernetesLabels')).toEqual([
+      'node.changed {"role":"own","zone":"b"} {"zone":"b"}',
+    ]);
     expect(i.when()).toEqual([]);
   });
 
-  it('are known to a copy that begins anew, whether or not it hears the node\'s own word again', () => {
+  it("are known to a copy that begins anew, whether or not it hears the node's own word again", () => {
     const i = new Inventory();
     i.lists({ n0: labelled({ role: 'edge' }) });
     i.announces('n0', { labels: { rack: '1' } });
     i.restart();
-    expect(i.announces('n0', { labels: { rack: '2' } })).toMatchObject([{ type: 'node.changed', labels: { rack: '2', role: 'edge' } }]);
+    expect(i.announces('n0', { labels: { rack: '2' } })).toMatchObject([
+      { type: 'node.changed', labels: { rack: '2', role: 'edge' } },
+    ]);
     i.restart();
     i.state.announcements.clear();
-    expect(linesOf(i.lists({ n0: labelled({ role: 'core' }) }), 'labels')).toEqual(['node.changed {"rack":"2","role":"core"}']);
+    expect(linesOf(i.lists({ n0: labelled({ role: 'core' }) }), 'labels')).toEqual([
+      'node.changed {"rack":"2","role":"core"}',
+    ]);
   });
 
   it('where Kubernetes has no Node of that name are its own', () => {

@@ -24,7 +24,12 @@ export function noteNode(state: State, name: string, node: KubernetesNode | unde
   const { nodes } = state.kubernetes;
   if (nodes === undefined) return false;
   const before = nodes.get(name);
-  if (before?.uid === node?.uid && before?.unavailable === node?.unavailable && sameLabels(before?.labels ?? {}, node?.labels ?? {})) return false;
+  if (
+    before?.uid === node?.uid &&
+    before?.unavailable === node?.unavailable &&
+    sameLabels(before?.labels ?? {}, node?.labels ?? {})
+  )
+    return false;
   if (node === undefined) nodes.delete(name);
   else nodes.set(name, node);
   state.memo.toCompare.add(name);
@@ -57,9 +62,13 @@ export const isPremature = (state: State, name: string): boolean =>
   state.keepsAnnouncements && state.kubernetes.nodes === undefined && !state.nodes.has(name);
 
 /** The labels of a node that announces itself: its own, and over them those of its Node object. */
-export function labelsOf(state: State, report: NodeReport): { readonly labels: Record<string, string>; readonly kubernetesLabels: Record<string, string> } {
+export function labelsOf(
+  state: State,
+  report: NodeReport,
+): { readonly labels: Record<string, string>; readonly kubernetesLabels: Record<string, string> } {
   const { nodes } = state.kubernetes;
-  const kubernetesLabels = (nodes === undefined ? state.nodes.get(report.node)?.kubernetesLabels : nodes.get(report.node)?.labels) ?? {};
+  const kubernetesLabels =
+    (nodes === undefined ? state.nodes.get(report.node)?.kubernetesLabels : nodes.get(report.node)?.labels) ?? {};
   return { labels: { ...report.labels, ...kubernetesLabels }, kubernetesLabels: { ...kubernetesLabels } };
 }
 
@@ -94,7 +103,8 @@ function compare(draft: InventoryDraft, name: string, seen: KubernetesNode | und
   if (now?.state === 'gone' && now.because === 'deleted') rejoin(draft, report);
   relabel(draft, name, seen);
   const node = state.nodes.get(name);
-  if (node === undefined || node.state === 'gone' || (node.uid === seen.uid && node.unavailable === seen.unavailable)) return;
+  if (node === undefined || node.state === 'gone' || (node.uid === seen.uid && node.unavailable === seen.unavailable))
+    return;
   if (seen.unavailable === '') draft.emit({ type: 'node.available', node: name, uid: seen.uid });
   else draft.emit({ type: 'node.unavailable', node: name, because: seen.unavailable, uid: seen.uid });
 }
@@ -105,14 +115,33 @@ function relabel(draft: InventoryDraft, name: string, seen: KubernetesNode): voi
   if (node === undefined || node.state === 'gone' || sameLabels(node.kubernetesLabels, seen.labels)) return;
   const said = draft.state.announcements.get(name)?.labels;
   // What it says itself was forgotten: all that was not its Node object's.
-  const own = said ?? Object.fromEntries(Object.entries(node.labels).filter(([key]) => node.kubernetesLabels[key] === undefined));
+  const own =
+    said ?? Object.fromEntries(Object.entries(node.labels).filter(([key]) => node.kubernetesLabels[key] === undefined));
   const { capabilities, version, stamp } = node;
-  draft.emit({ type: 'node.changed', node: name, labels: { ...own, ...seen.labels }, kubernetesLabels: { ...seen.labels }, capabilities: [...capabilities], version, ...stamp });
+  draft.emit({
+    type: 'node.changed',
+    node: name,
+    labels: { ...own, ...seen.labels },
+    kubernetesLabels: { ...seen.labels },
+    capabilities: [...capabilities],
+    version,
+    ...stamp,
+  });
 }
 
 /** Without its word it is waited for: whoever starts on a new machine announces itself. */
 function rejoin(draft: InventoryDraft, report: NodeReport | undefined): void {
   if (report === undefined) return;
   const { node, capabilities, version, incarnation, birth, seq, fresh } = report;
-  draft.emit({ type: 'node.joined', node, ...labelsOf(draft.state, report), capabilities, version, incarnation, birth, seq, fresh });
+  draft.emit({
+    type: 'node.joined',
+    node,
+    ...labelsOf(draft.state, report),
+    capabilities,
+    version,
+    incarnation,
+    birth,
+    seq,
+    fresh,
+  });
 }

@@ -85,13 +85,16 @@ describe('silence in a large fleet', () => {
     expect(linesOf(i.when(), 'node')).toEqual(Array.from({ length: 10 }, (_, n) => `node.silent n${n}`));
   });
 
-  it.each([0, 10_000])('is not said by a new leader that aims at %d a second of those that were asked by the one before', (perSecond) => {
-    const i = new Inventory(60, perSecond);
-    i.leadsAnew();
-    i.nowMs += 10_000;
-    i.hears('n59', 72_000); // the others' next beats come within 72 s
-    expect(i.after(61_000)).toEqual([]);
-  });
+  it.each([0, 10_000])(
+    'is not said by a new leader that aims at %d a second of those that were asked by the one before',
+    (perSecond) => {
+      const i = new Inventory(60, perSecond);
+      i.leadsAnew();
+      i.nowMs += 10_000;
+      i.hears('n59', 72_000); // the others' next beats come within 72 s
+      expect(i.after(61_000)).toEqual([]);
+    },
+  );
 
   it('is not said by a leader that was cut off of those whose pace it knows', () => {
     const i = new Inventory(60);

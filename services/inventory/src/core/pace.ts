@@ -34,7 +34,8 @@ export function askedPaceMs(fairMs: number): number {
 }
 
 /** For how long a node may be unheard: one that was asked to beat seldom has longer. */
-export const patienceMs = (pacedMs: number, silentAfterMs: number): number => Math.max(silentAfterMs, pacedMs * BEATS_MISSED);
+export const patienceMs = (pacedMs: number, silentAfterMs: number): number =>
+  Math.max(silentAfterMs, pacedMs * BEATS_MISSED);
 
 /**
  * The same for a node that this leader has not heard: it may have been asked when the fleet was larger, or when fewer heartbeats were aimed at.

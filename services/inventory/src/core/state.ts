@@ -3,7 +3,8 @@ import { Table, UndoLog } from '#libs/kernel';
 
 export type Labels = Readonly<Record<string, string>>;
 /** Whether they are the same, in whatever order. */
-export const sameLabels = (a: Labels, b: Labels): boolean => JSON.stringify(Object.entries(a).sort()) === JSON.stringify(Object.entries(b).sort());
+export const sameLabels = (a: Labels, b: Labels): boolean =>
+  JSON.stringify(Object.entries(a).sort()) === JSON.stringify(Object.entries(b).sort());
 
 /** Where an announcement stands among others of the same node. */
 export interface Stamp {
@@ -62,5 +63,9 @@ export class State {
   keepsAnnouncements = false;
   readonly announcements = new Map<string, NodeReport>();
   /** Spares looks that would find nothing; no answer depends on it. `toCompare`: nodes that may differ from their Node objects. When the next node can have become silent, monotonic; undefined when that is not known. `present`: how many nodes there were at the last such look. */
-  readonly memo: { nextSilentMs: number | undefined; present: number; readonly toCompare: Set<string> } = { nextSilentMs: undefined, present: 0, toCompare: new Set() };
+  readonly memo: { nextSilentMs: number | undefined; present: number; readonly toCompare: Set<string> } = {
+    nextSilentMs: undefined,
+    present: 0,
+    toCompare: new Set(),
+  };
 }

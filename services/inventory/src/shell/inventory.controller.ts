@@ -17,7 +17,11 @@ export class InventoryController {
     @Inject(Pace) private readonly pace: Pace,
   ) {}
 
-  @EventPattern<string>('node.announced.*', { stream: REPORTS, filters: [REPORT_FILTERS.announced], deliver: 'last-per-subject' })
+  @EventPattern<string>('node.announced.*', {
+    stream: REPORTS,
+    filters: [REPORT_FILTERS.announced],
+    deliver: 'last-per-subject',
+  })
   async announced(@Payload() batch: readonly BusMessage[]): Promise<void> {
     const reports = await this.poison.decoded(REPORTS, batch, ({ subject, text }) => decodeReport(subject, text));
     this.ledger.observe((state) => noteAnnounced(state, reports));
@@ -29,7 +33,9 @@ export class InventoryController {
   async alive(@Payload() batch: readonly BusMessage[]): Promise<void> {
     const heard = await this.poison.decoded('ALIVE', batch, ({ subject, text }) => decodeAlive(subject, text));
     const [nowMs, at] = [monotonicMs(), wallTime()];
-    this.ledger.observe((state) => heard.map((alive) => hear(state, alive.node, nowMs, at, this.pace.keep(state, alive))).some((news) => news));
+    this.ledger.observe((state) =>
+      heard.map((alive) => hear(state, alive.node, nowMs, at, this.pace.keep(state, alive))).some((news) => news),
+    );
   }
 
   @MessagePattern('ops.node.list')

@@ -14,8 +14,16 @@ describeOnKube('the inventory on an API server', (world) => {
   beforeAll(async () => {
     server = await startNatsServer();
     gate = await ApiGate.before(world.cluster.access);
-    Object.assign(process.env, { SLUICE_INVENTORY: 'kubernetes', KUBECONFIG: await world.cluster.kubeconfigBy(gate.url), SLUICE_SILENT_SECONDS: '3600' });
-    service = await startService(inventory, { settings: settingsFrom({ NATS_URL: server.url, SLUICE_HEALTH_SECONDS: '0' }), logger: SILENT, leaderTtlMs: 1_000 });
+    Object.assign(process.env, {
+      SLUICE_INVENTORY: 'kubernetes',
+      KUBECONFIG: await world.cluster.kubeconfigBy(gate.url),
+      SLUICE_SILENT_SECONDS: '3600',
+    });
+    service = await startService(inventory, {
+      settings: settingsFrom({ NATS_URL: server.url, SLUICE_HEALTH_SECONDS: '0' }),
+      logger: SILENT,
+      leaderTtlMs: 1_000,
+    });
     bus = await connectBus({ servers: server.url, name: 'spec' });
     client = await connectFleet({ servers: [server.url], timeoutMs: 5_000 });
   });
@@ -34,11 +42,17 @@ describeOnKube('the inventory on an API server', (world) => {
     await bus.publish(`node.announced.${name}`, encodeReport(report(name, 'x', { at: '2026-01-01T00:00:00.000Z' })));
     return shown(name, ({ uid }) => uid !== '');
   };
-  const shown = async (name: string, holds: (view: NodeView) => boolean): Promise<NodeView> => (await until(async () => {
-    const view = await client.get('nodes', name);
-    return view !== undefined && holds(view) ? view : undefined;
-  }, `the view of ${name}`)) as NodeView;
-  const ready = (name: string, status: 'True' | 'False') => world.scene.api.patch(`${nodePath(name)}/status`, { status: { conditions: [{ type: 'Ready', status }] } }, 'kubelet');
+  const shown = async (name: string, holds: (view: NodeView) => boolean): Promise<NodeView> =>
+    (await until(async () => {
+      const view = await client.get('nodes', name);
+      return view !== undefined && holds(view) ? view : undefined;
+    }, `the view of ${name}`)) as NodeView;
+  const ready = (name: string, status: 'True' | 'False') =>
+    world.scene.api.patch(
+      `${nodePath(name)}/status`,
+      { status: { conditions: [{ type: 'Ready', status }] } },
+      'kubelet',
+    );
 
   it('a node that is not ready, or that somebody cordons, is out of service until that is over', async () => {
     const { scene } = world;
@@ -54,7 +68,15 @@ describeOnKube('the inventory on an API server', (world) => {
   it('what Sluice cordoned itself counts by its lease, and what it found cordoned by the cordon', async () => {
     const { scene } = world;
     await joins('n2');
-    const mark = (found: boolean) => scene.api.patch(nodePath('n2'), { metadata: { annotations: { [CORDON_MARK]: JSON.stringify({ lease: 'n2-l1', found }) } }, spec: { unschedulable: true } }, 'sluice');
+    const mark = (found: boolean) =>
+      scene.api.patch(
+        nodePath('n2'),
+        {
+          metadata: { annotations: { [CORDON_MARK]: JSON.stringify({ lease: 'n2-l1', found }) } },
+          spec: { unschedulable: true },
+        },
+        'sluice',
+      );
     await mark(false);
     await ready('n2', 'False');
     expect((await shown('n2', ({ unavailable }) => unavailable !== '')).unavailable).toBe('NotReady');
@@ -62,11 +84,18 @@ describeOnKube('the inventory on an API server', (world) => {
     await shown('n2', ({ unavailable }) => unavailable === 'NotReady, cordoned');
   });
 
-  it('the labels of the Node are the node\'s, and change with it', async () => {
+  it("the labels of the Node are the node's, and change with it", async () => {
     const { scene } = world;
     await scene.node('n6', { role: 'edge' });
-    await bus.publish('node.announced.n6', encodeReport(report('n6', 'x', { at: '2026-01-01T00:00:00.000Z', labels: { role: 'own', rack: '7' } })));
-    expect((await shown('n6', ({ uid }) => uid !== '')).labels).toEqual({ 'kubernetes.io/hostname': 'n6', role: 'edge', rack: '7' });
+    await bus.publish(
+      'node.announced.n6',
+      encodeReport(report('n6', 'x', { at: '2026-01-01T00:00:00.000Z', labels: { role: 'own', rack: '7' } })),
+    );
+    expect((await shown('n6', ({ uid }) => uid !== '')).labels).toEqual({
+      'kubernetes.io/hostname': 'n6',
+      role: 'edge',
+      rack: '7',
+    });
     await scene.api.patch(nodePath('n6'), { metadata: { labels: { role: null, zone: 'a' } } });
     await shown('n6', ({ labels }) => labels['role'] === 'own' && labels['zone'] === 'a');
   });

@@ -13,7 +13,10 @@ describe('the pace of heartbeats', () => {
   let node: NodeBus;
   beforeAll(async () => {
     process.env['SLUICE_HEARTBEATS_PER_SECOND'] = '0.05';
-    service = await startService(inventory, { settings: settingsFrom({ NATS_URL: nats.server.url, SLUICE_HEALTH_SECONDS: '0' }), logger: SILENT });
+    service = await startService(inventory, {
+      settings: settingsFrom({ NATS_URL: nats.server.url, SLUICE_HEALTH_SECONDS: '0' }),
+      logger: SILENT,
+    });
     bus = await connectBus({ servers: nats.server.url, name: 'spec' });
     node = await connectNodeBus({ node: 'n1.dc1', connection: bus });
   });
@@ -26,7 +29,10 @@ describe('the pace of heartbeats', () => {
 
   it('counts from when a node is asked, whether or not the beat that says so is heard', () => {
     const sent: string[] = [];
-    const pace = new Pace({ broadcast: (subject: string, text: string) => sent.push(`${subject} ${text}`) } as unknown as Bus, 0.05);
+    const pace = new Pace(
+      { broadcast: (subject: string, text: string) => sent.push(`${subject} ${text}`) } as unknown as Bus,
+      0.05,
+    );
     const state = { memo: { present: 1 } } as unknown as State;
     const alive = { node: 'n1.dc1', incarnation: 1, birth: 1 };
     expect(pace.keep(state, { ...alive, everyMs: 10_000, pacedMs: 0 })).toBe(24_000);
@@ -55,15 +61,24 @@ describe('the pace of heartbeats', () => {
   });
 });
 
-test.each([[{}, 400], [{ SLUICE_HEARTBEATS_PER_SECOND: '' }, 400], [{ SLUICE_HEARTBEATS_PER_SECOND: '0' }, 0], [{ SLUICE_HEARTBEATS_PER_SECOND: '2.5' }, 2.5]])('%j: %d heartbeats in a second', (environment, count) => {
+test.each([
+  [{}, 400],
+  [{ SLUICE_HEARTBEATS_PER_SECOND: '' }, 400],
+  [{ SLUICE_HEARTBEATS_PER_SECOND: '0' }, 0],
+  [{ SLUICE_HEARTBEATS_PER_SECOND: '2.5' }, 2.5],
+])('%j: %d heartbeats in a second', (environment, count) => {
   expect(heartbeatsPerSecond(environment)).toBe(count);
 });
 
 test.each(['-1', 'many', 'Infinity'])('%s is no number of heartbeats', (text) => {
-  expect(() => heartbeatsPerSecond({ SLUICE_HEARTBEATS_PER_SECOND: text })).toThrow(`SLUICE_HEARTBEATS_PER_SECOND is "${text}", and must be a number from 0`);
+  expect(() => heartbeatsPerSecond({ SLUICE_HEARTBEATS_PER_SECOND: text })).toThrow(
+    `SLUICE_HEARTBEATS_PER_SECOND is "${text}", and must be a number from 0`,
+  );
 });
 
 test('a node is silent after 35 s, or as is said', () => {
   expect([silentAfterMs({}), silentAfterMs({ SLUICE_SILENT_SECONDS: '2' })]).toEqual([35_000, 2_000]);
-  expect(() => silentAfterMs({ SLUICE_SILENT_SECONDS: '0' })).toThrow('SLUICE_SILENT_SECONDS is "0", and must be a number above 0');
+  expect(() => silentAfterMs({ SLUICE_SILENT_SECONDS: '0' })).toThrow(
+    'SLUICE_SILENT_SECONDS is "0", and must be a number above 0',
+  );
 });

@@ -9,16 +9,31 @@ export type Input =
   | { readonly type: 'request'; readonly request: Request };
 
 /** What people ask it under `ops.config`. */
-export type Request = { readonly op: 'plan'; readonly id: string; readonly body: unknown; readonly cursor: string; readonly limit: number };
+export type Request = {
+  readonly op: 'plan';
+  readonly id: string;
+  readonly body: unknown;
+  readonly cursor: string;
+  readonly limit: number;
+};
 
 /** Work that takes long, or that has to be written to blobs before the fact that names it. */
 export type RenderNeed =
   | (Need & { readonly do: 'render-change'; readonly change: string; readonly replaces: readonly string[] })
   | (Need & { readonly do: 'render-nodes'; readonly nodes: readonly string[] })
-  | (Need & { readonly do: 'plan'; readonly body: unknown; /** A further page of a plan that was worked out before. */ readonly again: boolean });
+  | (Need & {
+      readonly do: 'plan';
+      readonly body: unknown;
+      /** A further page of a plan that was worked out before. */ readonly again: boolean;
+    });
 
 /** What that work gives. Configs and targets are in their buckets by then. */
 export type Gathered =
-  | { readonly did: 'render-change'; readonly rendering: Omit<ChangeRendering, 'texts'>; readonly blobs: readonly string[]; readonly targets: Targets }
+  | {
+      readonly did: 'render-change';
+      readonly rendering: Omit<ChangeRendering, 'texts'>;
+      readonly blobs: readonly string[];
+      readonly targets: Targets;
+    }
   | { readonly did: 'render-nodes'; readonly nodes: readonly Omit<NodeRendering, 'text'>[] }
   | { readonly did: 'plan'; readonly plan: PlanBody | { readonly rejected: readonly Reason[] } };

@@ -3,7 +3,16 @@ import type { Fragment, FragmentRef, NewFact, Targets } from '#libs/contracts';
 import { atOnce } from '#libs/kernel';
 import { API_VERSION } from '#libs/manifests';
 import { blobOf, factOf, joined, LedgerCopy, MemoryLedger, targetsOf } from '#libs/testing';
-import { mergerCore, planChange, renderChange, renderNodes, type Gathered, type Input, type RenderNeed, type State } from './index.js';
+import {
+  mergerCore,
+  planChange,
+  renderChange,
+  renderNodes,
+  type Gathered,
+  type Input,
+  type RenderNeed,
+  type State,
+} from './index.js';
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
@@ -11,7 +20,9 @@ export const sha256 = (text: string): string => createHash('sha256').update(text
 export function gather(need: RenderNeed, state: State): Gathered {
   switch (need.do) {
     case 'render-change': {
-      const { texts: _, ...rendering } = atOnce(renderChange(state, state.changes.get(need.change)!, need.replaces, sha256));
+      const { texts: _, ...rendering } = atOnce(
+        renderChange(state, state.changes.get(need.change)!, need.replaces, sha256),
+      );
       return { did: 'render-change', rendering, blobs: [blobOf(rendering.targets)], targets: rendering.targets };
     }
     case 'render-nodes':
@@ -45,7 +56,10 @@ export class Merger extends LedgerCopy<State, Input, RenderNeed, Gathered> {
   /** The way of a change that nobody hinders, as the other services tell it. */
   starts(change: string, replaces: readonly string[] = []): readonly NewFact[] {
     for (const older of replaces) this.given(factOf('rollout.superseded', { change: older, by: change }));
-    return this.given(factOf('config.validated', { change, attempt: this.attempt(change) }), factOf('rollout.started', { change, replaces })).when();
+    return this.given(
+      factOf('config.validated', { change, attempt: this.attempt(change) }),
+      factOf('rollout.started', { change, replaces }),
+    ).when();
   }
   completes(change: string): readonly NewFact[] {
     return this.given(factOf('rollout.complete', { change })).when();
@@ -65,9 +79,33 @@ export class Merger extends LedgerCopy<State, Input, RenderNeed, Gathered> {
 }
 
 export const changeBody = (says: readonly (Fragment | { readonly gone: FragmentRef })[]) => ({
-  apply: says.flatMap((one) => ('gone' in one ? [] : [{ apiVersion: API_VERSION, kind: one.kind, metadata: { name: one.name }, spec: one.spec }])),
+  apply: says.flatMap((one) =>
+    'gone' in one ? [] : [{ apiVersion: API_VERSION, kind: one.kind, metadata: { name: one.name }, spec: one.spec }],
+  ),
   delete: says.flatMap((one) => ('gone' in one ? [one.gone] : [])),
 });
 
-export const rendered = (facts: readonly NewFact[]): readonly { readonly change: string; readonly attempt: number; readonly replaces: readonly string[]; readonly targets: Targets; readonly nodes: number; readonly unchanged: number }[] =>
-  facts.flatMap((fact) => (fact.type === 'config.rendered' ? [{ change: fact.change, attempt: fact.attempt, replaces: fact.replaces, nodes: fact.nodes, unchanged: fact.unchanged, targets: targetsOf(fact) ?? {} }] : []));
+export const rendered = (
+  facts: readonly NewFact[],
+): readonly {
+  readonly change: string;
+  readonly attempt: number;
+  readonly replaces: readonly string[];
+  readonly targets: Targets;
+  readonly nodes: number;
+  readonly unchanged: number;
+}[] =>
+  facts.flatMap((fact) =>
+    fact.type === 'config.rendered'
+      ? [
+          {
+            change: fact.change,
+            attempt: fact.attempt,
+            replaces: fact.replaces,
+            nodes: fact.nodes,
+            unchanged: fact.unchanged,
+            targets: targetsOf(fact) ?? {},
+          },
+        ]
+      : [],
+  );

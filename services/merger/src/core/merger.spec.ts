@@ -1,4 +1,16 @@
-import { accepted, changed, ended, factOf, file, fragment, joined, left, linesOf, pool, renderedNode } from '#libs/testing';
+import {
+  accepted,
+  changed,
+  ended,
+  factOf,
+  file,
+  fragment,
+  joined,
+  left,
+  linesOf,
+  pool,
+  renderedNode,
+} from '#libs/testing';
 import { API_VERSION } from '#libs/manifests';
 import { emptyHash } from '#libs/rendering';
 import { changeBody, Merger, rendered, sha256 } from './merger.fixture.js';
@@ -10,7 +22,10 @@ const gone = (kind: string, name: string) => ({ gone: { kind, name } });
 describe('what is published', () => {
   it('is accepted under the sequence of its message, and rendered', () => {
     const said = fleetOf('n0').publishes(7, file('motd', 'hello'));
-    expect(linesOf(said, 'change', 'source', 'attempt', 'nodes')).toEqual(['config.accepted c7 me', 'config.rendered c7 1 1']);
+    expect(linesOf(said, 'change', 'source', 'attempt', 'nodes')).toEqual([
+      'config.accepted c7 me',
+      'config.rendered c7 1 1',
+    ]);
   });
 
   it('is accepted once, however often it is delivered', () => {
@@ -29,7 +44,9 @@ describe('what is published', () => {
     [JSON.stringify(changeBody([fragment('File', 'a', { path: 'etc', content: '' })])), 'bad-path'],
   ])('without form is rejected at once: %s', (text, code) => {
     const m = fleetOf('n0');
-    expect(m.publishesText(1, text)).toMatchObject([{ type: 'config.rejected', change: 'c1', stage: 'form', reasons: [{ code }] }]);
+    expect(m.publishesText(1, text)).toMatchObject([
+      { type: 'config.rejected', change: 'c1', stage: 'form', reasons: [{ code }] },
+    ]);
     expect(m.phase('c1')).toBe('rejected');
     expect(m.publishesText(1, text)).toEqual([]);
   });
@@ -37,12 +54,19 @@ describe('what is published', () => {
   it('that cannot be rendered on a node is reviewed all the same, so that every reason is said at once', () => {
     const m = fleetOf('n0');
     const said = m.publishes(1, file('a', 'in {{ node.labels.zone }}'), file('b', 'x'));
-    expect(said).toContainEqual(expect.objectContaining({ type: 'config.rendered', problems: [expect.objectContaining({ fragment: 'File/a', field: 'spec.content' })] }));
+    expect(said).toContainEqual(
+      expect.objectContaining({
+        type: 'config.rendered',
+        problems: [expect.objectContaining({ fragment: 'File/a', field: 'spec.content' })],
+      }),
+    );
     expect(Object.keys(rendered(said)[0]?.targets ?? {})).toEqual(['n0']);
   });
 
   it('under a source that is no label is rejected', () => {
-    expect(fleetOf().publishesText(1, JSON.stringify(changeBody([file('a', 'x')])), 'Not A Label')).toMatchObject([{ reasons: [{ code: 'bad-source' }] }]);
+    expect(fleetOf().publishesText(1, JSON.stringify(changeBody([file('a', 'x')])), 'Not A Label')).toMatchObject([
+      { reasons: [{ code: 'bad-source' }] },
+    ]);
   });
 
   it('without form is rejected even while others hold the queue', () => {
@@ -88,13 +112,17 @@ describe('the queue', () => {
     const m = fleetOf('n0');
     m.publishes(1, file('one', 'x'));
     m.publishes(2, file('two', 'x'));
-    expect(rendered(m.given(factOf('config.rejected', { change: 'c1', stage: 'review', attempt: 1 })).when())).toMatchObject([{ change: 'c2' }]);
+    expect(
+      rendered(m.given(factOf('config.rejected', { change: 'c1', stage: 'review', attempt: 1 })).when()),
+    ).toMatchObject([{ change: 'c2' }]);
   });
 
   it('orders by number and not by text', () => {
     const m = fleetOf('n0');
     m.publishes(9, file('one', 'x'));
-    expect(linesOf(m.publishes(10, file('two', 'x')).slice(1), 'change', 'behind')).toEqual(['config.waiting c10 ["c9"]']);
+    expect(linesOf(m.publishes(10, file('two', 'x')).slice(1), 'change', 'behind')).toEqual([
+      'config.waiting c10 ["c9"]',
+    ]);
   });
 });
 
@@ -113,7 +141,9 @@ describe('a correction', () => {
     const m = fleetOf('n0');
     m.publishes(1, file('motd', 'bad'));
     m.starts('c1');
-    expect(rendered(m.publishes(2, file('motd', 'good'), file('more', 'x')))).toMatchObject([{ change: 'c2', replaces: ['c1'] }]);
+    expect(rendered(m.publishes(2, file('motd', 'good'), file('more', 'x')))).toMatchObject([
+      { change: 'c2', replaces: ['c1'] },
+    ]);
   });
 
   it('is rendered on the committed state without the older, over the nodes of both', () => {
@@ -134,7 +164,10 @@ describe('a correction', () => {
     m.publishes(1, file('motd', 'bad'));
     m.starts('c1');
     m.publishes(2, file('motd', 'good'));
-    const said = [...m.given(factOf(type, { change: 'c1' })).when(), ...(type === 'rollout.complete' ? [] : m.given(factOf('rollout.reverted', { change: 'c1' })).when())];
+    const said = [
+      ...m.given(factOf(type, { change: 'c1' })).when(),
+      ...(type === 'rollout.complete' ? [] : m.given(factOf('rollout.reverted', { change: 'c1' })).when()),
+    ];
     expect(rendered(said)).toMatchObject([{ change: 'c2', attempt: 2, replaces: [] }]);
   });
 
@@ -146,7 +179,10 @@ describe('a correction', () => {
     // It leads the nodes of c1 back, on which c2 waits; by itself it shares nothing with c2.
     expect(rendered(m.publishes(3, file('motd', 'good', 'b')))).toMatchObject([{ change: 'c3', replaces: ['c1'] }]);
     expect(m.phase('c3')).toBe('rendered');
-    expect(linesOf(m.starts('c3', ['c1']), 'change', 'behind')).toEqual(['config.ended c1', 'config.waiting c2 ["c3"]']);
+    expect(linesOf(m.starts('c3', ['c1']), 'change', 'behind')).toEqual([
+      'config.ended c1',
+      'config.waiting c2 ["c3"]',
+    ]);
     expect(rendered(m.completes('c3'))).toMatchObject([{ change: 'c2' }]);
   });
 
@@ -202,7 +238,10 @@ describe('rendering', () => {
 
   it('hands what it cannot render to the review, with fragment and field', () => {
     const said = fleetOf('n0').publishes(1, file('motd', '{{ node.labels.zone }}'));
-    expect(said.at(-1)).toMatchObject({ type: 'config.rendered', problems: [{ fragment: 'File/motd', field: 'spec.content', nodes: ['n0'] }] });
+    expect(said.at(-1)).toMatchObject({
+      type: 'config.rendered',
+      problems: [{ fragment: 'File/motd', field: 'spec.content', nodes: ['n0'] }],
+    });
   });
 
   it('is done again when a node that it touches is relabelled or leaves before the start', () => {
@@ -214,24 +253,44 @@ describe('rendering', () => {
 
   it('refuses another purpose than the committed one, on whatever way it comes, and takes one that is new', () => {
     const m = fleetOf('n0');
-    const purposed = (content: string, labels: object) => JSON.stringify({ apiVersion: API_VERSION, kind: 'File', metadata: { name: 'motd', labels }, spec: { nodeSelector: {}, path: '/etc/motd', content } });
+    const purposed = (content: string, labels: object) =>
+      JSON.stringify({
+        apiVersion: API_VERSION,
+        kind: 'File',
+        metadata: { name: 'motd', labels },
+        spec: { nodeSelector: {}, path: '/etc/motd', content },
+      });
     m.commits(1, file('motd', 'x'));
     const first = m.publishesText(2, purposed('y', { 'sluice.dev/purpose': 'greeting' }));
     expect(first.at(-1)).toMatchObject({ type: 'config.rendered', problems: [] });
     m.starts('c2');
     m.completes('c2');
     const taken = m.publishesText(3, purposed('y', {}), 'kubernetes');
-    expect(taken.at(-1)).toMatchObject({ problems: [{ fragment: 'File/motd', field: 'metadata.labels["sluice.dev/purpose"]', code: 'immutable', message: 'was given as "greeting", and cannot be taken away: delete File/motd, and make it anew' }] });
+    expect(taken.at(-1)).toMatchObject({
+      problems: [
+        {
+          fragment: 'File/motd',
+          field: 'metadata.labels["sluice.dev/purpose"]',
+          code: 'immutable',
+          message: 'was given as "greeting", and cannot be taken away: delete File/motd, and make it anew',
+        },
+      ],
+    });
   });
 
   it('of a deletion of what is not there warns', () => {
-    expect(fleetOf('n0').publishes(1, gone('File', 'never')).at(-1)).toMatchObject({ type: 'config.rendered', warnings: [{ fragment: 'File/never', code: 'not-there' }] });
+    expect(fleetOf('n0').publishes(1, gone('File', 'never')).at(-1)).toMatchObject({
+      type: 'config.rendered',
+      warnings: [{ fragment: 'File/never', code: 'not-there' }],
+    });
   });
 
   it('of a second pool for the same nodes warns', () => {
     const m = new Merger().fleet(['n0'], 'edge');
     m.commits(1, pool('a', 1, 'edge'));
-    expect(m.publishes(2, pool('b', 1, 'edge')).at(-1)).toMatchObject({ warnings: [{ code: 'several-pools', nodes: ['n0'] }] });
+    expect(m.publishes(2, pool('b', 1, 'edge')).at(-1)).toMatchObject({
+      warnings: [{ code: 'several-pools', nodes: ['n0'] }],
+    });
   });
 
   it('counts the nodes that change in their pools', () => {
@@ -246,7 +305,9 @@ describe('the end of a change', () => {
     const m = fleetOf('n0');
     const first = m.commits(1, file('a', 'x'));
     const second = m.commits(2, file('b', 'x'));
-    const digests = [...first, ...second].flatMap((fact) => (fact.type === 'config.committed' ? [`${fact.generation} ${fact.digest.length}`] : []));
+    const digests = [...first, ...second].flatMap((fact) =>
+      fact.type === 'config.committed' ? [`${fact.generation} ${fact.digest.length}`] : [],
+    );
     expect(digests).toEqual(['1 64', '2 64']);
     expect(m.view('fragments', 'File.a')).toMatchObject({ change: 'c1', gone: false });
   });
@@ -265,9 +326,27 @@ describe('the end of a change', () => {
   });
 
   it.each([
-    ['reverted', [factOf('rollout.reverting', { change: 'c1', reason: 'n0 failed' }), factOf('rollout.reverted', { change: 'c1', reason: 'n0 failed' })], 'n0 failed'],
-    ['aborted', [factOf('rollout.aborted', { change: 'c1', reason: 'enough' }), factOf('rollout.reverted', { change: 'c1', reason: 'enough' })], 'enough'],
-    ['superseded', [factOf('rollout.superseded', { change: 'c1', by: 'c2', reason: 'corrected by c2' })], 'corrected by c2'],
+    [
+      'reverted',
+      [
+        factOf('rollout.reverting', { change: 'c1', reason: 'n0 failed' }),
+        factOf('rollout.reverted', { change: 'c1', reason: 'n0 failed' }),
+      ],
+      'n0 failed',
+    ],
+    [
+      'aborted',
+      [
+        factOf('rollout.aborted', { change: 'c1', reason: 'enough' }),
+        factOf('rollout.reverted', { change: 'c1', reason: 'enough' }),
+      ],
+      'enough',
+    ],
+    [
+      'superseded',
+      [factOf('rollout.superseded', { change: 'c1', by: 'c2', reason: 'corrected by c2' })],
+      'corrected by c2',
+    ],
   ])('is recorded as %s, and the committed state stays as it was', (outcome, facts, reason) => {
     const m = fleetOf('n0');
     m.publishes(1, file('a', 'x'));
@@ -281,7 +360,9 @@ describe('the end of a change', () => {
     const m = fleetOf('n0');
     m.publishes(1, file('a', 'x'));
     m.publishes(2, file('b', 'x'));
-    expect(linesOf(m.given(factOf('rollout.aborted', { change: 'c2', reason: 'no' })).when(), 'change', 'outcome')).toEqual(['config.ended c2 aborted']);
+    expect(
+      linesOf(m.given(factOf('rollout.aborted', { change: 'c2', reason: 'no' })).when(), 'change', 'outcome'),
+    ).toEqual(['config.ended c2 aborted']);
   });
 
   it('commits two that ran side by side, one after the other', () => {
@@ -351,7 +432,9 @@ describe('nodes outside rollouts', () => {
   it('that the committed state does not fit are told with the problems, and hash nothing', () => {
     const m = fleetOf();
     m.commits(1, file('a', '{{ node.labels.zone }}'));
-    expect(m.given(joined('n0')).when()).toMatchObject([{ type: 'node.rendered', node: 'n0', hash: '', problems: [{ fragment: 'File/a' }] }]);
+    expect(m.given(joined('n0')).when()).toMatchObject([
+      { type: 'node.rendered', node: 'n0', hash: '', problems: [{ fragment: 'File/a' }] },
+    ]);
   });
 
   it('that do not fit are no reason to refuse a change that is not to blame', () => {
@@ -364,35 +447,65 @@ describe('nodes outside rollouts', () => {
   it('are rendered before a change is, for its targets begin at what they have', () => {
     const m = fleetOf('n0');
     m.given(joined('n1'));
-    expect(m.publishes(1, file('a', 'x')).map(({ type }) => type)).toEqual(['config.accepted', 'node.rendered', 'config.rendered']);
+    expect(m.publishes(1, file('a', 'x')).map(({ type }) => type)).toEqual([
+      'config.accepted',
+      'node.rendered',
+      'config.rendered',
+    ]);
   });
 });
 
 describe('plan', () => {
   const plan = (m: Merger, ...says: Parameters<Merger['publishes']>[1][]) => {
-    const said = m.when({ type: 'request', request: { op: 'plan', id: 'p1', body: changeBody(says), cursor: '', limit: 2 } });
+    const said = m.when({
+      type: 'request',
+      request: { op: 'plan', id: 'p1', body: changeBody(says), cursor: '', limit: 2 },
+    });
     expect(said).toEqual([]);
     const [answer] = m.answers;
     if (answer?.ok !== true) throw new Error('no plan');
-    return answer.body as { nodes: { node: string; changed: string[] }[]; next?: string; rejected: { code: string }[]; waitsFor: string[] };
+    return answer.body as {
+      nodes: { node: string; changed: string[] }[];
+      next?: string;
+      rejected: { code: string }[];
+      waitsFor: string[];
+    };
   };
 
   it('says per node what would be, in pages, and changes nothing', () => {
     const m = fleetOf('n0', 'n1', 'n2');
     const body = plan(m, file('motd', 'x'));
-    expect(body).toMatchObject({ nodes: [{ node: 'n0', pool: 'default', from: EMPTY, actions: [{ kind: 'none' }], changed: ['/etc/motd'] }, { node: 'n1' }], next: 'n1', touched: 3, pools: { default: { nodes: 3, budget: 1 } } });
+    expect(body).toMatchObject({
+      nodes: [
+        { node: 'n0', pool: 'default', from: EMPTY, actions: [{ kind: 'none' }], changed: ['/etc/motd'] },
+        { node: 'n1' },
+      ],
+      next: 'n1',
+      touched: 3,
+      pools: { default: { nodes: 3, budget: 1 } },
+    });
   });
 
   it('says what it would wait for, and what would be refused', () => {
     const m = fleetOf('n0');
     m.publishes(1, file('a', 'x'), file('b', 'x'));
-    expect(plan(m, file('c', '{{ node.labels.zone }}'))).toMatchObject({ waitsFor: ['c1'], rejected: [{ fragment: 'File/c', code: 'unknown-template-key' }, { fragment: 'File/c', code: 'capability' }] });
+    expect(plan(m, file('c', '{{ node.labels.zone }}'))).toMatchObject({
+      waitsFor: ['c1'],
+      rejected: [
+        { fragment: 'File/c', code: 'unknown-template-key' },
+        { fragment: 'File/c', code: 'capability' },
+      ],
+    });
   });
 
   it('says that a config is known to be bad', () => {
     const m = fleetOf('n0');
     const [wanted] = rendered(m.publishes(1, file('a', 'x')));
-    m.given(changed('n0', {}, ['kind:File']), factOf('config.judged', { hash: wanted?.targets['n0']?.to ?? '', recipe: 'r', lease: 'l', condemned: true }), factOf('config.rejected', { change: 'c1', stage: 'review', attempt: 1 })).when();
+    m.given(
+      changed('n0', {}, ['kind:File']),
+      factOf('config.judged', { hash: wanted?.targets['n0']?.to ?? '', recipe: 'r', lease: 'l', condemned: true }),
+      factOf('config.rejected', { change: 'c1', stage: 'review', attempt: 1 }),
+    ).when();
     expect(plan(m, file('a', 'x'))).toMatchObject({ rejected: [{ code: 'known-bad', nodes: ['n0'] }] });
   });
 });

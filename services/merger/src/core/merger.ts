@@ -1,5 +1,14 @@
 import { changeId, isDnsLabel } from '#libs/contracts';
-import { decided, takeTouched, type Answer, type Core, type Decision, type Digest, type Draft, type Now } from '#libs/kernel';
+import {
+  decided,
+  takeTouched,
+  type Answer,
+  type Core,
+  type Decision,
+  type Digest,
+  type Draft,
+  type Now,
+} from '#libs/kernel';
 import { readChange } from '#libs/manifests';
 import { canonicalJson } from '#libs/rendering';
 import { boundReasons } from '#libs/review';
@@ -42,7 +51,13 @@ export function mergerCore(digest: Digest): Core<State, Input, RenderNeed, Gathe
   };
 }
 
-function decide(state: State, inputs: readonly Input[], gathered: Results, now: Now, digest: Digest): Decision<Input, RenderNeed> {
+function decide(
+  state: State,
+  inputs: readonly Input[],
+  gathered: Results,
+  now: Now,
+  digest: Digest,
+): Decision<Input, RenderNeed> {
   return decided<State, Input, RenderNeed>(state, now, evolve, (draft) => {
     endChanges(draft, digest);
     renderNodes(draft, gathered);
@@ -63,12 +78,35 @@ function takePublished(draft: MergerDraft, { sequence, source, text }: Input & {
   const change = changeId(sequence);
   if (!isDnsLabel(source)) {
     const message = `the source ${JSON.stringify(source)} (the subject after config.desired.) is not a DNS label`;
-    return draft.emit({ type: 'config.rejected', change, stage: 'form', attempt: 0, reasons: [{ fragment: '', field: '', code: 'bad-source', message, nodes: [] }] });
+    return draft.emit({
+      type: 'config.rejected',
+      change,
+      stage: 'form',
+      attempt: 0,
+      reasons: [{ fragment: '', field: '', code: 'bad-source', message, nodes: [] }],
+    });
   }
   const read = readChange(text);
-  if (!read.ok) return draft.emit({ type: 'config.rejected', change, stage: 'form', attempt: 0, reasons: boundReasons(read.reasons) });
+  if (!read.ok)
+    return draft.emit({
+      type: 'config.rejected',
+      change,
+      stage: 'form',
+      attempt: 0,
+      reasons: boundReasons(read.reasons),
+    });
   const { apply, message, author, strategy, retryOf } = read.change;
-  draft.emit({ type: 'config.accepted', change, source, apply, delete: read.change.delete, message, author, strategy, retryOf });
+  draft.emit({
+    type: 'config.accepted',
+    change,
+    source,
+    apply,
+    delete: read.change.delete,
+    message,
+    author,
+    strategy,
+    retryOf,
+  });
 }
 
 function takeRequest(draft: MergerDraft, input: Input, request: Request, gathered: Results): void {
@@ -84,14 +122,29 @@ function takeRequest(draft: MergerDraft, input: Input, request: Request, gathere
 }
 
 function planAnswer(found: Gathered & { readonly did: 'plan' }, { cursor, limit }: Request): Answer {
-  if (!('nodes' in found.plan)) return { ok: true, body: { rejected: boundReasons(found.plan.rejected), nodes: [], warnings: [], waitsFor: [], pools: {}, touched: 0, unchanged: 0 } };
+  if (!('nodes' in found.plan))
+    return {
+      ok: true,
+      body: {
+        rejected: boundReasons(found.plan.rejected),
+        nodes: [],
+        warnings: [],
+        waitsFor: [],
+        pools: {},
+        touched: 0,
+        unchanged: 0,
+      },
+    };
   const { nodes } = found.plan;
   const from = cursor === '' ? 0 : nodes.findIndex((one) => one.node > cursor);
   const shown = from < 0 ? [] : nodes.slice(from, from + limit);
   const last = shown.at(-1);
   const next = last !== undefined && from + limit < nodes.length ? { next: last.node } : {};
   const { rejected, warnings } = found.plan;
-  return { ok: true, body: { ...found.plan, rejected: boundReasons(rejected), warnings: boundReasons(warnings), nodes: shown, ...next } };
+  return {
+    ok: true,
+    body: { ...found.plan, rejected: boundReasons(rejected), warnings: boundReasons(warnings), nodes: shown, ...next },
+  };
 }
 
 /** What every rendering rests on. */
@@ -112,8 +165,15 @@ const end = (draft: MergerDraft, change: Change, outcome: string): void =>
   draft.emit({ type: 'config.ended', change: change.change, outcome, reason: change.reason });
 
 function commit(draft: MergerDraft, change: Change, digest: Digest): void {
-  const fragments = [...fragmentsWith(draft.state, change)].sort((a, b) => (`${a.kind}/${a.name}` < `${b.kind}/${b.name}` ? -1 : 1));
-  draft.emit({ type: 'config.committed', change: change.change, generation: draft.state.generation.get() + 1, digest: digest(canonicalJson(fragments)) });
+  const fragments = [...fragmentsWith(draft.state, change)].sort((a, b) =>
+    `${a.kind}/${a.name}` < `${b.kind}/${b.name}` ? -1 : 1,
+  );
+  draft.emit({
+    type: 'config.committed',
+    change: change.change,
+    generation: draft.state.generation.get() + 1,
+    digest: digest(canonicalJson(fragments)),
+  });
 }
 
 /** Joined and relabelled nodes, and those that a commit selects though they were no targets. */
@@ -121,12 +181,23 @@ function renderNodes(draft: MergerDraft, gathered: Results): void {
   const { state } = draft;
   if (state.toRender.size === 0) return;
   const nodes = [...state.toRender.keys()].sort().slice(0, NODES_AT_ONCE);
-  const key = `nodes|${basis(state)}|${nodes[0] ?? ''}|${nodes.length}|${openByAge(state).map((change) => `${change.change}.${change.rollout}`).join()}`;
+  const key = `nodes|${basis(state)}|${nodes[0] ?? ''}|${nodes.length}|${openByAge(state)
+    .map((change) => `${change.change}.${change.rollout}`)
+    .join()}`;
   const found = gathered.get(key);
   if (found?.did !== 'render-nodes') return draft.need({ key, do: 'render-nodes', nodes });
   const generation = state.generation.get();
   for (const { node, hash, recipe, leaves, problems } of found.nodes) {
-    draft.emit({ type: 'node.rendered', node, hash, recipe, generation, cause: state.toRender.get(node) ?? 'commit', leaves, problems });
+    draft.emit({
+      type: 'node.rendered',
+      node,
+      hash,
+      recipe,
+      generation,
+      cause: state.toRender.get(node) ?? 'commit',
+      leaves,
+      problems,
+    });
   }
   draft.more = draft.more || state.toRender.size > 0;
 }
@@ -150,7 +221,8 @@ function advance(draft: MergerDraft, change: Change, reach: Reach, gathered: Res
     if (change.phase === 'waiting' && same(change.behind, turn.behind)) return;
     return draft.emit({ type: 'config.waiting', change: change.change, behind: turn.behind });
   }
-  const isCurrent = !change.outdated && change.attempt > 0 && change.phase !== 'waiting' && same(change.replaces, turn.replaces);
+  const isCurrent =
+    !change.outdated && change.attempt > 0 && change.phase !== 'waiting' && same(change.replaces, turn.replaces);
   if (!isCurrent) render(draft, change, turn.replaces, gathered);
 }
 
@@ -161,11 +233,20 @@ function render(draft: MergerDraft, change: Change, replaces: readonly string[],
   const { nodes, unchanged, pools, problems, warnings } = found.rendering;
   draft.emit(
     {
-      type: 'config.rendered', change: change.change, attempt: change.attempt + 1, nodes, unchanged, pools, targets: found.blobs, replaces,
-      problems: boundReasons(problems), warnings: boundReasons(warnings),
+      type: 'config.rendered',
+      change: change.change,
+      attempt: change.attempt + 1,
+      nodes,
+      unchanged,
+      pools,
+      targets: found.blobs,
+      replaces,
+      problems: boundReasons(problems),
+      warnings: boundReasons(warnings),
     },
     found.targets,
   );
 }
 
-const same = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && a.every((item, i) => item === b[i]);
+const same = (a: readonly string[], b: readonly string[]): boolean =>
+  a.length === b.length && a.every((item, i) => item === b[i]);

@@ -20,20 +20,47 @@ const world = fc.record({
 
 describe('what is named', () => {
   it('is exactly what some node that is there has, shall have, is to get or comes from', () => {
-    fc.assert(fc.property(world, ({ here, desired, targets, statuses, leases }) => {
-      const state = new State();
-      for (const name of here) state.nodes.set(name, { node: name, labels: {}, capabilities: [] });
-      for (const [name, given] of desired) state.desired.set(name, { hash: given, recipe: '' });
-      for (const { change, node: name, from, to } of targets) state.targets.set(change, { ...state.targets.get(change), [name]: { from, to, recipe: '' } });
-      const pairs = [
-        ...[...state.desired.entries()].map(([name, given]) => [name, given.hash] as const),
-        ...[...state.targets.values()].flatMap((of) => Object.entries(of).flatMap(([name, { from, to }]) => [[name, from], [name, to]] as const)),
-        ...statuses.flatMap((status) => [[status.node, status.hash], [status.node, status.desired]] as const),
-        ...leases.flatMap((lease) => [[lease.node, lease.hash], [lease.node, lease.from]] as const),
-      ];
-      const expected = new Set(pairs.filter(([name, given]) => given !== '' && (here as readonly string[]).includes(name)).map(([name, given]) => configKey(name, given)));
-      expect(namedConfigs(state, { statuses, leases })).toEqual(expected);
-    }));
+    fc.assert(
+      fc.property(world, ({ here, desired, targets, statuses, leases }) => {
+        const state = new State();
+        for (const name of here) state.nodes.set(name, { node: name, labels: {}, capabilities: [] });
+        for (const [name, given] of desired) state.desired.set(name, { hash: given, recipe: '' });
+        for (const { change, node: name, from, to } of targets)
+          state.targets.set(change, { ...state.targets.get(change), [name]: { from, to, recipe: '' } });
+        const pairs = [
+          ...[...state.desired.entries()].map(([name, given]) => [name, given.hash] as const),
+          ...[...state.targets.values()].flatMap((of) =>
+            Object.entries(of).flatMap(
+              ([name, { from, to }]) =>
+                [
+                  [name, from],
+                  [name, to],
+                ] as const,
+            ),
+          ),
+          ...statuses.flatMap(
+            (status) =>
+              [
+                [status.node, status.hash],
+                [status.node, status.desired],
+              ] as const,
+          ),
+          ...leases.flatMap(
+            (lease) =>
+              [
+                [lease.node, lease.hash],
+                [lease.node, lease.from],
+              ] as const,
+          ),
+        ];
+        const expected = new Set(
+          pairs
+            .filter(([name, given]) => given !== '' && (here as readonly string[]).includes(name))
+            .map(([name, given]) => configKey(name, given)),
+        );
+        expect(namedConfigs(state, { statuses, leases })).toEqual(expected);
+      }),
+    );
   });
 
   it('holds both ends of a change until that is over, and then what it led to', () => {
@@ -56,6 +83,12 @@ describe('what is named', () => {
 
   it('are the targets that a fact of the ledger lists, and those of an open change', () => {
     const named = (key: string): boolean => areTargetsNamed(new Set(['c1']), new Set(['c2.x']), key);
-    expect([named('c1.y'), named('c2.x'), named('c2.y'), named('c11.y'), named('junk')]).toEqual([true, true, false, false, false]);
+    expect([named('c1.y'), named('c2.x'), named('c2.y'), named('c11.y'), named('junk')]).toEqual([
+      true,
+      true,
+      false,
+      false,
+      false,
+    ]);
   });
 });

@@ -24,11 +24,13 @@ export function namedConfigs(state: Naming, { statuses, leases }: Shown): Readon
     if (state.nodes.has(node)) for (const hash of hashes) if (hash !== '') named.add(configKey(node, hash));
   };
   for (const [node, { hash }] of state.desired.entries()) name(node, hash);
-  for (const targets of state.targets.values()) for (const [node, { from, to }] of Object.entries(targets)) name(node, from, to);
+  for (const targets of state.targets.values())
+    for (const [node, { from, to }] of Object.entries(targets)) name(node, from, to);
   for (const { node, hash, desired } of statuses) name(node, hash, desired);
   for (const { node, hash, from } of leases) name(node, hash, from);
   return named;
 }
 
 /** Whether pieces of targets may still be asked for: a fact that the ledger holds names them, for who folds it anew, or their change is open. */
-export const areTargetsNamed = (open: ReadonlySet<string>, inFacts: ReadonlySet<string>, key: string): boolean => inFacts.has(key) || open.has(key.slice(0, key.indexOf('.')));
+export const areTargetsNamed = (open: ReadonlySet<string>, inFacts: ReadonlySet<string>, key: string): boolean =>
+  inFacts.has(key) || open.has(key.slice(0, key.indexOf('.')));

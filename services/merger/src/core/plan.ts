@@ -30,7 +30,11 @@ export interface PlannedNode {
 }
 
 /** Plans a change as published; the same rendering, review and actions as the real way takes. Changes nothing; a node is a step. */
-export function* planChange(state: State, body: unknown, digest: Digest): Steps<PlanBody | { readonly rejected: readonly Reason[] }> {
+export function* planChange(
+  state: State,
+  body: unknown,
+  digest: Digest,
+): Steps<PlanBody | { readonly rejected: readonly Reason[] }> {
   const read = readChangeBody(body);
   if (!read.ok) return { rejected: read.reasons };
   const candidate = asChange(read.change);
@@ -38,7 +42,9 @@ export function* planChange(state: State, body: unknown, digest: Digest): Steps<
   const turn = turnOf(state, candidate, reachOf(state, [...open, candidate]));
   const replaces = turn.is === 'now' ? turn.replaces : [];
   const rendering = yield* renderChange(state, candidate, replaces, digest);
-  const names = Object.keys(rendering.targets).map((name) => state.nodes.get(name)).filter((node): node is NodeState => node !== undefined);
+  const names = Object.keys(rendering.targets)
+    .map((name) => state.nodes.get(name))
+    .filter((node): node is NodeState => node !== undefined);
   const pools = poolsOf(state, names);
   const planner = nodePlanner(state, candidate, digest);
   const planned: Planned[] = [];
@@ -47,7 +53,10 @@ export function* planChange(state: State, body: unknown, digest: Digest): Steps<
     planned.push(planner(node, pools.get(node.node) ?? 'default', rendering.targets[node.node]?.from ?? ''));
   }
   return {
-    rejected: mergeReasons([...rendering.problems, ...planned.flatMap((one) => one.reasons).filter(besides(rendering.problems))]),
+    rejected: mergeReasons([
+      ...rendering.problems,
+      ...planned.flatMap((one) => one.reasons).filter(besides(rendering.problems)),
+    ]),
     warnings: rendering.warnings,
     waitsFor: turn.is === 'waiting' ? turn.behind : [],
     nodes: planned.map((one) => one.node).filter((node) => node.from !== node.to),
@@ -59,7 +68,11 @@ export function* planChange(state: State, body: unknown, digest: Digest): Steps<
 
 type Planned = { readonly node: PlannedNode; readonly reasons: readonly Reason[] };
 
-function nodePlanner(state: State, change: Change, digest: Digest): (node: NodeState, pool: string, from: string) => Planned {
+function nodePlanner(
+  state: State,
+  change: Change,
+  digest: Digest,
+): (node: NodeState, pool: string, from: string) => Planned {
   const before = compileFragments([...state.fragments.values()].map(({ fragment }) => fragment));
   const all = fragmentsWith(state, change);
   const after = compileFragments(all);
@@ -80,11 +93,26 @@ function nodePlanner(state: State, change: Change, digest: Digest): (node: NodeS
   };
 }
 
-function knownBad(state: State, touched: readonly string[], node: string, { hash, recipe }: { readonly hash: string; readonly recipe: string }): readonly Reason[] {
-  const what = state.condemned.has(hash) ? `config ${hash.slice(0, 12)}` : state.condemned.has(recipe) ? `recipe ${recipe.slice(0, 12)}` : '';
+function knownBad(
+  state: State,
+  touched: readonly string[],
+  node: string,
+  { hash, recipe }: { readonly hash: string; readonly recipe: string },
+): readonly Reason[] {
+  const what = state.condemned.has(hash)
+    ? `config ${hash.slice(0, 12)}`
+    : state.condemned.has(recipe)
+      ? `recipe ${recipe.slice(0, 12)}`
+      : '';
   if (what === '') return [];
   const message = `${what} is known to be bad; see "sluice get known-bad", lift it with "sluice forgive"`;
-  return (touched.length === 0 ? [''] : touched).map((fragment) => ({ fragment, field: 'spec', code: 'known-bad', message, nodes: [node] }));
+  return (touched.length === 0 ? [''] : touched).map((fragment) => ({
+    fragment,
+    field: 'spec',
+    code: 'known-bad',
+    message,
+    nodes: [node],
+  }));
 }
 
 function poolSummary(state: State, pools: readonly string[]): PlanBody['pools'] {
@@ -93,15 +121,36 @@ function poolSummary(state: State, pools: readonly string[]): PlanBody['pools'] 
   const summary: Record<string, { readonly nodes: number; readonly budget: number }> = {};
   for (const pool of [...new Set(pools)].sort()) {
     const members = everyone.filter((name) => name === pool).length;
-    summary[pool] = { nodes: pools.filter((name) => name === pool).length, budget: budgetOf(policies.get(pool) ?? DEFAULT_POOL, members) };
+    summary[pool] = {
+      nodes: pools.filter((name) => name === pool).length,
+      budget: budgetOf(policies.get(pool) ?? DEFAULT_POOL, members),
+    };
   }
   return summary;
 }
 
 function asChange(content: Pick<Change, 'apply' | 'delete' | 'message' | 'author' | 'strategy' | 'retryOf'>): Change {
   return {
-    ...content, change: `c${Number.MAX_SAFE_INTEGER}`, source: '', phase: 'accepted', open: true, rollout: 'none', aborted: false, behind: [], attempt: 0, outdated: true,
-    replaces: [], nodes: 0, unchanged: 0, pools: {}, reasons: [], warnings: [], outcome: '', reason: '', generation: 0, acceptedAt: '', endedAt: '',
+    ...content,
+    change: `c${Number.MAX_SAFE_INTEGER}`,
+    source: '',
+    phase: 'accepted',
+    open: true,
+    rollout: 'none',
+    aborted: false,
+    behind: [],
+    attempt: 0,
+    outdated: true,
+    replaces: [],
+    nodes: 0,
+    unchanged: 0,
+    pools: {},
+    reasons: [],
+    warnings: [],
+    outcome: '',
+    reason: '',
+    generation: 0,
+    acceptedAt: '',
+    endedAt: '',
   };
 }
-

@@ -2,23 +2,30 @@ import { openByAge, touchedIds, type Change, type State } from './state.js';
 import { touchedNodes } from './selection.js';
 
 /** Where a change stands: its turn has come (perhaps as a correction of others), or it waits. */
-export type Turn = { readonly is: 'now'; readonly replaces: readonly string[] } | { readonly is: 'waiting'; readonly behind: readonly string[] };
+export type Turn =
+  | { readonly is: 'now'; readonly replaces: readonly string[] }
+  | { readonly is: 'waiting'; readonly behind: readonly string[] };
 
 /** What each open change touches; computed once for a decision. */
-export type Reach = ReadonlyMap<string, {
-  readonly ids: ReadonlySet<string>;
-  /** Nodes that its own fragments select or selected. */
-  readonly own: ReadonlySet<string>;
-  /** These and its targets, which a correction has of the older one, too. */
-  readonly nodes: ReadonlySet<string>;
-}>;
+export type Reach = ReadonlyMap<
+  string,
+  {
+    readonly ids: ReadonlySet<string>;
+    /** Nodes that its own fragments select or selected. */
+    readonly own: ReadonlySet<string>;
+    /** These and its targets, which a correction has of the older one, too. */
+    readonly nodes: ReadonlySet<string>;
+  }
+>;
 
 export function reachOf(state: State, changes: readonly Change[]): Reach {
-  return new Map(changes.map((change) => {
-    const own = new Set(touchedNodes(state, change).map((node) => node.node));
-    const nodes = new Set([...own, ...Object.keys(state.targets.get(change.change) ?? {})]);
-    return [change.change, { ids: new Set(touchedIds(change)), own, nodes }];
-  }));
+  return new Map(
+    changes.map((change) => {
+      const own = new Set(touchedNodes(state, change).map((node) => node.node));
+      const nodes = new Set([...own, ...Object.keys(state.targets.get(change.change) ?? {})]);
+      return [change.change, { ids: new Set(touchedIds(change)), own, nodes }];
+    }),
+  );
 }
 
 /**
@@ -27,7 +34,9 @@ export function reachOf(state: State, changes: readonly Change[]): Reach {
  * every fragment that each of the earlier ones touches, it is their correction and replaces them.
  */
 export function turnOf(state: State, change: Change, reach: Reach): Turn {
-  const before = openByAge(state).filter((other) => (isEarlier(other, change) || isStarted(other, change)) && overlaps(reach, other, change));
+  const before = openByAge(state).filter(
+    (other) => (isEarlier(other, change) || isStarted(other, change)) && overlaps(reach, other, change),
+  );
   const isCorrection = before.every((other) => isEarlier(other, change) && isCorrectedBy(reach, other, change));
   const names = before.map((other) => other.change);
   if (!isCorrection) return { is: 'waiting', behind: names };
@@ -39,10 +48,13 @@ export function turnOf(state: State, change: Change, reach: Reach): Turn {
 function busyWithNodesOf(state: State, replaced: readonly Change[], reach: Reach): readonly string[] {
   const waiting = replaced.filter((one) => one.rollout === 'none');
   const meetsThem = (other: Change): boolean => waiting.some((one) => overlaps(reach, other, one));
-  return openByAge(state).filter((other) => other.rollout !== 'none' && !replaced.includes(other) && meetsThem(other)).map((other) => other.change);
+  return openByAge(state)
+    .filter((other) => other.rollout !== 'none' && !replaced.includes(other) && meetsThem(other))
+    .map((other) => other.change);
 }
 
-const isStarted = (other: Change, change: Change): boolean => other.change !== change.change && other.rollout !== 'none';
+const isStarted = (other: Change, change: Change): boolean =>
+  other.change !== change.change && other.rollout !== 'none';
 const isEarlier = (a: Change, b: Change): boolean => Number(a.change.slice(1)) < Number(b.change.slice(1));
 
 /** The nodes that a correction leads back are the older one's: who waits for those does not hinder it. */

@@ -30,7 +30,12 @@ export function fragmentsWith(state: State, change: Content): readonly Fragment[
 }
 
 /** Renders a change over the nodes that it touches, and those of the changes that it corrects; a node is a step. */
-export function* renderChange(state: State, change: Content, replaces: readonly string[], digest: Digest): Steps<ChangeRendering> {
+export function* renderChange(
+  state: State,
+  change: Content,
+  replaces: readonly string[],
+  digest: Digest,
+): Steps<ChangeRendering> {
   const before = compileFragments([...state.fragments.values()].map(({ fragment }) => fragment));
   const after = compileFragments(fragmentsWith(state, change));
   const targets: Record<string, Target> = {};
@@ -51,7 +56,11 @@ export function* renderChange(state: State, change: Content, replaces: readonly 
     }
     const from = state.desired.get(node.node) ?? { hash: emptyHash(digest), recipe: '' };
     const same = from.hash === rendered.hash;
-    const needed = !same || from.recipe !== rendered.recipe || state.owed.has(node.node) || replaces.some((older) => state.targets.get(older)?.[node.node] !== undefined);
+    const needed =
+      !same ||
+      from.recipe !== rendered.recipe ||
+      state.owed.has(node.node) ||
+      replaces.some((older) => state.targets.get(older)?.[node.node] !== undefined);
     if (same) unchanged += 1;
     else altered.push(node);
     if (!needed) continue;
@@ -59,7 +68,15 @@ export function* renderChange(state: State, change: Content, replaces: readonly 
     texts.set(node.node, rendered.text);
   }
   const pools = countPools(state, altered);
-  return { targets, texts, nodes: altered.length, unchanged, pools, problems: mergeReasons(problems), warnings: warningsOf(state, change) };
+  return {
+    targets,
+    texts,
+    nodes: altered.length,
+    unchanged,
+    pools,
+    problems: mergeReasons(problems),
+    warnings: warningsOf(state, change),
+  };
 }
 
 function nodesOf(state: State, change: Content, replaces: readonly string[]): readonly NodeState[] {
@@ -69,7 +86,10 @@ function nodesOf(state: State, change: Content, replaces: readonly string[]): re
     const content = state.changes.get(older);
     if (content !== undefined) for (const node of touchedNodes(state, content)) names.add(node.node);
   }
-  return [...names].sort().map((name) => state.nodes.get(name)).filter((node): node is NodeState => node !== undefined);
+  return [...names]
+    .sort()
+    .map((name) => state.nodes.get(name))
+    .filter((node): node is NodeState => node !== undefined);
 }
 
 /** What the committed fragments do not let a change make of them. */
@@ -83,7 +103,15 @@ function tooLarge(rendered: Rendered, node: string): readonly Reason[] {
   const bytes = utf8Bytes(rendered.text);
   if (bytes <= MAX_CONFIG_BYTES) return [];
   const { id, size } = largestOf(rendered);
-  return [{ fragment: id, field: 'spec', code: 'too-large', message: `the config rendered has ${bytes} bytes, and may have ${MAX_CONFIG_BYTES}; the largest part is ${id} with ${size}`, nodes: [node] }];
+  return [
+    {
+      fragment: id,
+      field: 'spec',
+      code: 'too-large',
+      message: `the config rendered has ${bytes} bytes, and may have ${MAX_CONFIG_BYTES}; the largest part is ${id} with ${size}`,
+      nodes: [node],
+    },
+  ];
 }
 
 function largestOf({ config }: Rendered): { readonly id: string; readonly size: number } {
@@ -97,7 +125,9 @@ export function poolsOf(state: State, nodes: readonly NodeState[]): ReadonlyMap<
   const selected = new Map(nodes.map((node) => [node.node, poolsSelecting(pools.values(), node.labels)]));
   const needsTie = [...selected.values()].some((names) => names.length > 1);
   const counts = new Map<string, number>();
-  if (needsTie) for (const node of state.nodes.values()) for (const pool of poolsSelecting(pools.values(), node.labels)) counts.set(pool, (counts.get(pool) ?? 0) + 1);
+  if (needsTie)
+    for (const node of state.nodes.values())
+      for (const pool of poolsSelecting(pools.values(), node.labels)) counts.set(pool, (counts.get(pool) ?? 0) + 1);
   const budget = (pool: string): number => budgetOf(pools.get(pool) ?? DEFAULT_POOL, counts.get(pool) ?? 0);
   return new Map([...selected].map(([node, names]) => [node, choosePool(names, budget)]));
 }
@@ -110,7 +140,13 @@ function countPools(state: State, nodes: readonly NodeState[]): Readonly<Record<
 
 function warningsOf(state: State, change: Content): readonly Reason[] {
   const missing = change.delete.filter((ref) => !state.fragments.has(fragmentId(ref)));
-  const deletes = missing.map((ref) => ({ fragment: fragmentId(ref), field: '', code: 'not-there', message: 'it is to be deleted, and is not there', nodes: [] }));
+  const deletes = missing.map((ref) => ({
+    fragment: fragmentId(ref),
+    field: '',
+    code: 'not-there',
+    message: 'it is to be deleted, and is not there',
+    nodes: [],
+  }));
   return [...deletes, ...sharedPoolWarnings(state, change)];
 }
 
@@ -123,7 +159,15 @@ function sharedPoolWarnings(state: State, change: Content): readonly Reason[] {
     return names.length > 1 && names.some((name) => added.some((pool) => pool.name === name));
   });
   const message = 'nodes that several pools select are in the one with the smallest budget, then the first name';
-  return mergeReasons(shared.map((node) => ({ fragment: `Pool/${added[0]?.name ?? ''}`, field: 'spec.nodeSelector', code: 'several-pools', message, nodes: [node.node] })));
+  return mergeReasons(
+    shared.map((node) => ({
+      fragment: `Pool/${added[0]?.name ?? ''}`,
+      field: 'spec.nodeSelector',
+      code: 'several-pools',
+      message,
+      nodes: [node.node],
+    })),
+  );
 }
 
 /** What the committed state gives one node, and the open rollouts whose target no longer holds for it. */
@@ -140,7 +184,12 @@ export interface NodeRendering {
 export function renderNodes(state: State, names: readonly string[], digest: Digest): readonly NodeRendering[] {
   const committed = compileFragments([...state.fragments.values()].map(({ fragment }) => fragment));
   const open = [...state.targets.entries()].filter(([change]) => state.changes.get(change)?.rollout !== 'none');
-  const indexes = new Map(open.map(([change]) => [change, compileFragments(fragmentsWith(state, state.changes.get(change) ?? { apply: [], delete: [] }))]));
+  const indexes = new Map(
+    open.map(([change]) => [
+      change,
+      compileFragments(fragmentsWith(state, state.changes.get(change) ?? { apply: [], delete: [] })),
+    ]),
+  );
   return names.flatMap((name) => {
     const node = state.nodes.get(name);
     if (node === undefined) return [];

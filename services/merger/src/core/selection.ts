@@ -5,7 +5,9 @@ import type { Change, NodeState, State } from './state.js';
 /** The selectors, old and new, of what a change touches on nodes. */
 function selectorsOf(state: State, change: Pick<Change, 'apply' | 'delete'>): readonly Fragment[] {
   const before = [...change.apply, ...change.delete].map((ref) => state.fragments.get(fragmentId(ref))?.fragment);
-  return [...change.apply, ...before.filter((fragment): fragment is Fragment => fragment !== undefined)].filter(({ kind }) => !isPolicyKind(kind));
+  return [...change.apply, ...before.filter((fragment): fragment is Fragment => fragment !== undefined)].filter(
+    ({ kind }) => !isPolicyKind(kind),
+  );
 }
 
 /** Whether a change touches a node: one of its fragments selects it, or did in the committed state. */
@@ -16,6 +18,8 @@ export const selectedBy = (state: State, change: Pick<Change, 'apply' | 'delete'
 export function touchedNodes(state: State, change: Pick<Change, 'apply' | 'delete'>): readonly NodeState[] {
   const selectors = selectorsOf(state, change).map(selectorOf);
   if (selectors.length === 0) return [];
-  const touched = [...state.nodes.values()].filter((node) => selectors.some((selector) => selects(selector, node.labels)));
+  const touched = [...state.nodes.values()].filter((node) =>
+    selectors.some((selector) => selects(selector, node.labels)),
+  );
   return touched.sort((a, b) => (a.node < b.node ? -1 : 1));
 }

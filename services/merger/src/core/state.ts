@@ -1,4 +1,12 @@
-import { fragmentId, type Fragment, type FragmentRef, type Reason, type Strategy, type Target, type Targets } from '#libs/contracts';
+import {
+  fragmentId,
+  type Fragment,
+  type FragmentRef,
+  type Reason,
+  type Strategy,
+  type Target,
+  type Targets,
+} from '#libs/contracts';
 import { Cell, SortedSet, Table, UndoLog } from '#libs/kernel';
 
 export interface NodeState {
@@ -78,7 +86,8 @@ export class State {
 }
 
 /** The fragments that a change touches, by id. */
-export const touchedIds = (change: Pick<Change, 'apply' | 'delete'>): readonly string[] => [...change.apply, ...change.delete].map(fragmentId);
+export const touchedIds = (change: Pick<Change, 'apply' | 'delete'>): readonly string[] =>
+  [...change.apply, ...change.delete].map(fragmentId);
 
 /** Open changes by age. Ids sort by number, not by text. */
 export const openByAge = (state: State): readonly Change[] =>

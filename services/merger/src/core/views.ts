@@ -8,7 +8,8 @@ const SHOWN_REASONS = 100;
 /** Every key of the merger's views. */
 export function* viewKeys(state: State): Iterable<string> {
   for (const change of state.changes.keys()) yield viewKey('changes', change);
-  for (const id of [...state.fragments.keys(), ...state.goneFragments.keys()]) yield viewKey('fragments', id.replace('/', '.'));
+  for (const id of [...state.fragments.keys(), ...state.goneFragments.keys()])
+    yield viewKey('fragments', id.replace('/', '.'));
 }
 
 /** The value of one key; undefined when there is nothing to show. */
@@ -19,11 +20,48 @@ export function view(state: State, { bucket, key }: ViewKey): ViewBody | undefin
 function changeView(state: State, name: string): Omit<ChangeView, 'ledger'> | undefined {
   const change = state.changes.get(name);
   if (change === undefined) return undefined;
-  const { phase, source, message, author, behind, attempt, nodes, unchanged, pools, outcome, reason, generation, retryOf, acceptedAt, endedAt } = change;
-  const ref = ({ kind, name: fragment }: { readonly kind: string; readonly name: string }) => ({ kind, name: fragment });
+  const {
+    phase,
+    source,
+    message,
+    author,
+    behind,
+    attempt,
+    nodes,
+    unchanged,
+    pools,
+    outcome,
+    reason,
+    generation,
+    retryOf,
+    acceptedAt,
+    endedAt,
+  } = change;
+  const ref = ({ kind, name: fragment }: { readonly kind: string; readonly name: string }) => ({
+    kind,
+    name: fragment,
+  });
   return {
-    change: name, phase, source, message, author, behind, apply: change.apply.map(ref), delete: change.delete.map(ref), attempt, nodes, unchanged, pools,
-    reasons: change.reasons.slice(0, SHOWN_REASONS), warnings: change.warnings.slice(0, SHOWN_REASONS), outcome, reason, generation, retryOf, acceptedAt, endedAt,
+    change: name,
+    phase,
+    source,
+    message,
+    author,
+    behind,
+    apply: change.apply.map(ref),
+    delete: change.delete.map(ref),
+    attempt,
+    nodes,
+    unchanged,
+    pools,
+    reasons: change.reasons.slice(0, SHOWN_REASONS),
+    warnings: change.warnings.slice(0, SHOWN_REASONS),
+    outcome,
+    reason,
+    generation,
+    retryOf,
+    acceptedAt,
+    endedAt,
   };
 }
 

@@ -22,7 +22,14 @@ export class MergerController {
 
   @EventPattern<string>('config.desired.>', { stream: CHANGES, from: 'cursor' })
   async changes(@Payload() batch: readonly BusMessage[]): Promise<void> {
-    await this.ledger.submitAll(batch.map(({ sequence, subject, text }) => ({ type: 'published', sequence, source: subject.slice(PREFIX.length), text })));
+    await this.ledger.submitAll(
+      batch.map(({ sequence, subject, text }) => ({
+        type: 'published',
+        sequence,
+        source: subject.slice(PREFIX.length),
+        text,
+      })),
+    );
   }
 
   @MessagePattern('ops.config.plan')

@@ -12,8 +12,12 @@ export class Retries {
     const stored = isChangeId(change) ? await this.bus.stored(CHANGES, { seq: changeSequence(change) }) : null;
     if (stored === null) return { ok: false, code: 'not-found', message: `no change ${change} was ever published` };
     const body = asChange(stored.string());
-    if (body === undefined) return { ok: false, code: 'conflict', message: `${change} was not JSON, and is not published again` };
-    const ack = await this.bus.publish(desiredSubject('retry'), JSON.stringify({ ...body, author: by, retryOf: change }));
+    if (body === undefined)
+      return { ok: false, code: 'conflict', message: `${change} was not JSON, and is not published again` };
+    const ack = await this.bus.publish(
+      desiredSubject('retry'),
+      JSON.stringify({ ...body, author: by, retryOf: change }),
+    );
     return { ok: true, body: { change: changeId(ack.seq), retryOf: change } };
   }
 }

@@ -6,7 +6,12 @@ import { mergerCore, type Gathered, type Input, type RenderNeed, type State } fr
 import { Renderer, sha256 } from './renderer.js';
 import { Upkeep } from './upkeep.js';
 
-const MANIFEST = { apiVersion: 'sluice.dev/v1alpha1', kind: 'File', metadata: { name: 'motd' }, spec: { nodeSelector: {}, path: '/etc/motd', content: 'hello\n' } };
+const MANIFEST = {
+  apiVersion: 'sluice.dev/v1alpha1',
+  kind: 'File',
+  metadata: { name: 'motd' },
+  spec: { nodeSelector: {}, path: '/etc/motd', content: 'hello\n' },
+};
 
 describe('the upkeep of a merger that leads', () => {
   const nats = natsFixture();
@@ -20,8 +25,19 @@ describe('the upkeep of a merger that leads', () => {
     await ensureTopology(bus);
     blobs = new Blobs(bus);
     const renderer = new Renderer(blobs);
-    ledger = new LedgerService({ core: mergerCore(sha256), gather: (needs: readonly RenderNeed[], state: State) => renderer.gather(needs, state) }, { bus });
-    upkeep = new Upkeep(bus, ledger as unknown as LedgerService<State, Input>, { ledgerMs: 0, unnamedMs: 1_000, upkeepMs: 50, settledMs: 0 }, SILENT);
+    ledger = new LedgerService(
+      {
+        core: mergerCore(sha256),
+        gather: (needs: readonly RenderNeed[], state: State) => renderer.gather(needs, state),
+      },
+      { bus },
+    );
+    upkeep = new Upkeep(
+      bus,
+      ledger as unknown as LedgerService<State, Input>,
+      { ledgerMs: 0, unnamedMs: 1_000, upkeepMs: 50, settledMs: 0 },
+      SILENT,
+    );
     upkeep.onModuleInit();
     await ledger.start();
     await until(() => ledger.leading);
@@ -34,12 +50,24 @@ describe('the upkeep of a merger that leads', () => {
 
   /** What stands in a bucket and has no time to live. */
   const kept = async (bucket: string): Promise<readonly string[]> => {
-    const subjects = Object.keys((await bus.jsm.streams.info(kvStream(bucket), { subjects_filter: '>' })).state.subjects ?? {});
-    const stored = await Promise.all(subjects.map(async (subject) => ({ subject, message: await bus.stored(kvStream(bucket), { last_by_subj: subject }) })));
-    return stored.filter(({ message }) => message?.header.get('Nats-TTL') === '').map(({ subject }) => subject.slice(kvSubject(bucket, '').length)).toSorted();
+    const subjects = Object.keys(
+      (await bus.jsm.streams.info(kvStream(bucket), { subjects_filter: '>' })).state.subjects ?? {},
+    );
+    const stored = await Promise.all(
+      subjects.map(async (subject) => ({
+        subject,
+        message: await bus.stored(kvStream(bucket), { last_by_subj: subject }),
+      })),
+    );
+    return stored
+      .filter(({ message }) => message?.header.get('Nats-TTL') === '')
+      .map(({ subject }) => subject.slice(kvSubject(bucket, '').length))
+      .toSorted();
   };
   const keys = async (bucket: string): Promise<readonly string[]> =>
-    Object.keys((await bus.jsm.streams.info(kvStream(bucket), { subjects_filter: '>' })).state.subjects ?? {}).map((subject) => subject.slice(kvSubject(bucket, '').length)).toSorted();
+    Object.keys((await bus.jsm.streams.info(kvStream(bucket), { subjects_filter: '>' })).state.subjects ?? {})
+      .map((subject) => subject.slice(kvSubject(bucket, '').length))
+      .toSorted();
 
   it('keeps what a node has, shall have, is about to get, or what a fact names, and lets the rest run out', async () => {
     const facts = new Ledger(bus);
@@ -48,7 +76,9 @@ describe('the upkeep of a merger that leads', () => {
     await ledger.submit({ type: 'published', sequence: 1, source: 'me', text: JSON.stringify(MANIFEST) });
     const target = (await until(() => ledger.query((state) => state.targets.get('c1'))))['w-1.dc1'];
     await bus.publish(kvSubject('status', 'w-1_dc1'), encodeView('status', statusOf('w-1.dc1', 'in-force')));
-    await blobs.putConfigs(['in-force', 'long-ago'].map((hash) => ({ node: 'w-1.dc1', hash, text: '{"fragments":[]}' })));
+    await blobs.putConfigs(
+      ['in-force', 'long-ago'].map((hash) => ({ node: 'w-1.dc1', hash, text: '{"fragments":[]}' })),
+    );
     await blobs.putTargets('c9', { 'w-1.dc1': { from: '', to: 'x', recipe: 'r' } });
     const named = [desired, target?.to ?? '', 'in-force'].map((hash) => configKey('w-1.dc1', hash)).toSorted();
     await until(async () => (await keys(CONFIGS)).length === 3 && (await keys(TARGETS)).length === 1);
@@ -58,6 +88,22 @@ describe('the upkeep of a merger that leads', () => {
 });
 
 const statusOf = (node: string, hash: string): Parameters<typeof encodeView<'status'>>[1] => ({
-  ledger: 1, node, incarnation: 1, birth: 1, seq: 1, hash, lease: '', verdict: '', reason: '', restored: false, desired: '', pool: '', owed: '', unfit: false,
-  unfitReasons: [], drifted: [], skipped: '', change: '',
+  ledger: 1,
+  node,
+  incarnation: 1,
+  birth: 1,
+  seq: 1,
+  hash,
+  lease: '',
+  verdict: '',
+  reason: '',
+  restored: false,
+  desired: '',
+  pool: '',
+  owed: '',
+  unfit: false,
+  unfitReasons: [],
+  drifted: [],
+  skipped: '',
+  change: '',
 });

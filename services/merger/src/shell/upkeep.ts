@@ -55,7 +55,9 @@ export class Upkeep implements OnModuleInit, OnModuleDestroy {
   }
 
   private async keepUp(isFirst: boolean): Promise<void> {
-    await this.unhindered('the ledger could not be trimmed', () => trimLedger({ bus: this.bus, keepMs: this.settings.ledgerMs, logger: this.logger }));
+    await this.unhindered('the ledger could not be trimmed', () =>
+      trimLedger({ bus: this.bus, keepMs: this.settings.ledgerMs, logger: this.logger }),
+    );
     // Often enough that what is named again is found so before its time has run out.
     const everyMs = Math.min(DAY_MS, this.settings.unnamedMs / 3);
     if (isFirst) return;
@@ -76,14 +78,21 @@ export class Upkeep implements OnModuleInit, OnModuleDestroy {
 
   /** Targets after configs: what has become of a change by then is known to both. */
   private async sweep(): Promise<void> {
-    const sweeping = { bus: this.bus, unnamedMs: this.settings.unnamedMs, settledMs: this.settings.settledMs ?? SETTLED_MS, logger: this.logger };
+    const sweeping = {
+      bus: this.bus,
+      unnamedMs: this.settings.unnamedMs,
+      settledMs: this.settings.settledMs ?? SETTLED_MS,
+      logger: this.logger,
+    };
     await sweepBlobs({ ...sweeping, bucket: CONFIGS, naming: () => this.configsNamed() });
     await sweepBlobs({ ...sweeping, bucket: TARGETS, naming: () => this.targetsNamed() });
   }
 
   private async configsNamed(): Promise<(key: string) => boolean> {
     const [statuses, leases] = await Promise.all([listViews(this.bus, 'status'), listViews(this.bus, 'leases')]);
-    const named = await this.ledger.query((state) => namedConfigs(state, { statuses: statuses.values(), leases: leases.values() }));
+    const named = await this.ledger.query((state) =>
+      namedConfigs(state, { statuses: statuses.values(), leases: leases.values() }),
+    );
     return (key) => named.has(key);
   }
 

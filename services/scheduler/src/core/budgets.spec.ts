@@ -1,4 +1,18 @@
-import { accepted, changed, committed, ended, factOf, heard, joined, pool, renderedChange, renderedNode, reviewedNode, silent, validated } from '#libs/testing';
+import {
+  accepted,
+  changed,
+  committed,
+  ended,
+  factOf,
+  heard,
+  joined,
+  pool,
+  renderedChange,
+  renderedNode,
+  reviewedNode,
+  silent,
+  validated,
+} from '#libs/testing';
 import { grants, MINUTE, Scheduler, types } from './scheduler.fixture.js';
 import { retryMs } from './retry-distance.js';
 
@@ -8,7 +22,8 @@ const pools = (...wanted: readonly ReturnType<typeof pool>[]): Scheduler => {
   s.given(committed('c9')).when();
   return s;
 };
-const names = (prefix: string, count: number): readonly string[] => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
+const names = (prefix: string, count: number): readonly string[] =>
+  Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 
 describe('the budget of a pool', () => {
   it.each([
@@ -20,7 +35,12 @@ describe('the budget of a pool', () => {
   ])('%s of %i nodes is %i', (budget, count, expected) => {
     const s = pools(pool('edge', budget)).fleet(names('n', count), { role: 'edge' });
     expect(s.rolls('c1', names('n', count)).filter(({ type }) => type === 'node.lease.granted')).toHaveLength(expected);
-    expect(s.view('pools', 'edge')).toMatchObject({ budget: expected, members: count, maxUnavailable: String(budget), waiting: count - expected });
+    expect(s.view('pools', 'edge')).toMatchObject({
+      budget: expected,
+      members: count,
+      maxUnavailable: String(budget),
+      waiting: count - expected,
+    });
   });
 
   it('is one in the pool default, for what no pool selects', () => {
@@ -42,7 +62,11 @@ describe('the budget of a pool', () => {
   it('gives no unit away that a silent node holds, and stalls with its name until that is heard', () => {
     const s = new Scheduler().fleet(['n0', 'n1']).given(silent('n1'));
     const said = s.rolls('c1', ['n0']);
-    expect(said.at(-1)).toMatchObject({ type: 'rollout.stalled', nodes: ['n1'], reason: 'waits for n1: to be heard, skipped or removed' });
+    expect(said.at(-1)).toMatchObject({
+      type: 'rollout.stalled',
+      nodes: ['n1'],
+      reason: 'waits for n1: to be heard, skipped or removed',
+    });
     expect(s.view('rollouts', 'c1').stalledBy).toEqual(['n1']);
     expect(s.when()).toEqual([]); // said once
     expect(grants(s.given(heard('n1')).when())).toEqual(['n0 forward c1-new']);
@@ -58,8 +82,19 @@ describe('the budget of a pool', () => {
 
   it.each([
     ['starts', (s: Scheduler) => s.given(factOf('rollout.started', { change: 'c1' })), 1],
-    ['starts and is superseded', (s: Scheduler) => s.given(factOf('rollout.started', { change: 'c1' })).given(factOf('rollout.superseded', { change: 'c1', by: 'c2' })), 3],
-    ['starts and ends', (s: Scheduler) => s.given(factOf('rollout.started', { change: 'c1' })).given(ended('c1', 'superseded')), 3],
+    [
+      'starts and is superseded',
+      (s: Scheduler) =>
+        s
+          .given(factOf('rollout.started', { change: 'c1' }))
+          .given(factOf('rollout.superseded', { change: 'c1', by: 'c2' })),
+      3,
+    ],
+    [
+      'starts and ends',
+      (s: Scheduler) => s.given(factOf('rollout.started', { change: 'c1' })).given(ended('c1', 'superseded')),
+      3,
+    ],
   ])('is shown as it is when a change that lowers it %s', (_, happens, budget) => {
     const s = pools(pool('edge', 3));
     s.given(accepted('c1', { apply: [pool('edge', 1)] }), renderedChange('c1', {}), validated('c1'));
@@ -90,20 +125,28 @@ describe('the budget of a pool', () => {
   });
 
   it('of several pools that select a node is the smallest, then that of the first name', () => {
-    const s = pools(pool('big', 5, 'edge'), pool('tiny', 2, 'edge'), pool('small', 2, 'edge')).fleet(['n0'], { role: 'edge' });
+    const s = pools(pool('big', 5, 'edge'), pool('tiny', 2, 'edge'), pool('small', 2, 'edge')).fleet(['n0'], {
+      role: 'edge',
+    });
     expect(s.status('n0').pool).toBe('small');
   });
 
   it('leaves nobody counted in a pool that he was never in, when a commit of policies turns the choice', () => {
     const s = pools(pool('three', 3, 'edge')).fleet(names('n', 6), { role: 'edge' });
-    s.given(silent('n0'), accepted('c8', { apply: [pool('all', '100%', 'edge')] }), renderedChange('c8', {}), validated('c8')).when();
+    s.given(
+      silent('n0'),
+      accepted('c8', { apply: [pool('all', '100%', 'edge')] }),
+      renderedChange('c8', {}),
+      validated('c8'),
+    ).when();
     s.given(committed('c8')).when(); // counted over one node, it would have the smaller budget
     expect([s.unavailable('three'), s.unavailable('all')]).toEqual([['n0'], []]);
   });
 });
 
 describe('a node that moves to another pool', () => {
-  const moving = () => pools(pool('a', 1), pool('b', 1)).fleet(['n0', 'n1'], { role: 'a' }).fleet(['m0'], { role: 'b' });
+  const moving = () =>
+    pools(pool('a', 1), pool('b', 1)).fleet(['n0', 'n1'], { role: 'a' }).fleet(['m0'], { role: 'b' });
 
   it('while it holds a lease counts in both until that is over', () => {
     const s = moving();
@@ -139,7 +182,8 @@ describe('a node that moves to another pool', () => {
 });
 
 describe('leases outside rollouts', () => {
-  const wants = (s: Scheduler, node: string, hash: string) => s.given(renderedNode(node, hash, { cause: 'relabel' }), reviewedNode(node, hash));
+  const wants = (s: Scheduler, node: string, hash: string) =>
+    s.given(renderedNode(node, hash, { cause: 'relabel' }), reviewedNode(node, hash));
 
   it('are given to a joined node, under a unit like all others', () => {
     const s = new Scheduler().fleet(['n0']);
@@ -153,14 +197,25 @@ describe('leases outside rollouts', () => {
     const s = new Scheduler().given(joined('n0'), renderedNode('n0', 'x'));
     expect(grants(s.reports_('n0', 'empty'))).toEqual([]);
     expect(s.why('n0').because).toBe('in-review');
-    s.given(reviewedNode('n0', 'x', [{ fragment: 'File/a', field: '', code: 'conflict', message: 'two at one path', nodes: [] }]));
+    s.given(
+      reviewedNode('n0', 'x', [
+        { fragment: 'File/a', field: '', code: 'conflict', message: 'two at one path', nodes: [] },
+      ]),
+    );
     expect(grants(s.when())).toEqual([]);
-    expect(s.why('n0')).toMatchObject({ because: 'unfit', text: 'the committed config does not fit it: two at one path' });
+    expect(s.why('n0')).toMatchObject({
+      because: 'unfit',
+      text: 'the committed config does not fit it: two at one path',
+    });
     expect(s.status('n0')).toMatchObject({ unfit: true, unfitReasons: [{ code: 'conflict' }] });
   });
 
   it('that were unfit are so no longer once a change fits them', () => {
-    const s = new Scheduler().given(joined('n0'), renderedNode('n0', 'x'), reviewedNode('n0', 'x', [{ fragment: '', field: '', code: 'c', message: 'm', nodes: [] }]));
+    const s = new Scheduler().given(
+      joined('n0'),
+      renderedNode('n0', 'x'),
+      reviewedNode('n0', 'x', [{ fragment: '', field: '', code: 'c', message: 'm', nodes: [] }]),
+    );
     s.reports_('n0', 'old');
     s.rolls('c1', ['n0']);
     s.applies('n0');
@@ -233,7 +288,11 @@ describe('fresh nodes', () => {
 
   it('take no unit from those that need one, though they came first', () => {
     const s = pools(pool('edge', 1)).fleet(['n0'], { role: 'edge' });
-    s.given(joined('f0', { role: 'edge' }, { fresh: true }), renderedNode('f0', 'old'), reviewedNode('f0', 'old')).reviewed('c1', ['n0']);
+    s.given(
+      joined('f0', { role: 'edge' }, { fresh: true }),
+      renderedNode('f0', 'old'),
+      reviewedNode('f0', 'old'),
+    ).reviewed('c1', ['n0']);
     expect(grants(s.reports_('f0', 'empty', { fresh: true }))).toEqual(['f0 join old', 'n0 forward c1-new']);
   });
 

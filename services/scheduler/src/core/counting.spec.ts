@@ -1,7 +1,22 @@
-import { accepted, changed, committed, factOf, heard, joined, left, pool, renderedChange, renderedNode, reviewedNode, silent, validated } from '#libs/testing';
+import {
+  accepted,
+  changed,
+  committed,
+  factOf,
+  heard,
+  joined,
+  left,
+  pool,
+  renderedChange,
+  renderedNode,
+  reviewedNode,
+  silent,
+  validated,
+} from '#libs/testing';
 import { DRAIN, grants, leading, Scheduler } from './scheduler.fixture.js';
 
-const names = (prefix: string, count: number): readonly string[] => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
+const names = (prefix: string, count: number): readonly string[] =>
+  Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 const pools = (...wanted: readonly ReturnType<typeof pool>[]): Scheduler => {
   const s = new Scheduler().given(accepted('c9', { apply: wanted }), renderedChange('c9', {}), validated('c9'));
   s.when();
@@ -15,7 +30,8 @@ const touchedBy = (s: Scheduler, happens: () => unknown): readonly string[] => {
   happens();
   return [...s.core.takeTouched(s.state)].sort();
 };
-const shall = (s: Scheduler, node: string, hash: string) => s.given(renderedNode(node, hash, { cause: 'relabel' }), reviewedNode(node, hash));
+const shall = (s: Scheduler, node: string, hash: string) =>
+  s.given(renderedNode(node, hash, { cause: 'relabel' }), reviewedNode(node, hash));
 /** Who gets the one unit of the pool, one after the other. */
 const turns = (s: Scheduler, first: string): readonly string[] => {
   const order: string[] = [];
@@ -29,7 +45,9 @@ const turns = (s: Scheduler, first: string): readonly string[] => {
 describe('the queue for a unit', () => {
   /** n0 has the only unit; c2 wants n2, and after it c1 wants n1. */
   const waiting = () => {
-    const s = pools(pool('edge', 1, 'edge', { drift: 'repair' }), pool('core', 1)).fleet(['n0', 'n1', 'n2'], { role: 'edge' });
+    const s = pools(pool('edge', 1, 'edge', { drift: 'repair' }), pool('core', 1)).fleet(['n0', 'n1', 'n2'], {
+      role: 'edge',
+    });
     s.rolls('c0', ['n0']);
     s.rolls('c2', ['n2']);
     s.rolls('c1', ['n1']);
@@ -43,7 +61,10 @@ describe('the queue for a unit', () => {
   it.each([
     ['reports again', (s: Scheduler) => s.reports_('n2', 'old')],
     ['was out of service in between', (s: Scheduler) => s.given(down('n2'), up('n2'))],
-    ['was in another pool in between', (s: Scheduler) => s.given(changed('n2', { role: 'core' }), changed('n2', { role: 'edge' }))],
+    [
+      'was in another pool in between',
+      (s: Scheduler) => s.given(changed('n2', { role: 'core' }), changed('n2', { role: 'edge' })),
+    ],
   ])('keeps the place of a node that %s', (_, happens) => {
     const s = waiting();
     happens(s);
@@ -65,7 +86,13 @@ describe('the queue for a unit', () => {
   });
 
   it('is left for another by a node that moves there, and is needed by none that is unavailable by now', () => {
-    expect(grants(waiting().given(changed('n1', { role: 'core' })).when())).toEqual(['n1 forward c1-new']);
+    expect(
+      grants(
+        waiting()
+          .given(changed('n1', { role: 'core' }))
+          .when(),
+      ),
+    ).toEqual(['n1 forward c1-new']);
     expect(grants(waiting().given(down('n1')).when())).toEqual(['n1 forward c1-new']);
   });
 
@@ -82,11 +109,16 @@ describe('the queue for a unit', () => {
 
 describe('nodes that several pools select', () => {
   /** Half of them, or two: whichever is less. */
-  const shared = (count: number) => pools(pool('half', '50%', 'edge'), pool('two', 2, 'edge')).fleet(names('n', count), { role: 'edge' });
+  const shared = (count: number) =>
+    pools(pool('half', '50%', 'edge'), pool('two', 2, 'edge')).fleet(names('n', count), { role: 'edge' });
   const poolsOf = (s: Scheduler, count: number) => [...new Set(names('n', count).map((node) => s.status(node).pool))];
 
   it('are all in that which is the smaller for as many as they are', () => {
-    expect([poolsOf(shared(3), 3), poolsOf(shared(5), 5), poolsOf(shared(6), 6)]).toEqual([['half'], ['half'], ['two']]);
+    expect([poolsOf(shared(3), 3), poolsOf(shared(5), 5), poolsOf(shared(6), 6)]).toEqual([
+      ['half'],
+      ['half'],
+      ['two'],
+    ]);
   });
 
   it('go over together as they become fewer or more, and are counted where they are', () => {
@@ -110,8 +142,15 @@ describe('nodes that several pools select', () => {
   it('do not go over by a commit that leaves their pools as they are', () => {
     const s = shared(3).given(silent('n0'));
     s.rolls('c1', [], { apply: [pool('other', 1)] });
-    expect(touchedBy(s, () => s.given(committed('c1', 2)))).toEqual(expect.arrayContaining(['pools/half', 'pools/other', 'pools/two']));
-    expect([poolsOf(s, 3), s.unavailable('half'), s.unavailable('two'), s.view('pools', 'other').members]).toEqual([['half'], ['n0'], [], 0]);
+    expect(touchedBy(s, () => s.given(committed('c1', 2)))).toEqual(
+      expect.arrayContaining(['pools/half', 'pools/other', 'pools/two']),
+    );
+    expect([poolsOf(s, 3), s.unavailable('half'), s.unavailable('two'), s.view('pools', 'other').members]).toEqual([
+      ['half'],
+      ['n0'],
+      [],
+      0,
+    ]);
   });
 });
 
@@ -125,7 +164,9 @@ describe('a node that has moved and moved back while it was unavailable', () => 
   });
 
   it('shows anew in both pools what it has come to', () => {
-    const s = pools(pool('a', 1), pool('b', 1)).fleet(['n0'], { role: 'a' }).given(silent('n0'), changed('n0', { role: 'b' }));
+    const s = pools(pool('a', 1), pool('b', 1))
+      .fleet(['n0'], { role: 'a' })
+      .given(silent('n0'), changed('n0', { role: 'b' }));
     expect(touchedBy(s, () => s.given(heard('n0')))).toEqual(['pools/a', 'pools/b', 'status/n0']);
   });
 });
@@ -155,9 +196,15 @@ describe('a node that is at work for a rollout that it has left', () => {
     s.given(accepted('c1'), renderedChange('c1', leading(['n0', 'n1'], 'old', 'x')), validated('c1')).when();
     s.given(factOf('node.drained', { node: 'n0', lease: 'n0-l1', pool: 'edge' })).when();
     s.given(factOf('node.rendered', { node: 'n0', hash: 'old', recipe: 'r', leaves: ['c1'] }));
-    expect(s.view('rollouts', 'c1').worst.map(({ node, state }) => `${node} ${state}`)).toEqual(['n1 draining', 'n0 ready']);
+    expect(s.view('rollouts', 'c1').worst.map(({ node, state }) => `${node} ${state}`)).toEqual([
+      'n1 draining',
+      'n0 ready',
+    ]);
     s.applies('n0');
-    expect(s.view('rollouts', 'c1').worst.map(({ node, state }) => `${node} ${state}`)).toEqual(['n1 draining', 'n0 left']);
+    expect(s.view('rollouts', 'c1').worst.map(({ node, state }) => `${node} ${state}`)).toEqual([
+      'n1 draining',
+      'n0 left',
+    ]);
     s.showViews = () => undefined;
     s.given(factOf('node.uncordoned', { node: 'n0', lease: 'n0-l1', pool: 'edge' }));
     expect(touchedBy(s, () => s.when())).toContain('rollouts/c1');

@@ -27,7 +27,11 @@ describe('time', () => {
 
   it('brings those who have waited longest first, and of two that have waited as long the first by name', () => {
     const s = fleetOf('n0', 'n1', 'n2');
-    for (const [node, wait] of [['n2', 1_000], ['n1', 0], ['n0', 1_000]] as const) {
+    for (const [node, wait] of [
+      ['n2', 1_000],
+      ['n1', 0],
+      ['n0', 1_000],
+    ] as const) {
       s.reports_(node, 'strange');
       s.answers_(node, 'failed');
       s.nowMs += wait;
@@ -56,7 +60,9 @@ describe('time', () => {
     other.given(silent('n1'));
     expect(grants(other.after(MINUTE))).toEqual([]);
     // It is down itself, and takes none.
-    expect(grants(other.reports_('n0', 'strange', { verdict: 'failed', restored: false }))).toEqual(['n0 corrective old']);
+    expect(grants(other.reports_('n0', 'strange', { verdict: 'failed', restored: false }))).toEqual([
+      'n0 corrective old',
+    ]);
   });
 });
 

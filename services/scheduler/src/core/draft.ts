@@ -7,10 +7,21 @@ import { appliedIn, EMPTY_TALLY, type State } from './state.js';
 export type SchedulerDraft = Draft<State, Input, PlanNeed>;
 
 /** Decides a fact about a rollout, with the counts as they stand before it. */
-export function emitRollout(draft: SchedulerDraft, state: RolloutState, change: string, extra: Partial<NewFactOf<'rollout.started'>> = {}): void {
+export function emitRollout(
+  draft: SchedulerDraft,
+  state: RolloutState,
+  change: string,
+  extra: Partial<NewFactOf<'rollout.started'>> = {},
+): void {
   const rollout = draft.state.rollouts.get(change);
   const tally = rollout?.frozen?.tally ?? draft.state.tallies.get(change) ?? EMPTY_TALLY;
-  const counts = { applied: appliedIn(rollout?.phase ?? 'rolling', tally), failed: rollout?.failed ?? 0, unknown: rollout?.unknown ?? 0, owed: tally.owed, pending: tally.pending + tally.active };
+  const counts = {
+    applied: appliedIn(rollout?.phase ?? 'rolling', tally),
+    failed: rollout?.failed ?? 0,
+    unknown: rollout?.unknown ?? 0,
+    owed: tally.owed,
+    pending: tally.pending + tally.active,
+  };
   const rest = { reason: '', attempt: 0, replaces: [], maxFailures: rollout?.maxFailures ?? 0, by: '', nodes: [] };
   draft.emit({ change, ...counts, ...rest, ...extra, type: `rollout.${state}` } as NewFact);
 }

@@ -2,13 +2,18 @@ import type { NewFact } from '#libs/contracts';
 import { accepted, committed, factOf, linesOf, pool, renderedChange, validated } from '#libs/testing';
 import { DRAIN, MINUTE, Scheduler, settledAs, types } from './scheduler.fixture.js';
 
-const stopped = (node: string, lease: string, outcome: 'failed' | 'deferred') => factOf('node.drain.stopped', { node, lease, pool: 'edge', outcome, reason: 'a budget holds default/web' });
+const stopped = (node: string, lease: string, outcome: 'failed' | 'deferred') =>
+  factOf('node.drain.stopped', { node, lease, pool: 'edge', outcome, reason: 'a budget holds default/web' });
 const uncordoned = (node: string, lease: string) => factOf('node.uncordoned', { node, lease, pool: 'edge' });
 
 /** A fleet in a pool that drains so, in the middle of a rollout that drains. */
 function draining(drain: object, ...names: readonly string[]): Scheduler {
   const s = new Scheduler();
-  s.given(accepted('c9', { apply: [pool('edge', 1, 'edge', { drain })] }), renderedChange('c9', {}), validated('c9')).when();
+  s.given(
+    accepted('c9', { apply: [pool('edge', 1, 'edge', { drain })] }),
+    renderedChange('c9', {}),
+    validated('c9'),
+  ).when();
   s.given(committed('c9')).fleet(names, { role: 'edge' });
   s.actions = DRAIN;
   s.rolls('c1', names);
@@ -19,8 +24,10 @@ function draining(drain: object, ...names: readonly string[]): Scheduler {
 const granted = (s: Scheduler) => s.ledger.facts.filter((fact) => fact.type === 'node.lease.granted');
 
 describe('a drain', () => {
-  it('is granted with the pool\'s own words about it, where there are any', () => {
-    expect(granted(draining({ onTimeout: 'defer', emptyDir: 'evict' }, 'n0'))).toMatchObject([{ lease: 'n0-l1', drain: { onTimeout: 'defer', emptyDir: 'evict' } }]);
+  it("is granted with the pool's own words about it, where there are any", () => {
+    expect(granted(draining({ onTimeout: 'defer', emptyDir: 'evict' }, 'n0'))).toMatchObject([
+      { lease: 'n0-l1', drain: { onTimeout: 'defer', emptyDir: 'evict' } },
+    ]);
     expect(granted(draining({}, 'n0'))[0]?.drain).toBeUndefined();
   });
 
@@ -42,7 +49,10 @@ describe('a drain', () => {
   it('that failed fails the node, with what held it', () => {
     const s = draining({ onTimeout: 'fail' }, 'n0');
     expect(settledAs(s.given(stopped('n0', 'n0-l1', 'failed')).when())).toEqual(['n0 failed']);
-    expect(s.rollout('c1')).toMatchObject({ phase: expect.stringMatching(/^revert/), reason: 'n0 is failed: a budget holds default/web' });
+    expect(s.rollout('c1')).toMatchObject({
+      phase: expect.stringMatching(/^revert/),
+      reason: 'n0 is failed: a budget holds default/web',
+    });
   });
 
   it('that nobody ends is deferred at its deadline too, where the pool says so', () => {
@@ -53,7 +63,9 @@ describe('a drain', () => {
 
   it('that was given up never makes the lease ready, whatever is said of it later (SRIOV #682, #1090)', () => {
     const s = draining({}, 'n0');
-    const said = s.given(stopped('n0', 'n0-l1', 'failed'), factOf('node.drained', { node: 'n0', lease: 'n0-l1', pool: 'edge' })).when();
+    const said = s
+      .given(stopped('n0', 'n0-l1', 'failed'), factOf('node.drained', { node: 'n0', lease: 'n0-l1', pool: 'edge' }))
+      .when();
     expect(types(said)).not.toContain('node.lease.ready');
     expect(settledAs(said)).toEqual(['n0 failed']);
   });
@@ -71,7 +83,11 @@ describe('a drain', () => {
 
   describe('whose pool is given other words', () => {
     const says = (s: Scheduler, change: string, drain: object, more: object = {}) => {
-      s.given(accepted(change, { apply: [pool('edge', 1, 'edge', { drain, ...more })] }), renderedChange(change, {}), validated(change)).when();
+      s.given(
+        accepted(change, { apply: [pool('edge', 1, 'edge', { drain, ...more })] }),
+        renderedChange(change, {}),
+        validated(change),
+      ).when();
       return s.given(committed(change)).when();
     };
     const amendments = (facts: readonly NewFact[]) => facts.filter((fact) => fact.type === 'node.lease.amended');
@@ -79,7 +95,16 @@ describe('a drain', () => {
     it('goes on by those, said once, and its time begins anew', () => {
       const s = draining({ onTimeout: 'fail' }, 'n0');
       s.after(9 * MINUTE);
-      expect(amendments(says(s, 'c2', { onTimeout: 'defer', emptyDir: 'evict' }))).toMatchObject([{ node: 'n0', pool: 'edge', lease: 'n0-l1', change: 'c1', drainMs: 600_000, drain: { onTimeout: 'defer', emptyDir: 'evict' } }]);
+      expect(amendments(says(s, 'c2', { onTimeout: 'defer', emptyDir: 'evict' }))).toMatchObject([
+        {
+          node: 'n0',
+          pool: 'edge',
+          lease: 'n0-l1',
+          change: 'c1',
+          drainMs: 600_000,
+          drain: { onTimeout: 'defer', emptyDir: 'evict' },
+        },
+      ]);
       expect(s.when()).toEqual([]);
       expect(settledAs(s.after(9 * MINUTE))).toEqual([]);
       expect(settledAs(s.after(MINUTE))).toEqual(['n0 cancelled']);
@@ -96,21 +121,37 @@ describe('a drain', () => {
     it('is told nothing where they say the same of drains, in whatever order, or of another pool', () => {
       const s = draining({ onTimeout: 'defer', emptyDir: 'evict' }, 'n0');
       expect(amendments(says(s, 'c2', { emptyDir: 'evict', onTimeout: 'defer' }, { applyTimeout: '90s' }))).toEqual([]);
-      s.given(accepted('c3', { apply: [pool('other', 1, 'other', { drain: { onTimeout: 'force' } })] }), renderedChange('c3', {}), validated('c3')).when();
+      s.given(
+        accepted('c3', { apply: [pool('other', 1, 'other', { drain: { onTimeout: 'force' } })] }),
+        renderedChange('c3', {}),
+        validated('c3'),
+      ).when();
       expect(amendments(s.given(committed('c3')).when())).toEqual([]);
     });
 
     it('is not turned by words that were only proposed, nor by a pool that is taken away', () => {
       const s = draining({ onTimeout: 'defer' }, 'n0');
-      s.given(accepted('c2', { apply: [pool('edge', 1, 'edge', { drain: { onTimeout: 'force' } })] }), renderedChange('c2', {}), validated('c2'));
+      s.given(
+        accepted('c2', { apply: [pool('edge', 1, 'edge', { drain: { onTimeout: 'force' } })] }),
+        renderedChange('c2', {}),
+        validated('c2'),
+      );
       expect(amendments(s.when())).toEqual([]);
-      s.given(accepted('c3', { delete: [{ kind: 'Pool', name: 'edge' }] }), renderedChange('c3', {}), validated('c3')).when();
+      s.given(
+        accepted('c3', { delete: [{ kind: 'Pool', name: 'edge' }] }),
+        renderedChange('c3', {}),
+        validated('c3'),
+      ).when();
       expect(amendments(s.given(committed('c3')).when())).toEqual([]);
     });
 
     it('is told so by a copy that begins anew, once', () => {
       const s = draining({}, 'n0');
-      s.given(accepted('c2', { apply: [pool('edge', 1, 'edge', { drain: { onTimeout: 'force' } })] }), renderedChange('c2', {}), validated('c2')).when();
+      s.given(
+        accepted('c2', { apply: [pool('edge', 1, 'edge', { drain: { onTimeout: 'force' } })] }),
+        renderedChange('c2', {}),
+        validated('c2'),
+      ).when();
       s.given(committed('c2')).restart();
       expect(amendments(s.when())).toMatchObject([{ lease: 'n0-l1', drain: { onTimeout: 'force' } }]);
       s.restart();
@@ -122,14 +163,25 @@ describe('a drain', () => {
       s.actions = DRAIN;
       s.rolls('c1', ['n0']);
       expect(s.lease('n0')).toMatchObject({ phase: 'draining', pool: 'default' });
-      expect(amendments(says(s, 'c2', { emptyDir: 'evict' }))).toMatchObject([{ node: 'n0', pool: 'default', lease: 'n0-l1', drain: { emptyDir: 'evict' } }]);
+      expect(amendments(says(s, 'c2', { emptyDir: 'evict' }))).toMatchObject([
+        { node: 'n0', pool: 'default', lease: 'n0-l1', drain: { emptyDir: 'evict' } },
+      ]);
       expect(s.when()).toEqual([]);
     });
 
     it('goes on as it was granted where a dump from before knew nothing of its words', () => {
       const s = draining({ onTimeout: 'fail' }, 'n0');
       const dumped = s.core.dump(s.state) as { readonly nodes: readonly [string, { readonly lease?: object }][] };
-      const before = { ...dumped, nodes: dumped.nodes.map(([name, { lease, ...node }]) => [name, { ...node, lease: Object.fromEntries(Object.entries(lease ?? {}).filter(([field]) => field !== 'drainTerms')) }]) };
+      const before = {
+        ...dumped,
+        nodes: dumped.nodes.map(([name, { lease, ...node }]) => [
+          name,
+          {
+            ...node,
+            lease: Object.fromEntries(Object.entries(lease ?? {}).filter(([field]) => field !== 'drainTerms')),
+          },
+        ]),
+      };
       const loaded = s.core.load(s.core.migrations?.[6]?.(before), 0) as typeof s.state;
       expect(loaded.nodes.get('n0')?.lease).toMatchObject({ phase: 'draining', drainTerms: '' });
     });

@@ -1,10 +1,34 @@
-import { accepted, committed, ended, factOf, left, linesOf, pool, renderedChange, renderedNode, reviewedNode, silent, validated } from '#libs/testing';
-import { DRAIN, grants, leading, MINUTE, owed, PAST_DEADLINE, Scheduler, settledAs, types } from './scheduler.fixture.js';
+import {
+  accepted,
+  committed,
+  ended,
+  factOf,
+  left,
+  linesOf,
+  pool,
+  renderedChange,
+  renderedNode,
+  reviewedNode,
+  silent,
+  validated,
+} from '#libs/testing';
+import {
+  DRAIN,
+  grants,
+  leading,
+  MINUTE,
+  owed,
+  PAST_DEADLINE,
+  Scheduler,
+  settledAs,
+  types,
+} from './scheduler.fixture.js';
 
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
 const drained = (node: string) => factOf('node.drained', { node, lease: `${node}-l1`, pool: 'default' });
 const uncordoned = (node: string) => factOf('node.uncordoned', { node, lease: `${node}-l1`, pool: 'default' });
-const stopped = (outcome: 'failed' | 'deferred') => factOf('node.drain.stopped', { node: 'n0', lease: 'n0-l1', pool: 'default', outcome, reason: 'x' });
+const stopped = (outcome: 'failed' | 'deferred') =>
+  factOf('node.drain.stopped', { node: 'n0', lease: 'n0-l1', pool: 'default', outcome, reason: 'x' });
 const draining = (...names: readonly string[]): Scheduler => {
   const s = fleetOf(...names);
   s.actions = DRAIN;
@@ -12,7 +36,11 @@ const draining = (...names: readonly string[]): Scheduler => {
   return s;
 };
 const inPool = (budget: number, ...names: readonly string[]): Scheduler => {
-  const s = new Scheduler().given(accepted('c9', { apply: [pool('edge', budget)] }), renderedChange('c9', {}), validated('c9'));
+  const s = new Scheduler().given(
+    accepted('c9', { apply: [pool('edge', budget)] }),
+    renderedChange('c9', {}),
+    validated('c9'),
+  );
   s.when();
   return s.given(committed('c9')).fleet(names, { role: 'edge' });
 };
@@ -157,7 +185,9 @@ describe('a lease outside a rollout', () => {
     const s = fleetOf('n0');
     s.lost.add('old');
     const said = s.reports_('n0', 'strange').filter(({ type }) => type === 'node.owed');
-    expect(said).toEqual([expect.objectContaining({ node: 'n0', lease: '', change: '', pool: 'default', reason: 'old is lost' })]);
+    expect(said).toEqual([
+      expect.objectContaining({ node: 'n0', lease: '', change: '', pool: 'default', reason: 'old is lost' }),
+    ]);
     expect(s.after(MINUTE - 1)).toEqual([]);
     expect(owed(s.after(1))).toEqual(['n0: old is lost']);
     s.lost.clear();
@@ -178,13 +208,25 @@ describe('an invalid', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     s.answers_('n0', 'invalid');
-    s.given(factOf('config.judged', { hash: 'c1-new', lease: 'n0-l1', change: 'c1', node: 'n0', spared: 'it serves elsewhere' })).when();
+    s.given(
+      factOf('config.judged', {
+        hash: 'c1-new',
+        lease: 'n0-l1',
+        change: 'c1',
+        node: 'n0',
+        spared: 'it serves elsewhere',
+      }),
+    ).when();
     s.given(ended('c1', 'reverted'), renderedNode('n0', 'c1-new'), reviewedNode('n0', 'c1-new'));
     expect(grants(s.when())).toEqual(['n0 join c1-new']);
   });
 
   it('turns no rollout that goes back already, whatever its nodes still have', () => {
-    const s = new Scheduler().given(accepted('c9', { apply: [pool('a', 1), pool('b', 1)] }), renderedChange('c9', {}), validated('c9'));
+    const s = new Scheduler().given(
+      accepted('c9', { apply: [pool('a', 1), pool('b', 1)] }),
+      renderedChange('c9', {}),
+      validated('c9'),
+    );
     s.when();
     s.given(committed('c9')).fleet(['a0'], { role: 'a' }).fleet(['b0'], { role: 'b' });
     s.rolls('c1', ['a0'], { to: 'same' });
@@ -193,18 +235,26 @@ describe('an invalid', () => {
     s.aborts('c2');
     s.when(s.message('b0', 'same', { kind: 'applied', lease, verdict: 'applied' }));
     expect([s.rollout('c2').phase, s.lease('b0').kind]).toEqual(['reverting', 'back']);
-    expect(linesOf(s.answers_('a0', 'invalid'), 'change').filter((line) => line.startsWith('rollout.failed'))).toEqual(['rollout.failed c1']);
+    expect(linesOf(s.answers_('a0', 'invalid'), 'change').filter((line) => line.startsWith('rollout.failed'))).toEqual([
+      'rollout.failed c1',
+    ]);
   });
 
   it('without a known recipe holds up the start of nothing that has none either', () => {
-    const s = fleetOf('n0', 'x').given(accepted('c0'), renderedChange('c0', { x: { from: 'old', to: 'bad', recipe: '' } }), validated('c0'));
+    const s = fleetOf('n0', 'x').given(
+      accepted('c0'),
+      renderedChange('c0', { x: { from: 'old', to: 'bad', recipe: '' } }),
+      validated('c0'),
+    );
     s.when();
     s.given(accepted('c1'), renderedChange('c1', { n0: { from: 'old', to: 'fine', recipe: '' } }), validated('c1'));
     expect([...s.answers_('x', 'invalid')].map(({ type }) => type)).toContain('rollout.started');
   });
 
   it('that is condemned without a known recipe condemns nothing that has none either', () => {
-    const s = fleetOf('n0', 'x').given(factOf('config.judged', { hash: 'bad', recipe: '', lease: 'x-l1', change: 'c0', node: 'x', condemned: true }));
+    const s = fleetOf('n0', 'x').given(
+      factOf('config.judged', { hash: 'bad', recipe: '', lease: 'x-l1', change: 'c0', node: 'x', condemned: true }),
+    );
     s.given(accepted('c1'), renderedChange('c1', { n0: { from: 'old', to: 'fine', recipe: '' } }), validated('c1'));
     expect(grants(s.when())).toEqual(['n0 forward fine']);
   });
@@ -213,7 +263,16 @@ describe('an invalid', () => {
     const s = inPool(1, 'n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     expect(s.view('pools', 'edge').waiting).toBe(1);
-    s.given(factOf('config.judged', { hash: 'x', recipe: 'r-c1-new', lease: 'x-l1', change: 'c0', node: 'x', condemned: true }));
+    s.given(
+      factOf('config.judged', {
+        hash: 'x',
+        recipe: 'r-c1-new',
+        lease: 'x-l1',
+        change: 'c0',
+        node: 'x',
+        condemned: true,
+      }),
+    );
     expect(s.view('pools', 'edge').waiting).toBe(0);
   });
 });
@@ -239,7 +298,9 @@ describe('a way back', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
-    expect(s.answers_('n1', 'failed').filter(({ type }) => type === 'node.lease.granted')).toMatchObject([{ kind: 'back', hash: 'old', recipe: '' }]);
+    expect(s.answers_('n1', 'failed').filter(({ type }) => type === 'node.lease.granted')).toMatchObject([
+      { kind: 'back', hash: 'old', recipe: '' },
+    ]);
   });
 
   it('of nodes that have it is not kept by what was condemned meanwhile', () => {

@@ -15,11 +15,17 @@ function rolling(): Scheduler {
 }
 
 describe('a node whose actions failed for want of a restart', () => {
-  it('is not failed: its next lease drains it and restarts it, before any other node\'s', () => {
+  it("is not failed: its next lease drains it and restarts it, before any other node's", () => {
     const s = rolling();
     const facts = s.answers_('n0', 'failed', { needsRestart: true, reason: 'action restart x.service: timed out' });
     expect([settledAs(facts), owed(facts), grants(facts)]).toEqual([['n0 escalated'], [], ['n0 forward c1-new']]);
-    expect(s.lease('n0')).toMatchObject({ lease: 'n0-l2', phase: 'draining', actions: DRAIN, from: 'old', hash: 'c1-new' });
+    expect(s.lease('n0')).toMatchObject({
+      lease: 'n0-l2',
+      phase: 'draining',
+      actions: DRAIN,
+      from: 'old',
+      hash: 'c1-new',
+    });
     expect([s.rollout('c1').phase, s.rollout('c1').failed]).toEqual(['rolling', 0]);
     expect(s.status('n0')).toMatchObject({ verdict: 'failed', reason: 'action restart x.service: timed out' });
   });
@@ -70,8 +76,23 @@ describe('a node whose actions failed for want of a restart', () => {
   });
 
   it.each([
-    ['on its way back', 'back', (s: Scheduler) => { s.aborts('c1'); s.applies('n0'); }],
-    ['outside a rollout', 'corrective', (s: Scheduler) => { s.aborts('c1'); s.answers_('n0', 'refused'); s.reports_('n0', 'strange'); }],
+    [
+      'on its way back',
+      'back',
+      (s: Scheduler) => {
+        s.aborts('c1');
+        s.applies('n0');
+      },
+    ],
+    [
+      'outside a rollout',
+      'corrective',
+      (s: Scheduler) => {
+        s.aborts('c1');
+        s.answers_('n0', 'refused');
+        s.reports_('n0', 'strange');
+      },
+    ],
   ])('is restarted %s as well', (_, kind, lead) => {
     const s = rolling();
     lead(s);
@@ -110,8 +131,13 @@ describe('a node whose actions failed for want of a restart', () => {
     const s = rolling();
     s.pauses('c1');
     s.answers_('n0', 'failed', { needsRestart: true, restored: false, reason: 'action restart x.service: timed out' });
-    expect(s.view('rollouts', 'c1').worst).toMatchObject([{ node: 'n0', state: 'escalated', reason: 'action restart x.service: timed out' }]);
-    expect(s.why('n0')).toMatchObject({ because: 'paused', text: 'c1 is paused; it is not back on a good config: action restart x.service: timed out' });
+    expect(s.view('rollouts', 'c1').worst).toMatchObject([
+      { node: 'n0', state: 'escalated', reason: 'action restart x.service: timed out' },
+    ]);
+    expect(s.why('n0')).toMatchObject({
+      because: 'paused',
+      text: 'c1 is paused; it is not back on a good config: action restart x.service: timed out',
+    });
   });
 });
 
@@ -133,7 +159,10 @@ describe('restarts of a machine outside a rollout', () => {
 
   it('end after three in vain, and a boot by hand gives it one try more', () => {
     const s = failing(3);
-    expect(s.why('n0')).toMatchObject({ because: 'given-up', text: 'the machine was restarted in vain in 3 tries, in the last of them: it does not come up; it is tried again when its config, its labels or the node change' });
+    expect(s.why('n0')).toMatchObject({
+      because: 'given-up',
+      text: 'the machine was restarted in vain in 3 tries, in the last of them: it does not come up; it is tried again when its config, its labels or the node change',
+    });
     expect([s.after(24 * 60 * MINUTE), s.lease('n0').phase]).toEqual([[], 'released']);
     s.reports_('n0', 'strange', { bootId: 'by hand' });
     const { lease } = s.lease('n0');
@@ -166,7 +195,9 @@ describe('restarts of a machine outside a rollout', () => {
     s.reports_('n0', 'strange');
     for (let i = 0; i < 5; i++) {
       const { lease } = s.lease('n0');
-      s.given(factOf('node.drain.stopped', { node: 'n0', lease, pool: 'default', outcome: 'failed', reason: 'a budget' })).when();
+      s.given(
+        factOf('node.drain.stopped', { node: 'n0', lease, pool: 'default', outcome: 'failed', reason: 'a budget' }),
+      ).when();
       s.given(uncordoned('n0', lease)).when();
       expect(s.why('n0').because).toBe('backing-off');
       s.after(75 * MINUTE);

@@ -1,6 +1,15 @@
 import type { NodeProgress, PoolProgress } from '#libs/contracts';
 import { viewKey } from '#libs/kernel';
-import { EMPTY_TALLY, nodeOf, nodeOfPlace, parseTargetKey, targetKey, wentWrong, type Rollout, type State } from './state.js';
+import {
+  EMPTY_TALLY,
+  nodeOf,
+  nodeOfPlace,
+  parseTargetKey,
+  targetKey,
+  wentWrong,
+  type Rollout,
+  type State,
+} from './state.js';
 import { goalOf } from './want.js';
 
 /** Enough for a screen; `ops.rollout.get` pages through all. */
@@ -12,14 +21,17 @@ export function freeze(state: State, change: string): void {
   if (rollout === undefined || rollout.frozen !== undefined) return;
   // What is under way goes on, and is no longer this rollout's to show.
   const worst = worstNodes(state, rollout).filter((row) => !UNDER_WAY.has(row.state));
-  const pools = Object.fromEntries(Object.entries(poolProgress(state, rollout)).map(([pool, progress]) => [pool, { ...progress, active: 0 }]));
+  const pools = Object.fromEntries(
+    Object.entries(poolProgress(state, rollout)).map(([pool, progress]) => [pool, { ...progress, active: 0 }]),
+  );
   const tally = state.tallies.get(change) ?? EMPTY_TALLY;
   const owed = tally.owed === 0 ? {} : owedIn(state, rollout);
   const names = Object.keys(owed);
   state.rollouts.set(change, { ...rollout, frozen: { tally, pools, worst, owed } });
   for (const name of names) state.owedBy.set(name, [...(state.owedBy.get(name) ?? []), change]);
   // Whoever the next rollout takes over is owed nothing by this one, and some may have got it just now.
-  for (const name of names) if (rollout.phase === 'superseded' || nodeOf(state, name).owed === '') noLongerOwed(state, name);
+  for (const name of names)
+    if (rollout.phase === 'superseded' || nodeOf(state, name).owed === '') noLongerOwed(state, name);
 }
 
 /** Who is still owed what a rollout leaves him → that hash. */
@@ -39,13 +51,21 @@ export function noLongerOwed(state: State, name: string): void {
   for (const change of state.owedBy.get(name) ?? []) {
     const rollout = state.rollouts.get(change);
     if (rollout?.frozen === undefined) continue;
-    const { tally, pools, worst, owed: { [name]: goal, ...owed } } = rollout.frozen;
+    const {
+      tally,
+      pools,
+      worst,
+      owed: { [name]: goal, ...owed },
+    } = rollout.frozen;
     // One that keeps what it has, or was given something newer, has not got it from this one.
     const has = node.joined && node.report?.hash === goal ? 'settled' : 'left';
     const progress = pools[node.pool];
     const frozen = {
       tally: { ...tally, owed: tally.owed - 1, [has]: tally[has] + 1 },
-      pools: progress === undefined || has === 'left' ? pools : { ...pools, [node.pool]: { ...progress, done: progress.done + 1 } },
+      pools:
+        progress === undefined || has === 'left'
+          ? pools
+          : { ...pools, [node.pool]: { ...progress, done: progress.done + 1 } },
       worst: worst.filter((row) => row.node !== name || row.state !== 'owed'),
       owed,
     };
@@ -70,7 +90,19 @@ export function poolProgress(state: State, rollout: Rollout): Readonly<Record<st
 
 const UNDER_WAY = new Set(['draining', 'ready', 'uncordoning', 'pending']);
 
-const RANK: Readonly<Record<string, number>> = { invalid: 0, failed: 1, escalated: 2, unknown: 3, owed: 4, draining: 5, ready: 6, uncordoning: 7, pending: 8, applied: 9, back: 9 };
+const RANK: Readonly<Record<string, number>> = {
+  invalid: 0,
+  failed: 1,
+  escalated: 2,
+  unknown: 3,
+  owed: 4,
+  draining: 5,
+  ready: 6,
+  uncordoning: 7,
+  pending: 8,
+  applied: 9,
+  back: 9,
+};
 
 /** The nodes that a person wants to see first: what went wrong, then what is going on. */
 export function worstNodes(state: State, rollout: Rollout): readonly NodeProgress[] {
@@ -101,11 +133,13 @@ export function nodeProgress(state: State, change: string, name: string): NodePr
   const target = state.targets.get(key);
   const { pool } = node;
   const lease = node.lease?.change === change ? node.lease : undefined;
-  if (lease !== undefined && lease.because === '') return { node: name, pool, state: lease.phase, reason: lease.kind, since: lease.grantedAt };
+  if (lease !== undefined && lease.because === '')
+    return { node: name, pool, state: lease.phase, reason: lease.kind, since: lease.grantedAt };
   const tally = state.classes.get(key)?.tally;
   const since = target?.at ?? '';
   const goesBack = phase === 'reverting' || phase === 'reverted';
-  if (tally === 'settled' && target?.verdict !== 'invalid' && target?.verdict !== 'failed') return { node: name, pool, state: goesBack ? 'back' : 'applied', reason: '', since };
+  if (tally === 'settled' && target?.verdict !== 'invalid' && target?.verdict !== 'failed')
+    return { node: name, pool, state: goesBack ? 'back' : 'applied', reason: '', since };
   if (target !== undefined && wentWrong(target)) {
     return { node: name, pool, state: target.verdict, reason: target.reason, since };
   }

@@ -73,7 +73,8 @@ function grantFresh(draft: SchedulerDraft, pool: string, planning: Planning): vo
   }
 }
 
-const isFreeIn = (node: NodeState | undefined, pool: string): boolean => node?.lease?.free === true && node.lease.pool === pool;
+const isFreeIn = (node: NodeState | undefined, pool: string): boolean =>
+  node?.lease?.free === true && node.lease.pool === pool;
 
 /** Grants one lease if its actions are planned; asks for the plan if not. True when the node takes its place in the budget. */
 function grant(draft: SchedulerDraft, name: string, free: boolean, planning: Planning): boolean {
@@ -102,20 +103,40 @@ function grant(draft: SchedulerDraft, name: string, free: boolean, planning: Pla
   return true;
 }
 
-function emitGrant(draft: SchedulerDraft, node: NodeState, from: string, want: Want, actions: readonly Action[], free: boolean): void {
+function emitGrant(
+  draft: SchedulerDraft,
+  node: NodeState,
+  from: string,
+  want: Want,
+  actions: readonly Action[],
+  free: boolean,
+): void {
   const policy = poolPolicy(draft.state, node.pool);
   const drains = actions.some((action) => action.kind === 'drain');
   draft.emit({
-    type: 'node.lease.granted', node: node.node, pool: node.pool, lease: `${nodeToken(node.node)}-l${node.leases + 1}`, change: want.change, kind: want.kind,
-    hash: want.to, from, recipe: want.recipe, actions,
-    phase: drains ? 'draining' : 'ready', applyMs: policy.applyMs, drainMs: policy.drainMs,
-    free: free && !isUnavailable(node), ...(drains && Object.keys(policy.drain).length > 0 ? { drain: policy.drain as Fragment['spec'] } : {}),
+    type: 'node.lease.granted',
+    node: node.node,
+    pool: node.pool,
+    lease: `${nodeToken(node.node)}-l${node.leases + 1}`,
+    change: want.change,
+    kind: want.kind,
+    hash: want.to,
+    from,
+    recipe: want.recipe,
+    actions,
+    phase: drains ? 'draining' : 'ready',
+    applyMs: policy.applyMs,
+    drainMs: policy.drainMs,
+    free: free && !isUnavailable(node),
+    ...(drains && Object.keys(policy.drain).length > 0 ? { drain: policy.drain as Fragment['spec'] } : {}),
   });
 }
 
 /** The same for all nodes that go the same way under the same policies: their plan is made once. */
 function planNeed(state: State, node: NodeState, from: string, want: Want, planning: Planning): PlanNeed {
-  const policies = policiesFor(state, want.change, planning).filter((policy) => selects(selectorOf(policy), node.labels));
+  const policies = policiesFor(state, want.change, planning).filter((policy) =>
+    selects(selectorOf(policy), node.labels),
+  );
   const key = `${from}|${want.to}|${want.change}|${state.policyVersion.get()}|${policies.map(({ name }) => name).join()}`;
   return { key, node: node.node, labels: node.labels, from, to: want.to, policies };
 }
@@ -124,7 +145,11 @@ function policiesFor(state: State, change: string, { policies }: Planning): read
   const known = policies.get(change);
   if (known !== undefined) return known;
   const own = state.changes.get(change);
-  const found = policiesOf('DisruptionPolicy', state.policies.values(), own && { apply: own.policies, delete: own.policyDeletes });
+  const found = policiesOf(
+    'DisruptionPolicy',
+    state.policies.values(),
+    own && { apply: own.policies, delete: own.policyDeletes },
+  );
   policies.set(change, found);
   return found;
 }

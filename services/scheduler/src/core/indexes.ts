@@ -2,7 +2,19 @@ import { budgetOf, choosePool, DEFAULT_POOL, poolPolicies, poolsSelecting, type 
 import { nodeToken } from '#libs/contracts';
 import { viewKey } from '#libs/kernel';
 import { noLongerOwed } from './frozen-rollout.js';
-import { EMPTY_TALLY, nodeOf, parseTargetKey, targetKey, wentWrong, type Indexed, type NodeState, type State, type Tally, type TargetClass, type Want } from './state.js';
+import {
+  EMPTY_TALLY,
+  nodeOf,
+  parseTargetKey,
+  targetKey,
+  wentWrong,
+  type Indexed,
+  type NodeState,
+  type State,
+  type Tally,
+  type TargetClass,
+  type Want,
+} from './state.js';
 import { circumstancesOf, classOf, stuckBecause, wantOf } from './want.js';
 
 /** A node counts against its pool: mid-change, unknown, silent, out of service in Kubernetes, taken by another tool, or not back on a good config. */
@@ -44,7 +56,8 @@ export function putNode(state: State, changed: NodeState, sequence: number): voi
   if (node.owed === '' && state.owedBy.has(node.node)) noLongerOwed(state, node.node);
   placeNode(state, node, sequence);
   // A lease may be of a rollout that the node is no longer a target of, and is shown there until it is released.
-  for (const change of new Set([node.change, node.lease?.change ?? '', released])) if (change !== '') countTarget(state, change, node.node);
+  for (const change of new Set([node.change, node.lease?.change ?? '', released]))
+    if (change !== '') countTarget(state, change, node.node);
   const token = nodeToken(node.node);
   state.touched.add(viewKey('status', token));
   state.touched.add(viewKey('pools', node.pool));
@@ -53,7 +66,8 @@ export function putNode(state: State, changed: NodeState, sequence: number): voi
 /** Whether nothing is to be done for a lease until its node answers or its deadline is over. */
 const isWorking = ({ joined, lease }: NodeState): boolean => joined && lease?.phase === 'ready' && lease.because === '';
 
-const deadlineKey = ({ node, lease }: NodeState): string => `${String(Math.ceil((lease?.sinceMs ?? 0) + (lease?.applyMs ?? 0))).padStart(16, '0')}|${node}`;
+const deadlineKey = ({ node, lease }: NodeState): string =>
+  `${String(Math.ceil((lease?.sinceMs ?? 0) + (lease?.applyMs ?? 0))).padStart(16, '0')}|${node}`;
 /** When the lease of this entry in `working` is over. */
 export const deadlineMsOf = (key: string): number => Number(key.slice(0, key.indexOf('|')));
 
@@ -85,7 +99,9 @@ function addMembers(state: State, pool: string, by: number): void {
 
 function countUnavailable(state: State, node: NodeState): void {
   const before = state.indexed.get(node.node) ?? NOT_INDEXED;
-  const countsIn = isUnavailable(node) ? [...new Set([node.pool, ...(node.lease === undefined ? [] : [node.lease.pool]), ...node.alsoIn])] : [];
+  const countsIn = isUnavailable(node)
+    ? [...new Set([node.pool, ...(node.lease === undefined ? [] : [node.lease.pool]), ...node.alsoIn])]
+    : [];
   for (const pool of before.countsIn) if (!countsIn.includes(pool)) state.poolSet(pool).unavailable.delete(node.node);
   for (const pool of countsIn) if (!before.countsIn.includes(pool)) state.poolSet(pool).unavailable.add(node.node);
   for (const pool of [...before.countsIn, ...countsIn]) state.touched.add(viewKey('pools', pool));
@@ -101,7 +117,14 @@ function placeNode(state: State, node: NodeState, sequence: number): void {
   else state.backingOff.delete(node.node);
   const wanted = want === undefined || isHeld(node, want) ? undefined : want;
   const unavailable = isUnavailable(node);
-  if (before !== undefined && wanted !== undefined && sameWant(before.want, wanted) && before.pool === node.pool && before.unavailable === unavailable) return;
+  if (
+    before !== undefined &&
+    wanted !== undefined &&
+    sameWant(before.want, wanted) &&
+    before.pool === node.pool &&
+    before.unavailable === unavailable
+  )
+    return;
   if (before !== undefined) {
     queueOf(state, before.pool, before.unavailable).delete(before.key);
     state.places.delete(node.node);
@@ -119,9 +142,12 @@ function placeNode(state: State, node: NodeState, sequence: number): void {
 
 /** Outside rollouts, what went wrong last is not tried again at once. */
 const isHeld = (node: NodeState, want: Want): boolean =>
-  want.change === '' && node.retry !== undefined && (node.retry.kind === 'later' || node.retry.circumstances === circumstancesOf(node, want.to));
+  want.change === '' &&
+  node.retry !== undefined &&
+  (node.retry.kind === 'later' || node.retry.circumstances === circumstancesOf(node, want.to));
 
-const queueOf = (state: State, pool: string, unavailable: boolean) => (unavailable ? state.poolSet(pool).downQueue : state.poolSet(pool).queue);
+const queueOf = (state: State, pool: string, unavailable: boolean) =>
+  unavailable ? state.poolSet(pool).downQueue : state.poolSet(pool).queue;
 const sameWant = (a: Want, b: Want): boolean => a.kind === b.kind && a.change === b.change && a.to === b.to;
 
 /** Counts a target in its class, and in its pool's. */
@@ -168,7 +194,8 @@ export function dropTargets(state: State, change: string): void {
     state.troubled.delete(key);
   }
   state.tallies.delete(change);
-  for (const key of [...state.poolTallies.keys()]) if (parseTargetKey(key).change === change) state.poolTallies.delete(key);
+  for (const key of [...state.poolTallies.keys()])
+    if (parseTargetKey(key).change === change) state.poolTallies.delete(key);
 }
 
 /** Brings every target of a rollout up to date after its phase changed. */
@@ -186,7 +213,12 @@ export function recountRollout(state: State, change: string, sequence: number): 
 /** Finds the pool of a node whose labels or presence changed. A node that moves while it is unavailable counts in both. */
 export function assignPool(state: State, node: NodeState): NodeState {
   const selectedBy = noteSelecting(state, node);
-  return node.joined ? moved(node, choosePool(selectedBy, (pool) => tieBudget(state, pool))) : node;
+  return node.joined
+    ? moved(
+        node,
+        choosePool(selectedBy, (pool) => tieBudget(state, pool)),
+      )
+    : node;
 }
 
 /** Notes which pools select a node. */
@@ -201,7 +233,8 @@ export function noteSelecting(state: State, node: NodeState): readonly string[] 
   return selectedBy;
 }
 
-const tieBudget = (state: State, pool: string): number => budgetOf(poolPolicy(state, pool), state.selected.get(pool) ?? 0);
+const tieBudget = (state: State, pool: string): number =>
+  budgetOf(poolPolicy(state, pool), state.selected.get(pool) ?? 0);
 
 function moved(node: NodeState, pool: string): NodeState {
   if (pool === node.pool) return node;
@@ -215,7 +248,10 @@ export function reassignShared(state: State, sequence: number): void {
     const node = state.nodes.get(name);
     const selectedBy = state.indexed.get(name)?.selectedBy ?? [];
     if (node === undefined) continue;
-    const now = moved(node, choosePool(selectedBy, (pool) => tieBudget(state, pool)));
+    const now = moved(
+      node,
+      choosePool(selectedBy, (pool) => tieBudget(state, pool)),
+    );
     if (now !== node) putNode(state, now, sequence);
   }
 }

@@ -10,12 +10,25 @@ export type Input =
 export type Request =
   | { readonly op: 'rollout.list'; readonly cursor: string; readonly limit: number }
   | { readonly op: 'rollout.get'; readonly change: string; readonly cursor: string; readonly limit: number }
-  | { readonly op: 'rollout.pause' | 'rollout.resume' | 'rollout.abort'; readonly change: string; readonly by: string; readonly reason: string }
+  | {
+      readonly op: 'rollout.pause' | 'rollout.resume' | 'rollout.abort';
+      readonly change: string;
+      readonly by: string;
+      readonly reason: string;
+    }
   | { readonly op: 'node.why'; readonly node: string }
   | { readonly op: 'node.skip'; readonly node: string; readonly by: string; readonly reason: string }
   | { readonly op: 'pool.list'; readonly cursor: string; readonly limit: number }
   | { readonly op: 'pool.get'; readonly pool: string }
-  | { readonly op: 'pool.take'; readonly node: string; readonly pool: string; readonly owner: string; readonly reason: string; readonly by: string; readonly forMs?: number }
+  | {
+      readonly op: 'pool.take';
+      readonly node: string;
+      readonly pool: string;
+      readonly owner: string;
+      readonly reason: string;
+      readonly by: string;
+      readonly forMs?: number;
+    }
   | { readonly op: 'pool.give'; readonly node: string; readonly owner: string; readonly by: string };
 
 /** The actions that bring a node from what it has to what it shall have: planned from the configs' content, outside the core. */

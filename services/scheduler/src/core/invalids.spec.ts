@@ -6,14 +6,19 @@ const target = (to: string, recipe: string): Target => ({ from: 'old', to, recip
 
 /** c1 brings `same` by the recipe `r` to a0; c2 brings what is said to b0, at work, and to b1, which waits. */
 function sideBySide(mine: Target, first: Target, second: Target): Scheduler {
-  const s = new Scheduler().given(accepted('c9', { apply: [pool('a', 1), pool('b', 1)] }), renderedChange('c9', {}), validated('c9'));
+  const s = new Scheduler().given(
+    accepted('c9', { apply: [pool('a', 1), pool('b', 1)] }),
+    renderedChange('c9', {}),
+    validated('c9'),
+  );
   s.when();
   s.given(committed('c9')).fleet(['a0'], { role: 'a' }).fleet(['b0', 'b1'], { role: 'b' });
   s.given(accepted('c1'), renderedChange('c1', { a0: mine }), validated('c1')).when();
   s.given(accepted('c2'), renderedChange('c2', { b0: first, b1: second }), validated('c2')).when();
   return s;
 }
-const failures = (facts: ReturnType<Scheduler['when']>): readonly string[] => facts.flatMap((fact) => (fact.type === 'rollout.failed' ? [fact.change] : []));
+const failures = (facts: ReturnType<Scheduler['when']>): readonly string[] =>
+  facts.flatMap((fact) => (fact.type === 'rollout.failed' ? [fact.change] : []));
 
 describe('another rollout, when a config turns out to be invalid', () => {
   const bad = target('same', 'r');
@@ -23,7 +28,13 @@ describe('another rollout, when a config turns out to be invalid', () => {
     ['fails, if it brings its hash by another recipe', bad, target('same', 'q'), other, ['c2', 'c1']],
     ['fails, if it brings another hash by its recipe', bad, target('fine', 'r'), other, ['c2', 'c1']],
     ['fails, if only a node that still waits would get it', bad, other, target('same', 'r'), ['c2', 'c1']],
-    ['goes on, if all that both have in common is that no recipe is known', target('same', ''), target('fine', ''), target('fine', ''), ['c1']],
+    [
+      'goes on, if all that both have in common is that no recipe is known',
+      target('same', ''),
+      target('fine', ''),
+      target('fine', ''),
+      ['c1'],
+    ],
   ])('%s', (_name, mine, first, second, failed) => {
     const s = sideBySide(mine, first, second);
     expect(failures(s.answers_('a0', 'invalid'))).toEqual(failed);
@@ -50,16 +61,23 @@ describe('another rollout, when a config turns out to be invalid', () => {
 
   it('says why, and so does its way back', () => {
     const s = sideBySide(bad, target('same', 'r'), other);
-    const said = s.answers_('a0', 'invalid').filter((fact) => fact.type.startsWith('rollout.')) as readonly { readonly type: string; readonly change: string; readonly reason: string }[];
+    const said = s.answers_('a0', 'invalid').filter((fact) => fact.type.startsWith('rollout.')) as readonly {
+      readonly type: string;
+      readonly change: string;
+      readonly reason: string;
+    }[];
     expect(said.map(({ type, change, reason }) => `${type} ${change}: ${reason}`)).toEqual([
-      'rollout.failed c2: a0 in c1 found its config invalid: it is invalid', 'rollout.reverting c2: a0 in c1 found its config invalid: it is invalid',
-      'rollout.failed c1: a0 is invalid: it is invalid', 'rollout.reverting c1: a0 is invalid: it is invalid',
+      'rollout.failed c2: a0 in c1 found its config invalid: it is invalid',
+      'rollout.reverting c2: a0 in c1 found its config invalid: it is invalid',
+      'rollout.failed c1: a0 is invalid: it is invalid',
+      'rollout.reverting c1: a0 is invalid: it is invalid',
     ]);
   });
 });
 
 describe('what a settled lease says', () => {
-  const settled = (s: Scheduler, facts: ReturnType<Scheduler['when']>) => facts.find((fact) => fact.type === 'node.lease.settled');
+  const settled = (s: Scheduler, facts: ReturnType<Scheduler['when']>) =>
+    facts.find((fact) => fact.type === 'node.lease.settled');
   const rolling = (): Scheduler => {
     const s = new Scheduler().fleet(['n0']);
     s.rolls('c1', ['n0']);
@@ -75,7 +93,9 @@ describe('what a settled lease says', () => {
   it('leaves out of its report what it says itself, and a boot that is known', () => {
     const [known, another] = [rolling(), rolling()];
     expect(settled(known, known.applies('n0'))).toMatchObject({ report: { hash: '', verdict: '', bootId: '' } });
-    expect(settled(another, another.answers_('n0', 'failed', { bootId: 'b9', hash: 'elsewhere' }))).toMatchObject({ report: { hash: 'elsewhere', verdict: '', bootId: 'b9' } });
+    expect(settled(another, another.answers_('n0', 'failed', { bootId: 'b9', hash: 'elsewhere' }))).toMatchObject({
+      report: { hash: 'elsewhere', verdict: '', bootId: 'b9' },
+    });
     expect(another.status('n0')).toMatchObject({ hash: 'elsewhere', verdict: 'failed' });
   });
 

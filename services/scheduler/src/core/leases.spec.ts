@@ -1,9 +1,23 @@
-import { accepted, committed, factOf, heard, joined, left, linesOf, pool, renderedChange, silent, validated } from '#libs/testing';
+import {
+  accepted,
+  committed,
+  factOf,
+  heard,
+  joined,
+  left,
+  linesOf,
+  pool,
+  renderedChange,
+  silent,
+  validated,
+} from '#libs/testing';
 import { DRAIN, grants, MINUTE, PAST_DEADLINE, Scheduler, settledAs, types } from './scheduler.fixture.js';
 
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
-const drained = (s: Scheduler, node: string, lease = s.lease(node).lease) => factOf('node.drained', { node, lease, pool: 'default' });
-const uncordoned = (s: Scheduler, node: string, lease = s.lease(node).lease) => factOf('node.uncordoned', { node, lease, pool: 'default' });
+const drained = (s: Scheduler, node: string, lease = s.lease(node).lease) =>
+  factOf('node.drained', { node, lease, pool: 'default' });
+const uncordoned = (s: Scheduler, node: string, lease = s.lease(node).lease) =>
+  factOf('node.uncordoned', { node, lease, pool: 'default' });
 
 describe('a lease', () => {
   it('carries what the node is to do, from what it has, and for how long', () => {
@@ -11,7 +25,15 @@ describe('a lease', () => {
     s.actions = [{ kind: 'reload', unit: 'frr.service' }];
     s.rolls('c1', ['n0']);
     expect(s.lease('n0')).toMatchObject({
-      lease: 'n0-l1', change: 'c1', kind: 'forward', phase: 'ready', hash: 'c1-new', from: 'old', applyMs: 120_000, drainMs: 600_000, pool: 'default',
+      lease: 'n0-l1',
+      change: 'c1',
+      kind: 'forward',
+      phase: 'ready',
+      hash: 'c1-new',
+      from: 'old',
+      applyMs: 120_000,
+      drainMs: 600_000,
+      pool: 'default',
       actions: [{ kind: 'reload', unit: 'frr.service' }],
     });
   });
@@ -84,7 +106,9 @@ describe('a lease without an answer', () => {
     s.rolls('c1', ['n0'], { maxFailures: 1 });
     s.given(drained(s, 'n0')).when();
     expect(types(s.after(PAST_DEADLINE))).not.toContain('node.lease.uncordoning');
-    expect(types(s.reports_('n0', 'c1-new', { lease: 'n0-l1', verdict: 'applied' }))).toContain('node.lease.uncordoning');
+    expect(types(s.reports_('n0', 'c1-new', { lease: 'n0-l1', verdict: 'applied' }))).toContain(
+      'node.lease.uncordoning',
+    );
   });
 
   it('runs its time anew in a copy that starts from a snapshot', () => {
@@ -113,16 +137,21 @@ describe('a lease with a drain', () => {
   it.each([
     ['is skipped', (s: Scheduler) => s.skips('n0')],
     ['leaves', (s: Scheduler) => s.given(left('n0')).when()],
-  ])('that was unknown, and is being uncordoned since it was answered, ends no other time when its node %s', (_, happens) => {
-    const s = fleetOf('n0');
-    s.actions = DRAIN;
-    s.rolls('c1', ['n0'], { maxFailures: 1 });
-    s.given(drained(s, 'n0')).when();
-    s.after(2 * MINUTE);
-    expect(types(s.reports_('n0', 'old', { lease: 'n0-l1', verdict: 'refused' }))).toContain('node.lease.uncordoning');
-    expect(settledAs(happens(s))).toEqual([]);
-    expect(types(s.given(uncordoned(s, 'n0')).when())).toContain('node.lease.released');
-  });
+  ])(
+    'that was unknown, and is being uncordoned since it was answered, ends no other time when its node %s',
+    (_, happens) => {
+      const s = fleetOf('n0');
+      s.actions = DRAIN;
+      s.rolls('c1', ['n0'], { maxFailures: 1 });
+      s.given(drained(s, 'n0')).when();
+      s.after(2 * MINUTE);
+      expect(types(s.reports_('n0', 'old', { lease: 'n0-l1', verdict: 'refused' }))).toContain(
+        'node.lease.uncordoning',
+      );
+      expect(settledAs(happens(s))).toEqual([]);
+      expect(types(s.given(uncordoned(s, 'n0')).when())).toContain('node.lease.released');
+    },
+  );
 
   it('counts its deadline from ready', () => {
     const s = fleetOf('n0');
@@ -165,7 +194,9 @@ describe('a lease with a drain', () => {
     expect(settledAs([...said, ...s.when()])).toContain('n1 cancelled');
     expect(s.lease('n1').phase).toBe('uncordoning');
     expect(s.rollout('c1').failed).toBeLessThan(2);
-    expect(types(s.given(factOf('node.uncordoned', { node: 'n1', lease: 'n1-l1', pool: 'edge' })).when())).toContain('node.lease.released');
+    expect(types(s.given(factOf('node.uncordoned', { node: 'n1', lease: 'n1-l1', pool: 'edge' })).when())).toContain(
+      'node.lease.released',
+    );
   });
 });
 
@@ -270,7 +301,11 @@ describe('a node that is removed', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     s.given(left('n0')).when();
-    s.given(joined('n0'), factOf('node.rendered', { node: 'n0', hash: 'other', recipe: 'r' }), factOf('node.reviewed', { node: 'n0', hash: 'other', fit: true }));
+    s.given(
+      joined('n0'),
+      factOf('node.rendered', { node: 'n0', hash: 'other', recipe: 'r' }),
+      factOf('node.reviewed', { node: 'n0', hash: 'other', fit: true }),
+    );
     expect(grants(s.when())).toEqual([]);
     expect(grants(s.after(2 * MINUTE))).toEqual(['n0 join other']);
   });
@@ -307,13 +342,19 @@ describe('reports', () => {
     s.rolls('c1', ['n0', 'n1'], { maxFailures: 2 });
     expect(grants(s.answers_('n0', 'failed', { restored: false }))).toEqual([]);
     expect(s.unavailable('default')).toEqual(['n0']);
-    expect(grants(s.reports_('n0', 'old', { lease: 'n0-l1', verdict: 'failed', restored: true }))).toEqual(['n1 forward c1-new']);
+    expect(grants(s.reports_('n0', 'old', { lease: 'n0-l1', verdict: 'failed', restored: true }))).toEqual([
+      'n1 forward c1-new',
+    ]);
   });
 
   it('are taken before the node has joined, and count from then on', () => {
     const s = new Scheduler();
     s.reports_('n0', 'mine');
-    s.given(joined('n0'), factOf('node.rendered', { node: 'n0', hash: 'old', recipe: 'r' }), factOf('node.reviewed', { node: 'n0', hash: 'old', fit: true }));
+    s.given(
+      joined('n0'),
+      factOf('node.rendered', { node: 'n0', hash: 'old', recipe: 'r' }),
+      factOf('node.reviewed', { node: 'n0', hash: 'old', fit: true }),
+    );
     expect(grants(s.when())).toEqual(['n0 join old']);
   });
 });

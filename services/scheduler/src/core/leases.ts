@@ -17,15 +17,38 @@ interface Settling {
 }
 
 /** Settles the lease that a node holds and decides, in the same batch, all that follows from it. */
-export function settleLease(draft: SchedulerDraft, name: string, lease: Lease, { because, reason, restored, report }: Settling): void {
+export function settleLease(
+  draft: SchedulerDraft,
+  name: string,
+  lease: Lease,
+  { because, reason, restored, report }: Settling,
+): void {
   const { id, pool, change, kind, hash, recipe } = lease;
   draft.emit({
-    type: 'node.lease.settled', node: name, pool, lease: id, change, kind, hash, recipe: because === 'invalid' ? recipe : '', because, reason, restored,
-    ...(report === undefined ? {} : { report }), released: isOverWith(lease, because),
+    type: 'node.lease.settled',
+    node: name,
+    pool,
+    lease: id,
+    change,
+    kind,
+    hash,
+    recipe: because === 'invalid' ? recipe : '',
+    because,
+    reason,
+    restored,
+    ...(report === undefined ? {} : { report }),
+    released: isOverWith(lease, because),
   });
   if (kind === 'forward') afterForward(draft, name, lease, because, reason);
   else if (because === 'invalid' || because === 'failed' || because === 'unknown') {
-    draft.emit({ type: 'node.owed', node: name, pool, lease: id, change, reason: `${kind} lease ended ${because}: ${reason}` });
+    draft.emit({
+      type: 'node.owed',
+      node: name,
+      pool,
+      lease: id,
+      change,
+      reason: `${kind} lease ended ${because}: ${reason}`,
+    });
   }
   const settled = draft.state.nodes.get(name)?.lease;
   if (settled !== undefined) finishLease(draft, name, settled);
@@ -39,7 +62,8 @@ const isOverWith = (lease: Lease, because: Because): boolean => ENDS_AT_ONCE.has
 function finishLease(draft: SchedulerDraft, name: string, lease: Lease): void {
   const { id, pool, change, kind, hash, because } = lease;
   if (because === '' || isUndecided(lease)) return;
-  if (drains(lease) && lease.phase === 'settled') draft.emit({ type: 'node.lease.uncordoning', node: name, pool, lease: id, change });
+  if (drains(lease) && lease.phase === 'settled')
+    draft.emit({ type: 'node.lease.uncordoning', node: name, pool, lease: id, change });
   if ((drains(lease) && !lease.uncordoned) || !mayRelease(draft, lease)) return;
   draft.emit({ type: 'node.lease.released', node: name, pool, lease: id, change, kind, hash, because });
 }
@@ -57,7 +81,8 @@ function mayRelease(draft: SchedulerDraft, lease: Lease): boolean {
 }
 
 /** Whether a lease still waits for its node: under way, or unknown and without an answer since. What was answered only has to be released. */
-export const isUndecided = (lease: Lease): boolean => lease.because === '' || (lease.because === 'unknown' && !lease.answered);
+export const isUndecided = (lease: Lease): boolean =>
+  lease.because === '' || (lease.because === 'unknown' && !lease.answered);
 
 /** Deadlines, drains that are done, and ended leases whose time is over. */
 export function advanceLeases(draft: SchedulerDraft): void {
@@ -67,7 +92,8 @@ export function advanceLeases(draft: SchedulerDraft): void {
     if (draft.full) return;
     const node = draft.state.nodes.get(name);
     if (node?.lease === undefined) continue;
-    if (!node.joined && isUndecided(node.lease)) settleLease(draft, name, node.lease, { because: 'left', reason: 'the node has left', restored: true });
+    if (!node.joined && isUndecided(node.lease))
+      settleLease(draft, name, node.lease, { because: 'left', reason: 'the node has left', restored: true });
     else if (node.lease.because === '') advanceOpen(draft, node, node.lease, terms);
     else finishLease(draft, name, node.lease);
   }
@@ -90,36 +116,79 @@ function advanceOpen(draft: SchedulerDraft, node: NodeState, lease: Lease, terms
   const deadlineMs = lease.sinceMs + lease.applyMs;
   if (draft.now.monotonicMs < deadlineMs) return draft.wakeAt(deadlineMs);
   const reason = `no answer within ${Math.round(lease.applyMs / 1000)} s`;
-  draft.emit({ type: 'node.unknown', node: node.node, change: lease.change, pool: lease.pool, lease: lease.id, hash: lease.hash, reason });
+  draft.emit({
+    type: 'node.unknown',
+    node: node.node,
+    change: lease.change,
+    pool: lease.pool,
+    lease: lease.id,
+    hash: lease.hash,
+    reason,
+  });
   settleLease(draft, node.node, lease, { because: 'unknown', reason, restored: false });
 }
 
 function advanceDrain(draft: SchedulerDraft, node: NodeState, lease: Lease, terms: ReturnType<typeof termsOf>): void {
-  if (isPointless(draft, node, lease)) return settleLease(draft, node.node, lease, { because: 'cancelled', reason: 'its rollout no longer wants it', restored: true });
+  if (isPointless(draft, node, lease))
+    return settleLease(draft, node.node, lease, {
+      because: 'cancelled',
+      reason: 'its rollout no longer wants it',
+      restored: true,
+    });
   if (lease.stopped !== '') return endDrain(draft, node.node, lease, lease.stopped, lease.stoppedBecause);
   if (lease.drained) {
-    return draft.emit({ type: 'node.lease.ready', node: node.node, pool: lease.pool, lease: lease.id, change: lease.change, hash: lease.hash });
+    return draft.emit({
+      type: 'node.lease.ready',
+      node: node.node,
+      pool: lease.pool,
+      lease: lease.id,
+      change: lease.change,
+      hash: lease.hash,
+    });
   }
   // Of the pool whose unit it has; where nobody has written that one, of the one that the node is in now.
   const says = draft.state.pools.has(lease.pool) ? lease.pool : node.pool;
-  if (lease.drainTerms !== '' && (terms(says) ?? lease.drainTerms) !== lease.drainTerms) return amend(draft, node.node, lease, says);
+  if (lease.drainTerms !== '' && (terms(says) ?? lease.drainTerms) !== lease.drainTerms)
+    return amend(draft, node.node, lease, says);
   const deadlineMs = lease.sinceMs + lease.drainMs;
   if (draft.now.monotonicMs < deadlineMs) return draft.wakeAt(deadlineMs);
-  endDrain(draft, node.node, lease, lease.defers ? 'deferred' : 'failed', `not drained within ${Math.round(lease.drainMs / 1000)} s`);
+  endDrain(
+    draft,
+    node.node,
+    lease,
+    lease.defers ? 'deferred' : 'failed',
+    `not drained within ${Math.round(lease.drainMs / 1000)} s`,
+  );
 }
 
 /** Its pool has been given other words about drains since: they hold for what is drained already, and the time begins anew. */
 function amend(draft: SchedulerDraft, node: string, { id, pool, change }: Lease, says: string): void {
   const { drainMs, drain } = poolPolicy(draft.state, says);
-  draft.emit({ type: 'node.lease.amended', node, pool, lease: id, change, drainMs, ...(Object.keys(drain).length > 0 ? { drain: drain as Fragment['spec'] } : {}) });
+  draft.emit({
+    type: 'node.lease.amended',
+    node,
+    pool,
+    lease: id,
+    change,
+    drainMs,
+    ...(Object.keys(drain).length > 0 ? { drain: drain as Fragment['spec'] } : {}),
+  });
   draft.wakeAt(draft.now.monotonicMs + drainMs);
 }
 
 /** Nothing was done to the node. Deferred, a rollout goes on without it, and it is owed; outside a rollout it is tried again later, as after a failure. */
 function endDrain(draft: SchedulerDraft, name: string, lease: Lease, outcome: DrainOutcome, reason: string): void {
-  if (outcome === 'failed' || lease.change === '') return settleLease(draft, name, lease, { because: 'failed', reason, restored: true });
+  if (outcome === 'failed' || lease.change === '')
+    return settleLease(draft, name, lease, { because: 'failed', reason, restored: true });
   settleLease(draft, name, lease, { because: 'cancelled', reason: `deferred: ${reason}`, restored: true });
-  draft.emit({ type: 'node.owed', node: name, pool: lease.pool, lease: lease.id, change: lease.change, reason: `deferred: ${reason}` });
+  draft.emit({
+    type: 'node.owed',
+    node: name,
+    pool: lease.pool,
+    lease: lease.id,
+    change: lease.change,
+    reason: `deferred: ${reason}`,
+  });
 }
 
 /** A lease that still drains for a rollout that has turned, ended or been superseded. */
@@ -133,7 +202,8 @@ function afterForward(draft: SchedulerDraft, name: string, lease: Lease, because
   const { id, pool, change } = lease;
   const rollout = draft.state.rollouts.get(change);
   if (because === 'invalid') {
-    for (const other of alsoFailing(draft, change, lease)) failRollout(draft, other, `${name} in ${change} found its config invalid: ${reason}`);
+    for (const other of alsoFailing(draft, change, lease))
+      failRollout(draft, other, `${name} in ${change} found its config invalid: ${reason}`);
     if (rollout?.phase === 'rolling') return failRollout(draft, change, `${name} is invalid: ${reason}`);
   }
   if (rollout?.phase !== 'rolling' || (because !== 'failed' && because !== 'unknown')) return;
@@ -152,8 +222,12 @@ export function failRollout(draft: SchedulerDraft, change: string, reason: strin
 
 /** The other rollouts under way that would still bring this hash or recipe to a node. */
 function alsoFailing(draft: SchedulerDraft, change: string, lease: Lease): readonly string[] {
-  const rolling = [...draft.state.rollouts.values()].filter((rollout) => rollout.phase === 'rolling' && rollout.change !== change);
-  return rolling.filter((rollout) => rollout.nodes.some((name) => isUnsettledWith(draft, rollout, name, lease))).map((rollout) => rollout.change);
+  const rolling = [...draft.state.rollouts.values()].filter(
+    (rollout) => rollout.phase === 'rolling' && rollout.change !== change,
+  );
+  return rolling
+    .filter((rollout) => rollout.nodes.some((name) => isUnsettledWith(draft, rollout, name, lease)))
+    .map((rollout) => rollout.change);
 }
 
 function isUnsettledWith(draft: SchedulerDraft, rollout: Rollout, name: string, lease: Lease): boolean {

@@ -1,8 +1,27 @@
-import { accepted, changed, committed, ended, factOf, heard, joined, reason, renderedChange, renderedNode, reviewedNode, silent, validated } from '#libs/testing';
+import {
+  accepted,
+  changed,
+  committed,
+  ended,
+  factOf,
+  heard,
+  joined,
+  reason,
+  renderedChange,
+  renderedNode,
+  reviewedNode,
+  silent,
+  validated,
+} from '#libs/testing';
 import { grants, leading, MINUTE, owed, Scheduler, types } from './scheduler.fixture.js';
 
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
-const relabelled = (node: string, leaves: readonly string[]) => [changed(node, { zone: 'b' }), renderedNode(node, 'old', { cause: 'relabel', leaves }), reviewedNode(node, 'old')] as const;
+const relabelled = (node: string, leaves: readonly string[]) =>
+  [
+    changed(node, { zone: 'b' }),
+    renderedNode(node, 'old', { cause: 'relabel', leaves }),
+    reviewedNode(node, 'old'),
+  ] as const;
 
 describe('a node that has gone from one rollout to another', () => {
   /** n1 has left c1 by a relabel, and is a target of c2 since. */
@@ -48,7 +67,13 @@ describe('a commit', () => {
 
   it('leaves a node what it was owed, by it or before', () => {
     const s = fleetOf('n0', 'n1', 'n2');
-    s.given(factOf('node.owed', { node: 'n2', change: 'c0', reason: 'of long ago' }), silent('n1'), factOf('node.skipped', { node: 'n1', by: 'me' }), silent('n2'), factOf('node.skipped', { node: 'n2', by: 'me' }));
+    s.given(
+      factOf('node.owed', { node: 'n2', change: 'c0', reason: 'of long ago' }),
+      silent('n1'),
+      factOf('node.skipped', { node: 'n1', by: 'me' }),
+      silent('n2'),
+      factOf('node.skipped', { node: 'n2', by: 'me' }),
+    );
     s.given(accepted('c1'), renderedChange('c1', leading(['n0', 'n1', 'n2'], 'old', 'c1-new')), validated('c1')).when();
     s.applies('n0');
     s.given(committed('c1')).when();
@@ -110,7 +135,11 @@ describe('what a node is owed', () => {
   });
 
   it('is nothing once what it shall have does not fit it', () => {
-    const s = fleetOf('n0').given(factOf('node.owed', { node: 'n0', change: 'c0', reason: 'x' }), renderedNode('n0', 'y'), reviewedNode('n0', 'y', [reason('conflict')]));
+    const s = fleetOf('n0').given(
+      factOf('node.owed', { node: 'n0', change: 'c0', reason: 'x' }),
+      renderedNode('n0', 'y'),
+      reviewedNode('n0', 'y', [reason('conflict')]),
+    );
     expect(s.status('n0')).toMatchObject({ owed: '', desired: '', unfit: true });
   });
 });
@@ -118,7 +147,10 @@ describe('what a node is owed', () => {
 describe('drift', () => {
   it('is shown until the node says that it has applied what it has', () => {
     const s = fleetOf('n0');
-    const drifted = (kind: 'drifted' | 'announced' | 'applied', what: readonly string[]) => (s.when(s.message('n0', 'old', { kind, what })), s.status('n0').drifted);
+    const drifted = (kind: 'drifted' | 'announced' | 'applied', what: readonly string[]) => (
+      s.when(s.message('n0', 'old', { kind, what })),
+      s.status('n0').drifted
+    );
     expect(drifted('announced', ['/x'])).toEqual([]);
     expect(drifted('drifted', ['/a'])).toEqual(['/a']);
     expect(drifted('announced', [])).toEqual(['/a']);
@@ -129,14 +161,22 @@ describe('drift', () => {
 
 describe('a rollout', () => {
   it('lists its nodes by name, in whatever order they were rendered', () => {
-    const s = fleetOf('n0', 'n1', 'n2').given(accepted('c1'), renderedChange('c1', leading(['n2', 'n0', 'n1'], 'old', 'x')), validated('c1'));
+    const s = fleetOf('n0', 'n1', 'n2').given(
+      accepted('c1'),
+      renderedChange('c1', leading(['n2', 'n0', 'n1'], 'old', 'x')),
+      validated('c1'),
+    );
     s.when();
     s.asks({ op: 'rollout.get', change: 'c1', cursor: '', limit: 2 });
     expect(s.answers).toMatchObject([{ body: { nodes: [{ node: 'n0' }, { node: 'n1' }], next: 'n1' } }]);
   });
 
   it('of which nobody said how many failures it tolerates tolerates none', () => {
-    const s = fleetOf('n0').given(factOf('config.accepted', { change: 'c1' }), renderedChange('c1', leading(['n0'], 'old', 'x')), validated('c1'));
+    const s = fleetOf('n0').given(
+      factOf('config.accepted', { change: 'c1' }),
+      renderedChange('c1', leading(['n0'], 'old', 'x')),
+      validated('c1'),
+    );
     expect(s.when()[0]).toMatchObject({ type: 'rollout.started', maxFailures: 0 });
     expect(s.rollout('c1').maxFailures).toBe(0);
   });
@@ -148,13 +188,16 @@ describe('a rollout', () => {
     expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'rolling', paused: true, stalledBy: [] });
   });
 
-  it.each(['rollout.complete', 'rollout.reverting', 'rollout.reverted'] as const)('that was stalled is so no longer after its %s', (type) => {
-    const s = fleetOf('n0', 'n1').given(silent('n1'));
-    s.rolls('c1', ['n0']);
-    expect(s.view('rollouts', 'c1').stalledBy).toEqual(['n1']);
-    s.given(factOf(type, { change: 'c1' }));
-    expect(s.view('rollouts', 'c1').stalledBy).toEqual([]);
-  });
+  it.each(['rollout.complete', 'rollout.reverting', 'rollout.reverted'] as const)(
+    'that was stalled is so no longer after its %s',
+    (type) => {
+      const s = fleetOf('n0', 'n1').given(silent('n1'));
+      s.rolls('c1', ['n0']);
+      expect(s.view('rollouts', 'c1').stalledBy).toEqual(['n1']);
+      s.given(factOf(type, { change: 'c1' }));
+      expect(s.view('rollouts', 'c1').stalledBy).toEqual([]);
+    },
+  );
 
   it('that is superseded has ended, and says so when it is to be steered', () => {
     const s = fleetOf('n0');
@@ -182,7 +225,9 @@ describe('a rollout', () => {
   });
 
   it('carries the views of those pools alone whose budget it may lower', () => {
-    const s = fleetOf('n0').reviewed('c1', ['n0'], { apply: [{ kind: 'RolloutPolicy', name: 'calm', labels: {}, spec: { nodeSelector: {}, maxFailures: 1 } }] });
+    const s = fleetOf('n0').reviewed('c1', ['n0'], {
+      apply: [{ kind: 'RolloutPolicy', name: 'calm', labels: {}, spec: { nodeSelector: {}, maxFailures: 1 } }],
+    });
     s.core.takeTouched(s.state);
     s.given(factOf('rollout.started', { change: 'c1' }));
     expect([...s.core.takeTouched(s.state)].filter((key) => key.startsWith('pools/'))).toEqual(['pools/default']);

@@ -1,5 +1,15 @@
 import type { Fragment } from '#libs/contracts';
-import { accepted, changed, committed, fragment, pool, renderedChange, renderedNode, reviewedNode, validated } from '#libs/testing';
+import {
+  accepted,
+  changed,
+  committed,
+  fragment,
+  pool,
+  renderedChange,
+  renderedNode,
+  reviewedNode,
+  validated,
+} from '#libs/testing';
 import { schedulerCore, type Plan } from './index.js';
 import { DRAIN, grants, leading, owed, Scheduler } from './scheduler.fixture.js';
 
@@ -8,18 +18,27 @@ const commits = (s: Scheduler, change: string, generation: number, ...apply: rea
   s.rolls(change, [], { apply });
   s.given(committed(change, generation)).when();
 };
-const policy = (name: string, matchLabels: object) => fragment('DisruptionPolicy', name, { nodeSelector: { matchLabels } } as never);
-const policyFor = (name: string, role: string, spec: object) => fragment('RolloutPolicy', name, { nodeSelector: role === '' ? {} : { matchLabels: { role } }, ...spec } as never);
+const policy = (name: string, matchLabels: object) =>
+  fragment('DisruptionPolicy', name, { nodeSelector: { matchLabels } } as never);
+const policyFor = (name: string, role: string, spec: object) =>
+  fragment('RolloutPolicy', name, { nodeSelector: role === '' ? {} : { matchLabels: { role } }, ...spec } as never);
 
 describe('the plan of a lease', () => {
   it('is asked for with what the node is, what it has, what it shall have, and the policies in force for it', () => {
     const s = new Scheduler().fleet(['n0'], { role: 'web' });
     commits(s, 'c1', 1, fragment('DisruptionPolicy', 'b'), fragment('DisruptionPolicy', 'gone'), pool('edge', 1));
     const own = { ...fragment('DisruptionPolicy', 'a'), labels: { own: 'yes' } };
-    s.given(accepted('c2', { apply: [own], delete: [{ kind: 'DisruptionPolicy', name: 'gone' }] }), renderedChange('c2', leading(['n0'], 'old', 'new')), validated('c2'));
+    s.given(
+      accepted('c2', { apply: [own], delete: [{ kind: 'DisruptionPolicy', name: 'gone' }] }),
+      renderedChange('c2', leading(['n0'], 'old', 'new')),
+      validated('c2'),
+    );
     const [need] = s.decide().needs;
     expect(need).toMatchObject({ node: 'n0', labels: { role: 'web' }, from: 'old', to: 'new' });
-    expect(need?.policies.map(({ kind, name }) => `${kind}/${name}`)).toEqual(['DisruptionPolicy/a', 'DisruptionPolicy/b']);
+    expect(need?.policies.map(({ kind, name }) => `${kind}/${name}`)).toEqual([
+      'DisruptionPolicy/a',
+      'DisruptionPolicy/b',
+    ]);
   });
 
   it('outside a rollout is made under the committed policies alone', () => {
@@ -39,7 +58,10 @@ describe('the plan of a lease', () => {
       (other) => other.reviewed('c1', ['n0'], { to: 'other' }),
       (other) => other.reviewed('c2', ['n0'], { to: 'c1-new' }),
       (other) => (commits(other, 'c8', 2, fragment('DisruptionPolicy', 'p')), other.reviewed('c1', ['n0'])),
-      (other) => (other.given(renderedNode('n0', 'strange'), reviewedNode('n0', 'strange')).reports_('n0', 'strange'), other.reviewed('c1', ['n0'], { from: 'strange' })),
+      (other) => (
+        other.given(renderedNode('n0', 'strange'), reviewedNode('n0', 'strange')).reports_('n0', 'strange'),
+        other.reviewed('c1', ['n0'], { from: 'strange' })
+      ),
     ];
     for (const happens of differs) {
       const other = fleetOf('n0');
@@ -53,7 +75,10 @@ describe('the plan of a lease', () => {
     commits(s, 'c1', 1, pool('default', 4), policy('all', {}), policy('a', { role: 'a' }), policy('b', { role: 'b' }));
     s.given(changed('n0', { role: 'a', rack: '1' })).reviewed('c2', ['n0', 'n1', 'n2', 'n3']);
     const { needs } = s.decide();
-    expect(needs.map((need) => [need.node, ...need.policies.map(({ name }) => name)])).toEqual([['n0', 'a', 'all'], ['n2', 'all', 'b']]);
+    expect(needs.map((need) => [need.node, ...need.policies.map(({ name }) => name)])).toEqual([
+      ['n0', 'a', 'all'],
+      ['n2', 'all', 'b'],
+    ]);
     const plans = new Map(needs.map(({ key }) => [key, { ok: true, actions: DRAIN } as const]));
     expect(grants(s.decide([], plans).facts)).toEqual(['n0', 'n1', 'n2', 'n3'].map((node) => `${node} forward c2-new`));
   });
@@ -65,12 +90,21 @@ describe('the plan of a lease', () => {
     commits(other, 'c1', 1, pool('default', 3));
     const [first] = other.reviewed('c2', ['n0', 'n1', 'n2']).decide().needs;
     const made = new Map([[first?.key ?? '', { ok: true, actions: DRAIN, only: 'n0' } as const]]);
-    expect([grants(other.decide([], made).facts), other.decide([], made).needs.map(({ node, from, to }) => `${node} ${from} ${to}`)]).toEqual([['n0 forward c2-new'], ['n1 old c2-new', 'n2 old c2-new']]);
+    expect([
+      grants(other.decide([], made).facts),
+      other.decide([], made).needs.map(({ node, from, to }) => `${node} ${from} ${to}`),
+    ]).toEqual([['n0 forward c2-new'], ['n1 old c2-new', 'n2 old c2-new']]);
     s.lost.add('n0 c2-new');
     const said = s.rolls('c2', ['n0', 'n1', 'n2']);
     expect(owed(said)).toEqual(['n0: c2-new is lost']);
     expect(grants(said)).toEqual(['n1 forward c2-new', 'n2 forward c2-new']);
-    expect([{ ok: true, actions: DRAIN }, { ok: true, actions: DRAIN, only: 'n0' }, { ok: false, reason: '', only: 'n0' }].map((plan) => schedulerCore.keeps?.(plan as Plan))).toEqual([true, false, false]);
+    expect(
+      [
+        { ok: true, actions: DRAIN },
+        { ok: true, actions: DRAIN, only: 'n0' },
+        { ok: false, reason: '', only: 'n0' },
+      ].map((plan) => schedulerCore.keeps?.(plan as Plan)),
+    ).toEqual([true, false, false]);
   });
 
   it('that is not there yet keeps the unit for its node: nobody else is asked about', () => {
@@ -80,7 +114,10 @@ describe('the plan of a lease', () => {
 });
 
 describe('the failures that a rollout tolerates', () => {
-  const tolerated = (s: Scheduler, nodes: readonly string[], more: object = {}) => (s.rolls('c7', nodes, more), s.rollout('c7').maxFailures);
+  const tolerated = (s: Scheduler, nodes: readonly string[], more: object = {}) => (
+    s.rolls('c7', nodes, more),
+    s.rollout('c7').maxFailures
+  );
   const fleet = (...policies: readonly Fragment[]) => {
     const s = new Scheduler().fleet(['a0'], { role: 'a' }).fleet(['b0'], { role: 'b' });
     commits(s, 'c1', 1, ...policies);
@@ -88,7 +125,11 @@ describe('the failures that a rollout tolerates', () => {
   };
 
   it('are those of the strictest policy that selects one of its nodes, and none where no policy does', () => {
-    const policies = [policyFor('a', 'a', { maxFailures: 3 }), policyFor('b', 'b', { maxFailures: 2 }), policyFor('c', 'c', { maxFailures: 1 })];
+    const policies = [
+      policyFor('a', 'a', { maxFailures: 3 }),
+      policyFor('b', 'b', { maxFailures: 2 }),
+      policyFor('c', 'c', { maxFailures: 1 }),
+    ];
     expect(tolerated(fleet(...policies), ['a0'])).toBe(3);
     expect(tolerated(fleet(...policies), ['a0', 'b0'])).toBe(2);
     expect(tolerated(fleet(policies[2]!), ['a0', 'b0'])).toBe(0);

@@ -1,6 +1,22 @@
 import fc from 'fast-check';
 import type { NewFact } from '#libs/contracts';
-import { accepted, changed, committed, ended, factOf, heard, joined, left, pictureOf, pool, renderedChange, renderedNode, reviewedNode, silent, validated } from '#libs/testing';
+import {
+  accepted,
+  changed,
+  committed,
+  ended,
+  factOf,
+  heard,
+  joined,
+  left,
+  pictureOf,
+  pool,
+  renderedChange,
+  renderedNode,
+  reviewedNode,
+  silent,
+  validated,
+} from '#libs/testing';
 import { DRAIN, leading, NONE, Scheduler } from './scheduler.fixture.js';
 import type { Input } from './index.js';
 import { Unavailability } from './unavailability.fixture.js';
@@ -13,11 +29,50 @@ const node = fc.constantFrom(...NODES);
 
 /** What may happen next; numbers are turned into something that makes sense on the state of then. */
 const event = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ is: fc.constantFrom('applied', 'failed', 'invalid', 'refused'), node, restored: fc.boolean(), again: fc.boolean() }) },
-  { weight: 3, arbitrary: fc.record({ is: fc.constantFrom('silent', 'heard', 'left', 'joined', 'moved', 'announced', 'skipped', 'out of service', 'in service', 'taken', 'given'), node, role: fc.constantFrom(...ROLES) }) },
-  { weight: 3, arbitrary: fc.record({ is: fc.constant('change'), nodes: fc.subarray([...NODES], { minLength: 1 }), drains: fc.boolean(), maxFailures: fc.nat(2), budget: fc.option(fc.integer({ min: 1, max: 3 })) }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      is: fc.constantFrom('applied', 'failed', 'invalid', 'refused'),
+      node,
+      restored: fc.boolean(),
+      again: fc.boolean(),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      is: fc.constantFrom(
+        'silent',
+        'heard',
+        'left',
+        'joined',
+        'moved',
+        'announced',
+        'skipped',
+        'out of service',
+        'in service',
+        'taken',
+        'given',
+      ),
+      node,
+      role: fc.constantFrom(...ROLES),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      is: fc.constant('change'),
+      nodes: fc.subarray([...NODES], { minLength: 1 }),
+      drains: fc.boolean(),
+      maxFailures: fc.nat(2),
+      budget: fc.option(fc.integer({ min: 1, max: 3 })),
+    }),
+  },
   { weight: 2, arbitrary: fc.record({ is: fc.constantFrom('paused', 'resumed', 'aborted') }) },
-  { weight: 3, arbitrary: fc.record({ is: fc.constant('time'), ms: fc.constantFrom(1_000, 60_000, 120_000, 600_000) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ is: fc.constant('time'), ms: fc.constantFrom(1_000, 60_000, 120_000, 600_000) }),
+  },
   { weight: 1, arbitrary: fc.record({ is: fc.constant('restarted') }) },
 );
 type Event = typeof event extends fc.Arbitrary<infer E> ? E : never;
@@ -34,7 +89,11 @@ class Life {
 
   constructor() {
     const { s } = this;
-    s.given(accepted('c9000', { apply: [pool('a', 1), pool('b', '50%')] }), renderedChange('c9000', {}), validated('c9000')).when();
+    s.given(
+      accepted('c9000', { apply: [pool('a', 1), pool('b', '50%')] }),
+      renderedChange('c9000', {}),
+      validated('c9000'),
+    ).when();
     s.given(committed('c9000')).when();
     NODES.forEach((name, i) => s.fleet([name], { role: ROLES[i % 2] ?? 'a' }));
     this.check();
@@ -67,7 +126,11 @@ class Life {
     const lease = s.state.nodes.get(event.node)?.lease;
     if (lease === undefined || lease.phase === 'draining' || lease.phase === 'uncordoning') return;
     const verdict = event.is as 'applied' | 'failed' | 'invalid' | 'refused';
-    const message = s.answer(event.node, verdict, verdict === 'applied' ? { hash: lease.hash } : { restored: event.restored });
+    const message = s.answer(
+      event.node,
+      verdict,
+      verdict === 'applied' ? { hash: lease.hash } : { restored: event.restored },
+    );
     this.sent.push(message);
     s.when(message);
   }
@@ -77,29 +140,61 @@ class Life {
     const known = s.state.nodes.get(event.node);
     const here = known?.joined === true;
     switch (event.is) {
-      case 'silent': return void (here && !known.silent && s.given(silent(event.node)));
-      case 'heard': return void (here && known.silent && s.given(heard(event.node)));
-      case 'left': return void (here && s.given(left(event.node)));
-      case 'joined': return void (here || s.given(joined(event.node, { role: event.role }), renderedNode(event.node, 'old'), reviewedNode(event.node, 'old')));
-      case 'out of service': return void (here && s.given(factOf('node.unavailable', { node: event.node, because: 'NotReady' })));
-      case 'in service': return void (here && s.given(factOf('node.available', { node: event.node })));
-      case 'taken': return void s.asks({ op: 'pool.take', node: event.node, pool: '', owner: event.role, reason: '', by: 'me' });
-      case 'given': return void s.asks({ op: 'pool.give', node: event.node, owner: event.role, by: 'me' });
-      case 'moved': return void (here && s.given(changed(event.node, { role: event.role })));
-      case 'announced': return void s.reports_(event.node, known?.report?.hash ?? 'empty', { lease: known?.report?.lease ?? '', verdict: known?.report?.verdict ?? '' });
-      default: return void s.skips(event.node);
+      case 'silent':
+        return void (here && !known.silent && s.given(silent(event.node)));
+      case 'heard':
+        return void (here && known.silent && s.given(heard(event.node)));
+      case 'left':
+        return void (here && s.given(left(event.node)));
+      case 'joined':
+        return void (
+          here ||
+          s.given(
+            joined(event.node, { role: event.role }),
+            renderedNode(event.node, 'old'),
+            reviewedNode(event.node, 'old'),
+          )
+        );
+      case 'out of service':
+        return void (here && s.given(factOf('node.unavailable', { node: event.node, because: 'NotReady' })));
+      case 'in service':
+        return void (here && s.given(factOf('node.available', { node: event.node })));
+      case 'taken':
+        return void s.asks({ op: 'pool.take', node: event.node, pool: '', owner: event.role, reason: '', by: 'me' });
+      case 'given':
+        return void s.asks({ op: 'pool.give', node: event.node, owner: event.role, by: 'me' });
+      case 'moved':
+        return void (here && s.given(changed(event.node, { role: event.role })));
+      case 'announced':
+        return void s.reports_(event.node, known?.report?.hash ?? 'empty', {
+          lease: known?.report?.lease ?? '',
+          verdict: known?.report?.verdict ?? '',
+        });
+      default:
+        return void s.skips(event.node);
     }
   }
 
   private publishes(event: EventWith<'nodes'>): void {
     const { s } = this;
-    const nodes = event.nodes.filter((name) => s.state.nodes.get(name)?.joined === true && s.state.nodes.get(name)?.change === '');
+    const nodes = event.nodes.filter(
+      (name) => s.state.nodes.get(name)?.joined === true && s.state.nodes.get(name)?.change === '',
+    );
     s.actions = event.drains ? DRAIN : NONE;
     this.changes += 1;
     const change = `c${this.changes}`;
-    const targets = Object.fromEntries(nodes.map((name) => [name, { from: s.state.nodes.get(name)?.desired?.hash ?? 'empty', to: `h${this.changes % 4}`, recipe: '' }]));
+    const targets = Object.fromEntries(
+      nodes.map((name) => [
+        name,
+        { from: s.state.nodes.get(name)?.desired?.hash ?? 'empty', to: `h${this.changes % 4}`, recipe: '' },
+      ]),
+    );
     const apply = event.budget === null ? [] : [pool('a', event.budget)];
-    s.given(accepted(change, { maxFailures: event.maxFailures, apply }), renderedChange(change, targets), validated(change));
+    s.given(
+      accepted(change, { maxFailures: event.maxFailures, apply }),
+      renderedChange(change, targets),
+      validated(change),
+    );
   }
 
   /** The drain service, the validator and the merger: at once, and always in the same way. */
@@ -108,10 +203,15 @@ class Life {
     for (let more = true; more; s.when()) {
       const said: NewFact[] = [];
       for (const { node: name, lease } of s.state.nodes.values()) {
-        if (lease?.phase === 'draining' && !lease.drained) said.push(factOf('node.drained', { node: name, lease: lease.id, pool: lease.pool }));
-        if (lease?.phase === 'uncordoning' && !lease.uncordoned) said.push(factOf('node.uncordoned', { node: name, lease: lease.id, pool: lease.pool }));
+        if (lease?.phase === 'draining' && !lease.drained)
+          said.push(factOf('node.drained', { node: name, lease: lease.id, pool: lease.pool }));
+        if (lease?.phase === 'uncordoning' && !lease.uncordoned)
+          said.push(factOf('node.uncordoned', { node: name, lease: lease.id, pool: lease.pool }));
       }
-      for (const [lease, change] of s.state.unjudged.entries()) said.push(factOf('config.judged', { hash: `judged-${lease}`, lease, change, spared: 'so that it can be had again' }));
+      for (const [lease, change] of s.state.unjudged.entries())
+        said.push(
+          factOf('config.judged', { hash: `judged-${lease}`, lease, change, spared: 'so that it can be had again' }),
+        );
       for (const { change, phase } of s.state.rollouts.values()) {
         if (s.state.changes.get(change)?.open !== true) continue;
         if (phase === 'complete') said.push(committed(change, (this.generation += 1)));
@@ -133,30 +233,47 @@ const lives = fc.array(event, { maxLength: 40 });
 
 describe('whatever happens', () => {
   it('no grant ever exceeds the budget of its pool, and no node has two leases', () => {
-    fc.assert(fc.property(lives, (events) => {
-      const life = new Life();
-      for (const one of events) life.happens(one);
-    }), { numRuns: RUNS });
+    fc.assert(
+      fc.property(lives, (events) => {
+        const life = new Life();
+        for (const one of events) life.happens(one);
+      }),
+      { numRuns: RUNS },
+    );
   });
 
   it('a fresh copy that folds the same ledger is the same', () => {
-    fc.assert(fc.property(lives, (events) => {
-      const life = new Life();
-      for (const one of events) life.happens(one);
-      expect(pictureOf(new Scheduler(life.s.ledger).read().state)).toEqual(pictureOf(life.s.state));
-    }), { numRuns: RUNS / 3 });
+    fc.assert(
+      fc.property(lives, (events) => {
+        const life = new Life();
+        for (const one of events) life.happens(one);
+        expect(pictureOf(new Scheduler(life.s.ledger).read().state)).toEqual(pictureOf(life.s.state));
+      }),
+      { numRuns: RUNS / 3 },
+    );
   });
 
   it('once all are well again and nobody asks for more, every rollout comes to its end and every node to its config', () => {
-    fc.assert(fc.property(lives, (events) => {
-      const life = new Life();
-      for (const one of events) life.happens(one);
-      heal(life);
-      const open = [...life.s.state.rollouts.values()].filter(({ phase }) => phase === 'rolling' || phase === 'reverting');
-      expect(open.map(({ change, phase }) => `${change} ${phase}`)).toEqual([]);
-      const wrong = [...life.s.state.nodes.values()].filter((one) => one.joined && one.desired !== undefined && one.report?.hash !== one.desired.hash && one.retry?.kind !== 'when-changed');
-      expect(wrong.map((one) => `${one.node} ${one.report?.hash} ${one.desired?.hash} ${one.owed}`)).toEqual([]);
-    }), { numRuns: RUNS / 3 });
+    fc.assert(
+      fc.property(lives, (events) => {
+        const life = new Life();
+        for (const one of events) life.happens(one);
+        heal(life);
+        const open = [...life.s.state.rollouts.values()].filter(
+          ({ phase }) => phase === 'rolling' || phase === 'reverting',
+        );
+        expect(open.map(({ change, phase }) => `${change} ${phase}`)).toEqual([]);
+        const wrong = [...life.s.state.nodes.values()].filter(
+          (one) =>
+            one.joined &&
+            one.desired !== undefined &&
+            one.report?.hash !== one.desired.hash &&
+            one.retry?.kind !== 'when-changed',
+        );
+        expect(wrong.map((one) => `${one.node} ${one.report?.hash} ${one.desired?.hash} ${one.owed}`)).toEqual([]);
+      }),
+      { numRuns: RUNS / 3 },
+    );
   });
 });
 
@@ -167,8 +284,10 @@ function heal(life: Life): void {
       const known = life.s.state.nodes.get(name);
       if (known?.joined !== true) continue;
       if (known.silent) life.happens({ is: 'heard', node: name, role: 'a' });
-      if (known.lease?.phase === 'ready' || known.lease?.because === 'unknown') life.happens({ is: 'applied', node: name, restored: true, again: false });
-      else if (known.report?.restored === false) life.s.reports_(name, known.report.hash, { lease: known.report.lease, verdict: 'failed', restored: true });
+      if (known.lease?.phase === 'ready' || known.lease?.because === 'unknown')
+        life.happens({ is: 'applied', node: name, restored: true, again: false });
+      else if (known.report?.restored === false)
+        life.s.reports_(name, known.report.hash, { lease: known.report.lease, verdict: 'failed', restored: true });
     }
     const paused = [...life.s.state.rollouts.values()].find((one) => one.paused && one.phase === 'rolling');
     if (paused !== undefined) life.s.resumes(paused.change);
@@ -178,39 +297,64 @@ function heal(life: Life): void {
 
 describe('reports', () => {
   it('in any order, any number of times, come to what they come to once', () => {
-    const steps = fc.array(fc.record({ hash: fc.constantFrom('a', 'b', 'c'), verdict: fc.constantFrom('applied' as const, 'failed' as const, '' as const), lease: fc.constantFrom('n0-l1', 'n0-l0', '') }), { minLength: 1, maxLength: 6 });
-    fc.assert(fc.property(steps, fc.infiniteStream(fc.nat()), (made, chance) => {
-      const begin = () => {
-        const s = new Scheduler().fleet(['n0']);
-        s.rolls('c1', ['n0'], { to: 'a' });
-        return s;
-      };
-      const inOrder = begin();
-      const messages = made.map((says, i) => inOrder.message('n0', says.hash, { ...says, seq: 100 + i }));
-      inOrder.when(...messages);
-      const shuffled = begin();
-      const pick = () => messages[(chance.next().value as number) % messages.length] as Input;
-      shuffled.when(...messages.flatMap((message) => [message, pick()]), ...messages);
-      // Redelivered at any place, the same facts: what was taken once is not taken again.
-      expect(shuffled.status('n0')).toEqual(inOrder.status('n0'));
-      const redelivered = begin();
-      const duplicated = messages.flatMap((message, i) => [message, ...messages.slice(0, i + 1)]);
-      redelivered.when(...duplicated);
-      expect(redelivered.ledger.facts.map(({ at: _, ...fact }) => fact)).toEqual(inOrder.ledger.facts.map(({ at: _, ...fact }) => fact));
-    }), { numRuns: 60 });
+    const steps = fc.array(
+      fc.record({
+        hash: fc.constantFrom('a', 'b', 'c'),
+        verdict: fc.constantFrom('applied' as const, 'failed' as const, '' as const),
+        lease: fc.constantFrom('n0-l1', 'n0-l0', ''),
+      }),
+      { minLength: 1, maxLength: 6 },
+    );
+    fc.assert(
+      fc.property(steps, fc.infiniteStream(fc.nat()), (made, chance) => {
+        const begin = () => {
+          const s = new Scheduler().fleet(['n0']);
+          s.rolls('c1', ['n0'], { to: 'a' });
+          return s;
+        };
+        const inOrder = begin();
+        const messages = made.map((says, i) => inOrder.message('n0', says.hash, { ...says, seq: 100 + i }));
+        inOrder.when(...messages);
+        const shuffled = begin();
+        const pick = () => messages[(chance.next().value as number) % messages.length] as Input;
+        shuffled.when(...messages.flatMap((message) => [message, pick()]), ...messages);
+        // Redelivered at any place, the same facts: what was taken once is not taken again.
+        expect(shuffled.status('n0')).toEqual(inOrder.status('n0'));
+        const redelivered = begin();
+        const duplicated = messages.flatMap((message, i) => [message, ...messages.slice(0, i + 1)]);
+        redelivered.when(...duplicated);
+        expect(redelivered.ledger.facts.map(({ at: _, ...fact }) => fact)).toEqual(
+          inOrder.ledger.facts.map(({ at: _, ...fact }) => fact),
+        );
+      }),
+      { numRuns: 60 },
+    );
   });
 });
 
 describe('what a node has after all its reports', () => {
   it('is what the latest says, in whatever order they arrive', () => {
-    const stamps = fc.uniqueArray(fc.record({ incarnation: fc.integer({ min: 1, max: 3 }), seq: fc.integer({ min: 1, max: 5 }) }), { minLength: 1, maxLength: 8, selector: ({ incarnation, seq }) => `${incarnation}.${seq}` });
-    fc.assert(fc.property(stamps.chain((list) => fc.tuple(fc.constant(list), fc.shuffledSubarray(list, { minLength: list.length }))), ([list, order]) => {
-      const s = new Scheduler().given(...leadingNowhere());
-      for (const { incarnation, seq } of order) s.reports_('n0', `${incarnation}.${seq}`, { incarnation, birth: incarnation, seq });
-      const latest = [...list].sort((a, b) => a.incarnation - b.incarnation || a.seq - b.seq).at(-1);
-      expect(s.status('n0').hash).toBe(`${latest?.incarnation}.${latest?.seq}`);
-    }));
+    const stamps = fc.uniqueArray(
+      fc.record({ incarnation: fc.integer({ min: 1, max: 3 }), seq: fc.integer({ min: 1, max: 5 }) }),
+      { minLength: 1, maxLength: 8, selector: ({ incarnation, seq }) => `${incarnation}.${seq}` },
+    );
+    fc.assert(
+      fc.property(
+        stamps.chain((list) => fc.tuple(fc.constant(list), fc.shuffledSubarray(list, { minLength: list.length }))),
+        ([list, order]) => {
+          const s = new Scheduler().given(...leadingNowhere());
+          for (const { incarnation, seq } of order)
+            s.reports_('n0', `${incarnation}.${seq}`, { incarnation, birth: incarnation, seq });
+          const latest = [...list].sort((a, b) => a.incarnation - b.incarnation || a.seq - b.seq).at(-1);
+          expect(s.status('n0').hash).toBe(`${latest?.incarnation}.${latest?.seq}`);
+        },
+      ),
+    );
   });
 });
 
-const leadingNowhere = (): readonly NewFact[] => [joined('n0'), accepted('c1'), renderedChange('c1', leading([], '', ''))];
+const leadingNowhere = (): readonly NewFact[] => [
+  joined('n0'),
+  accepted('c1'),
+  renderedChange('c1', leading([], '', '')),
+];

@@ -1,8 +1,21 @@
-import { accepted, changed, committed, factOf, joined, pool, renderedChange, renderedNode, reviewedNode, silent, validated } from '#libs/testing';
+import {
+  accepted,
+  changed,
+  committed,
+  factOf,
+  joined,
+  pool,
+  renderedChange,
+  renderedNode,
+  reviewedNode,
+  silent,
+  validated,
+} from '#libs/testing';
 import { grants, MINUTE, NONE, Scheduler } from './scheduler.fixture.js';
 import type { Plan } from './inputs.js';
 
-const names = (prefix: string, count: number): readonly string[] => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
+const names = (prefix: string, count: number): readonly string[] =>
+  Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 const pools = (...wanted: readonly ReturnType<typeof pool>[]): Scheduler => {
   const s = new Scheduler().given(accepted('c9', { apply: wanted }), renderedChange('c9', {}), validated('c9'));
   s.when();
@@ -12,7 +25,19 @@ const pools = (...wanted: readonly ReturnType<typeof pool>[]): Scheduler => {
 /** Has joined, says that nothing serves on it yet, and shall have `old`. */
 const fresh = (s: Scheduler, role: string, ...list: readonly string[]) => {
   for (const node of list) {
-    s.given(joined(node, { role }, { fresh: true }), factOf('node.reported', { node, hash: 'empty', incarnation: 1, birth: 7, seq: 1, report: 'announced', restored: true, fresh: true }));
+    s.given(
+      joined(node, { role }, { fresh: true }),
+      factOf('node.reported', {
+        node,
+        hash: 'empty',
+        incarnation: 1,
+        birth: 7,
+        seq: 1,
+        report: 'announced',
+        restored: true,
+        fresh: true,
+      }),
+    );
     s.given(renderedNode(node, 'old'), reviewedNode(node, 'old'));
   }
   return s;
@@ -21,13 +46,30 @@ const fresh = (s: Scheduler, role: string, ...list: readonly string[]) => {
 describe('fresh nodes', () => {
   it('are asked about ten at a time, and given ten leases at a time, in each pool', () => {
     const s = fresh(fresh(pools(pool('a', 1), pool('b', 1)), 'a', ...names('a', 12)), 'b', ...names('b', 11));
-    for (const node of [...names('a', 12), ...names('b', 11)]) s.given(renderedNode(node, `of-${node}`), reviewedNode(node, `of-${node}`));
+    for (const node of [...names('a', 12), ...names('b', 11)])
+      s.given(renderedNode(node, `of-${node}`), reviewedNode(node, `of-${node}`));
     const { needs } = s.decide();
     expect(needs.map(({ node }) => node).sort()).toEqual([...names('a', 10), ...names('b', 10)].sort());
-    const everything = (): Map<string, Plan> => new Map([...names('a', 12), ...names('b', 11)].map((node) => [`empty|of-${node}||${s.state.policyVersion.get()}|`, { ok: true, actions: NONE }]));
+    const everything = (): Map<string, Plan> =>
+      new Map(
+        [...names('a', 12), ...names('b', 11)].map((node) => [
+          `empty|of-${node}||${s.state.policyVersion.get()}|`,
+          { ok: true, actions: NONE },
+        ]),
+      );
     const granted = s.decide([], everything()).facts.filter((fact) => fact.type === 'node.lease.granted');
-    expect(granted.filter(({ free }) => free).map(({ pool: name }) => name).sort()).toEqual([...Array<string>(10).fill('a'), ...Array<string>(10).fill('b')]);
-    expect(granted.filter(({ free }) => !free).map(({ pool: name }) => name).sort()).toEqual(['a', 'b']);
+    expect(
+      granted
+        .filter(({ free }) => free)
+        .map(({ pool: name }) => name)
+        .sort(),
+    ).toEqual([...Array<string>(10).fill('a'), ...Array<string>(10).fill('b')]);
+    expect(
+      granted
+        .filter(({ free }) => !free)
+        .map(({ pool: name }) => name)
+        .sort(),
+    ).toEqual(['a', 'b']);
   });
 
   it('do not bring those under that only join beside them', () => {
@@ -47,7 +89,9 @@ describe('fresh nodes', () => {
   });
 
   it('that are unavailable get their first lease all the same, and it takes a unit', () => {
-    const s = fresh(pools(pool('edge', 1)), 'edge', 'f0').given(factOf('node.unavailable', { node: 'f0', because: 'NotReady' }));
+    const s = fresh(pools(pool('edge', 1)), 'edge', 'f0').given(
+      factOf('node.unavailable', { node: 'f0', because: 'NotReady' }),
+    );
     expect(s.when().filter(({ type }) => type === 'node.lease.granted')).toMatchObject([{ node: 'f0', free: false }]);
   });
 });
@@ -67,14 +111,24 @@ describe('a plan', () => {
 
 describe('a node that called its config invalid', () => {
   const refusing = () => {
-    const s = new Scheduler().given(joined('n0', { role: 'a', zone: 'b' }), renderedNode('n0', 'old'), reviewedNode('n0', 'old'));
+    const s = new Scheduler().given(
+      joined('n0', { role: 'a', zone: 'b' }),
+      renderedNode('n0', 'old'),
+      reviewedNode('n0', 'old'),
+    );
     s.reports_('n0', 'strange');
     s.answers_('n0', 'invalid');
     return s;
   };
 
   it('is asked no other time for labels that are told in another order', () => {
-    expect(grants(refusing().given(changed('n0', { zone: 'b', role: 'a' })).when())).toEqual([]);
+    expect(
+      grants(
+        refusing()
+          .given(changed('n0', { zone: 'b', role: 'a' }))
+          .when(),
+      ),
+    ).toEqual([]);
   });
 
   it('is in no queue, and is asked by no passing of time', () => {

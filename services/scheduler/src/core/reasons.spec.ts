@@ -1,9 +1,25 @@
-import { accepted, committed, factOf, joined, pool, reason, renderedChange, renderedNode, reviewedNode, silent, validated } from '#libs/testing';
+import {
+  accepted,
+  committed,
+  factOf,
+  joined,
+  pool,
+  reason,
+  renderedChange,
+  renderedNode,
+  reviewedNode,
+  silent,
+  validated,
+} from '#libs/testing';
 import { leading, MINUTE, Scheduler } from './scheduler.fixture.js';
 
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
 const inPool = (budget: number, ...names: readonly string[]): Scheduler => {
-  const s = new Scheduler().given(accepted('c9', { apply: [pool('edge', budget)] }), renderedChange('c9', {}), validated('c9'));
+  const s = new Scheduler().given(
+    accepted('c9', { apply: [pool('edge', budget)] }),
+    renderedChange('c9', {}),
+    validated('c9'),
+  );
   s.when();
   return s.given(committed('c9')).fleet(names, { role: 'edge' });
 };
@@ -12,7 +28,13 @@ const down = (node: string) => factOf('node.unavailable', { node, because: 'NotR
 describe('why a node is where it is', () => {
   it('names no change where none has to do with it, and only changes that touch it', () => {
     const s = fleetOf('n0', 'n1').given(accepted('c1'), renderedChange('c1', leading(['n1'], 'old', 'x')));
-    expect(s.why('n0')).toEqual({ node: 'n0', pool: 'default', holders: [], because: 'up-to-date', text: 'it has what it shall have' });
+    expect(s.why('n0')).toEqual({
+      node: 'n0',
+      pool: 'default',
+      holders: [],
+      because: 'up-to-date',
+      text: 'it has what it shall have',
+    });
     expect(s.why('n1')).toMatchObject({ because: 'not-started', change: 'c1' });
   });
 
@@ -71,16 +93,44 @@ describe('what is said of a rollout', () => {
     s.rolls('c1', ['n0', 'n1', 'n2'], { maxFailures: 2 });
     s.applies('n0');
     s.answers_('n1', 'failed');
-    expect(s.pauses('c1')).toEqual([{
-      type: 'rollout.paused', change: 'c1', applied: 1, failed: 1, unknown: 0, owed: 1, pending: 1, maxFailures: 2, reason: '', attempt: 0, replaces: [], by: 'me', nodes: [],
-    }]);
+    expect(s.pauses('c1')).toEqual([
+      {
+        type: 'rollout.paused',
+        change: 'c1',
+        applied: 1,
+        failed: 1,
+        unknown: 0,
+        owed: 1,
+        pending: 1,
+        maxFailures: 2,
+        reason: '',
+        attempt: 0,
+        replaces: [],
+        by: 'me',
+        nodes: [],
+      },
+    ]);
   });
 
   it('before it has started is nothing but what was asked', () => {
     const s = fleetOf('n0').given(accepted('c1', { maxFailures: 2 }));
-    expect(s.pauses('c1')).toEqual([{
-      type: 'rollout.paused', change: 'c1', applied: 0, failed: 0, unknown: 0, owed: 0, pending: 0, maxFailures: 0, reason: '', attempt: 0, replaces: [], by: 'me', nodes: [],
-    }]);
+    expect(s.pauses('c1')).toEqual([
+      {
+        type: 'rollout.paused',
+        change: 'c1',
+        applied: 0,
+        failed: 0,
+        unknown: 0,
+        owed: 0,
+        pending: 0,
+        maxFailures: 0,
+        reason: '',
+        attempt: 0,
+        replaces: [],
+        by: 'me',
+        nodes: [],
+      },
+    ]);
   });
 
   it('on its way back counts as applied who is still to go, and none once it is reverted', () => {
@@ -88,7 +138,12 @@ describe('what is said of a rollout', () => {
     s.rolls('c1', ['n0', 'n1', 'n2']);
     s.applies('n0');
     s.given(silent('n3'));
-    expect(s.answers_('n1', 'failed').at(-1)).toMatchObject({ type: 'rollout.stalled', applied: 1, pending: 1, failed: 1 });
+    expect(s.answers_('n1', 'failed').at(-1)).toMatchObject({
+      type: 'rollout.stalled',
+      applied: 1,
+      pending: 1,
+      failed: 1,
+    });
     s.given(factOf('node.heard', { node: 'n3' })).when();
     expect(s.applies('n0').at(-1)).toMatchObject({ type: 'rollout.reverted', applied: 0, pending: 0, failed: 1 });
   });
@@ -102,7 +157,10 @@ describe('a node that reports before it has joined', () => {
     expect(s.status('n0')).toMatchObject({ hash: 'mine', pool: 'default', skipped: '' });
     expect(s.why('n0').because).toBe('left');
     s.given(joined('n0'));
-    expect(s.view('pools', 'default')).toMatchObject({ members: 1, unavailable: [{ node: 'n0', because: 'not back on a good config' }] });
+    expect(s.view('pools', 'default')).toMatchObject({
+      members: 1,
+      unavailable: [{ node: 'n0', because: 'not back on a good config' }],
+    });
   });
 });
 

@@ -18,16 +18,46 @@ export function takeReport(draft: SchedulerDraft, sequence: number, report: Node
   const isPart = verdict !== undefined && report.kind === report.verdict;
   if (!isPart) draft.emit({ type: 'node.reported', ...contentOf(report), restored, reportSequence: sequence });
   if (lease === undefined || verdict === undefined) return;
-  settleLease(draft, report.node, lease, { ...verdict, restored, ...(isPart ? { report: partOf(sequence, report, lease.hash, verdict.because, node.report?.bootId) } : {}) });
+  settleLease(draft, report.node, lease, {
+    ...verdict,
+    restored,
+    ...(isPart ? { report: partOf(sequence, report, lease.hash, verdict.because, node.report?.bootId) } : {}),
+  });
 }
 
-const contentOf = ({ node, kind: report, incarnation, birth, seq, hash, lease, verdict, reason, bootId, fresh, what }: NodeReport) =>
-  ({ node, report, incarnation, birth, seq, hash, lease, verdict, reason, bootId, fresh, what });
+const contentOf = ({
+  node,
+  kind: report,
+  incarnation,
+  birth,
+  seq,
+  hash,
+  lease,
+  verdict,
+  reason,
+  bootId,
+  fresh,
+  what,
+}: NodeReport) => ({ node, report, incarnation, birth, seq, hash, lease, verdict, reason, bootId, fresh, what });
 
 /** What of a report the settled lease does not say itself. */
-function partOf(reportSequence: number, report: NodeReport, to: string, because: Because, knownBoot: string | undefined): TakenReport {
+function partOf(
+  reportSequence: number,
+  report: NodeReport,
+  to: string,
+  because: Because,
+  knownBoot: string | undefined,
+): TakenReport {
   const { incarnation, birth, seq, hash, verdict, bootId } = report;
-  return { incarnation, birth, seq, hash: hash === to ? '' : hash, verdict: verdict === because || because === 'escalated' ? '' : verdict, bootId: bootId === knownBoot ? '' : bootId, reportSequence };
+  return {
+    incarnation,
+    birth,
+    seq,
+    hash: hash === to ? '' : hash,
+    verdict: verdict === because || because === 'escalated' ? '' : verdict,
+    bootId: bootId === knownBoot ? '' : bootId,
+    reportSequence,
+  };
 }
 
 /** A lower incarnation never counts; the same number with another birth is somebody else; within it `seq` orders. */
@@ -37,9 +67,13 @@ function isNewer(report: NodeReport, last: Report | undefined): boolean {
 }
 
 /** A failure for want of a restart is none yet, unless the lease had one or drained for it: the next lease of that node has both. */
-const isEscalated = (report: NodeReport, { actions }: Lease): boolean => report.needsRestart && !actions.some(({ kind }) => kind === 'drain' || kind === 'reboot');
+const isEscalated = (report: NodeReport, { actions }: Lease): boolean =>
+  report.needsRestart && !actions.some(({ kind }) => kind === 'drain' || kind === 'reboot');
 
-function becauseOf(report: NodeReport, lease: Lease): { readonly because: Because; readonly reason: string } | undefined {
+function becauseOf(
+  report: NodeReport,
+  lease: Lease,
+): { readonly because: Because; readonly reason: string } | undefined {
   switch (report.verdict) {
     case 'applied':
       if (report.hash === lease.hash) return { because: 'applied', reason: report.reason };

@@ -1,4 +1,16 @@
-import { accepted, committed, ended, factOf, heard, joined, left, pool, renderedChange, silent, validated } from '#libs/testing';
+import {
+  accepted,
+  committed,
+  ended,
+  factOf,
+  heard,
+  joined,
+  left,
+  pool,
+  renderedChange,
+  silent,
+  validated,
+} from '#libs/testing';
 import { grants, leading, MINUTE, PAST_DEADLINE, Scheduler, settledAs, types } from './scheduler.fixture.js';
 
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
@@ -47,8 +59,13 @@ describe('steering', () => {
   it('needs no reason, and tells the one that it has', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
-    expect(s.asks({ op: 'rollout.pause', change: 'c1', by: 'me', reason: 'lunch' })).toMatchObject([{ type: 'rollout.paused', by: 'me', reason: 'lunch', pending: 1, applied: 0 }]);
-    expect(s.asks({ op: 'rollout.abort', change: 'c1', by: 'me', reason: '' })).toMatchObject([{ reason: 'aborted by me' }, { reason: 'aborted by me' }]);
+    expect(s.asks({ op: 'rollout.pause', change: 'c1', by: 'me', reason: 'lunch' })).toMatchObject([
+      { type: 'rollout.paused', by: 'me', reason: 'lunch', pending: 1, applied: 0 },
+    ]);
+    expect(s.asks({ op: 'rollout.abort', change: 'c1', by: 'me', reason: '' })).toMatchObject([
+      { reason: 'aborted by me' },
+      { reason: 'aborted by me' },
+    ]);
   });
 });
 
@@ -77,9 +94,13 @@ describe('to skip a node', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1'], { maxFailures: 2 });
     s.after(PAST_DEADLINE);
-    expect(s.skips('n0').filter(({ type }) => type === 'node.lease.settled')).toMatchObject([{ because: 'skipped', reason: 'skipped by me' }]);
+    expect(s.skips('n0').filter(({ type }) => type === 'node.lease.settled')).toMatchObject([
+      { because: 'skipped', reason: 'skipped by me' },
+    ]);
     expect(s.after(2 * MINUTE).filter(({ type }) => type === 'node.lease.granted')).toMatchObject([{ node: 'n1' }]);
-    expect(s.skips('n1').filter(({ type }) => type === 'node.lease.settled')).toMatchObject([{ because: 'skipped', reason: 'skipped by me' }]);
+    expect(s.skips('n1').filter(({ type }) => type === 'node.lease.settled')).toMatchObject([
+      { because: 'skipped', reason: 'skipped by me' },
+    ]);
   });
 
   it('leaves a lease that has ended otherwise as it ended', () => {
@@ -105,7 +126,13 @@ describe('pools', () => {
       const { pools, next } = (s.answers[0] as { body: { pools: readonly { pool: string }[]; next?: string } }).body;
       return [pools.map((one) => one.pool).join(), next];
     };
-    expect([page('', 2), page('b', 2), page('', 4), page('bb', 1), page('zzz', 4)]).toEqual([['a,b', 'b'], ['c,default', undefined], ['a,b,c,default', undefined], ['c', 'c'], ['', undefined]]);
+    expect([page('', 2), page('b', 2), page('', 4), page('bb', 1), page('zzz', 4)]).toEqual([
+      ['a,b', 'b'],
+      ['c,default', undefined],
+      ['a,b,c,default', undefined],
+      ['c', 'c'],
+      ['', undefined],
+    ]);
   });
 });
 
@@ -113,10 +140,26 @@ describe('a start', () => {
   it('tells of how many nodes it is, for which attempt, in whose place, and what is tolerated', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0']);
-    s.given(accepted('c2', { maxFailures: 2 }), renderedChange('c2', leading(['n0', 'n1'], 'old', 'x'), { attempt: 3, replaces: ['c1'] }), validated('c2', 3));
+    s.given(
+      accepted('c2', { maxFailures: 2 }),
+      renderedChange('c2', leading(['n0', 'n1'], 'old', 'x'), { attempt: 3, replaces: ['c1'] }),
+      validated('c2', 3),
+    );
     expect(s.when()).toMatchObject([
       { type: 'rollout.superseded', change: 'c1', by: 'c2', reason: 'corrected by c2', pending: 1 },
-      { type: 'rollout.started', change: 'c2', attempt: 3, replaces: ['c1'], maxFailures: 2, applied: 0, failed: 0, unknown: 0, owed: 0, pending: 2, reason: '' },
+      {
+        type: 'rollout.started',
+        change: 'c2',
+        attempt: 3,
+        replaces: ['c1'],
+        maxFailures: 2,
+        applied: 0,
+        failed: 0,
+        unknown: 0,
+        owed: 0,
+        pending: 2,
+        reason: '',
+      },
     ]);
   });
 
@@ -134,7 +177,11 @@ describe('a start', () => {
     s.rolls('c1', ['n0']);
     s.rolls('c2', ['n1']);
     expect(types(s.rolls('c3', ['n0', 'n1'], { replaces: ['c1'] }))).toEqual([]);
-    expect(types(s.rolls('c4', ['n0', 'n1'], { replaces: ['c1', 'c2'] })).slice(0, 3)).toEqual(['rollout.superseded', 'rollout.superseded', 'rollout.started']);
+    expect(types(s.rolls('c4', ['n0', 'n1'], { replaces: ['c1', 'c2'] })).slice(0, 3)).toEqual([
+      'rollout.superseded',
+      'rollout.superseded',
+      'rollout.started',
+    ]);
   });
 
   it('in the place of a change that nobody knows, or that has ended, does not come', () => {
@@ -147,7 +194,19 @@ describe('a start', () => {
   /** A node `x` has found `bad` invalid, and that is judged to be its own fault. */
   const found = (s: Scheduler) => {
     s.answers_('x', 'invalid');
-    return s.given(factOf('config.judged', { hash: 'bad', recipe: 'r-bad', lease: 'x-l1', change: 'c0', node: 'x', spared: 'it serves elsewhere' }), ended('c0', 'reverted')).when();
+    return s
+      .given(
+        factOf('config.judged', {
+          hash: 'bad',
+          recipe: 'r-bad',
+          lease: 'x-l1',
+          change: 'c0',
+          node: 'x',
+          spared: 'it serves elsewhere',
+        }),
+        ended('c0', 'reverted'),
+      )
+      .when();
   };
   const beside = () => {
     const s = fleetOf('n0', 'n1', 'x');
@@ -161,13 +220,23 @@ describe('a start', () => {
     expect(grants(s.rolls('c1', ['n0'], { to: 'bad' }))).toEqual(['n0 forward bad']);
   });
 
-  it.each([['hash', 'bad', ''], ['recipe', 'fine', 'r-bad']])('is held up by an invalid with its %s since its review', (_, to, recipe) => {
-    const s = beside().given(accepted('c1'), renderedChange('c1', { n0: { from: 'old', to, recipe } }), validated('c1'));
+  it.each([
+    ['hash', 'bad', ''],
+    ['recipe', 'fine', 'r-bad'],
+  ])('is held up by an invalid with its %s since its review', (_, to, recipe) => {
+    const s = beside().given(
+      accepted('c1'),
+      renderedChange('c1', { n0: { from: 'old', to, recipe } }),
+      validated('c1'),
+    );
     expect(types(found(s))).not.toContain('rollout.started');
     expect(s.state.rollouts.has('c1')).toBe(false);
   });
 
-  it.each([['alter', 'bad', 'bad', 'r-bad'], ['bring', 'old', 'fine', 'r-fine']])('is not held up by an invalid of a config that it does not %s', (_, from, to, recipe) => {
+  it.each([
+    ['alter', 'bad', 'bad', 'r-bad'],
+    ['bring', 'old', 'fine', 'r-fine'],
+  ])('is not held up by an invalid of a config that it does not %s', (_, from, to, recipe) => {
     const s = beside().given(accepted('c1'), renderedChange('c1', { n0: { from, to, recipe } }), validated('c1'));
     found(s);
     expect(s.state.rollouts.has('c1')).toBe(true);
@@ -183,7 +252,13 @@ describe('a stall', () => {
 
   it('names all that hold the units, is said anew when they are others, and not when they are the same', () => {
     const { s, said } = stalled();
-    expect(said.at(-1)).toMatchObject({ type: 'rollout.stalled', change: 'c1', nodes: ['n1', 'n2'], pending: 1, reason: 'waits for n1, n2: to be heard, skipped or removed' });
+    expect(said.at(-1)).toMatchObject({
+      type: 'rollout.stalled',
+      change: 'c1',
+      nodes: ['n1', 'n2'],
+      pending: 1,
+      reason: 'waits for n1, n2: to be heard, skipped or removed',
+    });
     expect(s.when()).toEqual([]);
     expect(s.given(heard('n1')).when()).toMatchObject([{ type: 'rollout.stalled', nodes: ['n2'] }]);
     expect(types(s.given(heard('n2')).when())).toEqual(['node.lease.granted']);
@@ -192,7 +267,10 @@ describe('a stall', () => {
   it('names five in its reason, and the others beside it', () => {
     const silents = ['a', 'b', 'c', 'd', 'e', 'f'];
     const s = fleetOf('n0', ...silents).given(...silents.map((node) => silent(node)));
-    expect(s.rolls('c1', ['n0']).at(-1)).toMatchObject({ nodes: silents, reason: 'waits for a, b, c, d, e: to be heard, skipped or removed' });
+    expect(s.rolls('c1', ['n0']).at(-1)).toMatchObject({
+      nodes: silents,
+      reason: 'waits for a, b, c, d, e: to be heard, skipped or removed',
+    });
   });
 
   it('is none while somebody is at work, in the rollout or in its pool, or it is paused', () => {
@@ -206,7 +284,11 @@ describe('a stall', () => {
   });
 
   it('is none where one of its pools has a unit left', () => {
-    const s = new Scheduler().given(accepted('c9', { apply: [pool('edge', 1)] }), renderedChange('c9', {}), validated('c9'));
+    const s = new Scheduler().given(
+      accepted('c9', { apply: [pool('edge', 1)] }),
+      renderedChange('c9', {}),
+      validated('c9'),
+    );
     s.when();
     s.given(committed('c9')).fleet(['e0', 'e1'], { role: 'edge' }).fleet(['n0', 'n1']);
     s.given(silent('e1'));

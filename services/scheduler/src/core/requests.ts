@@ -31,7 +31,12 @@ export function answerRequest(draft: SchedulerDraft, request: Request): Answer {
     case 'node.skip':
       return skip(draft, request);
     case 'pool.list':
-      return page('pools', draft.state.poolNames().filter((name) => !poolView(draft.state, name).gone), request, (name) => poolView(draft.state, name));
+      return page(
+        'pools',
+        draft.state.poolNames().filter((name) => !poolView(draft.state, name).gone),
+        request,
+        (name) => poolView(draft.state, name),
+      );
     case 'pool.get': {
       const known = draft.state.poolNames().includes(request.pool) && !poolView(draft.state, request.pool).gone;
       return known ? ok(poolView(draft.state, request.pool)) : refused('not-found', `no pool ${request.pool}`);
@@ -45,7 +50,12 @@ export function answerRequest(draft: SchedulerDraft, request: Request): Answer {
   }
 }
 
-function page(field: string, names: readonly string[], { cursor, limit }: { readonly cursor: string; readonly limit: number }, show: (name: string) => unknown): Answer {
+function page(
+  field: string,
+  names: readonly string[],
+  { cursor, limit }: { readonly cursor: string; readonly limit: number },
+  show: (name: string) => unknown,
+): Answer {
   // What the cursor names may be gone by now: the page goes on behind its place.
   const found = cursor === '' ? 0 : names.findIndex((name) => isBehind(name, cursor));
   const from = found < 0 ? names.length : found;
@@ -56,7 +66,8 @@ function page(field: string, names: readonly string[], { cursor, limit }: { read
 }
 
 /** Changes go by age, all else by name. */
-const isBehind = (name: string, cursor: string): boolean => (isChangeId(name) && isChangeId(cursor) ? byAge(name, cursor) > 0 : name > cursor);
+const isBehind = (name: string, cursor: string): boolean =>
+  isChangeId(name) && isChangeId(cursor) ? byAge(name, cursor) > 0 : name > cursor;
 
 const listRollouts = ({ state }: SchedulerDraft, cursor: string, limit: number): Answer =>
   page('rollouts', [...state.rollouts.keys()].sort(byAge), { cursor, limit }, (change) => rolloutView(state, change));
@@ -65,18 +76,29 @@ function getRollout({ state }: SchedulerDraft, request: Request & { readonly op:
   const rollout = state.rollouts.get(request.change);
   if (rollout === undefined) {
     const change = state.changes.get(request.change);
-    if (change?.open === true) return refused('not-started', `${request.change} is accepted, and its rollout has not started: see ops.config or the bucket changes`);
+    if (change?.open === true)
+      return refused(
+        'not-started',
+        `${request.change} is accepted, and its rollout has not started: see ops.config or the bucket changes`,
+      );
     return refused('not-found', `no rollout of ${request.change} is known`);
   }
-  const nodes = page('nodes', rollout.frozen === undefined ? rollout.nodes : [], request, (name) => nodeProgress(state, request.change, name));
-  return ok({ ...rolloutView(state, request.change), ...(nodes.ok ? (nodes.body as object) : {}), ...(rollout.frozen ? { nodes: rollout.frozen.worst } : {}) });
+  const nodes = page('nodes', rollout.frozen === undefined ? rollout.nodes : [], request, (name) =>
+    nodeProgress(state, request.change, name),
+  );
+  return ok({
+    ...rolloutView(state, request.change),
+    ...(nodes.ok ? (nodes.body as object) : {}),
+    ...(rollout.frozen ? { nodes: rollout.frozen.worst } : {}),
+  });
 }
 
 type Steering = Request & { readonly op: 'rollout.pause' | 'rollout.resume' | 'rollout.abort' };
 
 function steer(draft: SchedulerDraft, request: Steering): Answer {
   const change = draft.state.changes.get(request.change);
-  if (change === undefined) return refused('not-found', `no change ${request.change} is known; see "sluice get changes"`);
+  if (change === undefined)
+    return refused('not-found', `no change ${request.change} is known; see "sluice get changes"`);
   const rollout = draft.state.rollouts.get(request.change);
   const refusal = cannotSteer(change, rollout, request.op);
   if (refusal !== undefined) return refused('conflict', refusal);
@@ -109,11 +131,27 @@ function skip(draft: SchedulerDraft, { node: name, by, reason }: Request & { rea
   const node = draft.state.nodes.get(name);
   if (node === undefined || !node.joined) return refused('not-found', `no node ${name} is in the fleet`);
   if (!node.silent && node.change === '' && node.lease === undefined) {
-    return refused('conflict', `there is nothing to skip: ${name} is alive, holds no lease and is no target of an open rollout`);
+    return refused(
+      'conflict',
+      `there is nothing to skip: ${name} is alive, holds no lease and is no target of an open rollout`,
+    );
   }
-  if (node.skippedBy === '') draft.emit({ type: 'node.skipped', node: name, pool: node.pool, lease: node.lease?.id ?? '', change: node.change, by, reason });
+  if (node.skippedBy === '')
+    draft.emit({
+      type: 'node.skipped',
+      node: name,
+      pool: node.pool,
+      lease: node.lease?.id ?? '',
+      change: node.change,
+      by,
+      reason,
+    });
   const lease = draft.state.nodes.get(name)?.lease;
-  if (lease !== undefined && isUndecided(lease)) settleLease(draft, name, lease, { because: 'skipped', reason: reason === '' ? `skipped by ${by}` : reason, restored: true });
+  if (lease !== undefined && isUndecided(lease))
+    settleLease(draft, name, lease, {
+      because: 'skipped',
+      reason: reason === '' ? `skipped by ${by}` : reason,
+      restored: true,
+    });
   return ok({ node: name, skipped: true });
 }
-

@@ -8,7 +8,12 @@ describe('the distance between two tries', () => {
     expect([new Set(distances(1)), new Set(distances(2))]).toEqual([new Set([60_000]), new Set([120_000])]);
   });
 
-  it.each([[3, 240_000], [6, 1_920_000], [7, 3_600_000], [30, 3_600_000]])('behind the %ith is that long, and up to a quarter longer', (tries, ms) => {
+  it.each([
+    [3, 240_000],
+    [6, 1_920_000],
+    [7, 3_600_000],
+    [30, 3_600_000],
+  ])('behind the %ith is that long, and up to a quarter longer', (tries, ms) => {
     const all = distances(tries);
     expect(Math.min(...all)).toBeGreaterThanOrEqual(ms);
     expect(Math.max(...all)).toBeLessThan(ms * 1.25);
@@ -17,7 +22,8 @@ describe('the distance between two tries', () => {
   });
 
   it('is the same for the same node and try, and in another order for the next one', () => {
-    const order = (tries: number): readonly string[] => [...NODES].sort((a, b) => retryMs(a, tries) - retryMs(b, tries));
+    const order = (tries: number): readonly string[] =>
+      [...NODES].sort((a, b) => retryMs(a, tries) - retryMs(b, tries));
     expect(distances(3)).toEqual(distances(3));
     expect(order(3)).not.toEqual(order(4));
   });

@@ -1,4 +1,19 @@
-import { accepted, changed, committed, factOf, heard, joined, left, linesOf, pool, renderedChange, renderedNode, reviewedNode, silent, validated } from '#libs/testing';
+import {
+  accepted,
+  changed,
+  committed,
+  factOf,
+  heard,
+  joined,
+  left,
+  linesOf,
+  pool,
+  renderedChange,
+  renderedNode,
+  reviewedNode,
+  silent,
+  validated,
+} from '#libs/testing';
 import { PAST_DEADLINE, grants, leading, owed, Scheduler, settledAs, types } from './scheduler.fixture.js';
 
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
@@ -17,7 +32,10 @@ describe('a rollout', () => {
   it('that touches nobody ends at once, with its reason', () => {
     const s = fleetOf('n0');
     const said = s.rolls('c1', [], { apply: [pool('edge', 3)] });
-    expect(linesOf(said, 'reason')).toEqual(['rollout.started it touches no node', 'rollout.complete it touches no node']);
+    expect(linesOf(said, 'reason')).toEqual([
+      'rollout.started it touches no node',
+      'rollout.complete it touches no node',
+    ]);
     expect(types(s.given(committed('c1')).when())).toEqual(['rollout.succeeded']);
   });
 
@@ -30,7 +48,12 @@ describe('a rollout', () => {
 
   it('starts on the review of its present attempt, and of no other', () => {
     const s = fleetOf('n0');
-    s.given(accepted('c1'), renderedChange('c1', leading(['n0'], 'old', 'a')), renderedChange('c1', leading(['n0'], 'old', 'b'), { attempt: 2 }), validated('c1', 1));
+    s.given(
+      accepted('c1'),
+      renderedChange('c1', leading(['n0'], 'old', 'a')),
+      renderedChange('c1', leading(['n0'], 'old', 'b'), { attempt: 2 }),
+      validated('c1', 1),
+    );
     expect(s.when()).toEqual([]);
     expect(grants(s.given(validated('c1', 2)).when())).toEqual(['n0 forward b']);
   });
@@ -44,7 +67,9 @@ describe('a rollout', () => {
   });
 
   it('does not start on a review of before it had to wait', () => {
-    const s = fleetOf('n0').reviewed('c1', ['n0']).given(factOf('config.waiting', { change: 'c1', behind: ['c0'] }));
+    const s = fleetOf('n0')
+      .reviewed('c1', ['n0'])
+      .given(factOf('config.waiting', { change: 'c1', behind: ['c0'] }));
     expect(s.when()).toEqual([]);
   });
 
@@ -88,7 +113,12 @@ describe('a rollout', () => {
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
     s.given(committed('c1')).when();
-    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'succeeded', applied: 1, owed: 1, worst: [{ node: 'n1', state: 'owed' }] });
+    expect(s.view('rollouts', 'c1')).toMatchObject({
+      phase: 'succeeded',
+      applied: 1,
+      owed: 1,
+      worst: [{ node: 'n1', state: 'owed' }],
+    });
     expect(grants(s.given(heard('n1')).when())).toEqual(['n1 corrective c1-new']);
     s.applies('n1');
     expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'succeeded', applied: 2, owed: 0, worst: [] });
@@ -101,14 +131,26 @@ describe('a rollout', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     const said = s.after(PAST_DEADLINE);
-    expect(types(said)).toEqual(expect.arrayContaining(['node.unknown', 'rollout.failed', 'rollout.reverting', 'node.owed']));
-    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'reverted', unknown: 1, owed: 1, pools: { default: { done: 0 } }, worst: [{ node: 'n0', state: 'unknown' }] });
+    expect(types(said)).toEqual(
+      expect.arrayContaining(['node.unknown', 'rollout.failed', 'rollout.reverting', 'node.owed']),
+    );
+    expect(s.view('rollouts', 'c1')).toMatchObject({
+      phase: 'reverted',
+      unknown: 1,
+      owed: 1,
+      pools: { default: { done: 0 } },
+      worst: [{ node: 'n0', state: 'unknown' }],
+    });
     s.answers_('n0', 'failed');
     expect(s.view('rollouts', 'c1')).toMatchObject({ owed: 0, pools: { default: { done: 1 } } });
   });
 
   it('leaves a silent node behind as owed and not failed, gives it nothing before the end, and a corrective lease after it', () => {
-    const s = new Scheduler().given(accepted('c9', { apply: [pool('edge', 2)] }), renderedChange('c9', {}), validated('c9'));
+    const s = new Scheduler().given(
+      accepted('c9', { apply: [pool('edge', 2)] }),
+      renderedChange('c9', {}),
+      validated('c9'),
+    );
     s.when();
     s.given(committed('c9')).fleet(['n0', 'n1'], { role: 'edge' }).given(silent('n1'));
     const said = s.rolls('c1', ['n0', 'n1']);
@@ -129,7 +171,9 @@ describe('a rollout', () => {
 
   it('owes a node that the committed state does not fit either', () => {
     const s = fleetOf('n0', 'n1');
-    expect(owed(s.rolls('c1', ['n0', 'n1'], { unfit: ['n1'] }))).toEqual(['n1: the committed state does not fit it either']);
+    expect(owed(s.rolls('c1', ['n0', 'n1'], { unfit: ['n1'] }))).toEqual([
+      'n1: the committed state does not fit it either',
+    ]);
     s.applies('n0');
     s.given(committed('c1')).when();
     expect(s.status('n1')).toMatchObject({ desired: 'old', hash: 'old' });
@@ -161,7 +205,10 @@ describe('a rollout', () => {
   it('is not complete while a node that left it by a relabel is still at work for it', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
-    s.given(changed('n0', { zone: 'b' }), factOf('node.rendered', { node: 'n0', hash: 'old', recipe: 'r-old', leaves: ['c1'] }));
+    s.given(
+      changed('n0', { zone: 'b' }),
+      factOf('node.rendered', { node: 'n0', hash: 'old', recipe: 'r-old', leaves: ['c1'] }),
+    );
     expect(s.when()).toEqual([]);
     expect(s.rollout('c1').phase).toBe('rolling');
     expect(types(s.applies('n0'))).toContain('rollout.complete');
@@ -184,13 +231,25 @@ describe('a rollout of which a node fails', () => {
     s.rolls('c1', ['n0', 'n1', 'n2']);
     s.applies('n0');
     const said = s.answers_('n1', 'failed');
-    expect(types(said).slice(0, 4)).toEqual(['node.lease.settled', 'rollout.failed', 'rollout.reverting', 'node.lease.released']);
+    expect(types(said).slice(0, 4)).toEqual([
+      'node.lease.settled',
+      'rollout.failed',
+      'rollout.reverting',
+      'node.lease.released',
+    ]);
     expect(grants(said)).toEqual(['n0 back old']);
     expect(types(s.applies('n0'))).toContain('rollout.reverted');
-    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'reverted', failed: 1, reason: 'n1 is failed: it is failed' });
+    expect(s.view('rollouts', 'c1')).toMatchObject({
+      phase: 'reverted',
+      failed: 1,
+      reason: 'n1 is failed: it is failed',
+    });
   });
 
-  it.each([[1, 'rolling'], [0, 'reverted']])('with maxFailures %i is then %s', (maxFailures, phase) => {
+  it.each([
+    [1, 'rolling'],
+    [0, 'reverted'],
+  ])('with maxFailures %i is then %s', (maxFailures, phase) => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1'], { maxFailures });
     s.answers_('n0', 'failed');
@@ -202,7 +261,11 @@ describe('a rollout of which a node fails', () => {
     s.rolls('c1', ['n0', 'n1', 'n2'], { maxFailures: 1 });
     s.answers_('n0', 'failed');
     s.after(PAST_DEADLINE);
-    expect(s.rollout('c1')).toMatchObject({ failed: 1, unknown: 1, reason: 'n1 is unknown: no answer within 120 s, more than the 1 tolerated' });
+    expect(s.rollout('c1')).toMatchObject({
+      failed: 1,
+      unknown: 1,
+      reason: 'n1 is unknown: no answer within 120 s, more than the 1 tolerated',
+    });
     expect(s.rollout('c1').phase).toBe('reverted'); // n1 has its `from`, as far as is known
   });
 
@@ -234,20 +297,36 @@ describe('a rollout of which a node fails', () => {
 
   it('takes the strictest policy that selects a target where the change says nothing', () => {
     const s = fleetOf('n0');
-    const policies = [1, 3].map((maxFailures) => ({ kind: 'RolloutPolicy', name: `p${maxFailures}`, labels: {}, spec: { nodeSelector: {}, maxFailures } }));
+    const policies = [1, 3].map((maxFailures) => ({
+      kind: 'RolloutPolicy',
+      name: `p${maxFailures}`,
+      labels: {},
+      spec: { nodeSelector: {}, maxFailures },
+    }));
     s.rolls('c1', ['n0'], { apply: policies });
     expect(s.rollout('c1').maxFailures).toBe(1);
   });
 
   it('invalid fails whatever is tolerated, and every other rollout that would bring that hash or recipe', () => {
-    const s = new Scheduler().given(accepted('c9', { apply: [pool('a', 1), pool('b', 1), pool('c', 1)] }), renderedChange('c9', {}), validated('c9'));
+    const s = new Scheduler().given(
+      accepted('c9', { apply: [pool('a', 1), pool('b', 1), pool('c', 1)] }),
+      renderedChange('c9', {}),
+      validated('c9'),
+    );
     s.when();
-    s.given(committed('c9')).fleet(['a0', 'a1'], { role: 'a' }).fleet(['b0', 'b1'], { role: 'b' }).fleet(['c0', 'c1'], { role: 'c' });
+    s.given(committed('c9'))
+      .fleet(['a0', 'a1'], { role: 'a' })
+      .fleet(['b0', 'b1'], { role: 'b' })
+      .fleet(['c0', 'c1'], { role: 'c' });
     s.rolls('c1', ['a0', 'a1'], { to: 'same', maxFailures: 9 });
     s.rolls('c2', ['b0', 'b1'], { to: 'same' });
     s.rolls('c3', ['c0', 'c1'], { to: 'other' });
     s.answers_('a0', 'invalid');
-    expect([s.rollout('c1').phase, s.rollout('c2').phase, s.rollout('c3').phase]).toEqual(['reverting', 'reverting', 'rolling']);
+    expect([s.rollout('c1').phase, s.rollout('c2').phase, s.rollout('c3').phase]).toEqual([
+      'reverting',
+      'reverting',
+      'rolling',
+    ]);
     expect(s.rollout('c2').reason).toBe('a0 in c1 found its config invalid: it is invalid');
   });
 
@@ -256,7 +335,22 @@ describe('a rollout of which a node fails', () => {
     s.rolls('c1', ['n0']);
     const { lease } = s.lease('n0');
     expect(types(s.answers_('n0', 'invalid'))).not.toContain('rollout.reverted');
-    expect(types(s.given(factOf('config.judged', { hash: 'c1-new', recipe: 'r-c1-new', lease, change: 'c1', node: 'n0', condemned: true })).when())).toEqual(['rollout.reverted']);
+    expect(
+      types(
+        s
+          .given(
+            factOf('config.judged', {
+              hash: 'c1-new',
+              recipe: 'r-c1-new',
+              lease,
+              change: 'c1',
+              node: 'n0',
+              condemned: true,
+            }),
+          )
+          .when(),
+      ),
+    ).toEqual(['rollout.reverted']);
   });
 
   it('owes a node whose way back fails, condemns nothing, and is reverted', () => {

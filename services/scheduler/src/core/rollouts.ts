@@ -10,18 +10,31 @@ export function startRollouts(draft: SchedulerDraft): void {
   for (const name of [...draft.state.openChanges]) {
     const change = draft.state.changes.get(name);
     if (draft.full || change === undefined || !mayStart(draft.state, change)) continue;
-    for (const older of change.replaces) emitRollout(draft, 'superseded', older, { by: name, reason: `corrected by ${name}` });
+    for (const older of change.replaces)
+      emitRollout(draft, 'superseded', older, { by: name, reason: `corrected by ${name}` });
     const nodes = Object.keys(change.targets).length;
     const pending = nodes === 0 ? {} : { pending: nodes };
     const reason = nodes === 0 ? 'it touches no node' : '';
-    const extra = { attempt: change.attempt, replaces: change.replaces, maxFailures: maxFailuresOf(draft.state, change), reason };
+    const extra = {
+      attempt: change.attempt,
+      replaces: change.replaces,
+      maxFailures: maxFailuresOf(draft.state, change),
+      reason,
+    };
     emitRollout(draft, 'started', name, { ...extra, applied: 0, ...pending });
   }
 }
 
 function mayStart(state: State, change: Change): boolean {
   // One that was superseded in this very batch is open no more.
-  if (!change.open || change.started || change.aborted || change.validated?.attempt !== change.attempt || change.attempt === 0) return false;
+  if (
+    !change.open ||
+    change.started ||
+    change.aborted ||
+    change.validated?.attempt !== change.attempt ||
+    change.attempt === 0
+  )
+    return false;
   if (!change.replaces.every((older) => isReplaceable(state, older))) return false;
   if (!isFreeOfOthers(state, change)) return false;
   return !isReviewOutdated(state, change, change.validated.sequence);
@@ -71,7 +84,9 @@ export function endRollouts(draft: SchedulerDraft): void {
     const tally = draft.state.tallies.get(rollout.change) ?? EMPTY_TALLY;
     const over = tally.pending === 0 && tally.active === 0;
     if (rollout.phase === 'rolling' && over) {
-      emitRollout(draft, 'complete', rollout.change, { reason: rollout.nodes.length === 0 ? 'it touches no node' : '' });
+      emitRollout(draft, 'complete', rollout.change, {
+        reason: rollout.nodes.length === 0 ? 'it touches no node' : '',
+      });
     } else if (rollout.phase === 'reverting' && over && !awaitsJudgement(draft.state, rollout.change)) {
       emitRollout(draft, 'reverted', rollout.change, { reason: rollout.reason });
     } else if (rollout.phase === 'complete' && draft.state.changes.get(rollout.change)?.open === false) {

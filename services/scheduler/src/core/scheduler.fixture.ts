@@ -1,5 +1,16 @@
 import type { Action, LeaseView, NewFact, NodeReport, StatusView, Targets } from '#libs/contracts';
-import { accepted, joined, LedgerCopy, MemoryLedger, renderedChange, renderedNode, report, reviewedNode, validated, type ChangeSays } from '#libs/testing';
+import {
+  accepted,
+  joined,
+  LedgerCopy,
+  MemoryLedger,
+  renderedChange,
+  renderedNode,
+  report,
+  reviewedNode,
+  validated,
+  type ChangeSays,
+} from '#libs/testing';
 import { schedulerCore, type Input, type Plan, type PlanNeed } from './index.js';
 import type { Rollout, State } from './state.js';
 import type { Request } from './inputs.js';
@@ -40,8 +51,22 @@ export class Scheduler extends LedgerCopy<State, Input, PlanNeed, Plan> {
   }
 
   /** A change that leads nodes from `old` to its own name's hash, rendered and reviewed. */
-  reviewed(change: string, nodes: readonly string[], { to = `${change}-new`, from = 'old', replaces = [] as readonly string[], unfit = [] as readonly string[], ...says }: Reviewed = {}): this {
-    return this.given(accepted(change, says), renderedChange(change, leading(nodes, from, to), { replaces }), validated(change, 1, unfit));
+  reviewed(
+    change: string,
+    nodes: readonly string[],
+    {
+      to = `${change}-new`,
+      from = 'old',
+      replaces = [] as readonly string[],
+      unfit = [] as readonly string[],
+      ...says
+    }: Reviewed = {},
+  ): this {
+    return this.given(
+      accepted(change, says),
+      renderedChange(change, leading(nodes, from, to), { replaces }),
+      validated(change, 1, unfit),
+    );
   }
 
   /** The same, and the scheduler's turn. */
@@ -121,7 +146,12 @@ export class Scheduler extends LedgerCopy<State, Input, PlanNeed, Plan> {
   }
 }
 
-type Reviewed = ChangeSays & { readonly to?: string; readonly from?: string; readonly replaces?: readonly string[]; readonly unfit?: readonly string[] };
+type Reviewed = ChangeSays & {
+  readonly to?: string;
+  readonly from?: string;
+  readonly replaces?: readonly string[];
+  readonly unfit?: readonly string[];
+};
 
 export const leading = (nodes: readonly string[], from: string, to: string): Targets =>
   Object.fromEntries(nodes.map((node) => [node, { from, to, recipe: `r-${to}` }]));
@@ -130,5 +160,7 @@ export const leading = (nodes: readonly string[], from: string, to: string): Tar
 export const grants = (facts: readonly NewFact[]): readonly string[] =>
   facts.flatMap((fact) => (fact.type === 'node.lease.granted' ? [`${fact.node} ${fact.kind} ${fact.hash}`] : []));
 export const types = (facts: readonly NewFact[]): readonly string[] => facts.map(({ type }) => type);
-export const owed = (facts: readonly NewFact[]): readonly string[] => facts.flatMap((fact) => (fact.type === 'node.owed' ? [`${fact.node}: ${fact.reason}`] : []));
-export const settledAs = (facts: readonly NewFact[]): readonly string[] => facts.flatMap((fact) => (fact.type === 'node.lease.settled' ? [`${fact.node} ${fact.because}`] : []));
+export const owed = (facts: readonly NewFact[]): readonly string[] =>
+  facts.flatMap((fact) => (fact.type === 'node.owed' ? [`${fact.node}: ${fact.reason}`] : []));
+export const settledAs = (facts: readonly NewFact[]): readonly string[] =>
+  facts.flatMap((fact) => (fact.type === 'node.lease.settled' ? [`${fact.node} ${fact.because}`] : []));

@@ -39,7 +39,12 @@ export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
   view,
   shown: (state, key, atMs) => {
     const lease = key.bucket === 'leases' ? state.nodes.get(key.key.replaceAll('_', '.'))?.lease : undefined;
-    if (lease !== undefined && (lease.because === 'skipped' || lease.because === 'left') && !state.shownMs.has(lease.id)) state.shownMs.set(lease.id, atMs);
+    if (
+      lease !== undefined &&
+      (lease.because === 'skipped' || lease.because === 'left') &&
+      !state.shownMs.has(lease.id)
+    )
+      state.shownMs.set(lease.id, atMs);
   },
   dump,
   load,
@@ -47,11 +52,20 @@ export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
 
 /** What most turns of a rollout come to: leases that ended well, and new ones. Each frees a unit or takes one, and nothing else follows from it. */
 function separable(facts: readonly NewFact[]): boolean {
-  return facts.every((fact) => fact.type === 'node.lease.granted' || (fact.type === 'node.lease.settled' && fact.because === 'applied' && fact.released));
+  return facts.every(
+    (fact) =>
+      fact.type === 'node.lease.granted' ||
+      (fact.type === 'node.lease.settled' && fact.because === 'applied' && fact.released),
+  );
 }
 
 /** The line that grants a lease is in grants.ts; this is the order of everything. */
-function decide(state: State, inputs: readonly Input[], plans: ReadonlyMap<string, Plan>, now: Now): Decision<Input, PlanNeed> {
+function decide(
+  state: State,
+  inputs: readonly Input[],
+  plans: ReadonlyMap<string, Plan>,
+  now: Now,
+): Decision<Input, PlanNeed> {
   return decided<State, Input, PlanNeed>(state, now, evolve, (draft) => {
     takeInputs(draft, inputs);
     giveExpired(draft);

@@ -1,4 +1,15 @@
-import { accepted, changed, committed, factOf, heard, left, pool, renderedChange, silent, validated } from '#libs/testing';
+import {
+  accepted,
+  changed,
+  committed,
+  factOf,
+  heard,
+  left,
+  pool,
+  renderedChange,
+  silent,
+  validated,
+} from '#libs/testing';
 import { DRAIN, leading, MINUTE, PAST_DEADLINE, Scheduler, types } from './scheduler.fixture.js';
 
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
@@ -8,7 +19,8 @@ const pools = (...wanted: readonly ReturnType<typeof pool>[]): Scheduler => {
   s.given(committed('c9')).when();
   return s;
 };
-const worst = (s: Scheduler, change: string) => s.view('rollouts', change).worst.map(({ node, state, reason }) => `${node} ${state} ${reason}`.trim());
+const worst = (s: Scheduler, change: string) =>
+  s.view('rollouts', change).worst.map(({ node, state, reason }) => `${node} ${state} ${reason}`.trim());
 const pageOf = (s: Scheduler, request: Parameters<Scheduler['asks']>[0]): Record<string, unknown> => {
   s.asks(request);
   return (s.answers[0] as { body: Record<string, unknown> }).body;
@@ -18,7 +30,10 @@ const away = (node: string) => [silent(node), factOf('node.skipped', { node, by:
 describe('what a rollout shows while others are under way', () => {
   /** c1 in pool b and then a, c2 in pool c; a1 has failed c1, c2 has somebody at work. */
   const beside = () => {
-    const s = pools(pool('b', 1), pool('a', 1), pool('c', 1)).fleet(['b0', 'b1', 'b2'], { role: 'b' }).fleet(['a0', 'a1'], { role: 'a' }).fleet(['c0', 'c1'], { role: 'c' });
+    const s = pools(pool('b', 1), pool('a', 1), pool('c', 1))
+      .fleet(['b0', 'b1', 'b2'], { role: 'b' })
+      .fleet(['a0', 'a1'], { role: 'a' })
+      .fleet(['c0', 'c1'], { role: 'c' });
     s.rolls('c1', ['b0', 'b1', 'b2', 'a0', 'a1'], { maxFailures: 1 });
     s.rolls('c2', ['c0', 'c1']);
     s.answers_('a0', 'failed');
@@ -29,7 +44,10 @@ describe('what a rollout shows while others are under way', () => {
     const s = beside();
     expect(worst(s, 'c1')).toEqual(['a0 failed it is failed', 'a1 ready forward', 'b0 ready forward']);
     expect(worst(s, 'c2')).toEqual(['c0 ready forward']);
-    expect(s.view('rollouts', 'c1').pools).toEqual({ a: { nodes: 2, done: 0, active: 1 }, b: { nodes: 3, done: 0, active: 1 } });
+    expect(s.view('rollouts', 'c1').pools).toEqual({
+      a: { nodes: 2, done: 0, active: 1 },
+      b: { nodes: 3, done: 0, active: 1 },
+    });
     expect(Object.keys(s.view('rollouts', 'c1').pools)).toEqual(['a', 'b']);
     expect(s.view('rollouts', 'c2').pools).toEqual({ c: { nodes: 2, done: 0, active: 1 } });
   });
@@ -46,7 +64,8 @@ describe('what a rollout shows while others are under way', () => {
     s.rolls('c1', ['n0', 'n1']);
     s.rolls('c2', ['n0', 'n1'], { replaces: ['c1'] });
     expect(pageOf(s, { op: 'rollout.get', change: 'c2', cursor: '', limit: 9 })['nodes']).toEqual([
-      { node: 'n0', pool: 'default', state: 'pending', reason: '', since: '' }, { node: 'n1', pool: 'default', state: 'pending', reason: '', since: '' },
+      { node: 'n0', pool: 'default', state: 'pending', reason: '', since: '' },
+      { node: 'n1', pool: 'default', state: 'pending', reason: '', since: '' },
     ]);
     expect(worst(s, 'c2')).toEqual([]);
   });
@@ -59,7 +78,10 @@ describe('what a rollout shows that goes back', () => {
     s.applies('n0');
     s.answers_('n1', verdict);
     expect(worst(s, 'c1')).toEqual([`n1 ${verdict} it is ${verdict}`, 'n0 ready back']);
-    expect(pageOf(s, { op: 'rollout.get', change: 'c1', cursor: 'n0', limit: 9 })['nodes']).toMatchObject([{ node: 'n1', state: verdict }, { node: 'n2', state: 'back', reason: '' }]);
+    expect(pageOf(s, { op: 'rollout.get', change: 'c1', cursor: 'n0', limit: 9 })['nodes']).toMatchObject([
+      { node: 'n1', state: verdict },
+      { node: 'n2', state: 'back', reason: '' },
+    ]);
   });
 
   it('has on top who did not answer, and has that back once it says that it is', () => {
@@ -99,7 +121,12 @@ describe('what a rollout shows that is over', () => {
     s.applies('n2');
     expect([...s.core.takeTouched(s.state)]).toContain('rollouts/c1');
     expect(worst(s, 'c1')).toEqual(['n1 failed it is failed', 'n3 owed skipped by me']);
-    expect(s.view('rollouts', 'c1')).toMatchObject({ applied: 3, owed: 1, failed: 1, pools: { default: { nodes: 4, done: 3 } } });
+    expect(s.view('rollouts', 'c1')).toMatchObject({
+      applied: 3,
+      owed: 1,
+      failed: 1,
+      pools: { default: { nodes: 4, done: 3 } },
+    });
   });
 
   it('is answered node by node as far as it is remembered: the worst', () => {
@@ -125,7 +152,10 @@ describe('what a rollout shows that is over', () => {
     expect(s.applies('n0').at(-1)).toMatchObject({ type: 'rollout.complete', reason: '' });
     s.given(committed('c1')).when();
     s.rolls('c2', ['n1']);
-    expect(s.answers_('n1', 'failed').at(-1)).toMatchObject({ type: 'rollout.reverted', reason: 'n1 is failed: it is failed' });
+    expect(s.answers_('n1', 'failed').at(-1)).toMatchObject({
+      type: 'rollout.reverted',
+      reason: 'n1 is failed: it is failed',
+    });
   });
 });
 
@@ -134,11 +164,17 @@ describe('answers', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c11', ['n0']);
     s.rolls('c2', ['n1'], { apply: [pool('edge', 2)] });
-    expect((pageOf(s, { op: 'rollout.list', cursor: '', limit: 9 })['rollouts'] as { change: string }[]).map(({ change }) => change)).toEqual(['c2', 'c11']);
+    expect(
+      (pageOf(s, { op: 'rollout.list', cursor: '', limit: 9 })['rollouts'] as { change: string }[]).map(
+        ({ change }) => change,
+      ),
+    ).toEqual(['c2', 'c11']);
     const gone = pools(pool('edge', 1)).fleet(['n0'], { role: 'edge' });
     gone.rolls('c1', [], { delete: [{ kind: 'Pool', name: 'edge' }] });
     gone.given(committed('c1', 2)).when();
-    expect((pageOf(gone, { op: 'pool.list', cursor: '', limit: 9 })['pools'] as { pool: string }[]).map((one) => one.pool)).toEqual(['default']);
+    expect(
+      (pageOf(gone, { op: 'pool.list', cursor: '', limit: 9 })['pools'] as { pool: string }[]).map((one) => one.pool),
+    ).toEqual(['default']);
     expect(pageOf(gone, { op: 'pool.list', cursor: 'zzz', limit: 9 })['pools']).toEqual([]);
   });
 
@@ -158,14 +194,27 @@ describe('answers', () => {
 
 describe('what a rollout leaves behind', () => {
   it('is owed in the pool of its node, and by no lease', () => {
-    const s = pools(pool('edge', 1)).fleet(['n0'], { role: 'edge' }).given(...away('n0'));
-    expect(s.rolls('c1', ['n0'])[1]).toMatchObject({ type: 'node.owed', node: 'n0', pool: 'edge', lease: '', change: 'c1', reason: 'skipped by me' });
+    const s = pools(pool('edge', 1))
+      .fleet(['n0'], { role: 'edge' })
+      .given(...away('n0'));
+    expect(s.rolls('c1', ['n0'])[1]).toMatchObject({
+      type: 'node.owed',
+      node: 'n0',
+      pool: 'edge',
+      lease: '',
+      change: 'c1',
+      reason: 'skipped by me',
+    });
   });
 
   it('is not there before it starts: one invalid among the configs that it brings is enough for another review', () => {
     const s = fleetOf('n0', 'n1', 'x');
     s.rolls('c0', ['x'], { to: 'bad' });
-    s.given(accepted('c1'), renderedChange('c1', { n0: { from: 'old', to: 'fine', recipe: '' }, n1: { from: 'old', to: 'bad', recipe: '' } }), validated('c1'));
+    s.given(
+      accepted('c1'),
+      renderedChange('c1', { n0: { from: 'old', to: 'fine', recipe: '' }, n1: { from: 'old', to: 'bad', recipe: '' } }),
+      validated('c1'),
+    );
     s.answers_('x', 'invalid');
     expect(s.state.rollouts.has('c1')).toBe(false);
   });
@@ -173,12 +222,18 @@ describe('what a rollout leaves behind', () => {
 
 describe('a stall', () => {
   it('names by name who holds the units in all pools of the rollout', () => {
-    const s = pools(pool('a', 1), pool('b', 1)).fleet(['a0', 'z'], { role: 'a' }).fleet(['b0', 'm'], { role: 'b' }).given(silent('z'), silent('m'));
+    const s = pools(pool('a', 1), pool('b', 1))
+      .fleet(['a0', 'z'], { role: 'a' })
+      .fleet(['b0', 'm'], { role: 'b' })
+      .given(silent('z'), silent('m'));
     expect(s.rolls('c1', ['a0', 'b0']).at(-1)).toMatchObject({ type: 'rollout.stalled', nodes: ['m', 'z'] });
   });
 
   it('is said though another rollout that is paused has units left', () => {
-    const s = pools(pool('a', 1), pool('b', 1)).fleet(['a0', 'z'], { role: 'a' }).fleet(['b0'], { role: 'b' }).given(silent('z'), accepted('c2'));
+    const s = pools(pool('a', 1), pool('b', 1))
+      .fleet(['a0', 'z'], { role: 'a' })
+      .fleet(['b0'], { role: 'b' })
+      .given(silent('z'), accepted('c2'));
     s.pauses('c2');
     s.given(renderedChange('c2', leading(['b0'], 'old', 'x')), validated('c2')).when();
     expect(s.view('rollouts', 'c2')).toMatchObject({ paused: true, pending: 1 });

@@ -1,4 +1,17 @@
-import type { Action, Because, DrainOutcome, Fragment, FragmentRef, LeaseKind, LeasePhase, NodeProgress, PoolProgress, Reason, Targets, Verdict } from '#libs/contracts';
+import type {
+  Action,
+  Because,
+  DrainOutcome,
+  Fragment,
+  FragmentRef,
+  LeaseKind,
+  LeasePhase,
+  NodeProgress,
+  PoolProgress,
+  Reason,
+  Targets,
+  Verdict,
+} from '#libs/contracts';
 import { Cell, SortedSet, Table, UndoLog } from '#libs/kernel';
 import type { PoolPolicy } from '#libs/budget';
 
@@ -67,7 +80,12 @@ export interface TakenUnit {
 export type Retry =
   | { readonly kind: 'later'; readonly tries: number; readonly atMs: number; readonly restarts?: number }
   /** After `invalid`, or restarts of the machine in vain: only when what the node would be given, or the node, is another one. */
-  | { readonly kind: 'when-changed'; readonly circumstances: string; readonly reason: string; readonly restarts?: number };
+  | {
+      readonly kind: 'when-changed';
+      readonly circumstances: string;
+      readonly reason: string;
+      readonly restarts?: number;
+    };
 
 export interface NodeState {
   readonly node: string;
@@ -171,7 +189,9 @@ export interface Change {
   readonly attempt: number;
   readonly targets: Targets;
   readonly replaces: readonly string[];
-  readonly validated: { readonly attempt: number; readonly sequence: number; readonly unfit: readonly string[] } | undefined;
+  readonly validated:
+    | { readonly attempt: number; readonly sequence: number; readonly unfit: readonly string[] }
+    | undefined;
 }
 
 export interface Want {
@@ -266,7 +286,12 @@ export class State {
   poolSet(pool: string): PoolSets {
     let sets = this.poolSets.get(pool);
     if (sets === undefined) {
-      sets = { unavailable: new SortedSet(this.undo), silent: new SortedSet(this.undo), queue: new SortedSet(this.undo), downQueue: new SortedSet(this.undo) };
+      sets = {
+        unavailable: new SortedSet(this.undo),
+        silent: new SortedSet(this.undo),
+        queue: new SortedSet(this.undo),
+        downQueue: new SortedSet(this.undo),
+      };
       this.poolSets.set(pool, sets);
     }
     return sets;

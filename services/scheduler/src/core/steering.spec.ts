@@ -1,4 +1,16 @@
-import { accepted, committed, ended, factOf, linesOf, left, pool, renderedChange, renderedNode, silent, validated } from '#libs/testing';
+import {
+  accepted,
+  committed,
+  ended,
+  factOf,
+  linesOf,
+  left,
+  pool,
+  renderedChange,
+  renderedNode,
+  silent,
+  validated,
+} from '#libs/testing';
 import { grants, leading, PAST_DEADLINE, Scheduler, settledAs, types } from './scheduler.fixture.js';
 
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
@@ -71,7 +83,10 @@ describe('abort', () => {
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
     const said = s.aborts('c1');
-    expect(linesOf(said.slice(0, 2), 'by', 'reason')).toEqual(['rollout.aborted me aborted by me: enough', 'rollout.reverting me aborted by me: enough']);
+    expect(linesOf(said.slice(0, 2), 'by', 'reason')).toEqual([
+      'rollout.aborted me aborted by me: enough',
+      'rollout.reverting me aborted by me: enough',
+    ]);
     expect(grants(said)).toEqual([]); // n1 is at work: the unit is taken
     expect(grants(s.applies('n1'))).toEqual(['n0 back old']);
     s.applies('n0');
@@ -137,7 +152,10 @@ describe('a correction', () => {
   it('that is reviewed together with what it replaces starts, and the older never does', () => {
     const s = new Scheduler().fleet(['n0']);
     s.reviewed('c9', ['n0']).reviewed('c10', ['n0'], { replaces: ['c9'] });
-    expect(linesOf(s.when(), 'change').filter((line) => line.startsWith('rollout.'))).toEqual(['rollout.superseded c9', 'rollout.started c10']);
+    expect(linesOf(s.when(), 'change').filter((line) => line.startsWith('rollout.'))).toEqual([
+      'rollout.superseded c9',
+      'rollout.started c10',
+    ]);
   });
 
   it('leaves to the view of the older what its last leases come to', () => {
@@ -152,7 +170,10 @@ describe('a correction', () => {
   it('supersedes one that has not started', () => {
     const s = fleetOf('n0');
     s.given(accepted('c1'));
-    expect(linesOf(s.rolls('c2', ['n0'], { replaces: ['c1'] }).slice(0, 2), 'change')).toEqual(['rollout.superseded c1', 'rollout.started c2']);
+    expect(linesOf(s.rolls('c2', ['n0'], { replaces: ['c1'] }).slice(0, 2), 'change')).toEqual([
+      'rollout.superseded c1',
+      'rollout.started c2',
+    ]);
     expect(types(s.given(renderedChange('c1', leading(['n0'], 'old', 'x')), validated('c1')).when())).toEqual([]);
   });
 
@@ -170,7 +191,11 @@ describe('a correction', () => {
   it('that was rejected changes nothing', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
-    s.given(accepted('c2'), renderedChange('c2', leading(['n0'], 'old', 'x'), { replaces: ['c1'] }), factOf('config.rejected', { change: 'c2', stage: 'review', attempt: 1 }));
+    s.given(
+      accepted('c2'),
+      renderedChange('c2', leading(['n0'], 'old', 'x'), { replaces: ['c1'] }),
+      factOf('config.rejected', { change: 'c2', stage: 'review', attempt: 1 }),
+    );
     expect(s.when()).toEqual([]);
     expect(s.rollout('c1').phase).toBe('rolling');
   });
@@ -196,9 +221,13 @@ describe('a correction', () => {
 });
 
 describe('a condemned config', () => {
-  const condemned = (hash: string, recipe = `r-${hash}`) => factOf('config.judged', { hash, recipe, lease: 'x-l1', change: 'c0', node: 'x', condemned: true });
+  const condemned = (hash: string, recipe = `r-${hash}`) =>
+    factOf('config.judged', { hash, recipe, lease: 'x-l1', change: 'c0', node: 'x', condemned: true });
 
-  it.each([['hash', 'c1-new', 'other'], ['recipe', 'other', 'r-c1-new']])('is granted to nobody forward, known by its %s', (_, hash, recipe) => {
+  it.each([
+    ['hash', 'c1-new', 'other'],
+    ['recipe', 'other', 'r-c1-new'],
+  ])('is granted to nobody forward, known by its %s', (_, hash, recipe) => {
     const s = fleetOf('n0').given(condemned(hash, recipe));
     expect(grants(s.rolls('c1', ['n0']))).toEqual([]);
   });
@@ -214,7 +243,9 @@ describe('a condemned config', () => {
   it('is granted again once it is forgiven and reviewed', () => {
     const s = fleetOf('n0').given(condemned('c1-new'));
     s.rolls('c1', ['n0']);
-    expect(grants(s.given(factOf('config.forgiven', { hash: 'c1-new', recipe: 'r-c1-new' })).when())).toEqual(['n0 forward c1-new']);
+    expect(grants(s.given(factOf('config.forgiven', { hash: 'c1-new', recipe: 'r-c1-new' })).when())).toEqual([
+      'n0 forward c1-new',
+    ]);
   });
 
   it('is not asked about where the change alters nothing', () => {
@@ -229,7 +260,16 @@ describe('a condemned config', () => {
     s.reviewed('c2', ['n1'], { to: 'same' });
     const said = s.answers_('n0', 'invalid');
     expect(types(said)).not.toContain('rollout.started');
-    s.given(factOf('config.judged', { hash: 'same', recipe: 'r-same', lease: 'n0-l1', change: 'c1', node: 'n0', spared: 'it is the committed config of n7' }));
+    s.given(
+      factOf('config.judged', {
+        hash: 'same',
+        recipe: 'r-same',
+        lease: 'n0-l1',
+        change: 'c1',
+        node: 'n0',
+        spared: 'it is the committed config of n7',
+      }),
+    );
     s.when();
     expect(s.state.rollouts.has('c2')).toBe(false);
     expect(grants(s.given(validated('c2')).when())).toEqual(['n1 forward same']);
@@ -260,7 +300,12 @@ describe('why', () => {
   it('names who holds the unit, and what he is at', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
-    expect(s.why('n1')).toMatchObject({ holders: ['n0'], text: 'pool default lets 1 be unavailable at once: n0 (ready)', pool: 'default', change: 'c1' });
+    expect(s.why('n1')).toMatchObject({
+      holders: ['n0'],
+      text: 'pool default lets 1 be unavailable at once: n0 (ready)',
+      pool: 'default',
+      change: 'c1',
+    });
   });
 
   it('of a node that has joined and is not rendered yet does not say that all is well', () => {
@@ -302,7 +347,14 @@ describe('answers in pages', () => {
     s.rolls('c1', ['n0', 'n1', 'n2']);
     s.applies('n0');
     s.asks({ op: 'rollout.get', change: 'c1', cursor: '', limit: 2 });
-    expect(pageOf(s)).toMatchObject({ phase: 'rolling', nodes: [{ node: 'n0', state: 'applied' }, { node: 'n1', state: 'ready' }], next: 'n1' });
+    expect(pageOf(s)).toMatchObject({
+      phase: 'rolling',
+      nodes: [
+        { node: 'n0', state: 'applied' },
+        { node: 'n1', state: 'ready' },
+      ],
+      next: 'n1',
+    });
     s.asks({ op: 'rollout.get', change: 'c1', cursor: 'n1', limit: 2 });
     expect(pageOf(s)).toMatchObject({ nodes: [{ node: 'n2', state: 'pending' }] });
     expect(pageOf(s).next).toBeUndefined();

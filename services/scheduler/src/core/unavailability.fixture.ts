@@ -30,13 +30,19 @@ export class Unavailability {
   evolve(fact: Fact): void {
     switch (fact.type) {
       case 'config.accepted':
-        for (const { kind, name, spec } of fact.apply) if (kind === 'Pool') this.carried.set(`${fact.change}/${name}`, { budget: (spec as { maxUnavailable: number | string }).maxUnavailable, started: false });
+        for (const { kind, name, spec } of fact.apply)
+          if (kind === 'Pool')
+            this.carried.set(`${fact.change}/${name}`, {
+              budget: (spec as { maxUnavailable: number | string }).maxUnavailable,
+              started: false,
+            });
         return;
       case 'rollout.started':
         for (const [key, carried] of this.carried) if (key.startsWith(`${fact.change}/`)) carried.started = true;
         return;
       case 'config.committed':
-        for (const [key, { budget }] of this.carried) if (key.startsWith(`${fact.change}/`)) this.committed.set(key.split('/')[1] ?? '', budget);
+        for (const [key, { budget }] of this.carried)
+          if (key.startsWith(`${fact.change}/`)) this.committed.set(key.split('/')[1] ?? '', budget);
         this.over(fact.change);
         return this.forget(fact.change);
       case 'config.ended':
@@ -47,7 +53,12 @@ export class Unavailability {
       case 'node.joined':
       case 'node.changed': {
         const before = this.of(fact.node);
-        this.nodes.set(fact.node, { ...before, joined: true, role: fact.labels['role'] ?? '', ...(before.joined ? {} : { silent: false, out: false, taken: false, skipped: false }) });
+        this.nodes.set(fact.node, {
+          ...before,
+          joined: true,
+          role: fact.labels['role'] ?? '',
+          ...(before.joined ? {} : { silent: false, out: false, taken: false, skipped: false }),
+        });
         return;
       }
       case 'node.left':
@@ -58,7 +69,8 @@ export class Unavailability {
         return this.patch(fact.node, { silent: false, skipped: false });
       case 'node.taken': {
         const down = this.downIn(fact.pool);
-        if (!isDown(this.of(fact.node)) && down.length + 1 > this.budget(fact.pool)) this.overdrafts.push(`${fact.node} is taken in ${fact.pool} while ${down.join(', ')} are down`);
+        if (!isDown(this.of(fact.node)) && down.length + 1 > this.budget(fact.pool))
+          this.overdrafts.push(`${fact.node} is taken in ${fact.pool} while ${down.join(', ')} are down`);
         return this.patch(fact.node, { taken: true });
       }
       case 'node.given':
@@ -89,7 +101,8 @@ export class Unavailability {
     if (before.leaseId !== '') this.overdrafts.push(`${node} has ${before.leaseId} and gets ${lease}`);
     const down = this.downIn(pool);
     const wasDown = isDown(before);
-    if (!free && !wasDown && down.length + 1 > this.budget(pool)) this.overdrafts.push(`${node} gets ${lease} in ${pool} while ${down.join(', ')} are down`);
+    if (!free && !wasDown && down.length + 1 > this.budget(pool))
+      this.overdrafts.push(`${node} gets ${lease} in ${pool} while ${down.join(', ')} are down`);
     this.patch(node, { lease: free ? '' : pool, leaseId: lease });
   }
 
@@ -99,17 +112,29 @@ export class Unavailability {
   }
 
   private downIn(pool: string): readonly string[] {
-    return [...this.nodes].filter(([, seen]) => isDown(seen) && (seen.lease === pool || seen.role === pool)).map(([name]) => name);
+    return [...this.nodes]
+      .filter(([, seen]) => isDown(seen) && (seen.lease === pool || seen.role === pool))
+      .map(([name]) => name);
   }
 
   private budget(pool: string): number {
     const members = [...this.nodes.values()].filter((seen) => seen.joined && seen.role === pool).length;
-    const all = [this.committed.get(pool) ?? 1, ...[...this.carried].filter(([key, { started }]) => started && key.endsWith(`/${pool}`)).map(([, { budget }]) => budget)];
-    return Math.min(...all.map((budget) => (typeof budget === 'number' ? budget : Math.max(1, Math.floor((Number.parseInt(budget, 10) * members) / 100)))));
+    const all = [
+      this.committed.get(pool) ?? 1,
+      ...[...this.carried]
+        .filter(([key, { started }]) => started && key.endsWith(`/${pool}`))
+        .map(([, { budget }]) => budget),
+    ];
+    return Math.min(
+      ...all.map((budget) =>
+        typeof budget === 'number' ? budget : Math.max(1, Math.floor((Number.parseInt(budget, 10) * members) / 100)),
+      ),
+    );
   }
 
   private over(change: string): void {
-    for (const [name, seen] of this.nodes) if (seen.skipped && seen.skippedFor === change && !seen.silent) this.patch(name, { skipped: false });
+    for (const [name, seen] of this.nodes)
+      if (seen.skipped && seen.skippedFor === change && !seen.silent) this.patch(name, { skipped: false });
   }
 
   private forget(change: string): void {
@@ -117,7 +142,20 @@ export class Unavailability {
   }
 
   private of(node: string): Seen {
-    return this.nodes.get(node) ?? { joined: false, silent: false, out: false, taken: false, skipped: false, skippedFor: '', restored: true, role: '', lease: '', leaseId: '' };
+    return (
+      this.nodes.get(node) ?? {
+        joined: false,
+        silent: false,
+        out: false,
+        taken: false,
+        skipped: false,
+        skippedFor: '',
+        restored: true,
+        role: '',
+        lease: '',
+        leaseId: '',
+      }
+    );
   }
 
   private patch(node: string, change: Partial<Seen>): void {
@@ -125,4 +163,5 @@ export class Unavailability {
   }
 }
 
-const isDown = (seen: Seen): boolean => seen.lease !== '' || (seen.joined && !seen.skipped && (seen.silent || seen.out || seen.taken || !seen.restored));
+const isDown = (seen: Seen): boolean =>
+  seen.lease !== '' || (seen.joined && !seen.skipped && (seen.silent || seen.out || seen.taken || !seen.restored));

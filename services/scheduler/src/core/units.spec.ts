@@ -19,9 +19,13 @@ class Shared extends Scheduler {
 describe('a unit that another tool takes for a node', () => {
   it('counts like any other, and is named with owner and reason wherever a node waits for it', () => {
     const s = new Shared(1, 'n0', 'n1');
-    expect(linesOf(s.takes('n0'), 'node', 'pool', 'owner', 'reason', 'by')).toEqual(['node.taken n0 edge kured a new kernel me']);
+    expect(linesOf(s.takes('n0'), 'node', 'pool', 'owner', 'reason', 'by')).toEqual([
+      'node.taken n0 edge kured a new kernel me',
+    ]);
     expect(s.answers).toEqual([{ ok: true, body: { node: 'n0', pool: 'edge', owner: 'kured', taken: true } }]);
-    expect(s.view('pools', 'edge').unavailable).toEqual([{ node: 'n0', because: 'taken by kured: a new kernel', lease: '' }]);
+    expect(s.view('pools', 'edge').unavailable).toEqual([
+      { node: 'n0', because: 'taken by kured: a new kernel', lease: '' },
+    ]);
     expect(grants(s.rolls('c1', ['n1']))).toEqual([]);
     expect(s.why('n1').text).toContain('n0 (taken by kured: a new kernel)');
     const said = s.gives('n0');
@@ -33,7 +37,9 @@ describe('a unit that another tool takes for a node', () => {
     const s = new Shared(1, 'n0', 'n1');
     s.rolls('c1', ['n0']);
     expect(s.takes('n1')).toEqual([]);
-    expect(s.answers).toEqual([{ ok: false, code: 'no-room', message: 'pool edge has no room: 1 of 1 are unavailable (n0 ready)' }]);
+    expect(s.answers).toEqual([
+      { ok: false, code: 'no-room', message: 'pool edge has no room: 1 of 1 are unavailable (n0 ready)' },
+    ]);
   });
 
   it('is had without room for a node that is unavailable already', () => {
@@ -46,7 +52,9 @@ describe('a unit that another tool takes for a node', () => {
     const s = new Shared(2, 'n0', 'n1');
     s.rolls('c1', ['n0']);
     s.takes('n0');
-    expect(s.answers).toMatchObject([{ ok: false, code: 'conflict', message: 'n0 has the lease n0-l1: ask again when it is released' }]);
+    expect(s.answers).toMatchObject([
+      { ok: false, code: 'conflict', message: 'n0 has the lease n0-l1: ask again when it is released' },
+    ]);
     s.takes('n1', { pool: 'core' });
     expect(s.answers).toMatchObject([{ ok: false, code: 'conflict', message: 'n1 is in pool edge, not core' }]);
     s.takes('nobody');
@@ -73,7 +81,9 @@ describe('a unit that is taken for a time', () => {
 
   it('is given back when that is over, and somebody else gets it in the same batch', () => {
     const s = new Shared(1, 'n0', 'n1');
-    expect(linesOf(s.takes('n0', { forMs: HALF_HOUR }), 'node', 'owner', 'forMs')).toEqual([`node.taken n0 kured ${HALF_HOUR}`]);
+    expect(linesOf(s.takes('n0', { forMs: HALF_HOUR }), 'node', 'owner', 'forMs')).toEqual([
+      `node.taken n0 kured ${HALF_HOUR}`,
+    ]);
     expect(grants(s.rolls('c1', ['n1']))).toEqual([]);
     expect(s.after(HALF_HOUR - 1)).toEqual([]);
     const said = s.after(1);
@@ -86,8 +96,12 @@ describe('a unit that is taken for a time', () => {
     const s = new Shared(1, 'n0', 'n1');
     s.takes('n0', { forMs: HALF_HOUR });
     s.rolls('c1', ['n1']);
-    expect(s.view('pools', 'edge').unavailable).toMatchObject([{ node: 'n0', because: expect.stringMatching(/^taken by kured for 30m from 2026-.*: a new kernel$/) as string }]);
-    expect(s.why('n0').text).toMatch(/taken by kured for 30m from .*; it gets nothing until kured gives it back, or that time is over \(sluice give n0 --owner kured\)$/);
+    expect(s.view('pools', 'edge').unavailable).toMatchObject([
+      { node: 'n0', because: expect.stringMatching(/^taken by kured for 30m from 2026-.*: a new kernel$/) as string },
+    ]);
+    expect(s.why('n0').text).toMatch(
+      /taken by kured for 30m from .*; it gets nothing until kured gives it back, or that time is over \(sluice give n0 --owner kured\)$/,
+    );
     expect(s.status('n0').taken).toMatchObject({ owner: 'kured', reason: 'a new kernel', forMs: HALF_HOUR });
     s.gives('n0');
     expect(s.status('n0').taken).toBeUndefined();
@@ -117,8 +131,17 @@ describe('a unit that is taken for a time', () => {
     const s = new Shared(1, 'n0');
     s.takes('n0', { forMs: HALF_HOUR });
     const dumped = s.core.dump(s.state) as { readonly nodes: readonly [string, { readonly taken?: object }][] };
-    const before = { ...dumped, nodes: dumped.nodes.map(([name, node]) => [name, { ...node, taken: { owner: 'kured', reason: '' } }]) };
-    expect((s.core.load(s.core.migrations?.[7]?.(before), 0) as typeof s.state).nodes.get('n0')?.taken).toEqual({ owner: 'kured', reason: '', at: '', sinceMs: 0, forMs: 0 });
+    const before = {
+      ...dumped,
+      nodes: dumped.nodes.map(([name, node]) => [name, { ...node, taken: { owner: 'kured', reason: '' } }]),
+    };
+    expect((s.core.load(s.core.migrations?.[7]?.(before), 0) as typeof s.state).nodes.get('n0')?.taken).toEqual({
+      owner: 'kured',
+      reason: '',
+      at: '',
+      sinceMs: 0,
+      forMs: 0,
+    });
   });
 });
 
@@ -133,10 +156,18 @@ describe('a tool that asks for a unit', () => {
     for (const node of ['n0', 'n1', 'n2', 'n3', 'n4']) s.takes(node, { reason: '' });
     expect(s.takes('n6')).toHaveLength(1);
     s.takes('n5');
-    expect(s.answers).toMatchObject([{ code: 'no-room', message: 'pool edge has no room: 6 of 6 are unavailable (n0 taken by kured, n1 taken by kured, n2 taken by kured, n3 taken by kured, n4 taken by kured and 1 more)' }]);
+    expect(s.answers).toMatchObject([
+      {
+        code: 'no-room',
+        message:
+          'pool edge has no room: 6 of 6 are unavailable (n0 taken by kured, n1 taken by kured, n2 taken by kured, n3 taken by kured, n4 taken by kured and 1 more)',
+      },
+    ]);
     const full = new Shared(5, 'n0', 'n1', 'n2', 'n3', 'n4', 'n5');
     for (const node of ['n0', 'n1', 'n2', 'n3', 'n4', 'n5']) full.takes(node, { reason: '' });
-    expect(full.answers).toMatchObject([{ code: 'no-room', message: expect.stringMatching(/n4 taken by kured\)$/) as string }]);
+    expect(full.answers).toMatchObject([
+      { code: 'no-room', message: expect.stringMatching(/n4 taken by kured\)$/) as string },
+    ]);
   });
 
   it('is refused for a node that has left, and may still give that back, but none that nobody knows', () => {
@@ -166,12 +197,15 @@ describe('a node that was taken', () => {
     s.applies('n1');
     expect(s.rollout('c1').phase).toBe('complete');
     s.given(committed('c1')).when();
-    expect(s.why('n0')).toMatchObject({ because: 'taken', text: expect.stringContaining('sluice give n0 --owner kured') });
+    expect(s.why('n0')).toMatchObject({
+      because: 'taken',
+      text: expect.stringContaining('sluice give n0 --owner kured'),
+    });
     const said = s.gives('n0');
     expect(grants([...said, ...s.when()])).toEqual(['n0 corrective c1-new']);
   });
 
-  it('that leaves is nobody\'s, also when it joins again', () => {
+  it("that leaves is nobody's, also when it joins again", () => {
     const s = new Shared(1, 'n0');
     s.takes('n0');
     s.given(left('n0'), joined('n0', { role: 'edge' }));

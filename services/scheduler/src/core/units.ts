@@ -14,29 +14,44 @@ const NAMED = 5;
  * Lets another tool have a node out of service. I1 holds for it as for a lease: the unavailable nodes of the pool and this one are at most
  * its budget. A node that Sluice works on is not given to somebody else, and one that is taken gets no lease.
  */
-export function takeUnit(draft: SchedulerDraft, { node: name, pool, owner, reason, by, forMs = 0 }: Request & { readonly op: 'pool.take' }): Answer {
+export function takeUnit(
+  draft: SchedulerDraft,
+  { node: name, pool, owner, reason, by, forMs = 0 }: Request & { readonly op: 'pool.take' },
+): Answer {
   const { state } = draft;
   const node = state.nodes.get(name);
   if (node === undefined || !node.joined) return refused('not-found', `no node ${name} is in the fleet`);
   if (pool !== '' && pool !== node.pool) return refused('conflict', `${name} is in pool ${node.pool}, not ${pool}`);
-  if (node.taken !== undefined && node.taken.owner !== owner) return refused('conflict', `${name} is ${takenText(node.taken)}`);
-  if (node.lease !== undefined) return refused('conflict', `${name} has the lease ${node.lease.id}: ask again when it is released`);
+  if (node.taken !== undefined && node.taken.owner !== owner)
+    return refused('conflict', `${name} is ${takenText(node.taken)}`);
+  if (node.lease !== undefined)
+    return refused('conflict', `${name} has the lease ${node.lease.id}: ask again when it is released`);
   if (node.taken === undefined) {
     const { unavailable } = state.poolSet(node.pool);
     const budget = poolBudget(state, node.pool);
-    if (!isUnavailable(node) && unavailable.size >= budget) return refused('no-room', `pool ${node.pool} has no room: ${unavailable.size} of ${budget} are unavailable (${holders(draft, node.pool)})`);
+    if (!isUnavailable(node) && unavailable.size >= budget)
+      return refused(
+        'no-room',
+        `pool ${node.pool} has no room: ${unavailable.size} of ${budget} are unavailable (${holders(draft, node.pool)})`,
+      );
   }
   // Who has it may have it for longer, or for good: that is told anew, and the time begins anew.
-  if (node.taken === undefined || node.taken.forMs !== forMs || forMs > 0) draft.emit({ type: 'node.taken', node: name, pool: node.pool, owner, reason, by, forMs });
+  if (node.taken === undefined || node.taken.forMs !== forMs || forMs > 0)
+    draft.emit({ type: 'node.taken', node: name, pool: node.pool, owner, reason, by, forMs });
   return { ok: true, body: { node: name, pool: node.pool, owner, taken: true } };
 }
 
 /** Puts a node back into service; whoever did not take it cannot give it. */
-export function giveUnit(draft: SchedulerDraft, { node: name, owner, by }: Request & { readonly op: 'pool.give' }): Answer {
+export function giveUnit(
+  draft: SchedulerDraft,
+  { node: name, owner, by }: Request & { readonly op: 'pool.give' },
+): Answer {
   const node = draft.state.nodes.get(name);
   if (node === undefined) return refused('not-found', `no node ${name} is known`);
-  if (node.taken !== undefined && node.taken.owner !== owner) return refused('conflict', `${name} is ${takenText(node.taken)}, and not by ${owner}`);
-  if (node.taken !== undefined) draft.emit({ type: 'node.given', node: name, pool: node.pool, owner, by, expired: false });
+  if (node.taken !== undefined && node.taken.owner !== owner)
+    return refused('conflict', `${name} is ${takenText(node.taken)}, and not by ${owner}`);
+  if (node.taken !== undefined)
+    draft.emit({ type: 'node.given', node: name, pool: node.pool, owner, by, expired: false });
   return { ok: true, body: { node: name, pool: node.pool, owner, taken: false } };
 }
 
@@ -47,7 +62,8 @@ export function giveExpired(draft: SchedulerDraft): void {
     const node = draft.state.nodes.get(name);
     if (node?.taken === undefined) continue;
     const { owner, sinceMs, forMs } = node.taken;
-    if (draft.now.monotonicMs >= sinceMs + forMs) draft.emit({ type: 'node.given', node: name, pool: node.pool, owner, by: 'scheduler', expired: true });
+    if (draft.now.monotonicMs >= sinceMs + forMs)
+      draft.emit({ type: 'node.given', node: name, pool: node.pool, owner, by: 'scheduler', expired: true });
     else draft.wakeAt(sinceMs + forMs);
   }
 }

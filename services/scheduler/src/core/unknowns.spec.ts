@@ -1,5 +1,17 @@
 import type { NewFact } from '#libs/contracts';
-import { accepted, changed, committed, ended, factOf, joined, pictureOf, renderedChange, renderedNode, reviewedNode, validated } from '#libs/testing';
+import {
+  accepted,
+  changed,
+  committed,
+  ended,
+  factOf,
+  joined,
+  pictureOf,
+  renderedChange,
+  renderedNode,
+  reviewedNode,
+  validated,
+} from '#libs/testing';
 import { grants, Scheduler } from './scheduler.fixture.js';
 
 const CHANGE = { change: 'c7' } as const;
@@ -16,16 +28,37 @@ const rolling = (): Scheduler => {
 
 describe('a fact about what the fold does not know changes nothing:', () => {
   const ofChanges: readonly NewFact[] = [
-    renderedChange('c7', {}), factOf('config.waiting', CHANGE), validated('c7'), factOf('config.rejected', CHANGE), ended('c7', 'reverted'), committed('c7'),
-    factOf('config.judged', { ...CHANGE, lease: 'x-l1', hash: 'x' }), factOf('config.forgiven', { hash: 'x', recipe: 'r' }),
-    factOf('rollout.started', CHANGE), factOf('rollout.paused', CHANGE), factOf('rollout.resumed', CHANGE), factOf('rollout.aborted', CHANGE), factOf('rollout.failed', CHANGE), factOf('rollout.reverting', CHANGE),
-    factOf('rollout.reverted', CHANGE), factOf('rollout.complete', CHANGE), factOf('rollout.succeeded', CHANGE), factOf('rollout.superseded', CHANGE), factOf('rollout.stalled', { ...CHANGE, nodes: ['n0'] }),
+    renderedChange('c7', {}),
+    factOf('config.waiting', CHANGE),
+    validated('c7'),
+    factOf('config.rejected', CHANGE),
+    ended('c7', 'reverted'),
+    committed('c7'),
+    factOf('config.judged', { ...CHANGE, lease: 'x-l1', hash: 'x' }),
+    factOf('config.forgiven', { hash: 'x', recipe: 'r' }),
+    factOf('rollout.started', CHANGE),
+    factOf('rollout.paused', CHANGE),
+    factOf('rollout.resumed', CHANGE),
+    factOf('rollout.aborted', CHANGE),
+    factOf('rollout.failed', CHANGE),
+    factOf('rollout.reverting', CHANGE),
+    factOf('rollout.reverted', CHANGE),
+    factOf('rollout.complete', CHANGE),
+    factOf('rollout.succeeded', CHANGE),
+    factOf('rollout.superseded', CHANGE),
+    factOf('rollout.stalled', { ...CHANGE, nodes: ['n0'] }),
   ];
   const ofLeases = [STALE, FREE, NOBODY].flatMap((lease): readonly NewFact[] => [
-    factOf('node.lease.ready', lease), factOf('node.lease.settled', { ...lease, because: 'failed' }), factOf('node.lease.uncordoning', lease), factOf('node.lease.released', { ...lease, because: 'failed' }),
-    factOf('node.drained', lease), factOf('node.drain.stopped', { ...lease, outcome: 'failed', reason: 'x' }), factOf('node.uncordoned', lease),
+    factOf('node.lease.ready', lease),
+    factOf('node.lease.settled', { ...lease, because: 'failed' }),
+    factOf('node.lease.uncordoning', lease),
+    factOf('node.lease.released', { ...lease, because: 'failed' }),
+    factOf('node.drained', lease),
+    factOf('node.drain.stopped', { ...lease, outcome: 'failed', reason: 'x' }),
+    factOf('node.uncordoned', lease),
   ]);
-  const told = (fact: NewFact): string => [fact.type, 'node' in fact ? fact.node : '', 'lease' in fact ? fact.lease : ''].join(' ').trim();
+  const told = (fact: NewFact): string =>
+    [fact.type, 'node' in fact ? fact.node : '', 'lease' in fact ? fact.lease : ''].join(' ').trim();
 
   it.each([...ofChanges, ...ofLeases].map((fact) => [told(fact), fact] as const))('%s', (_, fact) => {
     const s = rolling();
@@ -68,13 +101,27 @@ describe('a fact that comes twice, or for another time,', () => {
     expect([grants(none.when()), none.status('n0').desired]).toEqual([[], 'old']);
   });
 
-  const LABELS = [{ role: 'edge', zone: 'b' }, { zone: 'b', role: 'edge' }] as const;
-  it.each([[0, 0], [0, 1], [1, 0]] as const)('as a relabel to the same labels, in whatever order they are told (%i, %i), outdates no rendering', (first, second) => {
-    const s = new Scheduler().given(joined('n0', LABELS[first]), renderedNode('n0', 'old'), reviewedNode('n0', 'old'));
-    s.reports_('n0', 'old');
-    s.reviewed('c1', ['n0']).given(changed('n0', LABELS[second], ['bgp']));
-    expect(grants(s.when())).toEqual(['n0 forward c1-new']);
-  });
+  const LABELS = [
+    { role: 'edge', zone: 'b' },
+    { zone: 'b', role: 'edge' },
+  ] as const;
+  it.each([
+    [0, 0],
+    [0, 1],
+    [1, 0],
+  ] as const)(
+    'as a relabel to the same labels, in whatever order they are told (%i, %i), outdates no rendering',
+    (first, second) => {
+      const s = new Scheduler().given(
+        joined('n0', LABELS[first]),
+        renderedNode('n0', 'old'),
+        reviewedNode('n0', 'old'),
+      );
+      s.reports_('n0', 'old');
+      s.reviewed('c1', ['n0']).given(changed('n0', LABELS[second], ['bgp']));
+      expect(grants(s.when())).toEqual(['n0 forward c1-new']);
+    },
+  );
 
   it('as a join of a node that a change touches outdates no rendering: that was made for it', () => {
     const s = known().reviewed('c1', ['n0', 'n1']).given(joined('n1'));

@@ -18,7 +18,11 @@ describe('an answer', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     const [settled] = s.answers_('n0', 'applied', { hash: 'c1-new', seq: 50 });
-    expect(settled).toMatchObject({ type: 'node.lease.settled', because: 'applied', report: { seq: 50, hash: '', verdict: '', bootId: '' } });
+    expect(settled).toMatchObject({
+      type: 'node.lease.settled',
+      because: 'applied',
+      report: { seq: 50, hash: '', verdict: '', bootId: '' },
+    });
     expect(s.status('n0')).toMatchObject({ seq: 50, hash: 'c1-new', lease: 'n0-l1', verdict: 'applied' });
     const facts = s.answers_('n1', 'applied', { kind: 'announced', hash: 'c1-new', seq: 60, bootId: 'b2' });
     expect(facts.slice(0, 2)).toEqual([
@@ -31,8 +35,16 @@ describe('an answer', () => {
   it('that went well in another way than planned keeps what it says of that', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
-    expect(s.answers_('n0', 'applied', { hash: 'c1-new', reason: 'reload frr.service failed; the machine was restarted instead' })[0]).toMatchObject({ because: 'applied', reason: expect.stringMatching(/restarted instead/) as string });
-    expect(s.status('n0')).toMatchObject({ verdict: 'applied', reason: 'reload frr.service failed; the machine was restarted instead' });
+    expect(
+      s.answers_('n0', 'applied', {
+        hash: 'c1-new',
+        reason: 'reload frr.service failed; the machine was restarted instead',
+      })[0],
+    ).toMatchObject({ because: 'applied', reason: expect.stringMatching(/restarted instead/) as string });
+    expect(s.status('n0')).toMatchObject({
+      verdict: 'applied',
+      reason: 'reload frr.service failed; the machine was restarted instead',
+    });
   });
 
   it('of a corrective lease that is refused is owed nothing and planned again at once', () => {
@@ -56,11 +68,20 @@ describe('an answer', () => {
 
 describe('an invalid', () => {
   it('turns no other rollout that has that config on the node already, or from which the node has left', () => {
-    const s = new Scheduler().given(accepted('c9', { apply: [pool('a', 1), pool('b', 1), pool('c', 1)] }), renderedChange('c9', {}), validated('c9'));
+    const s = new Scheduler().given(
+      accepted('c9', { apply: [pool('a', 1), pool('b', 1), pool('c', 1)] }),
+      renderedChange('c9', {}),
+      validated('c9'),
+    );
     s.when();
     s.given(committed('c9')).fleet(['a0'], { role: 'a' }).fleet(['b0', 'b1'], { role: 'b' });
     s.rolls('c1', ['a0'], { to: 'same' });
-    s.reviewed('c2', ['b0', 'b1'], { to: 'mine' }).given(renderedChange('c2', { ...leading(['b0'], 'old', 'same'), ...leading(['b1'], 'old', 'mine') }, { attempt: 2 }), validated('c2', 2)).when();
+    s.reviewed('c2', ['b0', 'b1'], { to: 'mine' })
+      .given(
+        renderedChange('c2', { ...leading(['b0'], 'old', 'same'), ...leading(['b1'], 'old', 'mine') }, { attempt: 2 }),
+        validated('c2', 2),
+      )
+      .when();
     s.applies('b0');
     s.answers_('a0', 'invalid');
     expect([s.rollout('c1').phase, s.rollout('c2').phase]).toEqual(['reverting', 'rolling']);
@@ -69,13 +90,20 @@ describe('an invalid', () => {
   });
 
   it('of a rollout that goes back already turns the others all the same', () => {
-    const s = new Scheduler().given(accepted('c9', { apply: [pool('a', 2), pool('b', 1)] }), renderedChange('c9', {}), validated('c9'));
+    const s = new Scheduler().given(
+      accepted('c9', { apply: [pool('a', 2), pool('b', 1)] }),
+      renderedChange('c9', {}),
+      validated('c9'),
+    );
     s.when();
     s.given(committed('c9')).fleet(['a0', 'a1'], { role: 'a' }).fleet(['b0'], { role: 'b' });
     s.rolls('c1', ['a0', 'a1'], { to: 'same' });
     s.rolls('c2', ['b0'], { to: 'same' });
     s.answers_('a0', 'failed');
     expect(types(s.answers_('a1', 'invalid'))).toEqual(expect.arrayContaining(['rollout.failed', 'rollout.reverting']));
-    expect(s.rollout('c2')).toMatchObject({ phase: 'reverting', reason: 'a1 in c1 found its config invalid: it is invalid' });
+    expect(s.rollout('c2')).toMatchObject({
+      phase: 'reverting',
+      reason: 'a1 in c1 found its config invalid: it is invalid',
+    });
   });
 });

@@ -1,12 +1,31 @@
-import { accepted, committed, factOf, heard, joined, left, pool, renderedChange, renderedNode, reason, reviewedNode, silent, validated } from '#libs/testing';
+import {
+  accepted,
+  committed,
+  factOf,
+  heard,
+  joined,
+  left,
+  pool,
+  renderedChange,
+  renderedNode,
+  reason,
+  reviewedNode,
+  silent,
+  validated,
+} from '#libs/testing';
 import { schedulerCore } from './index.js';
 import { DRAIN, PAST_DEADLINE, Scheduler } from './scheduler.fixture.js';
 
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
-const names = (prefix: string, count: number): readonly string[] => Array.from({ length: count }, (_, i) => `${prefix}${String(i).padStart(4, '0')}`);
+const names = (prefix: string, count: number): readonly string[] =>
+  Array.from({ length: count }, (_, i) => `${prefix}${String(i).padStart(4, '0')}`);
 /** Three nodes of a pool that two may be changed in at once. */
 const inEdge = (...nodes: readonly string[]) => {
-  const s = new Scheduler().given(accepted('c9', { apply: [pool('edge', 2)] }), renderedChange('c9', {}), validated('c9'));
+  const s = new Scheduler().given(
+    accepted('c9', { apply: [pool('edge', 2)] }),
+    renderedChange('c9', {}),
+    validated('c9'),
+  );
   s.when();
   return s.given(committed('c9')).fleet(nodes, { role: 'edge' });
 };
@@ -20,8 +39,23 @@ describe('what is shown of a node', () => {
   it('that has only been seen is that nothing is known of it', () => {
     const s = new Scheduler().given(joined('n0'));
     expect(s.status('n0')).toEqual({
-      node: 'n0', incarnation: 0, birth: 0, seq: 0, hash: '', lease: '', verdict: '', reason: '', restored: true, desired: '', pool: 'default', owed: '', unfit: false, unfitReasons: [],
-      drifted: [], skipped: '', change: '',
+      node: 'n0',
+      incarnation: 0,
+      birth: 0,
+      seq: 0,
+      hash: '',
+      lease: '',
+      verdict: '',
+      reason: '',
+      restored: true,
+      desired: '',
+      pool: 'default',
+      owed: '',
+      unfit: false,
+      unfitReasons: [],
+      drifted: [],
+      skipped: '',
+      change: '',
     });
     expect(schedulerCore.view(s.state, { bucket: 'leases', key: 'n0' })).toBeUndefined();
   });
@@ -31,8 +65,23 @@ describe('what is shown of a node', () => {
     s.rolls('c1', ['n0', 'n1'], { maxFailures: 1 });
     s.answers_('n0', 'failed', { restored: false });
     expect(s.status('n0')).toEqual({
-      node: 'n0', incarnation: 1, birth: 7, seq: 3, hash: 'old', lease: 'n0-l1', verdict: 'failed', reason: 'it is failed', restored: false, desired: 'old', pool: 'edge',
-      owed: 'failed: it is failed', unfit: false, unfitReasons: [], drifted: [], skipped: '', change: 'c1',
+      node: 'n0',
+      incarnation: 1,
+      birth: 7,
+      seq: 3,
+      hash: 'old',
+      lease: 'n0-l1',
+      verdict: 'failed',
+      reason: 'it is failed',
+      restored: false,
+      desired: 'old',
+      pool: 'edge',
+      owed: 'failed: it is failed',
+      unfit: false,
+      unfitReasons: [],
+      drifted: [],
+      skipped: '',
+      change: 'c1',
     });
   });
 
@@ -59,11 +108,30 @@ describe('what is shown of a lease', () => {
     s.rolls('c1', ['n0']);
     const open = s.lease('n0');
     expect(open).toEqual({
-      node: 'n0', pool: 'default', lease: 'n0-l1', change: 'c1', kind: 'forward', phase: 'ready', hash: 'c1-new', from: 'old', actions: [{ kind: 'reload', unit: 'frr.service' }],
-      applyMs: 120_000, drainMs: 600_000, because: '', reason: '', grantedAt: expect.stringMatching(/^2026-/), settledAt: '',
+      node: 'n0',
+      pool: 'default',
+      lease: 'n0-l1',
+      change: 'c1',
+      kind: 'forward',
+      phase: 'ready',
+      hash: 'c1-new',
+      from: 'old',
+      actions: [{ kind: 'reload', unit: 'frr.service' }],
+      applyMs: 120_000,
+      drainMs: 600_000,
+      because: '',
+      reason: '',
+      grantedAt: expect.stringMatching(/^2026-/),
+      settledAt: '',
     });
     s.answers_('n0', 'failed');
-    expect(s.lease('n0')).toEqual({ ...open, phase: 'released', because: 'failed', reason: 'it is failed', settledAt: expect.stringMatching(/^2026-/) });
+    expect(s.lease('n0')).toEqual({
+      ...open,
+      phase: 'released',
+      because: 'failed',
+      reason: 'it is failed',
+      settledAt: expect.stringMatching(/^2026-/),
+    });
   });
 });
 
@@ -72,11 +140,31 @@ describe('what is shown of a pool', () => {
     const s = inEdge('n0', 'n1', 'n2', 'n3', 'n4').given(silent('n4'));
     s.rolls('c1', ['n0', 'n1', 'n2', 'n3']);
     expect(s.view('pools', 'edge')).toEqual({
-      pool: 'edge', maxUnavailable: '2', budget: 2, members: 5, unavailable: [{ node: 'n0', because: 'ready', lease: 'n0-l1' }, { node: 'n4', because: 'silent', lease: '' }],
-      waiting: 3, applyMs: 120_000, drainMs: 600_000, drift: 'report', gone: false,
-      silent: 1, silentNodes: ['n4'], used: 2,
+      pool: 'edge',
+      maxUnavailable: '2',
+      budget: 2,
+      members: 5,
+      unavailable: [
+        { node: 'n0', because: 'ready', lease: 'n0-l1' },
+        { node: 'n4', because: 'silent', lease: '' },
+      ],
+      waiting: 3,
+      applyMs: 120_000,
+      drainMs: 600_000,
+      drift: 'report',
+      gone: false,
+      silent: 1,
+      silentNodes: ['n4'],
+      used: 2,
     });
-    expect(s.view('pools', 'default')).toMatchObject({ pool: 'default', budget: 1, members: 0, unavailable: [], waiting: 0, gone: false });
+    expect(s.view('pools', 'default')).toMatchObject({
+      pool: 'default',
+      budget: 1,
+      members: 0,
+      unavailable: [],
+      waiting: 0,
+      gone: false,
+    });
     expect(s.view('pools', 'never')).toMatchObject({ gone: true });
   });
 
@@ -99,7 +187,10 @@ describe('what is shown of a pool', () => {
     s.applies('n2');
     s.reports_('n3', 'old', { verdict: 'failed', restored: false });
     expect(s.view('pools', 'edge').unavailable.map(({ node, because }) => `${node} ${because}`)).toEqual([
-      'n0 unknown: no answer since its lease', 'n1 draining', 'n2 applied, not yet released', 'n3 not back on a good config',
+      'n0 unknown: no answer since its lease',
+      'n1 draining',
+      'n2 applied, not yet released',
+      'n3 not back on a good config',
     ]);
   });
 
@@ -126,7 +217,17 @@ describe('what is shown of a rollout', () => {
     s.applies('n0');
     s.answers_('n1', 'failed');
     expect(s.view('rollouts', 'c1')).toEqual({
-      change: 'c1', phase: 'rolling', paused: false, nodes: 5, applied: 1, failed: 1, unknown: 0, owed: 2, pending: 2, maxFailures: 3, reason: '',
+      change: 'c1',
+      phase: 'rolling',
+      paused: false,
+      nodes: 5,
+      applied: 1,
+      failed: 1,
+      unknown: 0,
+      owed: 2,
+      pending: 2,
+      maxFailures: 3,
+      reason: '',
       pools: { default: { nodes: 1, done: 0, active: 1 }, edge: { nodes: 4, done: 1, active: 1 } },
       worst: [
         { node: 'n1', pool: 'edge', state: 'failed', reason: 'it is failed', since: expect.stringMatching(/^2026-/) },
@@ -134,7 +235,11 @@ describe('what is shown of a rollout', () => {
         { node: 'd0', pool: 'default', state: 'ready', reason: 'forward', since: expect.stringMatching(/^2026-/) },
         { node: 'n2', pool: 'edge', state: 'ready', reason: 'forward', since: expect.stringMatching(/^2026-/) },
       ],
-      stalledBy: [], startedAt: expect.stringMatching(/^2026-/), endedAt: '', supersededBy: '', aborted: false,
+      stalledBy: [],
+      startedAt: expect.stringMatching(/^2026-/),
+      endedAt: '',
+      supersededBy: '',
+      aborted: false,
     });
   });
 
@@ -144,13 +249,34 @@ describe('what is shown of a rollout', () => {
     s.applies('n0');
     s.applies('n1');
     s.answers_('n2', 'failed');
-    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'reverting', applied: 2, pending: 2, failed: 1, reason: 'n2 is failed: it is failed' });
+    expect(s.view('rollouts', 'c1')).toMatchObject({
+      phase: 'reverting',
+      applied: 2,
+      pending: 2,
+      failed: 1,
+      reason: 'n2 is failed: it is failed',
+    });
     s.applies('n0');
     expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'reverting', applied: 1, pending: 1 });
     s.asks({ op: 'rollout.get', change: 'c1', cursor: '', limit: 9 });
-    expect(s.answers).toMatchObject([{ body: { nodes: [{ node: 'n0', state: 'back' }, { node: 'n1', state: 'ready', reason: 'back' }, { node: 'n2', state: 'failed' }] } }]);
+    expect(s.answers).toMatchObject([
+      {
+        body: {
+          nodes: [
+            { node: 'n0', state: 'back' },
+            { node: 'n1', state: 'ready', reason: 'back' },
+            { node: 'n2', state: 'failed' },
+          ],
+        },
+      },
+    ]);
     s.applies('n1');
-    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'reverted', applied: 0, pending: 0, endedAt: expect.stringMatching(/^2026-/) });
+    expect(s.view('rollouts', 'c1')).toMatchObject({
+      phase: 'reverted',
+      applied: 0,
+      pending: 0,
+      endedAt: expect.stringMatching(/^2026-/),
+    });
   });
 
   it('node by node tells who drains, who is uncordoned, who has left and who waits', () => {
@@ -160,12 +286,25 @@ describe('what is shown of a rollout', () => {
     s.given(factOf('node.drained', { node: 'n0', lease: 'n0-l1', pool: 'edge' }), left('n3')).when();
     s.applies('n0');
     s.asks({ op: 'rollout.get', change: 'c1', cursor: '', limit: 9 });
-    expect(s.answers).toMatchObject([{ body: { nodes: [{ node: 'n0', state: 'applied' }, { node: 'n1', state: 'draining' }, { node: 'n2', state: 'pending' }, { node: 'n3', state: 'left' }] } }]);
+    expect(s.answers).toMatchObject([
+      {
+        body: {
+          nodes: [
+            { node: 'n0', state: 'applied' },
+            { node: 'n1', state: 'draining' },
+            { node: 'n2', state: 'pending' },
+            { node: 'n3', state: 'left' },
+          ],
+        },
+      },
+    ]);
   });
 
   it('names the fifty worst of its nodes', () => {
     const nodes = names('n', 60);
-    const s = new Scheduler().given(...nodes.flatMap((node) => [joined(node), renderedNode(node, 'old'), reviewedNode(node, 'old')]));
+    const s = new Scheduler().given(
+      ...nodes.flatMap((node) => [joined(node), renderedNode(node, 'old'), reviewedNode(node, 'old')]),
+    );
     s.rolls('c1', nodes);
     expect(s.view('rollouts', 'c1').worst.map(({ node }) => node)).toEqual(nodes.slice(0, 50));
     expect(s.view('rollouts', 'c1').owed).toBe(60);
@@ -175,7 +314,14 @@ describe('what is shown of a rollout', () => {
     const s = inEdge('n0', 'n1', 'n2');
     s.rolls('c1', ['n0', 'n1', 'n2'], { unfit: ['n2'] });
     s.rolls('c2', ['n0', 'n1', 'n2'], { replaces: ['c1'] });
-    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'superseded', supersededBy: 'c2', owed: 0, worst: [], pools: { edge: { active: 0 } }, endedAt: expect.stringMatching(/^2026-/) });
+    expect(s.view('rollouts', 'c1')).toMatchObject({
+      phase: 'superseded',
+      supersededBy: 'c2',
+      owed: 0,
+      worst: [],
+      pools: { edge: { active: 0 } },
+      endedAt: expect.stringMatching(/^2026-/),
+    });
     s.asks({ op: 'rollout.get', change: 'c1', cursor: '', limit: 9 });
     expect(s.answers).toMatchObject([{ ok: true, body: { phase: 'superseded', nodes: [] } }]);
   });
@@ -186,11 +332,21 @@ describe('what is shown of a rollout', () => {
     s.applies('n0');
     s.given(committed('c1')).when();
     const before = s.view('rollouts', 'c1');
-    expect(before).toMatchObject({ applied: 1, owed: 1, worst: [{ node: 'n1', state: 'owed' }], pools: { edge: { nodes: 2, done: 1 } } });
+    expect(before).toMatchObject({
+      applied: 1,
+      owed: 1,
+      worst: [{ node: 'n1', state: 'owed' }],
+      pools: { edge: { nodes: 2, done: 1 } },
+    });
     s.reports_('n1', 'strange');
     expect(s.view('rollouts', 'c1')).toEqual(before);
     s.given(left('n1')).when();
-    expect(s.view('rollouts', 'c1')).toMatchObject({ applied: 1, owed: 0, worst: [], pools: { edge: { nodes: 2, done: 1 } } });
+    expect(s.view('rollouts', 'c1')).toMatchObject({
+      applied: 1,
+      owed: 0,
+      worst: [],
+      pools: { edge: { nodes: 2, done: 1 } },
+    });
   });
 });
 
@@ -198,39 +354,102 @@ describe('the keys of all that is shown', () => {
   it('are those of every node, pool and rollout', () => {
     const s = inEdge('n0.a');
     s.rolls('c1', []);
-    expect([...schedulerCore.viewKeys(s.state)]).toEqual(['status/n0_a', 'leases/n0_a', 'pools/default', 'pools/edge', 'rollouts/c9', 'rollouts/c1']);
+    expect([...schedulerCore.viewKeys(s.state)]).toEqual([
+      'status/n0_a',
+      'leases/n0_a',
+      'pools/default',
+      'pools/edge',
+      'rollouts/c9',
+      'rollouts/c1',
+    ]);
   });
 
   it('beside them there is nothing to show', () => {
     const s = fleetOf('n0');
-    for (const [bucket, key] of [['status', 'n9'], ['leases', 'n9'], ['rollouts', 'c9'], ['changes', 'c9']] as const) expect(schedulerCore.view(s.state, { bucket, key })).toBeUndefined();
+    for (const [bucket, key] of [
+      ['status', 'n9'],
+      ['leases', 'n9'],
+      ['rollouts', 'c9'],
+      ['changes', 'c9'],
+    ] as const)
+      expect(schedulerCore.view(s.state, { bucket, key })).toBeUndefined();
   });
 });
 
 describe('why, in words,', () => {
   const cases: readonly (readonly [string, (s: Scheduler) => unknown, object])[] = [
     ['a skipped one', (s) => (s.given(silent('n0')), s.skips('n0')), { because: 'skipped', holders: [] }],
-    ['one that drains', (s) => ((s.actions = DRAIN), s.rolls('c1', ['n0'])), { because: 'draining', lease: 'n0-l1', change: 'c1' }],
-    ['one that applies', (s) => s.rolls('c1', ['n0'], { to: '0123456789abcdef' }), { because: 'applying', text: 'it has a forward lease and applies 0123456789ab' }],
-    ['one that did not answer', (s) => (s.rolls('c1', ['n0']), s.after(PAST_DEADLINE)), { because: 'unknown', holders: ['n0'], lease: 'n0-l1' }],
-    ['one that a paused change would reach', (s) => (s.rolls('c1', ['m0', 'n0']), s.pauses('c1')), { because: 'paused', change: 'c1' }],
-    ['one that has what a paused change brings', (s) => (s.rolls('c1', ['m0', 'n0']), s.applies('m0'), s.applies('n0')), { because: 'settled', text: 'it has what c1 leaves it with', change: 'c1' }],
-    ['one whose drift is only reported', (s) => s.when(s.message('n0', 'old', { kind: 'drifted', what: ['/a', '/b'] })), { because: 'drifted', text: 'it has what it shall have, but for drift that is only reported: /a; /b' }],
-    ['one that does not fit', (s) => s.given(renderedNode('n0', 'x'), reviewedNode('n0', 'x', [reason('a', 'one'), reason('b', 'two')])), { because: 'unfit', text: 'the committed config does not fit it: one; two' }],
-    ['one that changes will reach', (s) => s.given(accepted('c1'), renderedChange('c1', { n0: { from: 'old', to: 'x', recipe: '' } }), accepted('c2'), renderedChange('c2', { n0: { from: 'old', to: 'y', recipe: '' } })),
-      { because: 'not-started', text: 'c1, c2 will reach it once started', change: 'c1' }],
+    [
+      'one that drains',
+      (s) => ((s.actions = DRAIN), s.rolls('c1', ['n0'])),
+      { because: 'draining', lease: 'n0-l1', change: 'c1' },
+    ],
+    [
+      'one that applies',
+      (s) => s.rolls('c1', ['n0'], { to: '0123456789abcdef' }),
+      { because: 'applying', text: 'it has a forward lease and applies 0123456789ab' },
+    ],
+    [
+      'one that did not answer',
+      (s) => (s.rolls('c1', ['n0']), s.after(PAST_DEADLINE)),
+      { because: 'unknown', holders: ['n0'], lease: 'n0-l1' },
+    ],
+    [
+      'one that a paused change would reach',
+      (s) => (s.rolls('c1', ['m0', 'n0']), s.pauses('c1')),
+      { because: 'paused', change: 'c1' },
+    ],
+    [
+      'one that has what a paused change brings',
+      (s) => (s.rolls('c1', ['m0', 'n0']), s.applies('m0'), s.applies('n0')),
+      { because: 'settled', text: 'it has what c1 leaves it with', change: 'c1' },
+    ],
+    [
+      'one whose drift is only reported',
+      (s) => s.when(s.message('n0', 'old', { kind: 'drifted', what: ['/a', '/b'] })),
+      { because: 'drifted', text: 'it has what it shall have, but for drift that is only reported: /a; /b' },
+    ],
+    [
+      'one that does not fit',
+      (s) => s.given(renderedNode('n0', 'x'), reviewedNode('n0', 'x', [reason('a', 'one'), reason('b', 'two')])),
+      { because: 'unfit', text: 'the committed config does not fit it: one; two' },
+    ],
+    [
+      'one that changes will reach',
+      (s) =>
+        s.given(
+          accepted('c1'),
+          renderedChange('c1', { n0: { from: 'old', to: 'x', recipe: '' } }),
+          accepted('c2'),
+          renderedChange('c2', { n0: { from: 'old', to: 'y', recipe: '' } }),
+        ),
+      { because: 'not-started', text: 'c1, c2 will reach it once started', change: 'c1' },
+    ],
     ['one that is next', (s) => s.given(renderedNode('n0', 'x'), reviewedNode('n0', 'x')), { because: 'next' }],
   ];
   it.each(cases)('is answered of %s', (_, happens, answer) => {
     const s = fleetOf('m0', 'n0');
     happens(s);
-    expect((s.core.decide(s.state, [{ type: 'request', request: { op: 'node.why', node: 'n0' } }], new Map(), s.now).answers.values().next().value as { body: object }).body).toMatchObject({ node: 'n0', pool: 'default', ...answer });
+    expect(
+      (
+        s.core
+          .decide(s.state, [{ type: 'request', request: { op: 'node.why', node: 'n0' } }], new Map(), s.now)
+          .answers.values()
+          .next().value as { body: object }
+      ).body,
+    ).toMatchObject({ node: 'n0', pool: 'default', ...answer });
   });
 
   it('names five of those who hold the units, and all of them by name alone', () => {
     const s = fleetOf('n0', ...names('m', 7)).given(...names('m', 7).map((node) => silent(node)));
     s.rolls('c1', ['n0']);
-    expect(s.why('n0')).toMatchObject({ because: 'budget', holders: names('m', 7), text: `pool default lets 1 be unavailable at once: ${names('m', 5).map((node) => `${node} (silent)`).join(', ')}` });
+    expect(s.why('n0')).toMatchObject({
+      because: 'budget',
+      holders: names('m', 7),
+      text: `pool default lets 1 be unavailable at once: ${names('m', 5)
+        .map((node) => `${node} (silent)`)
+        .join(', ')}`,
+    });
   });
 
   it('is not told of a node that nobody knows', () => {

@@ -1,4 +1,12 @@
-import { nodeOfToken, nodeToken, type LeaseView, type PoolView, type RolloutView, type StatusView, type ViewBucket } from '#libs/contracts';
+import {
+  nodeOfToken,
+  nodeToken,
+  type LeaseView,
+  type PoolView,
+  type RolloutView,
+  type StatusView,
+  type ViewBucket,
+} from '#libs/contracts';
 import { viewKey, type ViewBody, type ViewKey } from '#libs/kernel';
 import { poolProgress, worstNodes } from './frozen-rollout.js';
 import { poolBudget, poolPolicy } from './indexes.js';
@@ -36,9 +44,24 @@ function statusView(state: State, name: string): Shown<StatusView> | undefined {
   if (node === undefined) return undefined;
   const { report } = node;
   return {
-    node: name, incarnation: report?.incarnation ?? 0, birth: report?.birth ?? 0, seq: report?.seq ?? 0, hash: report?.hash ?? '', lease: report?.lease ?? '',
-    verdict: report?.verdict ?? '', reason: report?.reason ?? '', restored: report?.restored ?? true, desired: node.desired?.hash ?? '', pool: node.pool,
-    owed: node.owed, unfit: node.unfit.length > 0, unfitReasons: node.unfit, drifted: node.drifted, skipped: node.skippedBy, change: node.change, ...(node.taken === undefined ? {} : { taken: takenView(node.taken) }),
+    node: name,
+    incarnation: report?.incarnation ?? 0,
+    birth: report?.birth ?? 0,
+    seq: report?.seq ?? 0,
+    hash: report?.hash ?? '',
+    lease: report?.lease ?? '',
+    verdict: report?.verdict ?? '',
+    reason: report?.reason ?? '',
+    restored: report?.restored ?? true,
+    desired: node.desired?.hash ?? '',
+    pool: node.pool,
+    owed: node.owed,
+    unfit: node.unfit.length > 0,
+    unfitReasons: node.unfit,
+    drifted: node.drifted,
+    skipped: node.skippedBy,
+    change: node.change,
+    ...(node.taken === undefined ? {} : { taken: takenView(node.taken) }),
   };
 }
 
@@ -50,7 +73,23 @@ function leaseView(state: State, name: string): Shown<LeaseView> | undefined {
   if (node === undefined || lease === undefined) return undefined;
   const phase: LeaseView['phase'] = node.lease === undefined ? 'released' : lease.phase;
   const { pool, change, kind, hash, from, actions, applyMs, drainMs, because, reason, grantedAt, settledAt } = lease;
-  return { node: name, pool, lease: lease.id, change, kind, phase, hash, from, actions, applyMs, drainMs, because, reason, grantedAt, settledAt };
+  return {
+    node: name,
+    pool,
+    lease: lease.id,
+    change,
+    kind,
+    phase,
+    hash,
+    from,
+    actions,
+    applyMs,
+    drainMs,
+    because,
+    reason,
+    grantedAt,
+    settledAt,
+  };
 }
 
 /** Why a node counts against its pool, for people. */
@@ -76,9 +115,19 @@ export function poolView(state: State, pool: string): Shown<PoolView> {
   });
   const gone = pool !== 'default' && !state.pools.has(pool);
   return {
-    pool, maxUnavailable: policy.text, budget: poolBudget(state, pool), members: state.members.get(pool) ?? 0, unavailable, used: sets.unavailable.size,
-    waiting: sets.queue.size + sets.downQueue.size, applyMs: policy.applyMs, drainMs: policy.drainMs, drift: policy.drift, gone,
-    silent: sets.silent.size, silentNodes: sets.silent.first(SHOWN_SILENT),
+    pool,
+    maxUnavailable: policy.text,
+    budget: poolBudget(state, pool),
+    members: state.members.get(pool) ?? 0,
+    unavailable,
+    used: sets.unavailable.size,
+    waiting: sets.queue.size + sets.downQueue.size,
+    applyMs: policy.applyMs,
+    drainMs: policy.drainMs,
+    drift: policy.drift,
+    gone,
+    silent: sets.silent.size,
+    silentNodes: sets.silent.first(SHOWN_SILENT),
   };
 }
 
@@ -88,8 +137,23 @@ export function rolloutView(state: State, change: string): Shown<RolloutView> | 
   const tally = rollout.frozen?.tally ?? state.tallies.get(change) ?? EMPTY_TALLY;
   const { phase, paused, failed, unknown, maxFailures, reason, startedAt, endedAt, supersededBy, aborted } = rollout;
   return {
-    change, phase, paused, nodes: rollout.nodes.length, applied: appliedIn(phase, tally), failed, unknown, owed: tally.owed, pending: tally.pending + tally.active,
-    maxFailures, reason, pools: poolProgress(state, rollout), worst: worstNodes(state, rollout), stalledBy: rollout.stalledBy.split(' ').filter((name) => name !== ''),
-    startedAt, endedAt, supersededBy, aborted,
+    change,
+    phase,
+    paused,
+    nodes: rollout.nodes.length,
+    applied: appliedIn(phase, tally),
+    failed,
+    unknown,
+    owed: tally.owed,
+    pending: tally.pending + tally.active,
+    maxFailures,
+    reason,
+    pools: poolProgress(state, rollout),
+    worst: worstNodes(state, rollout),
+    stalledBy: rollout.stalledBy.split(' ').filter((name) => name !== ''),
+    startedAt,
+    endedAt,
+    supersededBy,
+    aborted,
   };
 }

@@ -1,10 +1,26 @@
-import { accepted, committed, factOf, joined, left, pool, renderedChange, renderedNode, reviewedNode, silent, validated } from '#libs/testing';
+import {
+  accepted,
+  committed,
+  factOf,
+  joined,
+  left,
+  pool,
+  renderedChange,
+  renderedNode,
+  reviewedNode,
+  silent,
+  validated,
+} from '#libs/testing';
 import { schedulerCore } from './index.js';
 import { grants, MINUTE, PAST_DEADLINE, Scheduler, types } from './scheduler.fixture.js';
 import { retryMs } from './retry-distance.js';
 
 const poolsOf = (...names: readonly string[]) => {
-  const s = new Scheduler().given(accepted('c9', { apply: names.map((name) => pool(name, 1)) }), renderedChange('c9', {}), validated('c9'));
+  const s = new Scheduler().given(
+    accepted('c9', { apply: names.map((name) => pool(name, 1)) }),
+    renderedChange('c9', {}),
+    validated('c9'),
+  );
   s.when();
   return s.given(committed('c9'));
 };
@@ -24,7 +40,18 @@ describe('more than a batch can hold', () => {
     s.reviewed('c4', ['e0']);
     s.given(silent('b1'), committed('c3'), renderedNode('f0', 'x'), reviewedNode('f0', 'x'), left('g1'));
     s.given(joined('h0', { role: 'g' }, { fresh: true }), renderedNode('h0', 'x'), reviewedNode('h0', 'x'));
-    s.given(factOf('node.reported', { node: 'h0', hash: 'empty', incarnation: 1, birth: 7, seq: 1, report: 'announced', restored: true, fresh: true }));
+    s.given(
+      factOf('node.reported', {
+        node: 'h0',
+        hash: 'empty',
+        incarnation: 1,
+        birth: 7,
+        seq: 1,
+        report: 'announced',
+        restored: true,
+        fresh: true,
+      }),
+    );
     s.nowMs += PAST_DEADLINE;
     return s;
   };
@@ -58,8 +85,14 @@ describe('more than a batch can hold', () => {
 });
 
 describe('changes and rollouts of long ago', () => {
-  const ended = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => `c${from + i}`)
-    .flatMap((change) => [accepted(change), renderedChange(change, {}), factOf('rollout.started', { change }), factOf('rollout.complete', { change }), committed(change)]);
+  const ended = (from: number, to: number) =>
+    Array.from({ length: to - from + 1 }, (_, i) => `c${from + i}`).flatMap((change) => [
+      accepted(change),
+      renderedChange(change, {}),
+      factOf('rollout.started', { change }),
+      factOf('rollout.complete', { change }),
+      committed(change),
+    ]);
 
   it('are forgotten past four hundred, but for the latest two hundred and what is open', () => {
     const s = new Scheduler().given(accepted('c1'), ...ended(2, 400));

@@ -1,14 +1,25 @@
 import { durationText } from '#libs/manifests';
-import { targetKey, type NodeState, type Rollout, type State, type TargetClass, type TakenUnit, type TargetState, type Want } from './state.js';
+import {
+  targetKey,
+  type NodeState,
+  type Rollout,
+  type State,
+  type TargetClass,
+  type TakenUnit,
+  type TargetState,
+  type Want,
+} from './state.js';
 
 /** Who has taken a node out of service, for people. */
-export const takenText = ({ owner, reason, forMs, at }: TakenUnit): string => `taken by ${owner}${forMs === 0 ? '' : ` for ${durationText(forMs)} from ${at}`}${reason === '' ? '' : `: ${reason}`}`;
+export const takenText = ({ owner, reason, forMs, at }: TakenUnit): string =>
+  `taken by ${owner}${forMs === 0 ? '' : ` for ${durationText(forMs)} from ${at}`}${reason === '' ? '' : `: ${reason}`}`;
 
 /** A node can be reached and asked to change. */
 const reachable = (node: NodeState): boolean => !node.silent && node.taken === undefined && node.skippedBy === '';
 
 /** A lease of the node is on its way, so that what it has may change any moment. */
-const underWay = (node: NodeState): boolean => node.lease !== undefined && (node.lease.phase === 'draining' || node.lease.phase === 'ready');
+const underWay = (node: NodeState): boolean =>
+  node.lease !== undefined && (node.lease.phase === 'draining' || node.lease.phase === 'ready');
 
 /** Where a target leads now: forward to its `to`, or back to its `from`. */
 export const goalOf = (rollout: Pick<Rollout, 'phase'>, target: Pick<TargetState, 'from' | 'to'>): string =>
@@ -34,7 +45,8 @@ export function stuckBecause(state: State, rollout: Rollout, target: TargetState
   if (node.report === undefined) return 'it has never reported what it has';
   if (node.silent) return 'silent';
   if (node.taken !== undefined) return takenText(node.taken);
-  if (state.changes.get(rollout.change)?.validated?.unfit.includes(node.node) === true) return 'the committed state does not fit it either';
+  if (state.changes.get(rollout.change)?.validated?.unfit.includes(node.node) === true)
+    return 'the committed state does not fit it either';
   if (rollout.phase === 'rolling' && isCondemned(state, target)) return 'its config is known to be bad';
   return '';
 }

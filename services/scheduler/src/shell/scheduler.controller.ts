@@ -3,7 +3,18 @@ import { EventPattern, MessagePattern, Payload } from '@nestjs/microservices';
 import { decodeReport, REPORTS } from '#libs/contracts';
 import type { Answer } from '#libs/kernel';
 import { LedgerService, Poison, type BusMessage } from '#libs/bus';
-import { GetRolloutRequest, GiveRequest, ListPoolsRequest, ListRolloutsRequest, MAX_PAGE, NodeRequest, PoolRequest, SettleNodeRequest, SteerRequest, TakeRequest } from '#libs/requests';
+import {
+  GetRolloutRequest,
+  GiveRequest,
+  ListPoolsRequest,
+  ListRolloutsRequest,
+  MAX_PAGE,
+  NodeRequest,
+  PoolRequest,
+  SettleNodeRequest,
+  SteerRequest,
+  TakeRequest,
+} from '#libs/requests';
 import type { Input, Request, State } from '../core/index.js';
 
 /** What the scheduler hears, and what people ask it. */
@@ -16,7 +27,10 @@ export class SchedulerController {
 
   @EventPattern<string>('node.*.*', { stream: REPORTS, filters: [], from: 'cursor' })
   async reports(@Payload() batch: readonly BusMessage[]): Promise<void> {
-    const reports = await this.poison.decoded(REPORTS, batch, ({ subject, text, sequence }) => ({ sequence, report: decodeReport(subject, text) }));
+    const reports = await this.poison.decoded(REPORTS, batch, ({ subject, text, sequence }) => ({
+      sequence,
+      report: decodeReport(subject, text),
+    }));
     await this.ledger.submitAll(reports.map((report) => ({ type: 'report', ...report })));
   }
 
@@ -66,7 +80,9 @@ export class SchedulerController {
   }
 
   @MessagePattern('ops.pool.take')
-  take(@Payload() { node, pool = '', owner, reason = '', by = 'nats', forMs = 0 }: TakeRequest): Promise<Answer | undefined> {
+  take(
+    @Payload() { node, pool = '', owner, reason = '', by = 'nats', forMs = 0 }: TakeRequest,
+  ): Promise<Answer | undefined> {
     return this.ask({ op: 'pool.take', node, pool, owner, reason, by, forMs });
   }
 

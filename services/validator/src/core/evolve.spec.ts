@@ -1,4 +1,20 @@
-import { accepted, changed, committed, ended, factOf, file, fragment, joined, left, linesOf, reason, renderedChange, renderedNode, reviewedNode, validated } from '#libs/testing';
+import {
+  accepted,
+  changed,
+  committed,
+  ended,
+  factOf,
+  file,
+  fragment,
+  joined,
+  left,
+  linesOf,
+  reason,
+  renderedChange,
+  renderedNode,
+  reviewedNode,
+  validated,
+} from '#libs/testing';
 import { to, Validator } from './validator.fixture.js';
 
 describe('a node outside rollouts', () => {
@@ -10,12 +26,19 @@ describe('a node outside rollouts', () => {
 
   it('that could not be rendered is unfit without a look at its config', () => {
     const v = new Validator().given(joined('n0'), renderedNode('n0', '', { problems: [reason('unknown-key')] }));
-    expect(v.when()).toMatchObject([{ type: 'node.reviewed', node: 'n0', fit: false, reasons: [{ code: 'unknown-key' }] }]);
+    expect(v.when()).toMatchObject([
+      { type: 'node.reviewed', node: 'n0', fit: false, reasons: [{ code: 'unknown-key' }] },
+    ]);
     expect(v.reviews).toBe(0);
   });
 
   it('is asked about once it could be rendered, in the same turn as those that could not', () => {
-    const v = new Validator().given(joined('n0'), joined('n1'), renderedNode('n1', 'x'), renderedNode('n0', '', { problems: [reason('unknown-key')] }));
+    const v = new Validator().given(
+      joined('n0'),
+      joined('n1'),
+      renderedNode('n1', 'x'),
+      renderedNode('n0', '', { problems: [reason('unknown-key')] }),
+    );
     expect(v.decide().needs).toMatchObject([{ do: 'review-nodes', nodes: [{ node: 'n1', hash: 'x' }] }]);
     expect(linesOf(v.when(), 'node', 'fit')).toEqual(['node.reviewed n0 false', 'node.reviewed n1 true']);
   });
@@ -23,8 +46,12 @@ describe('a node outside rollouts', () => {
   it('is reviewed with five hundred others at a time, by name', () => {
     const names = Array.from({ length: 501 }, (_, i) => `n${String(i).padStart(3, '0')}`);
     const v = new Validator().given(...[...names].reverse().map((name) => renderedNode(name, 'x')));
-    expect(v.decide().needs.map((need) => (need.do === 'review-nodes' ? need.nodes.map(({ node }) => node) : []))).toEqual([names.slice(0, 500)]);
-    const gathered = new Map(v.decide().needs.map(({ key }) => [key, { did: 'review-nodes' as const, reasons: new Map() }]));
+    expect(
+      v.decide().needs.map((need) => (need.do === 'review-nodes' ? need.nodes.map(({ node }) => node) : [])),
+    ).toEqual([names.slice(0, 500)]);
+    const gathered = new Map(
+      v.decide().needs.map(({ key }) => [key, { did: 'review-nodes' as const, reasons: new Map() }]),
+    );
     expect(v.decide([], gathered)).toMatchObject({ facts: { length: 500 }, more: true });
     expect(linesOf(v.when(), 'node')).toEqual(names.map((name) => `node.reviewed ${name}`));
     expect(v.reviews).toBe(2);
@@ -33,7 +60,9 @@ describe('a node outside rollouts', () => {
 
   it('that has another config by now is asked about anew', () => {
     const v = new Validator().given(renderedNode('n0', 'x'));
-    const gathered = new Map(v.decide().needs.map(({ key }) => [key, { did: 'review-nodes' as const, reasons: new Map() }]));
+    const gathered = new Map(
+      v.decide().needs.map(({ key }) => [key, { did: 'review-nodes' as const, reasons: new Map() }]),
+    );
     v.given(renderedNode('n0', 'y'));
     const decision = v.decide([], gathered);
     expect([decision.facts, decision.needs]).toMatchObject([[], [{ nodes: [{ node: 'n0', hash: 'y' }] }]]);
@@ -72,27 +101,41 @@ describe('a policy', () => {
   const policies = (v: Validator) => [[...v.state.carried.keys()], [...v.state.policies.keys()]];
 
   it('is carried by its change until that is committed, holds from then on, and no longer once it is deleted', () => {
-    const v = new Validator().given(accepted('c1', { apply: [file('a', 'x'), rules] }), accepted('c2', { apply: [file('b', 'x')] }));
+    const v = new Validator().given(
+      accepted('c1', { apply: [file('a', 'x'), rules] }),
+      accepted('c2', { apply: [file('b', 'x')] }),
+    );
     expect(policies(v)).toEqual([['c1'], []]);
     v.given(renderedChange('c1', { n0: to('new') }), validated('c1'), factOf('rollout.started', { change: 'c1' }));
     expect(policies(v)).toEqual([['c1'], []]);
     v.given(committed('c1'));
     expect(policies(v)).toEqual([[], ['DisruptionPolicy/rules']]);
-    v.given(accepted('c3', { delete: [{ kind: 'DisruptionPolicy', name: 'rules' }] }), factOf('rollout.started', { change: 'c3' }));
+    v.given(
+      accepted('c3', { delete: [{ kind: 'DisruptionPolicy', name: 'rules' }] }),
+      factOf('rollout.started', { change: 'c3' }),
+    );
     expect(policies(v)).toEqual([['c3'], ['DisruptionPolicy/rules']]);
     v.given(committed('c3'));
     expect(policies(v)).toEqual([[], []]);
   });
 
   it('vanishes with the change that carried it', () => {
-    const v = new Validator().given(accepted('c1', { apply: [rules] }), ended('c1', 'aborted'), accepted('c2', { apply: [rules] }), factOf('rollout.started', { change: 'c2' }), ended('c2', 'reverted'));
+    const v = new Validator().given(
+      accepted('c1', { apply: [rules] }),
+      ended('c1', 'aborted'),
+      accepted('c2', { apply: [rules] }),
+      factOf('rollout.started', { change: 'c2' }),
+      ended('c2', 'reverted'),
+    );
     expect(policies(v)).toEqual([[], []]);
   });
 });
 
 describe('a commit', () => {
   it('gives a node that was never rendered on its own no committed config, and one that has left its rollout none of it', () => {
-    const v = new Validator().given(joined('n0'), renderedNode('n0', 'old'), reviewedNode('n0', 'old')).started('c1', { n0: to('new'), n1: to('new') });
+    const v = new Validator()
+      .given(joined('n0'), renderedNode('n0', 'old'), reviewedNode('n0', 'old'))
+      .started('c1', { n0: to('new'), n1: to('new') });
     v.given(renderedNode('n0', 'own', { leaves: ['c1'] }), reviewedNode('n0', 'own'), committed('c1'));
     expect([...v.state.committed.entries()]).toEqual([['n0', 'own']]);
   });

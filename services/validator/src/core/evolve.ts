@@ -6,9 +6,25 @@ import type { State } from './state.js';
 
 /** The facts that the validator's fold uses. */
 export const READS: readonly FactType[] = [
-  'config.accepted', 'config.waiting', 'config.rendered', 'config.validated', 'config.rejected', 'config.committed', 'config.ended', 'config.judged', 'config.forgiven',
-  'node.joined', 'node.left', 'node.changed', 'node.rendered', 'node.reviewed', 'node.reported', 'node.lease.settled',
-  'rollout.started', 'rollout.complete', 'rollout.superseded',
+  'config.accepted',
+  'config.waiting',
+  'config.rendered',
+  'config.validated',
+  'config.rejected',
+  'config.committed',
+  'config.ended',
+  'config.judged',
+  'config.forgiven',
+  'node.joined',
+  'node.left',
+  'node.changed',
+  'node.rendered',
+  'node.reviewed',
+  'node.reported',
+  'node.lease.settled',
+  'rollout.started',
+  'rollout.complete',
+  'rollout.superseded',
 ];
 
 /** Reviews of ended changes that are kept for questions about them. */
@@ -20,7 +36,10 @@ export function evolve(state: State, entry: Entry): void {
   switch (fact.type) {
     case 'config.accepted': {
       const carried = carriedPolicies(fact);
-      state.touches.set(fact.change, [...fact.apply, ...fact.delete].filter(({ kind }) => !isPolicyKind(kind)).map(fragmentId));
+      state.touches.set(
+        fact.change,
+        [...fact.apply, ...fact.delete].filter(({ kind }) => !isPolicyKind(kind)).map(fragmentId),
+      );
       if (carried.apply.length + carried.delete.length > 0) state.carried.set(fact.change, carried);
       return;
     }
@@ -37,7 +56,13 @@ export function evolve(state: State, entry: Entry): void {
       return review(state, fact, sequence);
     case 'config.rejected':
       forget(state, fact.change);
-      return record(state, { change: fact.change, attempt: fact.attempt, verdict: 'rejected', reasons: fact.reasons, warnings: [] });
+      return record(state, {
+        change: fact.change,
+        attempt: fact.attempt,
+        verdict: 'rejected',
+        reasons: fact.reasons,
+        warnings: [],
+      });
     case 'config.committed':
       return commit(state, fact.change);
     case 'config.ended':
@@ -51,7 +76,10 @@ export function evolve(state: State, entry: Entry): void {
       state.rollouts.set(fact.change, { targets: state.candidates.get(fact.change)?.targets ?? {}, complete: false });
       return forget(state, fact.change);
     case 'rollout.complete':
-      return state.rollouts.set(fact.change, { targets: state.rollouts.get(fact.change)?.targets ?? {}, complete: true });
+      return state.rollouts.set(fact.change, {
+        targets: state.rollouts.get(fact.change)?.targets ?? {},
+        complete: true,
+      });
     case 'rollout.superseded':
       state.rollouts.delete(fact.change);
       return forget(state, fact.change);
@@ -67,7 +95,8 @@ function evolveNode(state: State, { fact, sequence }: Entry): void {
       state.labels.set(fact.node, fact.labels);
       return state.capabilities.set(fact.node, fact.capabilities);
     case 'node.left':
-      for (const table of [state.capabilities, state.labels, state.committed, state.inForce, state.unreviewed]) table.delete(fact.node);
+      for (const table of [state.capabilities, state.labels, state.committed, state.inForce, state.unreviewed])
+        table.delete(fact.node);
       for (const change of [...state.rollouts.keys()]) leave(state, change, fact.node);
       return;
     case 'node.rendered':
@@ -104,7 +133,13 @@ function recordInvalid(state: State, fact: FactOf<'node.lease.settled'>, sequenc
 function review(state: State, fact: FactOf<'config.validated'>, sequence: number): void {
   const candidate = state.candidates.get(fact.change);
   if (candidate?.attempt === fact.attempt) state.candidates.set(fact.change, { ...candidate, reviewed: sequence });
-  record(state, { change: fact.change, attempt: fact.attempt, verdict: 'validated', reasons: [], warnings: fact.warnings });
+  record(state, {
+    change: fact.change,
+    attempt: fact.attempt,
+    verdict: 'validated',
+    reasons: [],
+    warnings: fact.warnings,
+  });
 }
 
 function record(state: State, made: Parameters<State['reviews']['set']>[1]): void {
@@ -112,7 +147,8 @@ function record(state: State, made: Parameters<State['reviews']['set']>[1]): voi
   state.touched.add(viewKey('reviews', made.change));
   if (state.reviews.size <= KEPT_REVIEWS * 2) return;
   // By age, and not as they stand in the table: what a decision tried and took back stands in another order there.
-  for (const old of [...state.reviews.keys()].sort(byAge).slice(0, state.reviews.size - KEPT_REVIEWS)) state.reviews.delete(old);
+  for (const old of [...state.reviews.keys()].sort(byAge).slice(0, state.reviews.size - KEPT_REVIEWS))
+    state.reviews.delete(old);
 }
 
 function forget(state: State, change: string): void {
@@ -149,7 +185,13 @@ function forgive(state: State, fact: FactOf<'config.forgiven'>): void {
   const story = state.knownBad.get(fact.hash) ?? [...state.forgiven.values()].find(({ hash }) => hash === fact.hash);
   state.knownBad.delete(fact.hash);
   state.badRecipes.delete(fact.recipe);
-  if (story !== undefined) state.forgiven.set(`${fact.hash}/${fact.recipe}`, { ...story, recipe: fact.recipe, by: fact.by, forgivenReason: fact.reason });
+  if (story !== undefined)
+    state.forgiven.set(`${fact.hash}/${fact.recipe}`, {
+      ...story,
+      recipe: fact.recipe,
+      by: fact.by,
+      forgivenReason: fact.reason,
+    });
   touchKnownBad(state, fact.hash, fact.recipe);
 }
 
@@ -157,4 +199,3 @@ function touchKnownBad(state: State, hash: string, recipe: string): void {
   state.touched.add(viewKey('known-bad', `config.${hash}`));
   if (recipe !== '') state.touched.add(viewKey('known-bad', `recipe.${recipe}`));
 }
-

@@ -12,9 +12,17 @@ export type Request =
 /** Reading the configs and checking them. */
 export type ReviewNeed =
   | (Need & { readonly do: 'review-change'; readonly change: string; readonly targets: Targets })
-  | (Need & { readonly do: 'review-nodes'; readonly nodes: readonly { readonly node: string; readonly hash: string }[] });
+  | (Need & {
+      readonly do: 'review-nodes';
+      readonly nodes: readonly { readonly node: string; readonly hash: string }[];
+    });
 
 /** What the checks found. */
 export type Reviewed =
-  | { readonly did: 'review-change'; readonly reasons: readonly Reason[]; readonly warnings: readonly Reason[]; readonly unfit: readonly string[] }
+  | {
+      readonly did: 'review-change';
+      readonly reasons: readonly Reason[];
+      readonly warnings: readonly Reason[];
+      readonly unfit: readonly string[];
+    }
   | { readonly did: 'review-nodes'; readonly reasons: ReadonlyMap<string, readonly Reason[]> };

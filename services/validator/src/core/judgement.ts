@@ -18,7 +18,8 @@ export function judgeAll(draft: Draft<State, Input, ReviewNeed>): void {
 
 /** Why a hash is not condemned; empty when it is. */
 function sparedBecause(state: State, { hash }: Unjudged): string {
-  for (const [node, committed] of state.committed.entries()) if (committed === hash) return `it is the committed config of ${node}`;
+  for (const [node, committed] of state.committed.entries())
+    if (committed === hash) return `it is the committed config of ${node}`;
   const targeted = new Set<string>();
   for (const [change, { targets, complete }] of state.rollouts.entries()) {
     for (const [node, target] of Object.entries(targets)) {
@@ -27,6 +28,7 @@ function sparedBecause(state: State, { hash }: Unjudged): string {
       if (complete && target.to === hash) return `it is the config of ${node} in ${change}, which is complete`;
     }
   }
-  for (const [node, inForce] of state.inForce.entries()) if (inForce === hash && !targeted.has(node)) return `it is the last good config of ${node}`;
+  for (const [node, inForce] of state.inForce.entries())
+    if (inForce === hash && !targeted.has(node)) return `it is the last good config of ${node}`;
   return '';
 }

@@ -12,29 +12,50 @@ describe('forgiving', () => {
     return v;
   };
 
-  it.each(['badbadbad', 'badbadb', 'r-badbadbad'])('lifts hash and recipe, asked for as %s, and is final for that lease', (hash) => {
-    const v = condemned();
-    expect(v.forgives(hash)).toMatchObject([{ type: 'config.forgiven', hash: 'badbadbad', recipe: 'r-badbadbad', by: 'me', reason: 'fixed' }]);
-    expect(v.answers).toMatchObject([{ ok: true, body: { forgiven: true } }]);
-    expect(v.when()).toEqual([]);
-    expect(linesOf(v.rendered('c2', { n0: to('badbadbad'), n1: to('other', 'old', 'r-badbadbad') }))).toEqual(['config.validated']);
-    expect(v.view('known-bad', 'config.badbadbad')).toMatchObject({ gone: true, forgivenBy: 'me', forgivenReason: 'fixed' });
-    expect(v.view('known-bad', 'recipe.r-badbadbad')).toMatchObject({ gone: true });
-  });
+  it.each(['badbadbad', 'badbadb', 'r-badbadbad'])(
+    'lifts hash and recipe, asked for as %s, and is final for that lease',
+    (hash) => {
+      const v = condemned();
+      expect(v.forgives(hash)).toMatchObject([
+        { type: 'config.forgiven', hash: 'badbadbad', recipe: 'r-badbadbad', by: 'me', reason: 'fixed' },
+      ]);
+      expect(v.answers).toMatchObject([{ ok: true, body: { forgiven: true } }]);
+      expect(v.when()).toEqual([]);
+      expect(linesOf(v.rendered('c2', { n0: to('badbadbad'), n1: to('other', 'old', 'r-badbadbad') }))).toEqual([
+        'config.validated',
+      ]);
+      expect(v.view('known-bad', 'config.badbadbad')).toMatchObject({
+        gone: true,
+        forgivenBy: 'me',
+        forgivenReason: 'fixed',
+      });
+      expect(v.view('known-bad', 'recipe.r-badbadbad')).toMatchObject({ gone: true });
+    },
+  );
 
   it('shows the view of each recipe and of the config anew', () => {
     const v = condemned();
     v.showViews();
     v.given(factOf('config.forgiven', { hash: 'badbadbad', recipe: 'r-badbadbad', by: 'me', reason: 'fixed' }));
-    expect([...validatorCore.takeTouched(v.state)].sort()).toEqual(['known-bad/config.badbadbad', 'known-bad/recipe.r-badbadbad']);
-    expect([...validatorCore.viewKeys(v.state)].sort()).toEqual(['known-bad/config.badbadbad', 'known-bad/recipe.r-badbadbad', 'reviews/c1']);
+    expect([...validatorCore.takeTouched(v.state)].sort()).toEqual([
+      'known-bad/config.badbadbad',
+      'known-bad/recipe.r-badbadbad',
+    ]);
+    expect([...validatorCore.viewKeys(v.state)].sort()).toEqual([
+      'known-bad/config.badbadbad',
+      'known-bad/recipe.r-badbadbad',
+      'reviews/c1',
+    ]);
   });
 
   it('of a recipe that two configs share lifts both', () => {
     const v = condemned();
     v.started('c2', { n1: to('x') });
     v.invalid('n1', { change: 'c2', hash: 'otherhash', recipe: 'r-badbadbad', lease: 'n1-l1' });
-    expect([...linesOf(v.forgives('r-badbadbad'), 'hash')].sort()).toEqual(['config.forgiven badbadbad', 'config.forgiven otherhash']);
+    expect([...linesOf(v.forgives('r-badbadbad'), 'hash')].sort()).toEqual([
+      'config.forgiven badbadbad',
+      'config.forgiven otherhash',
+    ]);
   });
 
   it('asked twice by what is enough of its name is done once, and what was never bad is no part of it', () => {
@@ -45,7 +66,9 @@ describe('forgiving', () => {
     v.forgives('later');
     for (const name of ['badbadb', 'r-badbadbad', 'r-badba']) {
       expect(v.forgives(name)).toEqual([]);
-      expect(v.answers).toMatchObject([{ ok: true, body: { hash: 'badbadbad', recipe: 'r-badbadbad', forgiven: true } }]);
+      expect(v.answers).toMatchObject([
+        { ok: true, body: { hash: 'badbadbad', recipe: 'r-badbadbad', forgiven: true } },
+      ]);
     }
     expect(v.forgives('badbad')).toEqual([]);
     expect(v.answers).toMatchObject([{ ok: false, code: 'not-found' }]);
@@ -56,7 +79,15 @@ describe('forgiving', () => {
     v.started('c2', { n1: to('worseworse') });
     v.invalid('n1', { change: 'c2', hash: 'worseworse', recipe: 'r-worse' });
     v.forgives('badbadbad');
-    expect(v.view('known-bad', 'config.worseworse')).toMatchObject({ hash: 'worseworse', recipe: 'r-worse', node: 'n1', change: 'c2', gone: false, forgivenBy: '', forgivenReason: '' });
+    expect(v.view('known-bad', 'config.worseworse')).toMatchObject({
+      hash: 'worseworse',
+      recipe: 'r-worse',
+      node: 'n1',
+      change: 'c2',
+      gone: false,
+      forgivenBy: '',
+      forgivenReason: '',
+    });
     expect(v.view('known-bad', 'recipe.r-worse')).toMatchObject({ hash: 'worseworse', gone: false });
     expect(validatorCore.view(v.state, { bucket: 'known-bad', key: 'config.neverseen' })).toBeUndefined();
     expect(validatorCore.view(v.state, { bucket: 'reviews', key: 'c99' })).toBeUndefined();
@@ -73,7 +104,9 @@ describe('forgiving', () => {
     const v = condemned();
     v.forgives('badbadbad');
     v.started('c2', { n0: to('badbadbad') });
-    expect(judged(v.invalid('n0', { change: 'c2', hash: 'badbadbad', recipe: 'r-badbadbad', lease: 'n0-l2' }))).toEqual(['config.judged badbadbad n0-l2 true']);
+    expect(judged(v.invalid('n0', { change: 'c2', hash: 'badbadbad', recipe: 'r-badbadbad', lease: 'n0-l2' }))).toEqual(
+      ['config.judged badbadbad n0-l2 true'],
+    );
     expect(v.view('known-bad', 'config.badbadbad').gone).toBe(false);
   });
 
@@ -87,7 +120,10 @@ describe('forgiving', () => {
     expect(v.view('known-bad', 'recipe.another')).toMatchObject({ gone: true, hash: 'badbadbad', recipe: 'another' });
   });
 
-  it.each([['zzzzzzzzz', 'not-found'], ['bad', 'not-found']])('%s is refused as %s', (hash, code) => {
+  it.each([
+    ['zzzzzzzzz', 'not-found'],
+    ['bad', 'not-found'],
+  ])('%s is refused as %s', (hash, code) => {
     const v = condemned();
     expect(v.forgives(hash)).toEqual([]);
     expect(v.answers).toMatchObject([{ ok: false, code }]);
@@ -115,7 +151,9 @@ describe('what is known to be bad', () => {
     expect(v.answers).toMatchObject([{ ok: true, body: { knownBad: [{ hash: 'c' }] } }]);
     const page = (cursor: string, limit: number) => {
       v.asks({ op: 'list', cursor, limit });
-      const { knownBad, ...rest } = (v.answers[0] as { body: { knownBad: readonly { hash: string; reason: string }[] } }).body;
+      const { knownBad, ...rest } = (
+        v.answers[0] as { body: { knownBad: readonly { hash: string; reason: string }[] } }
+      ).body;
       return [knownBad.map(({ hash, reason: why }) => `${hash} ${why}`), rest];
     };
     expect(page('', 3)).toEqual([['a', 'b', 'c'].map((hash) => `${hash} the unit does not parse`), {}]);

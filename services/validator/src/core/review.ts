@@ -15,7 +15,10 @@ export interface Material {
 }
 
 /** Reviews every target of a change; a node whose present config has the same faults is unfit, and no reason. A node is a step. */
-export function* reviewTargets(targets: Targets, material: Material): Steps<Reviewed & { readonly did: 'review-change' }> {
+export function* reviewTargets(
+  targets: Targets,
+  material: Material,
+): Steps<Reviewed & { readonly did: 'review-change' }> {
   const reasons: Reason[] = [];
   const warnings: Reason[] = [];
   const unfit: string[] = [];
@@ -23,16 +26,28 @@ export function* reviewTargets(targets: Targets, material: Material): Steps<Revi
     yield;
     const config = material.config(node, target.to);
     if (config === undefined) {
-      reasons.push({ fragment: '', field: '', code: 'config-missing', message: `the config ${target.to.slice(0, 12)} is not in the bucket configs`, nodes: [node] });
+      reasons.push({
+        fragment: '',
+        field: '',
+        code: 'config-missing',
+        message: `the config ${target.to.slice(0, 12)} is not in the bucket configs`,
+        nodes: [node],
+      });
       continue;
     }
     const reviewed = { name: node, capabilities: material.capabilities(node) };
     const from = target.from === '' ? undefined : material.config(node, target.from);
     const found = reviewConfig(config, reviewed);
     const fresh = newReasons(found, from === undefined ? [] : reviewConfig(from, reviewed));
-    const { actions, because } = planActions(from ?? EMPTY_CONFIG, config, effectivePolicy(material.policies, material.labels(node)));
+    const { actions, because } = planActions(
+      from ?? EMPTY_CONFIG,
+      config,
+      effectivePolicy(material.policies, material.labels(node)),
+    );
     reasons.push(...fresh, ...actionReasons(because, reviewActions(actions, reviewed.capabilities), node));
-    warnings.push(...newReasons(reviewWarnings(config, reviewed), from === undefined ? [] : reviewWarnings(from, reviewed)));
+    warnings.push(
+      ...newReasons(reviewWarnings(config, reviewed), from === undefined ? [] : reviewWarnings(from, reviewed)),
+    );
     if (fresh.length === 0 && found.length > 0) unfit.push(node);
   }
   return { did: 'review-change', reasons, warnings: mergeReasons(warnings), unfit };
@@ -48,14 +63,28 @@ function actionReasons(because: ActionPlan['because'], reasons: readonly Reason[
 }
 
 /** Reviews configs of nodes outside rollouts. */
-export function reviewNodes(nodes: readonly { readonly node: string; readonly hash: string }[], material: Material): Reviewed & { readonly did: 'review-nodes' } {
+export function reviewNodes(
+  nodes: readonly { readonly node: string; readonly hash: string }[],
+  material: Material,
+): Reviewed & { readonly did: 'review-nodes' } {
   return {
     did: 'review-nodes',
     reasons: new Map(
       nodes.map(({ node, hash }) => {
         const config = material.config(node, hash);
-        const missing = { fragment: '', field: '', code: 'config-missing', message: `the config ${hash.slice(0, 12)} is not in the bucket configs`, nodes: [node] };
-        return [node, config === undefined ? [missing] : reviewConfig(config, { name: node, capabilities: material.capabilities(node) })];
+        const missing = {
+          fragment: '',
+          field: '',
+          code: 'config-missing',
+          message: `the config ${hash.slice(0, 12)} is not in the bucket configs`,
+          nodes: [node],
+        };
+        return [
+          node,
+          config === undefined
+            ? [missing]
+            : reviewConfig(config, { name: node, capabilities: material.capabilities(node) }),
+        ];
       }),
     ),
   };

@@ -17,7 +17,8 @@ export class Validator extends LedgerCopy<State, Input, ReviewNeed, Reviewed> {
 
   private review(need: ReviewNeed): Reviewed {
     this.reviews += 1;
-    if (need.do === 'review-change') return { did: 'review-change', reasons: this.reasons, warnings: this.warnings, unfit: this.unfit };
+    if (need.do === 'review-change')
+      return { did: 'review-change', reasons: this.reasons, warnings: this.warnings, unfit: this.unfit };
     return { did: 'review-nodes', reasons: this.nodeReasons };
   }
 
@@ -31,8 +32,23 @@ export class Validator extends LedgerCopy<State, Input, ReviewNeed, Reviewed> {
     return this.given(factOf('rollout.started', { change }));
   }
   /** A node says of its forward lease that the config is bad. */
-  invalid(node: string, { change = 'c1', hash = 'bad', recipe = 'r-bad', kind = 'forward' as const, lease = `${node}-l1` }: Said = {}): readonly NewFact[] {
-    return this.given(factOf('node.lease.settled', { node, pool: 'default', lease, change, kind, hash, recipe, because: 'invalid', reason: 'the unit does not parse' })).when();
+  invalid(
+    node: string,
+    { change = 'c1', hash = 'bad', recipe = 'r-bad', kind = 'forward' as const, lease = `${node}-l1` }: Said = {},
+  ): readonly NewFact[] {
+    return this.given(
+      factOf('node.lease.settled', {
+        node,
+        pool: 'default',
+        lease,
+        change,
+        kind,
+        hash,
+        recipe,
+        because: 'invalid',
+        reason: 'the unit does not parse',
+      }),
+    ).when();
   }
   asks(request: Request): readonly NewFact[] {
     return this.when({ type: 'request', request });
@@ -42,6 +58,12 @@ export class Validator extends LedgerCopy<State, Input, ReviewNeed, Reviewed> {
   }
 }
 
-type Said = { readonly change?: string; readonly hash?: string; readonly recipe?: string; readonly kind?: 'forward' | 'corrective' | 'back'; readonly lease?: string };
+type Said = {
+  readonly change?: string;
+  readonly hash?: string;
+  readonly recipe?: string;
+  readonly kind?: 'forward' | 'corrective' | 'back';
+  readonly lease?: string;
+};
 
 export const to = (hash: string, from = 'old', recipe = `r-${hash}`) => ({ from, to: hash, recipe });

@@ -1,29 +1,62 @@
 import type { NewFact, Reason } from '#libs/contracts';
-import { accepted, ended, factOf, file, joined, linesOf, pool, reason, renderedChange, renderedNode, reviewedNode, validated } from '#libs/testing';
+import {
+  accepted,
+  ended,
+  factOf,
+  file,
+  joined,
+  linesOf,
+  pool,
+  reason,
+  renderedChange,
+  renderedNode,
+  reviewedNode,
+  validated,
+} from '#libs/testing';
 import { validatorCore } from './index.js';
 import { to, Validator } from './validator.fixture.js';
 
-const reasonsOf = (fact: NewFact | undefined): readonly Reason[] => (fact?.type === 'config.rejected' ? fact.reasons : []);
+const reasonsOf = (fact: NewFact | undefined): readonly Reason[] =>
+  fact?.type === 'config.rejected' ? fact.reasons : [];
 
 describe('a review', () => {
   it('names the attempt that it judged', () => {
-    expect(linesOf(new Validator().rendered('c1', { n0: to('new') }, 3), 'change', 'attempt')).toEqual(['config.validated c1 3']);
+    expect(linesOf(new Validator().rendered('c1', { n0: to('new') }, 3), 'change', 'attempt')).toEqual([
+      'config.validated c1 3',
+    ]);
   });
 
   it('is one answer with every reason, those of rendering too', () => {
     const v = new Validator();
     v.reasons = [reason('conflict'), reason('capability')];
-    v.given(accepted('c1'), renderedChange('c1', { n0: to('new') }, { problems: [{ ...reason('unknown-key'), field: 'spec.content' }] }));
+    v.given(
+      accepted('c1'),
+      renderedChange('c1', { n0: to('new') }, { problems: [{ ...reason('unknown-key'), field: 'spec.content' }] }),
+    );
     const [said] = v.when();
     expect(said).toMatchObject({ type: 'config.rejected', stage: 'review', attempt: 1 });
-    expect(reasonsOf(said).map(({ code }) => code).sort()).toEqual(['capability', 'conflict', 'unknown-key']);
+    expect(
+      reasonsOf(said)
+        .map(({ code }) => code)
+        .sort(),
+    ).toEqual(['capability', 'conflict', 'unknown-key']);
     expect(v.view('reviews', 'c1')).toMatchObject({ verdict: 'rejected', attempt: 1 });
   });
 
   it('says nothing of a field that could not be rendered', () => {
     const v = new Validator();
-    v.reasons = [{ ...reason('bad-path'), fragment: 'File/a', field: 'spec.path' }, { ...reason('capability'), fragment: 'File/a', field: 'kind' }];
-    v.given(accepted('c1'), renderedChange('c1', { n0: to('new') }, { problems: [{ ...reason('unknown-key'), fragment: 'File/a', field: 'spec.path' }] }));
+    v.reasons = [
+      { ...reason('bad-path'), fragment: 'File/a', field: 'spec.path' },
+      { ...reason('capability'), fragment: 'File/a', field: 'kind' },
+    ];
+    v.given(
+      accepted('c1'),
+      renderedChange(
+        'c1',
+        { n0: to('new') },
+        { problems: [{ ...reason('unknown-key'), fragment: 'File/a', field: 'spec.path' }] },
+      ),
+    );
     expect(reasonsOf(v.when()[0]).map(({ code }) => code)).toEqual(['unknown-key', 'capability']);
   });
 
@@ -37,7 +70,9 @@ describe('a review', () => {
   it('of another attempt is another review', () => {
     const v = new Validator();
     v.rendered('c1', { n0: to('new') });
-    expect(linesOf(v.given(renderedChange('c1', { n0: to('new') }, { attempt: 2 })).when(), 'attempt')).toEqual(['config.validated 2']);
+    expect(linesOf(v.given(renderedChange('c1', { n0: to('new') }, { attempt: 2 })).when(), 'attempt')).toEqual([
+      'config.validated 2',
+    ]);
   });
 
   it('names the nodes that the committed state does not fit either', () => {
@@ -47,7 +82,12 @@ describe('a review', () => {
   });
 
   it('of each of two changes looks at its own targets, and at no other', () => {
-    const v = new Validator().given(accepted('c1'), accepted('c2'), renderedChange('c1', { n0: to('x') }), renderedChange('c2', { n1: to('y') }, { attempt: 4 }));
+    const v = new Validator().given(
+      accepted('c1'),
+      accepted('c2'),
+      renderedChange('c1', { n0: to('x') }),
+      renderedChange('c2', { n1: to('y') }, { attempt: 4 }),
+    );
     expect(v.decide().needs).toMatchObject([
       { do: 'review-change', change: 'c1', targets: { n0: { to: 'x' } } },
       { do: 'review-change', change: 'c2', targets: { n1: { to: 'y' } } },
@@ -57,7 +97,9 @@ describe('a review', () => {
 
   it('that was gathered for another attempt does not count', () => {
     const v = new Validator().given(accepted('c1'), renderedChange('c1', { n0: to('x') }));
-    const gathered = new Map(v.decide().needs.map(({ key }) => [key, { did: 'review-change' as const, reasons: [], warnings: [], unfit: [] }]));
+    const gathered = new Map(
+      v.decide().needs.map(({ key }) => [key, { did: 'review-change' as const, reasons: [], warnings: [], unfit: [] }]),
+    );
     v.given(renderedChange('c1', { n0: to('y') }, { attempt: 2 }));
     const decision = v.decide([], gathered);
     expect([decision.facts, decision.needs.map((need) => need.do)]).toEqual([[], ['review-change']]);
@@ -66,8 +108,16 @@ describe('a review', () => {
   it('tells what it warns of, and refuses nothing for it', () => {
     const v = new Validator();
     v.warnings = [reason('deprecated')];
-    expect(v.rendered('c1', { n0: to('new') })).toMatchObject([{ type: 'config.validated', warnings: [{ code: 'deprecated' }] }]);
-    expect(v.view('reviews', 'c1')).toMatchObject({ change: 'c1', attempt: 1, verdict: 'validated', reasons: [], warnings: [{ code: 'deprecated' }] });
+    expect(v.rendered('c1', { n0: to('new') })).toMatchObject([
+      { type: 'config.validated', warnings: [{ code: 'deprecated' }] },
+    ]);
+    expect(v.view('reviews', 'c1')).toMatchObject({
+      change: 'c1',
+      attempt: 1,
+      verdict: 'validated',
+      reasons: [],
+      warnings: [{ code: 'deprecated' }],
+    });
   });
 
   it('shows the first hundred of its reasons and of its warnings; the ledger has more', () => {
@@ -75,7 +125,9 @@ describe('a review', () => {
     const v = new Validator();
     v.warnings = many;
     v.rendered('c1', { n0: to('new') });
-    expect(v.view('reviews', 'c1').warnings.map(({ code }) => code)).toEqual(many.slice(0, 100).map(({ code }) => code));
+    expect(v.view('reviews', 'c1').warnings.map(({ code }) => code)).toEqual(
+      many.slice(0, 100).map(({ code }) => code),
+    );
     v.reasons = many;
     expect(reasonsOf(v.rendered('c2', { n0: to('new') })[0])).toHaveLength(150);
     expect(v.view('reviews', 'c2').reasons.map(({ code }) => code)).toEqual(many.slice(0, 100).map(({ code }) => code));
@@ -91,7 +143,11 @@ describe('a review', () => {
   });
 
   it('waits with what its change does when something came before it after all', () => {
-    const v = new Validator().given(accepted('c1'), renderedChange('c1', { n0: to('new') }), factOf('config.waiting', { change: 'c1', behind: ['c0'] }));
+    const v = new Validator().given(
+      accepted('c1'),
+      renderedChange('c1', { n0: to('new') }),
+      factOf('config.waiting', { change: 'c1', behind: ['c0'] }),
+    );
     expect(v.when()).toEqual([]);
     expect(v.reviews).toBe(0);
   });
@@ -101,12 +157,19 @@ describe('a review', () => {
     const v = new Validator().started('c1', { n0: to('bad') }).started('c2', bad);
     v.rendered('c3', bad);
     v.rendered('c4', bad);
-    v.given(factOf('config.rejected', { change: 'c3', attempt: 1, stage: 'review' }), factOf('rollout.superseded', { change: 'c4' }));
+    v.given(
+      factOf('config.rejected', { change: 'c3', attempt: 1, stage: 'review' }),
+      factOf('rollout.superseded', { change: 'c4' }),
+    );
     expect(linesOf(v.invalid('n0'), 'change')).toEqual(['config.judged c1']);
   });
 
   it('given before its attempt was made anew does not stand for that', () => {
-    const v = new Validator().given(accepted('c1'), renderedChange('c1', { n0: to('x') }, { attempt: 2 }), validated('c1', 1));
+    const v = new Validator().given(
+      accepted('c1'),
+      renderedChange('c1', { n0: to('x') }, { attempt: 2 }),
+      validated('c1', 1),
+    );
     expect(linesOf(v.when(), 'change', 'attempt')).toEqual(['config.validated c1 2']);
   });
 
@@ -119,18 +182,29 @@ describe('a review', () => {
     const v = new Validator().started('c1', { n0: to('bad') });
     v.invalid('n0');
     v.given(ended('c1', 'reverted'));
-    for (const [change, target] of [['c2', to('bad', 'old', 'other')], ['c3', to('other', 'old', 'r-bad')]] as const) {
+    for (const [change, target] of [
+      ['c2', to('bad', 'old', 'other')],
+      ['c3', to('other', 'old', 'r-bad')],
+    ] as const) {
       const [said] = v.rendered(change, { n1: target });
       expect(said).toMatchObject({ type: 'config.rejected', reasons: [{ code: 'known-bad', nodes: ['n1'] }] });
-      expect(reasonsOf(said)[0]?.message).toMatch(/n0 found it invalid in c1 .*the unit does not parse.*sluice forgive bad/);
+      expect(reasonsOf(said)[0]?.message).toMatch(
+        /n0 found it invalid in c1 .*the unit does not parse.*sluice forgive bad/,
+      );
     }
   });
 
   it('that refuses what is known to be bad names each fragment that the change brings to nodes, and no policy', () => {
     const v = new Validator().started('c1', { n0: to('bad') });
     v.invalid('n0');
-    v.given(accepted('c2', { apply: [file('a', 'x'), pool('p', 1)], delete: [{ kind: 'File', name: 'b' }] }), renderedChange('c2', { n1: to('bad') }));
-    expect(reasonsOf(v.when()[0]).map(({ fragment: id, field }) => [id, field])).toEqual([['File/a', 'spec'], ['File/b', 'spec']]);
+    v.given(
+      accepted('c2', { apply: [file('a', 'x'), pool('p', 1)], delete: [{ kind: 'File', name: 'b' }] }),
+      renderedChange('c2', { n1: to('bad') }),
+    );
+    expect(reasonsOf(v.when()[0]).map(({ fragment: id, field }) => [id, field])).toEqual([
+      ['File/a', 'spec'],
+      ['File/b', 'spec'],
+    ]);
     v.given(accepted('c3', { apply: [pool('p', 1)] }), renderedChange('c3', { n1: to('bad') }));
     expect(reasonsOf(v.when()[0])).toMatchObject([{ fragment: '', code: 'known-bad' }]);
   });
@@ -138,8 +212,12 @@ describe('a review', () => {
   it('tells whether it is the config that is known to be bad, or what it is made of', () => {
     const v = new Validator().started('c1', { n0: to('badbadbadbadbad') });
     v.invalid('n0', { hash: 'badbadbadbadbad' });
-    expect(reasonsOf(v.rendered('c2', { n1: to('badbadbadbadbad', 'old', 'other') })[0])[0]?.message).toMatch(/^config badbadbadbad is known/);
-    expect(reasonsOf(v.rendered('c3', { n1: to('other', 'old', 'r-bad') })[0])[0]?.message).toMatch(/^a config made of the same fragments as badbadbadbad is known/);
+    expect(reasonsOf(v.rendered('c2', { n1: to('badbadbadbadbad', 'old', 'other') })[0])[0]?.message).toMatch(
+      /^config badbadbadbad is known/,
+    );
+    expect(reasonsOf(v.rendered('c3', { n1: to('other', 'old', 'r-bad') })[0])[0]?.message).toMatch(
+      /^a config made of the same fragments as badbadbadbad is known/,
+    );
   });
 
   it('asks about known-bad only where the change alters the config', () => {
@@ -164,7 +242,10 @@ describe('a review', () => {
     const v = new Validator().given(joined('n9'), renderedNode('n9', 'bad'), reviewedNode('n9', 'bad'));
     v.started('c1', { n0: to('bad') });
     v.rendered('c2', { n1: to('bad') });
-    expect(linesOf(v.invalid('n0'), 'change', 'spared')).toEqual(['config.judged c1 it is the committed config of n9', 'config.validated c2']);
+    expect(linesOf(v.invalid('n0'), 'change', 'spared')).toEqual([
+      'config.judged c1 it is the committed config of n9',
+      'config.validated c2',
+    ]);
   });
 
   it('is made again for the hash that was found invalid, whatever it is made of', () => {

@@ -1,5 +1,17 @@
 import type { KnownBadView, Reason, ReviewView } from '#libs/contracts';
-import { assertNever, decided, takeTouched, viewKey, type Answer, type Core, type Decision, type Draft, type Now, type ViewBody, type ViewKey } from '#libs/kernel';
+import {
+  assertNever,
+  decided,
+  takeTouched,
+  viewKey,
+  type Answer,
+  type Core,
+  type Decision,
+  type Draft,
+  type Now,
+  type ViewBody,
+  type ViewKey,
+} from '#libs/kernel';
 import { besides, boundReasons, knownBadWords, mergeReasons } from '#libs/review';
 import { dump, load } from './dump.js';
 import { evolve, READS } from './evolve.js';
@@ -33,7 +45,12 @@ export const validatorCore: Core<State, Input, ReviewNeed, Reviewed> = {
   load,
 };
 
-function decide(state: State, inputs: readonly Input[], gathered: ReadonlyMap<string, Reviewed>, now: Now): Decision<Input, ReviewNeed> {
+function decide(
+  state: State,
+  inputs: readonly Input[],
+  gathered: ReadonlyMap<string, Reviewed>,
+  now: Now,
+): Decision<Input, ReviewNeed> {
   return decided<State, Input, ReviewNeed>(state, now, evolve, (draft) => {
     judgeAll(draft);
     for (const input of inputs) {
@@ -51,7 +68,8 @@ function reviewChanges(draft: ValidatorDraft, gathered: ReadonlyMap<string, Revi
     if (draft.full || candidate === undefined || !needsReview(draft.state, candidate)) continue;
     const key = `change|${name}|${candidate.attempt}`;
     const found = gathered.get(key);
-    if (found?.did !== 'review-change') draft.need({ key, do: 'review-change', change: name, targets: candidate.targets });
+    if (found?.did !== 'review-change')
+      draft.need({ key, do: 'review-change', change: name, targets: candidate.targets });
     else reviewChange(draft, candidate, found);
   }
 }
@@ -61,15 +79,28 @@ function needsReview(state: State, candidate: Candidate): boolean {
   if (candidate.reviewed === 0) return true;
   if (state.lastInvalid.get() < candidate.reviewed) return false;
   const { invalids } = state;
-  return altered(candidate).some(([, target]) => (invalids.get(target.to) ?? 0) > candidate.reviewed || (invalids.get(target.recipe) ?? 0) > candidate.reviewed);
+  return altered(candidate).some(
+    ([, target]) =>
+      (invalids.get(target.to) ?? 0) > candidate.reviewed || (invalids.get(target.recipe) ?? 0) > candidate.reviewed,
+  );
 }
 
-const altered = (candidate: Candidate) => Object.entries(candidate.targets).filter(([, target]) => target.from !== target.to);
+const altered = (candidate: Candidate) =>
+  Object.entries(candidate.targets).filter(([, target]) => target.from !== target.to);
 
-function reviewChange(draft: ValidatorDraft, candidate: Candidate, found: Reviewed & { readonly did: 'review-change' }): void {
+function reviewChange(
+  draft: ValidatorDraft,
+  candidate: Candidate,
+  found: Reviewed & { readonly did: 'review-change' },
+): void {
   const { change, attempt } = candidate;
-  const reasons = mergeReasons([...candidate.problems, ...found.reasons.filter(besides(candidate.problems)), ...knownBadReasons(draft.state, candidate)]);
-  if (reasons.length > 0) return draft.emit({ type: 'config.rejected', change, stage: 'review', attempt, reasons: boundReasons(reasons) });
+  const reasons = mergeReasons([
+    ...candidate.problems,
+    ...found.reasons.filter(besides(candidate.problems)),
+    ...knownBadReasons(draft.state, candidate),
+  ]);
+  if (reasons.length > 0)
+    return draft.emit({ type: 'config.rejected', change, stage: 'review', attempt, reasons: boundReasons(reasons) });
   draft.emit({ type: 'config.validated', change, attempt, warnings: boundReasons(found.warnings), unfit: found.unfit });
 }
 
@@ -82,7 +113,13 @@ function knownBadReasons(state: State, candidate: Candidate): readonly Reason[] 
     const message = knownBadWords(story, byHash !== undefined);
     const touched = state.touches.get(candidate.change) ?? [];
     // A reason there must be, whatever it can name.
-    return (touched.length === 0 ? [''] : touched).map((fragment) => ({ fragment, field: 'spec', code: 'known-bad', message, nodes: [node] }));
+    return (touched.length === 0 ? [''] : touched).map((fragment) => ({
+      fragment,
+      field: 'spec',
+      code: 'known-bad',
+      message,
+      nodes: [node],
+    }));
   });
 }
 
@@ -91,7 +128,10 @@ function reviewNodes(draft: ValidatorDraft, gathered: ReadonlyMap<string, Review
   if (waiting.length === 0 || draft.full) return;
   const nodes = waiting.filter(([, { problems }]) => problems.length === 0).map(([node, { hash }]) => ({ node, hash }));
   const key = `nodes|${waiting.map(([node, { hash }]) => `${node}.${hash}`).join()}`;
-  const found = nodes.length === 0 ? { did: 'review-nodes' as const, reasons: new Map<string, readonly Reason[]>() } : gathered.get(key);
+  const found =
+    nodes.length === 0
+      ? { did: 'review-nodes' as const, reasons: new Map<string, readonly Reason[]>() }
+      : gathered.get(key);
   if (found?.did !== 'review-nodes') return draft.need({ key, do: 'review-nodes', nodes });
   for (const [node, { hash, problems }] of waiting) {
     if (draft.full) return;
@@ -109,7 +149,10 @@ function answer(draft: ValidatorDraft, request: Request): Answer {
       const shown = from < 0 ? [] : hashes.slice(from, from + request.limit);
       const last = shown.at(-1);
       const next = last !== undefined && from + request.limit < hashes.length ? { next: last } : {};
-      return { ok: true, body: { knownBad: shown.map((hash) => knownBadView(draft.state, `config.${hash}`)), ...next } };
+      return {
+        ok: true,
+        body: { knownBad: shown.map((hash) => knownBadView(draft.state, `config.${hash}`)), ...next },
+      };
     }
     case 'forgive':
       return forgive(draft, request);
@@ -132,15 +175,22 @@ function forgive(draft: ValidatorDraft, { hash, by, reason }: Request & { readon
     return { ok: false, code: 'not-found', message: `${hash} is not known to be bad; see "sluice get known-bad"` };
   }
   if (found.length > 1 && hash !== story.recipe && hash !== story.hash) {
-    return { ok: false, code: 'conflict', message: `${hash} is not unique: ${found.map((one) => one.hash.slice(0, 16)).join(', ')}` };
+    return {
+      ok: false,
+      code: 'conflict',
+      message: `${hash} is not unique: ${found.map((one) => one.hash.slice(0, 16)).join(', ')}`,
+    };
   }
-  for (const one of found) for (const recipe of recipesOf(draft.state, one)) draft.emit({ type: 'config.forgiven', hash: one.hash, recipe, by, reason });
+  for (const one of found)
+    for (const recipe of recipesOf(draft.state, one))
+      draft.emit({ type: 'config.forgiven', hash: one.hash, recipe, by, reason });
   return { ok: true, body: { hash: story.hash, recipe: story.recipe, forgiven: true } };
 }
 
 /** Different fragments may come to the same config: every recipe that was condemned with it. */
-const recipesOf = (state: State, { hash, recipe }: Story): readonly string[] =>
-  [...new Set([recipe, ...[...state.badRecipes.entries()].filter(([, bad]) => bad === hash).map(([one]) => one)])];
+const recipesOf = (state: State, { hash, recipe }: Story): readonly string[] => [
+  ...new Set([recipe, ...[...state.badRecipes.entries()].filter(([, bad]) => bad === hash).map(([one]) => one)]),
+];
 
 function* viewKeys(state: State): Iterable<string> {
   for (const change of state.reviews.keys()) yield viewKey('reviews', change);
@@ -160,14 +210,20 @@ const SHOWN_REASONS = 100;
 function reviewView(state: State, change: string): Omit<ReviewView, 'ledger'> | undefined {
   const review = state.reviews.get(change);
   if (review === undefined) return undefined;
-  return { ...review, reasons: review.reasons.slice(0, SHOWN_REASONS), warnings: review.warnings.slice(0, SHOWN_REASONS) };
+  return {
+    ...review,
+    reasons: review.reasons.slice(0, SHOWN_REASONS),
+    warnings: review.warnings.slice(0, SHOWN_REASONS),
+  };
 }
 
 function knownBadView(state: State, key: string): Omit<KnownBadView, 'ledger'> | undefined {
   const id = key.slice(key.indexOf('.') + 1);
   const bad = key.startsWith('config.') ? state.knownBad.get(id) : state.knownBad.get(state.badRecipes.get(id) ?? '');
   if (bad !== undefined) return { ...bad, gone: false, forgivenBy: '', forgivenReason: '' };
-  const forgiven = [...state.forgiven.values()].find((story) => (key.startsWith('config.') ? story.hash : story.recipe) === id);
+  const forgiven = [...state.forgiven.values()].find(
+    (story) => (key.startsWith('config.') ? story.hash : story.recipe) === id,
+  );
   if (forgiven === undefined) return undefined;
   const { by: forgivenBy, forgivenReason, ...story } = forgiven;
   return { ...story, gone: true, forgivenBy, forgivenReason };

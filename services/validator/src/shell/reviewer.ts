@@ -3,7 +3,14 @@ import { decodeConfig, type Config } from '#libs/contracts';
 import type { Blobs } from '#libs/bus';
 import { inSlices } from '#libs/runtime';
 import { policiesOf } from '#libs/policy';
-import { reviewNodes, reviewTargets, type Material, type Reviewed, type ReviewNeed, type State } from '../core/index.js';
+import {
+  reviewNodes,
+  reviewTargets,
+  type Material,
+  type Reviewed,
+  type ReviewNeed,
+  type State,
+} from '../core/index.js';
 
 /** Reads at once: as many configs as a round trip to the server is worth. */
 const WIDTH = 256;
@@ -20,8 +27,12 @@ export class Reviewer {
   }
 
   private async one(need: ReviewNeed, state: State): Promise<Reviewed> {
-    if (need.do === 'review-nodes') return reviewNodes(need.nodes, this.material(state, '', await this.read(need.nodes)));
-    const wanted = Object.entries(need.targets).flatMap(([node, { from, to }]) => [{ node, hash: to }, ...(from === '' ? [] : [{ node, hash: from }])]);
+    if (need.do === 'review-nodes')
+      return reviewNodes(need.nodes, this.material(state, '', await this.read(need.nodes)));
+    const wanted = Object.entries(need.targets).flatMap(([node, { from, to }]) => [
+      { node, hash: to },
+      ...(from === '' ? [] : [{ node, hash: from }]),
+    ]);
     return inSlices(reviewTargets(need.targets, this.material(state, need.change, await this.read(wanted))));
   }
 
@@ -35,7 +46,9 @@ export class Reviewer {
   }
 
   /** By hash: the same hash is the same content on every node, and is read and checked once. */
-  private async read(wanted: readonly { readonly node: string; readonly hash: string }[]): Promise<ReadonlyMap<string, Config>> {
+  private async read(
+    wanted: readonly { readonly node: string; readonly hash: string }[],
+  ): Promise<ReadonlyMap<string, Config>> {
     const first = new Map(wanted.map(({ node, hash }) => [hash, node]));
     const configs = new Map<string, Config>();
     const queue = [...first];

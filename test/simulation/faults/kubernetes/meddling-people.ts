@@ -4,7 +4,16 @@ import type { Cluster } from '../../kubernetes/cluster.js';
 import type { Fault } from '../fault.js';
 
 /** Facts right behind which a kubectl hurts most. */
-const MOMENTS: ReadonlySet<FactType> = new Set<FactType>(['node.lease.granted', 'node.lease.amended', 'node.cordoned', 'node.drained', 'node.lease.ready', 'node.lease.settled', 'node.lease.uncordoning', 'node.uncordoned']);
+const MOMENTS: ReadonlySet<FactType> = new Set<FactType>([
+  'node.lease.granted',
+  'node.lease.amended',
+  'node.cordoned',
+  'node.drained',
+  'node.lease.ready',
+  'node.lease.settled',
+  'node.lease.uncordoning',
+  'node.uncordoned',
+]);
 /** People meddle, and not endlessly. */
 const MOST = 40;
 
@@ -17,10 +26,20 @@ export const meddlingPeople: Fault = {
     const { cluster } = world;
     if (cluster === undefined) return;
     let done = 0;
-    const meddle = (name: string) => (chance: Chance): void => kubectl(cluster, name, chance);
+    const meddle =
+      (name: string) =>
+      (chance: Chance): void =>
+        kubectl(cluster, name, chance);
     stage.nowAndThen(60_000, (chance) => kubectl(cluster, stage.anyNode(chance).name, chance));
     world.listeners.push((fact) => {
-      if (world.clock.nowMs >= stage.endMs || done >= MOST || !MOMENTS.has(fact.type) || !('node' in fact) || !stage.chance.happens(0.15)) return;
+      if (
+        world.clock.nowMs >= stage.endMs ||
+        done >= MOST ||
+        !MOMENTS.has(fact.type) ||
+        !('node' in fact) ||
+        !stage.chance.happens(0.15)
+      )
+        return;
       done += 1;
       world.clock.after(stage.chance.next() * stage.chance.pick([5, 50, 5_000]), () => {
         if (world.clock.nowMs < stage.endMs) stage.occur(meddle(fact.node));

@@ -12,11 +12,23 @@ export const otherOperators: Fault = {
       const owner = chance.pick(['kured', 'people']);
       const forMs = chance.next() * chance.pick([5_000, 60_000, 200_000]);
       const isLent = chance.happens(0.4);
-      world.ask('scheduler', { op: 'pool.take', node, pool: '', owner, reason: 'a new kernel', by: owner, ...(isLent ? { forMs: Math.max(1_000, Math.round(forMs)) } : {}) }, (answer) => {
-        if (answer?.ok === true) world.fire('taken');
-        // Also where there was no answer: it may have been taken. What is taken for a time ends by itself.
-        if (answer?.ok !== false && !isLent) world.clock.after(forMs, () => give(world, node, owner));
-      });
+      world.ask(
+        'scheduler',
+        {
+          op: 'pool.take',
+          node,
+          pool: '',
+          owner,
+          reason: 'a new kernel',
+          by: owner,
+          ...(isLent ? { forMs: Math.max(1_000, Math.round(forMs)) } : {}),
+        },
+        (answer) => {
+          if (answer?.ok === true) world.fire('taken');
+          // Also where there was no answer: it may have been taken. What is taken for a time ends by itself.
+          if (answer?.ok !== false && !isLent) world.clock.after(forMs, () => give(world, node, owner));
+        },
+      );
     });
   },
 };

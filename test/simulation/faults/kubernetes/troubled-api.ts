@@ -10,8 +10,12 @@ export const troubledApi: Fault = {
     if (cluster === undefined) return;
     const { chance } = stage;
     Object.assign(cluster.weather, {
-      answerLost: chance.pick([0, 0.05, 0.2]), lost: chance.pick([0, 0.05, 0.2]), throttled: chance.pick([0, 0.1, 0.4]),
-      delayMs: chance.pick([20, 500, 5_000]), watchLateMs: chance.pick([50, 2_000, 20_000]), watchLost: chance.pick([0, 0.3]),
+      answerLost: chance.pick([0, 0.05, 0.2]),
+      lost: chance.pick([0, 0.05, 0.2]),
+      throttled: chance.pick([0, 0.1, 0.4]),
+      delayMs: chance.pick([20, 500, 5_000]),
+      watchLateMs: chance.pick([50, 2_000, 20_000]),
+      watchLost: chance.pick([0, 0.3]),
     });
     stage.nowAndThen(90_000, (one) => {
       cluster.away = true;

@@ -3,7 +3,7 @@ import type { Fault } from '../fault.js';
 /** Pods do not end for a time, come back where they were, are nobody's, or have budgets that allow nothing. */
 export const troubledPods: Fault = {
   name: 'troubled-pods',
-  about: 'pods never end, come back on their Node, are nobody\'s, or have budgets that allow nothing for a time',
+  about: "pods never end, come back on their Node, are nobody's, or have budgets that allow nothing for a time",
   arrange(stage) {
     const { world } = stage;
     const workloads = world.cluster?.workloads;
@@ -15,7 +15,10 @@ export const troubledPods: Fault = {
       const app = chance.pick(workloads.apps);
       const before = app.min;
       app.min = app.replicas;
-      world.clock.after(chance.next() * chance.pick([10_000, 200_000]), () => (app.min = Math.min(before, app.replicas - 1)));
+      world.clock.after(
+        chance.next() * chance.pick([10_000, 200_000]),
+        () => (app.min = Math.min(before, app.replicas - 1)),
+      );
     });
   },
 };

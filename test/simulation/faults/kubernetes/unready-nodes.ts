@@ -3,7 +3,8 @@ import type { Fault } from '../fault.js';
 /** Kubelets are not ready for a time; some Nodes are deleted, and come again as others. */
 export const unreadyNodes: Fault = {
   name: 'unready-nodes',
-  about: 'Nodes are not ready for a time, or are deleted and made again with another uid, some at once and some much later',
+  about:
+    'Nodes are not ready for a time, or are deleted and made again with another uid, some at once and some much later',
   arrange(stage) {
     const { world } = stage;
     const { cluster } = world;

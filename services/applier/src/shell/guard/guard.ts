@@ -45,7 +45,9 @@ export function guardFor({ command, clock, ...settings }: GuardOptions): Guard {
       end?.();
       const afterMs = Math.max(0, atMs - clock()) + LATER_MS;
       const argv = [...command, JSON.stringify({ ...settings, lease, atMs } satisfies GuardOrder)];
-      end = (existsSync(SYSTEMD) ? await asTimer(argv, afterMs, unitOf(settings.stateDir, lease)) : undefined) ?? (await asSleeper(argv, afterMs, settings.stateDir));
+      end =
+        (existsSync(SYSTEMD) ? await asTimer(argv, afterMs, unitOf(settings.stateDir, lease)) : undefined) ??
+        (await asSleeper(argv, afterMs, settings.stateDir));
     },
     release: () => {
       end?.();
@@ -56,10 +58,18 @@ export function guardFor({ command, clock, ...settings }: GuardOptions): Guard {
 
 /** The words that let systemd start it at that time. */
 export const timerWords = (argv: readonly string[], afterMs: number, unit: string): readonly string[] => [
-  'systemd-run', '--quiet', '--collect', `--unit=${unit}`, `--on-active=${(afterMs / 1_000).toFixed(3)}s`, '--timer-property=AccuracySec=100ms', '--', ...argv,
+  'systemd-run',
+  '--quiet',
+  '--collect',
+  `--unit=${unit}`,
+  `--on-active=${(afterMs / 1_000).toFixed(3)}s`,
+  '--timer-property=AccuracySec=100ms',
+  '--',
+  ...argv,
 ];
 
-const unitOf = (stateDir: string, lease: string): string => `sluice-guard-${createHash('sha256').update(`${stateDir} ${lease} ${process.pid}`).digest('hex').slice(0, 12)}`;
+const unitOf = (stateDir: string, lease: string): string =>
+  `sluice-guard-${createHash('sha256').update(`${stateDir} ${lease} ${process.pid}`).digest('hex').slice(0, 12)}`;
 
 /** Undefined where systemd does not take it. */
 async function asTimer(argv: readonly string[], afterMs: number, unit: string): Promise<(() => void) | undefined> {
@@ -70,13 +80,20 @@ async function asTimer(argv: readonly string[], afterMs: number, unit: string): 
     child.on('exit', (status) => resolve(status ?? 1));
   });
   if (code !== 0) return undefined;
-  return () => void spawn('systemctl', ['stop', `${unit}.timer`], { stdio: 'ignore', detached: true }).on('error', () => undefined).unref();
+  return () =>
+    void spawn('systemctl', ['stop', `${unit}.timer`], { stdio: 'ignore', detached: true })
+      .on('error', () => undefined)
+      .unref();
 }
 
 function asSleeper(argv: readonly string[], afterMs: number, stateDir: string): Promise<() => void> {
   const log = openSync(join(stateDir, 'guard.log'), 'w', 0o600);
   return new Promise<() => void>((resolve, reject) => {
-    const child = spawn('/bin/sh', ['-c', 'sleep "$0" && exec "$@"', (afterMs / 1_000).toFixed(3), ...argv], { stdio: ['ignore', log, log], detached: true, cwd: '/' });
+    const child = spawn('/bin/sh', ['-c', 'sleep "$0" && exec "$@"', (afterMs / 1_000).toFixed(3), ...argv], {
+      stdio: ['ignore', log, log],
+      detached: true,
+      cwd: '/',
+    });
     child.on('error', (error) => reject(new Error(`no guard can be set: ${error.message}`, { cause: error })));
     child.on('spawn', () => {
       child.unref();

@@ -24,14 +24,32 @@ const journal = () => {
   return found;
 };
 const order = (more: Partial<GuardOrder> = {}): GuardOrder => ({
-  node: 'n', root: host.root, stateDir: host.state, network: {}, lease: 'l2', atMs: journal().work?.turnBackMs ?? bootClock(), ...more,
+  node: 'n',
+  root: host.root,
+  stateDir: host.state,
+  network: {},
+  lease: 'l2',
+  atMs: journal().work?.turnBackMs ?? bootClock(),
+  ...more,
 });
 
 /** An applier in a process of its own that applies a file over an old one, and is killed or stopped between two of its steps. */
 async function applierThatStops(dieAt: number): Promise<ChildProcess> {
   const testing = join(__dirname, '../../testing');
-  const plan = { root: host.root, state: host.state, first: config(file('/b', 'old')), second: config(file('/b', 'new'), file('/c', 'new')), dieAt, dieAfterMs: 0, applyMs: APPLY_MS };
-  const child = spawn(process.execPath, [join(testing, 'run-ts.cjs'), join(testing, 'killed-applier.ts'), JSON.stringify(plan)], { stdio: 'ignore' });
+  const plan = {
+    root: host.root,
+    state: host.state,
+    first: config(file('/b', 'old')),
+    second: config(file('/b', 'new'), file('/c', 'new')),
+    dieAt,
+    dieAfterMs: 0,
+    applyMs: APPLY_MS,
+  };
+  const child = spawn(
+    process.execPath,
+    [join(testing, 'run-ts.cjs'), join(testing, 'killed-applier.ts'), JSON.stringify(plan)],
+    { stdio: 'ignore' },
+  );
   await until(() => child.signalCode !== null || child.exitCode !== null, 'the applier is killed');
   return child;
 }
@@ -43,7 +61,11 @@ it('goes back in place of an applier that was killed, when the time is over, and
   expect(await runGuard(order())).toBe('gone back');
   expect(host.tree()).toEqual(OLD);
   expect(journal().work).toBeUndefined();
-  expect(journal()).toMatchObject({ sound: true, lastDealt: { lease: 'l2', verdict: 'failed' }, report: { kind: 'failed', lease: 'l2', restored: true } });
+  expect(journal()).toMatchObject({
+    sound: true,
+    lastDealt: { lease: 'l2', verdict: 'failed' },
+    report: { kind: 'failed', lease: 'l2', restored: true },
+  });
 });
 
 it('goes back by the copy of a journal that is torn', async () => {
@@ -62,9 +84,19 @@ it('does nothing where the change was confirmed, or another one is under way', a
 
 it('is waited for by an applier that starts meanwhile', async () => {
   const events: string[] = [];
-  const guard = await runApplier({ node: 'w-1.dc1', labels: {}, root: host.root, stateDir: host.state, asGuard: true, bus: () => Promise.reject(new Error('no bus')) });
+  const guard = await runApplier({
+    node: 'w-1.dc1',
+    labels: {},
+    root: host.root,
+    stateDir: host.state,
+    asGuard: true,
+    bus: () => Promise.reject(new Error('no bus')),
+  });
   const starting = host.start().then(() => events.push('the applier runs'));
-  await until(() => readdirSync(host.state).some((name) => name.startsWith('lock.')), 'the applier asks for the state folder');
+  await until(
+    () => readdirSync(host.state).some((name) => name.startsWith('lock.')),
+    'the applier asks for the state folder',
+  );
   events.push('the guard ends');
   await guard.stop();
   await starting;
@@ -73,6 +105,16 @@ it('is waited for by an applier that starts meanwhile', async () => {
 
 it('sleeps as a timer where there is systemd, as a unit that does not end with the applier', () => {
   expect(timerWords(['node', 'main.js', '--guard', '{}'], 8_250, 'sluice-guard-a')).toEqual([
-    'systemd-run', '--quiet', '--collect', '--unit=sluice-guard-a', '--on-active=8.250s', '--timer-property=AccuracySec=100ms', '--', 'node', 'main.js', '--guard', '{}',
+    'systemd-run',
+    '--quiet',
+    '--collect',
+    '--unit=sluice-guard-a',
+    '--on-active=8.250s',
+    '--timer-property=AccuracySec=100ms',
+    '--',
+    'node',
+    'main.js',
+    '--guard',
+    '{}',
   ]);
 });

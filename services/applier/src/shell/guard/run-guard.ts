@@ -29,7 +29,10 @@ export async function runGuard(order: GuardOrder, log: Log = SILENT): Promise<'n
     const holder = holderOf(order.stateDir);
     if (holder === undefined) {
       if (await goBack(order, endMs, log)) return 'gone back';
-    } else if (work.phase !== 'going-back' && bootClock() >= order.atMs + Math.max(SHORTEST_HUNG_MS, work.applyMs * HUNG_SHARE)) {
+    } else if (
+      work.phase !== 'going-back' &&
+      bootClock() >= order.atMs + Math.max(SHORTEST_HUNG_MS, work.applyMs * HUNG_SHARE)
+    ) {
       log.warn({ pid: holder, lease: order.lease }, 'the applier hangs: it is ended');
       process.kill(holder, 'SIGKILL');
     }
@@ -39,12 +42,30 @@ export async function runGuard(order: GuardOrder, log: Log = SILENT): Promise<'n
 }
 
 /** False when somebody else was faster. */
-async function goBack({ node, root, stateDir, network, host, lease }: GuardOrder, endMs: number, log: Log): Promise<boolean> {
+async function goBack(
+  { node, root, stateDir, network, host, lease }: GuardOrder,
+  endMs: number,
+  log: Log,
+): Promise<boolean> {
   try {
     log.warn({ node, lease }, 'the applier is not there: going back in its place');
-    const applier = await runApplier({ node, labels: {}, root, stateDir, network, ...(host === undefined ? {} : { host }), log, asGuard: true, bus: () => Promise.reject(new Error('a guard has no bus')) });
+    const applier = await runApplier({
+      node,
+      labels: {},
+      root,
+      stateDir,
+      network,
+      ...(host === undefined ? {} : { host }),
+      log,
+      asGuard: true,
+      bus: () => Promise.reject(new Error('a guard has no bus')),
+    });
     try {
-      for (let journal = await journalOf(stateDir); journal?.work !== undefined || journal?.sound === false; journal = await journalOf(stateDir)) {
+      for (
+        let journal = await journalOf(stateDir);
+        journal?.work !== undefined || journal?.sound === false;
+        journal = await journalOf(stateDir)
+      ) {
         if (bootClock() >= endMs) return true;
         await pause(POLL_MS);
       }

@@ -16,8 +16,10 @@ export class Actor {
     const refusals: Refusal[] = [];
     for (const { kind, unit = '' } of actions) {
       if (FREE.includes(kind) || !ACTION_KINDS.includes(kind)) continue;
-      if (!this.host.capabilities.includes(`action:${kind}`)) refusals.push(node(`this node cannot take the action ${kind}${unit === '' ? '' : ` of ${unit}`}`));
-      else if (unit !== '' && !makes(config, unit) && (await this.host.systemd?.show(unit))?.load === 'not-found') refusals.push(node(`action ${kind}: there is no unit ${unit}`));
+      if (!this.host.capabilities.includes(`action:${kind}`))
+        refusals.push(node(`this node cannot take the action ${kind}${unit === '' ? '' : ` of ${unit}`}`));
+      else if (unit !== '' && !makes(config, unit) && (await this.host.systemd?.show(unit))?.load === 'not-found')
+        refusals.push(node(`action ${kind}: there is no unit ${unit}`));
     }
     return refusals;
   }
@@ -46,7 +48,12 @@ export class Actor {
     if (active === 'failed') throw new Error(`${unit} has failed (${result})`);
   }
 
-  private async tell(kind: 'reload' | 'restart', unit: string, items: readonly Item[], timeoutMs: number): Promise<void> {
+  private async tell(
+    kind: 'reload' | 'restart',
+    unit: string,
+    items: readonly Item[],
+    timeoutMs: number,
+  ): Promise<void> {
     if (restsAfter(items, unit)) return;
     const { load, active } = await this.systemd().show(unit);
     // It was there before: it went with what this way took from the node.
@@ -71,7 +78,11 @@ export class Actor {
 }
 
 /** Whether the config itself brings the unit. */
-const makes = (config: Config, unit: string): boolean => config.fragments.some(({ kind, spec }) =>
-  (kind === 'SystemdUnit' && spec['name'] === unit) || (kind === 'File' && typeof spec['path'] === 'string' && spec['path'].endsWith(`/${unit}`)));
+const makes = (config: Config, unit: string): boolean =>
+  config.fragments.some(
+    ({ kind, spec }) =>
+      (kind === 'SystemdUnit' && spec['name'] === unit) ||
+      (kind === 'File' && typeof spec['path'] === 'string' && spec['path'].endsWith(`/${unit}`)),
+  );
 
 const node = (reason: string): Refusal => ({ fault: 'node', reason });

@@ -13,4 +13,5 @@ export interface HostSettings {
 }
 
 /** The words of a command as a flag has it; undefined where there is no flag. */
-export const commandWords = (text: string | undefined): readonly string[] | undefined => text?.split(/\s+/).filter((word) => word !== '');
+export const commandWords = (text: string | undefined): readonly string[] | undefined =>
+  text?.split(/\s+/).filter((word) => word !== '');

@@ -26,9 +26,13 @@ export async function findHost(settings: HostSettings, root: string, ending: Abo
   const systemctl = settings.systemctl ?? (isOwn && existsSync('/run/systemd/system') ? 'systemctl' : undefined);
   const found = systemctl === undefined ? undefined : new Systemd(systemctl, root, ending);
   const systemd = found !== undefined && (await found.answers()) ? found : undefined;
-  const rebootCommand = settings.rebootCommand ?? (systemd === undefined || systemctl === undefined ? [] : [systemctl, 'reboot']);
+  const rebootCommand =
+    settings.rebootCommand ?? (systemd === undefined || systemctl === undefined ? [] : [systemctl, 'reboot']);
   return {
-    root, ending, systemd, rebootCommand,
+    root,
+    ending,
+    systemd,
+    rebootCommand,
     updateGrub: settings.updateGrub ?? (isOwn && existsSync(UPDATE_GRUB) ? [UPDATE_GRUB] : undefined),
     proc: settings.proc ?? (isOwn ? '/proc' : undefined),
     systemdAnalyze: settings.systemdAnalyze ?? (isOwn ? 'systemd-analyze' : undefined),

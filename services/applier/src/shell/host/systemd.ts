@@ -24,7 +24,11 @@ const ANSWERS = ['initializing', 'starting', 'running', 'degraded', 'maintenance
 
 /** The machine's systemd, by its systemctl. Each call ends in its time; what fails throws. */
 export class Systemd {
-  constructor(private readonly systemctl: string, private readonly root: string, private readonly ending: AbortSignal) {}
+  constructor(
+    private readonly systemctl: string,
+    private readonly root: string,
+    private readonly ending: AbortSignal,
+  ) {}
 
   /** Whether it answers. */
   async answers(): Promise<boolean> {
@@ -38,11 +42,24 @@ export class Systemd {
   }
 
   async show(unit: string): Promise<UnitStanding> {
-    const { passed, reason, output } = await this.run(['show', ...PROPERTIES.map((name) => `--property=${name}`), '--', unit], LOOK_MS);
+    const { passed, reason, output } = await this.run(
+      ['show', ...PROPERTIES.map((name) => `--property=${name}`), '--', unit],
+      LOOK_MS,
+    );
     if (!passed) throw new Error(reason);
-    const values = new Map(output.split('\n').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1).trim()]));
+    const values = new Map(
+      output.split('\n').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1).trim()]),
+    );
     const of = (name: string): string => values.get(name) ?? '';
-    return { load: of('LoadState'), active: of('ActiveState'), file: of('UnitFileState'), type: of('Type'), result: of('Result'), isOutdated: of('NeedDaemonReload') === 'yes', isQueued: !['', '0'].includes(of('Job')) };
+    return {
+      load: of('LoadState'),
+      active: of('ActiveState'),
+      file: of('UnitFileState'),
+      type: of('Type'),
+      result: of('Result'),
+      isOutdated: of('NeedDaemonReload') === 'yes',
+      isQueued: !['', '0'].includes(of('Job')),
+    };
   }
 
   async daemonReload(timeoutMs: number): Promise<void> {
@@ -65,5 +82,6 @@ export class Systemd {
 }
 
 /** Runs, or is about to. */
-export const isActive = ({ active, isQueued }: UnitStanding): boolean => ['active', 'activating', 'reloading'].includes(active) || (active === 'inactive' && isQueued);
+export const isActive = ({ active, isQueued }: UnitStanding): boolean =>
+  ['active', 'activating', 'reloading'].includes(active) || (active === 'inactive' && isQueued);
 export const isEnabled = ({ file }: UnitStanding): boolean => file === 'enabled' || file === 'enabled-runtime';

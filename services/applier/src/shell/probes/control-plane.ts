@@ -20,7 +20,11 @@ export const controlPlaneBefore = (probes: readonly ConfigEntry[]): readonly Con
   probes.map((entry) => ({ ...entry, spec: { ...entry.spec, ...LIMITS_BEFORE } }));
 
 /** No fragment can have such a name. */
-const probe = (name: string, reach: object): ConfigEntry => ({ kind: 'Probe', name: `control-plane:${name}`, spec: { reach, ...LIMITS } });
+const probe = (name: string, reach: object): ConfigEntry => ({
+  kind: 'Probe',
+  name: `control-plane:${name}`,
+  spec: { reach, ...LIMITS },
+});
 
 const NATS_PORT = 4222;
 

@@ -15,11 +15,18 @@ export const fileProbe: ProbeType = {
   },
   tryOnce: async (spec, { root }) => {
     const path = String(spec['path']);
-    const { now: standing, content } = await fileAt(root, path, ({ size }) => spec['absent'] !== true && size <= LONGEST);
+    const { now: standing, content } = await fileAt(
+      root,
+      path,
+      ({ size }) => spec['absent'] !== true && size <= LONGEST,
+    );
     if (spec['absent'] === true) return standing.state === 'absent' ? undefined : `${path} is there`;
-    if (standing.state !== 'file') return `${path} is ${standing.state === 'absent' ? 'missing' : `a ${standing.state}`}`;
+    if (standing.state !== 'file')
+      return `${path} is ${standing.state === 'absent' ? 'missing' : `a ${standing.state}`}`;
     if (content === undefined) return `${path} is longer than ${LONGEST} bytes`;
-    return patternOf(spec).test(content.toString('utf8')) ? undefined : `${path} does not match ${String(spec['matches'])}`;
+    return patternOf(spec).test(content.toString('utf8'))
+      ? undefined
+      : `${path} does not match ${String(spec['matches'])}`;
   },
 };
 

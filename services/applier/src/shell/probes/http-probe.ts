@@ -32,13 +32,15 @@ export const httpProbe: ProbeType = {
 function urlOf(spec: Readonly<Record<string, unknown>>): URL {
   const text = String(spec['url']);
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) throw new Refused('content', `http.url ${JSON.stringify(text)} is no http URL`);
+  if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:'))
+    throw new Refused('content', `http.url ${JSON.stringify(text)} is no http URL`);
   return url;
 }
 
 function statusesOf(spec: Readonly<Record<string, unknown>>): readonly number[] {
   const { status } = spec;
   if (status === undefined) return [200];
-  if (!Array.isArray(status) || !status.every((code) => Number.isInteger(code))) throw new Refused('content', 'http.status is not a list of statuses');
+  if (!Array.isArray(status) || !status.every((code) => Number.isInteger(code)))
+    throw new Refused('content', 'http.status is not a list of statuses');
   return status as readonly number[];
 }

@@ -12,5 +12,9 @@ export interface ProbeType {
   /** Throws Refused when this node can or may not try it. */
   check(spec: Readonly<Record<string, unknown>>, surroundings: ProbeSurroundings): void;
   /** One try: why it failed, or undefined. Ends by itself in time. */
-  tryOnce(spec: Readonly<Record<string, unknown>>, surroundings: ProbeSurroundings, timeoutMs: number): Promise<string | undefined>;
+  tryOnce(
+    spec: Readonly<Record<string, unknown>>,
+    surroundings: ProbeSurroundings,
+    timeoutMs: number,
+  ): Promise<string | undefined>;
 }

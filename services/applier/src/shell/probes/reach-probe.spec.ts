@@ -5,14 +5,31 @@ import { controlPlane, controlPlaneBefore } from './control-plane.js';
 import { runProbes } from './run-probes.js';
 
 const run = async (probes: readonly { kind: string; name: string; spec: object }[]) =>
-  (await runProbes(probes as never, { root: '/', allowExec: false, ending: new AbortController().signal }, bootClock() + 5_000, bootClock)).map(({ passed, reason }) => (passed ? 'reached' : reason));
-const reach = (...addresses: string[]) => ({ kind: 'Probe', name: 'p', spec: { reach: { addresses }, timeout: '300ms', retries: 0 } });
+  (
+    await runProbes(
+      probes as never,
+      { root: '/', allowExec: false, ending: new AbortController().signal },
+      bootClock() + 5_000,
+      bootClock,
+    )
+  ).map(({ passed, reason }) => (passed ? 'reached' : reason));
+const reach = (...addresses: string[]) => ({
+  kind: 'Probe',
+  name: 'p',
+  spec: { reach: { addresses }, timeout: '300ms', retries: 0 },
+});
 
 it('takes a connection for reached, and one that is refused too', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
   try {
-    expect(await run([reach(`127.0.0.1:${(server.address() as AddressInfo).port}`), reach(`127.0.0.1:${await freePort()}`), reach(`[::1]:${await freePort()}`)])).toEqual(['reached', 'reached', 'reached']);
+    expect(
+      await run([
+        reach(`127.0.0.1:${(server.address() as AddressInfo).port}`),
+        reach(`127.0.0.1:${await freePort()}`),
+        reach(`[::1]:${await freePort()}`),
+      ]),
+    ).toEqual(['reached', 'reached', 'reached']);
   } finally {
     server.close();
   }
@@ -25,10 +42,18 @@ it('takes one of several servers for all, and says of each why it was not reache
 });
 
 it('asks for the servers of the bus, the gateway, the name server, and what an operator adds', () => {
-  const probes = controlPlane(['nats://a.example:4333', 'tls://b.example', '10.0.0.1:4222', '[2001:db8::1]:4222'], ['10.0.0.9:6443']);
+  const probes = controlPlane(
+    ['nats://a.example:4333', 'tls://b.example', '10.0.0.1:4222', '[2001:db8::1]:4222'],
+    ['10.0.0.9:6443'],
+  );
   expect(probes.map(({ name, spec }) => [name, spec['reach']])).toEqual([
     ['control-plane:bus', { addresses: ['a.example:4333', 'b.example:4222', '10.0.0.1:4222', '[2001:db8::1]:4222'] }],
-    ['control-plane:gateway', { gateway: true }], ['control-plane:nameserver', { nameserver: true }], ['control-plane:10.0.0.9:6443', { addresses: ['10.0.0.9:6443'] }],
+    ['control-plane:gateway', { gateway: true }],
+    ['control-plane:nameserver', { nameserver: true }],
+    ['control-plane:10.0.0.9:6443', { addresses: ['10.0.0.9:6443'] }],
   ]);
-  expect(controlPlaneBefore(probes)[0]).toMatchObject({ name: 'control-plane:bus', spec: { timeout: '1s', retries: 1 } });
+  expect(controlPlaneBefore(probes)[0]).toMatchObject({
+    name: 'control-plane:bus',
+    spec: { timeout: '1s', retries: 1 },
+  });
 });

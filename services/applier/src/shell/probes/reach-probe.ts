@@ -16,7 +16,8 @@ export const reachProbe: ProbeType = {
   check: () => undefined,
   tryOnce: async (spec, _surroundings, timeoutMs) => {
     const targets = await targetsOf(spec);
-    if (targets.length === 0) return spec['gateway'] === true ? 'there is no default gateway' : 'there is nobody to reach';
+    if (targets.length === 0)
+      return spec['gateway'] === true ? 'there is no default gateway' : 'there is nobody to reach';
     const reasons = await Promise.all(targets.map(({ host, port }) => reached(host, port, timeoutMs)));
     return reasons.includes(undefined) ? undefined : reasons.join('; ');
   },
@@ -38,8 +39,14 @@ async function targetsOf(spec: Readonly<Record<string, unknown>>): Promise<reado
 
 async function gateways(): Promise<readonly string[]> {
   const tools = new NetworkTools({});
-  const routes = (await Promise.all(['-4', '-6'].map((family) => tools.list(family, 'route', 'show', 'default').catch(() => [])))).flat();
-  return routes.flatMap(({ gateway, dev }) => (typeof gateway === 'string' ? [gateway.startsWith('fe80:') ? `${gateway}%${String(dev)}` : gateway] : [])).slice(0, 2);
+  const routes = (
+    await Promise.all(['-4', '-6'].map((family) => tools.list(family, 'route', 'show', 'default').catch(() => [])))
+  ).flat();
+  return routes
+    .flatMap(({ gateway, dev }) =>
+      typeof gateway === 'string' ? [gateway.startsWith('fe80:') ? `${gateway}%${String(dev)}` : gateway] : [],
+    )
+    .slice(0, 2);
 }
 
 async function nameservers(): Promise<readonly string[]> {
@@ -57,6 +64,12 @@ function reached(host: string, port: number, timeoutMs: number): Promise<string 
     };
     const timer = setTimeout(() => end(`no answer from ${host} in ${Math.round(timeoutMs)} ms`), timeoutMs);
     socket.on('connect', () => end(undefined));
-    socket.on('error', (error: NodeJS.ErrnoException) => end(error.code === 'ECONNREFUSED' || error.code === 'ECONNRESET' ? undefined : `${host} is not reached (${error.code ?? error.message})`));
+    socket.on('error', (error: NodeJS.ErrnoException) =>
+      end(
+        error.code === 'ECONNREFUSED' || error.code === 'ECONNRESET'
+          ? undefined
+          : `${host} is not reached (${error.code ?? error.message})`,
+      ),
+    );
   });
 }

@@ -11,12 +11,20 @@ import { tcpProbe } from './tcp-probe.js';
 export const PROBE_TYPES: readonly ProbeType[] = [tcpProbe, httpProbe, execProbe, fileProbe, reachProbe];
 
 /** The type of a probe and its part of the spec. Throws Refused when it has not exactly one. */
-export function typeOf(entry: ConfigEntry): { readonly type: ProbeType; readonly spec: Readonly<Record<string, unknown>> } {
+export function typeOf(entry: ConfigEntry): {
+  readonly type: ProbeType;
+  readonly spec: Readonly<Record<string, unknown>>;
+} {
   const types = PROBE_TYPES.filter(({ field }) => entry.spec[field] !== undefined);
   const [type] = types;
   const spec = type === undefined ? undefined : entry.spec[type.field];
   if (types.length !== 1 || type === undefined || typeof spec !== 'object' || spec === null) {
-    throw new Refused('content', `a probe has exactly one of ${PROBE_TYPES.filter((one) => one !== reachProbe).map(({ field }) => field).join(', ')}`);
+    throw new Refused(
+      'content',
+      `a probe has exactly one of ${PROBE_TYPES.filter((one) => one !== reachProbe)
+        .map(({ field }) => field)
+        .join(', ')}`,
+    );
   }
   return { type, spec: spec as Readonly<Record<string, unknown>> };
 }

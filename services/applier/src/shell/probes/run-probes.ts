@@ -19,22 +19,37 @@ export function checkProbe(entry: ConfigEntry, surroundings: ProbeSurroundings):
 }
 
 /** All probes side by side, each with its retries, all over at `untilMs`. */
-export function runProbes(probes: readonly ConfigEntry[], surroundings: ProbeSurroundings, untilMs: number, clock: Clock): Promise<readonly ProbeResult[]> {
-  return Promise.all(probes.map(async (entry) => {
-    const reason = await run(entry, surroundings, untilMs, clock).catch((error: unknown) => (error as Error).message);
-    return { name: entry.name, passed: reason === undefined, reason: reason ?? '' };
-  }));
+export function runProbes(
+  probes: readonly ConfigEntry[],
+  surroundings: ProbeSurroundings,
+  untilMs: number,
+  clock: Clock,
+): Promise<readonly ProbeResult[]> {
+  return Promise.all(
+    probes.map(async (entry) => {
+      const reason = await run(entry, surroundings, untilMs, clock).catch((error: unknown) => (error as Error).message);
+      return { name: entry.name, passed: reason === undefined, reason: reason ?? '' };
+    }),
+  );
 }
 
-async function run(entry: ConfigEntry, surroundings: ProbeSurroundings, untilMs: number, clock: Clock): Promise<string | undefined> {
+async function run(
+  entry: ConfigEntry,
+  surroundings: ProbeSurroundings,
+  untilMs: number,
+  clock: Clock,
+): Promise<string | undefined> {
   const { type, spec } = typeOf(entry);
   const { timeoutMs, retries } = timingOf(entry);
   let reason: string | undefined = 'no time was left to try it';
   for (let tries = 0; tries <= retries; tries++) {
-    if (tries > 0) await pause(Math.min(FIRST_PAUSE_MS * 2 ** (tries - 1), LONGEST_PAUSE_MS, Math.max(0, untilMs - clock())));
+    if (tries > 0)
+      await pause(Math.min(FIRST_PAUSE_MS * 2 ** (tries - 1), LONGEST_PAUSE_MS, Math.max(0, untilMs - clock())));
     const leftMs = untilMs - clock();
     if (leftMs < SHORTEST_TRY_MS) return reason;
-    reason = await type.tryOnce(spec, surroundings, Math.min(timeoutMs, leftMs)).catch((error: unknown) => (error as Error).message);
+    reason = await type
+      .tryOnce(spec, surroundings, Math.min(timeoutMs, leftMs))
+      .catch((error: unknown) => (error as Error).message);
     if (reason === undefined) return undefined;
   }
   return reason;
@@ -42,7 +57,8 @@ async function run(entry: ConfigEntry, surroundings: ProbeSurroundings, untilMs:
 
 function timingOf(entry: ConfigEntry): { readonly timeoutMs: number; readonly retries: number } {
   const { timeout, retries = RETRIES } = entry.spec;
-  if (!Number.isInteger(retries) || (retries as number) < 0 || (retries as number) > 100) throw new Refused('content', `retries ${JSON.stringify(retries)} is not a number from 0 to 100`);
+  if (!Number.isInteger(retries) || (retries as number) < 0 || (retries as number) > 100)
+    throw new Refused('content', `retries ${JSON.stringify(retries)} is not a number from 0 to 100`);
   return { timeoutMs: durationMs(timeout, TIMEOUT_MS), retries: retries as number };
 }
 

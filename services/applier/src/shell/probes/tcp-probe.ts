@@ -16,7 +16,10 @@ export const tcpProbe: ProbeType = {
         socket.destroy();
         resolve(reason);
       };
-      const timer = setTimeout(() => end(`no connection to ${String(spec['address'])} in ${Math.round(timeoutMs)} ms`), timeoutMs);
+      const timer = setTimeout(
+        () => end(`no connection to ${String(spec['address'])} in ${Math.round(timeoutMs)} ms`),
+        timeoutMs,
+      );
       socket.on('connect', () => end(undefined));
       socket.on('error', (error) => end(error.message));
     }),
@@ -25,6 +28,7 @@ export const tcpProbe: ProbeType = {
 function addressOf(spec: Readonly<Record<string, unknown>>): { readonly host: string; readonly port: number } {
   const match = ADDRESS.exec(String(spec['address']));
   const port = Number(match?.[3]);
-  if (match === null || port < 1 || port > 65_535) throw new Refused('content', `tcp.address ${JSON.stringify(spec['address'])} is not host:port`);
+  if (match === null || port < 1 || port > 65_535)
+    throw new Refused('content', `tcp.address ${JSON.stringify(spec['address'])} is not host:port`);
   return { host: match[1] ?? match[2] ?? '', port };
 }

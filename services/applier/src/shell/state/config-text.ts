@@ -24,5 +24,10 @@ export function parseConfig(text: string, hash: string): Config | string {
 
 function isEntry(value: unknown): value is ConfigEntry {
   const entry = value as Partial<ConfigEntry> | null;
-  return typeof entry?.kind === 'string' && typeof entry.name === 'string' && typeof entry.spec === 'object' && entry.spec !== null;
+  return (
+    typeof entry?.kind === 'string' &&
+    typeof entry.name === 'string' &&
+    typeof entry.spec === 'object' &&
+    entry.spec !== null
+  );
 }

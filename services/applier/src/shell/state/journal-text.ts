@@ -17,7 +17,9 @@ export function decodeJournal(text: string): Journal | string {
   if (!isObject(journal)) return 'not a journal of an applier';
   if (journal['v'] !== 1) return `written by a newer applier (v ${JSON.stringify(journal['v'])}): start that one`;
   const wrong = Object.entries(SHAPE).find(([field, holds]) => !holds(journal[field]))?.[0];
-  return wrong === undefined ? (journal as unknown as Journal) : `not a journal of an applier: ${wrong} is not what one writes`;
+  return wrong === undefined
+    ? (journal as unknown as Journal)
+    : `not a journal of an applier: ${wrong} is not what one writes`;
 }
 
 /** Whether a journal is whole, and of a later kind than this applier writes: the one before it, of whatever kind, is no substitute. */
@@ -29,28 +31,68 @@ export function isNewer(text: string): boolean {
 }
 
 type Check = (value: unknown) => boolean;
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 const isText: Check = (value) => typeof value === 'string';
 const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
 const isList: Check = (value) => Array.isArray(value);
-const isAbsentOr = (holds: Check): Check => (value) => value === undefined || holds(value);
-const has = (shape: Readonly<Record<string, Check>>): Check => (value) => isObject(value) && Object.entries(shape).every(([field, holds]) => holds(value[field]));
+const isAbsentOr =
+  (holds: Check): Check =>
+  (value) =>
+    value === undefined || holds(value);
+const has =
+  (shape: Readonly<Record<string, Check>>): Check =>
+  (value) =>
+    isObject(value) && Object.entries(shape).every(([field, holds]) => holds(value[field]));
 
 const isEscalated = has({ action: has({ kind: isText }), reason: isText });
 
 /** A digest says that a text is whole, and not that an applier wrote it: what is edited by hand must not stop all appliers beside this one. */
 const SHAPE: Readonly<Record<string, Check>> = {
-  node: isText, incarnation: isCount, birth: isCount, seq: isCount, inForce: (value) => typeof value === 'string' && isHash(value), sound: (value) => typeof value === 'boolean',
-  lastDealt: isAbsentOr(has({ lease: isText, change: isText, pool: isText, verdict: isText, reason: isText, escalated: isAbsentOr(isEscalated) })),
-  work: isAbsentOr(has({
-    phase: (value) => value === 'forward' || value === 'confirming' || value === 'going-back', lease: isText, change: isText, pool: isText, from: isText, to: isText, actions: isList, applyMs: Number.isFinite,
-    bootId: isText, readMs: Number.isFinite, turnBackMs: Number.isFinite, passedBefore: isList, changed: isList,
-    begunOn: isAbsentOr(isText), reboot: isAbsentOr(has({ from: isText, untilMs: Number.isFinite })), escalated: isAbsentOr(isEscalated), backEscalated: isAbsentOr(isEscalated),
-  })),
+  node: isText,
+  incarnation: isCount,
+  birth: isCount,
+  seq: isCount,
+  inForce: (value) => typeof value === 'string' && isHash(value),
+  sound: (value) => typeof value === 'boolean',
+  lastDealt: isAbsentOr(
+    has({
+      lease: isText,
+      change: isText,
+      pool: isText,
+      verdict: isText,
+      reason: isText,
+      escalated: isAbsentOr(isEscalated),
+    }),
+  ),
+  work: isAbsentOr(
+    has({
+      phase: (value) => value === 'forward' || value === 'confirming' || value === 'going-back',
+      lease: isText,
+      change: isText,
+      pool: isText,
+      from: isText,
+      to: isText,
+      actions: isList,
+      applyMs: Number.isFinite,
+      bootId: isText,
+      readMs: Number.isFinite,
+      turnBackMs: Number.isFinite,
+      passedBefore: isList,
+      changed: isList,
+      begunOn: isAbsentOr(isText),
+      reboot: isAbsentOr(has({ from: isText, untilMs: Number.isFinite })),
+      escalated: isAbsentOr(isEscalated),
+      backEscalated: isAbsentOr(isEscalated),
+    }),
+  ),
   owed: isAbsentOr(has({ actions: isList, bootId: isText, restartMs: isAbsentOr(Number.isFinite) })),
-  originals: (value) => isObject(value) && Object.values(value).every(has({ kind: isText, was: (was) => was !== undefined, made: isList })),
+  originals: (value) =>
+    isObject(value) && Object.values(value).every(has({ kind: isText, was: (was) => was !== undefined, made: isList })),
   madeIn: isAbsentOr(isText),
-  report: isAbsentOr(has({ kind: isText, node: isText, incarnation: isCount, birth: isCount, seq: isCount, hash: isText })),
+  report: isAbsentOr(
+    has({ kind: isText, node: isText, incarnation: isCount, birth: isCount, seq: isCount, hash: isText }),
+  ),
 };
 
 function parsed(text: string): unknown {

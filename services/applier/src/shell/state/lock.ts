@@ -35,7 +35,8 @@ export async function lockFolder(folder: string, isGuard = false): Promise<() =>
   await writeFile(own, text, { mode: 0o600 });
   try {
     for (let tries = 0, waits = 0; tries < TRIES; tries++) {
-      for (; !isGuard && waits < GUARD_WAITS && isHeldByGuard(path); waits++) await new Promise((resolve) => setTimeout(resolve, GUARD_POLL_MS));
+      for (; !isGuard && waits < GUARD_WAITS && isHeldByGuard(path); waits++)
+        await new Promise((resolve) => setTimeout(resolve, GUARD_POLL_MS));
       if (await linked(own, path)) {
         held.add(path);
         return async () => {
@@ -81,7 +82,9 @@ async function removeStale(path: string, folder: string): Promise<void> {
 function isHeldByGuard(path: string): boolean {
   try {
     const text = readFileSync(path, 'utf8');
-    return (JSON.parse(text) as { readonly guard?: unknown } | null)?.guard === true && alivePid(path, text) !== undefined;
+    return (
+      (JSON.parse(text) as { readonly guard?: unknown } | null)?.guard === true && alivePid(path, text) !== undefined
+    );
   } catch {
     return false;
   }
@@ -105,7 +108,9 @@ function startOf(pid: number): string {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return fields[0] === 'Z' ? '' : `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}/${fields[19] ?? ''}`;
+    return fields[0] === 'Z'
+      ? ''
+      : `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}/${fields[19] ?? ''}`;
   } catch {
     return '';
   }
@@ -116,4 +121,7 @@ async function readText(path: string): Promise<string | undefined> {
 }
 
 const inUse = (folder: string, by: string): StateError =>
-  new StateError(join(folder, 'lock'), `the state folder is in use by ${by}: two appliers must not share one. Stop the other, or give this one its own folder with --state`);
+  new StateError(
+    join(folder, 'lock'),
+    `the state folder is in use by ${by}: two appliers must not share one. Stop the other, or give this one its own folder with --state`,
+  );

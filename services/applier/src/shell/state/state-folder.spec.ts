@@ -7,8 +7,20 @@ import { StateFolder } from './state-folder.js';
 
 const EMPTY = '0'.repeat(64);
 const work: Journal['work'] = {
-  phase: 'forward', lease: 'l-3', change: 'c3', pool: 'all', kind: 'forward', from: EMPTY, to: '1'.repeat(64), actions: [], applyMs: 1_000,
-  bootId: 'b', readMs: 0, turnBackMs: 500, passedBefore: [], changed: [],
+  phase: 'forward',
+  lease: 'l-3',
+  change: 'c3',
+  pool: 'all',
+  kind: 'forward',
+  from: EMPTY,
+  to: '1'.repeat(64),
+  actions: [],
+  applyMs: 1_000,
+  bootId: 'b',
+  readMs: 0,
+  turnBackMs: 500,
+  passedBefore: [],
+  changed: [],
 };
 const journal = (seq: number): Journal => ({ ...newJournal('n0', EMPTY), seq });
 

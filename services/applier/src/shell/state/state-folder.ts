@@ -19,7 +19,10 @@ export class StateFolder {
   /** What stands in `journal.json` cannot be used: it must not take the place of the one before, which can. */
   private damaged = false;
 
-  private constructor(readonly path: string, private readonly unlock: () => Promise<void>) {
+  private constructor(
+    readonly path: string,
+    private readonly unlock: () => Promise<void>,
+  ) {
     this.contents = new OriginalStore(join(path, 'originals'));
   }
 
@@ -34,7 +37,10 @@ export class StateFolder {
   }
 
   /** The journal as it stands; a new one when there is none. Throws StateError when what stands there cannot be used. */
-  async readJournal(node: string, emptyHash: string): Promise<{ readonly journal: Journal; readonly fellBack: string }> {
+  async readJournal(
+    node: string,
+    emptyHash: string,
+  ): Promise<{ readonly journal: Journal; readonly fellBack: string }> {
     const path = join(this.path, 'journal.json');
     const previous = join(this.path, 'journal.prev.json');
     const [text, before] = await Promise.all([textOf(path), textOf(previous)]);
@@ -42,11 +48,19 @@ export class StateFolder {
     const decoded = text === undefined ? 'missing' : decodeJournal(text);
     if (typeof decoded !== 'string') return { journal: ownJournal(decoded, node, path), fellBack: '' };
     // An older one would know nothing of what the newer applier has begun or taken over since.
-    if (text !== undefined && isNewer(text)) throw new StateError(path, `${decoded}. Only if that cannot be: put a copy of an older journal in its place, and see to what was changed since`);
+    if (text !== undefined && isNewer(text))
+      throw new StateError(
+        path,
+        `${decoded}. Only if that cannot be: put a copy of an older journal in its place, and see to what was changed since`,
+      );
     const older = before === undefined ? 'missing' : decodeJournal(before);
     this.damaged = typeof older !== 'string';
-    if (typeof older !== 'string') return { journal: ownJournal(older, node, previous), fellBack: `${path}: ${decoded}` };
-    throw new StateError(path, `${decoded}, and ${previous} is of no use either (${older}). Put a copy of either file back; or move both away, and the node begins anew: what stands on it now counts as original, and it gets its config again`);
+    if (typeof older !== 'string')
+      return { journal: ownJournal(older, node, previous), fellBack: `${path}: ${decoded}` };
+    throw new StateError(
+      path,
+      `${decoded}, and ${previous} is of no use either (${older}). Put a copy of either file back; or move both away, and the node begins anew: what stands on it now counts as original, and it gets its config again`,
+    );
   }
 
   async writeJournal(journal: Journal): Promise<void> {
@@ -83,7 +97,8 @@ export class StateFolder {
       if (!kept.has(name)) await unlink(join(this.path, 'configs', name));
     }
     const digests = Object.values(originals).flatMap(({ was }) =>
-      was !== null && typeof was === 'object' && 'digest' in was && typeof was.digest === 'string' ? [was.digest] : []);
+      was !== null && typeof was === 'object' && 'digest' in was && typeof was.digest === 'string' ? [was.digest] : [],
+    );
     await this.contents.tidy(new Set(digests));
   }
 
@@ -94,10 +109,14 @@ export class StateFolder {
 
 function ownJournal(journal: Journal, node: string, path: string): Journal {
   if (journal.node === node) return journal;
-  throw new StateError(path, `this is the journal of node ${journal.node}, not of ${node}. Give each applier its own --state folder; if the node was renamed, move the file away`);
+  throw new StateError(
+    path,
+    `this is the journal of node ${journal.node}, not of ${node}. Give each applier its own --state folder; if the node was renamed, move the file away`,
+  );
 }
 
-const ignoreMissing = (done: Promise<void>): Promise<void> => done.catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
+const ignoreMissing = (done: Promise<void>): Promise<void> =>
+  done.catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
 
 async function textOf(path: string): Promise<string | undefined> {
   const content = await contentOf(path);

@@ -3,7 +3,11 @@ import { dirname, join } from 'node:path';
 import { withOpen, type OpenFile } from '../open-file.js';
 
 /** Replaces a file as a whole and on the disk: who reads sees the old or the new content, also after a power cut. */
-export async function writeWhole(path: string, content: string | Buffer, beforeRename?: () => Promise<void>): Promise<void> {
+export async function writeWhole(
+  path: string,
+  content: string | Buffer,
+  beforeRename?: () => Promise<void>,
+): Promise<void> {
   const temporary = await writeBeside(path, content);
   await beforeRename?.();
   await rename(temporary, path);

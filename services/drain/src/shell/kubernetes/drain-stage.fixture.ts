@@ -1,4 +1,12 @@
-import { connectBus, connectFleet, Ledger, startService, type Bus, type FleetClient, type RunningService } from '#libs/bus';
+import {
+  connectBus,
+  connectFleet,
+  Ledger,
+  startService,
+  type Bus,
+  type FleetClient,
+  type RunningService,
+} from '#libs/bus';
 import { factSubject, type Action, type DrainView, type Fact, type FactType, type NewFact } from '#libs/contracts';
 import { startNatsServer, type NatsServer } from '#libs/embedded';
 import { settingsFrom, SILENT } from '#libs/runtime';
@@ -17,7 +25,11 @@ export class DrainStage {
   private readonly services: RunningService[] = [];
   private readonly leases = new Map<string, number>();
 
-  private constructor(readonly server: NatsServer, private readonly bus: Bus, readonly client: FleetClient) {}
+  private constructor(
+    readonly server: NatsServer,
+    private readonly bus: Bus,
+    readonly client: FleetClient,
+  ) {}
 
   static async start(): Promise<DrainStage> {
     const server = await startNatsServer();
@@ -29,7 +41,11 @@ export class DrainStage {
   /** Starts a copy of the service; resolves when it follows the ledger. */
   async serve(kubeconfig: string, self = ''): Promise<RunningService> {
     Object.assign(process.env, { SLUICE_DRAIN: 'kubernetes', KUBECONFIG: kubeconfig, SLUICE_POD: self });
-    const service = await startService(drain, { settings: settingsFrom({ NATS_URL: this.server.url, SLUICE_HEALTH_SECONDS: '0' }), logger: SILENT, leaderTtlMs: 1_000 });
+    const service = await startService(drain, {
+      settings: settingsFrom({ NATS_URL: this.server.url, SLUICE_HEALTH_SECONDS: '0' }),
+      logger: SILENT,
+      leaderTtlMs: 1_000,
+    });
     this.services.push(service);
     return service;
   }
@@ -37,7 +53,10 @@ export class DrainStage {
   /** Appends what another service decided. */
   async append(...facts: readonly NewFact[]): Promise<void> {
     const ledger = new Ledger(this.bus);
-    await until(async () => (await ledger.append(facts, await ledger.lastSequence())).outcome === 'appended', 'the facts are appended');
+    await until(
+      async () => (await ledger.append(facts, await ledger.lastSequence())).outcome === 'appended',
+      'the facts are appended',
+    );
   }
 
   /** Grants the next lease of a node, with a drain; its id. */
@@ -45,14 +64,29 @@ export class DrainStage {
     const count = (this.leases.get(node) ?? 0) + 1;
     this.leases.set(node, count);
     const lease = `${node}-l${count}`;
-    const actions: readonly Action[] = [{ kind: 'drain' }, ...(says.reboots === true ? [{ kind: 'reboot' } as const] : [])];
-    await this.append(factOf('node.lease.granted', { ...this.of(node, lease), kind: 'forward', phase: 'draining', actions: [...actions], drainMs: says.drainMs ?? 600_000, ...(says.drain === undefined ? {} : { drain: says.drain as never }) }));
+    const actions: readonly Action[] = [
+      { kind: 'drain' },
+      ...(says.reboots === true ? [{ kind: 'reboot' } as const] : []),
+    ];
+    await this.append(
+      factOf('node.lease.granted', {
+        ...this.of(node, lease),
+        kind: 'forward',
+        phase: 'draining',
+        actions: [...actions],
+        drainMs: says.drainMs ?? 600_000,
+        ...(says.drain === undefined ? {} : { drain: says.drain as never }),
+      }),
+    );
     return lease;
   }
 
   /** The lease of a node ends, and the node is to be given back. */
   async settle(node: string, lease: string): Promise<void> {
-    await this.append(factOf('node.lease.settled', { ...this.of(node, lease), kind: 'forward', because: 'applied' }), factOf('node.lease.uncordoning', this.of(node, lease)));
+    await this.append(
+      factOf('node.lease.settled', { ...this.of(node, lease), kind: 'forward', because: 'applied' }),
+      factOf('node.lease.uncordoning', this.of(node, lease)),
+    );
   }
 
   /** The facts of a kind about a lease. */
@@ -60,14 +94,18 @@ export class DrainStage {
     const found: Extract<Fact, { type: T }>[] = [];
     const subject = factSubject({ type, node: lease.replace(/-l\d+$/, '') } as unknown as NewFact);
     for await (const { body } of this.client.events({ subject, follow: false, signal: new AbortController().signal })) {
-      if ((body as { readonly lease: string }).lease === lease) found.push({ type, ...(body as object) } as Extract<Fact, { type: T }>);
+      if ((body as { readonly lease: string }).lease === lease)
+        found.push({ type, ...(body as object) } as Extract<Fact, { type: T }>);
     }
     return found;
   }
 
   /** Waits for the first fact of a kind about a lease. */
   async said<T extends FactType>(type: T, lease: string): Promise<Extract<Fact, { type: T }>> {
-    return (await until(async () => (await this.facts(type, lease))[0], `${type} of ${lease}`)) as Extract<Fact, { type: T }>;
+    return (await until(async () => (await this.facts(type, lease))[0], `${type} of ${lease}`)) as Extract<
+      Fact,
+      { type: T }
+    >;
   }
 
   /** Waits until the view of a node is as it should be. */

@@ -18,7 +18,10 @@ describeOnKube('a node in Kubernetes', (world) => {
   /** What takes its time is begun first, and looked at last. */
   const begin = async (): Promise<void> => {
     const { scene } = world;
-    for (const [node, onTimeout] of [['d1', 'defer'], ['d2', 'fail']] as const) {
+    for (const [node, onTimeout] of [
+      ['d1', 'defer'],
+      ['d2', 'fail'],
+    ] as const) {
       await scene.node(node);
       await scene.pod(`${node}-stubborn`, { node, annotations: { [NEVER_ENDS]: '' } });
       await stage.grant(node, { drainMs: 2_000, drain: { onTimeout } });
@@ -33,7 +36,8 @@ describeOnKube('a node in Kubernetes', (world) => {
     expect(await scene.podsOn('d3')).toEqual(['d3-held', 'd3-lone', 'd3-stubborn']);
   };
 
-  const annotation = async (node: string, key: string): Promise<string | undefined> => (await world.scene.api.get(nodePath(node)))?.metadata.annotations?.[key];
+  const annotation = async (node: string, key: string): Promise<string | undefined> =>
+    (await world.scene.api.get(nodePath(node)))?.metadata.annotations?.[key];
 
   it('is cordoned, freed of its pods, held while it changes, and given back', async () => {
     const { scene } = world;
@@ -42,13 +46,28 @@ describeOnKube('a node in Kubernetes', (world) => {
     await scene.pod('a1-api', { node: 'a1', namespace: 'kube-system' });
     await scene.pod('a1-daemon', { node: 'a1', by: 'DaemonSet' });
     const lease = await stage.grant('a1');
-    expect(await stage.said('node.drained', lease)).toMatchObject({ node: 'a1', pool: 'edge', change: 'c1', lease, evicted: 2, by: 'kubernetes' });
+    expect(await stage.said('node.drained', lease)).toMatchObject({
+      node: 'a1',
+      pool: 'edge',
+      change: 'c1',
+      lease,
+      evicted: 2,
+      by: 'kubernetes',
+    });
     expect(await stage.facts('node.cordoned', lease)).toHaveLength(1);
-    expect([await scene.podsOn('a1'), await scene.isCordoned('a1'), await annotation('a1', CORDON_MARK)]).toEqual([['a1-daemon'], true, `{"lease":"${lease}","found":false}`]);
+    expect([await scene.podsOn('a1'), await scene.isCordoned('a1'), await annotation('a1', CORDON_MARK)]).toEqual([
+      ['a1-daemon'],
+      true,
+      `{"lease":"${lease}","found":false}`,
+    ]);
     expect((await stage.shown('a1', ({ state }) => state === 'drained')).strategy).toBe('kubernetes');
     await stage.settle('a1', lease);
     await stage.said('node.uncordoned', lease);
-    expect([await scene.isCordoned('a1'), await annotation('a1', CORDON_MARK), await annotation('a1', RELEASED_MARK)]).toEqual([false, undefined, lease]);
+    expect([
+      await scene.isCordoned('a1'),
+      await annotation('a1', CORDON_MARK),
+      await annotation('a1', RELEASED_MARK),
+    ]).toEqual([false, undefined, lease]);
   });
 
   it('that a budget holds is shown as blocked, with the budget and the pods, and goes on when the budget is freed', async () => {
@@ -59,7 +78,13 @@ describeOnKube('a node in Kubernetes', (world) => {
     await scene.budget('b1', 'b1', 0);
     const lease = await stage.grant('b1');
     expect(await stage.shown('b1', ({ budget, evicted }) => budget !== '' && evicted === 1)).toMatchObject({
-      state: 'draining', total: 2, evicted: 1, waitingFor: ['default/b1-web'], budget: 'default/b1', allowed: 0, blocked: ['default/b1-web'],
+      state: 'draining',
+      total: 2,
+      evicted: 1,
+      waitingFor: ['default/b1-web'],
+      budget: 'default/b1',
+      allowed: 0,
+      blocked: ['default/b1-web'],
     });
     const blocked = await stage.said('node.drain.blocked', lease);
     expect(blocked).toMatchObject({ budget: 'default/b1', allowed: 0, pods: ['default/b1-web'] });
@@ -82,7 +107,11 @@ describeOnKube('a node in Kubernetes', (world) => {
     await stage.shown('b2', ({ budget }) => budget !== '');
     await stage.settle('b2', lease);
     await stage.said('node.uncordoned', lease);
-    expect([await scene.isCordoned('b2'), await scene.podsOn('b2'), await stage.facts('node.drained', lease)]).toEqual([false, ['b2-web'], []]);
+    expect([await scene.isCordoned('b2'), await scene.podsOn('b2'), await stage.facts('node.drained', lease)]).toEqual([
+      false,
+      ['b2-web'],
+      [],
+    ]);
   });
 
   it('with a pod that nothing would make again is blocked, and no other pod is disrupted in vain', async () => {
@@ -116,10 +145,22 @@ describeOnKube('a node in Kubernetes', (world) => {
   it('is drained in the order of the rules', async () => {
     const { scene } = world;
     await scene.node('c2');
-    for (const app of ['web', 'db', 'batch']) await scene.pod(`c2-${app}`, { node: 'c2', labels: { app }, ...(app === 'web' ? { annotations: { [NEVER_ENDS]: '' } } : {}) });
+    for (const app of ['web', 'db', 'batch'])
+      await scene.pod(`c2-${app}`, {
+        node: 'c2',
+        labels: { app },
+        ...(app === 'web' ? { annotations: { [NEVER_ENDS]: '' } } : {}),
+      });
     const rule = (app: string, more: object) => ({ podSelector: { matchLabels: { app } }, ...more });
-    const lease = await stage.grant('c2', { drain: { rules: [rule('web', { order: -1 }), rule('batch', { action: 'wait', order: 3 }), rule('db', { order: 5 })] } });
-    await until(async () => (await scene.api.get(podPath('c2-web')))?.metadata.deletionTimestamp !== undefined, 'the first is told to end');
+    const lease = await stage.grant('c2', {
+      drain: {
+        rules: [rule('web', { order: -1 }), rule('batch', { action: 'wait', order: 3 }), rule('db', { order: 5 })],
+      },
+    });
+    await until(
+      async () => (await scene.api.get(podPath('c2-web')))?.metadata.deletionTimestamp !== undefined,
+      'the first is told to end',
+    );
     await stage.shown('c2', ({ total, evicted }) => total === 3 && evicted === 0);
     expect(await scene.podsOn('c2')).toEqual(['c2-batch', 'c2-db']);
     await scene.api.remove(podPath('c2-web'));
@@ -174,7 +215,7 @@ describeOnKube('a node in Kubernetes', (world) => {
       expect(await annotation('p3', CORDON_MARK)).toBeUndefined();
     });
 
-    it('a cordon of somebody\'s own, put on after theirs or ours was taken off, stays', async () => {
+    it("a cordon of somebody's own, put on after theirs or ours was taken off, stays", async () => {
       const { scene } = world;
       await scene.node('p4');
       const lease = await stage.grant('p4', { drain: { onUncordon: 'give-up' } });
@@ -218,10 +259,16 @@ describeOnKube('a node in Kubernetes', (world) => {
   });
 
   describe('that cannot be drained in time', () => {
-    it.each([['d1', 'deferred'], ['d2', 'failed']])('is given up, as the pool of %s says: %s', async (node, outcome) => {
+    it.each([
+      ['d1', 'deferred'],
+      ['d2', 'failed'],
+    ])('is given up, as the pool of %s says: %s', async (node, outcome) => {
       const { scene } = world;
       const lease = `${node}-l1`;
-      expect(await stage.said('node.drain.stopped', lease)).toMatchObject({ outcome, reason: `not drained within 2 s, waiting for default/${node}-stubborn` });
+      expect(await stage.said('node.drain.stopped', lease)).toMatchObject({
+        outcome,
+        reason: `not drained within 2 s, waiting for default/${node}-stubborn`,
+      });
       await stage.settle(node, lease);
       await stage.said('node.uncordoned', lease);
       expect([await scene.isCordoned(node), await stage.facts('node.drained', lease)]).toEqual([false, []]);
@@ -260,26 +307,55 @@ describeOnKube('a node in Kubernetes', (world) => {
     const outcomes: string[] = [];
     let wake: () => void = () => undefined;
     const asleep = new Promise<void>((resolve) => (wake = resolve));
-    const drain: Drain = { node: 'e2', pool: 'edge', change: 'c1', lease: 'e2-l1', phase: 'draining', sinceMs: 0, since: '', drainMs: 600_000, how: {}, termsMs: performance.now(), amended: 0, blockedSince: '', reboots: false, cordoned: false, pods: 0, blockedBy: '' };
+    const drain: Drain = {
+      node: 'e2',
+      pool: 'edge',
+      change: 'c1',
+      lease: 'e2-l1',
+      phase: 'draining',
+      sinceMs: 0,
+      since: '',
+      drainMs: 600_000,
+      how: {},
+      termsMs: performance.now(),
+      amended: 0,
+      blockedSince: '',
+      reboots: false,
+      cordoned: false,
+      pods: 0,
+      blockedBy: '',
+    };
     let looked = 0;
-    const slow = new NodeDrain({
-      kube: {
-        node: (name) => kube.node(name), podsOn: (name) => kube.podsOn(name), evict: () => Promise.reject(new Error('it evicts')), delete: () => Promise.reject(new Error('it deletes')), onChange: () => () => undefined,
-        writeNode: async (read, change) => {
-          const outcome = await kube.writeNode(read, change);
-          outcomes.push(outcome);
-          return outcome;
+    const slow = new NodeDrain(
+      {
+        kube: {
+          node: (name) => kube.node(name),
+          podsOn: (name) => kube.podsOn(name),
+          evict: () => Promise.reject(new Error('it evicts')),
+          delete: () => Promise.reject(new Error('it deletes')),
+          onChange: () => () => undefined,
+          writeNode: async (read, change) => {
+            const outcome = await kube.writeNode(read, change);
+            outcomes.push(outcome);
+            return outcome;
+          },
+        },
+        logger: SILENT,
+        self: '',
+        say: () => Promise.resolve(),
+        show: () => undefined,
+        // It reads the lease, and sleeps before it goes on; when it looks again, the lease is over.
+        drainOf: async () => {
+          looked += 1;
+          if (looked > 1) return { ...drain, phase: 'uncordoned' };
+          await asleep;
+          return drain;
         },
       },
-      logger: SILENT, self: '', say: () => Promise.resolve(), show: () => undefined,
-      // It reads the lease, and sleeps before it goes on; when it looks again, the lease is over.
-      drainOf: async () => {
-        looked += 1;
-        if (looked > 1) return { ...drain, phase: 'uncordoned' };
-        await asleep;
-        return drain;
-      },
-    }, 'e2', 'e2-l1', 'draining').start();
+      'e2',
+      'e2-l1',
+      'draining',
+    ).start();
     await until(() => looked === 1, 'it has looked');
     const lease = await stage.grant('e2');
     await stage.said('node.cordoned', lease);
@@ -326,20 +402,27 @@ describeOnKube('a node in Kubernetes', (world) => {
       await scene.node('s3');
       await scene.pod('s3-web', { node: 's3' });
       await scene.api.create('/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'drain' } });
-      const { token } = (await scene.api.create('/api/v1/namespaces/default/serviceaccounts/drain/token', { spec: {} })).status as { token: string };
+      const { token } = (await scene.api.create('/api/v1/namespaces/default/serviceaccounts/drain/token', { spec: {} }))
+        .status as { token: string };
       await stage.stopServing();
       await stage.serve(await cluster.kubeconfigOf('drain', token));
       const lease = await stage.grant('s3');
-      expect((await stage.said('node.drain.blocked', lease)).reason).toMatch(/nodes "s3" is forbidden: .*cannot get resource "nodes"/);
+      expect((await stage.said('node.drain.blocked', lease)).reason).toMatch(
+        /nodes "s3" is forbidden: .*cannot get resource "nodes"/,
+      );
       const rbac = '/apis/rbac.authorization.k8s.io/v1';
       // As docs/protocol.md says what it needs.
       const rules = [
-        { apiGroups: [''], resources: ['nodes'], verbs: ['get', 'list', 'watch', 'patch'] }, { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch', 'delete'] },
-        { apiGroups: [''], resources: ['pods/eviction'], verbs: ['create'] }, { apiGroups: ['policy'], resources: ['poddisruptionbudgets'], verbs: ['list', 'watch'] },
+        { apiGroups: [''], resources: ['nodes'], verbs: ['get', 'list', 'watch', 'patch'] },
+        { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch', 'delete'] },
+        { apiGroups: [''], resources: ['pods/eviction'], verbs: ['create'] },
+        { apiGroups: ['policy'], resources: ['poddisruptionbudgets'], verbs: ['list', 'watch'] },
       ];
       await scene.api.create(`${rbac}/clusterroles`, { metadata: { name: 'drain' }, rules });
       await scene.api.create(`${rbac}/clusterrolebindings`, {
-        metadata: { name: 'drain' }, roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'drain' }, subjects: [{ kind: 'ServiceAccount', namespace: 'default', name: 'drain' }],
+        metadata: { name: 'drain' },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'drain' },
+        subjects: [{ kind: 'ServiceAccount', namespace: 'default', name: 'drain' }],
       });
       await stage.said('node.drained', lease);
       await stage.settle('s3', lease);

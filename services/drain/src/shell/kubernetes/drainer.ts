@@ -16,7 +16,13 @@ export class Drainer {
   private unwatch: (() => void) | undefined;
   private readonly parts: DrainerParts;
 
-  constructor(private readonly ledger: LedgerService<State, Input>, private readonly bus: Bus, private readonly kube: Kube, logger: Logger, self: string) {
+  constructor(
+    private readonly ledger: LedgerService<State, Input>,
+    private readonly bus: Bus,
+    private readonly kube: Kube,
+    logger: Logger,
+    self: string,
+  ) {
     this.parts = {
       kube,
       logger,
@@ -47,7 +53,8 @@ export class Drainer {
       const drain = state?.drains.get(node);
       if (drain === undefined) continue;
       const running = this.drains.get(node);
-      if (running === undefined) this.drains.set(node, new NodeDrain(this.parts, node, drain.lease, drain.phase).start());
+      if (running === undefined)
+        this.drains.set(node, new NodeDrain(this.parts, node, drain.lease, drain.phase).start());
       else running.move(drain);
     }
     this.watchBudgets();

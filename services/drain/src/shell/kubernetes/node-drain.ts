@@ -2,7 +2,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { growingMs, Signal, UnavailableError } from '#libs/bus';
 import { FIELD_MANAGER, isMissingRight, KubeError, type Kube, type KubeNode, type KubePod } from '#libs/kube';
 import { monotonicMs, wallTime, type Logger } from '#libs/runtime';
-import { nameOf, NodeLook, type Drain, type Eviction, type EvictionResult, type LookEffect, type NodeSeen, type NodeWrite, type Progress, type Sight } from '../../core/index.js';
+import {
+  nameOf,
+  NodeLook,
+  type Drain,
+  type Eviction,
+  type EvictionResult,
+  type LookEffect,
+  type NodeSeen,
+  type NodeWrite,
+  type Progress,
+  type Sight,
+} from '../../core/index.js';
 
 /** What the drain of one node is given to work with. */
 export interface DrainerParts {
@@ -35,7 +46,12 @@ export class NodeDrain {
   private failures = 0;
   private unwatch: (() => void) | undefined;
 
-  constructor(private readonly parts: DrainerParts, readonly node: string, readonly lease: string, phase: Drain['phase']) {
+  constructor(
+    private readonly parts: DrainerParts,
+    readonly node: string,
+    readonly lease: string,
+    phase: Drain['phase'],
+  ) {
     this.core = new NodeLook(node, lease, phase, parts.self);
   }
 
@@ -80,13 +96,19 @@ export class NodeDrain {
 
   /** Only after the first look, which need not wait for what a watch takes to begin: that begins with a list, so nothing is missed. */
   private watch(): void {
-    if (this.unwatch === undefined && !this.stopped) this.unwatch = this.parts.kube.onChange(this.node, () => this.again.give(), this.parts.logger);
+    if (this.unwatch === undefined && !this.stopped)
+      this.unwatch = this.parts.kube.onChange(this.node, () => this.again.give(), this.parts.logger);
   }
 
   private async failed(error: Error): Promise<number> {
     // A missing right was named, once.
-    this.parts.logger[isMissingRight(error) ? 'debug' : 'warn']({ error, node: this.node, lease: this.lease, failures: this.failures }, 'a node could not be looked at; trying again');
-    await this.carryOut(this.core.failed(this.failures, error.message, error instanceof KubeError)).catch(() => undefined);
+    this.parts.logger[isMissingRight(error) ? 'debug' : 'warn'](
+      { error, node: this.node, lease: this.lease, failures: this.failures },
+      'a node could not be looked at; trying again',
+    );
+    await this.carryOut(this.core.failed(this.failures, error.message, error instanceof KubeError)).catch(
+      () => undefined,
+    );
     return growingMs(this.failures++, FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
   }
 
@@ -149,5 +171,10 @@ export class NodeDrain {
 function seenNode(read: KubeNode | undefined): SeenNode | undefined {
   if (read === undefined) return undefined;
   const { unschedulable, unschedulableBy, annotations } = read;
-  return { read, unschedulable, annotations, setBySluice: unschedulableBy.length === 0 || unschedulableBy.includes(FIELD_MANAGER) };
+  return {
+    read,
+    unschedulable,
+    annotations,
+    setBySluice: unschedulableBy.length === 0 || unschedulableBy.includes(FIELD_MANAGER),
+  };
 }

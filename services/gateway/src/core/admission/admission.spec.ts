@@ -1,24 +1,80 @@
 import type { ChangeView, Fragment, KnownBadView, NodeView } from '#libs/contracts';
 import { compileFragments, renderNode } from '#libs/rendering';
 import { sha256 } from '../gateway.fixture.js';
-import { answer, answerSteering, contentsOf, decide, FINALIZER, readReview, reviewOf, standingOf, State, Wanted, type AdmissionRequest, type Condition, type RolloutRequest, type Status } from '../index.js';
+import {
+  answer,
+  answerSteering,
+  contentsOf,
+  decide,
+  FINALIZER,
+  readReview,
+  reviewOf,
+  standingOf,
+  State,
+  Wanted,
+  type AdmissionRequest,
+  type Condition,
+  type RolloutRequest,
+  type Status,
+} from '../index.js';
 
 const KINDS = ['kind:File', 'kind:Vrf', 'kind:Layer2Network'];
-const node = (name: string, labels: object, capabilities = KINDS): NodeView => ({ node: name, state: 'ready', labels, capabilities }) as unknown as NodeView;
-const fileOf = (name: string, spec: object = {}, more: object = {}) => ({ kind: 'File', name, labels: {}, spec: { nodeSelector: {}, path: `/etc/${name}`, content: '', ...spec }, deleting: false, ...more });
+const node = (name: string, labels: object, capabilities = KINDS): NodeView =>
+  ({ node: name, state: 'ready', labels, capabilities }) as unknown as NodeView;
+const fileOf = (name: string, spec: object = {}, more: object = {}) => ({
+  kind: 'File',
+  name,
+  labels: {},
+  spec: { nodeSelector: {}, path: `/etc/${name}`, content: '', ...spec },
+  deleting: false,
+  ...more,
+});
 type Written = ReturnType<typeof fileOf>;
-const ask = (operation: AdmissionRequest['operation'], object: Written | undefined, before?: Written, groups: readonly string[] = ['dev']): AdmissionRequest =>
-  ({ uid: 'u', operation, kind: 'File', name: (object ?? before)?.name ?? '', user: 'mary', groups, object, before });
+const ask = (
+  operation: AdmissionRequest['operation'],
+  object: Written | undefined,
+  before?: Written,
+  groups: readonly string[] = ['dev'],
+): AdmissionRequest => ({
+  uid: 'u',
+  operation,
+  kind: 'File',
+  name: (object ?? before)?.name ?? '',
+  user: 'mary',
+  groups,
+  object,
+  before,
+});
 
 /** What is wanted, with nodes and objects; all of it was read. */
-function wantedOf(nodes: readonly NodeView[], ...objects: readonly { readonly kind: string; readonly name: string; readonly spec: object }[]): Wanted {
+function wantedOf(
+  nodes: readonly NodeView[],
+  ...objects: readonly { readonly kind: string; readonly name: string; readonly spec: object }[]
+): Wanted {
   const wanted = new Wanted(sha256);
   for (const one of nodes) wanted.showNode(one);
-  for (const one of objects) wanted.hear({ uid: '', generation: 1, revision: '1', labels: {}, deleting: false, finalizers: [], retry: '', status: undefined, ...one });
+  for (const one of objects)
+    wanted.hear({
+      uid: '',
+      generation: 1,
+      revision: '1',
+      labels: {},
+      deleting: false,
+      finalizers: [],
+      retry: '',
+      status: undefined,
+      ...one,
+    });
   for (const what of ['fragments', 'nodes', 'Pool']) wanted.read.add(what);
   return wanted;
 }
-const committed = (name: string, spec: object, gone = false) => ({ fragment: { kind: 'File', name, labels: {}, spec: { nodeSelector: {}, content: '', ...spec } }, gone, change: 'c1', ledger: 1 }) as never;
+const committed = (name: string, spec: object, gone = false) =>
+  ({
+    fragment: { kind: 'File', name, labels: {}, spec: { nodeSelector: {}, content: '', ...spec } },
+    gone,
+    change: 'c1',
+    ledger: 1,
+  }) as never;
 const THREE = [node('a', { role: 'edge' }), node('b', { role: 'edge', zone: '1' }), node('c', { role: 'core' })];
 const warningsOf = (wanted: Wanted, ...request: Parameters<typeof ask>): readonly string[] => {
   const said = answer(ask(...request), wanted);
@@ -29,13 +85,24 @@ const warningsOf = (wanted: Wanted, ...request: Parameters<typeof ask>): readonl
 describe('the answer', () => {
   it('is no answer before all was read, but for what is wrong in the object itself', () => {
     expect(answer(ask('CREATE', fileOf('motd')), new Wanted())).toEqual({ is: 'unready' });
-    expect(answer(ask('CREATE', fileOf('motd', { path: 'etc' })), new Wanted())).toMatchObject({ is: 'invalid', reasons: [{ fragment: 'File/motd', field: 'spec.path', code: 'bad-path' }] });
+    expect(answer(ask('CREATE', fileOf('motd', { path: 'etc' })), new Wanted())).toMatchObject({
+      is: 'invalid',
+      reasons: [{ fragment: 'File/motd', field: 'spec.path', code: 'bad-path' }],
+    });
   });
 
   it('lets go whatever is on its way out or changes nothing, whoever asks and whatever is known', () => {
     const bad = fileOf('motd', { path: 'etc' });
-    expect(answer(ask('UPDATE', { ...bad, deleting: true }, bad), new Wanted())).toEqual({ is: 'allowed', warnings: [] });
-    expect(answer(ask('UPDATE', bad, { ...bad, spec: { content: '', path: 'etc', nodeSelector: {} } as never }), new Wanted())).toEqual({ is: 'allowed', warnings: [] });
+    expect(answer(ask('UPDATE', { ...bad, deleting: true }, bad), new Wanted())).toEqual({
+      is: 'allowed',
+      warnings: [],
+    });
+    expect(
+      answer(
+        ask('UPDATE', bad, { ...bad, spec: { content: '', path: 'etc', nodeSelector: {} } as never }),
+        new Wanted(),
+      ),
+    ).toEqual({ is: 'allowed', warnings: [] });
   });
 
   it('rests on objects, and on what is committed only where there is none', () => {
@@ -43,8 +110,19 @@ describe('the answer', () => {
     wanted.showFragment(committed('one', { path: '/etc/before' }));
     wanted.showFragment(committed('two', { path: '/etc/two' }));
     expect(warningsOf(wanted, 'CREATE', fileOf('x', { path: '/etc/before' }))).toEqual([]);
-    expect(warningsOf(wanted, 'CREATE', fileOf('x', { path: '/etc/two' }))).toEqual(['spec.path: File/two and File/x both put something at /etc/two (a, b, c)']);
-    wanted.hear({ ...fileOf('one'), uid: '', generation: 2, revision: '2', finalizers: [], retry: '', status: undefined, deleting: true });
+    expect(warningsOf(wanted, 'CREATE', fileOf('x', { path: '/etc/two' }))).toEqual([
+      'spec.path: File/two and File/x both put something at /etc/two (a, b, c)',
+    ]);
+    wanted.hear({
+      ...fileOf('one'),
+      uid: '',
+      generation: 2,
+      revision: '2',
+      finalizers: [],
+      retry: '',
+      status: undefined,
+      deleting: true,
+    });
     expect(warningsOf(wanted, 'CREATE', fileOf('x', { path: '/etc/one' }))).toEqual([]);
     wanted.forget('File/one');
     expect(warningsOf(wanted, 'CREATE', fileOf('x', { path: '/etc/before' }))).toHaveLength(1);
@@ -54,22 +132,42 @@ describe('the answer', () => {
 
   it('keeps the purpose of what is committed, though there is no object of it yet', () => {
     const wanted = wantedOf(THREE);
-    wanted.showFragment({ fragment: { kind: 'File', name: 'one', labels: { 'sluice.dev/purpose': 'a' }, spec: { nodeSelector: {}, path: '/etc/one', content: '' } }, gone: false } as never);
-    expect(answer(ask('CREATE', fileOf('one')), wanted)).toMatchObject({ is: 'invalid', reasons: [{ code: 'immutable', field: 'metadata.labels["sluice.dev/purpose"]' }] });
-    expect(answer(ask('CREATE', fileOf('one', {}, { labels: { 'sluice.dev/purpose': 'a' } })), wanted)).toEqual({ is: 'allowed', warnings: [] });
+    wanted.showFragment({
+      fragment: {
+        kind: 'File',
+        name: 'one',
+        labels: { 'sluice.dev/purpose': 'a' },
+        spec: { nodeSelector: {}, path: '/etc/one', content: '' },
+      },
+      gone: false,
+    } as never);
+    expect(answer(ask('CREATE', fileOf('one')), wanted)).toMatchObject({
+      is: 'invalid',
+      reasons: [{ code: 'immutable', field: 'metadata.labels["sluice.dev/purpose"]' }],
+    });
+    expect(answer(ask('CREATE', fileOf('one', {}, { labels: { 'sluice.dev/purpose': 'a' } })), wanted)).toEqual({
+      is: 'allowed',
+      warnings: [],
+    });
   });
 
   it('looks at every sort of node, and names those of it', () => {
     const wanted = wantedOf(THREE, fileOf('of-edge', { nodeSelector: { matchLabels: { role: 'edge' } }, path: '/a' }));
-    expect(warningsOf(wanted, 'CREATE', fileOf('x', { path: '/a' }))).toEqual(['spec.path: File/of-edge and File/x both put something at /a (a, b)']);
-    expect(warningsOf(wanted, 'CREATE', fileOf('x', { content: '{{ node.labels.zone }}' }))).toEqual(['spec.content: {{ node.labels.zone }}: the node has no such label; it has role (a, c)']);
+    expect(warningsOf(wanted, 'CREATE', fileOf('x', { path: '/a' }))).toEqual([
+      'spec.path: File/of-edge and File/x both put something at /a (a, b)',
+    ]);
+    expect(warningsOf(wanted, 'CREATE', fileOf('x', { content: '{{ node.labels.zone }}' }))).toEqual([
+      'spec.content: {{ node.labels.zone }}: the node has no such label; it has role (a, c)',
+    ]);
   });
 
   it('goes with nodes and fragments as they come, change and go', () => {
     const wanted = wantedOf(THREE);
     expect(warningsOf(wanted, 'CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'web' } } }))).toEqual([]);
     wanted.showNode(node('d', { role: 'web' }, []));
-    expect(warningsOf(wanted, 'CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'web' } } }))).toEqual(['kind: the node cannot do this: it did not announce kind:File (d)']);
+    expect(warningsOf(wanted, 'CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'web' } } }))).toEqual([
+      'kind: the node cannot do this: it did not announce kind:File (d)',
+    ]);
     wanted.showNode(node('d', { role: 'web' }));
     expect(warningsOf(wanted, 'CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'web' } } }))).toEqual([]);
     wanted.showNode({ ...node('d', { role: 'web' }, []), state: 'gone' });
@@ -84,8 +182,24 @@ describe('the answer', () => {
 
   describe('about what comes to a config that is known to be bad', () => {
     const condemned = (wanted: Wanted, kind: 'hash' | 'recipe', ...files: readonly object[]): KnownBadView => {
-      const rendered = renderNode(compileFragments(files as unknown as readonly Fragment[]).forNode(THREE[0]?.labels ?? {}), { name: 'a', labels: {} }, sha256);
-      const story = { hash: rendered.hash, recipe: rendered.recipe, change: 'c3', node: 'b', lease: '', reason: 'its probe fails', since: 'yesterday', gone: false, ledger: 1, forgivenBy: '', forgivenReason: '' };
+      const rendered = renderNode(
+        compileFragments(files as unknown as readonly Fragment[]).forNode(THREE[0]?.labels ?? {}),
+        { name: 'a', labels: {} },
+        sha256,
+      );
+      const story = {
+        hash: rendered.hash,
+        recipe: rendered.recipe,
+        change: 'c3',
+        node: 'b',
+        lease: '',
+        reason: 'its probe fails',
+        since: 'yesterday',
+        gone: false,
+        ledger: 1,
+        forgivenBy: '',
+        forgivenReason: '',
+      };
       wanted.knownBad.show(kind === 'hash' ? `config.${rendered.hash}` : `recipe.${rendered.recipe}`, story);
       return story;
     };
@@ -94,8 +208,13 @@ describe('the answer', () => {
     it('says so, with its story, until it is forgiven', () => {
       const wanted = wantedOf(THREE, fileOf('one'));
       const story = condemned(wanted, 'hash', fileOf('one'), bad);
-      expect(warningsOf(wanted, 'CREATE', bad)).toEqual([`spec: config ${story.hash.slice(0, 12)} is known to be bad: b found it invalid in c3 at yesterday: its probe fails; if you know better: sluice forgive ${story.hash.slice(0, 12)} --reason WHY (a, b, c)`]);
-      expect([warningsOf(wanted, 'CREATE', fileOf('x', { content: 'good' })), warningsOf(wanted, 'CREATE', fileOf('x', { content: 'bad', path: '/etc/y' }))]).toEqual([[], []]);
+      expect(warningsOf(wanted, 'CREATE', bad)).toEqual([
+        `spec: config ${story.hash.slice(0, 12)} is known to be bad: b found it invalid in c3 at yesterday: its probe fails; if you know better: sluice forgive ${story.hash.slice(0, 12)} --reason WHY (a, b, c)`,
+      ]);
+      expect([
+        warningsOf(wanted, 'CREATE', fileOf('x', { content: 'good' })),
+        warningsOf(wanted, 'CREATE', fileOf('x', { content: 'bad', path: '/etc/y' })),
+      ]).toEqual([[], []]);
       wanted.knownBad.show(`config.${story.hash}`, { ...story, gone: true });
       expect(warningsOf(wanted, 'CREATE', bad)).toEqual([]);
     });
@@ -104,7 +223,9 @@ describe('the answer', () => {
       const wanted = wantedOf(THREE);
       const named = fileOf('x', { content: '{{ node.name }}' });
       const story = condemned(wanted, 'recipe', named);
-      expect(warningsOf(wanted, 'CREATE', named).join()).toContain(`a config made of the same fragments as ${story.hash.slice(0, 12)} is known to be bad`);
+      expect(warningsOf(wanted, 'CREATE', named).join()).toContain(
+        `a config made of the same fragments as ${story.hash.slice(0, 12)} is known to be bad`,
+      );
     });
 
     it('says it of a deletion that comes to one, and nothing of what is so already', () => {
@@ -130,21 +251,52 @@ describe('the answer', () => {
   it('tells many warnings as a few, each so short that the API server does not cut it', () => {
     const files = Array.from({ length: 30 }, (_, i) => fileOf(`f${i}`, { path: `/etc/d/${'x'.repeat(300)}${i}` }));
     const warnings = warningsOf(wantedOf(THREE, ...files), 'CREATE', fileOf('d', { path: '/etc/d' }));
-    expect([warnings.length, warnings.at(-1), Math.max(...warnings.map((line) => line.length))]).toEqual([13, 'and 18 more', 256]);
+    expect([warnings.length, warnings.at(-1), Math.max(...warnings.map((line) => line.length))]).toEqual([
+      13,
+      'and 18 more',
+      256,
+    ]);
   });
 
   it('to somebody who may not is no, whatever they ask for by way of a label that nobody has', () => {
-    const pool = { kind: 'Pool', name: 'edge', spec: { nodeSelector: { matchLabels: { role: 'edge' } }, editors: [{ groups: ['edge-team'] }] } };
+    const pool = {
+      kind: 'Pool',
+      name: 'edge',
+      spec: { nodeSelector: { matchLabels: { role: 'edge' } }, editors: [{ groups: ['edge-team'] }] },
+    };
     const wanted = wantedOf(THREE, pool);
-    expect(answer(ask('CREATE', fileOf('x', { nodeSelector: { matchExpressions: [{ key: 'role', operator: 'NotIn', values: ['core'] }] } })), wanted)).toMatchObject({ is: 'forbidden' });
-    expect(answer(ask('CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'core' } } })), wanted)).toMatchObject({ is: 'allowed' });
-    for (const group of ['edge-team', 'system:masters']) expect(answer(ask('CREATE', fileOf('x'), undefined, [group]), wanted)).toMatchObject({ is: 'allowed' });
+    expect(
+      answer(
+        ask(
+          'CREATE',
+          fileOf('x', { nodeSelector: { matchExpressions: [{ key: 'role', operator: 'NotIn', values: ['core'] }] } }),
+        ),
+        wanted,
+      ),
+    ).toMatchObject({ is: 'forbidden' });
+    expect(
+      answer(ask('CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'core' } } })), wanted),
+    ).toMatchObject({ is: 'allowed' });
+    for (const group of ['edge-team', 'system:masters'])
+      expect(answer(ask('CREATE', fileOf('x'), undefined, [group]), wanted)).toMatchObject({ is: 'allowed' });
   });
 });
 
 describe('who pauses a rollout, or lets it go on', () => {
-  const poolOf = (name: string, editors?: readonly object[]) => ({ kind: 'Pool', name, spec: { nodeSelector: { matchLabels: { role: name } }, ...(editors === undefined ? {} : { editors }) } });
-  const change = (more: object = {}): ChangeView => ({ change: 'c5', phase: 'rolling', apply: [{ kind: 'File', name: 'a' }], delete: [], pools: { edge: 2, core: 1 }, ...more }) as unknown as ChangeView;
+  const poolOf = (name: string, editors?: readonly object[]) => ({
+    kind: 'Pool',
+    name,
+    spec: { nodeSelector: { matchLabels: { role: name } }, ...(editors === undefined ? {} : { editors }) },
+  });
+  const change = (more: object = {}): ChangeView =>
+    ({
+      change: 'c5',
+      phase: 'rolling',
+      apply: [{ kind: 'File', name: 'a' }],
+      delete: [],
+      pools: { edge: 2, core: 1 },
+      ...more,
+    }) as unknown as ChangeView;
   const world = (view: ChangeView | undefined, ...pools: readonly ReturnType<typeof poolOf>[]): Wanted => {
     const wanted = wantedOf(THREE, ...pools);
     if (view !== undefined) wanted.changes.show(view);
@@ -152,31 +304,67 @@ describe('who pauses a rollout, or lets it go on', () => {
     return wanted;
   };
   const wish = (wanted: Wanted, groups: readonly string[], more: Partial<RolloutRequest> = {}): string => {
-    const said = answerSteering({ uid: 'u', operation: 'UPDATE', kind: 'Rollout', name: 'c5', user: 'mary', groups, paused: true, wasPaused: undefined, ...more }, wanted);
+    const said = answerSteering(
+      {
+        uid: 'u',
+        operation: 'UPDATE',
+        kind: 'Rollout',
+        name: 'c5',
+        user: 'mary',
+        groups,
+        paused: true,
+        wasPaused: undefined,
+        ...more,
+      },
+      wanted,
+    );
     return said.is === 'forbidden' ? said.message : said.is;
   };
-  const BOTH = [poolOf('edge', [{ groups: ['edge-team'] }]), poolOf('core', [{ groups: ['core-team', 'sre'] }, { groups: ['edge-team'], kinds: ['Directory'] }])];
+  const BOTH = [
+    poolOf('edge', [{ groups: ['edge-team'] }]),
+    poolOf('core', [{ groups: ['core-team', 'sre'] }, { groups: ['edge-team'], kinds: ['Directory'] }]),
+  ];
 
   it('is an editor of every pool that it touches, for every kind that it carries', () => {
     const wanted = world(change(), ...BOTH);
-    expect(wish(wanted, ['edge-team'])).toBe('"mary" may not pause Rollout/c5: it touches nodes of Pool/core, and there only core-team, sre may change File');
-    expect(wish(wanted, ['sre'], { paused: false, wasPaused: true })).toBe('"mary" may not resume Rollout/c5: it touches nodes of Pool/edge, and there only edge-team may change File');
+    expect(wish(wanted, ['edge-team'])).toBe(
+      '"mary" may not pause Rollout/c5: it touches nodes of Pool/core, and there only core-team, sre may change File',
+    );
+    expect(wish(wanted, ['sre'], { paused: false, wasPaused: true })).toBe(
+      '"mary" may not resume Rollout/c5: it touches nodes of Pool/edge, and there only edge-team may change File',
+    );
     expect([wish(wanted, ['edge-team', 'sre']), wish(wanted, ['system:masters'])]).toEqual(['allowed', 'allowed']);
     expect(wish(world(change({ pools: { edge: 2 } }), ...BOTH), ['edge-team'])).toBe('allowed');
-    expect(wish(world(change({ delete: [{ kind: 'Directory', name: 'd' }] }), ...BOTH), ['sre', 'edge-team'])).toBe('allowed');
-    expect(wish(world(change({ apply: [], delete: [{ kind: 'Directory', name: 'd' }] }), ...BOTH), ['edge-team'])).toBe('allowed');
+    expect(wish(world(change({ delete: [{ kind: 'Directory', name: 'd' }] }), ...BOTH), ['sre', 'edge-team'])).toBe(
+      'allowed',
+    );
+    expect(wish(world(change({ apply: [], delete: [{ kind: 'Directory', name: 'd' }] }), ...BOTH), ['edge-team'])).toBe(
+      'allowed',
+    );
   });
 
   it('is anybody whom the roles let where no pool that it touches has editors, or nothing is wished', () => {
     expect(wish(world(change({ pools: { default: 3 } }), ...BOTH), [])).toBe('allowed');
     expect(wish(world(change(), poolOf('edge'), poolOf('core')), [])).toBe('allowed');
-    for (const more of [{ paused: undefined, wasPaused: true }, { paused: true, wasPaused: true }]) expect(wish(world(change(), ...BOTH), [], more)).toBe('allowed');
+    for (const more of [
+      { paused: undefined, wasPaused: true },
+      { paused: true, wasPaused: true },
+    ])
+      expect(wish(world(change(), ...BOTH), [], more)).toBe('allowed');
   });
 
   it('is an editor of all while it is not known what it touches, be it open or yet to come', () => {
-    const unknown = '"mary" may not pause Rollout/c5: it is not known yet which pools it touches, and some have editors; ask again when it is reviewed';
-    const [waiting, toCome] = [world(change({ phase: 'waiting', pools: {} }), ...BOTH), world(change({ change: 'c4' }), ...BOTH)];
-    expect([wish(waiting, ['edge-team']), wish(waiting, ['other']), wish(toCome, ['other'])]).toEqual([unknown, unknown, unknown]);
+    const unknown =
+      '"mary" may not pause Rollout/c5: it is not known yet which pools it touches, and some have editors; ask again when it is reviewed';
+    const [waiting, toCome] = [
+      world(change({ phase: 'waiting', pools: {} }), ...BOTH),
+      world(change({ change: 'c4' }), ...BOTH),
+    ];
+    expect([wish(waiting, ['edge-team']), wish(waiting, ['other']), wish(toCome, ['other'])]).toEqual([
+      unknown,
+      unknown,
+      unknown,
+    ]);
     expect([wish(waiting, ['edge-team', 'sre']), wish(toCome, ['edge-team', 'sre'])]).toEqual(['allowed', 'allowed']);
   });
 
@@ -192,26 +380,83 @@ describe('who pauses a rollout, or lets it go on', () => {
 });
 
 describe('a review', () => {
-  const body = (request: object): object => ({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: { uid: 'u1', operation: 'CREATE', kind: { group: 'sluice.dev', version: 'v1alpha1', kind: 'File' }, ...request } });
+  const body = (request: object): object => ({
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    request: {
+      uid: 'u1',
+      operation: 'CREATE',
+      kind: { group: 'sluice.dev', version: 'v1alpha1', kind: 'File' },
+      ...request,
+    },
+  });
 
   it('is read as the API server writes it', () => {
-    const object = { metadata: { name: 'motd', labels: { a: 'b' }, finalizers: [] }, spec: { nodeSelector: {} }, status: {} };
+    const object = {
+      metadata: { name: 'motd', labels: { a: 'b' }, finalizers: [] },
+      spec: { nodeSelector: {} },
+      status: {},
+    };
     expect(readReview(body({ name: '', userInfo: { username: 'mary', groups: ['a', 1] }, object }))).toEqual({
-      uid: 'u1', operation: 'CREATE', kind: 'File', name: 'motd', user: 'mary', groups: ['a'], object: { kind: 'File', name: 'motd', labels: { a: 'b' }, spec: { nodeSelector: {} }, deleting: false }, before: undefined,
+      uid: 'u1',
+      operation: 'CREATE',
+      kind: 'File',
+      name: 'motd',
+      user: 'mary',
+      groups: ['a'],
+      object: { kind: 'File', name: 'motd', labels: { a: 'b' }, spec: { nodeSelector: {} }, deleting: false },
+      before: undefined,
     });
   });
 
   it.each([
-    ['of a status', { subResource: 'status' }], ['of a kind of others', { kind: { kind: 'Deployment' } }], ['of the status of a Rollout', { kind: { kind: 'Rollout' }, subResource: 'status' }], ['of a Rollout that goes', { kind: { kind: 'Rollout' }, operation: 'DELETE' }], ['of a connection', { operation: 'CONNECT' }],
-  ])('%s is none of ours', (_, request) => expect(readReview(body(request))).toEqual({ uid: 'u1', operation: 'other' }));
+    ['of a status', { subResource: 'status' }],
+    ['of a kind of others', { kind: { kind: 'Deployment' } }],
+    ['of the status of a Rollout', { kind: { kind: 'Rollout' }, subResource: 'status' }],
+    ['of a Rollout that goes', { kind: { kind: 'Rollout' }, operation: 'DELETE' }],
+    ['of a connection', { operation: 'CONNECT' }],
+  ])('%s is none of ours', (_, request) =>
+    expect(readReview(body(request))).toEqual({ uid: 'u1', operation: 'other' }),
+  );
 
   it('of a Rollout says what is wished of it', () => {
-    const request = { kind: { kind: 'Rollout' }, userInfo: { username: 'mary', groups: ['a'] }, object: { metadata: { name: 'c5' }, spec: { paused: true } } };
-    expect(readReview(body(request))).toEqual({ uid: 'u1', operation: 'CREATE', kind: 'Rollout', name: 'c5', user: 'mary', groups: ['a'], paused: true, wasPaused: undefined });
-    expect(readReview(body({ ...request, operation: 'UPDATE', object: { metadata: { name: 'c5' } }, oldObject: { spec: { paused: false } } }))).toMatchObject({ paused: undefined, wasPaused: false });
+    const request = {
+      kind: { kind: 'Rollout' },
+      userInfo: { username: 'mary', groups: ['a'] },
+      object: { metadata: { name: 'c5' }, spec: { paused: true } },
+    };
+    expect(readReview(body(request))).toEqual({
+      uid: 'u1',
+      operation: 'CREATE',
+      kind: 'Rollout',
+      name: 'c5',
+      user: 'mary',
+      groups: ['a'],
+      paused: true,
+      wasPaused: undefined,
+    });
+    expect(
+      readReview(
+        body({
+          ...request,
+          operation: 'UPDATE',
+          object: { metadata: { name: 'c5' } },
+          oldObject: { spec: { paused: false } },
+        }),
+      ),
+    ).toMatchObject({ paused: undefined, wasPaused: false });
   });
 
-  it.each([[undefined], [null], [[]], ['text'], [{}], [{ kind: 'AdmissionReview' }], [{ kind: 'AdmissionReview', request: { uid: 1 } }], [{ kind: 'Pod', request: { uid: 'u' } }]])('%j is none', (value) => {
+  it.each([
+    [undefined],
+    [null],
+    [[]],
+    ['text'],
+    [{}],
+    [{ kind: 'AdmissionReview' }],
+    [{ kind: 'AdmissionReview', request: { uid: 1 } }],
+    [{ kind: 'Pod', request: { uid: 'u' } }],
+  ])('%j is none', (value) => {
     expect(readReview(value)).toBeUndefined();
   });
 
@@ -219,18 +464,35 @@ describe('a review', () => {
     for (const object of [undefined, null, 'text']) expect(readReview(body({ object }))).toBeUndefined();
     for (const object of [{}, { metadata: null }, { metadata: { labels: [] }, spec: 'text' }]) {
       const request = readReview(body({ object }));
-      expect(request === undefined || request.operation === 'other' || 'paused' in request ? undefined : answer(request, wantedOf(THREE)).is).toBe('invalid');
+      expect(
+        request === undefined || request.operation === 'other' || 'paused' in request
+          ? undefined
+          : answer(request, wantedOf(THREE)).is,
+      ).toBe('invalid');
     }
   });
 
   it('is answered with its uid', () => {
-    expect(reviewOf({ uid: 'u1' }, { is: 'allowed', warnings: [] })).toEqual({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response: { uid: 'u1', allowed: true } });
+    expect(reviewOf({ uid: 'u1' }, { is: 'allowed', warnings: [] })).toEqual({
+      apiVersion: 'admission.k8s.io/v1',
+      kind: 'AdmissionReview',
+      response: { uid: 'u1', allowed: true },
+    });
     expect(reviewOf({ uid: 'u1' }, { is: 'unready' })).toBeUndefined();
-    expect(reviewOf({ uid: 'u1' }, { is: 'forbidden', message: 'no' })).toMatchObject({ response: { allowed: false, status: { code: 403, reason: 'Forbidden', message: 'no' } } });
+    expect(reviewOf({ uid: 'u1' }, { is: 'forbidden', message: 'no' })).toMatchObject({
+      response: { allowed: false, status: { code: 403, reason: 'Forbidden', message: 'no' } },
+    });
   });
 });
 
-it.each([[15, 'good', ''], [13.5, 'ending', 'in 13 days'], [1.5, 'ending', 'in 1 day,'], [0.5, 'ending', 'within a day'], [-1, 'expired', 'ran out on then'], [500, 'not-yet', 'holds from before on']])('a certificate that ends in %s days is %s', (days, is, words) => {
+it.each([
+  [15, 'good', ''],
+  [13.5, 'ending', 'in 13 days'],
+  [1.5, 'ending', 'in 1 day,'],
+  [0.5, 'ending', 'within a day'],
+  [-1, 'expired', 'ran out on then'],
+  [500, 'not-yet', 'holds from before on'],
+])('a certificate that ends in %s days is %s', (days, is, words) => {
   const day = 24 * 3_600_000;
   const standing = standingOf({ beginsMs: 0, endsMs: 400 * day, begins: 'before', ends: 'then' }, (400 - days) * day);
   expect([standing.is, standing.words]).toEqual([is, words === '' ? '' : expect.stringContaining(words)]);
@@ -238,10 +500,34 @@ it.each([[15, 'good', ''], [13.5, 'ending', 'in 13 days'], [1.5, 'ending', 'in 1
 
 it('a certificate that ran out is told by the Pools, though nothing else of them has changed', () => {
   const state = new State(sha256);
-  const pool = { kind: 'Pool', name: 'edge', uid: 'u', generation: 1, revision: '1', labels: {}, spec: { nodeSelector: {} }, deleting: false, finalizers: [FINALIZER], retry: '', status: undefined as Status | undefined };
+  const pool = {
+    kind: 'Pool',
+    name: 'edge',
+    uid: 'u',
+    generation: 1,
+    revision: '1',
+    labels: {},
+    spec: { nodeSelector: {} },
+    deleting: false,
+    finalizers: [FINALIZER],
+    retry: '',
+    status: undefined as Status | undefined,
+  };
   state.hear(pool, 0);
-  state.show({ change: 'c1', phase: 'committed', ledger: 1, source: 'kubernetes', apply: [{ kind: 'Pool', name: 'edge' }], delete: [], reasons: [], nodes: 0 } as unknown as ChangeView);
-  state.index.read('c1', contentsOf(JSON.stringify({ kind: 'Pool', metadata: { name: 'edge' }, spec: pool.spec }), sha256));
+  state.show({
+    change: 'c1',
+    phase: 'committed',
+    ledger: 1,
+    source: 'kubernetes',
+    apply: [{ kind: 'Pool', name: 'edge' }],
+    delete: [],
+    reasons: [],
+    nodes: 0,
+  } as unknown as ChangeView);
+  state.index.read(
+    'c1',
+    contentsOf(JSON.stringify({ kind: 'Pool', metadata: { name: 'edge' }, spec: pool.spec }), sha256),
+  );
   /** What is told of the webhook, if anything is written. */
   const told = (nowMs: number): Condition | 'nothing' | undefined => {
     const [deed] = decide(state, { nowMs, at: 'now', debounceMs: 1 }).deeds;
@@ -251,7 +537,13 @@ it('a certificate that ran out is told by the Pools, though nothing else of them
   };
   expect([told(10), told(20)]).toEqual([undefined, 'nothing']);
   state.admission = { is: 'good', words: '', todo: '' };
-  expect([told(30), told(40)]).toEqual([expect.objectContaining({ status: 'True', reason: 'Answering', message: '' }), 'nothing']);
+  expect([told(30), told(40)]).toEqual([
+    expect.objectContaining({ status: 'True', reason: 'Answering', message: '' }),
+    'nothing',
+  ]);
   state.admission = { is: 'expired', words: 'it ran out', todo: 'see to it' };
-  expect([told(50), told(60)]).toEqual([expect.objectContaining({ status: 'False', reason: 'CertificateExpired', message: 'it ran out: see to it' }), 'nothing']);
+  expect([told(50), told(60)]).toEqual([
+    expect.objectContaining({ status: 'False', reason: 'CertificateExpired', message: 'it ran out: see to it' }),
+    'nothing',
+  ]);
 });

@@ -2,7 +2,15 @@ import { type Fragment, type Reason } from '#libs/contracts';
 import { effectivePolicy, planActions } from '#libs/actions';
 import { isPolicyKind, selectorOf, type NodeSelector } from '#libs/manifests';
 import { labelsIn, renderNode, type FragmentIndex } from '#libs/rendering';
-import { besides, boundReasons, mergeReasons, newReasons, reviewActions, reviewConfig, reviewWarnings } from '#libs/review';
+import {
+  besides,
+  boundReasons,
+  mergeReasons,
+  newReasons,
+  reviewActions,
+  reviewConfig,
+  reviewWarnings,
+} from '#libs/review';
 import { NO_DIGEST } from './known-bad.js';
 import type { SeenNode } from './node-table.js';
 import type { Wanted } from './wanted.js';
@@ -16,7 +24,9 @@ const MOST_GROUPS = 24;
  */
 export function foresee(id: string, now: Fragment | undefined, wanted: Wanted): readonly Reason[] {
   const before = wanted.get(id);
-  const states = [before, now].filter((fragment) => fragment !== undefined && !isPolicyKind(fragment.kind)) as readonly Fragment[];
+  const states = [before, now].filter(
+    (fragment) => fragment !== undefined && !isPolicyKind(fragment.kind),
+  ) as readonly Fragment[];
   if (states.length === 0) return [];
   const after = wanted.with(id, now);
   const groups = wanted.nodes.alike(selectorsOf(states), labelsAsked(id, after));
@@ -26,13 +36,22 @@ export function foresee(id: string, now: Fragment | undefined, wanted: Wanted): 
 }
 
 /** Most edits leave the selector as it is. */
-const selectorsOf = (states: readonly Fragment[]): readonly NodeSelector[] => [...new Map(states.map(selectorOf).map((selector) => [JSON.stringify(selector), selector])).values()];
+const selectorsOf = (states: readonly Fragment[]): readonly NodeSelector[] => [
+  ...new Map(states.map(selectorOf).map((selector) => [JSON.stringify(selector), selector])).values(),
+];
 
 /** Those of its own templates first: what others ask for decides only whether a node can be rendered at all. */
-const labelsAsked = (id: string, { all }: FragmentIndex): readonly string[] =>
-  [...new Set([...all.filter((one) => one.id === id), ...all].flatMap(({ template }) => labelsIn(template)))];
+const labelsAsked = (id: string, { all }: FragmentIndex): readonly string[] => [
+  ...new Set([...all.filter((one) => one.id === id), ...all].flatMap(({ template }) => labelsIn(template))),
+];
 
-function ofGroup(nodes: readonly SeenNode[], id: string, after: FragmentIndex, { all: before, knownBad, digest }: Wanted, policies: readonly Fragment[]): readonly Reason[] {
+function ofGroup(
+  nodes: readonly SeenNode[],
+  id: string,
+  after: FragmentIndex,
+  { all: before, knownBad, digest }: Wanted,
+  policies: readonly Fragment[],
+): readonly Reason[] {
   const [node] = nodes as readonly [SeenNode];
   const { name, labels, capabilities } = node;
   const old = renderNode(before.forNode(labels), node, NO_DIGEST);
@@ -45,7 +64,10 @@ function ofGroup(nodes: readonly SeenNode[], id: string, after: FragmentIndex, {
   const { actions } = planActions(old.config, now.config, effectivePolicy(policies, labels));
   const found = [
     ...problems,
-    ...[...newReasons(reviewConfig(now.config, reviewed), reviewConfig(old.config, reviewed)), ...reviewActions(actions, capabilities)].filter(besides(problems)),
+    ...[
+      ...newReasons(reviewConfig(now.config, reviewed), reviewConfig(old.config, reviewed)),
+      ...reviewActions(actions, capabilities),
+    ].filter(besides(problems)),
     ...(now.reasons.length > 0 || now.text === old.text ? [] : knownBad.reasons(id, now)),
     ...newReasons(reviewWarnings(now.config, reviewed), reviewWarnings(old.config, reviewed)),
   ];

@@ -21,7 +21,17 @@ export class KnownBad {
   reasons(id: string, { hash, recipe }: { readonly hash: string; readonly recipe: string }): readonly Reason[] {
     const itself = this.stories.get(`config.${hash}`);
     const story = itself ?? this.stories.get(`recipe.${recipe}`);
-    return story === undefined ? [] : [{ fragment: id, field: 'spec', code: 'known-bad', message: knownBadWords(story, itself !== undefined), nodes: [] }];
+    return story === undefined
+      ? []
+      : [
+          {
+            fragment: id,
+            field: 'spec',
+            code: 'known-bad',
+            message: knownBadWords(story, itself !== undefined),
+            nodes: [],
+          },
+        ];
   }
 }
 

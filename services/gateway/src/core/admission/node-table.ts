@@ -81,7 +81,8 @@ export class NodeTable {
 
   /** Whether a node is selected by both. */
   isShared(one: NodeSelector, other: NodeSelector): boolean {
-    for (const { node } of this.rows.values()) if (selects(one, node.labels) && selects(other, node.labels)) return true;
+    for (const { node } of this.rows.values())
+      if (selects(one, node.labels) && selects(other, node.labels)) return true;
     return false;
   }
 }

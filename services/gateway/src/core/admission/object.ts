@@ -6,7 +6,9 @@ import { manifestOf, sizeReasons, type Heard } from '../resource.js';
 export type Content = Pick<Heard, 'kind' | 'name' | 'labels' | 'spec'>;
 
 /** The fragment that an object says, or every reason why it says none: what its status would say, too. */
-export function checkObject(content: Content): { readonly fragment: Fragment } | { readonly reasons: readonly Reason[] } {
+export function checkObject(
+  content: Content,
+): { readonly fragment: Fragment } | { readonly reasons: readonly Reason[] } {
   const manifest = manifestOf(content);
   const checked = checkManifest(manifest, `${content.kind}/${content.name}`);
   if (!checked.ok) return { reasons: checked.reasons };

@@ -35,23 +35,45 @@ interface OtherRequest {
 /** Reads the body of an AdmissionReview: the request, the uid of one that is none of ours, or nothing for what is no review at all. */
 export function readReview(body: unknown): AdmissionRequest | RolloutRequest | OtherRequest | undefined {
   const request = isObject(body) ? body['request'] : undefined;
-  if (!isObject(body) || body['kind'] !== 'AdmissionReview' || !isObject(request) || typeof request['uid'] !== 'string') return undefined;
+  if (!isObject(body) || body['kind'] !== 'AdmissionReview' || !isObject(request) || typeof request['uid'] !== 'string')
+    return undefined;
   const { uid, operation } = request;
   const { kind } = fieldsOf(request['kind']);
   if (kind === ROLLOUT_KIND) return readRollout(uid, request);
   const isOurs = operation === 'CREATE' || operation === 'UPDATE' || operation === 'DELETE';
-  if (!isOurs || typeof kind !== 'string' || kindOf(kind) === undefined || (request['subResource'] ?? '') !== '') return { uid, operation: 'other' };
-  const [object, before] = [operation === 'DELETE' ? undefined : objectOf(kind, request['object']), operation === 'CREATE' ? undefined : objectOf(kind, request['oldObject'])];
+  if (!isOurs || typeof kind !== 'string' || kindOf(kind) === undefined || (request['subResource'] ?? '') !== '')
+    return { uid, operation: 'other' };
+  const [object, before] = [
+    operation === 'DELETE' ? undefined : objectOf(kind, request['object']),
+    operation === 'CREATE' ? undefined : objectOf(kind, request['oldObject']),
+  ];
   if (operation === 'DELETE' ? before === undefined : object === undefined) return undefined;
-  return { uid, operation, kind, name: object?.name ?? before?.name ?? textOf(request['name']), ...whoOf(request), object, before };
+  return {
+    uid,
+    operation,
+    kind,
+    name: object?.name ?? before?.name ?? textOf(request['name']),
+    ...whoOf(request),
+    object,
+    before,
+  };
 }
 
 function readRollout(uid: string, request: Readonly<Record<string, unknown>>): RolloutRequest | OtherRequest {
   const { operation } = request;
-  if ((operation !== 'CREATE' && operation !== 'UPDATE') || (request['subResource'] ?? '') !== '') return { uid, operation: 'other' };
+  if ((operation !== 'CREATE' && operation !== 'UPDATE') || (request['subResource'] ?? '') !== '')
+    return { uid, operation: 'other' };
   const object = fieldsOf(request['object']);
   const name = textOf(fieldsOf(object['metadata'])['name']) || textOf(request['name']);
-  return { uid, operation, kind: ROLLOUT_KIND, name, ...whoOf(request), paused: pausedOf(object), wasPaused: pausedOf(fieldsOf(request['oldObject'])) };
+  return {
+    uid,
+    operation,
+    kind: ROLLOUT_KIND,
+    name,
+    ...whoOf(request),
+    paused: pausedOf(object),
+    wasPaused: pausedOf(fieldsOf(request['oldObject'])),
+  };
 }
 
 function pausedOf(object: Readonly<Record<string, unknown>>): boolean | undefined {
@@ -61,13 +83,22 @@ function pausedOf(object: Readonly<Record<string, unknown>>): boolean | undefine
 
 function whoOf(request: Readonly<Record<string, unknown>>): Pick<AdmissionRequest, 'user' | 'groups'> {
   const { username, groups } = fieldsOf(request['userInfo']);
-  return { user: textOf(username), groups: Array.isArray(groups) ? groups.filter((group) => typeof group === 'string') : [] };
+  return {
+    user: textOf(username),
+    groups: Array.isArray(groups) ? groups.filter((group) => typeof group === 'string') : [],
+  };
 }
 
 function objectOf(kind: string, value: unknown): WrittenObject | undefined {
   if (!isObject(value)) return undefined;
   const { name, labels, deletionTimestamp } = fieldsOf(value['metadata']);
-  return { kind, name: textOf(name), labels: fieldsOf(labels) as Content['labels'], spec: value['spec'], deleting: deletionTimestamp !== undefined };
+  return {
+    kind,
+    name: textOf(name),
+    labels: fieldsOf(labels) as Content['labels'],
+    spec: value['spec'],
+    deleting: deletionTimestamp !== undefined,
+  };
 }
 
 const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> => (isObject(value) ? value : {});

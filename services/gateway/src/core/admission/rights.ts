@@ -11,7 +11,11 @@ const VERBS = { CREATE: 'create', UPDATE: 'update', DELETE: 'delete' } as const;
  * Why somebody may not do it, or undefined. A pool with editors lets only those change it, and whatever selects one of its nodes: as it was before, or
  * as it shall be. Who may change which kind at all is for Kubernetes' own roles to say.
  */
-export function forbiddenBy(request: AdmissionRequest, changed: { readonly before: Fragment | undefined; readonly now: Fragment | undefined }, wanted: Wanted): string | undefined {
+export function forbiddenBy(
+  request: AdmissionRequest,
+  changed: { readonly before: Fragment | undefined; readonly now: Fragment | undefined },
+  wanted: Wanted,
+): string | undefined {
   if (request.groups.includes(MASTERS)) return undefined;
   const both = [changed.before, changed.now].filter((fragment) => fragment !== undefined);
   for (const pool of guardedPools(changed, wanted)) {
@@ -30,10 +34,18 @@ function guardedPools({ before }: { readonly before: Fragment | undefined }, wan
   return [...pools.values()].filter((pool) => editorsOf(pool).length > 0).sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-function refusalOf({ user, groups, operation, kind, name }: AdmissionRequest, pool: Fragment, isItself: boolean): string | undefined {
-  const able = editorsOf(pool).filter(({ kinds }) => kinds === undefined || kinds.includes(kind)).flatMap((editors) => editors.groups);
+function refusalOf(
+  { user, groups, operation, kind, name }: AdmissionRequest,
+  pool: Fragment,
+  isItself: boolean,
+): string | undefined {
+  const able = editorsOf(pool)
+    .filter(({ kinds }) => kinds === undefined || kinds.includes(kind))
+    .flatMap((editors) => editors.groups);
   if (able.some((group) => groups.includes(group))) return undefined;
   const who = able.length === 0 ? 'nobody' : `only ${[...new Set(able)].sort().join(', ')}`;
-  const why = isItself ? `${who} may change Pool/${pool.name}` : `it selects nodes of Pool/${pool.name}, and there ${who} may change what is of kind ${kind}`;
+  const why = isItself
+    ? `${who} may change Pool/${pool.name}`
+    : `it selects nodes of Pool/${pool.name}, and there ${who} may change what is of kind ${kind}`;
   return `${JSON.stringify(user)} may not ${VERBS[operation]} ${kind}/${name}: ${why}`;
 }

@@ -22,21 +22,35 @@ const ALLOWED: Answer = { is: 'allowed', warnings: [] };
 export function answerSteering({ name, user, groups, paused, wasPaused }: RolloutRequest, wanted: Wanted): Answer {
   if (paused === undefined || paused === wasPaused || groups.includes(MASTERS)) return ALLOWED;
   if (!wanted.isReady || !wanted.read.has('changes')) return { is: 'unready' };
-  const guarded = [...wanted.ofKind('Pool')].filter((pool) => editorsOf(pool).length > 0).sort((a, b) => (a.name < b.name ? -1 : 1));
+  const guarded = [...wanted.ofKind('Pool')]
+    .filter((pool) => editorsOf(pool).length > 0)
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
   const change = wanted.changes.of(name);
   if (change === undefined || guarded.length === 0) return ALLOWED;
-  const refused = (why: string): Answer => ({ is: 'forbidden', message: `${JSON.stringify(user)} may not ${paused ? 'pause' : 'resume'} Rollout/${name}: ${why}` });
-  if (change.pools === undefined && !guarded.every((pool) => isEditor(pool, change.kinds, groups))) return refused('it is not known yet which pools it touches, and some have editors; ask again when it is reviewed');
+  const refused = (why: string): Answer => ({
+    is: 'forbidden',
+    message: `${JSON.stringify(user)} may not ${paused ? 'pause' : 'resume'} Rollout/${name}: ${why}`,
+  });
+  if (change.pools === undefined && !guarded.every((pool) => isEditor(pool, change.kinds, groups)))
+    return refused('it is not known yet which pools it touches, and some have editors; ask again when it is reviewed');
   const touched = guarded.filter((pool) => change.pools?.includes(pool.name) !== false);
   const other = touched.find((pool) => !isEditor(pool, change.kinds, groups));
-  return other === undefined ? ALLOWED : refused(`it touches nodes of Pool/${other.name}, and there ${whoMay(other, change.kinds)} may change ${change.kinds.join(', ')}`);
+  return other === undefined
+    ? ALLOWED
+    : refused(
+        `it touches nodes of Pool/${other.name}, and there ${whoMay(other, change.kinds)} may change ${change.kinds.join(', ')}`,
+      );
 }
 
-const ableFor = (pool: Fragment, kind: string): readonly string[] => editorsOf(pool).filter(({ kinds }) => kinds === undefined || kinds.includes(kind)).flatMap((editors) => editors.groups);
+const ableFor = (pool: Fragment, kind: string): readonly string[] =>
+  editorsOf(pool)
+    .filter(({ kinds }) => kinds === undefined || kinds.includes(kind))
+    .flatMap((editors) => editors.groups);
 
 /** Of every kind, by way of whichever groups. */
 const isEditor = (pool: Fragment, kinds: readonly string[], groups: readonly string[]): boolean =>
-  editorsOf(pool).some((editors) => editors.groups.some((group) => groups.includes(group))) && kinds.every((kind) => ableFor(pool, kind).some((group) => groups.includes(group)));
+  editorsOf(pool).some((editors) => editors.groups.some((group) => groups.includes(group))) &&
+  kinds.every((kind) => ableFor(pool, kind).some((group) => groups.includes(group)));
 
 function whoMay(pool: Fragment, kinds: readonly string[]): string {
   const [first = [], ...rest] = kinds.map((kind) => ableFor(pool, kind));
@@ -49,11 +63,20 @@ export class OpenChanges {
   private readonly open = new Map<string, OpenChange>();
   private newest = 0;
 
-  show({ change, phase, apply, delete: gone, pools }: Pick<ChangeView, 'change' | 'phase' | 'apply' | 'delete' | 'pools'>): void {
+  show({
+    change,
+    phase,
+    apply,
+    delete: gone,
+    pools,
+  }: Pick<ChangeView, 'change' | 'phase' | 'apply' | 'delete' | 'pools'>): void {
     this.newest = Math.max(this.newest, changeSequence(change));
     if (phase === 'committed' || phase === 'rejected' || phase === 'ended') return void this.open.delete(change);
     const isRendered = phase !== 'accepted' && phase !== 'waiting';
-    this.open.set(change, { kinds: [...new Set([...apply, ...gone].map(({ kind }) => kind))].sort(), pools: isRendered ? Object.keys(pools) : undefined });
+    this.open.set(change, {
+      kinds: [...new Set([...apply, ...gone].map(({ kind }) => kind))].sort(),
+      pools: isRendered ? Object.keys(pools) : undefined,
+    });
   }
 
   /** Undefined for one that has ended, or that can never be: whatever is wished of it does nothing. One that is yet to come may carry anything. */

@@ -50,7 +50,8 @@ export class Wanted {
   /** All objects of a kind: what is not among them is gone. */
   list(kind: string, all: readonly Heard[]): void {
     const names = new Set(all.map(({ name }) => name));
-    for (const id of [...this.wishes.keys()]) if (id.startsWith(`${kind}/`) && !names.has(id.slice(kind.length + 1))) this.forget(id);
+    for (const id of [...this.wishes.keys()])
+      if (id.startsWith(`${kind}/`) && !names.has(id.slice(kind.length + 1))) this.forget(id);
     for (const heard of all) this.hear(heard);
     this.read.add(kind);
   }
@@ -92,7 +93,8 @@ export class Wanted {
     const wish = this.wishes.get(id);
     const now = wish === 'gone' ? undefined : wish === undefined || wish === 'unusable' ? this.committed.get(id) : wish;
     const before = this.inForce.get(id);
-    if (now === before || (now !== undefined && before !== undefined && JSON.stringify(now) === JSON.stringify(before))) return;
+    if (now === before || (now !== undefined && before !== undefined && JSON.stringify(now) === JSON.stringify(before)))
+      return;
     this.index = undefined;
     this.compiled.delete(id);
     if (now === undefined) this.inForce.delete(id);

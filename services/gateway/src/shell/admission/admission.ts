@@ -23,18 +23,38 @@ export class Admission {
   private readonly webhook: Webhook;
   private unfollow: () => void = () => undefined;
 
-  constructor(private readonly parts: AdmissionParts, { port, certFile, keyFile }: WebhookSettings) {
+  constructor(
+    private readonly parts: AdmissionParts,
+    { port, certFile, keyFile }: WebhookSettings,
+  ) {
     const { logger, notes, lookMs } = parts;
     this.wanted = new Wanted(parts.digest);
-    const certificate = new Certificate(certFile, keyFile, logger, ({ is, words, todo }) => notes.set('certificate', words === '' ? undefined : { state: is === 'ending' || is === 'kept' ? 'note' : 'bad', words, todo }));
-    this.webhook = new Webhook({ port, certificate, wanted: this.wanted, logger, ...(lookMs === undefined ? {} : { lookMs }) });
+    const certificate = new Certificate(certFile, keyFile, logger, ({ is, words, todo }) =>
+      notes.set(
+        'certificate',
+        words === '' ? undefined : { state: is === 'ending' || is === 'kept' ? 'note' : 'bad', words, todo },
+      ),
+    );
+    this.webhook = new Webhook({
+      port,
+      certificate,
+      wanted: this.wanted,
+      logger,
+      ...(lookMs === undefined ? {} : { lookMs }),
+    });
   }
 
   async start(): Promise<this> {
     const { bus, kube, logger, notes } = this.parts;
     this.unfollow = followWanted(bus, kube, this.wanted, logger);
     // Else the API server would be sent to a copy that cannot answer yet.
-    notes.waitFor(() => (this.port === 0 ? lineOfStanding(this.standing) || 'the webhook does not listen' : this.wanted.isReady ? undefined : 'the webhook has not read yet what is wanted'));
+    notes.waitFor(() =>
+      this.port === 0
+        ? lineOfStanding(this.standing) || 'the webhook does not listen'
+        : this.wanted.isReady
+          ? undefined
+          : 'the webhook has not read yet what is wanted',
+    );
     await this.webhook.start();
     return this;
   }

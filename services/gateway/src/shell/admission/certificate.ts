@@ -16,13 +16,21 @@ const AGAIN_MS = 24 * 3_600_000;
 /** The webhook's certificate as it lies on the disk: whoever renews it puts another in its place, and nothing has to be started again. */
 export class Certificate {
   private text = '';
-  private inUse: { readonly beginsMs: number; readonly endsMs: number; readonly begins: string; readonly ends: string } | undefined;
+  private inUse:
+    | { readonly beginsMs: number; readonly endsMs: number; readonly begins: string; readonly ends: string }
+    | undefined;
   private trouble = 'it was not read yet';
   /** Looks in a row that found trouble: between the writing of one file and the other the two do not fit. */
   private troubled = 0;
   private said: { readonly words: string; readonly atMs: number } = { words: '', atMs: 0 };
 
-  constructor(private readonly certFile: string, private readonly keyFile: string, private readonly logger: Logger, private readonly told: (standing: CertificateStanding) => void, private readonly now: () => number = Date.now) {}
+  constructor(
+    private readonly certFile: string,
+    private readonly keyFile: string,
+    private readonly logger: Logger,
+    private readonly told: (standing: CertificateStanding) => void,
+    private readonly now: () => number = Date.now,
+  ) {}
 
   /** Reads it; what is to be used from now on if it is another one. One that cannot be used leaves the one before in use. */
   async read(): Promise<KeyPair | undefined> {

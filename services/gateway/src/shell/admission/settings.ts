@@ -10,8 +10,15 @@ export function webhookFrom(environment: Readonly<Record<string, string | undefi
   const text = environment['SLUICE_WEBHOOK_PORT'] ?? '';
   if (text === '') return undefined;
   const port = Number(text);
-  if (!/^\d{1,5}$/.test(text) || port > 65_535) throw new Error(`SLUICE_WEBHOOK_PORT is ${JSON.stringify(text)}, and must be a TCP port`);
-  const [certFile = '', keyFile = ''] = [environment['SLUICE_WEBHOOK_CERT_FILE'], environment['SLUICE_WEBHOOK_KEY_FILE']];
-  if (certFile === '' || keyFile === '') throw new Error('with SLUICE_WEBHOOK_PORT go SLUICE_WEBHOOK_CERT_FILE and SLUICE_WEBHOOK_KEY_FILE: an API server asks over TLS only');
+  if (!/^\d{1,5}$/.test(text) || port > 65_535)
+    throw new Error(`SLUICE_WEBHOOK_PORT is ${JSON.stringify(text)}, and must be a TCP port`);
+  const [certFile = '', keyFile = ''] = [
+    environment['SLUICE_WEBHOOK_CERT_FILE'],
+    environment['SLUICE_WEBHOOK_KEY_FILE'],
+  ];
+  if (certFile === '' || keyFile === '')
+    throw new Error(
+      'with SLUICE_WEBHOOK_PORT go SLUICE_WEBHOOK_CERT_FILE and SLUICE_WEBHOOK_KEY_FILE: an API server asks over TLS only',
+    );
   return { port, certFile, keyFile };
 }

@@ -13,14 +13,53 @@ const AGAIN_MS = 10_000;
 export function followWanted(bus: Bus, kube: Kube, wanted: Wanted, logger: Logger): () => void {
   const stopping = new AbortController();
   const { signal } = stopping;
-  void followWhole(bus, 'nodes', logger, signal, (view) => wanted.showNode(view), () => wanted.read.add('nodes'));
-  void followWhole(bus, 'fragments', logger, signal, (view) => wanted.showFragment(view), () => wanted.read.add('fragments'));
-  void followWhole(bus, 'changes', logger, signal, (view) => wanted.changes.show(view), () => wanted.read.add('changes'));
-  void followWhole(bus, 'known-bad', logger, signal, (view, key) => wanted.knownBad.show(key, view), () => wanted.read.add('known-bad'));
-  const stops = KINDS.map(({ name: kind }) => kube.followObjects(collectionOf(kind), (all) => wanted.list(kind, all.map((object) => heardOf(kind, object))), (event, object) => {
-    if (event === 'deleted') wanted.forget(`${kind}/${object.name}`);
-    else wanted.hear(heardOf(kind, object));
-  }, logger));
+  void followWhole(
+    bus,
+    'nodes',
+    logger,
+    signal,
+    (view) => wanted.showNode(view),
+    () => wanted.read.add('nodes'),
+  );
+  void followWhole(
+    bus,
+    'fragments',
+    logger,
+    signal,
+    (view) => wanted.showFragment(view),
+    () => wanted.read.add('fragments'),
+  );
+  void followWhole(
+    bus,
+    'changes',
+    logger,
+    signal,
+    (view) => wanted.changes.show(view),
+    () => wanted.read.add('changes'),
+  );
+  void followWhole(
+    bus,
+    'known-bad',
+    logger,
+    signal,
+    (view, key) => wanted.knownBad.show(key, view),
+    () => wanted.read.add('known-bad'),
+  );
+  const stops = KINDS.map(({ name: kind }) =>
+    kube.followObjects(
+      collectionOf(kind),
+      (all) =>
+        wanted.list(
+          kind,
+          all.map((object) => heardOf(kind, object)),
+        ),
+      (event, object) => {
+        if (event === 'deleted') wanted.forget(`${kind}/${object.name}`);
+        else wanted.hear(heardOf(kind, object));
+      },
+      logger,
+    ),
+  );
   return () => {
     stopping.abort();
     for (const stop of stops) stop();
@@ -28,7 +67,14 @@ export function followWanted(bus: Bus, kube: Kube, wanted: Wanted, logger: Logge
 }
 
 /** All that a view shows, so that one knows when that was read; then what changes. */
-async function followWhole<B extends ViewBucket>(bus: Bus, bucket: B, logger: Logger, signal: AbortSignal, show: (view: ViewValues[B], key: string) => void, read: () => void): Promise<void> {
+async function followWhole<B extends ViewBucket>(
+  bus: Bus,
+  bucket: B,
+  logger: Logger,
+  signal: AbortSignal,
+  show: (view: ViewValues[B], key: string) => void,
+  read: () => void,
+): Promise<void> {
   for (let tries = 0; !signal.aborted; tries += 1) {
     try {
       for (const [key, view] of await listViews(bus, bucket)) show(view, key);

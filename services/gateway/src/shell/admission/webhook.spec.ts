@@ -20,50 +20,141 @@ describe('the webhook', () => {
   beforeAll(async () => {
     authority = await testAuthority();
     const { certFile, keyFile } = await authority.write(folder);
-    wanted.showNode({ node: 'n1', state: 'ready', labels: { role: 'edge' }, capabilities: ['kind:File'] } as unknown as NodeView);
-    webhook = await new Webhook({ port: 0, certificate: new Certificate(certFile, keyFile, SILENT, () => undefined), wanted, logger: SILENT, lookMs: 20 }).start();
+    wanted.showNode({
+      node: 'n1',
+      state: 'ready',
+      labels: { role: 'edge' },
+      capabilities: ['kind:File'],
+    } as unknown as NodeView);
+    webhook = await new Webhook({
+      port: 0,
+      certificate: new Certificate(certFile, keyFile, SILENT, () => undefined),
+      wanted,
+      logger: SILENT,
+      lookMs: 20,
+    }).start();
   });
   afterAll(async () => {
     await webhook?.close();
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const ask = (method: string, path: string, body = ''): Promise<{ readonly code: number; readonly text: string }> => new Promise((found, failed) => {
-    const sent = request({ host: '127.0.0.1', port: webhook.port, method, path, ca: authority.ca, agent: false, headers: { 'content-length': Buffer.byteLength(body) } }, (reply) => {
-      let text = '';
-      reply.setEncoding('utf8').on('data', (chunk: string) => (text += chunk)).once('end', () => found({ code: reply.statusCode ?? 0, text }));
+  const ask = (method: string, path: string, body = ''): Promise<{ readonly code: number; readonly text: string }> =>
+    new Promise((found, failed) => {
+      const sent = request(
+        {
+          host: '127.0.0.1',
+          port: webhook.port,
+          method,
+          path,
+          ca: authority.ca,
+          agent: false,
+          headers: { 'content-length': Buffer.byteLength(body) },
+        },
+        (reply) => {
+          let text = '';
+          reply
+            .setEncoding('utf8')
+            .on('data', (chunk: string) => (text += chunk))
+            .once('end', () => found({ code: reply.statusCode ?? 0, text }));
+        },
+      );
+      sent.once('error', failed).end(body);
     });
-    sent.once('error', failed).end(body);
-  });
 
   it('is not healthy, and gives no answer, before all was read; then it does', async () => {
-    const body = JSON.stringify({ kind: 'AdmissionReview', request: { uid: 'u', operation: 'CREATE', kind: { kind: 'File' }, userInfo: {}, object: { metadata: { name: 'a' }, spec: { nodeSelector: {}, path: '/a', content: '' } } } });
+    const body = JSON.stringify({
+      kind: 'AdmissionReview',
+      request: {
+        uid: 'u',
+        operation: 'CREATE',
+        kind: { kind: 'File' },
+        userInfo: {},
+        object: { metadata: { name: 'a' }, spec: { nodeSelector: {}, path: '/a', content: '' } },
+      },
+    });
     expect([(await ask('GET', '/healthz')).code, (await ask('POST', '/admit', body)).code]).toEqual([503, 503]);
     for (const what of ['fragments', 'nodes', 'Pool']) wanted.read.add(what);
-    expect([await ask('GET', '/healthz'), (await ask('POST', '/admit?timeout=3s', body)).code]).toEqual([{ code: 200, text: 'ok\n' }, 200]);
+    expect([await ask('GET', '/healthz'), (await ask('POST', '/admit?timeout=3s', body)).code]).toEqual([
+      { code: 200, text: 'ok\n' },
+      200,
+    ]);
   });
 
-  it.each([['GET', '/admit', '', 404], ['POST', '/', '', 404], ['POST', '/admit', '', 400], ['POST', '/admit', '{', 400], ['POST', '/admit', '{"kind":"AdmissionReview"}', 400], ['POST', '/admit', `"${'x'.repeat(9 * 1_024 * 1_024)}"`, 413]])('%s %s with %.20s is refused, and the next one is answered', async (method, path, body, code) => {
+  it.each([
+    ['GET', '/admit', '', 404],
+    ['POST', '/', '', 404],
+    ['POST', '/admit', '', 400],
+    ['POST', '/admit', '{', 400],
+    ['POST', '/admit', '{"kind":"AdmissionReview"}', 400],
+    ['POST', '/admit', `"${'x'.repeat(9 * 1_024 * 1_024)}"`, 413],
+  ])('%s %s with %.20s is refused, and the next one is answered', async (method, path, body, code) => {
     // Whoever sends too much may be cut off before all is sent.
-    const answer = await ask(method, path, body).catch((error: NodeJS.ErrnoException) => ({ code: error.code === 'EPIPE' || error.code === 'ECONNRESET' ? 413 : 0 }));
+    const answer = await ask(method, path, body).catch((error: NodeJS.ErrnoException) => ({
+      code: error.code === 'EPIPE' || error.code === 'ECONNRESET' ? 413 : 0,
+    }));
     expect([answer.code, (await ask('GET', '/healthz')).code]).toEqual([code, 200]);
   });
 
   it('answers whatever stands in a review with a review of the same uid, and never fails', async () => {
-    const object = fc.oneof(fc.record({ metadata: fc.oneof(fc.record({ name: fc.oneof(fc.constant('a'), fc.jsonValue()), labels: fc.jsonValue() }), fc.jsonValue()), spec: fc.oneof(fc.jsonValue(), fc.record({ nodeSelector: fc.oneof(fc.constant({}), fc.jsonValue()), path: fc.jsonValue(), content: fc.jsonValue(), editors: fc.jsonValue() })) }), fc.jsonValue());
+    const object = fc.oneof(
+      fc.record({
+        metadata: fc.oneof(
+          fc.record({ name: fc.oneof(fc.constant('a'), fc.jsonValue()), labels: fc.jsonValue() }),
+          fc.jsonValue(),
+        ),
+        spec: fc.oneof(
+          fc.jsonValue(),
+          fc.record({
+            nodeSelector: fc.oneof(fc.constant({}), fc.jsonValue()),
+            path: fc.jsonValue(),
+            content: fc.jsonValue(),
+            editors: fc.jsonValue(),
+          }),
+        ),
+      }),
+      fc.jsonValue(),
+    );
     const kind = fc.constantFrom(...KINDS.map(({ name }) => name));
-    const review = fc.record({ uid: fc.uuid(), operation: fc.constantFrom('CREATE', 'UPDATE', 'DELETE', 'CONNECT'), kind: fc.oneof(kind.map((name) => ({ kind: name })), fc.jsonValue()), userInfo: fc.jsonValue(), object, oldObject: object, subResource: fc.option(fc.jsonValue(), { nil: undefined }) });
-    await fc.assert(fc.asyncProperty(review, async (drawn) => {
-      const { code, text } = await ask('POST', '/admit', JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: drawn }));
-      expect([200, 400]).toContain(code);
-      if (code === 200) expect(JSON.parse(text)).toMatchObject({ kind: 'AdmissionReview', response: { uid: drawn.uid, allowed: expect.any(Boolean) as unknown } });
-    }), { numRuns: 300, seed: 7 });
+    const review = fc.record({
+      uid: fc.uuid(),
+      operation: fc.constantFrom('CREATE', 'UPDATE', 'DELETE', 'CONNECT'),
+      kind: fc.oneof(
+        kind.map((name) => ({ kind: name })),
+        fc.jsonValue(),
+      ),
+      userInfo: fc.jsonValue(),
+      object,
+      oldObject: object,
+      subResource: fc.option(fc.jsonValue(), { nil: undefined }),
+    });
+    await fc.assert(
+      fc.asyncProperty(review, async (drawn) => {
+        const { code, text } = await ask(
+          'POST',
+          '/admit',
+          JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: drawn }),
+        );
+        expect([200, 400]).toContain(code);
+        if (code === 200)
+          expect(JSON.parse(text)).toMatchObject({
+            kind: 'AdmissionReview',
+            response: { uid: drawn.uid, allowed: expect.any(Boolean) as unknown },
+          });
+      }),
+      { numRuns: 300, seed: 7 },
+    );
   });
 
   it('keeps the certificate that it has when what is put in its place cannot be used', async () => {
     writeFileSync(join(folder, 'tls.crt'), 'no certificate');
     await until(() => webhook.standing.is === 'kept', 'it was looked at');
-    expect(await ask('GET', '/healthz')).toEqual({ code: 200, text: expect.stringMatching(/^ok; the webhook keeps its certificate, which ends on .*: see that .*tls\.crt and .*tls\.key hold/) as string });
+    expect(await ask('GET', '/healthz')).toEqual({
+      code: 200,
+      text: expect.stringMatching(
+        /^ok; the webhook keeps its certificate, which ends on .*: see that .*tls\.crt and .*tls\.key hold/,
+      ) as string,
+    });
     await authority.write(folder);
     await until(() => webhook.standing.is === 'good', 'the next one is in use');
     expect((await ask('GET', '/healthz')).text).toBe('ok\n');
@@ -75,7 +166,11 @@ it('without a certificate listens once there is one, and says what is missing un
   const certificate = new Certificate(join(folder, 'tls.crt'), join(folder, 'tls.key'), SILENT, () => undefined);
   const webhook = await new Webhook({ port: 0, certificate, wanted: new Wanted(), logger: SILENT, lookMs: 20 }).start();
   try {
-    expect([webhook.port, webhook.standing.is, webhook.standing.words]).toEqual([0, 'unusable', expect.stringContaining('ENOENT')]);
+    expect([webhook.port, webhook.standing.is, webhook.standing.words]).toEqual([
+      0,
+      'unusable',
+      expect.stringContaining('ENOENT'),
+    ]);
     await (await testAuthority()).write(folder);
     await until(() => webhook.port > 0, 'it listens');
     expect(webhook.standing.is).toBe('good');
@@ -88,7 +183,12 @@ it('without a certificate listens once there is one, and says what is missing un
 it('its settings go together, or not at all', () => {
   const [cert, key] = [{ SLUICE_WEBHOOK_CERT_FILE: '/c' }, { SLUICE_WEBHOOK_KEY_FILE: '/k' }];
   expect(webhookFrom({ ...cert, ...key })).toBeUndefined();
-  expect(webhookFrom({ SLUICE_WEBHOOK_PORT: '9443', ...cert, ...key })).toEqual({ port: 9_443, certFile: '/c', keyFile: '/k' });
+  expect(webhookFrom({ SLUICE_WEBHOOK_PORT: '9443', ...cert, ...key })).toEqual({
+    port: 9_443,
+    certFile: '/c',
+    keyFile: '/k',
+  });
   expect(() => webhookFrom({ SLUICE_WEBHOOK_PORT: '9443', ...cert })).toThrow('SLUICE_WEBHOOK_KEY_FILE');
-  for (const port of ['https', '-1', '65536', '1e3']) expect(() => webhookFrom({ SLUICE_WEBHOOK_PORT: port, ...cert, ...key })).toThrow('must be a TCP port');
+  for (const port of ['https', '-1', '65536', '1e3'])
+    expect(() => webhookFrom({ SLUICE_WEBHOOK_PORT: port, ...cert, ...key })).toThrow('must be a TCP port');
 });

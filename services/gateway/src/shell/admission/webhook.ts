@@ -4,7 +4,17 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { WEBHOOK_PATH } from '#libs/manifests';
 import type { Logger } from '#libs/runtime';
-import { answer, answerSteering, lineOfStanding, readReview, reviewOf, type AdmissionRequest, type CertificateStanding, type RolloutRequest, type Wanted } from '../../core/index.js';
+import {
+  answer,
+  answerSteering,
+  lineOfStanding,
+  readReview,
+  reviewOf,
+  type AdmissionRequest,
+  type CertificateStanding,
+  type RolloutRequest,
+  type Wanted,
+} from '../../core/index.js';
 import type { Certificate } from './certificate.js';
 
 export interface WebhookOptions {
@@ -31,7 +41,13 @@ export class Webhook {
   /** Resolves when it listens, or, where there is no certificate yet, when that is known: it listens once there is one. Rejects for a port that is not free. */
   async start(): Promise<this> {
     await this.look();
-    this.timer = setInterval(() => void this.look().catch((error: unknown) => this.options.logger.error({ error }, 'the webhook cannot listen; trying again')), this.options.lookMs ?? LOOK_MS).unref();
+    this.timer = setInterval(
+      () =>
+        void this.look().catch((error: unknown) =>
+          this.options.logger.error({ error }, 'the webhook cannot listen; trying again'),
+        ),
+      this.options.lookMs ?? LOOK_MS,
+    ).unref();
     return this;
   }
 
@@ -75,7 +91,8 @@ export class Webhook {
     try {
       const path = new URL(request.url ?? '/', 'https://webhook').pathname;
       if (path === '/healthz') return this.tellHealth(response);
-      if (path !== WEBHOOK_PATH || request.method !== 'POST') return tell(response, 404, 'text/plain', `there are only POST ${WEBHOOK_PATH} and GET /healthz\n`);
+      if (path !== WEBHOOK_PATH || request.method !== 'POST')
+        return tell(response, 404, 'text/plain', `there are only POST ${WEBHOOK_PATH} and GET /healthz\n`);
       const body = await bodyOf(request);
       if (body === undefined) return tell(response, 413, 'text/plain', `more than ${MOST_BYTES} bytes\n`);
       this.tellReview(response, body);
@@ -88,14 +105,25 @@ export class Webhook {
   private tellHealth(response: ServerResponse): void {
     const { isReady } = this.options.wanted;
     const trouble = lineOfStanding(this.standing);
-    tell(response, isReady ? 200 : 503, 'text/plain', `${isReady ? 'ok' : 'not all is read yet'}${trouble === '' ? '' : `; ${trouble}`}\n`);
+    tell(
+      response,
+      isReady ? 200 : 503,
+      'text/plain',
+      `${isReady ? 'ok' : 'not all is read yet'}${trouble === '' ? '' : `; ${trouble}`}\n`,
+    );
   }
 
   private tellReview(response: ServerResponse, body: string): void {
     const request = readReview(parsed(body));
-    if (request === undefined) return tell(response, 400, 'text/plain', 'the body is no AdmissionReview of admission.k8s.io/v1\n');
+    if (request === undefined)
+      return tell(response, 400, 'text/plain', 'the body is no AdmissionReview of admission.k8s.io/v1\n');
     const trouble = lineOfStanding(this.standing);
-    const said = request.operation === 'other' ? ({ is: 'allowed', warnings: [] } as const) : isRollout(request) ? answerSteering(request, this.options.wanted) : answer(request, this.options.wanted, trouble === '' ? [] : [trouble]);
+    const said =
+      request.operation === 'other'
+        ? ({ is: 'allowed', warnings: [] } as const)
+        : isRollout(request)
+          ? answerSteering(request, this.options.wanted)
+          : answer(request, this.options.wanted, trouble === '' ? [] : [trouble]);
     const review = reviewOf(request, said);
     // No answer is for the failure policy to judge.
     if (review === undefined) return tell(response, 503, 'text/plain', 'not all is read yet\n');
@@ -107,7 +135,9 @@ export class Webhook {
 const isRollout = (request: AdmissionRequest | RolloutRequest): request is RolloutRequest => 'paused' in request;
 
 const about = (request: NonNullable<ReturnType<typeof readReview>>): object =>
-  request.operation === 'other' ? {} : { operation: request.operation, object: `${request.kind}/${request.name}`, user: request.user };
+  request.operation === 'other'
+    ? {}
+    : { operation: request.operation, object: `${request.kind}/${request.name}`, user: request.user };
 
 function tell(response: ServerResponse, code: number, type: string, text: string): void {
   response.writeHead(code, { 'content-type': type, 'content-length': Buffer.byteLength(text) });

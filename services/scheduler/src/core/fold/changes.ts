@@ -16,7 +16,12 @@ export function evolveConfig(state: State, { sequence, fact, targets }: Entry): 
       state.openChanges.add(fact.change);
       return;
     case 'config.rendered':
-      return patchChange(state, fact.change, { attempt: fact.attempt, targets: targets ?? {}, replaces: fact.replaces, validated: undefined });
+      return patchChange(state, fact.change, {
+        attempt: fact.attempt,
+        targets: targets ?? {},
+        replaces: fact.replaces,
+        validated: undefined,
+      });
     case 'config.waiting':
       // It was rendered, and something came before it after all: that attempt counts no more, though its review may still come.
       return patchChange(state, fact.change, { attempt: 0 });
@@ -45,7 +50,8 @@ export function evolveConfig(state: State, { sequence, fact, targets }: Entry): 
 
 /** What is known to be bad decides who can go on. */
 function recountRolling(state: State, sequence: number): void {
-  for (const { change, phase } of [...state.rollouts.values()]) if (phase === 'rolling') recountRollout(state, change, sequence);
+  for (const { change, phase } of [...state.rollouts.values()])
+    if (phase === 'rolling') recountRollout(state, change, sequence);
 }
 
 function newChange(fact: FactOf<'config.accepted'>): Change {
@@ -95,7 +101,16 @@ function commit(state: State, fact: FactOf<'config.committed'>, sequence: number
     if (target === undefined || node === undefined || node.change !== fact.change) continue;
     const keeps = !node.joined || unfit.has(name);
     const desired = keeps ? node.desired : { hash: target.to, recipe: target.recipe, joining: false };
-    putNode(state, leftRollout({ ...node, desired, owed: target.owed || node.owed, ...(keeps ? {} : { rendered: undefined, unfit: [] }) }), sequence);
+    putNode(
+      state,
+      leftRollout({
+        ...node,
+        desired,
+        owed: target.owed || node.owed,
+        ...(keeps ? {} : { rendered: undefined, unfit: [] }),
+      }),
+      sequence,
+    );
   }
   drop(state, fact.change);
   patchChange(state, fact.change, { open: false, targets: {} });

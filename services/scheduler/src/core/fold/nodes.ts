@@ -15,7 +15,18 @@ export function evolveNode(state: State, { sequence, readMs, fact }: Entry): voi
       // Should it come back, it is a node that joins: what this rollout wanted of it is over.
       const { change } = nodeOf(state, fact.node);
       patchTarget(state, change, fact.node, { left: true });
-      const gone = { joined: false, silent: false, outOfService: '', taken: undefined, owed: '', change: '', desired: undefined, rendered: undefined, retry: undefined, escalated: '' } as const;
+      const gone = {
+        joined: false,
+        silent: false,
+        outOfService: '',
+        taken: undefined,
+        owed: '',
+        change: '',
+        desired: undefined,
+        rendered: undefined,
+        retry: undefined,
+        escalated: '',
+      } as const;
       putNode(state, assignPool(state, { ...nodeOf(state, fact.node), ...gone }), sequence);
       return reassignShared(state, sequence);
     }
@@ -28,7 +39,9 @@ export function evolveNode(state: State, { sequence, readMs, fact }: Entry): voi
     case 'node.available':
       return patchNode(state, fact.node, sequence, { outOfService: '' });
     case 'node.taken':
-      return patchNode(state, fact.node, sequence, { taken: { owner: fact.owner, reason: fact.reason, at: fact.at, sinceMs: readMs, forMs: fact.forMs } });
+      return patchNode(state, fact.node, sequence, {
+        taken: { owner: fact.owner, reason: fact.reason, at: fact.at, sinceMs: readMs, forMs: fact.forMs },
+      });
     case 'node.given':
       return patchNode(state, fact.node, sequence, { taken: undefined });
     case 'node.rendered':
@@ -64,19 +77,23 @@ function present(state: State, fact: FactOf<'node.joined' | 'node.changed'>, seq
   const node = nodeOf(state, fact.node);
   if (node.joined && !sameLabels(node.labels, fact.labels)) outdate(state, fact.node);
   const rejoined = fact.type === 'node.joined' && !node.joined;
-  const base = rejoined ? { ...node, joined: true, silent: false, outOfService: '', taken: undefined, skippedBy: '' } : node;
+  const base = rejoined
+    ? { ...node, joined: true, silent: false, outOfService: '', taken: undefined, skippedBy: '' }
+    : node;
   putNode(state, assignPool(state, { ...base, labels: fact.labels, capabilities: fact.capabilities }), sequence);
   reassignShared(state, sequence);
 }
 
 type Labels = Readonly<Record<string, string>>;
-const sameLabels = (a: Labels, b: Labels): boolean => JSON.stringify(Object.entries(a).sort()) === JSON.stringify(Object.entries(b).sort());
+const sameLabels = (a: Labels, b: Labels): boolean =>
+  JSON.stringify(Object.entries(a).sort()) === JSON.stringify(Object.entries(b).sort());
 
 /** A rendering that was not started yet does not survive a relabel or a leave of a node that it touches; the merger makes another. A review of this one may still come. */
 function outdate(state: State, node: string): void {
   for (const name of [...state.openChanges]) {
     const change = state.changes.get(name);
-    if (change !== undefined && !change.started && change.targets[node] !== undefined) patchChange(state, name, { attempt: 0 });
+    if (change !== undefined && !change.started && change.targets[node] !== undefined)
+      patchChange(state, name, { attempt: 0 });
   }
 }
 
@@ -91,7 +108,11 @@ function reviewed(state: State, fact: FactOf<'node.reviewed'>, sequence: number)
   const node = nodeOf(state, fact.node);
   if (node.rendered?.hash !== fact.hash) return;
   const desired = fact.fit ? { ...node.rendered, joining: node.report?.hash !== fact.hash } : undefined;
-  putNode(state, { ...node, rendered: undefined, desired, unfit: fact.reasons, owed: fact.fit ? node.owed : '' }, sequence);
+  putNode(
+    state,
+    { ...node, rendered: undefined, desired, unfit: fact.reasons, owed: fact.fit ? node.owed : '' },
+    sequence,
+  );
 }
 
 /** A node as a report says it is that was taken, alone or with the lease that it settles. */
@@ -100,7 +121,18 @@ export function reported(state: State, fact: NonNullable<ReturnType<typeof taken
   const node = nodeOf(state, fact.node);
   const named = node.lease?.id === fact.lease && (node.lease.phase === 'settled' || node.lease.phase === 'uncordoning');
   const { incarnation, birth, seq, hash, lease, verdict, reason, restored, bootId, fresh } = fact;
-  const report = { incarnation, birth, seq, hash, lease, verdict, reason, restored, bootId: bootId === '' ? (node.report?.bootId ?? '') : bootId, fresh };
+  const report = {
+    incarnation,
+    birth,
+    seq,
+    hash,
+    lease,
+    verdict,
+    reason,
+    restored,
+    bootId: bootId === '' ? (node.report?.bootId ?? '') : bootId,
+    fresh,
+  };
   const drifted = fact.report === 'drifted' ? fact.what : fact.report === 'applied' ? [] : node.drifted;
   const owed = node.change === '' && node.desired?.hash === hash ? '' : node.owed;
   const desired = node.desired?.hash === hash ? { ...node.desired, joining: false } : node.desired;

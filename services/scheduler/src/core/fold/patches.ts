@@ -12,11 +12,17 @@ export function patchChange(state: State, name: string, patch: Partial<Change>):
 
 /** A lowered budget that a change carries holds from its start to its end: the views of those pools show it. */
 export function touchBudgets(state: State, name: string): void {
-  for (const { kind, name: pool } of state.changes.get(name)?.policies ?? []) if (kind === 'Pool') state.touched.add(viewKey('pools', pool));
+  for (const { kind, name: pool } of state.changes.get(name)?.policies ?? [])
+    if (kind === 'Pool') state.touched.add(viewKey('pools', pool));
 }
 
 /** Changes some fields of a target, and counts it anew. */
-export function patchTarget(state: State, change: string, node: string, patch: { readonly owed?: string; readonly left?: boolean }): void {
+export function patchTarget(
+  state: State,
+  change: string,
+  node: string,
+  patch: { readonly owed?: string; readonly left?: boolean },
+): void {
   const key = targetKey(change, node);
   const target = state.targets.get(key);
   if (target === undefined) return;
@@ -56,7 +62,9 @@ export const leftRollout = (node: NodeState): NodeState => ({
 
 /** As far as is known: of a node that has not answered its lease, nothing is. */
 const hasDesired = (node: NodeState): boolean =>
-  node.desired !== undefined && node.report?.hash === node.desired.hash && !(node.lease?.because === 'unknown' && !node.lease.answered);
+  node.desired !== undefined &&
+  node.report?.hash === node.desired.hash &&
+  !(node.lease?.because === 'unknown' && !node.lease.answered);
 
 /** The next try of a node, further away each time. */
 export function laterThan(node: NodeState, readMs: number, restarts = node.retry?.restarts ?? 0): Retry {

@@ -44,13 +44,34 @@ function start(state: State, fact: FactOf<'rollout.started'>, sequence: number):
   const change = state.changes.get(fact.change);
   if (change === undefined) return;
   const rollout: Rollout = {
-    change: fact.change, phase: 'rolling', paused: change.paused, aborted: false, maxFailures: fact.maxFailures, failed: 0, unknown: 0, reason: '',
-    nodes: Object.keys(change.targets).sort(), stalledBy: '', startedAt: fact.at, endedAt: '', supersededBy: '', frozen: undefined,
+    change: fact.change,
+    phase: 'rolling',
+    paused: change.paused,
+    aborted: false,
+    maxFailures: fact.maxFailures,
+    failed: 0,
+    unknown: 0,
+    reason: '',
+    nodes: Object.keys(change.targets).sort(),
+    stalledBy: '',
+    startedAt: fact.at,
+    endedAt: '',
+    supersededBy: '',
+    frozen: undefined,
   };
   state.rollouts.set(fact.change, rollout);
   patchChange(state, fact.change, { started: true });
   for (const [name, { from, to, recipe }] of Object.entries(change.targets)) {
-    state.targets.set(targetKey(fact.change, name), { from, to, recipe, left: false, owed: '', verdict: '', reason: '', at: '' });
+    state.targets.set(targetKey(fact.change, name), {
+      from,
+      to,
+      recipe,
+      left: false,
+      owed: '',
+      verdict: '',
+      reason: '',
+      at: '',
+    });
     putNode(state, { ...nodeOf(state, name), change: fact.change }, sequence);
   }
   state.touched.add(viewKey('rollouts', fact.change));

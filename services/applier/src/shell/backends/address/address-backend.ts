@@ -14,10 +14,14 @@ export class AddressBackend extends ElementBackend<LinkAddress> {
   readonly kind = 'NetworkAddress';
 
   protected async standing({ link, address }: LinkAddress, fresh: boolean): Promise<Standing | undefined> {
-    const all = (fresh ? await this.tools.list('address', 'show', 'dev', link) : await this.tools.listed('address', 'show')) as readonly Shown[];
+    const all = (
+      fresh ? await this.tools.list('address', 'show', 'dev', link) : await this.tools.listed('address', 'show')
+    ) as readonly Shown[];
     const shown = all.find(({ ifname }) => ifname === link);
     const wanted = parseCidr(address);
-    const found = shown?.addr_info?.some(({ local = '', prefixlen }) => parseAddress(local)?.address === wanted?.address && prefixlen === wanted?.prefix);
+    const found = shown?.addr_info?.some(
+      ({ local = '', prefixlen }) => parseAddress(local)?.address === wanted?.address && prefixlen === wanted?.prefix,
+    );
     // A link of that name that is not Sluice's is not touched; nor is what stands on it.
     return found === true ? { ours: shown?.group === LINK_GROUP, differs: undefined } : undefined;
   }
@@ -25,7 +29,15 @@ export class AddressBackend extends ElementBackend<LinkAddress> {
   protected async make({ link, address }: LinkAddress): Promise<void> {
     const [shown] = (await this.tools.list('address', 'show', 'dev', link)) as readonly Shown[];
     if (shown?.group !== LINK_GROUP) throw new Error(`${link} is not an interface that Sluice made`);
-    await this.tools.run(['ip', 'address', 'replace', address, 'dev', link, ...(parseCidr(address)?.family === 6 ? ['nodad'] : [])]);
+    await this.tools.run([
+      'ip',
+      'address',
+      'replace',
+      address,
+      'dev',
+      link,
+      ...(parseCidr(address)?.family === 6 ? ['nodad'] : []),
+    ]);
   }
 
   protected async remove({ link, address }: LinkAddress): Promise<void> {

@@ -57,7 +57,10 @@ class ExecBackend implements Backend {
   async differs(entry: ConfigEntry, mostMs = CHECK_TIMEOUT_MS): Promise<string | undefined> {
     if (!this.surroundings.allowExec) return 'the settings of this node do not allow commands';
     const limitMs = Math.min(mostMs, CHECK_TIMEOUT_MS, durationMs(entry.spec['timeout'], CHECK_TIMEOUT_MS));
-    const { passed, reason } = await runCommand(argvOf(entry.spec['check'], 'check'), { ...this.surroundings, timeoutMs: limitMs });
+    const { passed, reason } = await runCommand(argvOf(entry.spec['check'], 'check'), {
+      ...this.surroundings,
+      timeoutMs: limitMs,
+    });
     return passed ? undefined : `check: ${reason}`;
   }
 }

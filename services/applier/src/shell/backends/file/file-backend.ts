@@ -28,7 +28,8 @@ class FileBackend implements Backend {
     contentOf(entry);
     modeOf(entry, DEFAULT_MODE);
     const { path } = entry.spec;
-    if (typeof path === 'string' && path.endsWith('/')) throw new Refused('content', `path ${path} is one of a directory`);
+    if (typeof path === 'string' && path.endsWith('/'))
+      throw new Refused('content', `path ${path} is one of a directory`);
     await checkPath(this.surroundings.root, entry, checked, 'directory', 'is a directory');
   }
 

@@ -7,7 +7,17 @@ import type { Original } from '../../../core/index.js';
 import { Refused, type Backend } from '../../ports.js';
 import { isMissing, writeWhole } from '../../state/whole-file.js';
 import type { NetworkTools } from '../network/tools.js';
-import { hasPlace, keyOf, placesOf, readBlocks, textOf, without, withLines, type Block, type Place } from './frr-text.js';
+import {
+  hasPlace,
+  keyOf,
+  placesOf,
+  readBlocks,
+  textOf,
+  without,
+  withLines,
+  type Block,
+  type Place,
+} from './frr-text.js';
 
 export const FRR_RELOAD = '/usr/lib/frr/frr-reload.py';
 /** frr-reload.py starts vtysh once for each line that it takes away. */
@@ -33,7 +43,10 @@ export class FrrBackend implements Backend {
   readonly kind = 'NetworkFrr';
   private readonly record: string;
 
-  constructor(private readonly tools: NetworkTools, stateDir: string) {
+  constructor(
+    private readonly tools: NetworkTools,
+    stateDir: string,
+  ) {
     this.record = join(stateDir, 'frr.json');
   }
 
@@ -47,7 +60,9 @@ export class FrrBackend implements Backend {
 
   async check(entry: ConfigEntry): Promise<void> {
     const part = partOf(entry);
-    const odd = placesOf(part.lines).flat().find((line) => !/^[\x20-\x7e]+$/.test(line) || line.trim() !== line);
+    const odd = placesOf(part.lines)
+      .flat()
+      .find((line) => !/^[\x20-\x7e]+$/.test(line) || line.trim() !== line);
     if (odd !== undefined) throw new Refused('content', `${JSON.stringify(odd)} is no line of FRR's configuration`);
     const { wanted, others } = await this.planned(part);
     refuseOtherLeaks(wanted, others);
@@ -69,8 +84,11 @@ export class FrrBackend implements Backend {
 
   async differsFromOriginal(): Promise<string | undefined> {
     const running = await this.running();
-    const left = removable(running, await this.added())[0] ?? placesOf(running).find(([line = '']) => SLUICES.test(line));
-    return left === undefined ? undefined : `has ${JSON.stringify(left.join(' / '))}, which was not there before Sluice`;
+    const left =
+      removable(running, await this.added())[0] ?? placesOf(running).find(([line = '']) => SLUICES.test(line));
+    return left === undefined
+      ? undefined
+      : `has ${JSON.stringify(left.join(' / '))}, which was not there before Sluice`;
   }
 
   async apply(entry: ConfigEntry): Promise<void> {
@@ -91,7 +109,9 @@ export class FrrBackend implements Backend {
     const wantedKeys = new Set(placesOf(wanted).map(keyOf));
     const stale = added.find((place) => !wantedKeys.has(keyOf(place)) && hasPlace(running, place));
     if (stale !== undefined) return `still has ${JSON.stringify(stale.join(' / '))}`;
-    const extra = placesOf(running.filter(({ line }) => SLUICES.test(line))).find((place) => !wantedKeys.has(keyOf(place)));
+    const extra = placesOf(running.filter(({ line }) => SLUICES.test(line))).find(
+      (place) => !wantedKeys.has(keyOf(place)),
+    );
     return extra === undefined ? undefined : `has ${JSON.stringify(extra.join(' / '))}, which is not of the config`;
   }
 
@@ -102,7 +122,12 @@ export class FrrBackend implements Backend {
   }
 
   /** What FRR runs, what of it is not Sluice's, and what it shall have besides. */
-  private async planned(part: FrrPart): Promise<{ running: readonly Block[]; others: readonly Block[]; wanted: readonly FrrLine[]; added: readonly Place[] }> {
+  private async planned(part: FrrPart): Promise<{
+    running: readonly Block[];
+    others: readonly Block[];
+    wanted: readonly FrrLine[];
+    added: readonly Place[];
+  }> {
     const [running, added] = await Promise.all([this.running(), this.added()]);
     const others = othersIn(running, added);
     return { running, others, added, wanted: part.lines.map((line) => withAs(line, ownAs(others, part))) };
@@ -115,8 +140,16 @@ export class FrrBackend implements Backend {
   private async refuseUnreadable(text: string): Promise<void> {
     await inFile(text, async (path) => {
       const { code, out, error } = await this.tools.try([...this.vtysh(), '--dryrun', '--inputfile', path]);
-      const said = `${out}\n${error}`.split('\n').filter((line) => /^%|^line \d+/.test(line)).slice(0, 3).join('; ');
-      if (code !== 0) throw new Refused('content', `FRR refuses its part of the config: ${said === '' ? error.trim().slice(-300) : said}`);
+      const said = `${out}\n${error}`
+        .split('\n')
+        .filter((line) => /^%|^line \d+/.test(line))
+        .slice(0, 3)
+        .join('; ');
+      if (code !== 0)
+        throw new Refused(
+          'content',
+          `FRR refuses its part of the config: ${said === '' ? error.trim().slice(-300) : said}`,
+        );
     });
   }
 
@@ -143,9 +176,20 @@ export class FrrBackend implements Backend {
     let said = '';
     await inFile(textOf(target), async (path) => {
       const sockets = this.tools.settings.frrSockets;
-      const argv = ['python3', FRR_RELOAD, '--reload', '--stdout', '--confdir', dirname(path), ...(sockets === undefined ? [] : ['--vty_socket', sockets]), path];
+      const argv = [
+        'python3',
+        FRR_RELOAD,
+        '--reload',
+        '--stdout',
+        '--confdir',
+        dirname(path),
+        ...(sockets === undefined ? [] : ['--vty_socket', sockets]),
+        path,
+      ];
       const { code, out, error } = await this.tools.runLong(argv, RELOAD_MS);
-      const lines = `${out}\n${error}`.split('\n').filter((line) => line.trim() !== '' && !/ INFO: |^[ [(]|WARNING/.test(line));
+      const lines = `${out}\n${error}`
+        .split('\n')
+        .filter((line) => line.trim() !== '' && !/ INFO: |^[ [(]|WARNING/.test(line));
       if (code !== 0) said = `frr-reload.py: ${lines.slice(-3).join('; ')}`;
     });
     return said;
@@ -176,7 +220,14 @@ export class FrrBackend implements Backend {
 
   /** Each daemon makes its socket when it starts. */
   private async life(): Promise<string> {
-    const found = await Promise.all(DAEMONS.map((daemon) => stat(join(this.tools.settings.frrSockets ?? SOCKETS, `${daemon}.vty`)).then(({ ino, ctimeMs }) => `${ino} ${ctimeMs}`, () => 'none')));
+    const found = await Promise.all(
+      DAEMONS.map((daemon) =>
+        stat(join(this.tools.settings.frrSockets ?? SOCKETS, `${daemon}.vty`)).then(
+          ({ ino, ctimeMs }) => `${ino} ${ctimeMs}`,
+          () => 'none',
+        ),
+      ),
+    );
     return found.join(', ');
   }
 }
@@ -185,7 +236,8 @@ export class FrrBackend implements Backend {
 const SLUICES = /^(ip|ipv6) prefix-list sluice-|^route-map sluice-/;
 
 /** What FRR runs without what Sluice has added, or has named. */
-const othersIn = (running: readonly Block[], added: readonly Place[]): readonly Block[] => without(running, added).filter(({ line }) => !SLUICES.test(line));
+const othersIn = (running: readonly Block[], added: readonly Place[]): readonly Block[] =>
+  without(running, added).filter(({ line }) => !SLUICES.test(line));
 
 /** The first line that is missing, or is there too much. */
 function difference(running: readonly Block[], target: readonly Block[]): string | undefined {
@@ -211,7 +263,10 @@ function ownAs(others: readonly Block[], { ownAs: given, lines }: FrrPart): stri
   throw new Refused('node', 'FRR runs no BGP of its own here, and no localAs says which AS it is to have');
 }
 
-const withAs = (line: FrrLine, as: string): FrrLine => ({ ...line, line: line.line.replace(`router bgp ${OWN_AS}`, `router bgp ${as}`) });
+const withAs = (line: FrrLine, as: string): FrrLine => ({
+  ...line,
+  line: line.line.replace(`router bgp ${OWN_AS}`, `router bgp ${as}`),
+});
 
 const asOf = (line: string): string | undefined => /^router bgp (\d+)/.exec(line)?.[1];
 
@@ -224,10 +279,17 @@ function refuseOtherAs({ ownAs: given }: FrrPart, others: readonly Block[]): voi
 
 /** An instance takes what it imports through one map only: that of somebody else is not taken away from them. */
 function refuseOtherLeaks(wanted: readonly FrrLine[], others: readonly Block[]): void {
-  const leaks = (lines: readonly (Block | FrrLine)[]): readonly Place[] => placesOf(lines).filter((place) => place.at(-1)?.startsWith('import vrf route-map ') === true);
+  const leaks = (lines: readonly (Block | FrrLine)[]): readonly Place[] =>
+    placesOf(lines).filter((place) => place.at(-1)?.startsWith('import vrf route-map ') === true);
   for (const place of leaks(wanted)) {
-    const other = leaks(others).find((found) => keyOf(found.slice(0, -1)) === keyOf(place.slice(0, -1)) && found.at(-1) !== place.at(-1));
-    if (other !== undefined) throw new Refused('node', `${other.slice(0, -1).join(' / ')} has "${other.at(-1) ?? ''}" already, and can have only one`);
+    const other = leaks(others).find(
+      (found) => keyOf(found.slice(0, -1)) === keyOf(place.slice(0, -1)) && found.at(-1) !== place.at(-1),
+    );
+    if (other !== undefined)
+      throw new Refused(
+        'node',
+        `${other.slice(0, -1).join(' / ')} has "${other.at(-1) ?? ''}" already, and can have only one`,
+      );
   }
 }
 

@@ -18,7 +18,11 @@ exit
 !
 end
 `;
-const bare = (text: string): string => text.split('\n').filter((line) => line.trim() !== '!').join('\n');
+const bare = (text: string): string =>
+  text
+    .split('\n')
+    .filter((line) => line.trim() !== '!')
+    .join('\n');
 const leaf = (line: string) => ({ line, below: [] });
 
 test('what FRR prints is read and written again as it was', () => {
@@ -33,9 +37,24 @@ test('a line is at a place below others', () => {
 });
 
 test('lines go where they belong, and what is there already is there once', () => {
-  const lines = [{ line: 'router bgp 64512', below: [leaf('neighbor a remote-as 1'), leaf('neighbor b remote-as 2'), { line: 'address-family ipv6 unicast', below: [leaf('network 2001:db8::/32')] }] }, leaf('ip route 10.0.0.0/8 blackhole')];
+  const lines = [
+    {
+      line: 'router bgp 64512',
+      below: [
+        leaf('neighbor a remote-as 1'),
+        leaf('neighbor b remote-as 2'),
+        { line: 'address-family ipv6 unicast', below: [leaf('network 2001:db8::/32')] },
+      ],
+    },
+    leaf('ip route 10.0.0.0/8 blackhole'),
+  ];
   const merged = withLines(readBlocks(TEXT), lines);
-  expect(textOf(merged)).toBe(bare(TEXT).replace('exit\nend', ' neighbor b remote-as 2\n address-family ipv6 unicast\n  network 2001:db8::/32\n exit-address-family\nexit\nend'));
+  expect(textOf(merged)).toBe(
+    bare(TEXT).replace(
+      'exit\nend',
+      ' neighbor b remote-as 2\n address-family ipv6 unicast\n  network 2001:db8::/32\n exit-address-family\nexit\nend',
+    ),
+  );
   expect(textOf(withLines(merged, lines))).toBe(textOf(merged));
   const added = placesOf(lines).filter((place) => !hasPlace(readBlocks(TEXT), place));
   expect(textOf(without(merged, added))).toBe(bare(TEXT));
@@ -44,7 +63,13 @@ test('lines go where they belong, and what is there already is there once', () =
 test('a block in which somebody else has something stays with that', () => {
   const places = [['vrf red'], ['router bgp 64512'], ['router bgp 64512', 'neighbor a remote-as 1']];
   expect(placesOf(without(readBlocks(TEXT), places)).map((place) => place.join(' / '))).toEqual([
-    'frr version 8.4.4', 'hostname vm', 'ip route 10.0.0.0/8 blackhole', 'vrf red', 'vrf red / vni 100', 'router bgp 64512',
-    'router bgp 64512 / address-family ipv4 unicast', 'router bgp 64512 / address-family ipv4 unicast / network 10.0.0.0/8',
+    'frr version 8.4.4',
+    'hostname vm',
+    'ip route 10.0.0.0/8 blackhole',
+    'vrf red',
+    'vrf red / vni 100',
+    'router bgp 64512',
+    'router bgp 64512 / address-family ipv4 unicast',
+    'router bgp 64512 / address-family ipv4 unicast / network 10.0.0.0/8',
   ]);
 });

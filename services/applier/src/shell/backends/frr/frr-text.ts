@@ -33,7 +33,8 @@ export function readBlocks(text: string): readonly Block[] {
 }
 
 /** The text of a whole configuration, as FRR prints it. */
-export const textOf = (blocks: readonly Block[]): string => `${blocks.flatMap((block) => linesOf(block, '')).join('\n')}\nend\n`;
+export const textOf = (blocks: readonly Block[]): string =>
+  `${blocks.flatMap((block) => linesOf(block, '')).join('\n')}\nend\n`;
 
 /** Every line with its place, those above before those below. */
 export const placesOf = (lines: readonly (Block | FrrLine)[], above: Place = []): readonly Place[] =>
@@ -48,11 +49,12 @@ export function hasPlace(blocks: readonly Block[], [first, ...rest]: Place): boo
 /** Without the lines at these places; a line below which something else stands stays. */
 export function without(blocks: readonly Block[], places: readonly Place[]): readonly Block[] {
   const gone = new Set(places.map(keyOf));
-  const walk = (list: readonly Block[], above: Place): readonly Block[] => list.flatMap((block) => {
-    const place = [...above, block.line];
-    const below = walk(block.below, place);
-    return gone.has(keyOf(place)) && below.length === 0 ? [] : [{ ...block, below }];
-  });
+  const walk = (list: readonly Block[], above: Place): readonly Block[] =>
+    list.flatMap((block) => {
+      const place = [...above, block.line];
+      const below = walk(block.below, place);
+      return gone.has(keyOf(place)) && below.length === 0 ? [] : [{ ...block, below }];
+    });
   return walk(blocks, []);
 }
 
@@ -78,7 +80,11 @@ interface Mutable {
 }
 
 function linesOf({ line, below, end }: Block, indent: string): readonly string[] {
-  return [indent + line, ...below.flatMap((block) => linesOf(block, `${indent} `)), ...(end === undefined ? [] : [indent + end])];
+  return [
+    indent + line,
+    ...below.flatMap((block) => linesOf(block, `${indent} `)),
+    ...(end === undefined ? [] : [indent + end]),
+  ];
 }
 
 /** The line that ends a block of one's own. */

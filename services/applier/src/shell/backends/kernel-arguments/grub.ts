@@ -8,14 +8,18 @@ const MODE = 0o644;
 
 /** GRUB as Debian has it: a file for each set in /etc/default/grub.d, and `update-grub`, which makes grub.cfg of all. */
 export class Grub implements BootLoader {
-  constructor(private readonly surroundings: Surroundings, private readonly updateGrub: readonly string[]) {}
+  constructor(
+    private readonly surroundings: Surroundings,
+    private readonly updateGrub: readonly string[],
+  ) {}
 
   fileOf(name: string): string {
     return `/etc/default/grub.d/90-sluice-${name}.cfg`;
   }
 
   async differs(name: string, args: readonly string[]): Promise<string | undefined> {
-    if ((await this.textAt(this.fileOf(name))) !== contentOf(name, args)) return `${this.fileOf(name)} is not as written`;
+    if ((await this.textAt(this.fileOf(name))) !== contentOf(name, args))
+      return `${this.fileOf(name)} is not as written`;
     const words = new Set(((await this.textAt(GENERATED)) ?? '').split(/\s+/));
     const missing = args.filter((arg) => !words.has(arg));
     return missing.length === 0 ? undefined : `${GENERATED} does not have ${missing.join(' ')}`;
@@ -49,4 +53,5 @@ export class Grub implements BootLoader {
   }
 }
 
-const contentOf = (name: string, args: readonly string[]): string => `# Sluice: KernelArguments/${name}\nGRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX ${args.join(' ')}"\n`;
+const contentOf = (name: string, args: readonly string[]): string =>
+  `# Sluice: KernelArguments/${name}\nGRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX ${args.join(' ')}"\n`;

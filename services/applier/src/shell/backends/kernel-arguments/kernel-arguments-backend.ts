@@ -19,7 +19,11 @@ class KernelArgumentsBackend implements Backend {
   readonly kind = 'KernelArguments';
   private readonly paths: PathOriginals;
 
-  constructor(surroundings: Surroundings, private readonly loader: BootLoader, private readonly proc: string) {
+  constructor(
+    surroundings: Surroundings,
+    private readonly loader: BootLoader,
+    private readonly proc: string,
+  ) {
     this.paths = new PathOriginals(this.kind, surroundings);
   }
 
@@ -86,14 +90,24 @@ function partsFor(surroundings: Surroundings): { readonly loader: BootLoader; re
   const { host, root } = surroundings;
   if (host.proc === undefined || host.rebootCommand.length === 0) return undefined;
   const entries = loaderEntries(root);
-  if (entries !== undefined && mayWrite(join(root, entries))) return { loader: new SystemdBoot(surroundings, entries), proc: host.proc };
-  if (host.updateGrub === undefined || !existsSync(join(root, 'etc/default/grub')) || !mayWrite(join(root, 'boot/grub'))) return undefined;
+  if (entries !== undefined && mayWrite(join(root, entries)))
+    return { loader: new SystemdBoot(surroundings, entries), proc: host.proc };
+  if (
+    host.updateGrub === undefined ||
+    !existsSync(join(root, 'etc/default/grub')) ||
+    !mayWrite(join(root, 'boot/grub'))
+  )
+    return undefined;
   return { loader: new Grub(surroundings, host.updateGrub), proc: host.proc };
 }
 
 function argumentsOf({ spec }: ConfigEntry): readonly string[] {
   const args = spec['arguments'];
-  if (!Array.isArray(args) || args.length === 0 || !args.every((arg) => typeof arg === 'string' && ARGUMENT.test(arg))) {
+  if (
+    !Array.isArray(args) ||
+    args.length === 0 ||
+    !args.every((arg) => typeof arg === 'string' && ARGUMENT.test(arg))
+  ) {
     throw new Refused('content', 'arguments is not a list of single kernel arguments');
   }
   return args as readonly string[];

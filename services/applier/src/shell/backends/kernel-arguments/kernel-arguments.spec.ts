@@ -5,10 +5,17 @@ import { FakeMachine } from '../../../testing/fake-machine.js';
 import { config, Host, probe } from '../../applier-host.fixture.js';
 import type { RunningApplier } from '../../index.js';
 
-const args = (name: string, ...all: string[]): ConfigEntry => ({ kind: 'KernelArguments', name, spec: { arguments: all } });
+const args = (name: string, ...all: string[]): ConfigEntry => ({
+  kind: 'KernelArguments',
+  name,
+  spec: { arguments: all },
+});
 const ACTIONS: readonly Action[] = [{ kind: 'drain' }, { kind: 'reboot' }];
 const ENTRY = 'boot/loader/entries/debian.conf';
-const ENTRIES = { [ENTRY]: 'title Debian\nlinux /vmlinuz\noptions root=/dev/sda1 quiet\n', 'boot/loader/entries/old.conf': 'linux /old' };
+const ENTRIES = {
+  [ENTRY]: 'title Debian\nlinux /vmlinuz\noptions root=/dev/sda1 quiet\n',
+  'boot/loader/entries/old.conf': 'linux /old',
+};
 
 let host: Host;
 let machine: FakeMachine;
@@ -37,7 +44,11 @@ const nextCmdline = (): string => {
   try {
     return text('boot/grub/grub.cfg').split(' ').slice(2).join(' ').trim();
   } catch {
-    return text(ENTRY).split('\n').filter((line) => line.startsWith('options ')).map((line) => line.slice(8)).join(' ');
+    return text(ENTRY)
+      .split('\n')
+      .filter((line) => line.startsWith('options '))
+      .map((line) => line.slice(8))
+      .join(' ');
   }
 };
 const begin = async (): Promise<void> => {
@@ -57,7 +68,10 @@ async function roll(...entries: ConfigEntry[]): Promise<string> {
   return id;
 }
 
-describe.each([['GRUB', withGrub], ['systemd-boot', withSystemdBoot]])('with %s', (_loader, prepare) => {
+describe.each([
+  ['GRUB', withGrub],
+  ['systemd-boot', withSystemdBoot],
+])('with %s', (_loader, prepare) => {
   beforeEach(async () => {
     prepare();
     await begin();
@@ -66,13 +80,28 @@ describe.each([['GRUB', withGrub], ['systemd-boot', withSystemdBoot]])('with %s'
   it('starts the kernel with more arguments, changes them, and gives the boot loader back as it was', async () => {
     const before = host.tree();
     const first = await roll(args('cpu', 'nosmt', 'isolcpus=2-7'), args('mem', 'hugepages=64'));
-    expect(await host.bus.reported(({ lease }) => lease === first)).toMatchObject({ verdict: 'applied', bootId: 'boot-2' });
-    expect(nextCmdline().split(' ').sort()).toEqual(['hugepages=64', 'isolcpus=2-7', 'nosmt', 'quiet', 'root=/dev/sda1']);
+    expect(await host.bus.reported(({ lease }) => lease === first)).toMatchObject({
+      verdict: 'applied',
+      bootId: 'boot-2',
+    });
+    expect(nextCmdline().split(' ').sort()).toEqual([
+      'hugepages=64',
+      'isolcpus=2-7',
+      'nosmt',
+      'quiet',
+      'root=/dev/sda1',
+    ]);
     const second = await roll(args('cpu', 'nosmt'));
-    expect(await host.bus.reported(({ lease }) => lease === second)).toMatchObject({ verdict: 'applied', bootId: 'boot-3' });
+    expect(await host.bus.reported(({ lease }) => lease === second)).toMatchObject({
+      verdict: 'applied',
+      bootId: 'boot-3',
+    });
     expect(nextCmdline().split(' ').sort()).toEqual(['nosmt', 'quiet', 'root=/dev/sda1']);
     const third = await roll();
-    expect(await host.bus.reported(({ lease }) => lease === third)).toMatchObject({ verdict: 'applied', restored: true });
+    expect(await host.bus.reported(({ lease }) => lease === third)).toMatchObject({
+      verdict: 'applied',
+      restored: true,
+    });
     expect(host.tree()).toEqual(before);
   });
 
@@ -87,7 +116,11 @@ describe.each([['GRUB', withGrub], ['systemd-boot', withSystemdBoot]])('with %s'
     await until(() => machine.rebootAsked);
     write('etc/gate', 'open');
     await restart();
-    expect(await host.bus.reported(({ kind }) => kind === 'invalid')).toMatchObject({ restored: true, bootId: 'boot-3', probe: 'gate' });
+    expect(await host.bus.reported(({ kind }) => kind === 'invalid')).toMatchObject({
+      restored: true,
+      bootId: 'boot-3',
+      probe: 'gate',
+    });
     expect(host.tree()).toEqual({ ...before, etc: 'dir 755', 'etc/gate': '644 open' });
     expect(nextCmdline()).toBe('root=/dev/sda1 quiet');
   });
@@ -102,13 +135,17 @@ describe.each([['GRUB', withGrub], ['systemd-boot', withSystemdBoot]])('with %s'
   });
 
   it('refuses what a boot loader could read as more than one argument', async () => {
-    expect(await host.bus.roll(config(args('cpu', 'a" b')), { actions: ACTIONS })).toMatchObject({ verdict: 'invalid' });
+    expect(await host.bus.roll(config(args('cpu', 'a" b')), { actions: ACTIONS })).toMatchObject({
+      verdict: 'invalid',
+    });
   });
 });
 
 it('is announced only where there is a boot loader that it knows, and a machine that may be restarted', async () => {
   const has = async (rebootCommand?: readonly string[]): Promise<boolean> => {
-    applier = await host.start({ host: { ...machine.settings, ...(rebootCommand === undefined ? {} : { rebootCommand }) } });
+    applier = await host.start({
+      host: { ...machine.settings, ...(rebootCommand === undefined ? {} : { rebootCommand }) },
+    });
     await applier.stop();
     return host.bus.reports.at(-1)?.capabilities.includes('kind:KernelArguments') ?? false;
   };
@@ -128,5 +165,7 @@ it('finds a kernel that was installed since, and has an entry without them', asy
   await host.start({ host: machine.settings, bootId: 'boot-2', driftCheckMs: 40 });
   await host.bus.reported((report) => report.lease === lease);
   write('boot/loader/entries/newer.conf', 'linux /newer\n');
-  expect((await host.bus.reported(({ kind, what }) => kind === 'drifted' && what.length > 0)).what).toEqual(['KernelArguments/cpu: /boot/loader/entries/newer.conf does not have nosmt']);
+  expect((await host.bus.reported(({ kind, what }) => kind === 'drifted' && what.length > 0)).what).toEqual([
+    'KernelArguments/cpu: /boot/loader/entries/newer.conf does not have nosmt',
+  ]);
 });

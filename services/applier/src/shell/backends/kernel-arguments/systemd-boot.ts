@@ -13,7 +13,10 @@ const FOLDERS = ['/boot/loader/entries', '/efi/loader/entries', '/boot/efi/loade
  * installed later has an entry without it: that is drift, and is repaired as such.
  */
 export class SystemdBoot implements BootLoader {
-  constructor(private readonly surroundings: Surroundings, private readonly folder: string) {}
+  constructor(
+    private readonly surroundings: Surroundings,
+    private readonly folder: string,
+  ) {}
 
   fileOf(): undefined {
     return undefined;
@@ -33,7 +36,8 @@ export class SystemdBoot implements BootLoader {
   }
 
   async remains(name: string): Promise<string | undefined> {
-    for (const path of this.entries()) if (blockOf(await this.textAt(path), mark(name)) !== undefined) return `its arguments are still in ${path}`;
+    for (const path of this.entries())
+      if (blockOf(await this.textAt(path), mark(name)) !== undefined) return `its arguments are still in ${path}`;
     return undefined;
   }
 
@@ -46,12 +50,16 @@ export class SystemdBoot implements BootLoader {
     for (const path of this.entries()) {
       const [text, standing] = [await this.textAt(path), await standingAt(root, path)];
       const next = changed(text);
-      if (standing.state === 'file' && next !== text) await putFile(root, path, Buffer.from(next, 'latin1'), standing.mode, standing);
+      if (standing.state === 'file' && next !== text)
+        await putFile(root, path, Buffer.from(next, 'latin1'), standing.mode, standing);
     }
   }
 
   private entries(): readonly string[] {
-    return readdirSync(join(this.surroundings.root, this.folder)).filter((name) => name.endsWith('.conf')).sort().map((name) => `${this.folder}/${name}`);
+    return readdirSync(join(this.surroundings.root, this.folder))
+      .filter((name) => name.endsWith('.conf'))
+      .sort()
+      .map((name) => `${this.folder}/${name}`);
   }
 
   private async textAt(path: string): Promise<string> {
@@ -60,10 +68,11 @@ export class SystemdBoot implements BootLoader {
 }
 
 /** The folder of the loader entries below a root; undefined where there are none. */
-export const loaderEntries = (root: string): string | undefined => FOLDERS.find((folder) => {
-  const path = join(root, folder);
-  return existsSync(path) && readdirSync(path).some((name) => name.endsWith('.conf'));
-});
+export const loaderEntries = (root: string): string | undefined =>
+  FOLDERS.find((folder) => {
+    const path = join(root, folder);
+    return existsSync(path) && readdirSync(path).some((name) => name.endsWith('.conf'));
+  });
 
 const mark = (name: string): string => `KernelArguments/${name}`;
 const lineOf = (args: readonly string[]): string => `options ${args.join(' ')}`;

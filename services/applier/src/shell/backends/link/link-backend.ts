@@ -12,7 +12,11 @@ interface Shown {
   readonly flags?: readonly string[];
   readonly link?: string;
   readonly gso_max_segs?: number;
-  readonly linkinfo?: { readonly info_kind?: string; readonly info_data?: Readonly<Record<string, unknown>>; readonly info_slave_data?: Readonly<Record<string, unknown>> };
+  readonly linkinfo?: {
+    readonly info_kind?: string;
+    readonly info_data?: Readonly<Record<string, unknown>>;
+    readonly info_slave_data?: Readonly<Record<string, unknown>>;
+  };
 }
 
 const VXLAN_PORT = 4789;
@@ -25,8 +29,16 @@ export class LinkBackend extends ElementBackend<Link> {
     const shown = await this.shown(link.name, fresh);
     if (shown === undefined) return undefined;
     const ours = shown.group === LINK_GROUP;
-    const isOther = shown.linkinfo?.info_kind !== link.type && [shown.linkinfo?.info_kind, link.type].some((type) => type === 'vrf' || type === 'bridge');
-    return { ours, isOther, differs: ours ? (otherKind(link, shown) ?? otherSettings(link, shown) ?? (await this.otherSysctls(link))) : undefined };
+    const isOther =
+      shown.linkinfo?.info_kind !== link.type &&
+      [shown.linkinfo?.info_kind, link.type].some((type) => type === 'vrf' || type === 'bridge');
+    return {
+      ours,
+      isOther,
+      differs: ours
+        ? (otherKind(link, shown) ?? otherSettings(link, shown) ?? (await this.otherSysctls(link)))
+        : undefined,
+    };
   }
 
   protected async make(link: Link): Promise<void> {
@@ -45,7 +57,8 @@ export class LinkBackend extends ElementBackend<Link> {
     if (words.length > 0) await this.tools.run(['ip', 'link', 'set', 'dev', name, ...words]);
     const port = portWords(link);
     if (port.length > 0) await this.tools.run(['bridge', 'link', 'set', 'dev', name, ...port]);
-    for (const [place, value] of Object.entries(link.settings ?? {})) await this.tools.run(['sysctl', '-q', '-w', `${settingPath(name, place)}=${value}`]);
+    for (const [place, value] of Object.entries(link.settings ?? {}))
+      await this.tools.run(['sysctl', '-q', '-w', `${settingPath(name, place)}=${value}`]);
   }
 
   protected async remove({ name }: Link): Promise<void> {
@@ -53,14 +66,17 @@ export class LinkBackend extends ElementBackend<Link> {
   }
 
   private async shown(name: string, fresh: boolean): Promise<Shown | undefined> {
-    const shown = (fresh ? await this.tools.list('-d', 'link', 'show', 'dev', name) : await this.tools.listed('-d', 'link', 'show')) as readonly Partial<Shown>[];
+    const shown = (
+      fresh ? await this.tools.list('-d', 'link', 'show', 'dev', name) : await this.tools.listed('-d', 'link', 'show')
+    ) as readonly Partial<Shown>[];
     return shown.find(({ ifname }) => ifname === name) as Shown | undefined;
   }
 
   private async otherSysctls({ name, settings = {} }: Link): Promise<string | undefined> {
     for (const [place, value] of Object.entries(settings)) {
       const { code, out } = await this.tools.try(['sysctl', '-n', settingPath(name, place)]);
-      if (code !== 0 || out.trim() !== value) return `${place} is ${code === 0 ? out.trim() : 'not there'} instead of ${value}`;
+      if (code !== 0 || out.trim() !== value)
+        return `${place} is ${code === 0 ? out.trim() : 'not there'} instead of ${value}`;
     }
     return undefined;
   }
@@ -75,14 +91,19 @@ const settingPath = (name: string, place: string): string => {
 /** How it differs in what cannot be changed while it stands. */
 function otherKind(link: Link, { linkinfo, link: below }: Shown): string | undefined {
   const data = linkinfo?.info_data ?? {};
-  const is = (what: string, found: unknown, wanted: unknown): string | undefined => (found === wanted ? undefined : `${what} ${String(found)} instead of ${String(wanted)}`);
+  const is = (what: string, found: unknown, wanted: unknown): string | undefined =>
+    found === wanted ? undefined : `${what} ${String(found)} instead of ${String(wanted)}`;
   const kind = is('is of type', linkinfo?.info_kind, link.type);
   if (kind !== undefined) return kind;
   switch (link.type) {
     case 'vrf':
       return is('table', Number(data['table']), link.table);
     case 'vxlan':
-      return is('VNI', data['id'], link.vni) ?? is('tunnel from', data['local'] ?? data['local6'], link.local) ?? is('port', data['port'], VXLAN_PORT);
+      return (
+        is('VNI', data['id'], link.vni) ??
+        is('tunnel from', data['local'] ?? data['local6'], link.local) ??
+        is('port', data['port'], VXLAN_PORT)
+      );
     case 'vlan':
       return is('VLAN', data['id'], link.vlan) ?? is('lies on', below, link.parent);
     case 'veth':
@@ -97,8 +118,10 @@ function otherSettings(link: Link, shown: Shown): string | undefined {
   const [words] = setWords(link, shown);
   if (words !== undefined) return `is not set to ${words.join(' ')}`;
   const port = shown.linkinfo?.info_slave_data ?? {};
-  if (link.neighSuppress !== undefined && port['neigh_suppress'] !== link.neighSuppress) return `neighbour suppression is ${String(port['neigh_suppress'])}`;
-  if (link.learning !== undefined && port['learning'] !== link.learning) return `learning is ${String(port['learning'])}`;
+  if (link.neighSuppress !== undefined && port['neigh_suppress'] !== link.neighSuppress)
+    return `neighbour suppression is ${String(port['neigh_suppress'])}`;
+  if (link.learning !== undefined && port['learning'] !== link.learning)
+    return `learning is ${String(port['learning'])}`;
   return undefined;
 }
 
@@ -106,12 +129,32 @@ function otherSettings(link: Link, shown: Shown): string | undefined {
 function addWords(link: Link): readonly string[] {
   const { name, type, table, vni, local, vlan, parent, peer } = link;
   const settings = setWords(link, {}).flat();
-  const base = ['ip', 'link', 'add', ...(type === 'vlan' && parent !== undefined ? ['link', parent] : []), 'name', name, 'group', LINK_GROUP, ...settings, 'type', type];
+  const base = [
+    'ip',
+    'link',
+    'add',
+    ...(type === 'vlan' && parent !== undefined ? ['link', parent] : []),
+    'name',
+    name,
+    'group',
+    LINK_GROUP,
+    ...settings,
+    'type',
+    type,
+  ];
   switch (type) {
     case 'vrf':
       return [...base, 'table', String(table)];
     case 'vxlan':
-      return [...base, 'id', String(vni), 'dstport', String(VXLAN_PORT), 'nolearning', ...(local === undefined ? [] : ['local', local])];
+      return [
+        ...base,
+        'id',
+        String(vni),
+        'dstport',
+        String(VXLAN_PORT),
+        'nolearning',
+        ...(local === undefined ? [] : ['local', local]),
+      ];
     case 'vlan':
       return [...base, 'id', String(vlan)];
     case 'veth':
@@ -128,7 +171,9 @@ function setWords(link: Link, shown: Partial<Shown>): readonly (readonly string[
     ...(link.mac !== undefined && shown.address !== link.mac ? [['address', link.mac]] : []),
     ...(link.mtu !== undefined && shown.mtu !== link.mtu ? [['mtu', String(link.mtu)]] : []),
     ...(shown.master === link.master ? [] : [link.master === undefined ? ['nomaster'] : ['master', link.master]]),
-    ...(link.gsoMaxSegs !== undefined && shown.gso_max_segs !== link.gsoMaxSegs ? [['gso_max_segs', String(link.gsoMaxSegs)]] : []),
+    ...(link.gsoMaxSegs !== undefined && shown.gso_max_segs !== link.gsoMaxSegs
+      ? [['gso_max_segs', String(link.gsoMaxSegs)]]
+      : []),
     ...(shown.flags?.includes('UP') === true ? [] : [['up']]),
   ];
 }

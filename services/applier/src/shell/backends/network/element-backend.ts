@@ -72,12 +72,14 @@ export abstract class ElementBackend<S extends object> implements Backend {
   }
 }
 
-const isMade = (standing: Standing | undefined): boolean => standing !== undefined && standing.ours && standing.isOther !== true;
+const isMade = (standing: Standing | undefined): boolean =>
+  standing !== undefined && standing.ours && standing.isOther !== true;
 const specOf = <S extends object>(entry: ConfigEntry): S => entry.spec as unknown as S;
 const specIn = <S extends object>(was: Json): S => (was as unknown as { readonly spec: S }).spec;
 
 /** Texts become words of a command, or lines of a file: what would be more than one word, or an option, is refused. */
 function refuseOddTexts(value: unknown): void {
-  if (typeof value === 'string' && !/^[A-Za-z0-9@_.:/][A-Za-z0-9@_.:/-]*$/.test(value)) throw new Refused('content', `${JSON.stringify(value)} is no name or address`);
+  if (typeof value === 'string' && !/^[A-Za-z0-9@_.:/][A-Za-z0-9@_.:/-]*$/.test(value))
+    throw new Refused('content', `${JSON.stringify(value)} is no name or address`);
   if (typeof value === 'object' && value !== null) for (const below of Object.values(value)) refuseOddTexts(below);
 }

@@ -5,8 +5,16 @@ import { EMPTY_HASH } from '../../index.js';
 import { linksTriedInPlace } from './node-network.js';
 import { NetworkTools } from './tools.js';
 
-const l2 = (name: string, id: number, spec: object = {}): ConfigEntry => ({ kind: 'Layer2Network', name, spec: { id, ...spec } });
-const table = (spec: object = {}): ConfigEntry => ({ kind: 'RoutingTable', name: 't', spec: { tableId: 100, ...spec } });
+const l2 = (name: string, id: number, spec: object = {}): ConfigEntry => ({
+  kind: 'Layer2Network',
+  name,
+  spec: { id, ...spec },
+});
+const table = (spec: object = {}): ConfigEntry => ({
+  kind: 'RoutingTable',
+  name: 't',
+  spec: { tableId: 100, ...spec },
+});
 const vrf = (spec: object = {}): ConfigEntry => ({ kind: 'Vrf', name: 'red', spec: { vrf: 'red', ...spec } });
 const anycastMac = '02:00:00:00:00:01';
 
@@ -35,25 +43,63 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
   });
 
   const full = (id = 7): ConfigEntry[] => [
-    l2('storage', id, { mtu: 1_400, vni: 700 + id, vtep: '192.0.2.2', neighSuppression: true, createMacvlanInterface: true, disableSegmentation: true, anycastMac,
-      anycastGateways: ['10.7.0.1/24', '10.7.0.2/24', '2001:db8:7::1/64'], advertiseNeighbors: true }),
-    table({ routes: [{ to: '0.0.0.0/0', via: '192.0.2.1', interface: 'eth0' }, { to: '10.9.0.0/16', blackhole: true }, { to: '2001:db8:9::/48', blackhole: true }],
-      rules: [{ priority: 100, from: '10.7.0.0/24' }, { priority: 101, interface: 'far' }] }),
+    l2('storage', id, {
+      mtu: 1_400,
+      vni: 700 + id,
+      vtep: '192.0.2.2',
+      neighSuppression: true,
+      createMacvlanInterface: true,
+      disableSegmentation: true,
+      anycastMac,
+      anycastGateways: ['10.7.0.1/24', '10.7.0.2/24', '2001:db8:7::1/64'],
+      advertiseNeighbors: true,
+    }),
+    table({
+      routes: [
+        { to: '0.0.0.0/0', via: '192.0.2.1', interface: 'eth0' },
+        { to: '10.9.0.0/16', blackhole: true },
+        { to: '2001:db8:9::/48', blackhole: true },
+      ],
+      rules: [
+        { priority: 100, from: '10.7.0.0/24' },
+        { priority: 101, interface: 'far' },
+      ],
+    }),
   ];
 
   it('are made, read back and taken away again, and nothing else is touched', async () => {
     const before = net.picture();
     await start();
-    expect(await host.bus.roll(config(...full(), file('/f', 'x')))).toMatchObject({ kind: 'applied', changed: expect.arrayContaining(['link l2.7', 'route 0.0.0.0/0 in table 100', '/f']) as unknown });
+    expect(await host.bus.roll(config(...full(), file('/f', 'x')))).toMatchObject({
+      kind: 'applied',
+      changed: expect.arrayContaining(['link l2.7', 'route 0.0.0.0/0 in table 100', '/f']) as unknown,
+    });
     const [bridge] = net.list('-d', 'link', 'show', 'dev', 'l2.7');
-    expect(bridge).toMatchObject({ mtu: 1_400, address: anycastMac, gso_max_segs: 1, group: '211', flags: expect.arrayContaining(['UP']) as unknown });
+    expect(bridge).toMatchObject({
+      mtu: 1_400,
+      address: anycastMac,
+      gso_max_segs: 1,
+      group: '211',
+      flags: expect.arrayContaining(['UP']) as unknown,
+    });
     expect(net.list('-d', 'link', 'show', 'dev', 'vx.7')[0]).toMatchObject({
-      master: 'l2.7', mtu: 1_400, linkinfo: { info_data: { id: 707, local: '192.0.2.2', port: 4_789, learning: false }, info_slave_data: { neigh_suppress: true, learning: false } },
+      master: 'l2.7',
+      mtu: 1_400,
+      linkinfo: {
+        info_data: { id: 707, local: '192.0.2.2', port: 4_789, learning: false },
+        info_slave_data: { neigh_suppress: true, learning: false },
+      },
     });
     expect(net.list('-d', 'link', 'show', 'dev', 'vlan.7')[0]).toMatchObject({ link: 'l2v.7' });
     expect(net.exec('sysctl', '-n', 'net/ipv4/conf/l2.7/arp_accept').trim()).toBe('1');
-    expect(net.picture().filter((line) => line.startsWith('address l2.7'))).toEqual(['address l2.7 10.7.0.1/24', 'address l2.7 10.7.0.2/24', 'address l2.7 2001:db8:7::1/64']);
-    expect(net.list('rule', 'show', 'priority', '100')).toMatchObject([{ src: '10.7.0.0', srclen: 24, table: '100', protocol: '211' }]);
+    expect(net.picture().filter((line) => line.startsWith('address l2.7'))).toEqual([
+      'address l2.7 10.7.0.1/24',
+      'address l2.7 10.7.0.2/24',
+      'address l2.7 2001:db8:7::1/64',
+    ]);
+    expect(net.list('rule', 'show', 'priority', '100')).toMatchObject([
+      { src: '10.7.0.0', srclen: 24, table: '100', protocol: '211' },
+    ]);
     expect(net.picture()).toEqual(expect.arrayContaining([...before]));
     expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied', hash: EMPTY_HASH });
     expect(net.picture()).toEqual(before);
@@ -63,7 +109,11 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
     await start();
     await host.bus.roll(config(...full()));
     const index = net.list('link', 'show', 'dev', 'l2.7')[0]?.['ifindex'];
-    expect(await host.bus.roll(config(l2('storage', 7, { mtu: 1_300, vni: 708, anycastMac, anycastGateways: ['10.7.0.2/24'] })))).toMatchObject({ kind: 'applied' });
+    expect(
+      await host.bus.roll(
+        config(l2('storage', 7, { mtu: 1_300, vni: 708, anycastMac, anycastGateways: ['10.7.0.2/24'] })),
+      ),
+    ).toMatchObject({ kind: 'applied' });
     expect(net.list('link', 'show', 'dev', 'l2.7')[0]).toMatchObject({ ifindex: index, mtu: 1_300 });
     expect(net.list('-d', 'link', 'show', 'dev', 'vx.7')[0]).toMatchObject({ linkinfo: { info_data: { id: 708 } } });
     expect(net.picture().filter((line) => line.startsWith('address l2.7'))).toEqual(['address l2.7 10.7.0.2/24']);
@@ -73,11 +123,22 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
   it('are changed where only the way of a route, or what has the name of a link, is another', async () => {
     await start();
     const to = '203.0.113.0/24';
-    const routes = [{ to, via: '192.0.2.1' }, { to, interface: 'eth0' }, { to, blackhole: true }, { to, via: '192.0.2.3' }];
-    for (const route of routes) expect(await host.bus.roll(config(table({ routes: [route] })))).toMatchObject({ kind: 'applied' });
+    const routes = [
+      { to, via: '192.0.2.1' },
+      { to, interface: 'eth0' },
+      { to, blackhole: true },
+      { to, via: '192.0.2.3' },
+    ];
+    for (const route of routes)
+      expect(await host.bus.roll(config(table({ routes: [route] })))).toMatchObject({ kind: 'applied' });
     expect(net.list('route', 'show', 'table', '100', to)).toMatchObject([{ dst: to, gateway: '192.0.2.3' }]);
-    const link = (type: string, rank: number): ConfigEntry => ({ kind: 'NetworkLink', name: `net-1-${rank}:link x`, spec: { name: 'x', type, ...(type === 'vxlan' ? { vni: 9 } : {}) } });
-    for (const one of [link('bridge', 2), link('vxlan', 3), link('bridge', 2)]) expect(await host.bus.roll(config(one))).toMatchObject({ kind: 'applied' });
+    const link = (type: string, rank: number): ConfigEntry => ({
+      kind: 'NetworkLink',
+      name: `net-1-${rank}:link x`,
+      spec: { name: 'x', type, ...(type === 'vxlan' ? { vni: 9 } : {}) },
+    });
+    for (const one of [link('bridge', 2), link('vxlan', 3), link('bridge', 2)])
+      expect(await host.bus.roll(config(one))).toMatchObject({ kind: 'applied' });
     expect(net.list('-d', 'link', 'show', 'dev', 'x')).toMatchObject([{ linkinfo: { info_kind: 'bridge' } }]);
     await host.bus.roll(config());
     expect(net.list('link', 'show', 'dev', 'x')).toEqual([]);
@@ -85,22 +146,47 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
 
   it('come back as they were when a probe fails after the change', async () => {
     await start();
-    await host.bus.roll(config(l2('storage', 7, { mtu: 1_400, anycastMac, anycastGateways: ['10.7.0.1/24'] }), table()));
+    await host.bus.roll(
+      config(l2('storage', 7, { mtu: 1_400, anycastMac, anycastGateways: ['10.7.0.1/24'] }), table()),
+    );
     const before = net.picture();
     const gone = probe('p', { file: { path: '/f', absent: true } });
-    expect(await host.bus.roll(config(...full(8), file('/f', 'x'), gone))).toMatchObject({ kind: 'invalid', restored: true, probe: 'p' });
+    expect(await host.bus.roll(config(...full(8), file('/f', 'x'), gone))).toMatchObject({
+      kind: 'invalid',
+      restored: true,
+      probe: 'p',
+    });
     expect(net.picture()).toEqual(before);
   });
 
   it.each<[string, () => void, ConfigEntry[], RegExp]>([
-    ['an interface of that name', () => void net.ip('link', 'add', 'l2.7', 'type', 'bridge'), [l2('storage', 7)], /link l2\.7 is there already, and Sluice did not make it/],
-    ['a route to that network', () => undefined, [table({ routes: [{ to: '198.51.100.0/24', blackhole: true }] })], /route 198\.51\.100\.0\/24 in table 100 is there already/],
-    ['that rule', () => undefined, [table({ rules: [{ priority: 90, from: '198.51.100.0/24' }] })], /rule 90 of IPv4 from 198\.51\.100\.0\/24 in table 100 is there already/],
+    [
+      'an interface of that name',
+      () => void net.ip('link', 'add', 'l2.7', 'type', 'bridge'),
+      [l2('storage', 7)],
+      /link l2\.7 is there already, and Sluice did not make it/,
+    ],
+    [
+      'a route to that network',
+      () => undefined,
+      [table({ routes: [{ to: '198.51.100.0/24', blackhole: true }] })],
+      /route 198\.51\.100\.0\/24 in table 100 is there already/,
+    ],
+    [
+      'that rule',
+      () => undefined,
+      [table({ rules: [{ priority: 90, from: '198.51.100.0/24' }] })],
+      /rule 90 of IPv4 from 198\.51\.100\.0\/24 in table 100 is there already/,
+    ],
   ])('leave alone %s that somebody else made', async (_name, prepare, fragments, reason) => {
     prepare();
     const before = net.picture();
     await start();
-    expect(await host.bus.roll(config(...fragments, file('/f', 'x')))).toMatchObject({ kind: 'failed', restored: true, reason: expect.stringMatching(reason) as unknown });
+    expect(await host.bus.roll(config(...fragments, file('/f', 'x')))).toMatchObject({
+      kind: 'failed',
+      restored: true,
+      reason: expect.stringMatching(reason) as unknown,
+    });
     expect(net.picture()).toEqual(before);
     expect(host.tree()).toEqual({});
   });
@@ -108,8 +194,12 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
   it('fail whole on a way that the kernel does not know', async () => {
     const before = net.picture();
     await start();
-    expect(await host.bus.roll(config(l2('storage', 7), table({ routes: [{ to: '0.0.0.0/0', via: '203.0.113.1' }] })))).toMatchObject({
-      kind: 'failed', restored: true, reason: expect.stringContaining('Nexthop has invalid gateway') as unknown,
+    expect(
+      await host.bus.roll(config(l2('storage', 7), table({ routes: [{ to: '0.0.0.0/0', via: '203.0.113.1' }] }))),
+    ).toMatchObject({
+      kind: 'failed',
+      restored: true,
+      reason: expect.stringContaining('Nexthop has invalid gateway') as unknown,
     });
     expect(net.picture()).toEqual(before);
   });
@@ -125,8 +215,11 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
     net.ip('rule', 'delete', 'priority', '100');
     const { what } = await host.bus.reported(({ what: all }) => all.length >= 5);
     expect(what).toEqual([
-      'link l2.7: is not set to mtu 1400', 'link vx.7: is not set to master l2.7', 'address 2001:db8:7::1/64 on l2.7: missing',
-      'route 10.9.0.0/16 in table 100: missing', 'rule 100 of IPv4 from 10.7.0.0/24 in table 100: missing',
+      'link l2.7: is not set to mtu 1400',
+      'link vx.7: is not set to master l2.7',
+      'address 2001:db8:7::1/64 on l2.7: missing',
+      'route 10.9.0.0/16 in table 100: missing',
+      'rule 100 of IPv4 from 10.7.0.0/24 in table 100: missing',
     ]);
     expect(await host.bus.roll(wanted, { kind: 'repair' })).toMatchObject({ kind: 'applied' });
     expect(net.list('link', 'show', 'dev', 'l2.7')[0]).toMatchObject({ mtu: 1_400 });
@@ -151,7 +244,9 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
     net.ip('link', 'add', 'slprobe-br', 'type', 'bridge');
     const possible = await linksTriedInPlace(new NetworkTools({ netns: net.name }));
     await start();
-    expect(host.bus.reports.at(-1)?.capabilities.filter((word) => word.startsWith('link:'))).toEqual(possible.map((link) => `link:${link}`).sort());
+    expect(host.bus.reports.at(-1)?.capabilities.filter((word) => word.startsWith('link:'))).toEqual(
+      possible.map((link) => `link:${link}`).sort(),
+    );
     expect(possible).toEqual(expect.arrayContaining(['bridge', 'veth']));
     expect(net.picture()).toEqual(before);
   });
@@ -170,7 +265,9 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
 
   it('are no business of an applier with a root of its own', async () => {
     await host.start();
-    expect(host.bus.reports.at(-1)?.capabilities.filter((word) => /kind:(Layer2|Vrf|Bgp|Routing)|^link:|^frr/.test(word))).toEqual([]);
+    expect(
+      host.bus.reports.at(-1)?.capabilities.filter((word) => /kind:(Layer2|Vrf|Bgp|Routing)|^link:|^frr/.test(word)),
+    ).toEqual([]);
     expect(await host.bus.roll(config(l2('storage', 7)))).toMatchObject({ kind: 'failed', restored: true });
   });
 });
@@ -179,8 +276,14 @@ describeWithNetwork(['netns', 'vrf', 'dummy'], 'VRFs', () => {
   it('are made with their loopbacks and routes, hold a layer-2 network, and go again', async () => {
     const before = net.picture();
     await start();
-    expect(await host.bus.roll(config(vrf({ loopbacks: [{ name: 'lo.red', subnet: '192.0.2.7/32' }], sbrPrefixes: ['10.1.0.0/16'] }), l2('storage', 7, { vrf: 'red', anycastMac, anycastGateways: ['10.7.0.1/24'] }))))
-      .toMatchObject({ kind: 'applied' });
+    expect(
+      await host.bus.roll(
+        config(
+          vrf({ loopbacks: [{ name: 'lo.red', subnet: '192.0.2.7/32' }], sbrPrefixes: ['10.1.0.0/16'] }),
+          l2('storage', 7, { vrf: 'red', anycastMac, anycastGateways: ['10.7.0.1/24'] }),
+        ),
+      ),
+    ).toMatchObject({ kind: 'applied' });
     expect(net.list('link', 'show', 'dev', 'l2.7')[0]).toMatchObject({ master: 'red' });
     expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied' });
     expect(net.picture().filter((line) => !line.includes('l3mdev'))).toEqual(before);
@@ -192,6 +295,10 @@ describeWithNetwork(['netns', 'vlan'], 'VLANs', () => {
     net.ip('link', 'add', 'eth0', 'type', 'veth', 'peer', 'name', 'far');
     await start();
     expect(await host.bus.roll(config(l2('storage', 7, { trunk: 'eth0' })))).toMatchObject({ kind: 'applied' });
-    expect(net.list('-d', 'link', 'show', 'dev', 'vl.7')[0]).toMatchObject({ link: 'eth0', master: 'l2.7', linkinfo: { info_data: { id: 7 } } });
+    expect(net.list('-d', 'link', 'show', 'dev', 'vl.7')[0]).toMatchObject({
+      link: 'eth0',
+      master: 'l2.7',
+      linkinfo: { info_data: { id: 7 } },
+    });
   });
 });

@@ -32,13 +32,20 @@ export async function nodeNetwork(settings: NetworkSettings, stateDir: string): 
   if (links.length === 0) return { capabilities: [], backends: [] };
   const can = (link: string): boolean => links.includes(link);
   const byKind: Readonly<Record<ElementKind, Backend>> = {
-    NetworkLink: new LinkBackend(tools), NetworkAddress: new AddressBackend(tools), NetworkRoute: new RouteBackend(tools),
-    NetworkRule: new RuleBackend(tools), NetworkFrr: new FrrBackend(tools, stateDir),
+    NetworkLink: new LinkBackend(tools),
+    NetworkAddress: new AddressBackend(tools),
+    NetworkRoute: new RouteBackend(tools),
+    NetworkRule: new RuleBackend(tools),
+    NetworkFrr: new FrrBackend(tools, stateDir),
   };
   return {
     capabilities: [
-      'kind:RoutingTable', ...links.map((link) => `link:${link}`), ...(frr ? ['frr'] : []), ...(can('vrf') ? ['kind:Vrf'] : []),
-      ...(can('bridge') ? ['kind:Layer2Network'] : []), ...(can('bridge') && frr ? ['kind:BgpPeering'] : []),
+      'kind:RoutingTable',
+      ...links.map((link) => `link:${link}`),
+      ...(frr ? ['frr'] : []),
+      ...(can('vrf') ? ['kind:Vrf'] : []),
+      ...(can('bridge') ? ['kind:Layer2Network'] : []),
+      ...(can('bridge') && frr ? ['kind:BgpPeering'] : []),
     ],
     backends: ELEMENT_KINDS.map((kind) => byKind[kind]),
   };
@@ -58,36 +65,47 @@ export function elementsOf(config: Config): readonly ConfigEntry[] {
 /** Whether the way from one config to the other touches the network: by what it says, or because what stands there is put right. */
 export function changesNetwork(from: Config, to: Config): boolean {
   const [before, after] = [from, to].map((config) => config.fragments.filter(isNetworkEntry));
-  return JSON.stringify(before) !== JSON.stringify(after) || (after !== undefined && after.length > 0 && JSON.stringify(from) === JSON.stringify(to));
+  return (
+    JSON.stringify(before) !== JSON.stringify(after) ||
+    (after !== undefined && after.length > 0 && JSON.stringify(from) === JSON.stringify(to))
+  );
 }
 
 /** In a namespace that ends with the process, so that nothing on the machine sees it; in place where that is not permitted. */
 async function possibleLinks(tools: NetworkTools): Promise<readonly string[]> {
   const apart = new NetworkTools({});
   const { code } = await apart.try(['unshare', '--net', 'true']);
-  return code === 0 ? triedLinks((words) => apart.try(['unshare', '--net', 'ip', 'link', 'add', ...words])) : linksTriedInPlace(tools);
+  return code === 0
+    ? triedLinks((words) => apart.try(['unshare', '--net', 'ip', 'link', 'add', ...words]))
+    : linksTriedInPlace(tools);
 }
 
 /** A hardened unit may set up its network, and make no namespace: each link is made for a moment, and never set up. */
-export const linksTriedInPlace = (tools: NetworkTools): Promise<readonly string[]> => triedLinks(async (words) => {
-  const clear = () => tools.try(['ip', 'link', 'delete', 'dev', words[words.indexOf('name') + 1] ?? '']);
-  await clear();
-  const made = await tools.try(['ip', 'link', 'add', ...words]);
-  // Also when it failed: what was killed for its time may have made it all the same.
-  await clear();
-  return made;
-});
+export const linksTriedInPlace = (tools: NetworkTools): Promise<readonly string[]> =>
+  triedLinks(async (words) => {
+    const clear = () => tools.try(['ip', 'link', 'delete', 'dev', words[words.indexOf('name') + 1] ?? '']);
+    await clear();
+    const made = await tools.try(['ip', 'link', 'add', ...words]);
+    // Also when it failed: what was killed for its time may have made it all the same.
+    await clear();
+    return made;
+  });
 
 async function triedLinks(make: (words: readonly string[]) => Promise<ToolResult>): Promise<readonly string[]> {
-  const tried = await Promise.all(Object.entries(LINK_PROBES).map(async ([link, words]) => {
-    const { code, error } = await make(words);
-    // The loopback interface carries no VLANs: that the kernel says so shows that it knows them.
-    return code === 0 || (link === 'vlan' && /VLANs not supported/.test(error)) ? [link] : [];
-  }));
+  const tried = await Promise.all(
+    Object.entries(LINK_PROBES).map(async ([link, words]) => {
+      const { code, error } = await make(words);
+      // The loopback interface carries no VLANs: that the kernel says so shows that it knows them.
+      return code === 0 || (link === 'vlan' && /VLANs not supported/.test(error)) ? [link] : [];
+    }),
+  );
   return tried.flat();
 }
 
 async function hasFrr(tools: NetworkTools): Promise<boolean> {
-  const found = await access(FRR_RELOAD).then(() => true, () => false);
+  const found = await access(FRR_RELOAD).then(
+    () => true,
+    () => false,
+  );
   return found && (await tools.try(['vtysh', '--help'])).code === 0;
 }

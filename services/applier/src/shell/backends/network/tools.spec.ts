@@ -3,11 +3,19 @@ import { existsSync, readFileSync } from 'node:fs';
 import { until } from '#libs/testing';
 import { ENDING_WITH_US, NetworkTools } from './tools.js';
 
-const isGone = (pid: string): boolean => !existsSync(`/proc/${pid}`) || readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+const isGone = (pid: string): boolean =>
+  !existsSync(`/proc/${pid}`) || readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
 
 test('what takes its time is ended with the process that ran it, also by kill -9', async () => {
   const words = JSON.stringify([...ENDING_WITH_US, 'sh', '-c', 'echo $$; exec sleep 60']);
-  const parent = spawn(process.execPath, ['-e', `const [c, ...r] = ${words}; require('node:child_process').spawn(c, r, { stdio: ['ignore', 1, 'ignore'] }); setInterval(() => {}, 1000);`], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const parent = spawn(
+    process.execPath,
+    [
+      '-e',
+      `const [c, ...r] = ${words}; require('node:child_process').spawn(c, r, { stdio: ['ignore', 1, 'ignore'] }); setInterval(() => {}, 1000);`,
+    ],
+    { stdio: ['ignore', 'pipe', 'ignore'] },
+  );
   let pid = '';
   parent.stdout.on('data', (chunk: Buffer) => (pid += chunk.toString().trim()));
   await until(() => pid !== '', 'the child says its pid');
@@ -18,7 +26,9 @@ test('what takes its time is ended with the process that ran it, also by kill -9
 
 test('a tool that fails says which it was and what it said, and one that hangs is killed', async () => {
   const tools = new NetworkTools({});
-  await expect(tools.run(['sh', '-c', 'echo wrong >&2; exit 3'])).rejects.toThrow('sh -c echo wrong >&2; exit 3: wrong');
+  await expect(tools.run(['sh', '-c', 'echo wrong >&2; exit 3'])).rejects.toThrow(
+    'sh -c echo wrong >&2; exit 3: wrong',
+  );
   expect(await tools.try(['sleep', '60'], 50)).toMatchObject({ code: 1, error: 'was killed after 50 ms' });
   expect((await tools.try(['there-is-no-such-tool'])).error).toContain('ENOENT');
 });

@@ -50,7 +50,12 @@ export class NetworkTools {
   try(argv: readonly string[], timeoutMs = TOOL_MS): Promise<ToolResult> {
     const [command = '', ...rest] = [...this.prefix, ...argv];
     return new Promise((resolve) => {
-      const options = { timeout: timeoutMs, killSignal: 'SIGKILL', maxBuffer: MOST_BYTES, env: { ...process.env, PATH, LC_ALL: 'C' } } as const;
+      const options = {
+        timeout: timeoutMs,
+        killSignal: 'SIGKILL',
+        maxBuffer: MOST_BYTES,
+        env: { ...process.env, PATH, LC_ALL: 'C' },
+      } as const;
       execFile(command, rest, options, (error, out, said) => {
         if (error === null) return resolve({ code: 0, out, error: said });
         const reason = error.killed === true ? `was killed after ${timeoutMs} ms` : said.trim() || error.message;

@@ -2,13 +2,28 @@ import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
 import { Refused, type Checked, type Surroundings } from '../../ports.js';
 import { sha256 } from '../../state/original-store.js';
-import { clearTemporary, fileAt, putDirectory, putFile, putLink, remove, standingAt, type Standing } from './standing.js';
+import {
+  clearTemporary,
+  fileAt,
+  putDirectory,
+  putFile,
+  putLink,
+  remove,
+  standingAt,
+  type Standing,
+} from './standing.js';
 import { normalized, partsOf } from './rooted-path.js';
 
 /** What a path was, as the journal keeps it. */
 type Was =
   | { readonly state: 'absent' }
-  | { readonly state: 'file'; readonly mode: number; readonly uid: number; readonly gid: number; readonly digest: string }
+  | {
+      readonly state: 'file';
+      readonly mode: number;
+      readonly uid: number;
+      readonly gid: number;
+      readonly digest: string;
+    }
   | { readonly state: 'symlink'; readonly target: string; readonly uid: number; readonly gid: number }
   | { readonly state: 'directory'; readonly mode: number; readonly uid: number; readonly gid: number };
 
@@ -18,14 +33,20 @@ const pathOfKey = (key: string): string => key.slice(PREFIX.length);
 
 /** Originals of paths, whatever kind of fragment manages them: File and Directory share this, and may follow one another at a path. */
 export class PathOriginals {
-  constructor(private readonly kind: string, private readonly surroundings: Surroundings) {}
+  constructor(
+    private readonly kind: string,
+    private readonly surroundings: Surroundings,
+  ) {}
 
   async read(key: string, known: Originals): Promise<Original> {
     const path = pathOfKey(key);
     const { now: standing, content } = await fileAt(this.surroundings.root, path, () => true);
     // A folder that another managed path brought with it goes when the last path in it goes.
     const broughtAlong = new Set(Object.values(known).flatMap(({ made }) => made));
-    const made = [...standing.above.map(pathKey).filter((above) => broughtAlong.has(above)), ...(standing.state === 'absent' ? standing.missing.map(pathKey) : [])];
+    const made = [
+      ...standing.above.map(pathKey).filter((above) => broughtAlong.has(above)),
+      ...(standing.state === 'absent' ? standing.missing.map(pathKey) : []),
+    ];
     return { kind: this.kind, was: await this.was(standing, content), made };
   }
 
@@ -53,9 +74,13 @@ export class PathOriginals {
     // A directory that others put something into stays: nobody's files are removed with it.
     if (was.state === 'absent' && now.state === 'directory') return undefined;
     if (was.state !== now.state) return `is ${now.state}, and was ${was.state} before Sluice`;
-    if (was.state === 'symlink' && now.state === 'symlink') return was.target === now.target ? undefined : `leads to ${now.target}, and led to ${was.target} before Sluice`;
-    if ((was.state === 'file' || was.state === 'directory') && 'mode' in now && was.mode !== now.mode) return `mode ${octal(now.mode)}, and was ${octal(was.mode)} before Sluice`;
-    return was.state === 'file' && (content === undefined || sha256(content) !== was.digest) ? 'another content than before Sluice' : undefined;
+    if (was.state === 'symlink' && now.state === 'symlink')
+      return was.target === now.target ? undefined : `leads to ${now.target}, and led to ${was.target} before Sluice`;
+    if ((was.state === 'file' || was.state === 'directory') && 'mode' in now && was.mode !== now.mode)
+      return `mode ${octal(now.mode)}, and was ${octal(was.mode)} before Sluice`;
+    return was.state === 'file' && (content === undefined || sha256(content) !== was.digest)
+      ? 'another content than before Sluice'
+      : undefined;
   }
 
   private async was(standing: Standing, content: Buffer | undefined): Promise<Was> {
@@ -80,7 +105,13 @@ export class PathOriginals {
  * Refuses a path that cannot become what it shall be: the wrong thing stands there, or on the way, and it is not Sluice's.
  * What stands on this machine is this machine's fault: on others the same config may do, so it condemns nothing.
  */
-export async function checkPath(root: string, entry: ConfigEntry, checked: Checked, wrong: Standing['state'], is: string): Promise<void> {
+export async function checkPath(
+  root: string,
+  entry: ConfigEntry,
+  checked: Checked,
+  wrong: Standing['state'],
+  is: string,
+): Promise<void> {
   const path = normalized(entry.spec['path']);
   partsOf(entry.spec['path']);
   for (const other of checked.config.fragments) {
@@ -97,7 +128,8 @@ export async function checkPath(root: string, entry: ConfigEntry, checked: Check
 export function modeOf(entry: ConfigEntry, otherwise: number): number {
   const { mode } = entry.spec;
   if (mode === undefined) return otherwise;
-  if (typeof mode !== 'string' || !/^[0-7]{3,5}$/.test(mode) || parseInt(mode, 8) > 0o7777) throw new Refused('content', `mode ${JSON.stringify(mode)} is not octal, as in "0644"`);
+  if (typeof mode !== 'string' || !/^[0-7]{3,5}$/.test(mode) || parseInt(mode, 8) > 0o7777)
+    throw new Refused('content', `mode ${JSON.stringify(mode)} is not octal, as in "0644"`);
   return parseInt(mode, 8);
 }
 

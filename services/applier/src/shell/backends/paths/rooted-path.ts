@@ -12,7 +12,10 @@ const MADE_MODE = 0o755;
 
 /** The folder of a path, held open, so that nothing that is swapped in above it leads elsewhere. */
 export class Parent {
-  constructor(private readonly folder: OpenFile, readonly name: string) {}
+  constructor(
+    private readonly folder: OpenFile,
+    readonly name: string,
+  ) {}
 
   /** The path itself, or another name beside it, reached through the open folder. */
   path(name = this.name): string {
@@ -29,7 +32,9 @@ export class Parent {
 }
 
 /** What there is on the way to a path: its open parent, or the folders (as absolute paths of the node) that are missing. */
-export type Way = { readonly parent: Parent; readonly above: readonly string[] } | { readonly missing: readonly string[]; readonly above: readonly string[] };
+export type Way =
+  | { readonly parent: Parent; readonly above: readonly string[] }
+  | { readonly missing: readonly string[]; readonly above: readonly string[] };
 
 /**
  * The parts of an absolute path. Throws Refused for what is no path inside the root: `..` is refused wherever it leads,
@@ -46,7 +51,12 @@ export function partsOf(path: unknown): readonly string[] {
 
 /** One spelling of a path, for keys; texts that are no path are their own. */
 export const normalized = (path: unknown): string =>
-  typeof path === 'string' ? `/${path.split('/').filter((part) => part !== '' && part !== '.').join('/')}` : String(path);
+  typeof path === 'string'
+    ? `/${path
+        .split('/')
+        .filter((part) => part !== '' && part !== '.')
+        .join('/')}`
+    : String(path);
 
 /** Opens the parent of a path inside the root, folder by folder and never through a link; a link that stays inside is followed by hand. */
 export async function wayTo(root: string, path: string, make: boolean): Promise<Way> {
@@ -60,7 +70,11 @@ export async function wayTo(root: string, path: string, make: boolean): Promise<
   throw content(`${path}: too many symbolic links`);
 }
 
-async function walk(root: string, parts: readonly string[], make: boolean): Promise<Way | { readonly instead: readonly string[] }> {
+async function walk(
+  root: string,
+  parts: readonly string[],
+  make: boolean,
+): Promise<Way | { readonly instead: readonly string[] }> {
   const name = parts.at(-1) ?? '';
   const folders = parts.slice(0, -1);
   const paths = folders.map((_, i) => `/${folders.slice(0, i + 1).join('/')}`);
@@ -101,7 +115,9 @@ async function openFolder(child: Parent, make: boolean): Promise<OpenFile | unde
     if (!isMissing(error)) throw error;
     if (!make) return undefined;
   }
-  await mkdir(child.path(), MADE_MODE).catch((error: unknown) => (codeOf(error) === 'EEXIST' ? undefined : Promise.reject(error)));
+  await mkdir(child.path(), MADE_MODE).catch((error: unknown) =>
+    codeOf(error) === 'EEXIST' ? undefined : Promise.reject(error),
+  );
   await child.sync();
   const made = OpenFile.open(child.path(), FOLDER);
   try {
@@ -122,7 +138,8 @@ async function linkTarget(child: Parent, root: string, path: string, error: unkn
   const target = await realpath(child.path()).catch(() => undefined);
   if (target === undefined) throw inTheWay(`${path} is a symbolic link that leads nowhere`);
   const inside = relative(await realpath(root), target);
-  if (inside === '..' || inside.startsWith(`..${sep}`) || inside.startsWith(sep)) throw inTheWay(`${path} is a symbolic link that leads outside of the root, to ${target}`);
+  if (inside === '..' || inside.startsWith(`..${sep}`) || inside.startsWith(sep))
+    throw inTheWay(`${path} is a symbolic link that leads outside of the root, to ${target}`);
   return inside === '' ? [] : inside.split(sep);
 }
 

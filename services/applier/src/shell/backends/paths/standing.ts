@@ -10,8 +10,20 @@ import { wayTo, type Parent } from './rooted-path.js';
 export type Standing =
   | { readonly state: 'absent'; readonly missing: readonly string[]; readonly above: readonly string[] }
   | StandingFile
-  | { readonly state: 'symlink'; readonly target: string; readonly uid: number; readonly gid: number; readonly above: readonly string[] }
-  | { readonly state: 'directory'; readonly mode: number; readonly uid: number; readonly gid: number; readonly above: readonly string[] }
+  | {
+      readonly state: 'symlink';
+      readonly target: string;
+      readonly uid: number;
+      readonly gid: number;
+      readonly above: readonly string[];
+    }
+  | {
+      readonly state: 'directory';
+      readonly mode: number;
+      readonly uid: number;
+      readonly gid: number;
+      readonly above: readonly string[];
+    }
   | { readonly state: 'other'; readonly above: readonly string[] };
 
 export interface StandingFile {
@@ -50,7 +62,11 @@ export async function fileAt(root: string, path: string, wants: (file: StandingF
   return closing(way.parent, (parent) => lookIn(parent, way.above, wants));
 }
 
-async function lookIn(parent: Parent, above: readonly string[], wants: (file: StandingFile) => boolean): Promise<Found> {
+async function lookIn(
+  parent: Parent,
+  above: readonly string[],
+  wants: (file: StandingFile) => boolean,
+): Promise<Found> {
   const now = standing(statOf(parent), parent, above);
   return now.state === 'file' && wants(now) ? { now, content: await contentIn(parent) } : { now };
 }
@@ -77,7 +93,13 @@ export async function putFile(root: string, path: string, content: Buffer, mode:
 }
 
 /** The same unless what is found there will do: one way there for both. Either way nothing is left beside it. */
-export async function putFileUnless(root: string, path: string, content: Buffer, mode: number, willDo: (found: Found) => boolean): Promise<void> {
+export async function putFileUnless(
+  root: string,
+  path: string,
+  content: Buffer,
+  mode: number,
+  willDo: (found: Found) => boolean,
+): Promise<void> {
   await inParent(root, path, async (parent) => {
     const found = await lookIn(parent, [], ({ size }) => size === content.length);
     if (willDo(found)) await freeTemporary(parent);
@@ -115,7 +137,9 @@ export async function putDirectory(root: string, path: string, mode: number, own
   await inParent(root, path, async (parent) => {
     await freeTemporary(parent);
     await makeWay(parent, 'directory');
-    await mkdir(parent.path(), mode).catch((error: unknown) => (codeOf(error) === 'EEXIST' ? undefined : Promise.reject(error)));
+    await mkdir(parent.path(), mode).catch((error: unknown) =>
+      codeOf(error) === 'EEXIST' ? undefined : Promise.reject(error),
+    );
     const folder = OpenFile.open(parent.path(), FOLDER);
     try {
       if (owner !== undefined) give(folder, owner);
@@ -135,7 +159,10 @@ export async function remove(root: string, path: string): Promise<void> {
     await freeTemporary(parent);
     const stat = statOf(parent);
     if (stat === undefined) return;
-    if (stat.isDirectory()) await rmdir(parent.path()).catch((error: unknown) => (codeOf(error) === 'ENOTEMPTY' ? undefined : Promise.reject(error)));
+    if (stat.isDirectory())
+      await rmdir(parent.path()).catch((error: unknown) =>
+        codeOf(error) === 'ENOTEMPTY' ? undefined : Promise.reject(error),
+      );
     else await unlink(parent.path());
     await parent.sync();
   });
@@ -159,7 +186,8 @@ async function makeWay(parent: Parent, wanted: 'file' | 'directory'): Promise<vo
 
 /** Folders made on the way to what is gone by now: where a link stood once, they were noted under its target. Files stay. */
 async function removeEmptyFolders(path: string): Promise<void> {
-  for (const entry of await readdir(path, { withFileTypes: true })) if (entry.isDirectory()) await removeEmptyFolders(`${path}/${entry.name}`);
+  for (const entry of await readdir(path, { withFileTypes: true }))
+    if (entry.isDirectory()) await removeEmptyFolders(`${path}/${entry.name}`);
   await rmdir(path).catch((error: unknown) => (codeOf(error) === 'ENOTEMPTY' ? undefined : Promise.reject(error)));
 }
 
@@ -167,7 +195,8 @@ async function removeEmptyFolders(path: string): Promise<void> {
 async function freeTemporary(parent: Parent): Promise<string> {
   const temporary = parent.path(`.sluice-${createHash('sha256').update(parent.name).digest('hex').slice(0, 16)}.tmp`);
   // Looked for first: on a file system that is read-only nothing can be unlinked, not even what is not there.
-  if (lstatSync(temporary, { throwIfNoEntry: false }) !== undefined) await unlink(temporary).catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
+  if (lstatSync(temporary, { throwIfNoEntry: false }) !== undefined)
+    await unlink(temporary).catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
   return temporary;
 }
 

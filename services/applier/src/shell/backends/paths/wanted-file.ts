@@ -2,7 +2,12 @@ import { octal } from './path-originals.js';
 import { fileAt, putFileUnless, type Found } from './standing.js';
 
 /** In what a file is not the one that is wanted; undefined when it is that. */
-export async function fileDiffers(root: string, path: string, wanted: Buffer, mode: number): Promise<string | undefined> {
+export async function fileDiffers(
+  root: string,
+  path: string,
+  wanted: Buffer,
+  mode: number,
+): Promise<string | undefined> {
   return difference(await fileAt(root, path, ({ size }) => size === wanted.length), wanted, mode);
 }
 

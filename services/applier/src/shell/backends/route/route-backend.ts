@@ -24,16 +24,34 @@ export class RouteBackend extends ElementBackend<Route> {
   protected async standing(route: Route, fresh: boolean): Promise<Standing | undefined> {
     const { table, to, metric } = route;
     const words = [familyWord(to), 'route', 'show', 'table', String(table)];
-    const shown = (fresh ? await this.tools.list(...words, 'exact', to) : await this.tools.listed(...words)) as readonly Shown[];
-    const same = shown.filter((one) => isTo(to, one.dst) && (metric === undefined ? NO_METRIC.includes(one.metric) : one.metric === metric));
+    const shown = (
+      fresh ? await this.tools.list(...words, 'exact', to) : await this.tools.listed(...words)
+    ) as readonly Shown[];
+    const same = shown.filter(
+      (one) => isTo(to, one.dst) && (metric === undefined ? NO_METRIC.includes(one.metric) : one.metric === metric),
+    );
     const found = same.find(({ protocol }) => protocol === PROTOCOL) ?? same[0];
-    return found === undefined ? undefined : { ours: found.protocol === PROTOCOL, isOther: (found.gateway === undefined) !== (route.via === undefined), differs: difference(route, found) };
+    return found === undefined
+      ? undefined
+      : {
+          ours: found.protocol === PROTOCOL,
+          isOther: (found.gateway === undefined) !== (route.via === undefined),
+          differs: difference(route, found),
+        };
   }
 
   protected async make(route: Route): Promise<void> {
     const { type, via, dev } = route;
     const way = [...(via === undefined ? [] : ['via', via]), ...(dev === undefined ? [] : ['dev', dev])];
-    await this.tools.run(['ip', familyWord(route.to), 'route', 'replace', ...(type === 'unicast' ? [] : [type]), ...identity(route), ...way]);
+    await this.tools.run([
+      'ip',
+      familyWord(route.to),
+      'route',
+      'replace',
+      ...(type === 'unicast' ? [] : [type]),
+      ...identity(route),
+      ...way,
+    ]);
   }
 
   protected async remove(route: Route): Promise<void> {
@@ -52,8 +70,14 @@ function isTo(network: string, shown: string | undefined): boolean {
 
 const familyWord = (cidr: string): string => (parseCidr(cidr)?.family === 6 ? '-6' : '-4');
 
-const identity = ({ to, table, metric }: Route): readonly string[] =>
-  [to, 'table', String(table), 'protocol', PROTOCOL, ...(metric === undefined ? [] : ['metric', String(metric)])];
+const identity = ({ to, table, metric }: Route): readonly string[] => [
+  to,
+  'table',
+  String(table),
+  'protocol',
+  PROTOCOL,
+  ...(metric === undefined ? [] : ['metric', String(metric)]),
+];
 
 function difference(route: Route, shown: Shown): string | undefined {
   const type = TYPE_NUMBERS[shown.type ?? '1'] ?? shown.type;
@@ -61,6 +85,7 @@ function difference(route: Route, shown: Shown): string | undefined {
   const gateway = shown.gateway === undefined ? undefined : parseAddress(shown.gateway)?.address;
   const via = route.via === undefined ? undefined : parseAddress(route.via)?.address;
   if (gateway !== via) return `goes via ${gateway ?? 'nobody'} instead of ${via ?? 'nobody'}`;
-  if (route.dev !== undefined && shown.dev !== route.dev) return `goes over ${shown.dev ?? 'nothing'} instead of ${route.dev}`;
+  if (route.dev !== undefined && shown.dev !== route.dev)
+    return `goes over ${shown.dev ?? 'nothing'} instead of ${route.dev}`;
   return undefined;
 }

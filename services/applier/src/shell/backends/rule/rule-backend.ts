@@ -22,7 +22,9 @@ export class RuleBackend extends ElementBackend<LookupRule> {
     const asked = [familyWord(rule), 'rule', 'show'];
     const shown = (fresh ? await this.tools.list(...asked) : await this.tools.listed(...asked)) as readonly Shown[];
     const same = shown.filter((one) => isSame(rule, one));
-    return same.length === 0 ? undefined : { ours: same.some(({ protocol }) => protocol === PROTOCOL), differs: undefined };
+    return same.length === 0
+      ? undefined
+      : { ours: same.some(({ protocol }) => protocol === PROTOCOL), differs: undefined };
   }
 
   protected async make(rule: LookupRule): Promise<void> {
@@ -37,17 +39,36 @@ export class RuleBackend extends ElementBackend<LookupRule> {
 const familyWord = ({ family }: LookupRule): string => `-${family}`;
 
 const words = ({ priority, from, to, iif, table }: LookupRule): readonly string[] => [
-  'priority', String(priority), ...(from === undefined ? [] : ['from', from]), ...(to === undefined ? [] : ['to', to]), ...(iif === undefined ? [] : ['iif', iif]),
-  'table', String(table), 'protocol', PROTOCOL,
+  'priority',
+  String(priority),
+  ...(from === undefined ? [] : ['from', from]),
+  ...(to === undefined ? [] : ['to', to]),
+  ...(iif === undefined ? [] : ['iif', iif]),
+  'table',
+  String(table),
+  'protocol',
+  PROTOCOL,
 ];
 
 const isSame = ({ family, priority, from, to, iif, table }: LookupRule, shown: Shown): boolean =>
-  shown.priority === priority && shown.table === String(table) && shown.iif === iif
-  && isNetwork(from, shown.src, shown.srclen, family) && isNetwork(to, shown.dst, shown.dstlen, family);
+  shown.priority === priority &&
+  shown.table === String(table) &&
+  shown.iif === iif &&
+  isNetwork(from, shown.src, shown.srclen, family) &&
+  isNetwork(to, shown.dst, shown.dstlen, family);
 
 /** `all` is no network, and so is the one that holds everything. */
-function isNetwork(cidr: string | undefined, address: string | undefined, length: number | undefined, family: 4 | 6): boolean {
+function isNetwork(
+  cidr: string | undefined,
+  address: string | undefined,
+  length: number | undefined,
+  family: 4 | 6,
+): boolean {
   const wanted = cidr === undefined ? undefined : parseCidr(cidr);
   if (wanted === undefined || wanted.prefix === 0) return address === undefined || address === 'all';
-  return address !== undefined && parseAddress(address)?.address === wanted.address && (length ?? (family === 4 ? 32 : 128)) === wanted.prefix;
+  return (
+    address !== undefined &&
+    parseAddress(address)?.address === wanted.address &&
+    (length ?? (family === 4 ? 32 : 128)) === wanted.prefix
+  );
 }

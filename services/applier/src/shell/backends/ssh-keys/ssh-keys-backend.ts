@@ -36,8 +36,12 @@ class SshKeysBackend implements Backend {
   async check(entry: ConfigEntry, { config }: Checked): Promise<void> {
     keysOf(entry);
     const user = await this.user(entry);
-    const file = config.fragments.find(({ kind, spec }) => (kind === 'File' || kind === 'Directory') && normalized(spec['path']) === normalized(`${user.home}${FILE}`));
-    if (file !== undefined) throw new Refused('content', `${file.kind}/${file.name} puts something at ${user.home}${FILE} too`);
+    const file = config.fragments.find(
+      ({ kind, spec }) =>
+        (kind === 'File' || kind === 'Directory') && normalized(spec['path']) === normalized(`${user.home}${FILE}`),
+    );
+    if (file !== undefined)
+      throw new Refused('content', `${file.kind}/${file.name} puts something at ${user.home}${FILE} too`);
     await this.text(user);
   }
 
@@ -45,12 +49,18 @@ class SshKeysBackend implements Backend {
     const { name, user } = await this.ofKey(key);
     const [file, folder] = [await standingAt(user.root, FILE), await standingAt(user.root, FOLDER)];
     // What another fragment for this user made goes with the last of them.
-    const others = Object.entries(known).filter(([other]) => other.startsWith(`${PREFIX}${user.name}/`)).map(([, { was }]) => was as unknown as Was);
+    const others = Object.entries(known)
+      .filter(([other]) => other.startsWith(`${PREFIX}${user.name}/`))
+      .map(([, { was }]) => was as unknown as Was);
     const was: Was = {
       madeFile: file.state === 'absent' || others.some(({ madeFile }) => madeFile),
       madeFolder: folder.state === 'absent' || others.some(({ madeFolder }) => madeFolder),
     };
-    if (blockOf((await this.text(user)) ?? '', name) !== undefined) throw new Refused('node', `there are keys of ${name} in ${user.home}${FILE} already, which this applier knows nothing of`);
+    if (blockOf((await this.text(user)) ?? '', name) !== undefined)
+      throw new Refused(
+        'node',
+        `there are keys of ${name} in ${user.home}${FILE} already, which this applier knows nothing of`,
+      );
     return { kind: this.kind, was: { ...was }, made: [] };
   }
 
@@ -69,7 +79,9 @@ class SshKeysBackend implements Backend {
 
   async differsFromOriginal(key: string): Promise<string | undefined> {
     const { name, user } = await this.ofKey(key);
-    return blockOf((await this.text(user)) ?? '', name) === undefined ? undefined : `its keys are still in ${user.home}${FILE}`;
+    return blockOf((await this.text(user)) ?? '', name) === undefined
+      ? undefined
+      : `its keys are still in ${user.home}${FILE}`;
   }
 
   async apply(entry: ConfigEntry): Promise<void> {
@@ -85,12 +97,17 @@ class SshKeysBackend implements Backend {
     const found = blockOf((await this.text(user)) ?? '', this.title(entry));
     if (found === undefined) return `its keys are missing in ${user.home}${FILE}`;
     const keys = keysOf(entry);
-    return found.length === keys.length && found.every((line, i) => line === keys[i]) ? undefined : `other keys in ${user.home}${FILE}`;
+    return found.length === keys.length && found.every((line, i) => line === keys[i])
+      ? undefined
+      : `other keys in ${user.home}${FILE}`;
   }
 
   /** The file as it stands; undefined where there is none. */
   private async text(user: SshUser): Promise<string | undefined> {
-    const { now: { state }, content } = await fileAt(user.root, FILE, () => true);
+    const {
+      now: { state },
+      content,
+    } = await fileAt(user.root, FILE, () => true);
     if (state === 'absent') return undefined;
     if (content === undefined) throw new Refused('node', `${user.home}${FILE} is a ${state}`);
     // Byte for byte: what others wrote there need not be UTF-8.
@@ -106,13 +123,17 @@ class SshKeysBackend implements Backend {
 
   private user({ spec }: ConfigEntry): Promise<SshUser> {
     const { user } = spec;
-    if (typeof user !== 'string' || !USER.test(user)) throw new Refused('content', `user ${JSON.stringify(user)} is not the name of one`);
+    if (typeof user !== 'string' || !USER.test(user))
+      throw new Refused('content', `user ${JSON.stringify(user)} is not the name of one`);
     return userOf(this.surroundings.root, user);
   }
 
   private async ofKey(key: string): Promise<{ readonly name: string; readonly user: SshUser }> {
     const slash = key.indexOf('/');
-    return { name: `SshKeys/${key.slice(slash + 1)}`, user: await userOf(this.surroundings.root, key.slice(PREFIX.length, slash)) };
+    return {
+      name: `SshKeys/${key.slice(slash + 1)}`,
+      user: await userOf(this.surroundings.root, key.slice(PREFIX.length, slash)),
+    };
   }
 }
 
@@ -126,7 +147,11 @@ export const sshKeysBackend: BackendFactory = {
 /** The lines, in latin1 as the file is handled. */
 function keysOf({ spec }: ConfigEntry): readonly string[] {
   const { keys } = spec;
-  if (!Array.isArray(keys) || keys.length === 0 || !keys.every((key) => typeof key === 'string' && /^[^#\s][^\n\r\0]*$/.test(key))) {
+  if (
+    !Array.isArray(keys) ||
+    keys.length === 0 ||
+    !keys.every((key) => typeof key === 'string' && /^[^#\s][^\n\r\0]*$/.test(key))
+  ) {
     throw new Refused('content', 'keys is not a list of lines as in authorized_keys');
   }
   return (keys as readonly string[]).map((key) => Buffer.from(key, 'utf8').toString('latin1'));

@@ -21,16 +21,28 @@ export interface SshUser {
  * The user of that name: of /etc/passwd below this root, and where the root is the machine's own also whom its name services know
  * (LDAP, systemd-homed …). Throws Refused('node') when there is none.
  */
-export async function userOf(root: string, name: string, lookUp: Lookup = root === '/' ? getent : () => Promise.resolve('')): Promise<SshUser> {
+export async function userOf(
+  root: string,
+  name: string,
+  lookUp: Lookup = root === '/' ? getent : () => Promise.resolve(''),
+): Promise<SshUser> {
   const passwd = await contentAt(root, '/etc/passwd').catch(() => undefined);
-  const inText = (text: string): readonly string[] | undefined => text.split('\n').map((line) => line.split(':')).find(([user]) => user === name);
+  const inText = (text: string): readonly string[] | undefined =>
+    text
+      .split('\n')
+      .map((line) => line.split(':'))
+      .find(([user]) => user === name);
   const fields = inText(passwd?.toString('utf8') ?? '') ?? inText(await lookUp(name));
   const [, , uid, gid, , home = ''] = fields ?? [];
-  if (fields === undefined || !/^\d+$/.test(uid ?? '') || !/^\d+$/.test(gid ?? '') || !home.startsWith('/')) throw new Refused('node', `there is no user ${name} on this machine`);
+  if (fields === undefined || !/^\d+$/.test(uid ?? '') || !/^\d+$/.test(gid ?? '') || !home.startsWith('/'))
+    throw new Refused('node', `there is no user ${name} on this machine`);
   const top = await realpath(root);
-  const real = await realpath(join(root, home)).catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
+  const real = await realpath(join(root, home)).catch((error: unknown) =>
+    isMissing(error) ? undefined : Promise.reject(error),
+  );
   if (real === undefined) throw new Refused('node', `the home ${home} of ${name} is not there`);
-  if (real !== top && !real.startsWith(top.endsWith(sep) ? top : top + sep)) throw new Refused('node', `the home ${home} of ${name} is outside of the root`);
+  if (real !== top && !real.startsWith(top.endsWith(sep) ? top : top + sep))
+    throw new Refused('node', `the home ${home} of ${name} is outside of the root`);
   return { name, uid: Number(uid), gid: Number(gid), home, root: real };
 }
 
@@ -40,15 +52,22 @@ export type Lookup = (name: string) => Promise<string>;
 const LOOKUP_MS = 10_000;
 
 /** A name service that does not answer, or no getent: nobody is found, and the change says so. */
-const getent: Lookup = (name) => new Promise((resolve) => {
-  execFile('getent', ['passwd', name], { timeout: LOOKUP_MS, killSignal: 'SIGKILL' }, (error, out) => resolve(error === null ? out : ''));
-});
+const getent: Lookup = (name) =>
+  new Promise((resolve) => {
+    execFile('getent', ['passwd', name], { timeout: LOOKUP_MS, killSignal: 'SIGKILL' }, (error, out) =>
+      resolve(error === null ? out : ''),
+    );
+  });
 
 /** Homes of those who log in: root, and users who are people. */
 export function homesOf(root: string): readonly string[] {
   try {
-    const users = readFileSync(join(root, 'etc/passwd'), 'utf8').split('\n').map((line) => line.split(':'));
-    return users.flatMap(([, , uid, , , home = '']) => ((uid === '0' || Number(uid) >= FIRST_PERSON) && home.startsWith('/') ? [home] : []));
+    const users = readFileSync(join(root, 'etc/passwd'), 'utf8')
+      .split('\n')
+      .map((line) => line.split(':'));
+    return users.flatMap(([, , uid, , , home = '']) =>
+      (uid === '0' || Number(uid) >= FIRST_PERSON) && home.startsWith('/') ? [home] : [],
+    );
   } catch {
     return [];
   }

@@ -20,7 +20,10 @@ class SysctlBackend implements Backend {
   readonly kind = 'Sysctl';
   private readonly paths: PathOriginals;
 
-  constructor(private readonly surroundings: Surroundings, private readonly proc: string) {
+  constructor(
+    private readonly surroundings: Surroundings,
+    private readonly proc: string,
+  ) {
     this.paths = new PathOriginals(this.kind, surroundings);
   }
 
@@ -34,7 +37,13 @@ class SysctlBackend implements Backend {
 
   async check(entry: ConfigEntry, checked: Checked): Promise<void> {
     const { key } = settingOf(entry);
-    await checkPath(this.surroundings.root, { ...entry, spec: { path: filePath(key) } }, checked, 'directory', `${filePath(key)} is a directory`);
+    await checkPath(
+      this.surroundings.root,
+      { ...entry, spec: { path: filePath(key) } },
+      checked,
+      'directory',
+      `${filePath(key)} is a directory`,
+    );
     await this.read(key);
   }
 
@@ -45,13 +54,16 @@ class SysctlBackend implements Backend {
 
   async putBack(key: string, original: Original): Promise<void> {
     if (!key.startsWith(PREFIX)) return this.paths.putBack(key, original);
-    if ((await this.differsFromOriginal(key, original.was)) !== undefined) await this.write(key.slice(PREFIX.length), String(original.was));
+    if ((await this.differsFromOriginal(key, original.was)) !== undefined)
+      await this.write(key.slice(PREFIX.length), String(original.was));
   }
 
   async differsFromOriginal(key: string, was: Json): Promise<string | undefined> {
     if (!key.startsWith(PREFIX)) return this.paths.differs(key, was);
     const now = await this.read(key.slice(PREFIX.length));
-    return words(now) === words(String(was)) ? undefined : `is ${words(now)}, and was ${words(String(was))} before Sluice`;
+    return words(now) === words(String(was))
+      ? undefined
+      : `is ${words(now)}, and was ${words(String(was))} before Sluice`;
   }
 
   async apply(entry: ConfigEntry): Promise<void> {
@@ -76,7 +88,8 @@ class SysctlBackend implements Backend {
     try {
       return await readFile(this.procPath(key), 'utf8');
     } catch (error) {
-      if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR' || codeOf(error) === 'EISDIR') throw new Refused('content', `the kernel has no parameter ${key}`);
+      if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR' || codeOf(error) === 'EISDIR')
+        throw new Refused('content', `the kernel has no parameter ${key}`);
       throw error;
     }
   }
@@ -86,7 +99,8 @@ class SysctlBackend implements Backend {
     try {
       await writeFile(this.procPath(key), `${value.trim()}\n`, { flag: OVERWRITE });
     } catch (error) {
-      if (codeOf(error) === 'EINVAL' || codeOf(error) === 'ERANGE') throw new Refused('content', `the kernel does not take ${words(value)} for ${key}`);
+      if (codeOf(error) === 'EINVAL' || codeOf(error) === 'ERANGE')
+        throw new Refused('content', `the kernel does not take ${words(value)} for ${key}`);
       throw error;
     }
   }
@@ -100,8 +114,10 @@ class SysctlBackend implements Backend {
 export const sysctlBackend: BackendFactory = {
   kind: 'Sysctl',
   // The folders of /proc/sys can be written by nobody: a parameter that every kernel has tells.
-  capabilities: ({ host }) => (host.proc === undefined || !mayWrite(join(host.proc, 'sys/vm/swappiness')) ? [] : ['kind:Sysctl']),
-  create: (surroundings) => (surroundings.host.proc === undefined ? undefined : new SysctlBackend(surroundings, surroundings.host.proc)),
+  capabilities: ({ host }) =>
+    host.proc === undefined || !mayWrite(join(host.proc, 'sys/vm/swappiness')) ? [] : ['kind:Sysctl'],
+  create: (surroundings) =>
+    surroundings.host.proc === undefined ? undefined : new SysctlBackend(surroundings, surroundings.host.proc),
 };
 
 /** After all that distributions bring there: the last file that names a parameter is the one that counts. */
@@ -109,8 +125,10 @@ const filePath = (key: string): string => `/etc/sysctl.d/99-zz-sluice-${key.repl
 
 function settingOf({ spec }: ConfigEntry): { readonly key: string; readonly value: string } {
   const { key, value } = spec;
-  if (typeof key !== 'string' || key.length > 200 || !KEY.test(key)) throw new Refused('content', `key ${JSON.stringify(key)} is not the name of a kernel parameter`);
-  if (typeof value !== 'string' || value.trim() === '' || /[\n\r\0]/.test(value)) throw new Refused('content', `value ${JSON.stringify(value)} is not one line of text`);
+  if (typeof key !== 'string' || key.length > 200 || !KEY.test(key))
+    throw new Refused('content', `key ${JSON.stringify(key)} is not the name of a kernel parameter`);
+  if (typeof value !== 'string' || value.trim() === '' || /[\n\r\0]/.test(value))
+    throw new Refused('content', `value ${JSON.stringify(value)} is not one line of text`);
   return { key, value };
 }
 

@@ -4,7 +4,11 @@ import type { ConfigEntry } from '#libs/contracts';
 import { config, file, Host, probe } from '../../applier-host.fixture.js';
 import { EMPTY_HASH } from '../../index.js';
 
-const sysctl = (key: string, value: string): ConfigEntry => ({ kind: 'Sysctl', name: key.replaceAll(/[./]/g, '-'), spec: { key, value } });
+const sysctl = (key: string, value: string): ConfigEntry => ({
+  kind: 'Sysctl',
+  name: key.replaceAll(/[./]/g, '-'),
+  spec: { key, value },
+});
 const gate = probe('gate', { file: { path: '/etc/gate', matches: '^open' } });
 
 let host: Host;
@@ -29,15 +33,34 @@ it('sets a value now and for the next boot, and gives both back exactly', async 
   mkdirSync(host.path('etc/sysctl.d'), { recursive: true, mode: 0o755 });
   writeFileSync(host.path('etc/sysctl.d/99-sysctl.conf'), 'vm.swappiness = 7\n', { mode: 0o644 });
   const before = host.tree();
-  expect(await host.bus.roll(config(sysctl('vm.swappiness', '10'), sysctl('net.ipv4.tcp_rmem', '1 2  3'), sysctl('net.ipv4.conf.eth0/100.rp_filter', '1'))))
-    .toMatchObject({ verdict: 'applied', changed: ['net.ipv4.conf.eth0/100.rp_filter', 'net.ipv4.tcp_rmem', 'vm.swappiness'] });
-  expect([now('vm/swappiness'), now('net/ipv4/tcp_rmem').split(/\s+/).slice(0, 3), now('net/ipv4/conf/eth0.100/rp_filter').trim()]).toEqual(['10\n', ['1', '2', '3'], '1']);
-  const files = Object.keys(host.tree()).filter((path) => path.startsWith('etc/sysctl.d/')).sort();
+  expect(
+    await host.bus.roll(
+      config(
+        sysctl('vm.swappiness', '10'),
+        sysctl('net.ipv4.tcp_rmem', '1 2  3'),
+        sysctl('net.ipv4.conf.eth0/100.rp_filter', '1'),
+      ),
+    ),
+  ).toMatchObject({
+    verdict: 'applied',
+    changed: ['net.ipv4.conf.eth0/100.rp_filter', 'net.ipv4.tcp_rmem', 'vm.swappiness'],
+  });
+  expect([
+    now('vm/swappiness'),
+    now('net/ipv4/tcp_rmem').split(/\s+/).slice(0, 3),
+    now('net/ipv4/conf/eth0.100/rp_filter').trim(),
+  ]).toEqual(['10\n', ['1', '2', '3'], '1']);
+  const files = Object.keys(host.tree())
+    .filter((path) => path.startsWith('etc/sysctl.d/'))
+    .sort();
   expect(files.at(-1)).toBe('etc/sysctl.d/99-zz-sluice-vm.swappiness.conf');
   expect(host.tree()[files.at(-1) ?? '']).toBe('644 # Sluice: Sysctl/vm-swappiness\nvm.swappiness = 10\n');
   expect(await host.bus.roll(config())).toMatchObject({ verdict: 'applied', hash: EMPTY_HASH });
   expect(host.tree()).toEqual(before);
-  expect([now('vm/swappiness'), now('net/ipv4/tcp_rmem').trim().split(/\s+/)]).toEqual(['60\n', ['4096', '131072', '6291456']]);
+  expect([now('vm/swappiness'), now('net/ipv4/tcp_rmem').trim().split(/\s+/)]).toEqual([
+    '60\n',
+    ['4096', '131072', '6291456'],
+  ]);
 });
 
 // The kernel's own folder, whose directories have no write permission, for root neither. Nothing is written there.
@@ -62,7 +85,10 @@ it('is announced where the parameters can be written', async () => {
 
 it('gives the value back that stood there when a change is taken back', async () => {
   await host.bus.roll(config(sysctl('vm.swappiness', '10'), file('/etc/gate', 'open')));
-  expect(await host.bus.roll(config(sysctl('vm.swappiness', '99'), file('/etc/gate', 'shut'), gate))).toMatchObject({ verdict: 'invalid', restored: true });
+  expect(await host.bus.roll(config(sysctl('vm.swappiness', '99'), file('/etc/gate', 'shut'), gate))).toMatchObject({
+    verdict: 'invalid',
+    restored: true,
+  });
   expect(now('vm/swappiness').trim()).toBe('10');
 });
 
@@ -72,7 +98,11 @@ it.each([
   ['a name that leads elsewhere', '../../x.y', 'is not the name of a kernel parameter'],
 ])('%s is invalid, before anything is touched', async (_name, key, reason) => {
   const report = await host.bus.roll(config(sysctl('vm.swappiness', '10'), sysctl(key, '1')));
-  expect(report).toMatchObject({ verdict: 'invalid', restored: true, reason: expect.stringContaining(reason) as string });
+  expect(report).toMatchObject({
+    verdict: 'invalid',
+    restored: true,
+    reason: expect.stringContaining(reason) as string,
+  });
   expect([host.tree(), now('vm/swappiness')]).toEqual([{}, '60\n']);
 });
 
@@ -80,8 +110,13 @@ it('finds what somebody else set since', async () => {
   const wanted = config(sysctl('vm.swappiness', '10'));
   await host.bus.roll(wanted);
   parameter('vm/swappiness', '77\n');
-  expect((await host.bus.reported(({ kind, what }) => kind === 'drifted' && what.length > 0)).what).toEqual(['vm.swappiness: is 77 instead of 10']);
-  expect(await host.bus.roll(wanted, { kind: 'repair' })).toMatchObject({ verdict: 'applied', changed: ['vm.swappiness'] });
+  expect((await host.bus.reported(({ kind, what }) => kind === 'drifted' && what.length > 0)).what).toEqual([
+    'vm.swappiness: is 77 instead of 10',
+  ]);
+  expect(await host.bus.roll(wanted, { kind: 'repair' })).toMatchObject({
+    verdict: 'applied',
+    changed: ['vm.swappiness'],
+  });
   expect(now('vm/swappiness').trim()).toBe('10');
 });
 
@@ -92,7 +127,11 @@ it('a kernel that refuses the value makes it invalid, one that cannot be written
   // The real kernel: what it refuses there changes nothing.
   await host.start({ host: { proc: '/proc' } });
   const report = await host.bus.roll(config(sysctl('kernel.printk', 'words')));
-  expect(report).toMatchObject({ restored: true, hash: EMPTY_HASH, verdict: IS_ROOT && /does not take/.test(report.reason) ? 'invalid' : 'failed' });
+  expect(report).toMatchObject({
+    restored: true,
+    hash: EMPTY_HASH,
+    verdict: IS_ROOT && /does not take/.test(report.reason) ? 'invalid' : 'failed',
+  });
   expect(host.tree()).toEqual({});
   chmodSync(host.root, 0o755);
 });

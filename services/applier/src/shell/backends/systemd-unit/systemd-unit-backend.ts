@@ -16,7 +16,10 @@ class SystemdUnitBackend implements Backend {
   private readonly paths: PathOriginals;
   private readonly units: UnitOriginals;
 
-  constructor(private readonly surroundings: Surroundings, private readonly systemd: Systemd) {
+  constructor(
+    private readonly surroundings: Surroundings,
+    private readonly systemd: Systemd,
+  ) {
     this.paths = new PathOriginals(this.kind, surroundings);
     this.units = new UnitOriginals(this.kind, systemd);
   }
@@ -31,8 +34,16 @@ class SystemdUnitBackend implements Backend {
 
   async check(entry: ConfigEntry, checked: Checked): Promise<void> {
     const unit = unitOf(entry);
-    if (unit.enabled === true && unit.content !== undefined && !/^\s*\[Install\]\s*$/m.test(unit.content)) throw new Refused('content', 'cannot be enabled: it has no section [Install]');
-    for (const { path } of unitFiles(entry)) await checkPath(this.surroundings.root, { ...entry, spec: { path } }, checked, 'directory', `${path} is a directory`);
+    if (unit.enabled === true && unit.content !== undefined && !/^\s*\[Install\]\s*$/m.test(unit.content))
+      throw new Refused('content', 'cannot be enabled: it has no section [Install]');
+    for (const { path } of unitFiles(entry))
+      await checkPath(
+        this.surroundings.root,
+        { ...entry, spec: { path } },
+        checked,
+        'directory',
+        `${path} is a directory`,
+      );
     const { load } = await this.systemd.show(unit.name);
     if (unit.content === undefined && load === 'not-found') throw new Refused('node', `there is no unit ${unit.name}`);
     await verifyUnit(entry, unit, this.surroundings);
@@ -58,8 +69,10 @@ class SystemdUnitBackend implements Backend {
     const [enabling, standing] = [enabledDiffers(unit, now), stateDiffers(unit, now)];
     // What is started or enabled has to be the new unit; and a repair has no actions that would see to it.
     if (now.isOutdated || now.load === 'not-found') await this.systemd.daemonReload(leftMs());
-    if (enabling !== undefined) await this.systemd.tell(unit.enabled === true ? 'enable' : 'disable', unit.name, leftMs());
-    if (standing !== undefined) await this.systemd.tell(unit.state === 'started' ? 'start' : 'stop', unit.name, leftMs());
+    if (enabling !== undefined)
+      await this.systemd.tell(unit.enabled === true ? 'enable' : 'disable', unit.name, leftMs());
+    if (standing !== undefined)
+      await this.systemd.tell(unit.state === 'started' ? 'start' : 'stop', unit.name, leftMs());
   }
 
   async differs(entry: ConfigEntry): Promise<string | undefined> {
@@ -69,14 +82,21 @@ class SystemdUnitBackend implements Backend {
       if (how !== undefined) return `${file.path}: ${how}`;
     }
     const now = await this.systemd.show(unit.name);
-    return enabledDiffers(unit, now) ?? stateDiffers(unit, now) ?? (now.isOutdated ? 'systemd has not read its files anew' : undefined);
+    return (
+      enabledDiffers(unit, now) ??
+      stateDiffers(unit, now) ??
+      (now.isOutdated ? 'systemd has not read its files anew' : undefined)
+    );
   }
 }
 
 export const systemdUnitBackend: BackendFactory = {
   kind: 'SystemdUnit',
   capabilities: ({ host }) => (host.systemd === undefined ? [] : ['kind:SystemdUnit']),
-  create: (surroundings) => (surroundings.host.systemd === undefined ? undefined : new SystemdUnitBackend(surroundings, surroundings.host.systemd)),
+  create: (surroundings) =>
+    surroundings.host.systemd === undefined
+      ? undefined
+      : new SystemdUnitBackend(surroundings, surroundings.host.systemd),
 };
 
 function enabledDiffers({ enabled }: UnitEntry, now: UnitStanding): string | undefined {
@@ -87,6 +107,11 @@ function enabledDiffers({ enabled }: UnitEntry, now: UnitStanding): string | und
 function stateDiffers({ state }: UnitEntry, now: UnitStanding): string | undefined {
   if (state === 'stopped') return isActive(now) ? `is ${now.active} instead of stopped` : undefined;
   // One that does its work and ends does not run afterwards; only that it failed is a difference.
-  if (state === undefined || isActive(now) || (now.type === 'oneshot' && now.active === 'inactive' && now.result === 'success')) return undefined;
+  if (
+    state === undefined ||
+    isActive(now) ||
+    (now.type === 'oneshot' && now.active === 'inactive' && now.result === 'success')
+  )
+    return undefined;
   return `is ${now.active} instead of started`;
 }

@@ -9,10 +9,15 @@ import { unitFiles, unitPlaces, type UnitEntry } from './unit-files.js';
 
 const VERIFY_MS = 15_000;
 /** A program may come with the same change, or be missing on this machine alone: whether it starts is seen when it is started. */
-const NOT_OF_THE_CONTENT = /is not executable: No such file|Failed to create|Failed to prepare filename|Unit \S+ not found/;
+const NOT_OF_THE_CONTENT =
+  /is not executable: No such file|Failed to create|Failed to prepare filename|Unit \S+ not found/;
 
 /** Throws Refused('content') when systemd itself would not take the unit as it shall be. Looks at copies; nothing of the node changes. */
-export async function verifyUnit(entry: ConfigEntry, unit: UnitEntry, { host, root, ending }: Surroundings): Promise<void> {
+export async function verifyUnit(
+  entry: ConfigEntry,
+  unit: UnitEntry,
+  { host, root, ending }: Surroundings,
+): Promise<void> {
   const files = unitFiles(entry);
   if (files.length === 0 || host.systemdAnalyze === undefined) return;
   const base = unit.content ?? (await presentContent(unit.name, root));
@@ -26,9 +31,16 @@ export async function verifyUnit(entry: ConfigEntry, unit: UnitEntry, { host, ro
       await mkdir(dirname(copy), { recursive: true });
       await writeFile(copy, file.content);
     }
-    const { passed, output, reason } = await runCommand([host.systemdAnalyze, 'verify', '--man=no', '--recursive-errors=no', path], { root: folder, timeoutMs: VERIFY_MS, ending });
-    const said = output.split('\n').map((line) => line.replaceAll(`${folder}/`, '').trim()).filter((line) => line.includes(unit.name) && !NOT_OF_THE_CONTENT.test(line));
-    if (!passed && said.length > 0) throw new Refused('content', `systemd does not take it: ${said.slice(0, 5).join('; ')}`);
+    const { passed, output, reason } = await runCommand(
+      [host.systemdAnalyze, 'verify', '--man=no', '--recursive-errors=no', path],
+      { root: folder, timeoutMs: VERIFY_MS, ending },
+    );
+    const said = output
+      .split('\n')
+      .map((line) => line.replaceAll(`${folder}/`, '').trim())
+      .filter((line) => line.includes(unit.name) && !NOT_OF_THE_CONTENT.test(line));
+    if (!passed && said.length > 0)
+      throw new Refused('content', `systemd does not take it: ${said.slice(0, 5).join('; ')}`);
     // Without a word on the unit it is the program that could not do its work.
     if (!passed && output.trim() === '') throw new Error(reason);
   } finally {

@@ -21,11 +21,15 @@ export interface UnitEntry {
 
 export function unitOf({ spec }: ConfigEntry): UnitEntry {
   const { name, content, dropIns = [], enabled, state } = spec;
-  if (typeof name !== 'string' || name.length > 255 || !UNIT.test(name)) throw new Refused('content', `name ${JSON.stringify(name)} is not that of a unit`);
+  if (typeof name !== 'string' || name.length > 255 || !UNIT.test(name))
+    throw new Refused('content', `name ${JSON.stringify(name)} is not that of a unit`);
   if (content !== undefined && typeof content !== 'string') throw new Refused('content', 'content is not a text');
-  if (enabled !== undefined && typeof enabled !== 'boolean') throw new Refused('content', 'enabled is neither true nor false');
-  if (state !== undefined && state !== 'started' && state !== 'stopped') throw new Refused('content', `state ${JSON.stringify(state)} is neither started nor stopped`);
-  if (!Array.isArray(dropIns) || !dropIns.every(isDropIn)) throw new Refused('content', 'dropIns is not a list of names that end with .conf and contents');
+  if (enabled !== undefined && typeof enabled !== 'boolean')
+    throw new Refused('content', 'enabled is neither true nor false');
+  if (state !== undefined && state !== 'started' && state !== 'stopped')
+    throw new Refused('content', `state ${JSON.stringify(state)} is neither started nor stopped`);
+  if (!Array.isArray(dropIns) || !dropIns.every(isDropIn))
+    throw new Refused('content', 'dropIns is not a list of names that end with .conf and contents');
   return { name, content, dropIns, enabled, state };
 }
 
@@ -39,12 +43,24 @@ export function unitFiles(entry: ConfigEntry): readonly UnitFile[] {
   const { name, content, dropIns } = entry.spec;
   if (typeof name !== 'string' || !UNIT.test(name)) return [];
   const own = typeof content === 'string' ? [{ path: `${FOLDER}/${name}`, content: Buffer.from(content, 'utf8') }] : [];
-  const added = Array.isArray(dropIns) ? dropIns.filter(isDropIn).map((dropIn) => ({ path: `${FOLDER}/${name}.d/${dropIn.name}`, content: Buffer.from(dropIn.content, 'utf8') })) : [];
+  const added = Array.isArray(dropIns)
+    ? dropIns
+        .filter(isDropIn)
+        .map((dropIn) => ({ path: `${FOLDER}/${name}.d/${dropIn.name}`, content: Buffer.from(dropIn.content, 'utf8') }))
+    : [];
   return [...own, ...added];
 }
 
 /** Where units are that others brought, nearest first; of `a@b.service` also `a@.service`. */
 export function unitPlaces(name: string): readonly string[] {
   const template = name.replace(/@[^.]+\./, '@.');
-  return [...new Set([name, template])].flatMap((one) => [FOLDER, '/run/systemd/system', '/usr/local/lib/systemd/system', '/usr/lib/systemd/system', '/lib/systemd/system'].map((folder) => `${folder}/${one}`));
+  return [...new Set([name, template])].flatMap((one) =>
+    [
+      FOLDER,
+      '/run/systemd/system',
+      '/usr/local/lib/systemd/system',
+      '/usr/lib/systemd/system',
+      '/lib/systemd/system',
+    ].map((folder) => `${folder}/${one}`),
+  );
 }

@@ -20,7 +20,10 @@ export const isStateKey = (key: string): boolean => key.startsWith(ENABLED) || k
 const unitOfKey = (key: string): string => key.slice(key.indexOf(':') + 1);
 
 export class UnitOriginals {
-  constructor(private readonly kind: string, private readonly systemd: Systemd) {}
+  constructor(
+    private readonly kind: string,
+    private readonly systemd: Systemd,
+  ) {}
 
   async read(key: string): Promise<Original> {
     const now = await this.systemd.show(unitOfKey(key));
