@@ -40,10 +40,12 @@ module.exports = {
   globalTeardown: '<rootDir>/tools/jest-end.cjs',
   testSequencer: '<rootDir>/tools/jest-order.cjs',
   setupFiles: ['<rootDir>/tools/jest-setup.cjs'],
-  // Two suites at a time: many of them wait for processes of their own most of the time; in a worker that is replaced when it has grown.
+  // Two suites at a time: many of them wait for processes of their own most of the time; in a worker that is replaced
+  // when it has grown.
   maxWorkers: 2,
   workerIdleMemoryLimit: '400MB',
-  testTimeout: 60_000,
+  // Ends a test that hangs. It is long because machines are busy, and no test asserts a time.
+  testTimeout: 300_000,
   // A test that fails half-way may leave a process or a socket behind; the run must end all the same.
   forceExit: true,
 };

@@ -8,7 +8,10 @@ export interface Rounds {
   readonly flags: ReadonlySet<string>;
 }
 
-/** Reads `--rounds N --seed S` and flags; what cannot be read is said, and ends the process with 2. `help`: what `--help` prints. */
+/**
+ * Reads `--rounds N --seed S` and flags; what cannot be read is said, and ends the process with 2. `help`: what
+ * `--help` prints.
+ */
 export function roundsOrExit(
   help: string,
   args: readonly string[],

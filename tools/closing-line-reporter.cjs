@@ -1,6 +1,9 @@
 const { writeSync } = require('node:fs');
 
-/** Ends the output with the line that CI reads: 'N passed, N failed'. A suite that does not load counts as failed; what was skipped is named. */
+/**
+ * Ends the output with the line that CI reads: 'N passed, N failed'. A suite that does not load counts as failed; what
+ * was skipped is named.
+ */
 module.exports = class ClosingLineReporter {
   onRunComplete(_contexts, results) {
     const failed = results.numFailedTests + results.numRuntimeErrorTestSuites;

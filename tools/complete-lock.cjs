@@ -1,58 +1,52 @@
-// Enters into package-lock.json the optional packages of other platforms. A registry that carries only this platform's makes npm leave
-// them out, and `npm ci`, which wants the lock to be whole, then fails. What a name says of its platform is what npm needs to skip it here.
+// Completes package-lock.json after npm install of something new:
+// - A package without a hash gets the registry's. A registry that lacks a version of another platform's package makes
+//   npm leave out its hash, or all of it; then pin a version that is there whole.
+// - `engines` go: npm compares them with the Node.js that runs npm, while everything here runs on the one in
+//   node_modules/.bin (docs/design/node-versions.md). test/architecture/packages.spec.ts compares them instead.
+const { execFileSync } = require('node:child_process');
 const { readFileSync, writeFileSync } = require('node:fs');
 const { join } = require('node:path');
 
-const OS = ['aix', 'android', 'darwin', 'freebsd', 'linux', 'netbsd', 'openbsd', 'openharmony', 'sunos', 'win32'];
-const CPU = {
-  arm: 'arm',
-  'arm-eabi': 'arm',
-  'arm-gnueabihf': 'arm',
-  'arm-musleabihf': 'arm',
-  armv7: 'arm',
-  arm64: 'arm64',
-  ia32: 'ia32',
-  loong64: 'loong64',
-  ppc64: 'ppc64',
-  ppc64le: 'ppc64',
-  riscv64: 'riscv64',
-  s390x: 's390x',
-  x64: 'x64',
-};
-
-/** `…-linux-x64-musl` → what npm calls os, cpu and libc; undefined for a name that says nothing. */
-function platformOf(name) {
-  const found = new RegExp(`[-/](${OS.join('|')})-(.+)$`).exec(name);
-  if (found === null) return undefined;
-  const [, os, rest] = found;
-  const machine = rest.replace(/-(gnu|musl|msvc)$/, '');
-  if (CPU[machine] === undefined) return undefined;
-  const libc = /-musl$|musleabihf$/.test(rest)
-    ? { libc: ['musl'] }
-    : /-gnu$|gnueabihf$/.test(rest) && os === 'linux'
-      ? { libc: ['glibc'] }
-      : {};
-  return { cpu: [CPU[machine]], ...libc, os: [os] };
-}
-
 const file = join(__dirname, '../package-lock.json');
 const lock = JSON.parse(readFileSync(file, 'utf8'));
-const unknown = [];
-for (const one of Object.values(lock.packages)) {
-  for (const [name, version] of Object.entries(one.optionalDependencies ?? {})) {
-    const path = `node_modules/${name}`;
-    if (lock.packages[path] !== undefined) continue;
-    const platform = platformOf(name);
-    if (platform === undefined || !/^\d+\.\d+\.\d+[\w.-]*$/.test(version)) unknown.push(`${name}@${version}`);
-    else lock.packages[path] = { version, ...platform, ...(one.dev ? { dev: true } : {}), optional: true };
+
+async function main() {
+  const registry = execFileSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).trim();
+  for (const [path, one] of Object.entries(lock.packages)) {
+    if (path === '') continue;
+    delete one.engines;
+    one.integrity ??= (await manifest(registry, nameOf(path), one.version)).dist.integrity;
+    for (const [name, version] of Object.entries(one.optionalDependencies ?? {})) {
+      if (lock.packages[`node_modules/${name}`] !== undefined) continue;
+      const { dist, cpu, libc, os } = await manifest(registry, name, version);
+      const dev = one.dev ? { dev: true } : {};
+      lock.packages[`node_modules/${name}`] = {
+        version,
+        integrity: dist.integrity,
+        cpu,
+        ...dev,
+        libc,
+        optional: true,
+        os,
+      };
+    }
   }
+  const [root, ...paths] = Object.keys(lock.packages);
+  lock.packages = Object.fromEntries(
+    [root, ...paths.sort((a, b) => a.localeCompare(b, 'en'))].map((path) => [path, lock.packages[path]]),
+  );
+  writeFileSync(file, `${JSON.stringify(lock, null, 2)}\n`);
 }
-if (unknown.length > 0) {
-  process.stderr.write(`cannot tell the platform or the version of ${unknown.join(', ')}: enter them by hand\n`);
+
+const nameOf = (path) => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
+
+async function manifest(registry, name, version) {
+  const answer = await fetch(new URL(`${name}/${version}`, registry));
+  if (answer.ok) return answer.json();
+  throw new Error(`the registry has no ${name}@${version}: pin a version of which it has every platform's package`);
+}
+
+main().catch((error) => {
+  process.stderr.write(`complete-lock: ${error.message}\n`);
   process.exitCode = 1;
-}
-const [root, ...paths] = Object.keys(lock.packages);
-lock.packages = Object.fromEntries(
-  [root, ...paths.sort((a, b) => a.localeCompare(b, 'en'))].map((path) => [path, lock.packages[path]]),
-);
-writeFileSync(file, `${JSON.stringify(lock, null, 2)}\n`);
+});

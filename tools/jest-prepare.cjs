@@ -1,5 +1,6 @@
-// Before the first test: what is missing on a new machine is built, for the time of a test or a hook is not meant for that.
-// What takes minutes is built beside the tests that do not need it, which run first (jest-order.cjs); jest-end.cjs ends it.
+// Before the first test: what is missing on a new machine is built, for the time of a test or a hook is not meant for
+// that. What takes minutes is built while the tests that do not need it run, which run first (jest-order.cjs);
+// jest-end.cjs ends it.
 const { spawn, spawnSync } = require('node:child_process');
 const { existsSync } = require('node:fs');
 const { join } = require('node:path');

@@ -1,5 +1,5 @@
 // npm run package [-- --out DIR] [--bundle-only]: the applier as things that one installs. Into build/ go
-//   applier.cjs                     one file, for any Node.js >= 20.19
+//   applier.cjs                     one file, for any Node.js >= 22
 //   sluice-applier_<version>_all.deb  the same with a systemd unit and its drop-ins (needs Debian's dpkg-deb)
 const { spawnSync } = require('node:child_process');
 const { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } = require('node:fs');
@@ -12,7 +12,10 @@ const { version, description } = JSON.parse(readFileSync(join(root, 'package.jso
 const at = process.argv.indexOf('--out');
 const out = at < 0 ? join(root, 'build') : process.argv[at + 1];
 
-/** Our own modules do nothing when they are loaded, but for one: what the applier does not use stays out, Nest above all. */
+/**
+ * Our own modules do nothing when they are loaded, but for one: what the applier does not use stays out, Nest above
+ * all.
+ */
 const own = {
   name: 'own',
   setup(bundle) {
@@ -34,10 +37,11 @@ async function bundleApplier(file) {
     outfile: file,
     bundle: true,
     platform: 'node',
-    target: 'node20',
+    target: 'node22',
     tsconfigRaw: '{}',
     plugins: [own],
     // Of services only. Should the applier come to use one of them, the check below says so.
+    define: { SLUICE_VERSION: JSON.stringify(version) },
     external: ['@nestjs/*', '@kubernetes/*', 'reflect-metadata', 'rxjs'],
     banner: {
       js: `// Sluice's applier ${version}, Apache-2.0. Made by npm run package; the licences of what is in it stand in its source.`,

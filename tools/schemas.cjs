@@ -2,8 +2,12 @@
 const { cpSync, mkdirSync, rmSync, writeFileSync } = require('node:fs');
 const { dirname, join } = require('node:path');
 const { stringify } = require('yaml');
-const { customResourceDefinitions, manifestSchemas, PLAIN_WEBHOOK } = require('../dist/libs/manifests/src/index.js');
-const { requestSchemas } = require('../dist/libs/requests/src/index.js');
+const {
+  customResourceDefinitions,
+  manifestSchemas,
+  PLAIN_WEBHOOK,
+  requestSchemas,
+} = require('../dist/libs/manifests/src/index.js');
 
 const folder = join(__dirname, '../docs/schemas');
 rmSync(folder, { recursive: true, force: true });
@@ -20,7 +24,7 @@ mkdirSync(crds, { recursive: true });
 for (const [file, definition] of Object.entries(customResourceDefinitions()))
   writeFileSync(join(crds, file), stringify(definition, { aliasDuplicateObjects: false, lineWidth: 0 }));
 
-// And the configuration of the webhook, to which whoever applies it adds the authority's certificate (caBundle).
+// And the configuration of the webhook, to which you add the authority's certificate (caBundle).
 mkdirSync(join(__dirname, '../deploy/admission'), { recursive: true });
 for (const file of ['../deploy/admission/webhook.yaml', '../deploy/helm/sluice/files/webhook.yaml'])
   writeFileSync(join(__dirname, file), stringify(PLAIN_WEBHOOK, { aliasDuplicateObjects: false, lineWidth: 0 }));

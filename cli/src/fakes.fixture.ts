@@ -1,16 +1,16 @@
 import { createColors } from 'picocolors';
-import { OpsError, type FleetClient, type FleetEvent, type Inspection } from '#libs/bus';
+import { OpsError, type FleetClient, type FleetEvent, type Inspection } from '#libs/client';
 import type { ChangeView, RolloutView, ViewBucket } from '#libs/contracts';
-import type { Io } from './io.js';
+import type { Io } from './output/io.js';
 import { runCli } from './run-cli.js';
-import { openSession } from './session.js';
+import { openSession } from './connection/session.js';
 
 export const NOW = new Date('2026-11-21T10:00:00.000Z');
 export const ago = (seconds: number): string => new Date(NOW.getTime() - seconds * 1_000).toISOString();
 export const PLAIN = createColors(false);
 
 /** What a command wrote, and how it ended. */
-export interface Ran {
+export interface CliResult {
   readonly exit: number | undefined;
   readonly out: string;
   readonly err: string;
@@ -31,7 +31,7 @@ export async function cli(
   fleet: FakeFleet | undefined = undefined,
   env: NodeJS.ProcessEnv = {},
   stdin = '',
-): Promise<Ran> {
+): Promise<CliResult> {
   const written = { out: '', err: '' };
   const io: Io = {
     out: (text) => void (written.out += `${text}\n`),
@@ -96,7 +96,7 @@ export const changeView = (part: Partial<ChangeView> = {}): ChangeView => ({
   source: 'cli',
   message: 'Greet',
   author: 'ada',
-  behind: [],
+  waitsFor: [],
   apply: [],
   delete: [],
   attempt: 1,
@@ -124,7 +124,7 @@ export const rolloutView = (part: Partial<RolloutView> = {}): RolloutView => ({
   applied: 2,
   failed: 0,
   unknown: 0,
-  owed: 0,
+  deferred: 0,
   pending: 4,
   maxFailures: 0,
   reason: '',

@@ -1,4 +1,4 @@
-import { processIo } from './io.js';
+import { processIo } from './output/io.js';
 import { runCli } from './run-cli.js';
 
 void runCli(process.argv.slice(2), processIo()).then(async (exit) => {

@@ -6,7 +6,8 @@ export function packageRoot(): string {
   let folder = __dirname;
   while (!existsSync(join(folder, 'package.json'))) {
     const parent = dirname(folder);
-    if (parent === folder) throw new Error(`no package.json above ${__dirname}: this installation is not whole`);
+    if (parent === folder)
+      throw new Error(`no package.json above ${__dirname}: this installation is incomplete, reinstall it`);
     folder = parent;
   }
   return folder;

@@ -1,16 +1,8 @@
+import { setTimeout } from 'node:timers/promises';
+
 /** Resolves after a while, or at once when the signal aborts. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener('abort', end);
-    if (signal.aborted) end();
-  });
-}
+export const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+  setTimeout(ms, undefined, { signal }).catch(() => undefined);
 
 /** Resolves when the signal aborts, and keeps the process alive until then. */
 export async function aborted(signal: AbortSignal): Promise<void> {

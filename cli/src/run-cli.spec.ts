@@ -26,8 +26,8 @@ describe('usage', () => {
     ['what is no id of a change', ['pause', 'motd']],
     ['what is no name of a node', ['skip', 'A_B']],
     ['what cannot be got', ['get', 'cars']],
-    ['forgive without a reason', ['forgive', 'a'.repeat(64)]],
-    ['forgive with half a hash', ['forgive', 'abc', '--reason', 'ok']],
+    ['clear without a reason', ['clear', 'a'.repeat(64)]],
+    ['clear with half a hash', ['clear', 'abc', '--reason', 'ok']],
     ['delete with neither name nor file', ['delete']],
     ['delete with both', ['delete', 'File', 'motd', '-f', '-']],
     ['a service that does not exist', ['service', 'butcher']],
@@ -67,7 +67,7 @@ describe('usage', () => {
 test('without a server it ends with 6, and names the address, where that is from, and the way out', async () => {
   const { exit, out, err } = await cli(['status', '--server', 'nats://127.0.0.1:1']);
   expect([exit, out]).toEqual([6, '']);
-  expect(err).toMatch(/nats:\/\/127\.0\.0\.1:1.*\(the address is from --server\)\n.*sluice up/);
+  expect(err).toMatch(/nats:\/\/127\.0\.0\.1:1.*\(address from --server\)\n.*sluice up/);
 });
 
 describe('apply', () => {
@@ -75,7 +75,7 @@ describe('apply', () => {
     const published: NonNullable<FakeFleet['published']> = [];
     const { exit, out, err } = await apply({ published }, '-m', 'Greet');
     expect([exit, out]).toEqual([0, 'c7\n']);
-    expect(err).toBe('published; sluice status c7 -w follows it\n');
+    expect(err).toBe('published; follow it with sluice status c7 -w\n');
     expect(published).toEqual([
       {
         source: 'cli',
@@ -113,13 +113,13 @@ describe('apply', () => {
   test('the same fragment twice is refused with both places', async () => {
     expect(await cli(APPLY, {}, {}, `${MOTD}\n---\n${MOTD}`)).toMatchObject({
       exit: 3,
-      err: expect.stringContaining('stands at stdin:1 and at stdin:3') as string,
+      err: expect.stringContaining('is defined at stdin:1 and again at stdin:3') as string,
     });
   });
 
   test('more than 900 KiB are refused before anything is published', async () => {
     const { exit, err } = await cli(APPLY, {}, {}, MOTD.replace('hello', 'x'.repeat(900 * 1_024)));
-    expect([exit, err]).toEqual([3, expect.stringContaining('at most 900 KiB')]);
+    expect([exit, err]).toEqual([3, expect.stringContaining('the limit is 900 KiB')]);
   });
 });
 
@@ -282,7 +282,7 @@ test('status CHANGE -w exits as the change ends, with a line for each step', asy
   expect(await cli(['status', 'c7', '-w'], { views })).toEqual({
     exit: 3,
     err: '',
-    out: 'c7  accepted  its turn to be rendered comes next\nc7  rejected  File/a: no\n',
+    out: 'c7  accepted  about to be rendered\nc7  rejected  File/a: no\n',
   });
 });
 
@@ -308,7 +308,7 @@ test('get NAME finds a fragment by name or Kind/name, and says when there is non
   );
   expect(await cli(['get', 'fragments', 'other'], { views })).toMatchObject({
     exit: 1,
-    err: 'error: there is no other among the fragments: sluice get fragments lists them\n',
+    err: 'error: "other" not found in fragments: list them with sluice get fragments\n',
   });
 });
 
@@ -423,7 +423,7 @@ test('get disruption-policy NODE shows each rule that holds there, and the polic
   expect(out).toMatch(/^any SystemdUnit +daemon-reload, restart <unit> +default of SystemdUnit$/m);
   expect(await cli(['get', 'disruption-policy', 'w-2'], { views })).toMatchObject({
     exit: 1,
-    err: 'error: there is no node w-2: sluice get nodes lists them\n',
+    err: 'error: node w-2 not found: list nodes with sluice get nodes\n',
   });
   expect(await cli(['get', 'disruption-policy'], { views })).toMatchObject({ exit: 2 });
 });
@@ -438,7 +438,7 @@ it('a node that another tool has is taken for a time, and shown as taken', async
   };
   expect(await cli(['take', 'w-1', '--owner', 'kured', '--for', '30m'], { answers })).toMatchObject({
     exit: 0,
-    err: "w-1 is kured's for 30m, and takes a unit of pool edge; sluice give w-1 --owner kured puts it back into service before\n",
+    err: 'w-1 taken out of service by kured for 30m; it counts as unavailable in pool edge. Give it back earlier with sluice give w-1 --owner kured\n',
   });
   expect(asked).toMatchObject({ node: 'w-1', owner: 'kured', forMs: 1_800_000 });
   await cli(['take', 'w-1', '--owner', 'kured'], { answers });

@@ -1,11 +1,11 @@
 import { CommanderError } from 'commander';
-import { EXIT, exitCodeOf, RejectedError, wordsOf, type ExitCode } from './exit.js';
-import type { Io } from './io.js';
+import { EXIT, exitCodeOf, RejectedError, wordsOf, type ExitCode } from './output/exit.js';
+import type { Io } from './output/io.js';
 import { packageVersion } from './package-root.js';
-import { buildProgram, withWaitJoined } from './program.js';
-import type { Run } from './program/registry.js';
-import { reasonLines } from './reasons.js';
-import { openSession, type Session } from './session.js';
+import { buildProgram, withWaitJoined } from './program/program.js';
+import type { Run } from './program/commands.js';
+import { reasonLines } from './output/reasons.js';
+import { openSession, type Session } from './connection/session.js';
 
 /** Runs one command line; the exit code, or undefined when the process lives on by itself. */
 export async function runCli(
@@ -21,8 +21,10 @@ export async function runCli(
   };
   const program = buildProgram(packageVersion(), run);
   for (const command of [program, ...program.commands]) {
+    const path = command === program ? 'sluice' : `sluice ${command.name()}`;
     command
       .exitOverride()
+      .showHelpAfterError(`(run ${path} --help for usage)`)
       .configureOutput({ writeOut: (text) => io.out(text.trimEnd()), writeErr: (text) => io.say(text.trimEnd()) });
   }
   try {
@@ -45,7 +47,7 @@ function explain(error: unknown, io: Io, session: Session | undefined): void {
   const { red } = io.colours;
   if (error instanceof RejectedError) {
     if (session?.isJson === true) io.out(JSON.stringify({ rejected: error.reasons }));
-    io.say([`${red('rejected')}, and not published:`, ...reasonLines(error.reasons, io.colours)].join('\n'));
+    io.say([`${red('rejected')}; nothing was published:`, ...reasonLines(error.reasons, io.colours)].join('\n'));
     return;
   }
   io.say(`${red('error:')} ${(io.env['SLUICE_DEBUG'] ?? '') === '' ? wordsOf(error) : (error as Error).stack}`);

@@ -29,34 +29,34 @@ test('nothing imports what stands above it', () => {
 describe('each rule bites', () => {
   /** Rule, the file that breaks it, and how. */
   const PLANTED: readonly (readonly [rule: string, file: string, text: string])[] = [
-    ['contracts-are-the-ground', 'libs/contracts/src/planted.ts', `import '#libs/kernel';`],
+    ['contracts-are-the-ground', 'libs/contracts/src/planted.ts', `import '#libs/engine';`],
     ['contracts-are-the-ground', 'libs/contracts/src/planted-npm.ts', `import 'yaml';`],
-    ['kernel-is-the-ground', 'libs/kernel/src/planted.ts', `import 'node:fs';`],
-    ['kernel-is-the-ground', 'libs/kernel/src/planted-up.ts', `import '#libs/manifests';`],
+    ['engine-is-the-ground', 'libs/engine/src/planted.ts', `import 'node:fs';`],
+    ['engine-is-the-ground', 'libs/engine/src/planted-up.ts', `import '#libs/manifests';`],
     [
       'domain-is-pure',
       'libs/manifests/src/planted.ts',
       `import { createHash } from 'node:crypto';\nexport { createHash };`,
     ],
-    ['domain-is-pure', 'libs/budget/src/planted.ts', `import type { Bus } from '#libs/bus';\nexport type B = Bus;`],
-    ['domain-is-pure', 'libs/rendering/src/planted.ts', `import 'rxjs';`],
+    ['domain-is-pure', 'libs/rules/src/planted.ts', `import type { Bus } from '#libs/nats';\nexport type B = Bus;`],
+    ['domain-is-pure', 'libs/rules/src/planted.ts', `import 'rxjs';`],
     ['every-library-has-a-floor', 'libs/novelty/src/index.ts', `import '#libs/contracts';`],
     [
       'libraries-do-not-see-their-users',
-      'libs/bus/src/planted-up.ts',
+      'libs/nats/src/planted-up.ts',
       `import '../../../services/merger/src/shell/index.js';`,
     ],
-    ['libraries-do-not-see-their-users', 'libs/runtime/src/planted-up.ts', `import '../../../cli/src/main.js';`],
+    ['libraries-do-not-see-their-users', 'libs/process/src/planted-up.ts', `import '../../../cli/src/main.js';`],
     [
       'libraries-by-their-door',
       'services/merger/src/shell/back-window.ts',
-      `import '../../../../libs/bus/src/planted.js';`,
+      `import '../../../../libs/nats/src/planted.js';`,
     ],
-    ['libraries-by-their-door', 'libs/runtime/src/back-window.ts', `import '../../bus/src/planted.js';`],
+    ['libraries-by-their-door', 'libs/process/src/back-window.ts', `import '../../nats/src/planted.js';`],
     ['services-are-islands', 'services/drain/src/shell/planted.ts', `import '../../../merger/src/shell/index.js';`],
     ['services-are-islands', 'services/drain/src/core/planted.spec.ts', `import '../../../merger/src/core/index.js';`],
     ['core-is-pure', 'services/merger/src/core/planted.ts', `import 'node:timers';`],
-    ['core-is-pure', 'services/merger/src/core/planted-bus.ts', `import '#libs/bus';`],
+    ['core-is-pure', 'services/merger/src/core/planted-bus.ts', `import '#libs/nats';`],
     ['core-is-pure', 'services/merger/src/core/planted-shell.ts', `import '../shell/index.js';`],
     ['core-is-pure', 'services/merger/src/core/planted-npm.ts', `import 'yaml';`],
     ['core-behind-its-shell', 'services/merger/src/main.ts', `import './core/index.js';`],
@@ -69,23 +69,23 @@ describe('each rule bites', () => {
       'services/merger/src/shell/planted-nats.ts',
       `import type { KV } from '@nats-io/kv';\nexport type K = KV;`,
     ],
-    ['no-circular', 'libs/runtime/src/ring-a.ts', `import { b } from './ring-b.js';\nexport const a = () => b;`],
-    ['no-tests-in-sources', 'libs/runtime/src/planted.ts', `import './planted.fixture.js';`],
-    ['no-tests-in-sources', 'libs/embedded/src/planted.ts', `import '#libs/testing';`],
+    ['no-circular', 'libs/process/src/ring-a.ts', `import { b } from './ring-b.js';\nexport const a = () => b;`],
+    ['no-tests-in-sources', 'libs/process/src/planted.ts', `import './planted.fixture.js';`],
+    ['no-tests-in-sources', 'libs/process/src/planted.ts', `import '#libs/testing';`],
     [
       'no-dev-packages-in-sources',
-      'libs/runtime/src/planted-dev.ts',
+      'libs/process/src/planted-dev.ts',
       `import fc from 'fast-check';\nexport const x = fc;`,
     ],
-    ['only-declared-packages', 'libs/runtime/src/planted-undeclared.ts', `import 'semver';`],
-    ['everything-resolves', 'libs/runtime/src/planted-nowhere.ts', `import './nowhere.js';`],
+    ['only-declared-packages', 'libs/process/src/planted-undeclared.ts', `import 'picomatch';`],
+    ['everything-resolves', 'libs/process/src/planted-nowhere.ts', `import './nowhere.js';`],
   ];
   const INNOCENT: Readonly<Record<string, string>> = {
-    'libs/runtime/src/ring-b.ts': `import { a } from './ring-a.js';\nexport const b = () => a;`,
-    'libs/runtime/src/planted.fixture.ts': '',
-    'libs/bus/src/planted.ts': `import '@nats-io/nats-core';\nexport type Bus = 1;`,
+    'libs/process/src/ring-b.ts': `import { a } from './ring-a.js';\nexport const b = () => a;`,
+    'libs/process/src/planted.fixture.ts': '',
+    'libs/nats/src/planted.ts': `import '@nats-io/nats-core';\nexport type Bus = 1;`,
     'services/merger/src/shell/index.ts': `import '../core/index.js';`,
-    'services/merger/src/core/index.ts': `import '#libs/kernel';\nimport '#libs/manifests';`,
+    'services/merger/src/core/index.ts': `import '#libs/engine';\nimport '#libs/manifests';`,
     'services/merger/src/core/innocent.spec.ts': `import 'node:crypto';\nimport 'fast-check';`,
     'services/applier/src/shell/index.ts': '',
     'services/applier/src/core/index.ts': '',
@@ -99,8 +99,8 @@ describe('each rule bites', () => {
     tree = realpathSync(mkdtempSync(join(tmpdir(), 'sluice-floors-')));
     for (const file of ['package.json', 'tsconfig.json']) copyFileSync(join(ROOT, file), join(tree, file));
     symlinkSync(join(ROOT, 'node_modules'), join(tree, 'node_modules'));
-    for (const lib of ['contracts', 'kernel', 'manifests', 'bus', 'testing'])
-      write(`libs/${lib}/src/index.ts`, lib === 'bus' ? `export * from './planted.js';` : '');
+    for (const lib of ['contracts', 'engine', 'manifests', 'nats', 'testing'])
+      write(`libs/${lib}/src/index.ts`, lib === 'nats' ? `export * from './planted.js';` : '');
     for (const [file, text] of Object.entries(INNOCENT)) write(file, text);
     for (const [, file, text] of PLANTED) write(file, text);
     found = violations(tree);
@@ -118,6 +118,6 @@ describe('each rule bites', () => {
 
   test('and what is allowed is not touched', () => {
     const guilty = new Set(PLANTED.map(([, file]) => file));
-    expect(found.filter(({ from }) => !guilty.has(from) && from !== 'libs/runtime/src/ring-b.ts')).toEqual([]);
+    expect(found.filter(({ from }) => !guilty.has(from) && from !== 'libs/process/src/ring-b.ts')).toEqual([]);
   });
 });

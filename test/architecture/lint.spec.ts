@@ -35,10 +35,10 @@ test('what decides can have no time, no chance and nothing to wait for', () => {
     'services/merger/src/core/time.ts': 'export const now = (): number => Date.now();',
     'services/merger/src/core/chance.ts': 'export const chance = (): number => Math.random();',
     'services/merger/src/core/wait.ts': 'export async function wait(): Promise<void> {}',
-    'libs/budget/src/time.ts': 'export const now = (): Date => new Date();',
-    'libs/kernel/src/any.ts': 'export const any = (value: any): unknown => value;',
-    'libs/kernel/src/certain.ts': 'export const certain = (value?: string): string => value!;',
-    'libs/kernel/src/default.ts': 'export default 1;',
+    'libs/rules/src/time.ts': 'export const now = (): Date => new Date();',
+    'libs/engine/src/any.ts': 'export const any = (value: any): unknown => value;',
+    'libs/engine/src/certain.ts': 'export const certain = (value?: string): string => value!;',
+    'libs/engine/src/default.ts': 'export default 1;',
   };
   const innocent = { 'services/merger/src/shell/time.ts': planted['services/merger/src/core/time.ts'] ?? '' };
   for (const [file, text] of Object.entries({ ...planted, ...innocent })) {

@@ -1,9 +1,9 @@
 import {
   FACT_TYPES,
-  OWNERS,
+  FACTS,
   SERVICES,
   VIEW_BUCKETS,
-  VIEW_OWNERS,
+  VIEWS,
   type FactType,
   type ServiceName,
   type ViewBucket,
@@ -28,7 +28,8 @@ function emissionsOf(service: ServiceName, sources: readonly Source[]): readonly
   };
   for (const { source, call, args } of callsOf(sources, 'emit')) {
     const type = propertyOf(args[0], 'type');
-    if (type !== undefined && isTemplateOfRollout(type)) continue; // the body of emitRollout, whose calls are read below
+    // the body of emitRollout, whose calls are read below
+    if (type !== undefined && isTemplateOfRollout(type)) continue;
     note(source, call, textsOf(type));
   }
   for (const { source, call, args } of callsOf(sources, 'emitRollout'))
@@ -46,29 +47,29 @@ const isTemplateOfRollout = (type: ts.Expression): boolean =>
 const EMISSIONS = [...CORES].flatMap(([service, sources]) => emissionsOf(service, sources));
 
 test('a core emits only the facts that it owns', () => {
-  const foreign = EMISSIONS.filter(({ service, type }) => !(OWNERS[type as FactType] ?? []).includes(service));
+  const foreign = EMISSIONS.filter(({ service, type }) => !(FACTS[type as FactType]?.owners ?? []).includes(service));
   expect(foreign).toEqual([]);
 });
 
 test('every fact that is owned is emitted by each of its owners', () => {
-  const owned = FACT_TYPES.flatMap((type) => OWNERS[type].map((service) => `${service} ${type}`));
+  const owned = FACT_TYPES.flatMap((type) => FACTS[type].owners.map((service) => `${service} ${type}`));
   const emitted = new Set(EMISSIONS.map(({ service, type }) => `${service} ${type}`));
   const missing = owned.filter((one) => !emitted.has(one));
   expect(missing).toEqual([]);
 });
 
 test('only what a person may append has no owner', () => {
-  expect(FACT_TYPES.filter((type) => OWNERS[type].length === 0)).toEqual(['ledger.raised', 'ledger.voided']);
+  expect(FACT_TYPES.filter((type) => FACTS[type].owners.length === 0)).toEqual(['ledger.upgraded', 'ledger.voided']);
 });
 
 test('two services share config.rejected, and tell its stages apart', () => {
-  expect(FACT_TYPES.filter((type) => OWNERS[type].length > 1)).toEqual(['config.rejected']);
+  expect(FACT_TYPES.filter((type) => FACTS[type].owners.length > 1)).toEqual(['config.rejected']);
   const stages = [...CORES].flatMap(([service, sources]) =>
     callsOf(sources, 'emit')
       .filter(({ args }) => textsOf(propertyOf(args[0], 'type'))?.[0] === 'config.rejected')
       .map(({ args }) => `${service} ${textsOf(propertyOf(args[0], 'stage'))?.join() ?? '?'}`),
   );
-  expect([...new Set(stages)].sort()).toEqual(['merger form', 'validator review']);
+  expect([...new Set(stages)].sort()).toEqual(['merger schema', 'validator review']);
 });
 
 describe('one writer per view', () => {
@@ -86,7 +87,7 @@ describe('one writer per view', () => {
 
   test('a core touches only the views that it owns', () => {
     expect(
-      keys.filter(({ service, buckets }) => buckets?.some((bucket) => VIEW_OWNERS[bucket as ViewBucket] !== service)),
+      keys.filter(({ service, buckets }) => buckets?.some((bucket) => VIEWS[bucket as ViewBucket]?.owner !== service)),
     ).toEqual([]);
   });
 
@@ -94,11 +95,11 @@ describe('one writer per view', () => {
     const touched = new Set(
       keys.flatMap(({ service, buckets }) => (buckets ?? []).map((bucket) => `${service} ${bucket}`)),
     );
-    expect(VIEW_BUCKETS.filter((bucket) => !touched.has(`${VIEW_OWNERS[bucket]} ${bucket}`))).toEqual([]);
+    expect(VIEW_BUCKETS.filter((bucket) => !touched.has(`${VIEWS[bucket].owner} ${bucket}`))).toEqual([]);
   });
 });
 
-test('a core reads every fact that its fold has a case for, and has a case for what it reads', () => {
+test('a core reads every fact that its code names, and has a place in its fold for what it reads', () => {
   for (const [service, sources] of CORES) {
     const mentioned = new Set<string>();
     for (const { tree } of sources) {
@@ -117,18 +118,19 @@ test('a core reads every fact that its fold has a case for, and has a case for w
   }
 });
 
-/** The literals of `READS`. */
+/** The facts in the tables of a fold: `const FACTS: FactTable<State> = { 'node.joined': … }`. */
 function readsOf(sources: readonly Source[]): readonly string[] {
   const texts: string[] = [];
   for (const { tree } of sources) {
     const visit = (node: ts.Node): void => {
       if (
         ts.isVariableDeclaration(node) &&
-        node.name.getText() === 'READS' &&
+        node.type?.getText().startsWith('FactTable<') === true &&
         node.initializer !== undefined &&
-        ts.isArrayLiteralExpression(node.initializer)
+        ts.isObjectLiteralExpression(node.initializer)
       ) {
-        for (const element of node.initializer.elements) texts.push(...(textsOf(element) ?? []));
+        for (const { name } of node.initializer.properties)
+          if (name !== undefined && ts.isStringLiteralLike(name)) texts.push(name.text);
       }
       ts.forEachChild(node, visit);
     };

@@ -62,7 +62,7 @@ test('no promise is left alone', () => {
 }, 120_000);
 
 test('and one that is would be seen', () => {
-  const planted = join(ROOT, 'libs/kernel/src/planted.ts');
+  const planted = join(ROOT, 'libs/engine/src/planted.ts');
   const text = `async function f(): Promise<void> {}\nf();\nvoid f();\nf().catch(() => {});\ntrue && f();\nexport async function g() { await f(); return f(); }\n`;
   const { options } = configured();
   const host = ts.createCompilerHost(options);
@@ -74,7 +74,7 @@ test('and one that is would be seen', () => {
   const program = ts.createProgram([planted], { ...options, types: [], noEmit: true }, host);
   const file = program.getSourceFile(planted) as ts.SourceFile;
   expect(floatingIn(file, program.getTypeChecker())).toEqual([
-    'libs/kernel/src/planted.ts:2 f()',
-    'libs/kernel/src/planted.ts:5 true && f()',
+    'libs/engine/src/planted.ts:2 f()',
+    'libs/engine/src/planted.ts:5 true && f()',
   ]);
 });

@@ -14,7 +14,7 @@ import { parse } from 'yaml';
 import {
   decodeFact,
   encodeFact,
-  FACT_SCHEMAS,
+  FACTS,
   FACT_TYPES,
   FACT_VERSION,
   factFilter,
@@ -65,7 +65,7 @@ describe('subjects', () => {
   const TOKENS = { change: 'c7', hash: 'f'.repeat(64), node: 'w-1.dc1', pool: 'edge', sequence: 42 };
 
   test.each(FACT_TYPES)('%s has a schema, and its subject says what it is', (type) => {
-    expect(FACT_SCHEMAS[type].fields.map((field) => field.jsonName)).toEqual(
+    expect(FACTS[type].schema.fields.map((field) => field.jsonName)).toEqual(
       expect.arrayContaining(['v', 'at', ...subjectKeys(type)]),
     );
     const subject = factSubject({ type, ...TOKENS } as unknown as NewFact);
@@ -102,9 +102,9 @@ describe('JSON of facts', () => {
   test('plain JSON of a fact is the proto3 JSON of its message', () => {
     fc.assert(
       fc.property(
-        types.chain((type) => fc.record({ type: fc.constant(type), body: jsonOf(FACT_SCHEMAS[type], true) })),
+        types.chain((type) => fc.record({ type: fc.constant(type), body: jsonOf(FACTS[type].schema, true) })),
         ({ type, body }) => {
-          const schema = FACT_SCHEMAS[type];
+          const schema = FACTS[type].schema;
           const again = toJson(schema, fromJson(schema, body as JsonValue), { alwaysEmitImplicit: true }) as JsonObject;
           expect(again).toEqual(body);
         },
@@ -115,13 +115,13 @@ describe('JSON of facts', () => {
   test('a fact that is written is read as it was', () => {
     fc.assert(
       fc.property(
-        types.chain((type) => fc.record({ type: fc.constant(type), body: jsonOf(FACT_SCHEMAS[type], true) })),
+        types.chain((type) => fc.record({ type: fc.constant(type), body: jsonOf(FACTS[type].schema, true) })),
         ({ type, body }) => {
           const { v: _, at: __, ...rest } = { ...body, ...TOKENS, ...vocabularyOf(type) } as JsonObject;
           const fact = { type, ...rest } as unknown as NewFact;
           const at = '2026-01-02T03:04:05.678Z';
           expect(JSON.parse(JSON.stringify(decodeFact(factSubject(fact), encodeFact(fact, at))))).toEqual(
-            expect.objectContaining({ ...only(FACT_SCHEMAS[type], fact), type, v: FACT_VERSION, at }),
+            expect.objectContaining({ ...only(FACTS[type].schema, fact), type, v: FACT_VERSION, at }),
           );
         },
       ),
@@ -134,12 +134,12 @@ describe('JSON of facts', () => {
   function vocabularyOf(type: FactType): object {
     if (type === 'node.reported') return { report: 'applied', verdict: 'applied' };
     if (type === 'node.lease.granted')
-      return { kind: 'forward', phase: 'ready', actions: [{ kind: 'reload', unit: 'frr.service' }] };
+      return { kind: 'forward', phase: 'applying', actions: [{ kind: 'reload', unit: 'frr.service' }] };
     if (type === 'node.lease.settled')
       return {
         kind: 'forward',
         because: 'applied',
-        report: { incarnation: 1, birth: 2, seq: 3, hash: '', verdict: '', bootId: 'b', reportSequence: 4 },
+        report: { incarnation: 1, nonce: 2, seq: 3, hash: '', verdict: '', bootId: 'b', reportSequence: 4 },
       };
     if (type === 'node.drain.stopped') return { outcome: 'deferred' };
     return type === 'node.lease.released' ? { because: 'applied' } : {};
@@ -192,7 +192,8 @@ describe('JSON of facts', () => {
   /** By the numbers of proto's own descriptor; any other type would not be plain JSON. */
   function scalar(type: number): fc.Arbitrary<unknown> {
     const plain: Readonly<Record<number, fc.Arbitrary<unknown>>> = {
-      1: fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => (Object.is(value, -0) ? 0 : value)), // double
+      // double
+      1: fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => (Object.is(value, -0) ? 0 : value)),
       8: fc.boolean(),
       9: fc.string({ unit: 'grapheme' }),
       13: fc.integer({ min: 0, max: 2 ** 32 - 1 }), // uint32

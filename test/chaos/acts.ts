@@ -1,4 +1,4 @@
-import type { Chance } from '../simulation/chance.js';
+import type { Chance } from '../simulation/world/chance.js';
 import { ROLES, type Shape } from './shape.js';
 
 export type Scope = 'all' | (typeof ROLES)[number];

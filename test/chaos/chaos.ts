@@ -25,12 +25,15 @@ export interface Outcome {
   readonly quietMs: number;
 }
 
-/** Far longer than it ever takes, as machines are slow at times: way backs, leases and the silence of nodes are waited for. */
+/**
+ * Far longer than it ever takes, as machines are slow at times: way backs, leases and the silence of nodes are waited
+ * for.
+ */
 const QUIET_MS = 180_000;
 /** Below the root, wherever this runs: the one is no TypeScript, the other has to be built. */
 const SYSTEMCTL = join(ROOT, 'test/chaos/host/systemctl.sh');
 const DRAINER_PROGRAM = join(ROOT, 'dist/test/chaos/host/drainer.js');
-/** Every change of such a node's files needs it free, and its unit started anew. */
+/** Every change of such a node's files needs it free, and its unit restarted. */
 const DRAINS = manifest('DisruptionPolicy', 'drains', {
   nodeSelector: selecting(DRAINED),
   default: [{ kind: 'drain' }, { kind: 'restart', unit: 'app.service' }],
@@ -81,7 +84,9 @@ export class Chaos {
     }
   }
 
-  /** Faults and people for the round's time; then all is mended, and when nothing goes on any more the world is judged. */
+  /**
+   * Faults and people for the round's time; then all is mended, and when nothing goes on any more the world is judged.
+   */
   async round({ blows, acts }: Round): Promise<Outcome> {
     const { stage, people } = this;
     this.notes = new Map();
@@ -152,7 +157,10 @@ export class Chaos {
   }
 }
 
-/** A change takes a node a third of a second on average, so that much happens in the middle of it; how long, node and files say. */
+/**
+ * A change takes a node a third of a second on average, so that much happens in the middle of it; how long, node and
+ * files say.
+ */
 function slownessMs(node: string, files: Files): number {
   const text = node + Object.values(files).join('');
   let sum = 0;

@@ -33,7 +33,10 @@ export interface FoundNode {
   readonly runs: string | undefined;
 }
 
-/** What oracles judge by: the ledger, what was published, the nodes' disks, what the witness saw, and the processes' memory. */
+/**
+ * What oracles judge by: the ledger, what was published, the nodes' disks, what the witness saw, and the processes'
+ * memory.
+ */
 export interface Evidence {
   readonly facts: readonly Fact[];
   readonly published: readonly Published[];

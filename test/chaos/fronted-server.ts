@@ -1,5 +1,4 @@
-import { startNatsServer, type NatsServer } from '#libs/embedded';
-import { TcpProxy } from '#libs/testing';
+import { TcpProxy, startNatsServer, type NatsServer } from '#libs/testing';
 import type { Served } from '../e2e/fleet.js';
 
 /** A nats-server that everybody but the driver reaches through a way that can be cut. */

@@ -12,7 +12,7 @@ export interface Journal {
 }
 
 /** States of a journal in which an applier may die. `confirming` is missing: it needs a machine that was restarted. */
-export const STATES = ['idle', 'forward', 'going-back', 'just-dealt'] as const;
+export const STATES = ['idle', 'forward', 'rolling-back', 'just-dealt'] as const;
 /** So soon after its lease was dealt with its report can hardly have been taken. */
 const JUST_MS = 40;
 

@@ -70,7 +70,7 @@ function line(round: number, seed: number, { wrong, notes, evidence, quietMs }: 
       : [
           ends(evidence.facts),
           `${evidence.facts.length} facts`,
-          `${evidence.nodes.filter(({ status }) => status?.owed !== '').length} owed`,
+          `${evidence.nodes.filter(({ status }) => status?.deferred !== '').length} deferred`,
           `MiB: server ${Math.max(0, ...server)}, a service at most ${Math.max(0, ...services)}, appliers at most ${Math.max(0, ...appliers)}`,
         ]),
   ].join(' · ');

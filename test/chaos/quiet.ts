@@ -5,7 +5,7 @@ import { journalOf, type Journal } from './journals.js';
 
 const ENDS: ReadonlySet<string> = new Set(['committed', 'rejected', 'ended']);
 
-/** What still goes on, in words; empty when nothing does and nothing will, but for nodes that are owed something. */
+/** What still goes on, in words; empty when nothing does and nothing will, except for nodes that are deferred. */
 export async function restless(fleet: Fleet<Served>): Promise<string> {
   const { client } = fleet;
   const [published, changes, leases, statuses, nodes] = await Promise.all([
@@ -45,8 +45,8 @@ function restlessNode(
   if (journal.work !== undefined) return 'works';
   if (journal.incarnation !== status.incarnation || journal.seq !== status.seq)
     return `reported ${journal.incarnation}.${journal.seq}, and shown is ${status.incarnation}.${status.seq}`;
-  const isBehind = status.owed !== '' || status.unfit;
+  const isBehind = status.deferred !== '' || status.incompatible;
   return status.hash === status.desired || isBehind
     ? ''
-    : `has ${status.hash.slice(0, 12)} and shall have ${status.desired.slice(0, 12)}`;
+    : `has ${status.hash.slice(0, 12)} and should have ${status.desired.slice(0, 12)}`;
 }

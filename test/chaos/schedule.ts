@@ -1,4 +1,4 @@
-import { Chance } from '../simulation/chance.js';
+import { Chance } from '../simulation/world/chance.js';
 import { planPublication, planSteering, type Act, type Publication } from './acts.js';
 import { FAULTS, type Blow } from './faults/index.js';
 import type { Fault } from './faults/fault.js';
@@ -18,7 +18,10 @@ export interface Round {
 /** After so long somebody corrects what was just published. */
 const CORRECTED_MS = [500, 3_000] as const;
 
-/** All that will be done, from a seed and nothing else. On real machines the moments differ from run to run, what is done does not. */
+/**
+ * All that will be done, from a seed and nothing else. On real machines the moments differ from run to run, what is
+ * done does not.
+ */
 export function scheduleOf(seed: number, rounds: number, shape: Shape): readonly Round[] {
   const chance = new Chance(seed, 'chaos');
   const deck = new Deck(chance);

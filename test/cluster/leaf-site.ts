@@ -1,9 +1,12 @@
 import { join } from 'node:path';
-import { freePort, startNatsServer, type NatsServer } from '#libs/embedded';
-import { TcpProxy } from '#libs/testing';
+import { freePort } from '#libs/process';
+import { TcpProxy, startNatsServer, type NatsServer } from '#libs/testing';
 import type { Served } from '../e2e/fleet.js';
 
-/** A hub that has the streams, and a leaf node of a site, to which the site's nodes connect; the link between them can be cut. */
+/**
+ * A hub that has the streams, and a leaf node of a site, to which the site's nodes connect; the link between them can
+ * be cut.
+ */
 export class LeafSite implements Served {
   private constructor(
     readonly hub: NatsServer,

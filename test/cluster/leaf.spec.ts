@@ -8,7 +8,7 @@ import { file, health } from '../e2e/manifests.js';
 import type { Files } from '../e2e/node-folders.js';
 import { LeafSite } from './leaf-site.js';
 
-/** Links, and readings that begin anew, take seconds each. */
+/** Links, and consumers that are recreated, take seconds each. */
 const QUIET_MS = 90_000;
 
 describe('nodes that are connected to a leaf node, services to its hub', () => {

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { freePort, startNatsServer, type NatsServer } from '#libs/embedded';
-import { TcpProxy } from '#libs/testing';
+import { freePort } from '#libs/process';
+import { TcpProxy, startNatsServer, type NatsServer } from '#libs/testing';
 import type { Served } from '../e2e/fleet.js';
 
 const SIZE = 3;

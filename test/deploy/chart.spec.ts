@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { EDGE_SERVICES, SERVICES } from '#libs/contracts';
-import { findNatsServer } from '#libs/embedded';
+import { findNatsServer } from '#libs/process';
 import { KUBE_SERVICES, rightsOf, rightWords } from '#libs/kube';
 import { findHelm } from '#libs/testing';
 import { describeWith } from '../e2e/needs.js';
@@ -261,7 +261,7 @@ describeWith(['helm'], 'the chart', () => {
   });
 
   test('sets nothing that no process reads', () => {
-    const documented = text('docs/protocol.md') + text('services/applier/src/main.ts');
+    const documented = text('docs/reference/settings.md');
     const set = Object.values(VALUES)
       .flatMap((values) => render(helm, values))
       .filter(({ kind }) => ['Deployment', 'DaemonSet'].includes(kind))

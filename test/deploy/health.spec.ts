@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort, startNatsServer, type NatsServer } from '#libs/embedded';
-import { until } from '#libs/testing';
+import { freePort } from '#libs/process';
+import { until, startNatsServer, type NatsServer } from '#libs/testing';
 import { Processes } from '../e2e/processes.js';
 
 describe('a service that is asked how it is', () => {
@@ -33,11 +33,11 @@ describe('a service that is asked how it is', () => {
 
   test('lives and is not ready without a bus, is ready once it has read the ledger, and lives on when the bus is gone', async () => {
     await says('/healthz', /^200 ok$/);
-    expect(await asked('/readyz')).toBe('503 it starts: it waits for the bus, or for its part of it');
+    expect(await asked('/readyz')).toBe('503 it is starting and waits for NATS');
     server = await startNatsServer({ dataDir: join(folder, 'nats'), port: bus });
     await says('/readyz', /^200 ok$/);
     await server.stop();
-    await says('/readyz', /^503 there is no connection to the bus$/);
+    await says('/readyz', /^503 there is no connection to NATS$/);
     expect(await asked('/healthz')).toBe('200 ok');
     server = await startNatsServer({ dataDir: join(folder, 'nats'), port: bus });
     await says('/readyz', /^200 ok$/);

@@ -3,13 +3,16 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, 
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { connectBus, ensureTopology } from '#libs/bus';
+import { connectBus, ensureTopology } from '#libs/nats';
 import { decodeReport, reportSubject, REPORTS } from '#libs/contracts';
 import { natsFixture, until } from '#libs/testing';
 import { testWith } from '../e2e/needs.js';
 
 const ROOT = resolve(__dirname, '../..');
 const exec = promisify(execFile);
+const { version: VERSION } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+  readonly version: string;
+};
 /** The program and the words of a unit's command, without what systemd fills in. */
 const programOf = (unit: string): string => /^ExecStart=(\S+)/m.exec(unit)?.[1] ?? '';
 
@@ -22,18 +25,18 @@ describe('the applier as a thing that one installs', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  test('is one file, which needs nothing beside it', async () => {
+  test.each(['applier.cjs', 'sluice'])('announces the node with its labels and version: %s', async (program) => {
     const bus = await connectBus({ servers: nats.server.url, name: 'spec' });
     await ensureTopology(bus);
-    const alone = join(folder, 'alone');
+    const alone = join(folder, `alone-${program}`);
+    const node = `w-1.${program}`;
     mkdirSync(join(alone, 'root'), { recursive: true });
     cpSync(join(folder, 'applier.cjs'), join(alone, 'applier.cjs'));
     const args = [
-      'applier.cjs',
+      // The bundle is one file, which needs nothing next to it.
+      ...(program === 'sluice' ? [join(ROOT, 'bin/sluice'), 'applier'] : [program]),
       '--node',
-      'w-1.dc1',
-      '--label',
-      'role=edge',
+      node,
       '--root',
       join(alone, 'root'),
       '--state',
@@ -44,18 +47,19 @@ describe('the applier as a thing that one installs', () => {
     const applier: ChildProcess = spawn(process.execPath, args, {
       cwd: alone,
       stdio: 'ignore',
-      env: { PATH: process.env['PATH'] },
+      env: { PATH: process.env['PATH'], SLUICE_LABELS: 'role=edge,zone=a' },
     });
     try {
-      const subject = reportSubject('announced', 'w-1.dc1');
+      const subject = reportSubject('announced', node);
       const message = await until(
         async () => (await bus.stored(REPORTS, { last_by_subj: subject })) ?? undefined,
         'the announcement',
       );
       expect(decodeReport(subject, message.string())).toMatchObject({
         kind: 'announced',
-        node: 'w-1.dc1',
-        labels: { role: 'edge' },
+        node,
+        labels: { role: 'edge', zone: 'a' },
+        version: VERSION,
         capabilities: expect.arrayContaining(['kind:File']) as string[],
       });
     } finally {
@@ -66,6 +70,41 @@ describe('the applier as a thing that one installs', () => {
     }
   });
 
+  test('starts as sluice applier does: the same options, the same settings, the same refusals', async () => {
+    const doors = { cli: [join(ROOT, 'bin/sluice'), 'applier'], bundle: [join(folder, 'applier.cjs')] };
+    const run = (door: keyof typeof doors, argv: readonly string[], env: Readonly<Record<string, string>>) =>
+      exec(process.execPath, [...doors[door], ...argv], { env: { PATH: process.env['PATH'], ...env } }).then(
+        ({ stdout, stderr }) => ({ code: 0, said: stdout + stderr }),
+        ({ code, stderr }: { readonly code: number; readonly stderr: string }) => ({ code, said: stderr }),
+      );
+    const both = async (argv: readonly string[], env: Readonly<Record<string, string>> = {}) =>
+      (await Promise.all([run('cli', argv, env), run('bundle', argv, env)])).map(({ code, said }) => ({
+        code,
+        // The bundle is a program of its own: its name, its --version and the hint at more help differ.
+        said: said
+          .replace(/^(Usage: .*| +-[Vh], .*|\(run sluice(-applier| applier)? --help for usage\))\n/gm, '')
+          .trim(),
+      }));
+    for (const [argv, env, code] of [
+      [['--help'], {}, 0],
+      [[], {}, 2],
+      [['--node', 'W_1'], {}, 2],
+      [[], { SLUICE_LABELS: 'zone' }, 2],
+      [['--heartbeat-seconds', '0'], { SLUICE_NODE: 'w-1' }, 2],
+      [['--node', 'w-1'], { SLUICE_ALLOW_EXEC: 'perhaps' }, 2],
+      [['--node', 'w-1', '--creds', '/none'], {}, 2],
+      [['--node', 'w-1', '--context', 'none'], {}, 2],
+      [['--nodes', 'w-1'], {}, 2],
+    ] as const) {
+      const [cli, bundle] = await both(argv, env);
+      expect(bundle).toEqual(cli);
+      expect(cli).toEqual({ code, said: expect.stringMatching(/\w/) as string });
+    }
+    const image = readFileSync(join(ROOT, 'deploy/applier/Dockerfile'), 'utf8');
+    const [, program] = /^ENTRYPOINT \["node", "(.*)"\]$/m.exec(image) ?? [];
+    expect(image).toContain(`COPY --from=build /app/build/applier.cjs ${program}\n`);
+  }, 60_000);
+
   testWith(['dpkg-deb'], 'the Debian package holds what its unit starts, and keeps its settings', async () => {
     await exec(process.execPath, [join(ROOT, 'tools/package.cjs'), '--out', folder], { cwd: ROOT });
     const deb = readdirSync(folder).find((name) => name.endsWith('.deb')) ?? '';
@@ -74,11 +113,11 @@ describe('the applier as a thing that one installs', () => {
     await exec('dpkg-deb', ['-e', join(folder, deb), join(inside, 'DEBIAN')]);
     const unit = readFileSync(join(inside, 'usr/lib/systemd/system/sluice-applier.service'), 'utf8');
     const wrapper = readFileSync(join(inside, programOf(unit)), 'utf8');
-    expect(existsSync(join(inside, /exec node (\S+)/.exec(wrapper)?.[1] ?? 'nothing'))).toBe(true);
+    const program = /^#!\/bin\/sh\nexec node (\S+) "\$@"\n$/.exec(wrapper)?.[1] ?? 'nothing';
+    expect(readFileSync(join(inside, program))).toEqual(readFileSync(join(folder, 'applier.cjs')));
     expect(existsSync(join(inside, /^EnvironmentFile=-(.*)$/m.exec(unit)?.[1] ?? 'nothing'))).toBe(true);
-    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { readonly version: string };
     const control = readFileSync(join(inside, 'DEBIAN/control'), 'utf8');
-    expect(control).toContain(`\nVersion: ${version}\n`);
+    expect(control).toContain(`\nVersion: ${VERSION}\n`);
     expect(control).not.toMatch(/@\w+@/);
     expect(readFileSync(join(inside, 'DEBIAN/conffiles'), 'utf8')).toBe('/etc/default/sluice-applier\n');
     for (const script of ['postinst', 'prerm', 'postrm']) await exec('sh', ['-n', join(inside, 'DEBIAN', script)]);

@@ -187,11 +187,11 @@ describe('bad input at the door', () => {
     writeFileSync(path, JSON.stringify(withSpec({ content: 'x'.repeat(2_000_000) })));
     const { code, stderr } = await fleet.cli('apply', '-f', path);
     expect(code).toBe(3);
-    expect(stderr).toMatch(/1954 KiB, and a change has at most 900 KiB/);
+    expect(stderr).toMatch(/1954 KiB; the limit is 900 KiB/);
     const planned = await fleet.cli('plan', '-f', path);
     expect({ code: planned.code, words: planned.stdout + planned.stderr }).toEqual({
       code: 3,
-      words: expect.stringMatching(/1954 KiB, and a change has at most 900 KiB/) as string,
+      words: expect.stringMatching(/1954 KiB; the limit is 900 KiB/) as string,
     });
     expect((await fleet.client.list('changes')).size).toBe(before);
   });

@@ -32,8 +32,9 @@ const FILE_TIME_LAG_MS = 10;
 const NOTHING: Look = { stamp: '', lease: '', writtenMs: 0 };
 
 /**
- * Judges from the nodes' journals alone how many nodes of a pool are mid-change at once. A node that shows the same work
- * in two looks that follow on each other was at work all the time between them, so what is counted did happen at one moment.
+ * Judges from the nodes' journals alone how many nodes of a pool are mid-change at once. A node that shows the same
+ * work in two looks that follow on each other was at work all the time between them, so what is counted did happen at
+ * one moment.
  */
 export class BudgetWitness {
   /** The most nodes of each pool that were seen mid-change at once. */
@@ -65,7 +66,7 @@ export class BudgetWitness {
     for (const { resolve } of this.waiting.splice(0)) resolve();
   }
 
-  /** Resolves when two more looks were made: whoever waits for that in the middle of a change is seen there. */
+  /** Resolves when two more looks were made: a test that waits for that in the middle of a change is seen there. */
   seenTwice(): Promise<void> {
     return new Promise((resolve) => this.waiting.push({ looks: this.looks + 2, resolve }));
   }

@@ -82,7 +82,7 @@ describe('exit codes', () => {
   test('4 for what is taken back, and 3 when it comes again', async () => {
     const { code, stderr } = await here.run('apply', '-f', motd('go away\n'), '--wait');
     expect(code).toBe(4);
-    expect(stderr).toMatch(/node-01 invalid: probe polite passed before and fails now/);
+    expect(stderr).toMatch(/node-01 invalid: the probe polite passed before and fails now/);
     expect(NODES.map((node) => here.file(node, '/etc/motd.conf'))).toEqual(NODES.map((node) => `hello ${node}\n`));
     expect((await here.run('apply', '-f', motd('go away\n'), '--wait')).code).toBe(3);
   });
@@ -98,7 +98,7 @@ describe('exit codes', () => {
     answers = false;
     const { code, stdout, stderr } = await here.run('apply', '-f', here.write('slow.json', probe), '--wait=1s');
     expect(code).toBe(5);
-    expect(stderr).toMatch(/is rolling after 1s: it goes on without this command/);
+    expect(stderr).toMatch(/is still rolling after 1s and continues in the background/);
     const change = stdout.trim();
     expect(await here.run('pause', change, '--reason', 'lunch')).toMatchObject({ code: 0 });
     const following = here.run('status', change, '-w');
@@ -121,7 +121,7 @@ describe('exit codes', () => {
       ['apply', '-f', '/nowhere.yaml'],
       ['pause', 'seven'],
       ['nonsense'],
-      ['forgive', 'f'.repeat(64)],
+      ['clear', 'f'.repeat(64)],
     ]) {
       expect([args, (await here.run(...args)).code]).toEqual([args, 2]);
     }
@@ -258,7 +258,7 @@ describe('sluice up', () => {
   test('is refused a second time in the same folder', async () => {
     const { code, stdout, stderr } = await here.run('up', '--data', here.data, '--port', '0');
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toMatch(`is in use by sluice up, pid ${here.upJson.pid}`);
+    expect(stderr).toMatch(`is in use by another sluice up (pid ${here.upJson.pid})`);
     expect(isAlive(here.upJson.pid)).toBe(true);
   });
 
@@ -270,7 +270,7 @@ describe('sluice up', () => {
       `${name} runs again`,
     );
     expect(here.upJson).toEqual({ ...before, pids: { ...before.pids, [name]: here.upJson.pids[name] } });
-    // All of it works again, whatever had to be connected anew.
+    // All of it works again, whatever had to be connected again.
     const { code } = await until(async () => {
       const ran = await here.run('apply', '-f', motd(`hello after ${name}\n`), '--wait=30s');
       return ran.code === 6 ? undefined : ran;

@@ -3,10 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connectFleet, type FleetClient, type FleetEvent } from '#libs/bus';
+import { connectFleet, type FleetClient, type FleetEvent } from '#libs/client';
 import { SERVICES, type ChangeView, type ViewBucket, type ViewValues } from '#libs/contracts';
-import { startNatsServer, type NatsServer } from '#libs/embedded';
-import { until } from '#libs/testing';
+import { until, startNatsServer, type NatsServer } from '#libs/testing';
 import { BudgetWitness, type WatchedPool } from './budget-witness.js';
 import { Gate } from './gate.js';
 import { pool } from './manifests.js';
@@ -159,7 +158,7 @@ export class Fleet<S extends Served = NatsServer> {
     this.processes.start(name, ['service', service], { env: this.envOf?.[service] ?? {} });
   }
 
-  /** Starts a process that has the appliers of many nodes, whose names are in a file beside it. */
+  /** Starts a process that has the appliers of many nodes, whose names are in a file next to it. */
   startAppliers(name: string): void {
     const { nodesUrl } = this.server;
     this.processes.start(

@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Guard } from '#libs/embedded';
+import { Guard } from '#libs/process';
 import { until } from '#libs/testing';
 import { run, type Ran } from './fleet.js';
 import { ROOT, SLUICE } from './processes.js';
@@ -27,7 +27,7 @@ export class LocalInstallation {
   };
   private readonly guard = new Guard();
   private child: ChildProcess | undefined;
-  /** What `sluice up` said beside its URL. */
+  /** What `sluice up` said besides its URL. */
   words = '';
 
   /** Starts it; resolves when all of it answers. */

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
-import { findNatsCli, Guard } from '#libs/embedded';
-import { until } from '#libs/testing';
+import { Guard } from '#libs/process';
+import { until, findNatsCli } from '#libs/testing';
 import { run, type Fleet, type Ran, type Served } from './fleet.js';
 
 /** The real `nats` command line, against a fleet. Its own contexts stay out. */

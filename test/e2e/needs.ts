@@ -1,6 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { whyNoNatsCli } from '#libs/embedded';
-import { whyNoHelm, whyNoVm } from '#libs/testing';
+import { whyNoHelm, whyNoVm, whyNoNatsCli } from '#libs/testing';
 import { whyNoPods } from '../kube/pod-process.js';
 import { whyNoRealNode } from '../vm/real-node.js';
 

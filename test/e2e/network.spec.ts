@@ -68,7 +68,7 @@ describeWithNetwork(['netns'], 'a change of the network that cuts the node off',
     await until(() => isCut(node), 'the change is in force', 30_000);
     await node.kill();
     expect(isCut(node)).toBe(true);
-    await until(() => !isCut(node), 'the guard goes back', 30_000);
+    await until(() => !isCut(node), 'the guard rolls back', 30_000);
     await until(() => node.journal.work === undefined, 'the guard has ended the work');
     expect(node.net.picture()).toEqual(before);
     expect(node.journal.lastDealt).toMatchObject({
@@ -84,7 +84,7 @@ describeWithNetwork(['netns'], 'a change of the network that cuts the node off',
     await until(() => isCut(node), 'the change is in force', 60_000);
     await node.kill('SIGSTOP');
     await node.gone();
-    await until(() => !isCut(node), 'the guard goes back', 30_000);
+    await until(() => !isCut(node), 'the guard rolls back', 30_000);
     await until(() => node.journal.work === undefined, 'the guard has ended the work');
     expect(node.net.picture()).toEqual(before);
     node.start(url);

@@ -69,7 +69,7 @@ describe('nodes that do not answer, come and go', () => {
     fleet.witness.isBack(CORE);
     fleet.processes.thaw(CORE);
     expect(await fleet.ended(next)).toMatchObject({ phase: 'committed' });
-    // It was unknown when this rollout began, so it is owed: it gets the committed config after that.
+    // It was unknown when this rollout began, so it is deferred: it gets the committed config after that.
     const all = fleet.filesWith((node) => ({
       ...appOn(node, 'v1'),
       ...(node.startsWith('core') ? { '/etc/side.conf': 'one' } : {}),
@@ -97,11 +97,11 @@ describe('nodes that do not answer, come and go', () => {
     fleet.witness.isBack(CORE);
     fleet.processes.thaw(CORE);
     expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
-    await fleet.when('status', CORE, ({ hash, desired, owed }) => hash === desired && owed === '');
+    await fleet.when('status', CORE, ({ hash, desired, deferred }) => hash === desired && deferred === '');
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v3')));
   });
 
-  test('a node that answers long after its lease has gone back by itself', async () => {
+  test('a node that answers long after its lease has rolled back by itself', async () => {
     const { fleet } = stage;
     await coreAnswersWithin('5s');
     fleet.gate.hold((node, files) => node === CORE && hasVersion('v4')(node, files));
@@ -145,7 +145,7 @@ describe('nodes that do not answer, come and go', () => {
     expect(fleet.folders.files(joining)).toEqual(appOn(joining, 'v3'));
   });
 
-  test('a node that returns with an empty disk is given what it shall have', async () => {
+  test('a node that returns with an empty disk is given its desired config', async () => {
     const { fleet } = stage;
     const before = await fleet.client.get('status', REST);
     await fleet.processes.kill(REST);
@@ -171,7 +171,7 @@ describe('nodes that do not answer, come and go', () => {
     fleet.gate.release();
     fleet.startApplier(EDGE, 'edge');
     expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
-    expect(await fleet.client.get('status', EDGE)).toMatchObject({ verdict: 'applied', owed: '' });
+    expect(await fleet.client.get('status', EDGE)).toMatchObject({ verdict: 'applied', deferred: '' });
     // The node whose disk was empty lost what it had before Sluice with it.
     const { [REST]: renewed, ...others } = fleet.files();
     expect(renewed).toEqual(appOn(REST, 'v6'));

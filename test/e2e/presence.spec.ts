@@ -18,7 +18,7 @@ describe('silence, skipping and new labels', () => {
 
   afterEach(() => expect(stage.fleet.witness.exceeded).toEqual([]));
 
-  test('a silent node is owed, holds its unit, and gets the committed config when it is heard', async () => {
+  test('a silent node is deferred, holds its unit, and gets the committed config when it is heard', async () => {
     const { fleet } = stage;
     expect(await fleet.ended(await fleet.apply(file('app', app('v1'))))).toMatchObject({
       phase: 'committed',
@@ -39,7 +39,7 @@ describe('silence, skipping and new labels', () => {
         ),
       'the other pools have it',
     );
-    await fleet.when('rollouts', change, ({ owed, stalledBy }) => owed === 1 && stalledBy.includes(REST));
+    await fleet.when('rollouts', change, ({ deferred, stalledBy }) => deferred === 1 && stalledBy.includes(REST));
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, node.startsWith('rest') ? 'v1' : 'v2')));
     expect(await fleet.client.request('ops.node.why', { node: fleet.nodesOf('rest')[1] as string })).toMatchObject({
       because: 'budget',
@@ -48,7 +48,7 @@ describe('silence, skipping and new labels', () => {
     fleet.witness.isBack(REST);
     fleet.processes.thaw(REST);
     expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
-    await fleet.when('status', REST, ({ hash, desired, owed }) => hash === desired && owed === '');
+    await fleet.when('status', REST, ({ hash, desired, deferred }) => hash === desired && deferred === '');
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v2')));
     const facts = (await fleet.events(`node.*.${REST.replace('.', '_')}`)).map(({ subject }) => subject.split('.')[1]);
     expect(facts.filter((fact) => fact === 'silent' || fact === 'heard' || fact === 'left')).toEqual([

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { Guard } from '#libs/embedded';
+import { Guard } from '#libs/process';
 
 /** The folder of package.json, whether this runs from the sources or from dist. */
 export const ROOT = rootAbove(__dirname);
@@ -9,7 +9,10 @@ export const SLUICE = join(ROOT, 'bin', 'sluice');
 /** Longer than a clean end ever takes; what is still there then is killed. */
 const GRACE_MS = 8_000;
 
-/** Processes that a spec starts, ends, kills and freezes by their name. Nobody starts them again; they end with the spec, also when that is killed. */
+/**
+ * Processes that a spec starts, ends, kills and freezes by their name. Nobody starts them again; they end with the
+ * spec, also when that is killed.
+ */
 export class Processes {
   private readonly children = new Map<string, ChildProcess>();
   private readonly guard = new Guard();

@@ -56,7 +56,7 @@ describe('a fleet of 40 nodes in three pools', () => {
     );
   });
 
-  test('a change of which the third node falls ill goes back everywhere, and is refused when it comes again, until it is forgiven', async () => {
+  test('a change of which the third node falls ill is rolled back everywhere, and is refused when it comes again, until it is cleared', async () => {
     const { fleet } = stage;
     const changed = new Set<string>();
     fleet.gate.isSick = (node, files) => hasVersion('v2')(node, files) && [...changed.add(node)].indexOf(node) === 2;
@@ -65,8 +65,8 @@ describe('a fleet of 40 nodes in three pools', () => {
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v1')));
     const third = [...changed][2] as string;
     const [hash = ''] = (await fleet.events('config.judged.*'))
-      .map(({ body }) => body as { readonly node: string; readonly hash: string; readonly condemned: boolean })
-      .filter(({ node, condemned }) => node === third && condemned)
+      .map(({ body }) => body as { readonly node: string; readonly hash: string; readonly knownBad: boolean })
+      .filter(({ node, knownBad }) => node === third && knownBad)
       .map((fact) => fact.hash);
     expect(hash).toMatch(/^[0-9a-f]{64}$/);
     const facts = (await fleet.events(`rollout.*.${bad}`)).map(({ subject }) => subject.split('.')[1]);
@@ -77,7 +77,7 @@ describe('a fleet of 40 nodes in three pools', () => {
     expect(refused).toMatchObject({ phase: 'rejected' });
     expect(refused.reasons.map(({ code }) => code)).toEqual(expect.arrayContaining(['known-bad']));
     expect(refused.reasons.map(({ message }) => message).join('\n')).toMatch(
-      new RegExp(`known to be bad: ${third} found it invalid in ${bad} `),
+      new RegExp(`known-bad: ${third} reported it as invalid in ${bad} `),
     );
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v1')));
     const granted = (await fleet.events('node.lease.granted.>')).filter(
@@ -86,9 +86,9 @@ describe('a fleet of 40 nodes in three pools', () => {
     expect(granted).toEqual([]);
 
     fleet.gate.isSick = () => false;
-    expect(await fleet.cli('forgive', hash, '--reason', 'the disk was full')).toMatchObject({ code: 0 });
-    const forgiven = await fleet.cli('retry', again, '--wait');
-    expect(forgiven).toMatchObject({ code: 0 });
+    expect(await fleet.cli('clear', hash, '--reason', 'the disk was full')).toMatchObject({ code: 0 });
+    const cleared = await fleet.cli('retry', again, '--wait');
+    expect(cleared).toMatchObject({ code: 0 });
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v2')));
   });
 
@@ -119,10 +119,10 @@ describe('a fleet of 40 nodes in three pools', () => {
     await until(() => fleet.gate.held.size === 3, 'both are at work');
     expect(
       (await fleet.events(`config.waiting.${later}`)).map(
-        ({ body }) => (body as { readonly behind: readonly string[] }).behind,
+        ({ body }) => (body as { readonly waitsFor: readonly string[] }).waitsFor,
       ),
     ).toEqual([[edge]]);
-    expect(await fleet.client.get('changes', later)).toMatchObject({ phase: 'waiting', behind: [edge] });
+    expect(await fleet.client.get('changes', later)).toMatchObject({ phase: 'waiting', waitsFor: [edge] });
     fleet.gate.release();
     for (const change of [edge, core, later]) expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
     const own = (node: string): Files =>
@@ -158,7 +158,7 @@ describe('a fleet of 40 nodes in three pools', () => {
     const waiting = fleet.nodes.filter((node) => !begun.includes(node));
     expect(await fleet.client.request<WhyAnswer>('ops.node.why', { node: waiting[0] as string })).toMatchObject({
       because: 'paused',
-      text: `${change} is paused`,
+      text: `${change} is paused by e2e: lunch`,
     });
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, begun.includes(node) ? 'v5' : 'v4')));
     expect(await fleet.client.request('ops.rollout.resume', { change, by: 'e2e' })).toMatchObject({
@@ -169,7 +169,7 @@ describe('a fleet of 40 nodes in three pools', () => {
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v5')));
   });
 
-  test('an aborted rollout takes back what it did, and condemns nothing', async () => {
+  test('an aborted rollout takes back what it did, and makes nothing known-bad', async () => {
     const { fleet } = stage;
     const judged = (await fleet.events('config.judged.*')).length;
     fleet.gate.hold(hasVersion('v6'));
@@ -198,14 +198,14 @@ describe('a fleet of 40 nodes in three pools', () => {
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v5')));
   });
 
-  test('at the end no node owes anything, no lease is open, and no action was needed', async () => {
+  test('at the end no node is deferred, no lease is open, and no action was needed', async () => {
     const { fleet } = stage;
     await until(
       async () => [...(await fleet.client.list('leases')).values()].every(({ phase }) => phase === 'released'),
       'every lease is released',
     );
     const status = [...(await fleet.client.list('status')).values()];
-    expect(status.filter(({ hash, desired, owed }) => hash !== desired || owed !== '')).toEqual([]);
+    expect(status.filter(({ hash, desired, deferred }) => hash !== desired || deferred !== '')).toEqual([]);
     const actions = (await fleet.events('node.lease.granted.>')).flatMap(({ body }) =>
       (body as { readonly actions: readonly Action[] }).actions.map(({ kind }) => kind),
     );

@@ -30,7 +30,7 @@ describe('a fleet that keeps no fact longer than it must', () => {
   // The merger looks every second, and every fact is old.
   const stage = fleetFixture({
     sizes: [2, 1, 3],
-    env: { SLUICE_LEDGER_DAYS: '0', SLUICE_UPKEEP_SECONDS: '1', SLUICE_SNAPSHOT_FACTS: '1' },
+    env: { SLUICE_LEDGER_DAYS: '0', SLUICE_CLEANUP_SECONDS: '1', SLUICE_SNAPSHOT_FACTS: '1' },
   });
   const first = async (): Promise<number> => (await stage.fleet.client.inspect()).ledger.first;
 

@@ -3,7 +3,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Guard } from '#libs/embedded';
+import { Guard } from '#libs/process';
 import { until } from '#libs/testing';
 import { Namespace } from '../../services/applier/src/testing/network-namespace.js';
 import { ROOT } from './processes.js';

@@ -56,20 +56,20 @@ describe('odd files given to -f', () => {
     execFileSync('mkfifo', [pipe]);
     expect(await plan(pipe)).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/pipe: is a pipe, and nobody writes into it/) as string,
+      stderr: expect.stringMatching(/pipe is a pipe that nothing writes to/) as string,
     });
     expect(await plan('/dev/null')).toMatchObject({ code: 2, stderr: expect.stringMatching(/no manifest/) as string });
     const endless = await plan('/dev/zero');
-    expect([endless.code, words(endless)]).toEqual([3, expect.stringMatching(/\/dev\/zero has more than 4096 KiB/)]);
+    expect([endless.code, words(endless)]).toEqual([3, expect.stringMatching(/\/dev\/zero is larger than 4096 KiB/)]);
     expect(await plan(odd)).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/below\.yaml: is a folder/) as string,
+      stderr: expect.stringMatching(/below\.yaml is a folder/) as string,
     });
     rmSync(join(odd, 'below.yaml'), { recursive: true });
     symlinkSync('/nowhere', join(odd, 'dangling.yaml'));
     expect(await plan(odd)).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/dangling\.yaml: there is no such file/) as string,
+      stderr: expect.stringMatching(/dangling\.yaml: no such file/) as string,
     });
     symlinkSync('loop.yaml', join(folder, 'loop.yaml'));
     expect(await plan(join(folder, 'loop.yaml'))).toMatchObject({
@@ -88,24 +88,24 @@ describe('odd files given to -f', () => {
 
   test('stdin is read as far as a change can reach', async () => {
     const ran = await plan('-', '# comment\n'.repeat(1_000_000));
-    expect([ran.code, words(ran)]).toEqual([3, expect.stringMatching(/stdin has more than 4096 KiB/)]);
+    expect([ran.code, words(ran)]).toEqual([3, expect.stringMatching(/stdin is larger than 4096 KiB/)]);
   });
 
   test('the other flags that name files are as careful', async () => {
     writeFileSync(file, Buffer.alloc(5 * 1024 * 1024, ' '));
     expect(await sluice(['actions', '--from', file, '--to', file])).toMatchObject({
       code: 3,
-      stderr: expect.stringMatching(/odd\.yaml has more than 4096 KiB/) as string,
+      stderr: expect.stringMatching(/odd\.yaml is larger than 4096 KiB/) as string,
     });
     const up = (inventory: string): Promise<Ran> =>
       sluice(['up', '--data', join(folder, 'data'), '--inventory', inventory]);
     expect(await up(file)).toMatchObject({
       code: 3,
-      stderr: expect.stringMatching(/--inventory .*odd\.yaml has more than 4096 KiB/) as string,
+      stderr: expect.stringMatching(/--inventory .*odd\.yaml is larger than 4096 KiB/) as string,
     });
     expect(await up(folder)).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/--inventory .*: is a folder/) as string,
+      stderr: expect.stringMatching(/--inventory .* is a folder/) as string,
     });
     writeFileSync(file, '{"nodes": [{"name": "__proto__"}, 7]}');
     expect(await up(file)).toMatchObject({

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { checkManifest, KINDS } from '#libs/manifests';
-import { Chance } from '../simulation/chance.js';
+import { Chance } from '../simulation/world/chance.js';
 import { edit } from './doors/buckets.js';
 import { badChange, SPECS } from './doors/changes.js';
 import { badFact } from './doors/facts.js';

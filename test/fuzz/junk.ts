@@ -1,4 +1,4 @@
-import type { Chance } from '../simulation/chance.js';
+import type { Chance } from '../simulation/world/chance.js';
 import { FOREIGN } from './foreign-documents.js';
 
 /** A body that somebody sends by mistake or in malice, and what a refusal of it has to say. */

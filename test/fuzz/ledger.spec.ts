@@ -1,6 +1,6 @@
 import { SERVICES, subjectKeys } from '#libs/contracts';
 import { until } from '#libs/testing';
-import { Chance } from '../simulation/chance.js';
+import { Chance } from '../simulation/world/chance.js';
 import { badFact, FOREIGN_TYPES } from './doors/facts.js';
 import { Stage } from './stage.js';
 
@@ -64,7 +64,7 @@ describe('a foreign fact in the ledger', () => {
     for (const reason of Object.values(said))
       expect(reason).toMatch(
         new RegExp(
-          `sequence ${sequence} of the ledger \\(config\\.committed\\.c7\\) is not understood: .*version 2 is newer than 1`,
+          `sequence ${sequence} of the ledger \\(config\\.committed\\.c7\\) cannot be decoded: .*version 2 is newer than 1`,
         ),
       );
     const last = await stage.ledgerEnd();
@@ -144,7 +144,7 @@ describe('a foreign fact in the ledger', () => {
           capabilities: [],
           version: '',
           incarnation: 1,
-          birth: 1,
+          nonce: 1,
           seq: 1,
           fresh: false,
         }),

@@ -10,7 +10,10 @@ const HELP = `npm run fuzz -- [options]
 Exit code: 0 every round passed, 1 one did not, 2 usage.
 `;
 
-/** `npm run fuzz -- --rounds N --seed S`: N rounds from seed S on; what a round finds is printed with how to play it again. */
+/**
+ * `npm run fuzz -- --rounds N --seed S`: N rounds from seed S on; what a round finds is printed with how to play it
+ * again.
+ */
 async function main(args: readonly string[]): Promise<number> {
   const { seed: from, rounds } = roundsOrExit(HELP, args, { rounds: 10 });
   const stage = await Stage.open();

@@ -1,6 +1,6 @@
 import type { Reason } from '#libs/contracts';
 import { until } from '#libs/testing';
-import { Chance } from '../simulation/chance.js';
+import { Chance } from '../simulation/world/chance.js';
 import { edit, type Edit } from './doors/buckets.js';
 import { badChange } from './doors/changes.js';
 import type { Thrown } from './doors/door.js';
@@ -77,7 +77,7 @@ async function change(
   const wanted = /^(spec\.)?\w{1,60}$/.test(field ?? '') ? (field as string) : '';
   const names = (reason: Reason): boolean =>
     reason.message !== '' && `${reason.fragment} ${reason.field} ${reason.message}`.includes(wanted);
-  const whole = ['not-json', 'too-large', 'bad-source', 'too-deep', 'more', 'not-unicode'];
+  const whole = ['not-json', 'too-large', 'bad-source', 'too-deep', 'truncated', 'not-unicode'];
   return reasons.some((reason) => names(reason) || whole.includes(reason.code))
     ? []
     : [`${said}: no reason names ${wanted}: ${JSON.stringify(reasons).slice(0, 500)}`];
@@ -129,7 +129,8 @@ async function request(
   const said = `${subject} (${what})`;
   const reply = await until(async () => {
     const found = await stage.request(subject, body, headers);
-    // While another copy is made leader nobody answers, or one says that it does not lead: asked again, as every tool does.
+    // While another copy is made leader nobody answers, or one says that it does not lead: asked again, as every tool
+    // does.
     return found === undefined
       ? 'closed'
       : found.headers.startsWith('NATS/1.0 503') || /"code":"unavailable"/.test(found.body)

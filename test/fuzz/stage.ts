@@ -9,7 +9,7 @@ import { linesOf, signsOf, type Signs } from './vital-signs.js';
 
 /** Long enough that what loops shows, on a machine that has other things to do. */
 const QUIET_MS = 2_500;
-/** Of the interval, beside what idling costs: what loops takes all of it. */
+/** Of the interval, besides what idling costs: what loops takes all of it. */
 const LOOP_SHARE = 0.4;
 const MOST_QUIET_LINES = 10;
 const ERROR_LEVEL = 50;
@@ -42,7 +42,10 @@ export class Stage {
     return signsOf(this.fleet.processes, this.fleet.data);
   }
 
-  /** The server's or a service's answer; undefined when the server ends the connection, as it does for what is too large. */
+  /**
+   * The server's or a service's answer; undefined when the server ends the connection, as it does for what is too
+   * large.
+   */
   async request(
     subject: string,
     body: Buffer,
@@ -147,7 +150,10 @@ export class Stage {
     }
   }
 
-  /** What is wrong with the processes since `before`: ended or started anew, busy with nothing, wordy, or in trouble by their own words. */
+  /**
+   * What is wrong with the processes since `before`: ended or restarted, busy with nothing, wordy, or in trouble by
+   * their own words.
+   */
   async complaints(before: Signs): Promise<readonly string[]> {
     const start = this.signs;
     await sleep(QUIET_MS);

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import type { Config } from '#libs/contracts';
 import { runApplier } from '../../services/applier/src/shell/index.js';
 import { MemoryNodeBus } from '../../services/applier/src/testing/memory-node-bus.js';
-import { Chance } from '../simulation/chance.js';
+import { Chance } from '../simulation/world/chance.js';
 import { editFolder, type Folder } from './doors/state-folders.js';
 
 const NODE = 'w-1.dc1';

@@ -22,7 +22,10 @@ export function pathOf({ apiVersion, kind, metadata }: Rendered): string {
   return `${root}${CLUSTER_WIDE.includes(kind) ? '' : `/namespaces/${metadata.namespace ?? 'no namespace'}`}/${plural}/${metadata.name}`;
 }
 
-/** As `kubectl apply --server-side --dry-run=server --validate=strict`: what the server has against an object; undefined for nothing. */
+/**
+ * As `kubectl apply --server-side --dry-run=server --validate=strict`: what the server has against an object; undefined
+ * for nothing.
+ */
 export async function complaintAbout(api: KubeApi, object: Rendered): Promise<string | undefined> {
   const { code, body } = await api.call(
     'PATCH',
@@ -85,7 +88,10 @@ export class ChartInstallation {
     return (made.status as { readonly allowed: boolean }).allowed;
   }
 
-  /** As `kubectl auth can-i --list`, asked by the service account itself: every right in a namespace, one a line, but those that everybody has. */
+  /**
+   * As `kubectl auth can-i --list`, asked by the service account itself: every right in a namespace, one a line, but
+   * those that everybody has.
+   */
   async rightsOf(
     account: string,
     everybody: readonly string[] = [],

@@ -185,7 +185,7 @@ describeWith(['helm'], 'the chart', () =>
           gates.set(service, gate);
           envOf[service] = { KUBECONFIG: await world.cluster.kubeconfigBy(gate.url), SLUICE_LOG: 'info' };
         }
-        envOf['gateway'] = { ...envOf['gateway'], SLUICE_DEBOUNCE_MS: '300' };
+        envOf['gateway'] = { ...envOf['gateway'], SLUICE_DEBOUNCE_SECONDS: '0.3' };
         fleet = await startFleet({ sizes: [1, 0, 0], env: { SLUICE_DRAIN: 'kubernetes' }, envOf });
         for (const node of fleet.nodes) {
           await world.scene.node(node);
@@ -210,9 +210,9 @@ describeWith(['helm'], 'the chart', () =>
           .filter((line) => line !== '')
           .map((line) => (JSON.parse(line) as { readonly msg: string }).msg);
       const named = (service: string): readonly string[] =>
-        words(service).flatMap((line) => /^the right to (.*) is missing/.exec(line)?.[1] ?? []);
+        words(service).flatMap((line) => /^the permission to (.*) is missing/.exec(line)?.[1] ?? []);
       const back = (service: string): readonly string[] =>
-        words(service).flatMap((line) => /^the right to (.*) is there now/.exec(line)?.[1] ?? []);
+        words(service).flatMap((line) => /^the permission to (.*) was granted/.exec(line)?.[1] ?? []);
       const refusedAgain = (service: string, times: number): Promise<unknown> =>
         until(() => (gates.get(service)?.forbidden.length ?? 0) > times || undefined, `${service} asks again`, 60_000);
       let change = '';
@@ -259,7 +259,7 @@ describeWith(['helm'], 'the chart', () =>
           await world.scene.api.create(path.slice(0, path.lastIndexOf('/')), taken[i] as object);
         expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
         for (const node of fleet.nodes) await fleet.when('nodes', node, ({ uid }) => uid !== '');
-        // The drain is over, and what it looked at beside that node is of no interest any more.
+        // The drain is over, and what it looked at besides that node is of no interest any more.
         expect(back('drain')).toContain('get nodes');
         for (const service of ['inventory-2', 'gateway'])
           await until(

@@ -192,8 +192,8 @@ describeOnKube('a fleet of real processes on Kubernetes', (world) => {
     await world.scene.budget('core-held', held.replaceAll('.', '-'), 0, PODS_EACH);
     const change = await fleet.apply(file('deferred', 'v1\n', 'core'));
     expect(await fleet.ended(change)).toMatchObject({ phase: 'committed', nodes: 2 });
-    const status = await fleet.when('status', held, ({ owed }) => owed !== '');
-    expect(status.owed).toMatch(
+    const status = await fleet.when('status', held, ({ deferred }) => deferred !== '');
+    expect(status.deferred).toMatch(
       /deferred: not drained within 3 s, waiting for .*the budget default\/core-held allows 0/,
     );
     expect([fleet.folders.files(held)['/etc/deferred.conf'], fleet.folders.files(free)['/etc/deferred.conf']]).toEqual([

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { freePort } from '#libs/embedded';
+import { freePort } from '#libs/process';
 import { KINDS, pluralOf, WEBHOOK_PATH, webhookConfiguration } from '#libs/manifests';
 import { ApiGate, describeOnKube, establish, testAuthority, until, type KubeObject } from '#libs/testing';
 import { ROOT } from '../e2e/processes.js';
@@ -38,7 +38,7 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     fleet = await startFleet({
       sizes: [3, 2, 1],
       own: [GONE],
-      env: { KUBECONFIG: await world.cluster.kubeconfigBy(gate.url), SLUICE_DEBOUNCE_MS: '500' },
+      env: { KUBECONFIG: await world.cluster.kubeconfigBy(gate.url), SLUICE_DEBOUNCE_SECONDS: '0.5' },
     });
     fleet.startService('gateway');
     await until(
@@ -135,7 +135,7 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
       nodes: 3,
       applied: 3,
       failed: 0,
-      owed: 0,
+      deferred: 0,
       hash: expect.stringMatching(/^[0-9a-f]{64}$/),
     });
     expect(seen.metadata.finalizers).toEqual([FINALIZER]);
@@ -202,7 +202,7 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
       expect(fleet.folders.files(node)).toMatchObject({ '/etc/two.conf': 'v1\n', '/etc/innocent.conf': 'v1\n' });
   });
 
-  test('a change that fails on a node goes back, and the status says so', async () => {
+  test('a change that fails on a node rolls back, and the status says so', async () => {
     await apply(health(fleet.gate.url));
     await when('Probe', 'health', 'Ready');
     fleet.gate.isSick = (_, files) => files['/etc/innocent.conf'] === 'bad\n';
@@ -283,7 +283,7 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
   });
 
   test(
-    'a deletion that fails on a node keeps the object and the files, says why, and is done when somebody forgives it',
+    'a deletion that fails on a node keeps the object and the files, says why, and is done when somebody clears it',
     async () => {
       await apply(file('held', 'v1\n', 'core'));
       await when('File', 'held', 'Ready');
@@ -303,12 +303,12 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
       for (const node of fleet.nodesOf('core')) expect(fleet.folders.files(node)['/etc/held.conf']).toBe('v1\n');
       fleet.gate.isSick = () => false;
       const failed = String(seen.status?.['change']);
-      const condemned = [...(await fleet.client.list('known-bad')).values()].filter(
+      const knownBad = [...(await fleet.client.list('known-bad')).values()].filter(
         (bad) => bad.change === failed && !bad.gone,
       );
-      for (const { hash } of condemned)
+      for (const { hash } of knownBad)
         expect(
-          await fleet.client.request('ops.known-bad.forgive', { hash, by: 'a person', reason: 'the probe was wrong' }),
+          await fleet.client.request('ops.known-bad.clear', { hash, by: 'a person', reason: 'the probe was wrong' }),
         ).toBeDefined();
       await isGone('File', 'held');
       for (const node of fleet.nodesOf('core')) expect(fleet.folders.files(node)['/etc/held.conf']).toBeUndefined();
@@ -388,7 +388,7 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/motd.conf']).toBe('v5\n');
   });
 
-  testWith(['kubectl'], 'kubectl applies the example of the README, waits, shows and deletes', async () => {
+  testWith(['kubectl'], 'kubectl applies the example of the guide, waits, shows and deletes', async () => {
     const kubectl = async (...args: readonly string[]): Promise<string> => {
       const { code, stdout, stderr } = await run('kubectl', args, {
         env: { ...process.env, KUBECONFIG: world.cluster.kubeconfig, HOME: fleet.data },
@@ -403,7 +403,7 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
         .map((line) => line.trimEnd().split(/ {2,}/));
     const path = join(fleet.data, 'motd.yaml');
     const example = /```yaml\n(# motd\.yaml\n.*?)```/s.exec(
-      readFileSync(join(ROOT, 'README.md'), 'utf8'),
+      readFileSync(join(ROOT, 'docs/guides/kubernetes.md'), 'utf8'),
     )?.[1] as string;
     // The nodes here have a role, and no zone.
     writeFileSync(path, example.replace('node.labels.zone', 'node.labels.role'));
@@ -440,7 +440,17 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
       'AGE',
     ]);
     expect(pools[1]?.slice(0, -1)).toEqual(['edge', '10%', '3', '1', '0', '0', 'Ready', change]);
-    expect(rollouts[0]).toEqual(['NAME', 'PHASE', 'PROGRESS', 'FAILED', 'OWED', 'BLOCKED', 'PAUSED', 'SOURCE', 'AGE']);
+    expect(rollouts[0]).toEqual([
+      'NAME',
+      'PHASE',
+      'PROGRESS',
+      'FAILED',
+      'DEFERRED',
+      'BLOCKED',
+      'PAUSED',
+      'SOURCE',
+      'AGE',
+    ]);
     expect(rollouts[1]?.slice(0, -1)).toEqual([change, 'Ready', '3/3', '0', '0', '0', 'false', 'kubernetes']);
     expect(await kubectl('get', 'sluice')).toMatch(/^file\.sluice\.dev\/motd /m);
     await kubectl('delete', '-f', path, '--wait', '--timeout=60s');
@@ -515,7 +525,7 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
       await apply(pool('edge', 3));
       await authority.write(fleet.data, { toMs: 5.5 * 86_400_000 });
       await until(
-        async () => (await fleet.cli('doctor')).stdout.includes('the certificate of the webhook runs out in 5 days'),
+        async () => (await fleet.cli('doctor')).stdout.includes('the certificate of the webhook expires in 5 days'),
         'the doctor says so',
         LONG_MS,
       );

@@ -1,7 +1,7 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Guard } from '#libs/embedded';
+import { Guard } from '#libs/process';
 import type { KubeCluster } from '#libs/testing';
 import { podOf, ROOT, type Rendered } from '../deploy/chart.js';
 
@@ -26,7 +26,10 @@ export interface PodPlace {
   readonly entry: readonly string[];
 }
 
-/** The process of a pod's only container, with the user, the capabilities, the environment and the mounts that its template says. */
+/**
+ * The process of a pod's only container, with the user, the capabilities, the environment and the mounts that its
+ * template says.
+ */
 export class PodProcess {
   private readonly guard = new Guard();
   private child: ChildProcess | undefined;

@@ -2,9 +2,9 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, wr
 import { get } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connectFleet, type FleetClient } from '#libs/bus';
-import { freePort, startNatsServer, type NatsServer } from '#libs/embedded';
-import { describeOnKube, establish, findHelm, until } from '#libs/testing';
+import { connectFleet, type FleetClient } from '#libs/client';
+import { freePort } from '#libs/process';
+import { describeOnKube, establish, findHelm, until, startNatsServer, type NatsServer } from '#libs/testing';
 import { render, ROOT, type Rendered } from '../deploy/chart.js';
 import { file, manifest } from '../e2e/manifests.js';
 import { describeWith } from '../e2e/needs.js';
@@ -14,7 +14,10 @@ import { PodProcess } from './pod-process.js';
 const BUILD_MS = 20 * 60_000;
 const SERVICES = ['merger', 'validator', 'scheduler', 'drain', 'inventory', 'gateway'] as const;
 
-/** Without a kubelet and images: the same programs, with the user, capabilities, environment and mounts of the chart's templates. */
+/**
+ * Without a kubelet and images: the same programs, with the user, capabilities, environment and mounts of the chart's
+ * templates.
+ */
 describeWith(['helm', 'mount-namespaces'], 'the processes of the chart', () =>
   describeOnKube('as its pods would run them', (world) => {
     const folder = mkdtempSync(join(tmpdir(), 'sluice-pods-'));
@@ -49,7 +52,7 @@ describeWith(['helm', 'mount-namespaces'], 'the processes of the chart', () =>
       objects = render(helm, {
         nats: { embedded: { enabled: false }, url: server.url },
         services,
-        gateway: { debounceMs: 200 },
+        gateway: { debounceSeconds: 0.2 },
         webhook: { enabled: true },
       });
       mkdirSync(tls);
@@ -101,12 +104,14 @@ describeWith(['helm', 'mount-namespaces'], 'the processes of the chart', () =>
           90_000,
         );
         expect(await asked('/healthz')).toBe(200);
-        expect(pods.get(service)?.said).not.toMatch(/EROFS|EACCES|EPERM|the right to .* is missing|"level":"error"/);
+        expect(pods.get(service)?.said).not.toMatch(
+          /EROFS|EACCES|EPERM|the permission to .* is missing|"level":"error"/,
+        );
       },
       100_000,
     );
 
-    test('the webhook answers whoever knows the authority of the chart, by the name of its Service', async () => {
+    test('the webhook answers clients that know the authority of the chart, by the name of its Service', async () => {
       const hook = objects.find(({ kind }) => kind === 'ValidatingWebhookConfiguration') as unknown as {
         readonly webhooks: readonly {
           readonly clientConfig: {
@@ -167,15 +172,18 @@ describeWith(['helm', 'mount-namespaces'], 'the processes of the chart', () =>
       expect(readFileSync(join(node, 'etc/app/app.conf'), 'utf8')).toBe('v1\n');
       expect(await world.scene.isCordoned('worker')).toBe(false);
       // A folder that no backend asked for is not there.
-      await apply(manifest('File', 'beside', { nodeSelector: {}, path: '/home/beside', content: 'v1\n' }), 'files');
+      await apply(
+        manifest('File', 'neighbour', { nodeSelector: {}, path: '/home/neighbour', content: 'v1\n' }),
+        'files',
+      );
       await until(
-        async () => /^(Rejected|Reverted)$/.test(String(await phaseOf('beside'))) || undefined,
+        async () => /^(Rejected|Reverted)$/.test(String(await phaseOf('neighbour'))) || undefined,
         'it is refused by the node',
         60_000,
       );
       expect([
         existsSync(join(node, 'home')),
-        (await world.scene.api.get('/apis/sluice.dev/v1alpha1/files/beside'))?.status?.['message'],
+        (await world.scene.api.get('/apis/sluice.dev/v1alpha1/files/neighbour'))?.status?.['message'],
       ]).toEqual([false, expect.stringMatching(/EROFS|read-only/)]);
     }, 200_000);
   }),

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CORDON_MARK, type DrainView } from '#libs/contracts';
+import { CORDON_ANNOTATION, type DrainView } from '#libs/contracts';
 import { describeOnKube, establish, nodePath, Scheduler, until } from '#libs/testing';
 import { startFleet, type Fleet } from '../e2e/fleet.js';
 import { file, health, manifest, pool } from '../e2e/manifests.js';
@@ -29,7 +29,7 @@ describeOnKube(
         env: {
           SLUICE_DRAIN: 'kubernetes',
           SLUICE_INVENTORY: 'kubernetes',
-          SLUICE_DEBOUNCE_MS: '300',
+          SLUICE_DEBOUNCE_SECONDS: '0.3',
           KUBECONFIG: world.cluster.kubeconfig,
         },
       });
@@ -53,7 +53,7 @@ describeOnKube(
       scheduler?.stop();
       await workload?.stop();
       await fleet?.close();
-    }, 60_000);
+    }, 300_000);
 
     const draining = async (): Promise<readonly DrainView[]> =>
       [...(await fleet.client.list('drains')).values()].filter(({ state }) => state === 'draining');
@@ -139,7 +139,7 @@ describeOnKube(
         );
         expect(
           (await scene.api.list('/api/v1/nodes')).filter(
-            ({ metadata }) => metadata.annotations?.[CORDON_MARK] !== undefined,
+            ({ metadata }) => metadata.annotations?.[CORDON_ANNOTATION] !== undefined,
           ),
         ).toEqual([]);
         expect((await scene.api.get(nodePath(node)))?.metadata.uid).not.toBe(uid);
@@ -148,7 +148,7 @@ describeOnKube(
         await until(
           async () => (await scene.api.get('/apis/sluice.dev/v1alpha1/files/app'))?.status?.['phase'] === 'Ready',
           'the object says so',
-          60_000,
+          120_000,
         );
         expect(readFileSync(join(fleet.data, 'drain.log'), 'utf8')).not.toContain('"level":"fatal"');
       },

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CORDON_MARK } from '#libs/contracts';
+import { CORDON_ANNOTATION } from '#libs/contracts';
 import { ApiGate, describeOnKube, establish, until, type KubeObject } from '#libs/testing';
 import { startFleet, type Fleet } from '../e2e/fleet.js';
 import { file, health, manifest, pool } from '../e2e/manifests.js';
@@ -28,7 +28,7 @@ else
         env: {
           SLUICE_DRAIN: 'kubernetes',
           SLUICE_INVENTORY: 'kubernetes',
-          SLUICE_DEBOUNCE_MS: '300',
+          SLUICE_DEBOUNCE_SECONDS: '0.3',
           KUBECONFIG: await world.cluster.kubeconfigBy(gate.url),
         },
       });
@@ -100,7 +100,7 @@ else
           async () =>
             (await world.scene.api.list('/api/v1/nodes')).every(
               ({ spec, metadata }) =>
-                spec?.['unschedulable'] !== true && metadata.annotations?.[CORDON_MARK] === undefined,
+                spec?.['unschedulable'] !== true && metadata.annotations?.[CORDON_ANNOTATION] === undefined,
             ),
           'all are given back',
           WITHIN_MS,

@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { freePort } from '#libs/embedded';
+import { freePort } from '#libs/process';
 import { describeOnKube, establish, until, type KubeObject } from '#libs/testing';
-import { exitCodeOf } from '../../cli/src/exit.js';
+import { exitCodeOf } from '../../cli/src/output/exit.js';
 import { prepareKubernetes } from '../../cli/src/up/kubernetes.js';
 import { run } from '../e2e/fleet.js';
 import { LocalInstallation } from '../e2e/local-installation.js';
@@ -75,7 +75,7 @@ describeOnKube('sluice up --kube', (world) => {
     expect(await refused({ KUBECONFIG: await world.cluster.kubeconfigOf('stranger', 'no-token') })).toEqual([
       2,
       expect.stringContaining(
-        `${world.cluster.access.server} does not know who asks (Unauthorized): the credentials of the kubeconfig have run out`,
+        `${world.cluster.access.server} rejected the credentials (Unauthorized): they have expired`,
       ),
     ]);
   });
@@ -98,10 +98,10 @@ describeOnKube('sluice up --kube', (world) => {
     const [code, words] = await refused({ KUBECONFIG });
     expect([code, ...words.split('\n')]).toEqual([
       1,
-      `at ${world.cluster.access.server} these rights are missing:`,
+      `permissions are missing at ${world.cluster.access.server}:`,
       '  drain: patch nodes; delete pods; create pods/eviction; list, watch poddisruptionbudgets.policy',
       '  gateway: create events in the namespace default',
-      expect.stringContaining('ask for them'),
+      expect.stringContaining('Ask for them'),
     ]);
     await world.scene.api.patch(`${rbac}/clusterroles/reader`, {
       rules: [{ apiGroups: ['', 'sluice.dev', 'policy'], resources: ['*'], verbs: ['*'] }],
@@ -109,14 +109,14 @@ describeOnKube('sluice up --kube', (world) => {
     expect(await refused({ KUBECONFIG })).toEqual([
       1,
       expect.stringMatching(
-        /^the definitions of the custom resources cannot be put in place: customresourcedefinitions.*cannot get resource.*\nask somebody who may .* start with --keep-crds$/,
+        /^cannot install the custom resource definitions: customresourcedefinitions.*cannot get resource.*\nAsk an administrator .* start with --keep-crds$/,
       ),
     ]);
   });
 
   testWith(
     ['kubectl'],
-    'the walk of the README: up --kube, label, apply, wait, get: it rolls out with drains, and goes away again',
+    'the walk of the guide: up --kube, label, apply, wait, get: it rolls out with drains, and goes away again',
     async () => {
       const { scene, cluster } = world;
       for (const name of ['m1', 'm2']) {
@@ -125,7 +125,7 @@ describeOnKube('sluice up --kube', (world) => {
       }
       await planted();
       local.env['KUBECONFIG'] = cluster.kubeconfig;
-      const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
+      const readme = readFileSync(join(ROOT, 'docs/guides/kubernetes.md'), 'utf8');
       const example = (name: string): string => {
         const path = join(local.folder, `${name}.yaml`);
         writeFileSync(path, new RegExp(`\`\`\`yaml\\n(# ${name}\\.yaml.*?)\`\`\``, 's').exec(readme)?.[1] ?? '');
@@ -137,9 +137,9 @@ describeOnKube('sluice up --kube', (world) => {
         return stdout;
       };
       await local.up('--kube');
-      expect(local.words).toContain('15 definitions of custom resources are missing, and written by server-side apply');
-      expect(local.words).toMatch(/1 definitions are newer than this Sluice: of 99\.0\.0, and this is 0\./);
-      expect(local.words).toContain('each of its 2 Nodes gets an applier here');
+      expect(local.words).toContain('Installing 15 CRDs with server-side apply');
+      expect(local.words).toMatch(/Keeping 1 CRD of the newer version 99\.0\.0; this is Sluice 0\./);
+      expect(local.words).toContain('Each of its 2 Nodes gets an applier on this machine');
       await kubectl('label', 'node', 'm1', 'm2', 'role=edge', 'zone=a');
       await kubectl('apply', '-f', example('drains'), '-f', example('motd'));
       await kubectl('wait', '--for=condition=Ready', '--timeout=60s', 'files.sluice.dev/motd');
@@ -175,7 +175,7 @@ describeOnKube('sluice up --kube', (world) => {
     });
   }
 
-  test('what differs and is older is written anew, what is the same is left alone, and --keep-crds leaves all', async () => {
+  test('what differs and is older is written again, what is the same is left alone, and --keep-crds leaves all', async () => {
     /** What somebody wrote; the server writes its own conditions. */
     const revisions = async (): Promise<Readonly<Record<string, string>>> =>
       Object.fromEntries(
@@ -205,9 +205,7 @@ describeOnKube('sluice up --kube', (world) => {
       });
     const before = await revisions();
     await prepared(true);
-    expect(words.at(-1)).toBe(
-      '1 definitions are of 0.0.1 and differ from those of 0.1.0: left as they are (--keep-crds)',
-    );
+    expect(words.at(-1)).toBe('Keeping 1 CRD of version 0.0.1 (--keep-crds); this is Sluice 0.1.0');
     expect(await revisions()).toEqual(before);
     await prepared(false);
     const after = await revisions();

@@ -2,13 +2,16 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import type { Fragment, FragmentRef, NodeView, Reason } from '#libs/contracts';
 import { fragmentId } from '#libs/contracts';
-import { atOnce } from '#libs/kernel';
+import { atOnce } from '#libs/engine';
 import { API_VERSION } from '#libs/manifests';
 import { accepted, factOf, fragment, joined, LedgerCopy, MemoryLedger } from '#libs/testing';
-import { foresee, Wanted } from '../../services/gateway/src/core/index.js';
+import { previewReview, DesiredState } from '../../services/gateway/src/core/index.js';
 import { mergerCore, planChange } from '../../services/merger/src/core/index.js';
 
-/** What the webhook warns of, against what `sluice plan` says of the same change of the same fleet: the one looks at groups of nodes, the other at every node. */
+/**
+ * What the webhook warns of, against what `sluice plan` says of the same change of the same fleet: the one looks at
+ * groups of nodes, the other at every node.
+ */
 
 const RUNS = Number(process.env['LIVES'] ?? 100);
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
@@ -97,7 +100,7 @@ function foreseen(
   id: string,
   now: Fragment | undefined,
 ): readonly Reason[] {
-  const wanted = new Wanted();
+  const wanted = new DesiredState();
   // In whatever order they come, what is known of them is the same.
   for (const one of fleet.slice(0, 2))
     wanted.showNode({
@@ -114,10 +117,10 @@ function foreseen(
       labels: one.labels,
       capabilities: one.capabilities,
     } as unknown as NodeView);
-  return foresee(id, now, wanted);
+  return previewReview(id, now, wanted);
 }
 
-/** Of nodes that are alike one is looked at: which labels it has beside those that are asked for is its own. */
+/** Of nodes that are alike one is looked at: which labels it has besides those that are asked for is its own. */
 const line = ({ fragment: of, field, code, message }: Reason): string =>
   `${of} ${field} ${code} ${message.replace(/ \(on \d+ nodes\)$|; it has .*/, '')}`;
 /** These refuse nothing. */

@@ -29,7 +29,7 @@ describe('7: unknown for ever on a healthy node', () => {
   });
 });
 
-describe('8: a spared hash', () => {
+describe('8: a cleared hash', () => {
   it('is not waited for: the judgement is the record that `reverted` waits for', () => {
     const i = two();
     i.commits([motd('good')]);
@@ -47,16 +47,16 @@ describe('8: a spared hash', () => {
     expect(i.lease('n1')).toMatchObject({ kind: 'forward', change: 'c50' });
     i.scheduler.when(i.answer('n1', 'invalid'));
     expect(i.rollout('c50').phase).toBe('reverting');
-    expect(i.validator.when()).toMatchObject([{ type: 'config.judged', condemned: false }]);
+    expect(i.validator.when()).toMatchObject([{ type: 'config.judged', knownBad: false }]);
     expect(types(i.scheduler.when())).toContain('rollout.reverted');
   });
 
-  it('that was forgiven is not condemned again for the same lease', () => {
+  it('that was cleared is not known-bad again for the same lease', () => {
     const i = two();
     i.rolls([motd('bad')]);
     const { hash } = i.lease('n0');
     i.answers('n0', 'invalid');
-    i.validator.when({ type: 'request', request: { op: 'forgive', hash, by: 'me', reason: 'fixed' } });
+    i.validator.when({ type: 'request', request: { op: 'clear', hash, by: 'me', reason: 'fixed' } });
     expect(types(i.newValidator().when())).toEqual([]);
     expect(types(i.quiet())).toEqual([]);
     i.rolls([motd('bad')]);
@@ -98,25 +98,25 @@ describe('15: an applier that has something else', () => {
     i.node('n0').hash = 'mine';
     expect(grants(i.answers('n0', 'refused'))).toEqual(['n0 forward']);
     expect(i.rollout(change)).toMatchObject({ phase: 'rolling', failed: 0, unknown: 0 });
-    expect(i.lease('n0')).toMatchObject({ from: 'mine', phase: 'ready' });
+    expect(i.lease('n0')).toMatchObject({ from: 'mine', phase: 'applying' });
   });
 });
 
-describe('16: an owed target of an open rollout', () => {
+describe('16: a deferred target of an open rollout', () => {
   it('is left alone until that has ended, and then goes straight to the new config', () => {
     const i = new Installation().starts(['n0', 'n1'], { role: 'edge' });
     i.commits([pool('edge', 2)]);
     i.scheduler.given(silent('n1'));
     i.rolls([motd('x')]);
-    expect(i.status('n1').owed).toBe('silent');
+    expect(i.status('n1').deferred).toBe('silent');
     expect(grants(i.scheduler.given(heard('n1')).when())).toEqual([]);
     expect(grants(i.answers('n0', 'applied'))).toEqual(['n1 corrective']);
     expect(i.lease('n1').hash).toBe(i.status('n0').hash);
   });
 });
 
-describe('17: the way back after a correction', () => {
-  it('leads back what the superseded older changed, too', () => {
+describe('17: the rollback after a correction', () => {
+  it('rolls back what the superseded older changed, too', () => {
     const i = two();
     i.rolls([motd('one')]);
     i.answers('n0', 'applied');
@@ -151,14 +151,14 @@ describe('18: commits one after the other', () => {
 });
 
 describe('19: retrying an invalid', () => {
-  it('of an owed node happens once, and again only when something has changed', () => {
+  it('of a deferred node happens once, and again only when something has changed', () => {
     const i = new Installation().starts(['n0', 'n1'], { role: 'edge' });
     i.commits([pool('edge', 2)]);
     i.scheduler.given(silent('n1'));
     i.commits([motd('x')]);
     i.scheduler.given(heard('n1'));
     i.quiet();
-    expect(i.lease('n1')).toMatchObject({ kind: 'corrective', phase: 'ready' });
+    expect(i.lease('n1')).toMatchObject({ kind: 'corrective', phase: 'applying' });
     i.answers('n1', 'invalid');
     expect(grants(i.after(48 * 60 * MINUTE))).toEqual([]);
     expect(i.validator.read().state.knownBad.size).toBe(0);
@@ -191,7 +191,7 @@ describe('21: when a lowered budget holds', () => {
     expect(lowered().atWork()).toEqual(['n0']);
   });
 
-  it('and no longer when that goes back', () => {
+  it('and no longer when that rolls back', () => {
     const i = lowered();
     i.answers('n0', 'failed');
     expect(i.scheduler.view('pools', 'edge').budget).toBe(3);

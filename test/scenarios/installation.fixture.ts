@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import {
+  configKey,
   EMPTY_CONFIG,
   type Action,
-  type Config,
   type Fragment,
   type LeaseView,
   type NewFact,
@@ -11,10 +11,10 @@ import {
   type StatusView,
   type Verdict,
 } from '#libs/contracts';
-import { atOnce, type Decision, type Need } from '#libs/kernel';
+import type { Decision } from '#libs/engine';
 import { API_VERSION } from '#libs/manifests';
-import { emptyHash } from '#libs/rendering';
-import { blobOf, LedgerCopy, MemoryLedger, report } from '#libs/testing';
+import { emptyHash } from '#libs/rules';
+import { LedgerCopy, MemoryLedger, report } from '#libs/testing';
 import { drainCore, type Strategy } from '../../services/drain/src/core/index.js';
 import { inventoryCore } from '../../services/inventory/src/core/index.js';
 import * as merger from '../../services/merger/src/core/index.js';
@@ -32,7 +32,7 @@ export const DRAIN: readonly Action[] = [{ kind: 'drain' }, { kind: 'reboot' }];
 interface Node {
   hash: string;
   incarnation: number;
-  birth: number;
+  nonce: number;
   seq: number;
   lease: string;
   verdict: Verdict;
@@ -47,7 +47,6 @@ type Says = Partial<NodeReport> & { readonly hash?: string };
  */
 export class Installation {
   readonly ledger = new MemoryLedger();
-  private readonly configs = new Map<string, Config>();
   private readonly nodes = new Map<string, Node>();
   private changes = 0;
   private reports = 0;
@@ -65,54 +64,21 @@ export class Installation {
   }
 
   newScheduler() {
-    return new LedgerCopy(scheduler.schedulerCore, this.ledger, (needs) =>
-      gathered(needs, () => ({ ok: true, actions: this.actions }) as const),
+    const plan = (): scheduler.Plan => ({ ok: true, actions: this.actions });
+    return new LedgerCopy(
+      scheduler.schedulerCore,
+      this.ledger,
+      (needs) => new Map(needs.map(({ key }) => [key, plan()])),
     ).read();
   }
   newValidator() {
-    return new LedgerCopy<validator.State, validator.Input, validator.ReviewNeed, validator.Reviewed>(
-      validator.validatorCore,
-      this.ledger,
-      (needs, state) => {
-        const material: validator.Material = {
-          config: (node, hash) => (hash === EMPTY ? EMPTY_CONFIG : this.configs.get(`${node}/${hash}`)),
-          capabilities: (node) => state.capabilities.get(node) ?? [],
-          labels: (node) => state.labels.get(node) ?? {},
-          policies: [],
-        };
-        return gathered(needs, (need) =>
-          need.do === 'review-change'
-            ? atOnce(validator.reviewTargets(need.targets, material))
-            : validator.reviewNodes(need.nodes, material),
-        );
-      },
-    ).read();
+    return new LedgerCopy(validator.validatorCore, this.ledger).read();
   }
   newMerger() {
-    return new LedgerCopy<merger.State, merger.Input, merger.RenderNeed, merger.Gathered>(
-      merger.mergerCore(sha256),
-      this.ledger,
-      (needs, state) => gathered(needs, (need) => this.render(need, state)),
-    ).read();
+    return new LedgerCopy(merger.mergerCore(sha256), this.ledger).read();
   }
   newDrain(strategy: Strategy = 'external') {
     return new LedgerCopy(drainCore(strategy), this.ledger).read();
-  }
-
-  private render(need: merger.RenderNeed, state: merger.State): merger.Gathered {
-    if (need.do === 'plan') return { did: 'plan', plan: atOnce(merger.planChange(state, need.body, sha256)) };
-    if (need.do === 'render-nodes') {
-      const nodes = merger.renderNodes(state, need.nodes, sha256);
-      for (const { node, hash, text } of nodes)
-        if (hash !== '') this.configs.set(`${node}/${hash}`, JSON.parse(text) as Config);
-      return { did: 'render-nodes', nodes };
-    }
-    const change = state.changes.get(need.change);
-    if (change === undefined) throw new Error(`no ${need.change}`);
-    const { texts, ...rendering } = atOnce(merger.renderChange(state, change, need.replaces, sha256));
-    for (const [node, text] of texts)
-      this.configs.set(`${node}/${rendering.targets[node]?.to ?? ''}`, JSON.parse(text) as Config);
-    return { did: 'render-change', rendering, blobs: [blobOf(rendering.targets)], targets: rendering.targets };
   }
 
   /** Lets every service do what it has to do, until all is quiet; returns what they said. */
@@ -135,7 +101,7 @@ export class Installation {
   /** Nodes that start, announce themselves, join and come to rest. */
   starts(names: readonly string[], labels: Readonly<Record<string, string>> = {}): this {
     for (const node of names) {
-      this.nodes.set(node, { hash: EMPTY, incarnation: 1, birth: 7, seq: 0, lease: '', verdict: '', restored: true });
+      this.nodes.set(node, { hash: EMPTY, incarnation: 1, nonce: 7, seq: 0, lease: '', verdict: '', restored: true });
       this.announces(node, { labels });
     }
     this.quiet();
@@ -153,11 +119,11 @@ export class Installation {
     const now = this.node(node);
     now.seq += 1;
     this.reports += 1;
-    const { hash, lease, verdict, restored, incarnation, birth, seq } = now;
+    const { hash, lease, verdict, restored, incarnation, nonce, seq } = now;
     return {
       type: 'report',
       sequence: this.reports,
-      report: report(node, hash, { incarnation, birth, seq, lease, verdict, restored, ...says }),
+      report: report(node, hash, { incarnation, nonce, seq, lease, verdict, restored, ...says }),
     };
   }
 
@@ -182,7 +148,7 @@ export class Installation {
     this.nodes.set(node, {
       hash: EMPTY,
       incarnation: status.incarnation + 1,
-      birth: 8,
+      nonce: 8,
       seq: 0,
       lease: '',
       verdict: '',
@@ -236,10 +202,10 @@ export class Installation {
 
   /** The canonical text of a config. */
   text(node: string, hash: string): string {
-    return JSON.stringify(this.configs.get(`${node}/${hash}`) ?? EMPTY_CONFIG);
+    return JSON.stringify(this.ledger.blobs.configs.get(configKey(node, hash)) ?? EMPTY_CONFIG);
   }
 
-  get copies(): readonly Pick<LedgerCopy<unknown, never>, 'core' | 'ledger' | 'read'>[] {
+  get copies(): readonly Pick<LedgerCopy<unknown, never>, 'core' | 'ledger' | 'read' | 'state' | 'nowMs'>[] {
     return [this.merger, this.validator, this.scheduler, this.drain, this.inventory] as never;
   }
 
@@ -264,13 +230,9 @@ export class Installation {
   atWork(): readonly string[] {
     return [...this.nodes.keys()].filter((node) => {
       const value = this.scheduler.read().core.view(this.scheduler.state, { bucket: 'leases', key: node });
-      return value !== undefined && 'phase' in value && value.phase === 'ready';
+      return value !== undefined && 'phase' in value && value.phase === 'applying';
     });
   }
-}
-
-function gathered<N extends Need, G>(needs: readonly N[], gather: (need: N) => G): Map<string, G> {
-  return new Map(needs.map((need) => [need.key, gather(need)]));
 }
 
 /** A decision on what another copy has overtaken must be refused. */

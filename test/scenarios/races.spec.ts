@@ -3,7 +3,7 @@ import { DRAIN, expectRefused, grants, Installation, PAST_DEADLINE, types } from
 
 /** The interleavings that broke an earlier version of the design, by their numbers, where two copies meet. */
 const two = () => new Installation().starts(['n0', 'n1']);
-/** A change of somebody else that was rendered and reviewed: this node shall have this hash. */
+/** A change of somebody else that was rendered and reviewed: this node should have this hash. */
 const leadingTo = (change: string, node: string, hash: string) => [
   accepted(change),
   renderedChange(change, { [node]: { from: 'old', to: hash, recipe: 'other' } }),
@@ -38,7 +38,7 @@ describe('1: a grant and what crosses it', () => {
   });
 });
 
-describe('3: a condemnation and the grants around it', () => {
+describe('3: a config that becomes known-bad and the grants around it', () => {
   it('(a) the batch that records the invalid fails the rollout: no copy grants forward on it', () => {
     const i = new Installation().starts(['n0', 'n1', 'n2']);
     const change = i.rolls([motd('bad')]);
@@ -63,7 +63,7 @@ describe('3: a condemnation and the grants around it', () => {
     expect(types(i.scheduler.when())).not.toContain('rollout.started');
   });
 
-  it('(d) what a complete rollout has brought is spared', () => {
+  it('(d) what a complete rollout has brought is cleared', () => {
     const i = new Installation();
     i.starts(['p0'], { role: 'a' }).starts(['q0', 'q1'], { role: 'b' });
     i.commits([pool('a', 1), pool('b', 1)]);
@@ -73,7 +73,7 @@ describe('3: a condemnation and the grants around it', () => {
     i.scheduler.when(i.answer('p0', 'applied'));
     expect(i.rollout('c2').phase).toBe('complete');
     i.scheduler.when(i.answer('q0', 'invalid'));
-    expect(i.validator.when().find((fact) => fact.type === 'config.judged')).toMatchObject({ condemned: false });
+    expect(i.validator.when().find((fact) => fact.type === 'config.judged')).toMatchObject({ knownBad: false });
   });
 });
 
@@ -98,7 +98,7 @@ describe('5: a review names its attempt', () => {
     const i = two();
     i.rolls([motd('bad')]);
     i.publishes([motd('bad'), file('more', 'x')]);
-    i.validator.when(); // reviewed, attempt 1, before anything is known to be bad
+    i.validator.when(); // reviewed, attempt 1, before anything is known-bad
     i.scheduler.when(i.answer('n0', 'invalid'));
     expect(i.scheduler.state.rollouts.has('c2')).toBe(false);
     const said = i.quiet();
@@ -130,7 +130,7 @@ describe('6: an abort while a forward lease is born', () => {
     const late = other.about(answer);
     i.asks({ op: 'rollout.abort', change, by: 'me', reason: '' });
     expectRefused(i.ledger, late, other.folded);
-    expect(grants(other.when(answer))).toEqual(['n0 back']);
+    expect(grants(other.when(answer))).toEqual(['n0 rollback']);
     i.answers('n0', 'applied');
     expect(i.rollout(change).phase).toBe('reverted');
     expect(i.atWork()).toEqual([]);
@@ -143,7 +143,7 @@ describe('6: an abort while a forward lease is born', () => {
     expect(i.rollout(change).phase).toBe('reverting');
     expect(i.after(1_000)).toEqual([]);
     i.answers('n0', 'applied');
-    expect(i.lease('n0').kind).toBe('back');
+    expect(i.lease('n0').kind).toBe('rollback');
   });
 });
 
@@ -156,7 +156,7 @@ describe('9: skip and a live lease', () => {
     expect(i.lease('n0')).toMatchObject({ phase: 'settled', because: 'skipped' });
     expect(grants(i.after(PAST_DEADLINE - 2))).toEqual([]);
     expect(grants(i.after(2))).toEqual(['n1 forward']);
-    expect(i.rollout(change).owed).toBe(1);
+    expect(i.rollout(change).deferred).toBe(1);
   });
 
   it('asked of one copy while the other grants: the grant is refused', () => {

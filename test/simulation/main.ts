@@ -1,9 +1,8 @@
-import { runCrew } from './crew.js';
 import { HELP, readOptions, type Options } from './options.js';
-import { Progress } from './progress.js';
-import { runPlan } from './run.js';
-import { tallyOf, type Tally } from './tally.js';
-import { told } from './told.js';
+import { runCrew, tallyOf, type Tally } from './runs/crew.js';
+import { Progress } from './runs/progress.js';
+import { runPlan } from './runs/run.js';
+import { describeFailure } from './runs/shrink.js';
 
 /** So many failures are made smaller; the others most likely have the same cause. */
 const MOST_SHRUNK = 3;
@@ -15,7 +14,7 @@ async function main(args: readonly string[]): Promise<number> {
   const tally = options.trace ? traced(options) : await runAll(options, args);
   if (options.json) return say(`${JSON.stringify(tally)}\n`, tally.failed.length === 0 ? 0 : 1);
   for (const [i, failed] of tally.failed.entries())
-    process.stdout.write(`${told(failed, options.plan(failed.seed), options.shrink && i < MOST_SHRUNK)}\n`);
+    process.stdout.write(`${describeFailure(failed, options.plan(failed.seed), options.shrink && i < MOST_SHRUNK)}\n`);
   const bitten = Object.entries(tally.fired)
     .sort()
     .map(([name, count]) => `${name} ${count}`)

@@ -1,8 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { wholeNumber } from '../rounds.js';
-import { ACTORS, actorsOf, planOf } from './drawn-plan.js';
-import type { Plan } from './plan.js';
+import { ACTORS, actorsOf, planOf, type Plan } from './runs/plan.js';
 
 export interface Options {
   readonly from: number;

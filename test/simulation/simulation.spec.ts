@@ -1,18 +1,18 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { actorsOf, argumentsFor, planOf } from './drawn-plan.js';
+import type { Tally } from './runs/crew.js';
+import { actorsOf, argumentsFor, planOf, type Plan } from './runs/plan.js';
 import { FAULTS, KUBERNETES_FAULTS, LATER_FAULTS, SINGLE_FAULTS } from './faults/index.js';
-import { MUTANTS } from './mutants.js';
+import { MUTANTS } from './oracles/mutants.js';
 import { newOracles } from './oracles/index.js';
 import { PEOPLE } from './people/index.js';
-import type { Plan } from './plan.js';
-import { runPlan, runSeed } from './run.js';
-import { shrink } from './shrink.js';
-import type { Tally } from './tally.js';
-import { told } from './told.js';
+import { runPlan, runSeed } from './runs/run.js';
+import { describeFailure, shrink } from './runs/shrink.js';
 
-/** Runs that ever failed, by seed and minutes; each found something that is mended now, in a core or in the simulation. */
+/**
+ * Runs that ever failed, by seed and minutes; each found something that is mended now, in a core or in the simulation.
+ */
 const ONCE_FAILED: readonly (readonly [number, number])[] = [
   [9, 20],
   [10, 8],
@@ -105,7 +105,7 @@ test(
     ];
     const failed = plans.flatMap((plan) => {
       const { failure } = runPlan(plan);
-      return failure === undefined ? [] : [told({ seed: plan.seed, failure }, plan, false)];
+      return failure === undefined ? [] : [describeFailure({ seed: plan.seed, failure }, plan, false)];
     });
     expect(failed).toEqual([]);
   },
@@ -119,7 +119,7 @@ describe('in a world of faults', () => {
   }, AT_MOST_MS);
 
   test('every promise holds', () => {
-    expect(tally.failed.map((failed, i) => told(failed, planOf(failed.seed), i < MOST_SHRUNK))).toEqual([]);
+    expect(tally.failed.map((failed, i) => describeFailure(failed, planOf(failed.seed), i < MOST_SHRUNK))).toEqual([]);
     expect(tally.seeds).toBe(SEEDS);
   });
 
@@ -164,7 +164,9 @@ describe('a fault bites when nobody else acts but those who publish', () => {
         actors: actorsOf(`changes,${name}`),
       };
       const outcome = runPlan(plan);
-      expect(outcome.failure === undefined ? [] : [told({ seed, failure: outcome.failure }, plan, false)]).toEqual([]);
+      expect(
+        outcome.failure === undefined ? [] : [describeFailure({ seed, failure: outcome.failure }, plan, false)],
+      ).toEqual([]);
       for (const each of outcome.fired.keys()) fired.add(each);
     }
     expect(names.filter((each) => !fired.has(each))).toEqual([]);

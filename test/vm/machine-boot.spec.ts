@@ -3,9 +3,9 @@ import { DEMO, demo, everywhere, vmFile, VmScene } from './vm-scene.js';
 
 jest.setTimeout(1_800_000);
 
-describeWith(['vm-long'], 'a machine that is started anew', () => {
+describeWith(['vm-long'], 'a machine that is restarted', () => {
   const place = new VmScene();
-  /** Without the name of the kernel's file, which whoever wrote the boot loader's config gave it. */
+  /** Without the name of the kernel's file, which the author of the boot loader's config gave it. */
   const commandLine = (): Promise<string> => place.vm.run('cut -d" " -f2- /proc/cmdline');
   /** What the boot loader's config is made of, packages' own files among them. */
   const bootFiles = (): Promise<string> => place.vm.run('sha256sum /etc/default/grub /etc/default/grub.d/* 2>&1; true');
@@ -25,7 +25,7 @@ describeWith(['vm-long'], 'a machine that is started anew', () => {
     expect(await place.saying('', 'applied')).toMatchObject({ restored: true });
   });
 
-  test('and comes up so that a probe fails goes back, by one restart more', async () => {
+  test('and comes up so that a probe fails rolls back, by one restart more', async () => {
     await place.vm.run('echo yes > /run/was-here');
     const before = await place.bootId();
     const probe = everywhere('Probe', 'same-boot', {
@@ -53,7 +53,7 @@ describeWith(['vm-long'], 'a machine that is started anew', () => {
     expect(await commandLine()).toBe(before);
   });
 
-  test('goes back to the arguments that it had when it comes up so that a probe fails', async () => {
+  test('rolls back to the arguments that it had when it comes up so that a probe fails', async () => {
     const [before, files] = [await commandLine(), await bootFiles()];
     const probe = everywhere('Probe', 'arguments', {
       file: { path: '/run/was-here', matches: '^yes' },

@@ -60,7 +60,7 @@ describeWith(['vm-long'], 'a machine that a change cuts off', () => {
     const change = await place.publish({ apply: [cut(signal === 'KILL' ? 101 : 102)] });
     await place.comes(isCut, 'the change is in force', 200_000);
     await place.vm.run(`systemctl kill --kill-whom=main --signal=SIG${signal} sluice-applier`);
-    await place.comes(async () => !(await isCut()), 'the guard goes back', 300_000);
+    await place.comes(async () => !(await isCut()), 'the guard rolls back', 300_000);
     await place.comes(async () => (await place.journal()).work === undefined, 'the guard has ended the work', 100_000);
     await isAgain(before);
     expect((await place.journal()).lastDealt?.reason).toMatch(/^not confirmed \d+ ms after the lease was read/);

@@ -80,7 +80,7 @@ describeWith(['vm-long'], 'the network of a machine', () => {
     expect(await place.vm.run('grep -c "router bgp" /etc/frr/frr.conf; true')).toBe('0');
   });
 
-  test('and after FRR alone was started anew, without anybody being told of a drift', async () => {
+  test('and after FRR alone was restarted, without anybody being told of a drift', async () => {
     await place.vm.run('systemctl restart frr', 300_000);
     await place.comes(hasItsPart, 'FRR has its part again', 300_000);
     // The peer would try again in two minutes.

@@ -11,20 +11,20 @@ describeWith(['vm-long'], 'a machine in trouble', () => {
 
   test.each([
     ['that there is not', 'vm.no_such_thing', '1', 'the kernel has no parameter vm.no_such_thing'],
-    ['that the kernel does not take', 'vm.swappiness', '9999', 'the kernel does not take 9999 for vm.swappiness'],
+    ['that the kernel does not take', 'vm.swappiness', '9999', 'the kernel rejects 9999 for vm.swappiness'],
   ])('refuses a parameter of the kernel %s, and nothing of the change stays', async (_what, key, value, reason) => {
     const before = await place.vm.run('cat /proc/sys/vm/swappiness');
-    expect(await place.apply(vmFile('beside', 'x\n'), everywhere('Sysctl', 'odd', { key, value }))).toMatchObject({
+    expect(await place.apply(vmFile('neighbour', 'x\n'), everywhere('Sysctl', 'odd', { key, value }))).toMatchObject({
       phase: 'ended',
       outcome: 'reverted',
     });
     expect(await place.saying(reason, 'invalid')).toMatchObject({ restored: true });
     expect(
-      await place.vm.run('cat /proc/sys/vm/swappiness; cat /etc/beside 2>&1; ls /etc/sysctl.d | grep sluice; true'),
-    ).toBe(`${before}\n${absent('/etc/beside')}`);
+      await place.vm.run('cat /proc/sys/vm/swappiness; cat /etc/neighbour 2>&1; ls /etc/sysctl.d | grep sluice; true'),
+    ).toBe(`${before}\n${absent('/etc/neighbour')}`);
   });
 
-  test('whose disk is full in the middle of a change goes back once there is room, and fails', async () => {
+  test('whose disk is full in the middle of a change rolls back once there is room, and fails', async () => {
     place.pauses.hold((point) => point === 'after write /etc/first');
     const change = await place.publish({
       apply: [vmFile('first', 'new\n'), vmFile('second', `${'new\n'.repeat(10_000)}`)],
@@ -48,7 +48,7 @@ describeWith(['vm-long'], 'a machine in trouble', () => {
     );
   });
 
-  test('whose applier may not write /etc fails, condemns nothing, and is whole', async () => {
+  test('whose applier may not write /etc fails, makes nothing known-bad, and is whole', async () => {
     const dropIn = '/etc/systemd/system/sluice-applier.service.d/zz-read-only.conf';
     await place.vm.run(
       `printf '[Service]\\nReadWritePaths=\\nReadWritePaths=/opt /srv /var\\n' > ${dropIn} && systemctl daemon-reload && systemctl restart sluice-applier`,

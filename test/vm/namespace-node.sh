@@ -47,9 +47,12 @@ case $verb in
   run)
     mkdir -p "$dir"/{upper,work,root} "$cgroup"
     # What was killed leaves its cgroup a moment later.
-    trap 'kill -9 $(cat "$dir/pid") 2>/dev/null; for _ in $(seq 50); do forget && break; sleep 0.05; done' EXIT
+    first=
+    trap 'kill -9 $first 2>/dev/null; for _ in $(seq 50); do forget && break; sleep 0.05; done' EXIT
     trap exit TERM INT
     while :; do
+      # `exec` waits for the pid of this start; that of the one before may be another process's by now.
+      rm -f "$dir/pid"
       cat /proc/sys/kernel/random/uuid > "$dir/boot_id"
       mkdir -p "$cgroup"
       (
@@ -59,9 +62,13 @@ case $verb in
       # The one child that the starter ever has.
       starter=$!
       until first=$(cat /proc/$starter/task/$starter/children 2>/dev/null) && [ -n "$first" ]; do kill -0 $starter && sleep 0.05; done
-      echo ${first% } > "$dir/pid"
+      first=${first% }
+      # Nothing can be asked of it before its systemd listens.
+      until [ "$(cat /proc/$first/comm)" = systemd ] && [ -S "/proc/$first/root/run/systemd/private" ]; do kill -0 $starter && sleep 0.05; done
+      echo "$first" > "$dir/pid.new" && mv "$dir/pid.new" "$dir/pid"
       code=0
       wait $starter || code=$?
+      rm -f "$dir/pid"
       forget || true
       # reboot(2) in a pid namespace ends its first process by SIGHUP, power-off by SIGINT.
       [ $code = 129 ] || exit 0
@@ -76,5 +83,8 @@ case $verb in
     unshare --pid --mount --uts --ipc --cgroup --fork sh -c 'mount --make-rprivate / && mount -t overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" overlay "$1/root"' sh "$dir" 2>/dev/null ||
       { echo 'this kernel or container gives no namespaces with an overlay of /'; exit 1; }
     ;;
-  exec) exec nsenter -t "$(cat "$dir/pid")" -m -u -i -p -C -- "$@" ;;
+  exec)
+    for _ in $(seq 600); do [ -f "$dir/pid" ] && break; sleep 0.05; done
+    exec nsenter -t "$(cat "$dir/pid")" -m -u -i -p -C -- "$@"
+    ;;
 esac

@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { until } from '#libs/testing';
 
 /**
- * What an applier in a VM does to its disk and its machine, as it tells before and after each (`guest/pauses.cjs`), and holds it
- * at one of these for as long as wanted.
+ * What an applier in a VM does to its disk and its machine, as it tells before and after each (`guest/pauses.cjs`), and
+ * holds it at one of these for as long as wanted.
  */
 export class PausePoints {
   private readonly server: Server = createServer((socket) => this.hear(socket));

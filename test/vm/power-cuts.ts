@@ -1,7 +1,10 @@
 import { DEMO, demo, everywhere, vmFile, VmScene } from './vm-scene.js';
 
 const UNIT = `/etc/systemd/system/${DEMO}`;
-/** All that a change does to the disk and to systemd, in its order: the intent, files, a unit, what it no longer has, its actions, the end. */
+/**
+ * All that a change does to the disk and to systemd, in its order: the intent, files, a unit, what it no longer has,
+ * its actions, the end.
+ */
 export const FORWARD = [
   'before journal forward',
   'after journal forward',
@@ -23,8 +26,8 @@ export const FORWARD = [
   'after journal none',
 ];
 export const BACK = [
-  'before journal going-back',
-  'after journal going-back',
+  'before journal rolling-back',
+  'after journal rolling-back',
   'after write /etc/one',
   `after write ${UNIT}`,
   `before systemctl restart -- ${DEMO}`,
@@ -66,7 +69,9 @@ export class PowerCuts {
     return point.replace(`/etc/of-${this.tried}`, '/etc/new').replace(`/etc/of-${this.standing}`, '/etc/old');
   }
 
-  /** Whole is either all of the new one or all of the one before: what lies there, what runs, and what the ledger says. */
+  /**
+   * Whole is either all of the new one or all of the one before: what lies there, what runs, and what the ledger says.
+   */
   async isWhole(id: string): Promise<void> {
     const { place } = this;
     const { phase } = await place.ended(id);

@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { until } from '#libs/testing';
 import { ROOT } from '../e2e/processes.js';
 
@@ -36,7 +36,9 @@ export function whyNoRealNode(): string | undefined {
     : `no systemd in namespaces here: ${(stdout ?? '').trim() || 'bash or unshare is missing'}`;
 }
 
-/** A node with a real systemd as its first process, whose applier is one of its units. It restarts, and keeps its files. */
+/**
+ * A node with a real systemd as its first process, whose applier is one of its units. It restarts, and keeps its files.
+ */
 export class RealNode {
   private process: ChildProcess | undefined;
 
@@ -63,8 +65,12 @@ export class RealNode {
   }
 
   private writeApplier(serverUrl: string): void {
+    // Inside, the checkout is at /opt/sluice, and the folder that it is in outside may be hidden.
+    const node = process.execPath.startsWith(`${ROOT}/`)
+      ? join('/opt/sluice', relative(ROOT, process.execPath))
+      : process.execPath;
     const argv = [
-      process.execPath,
+      node,
       '/opt/sluice/bin/sluice',
       'applier',
       '--node',
@@ -122,13 +128,14 @@ export class RealNode {
   /** kill -9 of all of it at once, and up again. */
   async crash(): Promise<void> {
     const before = this.bootId;
-    process.kill(Number(readFileSync(join(this.folder, 'pid'), 'utf8')), 'SIGKILL');
+    const pid = join(this.folder, 'pid');
+    process.kill(Number(await until(() => existsSync(pid) && readFileSync(pid, 'utf8'), 'the node is up')), 'SIGKILL');
     await until(() => this.process?.exitCode !== null || this.process.signalCode !== null, 'the node is gone');
     this.boot();
     await until(() => this.bootId !== '' && this.bootId !== before, 'the node starts again');
   }
 
-  /** For whoever looks why it failed. */
+  /** For finding out why it failed. */
   get log(): string {
     const log = join(this.folder, 'upper/var/log/applier.log');
     return existsSync(log) ? readFileSync(log, 'utf8') : '';

@@ -1,10 +1,9 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connectFleet, type FleetClient } from '#libs/bus';
+import { connectFleet, type FleetClient } from '#libs/client';
 import { SERVICES, type ChangeView, type StatusView } from '#libs/contracts';
-import { startNatsServer, type NatsServer } from '#libs/embedded';
-import { until } from '#libs/testing';
+import { until, startNatsServer, type NatsServer } from '#libs/testing';
 import { manifest, type Manifest } from '../e2e/manifests.js';
 import { describeWith } from '../e2e/needs.js';
 import { Processes } from '../e2e/processes.js';
@@ -148,7 +147,7 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     expect(await saying('', 'applied')).toMatchObject({ restored: true });
   });
 
-  test('goes back, by one restart more, when it comes up and a probe fails', async () => {
+  test('rolls back, by one restart more, when it comes up and a probe fails', async () => {
     const probe = everywhere('Probe', 'same-boot', {
       file: { path: '/run/was-here', matches: '^yes' },
       retries: 0,
@@ -190,7 +189,7 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     });
   });
 
-  test('escalates a restart that fails to a restart of the machine, drained for it by a lease of its own, and goes back when the unit fails again', async () => {
+  test('escalates a restart that fails to a restart of the machine, drained for it by a lease of its own, and rolls back when the unit fails again', async () => {
     const before = node.bootId;
     const number = async (): Promise<number> => Number((await client.get('leases', NODE))!.lease.split('-l').at(-1));
     const first = await number();
@@ -216,7 +215,7 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     ]);
   });
 
-  test('whose /etc cannot be written fails, condemns nothing, and is whole', async () => {
+  test('whose /etc cannot be written fails, makes nothing known-bad, and is whole', async () => {
     node.run('mount', '--bind', '/etc', '/etc');
     node.run('mount', '-o', 'remount,bind,ro', '/etc');
     expect(await apply(everywhere('File', 'other', { path: '/etc/other', content: 'x\n' }))).toMatchObject({

@@ -2,10 +2,17 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connectFleet, type FleetClient } from '#libs/bus';
+import { connectFleet, type FleetClient } from '#libs/client';
 import { SERVICES, type ChangeView, type StatusView } from '#libs/contracts';
-import { startNatsServer, type NatsServer } from '#libs/embedded';
-import { findVmImage, HOST_IN_GUEST, restoreVm, until, type VirtualMachine } from '#libs/testing';
+import {
+  findVmImage,
+  HOST_IN_GUEST,
+  restoreVm,
+  until,
+  type VirtualMachine,
+  startNatsServer,
+  type NatsServer,
+} from '#libs/testing';
 import { manifest, type Manifest } from '../e2e/manifests.js';
 import { Processes, ROOT } from '../e2e/processes.js';
 import { PausePoints } from './pause-points.js';
@@ -92,7 +99,7 @@ export class VmScene {
     };
     const lines = Object.entries(settings).map(([name, value]) => `${name}="${value}"\n`);
     await this.vm.put(SETTINGS, lines.join(''));
-    // It has systemd read everything anew, too.
+    // It has systemd read everything again, too.
     await this.vm.run(
       'set -e; chmod 755 /opt/rig/pausing-systemctl; sync; systemctl enable --now sluice-applier.service',
     );
@@ -150,7 +157,10 @@ export class VmScene {
     ).catch((error: unknown) => this.explain(error));
   }
 
-  /** Until nothing is to be done on the node any more, it has said so, and it is not taken for silent: a change would pass by it. */
+  /**
+   * Until nothing is to be done on the node any more, it has said so, and it is not taken for silent: a change would
+   * pass by it.
+   */
   quiet(): Promise<StatusView> {
     return until(
       async () => {
@@ -159,11 +169,11 @@ export class VmScene {
           node?.state === 'ready' &&
           status.restored &&
           status.desired === status.hash &&
-          status.owed === ''
+          status.deferred === ''
           ? status
           : undefined;
       },
-      'the node has what it shall have',
+      'the node is up to date',
       WAIT_MS,
       ASK_MS,
     ).catch((error: unknown) => this.explain(error));
@@ -178,7 +188,10 @@ export class VmScene {
     return this.vm.run('cat /proc/sys/kernel/random/boot_id');
   }
 
-  /** Rules, routes and addresses; without what the kernel adds by itself, and for how long a route holds that qemu's router has announced. */
+  /**
+   * Rules, routes and addresses; without what the kernel adds by itself, and for how long a route holds that qemu's
+   * router has announced.
+   */
   network(): Promise<string> {
     return this.vm.run(
       'ip rule; ip route show table all | grep -v "^local\\|^broadcast\\|^ff00\\|fe80" | sed "s/ expires [0-9]*sec//" | sort; ip -br address | sort',

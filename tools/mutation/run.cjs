@@ -1,7 +1,9 @@
-// npm run mutation -- CORE [--near] [--typed] [options of Stryker, such as --mutate services/CORE/src/core/FILE.ts or --incremental]
-// --near tries the specs beside the core only, which is quicker; --incremental then asks the others about what lived.
-// --typed leaves out what the compiler refuses, about every second mutant: fewer to try, and no guards among the survivors that types ask for.
-// Its packages are its own (package.json here), installed on first use: the product's lock file does not know them.
+// npm run mutation -- CORE [--near] [--typed] [options of Stryker, such as --mutate services/CORE/src/core/FILE.ts or
+// --incremental]
+// --near tries the specs next to the core only, which is quicker; --incremental then asks the others about what lived.
+// --typed leaves out what the compiler refuses, about every second mutant: fewer to try, and no guards among the
+// survivors that types ask for. Its packages are its own (package.json here), installed on first use: the product's
+// lock file does not know them.
 const { spawnSync } = require('node:child_process');
 const { existsSync, readdirSync } = require('node:fs');
 const { join } = require('node:path');

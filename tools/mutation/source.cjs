@@ -1,5 +1,6 @@
-// Lets Node load the sources as they stand, once for all mutants: what a mutant costs is then its tests alone, and no loading of modules.
-// The specs keep Jest's words; mocha has describe, it and the hooks, and the rest of them come from Jest's own packages.
+// Lets Node load the sources as they stand, once for all mutants: what a mutant costs is then its tests alone, and no
+// loading of modules. The specs keep Jest's words; mocha has describe, it and the hooks, and the rest of them come from
+// Jest's own packages.
 const { readFileSync } = require('node:fs');
 const Module = require('node:module');
 const { join } = require('node:path');
@@ -30,7 +31,8 @@ Module._resolveFilename = (request, parent, ...rest) => {
 };
 
 for (const file of product.setupFiles) require(file.replace('<rootDir>', root));
-// A property that fails has killed the mutant: its smallest counterexample does not matter. Few lives, for each mutant pays for them.
+// A property that fails has killed the mutant: its smallest counterexample does not matter. Few lives, for each mutant
+// pays for them.
 fc.configureGlobal({ ...fc.readConfigureGlobal(), endOnFailure: true });
 process.env.LIVES ??= '6';
 

@@ -1,5 +1,6 @@
-// All specs of the core under test as one file of mocha's. What kills most in the shortest time first: the run of a mutant ends with the first
-// test that fails. SLUICE_NEAR leaves out what is not beside the core, and the properties, which cost most.
+// All specs of the core under test as one file of mocha's. What kills most in the shortest time first: the run of a
+// mutant ends with the first test that fails. SLUICE_NEAR leaves out what is not next to the core, and the properties,
+// which cost most.
 const { existsSync, readdirSync } = require('node:fs');
 const { createRequire } = require('node:module');
 const { join } = require('node:path');

@@ -9,7 +9,7 @@ import {
   type NodeReport,
   type StatusView,
 } from '#libs/contracts';
-import { kvStream, kvSubject, type Bus } from '#libs/bus';
+import { kvStream, kvSubject, type Bus } from '#libs/nats';
 import type { FleetFigures } from './protocol.js';
 
 /** What all nodes of the process share: clocks and counts. */
@@ -56,7 +56,7 @@ export class InstantNode {
   private pacedMs = 0;
   private beatMs = -Infinity;
   private pending: NodeReport | undefined;
-  private readonly birth = randomInt(2 ** 32);
+  private readonly nonce = randomInt(2 ** 32);
   private readonly token: string;
 
   constructor(
@@ -90,7 +90,7 @@ export class InstantNode {
       JSON.stringify({
         node: this.name,
         incarnation: 1,
-        birth: this.birth,
+        nonce: this.nonce,
         everyMs: Math.max(everyMs, pacedMs),
         pacedMs,
       }),
@@ -107,19 +107,19 @@ export class InstantNode {
   private hear(subject: string, text: string): void {
     if (subject.startsWith('push.leases.')) {
       const { phase, lease } = JSON.parse(text) as LeaseView;
-      if (phase === 'ready' && lease !== this.lease && !this.busy) void this.work().catch(() => (this.busy = false));
+      if (phase === 'applying' && lease !== this.lease && !this.busy) void this.work().catch(() => (this.busy = false));
     } else if (subject.startsWith('push.pace.')) {
       this.pacedMs = (JSON.parse(text) as { everyMs: number }).everyMs;
     } else if (this.pending !== undefined) {
-      const { incarnation, birth, seq } = JSON.parse(text) as StatusView;
-      if (incarnation === 1 && birth === this.birth && seq >= this.pending.seq) this.pending = undefined;
+      const { incarnation, nonce, seq } = JSON.parse(text) as StatusView;
+      if (incarnation === 1 && nonce === this.nonce && seq >= this.pending.seq) this.pending = undefined;
     }
   }
 
   private async work(): Promise<void> {
     this.busy = true;
     const lease = await this.readLease();
-    if (lease.phase !== 'ready' || lease.lease === this.lease) return void (this.busy = false);
+    if (lease.phase !== 'applying' || lease.lease === this.lease) return void (this.busy = false);
     await this.readConfig(lease.hash);
     this.tally.started();
     this.lease = lease.lease;
@@ -172,7 +172,7 @@ export class InstantNode {
       at: new Date().toISOString(),
       node: this.name,
       incarnation: 1,
-      birth: this.birth,
+      nonce: this.nonce,
       seq: this.seq,
       bootId: 'bench',
       hash: this.hash,
@@ -182,7 +182,7 @@ export class InstantNode {
       durationMs: 0,
       changed: [],
       probe: '',
-      what: [],
+      differences: [],
       needsRestart: false,
       step: '',
       ...said,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { connectBus, type Bus } from '#libs/bus';
-import { emptyHash } from '#libs/rendering';
+import { connectBus, type Bus } from '#libs/nats';
+import { emptyHash } from '#libs/rules';
 import { InstantNode, Tally } from './instant-node.js';
 import { labelsOf, nodeName, type FleetOptions, type FromFleet, type ToFleet } from './protocol.js';
 

@@ -12,8 +12,8 @@ import {
   type NodeReport,
   type StatusView,
 } from '#libs/contracts';
-import { kvSubject, type Bus } from '#libs/bus';
-import { emptyHash } from '#libs/rendering';
+import { kvSubject, type Bus } from '#libs/nats';
+import { emptyHash } from '#libs/rules';
 import { nodeName } from '../fleet/protocol.js';
 import { contentOf } from '../harness/manifests.js';
 import type { FloorOptions } from './protocol.js';
@@ -32,9 +32,9 @@ const NODES_A_TURN = 256;
 const WIDTH = 256;
 
 /**
- * The floor: the messages of the protocol and nothing else, by the bare client. Per node it appends granted and settled, each
- * behind the one before it with the expected sequence, writes the lease's view twice and the status view once by
- * compare-and-set, and reads the report; it validates nothing, folds nothing, and keeps no state but a queue.
+ * The floor: the messages of the protocol and nothing else, by the bare client. Per node it appends granted and
+ * settled, each behind the one before it with the expected sequence, writes the lease's view twice and the status view
+ * once by compare-and-set, and reads the report; it validates nothing, folds nothing, and keeps no state but a queue.
  */
 export class BareScheduler {
   private round = 0;
@@ -110,7 +110,8 @@ export class BareScheduler {
     const granted = Array.from({ length: grants }, () => this.workOf(this.next++, to));
     for (const work of granted) facts.push(grantFact(work));
     await this.append(facts);
-    for (const work of granted) this.write('leases', work, encodeView('leases', leaseView(work, 'ready', this.last)));
+    for (const work of granted)
+      this.write('leases', work, encodeView('leases', leaseView(work, 'applying', this.last)));
     for (const { report, work } of ended) {
       this.write('leases', work, encodeView('leases', leaseView(work, 'released', this.last)));
       this.write('status', work, encodeView('status', statusView(report, work, this.last)));
@@ -186,7 +187,7 @@ function grantFact({ node, lease, from, to }: Work): NewFact {
     from,
     recipe: to,
     actions: [{ kind: 'none' }],
-    phase: 'ready',
+    phase: 'applying',
     applyMs: 120_000,
     drainMs: 600_000,
     free: false,
@@ -194,7 +195,7 @@ function grantFact({ node, lease, from, to }: Work): NewFact {
 }
 
 function endFacts(report: NodeReport, { node, lease, to }: Work): readonly NewFact[] {
-  const { incarnation, birth, seq } = report;
+  const { incarnation, nonce, seq } = report;
   const about = { node, pool: 'all', lease, change: CHANGE };
   return [
     {
@@ -206,13 +207,13 @@ function endFacts(report: NodeReport, { node, lease, to }: Work): readonly NewFa
       because: 'applied',
       reason: '',
       restored: true,
-      report: { incarnation, birth, seq, hash: '', verdict: '', bootId: '', reportSequence: 1 },
+      report: { incarnation, nonce, seq, hash: '', verdict: '', bootId: '', reportSequence: 1 },
       released: true,
     },
   ];
 }
 
-function leaseView({ node, lease, from, to }: Work, phase: 'ready' | 'released', ledger: number): LeaseView {
+function leaseView({ node, lease, from, to }: Work, phase: 'applying' | 'released', ledger: number): LeaseView {
   const because = phase === 'released' ? 'applied' : '';
   const at = new Date().toISOString();
   return {
@@ -236,7 +237,7 @@ function leaseView({ node, lease, from, to }: Work, phase: 'ready' | 'released',
 }
 
 function statusView(
-  { node, incarnation, birth, seq, hash, lease, verdict, reason, restored }: NodeReport,
+  { node, incarnation, nonce, seq, hash, lease, verdict, reason, restored }: NodeReport,
   { from }: Work,
   ledger: number,
 ): StatusView {
@@ -244,7 +245,7 @@ function statusView(
     ledger,
     node,
     incarnation,
-    birth,
+    nonce,
     seq,
     hash,
     lease,
@@ -253,9 +254,9 @@ function statusView(
     restored,
     desired: from,
     pool: 'all',
-    owed: '',
-    unfit: false,
-    unfitReasons: [],
+    deferred: '',
+    incompatible: false,
+    incompatibleReasons: [],
     drifted: [],
     skipped: '',
     change: CHANGE,

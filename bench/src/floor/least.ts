@@ -1,5 +1,5 @@
 import { CONFIGS, reportSubject, REPORTS } from '#libs/contracts';
-import { connectBus, ensureTopology, kvSubject } from '#libs/bus';
+import { connectBus, ensureTopology, kvSubject } from '#libs/nats';
 import { nodeName } from '../fleet/protocol.js';
 import { startServer } from '../harness/control-plane.js';
 import type { PartContext } from '../harness/part.js';

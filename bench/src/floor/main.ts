@@ -1,4 +1,4 @@
-import { connectBus } from '#libs/bus';
+import { connectBus } from '#libs/nats';
 import { BareScheduler } from './bare-scheduler.js';
 import type { FromFloor, ToFloor } from './protocol.js';
 

@@ -5,7 +5,9 @@ const PLOT = 330;
 /** Figures from a tenth of the goal to ten times it; what lies outside stands at the edge. */
 const DECADES = 1;
 
-/** Draws each figure that has a goal as its distance from it: left of the line is better, whatever the goal's direction. */
+/**
+ * Draws each figure that has a goal as its distance from it: left of the line is better, whatever the goal's direction.
+ */
 export function drawChart(results: readonly (Result & { readonly at: string })[]): string {
   const rows = results.filter(({ met }) => met !== null);
   const height = TOP + rows.length * ROW + 40;

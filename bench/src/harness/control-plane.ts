@@ -1,9 +1,10 @@
 import type { ChildProcess } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { connectBus, ensureTopology, type Bus } from '#libs/bus';
+import { connectBus, ensureTopology, type Bus } from '#libs/nats';
 import { desiredSubject, changeId, LEDGER, type FactType, type ServiceName } from '#libs/contracts';
-import { freePort, PROCESSES, startNatsServer, type NatsServer } from '#libs/embedded';
+import { freePort, PROCESSES } from '#libs/process';
+import { startNatsServer, type NatsServer } from '#libs/testing';
 import { DIST, temporaryFolder } from './folders.js';
 import type { PartContext } from './part.js';
 import { cpuMs, end, isRunning, start, until } from './processes.js';
@@ -85,7 +86,7 @@ export class ControlPlane {
     const logFile = join(this.folder, 'logs', `${name}-${this.services.length}.log`);
     const log = openSync(logFile, 'a');
     const extra = (process.env['SLUICE_BENCH_NODE_ARGS'] ?? '').split(' ').filter((arg) => arg !== '');
-    const child = start(process.execPath, [...extra, join(DIST, 'services', 'main.js'), ...services], {
+    const child = start(process.execPath, [...extra, join(DIST, 'cli', 'src', 'main.js'), 'service', ...services], {
       env: this.env,
       stdio: ['ignore', log, log],
       cwd: this.folder,
@@ -186,7 +187,7 @@ export class ControlPlane {
     return { change, at: await this.stations(change) };
   }
 
-  /** Waits for a fact about a change; throws when the change was refused or went back. */
+  /** Waits for a fact about a change; throws when the change was refused or rolled back. */
   async untilFact(type: FactType, change: string, timeoutMs = 600_000): Promise<number> {
     const look = async (): Promise<number | undefined> => {
       const found = await this.timeOf(`${type}.${change}`);

@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import { LEDGER } from '#libs/contracts';
-import { readAll, StreamReader, type Bus } from '#libs/bus';
+import { readAll, StreamReader, type Bus } from '#libs/nats';
 import type { FleetFigures, FleetOptions, FromFleet, ToFleet } from '../fleet/protocol.js';
 import type { ControlPlane } from './control-plane.js';
 import { DIST } from './folders.js';
@@ -68,7 +68,9 @@ export class Fleet {
   }
 }
 
-/** Starts so many nodes on a control plane; resolves when all are known, reviewed and have reported, and all is quiet. */
+/**
+ * Starts so many nodes on a control plane; resolves when all are known, reviewed and have reported, and all is quiet.
+ */
 export async function joinFleet(
   context: PartContext,
   plane: ControlPlane,

@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
-import { connectBus, ensureTopology } from '#libs/bus';
-import type { NatsServer } from '#libs/embedded';
+import { connectBus, ensureTopology } from '#libs/nats';
+import type { NatsServer } from '#libs/testing';
 import type { FloorOptions, FromFloor, ToFloor } from '../floor/protocol.js';
 import { startServer } from './control-plane.js';
 import { Fleet } from './fleet.js';
@@ -17,7 +17,10 @@ export interface FloorRun {
   readonly handoffsMs: readonly number[];
 }
 
-/** The floor as real processes: a server of its own, the same appliers, and the bare client in place of the control plane. */
+/**
+ * The floor as real processes: a server of its own, the same appliers, and the bare client in place of the control
+ * plane.
+ */
 export class Floor {
   private constructor(
     private readonly server: NatsServer,

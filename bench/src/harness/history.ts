@@ -9,8 +9,8 @@ import {
   type RolloutState,
   type Target,
 } from '#libs/contracts';
-import { Blobs, Ledger, type Bus } from '#libs/bus';
-import { compileFragments, emptyHash, renderNode, type Rendered } from '#libs/rendering';
+import { Blobs, Ledger, type Bus } from '#libs/nats';
+import { compileFragments, emptyHash, renderNode, type Rendered } from '#libs/rules';
 import { labelsOf, nodeName } from '../fleet/protocol.js';
 import { contentOf, file, pool } from './manifests.js';
 
@@ -28,7 +28,10 @@ export interface History {
   readonly lastChange: string;
 }
 
-/** Fills an empty store with what a fleet and its changes would have left there: inputs, blobs and facts, without running a service. */
+/**
+ * Fills an empty store with what a fleet and its changes would have left there: inputs, blobs and facts, without
+ * running a service.
+ */
 export async function writeHistory(bus: Bus, nodes: number, changes: number): Promise<History> {
   return new HistoryWriter(bus, nodes, changes).write();
 }
@@ -96,12 +99,12 @@ class HistoryWriter {
           fresh: false,
           version: 'bench',
           incarnation: 1,
-          birth: 7,
+          nonce: 7,
           seq: 1,
           kubernetesLabels: {},
         },
-        { type: 'node.rendered', node, hash, recipe, generation: 0, cause: 'join', leaves: [], problems: [] },
-        { type: 'node.reviewed', node, hash, fit: true, reasons: [] },
+        { type: 'node.rendered', node, hash, recipe, generation: 0, cause: 'join', outdatedIn: [], problems: [] },
+        { type: 'node.reviewed', node, hash, compatible: true, reasons: [] },
         this.reported(n, 'announced', '', ''),
       );
     }
@@ -152,7 +155,7 @@ class HistoryWriter {
         problems: [],
         warnings: [],
       },
-      { type: 'config.validated', change, attempt: 1, warnings: [], unfit: [] },
+      { type: 'config.validated', change, attempt: 1, warnings: [], incompatible: [] },
       rolloutFact('started', change, { pending: members.length }),
     );
     for (const n of members) await this.node(n, change, targets[nodeName(n)] as Target);
@@ -181,7 +184,7 @@ class HistoryWriter {
         from,
         recipe,
         actions: [{ kind: 'none' }],
-        phase: 'ready',
+        phase: 'applying',
         applyMs: 120_000,
         drainMs: 600_000,
         free: false,
@@ -197,7 +200,7 @@ class HistoryWriter {
         restored: true,
         report: {
           incarnation: 1,
-          birth: 7,
+          nonce: 7,
           seq: own.seq,
           hash: '',
           verdict: '',
@@ -216,7 +219,7 @@ class HistoryWriter {
       node: nodeName(n),
       report,
       incarnation: 1,
-      birth: 7,
+      nonce: 7,
       seq,
       hash,
       lease,
@@ -225,7 +228,7 @@ class HistoryWriter {
       restored: true,
       bootId: 'bench',
       fresh: false,
-      what: [],
+      differences: [],
       reportSequence: ++this.reportSequence,
     };
   }
@@ -242,7 +245,7 @@ class HistoryWriter {
       at: new Date().toISOString(),
       node: nodeName(n),
       incarnation: 1,
-      birth: 7,
+      nonce: 7,
       seq,
       bootId: 'bench',
       hash,
@@ -256,7 +259,7 @@ class HistoryWriter {
       durationMs: 0,
       changed: [],
       probe: '',
-      what: [],
+      differences: [],
       needsRestart: false,
       step: '',
       ...said,
@@ -311,7 +314,7 @@ function rolloutFact(
     applied: 0,
     failed: 0,
     unknown: 0,
-    owed: 0,
+    deferred: 0,
     pending: 0,
     reason: '',
     attempt: 1,

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
 import { promisify } from 'node:util';
-import { findNatsServer } from '#libs/embedded';
+import { findNatsServer } from '#libs/process';
 
 /** What ran the bench. */
 export interface Machine {

@@ -1,17 +1,32 @@
 import { createHash } from 'node:crypto';
-import { EMPTY_CONFIG, nodeToken, type Config, type Fact, type NewFact, type Targets } from '#libs/contracts';
-import { atOnce, fold, newCopy, turn, type Copy, type Effect, type Entry, type Need, type Tail } from '#libs/kernel';
-import { emptyHash } from '#libs/rendering';
+import { decodeConfig, nodeToken, type Config, type Fact, type NewFact, type Targets } from '#libs/contracts';
+import {
+  atOnce,
+  fold,
+  newCopy,
+  turn,
+  type ConfigName,
+  type Copy,
+  type TurnEffect,
+  type Entry,
+  type GatherPort,
+  type Handlers,
+  type Need,
+  type Tail,
+} from '#libs/engine';
 import * as merger from '../../../services/merger/src/core/index.js';
 import * as validator from '../../../services/validator/src/core/index.js';
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** A ledger and the merger's and the validator's cores on it, all in memory: what they cost without the way to the server. */
+/**
+ * A ledger and the merger's and the validator's cores on it, all in memory: what they cost without the way to the
+ * server.
+ */
 export class MemoryServices {
   readonly facts: Entry[] = [];
-  private readonly configs = new Map<string, string>();
-  private readonly blobs = new Map<string, Targets>();
+  private readonly targets = new Map<string, Targets>();
+  private readonly blobs = this.newBlobs();
   private readonly merger = newCopy(merger.mergerCore(sha256));
   private readonly validator = newCopy(validator.validatorCore);
   private published = 0;
@@ -42,48 +57,31 @@ export class MemoryServices {
   settle(): void {
     for (let before = -1; before !== this.facts.length;) {
       before = this.facts.length;
-      this.turn(this.merger, (needs, state) => new Map(needs.map((need) => [need.key, this.render(need, state)])));
-      this.turn(this.validator, (needs, state) => new Map(needs.map((need) => [need.key, this.review(need, state)])));
+      this.turn(this.merger);
+      this.turn(this.validator);
     }
   }
 
-  private turn<S, I, N extends Need, G>(
-    copy: Copy<S, I, N, G>,
-    gather: (needs: readonly N[], state: S) => ReadonlyMap<string, G>,
-  ): void {
+  private turn<S, I, N extends Need, G>(copy: Copy<S, I, N, G>): void {
     fold(copy, this.tail(copy.folded));
-    const steps = turn(copy);
-    for (let next = steps.next(); next.done !== true;)
-      next = steps.next(this.perform(copy, next.value, gather) as never);
-  }
-
-  private perform<S, I, N extends Need, G>(
-    copy: Copy<S, I, N, G>,
-    effect: Effect<I, N>,
-    gather: (needs: readonly N[], state: S) => ReadonlyMap<string, G>,
-  ): unknown {
-    switch (effect.do) {
-      case 'read':
-      case 'catch-up':
-        return this.tail(copy.folded);
-      case 'now':
-        return { monotonicMs: 0, leadingSinceMs: 0 };
-      case 'gather':
-        return gather(effect.needs, copy.state);
-      case 'append': {
+    const tail = (): Tail => this.tail(copy.folded);
+    atOnce<TurnEffect<I>, void>(turn(copy), {
+      ...this.blobs,
+      read: tail,
+      'catch-up': tail,
+      now: () => ({ monotonicMs: 0, leadingSinceMs: 0 }),
+      append: ({ facts }) => {
         const from = this.facts.length;
-        for (const fact of effect.facts)
+        for (const fact of facts)
           this.append([fact], fact.type === 'config.rendered' ? this.targetsOf(fact.targets) : undefined);
         return { outcome: 'appended', entries: this.facts.slice(from), upTo: this.facts.length };
-      }
-      case 'views':
-        // As the writer does: the text is made, whatever becomes of it.
-        for (const { value } of effect.writes) JSON.stringify(value);
+      },
+      // As the writer does: the text is made, whatever becomes of it.
+      views: ({ writes }) => {
+        for (const { value } of writes) JSON.stringify(value);
         return 0;
-      case 'settle':
-      case 'back-off':
-        return undefined;
-    }
+      },
+    });
   }
 
   private tail(after: number): Tail {
@@ -91,44 +89,30 @@ export class MemoryServices {
   }
 
   private targetsOf(keys: readonly string[]): Targets {
-    return Object.assign({}, ...keys.map((key) => this.blobs.get(key))) as Targets;
-  }
-
-  private render(need: merger.RenderNeed, state: merger.State): merger.Gathered {
-    if (need.do === 'plan') throw new Error('nobody asked for a plan');
-    if (need.do === 'render-nodes') {
-      const nodes = merger.renderNodes(state, need.nodes, sha256);
-      for (const { node, hash, text } of nodes) this.configs.set(`${nodeToken(node)}.${hash}`, text);
-      return { did: 'render-nodes', nodes };
-    }
-    const change = state.changes.get(need.change);
-    if (change === undefined) throw new Error(`no ${need.change}`);
-    const { texts, ...rendering } = atOnce(merger.renderChange(state, change, need.replaces, sha256));
-    for (const [node, text] of texts) this.configs.set(`${nodeToken(node)}.${rendering.targets[node]?.to ?? ''}`, text);
-    const key = `${need.change}.${sha256(JSON.stringify(rendering.targets))}`;
-    this.blobs.set(key, rendering.targets);
-    return { did: 'render-change', rendering, blobs: [key], targets: rendering.targets };
+    return Object.assign({}, ...keys.map((key) => this.targets.get(key))) as Targets;
   }
 
   /** Each content is parsed once, as in production. */
-  private review(need: validator.ReviewNeed, state: validator.State): validator.Reviewed {
-    const parsed = new Map<string, Config>([[emptyHash(sha256), EMPTY_CONFIG]]);
-    const material: validator.Material = {
-      config: (node, hash) => {
-        const known = parsed.get(hash);
-        if (known !== undefined) return known;
-        const text = this.configs.get(`${nodeToken(node)}.${hash}`);
-        if (text === undefined) return undefined;
-        const config = JSON.parse(text) as Config;
-        parsed.set(hash, config);
-        return config;
-      },
-      capabilities: (node) => state.capabilities.get(node) ?? [],
-      labels: (node) => state.labels.get(node) ?? {},
-      policies: [],
+  private newBlobs(): Handlers<GatherPort> {
+    const texts = new Map<string, string>();
+    const parsed = new Map<string, Config>();
+    const configOf = ({ node, hash }: ConfigName): Config | undefined => {
+      const text = texts.get(`${nodeToken(node)}.${hash}`);
+      const config = parsed.get(hash) ?? (text === undefined ? undefined : decodeConfig(text));
+      if (config !== undefined) parsed.set(hash, config);
+      return config;
     };
-    return need.do === 'review-change'
-      ? atOnce(validator.reviewTargets(need.targets, material))
-      : validator.reviewNodes(need.nodes, material);
+    return {
+      'read-configs': ({ names }) => names.map(configOf),
+      'put-configs': ({ configs }) => {
+        for (const { node, hash, text } of configs) texts.set(`${nodeToken(node)}.${hash}`, text);
+      },
+      'put-targets': ({ change, targets }) => {
+        const key = `${change}.${sha256(JSON.stringify(targets))}`;
+        this.targets.set(key, targets);
+        return [key];
+      },
+      pause: () => undefined,
+    };
   }
 }

@@ -43,7 +43,8 @@ export function readOptions(args: readonly string[], parts: readonly Pick<Part, 
   const chosen = parts.filter(({ name, onRequest }) =>
     positionals.length === 0 ? onRequest !== true : positionals.includes(name),
   );
-  // Another size is for trying: its figures are not those that the goals are about. What is only measured on request has no goal.
+  // Another size is for trying: its figures are not those that the goals are about. What is only measured on request
+  // has no goal.
   const isGoalsSize = size === DEFAULT_SIZE || chosen.every(({ onRequest }) => onRequest === true);
   return { parts: chosen.map(({ name }) => name), isJson: values.json, size, save: !values['no-save'] && isGoalsSize };
 }

@@ -1,4 +1,4 @@
-/** One figure beside its floor. */
+/** One figure next to its floor. */
 export interface Result {
   readonly name: string;
   readonly unit: string;

@@ -26,7 +26,10 @@ interface DayRecord {
   readonly skipped: readonly Skipped[];
 }
 
-/** Keeps results with those of the same day: a part that was run again replaces its figures, one that could not be run leaves them. Draws the newest of each part. */
+/**
+ * Keeps results with those of the same day: a part that was run again replaces its figures, one that could not be run
+ * leaves them. Draws the newest of each part.
+ */
 export function keep(results: readonly Result[], skipped: readonly Skipped[], machine: Machine, at: string): string {
   mkdirSync(RESULTS, { recursive: true });
   const path = join(RESULTS, `${at.slice(0, 10)}.json`);

@@ -1,7 +1,7 @@
 import type { Result } from './part.js';
 import type { Skipped } from './record.js';
 
-/** The figures for people, each beside its floor and goal. */
+/** The figures for people, each next to its floor and goal. */
 export function drawTable(results: readonly Result[], skipped: readonly Skipped[]): string {
   const header = ['part', 'value', 'unit', 'floor', '÷ floor', 'goal', ''];
   const rows = results.map(({ name, value, unit, floor, ratio, goal, met }) => [

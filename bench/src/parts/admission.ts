@@ -3,8 +3,8 @@ import { Agent, createServer, request } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { FragmentView, NodeView } from '#libs/contracts';
 import { testAuthority, type TestAuthority } from '#libs/testing';
-import { SILENT } from '#libs/runtime';
-import { Wanted } from '../../../services/gateway/src/core/index.js';
+import { SILENT } from '#libs/process';
+import { DesiredState } from '../../../services/gateway/src/core/index.js';
 import { Certificate } from '../../../services/gateway/src/shell/admission/certificate.js';
 import { Webhook } from '../../../services/gateway/src/shell/admission/webhook.js';
 import { labelsOf, nodeName } from '../fleet/protocol.js';
@@ -24,10 +24,13 @@ const SELECTORS = [
   { matchLabels: { role: 'worker', zone: 'c' } },
 ] as const;
 
-/** What an API server waits for before it stores an object, against the same request to a server that only reads the JSON and answers as much. */
+/**
+ * What an API server waits for before it stores an object, against the same request to a server that only reads the
+ * JSON and answers as much.
+ */
 export const admission: Part = {
   name: 'admission',
-  what: `the webhook's answer beside ${FRAGMENTS} fragments ÷ HTTPS and JSON of the same size`,
+  what: `the webhook's answer with ${FRAGMENTS} fragments ÷ HTTPS and JSON of the same size`,
   run,
 };
 
@@ -132,8 +135,8 @@ async function timesOf(
   return { times: times.slice(WARM), answer };
 }
 
-function wantedOf(size: number): Wanted {
-  const wanted = new Wanted();
+function wantedOf(size: number): DesiredState {
+  const wanted = new DesiredState();
   for (let n = 0; n < size; n += 1) {
     wanted.showNode({
       node: nodeName(n),

@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { CONFIGS, LEDGER, reportSubject } from '#libs/contracts';
-import { connectBus, ensureTopology, type Bus } from '#libs/bus';
+import { connectBus, ensureTopology, type Bus } from '#libs/nats';
 import { nodeName } from '../fleet/protocol.js';
 import { ControlPlane, startServer } from '../harness/control-plane.js';
 import { joinFleet } from '../harness/fleet.js';
@@ -42,7 +42,10 @@ const listed = (found: PerStream): string =>
     .map(([name, one]) => `${name} ${one.toFixed(0)}`)
     .join(', ')}`;
 
-/** Bytes per node and change by stream, the config's text taken out. The first changes make every key of the views; the third is as all that follow. */
+/**
+ * Bytes per node and change by stream, the config's text taken out. The first changes make every key of the views; the
+ * third is as all that follow.
+ */
 async function changes(
   context: PartContext,
   nodes: number,

@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { connectBus, ensureTopology, readView } from '#libs/bus';
+import { connectBus, ensureTopology, readView } from '#libs/nats';
 import { SNAPSHOTS } from '#libs/contracts';
-import type { NatsServer } from '#libs/embedded';
+import type { NatsServer } from '#libs/testing';
 import { nodeName } from '../fleet/protocol.js';
 import { ControlPlane, startServer } from '../harness/control-plane.js';
 import { median, timed } from '../harness/figures.js';

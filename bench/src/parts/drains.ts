@@ -1,4 +1,4 @@
-import { readAll } from '#libs/bus';
+import { readAll } from '#libs/nats';
 import { decodeFact, LEDGER, type Fact } from '#libs/contracts';
 import { API_VERSION } from '#libs/manifests';
 import { nodePath, podPath } from '#libs/testing';

@@ -1,4 +1,4 @@
-import { connectBus } from '#libs/bus';
+import { connectBus } from '#libs/nats';
 import { LEDGER } from '#libs/contracts';
 import { startBare } from '../harness/bare.js';
 import { ControlPlane, startServer, type ServiceProcess } from '../harness/control-plane.js';

@@ -7,7 +7,10 @@ import { phase } from '../harness/phase.js';
 
 const BUDGET = 10;
 const SMALL = 100;
-/** A process of 100 nodes uses so little that ticks of 10 ms would decide: many rollouts are added up, after some that warm it up. */
+/**
+ * A process of 100 nodes uses so little that ticks of 10 ms would decide: many rollouts are added up, after some that
+ * warm it up.
+ */
 const SMALL_RUNS = { warm: 5, measured: 20 };
 const LARGE_RUNS = { warm: 1, measured: 1 };
 

@@ -4,7 +4,8 @@ import { Fleet, joinFleet } from '../harness/fleet.js';
 import { result, type Part, type PartContext, type Result } from '../harness/part.js';
 import { phase } from '../harness/phase.js';
 import { cpuMs, sleep } from '../harness/processes.js';
-import { askedPaceMs, DEFAULT_PER_SECOND } from '../../../services/inventory/src/core/index.js';
+import { HEARTBEATS_PER_SECOND } from '#libs/contracts';
+import { askedPaceMs } from '../../../services/inventory/src/core/index.js';
 
 const WINDOW_MS = 40_000;
 /** Until what the joins left behind is collected: that is no idle fleet yet. */
@@ -39,7 +40,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
     await Fleet.start(inner, [server.url], {
       nodes: context.size,
       announce: false,
-      heartbeatMs: Math.max(10_000, askedPaceMs((context.size / DEFAULT_PER_SECOND) * 1_000)),
+      heartbeatMs: Math.max(10_000, askedPaceMs((context.size / HEARTBEATS_PER_SECOND) * 1_000)),
     });
     await sleep(5_000);
     const used = (): number => cpuMs(server.pid) + cpuMs(listener.pid as number);

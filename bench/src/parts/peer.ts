@@ -25,7 +25,7 @@ const exec = promisify(execFile);
 /** The same file and the same check to a hundred local nodes, by Sluice and by Ansible. */
 export const peer: Part = {
   name: 'peer',
-  what: `a file and a check of it on ${NODES} local nodes, ${AT_ONCE} at a time, beside ansible-core ${ANSIBLE}`,
+  what: `a file and a check of it on ${NODES} local nodes, ${AT_ONCE} at a time, compared with ansible-core ${ANSIBLE}`,
   run,
 };
 

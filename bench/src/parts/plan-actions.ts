@@ -1,11 +1,14 @@
-import { effectivePolicy, planActions, type EffectivePolicy } from '#libs/actions';
+import { effectivePolicy, planActions, type EffectivePolicy } from '#libs/rules';
 import type { Config, ConfigEntry, Fragment } from '#libs/contracts';
 import { median } from '../harness/figures.js';
 import { contentOf } from '../harness/manifests.js';
 import { result, type Part, type PartContext, type Result } from '../harness/part.js';
 
 const FILES = 200;
-/** Read, then compared, a few at a time: as a service does that reads the configs of one lease after the other. No entry was seen before. */
+/**
+ * Read, then compared, a few at a time: as a service does that reads the configs of one lease after the other. No entry
+ * was seen before.
+ */
 const AT_ONCE = 5;
 const RUNS = 3;
 const RULES = 30;
@@ -18,7 +21,9 @@ const CASES = [
   { name: 'plan-actions/all', changed: FILES },
 ] as const;
 
-/** Comparisons of two configs against looking each file up by its path and comparing content and mode, and nothing else. */
+/**
+ * Comparisons of two configs against looking each file up by its path and comparing content and mode, and nothing else.
+ */
 export const planActionsPart: Part = {
   name: 'plan-actions',
   what: `plan the actions between two configs of ${FILES} files ÷ one map of the paths, one look-up and comparison for each`,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { Config, Fragment } from '#libs/contracts';
-import { compileFragments, renderNode, type TemplateNode } from '#libs/rendering';
+import { compileFragments, renderNode, type TemplateNode } from '#libs/rules';
 import { labelsOf, nodeName } from '../fleet/protocol.js';
 import { median } from '../harness/figures.js';
 import { contentOf } from '../harness/manifests.js';

@@ -8,7 +8,7 @@ const RUNS = 3;
 /** One at a time waits for every append in turn; many at once share them. */
 const BUDGETS = [1, 100] as const;
 
-/** What three copies of everything cost, for docs/scaling.md; without goals, and only when it is asked for. */
+/** What three copies of everything cost, for docs/design/scaling.md; without goals, and only when it is asked for. */
 export const replicas: Part = {
   name: 'replicas',
   what: 'a rollout on three servers with three copies ÷ one server with one copy, all on this machine',

@@ -7,7 +7,7 @@ import { end, memoryMb, sleep } from '../harness/processes.js';
 
 const WINDOW_MS = 30_000;
 
-/** The figures of docs/scaling.md, for any --size; without goals, and only when it is asked for. */
+/** The figures of docs/design/scaling.md, for any --size; without goals, and only when it is asked for. */
 export const scale: Part = {
   name: 'scale',
   what: 'what a fleet of --size nodes costs: joins, memory, idle CPU, rollouts, a restart of everything',

@@ -17,7 +17,7 @@ const NONE = {
   applied: 0,
   failed: 0,
   unknown: 0,
-  owed: 0,
+  deferred: 0,
   pending: 0,
 };
 
@@ -69,7 +69,7 @@ function join(services: MemoryServices, size: number): void {
         fresh: false,
         version: '',
         incarnation: 1,
-        birth: n,
+        nonce: n,
         seq: 1,
         kubernetesLabels: {},
       },

@@ -1,11 +1,11 @@
-import { effectivePolicy, planActions } from '#libs/actions';
+import { effectivePolicy, planActions } from '#libs/rules';
 import type { Config, Fragment } from '#libs/contracts';
 import { kindOf } from '#libs/manifests';
-import { EXIT, type ExitCode } from '../exit.js';
-import { readManifestFiles } from '../manifest-input.js';
-import { actionText } from '../plan-answer.js';
-import { table } from '../screens/table.js';
-import type { Session } from '../session.js';
+import { EXIT, type ExitCode } from '../output/exit.js';
+import { readManifestFiles } from '../input/manifest-input.js';
+import { actionText } from '../output/plan.js';
+import { table } from '../output/table.js';
+import type { Session } from '../connection/session.js';
 
 /** `sluice actions --from FILE --to FILE`: what going from one set of fragments to the other needs, with no server. */
 export async function actions(

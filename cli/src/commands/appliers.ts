@@ -1,13 +1,14 @@
-import '../../../libs/runtime/src/lean-start.js';
+import '../../../libs/process/src/lean-start.js';
 import { existsSync, mkdirSync } from 'node:fs';
-import { connectBus, connectNodeBus } from '#libs/bus';
-import { createLogger } from '#libs/runtime';
-import { heartbeatMs, runAppliers, type ApplierOptions } from '../../../services/applier/src/shell/index.js';
-import { EXIT, type ExitCode } from '../exit.js';
-import { connectTarget } from '../nats-context.js';
+import type { Command } from 'commander';
+import { connectBus } from '#libs/nats';
+import { connectNodeBus, connectTarget } from '#libs/client';
+import { createLogger } from '#libs/process';
+import { runAppliers, serveApplier, type ApplierOptions } from '../../../services/applier/src/shell/index.js';
+import { EXIT, type ExitCode } from '../output/exit.js';
 import { packageVersion } from '../package-root.js';
 import { aborted } from '../pause.js';
-import type { Session } from '../session.js';
+import type { Session } from '../connection/session.js';
 import { nodeFolders } from '../up/data-folder.js';
 import { nodesOfShard, readInventory, type InventoryNode } from '../up/inventory.js';
 
@@ -16,6 +17,13 @@ export interface AppliersFlags {
   readonly data: string;
   readonly shard: string;
   readonly systemctl?: string;
+  readonly heartbeatSeconds: number;
+}
+
+/** `sluice applier --node NAME`: the applier of one node, until it is stopped. */
+export async function applier({ io }: Session, _flags: object, command: Command): Promise<ExitCode> {
+  await serveApplier(command, { version: packageVersion(), interrupted: io.interrupted });
+  return EXIT.done;
 }
 
 /** The appliers of local nodes, or of a shard of them, in one process and on one connection; `sluice up` starts it. */
@@ -39,7 +47,7 @@ export async function appliers(session: Session, flags: AppliersFlags): Promise<
       fresh: !existsSync(state),
       bus: () => connectNodeBus({ node: name, connection }),
       log,
-      heartbeatMs: heartbeatMs(io.env),
+      heartbeatMs: flags.heartbeatSeconds * 1_000,
       version: packageVersion(),
     };
   };

@@ -1,17 +1,16 @@
-import { reasonLines } from '../reasons.js';
 import { randomUUID } from 'node:crypto';
 import type { FragmentRef } from '#libs/contracts';
-import { checkSize } from '../change-size.js';
-import { endJson, waitForChange } from '../change-wait.js';
-import { parseDuration } from '../duration.js';
-import { EXIT, UsageError, type ExitCode } from '../exit.js';
-import { readManifestInput } from '../manifest-input.js';
-import { askedBy, type Session } from '../session.js';
+import { endJson, waitForChange } from '../change/wait-for-change.js';
+import { durationOf } from '../input/arguments.js';
+import { EXIT, UsageError, type ExitCode } from '../output/exit.js';
+import { checkSize, readManifestInput } from '../input/manifest-input.js';
+import { reasonLines } from '../output/reasons.js';
+import { askedBy, type Session } from '../connection/session.js';
 
 export interface PublishFlags {
   readonly filename?: readonly string[];
   readonly message?: string;
-  /** How many nodes may fail before the change goes back. */
+  /** How many nodes may fail before the change is rolled back. */
   readonly maxFailures?: string;
   /** A duration; undefined when nobody waits. */
   readonly wait?: string;
@@ -32,7 +31,7 @@ export async function publish(
   flags: PublishFlags,
 ): Promise<ExitCode> {
   const { io } = session;
-  const timeoutMs = flags.wait === undefined ? undefined : parseDuration(flags.wait, '--wait');
+  const timeoutMs = durationOf(flags.wait, '--wait');
   const body = JSON.stringify({ ...content, message: flags.message ?? '', author: askedBy(io), ...strategyOf(flags) });
   checkSize(body);
   const fleet = await session.fleet();
@@ -47,18 +46,18 @@ function strategyOf({ maxFailures }: PublishFlags): object {
   return { strategy: { maxFailures: Number(maxFailures) } };
 }
 
-/** Prints the id of a change that was published, and its end if one waits for that. */
+/** Prints the ID of a published change, and how it ended if the caller waits. */
 export async function report(session: Session, change: string, timeoutMs: number | undefined): Promise<ExitCode> {
   const { io, isJson } = session;
   if (!isJson) io.out(change);
   if (timeoutMs === undefined) {
     if (isJson) io.out(JSON.stringify({ change }));
-    else io.say(`published; sluice status ${change} -w follows it`);
+    else io.say(`published; follow it with sluice status ${change} -w`);
     return EXIT.done;
   }
-  const { end, exit } = await waitForChange(session, change, timeoutMs);
+  const end = await waitForChange(session, change, timeoutMs);
   if (isJson) io.out(JSON.stringify(endJson(change, end)));
   else if ((end.change?.warnings ?? []).length > 0)
     io.say(reasonLines(end.change?.warnings ?? [], io.colours, '!').join('\n'));
-  return exit;
+  return end.exit;
 }

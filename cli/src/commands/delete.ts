@@ -1,8 +1,8 @@
 import { isDnsLabel } from '#libs/contracts';
 import { KINDS } from '#libs/manifests';
-import { UsageError, type ExitCode } from '../exit.js';
-import { readManifestInput } from '../manifest-input.js';
-import type { Session } from '../session.js';
+import { UsageError, type ExitCode } from '../output/exit.js';
+import { readManifestInput } from '../input/manifest-input.js';
+import type { Session } from '../connection/session.js';
 import { publish, type PublishFlags } from './apply.js';
 
 /** `sluice delete KIND NAME | -f PATH`: publishes a change that takes fragments away. */
@@ -14,7 +14,7 @@ export async function remove(
 ): Promise<ExitCode> {
   const isByName = kind !== undefined;
   const isByFile = (flags.filename ?? []).length > 0;
-  if (isByName === isByFile) throw new UsageError('say what to delete either as KIND NAME or with -f PATH');
+  if (isByName === isByFile) throw new UsageError('say what to delete: either KIND NAME, or -f PATH');
   if (kind === undefined) {
     const { fragments } = await readManifestInput(flags.filename ?? [], session.io);
     return publish(
@@ -28,11 +28,11 @@ export async function remove(
   );
   if (known === undefined)
     throw new UsageError(
-      `there is no kind ${JSON.stringify(kind)}; there are ${KINDS.map((one) => one.name).join(', ')}`,
+      `unknown kind ${JSON.stringify(kind)}; known kinds: ${KINDS.map((one) => one.name).join(', ')}`,
     );
   if (name === undefined)
-    throw new UsageError(`which ${known.name}? sluice delete ${known.name} NAME; sluice get fragments lists them`);
+    throw new UsageError(`the name is missing: sluice delete ${known.name} NAME; list names with sluice get fragments`);
   if (!isDnsLabel(name))
-    throw new UsageError(`${JSON.stringify(name)} is not the name of a fragment: sluice get fragments lists them`);
+    throw new UsageError(`${JSON.stringify(name)} is not a fragment name: list names with sluice get fragments`);
   return publish(session, { apply: [], delete: [{ kind: known.name, name }] }, flags);
 }

@@ -1,14 +1,16 @@
 import type { ViewBucket, ViewValues } from '#libs/contracts';
-import { checkUp } from '../checkup.js';
-import { EXIT, type ExitCode } from '../exit.js';
-import { checkupScreen } from '../screens/checkup.js';
-import type { Session } from '../session.js';
+import { checkUp, type Check } from './checkup.js';
+import { EXIT, type ExitCode } from '../output/exit.js';
+import type { Colours } from '../output/io.js';
+import { mark } from '../output/marks.js';
+import { pad, width } from '../output/table.js';
+import type { Session } from '../connection/session.js';
 
-/** `sluice doctor`: what is wrong with this installation, and what to do about it. */
+/** `sluice doctor`: what is wrong with this installation, and how to fix it. */
 export async function doctor(session: Session): Promise<ExitCode> {
   const fleet = await session.fleet();
   const facts = await fleet.inspect();
-  // Buckets that are missing are named among the facts already.
+  // The inspection already names missing buckets.
   const listed = async <B extends ViewBucket>(bucket: B): Promise<ViewValues[B][]> => [
     ...(await fleet.list(bucket).catch(() => new Map<string, ViewValues[B]>())).values(),
   ];
@@ -19,4 +21,22 @@ export async function doctor(session: Session): Promise<ExitCode> {
     session.isJson ? JSON.stringify({ ok: isHealthy, checks }) : checkupScreen(checks, session.io.colours),
   );
   return isHealthy ? EXIT.done : EXIT.unexpected;
+}
+
+/** What was checked, what is wrong with it, and how to fix it. */
+export function checkupScreen(checks: readonly Check[], colours: Colours): string {
+  const column = Math.max(...checks.map(({ what }) => width(what)));
+  const tones = { good: 'good', bad: 'bad', note: 'calm' } as const;
+  const lines = checks.flatMap(({ what, state, detail, todo }) => [
+    `${mark(tones[state], colours)} ${pad(what, column)}  ${detail}`,
+    ...(todo === '' ? [] : [`  ${' '.repeat(column)}  → ${todo}`]),
+  ]);
+  const wrong = checks.filter(({ state }) => state === 'bad').length;
+  return [
+    ...lines,
+    '',
+    wrong === 0
+      ? colours.green('No problems found.')
+      : colours.red(`${wrong} ${wrong === 1 ? 'problem' : 'problems'} found.`),
+  ].join('\n');
 }

@@ -1,7 +1,10 @@
-import { parseSince } from '../duration.js';
-import { EXIT, type ExitCode } from '../exit.js';
-import { eventLine } from '../screens/events.js';
-import type { Session } from '../session.js';
+import type { FleetEvent } from '#libs/client';
+import type { Action } from '#libs/contracts';
+import { parseSince } from '../input/arguments.js';
+import { EXIT, type ExitCode } from '../output/exit.js';
+import type { Colours } from '../output/io.js';
+import { actionText } from '../output/plan.js';
+import type { Session } from '../connection/session.js';
 
 export interface EventFlags {
   readonly since?: string;
@@ -24,3 +27,57 @@ export async function events(session: Session, flags: EventFlags): Promise<ExitC
   for await (const event of messages) io.out(session.isJson ? JSON.stringify(event) : eventLine(event, io.colours));
   return EXIT.done;
 }
+
+/** Said by the subject, or of no use in a line. */
+const SILENT = new Set([
+  'v',
+  'at',
+  'change',
+  'node',
+  'pool',
+  'recipe',
+  'nonce',
+  'seq',
+  'incarnation',
+  'bootId',
+  'attempt',
+  'targets',
+]);
+const LONGEST = 40;
+
+/** One message in one line: time, subject, what it says. */
+export function eventLine(event: FleetEvent, colours: Colours): string {
+  const tone = /\.(rejected|invalid|failed|unknown|reverting|stalled|silent|blocked)\./.test(`${event.subject}.`)
+    ? colours.red
+    : /\.(committed|succeeded|complete|applied|validated)\./.test(`${event.subject}.`)
+      ? colours.green
+      : colours.cyan;
+  return `${colours.dim(event.time.slice(11, 23))} ${tone(event.subject)}  ${summary(event.body)}`.trimEnd();
+}
+
+function summary(body: unknown): string {
+  if (typeof body !== 'object' || body === null) return String(body).slice(0, 200);
+  return Object.entries(body)
+    .filter(([key, value]) => !SILENT.has(key) && !isEmpty(value))
+    .map(([key, value]) => `${key}=${text(key, value)}`)
+    .join(' ');
+}
+
+function text(key: string, value: unknown): string {
+  if (key === 'actions') return JSON.stringify(actionText(value as Action[]));
+  if (key === 'reasons' || key === 'warnings')
+    return JSON.stringify((value as { message: string }[]).map(({ message }) => message).join('; '));
+  if (typeof value === 'string' && /^[0-9a-f]{64}$/.test(value)) return value.slice(0, 12);
+  if (Array.isArray(value) && value.some((item) => typeof item === 'object')) return `[${value.length}]`;
+  if (Array.isArray(value)) return value.slice(0, 8).join(',');
+  const written = typeof value === 'string' && !/[\s"]/.test(value) ? value : JSON.stringify(value);
+  return written.length > LONGEST * 4 ? `${written.slice(0, LONGEST * 4)}…` : written;
+}
+
+const isEmpty = (value: unknown): boolean =>
+  value === '' ||
+  value === undefined ||
+  value === null ||
+  value === 0 ||
+  value === false ||
+  (typeof value === 'object' && Object.keys(value as object).length === 0);

@@ -1,11 +1,15 @@
-import type { FragmentView, NodeView, StatusView } from '#libs/contracts';
-import type { FleetClient } from '#libs/bus';
-import { EXIT, UsageError, type ExitCode } from '../exit.js';
-import { fleetTable, GETTABLE, present, type Gettable, type Listed } from '../screens/fleet-tables.js';
-import type { Session } from '../session.js';
+import type { Fragment, FragmentView, NodeView, StatusView } from '#libs/contracts';
+import type { FleetClient } from '#libs/client';
+import { effectivePolicy, policyRows, type PolicyRow } from '#libs/rules';
+import { nodeNameOf } from '../input/arguments.js';
+import { EXIT, UsageError, type ExitCode } from '../output/exit.js';
+import { fleetTable, RESOURCES, present, type Resource, type ResourceView } from '../output/fleet-tables.js';
+import { actionText } from '../output/plan.js';
+import { table } from '../output/table.js';
+import type { Session } from '../connection/session.js';
 
 /** What kubectl's habit types. */
-const ALIASES: Readonly<Record<string, Gettable>> = {
+const ALIASES: Readonly<Record<string, Resource>> = {
   node: 'nodes',
   pool: 'pools',
   fragment: 'fragments',
@@ -15,36 +19,42 @@ const ALIASES: Readonly<Record<string, Gettable>> = {
   'known-bads': 'known-bad',
 };
 
-/** Not a bucket's values but what they come to for one node. */
+/** Computed for one node, not read from a bucket. */
 const POLICY: readonly string[] = ['disruption-policy', 'disruption-policies', 'disruptionpolicy'];
 
 /** `sluice get nodes|pools|fragments|changes|known-bad|leases [NAME]`, and `sluice get disruption-policy NODE`. */
 export async function get(session: Session, word: string, name: string | undefined): Promise<ExitCode> {
-  if (POLICY.includes(word)) return (await import('./get-disruption-policy.js')).getDisruptionPolicy(session, name);
-  const what = GETTABLE.find((one) => one === word) ?? ALIASES[word];
+  if (POLICY.includes(word)) return getDisruptionPolicy(session, name);
+  const what = RESOURCES.find((one) => one === word) ?? ALIASES[word];
   if (what === undefined)
     throw new UsageError(
-      `there are no ${JSON.stringify(word)} to get; there are ${[...GETTABLE, POLICY[0]].join(', ')}`,
+      `unknown resource ${JSON.stringify(word)}; known resources: ${[...RESOURCES, POLICY[0]].join(', ')}`,
     );
   return show(session, what, name);
 }
 
-async function show<G extends Gettable>(session: Session, what: G, name: string | undefined): Promise<ExitCode> {
+async function show<G extends Resource>(session: Session, what: G, name: string | undefined): Promise<ExitCode> {
   const { io, flags } = session;
   const values = await find(await session.fleet(), what, name);
   if (name !== undefined && values.length === 0)
-    throw new Error(`there is no ${name} among the ${what}: sluice get ${what} lists them`);
+    throw new Error(`${JSON.stringify(name)} not found in ${what}: list them with sluice get ${what}`);
   if (flags.output === 'yaml') io.out(await toYaml(what, values));
   else if (session.isJson) io.out(JSON.stringify(name === undefined || values.length > 1 ? values : values[0]));
-  else if (values.length === 0) io.say(`no ${what}`);
+  else if (values.length === 0) io.say(`no ${what} found`);
   else io.out(fleetTable(what, values, io.now(), io.colours));
   return EXIT.done;
 }
 
-/** All, or those that the name means: a fragment by name or Kind/name, a known-bad config also by a part of its hash. */
-async function find<G extends Gettable>(fleet: FleetClient, what: G, name: string | undefined): Promise<Listed<G>[]> {
-  if (what === 'nodes') return present('nodes', await nodesOf(fleet, name)) as Listed<G>[];
-  if (name === undefined) return present(what, (await fleet.list(what)).values() as Iterable<Listed<G>>);
+/**
+ * All, or those that the name means: a fragment by name or Kind/name, a known-bad config also by a part of its hash.
+ */
+async function find<G extends Resource>(
+  fleet: FleetClient,
+  what: G,
+  name: string | undefined,
+): Promise<ResourceView<G>[]> {
+  if (what === 'nodes') return present('nodes', await nodesOf(fleet, name)) as ResourceView<G>[];
+  if (name === undefined) return present(what, (await fleet.list(what)).values() as Iterable<ResourceView<G>>);
   if (what === 'fragments' || what === 'known-bad') {
     const all = await fleet.list(what);
     const isMeant = (key: string): boolean =>
@@ -53,16 +63,16 @@ async function find<G extends Gettable>(fleet: FleetClient, what: G, name: strin
         : key === name || key.slice(key.indexOf('.') + 1).startsWith(name);
     return present(
       what,
-      [...all].filter(([key]) => isMeant(key)).map(([, value]) => value as Listed<G>),
+      [...all].filter(([key]) => isMeant(key)).map(([, value]) => value as ResourceView<G>),
     );
   }
   const value = await fleet.get(what, name);
-  return value === undefined ? [] : present(what, [value as Listed<G>]);
+  return value === undefined ? [] : present(what, [value as ResourceView<G>]);
 }
 
 /** The nodes that the inventory knows, with what only the scheduler does. */
-async function nodesOf(fleet: FleetClient, name: string | undefined): Promise<Listed<'nodes'>[]> {
-  const both = (node: NodeView, status: StatusView | undefined): Listed<'nodes'> =>
+async function nodesOf(fleet: FleetClient, name: string | undefined): Promise<ResourceView<'nodes'>[]> {
+  const both = (node: NodeView, status: StatusView | undefined): ResourceView<'nodes'> =>
     status?.taken === undefined ? node : { ...node, taken: status.taken };
   if (name === undefined) {
     const [nodes, statuses] = await Promise.all([fleet.list('nodes'), fleet.list('status')]);
@@ -73,7 +83,7 @@ async function nodesOf(fleet: FleetClient, name: string | undefined): Promise<Li
 }
 
 /** Fragments as the manifests that they were; everything else as it stands. */
-async function toYaml<G extends Gettable>(what: G, values: readonly Listed<G>[]): Promise<string> {
+async function toYaml<G extends Resource>(what: G, values: readonly ResourceView<G>[]): Promise<string> {
   const { stringify } = await import('yaml');
   const documents = what === 'fragments' ? (values as readonly FragmentView[]).map(manifestOf) : values;
   return documents.map((document) => stringify(document).trimEnd()).join('\n---\n');
@@ -87,4 +97,42 @@ function manifestOf({ fragment }: FragmentView): object {
     metadata: { name: fragment?.name, ...(Object.keys(labels).length === 0 ? {} : { labels }) },
     spec: fragment?.spec,
   };
+}
+
+/** `sluice get disruption-policy NODE`: what each kind of change needs on that node, by which rule of which policy. */
+async function getDisruptionPolicy(session: Session, name: string | undefined): Promise<ExitCode> {
+  if (name === undefined) throw new UsageError('the node is missing: sluice get disruption-policy NODE');
+  const node = nodeNameOf(name);
+  const fleet = await session.fleet();
+  const [view, fragments] = await Promise.all([fleet.get('nodes', node), fleet.list('fragments')]);
+  if (view === undefined || view.state === 'gone')
+    throw new Error(`node ${node} not found: list nodes with sluice get nodes`);
+  const committed = [...fragments.values()].flatMap(({ fragment, gone }) =>
+    fragment === undefined || gone ? [] : [fragment as Fragment],
+  );
+  const rules = policyRows(effectivePolicy(committed, view.labels));
+  if (session.flags.output === 'yaml') session.io.out((await import('yaml')).stringify({ node, rules }).trimEnd());
+  else if (session.isJson) session.io.out(JSON.stringify({ node, rules }));
+  else
+    session.io.out(
+      table(
+        ['CHANGE OF', 'NEEDS', 'POLICY', 'BY RULE'],
+        rules.map((row) => [subjectOf(row), actionText(row.actions), row.policies.join(', '), row.rule]),
+      ),
+    );
+  return EXIT.done;
+}
+
+/** What a rule is for, in the words of the policy. */
+function subjectOf({ target, match }: PolicyRow): string {
+  switch (target) {
+    case 'kind':
+      return `any ${match}`;
+    case 'default':
+      return 'anything else';
+    case 'sshKeys':
+      return 'SSH keys';
+    default:
+      return `${target} ${match}`;
+  }
 }

@@ -4,9 +4,9 @@ import { cli } from '../fakes.fixture.js';
 const STORAGE =
   'kind: Layer2NetworkConfiguration\nmetadata: {name: storage}\nspec: {id: 100, acceptRA: true}\n---\nkind: RoutingTable\nmetadata: {name: egress}\nspec: {tableId: 300}\n';
 
-test('prints manifests that can be applied, and says on stderr what has no equivalent', async () => {
+test('prints manifests that can be applied, and says on stderr what is unsupported', async () => {
   const { exit, out, err } = await cli(['import', '-f', '-'], undefined, {}, STORAGE);
-  expect([exit, err]).toEqual([0, 'Layer2NetworkConfiguration/storage: acceptRA has no equivalent, and is left out\n']);
+  expect([exit, err]).toEqual([0, 'Layer2NetworkConfiguration/storage: skipped acceptRA: unsupported field\n']);
   expect(readManifests(out, 'stdout').manifests).toMatchObject([
     {
       apiVersion: 'sluice.dev/v1alpha1',
@@ -35,7 +35,7 @@ test('fails where nothing comes of it', async () => {
   expect(await cli(['import', '-f', '-'], undefined, {}, 'kind: Secret\n')).toMatchObject({
     exit: 3,
     out: '',
-    err: expect.stringContaining('no import of this kind') as string,
+    err: expect.stringContaining('skipped Secret: unsupported kind') as string,
   });
   expect(await cli(['import', '-f', '-'], undefined, {}, 'a: [')).toMatchObject({ exit: 3, out: '' });
   expect((await cli(['import'])).exit).toBe(2);

@@ -1,11 +1,11 @@
 import { stringify } from 'yaml';
 import { KUBERNETES_YAML, readManifests } from '#libs/manifests';
-import { EXIT, RejectedError, UsageError, type ExitCode } from '../exit.js';
+import { EXIT, RejectedError, UsageError, type ExitCode } from '../output/exit.js';
 import { importDocuments } from '../import/import-documents.js';
-import { readInputs } from '../input-files.js';
-import type { Session } from '../session.js';
+import { readInputs } from '../input/input-files.js';
+import type { Session } from '../connection/session.js';
 
-/** `sluice import -f PATH`: prints the fragments that resources of other systems come to, and says what has no equivalent. */
+/** `sluice import -f PATH`: converts resources of other systems to fragments, and reports what it skips. */
 export async function importFragments(
   { io, isJson }: Session,
   flags: { readonly filename: readonly string[] },

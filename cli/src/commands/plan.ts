@@ -1,9 +1,7 @@
-import { checkSize } from '../change-size.js';
-import { EXIT, RejectedError, type ExitCode } from '../exit.js';
-import { readManifestInput } from '../manifest-input.js';
-import type { PlanAnswer } from '../plan-answer.js';
-import { planScreen } from '../screens/plan.js';
-import type { Session } from '../session.js';
+import { EXIT, RejectedError, type ExitCode } from '../output/exit.js';
+import { checkSize, readManifestInput } from '../input/manifest-input.js';
+import { planScreen, type PlanAnswer } from '../output/plan.js';
+import type { Session } from '../connection/session.js';
 
 const EMPTY: PlanAnswer = { rejected: [], warnings: [], waitsFor: [], nodes: [], pools: {}, touched: 0, unchanged: 0 };
 

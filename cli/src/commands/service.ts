@@ -1,34 +1,38 @@
+import '../../../libs/process/src/lean-start.js';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { connectTarget } from '#libs/client';
 import { EDGE_SERVICES, SERVICES } from '#libs/contracts';
-import { UsageError } from '../exit.js';
-import { connectTarget } from '../nats-context.js';
+import type { ServiceSpec } from '#libs/nest';
+import { UsageError } from '../output/exit.js';
 import { packageRoot } from '../package-root.js';
-import type { Session } from '../session.js';
+import type { Session } from '../connection/session.js';
 
-/** `sluice service NAME...`: these services in this process; returns when they were ended, which is up to them. */
+/** `sluice service NAME...`: runs these services in this process, which ends when they do. */
 export async function service(session: Session, names: readonly string[]): Promise<undefined> {
   const known: readonly string[] = [...SERVICES, ...EDGE_SERVICES];
   for (const name of names)
     if (!known.includes(name))
-      throw new UsageError(`there is no service ${JSON.stringify(name)}; there are ${known.join(', ')}`);
+      throw new UsageError(`unknown service ${JSON.stringify(name)}; known services: ${known.join(', ')}`);
   const twice = names.find((name, at) => names.indexOf(name) !== at);
-  if (twice !== undefined)
-    throw new UsageError(`${twice} is named twice: a second copy of a service is another process`);
-  const host = join(packageRoot(), 'dist', 'services', 'host.js');
-  if (!existsSync(host)) throw new Error(`${host} is missing: run npm run build`);
+  if (twice !== undefined) throw new UsageError(`${twice} is named twice: run a second copy in another process`);
+  const services = join(packageRoot(), 'dist', 'services');
+  if (!existsSync(services)) throw new Error(`${services} is missing: run npm run build`);
   exportTarget(session);
-  const { hostServices } = (await import(host)) as { hostServices: (names: readonly string[]) => Promise<void> };
-  await hostServices(names);
+  const { bootstrapServices } = await import('#libs/nest');
+  // Loaded by its name: the CLI depends on no service.
+  const load = async (name: string): Promise<ServiceSpec> =>
+    ((await import(join(services, name, 'src', 'service.js'))) as { service: ServiceSpec }).service;
+  await bootstrapServices(await Promise.all(names.map(load)));
   return undefined;
 }
 
-/** Services read their place from the environment. */
-export function exportTarget({ flags, io }: Session): void {
+/** Services read the address of NATS from the environment. */
+function exportTarget({ flags, io }: Session): void {
   const target = connectTarget(flags, io.env);
   if (target.user !== undefined)
     throw new UsageError(
-      `${target.from} has a user and password, and services take a credentials file or a token: name one with --creds`,
+      `${target.from} has a user and password, which services do not support: use a credentials file (--creds) or a token`,
     );
   const values = { NATS_URL: target.servers, SLUICE_CREDS: target.creds, SLUICE_TOKEN: target.token };
   for (const [name, value] of Object.entries(values)) if (value !== undefined) process.env[name] = value;

@@ -1,15 +1,15 @@
-import { changeIdOf } from '../steering.js';
-import { progressLine } from '../change-wait.js';
-import { EXIT, type ExitCode } from '../exit.js';
-import { followChange, type Followed } from '../follow.js';
+import { changeIdOf } from '../input/arguments.js';
+import { progressLine, showProgress } from '../change/wait-for-change.js';
+import { EXIT, type ExitCode } from '../output/exit.js';
+import type { ChangeProgress } from '../change/follow-change.js';
 import { pause } from '../pause.js';
-import { live } from '../screens/live.js';
-import { fleetCounts, overview, shownChanges, type OverviewInput } from '../screens/overview.js';
-import { rolloutTree } from '../screens/rollout-tree.js';
-import type { Session } from '../session.js';
-import { standing } from '../standing.js';
+import { live } from '../output/live.js';
+import { fleetCounts, overview, shownChanges, type OverviewInput } from '../output/overview.js';
+import { rolloutTree } from '../output/rollout-tree.js';
+import type { Session } from '../connection/session.js';
+import { changeStatus } from '../change/change-status.js';
 
-/** `sluice status [CHANGE] [-w]`: where things stand, once or as they go. */
+/** `sluice status [CHANGE] [-w]`: the fleet and its changes, or one change; once or continuously. */
 export async function status(
   session: Session,
   id: string | undefined,
@@ -27,46 +27,18 @@ async function showChange(session: Session, id: string): Promise<ExitCode> {
     fleet.get('rollouts', id),
     fleet.list('pools'),
   ]);
-  if (change === undefined) throw new Error(`there is no change ${id}: sluice get changes lists them`);
-  if (session.isJson) io.out(JSON.stringify(changeJson(id, { change, rollout, standing: standing(change, rollout) })));
+  if (change === undefined) throw new Error(`change ${id} not found: list changes with sluice get changes`);
+  if (session.isJson)
+    io.out(JSON.stringify(changeJson(id, { change, rollout, status: changeStatus(change, rollout) })));
   else io.out(rolloutTree({ id, change, rollout, pools, now: io.now() }, io.colours));
   return EXIT.done;
 }
 
 async function watchChange(session: Session, id: string): Promise<ExitCode> {
-  const { io } = session;
-  const fleet = await session.fleet();
-  const screen = session.isJson ? undefined : live(io, 'out');
-  let latest: Followed | undefined;
-  let pools = await fleet.list('pools');
-  let lastLine = '';
-  const draw = (): void => {
-    if (latest !== undefined) screen?.draw(rolloutTree({ id, ...latest, pools, now: io.now() }, io.colours));
-  };
-  const refresh = setInterval(() => {
-    void fleet
-      .list('pools')
-      .then((listed) => (pools = listed))
-      .catch(() => undefined);
-    draw();
-  }, 1_000);
-  try {
-    const end = await followChange(fleet, id, {
-      signal: io.interrupted,
-      endsWhenPaused: false,
-      onUpdate: (seen) => {
-        latest = seen;
-        if (io.isTerminal && !session.isJson) return draw();
-        const line = session.isJson ? JSON.stringify(changeJson(id, seen)) : progressLine(id, seen, session);
-        if (line !== lastLine) io.out(line);
-        lastLine = line;
-      },
-    });
-    return end.exit;
-  } finally {
-    clearInterval(refresh);
-    screen?.end();
-  }
+  const end = await showProgress(session, id, 'out', { endsWhenPaused: false }, (seen) =>
+    session.isJson ? JSON.stringify(changeJson(id, seen)) : progressLine(id, seen, session),
+  );
+  return end.exit;
 }
 
 async function gather(session: Session): Promise<OverviewInput> {
@@ -85,7 +57,7 @@ async function showOverview(session: Session): Promise<ExitCode> {
   return EXIT.done;
 }
 
-/** Read again every second, and printed when something is different: a fleet's overview has no one stream to watch. */
+/** Read every second and printed when it differs: there is no single stream to watch for an overview. */
 async function watchOverview(session: Session): Promise<ExitCode> {
   const { io } = session;
   const screen = session.isJson ? undefined : live(io, 'out');
@@ -94,7 +66,7 @@ async function watchOverview(session: Session): Promise<ExitCode> {
     while (!io.interrupted.aborted) {
       const input = await gather(session);
       const text = session.isJson ? JSON.stringify(overviewJson(input)) : overview(input, io.colours);
-      if (io.isTerminal && !session.isJson) screen?.draw(text);
+      if (screen !== undefined) screen.draw(text);
       else if (text !== last) io.out(text);
       last = text;
       await pause(1_000, io.interrupted);
@@ -105,7 +77,7 @@ async function watchOverview(session: Session): Promise<ExitCode> {
   return EXIT.done;
 }
 
-const changeJson = (id: string, { change, rollout, standing: at }: Followed): object => ({
+const changeJson = (id: string, { change, rollout, status: at }: ChangeProgress): object => ({
   change: id,
   state: at.word,
   detail: at.detail,
@@ -121,7 +93,7 @@ function overviewJson(input: OverviewInput): object {
     pools: [...input.pools.values()].filter(({ gone }) => !gone),
     changes: [...open, ...ended].map((change) => {
       const rollout = input.rollouts.get(change.change);
-      return changeJson(change.change, { change, rollout, standing: standing(change, rollout) });
+      return changeJson(change.change, { change, rollout, status: changeStatus(change, rollout) });
     }),
   };
 }

@@ -1,7 +1,6 @@
-import { parseDuration } from '../duration.js';
-import { UsageError, type ExitCode } from '../exit.js';
-import { askedBy, type Session } from '../session.js';
-import { ask, changeIdOf, nodeNameOf } from '../steering.js';
+import { askedBy, type Session } from '../connection/session.js';
+import { changeIdOf, durationOf, hashPrefixOf, nodeNameOf } from '../input/arguments.js';
+import { EXIT, type ExitCode } from '../output/exit.js';
 import { report } from './apply.js';
 
 export interface SteerFlags {
@@ -9,37 +8,47 @@ export interface SteerFlags {
   readonly wait?: string;
 }
 
-/** `sluice pause|resume|abort CHANGE`. */
-export function steerRollout(
+/** Asks a service for something and prints its answer: JSON, or a sentence for people. */
+async function ask<T>(
   session: Session,
-  verb: 'pause' | 'resume' | 'abort',
-  id: string,
-  { reason }: SteerFlags,
+  subject: string,
+  body: object,
+  sentence: (answer: T) => string,
 ): Promise<ExitCode> {
-  const change = changeIdOf(id);
-  const words = {
-    pause: `${change} is paused: nodes under way finish; sluice resume ${change} lets it go on`,
-    resume: `${change} goes on`,
-    abort: `${change} is aborted: what it changed goes back; sluice status ${change} -w shows it`,
-  };
-  return ask<{ readonly phase: string }>(
-    session,
-    `ops.rollout.${verb}`,
-    { change, ...optional({ reason }) },
-    ({ phase }) =>
-      verb !== 'abort'
-        ? words[verb]
-        : phase === 'ended'
-          ? `${change} is aborted: it had not started, and changed nothing`
-          : phase === 'reverted'
-            ? `${change} was aborted, and has gone back`
-            : words.abort,
-  );
+  const fleet = await session.fleet();
+  const answer = await fleet.request<T>(subject, { ...body, by: askedBy(session.io) });
+  if (session.isJson) session.io.out(JSON.stringify(answer));
+  else session.io.say(sentence(answer));
+  return EXIT.done;
 }
+
+/** `sluice pause|resume|abort CHANGE`. */
+const steer =
+  (verb: 'pause' | 'resume' | 'abort', sentence: (change: string, phase: string) => string) =>
+  (session: Session, id: string, { reason }: SteerFlags): Promise<ExitCode> => {
+    const change = changeIdOf(id);
+    return ask<{ readonly phase: string }>(
+      session,
+      `ops.rollout.${verb}`,
+      { change, ...optional({ reason }) },
+      ({ phase }) => `${change} ${sentence(change, phase)}`,
+    );
+  };
+
+export const pause = steer(
+  'pause',
+  (change) => `paused: nodes that have started will finish; continue with sluice resume ${change}`,
+);
+export const resume = steer('resume', () => 'resumed');
+export const abort = steer('abort', (change, phase) => {
+  if (phase === 'ended') return 'aborted before it started: no node was changed';
+  if (phase === 'reverted') return 'aborted and rolled back';
+  return `aborted: rolling back; follow it with sluice status ${change} -w`;
+});
 
 /** `sluice retry CHANGE`: publishes its content again, as a new change. */
 export async function retry(session: Session, id: string, { wait }: SteerFlags): Promise<ExitCode> {
-  const timeoutMs = wait === undefined ? undefined : parseDuration(wait, '--wait');
+  const timeoutMs = durationOf(wait, '--wait');
   const fleet = await session.fleet();
   const answer = await fleet.request<{ readonly change: string }>('ops.config.retry', {
     change: changeIdOf(id),
@@ -55,31 +64,32 @@ export function skip(session: Session, name: string, { reason }: SteerFlags): Pr
     session,
     'ops.node.skip',
     { node, ...optional({ reason }) },
-    () => `${node} is skipped: its rollout goes on without it`,
+    () => `${node} skipped: the rollout continues without it`,
   );
 }
 
-/** `sluice take NODE --owner NAME`: another tool, or a person, has it out of service. */
+/** `sluice take NODE --owner NAME`: another tool, or a person, takes it out of service. */
 export function take(
   session: Session,
   name: string,
   { owner, reason, for: duration }: SteerFlags & { readonly owner: string; readonly for?: string },
 ): Promise<ExitCode> {
   const node = nodeNameOf(name);
-  const forMs = duration === undefined ? undefined : parseDuration(duration, '--for');
+  const forMs = durationOf(duration, '--for');
+  const [until, sooner] = duration === undefined ? ['', ''] : [` for ${duration}`, ' earlier'];
   return ask<{ readonly pool: string }>(
     session,
     'ops.pool.take',
     { node, owner, ...optional({ reason }), ...(forMs === undefined ? {} : { forMs }) },
     ({ pool }) =>
-      `${node} is ${owner}'s${duration === undefined ? '' : ` for ${duration}`}, and takes a unit of pool ${pool}; sluice give ${node} --owner ${owner} puts it back into service${duration === undefined ? '' : ' before'}`,
+      `${node} taken out of service by ${owner}${until}; it counts as unavailable in pool ${pool}. Give it back${sooner} with sluice give ${node} --owner ${owner}`,
   );
 }
 
 /** `sluice give NODE --owner NAME`: it is in service again. */
 export function give(session: Session, name: string, { owner }: { readonly owner: string }): Promise<ExitCode> {
   const node = nodeNameOf(name);
-  return ask(session, 'ops.pool.give', { node, owner }, () => `${node} is in service again`);
+  return ask(session, 'ops.pool.give', { node, owner }, () => `${node} is back in service`);
 }
 
 /** `sluice remove NODE`: it has left for good. */
@@ -89,21 +99,18 @@ export function removeNode(session: Session, name: string, { reason }: SteerFlag
     session,
     'ops.node.remove',
     { node, ...optional({ reason }) },
-    () => `${node} is removed: it counts no longer, until its applier announces itself again (at its next start)`,
+    () => `${node} removed; if its applier starts again, it rejoins the fleet`,
   );
 }
 
-/** `sluice forgive HASH`: a config that was condemned may be rolled out again. */
-export function forgive(session: Session, hash: string, { reason }: SteerFlags): Promise<ExitCode> {
-  if (!/^[0-9a-f]{7,64}$/.test(hash))
-    throw new UsageError(
-      `${JSON.stringify(hash)} is not a hash, nor the first 7 or more of its hex digits: sluice get known-bad lists them`,
-    );
+/** `sluice clear HASH`: a config that is known-bad may be rolled out again. */
+export function clear(session: Session, hash: string, { reason }: SteerFlags): Promise<ExitCode> {
   return ask<{ readonly hash: string; readonly recipe: string }>(
     session,
-    'ops.known-bad.forgive',
-    { hash, reason: reason ?? '' },
-    (done) => `forgiven: config ${done.hash}${done.recipe ? ` and recipe ${done.recipe}` : ''}`,
+    'ops.known-bad.clear',
+    { hash: hashPrefixOf(hash, '', 'sluice get known-bad'), reason: reason ?? '' },
+    (done) =>
+      `cleared config ${done.hash}${done.recipe ? ` and recipe ${done.recipe}` : ''}: it may be rolled out again`,
   );
 }
 

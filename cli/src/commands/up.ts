@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { EXIT, UsageError, type ExitCode } from '../exit.js';
+import { EXIT, UsageError, type ExitCode } from '../output/exit.js';
 import { packageVersion } from '../package-root.js';
 import { aborted } from '../pause.js';
-import type { Session } from '../session.js';
+import type { Session } from '../connection/session.js';
 import { defaultDataFolder } from '../up/data-folder.js';
 import { localNodes, readInventory, type InventoryNode } from '../up/inventory.js';
 import { servicesOf, startUp } from '../up/run-up.js';
@@ -25,21 +25,21 @@ export async function up(session: Session, flags: UpFlags): Promise<ExitCode> {
   const { io } = session;
   const data = flags.data ?? (flags.kube ? join(defaultDataFolder(io.env), 'kubernetes') : defaultDataFolder(io.env));
   const [port, said] = [portOf(flags.port), nodesSaid(flags)];
-  if (flags.keepCrds && !flags.kube) throw new UsageError('--keep-crds says something of Kubernetes: it needs --kube');
+  if (flags.keepCrds && !flags.kube) throw new UsageError('--keep-crds needs --kube');
   const nodes = flags.kube ? await withKubernetes(session, flags, said) : (said ?? nodesBefore(data));
   const options = { data, port, nodes, kubernetes: flags.kube, signal: io.interrupted };
   io.say(
-    `starting nats-server, the services ${servicesOf(flags.kube).join(', ')} and ${nodes.length} nodes in ${data}`,
+    `Starting nats-server, the services ${servicesOf(flags.kube).join(', ')} and ${nodes.length} nodes in ${data}`,
   );
   const running = await startUp({ ...options, say: io.say });
   try {
     if (session.isJson) io.out(JSON.stringify({ server: running.url, pid: process.pid, data: running.data }));
     else io.out(running.url);
     if (running.missing.length > 0 && !io.interrupted.aborted)
-      io.say(`not answering yet: ${running.missing.join(', ')}; see the logs in ${join(running.data, 'logs')}`);
+      io.say(`Not ready yet: ${running.missing.join(', ')}; look at the logs in ${join(running.data, 'logs')}`);
     if (!io.interrupted.aborted) for (const line of welcome(running.url, running.data, flags.kube)) io.say(line);
     await aborted(io.interrupted);
-    io.say('ending; the data stays');
+    io.say('Stopping; the data is kept');
   } finally {
     await running.stop();
   }
@@ -48,25 +48,24 @@ export async function up(session: Session, flags: UpFlags): Promise<ExitCode> {
 
 function portOf(text: string): number {
   const port = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (!(port <= 65_535))
-    throw new UsageError(`--port: ${JSON.stringify(text)} is not a port; 0 takes any that is free`);
+  if (!(port <= 65_535)) throw new UsageError(`--port: ${JSON.stringify(text)} is not a port; use 0 for any free port`);
   return port;
 }
 
 function nodesSaid({ nodes, inventory }: UpFlags): readonly InventoryNode[] | undefined {
   if (nodes !== undefined && inventory !== undefined)
-    throw new UsageError('--nodes and --inventory both say which nodes there are: give one');
+    throw new UsageError('--nodes and --inventory exclude each other: give one of them');
   if (inventory !== undefined) return readInventory(inventory);
   return nodes === undefined ? undefined : localNodes(nodes);
 }
 
-/** What the folder had the last time. */
+/** The nodes of the last run. */
 function nodesBefore(data: string): readonly InventoryNode[] {
   const before = join(data, 'inventory.json');
   return existsSync(before) ? readInventory(before) : localNodes(DEFAULT_NODES);
 }
 
-/** Unless others are named, the nodes are those of Kubernetes. */
+/** By default, the nodes are those of Kubernetes. */
 async function withKubernetes(
   { io }: Session,
   { keepCrds }: UpFlags,
@@ -82,9 +81,9 @@ async function withKubernetes(
   });
   if (said === undefined)
     io.say(
-      `each of its ${names.length} Nodes gets an applier here, which writes into the data folder and nothing else; where a change drains, their pods are evicted for real`,
+      `Each of its ${names.length} Nodes gets an applier on this machine, which only writes to the data folder. Drains are real: they evict pods`,
     );
-  else io.say('what is drained needs a Node of its name: a node without one stays blocked');
+  else io.say('A drain needs a Kubernetes Node with the name of the node: without one, it stays blocked');
   // Their labels are known from Kubernetes.
   return said ?? names.map((name) => ({ name, labels: {} }));
 }
@@ -101,6 +100,6 @@ function welcome(url: string, data: string, withKube: boolean): string[] {
     `  echo '${manifest}' | ${withKube ? 'kubectl' : 'sluice'} apply -f -${withKube ? '' : ' --wait'}   # then: cat ${data}/nodes/*/root/etc/motd`,
     '  sluice events --since 10m',
     '',
-    'Ctrl-C ends all of it.',
+    'Press Ctrl-C to stop everything.',
   ];
 }

@@ -10,10 +10,10 @@ const why = (
 
 test.each([
   [
-    'behind',
-    { phase: 'waiting' as const, behind: ['c3', 'c5'] },
+    'waiting',
+    { phase: 'waiting' as const, waitsFor: ['c3', 'c5'] },
     undefined,
-    'it waits for c3, c5, with which it shares a node or a fragment',
+    'waiting for c3, c5: they change some of the same nodes or fragments',
   ],
   [
     'rejected',
@@ -24,36 +24,31 @@ test.each([
     undefined,
     'rejected: File/a spec.path: is taken',
   ],
-  ['paused', {}, { paused: true, reason: 'by bob' }, 'it is paused: by bob; sluice resume c7 lets it go on'],
+  ['paused', {}, { paused: true, reason: 'by bob' }, 'paused: by bob; continue with sluice resume c7'],
   [
     'stalled',
     {},
     { stalledBy: ['n1', 'n2'] },
-    'it is held by n1, n2: until heard of, or sluice skip NODE, or sluice remove NODE',
+    'stalled: no report from n1, n2; to continue without a node, run sluice skip NODE, or sluice remove NODE if it is gone for good',
   ],
-  [
-    'reverting',
-    {},
-    { phase: 'reverting' as const, reason: 'n1 is invalid' },
-    'it failed (n1 is invalid), and goes back',
-  ],
+  ['reverting', {}, { phase: 'reverting' as const, reason: 'n1 is invalid' }, 'failed (n1 is invalid); rolling back'],
   [
     'under-way',
     {},
-    { worst: [{ node: 'n1', pool: 'w', state: 'ready', reason: '', since: '' }] },
-    'a node is changing: n1',
+    { worst: [{ node: 'n1', pool: 'w', state: 'applying', reason: '', since: '' }] },
+    '1 node in progress: n1',
   ],
   [
     'reverted',
     { phase: 'ended' as const, outcome: 'reverted', reason: 'n1 is invalid' },
     undefined,
-    'it ended as reverted: n1 is invalid',
+    'rolled back: n1 is invalid',
   ],
   [
     'committed',
     { phase: 'committed' as const },
-    { phase: 'succeeded' as const, owed: 2 },
-    'it is committed; 2 nodes are owed it and get it as soon as they can',
+    { phase: 'succeeded' as const, deferred: 2 },
+    'committed; 2 nodes are deferred and get it as soon as they can',
   ],
 ])('%s', (because, change, rollout, text) => {
   expect(why(change, rollout)).toMatchObject({ because, text });
@@ -66,10 +61,10 @@ test('a pool with no room names who takes it', () => {
     used: 1,
     unavailable: [{ node: 'n9', because: 'silent', lease: '' }],
   } as unknown as PoolView;
-  expect(why({}, { pools: { w: { nodes: 3, done: 1, active: 0 } } }, new Map([['w', pool]]))).toEqual({
+  expect(why({}, { pools: { w: { nodes: 3, done: 1, active: 0, untouched: 0 } } }, new Map([['w', pool]]))).toEqual({
     because: 'budget',
     holders: ['n9'],
-    text: 'pool w has no room: 1 of 1 may be unavailable, and are: n9 (silent)',
+    text: 'the budget of pool w is used up: 1 of 1 nodes are unavailable: n9 (silent)',
   });
 });
 
@@ -101,7 +96,7 @@ test('of a node that drains it is told how far that is, and what holds it up sin
   } as unknown as DrainView;
   expect(whyDraining(answer, undefined)).toEqual(answer);
   expect(whyDraining(answer, drain).text).toBe(
-    'it is being drained: 3 of 5 pods have gone, waiting for default/web-1, default/web-2',
+    'draining: 3 of 5 pods evicted, waiting for default/web-1, default/web-2',
   );
   const held = {
     ...drain,
@@ -110,7 +105,7 @@ test('of a node that drains it is told how far that is, and what holds it up sin
     blockedSince: '2026-01-02T03:04:05.678Z',
   };
   expect(whyDraining(answer, held).text).toBe(
-    'it is being drained: 3 of 5 pods have gone, waiting for default/web-1; since 2026-01-02T03:04:05.678Z: the budget default/web allows 0',
+    'draining: 3 of 5 pods evicted, waiting for default/web-1; blocked since 2026-01-02T03:04:05.678Z: the budget default/web allows 0',
   );
 });
 
@@ -127,7 +122,9 @@ test('of a change whose drains are blocked it is told which, since when and by w
   const text = (...drains: readonly DrainView[]): string =>
     whyChange(changeView({}), undefined, rollout, new Map(), drains).text;
   expect(text(blocked('n1'), blocked('n9', 'c8'))).toBe(
-    'a node is changing: n1; the drain of n1 is blocked since 2026-01-02T03:04:05.678Z: the budget default/web allows 0',
+    '1 node in progress: n1; the drain of n1 has been blocked since 2026-01-02T03:04:05.678Z: the budget default/web allows 0',
   );
-  expect(text(...['n1', 'n2', 'n3', 'n4', 'n5'].map((node) => blocked(node)))).toMatch(/n3 is blocked .*; and 2 more$/);
+  expect(text(...['n1', 'n2', 'n3', 'n4', 'n5'].map((node) => blocked(node)))).toMatch(
+    /n3 has been blocked .*; and 2 more$/,
+  );
 });

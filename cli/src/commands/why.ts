@@ -1,18 +1,19 @@
 import type { ChangeView, DrainView, PoolView, ReviewView, RolloutView } from '#libs/contracts';
 import { isChangeId } from '#libs/contracts';
-import { EXIT, type ExitCode } from '../exit.js';
-import { standing } from '../standing.js';
-import { nodeNameOf } from '../steering.js';
-import type { Session } from '../session.js';
+import { EXIT, type ExitCode } from '../output/exit.js';
+import { changeStatus } from '../change/change-status.js';
+import { nodeNameOf } from '../input/arguments.js';
+import type { Session } from '../connection/session.js';
+import { reasonTexts } from '../output/reasons.js';
 
 export interface Why {
   readonly because: string;
   readonly text: string;
-  /** The changes or nodes that hold it. */
+  /** The changes or nodes that it waits for. */
   readonly holders: readonly string[];
 }
 
-/** `sluice why NODE|CHANGE`: the one reason why it waits, or what became of it. */
+/** `sluice why NODE|CHANGE`: the one reason why it waits, or how it ended. */
 export async function why(session: Session, subject: string): Promise<ExitCode> {
   const fleet = await session.fleet();
   if (!isChangeId(subject)) {
@@ -31,17 +32,17 @@ export async function why(session: Session, subject: string): Promise<ExitCode> 
   ]);
   if (change === undefined)
     throw new Error(
-      `there is no change ${subject}: sluice get changes lists them (a node of that name: sluice get nodes ${subject})`,
+      `change ${subject} not found: list changes with sluice get changes (if ${subject} is a node: sluice get nodes ${subject})`,
     );
   return print(session, { change: subject, ...whyChange(change, review, rollout, pools, [...drains.values()]) });
 }
 
-/** The scheduler knows that it drains; the drain service shows how far that is, and what holds it up. */
+/** The scheduler knows that the node drains; the drain service knows how far it is, and what blocks it. */
 export function whyDraining(answer: Why, drain: DrainView | undefined): Why {
   if (drain?.state !== 'draining' || (drain.total === 0 && drain.reason === '')) return answer;
   const waiting = drain.waitingFor.length === 0 ? '' : `, waiting for ${drain.waitingFor.join(', ')}`;
-  const held = drain.reason === '' ? '' : `; since ${drain.blockedSince}: ${drain.reason}`;
-  return { ...answer, text: `it is being drained: ${drain.evicted} of ${drain.total} pods have gone${waiting}${held}` };
+  const blocked = drain.reason === '' ? '' : `; blocked since ${drain.blockedSince}: ${drain.reason}`;
+  return { ...answer, text: `draining: ${drain.evicted} of ${drain.total} pods evicted${waiting}${blocked}` };
 }
 
 /** The one answer for a change, from its views. */
@@ -52,119 +53,111 @@ export function whyChange(
   pools: ReadonlyMap<string, PoolView>,
   drains: readonly DrainView[] = [],
 ): Why {
-  const at = standing(change, rollout);
-  switch (at.word) {
-    case 'rejected': {
-      const reasons = change.reasons.length > 0 ? change.reasons : (review?.reasons ?? []);
-      const lines = reasons.map(({ fragment, field, message }) =>
-        `${[fragment, field].filter((part) => part !== '').join(' ')}: ${message}`.replace(/^: /, ''),
+  const { word, detail } = changeStatus(change, rollout);
+  const stalledBy = rollout?.stalledBy ?? [];
+  const failed = `failed (${detail || 'no reason given'})`;
+  switch (word) {
+    case 'rejected':
+      return answer('rejected', `rejected: ${rejectionOf(change, review)}`);
+    case 'waiting': {
+      const others = change.waitsFor.join(', ');
+      return answer(
+        'waiting',
+        `waiting for ${others}: ${change.waitsFor.length === 1 ? 'it changes' : 'they change'} some of the same nodes or fragments`,
+        change.waitsFor,
       );
-      return { because: 'rejected', text: `rejected: ${lines.join('; ') || change.reason}`, holders: [] };
     }
-    case 'waiting':
-      return {
-        because: 'behind',
-        text: `it waits for ${change.behind.join(', ')}, with which it shares a node or a fragment`,
-        holders: change.behind,
-      };
     case 'paused':
-      return {
-        because: 'paused',
-        text: `it is paused${at.detail === '' ? '' : `: ${at.detail}`}; sluice resume ${change.change} lets it go on`,
-        holders: [],
-      };
-    case 'stalled': {
-      const nodes = rollout?.stalledBy ?? [];
-      return {
-        because: 'stalled',
-        text: `it is held by ${nodes.join(', ')}: until heard of, or sluice skip NODE, or sluice remove NODE`,
-        holders: nodes,
-      };
-    }
+      return answer(
+        'paused',
+        `paused${detail === '' ? '' : `: ${detail}`}; continue with sluice resume ${change.change}`,
+      );
+    case 'stalled':
+      return answer('stalled', stalledText(stalledBy), stalledBy);
     case 'reverting':
-      if (rollout !== undefined && rollout.stalledBy.length > 0) {
-        const held = rollout.stalledBy.join(', ');
-        return {
-          because: 'stalled',
-          text: `it failed (${at.detail || 'no reason was given'}), and its way back is held by ${held}: until heard of, or sluice skip NODE, or sluice remove NODE`,
-          holders: rollout.stalledBy,
-        };
-      }
-      return {
-        because: 'reverting',
-        text: `it failed (${at.detail || 'no reason was given'}), and goes back`,
-        holders: active(rollout),
-      };
+      return stalledBy.length > 0
+        ? answer('stalled', `${failed}; the rollback is ${stalledText(stalledBy)}`, stalledBy)
+        : answer('reverting', `${failed}; rolling back`, active(rollout));
     case 'rolling':
       return rolling(rollout as RolloutView, pools, drains);
     case 'committed':
     case 'succeeded':
-      return {
-        because: 'committed',
-        text: `it is committed${rollout !== undefined && rollout.owed > 0 ? `; ${rollout.owed === 1 ? '1 node is' : `${rollout.owed} nodes are`} owed it and ${rollout.owed === 1 ? 'gets' : 'get'} it as soon as ${rollout.owed === 1 ? 'it' : 'they'} can` : ''}`,
-        holders: [],
-      };
+      return answer('committed', `committed${deferredText(rollout?.deferred ?? 0)}`);
     case 'accepted':
     case 'rendered':
     case 'validated':
     case 'complete':
     case 'published':
-      return {
-        because: at.word,
-        text: `it is ${at.word}: ${at.detail}; if that lasts, sluice doctor says which service is missing`,
-        holders: [],
-      };
+      return answer(word, `${word}: ${detail}; if this takes long, sluice doctor shows which service is missing`);
+    case 'reverted':
+      return answer(word, `rolled back${detail === '' ? '' : `: ${detail}`}`);
     default:
-      return {
-        because: at.word,
-        text: `it ended as ${at.word}${at.detail === '' ? '' : `: ${at.detail}`}`,
-        holders: [],
-      };
+      return answer(word, `ended: ${word}${detail === '' ? '' : `: ${detail}`}`);
   }
+}
+
+const answer = (because: string, text: string, holders: readonly string[] = []): Why => ({ because, text, holders });
+
+function rejectionOf(change: ChangeView, review: ReviewView | undefined): string {
+  const reasons = change.reasons.length > 0 ? change.reasons : (review?.reasons ?? []);
+  return (
+    reasonTexts(reasons)
+      .map(({ text }) => text)
+      .join('; ') || change.reason
+  );
+}
+
+const stalledText = (nodes: readonly string[]): string =>
+  `stalled: no report from ${nodes.join(', ')}; to continue without a node, run sluice skip NODE, or sluice remove NODE if it is gone for good`;
+
+function deferredText(count: number): string {
+  if (count === 0) return '';
+  return count === 1
+    ? '; 1 node is deferred and gets it as soon as it can'
+    : `; ${count} nodes are deferred and get it as soon as they can`;
 }
 
 function rolling(rollout: RolloutView, pools: ReadonlyMap<string, PoolView>, drains: readonly DrainView[]): Why {
   const busy = active(rollout);
-  if (busy.length > 0)
-    return {
-      because: 'under-way',
-      text: `${busy.length === 1 ? 'a node is' : `${busy.length} nodes are`} changing: ${busy.slice(0, 10).join(', ')}${blockedOf(rollout, drains)}`,
-      holders: busy,
-    };
+  if (busy.length > 0) {
+    const nodes = busy.length === 1 ? '1 node' : `${busy.length} nodes`;
+    return answer(
+      'under-way',
+      `${nodes} in progress: ${busy.slice(0, 10).join(', ')}${blockedDrains(rollout, drains)}`,
+      busy,
+    );
+  }
   const full = Object.keys(rollout.pools)
     .map((name) => pools.get(name))
     .find((pool) => pool !== undefined && pool.used >= pool.budget);
-  if (full === undefined)
-    return { because: 'about-to-grant', text: 'the next nodes are about to be given their leases', holders: [] };
-  const holders = full.unavailable.map(({ node }) => node);
-  const who = full.unavailable
-    .slice(0, 10)
-    .map(({ node, because }) => `${node} (${because})`)
-    .join(', ');
-  return {
-    because: 'budget',
-    text: `pool ${full.pool} has no room: ${full.used} of ${full.budget} may be unavailable, and are: ${who}`,
-    holders,
-  };
+  if (full === undefined) return answer('about-to-grant', 'the next nodes are about to start');
+  const unavailable = full.unavailable.slice(0, 10).map(({ node, because }) => `${node} (${because})`);
+  return answer(
+    'budget',
+    `the budget of pool ${full.pool} is used up: ${full.used} of ${full.budget} nodes are unavailable: ${unavailable.join(', ')}`,
+    full.unavailable.map(({ node }) => node),
+  );
 }
 
-/** What holds up drains of the rollout. */
-function blockedOf({ change }: RolloutView, drains: readonly DrainView[]): string {
+/** The drains of the rollout that are blocked. */
+function blockedDrains({ change }: RolloutView, drains: readonly DrainView[]): string {
   const blocked = drains.filter(
     (drain) => drain.change === change && drain.state === 'draining' && drain.reason !== '',
   );
   const lines = blocked
     .slice(0, 3)
-    .map(({ node, blockedSince, reason }) => `; the drain of ${node} is blocked since ${blockedSince}: ${reason}`);
+    .map(
+      ({ node, blockedSince, reason }) => `; the drain of ${node} has been blocked since ${blockedSince}: ${reason}`,
+    );
   return `${lines.join('')}${blocked.length > lines.length ? `; and ${blocked.length - lines.length} more` : ''}`;
 }
 
 const active = (rollout: RolloutView | undefined): string[] =>
   (rollout?.worst ?? [])
-    .filter(({ state }) => ['draining', 'ready', 'uncordoning'].includes(state))
+    .filter(({ state }) => ['draining', 'applying', 'uncordoning'].includes(state))
     .map(({ node }) => node);
 
-function print(session: Session, answer: Why & { readonly change?: string }): ExitCode {
-  session.io.out(session.isJson ? JSON.stringify(answer) : answer.text);
+function print(session: Session, result: Why & { readonly change?: string }): ExitCode {
+  session.io.out(session.isJson ? JSON.stringify(result) : result.text);
   return EXIT.done;
 }

@@ -6,14 +6,14 @@ export const DEMO_PATH = '/etc/motd';
 /** The nodes whose file is shown. */
 export const SHOWN = ['edge-01', 'worker-01'] as const;
 
-/** How many nodes may be unavailable at once. Policy alone touches no node. */
+/** How many nodes may be unavailable at once. A policy changes no node. */
 export const poolsChange = (): object => ({
   message: 'Pools and their budgets',
   author: 'demo',
   apply: [pool('edge', 1), pool('worker', 2)],
 });
 
-/** A file for every node, and a probe that looks at it. */
+/** A file for every node, and a probe that checks it. */
 export const goodChange = (): object => ({
   message: 'Greet in every zone',
   author: 'demo',
@@ -28,7 +28,7 @@ export const goodChange = (): object => ({
   ],
 });
 
-/** The same file without its greeting: the probe will not find what it looks for. */
+/** The same file without its greeting: the probe fails. */
 export const badChange = (): object => ({
   message: 'Shorten the greeting',
   author: 'demo',

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { FleetClient } from '#libs/bus';
-import { EXIT } from '../exit.js';
-import { followChange, type FollowEnd } from '../follow.js';
-import type { Colours } from '../io.js';
-import { reasonLines } from '../reasons.js';
-import { rolloutTree } from '../screens/rollout-tree.js';
+import type { FleetClient } from '#libs/client';
+import { EXIT } from '../output/exit.js';
+import { followChange, type FollowResult } from '../change/follow-change.js';
+import type { Colours } from '../output/io.js';
+import { reasonLines } from '../output/reasons.js';
+import { rolloutTree } from '../output/rollout-tree.js';
 import { nodeFolders } from '../up/data-folder.js';
 import { badChange, DEMO_NODES, DEMO_PATH, goodChange, isGoodFile, poolsChange, SHOWN } from './scene.js';
 
@@ -18,7 +18,7 @@ export interface Stage {
   readonly signal: AbortSignal;
 }
 
-/** One thing that the demo promised, and whether it came so. */
+/** One expectation of the demo, and whether it was met. */
 export interface Step {
   readonly expected: string;
   readonly seen: string;
@@ -27,20 +27,20 @@ export interface Step {
 
 const STEP_MS = 20_000;
 
-/** Tells the story to a newcomer, and checks every part of it. */
+/** Shows a newcomer how Sluice works, and checks every step. */
 export async function tellDemo(stage: Stage): Promise<readonly Step[]> {
   const { tell, colours } = stage;
   const title = (n: number, text: string): void => tell(`\n${colours.bold(`${n}. ${text}`)}`);
 
   title(1, 'Pools');
   tell(
-    'They say how many nodes may be unavailable at once: one of the edge, two workers. Policy alone touches no node, and holds at once.',
+    'A pool limits how many of its nodes may be unavailable at once: one edge node, two workers. A policy changes no node and takes effect immediately.',
   );
   const pools = await publish(stage, poolsChange());
   showTree(stage, pools);
 
   title(2, 'A good change');
-  tell(`It gives every node ${DEMO_PATH}, with its own name and zone filled in, and a probe that wants "hello" there.`);
+  tell(`Every node gets ${DEMO_PATH} with its own name and zone, and a probe that expects "hello" in it.`);
   const good = await publish(stage, goodChange());
   showTree(stage, good);
   const afterGood = showFiles(stage);
@@ -51,47 +51,51 @@ export async function tellDemo(stage: Stage): Promise<readonly Step[]> {
   ];
   if (!steps.every(({ ok }) => ok)) return steps;
 
-  title(3, 'A bad change, and its way back');
+  title(3, 'A bad change, and its rollback');
   tell(
-    'Somebody drops the greeting. The first nodes that get it notice: their probe fails, they put back what they had, and say that the config is bad.',
+    'Somebody removes the greeting. On the first nodes the probe fails: they roll back and report the config as bad.',
   );
   const bad = await publish(stage, badChange());
   showTree(stage, bad);
-  tell('No other node is started, and what was bad is remembered:');
-  // One config and one recipe of it tell the same story.
-  const condemned = [...(await stage.fleet.list('known-bad'))]
+  tell('The rollout stops, and the configs are now known-bad:');
+  // The config and its recipe are both listed, with the same reason.
+  const knownBad = [...(await stage.fleet.list('known-bad'))]
     .filter(([key, { gone }]) => !gone && key.startsWith('config.'))
     .map(([, story]) => story);
-  for (const { hash, node, reason } of condemned.slice(0, 4))
+  for (const { hash, node, reason } of knownBad.slice(0, 4))
     tell(`  ${colours.red('✖')} config ${hash.slice(0, 12)} on ${node}: ${reason.split('\n')[0]}`);
   const afterBad = showFiles(stage);
   steps.push(
-    ends(bad, EXIT.failed, 'the bad change is reverted'),
+    ends(bad, EXIT.failed, 'the bad change is rolled back'),
     {
-      expected: 'the bad config is condemned',
-      seen: `${condemned.length} configs in known-bad`,
-      ok: condemned.length > 0,
+      expected: 'the bad config is known-bad',
+      seen: `${knownBad.length} configs in known-bad`,
+      ok: knownBad.length > 0,
     },
     filesAre(afterBad, 'every node has its greeting again'),
   );
 
-  title(4, 'The same again');
-  tell('Somebody publishes it once more. This time it reaches no node:');
+  title(4, 'The same change again');
+  tell('Somebody publishes it again. This time it is rejected before it reaches a node:');
   const again = await publish(stage, badChange());
   tell(
-    [`  ${again.id}  ${again.end.standing.word}`, ...reasonLines(again.end.change?.reasons ?? [], colours)].join('\n'),
+    [`  ${again.id}  ${again.end.status.word}`, ...reasonLines(again.end.change?.reasons ?? [], colours)].join('\n'),
   );
   steps.push(
-    ends(again, EXIT.rejected, 'the bad change is refused when published again'),
+    ends(again, EXIT.rejected, 'the bad change is rejected when it is published again'),
     filesAre(readFiles(stage.data), 'every node still has its greeting'),
   );
-  tell(steps.every(({ ok }) => ok) ? `\n${colours.green('All as told.')} Next: sluice up, and sluice --help.` : '');
+  tell(
+    steps.every(({ ok }) => ok)
+      ? `\n${colours.green('Everything worked as expected.')} Next: start a local fleet with sluice up, or see sluice --help.`
+      : '',
+  );
   return steps;
 }
 
 interface Published {
   readonly id: string;
-  readonly end: FollowEnd;
+  readonly end: FollowResult;
 }
 
 async function publish({ fleet, signal, tell }: Stage, change: object): Promise<Published> {
@@ -134,13 +138,13 @@ function filesAre(files: ReadonlyMap<string, string>, expected: string): Step {
   const wrong = DEMO_NODES.filter(({ name }) => !isGoodFile(name, files.get(name) ?? '')).map(
     ({ name }) => `${name}: ${JSON.stringify(files.get(name) ?? null)}`,
   );
-  return { expected, seen: wrong.length === 0 ? 'so it is' : wrong.join(', '), ok: wrong.length === 0 };
+  return { expected, seen: wrong.length === 0 ? 'as expected' : wrong.join(', '), ok: wrong.length === 0 };
 }
 
 function ends({ id, end }: Published, exit: number, expected: string): Step {
   return {
     expected,
-    seen: `${id} ${end.standing.word}${end.because === 'ended' ? '' : ` (${end.because})`} ${end.standing.detail}`.trim(),
+    seen: `${id} ${end.status.word}${end.because === 'ended' ? '' : ` (${end.because})`} ${end.status.detail}`.trim(),
     ok: end.because === 'ended' && end.exit === exit,
   };
 }

@@ -1,10 +1,10 @@
-import { parseCidr } from '#libs/addresses';
-import { fieldsAt, literal, pick, type Fields, type ImportReport } from './import-report.js';
+import { parseCidr } from '#libs/manifests';
+import { fieldsAt, literal, type Fields, type ImportReport } from './import-report.js';
 import { Place } from './place.js';
 
 const FILTER = ['cidr', 'action', 'seq', 'ge', 'le'];
 const VRF = ['vrf', 'seq', 'aggregate', 'sbrPrefixes', 'community', 'communities', 'mtu'];
-const PEERING = ['remoteASN', 'enableBFD', 'maximumPrefixes', 'holdTime', 'keepaliveTime'];
+const PEERING = ['maximumPrefixes', 'holdTime', 'keepaliveTime'];
 const LAYER2 = [
   'id',
   'mtu',
@@ -19,101 +19,99 @@ const LAYER2 = [
 
 /** The network operator's `VRFRouteConfiguration`. */
 export function importVrf(document: Fields, report: ImportReport): void {
-  const { name, where, spec, nodeSelector } = read(document);
-  const { vni, routeTarget } = spec;
-  const isWhole = isSet(vni) && isSet(routeTarget);
-  if (isSet(vni) !== isSet(routeTarget))
-    report.say(where, `${isSet(vni) ? 'vni' : 'routeTarget'} is used together with the other only, and is left out`);
-  const loopbacks = mapsAt(spec, 'loopbacks', where, report).filter((loopback) => {
-    report.leftOver(`${where} loopback ${String(loopback['name'])}`, loopback, ['name', 'subnet']);
-    const cidr = parseCidr(String(loopback['subnet']));
-    const isOne = cidr !== undefined && cidr.prefix === (cidr.family === 4 ? 32 : 128);
-    if (!isOne)
-      report.say(
-        where,
-        `loopback ${String(loopback['name'])} has no equivalent, and is left out: no node is given an address of ${String(loopback['subnet'])} here; a template such as "{{ node.labels.loopback }}/32" gives each its own`,
-      );
-    return isOne;
+  const { name, spec, nodeSelector } = read(document, report);
+  const fabric = spec.take(['vni', 'routeTarget']);
+  const [given = '', ...more] = Object.keys(fabric);
+  const isHalf = given !== '' && more.length === 0;
+  if (isHalf) spec.say(`skipped ${given}: it needs ${given === 'vni' ? 'routeTarget' : 'vni'} as well`);
+  const loopbacks = spec.called('loopbacks', 'name', 'loopback ').flatMap((one) => {
+    const { subnet } = one.place.take(['subnet']);
+    one.place.rest();
+    const cidr = parseCidr(String(subnet));
+    if (cidr?.prefix === (cidr?.family === 4 ? 32 : 128)) return [{ name: one.name, subnet }];
+    spec.say(
+      `skipped loopback ${one.name}: Sluice does not assign addresses from ${String(subnet)}; give each node its own with a template such as "{{ node.labels.loopback }}/32"`,
+    );
+    return [];
   });
-  report.leftOver(where, spec, [...VRF, 'vni', 'routeTarget', 'import', 'export', 'loopbacks', 'nodeSelector']);
-  report.add('Vrf', name, {
-    nodeSelector,
-    ...literal({
-      ...pick(spec, VRF),
-      ...(isWhole ? { vni, routeTarget } : {}),
-      ...filters(spec, where, report),
-      ...(loopbacks.length > 0 ? { loopbacks: loopbacks.map((loopback) => pick(loopback, ['name', 'subnet'])) } : {}),
-    }),
-  });
+  const manifest = {
+    ...spec.take(VRF),
+    ...(isHalf ? {} : fabric),
+    ...filters(spec),
+    ...(loopbacks.length > 0 ? { loopbacks } : {}),
+  };
+  spec.rest();
+  report.add('Vrf', name, { nodeSelector, ...literal(manifest) });
 }
 
 /** The network operator's `Layer2NetworkConfiguration`. */
 export function importLayer2(document: Fields, report: ImportReport): void {
-  const { name, where, spec, nodeSelector } = read(document);
-  report.leftOver(where, spec, [...LAYER2, 'createMACVLANInterface', 'nodeSelector']);
-  const macvlan = new Place(report, where, spec).flag('createMACVLANInterface');
-  report.add('Layer2Network', name, {
-    nodeSelector,
-    ...literal({ ...pick(spec, LAYER2), ...(macvlan === undefined ? {} : { createMacvlanInterface: macvlan }) }),
-  });
+  const { name, spec, nodeSelector } = read(document, report);
+  const macvlan = spec.flag('createMACVLANInterface');
+  const manifest = { ...spec.take(LAYER2), ...(macvlan === undefined ? {} : { createMacvlanInterface: macvlan }) };
+  spec.rest();
+  report.add('Layer2Network', name, { nodeSelector, ...literal(manifest) });
 }
 
 /**
- * The network operator's `BGPPeering`, once its networks are known: it has no selector of its own there, and is where the network is.
- * The password is a secret, which no fragment carries.
+ * The network operator's `BGPPeering`, once its networks are known: it has no selector of its own there, and is where
+ * the network is. The password is a secret, which no fragment carries.
  */
 export function importPeering(document: Fields, report: ImportReport, networks: readonly Fields[]): void {
-  const { name, where, spec } = read(document);
-  const peeringVlan = new Place(report, where, spec).map('peeringVlan');
+  const { name, spec } = read(document, report);
+  const peeringVlan = spec.map('peeringVlan');
   const wanted = String(peeringVlan.raw('name') ?? '');
   peeringVlan.rest();
   const network = networks.find((one) => fieldsAt(one, 'metadata')['name'] === wanted);
   if (network === undefined)
-    report.say(
-      where,
-      `Layer2NetworkConfiguration ${wanted} is not here: all nodes are selected, and it must be on each of them`,
+    spec.say(
+      `Layer2NetworkConfiguration ${wanted} is not in the input: the peering selects all nodes, so the network must be on all of them`,
     );
-  report.leftOver(where, spec, [...PEERING, 'peeringVlan', 'import', 'export', 'nodeSelector']);
-  const { remoteASN, enableBFD, ...more } = pick(spec, PEERING);
+  const { remoteASN, enableBFD } = spec.take(['remoteASN', 'enableBFD']);
+  const manifest = {
+    ...spec.take(PEERING),
+    ...(enableBFD === undefined ? {} : { bfd: enableBFD }),
+    ...filters(spec),
+  };
+  spec.rest();
   report.add('BgpPeering', name, {
-    nodeSelector: network === undefined ? {} : read(network).nodeSelector,
+    nodeSelector: network === undefined ? {} : selectorOf(network),
     network: report.nameOf('Layer2Network', wanted),
     ...(remoteASN === undefined ? {} : { remoteAs: remoteASN }),
-    ...literal({ ...more, ...(enableBFD === undefined ? {} : { bfd: enableBFD }), ...filters(spec, where, report) }),
+    ...literal(manifest),
   });
 }
 
 /** The network operator's `RoutingTable`. */
 export function importRoutingTable(document: Fields, report: ImportReport): void {
-  const { name, where, spec, nodeSelector } = read(document);
-  report.leftOver(where, spec, ['tableId', 'nodeSelector']);
-  report.add('RoutingTable', name, { nodeSelector, ...pick(spec, ['tableId']) });
+  const { name, spec, nodeSelector } = read(document, report);
+  report.add('RoutingTable', name, { nodeSelector, ...spec.take(['tableId']) });
+  spec.rest();
 }
 
-/** What is let through, in and out. */
-function filters(spec: Fields, where: string, report: ImportReport): Fields {
+/** Which routes are imported and exported. */
+function filters(spec: Place): Fields {
   return Object.fromEntries(
     ['import', 'export'].flatMap((field) => {
-      const list = mapsAt(spec, field, where, report);
-      list.forEach((filter, i) => report.leftOver(`${where} ${field}[${i}]`, filter, FILTER));
-      return list.length === 0 ? [] : [[field, list.map((filter) => pick(filter, FILTER))]];
+      const list = spec.maps(field).map((filter) => {
+        const taken = filter.take(FILTER);
+        filter.rest();
+        return taken;
+      });
+      return list.length === 0 ? [] : [[field, list]];
     }),
   );
 }
 
-const mapsAt = (spec: Fields, field: string, where: string, report: ImportReport): readonly Fields[] =>
-  new Place(report, where, spec).maps(field).map(({ fields }) => fields);
-
 /** Absent means all nodes there. What is no selector stays what it is, to be refused: all nodes are not meant. */
-function read(document: Fields): {
-  readonly name: string;
-  readonly where: string;
-  readonly spec: Fields;
-  readonly nodeSelector: unknown;
-} {
-  const name = String(fieldsAt(document, 'metadata')['name'] ?? 'unnamed');
-  const spec = fieldsAt(document, 'spec');
-  return { name, where: `${String(document['kind'])}/${name}`, spec, nodeSelector: spec['nodeSelector'] ?? {} };
-}
+const selectorOf = (document: Fields): unknown => fieldsAt(document, 'spec')['nodeSelector'] ?? {};
 
-const isSet = (value: unknown): boolean => value !== undefined && value !== null && value !== '';
+function read(
+  document: Fields,
+  report: ImportReport,
+): { readonly name: string; readonly spec: Place; readonly nodeSelector: unknown } {
+  const name = String(fieldsAt(document, 'metadata')['name'] ?? 'unnamed');
+  const spec = new Place(report, `${String(document['kind'])}/${name}`, fieldsAt(document, 'spec'));
+  spec.raw('nodeSelector');
+  return { name, spec, nodeSelector: selectorOf(document) };
+}

@@ -9,15 +9,15 @@ export interface Contents {
   readonly hash?: string;
 }
 
-/** A text that Ignition puts into a file, or why it cannot be had here. */
+/** A text that Ignition puts into a file, or why it cannot be imported. */
 export type Content = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly why: string };
 
-/** Reads Ignition's `contents`: a `data:` URL, perhaps compressed, perhaps with the digest that it must have. */
+/** Reads Ignition's `contents`: a `data:` URL, optionally compressed, optionally with a digest. */
 export function contentOf({ source, compression, hash }: Contents): Content {
   if (source === undefined || source === '') return { ok: true, text: '' };
-  if (!source.startsWith('data:')) return no(`its content is not here, but at ${source.slice(0, 100)}`);
+  if (!source.startsWith('data:')) return no(`import does not download its content from ${source.slice(0, 100)}`);
   const data = dataOf(source);
-  if (data === undefined) return no('its data: URL cannot be read');
+  if (data === undefined) return no('malformed data: URL');
   const plain = expanded(data, compression);
   if (typeof plain === 'string') return no(plain);
   const wrong = wrongDigest(plain, hash);
@@ -25,7 +25,7 @@ export function contentOf({ source, compression, hash }: Contents): Content {
   try {
     return { ok: true, text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(plain) };
   } catch {
-    return no('its content is no text (UTF-8)');
+    return no('its content is not valid UTF-8');
   }
 }
 
@@ -51,22 +51,21 @@ function dataOf(url: string): Buffer | undefined {
 
 function expanded(data: Buffer, compression = ''): Buffer | string {
   if (compression === '') return data;
-  if (compression !== 'gzip') return `it is compressed by ${JSON.stringify(compression)}`;
+  if (compression !== 'gzip') return `unsupported compression ${JSON.stringify(compression)}; use gzip`;
   try {
     return gunzipSync(data, { maxOutputLength: MAX_CONFIG_BYTES });
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE'
-      ? `it has more than ${MAX_CONFIG_BYTES} bytes`
-      : 'it is no gzip';
+      ? `its content is larger than ${MAX_CONFIG_BYTES} bytes`
+      : 'its content is not valid gzip';
   }
 }
 
 function wrongDigest(content: Buffer, hash = ''): string | undefined {
   if (hash === '') return undefined;
   const [, kind = '', wanted = ''] = /^(sha256|sha512)-([0-9a-f]+)$/.exec(hash) ?? [];
-  if (kind === '')
-    return `its digest ${JSON.stringify(hash.slice(0, 40))} cannot be checked; known are sha256 and sha512`;
+  if (kind === '') return `unsupported digest ${JSON.stringify(hash.slice(0, 40))}; use sha256 or sha512`;
   return createHash(kind).update(content).digest('hex') === wanted
     ? undefined
-    : `its content does not have the digest ${kind} that it names`;
+    : `its content does not match its ${kind} digest`;
 }

@@ -47,8 +47,8 @@ describe('MachineConfigs of one role', () => {
       },
     ]);
     expect(words(...both)).toEqual([
-      'MachineConfig/01-x: enabled of kubelet.service is replaced by MachineConfig/99-x',
-      'MachineConfig/01-x: drop-in 20-b.conf of kubelet.service is replaced by MachineConfig/99-x',
+      'MachineConfig/01-x: enabled of kubelet.service is overridden by MachineConfig/99-x',
+      'MachineConfig/01-x: drop-in 20-b.conf of kubelet.service is overridden by MachineConfig/99-x',
     ]);
   });
 
@@ -72,8 +72,8 @@ describe('MachineConfigs of one role', () => {
       { nodeSelector: expect.anything() as unknown, name: 'a.service', enabled: true },
     ]);
     expect(words(...both)).toEqual([
-      'MachineConfig/a: content of a.service is replaced by MachineConfig/b',
-      'MachineConfig/a: mask of a.service is replaced by MachineConfig/b',
+      'MachineConfig/a: content of a.service is overridden by MachineConfig/b',
+      'MachineConfig/a: mask of a.service is overridden by MachineConfig/b',
     ]);
   });
 
@@ -91,7 +91,7 @@ describe('MachineConfigs of one role', () => {
       ignition('b', dropIns({}, { contents: '' })),
     ];
     expect(specs('SystemdUnit', ...both)).toMatchObject([{ dropIns: [{ name: 'a.conf', content: 'a' }] }]);
-    expect(words(...both)).toEqual(['MachineConfig/a: drop-in b.conf of a.service is replaced by MachineConfig/b']);
+    expect(words(...both)).toEqual(['MachineConfig/a: drop-in b.conf of a.service is overridden by MachineConfig/b']);
   });
 
   test('merge a file: the content is replaced, mode and owner are inherited', () => {
@@ -101,8 +101,8 @@ describe('MachineConfigs of one role', () => {
     ];
     expect(specs('File', ...both)).toMatchObject([{ path: '/a', content: 'b', mode: '0600' }]);
     expect(words(...both)).toEqual([
-      'MachineConfig/a: content of /a is replaced by MachineConfig/b',
-      'MachineConfig/a /a: user has no equivalent: it will belong to root',
+      'MachineConfig/a: content of /a is overridden by MachineConfig/b',
+      'MachineConfig/a /a: unsupported field user: it will be owned by root',
     ]);
     expect(
       specs('File', ...both, machineConfig('c', files({ path: '/a', mode: 420, user: { name: 'root' } }))),
@@ -112,8 +112,8 @@ describe('MachineConfigs of one role', () => {
   test('inherit the compression of contents, as Ignition does: what then cannot be read is left out', () => {
     const packed = file('/a', `data:;base64,${gzipSync('a').toString('base64')}`, {}, { compression: 'gzip' });
     expect(words(machineConfig('a', files(packed)), machineConfig('b', files(file('/a', 'data:,b'))))).toEqual([
-      'MachineConfig/a: content of /a is replaced by MachineConfig/b',
-      'MachineConfig/b /a: it is no gzip: it is left out',
+      'MachineConfig/a: content of /a is overridden by MachineConfig/b',
+      'skipped MachineConfig/b /a: its content is not valid gzip',
     ]);
     expect(
       specs(
@@ -139,9 +139,7 @@ describe('MachineConfigs of one role', () => {
     expect(specs('File', ...all)).toMatchObject([{ content: 'abc' }]);
     expect(words(...all)).toEqual([]);
     expect(specs('File', two)).toEqual([]);
-    expect(words(two)).toEqual([
-      'MachineConfig/c /a: append has no equivalent where no content is said before: it is left out',
-    ]);
+    expect(words(two)).toEqual(['skipped MachineConfig/c /a: append is only supported after contents']);
     expect(specs('File', machineConfig('b', files({ path: '/a', append: [{ source: 'data:,b' }] })))).toEqual([]);
   });
 
@@ -152,9 +150,9 @@ describe('MachineConfigs of one role', () => {
     ];
     expect(names(...both)).toEqual(['Directory/b-a', 'DisruptionPolicy/mco-worker']);
     expect(words(...both)).toEqual([
-      'MachineConfig/b: storage.links has no equivalent, and is left out',
-      'MachineConfig/a: the file /a is replaced by the directory of MachineConfig/b',
-      'MachineConfig/a: the file /b is replaced by the link of MachineConfig/b',
+      'MachineConfig/b: skipped storage.links: unsupported field',
+      'MachineConfig/a: the file /a is overridden by the directory of MachineConfig/b',
+      'MachineConfig/a: the file /b is overridden by the link of MachineConfig/b',
     ]);
   });
 
@@ -168,9 +166,7 @@ describe('MachineConfigs of one role', () => {
     ];
     expect(specs('SshKeys', ...both)).toMatchObject([{ user: 'core', keys: KEYS }]);
     expect(words(...both)).toEqual([
-      expect.stringMatching(
-        /^MachineConfig\/b user core: the key "ssh-dss AAAA" must be one public key .*: it is left out$/,
-      ),
+      expect.stringMatching(/^MachineConfig\/b user core: skipped the key "ssh-dss AAAA": must be one public key /),
     ]);
   });
 
@@ -187,7 +183,7 @@ describe('MachineConfigs of one role', () => {
     ]);
     expect(words(...all)).toEqual([
       expect.stringMatching(
-        /^MachineConfig\/b: the kernel argument "x=\\"a b\\"" must be one kernel argument .*: it is left out$/,
+        /^MachineConfig\/b: skipped the kernel argument "x=\\"a b\\"": must be one kernel argument /,
       ),
     ]);
   });

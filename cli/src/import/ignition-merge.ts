@@ -1,12 +1,13 @@
-import { CONTENT_FIELDS, type Entry, type Said } from './ignition.js';
+import { CONTENT_FIELDS, type Entry, type FieldValue } from './ignition.js';
 import type { ImportReport } from './import-report.js';
 
-/** They belong to a content, whose replacement is named. */
+/** They belong to a content, for which an override is reported. */
 const UNNAMED: readonly string[] = Object.keys(CONTENT_FIELDS).filter((field) => field !== 'content');
 
 /**
- * Merges entries as Ignition does, and so MCO: of the same file, directory or unit a later one replaces what it says and inherits what it
- * does not say; what it appends comes after what was appended. Files, directories and links of one path take each other's place.
+ * Merges entries as Ignition and MCO do. A later file, directory or unit overrides the fields that it sets and inherits
+ * the others; what it appends comes after what was appended. Files, directories and links of one path replace each
+ * other.
  */
 export class IgnitionMerge {
   private readonly merged = new Map<string, Entry>();
@@ -25,18 +26,18 @@ export class IgnitionMerge {
     else {
       this.report.say(
         before.where,
-        `the ${before.kind} ${entry.name} is replaced by the ${entry.kind} of ${entry.where}`,
+        `the ${before.kind} ${entry.name} is overridden by the ${entry.kind} of ${entry.where}`,
       );
       this.merged.set(key, entry);
     }
   }
 
   private merge(before: Entry, later: Entry): Entry {
-    const fields = new Map<string, Said>(before.fields);
+    const fields = new Map<string, FieldValue>(before.fields);
     for (const [field, said] of later.fields) {
       const old = fields.get(field);
       if (old !== undefined && old.value !== said.value && !UNNAMED.includes(field))
-        this.report.say(old.where, `${field} of ${later.name} is replaced by ${said.where}`);
+        this.report.say(old.where, `${field} of ${later.name} is overridden by ${said.where}`);
       fields.set(field, said);
     }
     return {

@@ -3,7 +3,7 @@ import { importDocuments } from './import-documents.js';
 import { file, files, ignition, machineConfig, specs, words } from './machine-config.fixture.js';
 
 const leftOut = (...places: string[]): string[] =>
-  places.map((place) => `MachineConfig/m: ${place} has no equivalent, and is left out`);
+  places.map((place) => `MachineConfig/m: skipped ${place}: unsupported field`);
 
 describe('a config of Ignition', () => {
   test.each<[string, string | undefined]>([
@@ -22,14 +22,14 @@ describe('a config of Ignition', () => {
       manifests.filter(({ kind }) => kind !== 'DisruptionPolicy').map(({ spec }) => (spec as { mode?: string }).mode),
     ).toEqual(mode === undefined ? [] : [mode, mode]);
     const named = ['/a', '/b'].flatMap((path) => [
-      `MachineConfig/m ${path}: mode is no whole number from 0 to 4095, and is left out`,
+      `MachineConfig/m ${path}: skipped mode: must be a whole number from 0 to 4095`,
     ]);
     expect(said.filter((word) => word.includes('mode'))).toEqual(mode === undefined ? named : []);
   });
 
   test.each<[string, object, string[]]>([
     [
-      'what stands beside storage and the like',
+      'what is next to storage and the like',
       { files: [{ path: '/a' }], networkd: { units: [{ name: 'n' }] }, unit: 1 },
       leftOut('config.files', 'config.networkd', 'config.unit'),
     ],
@@ -62,7 +62,7 @@ describe('a config of Ignition', () => {
       [],
     ],
     [
-      'arguments that shall not be',
+      'arguments that must not exist',
       { kernelArguments: { shouldNotExist: ['quiet'] } },
       leftOut('config.kernelArguments.shouldNotExist'),
     ],
@@ -70,21 +70,21 @@ describe('a config of Ignition', () => {
       'what is no list or map',
       { storage: { files: { path: '/a' } }, systemd: [], passwd: { users: 'core' }, kernelArguments: 'nosmt' },
       [
-        'MachineConfig/m: storage.files is no list, and is left out',
-        'MachineConfig/m: config.systemd is no map, and is left out',
-        'MachineConfig/m: passwd.users is no list, and is left out',
-        'MachineConfig/m: config.kernelArguments is no map, and is left out',
+        'MachineConfig/m: skipped storage.files: must be a list',
+        'MachineConfig/m: skipped config.systemd: must be a map',
+        'MachineConfig/m: skipped passwd.users: must be a list',
+        'MachineConfig/m: skipped config.kernelArguments: must be a map',
       ],
     ],
     [
       'elements that are no map, or have no name',
       { storage: { files: ['/a', { mode: 420 }] }, systemd: { units: [null, {}] }, passwd: { users: [{ name: 7 }] } },
       [
-        'MachineConfig/m: storage.files[0] is no map, and is left out',
-        'MachineConfig/m: storage.files[1] has no path, and is left out',
-        'MachineConfig/m: systemd.units[0] is no map, and is left out',
-        'MachineConfig/m: systemd.units[1] has no name, and is left out',
-        'MachineConfig/m: passwd.users[0] has no name, and is left out',
+        'MachineConfig/m: skipped storage.files[0]: must be a map',
+        'MachineConfig/m: skipped storage.files[1]: no path',
+        'MachineConfig/m: skipped systemd.units[0]: must be a map',
+        'MachineConfig/m: skipped systemd.units[1]: no name',
+        'MachineConfig/m: skipped passwd.users[0]: no name',
       ],
     ],
     [
@@ -95,16 +95,16 @@ describe('a config of Ignition', () => {
         storage: { directories: [{ path: '/d', extra: 1 }] },
       },
       [
-        'MachineConfig/m /d: extra has no equivalent, and is left out',
-        'MachineConfig/m a.service drop-in x.conf: more has no equivalent, and is left out',
-        'MachineConfig/m a.service: extra has no equivalent, and is left out',
-        'MachineConfig/m user core: sshAuthorizedKeys is no list, and is left out',
+        'MachineConfig/m /d: skipped extra: unsupported field',
+        'MachineConfig/m a.service drop-in x.conf: skipped more: unsupported field',
+        'MachineConfig/m a.service: skipped extra: unsupported field',
+        'MachineConfig/m user core: skipped sshAuthorizedKeys: must be a list',
       ],
     ],
     [
       'a unit of which nothing can be said',
       { systemd: { units: [{ name: 'a.service' }] } },
-      ['MachineConfig/m a.service: it says nothing that has an equivalent, and is left out'],
+      ['skipped MachineConfig/m a.service: it has no supported field'],
     ],
   ])('names %s', (_name, config, said) => {
     expect(words(ignition('m', config))).toEqual(said);
@@ -114,37 +114,37 @@ describe('a config of Ignition', () => {
     [
       'a unit with a field of another shape',
       { systemd: { units: [{ name: 'a.service', contents: 'x', enabled: 'yes' }] } },
-      'MachineConfig/m a.service: enabled is no boolean, and is left out',
+      'MachineConfig/m a.service: skipped enabled: must be true or false',
     ],
     [
       'contents that are no map',
       { storage: { files: [{ path: '/a', contents: 'text' }] } },
-      'MachineConfig/m /a: contents is no map, and is left out',
+      'MachineConfig/m /a: skipped contents: must be a map',
     ],
     [
       'contents in other words',
       { storage: { files: [{ path: '/a', contents: { inline: 'text' } }] } },
-      'MachineConfig/m /a: contents.inline has no equivalent, and is left out',
+      'MachineConfig/m /a: skipped contents.inline: unsupported field',
     ],
     [
       'a misspelt content',
       { storage: { files: [{ path: '/a', content: { source: 'data:,x' } }] } },
-      'MachineConfig/m /a: content has no equivalent, and is left out',
+      'MachineConfig/m /a: skipped content: unsupported field',
     ],
     [
       'another file system',
       { storage: { files: [file('/a', 'data:,x', { filesystem: 'data' })] } },
-      'MachineConfig/m /a: filesystem has no equivalent, and is left out',
+      'MachineConfig/m /a: skipped filesystem: unsupported field',
     ],
   ])('leaves out the whole of %s', (_name, config, said) => {
     const { manifests, words: all } = importDocuments([ignition('m', config)]);
     expect(manifests.map(({ kind }) => kind)).toEqual(['DisruptionPolicy']);
-    expect(all).toEqual([said, expect.stringMatching(/: not all of it is understood: it is left out$/)]);
+    expect(all).toEqual([said, expect.stringMatching(/^skipped .*: it has an unsupported or malformed field$/)]);
   });
 
   test('with a digest that nobody can check is left out', () => {
     expect(words(machineConfig('m', files(file('/a', 'data:,x', {}, { verification: { hash: 'md5-00' } }))))).toEqual([
-      'MachineConfig/m /a: its digest "md5-00" cannot be checked; known are sha256 and sha512: it is left out',
+      'skipped MachineConfig/m /a: unsupported digest "md5-00"; use sha256 or sha512',
     ]);
   });
 
@@ -171,7 +171,7 @@ describe('a config of Ignition', () => {
         'DisruptionPolicy',
       ]);
       expect(words(document)).toEqual([
-        `MachineConfig/m: ignition.version ${JSON.stringify(version)} is not known; known are "2.x.y" and "3.x.y": config is left out`,
+        `MachineConfig/m: skipped config: unsupported ignition.version ${JSON.stringify(version)}; supported are "2.x.y" and "3.x.y"`,
       ]);
     },
   );
@@ -179,7 +179,7 @@ describe('a config of Ignition', () => {
   test('that is no map, like arguments that are no texts, is named', () => {
     expect(words(machineConfig('m', { config: 'x', kernelArguments: [1, 'nosmt', {}] }))).toEqual(
       ['config', 'kernelArguments[0]', 'kernelArguments[2]'].map(
-        (field) => `MachineConfig/m: ${field} is no ${field === 'config' ? 'map' : 'text'}, and is left out`,
+        (field) => `MachineConfig/m: skipped ${field}: must be a ${field === 'config' ? 'map' : 'string'}`,
       ),
     );
     expect(specs('KernelArguments', machineConfig('m', { kernelArguments: 'nosmt' }))).toEqual([]);

@@ -1,23 +1,23 @@
 import type { Contents } from './data-url.js';
 import type { Place } from './place.js';
 
-/** What a field says, and which MachineConfig says it. */
-export interface Said {
+/** The value of a field, and the MachineConfig that it is from. */
+export interface FieldValue {
   readonly value: string | number | boolean;
   readonly where: string;
 }
 
-/** What Ignition tells apart by a path or by a unit's name. */
+/** Something that Ignition identifies by a path or a unit's name. */
 export interface Entry {
   readonly kind: 'file' | 'directory' | 'link' | 'unit';
   readonly name: string;
-  /** The first MachineConfig that names it: a fragment is called by it, and is called so however many are merged into it. */
+  /** The first MachineConfig that names it: a part of the fragment's name, no matter how many are merged into it. */
   readonly config: string;
   readonly where: string;
-  /** By what they are called in words. */
-  readonly fields: ReadonlyMap<string, Said>;
+  /** By the name that messages use. */
+  readonly fields: ReadonlyMap<string, FieldValue>;
   readonly appended: readonly Contents[];
-  /** Half of what was meant may be worse than nothing: a key without its mode, a path that is made empty. */
+  /** Half of an entry can be worse than nothing: a key without its mode, a file that becomes empty. */
   readonly isWhole: boolean;
 }
 
@@ -27,22 +27,22 @@ export interface Ignition {
   readonly kernelArguments: readonly string[];
 }
 
-/** What a drop-in's field begins with. */
+/** The prefix of a drop-in's field. */
 export const DROP_IN = 'drop-in ';
 const MAX_MODE = 0o7777;
 const KNOWN_VERSION = /^[23]\.\d+\.\d+(-[0-9a-z.-]+)?$/;
 const NOTHING: Ignition = { entries: [], keys: [], kernelArguments: [] };
 
 /**
- * Reads the Ignition config of a MachineConfig. Another version than 2.x and 3.x is refused whole, as Ignition does: what its fields mean
- * is not known, and the versions that there are differ in just that. Where none is named, what is said is clear in both.
+ * Reads the Ignition config of a MachineConfig. As in Ignition, a version other than 2.x and 3.x is skipped as a whole:
+ * its fields may mean something else. Without a version, fields are read that mean the same in both.
  */
 export function readIgnition(config: Place, name: string): Ignition {
   const ignition = config.map('ignition', 'ignition.');
   const version = ignition.raw('version');
   if (version !== undefined && version !== null && !(typeof version === 'string' && KNOWN_VERSION.test(version))) {
     ignition.say(
-      `ignition.version ${JSON.stringify(version)} is not known; known are "2.x.y" and "3.x.y": config is left out`,
+      `skipped config: unsupported ignition.version ${JSON.stringify(version)}; supported are "2.x.y" and "3.x.y"`,
     );
     return NOTHING;
   }
@@ -68,7 +68,7 @@ function readStorage(storage: Place, config: string): readonly Entry[] {
     place.rest();
     return { kind: 'directory', name, config, where, fields, appended: [], isWhole };
   });
-  // Not taken, and yet each takes the place of a file or a directory of its path.
+  // Links are not imported, but each replaces a file or a directory of its path.
   const links = storage
     .called('links', 'path')
     .map(({ name }): Entry => ({ kind: 'link', name, config, where, fields: new Map(), appended: [], isWhole: true }));
@@ -92,7 +92,7 @@ function readFile(name: string, file: Place, from: { readonly config: string; re
   const isOfRoot = isOnRoot(file);
   const hasMore = file.rest();
   const isSound = file.isSound && contents.isSound && parts.every((part) => part.isSound) && isOfRoot;
-  // With a content that is said in words nobody knows, it would be made empty.
+  // With an unsupported content it would become empty.
   const isEmptied = said.source === undefined && appended.length === 0 && (isUnclear || hasMore);
   return {
     kind: 'file',
@@ -104,7 +104,7 @@ function readFile(name: string, file: Place, from: { readonly config: string; re
   };
 }
 
-/** What the fields of contents are called in words: Ignition merges each by itself. */
+/** The fields of contents by the name that messages use: Ignition merges each on its own. */
 export const CONTENT_FIELDS = { content: 'source', compression: 'compression', digest: 'hash' } as const;
 
 function readContents(contents: Place): Contents {
@@ -119,8 +119,8 @@ function readContents(contents: Place): Contents {
   };
 }
 
-function nodeFields(node: Place, where: string): Map<string, Said> {
-  const fields = new Map<string, Said>();
+function nodeFields(node: Place, where: string): Map<string, FieldValue> {
+  const fields = new Map<string, FieldValue>();
   put(fields, 'mode', node.whole('mode', MAX_MODE), where);
   for (const field of ['user', 'group']) {
     const owner = node.map(field);
@@ -128,12 +128,12 @@ function nodeFields(node: Place, where: string): Map<string, Said> {
     put(fields, `${field}.id`, owner.whole('id', 2 ** 32), where);
     owner.rest();
   }
-  // Says how Ignition goes about it at the first boot; MCO writes over what is there, as is done here.
+  // Only matters to Ignition at the first boot. MCO overwrites what is there, and so does Sluice.
   node.raw('overwrite');
   return fields;
 }
 
-/** Ignition 2 names a file system; MCO takes only that of the root. */
+/** Ignition 2 names a file system; MCO only supports that of the root. */
 function isOnRoot(node: Place): boolean {
   const filesystem = node.text('filesystem') ?? '';
   if (filesystem === '' || filesystem === 'root') return true;
@@ -143,9 +143,9 @@ function isOnRoot(node: Place): boolean {
 
 function readUnits(systemd: Place, config: string): readonly Entry[] {
   const units = systemd.called('units', 'name').map(({ name, place }): Entry => {
-    const fields = new Map<string, Said>();
+    const fields = new Map<string, FieldValue>();
     put(fields, 'content', place.text('contents'), systemd.where);
-    // As Ignition 2 called it; the other wins.
+    // The name in Ignition 2; the other one wins.
     const isEnabled = place.flag('enable') === true ? true : undefined;
     put(fields, 'enabled', place.flag('enabled') ?? isEnabled, systemd.where);
     put(fields, 'mask', place.flag('mask'), systemd.where);
@@ -183,6 +183,11 @@ function readUsers(passwd: Place): Ignition['keys'] {
   return keys;
 }
 
-function put(fields: Map<string, Said>, field: string, value: Said['value'] | undefined, where: string): void {
+function put(
+  fields: Map<string, FieldValue>,
+  field: string,
+  value: FieldValue['value'] | undefined,
+  where: string,
+): void {
   if (value !== undefined) fields.set(field, { value, where });
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { checkManifest } from '#libs/manifests';
-import { compileFragment, renderNode } from '#libs/rendering';
+import { compileFragment, renderNode } from '#libs/rules';
 import { importDocuments } from './import-documents.js';
 import { file, files, machineConfig, specs, words } from './machine-config.fixture.js';
 
@@ -79,31 +79,27 @@ describe('a MachineConfig', () => {
     [
       'contents elsewhere',
       file('/a', 'https://example.com/x'),
-      /\/a: its content is not here, but at https:\/\/example\.com\/x: it is left out/,
+      /\/a: import does not download its content from https:\/\/example\.com\/x$/,
     ],
-    ['contents that are no text', file('/a', 'data:,%FF%FE'), /no text \(UTF-8\)/],
-    ['what only says that it is gzip', file('/a', 'data:,plain', {}, { compression: 'gzip' }), /is no gzip/],
+    ['contents that are no text', file('/a', 'data:,%FF%FE'), /not valid UTF-8/],
+    ['what only says that it is gzip', file('/a', 'data:,plain', {}, { compression: 'gzip' }), /is not valid gzip/],
     [
       'a bomb',
       file('/a', `data:;base64,${gzipSync(Buffer.alloc(10_000_000)).toString('base64')}`, {}, { compression: 'gzip' }),
-      /more than 921600 bytes/,
+      /larger than 921600 bytes/,
     ],
     [
       'another digest',
       file('/a', 'data:,x', {}, { verification: { hash: `sha512-${'0'.repeat(128)}` } }),
-      /does not have the digest sha512/,
+      /does not match its sha512 digest/,
     ],
-    [
-      'what Sluice would refuse',
-      file('relative', 'data:,x'),
-      /File\/m-relative spec\.path must be absolute: the fragment is left out/,
-    ],
+    ['what Sluice would refuse', file('relative', 'data:,x'), /skipped File\/m-relative: spec\.path must be absolute/],
   ])('leaves out %s, and says so', (_name, one, word) => {
     expect(specs('File', machineConfig('m', files(one)))).toEqual([]);
     expect(words(machineConfig('m', files(one)))).toEqual([expect.stringMatching(word)]);
   });
 
-  test('names what has no equivalent', () => {
+  test('names what is unsupported', () => {
     expect(
       words(
         machineConfig('m', {
@@ -120,14 +116,14 @@ describe('a MachineConfig', () => {
         }),
       ),
     ).toEqual([
-      'MachineConfig/m: storage.links has no equivalent, and is left out',
-      'MachineConfig/m user core: passwordHash has no equivalent, and is left out',
-      'MachineConfig/m: passwd.groups has no equivalent, and is left out',
+      'MachineConfig/m: skipped storage.links: unsupported field',
+      'MachineConfig/m user core: skipped passwordHash: unsupported field',
+      'MachineConfig/m: skipped passwd.groups: unsupported field',
       ...['osImageURL', 'fips', 'kernelType', 'extensions', 'somethingNew'].map(
-        (field) => `MachineConfig/m: ${field} has no equivalent, and is left out`,
+        (field) => `MachineConfig/m: skipped ${field}: unsupported field`,
       ),
-      'MachineConfig/m /a: user has no equivalent: it will belong to root',
-      'MachineConfig/m m.service: mask has no equivalent: it is made a unit that does not start at boot and does not run',
+      'MachineConfig/m /a: unsupported field user: it will be owned by root',
+      'MachineConfig/m m.service: unsupported field mask: imported as a unit that is disabled and stopped',
     ]);
   });
 
@@ -139,7 +135,7 @@ describe('a MachineConfig', () => {
     ];
     expect(specs('File', ...both)).toMatchObject([{ content: 'c' }, { content: 'b' }]);
     expect(specs('KernelArguments', ...both)).toMatchObject([{ arguments: ['x', 'y'] }]);
-    expect(words(...both)).toEqual(['MachineConfig/a: content of /a is replaced by MachineConfig/b']);
+    expect(words(...both)).toEqual(['MachineConfig/a: content of /a is overridden by MachineConfig/b']);
   });
 
   test('holds no templates: what looks like one comes to the node as it stands', () => {
@@ -203,7 +199,7 @@ test("a node disruption policy keeps MCO's default for what it does not name", (
   };
   expect(importDocuments([document])).toMatchObject({
     manifests: [{ kind: 'DisruptionPolicy', metadata: { name: 'cluster' }, spec }],
-    words: [expect.stringContaining('Special has no equivalent')],
+    words: [expect.stringContaining('unsupported action Special: imported as drain and reload crio.service')],
   });
   expect(specs('DisruptionPolicy', { kind: 'NodeDisruptionPolicy', metadata: { name: 'x' }, spec: policy })).toEqual([
     spec,
@@ -277,7 +273,9 @@ describe('the resources of the network operator', () => {
       ],
       ['RoutingTable', { nodeSelector: {}, tableId: 300 }],
     ]);
-    expect(said).toEqual([expect.stringContaining('loopback lo.b has no equivalent')]);
+    expect(said).toEqual([
+      expect.stringContaining('skipped loopback lo.b: Sluice does not assign addresses from 10.9.0.0/24'),
+    ]);
   });
 
   test('and a peering to one that listens in its network, where that network is', () => {
@@ -335,8 +333,8 @@ describe('the resources of the network operator', () => {
       { nodeSelector: {}, network: 'storage', remoteAs: 64_513, bfd: false },
     ]);
     expect(said).toEqual([
-      'BGPPeering/p: Layer2NetworkConfiguration storage is not here: all nodes are selected, and it must be on each of them',
-      'BGPPeering/p: password has no equivalent, and is left out',
+      'BGPPeering/p: Layer2NetworkConfiguration storage is not in the input: the peering selects all nodes, so the network must be on all of them',
+      'BGPPeering/p: skipped password: unsupported field',
     ]);
   });
 
@@ -353,11 +351,11 @@ describe('the resources of the network operator', () => {
         resource('MirrorTarget', 'p', {}),
       ),
     ).toEqual([
-      'VRFRouteConfiguration/a: vni is used together with the other only, and is left out',
-      'VRFRouteConfiguration/a: somethingNew has no equivalent, and is left out',
-      'VRFRouteConfiguration/a import[0]: eq has no equivalent, and is left out',
-      'MirrorTarget: there is no import of this kind; known are MachineConfig, BGPPeering, VRFRouteConfiguration, Layer2NetworkConfiguration, RoutingTable, MachineConfiguration, NodeDisruptionPolicy',
-      'Vrf/a spec.import[0].cidr must be the address of the network: 10.0.0.0/8 is meant, perhaps: the fragment is left out',
+      'VRFRouteConfiguration/a: skipped vni: it needs routeTarget as well',
+      'VRFRouteConfiguration/a: skipped import[0].eq: unsupported field',
+      'VRFRouteConfiguration/a: skipped somethingNew: unsupported field',
+      'skipped MirrorTarget: unsupported kind; supported kinds are MachineConfig, BGPPeering, VRFRouteConfiguration, Layer2NetworkConfiguration, RoutingTable, MachineConfiguration, NodeDisruptionPolicy',
+      'skipped Vrf/a: spec.import[0].cidr must be the address of the network: did you mean 10.0.0.0/8?',
     ]);
   });
 });
@@ -371,7 +369,7 @@ describe('a document', () => {
   ])('of %s is left out: another version may mean something else', (apiVersion, kind, known) => {
     expect(importDocuments([{ apiVersion, kind, metadata: { name: 'a' }, spec: { tableId: 1 } }])).toEqual({
       manifests: [],
-      words: [`${kind}/a: apiVersion "${apiVersion}" is not known; known is ${known}: it is left out`],
+      words: [`skipped ${kind}/a: unsupported apiVersion "${apiVersion}"; use ${known}`],
     });
   });
 
@@ -381,9 +379,7 @@ describe('a document', () => {
       machineConfig('m', files(file('/a', 'data:,2'))),
     ] as const;
     expect(specs('File', first, again)).toMatchObject([{ path: '/a', content: '2' }]);
-    expect(words(first, again)).toEqual([
-      'MachineConfig/m: it is here more than once: the last one counts, as when all are applied',
-    ]);
+    expect(words(first, again)).toEqual(['MachineConfig/m: defined more than once: the last one wins']);
     expect(words(resource('RoutingTable', 'e', { tableId: 1 }), resource('RoutingTable', 'e', { tableId: 1 }))).toEqual(
       [],
     );
@@ -396,18 +392,18 @@ describe('a document', () => {
     ).toEqual([{ nodeSelector: {}, tableId: 2 }]);
   });
 
-  test('names what stands beside its spec, and what is no map or list where one is meant', () => {
+  test('names what is next to its spec, and what is no map or list where one is meant', () => {
     expect(
       words(
         { ...machineConfig('m', {}), config: { storage: { files: [{}] } }, status: { x: 1 } },
         { kind: 'RoutingTableList', items: ['x'] },
       ),
     ).toEqual([
-      'RoutingTableList: items[0] is no map, and is left out',
-      'MachineConfig/m: config has no equivalent, and is left out',
+      'RoutingTableList: skipped items[0]: must be a map',
+      'MachineConfig/m: skipped config: unsupported field',
     ]);
     expect(words({ kind: 'RoutingTable', metadata: { name: 'r' }, spec: 'x' })).toContain(
-      'RoutingTable/r: spec is no map, and is left out',
+      'RoutingTable/r: skipped spec: must be a map',
     );
     expect(
       words(
@@ -421,9 +417,9 @@ describe('a document', () => {
         }),
       ),
     ).toEqual([
-      'VRFRouteConfiguration/v loopback lo.a: mtu has no equivalent, and is left out',
-      'VRFRouteConfiguration/v: import is no list, and is left out',
-      'VRFRouteConfiguration/v: export[0] is no map, and is left out',
+      'VRFRouteConfiguration/v loopback lo.a: skipped mtu: unsupported field',
+      'VRFRouteConfiguration/v: skipped import: must be a list',
+      'VRFRouteConfiguration/v: skipped export[0]: must be a map',
     ]);
     expect(
       words(
@@ -431,15 +427,15 @@ describe('a document', () => {
         resource('BGPPeering', 'p', { remoteASN: 1, peeringVlan: { name: 'l', vlan: 1 } }),
       ),
     ).toEqual([
-      'Layer2NetworkConfiguration/l: createMACVLANInterface is no boolean, and is left out',
-      'BGPPeering/p: peeringVlan.vlan has no equivalent, and is left out',
+      'Layer2NetworkConfiguration/l: skipped createMACVLANInterface: must be true or false',
+      'BGPPeering/p: skipped peeringVlan.vlan: unsupported field',
     ]);
   });
 
   test('whose selector is none comes to nothing, and not to all nodes', () => {
     expect(importDocuments([resource('RoutingTable', 'r', { tableId: 1, nodeSelector: 'edge' })])).toMatchObject({
       manifests: [],
-      words: [expect.stringContaining('RoutingTable/r spec.nodeSelector must be an object')],
+      words: [expect.stringContaining('skipped RoutingTable/r: spec.nodeSelector must be an object')],
     });
   });
 
@@ -468,15 +464,15 @@ describe('a document', () => {
     ]);
     expect(words(document)).toEqual(
       [
-        ': nodeDisruptionPolicy.files is no list, and is left out',
-        ': nodeDisruptionPolicy.units[0] has no name, and is left out',
+        ': skipped nodeDisruptionPolicy.files: must be a list',
+        ': skipped nodeDisruptionPolicy.units[0]: no name',
         ...['actions[0].reload.more', 'actions[0].extra', 'extra'].map(
-          (field) => ` a.service: ${field} has no equivalent, and is left out`,
+          (field) => ` a.service: skipped ${field}: unsupported field`,
         ),
-        ' b.service: actions[1] is no map, and is left out',
-        ' b.service: not all of its actions are there: the rule is left out, and what no rule matches holds',
-        ': nodeDisruptionPolicy.file has no equivalent, and is left out',
-        ': managedBootImages has no equivalent, and is left out',
+        ' b.service: skipped actions[1]: must be a map',
+        ' b.service: skipped the rule: its actions are missing, unsupported or malformed; the default applies',
+        ': skipped nodeDisruptionPolicy.file: unsupported field',
+        ': skipped managedBootImages: unsupported field',
       ].map((what) => `MachineConfiguration/c${what}`),
     );
   });

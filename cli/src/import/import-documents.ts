@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { checkManifest, isObject } from '#libs/manifests';
 import { importLayer2, importPeering, importRoutingTable, importVrf } from './das-schiff.js';
-import { fieldsAt, ImportReport, type Fields, type Imported } from './import-report.js';
+import { fieldsAt, ImportReport, type Fields, type ImportResult } from './import-report.js';
 import { importMachineConfigs } from './machine-config.js';
 import { importNodeDisruptionPolicy } from './node-disruption-policy.js';
 import { Place } from './place.js';
@@ -16,10 +16,10 @@ const BY_KIND: Readonly<Record<string, (document: Fields, report: ImportReport) 
 const MACHINE_CONFIG = 'MachineConfig';
 const PEERING = 'BGPPeering';
 const LAYER2 = 'Layer2NetworkConfiguration';
-/** Of each of these all are looked at together. */
+/** All documents of such a kind are imported together. */
 const TOGETHER = [MACHINE_CONFIG, PEERING];
 const SCHIFF = 'network.schiff.telekom.de/v1alpha1';
-/** Where a policy stands by itself it is of no API. */
+/** A NodeDisruptionPolicy on its own belongs to no API. */
 const API_VERSIONS: Readonly<Record<string, string>> = {
   [MACHINE_CONFIG]: 'machineconfiguration.openshift.io/v1',
   MachineConfiguration: 'operator.openshift.io/v1',
@@ -29,8 +29,8 @@ const API_VERSIONS: Readonly<Record<string, string>> = {
   [PEERING]: SCHIFF,
 };
 
-/** Makes manifests of the resources of MCO and of the network operator; what Sluice would refuse is named and left out. */
-export function importDocuments(documents: readonly unknown[]): Imported {
+/** Converts resources of MCO and of the network operator to manifests; reports and skips what Sluice would reject. */
+export function importDocuments(documents: readonly unknown[]): ImportResult {
   const report = new ImportReport();
   const all = latest(
     documents
@@ -48,10 +48,7 @@ export function importDocuments(documents: readonly unknown[]): Imported {
     const read = Object.hasOwn(BY_KIND, kind) ? BY_KIND[kind] : undefined;
     if (read !== undefined) read(document, report);
     else if (!TOGETHER.includes(kind))
-      report.say(
-        kind,
-        `there is no import of this kind; known are ${[...TOGETHER, ...Object.keys(BY_KIND)].join(', ')}`,
-      );
+      report.skip(kind, `unsupported kind; supported kinds are ${[...TOGETHER, ...Object.keys(BY_KIND)].join(', ')}`);
   }
   const networks = all.filter(({ kind }) => kind === LAYER2);
   for (const document of all.filter(({ kind }) => kind === PEERING)) importPeering(document, report, networks);
@@ -59,11 +56,7 @@ export function importDocuments(documents: readonly unknown[]): Imported {
   const manifests = report.manifests.filter((manifest) => {
     const checked = checkManifest(manifest, 'import');
     if (!checked.ok)
-      words.push(
-        ...checked.reasons.map(
-          ({ fragment, field, message }) => `${fragment} ${field} ${message}: the fragment is left out`,
-        ),
-      );
+      words.push(...checked.reasons.map(({ fragment, field, message }) => `skipped ${fragment}: ${field} ${message}`));
     return checked.ok;
   });
   return { manifests, words: [...report.words, ...words] };
@@ -79,19 +72,15 @@ function itemsOf(document: Fields, report: ImportReport): readonly Fields[] {
 const nameOf = (document: Fields): string =>
   `${String(document['kind'])}/${String(fieldsAt(document, 'metadata')['name'] ?? 'unnamed')}`;
 
-/** What another version of an API means by the same fields is not known: half of a config may be worse than none, so all of it is left out. */
+/** A document of another API version is skipped as a whole: its fields may mean something else. */
 function isReadable(document: Fields, report: ImportReport): boolean {
   const [kind, apiVersion] = [String(document['kind']), document['apiVersion']];
   const known = Object.hasOwn(API_VERSIONS, kind) ? API_VERSIONS[kind] : undefined;
   const isOther = known !== undefined && apiVersion !== undefined && apiVersion !== known;
-  if (isOther)
-    report.say(
-      nameOf(document),
-      `apiVersion ${JSON.stringify(apiVersion)} is not known; known is ${known}: it is left out`,
-    );
+  if (isOther) report.skip(nameOf(document), `unsupported apiVersion ${JSON.stringify(apiVersion)}; use ${known}`);
   else if (known !== undefined || Object.hasOwn(BY_KIND, kind)) {
     const place = new Place(report, nameOf(document), document);
-    // Of its metadata only the name and the role are for a node; a status is not what is asked for.
+    // Only the name and the role of its metadata are imported, and its status is not config.
     for (const field of ['apiVersion', 'kind', 'metadata', 'status']) place.raw(field);
     place.map('spec');
     place.rest();
@@ -99,7 +88,7 @@ function isReadable(document: Fields, report: ImportReport): boolean {
   return !isOther;
 }
 
-/** Of two with one name the later one counts, as when both are applied. */
+/** If two documents have one name, the later one wins, as when both are applied. */
 function latest(documents: readonly Fields[], report: ImportReport): readonly Fields[] {
   const byName = new Map<string, Fields>();
   for (const document of documents) {
@@ -107,7 +96,7 @@ function latest(documents: readonly Fields[], report: ImportReport): readonly Fi
     const key = name === undefined ? `${byName.size}` : JSON.stringify([document['kind'], namespace, name]);
     const before = byName.get(key);
     if (before !== undefined && !isDeepStrictEqual(before, document))
-      report.say(nameOf(document), 'it is here more than once: the last one counts, as when all are applied');
+      report.say(nameOf(document), 'defined more than once: the last one wins');
     byName.set(key, document);
   }
   return [...byName.values()];

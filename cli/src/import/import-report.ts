@@ -3,14 +3,14 @@ import { isObject, type Manifest } from '#libs/manifests';
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** What an import comes to: manifests, and in words what of its source has no equivalent. */
-export interface Imported {
+/** The result of an import: manifests, and in words what was skipped or changed. */
+export interface ImportResult {
   readonly manifests: readonly Manifest[];
   readonly words: readonly string[];
 }
 
 /** Gathers what is imported; names stay the same as long as the source does. */
-export class ImportReport implements Imported {
+export class ImportReport implements ImportResult {
   readonly manifests: Manifest[] = [];
   readonly words: string[] = [];
   private readonly names = new Set<string>();
@@ -22,7 +22,7 @@ export class ImportReport implements Imported {
     this.manifests.push({ apiVersion: 'sluice.dev/v1alpha1', kind, metadata: { name: label }, spec });
   }
 
-  /** What is called so in the source is called so here; what was not imported, as it would be. */
+  /** The name of an imported fragment by its name in the source, or the name that it would get. */
   nameOf(kind: string, name: string): string {
     return this.given.get(`${kind}/${name}`) ?? labelOf(name);
   }
@@ -31,11 +31,8 @@ export class ImportReport implements Imported {
     this.words.push(`${where}: ${what}`);
   }
 
-  /** Names the fields that nothing was made of. */
-  leftOver(where: string, fields: Fields, known: readonly string[]): void {
-    for (const [field, value] of Object.entries(fields)) {
-      if (!known.includes(field) && !isEmpty(value)) this.say(where, `${field} has no equivalent, and is left out`);
-    }
+  skip(where: string, why: string): void {
+    this.words.push(`skipped ${where}: ${why}`);
   }
 
   private nameFor(kind: string, wanted: string): string {
@@ -49,17 +46,13 @@ export class ImportReport implements Imported {
   }
 }
 
-/** The object at this place; an empty one where there is none. */
-export const fieldsAt = (value: unknown, ...path: readonly string[]): Fields => {
-  const found = path.reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), value);
+/** The object at this field; an empty one where there is none. */
+export const fieldsAt = (fields: Fields, field: string): Fields => {
+  const found = fields[field];
   return isObject(found) ? found : {};
 };
 
-/** Only these of its fields, those that are empty left out. */
-export const pick = (fields: Fields, names: readonly string[]): Fields =>
-  Object.fromEntries(names.filter((name) => !isEmpty(fields[name])).map((name) => [name, fields[name]]));
-
-/** What stands in the source stands for itself: it is no template of Sluice's. */
+/** The texts of the source are literal: braces in them are no template of Sluice. */
 export function literal<T>(value: T): T {
   if (typeof value === 'string') return value.replaceAll('{{', '{{{{') as T;
   if (Array.isArray(value)) return value.map(literal) as T;
@@ -71,9 +64,6 @@ export function literal<T>(value: T): T {
 
 const MAX_LABEL = 63;
 const DIGEST = 8;
-
-const isEmpty = (value: unknown): boolean =>
-  value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0);
 
 /** A DNS label; one that had to be cut keeps a digest of the whole. */
 function labelOf(text: string): string {

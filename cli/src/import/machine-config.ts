@@ -1,5 +1,4 @@
-import { KERNEL_ARGUMENT, SSH_KEY } from '#libs/manifests';
-import { allowedTexts, splitArguments, type Text } from './allowed-texts.js';
+import { KERNEL_ARGUMENT, SSH_KEY, type TextForm } from '#libs/manifests';
 import { IgnitionMerge } from './ignition-merge.js';
 import { readIgnition } from './ignition.js';
 import { fieldsAt, literal, type Fields, type ImportReport } from './import-report.js';
@@ -7,8 +6,13 @@ import { addEntry } from './node-entries.js';
 import { Place } from './place.js';
 
 const ROLE = 'machineconfiguration.openshift.io/role';
-/** What each machine has that nobody asks for something else. */
+/** The defaults of MCO. */
 const DEFAULTS = { fips: false, kernelType: 'default' };
+
+interface Text {
+  readonly text: string;
+  readonly where: string;
+}
 
 interface MachineConfig {
   readonly name: string;
@@ -18,8 +22,8 @@ interface MachineConfig {
 }
 
 /**
- * MCO's `MachineConfig`s: files, directories, units, SSH keys and kernel arguments. Those of one role are merged as MCO does, in the
- * order of their names.
+ * MCO's `MachineConfig`s: files, directories, units, SSH keys and kernel arguments. Those of one role are merged as MCO
+ * does, in the order of their names.
  */
 export function importMachineConfigs(documents: readonly Fields[], report: ImportReport): void {
   const configs = documents.map((document): MachineConfig => {
@@ -51,7 +55,7 @@ function importRole(role: string, configs: readonly MachineConfig[], report: Imp
   const args: Text[] = [];
   const argsOfIgnition: Text[] = [];
   for (const { name, where, spec: fields } of configs) {
-    if (role === '') report.say(where, `it has no label ${ROLE}: it is made for every node`);
+    if (role === '') report.say(where, `no label ${ROLE}: selects all nodes`);
     const spec = new Place(report, where, fields);
     const ignition = readIgnition(spec.map('config'), name);
     for (const entry of ignition.entries) merge.add(entry);
@@ -66,16 +70,38 @@ function importRole(role: string, configs: readonly MachineConfig[], report: Imp
     const allowed = allowedTexts('key', lines, SSH_KEY, report);
     if (allowed.length > 0) report.add('SshKeys', `${role}-${user}`, { nodeSelector, user, keys: literal(allowed) });
   }
-  // MCO has those of Ignition after all others.
+  // MCO appends those of Ignition to all others.
   const split = [...args, ...argsOfIgnition].flatMap(({ text, where }) =>
     splitArguments(text).map((one) => ({ text: one, where })),
   );
   const allowed = allowedTexts('kernel argument', split, KERNEL_ARGUMENT, report);
   if (allowed.length > 0)
     report.add('KernelArguments', role === '' ? 'kernel' : role, { nodeSelector, arguments: literal(allowed) });
-  // What MCO does with all that no policy names.
+  // What MCO does after every change that no policy names.
   report.add('DisruptionPolicy', role === '' ? 'mco' : `mco-${role}`, {
     nodeSelector,
     default: [{ kind: 'drain' }, { kind: 'reboot' }],
   });
 }
+
+/** Each text once, in order. A text that Sluice would reject is skipped on its own. */
+function allowedTexts(noun: string, texts: readonly Text[], form: TextForm, report: ImportReport): readonly string[] {
+  const firsts = new Map<string, Text>();
+  for (const one of texts) if (!firsts.has(one.text)) firsts.set(one.text, one);
+  return [...firsts.values()]
+    .filter(({ text, where }) => {
+      const problem = form.problem(text);
+      const shown = text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
+      if (problem !== undefined) report.say(where, `skipped the ${noun} ${JSON.stringify(shown)}: ${problem}`);
+      return problem === undefined;
+    })
+    .map(({ text }) => text);
+}
+
+/**
+ * MCO puts a text with spaces on the command line as it is, where spaces separate arguments; the kernel keeps together
+ * what is in double quotes.
+ */
+const splitArguments = (text: string): readonly string[] => text.match(/(?:[^\s"]|"[^"]*"?)+/g) ?? [];
+
+const MAX_SHOWN = 60;

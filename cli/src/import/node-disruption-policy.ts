@@ -7,7 +7,7 @@ const PLAIN: Readonly<Record<string, string>> = {
   Reboot: 'reboot',
   DaemonReload: 'daemon-reload',
 };
-/** How the operator itself is run: nothing of it is for a node. */
+/** Settings of the operator itself, not of nodes. */
 const OF_THE_OPERATOR = [
   'managementState',
   'logLevel',
@@ -19,7 +19,7 @@ const OF_THE_OPERATOR = [
   'unsupportedConfigOverrides',
 ];
 
-/** MCO's node disruption policy, of a `MachineConfiguration` or by itself. What nothing matches keeps MCO's default. */
+/** MCO's node disruption policy, in a `MachineConfiguration` or on its own. Without a match, MCO's default applies. */
 export function importNodeDisruptionPolicy(document: Fields, report: ImportReport): void {
   const name = String(fieldsAt(document, 'metadata')['name'] ?? 'cluster');
   const spec = new Place(report, `${String(document['kind'])}/${name}`, fieldsAt(document, 'spec'));
@@ -49,12 +49,15 @@ export function importNodeDisruptionPolicy(document: Fields, report: ImportRepor
 
 const hasActions = ({ actions }: { readonly actions: readonly Fields[] }): boolean => actions.length > 0;
 
-/** Of a rule whose actions are not all known none are taken: with fewer of them it would ask for less than MCO's default, which holds without it. */
+/**
+ * A rule with an unsupported action is skipped as a whole: with fewer actions it would ask for less than MCO's default,
+ * which applies without the rule.
+ */
 function actionsOf(place: Place): readonly Fields[] {
   const actions = place.maps('actions').flatMap(actionOf);
   const isTaken = place.isSound && actions.length > 0;
   if (!isTaken && Object.keys(place.fields).length > 0)
-    place.say('not all of its actions are there: the rule is left out, and what no rule matches holds');
+    place.say('skipped the rule: its actions are missing, unsupported or malformed; the default applies');
   place.rest();
   return isTaken ? actions : [];
 }
@@ -71,8 +74,8 @@ function actionOf(action: Place): readonly Fields[] {
   }
   action.say(
     type === 'Special'
-      ? 'Special has no equivalent: it is made a drain and a reload of crio.service'
-      : `the action ${type} has no equivalent: it is made a reboot`,
+      ? 'unsupported action Special: imported as drain and reload crio.service'
+      : `unsupported action ${type}: imported as reboot`,
   );
   return restOf(
     action,

@@ -2,12 +2,12 @@ import { contentOf, type Contents } from './data-url.js';
 import { CONTENT_FIELDS, DROP_IN, type Entry } from './ignition.js';
 import { literal, type Fields, type ImportReport } from './import-report.js';
 
-/** The fragment that a merged entry comes to, if any; what of it has no equivalent is named. */
+/** Adds the fragment of a merged entry, if there is one, and reports what is unsupported. */
 export function addEntry(entry: Entry, nodeSelector: Fields, report: ImportReport): void {
   const at = `${entry.where} ${entry.name}`;
   if (entry.kind === 'link') return;
   if (!entry.isWhole) {
-    report.say(at, 'not all of it is understood: it is left out');
+    report.skip(at, 'it has an unsupported or malformed field');
     return;
   }
   const { kind, make } = MAKERS[entry.kind];
@@ -28,14 +28,14 @@ function fileOf(entry: Entry, at: string, report: ImportReport): Fields | undefi
     Object.entries(CONTENT_FIELDS).flatMap(([field, name]) => textOf(entry, field).map((text) => [name, text])),
   );
   if (entry.appended.length > 0 && contents.source === undefined) {
-    // What they are appended to is only on the node: a file of them alone would take its place.
-    report.say(at, 'append has no equivalent where no content is said before: it is left out');
+    // What they are appended to is only on the node: a file of them alone would replace it.
+    report.skip(at, 'append is only supported after contents');
     return undefined;
   }
   const texts: string[] = [];
   for (const content of [contents, ...entry.appended].map(contentOf)) {
     if (!content.ok) {
-      report.say(at, `${content.why}: it is left out`);
+      report.skip(at, content.why);
       return undefined;
     }
     texts.push(content.text);
@@ -54,24 +54,21 @@ function unitOf(entry: Entry, at: string, report: ImportReport): Fields | undefi
   const [content = ''] = textOf(entry, 'content');
   const enabled = fields.get('enabled')?.value;
   const mask = fields.get('mask');
-  // An empty one takes back what an earlier MachineConfig said; MCO writes none.
+  // An empty one removes that of an earlier MachineConfig; MCO writes none.
   const dropIns = [...fields]
     .filter(([field, { value }]) => field.startsWith(DROP_IN) && value !== '')
     .map(([field, said]) => ({ name: field.slice(DROP_IN.length), content: said.value }));
   if (mask?.value === true)
-    report.say(
-      `${mask.where} ${name}`,
-      'mask has no equivalent: it is made a unit that does not start at boot and does not run',
-    );
+    report.say(`${mask.where} ${name}`, 'unsupported field mask: imported as a unit that is disabled and stopped');
   const masked = mask?.value === true ? { enabled: false, state: 'stopped' } : {};
-  const says = {
+  const spec = {
     ...(content === '' ? {} : { content }),
     ...(dropIns.length > 0 ? { dropIns } : {}),
     ...(enabled === undefined ? {} : { enabled }),
     ...masked,
   };
-  if (Object.keys(says).length > 0) return { name, ...says };
-  report.say(at, 'it says nothing that has an equivalent, and is left out');
+  if (Object.keys(spec).length > 0) return { name, ...spec };
+  report.skip(at, 'it has no supported field');
   return undefined;
 }
 
@@ -89,6 +86,6 @@ function ownerWords({ name, fields }: Entry, report: ImportReport): void {
     const [byName, byId] = [fields.get(`${field}.name`), fields.get(`${field}.id`)];
     const other = byName !== undefined && byName.value !== 'root' ? byName : byId;
     if (other !== undefined && other.value !== 'root' && other.value !== 0)
-      report.say(`${other.where} ${name}`, `${field} has no equivalent: it will belong to root`);
+      report.say(`${other.where} ${name}`, `unsupported field ${field}: it will be owned by root`);
   }
 }

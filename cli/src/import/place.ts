@@ -2,8 +2,8 @@ import { isObject } from '#libs/manifests';
 import type { Fields, ImportReport } from './import-report.js';
 
 /**
- * A map of the source, with the words for where it stands. Who asks for a field takes it; a field that has another shape than was asked for
- * is named at once, and `rest` names what nobody asked for: so nothing is lost without a word.
+ * A map of the source, and where it is. Reading a field marks it as taken. A field of another shape than the reader
+ * asks for is reported at once, and `rest` reports the fields that nothing has read, so nothing is lost silently.
  */
 export class Place {
   private readonly taken = new Set<string>();
@@ -16,7 +16,7 @@ export class Place {
     private readonly path = '',
   ) {}
 
-  /** Whether all that was asked for, and was there, had the shape that it should have. */
+  /** Whether every field that was read had the right shape. */
   get isSound(): boolean {
     return this.misfits === 0;
   }
@@ -26,7 +26,14 @@ export class Place {
   }
 
   leave(field: string): void {
-    this.say(`${this.path}${field} has no equivalent, and is left out`);
+    this.say(`skipped ${this.path}${field}: unsupported field`);
+  }
+
+  /** These fields, without the empty ones. */
+  take(fields: readonly string[]): Fields {
+    return Object.fromEntries(
+      fields.map((field) => [field, this.raw(field)] as const).filter(([, value]) => !saysNothing(value)),
+    );
   }
 
   raw(field: string): unknown {
@@ -35,29 +42,29 @@ export class Place {
   }
 
   text(field: string): string | undefined {
-    return this.shaped(field, (value): value is string => typeof value === 'string', 'text');
+    return this.shaped(field, (value): value is string => typeof value === 'string', 'a string');
   }
 
   flag(field: string): boolean | undefined {
-    return this.shaped(field, (value): value is boolean => typeof value === 'boolean', 'boolean');
+    return this.shaped(field, (value): value is boolean => typeof value === 'boolean', 'true or false');
   }
 
   whole(field: string, max: number): number | undefined {
     return this.shaped(
       field,
       (value): value is number => typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= max,
-      `whole number from 0 to ${max}`,
+      `a whole number from 0 to ${max}`,
     );
   }
 
   /** The map at this field; one without fields where there is none. */
   map(field: string, path = `${this.path}${field}.`): Place {
-    return new Place(this.report, this.where, this.shaped(field, isObject, 'map') ?? {}, path);
+    return new Place(this.report, this.where, this.shaped(field, isObject, 'a map') ?? {}, path);
   }
 
   texts(field: string): readonly string[] {
     return this.list(field).flatMap((item, i) =>
-      typeof item === 'string' ? [item] : this.misfit(`${field}[${i}]`, 'text'),
+      typeof item === 'string' ? [item] : this.misfit(`${field}[${i}]`, 'a string'),
     );
   }
 
@@ -65,17 +72,17 @@ export class Place {
     return this.list(field).flatMap((item, i) =>
       isObject(item)
         ? [new Place(this.report, this.where, item, `${this.path}${field}[${i}].`)]
-        : this.misfit(`${field}[${i}]`, 'map'),
+        : this.misfit(`${field}[${i}]`, 'a map'),
     );
   }
 
-  /** The maps of a list, each called by one of its fields; what has no such name is named by where it stands. */
+  /** The maps of a list, each named by one of its fields. */
   called(field: string, by: string, as = ''): readonly { readonly name: string; readonly place: Place }[] {
     return this.list(field).flatMap((item, i) => {
-      if (!isObject(item)) return this.misfit(`${field}[${i}]`, 'map');
+      if (!isObject(item)) return this.misfit(`${field}[${i}]`, 'a map');
       const name = item[by];
       if (typeof name !== 'string' || name === '') {
-        this.say(`${this.path}${field}[${i}] has no ${by}, and is left out`);
+        this.say(`skipped ${this.path}${field}[${i}]: no ${by}`);
         return [];
       }
       const place = new Place(this.report, `${this.where} ${as}${name}`, item);
@@ -84,17 +91,17 @@ export class Place {
     });
   }
 
-  /** Names what nobody asked for and what is not as it is anyway; true when there was something. */
-  rest(anyway: Fields = {}): boolean {
+  /** Reports the fields that nothing has read, except those that have their default; true if there are any. */
+  rest(defaults: Fields = {}): boolean {
     const left = Object.entries(this.fields).filter(
-      ([field, value]) => !this.taken.has(field) && !saysNothing(value) && anyway[field] !== value,
+      ([field, value]) => !this.taken.has(field) && !saysNothing(value) && defaults[field] !== value,
     );
     for (const [field] of left) this.leave(field);
     return left.length > 0;
   }
 
   private list(field: string): readonly unknown[] {
-    return this.shaped(field, (value): value is readonly unknown[] => Array.isArray(value), 'list') ?? [];
+    return this.shaped(field, (value): value is readonly unknown[] => Array.isArray(value), 'a list') ?? [];
   }
 
   private shaped<T>(field: string, fits: (value: unknown) => value is T, noun: string): T | undefined {
@@ -106,7 +113,7 @@ export class Place {
 
   private misfit(field: string, noun: string): never[] {
     this.misfits += 1;
-    this.say(`${this.path}${field} is no ${noun}, and is left out`);
+    this.say(`skipped ${this.path}${field}: must be ${noun}`);
     return [];
   }
 }

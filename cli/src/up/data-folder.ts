@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What `up.json` says. */
+/** The content of `up.json`. */
 export interface UpState {
   readonly server: string;
   /** Of `sluice up` itself. */
@@ -27,7 +27,7 @@ export interface DataFolder {
 /** Processes of a killed `up` end by themselves; this is longer than that takes. */
 const LEFTOVERS_MS = 8_000;
 
-/** Where `up` keeps its data unless told. */
+/** Where `up` keeps its data by default. */
 export function defaultDataFolder(env: NodeJS.ProcessEnv): string {
   const named = env['XDG_DATA_HOME'] ?? '';
   return join(named === '' ? join(env['HOME'] ?? homedir(), '.local', 'share') : named, 'sluice');
@@ -37,7 +37,7 @@ export function defaultDataFolder(env: NodeJS.ProcessEnv): string {
 export function takeDataFolder(folder: string): DataFolder {
   const path = resolve(folder);
   const [logs, file, lock] = [join(path, 'logs'), join(path, 'up.json'), join(path, 'up.lock')];
-  mkdirSync(logs, { recursive: true });
+  makeFolder(logs);
   lockFor(path, lock);
   const left = readState(file);
   rmSync(file, { force: true });
@@ -59,20 +59,36 @@ export function takeDataFolder(folder: string): DataFolder {
   };
 }
 
+/** One folder after the other: `recursive` never ends below /proc, and names the wrong cause on a read-only disk. */
+function makeFolder(path: string): void {
+  if (existsSync(path)) return;
+  makeFolder(dirname(path));
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST')
+      throw new Error(`cannot make the data folder: ${(error as Error).message}; choose another one with --data`, {
+        cause: error,
+      });
+  }
+}
+
 /** Where a node's files and its journal are. */
 export const nodeFolders = (data: string, node: string): { readonly root: string; readonly state: string } => ({
   root: join(data, 'nodes', node, 'root'),
   state: join(data, 'nodes', node, 'state'),
 });
 
-/** Waits for what a killed `up` left behind; two appliers of one node would write into one journal. */
+/** Waits for the processes of a killed `up`: two appliers of one node would write to one journal. */
 export async function awaitLeftovers(pids: readonly number[], path: string): Promise<void> {
   const untilMs = performance.now() + LEFTOVERS_MS;
   for (;;) {
     const left = pids.filter((pid) => isOurs(pid, path));
     if (left.length === 0) return;
     if (performance.now() > untilMs)
-      throw new Error(`${path}: processes of an earlier sluice up still run: end them with kill ${left.join(' ')}`);
+      throw new Error(
+        `${path}: processes of an earlier sluice up are still running: stop them with kill ${left.join(' ')}`,
+      );
     await sleep(50);
   }
 }
@@ -88,11 +104,11 @@ function lockFor(path: string, lock: string): void {
     const holder = Number(existsSync(lock) ? readFileSync(lock, 'utf8') : '');
     if (holder > 0 && isOurs(holder, path))
       throw new Error(
-        `${path} is in use by sluice up, pid ${holder}: end that one (kill ${holder}), or choose another folder with --data`,
+        `${path} is in use by another sluice up (pid ${holder}): stop it (kill ${holder}), or choose another folder with --data`,
       );
     rmSync(lock, { force: true });
   }
-  throw new Error(`${path}: another sluice up starts there at this moment; choose another folder with --data`);
+  throw new Error(`${path}: another sluice up is starting there; choose another folder with --data`);
 }
 
 function readState(file: string): UpState | undefined {

@@ -1,6 +1,6 @@
 import { isNodeName } from '#libs/contracts';
-import { readBounded, textOf } from '../bounded-file.js';
-import { UsageError } from '../exit.js';
+import { readBounded, textOf } from '../input/bounded-file.js';
+import { UsageError } from '../output/exit.js';
 
 /** One node of a local fleet. */
 export interface InventoryNode {
@@ -8,9 +8,9 @@ export interface InventoryNode {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** So many appliers one process serves well; of more each core gets its part. */
+/** How many appliers one process serves well; more are split over the cores. */
 const NODES_OF_A_PROCESS = 50;
-/** Beyond this one machine is no place for a fleet. */
+/** The limit for one machine. */
 const MOST_NODES = 10_000;
 
 /** Reads `{"nodes": [{"name", "labels"}]}`. Throws UsageError with every reason. */
@@ -24,7 +24,7 @@ export function parseInventory(text: string, file: string): readonly InventoryNo
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new UsageError(`--inventory ${file}: not JSON: ${(error as Error).message}`);
+    throw new UsageError(`--inventory ${file} is not valid JSON: ${(error as Error).message}`);
   }
   const nodes = isObject(value) ? value['nodes'] : undefined;
   if (!Array.isArray(nodes))
@@ -60,7 +60,7 @@ export function shardsFor(nodes: number, cores: number): readonly string[] {
 export function nodesOfShard(nodes: readonly InventoryNode[], shard: string): readonly InventoryNode[] {
   const [index, count] = (/^(\d+)\/(\d+)$/.exec(shard)?.slice(1) ?? []).map(Number) as [number?, number?];
   if (index === undefined || count === undefined || index < 1 || index > count)
-    throw new UsageError(`--shard: ${JSON.stringify(shard)} is no shard such as 1/2`);
+    throw new UsageError(`--shard: ${JSON.stringify(shard)} is not a shard; use a value like 1/2`);
   return nodes.filter((_, n) => n % count === index - 1);
 }
 
@@ -68,13 +68,13 @@ function nodeProblems(node: unknown, index: number, all: readonly unknown[]): st
   const place = `nodes[${index}]`;
   if (!isObject(node)) return [`${place} must be an object with "name" and "labels"`];
   const { name, labels = {}, ...rest } = node;
-  const problems = Object.keys(rest).map((key) => `${place}.${key} is not known; a node has "name" and "labels"`);
+  const problems = Object.keys(rest).map((key) => `${place}.${key} is unknown; a node has "name" and "labels"`);
   if (typeof name !== 'string' || !isNodeName(name))
     problems.push(`${place}.name is ${JSON.stringify(name)}, and must be a DNS name: a-z, 0-9, "-" and "."`);
   else if (all.findIndex((other) => isObject(other) && other['name'] === name) !== index)
-    problems.push(`${place}.name ${name} stands there twice`);
+    problems.push(`${place}.name ${name} is defined twice`);
   if (!isObject(labels) || Object.values(labels).some((value) => typeof value !== 'string'))
-    problems.push(`${place}.labels must map names to texts`);
+    problems.push(`${place}.labels must map names to strings`);
   return problems;
 }
 

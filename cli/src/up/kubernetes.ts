@@ -4,11 +4,11 @@ import {
   KubeError,
   rightsOf,
   rightsWords,
-  type DefinitionSeen,
+  type DefinitionState,
   type WantedDefinition,
 } from '#libs/kube';
 import { customResourceDefinitions } from '#libs/manifests';
-import { UsageError } from '../exit.js';
+import { UsageError } from '../output/exit.js';
 
 export interface KubernetesOptions {
   readonly env: NodeJS.ProcessEnv;
@@ -20,17 +20,17 @@ export interface KubernetesOptions {
   readonly signal: AbortSignal;
 }
 
-/** Something is refused that has to be allowed first. */
+/** Kubernetes denies something that Sluice needs. */
 export class MissingRightsError extends Error {
   override readonly name = 'MissingRightsError';
 }
 
 const ANSWER_MS = 10_000;
-/** What one machine should stand in for. */
+/** The limit for one machine. */
 const MOST_NODES = 500;
 const AT_ONCE = 8;
 
-/** Looks whether Kubernetes can be worked with, and puts the definitions in place; the names of its Nodes. Throws what a person has to know before anything is started. */
+/** Checks access to Kubernetes and installs the custom resource definitions; returns the names of its Nodes. */
 export async function prepareKubernetes(options: KubernetesOptions): Promise<readonly string[]> {
   const kube = await Kube.open({ env: options.env, timeoutMs: ANSWER_MS });
   try {
@@ -49,13 +49,13 @@ async function versionOf(kube: Kube): Promise<string> {
   } catch (error) {
     if (error instanceof KubeError && error.code === 401)
       throw new UsageError(
-        `${kube.server} does not know who asks (${error.message}): the credentials of the kubeconfig have run out, or are another cluster's`,
+        `${kube.server} rejected the credentials (${error.message}): they have expired or belong to another cluster; check the kubeconfig`,
       );
     throw error;
   }
 }
 
-/** All that is missing at once: who gives rights is often somebody else. */
+/** Lists everything that is missing at once: usually somebody else grants it. */
 async function requireRights(kube: Kube): Promise<void> {
   const wanted = KUBE_SERVICES.flatMap((service) =>
     rightsOf(service).map((right) => ({ service, right, allowed: false })),
@@ -67,13 +67,13 @@ async function requireRights(kube: Kube): Promise<void> {
   });
   if (missing.length === 0) return;
   throw new MissingRightsError(
-    `at ${kube.server} these rights are missing:\n${missing.join('\n')}\nask for them (deploy/helm/sluice/templates/rights.yaml has them as roles), or name another kubeconfig with KUBECONFIG`,
+    `permissions are missing at ${kube.server}:\n${missing.join('\n')}\nAsk for them (deploy/helm/sluice/templates/rights.yaml has the roles), or use another kubeconfig with KUBECONFIG`,
   );
 }
 
 async function putDefinitions(kube: Kube, { keepDefinitions, say, version, signal }: KubernetesOptions): Promise<void> {
   const wanted = Object.values(customResourceDefinitions()) as unknown as readonly WantedDefinition[];
-  const seen = new Map<string, DefinitionSeen>();
+  const seen = new Map<string, DefinitionState>();
   try {
     await eachOf(wanted, async (one) => void seen.set(one.metadata.name, await kube.lookAtDefinition(one)));
     const { words, write } = whatToDo([...seen.values()], version, keepDefinitions);
@@ -85,18 +85,16 @@ async function putDefinitions(kube: Kube, { keepDefinitions, say, version, signa
   } catch (error) {
     if (!(error instanceof KubeError) || !error.lacksRight) throw error;
     if (keepDefinitions)
-      return say(
-        `whether the definitions of the custom resources are those of ${version} is not to be seen: ${error.message}`,
-      );
+      return say(`Cannot check whether the custom resource definitions match version ${version}: ${error.message}`);
     throw new MissingRightsError(
-      `the definitions of the custom resources cannot be put in place: ${error.message}\nask somebody who may to run kubectl apply --server-side -f deploy/crds, and start with --keep-crds`,
+      `cannot install the custom resource definitions: ${error.message}\nAsk an administrator to run kubectl apply --server-side -f deploy/crds, then start with --keep-crds`,
     );
   }
 }
 
-/** What to say of the definitions, and which to write. */
+/** Which definitions to write, and what to tell the user about the others. */
 export function whatToDo(
-  seen: readonly DefinitionSeen[],
+  seen: readonly DefinitionState[],
   version: string,
   keep: boolean,
 ): { readonly words: readonly string[]; readonly write: ReadonlySet<string> } {
@@ -106,33 +104,34 @@ export function whatToDo(
   const released = different.filter((one) => !newer.includes(one) && one.release !== '');
   const older = different.filter((one) => !newer.includes(one) && !released.includes(one));
   const words: string[] = [];
-  const versions = (all: readonly DefinitionSeen[]): string =>
-    [...new Set(all.map((one) => one.version || 'an unnamed version'))].join(', ');
-  const doing = keep
-    ? 'left as they are (--keep-crds)'
-    : 'written by server-side apply, as sluice; they stay when this ends';
-  if (missing.length === 0 && different.length === 0)
-    words.push(`the definitions of its ${seen.length} custom resources are there`);
+  const crds = (all: readonly unknown[]): string => `${all.length} CRD${all.length === 1 ? '' : 's'}`;
+  const versions = (all: readonly DefinitionState[]): string =>
+    [...new Set(all.map((one) => one.version || 'unknown'))].join(', ');
+  if (missing.length === 0 && different.length === 0) words.push(`All ${crds(seen)} are up to date`);
   if (missing.length > 0)
     words.push(
       keep
-        ? `${missing.length} definitions are missing, and objects of these kinds are waited for: ${missing.join(', ')}`
-        : `${missing.length} definitions of custom resources are missing, and ${doing}: ${missing.join(', ')}`,
+        ? `Waiting for ${crds(missing)}, not installed because of --keep-crds: ${missing.join(', ')}`
+        : `Installing ${crds(missing)} with server-side apply (kept when sluice up ends): ${missing.join(', ')}`,
     );
   if (older.length > 0)
-    words.push(`${older.length} definitions are of ${versions(older)} and differ from those of ${version}: ${doing}`);
+    words.push(
+      keep
+        ? `Keeping ${crds(older)} of version ${versions(older)} (--keep-crds); this is Sluice ${version}`
+        : `Updating ${crds(older)} from version ${versions(older)} to ${version} with server-side apply`,
+    );
   if (newer.length > 0)
     words.push(
-      `${newer.length} definitions are newer than this Sluice: of ${versions(newer)}, and this is ${version}. They are left as they are; what they know more is refused here: upgrade Sluice`,
+      `Keeping ${crds(newer)} of the newer version ${versions(newer)}; this is Sluice ${version}, which rejects fields that it does not know. Upgrade Sluice`,
     );
   if (released.length > 0)
     words.push(
-      `${released.length} definitions of ${versions(released)} differ from those of ${version}, and belong to the Helm release ${released[0]?.release}: they are left as they are; upgrade that`,
+      `Keeping ${crds(released)} of version ${versions(released)} from the Helm release ${released[0]?.release}; this is Sluice ${version}. Upgrade the Helm release`,
     );
   const releases = [...new Set(seen.map(({ release }) => release).filter((release) => release !== ''))];
   if (releases.length > 0)
     words.push(
-      `Sluice is installed there by Helm (${releases.join(', ')}): where its services run, both would work on the same objects and Nodes; end one of them`,
+      `Sluice is also installed in this cluster by Helm (${releases.join(', ')}): do not run both, because they would work on the same objects and Nodes`,
     );
   return { words, write: new Set(keep ? [] : [...missing, ...older.map(({ name }) => name)]) };
 }

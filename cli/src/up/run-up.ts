@@ -2,9 +2,9 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { connectFleet, type FleetClient } from '#libs/bus';
+import { connectFleet, type FleetClient } from '#libs/client';
 import { EDGE_SERVICES, SERVICES } from '#libs/contracts';
-import { prepareNatsServer, PROCESSES, Supervisor, waitForNatsServer, type ChildSpec } from '#libs/embedded';
+import { prepareNatsServer, PROCESSES, Supervisor, waitForNatsServer, type ChildSpec } from '#libs/process';
 import { packageRoot } from '../package-root.js';
 import { awaitLeftovers, takeDataFolder, type DataFolder } from './data-folder.js';
 import { shardsFor, type InventoryNode } from './inventory.js';
@@ -25,16 +25,16 @@ export interface UpOptions {
 export interface Up {
   readonly url: string;
   readonly data: string;
-  /** What does not answer yet though it had its time; empty when all is well. */
+  /** What did not answer in time; empty when all is well. */
   readonly missing: readonly string[];
-  /** Ends it all within 10 s; data stays. */
+  /** Stops everything within 10 s and keeps the data. */
   stop(): Promise<void>;
 }
 
 const READY_MS = 30_000;
 const WITH_KUBERNETES = { SLUICE_DRAIN: 'kubernetes', SLUICE_INVENTORY: 'kubernetes' };
 
-/** Those that run here. */
+/** The services that run here. */
 export const servicesOf = (kubernetes: boolean): readonly string[] =>
   kubernetes ? [...SERVICES, ...EDGE_SERVICES] : SERVICES;
 
@@ -49,7 +49,7 @@ export async function startUp(options: UpOptions): Promise<Up> {
     onChange: write,
     onDeath: (name, how, againInMs) =>
       options.say(
-        `${name} ended (${how}): it starts again in ${againInMs / 1_000} s; its log is ${join(folder.logs, `${name}.log`)}`,
+        `${name} exited (${how}) and restarts in ${againInMs / 1_000} s; its log is ${join(folder.logs, `${name}.log`)}`,
       ),
   });
   const stop = async (): Promise<void> => {
@@ -73,7 +73,9 @@ export async function startUp(options: UpOptions): Promise<Up> {
 
 async function startServer(port: number, folder: DataFolder, supervisor: Supervisor): Promise<string> {
   if (port !== 0 && !(await isFree(port))) {
-    throw new Error(`port ${port} is in use: end what uses it, or choose another with --port (0: any that is free)`);
+    throw new Error(
+      `port ${port} is already in use: stop the program that uses it, or choose another port with --port (0: any free port)`,
+    );
   }
   const server = await prepareNatsServer({ dataDir: folder.nats, port });
   const logFile = join(folder.logs, 'nats-server.log');
@@ -81,7 +83,9 @@ async function startServer(port: number, folder: DataFolder, supervisor: Supervi
   try {
     await waitForNatsServer(server, () => true, 15_000);
   } catch (error) {
-    throw new Error(`${(error as Error).message}; the end of ${logFile}:\n${lastLines(logFile)}`, { cause: error });
+    throw new Error(`${(error as Error).message}; the last lines of ${logFile}:\n${lastLines(logFile)}`, {
+      cause: error,
+    });
   }
   return server.url;
 }

@@ -22,14 +22,14 @@ describe('an inventory', () => {
     expect(() => parseInventory(text, 'i.json')).toThrow(
       [
         '--inventory i.json: nodes[0].name is "W_1", and must be a DNS name: a-z, 0-9, "-" and "."',
-        '--inventory i.json: nodes[1].labels must map names to texts',
-        '--inventory i.json: nodes[2].name a stands there twice',
+        '--inventory i.json: nodes[1].labels must map names to strings',
+        '--inventory i.json: nodes[2].name a is defined twice',
         '--inventory i.json: nodes[3] must be an object with "name" and "labels"',
-        '--inventory i.json: nodes[4].role is not known; a node has "name" and "labels"',
+        '--inventory i.json: nodes[4].role is unknown; a node has "name" and "labels"',
       ].join('\n'),
     );
     expect(() => parseInventory('[]', 'i.json')).toThrow(/must be \{"nodes"/);
-    expect(() => parseInventory('{', 'i.json')).toThrow(/not JSON/);
+    expect(() => parseInventory('{', 'i.json')).toThrow(/not valid JSON/);
   });
 
   test.each([
@@ -49,7 +49,9 @@ describe('an inventory', () => {
   });
 
   test.each(['', '0/1', '3/2', '1', 'x/y', '-1/2'])('has no shard %j', (shard) => {
-    expect(() => nodesOfShard([], shard)).toThrow(`--shard: ${JSON.stringify(shard)} is no shard such as 1/2`);
+    expect(() => nodesOfShard([], shard)).toThrow(
+      `--shard: ${JSON.stringify(shard)} is not a shard; use a value like 1/2`,
+    );
   });
 
   test('of local nodes has two roles and three zones', () => {
@@ -81,9 +83,13 @@ describe('the data folder', () => {
 
   test('is refused to a second one, naming the pid of the first', () => {
     const folder = takeDataFolder(path);
-    expect(() => takeDataFolder(path)).toThrow(`in use by sluice up, pid ${process.pid}`);
+    expect(() => takeDataFolder(path)).toThrow(`in use by another sluice up (pid ${process.pid})`);
     folder.release();
     takeDataFolder(path).release();
+  });
+
+  test('is refused at once where it cannot be made', () => {
+    expect(() => takeDataFolder('/proc/sluice/data')).toThrow(/cannot make the data folder: ENOENT.*--data/);
   });
 
   test('of one that was killed is taken over, and its processes are waited for', async () => {

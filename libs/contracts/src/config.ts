@@ -6,8 +6,8 @@ export interface ConfigEntry {
 }
 
 /**
- * The config of a node: the value in the bucket `configs`. Entries are sorted by kind, then name, so that the same
- * fragments give the same canonical JSON; the sha256 of that is the config's identity.
+ * The config of a node: the value in the bucket `configs`. Entries are sorted by kind, then name. Its identity is the
+ * sha256 of its canonical JSON.
  */
 export interface Config {
   readonly fragments: readonly ConfigEntry[];
@@ -29,6 +29,8 @@ function isEntry(value: unknown): value is ConfigEntry {
 }
 
 export const EMPTY_CONFIG: Config = { fragments: [] };
+/** The sha256 of its canonical JSON, `{"fragments":[]}`. */
+export const EMPTY_HASH = 'a443d8b9fa2d8ea053f9918010af66fe631edfa19257cb361e15dea1509ff59d';
 
 /** Where a node's way leads in one change: hashes of configs, the recipe of `to`. One entry of a blob in `targets`. */
 export interface Target {

@@ -1,7 +1,7 @@
 /** The closed vocabularies of the wire. A decoder refuses any other value. */
 export const ACTION_KINDS = ['none', 'daemon-reload', 'reload', 'restart', 'drain', 'reboot'] as const;
-export const LEASE_KINDS = ['forward', 'back', 'join', 'corrective', 'repair'] as const;
-export const LEASE_PHASES = ['draining', 'ready', 'settled', 'uncordoning', 'released'] as const;
+export const LEASE_KINDS = ['forward', 'rollback', 'join', 'corrective', 'repair'] as const;
+export const LEASE_PHASES = ['draining', 'applying', 'settled', 'uncordoning', 'released'] as const;
 export const BECAUSE = [
   'applied',
   'invalid',

@@ -1,77 +1,97 @@
+import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import type * as common from './generated/sluice/v1/common_pb.js';
-import type * as config from './generated/sluice/v1/config_pb.js';
-import type * as lease from './generated/sluice/v1/lease_pb.js';
-import type * as node from './generated/sluice/v1/node_pb.js';
-import type * as rollout from './generated/sluice/v1/rollout_pb.js';
-import type {
-  ActionKind,
-  Because,
-  DrainOutcome,
-  LeaseKind,
-  LeasePhase,
-  ReportKind,
-  RolloutState,
-  Verdict,
+import * as config from './generated/sluice/v1/config_pb.js';
+import * as lease from './generated/sluice/v1/lease_pb.js';
+import * as node from './generated/sluice/v1/node_pb.js';
+import * as rollout from './generated/sluice/v1/rollout_pb.js';
+import {
+  ROLLOUT_STATES,
+  type ActionKind,
+  type Because,
+  type DrainOutcome,
+  type LeaseKind,
+  type LeasePhase,
+  type ReportKind,
+  type RolloutState,
+  type Verdict,
 } from './enums.js';
-import type { Plain } from './plain.js';
+import type { Narrow, Plain } from './plain.js';
+import type { ServiceName } from './streams.js';
 
 export type Fragment = Plain<common.Fragment>;
 export type FragmentRef = Plain<common.FragmentRef>;
 export type Reason = Plain<common.Reason>;
 export type Strategy = Plain<common.Strategy>;
-export type Action = Omit<Plain<common.Action>, 'kind'> & { readonly kind: ActionKind };
-
+export type Action = Narrow<common.Action, { kind: ActionKind }>;
 export type TakenReport = Narrow<lease.TakenReport, { verdict: Verdict }>;
 
-/** Replaces fields of a generated shape by narrower ones that the codec checks. */
-type Narrow<T, N> = Omit<Plain<T>, keyof N> & Readonly<N>;
-type RolloutFacts = { [S in RolloutState as `rollout.${S}`]: Plain<rollout.RolloutFact> };
+const fact = <D extends DescMessage>(schema: D, ...owners: readonly ServiceName[]) => ({ schema, owners });
 
-/** Every kind of fact in the stream LEDGER, and the shape of its body. */
-export interface FactBodies extends RolloutFacts {
-  'config.accepted': Plain<config.ConfigAccepted>;
-  'config.waiting': Plain<config.ConfigWaiting>;
-  'config.rendered': Plain<config.ConfigRendered>;
-  'config.validated': Plain<config.ConfigValidated>;
-  'config.rejected': Plain<config.ConfigRejected>;
-  'config.committed': Plain<config.ConfigCommitted>;
-  'config.ended': Plain<config.ConfigEnded>;
-  'config.judged': Plain<config.ConfigJudged>;
-  'config.forgiven': Plain<config.ConfigForgiven>;
-  'node.joined': Plain<node.NodeJoined>;
-  'node.left': Plain<node.NodeLeft>;
-  'node.changed': Plain<node.NodeChanged>;
-  'node.silent': Plain<node.NodeSilent>;
-  'node.heard': Plain<node.NodeHeard>;
-  'node.unavailable': Plain<node.NodeUnavailable>;
-  'node.available': Plain<node.NodeAvailable>;
-  'node.rendered': Plain<node.NodeRendered>;
-  'node.reviewed': Plain<node.NodeReviewed>;
-  'node.reported': Narrow<node.NodeReported, { report: ReportKind; verdict: Verdict }>;
-  'node.unknown': Plain<node.NodeUnknown>;
-  'node.owed': Plain<node.NodeOwed>;
-  'node.skipped': Plain<node.NodeSkipped>;
-  'node.taken': Plain<node.NodeTaken>;
-  'node.given': Plain<node.NodeGiven>;
-  'node.cordoned': Plain<node.NodeCordoned>;
-  'node.drained': Plain<node.NodeDrained>;
-  'node.uncordoned': Plain<node.NodeUncordoned>;
-  'node.drain.blocked': Plain<node.NodeDrainBlocked>;
-  'node.drain.stopped': Narrow<node.NodeDrainStopped, { outcome: DrainOutcome }>;
-  'node.lease.granted': Narrow<lease.LeaseGranted, { kind: LeaseKind; phase: LeasePhase; actions: readonly Action[] }>;
-  'node.lease.amended': Plain<lease.LeaseAmended>;
-  'node.lease.ready': Plain<lease.LeaseReady>;
-  'node.lease.settled': Narrow<
-    lease.LeaseSettled,
-    { kind: LeaseKind; because: Because; report?: TakenReport | undefined }
-  >;
-  'node.lease.uncordoning': Plain<lease.LeaseUncordoning>;
-  'node.lease.released': Narrow<lease.LeaseReleased, { because: Because }>;
-  'ledger.raised': Plain<rollout.LedgerRaised>;
-  'ledger.voided': Plain<rollout.LedgerVoided>;
+const rolloutFacts = () =>
+  Object.fromEntries(
+    ROLLOUT_STATES.map((state) => [`rollout.${state}`, fact(rollout.RolloutFactSchema, 'scheduler')]),
+  ) as Record<`rollout.${RolloutState}`, { schema: typeof rollout.RolloutFactSchema; owners: readonly ServiceName[] }>;
+
+/** Every kind of fact in the stream LEDGER: the message that describes its body, and who may append it. */
+export const FACTS = {
+  'config.accepted': fact(config.ConfigAcceptedSchema, 'merger'),
+  'config.waiting': fact(config.ConfigWaitingSchema, 'merger'),
+  'config.rendered': fact(config.ConfigRenderedSchema, 'merger'),
+  'config.validated': fact(config.ConfigValidatedSchema, 'validator'),
+  // schema by the merger, review by the validator; the fact's `stage` says which
+  'config.rejected': fact(config.ConfigRejectedSchema, 'merger', 'validator'),
+  'config.committed': fact(config.ConfigCommittedSchema, 'merger'),
+  'config.ended': fact(config.ConfigEndedSchema, 'merger'),
+  'config.judged': fact(config.ConfigJudgedSchema, 'validator'),
+  'config.cleared': fact(config.ConfigClearedSchema, 'validator'),
+  'node.joined': fact(node.NodeJoinedSchema, 'inventory'),
+  'node.left': fact(node.NodeLeftSchema, 'inventory'),
+  'node.changed': fact(node.NodeChangedSchema, 'inventory'),
+  'node.silent': fact(node.NodeSilentSchema, 'inventory'),
+  'node.heard': fact(node.NodeHeardSchema, 'inventory'),
+  'node.unavailable': fact(node.NodeUnavailableSchema, 'inventory'),
+  'node.available': fact(node.NodeAvailableSchema, 'inventory'),
+  'node.rendered': fact(node.NodeRenderedSchema, 'merger'),
+  'node.reviewed': fact(node.NodeReviewedSchema, 'validator'),
+  'node.reported': fact(node.NodeReportedSchema, 'scheduler'),
+  'node.unknown': fact(node.NodeUnknownSchema, 'scheduler'),
+  'node.deferred': fact(node.NodeDeferredSchema, 'scheduler'),
+  'node.skipped': fact(node.NodeSkippedSchema, 'scheduler'),
+  'node.taken': fact(node.NodeTakenSchema, 'scheduler'),
+  'node.returned': fact(node.NodeReturnedSchema, 'scheduler'),
+  'node.cordoned': fact(node.NodeCordonedSchema, 'drain'),
+  'node.drained': fact(node.NodeDrainedSchema, 'drain'),
+  'node.uncordoned': fact(node.NodeUncordonedSchema, 'drain'),
+  'node.drain.blocked': fact(node.NodeDrainBlockedSchema, 'drain'),
+  'node.drain.stopped': fact(node.NodeDrainStoppedSchema, 'drain'),
+  'node.lease.granted': fact(lease.LeaseGrantedSchema, 'scheduler'),
+  'node.lease.amended': fact(lease.LeaseAmendedSchema, 'scheduler'),
+  'node.lease.applying': fact(lease.LeaseApplyingSchema, 'scheduler'),
+  'node.lease.settled': fact(lease.LeaseSettledSchema, 'scheduler'),
+  'node.lease.uncordoning': fact(lease.LeaseUncordoningSchema, 'scheduler'),
+  'node.lease.released': fact(lease.LeaseReleasedSchema, 'scheduler'),
+  ...rolloutFacts(),
+  // by a person, with the nats CLI or `sluice doctor`'s advice
+  'ledger.upgraded': fact(rollout.LedgerUpgradedSchema),
+  'ledger.voided': fact(rollout.LedgerVoidedSchema),
+} as const satisfies Readonly<Record<string, ReturnType<typeof fact>>>;
+
+export type FactType = keyof typeof FACTS;
+export const FACT_TYPES = Object.keys(FACTS) as readonly FactType[];
+
+/** Fields with a closed vocabulary, which the codec checks. */
+interface Narrower {
+  'node.reported': { report: ReportKind; verdict: Verdict };
+  'node.drain.stopped': { outcome: DrainOutcome };
+  'node.lease.granted': { kind: LeaseKind; phase: LeasePhase; actions: readonly Action[] };
+  'node.lease.settled': { kind: LeaseKind; because: Because; report?: TakenReport | undefined };
+  'node.lease.released': { because: Because };
 }
+type Message<T extends FactType> = MessageShape<(typeof FACTS)[T]['schema']>;
+type FactBodies = {
+  [T in FactType]: T extends keyof Narrower ? Narrow<Message<T>, Narrower[T]> : Plain<Message<T>>;
+};
 
-export type FactType = keyof FactBodies;
 /** A fact as the cores see it: its kind and its body in one readonly object. */
 export type FactOf<T extends FactType> = { [K in T]: Readonly<{ type: K }> & FactBodies[K] }[T];
 export type Fact = FactOf<FactType>;
@@ -81,3 +101,7 @@ export type NewFact = NewFactOf<FactType>;
 
 /** The version of facts that this code writes and the highest it understands. */
 export const FACT_VERSION = 1;
+
+/** Whether a lease is over with this fact, and its unit free. */
+export const isLeaseEnd = (fact: Fact): fact is FactOf<'node.lease.settled'> | FactOf<'node.lease.released'> =>
+  fact.type === 'node.lease.released' || (fact.type === 'node.lease.settled' && fact.released);

@@ -4,10 +4,15 @@ import fc from 'fast-check';
 import * as views from './generated/sluice/v1/views_pb.js';
 import * as report from './generated/sluice/v1/report_pb.js';
 import { plainReader } from './json-reader.js';
-import { FACT_SCHEMAS, plain } from './wire.js';
+import { FACTS } from './facts.js';
+import { plain } from './wire.js';
 
 const SCHEMAS: readonly DescMessage[] = [
-  ...new Set([...Object.values(FACT_SCHEMAS), ...Object.values(views), ...Object.values(report)]),
+  ...new Set([
+    ...Object.values<{ schema: DescMessage }>(FACTS).map(({ schema }) => schema),
+    ...Object.values(views),
+    ...Object.values(report),
+  ]),
 ].filter((one): one is DescMessage => typeof one === 'object' && 'kind' in one && one.kind === 'message');
 
 /** What the library makes of it; undefined where it refuses. */
@@ -117,6 +122,6 @@ describe.each(SCHEMAS.map((schema) => [schema.name, schema] as const))('%s', (_n
 
 test('what has no name in the message, no presence or another type falls to the library', () => {
   expect(FeatureSet_FieldPresence.IMPLICIT).toBe(2);
-  expect(plainReader(FACT_SCHEMAS['node.silent'])({ v: '1' })).toBeUndefined();
-  expect(plainReader(FACT_SCHEMAS['node.silent'])([])).toBeUndefined();
+  expect(plainReader(FACTS['node.silent'].schema)({ v: '1' })).toBeUndefined();
+  expect(plainReader(FACTS['node.silent'].schema)([])).toBeUndefined();
 });

@@ -10,3 +10,6 @@ export type Plain<T> = T extends JsonObject & { $typeName?: never }
       : T extends object
         ? { readonly [K in keyof T]: Plain<T[K]> }
         : T;
+
+/** The plain form with some fields replaced by narrower ones. */
+export type Narrow<T, N> = Omit<Plain<T>, keyof N> & Readonly<N>;

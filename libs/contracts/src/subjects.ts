@@ -1,5 +1,4 @@
-import type { Fact, FactType, NewFact } from './facts.js';
-import { FACT_TYPES } from './streams.js';
+import { FACT_TYPES, type Fact, type FactType, type NewFact } from './facts.js';
 import { nodeToken } from './names.js';
 import type { ReportKind } from './enums.js';
 
@@ -10,8 +9,8 @@ export type SubjectKey = 'change' | 'hash' | 'node' | 'pool' | 'sequence';
 export function subjectKeys(type: FactType): readonly SubjectKey[] {
   if (type.startsWith('node.lease.')) return ['pool', 'node'];
   if (type.startsWith('node.')) return ['node'];
-  if (type === 'config.judged' || type === 'config.forgiven') return ['hash'];
-  if (type === 'ledger.raised') return [];
+  if (type === 'config.judged' || type === 'config.cleared') return ['hash'];
+  if (type === 'ledger.upgraded') return [];
   if (type === 'ledger.voided') return ['sequence'];
   return ['change'];
 }
@@ -52,7 +51,7 @@ export const REPORT_FILTERS = {
 } as const;
 export const aliveSubject = (node: string): string => `alive.${nodeToken(node)}`;
 export const desiredSubject = (source: string): string => `config.desired.${source}`;
-/** Where the buckets of leases and status are republished for the nodes' own core subscriptions, and where a node is told the pace of its heartbeats. */
+/** Where leases and status are republished to nodes, and where a node is told its pace. */
 export const pushSubject = (bucket: 'leases' | 'status' | 'pace', node: string): string =>
   `push.${bucket}.${nodeToken(node)}`;
 /** The key of a node's config in the bucket `configs`. */

@@ -19,18 +19,18 @@ const settled = (about: Partial<FactOf<'node.lease.settled'>>, report?: Partial<
   ...(report === undefined
     ? {}
     : {
-        report: { incarnation: 2, birth: 7, seq: 3, hash: '', verdict: '', bootId: '', reportSequence: 9, ...report },
+        report: { incarnation: 2, nonce: 7, seq: 3, hash: '', verdict: '', bootId: '', reportSequence: 9, ...report },
       }),
 });
 const said = {
   node: 'n',
   lease: 'l1',
   incarnation: 2,
-  birth: 7,
+  nonce: 7,
   seq: 3,
   bootId: '',
   fresh: false,
-  what: [],
+  differences: [],
   reportSequence: 9,
 };
 
@@ -49,7 +49,10 @@ describe('the report that a fact took', () => {
     ],
     [
       'keeps its own verdict where another was drawn from it',
-      settled({ because: 'failed', reason: 'it says applied, but has x in force' }, { hash: 'x', verdict: 'applied' }),
+      settled(
+        { because: 'failed', reason: 'it reported applied, but has x in force' },
+        { hash: 'x', verdict: 'applied' },
+      ),
       { ...said, report: 'applied', verdict: 'applied', hash: 'x', reason: '', restored: true },
     ],
   ])('%s', (_name, fact, report) => {
@@ -67,7 +70,7 @@ describe('the report that a fact took', () => {
       reason: '',
       restored: true,
       ...said,
-      what: ['/etc/x'],
+      differences: ['/etc/x'],
     } as const;
     expect(takenReport(fact)).toBe(fact);
   });

@@ -1,9 +1,6 @@
 import type { Fact, FactOf } from './facts.js';
 
-/**
- * The report that was taken by this fact, as `node.reported` gives it, whether it settled a lease or not; undefined for a fact
- * that takes none. An empty `bootId` is the one before.
- */
+/** The report that this fact took, in the shape of `node.reported`; undefined if none. An empty `bootId`: unchanged. */
 export function takenReport(fact: Fact): Omit<FactOf<'node.reported'>, 'type' | 'v' | 'at'> | undefined {
   if (fact.type === 'node.reported') return fact;
   if (fact.type !== 'node.lease.settled' || fact.report === undefined) return undefined;
@@ -13,7 +10,7 @@ export function takenReport(fact: Fact): Omit<FactOf<'node.reported'>, 'type' | 
     reason,
     restored,
     because,
-    report: { incarnation, birth, seq, hash, verdict, bootId, reportSequence },
+    report: { incarnation, nonce, seq, hash, verdict, bootId, reportSequence },
   } = fact;
   const said =
     because === 'escalated'
@@ -26,7 +23,7 @@ export function takenReport(fact: Fact): Omit<FactOf<'node.reported'>, 'type' | 
     node,
     report,
     incarnation,
-    birth,
+    nonce,
     seq,
     hash: hash === '' ? fact.hash : hash,
     lease,
@@ -35,7 +32,18 @@ export function takenReport(fact: Fact): Omit<FactOf<'node.reported'>, 'type' | 
     restored,
     bootId,
     fresh: false,
-    what: [],
+    differences: [],
     reportSequence,
   };
 }
+
+/** What orders the reports of one node. */
+export interface ReportStamp {
+  readonly incarnation: number;
+  readonly nonce: number;
+  readonly seq: number;
+}
+
+/** Whether report `a` is later. The same incarnation with another nonce is another applier: neither is later. */
+export const isLaterReport = (a: ReportStamp, b: ReportStamp): boolean =>
+  a.incarnation > b.incarnation || (a.incarnation === b.incarnation && a.nonce === b.nonce && a.seq > b.seq);

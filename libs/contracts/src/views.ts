@@ -1,10 +1,10 @@
+import type { DescMessage } from '@bufbuild/protobuf';
 import type * as report from './generated/sluice/v1/report_pb.js';
-import type * as views from './generated/sluice/v1/views_pb.js';
+import * as views from './generated/sluice/v1/views_pb.js';
 import type { Action } from './facts.js';
 import type { Because, LeaseKind, LeasePhase, ReportKind, Verdict } from './enums.js';
-import type { Plain } from './plain.js';
-
-type Narrow<T, N> = Omit<Plain<T>, keyof N> & Readonly<N>;
+import type { Narrow, Plain } from './plain.js';
+import type { ServiceName } from './streams.js';
 
 export type NodeView = Narrow<views.NodeView, { state: 'ready' | 'silent' | 'gone' }>;
 export type ChangeView = Narrow<
@@ -38,6 +38,8 @@ export type NodeAlive = Plain<report.NodeAlive>;
 export type NodePace = Plain<report.NodePace>;
 /** However large a fleet is, or wrong who asks: no node is asked to be unheard for longer, and none obeys. */
 export const MOST_PACE_MS = 600_000;
+/** The whole fleet's heartbeats by default: a larger fleet costs its idle control plane no more than this. */
+export const HEARTBEATS_PER_SECOND = 400;
 
 /** What stands in each bucket that is a view of the ledger. */
 export interface ViewValues {
@@ -53,3 +55,20 @@ export interface ViewValues {
   drains: DrainView;
 }
 export type ViewBucket = keyof ViewValues;
+
+const view = (schema: DescMessage, owner: ServiceName) => ({ schema, owner });
+
+/** The message that describes the values of each view, and its one writer. */
+export const VIEWS: Readonly<Record<ViewBucket, ReturnType<typeof view>>> = {
+  nodes: view(views.NodeViewSchema, 'inventory'),
+  changes: view(views.ChangeViewSchema, 'merger'),
+  fragments: view(views.FragmentViewSchema, 'merger'),
+  reviews: view(views.ReviewViewSchema, 'validator'),
+  'known-bad': view(views.KnownBadViewSchema, 'validator'),
+  pools: view(views.PoolViewSchema, 'scheduler'),
+  leases: view(views.LeaseViewSchema, 'scheduler'),
+  status: view(views.StatusViewSchema, 'scheduler'),
+  rollouts: view(views.RolloutViewSchema, 'scheduler'),
+  drains: view(views.DrainViewSchema, 'drain'),
+};
+export const VIEW_BUCKETS = Object.keys(VIEWS) as readonly ViewBucket[];

@@ -24,7 +24,7 @@ const report: fc.Arbitrary<NodeReport> = fc.record({
   at: text,
   node: fc.constant('w-1.dc1'),
   incarnation: count,
-  birth: count,
+  nonce: count,
   seq: count,
   bootId: text,
   hash: text,
@@ -41,7 +41,7 @@ const report: fc.Arbitrary<NodeReport> = fc.record({
   durationMs: count,
   changed: texts,
   probe: text,
-  what: texts,
+  differences: texts,
   needsRestart: fc.boolean(),
   step: text,
 });
@@ -66,7 +66,7 @@ describe('a report on the wire', () => {
       durationMs: 0,
       changed: [],
       probe: '',
-      what: [],
+      differences: [],
       needsRestart: false,
       step: '',
       reason: '',
@@ -83,7 +83,7 @@ describe('a report on the wire', () => {
         'reason',
         'restored',
         'incarnation',
-        'birth',
+        'nonce',
         'seq',
         'fresh',
         'version',
@@ -96,7 +96,7 @@ describe('a report on the wire', () => {
     expect(fields('applied')).not.toEqual(expect.arrayContaining(['labels']));
     expect(fields('invalid')).toEqual(expect.arrayContaining(['reason', 'probe', 'restored']));
     expect(fields('failed')).toEqual(expect.arrayContaining(['reason', 'restored', 'needsRestart']));
-    expect(fields('drifted')).toEqual(expect.arrayContaining(['what']));
+    expect(fields('drifted')).toEqual(expect.arrayContaining(['differences']));
   });
 });
 
@@ -108,7 +108,7 @@ const lease = (actions: readonly object[]): string =>
     lease: 'l1',
     change: 'c1',
     kind: 'forward',
-    phase: 'ready',
+    phase: 'applying',
     hash: '',
     from: '',
     actions: actions as readonly Action[],
@@ -141,22 +141,22 @@ test.each<[string, readonly object[], readonly object[]]>([
 });
 
 test('a phase of a later version is refused, for nobody knows what it asks', () => {
-  expect(() => decodeView('leases', lease([]).replace('"ready"', '"thawing"'))).toThrow(WireError);
+  expect(() => decodeView('leases', lease([]).replace('"applying"', '"thawing"'))).toThrow(WireError);
 });
 
 test.each(['"NaN"', '"Infinity"', '1e999', '-5', '"soon"'])('a pace of %s is refused, from either side', (text) => {
   expect(() => decodePace(`{"everyMs":${text}}`)).toThrow(WireError);
   for (const field of ['everyMs', 'pacedMs'])
-    expect(() => decodeAlive('alive.n0', `{"node":"n0","incarnation":1,"birth":1,"${field}":${text}}`)).toThrow(
+    expect(() => decodeAlive('alive.n0', `{"node":"n0","incarnation":1,"nonce":1,"${field}":${text}}`)).toThrow(
       WireError,
     );
 });
 
 test('a heartbeat of a version that says nothing of its pace says 0', () => {
-  expect(decodeAlive('alive.n0', '{"node":"n0","incarnation":1,"birth":1}')).toEqual({
+  expect(decodeAlive('alive.n0', '{"node":"n0","incarnation":1,"nonce":1}')).toEqual({
     node: 'n0',
     incarnation: 1,
-    birth: 1,
+    nonce: 1,
     everyMs: 0,
     pacedMs: 0,
   });

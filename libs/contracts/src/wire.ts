@@ -1,10 +1,5 @@
 import { fromJson, type DescMessage, type JsonValue } from '@bufbuild/protobuf';
-import * as config from './generated/sluice/v1/config_pb.js';
-import * as lease from './generated/sluice/v1/lease_pb.js';
-import * as node from './generated/sluice/v1/node_pb.js';
 import * as report from './generated/sluice/v1/report_pb.js';
-import * as rollout from './generated/sluice/v1/rollout_pb.js';
-import * as views from './generated/sluice/v1/views_pb.js';
 import {
   ACTION_KINDS,
   BECAUSE,
@@ -12,79 +7,20 @@ import {
   LEASE_KINDS,
   LEASE_PHASES,
   REPORT_KINDS,
-  ROLLOUT_STATES,
   VERDICTS,
   type ReportKind,
 } from './enums.js';
-import { FACT_VERSION, type Action, type Fact, type FactType, type NewFact, type TakenReport } from './facts.js';
+import { FACTS, FACT_VERSION, type Action, type Fact, type NewFact, type TakenReport } from './facts.js';
 import { plainReader } from './json-reader.js';
 import { isNodeName, nodeToken } from './names.js';
 import { factSubject, factTypeOf } from './subjects.js';
-import type { NodeAlive, NodePace, NodeReport, ViewBucket, ViewValues } from './views.js';
+import { VIEWS, type NodeAlive, type NodePace, type NodeReport, type ViewBucket, type ViewValues } from './views.js';
 
 /** A text that does not say what its subject promises. The message names the place and the reason. */
 export class WireError extends Error {
   override readonly name = 'WireError';
 }
 
-/** The message that describes the body of each kind of fact. */
-export const FACT_SCHEMAS: Readonly<Record<FactType, DescMessage>> = {
-  'config.accepted': config.ConfigAcceptedSchema,
-  'config.waiting': config.ConfigWaitingSchema,
-  'config.rendered': config.ConfigRenderedSchema,
-  'config.validated': config.ConfigValidatedSchema,
-  'config.rejected': config.ConfigRejectedSchema,
-  'config.committed': config.ConfigCommittedSchema,
-  'config.ended': config.ConfigEndedSchema,
-  'config.judged': config.ConfigJudgedSchema,
-  'config.forgiven': config.ConfigForgivenSchema,
-  'node.joined': node.NodeJoinedSchema,
-  'node.left': node.NodeLeftSchema,
-  'node.changed': node.NodeChangedSchema,
-  'node.silent': node.NodeSilentSchema,
-  'node.heard': node.NodeHeardSchema,
-  'node.unavailable': node.NodeUnavailableSchema,
-  'node.available': node.NodeAvailableSchema,
-  'node.rendered': node.NodeRenderedSchema,
-  'node.reviewed': node.NodeReviewedSchema,
-  'node.reported': node.NodeReportedSchema,
-  'node.unknown': node.NodeUnknownSchema,
-  'node.owed': node.NodeOwedSchema,
-  'node.skipped': node.NodeSkippedSchema,
-  'node.taken': node.NodeTakenSchema,
-  'node.given': node.NodeGivenSchema,
-  'node.cordoned': node.NodeCordonedSchema,
-  'node.drained': node.NodeDrainedSchema,
-  'node.uncordoned': node.NodeUncordonedSchema,
-  'node.drain.blocked': node.NodeDrainBlockedSchema,
-  'node.drain.stopped': node.NodeDrainStoppedSchema,
-  'node.lease.granted': lease.LeaseGrantedSchema,
-  'node.lease.amended': lease.LeaseAmendedSchema,
-  'node.lease.ready': lease.LeaseReadySchema,
-  'node.lease.settled': lease.LeaseSettledSchema,
-  'node.lease.uncordoning': lease.LeaseUncordoningSchema,
-  'node.lease.released': lease.LeaseReleasedSchema,
-  ...(Object.fromEntries(
-    ROLLOUT_STATES.map((state) => [`rollout.${state}`, rollout.RolloutFactSchema]),
-  ) as unknown as Record<`rollout.${(typeof ROLLOUT_STATES)[number]}`, DescMessage>),
-  'ledger.raised': rollout.LedgerRaisedSchema,
-  'ledger.voided': rollout.LedgerVoidedSchema,
-};
-
-const VIEW_SCHEMAS: Readonly<Record<ViewBucket, DescMessage>> = {
-  nodes: views.NodeViewSchema,
-  changes: views.ChangeViewSchema,
-  fragments: views.FragmentViewSchema,
-  reviews: views.ReviewViewSchema,
-  'known-bad': views.KnownBadViewSchema,
-  pools: views.PoolViewSchema,
-  leases: views.LeaseViewSchema,
-  status: views.StatusViewSchema,
-  rollouts: views.RolloutViewSchema,
-  drains: views.DrainViewSchema,
-};
-
-/** The closed vocabularies, by kind of message and field. */
 const VOCABULARY: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   'node.reported': { report: REPORT_KINDS, verdict: VERDICTS },
   'node.lease.granted': { kind: LEASE_KINDS, phase: LEASE_PHASES },
@@ -119,7 +55,7 @@ function decode(what: string, schema: DescMessage, text: string): Record<string,
   }
 }
 
-/** An applier of before is not kept from its lease by an action that it does not know: that means a reboot, which stands alone but for a drain. */
+/** An older applier treats an action that it does not know as a reboot, next to which only a drain counts. */
 function knownActions(actions: readonly Action[]): readonly Action[] {
   if (actions.every(({ kind }) => ACTION_KINDS.includes(kind))) return actions;
   return [...actions.filter(({ kind }) => kind === 'drain'), { kind: 'reboot' }];
@@ -167,10 +103,10 @@ export function decodeFact(subject: string, text: string): Fact {
     throw new WireError(
       `${subject}: version ${version} is newer than ${FACT_VERSION}, the highest this copy understands: upgrade it`,
     );
-  const body = decode(type, FACT_SCHEMAS[type], text);
+  const body = decode(type, FACTS[type].schema, text);
   body['type'] = type;
   const fact = body as unknown as Fact;
-  if (type !== 'ledger.voided' && type !== 'ledger.raised' && factSubject(fact) !== subject)
+  if (type !== 'ledger.voided' && type !== 'ledger.upgraded' && factSubject(fact) !== subject)
     throw new WireError(`${subject}: the body is about another, ${factSubject(fact).slice(0, 300)}`);
   return fact;
 }
@@ -211,7 +147,7 @@ const SAID_BY: Readonly<Partial<Record<keyof NodeReport, ReportKind>>> = {
   durationMs: 'applied',
   changed: 'applied',
   probe: 'invalid',
-  what: 'drifted',
+  differences: 'drifted',
   needsRestart: 'failed',
   step: 'progress',
 };
@@ -258,7 +194,7 @@ function checkNode(subject: string, node: string, token: string | undefined): vo
 
 /** Reads the value of a view's key. Throws WireError. */
 export function decodeView<B extends ViewBucket>(bucket: B, text: string): ViewValues[B] {
-  return decode(bucket, VIEW_SCHEMAS[bucket], text) as unknown as ViewValues[B];
+  return decode(bucket, VIEWS[bucket].schema, text) as unknown as ViewValues[B];
 }
 
 export const encodeView = <B extends ViewBucket>(_bucket: B, value: ViewValues[B]): string => JSON.stringify(value);

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SILENT } from '#libs/runtime';
+import { SILENT } from '#libs/process';
 import { until } from '#libs/testing';
 import { Kube, type KubePod } from './index.js';
 

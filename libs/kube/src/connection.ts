@@ -1,10 +1,10 @@
 import type { KubeConfig } from '@kubernetes/client-node';
-import { monotonicMs, SILENT, type Logger } from '#libs/runtime';
+import { monotonicMs, SILENT, type Logger } from '#libs/process';
 import { KubeUnreachableError, refusalOf } from './errors.js';
 import { loadClient, readKubeconfig, type Client } from './kubeconfig.js';
+import type { RawList, RawObject } from './objects.js';
 import { MissingRights, rightOf, rightWords } from './rights.js';
 import { Slowness } from './slowness.js';
-import { Turns } from './turns.js';
 
 type Undici = typeof import('undici');
 type Dispatcher = import('undici').Dispatcher;
@@ -33,15 +33,16 @@ export interface KubeRequest {
 }
 
 const DEFAULT_TIMEOUT_MS = 20_000;
-/** Of many. Each is a connection of its own, and an API server on a few processors answers no faster when more is asked at once. */
+/** Each is a connection of its own, and more do not make an API server any faster. */
 const ASKED_AT_ONCE = 32;
 /** Certificates are renewed while a service runs: from time to time they are read again. */
 const DISPATCHER_MS = 5 * 60_000;
+const PAGE = 500;
 const MERGE_PATCH = 'application/merge-patch+json';
 /** Named in managedFields, so that anybody sees what Sluice has set. */
 export const FIELD_MANAGER = 'sluice';
 
-/** A way to one API server. The client finds it and says who asks; requests go over connections that are kept, which the client's own do not. */
+/** One API server. Unlike those of the client library, connections are kept. */
 export class KubeConnection {
   private readonly rights: MissingRights;
   private dispatcher: { readonly of: Dispatcher; readonly sinceMs: number } | undefined;
@@ -100,8 +101,24 @@ export class KubeConnection {
   }
 
   /** A JSON merge patch; with a resourceVersion in it, it is a compare-and-set. */
-  patch(path: string, body: object): Promise<unknown> {
-    return this.ask({ method: 'PATCH', path: `${path}?fieldManager=${FIELD_MANAGER}`, body, type: MERGE_PATCH });
+  patch(path: string, body: object, manager = FIELD_MANAGER): Promise<unknown> {
+    return this.ask({ method: 'PATCH', path: `${path}?fieldManager=${manager}`, body, type: MERGE_PATCH });
+  }
+
+  /** Server-side apply: what this manager said before and does not say now goes. */
+  apply(path: string, body: object, manager = FIELD_MANAGER, more = ''): Promise<unknown> {
+    const query = `fieldManager=${manager}&force=true${more}`;
+    return this.ask({ method: 'PATCH', path: `${path}?${query}`, body, type: 'application/apply-patch+yaml' });
+  }
+
+  async *pages<T extends RawObject>(path: string, query = ''): AsyncGenerator<RawList<T>> {
+    let next = '';
+    do {
+      const more = next === '' ? '' : `&continue=${encodeURIComponent(next)}`;
+      const page = (await this.get(`${path}?${query === '' ? '' : `${query}&`}limit=${PAGE}${more}`)) as RawList<T>;
+      yield page;
+      next = page.metadata?.continue ?? '';
+    } while (next !== '');
   }
 
   /** Hands over the lines of an answer as they come; resolves when it ends. */
@@ -153,7 +170,6 @@ export class KubeConnection {
     this.options.onSlow?.(undefined);
   }
 
-  /** Throws what the server refused. */
   private judge(request: KubeRequest, { ok, status, headers }: Response, text: string): void {
     if (ok) return this.rights.granted(request);
     const refusal = refusalOf(status, text, headers.get('retry-after'));
@@ -201,7 +217,7 @@ export class KubeConnection {
   }
 }
 
-/** The codes of OpenSSL and Node.js for a certificate that is not believed: of another authority, for another name, out of its time. */
+/** The codes of OpenSSL and Node.js for a certificate that is not trusted. */
 const isOfCertificate = (error: unknown): boolean =>
   /CERT|UNABLE_TO_(GET|VERIFY)/.test((error as { readonly cause?: { readonly code?: string } }).cause?.code ?? '');
 
@@ -213,4 +229,30 @@ function wordsOf(error: unknown): string {
   // Of several addresses that were tried there is only the code.
   const why = cause?.message || cause?.code || '';
   return why === '' ? message : `${message}: ${why}`;
+}
+
+/** Lets so many work at once; the others wait for their turn, in their order. */
+class Turns {
+  private working = 0;
+  private readonly waiting: (() => void)[] = [];
+
+  constructor(private readonly atOnce: number) {}
+
+  async take<T>(work: () => Promise<T>): Promise<T> {
+    if (this.working >= this.atOnce) await new Promise<void>((begin) => this.waiting.push(begin));
+    else this.working += 1;
+    try {
+      return await work();
+    } finally {
+      // Not before the connection is free to be used again, which it is a moment after the answer: else the next one
+      // would make another.
+      setImmediate(() => this.release());
+    }
+  }
+
+  private release(): void {
+    const next = this.waiting.shift();
+    if (next === undefined) this.working -= 1;
+    else next();
+  }
 }

@@ -1,5 +1,5 @@
 import type { KubeConnection } from './connection.js';
-import { isKubeStatus } from './errors.js';
+import { outcomeOf } from './errors.js';
 import type { RawObject } from './objects.js';
 
 /** An object of a kind that a definition brought along, as it was read. */
@@ -52,8 +52,8 @@ export function customObjectOf({ metadata = {}, spec, status }: RawCustomObject)
   };
 }
 
-const APPLY = 'application/apply-patch+yaml';
-const MERGE = 'application/merge-patch+json';
+const written = (asked: Promise<unknown>): Promise<ObjectOutcome> =>
+  outcomeOf(asked.then((raw) => customObjectOf(raw as RawCustomObject)));
 
 /** Sets the finalizers of an object if it still is as it was read. */
 export const writeFinalizers = (
@@ -63,20 +63,17 @@ export const writeFinalizers = (
   finalizers: readonly string[],
   manager: string,
 ): Promise<ObjectOutcome> =>
-  outcomeOf(
-    connection.ask({
-      method: 'PATCH',
-      path: `${path}?fieldManager=${manager}`,
-      type: MERGE,
-      body: { metadata: { uid, resourceVersion: revision, finalizers } },
-    }),
-  );
+  written(connection.patch(path, { metadata: { uid, resourceVersion: revision, finalizers } }, manager));
 
-/** Writes the status by server-side apply: what this manager said before and does not say now goes. */
+/** Writes the status of the object of that uid. */
 export const applyStatus = (
   connection: KubeConnection,
   path: string,
-  body: {
+  {
+    name,
+    uid,
+    ...body
+  }: {
     readonly apiVersion: string;
     readonly kind: string;
     readonly name: string;
@@ -84,44 +81,19 @@ export const applyStatus = (
     readonly status: object;
   },
   manager: string,
-): Promise<ObjectOutcome> => {
-  const { name, uid, ...rest } = body;
-  return outcomeOf(
-    connection.ask({
-      method: 'PATCH',
-      path: `${path}/status?fieldManager=${manager}&force=true`,
-      type: APPLY,
-      body: { ...rest, metadata: { name, uid } },
-    }),
-  );
-};
+): Promise<ObjectOutcome> => written(connection.apply(`${path}/status`, { ...body, metadata: { name, uid } }, manager));
 
 /** Makes an object, or finds it made. */
-export const makeObject = async (
+export const makeObject = (
   connection: KubeConnection,
   collection: string,
   body: object,
   manager: string,
 ): Promise<ObjectOutcome> =>
-  outcomeOf(connection.ask({ method: 'POST', path: `${collection}?fieldManager=${manager}`, body }));
+  written(connection.ask({ method: 'POST', path: `${collection}?fieldManager=${manager}`, body }));
 
 /** Deletes the object of that uid and no other; what is gone already is fine. */
 export async function deleteObject(connection: KubeConnection, path: string, uid: string): Promise<void> {
-  await outcomeOf(
-    connection.ask({
-      method: 'DELETE',
-      path,
-      body: { kind: 'DeleteOptions', apiVersion: 'v1', preconditions: { uid } },
-    }),
-  );
-}
-
-async function outcomeOf(asked: Promise<unknown>): Promise<ObjectOutcome> {
-  try {
-    return customObjectOf((await asked) as RawCustomObject);
-  } catch (error) {
-    if (isKubeStatus(error, 409)) return 'overtaken';
-    if (isKubeStatus(error, 404)) return 'gone';
-    throw error;
-  }
+  const body = { kind: 'DeleteOptions', apiVersion: 'v1', preconditions: { uid } };
+  await outcomeOf(connection.ask({ method: 'DELETE', path, body }));
 }

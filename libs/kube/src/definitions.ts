@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { FIELD_MANAGER, type KubeConnection } from './connection.js';
 import { isKubeStatus } from './errors.js';
 
-/** A CustomResourceDefinition that shall be there. */
+/** A desired CustomResourceDefinition. */
 export interface WantedDefinition {
   readonly apiVersion: string;
   readonly kind: string;
@@ -10,11 +10,10 @@ export interface WantedDefinition {
   readonly spec: object;
 }
 
-/** How the server's definition of that name stands to the one that shall be there. */
-export interface DefinitionSeen {
+/** How the server's definition of that name stands to the one that should be there. */
+export interface DefinitionState {
   readonly name: string;
   readonly state: 'missing' | 'same' | 'different';
-  /** The version of Sluice that it came with; empty where it does not say. */
   readonly version: string;
   /** The Helm release that it belongs to, as namespace/name; empty for none. */
   readonly release: string;
@@ -27,12 +26,12 @@ interface RawDefinition {
 }
 
 /** On a definition: the version of Sluice that it came with. */
-export const VERSION_MARK = 'sluice.dev/version';
+const VERSION_MARK = 'sluice.dev/version';
 const COLLECTION = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const POLL_MS = 50;
 
 /** Compares by a dry run: only the server knows what of a definition it would change. */
-export async function lookAtDefinition(connection: KubeConnection, wanted: WantedDefinition): Promise<DefinitionSeen> {
+export async function lookAtDefinition(connection: KubeConnection, wanted: WantedDefinition): Promise<DefinitionState> {
   const { name } = wanted.metadata;
   try {
     const { metadata, spec } = (await connection.get(`${COLLECTION}/${name}`)) as RawDefinition;
@@ -61,11 +60,8 @@ export async function applyDefinition(
   version: string,
   signal: AbortSignal,
 ): Promise<void> {
-  await apply(
-    connection,
-    { ...wanted, metadata: { ...wanted.metadata, annotations: { [VERSION_MARK]: version } } } as WantedDefinition,
-    '',
-  );
+  const annotations = { [VERSION_MARK]: version };
+  await apply(connection, { ...wanted, metadata: { ...wanted.metadata, annotations } } as WantedDefinition);
   for (;;) {
     const { status } = (await connection.get(`${COLLECTION}/${wanted.metadata.name}`)) as RawDefinition;
     if (status?.conditions?.some((one) => one.type === 'Established' && one.status === 'True') === true) return;
@@ -73,10 +69,32 @@ export async function applyDefinition(
   }
 }
 
-const apply = (connection: KubeConnection, wanted: WantedDefinition, more: string): Promise<unknown> =>
-  connection.ask({
-    method: 'PATCH',
-    path: `${COLLECTION}/${wanted.metadata.name}?fieldManager=${FIELD_MANAGER}&force=true${more}`,
-    type: 'application/apply-patch+yaml',
-    body: wanted,
-  });
+const apply = (connection: KubeConnection, wanted: WantedDefinition, more = ''): Promise<unknown> =>
+  connection.apply(`${COLLECTION}/${wanted.metadata.name}`, wanted, FIELD_MANAGER, more);
+
+/** What an API server says of the kinds of a group and version; `version` tells whether it is what was read before. */
+export interface PublishedSchemas {
+  readonly versions: readonly string[];
+  readonly version: string;
+  /** The OpenAPI document; undefined where that version is not there, or is the one that was read before. */
+  readonly document: unknown;
+}
+
+/** Reads the schemas of a group and version, unless they are those of `before`. */
+export async function readSchemas(
+  connection: KubeConnection,
+  group: string,
+  version: string,
+  before: string,
+): Promise<PublishedSchemas> {
+  const { paths = {} } = (await connection.get('/openapi/v3')) as {
+    readonly paths?: Readonly<Record<string, { readonly serverRelativeURL: string }>>;
+  };
+  const prefix = `apis/${group}/`;
+  const versions = Object.keys(paths)
+    .filter((path) => path.startsWith(prefix))
+    .map((path) => path.slice(prefix.length));
+  // The address has the digest of the document in it.
+  const url = paths[`${prefix}${version}`]?.serverRelativeURL ?? '';
+  return { versions, version: url, document: url === '' || url === before ? undefined : await connection.get(url) };
+}

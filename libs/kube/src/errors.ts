@@ -2,12 +2,10 @@
 export class KubeError extends Error {
   override readonly name = 'KubeError';
   constructor(
-    /** HTTP status. */
     readonly code: number,
     /** As in a Status object: Conflict, Forbidden, Expired, TooManyRequests. */
     readonly reason: string,
     message: string,
-    /** The causes that a Status names. */
     readonly causes: readonly { readonly reason: string; readonly message: string }[] = [],
     /** How long the server asks to wait; undefined when it does not say. */
     readonly retryAfterMs: number | undefined = undefined,
@@ -34,6 +32,17 @@ export class KubeConfigError extends Error {
 export const isMissingRight = (error: unknown): boolean => error instanceof KubeError && error.lacksRight;
 export const isKubeStatus = (error: unknown, code: number): error is KubeError =>
   error instanceof KubeError && error.code === code;
+
+/** What a conditional write led to: `overtaken` where the object was changed since it was read, or replaced. */
+export async function outcomeOf<T>(asked: Promise<T>): Promise<T | 'overtaken' | 'gone'> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (isKubeStatus(error, 409)) return 'overtaken';
+    if (isKubeStatus(error, 404)) return 'gone';
+    throw error;
+  }
+}
 
 /** Reads the body of a refusal, which is a Status object if the API server itself wrote it. */
 export function refusalOf(code: number, text: string, retryAfter: string | null): KubeError {

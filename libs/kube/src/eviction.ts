@@ -1,14 +1,12 @@
 import { selects } from '#libs/manifests';
 import type { KubeConnection } from './connection.js';
-import { KubeError } from './errors.js';
+import { KubeError, outcomeOf } from './errors.js';
 import type { RawList, RawObject } from './objects.js';
 import type { KubePod } from './pods.js';
 
 /** A PodDisruptionBudget that has a say about a pod. */
 export interface PodBudget {
-  /** namespace/name */
   readonly name: string;
-  /** How many of its pods may be disrupted now. */
   readonly allowed: number;
 }
 
@@ -69,24 +67,15 @@ export async function evictPod(
   }
 }
 
-/** Ends this very pod, whatever budgets say. With a grace of 0 it is taken from the API server at once, whether it has ended or not. */
+/** Deletes this very pod, whatever budgets say. With a grace of 0 it does not wait until it has ended. */
 export async function deletePod(
   connection: KubeConnection,
   pod: KubePod,
   graceSeconds?: number,
 ): Promise<'accepted' | 'gone'> {
-  try {
-    await connection.ask({
-      method: 'DELETE',
-      path: podPath(pod),
-      body: { apiVersion: 'v1', kind: 'DeleteOptions', ...optionsOf(pod, graceSeconds) },
-      isOfMany: true,
-    });
-    return 'accepted';
-  } catch (error) {
-    if (error instanceof KubeError && (error.code === 404 || error.code === 409)) return 'gone';
-    throw error;
-  }
+  const body = { apiVersion: 'v1', kind: 'DeleteOptions', ...optionsOf(pod, graceSeconds) };
+  const deleted = connection.ask({ method: 'DELETE', path: podPath(pod), body, isOfMany: true });
+  return typeof (await outcomeOf(deleted)) === 'string' ? 'gone' : 'accepted';
 }
 
 /** A pod of the same name that came in its place is another one. */
@@ -95,7 +84,6 @@ const optionsOf = ({ uid }: KubePod, graceSeconds: number | undefined): object =
   ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
 });
 
-/** The budgets that select a pod, by name. */
 async function budgetsOf(connection: KubeConnection, pod: KubePod): Promise<readonly PodBudget[]> {
   const list = (await connection.get(
     `/apis/policy/v1/namespaces/${encodeURIComponent(pod.namespace)}/poddisruptionbudgets`,

@@ -1,6 +1,6 @@
 import { ApiGate, describeOnKube, nodePath, until } from '#libs/testing';
 import { KubeConnection } from './connection.js';
-import { Follower, type Following } from './follower.js';
+import { Follower, type FollowerOptions } from './follower.js';
 import { nodeOf, type RawNode } from './nodes.js';
 
 /** Nodes as a follower makes them out, and what it was told. */
@@ -11,7 +11,7 @@ class Sight {
   thrown = 0;
   readonly follower: Follower<RawNode>;
 
-  constructor(connection: KubeConnection, more: Partial<Following<RawNode>> = {}) {
+  constructor(connection: KubeConnection, more: Partial<FollowerOptions<RawNode>> = {}) {
     this.follower = new Follower<RawNode>({
       connection,
       path: '/api/v1/nodes',
@@ -68,7 +68,7 @@ describeOnKube('a follower', (world) => {
   const watches = (): number => gate.asked.filter((line) => line.includes('watch=1')).length;
   const lists = (): number => gate.asked.filter((line) => line.includes('limit=')).length;
   /** Follows, with a node that it has seen. */
-  const follow = async (more: Partial<Following<RawNode>> = {}): Promise<Sight> => {
+  const follow = async (more: Partial<FollowerOptions<RawNode>> = {}): Promise<Sight> => {
     await world.scene.node(name(1), { seen: 'first' });
     sight = new Sight(connection, more);
     await until(() => seen(1) === 'first', 'the node is seen');
@@ -95,7 +95,7 @@ describeOnKube('a follower', (world) => {
     expect(sight?.lists).toBe(1);
   });
 
-  it('lists anew after the version that it knows was forgotten', async () => {
+  it('lists again after the version that it knows was forgotten', async () => {
     await follow();
     gate.about = /watch=1/;
     gate.mode = { does: 'refuse', code: 410, reason: 'Expired' };

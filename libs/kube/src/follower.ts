@@ -1,22 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SILENT, type Logger } from '#libs/runtime';
+import { SILENT, type Logger } from '#libs/process';
 import type { KubeConnection } from './connection.js';
 import { isKubeStatus, isMissingRight, KubeError } from './errors.js';
-import type { RawList, RawObject } from './objects.js';
+import type { RawObject } from './objects.js';
 
 /** What to follow, and whom to tell. What `heard` and `listed` throw is logged, and ends nothing. */
-export interface Following<T extends RawObject, K = T> {
+export interface FollowerOptions<T extends RawObject, K = T> {
   readonly connection: KubeConnection;
   /** Of the collection, as in `/api/v1/nodes`. */
   readonly path: string;
   /** More of the query, as in `fieldSelector=…`. */
   readonly query?: string;
-  /** What to keep of an object while the others are listed: ten thousand Nodes, with the images that each has, are more than a process should hold. */
+  /** What to keep of an object during a list: ten thousand Nodes with their images are too large to hold. */
   readonly pick: (object: T) => K;
   /** All that there is: whatever was known before and is not among it is gone. */
   readonly listed: (kept: readonly K[]) => void;
   readonly heard: (event: 'set' | 'deleted', object: T) => void;
-  readonly logger?: Logger;
+  readonly logger?: Logger | undefined;
   /** Bookmarks come every minute: who hears nothing for longer follows a connection that is dead. */
   readonly silentMs?: number;
   readonly firstPauseMs?: number;
@@ -26,7 +26,6 @@ export interface Following<T extends RawObject, K = T> {
 const SILENT_MS = 90_000;
 /** The server ends a watch after this, so that none is as old as the process. */
 const WATCH_SECONDS = 600;
-const PAGE = 500;
 const GONE = 410;
 
 interface WatchEvent<T> {
@@ -35,8 +34,7 @@ interface WatchEvent<T> {
 }
 
 /**
- * Follows a collection of objects for as long as it is not stopped: lists, watches from there, and does both again, at growing
- * distances, whatever ends the watch: a clean end, a reset, a refusal, a version that is too old, or silence.
+ * Follows a collection until it is stopped: lists, watches, and starts over with growing pauses however the watch ends.
  */
 export class Follower<T extends RawObject, K = T> {
   private readonly stopping = new AbortController();
@@ -46,7 +44,7 @@ export class Follower<T extends RawObject, K = T> {
   private wasSilent = false;
   private readonly logger: Logger;
 
-  constructor(private readonly following: Following<T, K>) {
+  constructor(private readonly following: FollowerOptions<T, K>) {
     this.logger = following.logger ?? SILENT;
   }
 
@@ -71,13 +69,13 @@ export class Follower<T extends RawObject, K = T> {
         if (!this.stopped) await this.watch();
       } catch (error) {
         if (this.stopped) return;
-        // What happened in between was forgotten by the server: all is read anew.
+        // What happened in between was forgotten by the server: all is read again.
         if (isKubeStatus(error, GONE)) this.version = '';
         // A missing right is named by the connection, once.
         // Nor is silence trouble: of a kind that is new an API server says nothing for its first two minutes.
         this.logger[isMissingRight(error) || this.wasSilent ? 'debug' : 'warn'](
           { error, path: this.following.path, failures: this.failures },
-          'a watch broke off; trying again',
+          'a watch ended; trying again',
         );
       }
       await this.pause();
@@ -86,16 +84,13 @@ export class Follower<T extends RawObject, K = T> {
 
   private async list(): Promise<void> {
     const kept: K[] = [];
-    let next = '';
     let version = '';
-    do {
-      const page = (await this.following.connection.get(
-        this.address(`limit=${PAGE}${next === '' ? '' : `&continue=${encodeURIComponent(next)}`}`),
-      )) as RawList<T>;
-      for (const object of page.items ?? []) kept.push(this.following.pick(object));
-      next = page.metadata?.continue ?? '';
-      version = page.metadata?.resourceVersion ?? '';
-    } while (next !== '' && !this.stopped);
+    const { connection, path, query, pick } = this.following;
+    for await (const { items = [], metadata } of connection.pages<T>(path, query)) {
+      if (this.stopped) return;
+      for (const object of items) kept.push(pick(object));
+      version = metadata?.resourceVersion ?? '';
+    }
     if (this.stopped) return;
     this.tell(() => this.following.listed(kept));
     this.version = version;
@@ -115,9 +110,10 @@ export class Follower<T extends RawObject, K = T> {
     };
     listen();
     try {
-      const query = `watch=1&allowWatchBookmarks=true&timeoutSeconds=${WATCH_SECONDS}&resourceVersion=${encodeURIComponent(this.version)}`;
-      await this.following.connection.lines(
-        this.address(query),
+      const { connection, path, query = '' } = this.following;
+      const watch = `watch=1&allowWatchBookmarks=true&timeoutSeconds=${WATCH_SECONDS}&resourceVersion=${encodeURIComponent(this.version)}`;
+      await connection.lines(
+        `${path}?${query === '' ? '' : `${query}&`}${watch}`,
         AbortSignal.any([this.stopping.signal, giveUp.signal]),
         (line) => {
           listen();
@@ -148,11 +144,6 @@ export class Follower<T extends RawObject, K = T> {
         'a bug: what was heard of the API server could not be taken',
       );
     }
-  }
-
-  private address(query: string): string {
-    const { path, query: more = '' } = this.following;
-    return `${path}?${more === '' ? '' : `${more}&`}${query}`;
   }
 
   /** Also after a clean end, for a server that ends every watch at once must not be asked in a tight loop. */

@@ -1,13 +1,11 @@
 export { isMissingRight, KubeConfigError, KubeError, KubeUnreachableError } from './errors.js';
 export { FIELD_MANAGER, type KubeOptions } from './connection.js';
-export type { DefinitionSeen, WantedDefinition } from './definitions.js';
-export { KUBE_SERVICES, rightsOf, type KubeService } from './needs.js';
-export { rightsWords, rightWords, type Right } from './rights.js';
+export type { DefinitionState, PublishedSchemas, WantedDefinition } from './definitions.js';
+export { KUBE_SERVICES, rightsOf, rightsWords, rightWords, type KubeService, type Right } from './rights.js';
 export { kindPath, type CustomObject, type ObjectOutcome } from './custom-objects.js';
 export type { ObjectEvent } from './events.js';
 export type { EvictionOutcome, PodBudget } from './eviction.js';
-export { Kube, type NodesFollowing } from './kube.js';
+export { Kube, type NodeListener } from './kube.js';
 export type { KubeNode, NodeChange, WriteOutcome } from './nodes.js';
-export type { PublishedSchemas } from './published-schemas.js';
 export type { KubePod } from './pods.js';
 export { slownessNote } from './slowness.js';

@@ -1,4 +1,4 @@
-import type { Logger } from '#libs/runtime';
+import type { Logger } from '#libs/process';
 import { KubeConnection, type KubeOptions } from './connection.js';
 import {
   applyStatus,
@@ -7,29 +7,38 @@ import {
   makeObject,
   writeFinalizers,
   type CustomObject,
-  type ObjectOutcome,
   type RawCustomObject,
 } from './custom-objects.js';
-import { applyDefinition, lookAtDefinition, type DefinitionSeen, type WantedDefinition } from './definitions.js';
-import { deletePod, evictPod, type EvictionOutcome, type RawBudget } from './eviction.js';
-import { tellEvent, type ObjectEvent } from './events.js';
-import { Follower } from './follower.js';
-import {
-  nodeOf,
-  readNode,
-  writeNode,
-  type KubeNode,
-  type NodeChange,
-  type RawNode,
-  type WriteOutcome,
-} from './nodes.js';
-import { readSchemas, type PublishedSchemas } from './published-schemas.js';
-import { podsOn, podsQuery, type KubePod } from './pods.js';
-import type { RawList } from './objects.js';
+import { applyDefinition, lookAtDefinition, readSchemas } from './definitions.js';
+import { deletePod, evictPod, type RawBudget } from './eviction.js';
+import { tellEvent } from './events.js';
+import { Follower, type FollowerOptions } from './follower.js';
+import { nodeOf, readNode, writeNode, type KubeNode, type RawNode } from './nodes.js';
+import type { RawList, RawObject } from './objects.js';
+import { podsOn, podsQuery } from './pods.js';
 import type { Right } from './rights.js';
 
-/** What Sluice does with an API server. Nothing here is cached: whoever decides reads what is there now. */
+/** What Sluice does with an API server. Nothing here is cached: a decision reads what is there now. */
 export class Kube {
+  private readonly with =
+    <A extends readonly unknown[], R>(act: (connection: KubeConnection, ...args: A) => R) =>
+    (...args: A): R =>
+      act(this.connection, ...args);
+
+  readonly lookAtDefinition = this.with(lookAtDefinition);
+  readonly applyDefinition = this.with(applyDefinition);
+  readonly readSchemas = this.with(readSchemas);
+  readonly node = this.with(readNode);
+  readonly writeNode = this.with(writeNode);
+  readonly podsOn = this.with(podsOn);
+  readonly evict = this.with(evictPod);
+  readonly delete = this.with(deletePod);
+  readonly writeFinalizers = this.with(writeFinalizers);
+  readonly applyStatus = this.with(applyStatus);
+  readonly makeObject = this.with(makeObject);
+  readonly deleteObject = this.with(deleteObject);
+  readonly tellEvent = this.with(tellEvent);
+
   private constructor(private readonly connection: KubeConnection) {}
 
   /** Loads the client and reads the kubeconfig. Throws KubeConfigError. */
@@ -45,7 +54,6 @@ export class Kube {
     return this.connection.close();
   }
 
-  /** Asks for nothing but an answer. */
   async version(): Promise<string> {
     return ((await this.connection.get('/version')) as { readonly gitVersion?: string }).gitVersion ?? '';
   }
@@ -66,93 +74,45 @@ export class Kube {
     return status?.allowed === true;
   }
 
-  lookAtDefinition(wanted: WantedDefinition): Promise<DefinitionSeen> {
-    return lookAtDefinition(this.connection, wanted);
-  }
-
-  applyDefinition(wanted: WantedDefinition, version: string, signal: AbortSignal): Promise<void> {
-    return applyDefinition(this.connection, wanted, version, signal);
-  }
-
   /** The names of the Nodes, up to so many, in order. */
   async nodeNames(most: number): Promise<readonly string[]> {
     const { items = [] } = (await this.connection.get(`/api/v1/nodes?limit=${most}`)) as RawList<RawNode>;
     return items.map(({ metadata }) => metadata?.name ?? '');
   }
 
-  node(name: string): Promise<KubeNode | undefined> {
-    return readNode(this.connection, name);
-  }
-
-  /** Changes a Node if it still is as it was read. */
-  writeNode(read: KubeNode, change: NodeChange): Promise<WriteOutcome> {
-    return writeNode(this.connection, read, change);
-  }
-
-  podsOn(node: string): Promise<readonly KubePod[]> {
-    return podsOn(this.connection, node);
-  }
-
-  evict(pod: KubePod, graceSeconds?: number): Promise<EvictionOutcome> {
-    return evictPod(this.connection, pod, graceSeconds);
-  }
-
-  /** Ends a pod whatever budgets say. */
-  delete(pod: KubePod, graceSeconds?: number): Promise<'accepted' | 'gone'> {
-    return deletePod(this.connection, pod, graceSeconds);
-  }
-
   /** Calls back whenever something of a node or of the pods on it may have changed; returns how to stop that. */
   onChange(node: string, changed: () => void, logger?: Logger): () => void {
-    const told = {
-      pick: () => undefined,
-      listed: changed,
-      heard: changed,
-      ...(logger === undefined ? {} : { logger }),
-    };
-    const followers = [
-      new Follower({
-        connection: this.connection,
-        path: '/api/v1/nodes',
-        query: `fieldSelector=${encodeURIComponent(`metadata.name=${node}`)}`,
-        ...told,
-      }),
-      new Follower({ connection: this.connection, path: '/api/v1/pods', query: podsQuery(node), ...told }),
+    const told = { pick: () => undefined, listed: changed, heard: changed, logger };
+    const query = `fieldSelector=${encodeURIComponent(`metadata.name=${node}`)}`;
+    const stops = [
+      this.follow({ path: '/api/v1/nodes', query, ...told }),
+      this.follow({ path: '/api/v1/pods', query: podsQuery(node), ...told }),
     ];
-    for (const follower of followers) follower.start();
-    return () => followers.forEach((follower) => follower.stop());
+    return () => stops.forEach((stop) => stop());
   }
 
-  /** Calls back with the name of a budget (namespace/name) whenever it allows something, or is gone; returns how to stop that. */
+  /** Calls back with a budget (namespace/name) that allows something or is gone; returns how to stop that. */
   onFreed(freed: (budget: string) => void, logger?: Logger): () => void {
-    const nameOf = ({ metadata }: RawBudget): string => `${metadata?.namespace}/${metadata?.name}`;
-    const follower = new Follower<RawBudget, RawBudget>({
-      pick: (budget) => budget,
-      connection: this.connection,
+    const allows = ({ status }: RawBudget): boolean => (status?.disruptionsAllowed ?? 0) > 0;
+    const tell = ({ metadata }: RawBudget): void => freed(`${metadata?.namespace}/${metadata?.name}`);
+    return this.follow<RawBudget, RawBudget>({
       path: '/apis/policy/v1/poddisruptionbudgets',
-      ...(logger === undefined ? {} : { logger }),
-      listed: (all) =>
-        all.filter(({ status }) => (status?.disruptionsAllowed ?? 0) > 0).forEach((budget) => freed(nameOf(budget))),
-      heard: (event, budget) =>
-        (event === 'deleted' || (budget.status?.disruptionsAllowed ?? 0) > 0) && freed(nameOf(budget)),
+      logger,
+      pick: (budget) => budget,
+      listed: (all) => all.filter(allows).forEach(tell),
+      heard: (event, budget) => (event === 'deleted' || allows(budget)) && tell(budget),
     });
-    follower.start();
-    return () => follower.stop();
   }
 
   /** Follows all Nodes, of each of which `pick` says what to keep; returns how to stop that. */
-  followNodes<K>(following: NodesFollowing<K>, logger?: Logger): () => void {
-    const { pick, listed, heard } = following;
-    const follower = new Follower<RawNode, readonly [string, K]>({
-      connection: this.connection,
+  followNodes<K>({ pick, listed, heard }: NodeListener<K>, logger?: Logger): () => void {
+    return this.follow<RawNode, readonly [string, K]>({
       path: '/api/v1/nodes',
-      ...(logger === undefined ? {} : { logger }),
+      logger,
       pick: (raw) => [raw.metadata?.name ?? '', pick(nodeOf(raw))],
       listed: (all) => listed(new Map(all)),
       heard: (event, raw) => heard(raw.metadata?.name ?? '', event === 'deleted' ? undefined : pick(nodeOf(raw))),
     });
-    follower.start();
-    return () => follower.stop();
   }
 
   /** Follows all objects of a kind, whose collection has that path; returns how to stop that. */
@@ -162,49 +122,22 @@ export class Kube {
     heard: (event: 'set' | 'deleted', object: CustomObject) => void,
     logger?: Logger,
   ): () => void {
-    const follower = new Follower<RawCustomObject, CustomObject>({
-      connection: this.connection,
+    return this.follow<RawCustomObject, CustomObject>({
       path,
+      logger,
       pick: customObjectOf,
       listed,
       heard: (event, raw) => heard(event, customObjectOf(raw)),
-      ...(logger === undefined ? {} : { logger }),
     });
-    follower.start();
+  }
+
+  private follow<T extends RawObject, K>(following: Omit<FollowerOptions<T, K>, 'connection'>): () => void {
+    const follower = new Follower<T, K>({ ...following, connection: this.connection }).start();
     return () => follower.stop();
-  }
-
-  writeFinalizers(
-    path: string,
-    read: Pick<CustomObject, 'uid' | 'revision'>,
-    finalizers: readonly string[],
-    manager: string,
-  ): Promise<ObjectOutcome> {
-    return writeFinalizers(this.connection, path, read, finalizers, manager);
-  }
-
-  applyStatus(path: string, body: Parameters<typeof applyStatus>[2], manager: string): Promise<ObjectOutcome> {
-    return applyStatus(this.connection, path, body, manager);
-  }
-
-  makeObject(collection: string, body: object, manager: string): Promise<ObjectOutcome> {
-    return makeObject(this.connection, collection, body, manager);
-  }
-
-  readSchemas(group: string, version: string, before: string): Promise<PublishedSchemas> {
-    return readSchemas(this.connection, group, version, before);
-  }
-
-  tellEvent(event: ObjectEvent, manager: string): Promise<void> {
-    return tellEvent(this.connection, event, manager);
-  }
-
-  deleteObject(path: string, uid: string): Promise<void> {
-    return deleteObject(this.connection, path, uid);
   }
 }
 
-export interface NodesFollowing<K> {
+export interface NodeListener<K> {
   readonly pick: (node: KubeNode) => K;
   /** All that there are, by name. */
   readonly listed: (nodes: ReadonlyMap<string, K>) => void;

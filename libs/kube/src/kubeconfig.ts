@@ -9,8 +9,8 @@ export type Client = typeof import('@kubernetes/client-node');
 export const loadClient = (): Promise<Client> => import('@kubernetes/client-node');
 
 /**
- * Where the API server is and who asks: a named file, KUBECONFIG, the pod's own service account, ~/.kube/config. Throws
- * KubeConfigError; what the client falls back to when there is none, http://localhost:8080, is nobody's wish.
+ * A named file, KUBECONFIG, the pod's service account, or ~/.kube/config. Throws KubeConfigError: the client library
+ * would fall back to http://localhost:8080.
  */
 export function readKubeconfig({ KubeConfig }: Client, file: string | undefined, env: NodeJS.ProcessEnv): KubeConfig {
   const config = new KubeConfig();

@@ -1,4 +1,4 @@
-import { isKubeStatus } from './errors.js';
+import { isKubeStatus, outcomeOf } from './errors.js';
 import type { KubeConnection } from './connection.js';
 import type { RawObject } from './objects.js';
 
@@ -70,15 +70,6 @@ export async function readNode(connection: KubeConnection, name: string): Promis
 export async function writeNode(connection: KubeConnection, read: KubeNode, change: NodeChange): Promise<WriteOutcome> {
   const spec =
     change.unschedulable === undefined ? {} : { spec: { unschedulable: change.unschedulable ? true : null } };
-  try {
-    await connection.patch(nodePath(read.name), {
-      metadata: { uid: read.uid, resourceVersion: read.revision, annotations: change.annotations },
-      ...spec,
-    });
-    return 'written';
-  } catch (error) {
-    if (isKubeStatus(error, 409)) return 'overtaken';
-    if (isKubeStatus(error, 404)) return 'gone';
-    throw error;
-  }
+  const metadata = { uid: read.uid, resourceVersion: read.revision, annotations: change.annotations };
+  return outcomeOf(connection.patch(nodePath(read.name), { metadata, ...spec }).then(() => 'written' as const));
 }

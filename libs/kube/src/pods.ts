@@ -1,5 +1,5 @@
 import type { KubeConnection } from './connection.js';
-import type { RawList, RawObject } from './objects.js';
+import type { RawObject } from './objects.js';
 
 /** A pod, as far as a drain asks for it. */
 export interface KubePod {
@@ -79,19 +79,12 @@ export function podOf(raw: RawPod): KubePod {
   };
 }
 
-const PAGE = 500;
 export const podsQuery = (node: string): string => `fieldSelector=${encodeURIComponent(`spec.nodeName=${node}`)}`;
 
 /** The pods of a node as the API server has them now, not as some cache had them. */
 export async function podsOn(connection: KubeConnection, node: string): Promise<readonly KubePod[]> {
   const pods: KubePod[] = [];
-  let next = '';
-  do {
-    const list = (await connection.get(
-      `/api/v1/pods?${podsQuery(node)}&limit=${PAGE}${next === '' ? '' : `&continue=${encodeURIComponent(next)}`}`,
-    )) as RawList<RawPod>;
-    pods.push(...(list.items ?? []).map(podOf));
-    next = list.metadata?.continue ?? '';
-  } while (next !== '');
+  for await (const { items = [] } of connection.pages<RawPod>('/api/v1/pods', podsQuery(node)))
+    pods.push(...items.map(podOf));
   return pods;
 }

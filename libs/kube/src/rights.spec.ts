@@ -1,4 +1,4 @@
-import { SILENT, type Logger } from '#libs/runtime';
+import { SILENT, type Logger } from '#libs/process';
 import { KubeError, refusalOf } from './errors.js';
 import { MissingRights, rightOf, rightsWords, rightWords } from './rights.js';
 
@@ -57,10 +57,10 @@ describe('a missing right', () => {
     for (const asked of [list, list]) rights.granted(asked);
     rights.refused(list, error);
     expect(said).toEqual([
-      `the right to list nodes is missing, and is waited for: ${REFUSED}`,
-      `the right to watch nodes is missing, and is waited for: ${REFUSED}`,
-      'the right to list nodes is there now',
-      `the right to list nodes is missing, and is waited for: ${REFUSED}`,
+      `the permission to list nodes is missing; waiting for it: ${REFUSED}`,
+      `the permission to watch nodes is missing; waiting for it: ${REFUSED}`,
+      'the permission to list nodes was granted',
+      `the permission to list nodes is missing; waiting for it: ${REFUSED}`,
     ]);
   });
 

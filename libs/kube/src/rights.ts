@@ -1,4 +1,5 @@
-import type { Logger } from '#libs/runtime';
+import { API_GROUP, KINDS, pluralOf, ROLLOUT_KIND } from '#libs/manifests';
+import type { Logger } from '#libs/process';
 import type { KubeError } from './errors.js';
 
 /** A right as the rules of an API server name it. */
@@ -12,7 +13,7 @@ export interface Right {
   readonly namespace: string;
 }
 
-interface Asked {
+interface ResourceRequest {
   readonly method: string;
   readonly path: string;
 }
@@ -20,7 +21,7 @@ interface Asked {
 const VERBS: Readonly<Record<string, string>> = { POST: 'create', PUT: 'update', PATCH: 'patch' };
 
 /** The right that a request takes; undefined for what is no resource. */
-export function rightOf({ method, path }: Asked): Right | undefined {
+export function rightOf({ method, path }: ResourceRequest): Right | undefined {
   const [place = '', query = ''] = path.split('?', 2);
   const [, root, ...rest] = place.split('/').map(decodeURIComponent);
   if (root !== 'api' && root !== 'apis') return undefined;
@@ -79,23 +80,62 @@ export class MissingRights {
 
   constructor(private readonly logger: Logger) {}
 
-  refused(asked: Asked, { message }: KubeError): void {
+  refused(asked: ResourceRequest, { message }: KubeError): void {
     const right = wordsOf(asked);
     if (right === undefined || this.missing.has(right)) return;
     this.missing.add(right);
-    this.logger.error({ right }, `the right to ${right} is missing, and is waited for: ${message}`);
+    this.logger.error({ right }, `the permission to ${right} is missing; waiting for it: ${message}`);
   }
 
-  granted(asked: Asked): void {
+  granted(asked: ResourceRequest): void {
     // Most of the time there is nothing to look for.
     if (this.missing.size === 0) return;
     const right = wordsOf(asked);
     if (right !== undefined && this.missing.delete(right))
-      this.logger.info({ right }, `the right to ${right} is there now`);
+      this.logger.info({ right }, `the permission to ${right} was granted`);
   }
 }
 
-function wordsOf(asked: Asked): string | undefined {
+function wordsOf(asked: ResourceRequest): string | undefined {
   const right = rightOf(asked);
   return right === undefined ? undefined : rightWords(right);
 }
+
+/** As a ClusterRole has it. */
+interface Rule {
+  readonly group: string;
+  readonly resources: readonly string[];
+  readonly verbs: readonly string[];
+  /** Of the whole cluster where there is none. */
+  readonly namespace?: string;
+}
+
+const published = KINDS.map(({ name }) => pluralOf(name));
+const rollouts = pluralOf(ROLLOUT_KIND);
+
+const RULES = {
+  drain: [
+    { group: '', resources: ['nodes'], verbs: ['get', 'list', 'watch', 'patch'] },
+    { group: '', resources: ['pods'], verbs: ['list', 'watch', 'delete'] },
+    { group: '', resources: ['pods/eviction'], verbs: ['create'] },
+    { group: 'policy', resources: ['poddisruptionbudgets'], verbs: ['list', 'watch'] },
+  ],
+  inventory: [{ group: '', resources: ['nodes'], verbs: ['list', 'watch'] }],
+  gateway: [
+    { group: API_GROUP, resources: published, verbs: ['list', 'watch', 'patch'] },
+    { group: API_GROUP, resources: [rollouts], verbs: ['list', 'watch', 'create', 'delete'] },
+    { group: API_GROUP, resources: [...published, rollouts].map((plural) => `${plural}/status`), verbs: ['patch'] },
+    // What happens to objects that have no namespace is told there.
+    { group: '', resources: ['events'], verbs: ['create'], namespace: 'default' },
+  ],
+} as const satisfies Readonly<Record<string, readonly Rule[]>>;
+
+/** The services that speak with the API server. */
+export type KubeService = keyof typeof RULES;
+export const KUBE_SERVICES = Object.keys(RULES) as readonly KubeService[];
+
+/** What a service has to be allowed. The chart gives its service account these. */
+export const rightsOf = (service: KubeService): readonly Right[] =>
+  (RULES[service] as readonly Rule[]).flatMap(({ group, resources, verbs, namespace = '' }) =>
+    verbs.flatMap((verb) => resources.map((resource) => ({ verb, group, resource, namespace }))),
+  );

@@ -6,13 +6,13 @@ const QUICK_ANSWERS = 5;
 /** Who asks for nothing any more cannot know; it is not slow for anybody here. */
 const LAPSES_MS = 60_000;
 
-/** Notices whether answers are slow: from the first that takes long to the last of a few in a row that do not, or until none was slow for a while. */
+/** Notices slow answers. They end with a few quick ones in a row, or when none was slow for a while. */
 export class Slowness {
   private isSlow = false;
   private quick = 0;
   private slowAtMs = 0;
 
-  /** Takes how long an answer took that came now. What to tell if that changes something: that it is slow, or that it no longer is. */
+  /** Takes the time of an answer; returns what to tell if that changes something. */
   took(ms: number, nowMs: number): 'slow' | 'quick' | undefined {
     this.quick = ms < QUICK_MS ? this.quick + 1 : 0;
     if (this.quick === 0) this.slowAtMs = nowMs;
@@ -23,7 +23,7 @@ export class Slowness {
     return this.quick < QUICK_ANSWERS ? undefined : this.over();
   }
 
-  /** Whether it is over because nothing was slow for so long; else when to ask again, or that there is nothing to ask. */
+  /** `quick` when nothing was slow for long enough; else when to ask again, if at all. */
   lapse(nowMs: number): 'quick' | number | undefined {
     if (!this.isSlow) return undefined;
     const atMs = this.slowAtMs + LAPSES_MS;
@@ -44,5 +44,5 @@ export const slownessNote = (words: string | undefined) =>
     : ({
         state: 'note',
         words,
-        todo: 'whatever needs the API server takes as long: see to its load, its etcd, and the webhooks that it asks',
+        todo: 'requests to the API server are slow: check its load, its etcd and its webhooks',
       } as const);

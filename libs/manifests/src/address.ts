@@ -1,4 +1,4 @@
-import { bitsOf, isBroadcast, parseAddress, parseCidr } from '#libs/addresses';
+import { bitsOf, isBroadcast, parseAddress, parseCidr } from './network/ip-address.js';
 import { patternForm, type TextForm } from './shape/forms.js';
 
 /** The form of a network: the address before the slash is that of the network. */
@@ -7,7 +7,7 @@ export const NETWORK: TextForm = {
   problem: (text) => {
     const cidr = parseCidr(text);
     if (cidr === undefined) return CIDR_MESSAGE;
-    return cidr.isNetwork ? undefined : `must be the address of the network: ${cidr.network} is meant, perhaps`;
+    return cidr.isNetwork ? undefined : `must be the address of the network: did you mean ${cidr.network}?`;
   },
   schema: { pattern: '^[0-9A-Fa-f:.]+/[0-9]{1,3}$' },
 };
@@ -19,8 +19,8 @@ export const HOST_IN_NETWORK: TextForm = {
     const cidr = parseCidr(text);
     if (cidr === undefined) return CIDR_MESSAGE;
     if (cidr.prefix >= bitsOf(cidr.family) - 1) return undefined;
-    if (cidr.isNetwork) return 'must be the address of a host, and is that of its network';
-    return isBroadcast(cidr) ? 'must be the address of a host, and is the broadcast of its network' : undefined;
+    if (cidr.isNetwork) return 'must be the address of a host, not of its network';
+    return isBroadcast(cidr) ? 'must be the address of a host, not the broadcast address of its network' : undefined;
   },
   schema: { pattern: '^[0-9A-Fa-f:.]+/[0-9]{1,3}$' },
 };

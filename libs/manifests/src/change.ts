@@ -1,3 +1,4 @@
+import { Fields } from './shape/description.js';
 import {
   fragmentId,
   isChangeId,
@@ -9,8 +10,7 @@ import {
 } from '#libs/contracts';
 import { Nested, Optional, type Problem } from './shape/checked.js';
 import { AnyList, Text, Whole } from './shape/forms.js';
-import { isObject, readShape } from './shape/reader.js';
-import { typeName } from './shape/json-type.js';
+import { isObject, readShape, typeName } from './shape/reader.js';
 import { jsonProblems, MAX_CHANGE_BYTES, utf8Bytes } from './json-form.js';
 import { parseJson } from './json-text.js';
 import { checkManifest, reasonsOf } from './manifest.js';
@@ -33,6 +33,9 @@ export type ChangeResult =
   | { readonly ok: false; readonly reasons: readonly Reason[] };
 
 /** How a change is to be rolled out, where it wants something other than the policies say. */
+@Fields({
+  maxFailures: 'How many nodes may fail before the change is rolled back. Replaces what RolloutPolicies say.',
+})
 export class StrategySpec {
   @Optional() @Whole(0, MAX_NODES) readonly maxFailures?: number;
 }
@@ -77,7 +80,7 @@ export function readChange(text: string): ChangeResult {
       {
         at: '',
         code: 'too-large',
-        message: `the change has ${bytes} bytes, and may have ${MAX_CHANGE_BYTES}: split it`,
+        message: `the change has ${bytes} bytes; the limit is ${MAX_CHANGE_BYTES}: split it`,
       },
     ]);
   }
@@ -163,7 +166,7 @@ function twiceReasons(named: readonly { readonly place: string; readonly id: str
         fragment: id,
         field: place,
         code: 'duplicate',
-        message: `${id} stands in ${before} and in ${place}`,
+        message: `${id} is both in ${before} and in ${place}`,
         nodes: [],
       },
     ];

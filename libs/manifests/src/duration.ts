@@ -1,34 +1,52 @@
 /** No deadline is longer: timers and the wire's 32-bit numbers end at some 24 and 49 days. */
 export const MAX_DURATION_MS = 7 * 24 * 3_600_000;
 
-/** The milliseconds of a duration such as `5s`, `2m`, `1h30m` or `500ms`; undefined when it is not one, is zero, or too long. */
-export function durationMs(text: string): number | undefined {
-  const match = DURATION.exec(text);
-  if (match === null) return undefined;
-  const [, hours, minutes, seconds, milliseconds] = match;
-  const sum =
-    Number(hours ?? 0) * 3_600_000 +
-    Number(minutes ?? 0) * 60_000 +
-    Number(seconds ?? 0) * 1_000 +
-    Number(milliseconds ?? 0);
-  return sum > 0 && sum <= MAX_DURATION_MS ? sum : undefined;
+const UNIT_MS: Readonly<Record<string, number>> = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
+const SUM = /^(\d+(\.\d+)?(ms|[smhd]))+$/;
+/** What manifests may say: whole amounts, from hours down, each unit once. */
+const MANIFEST_FORM = /^(\d{1,9}h)?(\d{1,9}m)?(\d{1,9}s)?(\d{1,9}ms)?$/;
+
+/**
+ * The milliseconds of any sum of amounts, as on a command line: `90s`, `1h30m`, `1.5h`, `2d`; undefined when it is
+ * none.
+ */
+export function parseDuration(text: string): number | undefined {
+  if (!SUM.test(text)) return undefined;
+  return [...text.matchAll(/([\d.]+)(ms|[smhd])/g)].reduce(
+    (sum, [, amount, unit]) => sum + Number(amount) * (UNIT_MS[unit as string] as number),
+    0,
+  );
 }
 
-/** A duration as people write it: `1h30m`. */
+/**
+ * The milliseconds of a duration in a manifest, such as `5s` or `1h30m`; undefined when it is none, zero, or too long.
+ */
+export function durationMs(text: string): number | undefined {
+  const ms = MANIFEST_FORM.test(text) ? parseDuration(text) : undefined;
+  return ms !== undefined && ms > 0 && ms <= MAX_DURATION_MS ? ms : undefined;
+}
+
+/** A duration as people write it, to the millisecond: `1h30m`. */
 export function durationText(ms: number): string {
-  const whole = [
-    ['h', 3_600_000],
-    ['m', 60_000],
-    ['s', 1_000],
-    ['ms', 1],
-  ] as const;
   let rest = Math.round(ms);
   let text = '';
-  for (const [unit, size] of whole) {
+  for (const unit of ['h', 'm', 's', 'ms']) {
+    const size = UNIT_MS[unit] as number;
     if (rest >= size) text += `${Math.floor(rest / size)}${unit}`;
     rest %= size;
   }
   return text === '' ? '0s' : text;
 }
 
-const DURATION = /^(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?(?:(\d{1,9})ms)?$/;
+/** About how long that is, as kubectl writes ages: `42s`, `5m10s`, `3h`, `2d4h`. */
+export function roughDuration(ms: number): string {
+  const s = Math.floor(ms / 1_000);
+  if (s < 120) return `${s}s`;
+  if (s < 600) return two(Math.floor(s / 60), 'm', s % 60, 's');
+  if (s < 7_200) return `${Math.floor(s / 60)}m`;
+  if (s < 86_400) return two(Math.floor(s / 3_600), 'h', Math.floor((s % 3_600) / 60), 'm');
+  return two(Math.floor(s / 86_400), 'd', Math.floor((s % 86_400) / 3_600), 'h');
+}
+
+const two = (a: number, unitA: string, b: number, unitB: string): string =>
+  `${a}${unitA}${b === 0 ? '' : `${b}${unitB}`}`;

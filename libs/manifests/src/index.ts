@@ -1,6 +1,5 @@
 export * from './address.js';
 export * from './change.js';
-export * from './command.js';
 export * from './drains.js';
 export * from './duration.js';
 export * from './immutable.js';
@@ -24,16 +23,20 @@ export * from './kinds/vrf.js';
 export * from './kinds/ssh-keys.js';
 export * from './kinds/sysctl.js';
 export * from './kinds/systemd-unit.js';
-export { API_VERSION, checkManifest, reasonsOf, type CheckedManifest, type Manifest } from './manifest.js';
+export {
+  API_VERSION,
+  checkManifest,
+  checkRendered,
+  reasonsOf,
+  type CheckedManifest,
+  type Manifest,
+} from './manifest.js';
 export { KUBERNETES_YAML } from './kubernetes-yaml.js';
 export * from './manifest-file.js';
-export * from './network-kinds.js';
 export * from './path.js';
 export * from './policies.js';
-export * from './rendered.js';
 export * from './schemas.js';
 export * from './selector.js';
-export * from './sysctl-key.js';
 export * from './template.js';
 export * from './unit-name.js';
 // The forms, for other libraries that read what people write.
@@ -60,3 +63,13 @@ export {
   type WebhookClient,
 } from './custom-resources/admission.js';
 export { compareDefinitions, type DefinitionDifference } from './custom-resources/differences.js';
+export * from './requests/requests.js';
+export * from './requests/forms.js';
+export * from './requests/request-reader.js';
+export * from './network/elements.js';
+export * from './network/entries.js';
+export { isNetworkEntry, NETWORK_KINDS, type NetworkKind } from './network/fragments.js';
+export * from './network/needs.js';
+export { networkOf } from './network/network.js';
+export * from './network/network-review.js';
+export * from './network/ip-address.js';

@@ -7,7 +7,9 @@ export const MAX_CONFIG_BYTES = MAX_CHANGE_BYTES;
 /** Deeper nesting is nobody's config; readers that recurse stay safe. */
 export const MAX_DEPTH = 64;
 
-/** What is wrong with JSON whatever it is meant to say: too deep, or with text or numbers that have no canonical form. */
+/**
+ * What is wrong with JSON whatever it is meant to say: too deep, or with text or numbers that have no canonical form.
+ */
 export function jsonProblems(value: unknown): readonly Problem[] {
   const problems: Problem[] = [];
   walk(value, '', 1, problems);

@@ -28,7 +28,10 @@ const GO_OCTAL: ScalarTag = {
   resolve: (text) => (text.startsWith('-') ? -1 : 1) * parseInt(text.replaceAll(/[-+_]|0o/g, ''), 8),
 };
 
-/** Of YAML 1.1 what kubectl does not know, or has as a text: dates, base-60 numbers (`64512:10` and many a MAC look like one), sets and the like. */
+/**
+ * Of YAML 1.1 what kubectl does not know, or has as a text: dates, base-60 numbers (`64512:10` and many a MAC look like
+ * one), sets and the like.
+ */
 const NOT_IN_KUBERNETES = ['timestamp', 'binary', 'omap', 'pairs', 'set'].map((name) => `tag:yaml.org,2002:${name}`);
 const BASE_60 = 'TIME';
 
@@ -41,15 +44,19 @@ const kubernetesTags = (tags: Tags): Tags => [
 ];
 
 /**
- * YAML as kubectl and the API server read it (sigs.k8s.io/yaml), which is nearly YAML 1.1: `0644` is octal, `yes`, `no`, `on` and `off`
- * are booleans, `<<` merges. The schema is named beside the version, which a `%YAML` line in the text would override.
+ * YAML as kubectl and the API server read it (sigs.k8s.io/yaml), which is nearly YAML 1.1: `0644` is octal, `yes`,
+ * `no`, `on` and `off` are booleans, `<<` merges. The schema is named together with the version, which a `%YAML` line
+ * in the text would override.
  */
 export const KUBERNETES_YAML: YamlDialect = {
   options: { version: '1.1', schema: 'yaml-1.1', resolveKnownTags: false, merge: true, customTags: kubernetesTags },
   problem: (document) => aliasProblem(document),
 };
 
-/** Merging copies, so that yaml's own count of aliases does not see it: what comes of a document has no more values than any text may have. */
+/**
+ * Merging copies, so that yaml's own count of aliases does not see it: what comes of a document has no more values than
+ * any text may have.
+ */
 const MAX_VALUES = 500_000;
 
 function aliasProblem(document: Document): string | undefined {

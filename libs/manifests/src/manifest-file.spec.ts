@@ -59,7 +59,7 @@ describe('readManifests', () => {
     ['kind: A\nspec: !!js/function "x"\n', expect.stringMatching(/^f\.yaml:2:7: Unresolved tag/)],
     [
       '- a\n'.repeat(200_000),
-      'f.yaml:100001:1: up to here it has more than a change can hold: publish it as several changes',
+      'f.yaml:100001:1: the manifests up to here already exceed what one change can hold; publish them as several changes',
     ],
     [
       'x: 0\ny:\n' + Array.from({ length: 10_001 }, (_, i) => `  k${i}: 1\n`).join(''),

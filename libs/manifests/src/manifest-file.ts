@@ -1,6 +1,5 @@
 import { Composer, Lexer, LineCounter, Parser, type CST, type Document } from 'yaml';
-import { isObject } from './shape/reader.js';
-import { typeName } from './shape/json-type.js';
+import { isObject, typeName } from './shape/reader.js';
 import { MAX_DEPTH } from './json-form.js';
 import { SLUICE_YAML, type YamlDialect } from './kubernetes-yaml.js';
 import type { Manifest } from './manifest.js';
@@ -39,7 +38,10 @@ export function readManifests(text: string, fileName: string, dialect: YamlDiale
 /** Of one document; who has more has something else than a manifest. */
 const MAX_PROBLEMS = 50;
 
-/** Words, signs and line ends of YAML: parsing costs by them, and not by bytes. The largest change in its smallest manifests has fewer. */
+/**
+ * Words, signs and line ends of YAML: parsing costs by them, and not by bytes. The largest change in its smallest
+ * manifests has fewer.
+ */
 const MAX_LEXEMES = 500_000;
 /** Each key of a mapping is compared with all before it. */
 const MAX_KEYS = 10_000;
@@ -54,7 +56,7 @@ function unusable(text: string): string | undefined {
     // The marks that the lexer puts in between are no part of the text.
     if (!MARKS.has(lexeme)) at += lexeme.length;
     if (count > MAX_LEXEMES)
-      return `${placeIn(text, at)}: up to here it has more than a change can hold: publish it as several changes`;
+      return `${placeIn(text, at)}: the manifests up to here already exceed what one change can hold; publish them as several changes`;
   }
   return undefined;
 }

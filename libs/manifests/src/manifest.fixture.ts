@@ -104,7 +104,7 @@ export const GOOD: readonly (readonly [string, Manifest])[] = [
       ],
     }),
   ],
-  ['a unit that shall not run', unit({ name: 'a@b.service', enabled: false, state: 'stopped' })],
+  ['a unit that must not run', unit({ name: 'a@b.service', enabled: false, state: 'stopped' })],
   ['a unit that is made of a template', unit({ name: '{{ node.labels.role }}.service', content: '' })],
   ['a kernel parameter', sysctl({})],
   ['a kernel parameter of several words', sysctl({ key: 'net.ipv4.conf.eth0/100.rp_filter', value: '1 2\t3' })],

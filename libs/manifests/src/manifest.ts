@@ -1,8 +1,8 @@
-import { fragmentId, isDnsLabel, type Fragment, type Reason } from '#libs/contracts';
+import { Fields } from './shape/description.js';
+import { fragmentId, isDnsLabel, type ConfigEntry, type Fragment, type Reason } from '#libs/contracts';
 import { Nested, Optional, type Problem, type Stage } from './shape/checked.js';
 import { AnyObject, Exactly, LabelMap, Text } from './shape/forms.js';
-import { isObject, placeOf, readShape } from './shape/reader.js';
-import { typeName } from './shape/json-type.js';
+import { isObject, placeOf, readShape, typeName } from './shape/reader.js';
 import { jsonProblems } from './json-form.js';
 import { KINDS, kindOf } from './kinds/registry.js';
 import type { Kind } from './kinds/kind.js';
@@ -24,6 +24,10 @@ export type CheckedManifest =
   | { readonly ok: false; readonly reasons: readonly Reason[] };
 
 /** The name of a fragment and what tells it from others. */
+@Fields({
+  name: 'Name of the object, unique for its kind. A DNS label of at most 63 characters.',
+  labels: 'Labels of the object itself. They select nothing and are not part of what nodes get.',
+})
 export class Metadata {
   @Text({
     code: 'bad-name',
@@ -38,6 +42,12 @@ export class Metadata {
 }
 
 /** What all manifests have in common. */
+@Fields({
+  apiVersion: 'Version of the format.',
+  kind: 'Kind of the object.',
+  metadata: 'Name and labels of the object.',
+  spec: 'What is wanted. Its fields depend on the kind.',
+})
 export class ManifestHead {
   @Exactly(API_VERSION, 'bad-api-version') readonly apiVersion!: string;
   @Text() readonly kind!: string;
@@ -127,3 +137,25 @@ function templateProblems(value: unknown, at: string): readonly Problem[] {
 
 const fragmentOf = (head: ManifestHead): Fragment =>
   ({ kind: head.kind, name: head.metadata.name, labels: head.metadata.labels ?? {}, spec: head.spec }) as Fragment;
+
+/** Checks a rendered fragment in full: now that no template is left, every form must hold. */
+export function checkRendered(entry: ConfigEntry): readonly Reason[] {
+  const fragment = fragmentId(entry);
+  const form = jsonProblems(entry.spec);
+  if (form.length > 0) return reasonsOf(fragment, inside('spec', form));
+  const kind = kindOf(entry.kind);
+  if (kind === undefined || kind.role === 'policy') {
+    const known = KINDS.filter(({ role }) => role === 'state')
+      .map(({ name }) => name)
+      .join(', ');
+    return reasonsOf(fragment, [
+      { at: 'kind', code: 'unknown-kind', message: `unknown kind for a node; known kinds: ${known}` },
+    ]);
+  }
+  if (Object.hasOwn(entry.spec, 'nodeSelector')) {
+    return reasonsOf(fragment, [
+      { at: 'spec.nodeSelector', code: 'unknown-field', message: 'a rendered fragment has no nodeSelector' },
+    ]);
+  }
+  return reasonsOf(fragment, inside('spec', problemsOfSpec(kind, { ...entry.spec, nodeSelector: {} }, 'rendered')));
+}

@@ -19,7 +19,7 @@ export interface ParsedPool {
   readonly text: string;
   readonly applyMs: number;
   readonly drainMs: number;
-  /** How to drain, as written: it goes with the lease, so that whoever drains needs to know no pool. */
+  /** How to drain, as written: it goes with the lease, so that the drainer needs to know no pool. */
   readonly drain: WrittenDrain;
   readonly drift: 'report' | 'repair';
   readonly selector: NodeSelector;
@@ -82,6 +82,6 @@ export function probeLimits(entry: ConfigEntry): ProbeLimits {
   return { timeoutMs: durationMs(spec.timeout ?? '') ?? 5_000, retries: spec.retries ?? 3 };
 }
 
-/** Who may change what the nodes of a pool get, as its checked fragment says; empty: whoever may at all. */
+/** Who may change what the nodes of a pool get, as its checked fragment says; empty: everyone who may at all. */
 export const editorsOf = (fragment: Fragment): readonly EditorsSpec[] =>
   (fragment.spec as unknown as PoolSpec).editors ?? [];

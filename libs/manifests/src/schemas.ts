@@ -1,9 +1,10 @@
+import { aboutOf, descriptionOf } from './shape/description.js';
 import { definitionsOf, withTemplates } from './shape/json-schema.js';
 import type { Schema } from './shape/checked.js';
 import { KINDS } from './kinds/registry.js';
 import type { Kind } from './kinds/kind.js';
 import { MatchExpression, NodeSelector } from './selector.js';
-import { API_VERSION, Metadata } from './manifest.js';
+import { API_VERSION, ManifestHead, Metadata } from './manifest.js';
 
 /** A JSON Schema (draft-07) of the full manifest of every kind, by kind. */
 export const manifestSchemas = (): Readonly<Record<string, Schema>> =>
@@ -19,13 +20,17 @@ function schemaOf(kind: Kind): Schema {
     $schema: 'http://json-schema.org/draft-07/schema#',
     $id: `https://sluice.dev/schemas/v1alpha1/${kind.name}.json`,
     title: kind.name,
+    description: aboutOf(kind.spec),
     type: 'object',
     properties: {
-      apiVersion: { const: API_VERSION },
-      kind: { const: kind.name },
-      // A draft-07 reference hides what stands beside it.
-      metadata: reserved.length > 0 ? { allOf: [metadata, ...reserved] } : metadata,
-      spec: { $ref: `#/definitions/${kind.spec.name}` },
+      apiVersion: { description: descriptionOf(ManifestHead, 'apiVersion'), const: API_VERSION },
+      kind: { description: descriptionOf(ManifestHead, 'kind'), const: kind.name },
+      // A draft-07 reference hides what stands next to it.
+      metadata: { description: descriptionOf(ManifestHead, 'metadata'), allOf: [metadata, ...reserved] },
+      spec: {
+        description: descriptionOf(ManifestHead, 'spec'),
+        allOf: [{ $ref: `#/definitions/${kind.spec.name}` }],
+      },
     },
     required: ['apiVersion', 'kind', 'metadata', 'spec'],
     additionalProperties: false,

@@ -1,3 +1,4 @@
+import { Fields } from './shape/description.js';
 import { NestedList, Optional, Ruled, type Problem } from './shape/checked.js';
 import { LABEL_KEY, LABEL_KEY_MESSAGE, LabelMap, patternForm, Text, TextList, Word } from './shape/forms.js';
 
@@ -27,6 +28,12 @@ export type Operator = (typeof OPERATORS)[number];
     },
   ],
 })
+@Fields({
+  key: 'Key of the label that the condition is about.',
+  operator:
+    '`In` and `NotIn` compare the label with `values`; a node without the label matches `NotIn`. `Exists` and `DoesNotExist` only look for the key.',
+  values: 'Values to compare with. Required for `In` and `NotIn`, forbidden for the others.',
+})
 export class MatchExpression {
   @Text(patternForm('bad-label-key', LABEL_KEY, LABEL_KEY_MESSAGE)) readonly key!: string;
   @Word(OPERATORS, 'unknown-operator') readonly operator!: Operator;
@@ -34,6 +41,10 @@ export class MatchExpression {
 }
 
 /** Which nodes a fragment is for: all conditions must hold, and `{}` has none. */
+@Fields({
+  matchLabels: 'Labels that must all be present with exactly these values.',
+  matchExpressions: 'Conditions that must all hold.',
+})
 export class NodeSelector {
   @Optional() @LabelMap() readonly matchLabels?: Readonly<Record<string, string>>;
   @Optional() @NestedList(() => MatchExpression) readonly matchExpressions?: readonly MatchExpression[];
@@ -90,3 +101,7 @@ function valuesProblems(expression: Readonly<Record<string, unknown>>): readonly
   }
   return [];
 }
+
+/** Whether two sets of labels are the same, in whatever order. */
+export const sameLabels = (a: Readonly<Record<string, string>>, b: Readonly<Record<string, string>>): boolean =>
+  JSON.stringify(Object.entries(a).sort()) === JSON.stringify(Object.entries(b).sort());

@@ -7,7 +7,9 @@ export const UNIT = patternForm(
   'must be the name of a systemd unit, as in "frr.service"',
 );
 
-/** The form of a unit that a fragment makes: with the suffix that says what it is, and no template without its instance. */
+/**
+ * The form of a unit that a fragment makes: with the suffix that says what it is, and no template without its instance.
+ */
 export const WHOLE_UNIT = patternForm(
   'bad-unit',
   /^(?=.{1,255}$)[A-Za-z0-9:_.\\@][A-Za-z0-9:_.\\@-]*\.(service|socket|timer|path|mount|automount|swap|target|slice)$/,

@@ -33,12 +33,12 @@ export const joined = (
   node: string,
   labels: Readonly<Record<string, string>> = {},
   more: Partial<NewFactOf<'node.joined'>> = {},
-): NewFact => factOf('node.joined', { node, labels, incarnation: 1, birth: 7, seq: 1, ...more });
+): NewFact => factOf('node.joined', { node, labels, incarnation: 1, nonce: 7, seq: 1, ...more });
 export const changed = (
   node: string,
   labels: Readonly<Record<string, string>>,
   capabilities: readonly string[] = [],
-): NewFact => factOf('node.changed', { node, labels, capabilities, incarnation: 1, birth: 7, seq: 2 });
+): NewFact => factOf('node.changed', { node, labels, capabilities, incarnation: 1, nonce: 7, seq: 2 });
 export const left = (node: string): NewFact => factOf('node.left', { node, because: 'removed', by: 'me' });
 export const silent = (node: string): NewFact => factOf('node.silent', { node });
 export const heard = (node: string): NewFact => factOf('node.heard', { node });
@@ -46,7 +46,7 @@ export const heard = (node: string): NewFact => factOf('node.heard', { node });
 export const renderedNode = (node: string, hash: string, more: Partial<NewFactOf<'node.rendered'>> = {}): NewFact =>
   factOf('node.rendered', { node, hash, recipe: `r-${hash}`, cause: 'join', ...more });
 export const reviewedNode = (node: string, hash: string, reasons: readonly Reason[] = []): NewFact =>
-  factOf('node.reviewed', { node, hash, fit: reasons.length === 0, reasons });
+  factOf('node.reviewed', { node, hash, compatible: reasons.length === 0, reasons });
 
 export const reason = (code: string, message = code): Reason => ({ fragment: '', field: '', code, message, nodes: [] });
 
@@ -84,8 +84,8 @@ export const renderedChange = (
   targets: Targets,
   more: Partial<NewFactOf<'config.rendered'>> = {},
 ): NewFact => factOf('config.rendered', { change, attempt: 1, targets: [blobOf(targets)], ...more });
-export const validated = (change: string, attempt = 1, unfit: readonly string[] = []): NewFact =>
-  factOf('config.validated', { change, attempt, unfit });
+export const validated = (change: string, attempt = 1, incompatible: readonly string[] = []): NewFact =>
+  factOf('config.validated', { change, attempt, incompatible });
 export const committed = (change: string, generation = 1): NewFact =>
   factOf('config.committed', { change, generation });
 export const ended = (change: string, outcome: string): NewFact => factOf('config.ended', { change, outcome });
@@ -97,7 +97,7 @@ export const report = (node: string, hash: string, more: Partial<NodeReport> = {
   at: '',
   node,
   incarnation: 1,
-  birth: 7,
+  nonce: 7,
   seq: 1,
   bootId: 'b1',
   hash,
@@ -114,7 +114,7 @@ export const report = (node: string, hash: string, more: Partial<NodeReport> = {
   durationMs: 0,
   changed: [],
   probe: '',
-  what: [],
+  differences: [],
   needsRestart: false,
   step: '',
   ...more,

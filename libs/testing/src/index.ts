@@ -1,3 +1,5 @@
+export { findNatsCli, whyNoNatsCli } from './nats-cli.js';
+export { startNatsServer, type NatsServer } from './nats-server.js';
 export * from './nats-fixture.js';
 export * from './until.js';
 export * from './fact-builders.js';

@@ -1,31 +1,50 @@
 import {
+  configKey,
   decodeFact,
   encodeFact,
   factSubject,
+  type Config,
   type Fact,
   type NewFact,
   type ViewBucket,
   type ViewValues,
 } from '#libs/contracts';
 import {
+  atOnce,
   MAX_BATCH,
   parseViewKey,
   type Answer,
   type Core,
   type Decision,
   type Entry,
+  type GatherPort,
+  type Handlers,
   type Need,
   type Now,
-} from '#libs/kernel';
+} from '#libs/engine';
 import { pictureOf, pictureTextOf } from './state-picture.js';
-import { targetsOf } from './fact-builders.js';
+import { blobOf, targetsOf } from './fact-builders.js';
 
 /** More rounds than any decision should need: a core that never comes to rest is a bug. */
 const ROUNDS = 50;
 
+/** The configs and targets that a ledger in memory names. */
+class MemoryBlobs {
+  readonly configs = new Map<string, Config>();
+  readonly port: Handlers<GatherPort> = {
+    'read-configs': ({ names }) => names.map(({ node, hash }) => this.configs.get(configKey(node, hash))),
+    'put-configs': ({ configs }) => {
+      for (const { node, hash, text } of configs) this.configs.set(configKey(node, hash), JSON.parse(text) as Config);
+    },
+    'put-targets': ({ targets }) => [blobOf(targets)],
+    pause: () => undefined,
+  };
+}
+
 /** The ledger, in memory: one order of facts, and an append only on the end that the decision was made on. */
 export class MemoryLedger {
   readonly facts: Fact[] = [];
+  readonly blobs = new MemoryBlobs();
 
   get last(): number {
     return this.facts.length;
@@ -54,7 +73,8 @@ export class MemoryLedger {
 
 /**
  * One copy of a core on a ledger in memory: given facts, when inputs come, then these facts. Every decision is checked
- * on the way: it is no larger than a batch may be, it leaves the state as it was, and a fold built from the dump is the same to the last index.
+ * on the way: it is no larger than a batch may be, it leaves the state as it was, and a fold built from the dump is the
+ * same to the last index.
  */
 export class LedgerCopy<S, I, N extends Need = never, G = never> {
   state: S;
@@ -68,7 +88,8 @@ export class LedgerCopy<S, I, N extends Need = never, G = never> {
   constructor(
     readonly core: Core<S, I, N, G>,
     readonly ledger = new MemoryLedger(),
-    protected readonly gather: (needs: readonly N[], state: S) => Map<string, G> = () => new Map(),
+    /** What gathering gives, where a spec says that and not the core. */
+    private readonly result: ((needs: readonly N[], state: S) => ReadonlyMap<string, G>) | undefined = undefined,
   ) {
     this.state = core.initial();
   }
@@ -103,11 +124,17 @@ export class LedgerCopy<S, I, N extends Need = never, G = never> {
       this.showViews();
       this.answers.push(...decision.answers.values());
       waiting = waiting.filter((input) => decision.held.has(input));
-      gathered =
-        decision.needs.length > 0 ? new Map([...gathered, ...this.gather(decision.needs, this.state)]) : new Map();
+      gathered = decision.needs.length > 0 ? new Map([...gathered, ...this.gather(decision.needs)]) : new Map();
       if (decision.facts.length === 0 && decision.needs.length === 0 && !decision.more && waiting.length === 0)
         return said;
     }
+  }
+
+  private gather(needs: readonly N[]): ReadonlyMap<string, G> {
+    if (this.result !== undefined) return this.result(needs, this.state);
+    const steps = this.core.gather?.(needs, this.state);
+    if (steps === undefined) throw new Error(`${this.core.name} gathers nothing`);
+    return atOnce(steps, this.ledger.blobs.port);
   }
 
   /** Lets time pass, and decides. */
@@ -127,6 +154,7 @@ export class LedgerCopy<S, I, N extends Need = never, G = never> {
     if (decision.facts.length > MAX_BATCH)
       throw new Error(`${decision.facts.length} facts are more than a batch may hold`);
     expect(pictureTextOf(this.state, true)).toBe(before);
+    this.core.remember?.(this.state, decision.memory);
     this.checkSnapshot();
     return decision;
   }
@@ -143,7 +171,7 @@ export class LedgerCopy<S, I, N extends Need = never, G = never> {
   /** Decides with everything gathered, without appending: what a copy is about to do when another is quicker. */
   about(...inputs: readonly I[]): Decision<I, N> {
     const first = this.decide(inputs);
-    return first.needs.length === 0 ? first : this.decide(inputs, this.gather(first.needs, this.state));
+    return first.needs.length === 0 ? first : this.decide(inputs, this.gather(first.needs));
   }
 
   /** The state of a copy that starts from this one's snapshot. */
@@ -151,7 +179,10 @@ export class LedgerCopy<S, I, N extends Need = never, G = never> {
     return this.core.load(JSON.parse(JSON.stringify(this.core.dump(this.state))), this.nowMs);
   }
 
-  /** Goes on as a copy that was started from a snapshot and begins to lead: the first thing that does is to check every view. */
+  /**
+   * Goes on as a copy that was started from a snapshot and begins to lead: the first thing that does is to check every
+   * view.
+   */
   restart(): this {
     this.state = this.restarted();
     for (const text of this.core.viewKeys(this.state)) this.core.shown?.(this.state, parseViewKey(text), this.nowMs);

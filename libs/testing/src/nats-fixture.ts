@@ -1,4 +1,4 @@
-import { startNatsServer, type NatsServer } from '#libs/embedded';
+import { startNatsServer, type NatsServer } from './nats-server.js';
 
 /** A throw-away nats-server for the tests of one `describe`: started before the first, ended after the last. */
 export function natsFixture(): { readonly server: NatsServer } {

@@ -15,12 +15,15 @@ const OWN = new Set([
   'announcements',
   'keepsAnnouncements',
 ]);
-/** The undo log, and what only spares work. */
-const NEITHER = new Set(['undo', 'log', 'memo']);
-/** Monotonic times begin anew in every copy; and what is in the order of such. */
+/** Of no interest to a decision that takes back all that it tried. */
+const NEITHER = new Set(['undo', 'log']);
+/** Monotonic times start over in every copy; and what is in the order of such. */
 const TIMES = new Set(['sinceMs', 'termsMs', 'atMs', 'working']);
 
-/** All that a fold holds, indexes included, as plain JSON in one order; with `own` also what a copy remembers for itself. */
+/**
+ * All that a fold holds, indexes included, as plain JSON in one order; with `own` also what a copy remembers for
+ * itself.
+ */
 export function pictureOf(state: unknown, own = false): unknown {
   return picture(state, own) ?? {};
 }

@@ -1,5 +1,7 @@
-/** How long a condition may take before a test gives up: far longer than it ever takes, as machines are slow at times. */
-const GIVE_UP_MS = 30_000;
+/**
+ * How long a condition may take before a test gives up: far longer than it ever takes, as machines are slow at times.
+ */
+const GIVE_UP_MS = 120_000;
 const POLL_MS = 10;
 
 /** Waits until a condition holds and returns what it gave; throws with `what` when it never does. */

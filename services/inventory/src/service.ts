@@ -1,5 +1,52 @@
-import type { ServiceSpec } from '#libs/bus';
-import { InventoryModule } from './inventory.module.js';
+import { Module, type Provider } from '@nestjs/common';
+import { Bus, LedgerService, ServiceNotes } from '#libs/nats';
+import { LOGGER, provideLedger, requestController, SETTINGS, type RequestTable, type ServiceSpec } from '#libs/nest';
+import type { Logger, Settings } from '#libs/process';
+import { inventoryCore, type Input, type Request, type State } from './core/index.js';
+import { InventoryController } from './shell/inventory.controller.js';
+import { NodeObjects } from './shell/node-objects.js';
+import { Pace } from './shell/pace.js';
+
+/** Loaded only where it is asked for: the client of Kubernetes is large. */
+const NODE_OBJECTS: Provider = {
+  provide: 'NODE_OBJECTS',
+  inject: [LedgerService, LOGGER, ServiceNotes, SETTINGS],
+  useFactory: async (
+    ledger: LedgerService<State, Input>,
+    logger: Logger,
+    notes: ServiceNotes,
+    { nodeSource }: Settings,
+  ) => {
+    if (nodeSource !== 'kubernetes') return undefined;
+    const { Kube, slownessNote } = await import('#libs/kube');
+    const kube = await Kube.open({ logger, onSlow: (words) => notes.set('api-server', slownessNote(words)) });
+    logger.info({ server: kube.server }, 'reading nodes from Kubernetes too');
+    return new NodeObjects(ledger, kube, logger);
+  },
+};
+
+/** What people and tools may ask the inventory. */
+const REQUESTS: RequestTable<Request> = { list: 'ops.node.list', get: 'ops.node.get', remove: 'ops.node.remove' };
+
+@Module({
+  controllers: [InventoryController, requestController(REQUESTS)],
+  providers: [
+    provideLedger(
+      ({ silentAfterMs, heartbeatsPerSecond, nodeSource }: Settings) => ({
+        core: inventoryCore({ silentAfterMs, heartbeatsPerSecond, kubernetes: nodeSource === 'kubernetes' }),
+      }),
+      [SETTINGS],
+    ),
+    {
+      provide: Pace,
+      inject: [Bus, SETTINGS],
+      useFactory: (bus: Bus, { heartbeatsPerSecond }: Settings) => new Pace(bus, heartbeatsPerSecond),
+    },
+    NODE_OBJECTS,
+  ],
+  exports: [LedgerService],
+})
+class InventoryModule {}
 
 export const service: ServiceSpec = {
   module: InventoryModule,

@@ -1,5 +1,17 @@
-import type { ServiceSpec } from '#libs/bus';
-import { ValidatorModule } from './validator.module.js';
+import { Module } from '@nestjs/common';
+import { LedgerService } from '#libs/nats';
+import { provideLedger, requestController, type RequestTable, type ServiceSpec } from '#libs/nest';
+import { validatorCore, type Request } from './core/index.js';
+
+/** What people and tools may ask the validator. */
+const REQUESTS: RequestTable<Request> = { list: 'ops.known-bad.list', clear: 'ops.known-bad.clear' };
+
+@Module({
+  controllers: [requestController(REQUESTS)],
+  providers: [provideLedger(() => ({ core: validatorCore }))],
+  exports: [LedgerService],
+})
+class ValidatorModule {}
 
 export const service: ServiceSpec = {
   module: ValidatorModule,

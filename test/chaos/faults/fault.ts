@@ -1,5 +1,5 @@
 import { until } from '#libs/testing';
-import type { Chance } from '../../simulation/chance.js';
+import type { Chance } from '../../simulation/world/chance.js';
 import { stateOf } from '../journals.js';
 import { DRAINER, type Shape } from '../shape.js';
 import type { Stage } from '../stage.js';

@@ -2,8 +2,8 @@ import { stateOf, STATES } from '../journals.js';
 import { groupIn, startAgain, type Fault } from './fault.js';
 
 /**
- * kill -9 of the process of the first node whose journal is in a given state. What state each of its nodes died in is read from
- * its journal afterwards, when nobody can change it any more.
+ * kill -9 of the process of the first node whose journal is in a given state. What state each of its nodes died in is
+ * read from its journal afterwards, when nobody can change it any more.
  */
 export const killedApplier: Fault = {
   name: 'killed-applier',

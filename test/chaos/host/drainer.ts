@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connectFleet, type FleetClient } from '#libs/bus';
+import { connectFleet, type FleetClient } from '#libs/client';
 import type { DrainView } from '#libs/contracts';
 import { DrainLog } from './drain-log.js';
 
@@ -8,8 +8,9 @@ const EVERY_MS = 150;
 const ENDING_MS = 200;
 
 /**
- * An external drainer, as another team would write it: it looks at the bucket `drains`, holds the nodes that wait, says when they are free,
- * and gives them back. All that it knows is in files and in that bucket, so that it may be killed at any moment.
+ * An external drainer, as another team would write it: it looks at the bucket `drains`, holds the nodes that wait, says
+ * when they are free, and gives them back. All that it knows is in files and in that bucket, so that it may be killed
+ * at any moment.
  */
 async function main([url = '', data = '']: readonly string[]): Promise<never> {
   const log = new DrainLog(data);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # What stands for systemctl on nodes that share a process: it is run in the root of the node that is meant, and has one unit there,
-# which runs with what lay in /etc when it was started last. That is kept beside the root.
+# which runs with what lay in /etc when it was started last. That is kept next to the root.
 LC_ALL=C
 export LC_ALL
 [ "$1" = --no-pager ] && shift

@@ -3,8 +3,9 @@ import type { Work } from '../../e2e/budget-witness.js';
 import type { Oracle } from './oracle.js';
 
 /**
- * I1, twice. From the ledger: at each grant that takes a unit, those of the pool that are unavailable, as known then, are
- * with it at most the budget. From the nodes' disks: never did more nodes of a pool work at once on leases that take a unit.
+ * I1, twice. From the ledger: at each grant that takes a unit, those of the pool that are unavailable, as known then,
+ * are with it at most the budget. From the nodes' disks: never did more nodes of a pool work at once on leases that
+ * take a unit.
  */
 export const budget: Oracle = {
   name: 'I1 budget',

@@ -1,7 +1,10 @@
 import type { Fact } from '#libs/contracts';
 import type { Oracle } from './oracle.js';
 
-/** I5: nodes whose lease has a drain work only between the drainer's word that they are free and the moment in which it gives them back; and all are given back. */
+/**
+ * I5: nodes whose lease has a drain work only between the drainer's word that they are free and the moment in which it
+ * gives them back; and all are given back.
+ */
 export const drains: Oracle = {
   name: 'I5 drains',
   judge({ facts, works, drainer, held }) {

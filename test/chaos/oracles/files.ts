@@ -3,8 +3,8 @@ import type { Evidence, FoundNode, Published } from '../evidence.js';
 import type { Oracle } from './oracle.js';
 
 /**
- * I4: every node has exactly the files of the committed changes, or, where it is owed those, of the config that it had last.
- * What is committed is worked out here, from what was published and the order of the commits.
+ * I4: every node has exactly the files of the committed changes, or, where it is deferred, of the config that it had
+ * last. What is committed is worked out here, from what was published and the order of the commits.
  */
 export const files: Oracle = {
   name: 'I4 files',
@@ -24,10 +24,10 @@ function complaints({ node, files: has, journal, status, inForce }: FoundNode, d
     return [
       `${node} says ${journal.inForce.slice(0, 12)} is in force, which is ${JSON.stringify(inForce)}, and has ${JSON.stringify(has)}`,
     ];
-  const isBehind = status.owed !== '' || status.unfit;
+  const isBehind = status.deferred !== '' || status.incompatible;
   return isBehind || isSame(has, desired)
     ? []
-    : [`${node} shall have ${JSON.stringify(desired)}, and has ${JSON.stringify(has)}`];
+    : [`${node} should have ${JSON.stringify(desired)}, and has ${JSON.stringify(has)}`];
 }
 
 function committedFiles({ facts, published }: Evidence): (node: string) => Files {

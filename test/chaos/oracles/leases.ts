@@ -1,7 +1,7 @@
 import { isLeaseEnd } from '#libs/contracts';
 import type { Oracle } from './oracle.js';
 
-/** I2 and I3: a node holds at most one lease, and nothing leads forward to what is condemned. */
+/** I2 and I3: a node holds at most one lease, and nothing leads forward to what is known-bad. */
 export const leases: Oracle = {
   name: 'I2 I3 leases',
   judge({ facts }) {
@@ -9,15 +9,15 @@ export const leases: Oracle = {
     const bad = new Set<string>();
     const wrong: string[] = [];
     for (const fact of facts) {
-      if (fact.type === 'config.judged' && fact.condemned) for (const key of [fact.hash, fact.recipe]) bad.add(key);
-      else if (fact.type === 'config.forgiven') for (const key of [fact.hash, fact.recipe]) bad.delete(key);
+      if (fact.type === 'config.judged' && fact.knownBad) for (const key of [fact.hash, fact.recipe]) bad.add(key);
+      else if (fact.type === 'config.cleared') for (const key of [fact.hash, fact.recipe]) bad.delete(key);
       else if (isLeaseEnd(fact)) held.delete(fact.node);
       else if (fact.type === 'node.lease.granted') {
         const other = held.get(fact.node);
         if (other !== undefined) wrong.push(`${fact.node} was granted ${fact.lease} while it held ${other}`);
         held.set(fact.node, fact.lease);
         if (fact.kind === 'forward' && (bad.has(fact.hash) || (fact.recipe !== '' && bad.has(fact.recipe))))
-          wrong.push(`${fact.lease} leads ${fact.node} forward to what is condemned`);
+          wrong.push(`${fact.lease} leads ${fact.node} forward to what is known-bad`);
       }
     }
     return wrong;

@@ -19,14 +19,14 @@ const found = (node: string, version: string, more: Partial<FoundNode> = {}): Fo
   node,
   files: has(node, version),
   journal: { incarnation: 1, seq: 1, inForce: version, sound: true },
-  status: { owed: '', unfit: false } as StatusView,
+  status: { deferred: '', incompatible: false } as StatusView,
   inForce: has(node, version),
   restarts: node !== 'c',
   runs: node === 'c' ? undefined : Object.values(has(node, version)).join(''),
   ...more,
 });
 const granted = (lease: string, node: string, more: object = {}): NewFact =>
-  factOf('node.lease.granted', { lease, node, pool: 'p', kind: 'forward', phase: 'ready', hash: 'h', ...more });
+  factOf('node.lease.granted', { lease, node, pool: 'p', kind: 'forward', phase: 'applying', hash: 'h', ...more });
 const released = (lease: string, node: string): NewFact =>
   factOf('node.lease.released', { lease, node, pool: 'p', because: 'applied' });
 
@@ -43,7 +43,7 @@ const world = (more: Partial<Omit<Evidence, 'facts'>> & { readonly facts?: reado
   facts: [committed('c1'), ...(more.facts ?? [])] as readonly NewFact[] as readonly Fact[],
 });
 
-test('a world in which all is as it shall be has nothing wrong', () => {
+test('a world in which all is as it should be has nothing wrong', () => {
   expect(
     judge(
       world({
@@ -60,17 +60,17 @@ test('a world in which all is as it shall be has nothing wrong', () => {
 describe('files', () => {
   test('a node that has not what was committed is seen', () => {
     expect(judge(world({ nodes: [found('a', 'v0'), found('b', 'v1')] }))).toEqual([
-      expect.stringMatching(/^I4 files: a shall have .*v1 on a.*has .*v0 on a/),
+      expect.stringMatching(/^I4 files: a should have .*v1 on a.*has .*v0 on a/),
     ]);
   });
-  test('a node that is owed it may have what it had, but not a half of that', () => {
-    const status = { owed: 'unknown', unfit: false } as StatusView;
+  test('a node that is deferred may have what it had, but not a half of that', () => {
+    const status = { deferred: 'unknown', incompatible: false } as StatusView;
     expect(judge(world({ nodes: [found('a', 'v0', { status })] }))).toEqual([]);
     expect(judge(world({ nodes: [found('c', 'v0', { status, files: { '/etc/app': 'app v' } })] }))).toEqual([
       expect.stringMatching(/^I4 files: c says v0 is in force/),
     ]);
   });
-  test('a file left beside, work that never ended, and a way back that failed are seen', () => {
+  test('a file left behind, work that never ended, and a rollback that failed are seen', () => {
     const journal = { incarnation: 1, seq: 1, inForce: 'v1', sound: true };
     expect(
       judge(
@@ -134,7 +134,7 @@ describe('drains and restarts', () => {
   const seen = (drainer: readonly DrainDeed[], held: ReadonlyMap<string, string> = new Map()): readonly string[] =>
     judge(world({ facts: [drained, released('l1', 'a')], works: [work], drainer, held }));
 
-  test('a node that works only while the drainer holds it is as it shall be', () => {
+  test('a node that works only while the drainer holds it is as it should be', () => {
     expect(seen([deed('cordoned', 1), deed('drained', 9), deed('returned', 25)])).toEqual([]);
   });
   test("work before the drainer's word, or without one, is seen", () => {
@@ -170,9 +170,9 @@ describe('drains and restarts', () => {
 });
 
 describe('leases and ends', () => {
-  test('a second lease for a node and one that leads to what is condemned are seen', () => {
+  test('a second lease for a node and one that leads to what is known-bad are seen', () => {
     const facts = [
-      factOf('config.judged', { hash: 'h', recipe: 'r', condemned: true }),
+      factOf('config.judged', { hash: 'h', recipe: 'r', knownBad: true }),
       granted('l1', 'a', { hash: 'x' }),
       granted('l2', 'a', { hash: 'x', kind: 'corrective' }),
       granted('l3', 'a'),
@@ -180,7 +180,7 @@ describe('leases and ends', () => {
     expect(judge(world({ facts })).filter((text) => text.startsWith('I2'))).toEqual([
       'I2 I3 leases: a was granted l2 while it held l1',
       'I2 I3 leases: a was granted l3 while it held l2',
-      'I2 I3 leases: l3 leads a forward to what is condemned',
+      'I2 I3 leases: l3 leads a forward to what is known-bad',
     ]);
   });
   test('a change without an end, one with two, and one that was acknowledged and lost are seen', () => {

@@ -1,5 +1,5 @@
 import { CONFIGS, LEADERS, SERVICES, SNAPSHOTS, TARGETS, VIEW_BUCKETS } from '#libs/contracts';
-import type { Chance } from '../../simulation/chance.js';
+import type { Chance } from '../../simulation/world/chance.js';
 import { junk, type Example } from '../junk.js';
 
 /** What stands in a bucket: subjects of values, as they are before the edit. */
@@ -39,7 +39,10 @@ const VALUE: Example = {
 const EDITED = [...VIEW_BUCKETS, 'poison'];
 const FOREIGN_ONLY = [CONFIGS, TARGETS, LEADERS];
 
-/** A value that somebody put, deleted, purged, cut or mixed up by hand. None shows more than the ledger has: that stops all by design. */
+/**
+ * A value that somebody put, deleted, purged, cut or mixed up by hand. None shows more than the ledger has: that stops
+ * all by design.
+ */
 export function edit(chance: Chance, standing: Standing): Edit {
   if (chance.happens(0.1)) return snapshotEdit(chance, standing[SNAPSHOTS] ?? []);
   const bucket = chance.pick([...EDITED, ...EDITED, ...FOREIGN_ONLY]);
@@ -72,7 +75,9 @@ export function edit(chance: Chance, standing: Standing): Edit {
   ]);
 }
 
-/** The descriptions and pieces of snapshots, which only a start reads: of one that stands, or of one that nobody wrote. */
+/**
+ * The descriptions and pieces of snapshots, which only a start reads: of one that stands, or of one that nobody wrote.
+ */
 function snapshotEdit(chance: Chance, standing: Standing[string]): Edit {
   const name = `${chance.pick(SERVICES)}.v${chance.whole(1, 9)}.${chance.pick(['a', 'b', 'c', 'd', 'e', 'f'])}`;
   const meta: Example = {

@@ -1,4 +1,4 @@
-import type { Chance } from '../../simulation/chance.js';
+import type { Chance } from '../../simulation/world/chance.js';
 import { junk, unreadable, type Example, type Junk } from '../junk.js';
 import type { Thrown } from './door.js';
 import { oddHeaders } from './headers.js';

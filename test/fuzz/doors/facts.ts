@@ -1,5 +1,5 @@
 import { FACT_TYPES, subjectKeys, type FactType } from '#libs/contracts';
-import type { Chance } from '../../simulation/chance.js';
+import type { Chance } from '../../simulation/world/chance.js';
 import { unreadable, type Example } from '../junk.js';
 import type { Thrown } from './door.js';
 

@@ -12,7 +12,7 @@ const bomb = (): string =>
     'l0: &l0 [lol]',
     ...Array.from({ length: 10 }, (_, i) => `l${i + 1}: &l${i + 1} [${Array(9).fill(`*l${i}`).join(', ')}]`),
   ].join('\n');
-const MUCH = /:\d+:\d+: up to here it has more than a change can hold/;
+const MUCH = /:\d+:\d+: the manifests up to here already exceed what one change can hold/;
 
 /** Files that are odd, by name; made when they are needed, as some are large. */
 export const ODD_FILES: Readonly<Record<string, () => OddFile>> = {
@@ -31,7 +31,7 @@ export const ODD_FILES: Readonly<Record<string, () => OddFile>> = {
   '100 MB': () => ({
     content: Buffer.alloc(100 * 1024 * 1024, '# comment\n'),
     code: 3,
-    says: /odd\.yaml has more than 4096 KiB/,
+    says: /odd\.yaml is larger than 4096 KiB/,
   }),
   'a million entries': () => ({ content: '- a\n'.repeat(1_000_000), code: 3, says: MUCH }),
   'half a million fields': () => ({ content: 'a: 1\n'.repeat(500_000), code: 3, says: MUCH }),
@@ -67,9 +67,9 @@ export const ODD_FILES: Readonly<Record<string, () => OddFile>> = {
   'Latin-1': () => ({
     content: Buffer.from(GOOD.replace('content: x', 'content: "ÿ"'), 'latin1'),
     code: 3,
-    says: /odd\.yaml:7: is not UTF-8/,
+    says: /odd\.yaml:7: not valid UTF-8/,
   }),
-  'UTF-16': () => ({ content: Buffer.from(`\ufeff${GOOD}`, 'utf16le'), code: 3, says: /odd\.yaml:1: is not UTF-8/ }),
+  'UTF-16': () => ({ content: Buffer.from(`\ufeff${GOOD}`, 'utf16le'), code: 3, says: /odd\.yaml:1: not valid UTF-8/ }),
   'a tag of another language': () => ({
     content: GOOD.replace('content: x', 'content: !!js/function "x"'),
     code: 3,
@@ -86,11 +86,11 @@ export const ODD_FILES: Readonly<Record<string, () => OddFile>> = {
     code: 3,
     says: /Pod\/web.*unknown|there is no such kind.*odd\.yaml:1/,
   }),
-  nothing: () => ({ content: '', code: 2, says: /odd\.yaml: there is no manifest in it/ }),
+  nothing: () => ({ content: '', code: 2, says: /odd\.yaml: contains no manifest/ }),
   'only a comment and marks': () => ({
     content: '\ufeff# nothing\r\n---\r\n',
     code: 2,
-    says: /odd\.yaml: there is no manifest in it/,
+    says: /odd\.yaml: contains no manifest/,
   }),
 };
 

@@ -1,4 +1,4 @@
-import type { Chance } from '../../simulation/chance.js';
+import type { Chance } from '../../simulation/world/chance.js';
 
 /** Headers that nobody asked for: ids that stand twice, junk in those that mean something to the server or to tools. */
 export function oddHeaders(chance: Chance): Readonly<Record<string, string>> {

@@ -1,4 +1,4 @@
-import type { Chance } from '../../simulation/chance.js';
+import type { Chance } from '../../simulation/world/chance.js';
 import { junk, unreadable, type Example } from '../junk.js';
 import type { Thrown } from './door.js';
 import { oddHeaders } from './headers.js';
@@ -22,7 +22,7 @@ const reportOf = (node: string): Example => ({
   at: '2026-01-01T00:00:00.000Z',
   node,
   incarnation: 1,
-  birth: 7,
+  nonce: 7,
   seq: 1,
   bootId: 'b',
   hash: '0'.repeat(64),
@@ -38,11 +38,14 @@ const reportOf = (node: string): Example => ({
   durationMs: 1,
   changed: ['/etc/x'],
   probe: '',
-  what: ['/etc/x'],
+  differences: ['/etc/x'],
   step: 's',
 });
 
-/** What says to be a node's report. Under a real node's name nothing that can be read: who may report as whom is a matter of rights. */
+/**
+ * What says to be a node's report. Under a real node's name nothing that can be read: who may report as whom is a
+ * matter of rights.
+ */
 export function badReport(chance: Chance, nodes: readonly string[]): Thrown {
   const known = chance.happens(0.3);
   const node = known ? chance.pick(nodes) : chance.pick(STRANGERS);
@@ -50,18 +53,24 @@ export function badReport(chance: Chance, nodes: readonly string[]): Thrown {
   return { ...(known ? unreadable : junk)(chance, reportOf(node)), subject, headers: oddHeaders(chance) };
 }
 
-/** What says to be a node's heartbeat; it may name one node in the subject and another in the body. A node that there is may be named by what nobody can read. */
+/**
+ * What says to be a node's heartbeat; it may name one node in the subject and another in the body. A node that there is
+ * may be named by what nobody can read.
+ */
 export function badHeartbeat(chance: Chance, nodes: readonly string[]): Thrown {
   const known = chance.happens(0.3);
   const node = chance.pick(known ? nodes : STRANGERS);
-  const body = { node, incarnation: 1, birth: 7, everyMs: 10_000, pacedMs: 10_000 };
+  const body = { node, incarnation: 1, nonce: 7, everyMs: 10_000, pacedMs: 10_000 };
   return {
     ...(known ? unreadable : junk)(chance, body),
     subject: `alive.${chance.pick(known ? nodes : STRANGERS).replaceAll('.', '_')}`,
   };
 }
 
-/** What says to be pushed from the buckets `leases` and `status`, or to say how often to beat: a hint to an applier, at most. Or it says to be asked of who leads, or of a drain. */
+/**
+ * What says to be pushed from the buckets `leases` and `status`, or to say how often to beat: a hint to an applier, at
+ * most. Or it is a request about the leader, or about a drain.
+ */
 export function badPush(chance: Chance, nodes: readonly string[]): Thrown {
   const node = chance.pick(nodes).replaceAll('.', '_');
   const subject = chance.pick([

@@ -1,5 +1,5 @@
-import { REQUESTS, type RequestSubject } from '#libs/requests';
-import type { Chance } from '../../simulation/chance.js';
+import { REQUESTS, type RequestSubject } from '#libs/manifests';
+import type { Chance } from '../../simulation/world/chance.js';
 import { junk, type Example } from '../junk.js';
 import type { Thrown } from './door.js';
 import { oddHeaders } from './headers.js';
@@ -26,7 +26,7 @@ export const EXAMPLES: Readonly<Record<RequestSubject, Example>> = {
   'ops.node.remove': NODE,
   'ops.node.drained': { node: 'nobody.far', lease: 'l1', evicted: 1, by: 'me' },
   'ops.known-bad.list': PAGE,
-  'ops.known-bad.forgive': { hash: HASH, by: 'me', reason: 'r' },
+  'ops.known-bad.clear': { hash: HASH, by: 'me', reason: 'r' },
   'ops.pool.list': PAGE,
   'ops.pool.get': { pool: 'nobody' },
   'ops.pool.take': { ...NODE, pool: 'nobody', owner: 'o' },

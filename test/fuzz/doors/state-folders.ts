@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Chance } from '../../simulation/chance.js';
+import type { Chance } from '../../simulation/world/chance.js';
 
 /** Files of an applier's state folder by their path in it. */
 export type Folder = Readonly<Record<string, Buffer>>;
@@ -29,7 +29,7 @@ const FIELDS = [
   'v',
   'node',
   'incarnation',
-  'birth',
+  'nonce',
   'seq',
   'inForce',
   'sound',
@@ -87,7 +87,7 @@ export function editFolder(chance: Chance, files: Folder): EditedFolder {
         ),
       }),
     () =>
-      edited('what was begun lies beside', {
+      edited('what was begun lies next to it', {
         'journal.json.tmp': cut(chance, files[one] as Buffer),
         'journal.prev.json.new': Buffer.from('x'),
         'configs/foreign': Buffer.from('x'),

@@ -1,15 +1,21 @@
-import { Chance } from '../chance.js';
-import type { SimNode } from '../sim-node.js';
-import type { ServiceCopy } from '../service-copy.js';
-import type { World } from '../world.js';
+import { Chance } from '../world/chance.js';
+import type { SimNode } from '../world/sim-node.js';
+import type { ServiceCopy } from '../world/service-copy.js';
+import type { World } from '../world/world.js';
 
-/** One way in which the world misbehaves, or one thing that people do: arranged at the start of a run, over at the stage's end. */
+/**
+ * One way in which the world misbehaves, or one thing that people do: arranged at the start of a run, over at the
+ * stage's end.
+ */
 export interface Fault {
   readonly name: string;
   /** One line for `--help`. */
   readonly about: string;
   arrange(stage: Stage): void;
-  /** What it arranges may come to nothing: where it takes effect, that is counted (`World.fire`). Else whatever occurs is counted. */
+  /**
+   * What it arranges may come to nothing: where it takes effect, that is counted (`World.fire`). Else whatever occurs
+   * is counted.
+   */
   readonly countsBites?: true;
   /** It is these at once: they count, it does not. */
   readonly parts?: readonly Fault[];

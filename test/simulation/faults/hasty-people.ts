@@ -15,7 +15,7 @@ const MOMENTS: ReadonlySet<FactType> = new Set<FactType>([
   'rollout.complete',
   'rollout.superseded',
   'node.lease.granted',
-  'node.lease.ready',
+  'node.lease.applying',
   'node.lease.settled',
   'node.lease.uncordoning',
   'node.unknown',
@@ -26,7 +26,7 @@ const DEEDS: readonly deeds.Deed[] = [
   deeds.steer('resume'),
   deeds.steer('abort'),
   deeds.retry,
-  deeds.forgive,
+  deeds.clear,
   deeds.skip,
   deeds.removeAny,
   deeds.publishChange,
@@ -37,10 +37,12 @@ const DEEDS: readonly deeds.Deed[] = [
 /** People are hasty, and not endless. */
 const MOST = 25;
 
-/** People pause, abort, retry, forgive, skip, remove, publish and change pools at the worst moment: right behind a fact. */
+/**
+ * People pause, abort, retry, clear, skip, remove, publish and change pools at the worst moment: right behind a fact.
+ */
 export const hastyPeople: Fault = {
   name: 'hasty-people',
-  about: 'people pause, abort, retry, forgive, skip, remove, publish and change pools right behind a fact',
+  about: 'people pause, abort, retry, clear, skip, remove, publish and change pools right behind a fact',
   arrange(stage) {
     const { world } = stage;
     let done = 0;

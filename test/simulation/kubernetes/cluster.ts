@@ -1,8 +1,9 @@
-import { CORDON_MARK, cordonMarkOf, KEEP_MARK } from '#libs/contracts';
-import type { World } from '../world.js';
-import { Chance } from '../chance.js';
+import { CORDON_ANNOTATION, cordonAnnotationOf, KEEP_CORDONED_ANNOTATION } from '#libs/contracts';
+import { Chance } from '../world/chance.js';
+import type { Surroundings } from '../world/surroundings.js';
 import { Workloads, type SimPod } from './workloads.js';
 
+export type Writer = 'sluice' | 'person' | 'kubelet';
 type Labels = Readonly<Record<string, string>>;
 
 /** A Node object. `setBy` is what field managers tell, `cordonedBy` the truth, which only oracles know. */
@@ -39,21 +40,29 @@ export class ApiTrouble extends Error {
   override readonly name = 'ApiTrouble';
 }
 
-/** The API server, and what stands behind it: Nodes, pods, and those who make pods anew. It keeps what it acknowledged. */
+/**
+ * The API server, and what stands behind it: Nodes, pods, and those who recreate pods. It keeps what it acknowledged.
+ */
 export class Cluster {
   readonly chance: Chance;
   readonly nodes = new Map<string, NodeObject>();
   readonly workloads: Workloads;
   away = false;
-  /** Share of writes whose answer is an error though they happened, or that did not happen; and of evictions that the server refuses for itself. */
-  readonly weather = { answerLost: 0, lost: 0, throttled: 0, delayMs: 20, watchLateMs: 50, watchLost: 0 };
+  /**
+   * Share of writes whose answer is an error though they happened, or that did not happen; and of evictions that the
+   * server refuses for itself.
+   */
+  readonly conditions = { answerLost: 0, lost: 0, throttled: 0, delayMs: 20, watchLateMs: 50, watchLost: 0 };
   /** Told of each Node that was written or is gone; `undefined` when watches broke. */
   readonly watchers = new Set<(name: string | undefined) => void>();
   /** Of each lease whose node was said to be drained: which Node that was, and when its pods were read; for oracles. */
   readonly saidDrained = new Map<string, { readonly podsMs: number; readonly uid: string | undefined }>();
+  /** Called when a Node object was written, and when Sluice asked for the end of a pod and was granted it. */
+  onWrite: (before: NodeObject, after: NodeObject, by: Writer) => void = () => undefined;
+  onPodEnd: (pod: SimPod, how: 'evict' | 'delete') => void = () => undefined;
   private made = 0;
 
-  constructor(readonly world: World) {
+  constructor(readonly world: Surroundings) {
     this.chance = new Chance(world.seed, 'kubernetes');
     this.workloads = new Workloads(this);
   }
@@ -86,11 +95,11 @@ export class Cluster {
     this.tell(name);
   }
 
-  /** Writes a Node as whoever it is; Sluice only if it still is as it was read. */
+  /** Writes a Node as that user; Sluice only if it still is as it was read. */
   write(
     name: string,
     patch: NodePatch,
-    by: 'sluice' | 'person' | 'kubelet',
+    by: Writer,
     read?: Pick<NodeObject, 'uid' | 'revision'>,
   ): 'written' | 'overtaken' | 'gone' {
     const before = this.nodes.get(name);
@@ -105,7 +114,7 @@ export class Cluster {
     this.made += 1;
     this.nodes.set(name, { ...after, revision: this.made });
     this.world.trace(() => `${by} writes Node ${name} ${JSON.stringify(patch)}`);
-    this.world.observe((oracle) => oracle.onNodeWrite?.(this.world, before, after, by));
+    this.onWrite(before, after, by);
     this.tell(name);
     if (!after.unschedulable && after.ready) this.workloads.schedule();
     return 'written';
@@ -115,7 +124,7 @@ export class Cluster {
   evict(uid: string): EvictionAnswer {
     const pod = this.workloads.pods.get(uid);
     if (pod === undefined) return { outcome: 'gone' };
-    if (this.chance.happens(this.weather.throttled)) {
+    if (this.chance.happens(this.conditions.throttled)) {
       this.world.fire('throttled');
       return { outcome: 'refused', reason: 'too many requests', budgets: [], retryAfterMs: 1_000 };
     }
@@ -125,7 +134,7 @@ export class Cluster {
       if (this.world.mutant?.deletesRefused === true) return this.delete(uid, undefined);
       return { outcome: 'refused', reason: 'it would violate the budget', budgets: [budget], retryAfterMs: undefined };
     }
-    this.world.observe((oracle) => oracle.onPodEnd?.(this.world, pod, 'evict'));
+    this.onPodEnd(pod, 'evict');
     this.workloads.end(pod, undefined);
     return { outcome: 'accepted' };
   }
@@ -133,7 +142,7 @@ export class Cluster {
   delete(uid: string, graceSeconds: number | undefined): EvictionAnswer {
     const pod = this.workloads.pods.get(uid);
     if (pod === undefined) return { outcome: 'gone' };
-    this.world.observe((oracle) => oracle.onPodEnd?.(this.world, pod, 'delete'));
+    this.onPodEnd(pod, 'delete');
     this.workloads.end(pod, graceSeconds);
     return { outcome: 'accepted' };
   }
@@ -144,7 +153,7 @@ export class Cluster {
 
   /** The lease that a Node is cordoned for, by its mark. */
   heldFor(name: string): string | undefined {
-    return cordonMarkOf(this.nodes.get(name)?.annotations ?? {})?.lease;
+    return cordonAnnotationOf(this.nodes.get(name)?.annotations ?? {})?.lease;
   }
 
   tell(name: string | undefined): void {
@@ -152,21 +161,28 @@ export class Cluster {
   }
 
   /** Everybody has made good again what they did. */
-  calm(): void {
+  calm(names: Iterable<string>): void {
     this.away = false;
-    Object.assign(this.weather, { answerLost: 0, lost: 0, throttled: 0, delayMs: 20, watchLateMs: 50, watchLost: 0 });
-    for (const name of this.world.nodes.keys()) {
+    Object.assign(this.conditions, {
+      answerLost: 0,
+      lost: 0,
+      throttled: 0,
+      delayMs: 20,
+      watchLateMs: 50,
+      watchLost: 0,
+    });
+    for (const name of names) {
       this.register(name);
       const { annotations, cordonedBy } = this.nodes.get(name) as NodeObject;
       this.write(name, { ready: true }, 'kubelet');
       if (cordonedBy === 'person')
-        this.write(name, { unschedulable: false, annotations: { [KEEP_MARK]: null } }, 'person');
-      else if (annotations[KEEP_MARK] !== undefined)
+        this.write(name, { unschedulable: false, annotations: { [KEEP_CORDONED_ANNOTATION]: null } }, 'person');
+      else if (annotations[KEEP_CORDONED_ANNOTATION] !== undefined)
         this.write(
           name,
           {
-            annotations: { [KEEP_MARK]: null },
-            ...(annotations[CORDON_MARK] === undefined ? { unschedulable: false } : {}),
+            annotations: { [KEEP_CORDONED_ANNOTATION]: null },
+            ...(annotations[CORDON_ANNOTATION] === undefined ? { unschedulable: false } : {}),
           },
           'person',
         );
@@ -177,9 +193,11 @@ export class Cluster {
 }
 
 const isKept = (before: NodeObject, after: Labels): boolean =>
-  before.annotations[CORDON_MARK] !== undefined && after[CORDON_MARK] === undefined && after[KEEP_MARK] !== undefined;
+  before.annotations[CORDON_ANNOTATION] !== undefined &&
+  after[CORDON_ANNOTATION] === undefined &&
+  after[KEEP_CORDONED_ANNOTATION] !== undefined;
 
-function patched(before: NodeObject, patch: NodePatch, by: 'sluice' | 'person' | 'kubelet'): NodeObject | undefined {
+function patched(before: NodeObject, patch: NodePatch, by: Writer): NodeObject | undefined {
   const annotations = Object.fromEntries(
     Object.entries({ ...before.annotations, ...patch.annotations }).filter(
       (entry): entry is [string, string] => entry[1] !== null,

@@ -1,19 +1,20 @@
-import { cordonMarkOf } from '#libs/contracts';
 import {
   forgetNodes,
+  kubernetesNode,
   noteListed,
   noteNode,
   type Input,
-  type KubernetesNode,
   type State,
 } from '../../../services/inventory/src/core/index.js';
-import type { ServiceCopy } from '../service-copy.js';
-import type { Cluster, NodeObject } from './cluster.js';
-import type { Companion } from './companion.js';
+import type { Companion, ServiceCopy } from '../world/service-copy.js';
+import type { Cluster } from './cluster.js';
 
 const AGAIN_MS = 2_000;
 
-/** How the inventory follows Nodes: it lists them, then hears of each change in its order; when that breaks it lists again. */
+/**
+ * How the inventory follows Nodes: it lists them, then hears of each change in its order; when that breaks it lists
+ * again.
+ */
 export class NodeObjects implements Companion {
   private run = 0;
   private following = false;
@@ -21,7 +22,10 @@ export class NodeObjects implements Companion {
   private deliveredMs = 0;
   private readonly watcher = (name: string | undefined): void => (name === undefined ? this.list() : this.heard(name));
 
-  constructor(private readonly copy: ServiceCopy<State, Input>) {}
+  constructor(
+    private readonly copy: ServiceCopy<State, Input>,
+    private readonly cluster: Cluster,
+  ) {}
 
   follow(): void {
     if (this.following) return;
@@ -38,18 +42,19 @@ export class NodeObjects implements Companion {
     forgetNodes(this.copy.copy.state);
   }
 
-  private get cluster(): Cluster {
-    return this.copy.world.cluster as Cluster;
-  }
-
   private list(): void {
     const { cluster } = this;
     const run = ++this.run;
-    cluster.world.clock.after(cluster.chance.next() * cluster.weather.delayMs, () => {
+    cluster.world.clock.after(cluster.chance.next() * cluster.conditions.delayMs, () => {
       if (run !== this.run) return;
       if (cluster.away) return void cluster.world.clock.after(AGAIN_MS, () => run === this.run && this.list());
       this.deliveredMs = cluster.world.clock.nowMs;
-      if (noteListed(this.copy.copy.state, new Map([...cluster.nodes].map(([name, node]) => [name, seen(node)]))))
+      if (
+        noteListed(
+          this.copy.copy.state,
+          new Map([...cluster.nodes].map(([name, node]) => [name, kubernetesNode(node)])),
+        )
+      )
         this.copy.wake();
     });
   }
@@ -60,18 +65,11 @@ export class NodeObjects implements Companion {
     const node = cluster.nodes.get(name);
     this.deliveredMs = Math.max(
       this.deliveredMs,
-      cluster.world.clock.nowMs + cluster.chance.next() * cluster.weather.watchLateMs,
+      cluster.world.clock.nowMs + cluster.chance.next() * cluster.conditions.watchLateMs,
     );
     cluster.world.clock.after(this.deliveredMs - cluster.world.clock.nowMs, () => {
       if (run !== this.run || cluster.world.mutant?.overlooksNodes === true) return;
-      if (noteNode(this.copy.copy.state, name, node === undefined ? undefined : seen(node))) this.copy.wake();
+      if (noteNode(this.copy.copy.state, name, node === undefined ? undefined : kubernetesNode(node))) this.copy.wake();
     });
   }
-}
-
-/** As the inventory's shell sees a Node. */
-export function seen({ uid, labels, ready, unschedulable, annotations }: NodeObject): KubernetesNode {
-  const mark = cordonMarkOf(annotations);
-  const cordoned = unschedulable && (mark === undefined || mark.found);
-  return { uid, labels, unavailable: [...(ready ? [] : ['NotReady']), ...(cordoned ? ['cordoned'] : [])].join(', ') };
 }

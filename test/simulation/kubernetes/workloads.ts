@@ -1,11 +1,23 @@
 import type { PodSeen } from '../../../services/drain/src/core/index.js';
-import type { Cluster } from './cluster.js';
+import type { Chance } from '../world/chance.js';
+import type { Surroundings } from '../world/surroundings.js';
 
 /** A pod, and what it will do. */
 export interface SimPod extends PodSeen {
   /** The Node that it is on; empty while it waits for one. */
   readonly on: string;
   readonly madeMs: number;
+}
+
+/** The cluster, as far as pods need it. */
+interface Home {
+  readonly chance: Chance;
+  readonly world: Surroundings;
+  readonly nodes: ReadonlyMap<
+    string,
+    { readonly name: string; readonly unschedulable: boolean; readonly ready: boolean }
+  >;
+  tell(node: string): void;
 }
 
 interface App {
@@ -24,11 +36,11 @@ export class Workloads {
   readonly apps: App[] = [];
   /** Pods end in their time; or they do not, until this is over. */
   stuck = 0;
-  /** Share of ended pods that whoever made them puts back where they were. */
+  /** Share of ended pods that their controller puts back where they were. */
   returning = 0;
   private made = 0;
 
-  constructor(private readonly cluster: Cluster) {
+  constructor(private readonly cluster: Home) {
     const { chance } = cluster;
     for (const name of ['web', 'db', 'job']) {
       const replicas = chance.whole(1, 4);
@@ -36,7 +48,7 @@ export class Workloads {
     }
   }
 
-  /** What runs on every Node comes first, and then whoever waits for room. */
+  /** What runs on every Node comes first, and then those that wait for room. */
   settleOn(name: string): void {
     this.make(name, { controller: 'DaemonSet', labels: { app: 'agent' } });
     this.make(name, { mirror: true, labels: { app: 'static' } });

@@ -1,5 +1,5 @@
 import { isLeaseEnd, takenReport, type Fact } from '#libs/contracts';
-import { Violation, type Oracle } from '../world.js';
+import { Violation, type Oracle } from '../world/world.js';
 import { PoolsAsTold } from './pools-as-told.js';
 
 interface Seen {
@@ -15,9 +15,10 @@ interface Seen {
 }
 
 /**
- * I1, twice. From the ledger: at each grant that takes a unit, and when another tool is given one, who is unavailable in that pool (at work,
- * unknown, silent, not ready or cordoned in Kubernetes, taken by others, not restored) and the node together are at most the budget. From the machines: as many are in the middle of a change at
- * once as the largest budget ever allowed.
+ * I1, twice. From the ledger: at each grant that takes a unit, and when another tool is given one, who is unavailable
+ * in that pool (at work, unknown, silent, not ready or cordoned in Kubernetes, taken by others, not restored) and the
+ * node together are at most the budget. From the machines: as many are in the middle of a change at once as the largest
+ * budget ever allowed.
  */
 export function budget(): Oracle {
   const pools = new PoolsAsTold();
@@ -70,7 +71,10 @@ function check(pools: PoolsAsTold, nodes: ReadonlyMap<string, Seen>, node: strin
     );
 }
 
-/** Whether the node counts against the pool, as far as that is beyond doubt: of several pools that select it, it is in one. */
+/**
+ * Whether the node counts against the pool, as far as that is beyond doubt: of several pools that select it, it is in
+ * one.
+ */
 function countsIn(pools: PoolsAsTold, seen: Seen, pool: string): boolean {
   if (seen.lease !== undefined) return !seen.lease.free && seen.lease.pool === pool;
   if (!seen.joined || seen.skipped || !wasDown(seen)) return false;
@@ -91,47 +95,29 @@ const newSeen = (): Seen => ({
   lease: undefined,
 });
 
+/** What some facts alone say of their node. */
+const PLAIN: { readonly [T in Fact['type']]?: Partial<Seen> } = {
+  'node.left': { joined: false, silent: false, out: false, taken: false },
+  'node.unavailable': { out: true },
+  'node.available': { out: false },
+  'node.taken': { taken: true },
+  'node.returned': { taken: false },
+  'node.silent': { silent: true },
+  'node.heard': { silent: false, skipped: false },
+  'node.skipped': { skipped: true },
+};
+
 function see(nodes: Map<string, Seen>, fact: Fact): void {
   if (!fact.type.startsWith('node.') || !('node' in fact)) return;
   const seen = nodes.get(fact.node) ?? newSeen();
-  nodes.set(fact.node, seen);
-  switch (fact.type) {
-    case 'node.joined':
-      return void Object.assign(seen, {
-        ...(seen.joined ? {} : { out: false, taken: false }),
-        joined: true,
-        silent: false,
-        skipped: false,
-        labels: fact.labels,
-      });
-    case 'node.changed':
-      return void Object.assign(seen, { labels: fact.labels });
-    case 'node.left':
-      return void Object.assign(seen, { joined: false, silent: false, out: false, taken: false });
-    case 'node.unavailable':
-      return void Object.assign(seen, { out: true });
-    case 'node.available':
-      return void Object.assign(seen, { out: false });
-    case 'node.taken':
-      return void Object.assign(seen, { taken: true });
-    case 'node.given':
-      return void Object.assign(seen, { taken: false });
-    case 'node.silent':
-      return void Object.assign(seen, { silent: true });
-    case 'node.heard':
-      return void Object.assign(seen, { silent: false, skipped: false });
-    case 'node.skipped':
-      return void Object.assign(seen, { skipped: true });
-    case 'node.reported':
-    case 'node.lease.settled':
-      if (takenReport(fact) !== undefined) Object.assign(seen, { restored: fact.restored });
-      if (isLeaseEnd(fact) && seen.lease?.id === fact.lease) Object.assign(seen, { lease: undefined });
-      return;
-    case 'node.lease.granted':
-      return void Object.assign(seen, { lease: { id: fact.lease, pool: fact.pool, free: fact.free } });
-    case 'node.lease.released':
-      return void (seen.lease?.id === fact.lease && Object.assign(seen, { lease: undefined }));
-    default:
-      return;
+  nodes.set(fact.node, Object.assign(seen, PLAIN[fact.type]));
+  if (fact.type === 'node.joined') {
+    if (!seen.joined) Object.assign(seen, { out: false, taken: false });
+    Object.assign(seen, { joined: true, silent: false, skipped: false, labels: fact.labels });
   }
+  if (fact.type === 'node.changed') seen.labels = fact.labels;
+  if (fact.type === 'node.reported' || fact.type === 'node.lease.settled')
+    if (takenReport(fact) !== undefined) seen.restored = fact.restored;
+  if (isLeaseEnd(fact) && seen.lease?.id === fact.lease) seen.lease = undefined;
+  if (fact.type === 'node.lease.granted') seen.lease = { id: fact.lease, pool: fact.pool, free: fact.free };
 }

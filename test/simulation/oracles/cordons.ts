@@ -1,17 +1,23 @@
-import { CORDON_MARK, KEEP_MARK, nodeToken, RELEASED_MARK, type Fact } from '#libs/contracts';
+import {
+  cordonAnnotationOf,
+  CORDON_ANNOTATION,
+  KEEP_CORDONED_ANNOTATION,
+  nodeToken,
+  UNCORDONED_ANNOTATION,
+  type Fact,
+} from '#libs/contracts';
 import { parseDrain, treatmentOf } from '#libs/manifests';
-import { seen } from '../kubernetes/node-objects.js';
 import type { SimPod } from '../kubernetes/workloads.js';
-import { Violation, type Oracle, type World } from '../world.js';
+import { Violation, type Oracle, type World } from '../world/world.js';
 
 type Granted = Extract<Fact, { type: 'node.lease.granted' }>;
 /** So long after a pool was given other words, what went by the ones before may still be on its way. */
 const ON_ITS_WAY_MS = 30_000;
 
 /**
- * I5 on the Nodes themselves: Sluice uncordons only what it cordoned, nothing that somebody wants to keep, and nothing before its lease is to
- * be given back; what is said to be drained has no pod left that had to go; in the end nothing stays cordoned by it. Reads Nodes and pods,
- * and the truth about who did what, which Sluice cannot know.
+ * I5 on the Nodes themselves: Sluice uncordons only what it cordoned, nothing that somebody wants to keep, and nothing
+ * before its lease is to be given back; what is said to be drained has no pod left that had to go; in the end nothing
+ * stays cordoned by it. Reads Nodes and pods, and the truth about who did what, which Sluice cannot know.
  */
 export function cordons(): Oracle {
   const leases = new Map<string, Granted>();
@@ -27,20 +33,20 @@ export function cordons(): Oracle {
     },
     onNodeWrite(_world, before, after, by) {
       if (by !== 'sluice') return;
-      const gaveBack = after.annotations[RELEASED_MARK];
-      if (gaveBack !== before.annotations[RELEASED_MARK] && !ending.has(gaveBack ?? ''))
+      const gaveBack = after.annotations[UNCORDONED_ANNOTATION];
+      if (gaveBack !== before.annotations[UNCORDONED_ANNOTATION] && !ending.has(gaveBack ?? ''))
         throw new Violation(`${before.name} is given back by ${gaveBack}, which is not to give it back yet`);
       if (!before.unschedulable || after.unschedulable) return;
       if (before.cordonedBy === 'person')
         throw new Violation(`${before.name} is uncordoned by Sluice, and a person had cordoned it`);
-      if (before.annotations[KEEP_MARK] !== undefined)
+      if (before.annotations[KEEP_CORDONED_ANNOTATION] !== undefined)
         throw new Violation(`${before.name} is uncordoned by Sluice, and somebody wants it kept`);
     },
     atEnd(world) {
       for (const [name, node] of world.cluster?.nodes ?? []) {
         const view = world.bus.view('leases', nodeToken(name));
         if (view !== undefined && view.phase !== 'released') continue;
-        if (node.annotations[CORDON_MARK] !== undefined || (node.unschedulable && node.cordonedBy === 'sluice'))
+        if (node.annotations[CORDON_ANNOTATION] !== undefined || (node.unschedulable && node.cordonedBy === 'sluice'))
           throw new Violation(`${name} is left behind: ${JSON.stringify(node)}`);
       }
     },
@@ -74,7 +80,10 @@ function mustBeFree(world: World, { node, lease, drain, actions }: Granted): voi
 export const isEvictable = ({ controller, mirror, finished }: SimPod): boolean =>
   controller !== 'DaemonSet' && !mirror && !finished;
 
-/** Pods end by way of their budgets, unless the pool said to force them and half of the time was over; and those of the node itself never. */
+/**
+ * Pods end by way of their budgets, unless the pool said to force them and half of the time was over; and those of the
+ * node itself never.
+ */
 export function podBudgets(): Oracle {
   interface Terms {
     readonly fact: Granted;
@@ -116,9 +125,12 @@ export const knownNodes: Oracle = {
     for (const [name, node] of world.cluster?.nodes ?? []) {
       const view = world.bus.view('nodes', nodeToken(name));
       if (view === undefined || view.state === 'gone') continue;
-      const { uid, unavailable } = seen(node);
-      if (view.uid !== uid || view.unavailable !== unavailable)
-        throw new Violation(`${name} is known as ${view.uid} ${view.unavailable}, and is ${uid} ${unavailable}`);
+      // Said here once more, so that the inventory cannot be wrong and agree with itself.
+      const mark = cordonAnnotationOf(node.annotations);
+      const isCordoned = node.unschedulable && (mark === undefined || mark.alreadyCordoned);
+      const unavailable = [node.ready ? '' : 'NotReady', isCordoned ? 'cordoned' : ''].filter(Boolean).join(', ');
+      if (view.uid !== node.uid || view.unavailable !== unavailable)
+        throw new Violation(`${name} is known as ${view.uid} ${view.unavailable}, and is ${node.uid} ${unavailable}`);
     }
   },
 };

@@ -1,11 +1,12 @@
 import type { FactOf } from '#libs/contracts';
-import type { SimNode } from '../sim-node.js';
-import { Violation, type Oracle, type World } from '../world.js';
+import type { SimNode } from '../world/sim-node.js';
+import { Violation, type Oracle, type World } from '../world/world.js';
 
 /**
- * I5: under a lease with a drain nothing is written and nothing restarted unless the drain came to its end, and whoever drains still holds the
- * node: the other tool its cordon, or the Node bears the lease's mark. A Node that is gone, or was made again since, bears none.
- * And on the way forward no machine is restarted under a lease that says neither drain nor reboot.
+ * I5: under a lease with a drain nothing is written and nothing restarted unless the drain came to its end, and no
+ * matter who drains still holds the node: the other tool its cordon, or the Node bears the lease's mark. A Node that is
+ * gone, or was made again since, bears none. And on the way forward no machine is restarted under a lease that says
+ * neither drain nor reboot.
  */
 export function drainedFirst(): Oracle {
   const drains = new Set<string>();
@@ -30,7 +31,7 @@ export function drainedFirst(): Oracle {
       const isUnasked =
         kind === 'reboot' &&
         work !== undefined &&
-        work.phase !== 'going-back' &&
+        work.phase !== 'rolling-back' &&
         !work.actions.some((action) => action.kind === 'drain' || action.kind === 'reboot');
       if (isUnasked) throw new Violation(`${node.name} is restarted under ${work.lease}, which gives no leave to it`);
       check(world, node);

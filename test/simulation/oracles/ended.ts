@@ -1,9 +1,11 @@
 import { changeId, nodeToken, takenReport } from '#libs/contracts';
-import { Violation, type Oracle, type World } from '../world.js';
-import { UNIT_FILE, unitStartsWith } from '../machine.js';
+import { Violation, type Oracle, type World } from '../world/world.js';
+import { UNIT_FILE, unitStartsWith } from '../world/machine.js';
 import { filesOf } from './whole-files.js';
 
-/** I8, I10 and I7: what was accepted has an end, nothing published is unanswered, and every node has what it shall have. */
+/**
+ * I8, I10 and I7: what was accepted has an end, nothing published is unanswered, and every node is up to date.
+ */
 export function ended(): Oracle {
   const taken = new Map<string, string>();
   const refused = new Set<string>();
@@ -47,11 +49,11 @@ export function ended(): Oracle {
 function isHeld(world: World, change: string): boolean {
   const stalledBy = world.bus.view('rollouts', change)?.stalledBy ?? [];
   if (stalledBy.length > 0) return stalledBy.every((node) => isGone(world, node));
-  const behind = world.bus.view('changes', change)?.behind ?? [];
-  return behind.length > 0 && behind.every((earlier) => isHeld(world, earlier));
+  const waitsFor = world.bus.view('changes', change)?.waitsFor ?? [];
+  return waitsFor.length > 0 && waitsFor.every((earlier) => isHeld(world, earlier));
 }
 
-/** Whether a rollout that is held, as was seen above, still decides what the node shall have. */
+/** Whether a rollout that is held, as was seen above, still decides what the node should have. */
 const isOpenFor = (world: World, node: string, taken: ReadonlyMap<string, string>): boolean =>
   taken.get(world.bus.view('status', nodeToken(node))?.change ?? '') === 'open';
 
@@ -60,14 +62,15 @@ const isGone = (world: World, node: string): boolean => world.nodes.get(node)?.s
 function converged(world: World, name: string, refused: ReadonlySet<string>, inVain: number): void {
   const node = world.nodes.get(name);
   const status = world.bus.view('status', nodeToken(name));
-  // A node that was removed is out of the fleet until it announces itself anew.
+  // A node that was removed is out of the fleet until it announces itself again.
   if (node === undefined || !node.alive || world.bus.view('nodes', nodeToken(name))?.state === 'gone') return;
   if (status === undefined) throw new Violation(`${name} has no status`);
-  if (status.unfit || status.desired === '') return;
+  if (status.incompatible || status.desired === '') return;
   const lease = world.bus.view('leases', nodeToken(name));
-  if (`${status.owed} ${lease?.reason ?? ''}`.includes('this disk does not take it')) return;
+  if (`${status.deferred} ${lease?.reason ?? ''}`.includes('this disk does not take it')) return;
   const files = filesOf(world, node, status.desired);
-  // On no machine does the unit start, or the probe pass, with that: what needs a restart for it is tried again and again, and taken back or not heard of in time.
+  // On no machine does the unit start, or the probe pass, with that: what needs a restart for it is tried again and
+  // again, and taken back or not heard of in time.
   const serves = unitStartsWith(files.get(UNIT_FILE)) && files.get('/etc/app')?.startsWith('ok') !== false;
   if (lease !== undefined && lease.actions.some(({ kind }) => kind === 'restart' || kind === 'reboot') && !serves)
     return;
@@ -75,11 +78,14 @@ function converged(world: World, name: string, refused: ReadonlySet<string>, inV
   const found = JSON.stringify([...node.disk.files].sort());
   if (expected === found || mayDiffer(world, name, refused.has(`${name} ${status.desired}`), inVain)) return;
   throw new Violation(
-    `${name} shall have ${expected}, and has ${found}: ${JSON.stringify(world.why(name))} ${JSON.stringify(status)} ${JSON.stringify(lease)}`,
+    `${name} should have ${expected}, and has ${found}: ${JSON.stringify(world.why(name))} ${JSON.stringify(status)} ${JSON.stringify(lease)}`,
   );
 }
 
-/** Why a node may lack what it shall have: it refuses that, it was restarted for it three times in vain, or machines that were switched off for good hold its pool's budget. The answer to "why" says so. */
+/**
+ * Why a node may not be up to date: it refuses that, it was restarted for it three times in vain, or machines
+ * that were switched off for good hold its pool's budget. The answer to "why" says so.
+ */
 function mayDiffer(world: World, name: string, refused: boolean, inVain: number): boolean {
   const why = world.why(name);
   if (why?.because === 'refused') return refused;

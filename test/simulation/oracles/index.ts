@@ -1,6 +1,6 @@
-import type { Oracle } from '../world.js';
+import type { Oracle } from '../world/world.js';
 import { budget } from './budget.js';
-import { condemned } from './condemned.js';
+import { knownBad } from './known-bad.js';
 import { cordons, knownNodes, podBudgets } from './cordons.js';
 import { drainedFirst } from './drained-first.js';
 import { ended } from './ended.js';
@@ -8,6 +8,7 @@ import { keptConfigs } from './kept-configs.js';
 import { leasePhases } from './lease-phases.js';
 import { oneLease } from './one-lease.js';
 import { paused } from './paused.js';
+import { recovery } from './recovery.js';
 import { running } from './running.js';
 import { takenOnce } from './taken-once.js';
 import { trueViews } from './true-views.js';
@@ -18,7 +19,7 @@ import { wholeFiles } from './whole-files.js';
 export const newOracles = (): readonly Oracle[] => [
   budget(),
   oneLease(),
-  condemned(),
+  knownBad(),
   turnedRound(),
   wholeFiles,
   running(),
@@ -32,4 +33,5 @@ export const newOracles = (): readonly Oracle[] => [
   keptConfigs,
   ended(),
   trueViews,
+  recovery,
 ];

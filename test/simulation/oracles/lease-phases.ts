@@ -1,11 +1,11 @@
 import { isLeaseEnd, type Fact } from '#libs/contracts';
-import { Violation, type Oracle } from '../world.js';
+import { Violation, type Oracle } from '../world/world.js';
 
-type Phase = 'draining' | 'ready' | 'settled' | 'uncordoning' | 'released';
+type Phase = 'draining' | 'applying' | 'settled' | 'uncordoning' | 'released';
 /** From where each phase may be reached. */
 const BEFORE: Readonly<Record<Exclude<Phase, 'draining'>, readonly Phase[]>> = {
-  ready: ['draining'],
-  settled: ['draining', 'ready'],
+  applying: ['draining'],
+  settled: ['draining', 'applying'],
   uncordoning: ['settled'],
   released: ['settled', 'uncordoning'],
 };
@@ -18,7 +18,10 @@ interface Lease {
   because: string;
 }
 
-/** I2, I5: a lease goes through its phases once and in order, is drained for before it is ready, and uncordoned before it is released. */
+/**
+ * I2, I5: a lease goes through its phases once and in order, is drained for before it is applying, and uncordoned
+ * before it is released.
+ */
 export function leasePhases(): Oracle {
   const leases = new Map<string, Lease>();
   return {
@@ -27,7 +30,7 @@ export function leasePhases(): Oracle {
       const known = leases.get(leaseOf(fact));
       if (fact.type === 'node.lease.granted') {
         if (known !== undefined) throw new Violation(`${fact.lease} is granted twice`);
-        const phase = fact.phase === 'draining' ? 'draining' : 'ready';
+        const phase = fact.phase === 'draining' ? 'draining' : 'applying';
         leases.set(fact.lease, { phase, drains: phase === 'draining', drained: false, uncordoned: false, because: '' });
       } else if (known !== undefined) follow(known, fact);
     },
@@ -44,7 +47,8 @@ function follow(lease: Lease, fact: Fact): void {
   if (to === undefined) return;
   if (!endsAgain(lease, fact) && !BEFORE[to].includes(lease.phase))
     throw new Violation(`${leaseOf(fact)} goes from ${lease.phase} to ${to}`);
-  if (to === 'ready' && !lease.drained) throw new Violation(`${leaseOf(fact)} is ready, and nobody has drained for it`);
+  if (to === 'applying' && !lease.drained)
+    throw new Violation(`${leaseOf(fact)} is applying, and nobody has drained for it`);
   if (isLeaseEnd(fact) && lease.drains && !lease.uncordoned)
     throw new Violation(`${leaseOf(fact)} is released, and its node is not uncordoned`);
   lease.phase = isLeaseEnd(fact) ? 'released' : to;

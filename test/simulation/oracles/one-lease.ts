@@ -1,5 +1,5 @@
 import { isLeaseEnd } from '#libs/contracts';
-import { Violation, type Oracle } from '../world.js';
+import { Violation, type Oracle } from '../world/world.js';
 
 /** I2: a node holds at most one lease that is not released. */
 export function oneLease(): Oracle {

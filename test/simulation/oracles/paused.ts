@@ -1,4 +1,4 @@
-import { Violation, type Oracle } from '../world.js';
+import { Violation, type Oracle } from '../world/world.js';
 
 /** I6: from the answer to a pause on, no forward lease of that rollout is granted. */
 export function paused(): Oracle {

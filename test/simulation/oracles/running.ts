@@ -1,7 +1,7 @@
 import type { Journal } from '../../../services/applier/src/core/index.js';
-import { UNIT_FILE } from '../machine.js';
-import type { SimNode } from '../sim-node.js';
-import { Violation, type Oracle } from '../world.js';
+import { UNIT_FILE } from '../world/machine.js';
+import type { SimNode } from '../world/sim-node.js';
+import { Violation, type Oracle } from '../world/world.js';
 
 interface Before {
   readonly journal: Journal;
@@ -9,7 +9,10 @@ interface Before {
   readonly ran: string | undefined;
 }
 
-/** I4: after work with a restart in its actions, a node that is sound runs what stands there; one that went back may run what it ran before. */
+/**
+ * I4: after work with a restart in its actions, a node that is sound runs what stands there; one that was rolled back
+ * may run what it ran before.
+ */
 export const running = (): Oracle => {
   const known = new Map<string, Before>();
   return {
@@ -19,13 +22,13 @@ export const running = (): Oracle => {
       const begins = journal.work !== undefined && before?.journal.work === undefined;
       known.set(node.name, { journal, ran: begins ? node.machine.running : before?.ran });
       if (before === undefined || before.journal.incarnation !== journal.incarnation) return;
-      const { work, owed } = before.journal;
+      const { work, outstanding } = before.journal;
       const ends =
-        (work !== undefined || owed !== undefined) &&
+        (work !== undefined || outstanding !== undefined) &&
         journal.work === undefined &&
-        journal.owed === undefined &&
+        journal.outstanding === undefined &&
         journal.sound;
-      const restarts = (work?.actions ?? owed?.actions ?? []).some(
+      const restarts = (work?.actions ?? outstanding?.actions ?? []).some(
         ({ kind }) => kind === 'restart' || kind === 'reboot',
       );
       if (ends && restarts) check(node, journal.lastDealt?.verdict === 'applied' ? [] : [before.ran]);

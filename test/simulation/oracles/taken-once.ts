@@ -1,25 +1,27 @@
 import { takenReport } from '#libs/contracts';
-import { Violation, type Oracle } from '../world.js';
+import { Violation, type Oracle } from '../world/world.js';
 
-/** I7: a report is taken once, however often and late it comes, and none after a later one of the same life of its node. */
+/**
+ * I7: a report is taken once, however often and late it comes, and none after a later one of the same life of its node.
+ */
 export function takenOnce(): Oracle {
-  const last = new Map<string, { readonly incarnation: number; readonly birth: number; readonly seq: number }>();
+  const last = new Map<string, { readonly incarnation: number; readonly nonce: number; readonly seq: number }>();
   return {
     name: 'I7 taken once',
     onFact(_world, fact) {
       const report = takenReport(fact);
       if (report === undefined) return;
-      const { node, incarnation, birth, seq } = report;
+      const { node, incarnation, nonce, seq } = report;
       const before = last.get(node);
       const later =
         before === undefined ||
         incarnation > before.incarnation ||
-        (incarnation === before.incarnation && birth === before.birth && seq > before.seq);
+        (incarnation === before.incarnation && nonce === before.nonce && seq > before.seq);
       if (!later)
         throw new Violation(
-          `report ${incarnation}/${birth}/${seq} of ${node} is taken after ${before.incarnation}/${before.birth}/${before.seq}`,
+          `report ${incarnation}/${nonce}/${seq} of ${node} is taken after ${before.incarnation}/${before.nonce}/${before.seq}`,
         );
-      last.set(node, { incarnation, birth, seq });
+      last.set(node, { incarnation, nonce, seq });
     },
   };
 }

@@ -1,6 +1,6 @@
-import { fold, newCopy, parseViewKey } from '#libs/kernel';
-import { Violation, type Oracle, type World } from '../world.js';
-import type { ServiceCopy } from '../service-copy.js';
+import { fold, newCopy, parseViewKey } from '#libs/engine';
+import { Violation, type Oracle, type World } from '../world/world.js';
+import type { ServiceCopy } from '../world/service-copy.js';
 
 /** I7: when all is calm every view shows what a new copy makes of the ledger. */
 export const trueViews: Oracle = {
@@ -25,6 +25,6 @@ function compare(world: World, leader: ServiceCopy): void {
     const { ledger, text: shown } = world.bus.revision(key);
     const expected = JSON.stringify({ ...value, ledger });
     if (shown !== expected)
-      throw new Violation(`${text} shows ${shown === '' ? 'nothing' : shown}, and shall show ${expected}`);
+      throw new Violation(`${text} shows ${shown === '' ? 'nothing' : shown}, and should show ${expected}`);
   }
 }

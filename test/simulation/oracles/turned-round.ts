@@ -1,12 +1,15 @@
 import type { Fact } from '#libs/contracts';
-import { Violation, type Oracle } from '../world.js';
+import { Violation, type Oracle } from '../world/world.js';
 
 interface Rolling {
   readonly maxFailures: number;
   failures: number;
 }
 
-/** I4: a rollout in which a config was found invalid, or more nodes failed than it tolerates, leads no further node forward. */
+/**
+ * I4: a rollout in which a config was found invalid, or more nodes failed than it tolerates, leads no further node
+ * forward.
+ */
 export function turnedRound(): Oracle {
   const rolling = new Map<string, Rolling>();
   const failed = new Map<string, string>();

@@ -1,6 +1,5 @@
-import { everConfigOf } from '../gathering.js';
-import type { SimNode } from '../sim-node.js';
-import { Violation, type Oracle, type World } from '../world.js';
+import type { SimNode } from '../world/sim-node.js';
+import { Violation, type Oracle, type World } from '../world/world.js';
 
 /** I4: a node that works on nothing and is sound has exactly the files of the config that it says is in force. */
 export const wholeFiles: Oracle = {
@@ -17,7 +16,7 @@ export const wholeFiles: Oracle = {
 /** The files that a config makes of a machine. */
 export function filesOf(world: World, node: SimNode, hash: string): ReadonlyMap<string, string> {
   const files = new Map(node.originals);
-  for (const entry of everConfigOf(world.bus, node.name, hash)?.fragments ?? []) {
+  for (const entry of world.bus.everConfig({ node: node.name, hash })?.fragments ?? []) {
     if (entry.kind === 'File') files.set(String(entry.spec['path']), String(entry.spec['content']));
   }
   return files;

@@ -1,5 +1,5 @@
-import type { Chance } from '../chance.js';
-import type { World } from '../world.js';
+import type { Chance } from '../world/chance.js';
+import type { World } from '../world/world.js';
 import { change, poolChange } from './manifests.js';
 
 /** What somebody does to the fleet, once. */
@@ -42,10 +42,10 @@ export const steer =
   (world, chance) =>
     world.ask('scheduler', { op: `rollout.${op}`, change: someChange(world, chance), by: 'people', reason: '' });
 
-export const forgive: Deed = (world, chance) => {
+export const clear: Deed = (world, chance) => {
   const known = world.bus.viewKeysOf('known-bad').filter((key) => key.startsWith('config.'));
   if (known.length > 0)
-    world.ask('validator', { op: 'forgive', hash: chance.pick(known).slice(7), by: 'people', reason: 'because' });
+    world.ask('validator', { op: 'clear', hash: chance.pick(known).slice(7), by: 'people', reason: 'because' });
 };
 
 export const skip: Deed = (world, chance) => {

@@ -4,6 +4,10 @@ import * as deeds from './deeds.js';
 export { letGo, publish } from './deeds.js';
 export { beginning } from './manifests.js';
 
+const [pause, resume, abort] = [deeds.steer('pause'), deeds.steer('resume'), deeds.steer('abort')];
+const { clear, skip, removeAny, askWhy } = deeds;
+const STEERING = [pause, resume, resume, abort, pause, resume, clear, skip, skip, removeAny, askWhy];
+
 /** What people do on any day. They have names and can be left out as faults can. */
 export const PEOPLE: readonly Fault[] = [
   {
@@ -13,28 +17,8 @@ export const PEOPLE: readonly Fault[] = [
   },
   {
     name: 'steering',
-    about: 'people pause, resume, abort, forgive, skip, remove and ask why',
-    arrange: (stage) =>
-      stage.nowAndThen(80_000, (chance) => {
-        const { pause, resume, abort } = {
-          pause: deeds.steer('pause'),
-          resume: deeds.steer('resume'),
-          abort: deeds.steer('abort'),
-        };
-        chance.pick([
-          pause,
-          resume,
-          resume,
-          abort,
-          pause,
-          resume,
-          deeds.forgive,
-          deeds.skip,
-          deeds.skip,
-          deeds.removeAny,
-          deeds.askWhy,
-        ])(stage.world, chance);
-      }),
+    about: 'people pause, resume, abort, clear, skip, remove and ask why',
+    arrange: (stage) => stage.nowAndThen(80_000, (chance) => chance.pick(STEERING)(stage.world, chance)),
   },
   {
     name: 'relabels',

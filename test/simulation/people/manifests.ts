@@ -1,5 +1,5 @@
-import type { Chance } from '../chance.js';
-import type { World } from '../world.js';
+import type { Chance } from '../world/chance.js';
+import type { World } from '../world/world.js';
 
 const API = 'sluice.dev/v1alpha1';
 type Manifest = Readonly<Record<string, unknown>>;
@@ -128,7 +128,10 @@ function file(world: World, chance: Chance, name: string, path: string, version:
   return manifest('File', name, { nodeSelector: chance.pick(SELECTORS), path, content });
 }
 
-/** Contents that are bad for one kind of node only: the probe of the sad fails, and core does not take it. The recipe is the same for all. */
+/**
+ * Contents that are bad for one kind of node only: the probe of the sad fails, and core does not take it. The recipe is
+ * the same for all.
+ */
 const badForOneKind = (version: number): readonly string[] => [badForSad(version), badForCore(version)];
 const badForSad = (version: number): string => `{{ node.labels.mood }} v${version % 3}`;
 const badForCore = (version: number): string => `ok v${version % 3} no-{{ node.labels.role }}-but-no-core`;

@@ -1,4 +1,5 @@
-// Preloaded into an installed applier: before and after it replaces or removes a file it says so to the rig, and goes on when it may.
+// Preloaded into an installed applier: before and after it replaces or removes a file it says so to the rig, and goes
+// on when it may.
 const fs = require('node:fs/promises');
 const { readFileSync, realpathSync } = require('node:fs');
 const { connect } = require('node:net');

@@ -6,7 +6,10 @@ export const WEBHOOK_NAME = 'admission.sluice.dev';
 /** Where the gateway answers. */
 export const WEBHOOK_PATH = '/admit';
 
-/** Which requests the API server asks the gateway about: not about `status`, which is the gateway's own. Of a Rollout only whether it is paused is somebody's wish. */
+/**
+ * Which requests the API server asks the gateway about: not about `status`, which is the gateway's own. Of a Rollout
+ * only whether it is paused is somebody's wish.
+ */
 export const WEBHOOK_RULES = [
   {
     apiGroups: [API_GROUP],
@@ -24,7 +27,10 @@ export const WEBHOOK_RULES = [
   },
 ] as const;
 
-/** Nor about what changes no content: finalizers, annotations and owners need nobody's leave, so that an object can always be let go. */
+/**
+ * Nor about what changes no content: finalizers, annotations and owners need nobody's leave, so that an object can
+ * always be let go.
+ */
 export const WEBHOOK_CONDITIONS = [
   {
     name: 'changes-content',
@@ -55,7 +61,10 @@ export type WebhookClient =
     }
   | { readonly url: string; readonly caBundle?: string };
 
-/** `Ignore`: while nobody answers, everything is let through, and its status says later what is wrong. `Fail`: nothing is. */
+/**
+ * `Ignore`: while nobody answers, everything is let through, and its status says later what is wrong. `Fail`: nothing
+ * is.
+ */
 export type FailurePolicy = 'Ignore' | 'Fail';
 
 /** The ValidatingWebhookConfiguration of the gateway. */
@@ -79,7 +88,10 @@ export const webhookConfiguration = (clientConfig: WebhookClient, failurePolicy:
   ],
 });
 
-/** As it lies in deploy/admission: whoever applies it puts the certificate of the authority in, or has cert-manager do so. */
+/**
+ * As it lies in deploy/admission: put the certificate of the authority in before you apply it, or has cert-manager do
+ * so.
+ */
 export const PLAIN_WEBHOOK = webhookConfiguration({
   service: { name: 'sluice-gateway', namespace: 'sluice', path: WEBHOOK_PATH, port: 443 },
 });

@@ -8,7 +8,9 @@ import { pluralOf } from './definitions.js';
 
 const FOLDER = resolve(__dirname, '../../../../deploy/crds');
 
-/** What an API server takes though the validators do not, and why it can say no more: the gateway's status says these. */
+/**
+ * What an API server takes though the validators do not, and why it can say no more: the gateway's status says these.
+ */
 const BEYOND_A_SCHEMA: ReadonlySet<string> = new Set([
   'an expression that does not compile', // there is no function that compiles one
 ]);

@@ -1,7 +1,8 @@
 import type { Schema } from '../shape/checked.js';
+import { aboutOf, descriptionOf } from '../shape/description.js';
 import { KINDS } from '../kinds/registry.js';
 import type { Kind } from '../kinds/kind.js';
-import { API_VERSION } from '../manifest.js';
+import { API_VERSION, ManifestHead, Metadata } from '../manifest.js';
 import { FRAGMENT_STATUS, POOL_STATUS, ROLLOUT_STATUS } from './status.js';
 import { structuralOf } from './structural.js';
 
@@ -10,106 +11,64 @@ export const [API_GROUP, API_GROUP_VERSION] = API_VERSION.split('/') as [string,
 /** The kind that shows a rollout; nobody publishes it. */
 export const ROLLOUT_KIND = 'Rollout';
 
-type Column = readonly [name: string, path: string, more?: { readonly type?: string; readonly wide?: boolean }];
+/** As in `kubectl get -o custom-columns`, with the type if it is not text; `wide`: only with `-o wide`. */
+type Column = `${string}:.${string}`;
 
-interface Naming {
-  readonly plural: string;
-  readonly short: string;
-  /** What tells one from the other at a glance. */
-  readonly columns: readonly Column[];
-}
+/** Plural, short name, and the columns that tell objects apart. */
+type Naming = readonly [plural: string, short: string, ...columns: readonly Column[]];
 
-/** `file` alone is nobody's to take: short names stand beside those of everything else in a cluster. */
+/** Short names must be unlike others: all kinds in a cluster share a namespace for them. */
 const NAMES: Readonly<Record<string, Naming>> = {
-  File: { plural: 'files', short: 'sfile', columns: [['Path', '.spec.path']] },
-  Directory: { plural: 'directories', short: 'sdir', columns: [['Path', '.spec.path']] },
-  Probe: { plural: 'probes', short: 'sprobe', columns: [] },
-  Exec: { plural: 'execs', short: 'sexec', columns: [] },
-  SystemdUnit: { plural: 'systemdunits', short: 'sunit', columns: [['Unit', '.spec.name']] },
-  Sysctl: {
-    plural: 'sysctls',
-    short: 'ssysctl',
-    columns: [
-      ['Key', '.spec.key'],
-      ['Value', '.spec.value'],
-    ],
-  },
-  KernelArguments: { plural: 'kernelarguments', short: 'kargs', columns: [['Arguments', '.spec.arguments']] },
-  SshKeys: { plural: 'sshkeys', short: 'skeys', columns: [['User', '.spec.user']] },
-  Vrf: {
-    plural: 'vrfs',
-    short: 'svrf',
-    columns: [
-      ['VRF', '.spec.vrf'],
-      ['VNI', '.spec.vni', { type: 'integer' }],
-    ],
-  },
-  Layer2Network: {
-    plural: 'layer2networks',
-    short: 'sl2net',
-    columns: [
-      ['VLAN', '.spec.id', { type: 'integer' }],
-      ['VNI', '.spec.vni', { type: 'integer' }],
-    ],
-  },
-  RoutingTable: {
-    plural: 'routingtables',
-    short: 'srtable',
-    columns: [['Table', '.spec.tableId', { type: 'integer' }]],
-  },
-  BgpPeering: {
-    plural: 'bgppeerings',
-    short: 'sbgp',
-    columns: [
-      ['Network', '.spec.network'],
-      ['Remote-AS', '.spec.remoteAs', { type: 'integer' }],
-    ],
-  },
-  Pool: {
-    plural: 'pools',
-    short: 'spool',
-    columns: [
-      ['Max-Unavailable', '.spec.maxUnavailable'],
-      ['Members', '.status.members', { type: 'integer' }],
-      ['Budget', '.status.budget', { type: 'integer' }],
-      ['Unavailable', '.status.unavailable', { type: 'integer' }],
-      ['Waiting', '.status.waiting', { type: 'integer' }],
-      ['Used-By', '.status.usedBy', { wide: true }],
-    ],
-  },
-  DisruptionPolicy: { plural: 'disruptionpolicies', short: 'dispol', columns: [] },
-  RolloutPolicy: {
-    plural: 'rolloutpolicies',
-    short: 'ropol',
-    columns: [['Max-Failures', '.spec.maxFailures', { type: 'integer' }]],
-  },
-  [ROLLOUT_KIND]: {
-    plural: 'rollouts',
-    short: 'srollout',
-    columns: [
-      ['Phase', '.status.phase'],
-      ['Progress', '.status.progress'],
-      ['Failed', '.status.failed', { type: 'integer' }],
-      ['Owed', '.status.owed', { type: 'integer' }],
-      ['Blocked', '.status.blocked', { type: 'integer' }],
-      ['Paused', '.status.paused', { type: 'boolean' }],
-      ['Source', '.status.source'],
-      ['Message', '.status.message', { wide: true }],
-    ],
-  },
+  File: ['files', 'sfile', 'Path:.spec.path'],
+  Directory: ['directories', 'sdir', 'Path:.spec.path'],
+  Probe: ['probes', 'sprobe'],
+  Exec: ['execs', 'sexec'],
+  SystemdUnit: ['systemdunits', 'sunit', 'Unit:.spec.name'],
+  Sysctl: ['sysctls', 'ssysctl', 'Key:.spec.key', 'Value:.spec.value'],
+  KernelArguments: ['kernelarguments', 'kargs', 'Arguments:.spec.arguments'],
+  SshKeys: ['sshkeys', 'skeys', 'User:.spec.user'],
+  Vrf: ['vrfs', 'svrf', 'VRF:.spec.vrf', 'VNI:.spec.vni:integer'],
+  Layer2Network: ['layer2networks', 'sl2net', 'VLAN:.spec.id:integer', 'VNI:.spec.vni:integer'],
+  RoutingTable: ['routingtables', 'srtable', 'Table:.spec.tableId:integer'],
+  BgpPeering: ['bgppeerings', 'sbgp', 'Network:.spec.network', 'Remote-AS:.spec.remoteAs:integer'],
+  Pool: [
+    'pools',
+    'spool',
+    'Max-Unavailable:.spec.maxUnavailable',
+    'Members:.status.members:integer',
+    'Budget:.status.budget:integer',
+    'Unavailable:.status.unavailable:integer',
+    'Waiting:.status.waiting:integer',
+    'Used-By:.status.usedBy:wide',
+  ],
+  DisruptionPolicy: ['disruptionpolicies', 'dispol'],
+  RolloutPolicy: ['rolloutpolicies', 'ropol', 'Max-Failures:.spec.maxFailures:integer'],
+  [ROLLOUT_KIND]: [
+    'rollouts',
+    'srollout',
+    'Phase:.status.phase',
+    'Progress:.status.progress',
+    'Failed:.status.failed:integer',
+    'Deferred:.status.deferred:integer',
+    'Blocked:.status.blocked:integer',
+    'Paused:.status.paused:boolean',
+    'Source:.status.source',
+    'Message:.status.message:wide',
+  ],
 };
 
 const STATE_COLUMNS: readonly Column[] = [
-  ['Phase', '.status.phase'],
-  ['Change', '.status.change'],
-  ['Nodes', '.status.nodes', { type: 'integer' }],
-  ['Applied', '.status.applied', { type: 'integer' }],
+  'Phase:.status.phase',
+  'Change:.status.change',
+  'Nodes:.status.nodes:integer',
+  'Applied:.status.applied:integer',
 ];
-const LAST_COLUMNS: readonly Column[] = [['Message', '.status.message', { wide: true }]];
+const AGE_COLUMN: Column = 'Age:.metadata.creationTimestamp:date';
+const LAST_COLUMN: Column = 'Message:.status.message:wide';
 
 /** The path segment of a kind's objects: `files`. Throws for a kind that has none. */
 export function pluralOf(kind: string): string {
-  return namingOf(kind).plural;
+  return namingOf(kind)[0];
 }
 
 /** The CustomResourceDefinitions of every kind, and that of rollouts, by the name of their file. */
@@ -119,23 +78,31 @@ export const customResourceDefinitions = (): Readonly<Record<string, Schema>> =>
   );
 
 function definitionOf(kind: Kind) {
-  const { columns } = namingOf(kind.name);
+  const [, , ...columns] = namingOf(kind.name);
   const reserved = kind.reservedNames.map((name) => ({
     rule: `self.metadata.name != '${name}'`,
     message: `a ${kind.name} cannot be named ${name}`,
   }));
   return definition(
     kind.name,
+    aboutOf(kind.spec) ?? '',
     kind.name === 'Pool'
-      ? [...columns, ...STATE_COLUMNS.slice(0, 2), ...LAST_COLUMNS]
-      : [...columns, ...STATE_COLUMNS, ...LAST_COLUMNS],
+      ? [...columns, ...STATE_COLUMNS.slice(0, 2), LAST_COLUMN]
+      : [...columns, ...STATE_COLUMNS, LAST_COLUMN],
     {
       // The name of a fragment is a DNS label, which is less than Kubernetes takes.
       metadata: {
         type: 'object',
-        properties: { name: { type: 'string', pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$', maxLength: 63 } },
+        properties: {
+          name: {
+            description: descriptionOf(Metadata, 'name'),
+            type: 'string',
+            pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$',
+            maxLength: 63,
+          },
+        },
       },
-      spec: structuralOf(kind.spec, kind.role === 'state'),
+      spec: { description: descriptionOf(ManifestHead, 'spec'), ...structuralOf(kind.spec, kind.role === 'state') },
       status: kind.name === 'Pool' ? POOL_STATUS : FRAGMENT_STATUS,
     },
     ['spec'],
@@ -146,16 +113,17 @@ function definitionOf(kind: Kind) {
 const rolloutDefinition = () =>
   definition(
     ROLLOUT_KIND,
-    namingOf(ROLLOUT_KIND).columns,
+    'Shows the rollout of one change. The gateway creates and updates it.',
+    namingOf(ROLLOUT_KIND).slice(2) as readonly Column[],
     {
       metadata: { type: 'object' },
       spec: {
+        description: descriptionOf(ManifestHead, 'spec'),
         type: 'object',
         properties: {
           paused: {
             type: 'boolean',
-            description:
-              'Set to true holds the rollout, back to false lets it go on; other ways to do either are not undone.',
+            description: '`true` pauses the rollout, `false` resumes it. Pauses by other means, such as the CLI, stay.',
           },
         },
       },
@@ -167,16 +135,22 @@ const rolloutDefinition = () =>
 
 function definition(
   kind: string,
+  description: string,
   columns: readonly Column[],
   parts: Readonly<Record<string, Schema>>,
   required: readonly string[],
   expressions: readonly object[],
 ) {
-  const { plural, short } = namingOf(kind);
+  const [plural, short] = namingOf(kind);
   const schema = {
+    description,
     type: 'object',
     ...(required.length === 0 ? {} : { required }),
-    properties: { apiVersion: { type: 'string' }, kind: { type: 'string' }, ...parts },
+    properties: {
+      apiVersion: { description: descriptionOf(ManifestHead, 'apiVersion'), type: 'string' },
+      kind: { description: descriptionOf(ManifestHead, 'kind'), type: 'string' },
+      ...parts,
+    },
     ...(expressions.length === 0 ? {} : { 'x-kubernetes-validations': expressions }),
   };
   return {
@@ -201,24 +175,22 @@ function definition(
           storage: true,
           schema: { openAPIV3Schema: schema },
           subresources: { status: {} },
-          additionalPrinterColumns: [
-            ...columns,
-            ['Age', '.metadata.creationTimestamp', { type: 'date' }] as Column,
-          ].map(([name, jsonPath, { type = 'string', wide = false } = {}]) => ({
-            name,
-            type,
-            jsonPath,
-            ...(wide ? { priority: 1 } : {}),
-          })),
+          additionalPrinterColumns: [...columns, AGE_COLUMN].map(printerColumn),
         },
       ],
     },
   };
 }
 
+function printerColumn(column: Column): Schema {
+  const [name, jsonPath, ...more] = column.split(':');
+  const type = more.find((one) => one !== 'wide') ?? 'string';
+  return { name, type, jsonPath, ...(more.includes('wide') ? { priority: 1 } : {}) };
+}
+
 function namingOf(kind: string): Naming {
   const naming = NAMES[kind];
   if (naming === undefined)
-    throw new Error(`the kind ${kind} has no names for Kubernetes yet: they stand in custom-resources/definitions.ts`);
+    throw new Error(`the kind ${kind} has no names for Kubernetes: add them to custom-resources/definitions.ts`);
   return naming;
 }

@@ -20,7 +20,10 @@ interface Halves {
   readonly status: Tree;
 }
 
-/** Compares the definitions that an API server publishes of this group and version (OpenAPI v3) with those of this version, by the fields that each knows. Of a status only what it lacks counts, for nobody else writes it. */
+/**
+ * Compares the definitions that an API server publishes of this group and version (OpenAPI v3) with those of this
+ * version, by the fields that each knows. Of a status only what it lacks counts, for nobody else writes it.
+ */
 export function compareDefinitions(openApi: unknown): readonly DefinitionDifference[] {
   const served = servedSchemas(openApi);
   return [...ownSchemas()].flatMap(([kind, own]): readonly DefinitionDifference[] => {

@@ -1,8 +1,8 @@
 import type { Schema } from '../shape/checked.js';
 
 /**
- * The same pattern for Go's regular expressions, which Kubernetes uses: they know no lookahead, no repetition beyond 1,000 and no
- * `\u0000`. A lookahead at the beginning is a condition of its own, and becomes one.
+ * The same pattern for Go's regular expressions, which Kubernetes uses: they know no lookahead, no repetition beyond
+ * 1,000 and no `\u0000`. A lookahead at the beginning is a condition of its own, and becomes one.
  */
 export function goPattern(pattern: string): Schema {
   const conditions: Schema[] = [];

@@ -1,10 +1,14 @@
+import type { PoolProgress } from '#libs/contracts';
 import type { Schema } from '../shape/checked.js';
 
 const TEXT = { type: 'string' } as const;
 const COUNT = { type: 'integer', format: 'int64', minimum: 0 } as const;
 
+const described = (schema: object, description: string): Schema => ({ ...schema, description });
+
 /** As in all of Kubernetes: one of each type. */
 const CONDITIONS: Schema = {
+  description: 'Conditions, as in all of Kubernetes: one of each type.',
   type: 'array',
   'x-kubernetes-list-type': 'map',
   'x-kubernetes-list-map-keys': ['type'],
@@ -12,78 +16,90 @@ const CONDITIONS: Schema = {
     type: 'object',
     required: ['type', 'status', 'lastTransitionTime', 'reason', 'message'],
     properties: {
-      type: { ...TEXT, maxLength: 316 },
-      status: { ...TEXT, enum: ['True', 'False', 'Unknown'] },
-      observedGeneration: COUNT,
-      lastTransitionTime: { ...TEXT, format: 'date-time' },
-      reason: { ...TEXT, minLength: 1, maxLength: 1024 },
-      message: { ...TEXT, maxLength: 32_768 },
+      type: described({ ...TEXT, maxLength: 316 }, '`Accepted`, `Validated`, `Progressing` or `Ready`.'),
+      status: described({ ...TEXT, enum: ['True', 'False', 'Unknown'] }, 'Whether the condition holds.'),
+      observedGeneration: described(COUNT, 'The generation that the condition is about.'),
+      lastTransitionTime: described({ ...TEXT, format: 'date-time' }, 'When `status` changed last.'),
+      reason: described({ ...TEXT, minLength: 1, maxLength: 1024 }, 'Why, in one word for programs.'),
+      message: described({ ...TEXT, maxLength: 32_768 }, 'Why, for people.'),
     },
   },
 };
 
-const described = (schema: object, description: string): Schema => ({ ...schema, description });
+const STATUS = 'What became of it. The gateway writes it.';
 
 const COUNTS = {
   nodes: described(COUNT, 'Nodes that the change alters.'),
-  applied: described(COUNT, 'Of them, those that have it.'),
-  failed: COUNT,
+  applied: described(COUNT, 'Nodes that have applied it.'),
+  failed: described(COUNT, 'Nodes on which it failed.'),
   unknown: described(COUNT, 'Nodes that did not answer in time.'),
-  owed: described(COUNT, 'Nodes that get it as soon as they can.'),
-  pending: COUNT,
+  deferred: described(COUNT, 'Nodes that get it later, once they can.'),
+  pending: described(COUNT, 'Nodes that are still to change.'),
 };
 
 const COMMON = {
-  phase: described(TEXT, 'Where the object stands, in one word.'),
-  message: described(TEXT, 'The one thing that explains it.'),
-  observedGeneration: described(COUNT, 'The generation that the rest is about.'),
+  phase: described(TEXT, 'State of the object, in one word.'),
+  message: described(TEXT, 'Why it is in that phase.'),
+  observedGeneration: described(COUNT, 'The generation that this status is about.'),
   conditions: CONDITIONS,
 };
 
 /** What the gateway says of a fragment. */
 export const FRAGMENT_STATUS: Schema = {
+  description: STATUS,
   type: 'object',
   properties: {
     ...COMMON,
     change: described(TEXT, 'The change that it was published in, which is also the name of its Rollout.'),
-    hash: described(TEXT, 'Of labels and spec as published: sha256 of the canonical JSON.'),
+    hash: described(TEXT, 'sha256 of the published labels and spec, as canonical JSON.'),
     ...COUNTS,
   },
 };
 
 /** Of a pool: its budget too, and who uses it up. */
 export const POOL_STATUS: Schema = {
+  description: STATUS,
   type: 'object',
   properties: {
     ...(FRAGMENT_STATUS['properties'] as object),
-    members: COUNT,
-    budget: described(COUNT, 'How many may be unavailable at once.'),
-    unavailable: COUNT,
+    members: described(COUNT, 'Nodes in the pool.'),
+    budget: described(COUNT, 'How many nodes may be unavailable at once.'),
+    unavailable: described(COUNT, 'Nodes that are unavailable now.'),
     usedBy: described(TEXT, 'The first of the nodes that are unavailable, and why each is.'),
-    waiting: described(COUNT, 'Nodes that wait for a unit.'),
+    waiting: described(COUNT, 'Nodes that wait for room in the budget.'),
   },
 };
 
 /** What the gateway says of a rollout. */
 export const ROLLOUT_STATUS: Schema = {
+  description: STATUS,
   type: 'object',
   properties: {
     ...COMMON,
     ...COUNTS,
-    paused: { type: 'boolean' },
-    source: TEXT,
-    progress: described(TEXT, 'Settled nodes of all.'),
+    paused: described({ type: 'boolean' }, 'Whether the rollout is paused.'),
+    source: described(TEXT, 'Where the change came from.'),
+    progress: described(TEXT, 'Nodes that are done, of all.'),
     blocked: described(
       COUNT,
       'Nodes whose drain is held up: by a PodDisruptionBudget, by pods that must not be evicted, or by the API server.',
     ),
-    stalledBy: { type: 'array', items: TEXT },
-    supersededBy: TEXT,
-    startedAt: TEXT,
-    endedAt: TEXT,
+    stalledBy: described({ type: 'array', items: TEXT }, 'What keeps the rollout from going on.'),
+    supersededBy: described(TEXT, 'The change that replaced this one.'),
+    startedAt: described(TEXT, 'When the rollout started.'),
+    endedAt: described(TEXT, 'When it ended.'),
     pools: {
+      description: 'Progress of each pool, by name.',
       type: 'object',
-      additionalProperties: { type: 'object', properties: { nodes: COUNT, done: COUNT, active: COUNT } },
+      additionalProperties: {
+        type: 'object',
+        properties: {
+          nodes: described(COUNT, 'Nodes of the pool that the change alters.'),
+          done: described(COUNT, 'Nodes that are done.'),
+          active: described(COUNT, 'Nodes that are changing now.'),
+          untouched: described(COUNT, 'In a rollback: nodes that are done because the change never reached them.'),
+        } satisfies Readonly<Record<keyof PoolProgress, object>>,
+      },
     },
   },
 };

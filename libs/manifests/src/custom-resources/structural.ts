@@ -1,12 +1,13 @@
 import { targetConstructorToSchema } from 'class-validator-jsonschema';
 import { rulesOf, type Class, type Nesting, type Schema } from '../shape/checked.js';
 import { fieldsOf, isObject } from '../shape/reader.js';
+import { descriptionOf } from '../shape/description.js';
 import { NodeSelector } from '../selector.js';
 import { goPattern } from './pattern.js';
 
 /**
- * A class as a structural schema of Kubernetes: everything in place, types outside of all conditions. Unknown fields are not named:
- * the API server refuses or prunes them, as who writes asks it to.
+ * A class as a structural schema of Kubernetes: everything in place, types outside of all conditions. Unknown fields
+ * are not named: the API server refuses or prunes them, as who writes asks it to.
  */
 export function structuralOf(type: Class, templated: boolean): Schema {
   const generated =
@@ -14,7 +15,13 @@ export function structuralOf(type: Class, templated: boolean): Schema {
   const fields = [...fieldsOf(type)];
   const properties = fields.map(
     ([name, { nesting }]) =>
-      [name, nesting === undefined ? leaf(generated[name] ?? {}, templated) : nested(nesting, templated)] as const,
+      [
+        name,
+        described(
+          descriptionOf(type, name),
+          nesting === undefined ? leaf(generated[name] ?? {}, templated) : nested(nesting, templated),
+        ),
+      ] as const,
   );
   const required = fields.filter(([, { optional }]) => !optional).map(([name]) => name);
   return {
@@ -24,6 +31,9 @@ export function structuralOf(type: Class, templated: boolean): Schema {
     ...rules(type),
   };
 }
+
+const described = (description: string | undefined, schema: Schema): Schema =>
+  description === undefined ? schema : { description, ...schema };
 
 const TEMPLATE = { pattern: '\\{\\{' };
 /** What the checks say better, or what Kubernetes does not know. */

@@ -1,3 +1,4 @@
+import { About, Fields } from '../shape/description.js';
 import { isDnsLabel } from '#libs/contracts';
 import { durationMs } from '../duration.js';
 import { NestedList, Optional, Ruled, type Problem } from '../shape/checked.js';
@@ -22,6 +23,19 @@ const [MIN_HOLD_S, MAX_HOLD_S] = [3, 65_535];
       message: 'holdTime and keepaliveTime are used together only',
     },
   ],
+})
+@About('Accepts BGP sessions from peers in the networks of the gateways of a Layer2Network.')
+@Fields({
+  network: 'Name of a Layer2Network that the node has too and that has gateways.',
+  remoteAs: 'AS number of the peers.',
+  localAs: 'AS number that the node uses toward the peers. Default: that of the VRF.',
+  vrf: "VRF that receives the peers' routes. Default: that of the network.",
+  import: 'Which routes are accepted from the peers. Default: all.',
+  export: 'Which routes are announced to the peers. Default: all.',
+  maximumPrefixes: 'How many routes a peer may announce before its session is closed. Default: no limit.',
+  holdTime: 'How long a silent peer keeps its session, from `3s` to 65,535 seconds. Needs `keepaliveTime`.',
+  keepaliveTime: 'How often the node sends keepalives, in whole seconds, shorter than `holdTime`. Needs `holdTime`.',
+  bfd: 'Whether BFD detects lost peers faster. Default: false.',
 })
 export class BgpPeeringSpec extends SelectingSpec {
   /** Name of the Layer2Network, which must be on the node and have gateways. */

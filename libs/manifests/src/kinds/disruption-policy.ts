@@ -1,9 +1,10 @@
+import { About, Fields } from '../shape/description.js';
 import { ACTION_KINDS, type ActionKind } from '#libs/contracts';
 import { Nested, NestedList, Optional, Ruled, type Problem } from '../shape/checked.js';
 import { Text, Word } from '../shape/forms.js';
-import { NETWORK_KINDS, type NetworkKind } from '../network-kinds.js';
+import { NETWORK_KINDS, type NetworkKind } from '../network/fragments.js';
 import { RULE_PATH } from '../path.js';
-import { SYSCTL_PREFIX } from '../sysctl-key.js';
+import { SYSCTL_PREFIX } from './sysctl.js';
 import { UNIT } from '../unit-name.js';
 import { SelectingSpec, type Kind } from './kind.js';
 
@@ -34,41 +35,73 @@ const MAX_ACTIONS = 32;
     },
   ],
 })
+@Fields({
+  kind: '`none`, `daemon-reload`, `reload` or `restart` a unit, `drain` the node, or `reboot` it.',
+  unit: 'Unit to reload or restart, as in `frr.service`. Required for these two, forbidden for the others.',
+})
 export class ActionSpec {
   @Word(ACTION_KINDS, 'unknown-action') readonly kind!: ActionKind;
   @Optional() @Text(UNIT) readonly unit?: string;
 }
 
 /** The actions for what lies at a path or below it. */
+@Fields({
+  path: 'Absolute path of a file or directory. The rule also covers everything below it; the longest path that matches wins.',
+  actions: 'What a change needs. `none` next to other actions has no effect; `reboot` replaces all but `drain`.',
+})
 export class FileRule {
   @Text(RULE_PATH) readonly path!: string;
   @NestedList(() => ActionSpec, MAX_ACTIONS) readonly actions!: readonly ActionSpec[];
 }
 
 /** The actions for a unit. */
+@Fields({
+  name: 'Name of the unit, as in `chronyd.service`.',
+  actions: 'What a change needs. `none` next to other actions has no effect; `reboot` replaces all but `drain`.',
+})
 export class UnitRule {
   @Text(UNIT) readonly name!: string;
   @NestedList(() => ActionSpec, MAX_ACTIONS) readonly actions!: readonly ActionSpec[];
 }
 
 /** The actions for SSH keys. */
+@Fields({
+  actions: 'What a change needs. `none` next to other actions has no effect; `reboot` replaces all but `drain`.',
+})
 export class SshKeysRule {
   @NestedList(() => ActionSpec, MAX_ACTIONS) readonly actions!: readonly ActionSpec[];
 }
 
 /** The actions for a kernel parameter, or for all that begin like it: `net.ipv4` is also `net.ipv4.ip_forward`. */
+@Fields({
+  key: 'Name of a kernel parameter or its beginning: `net.ipv4` also covers `net.ipv4.ip_forward`. The longest one wins.',
+  actions: 'What a change needs. `none` next to other actions has no effect; `reboot` replaces all but `drain`.',
+})
 export class SysctlRule {
   @Text(SYSCTL_PREFIX) readonly key!: string;
   @NestedList(() => ActionSpec, MAX_ACTIONS) readonly actions!: readonly ActionSpec[];
 }
 
 /** The actions for all fragments of a network kind. */
+@Fields({
+  kind: 'Network kind that the rule is about.',
+  actions: 'What a change needs. `none` next to other actions has no effect; `reboot` replaces all but `drain`.',
+})
 export class NetworkRule {
   @Word(NETWORK_KINDS, 'unknown-kind') readonly kind!: NetworkKind;
   @NestedList(() => ActionSpec, MAX_ACTIONS) readonly actions!: readonly ActionSpec[];
 }
 
 /** Which changes need which actions. */
+@About('Which changes need which actions on a node, such as reloading a unit, draining or rebooting.')
+@Fields({
+  default: "Actions for changes that no rule matches. Default: the kind's own.",
+  files: 'Actions for files and directories, by path.',
+  units: 'Actions for systemd units, by name.',
+  sshKeys: 'Actions for SSH keys.',
+  sysctl: 'Actions for kernel parameters, by name.',
+  network: 'Actions for network kinds.',
+})
 export class DisruptionPolicySpec extends SelectingSpec {
   @Optional() @NestedList(() => ActionSpec, MAX_ACTIONS) readonly default?: readonly ActionSpec[];
   @Optional() @NestedList(() => FileRule, MAX_RULES) readonly files?: readonly FileRule[];

@@ -1,3 +1,4 @@
+import { About, Fields } from '../shape/description.js';
 import { Nested, NestedList, Optional, Ruled, type Problem } from '../shape/checked.js';
 import { Duration, patternForm, TextList, Whole, Word } from '../shape/forms.js';
 import { NodeSelector } from '../selector.js';
@@ -26,7 +27,17 @@ const MAX_ORDER = 1_000_000;
 /** More than anybody writes by hand. */
 const MAX_RULES = 1_000;
 
-/** What is done with some of the pods, and when: those of a lower order are gone before those of a higher one are touched. */
+/**
+ * What is done with some of the pods, and when: those of a lower order are gone before those of a higher one are
+ * touched.
+ */
+@Fields({
+  podSelector: 'Pods that the rule is about, by their labels. `{}` selects all.',
+  namespaces: 'Namespaces that the rule is about. Default: all.',
+  action: '`drain` evicts the pods, `skip` leaves them, `wait` waits until they end on their own. Default: `drain`.',
+  order:
+    'Pods with a lower order are gone before pods with a higher one are evicted. Default: 0; system pods come last.',
+})
 export class DrainRule {
   @Nested(() => NodeSelector) readonly podSelector!: NodeSelector;
   @Optional() @TextList(NAMESPACE, 1) readonly namespaces?: readonly string[];
@@ -34,7 +45,10 @@ export class DrainRule {
   @Optional() @Whole(-MAX_ORDER, MAX_ORDER) readonly order?: number;
 }
 
-/** Which pods have to go, where not all have to: those that the selector matches, and those that ask for one of the resources. */
+/**
+ * Which pods have to go, where not all have to: those that the selector matches, and those that ask for one of the
+ * resources.
+ */
 @Ruled({
   problems: somethingProblems,
   schema: { anyOf: [{ required: ['podSelector'] }, { required: ['resources'] }] },
@@ -45,12 +59,30 @@ export class DrainRule {
     },
   ],
 })
+@Fields({
+  podSelector: 'Drain pods with these labels.',
+  resources: 'Drain pods that request one of these extended resources, as in `example.com/nic`.',
+})
 export class DrainOnly {
   @Optional() @Nested(() => NodeSelector) readonly podSelector?: NodeSelector;
   @Optional() @TextList(RESOURCE, 1) readonly resources?: readonly string[];
 }
 
 /** How the nodes of a pool are drained, where Kubernetes runs on them. */
+@About('How the nodes of a pool are drained, where Kubernetes runs on them.')
+@Fields({
+  gracePeriod: "How long a pod may take to stop, such as `30s`. Default: each pod's own grace period.",
+  unmanaged:
+    'What to do with pods that no controller would create again: `evict` them, or `block` the drain. Default: `block`.',
+  emptyDir:
+    'What to do with pods that would lose the data of an emptyDir volume: `evict` them, or `block` the drain. Default: `block`.',
+  rules: 'Exceptions for some pods. The first rule that matches a pod decides.',
+  only: 'Drain only these pods. Default: all. A change that restarts the node always drains all.',
+  onTimeout:
+    'After `drainTimeout`: `fail` the node, `defer` it and go on with the rollout, or `force`: delete the remaining pods, and fail if that takes as long again. Default: `fail`.',
+  onUncordon:
+    'If somebody uncordons the node during the drain: `restore` the cordon, or `give-up` and defer the node. Default: `restore`.',
+})
 export class DrainSpec {
   @Optional() @Duration() readonly gracePeriod?: string;
   @Optional() @Word(DRAIN_WORDS.careful) readonly unmanaged?: (typeof DRAIN_WORDS.careful)[number];

@@ -1,9 +1,28 @@
+import { About, Fields } from '../shape/description.js';
 import { Nested, Optional } from '../shape/checked.js';
-import { Duration } from '../shape/forms.js';
-import { Command } from '../command.js';
+import { Duration, TextList, type TextForm } from '../shape/forms.js';
 import { SelectingSpec, type Kind } from './kind.js';
 
-/** A command that is run where another one says that it is needed. */
+const ARGUMENT: TextForm = {
+  code: 'bad-argument',
+  problem: (text) => (text.includes('\0') ? 'must not contain NUL' : undefined),
+  schema: { pattern: '^[^\\u0000]*$' },
+};
+
+/** A command, run without a shell. */
+@Fields({
+  argv: 'The program and its arguments. There is no shell: use `[sh, -c, "…"]` for one.',
+})
+export class Command {
+  @TextList(ARGUMENT, 1) readonly argv!: readonly string[];
+}
+
+@About('A command that runs when a check command reports that it is needed.')
+@Fields({
+  check: 'Exits with 0 if nothing has to be done. Runs before and after `apply`, and when the node looks for drift.',
+  apply: 'Runs if `check` fails. `check` must succeed afterwards.',
+  timeout: 'How long each command may run, such as `30s`. Default: `5m`.',
+})
 export class ExecSpec extends SelectingSpec {
   @Nested(() => Command) readonly check!: Command;
   @Nested(() => Command) readonly apply!: Command;

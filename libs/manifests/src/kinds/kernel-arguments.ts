@@ -1,3 +1,4 @@
+import { About, Fields } from '../shape/description.js';
 import { patternForm, TextList } from '../shape/forms.js';
 import { SelectingSpec, type Kind } from './kind.js';
 
@@ -8,7 +9,12 @@ export const KERNEL_ARGUMENT = patternForm(
   'must be one kernel argument without spaces and quotes, as in "nosmt" or "hugepages=64"',
 );
 
-/** Arguments that the kernel shall be started with, beside those that it has. */
+/** Arguments to start the kernel with, in addition to those that it has. */
+@About('Arguments added to the kernel command line. A change drains and restarts the node.')
+@Fields({
+  arguments:
+    'Arguments to add to those that the machine has, one per item, as in `nosmt` or `hugepages=64`. Several objects may add arguments to one node.',
+})
 export class KernelArgumentsSpec extends SelectingSpec {
   @TextList(KERNEL_ARGUMENT, 1) readonly arguments!: readonly string[];
 }

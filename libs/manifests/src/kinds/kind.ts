@@ -1,7 +1,11 @@
+import { Fields } from '../shape/description.js';
 import { Nested, WhenAbsent, type Class } from '../shape/checked.js';
 import { NodeSelector, SELECTOR_ABSENT } from '../selector.js';
 
 /** What every fragment has in its spec. */
+@Fields({
+  nodeSelector: 'Which nodes this is for, by their labels. `{}` selects every node.',
+})
 export class SelectingSpec {
   @WhenAbsent(SELECTOR_ABSENT) @Nested(() => NodeSelector) readonly nodeSelector!: NodeSelector;
 }
@@ -10,11 +14,14 @@ export class SelectingSpec {
 export interface Kind {
   readonly name: string;
   readonly spec: Class<SelectingSpec>;
-  /** `state` is what a node shall have; `policy` is how to change, is never rendered and knows no templates. */
+  /** `state` is what a node should have; `policy` is how to change, is never rendered and knows no templates. */
   readonly role: 'state' | 'policy';
   /** Whether `spec.path` is a place on the node that no other fragment may claim. */
   readonly ownsPath: boolean;
-  /** What else of a node no other fragment may claim: absolute paths, and names such as `sysctl vm.swappiness`. Bears with any spec. */
+  /**
+   * What else of a node no other fragment may claim: absolute paths, and names such as `sysctl vm.swappiness`. Bears
+   * with any spec.
+   */
   readonly claims?: (spec: Readonly<Record<string, unknown>>) => readonly string[];
   readonly reservedNames: readonly string[];
 }

@@ -1,3 +1,4 @@
+import { About, Fields } from '../shape/description.js';
 import { ADDRESS, HOST_IN_NETWORK, MAC } from '../address.js';
 import { Optional, Ruled, type Problem } from '../shape/checked.js';
 import { Flag, Text, TextList, Whole } from '../shape/forms.js';
@@ -25,6 +26,22 @@ const MIN_MTU_OF_IPV6 = 1_280;
       fieldPath: `.${field}`,
     })),
   ],
+})
+@About('A layer 2 network on the node: a bridge, optionally with a VXLAN tunnel, a tagged port and gateway addresses.')
+@Fields({
+  id: 'VLAN id. It names the bridge, and is the tag on `trunk`.',
+  mtu: 'MTU in bytes of its interfaces. At least 1,280 with IPv6 gateways. Default: chosen by the kernel.',
+  vni: 'VXLAN network id. With it a tunnel connects the bridges of all nodes.',
+  vtep: 'Local address of the tunnel. Default: chosen by the kernel. Needs `vni`.',
+  trunk: 'Existing interface of the node on which the network is tagged with `id`.',
+  anycastMac: 'MAC address of the gateways, the same on every node. Required with `anycastGateways`.',
+  anycastGateways: 'Addresses of the gateways with their prefix length, as in `10.1.0.1/24`. The same on every node.',
+  advertiseNeighbors: 'Whether the node announces hosts that it learns of on this network. Default: false.',
+  createMacvlanInterface:
+    'Whether to create the interface `vlan.ID`, connected to the bridge, for use as a parent of macvlan interfaces. Default: false.',
+  neighSuppression: 'Whether the tunnel answers ARP and neighbor requests for hosts that are known. Needs `vni`.',
+  disableSegmentation: 'Whether segmentation offload is switched off on its interfaces. Default: false.',
+  vrf: "VRF in which the gateways route. Default: the node's main table.",
 })
 export class Layer2NetworkSpec extends SelectingSpec {
   @Whole(1, MAX_VLAN) readonly id!: number;

@@ -1,3 +1,4 @@
+import { About, Fields } from '../shape/description.js';
 import { Nested, NestedList, Optional } from '../shape/checked.js';
 import { CountOrPercent, Duration, patternForm, TextList, Word } from '../shape/forms.js';
 import { DrainSpec } from './drain.js';
@@ -17,12 +18,28 @@ const GROUP = patternForm(
 const KIND = patternForm('bad-kind', /^[A-Z][A-Za-z0-9]{0,62}$/, 'must be the name of a kind, as in File');
 
 /** Who may change what the nodes of a pool get: with which kinds, or with any. */
+@Fields({
+  groups: 'Kubernetes groups whose members may change what the nodes of the pool get.',
+  kinds: 'Kinds that they may use, as in `File`. Default: all.',
+})
 export class EditorsSpec {
   @TextList(GROUP, 1) readonly groups!: readonly string[];
   @Optional() @TextList(KIND, 1) readonly kinds?: readonly string[];
 }
 
 /** A set of nodes with a budget of how many may be unavailable at once. */
+@About('A set of nodes that share a budget: how many may be unavailable at once.')
+@Fields({
+  maxUnavailable:
+    'How many nodes may be unavailable at once: a number, or a percentage of the members such as `"10%"`, rounded down but at least 1. Default: 1.',
+  applyTimeout: 'How long a node may take to apply a config, probes included, such as `2m`. Default: `2m`.',
+  drainTimeout: 'How long a drain may take before `drain.onTimeout` applies. Default: `10m`.',
+  drain: 'How nodes are drained with Kubernetes.',
+  drift:
+    'What to do if files or settings on a node were changed by hand: `report` it, or `repair` it within the budget. Default: `report`.',
+  editors:
+    'Who may change what the nodes of the pool get. Enforced by the admission webhook in Kubernetes. Default: everybody whom the API server lets.',
+})
 export class PoolSpec extends SelectingSpec {
   @Optional() @CountOrPercent(MAX_NODES) readonly maxUnavailable?: number | string;
   @Optional() @Duration() readonly applyTimeout?: string;

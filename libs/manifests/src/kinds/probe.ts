@@ -1,7 +1,8 @@
+import { About, Fields } from '../shape/description.js';
 import { Nested, Optional } from '../shape/checked.js';
-import { ExactlyOne } from '../shape/exclusive.js';
+import { ExactlyOne } from '../shape/checked.js';
 import { Duration, Exactly, patternForm, Text, Whole, WholeList, type TextForm } from '../shape/forms.js';
-import { Command } from '../command.js';
+import { Command } from './exec.js';
 import { FILE_PATH } from '../path.js';
 import { SelectingSpec, type Kind } from './kind.js';
 
@@ -43,11 +44,18 @@ const PATTERN: TextForm = {
 };
 
 /** A TCP connection that can be opened. */
+@Fields({
+  address: 'Host and port to connect to, as in `10.0.0.1:6443` or `[::1]:80`.',
+})
 export class TcpProbe {
   @Text(ADDRESS) readonly address!: string;
 }
 
 /** An HTTP GET that is answered by one of these statuses. */
+@Fields({
+  url: 'URL to send a GET request to. Begins with http:// or https://.',
+  status: 'Status codes that count as success. Default: `[200]`.',
+})
 export class HttpProbe {
   @Text(URL_FORM) readonly url!: string;
   @Optional() @WholeList(100, 599) readonly status?: readonly number[];
@@ -55,6 +63,12 @@ export class HttpProbe {
 
 /** A file that is there with a certain content, or is not there. */
 @ExactlyOne('matches', 'absent')
+@Fields({
+  path: 'Absolute path of the file on the node.',
+  matches:
+    'Regular expression (JavaScript, `^` and `$` match at line breaks) that the content must match. At most 1,000 characters.',
+  absent: '`true`: the file must not exist.',
+})
 export class FileProbe {
   @Text(FILE_PATH) readonly path!: string;
   @Optional() @Text(PATTERN) readonly matches?: string;
@@ -63,6 +77,15 @@ export class FileProbe {
 
 /** What must hold after a change for it to be confirmed. */
 @ExactlyOne('tcp', 'http', 'exec', 'file')
+@About('A check that runs before and after a change. If it passed before and fails afterwards, the node rolls back.')
+@Fields({
+  tcp: 'Succeeds if a TCP connection can be opened.',
+  http: 'Succeeds if the answer to a GET request has an expected status.',
+  exec: 'Succeeds if the command exits with 0.',
+  file: 'Succeeds if a file has a certain content, or does not exist.',
+  timeout: 'How long one attempt may take, such as `5s`. Default: `5s`.',
+  retries: 'How many more attempts are made after a failed one. Default: 3.',
+})
 export class ProbeSpec extends SelectingSpec {
   @Optional() @Nested(() => TcpProbe) readonly tcp?: TcpProbe;
   @Optional() @Nested(() => HttpProbe) readonly http?: HttpProbe;

@@ -15,7 +15,7 @@ import { sysctl } from './sysctl.js';
 import { systemdUnit } from './systemd-unit.js';
 import { vrf } from './vrf.js';
 
-/** Every kind that people may write. A new one is a file beside this one and a line here. */
+/** Every kind that people may write. A new one is a file next to this one and a line here. */
 export const KINDS: readonly Kind[] = [
   file,
   directory,
@@ -37,13 +37,13 @@ export const KINDS: readonly Kind[] = [
 /** The kind of that name; undefined for a name that nobody registered. */
 export const kindOf = (name: string): Kind | undefined => BY_NAME.get(name);
 
-/** Whether fragments of this kind say how to change, and not what a node shall have. */
+/** Whether fragments of this kind say how to change, and not what a node should have. */
 export const isPolicyKind = (name: string): boolean => BY_NAME.get(name)?.role === 'policy';
 
 /** Whether fragments of this kind claim the place `spec.path` on the node. */
 export const ownsPath = (name: string): boolean => BY_NAME.get(name)?.ownsPath === true;
 
-/** What an entry claims beside a `path` of its own: places that no other fragment of the node may have. */
+/** What an entry claims besides a `path` of its own: places that no other fragment of the node may have. */
 export const claimsOf = (entry: {
   readonly kind: string;
   readonly spec: Readonly<Record<string, unknown>>;

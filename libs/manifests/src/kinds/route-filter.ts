@@ -1,4 +1,5 @@
-import { bitsOf, parseCidr } from '#libs/addresses';
+import { Fields } from '../shape/description.js';
+import { bitsOf, parseCidr } from '../network/ip-address.js';
 import { NETWORK } from '../address.js';
 import { Optional, Ruled, type Problem } from '../shape/checked.js';
 import { Text, Whole, Word } from '../shape/forms.js';
@@ -17,6 +18,13 @@ const MAX_SEQ = 4_294_967_295;
       message: 'ge is more than le: no route has such a length',
     },
   ],
+})
+@Fields({
+  cidr: 'Network that a route must be in, as in `10.0.0.0/8`.',
+  action: 'What to do with routes that match: `permit` or `deny`.',
+  seq: 'Position in the list; lower numbers are tried first. Default: the position as written, from 1.',
+  ge: 'Shortest prefix length that matches. Without `ge` and `le` only the network itself matches.',
+  le: 'Longest prefix length that matches.',
 })
 export class RouteFilter {
   @Text(NETWORK) readonly cidr!: string;

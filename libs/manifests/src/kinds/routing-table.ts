@@ -1,3 +1,4 @@
+import { About, Fields } from '../shape/description.js';
 import { ADDRESS, NETWORK } from '../address.js';
 import { NestedList, Optional, Ruled, type Problem } from '../shape/checked.js';
 import { Exactly, Text, Whole } from '../shape/forms.js';
@@ -23,6 +24,12 @@ const KERNEL_TABLES = [253, 254, 255];
       message: 'either via or interface, or blackhole, is needed',
     },
   ],
+})
+@Fields({
+  to: 'Destination network, as in `10.0.0.0/8` or `0.0.0.0/0`.',
+  via: 'Address of the next hop.',
+  interface: 'Interface that the traffic leaves by.',
+  blackhole: '`true`: traffic to this destination is dropped. Excludes `via` and `interface`.',
 })
 export class TableRoute {
   @Text(NETWORK) readonly to!: string;
@@ -51,6 +58,12 @@ export class TableRoute {
     },
   ],
 })
+@Fields({
+  priority: 'Position among all rules of the node, from 1 to 32,765. Lower numbers are tried first.',
+  from: 'Source network of the traffic.',
+  to: 'Destination network of the traffic.',
+  interface: 'Interface on which the traffic arrives.',
+})
 export class TableRule {
   /** Before the kernel's rule for its main table, and after that for the local one. */
   @Whole(1, 32_765) readonly priority!: number;
@@ -73,6 +86,12 @@ export class TableRule {
       fieldPath: '.tableId',
     },
   ],
+})
+@About('A routing table with its routes, and rules that say which traffic uses it.')
+@Fields({
+  tableId: 'Number of the table. 253, 254 and 255 belong to the kernel.',
+  routes: 'Routes in the table.',
+  rules: 'Which traffic is looked up in the table. Each rule needs `from`, `to` or `interface`.',
 })
 export class RoutingTableSpec extends SelectingSpec {
   @Whole(1, MAX_TABLE) readonly tableId!: number;

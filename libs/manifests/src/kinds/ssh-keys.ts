@@ -1,3 +1,4 @@
+import { About, Fields } from '../shape/description.js';
 import { patternForm, Text, TextList } from '../shape/forms.js';
 import { SelectingSpec, type Kind } from './kind.js';
 
@@ -9,7 +10,12 @@ export const SSH_KEY = patternForm(
   'must be one public key as in authorized_keys, as in "ssh-ed25519 AAAA… core@example"',
 );
 
-/** Keys with which a user may log in, beside those that others gave. */
+/** Keys with which a user may log in, besides those that others gave. */
+@About('Public keys that may log in as a user.')
+@Fields({
+  user: 'Name of a user on the node, as in `core`.',
+  keys: "Lines to add to the user's authorized_keys. Other lines of that file stay.",
+})
 export class SshKeysSpec extends SelectingSpec {
   @Text(USER) readonly user!: string;
   @TextList(SSH_KEY, 1) readonly keys!: readonly string[];

@@ -1,6 +1,25 @@
-import { Text } from '../shape/forms.js';
-import { SYSCTL_KEY } from '../sysctl-key.js';
+import { About, Fields } from '../shape/description.js';
+import { patternForm, Text } from '../shape/forms.js';
 import { SelectingSpec, type Kind } from './kind.js';
+
+const PART = '[A-Za-z0-9_:@-]+(/[A-Za-z0-9_:@-]+)*';
+
+/**
+ * The form of a kernel parameter's name. In a part of it a slash stands for a dot, as in
+ * `net.ipv4.conf.eth0/100.rp_filter`.
+ */
+export const SYSCTL_KEY = patternForm(
+  'bad-sysctl',
+  new RegExp(`^(?=.{1,255}$)${PART}(\\.${PART})+$`),
+  'must be the name of a kernel parameter with dots, as in "vm.swappiness"',
+);
+
+/** The form of a kernel parameter, or of the beginning of some, in a rule. */
+export const SYSCTL_PREFIX = patternForm(
+  'bad-sysctl',
+  new RegExp(`^(?=.{1,255}$)${PART}(\\.${PART})*$`),
+  'must be the name of a kernel parameter or its beginning up to a dot, as in "net.ipv4"',
+);
 
 /** The value of a kernel parameter: one line. */
 const VALUE = {
@@ -17,6 +36,11 @@ const VALUE = {
 };
 
 /** A kernel parameter with a value, now and after each boot. */
+@About('A kernel parameter, set now and after each boot.')
+@Fields({
+  key: 'Name of the parameter, as in `vm.swappiness`. A slash stands for a dot inside a part: `net.ipv4.conf.eth0/100.rp_filter`.',
+  value: 'Its value in quotes, on one line of at most 4,000 characters.',
+})
 export class SysctlSpec extends SelectingSpec {
   @Text(SYSCTL_KEY) readonly key!: string;
   @Text(VALUE) readonly value!: string;

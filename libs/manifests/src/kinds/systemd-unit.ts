@@ -1,3 +1,4 @@
+import { About, Fields } from '../shape/description.js';
 import { NestedList, Optional, Ruled, type Problem } from '../shape/checked.js';
 import { Flag, Text, Word } from '../shape/forms.js';
 import { DROP_IN, UNIT_FOLDER, WHOLE_UNIT } from '../unit-name.js';
@@ -7,12 +8,19 @@ export const UNIT_STATES = ['started', 'stopped'] as const;
 const SAYS = ['content', 'dropIns', 'enabled', 'state'] as const;
 
 /** A file that adds to a unit or overrides parts of it. */
+@Fields({
+  name: 'File name of the drop-in, ending with `.conf`.',
+  content: 'The whole content of the drop-in. May contain templates.',
+})
 export class DropIn {
   @Text(DROP_IN) readonly name!: string;
   @Text() readonly content!: string;
 }
 
-/** A unit of systemd: its file, what is added to it, whether it starts at boot, and whether it runs. What is left out stays as it is. */
+/**
+ * A unit of systemd: its file, what is added to it, whether it starts at boot, and whether it runs. What is left out
+ * stays as it is.
+ */
 @Ruled({
   problems: saysSomething,
   schema: { anyOf: SAYS.map((field) => ({ required: [field] })) },
@@ -22,6 +30,16 @@ export class DropIn {
       message: `says nothing of the unit: at least one of ${SAYS.join(', ')} is needed`,
     },
   ],
+})
+@About(
+  'A systemd unit: its file, its drop-ins, whether it starts at boot, and whether it runs. Fields that are left out stay as they are on the node.',
+)
+@Fields({
+  name: 'Name of the unit with its suffix, as in `exporter.service`. Only one object may manage a unit on a node.',
+  content: 'The whole unit file. May contain templates. Leave it out for a unit that a package installs.',
+  dropIns: 'Files that extend the unit or override parts of it.',
+  enabled: 'Whether the unit starts at boot.',
+  state: 'Whether the unit runs now: `started` or `stopped`.',
 })
 export class SystemdUnitSpec extends SelectingSpec {
   @Text(WHOLE_UNIT) readonly name!: string;

@@ -1,3 +1,4 @@
+import { About, Fields } from '../shape/description.js';
 import { ADDRESS, NETWORK, ONE_ADDRESS } from '../address.js';
 import { NestedList, Optional, Ruled, type Problem } from '../shape/checked.js';
 import { Text, TextList, Whole, type TextForm } from '../shape/forms.js';
@@ -26,6 +27,11 @@ const COMMUNITY: TextForm = {
 const WELL_KNOWN = ['no-export', 'no-advertise', 'no-peer', 'local-AS', 'blackhole', 'graceful-shutdown'];
 
 /** An interface with an address of the node's own inside the VRF. */
+@Fields({
+  name: 'Name of the interface, at most 15 characters.',
+  subnet:
+    "The node's own address with /32 or /128. A template such as `{{ node.labels.loopback }}/32` gives each node its own.",
+})
 export class LoopbackSpec {
   @Text(NEW_INTERFACE) readonly name!: string;
   @Text(ONE_ADDRESS) readonly subnet!: string;
@@ -50,6 +56,24 @@ export class LoopbackSpec {
       fieldPath: '.communities',
     },
   ],
+})
+@About('A part of a VRF (virtual routing domain). Objects with the same `vrf` are merged, lowest `seq` first.')
+@Fields({
+  vrf: 'Name of the VRF and of its interface, at most 12 characters.',
+  seq: 'Position of this part among those of the same VRF. If parts disagree, the lowest wins. Default: 1.',
+  vni: 'VXLAN network id of the VRF, which makes it reachable from other nodes through EVPN. Needs `routeTarget`.',
+  routeTarget: 'EVPN route target that is imported and exported, as in `64512:100`. Needs `vni`.',
+  vtep: 'Local address of the VXLAN tunnel. Default: chosen by the kernel.',
+  localAs: "AS number of the VRF's BGP instance. Default: that of the node's main instance.",
+  import: 'Which routes of the main table the VRF takes. Without it, none.',
+  export: 'Which routes of the VRF go to the main table. Without it, none.',
+  aggregate:
+    'Networks that are announced as one route. Traffic to an address in them that no more specific route covers is dropped.',
+  sbrPrefixes: 'Source-based routing: traffic from these networks uses the table of the VRF.',
+  community: 'BGP community of exported routes, such as `64512:100` or `no-export`. Excludes `communities`.',
+  communities: 'BGP communities of exported routes. Excludes `community`.',
+  loopbacks: "Interfaces with an address of the node's own inside the VRF.",
+  mtu: "MTU in bytes of the VRF's bridge and tunnel. Default: chosen by the kernel.",
 })
 export class VrfSpec extends SelectingSpec {
   @Text(VRF_NAME) readonly vrf!: string;

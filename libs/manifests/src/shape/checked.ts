@@ -53,7 +53,10 @@ export function Nested(type: () => Class): PropertyDecorator {
   );
 }
 
-/** The decorated field holds a list of objects of another class. A list in a list has to be bounded: Kubernetes takes no rule whose cost has no end. */
+/**
+ * The decorated field holds a list of objects of another class. A list in a list has to be bounded: Kubernetes takes no
+ * rule whose cost has no end.
+ */
 export function NestedList(type: () => Class, atMost?: number): PropertyDecorator {
   const bound = atMost === undefined ? {} : { maxItems: atMost };
   return all(
@@ -71,7 +74,9 @@ export function WhenAbsent(message: string): PropertyDecorator {
 export interface Rule {
   readonly problems: (object: Readonly<Record<string, unknown>>) => readonly Problem[];
   readonly schema: Schema;
-  /** The same for Kubernetes, in its expression language (CEL), whose refusals have words; without it, by the schema. */
+  /**
+   * The same for Kubernetes, in its expression language (CEL), whose refusals have words; without it, by the schema.
+   */
   readonly expressions?: readonly Expression[];
 }
 
@@ -116,3 +121,22 @@ const all =
   (target, property) => {
     for (const decorate of decorators) decorate(target, property);
   };
+
+/** The decorated class has exactly one of these fields. */
+export function ExactlyOne(...fields: readonly string[]): ClassDecorator {
+  return Ruled({
+    problems: (object) => {
+      const given = fields.filter((field) => Object.hasOwn(object, field) && object[field] !== undefined);
+      if (given.length === 1) return [];
+      const found = given.length === 0 ? 'none is given' : `${given.join(' and ')} are given`;
+      return [{ at: '', code: 'exactly-one', message: `exactly one of ${fields.join(', ')} is needed, and ${found}` }];
+    },
+    schema: { oneOf: fields.map((field) => ({ required: [field] })) },
+    expressions: [
+      {
+        rule: `[${fields.map((field) => `has(self.${field})`).join(', ')}].filter(given, given).size() == 1`,
+        message: `exactly one of ${fields.join(', ')} is needed`,
+      },
+    ],
+  });
+}

@@ -1,8 +1,7 @@
 import { hasTemplate } from '../template.js';
 import { durationMs, MAX_DURATION_MS } from '../duration.js';
 import { Checked, type Check, type Problem, type Schema } from './checked.js';
-import { isObject, placeOf } from './reader.js';
-import { typeName } from './json-type.js';
+import { typeName, isObject, placeOf } from './reader.js';
 
 /** What a text must look like beyond being one. */
 export interface TextForm {

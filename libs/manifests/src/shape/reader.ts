@@ -9,7 +9,6 @@ import {
   type Problem,
   type Stage,
 } from './checked.js';
-import { typeName } from './json-type.js';
 
 /** What reading gave: all problems at once, each `at` its field; the value is to be used only if there are none. */
 export interface ShapeResult<T> {
@@ -128,4 +127,12 @@ function* leafProblems(errors: readonly ValidationError[], parent: string, stage
     }
     yield* leafProblems(error.children ?? [], at, stage);
   }
+}
+
+/** The JSON type of a value, with its article, for messages. */
+export function typeName(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object') return 'an object';
+  return typeof value === 'undefined' ? 'absent' : `a ${typeof value}`;
 }

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { buildOnce } from '#libs/embedded';
+import { buildOnce } from '#libs/process';
 import { whyNoGo } from '../go.js';
 
 const PACKAGE = 'helm.sh/helm/v3/cmd/helm';
@@ -13,7 +13,10 @@ const SETTINGS = { CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '-trimpath -buildvc
 
 const run = promisify(execFile);
 
-/** The program `helm`: SLUICE_HELM, the pinned one of the user's cache, or built into it, which takes a minute or two. (What PATH has may be of any version, and words its output its own way.) */
+/**
+ * The program `helm`: SLUICE_HELM, the pinned one of the user's cache, or built into it, which takes a minute or two.
+ * (What PATH has may be of any version, and words its output its own way.)
+ */
 export async function findHelm(
   say: (text: string) => void = (text) => void process.stderr.write(`${text}\n`),
 ): Promise<string> {
@@ -64,7 +67,7 @@ function cachePath(): string {
   return join(base, 'sluice', `helm-${version()}-${digest.digest('hex').slice(0, 12)}`);
 }
 
-/** Beside the sources: what is built has no go.mod. */
+/** Not with the sources: what is built has no go.mod. */
 function modules(): string {
   const here = __dirname.split(/[\\/]dist[\\/]/);
   return join(here.length > 1 ? join(here[0] as string, 'libs/testing/src/helm') : __dirname, 'modules');

@@ -5,7 +5,7 @@ import { mkdir } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { buildOnce } from '#libs/embedded';
+import { buildOnce } from '#libs/process';
 import { whyNoGo } from '../go.js';
 
 /** Where the programs of a control plane lie. */
@@ -26,7 +26,9 @@ const SETTINGS = { CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '-trimpath -buildvc
 
 const run = promisify(execFile);
 
-/** The programs of a real control plane: from the user's cache, or built into it, which takes four minutes on two cores. */
+/**
+ * The programs of a real control plane: from the user's cache, or built into it, which takes four minutes on two cores.
+ */
 export async function findKubeBinaries(
   say: (text: string) => void = (text) => void process.stderr.write(`${text}\n`),
 ): Promise<KubeBinaries> {
@@ -78,7 +80,7 @@ function cacheFolder(): string {
   return join(base, 'sluice', 'kube', `${VERSION}-${digest.digest('hex').slice(0, 12)}`);
 }
 
-/** Beside the sources: what is built has no go.mod. */
+/** Not with the sources: what is built has no go.mod. */
 function modules(): string {
   const here = __dirname.split(/[\\/]dist[\\/]/);
   return join(here.length > 1 ? join(here[0] as string, 'libs/testing/src/kube') : __dirname, 'modules');

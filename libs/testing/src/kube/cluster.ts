@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort, Guard } from '#libs/embedded';
+import { freePort, Guard } from '#libs/process';
 import { findKubeBinaries, type KubeBinaries } from './binaries.js';
 import { KubeApi, type KubeAccess } from './kube-api.js';
 import { Program } from './processes.js';
@@ -11,8 +11,8 @@ import { Program } from './processes.js';
 /** Between finding a free port and listening on it another process may take it. */
 const PORT_TRIES = 5;
 /**
- * Not among them: node-lifecycle, which calls every node NotReady whose kubelet sends no heartbeat, and here none does; garbage-collector, which
- * deletes pods whose owner is not there, as the tests' pods are.
+ * Not among them: node-lifecycle, which calls every node NotReady whose kubelet sends no heartbeat, and here none does;
+ * garbage-collector, which deletes pods whose owner is not there, as the tests' pods are.
  */
 const CONTROLLERS = [
   'disruption-controller',
@@ -31,7 +31,10 @@ interface Programs {
   readonly controllers: Program;
 }
 
-/** A real control plane on loopback, without nodes: etcd, kube-apiserver, kube-controller-manager. It ends when this process does. */
+/**
+ * A real control plane on loopback, without nodes: etcd, kube-apiserver, kube-controller-manager. It ends when this
+ * process does.
+ */
 export class KubeCluster {
   readonly api: KubeApi;
 

@@ -6,7 +6,10 @@ import type { KubeApi, KubeObject } from './kube-api.js';
 
 const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 
-/** Makes every definition of a folder, as `kubectl apply -f` does, and resolves when all of them are established; their names. */
+/**
+ * Makes every definition of a folder, as `kubectl apply -f` does, and resolves when all of them are established; their
+ * names.
+ */
 export async function establish(api: KubeApi, folder: string): Promise<readonly string[]> {
   const definitions = readdirSync(folder).map((file) => parse(readFileSync(join(folder, file), 'utf8')) as KubeObject);
   for (const definition of definitions) {

@@ -64,7 +64,11 @@ export class Kubelet {
   private once(what: string, act: () => Promise<unknown>): void {
     if (this.done.has(what)) return;
     this.done.add(what);
-    act().catch(() => this.done.delete(what));
+    act().catch(() => {
+      this.done.delete(what);
+      // What failed is seen again by the next list.
+      this.endWatch();
+    });
   }
 
   private run(pod: KubeObject): Promise<unknown> {
@@ -82,6 +86,12 @@ export class Kubelet {
   private async end(pod: KubeObject): Promise<void> {
     if (pod.metadata.annotations?.[NEVER_ENDS] !== undefined) return;
     await sleep(this.options.endsAfterMs ?? 0);
-    if (!this.stopped) await this.api.remove(pathOf(pod), { preconditions: { uid: pod.metadata.uid } });
+    // As a real one does, until it is gone: while etcd stands still a deletion fails, or conflicts with the eviction.
+    while (!this.stopped) {
+      await this.api.remove(pathOf(pod), { preconditions: { uid: pod.metadata.uid } }).catch(() => undefined);
+      const left = await this.api.get(pathOf(pod)).catch(() => pod);
+      if (left?.metadata.uid !== pod.metadata.uid) return;
+      await sleep(AGAIN_MS);
+    }
   }
 }

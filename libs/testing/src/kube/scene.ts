@@ -70,7 +70,10 @@ export class KubeScene {
     }, `pod ${name} runs`);
   }
 
-  /** A budget for the pods with label `app`; resolves when the controller has counted them. (`maxUnavailable` would need the pods' owners to be there.) */
+  /**
+   * A budget for the pods with label `app`; resolves when the controller has counted them. (`maxUnavailable` would need
+   * the pods' owners to be there.)
+   */
   async budget(name: string, app: string, allowed = 0, minAvailable = 1): Promise<void> {
     const path = '/apis/policy/v1/namespaces/default/poddisruptionbudgets';
     await this.api.create(path, { metadata: { name }, spec: { minAvailable, selector: { matchLabels: { app } } } });

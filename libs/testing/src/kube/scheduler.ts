@@ -3,7 +3,10 @@ import type { KubeApi, KubeObject } from './kube-api.js';
 
 const EVERY_MS = 250;
 
-/** Stands in for the scheduler: pods without a node go to the one of the fewest pods that is ready, takes pods, and has the labels that they ask for. */
+/**
+ * Stands in for the scheduler: pods without a node go to the one of the fewest pods that is ready, takes pods, and has
+ * the labels that they ask for.
+ */
 export class Scheduler {
   private stopped = false;
 

@@ -1,6 +1,7 @@
-import { findNatsCli, findNatsServer, whyNoNatsCli } from '#libs/embedded';
+import { findNatsServer } from '#libs/process';
 import { findHelm, whyNoHelm } from '../helm/binary.js';
 import { findKubeBinaries, whyNoKube } from '../kube/binaries.js';
+import { findNatsCli, whyNoNatsCli } from '../nats-cli.js';
 import { whyNoVm } from '../vm/why-no-vm.js';
 
 /**

@@ -17,7 +17,10 @@ const CHUNK = 256 * 1024;
 /** Thrown where there is no answer: the guest does not run, has not come up, or has gone down in the middle. */
 export class NoAnswer extends Error {}
 
-/** One conversation with qemu's guest agent. Its answers bear no id, so each begins with a number of its own, and there is one at a time. */
+/**
+ * One conversation with qemu's guest agent. Its answers bear no id, so each begins with a number of its own, and there
+ * is one at a time.
+ */
 export class GuestAgent {
   private buffer = '';
   private closed = false;

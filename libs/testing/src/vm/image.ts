@@ -4,7 +4,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { mkdir, rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { buildOnce } from '#libs/embedded';
+import { buildOnce } from '#libs/process';
 import { VirtualMachine } from './machine.js';
 import { markUsed, removeOldImages } from './old-images.js';
 import { cacheFolder, codename, findVmTools, type VmTools } from './tools.js';
@@ -56,7 +56,8 @@ export function imageFolder(): string {
 async function build(work: string, tools: VmTools): Promise<string> {
   const folder = join(work, 'image');
   await mkdir(folder);
-  // In a namespace of its own, whose mounts end with it: a build that is killed must not leave the machine's /proc and /dev below a folder that is removed.
+  // In a namespace of its own, whose mounts end with it: a build that is killed must not leave the machine's /proc and
+  // /dev below a folder that is removed.
   await run(
     'unshare',
     [
@@ -95,7 +96,7 @@ const files = (folder: string): readonly string[] =>
     .flatMap((entry) => (entry.isFile() ? [join(entry.parentPath, entry.name).slice(folder.length + 1)] : []))
     .toSorted();
 
-/** Beside the sources: what is built has no such files. */
+/** Not with the sources: what is built has no such files. */
 function recipe(): string {
   const [before = '', inDist] = __dirname.split(/[\\/]dist[\\/]/);
   return join(inDist === undefined ? __dirname : join(before, 'libs/testing/src/vm'), 'recipe');

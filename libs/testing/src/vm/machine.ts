@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Guard } from '#libs/embedded';
+import { Guard } from '#libs/process';
 import { GuestAgent, NoAnswer, type GuestResult } from './guest-agent.js';
 import { saveState } from './monitor.js';
 import { qemuWords } from './qemu.js';
@@ -9,7 +9,7 @@ import type { VmTools } from './tools.js';
 
 /** Where the host's loopback is, as the guest sees it. */
 export const HOST_IN_GUEST = '10.0.2.2';
-/** A boot takes 10 s on an idle machine; beside other work it has taken minutes. */
+/** A boot takes 10 s on an idle machine; with other work it has taken minutes. */
 const BOOT_MS = 300_000;
 const COMMAND_MS = 120_000;
 
@@ -82,7 +82,7 @@ export class VirtualMachine {
     return this.talk((agent) => agent.put(path, Buffer.from(content)), 'it answers');
   }
 
-  /** For whoever looks why something failed. */
+  /** For finding out why something failed. */
   get console(): string {
     const path = join(this.folder, 'console.log');
     return existsSync(path) ? readFileSync(path, 'latin1') : '';
@@ -93,7 +93,7 @@ export class VirtualMachine {
     this.guard.close();
   }
 
-  /** While it restarts nobody answers: that is waited for, and what was begun is not repeated. */
+  /** While it restarts nobody answers: that is waited for, and what was started is not repeated. */
   private talk<T>(say: (agent: GuestAgent) => Promise<T>, what: string, timeoutMs = BOOT_MS): Promise<T> {
     return this.inTurn(async () => {
       const agent = await this.agent(what, performance.now() + timeoutMs);

@@ -16,7 +16,10 @@ export async function markUsed(image: string, now = new Date()): Promise<boolean
   );
 }
 
-/** Removes the other images beside this one that nobody has used for days. A machine that was restored has a disk of its own, and needs none of them. */
+/**
+ * Removes the images other than this one that nobody has used for days. A machine that was restored has a disk of its
+ * own, and needs none of them.
+ */
 export async function removeOldImages(image: string, nowMs = Date.now()): Promise<readonly string[]> {
   const cache = dirname(image);
   const names = (await readdir(cache).catch(() => [])).filter(
@@ -28,7 +31,10 @@ export async function removeOldImages(image: string, nowMs = Date.now()): Promis
   return removed.flat();
 }
 
-/** Moved aside first: whoever takes it at this moment either finds it gone as a whole, or has marked it before, and gets it back. */
+/**
+ * Moved aside first: a process that takes it at this moment either finds it gone as a whole, or has marked it before,
+ * and gets it back.
+ */
 async function remove(path: string, nowMs: number): Promise<boolean> {
   if (!(await isOld(path, nowMs))) return false;
   const aside = ASIDE.test(basename(path)) ? path : `${path}.old-${process.pid}`;

@@ -21,7 +21,8 @@ export const qemuWords = (firmware: readonly string[]): readonly string[] => [
   'unix:qmp.sock,server=on,wait=off',
   '-serial',
   'file:console.log',
-  // What the guest writes is in the host's memory at once and stays there when qemu is killed; what it has not written is lost.
+  // What the guest writes is in the host's memory at once and stays there when qemu is killed; what it has not written
+  // is lost.
   '-drive',
   'if=none,id=root,file=disk.img,format=raw,cache=unsafe',
   '-device',

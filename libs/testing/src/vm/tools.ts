@@ -4,7 +4,7 @@ import { mkdir, readdir, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { buildOnce } from '#libs/embedded';
+import { buildOnce } from '#libs/process';
 
 /** What a VM is made with and runs in. */
 export interface VmTools {
@@ -19,7 +19,10 @@ const PACKAGES = ['qemu-system-x86', 'mmdebstrap', 'e2fsprogs'];
 const SYSTEM_PATH = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`;
 const run = promisify(execFile);
 
-/** The programs of this machine; where one is missing, those of Debian's packages, unpacked into the user's cache: nothing is installed. */
+/**
+ * The programs of this machine; where one is missing, those of Debian's packages, unpacked into the user's cache:
+ * nothing is installed.
+ */
 export async function findVmTools(say: (text: string) => void): Promise<VmTools> {
   if (missing().length === 0) return { env: { ...process.env, PATH: SYSTEM_PATH }, firmware: [] };
   const folder = join(cacheFolder(), `vm-tools-${codename()}`);
@@ -71,7 +74,10 @@ export function cacheFolder(): string {
   return join(named === '' ? join(process.env['HOME'] ?? homedir(), '.cache') : named, 'sluice');
 }
 
-/** What is missing of the packages and of all that they need, by apt's own word, and without a list or a lock of the machine's being touched. */
+/**
+ * What is missing of the packages and of all that they need, by apt's own word, and without a list or a lock of the
+ * machine's being touched.
+ */
 async function unpack(folder: string): Promise<string> {
   const [apt, tools] = [join(folder, 'apt'), join(folder, 'tools')];
   for (const name of ['lists/partial', 'archives/partial']) await mkdir(join(apt, name), { recursive: true });

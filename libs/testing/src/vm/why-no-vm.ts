@@ -4,7 +4,10 @@ import { dirname, join, sep } from 'node:path';
 import { imageFolder } from './image.js';
 import { codename, debianSources, missing } from './tools.js';
 
-/** Why there can be no VM here; undefined when there is an image, which is built if it has to be: what makes it impossible is only then known. */
+/**
+ * Why there can be no VM here; undefined when there is an image, which is built if it has to be: what makes it
+ * impossible is only then known.
+ */
 export function whyNoVm(env: NodeJS.ProcessEnv = process.env): string | undefined {
   if ((env['SLUICE_NO_VM'] ?? '') !== '') return 'SLUICE_NO_VM is set';
   if (existsSync(imageFolder())) return missing().includes('qemu-system-x86_64') ? built() : undefined;
@@ -18,7 +21,7 @@ export function whyNoVm(env: NodeJS.ProcessEnv = process.env): string | undefine
 /** What did not go does not go a moment later for the next file of tests. */
 const AGAIN_MS = 10 * 60_000;
 
-/** In a process of its own, for whoever names tests cannot wait. */
+/** In a process of its own, because naming tests cannot wait. */
 function built(): string | undefined {
   const failed = `${imageFolder()}.failed`;
   if (existsSync(failed) && Date.now() - statSync(failed).mtimeMs < AGAIN_MS) return readFileSync(failed, 'utf8');

@@ -43,7 +43,7 @@ describe('actions', () => {
     expect(runs(bench)).toBe('new');
   });
 
-  it('are taken again on the way back, on what came back', () => {
+  it('are taken again during the rollback, on what came back', () => {
     const bench = scene(RESTART);
     bench.machine.probes = (_name, files) => files.get('/f') !== 'new';
     bench.settle();
@@ -78,13 +78,13 @@ describe('actions', () => {
     expect(runs(bench)).toBe('old');
   });
 
-  it('that fail on the way back too are taken again until they succeed, and only then the node is restored', () => {
+  it('that fail during the rollback too are taken again until they succeed, and only then the node is restored', () => {
     const bench = scene(RESTART, PLAIN);
     bench.machine.refusesAction = ({ kind }) =>
       kind === 'restart' ? { fault: 'node', reason: 'timed out' } : undefined;
     bench.pass(30_000);
     expect(bench.last).toMatchObject({ verdict: 'failed', hash: A, restored: false });
-    expect(bench.last?.reason).toContain('not restored: action restart x.service: timed out');
+    expect(bench.last?.reason).toContain('degraded: rollback failed: action restart x.service: timed out');
     expect(bench.machine.files.get('/f')).toBe('old');
     bench.restart();
     bench.machine.refusesAction = () => undefined;
@@ -92,7 +92,7 @@ describe('actions', () => {
     bench.pass(120_000);
     expect(bench.last).toMatchObject({ kind: 'announced', hash: A, restored: true });
     expect(runs(bench)).toBe('old');
-    expect(bench.machine.readJournal().owed).toBeUndefined();
+    expect(bench.machine.readJournal().outstanding).toBeUndefined();
   });
 });
 
@@ -109,7 +109,7 @@ describe('an action that fails or hangs, where the machine can be restarted, but
   };
   const again = { lease: 'l3', hash: B, from: A, ledger: 12, actions: REBOOT };
 
-  it('goes back and asks for a restart, which the next lease for that config may bring', () => {
+  it('rolls back and asks for a restart, which the next lease for that config may bring', () => {
     const bench = scene(RESTART);
     failing(bench);
     bench.settle();
@@ -165,7 +165,7 @@ describe('an action that fails or hangs, where the machine can be restarted, but
     expect(bench.last).toMatchObject({ verdict: 'applied', needsRestart: false, reason: '' });
   });
 
-  it('restarts nothing while it may still be given leave, though the way back fails too', () => {
+  it('restarts nothing while it may still be given leave, though the rollback fails too', () => {
     const bench = scene(RESTART);
     stuck(bench);
     bench.pass(59_000);
@@ -246,7 +246,7 @@ describe('an action that fails or hangs, where the machine can be restarted, but
         bench.grant(again);
       },
     ],
-    ['ends before it is begun', (bench: Bench) => bench.grant({ ...again, phase: 'settled', because: 'skipped' })],
+    ['ends before it starts', (bench: Bench) => bench.grant({ ...again, phase: 'settled', because: 'skipped' })],
   ])('is not whole while that is not done, when the lease that it is for %s', (_, happens) => {
     const bench = scene(RESTART);
     stuck(bench);
@@ -260,7 +260,7 @@ describe('an action that fails or hangs, where the machine can be restarted, but
     // Either its unit was put right by a restart of the machine, or it does not say that it is whole.
     expect(bench.last?.lease !== 'l3' || !bench.last.restored).toBe(true);
     bench.pass(1_200_000);
-    expect([bench.boots, bench.machine.readJournal().owed, bench.last?.restored]).toEqual([2, undefined, true]);
+    expect([bench.boots, bench.machine.readJournal().outstanding, bench.last?.restored]).toEqual([2, undefined, true]);
   });
 
   it('makes up for it with what it is given next', () => {
@@ -298,7 +298,7 @@ describe('an action that fails or hangs, on a node that is drained', () => {
     expect(runs(bench)).toBe('new');
   });
 
-  it('goes back when its unit has failed after the restart too', () => {
+  it('rolls back when its unit has failed after the restart too', () => {
     const bench = scene(DRAINED);
     failing(bench);
     bench.machine.unitFails = () => bench.machine.running.get('/f') === 'new';
@@ -335,7 +335,7 @@ describe('an action that fails or hangs, on a node that is drained', () => {
     bench.pass(100_000);
     expect(bench.last).toMatchObject({ verdict: 'failed', hash: A, restored: true });
     expect(bench.last?.reason).toContain(
-      'action restart x.service: timed out; the machine was told to restart, and did not',
+      'action restart x.service: timed out; the machine was told to restart, but did not',
     );
     expect(runs(bench)).toBe('old');
   });
@@ -375,7 +375,7 @@ describe('a restart of the machine', () => {
     expect(bench.bus.status?.lease).toBe('l1');
   });
 
-  it('after which the node is bad leads back, by one restart more', () => {
+  it('after which the node is bad rolls back, by one restart more', () => {
     const bench = scene(REBOOT);
     bench.machine.probes = () => bench.machine.running.get('/f') !== 'new';
     bench.settle();
@@ -388,7 +388,7 @@ describe('a restart of the machine', () => {
     expect([bench.boots, runs(bench)]).toEqual([3, 'old']);
   });
 
-  it('that was not asked for yet is none on the way back', () => {
+  it('that was not asked for yet is none during the rollback', () => {
     const bench = scene(REBOOT);
     bench.machine.refuses = (entry) =>
       entry.spec['content'] === 'new' && bench.steps.some((step) => step.do === 'apply')
@@ -413,15 +413,15 @@ describe('a restart of the machine', () => {
     expect([bench.boots, bench.machine.files.get('/f')]).toEqual([1, 'old']);
   });
 
-  it('that does not come on the way back leaves the node not restored, until it restarts', () => {
+  it('that does not come during the rollback leaves the node not restored, until it restarts', () => {
     const bench = scene(REBOOT);
     bench.machine.probes = () => bench.machine.running.get('/f') !== 'new';
     while (bench.boots === 1) bench.step();
     bench.hangs = true;
     bench.pass(400_000);
     expect(bench.last).toMatchObject({ hash: A, restored: false });
-    expect(bench.last?.reason).toContain('the machine was told to restart, and did not');
-    expect(bench.machine.readJournal().owed).toEqual({ actions: REBOOT, bootId: 'boot-2' });
+    expect(bench.last?.reason).toContain('the machine was told to restart, but did not');
+    expect(bench.machine.readJournal().outstanding).toEqual({ actions: REBOOT, bootId: 'boot-2' });
     bench.reboot();
     bench.pass(60_000);
     expect(bench.last).toMatchObject({ kind: 'announced', hash: A, restored: true });

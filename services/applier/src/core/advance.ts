@@ -1,89 +1,77 @@
-import { assertNever } from '#libs/kernel';
-import type { Config, LeaseView, StatusView } from '#libs/contracts';
+import type { Action, Config, LeaseView, StatusView } from '#libs/contracts';
 import { distance, draw } from './chance.js';
-import { mayRestart } from './acting.js';
-import type { Escalated, Failure, Journal, Originals, Work } from './journal.js';
-import { ask } from './leases.js';
-import {
-  UNREACHABLE,
-  type Difference,
-  type Outcome,
-  type ProbeResult,
-  type Refusal,
-  type Step,
-  type StepOf,
-} from './ports.js';
+import { mayRestart } from './actions.js';
+import type { Escalation, Failure, Journal, Originals, Work } from './journal.js';
+import { leaseDemand } from './leases.js';
+import { UNREACHABLE, type Difference, type Outcomes, type Refusal, type Step, type StepOf } from './ports.js';
 import {
   canReboot,
   hasForgotten,
   newer,
-  nextBirth,
+  nextNonce,
   progressed,
   remember,
   START,
   VIEW_LAG_MS,
-  type Begun,
+  type Preparation,
   type State,
 } from './state.js';
-import { owesReboot, passedOver, whatIsWrong } from './going-back.js';
+import { needsReboot, passedOver, whatIsWrong } from './rollback.js';
 
 const STATUS_READS_SELDOMER = 5;
 
-/** The state once a step was carried out. `outcome` is the one of that step in `Outcomes`, or UNREACHABLE. */
-export function advance(state: State, step: Step, outcome: Outcome | typeof UNREACHABLE, nowMs: number): State {
-  if (outcome === UNREACHABLE) return backedOff(state, step, nowMs);
-  switch (step.do) {
-    case 'write-journal':
-      return journaled(state, step.journal, nowMs);
-    case 'load-config':
-      return outcome === undefined
-        ? remember(state, { absent: new Set([...state.memory.absent, step.hash]) })
-        : taken(state, step.hash, outcome as Config);
-    case 'fetch-config':
-      return 'fault' in (outcome as Config | Refusal)
-        ? begunWith(backedOff(state, step, nowMs), { trouble: (outcome as Refusal).reason })
-        : reached(taken(state, step.hash, outcome as Config), nowMs);
-    case 'check':
-      return begunWith(state, { checked: true, failure: worst(outcome as readonly Refusal[]) });
-    case 'read-before':
-      return 'fault' in (outcome as object) && 'reason' in (outcome as object)
-        ? begunWith(state, { failure: failureOf(outcome as Refusal) })
-        : begunWith(state, { originals: outcome as Originals });
-    case 'run-probes':
-      return state.journal.work === undefined
-        ? begunWith(state, { before: outcome as readonly ProbeResult[] })
-        : progressed(state, { probes: outcome as readonly ProbeResult[] });
-    case 'guard':
-      return outcome === undefined
-        ? progressed(state, { guarded: true })
-        : progressed(state, { failure: failureOf(outcome as Refusal) });
-    case 'apply':
-    case 'put-back':
-      return moved(state, outcome as Refusal | undefined);
-    case 'act':
-      return acted(state, step, outcome as Refusal | undefined);
-    case 'read-unit':
-      return unitRead(state, outcome as Refusal | undefined);
-    case 'settle':
-      return settled(state);
-    case 'compare':
-      return compared(state, outcome as readonly Difference[], nowMs);
-    case 'tidy':
-      return remember(state, { untidy: false });
-    case 'read-status':
-      return statusRead(reached(state, nowMs), outcome as StatusView | undefined, nowMs);
-    case 'read-lease':
-      return leaseRead(reached(state, nowMs), outcome as LeaseView | undefined, nowMs);
-    case 'report':
-      return sent(reached(state, nowMs), nowMs);
-    case 'wait':
-      return state;
-    default:
-      return assertNever(step);
-  }
+/** The state once a step was carried out, with its outcome. */
+export function advance<K extends Step['do']>(
+  state: State,
+  step: StepOf<K>,
+  outcome: Outcomes[K] | typeof UNREACHABLE,
+  nowMs: number,
+): State {
+  return isUnreachable(outcome) ? backedOff(state, step, nowMs) : AFTER[step.do as K](state, step, outcome, nowMs);
 }
 
-/** Nothing answers: the next try is further away each time. */
+function isUnreachable(outcome: unknown): outcome is typeof UNREACHABLE {
+  return outcome === UNREACHABLE;
+}
+
+type After = {
+  readonly [K in Step['do']]: (state: State, step: StepOf<K>, outcome: Outcomes[K], nowMs: number) => State;
+};
+
+const AFTER: After = {
+  'write-journal': (state, { journal }, _, nowMs) => journaled(state, journal, nowMs),
+  'load-config': (state, { hash }, config) =>
+    config === undefined
+      ? remember(state, { absent: new Set([...state.memory.absent, hash]) })
+      : taken(state, hash, config),
+  'fetch-config': (state, step, config, nowMs) =>
+    'fault' in config
+      ? begunWith(backedOff(state, step, nowMs), { trouble: config.reason })
+      : reached(taken(state, step.hash, config), nowMs),
+  check: (state, _, refusals) => begunWith(state, { checked: true, failure: worst(refusals) }),
+  'read-before': (state, _, originals) =>
+    isRefusal(originals) ? begunWith(state, { failure: failureOf(originals) }) : begunWith(state, { originals }),
+  'run-probes': (state, _, results) =>
+    state.journal.work === undefined ? begunWith(state, { before: results }) : progressed(state, { probes: results }),
+  guard: (state, _, refusal) =>
+    progressed(state, refusal === undefined ? { guarded: true } : { failure: failureOf(refusal) }),
+  apply: (state, _, refusal) => moved(state, refusal),
+  restore: (state, _, refusal) => moved(state, refusal),
+  act: (state, { action }, refusal) => acted(state, action, refusal),
+  'read-unit': (state, _, refusal) => unitRead(state, refusal),
+  settle: (state) => settled(state),
+  compare: (state, _, differences, nowMs) => compared(state, differences, nowMs),
+  tidy: (state) => remember(state, { untidy: false }),
+  'read-status': (state, _, status, nowMs) => statusRead(reached(state, nowMs), status, nowMs),
+  'read-lease': (state, _, lease, nowMs) => leaseRead(reached(state, nowMs), lease, nowMs),
+  report: (state, _, __, nowMs) => sent(reached(state, nowMs), nowMs),
+  wait: (state) => state,
+};
+
+const isRefusal = (read: Originals | Refusal): read is Refusal =>
+  typeof read['fault'] === 'string' && typeof read['reason'] === 'string';
+
+/** Nothing answers: the wait before the next try grows. */
 function backedOff(state: State, step: Step, nowMs: number): State {
   const { bus, chance, drift } = state.memory;
   const { ms, next } = distance(bus.failures, chance);
@@ -106,12 +94,12 @@ function taken(state: State, hash: string, config: Config): State {
 function journaled(state: State, journal: Journal, nowMs: number): State {
   const { memory } = state;
   let next: State = { ...state, journal };
-  if (journal.seq !== state.journal.seq || journal.birth !== state.journal.birth)
+  if (journal.seq !== state.journal.seq || journal.nonce !== state.journal.nonce)
     next = reportMade(next, journal, nowMs);
   if (journal.incarnation !== state.journal.incarnation) {
     const { ms, next: chance } = distance(memory.reborn.count, memory.chance);
     next = remember(next, {
-      birth: nextBirth(journal.birth),
+      nonce: nextNonce(journal.nonce),
       reborn: { count: memory.reborn.count + 1, dueMs: nowMs + ms },
       chance,
     });
@@ -141,9 +129,10 @@ function journaled(state: State, journal: Journal, nowMs: number): State {
   return next;
 }
 
-/** How often the way changed what it does after its items: then it is gone from its beginning. */
+/** How often the work changed what it does after its items: then it starts over. */
 const escalations = (work: Work | undefined): number =>
-  (work?.escalated === undefined ? 0 : 1) + (work?.phase === 'going-back' && work.backEscalated !== undefined ? 1 : 0);
+  (work?.escalated === undefined ? 0 : 1) +
+  (work?.phase === 'rolling-back' && work.rollbackEscalated !== undefined ? 1 : 0);
 
 function reportMade(state: State, journal: Journal, nowMs: number): State {
   const { memory } = state;
@@ -156,35 +145,37 @@ function reportMade(state: State, journal: Journal, nowMs: number): State {
     ...(memory.lost === undefined
       ? {}
       : { lost: { count: memory.lost.count + 1, dueMs: nowMs + ms }, leaseDueMs: nowMs + ms }),
-    ...(kind === 'drifted' ? { drift: { ...memory.drift, found: undefined, reported: journal.report?.what } } : {}),
+    ...(kind === 'drifted'
+      ? { drift: { ...memory.drift, found: undefined, reported: journal.report?.differences } }
+      : {}),
   });
 }
 
-function begunWith(state: State, part: Partial<Begun>): State {
+function begunWith(state: State, part: Partial<Preparation>): State {
   const { begun } = state.memory;
   return begun === undefined ? state : remember(state, { begun: { ...begun, ...part } });
 }
 
-/** An item of a way was gone: forward the first refusal turns, back it is noted and the rest is gone all the same. */
+/** An item was done. Forward, the first refusal starts the rollback. In a rollback it is noted and the rest done. */
 function moved(state: State, refusal: Refusal | undefined): State {
   const { progress } = state.memory;
-  const forward = state.journal.work !== undefined && state.journal.work.phase !== 'going-back';
+  const forward = state.journal.work !== undefined && state.journal.work.phase !== 'rolling-back';
   if (refusal === undefined) return progressed(state, { done: progress.done + 1 });
   if (forward) return progressed(state, { failure: failureOf(refusal) });
   return progressed(state, { done: progress.done + 1, troubles: [...progress.troubles, refusal.reason] });
 }
 
 /**
- * An action that failed escalates to a restart of the machine, once for each way. Where that cannot be, the way forward turns; so it does
- * where the lease gives no leave to it, and asks for one that does.
+ * An action that failed escalates to a restart of the machine, once for each way. Where that cannot be, the way forward
+ * turns; so it does where the lease gives no leave to it, and asks for one that does.
  */
-function acted(state: State, step: StepOf<'act'>, refusal: Refusal | undefined): State {
+function acted(state: State, action: Action, refusal: Refusal | undefined): State {
   const { progress } = state.memory;
   const { work } = state.journal;
   if (refusal === undefined) return progressed(state, { acted: progress.acted + 1 });
-  const { kind, unit } = step.action;
+  const { kind, unit } = action;
   const reason = `action ${kind}${unit === undefined ? '' : ` ${unit}`}: ${refusal.reason}`;
-  const escalated: Escalated = { action: step.action, reason };
+  const escalated: Escalation = { action, reason };
   if (work === undefined)
     return progressed(state, {
       acted: progress.acted + 1,
@@ -192,8 +183,8 @@ function acted(state: State, step: StepOf<'act'>, refusal: Refusal | undefined):
       escalating: escalated,
     });
   const canEscalate = kind !== 'reboot' && canReboot(state);
-  if (work.phase === 'going-back') {
-    if (canEscalate && work.backEscalated === undefined && work.failure.escalated === undefined)
+  if (work.phase === 'rolling-back') {
+    if (canEscalate && work.rollbackEscalated === undefined && work.failure.escalated === undefined)
       return progressed(state, { escalating: escalated });
     return progressed(state, { acted: progress.acted + 1, troubles: [...progress.troubles, reason] });
   }
@@ -213,9 +204,9 @@ function unitRead(state: State, refusal: Refusal | undefined): State {
   return progressed(state, { failure: failureOf({ ...refusal, reason }) });
 }
 
-/** What was wrong is looked at again from its beginning; the way back has begun anew already. */
+/** What was wrong is checked again from the start; a rollback has started over already. */
 const settled = (state: State): State =>
-  remember(state, { settled: true, ...(state.journal.work?.phase === 'going-back' ? {} : { progress: START }) });
+  remember(state, { settled: true, ...(state.journal.work?.phase === 'rolling-back' ? {} : { progress: START }) });
 
 function compared(state: State, differences: readonly Difference[], nowMs: number): State {
   const { journal, memory } = state;
@@ -225,8 +216,8 @@ function compared(state: State, differences: readonly Difference[], nowMs: numbe
   if (journal.work === undefined && journal.sound) return driftChecked(state, differences, nowMs);
   const next = progressed(state, { differences });
   if (journal.work !== undefined)
-    return journal.work.phase === 'going-back' ? progressed(next, passedOver(next, nowMs)) : next;
-  if (whatIsWrong(next).length === 0 && !owesReboot(journal.owed, memory.bootId)) return next;
+    return journal.work.phase === 'rolling-back' ? progressed(next, passedOver(next, nowMs)) : next;
+  if (whatIsWrong(next).length === 0 && !needsReboot(journal.outstanding, memory.bootId)) return next;
   const { ms, next: chance } = distance(memory.mend.count + 2, memory.chance);
   return remember(next, {
     mend: { count: memory.mend.count + 1, dueMs: nowMs + ms },
@@ -266,10 +257,10 @@ function statusRead(state: State, status: StatusView | undefined, nowMs: number)
 function leaseRead(state: State, lease: LeaseView | undefined, nowMs: number): State {
   const { memory } = state;
   const { value, next } = draw(memory.chance);
-  const asked = ask(state, lease);
+  const asked = leaseDemand(state, lease);
   const lost = asked === 'again' ? (memory.lost ?? { count: 0, dueMs: nowMs + VIEW_LAG_MS }) : undefined;
   const regularMs = nowMs + state.settings.readEveryMs * (0.75 + value / 2);
-  const begun: Begun | undefined =
+  const begun: Preparation | undefined =
     asked === 'begin' && lease !== undefined
       ? {
           lease,

@@ -121,7 +121,7 @@ describe('an applier that is granted a lease', () => {
     expect(new Set(repeated.map(({ lease }) => lease))).toEqual(new Set(['l1']));
     expect(bench.steps.filter((step) => step.do === 'check')).toHaveLength(1);
     takeReports(bench.bus);
-    bench.bus.lease = { ...bench.bus.lease!, phase: 'ready' }; // taken, and yet open
+    bench.bus.lease = { ...bench.bus.lease!, phase: 'applying' }; // taken, and yet open
     bench.pass(200_000);
     expect(bench.last).toMatchObject({ kind: 'announced', lease: 'l1', verdict: 'invalid' });
   });
@@ -137,7 +137,7 @@ describe('an applier that is granted a lease', () => {
     expect(bench.bus.reports).toHaveLength(count);
   });
 
-  it('begins nothing when no time is left, and goes back from a confirmation that comes too late', () => {
+  it('begins nothing when no time is left, and rolls back from a confirmation that comes too late', () => {
     const late = on('b');
     late.grant({ hash: A });
     late.pass(120_000);
@@ -151,7 +151,7 @@ describe('an applier that is granted a lease', () => {
     expect(slow.machine.files.size).toBe(0);
   });
 
-  it('goes back by itself after a crash without any bus', () => {
+  it('rolls back by itself after a crash without any bus', () => {
     const bench = on('a', file('/f', 'x'));
     bench.machine.files.set('/f', 'mine');
     bench.grant({ hash: A });
@@ -222,7 +222,7 @@ describe('drift', () => {
     bench.settle();
     bench.machine.files.set('/f', 'edited');
     bench.pass(400_000);
-    expect(bench.bus.reports.filter(({ kind }) => kind === 'drifted').map(({ what }) => what)).toEqual([
+    expect(bench.bus.reports.filter(({ kind }) => kind === 'drifted').map(({ differences }) => differences)).toEqual([
       ['/f: differs'],
     ]);
     bench.grant({ lease: 'l2', kind: 'repair', hash: A, from: A, ledger: 9 });
@@ -236,7 +236,7 @@ describe('the incarnation', () => {
   it('is one above what the status shows when the state is lost, or when another life is seen', () => {
     const bench = on('a');
     const status = bench.bus.status!;
-    bench.bus.status = { ...status, birth: status.birth + 1, ledger: status.ledger + 1 };
+    bench.bus.status = { ...status, nonce: status.nonce + 1, ledger: status.ledger + 1 };
     bench.restart();
     bench.settle();
     expect(bench.last).toMatchObject({ kind: 'announced', incarnation: 2, seq: 1 });
@@ -254,7 +254,7 @@ describe('the incarnation', () => {
         bench.state,
         {
           heard: 'status',
-          status: { ...status, birth: 5, ledger: status.ledger + 1, incarnation: bench.state.journal.incarnation + 1 },
+          status: { ...status, nonce: 5, ledger: status.ledger + 1, incarnation: bench.state.journal.incarnation + 1 },
         },
         bench.nowMs,
       );

@@ -21,7 +21,7 @@ function bench(): Bench {
   return node;
 }
 
-it('changes nothing before a guard outside of it is set, for the time at which it would go back itself', () => {
+it('changes nothing before a guard outside of it is set, for the time at which it would roll back itself', () => {
   const node = bench();
   const set: unknown[] = [];
   node.machine.guard = (lease, atMs) => void set.push([lease, atMs, node.machine.files.get('/net')]);

@@ -1,15 +1,18 @@
-import { ask } from './leases.js';
+import { leaseDemand } from './leases.js';
 import { itemStep, type Step } from './ports.js';
 import { forgottenOf, stillManaged, wayTo } from './plan.js';
-import { undone } from './preparing.js';
-import { announce, drifted, mended, reborn, remade } from './reporting.js';
+import { undone } from './preparation.js';
+import { announce, drifted, mended, reborn, remade } from './reports.js';
 import { hasForgotten, inHand, isShown, type State } from './state.js';
-import { mendingStep, owesReboot, whatIsWrong } from './going-back.js';
+import { mendingStep, needsReboot, whatIsWrong } from './rollback.js';
 
 const LONGEST_WAIT_MS = 60_000;
 const REMAKE_STEP_MS = 30_000;
 
-/** The next step of an applier that works on nothing: first what needs no connection, then what the bus is asked and told. */
+/**
+ * The next step of an applier that works on nothing: first what needs no connection, then what the bus is asked and
+ * told.
+ */
 export function idleStep(state: State, nowMs: number): Step {
   return (
     mendStep(state, nowMs) ??
@@ -21,19 +24,16 @@ export function idleStep(state: State, nowMs: number): Step {
   );
 }
 
-/** A way back that did not succeed is gone again and again. */
+/** A rollback that failed is tried again and again. */
 function mendStep(state: State, nowMs: number): Step | undefined {
-  const {
-    journal,
-    memory,
-    settings: { kinds },
-  } = state;
+  const { journal, memory } = state;
+  const { kinds } = state.settings;
   if (journal.sound || nowMs < memory.mend.dueMs) return undefined;
   const config = inHand(state, journal.inForce);
   if (config === undefined) return loadStep(state, nowMs);
   const pass = mendingStep(state, config, nowMs);
   if (pass !== undefined) return pass;
-  const isWrong = whatIsWrong(state).length > 0 || owesReboot(journal.owed, memory.bootId);
+  const isWrong = whatIsWrong(state).length > 0 || needsReboot(journal.outstanding, memory.bootId);
   return isWrong
     ? undefined
     : { do: 'write-journal', journal: mended(state, stillManaged(journal.originals, config, kinds)) };
@@ -41,11 +41,9 @@ function mendStep(state: State, nowMs: number): Step | undefined {
 
 /** Before anything else is done after a restart of the machine: links and routes of the config in force come back. */
 function remakeStep(state: State, nowMs: number): Step | undefined {
-  const {
-    journal,
-    memory: { progress, settled },
-    settings: { kinds },
-  } = state;
+  const { journal } = state;
+  const { progress, settled } = state.memory;
+  const { kinds } = state.settings;
   if (!hasForgotten(state)) return undefined;
   const config = inHand(state, journal.inForce);
   if (config === undefined) return loadStep(state, nowMs);
@@ -59,18 +57,15 @@ function remakeStep(state: State, nowMs: number): Step | undefined {
 }
 
 function driftStep(state: State, nowMs: number): Step | undefined {
-  const {
-    journal,
-    memory,
-    settings: { kinds },
-  } = state;
+  const { journal, memory } = state;
+  const { kinds } = state.settings;
   if (!journal.sound || nowMs < memory.drift.dueMs) return undefined;
   const config = inHand(state, journal.inForce);
   if (config === undefined) return loadStep(state, nowMs);
   return { do: 'compare', items: wayTo(config, journal.originals, kinds) };
 }
 
-/** The config in force, from disk, or asked for again if the disk has lost it. */
+/** Loads the config in force from disk, or downloads it if the disk has lost it. */
 function loadStep(state: State, nowMs: number): Step | undefined {
   const { journal, memory } = state;
   if (!memory.absent.has(journal.inForce)) return { do: 'load-config', hash: journal.inForce };
@@ -105,16 +100,16 @@ function leaseStep(state: State, nowMs: number): Step | undefined {
   const { lease } = memory;
   if (lease === undefined) return undefined;
   const named = { lease: lease.lease, change: lease.change, pool: lease.pool, verdict: 'refused' } as const;
-  switch (ask(state, lease)) {
+  switch (leaseDemand(state, lease)) {
     case 'stale':
       return {
         do: 'write-journal',
-        journal: undone(state, { ...named, reason: `planned from ${lease.from}, but ${journal.inForce} is in force` }),
+        journal: undone(state, { ...named, reason: `planned from ${lease.from}, but the node has ${journal.inForce}` }),
       };
     case 'ended':
       return {
         do: 'write-journal',
-        journal: undone(state, { ...named, reason: `ended as ${lease.because} before it was begun` }),
+        journal: undone(state, { ...named, reason: `ended as ${lease.because} before it was started` }),
       };
     case 'again':
       return isShown(state) && memory.lost !== undefined && nowMs >= memory.lost.dueMs
@@ -126,14 +121,14 @@ function leaseStep(state: State, nowMs: number): Step | undefined {
   }
 }
 
-/** Whether the status shows another life of this node, or more of this one than the journal knows. */
+/** Whether the status shows another incarnation of this node, or more of this one than the journal has. */
 function isOutdated({ journal, memory: { status } }: State): boolean {
   if (journal.incarnation === 0) return true;
   if (status === undefined || status.incarnation < journal.incarnation) return false;
-  return status.incarnation > journal.incarnation || status.birth !== journal.birth || status.seq > journal.seq;
+  return status.incarnation > journal.incarnation || status.nonce !== journal.nonce || status.seq > journal.seq;
 }
 
-/** What was found to differ, if that is not what was last reported. */
+/** The drift that was found, if it is not what was last reported. */
 function newDrift({ memory: { drift, status } }: State): readonly string[] | undefined {
   const last = drift.reported ?? status?.drifted ?? [];
   return drift.found === undefined || sameTexts(drift.found, last) ? undefined : drift.found;

@@ -3,4 +3,5 @@ export * from './journal.js';
 export * from './leases.js';
 export * from './next-step.js';
 export * from './ports.js';
+export * from './run.js';
 export * from './state.js';

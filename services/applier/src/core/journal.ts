@@ -9,19 +9,19 @@ export interface Journal {
   readonly node: string;
   /** 0 until `status/<node>` was read for the first time. */
   readonly incarnation: number;
-  readonly birth: number;
+  readonly nonce: number;
   /** Of the last report that was made; counted before it is sent. */
   readonly seq: number;
   /** Hash of the config in force: the last that was confirmed. */
   readonly inForce: string;
-  /** False while a way back did not succeed: then the node is not what `inForce` says. */
+  /** False while a rollback did not succeed: then the node is not what `inForce` says. */
   readonly sound: boolean;
-  /** While the node is not sound: what the way back has not done beside its content. */
-  readonly owed?: Owed | undefined;
-  readonly lastDealt: Dealt | undefined;
-  /** The work that was begun and not ended. */
+  /** While the node is not sound: what the rollback has not done besides its content. */
+  readonly outstanding?: Outstanding | undefined;
+  readonly lastDealt: LeaseResult | undefined;
+  /** The work that was started and not finished. */
   readonly work: Work | undefined;
-  /** What stood there before Sluice first took it over, by resource. */
+  /** What was there before Sluice first managed it, by resource. */
   readonly originals: Originals;
   /** The boot in which what the kernel forgets was last made. */
   readonly madeIn?: string | undefined;
@@ -33,37 +33,46 @@ export interface Journal {
 export type OwnReport = Omit<NodeReport, 'at'>;
 
 /** The lease that was last finished, undone or refused. Never begun again. */
-export interface Dealt {
+export interface LeaseResult {
   readonly lease: string;
   readonly change: string;
   readonly pool: string;
   readonly verdict: Exclude<Verdict, ''>;
   readonly reason: string;
-  /** It failed for want of a restart of the machine, which it had no leave for: what brings that, for the same config, goes on with it. */
-  readonly escalated?: (Escalated & { readonly to: string }) | undefined;
+  /**
+   * It failed for want of a restart of the machine, which it had no leave for: what brings that, for the same config,
+   * goes on with it.
+   */
+  readonly escalated?: (Escalation & { readonly to: string }) | undefined;
 }
 
-/** Actions that a way back still owes the node; a restart of the machine is done once it runs on another boot than `bootId`. */
-export interface Owed {
+/**
+ * Actions that a rollback still has to take on the node; a restart of the machine is done once it runs on another boot
+ * than `bootId`.
+ */
+export interface Outstanding {
   readonly actions: readonly Action[];
   readonly bootId: string;
-  /** From then on the machine is restarted in their place, by the clock of that boot: nobody has given leave to it, and the node is not whole. */
+  /**
+   * From then on the machine is restarted in their place, by the clock of that boot: nobody has given leave to it, and
+   * the node is degraded: rollback failed.
+   */
   readonly restartMs?: number | undefined;
 }
 
-/** An action that failed or took too long: the machine is restarted in its place. */
-export interface Escalated {
+/** An action that failed or took too long: the machine is restarted instead. */
+export interface Escalation {
   readonly action: Action;
   readonly reason: string;
 }
 
 /** A restart of the machine that was asked for on this boot. By `untilMs` it is taken for one that does not come. */
-export interface RebootAsked {
+export interface RebootRequest {
   readonly from: string;
   readonly untilMs: number;
 }
 
-export type Work = Forward | Confirming | GoingBack;
+export type Work = Forward | Confirming | RollingBack;
 
 interface Intent {
   readonly lease: string;
@@ -77,19 +86,19 @@ interface Intent {
   /** The boot that the times belong to; they are milliseconds of its CLOCK_BOOTTIME. */
   readonly bootId: string;
   readonly readMs: number;
-  /** From here on nothing is confirmed any more. The rest of the lease is for the way back. */
-  readonly turnBackMs: number;
-  /** Names of the probes that passed before anything was done: only these can condemn. */
+  /** From here on nothing is confirmed any more. The rest of the lease is for the rollback. */
+  readonly rollBackAtMs: number;
+  /** Names of the probes that passed before anything was done: only these can make a config known-bad. */
   readonly passedBefore: readonly string[];
   /** What on the node differs from `to`, as found before. */
   readonly changed: readonly string[];
-  /** The way may cut the node off: nothing is done before a guard outside this process is set. */
+  /** The change may cut the node off: nothing is done before a guard outside this process is set. */
   readonly guarded?: boolean | undefined;
   /** The boot on which the work was begun: what runs on another one was started with what stood there by then. */
   readonly begunOn?: string | undefined;
-  /** Journaled before the machine is told, so that whoever starts next knows why it did. */
-  readonly reboot?: RebootAsked | undefined;
-  readonly escalated?: Escalated | undefined;
+  /** Journaled before the machine is told, so that the next process knows why it did. */
+  readonly reboot?: RebootRequest | undefined;
+  readonly escalated?: Escalation | undefined;
 }
 
 export interface Forward extends Intent {
@@ -99,21 +108,21 @@ export interface Forward extends Intent {
 export interface Confirming extends Intent {
   readonly phase: 'confirming';
 }
-export interface GoingBack extends Intent {
-  readonly phase: 'going-back';
+export interface RollingBack extends Intent {
+  readonly phase: 'rolling-back';
   readonly failure: Failure;
-  /** On the way back; `escalated` is what happened before. */
-  readonly backEscalated?: Escalated | undefined;
+  /** During the rollback; `escalated` is what happened before. */
+  readonly rollbackEscalated?: Escalation | undefined;
 }
 
-/** Why a config is not kept. `content`: it is the config's fault, on every node. */
+/** Why a change is rolled back. `content`: it is the config's fault, on every node. */
 export interface Failure {
   readonly fault: 'content' | 'node';
   readonly reason: string;
   /** The probe that passed before and failed after. */
   readonly probe: string;
-  /** What would have gone on with a restart of the machine, had it had leave. */
-  readonly escalated?: Escalated | undefined;
+  /** What would have continued with a restart of the machine, had the lease allowed one. */
+  readonly escalated?: Escalation | undefined;
 }
 
 /** What a resource was before Sluice: made, read and put back by the backend of that kind. */
@@ -126,13 +135,15 @@ export interface Original {
 export type Originals = Readonly<Record<string, Original>>;
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
-/** The journal of an applier without state: what is on the node is original, and the config in force is the empty one. */
+/**
+ * The journal of an applier without state: what is on the node is original, and the config in force is the empty one.
+ */
 export function newJournal(node: string, emptyHash: string): Journal {
   return {
     v: 1,
     node,
     incarnation: 0,
-    birth: 0,
+    nonce: 0,
     seq: 0,
     inForce: emptyHash,
     sound: true,
@@ -143,9 +154,9 @@ export function newJournal(node: string, emptyHash: string): Journal {
   };
 }
 
-/** Share of a lease after which the way back begins. */
+/** Share of a lease after which the rollback begins. */
 const FORWARD_SHARE = 2 / 3;
-export const turnBack = (readMs: number, applyMs: number): number => readMs + applyMs * FORWARD_SHARE;
+export const rollBackAt = (readMs: number, applyMs: number): number => readMs + applyMs * FORWARD_SHARE;
 
 /** The intent to carry out a lease. */
 export function forward(
@@ -167,7 +178,7 @@ export function forward(
     bootId,
     begunOn: bootId,
     readMs,
-    turnBackMs: turnBack(readMs, lease.applyMs),
+    rollBackAtMs: rollBackAt(readMs, lease.applyMs),
     ...found,
   };
 }

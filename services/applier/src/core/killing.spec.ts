@@ -25,7 +25,10 @@ function chances(seed: number): () => number {
 const OLD = { '/a': 'old', '/b': 'old', '/c': 'mine' };
 const NEW = { '/a': 'new', '/b': 'its own', '/c': 'new', '/d': 'new' };
 
-/** A node on config A (two files; /b and /c had contents of their own), a lease to B, and a world that may be against it. */
+/**
+ * A node on config A (two files; /b and /c had contents of their own), a lease to B, and a world that may be against
+ * it.
+ */
 function scene(chance: () => number): { readonly bench: Bench; readonly actions: readonly Action[] } {
   const bench = new Bench();
   if (chance() < 0.7) bench.self = { ...SELF, capabilities: ABLE };

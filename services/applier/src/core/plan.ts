@@ -4,28 +4,45 @@ import type { Item, Kinds } from './ports.js';
 
 /**
  * The way to a config, from wherever the node is: whatever Sluice holds an original of and this config does not manage
- * is put back, deepest first; then every entry is applied, shallowest first within its kind. Backends leave alone what is
- * as it shall be, so going on after a crash, repairing drift and going back are all this one list.
+ * is put back, deepest first; then every entry is applied, shallowest first within its kind. Backends leave alone what
+ * is as it should be, so going on after a crash, repairing drift and rolling back are all this one list.
  */
-export function wayTo(config: Config, originals: Originals, kinds: Kinds): readonly Item[] {
+export const wayTo = oncePerConfig((config, originals, kinds) => {
   const managed = new Set(kinds.entries(config).flatMap((entry) => kinds.resources(entry)));
   const strays = Object.keys(originals)
     .filter((key) => !managed.has(key))
     .sort()
     .reverse();
-  const putBacks = strays.flatMap((key): Item[] => {
+  const restores = strays.flatMap((key): Item[] => {
     const original = originals[key];
     if (original === undefined) return [];
     return [
-      { do: 'put-back', key, original: { ...original, made: original.made.filter((made) => !managed.has(made)) } },
+      { do: 'restore', key, original: { ...original, made: original.made.filter((made) => !managed.has(made)) } },
     ];
   });
-  return [...putBacks, ...inOrder(config, kinds).map((entry): Item => ({ do: 'apply', entry }))];
-}
+  return [...restores, ...inOrder(config, kinds).map((entry): Item => ({ do: 'apply', entry }))];
+});
 
-/** The same, without what cannot be undone: an Exec is not run on the way back. */
-export const wayBackTo = (config: Config, originals: Originals, kinds: Kinds): readonly Item[] =>
-  wayTo(config, originals, kinds).filter((item) => item.do === 'put-back' || kinds.resources(item.entry).length > 0);
+/** The same, without what cannot be undone: an Exec is not run during the rollback. */
+export const rollbackTo = oncePerConfig((config, originals, kinds) =>
+  wayTo(config, originals, kinds).filter((item) => item.do === 'restore' || kinds.resources(item.entry).length > 0),
+);
+
+/** Each of the steps to a config asks for the whole way: without this, thousands of files would take minutes. */
+function oncePerConfig(
+  plan: (config: Config, originals: Originals, kinds: Kinds) => readonly Item[],
+): (config: Config, originals: Originals, kinds: Kinds) => readonly Item[] {
+  const planned = new WeakMap<Kinds, WeakMap<Originals, WeakMap<Config, readonly Item[]>>>();
+  return (config, originals, kinds) => {
+    const ofKinds = planned.get(kinds) ?? new WeakMap<Originals, WeakMap<Config, readonly Item[]>>();
+    planned.set(kinds, ofKinds);
+    const ofOriginals = ofKinds.get(originals) ?? new WeakMap<Config, readonly Item[]>();
+    ofKinds.set(originals, ofOriginals);
+    const items = ofOriginals.get(config) ?? plan(config, originals, kinds);
+    ofOriginals.set(config, items);
+    return items;
+  };
+}
 
 /** Of a way, what the kernel has forgotten since the machine was restarted. */
 export const forgottenOf = (items: readonly Item[], kinds: Kinds): readonly Item[] =>

@@ -9,23 +9,29 @@ export interface Kinds {
   entries(config: Config): readonly ConfigEntry[];
   /** Kinds whose things the kernel forgets when the machine is restarted. */
   readonly forgotten: readonly string[];
-  /** Whether the way from one config to another may cut the node off: then it goes under a guard, and the probes of the control plane are run too. */
+  /**
+   * Whether the way from one config to another may cut the node off: then it goes under a guard, and the probes of the
+   * control plane are run too.
+   */
   mayCutOff(from: Config, to: Config): boolean;
   /**
-   * Probes of what a node must reach to be told anything, whatever its config says; and the same before a change, when nobody
-   * shall wait for what is not reached anyway.
+   * Probes of what a node must reach to be told anything, whatever its config says; and the same before a change, when
+   * nobody has to wait for what is not reached anyway.
    */
   readonly controlPlane: readonly ConfigEntry[];
   readonly controlPlaneBefore: readonly ConfigEntry[];
-  /** What an entry manages, such as `path:/etc/motd`; nothing for what cannot be undone (Exec). Two entries never share one. */
+  /**
+   * What an entry manages, such as `path:/etc/motd`; nothing for what cannot be undone (Exec). Two entries never share
+   * one.
+   */
   resources(entry: ConfigEntry): readonly string[];
 }
 
-/** One piece of the way to a config; ways back are made of the same pieces. */
+/** One piece of the way to a config; rollbacks are made of the same pieces. */
 export type Item =
   | { readonly do: 'apply'; readonly entry: ConfigEntry }
-  /** No config manages it any more: what stood there before comes back. */
-  | { readonly do: 'put-back'; readonly key: string; readonly original: Original };
+  /** No config manages it any more: what was there before is restored. */
+  | { readonly do: 'restore'; readonly key: string; readonly original: Original };
 
 export const itemStep = (item: Item, untilMs: number): Step => (item.do === 'apply' ? { ...item, untilMs } : item);
 
@@ -50,15 +56,20 @@ export type Step =
   /** Keeps the originals of these entries' resources, `known` ones excepted; contents go to the state folder. */
   | { readonly do: 'read-before'; readonly entries: readonly ConfigEntry[]; readonly known: Originals }
   | { readonly do: 'run-probes'; readonly probes: readonly ConfigEntry[]; readonly untilMs: number }
-  /** Another process goes back at that time, unless this one has confirmed or gone back by then. */
+  /** Another process rolls back at that time, unless this one has confirmed or rolled back by then. */
   | { readonly do: 'guard'; readonly lease: string; readonly atMs: number }
   | { readonly do: 'apply'; readonly entry: ConfigEntry; readonly untilMs: number }
-  | { readonly do: 'put-back'; readonly key: string; readonly original: Original }
-  /** After these items were gone: what they say of a unit holds for its restart too. A restart of the machine only begins with it. */
+  | { readonly do: 'restore'; readonly key: string; readonly original: Original }
+  /**
+   * After these items were gone: what they say of a unit holds for its restart too. A restart of the machine only
+   * begins with it.
+   */
   | { readonly do: 'act'; readonly action: Action; readonly items: readonly Item[]; readonly untilMs: number }
   /** Whether a unit, whose restart or reload had failed, runs after all. */
   | { readonly do: 'read-unit'; readonly unit: string; readonly untilMs: number }
-  /** Until all is up that comes up with the machine, at most until then: what is wrong before may only not be there yet. */
+  /**
+   * Until all is up that comes up with the machine, at most until then: what is wrong before may only not be there yet.
+   */
   | { readonly do: 'settle'; readonly untilMs: number }
   /** Reads back: how the node differs from what these items make of it. */
   | { readonly do: 'compare'; readonly items: readonly Item[] }
@@ -74,7 +85,7 @@ export interface Difference {
   /** As people name it: a path, or `Exec/name`. */
   readonly what: string;
   readonly how: string;
-  /** Nobody took it away: what keeps it was started anew since it was made, and knows nothing of it. */
+  /** Nobody took it away: what keeps it was restarted since it was made, and knows nothing of it. */
   readonly forgotten?: boolean;
 }
 export interface ProbeResult {
@@ -85,7 +96,7 @@ export interface ProbeResult {
 /** Why something was not done. `content`: the node refuses what the config says, and would again. */
 export type Refusal = Pick<Failure, 'fault' | 'reason'>;
 
-/** What each step came to. */
+/** The outcome of each step. */
 export interface Outcomes {
   'write-journal': void;
   'load-config': Config | undefined;
@@ -95,7 +106,7 @@ export interface Outcomes {
   'run-probes': readonly ProbeResult[];
   guard: Refusal | undefined;
   apply: Refusal | undefined;
-  'put-back': Refusal | undefined;
+  restore: Refusal | undefined;
   act: Refusal | undefined;
   'read-unit': Refusal | undefined;
   settle: void;
@@ -112,7 +123,7 @@ export const UNREACHABLE = 'unreachable';
 export type StepOf<D extends Step['do']> = Extract<Step, { readonly do: D }>;
 
 /** What the applier is told from outside. Hints: what decides is read from the stream's leader. */
-export type Heard =
+export type Notice =
   | { readonly heard: 'lease'; readonly lease: LeaseView }
   | { readonly heard: 'status'; readonly status: StatusView }
   | { readonly heard: 'connected' }
@@ -121,3 +132,12 @@ export type Heard =
       readonly labels: Readonly<Record<string, string>>;
       readonly capabilities: readonly string[];
     };
+
+/** A port for people's logs, as pino has it. */
+export interface Log {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };

@@ -96,7 +96,7 @@ describe('on a machine that still comes up', () => {
     expect(node.last).toMatchObject({ verdict: 'applied', lease: 'l2', hash: hash('c') });
   });
 
-  it('goes back all the same when it fails then, too', () => {
+  it('rolls back all the same when it fails then, too', () => {
     const node = restartedInAChange();
     node.machine.probes = () => false;
     node.settle();

@@ -1,8 +1,7 @@
 import { EMPTY_CONFIG, type Config, type LeaseView, type StatusView } from '#libs/contracts';
-import type { Chance } from './chance.js';
-import { draw } from './chance.js';
-import type { Escalated, Failure, Journal, Originals } from './journal.js';
-import type { Difference, Heard, Kinds, ProbeResult } from './ports.js';
+import { draw, type Chance } from './chance.js';
+import type { Escalation, Failure, Journal, Originals } from './journal.js';
+import type { Difference, Notice, Kinds, ProbeResult } from './ports.js';
 
 /** An applier: its journal, which is on disk, and what it will have forgotten after kill -9. */
 export interface State {
@@ -16,7 +15,7 @@ export interface Settings {
   readonly kinds: Kinds;
   /** Hash of the empty config. */
   readonly emptyHash: string;
-  /** The lease is read that often, beside pushes; status five times as seldom. */
+  /** How often the lease is read in addition to pushes; the status is read five times less often. */
   readonly readEveryMs: number;
   readonly driftCheckMs: number;
 }
@@ -32,9 +31,9 @@ export interface Self {
 export interface Memory {
   readonly bootId: string;
   /** For the next incarnation. */
-  readonly birth: number;
+  readonly nonce: number;
   readonly chance: Chance;
-  /** Configs in hand while they are needed; hashes that the state folder does not have. */
+  /** Configs that are loaded while they are needed; hashes that the state folder does not have. */
   readonly configs: ReadonlyMap<string, Config>;
   readonly absent: ReadonlySet<string>;
   readonly bus: { readonly failures: number; readonly retryAtMs: number };
@@ -46,7 +45,7 @@ export interface Memory {
   /** The ledger sequence of the newest lease that was pushed since one was read: a read on its way may not know it. */
   readonly leasePushed: number;
   /** A lease that was read and may be begun. */
-  readonly begun: Begun | undefined;
+  readonly begun: Preparation | undefined;
   readonly progress: Progress;
   /** The machine has come up, or had its time to. */
   readonly settled: boolean;
@@ -54,17 +53,19 @@ export interface Memory {
   /** Something of the config in force was forgotten though the machine was not restarted. */
   readonly forgot: boolean;
   /** Of the last report, in this run. */
-  readonly sent: Repeated;
-  /** How often this run took another incarnation, and when it may again: two that fight must not do it at wire speed. */
-  readonly reborn: Repeated;
+  readonly sent: Retry;
+  /**
+   * How often this run took another incarnation, and when it may again: two that fight must not do it at wire speed.
+   */
+  readonly reborn: Retry;
   /** The lease is open though it was dealt with and the report was taken. */
-  readonly lost: Repeated | undefined;
-  readonly mend: Repeated;
+  readonly lost: Retry | undefined;
+  readonly mend: Retry;
   readonly drift: Drift;
   readonly untidy: boolean;
 }
 
-export interface Repeated {
+export interface Retry {
   readonly count: number;
   readonly dueMs: number;
 }
@@ -76,7 +77,7 @@ export interface Drift {
 }
 
 /** What was gathered for a lease before anything was done. */
-export interface Begun {
+export interface Preparation {
   readonly lease: LeaseView;
   readonly readMs: number;
   readonly checked: boolean;
@@ -93,8 +94,8 @@ export interface Progress {
   readonly acted: number;
   readonly troubles: readonly string[];
   /** An action that failed where the machine may be restarted instead. */
-  readonly escalating: Escalated | undefined;
-  /** The unit of an action that was escalated was looked at. */
+  readonly escalating: Escalation | undefined;
+  /** The unit of an action that was escalated was read. */
   readonly unitRead: boolean;
   /** A guard outside of this process was set, in this run. */
   readonly guarded: boolean;
@@ -119,15 +120,15 @@ export const START: Progress = {
 };
 
 /** What comes from outside when an applier is started. */
-export interface Outside {
+export interface Environment {
   readonly bootId: string;
   readonly nowMs: number;
   /** A random number below 2^32. */
   readonly random: number;
 }
 
-/** An applier as it starts on a journal, whatever that says. */
-export function start(settings: Settings, self: Self, journal: Journal, outside: Outside): State {
+/** An applier as it starts on a journal. */
+export function start(settings: Settings, self: Self, journal: Journal, outside: Environment): State {
   const { value, next } = draw(outside.random);
   const { nowMs } = outside;
   return {
@@ -136,7 +137,7 @@ export function start(settings: Settings, self: Self, journal: Journal, outside:
     journal,
     memory: {
       bootId: outside.bootId,
-      birth: nextBirth(outside.random),
+      nonce: nextNonce(outside.random),
       chance: next,
       configs: new Map(),
       absent: new Set(),
@@ -165,12 +166,12 @@ export function start(settings: Settings, self: Self, journal: Journal, outside:
 /** Before a lease that seems to be open still is answered once more: views are written one after the other. */
 export const VIEW_LAG_MS = 5_000;
 
-/** What was heard changes nothing but what is looked at next. */
-export function hear(state: State, heard: Heard, nowMs: number): State {
+/** A notice changes only what is read next. */
+export function hear(state: State, heard: Notice, nowMs: number): State {
   const { memory } = state;
   switch (heard.heard) {
     case 'lease':
-      if (heard.lease.phase !== 'ready') return ended(state, heard.lease);
+      if (heard.lease.phase !== 'applying') return ended(state, heard.lease);
       return remember(state, { leaseDueMs: nowMs, leasePushed: Math.max(memory.leasePushed, heard.lease.ledger) });
     case 'status':
       return remember(state, { status: newer(memory.status, heard.status), ...laterLost(memory, nowMs + VIEW_LAG_MS) });
@@ -197,7 +198,10 @@ export const remember = (state: State, part: Partial<Memory>): State => ({
 export const progressed = (state: State, part: Partial<Progress>): State =>
   remember(state, { progress: { ...state.memory.progress, ...part } });
 
-/** Whether the machine was restarted, or what keeps a part of its network, and the config in force may have what is forgotten then. */
+/**
+ * Whether the machine was restarted, or what keeps a part of its network, and the config in force may have what is
+ * forgotten then.
+ */
 export const hasForgotten = ({ journal, memory, settings: { kinds, emptyHash } }: State): boolean =>
   journal.work === undefined &&
   journal.sound &&
@@ -207,20 +211,18 @@ export const hasForgotten = ({ journal, memory, settings: { kinds, emptyHash } }
 /** Whether this node may be restarted. */
 export const canReboot = (state: State): boolean => state.self.capabilities.includes('action:reboot');
 
-/** The config with this hash, if it is in hand. */
+/** The config with this hash, if it is loaded. */
 export const inHand = (state: State, hash: string): Config | undefined =>
   hash === state.settings.emptyHash ? EMPTY_CONFIG : state.memory.configs.get(hash);
 
 /** Whether the scheduler has taken the last report. */
 export function isShown(state: State): boolean {
-  const {
-    journal,
-    memory: { status },
-  } = state;
+  const { journal } = state;
+  const { status } = state.memory;
   return (
     status !== undefined &&
     status.incarnation === journal.incarnation &&
-    status.birth === journal.birth &&
+    status.nonce === journal.nonce &&
     status.seq >= journal.seq
   );
 }
@@ -228,8 +230,8 @@ export function isShown(state: State): boolean {
 export const newer = (known: StatusView | undefined, found: StatusView | undefined): StatusView | undefined =>
   known !== undefined && (found === undefined || found.ledger < known.ledger) ? known : found;
 
-/** A birth that differs from the last one and is never 0. */
-export const nextBirth = (birth: number): number => (Math.imul(birth, 1_664_525) + 1_013_904_223) >>> 0 || 1;
+/** A nonce that differs from the last one and is never 0. */
+export const nextNonce = (nonce: number): number => (Math.imul(nonce, 1_664_525) + 1_013_904_223) >>> 0 || 1;
 
 /** A lease that is not ready begins nothing: what was pushed of it may be believed. */
 const ended = (state: State, lease: LeaseView): State =>

@@ -1,9 +1,9 @@
-import { actStep, escalatedWork, forwardActions, rebooting } from './acting.js';
-import { backStep } from './going-back.js';
-import { turnBack, type Confirming, type Failure, type Forward, type Work } from './journal.js';
+import { actStep, escalatedWork, forwardActions, rebooting } from './actions.js';
+import { rollbackStep } from './rollback.js';
+import { rollBackAt, type Confirming, type Failure, type Forward, type Work } from './journal.js';
 import { forgottenOf, probesOf, stillManaged, wayTo } from './plan.js';
 import { itemStep, type Item, type Step } from './ports.js';
-import { deal } from './reporting.js';
+import { deal } from './reports.js';
 import { inHand, type State } from './state.js';
 
 /** Of the time that is left to confirm; the rest is for looking again. */
@@ -16,28 +16,27 @@ export function workingStep(state: State, work: Work, nowMs: number): Step {
       return work.bootId === state.memory.bootId ? forwardStep(state, work, nowMs) : freshWindow(state, work, nowMs);
     case 'confirming':
       if (work.bootId === state.memory.bootId) return forwardStep(state, work, nowMs);
-      return turn(state, work, nodeFault('the machine was restarted again before the change was confirmed'));
-    case 'going-back':
-      return backStep(state, work, nowMs);
+      return turn(state, work, nodeFault('the machine restarted again before the change was confirmed'));
+    case 'rolling-back':
+      return rollbackStep(state, work, nowMs);
   }
 }
 
 function forwardStep(state: State, work: Forward | Confirming, nowMs: number): Step {
-  const {
-    memory: { progress },
-    journal,
-    settings: { kinds },
-  } = state;
+  const { journal } = state;
+  const { progress } = state.memory;
+  const { kinds } = state.settings;
   if (progress.failure !== undefined) return judge(state, work, progress.failure, nowMs);
-  if (nowMs >= work.turnBackMs) return turn(state, work, tooLate(work));
+  if (nowMs >= work.rollBackAtMs) return turn(state, work, tooLate(work));
   const config = inHand(state, work.to);
   if (config === undefined)
     return state.memory.absent.has(work.to)
       ? turn(state, work, lostConfig(work.to))
       : { do: 'load-config', hash: work.to };
   const items = wayTo(config, journal.originals, kinds);
-  if (work.guarded === true && !progress.guarded) return { do: 'guard', lease: work.lease, atMs: work.turnBackMs };
-  // After a restart of the machine nothing more is applied, but for what the kernel has forgotten: what stands there is read back.
+  if (work.guarded === true && !progress.guarded) return { do: 'guard', lease: work.lease, atMs: work.rollBackAtMs };
+  // After a restart of the machine nothing more is applied, but for what the kernel has forgotten: what stands there is
+  // read back.
   const doing = work.phase === 'forward' ? doStep(state, work, items, nowMs) : remakeStep(state, work, items);
   if (doing !== undefined) return doing;
   if (progress.differences === undefined) return { do: 'compare', items };
@@ -46,13 +45,13 @@ function forwardStep(state: State, work: Forward | Confirming, nowMs: number): S
     return judge(
       state,
       work,
-      nodeFault(because(work, `${difference.what}: ${difference.how}, read back after it was applied`)),
+      nodeFault(because(work, `${difference.what}: ${difference.how}, found after it was applied`)),
       nowMs,
     );
   const unit = work.escalated?.action.unit;
-  if (unit !== undefined && !progress.unitRead) return { do: 'read-unit', unit, untilMs: work.turnBackMs };
+  if (unit !== undefined && !progress.unitRead) return { do: 'read-unit', unit, untilMs: work.rollBackAtMs };
   const probes = [...probesOf(config), ...kinds.controlPlane].filter((probe) => work.passedBefore.includes(probe.name));
-  if (progress.probes === undefined) return { do: 'run-probes', probes, untilMs: work.turnBackMs };
+  if (progress.probes === undefined) return { do: 'run-probes', probes, untilMs: work.rollBackAtMs };
   const broken = progress.probes.find((probe) => !probe.passed);
   if (broken !== undefined) {
     return judge(
@@ -60,7 +59,7 @@ function forwardStep(state: State, work: Forward | Confirming, nowMs: number): S
       work,
       {
         fault: 'node',
-        reason: because(work, `probe ${broken.name} passed before and fails now: ${broken.reason}`),
+        reason: because(work, `the probe ${broken.name} passed before and fails now: ${broken.reason}`),
         probe: broken.name,
       },
       nowMs,
@@ -86,17 +85,17 @@ function forwardStep(state: State, work: Forward | Confirming, nowMs: number): S
 function doStep(state: State, work: Forward, items: readonly Item[], nowMs: number): Step | undefined {
   const { progress } = state.memory;
   const item = items[progress.done];
-  if (item !== undefined) return itemStep(item, work.turnBackMs);
+  if (item !== undefined) return itemStep(item, work.rollBackAtMs);
   if (progress.escalating !== undefined)
     return { do: 'write-journal', journal: { ...state.journal, work: escalatedWork(work, progress.escalating) } };
   const action = forwardActions(work, state.journal, state.memory.bootId)[progress.acted];
-  if (action !== undefined && action.kind !== 'reboot') return actStep(action, items, nowMs, work.turnBackMs);
+  if (action !== undefined && action.kind !== 'reboot') return actStep(action, items, nowMs, work.rollBackAtMs);
   if (action === undefined && work.reboot === undefined) return undefined;
-  const reboot = rebooting(state, work, items, nowMs, work.turnBackMs);
+  const reboot = rebooting(state, work, items, nowMs, work.rollBackAtMs);
   return reboot.is === 'next' ? reboot.step : turn(state, work, tooLate(work));
 }
 
-/** A changed boot id: the old times mean nothing. One more window, once, to see whether the node came up well. */
+/** The boot id changed, so the old times mean nothing. There is one more window to see whether the node works. */
 function freshWindow(state: State, work: Forward, nowMs: number): Step {
   const fresh: Confirming = {
     ...work,
@@ -104,32 +103,35 @@ function freshWindow(state: State, work: Forward, nowMs: number): Step {
     begunOn: work.begunOn ?? work.bootId,
     bootId: state.memory.bootId,
     readMs: nowMs,
-    turnBackMs: turnBack(nowMs, work.applyMs),
+    rollBackAtMs: rollBackAt(nowMs, work.applyMs),
   };
   return { do: 'write-journal', journal: { ...state.journal, work: fresh } };
 }
 
-/** What is wrong while a machine that was restarted still comes up may only not be there yet: it is looked at once more when all is up. */
+/**
+ * What is wrong while a machine that was restarted still comes up may only not be there yet: it is looked at once more
+ * when all is up.
+ */
 function judge(state: State, work: Forward | Confirming, failure: Failure, nowMs: number): Step {
   if (work.phase === 'forward' || state.memory.settled) return turn(state, work, failure);
-  return { do: 'settle', untilMs: nowMs + (work.turnBackMs - nowMs) * SETTLING_SHARE };
+  return { do: 'settle', untilMs: nowMs + (work.rollBackAtMs - nowMs) * SETTLING_SHARE };
 }
 
-/** A restart that was asked for on the way forward says nothing about the way back. */
+/** A restart that was requested on the way forward means nothing for the rollback. */
 function turn(state: State, work: Forward | Confirming, failure: Failure): Step {
   return {
     do: 'write-journal',
-    journal: { ...state.journal, work: { ...work, phase: 'going-back', failure, reboot: undefined } },
+    journal: { ...state.journal, work: { ...work, phase: 'rolling-back', failure, reboot: undefined } },
   };
 }
 
 function tooLate(work: Forward | Confirming): Failure {
-  const late = `not confirmed ${Math.round(work.turnBackMs - work.readMs)} ms after the lease was read`;
+  const late = `not confirmed ${Math.round(work.rollBackAtMs - work.readMs)} ms after the lease was read`;
   return nodeFault(
     because(
       work,
       work.phase === 'forward' && work.reboot !== undefined
-        ? `the machine was told to restart, and did not: ${late}`
+        ? `the machine was told to restart, but did not: ${late}`
         : late,
     ),
   );
@@ -141,10 +143,10 @@ function remakeStep(
   items: readonly Item[],
 ): Step | undefined {
   const item = forgottenOf(items, kinds)[memory.progress.done];
-  return item === undefined ? undefined : itemStep(item, work.turnBackMs);
+  return item === undefined ? undefined : itemStep(item, work.rollBackAtMs);
 }
 
-/** What an escalated action said stands before what came of it. */
+/** The failure of an escalated action comes before its consequence. */
 const because = (work: Forward | Confirming, reason: string): string =>
   work.escalated === undefined ? reason : `${work.escalated.reason}; ${reason}`;
 

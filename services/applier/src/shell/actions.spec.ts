@@ -1,7 +1,10 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Action } from '#libs/contracts';
 import { until } from '#libs/testing';
 import { FakeMachine } from '../testing/fake-machine.js';
 import { config, file, Host, probe } from './applier-host.fixture.js';
+import { Systemd } from './host/systemd.js';
 import { EMPTY_HASH } from './index.js';
 
 const DAEMON_RELOAD: Action = { kind: 'daemon-reload' };
@@ -37,6 +40,19 @@ it('announces what it can do where systemctl answers, and nothing of it elsewher
   }
 });
 
+it('announces what systemd lets it do though systemd does not answer at first', async () => {
+  const asked = join(host.folder, 'asked');
+  const answers = `echo asked >> ${asked}; [ $(wc -l < ${asked}) -lt 3 ] && { echo unknown; exit 1; }; echo starting; exit 1`;
+  await host.start({ host: { systemctl: machine.program('busy', answers) } });
+  expect(host.bus.reports[0]?.capabilities).toEqual(expect.arrayContaining(['action:restart', 'kind:SystemdUnit']));
+  expect(readFileSync(asked, 'utf8')).toBe('asked\n'.repeat(3));
+});
+
+it('does not start without units where systemd never answers', async () => {
+  const systemd = new Systemd(machine.program('silent', 'echo unknown; exit 1'), '/', new AbortController().signal);
+  await expect(systemd.isThere(1)).rejects.toThrow('is-system-running said "unknown"');
+});
+
 it('takes actions in their order after everything is written, and again on what comes back', async () => {
   machine.unit('x.service', service('/old'), { active: true });
   await host.start({ host: machine.settings });
@@ -60,7 +76,7 @@ it('takes none of another root, none of a unit that is not there, and touches no
   const applier = await host.start();
   expect(await host.bus.roll(config(file('/f', 'x')), { actions: [restart] })).toMatchObject({
     verdict: 'failed',
-    reason: 'this node cannot take the action restart of x.service',
+    reason: 'this node does not support action restart of x.service',
     hash: EMPTY_HASH,
   });
   await applier.stop();
@@ -105,7 +121,7 @@ describe('an action that fails or hangs', () => {
     expect(machine.running('x.service')).toBe(service('/old'));
   });
 
-  it('goes back and asks for a restart, where its lease neither drains nor restarts', async () => {
+  it('rolls back and asks for a restart, where its lease neither drains nor restarts', async () => {
     machine.unit('x.service', service('/old'), { active: true });
     await host.start({ host: machine.settings });
     const report = await host.bus.roll(config(file(UNIT, service('/fails'))), { actions: [DAEMON_RELOAD, restart] });
@@ -151,7 +167,7 @@ describe('a restart of the machine', () => {
     expect(machine.asked()).toEqual(['reboot']);
   });
 
-  it('after which a probe fails leads back by one more', async () => {
+  it('after which a probe fails rolls back by one more', async () => {
     const first = await host.start({ host: machine.settings, bootId: 'one' });
     await host.bus.roll(config(file('/etc/gate', 'open')));
     host.bus.grant(config(file('/etc/gate', 'shut'), gate), { actions: REBOOT });
@@ -175,7 +191,7 @@ describe('a restart of the machine', () => {
     await host.start({ host: machine.settings, bootId: 'one' });
     const report = await host.bus.roll(config(file('/f', 'new')), { actions: REBOOT, applyMs: 1_500 });
     expect(report).toMatchObject({ verdict: 'failed', restored: true, hash: EMPTY_HASH });
-    expect(report.reason).toContain('the machine was told to restart, and did not');
+    expect(report.reason).toContain('the machine was told to restart, but did not');
     expect(host.tree()).toEqual({});
   });
 });

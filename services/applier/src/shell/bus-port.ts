@@ -1,6 +1,6 @@
-import type { NodeBus } from '#libs/bus';
+import type { NodeBus } from '#libs/client';
 import { MOST_PACE_MS, type NodeAlive } from '#libs/contracts';
-import type { Heard } from '../core/index.js';
+import type { Notice } from '../core/index.js';
 
 /** A connection that is there, or how to make one; what it makes, the applier closes. */
 export type BusSource = NodeBus | (() => Promise<NodeBus>);
@@ -8,7 +8,9 @@ export type BusSource = NodeBus | (() => Promise<NodeBus>);
 /** Longer than any answer of a server that is there. */
 const ANSWER_MS = 10_000;
 
-/** The bus of one applier: connected at the first call, tried again after a failure, and never waited for without end. */
+/**
+ * The bus of one applier: connected at the first call, tried again after a failure, and never waited for without end.
+ */
 export class BusPort {
   private bus: Promise<NodeBus> | undefined;
   private connected: NodeBus | undefined;
@@ -18,7 +20,7 @@ export class BusPort {
 
   constructor(
     private readonly source: BusSource,
-    private readonly hear: (heard: Heard) => void,
+    private readonly hear: (heard: Notice) => void,
   ) {}
 
   async call<T>(what: string, ask: (bus: NodeBus) => Promise<T>): Promise<T> {

@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process';
 
-/** What a command came to; `output` is the end of what it said. */
+/** The result of a command; `output` is the end of its output. */
 export interface CommandResult {
+  /** False: there is no such program, or it may not be run. */
+  readonly started: boolean;
   readonly passed: boolean;
   readonly reason: string;
   readonly output: string;
@@ -19,12 +21,12 @@ const OUTPUT_END = 8_000;
 /** Of it, that much goes into a reason. */
 const REASON_END = 500;
 
-/** What was said before the end is read by then; what a command left running may hold its output open for ever. */
+/** Time to read the last output; a process that the command left running may hold its output open forever. */
 const LAST_WORDS_MS = 500;
 
 /**
- * Whoever ends a command by a signal mostly ends this process with it: a service manager that stops the unit, a machine that goes down.
- * The command's end may be heard first, and says nothing then: for that long nobody is told of it.
+ * What ends a command by a signal mostly ends this process with it: a service manager that stops the unit, a machine
+ * that goes down. The command's end may be heard first, and says nothing then: for that long nobody is told of it.
  */
 export const SIGNAL_TURN_MS = 1_000;
 
@@ -52,15 +54,15 @@ export function runCommand(
     };
     child.stdout.on('data', keep);
     child.stderr.on('data', keep);
-    const end = (passed: boolean, how: string): void => {
+    const end = (passed: boolean, how: string, started = true): void => {
       clearTimeout(timer);
       ending.removeEventListener('abort', kill);
       child.stdout.destroy();
       child.stderr.destroy();
       const said = output.trim().slice(-REASON_END);
-      resolve({ passed, output, reason: passed ? '' : `${command} ${how}${said === '' ? '' : `: ${said}`}` });
+      resolve({ started, passed, output, reason: passed ? '' : `${command} ${how}${said === '' ? '' : `: ${said}`}` });
     };
-    child.on('error', (error) => end(false, `could not be run (${error.message})`));
+    child.on('error', (error) => end(false, `could not be run (${error.message})`, false));
     child.on('exit', (code, signal) => {
       clearTimeout(timer);
       const over = (): void => {

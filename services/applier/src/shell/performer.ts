@@ -1,23 +1,37 @@
-import { isMissingStream } from '#libs/bus';
-import { assertNever } from '#libs/kernel';
+import { isMissingStream } from '#libs/nats';
+import { assertNever } from '#libs/engine';
 import type { ConfigEntry } from '#libs/contracts';
-import { wordsFor } from '#libs/network';
-import type { Difference, Item, Original, Originals, Outcome, Outcomes, Refusal, Step, StepOf } from '../core/index.js';
-import { UNREACHABLE } from '../core/index.js';
+import { wordsFor } from '#libs/manifests';
+import {
+  UNREACHABLE,
+  type ApplierRun,
+  type Difference,
+  type Item,
+  type Log,
+  type Original,
+  type Originals,
+  type Outcome,
+  type Outcomes,
+  type Refusal,
+  type Step,
+  type StepOf,
+} from '../core/index.js';
 import type { BusPort } from './bus-port.js';
 import { Actor } from './host/actor.js';
 import type { Guard } from './guard/guard.js';
-import { refusalOf, Refused, type Backend, type Clock, type Log, type Surroundings } from './ports.js';
+import { refusalOf, Refused, type Backend, type Clock, type Surroundings } from './ports.js';
 import { checkProbe, runProbes } from './probes/run-probes.js';
 import { parseConfig } from './state/config-text.js';
 import type { StateFolder } from './state/state-folder.js';
 
-/** So long may the services of a new installation take to make what appliers read. */
+/** How long the services of a new installation may take to create what appliers read. */
 const NEW_MS = 60_000;
 
-/** Carries out the steps of one applier. */
+/** Carries out the steps of one applier on this machine. */
 export class Performer {
   private readonly actor: Actor;
+  /** Ends a `wait` that is under way. */
+  wake = (): void => undefined;
   /** When it first found nothing to read; 0 once it has read something. */
   private newSinceMs: number | undefined;
 
@@ -32,8 +46,28 @@ export class Performer {
     this.actor = new Actor(surroundings.host);
   }
 
-  /** What the step came to. Throws only when the state folder itself fails. */
-  async perform(step: Step): Promise<Outcome | typeof UNREACHABLE> {
+  /** Carries out one step after the other until the applier is stopped. */
+  async run(applier: ApplierRun): Promise<void> {
+    const steps = applier.steps();
+    for (let next = steps.next(); next.done !== true;) {
+      const step = next.value;
+      const outcome = step.do === 'wait' ? this.wait(step.untilMs) : this.perform(step);
+      next = steps.next(await outcome.catch((error: Error) => error));
+    }
+  }
+
+  private wait(untilMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => this.wake(), Math.max(1, untilMs - this.clock()));
+      this.wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  /** The outcome of the step. Throws only when the state folder itself fails. */
+  async perform(step: Exclude<Step, { do: 'wait' }>): Promise<Outcome | typeof UNREACHABLE> {
     switch (step.do) {
       case 'write-journal':
         await this.state.writeJournal(step.journal);
@@ -53,8 +87,8 @@ export class Performer {
         return runProbes(step.probes, this.surroundings, step.untilMs, this.clock);
       case 'apply':
         return this.apply(step.entry, step.untilMs);
-      case 'put-back':
-        return this.putBack(step);
+      case 'restore':
+        return this.restore(step);
       case 'act':
         return refused('', () => this.actor.act(step.action, step.items, Math.max(0, step.untilMs - this.clock())));
       case 'read-unit':
@@ -68,8 +102,6 @@ export class Performer {
       case 'read-lease':
       case 'report':
         return this.ask(step);
-      case 'wait':
-        return undefined;
       default:
         return assertNever(step);
     }
@@ -83,8 +115,7 @@ export class Performer {
       this.newSinceMs = 0;
       return answer;
     } catch (error) {
-      if (!this.isNew(error))
-        this.log.warn({ step: step.do, error: (error as Error).message }, 'the bus does not answer');
+      if (!this.isNew(error)) this.log.warn({ step: step.do, error: (error as Error).message }, 'NATS did not answer');
       return UNREACHABLE;
     }
   }
@@ -102,11 +133,14 @@ export class Performer {
     }
   }
 
-  /** Whether there is nothing to read because nobody has made it yet: that is said once, and is no trouble unless it lasts. */
+  /**
+   * Whether there is nothing to read because nobody has made it yet: that is logged once, and is no trouble unless it
+   * lasts.
+   */
   private isNew(error: unknown): boolean {
     if (!isMissingStream(error) || this.newSinceMs === 0) return false;
     if (this.newSinceMs === undefined)
-      this.log.info({}, 'the bus is new: waiting for the services to make its streams');
+      this.log.info({}, 'NATS has no streams yet; waiting for the services to create them');
     this.newSinceMs ??= this.clock();
     return this.clock() - this.newSinceMs < NEW_MS;
   }
@@ -154,8 +188,8 @@ export class Performer {
   }
 
   /** What keeps an original from coming back is never the fault of the config that does without it. */
-  private async putBack({ key, original }: StepOf<'put-back'>): Promise<Refusal | undefined> {
-    const refusal = await refused(key, () => this.backendOf(original.kind).putBack(key, original));
+  private async restore({ key, original }: StepOf<'restore'>): Promise<Refusal | undefined> {
+    const refusal = await refused(key, () => this.backendOf(original.kind).restore(key, original));
     return refusal === undefined ? undefined : { ...refusal, fault: 'node' };
   }
 
@@ -197,7 +231,7 @@ export class Performer {
 
   private backendOf(kind: string): Backend {
     const backend = this.backends.get(kind);
-    if (backend === undefined) throw new Refused('node', `this node cannot carry out ${kind}`);
+    if (backend === undefined) throw new Refused('node', `this node does not support kind ${kind}`);
     return backend;
   }
 }

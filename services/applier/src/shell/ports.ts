@@ -1,3 +1,4 @@
+import { durationMs } from '#libs/manifests';
 import type { Config, ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals, Refusal } from '../core/index.js';
 import type { Host } from './host/host.js';
@@ -9,14 +10,14 @@ export interface Surroundings {
   readonly root: string;
   readonly contents: OriginalStore;
   readonly allowExec: boolean;
-  /** The machine beside its files. */
+  /** The machine apart from its files. */
   readonly host: Host;
   /** Ends commands that still run when the applier is stopped. */
   readonly ending: AbortSignal;
 }
 
-/** What is known about a config while one of its entries is looked at. */
-export interface Checked {
+/** What is known about a config while one of its entries is checked. */
+export interface CheckContext {
   readonly config: Config;
   /** Resources that Sluice manages already: their originals are kept, so they may be replaced by anything. */
   readonly taken: ReadonlySet<string>;
@@ -28,25 +29,24 @@ export interface Backend {
   /** What an entry manages; pure; nothing for what cannot be undone. */
   resources(entry: ConfigEntry): readonly string[];
   /** Throws Refused when this node can or may not carry the entry out. Changes nothing. */
-  check(entry: ConfigEntry, checked: Checked): Promise<void>;
-  /** What stands at a resource of the entry now, so that `putBack` makes it so again. */
+  check(entry: ConfigEntry, checked: CheckContext): Promise<void>;
+  /** The present state of a resource of the entry, to which `restore` returns it. */
   original(key: string, known: Originals, entry: ConfigEntry): Promise<Original>;
-  putBack(key: string, original: Original): Promise<void>;
+  restore(key: string, original: Original): Promise<void>;
   /** How the resource differs from its original; undefined when it does not. */
   differsFromOriginal(key: string, was: Json): Promise<string | undefined>;
   /** Makes it so, if it is not so already. What takes its time asks before each of its parts what time is left. */
   apply(entry: ConfigEntry, leftMs: () => number): Promise<void>;
   /** How the node differs from the entry; undefined when it does not. */
   differs(entry: ConfigEntry): Promise<string | undefined>;
-  /** Whether what keeps it was started anew since it was made, and so has forgotten it. */
+  /** Whether what keeps it was restarted since it was made, and so has forgotten it. */
   isForgotten?(entry: ConfigEntry): Promise<boolean>;
   /** The entry's name for people: a path, or `Kind/name`. */
   title(entry: ConfigEntry): string;
 }
 
-/** A backend is a folder beside this file and a line in the registry. */
+/** A line in the registry of backends. */
 export interface BackendFactory {
-  readonly kind: string;
   /** Words for `capabilities`; none when the settings of this node do not allow it. */
   capabilities(surroundings: Surroundings): readonly string[];
   /** Undefined where this machine has not what it needs. */
@@ -64,28 +64,40 @@ export class Refused extends Error {
   }
 }
 
+/** The milliseconds of a duration in a config, such as `5s`; throws Refused when it is none. */
+export function durationOr(otherwiseMs: number, value: unknown): number {
+  if (value === undefined) return otherwiseMs;
+  const ms = typeof value === 'string' ? durationMs(value) : undefined;
+  if (ms === undefined) throw new Refused('content', `${JSON.stringify(value)} is not a duration such as 5s`);
+  return ms;
+}
+
+/** The argv at this place of a spec. Throws Refused when it is none. */
+export function argvOf(value: unknown, where: string): readonly string[] {
+  const argv = (value as { readonly argv?: unknown } | undefined)?.argv;
+  if (
+    !Array.isArray(argv) ||
+    argv.length === 0 ||
+    !argv.every((text) => typeof text === 'string' && !text.includes('\0'))
+  ) {
+    throw new Refused('content', `${where}.argv must be a list of strings`);
+  }
+  return argv as readonly string[];
+}
+
 export const refusalOf = (error: unknown, where: string): Refusal => ({
   fault: error instanceof Refused ? error.fault : 'node',
-  reason: `${where === '' ? '' : `${where}: `}${error instanceof Error ? toldOf(error) : String(error)}`,
+  reason: `${where === '' ? '' : `${where}: `}${error instanceof Error ? messageOf(error) : String(error)}`,
 });
 
 /** The path of an open folder says nothing to anybody. */
 const OF_A_FOLDER = /, \w+ '\/proc\/self\/fd\/\d+\/[^']*'(?: -> '[^']*')?$/;
 
-function toldOf(error: Error): string {
-  const told = error.message.replace(OF_A_FOLDER, '');
-  if ((error as NodeJS.ErrnoException).code !== 'EROFS') return told;
-  return `${told} (to an applier that is a unit of systemd also where its ProtectSystem, ProtectHome or ReadWritePaths say so)`;
+function messageOf(error: Error): string {
+  const message = error.message.replace(OF_A_FOLDER, '');
+  if ((error as NodeJS.ErrnoException).code !== 'EROFS') return message;
+  return `${message} (if the applier runs as a systemd unit, check its ProtectSystem, ProtectHome and ReadWritePaths)`;
 }
-
-/** A port for people's logs, as pino has it. */
-export interface Log {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
-
-export const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /** Milliseconds of CLOCK_BOOTTIME. */
 export type Clock = () => number;

@@ -75,8 +75,8 @@ it('waits without a warning for the streams of a new installation', async () => 
   await host.start({ log });
   expect([
     said.filter((line) => line.startsWith('warn')),
-    said.filter((line) => line.includes('the bus is new')),
-  ]).toEqual([[], ['info the bus is new: waiting for the services to make its streams']]);
+    said.filter((line) => line.includes('NATS has no streams yet')),
+  ]).toEqual([[], ['info NATS has no streams yet; waiting for the services to create them']]);
 }, 30_000);
 
 it('keeps a folder that something managed still needs, and what others put into one', async () => {
@@ -140,7 +140,7 @@ describe('content that the node refuses is invalid, and leaves no trace', () => 
   });
 });
 
-describe('what stands in the way on this machine fails, condemns nothing, and leaves no trace', () => {
+describe('what stands in the way on this machine fails, makes nothing known-bad, and leaves no trace', () => {
   it.each([
     ['a parent that is a link out of the root', [file('/outside/x', 'x')]],
     ['a parent that is a link to nowhere', [file('/nowhere/x', 'x')]],
@@ -290,10 +290,13 @@ it('reports drift once and repairs it under a lease', async () => {
   await host.bus.roll(wanted);
   writeFileSync(host.path('f'), 'edited');
   chmodSync(host.path('g'), 0o600);
-  const drifted = await host.bus.reported(({ what }) => what.length === 2);
-  expect(drifted).toMatchObject({ kind: 'drifted', what: ['/f: content differs', '/g: mode 0600 instead of 0644'] });
+  const drifted = await host.bus.reported(({ differences }) => differences.length === 2);
+  expect(drifted).toMatchObject({
+    kind: 'drifted',
+    differences: ['/f: content differs', '/g: mode 0600 instead of 0644'],
+  });
   await new Promise((resolve) => setTimeout(resolve, 400));
-  expect(host.bus.reports.filter(({ what }) => what.length === 2)).toHaveLength(1);
+  expect(host.bus.reports.filter(({ differences }) => differences.length === 2)).toHaveLength(1);
   expect(await host.bus.roll(wanted, { kind: 'repair' })).toMatchObject({ kind: 'applied', changed: ['/f', '/g'] });
   expect(host.tree()).toEqual({ f: '644 x', g: '644 x' });
 });

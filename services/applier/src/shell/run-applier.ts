@@ -2,19 +2,17 @@ import { randomInt } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isNodeName } from '#libs/contracts';
-import { start, type Heard, type Kinds, type Settings } from '../core/index.js';
+import { ApplierRun, SILENT, start, type Kinds, type Log, type Notice, type Settings } from '../core/index.js';
 import { changesNetwork, elementsOf, nodeNetwork, type NodeNetwork } from './backends/network/node-network.js';
 import type { NetworkSettings } from './backends/network/tools.js';
 import { BACKENDS } from './backends/registry.js';
 import { bootClock, bootId } from './boot.js';
 import { BusPort, type BusSource } from './bus-port.js';
 import { guardFor, type Guard } from './guard/guard.js';
-import { findHost } from './host/host.js';
-import type { HostSettings } from './host/host-settings.js';
+import { findHost, type HostSettings } from './host/host.js';
 import { Performer } from './performer.js';
-import { SILENT, type Backend, type Clock, type Log, type Surroundings } from './ports.js';
+import type { Backend, Clock, Surroundings } from './ports.js';
 import { controlPlane, controlPlaneBefore } from './probes/control-plane.js';
-import { Runner } from './runner.js';
 import { EMPTY_HASH } from './state/config-text.js';
 import { StateFolder } from './state/state-folder.js';
 
@@ -30,7 +28,10 @@ export interface ApplierOptions {
   readonly fresh?: boolean;
   /** Whether fragments of kind Exec and probes of type exec may run commands here. */
   readonly allowExec?: boolean;
-  /** A connection, which its owner closes, or how to make one, which the applier closes. It is made when it is needed first. */
+  /**
+   * A connection, which its owner closes, or how to make one, which the applier closes. It is made when it is needed
+   * first.
+   */
   readonly bus: BusSource;
   /** Programs and folders of the machine. */
   readonly host?: HostSettings;
@@ -38,11 +39,14 @@ export interface ApplierOptions {
   readonly network?: NetworkSettings | false;
   /** Where the bus is, as URLs. */
   readonly servers?: readonly string[];
-  /** What else must still be reached after a change of the network, as host:port; false: not even the bus and the gateway. */
+  /**
+   * What else must still be reached after a change of the network, as host:port; false: not even the bus and the
+   * gateway.
+   */
   readonly reach?: readonly string[] | false;
   /** What runs `runGuard` with an order as its last word; by default this applier's own program. */
   readonly guardCommand?: readonly string[];
-  /** It goes back in place of another one, and an applier that starts meanwhile waits for it. */
+  /** It rolls back in place of another one, and an applier that starts meanwhile waits for it. */
   readonly asGuard?: boolean;
   readonly log?: Log;
   readonly version?: string;
@@ -69,7 +73,10 @@ const DRIFT_CHECK_MS = 60_000;
 const READ_EVERY_MS = 60_000;
 /** A step under way is waited for that long; `sluice up` promises to end within 10 s. */
 const STOP_MS = 5_000;
-/** As with the state folder: a machine whose disk is new has neither yet, and a node without a root would fail every change. */
+/**
+ * As with the state folder: a machine whose disk is new has neither yet, and a node without a root would fail every
+ * change.
+ */
 async function makeRoot(root: string): Promise<void> {
   try {
     await mkdir(root, { recursive: true });
@@ -80,7 +87,10 @@ async function makeRoot(root: string): Promise<void> {
   }
 }
 
-/** Starts an applier. Throws StateError when its state folder cannot be used, and TypeError for a bad name; nothing else stops it. */
+/**
+ * Starts an applier. Throws StateError when its state folder cannot be used, and TypeError for a bad name; nothing else
+ * stops it.
+ */
 export async function runApplier(options: ApplierOptions): Promise<RunningApplier> {
   const { node, log = SILENT, random = secureRandom, allowExec = false, clock = bootClock } = options;
   if (!isNodeName(node))
@@ -89,7 +99,8 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
   const state = await StateFolder.open(options.stateDir, options.asGuard);
   try {
     const { journal, fellBack } = await state.readJournal(node, EMPTY_HASH);
-    if (fellBack !== '') log.warn({ node, reason: fellBack }, 'going on from the journal before');
+    if (fellBack !== '')
+      log.warn({ node, reason: fellBack }, 'the journal is damaged; continuing from the previous one');
     const ending = new AbortController();
     const root = options.root ?? '/';
     const host = await findHost(options.host ?? {}, root, ending.signal);
@@ -118,7 +129,7 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
       fresh: options.fresh ?? false,
     };
     const outside = { bootId: options.bootId ?? bootId(), nowMs: clock(), random: Math.floor(random() * 2 ** 32) };
-    const bus = new BusPort(options.bus, (heard: Heard) => runner.hear(heard));
+    const bus = new BusPort(options.bus, (notice: Notice) => applier.hear(notice));
     const performer = new Performer(
       state,
       bus,
@@ -127,15 +138,15 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
       clock,
       log,
     );
-    const runner = new Runner(start(settings, self, journal, outside), performer, clock, log);
-    const running = runner.run().finally(() => state.close());
-    const stopHeartbeat = beat(bus, runner, options.heartbeatMs ?? HEARTBEAT_MS, random);
+    const applier = new ApplierRun(start(settings, self, journal, outside), clock, log, () => performer.wake());
+    const running = performer.run(applier).finally(() => state.close());
+    const stopHeartbeat = beat(bus, applier, options.heartbeatMs ?? HEARTBEAT_MS, random);
     return {
       node,
-      relabel: (labels) => runner.hear({ heard: 'self', labels, capabilities: self.capabilities }),
+      relabel: (labels) => applier.hear({ heard: 'self', labels, capabilities: self.capabilities }),
       stop: async () => {
         stopHeartbeat();
-        runner.stop();
+        applier.stop();
         ending.abort();
         await soon(running);
         await bus.close();
@@ -185,13 +196,13 @@ const kindsOf = (
 });
 
 /** The first beat at a time left to chance, so that a thousand that start together do not beat together. */
-function beat(bus: BusPort, runner: Runner, ownMs: number, random: () => number): () => void {
+function beat(bus: BusPort, applier: ApplierRun, ownMs: number, random: () => number): () => void {
   let timer = setTimeout(tick, random() * ownMs);
   function tick(): void {
-    const { node, incarnation, birth } = runner.journal;
+    const { node, incarnation, nonce } = applier.journal;
     const { pacedMs } = bus;
     const everyMs = Math.max(ownMs, pacedMs);
-    if (incarnation > 0) bus.alive({ node, incarnation, birth, everyMs, pacedMs });
+    if (incarnation > 0) bus.alive({ node, incarnation, nonce, everyMs, pacedMs });
     timer = setTimeout(tick, everyMs);
   }
   return () => clearTimeout(timer);
@@ -204,3 +215,33 @@ async function soon(work: Promise<void>): Promise<void> {
 }
 
 const secureRandom = (): number => randomInt(2 ** 32) / 2 ** 32;
+
+/** Many appliers in one process. */
+export interface RunningAppliers {
+  readonly appliers: readonly RunningApplier[];
+  /** Those whose state folder cannot be used, and why; the others run. */
+  readonly refused: readonly { readonly node: string; readonly error: Error }[];
+  stop(): Promise<void>;
+}
+
+/** So many start at a time: each reads its journal, and a thousand at once would need as many open files. */
+const AT_A_TIME = 32;
+
+/** Starts many appliers; give each a bus of its own on one shared connection. */
+export async function runAppliers(many: readonly ApplierOptions[]): Promise<RunningAppliers> {
+  const appliers: RunningApplier[] = [];
+  const refused: { node: string; error: Error }[] = [];
+  for (let i = 0; i < many.length; i += AT_A_TIME) {
+    await Promise.all(
+      many.slice(i, i + AT_A_TIME).map(async (options) => {
+        try {
+          appliers.push(await runApplier(options));
+        } catch (error) {
+          options.log?.error({ node: options.node, error: (error as Error).message }, 'the applier cannot start');
+          refused.push({ node: options.node, error: error as Error });
+        }
+      }),
+    );
+  }
+  return { appliers, refused, stop: async () => void (await Promise.all(appliers.map((applier) => applier.stop()))) };
+}

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { HostSettings } from '../shell/host/host-settings.js';
+import type { HostSettings } from '../shell/host/host.js';
 
 /** Programs and folders that a machine would have, below a folder: real processes that a spec can look into. */
 export class FakeMachine {
@@ -79,7 +79,10 @@ export class FakeMachine {
     return this.read('enabled', unit) !== undefined;
   }
 
-  /** What a restart does: the kernel runs with what the boot loader has, and all that is enabled is started with what stands there. */
+  /**
+   * What a restart does: the kernel runs with what the boot loader has, and all that is enabled is started with what
+   * stands there.
+   */
   boot(cmdline?: string): void {
     if (cmdline !== undefined) this.runsWith(cmdline);
     rmSync(join(this.state, 'reboot'), { force: true });

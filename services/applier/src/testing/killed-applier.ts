@@ -4,7 +4,9 @@ import type { NetworkSettings } from '../shell/backends/network/tools.js';
 import { Performer } from '../shell/performer.js';
 import { MemoryNodeBus } from './memory-node-bus.js';
 
-/** A process for a spec to see die: applies a config under a lease and kills itself before its nth step, or inside it. */
+/**
+ * A process for a spec to see die: applies a config under a lease and kills itself before its nth step, or inside it.
+ */
 interface Plan {
   readonly root: string;
   readonly state: string;

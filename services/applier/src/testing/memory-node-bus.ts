@@ -1,4 +1,4 @@
-import type { NodeBus, Pushed } from '#libs/bus';
+import type { NodeBus, NodePush } from '#libs/client';
 import type { Config, LeaseView, NodeAlive, NodeReport } from '#libs/contracts';
 import { hashOf } from '../shell/index.js';
 import { lease, newBus, takeReports, type MemoryBus } from './memory-node.js';
@@ -9,7 +9,7 @@ export class MemoryNodeBus implements NodeBus {
   readonly reports: NodeReport[] = [];
   private readonly memory: MemoryBus = newBus();
   private readonly texts = new Map<string, string>();
-  private readonly listeners: ((pushed: Pushed) => void)[] = [];
+  private readonly listeners: ((pushed: NodePush) => void)[] = [];
   private leases = 0;
   down = false;
 
@@ -46,7 +46,7 @@ export class MemoryNodeBus implements NodeBus {
     this.beats.push(alive);
   }
 
-  onPush(listener: (pushed: Pushed) => void): void {
+  onPush(listener: (pushed: NodePush) => void): void {
     this.listeners.push(listener);
   }
 
@@ -92,7 +92,7 @@ export class MemoryNodeBus implements NodeBus {
     }
   }
 
-  push(pushed: Pushed): void {
+  push(pushed: NodePush): void {
     for (const listener of this.listeners) listener(pushed);
   }
 

@@ -9,6 +9,7 @@ import {
 import {
   newJournal,
   UNREACHABLE,
+  type Difference,
   type Item,
   type Journal,
   type Kinds,
@@ -32,6 +33,35 @@ export const MEMORY_KINDS: Kinds = {
 };
 export const EMPTY = '0'.repeat(64);
 
+/** Files by path, each with its content: what the backend for File works on. */
+export class MemoryFiles extends Map<string, string> {
+  originals(entries: readonly ConfigEntry[], known: Originals): Originals {
+    const keys = entries.flatMap((entry) => MEMORY_KINDS.resources(entry)).filter((key) => known[key] === undefined);
+    return Object.fromEntries(
+      keys.map((key) => [key, { kind: 'File', was: this.get(key.slice(5)) ?? null, made: [] }]),
+    );
+  }
+
+  apply(entry: ConfigEntry): undefined {
+    this.set(String(entry.spec['path']), String(entry.spec['content']));
+  }
+
+  restore(key: string, original: Original): undefined {
+    if (original.was === null) this.delete(key.slice(5));
+    else this.set(key.slice(5), String(original.was));
+  }
+
+  differences(items: readonly Item[]): readonly Difference[] {
+    return items.filter((item) => !this.matches(item)).map((item) => ({ what: titleOf(item), how: 'differs' }));
+  }
+
+  private matches(item: Item): boolean {
+    if (item.do === 'restore') return (this.get(item.key.slice(5)) ?? null) === item.original.was;
+    const { kind, spec } = item.entry;
+    return kind !== 'File' || this.get(String(spec['path'])) === spec['content'];
+  }
+}
+
 /** What a bus has for one node. */
 export interface MemoryBus {
   up: boolean;
@@ -46,7 +76,7 @@ export class MemoryNode {
   journal: string;
   readonly configs = new Map<string, Config>();
   readonly contents = new Map<string, string>();
-  readonly files = new Map<string, string>();
+  readonly files = new MemoryFiles();
   /** What the services of the machine were last started with. */
   running: ReadonlyMap<string, string> = new Map();
   rebootAsked = false;
@@ -85,18 +115,16 @@ export class MemoryNode {
       case 'check':
         return step.config.fragments.flatMap((entry) => this.refuses(entry) ?? []);
       case 'read-before':
-        return this.readBefore(step.entries, step.known);
+        return this.files.originals(step.entries, step.known);
       case 'run-probes':
         return step.probes.map(({ name }) => {
           const passed = this.probes(name, this.files);
           return { name, passed, reason: passed ? '' : 'it says no' };
         });
       case 'apply':
-        return (
-          this.refuses(step.entry) ?? this.put(String(step.entry.spec['path']), String(step.entry.spec['content']))
-        );
-      case 'put-back':
-        return this.putBack(step.key, step.original);
+        return this.refuses(step.entry) ?? this.files.apply(step.entry);
+      case 'restore':
+        return this.files.restore(step.key, step.original);
       case 'act':
         return this.refusesAction(step.action) ?? this.act(step.action);
       case 'read-unit':
@@ -108,15 +136,15 @@ export class MemoryNode {
       case 'guard':
         return this.guard(step.lease, step.atMs);
       case 'compare':
-        return step.items.flatMap((item) =>
-          this.isSo(item) ? [] : [{ what: keyOf(item), how: 'differs', ...(this.forgets ? { forgotten: true } : {}) }],
-        );
+        return this.files
+          .differences(step.items)
+          .map((difference) => (this.forgets ? { ...difference, forgotten: true } : difference));
       default:
         return this.bus.up ? this.ask(step) : UNREACHABLE;
     }
   }
 
-  /** All that ran is started anew with what stands there. */
+  /** All that ran is restarted with what stands there. */
   boot(): void {
     this.rebootAsked = false;
     this.running = new Map(this.files);
@@ -135,30 +163,6 @@ export class MemoryNode {
     if (config === undefined) return { fault: 'node', reason: 'no such config' };
     this.configs.set(step.hash, config);
     return config;
-  }
-
-  private readBefore(entries: readonly ConfigEntry[], known: Originals): Originals {
-    const keys = entries.flatMap((entry) => MEMORY_KINDS.resources(entry)).filter((key) => known[key] === undefined);
-    return Object.fromEntries(
-      keys.map((key) => [key, { kind: 'File', was: this.files.get(key.slice(5)) ?? null, made: [] }]),
-    );
-  }
-
-  private put(path: string, content: string): undefined {
-    this.files.set(path, content);
-  }
-
-  private putBack(key: string, original: Original): undefined {
-    if (original.was === null) this.files.delete(key.slice(5));
-    else this.files.set(key.slice(5), String(original.was));
-  }
-
-  private isSo(item: Item): boolean {
-    if (item.do === 'apply')
-      return (
-        item.entry.kind !== 'File' || this.files.get(String(item.entry.spec['path'])) === item.entry.spec['content']
-      );
-    return (this.files.get(item.key.slice(5)) ?? null) === item.original.was;
   }
 }
 
@@ -183,7 +187,7 @@ export function takeReports(bus: MemoryBus): void {
       ledger: (known?.ledger ?? 0) + 1,
       node: report.node,
       incarnation: report.incarnation,
-      birth: report.birth,
+      nonce: report.nonce,
       seq: report.seq,
       hash: report.hash,
       lease: report.lease,
@@ -192,14 +196,14 @@ export function takeReports(bus: MemoryBus): void {
       restored: report.restored,
       desired: '',
       pool: 'default',
-      owed: '',
-      unfit: false,
-      unfitReasons: [],
-      drifted: report.kind === 'drifted' ? report.what : [],
+      deferred: '',
+      incompatible: false,
+      incompatibleReasons: [],
+      drifted: report.kind === 'drifted' ? report.differences : [],
       skipped: '',
       change: '',
     };
-    if (bus.lease?.lease === report.lease && bus.lease.phase === 'ready')
+    if (bus.lease?.lease === report.lease && bus.lease.phase === 'applying')
       bus.lease = {
         ...bus.lease,
         ledger: bus.lease.ledger + 1,
@@ -217,7 +221,7 @@ export function lease(part: Partial<LeaseView>): LeaseView {
     lease: 'l1',
     change: 'c1',
     kind: 'forward',
-    phase: 'ready',
+    phase: 'applying',
     hash: '',
     from: EMPTY,
     actions: [],
@@ -231,5 +235,5 @@ export function lease(part: Partial<LeaseView>): LeaseView {
   };
 }
 
-const keyOf = (item: Item): string =>
-  item.do === 'put-back' ? item.key.slice(5) : String(item.entry.spec['path'] ?? item.entry.name);
+const titleOf = (item: Item): string =>
+  item.do === 'restore' ? item.key.slice(5) : String(item.entry.spec['path'] ?? item.entry.name);

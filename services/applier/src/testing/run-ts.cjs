@@ -6,7 +6,11 @@ const { transformSync } = require('@swc/core');
 
 const repository = resolve(__dirname, '../../../..');
 const options = {
-  jsc: { target: 'es2022', parser: { syntax: 'typescript' } },
+  jsc: {
+    target: 'es2022',
+    parser: { syntax: 'typescript', decorators: true },
+    transform: { legacyDecorator: true, decoratorMetadata: true },
+  },
   module: { type: 'commonjs' },
   sourceMaps: false,
 };

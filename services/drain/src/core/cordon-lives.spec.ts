@@ -1,10 +1,10 @@
 import fc from 'fast-check';
-import { CORDON_MARK } from '#libs/contracts';
+import { CORDON_ANNOTATION } from '#libs/contracts';
 import { cordonWrite, uncordonWrite, type NodeSeen, type NodeWrite } from './index.js';
 
 type Who = 'nobody' | 'sluice' | 'person';
 
-/** A Node on an API server: whoever writes what rests on an older look is refused. */
+/** A Node on an API server: a write that rests on an older read is refused. */
 class ServedNode {
   revision = 1;
   unschedulable = false;
@@ -55,7 +55,9 @@ class Leases {
   }
 }
 
-/** A copy of the service: it reads the Node, later the lease, and later still it writes; it may sleep between any two. */
+/**
+ * A copy of the service: it reads the Node, later the lease, and later still it writes; it may sleep between any two.
+ */
 class Copy {
   private node: ReturnType<ServedNode['look']> | undefined;
   private lease: { readonly id: string; readonly phase: Leases['phase'] } | undefined;
@@ -123,7 +125,7 @@ it.each([
         }
         expect(leases.phase).toBe('over');
         expect(served.by).not.toBe('sluice');
-        expect(served.annotations[CORDON_MARK]).toBeUndefined();
+        expect(served.annotations[CORDON_ANNOTATION]).toBeUndefined();
       }),
       { seed: 1, numRuns: 3_000 },
     );

@@ -1,4 +1,4 @@
-import { CORDON_MARK, KEEP_MARK, RELEASED_MARK } from '#libs/contracts';
+import { CORDON_ANNOTATION, KEEP_CORDONED_ANNOTATION, UNCORDONED_ANNOTATION } from '#libs/contracts';
 import { cordonWrite, uncordonWrite, wasTakenOff, type NodeSeen, type NodeWrite } from './index.js';
 
 /** A Node that writes and people change, as the API server would have it. */
@@ -34,16 +34,19 @@ class Node implements NodeSeen {
 describe('the cordon of a Node', () => {
   it('is put on in the name of the lease, and taken off by it', () => {
     const node = new Node().cordon('l1');
-    expect(node).toMatchObject({ unschedulable: true, annotations: { [CORDON_MARK]: '{"lease":"l1","found":false}' } });
+    expect(node).toMatchObject({
+      unschedulable: true,
+      annotations: { [CORDON_ANNOTATION]: '{"lease":"l1","alreadyCordoned":false}' },
+    });
     expect(cordonWrite(node, 'l1')).toBeUndefined();
-    expect(node.uncordon('l1')).toMatchObject({ unschedulable: false, annotations: { [RELEASED_MARK]: 'l1' } });
-    expect(node.annotations[CORDON_MARK]).toBeUndefined();
+    expect(node.uncordon('l1')).toMatchObject({ unschedulable: false, annotations: { [UNCORDONED_ANNOTATION]: 'l1' } });
+    expect(node.annotations[CORDON_ANNOTATION]).toBeUndefined();
   });
 
   it('is left on where a person had put it on before (MCO #4475)', () => {
     const node = new Node().person(true).cordon('l1');
-    expect(node.annotations[CORDON_MARK]).toBe('{"lease":"l1","found":true}');
-    expect(node.uncordon('l1')).toMatchObject({ unschedulable: true, annotations: { [RELEASED_MARK]: 'l1' } });
+    expect(node.annotations[CORDON_ANNOTATION]).toBe('{"lease":"l1","alreadyCordoned":true}');
+    expect(node.uncordon('l1')).toMatchObject({ unschedulable: true, annotations: { [UNCORDONED_ANNOTATION]: 'l1' } });
   });
 
   it('is left on where a person took it off and put on their own in the meantime', () => {
@@ -52,9 +55,9 @@ describe('the cordon of a Node', () => {
 
   it('is left on where a person asks for that', () => {
     const node = new Node().cordon('l1');
-    node.annotations[KEEP_MARK] = 'a broken fan';
+    node.annotations[KEEP_CORDONED_ANNOTATION] = 'a broken fan';
     expect(node.uncordon('l1').unschedulable).toBe(true);
-    expect(node.annotations[CORDON_MARK]).toBeUndefined();
+    expect(node.annotations[CORDON_ANNOTATION]).toBeUndefined();
   });
 
   it("is seen to be taken off by somebody, and is put back as Sluice's own (MCO #6028, #5281)", () => {
@@ -75,9 +78,9 @@ describe('the cordon of a Node', () => {
 
   it('giving back always writes, so that who looked before it loses; twice it writes once', () => {
     const node = new Node();
-    expect(uncordonWrite(node, 'l1')).toEqual({ annotations: { [RELEASED_MARK]: 'l1' } });
+    expect(uncordonWrite(node, 'l1')).toEqual({ annotations: { [UNCORDONED_ANNOTATION]: 'l1' } });
     expect(uncordonWrite(node.uncordon('l1'), 'l1')).toBeUndefined();
-    expect(uncordonWrite(node, 'l2')).toEqual({ annotations: { [RELEASED_MARK]: 'l2' } });
+    expect(uncordonWrite(node, 'l2')).toEqual({ annotations: { [UNCORDONED_ANNOTATION]: 'l2' } });
   });
 
   it('of an earlier lease is taken over with what it says, and is not given back by the earlier one', () => {
@@ -90,7 +93,7 @@ describe('the cordon of a Node', () => {
 
   it("with a mark that cannot be read is somebody else's", () => {
     const node = new Node().person(true);
-    node.annotations[CORDON_MARK] = 'yes';
+    node.annotations[CORDON_ANNOTATION] = 'yes';
     expect(node.cordon('l1').uncordon('l1').unschedulable).toBe(true);
   });
 });

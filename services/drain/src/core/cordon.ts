@@ -1,7 +1,13 @@
-import { CORDON_MARK, cordonMarkOf, KEEP_MARK, RELEASED_MARK, type CordonMark } from '#libs/contracts';
+import {
+  CORDON_ANNOTATION,
+  cordonAnnotationOf,
+  KEEP_CORDONED_ANNOTATION,
+  UNCORDONED_ANNOTATION,
+  type CordonAnnotation,
+} from '#libs/contracts';
 
-// A cordon names its lease and says whether it was found: I5, only what Sluice cordoned is uncordoned by it. All writes are
-// compare-and-set on the Node as it was read before the lease was read again.
+// A cordon names its lease and says whether it was found: I5, only what Sluice cordoned is uncordoned by it. All writes
+// are compare-and-set on the Node as it was read before the lease was read again.
 
 /** A Node, as far as its cordon is concerned. */
 export interface NodeSeen {
@@ -19,10 +25,10 @@ export interface NodeWrite {
 /** What has to be written for the Node to be cordoned for this lease; undefined when it is. */
 export function cordonWrite(node: NodeSeen, lease: string): NodeWrite | undefined {
   const mark = markOf(node);
-  if (!node.unschedulable) return { unschedulable: true, annotations: marked({ lease, found: false }) };
+  if (!node.unschedulable) return { unschedulable: true, annotations: marked({ lease, alreadyCordoned: false }) };
   if (mark?.lease === lease) return undefined;
   // The mark of an earlier lease is taken over with what it says; a cordon without a mark is somebody else's.
-  return { annotations: marked({ lease, found: mark?.found ?? true }) };
+  return { annotations: marked({ lease, alreadyCordoned: mark?.alreadyCordoned ?? true }) };
 }
 
 /** Whether somebody took off a cordon that bore this lease's mark. */
@@ -33,14 +39,16 @@ export const wasTakenOff = (node: NodeSeen, lease: string): boolean =>
 export function uncordonWrite(node: NodeSeen, lease: string): NodeWrite | undefined {
   const mark = markOf(node);
   if (mark?.lease !== lease)
-    return node.annotations[RELEASED_MARK] === lease ? undefined : { annotations: { [RELEASED_MARK]: lease } };
-  const isOurs = !mark.found && node.setBySluice && node.annotations[KEEP_MARK] === undefined;
+    return node.annotations[UNCORDONED_ANNOTATION] === lease
+      ? undefined
+      : { annotations: { [UNCORDONED_ANNOTATION]: lease } };
+  const isOurs = !mark.alreadyCordoned && node.setBySluice && node.annotations[KEEP_CORDONED_ANNOTATION] === undefined;
   return {
     ...(isOurs && node.unschedulable ? { unschedulable: false } : {}),
-    annotations: { [CORDON_MARK]: null, [RELEASED_MARK]: lease },
+    annotations: { [CORDON_ANNOTATION]: null, [UNCORDONED_ANNOTATION]: lease },
   };
 }
 
-const marked = (mark: CordonMark): NodeWrite['annotations'] => ({ [CORDON_MARK]: JSON.stringify(mark) });
+const marked = (mark: CordonAnnotation): NodeWrite['annotations'] => ({ [CORDON_ANNOTATION]: JSON.stringify(mark) });
 
-const markOf = ({ annotations }: NodeSeen): CordonMark | undefined => cordonMarkOf(annotations);
+const markOf = ({ annotations }: NodeSeen): CordonAnnotation | undefined => cordonAnnotationOf(annotations);

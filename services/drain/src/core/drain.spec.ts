@@ -8,7 +8,7 @@ class Drain extends LedgerCopy<State, Input> {
   constructor(strategy: Strategy = 'external', ledger = new MemoryLedger()) {
     super(drainCore(strategy), ledger);
   }
-  granted(lease: string, phase: 'draining' | 'ready' = 'draining'): readonly NewFact[] {
+  granted(lease: string, phase: 'draining' | 'applying' = 'draining'): readonly NewFact[] {
     return this.given(factOf('node.lease.granted', { ...of(lease), kind: 'forward', phase, actions: DRAIN })).when();
   }
   answers_(lease: string, evicted = 3): readonly NewFact[] {
@@ -30,7 +30,7 @@ describe('without a drainer', () => {
   });
 
   it('a lease that needs no drain is none of its business', () => {
-    expect(new Drain('none').granted('l1', 'ready')).toEqual([]);
+    expect(new Drain('none').granted('l1', 'applying')).toEqual([]);
   });
 });
 
@@ -96,7 +96,7 @@ describe('with a drainer from outside', () => {
   });
 });
 
-it('a copy that begins anew does what is still to do, and nothing twice', () => {
+it('a copy that starts does what is still to do, and nothing twice', () => {
   const first = new Drain('none');
   first.given(factOf('node.lease.granted', { ...of('l1'), kind: 'forward', phase: 'draining', actions: DRAIN }));
   const second = new Drain('none', first.ledger).read();
@@ -196,7 +196,7 @@ describe('with Kubernetes', () => {
   const amended = (lease: string, more: object = {}) =>
     factOf('node.lease.amended', { ...of(lease), drainMs: 90_000, drain: { emptyDir: 'evict' }, ...more });
 
-  it('what its pool says while it drains holds from then on, and its time begins anew', () => {
+  it('what its pool says while it drains holds from then on, and its time starts over', () => {
     const d = started();
     d.nowMs += 60_000;
     d.given(amended('l1')).when();
@@ -274,7 +274,7 @@ describe('with Kubernetes', () => {
     expect(d.view('drains', 'n0')).toMatchObject({ state: 'drained', total: 0, waitingFor: [] });
   });
 
-  it('a copy that begins anew goes on with what is still to do', () => {
+  it('a copy that starts goes on with what is still to do', () => {
     const d = started();
     sees(d, { what: 'cordoned', pods: 2 });
     const again = d.restarted();

@@ -1,16 +1,19 @@
-import { nodeToken, type DrainOutcome, type FactOf, type FactType } from '#libs/contracts';
+import { nodeToken, type DrainOutcome } from '#libs/contracts';
 import {
+  answered,
   assertNever,
   decided,
+  folding,
+  refused,
   takeTouched,
   viewKey,
   type Answer,
   type Core,
   type Decision,
   type Draft,
-  type Entry,
+  type FactTable,
   type Now,
-} from '#libs/kernel';
+} from '#libs/engine';
 import { State, type Drain, type Strategy } from './state.js';
 import { view } from './views.js';
 
@@ -29,8 +32,8 @@ interface OfLease {
 }
 
 /**
- * What was seen, or done, of a node in the name of a lease. It says nothing new if that lease is no longer where it was; nor is a drain over by
- * what its pool said before: what it says now is looked at first.
+ * What was seen, or done, of a node in the name of a lease. It says nothing new if that lease is no longer where it
+ * was; nor is a drain over by what its pool said before: what it says now is looked at first.
  */
 export type Sight = OfLease &
   (
@@ -53,24 +56,11 @@ export type Input =
   | { readonly type: 'sight'; readonly sight: Sight };
 type DrainDraft = Draft<State, Input, never>;
 
-const READS: readonly FactType[] = [
-  'node.lease.granted',
-  'node.lease.amended',
-  'node.lease.settled',
-  'node.lease.uncordoning',
-  'node.lease.released',
-  'node.cordoned',
-  'node.drained',
-  'node.drain.blocked',
-  'node.drain.stopped',
-  'node.uncordoned',
-];
-
 /**
- * The drain service: gives a node free before it changes, and back afterwards. What always holds after each of its batches:
- * 1. it works only for a lease in its phase `draining` or `uncordoning`, and names that lease in all it says;
- * 2. each lease is drained once and uncordoned once; only what it cordoned is uncordoned (I5);
- * 3. a lease whose drain was given up is never drained after all.
+ * The drain service: gives a node free before it changes, and back afterwards. What always holds after each of its
+ * batches: 1. it works only for a lease in its phase `draining` or `uncordoning`, and names that lease in all it says;
+ * 2. each lease is drained once and uncordoned once; only what it cordoned is uncordoned (I5); 3. a lease whose drain
+ * was given up is never drained after all.
  */
 export function drainCore(strategy: Strategy): Core<State, Input> {
   const withStrategy = (state: State): State => Object.assign(state, { strategy });
@@ -78,7 +68,7 @@ export function drainCore(strategy: Strategy): Core<State, Input> {
     name: 'drain',
     version: 4,
     migrations: { 2: fromBefore, 3: fromBefore },
-    reads: READS,
+    reads,
     wantsTargets: false,
     initial: () => withStrategy(new State()),
     evolve,
@@ -91,54 +81,43 @@ export function drainCore(strategy: Strategy): Core<State, Input> {
   };
 }
 
-function evolve(state: State, { fact, readMs }: Entry): void {
-  switch (fact.type) {
-    case 'node.lease.granted': {
-      if (fact.phase !== 'draining') return;
-      const { node, pool, change, lease, drainMs, at: since } = fact;
-      const reboots = fact.actions.some(({ kind }) => kind === 'reboot');
-      return put(state, {
-        node,
-        pool,
-        change,
-        lease,
-        phase: 'draining',
-        sinceMs: readMs,
-        since,
-        drainMs,
-        how: fact.drain ?? {},
-        termsMs: readMs,
-        amended: 0,
-        reboots,
-        cordoned: false,
-        pods: 0,
-        blockedBy: '',
-        blockedSince: '',
-      });
-    }
-    case 'node.lease.amended':
-      return amend(state, fact, readMs);
-    case 'node.cordoned':
-      return patch(state, fact, { cordoned: true, pods: fact.pods });
-    case 'node.drain.blocked':
-      return patch(state, fact, { blockedBy: blockOf(fact), blockedSince: fact.since });
-    case 'node.drained':
-      return move(state, fact, 'drained', readMs);
-    case 'node.drain.stopped':
-      return move(state, fact, 'stopped', readMs);
-    case 'node.lease.settled':
-      // Ended before it was drained: what comes next is uncordoning.
-      if (drainOf(state, fact)?.phase === 'draining') move(state, fact, 'stopped', readMs);
-      return;
-    case 'node.lease.uncordoning':
-      return move(state, fact, 'uncordoning', readMs);
-    case 'node.uncordoned':
-    case 'node.lease.released':
-      return move(state, fact, 'uncordoned', readMs);
-    default:
-      return;
-  }
-}
+/** What each fact changes in the drain service's fold. */
+const FACTS: FactTable<State> = {
+  'node.lease.granted': (state, fact, { readMs }) => {
+    if (fact.phase !== 'draining') return;
+    const { node, pool, change, lease, drainMs, drain: how = {}, at: since } = fact;
+    const reboots = fact.actions.some(({ kind }) => kind === 'reboot');
+    const granted = { node, pool, change, lease, drainMs, how, reboots, since, sinceMs: readMs, termsMs: readMs };
+    put(state, {
+      ...granted,
+      phase: 'draining',
+      amended: 0,
+      cordoned: false,
+      pods: 0,
+      blockedBy: '',
+      blockedSince: '',
+    });
+  },
+  // Its pool says now how it is to be drained: what is under way goes on by that.
+  'node.lease.amended': (state, fact, { readMs: termsMs }) => {
+    const { drainMs, drain: how = {} } = fact;
+    const drain = drainOf(state, fact);
+    if (drain?.phase === 'draining') put(state, { ...drain, drainMs, how, termsMs, amended: drain.amended + 1 });
+  },
+  'node.cordoned': (state, fact) => patch(state, fact, { cordoned: true, pods: fact.pods }),
+  'node.drain.blocked': (state, fact) => patch(state, fact, { blockedBy: blockOf(fact), blockedSince: fact.since }),
+  'node.drained': (state, fact, { readMs }) => move(state, fact, 'drained', readMs),
+  'node.drain.stopped': (state, fact, { readMs }) => move(state, fact, 'stopped', readMs),
+  // Ended before it was drained: what comes next is uncordoning.
+  'node.lease.settled': (state, fact, { readMs }) => {
+    if (drainOf(state, fact)?.phase === 'draining') move(state, fact, 'stopped', readMs);
+  },
+  'node.lease.uncordoning': (state, fact, { readMs }) => move(state, fact, 'uncordoning', readMs),
+  'node.uncordoned': (state, fact, { readMs }) => move(state, fact, 'uncordoned', readMs),
+  'node.lease.released': (state, fact, { readMs }) => move(state, fact, 'uncordoned', readMs),
+};
+
+const { reads, evolve } = folding(FACTS);
 
 function drainOf(state: State, { node, lease }: OfLease): Drain | undefined {
   const drain = state.drains.get(node);
@@ -148,13 +127,6 @@ function drainOf(state: State, { node, lease }: OfLease): Drain | undefined {
 function patch(state: State, fact: OfLease, change: Partial<Drain>): void {
   const drain = drainOf(state, fact);
   if (drain !== undefined) put(state, { ...drain, ...change });
-}
-
-/** Its pool says now how it is to be drained: what is under way goes on by that. */
-function amend(state: State, fact: FactOf<'node.lease.amended'>, readMs: number): void {
-  const drain = drainOf(state, fact);
-  if (drain?.phase === 'draining')
-    put(state, { ...drain, drainMs: fact.drainMs, how: fact.drain ?? {}, termsMs: readMs, amended: drain.amended + 1 });
 }
 
 function move(state: State, fact: OfLease & { readonly at: string }, phase: Drain['phase'], sinceMs: number): void {
@@ -200,90 +172,56 @@ function advance(draft: DrainDraft, drain: Drain): void {
 function take(draft: DrainDraft, sight: Sight): void {
   const drain = drainOf(draft.state, sight);
   if (drain === undefined) return;
-  const { node, pool, change, lease, phase } = drain;
-  if (phase !== (sight.what === 'uncordoned' ? 'uncordoning' : 'draining')) return;
+  if (drain.phase !== (sight.what === 'uncordoned' ? 'uncordoning' : 'draining')) return;
   switch (sight.what) {
     case 'uncordoned':
       return uncordoned(draft, drain);
     case 'cordoned':
-      if (!drain.cordoned) draft.emit({ type: 'node.cordoned', node, pool, change, lease, pods: sight.pods });
+      if (!drain.cordoned) draft.emit({ type: 'node.cordoned', ...about(drain), pods: sight.pods });
       return;
     case 'drained':
       if (sight.amended === drain.amended) drained(draft, drain, draft.state.strategy, sight.evicted);
       return;
     case 'blocked': {
       const { reason, budget, allowed, pods, since } = sight;
+      const block = { reason, budget, allowed, pods: [...pods], since };
       // The same once more is in the view, and no news.
-      if (blockOf(sight) !== drain.blockedBy)
-        draft.emit({
-          type: 'node.drain.blocked',
-          node,
-          pool,
-          change,
-          lease,
-          reason,
-          budget,
-          allowed,
-          pods: [...pods],
-          since,
-        });
+      if (blockOf(sight) !== drain.blockedBy) draft.emit({ type: 'node.drain.blocked', ...about(drain), ...block });
       return;
     }
-    case 'stopped':
-      if (sight.amended === drain.amended)
-        draft.emit({
-          type: 'node.drain.stopped',
-          node,
-          pool,
-          change,
-          lease,
-          outcome: sight.outcome,
-          reason: sight.reason,
-        });
+    case 'stopped': {
+      const { outcome, reason } = sight;
+      if (sight.amended === drain.amended) draft.emit({ type: 'node.drain.stopped', ...about(drain), outcome, reason });
       return;
+    }
     default:
       return assertNever(sight);
   }
 }
 
+/** What every fact about a drain says. */
+const about = ({ node, pool, change, lease }: Drain) => ({ node, pool, change, lease });
+
 /** Which block it is: a budget is the same one whichever of its pods are refused. */
 export const blockOf = ({ budget, reason }: { readonly budget: string; readonly reason: string }): string =>
   budget === '' ? reason : `budget ${budget}`;
 
-function uncordoned(draft: DrainDraft, { node, pool, change, lease }: Drain): void {
-  draft.emit({ type: 'node.uncordoned', node, pool, change, lease });
-}
+const uncordoned = (draft: DrainDraft, drain: Drain): void => draft.emit({ type: 'node.uncordoned', ...about(drain) });
 
-function drained(draft: DrainDraft, { node, pool, change, lease, sinceMs }: Drain, by: string, evicted: number): void {
-  draft.emit({
-    type: 'node.drained',
-    node,
-    pool,
-    change,
-    lease,
-    durationMs: Math.max(0, Math.round(draft.now.monotonicMs - sinceMs)),
-    evicted,
-    by,
-  });
+function drained(draft: DrainDraft, drain: Drain, by: string, evicted: number): void {
+  const durationMs = Math.max(0, Math.round(draft.now.monotonicMs - drain.sinceMs));
+  draft.emit({ type: 'node.drained', ...about(drain), durationMs, evicted, by });
 }
 
 function answer(draft: DrainDraft, { node, lease, evicted, by }: Request): Answer {
   const drain = draft.state.drains.get(node);
-  if (drain === undefined) return { ok: false, code: 'not-found', message: `no lease of ${node} asks for a drain` };
+  if (drain === undefined) return refused('not-found', `no lease of ${node} asks for a drain`);
   if (lease !== '' && lease !== drain.lease)
-    return {
-      ok: false,
-      code: 'conflict',
-      message: `the lease of ${node} that asks for a drain is ${drain.lease}, not ${lease}`,
-    };
+    return refused('conflict', `the lease of ${node} that asks for a drain is ${drain.lease}, not ${lease}`);
   if (drain.phase === 'draining') drained(draft, drain, by, evicted);
   else if (drain.phase !== 'drained')
-    return {
-      ok: false,
-      code: 'conflict',
-      message: `${drain.lease} of ${node} no longer waits for a drain: it is ${drain.phase}`,
-    };
-  return { ok: true, body: { node, lease: drain.lease } };
+    return refused('conflict', `${drain.lease} of ${node} no longer waits for a drain: it is ${drain.phase}`);
+  return answered({ node, lease: drain.lease });
 }
 
 /** Version 2 knew of no amendments, and not since when a drain was blocked; version 3 not how many pods there were. */

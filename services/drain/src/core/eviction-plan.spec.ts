@@ -157,10 +157,26 @@ describe('a refusal', () => {
     expect(refusedAgain(undefined, { reason: 'no', budget: 'b', allowed: 0 }, 1_000, 10_000).nextMs).toBe(11_000);
   });
 
+  it('by a budget that is removed meanwhile is no block to tell of, unless it is refused again', () => {
+    const byBudget = refusedAgain(undefined, { reason: 'no', budget: 'default/web', allowed: 0 }, 0);
+    const [gone, atMs] = [{ reason: 'no', budget: '', allowed: 0 }, 10_000];
+    const once = refusedAgain(byBudget, gone, atMs, 10_000);
+    const blockAt = (tried: Try, nowMs: number) =>
+      plan([pod('web')], {}, { tries: new Map([['uid-web', tried]]), nowMs }).block;
+    expect([byBudget, once].map((tried) => blockAt(tried, atMs + 9_000)?.lasting)).toEqual([true, false]);
+    expect(blockAt(refusedAgain(once, gone, atMs + 10_000), atMs + 10_000)?.lasting).toBe(true);
+  });
+
+  it('for another reason is tried again soon', () => {
+    let tried: Try | undefined;
+    for (let i = 0; i < 9; i++) tried = refusedAgain(tried, { reason: 'no', budget: 'b', allowed: 0 }, 0);
+    expect(refusedAgain(tried, { reason: 'no', budget: '', allowed: 0 }, 1_000).nextMs).toBe(1_500);
+  });
+
   it('keeps that pod back for so long, and the others not', () => {
     const tries = new Map([['uid-web', refused('web')]]);
     expect(lines([pod('web'), pod('api')], {}, { tries })).toEqual(['evict api']);
-    expect(plan([pod('web')], {}, { tries }).lookAtMs).toBe(1_500);
+    expect(plan([pod('web')], {}, { tries }).reconcileAtMs).toBe(1_500);
     expect(lines([pod('web')], {}, { tries, nowMs: 1_500 })).toEqual(['evict web']);
   });
 
@@ -186,7 +202,10 @@ describe('a refusal', () => {
 describe('the time-out', () => {
   it("comes a little before the scheduler's own, and forces nothing unless told", () => {
     const late = { nowMs: 595_000, tries: new Map([['uid-web', refused('web', 1, { nextMs: 700_000 })]]) };
-    expect(plan([pod('web')], {}, { ...late, nowMs: 594_999 })).toMatchObject({ timedOut: false, lookAtMs: 595_000 });
+    expect(plan([pod('web')], {}, { ...late, nowMs: 594_999 })).toMatchObject({
+      timedOut: false,
+      reconcileAtMs: 595_000,
+    });
     for (const onTimeout of ['fail', 'defer'])
       expect(plan([pod('web')], { onTimeout }, late)).toMatchObject({ timedOut: true, now: [] });
   });
@@ -207,7 +226,7 @@ describe('the time-out', () => {
     const stubborn = pod('stubborn', { ending: true, graceSeconds: 30 });
     const tries = new Map([['uid-stubborn', refused('', 0, { forcedMs: 300_000 })]]);
     expect(lines([stubborn], { onTimeout: 'force' }, { tries, nowMs: 334_999 })).toEqual([]);
-    expect(plan([stubborn], { onTimeout: 'force' }, { tries, nowMs: 334_000 }).lookAtMs).toBe(335_000);
+    expect(plan([stubborn], { onTimeout: 'force' }, { tries, nowMs: 334_000 }).reconcileAtMs).toBe(335_000);
     expect(lines([stubborn], { onTimeout: 'force' }, { tries, nowMs: 335_000 })).toEqual(['delete stubborn 0']);
     expect(lines([stubborn], { onTimeout: 'fail' }, { tries, nowMs: 335_000 })).toEqual([]);
   });

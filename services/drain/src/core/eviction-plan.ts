@@ -12,7 +12,7 @@ export interface PodSeen extends PodFeatures {
   readonly graceSeconds: number;
 }
 
-/** What was tried with a pod so far. A copy's own memory: another copy begins anew. */
+/** What was tried with a pod so far. A copy's own memory: another copy starts from scratch. */
 export interface Try {
   readonly refusals: number;
   /** When to try again, monotonic. */
@@ -68,7 +68,7 @@ export interface EvictionPlan<P extends PodSeen> {
   /** The drain has run out of its time. */
   readonly timedOut: boolean;
   /** When to look again though nothing is heard, monotonic. */
-  readonly lookAtMs: number;
+  readonly reconcileAtMs: number;
 }
 
 /** Before the scheduler's own deadline, whose word would know no reason. */
@@ -80,7 +80,7 @@ const BEYOND_GRACE_MS = 5_000;
 /** The pool of a node that no Pool selects. */
 const NO_POOL = 'default';
 /** What is missed by watching is found by looking. */
-const LOOK_MS = 5_000;
+const RECONCILE_MS = 5_000;
 /** Bounded, so that one node does not take all of the API server. */
 const AT_ONCE = 20;
 const FIRST_AGAIN_MS = 500;
@@ -90,7 +90,10 @@ export const NAMED = 10;
 
 export const nameOf = ({ namespace, name }: Pick<PodSeen, 'namespace' | 'name'>): string => `${namespace}/${name}`;
 
-/** What to do about the pods of a node now. Pods of one order go together, those of a lower one first; nothing is evicted where what must not be touched would remain. */
+/**
+ * What to do about the pods of a node now. Pods of one order go together, those of a lower one first; nothing is
+ * evicted where what must not be touched would remain.
+ */
 export function planEvictions<P extends PodSeen>(scene: Scene<P>): EvictionPlan<P> {
   const { nowMs, startedMs, drainMs } = scene;
   const endMs = startedMs + drainMs - Math.min(MARGIN_MS, drainMs / 10);
@@ -105,20 +108,30 @@ export function planEvictions<P extends PodSeen>(scene: Scene<P>): EvictionPlan<
           .flatMap((pod) => evictionOf(scene, pod, forced))
           .slice(0, AT_ONCE);
   const again = left.flatMap((pod) => (forced ? goneMs(scene, pod) : scene.tries.get(pod.uid)?.nextMs) ?? []);
-  const times = [nowMs + LOOK_MS, endMs, forceMs, ...again].filter((atMs) => atMs > nowMs);
-  return { now, left, block: careful ?? refusal(scene, left), timedOut: nowMs >= endMs, lookAtMs: Math.min(...times) };
+  const times = [nowMs + RECONCILE_MS, endMs, forceMs, ...again].filter((atMs) => atMs > nowMs);
+  return {
+    now,
+    left,
+    block: careful ?? refusal(scene, left),
+    timedOut: nowMs >= endMs,
+    reconcileAtMs: Math.min(...times),
+  };
 }
 
-/** What is remembered of a pod whose eviction was refused: each time it is left alone for longer. */
+/**
+ * What is remembered of a pod whose eviction was refused: each time it is left alone for longer. A refusal for another
+ * reason starts over: a budget that has gone holds nothing up any more.
+ */
 export function refusedAgain(
   before: Try | undefined,
   refused: { readonly reason: string; readonly budget: string; readonly allowed: number },
   nowMs: number,
   askedMs = 0,
 ): Try {
-  const refusals = (before?.refusals ?? 0) + 1;
+  const same = before?.budget === refused.budget ? before : undefined;
+  const refusals = (same?.refusals ?? 0) + 1;
   const againMs = Math.min(LAST_AGAIN_MS, Math.max(askedMs, FIRST_AGAIN_MS * 2 ** Math.min(refusals - 1, 16)));
-  return { forcedMs: undefined, ...refused, refusals, nextMs: nowMs + againMs, sinceMs: before?.sinceMs ?? nowMs };
+  return { forcedMs: undefined, ...refused, refusals, nextMs: nowMs + againMs, sinceMs: same?.sinceMs ?? nowMs };
 }
 
 function mustGo({ policy, reboots }: Scene<PodSeen>, pod: PodSeen): boolean {
@@ -183,14 +196,10 @@ function refusal({ tries, nowMs }: Scene<PodSeen>, left: readonly PodSeen[]): Bl
     .sort((a, b) => a.sinceMs - b.sinceMs || (a.budget < b.budget ? -1 : 1))[0];
   if (longest === undefined) return undefined;
   const pods = refused.filter(({ uid }) => tries.get(uid)?.budget === longest.budget);
-  const { reason, budget, allowed, sinceMs } = longest;
-  return {
-    reason,
-    budget,
-    allowed,
-    pods: pods.map(nameOf).sort().slice(0, NAMED),
-    lasting: nowMs - sinceMs >= LASTING_MS,
-  };
+  const { reason, budget, allowed, sinceMs, refusals } = longest;
+  // A budget that refused and was removed before it could be read has no name here: the next try may find it gone.
+  const lasting = nowMs - sinceMs >= LASTING_MS && (budget !== '' || refusals > 1);
+  return { reason, budget, allowed, pods: pods.map(nameOf).sort().slice(0, NAMED), lasting };
 }
 
 /** The first few of them by name, and how many more there are. */

@@ -1,4 +1,5 @@
 export { cordonWrite, uncordonWrite, wasTakenOff, type NodeSeen, type NodeWrite } from './cordon.js';
+export { drainNode, Drains, type DrainEffect, type RunningDrain } from './drains.js';
 export { drainCore, type Input, type Request, type Sight } from './drain.js';
 export {
   nameOf,
@@ -13,6 +14,6 @@ export {
   type Scene,
   type Try,
 } from './eviction-plan.js';
-export { NodeLook, type EvictionResult, type LookEffect, type LookResults } from './node-look.js';
-export { STRATEGIES, type Drain, type Progress, type State, type Strategy } from './state.js';
+export { NodeReconciler, type EvictionResult, type ReconcileEffect } from './node-reconciler.js';
+export { type Drain, type Progress, type State, type Strategy } from './state.js';
 export { noteProgress } from './views.js';

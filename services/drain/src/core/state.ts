@@ -1,4 +1,4 @@
-import { SortedSet, Table, UndoLog } from '#libs/kernel';
+import { SortedSet, Table, UndoLog } from '#libs/engine';
 import type { WrittenDrain } from '#libs/manifests';
 
 /** A lease that drains its node, or gives it back. */
@@ -58,8 +58,8 @@ export class State {
 }
 
 /**
- * How a node is drained. `none`: there is nothing to drain, so it is drained at once. `external`: another tool hears the
- * lease with its `drain` action, and answers by ops.node.drained. `kubernetes`: its Node is cordoned, and its pods are evicted.
+ * How a node is drained. `none`: there is nothing to drain, so it is drained at once. `external`: another tool hears
+ * the lease with its `drain` action, and answers by ops.node.drained. `kubernetes`: its Node is cordoned, and its pods
+ * are evicted.
  */
 export type Strategy = 'none' | 'external' | 'kubernetes';
-export const STRATEGIES: readonly Strategy[] = ['none', 'external', 'kubernetes'];

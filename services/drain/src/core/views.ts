@@ -1,5 +1,5 @@
 import { nodeOfToken, nodeToken, type DrainView } from '#libs/contracts';
-import { viewKey, type ViewBody, type ViewKey } from '#libs/kernel';
+import { viewKey, type ViewBody, type ViewKey } from '#libs/engine';
 import type { Drain, Progress, State } from './state.js';
 
 const NONE: Omit<Progress, 'lease'> = {

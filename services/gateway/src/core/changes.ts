@@ -4,7 +4,7 @@ import { hashOf, type Digest } from './resource.js';
 /** A change takes the fragment away. */
 export const ABSENT = 'absent';
 
-/** What a change says of each fragment that it touches: the digest, or that it shall not be. */
+/** What a change says of each fragment that it touches: the digest, or that it must not exist. */
 export type Contents = ReadonlyMap<string, string>;
 
 /** What is known of a change: `published` is one that the merger has not taken yet. */
@@ -20,17 +20,20 @@ export function weightOf({ phase, outcome }: Change): Weight {
   return 'open';
 }
 
-/** Reads what a published text says of which fragments. It is lenient: whether the text can be used is for the merger to say. */
+/**
+ * Reads what a published text says of which fragments. It is lenient: whether the text can be used is for the merger to
+ * say.
+ */
 export function contentsOf(text: string, digest: Digest): Contents {
   const found = new Map<string, string>();
   try {
     const body = JSON.parse(text) as {
       readonly kind?: string;
-      readonly apply?: readonly Written[];
+      readonly apply?: readonly PublishedManifest[];
       readonly delete?: readonly { readonly kind: string; readonly name: string }[];
     };
     for (const { kind, name } of body.delete ?? []) found.set(`${kind}/${name}`, ABSENT);
-    for (const { kind, metadata, spec } of body.kind === undefined ? (body.apply ?? []) : [body as Written]) {
+    for (const { kind, metadata, spec } of body.kind === undefined ? (body.apply ?? []) : [body as PublishedManifest]) {
       found.set(
         `${kind}/${metadata.name}`,
         hashOf({ kind, name: metadata.name, labels: metadata.labels ?? {}, spec }, digest),
@@ -42,13 +45,15 @@ export function contentsOf(text: string, digest: Digest): Contents {
   return found;
 }
 
-interface Written {
+interface PublishedManifest {
   readonly kind: string;
   readonly metadata: { readonly name: string; readonly labels?: object };
   readonly spec: unknown;
 }
 
-/** The changes by what they touch, newest first. Of each fragment only what may still matter: down to what is committed. */
+/**
+ * The changes by what they touch, newest first. Of each fragment only what may still matter: down to what is committed.
+ */
 export class ChangeIndex {
   private readonly changes = new Map<string, Change>();
   private readonly touching = new Map<string, readonly string[]>();
@@ -87,7 +92,9 @@ export class ChangeIndex {
     for (const ref of [...view.apply, ...view.delete]) this.touch(`${ref.kind}/${ref.name}`, change);
   }
 
-  /** Changes whose content has to be read to know what they touch: refused for their form, they are shown without it. */
+  /**
+   * Changes whose content has to be read to know what they touch: refused for their form, they are shown without it.
+   */
   get unread(): readonly string[] {
     return [...this.changes.values()]
       .filter(
@@ -133,7 +140,7 @@ const published = (change: string): Change => ({
   source: '',
   message: '',
   author: '',
-  behind: [],
+  waitsFor: [],
   apply: [],
   delete: [],
   attempt: 0,

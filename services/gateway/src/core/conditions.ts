@@ -1,7 +1,8 @@
+import type { Reason } from '#libs/contracts';
 import type { Condition, Status } from './resource.js';
 
 /** What a condition says, before it is known since when. */
-export type Said = readonly [
+export type ConditionDraft = readonly [
   type: 'Accepted' | 'Validated' | 'Progressing' | 'Ready' | 'Admission' | 'Definition' | 'Drained',
   status: Condition['status'],
   reason: string,
@@ -10,7 +11,7 @@ export type Said = readonly [
 
 /** As in all of Kubernetes: the time is that of the last change of `status`. */
 export function conditionsOf(
-  said: readonly Said[],
+  said: readonly ConditionDraft[],
   generation: number,
   before: Status | undefined,
   at: string,
@@ -48,4 +49,19 @@ function stable(value: unknown): string {
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([key, item]) => `${key}:${stable(item)}`)
     .join()}}`;
+}
+
+const MOST_LINES = 5;
+
+/**
+ * Reasons in one line, as a status and a refusal say them: of which fragment if it is another one, which field, and
+ * what is wrong.
+ */
+export function wordsOf(reasons: readonly Reason[], id: string): string {
+  const lines = reasons
+    .slice(0, MOST_LINES)
+    .map(({ fragment, field, message }) =>
+      [fragment === id ? '' : fragment, field, message].filter((part) => part !== '').join(': '),
+    );
+  return `${lines.join('; ')}${reasons.length > MOST_LINES ? ` (and ${reasons.length - MOST_LINES} more)` : ''}`;
 }

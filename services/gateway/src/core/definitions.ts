@@ -1,12 +1,16 @@
 import { API_VERSION, type DefinitionDifference } from '#libs/manifests';
 import type { Status } from './resource.js';
 
-/** What is wrong with the definitions in the API server, in words; and of each kind that objects have, for their status. */
+/**
+ * What is wrong with the definitions in the API server, in words; and of each kind that objects have, for their status.
+ */
 export interface DefinitionTrouble {
   /** Empty where all is well. */
   readonly words: string;
   readonly kinds: ReadonlyMap<string, string>;
-  /** Fields of the status that a kind's definition does not have: with one of these, the API server refuses all of it. */
+  /**
+   * Fields of the status that a kind's definition does not have: with one of these, the API server refuses all of it.
+   */
   readonly unsaid: ReadonlyMap<string, ReadonlySet<string>>;
 }
 

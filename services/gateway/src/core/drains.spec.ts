@@ -1,7 +1,7 @@
 import type { DrainView, PoolView } from '#libs/contracts';
 import { drainTroubles } from './drains.js';
 import { GatewayWorld, sha256 } from './gateway.fixture.js';
-import { toldBy, type Status } from './index.js';
+import { eventsOf, type Status } from './index.js';
 
 const drainOf = (node: string, more: Partial<DrainView> = {}): DrainView => ({
   node,
@@ -38,7 +38,7 @@ const wordsOf = (...drains: readonly DrainView[]): string | undefined =>
 describe('drains that do not get on', () => {
   it('are told by node, budget, pods, and since when', () => {
     expect(wordsOf(drainOf('n1', blockedBy('default/web')))).toBe(
-      'the drain of n1 is blocked since 2026-01-01T00:01:00.000Z: the budget default/web allows 0: it would be violated (default/web-1, default/web-2)',
+      'the drain of n1 has been blocked since 2026-01-01T00:01:00.000Z: the budget default/web allows 0: it would be violated (default/web-1, default/web-2)',
     );
     expect(
       wordsOf(
@@ -48,8 +48,10 @@ describe('drains that do not get on', () => {
           blocked: ['default/a'],
         }),
       ),
-    ).toBe('the drain of n1 is blocked since t: the emptyDir volumes of default/a would be lost');
-    expect(wordsOf(drainOf('n1'))).toBe('the drain of n1 waits since 2026-01-01T00:00:00.000Z for default/web-1');
+    ).toBe('the drain of n1 has been blocked since t: the emptyDir volumes of default/a would be lost');
+    expect(wordsOf(drainOf('n1'))).toBe(
+      'the drain of n1 has been waiting since 2026-01-01T00:00:00.000Z for default/web-1',
+    );
   });
 
   it('are told of many as of the first few, the longest blocked before the others, and none at any length', () => {
@@ -66,8 +68,8 @@ describe('drains that do not get on', () => {
       ),
     );
     const words = wordsOf(...many) ?? '';
-    expect(words.match(/the drain of n\d+ is blocked/g)).toEqual(
-      [39, 38, 37, 36, 35].map((i) => `the drain of n${i} is blocked`),
+    expect(words.match(/the drain of n\d+ has been blocked/g)).toEqual(
+      [39, 38, 37, 36, 35].map((i) => `the drain of n${i} has been blocked`),
     );
     expect(words).toMatch(/; and 35 more$/);
     expect(words.length).toBeLessThan(2_500);
@@ -111,7 +113,9 @@ describe('a rollout whose drain is blocked', () => {
     expect(status()).toMatchObject({
       phase: 'Rolling',
       blocked: 1,
-      message: expect.stringMatching(/^the drain of n1 is blocked since .* the budget default\/web allows 0/) as string,
+      message: expect.stringMatching(
+        /^the drain of n1 has been blocked since .* the budget default\/web allows 0/,
+      ) as string,
     });
     expect(drained()).toMatchObject({ status: 'False', reason: 'DrainBlocked', message: status()['message'] });
     see(drainOf('n1', { state: 'drained' }));
@@ -123,7 +127,7 @@ describe('a rollout whose drain is blocked', () => {
     world.rollout('c1', { paused: true, reason: 'lunch' }).rest();
     expect(status()).toMatchObject({
       phase: 'Paused',
-      message: expect.stringMatching(/^lunch; the drain of n1 is blocked/) as string,
+      message: expect.stringMatching(/^lunch; the drain of n1 has been blocked/) as string,
     });
   });
 
@@ -132,10 +136,10 @@ describe('a rollout whose drain is blocked', () => {
     see(drainOf('n2', blockedBy('default/db')));
     world.rest();
     const object = { name: 'c1', uid: 'u' };
-    expect(toldBy(object, { ...first, conditions: [] }, first, sha256)).toMatchObject([
+    expect(eventsOf(object, { ...first, conditions: [] }, first, sha256)).toMatchObject([
       { type: 'Warning', reason: 'DrainBlocked', message: drained(first)?.message },
     ]);
-    expect([status()['blocked'], toldBy(object, first, status(), sha256)]).toEqual([2, []]);
+    expect([status()['blocked'], eventsOf(object, first, status(), sha256)]).toEqual([2, []]);
   });
 
   it('is no trouble of another', () => {

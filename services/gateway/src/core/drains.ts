@@ -1,23 +1,23 @@
 import type { DrainView } from '#libs/contracts';
-import type { Said } from './conditions.js';
+import type { ConditionDraft } from './conditions.js';
 
 /** A drain that is under way, as its view shows it. */
-export interface SeenDrain {
+export interface ObservedDrain {
   readonly view: DrainView;
   /** Since when it is held up, or, if nothing holds it up, since when it drains; monotonic. */
   readonly sinceMs: number;
 }
 
 /** Drains that do not get on, for people. */
-export interface HeldUp {
+export interface DrainTrouble {
   /** Of them, those that something blocks; the others wait for pods to end. */
   readonly blocked: number;
   readonly words: string;
 }
 
 export interface DrainTroubles {
-  readonly ofChange: ReadonlyMap<string, HeldUp>;
-  readonly ofPool: ReadonlyMap<string, HeldUp>;
+  readonly ofChange: ReadonlyMap<string, DrainTrouble>;
+  readonly ofPool: ReadonlyMap<string, DrainTrouble>;
   /** When the next drain has been held up for long enough to be told, monotonic. */
   readonly wakeAtMs: number;
 }
@@ -30,8 +30,8 @@ const SLOW_MS = 60_000;
 const [MOST_DRAINS, MOST_PODS, MOST_CHARACTERS] = [5, 3, 300];
 
 /** What to tell of drains by the change and by the pool of their lease. */
-export function drainTroubles(drains: Iterable<SeenDrain>, nowMs: number): DrainTroubles {
-  const [byChange, byPool] = [new Map<string, SeenDrain[]>(), new Map<string, SeenDrain[]>()];
+export function drainTroubles(drains: Iterable<ObservedDrain>, nowMs: number): DrainTroubles {
+  const [byChange, byPool] = [new Map<string, ObservedDrain[]>(), new Map<string, ObservedDrain[]>()];
   let wakeAtMs = Infinity;
   for (const drain of drains) {
     const fromMs = drain.sinceMs + (isBlocked(drain) ? BLOCKED_MS : SLOW_MS);
@@ -47,17 +47,17 @@ export function drainTroubles(drains: Iterable<SeenDrain>, nowMs: number): Drain
 }
 
 /** The condition that is there while drains are held up. */
-export const drainedOf = (held: HeldUp | undefined): readonly Said[] =>
+export const drainedOf = (held: DrainTrouble | undefined): readonly ConditionDraft[] =>
   held === undefined ? [] : [['Drained', 'False', held.blocked > 0 ? 'DrainBlocked' : 'Draining', held.words]];
 
-const isBlocked = ({ view }: SeenDrain): boolean => view.blockedSince !== '';
+const isBlocked = ({ view }: ObservedDrain): boolean => view.blockedSince !== '';
 
-const told = (by: ReadonlyMap<string, readonly SeenDrain[]>): ReadonlyMap<string, HeldUp> =>
+const told = (by: ReadonlyMap<string, readonly ObservedDrain[]>): ReadonlyMap<string, DrainTrouble> =>
   new Map([...by].map(([key, drains]) => [key, { blocked: drains.filter(isBlocked).length, words: wordsOf(drains) }]));
 
 /** What is blocked first, and of that what has been for longest. */
-function wordsOf(drains: readonly SeenDrain[]): string {
-  const rank = (drain: SeenDrain): string =>
+function wordsOf(drains: readonly ObservedDrain[]): string {
+  const rank = (drain: ObservedDrain): string =>
     `${isBlocked(drain) ? 0 : 1} ${drain.view.blockedSince || drain.view.since} ${drain.view.node}`;
   const lines = [...drains]
     .sort((a, b) => (rank(a) < rank(b) ? -1 : 1))
@@ -69,10 +69,10 @@ function wordsOf(drains: readonly SeenDrain[]): string {
 
 function lineOf({ node, since, blockedSince, reason, budget, blocked, waitingFor }: DrainView): string {
   if (blockedSince === '')
-    return `the drain of ${node} waits since ${since}${waitingFor.length === 0 ? '' : ` for ${namesOf(waitingFor)}`}`;
+    return `the drain of ${node} has been waiting since ${since}${waitingFor.length === 0 ? '' : ` for ${namesOf(waitingFor)}`}`;
   // Where no budget refuses, the reason names the pods.
   const pods = budget === '' || blocked.length === 0 ? '' : ` (${namesOf(blocked)})`;
-  return `the drain of ${node} is blocked since ${blockedSince}: ${reason.length > MOST_CHARACTERS ? `${reason.slice(0, MOST_CHARACTERS)}…` : reason}${pods}`;
+  return `the drain of ${node} has been blocked since ${blockedSince}: ${reason.length > MOST_CHARACTERS ? `${reason.slice(0, MOST_CHARACTERS)}…` : reason}${pods}`;
 }
 
 const namesOf = (pods: readonly string[]): string =>

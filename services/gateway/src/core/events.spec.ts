@@ -1,4 +1,4 @@
-import { toldBy } from './events.js';
+import { eventsOf } from './events.js';
 import { sha256 } from './gateway.fixture.js';
 import type { Status } from './resource.js';
 
@@ -10,12 +10,12 @@ const status = (phase: string, more: object = {}): Status => ({
   ...more,
 });
 const told = (before: Status | undefined, now: Status, uid = 'u') =>
-  toldBy({ name: 'motd', uid }, before, now, sha256)[0];
+  eventsOf({ name: 'motd', uid }, before, now, sha256)[0];
 
 it.each([
   ['Rejected', { message: 'spec.path: must be absolute' }, 'Warning', 'c1: spec.path: must be absolute'],
   ['Rejected', { change: undefined, message: 'spec.path: must be absolute' }, 'Warning', 'spec.path: must be absolute'],
-  ['Waiting', { message: 'behind c0' }, 'Normal', 'c1: behind c0'],
+  ['Waiting', { message: 'waits for c0' }, 'Normal', 'c1: waits for c0'],
   ['Rolling', {}, 'Normal', 'c1'],
   ['Rolling', { change: undefined, progress: '0/3' }, 'Normal', '0/3 nodes'],
   ['Ready', { applied: 3, nodes: 3 }, 'Normal', 'c1: 3 of 3 nodes'],

@@ -1,7 +1,10 @@
 import type { Digest, Status } from './resource.js';
 
-/** What to tell of an object beside its status: the API server keeps it for an hour, the status says only what holds now. */
-export interface Told {
+/**
+ * What to tell of an object besides its status: the API server keeps it for an hour, the status says only what holds
+ * now.
+ */
+export interface EventDraft {
   /** The same for the same: told again, it is no second event. */
   readonly name: string;
   readonly type: 'Normal' | 'Warning';
@@ -20,19 +23,26 @@ const WARNINGS: ReadonlySet<unknown> = new Set([
   'DeletionFailed',
 ]);
 
-interface Named {
+interface NamedObject {
   readonly name: string;
   readonly uid: string;
 }
 
 /** What a new status says that the one before did not. */
-export const toldBy = (object: Named, before: Status | undefined, now: Status, digest: Digest): readonly Told[] => [
-  ...phaseTold(object, before, now, digest),
-  ...drainTold(object, before, now, digest),
-];
+export const eventsOf = (
+  object: NamedObject,
+  before: Status | undefined,
+  now: Status,
+  digest: Digest,
+): readonly EventDraft[] => [...phaseEvents(object, before, now, digest), ...drainEvents(object, before, now, digest)];
 
 /** Another phase, or the same of another change. */
-function phaseTold(object: Named, before: Status | undefined, now: Status, digest: Digest): readonly Told[] {
+function phaseEvents(
+  object: NamedObject,
+  before: Status | undefined,
+  now: Status,
+  digest: Digest,
+): readonly EventDraft[] {
   const { phase, change = '', message = '' } = now;
   const isSame =
     before?.['phase'] === phase &&
@@ -58,7 +68,12 @@ function phaseTold(object: Named, before: Status | undefined, now: Status, diges
 }
 
 /** Drains are blocked that were not: how that goes on is in the condition. */
-function drainTold(object: Named, before: Status | undefined, now: Status, digest: Digest): readonly Told[] {
+function drainEvents(
+  object: NamedObject,
+  before: Status | undefined,
+  now: Status,
+  digest: Digest,
+): readonly EventDraft[] {
   const of = (status: Status | undefined) =>
     status?.conditions?.find(({ type, reason }) => type === 'Drained' && reason === 'DrainBlocked');
   const blocked = of(now);
@@ -73,5 +88,5 @@ function drainTold(object: Named, before: Status | undefined, now: Status, diges
   ];
 }
 
-const nameOf = ({ name, uid }: Named, what: readonly unknown[], digest: Digest): string =>
+const nameOf = ({ name, uid }: NamedObject, what: readonly unknown[], digest: Digest): string =>
   `${name}.${digest([uid, ...what].join(' ')).slice(0, 16)}`;

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { changeId, type ChangeView, type FragmentRef, type RolloutView } from '#libs/contracts';
-import { contentsOf } from './changes.js';
-import { decide, type Batch, type Decided, type Deed } from './gateway.js';
-import type { Heard, Status } from './resource.js';
+import { pictureTextOf } from '#libs/testing';
+import { decide, type Batch, type GatewayDecision, type GatewayAction, type Timing } from './gateway.js';
+import { look, turn, type GatewayAnswers, type GatewayEffect } from './turn.js';
+import type { ObservedObject, Status } from './resource.js';
 import { State, type RolloutResource } from './state.js';
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
@@ -10,7 +11,7 @@ export const DEBOUNCE_MS = 1_000;
 const REST_MS = 5 * 60_000;
 
 /** What a change says, as it was published. */
-export interface Said {
+export interface PublishedBody {
   readonly apply: readonly {
     readonly kind: string;
     readonly metadata: { readonly name: string };
@@ -19,27 +20,28 @@ export interface Said {
   readonly delete: readonly FragmentRef[];
 }
 
-/** An API server and a merger in memory, and a gateway that looks at them; it may be started anew at any time. */
+/** An API server and a merger in memory, and a gateway that looks at them; it may be restarted at any time. */
 export class GatewayWorld {
   state = new State(sha256);
   nowMs = 10_000;
   /** What the API server has. */
-  readonly objects = new Map<string, Heard>();
+  readonly objects = new Map<string, ObservedObject>();
   readonly rollouts = new Map<string, RolloutResource>();
   /** What was published, by anybody. */
   readonly published: { readonly text: string; readonly source: string; readonly id: string }[] = [];
   readonly views = new Map<string, ChangeView>();
   readonly rolloutViews = new Map<string, RolloutView>();
-  /** Every deed that was carried out. */
-  readonly deeds: Deed[] = [];
+  /** Every action that was carried out. */
+  readonly actions: GatewayAction[] = [];
   /** Of these the API server takes no finalizer. */
   readonly unheld = new Set<string>();
   private readonly endedMs = new Map<string, number>();
+  private begun = 0;
   private revision = 0;
   private ledger = 0;
 
   /** Somebody applies a File. */
-  apply(name: string, content: string, more: Partial<Heard> = {}): this {
+  apply(name: string, content: string, more: Partial<ObservedObject> = {}): this {
     const before = this.objects.get(`File/${name}`);
     const spec = { nodeSelector: {}, path: `/etc/${name}`, content, ...(more.spec as object | undefined) };
     const isNew = JSON.stringify(before?.spec) !== JSON.stringify(spec);
@@ -59,7 +61,7 @@ export class GatewayWorld {
     });
   }
 
-  edit(name: string, change: Partial<Heard>): this {
+  edit(name: string, change: Partial<ObservedObject>): this {
     const before = this.objects.get(`File/${name}`);
     return before === undefined ? this : this.put({ ...before, ...change });
   }
@@ -90,7 +92,7 @@ export class GatewayWorld {
       ledger: (this.ledger += 1),
       message: '',
       author: '',
-      behind: [],
+      waitsFor: [],
       attempt: 1,
       nodes: 2,
       unchanged: 0,
@@ -123,7 +125,7 @@ export class GatewayWorld {
       applied: 0,
       failed: 0,
       unknown: 0,
-      owed: 0,
+      deferred: 0,
       pending: 2,
       maxFailures: 0,
       reason: '',
@@ -141,8 +143,8 @@ export class GatewayWorld {
     return this;
   }
 
-  saidBy(change: string): Said {
-    const body = JSON.parse(this.published[Number(change.slice(1)) - 1]?.text ?? '{}') as Partial<Said>;
+  saidBy(change: string): PublishedBody {
+    const body = JSON.parse(this.published[Number(change.slice(1)) - 1]?.text ?? '{}') as Partial<PublishedBody>;
     return { apply: body.apply ?? [], delete: body.delete ?? [] };
   }
 
@@ -153,38 +155,42 @@ export class GatewayWorld {
     );
   }
 
-  /** One look, with all that it needs read. */
-  look(): Decided {
-    for (let tries = 0; tries < 100; tries += 1) {
-      const decided = decide(this.state, { nowMs: this.nowMs, at: `t${this.nowMs}`, debounceMs: DEBOUNCE_MS });
-      if (decided.unread.length === 0) return decided;
-      for (const change of decided.unread) this.read(change);
-    }
-    throw new Error('it never has read enough');
+  /** One look, with all that it needs read; a decision leaves the state as it was. */
+  look(): GatewayDecision {
+    this.run(look(this.state));
+    const before = pictureTextOf(this.state, true);
+    const timing = this.perform({ do: 'now' }) as Timing;
+    const decided = decide(this.state, timing);
+    expect(pictureTextOf(this.state, true)).toBe(before);
+    return decided;
   }
 
-  /** Looks and acts until nothing is left to do now; a merger may be slow to show what was published. */
-  act(): this {
-    for (let rounds = 0; ; rounds += 1) {
-      if (rounds > 50) throw new Error(`it never comes to rest: ${this.lines.join('; ')}`);
-      const decided = this.look();
-      const [batch] = decided.publish;
-      if ((batch !== undefined || decided.deeds.some((deed) => deed.do === 'release')) && this.catchUp()) continue;
-      if (batch !== undefined) {
-        this.take(batch);
-        continue;
-      }
-      for (const deed of decided.deeds) this.carryOut(deed);
-      if (decided.deeds.length === 0) return this;
+  private run<T>(steps: Generator<GatewayEffect, T, GatewayAnswers[GatewayEffect['do']]>): T {
+    for (let next = steps.next(); ; next = steps.next(this.perform(next.value)))
+      if (next.done === true) return next.value;
+  }
+
+  /** Takes turns until nothing is left to do now, and says when to take the next. */
+  private turns(): number {
+    for (let rounds = 0; rounds <= 50; rounds += 1) {
+      this.begun = 0;
+      this.look();
+      const wakeAtMs = this.run(turn(this.state));
+      if (wakeAtMs !== 0 && this.begun === 0) return wakeAtMs;
     }
+    throw new Error(`it never comes to rest: ${this.lines.join('; ')}`);
+  }
+
+  act(): this {
+    this.turns();
+    return this;
   }
 
   /** Acts, lets time pass to whenever there is something to do, and so on until there is nothing for a while. */
   rest(): this {
     const untilMs = this.nowMs + REST_MS;
     for (let rounds = 0; rounds < 50; rounds += 1) {
-      this.act();
-      const { wakeAtMs } = this.look();
+      const wakeAtMs = this.turns();
       if (wakeAtMs > untilMs) return this;
       this.nowMs = Math.max(this.nowMs, wakeAtMs);
     }
@@ -212,49 +218,53 @@ export class GatewayWorld {
     return `${found?.status} ${found?.reason}`;
   }
 
-  private put(heard: Heard): this {
+  private put(heard: ObservedObject): this {
     const whole = { ...heard, revision: String((this.revision += 1)) };
     this.objects.set(`File/${heard.name}`, whole);
     this.state.hear(whole, this.nowMs);
     return this;
   }
 
-  private read(change: string): void {
-    this.state.index.read(change, contentsOf(this.published[Number(change.slice(1)) - 1]?.text ?? '', sha256));
+  private perform(effect: GatewayEffect): GatewayAnswers[GatewayEffect['do']] {
+    switch (effect.do) {
+      case 'now':
+        return { nowMs: this.nowMs, at: `t${this.nowMs}`, debounceMs: DEBOUNCE_MS };
+      case 'read-changes':
+        return effect.changes.map((change) => this.published[Number(change.slice(1)) - 1]?.text ?? '');
+      case 'last-change':
+        return this.published.length;
+      case 'publish':
+        return this.take(effect.batch);
+      case 'begin':
+        this.begun += effect.actions.length;
+        return effect.actions.forEach((action) => this.carryOut(action));
+    }
   }
 
-  /** Reads what no view shows; whether there was any. */
-  private catchUp(): boolean {
-    const unseen = this.published
-      .map((_, i) => changeId(i + 1))
-      .filter((change) => this.state.index.get(change) === undefined);
-    for (const change of unseen) this.read(change);
-    return unseen.length > 0;
-  }
-
-  private take(batch: Batch): void {
+  private take(batch: Batch): string {
     expect(this.published.map(({ id }) => id)).not.toContain(batch.id);
     this.published.push({ text: batch.text, source: 'kubernetes', id: batch.id });
-    this.read(changeId(this.published.length));
+    return changeId(this.published.length);
   }
 
-  private carryOut(deed: Deed): void {
-    this.deeds.push(deed);
-    switch (deed.do) {
+  private carryOut(action: GatewayAction): void {
+    this.actions.push(action);
+    switch (action.do) {
       case 'hold':
-        if (this.unheld.has(deed.resource.name)) return this.state.failed(`finalizer ${deed.resource.id}`, this.nowMs);
-        this.edit(deed.resource.name, { finalizers: deed.finalizers });
-        return this.state.did(`finalizer ${deed.resource.id}`, this.nowMs);
+        if (this.unheld.has(action.resource.name))
+          return this.state.failed(`finalizer ${action.resource.id}`, this.nowMs);
+        this.edit(action.resource.name, { finalizers: action.finalizers });
+        return this.state.did(`finalizer ${action.resource.id}`, this.nowMs);
       case 'release':
-        this.objects.delete(deed.resource.id);
-        return this.state.gone(deed.resource, this.nowMs);
+        this.objects.delete(action.resource.id);
+        return this.state.gone(action.resource, this.nowMs);
       case 'show':
-        this.edit(deed.resource.name, { status: deed.status });
-        return this.state.did(`status ${deed.resource.id}`, this.nowMs);
+        this.edit(action.resource.name, { status: action.status });
+        return this.state.did(`status ${action.resource.id}`, this.nowMs);
       case 'make-rollout':
         return this.putRollout({
-          name: deed.change,
-          uid: deed.change,
+          name: action.change,
+          uid: action.change,
           generation: 1,
           revision: '',
           paused: undefined,
@@ -262,14 +272,14 @@ export class GatewayWorld {
           status: undefined,
         });
       case 'show-rollout':
-        this.putRollout({ ...(this.rollouts.get(deed.change) as RolloutResource), status: deed.status });
-        return this.state.did(`status Rollout/${deed.change}`, this.nowMs);
+        this.putRollout({ ...(this.rollouts.get(action.change) as RolloutResource), status: action.status });
+        return this.state.did(`status Rollout/${action.change}`, this.nowMs);
       case 'remove-rollout':
-        this.rollouts.delete(deed.change);
-        return void this.state.rolloutResources.delete(deed.change);
+        this.rollouts.delete(action.change);
+        return void this.state.rolloutResources.delete(action.change);
       case 'steer':
-        this.state.steered.set(deed.change, { generation: deed.generation, refusal: '' });
-        return void this.rollout(deed.change, { paused: deed.pause });
+        this.state.steered.set(action.change, { generation: action.generation, refusal: '' });
+        return void this.rollout(action.change, { paused: action.pause });
     }
   }
 
@@ -281,7 +291,7 @@ export class GatewayWorld {
 }
 
 /** `+a=1 +b=2 -c`: what a change applies and deletes. */
-function lineOf(said: Said): string {
+function lineOf(said: PublishedBody): string {
   return [
     ...said.apply.map(({ metadata, spec }) => `+${metadata.name}=${spec.content}`),
     ...said.delete.map(({ name }) => `-${name}`),

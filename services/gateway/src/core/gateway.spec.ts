@@ -88,7 +88,7 @@ describe('publishing', () => {
     expect(world.saidBy('c2').apply[0]?.metadata).toEqual({ name: 'a', labels: { team: 'x' } });
   });
 
-  it('corrects what is on its way, and goes back to what was before', () => {
+  it('corrects what is on its way, and rolls back to what was before', () => {
     world.apply('a', '1').rest();
     world.apply('a', '2').rest();
     world.apply('a', '1').rest();
@@ -208,7 +208,7 @@ describe('deleting', () => {
     expect(world.lines).toEqual(['+a=1', '-a']);
   });
 
-  it('that went back says when it is tried again, how a person has it done at once, and does so', () => {
+  it('that was rolled back says when it is tried again, how a person has it done at once, and does so', () => {
     world
       .apply('a', '1')
       .rest()
@@ -223,7 +223,7 @@ describe('deleting', () => {
     expect(world.edit('a', { retry: 'c2' }).rest().lines.slice(2)).toEqual(['-a']);
   });
 
-  it('says that it was refused, and is tried again when another change was committed, or a config forgiven', () => {
+  it('says that it was refused, and is tried again when another change was committed, or a config cleared', () => {
     world.apply('a', '1').rest().stand('c1', 'committed').remove('a').rest();
     world.stand('c2', 'rejected', refusal('File/a')).restart().rest();
     expect([world.lines.length, world.status('a')['phase'], world.condition('a', 'Ready')]).toEqual([
@@ -234,12 +234,12 @@ describe('deleting', () => {
     world.stand(world.publish({ apply: [] }), 'committed').rest();
     expect(world.lines.slice(2)).toEqual(['-a']);
     world.stand('c4', 'rejected', refusal('File/a')).rest();
-    world.state.showKnownBad({ forgivenBy: 'me', ledger: 1_000 } as never);
+    world.state.showKnownBad({ clearedBy: 'me', ledger: 1_000 } as never);
     expect(world.rest().lines.slice(2)).toEqual(['-a', '-a']);
     expect(world.rest().lines.length).toBe(4);
   });
 
-  it('that went back on the nodes is not repeated for any odd reason', () => {
+  it('that was rolled back on the nodes is not repeated for any odd reason', () => {
     world
       .apply('a', '1')
       .rest()
@@ -252,10 +252,10 @@ describe('deleting', () => {
     expect(world.edit('a', { retry: 'c2' }).rest().lines).toEqual(['+a=1', '-a', '-a']);
   });
 
-  describe('that went back', () => {
+  describe('that was rolled back', () => {
     const MINUTE = 60_000;
     /** The deletion ends, and so much time goes by. */
-    const goesBack = (change: string, afterMs: number, reason = 'n1 is failed: no room'): readonly string[] => {
+    const rollsBack = (change: string, afterMs: number, reason = 'n1 is failed: no room'): readonly string[] => {
       world.stand(change, 'ended', { outcome: 'reverted', reason });
       world.nowMs += afterMs;
       return world.act().lines.slice(2);
@@ -265,22 +265,22 @@ describe('deleting', () => {
     });
 
     it('is tried again by itself, each time after twice as long, by whichever copy', () => {
-      expect(goesBack('c2', 9 * MINUTE)).toEqual([]);
+      expect(rollsBack('c2', 9 * MINUTE)).toEqual([]);
       world.restart().act();
       world.nowMs += MINUTE;
       expect(world.rest().lines.slice(2)).toEqual(['-a']);
-      expect(goesBack('c3', 19 * MINUTE).length).toBe(1);
+      expect(rollsBack('c3', 19 * MINUTE).length).toBe(1);
       world.nowMs += MINUTE;
       expect(world.restart().rest().lines.slice(2).length).toBe(2);
       for (const [i, minutes] of [40, 80, 160, 320, 360, 360].entries()) {
-        expect(goesBack(`c${i + 4}`, (minutes - 1) * MINUTE).length).toBe(i + 2);
+        expect(rollsBack(`c${i + 4}`, (minutes - 1) * MINUTE).length).toBe(i + 2);
         world.nowMs += MINUTE;
         expect(world.rest().lines.slice(2).length).toBe(i + 3);
       }
     });
 
     it('is tried again soon when the node that turned it has left', () => {
-      expect(goesBack('c2', 5 * MINUTE)).toEqual([]);
+      expect(rollsBack('c2', 5 * MINUTE)).toEqual([]);
       world.state.showNode({ node: 'n2', state: 'gone' });
       expect(world.rest().lines.slice(2)).toEqual([]);
       world.state.showNode({ node: 'n1', state: 'gone' });
@@ -301,7 +301,7 @@ describe('deleting', () => {
     });
 
     it('is not tried again by time once it was refused without touching a node', () => {
-      goesBack('c2', 10 * MINUTE);
+      rollsBack('c2', 10 * MINUTE);
       world.rest().stand('c3', 'rejected', refusal('File/a'));
       world.nowMs += 24 * 60 * MINUTE;
       expect(world.rest().lines.slice(2)).toEqual(['-a']);
@@ -329,7 +329,9 @@ describe('deleting', () => {
       .rest();
     expect([
       world.lines,
-      world.deeds.filter((deed) => deed.do !== 'make-rollout' && deed.do !== 'show-rollout' && deed.do !== 'show'),
+      world.actions.filter(
+        (action) => action.do !== 'make-rollout' && action.do !== 'show-rollout' && action.do !== 'show',
+      ),
     ]).toEqual([[], []]);
   });
 });
@@ -337,7 +339,7 @@ describe('deleting', () => {
 describe('status', () => {
   it('is written only where it differs, and at most once a second for each object', () => {
     world.apply('a', '1').rest().stand('c1', 'rolling').rollout('c1', { applied: 0 }).rest();
-    const shows = (): number => world.deeds.filter((deed) => deed.do === 'show').length;
+    const shows = (): number => world.actions.filter((action) => action.do === 'show').length;
     const before = shows();
     for (let applied = 1; applied <= 20; applied += 1) {
       world.rollout('c1', { applied, nodes: 20 }).act();
@@ -375,7 +377,7 @@ describe('status', () => {
 
   it.each<[phase: ChangeView['phase'], more: Partial<ChangeView>, word: string, ready: string]>([
     ['accepted', {}, 'Reviewing', 'False InReview'],
-    ['waiting', { behind: ['c9'] }, 'Waiting', 'False Waiting'],
+    ['waiting', { waitsFor: ['c9'] }, 'Waiting', 'False Waiting'],
     ['rolling', {}, 'Rolling', 'False Rolling'],
     ['committed', {}, 'Ready', 'True Committed'],
     ['rejected', {}, 'Rejected', 'False Rejected'],
@@ -425,7 +427,8 @@ describe('rollouts', () => {
         paused,
         generation: (world.rollouts.get('c1')?.generation ?? 0) + 1,
       });
-    const steers = (): readonly unknown[] => world.deeds.flatMap((deed) => (deed.do === 'steer' ? [deed.pause] : []));
+    const steers = (): readonly unknown[] =>
+      world.actions.flatMap((action) => (action.do === 'steer' ? [action.pause] : []));
     edit(true);
     world.rest();
     expect([steers(), world.rollouts.get('c1')?.status]).toMatchObject([

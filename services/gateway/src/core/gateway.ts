@@ -2,19 +2,19 @@ import { FINALIZER, manifestOf, type Resource, type Status } from './resource.js
 import { ABSENT, weightOf, type Change } from './changes.js';
 import { isSame } from './conditions.js';
 import { declaredOf } from './definitions.js';
-import { drainTroubles } from './drains.js';
-import { rolloutDeeds, type RolloutDeed } from './rollouts.js';
-import { standOf, triedAgainAtMs, wantedOf, type Stand } from './stand.js';
-import type { State } from './state.js';
+import { rolloutActions, type RolloutAction } from './rollouts.js';
+import { publishedStateOf, triedAgainAtMs, wantedOf, type PublishedState } from './published-state.js';
+import type { Memory, State } from './state.js';
 import { statusOf } from './status.js';
 
 /*
  * What always holds:
- * 1. what is published differs from what the newest open or committed change says of it, or was refused and is tried again for a reason that a newer change undoes;
- * 2. an object without our finalizer is not published: so none can go without its deletion being published;
- * 3. the finalizer goes when the deletion is committed, or when there is nothing to take off the nodes;
- * 4. a status is written only where it differs from what is there, and at most once a second for each object; nothing that is decided rests on one
- *    (but for a Rollout's observedGeneration, which says whose wish was dealt with).
+ * 1. What is published differs from what the newest open or committed change says of it, or was refused and is tried
+ *    again for a reason that a newer change undoes.
+ * 2. An object without our finalizer is not published: so none can go without its deletion being published.
+ * 3. The finalizer is removed when the deletion is committed, or when there is nothing to take off the nodes.
+ * 4. A status is written only where it differs from what is there, and at most once a second for each object; no
+ *    decision rests on one (but for a Rollout's observedGeneration, which says whose wish was dealt with).
  */
 
 /** A change to publish. */
@@ -24,20 +24,22 @@ export interface Batch {
   readonly id: string;
 }
 
-export type Deed =
+export type GatewayAction =
   | { readonly do: 'hold' | 'release'; readonly resource: Resource; readonly finalizers: readonly string[] }
   | { readonly do: 'show'; readonly resource: Resource; readonly status: Status }
-  | RolloutDeed;
+  | RolloutAction;
 
-export interface Decided {
+export interface GatewayDecision {
   /** Changes whose content has to be read before more can be decided. */
   readonly unread: readonly string[];
   /** To publish now, one after the other, if all changes up to now were seen, and behind those. */
   readonly publish: readonly Batch[];
   /** To release an object all changes up to now must have been seen, too. */
-  readonly deeds: readonly Deed[];
+  readonly actions: readonly GatewayAction[];
   /** When to decide again if nothing is heard; Infinity for never. */
   readonly wakeAtMs: number;
+  /** What to remember for the next decision. */
+  readonly memory: Memory;
 }
 
 export interface Timing {
@@ -52,26 +54,26 @@ export interface Timing {
 const PATIENCE = 10;
 const BATCH_BYTES = 800 * 1_024;
 
-/** Decides what to publish and what to write, from what is seen now alone. */
-export function decide(state: State, timing: Timing): Decided {
+/** Decides what to publish and what to write, from what is seen now alone; leaves the state unchanged. */
+export function decide(state: State, timing: Timing): GatewayDecision {
   const unread = new Set<string>(state.index.unread);
-  const deeds: Deed[] = [];
+  const actions: GatewayAction[] = [];
+  const calm = new Map<Resource, readonly unknown[]>();
   const wanting: { readonly resource: Resource; readonly after: string }[] = [];
-  state.drainTroubles = drainTroubles(state.drains.values(), timing.nowMs);
   let { wakeAtMs } = state.drainTroubles;
-  const propose = (key: string, deed: Deed): void => {
+  const propose = (key: string, action: GatewayAction): void => {
     const from = state.notBefore(key);
-    if (from <= timing.nowMs) deeds.push(deed);
+    if (from <= timing.nowMs) actions.push(action);
     else wakeAtMs = Math.min(wakeAtMs, from);
   };
   for (const resource of state.resources.values()) {
-    const stand = standOf(state, resource);
+    const stand = publishedStateOf(state, resource);
     if (isCalm(state, resource, stand)) continue;
     if (stand.is === 'unread') for (const change of stand.changes) unread.add(change);
     const { after, fromMs } = publishedAfter(state, resource, stand, timing.nowMs);
     wakeAtMs = Math.min(wakeAtMs, fromMs);
     if (after !== undefined) wanting.push({ resource, after });
-    const held = finalizerDeed(resource, stand, after !== undefined);
+    const held = finalizerAction(resource, stand, after !== undefined);
     if (held !== undefined) propose(`finalizer ${resource.id}`, held);
     const statusFrom = state.notBefore(`status ${resource.id}`);
     if (statusFrom > timing.nowMs) {
@@ -82,21 +84,27 @@ export function decide(state: State, timing: Timing): Decided {
     const status = told && declaredOf(state.definitions, resource.kind, told);
     if (status !== undefined && held?.do !== 'release' && !isSame(status, resource.status))
       propose(`status ${resource.id}`, { do: 'show', resource, status });
-    else if (held === undefined && stand.is === 'carried')
-      state.calm.set(resource, basisOf(state, resource, stand.change));
+    else if (held === undefined && stand.is === 'carried') calm.set(resource, basisOf(state, resource, stand.change));
   }
-  const rollouts = rolloutDeeds(state, timing.nowMs, timing.at);
-  const publishing = unread.size > 0 ? { publish: [], wakeAtMs: Infinity } : publishDue(state, wanting, timing);
+  const rollouts = rolloutActions(state, timing.nowMs, timing.at);
+  const publishing =
+    unread.size > 0
+      ? { publish: [], wakeAtMs: Infinity, wantingSinceMs: state.memory.wantingSinceMs }
+      : publishDue(state, wanting, timing);
   return {
     unread: [...unread],
     publish: publishing.publish,
-    deeds: [...deeds, ...rollouts.deeds],
+    actions: [...actions, ...rollouts.actions],
     wakeAtMs: Math.min(wakeAtMs, rollouts.wakeAtMs, publishing.wakeAtMs),
+    memory: { wantingSinceMs: publishing.wantingSinceMs, calm },
   };
 }
 
-/** Whether there was nothing to do about it when it was looked at last, and nothing that this rested on is another now. Most objects are so, most of the time. */
-function isCalm(state: State, resource: Resource, stand: Stand): boolean {
+/**
+ * Whether there was nothing to do about it when it was looked at last, and nothing that this rested on is another now.
+ * Most objects are so, most of the time.
+ */
+function isCalm(state: State, resource: Resource, stand: PublishedState): boolean {
   const before = state.calm.get(resource);
   return (
     before !== undefined &&
@@ -120,7 +128,7 @@ const basisOf = (
 function publishedAfter(
   state: State,
   resource: Resource,
-  stand: Stand,
+  stand: PublishedState,
   nowMs: number,
 ): { readonly after?: string; readonly fromMs: number } {
   if (resource.deleting && !resource.finalizers.includes(FINALIZER)) return { fromMs: Infinity };
@@ -130,7 +138,7 @@ function publishedAfter(
 }
 
 /** Takes hold of what is to be published, and lets go of what is off the nodes. */
-function finalizerDeed(resource: Resource, stand: Stand, isWanting: boolean): Deed | undefined {
+function finalizerAction(resource: Resource, stand: PublishedState, isWanting: boolean): GatewayAction | undefined {
   const { deleting, finalizers } = resource;
   const isHeld = finalizers.includes(FINALIZER);
   if (deleting) {
@@ -149,28 +157,25 @@ function publishDue(
   state: State,
   wanting: readonly { readonly resource: Resource; readonly after: string }[],
   { nowMs, debounceMs }: Timing,
-): Pick<Decided, 'publish' | 'wakeAtMs'> {
-  if (wanting.length === 0) {
-    state.wantingSinceMs = undefined;
-    return { publish: [], wakeAtMs: Infinity };
-  }
-  state.wantingSinceMs ??= nowMs;
-  const lastMs = state.wantingSinceMs + PATIENCE * debounceMs;
-  const dueMs = Math.min(Math.max(state.heardMs, state.wantingSinceMs) + debounceMs, lastMs);
-  if (nowMs < dueMs) return { publish: [], wakeAtMs: dueMs };
+): Pick<GatewayDecision, 'publish' | 'wakeAtMs'> & Pick<Memory, 'wantingSinceMs'> {
+  if (wanting.length === 0) return { publish: [], wakeAtMs: Infinity, wantingSinceMs: undefined };
+  const wantingSinceMs = state.memory.wantingSinceMs ?? nowMs;
+  const lastMs = wantingSinceMs + PATIENCE * debounceMs;
+  const dueMs = Math.min(Math.max(state.heardMs, wantingSinceMs) + debounceMs, lastMs);
+  if (nowMs < dueMs) return { publish: [], wakeAtMs: dueMs, wantingSinceMs };
   const ready = wanting.filter(({ resource }) => resource.finalizers.includes(FINALIZER));
   // One that cannot be held, for want of a right, keeps the others only until that was tried.
   const isAboutTo = wanting.some(
     ({ resource }) => !resource.finalizers.includes(FINALIZER) && !state.hasFailed(`finalizer ${resource.id}`),
   );
-  if (isAboutTo) return { publish: [], wakeAtMs: Infinity };
-  return { publish: batchesOf(ready).map((batch) => toBatch(state, batch)), wakeAtMs: Infinity };
+  if (isAboutTo) return { publish: [], wakeAtMs: Infinity, wantingSinceMs };
+  return { publish: batchesOf(ready).map((batch) => toBatch(state, batch)), wakeAtMs: Infinity, wantingSinceMs };
 }
 
-type Wanting = readonly { readonly resource: Resource; readonly after: string }[];
+type PendingObjects = readonly { readonly resource: Resource; readonly after: string }[];
 
 /** One batch, if it fits into a message. */
-function batchesOf(ready: Wanting): readonly Wanting[] {
+function batchesOf(ready: PendingObjects): readonly PendingObjects[] {
   const batches: { readonly resource: Resource; readonly after: string }[][] = [];
   let bytes = Infinity;
   for (const one of [...ready].sort((a, b) => (a.resource.id < b.resource.id ? -1 : 1))) {
@@ -185,7 +190,7 @@ function batchesOf(ready: Wanting): readonly Wanting[] {
   return batches;
 }
 
-function toBatch({ digest }: State, batch: Wanting): Batch {
+function toBatch({ digest }: State, batch: PendingObjects): Batch {
   const resources = batch.map(({ resource }) => resource);
   const gone = resources.filter((resource) => wantedOf(resource) === ABSENT);
   const [first] = resources;

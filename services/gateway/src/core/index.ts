@@ -1,20 +1,21 @@
-export { answer, type Answer } from './admission/answer.js';
+export { answerAdmission } from './admission/answer.js';
 export {
-  keptFor,
-  lineOfStanding,
+  keptCertificate,
+  certificateLine,
   noCertificate,
-  standingOf,
-  type CertificateStanding,
+  certificateStatusOf,
+  type CertificateStatus,
 } from './admission/certificate.js';
-export { foresee } from './admission/foresight.js';
+export { previewReview } from './admission/review-preview.js';
 export { readReview, type AdmissionRequest, type RolloutRequest } from './admission/request.js';
-export { reviewOf } from './admission/response.js';
-export { answerSteering } from './admission/steering.js';
-export { Wanted } from './admission/wanted.js';
+export { reviewOf, type AdmissionAnswer } from './admission/response.js';
+export { answerSteering } from './admission/rights.js';
+export { DesiredState } from './admission/desired-state.js';
 export { ABSENT, contentsOf, type Contents } from './changes.js';
 export { DEFINITIONS_TODO, NO_TROUBLE, troubleOf, type DefinitionTrouble } from './definitions.js';
-export type { SeenDrain } from './drains.js';
-export { toldBy, type Told } from './events.js';
-export { decide, type Batch, type Decided, type Deed, type Timing } from './gateway.js';
-export { FINALIZER, RETRY, type Condition, type Digest, type Heard, type Status } from './resource.js';
+export type { ObservedDrain } from './drains.js';
+export { eventsOf, type EventDraft } from './events.js';
+export type { Batch, GatewayAction, Timing } from './gateway.js';
+export { turn, type GatewayAnswers, type GatewayEffect } from './turn.js';
+export { FINALIZER, RETRY, type Condition, type Digest, type ObservedObject, type Status } from './resource.js';
 export { State, type RolloutResource } from './state.js';

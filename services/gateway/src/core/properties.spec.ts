@@ -39,7 +39,10 @@ const fileOf = (fragment: string, text: string): object => ({
   spec: { nodeSelector: {}, path: `/etc/${fragment}`, content: text },
 });
 
-/** The oldest changes that have not ended; the merger lets those that share a fragment end in their order, or supersedes the older. */
+/**
+ * The oldest changes that have not ended; the merger lets those that share a fragment end in their order, or supersedes
+ * the older.
+ */
 function end(world: GatewayWorld, phase: 'committed' | 'rejected' | 'reverted', which: number): void {
   const open = world.published
     .map((_, i) => changeId(i + 1))
@@ -78,7 +81,10 @@ function take(world: GatewayWorld, step: Step): void {
   }
 }
 
-/** What the changes that count say of a fragment, by another and plainer way than the gateway's: the newest that is not over in vain. */
+/**
+ * What the changes that count say of a fragment, by another and plainer way than the gateway's: the newest that is not
+ * over in vain.
+ */
 function saysOf(world: GatewayWorld, id: string): string | undefined {
   for (let i = world.published.length; i > 0; i -= 1) {
     const view = world.views.get(changeId(i));
@@ -115,10 +121,10 @@ test('whatever happens, in the end each object is what was published last, or it
       }
       world.published.forEach((_, i) => world.views.has(changeId(i + 1)) || world.stand(changeId(i + 1), 'accepted'));
       world.rest();
-      const [published, deeds] = [world.published.length, world.deeds.length];
+      const [published, actions] = [world.published.length, world.actions.length];
       world.nowMs += 3_600_000;
       world.restart().rest();
-      expect([world.published.length, world.deeds.length]).toEqual([published, deeds]);
+      expect([world.published.length, world.actions.length]).toEqual([published, actions]);
     }),
     { numRuns: LIVES, seed: 7 },
   );

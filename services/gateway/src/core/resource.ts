@@ -1,6 +1,6 @@
-import type { Reason } from '#libs/contracts';
+import type { Fragment, Reason } from '#libs/contracts';
 import { API_VERSION, checkManifest, MAX_CHANGE_BYTES, utf8Bytes } from '#libs/manifests';
-import { canonicalJson } from '#libs/rendering';
+import { canonicalJson } from '#libs/rules';
 
 /** What keeps an object until the change that takes it off the nodes has succeeded. */
 export const FINALIZER = 'sluice.dev/rollout';
@@ -23,7 +23,7 @@ export type Status = Readonly<Record<string, unknown>> & {
 };
 
 /** An object of the API server, as it was heard. */
-export interface Heard {
+export interface ObservedObject {
   readonly kind: string;
   readonly name: string;
   readonly uid: string;
@@ -38,7 +38,7 @@ export interface Heard {
 }
 
 /** The same, with what follows from it. */
-export interface Resource extends Heard {
+export interface Resource extends ObservedObject {
   /** `Kind/name`, as reasons name it. */
   readonly id: string;
   /** Of what would be published of it. */
@@ -60,7 +60,7 @@ export const hashOf = (
   );
 
 /** What is published of an object: the document as anybody would write it. */
-export const manifestOf = ({ kind, name, labels, spec }: Pick<Heard, 'kind' | 'name' | 'labels' | 'spec'>): object => ({
+export const manifestOf = ({ kind, name, labels, spec }: Content): object => ({
   apiVersion: API_VERSION,
   kind,
   metadata: { name, ...(Object.keys(labels).length === 0 ? {} : { labels }) },
@@ -71,26 +71,36 @@ export const manifestOf = ({ kind, name, labels, spec }: Pick<Heard, 'kind' | 'n
 const MOST_BYTES = MAX_CHANGE_BYTES - 4_096;
 
 /** Why an object is too large for a change, alone. */
-export function sizeReasons(object: Pick<Heard, 'kind' | 'name' | 'labels' | 'spec'>): readonly Reason[] {
+function sizeReasons(object: Content): readonly Reason[] {
   const bytes = utf8Bytes(JSON.stringify(manifestOf(object)));
   if (bytes <= MOST_BYTES) return [];
-  return [
-    {
-      fragment: `${object.kind}/${object.name}`,
-      field: '',
-      code: 'too-large',
-      message: `the object has ${bytes} bytes, and may have ${MOST_BYTES}`,
-      nodes: [],
-    },
-  ];
+  const message = `the object has ${bytes} bytes; the limit is ${MOST_BYTES}`;
+  return [{ fragment: `${object.kind}/${object.name}`, field: '', code: 'too-large', message, nodes: [] }];
 }
 
-/** Reads an object; it is checked as the merger would, so that one that cannot be published holds up no other. */
-export function resourceOf(heard: Heard, digest: Digest): Resource {
-  const id = `${heard.kind}/${heard.name}`;
-  const manifest = manifestOf(heard);
-  const bytes = utf8Bytes(JSON.stringify(manifest));
-  const checked = checkManifest(manifest, id);
-  if (!checked.ok) return { ...heard, id, bytes, hash: '', problems: checked.reasons };
-  return { ...heard, id, bytes, hash: hashOf(heard, digest), problems: sizeReasons(heard) };
+/** What of an object is published. */
+export type Content = Pick<ObservedObject, 'kind' | 'name' | 'labels' | 'spec'>;
+
+/** The fragment that an object says, or every reason why it says none: it is checked as the merger would. */
+export function checkObject(
+  content: Content,
+): { readonly fragment: Fragment } | { readonly reasons: readonly Reason[] } {
+  const checked = checkManifest(manifestOf(content), `${content.kind}/${content.name}`);
+  if (!checked.ok) return { reasons: checked.reasons };
+  const large = sizeReasons(content);
+  return large.length > 0 ? { reasons: large } : { fragment: checked.fragment };
+}
+
+/** The same where the reasons are of no interest. */
+export function fragmentOfObject(content: Content): Fragment | undefined {
+  const checked = checkObject(content);
+  return 'fragment' in checked ? checked.fragment : undefined;
+}
+
+/** Reads an object; one that cannot be published holds up no other. */
+export function resourceOf(heard: ObservedObject, digest: Digest): Resource {
+  const bytes = utf8Bytes(JSON.stringify(manifestOf(heard)));
+  const checked = checkObject(heard);
+  const [hash, problems] = 'reasons' in checked ? ['', checked.reasons] : [hashOf(heard, digest), []];
+  return { ...heard, id: `${heard.kind}/${heard.name}`, bytes, hash, problems };
 }

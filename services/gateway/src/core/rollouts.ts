@@ -9,7 +9,7 @@ import { countsOf, tellOf } from './status.js';
 import type { RolloutResource, State } from './state.js';
 
 /** What is to be done about a Rollout. */
-export type RolloutDeed =
+export type RolloutAction =
   | { readonly do: 'make-rollout'; readonly change: string; readonly source: string }
   | { readonly do: 'remove-rollout'; readonly change: string; readonly uid: string }
   | { readonly do: 'show-rollout'; readonly change: string; readonly uid: string; readonly status: Status }
@@ -20,19 +20,19 @@ const KEPT = 10;
 const NAME = /^c[1-9][0-9]{0,15}$/;
 
 /** One Rollout for each open change, and for the last few that have ended. */
-export function rolloutDeeds(
+export function rolloutActions(
   state: State,
   nowMs: number,
   at: string,
-): { readonly deeds: readonly RolloutDeed[]; readonly wakeAtMs: number } {
-  const deeds: RolloutDeed[] = [];
+): { readonly actions: readonly RolloutAction[]; readonly wakeAtMs: number } {
+  const actions: RolloutAction[] = [];
   let wakeAtMs = Infinity;
-  const propose = (key: string, deed: RolloutDeed): void => {
+  const propose = (key: string, action: RolloutAction): void => {
     const from = state.notBefore(key);
-    if (from <= nowMs) deeds.push(deed);
+    if (from <= nowMs) actions.push(action);
     else wakeAtMs = Math.min(wakeAtMs, from);
   };
-  if (!state.listed.has('Rollout')) return { deeds, wakeAtMs };
+  if (!state.listed.has('Rollout')) return { actions, wakeAtMs };
   const shown = shownChanges(state);
   for (const change of shown.values()) {
     const found = state.rolloutResources.get(change.change);
@@ -45,7 +45,7 @@ export function rolloutDeeds(
     const isOurs = NAME.test(name) && state.index.get(name) !== undefined && !shown.has(name);
     if (isOurs && !deleting) propose(`rollout ${name}`, { do: 'remove-rollout', change: name, uid });
   }
-  return { deeds, wakeAtMs };
+  return { actions, wakeAtMs };
 }
 
 function shownChanges({ index }: State): ReadonlyMap<string, Change> {
@@ -60,7 +60,7 @@ function followRollout(
   change: Change,
   found: RolloutResource,
   at: string,
-  propose: (key: string, deed: RolloutDeed) => void,
+  propose: (key: string, action: RolloutAction) => void,
 ): void {
   const view = state.rollouts.get(change.change);
   const wish = wishOf(state, change, found, view);
@@ -77,7 +77,9 @@ function followRollout(
     propose(`status Rollout/${change.change}`, { do: 'show-rollout', change: change.change, uid: found.uid, status });
 }
 
-/** Only an edit of the spec is a wish: who pauses or resumes in another way is not overruled by what was wished before. */
+/**
+ * Only an edit of the spec is a wish: who pauses or resumes in another way is not overruled by what was wished before.
+ */
 function wishOf(
   { steered }: State,
   { change }: Change,
@@ -116,17 +118,11 @@ function statusOfRollout(
     observedGeneration: observed,
     conditions: conditionsOf([...said, ...drainedOf(held)], observed, before, at),
     ...countsOf(change, view),
-    ...(view === undefined
-      ? {}
-      : {
-          paused: view.paused,
-          blocked: held?.blocked ?? 0,
-          progress: `${view.applied}/${view.nodes}`,
-          stalledBy: view.stalledBy,
-          supersededBy: view.supersededBy,
-          startedAt: view.startedAt,
-          endedAt: view.endedAt,
-          pools: view.pools,
-        }),
+    ...(view === undefined ? {} : progressOf(view, held?.blocked ?? 0)),
   };
+}
+
+function progressOf(view: RolloutView, blocked: number): Status {
+  const { paused, applied, nodes, stalledBy, supersededBy, startedAt, endedAt, pools } = view;
+  return { paused, blocked, progress: `${applied}/${nodes}`, stalledBy, supersededBy, startedAt, endedAt, pools };
 }

@@ -1,9 +1,9 @@
 import type { ChangeView, DrainView, KnownBadView, NodeView, PoolView, RolloutView } from '#libs/contracts';
-import type { CertificateStanding } from './admission/certificate.js';
+import type { CertificateStatus } from './admission/certificate.js';
 import { ChangeIndex } from './changes.js';
 import { NO_TROUBLE, type DefinitionTrouble } from './definitions.js';
-import { NO_DRAIN_TROUBLE, type DrainTroubles, type SeenDrain } from './drains.js';
-import { resourceOf, type Digest, type Heard, type Resource, type Status } from './resource.js';
+import { drainTroubles, NO_DRAIN_TROUBLE, type DrainTroubles, type ObservedDrain } from './drains.js';
+import { resourceOf, type Digest, type ObservedObject, type Resource, type Status } from './resource.js';
 
 /** A Rollout of the API server. */
 export interface RolloutResource {
@@ -14,6 +14,14 @@ export interface RolloutResource {
   readonly paused: boolean | undefined;
   readonly deleting: boolean;
   readonly status: Status | undefined;
+}
+
+/** What a decision remembers for the next one. It spares work, and delays what is about to be published. */
+export interface Memory {
+  /** Since when there is something to publish. */
+  readonly wantingSinceMs: number | undefined;
+  /** Objects about which there is nothing to do, and what that rests on. */
+  readonly calm: ReadonlyMap<Resource, readonly unknown[]>;
 }
 
 /** When something may be tried next, and how often it failed. */
@@ -27,8 +35,8 @@ export const WRITE_MS = 1_000;
 const LONGEST_MS = 60_000;
 
 /**
- * What the gateway sees: objects, changes and views. None of it is its own, and nothing has to survive it; what it keeps beside that
- * is when it did what.
+ * What the gateway sees: objects, changes and views. None of it is its own, and nothing has to survive it; what it
+ * keeps besides that is when it did what.
  */
 export class State {
   /** By `Kind/name`. */
@@ -42,36 +50,38 @@ export class State {
   /** Nodes that have left the fleet. */
   readonly leftNodes = new Set<string>();
   /** Those that are under way, by node. */
-  readonly drains = new Map<string, SeenDrain>();
-  /** What to tell of them, as of the last look. */
+  readonly drains = new Map<string, ObservedDrain>();
+  /** What to tell of them, as of `lookAtDrains`. */
   drainTroubles: DrainTroubles = NO_DRAIN_TROUBLE;
   /** Kinds whose definition in the API server is of another version, and what that means. */
   definitions: DefinitionTrouble = NO_TROUBLE;
   /** How the webhook stands; undefined where there is none. */
-  admission: CertificateStanding | undefined;
-  /** The ledger's sequence at which a config was forgiven last. */
-  forgivenAt = 0;
+  admission: CertificateStatus | undefined;
+  /** The ledger's sequence at which a config was cleared last. */
+  clearedAt = 0;
   /** When an object was last heard that says something new. */
   heardMs = 0;
-  /** Since when there is something to publish. */
-  wantingSinceMs: number | undefined;
+  /** What the last decision left for the next. */
+  memory: Pick<Memory, 'wantingSinceMs'> = { wantingSinceMs: undefined };
+  /** Up to which change all of them were read. */
+  readTo = 0;
   /** The generation of a Rollout whose wish was dealt with, and the answer if it was refused. */
   readonly steered = new Map<string, { readonly generation: number; readonly refusal: string }>();
-  /** What it rested on that there was nothing to do about an object, as that was heard last. */
+  /** Memory.calm of all decisions. */
   readonly calm = new WeakMap<Resource, readonly unknown[]>();
   private readonly paces = new Map<string, Pace>();
 
   constructor(readonly digest: Digest) {}
 
   /** All objects of a kind: what is not among them is gone. */
-  list(kind: string, all: readonly Heard[], nowMs: number): void {
+  list(kind: string, all: readonly ObservedObject[], nowMs: number): void {
     const names = new Set(all.map(({ name }) => name));
     for (const [id, { kind: of, name }] of this.resources) if (of === kind && !names.has(name)) this.forget(id, nowMs);
     for (const heard of all) this.hear(heard, nowMs);
     this.listed.add(kind);
   }
 
-  hear(heard: Heard, nowMs: number): void {
+  hear(heard: ObservedObject, nowMs: number): void {
     const resource = resourceOf(heard, this.digest);
     const before = this.resources.get(resource.id);
     if (before !== undefined && isOlder(heard, before)) return;
@@ -84,7 +94,7 @@ export class State {
     if (isNew) this.heardMs = nowMs;
   }
 
-  gone({ kind, name, uid }: Pick<Heard, 'kind' | 'name' | 'uid'>, nowMs: number): void {
+  gone({ kind, name, uid }: Pick<ObservedObject, 'kind' | 'name' | 'uid'>, nowMs: number): void {
     const id = `${kind}/${name}`;
     if (this.resources.get(id)?.uid === uid) this.forget(id, nowMs);
   }
@@ -110,8 +120,18 @@ export class State {
     else this.drains.delete(view.node);
   }
 
-  showKnownBad({ forgivenBy, ledger }: KnownBadView): void {
-    if (forgivenBy !== '') this.forgivenAt = Math.max(this.forgivenAt, ledger);
+  showKnownBad({ clearedBy, ledger }: KnownBadView): void {
+    if (clearedBy !== '') this.clearedAt = Math.max(this.clearedAt, ledger);
+  }
+
+  /** Drains are told when they have been held up for a while: time alone changes what there is to tell. */
+  lookAtDrains(nowMs: number): void {
+    this.drainTroubles = drainTroubles(this.drains.values(), nowMs);
+  }
+
+  remember({ wantingSinceMs, calm }: Memory): void {
+    this.memory = { wantingSinceMs };
+    for (const [resource, basis] of calm) this.calm.set(resource, basis);
   }
 
   /** Whether something may be done now; else when. */
@@ -149,7 +169,10 @@ export class State {
   }
 }
 
-/** An answer to a write may come before the watch shows what was there before it. Revisions of one object are ordered numbers. */
+/**
+ * An answer to a write may come before the watch shows what was there before it. Revisions of one object are ordered
+ * numbers.
+ */
 const isOlder = (
   one: { readonly uid: string; readonly revision: string },
   other: { readonly uid: string; readonly revision: string },

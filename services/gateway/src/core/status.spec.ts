@@ -1,6 +1,6 @@
 import type { PoolView } from '#libs/contracts';
 import { GatewayWorld } from './gateway.fixture.js';
-import { standOf } from './stand.js';
+import { publishedStateOf } from './published-state.js';
 import { statusOf } from './status.js';
 import type { Resource, Status } from './resource.js';
 
@@ -18,7 +18,7 @@ describe('the status of a pool', () => {
       gone: false,
     } as Partial<PoolView> as PoolView);
     const resource = world.state.resources.get('File/edge') as Resource;
-    return statusOf(world.state, { ...resource, kind: 'Pool' }, standOf(world.state, resource), 't1');
+    return statusOf(world.state, { ...resource, kind: 'Pool' }, publishedStateOf(world.state, resource), 't1');
   };
 
   it('names who uses its budget up, and why', () => {

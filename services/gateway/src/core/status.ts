@@ -1,26 +1,25 @@
 import type { PoolView, Reason, RolloutView } from '#libs/contracts';
 import { durationText, pluralOf } from '#libs/manifests';
-import { lineOfStanding, type CertificateStanding } from './admission/certificate.js';
+import { certificateLine, type CertificateStatus } from './admission/certificate.js';
 import type { Change } from './changes.js';
-import { conditionsOf, reasonOf, type Said } from './conditions.js';
+import { conditionsOf, reasonOf, wordsOf, type ConditionDraft } from './conditions.js';
 import { DEFINITIONS_TODO } from './definitions.js';
 import { drainedOf } from './drains.js';
 import { RETRY, type Resource, type Status } from './resource.js';
-import { againAfterMs, type Stand } from './stand.js';
+import { againAfterMs, type PublishedState } from './published-state.js';
 import type { State } from './state.js';
-import { wordsOf } from './words.js';
 
 /** Of the nodes that use up a budget. */
 const MOST_NAMED = 10;
 
-interface Story {
+interface ChangeStatus {
   readonly phase: string;
   readonly message: string;
-  readonly said: readonly Said[];
+  readonly said: readonly ConditionDraft[];
 }
 
-/** The status that an object shall have; undefined while there is nothing to say that is not about to change. */
-export function statusOf(state: State, resource: Resource, stand: Stand, at: string): Status | undefined {
+/** The status that an object should have; undefined while there is nothing to say that is not about to change. */
+export function statusOf(state: State, resource: Resource, stand: PublishedState, at: string): Status | undefined {
   switch (stand.is) {
     case 'unread':
     case 'differs':
@@ -33,112 +32,76 @@ export function statusOf(state: State, resource: Resource, stand: Stand, at: str
       const { change } = stand;
       const rollout = state.rollouts.get(change.change);
       const story = tellOf(change, rollout, resource);
-      return {
-        ...wholeOf(
-          state,
-          resource,
-          resource.deleting ? deletionOf(story, change, resource, againAfterMs(state, resource, change)) : story,
-          at,
-        ),
-        ...(resource.deleting ? {} : { hash: resource.hash }),
-        change: change.change,
-        ...countsOf(change, rollout),
-      };
+      const counts = { change: change.change, ...countsOf(change, rollout) };
+      if (!resource.deleting) return { ...wholeOf(state, resource, story, at), hash: resource.hash, ...counts };
+      const deletion = deletionOf(story, change, resource, againAfterMs(state, resource, change));
+      return { ...wholeOf(state, resource, deletion, at), ...counts };
     }
   }
 }
 
 /** Counts of a change, as far as they are known. */
-export const countsOf = (change: Change, rollout: RolloutView | undefined): Status => ({
-  nodes: change.nodes,
-  ...(rollout === undefined
-    ? {}
-    : {
-        applied: rollout.applied,
-        failed: rollout.failed,
-        unknown: rollout.unknown,
-        owed: rollout.owed,
-        pending: rollout.pending,
-      }),
-});
+export function countsOf({ nodes }: Change, rollout: RolloutView | undefined): Status {
+  if (rollout === undefined) return { nodes };
+  const { applied, failed, unknown, deferred, pending } = rollout;
+  return { nodes, applied, failed, unknown, deferred, pending };
+}
+
+const ACCEPTED: ConditionDraft = ['Accepted', 'True', 'Accepted'];
+const VALIDATED: ConditionDraft = ['Validated', 'True', 'Validated'];
 
 /** Where a change stands, as phase, one line and conditions. */
-export function tellOf(change: Change, rollout: RolloutView | undefined, of?: Resource): Story {
+export function tellOf(change: Change, rollout: RolloutView | undefined, of?: Resource): ChangeStatus {
   switch (change.phase) {
-    case 'published':
-      return story(
-        'Pending',
-        `published as ${change.change}, and not taken yet`,
-        ['Accepted', 'Unknown', 'Published'],
-        ['Progressing', 'True', 'Published'],
-        ['Ready', 'False', 'Published'],
-      );
+    case 'published': {
+      const message = `published as ${change.change}; waiting for the merger`;
+      return storyOf('Pending', message, 'Published', ['Accepted', 'Unknown', 'Published']);
+    }
     case 'accepted':
     case 'rendered':
-      return story(
-        'Reviewing',
-        '',
-        ['Accepted', 'True', 'Accepted'],
-        ['Validated', 'Unknown', 'InReview'],
-        ['Progressing', 'True', 'InReview'],
-        ['Ready', 'False', 'InReview'],
-      );
-    case 'waiting':
-      return story(
-        'Waiting',
-        `behind ${change.behind.join(', ')}`,
-        ['Accepted', 'True', 'Accepted'],
-        ['Validated', 'Unknown', 'Waiting'],
-        ['Progressing', 'True', 'Waiting'],
-        ['Ready', 'False', 'Waiting'],
-      );
+      return storyOf('Reviewing', '', 'InReview', ACCEPTED, ['Validated', 'Unknown', 'InReview']);
+    case 'waiting': {
+      const message = `waits for ${change.waitsFor.join(', ')}`;
+      return storyOf('Waiting', message, 'Waiting', ACCEPTED, ['Validated', 'Unknown', 'Waiting']);
+    }
     case 'validated':
     case 'rolling':
       return rolling(rollout);
     case 'committed': {
       // The two views are heard one by one: ready is told with the counts that go with it.
       if (rollout?.phase === 'rolling') return rolling(rollout);
-      const owed =
-        rollout === undefined || rollout.owed === 0
+      const deferred =
+        rollout === undefined || rollout.deferred === 0
           ? ''
-          : `${rollout.owed} of ${change.nodes} nodes are owed: they get it as soon as they can`;
-      const reason = owed === '' ? 'Committed' : 'NodesOwed';
-      return story(
-        'Ready',
-        owed,
-        ['Accepted', 'True', 'Accepted'],
-        ['Validated', 'True', 'Validated'],
-        ['Progressing', 'False', 'Committed'],
-        ['Ready', 'True', reason],
-      );
+          : `${rollout.deferred} of ${change.nodes} nodes are deferred: they get it as soon as they can`;
+      const ready: ConditionDraft = ['Ready', 'True', deferred === '' ? 'Committed' : 'NodesDeferred', deferred];
+      const said = [ACCEPTED, VALIDATED, ['Progressing', 'False', 'Committed', deferred], ready] as const;
+      return { phase: 'Ready', message: deferred, said };
     }
     case 'rejected':
       return refused(change.reasons, of?.id ?? '', change.apply.length + change.delete.length === 0);
     case 'ended': {
       const reason = reasonOf(change.outcome);
-      const why = change.reason || rollout?.reason || (rollout?.supersededBy ? `by ${rollout.supersededBy}` : '');
-      return story(
-        reason,
-        why,
-        ['Accepted', 'True', 'Accepted'],
-        ['Validated', 'True', 'Validated'],
-        ['Progressing', 'False', reason],
-        ['Ready', 'False', reason],
-      );
+      const message = change.reason || rollout?.reason || (rollout?.supersededBy ? `by ${rollout.supersededBy}` : '');
+      const over = [
+        ['Progressing', 'False', reason, message],
+        ['Ready', 'False', reason, message],
+      ] as const;
+      return { phase: reason, message, said: [ACCEPTED, VALIDATED, ...over] };
     }
   }
 }
 
-function rolling(rollout: RolloutView | undefined): Story {
+/** A change on its way: it makes progress and is not ready, for the same reason. */
+const storyOf = (phase: string, message: string, reason: string, ...said: readonly ConditionDraft[]): ChangeStatus => ({
+  phase,
+  message,
+  said: [...said, ['Progressing', 'True', reason, message], ['Ready', 'False', reason, message]],
+});
+
+function rolling(rollout: RolloutView | undefined): ChangeStatus {
   const [phase, message] = wordOf(rollout);
-  return story(
-    phase,
-    message,
-    ['Accepted', 'True', 'Accepted'],
-    ['Validated', 'True', 'Validated'],
-    ['Progressing', 'True', phase],
-    ['Ready', 'False', phase],
-  );
+  return storyOf(phase, message, phase, ACCEPTED, VALIDATED);
 }
 
 function wordOf(rollout: RolloutView | undefined): readonly [phase: string, message: string] {
@@ -149,22 +112,8 @@ function wordOf(rollout: RolloutView | undefined): readonly [phase: string, mess
   return ['Rolling', rollout?.reason ?? ''];
 }
 
-/** The story with its line in every condition that is not as one wishes. */
-function story(phase: string, message: string, ...said: readonly Said[]): Story {
-  return {
-    phase,
-    message,
-    said: said.map(([type, status, reason]) => [
-      type,
-      status,
-      reason,
-      type === 'Ready' || type === 'Progressing' ? message : '',
-    ]),
-  };
-}
-
 /** Its own reasons first: others of the same change may have been refused too. */
-function refused(reasons: readonly Reason[], id: string, byForm: boolean): Story {
+function refused(reasons: readonly Reason[], id: string, byForm: boolean): ChangeStatus {
   // A conflict is told of one of the two, and names the other.
   const own = reasons.filter(
     ({ fragment, message }) => fragment === id || fragment === '' || message.split(/[^A-Za-z0-9/-]+/).includes(id),
@@ -173,12 +122,9 @@ function refused(reasons: readonly Reason[], id: string, byForm: boolean): Story
   const [first] = shown;
   const message = wordsOf(shown, id);
   const reason = own.length > 0 || id === '' ? reasonOf(first?.code ?? '') : 'RefusedWithOthers';
-  const said: readonly Said[] = byForm
+  const said: readonly ConditionDraft[] = byForm
     ? [['Accepted', 'False', reason, message]]
-    : [
-        ['Accepted', 'True', 'Accepted'],
-        ['Validated', 'False', reason, message],
-      ];
+    : [ACCEPTED, ['Validated', 'False', reason, message]];
   return {
     phase: 'Rejected',
     message,
@@ -186,13 +132,16 @@ function refused(reasons: readonly Reason[], id: string, byForm: boolean): Story
   };
 }
 
-/** The same of a deletion: it is never ready, it is over and the object gone. An object that goes cannot be edited, so how it is tried again is told. */
+/**
+ * The same of a deletion: it is never ready, it is over and the object gone. An object that goes cannot be edited, so
+ * how it is tried again is told.
+ */
 function deletionOf(
-  { phase, message, said }: Story,
+  { phase, message, said }: ChangeStatus,
   change: Change,
   { kind, name }: Resource,
   againMs: number | undefined,
-): Story {
+): ChangeStatus {
   const isOver = said.some(([type, status]) => type === 'Progressing' && status === 'False');
   const failed = isOver && phase !== 'Ready';
   const again = `${againMs === undefined ? 'to try it again' : `it is tried again by itself after ${durationText(againMs)}; to try it at once`}: kubectl annotate ${pluralOf(kind)}.sluice.dev ${name} ${RETRY}=${change.change} --overwrite`;
@@ -206,7 +155,7 @@ function deletionOf(
   };
 }
 
-function wholeOf(state: State, resource: Resource, { phase, message, said }: Story, at: string): Status {
+function wholeOf(state: State, resource: Resource, { phase, message, said }: ChangeStatus, at: string): Status {
   const { generation, status } = resource;
   return {
     phase,
@@ -222,7 +171,7 @@ function wholeOf(state: State, resource: Resource, { phase, message, said }: Sto
   };
 }
 
-const ADMISSION: Readonly<Record<CertificateStanding['is'], readonly ['True' | 'False', string]>> = {
+const ADMISSION: Readonly<Record<CertificateStatus['is'], readonly ['True' | 'False', string]>> = {
   good: ['True', 'Answering'],
   ending: ['True', 'CertificateEnding'],
   expired: ['False', 'CertificateExpired'],
@@ -232,19 +181,19 @@ const ADMISSION: Readonly<Record<CertificateStanding['is'], readonly ['True' | '
 };
 
 /** Only told where something is wrong: what somebody wrote may not be what was stored. */
-function definitionOf({ definitions }: State, { kind }: Resource): readonly Said[] {
+function definitionOf({ definitions }: State, { kind }: Resource): readonly ConditionDraft[] {
   const words = definitions.kinds.get(kind);
   return words === undefined ? [] : [['Definition', 'False', 'AnotherVersion', `${words}: ${DEFINITIONS_TODO}`]];
 }
 
 /** Whether the editors of a pool are asked for is told where they stand. */
-function admissionOf({ admission }: State, { kind }: Resource): readonly Said[] {
+function admissionOf({ admission }: State, { kind }: Resource): readonly ConditionDraft[] {
   if (admission === undefined || kind !== 'Pool') return [];
   const [status, reason] = ADMISSION[admission.is];
-  return [['Admission', status, reason, lineOfStanding(admission)]];
+  return [['Admission', status, reason, certificateLine(admission)]];
 }
 
-const poolDrainsOf = ({ drainTroubles }: State, { kind, name }: Resource): readonly Said[] =>
+const poolDrainsOf = ({ drainTroubles }: State, { kind, name }: Resource): readonly ConditionDraft[] =>
   kind === 'Pool' ? drainedOf(drainTroubles.ofPool.get(name)) : [];
 
 function poolOf({ pools }: State, { kind, name }: Resource): Status {

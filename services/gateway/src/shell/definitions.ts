@@ -1,7 +1,7 @@
-import type { ServiceNotes } from '#libs/bus';
+import type { ServiceNotes } from '#libs/nats';
 import type { Kube } from '#libs/kube';
 import { API_GROUP, API_GROUP_VERSION, compareDefinitions } from '#libs/manifests';
-import type { Logger } from '#libs/runtime';
+import type { Logger } from '#libs/process';
 import { DEFINITIONS_TODO, NO_TROUBLE, troubleOf, type DefinitionTrouble } from '../core/index.js';
 
 /** Definitions change when somebody installs or upgrades; the question is a small one. */
@@ -30,7 +30,7 @@ export class Definitions {
 
   stop(): void {
     clearInterval(this.timer);
-    // Who leads next looks by itself.
+    // The next leader looks on its own.
     this.notes?.set(NOTE, undefined);
     this.notes = undefined;
   }
@@ -47,7 +47,7 @@ export class Definitions {
       this.version = version;
       this.tell(troubleOf(document === undefined ? undefined : compareDefinitions(document), versions));
     } catch (error) {
-      this.logger.debug({ error }, 'the definitions cannot be read; trying again');
+      this.logger.debug({ error }, 'the custom resource definitions cannot be read; trying again');
     }
   }
 
@@ -58,7 +58,7 @@ export class Definitions {
       NOTE,
       trouble.words === '' ? undefined : { state: 'bad', words: trouble.words, todo: DEFINITIONS_TODO },
     );
-    if (trouble.words === '') this.logger.info({}, 'the definitions are those of this version');
+    if (trouble.words === '') this.logger.info({}, 'the custom resource definitions are up to date');
     else this.logger.warn({}, `${trouble.words}: ${DEFINITIONS_TODO}`);
     this.changed();
   }

@@ -1,8 +1,11 @@
-import { Election } from '#libs/bus';
+import { Election } from '#libs/nats';
 import type { Admission } from './admission/admission.js';
 import { GatewaySession, type GatewayParts } from './session.js';
 
-/** While this copy leads, one session; the others only wait. Two that believe to lead are harmless: what either does is seen by both. */
+/**
+ * While this copy leads, one session; the others only wait. Two that believe to lead are harmless: what either does is
+ * seen by both.
+ */
 export class Gateway {
   private readonly election: Election;
   private session: GatewaySession | undefined;

@@ -1,14 +1,17 @@
 import type { CustomObject, Kube } from '#libs/kube';
 import { kindPath } from '#libs/kube';
 import { API_VERSION, KINDS, pluralOf, ROLLOUT_KIND } from '#libs/manifests';
-import { monotonicMs, type Logger } from '#libs/runtime';
-import { RETRY, type Heard, type RolloutResource, type State, type Status } from '../core/index.js';
+import { monotonicMs, type Logger } from '#libs/process';
+import { RETRY, type ObservedObject, type RolloutResource, type State, type Status } from '../core/index.js';
 
 /** The collection of a kind. */
 export const collectionOf = (kind: string): string => kindPath(API_VERSION, pluralOf(kind));
 export const pathOf = (kind: string, name: string): string => `${collectionOf(kind)}/${encodeURIComponent(name)}`;
 
-/** Follows the objects of every kind into the state; returns how to stop that. A kind whose definition is missing is asked for again, and holds up no other. */
+/**
+ * Follows the objects of every kind into the state; returns how to stop that. A kind whose definition is missing is
+ * asked for again, and holds up no other.
+ */
 export function followResources(kube: Kube, state: State, logger: Logger, changed: () => void): () => void {
   const stops = KINDS.map(({ name: kind }) =>
     kube.followObjects(
@@ -53,7 +56,7 @@ export function followResources(kube: Kube, state: State, logger: Logger, change
 export function heardOf(
   kind: string,
   { name, uid, generation, revision, labels, annotations, spec, deleting, finalizers, status }: CustomObject,
-): Heard {
+): ObservedObject {
   return {
     kind,
     name,

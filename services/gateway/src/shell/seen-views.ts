@@ -1,58 +1,66 @@
-import { growingMs, listViews, watchViews, type Bus } from '#libs/bus';
+import { growingMs, listViews, watchViews, type Bus } from '#libs/nats';
 import type { ViewBucket, ViewValues } from '#libs/contracts';
-import { monotonicMs, type Logger } from '#libs/runtime';
+import { monotonicMs, type Logger } from '#libs/process';
 import type { State } from '../core/index.js';
 
-type Takes = { readonly [B in ViewBucket]?: (state: State, key: string, value: ViewValues[B]) => void };
+/** What to do with the values of views, by bucket. */
+export type ViewTakers = { readonly [B in ViewBucket]?: (key: string, value: ViewValues[B]) => void };
+type Take = (key: string, value: unknown) => void;
 
-/** What of each view is of interest. The nodes of a rollout are not. */
-const TAKES = {
-  changes: (state, _, view) => state.show(view, pastMs(view.endedAt)),
-  nodes: (state, _, view) => state.showNode(view),
-  rollouts: (state, change, view) => void state.rollouts.set(change, { ...view, worst: [] }),
-  pools: (state, pool, view) => void state.pools.set(pool, view),
-  drains: (state, _, view) => state.showDrain(view, pastMs(view.blockedSince || view.since)),
-  'known-bad': (state, _, view) => state.showKnownBad(view),
-} satisfies Takes;
-const BUCKETS = Object.keys(TAKES) as readonly (keyof typeof TAKES)[];
+/** What of each view is of interest to a state. The nodes of a rollout are not. */
+export const takersOf = (state: State): ViewTakers => ({
+  changes: (_, view) => state.show(view, pastMs(view.endedAt)),
+  nodes: (_, view) => state.showNode(view),
+  rollouts: (change, view) => void state.rollouts.set(change, { ...view, worst: [] }),
+  pools: (pool, view) => void state.pools.set(pool, view),
+  drains: (_, view) => state.showDrain(view, pastMs(view.blockedSince || view.since)),
+  'known-bad': (_, view) => state.showKnownBad(view),
+});
+
+const entriesOf = (takers: ViewTakers) => Object.entries(takers) as readonly (readonly [ViewBucket, Take])[];
 const AGAIN_MS = 10_000;
 
 /** Reads what the views show now. */
-export async function readViews(bus: Bus, state: State): Promise<void> {
-  await Promise.all(
-    BUCKETS.map(async (bucket) => {
-      for (const [key, value] of await listViews(bus, bucket)) take(state, bucket, key, value);
-    }),
-  );
+export async function readViews(bus: Bus, takers: ViewTakers): Promise<void> {
+  await Promise.all(entriesOf(takers).map(([bucket, take]) => readView(bus, bucket, take)));
 }
 
-/** Follows the views until the signal aborts, whatever breaks in between. */
-export function followViews(bus: Bus, state: State, logger: Logger, signal: AbortSignal, changed: () => void): void {
-  for (const bucket of BUCKETS)
-    void followView(bus, bucket, logger, signal, (key, value) => {
-      take(state, bucket, key, value);
-      changed();
-    });
+async function readView(bus: Bus, bucket: ViewBucket, take: Take): Promise<void> {
+  for (const [key, value] of await listViews(bus, bucket)) take(key, value);
 }
 
-/** Follows one view: what it shows now, and then every change. */
-export async function followView<B extends ViewBucket>(
+/**
+ * Follows views until the signal aborts, whatever breaks in between. `read`: each view is read to its end first, and
+ * this called when it was.
+ */
+export function followViews(
   bus: Bus,
-  bucket: B,
+  takers: ViewTakers,
   logger: Logger,
   signal: AbortSignal,
-  heard: (key: string, value: ViewValues[B]) => void,
-): Promise<void> {
-  for (let tries = 0; !signal.aborted; tries += 1) {
-    try {
-      for await (const { key, value } of watchViews(bus, bucket, '>', signal)) {
-        tries = 0;
-        heard(key, value);
+  on: { readonly read?: (bucket: ViewBucket) => void; readonly changed?: () => void },
+): void {
+  for (const [bucket, take] of entriesOf(takers)) void follow(bucket, take);
+
+  async function follow(bucket: ViewBucket, take: Take): Promise<void> {
+    let isRead = on.read === undefined;
+    for (let tries = 0; !signal.aborted; tries += 1) {
+      try {
+        if (!isRead) {
+          await readView(bus, bucket, take);
+          on.read?.(bucket);
+          isRead = true;
+        }
+        for await (const { key, value } of watchViews(bus, bucket, '>', signal)) {
+          tries = 0;
+          take(key, value);
+          on.changed?.();
+        }
+      } catch (error) {
+        if (!signal.aborted) logger.warn({ error, bucket }, 'a view cannot be followed; trying again');
       }
-    } catch (error) {
-      if (!signal.aborted) logger.warn({ error, bucket }, 'a view cannot be followed; trying again');
+      await new Promise((resolve) => setTimeout(resolve, signal.aborted ? 0 : growingMs(tries, 200, AGAIN_MS)).unref());
     }
-    await new Promise((resolve) => setTimeout(resolve, signal.aborted ? 0 : growingMs(tries, 200, AGAIN_MS)).unref());
   }
 }
 
@@ -60,8 +68,4 @@ export async function followView<B extends ViewBucket>(
 function pastMs(time: string): number {
   const agoMs = Date.now() - Date.parse(time);
   return monotonicMs() - Math.max(0, Number.isNaN(agoMs) ? 0 : agoMs);
-}
-
-function take<B extends keyof typeof TAKES>(state: State, bucket: B, key: string, value: ViewValues[B]): void {
-  (TAKES[bucket] as (state: State, key: string, value: ViewValues[B]) => void)(state, key, value);
 }

@@ -1,10 +1,19 @@
 import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
-import { connectBus, connectFleet, ensureTopology, ServiceNotes, type Bus } from '#libs/bus';
-import { startNatsServer, type NatsServer } from '#libs/embedded';
+import { connectBus, ensureTopology, type Bus } from '#libs/nats';
+import { connectFleet } from '#libs/client';
+import { ServiceNotes } from '#libs/nats';
+import { SILENT } from '#libs/process';
 import { Kube } from '#libs/kube';
-import { SILENT } from '#libs/runtime';
-import { ApiGate, describeOnKube, establish, until, type KubeObject } from '#libs/testing';
+import {
+  ApiGate,
+  describeOnKube,
+  establish,
+  until,
+  type KubeObject,
+  startNatsServer,
+  type NatsServer,
+} from '#libs/testing';
 import { GatewaySession } from './session.js';
 
 const DEFINITIONS = resolve(__dirname, '../../../../deploy/crds');

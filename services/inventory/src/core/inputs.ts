@@ -1,5 +1,5 @@
 import type { NodeReport } from '#libs/contracts';
-import type { Draft } from '#libs/kernel';
+import type { Draft } from '#libs/engine';
 import type { State } from './state.js';
 
 /** What people ask it under `ops.node`. */

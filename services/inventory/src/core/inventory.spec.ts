@@ -63,18 +63,18 @@ describe('an announcement', () => {
 
   it('that is older changes nothing', () => {
     const i = new Inventory();
-    i.announces('n0', { incarnation: 2, birth: 4, seq: 3 });
-    expect(i.announces('n0', { incarnation: 1, birth: 7, seq: 9, labels: { old: '1' } })).toEqual([]);
-    expect(i.announces('n0', { incarnation: 2, birth: 4, seq: 2, labels: { old: '1' } })).toEqual([]);
-    expect(i.announces('n0', { incarnation: 2, birth: 5, seq: 9, labels: { other: '1' } })).toEqual([]);
+    i.announces('n0', { incarnation: 2, nonce: 4, seq: 3 });
+    expect(i.announces('n0', { incarnation: 1, nonce: 7, seq: 9, labels: { old: '1' } })).toEqual([]);
+    expect(i.announces('n0', { incarnation: 2, nonce: 4, seq: 2, labels: { old: '1' } })).toEqual([]);
+    expect(i.announces('n0', { incarnation: 2, nonce: 5, seq: 9, labels: { other: '1' } })).toEqual([]);
   });
 
   it('that comes late, behind one that said nothing new, changes nothing', () => {
     const i = new Inventory();
-    i.announces('n0', { birth: 1, seq: 1, labels: { zone: 'a' } });
-    i.given(factOf('node.reported', { node: 'n0', report: 'announced', incarnation: 1, birth: 1, seq: 3 }));
-    expect(i.announces('n0', { birth: 1, seq: 2, labels: { zone: 'b' } })).toEqual([]);
-    expect(i.announces('n0', { birth: 1, seq: 3, labels: { zone: 'c' } })).toMatchObject([
+    i.announces('n0', { nonce: 1, seq: 1, labels: { zone: 'a' } });
+    i.given(factOf('node.reported', { node: 'n0', report: 'announced', incarnation: 1, nonce: 1, seq: 3 }));
+    expect(i.announces('n0', { nonce: 1, seq: 2, labels: { zone: 'b' } })).toEqual([]);
+    expect(i.announces('n0', { nonce: 1, seq: 3, labels: { zone: 'c' } })).toMatchObject([
       { type: 'node.changed', labels: { zone: 'c' } },
     ]);
   });
@@ -128,7 +128,7 @@ describe('silence', () => {
     expect(i.view('nodes', 'n0').state).toBe('ready');
   });
 
-  it('is not ended by a copy that only reads the ledger anew', () => {
+  it('is not ended by a copy that only reads the ledger again', () => {
     const i = new Inventory();
     i.announces('n0');
     i.after(SILENT_AFTER_MS);

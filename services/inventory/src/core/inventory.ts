@@ -1,41 +1,44 @@
-import { MOST_PACE_MS, nodeOfToken, nodeToken, type FactType, type NodeReport, type NodeView } from '#libs/contracts';
 import {
+  isLaterReport,
+  MOST_PACE_MS,
+  nodeOfToken,
+  nodeToken,
+  type FactOf,
+  type NodeReport,
+  type NodeView,
+  type ReportStamp,
+} from '#libs/contracts';
+import {
+  answered,
   assertNever,
   decided,
+  folding,
+  pageOf,
+  refused,
   takeTouched,
   viewKey,
   type Answer,
   type Core,
   type Decision,
-  type Entry,
+  type FactTable,
   type Now,
   type ViewBody,
   type ViewKey,
-} from '#libs/kernel';
+} from '#libs/engine';
+import { sameLabels } from '#libs/manifests';
 import type { Input, InventoryDraft, Request } from './inputs.js';
-import { compareNodes, isOrphan, isPremature, labelsOf } from './kubernetes.js';
+import { bodyOf, compareNodes, isOrphan, isPremature } from './kubernetes.js';
 import { blindPatienceMs, patienceMs } from './pace.js';
-import { isLater, sameLabels, State, type NodeState, type Stamp } from './state.js';
+import { State, type Memory, type NodeState } from './state.js';
 
-/** How long a node may be unheard before it is silent; and who leads that long without a break may say so. */
+/** How long a node may be unheard before it is silent; and a copy that has led that long without a break may say so. */
 export interface Settings {
   readonly silentAfterMs: number;
-  /** How many heartbeats the whole fleet shall send, about; 0 (the default) for any number. */
+  /** How many heartbeats the whole fleet should send, about; absent or 0: no limit. */
   readonly heartbeatsPerSecond?: number;
   /** Nodes are known to Kubernetes too. */
   readonly kubernetes?: boolean;
 }
-
-const READS: readonly FactType[] = [
-  'node.joined',
-  'node.left',
-  'node.changed',
-  'node.silent',
-  'node.heard',
-  'node.reported',
-  'node.unavailable',
-  'node.available',
-];
 
 /**
  * The inventory: which nodes there are. What always holds after each of its batches:
@@ -50,20 +53,24 @@ export function inventoryCore(settings: Settings): Core<State, Input> {
   return {
     name: 'inventory',
     version: 3,
-    reads: READS,
+    reads,
     wantsTargets: false,
     initial: () => ofSettings(new State()),
     evolve,
     decide: (state, inputs, _gathered, now) => decide(state, inputs, now, settings),
+    remember: (state, memory) => remember(state, memory as Memory),
     takeTouched,
     viewKeys: (state) => [...state.nodes.keys()].map((node) => viewKey('nodes', nodeToken(node))),
     view,
     dump: (state) => ({ nodes: [...state.nodes.values()], announced: [...state.announced.entries()] }),
-    load: (dumped) => ofSettings(loaded(dumped as Dumped)),
+    load: (dumped) => ofSettings(loaded(dumped as Snapshot)),
   };
 }
 
-/** Notes a sign of life, outside the ledger. True when it is news: the node was taken for silent. `pacedMs`: what it was asked for, as its heartbeat says, or just now. */
+/**
+ * Notes a sign of life, outside the ledger. True when it is news: the node was taken for silent. `pacedMs`: what it was
+ * asked for, as its heartbeat says, or just now.
+ */
 export function hear(state: State, node: string, monotonicMs: number, at = '', pacedMs = 0): boolean {
   // Of what never joined nothing is kept: anybody may send under any name, and a join counts as heard.
   if (!state.nodes.has(node)) return false;
@@ -75,74 +82,50 @@ export function hear(state: State, node: string, monotonicMs: number, at = '', p
   return true;
 }
 
-function evolve(state: State, { fact, readMs }: Entry): void {
-  switch (fact.type) {
-    case 'node.joined':
-    case 'node.changed': {
-      const { node, labels, kubernetesLabels, capabilities, version, incarnation, birth, seq, at } = fact;
-      const before = state.nodes.get(node);
-      // Who joins was heard just now: its silence is counted from here, however long this copy has led.
-      if (fact.type === 'node.joined') {
-        state.heardMs.set(node, readMs);
-        state.memo.nextSilentMs = undefined;
-        state.heardAgain.delete(node);
-      }
-      const since = fact.type === 'node.joined' || before === undefined ? at : before.since;
-      const now = fact.type === 'node.joined' || before === undefined ? 'ready' : before.state;
-      const { unavailable, uid } =
-        fact.type === 'node.joined' || before === undefined ? { unavailable: '', uid: '' } : before;
-      return put(state, {
-        node,
-        state: now,
-        labels,
-        kubernetesLabels,
-        capabilities,
-        version,
-        stamp: { incarnation, birth, seq },
-        since,
-        because: '',
-        unavailable,
-        uid,
-      });
-    }
-    case 'node.left':
-      state.heardAgain.delete(fact.node);
-      return patch(state, fact.node, {
-        state: 'gone',
-        since: fact.at,
-        because: fact.because,
-        unavailable: '',
-        uid: '',
-      });
-    case 'node.unavailable':
-      return patch(state, fact.node, { unavailable: fact.because, uid: fact.uid });
-    case 'node.available':
-      return patch(state, fact.node, { unavailable: '', uid: fact.uid });
-    case 'node.silent':
-      // What this copy heard was before that, or it read the join only now.
-      state.heardMs.delete(fact.node);
-      return patch(state, fact.node, {
-        state: 'silent',
-        since: fact.at,
-        because: fact.lastHeard === '' ? '' : `last heard ${fact.lastHeard}`,
-      });
-    case 'node.heard':
-      state.memo.nextSilentMs = undefined;
-      state.heardAgain.delete(fact.node);
-      return patch(state, fact.node, { state: 'ready', since: fact.at, because: '' });
-    case 'node.reported': {
-      const { incarnation, birth, seq } = fact;
-      if (fact.report === 'announced') state.announced.set(fact.node, { incarnation, birth, seq });
-      return;
-    }
-    default:
-      return;
-  }
+/** What each fact changes in the inventory's fold. */
+const FACTS: FactTable<State> = {
+  'node.joined': (state, fact, { readMs }) => {
+    // Who joins was heard just now: its silence is counted from here, however long this copy has led.
+    state.heardMs.set(fact.node, readMs);
+    state.memo.nextSilentMs.set(undefined);
+    state.heardAgain.delete(fact.node);
+    put(state, { ...announcedBy(fact), ...JOINED, since: fact.at });
+  },
+  'node.changed': (state, fact) =>
+    put(state, { ...JOINED, since: fact.at, ...state.nodes.get(fact.node), ...announcedBy(fact), because: '' }),
+  'node.left': (state, { node, at: since, because }) => {
+    state.heardAgain.delete(node);
+    patch(state, node, { state: 'gone', since, because, unavailable: '', uid: '' });
+  },
+  'node.unavailable': (state, { node, because, uid }) => patch(state, node, { unavailable: because, uid }),
+  'node.available': (state, { node, uid }) => patch(state, node, { unavailable: '', uid }),
+  'node.silent': (state, { node, at: since, lastHeard }) => {
+    // What this copy heard was before that, or it read the join only now.
+    state.heardMs.delete(node);
+    patch(state, node, { state: 'silent', since, because: lastHeard === '' ? '' : `last heard ${lastHeard}` });
+  },
+  'node.heard': (state, { node, at: since }) => {
+    state.memo.nextSilentMs.set(undefined);
+    state.heardAgain.delete(node);
+    patch(state, node, { state: 'ready', since, because: '' });
+  },
+  'node.reported': (state, { node, report, incarnation, nonce, seq }) => {
+    if (report === 'announced') state.announced.set(node, { incarnation, nonce, seq });
+  },
+};
+
+const { reads, evolve } = folding(FACTS);
+
+const JOINED = { state: 'ready', because: '', unavailable: '', uid: '' } as const;
+
+function announcedBy(fact: FactOf<'node.joined' | 'node.changed'>) {
+  const { node, labels, kubernetesLabels, capabilities, version, incarnation, nonce, seq } = fact;
+  return { node, labels, kubernetesLabels, capabilities, version, stamp: { incarnation, nonce, seq } };
 }
 
 function put(state: State, node: NodeState): void {
   state.nodes.set(node.node, node);
-  state.memo.toCompare.add(node.node);
+  state.memo.toCompare.set(node.node, true);
   state.touched.add(viewKey('nodes', nodeToken(node.node)));
 }
 
@@ -152,31 +135,41 @@ function patch(state: State, name: string, change: Partial<NodeState>): void {
 }
 
 function decide(state: State, inputs: readonly Input[], now: Now, settings: Settings): Decision<Input, never> {
-  return decided<State, Input, never>(state, now, evolve, (draft) => {
+  let compared: Memory['compared'] = [];
+  let silence: Memory['silence'];
+  const decision = decided<State, Input, never>(state, now, evolve, (draft) => {
     for (const input of inputs) {
       if (draft.full) draft.held.add(input);
       else if (input.type === 'announced') announced(draft, input.report);
       else draft.answers.set(input, answer(draft, input.request));
     }
-    compareNodes(draft, announced);
-    sweep(draft, settings);
+    compared = compareNodes(draft, announced);
+    silence = sweep(draft, settings);
   });
+  return { ...decision, memory: { compared, silence } satisfies Memory };
+}
+
+function remember({ memo }: State, { compared, silence }: Memory): void {
+  for (const name of compared) memo.toCompare.delete(name);
+  if (silence === undefined) return;
+  memo.nextSilentMs.set(silence.nextMs);
+  memo.present = silence.present;
 }
 
 /** Takes what a node says of itself. */
 function announced(draft: InventoryDraft, report: NodeReport): void {
-  const { node, capabilities, version, incarnation, birth, seq, fresh } = report;
+  const { node } = report;
   const known = draft.state.nodes.get(node);
-  if (known !== undefined && !isLater(report, known.stamp)) return;
+  if (known !== undefined && !isLaterReport(report, known.stamp)) return;
   // One that came late: a later one was taken, though what it said was known already.
   const taken = draft.state.announced.get(node);
-  if (taken !== undefined && isLater(taken, report)) return;
-  const labels = labelsOf(draft.state, report);
-  const body = { node, ...labels, capabilities, version, incarnation, birth, seq };
+  if (taken !== undefined && isLaterReport(taken, report)) return;
   // It was said to have left, and joins when its Node object is there again.
   if (isOrphan(draft.state, node) || isPremature(draft.state, node)) return;
-  if (known === undefined || known.state === 'gone') return draft.emit({ type: 'node.joined', ...body, fresh });
-  if (!sameContent(known, { ...labels, capabilities })) draft.emit({ type: 'node.changed', ...body });
+  const body = bodyOf(draft.state, report);
+  if (known === undefined || known.state === 'gone')
+    return draft.emit({ type: 'node.joined', ...body, fresh: report.fresh });
+  if (!sameContent(known, body)) draft.emit({ type: 'node.changed', ...body });
 }
 
 const sameContent = (known: Content, said: Content): boolean =>
@@ -185,15 +178,17 @@ const sameContent = (known: Content, said: Content): boolean =>
 type Content = Pick<NodeState, 'labels' | 'capabilities'>;
 
 /** Says who is silent and who is back, as far as this copy has listened itself. */
-function sweep(draft: InventoryDraft, settings: Settings): void {
+function sweep(draft: InventoryDraft, settings: Settings): Memory['silence'] {
   const { state, now } = draft;
-  if (now.leadingSinceMs === undefined) return;
+  if (now.leadingSinceMs === undefined) return undefined;
   greet(draft, settings);
   // Ten thousand nodes need not be looked at again for every fact that comes by.
-  if (state.memo.nextSilentMs === undefined || now.monotonicMs >= state.memo.nextSilentMs)
-    state.memo.nextSilentMs = missNodes(draft, settings, now.leadingSinceMs);
-  if (state.memo.nextSilentMs !== undefined && state.memo.nextSilentMs < Infinity)
-    draft.wakeAt(state.memo.nextSilentMs);
+  const knownMs = state.memo.nextSilentMs.get();
+  const isDue = knownMs === undefined || now.monotonicMs >= knownMs;
+  const present = isDue ? [...state.nodes.values()].filter((node) => node.state !== 'gone').length : 0;
+  const nextMs = isDue ? missNodes(draft, settings, now.leadingSinceMs, present) : knownMs;
+  if (nextMs !== undefined && nextMs < Infinity) draft.wakeAt(nextMs);
+  return isDue ? { nextMs, present } : undefined;
 }
 
 function greet(draft: InventoryDraft, { silentAfterMs }: Settings): void {
@@ -209,23 +204,26 @@ function greet(draft: InventoryDraft, { silentAfterMs }: Settings): void {
   }
 }
 
-/** When the next one can become silent; undefined when some were missed now: that is not so before it is in the ledger. */
+/**
+ * When the next one can become silent; undefined when some were missed now: that is not so before it is in the ledger.
+ */
 function missNodes(
   draft: InventoryDraft,
   { silentAfterMs, heartbeatsPerSecond = 0 }: Settings,
   leadingSinceMs: number,
+  present: number,
 ): number | undefined {
   const { state, now } = draft;
   const nodes = [...state.nodes.values()];
-  state.memo.present = nodes.filter((node) => node.state !== 'gone').length;
-  const blindMs = blindPatienceMs(state, silentAfterMs, heartbeatsPerSecond);
-  // Not beyond this: who was asked to beat more often, or is heard for the first time, is silent sooner than was seen here.
+  const blindMs = blindPatienceMs(state, present, silentAfterMs, heartbeatsPerSecond);
+  // Not beyond this: who was asked to beat more often, or is heard for the first time, is silent sooner than was seen
+  // here.
   let next: number | undefined = nodes.some((node) => node.state === 'ready')
     ? now.monotonicMs + silentAfterMs
     : Infinity;
-  for (const { node, state: standing } of nodes) {
+  for (const { node, state: nodeState } of nodes) {
     if (draft.full) return undefined;
-    if (standing !== 'ready') continue;
+    if (nodeState !== 'ready') continue;
     const heardMs = state.heardMs.get(node);
     const pacedMs = state.pacedMs.get(node);
     const isHeard = heardMs !== undefined && heardMs >= leadingSinceMs && pacedMs !== undefined;
@@ -243,43 +241,29 @@ function missNodes(
 
 function answer(draft: InventoryDraft, request: Request): Answer {
   switch (request.op) {
-    case 'list':
-      return list(draft.state, request);
+    case 'list': {
+      const present = [...draft.state.nodes.values()].filter((node) => node.state !== 'gone');
+      present.sort((a, b) => (a.node < b.node ? -1 : 1));
+      const { shown, next } = pageOf(present, request, ({ node }) => node);
+      return answered({ nodes: shown.map(nodeView), ...next });
+    }
     case 'get': {
       const node = draft.state.nodes.get(request.node);
-      return node === undefined ? unknown(request.node) : { ok: true, body: nodeView(node) };
+      return node === undefined ? unknown(request.node) : answered(nodeView(node));
     }
     case 'remove': {
-      const node = draft.state.nodes.get(request.node);
-      if (node === undefined) return unknown(request.node);
-      if (node.state !== 'gone')
-        draft.emit({
-          type: 'node.left',
-          node: request.node,
-          because: 'removed',
-          by: request.by,
-          reason: request.reason,
-        });
-      return { ok: true, body: { node: request.node, removed: true } };
+      const { node: name, by, reason } = request;
+      const node = draft.state.nodes.get(name);
+      if (node === undefined) return unknown(name);
+      if (node.state !== 'gone') draft.emit({ type: 'node.left', node: name, because: 'removed', by, reason });
+      return answered({ node: name, removed: true });
     }
     default:
       return assertNever(request);
   }
 }
 
-const unknown = (node: string): Answer => ({ ok: false, code: 'not-found', message: `no node ${node} is known` });
-
-function list(state: State, { cursor, limit }: { readonly cursor: string; readonly limit: number }): Answer {
-  const names = [...state.nodes.values()]
-    .filter((node) => node.state !== 'gone')
-    .map((node) => node.node)
-    .sort();
-  const from = cursor === '' ? 0 : names.findIndex((name) => name > cursor);
-  const shown = from < 0 ? [] : names.slice(from, from + limit);
-  const last = shown.at(-1);
-  const next = last !== undefined && from + limit < names.length ? { next: last } : {};
-  return { ok: true, body: { nodes: shown.map((name) => nodeView(state.nodes.get(name))), ...next } };
-}
+const unknown = (node: string): Answer => refused('not-found', `no node ${node} is known`);
 
 function view(state: State, { key }: ViewKey): ViewBody | undefined {
   return nodeView(state.nodes.get(nodeOfToken(key)));
@@ -291,12 +275,12 @@ function nodeView(node: NodeState | undefined): Omit<NodeView, 'ledger'> | undef
   return shown;
 }
 
-interface Dumped {
+interface Snapshot {
   readonly nodes: readonly NodeState[];
-  readonly announced: readonly (readonly [string, Stamp])[];
+  readonly announced: readonly (readonly [string, ReportStamp])[];
 }
 
-function loaded({ nodes, announced }: Dumped): State {
+function loaded({ nodes, announced }: Snapshot): State {
   const state = new State();
   for (const [node, stamp] of announced) state.announced.set(node, stamp);
   for (const node of nodes) put(state, node);

@@ -60,7 +60,7 @@ describe('a node that Kubernetes knows', () => {
     expect(i.when()).toEqual([]);
   });
 
-  it('stays so when it says something new, and begins anew when it joins again', () => {
+  it('stays so when it says something new, and starts over when it joins again', () => {
     const i = Inventory.with('n0');
     i.sees('n0', { ...READY, uid: 'u1', unavailable: 'cordoned' });
     i.announces('n0', { labels: { role: 'edge' } });
@@ -135,7 +135,7 @@ it('a Node on which no applier ever spoke is no node', () => {
   expect(linesOf(i.announces('n0'), 'because')).toEqual(['node.joined', 'node.unavailable NotReady']);
 });
 
-it('a copy that begins anew says nothing twice, and nothing before it has asked', () => {
+it('a copy that starts says nothing twice, and nothing before it has asked', () => {
   const i = Inventory.with('n0');
   i.restart();
   expect(i.when()).toEqual([]);
@@ -172,7 +172,7 @@ describe('the labels of a node', () => {
     expect(i.when()).toEqual([]);
   });
 
-  it("are known to a copy that begins anew, whether or not it hears the node's own word again", () => {
+  it("are known to a copy that starts, whether or not it hears the node's own word again", () => {
     const i = new Inventory();
     i.lists({ n0: labelled({ role: 'edge' }) });
     i.announces('n0', { labels: { rack: '1' } });

@@ -1,11 +1,30 @@
-import type { NodeReport } from '#libs/contracts';
+import { cordonAnnotationOf, isLaterReport, type NodeReport } from '#libs/contracts';
+import { sameLabels } from '#libs/manifests';
 import type { InventoryDraft } from './inputs.js';
-import { isLater, sameLabels, type KubernetesNode, type State } from './state.js';
+import type { KubernetesNode, Labels, State } from './state.js';
+
+/** What the inventory needs to know of a Node object. */
+export function kubernetesNode(node: {
+  readonly uid: string;
+  readonly labels: Labels;
+  readonly ready: boolean;
+  readonly unschedulable: boolean;
+  readonly annotations: Labels;
+}): KubernetesNode {
+  const { uid, labels, ready, unschedulable } = node;
+  const mark = cordonAnnotationOf(node.annotations);
+  // What Sluice cordoned for a lease counts by that lease.
+  const cordoned = unschedulable && (mark === undefined || mark.alreadyCordoned);
+  return { uid, labels, unavailable: [...(ready ? [] : ['NotReady']), ...(cordoned ? ['cordoned'] : [])].join(', ') };
+}
 
 /** So many Nodes do not all go at once while nobody looks. */
 const MANY = 3;
 
-/** Whether not one of the Nodes that were known is listed: this is the API server of another cluster, and nobody has left. */
+/**
+ * Whether not one of the Nodes that were known is listed: this is the API server of another cluster, and nobody has
+ * left.
+ */
 export function isAnotherCluster(state: State, nodes: ReadonlyMap<string, KubernetesNode>): boolean {
   const known = [...state.nodes.values()].filter(({ uid }) => uid !== '');
   return known.length >= MANY && !known.some(({ node, uid }) => nodes.get(node)?.uid === uid);
@@ -15,11 +34,14 @@ export function isAnotherCluster(state: State, nodes: ReadonlyMap<string, Kubern
 export function noteListed(state: State, nodes: ReadonlyMap<string, KubernetesNode>): boolean {
   if (isAnotherCluster(state, nodes)) return false;
   state.kubernetes.nodes = new Map(nodes);
-  for (const name of [...state.nodes.keys(), ...state.announcements.keys()]) state.memo.toCompare.add(name);
+  for (const name of [...state.nodes.keys(), ...state.announcements.keys()]) state.memo.toCompare.set(name, true);
   return true;
 }
 
-/** Notes one Node object, or that it is gone. False when that is no news: a kubelet writes its Node every few minutes, for ten thousand nodes. */
+/**
+ * Notes one Node object, or that it is gone. False when that is no news: a kubelet writes its Node every few minutes,
+ * for ten thousand nodes.
+ */
 export function noteNode(state: State, name: string, node: KubernetesNode | undefined): boolean {
   const { nodes } = state.kubernetes;
   if (nodes === undefined) return false;
@@ -32,7 +54,7 @@ export function noteNode(state: State, name: string, node: KubernetesNode | unde
     return false;
   if (node === undefined) nodes.delete(name);
   else nodes.set(name, node);
-  state.memo.toCompare.add(name);
+  state.memo.toCompare.set(name, true);
   return true;
 }
 
@@ -46,7 +68,7 @@ export function forgetNodes(state: State): false {
 export function noteAnnounced(state: State, reports: readonly NodeReport[]): false {
   for (const report of state.keepsAnnouncements ? reports : []) {
     const before = state.announcements.get(report.node);
-    if (before === undefined || isLater(report, before)) state.announcements.set(report.node, report);
+    if (before === undefined || isLaterReport(report, before)) state.announcements.set(report.node, report);
   }
   return false;
 }
@@ -57,12 +79,15 @@ export function isOrphan(state: State, name: string): boolean {
   return node?.state === 'gone' && node.because === 'deleted' && state.kubernetes.nodes?.has(name) !== true;
 }
 
-/** Kubernetes has not answered yet: what joined now would be given a config for the labels that it says itself, and at once another. */
+/**
+ * Kubernetes has not answered yet: what joined now would be given a config for the labels that it says itself, and at
+ * once another.
+ */
 export const isPremature = (state: State, name: string): boolean =>
   state.keepsAnnouncements && state.kubernetes.nodes === undefined && !state.nodes.has(name);
 
 /** The labels of a node that announces itself: its own, and over them those of its Node object. */
-export function labelsOf(
+function labelsOf(
   state: State,
   report: NodeReport,
 ): { readonly labels: Record<string, string>; readonly kubernetesLabels: Record<string, string> } {
@@ -72,16 +97,18 @@ export function labelsOf(
   return { labels: { ...report.labels, ...kubernetesLabels }, kubernetesLabels: { ...kubernetesLabels } };
 }
 
-/** Says of every node that may differ from its Node object how it does. */
-export function compareNodes(draft: InventoryDraft, join: Join): void {
+/** Says of every node that may differ from its Node object how it does; the names of those that do not. */
+export function compareNodes(draft: InventoryDraft, join: Join): readonly string[] {
   const { nodes } = draft.state.kubernetes;
-  if (nodes === undefined) return;
-  for (const name of [...draft.state.memo.toCompare].sort()) {
-    if (draft.full) return;
-    const said = draft.facts.length;
+  const same: string[] = [];
+  if (nodes === undefined) return same;
+  for (const name of [...draft.state.memo.toCompare.keys()].sort()) {
+    if (draft.full) return same;
+    const facts = draft.facts.length;
     compare(draft, name, nodes.get(name), join);
-    if (draft.facts.length === said) draft.state.memo.toCompare.delete(name);
+    if (draft.facts.length === facts) same.push(name);
   }
+  return same;
 }
 
 type Join = (draft: InventoryDraft, report: NodeReport) => void;
@@ -118,30 +145,17 @@ function relabel(draft: InventoryDraft, name: string, seen: KubernetesNode): voi
   const own =
     said ?? Object.fromEntries(Object.entries(node.labels).filter(([key]) => node.kubernetesLabels[key] === undefined));
   const { capabilities, version, stamp } = node;
-  draft.emit({
-    type: 'node.changed',
-    node: name,
-    labels: { ...own, ...seen.labels },
-    kubernetesLabels: { ...seen.labels },
-    capabilities: [...capabilities],
-    version,
-    ...stamp,
-  });
+  const labels = { labels: { ...own, ...seen.labels }, kubernetesLabels: { ...seen.labels } };
+  draft.emit({ type: 'node.changed', node: name, ...labels, capabilities: [...capabilities], version, ...stamp });
 }
 
-/** Without its word it is waited for: whoever starts on a new machine announces itself. */
+/** Without its word it is waited for: an applier that starts on a new machine announces itself. */
 function rejoin(draft: InventoryDraft, report: NodeReport | undefined): void {
-  if (report === undefined) return;
-  const { node, capabilities, version, incarnation, birth, seq, fresh } = report;
-  draft.emit({
-    type: 'node.joined',
-    node,
-    ...labelsOf(draft.state, report),
-    capabilities,
-    version,
-    incarnation,
-    birth,
-    seq,
-    fresh,
-  });
+  if (report !== undefined) draft.emit({ type: 'node.joined', ...bodyOf(draft.state, report), fresh: report.fresh });
+}
+
+/** What a join or a change says of a node that announces itself. */
+export function bodyOf(state: State, report: NodeReport) {
+  const { node, capabilities, version, incarnation, nonce, seq } = report;
+  return { node, ...labelsOf(state, report), capabilities, version, incarnation, nonce, seq };
 }

@@ -13,7 +13,7 @@ class Inventory extends LedgerCopy<State, Input> {
     this.when();
   }
   pace(everyMs: number, pacedMs = 0, perSecond = PER_SECOND): number | undefined {
-    return paceFor(this.state, { node: 'n0', incarnation: 1, birth: 1, everyMs, pacedMs }, perSecond);
+    return paceFor(this.state, { node: 'n0', incarnation: 1, nonce: 1, everyMs, pacedMs }, perSecond);
   }
   leadsAnew(): void {
     this.nowMs += 500_000;

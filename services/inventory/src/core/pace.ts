@@ -1,14 +1,13 @@
-import { MOST_PACE_MS, type NodeAlive } from '#libs/contracts';
+import { HEARTBEATS_PER_SECOND, MOST_PACE_MS, type NodeAlive } from '#libs/contracts';
 import type { State } from './state.js';
 
 /**
- * How often nodes say that they are alive. Each by itself says it every ten seconds; of a large fleet that would be what its idle control plane
- * does most, so there the inventory asks for less, as Nomad's servers do (`max_heartbeats_per_second`). What a node was asked for it says in its
- * heartbeats: nothing is kept of it, and a request that was lost is made again with the next one.
+ * How often nodes say that they are alive. Each by itself says it every ten seconds; of a large fleet that would be
+ * what its idle control plane does most, so there the inventory asks for less, as Nomad's servers do
+ * (`max_heartbeats_per_second`). What a node was asked for it says in its heartbeats: nothing is kept of it, and a
+ * request that was lost is made again with the next one.
  */
 
-/** What is aimed at where nobody says otherwise. Each node by itself, up to some thousands; from there on the idle control plane costs the same however large the fleet is. */
-export const DEFAULT_PER_SECOND = 400;
 /** Below this a node is left to its own. */
 const LEAST_ASKED_MS = 10_000;
 /** Nodes join and leave: asked is for some more, and asked again only when it is far off. */
@@ -18,9 +17,12 @@ const TOO_SELDOM = 2;
 /** Two heartbeats may be lost, and the third be late. */
 const BEATS_MISSED = 3.5;
 
-/** What this node is to be asked for, in milliseconds (0: to beat as it likes); undefined when it beats well. `perSecond`: heartbeats of the whole fleet; 0 for any. */
+/**
+ * What this node is to be asked for, in milliseconds (0: to beat as it likes); undefined when it beats well.
+ * `perSecond`: heartbeats of the whole fleet; 0 for any.
+ */
 export function paceFor(state: State, { everyMs, pacedMs }: NodeAlive, perSecond: number): number | undefined {
-  const fairMs = perSecond === 0 ? 0 : fairPaceMs(state, perSecond);
+  const fairMs = perSecond === 0 ? 0 : fairPaceMs(state.memo.present, perSecond);
   const asked = askedPaceMs(fairMs);
   const isTooOften = everyMs > 0 && everyMs * TOO_OFTEN < fairMs && asked > pacedMs;
   const isTooSeldom = pacedMs > 0 && pacedMs > fairMs * TOO_SELDOM && asked < pacedMs;
@@ -38,14 +40,14 @@ export const patienceMs = (pacedMs: number, silentAfterMs: number): number =>
   Math.max(silentAfterMs, pacedMs * BEATS_MISSED);
 
 /**
- * The same for a node that this leader has not heard: it may have been asked when the fleet was larger, or when fewer heartbeats were aimed at.
- * Who heard one that was asked to beat seldom cannot know that of the others.
+ * The same for a node that this leader has not heard: it may have been asked when the fleet was larger, or when fewer
+ * heartbeats were aimed at. Who heard one that was asked to beat seldom cannot know that of the others.
  */
-export function blindPatienceMs(state: State, silentAfterMs: number, perSecond: number): number {
-  const fewest = Math.min(perSecond === 0 ? DEFAULT_PER_SECOND : perSecond, DEFAULT_PER_SECOND);
-  const likelyMs = Math.min(fairPaceMs(state, fewest) * TOO_SELDOM, MOST_PACE_MS);
+export function blindPatienceMs(state: State, present: number, silentAfterMs: number, perSecond: number): number {
+  const fewest = Math.min(perSecond === 0 ? HEARTBEATS_PER_SECOND : perSecond, HEARTBEATS_PER_SECOND);
+  const likelyMs = Math.min(fairPaceMs(present, fewest) * TOO_SELDOM, MOST_PACE_MS);
   const slowestMs = [...state.pacedMs.values()].reduce((most, pacedMs) => Math.max(most, pacedMs), likelyMs);
   return patienceMs(slowestMs, silentAfterMs);
 }
 
-const fairPaceMs = (state: State, perSecond: number): number => (state.memo.present / perSecond) * 1_000;
+const fairPaceMs = (present: number, perSecond: number): number => (present / perSecond) * 1_000;

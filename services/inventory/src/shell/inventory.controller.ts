@@ -1,14 +1,12 @@
 import { Controller, Inject } from '@nestjs/common';
-import { EventPattern, MessagePattern, Payload } from '@nestjs/microservices';
+import { EventPattern, Payload } from '@nestjs/microservices';
 import { decodeAlive, decodeReport, REPORT_FILTERS, REPORTS } from '#libs/contracts';
-import type { Answer } from '#libs/kernel';
-import { LedgerService, Poison, type BusMessage } from '#libs/bus';
-import { ListNodesRequest, MAX_PAGE, NodeRequest, SettleNodeRequest } from '#libs/requests';
-import { monotonicMs, wallTime } from '#libs/runtime';
-import { hear, noteAnnounced, type Input, type Request, type State } from '../core/index.js';
+import { LedgerService, Poison, type BusMessage } from '#libs/nats';
+import { monotonicMs, wallTime } from '#libs/process';
+import { hear, noteAnnounced, type Input, type State } from '../core/index.js';
 import { Pace } from './pace.js';
 
-/** What the inventory hears, and what people ask it. */
+/** Announcements and heartbeats of nodes. */
 @Controller()
 export class InventoryController {
   constructor(
@@ -36,24 +34,5 @@ export class InventoryController {
     this.ledger.observe((state) =>
       heard.map((alive) => hear(state, alive.node, nowMs, at, this.pace.keep(state, alive))).some((news) => news),
     );
-  }
-
-  @MessagePattern('ops.node.list')
-  list(@Payload() { cursor = '', limit = MAX_PAGE }: ListNodesRequest): Promise<Answer | undefined> {
-    return this.ask({ op: 'list', cursor, limit });
-  }
-
-  @MessagePattern('ops.node.get')
-  get(@Payload() { node }: NodeRequest): Promise<Answer | undefined> {
-    return this.ask({ op: 'get', node });
-  }
-
-  @MessagePattern('ops.node.remove')
-  remove(@Payload() { node, by = 'nats', reason = '' }: SettleNodeRequest): Promise<Answer | undefined> {
-    return this.ask({ op: 'remove', node, by, reason });
-  }
-
-  private ask(request: Request): Promise<Answer | undefined> {
-    return this.ledger.submit({ type: 'request', request });
   }
 }

@@ -1,8 +1,9 @@
-import { connectBus, connectFleet, startService, type Bus, type FleetClient, type RunningService } from '#libs/bus';
-import { CORDON_MARK, encodeReport, type NodeView } from '#libs/contracts';
-import { startNatsServer, type NatsServer } from '#libs/embedded';
-import { settingsFrom, SILENT } from '#libs/runtime';
-import { ApiGate, describeOnKube, nodePath, report, until } from '#libs/testing';
+import { connectBus, type Bus } from '#libs/nats';
+import { connectFleet, type FleetClient } from '#libs/client';
+import { startService, type RunningService } from '#libs/nest';
+import { CORDON_ANNOTATION, encodeReport, type NodeView } from '#libs/contracts';
+import { settingsFrom, SILENT } from '#libs/process';
+import { ApiGate, describeOnKube, nodePath, report, until, startNatsServer, type NatsServer } from '#libs/testing';
 import { service as inventory } from '../service.js';
 
 describeOnKube('the inventory on an API server', (world) => {
@@ -14,13 +15,14 @@ describeOnKube('the inventory on an API server', (world) => {
   beforeAll(async () => {
     server = await startNatsServer();
     gate = await ApiGate.before(world.cluster.access);
-    Object.assign(process.env, {
-      SLUICE_INVENTORY: 'kubernetes',
-      KUBECONFIG: await world.cluster.kubeconfigBy(gate.url),
-      SLUICE_SILENT_SECONDS: '3600',
-    });
+    process.env['KUBECONFIG'] = await world.cluster.kubeconfigBy(gate.url);
     service = await startService(inventory, {
-      settings: settingsFrom({ NATS_URL: server.url, SLUICE_HEALTH_SECONDS: '0' }),
+      settings: settingsFrom({
+        NATS_URL: server.url,
+        SLUICE_HEALTH_SECONDS: '0',
+        SLUICE_INVENTORY: 'kubernetes',
+        SLUICE_SILENT_SECONDS: '3600',
+      }),
       logger: SILENT,
       leaderTtlMs: 1_000,
     });
@@ -33,7 +35,7 @@ describeOnKube('the inventory on an API server', (world) => {
     await service.close();
     await gate.close();
     await server.stop();
-    for (const name of ['SLUICE_INVENTORY', 'KUBECONFIG', 'SLUICE_SILENT_SECONDS']) delete process.env[name];
+    delete process.env['KUBECONFIG'];
   });
 
   /** A node whose applier speaks, and whose Node is there. */
@@ -72,7 +74,9 @@ describeOnKube('the inventory on an API server', (world) => {
       scene.api.patch(
         nodePath('n2'),
         {
-          metadata: { annotations: { [CORDON_MARK]: JSON.stringify({ lease: 'n2-l1', found }) } },
+          metadata: {
+            annotations: { [CORDON_ANNOTATION]: JSON.stringify({ lease: 'n2-l1', alreadyCordoned: found }) },
+          },
           spec: { unschedulable: true },
         },
         'sluice',

@@ -1,10 +1,10 @@
-import type { LedgerService } from '#libs/bus';
-import { cordonMarkOf } from '#libs/contracts';
-import type { Kube, KubeNode } from '#libs/kube';
-import type { Logger } from '#libs/runtime';
+import type { LedgerService } from '#libs/nats';
+import type { Kube } from '#libs/kube';
+import type { Logger } from '#libs/process';
 import {
   forgetNodes,
   isAnotherCluster,
+  kubernetesNode,
   noteListed,
   noteNode,
   type Input,
@@ -35,7 +35,7 @@ export class NodeObjects {
   private begin(): void {
     this.unwatch ??= this.kube.followNodes(
       {
-        pick: seen,
+        pick: kubernetesNode,
         listed: (nodes) => this.ledger.observe((state) => this.list(state, nodes)),
         heard: (name, node) => this.ledger.observe((state) => noteNode(state, name, node)),
       },
@@ -47,7 +47,7 @@ export class NodeObjects {
     if (isAnotherCluster(state, nodes)) {
       this.logger.error(
         { server: this.kube.server, nodes: nodes.size },
-        'not one of the Nodes that are known is here: this is another cluster, and nothing that it says is taken; correct the kubeconfig, or remove the nodes (sluice remove NODE)',
+        'none of the known nodes is in this cluster: it is another cluster and is ignored; correct the kubeconfig, or remove the nodes (sluice remove NODE)',
       );
     }
     return noteListed(state, nodes);
@@ -59,19 +59,4 @@ export class NodeObjects {
     this.unwatch = undefined;
     this.ledger.observe(forgetNodes);
   }
-}
-
-function seen({ uid, labels, ready, unschedulable, annotations }: KubeNode): KubernetesNode {
-  const mark = cordonMarkOf(annotations);
-  // What Sluice cordoned for a lease counts by that lease.
-  const cordoned = unschedulable && (mark === undefined || mark.found);
-  return { uid, labels, unavailable: [...(ready ? [] : ['NotReady']), ...(cordoned ? ['cordoned'] : [])].join(', ') };
-}
-
-/** SLUICE_INVENTORY: where nodes are known from beside their own word. Throws for another word. */
-export function asksKubernetes(environment: Readonly<Record<string, string | undefined>>): boolean {
-  const text = environment['SLUICE_INVENTORY'] ?? 'announced';
-  if (text !== 'announced' && text !== 'kubernetes')
-    throw new Error(`SLUICE_INVENTORY is ${JSON.stringify(text)}, and must be announced or kubernetes`);
-  return text === 'kubernetes';
 }

@@ -1,9 +1,11 @@
-import { connectBus, connectNodeBus, startService, type Bus, type NodeBus, type RunningService } from '#libs/bus';
-import { settingsFrom, SILENT } from '#libs/runtime';
+import { connectBus, type Bus } from '#libs/nats';
+import { connectNodeBus, type NodeBus } from '#libs/client';
+import { startService, type RunningService } from '#libs/nest';
+import { settingsFrom, SILENT } from '#libs/process';
 import { natsFixture, report, until } from '#libs/testing';
 import { service as inventory } from '../service.js';
+import { HEARTBEATS_PER_SECOND } from '#libs/contracts';
 import type { State } from '../core/index.js';
-import { heartbeatsPerSecond, silentAfterMs } from './heartbeats.js';
 import { Pace } from './pace.js';
 
 describe('the pace of heartbeats', () => {
@@ -12,9 +14,12 @@ describe('the pace of heartbeats', () => {
   let bus: Bus;
   let node: NodeBus;
   beforeAll(async () => {
-    process.env['SLUICE_HEARTBEATS_PER_SECOND'] = '0.05';
     service = await startService(inventory, {
-      settings: settingsFrom({ NATS_URL: nats.server.url, SLUICE_HEALTH_SECONDS: '0' }),
+      settings: settingsFrom({
+        NATS_URL: nats.server.url,
+        SLUICE_HEALTH_SECONDS: '0',
+        SLUICE_HEARTBEATS_PER_SECOND: '0.05',
+      }),
       logger: SILENT,
     });
     bus = await connectBus({ servers: nats.server.url, name: 'spec' });
@@ -24,7 +29,6 @@ describe('the pace of heartbeats', () => {
     await node.close();
     await bus.close();
     await service.close();
-    delete process.env['SLUICE_HEARTBEATS_PER_SECOND'];
   });
 
   it('counts from when a node is asked, whether or not the beat that says so is heard', () => {
@@ -34,7 +38,7 @@ describe('the pace of heartbeats', () => {
       0.05,
     );
     const state = { memo: { present: 1 } } as unknown as State;
-    const alive = { node: 'n1.dc1', incarnation: 1, birth: 1 };
+    const alive = { node: 'n1.dc1', incarnation: 1, nonce: 1 };
     expect(pace.keep(state, { ...alive, everyMs: 10_000, pacedMs: 0 })).toBe(24_000);
     expect(pace.keep(state, { ...alive, everyMs: 24_000, pacedMs: 24_000 })).toBe(24_000);
     expect(pace.keep(state, { ...alive, everyMs: 60_000, pacedMs: 60_000 })).toBe(60_000);
@@ -47,14 +51,14 @@ describe('the pace of heartbeats', () => {
     await node.report(report('n1.dc1', 'x'));
     // What is lost is said again: heartbeats come until one is answered.
     await until(() => {
-      node.alive({ node: 'n1.dc1', incarnation: 1, birth: 1, everyMs: 10_000, pacedMs: 0 });
+      node.alive({ node: 'n1.dc1', incarnation: 1, nonce: 1, everyMs: 10_000, pacedMs: 0 });
       return told.length > 0;
     }, 'it is told');
     expect(new Set(told)).toEqual(new Set([24_000]));
-    node.alive({ node: 'n1.dc1', incarnation: 1, birth: 1, everyMs: 24_000, pacedMs: 24_000 });
+    node.alive({ node: 'n1.dc1', incarnation: 1, nonce: 1, everyMs: 24_000, pacedMs: 24_000 });
     const before = told.length;
     await until(() => {
-      node.alive({ node: 'n1.dc1', incarnation: 1, birth: 1, everyMs: 60_000, pacedMs: 60_000 });
+      node.alive({ node: 'n1.dc1', incarnation: 1, nonce: 1, everyMs: 60_000, pacedMs: 60_000 });
       return told.length > before;
     }, 'it is told another pace');
     expect(new Set(told)).toEqual(new Set([24_000]));
@@ -62,23 +66,25 @@ describe('the pace of heartbeats', () => {
 });
 
 test.each([
-  [{}, 400],
+  [{}, HEARTBEATS_PER_SECOND],
   [{ SLUICE_HEARTBEATS_PER_SECOND: '' }, 400],
   [{ SLUICE_HEARTBEATS_PER_SECOND: '0' }, 0],
   [{ SLUICE_HEARTBEATS_PER_SECOND: '2.5' }, 2.5],
 ])('%j: %d heartbeats in a second', (environment, count) => {
-  expect(heartbeatsPerSecond(environment)).toBe(count);
+  expect(settingsFrom(environment).heartbeatsPerSecond).toBe(count);
 });
 
 test.each(['-1', 'many', 'Infinity'])('%s is no number of heartbeats', (text) => {
-  expect(() => heartbeatsPerSecond({ SLUICE_HEARTBEATS_PER_SECOND: text })).toThrow(
+  expect(() => settingsFrom({ SLUICE_HEARTBEATS_PER_SECOND: text })).toThrow(
     `SLUICE_HEARTBEATS_PER_SECOND is "${text}", and must be a number from 0`,
   );
 });
 
 test('a node is silent after 35 s, or as is said', () => {
-  expect([silentAfterMs({}), silentAfterMs({ SLUICE_SILENT_SECONDS: '2' })]).toEqual([35_000, 2_000]);
-  expect(() => silentAfterMs({ SLUICE_SILENT_SECONDS: '0' })).toThrow(
+  expect(
+    [settingsFrom({}), settingsFrom({ SLUICE_SILENT_SECONDS: '2' })].map((settings) => settings.silentAfterMs),
+  ).toEqual([35_000, 2_000]);
+  expect(() => settingsFrom({ SLUICE_SILENT_SECONDS: '0' })).toThrow(
     'SLUICE_SILENT_SECONDS is "0", and must be a number above 0',
   );
 });

@@ -1,146 +1,78 @@
-import { byAge, changeSequence, fragmentId, type FactOf, type FactType } from '#libs/contracts';
-import { viewKey, type Entry } from '#libs/kernel';
-import { isPolicyKind } from '#libs/manifests';
+import { byAge, changeSequence, fragmentId, type FactOf } from '#libs/contracts';
+import { folding, viewKey, type FactTable } from '#libs/engine';
+import { sameLabels } from '#libs/manifests';
 import { selectedBy } from './selection.js';
-import { touchedIds, withoutTarget, type Change, type RolloutPhase, type State } from './state.js';
-
-/** The facts that the merger's fold uses. */
-export const READS: readonly FactType[] = [
-  'config.accepted',
-  'config.waiting',
-  'config.rendered',
-  'config.validated',
-  'config.rejected',
-  'config.committed',
-  'config.ended',
-  'config.judged',
-  'config.forgiven',
-  'node.joined',
-  'node.left',
-  'node.changed',
-  'node.rendered',
-  'node.owed',
-  'node.lease.settled',
-  'rollout.started',
-  'rollout.aborted',
-  'rollout.reverting',
-  'rollout.reverted',
-  'rollout.complete',
-  'rollout.superseded',
-];
+import { newChange, touchedIds, withoutTarget, type Change, type State } from './state.js';
 
 /** Ended changes that are kept for questions about them. */
 const KEPT_ENDED = 200;
 
-/** Folds one fact of the ledger. */
-export function evolve(state: State, entry: Entry): void {
-  const { fact } = entry;
-  if (fact.type.startsWith('config.')) evolveConfig(state, entry);
-  else if (fact.type.startsWith('node.')) evolveNode(state, entry);
-  else if (fact.type.startsWith('rollout.')) evolveRollout(state, entry);
-}
+/** What each fact changes in the merger's fold. */
+const FACTS: FactTable<State> = {
+  'config.accepted': accept,
+  'config.waiting': (state, { change, waitsFor }) => patch(state, change, { phase: 'waiting', waitsFor }),
+  'config.rendered': (state, { change, attempt, nodes, unchanged, pools, replaces, warnings }, { targets = {} }) => {
+    state.targets.set(change, targets);
+    const counts = { attempt, nodes, unchanged, pools, replaces, warnings };
+    patch(state, change, { ...counts, phase: 'rendered', waitsFor: [], outdated: false });
+  },
+  'config.validated': (state, fact) => {
+    const warnings = [...(state.changes.get(fact.change)?.warnings ?? []), ...fact.warnings];
+    patch(state, fact.change, { phase: 'validated', warnings });
+  },
+  'config.rejected': reject,
+  'config.committed': commit,
+  'config.ended': (state, { change, outcome, reason, at: endedAt }) =>
+    close(state, change, { phase: 'ended', outcome, reason, endedAt }),
+  'config.judged': (state, { knownBad, hash, recipe }) => {
+    if (knownBad) for (const key of [hash, recipe]) if (key !== '') state.knownBad.set(key, true);
+  },
+  'config.cleared': (state, { hash, recipe }) => {
+    for (const key of [hash, recipe]) state.knownBad.delete(key);
+  },
+  'node.joined': present,
+  'node.changed': present,
+  'node.left': (state, { node }) => {
+    for (const table of [state.nodes, state.desired, state.toRender, state.deferred]) table.delete(node);
+    state.nodesVersion.set(state.nodesVersion.get() + 1);
+    outdate(state, node);
+    for (const change of [...state.targets.keys()]) leaveTargets(state, change, node);
+  },
+  'node.rendered': (state, { node, hash, recipe, outdatedIn }) => {
+    state.toRender.delete(node);
+    state.desired.set(node, { hash, recipe });
+    for (const change of outdatedIn) leaveTargets(state, change, node);
+  },
+  'node.deferred': (state, { node }) => state.deferred.set(node, true),
+  'node.lease.settled': (state, { node, because }) => {
+    if (because === 'applied') state.deferred.delete(node);
+  },
+  'rollout.started': (state, { change }) => patch(state, change, { phase: 'rolling', rollout: 'rolling' }),
+  'rollout.complete': (state, { change }) => patch(state, change, { phase: 'rolling', rollout: 'complete' }),
+  'rollout.aborted': (state, { change, reason }) => patch(state, change, { aborted: true, reason }),
+  'rollout.reverting': (state, { change, reason }) =>
+    patch(state, change, { phase: 'rolling', rollout: 'reverting', reason }),
+  'rollout.reverted': (state, { change, reason }) =>
+    patch(state, change, { phase: 'rolling', rollout: 'reverted', reason }),
+  'rollout.superseded': (state, { change, reason }) =>
+    patch(state, change, { phase: 'rolling', rollout: 'superseded', reason }),
+};
 
-function evolveConfig(state: State, { fact, targets }: Entry): void {
-  switch (fact.type) {
-    case 'config.accepted':
-      return accept(state, fact);
-    case 'config.waiting':
-      return patch(state, fact.change, { phase: 'waiting', behind: fact.behind });
-    case 'config.rendered': {
-      const { attempt, nodes, unchanged, pools, replaces, warnings } = fact;
-      state.targets.set(fact.change, targets ?? {});
-      return patch(state, fact.change, {
-        phase: 'rendered',
-        behind: [],
-        attempt,
-        outdated: false,
-        nodes,
-        unchanged,
-        pools,
-        replaces,
-        warnings,
-      });
-    }
-    case 'config.validated': {
-      const warnings = [...(state.changes.get(fact.change)?.warnings ?? []), ...fact.warnings];
-      return patch(state, fact.change, { phase: 'validated', warnings });
-    }
-    case 'config.rejected':
-      return reject(state, fact);
-    case 'config.committed':
-      return commit(state, fact);
-    case 'config.ended':
-      return close(state, fact.change, {
-        phase: 'ended',
-        outcome: fact.outcome,
-        reason: fact.reason,
-        endedAt: fact.at,
-      });
-    case 'config.judged':
-      if (fact.condemned) for (const key of [fact.hash, fact.recipe]) if (key !== '') state.condemned.set(key, true);
-      return;
-    case 'config.forgiven':
-      for (const key of [fact.hash, fact.recipe]) state.condemned.delete(key);
-      return;
-    default:
-      return;
-  }
-}
+export const { reads, evolve } = folding(FACTS);
 
 function accept(state: State, fact: FactOf<'config.accepted'>): void {
-  const { change, source, apply, message, author, retryOf } = fact;
-  const unknown = {
-    phase: 'accepted',
-    open: true,
-    rollout: 'none',
-    aborted: false,
-    behind: [],
-    attempt: 0,
-    outdated: true,
-    replaces: [],
-  } as const;
-  const empty = {
-    nodes: 0,
-    unchanged: 0,
-    pools: {},
-    reasons: [],
-    warnings: [],
-    outcome: '',
-    reason: '',
-    generation: 0,
-    acceptedAt: fact.at,
-    endedAt: '',
-  };
-  state.changes.set(change, {
-    change,
-    source,
-    apply,
-    delete: fact.delete,
-    message,
-    author,
-    strategy: fact.strategy ?? {},
-    retryOf,
-    ...unknown,
-    ...empty,
-  });
+  const { change, strategy = {}, at: acceptedAt } = fact;
+  state.changes.set(change, { ...newChange({ ...fact, strategy }), change, source: fact.source, acceptedAt });
   state.openChanges.add(change);
   state.cursor.set(Math.max(state.cursor.get(), changeSequence(change)));
   state.touched.add(viewKey('changes', change));
 }
 
 function reject(state: State, fact: FactOf<'config.rejected'>): void {
-  if (fact.stage === 'form') {
+  if (fact.stage === 'schema') {
     state.cursor.set(Math.max(state.cursor.get(), changeSequence(fact.change)));
-    accept(state, {
-      ...fact,
-      type: 'config.accepted',
-      source: '',
-      apply: [],
-      delete: [],
-      message: '',
-      author: '',
-      retryOf: '',
-    });
+    const nothing = { source: '', apply: [], delete: [], message: '', author: '', retryOf: '' };
+    accept(state, { ...fact, ...nothing, type: 'config.accepted' });
   }
   close(state, fact.change, { phase: 'rejected', reasons: fact.reasons, outcome: 'rejected', endedAt: fact.at });
 }
@@ -153,7 +85,7 @@ function patch(state: State, name: string, change: Partial<Change>): void {
 }
 
 function close(state: State, name: string, change: Partial<Change>): void {
-  patch(state, name, { ...change, open: false, behind: [] });
+  patch(state, name, { ...change, open: false, waitsFor: [] });
   state.openChanges.delete(name);
   state.targets.delete(name);
   if (state.changes.size <= KEPT_ENDED * 2) return;
@@ -181,12 +113,8 @@ function commit(state: State, fact: FactOf<'config.committed'>): void {
   }
   for (const id of touchedIds(change)) state.touched.add(viewKey('fragments', id.replace('/', '.')));
   state.generation.set(fact.generation);
-  close(state, fact.change, {
-    phase: 'committed',
-    outcome: 'committed',
-    generation: fact.generation,
-    endedAt: fact.at,
-  });
+  const { generation, at: endedAt } = fact;
+  close(state, fact.change, { phase: 'committed', outcome: 'committed', generation, endedAt });
 }
 
 function remove(state: State, id: string, change: string): void {
@@ -196,50 +124,18 @@ function remove(state: State, id: string, change: string): void {
   state.goneFragments.set(id, { ...committed, change });
 }
 
-function evolveNode(state: State, { fact }: Entry): void {
-  switch (fact.type) {
-    case 'node.joined':
-    case 'node.changed': {
-      const known = state.nodes.has(fact.node);
-      const relabelled =
-        JSON.stringify(sorted(state.nodes.get(fact.node)?.labels)) !== JSON.stringify(sorted(fact.labels));
-      state.nodes.set(fact.node, { node: fact.node, labels: fact.labels, capabilities: fact.capabilities });
-      state.toRender.set(fact.node, known ? 'relabel' : 'join');
-      state.nodesVersion.set(state.nodesVersion.get() + 1);
-      if (known && relabelled) outdate(state, fact.node);
-      return;
-    }
-    case 'node.left':
-      state.nodes.delete(fact.node);
-      state.desired.delete(fact.node);
-      state.toRender.delete(fact.node);
-      state.owed.delete(fact.node);
-      state.nodesVersion.set(state.nodesVersion.get() + 1);
-      outdate(state, fact.node);
-      for (const change of [...state.targets.keys()]) leaveTargets(state, change, fact.node);
-      return;
-    case 'node.rendered':
-      state.toRender.delete(fact.node);
-      state.desired.set(fact.node, { hash: fact.hash, recipe: fact.recipe });
-      for (const change of fact.leaves) leaveTargets(state, change, fact.node);
-      return;
-    case 'node.owed':
-      return state.owed.set(fact.node, true);
-    case 'node.lease.settled':
-      if (fact.because === 'applied') state.owed.delete(fact.node);
-      return;
-    default:
-      return;
-  }
+function present(state: State, { node, labels, capabilities }: FactOf<'node.joined' | 'node.changed'>): void {
+  const before = state.nodes.get(node);
+  state.nodes.set(node, { node, labels, capabilities });
+  state.toRender.set(node, before === undefined ? 'join' : 'relabel');
+  state.nodesVersion.set(state.nodesVersion.get() + 1);
+  if (before !== undefined && !sameLabels(before.labels, labels)) outdate(state, node);
 }
 
 function leaveTargets(state: State, change: string, node: string): void {
   const targets = state.targets.get(change);
   if (targets?.[node] !== undefined) state.targets.set(change, withoutTarget(targets, node));
 }
-
-const sorted = (labels: Readonly<Record<string, string>> | undefined): readonly unknown[] =>
-  Object.entries(labels ?? {}).sort();
 
 /** A rendering that was not started yet does not survive a relabel or a leave of a node that it touches. */
 function outdate(state: State, node: string): void {
@@ -248,25 +144,3 @@ function outdate(state: State, node: string): void {
       patch(state, name, { outdated: true });
   }
 }
-
-function evolveRollout(state: State, { fact }: Entry): void {
-  const phases: Partial<Record<FactType, RolloutPhase>> = {
-    'rollout.started': 'rolling',
-    'rollout.complete': 'complete',
-    'rollout.reverting': 'reverting',
-    'rollout.reverted': 'reverted',
-    'rollout.superseded': 'superseded',
-  };
-  if (fact.type === 'rollout.aborted') return patch(state, fact.change, { aborted: true, reason: fact.reason });
-  const rollout = phases[fact.type];
-  if (rollout === undefined || !('change' in fact) || !('reason' in fact)) return;
-  patch(state, fact.change, {
-    rollout,
-    phase: 'rolling',
-    ...(rollout === 'rolling' || rollout === 'complete' ? {} : { reason: fact.reason }),
-  });
-}
-
-/** A change that holds nothing but policies touches no node. */
-export const isPolicyOnly = (change: Pick<Change, 'apply' | 'delete'>): boolean =>
-  [...change.apply, ...change.delete].every(({ kind }) => isPolicyKind(kind));

@@ -1,6 +1,5 @@
 export { mergerCore } from './merger.js';
-export { areTargetsNamed, namedConfigs } from './named.js';
 export { planChange } from './plan.js';
-export { renderChange, renderNodes } from './rendering.js';
-export type { Gathered, Input, RenderNeed, Request } from './inputs.js';
+export { areTargetsNamed, namedConfigs } from './named.js';
+export { publishedInput, type GatherResult, type Input, type RenderNeed, type Request } from './inputs.js';
 export type { State } from './state.js';

@@ -1,12 +1,23 @@
 import type { Reason, Targets } from '#libs/contracts';
-import type { Need } from '#libs/kernel';
+import type { Need } from '#libs/engine';
 import type { PlanBody } from './plan.js';
 import type { ChangeRendering, NodeRendering } from './rendering.js';
 
-/** What the merger hears beside the ledger. */
+/** What the merger receives besides the ledger. */
 export type Input =
   | { readonly type: 'published'; readonly sequence: number; readonly source: string; readonly text: string }
   | { readonly type: 'request'; readonly request: Request };
+
+/** A message of the stream CHANGES as an input. */
+export const publishedInput = ({
+  sequence,
+  subject,
+  text,
+}: {
+  readonly sequence: number;
+  readonly subject: string;
+  readonly text: string;
+}): Input => ({ type: 'published', sequence, source: subject.slice('config.desired.'.length), text });
 
 /** What people ask it under `ops.config`. */
 export type Request = {
@@ -28,7 +39,7 @@ export type RenderNeed =
     });
 
 /** What that work gives. Configs and targets are in their buckets by then. */
-export type Gathered =
+export type GatherResult =
   | {
       readonly did: 'render-change';
       readonly rendering: Omit<ChangeRendering, 'texts'>;

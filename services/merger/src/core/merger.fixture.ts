@@ -1,41 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { Fragment, FragmentRef, NewFact, Targets } from '#libs/contracts';
-import { atOnce } from '#libs/kernel';
 import { API_VERSION } from '#libs/manifests';
-import { blobOf, factOf, joined, LedgerCopy, MemoryLedger, targetsOf } from '#libs/testing';
-import {
-  mergerCore,
-  planChange,
-  renderChange,
-  renderNodes,
-  type Gathered,
-  type Input,
-  type RenderNeed,
-  type State,
-} from './index.js';
+import { factOf, joined, LedgerCopy, MemoryLedger, targetsOf } from '#libs/testing';
+import { mergerCore, type GatherResult, type Input, type RenderNeed, type State } from './index.js';
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** What its shell does for the merger: render, and name the blobs. */
-export function gather(need: RenderNeed, state: State): Gathered {
-  switch (need.do) {
-    case 'render-change': {
-      const { texts: _, ...rendering } = atOnce(
-        renderChange(state, state.changes.get(need.change)!, need.replaces, sha256),
-      );
-      return { did: 'render-change', rendering, blobs: [blobOf(rendering.targets)], targets: rendering.targets };
-    }
-    case 'render-nodes':
-      return { did: 'render-nodes', nodes: renderNodes(state, need.nodes, sha256) };
-    case 'plan':
-      return { did: 'plan', plan: atOnce(planChange(state, need.body, sha256)) };
-  }
-}
-
 /** The merger on a ledger in memory, and words for what specs say again and again. */
-export class Merger extends LedgerCopy<State, Input, RenderNeed, Gathered> {
+export class Merger extends LedgerCopy<State, Input, RenderNeed, GatherResult> {
   constructor(ledger = new MemoryLedger()) {
-    super(mergerCore(sha256), ledger, (needs, state) => new Map(needs.map((need) => [need.key, gather(need, state)])));
+    super(mergerCore(sha256), ledger);
   }
 
   /** Nodes that have joined and got what the committed state gives them. */

@@ -12,7 +12,7 @@ import {
   renderedNode,
 } from '#libs/testing';
 import { API_VERSION } from '#libs/manifests';
-import { emptyHash } from '#libs/rendering';
+import { emptyHash } from '#libs/rules';
 import { changeBody, Merger, rendered, sha256 } from './merger.fixture.js';
 
 const EMPTY = emptyHash(sha256);
@@ -45,7 +45,7 @@ describe('what is published', () => {
   ])('without form is rejected at once: %s', (text, code) => {
     const m = fleetOf('n0');
     expect(m.publishesText(1, text)).toMatchObject([
-      { type: 'config.rejected', change: 'c1', stage: 'form', reasons: [{ code }] },
+      { type: 'config.rejected', change: 'c1', stage: 'schema', reasons: [{ code }] },
     ]);
     expect(m.phase('c1')).toBe('rejected');
     expect(m.publishesText(1, text)).toEqual([]);
@@ -91,18 +91,21 @@ describe('the queue', () => {
     const m = new Merger().fleet(['a0'], 'a').fleet(['b0'], 'b');
     m.publishes(1, file('one', 'x', 'a'), pool('edge', 1), file('more', 'x', 'a'));
     const said = m.publishes(2, ...says);
-    expect(linesOf(said.slice(1), 'change', 'behind')).toEqual(['config.waiting c2 ["c1"]']);
-    expect(m.view('changes', 'c2')).toMatchObject({ phase: 'waiting', behind: ['c1'] });
+    expect(linesOf(said.slice(1), 'change', 'waitsFor')).toEqual(['config.waiting c2 ["c1"]']);
+    expect(m.view('changes', 'c2')).toMatchObject({ phase: 'waiting', waitsFor: ['c1'] });
   });
 
   it('names all that a change waits for, says so once, and renders it when they have ended', () => {
     const m = new Merger().fleet(['a0'], 'a').fleet(['b0'], 'b');
     m.publishes(1, file('one', 'x', 'a'));
     m.publishes(2, file('two', 'x', 'b'));
-    expect(linesOf(m.publishes(3, file('all', 'x')).slice(1), 'behind')).toEqual(['config.waiting ["c1","c2"]']);
+    expect(linesOf(m.publishes(3, file('all', 'x')).slice(1), 'waitsFor')).toEqual(['config.waiting ["c1","c2"]']);
     expect(m.when()).toEqual([]);
     m.starts('c1');
-    expect(linesOf(m.completes('c1'), 'change', 'behind')).toEqual(['config.committed c1', 'config.waiting c3 ["c2"]']);
+    expect(linesOf(m.completes('c1'), 'change', 'waitsFor')).toEqual([
+      'config.committed c1',
+      'config.waiting c3 ["c2"]',
+    ]);
     m.starts('c2');
     const said = m.completes('c2');
     expect(rendered(said)).toMatchObject([{ change: 'c3', attempt: 1, nodes: 2 }]);
@@ -120,7 +123,7 @@ describe('the queue', () => {
   it('orders by number and not by text', () => {
     const m = fleetOf('n0');
     m.publishes(9, file('one', 'x'));
-    expect(linesOf(m.publishes(10, file('two', 'x')).slice(1), 'change', 'behind')).toEqual([
+    expect(linesOf(m.publishes(10, file('two', 'x')).slice(1), 'change', 'waitsFor')).toEqual([
       'config.waiting c10 ["c9"]',
     ]);
   });
@@ -133,7 +136,7 @@ describe('a correction', () => {
     m.starts('c1');
     m.publishes(2, file('other', 'second'));
     const said = m.publishes(3, gone('File', 'other')); // by itself it touches no node: the file is not there
-    expect(linesOf(said, 'change', 'behind')).toEqual(['config.accepted c3', 'config.waiting c3 ["c1"]']);
+    expect(linesOf(said, 'change', 'waitsFor')).toEqual(['config.accepted c3', 'config.waiting c3 ["c1"]']);
     expect(rendered(m.completes('c1')).at(-1)).toMatchObject({ change: 'c3', replaces: ['c2'] });
   });
 
@@ -175,11 +178,11 @@ describe('a correction', () => {
     const m = new Merger().fleet(['a0'], 'a').fleet(['b0'], 'b');
     m.publishes(1, file('motd', 'bad', 'a'));
     m.starts('c1');
-    expect(linesOf(m.publishes(2, file('other', 'x', 'a')).slice(1), 'behind')).toEqual(['config.waiting ["c1"]']);
+    expect(linesOf(m.publishes(2, file('other', 'x', 'a')).slice(1), 'waitsFor')).toEqual(['config.waiting ["c1"]']);
     // It leads the nodes of c1 back, on which c2 waits; by itself it shares nothing with c2.
     expect(rendered(m.publishes(3, file('motd', 'good', 'b')))).toMatchObject([{ change: 'c3', replaces: ['c1'] }]);
     expect(m.phase('c3')).toBe('rendered');
-    expect(linesOf(m.starts('c3', ['c1']), 'change', 'behind')).toEqual([
+    expect(linesOf(m.starts('c3', ['c1']), 'change', 'waitsFor')).toEqual([
       'config.ended c1',
       'config.waiting c2 ["c3"]',
     ]);
@@ -189,7 +192,7 @@ describe('a correction', () => {
   it('that does not touch all of it waits', () => {
     const m = fleetOf('n0');
     m.publishes(1, file('motd', 'bad'), file('more', 'x'));
-    expect(linesOf(m.publishes(2, file('motd', 'good')).slice(1), 'behind')).toEqual(['config.waiting ["c1"]']);
+    expect(linesOf(m.publishes(2, file('motd', 'good')).slice(1), 'waitsFor')).toEqual(['config.waiting ["c1"]']);
   });
 });
 
@@ -208,14 +211,14 @@ describe('rendering', () => {
     expect(rendered(m.publishes(2, file('motd', 'same')))).toMatchObject([{ nodes: 0, unchanged: 2 }]);
   });
 
-  it('takes in who is owed, though its config stays the same', () => {
+  it('takes in who is deferred, though its config stays the same', () => {
     const m = fleetOf('n0', 'n1');
     m.commits(1, file('motd', 'same'));
-    m.given(factOf('node.owed', { node: 'n1', reason: 'silent' }));
+    m.given(factOf('node.deferred', { node: 'n1', reason: 'silent' }));
     expect(Object.keys(rendered(m.publishes(2, file('motd', 'same')))[0]?.targets ?? {})).toEqual(['n1']);
   });
 
-  it('starts from the committed hash, so that `from` says where the way back leads', () => {
+  it('starts from the committed hash, so that `from` is what a rollback restores', () => {
     const m = fleetOf('n0');
     const [first] = rendered(m.publishes(1, file('motd', 'one')));
     m.starts('c1');
@@ -272,7 +275,7 @@ describe('rendering', () => {
           fragment: 'File/motd',
           field: 'metadata.labels["sluice.dev/purpose"]',
           code: 'immutable',
-          message: 'was given as "greeting", and cannot be taken away: delete File/motd, and make it anew',
+          message: 'was given as "greeting", and cannot be taken away: delete File/motd, and create it again',
         },
       ],
     });
@@ -281,7 +284,7 @@ describe('rendering', () => {
   it('of a deletion of what is not there warns', () => {
     expect(fleetOf('n0').publishes(1, gone('File', 'never')).at(-1)).toMatchObject({
       type: 'config.rendered',
-      warnings: [{ fragment: 'File/never', code: 'not-there' }],
+      warnings: [{ fragment: 'File/never', code: 'not-found' }],
     });
   });
 
@@ -392,7 +395,7 @@ describe('changes of long ago', () => {
 });
 
 describe('nodes outside rollouts', () => {
-  const said = (m: Merger) => linesOf(m.when(), 'node', 'cause', 'leaves');
+  const said = (m: Merger) => linesOf(m.when(), 'node', 'cause', 'outdatedIn');
 
   it('get the committed config when they join', () => {
     const m = fleetOf('n0');
@@ -498,12 +501,12 @@ describe('plan', () => {
     });
   });
 
-  it('says that a config is known to be bad', () => {
+  it('says that a config is known-bad', () => {
     const m = fleetOf('n0');
     const [wanted] = rendered(m.publishes(1, file('a', 'x')));
     m.given(
       changed('n0', {}, ['kind:File']),
-      factOf('config.judged', { hash: wanted?.targets['n0']?.to ?? '', recipe: 'r', lease: 'l', condemned: true }),
+      factOf('config.judged', { hash: wanted?.targets['n0']?.to ?? '', recipe: 'r', lease: 'l', knownBad: true }),
       factOf('config.rejected', { change: 'c1', stage: 'review', attempt: 1 }),
     ).when();
     expect(plan(m, file('a', 'x'))).toMatchObject({ rejected: [{ code: 'known-bad', nodes: ['n0'] }] });

@@ -1,6 +1,8 @@
-import { changeId, isDnsLabel } from '#libs/contracts';
+import { changeId, isDnsLabel, type Reason } from '#libs/contracts';
 import {
+  answered,
   decided,
+  pageOf,
   takeTouched,
   type Answer,
   type Core,
@@ -8,37 +10,37 @@ import {
   type Digest,
   type Draft,
   type Now,
-} from '#libs/kernel';
+} from '#libs/engine';
 import { readChange } from '#libs/manifests';
-import { canonicalJson } from '#libs/rendering';
-import { boundReasons } from '#libs/review';
-import { dump, load } from './dump.js';
-import { evolve, READS } from './evolve.js';
-import type { Gathered, Input, RenderNeed, Request } from './inputs.js';
+import { canonicalJson, boundReasons } from '#libs/rules';
+import { evolve, reads } from './evolve.js';
+import { gathering } from './gather.js';
+import type { GatherResult, Input, RenderNeed, Request } from './inputs.js';
 import { reachOf, turnOf, type Reach } from './queue.js';
 import { fragmentsWith } from './rendering.js';
-import { openByAge, State, type Change } from './state.js';
+import { dump, load, openByAge, State, type Change } from './state.js';
 import { view, viewKeys } from './views.js';
 
 type MergerDraft = Draft<State, Input, RenderNeed>;
-type Results = ReadonlyMap<string, Gathered>;
+type Results = ReadonlyMap<string, GatherResult>;
 
 /** Nodes rendered outside rollouts, at a time: one batch of facts. */
 const NODES_AT_ONCE = 500;
 
 /**
- * The merger: what is wanted, as one config per node. What always holds after each of its batches:
+ * The merger: merges changes into one config per node. What always holds after each of its batches:
  * 1. changes are accepted or rejected in the order of CHANGES, each once;
  * 2. of two open changes that overlap at most one is past rendering, unless the newer corrects the older;
  * 3. the committed state is that of the committed changes, in the ledger's order;
  * 4. what a rendering rests on (committed state, labels) held when it was appended.
  */
-export function mergerCore(digest: Digest): Core<State, Input, RenderNeed, Gathered> {
+export function mergerCore(digest: Digest): Core<State, Input, RenderNeed, GatherResult> {
   return {
     name: 'merger',
     version: 2,
-    reads: READS,
+    reads,
     wantsTargets: true,
+    gather: gathering(digest),
     initial: () => new State(),
     evolve,
     decide: (state, inputs, gathered, now) => decide(state, inputs, gathered, now, digest),
@@ -76,41 +78,19 @@ function takeInput(draft: MergerDraft, input: Input, gathered: Results): void {
 function takePublished(draft: MergerDraft, { sequence, source, text }: Input & { readonly type: 'published' }): void {
   if (sequence <= draft.state.cursor.get()) return;
   const change = changeId(sequence);
+  const refused = (reasons: readonly Reason[]): void =>
+    draft.emit({ type: 'config.rejected', change, stage: 'schema', attempt: 0, reasons: boundReasons(reasons) });
   if (!isDnsLabel(source)) {
     const message = `the source ${JSON.stringify(source)} (the subject after config.desired.) is not a DNS label`;
-    return draft.emit({
-      type: 'config.rejected',
-      change,
-      stage: 'form',
-      attempt: 0,
-      reasons: [{ fragment: '', field: '', code: 'bad-source', message, nodes: [] }],
-    });
+    return refused([{ fragment: '', field: '', code: 'bad-source', message, nodes: [] }]);
   }
   const read = readChange(text);
-  if (!read.ok)
-    return draft.emit({
-      type: 'config.rejected',
-      change,
-      stage: 'form',
-      attempt: 0,
-      reasons: boundReasons(read.reasons),
-    });
-  const { apply, message, author, strategy, retryOf } = read.change;
-  draft.emit({
-    type: 'config.accepted',
-    change,
-    source,
-    apply,
-    delete: read.change.delete,
-    message,
-    author,
-    strategy,
-    retryOf,
-  });
+  if (read.ok) draft.emit({ type: 'config.accepted', change, source, ...read.change });
+  else refused(read.reasons);
 }
 
 function takeRequest(draft: MergerDraft, input: Input, request: Request, gathered: Results): void {
-  // Pages of one plan belong together: the first is worked out anew, the others come from where it is kept.
+  // Pages of one plan belong together: the first is worked out again, the others come from where it is kept.
   const key = request.cursor === '' ? `plan|${request.id}|${basis(draft.state)}` : `plan|${request.id}`;
   const found = gathered.get(key);
   if (found?.did !== 'plan') {
@@ -121,30 +101,13 @@ function takeRequest(draft: MergerDraft, input: Input, request: Request, gathere
   draft.answers.set(input, planAnswer(found, request));
 }
 
-function planAnswer(found: Gathered & { readonly did: 'plan' }, { cursor, limit }: Request): Answer {
-  if (!('nodes' in found.plan))
-    return {
-      ok: true,
-      body: {
-        rejected: boundReasons(found.plan.rejected),
-        nodes: [],
-        warnings: [],
-        waitsFor: [],
-        pools: {},
-        touched: 0,
-        unchanged: 0,
-      },
-    };
-  const { nodes } = found.plan;
-  const from = cursor === '' ? 0 : nodes.findIndex((one) => one.node > cursor);
-  const shown = from < 0 ? [] : nodes.slice(from, from + limit);
-  const last = shown.at(-1);
-  const next = last !== undefined && from + limit < nodes.length ? { next: last.node } : {};
-  const { rejected, warnings } = found.plan;
-  return {
-    ok: true,
-    body: { ...found.plan, rejected: boundReasons(rejected), warnings: boundReasons(warnings), nodes: shown, ...next },
-  };
+const NO_PLAN = { nodes: [], warnings: [], waitsFor: [], pools: {}, touched: 0, unchanged: 0 };
+
+function planAnswer({ plan }: GatherResult & { readonly did: 'plan' }, page: Request): Answer {
+  const rejected = boundReasons(plan.rejected);
+  if (!('nodes' in plan)) return answered({ ...NO_PLAN, rejected });
+  const { shown, next } = pageOf(plan.nodes, page, ({ node }) => node);
+  return answered({ ...plan, rejected, warnings: boundReasons(plan.warnings), nodes: shown, ...next });
 }
 
 /** What every rendering rests on. */
@@ -187,7 +150,7 @@ function renderNodes(draft: MergerDraft, gathered: Results): void {
   const found = gathered.get(key);
   if (found?.did !== 'render-nodes') return draft.need({ key, do: 'render-nodes', nodes });
   const generation = state.generation.get();
-  for (const { node, hash, recipe, leaves, problems } of found.nodes) {
+  for (const { node, hash, recipe, outdatedIn, problems } of found.nodes) {
     draft.emit({
       type: 'node.rendered',
       node,
@@ -195,7 +158,7 @@ function renderNodes(draft: MergerDraft, gathered: Results): void {
       recipe,
       generation,
       cause: state.toRender.get(node) ?? 'commit',
-      leaves,
+      outdatedIn,
       problems,
     });
   }
@@ -218,8 +181,8 @@ function advanceQueue(draft: MergerDraft, gathered: Results): void {
 function advance(draft: MergerDraft, change: Change, reach: Reach, gathered: Results): void {
   const turn = turnOf(draft.state, change, reach);
   if (turn.is === 'waiting') {
-    if (change.phase === 'waiting' && same(change.behind, turn.behind)) return;
-    return draft.emit({ type: 'config.waiting', change: change.change, behind: turn.behind });
+    if (change.phase === 'waiting' && same(change.waitsFor, turn.waitsFor)) return;
+    return draft.emit({ type: 'config.waiting', change: change.change, waitsFor: turn.waitsFor });
   }
   const isCurrent =
     !change.outdated && change.attempt > 0 && change.phase !== 'waiting' && same(change.replaces, turn.replaces);

@@ -19,7 +19,7 @@ const world = fc.record({
 });
 
 describe('what is named', () => {
-  it('is exactly what some node that is there has, shall have, is to get or comes from', () => {
+  it('is exactly what some node that is there has, should have, is to get or comes from', () => {
     fc.assert(
       fc.property(world, ({ here, desired, targets, statuses, leases }) => {
         const state = new State();

@@ -1,13 +1,24 @@
-import { fragmentId, type Action, type Config, type Reason } from '#libs/contracts';
-import type { Digest, Steps } from '#libs/kernel';
-import { budgetOf, DEFAULT_POOL, poolPolicies } from '#libs/budget';
-import { effectivePolicy, planActions } from '#libs/actions';
+import { type Action, type Config, type Reason } from '#libs/contracts';
+import { PAUSE, type Digest, type Steps } from '#libs/engine';
+import {
+  budgetOf,
+  DEFAULT_POOL,
+  poolPolicies,
+  effectivePolicy,
+  planActions,
+  compileFragments,
+  renderNode,
+  besides,
+  knownBadReasons,
+  mergeReasons,
+  newReasons,
+  reviewActions,
+  reviewConfig,
+} from '#libs/rules';
 import { isPolicyKind, readChangeBody } from '#libs/manifests';
-import { compileFragments, renderNode } from '#libs/rendering';
-import { besides, mergeReasons, newReasons, reviewActions, reviewConfig } from '#libs/review';
 import { reachOf, turnOf } from './queue.js';
 import { fragmentsWith, poolsOf, renderChange } from './rendering.js';
-import { openByAge, type Change, type NodeState, type State } from './state.js';
+import { newChange, openByAge, touchedIds, type Change, type NodeState, type State } from './state.js';
 
 /** What a change would do, node by node. */
 export interface PlanBody {
@@ -29,7 +40,10 @@ export interface PlannedNode {
   readonly changed: readonly string[];
 }
 
-/** Plans a change as published; the same rendering, review and actions as the real way takes. Changes nothing; a node is a step. */
+/**
+ * Plans a change as published; the same rendering, review and actions as the real way takes. Changes nothing; a node is
+ * a step.
+ */
 export function* planChange(
   state: State,
   body: unknown,
@@ -37,7 +51,7 @@ export function* planChange(
 ): Steps<PlanBody | { readonly rejected: readonly Reason[] }> {
   const read = readChangeBody(body);
   if (!read.ok) return { rejected: read.reasons };
-  const candidate = asChange(read.change);
+  const candidate = newChange(read.change);
   const open = openByAge(state);
   const turn = turnOf(state, candidate, reachOf(state, [...open, candidate]));
   const replaces = turn.is === 'now' ? turn.replaces : [];
@@ -47,9 +61,9 @@ export function* planChange(
     .filter((node): node is NodeState => node !== undefined);
   const pools = poolsOf(state, names);
   const planner = nodePlanner(state, candidate, digest);
-  const planned: Planned[] = [];
+  const planned: NodePlan[] = [];
   for (const node of names) {
-    yield;
+    yield PAUSE;
     planned.push(planner(node, pools.get(node.node) ?? 'default', rendering.targets[node.node]?.from ?? ''));
   }
   return {
@@ -58,7 +72,7 @@ export function* planChange(
       ...planned.flatMap((one) => one.reasons).filter(besides(rendering.problems)),
     ]),
     warnings: rendering.warnings,
-    waitsFor: turn.is === 'waiting' ? turn.behind : [],
+    waitsFor: turn.is === 'waiting' ? turn.waitsFor : [],
     nodes: planned.map((one) => one.node).filter((node) => node.from !== node.to),
     pools: poolSummary(state, [...pools.values()]),
     touched: rendering.nodes + rendering.unchanged,
@@ -66,18 +80,18 @@ export function* planChange(
   };
 }
 
-type Planned = { readonly node: PlannedNode; readonly reasons: readonly Reason[] };
+type NodePlan = { readonly node: PlannedNode; readonly reasons: readonly Reason[] };
 
 function nodePlanner(
   state: State,
   change: Change,
   digest: Digest,
-): (node: NodeState, pool: string, from: string) => Planned {
+): (node: NodeState, pool: string, from: string) => NodePlan {
   const before = compileFragments([...state.fragments.values()].map(({ fragment }) => fragment));
   const all = fragmentsWith(state, change);
   const after = compileFragments(all);
   const policies = all.filter(({ kind }) => isPolicyKind(kind));
-  const touched = [...change.apply.map(fragmentId), ...change.delete.map(fragmentId)];
+  const touched = touchedIds(change);
   return (node, pool, from) => {
     const templateNode = { name: node.node, labels: node.labels };
     const old = renderNode(before.forNode(node.labels), templateNode, digest);
@@ -99,20 +113,14 @@ function knownBad(
   node: string,
   { hash, recipe }: { readonly hash: string; readonly recipe: string },
 ): readonly Reason[] {
-  const what = state.condemned.has(hash)
+  const what = state.knownBad.has(hash)
     ? `config ${hash.slice(0, 12)}`
-    : state.condemned.has(recipe)
+    : state.knownBad.has(recipe)
       ? `recipe ${recipe.slice(0, 12)}`
       : '';
   if (what === '') return [];
-  const message = `${what} is known to be bad; see "sluice get known-bad", lift it with "sluice forgive"`;
-  return (touched.length === 0 ? [''] : touched).map((fragment) => ({
-    fragment,
-    field: 'spec',
-    code: 'known-bad',
-    message,
-    nodes: [node],
-  }));
+  const message = `${what} is known-bad; see "sluice get known-bad", or allow it again with "sluice clear"`;
+  return knownBadReasons(touched, node, message);
 }
 
 function poolSummary(state: State, pools: readonly string[]): PlanBody['pools'] {
@@ -127,30 +135,4 @@ function poolSummary(state: State, pools: readonly string[]): PlanBody['pools'] 
     };
   }
   return summary;
-}
-
-function asChange(content: Pick<Change, 'apply' | 'delete' | 'message' | 'author' | 'strategy' | 'retryOf'>): Change {
-  return {
-    ...content,
-    change: `c${Number.MAX_SAFE_INTEGER}`,
-    source: '',
-    phase: 'accepted',
-    open: true,
-    rollout: 'none',
-    aborted: false,
-    behind: [],
-    attempt: 0,
-    outdated: true,
-    replaces: [],
-    nodes: 0,
-    unchanged: 0,
-    pools: {},
-    reasons: [],
-    warnings: [],
-    outcome: '',
-    reason: '',
-    generation: 0,
-    acceptedAt: '',
-    endedAt: '',
-  };
 }

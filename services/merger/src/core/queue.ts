@@ -4,7 +4,7 @@ import { touchedNodes } from './selection.js';
 /** Where a change stands: its turn has come (perhaps as a correction of others), or it waits. */
 export type Turn =
   | { readonly is: 'now'; readonly replaces: readonly string[] }
-  | { readonly is: 'waiting'; readonly behind: readonly string[] };
+  | { readonly is: 'waiting'; readonly waitsFor: readonly string[] };
 
 /** What each open change touches; computed once for a decision. */
 export type Reach = ReadonlyMap<
@@ -39,12 +39,15 @@ export function turnOf(state: State, change: Change, reach: Reach): Turn {
   );
   const isCorrection = before.every((other) => isEarlier(other, change) && isCorrectedBy(reach, other, change));
   const names = before.map((other) => other.change);
-  if (!isCorrection) return { is: 'waiting', behind: names };
+  if (!isCorrection) return { is: 'waiting', waitsFor: names };
   const busy = busyWithNodesOf(state, before, reach);
-  return busy.length === 0 ? { is: 'now', replaces: names } : { is: 'waiting', behind: busy };
+  return busy.length === 0 ? { is: 'now', replaces: names } : { is: 'waiting', waitsFor: busy };
 }
 
-/** What is on its way on nodes of older ones that have not started: until it has ended a correction of those cannot start either. */
+/**
+ * What is on its way on nodes of older ones that have not started: until it has ended a correction of those cannot
+ * start either.
+ */
 function busyWithNodesOf(state: State, replaced: readonly Change[], reach: Reach): readonly string[] {
   const waiting = replaced.filter((one) => one.rollout === 'none');
   const meetsThem = (other: Change): boolean => waiting.some((one) => overlaps(reach, other, one));
@@ -57,7 +60,7 @@ const isStarted = (other: Change, change: Change): boolean =>
   other.change !== change.change && other.rollout !== 'none';
 const isEarlier = (a: Change, b: Change): boolean => Number(a.change.slice(1)) < Number(b.change.slice(1));
 
-/** The nodes that a correction leads back are the older one's: who waits for those does not hinder it. */
+/** The nodes that a correction rolls back are the older one's: who waits for those does not hinder it. */
 function overlaps(reach: Reach, other: Change, change: Change): boolean {
   const there = reach.get(other.change);
   const here = reach.get(change.change);

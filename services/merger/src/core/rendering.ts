@@ -1,9 +1,19 @@
 import { fragmentId, type Fragment, type Reason, type Target } from '#libs/contracts';
-import type { Digest, Steps } from '#libs/kernel';
-import { budgetOf, choosePool, DEFAULT_POOL, poolPolicies, poolsSelecting } from '#libs/budget';
+import { PAUSE, type Digest, type Steps } from '#libs/engine';
+import {
+  budgetOf,
+  choosePool,
+  DEFAULT_POOL,
+  poolPolicies,
+  poolsSelecting,
+  compileFragments,
+  emptyHash,
+  renderNode,
+  type Rendered,
+  mergeReasons,
+  newReasons,
+} from '#libs/rules';
 import { immutableReasons, isPolicyKind, MAX_CONFIG_BYTES, utf8Bytes } from '#libs/manifests';
-import { compileFragments, emptyHash, renderNode, type Rendered } from '#libs/rendering';
-import { mergeReasons, newReasons } from '#libs/review';
 import { touchedNodes } from './selection.js';
 import type { Change, NodeState, State } from './state.js';
 
@@ -44,7 +54,7 @@ export function* renderChange(
   const altered: NodeState[] = [];
   let unchanged = 0;
   for (const node of nodesOf(state, change, replaces)) {
-    yield;
+    yield PAUSE;
     const rendered = renderNode(after.forNode(node.labels), { name: node.node, labels: node.labels }, digest);
     const reasons = [...rendered.reasons, ...tooLarge(rendered, node.node)];
     if (reasons.length > 0) {
@@ -59,7 +69,7 @@ export function* renderChange(
     const needed =
       !same ||
       from.recipe !== rendered.recipe ||
-      state.owed.has(node.node) ||
+      state.deferred.has(node.node) ||
       replaces.some((older) => state.targets.get(older)?.[node.node] !== undefined);
     if (same) unchanged += 1;
     else altered.push(node);
@@ -108,7 +118,7 @@ function tooLarge(rendered: Rendered, node: string): readonly Reason[] {
       fragment: id,
       field: 'spec',
       code: 'too-large',
-      message: `the config rendered has ${bytes} bytes, and may have ${MAX_CONFIG_BYTES}; the largest part is ${id} with ${size}`,
+      message: `the rendered config has ${bytes} bytes; the limit is ${MAX_CONFIG_BYTES}; the largest part is ${id} with ${size}`,
       nodes: [node],
     },
   ];
@@ -143,8 +153,8 @@ function warningsOf(state: State, change: Content): readonly Reason[] {
   const deletes = missing.map((ref) => ({
     fragment: fragmentId(ref),
     field: '',
-    code: 'not-there',
-    message: 'it is to be deleted, and is not there',
+    code: 'not-found',
+    message: 'it cannot be deleted: it does not exist',
     nodes: [],
   }));
   return [...deletes, ...sharedPoolWarnings(state, change)];
@@ -176,7 +186,7 @@ export interface NodeRendering {
   readonly hash: string;
   readonly recipe: string;
   readonly text: string;
-  readonly leaves: readonly string[];
+  readonly outdatedIn: readonly string[];
   readonly problems: readonly Reason[];
 }
 
@@ -196,13 +206,13 @@ export function renderNodes(state: State, names: readonly string[], digest: Dige
     const templateNode = { name, labels: node.labels };
     const { hash, recipe, text, reasons, config } = renderNode(committed.forNode(node.labels), templateNode, digest);
     const problems = [...reasons, ...tooLarge({ hash, recipe, text, reasons, config }, name)];
-    const leaves = open.flatMap(([change, targets]) => {
+    const outdatedIn = open.flatMap(([change, targets]) => {
       const target = targets[name];
       if (target === undefined) return [];
       const now = renderNode(indexes.get(change)?.forNode(node.labels) ?? [], templateNode, digest);
       return now.reasons.length === 0 && now.hash === target.to ? [] : [change];
     });
     const unusable = problems.length > 0;
-    return [{ node: name, hash: unusable ? '' : hash, recipe: unusable ? '' : recipe, text, leaves, problems }];
+    return [{ node: name, hash: unusable ? '' : hash, recipe: unusable ? '' : recipe, text, outdatedIn, problems }];
   });
 }

@@ -1,13 +1,6 @@
-import {
-  fragmentId,
-  type Fragment,
-  type FragmentRef,
-  type Reason,
-  type Strategy,
-  type Target,
-  type Targets,
-} from '#libs/contracts';
-import { Cell, SortedSet, Table, UndoLog } from '#libs/kernel';
+import { byAge, fragmentId, type Fragment, type Reason, type Target, type Targets } from '#libs/contracts';
+import { Cell, dumpTables, loadTables, SortedSet, Table, UndoLog } from '#libs/engine';
+import type { Change as ChangeContent } from '#libs/manifests';
 
 export interface NodeState {
   readonly node: string;
@@ -19,20 +12,14 @@ export interface NodeState {
 export type Phase = 'accepted' | 'waiting' | 'rendered' | 'validated' | 'rolling' | 'committed' | 'rejected' | 'ended';
 export type RolloutPhase = 'none' | 'rolling' | 'complete' | 'reverting' | 'reverted' | 'superseded';
 
-export interface Change {
+export interface Change extends ChangeContent {
   readonly change: string;
   readonly source: string;
-  readonly apply: readonly Fragment[];
-  readonly delete: readonly FragmentRef[];
-  readonly message: string;
-  readonly author: string;
-  readonly strategy: Strategy;
-  readonly retryOf: string;
   readonly phase: Phase;
   readonly open: boolean;
   readonly rollout: RolloutPhase;
   readonly aborted: boolean;
-  readonly behind: readonly string[];
+  readonly waitsFor: readonly string[];
   readonly attempt: number;
   /** What the attempt rests on no longer holds. */
   readonly outdated: boolean;
@@ -49,12 +36,42 @@ export interface Change {
   readonly endedAt: string;
 }
 
-export interface Committed {
+/** A change of which nothing is known but its content; it is younger than all that have a name. */
+export const newChange = ({ apply, delete: gone, message, author, strategy, retryOf }: ChangeContent): Change => ({
+  change: `c${Number.MAX_SAFE_INTEGER}`,
+  source: '',
+  apply,
+  delete: gone,
+  message,
+  author,
+  strategy,
+  retryOf,
+  phase: 'accepted',
+  open: true,
+  rollout: 'none',
+  aborted: false,
+  waitsFor: [],
+  attempt: 0,
+  outdated: true,
+  replaces: [],
+  nodes: 0,
+  unchanged: 0,
+  pools: {},
+  reasons: [],
+  warnings: [],
+  outcome: '',
+  reason: '',
+  generation: 0,
+  acceptedAt: '',
+  endedAt: '',
+});
+
+export interface CommittedFragment {
   readonly fragment: Fragment;
   readonly change: string;
 }
 
-export interface Desired {
+export interface DesiredConfig {
   readonly hash: string;
   readonly recipe: string;
 }
@@ -66,15 +83,15 @@ export class State {
   readonly nodes = new Table<string, NodeState>(this.undo);
   readonly changes = new Table<string, Change>(this.undo);
   /** The committed state, by `Kind/name`. */
-  readonly fragments = new Table<string, Committed>(this.undo);
+  readonly fragments = new Table<string, CommittedFragment>(this.undo);
   /** Deleted ones, so that their view says so. */
-  readonly goneFragments = new Table<string, Committed>(this.undo);
+  readonly goneFragments = new Table<string, CommittedFragment>(this.undo);
   /** What the committed state gives each node. */
-  readonly desired = new Table<string, Desired>(this.undo);
+  readonly desired = new Table<string, DesiredConfig>(this.undo);
   /** The targets of the current attempt of each open change; a target that left is taken out. */
   readonly targets = new Table<string, Targets>(this.undo);
-  readonly owed = new Table<string, true>(this.undo);
-  readonly condemned = new Table<string, true>(this.undo);
+  readonly deferred = new Table<string, true>(this.undo);
+  readonly knownBad = new Table<string, true>(this.undo);
   /** Nodes to be rendered outside a rollout → why. */
   readonly toRender = new Table<string, 'join' | 'relabel' | 'commit'>(this.undo);
   readonly openChanges = new SortedSet(this.undo);
@@ -83,6 +100,36 @@ export class State {
   readonly generation = new Cell<number>(this.undo, 0);
   /** Counts every join, leave and relabel: a rendering rests on it. */
   readonly nodesVersion = new Cell<number>(this.undo, 0);
+}
+
+const TABLES = [
+  'nodes',
+  'changes',
+  'fragments',
+  'goneFragments',
+  'desired',
+  'targets',
+  'deferred',
+  'knownBad',
+  'toRender',
+] as const;
+const CELLS = ['cursor', 'generation', 'nodesVersion'] as const;
+
+/** The whole fold as JSON. */
+export const dump = (state: State): unknown => ({
+  ...dumpTables(state, TABLES),
+  openChanges: [...state.openChanges],
+  ...Object.fromEntries(CELLS.map((name) => [name, state[name].get()])),
+});
+
+/** A fold from its JSON. */
+export function load(dumped: unknown): State {
+  const source = dumped as Record<(typeof CELLS)[number], number> & { readonly openChanges: readonly string[] };
+  const state = new State();
+  loadTables(state, TABLES, dumped);
+  for (const change of source.openChanges) state.openChanges.add(change);
+  for (const name of CELLS) state[name].set(source[name]);
+  return state;
 }
 
 /** The fragments that a change touches, by id. */
@@ -94,7 +141,7 @@ export const openByAge = (state: State): readonly Change[] =>
   [...state.openChanges]
     .map((name) => state.changes.get(name))
     .filter((change): change is Change => change !== undefined)
-    .sort((a, b) => Number(a.change.slice(1)) - Number(b.change.slice(1)));
+    .sort((a, b) => byAge(a.change, b.change));
 
 export const withoutTarget = (targets: Targets, node: string): Targets =>
   Object.fromEntries(Object.entries(targets).filter(([name]) => name !== node)) as Record<string, Target>;

@@ -1,5 +1,5 @@
-import type { ChangeView, FragmentView } from '#libs/contracts';
-import { viewKey, type ViewBody, type ViewKey } from '#libs/kernel';
+import type { ChangeView, FragmentRef, FragmentView } from '#libs/contracts';
+import { viewKey, type ViewBody, type ViewKey } from '#libs/engine';
 import type { State } from './state.js';
 
 /** A value must fit into a message; the ledger has all reasons. */
@@ -20,50 +20,17 @@ export function view(state: State, { bucket, key }: ViewKey): ViewBody | undefin
 function changeView(state: State, name: string): Omit<ChangeView, 'ledger'> | undefined {
   const change = state.changes.get(name);
   if (change === undefined) return undefined;
-  const {
-    phase,
-    source,
-    message,
-    author,
-    behind,
-    attempt,
-    nodes,
-    unchanged,
-    pools,
-    outcome,
-    reason,
-    generation,
-    retryOf,
-    acceptedAt,
-    endedAt,
-  } = change;
-  const ref = ({ kind, name: fragment }: { readonly kind: string; readonly name: string }) => ({
-    kind,
-    name: fragment,
-  });
+  const { open: _, rollout: __, aborted: ___, outdated: ____, replaces: _____, strategy: ______, ...shown } = change;
   return {
-    change: name,
-    phase,
-    source,
-    message,
-    author,
-    behind,
-    apply: change.apply.map(ref),
-    delete: change.delete.map(ref),
-    attempt,
-    nodes,
-    unchanged,
-    pools,
+    ...shown,
+    apply: change.apply.map(refOf),
+    delete: change.delete.map(refOf),
     reasons: change.reasons.slice(0, SHOWN_REASONS),
     warnings: change.warnings.slice(0, SHOWN_REASONS),
-    outcome,
-    reason,
-    generation,
-    retryOf,
-    acceptedAt,
-    endedAt,
   };
 }
+
+const refOf = ({ kind, name }: FragmentRef): FragmentRef => ({ kind, name });
 
 function fragmentView(state: State, id: string): Omit<FragmentView, 'ledger'> | undefined {
   const committed = state.fragments.get(id);

@@ -1,9 +1,9 @@
+import { createHash } from 'node:crypto';
 import { CONFIGS, configKey, encodeView, TARGETS } from '#libs/contracts';
-import { Blobs, connectBus, ensureTopology, kvStream, kvSubject, Ledger, LedgerService, type Bus } from '#libs/bus';
-import { SILENT } from '#libs/runtime';
+import { Blobs, connectBus, ensureTopology, kvStream, kvSubject, Ledger, LedgerService, type Bus } from '#libs/nats';
+import { SILENT } from '#libs/process';
 import { joined, natsFixture, until } from '#libs/testing';
-import { mergerCore, type Gathered, type Input, type RenderNeed, type State } from '../core/index.js';
-import { Renderer, sha256 } from './renderer.js';
+import { mergerCore, type GatherResult, type Input, type RenderNeed, type State } from '../core/index.js';
 import { Upkeep } from './upkeep.js';
 
 const MANIFEST = {
@@ -17,25 +17,21 @@ describe('the upkeep of a merger that leads', () => {
   const nats = natsFixture();
   let bus: Bus;
   let blobs: Blobs;
-  let ledger: LedgerService<State, Input, RenderNeed, Gathered>;
+  let ledger: LedgerService<State, Input, RenderNeed, GatherResult>;
   let upkeep: Upkeep;
 
   beforeAll(async () => {
     bus = await connectBus({ servers: nats.server.url, name: 'spec' });
     await ensureTopology(bus);
     blobs = new Blobs(bus);
-    const renderer = new Renderer(blobs);
     ledger = new LedgerService(
-      {
-        core: mergerCore(sha256),
-        gather: (needs: readonly RenderNeed[], state: State) => renderer.gather(needs, state),
-      },
+      { core: mergerCore((text) => createHash('sha256').update(text).digest('hex')) },
       { bus },
     );
     upkeep = new Upkeep(
       bus,
       ledger as unknown as LedgerService<State, Input>,
-      { ledgerMs: 0, unnamedMs: 1_000, upkeepMs: 50, settledMs: 0 },
+      { ledgerMs: 0, unreferencedMs: 1_000, cleanupMs: 50, settledMs: 0 },
       SILENT,
     );
     upkeep.onModuleInit();
@@ -69,7 +65,7 @@ describe('the upkeep of a merger that leads', () => {
       .map((subject) => subject.slice(kvSubject(bucket, '').length))
       .toSorted();
 
-  it('keeps what a node has, shall have, is about to get, or what a fact names, and lets the rest run out', async () => {
+  it('keeps what a node has, should have, is about to get, or what a fact names, and lets the rest run out', async () => {
     const facts = new Ledger(bus);
     await facts.append([joined('w-1.dc1')], await facts.lastSequence());
     const desired = await until(() => ledger.query((state) => state.desired.get('w-1.dc1')?.hash));
@@ -91,7 +87,7 @@ const statusOf = (node: string, hash: string): Parameters<typeof encodeView<'sta
   ledger: 1,
   node,
   incarnation: 1,
-  birth: 1,
+  nonce: 1,
   seq: 1,
   hash,
   lease: '',
@@ -100,9 +96,9 @@ const statusOf = (node: string, hash: string): Parameters<typeof encodeView<'sta
   restored: false,
   desired: '',
   pool: '',
-  owed: '',
-  unfit: false,
-  unfitReasons: [],
+  deferred: '',
+  incompatible: false,
+  incompatibleReasons: [],
   drifted: [],
   skipped: '',
   change: '',

@@ -1,7 +1,8 @@
 import { Inject, Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { CONFIGS, LEDGER, TARGETS } from '#libs/contracts';
-import { Bus, LedgerService, listViews, LOGGER, readAll, SETTINGS, sweepBlobs, trimLedger } from '#libs/bus';
-import { monotonicMs, type Logger, type Settings } from '#libs/runtime';
+import { Bus, LedgerService, listViews, readAll, sweepBlobs, trimLedger } from '#libs/nats';
+import { LOGGER, SETTINGS } from '#libs/nest';
+import { monotonicMs, type Logger, type Settings } from '#libs/process';
 import { areTargetsNamed, namedConfigs, type Input, type State } from '../core/index.js';
 
 /** Not at once: a copy that begins to lead has better things to do. What takes longer waits for the second time. */
@@ -10,9 +11,12 @@ const DAY_MS = 24 * 3_600_000;
 /** What was written and is named by no fact within this time never will be by that writing. */
 const SETTLED_MS = 3_600_000;
 
-type Tuning = Pick<Settings, 'ledgerMs' | 'unnamedMs' | 'upkeepMs'> & { readonly settledMs?: number };
+type Tuning = Pick<Settings, 'ledgerMs' | 'unreferencedMs' | 'cleanupMs'> & { readonly settledMs?: number };
 
-/** What the leader does beside deciding: lets go of what nobody needs. Two that believe to lead do it twice, which is harmless. */
+/**
+ * What the leader does besides deciding: lets go of what nobody needs. Two that believe to lead do it twice, which is
+ * harmless.
+ */
 @Injectable()
 export class Upkeep implements OnModuleInit, OnModuleDestroy {
   private timer: NodeJS.Timeout | undefined;
@@ -27,7 +31,7 @@ export class Upkeep implements OnModuleInit, OnModuleDestroy {
   ) {}
 
   onModuleInit(): void {
-    this.unlisten = this.ledger.onStanding(() => this.follow());
+    this.unlisten = this.ledger.onLeadershipChange(() => this.follow());
   }
 
   onModuleDestroy(): void {
@@ -37,7 +41,7 @@ export class Upkeep implements OnModuleInit, OnModuleDestroy {
 
   private follow(): void {
     const { leading } = this.ledger;
-    if (leading && this.timer === undefined) this.next(Math.min(FIRST_MS, this.settings.upkeepMs), true);
+    if (leading && this.timer === undefined) this.next(Math.min(FIRST_MS, this.settings.cleanupMs), true);
     if (leading) return;
     clearTimeout(this.timer);
     this.timer = undefined;
@@ -47,7 +51,7 @@ export class Upkeep implements OnModuleInit, OnModuleDestroy {
     const timer = setTimeout(() => {
       void this.keepUp(isFirst).finally(() => {
         // It may lead no more, or again.
-        if (this.timer === timer) this.next(this.settings.upkeepMs);
+        if (this.timer === timer) this.next(this.settings.cleanupMs);
       });
     }, afterMs);
     timer.unref();
@@ -59,10 +63,10 @@ export class Upkeep implements OnModuleInit, OnModuleDestroy {
       trimLedger({ bus: this.bus, keepMs: this.settings.ledgerMs, logger: this.logger }),
     );
     // Often enough that what is named again is found so before its time has run out.
-    const everyMs = Math.min(DAY_MS, this.settings.unnamedMs / 3);
+    const everyMs = Math.min(DAY_MS, this.settings.unreferencedMs / 3);
     if (isFirst) return;
     if (this.sweptMs !== undefined && monotonicMs() - this.sweptMs < everyMs) return;
-    await this.unhindered('the blobs could not be swept', async () => {
+    await this.unhindered('unused blobs could not be deleted', async () => {
       await this.sweep();
       this.sweptMs = monotonicMs();
     });
@@ -80,7 +84,7 @@ export class Upkeep implements OnModuleInit, OnModuleDestroy {
   private async sweep(): Promise<void> {
     const sweeping = {
       bus: this.bus,
-      unnamedMs: this.settings.unnamedMs,
+      unnamedMs: this.settings.unreferencedMs,
       settledMs: this.settings.settledMs ?? SETTLED_MS,
       logger: this.logger,
     };

@@ -14,7 +14,7 @@ import {
   validated,
 } from '#libs/testing';
 import { grants, MINUTE, Scheduler, types } from './scheduler.fixture.js';
-import { retryMs } from './retry-distance.js';
+import { retryMs } from './retries.js';
 
 const pools = (...wanted: readonly ReturnType<typeof pool>[]): Scheduler => {
   const s = new Scheduler();
@@ -65,7 +65,7 @@ describe('the budget of a pool', () => {
     expect(said.at(-1)).toMatchObject({
       type: 'rollout.stalled',
       nodes: ['n1'],
-      reason: 'waits for n1: to be heard, skipped or removed',
+      reason: 'waits for n1 to report, or to be skipped or removed',
     });
     expect(s.view('rollouts', 'c1').stalledBy).toEqual(['n1']);
     expect(s.when()).toEqual([]); // said once
@@ -204,13 +204,13 @@ describe('leases outside rollouts', () => {
     );
     expect(grants(s.when())).toEqual([]);
     expect(s.why('n0')).toMatchObject({
-      because: 'unfit',
-      text: 'the committed config does not fit it: two at one path',
+      because: 'incompatible',
+      text: 'the committed config is incompatible with it: two at one path',
     });
-    expect(s.status('n0')).toMatchObject({ unfit: true, unfitReasons: [{ code: 'conflict' }] });
+    expect(s.status('n0')).toMatchObject({ incompatible: true, incompatibleReasons: [{ code: 'conflict' }] });
   });
 
-  it('that were unfit are so no longer once a change fits them', () => {
+  it('that were incompatible are so no longer once a change fits them', () => {
     const s = new Scheduler().given(
       joined('n0'),
       renderedNode('n0', 'x'),
@@ -220,7 +220,7 @@ describe('leases outside rollouts', () => {
     s.rolls('c1', ['n0']);
     s.applies('n0');
     s.given(committed('c1')).when();
-    expect(s.status('n0')).toMatchObject({ unfit: false, desired: 'c1-new' });
+    expect(s.status('n0')).toMatchObject({ incompatible: false, desired: 'c1-new' });
     expect(s.why('n0').because).toBe('up-to-date');
   });
 
@@ -236,10 +236,10 @@ describe('leases outside rollouts', () => {
     expect(grants(s.reports_('n0', 'strange'))).toEqual(['n0 corrective old']);
   });
 
-  it('come in this order: corrective, way back, forward and joins in turn, repair', () => {
+  it('come in this order: corrective, rollback, forward and joins in turn, repair', () => {
     const s = pools(pool('edge', 1, 'edge', { drift: 'repair' })).fleet(names('n', 7), { role: 'edge' });
     s.rolls('c1', ['n0', 'n1']); // n0 holds the only unit all the while
-    s.when(s.message('n5', 'old', { kind: 'drifted', what: ['/etc/motd'] }));
+    s.when(s.message('n5', 'old', { kind: 'drifted', differences: ['/etc/motd'] }));
     wants(s, 'n2', 'joins').when();
     s.rolls('c2', ['n3']);
     s.reports_('n4', 'strange');
@@ -252,11 +252,11 @@ describe('leases outside rollouts', () => {
       order.push(`${node} ${s.lease(node).kind}`);
       s.applies(node);
     }
-    expect(order).toEqual(['n4 corrective', 'n0 back', 'n2 join', 'n3 forward', 'n5 repair']);
+    expect(order).toEqual(['n4 corrective', 'n0 rollback', 'n2 join', 'n3 forward', 'n5 repair']);
   });
 
   it('repair drift where the pool says so, and only there', () => {
-    const drift = (s: Scheduler) => s.when(s.message('n0', 'old', { kind: 'drifted', what: ['/etc/motd'] }));
+    const drift = (s: Scheduler) => s.when(s.message('n0', 'old', { kind: 'drifted', differences: ['/etc/motd'] }));
     const repairs = pools(pool('edge', 1, 'edge', { drift: 'repair' })).fleet(['n0'], { role: 'edge' });
     expect(grants(drift(repairs))).toEqual(['n0 repair old']);
     repairs.applies('n0');
@@ -314,23 +314,23 @@ describe('fresh nodes', () => {
 });
 
 describe('a lease outside a rollout that goes wrong', () => {
-  const circumstances = { incarnation: 1, birth: 7, bootId: 'b1' } as const;
+  const circumstances = { incarnation: 1, nonce: 7, bootId: 'b1' } as const;
 
-  it('fails nothing, is owed, and is tried again after 1, 2, 4 … minutes, an hour at most', () => {
+  it('fails nothing, is deferred, and is tried again after 1, 2, 4 … minutes, an hour at most', () => {
     const s = new Scheduler().fleet(['n0']);
     s.reports_('n0', 'strange');
     for (const [i, minutes] of [1, 2, 4, 8, 16, 32, 60, 60].entries()) {
       const ms = retryMs('n0', i + 1);
       expect(ms).toBeGreaterThanOrEqual(minutes * MINUTE);
       expect(ms).toBeLessThan(minutes * MINUTE * (i < 2 ? 1.0001 : 1.25));
-      expect(types(s.answers_('n0', 'failed'))).toEqual(['node.lease.settled', 'node.owed', 'node.lease.released']);
-      expect(s.status('n0').owed).toBe('corrective lease ended failed: it is failed');
+      expect(types(s.answers_('n0', 'failed'))).toEqual(['node.lease.settled', 'node.deferred', 'node.lease.released']);
+      expect(s.status('n0').deferred).toBe('corrective lease ended as failed: it is failed');
       expect(s.why('n0')).toMatchObject({ because: 'backing-off', retryInMs: Math.round(ms) });
       expect(grants(s.after(ms - 1))).toEqual([]);
       expect(grants(s.after(1))).toEqual(['n0 corrective old']);
     }
     s.applies('n0');
-    expect(s.status('n0').owed).toBe('');
+    expect(s.status('n0').deferred).toBe('');
     s.reports_('n0', 'strange');
     s.answers_('n0', 'failed');
     expect(s.why('n0').retryInMs).toBe(MINUTE); // from the beginning
@@ -340,7 +340,7 @@ describe('a lease outside a rollout that goes wrong', () => {
     ['its config', (s: Scheduler) => s.given(renderedNode('n0', 'newer'), reviewedNode('n0', 'newer')).when(), 'newer'],
     ['its labels', (s: Scheduler) => s.given(changed('n0', { zone: 'b' })).when(), 'old'],
     ['its boot', (s: Scheduler) => s.reports_('n0', 'strange', { ...circumstances, bootId: 'b2' }), 'old'],
-    ['its incarnation', (s: Scheduler) => s.reports_('n0', 'strange', { incarnation: 2, birth: 3 }), 'old'],
+    ['its incarnation', (s: Scheduler) => s.reports_('n0', 'strange', { incarnation: 2, nonce: 3 }), 'old'],
   ])('as invalid is tried again only when something changed: %s', (_, change, hash) => {
     const s = new Scheduler().fleet(['n0']);
     s.reports_('n0', 'strange');
@@ -351,11 +351,11 @@ describe('a lease outside a rollout that goes wrong', () => {
     expect(grants(change(s))).toEqual([expect.stringMatching(new RegExp(`^n0 (corrective|join) ${hash}$`))]);
   });
 
-  it('as invalid is explained by that, also when it was owed for something else since', () => {
+  it('as invalid is explained by that, also when it was deferred for something else since', () => {
     const s = new Scheduler().fleet(['n0']);
     s.reports_('n0', 'strange');
     s.answers_('n0', 'invalid');
-    s.given(factOf('node.owed', { node: 'n0', change: 'c7', reason: 'silent' }));
+    s.given(factOf('node.deferred', { node: 'n0', change: 'c7', reason: 'silent' }));
     expect(s.why('n0')).toMatchObject({ because: 'refused', text: expect.stringContaining('(it is invalid)') });
   });
 

@@ -30,7 +30,7 @@ const touchedBy = (s: Scheduler, happens: () => unknown): readonly string[] => {
   happens();
   return [...s.core.takeTouched(s.state)].sort();
 };
-const shall = (s: Scheduler, node: string, hash: string) =>
+const desires = (s: Scheduler, node: string, hash: string) =>
   s.given(renderedNode(node, hash, { cause: 'relabel' }), reviewedNode(node, hash));
 /** Who gets the one unit of the pool, one after the other. */
 const turns = (s: Scheduler, first: string): readonly string[] => {
@@ -71,17 +71,17 @@ describe('the queue for a unit', () => {
     expect(turns(s, 'n0')).toEqual(['n2', 'n1']);
   });
 
-  it('has a node anew at its end that wants something else by now: for another change, to another config, or for another reason', () => {
+  it('has a node again at its end that wants something else by now: for another change, to another config, or for another reason', () => {
     const superseded = waiting();
     superseded.rolls('c3', ['n2'], { to: 'c2-new', replaces: ['c2'] });
     expect(turns(superseded, 'n0')).toEqual(['n1', 'n2']);
     const corrected = waiting().fleet(['n3', 'n4'], { role: 'edge' });
-    for (const node of ['n3', 'n4']) shall(corrected, node, 'x');
-    shall(corrected, 'n3', 'y');
+    for (const node of ['n3', 'n4']) desires(corrected, node, 'x');
+    desires(corrected, 'n3', 'y');
     expect(turns(corrected, 'n0')).toEqual(['n2', 'n1', 'n4', 'n3']);
     const drifted = waiting().fleet(['n3', 'n4'], { role: 'edge' });
     for (const node of ['n3', 'n4']) drifted.reports_(node, 'strange');
-    drifted.when(drifted.message('n3', 'old', { kind: 'drifted', what: ['/a'] }));
+    drifted.when(drifted.message('n3', 'old', { kind: 'drifted', differences: ['/a'] }));
     expect(turns(drifted, 'n0')).toEqual(['n4', 'n2', 'n1', 'n3']);
   });
 
@@ -163,7 +163,7 @@ describe('a node that has moved and moved back while it was unavailable', () => 
     expect([s.unavailable('a'), s.unavailable('b')]).toEqual([[], []]);
   });
 
-  it('shows anew in both pools what it has come to', () => {
+  it('shows again in both pools what it has come to', () => {
     const s = pools(pool('a', 1), pool('b', 1))
       .fleet(['n0'], { role: 'a' })
       .given(silent('n0'), changed('n0', { role: 'b' }));
@@ -181,24 +181,24 @@ describe('a budget', () => {
     const s = pools(pool('edge', 1)).fleet(['n0'], { role: 'edge' });
     s.given(joined('f0', { role: 'edge' }, { fresh: true }));
     s.reports_('f0', 'empty', { fresh: true });
-    shall(s, 'f0', 'old').when();
+    desires(s, 'f0', 'old').when();
     s.applies('f0');
     s.reports_('f0', 'old', { fresh: true });
     s.rolls('c1', ['n0']);
-    expect(grants(shall(s, 'f0', 'more').when())).toEqual([]);
+    expect(grants(desires(s, 'f0', 'more').when())).toEqual([]);
   });
 });
 
 describe('a node that is at work for a rollout that it has left', () => {
-  it('is shown there until its lease is released, and the rollout is shown anew by that', () => {
+  it('is shown there until its lease is released, and the rollout is shown again by that', () => {
     const s = pools(pool('edge', 2)).fleet(['n0', 'n1'], { role: 'edge' });
     s.actions = DRAIN;
     s.given(accepted('c1'), renderedChange('c1', leading(['n0', 'n1'], 'old', 'x')), validated('c1')).when();
     s.given(factOf('node.drained', { node: 'n0', lease: 'n0-l1', pool: 'edge' })).when();
-    s.given(factOf('node.rendered', { node: 'n0', hash: 'old', recipe: 'r', leaves: ['c1'] }));
+    s.given(factOf('node.rendered', { node: 'n0', hash: 'old', recipe: 'r', outdatedIn: ['c1'] }));
     expect(s.view('rollouts', 'c1').worst.map(({ node, state }) => `${node} ${state}`)).toEqual([
       'n1 draining',
-      'n0 ready',
+      'n0 applying',
     ]);
     s.applies('n0');
     expect(s.view('rollouts', 'c1').worst.map(({ node, state }) => `${node} ${state}`)).toEqual([

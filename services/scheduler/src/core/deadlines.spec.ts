@@ -77,13 +77,13 @@ describe('a corrective lease with a drain', () => {
   });
 });
 
-describe('a way back with a drain', () => {
-  it('is not cancelled while its rollout goes back', () => {
+describe('a rollback with a drain', () => {
+  it('is not cancelled while its rollout rolls back', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
     s.actions = DRAIN;
-    expect(grants(s.answers_('n1', 'failed'))).toEqual(['n0 back old']);
+    expect(grants(s.answers_('n1', 'failed'))).toEqual(['n0 rollback old']);
     expect(s.after(MINUTE)).toEqual([]);
     expect(s.lease('n0').phase).toBe('draining');
   });

@@ -1,5 +1,5 @@
 import type { NewFact, NewFactOf, RolloutState } from '#libs/contracts';
-import type { Draft } from '#libs/kernel';
+import type { Draft } from '#libs/engine';
 import type { Input, PlanNeed } from './inputs.js';
 import { appliedIn, EMPTY_TALLY, type State } from './state.js';
 
@@ -19,7 +19,7 @@ export function emitRollout(
     applied: appliedIn(rollout?.phase ?? 'rolling', tally),
     failed: rollout?.failed ?? 0,
     unknown: rollout?.unknown ?? 0,
-    owed: tally.owed,
+    deferred: tally.deferred,
     pending: tally.pending + tally.active,
   };
   const rest = { reason: '', attempt: 0, replaces: [], maxFailures: rollout?.maxFailures ?? 0, by: '', nodes: [] };

@@ -31,11 +31,11 @@ describe('a drain', () => {
     expect(granted(draining({}, 'n0'))[0]?.drain).toBeUndefined();
   });
 
-  it('that was deferred is cancelled, and the rollout goes on without the node, which is owed (MCO #1578)', () => {
+  it('that was deferred is cancelled, and the rollout goes on without the node, which is deferred (MCO #1578)', () => {
     const s = draining({ onTimeout: 'defer' }, 'n0', 'n1');
     const said = s.given(stopped('n0', 'n0-l1', 'deferred')).when();
     expect(settledAs(said)).toEqual(['n0 cancelled']);
-    expect(linesOf(said, 'node', 'reason')).toContain('node.owed n0 deferred: a budget holds default/web');
+    expect(linesOf(said, 'node', 'reason')).toContain('node.deferred n0 deferred: a budget holds default/web');
     expect(s.rollout('c1')).toMatchObject({ phase: 'rolling', failed: 0 });
     s.given(uncordoned('n0', 'n0-l1')).when();
     s.given(factOf('node.drained', { node: 'n1', lease: 'n1-l1', pool: 'edge' })).when();
@@ -43,7 +43,7 @@ describe('a drain', () => {
     s.given(uncordoned('n1', 'n1-l1'));
     expect(types(s.when())).toContain('node.lease.released');
     expect(s.rollout('c1').phase).toBe('complete');
-    expect(s.status('n0').owed).toBe('deferred: a budget holds default/web');
+    expect(s.status('n0').deferred).toBe('deferred: a budget holds default/web');
   });
 
   it('that failed fails the node, with what held it', () => {
@@ -58,7 +58,7 @@ describe('a drain', () => {
   it('that nobody ends is deferred at its deadline too, where the pool says so', () => {
     const s = draining({ onTimeout: 'defer' }, 'n0');
     expect(settledAs(s.after(10 * MINUTE))).toEqual(['n0 cancelled']);
-    expect(s.status('n0').owed).toBe('deferred: not drained within 600 s');
+    expect(s.status('n0').deferred).toBe('deferred: not drained within 600 s');
   });
 
   it('that was given up never makes the lease ready, whatever is said of it later (SRIOV #682, #1090)', () => {
@@ -66,13 +66,14 @@ describe('a drain', () => {
     const said = s
       .given(stopped('n0', 'n0-l1', 'failed'), factOf('node.drained', { node: 'n0', lease: 'n0-l1', pool: 'edge' }))
       .when();
-    expect(types(said)).not.toContain('node.lease.ready');
+    expect(types(said)).not.toContain('node.lease.applying');
     expect(settledAs(said)).toEqual(['n0 failed']);
   });
 
   it('of a lease outside a rollout that was deferred is tried again later, as after a failure', () => {
     const s = draining({ onTimeout: 'defer' }, 'n0');
-    s.given(stopped('n0', 'n0-l1', 'deferred'), uncordoned('n0', 'n0-l1')).when();
+    s.given(stopped('n0', 'n0-l1', 'deferred')).when();
+    s.given(uncordoned('n0', 'n0-l1')).when();
     s.given(committed('c1')).when();
     expect(s.lease('n0')).toMatchObject({ kind: 'corrective', change: '', phase: 'draining', lease: 'n0-l2' });
     expect(settledAs(s.given(stopped('n0', 'n0-l2', 'deferred')).when())).toEqual(['n0 failed']);
@@ -92,7 +93,7 @@ describe('a drain', () => {
     };
     const amendments = (facts: readonly NewFact[]) => facts.filter((fact) => fact.type === 'node.lease.amended');
 
-    it('goes on by those, said once, and its time begins anew', () => {
+    it('goes on by those, said once, and its time starts over', () => {
       const s = draining({ onTimeout: 'fail' }, 'n0');
       s.after(9 * MINUTE);
       expect(amendments(says(s, 'c2', { onTimeout: 'defer', emptyDir: 'evict' }))).toMatchObject([
@@ -108,7 +109,7 @@ describe('a drain', () => {
       expect(s.when()).toEqual([]);
       expect(settledAs(s.after(9 * MINUTE))).toEqual([]);
       expect(settledAs(s.after(MINUTE))).toEqual(['n0 cancelled']);
-      expect(s.status('n0').owed).toBe('deferred: not drained within 600 s');
+      expect(s.status('n0').deferred).toBe('deferred: not drained within 600 s');
     });
 
     it('has as long as those say', () => {
@@ -145,7 +146,7 @@ describe('a drain', () => {
       expect(amendments(s.given(committed('c3')).when())).toEqual([]);
     });
 
-    it('is told so by a copy that begins anew, once', () => {
+    it('is told so by a copy that starts, once', () => {
       const s = draining({}, 'n0');
       s.given(
         accepted('c2', { apply: [pool('edge', 1, 'edge', { drain: { onTimeout: 'force' } })] }),
@@ -189,7 +190,7 @@ describe('a drain', () => {
     it('leaves a node alone that is drained already', () => {
       const s = draining({}, 'n0');
       s.given(factOf('node.drained', { node: 'n0', lease: 'n0-l1', pool: 'edge' })).when();
-      expect(s.lease('n0').phase).toBe('ready');
+      expect(s.lease('n0').phase).toBe('applying');
       expect(amendments(says(s, 'c2', { onTimeout: 'force' }))).toEqual([]);
     });
   });

@@ -1,17 +1,18 @@
-import { poolPolicies } from '#libs/budget';
+import { dumpTables, loadTables } from '#libs/engine';
+import { poolPolicies } from '#libs/rules';
 import { countTarget, noteSelecting, putNode } from './indexes.js';
-import { retryMs } from './retry-distance.js';
-import { State, parseTargetKey, type NodeState, type Retry } from './state.js';
+import { retryMs } from './retries.js';
+import { isOpen, termsOf, type Lease } from './lease.js';
+import { parseTargetKey, State, unknownNode, type NodeState, type Retry } from './state.js';
 
 /** The tables that are the fold itself, by name; all else is derived from them. */
-const TABLES = ['nodes', 'changes', 'rollouts', 'targets', 'policies', 'invalids', 'condemned', 'unjudged'] as const;
+const TABLES = ['nodes', 'changes', 'rollouts', 'targets', 'policies', 'invalids', 'knownBad', 'unjudged'] as const;
 
 /** The whole fold as JSON. */
 export function dump(state: State): unknown {
-  const tables = Object.fromEntries(TABLES.map((name) => [name, [...state[name].entries()]]));
   const since = [...state.places.entries()].map(([node, place]) => [node, place.since]);
   return {
-    ...tables,
+    ...dumpTables(state, TABLES),
     since,
     openChanges: [...state.openChanges],
     cursor: state.cursor.get(),
@@ -19,76 +20,112 @@ export function dump(state: State): unknown {
   };
 }
 
-/** A fold from its JSON. Deadlines and distances begin anew at `readMs`: another copy's clock says nothing here. */
+/** A fold from its JSON. Deadlines and distances start over at `readMs`: another copy's clock says nothing here. */
 export function load(dumped: unknown, readMs: number): State {
-  const source = dumped as Record<(typeof TABLES)[number], [string, never][]> & {
+  const source = dumped as {
+    nodes: readonly (readonly [string, NodeState])[];
     since: [string, number][];
     openChanges: string[];
     cursor: number;
     policyVersion: number;
   };
   const state = new State();
-  for (const name of TABLES)
-    for (const [key, value] of source[name])
-      (state[name] as { set(key: string, value: unknown): void }).set(key, value);
+  // Nodes last: the indexes count each when it is put.
+  loadTables(state, TABLES.slice(1), dumped);
   for (const change of source.openChanges) state.openChanges.add(change);
   state.cursor.set(source.cursor);
   state.policyVersion.set(source.policyVersion);
   for (const [name, policy] of poolPolicies(state.policies.values())) state.pools.set(name, policy);
   const since = new Map(source.since);
-  for (const node of [...state.nodes.values()]) {
+  for (const [, node] of source.nodes) {
     noteSelecting(state, node);
     putNode(state, restarted(node, readMs), since.get(node.node) ?? 0);
   }
   for (const { change, frozen } of state.rollouts.values())
-    for (const name of Object.keys(frozen?.owed ?? {}))
-      state.owedBy.set(name, [...(state.owedBy.get(name) ?? []), change]);
+    for (const name of Object.keys(frozen?.deferred ?? {}))
+      state.deferredBy.set(name, [...(state.deferredBy.get(name) ?? []), change]);
   for (const key of state.targets.keys()) countTarget(state, parseTargetKey(key).change, parseTargetKey(key).node);
   state.touched.clear();
   return state;
 }
 
-/** Version 6 knew nothing of how a lease is to be drained: what is under way then goes on as it was granted. */
-export function fromVersion6(dumped: unknown): unknown {
-  const { nodes, ...rest } = dumped as {
-    readonly nodes: readonly (readonly [string, Omit<NodeState, 'lease'> & { readonly lease?: object }])[];
-  };
-  return {
-    ...rest,
-    nodes: nodes.map(([name, node]) => [
-      name,
-      node.lease === undefined ? node : { ...node, lease: { ...node.lease, drainTerms: '' } },
-    ]),
-  };
+type Row = Readonly<Record<string, unknown>>;
+const isRow = (value: unknown): value is Row => typeof value === 'object' && value !== null;
+
+/** Migrates each row of a table. */
+const eachOf = (table: string, migrate: (row: Row) => Row) => (dumped: unknown) => {
+  const all = dumped as Readonly<Record<string, readonly (readonly [string, Row])[]>>;
+  return { ...all, [table]: all[table]?.map(([name, row]) => [name, migrate(row)]) };
+};
+
+/** From each version to the next. */
+export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> = {
+  // Version 6 knew nothing of how a lease is to be drained: what is under way then goes on as it was granted.
+  6: eachOf('nodes', (node) =>
+    isRow(node['lease']) ? { ...node, lease: { ...node['lease'], drainTerms: '' } } : node,
+  ),
+  // Version 7 knew of no end of what another tool has.
+  7: eachOf('nodes', (node) =>
+    isRow(node['taken']) ? { ...node, taken: { ...node['taken'], at: '', sinceMs: 0, forMs: 0 } } : node,
+  ),
+  // Version 8 knew of no actions in whose place a machine is restarted.
+  8: eachOf('nodes', (node) => ({ ...node, escalated: '' })),
+  // Version 9 wrote nothing as an empty text, and all phases of a lease with the same fields.
+  9: (dumped) => {
+    const nodes = eachOf('nodes', (node) => ({
+      ...withoutEmpty(node, ['outOfService', 'deferred', 'skippedBy', 'escalated']),
+      lease: leaseOf9(node['lease']),
+      lastLease: leaseOf9(node['lastLease']),
+    }));
+    const targets = eachOf('targets', ({ verdict: because, reason, at, ...target }) => ({
+      ...withoutEmpty(target, ['deferred']),
+      outcome: because === '' ? undefined : { because, reason, at },
+    }));
+    const rollouts = eachOf('rollouts', (rollout) => ({
+      ...rollout,
+      stalledBy: String(rollout['stalledBy'])
+        .split(' ')
+        .filter((name) => name !== ''),
+    }));
+    return rollouts(targets(nodes(dumped)));
+  },
+  // Version 10 did not know who paused a rollout.
+  10: (dumped) => dumped,
+};
+
+const withoutEmpty = (row: Row, fields: readonly string[]): Row =>
+  Object.fromEntries(Object.entries(row).filter(([field, value]) => value !== '' || !fields.includes(field)));
+
+function leaseOf9(lease: unknown): Lease | undefined {
+  if (!isRow(lease)) return undefined;
+  const terms = termsOf(lease as unknown as Lease);
+  const { phase, because, reason, settledAt, answered, uncordoned, sinceMs, drainTerms, defers } = lease;
+  const { drained, stopped, stoppedBecause } = lease;
+  const drain = drained === true ? 'done' : stopped === '' ? 'under-way' : { outcome: stopped, reason: stoppedBecause };
+  if (because !== '')
+    return {
+      ...terms,
+      phase: uncordoned === true ? 'uncordoned' : phase,
+      because,
+      reason,
+      settledAt,
+      answered,
+    } as Lease;
+  return (
+    phase === 'draining' ? { ...terms, phase, sinceMs, drainTerms, defers, drain } : { ...terms, phase, sinceMs }
+  ) as Lease;
 }
 
-/** Version 7 knew of no end of what another tool has. */
-export function fromVersion7(dumped: unknown): unknown {
-  const { nodes, ...rest } = dumped as {
-    readonly nodes: readonly (readonly [string, Omit<NodeState, 'taken'> & { readonly taken?: object }])[];
-  };
-  return {
-    ...rest,
-    nodes: nodes.map(([name, node]) => [
-      name,
-      node.taken === undefined ? node : { ...node, taken: { ...node.taken, at: '', sinceMs: 0, forMs: 0 } },
-    ]),
-  };
-}
-
-/** Version 8 knew of no actions in whose place a machine is restarted. */
-export function fromVersion8(dumped: unknown): unknown {
-  const { nodes, ...rest } = dumped as { readonly nodes: readonly (readonly [string, Omit<NodeState, 'escalated'>])[] };
-  return { ...rest, nodes: nodes.map(([name, node]) => [name, { ...node, escalated: '' }]) };
-}
-
+/** Fields that a dump leaves out because nothing is in them come back, so that all nodes have the same shape. */
 function restarted(node: NodeState, readMs: number): NodeState {
   const retry: Retry | undefined =
     node.retry?.kind === 'later' ? { ...node.retry, atMs: readMs + retryMs(node.node, node.retry.tries) } : node.retry;
+  const { lease, taken } = node;
   return {
+    ...unknownNode(node.node),
     ...node,
     retry,
-    ...(node.taken === undefined ? {} : { taken: { ...node.taken, sinceMs: readMs } }),
-    ...(node.lease === undefined ? {} : { lease: { ...node.lease, sinceMs: readMs } }),
+    taken: taken && { ...taken, sinceMs: readMs },
+    lease: lease && (isOpen(lease) ? { ...lease, sinceMs: readMs } : lease),
   };
 }

@@ -17,7 +17,7 @@ import {
   grants,
   leading,
   MINUTE,
-  owed,
+  deferred,
   PAST_DEADLINE,
   Scheduler,
   settledAs,
@@ -50,7 +50,7 @@ describe('a drain that comes to nothing', () => {
     ['that failed', (s: Scheduler) => s.given(stopped('failed')).when(), 'failed'],
     ['that was deferred', (s: Scheduler) => s.given(stopped('deferred')).when(), 'cancelled'],
     ['that nobody ended', (s: Scheduler) => s.after(10 * MINUTE), 'failed'],
-    ['whose rollout goes back', (s: Scheduler) => s.aborts('c1'), 'cancelled'],
+    ['whose rollout rolls back', (s: Scheduler) => s.aborts('c1'), 'cancelled'],
   ])('%s leaves the node as it was, and says so', (_, happens, because) => {
     const said = happens(draining('n0'));
     expect(said.filter(({ type }) => type === 'node.lease.settled')).toMatchObject([{ because, restored: true }]);
@@ -58,14 +58,16 @@ describe('a drain that comes to nothing', () => {
 
   it('is cancelled when its node leaves the rollout by a relabel, though that goes on', () => {
     const s = draining('n0', 'n1');
-    const said = s.given(factOf('node.rendered', { node: 'n0', hash: 'other', recipe: 'r', leaves: ['c1'] })).when();
+    const said = s
+      .given(factOf('node.rendered', { node: 'n0', hash: 'other', recipe: 'r', outdatedIn: ['c1'] }))
+      .when();
     expect(settledAs(said)).toEqual(['n0 cancelled']);
     expect(s.rollout('c1').phase).toBe('rolling');
   });
 
   it('counts as under way until then: nothing is complete or stalled meanwhile', () => {
     const s = draining('n0', 'n1');
-    expect(s.view('rollouts', 'c1').pools).toEqual({ default: { nodes: 2, done: 0, active: 1 } });
+    expect(s.view('rollouts', 'c1').pools).toEqual({ default: { nodes: 2, done: 0, active: 1, untouched: 0 } });
     s.given(silent('n0'));
     expect(s.when()).toEqual([]);
   });
@@ -85,7 +87,7 @@ describe('a lease that has ended and is not released', () => {
     s.given(drained('n0')).when();
     expect(types(s.answers_('n0', 'refused'))).toContain('node.lease.uncordoning');
     expect(s.given(silent('n0')).when()).toEqual([]);
-    expect(owed(s.given(uncordoned('n0')).when())).toEqual(['n0: silent']);
+    expect(deferred(s.given(uncordoned('n0')).when())).toEqual(['n0: silent']);
   });
 
   it('is released by an answer while it is uncordoned, though its node was skipped and its time is not over', () => {
@@ -155,10 +157,10 @@ describe('a lease outside a rollout', () => {
     expect([[...s.state.rollouts.keys()], [...s.state.targets.keys()]]).toEqual([[], []]);
   });
 
-  it('that ends invalid is owed with what the node says', () => {
+  it('that ends invalid is deferred with what the node says', () => {
     const s = fleetOf('n0');
     s.reports_('n0', 'strange');
-    expect(owed(s.answers_('n0', 'invalid'))).toEqual(['n0: corrective lease ended invalid: it is invalid']);
+    expect(deferred(s.answers_('n0', 'invalid'))).toEqual(['n0: corrective lease ended as invalid: it is invalid']);
   });
 
   it('without an answer is tried again a minute after its end, and not as soon as it is answered', () => {
@@ -170,26 +172,26 @@ describe('a lease outside a rollout', () => {
     expect(grants(s.after(1))).toEqual(['n0 corrective old']);
   });
 
-  it('that was applied leaves nothing owed, though by then the node shall have something newer', () => {
+  it('that was applied ends the deferral, though by then the node should have something newer', () => {
     const s = fleetOf('n0');
     s.reports_('n0', 'strange');
     s.answers_('n0', 'failed');
     expect(grants(s.after(MINUTE))).toEqual(['n0 corrective old']);
     s.given(renderedNode('n0', 'newer'), reviewedNode('n0', 'newer'));
-    expect(s.status('n0').owed).not.toBe('');
+    expect(s.status('n0').deferred).not.toBe('');
     expect(grants(s.applies('n0'))).toEqual(['n0 corrective newer']);
-    expect(s.status('n0').owed).toBe('');
+    expect(s.status('n0').deferred).toBe('');
   });
 
-  it('to a config that cannot be found is owed, and looked for again after 1, 2 … minutes', () => {
+  it('to a config that cannot be found is deferred, and looked for again after 1, 2 … minutes', () => {
     const s = fleetOf('n0');
     s.lost.add('old');
-    const said = s.reports_('n0', 'strange').filter(({ type }) => type === 'node.owed');
+    const said = s.reports_('n0', 'strange').filter(({ type }) => type === 'node.deferred');
     expect(said).toEqual([
       expect.objectContaining({ node: 'n0', lease: '', change: '', pool: 'default', reason: 'old is lost' }),
     ]);
     expect(s.after(MINUTE - 1)).toEqual([]);
-    expect(owed(s.after(1))).toEqual(['n0: old is lost']);
+    expect(deferred(s.after(1))).toEqual(['n0: old is lost']);
     s.lost.clear();
     expect(s.after(2 * MINUTE - 1)).toEqual([]);
     expect(grants(s.after(1))).toEqual(['n0 corrective old']);
@@ -214,14 +216,14 @@ describe('an invalid', () => {
         lease: 'n0-l1',
         change: 'c1',
         node: 'n0',
-        spared: 'it serves elsewhere',
+        clearedBecause: 'it serves elsewhere',
       }),
     ).when();
     s.given(ended('c1', 'reverted'), renderedNode('n0', 'c1-new'), reviewedNode('n0', 'c1-new'));
     expect(grants(s.when())).toEqual(['n0 join c1-new']);
   });
 
-  it('turns no rollout that goes back already, whatever its nodes still have', () => {
+  it('turns no rollout that rolls back already, whatever its nodes still have', () => {
     const s = new Scheduler().given(
       accepted('c9', { apply: [pool('a', 1), pool('b', 1)] }),
       renderedChange('c9', {}),
@@ -234,7 +236,7 @@ describe('an invalid', () => {
     const { lease } = s.lease('b0');
     s.aborts('c2');
     s.when(s.message('b0', 'same', { kind: 'applied', lease, verdict: 'applied' }));
-    expect([s.rollout('c2').phase, s.lease('b0').kind]).toEqual(['reverting', 'back']);
+    expect([s.rollout('c2').phase, s.lease('b0').kind]).toEqual(['reverting', 'rollback']);
     expect(linesOf(s.answers_('a0', 'invalid'), 'change').filter((line) => line.startsWith('rollout.failed'))).toEqual([
       'rollout.failed c1',
     ]);
@@ -251,15 +253,15 @@ describe('an invalid', () => {
     expect([...s.answers_('x', 'invalid')].map(({ type }) => type)).toContain('rollout.started');
   });
 
-  it('that is condemned without a known recipe condemns nothing that has none either', () => {
+  it('that is known-bad without a known recipe makes nothing known-bad that has none either', () => {
     const s = fleetOf('n0', 'x').given(
-      factOf('config.judged', { hash: 'bad', recipe: '', lease: 'x-l1', change: 'c0', node: 'x', condemned: true }),
+      factOf('config.judged', { hash: 'bad', recipe: '', lease: 'x-l1', change: 'c0', node: 'x', knownBad: true }),
     );
     s.given(accepted('c1'), renderedChange('c1', { n0: { from: 'old', to: 'fine', recipe: '' } }), validated('c1'));
     expect(grants(s.when())).toEqual(['n0 forward fine']);
   });
 
-  it('that is condemned by its recipe alone leaves its pool nothing to wait for', () => {
+  it('that is known-bad by its recipe alone leaves its pool nothing to wait for', () => {
     const s = inPool(1, 'n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     expect(s.view('pools', 'edge').waiting).toBe(1);
@@ -270,7 +272,7 @@ describe('an invalid', () => {
         lease: 'x-l1',
         change: 'c0',
         node: 'x',
-        condemned: true,
+        knownBad: true,
       }),
     );
     expect(s.view('pools', 'edge').waiting).toBe(0);
@@ -286,39 +288,39 @@ describe('an answer', () => {
     expect(s.status('n0')).toMatchObject({ verdict: 'applied', hash: 'strange' });
   });
 
-  it('of a lower incarnation never counts, though its birth is the same', () => {
+  it('of a lower incarnation never counts, though its nonce is the same', () => {
     const s = fleetOf('n0');
     s.reports_('n0', 'b', { incarnation: 2 });
     expect(s.reports_('n0', 'a', { incarnation: 1 })).toEqual([]);
   });
 });
 
-describe('a way back', () => {
+describe('a rollback', () => {
   it('is no news of a recipe', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
     expect(s.answers_('n1', 'failed').filter(({ type }) => type === 'node.lease.granted')).toMatchObject([
-      { kind: 'back', hash: 'old', recipe: '' },
+      { kind: 'rollback', hash: 'old', recipe: '' },
     ]);
   });
 
-  it('of nodes that have it is not kept by what was condemned meanwhile', () => {
+  it('of nodes that have it is not kept by what became known-bad meanwhile', () => {
     const s = inPool(2, 'n0', 'n1', 'n2');
     s.given(accepted('c1'), renderedChange('c1', leading(['n0', 'n1', 'n2'], 'old', 'bad')), validated('c1')).when();
     s.applies('n0', 'n1');
-    s.given(factOf('config.judged', { hash: 'bad', lease: 'x-l1', change: 'c0', node: 'x', condemned: true }));
-    expect(grants(s.aborts('c1'))).toEqual(['n0 back old']); // n2 is at work, and holds the other unit
-    expect(grants(s.applies('n0'))).toEqual(['n1 back old']);
+    s.given(factOf('config.judged', { hash: 'bad', lease: 'x-l1', change: 'c0', node: 'x', knownBad: true }));
+    expect(grants(s.aborts('c1'))).toEqual(['n0 rollback old']); // n2 is at work, and holds the other unit
+    expect(grants(s.applies('n0'))).toEqual(['n1 rollback old']);
   });
 });
 
 describe('a node that has left', () => {
-  it('is owed nothing, and no rollout waits for it', () => {
+  it('is not deferred, and no rollout waits for it', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.given(left('n1'));
-    expect(s.status('n1')).toMatchObject({ owed: '', change: '', desired: '' });
-    expect(s.view('rollouts', 'c1')).toMatchObject({ pending: 1, owed: 0 });
+    expect(s.status('n1')).toMatchObject({ deferred: '', change: '', desired: '' });
+    expect(s.view('rollouts', 'c1')).toMatchObject({ pending: 1, deferred: 0 });
   });
 });

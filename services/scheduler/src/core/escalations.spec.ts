@@ -1,6 +1,6 @@
 import type { Action } from '#libs/contracts';
 import { ended, factOf, joined, left, renderedNode, reviewedNode } from '#libs/testing';
-import { DRAIN, grants, MINUTE, NONE, owed, Scheduler, settledAs } from './scheduler.fixture.js';
+import { DRAIN, grants, MINUTE, NONE, deferred, Scheduler, settledAs } from './scheduler.fixture.js';
 
 const drained = (node: string, lease: string) => factOf('node.drained', { node, lease, pool: 'default' });
 const uncordoned = (node: string, lease: string) => factOf('node.uncordoned', { node, lease, pool: 'default' });
@@ -18,7 +18,7 @@ describe('a node whose actions failed for want of a restart', () => {
   it("is not failed: its next lease drains it and restarts it, before any other node's", () => {
     const s = rolling();
     const facts = s.answers_('n0', 'failed', { needsRestart: true, reason: 'action restart x.service: timed out' });
-    expect([settledAs(facts), owed(facts), grants(facts)]).toEqual([['n0 escalated'], [], ['n0 forward c1-new']]);
+    expect([settledAs(facts), deferred(facts), grants(facts)]).toEqual([['n0 escalated'], [], ['n0 forward c1-new']]);
     expect(s.lease('n0')).toMatchObject({
       lease: 'n0-l2',
       phase: 'draining',
@@ -36,7 +36,7 @@ describe('a node whose actions failed for want of a restart', () => {
     s.given(drained('n0', 'n0-l2')).when();
     s.applies('n0');
     s.given(uncordoned('n0', 'n0-l2')).when();
-    expect(s.lease('n1')).toMatchObject({ phase: 'ready', actions: RESTART });
+    expect(s.lease('n1')).toMatchObject({ phase: 'applying', actions: RESTART });
     s.applies('n1');
     expect(s.rollout('c1').phase).toBe('complete');
   });
@@ -63,7 +63,7 @@ describe('a node whose actions failed for want of a restart', () => {
     expect(s.atWork()).toEqual([]);
     s.aborts('c1');
     s.rolls('c2', ['n0']);
-    expect(s.lease('n0')).toMatchObject({ hash: 'c2-new', phase: 'ready', actions: RESTART });
+    expect(s.lease('n0')).toMatchObject({ hash: 'c2-new', phase: 'applying', actions: RESTART });
   });
 
   it('waits with it for a paused rollout, and says that', () => {
@@ -77,8 +77,8 @@ describe('a node whose actions failed for want of a restart', () => {
 
   it.each([
     [
-      'on its way back',
-      'back',
+      'during its rollback',
+      'rollback',
       (s: Scheduler) => {
         s.aborts('c1');
         s.applies('n0');
@@ -96,8 +96,8 @@ describe('a node whose actions failed for want of a restart', () => {
   ])('is restarted %s as well', (_, kind, lead) => {
     const s = rolling();
     lead(s);
-    expect(s.lease('n0')).toMatchObject({ kind, phase: 'ready' });
-    expect(owed(s.answers_('n0', 'failed', { needsRestart: true, hash: s.lease('n0').from }))).toEqual([]);
+    expect(s.lease('n0')).toMatchObject({ kind, phase: 'applying' });
+    expect(deferred(s.answers_('n0', 'failed', { needsRestart: true, hash: s.lease('n0').from }))).toEqual([]);
     expect(s.lease('n0')).toMatchObject({ kind, hash: 'old', phase: 'draining', actions: DRAIN });
   });
 
@@ -108,7 +108,7 @@ describe('a node whose actions failed for want of a restart', () => {
     s.aborts('c1');
     s.given(left('n0'), joined('n0'), renderedNode('n0', 'c1-new'), reviewedNode('n0', 'c1-new'));
     s.reports_('n0', 'old', { incarnation: 9 });
-    expect(s.lease('n0')).toMatchObject({ kind: 'join', hash: 'c1-new', phase: 'ready', actions: RESTART });
+    expect(s.lease('n0')).toMatchObject({ kind: 'join', hash: 'c1-new', phase: 'applying', actions: RESTART });
   });
 
   it('is restarted for nothing that its rollout has left behind, and not when there is nothing left to do', () => {
@@ -117,14 +117,14 @@ describe('a node whose actions failed for want of a restart', () => {
     s.answers_('n0', 'failed', { needsRestart: true });
     s.actions = NONE;
     s.resumes('c1');
-    expect(s.lease('n0')).toMatchObject({ phase: 'ready', actions: NONE });
+    expect(s.lease('n0')).toMatchObject({ phase: 'applying', actions: NONE });
     const other = rolling();
     other.pauses('c1');
     other.answers_('n0', 'failed', { needsRestart: true });
     other.aborts('c1');
     other.given(ended('c1', 'aborted'));
     other.rolls('c2', ['n0'], { to: 'c1-new' });
-    expect(other.lease('n0')).toMatchObject({ change: 'c2', phase: 'ready', actions: RESTART });
+    expect(other.lease('n0')).toMatchObject({ change: 'c2', phase: 'applying', actions: RESTART });
   });
 
   it('is shown as troubled, and as not whole whatever it waits for', () => {
@@ -136,7 +136,7 @@ describe('a node whose actions failed for want of a restart', () => {
     ]);
     expect(s.why('n0')).toMatchObject({
       because: 'paused',
-      text: 'c1 is paused; it is not back on a good config: action restart x.service: timed out',
+      text: 'c1 is paused by me; degraded: rollback failed: action restart x.service: timed out',
     });
   });
 });
@@ -161,7 +161,7 @@ describe('restarts of a machine outside a rollout', () => {
     const s = failing(3);
     expect(s.why('n0')).toMatchObject({
       because: 'given-up',
-      text: 'the machine was restarted in vain in 3 tries, in the last of them: it does not come up; it is tried again when its config, its labels or the node change',
+      text: 'the machine was restarted 3 times without success; the last time: it does not come up; it is tried again when its config, its labels or the node change',
     });
     expect([s.after(24 * 60 * MINUTE), s.lease('n0').phase]).toEqual([[], 'released']);
     s.reports_('n0', 'strange', { bootId: 'by hand' });
@@ -174,7 +174,7 @@ describe('restarts of a machine outside a rollout', () => {
     expect(s.lease('n0')).toMatchObject({ hash: 'other', phase: 'draining' });
   });
 
-  it('are not counted where the machine was told to restart, and did not', () => {
+  it('are not counted where the machine was told to restart, but did not', () => {
     const s = new Scheduler().fleet(['n0']);
     s.actions = DRAIN;
     s.reports_('n0', 'strange');

@@ -1,5 +1,6 @@
 import type { NodeProgress, PoolProgress } from '#libs/contracts';
-import { viewKey } from '#libs/kernel';
+import { viewKey } from '#libs/engine';
+import { isOpen } from './lease.js';
 import {
   EMPTY_TALLY,
   nodeOf,
@@ -8,6 +9,7 @@ import {
   targetKey,
   wentWrong,
   type Rollout,
+  type RolloutPhase,
   type State,
 } from './state.js';
 import { goalOf } from './want.js';
@@ -25,54 +27,54 @@ export function freeze(state: State, change: string): void {
     Object.entries(poolProgress(state, rollout)).map(([pool, progress]) => [pool, { ...progress, active: 0 }]),
   );
   const tally = state.tallies.get(change) ?? EMPTY_TALLY;
-  const owed = tally.owed === 0 ? {} : owedIn(state, rollout);
-  const names = Object.keys(owed);
-  state.rollouts.set(change, { ...rollout, frozen: { tally, pools, worst, owed } });
-  for (const name of names) state.owedBy.set(name, [...(state.owedBy.get(name) ?? []), change]);
-  // Whoever the next rollout takes over is owed nothing by this one, and some may have got it just now.
+  const deferred = tally.deferred === 0 ? {} : deferredIn(state, rollout);
+  const names = Object.keys(deferred);
+  state.rollouts.set(change, { ...rollout, frozen: { tally, pools, worst, deferred } });
+  for (const name of names) state.deferredBy.set(name, [...(state.deferredBy.get(name) ?? []), change]);
+  // A node that the next rollout takes over is not deferred by this one any more, and some may have got it just now.
   for (const name of names)
-    if (rollout.phase === 'superseded' || nodeOf(state, name).owed === '') noLongerOwed(state, name);
+    if (rollout.phase === 'superseded' || nodeOf(state, name).deferred === undefined) noLongerDeferred(state, name);
 }
 
-/** Who is still owed what a rollout leaves him → that hash. */
-function owedIn(state: State, rollout: Rollout): Readonly<Record<string, string>> {
-  const owed: Record<string, string> = {};
+/** Nodes that a rollout defers and that still lack its config → that hash. */
+function deferredIn(state: State, rollout: Rollout): Readonly<Record<string, string>> {
+  const deferred: Record<string, string> = {};
   for (const name of rollout.nodes) {
     const key = targetKey(rollout.change, name);
     const target = state.targets.get(key);
-    if (target !== undefined && state.classes.get(key)?.tally === 'owed') owed[name] = goalOf(rollout, target);
+    if (target !== undefined && state.classes.get(key)?.tally === 'deferred') deferred[name] = goalOf(rollout, target);
   }
-  return owed;
+  return deferred;
 }
 
-/** A node got what ended rollouts owed it, or is owed it no more: they show it so. */
-export function noLongerOwed(state: State, name: string): void {
+/** A node got what ended rollouts deferred, or lacks it no more: they show it so. */
+export function noLongerDeferred(state: State, name: string): void {
   const node = nodeOf(state, name);
-  for (const change of state.owedBy.get(name) ?? []) {
+  for (const change of state.deferredBy.get(name) ?? []) {
     const rollout = state.rollouts.get(change);
     if (rollout?.frozen === undefined) continue;
     const {
       tally,
       pools,
       worst,
-      owed: { [name]: goal, ...owed },
+      deferred: { [name]: goal, ...deferred },
     } = rollout.frozen;
     // One that keeps what it has, or was given something newer, has not got it from this one.
     const has = node.joined && node.report?.hash === goal ? 'settled' : 'left';
     const progress = pools[node.pool];
     const frozen = {
-      tally: { ...tally, owed: tally.owed - 1, [has]: tally[has] + 1 },
+      tally: { ...tally, deferred: tally.deferred - 1, [has]: tally[has] + 1 },
       pools:
         progress === undefined || has === 'left'
           ? pools
           : { ...pools, [node.pool]: { ...progress, done: progress.done + 1 } },
-      worst: worst.filter((row) => row.node !== name || row.state !== 'owed'),
-      owed,
+      worst: worst.filter((row) => row.node !== name || row.state !== 'deferred'),
+      deferred,
     };
     state.rollouts.set(change, { ...rollout, frozen });
     state.touched.add(viewKey('rollouts', change));
   }
-  state.owedBy.delete(name);
+  state.deferredBy.delete(name);
 }
 
 /** How far each pool is in a rollout. */
@@ -82,26 +84,30 @@ export function poolProgress(state: State, rollout: Rollout): Readonly<Record<st
   for (const [key, tally] of state.poolTallies.entries()) {
     const { change, node: pool } = parseTargetKey(key);
     if (change !== rollout.change) continue;
-    const nodes = tally.settled + tally.active + tally.pending + tally.owed;
-    if (nodes > 0) pools[pool] = { nodes, done: tally.settled, active: tally.active };
+    const nodes = tally.settled + tally.active + tally.pending + tally.deferred;
+    const untouched = rollsBack(rollout.phase) ? (state.untouched.get(key) ?? 0) : 0;
+    if (nodes > 0) pools[pool] = { nodes, done: tally.settled, active: tally.active, untouched };
   }
   return Object.fromEntries(Object.entries(pools).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-const UNDER_WAY = new Set(['draining', 'ready', 'uncordoning', 'pending']);
+const rollsBack = (phase: RolloutPhase | undefined): boolean => phase === 'reverting' || phase === 'reverted';
+
+const UNDER_WAY = new Set(['draining', 'applying', 'uncordoning', 'pending']);
 
 const RANK: Readonly<Record<string, number>> = {
   invalid: 0,
   failed: 1,
   escalated: 2,
   unknown: 3,
-  owed: 4,
+  deferred: 4,
   draining: 5,
-  ready: 6,
+  applying: 6,
   uncordoning: 7,
   pending: 8,
   applied: 9,
-  back: 9,
+  'rolled-back': 9,
+  untouched: 9,
 };
 
 /** The nodes that a person wants to see first: what went wrong, then what is going on. */
@@ -128,21 +134,24 @@ export function worstNodes(state: State, rollout: Rollout): readonly NodeProgres
 /** How one node stands in a rollout. */
 export function nodeProgress(state: State, change: string, name: string): NodeProgress {
   const node = nodeOf(state, name);
-  const phase = state.rollouts.get(change)?.phase;
   const key = targetKey(change, name);
   const target = state.targets.get(key);
   const { pool } = node;
   const lease = node.lease?.change === change ? node.lease : undefined;
-  if (lease !== undefined && lease.because === '')
+  if (lease !== undefined && isOpen(lease))
     return { node: name, pool, state: lease.phase, reason: lease.kind, since: lease.grantedAt };
   const tally = state.classes.get(key)?.tally;
-  const since = target?.at ?? '';
-  const goesBack = phase === 'reverting' || phase === 'reverted';
-  if (tally === 'settled' && target?.verdict !== 'invalid' && target?.verdict !== 'failed')
-    return { node: name, pool, state: goesBack ? 'back' : 'applied', reason: '', since };
-  if (target !== undefined && wentWrong(target)) {
-    return { node: name, pool, state: target.verdict, reason: target.reason, since };
-  }
-  if (tally === 'owed') return { node: name, pool, state: 'owed', reason: target?.owed ?? '', since };
+  const { outcome } = target ?? {};
+  const since = outcome?.at ?? '';
+  if (tally === 'settled' && outcome?.because !== 'invalid' && outcome?.because !== 'failed')
+    return { node: name, pool, state: settledAs(state, change, name), reason: '', since };
+  if (target !== undefined && wentWrong(target) && outcome !== undefined)
+    return { node: name, pool, state: outcome.because, reason: outcome.reason, since };
+  if (tally === 'deferred') return { node: name, pool, state: 'deferred', reason: target?.deferred ?? '', since };
   return { node: name, pool, state: tally === 'left' ? 'left' : 'pending', reason: '', since };
+}
+
+function settledAs(state: State, change: string, name: string): string {
+  if (!rollsBack(state.rollouts.get(change)?.phase)) return 'applied';
+  return state.classes.get(targetKey(change, name))?.untouched === true ? 'untouched' : 'rolled-back';
 }

@@ -1,12 +1,12 @@
 import { nodeToken, type Action, type Fragment } from '#libs/contracts';
 import { selectorOf, selects } from '#libs/manifests';
-import { policiesOf } from '#libs/policy';
+import { policiesOf } from '#libs/rules';
 import type { SchedulerDraft } from './draft.js';
 import { isUnavailable, poolBudget, poolPolicy } from './indexes.js';
 import type { Plan, PlanNeed } from './inputs.js';
 import { dueNodes } from './retries.js';
 import { nodeOfPlace, type NodeState, type State, type Want } from './state.js';
-import { isCondemned, wantOf } from './want.js';
+import { isKnownBad, wantOf } from './want.js';
 
 /** In the place of actions that failed: a machine is restarted only when it is drained. */
 const RESTART: readonly Action[] = [{ kind: 'drain' }, { kind: 'reboot' }];
@@ -15,15 +15,18 @@ const mayFail = ({ kind }: Action): boolean => kind !== 'none' && kind !== 'drai
 /** Fresh nodes serve nothing yet: so many per pool get their first lease without a unit. */
 const FRESH_AT_ONCE = 10;
 
-/** What is known of actions, and of the policies that say them, by change: one decision asks for them once for each of its nodes. */
-interface Planning {
+/**
+ * What is known of actions, and of the policies that say them, by change: one decision asks for them once for each of
+ * its nodes.
+ */
+interface PlanCache {
   readonly plans: ReadonlyMap<string, Plan>;
   readonly policies: Map<string, readonly Fragment[]>;
 }
 
 /**
  * Grants leases as the pools' budgets allow. I1: at every grant, the unavailable nodes of the pool and this one are at
- * most its budget; I2: never a second lease; I3: never forward to what is condemned; I6: never forward while paused.
+ * most its budget; I2: never a second lease; I3: never forward to what is known-bad; I6: never forward while paused.
  */
 export function grantLeases(draft: SchedulerDraft, plans: ReadonlyMap<string, Plan>): void {
   const planning = { plans, policies: new Map<string, readonly Fragment[]>() };
@@ -36,7 +39,7 @@ export function grantLeases(draft: SchedulerDraft, plans: ReadonlyMap<string, Pl
 }
 
 /** Nodes whose distance between two tries is over go first, as corrective leases do, if their pool has a unit. */
-function grantDue(draft: SchedulerDraft, planning: Planning): void {
+function grantDue(draft: SchedulerDraft, planning: PlanCache): void {
   for (const name of dueNodes(draft.state, draft)) {
     const node = draft.state.nodes.get(name);
     if (node === undefined) continue;
@@ -46,11 +49,11 @@ function grantDue(draft: SchedulerDraft, planning: Planning): void {
 }
 
 /** A node that is unavailable already needs no unit. */
-function grantDown(draft: SchedulerDraft, pool: string, planning: Planning): void {
+function grantDown(draft: SchedulerDraft, pool: string, planning: PlanCache): void {
   for (const key of [...draft.state.poolSet(pool).downQueue]) grant(draft, nodeOfPlace(key), false, planning);
 }
 
-function grantUnits(draft: SchedulerDraft, pool: string, planning: Planning): void {
+function grantUnits(draft: SchedulerDraft, pool: string, planning: PlanCache): void {
   const { queue, unavailable } = draft.state.poolSet(pool);
   const free = poolBudget(draft.state, pool) - unavailable.size;
   const next: string[] = [];
@@ -61,7 +64,7 @@ function grantUnits(draft: SchedulerDraft, pool: string, planning: Planning): vo
   for (const key of next) grant(draft, nodeOfPlace(key), false, planning);
 }
 
-function grantFresh(draft: SchedulerDraft, pool: string, planning: Planning): void {
+function grantFresh(draft: SchedulerDraft, pool: string, planning: PlanCache): void {
   const { queue } = draft.state.poolSet(pool);
   if (queue.size === 0 || draft.state.fresh.size === 0) return;
   let under = draft.state.leased().filter((name) => isFreeIn(draft.state.nodes.get(name), pool)).length;
@@ -76,14 +79,17 @@ function grantFresh(draft: SchedulerDraft, pool: string, planning: Planning): vo
 const isFreeIn = (node: NodeState | undefined, pool: string): boolean =>
   node?.lease?.free === true && node.lease.pool === pool;
 
-/** Grants one lease if its actions are planned; asks for the plan if not. True when the node takes its place in the budget. */
-function grant(draft: SchedulerDraft, name: string, free: boolean, planning: Planning): boolean {
+/**
+ * Grants one lease if its actions are planned; asks for the plan if not. True when the node takes its place in the
+ * budget.
+ */
+function grant(draft: SchedulerDraft, name: string, free: boolean, planning: PlanCache): boolean {
   const { state } = draft;
   const node = state.nodes.get(name);
   if (draft.full || node?.report === undefined) return false;
   const want = wantOf(state, node);
   if (want === undefined) return false;
-  if (want.kind === 'forward' && isCondemned(state, want)) return false;
+  if (want.kind === 'forward' && isKnownBad(state, want)) return false;
   const from = node.report.hash;
   const shared = planNeed(state, node, from, want, planning);
   // One that was made without a config that another node lacks says nothing of this one.
@@ -95,7 +101,8 @@ function grant(draft: SchedulerDraft, name: string, free: boolean, planning: Pla
     return true;
   }
   if (!plan.ok) {
-    draft.emit({ type: 'node.owed', node: name, pool: node.pool, lease: '', change: want.change, reason: plan.reason });
+    const { pool } = node;
+    draft.emit({ type: 'node.deferred', node: name, pool, lease: '', change: want.change, reason: plan.reason });
     return false;
   }
   const actions = node.escalated === want.to && plan.actions.some(mayFail) ? RESTART : plan.actions;
@@ -124,7 +131,7 @@ function emitGrant(
     from,
     recipe: want.recipe,
     actions,
-    phase: drains ? 'draining' : 'ready',
+    phase: drains ? 'draining' : 'applying',
     applyMs: policy.applyMs,
     drainMs: policy.drainMs,
     free: free && !isUnavailable(node),
@@ -133,7 +140,7 @@ function emitGrant(
 }
 
 /** The same for all nodes that go the same way under the same policies: their plan is made once. */
-function planNeed(state: State, node: NodeState, from: string, want: Want, planning: Planning): PlanNeed {
+function planNeed(state: State, node: NodeState, from: string, want: Want, planning: PlanCache): PlanNeed {
   const policies = policiesFor(state, want.change, planning).filter((policy) =>
     selects(selectorOf(policy), node.labels),
   );
@@ -141,7 +148,7 @@ function planNeed(state: State, node: NodeState, from: string, want: Want, plann
   return { key, node: node.node, labels: node.labels, from, to: want.to, policies };
 }
 
-function policiesFor(state: State, change: string, { policies }: Planning): readonly Fragment[] {
+function policiesFor(state: State, change: string, { policies }: PlanCache): readonly Fragment[] {
   const known = policies.get(change);
   if (known !== undefined) return known;
   const own = state.changes.get(change);

@@ -1,27 +1,30 @@
-import { budgetOf, choosePool, DEFAULT_POOL, poolPolicies, poolsSelecting, type PoolPolicy } from '#libs/budget';
+import { budgetOf, choosePool, DEFAULT_POOL, poolPolicies, poolsSelecting, type PoolPolicy } from '#libs/rules';
 import { nodeToken } from '#libs/contracts';
-import { viewKey } from '#libs/kernel';
-import { noLongerOwed } from './frozen-rollout.js';
+import { viewKey } from '#libs/engine';
+import { noLongerDeferred } from './frozen-rollout.js';
 import {
   EMPTY_TALLY,
   nodeOf,
   parseTargetKey,
   targetKey,
   wentWrong,
-  type Indexed,
   type NodeState,
   type State,
   type Tally,
   type TargetClass,
+  type TargetCount,
   type Want,
 } from './state.js';
-import { circumstancesOf, classOf, stuckBecause, wantOf } from './want.js';
+import { circumstancesOf, classOf, blockedBecause, wantOf } from './want.js';
 
-/** A node counts against its pool: mid-change, unknown, silent, out of service in Kubernetes, taken by another tool, or not back on a good config. */
+/**
+ * A node counts against its pool: mid-change, unknown, silent, out of service in Kubernetes, taken by another tool, or
+ * not back on a good config.
+ */
 export function isUnavailable(node: NodeState): boolean {
   if (node.lease !== undefined) return !node.lease.free;
-  if (!node.joined || node.skippedBy !== '') return false;
-  return node.silent || node.outOfService !== '' || node.taken !== undefined || node.report?.restored === false;
+  if (!node.joined || node.skippedBy !== undefined) return false;
+  return node.silent || node.outOfService !== undefined || node.taken !== undefined || node.report?.restored === false;
 }
 
 /** The budget of a pool now: the committed one, or a lower one that an open rollout carries. */
@@ -39,76 +42,124 @@ export function poolBudget(state: State, pool: string): number {
 
 export const poolPolicy = (state: State, pool: string): PoolPolicy => state.pools.get(pool) ?? DEFAULT_POOL;
 
-/** Writes a node and brings every index up to date with it. `sequence` orders its place in the queue. */
+/** What is derived from nodes one by one, and is brought up to date with each that changes. */
+interface NodeIndex {
+  /** `sequence` orders a new place in a queue. */
+  update(state: State, before: NodeState | undefined, after: NodeState, sequence: number): void;
+}
+
+/** Writes a node and brings every index up to date with it. */
 export function putNode(state: State, changed: NodeState, sequence: number): void {
   // Once it is available again it counts in its own pool only.
   const node = changed.alsoIn.length > 0 && !isUnavailable(changed) ? { ...changed, alsoIn: [] } : changed;
   const before = state.nodes.get(node.node);
-  const released = before?.lease?.change ?? '';
   state.nodes.set(node.node, node);
-  countMember(state, node);
-  countUnavailable(state, node);
-  watchLease(state, before, node);
-  if (node.taken === undefined || node.taken.forMs === 0) state.borrowed.delete(node.node);
-  else state.borrowed.add(node.node);
-  if (node.report?.fresh === true && node.leases === 0) state.fresh.set(node.node, true);
-  else state.fresh.delete(node.node);
-  if (node.owed === '' && state.owedBy.has(node.node)) noLongerOwed(state, node.node);
-  placeNode(state, node, sequence);
-  // A lease may be of a rollout that the node is no longer a target of, and is shown there until it is released.
-  for (const change of new Set([node.change, node.lease?.change ?? '', released]))
-    if (change !== '') countTarget(state, change, node.node);
-  const token = nodeToken(node.node);
-  state.touched.add(viewKey('status', token));
+  for (const index of NODE_INDEXES) index.update(state, before, node, sequence);
+  state.touched.add(viewKey('status', nodeToken(node.node)));
   state.touched.add(viewKey('pools', node.pool));
 }
 
-/** Whether nothing is to be done for a lease until its node answers or its deadline is over. */
-const isWorking = ({ joined, lease }: NodeState): boolean => joined && lease?.phase === 'ready' && lease.because === '';
-
-const deadlineKey = ({ node, lease }: NodeState): string =>
-  `${String(Math.ceil((lease?.sinceMs ?? 0) + (lease?.applyMs ?? 0))).padStart(16, '0')}|${node}`;
-/** When the lease of this entry in `working` is over. */
-export const deadlineMsOf = (key: string): number => Number(key.slice(0, key.indexOf('|')));
-
-function watchLease(state: State, before: NodeState | undefined, node: NodeState): void {
-  if (before !== undefined && isWorking(before)) state.working.delete(deadlineKey(before));
-  if (isWorking(node)) state.working.add(deadlineKey(node));
-  if (node.lease === undefined || isWorking(node)) state.attended.delete(node.node);
-  else state.attended.add(node.node);
-}
-
-function countMember(state: State, node: NodeState): void {
-  const before = state.indexed.get(node.node);
-  const member = node.joined ? node.pool : '';
-  const silentIn = node.silent ? member : '';
-  if (before?.member === member && before.silentIn === silentIn) return;
-  if (before !== undefined && before.member !== '') addMembers(state, before.member, -1);
-  if (member !== '') addMembers(state, member, 1);
-  if (before !== undefined && before.silentIn !== '') state.poolSet(before.silentIn).silent.delete(node.node);
-  if (silentIn !== '') state.poolSet(silentIn).silent.add(node.node);
-  state.indexed.set(node.node, { ...(before ?? NOT_INDEXED), member, silentIn });
-}
-
-const NOT_INDEXED: Indexed = { countsIn: [], selectedBy: [], member: '', silentIn: '' };
+/** How many nodes a pool has. */
+const members: NodeIndex = {
+  update(state, before, after) {
+    const [old, now] = [memberOf(before), memberOf(after)];
+    if (old === now) return;
+    if (old !== undefined) addMembers(state, old, -1);
+    if (now !== undefined) addMembers(state, now, 1);
+  },
+};
+const memberOf = (node: NodeState | undefined): string | undefined => (node?.joined === true ? node.pool : undefined);
 
 function addMembers(state: State, pool: string, by: number): void {
   state.members.set(pool, (state.members.get(pool) ?? 0) + by);
   state.touched.add(viewKey('pools', pool));
 }
 
-function countUnavailable(state: State, node: NodeState): void {
-  const before = state.indexed.get(node.node) ?? NOT_INDEXED;
-  const countsIn = isUnavailable(node)
-    ? [...new Set([node.pool, ...(node.lease === undefined ? [] : [node.lease.pool]), ...node.alsoIn])]
-    : [];
-  for (const pool of before.countsIn) if (!countsIn.includes(pool)) state.poolSet(pool).unavailable.delete(node.node);
-  for (const pool of countsIn) if (!before.countsIn.includes(pool)) state.poolSet(pool).unavailable.add(node.node);
-  for (const pool of [...before.countsIn, ...countsIn]) state.touched.add(viewKey('pools', pool));
-  state.indexed.set(node.node, { ...before, countsIn });
-}
+/** The members of a pool that are not heard. */
+const silent: NodeIndex = {
+  update(state, before, after) {
+    const [old, now] = [silentIn(before), silentIn(after)];
+    if (old === now) return;
+    if (old !== undefined) state.poolSet(old).silent.delete(after.node);
+    if (now !== undefined) state.poolSet(now).silent.add(after.node);
+  },
+};
+const silentIn = (node: NodeState | undefined): string | undefined =>
+  node?.silent === true ? memberOf(node) : undefined;
 
-const RANK = { escalated: 0, corrective: 1, back: 2, forward: 3, join: 3, repair: 4 } as const;
+/** The nodes that count against the budget of a pool. */
+const unavailable: NodeIndex = {
+  update(state, before, after) {
+    const [old, now] = [poolsOfUnavailable(before), poolsOfUnavailable(after)];
+    for (const pool of old) if (!now.includes(pool)) state.poolSet(pool).unavailable.delete(after.node);
+    for (const pool of now) if (!old.includes(pool)) state.poolSet(pool).unavailable.add(after.node);
+    for (const pool of [...old, ...now]) state.touched.add(viewKey('pools', pool));
+  },
+};
+const poolsOfUnavailable = (node: NodeState | undefined): readonly string[] =>
+  node === undefined || !isUnavailable(node)
+    ? []
+    : [...new Set([node.pool, ...(node.lease === undefined ? [] : [node.lease.pool]), ...node.alsoIn])];
+
+/** Leases that are worked on, by deadline; and those that need a decision. */
+const leases: NodeIndex = {
+  update(state, before, after) {
+    const [old, now] = [deadlineKey(before), deadlineKey(after)];
+    if (old !== undefined) state.working.delete(old);
+    if (now !== undefined) state.working.add(now);
+    if (after.lease === undefined || now !== undefined) state.attended.delete(after.node);
+    else state.attended.add(after.node);
+  },
+};
+
+/** The deadline of a lease, where nothing is to be done before it unless the node answers. */
+function deadlineKey(node: NodeState | undefined): string | undefined {
+  if (node?.joined !== true || node.lease?.phase !== 'applying') return undefined;
+  return `${String(Math.ceil(node.lease.sinceMs + node.lease.applyMs)).padStart(16, '0')}|${node.node}`;
+}
+/** When the lease of this entry in `working` is over. */
+export const deadlineMsOf = (key: string): number => Number(key.slice(0, key.indexOf('|')));
+
+/** Nodes that are given back by themselves after a while. */
+const borrowed: NodeIndex = {
+  update(state, _, { node, taken }) {
+    if (taken === undefined || taken.forMs === 0) state.borrowed.delete(node);
+    else state.borrowed.add(node);
+  },
+};
+
+/** New machines that never had a lease. */
+const fresh: NodeIndex = {
+  update(state, _, { node, report, leases: count }) {
+    if (report?.fresh === true && count === 0) state.fresh.set(node, true);
+    else state.fresh.delete(node);
+  },
+};
+
+/** Rollouts that have ended and deferred the node. */
+const deferred: NodeIndex = {
+  update(state, _, after) {
+    if (after.deferred === undefined && state.deferredBy.has(after.node)) noLongerDeferred(state, after.node);
+  },
+};
+
+/** The queues of pools. */
+const queues: NodeIndex = {
+  update: (state, _, after, sequence) => placeNode(state, after, sequence),
+};
+
+/** The tallies of rollouts. A lease may be of one that the node is no longer a target of: it is shown there, too. */
+const tallies: NodeIndex = {
+  update(state, before, after) {
+    for (const change of new Set([after.change, after.lease?.change ?? '', before?.lease?.change ?? '']))
+      if (change !== '') countTarget(state, change, after.node);
+  },
+};
+
+/** In this order: later ones rest on earlier ones. */
+const NODE_INDEXES = [members, unavailable, silent, leases, borrowed, fresh, deferred, queues, tallies] as const;
+
+const RANK = { escalated: 0, corrective: 1, rollback: 2, forward: 3, join: 3, repair: 4 } as const;
 
 function placeNode(state: State, node: NodeState, sequence: number): void {
   const before = state.places.get(node.node);
@@ -158,28 +209,25 @@ export function countTarget(state: State, change: string, name: string): void {
   if (rollout === undefined || target === undefined) return;
   const node = nodeOf(state, name);
   const before = state.classes.get(key);
-  const now = { tally: classOf(rollout, target, node), pool: node.pool };
-  if (stuckBecause(state, rollout, target, node) === '') state.stuck.delete(key);
-  else state.stuck.add(key);
-  if (target.owed !== '' || wentWrong(target)) state.troubled.add(key);
+  const tally = classOf(rollout, target, node);
+  const untouched = tally === 'settled' && target.outcome === undefined && node.lease?.change !== change;
+  const now: TargetCount = { tally, pool: node.pool, untouched };
+  if (blockedBecause(state, rollout, target, node) === undefined) state.blocked.delete(key);
+  else state.blocked.add(key);
+  if (target.deferred !== undefined || wentWrong(target)) state.troubled.add(key);
   else state.troubled.delete(key);
   state.touched.add(viewKey('rollouts', change));
-  if (before?.tally === now.tally && before.pool === now.pool) return;
-  if (before !== undefined) {
-    count(state, change, before.tally, -1);
-    countInPool(state, targetKey(change, before.pool), before.tally, -1);
-  }
-  count(state, change, now.tally, 1);
-  countInPool(state, targetKey(change, now.pool), now.tally, 1);
+  if (before?.tally === tally && before.pool === now.pool && before.untouched === untouched) return;
+  if (before !== undefined) count(state, change, before, -1);
+  count(state, change, now, 1);
   state.classes.set(key, now);
 }
 
-function count(state: State, change: string, tally: TargetClass, by: number): void {
+function count(state: State, change: string, { tally, pool, untouched }: TargetCount, by: number): void {
+  const key = targetKey(change, pool);
   state.tallies.set(change, add(state.tallies.get(change), tally, by));
-}
-
-function countInPool(state: State, key: string, tally: TargetClass, by: number): void {
   state.poolTallies.set(key, add(state.poolTallies.get(key), tally, by));
+  if (untouched) state.untouched.set(key, (state.untouched.get(key) ?? 0) + by);
 }
 
 const add = (tally: Tally = EMPTY_TALLY, key: TargetClass, by: number): Tally => ({ ...tally, [key]: tally[key] + by });
@@ -190,12 +238,15 @@ export function dropTargets(state: State, change: string): void {
     const key = targetKey(change, name);
     state.targets.delete(key);
     state.classes.delete(key);
-    state.stuck.delete(key);
+    state.blocked.delete(key);
     state.troubled.delete(key);
   }
   state.tallies.delete(change);
   for (const key of [...state.poolTallies.keys()])
-    if (parseTargetKey(key).change === change) state.poolTallies.delete(key);
+    if (parseTargetKey(key).change === change) {
+      state.poolTallies.delete(key);
+      state.untouched.delete(key);
+    }
 }
 
 /** Brings every target of a rollout up to date after its phase changed. */
@@ -210,7 +261,9 @@ export function recountRollout(state: State, change: string, sequence: number): 
   state.touched.add(viewKey('rollouts', change));
 }
 
-/** Finds the pool of a node whose labels or presence changed. A node that moves while it is unavailable counts in both. */
+/**
+ * Finds the pool of a node whose labels or presence changed. A node that moves while it is unavailable counts in both.
+ */
 export function assignPool(state: State, node: NodeState): NodeState {
   const selectedBy = noteSelecting(state, node);
   return node.joined
@@ -224,12 +277,12 @@ export function assignPool(state: State, node: NodeState): NodeState {
 /** Notes which pools select a node. */
 export function noteSelecting(state: State, node: NodeState): readonly string[] {
   const selectedBy = node.joined ? poolsSelecting(state.pools.values(), node.labels) : [];
-  const before = state.indexed.get(node.node) ?? NOT_INDEXED;
-  for (const pool of before.selectedBy) state.selected.set(pool, (state.selected.get(pool) ?? 0) - 1);
+  for (const pool of state.selectedBy.get(node.node) ?? [])
+    state.selected.set(pool, (state.selected.get(pool) ?? 0) - 1);
   for (const pool of selectedBy) state.selected.set(pool, (state.selected.get(pool) ?? 0) + 1);
   if (selectedBy.length > 1) state.manyPools.add(node.node);
   else state.manyPools.delete(node.node);
-  state.indexed.set(node.node, { ...before, selectedBy });
+  state.selectedBy.set(node.node, selectedBy);
   return selectedBy;
 }
 
@@ -246,7 +299,7 @@ function moved(node: NodeState, pool: string): NodeState {
 export function reassignShared(state: State, sequence: number): void {
   for (const name of [...state.manyPools]) {
     const node = state.nodes.get(name);
-    const selectedBy = state.indexed.get(name)?.selectedBy ?? [];
+    const selectedBy = state.selectedBy.get(name) ?? [];
     if (node === undefined) continue;
     const now = moved(
       node,
@@ -256,12 +309,13 @@ export function reassignShared(state: State, sequence: number): void {
   }
 }
 
-/** After a commit of policies: the pools anew, and every node's place in them. */
+/** After a commit of policies: the pools again, and every node's place in them. */
 export function reassignAll(state: State, sequence: number): void {
   const pools = poolPolicies(state.policies.values());
   for (const name of [...state.pools.keys()]) if (!pools.has(name)) state.pools.delete(name);
   for (const [name, policy] of pools) state.pools.set(name, policy);
-  // First all are counted, then the choice is made: one made on half a count would leave a node in a pool that it never was in.
+  // First all are counted, then the choice is made: one made on half a count would leave a node in a pool that it never
+  // was in.
   for (const node of state.nodes.values()) noteSelecting(state, node);
   for (const node of [...state.nodes.values()]) putNode(state, assignPool(state, node), sequence);
   reassignShared(state, sequence);

@@ -1,7 +1,7 @@
 import type { Action, Fragment, NodeReport } from '#libs/contracts';
-import type { Need } from '#libs/kernel';
+import type { Need } from '#libs/engine';
 
-/** What the scheduler hears beside the ledger. */
+/** What the scheduler receives besides the ledger. */
 export type Input =
   | { readonly type: 'report'; readonly sequence: number; readonly report: NodeReport }
   | { readonly type: 'request'; readonly request: Request };
@@ -23,7 +23,7 @@ export type Request =
   | {
       readonly op: 'pool.take';
       readonly node: string;
-      readonly pool: string;
+      readonly pool?: string;
       readonly owner: string;
       readonly reason: string;
       readonly by: string;
@@ -31,7 +31,10 @@ export type Request =
     }
   | { readonly op: 'pool.give'; readonly node: string; readonly owner: string; readonly by: string };
 
-/** The actions that bring a node from what it has to what it shall have: planned from the configs' content, outside the core. */
+/**
+ * The actions that bring a node from what it has to what it should have: planned from the configs' content, outside the
+ * core.
+ */
 export interface PlanNeed extends Need {
   readonly node: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -42,7 +45,7 @@ export interface PlanNeed extends Need {
 }
 export type Plan = (
   | { readonly ok: true; readonly actions: readonly Action[] }
-  /** The config that it shall have cannot be found. */
+  /** The config that it should have cannot be found. */
   | { readonly ok: false; readonly reason: string }
 ) & {
   /** Made without a config that is missing for this node, and perhaps for this node only: it says nothing of others. */

@@ -59,7 +59,7 @@ describe('another rollout, when a config turns out to be invalid', () => {
     expect(failures(s.answers_('b0', 'invalid'))).toEqual([]);
   });
 
-  it('says why, and so does its way back', () => {
+  it('says why, and so does its rollback', () => {
     const s = sideBySide(bad, target('same', 'r'), other);
     const said = s.answers_('a0', 'invalid').filter((fact) => fact.type.startsWith('rollout.')) as readonly {
       readonly type: string;
@@ -67,8 +67,8 @@ describe('another rollout, when a config turns out to be invalid', () => {
       readonly reason: string;
     }[];
     expect(said.map(({ type, change, reason }) => `${type} ${change}: ${reason}`)).toEqual([
-      'rollout.failed c2: a0 in c1 found its config invalid: it is invalid',
-      'rollout.reverting c2: a0 in c1 found its config invalid: it is invalid',
+      'rollout.failed c2: a0 in c1 reported its config as invalid: it is invalid',
+      'rollout.reverting c2: a0 in c1 reported its config as invalid: it is invalid',
       'rollout.failed c1: a0 is invalid: it is invalid',
       'rollout.reverting c1: a0 is invalid: it is invalid',
     ]);
@@ -99,7 +99,7 @@ describe('what a settled lease says', () => {
     expect(another.status('n0')).toMatchObject({ hash: 'elsewhere', verdict: 'failed' });
   });
 
-  it('has no report where nobody answered, and knows of no way back then', () => {
+  it('has no report where nobody answered, and knows of no rollback then', () => {
     const s = rolling();
     const facts = s.after(2 * 60_000 + 1);
     expect(types(facts)).toContain('node.unknown');

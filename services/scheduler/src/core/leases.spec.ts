@@ -28,7 +28,7 @@ describe('a lease', () => {
       lease: 'n0-l1',
       change: 'c1',
       kind: 'forward',
-      phase: 'ready',
+      phase: 'applying',
       hash: 'c1-new',
       from: 'old',
       applyMs: 120_000,
@@ -59,14 +59,14 @@ describe('a lease', () => {
     s.rolls('c1', ['n0']);
     expect(types(s.reports_('n0', 'old', { lease: 'n0-l0', verdict: 'applied' }))).toEqual(['node.reported']);
     expect(types(s.reports_('n0', 'old'))).toEqual(['node.reported']);
-    expect(s.lease('n0').phase).toBe('ready');
+    expect(s.lease('n0').phase).toBe('applying');
   });
 
   it('that is said to be applied on another hash has failed', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     expect(linesOf(s.answers_('n0', 'applied', { hash: 'strange' }).slice(0, 1), 'because', 'reason')).toEqual([
-      'node.lease.settled failed it says applied, but has strange in force',
+      'node.lease.settled failed it reported applied, but has strange in force',
     ]);
   });
 
@@ -92,7 +92,7 @@ describe('a lease without an answer', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1'], { maxFailures: 1 });
     expect(s.after(2 * MINUTE - 1)).toEqual([]);
-    expect(types(s.after(1))).toEqual(['node.unknown', 'node.lease.settled', 'node.owed', 'rollout.stalled']);
+    expect(types(s.after(1))).toEqual(['node.unknown', 'node.lease.settled', 'node.deferred', 'rollout.stalled']);
     expect(s.unavailable('default')).toEqual(['n0']);
     expect(types(s.reports_('n0', 'old'))).toEqual(['node.reported']); // names no lease
     expect(s.unavailable('default')).toEqual(['n0']);
@@ -111,7 +111,7 @@ describe('a lease without an answer', () => {
     );
   });
 
-  it('runs its time anew in a copy that starts from a snapshot', () => {
+  it('runs its time again in a copy that starts from a snapshot', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     s.nowMs += MINUTE;
@@ -122,12 +122,12 @@ describe('a lease without an answer', () => {
 });
 
 describe('a lease with a drain', () => {
-  it('goes draining, ready, settled, uncordoning, released', () => {
+  it('goes draining, applying, settled, uncordoning, released', () => {
     const s = fleetOf('n0');
     s.actions = DRAIN;
     s.rolls('c1', ['n0']);
     expect(s.lease('n0').phase).toBe('draining');
-    expect(types(s.given(drained(s, 'n0')).when())).toEqual(['node.lease.ready']);
+    expect(types(s.given(drained(s, 'n0')).when())).toEqual(['node.lease.applying']);
     expect(types(s.applies('n0'))).toEqual(['node.lease.settled', 'node.lease.uncordoning', 'rollout.complete']);
     expect(s.unavailable('default')).toEqual(['n0']);
     expect(types(s.given(uncordoned(s, 'n0')).when())).toEqual(['node.lease.released']);
@@ -189,7 +189,7 @@ describe('a lease with a drain', () => {
     s.actions = DRAIN;
     s.rolls('c1', ['n0', 'n1']);
     s.given(drained(s, 'n0')).when();
-    expect([s.lease('n0').phase, s.lease('n1').phase]).toEqual(['ready', 'draining']);
+    expect([s.lease('n0').phase, s.lease('n1').phase]).toEqual(['applying', 'draining']);
     const said = happens(s);
     expect(settledAs([...said, ...s.when()])).toContain('n1 cancelled');
     expect(s.lease('n1').phase).toBe('uncordoning');
@@ -213,7 +213,7 @@ describe('a node that is skipped', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.given(silent('n0'));
-    expect(types(s.skips('n0'))).toEqual(['node.skipped', 'node.lease.settled', 'node.owed']);
+    expect(types(s.skips('n0'))).toEqual(['node.skipped', 'node.lease.settled', 'node.deferred']);
     expect(s.unavailable('default')).toEqual(['n0']);
     expect(s.after(2 * MINUTE - 1)).toEqual([]);
     expect(grants(s.after(1))).toEqual(['n1 forward c1-new']);
@@ -268,7 +268,7 @@ describe('a node that is skipped', () => {
     s.rolls('c1', ['n0', 'n1']);
     s.skips('n1');
     s.applies('n0');
-    expect(s.status('n1')).toMatchObject({ skipped: 'me', owed: 'skipped by me' });
+    expect(s.status('n1')).toMatchObject({ skipped: 'me', deferred: 'skipped by me' });
     expect(grants(s.given(committed('c1')).when())).toEqual(['n1 corrective c1-new']);
     expect(s.status('n1').skipped).toBe('');
   });
@@ -304,7 +304,7 @@ describe('a node that is removed', () => {
     s.given(
       joined('n0'),
       factOf('node.rendered', { node: 'n0', hash: 'other', recipe: 'r' }),
-      factOf('node.reviewed', { node: 'n0', hash: 'other', fit: true }),
+      factOf('node.reviewed', { node: 'n0', hash: 'other', compatible: true }),
     );
     expect(grants(s.when())).toEqual([]);
     expect(grants(s.after(2 * MINUTE))).toEqual(['n0 join other']);
@@ -314,15 +314,15 @@ describe('a node that is removed', () => {
 describe('reports', () => {
   it('of a lower incarnation never count', () => {
     const s = new Scheduler().given(joined('n0'));
-    s.reports_('n0', 'b', { incarnation: 2, birth: 9, seq: 1 });
-    expect(s.reports_('n0', 'a', { incarnation: 1, birth: 7, seq: 50 })).toEqual([]);
-    expect(s.status('n0')).toMatchObject({ hash: 'b', incarnation: 2, birth: 9 });
+    s.reports_('n0', 'b', { incarnation: 2, nonce: 9, seq: 1 });
+    expect(s.reports_('n0', 'a', { incarnation: 1, nonce: 7, seq: 50 })).toEqual([]);
+    expect(s.status('n0')).toMatchObject({ hash: 'b', incarnation: 2, nonce: 9 });
   });
 
-  it('of the same incarnation with another birth are of somebody else', () => {
+  it('of the same incarnation with another nonce are of somebody else', () => {
     const s = new Scheduler().given(joined('n0'));
-    s.reports_('n0', 'a', { incarnation: 1, birth: 7, seq: 1 });
-    expect(s.reports_('n0', 'b', { incarnation: 1, birth: 8, seq: 2 })).toEqual([]);
+    s.reports_('n0', 'a', { incarnation: 1, nonce: 7, seq: 1 });
+    expect(s.reports_('n0', 'b', { incarnation: 1, nonce: 8, seq: 2 })).toEqual([]);
     expect(s.status('n0').hash).toBe('a');
   });
 
@@ -353,7 +353,7 @@ describe('reports', () => {
     s.given(
       joined('n0'),
       factOf('node.rendered', { node: 'n0', hash: 'old', recipe: 'r' }),
-      factOf('node.reviewed', { node: 'n0', hash: 'old', fit: true }),
+      factOf('node.reviewed', { node: 'n0', hash: 'old', compatible: true }),
     );
     expect(grants(s.when())).toEqual(['n0 join old']);
   });

@@ -13,13 +13,13 @@ import {
   silent,
   validated,
 } from '#libs/testing';
-import { grants, leading, MINUTE, owed, Scheduler, types } from './scheduler.fixture.js';
+import { grants, leading, MINUTE, deferred, Scheduler, types } from './scheduler.fixture.js';
 
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
-const relabelled = (node: string, leaves: readonly string[]) =>
+const relabelled = (node: string, outdatedIn: readonly string[]) =>
   [
     changed(node, { zone: 'b' }),
-    renderedNode(node, 'old', { cause: 'relabel', leaves }),
+    renderedNode(node, 'old', { cause: 'relabel', outdatedIn }),
     reviewedNode(node, 'old'),
   ] as const;
 
@@ -65,10 +65,10 @@ describe('a commit', () => {
     expect(grants(s.reports_('ghost', 'empty'))).toEqual([]);
   });
 
-  it('leaves a node what it was owed, by it or before', () => {
+  it('leaves a node deferred, by it or before', () => {
     const s = fleetOf('n0', 'n1', 'n2');
     s.given(
-      factOf('node.owed', { node: 'n2', change: 'c0', reason: 'of long ago' }),
+      factOf('node.deferred', { node: 'n2', change: 'c0', reason: 'of long ago' }),
       silent('n1'),
       factOf('node.skipped', { node: 'n1', by: 'me' }),
       silent('n2'),
@@ -77,15 +77,19 @@ describe('a commit', () => {
     s.given(accepted('c1'), renderedChange('c1', leading(['n0', 'n1', 'n2'], 'old', 'c1-new')), validated('c1')).when();
     s.applies('n0');
     s.given(committed('c1')).when();
-    expect(['n0', 'n1', 'n2'].map((node) => s.status(node).owed)).toEqual(['', 'skipped by me', 'skipped by me']);
+    expect(['n0', 'n1', 'n2'].map((node) => s.status(node).deferred)).toEqual(['', 'skipped by me', 'skipped by me']);
   });
 
-  it('leaves a node owed that never said what it has', () => {
+  it('leaves a node deferred that never said what it has', () => {
     const s = fleetOf('n0').given(joined('n1'), renderedNode('n1', 'c1-new'), reviewedNode('n1', 'c1-new'));
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
     s.given(committed('c1')).when();
-    expect(s.status('n1')).toMatchObject({ owed: 'it has never reported what it has', desired: 'c1-new', change: '' });
+    expect(s.status('n1')).toMatchObject({
+      deferred: 'it has never reported its config',
+      desired: 'c1-new',
+      change: '',
+    });
     expect(grants(s.reports_('n1', 'empty'))).toEqual(['n1 corrective c1-new']);
   });
 
@@ -103,7 +107,7 @@ describe('a commit', () => {
 
   it('keeps from a node that the committed state does not fit what it does not fit, also after a relabel of another', () => {
     const s = fleetOf('n0', 'n1');
-    s.rolls('c1', ['n0', 'n1'], { unfit: ['n1'] });
+    s.rolls('c1', ['n0', 'n1'], { incompatible: ['n1'] });
     s.given(changed('n0', { zone: 'b' })).when();
     s.applies('n0');
     s.given(committed('c1')).when();
@@ -112,13 +116,13 @@ describe('a commit', () => {
 });
 
 describe('a node whose own config is not rendered yet', () => {
-  it('is a target like another, and gets nothing of its own when that has gone back', () => {
+  it('is a target like another, and gets nothing of its own when that has rolled back', () => {
     const s = new Scheduler().given(joined('n0'), joined('n1'));
     s.reports_('n0', 'mine');
     s.reports_('n1', 'mine');
     s.rolls('c1', ['n0', 'n1'], { from: 'mine' });
     s.applies('n0');
-    expect(grants(s.answers_('n1', 'failed'))).toEqual(['n0 back mine']);
+    expect(grants(s.answers_('n1', 'failed'))).toEqual(['n0 rollback mine']);
     s.applies('n0');
     expect(s.rollout('c1').phase).toBe('reverted');
     expect(grants(s.given(ended('c1', 'reverted')).when())).toEqual([]);
@@ -126,21 +130,21 @@ describe('a node whose own config is not rendered yet', () => {
   });
 });
 
-describe('what a node is owed', () => {
-  it('by a rollout it is still owed when it says that it has what it had', () => {
+describe('what a node is deferred', () => {
+  it('by a rollout it is still deferred when it says that it has what it had', () => {
     const s = fleetOf('n0', 'n1');
-    s.rolls('c1', ['n0', 'n1'], { unfit: ['n1'] });
+    s.rolls('c1', ['n0', 'n1'], { incompatible: ['n1'] });
     s.reports_('n1', 'old');
-    expect(s.status('n1').owed).toBe('the committed state does not fit it either');
+    expect(s.status('n1').deferred).toBe('the committed state is incompatible with it too');
   });
 
-  it('is nothing once what it shall have does not fit it', () => {
+  it('is nothing once its desired config is incompatible', () => {
     const s = fleetOf('n0').given(
-      factOf('node.owed', { node: 'n0', change: 'c0', reason: 'x' }),
+      factOf('node.deferred', { node: 'n0', change: 'c0', reason: 'x' }),
       renderedNode('n0', 'y'),
       reviewedNode('n0', 'y', [reason('conflict')]),
     );
-    expect(s.status('n0')).toMatchObject({ owed: '', desired: '', unfit: true });
+    expect(s.status('n0')).toMatchObject({ deferred: '', desired: '', incompatible: true });
   });
 });
 
@@ -148,7 +152,7 @@ describe('drift', () => {
   it('is shown until the node says that it has applied what it has', () => {
     const s = fleetOf('n0');
     const drifted = (kind: 'drifted' | 'announced' | 'applied', what: readonly string[]) => (
-      s.when(s.message('n0', 'old', { kind, what })),
+      s.when(s.message('n0', 'old', { kind, differences: what })),
       s.status('n0').drifted
     );
     expect(drifted('announced', ['/x'])).toEqual([]);
@@ -209,10 +213,14 @@ describe('a rollout', () => {
 
   it('whose change ends in some other way forgets its targets, and keeps what it came to', () => {
     const s = fleetOf('n0', 'n1');
-    s.rolls('c1', ['n0', 'n1'], { unfit: ['n1'] });
+    s.rolls('c1', ['n0', 'n1'], { incompatible: ['n1'] });
     s.given(ended('c1', 'gone'));
     expect([...s.state.targets.keys()]).toEqual([]);
-    expect(s.view('rollouts', 'c1')).toMatchObject({ nodes: 2, owed: 1, pools: { default: { nodes: 2, active: 0 } } });
+    expect(s.view('rollouts', 'c1')).toMatchObject({
+      nodes: 2,
+      deferred: 1,
+      pools: { default: { nodes: 2, active: 0 } },
+    });
   });
 
   it('that is complete still shows its nodes when its change has ended, for what they have is what it brought', () => {
@@ -235,13 +243,13 @@ describe('a rollout', () => {
 });
 
 describe('a node that comes back to life', () => {
-  it('gets what it was owed after the end, and what is tried later comes later', () => {
+  it('gets what it lacks after the end, and what is tried later comes later', () => {
     const s = fleetOf('n0', 'n1').given(silent('n1'), factOf('node.skipped', { node: 'n1', by: 'me' }));
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
     s.given(committed('c1')).when();
     expect(grants(s.given(heard('n1')).when())).toEqual(['n1 corrective c1-new']);
-    expect(owed(s.answers_('n1', 'failed'))).toEqual(['n1: corrective lease ended failed: it is failed']);
+    expect(deferred(s.answers_('n1', 'failed'))).toEqual(['n1: corrective lease ended as failed: it is failed']);
     expect(types(s.after(MINUTE))).toEqual(['node.lease.granted']);
   });
 });

@@ -11,7 +11,7 @@ import {
   validated,
 } from '#libs/testing';
 import { schedulerCore, type Plan } from './index.js';
-import { DRAIN, grants, leading, owed, Scheduler } from './scheduler.fixture.js';
+import { DRAIN, grants, leading, deferred, Scheduler } from './scheduler.fixture.js';
 
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
 const commits = (s: Scheduler, change: string, generation: number, ...apply: readonly Fragment[]) => {
@@ -24,7 +24,7 @@ const policyFor = (name: string, role: string, spec: object) =>
   fragment('RolloutPolicy', name, { nodeSelector: role === '' ? {} : { matchLabels: { role } }, ...spec } as never);
 
 describe('the plan of a lease', () => {
-  it('is asked for with what the node is, what it has, what it shall have, and the policies in force for it', () => {
+  it('is asked for with what the node is, what it has, what it should have, and the policies in force for it', () => {
     const s = new Scheduler().fleet(['n0'], { role: 'web' });
     commits(s, 'c1', 1, fragment('DisruptionPolicy', 'b'), fragment('DisruptionPolicy', 'gone'), pool('edge', 1));
     const own = { ...fragment('DisruptionPolicy', 'a'), labels: { own: 'yes' } };
@@ -96,7 +96,7 @@ describe('the plan of a lease', () => {
     ]).toEqual([['n0 forward c2-new'], ['n1 old c2-new', 'n2 old c2-new']]);
     s.lost.add('n0 c2-new');
     const said = s.rolls('c2', ['n0', 'n1', 'n2']);
-    expect(owed(said)).toEqual(['n0: c2-new is lost']);
+    expect(deferred(said)).toEqual(['n0: c2-new is lost']);
     expect(grants(said)).toEqual(['n1 forward c2-new', 'n2 forward c2-new']);
     expect(
       [

@@ -19,6 +19,7 @@ import {
 } from '#libs/testing';
 import { DRAIN, leading, NONE, Scheduler } from './scheduler.fixture.js';
 import type { Input } from './index.js';
+import { outcomeOf } from './lease.js';
 import { Unavailability } from './unavailability.fixture.js';
 
 /** Enough to find what is wrong often; more of them when it is looked for: LIVES=500 npx jest … */
@@ -124,7 +125,7 @@ class Life {
     const { s } = this;
     if (event.again && this.sent.length > 0) return void s.when(...this.sent.slice(-4).reverse());
     const lease = s.state.nodes.get(event.node)?.lease;
-    if (lease === undefined || lease.phase === 'draining' || lease.phase === 'uncordoning') return;
+    if (lease === undefined || lease.phase === 'draining' || lease.phase.startsWith('uncordon')) return;
     const verdict = event.is as 'applied' | 'failed' | 'invalid' | 'refused';
     const message = s.answer(
       event.node,
@@ -203,14 +204,19 @@ class Life {
     for (let more = true; more; s.when()) {
       const said: NewFact[] = [];
       for (const { node: name, lease } of s.state.nodes.values()) {
-        if (lease?.phase === 'draining' && !lease.drained)
+        if (lease?.phase === 'draining' && lease.drain !== 'done')
           said.push(factOf('node.drained', { node: name, lease: lease.id, pool: lease.pool }));
-        if (lease?.phase === 'uncordoning' && !lease.uncordoned)
+        if (lease?.phase === 'uncordoning')
           said.push(factOf('node.uncordoned', { node: name, lease: lease.id, pool: lease.pool }));
       }
       for (const [lease, change] of s.state.unjudged.entries())
         said.push(
-          factOf('config.judged', { hash: `judged-${lease}`, lease, change, spared: 'so that it can be had again' }),
+          factOf('config.judged', {
+            hash: `judged-${lease}`,
+            lease,
+            change,
+            clearedBecause: 'so that it can be had again',
+          }),
         );
       for (const { change, phase } of s.state.rollouts.values()) {
         if (s.state.changes.get(change)?.open !== true) continue;
@@ -270,7 +276,7 @@ describe('whatever happens', () => {
             one.report?.hash !== one.desired.hash &&
             one.retry?.kind !== 'when-changed',
         );
-        expect(wrong.map((one) => `${one.node} ${one.report?.hash} ${one.desired?.hash} ${one.owed}`)).toEqual([]);
+        expect(wrong.map((one) => `${one.node} ${one.report?.hash} ${one.desired?.hash} ${one.deferred}`)).toEqual([]);
       }),
       { numRuns: RUNS / 3 },
     );
@@ -284,7 +290,7 @@ function heal(life: Life): void {
       const known = life.s.state.nodes.get(name);
       if (known?.joined !== true) continue;
       if (known.silent) life.happens({ is: 'heard', node: name, role: 'a' });
-      if (known.lease?.phase === 'ready' || known.lease?.because === 'unknown')
+      if (known.lease?.phase === 'applying' || outcomeOf(known.lease) === 'unknown')
         life.happens({ is: 'applied', node: name, restored: true, again: false });
       else if (known.report?.restored === false)
         life.s.reports_(name, known.report.hash, { lease: known.report.lease, verdict: 'failed', restored: true });
@@ -344,7 +350,7 @@ describe('what a node has after all its reports', () => {
         ([list, order]) => {
           const s = new Scheduler().given(...leadingNowhere());
           for (const { incarnation, seq } of order)
-            s.reports_('n0', `${incarnation}.${seq}`, { incarnation, birth: incarnation, seq });
+            s.reports_('n0', `${incarnation}.${seq}`, { incarnation, nonce: incarnation, seq });
           const latest = [...list].sort((a, b) => a.incarnation - b.incarnation || a.seq - b.seq).at(-1);
           expect(s.status('n0').hash).toBe(`${latest?.incarnation}.${latest?.seq}`);
         },

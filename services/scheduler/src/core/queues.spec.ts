@@ -22,7 +22,7 @@ const pools = (...wanted: readonly ReturnType<typeof pool>[]): Scheduler => {
   s.given(committed('c9')).when();
   return s;
 };
-/** Has joined, says that nothing serves on it yet, and shall have `old`. */
+/** Has joined, says that nothing serves on it yet, and should have `old`. */
 const fresh = (s: Scheduler, role: string, ...list: readonly string[]) => {
   for (const node of list) {
     s.given(
@@ -31,7 +31,7 @@ const fresh = (s: Scheduler, role: string, ...list: readonly string[]) => {
         node,
         hash: 'empty',
         incarnation: 1,
-        birth: 7,
+        nonce: 7,
         seq: 1,
         report: 'announced',
         restored: true,
@@ -72,7 +72,7 @@ describe('fresh nodes', () => {
     ).toEqual(['a', 'b']);
   });
 
-  it('do not bring those under that only join beside them', () => {
+  it('do not bring those under that only join next to them', () => {
     const s = pools(pool('edge', 1)).fleet(['n0'], { role: 'edge' });
     s.rolls('c1', ['n0']); // holds the unit
     s.given(joined('e0', { role: 'edge' }), renderedNode('e0', 'old'), reviewedNode('e0', 'old'));
@@ -157,7 +157,7 @@ describe('a node that waits for its next try', () => {
     expect(s.decide().wakeAtMs).toBe(s.nowMs + 2 * MINUTE);
   });
 
-  it('asks for no time once it has what it shall have', () => {
+  it('asks for no time once it is up to date', () => {
     const s = waiting();
     s.reports_('n0', 'old');
     expect(s.decide().wakeAtMs).toBeUndefined();

@@ -33,14 +33,14 @@ describe('why a node is where it is', () => {
       pool: 'default',
       holders: [],
       because: 'up-to-date',
-      text: 'it has what it shall have',
+      text: 'it is up to date',
     });
     expect(s.why('n1')).toMatchObject({ because: 'not-started', change: 'c1' });
   });
 
   it('in a rollout that brings it another config is that, and not that the committed one does not fit it', () => {
     const s = fleetOf('n0', 'n1').given(renderedNode('n1', 'x'), reviewedNode('n1', 'x', [reason('conflict')]));
-    expect(s.why('n1').because).toBe('unfit');
+    expect(s.why('n1').because).toBe('incompatible');
     s.rolls('c1', ['n0', 'n1']);
     expect(s.why('n1')).toMatchObject({ because: 'budget', holders: ['n0'] });
   });
@@ -48,9 +48,9 @@ describe('why a node is where it is', () => {
   it('is what keeps it from going on, as long as it has not been left behind for that', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
-    s.given(factOf('config.judged', { hash: 'c1-new', lease: 'x-l1', change: 'c0', node: 'x', condemned: true }));
-    expect(s.why('n1')).toMatchObject({ because: 'stuck', text: 'its config is known to be bad' });
-    expect(s.why('n1').because).toBe('owed');
+    s.given(factOf('config.judged', { hash: 'c1-new', lease: 'x-l1', change: 'c0', node: 'x', knownBad: true }));
+    expect(s.why('n1')).toMatchObject({ because: 'blocked', text: 'its config is known-bad' });
+    expect(s.why('n1').because).toBe('deferred');
   });
 
   it('is a pause only for who waits for it to go forward', () => {
@@ -58,9 +58,9 @@ describe('why a node is where it is', () => {
     s.rolls('c1', ['n0', 'n1', 'n2']);
     s.applies('n0');
     s.pauses('c1');
-    expect(['n0', 'n1', 'n2'].map((node) => s.why(node).because)).toEqual(['up-to-date', 'applying', 'paused']);
+    expect(['n0', 'n1', 'n2'].map((node) => s.why(node).because)).toEqual(['settled', 'applying', 'paused']);
     s.aborts('c1');
-    expect(s.why('n2')).toMatchObject({ because: 'settled', text: 'it has what c1 leaves it with' });
+    expect(s.why('n2')).toMatchObject({ because: 'settled', text: 'c1 is done with it' });
     s.resumes('c1');
     expect(s.why('n2').because).toBe('settled');
   });
@@ -100,7 +100,7 @@ describe('what is said of a rollout', () => {
         applied: 1,
         failed: 1,
         unknown: 0,
-        owed: 1,
+        deferred: 1,
         pending: 1,
         maxFailures: 2,
         reason: '',
@@ -121,7 +121,7 @@ describe('what is said of a rollout', () => {
         applied: 0,
         failed: 0,
         unknown: 0,
-        owed: 0,
+        deferred: 0,
         pending: 0,
         maxFailures: 0,
         reason: '',
@@ -133,7 +133,7 @@ describe('what is said of a rollout', () => {
     ]);
   });
 
-  it('on its way back counts as applied who is still to go, and none once it is reverted', () => {
+  it('during its rollback counts as applied who is still to go, and none once it is reverted', () => {
     const s = inPool(1, 'n0', 'n1', 'n2', 'n3');
     s.rolls('c1', ['n0', 'n1', 'n2']);
     s.applies('n0');
@@ -159,7 +159,7 @@ describe('a node that reports before it has joined', () => {
     s.given(joined('n0'));
     expect(s.view('pools', 'default')).toMatchObject({
       members: 1,
-      unavailable: [{ node: 'n0', because: 'not back on a good config' }],
+      unavailable: [{ node: 'n0', because: 'degraded: rollback failed' }],
     });
   });
 });

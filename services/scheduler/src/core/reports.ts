@@ -1,18 +1,20 @@
-import type { Because, NodeReport, TakenReport } from '#libs/contracts';
+import { isLaterReport, type Because, type NodeReport, type TakenReport } from '#libs/contracts';
 import type { SchedulerDraft } from './draft.js';
 import { settleLease } from './leases.js';
-import { nodeOf, type Lease, type Report } from './state.js';
+import type { Lease } from './lease.js';
+import { nodeOf } from './state.js';
 
 /**
- * Takes a report: it settles the lease that it names if that is the node's and ready, and is recorded either way. One that is older
- * than what was taken changes nothing; one for an ended lease settles nothing but tells what the node has.
+ * Takes a report: it settles the lease that it names if that is the node's and ready, and is recorded either way. One
+ * that is older than what was taken changes nothing; one for an ended lease settles nothing but tells what the node
+ * has.
  */
 export function takeReport(draft: SchedulerDraft, sequence: number, report: NodeReport): void {
   if (report.kind === 'progress') return;
   const node = nodeOf(draft.state, report.node);
-  if (!isNewer(report, node.report)) return;
+  if (node.report !== undefined && !isLaterReport(report, node.report)) return;
   const lease = node.lease;
-  const verdict = lease?.id === report.lease && lease.phase === 'ready' ? becauseOf(report, lease) : undefined;
+  const verdict = lease?.id === report.lease && lease.phase === 'applying' ? becauseOf(report, lease) : undefined;
   const restored = report.verdict === 'applied' || report.verdict === '' || report.restored;
   // One that says nothing but how its lease ended is a part of that fact; others are facts of their own, before it.
   const isPart = verdict !== undefined && report.kind === report.verdict;
@@ -29,7 +31,7 @@ const contentOf = ({
   node,
   kind: report,
   incarnation,
-  birth,
+  nonce,
   seq,
   hash,
   lease,
@@ -37,8 +39,8 @@ const contentOf = ({
   reason,
   bootId,
   fresh,
-  what,
-}: NodeReport) => ({ node, report, incarnation, birth, seq, hash, lease, verdict, reason, bootId, fresh, what });
+  differences,
+}: NodeReport) => ({ node, report, incarnation, nonce, seq, hash, lease, verdict, reason, bootId, fresh, differences });
 
 /** What of a report the settled lease does not say itself. */
 function partOf(
@@ -48,10 +50,10 @@ function partOf(
   because: Because,
   knownBoot: string | undefined,
 ): TakenReport {
-  const { incarnation, birth, seq, hash, verdict, bootId } = report;
+  const { incarnation, nonce, seq, hash, verdict, bootId } = report;
   return {
     incarnation,
-    birth,
+    nonce,
     seq,
     hash: hash === to ? '' : hash,
     verdict: verdict === because || because === 'escalated' ? '' : verdict,
@@ -60,13 +62,10 @@ function partOf(
   };
 }
 
-/** A lower incarnation never counts; the same number with another birth is somebody else; within it `seq` orders. */
-function isNewer(report: NodeReport, last: Report | undefined): boolean {
-  if (last === undefined || report.incarnation > last.incarnation) return true;
-  return report.incarnation === last.incarnation && report.birth === last.birth && report.seq > last.seq;
-}
-
-/** A failure for want of a restart is none yet, unless the lease had one or drained for it: the next lease of that node has both. */
+/**
+ * A failure for want of a restart is none yet, unless the lease had one or drained for it: the next lease of that node
+ * has both.
+ */
 const isEscalated = (report: NodeReport, { actions }: Lease): boolean =>
   report.needsRestart && !actions.some(({ kind }) => kind === 'drain' || kind === 'reboot');
 
@@ -77,7 +76,7 @@ function becauseOf(
   switch (report.verdict) {
     case 'applied':
       if (report.hash === lease.hash) return { because: 'applied', reason: report.reason };
-      return { because: 'failed', reason: `it says applied, but has ${report.hash.slice(0, 12)} in force` };
+      return { because: 'failed', reason: `it reported applied, but has ${report.hash.slice(0, 12)} in force` };
     case 'invalid':
       return { because: 'invalid', reason: report.reason };
     case 'failed':

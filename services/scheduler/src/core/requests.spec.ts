@@ -156,7 +156,7 @@ describe('a start', () => {
         applied: 0,
         failed: 0,
         unknown: 0,
-        owed: 0,
+        deferred: 0,
         pending: 2,
         reason: '',
       },
@@ -202,20 +202,20 @@ describe('a start', () => {
           lease: 'x-l1',
           change: 'c0',
           node: 'x',
-          spared: 'it serves elsewhere',
+          clearedBecause: 'it serves elsewhere',
         }),
         ended('c0', 'reverted'),
       )
       .when();
   };
-  const beside = () => {
+  const neighbours = () => {
     const s = fleetOf('n0', 'n1', 'x');
     s.rolls('c0', ['x'], { to: 'bad' });
     return s;
   };
 
   it('is not held up by an invalid of before its review', () => {
-    const s = beside();
+    const s = neighbours();
     found(s);
     expect(grants(s.rolls('c1', ['n0'], { to: 'bad' }))).toEqual(['n0 forward bad']);
   });
@@ -224,7 +224,7 @@ describe('a start', () => {
     ['hash', 'bad', ''],
     ['recipe', 'fine', 'r-bad'],
   ])('is held up by an invalid with its %s since its review', (_, to, recipe) => {
-    const s = beside().given(
+    const s = neighbours().given(
       accepted('c1'),
       renderedChange('c1', { n0: { from: 'old', to, recipe } }),
       validated('c1'),
@@ -237,7 +237,7 @@ describe('a start', () => {
     ['alter', 'bad', 'bad', 'r-bad'],
     ['bring', 'old', 'fine', 'r-fine'],
   ])('is not held up by an invalid of a config that it does not %s', (_, from, to, recipe) => {
-    const s = beside().given(accepted('c1'), renderedChange('c1', { n0: { from, to, recipe } }), validated('c1'));
+    const s = neighbours().given(accepted('c1'), renderedChange('c1', { n0: { from, to, recipe } }), validated('c1'));
     found(s);
     expect(s.state.rollouts.has('c1')).toBe(true);
   });
@@ -250,26 +250,26 @@ describe('a stall', () => {
     return { s, said: s.rolls('c1', ['n0']) };
   };
 
-  it('names all that hold the units, is said anew when they are others, and not when they are the same', () => {
+  it('names all that hold the units, is said again when they are others, and not when they are the same', () => {
     const { s, said } = stalled();
     expect(said.at(-1)).toMatchObject({
       type: 'rollout.stalled',
       change: 'c1',
       nodes: ['n1', 'n2'],
       pending: 1,
-      reason: 'waits for n1, n2: to be heard, skipped or removed',
+      reason: 'waits for n1, n2 to report, or to be skipped or removed',
     });
     expect(s.when()).toEqual([]);
     expect(s.given(heard('n1')).when()).toMatchObject([{ type: 'rollout.stalled', nodes: ['n2'] }]);
     expect(types(s.given(heard('n2')).when())).toEqual(['node.lease.granted']);
   });
 
-  it('names five in its reason, and the others beside it', () => {
+  it('names five in its reason, and the others besides it', () => {
     const silents = ['a', 'b', 'c', 'd', 'e', 'f'];
     const s = fleetOf('n0', ...silents).given(...silents.map((node) => silent(node)));
     expect(s.rolls('c1', ['n0']).at(-1)).toMatchObject({
       nodes: silents,
-      reason: 'waits for a, b, c, d, e: to be heard, skipped or removed',
+      reason: 'waits for a, b, c, d, e to report, or to be skipped or removed',
     });
   });
 

@@ -1,5 +1,5 @@
-import { byAge, isChangeId } from '#libs/contracts';
-import { assertNever, type Answer } from '#libs/kernel';
+import { byAge } from '#libs/contracts';
+import { answered, assertNever, pageOf, refused, type Answer } from '#libs/engine';
 import { emitRollout, type SchedulerDraft } from './draft.js';
 import { nodeProgress } from './frozen-rollout.js';
 import type { Request } from './inputs.js';
@@ -9,14 +9,11 @@ import { giveUnit, takeUnit } from './units.js';
 import { poolView, rolloutView } from './views.js';
 import { why } from './why.js';
 
-const ok = (body: unknown): Answer => ({ ok: true, body });
-const refused = (code: string, message: string): Answer => ({ ok: false, code, message });
-
 /** Answers a request; what it decides stands in the same batch. */
 export function answerRequest(draft: SchedulerDraft, request: Request): Answer {
   switch (request.op) {
     case 'rollout.list':
-      return listRollouts(draft, request.cursor, request.limit);
+      return listRollouts(draft, request);
     case 'rollout.get':
       return getRollout(draft, request);
     case 'rollout.pause':
@@ -26,20 +23,15 @@ export function answerRequest(draft: SchedulerDraft, request: Request): Answer {
     case 'node.why': {
       const node = draft.state.nodes.get(request.node);
       if (node === undefined) return refused('not-found', `no node ${request.node} is known`);
-      return ok(why(draft.state, node, draft.now.monotonicMs));
+      return answered(why(draft.state, node, draft.now.monotonicMs));
     }
     case 'node.skip':
       return skip(draft, request);
     case 'pool.list':
-      return page(
-        'pools',
-        draft.state.poolNames().filter((name) => !poolView(draft.state, name).gone),
-        request,
-        (name) => poolView(draft.state, name),
-      );
+      return listPools(draft, request);
     case 'pool.get': {
       const known = draft.state.poolNames().includes(request.pool) && !poolView(draft.state, request.pool).gone;
-      return known ? ok(poolView(draft.state, request.pool)) : refused('not-found', `no pool ${request.pool}`);
+      return known ? answered(poolView(draft.state, request.pool)) : refused('not-found', `no pool ${request.pool}`);
     }
     case 'pool.take':
       return takeUnit(draft, request);
@@ -50,27 +42,22 @@ export function answerRequest(draft: SchedulerDraft, request: Request): Answer {
   }
 }
 
-function page(
-  field: string,
-  names: readonly string[],
-  { cursor, limit }: { readonly cursor: string; readonly limit: number },
-  show: (name: string) => unknown,
-): Answer {
-  // What the cursor names may be gone by now: the page goes on behind its place.
-  const found = cursor === '' ? 0 : names.findIndex((name) => isBehind(name, cursor));
-  const from = found < 0 ? names.length : found;
-  const shown = names.slice(from, from + limit);
-  const last = shown.at(-1);
-  const next = last !== undefined && from + limit < names.length ? { next: last } : {};
-  return ok({ [field]: shown.map(show), ...next });
+type Page = { readonly cursor: string; readonly limit: number };
+
+function listPools({ state }: SchedulerDraft, page: Page): Answer {
+  const pools = state.poolNames().map((name) => poolView(state, name));
+  const { shown, next } = pageOf(
+    pools.filter(({ gone }) => !gone),
+    page,
+    ({ pool }) => pool,
+  );
+  return answered({ pools: shown, ...next });
 }
 
-/** Changes go by age, all else by name. */
-const isBehind = (name: string, cursor: string): boolean =>
-  isChangeId(name) && isChangeId(cursor) ? byAge(name, cursor) > 0 : name > cursor;
-
-const listRollouts = ({ state }: SchedulerDraft, cursor: string, limit: number): Answer =>
-  page('rollouts', [...state.rollouts.keys()].sort(byAge), { cursor, limit }, (change) => rolloutView(state, change));
+function listRollouts({ state }: SchedulerDraft, page: Page): Answer {
+  const { shown, next } = pageOf([...state.rollouts.keys()].sort(byAge), page, (change) => change, byAge);
+  return answered({ rollouts: shown.map((change) => rolloutView(state, change)), ...next });
+}
 
 function getRollout({ state }: SchedulerDraft, request: Request & { readonly op: 'rollout.get' }): Answer {
   const rollout = state.rollouts.get(request.change);
@@ -79,23 +66,20 @@ function getRollout({ state }: SchedulerDraft, request: Request & { readonly op:
     if (change?.open === true)
       return refused(
         'not-started',
-        `${request.change} is accepted, and its rollout has not started: see ops.config or the bucket changes`,
+        `${request.change} is accepted, but its rollout has not started; see "sluice get changes"`,
       );
     return refused('not-found', `no rollout of ${request.change} is known`);
   }
-  const nodes = page('nodes', rollout.frozen === undefined ? rollout.nodes : [], request, (name) =>
-    nodeProgress(state, request.change, name),
-  );
-  return ok({
-    ...rolloutView(state, request.change),
-    ...(nodes.ok ? (nodes.body as object) : {}),
-    ...(rollout.frozen ? { nodes: rollout.frozen.worst } : {}),
-  });
+  if (rollout.frozen !== undefined)
+    return answered({ ...rolloutView(state, request.change), nodes: rollout.frozen.worst });
+  const { shown, next } = pageOf(rollout.nodes, request, (name) => name);
+  const nodes = shown.map((name) => nodeProgress(state, request.change, name));
+  return answered({ ...rolloutView(state, request.change), nodes, ...next });
 }
 
-type Steering = Request & { readonly op: 'rollout.pause' | 'rollout.resume' | 'rollout.abort' };
+type SteeringRequest = Request & { readonly op: 'rollout.pause' | 'rollout.resume' | 'rollout.abort' };
 
-function steer(draft: SchedulerDraft, request: Steering): Answer {
+function steer(draft: SchedulerDraft, request: SteeringRequest): Answer {
   const change = draft.state.changes.get(request.change);
   if (change === undefined)
     return refused('not-found', `no change ${request.change} is known; see "sluice get changes"`);
@@ -109,10 +93,10 @@ function steer(draft: SchedulerDraft, request: Steering): Answer {
   }
   const { paused, aborted } = draft.state.changes.get(request.change) ?? change;
   const phase = draft.state.rollouts.get(request.change)?.phase ?? (aborted ? 'ended' : 'waiting');
-  return ok({ change: request.change, phase, paused, aborted });
+  return answered({ change: request.change, phase, paused, aborted });
 }
 
-function cannotSteer(change: Change, rollout: Rollout | undefined, op: Steering['op']): string | undefined {
+function cannotSteer(change: Change, rollout: Rollout | undefined, op: SteeringRequest['op']): string | undefined {
   if (op === 'rollout.abort' && change.aborted) return undefined; // asked twice: it is aborted, as asked
   if (!change.open) return `${change.change} has ended${rollout === undefined ? '' : ` (${rollout.phase})`}`;
   if (rollout === undefined || rollout.phase === 'rolling') return undefined;
@@ -133,19 +117,12 @@ function skip(draft: SchedulerDraft, { node: name, by, reason }: Request & { rea
   if (!node.silent && node.change === '' && node.lease === undefined) {
     return refused(
       'conflict',
-      `there is nothing to skip: ${name} is alive, holds no lease and is no target of an open rollout`,
+      `there is nothing to skip: ${name} is alive, holds no lease and is not a target of an open rollout`,
     );
   }
-  if (node.skippedBy === '')
-    draft.emit({
-      type: 'node.skipped',
-      node: name,
-      pool: node.pool,
-      lease: node.lease?.id ?? '',
-      change: node.change,
-      by,
-      reason,
-    });
+  const { pool, change } = node;
+  if (node.skippedBy === undefined)
+    draft.emit({ type: 'node.skipped', node: name, pool, lease: node.lease?.id ?? '', change, by, reason });
   const lease = draft.state.nodes.get(name)?.lease;
   if (lease !== undefined && isUndecided(lease))
     settleLease(draft, name, lease, {
@@ -153,5 +130,5 @@ function skip(draft: SchedulerDraft, { node: name, by, reason }: Request & { rea
       reason: reason === '' ? `skipped by ${by}` : reason,
       restored: true,
     });
-  return ok({ node: name, skipped: true });
+  return answered({ node: name, skipped: true });
 }

@@ -14,7 +14,7 @@ import {
   silent,
   validated,
 } from '#libs/testing';
-import { PAST_DEADLINE, grants, leading, owed, Scheduler, settledAs, types } from './scheduler.fixture.js';
+import { PAST_DEADLINE, grants, leading, deferred, Scheduler, settledAs, types } from './scheduler.fixture.js';
 
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
 
@@ -25,8 +25,8 @@ describe('a rollout', () => {
     expect(grants(s.applies('n0'))).toEqual(['n1 forward c1-new']);
     expect(types(s.applies('n1'))).toEqual(['node.lease.settled', 'rollout.complete']);
     expect(types(s.given(committed('c1')).when())).toEqual(['rollout.succeeded']);
-    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'succeeded', applied: 2, pending: 0, owed: 0 });
-    expect(s.status('n0')).toMatchObject({ hash: 'c1-new', desired: 'c1-new', change: '', owed: '' });
+    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'succeeded', applied: 2, pending: 0, deferred: 0 });
+    expect(s.status('n0')).toMatchObject({ hash: 'c1-new', desired: 'c1-new', change: '', deferred: '' });
   });
 
   it('that touches nobody ends at once, with its reason', () => {
@@ -69,7 +69,7 @@ describe('a rollout', () => {
   it('does not start on a review of before it had to wait', () => {
     const s = fleetOf('n0')
       .reviewed('c1', ['n0'])
-      .given(factOf('config.waiting', { change: 'c1', behind: ['c0'] }));
+      .given(factOf('config.waiting', { change: 'c1', waitsFor: ['c0'] }));
     expect(s.when()).toEqual([]);
   });
 
@@ -85,7 +85,7 @@ describe('a rollout', () => {
     { what: 'a relabel', facts: [changed('n1', { zone: 'b' })] },
     { what: 'a leave', facts: [left('n1')] },
     { what: 'a leave and a return', facts: [left('n1'), joined('n1')] },
-    { what: 'a wait', facts: [factOf('config.waiting', { change: 'c1', behind: ['c0'] })] },
+    { what: 'a wait', facts: [factOf('config.waiting', { change: 'c1', waitsFor: ['c0'] })] },
   ])('does not start on a review that comes behind $what, but on that of the next rendering', ({ facts }) => {
     const s = fleetOf('n0', 'n1');
     s.given(accepted('c1'), renderedChange('c1', leading(['n0', 'n1'], 'old', 'c1-new')), ...facts, validated('c1', 1));
@@ -100,52 +100,53 @@ describe('a rollout', () => {
     expect(s.when()).toEqual([]);
   });
 
-  it('owes what is silent at its start, and is complete without it', () => {
+  it('defers what is silent at its start, and is complete without it', () => {
     const s = fleetOf('n0', 'n1');
     s.given(silent('n1'), factOf('node.skipped', { node: 'n1', by: 'me' })); // so that it holds no unit of the pool
-    expect(owed(s.rolls('c1', ['n0', 'n1']))).toEqual(['n1: skipped by me']);
+    expect(deferred(s.rolls('c1', ['n0', 'n1']))).toEqual(['n1: skipped by me']);
     s.applies('n0');
-    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'complete', owed: 1, failed: 0, unknown: 0 });
+    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'complete', deferred: 1, failed: 0, unknown: 0 });
   });
 
-  it('shows a node as owed after its end only until that has what it was owed', () => {
-    const s = fleetOf('n0', 'n1').given(silent('n1'), factOf('node.skipped', { node: 'n1', by: 'me' })); // so that it holds no unit of the pool
+  it('shows a node as deferred after its end only until that has what it lacked', () => {
+    // so that it holds no unit of the pool
+    const s = fleetOf('n0', 'n1').given(silent('n1'), factOf('node.skipped', { node: 'n1', by: 'me' }));
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
     s.given(committed('c1')).when();
     expect(s.view('rollouts', 'c1')).toMatchObject({
       phase: 'succeeded',
       applied: 1,
-      owed: 1,
-      worst: [{ node: 'n1', state: 'owed' }],
+      deferred: 1,
+      worst: [{ node: 'n1', state: 'deferred' }],
     });
     expect(grants(s.given(heard('n1')).when())).toEqual(['n1 corrective c1-new']);
     s.applies('n1');
-    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'succeeded', applied: 2, owed: 0, worst: [] });
+    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'succeeded', applied: 2, deferred: 0, worst: [] });
     const again = new Scheduler(s.ledger);
     again.when();
     expect(again.view('rollouts', 'c1')).toEqual(s.view('rollouts', 'c1'));
   });
 
-  it('that goes back does not count a node as back while nobody knows what that has', () => {
+  it('that rolls back does not count a node as back while nobody knows what that has', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     const said = s.after(PAST_DEADLINE);
     expect(types(said)).toEqual(
-      expect.arrayContaining(['node.unknown', 'rollout.failed', 'rollout.reverting', 'node.owed']),
+      expect.arrayContaining(['node.unknown', 'rollout.failed', 'rollout.reverting', 'node.deferred']),
     );
     expect(s.view('rollouts', 'c1')).toMatchObject({
       phase: 'reverted',
       unknown: 1,
-      owed: 1,
+      deferred: 1,
       pools: { default: { done: 0 } },
       worst: [{ node: 'n0', state: 'unknown' }],
     });
     s.answers_('n0', 'failed');
-    expect(s.view('rollouts', 'c1')).toMatchObject({ owed: 0, pools: { default: { done: 1 } } });
+    expect(s.view('rollouts', 'c1')).toMatchObject({ deferred: 0, pools: { default: { done: 1 } } });
   });
 
-  it('leaves a silent node behind as owed and not failed, gives it nothing before the end, and a corrective lease after it', () => {
+  it('leaves a silent node behind as deferred and not failed, gives it nothing before the end, and a corrective lease after it', () => {
     const s = new Scheduler().given(
       accepted('c9', { apply: [pool('edge', 2)] }),
       renderedChange('c9', {}),
@@ -154,36 +155,36 @@ describe('a rollout', () => {
     s.when();
     s.given(committed('c9')).fleet(['n0', 'n1'], { role: 'edge' }).given(silent('n1'));
     const said = s.rolls('c1', ['n0', 'n1']);
-    expect(owed(said)).toEqual(['n1: silent']);
+    expect(deferred(said)).toEqual(['n1: silent']);
     expect(grants(said)).toEqual(['n0 forward c1-new']);
     expect(grants(s.given(heard('n1')).when())).toEqual([]);
-    expect(s.why('n1').because).toBe('owed');
+    expect(s.why('n1').because).toBe('deferred');
     s.applies('n0');
     expect(grants(s.given(committed('c1')).when())).toEqual(['n1 corrective c1-new']);
     s.applies('n1');
-    expect(s.status('n1')).toMatchObject({ owed: '', hash: 'c1-new' });
+    expect(s.status('n1')).toMatchObject({ deferred: '', hash: 'c1-new' });
   });
 
-  it('owes a node that has never reported what it has', () => {
+  it('defers a node that has never reported what it has', () => {
     const s = fleetOf('n0').given(joined('n1'));
-    expect(owed(s.rolls('c1', ['n0', 'n1']))).toEqual(['n1: it has never reported what it has']);
+    expect(deferred(s.rolls('c1', ['n0', 'n1']))).toEqual(['n1: it has never reported its config']);
   });
 
-  it('owes a node that the committed state does not fit either', () => {
+  it('defers a node that the committed state does not fit either', () => {
     const s = fleetOf('n0', 'n1');
-    expect(owed(s.rolls('c1', ['n0', 'n1'], { unfit: ['n1'] }))).toEqual([
-      'n1: the committed state does not fit it either',
+    expect(deferred(s.rolls('c1', ['n0', 'n1'], { incompatible: ['n1'] }))).toEqual([
+      'n1: the committed state is incompatible with it too',
     ]);
     s.applies('n0');
     s.given(committed('c1')).when();
     expect(s.status('n1')).toMatchObject({ desired: 'old', hash: 'old' });
-    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'succeeded', applied: 1, owed: 0 });
+    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'succeeded', applied: 1, deferred: 0 });
   });
 
-  it('owes a node whose config cannot be found', () => {
+  it('defers a node whose config cannot be found', () => {
     const s = fleetOf('n0');
     s.lost.add('c1-new');
-    expect(owed(s.rolls('c1', ['n0']))).toEqual(['n0: c1-new is lost']);
+    expect(deferred(s.rolls('c1', ['n0']))).toEqual(['n0: c1-new is lost']);
     expect(s.rollout('c1').phase).toBe('complete');
   });
 
@@ -192,7 +193,13 @@ describe('a rollout', () => {
     s.rolls('c1', ['n0', 'n1']);
     expect(types(s.given(left('n1')).when())).toEqual([]);
     s.applies('n0');
-    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'complete', applied: 1, owed: 0, failed: 0, pending: 0 });
+    expect(s.view('rollouts', 'c1')).toMatchObject({
+      phase: 'complete',
+      applied: 1,
+      deferred: 0,
+      failed: 0,
+      pending: 0,
+    });
   });
 
   it('gives a node that left and joins again while it is under way nothing as a target: it has left', () => {
@@ -207,7 +214,7 @@ describe('a rollout', () => {
     s.rolls('c1', ['n0']);
     s.given(
       changed('n0', { zone: 'b' }),
-      factOf('node.rendered', { node: 'n0', hash: 'old', recipe: 'r-old', leaves: ['c1'] }),
+      factOf('node.rendered', { node: 'n0', hash: 'old', recipe: 'r-old', outdatedIn: ['c1'] }),
     );
     expect(s.when()).toEqual([]);
     expect(s.rollout('c1').phase).toBe('rolling');
@@ -220,13 +227,14 @@ describe('a rollout', () => {
     s.applies('n0');
     s.given(left('n1')).when();
     s.given(committed('c1')).when();
-    expect(grants(s.given(joined('n1', { zone: 'b' })).when())).toEqual([]); // what it shall have now is not rendered yet
+    // what it should have now is not rendered yet
+    expect(grants(s.given(joined('n1', { zone: 'b' })).when())).toEqual([]);
     expect(s.why('n1').because).not.toBe('up-to-date');
   });
 });
 
 describe('a rollout of which a node fails', () => {
-  it('goes back in the batch that settles the lease, all nodes that it changed', () => {
+  it('rolls back in the batch that settles the lease, all nodes that it changed', () => {
     const s = fleetOf('n0', 'n1', 'n2');
     s.rolls('c1', ['n0', 'n1', 'n2']);
     s.applies('n0');
@@ -237,7 +245,7 @@ describe('a rollout of which a node fails', () => {
       'rollout.reverting',
       'node.lease.released',
     ]);
-    expect(grants(said)).toEqual(['n0 back old']);
+    expect(grants(said)).toEqual(['n0 rollback old']);
     expect(types(s.applies('n0'))).toContain('rollout.reverted');
     expect(s.view('rollouts', 'c1')).toMatchObject({
       phase: 'reverted',
@@ -269,30 +277,30 @@ describe('a rollout of which a node fails', () => {
     expect(s.rollout('c1').phase).toBe('reverted'); // n1 has its `from`, as far as is known
   });
 
-  it('owes its way back to a node that changed and is unknown now', () => {
+  it('defers the rollback of a node that changed and is unknown now', () => {
     const s = fleetOf('n0', 'n1', 'n2');
     s.rolls('c1', ['n0', 'n1', 'n2'], { maxFailures: 0 });
     s.applies('n0');
     s.answers_('n1', 'failed');
-    expect(owed(s.after(PAST_DEADLINE))).toEqual(['n0: back lease ended unknown: no answer within 120 s']);
+    expect(deferred(s.after(PAST_DEADLINE))).toEqual(['n0: rollback lease ended as unknown: no answer within 120 s']);
     expect(s.rollout('c1').phase).toBe('reverted');
   });
 
-  it('forgets with its end that a node was owed that has the committed config', () => {
+  it('forgets with its end that a node was deferred that has the committed config', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1'], { maxFailures: 1 });
     s.answers_('n0', 'failed');
     s.answers_('n1', 'failed');
     expect(s.rollout('c1').phase).toBe('reverted');
-    expect(s.status('n0')).toMatchObject({ owed: '', hash: 'old', desired: 'old' });
+    expect(s.status('n0')).toMatchObject({ deferred: '', hash: 'old', desired: 'old' });
   });
 
-  it('leads back who was owed and has answered since', () => {
+  it('rolls back who was deferred and has answered since', () => {
     const s = fleetOf('n0', 'n1', 'n2');
     s.rolls('c1', ['n0', 'n1', 'n2'], { maxFailures: 1 });
     s.after(PAST_DEADLINE);
     s.applies('n0');
-    expect(grants(s.answers_('n1', 'failed'))).toEqual(['n0 back old']);
+    expect(grants(s.answers_('n1', 'failed'))).toEqual(['n0 rollback old']);
   });
 
   it('takes the strictest policy that selects a target where the change says nothing', () => {
@@ -327,7 +335,7 @@ describe('a rollout of which a node fails', () => {
       'reverting',
       'rolling',
     ]);
-    expect(s.rollout('c2').reason).toBe('a0 in c1 found its config invalid: it is invalid');
+    expect(s.rollout('c2').reason).toBe('a0 in c1 reported its config as invalid: it is invalid');
   });
 
   it('is reverted only when the invalid was judged', () => {
@@ -345,7 +353,7 @@ describe('a rollout of which a node fails', () => {
               lease,
               change: 'c1',
               node: 'n0',
-              condemned: true,
+              knownBad: true,
             }),
           )
           .when(),
@@ -353,13 +361,13 @@ describe('a rollout of which a node fails', () => {
     ).toEqual(['rollout.reverted']);
   });
 
-  it('owes a node whose way back fails, condemns nothing, and is reverted', () => {
+  it('defers a node whose rollback fails, makes nothing known-bad, and is reverted', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
     s.answers_('n1', 'failed');
     const said = s.answers_('n0', 'failed', { hash: 'c1-new' });
-    expect(owed(said)).toEqual(['n0: back lease ended failed: it is failed']);
+    expect(deferred(said)).toEqual(['n0: rollback lease ended as failed: it is failed']);
     expect(types(said)).toContain('rollout.reverted');
     expect(s.rollout('c1').failed).toBe(1);
     expect(grants(s.given(factOf('config.ended', { change: 'c1', outcome: 'reverted' })).when())).toEqual([]);

@@ -1,11 +1,14 @@
 import { emitRollout, type SchedulerDraft } from './draft.js';
-import { maxFailuresOf } from './max-failures.js';
+import { parseRolloutPolicy, selects } from '#libs/manifests';
+import { policiesOf } from '#libs/rules';
 import { poolBudget } from './indexes.js';
-
+import { isUnanswered } from './lease.js';
 import { EMPTY_TALLY, nodeOf, parseTargetKey, type Change, type Rollout, type State } from './state.js';
-import { isCondemned, stuckBecause } from './want.js';
+import { isKnownBad, blockedBecause } from './want.js';
 
-/** Starts every reviewed change whose review still holds; a correction supersedes what it replaces in the same batch. */
+/**
+ * Starts every reviewed change whose review still holds; a correction supersedes what it replaces in the same batch.
+ */
 export function startRollouts(draft: SchedulerDraft): void {
   for (const name of [...draft.state.openChanges]) {
     const change = draft.state.changes.get(name);
@@ -47,7 +50,9 @@ const isFreeOfOthers = (state: State, change: Change): boolean =>
     return other === '' || change.replaces.includes(other);
   });
 
-/** What a correction replaces must still be on its way: otherwise it is rendered again, after that commit or judgement. */
+/**
+ * What a correction replaces must still be on its way: otherwise it is rendered again, after that commit or judgement.
+ */
 function isReplaceable(state: State, older: string): boolean {
   const change = state.changes.get(older);
   if (change === undefined || !change.open || change.aborted) return false;
@@ -56,24 +61,25 @@ function isReplaceable(state: State, older: string): boolean {
 
 /** Since the review a node found one of its configs invalid: it is reviewed again, after the judgement. */
 function isReviewOutdated(state: State, change: Change, reviewed: number): boolean {
-  if (![...state.invalids.values()].some((sequence) => sequence > reviewed) && state.condemned.size === 0) return false;
+  if (![...state.invalids.values()].some((sequence) => sequence > reviewed) && state.knownBad.size === 0) return false;
   return Object.values(change.targets).some((target) => {
     if (target.from === target.to) return false;
     const since = Math.max(state.invalids.get(target.to) ?? 0, state.invalids.get(target.recipe) ?? 0);
-    return since > reviewed || isCondemned(state, target);
+    return since > reviewed || isKnownBad(state, target);
   });
 }
 
 /** Leaves behind the targets that cannot go on, so that no rollout waits for them. */
-export function oweStuck(draft: SchedulerDraft): void {
-  for (const key of [...draft.state.stuck]) {
+export function deferBlocked(draft: SchedulerDraft): void {
+  for (const key of [...draft.state.blocked]) {
     if (draft.full) return;
     const { change, node: name } = parseTargetKey(key);
     const node = nodeOf(draft.state, name);
     const [rollout, target] = [draft.state.rollouts.get(change), draft.state.targets.get(key)];
     if (rollout === undefined || target === undefined) continue;
-    const reason = stuckBecause(draft.state, rollout, target, node);
-    if (reason !== '') draft.emit({ type: 'node.owed', node: name, pool: node.pool, lease: '', change, reason });
+    const reason = blockedBecause(draft.state, rollout, target, node);
+    if (reason !== undefined)
+      draft.emit({ type: 'node.deferred', node: name, pool: node.pool, lease: '', change, reason });
   }
 }
 
@@ -102,12 +108,15 @@ export function reportStalls(draft: SchedulerDraft): void {
   for (const rollout of [...draft.state.rollouts.values()]) {
     const goesOn = (rollout.phase === 'rolling' && !rollout.paused) || rollout.phase === 'reverting';
     if (draft.full || !goesOn) continue;
-    const holders = holdersOf(draft.state, rollout);
-    if (holders.length === 0 || holders.join(' ') === rollout.stalledBy) continue;
-    const reason = `waits for ${holders.slice(0, 5).join(', ')}: to be heard, skipped or removed`;
-    emitRollout(draft, 'stalled', rollout.change, { nodes: holders.slice(0, 1000), reason });
+    const nodes = holdersOf(draft.state, rollout).slice(0, MOST_HOLDERS);
+    if (nodes.length === 0 || nodes.join(' ') === rollout.stalledBy.join(' ')) continue;
+    const reason = `waits for ${nodes.slice(0, 5).join(', ')} to report, or to be skipped or removed`;
+    emitRollout(draft, 'stalled', rollout.change, { nodes, reason });
   }
 }
+
+/** A fact must fit into a message. */
+const MOST_HOLDERS = 1_000;
 
 /** The nodes that keep a rollout from going on; none when something of it, or of its pools, is under way. */
 export function holdersOf(state: State, rollout: Rollout): readonly string[] {
@@ -122,9 +131,22 @@ export function holdersOf(state: State, rollout: Rollout): readonly string[] {
     for (const name of unavailable) {
       const { lease } = nodeOf(state, name);
       // All leases come to their end by themselves, but one without an answer.
-      if (lease !== undefined && (lease.because !== 'unknown' || lease.answered)) return [];
+      if (lease !== undefined && !isUnanswered(lease)) return [];
       holders.add(name);
     }
   }
   return [...holders].sort();
+}
+
+/**
+ * The failures that a rollout tolerates: what the change says, else the strictest policy that selects a target, else
+ * none.
+ */
+function maxFailuresOf(state: State, change: Change): number {
+  if (change.maxFailures !== undefined) return change.maxFailures;
+  const carried = { apply: change.policies, delete: change.policyDeletes };
+  const policies = policiesOf('RolloutPolicy', state.policies.values(), carried).map(parseRolloutPolicy);
+  const labels = Object.keys(change.targets).map((name) => nodeOf(state, name).labels);
+  const selecting = policies.filter((policy) => labels.some((one) => selects(policy.selector, one)));
+  return selecting.length === 0 ? 0 : Math.min(...selecting.map((policy) => policy.maxFailures));
 }

@@ -22,7 +22,7 @@ export const MINUTE = 60_000;
 /** The lease of a pool that says nothing: two minutes, and a bit. */
 export const PAST_DEADLINE = 2 * MINUTE + 1;
 
-/** What a node's answer says beside its verdict. */
+/** What a node's answer says besides its verdict. */
 type Says = Partial<NodeReport> & { readonly lease?: string };
 
 /** The scheduler on a ledger in memory, and words for what specs say again and again. */
@@ -41,7 +41,7 @@ export class Scheduler extends LedgerCopy<State, Input, PlanNeed, Plan> {
     return isLost ? { ok: false, only: node, reason: `${to} is lost` } : { ok: true, actions: this.actions };
   }
 
-  /** Nodes that have joined, have `hash` in force, and shall have it. */
+  /** Nodes that have joined, have `hash` in force, and should have it. */
   fleet(names: readonly string[], { role = '', hash = 'old' } = {}): this {
     for (const node of names) {
       this.given(joined(node, role === '' ? {} : { role }), renderedNode(node, hash), reviewedNode(node, hash));
@@ -58,14 +58,14 @@ export class Scheduler extends LedgerCopy<State, Input, PlanNeed, Plan> {
       to = `${change}-new`,
       from = 'old',
       replaces = [] as readonly string[],
-      unfit = [] as readonly string[],
+      incompatible = [] as readonly string[],
       ...says
     }: Reviewed = {},
   ): this {
     return this.given(
       accepted(change, says),
       renderedChange(change, leading(nodes, from, to), { replaces }),
-      validated(change, 1, unfit),
+      validated(change, 1, incompatible),
     );
   }
 
@@ -142,7 +142,7 @@ export class Scheduler extends LedgerCopy<State, Input, PlanNeed, Plan> {
   }
   /** Nodes with a lease on which an applier or a drainer may be at work. */
   atWork(): readonly string[] {
-    return [...this.state.leased()].sort().filter((node) => ['draining', 'ready'].includes(this.lease(node).phase));
+    return [...this.state.leased()].sort().filter((node) => ['draining', 'applying'].includes(this.lease(node).phase));
   }
 }
 
@@ -150,7 +150,7 @@ type Reviewed = ChangeSays & {
   readonly to?: string;
   readonly from?: string;
   readonly replaces?: readonly string[];
-  readonly unfit?: readonly string[];
+  readonly incompatible?: readonly string[];
 };
 
 export const leading = (nodes: readonly string[], from: string, to: string): Targets =>
@@ -160,7 +160,7 @@ export const leading = (nodes: readonly string[], from: string, to: string): Tar
 export const grants = (facts: readonly NewFact[]): readonly string[] =>
   facts.flatMap((fact) => (fact.type === 'node.lease.granted' ? [`${fact.node} ${fact.kind} ${fact.hash}`] : []));
 export const types = (facts: readonly NewFact[]): readonly string[] => facts.map(({ type }) => type);
-export const owed = (facts: readonly NewFact[]): readonly string[] =>
-  facts.flatMap((fact) => (fact.type === 'node.owed' ? [`${fact.node}: ${fact.reason}`] : []));
+export const deferred = (facts: readonly NewFact[]): readonly string[] =>
+  facts.flatMap((fact) => (fact.type === 'node.deferred' ? [`${fact.node}: ${fact.reason}`] : []));
 export const settledAs = (facts: readonly NewFact[]): readonly string[] =>
   facts.flatMap((fact) => (fact.type === 'node.lease.settled' ? [`${fact.node} ${fact.because}`] : []));

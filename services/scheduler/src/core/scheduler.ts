@@ -1,31 +1,39 @@
-import type { NewFact } from '#libs/contracts';
-import { decided, takeTouched, type Core, type Decision, type Now } from '#libs/kernel';
+import { nodeOfToken, type NewFact } from '#libs/contracts';
+import { decided, folding, takeTouched, type Core, type Decision, type Now } from '#libs/engine';
 import type { SchedulerDraft } from './draft.js';
-import { dump, fromVersion6, fromVersion7, fromVersion8, load } from './dump.js';
-import { evolve, READS } from './evolve.js';
+import { dump, load, MIGRATIONS } from './dump.js';
+import { CHANGE_FACTS } from './fold/changes.js';
+import { LEASE_FACTS } from './fold/leases.js';
+import { NODE_FACTS } from './fold/nodes.js';
+import { ROLLOUT_FACTS } from './fold/rollouts.js';
+import { gather } from './gather.js';
 import { grantLeases } from './grants.js';
 import type { Input, Plan, PlanNeed } from './inputs.js';
 import { advanceLeases } from './leases.js';
 import { takeReport } from './reports.js';
 import { answerRequest } from './requests.js';
-import { endRollouts, oweStuck, reportStalls, startRollouts } from './rollouts.js';
+import { endRollouts, deferBlocked, reportStalls, startRollouts } from './rollouts.js';
+import { outcomeOf } from './lease.js';
 import { State } from './state.js';
 import { giveExpired } from './units.js';
 import { view, viewKeys } from './views.js';
+
+const { reads, evolve } = folding<State>({ ...CHANGE_FACTS, ...NODE_FACTS, ...LEASE_FACTS, ...ROLLOUT_FACTS });
 
 /**
  * The scheduler: who may change when. What always holds after each of its batches:
  * 1. in every pool, the unavailable nodes are at most its budget at each grant that takes a unit (I1);
  * 2. a node has at most one lease that is not released, and none is ready past its deadline (I2);
- * 3. no forward lease leads to a condemned hash or recipe (I3), or belongs to a paused rollout (I6);
+ * 3. no forward lease leads to a known-bad hash or recipe (I3), or belongs to a paused rollout (I6);
  * 4. a rollout that is open either can go on, or ends in the same batch, or is recorded as stalled (I8).
  */
 export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
   name: 'scheduler',
-  version: 9,
-  migrations: { 6: fromVersion6, 7: fromVersion7, 8: fromVersion8 },
-  reads: READS,
+  version: 11,
+  migrations: MIGRATIONS,
+  reads,
   wantsTargets: true,
+  gather,
   gathersFirst: true,
   // A config that cannot be found may be found the next time.
   keeps: ({ ok, only }) => ok && only === undefined,
@@ -38,19 +46,19 @@ export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
   viewKeys,
   view,
   shown: (state, key, atMs) => {
-    const lease = key.bucket === 'leases' ? state.nodes.get(key.key.replaceAll('_', '.'))?.lease : undefined;
-    if (
-      lease !== undefined &&
-      (lease.because === 'skipped' || lease.because === 'left') &&
-      !state.shownMs.has(lease.id)
-    )
+    const lease = key.bucket === 'leases' ? state.nodes.get(nodeOfToken(key.key))?.lease : undefined;
+    const because = outcomeOf(lease);
+    if (lease !== undefined && (because === 'skipped' || because === 'left') && !state.shownMs.has(lease.id))
       state.shownMs.set(lease.id, atMs);
   },
   dump,
   load,
 };
 
-/** What most turns of a rollout come to: leases that ended well, and new ones. Each frees a unit or takes one, and nothing else follows from it. */
+/**
+ * What most turns of a rollout come to: leases that ended well, and new ones. Each frees a unit or takes one, and
+ * nothing else follows from it.
+ */
 function separable(facts: readonly NewFact[]): boolean {
   return facts.every(
     (fact) =>
@@ -71,9 +79,9 @@ function decide(
     giveExpired(draft);
     advanceLeases(draft);
     startRollouts(draft);
-    oweStuck(draft);
+    deferBlocked(draft);
     grantLeases(draft, plans);
-    oweStuck(draft);
+    deferBlocked(draft);
     endRollouts(draft);
     reportStalls(draft);
   });

@@ -3,7 +3,7 @@ import { factOf } from '#libs/testing';
 import { schedulerCore } from './index.js';
 
 const lease = { node: 'n0', pool: 'default', lease: 'n0-l1', kind: 'forward' } as const;
-const granted = factOf('node.lease.granted', { ...lease, phase: 'ready' });
+const granted = factOf('node.lease.granted', { ...lease, phase: 'applying' });
 const settled = (says: object): NewFact =>
   factOf('node.lease.settled', { ...lease, because: 'applied', released: true, ...says });
 const released = factOf('node.lease.released', { ...lease, because: 'applied' });

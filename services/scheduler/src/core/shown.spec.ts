@@ -29,7 +29,7 @@ const away = (node: string) => [silent(node), factOf('node.skipped', { node, by:
 
 describe('what a rollout shows while others are under way', () => {
   /** c1 in pool b and then a, c2 in pool c; a1 has failed c1, c2 has somebody at work. */
-  const beside = () => {
+  const neighbours = () => {
     const s = pools(pool('b', 1), pool('a', 1), pool('c', 1))
       .fleet(['b0', 'b1', 'b2'], { role: 'b' })
       .fleet(['a0', 'a1'], { role: 'a' })
@@ -41,19 +41,19 @@ describe('what a rollout shows while others are under way', () => {
   };
 
   it('is its own nodes alone, and the pools that they are in, by name', () => {
-    const s = beside();
-    expect(worst(s, 'c1')).toEqual(['a0 failed it is failed', 'a1 ready forward', 'b0 ready forward']);
-    expect(worst(s, 'c2')).toEqual(['c0 ready forward']);
+    const s = neighbours();
+    expect(worst(s, 'c1')).toEqual(['a0 failed it is failed', 'a1 applying forward', 'b0 applying forward']);
+    expect(worst(s, 'c2')).toEqual(['c0 applying forward']);
     expect(s.view('rollouts', 'c1').pools).toEqual({
-      a: { nodes: 2, done: 0, active: 1 },
-      b: { nodes: 3, done: 0, active: 1 },
+      a: { nodes: 2, done: 0, active: 1, untouched: 0 },
+      b: { nodes: 3, done: 0, active: 1, untouched: 0 },
     });
     expect(Object.keys(s.view('rollouts', 'c1').pools)).toEqual(['a', 'b']);
-    expect(s.view('rollouts', 'c2').pools).toEqual({ c: { nodes: 2, done: 0, active: 1 } });
+    expect(s.view('rollouts', 'c2').pools).toEqual({ c: { nodes: 2, done: 0, active: 1, untouched: 0 } });
   });
 
   it('has no pool in it that all of its nodes have left', () => {
-    const s = beside().given(changed('c0', { role: 'a' }), changed('c1', { role: 'b' }));
+    const s = neighbours().given(changed('c0', { role: 'a' }), changed('c1', { role: 'b' }));
     expect(Object.keys(s.view('rollouts', 'c2').pools)).toEqual(['a', 'b']);
     s.given(left('c1')).when();
     expect(Object.keys(s.view('rollouts', 'c2').pools)).toEqual(['a']);
@@ -71,17 +71,20 @@ describe('what a rollout shows while others are under way', () => {
   });
 });
 
-describe('what a rollout shows that goes back', () => {
+describe('what a rollout shows that rolls back', () => {
   it.each(['failed', 'invalid'] as const)('has on top who turned it, as %s, though that is back already', (verdict) => {
     const s = fleetOf('n0', 'n1', 'n2');
     s.rolls('c1', ['n0', 'n1', 'n2']);
     s.applies('n0');
     s.answers_('n1', verdict);
-    expect(worst(s, 'c1')).toEqual([`n1 ${verdict} it is ${verdict}`, 'n0 ready back']);
+    expect(worst(s, 'c1')).toEqual([`n1 ${verdict} it is ${verdict}`, 'n0 applying rollback']);
     expect(pageOf(s, { op: 'rollout.get', change: 'c1', cursor: 'n0', limit: 9 })['nodes']).toMatchObject([
       { node: 'n1', state: verdict },
-      { node: 'n2', state: 'back', reason: '' },
+      { node: 'n2', state: 'untouched', reason: '' },
     ]);
+    expect(s.view('rollouts', 'c1').pools).toEqual({ default: { nodes: 3, done: 2, active: 1, untouched: 1 } });
+    s.applies('n0');
+    expect(s.view('rollouts', 'c1').pools).toEqual({ default: { nodes: 3, done: 3, active: 0, untouched: 1 } });
   });
 
   it('has on top who did not answer, and has that back once it says that it is', () => {
@@ -90,40 +93,48 @@ describe('what a rollout shows that goes back', () => {
     s.applies('n0');
     s.applies('n2');
     s.after(PAST_DEADLINE);
-    expect(worst(s, 'c1')).toEqual(['n1 unknown no answer within 120 s', 'n0 ready back']);
+    expect(worst(s, 'c1')).toEqual(['n1 unknown no answer within 120 s', 'n0 applying rollback']);
     s.reports_('n1', 'old', { lease: 'n1-l1', verdict: 'refused' });
     s.applies('n0');
     s.applies('n2');
     expect(s.rollout('c1').phase).toBe('reverted');
-    expect(worst(s, 'c1')).toEqual(['n1 back']);
+    expect(worst(s, 'c1')).toEqual(['n1 rolled-back']);
   });
 });
 
 describe('what a rollout shows that is over', () => {
-  /** n1 failed, n2 and n3 were away: all three are owed what c1 brought. */
+  /** n1 failed, n2 and n3 were away: all three are deferred by c1. */
   const over = () => {
     const s = fleetOf('n0', 'n1', 'n2', 'n3').given(...away('n2'), ...away('n3'));
     s.rolls('c1', ['n0', 'n1', 'n2', 'n3'], { maxFailures: 1 });
     s.applies('n0');
     s.answers_('n1', 'failed');
     s.given(committed('c1')).when();
-    expect(worst(s, 'c1')).toEqual(['n1 failed it is failed', 'n2 owed skipped by me', 'n3 owed skipped by me']);
+    expect(worst(s, 'c1')).toEqual([
+      'n1 failed it is failed',
+      'n2 deferred skipped by me',
+      'n3 deferred skipped by me',
+    ]);
     return s;
   };
 
-  it('loses whom it owed one by one, and keeps who failed', () => {
+  it('loses those it deferred one by one, and keeps who failed', () => {
     const s = over();
-    s.applies('n1'); // corrected, which leaves it owed nothing; that it failed stays true
-    expect(worst(s, 'c1')).toEqual(['n1 failed it is failed', 'n2 owed skipped by me', 'n3 owed skipped by me']);
+    s.applies('n1'); // corrected, which ends its deferral; that it failed stays true
+    expect(worst(s, 'c1')).toEqual([
+      'n1 failed it is failed',
+      'n2 deferred skipped by me',
+      'n3 deferred skipped by me',
+    ]);
     s.given(heard('n2')).when();
     s.showViews = () => undefined;
     s.core.takeTouched(s.state);
     s.applies('n2');
     expect([...s.core.takeTouched(s.state)]).toContain('rollouts/c1');
-    expect(worst(s, 'c1')).toEqual(['n1 failed it is failed', 'n3 owed skipped by me']);
+    expect(worst(s, 'c1')).toEqual(['n1 failed it is failed', 'n3 deferred skipped by me']);
     expect(s.view('rollouts', 'c1')).toMatchObject({
       applied: 3,
-      owed: 1,
+      deferred: 1,
       failed: 1,
       pools: { default: { nodes: 4, done: 3 } },
     });
@@ -136,14 +147,14 @@ describe('what a rollout shows that is over', () => {
     expect(page).not.toHaveProperty('next');
   });
 
-  it('owes nothing that another has taken over, though the node lacks it', () => {
+  it('defers nothing that another has taken over, though the node lacks it', () => {
     const s = fleetOf('n0', 'n1').given(...away('n1'));
     s.reports_('n1', 'strange', { incarnation: 2 });
     s.rolls('c1', ['n0', 'n1']);
-    expect(s.view('rollouts', 'c1').owed).toBe(1);
+    expect(s.view('rollouts', 'c1').deferred).toBe(1);
     s.rolls('c2', ['n0', 'n1'], { replaces: ['c1'] });
-    expect([s.view('rollouts', 'c1').owed, worst(s, 'c1')]).toEqual([0, []]);
-    expect(s.view('rollouts', 'c2').owed).toBe(1);
+    expect([s.view('rollouts', 'c1').deferred, worst(s, 'c1')]).toEqual([0, []]);
+    expect(s.view('rollouts', 'c2').deferred).toBe(1);
   });
 
   it('says how it ended: complete with no reason, reverted with that of its turning', () => {
@@ -178,7 +189,7 @@ describe('answers', () => {
     expect(pageOf(gone, { op: 'pool.list', cursor: 'zzz', limit: 9 })['pools']).toEqual([]);
   });
 
-  it('to a pause of what is aborted already is that it goes back', () => {
+  it('to a pause of what is aborted already is that it rolls back', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     s.aborts('c1');
@@ -193,12 +204,12 @@ describe('answers', () => {
 });
 
 describe('what a rollout leaves behind', () => {
-  it('is owed in the pool of its node, and by no lease', () => {
+  it('is deferred in the pool of its node, and by no lease', () => {
     const s = pools(pool('edge', 1))
       .fleet(['n0'], { role: 'edge' })
       .given(...away('n0'));
     expect(s.rolls('c1', ['n0'])[1]).toMatchObject({
-      type: 'node.owed',
+      type: 'node.deferred',
       node: 'n0',
       pool: 'edge',
       lease: '',
@@ -245,7 +256,11 @@ describe('a stall', () => {
     s.actions = DRAIN;
     s.rolls('c1', ['n0', 'n1'], { maxFailures: 1 });
     s.given(factOf('node.drained', { node: 'n0', lease: 'n0-l1', pool: 'default' })).when();
-    expect(types(s.answers_('n0', 'failed'))).toEqual(['node.lease.settled', 'node.owed', 'node.lease.uncordoning']);
+    expect(types(s.answers_('n0', 'failed'))).toEqual([
+      'node.lease.settled',
+      'node.deferred',
+      'node.lease.uncordoning',
+    ]);
     expect(s.when()).toEqual([]);
   });
 });

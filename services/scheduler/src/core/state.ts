@@ -1,60 +1,22 @@
 import type {
-  Action,
   Because,
-  DrainOutcome,
   Fragment,
   FragmentRef,
   LeaseKind,
-  LeasePhase,
   NodeProgress,
   PoolProgress,
   Reason,
   Targets,
   Verdict,
 } from '#libs/contracts';
-import { Cell, SortedSet, Table, UndoLog } from '#libs/kernel';
-import type { PoolPolicy } from '#libs/budget';
-
-/** The right of one node to change now, until it is released. */
-export interface Lease {
-  readonly id: string;
-  readonly pool: string;
-  /** Empty for leases outside a rollout. */
-  readonly change: string;
-  readonly kind: LeaseKind;
-  readonly phase: Exclude<LeasePhase, 'released'>;
-  readonly hash: string;
-  readonly from: string;
-  readonly recipe: string;
-  readonly actions: readonly Action[];
-  readonly applyMs: number;
-  readonly drainMs: number;
-  /** Takes no unit of the pool. */
-  readonly free: boolean;
-  readonly because: Because | '';
-  readonly reason: string;
-  /** The drain service said: drained, uncordoned. */
-  readonly drained: boolean;
-  readonly uncordoned: boolean;
-  /** The drain service gave the drain up, and says how that counts; empty if it did not. */
-  readonly stopped: DrainOutcome | '';
-  readonly stoppedBecause: string;
-  /** How it is to be drained, as one text to compare; empty where it is not drained, or that is not known. */
-  readonly drainTerms: string;
-  /** Its pool says to go on without a node that cannot be drained in time. */
-  readonly defers: boolean;
-  /** A report named it after it had ended. */
-  readonly answered: boolean;
-  /** When this copy read that the present phase began, monotonic. */
-  readonly sinceMs: number;
-  readonly grantedAt: string;
-  readonly settledAt: string;
-}
+import { Cell, SortedSet, Table, UndoLog } from '#libs/engine';
+import type { PoolPolicy } from '#libs/rules';
+import type { EndedLease, Lease } from './lease.js';
 
 /** The last report of a node that was taken. */
 export interface Report {
   readonly incarnation: number;
-  readonly birth: number;
+  readonly nonce: number;
   readonly seq: number;
   readonly hash: string;
   readonly lease: string;
@@ -76,10 +38,16 @@ export interface TakenUnit {
   readonly forMs: number;
 }
 
-/** Why a lease outside a rollout is not tried again at once. `restarts`: in how many tries in a row the machine was restarted in vain. */
+/**
+ * Why a lease outside a rollout is not tried again at once. `restarts`: in how many tries in a row the machine was
+ * restarted in vain.
+ */
 export type Retry =
   | { readonly kind: 'later'; readonly tries: number; readonly atMs: number; readonly restarts?: number }
-  /** After `invalid`, or restarts of the machine in vain: only when what the node would be given, or the node, is another one. */
+  /**
+   * After `invalid`, or restarts of the machine in vain: only when what the node would be given, or the node, is
+   * another one.
+   */
   | {
       readonly kind: 'when-changed';
       readonly circumstances: string;
@@ -91,8 +59,8 @@ export interface NodeState {
   readonly node: string;
   readonly joined: boolean;
   readonly silent: boolean;
-  /** Why Kubernetes, or whoever cordoned it, has it out of service; empty if it is in service. */
-  readonly outOfService: string;
+  /** Why Kubernetes, or the person or tool that cordoned it, has it out of service; undefined if it is in service. */
+  readonly outOfService: string | undefined;
   /** Another tool, or a person, has it out of service; undefined if nobody has. */
   readonly taken: TakenUnit | undefined;
   readonly labels: Readonly<Record<string, string>>;
@@ -103,20 +71,21 @@ export interface NodeState {
   readonly report: Report | undefined;
   readonly lease: Lease | undefined;
   /** The last lease, released: what the view shows. */
-  readonly lastLease: Lease | undefined;
+  readonly lastLease: EndedLease | undefined;
   readonly leases: number;
   /** The committed config that fits it. */
   readonly desired: { readonly hash: string; readonly recipe: string; readonly joining: boolean } | undefined;
   /** Rendered, not reviewed yet. */
   readonly rendered: { readonly hash: string; readonly recipe: string } | undefined;
-  readonly unfit: readonly Reason[];
-  readonly owed: string;
+  readonly incompatible: readonly Reason[];
+  /** Why it has not got the config that it should have; undefined if that is not put off. */
+  readonly deferred: string | undefined;
   readonly retry: Retry | undefined;
-  readonly skippedBy: string;
-  /** The config that it can only be given with a restart of the machine, as its last lease has shown; empty for none. */
-  readonly escalated: string;
+  readonly skippedBy: string | undefined;
+  /** The config that it can only be given with a restart of the machine, as its last lease has shown. */
+  readonly escalated: string | undefined;
   readonly drifted: readonly string[];
-  /** The open rollout that it is a target of. */
+  /** The open rollout that it is a target of; empty for none. */
   readonly change: string;
 }
 
@@ -127,7 +96,7 @@ export interface Tally {
   readonly settled: number;
   readonly active: number;
   readonly pending: number;
-  readonly owed: number;
+  readonly deferred: number;
   readonly left: number;
 }
 
@@ -135,6 +104,8 @@ export interface Rollout {
   readonly change: string;
   readonly phase: RolloutPhase;
   readonly paused: boolean;
+  /** Who paused it and why, as views show it. */
+  readonly pausedBecause: string | undefined;
   readonly aborted: boolean;
   readonly maxFailures: number;
   /** Forward leases that ended so, over the whole rollout. */
@@ -142,7 +113,8 @@ export interface Rollout {
   readonly unknown: number;
   readonly reason: string;
   readonly nodes: readonly string[];
-  readonly stalledBy: string;
+  /** The nodes that hold it up. */
+  readonly stalledBy: readonly string[];
   readonly startedAt: string;
   readonly endedAt: string;
   readonly supersededBy: string;
@@ -154,8 +126,10 @@ export interface FrozenRollout {
   readonly tally: Tally;
   readonly pools: Readonly<Record<string, PoolProgress>>;
   readonly worst: readonly NodeProgress[];
-  /** Nodes that are still owed what it left them → that hash; they leave this list when they get it. */
-  readonly owed: Readonly<Record<string, string>>;
+  /**
+   * Nodes that it deferred and that still lack what it left them → that hash; they leave this list when they get it.
+   */
+  readonly deferred: Readonly<Record<string, string>>;
 }
 
 /** A node's way in one rollout. */
@@ -164,16 +138,15 @@ export interface TargetState {
   readonly to: string;
   readonly recipe: string;
   readonly left: boolean;
-  readonly owed: string;
-  /** The verdict of its last lease in this rollout, for people. */
-  readonly verdict: Because | '';
-  readonly reason: string;
-  readonly at: string;
+  /** Why it was deferred; undefined if it was not. */
+  readonly deferred: string | undefined;
+  /** How its last lease in this rollout ended. */
+  readonly outcome: { readonly because: Because; readonly reason: string; readonly at: string } | undefined;
 }
 
-const TROUBLE: ReadonlySet<string> = new Set<Because>(['invalid', 'failed', 'escalated', 'unknown']);
+const TROUBLE: ReadonlySet<Because | undefined> = new Set(['invalid', 'failed', 'escalated', 'unknown'] as const);
 /** Its last lease in the rollout did not do what it was for. */
-export const wentWrong = ({ verdict }: TargetState): boolean => TROUBLE.has(verdict);
+export const wentWrong = ({ outcome }: TargetState): boolean => TROUBLE.has(outcome?.because);
 
 /** A change, as far as the scheduler is concerned. */
 export interface Change {
@@ -182,6 +155,7 @@ export interface Change {
   readonly started: boolean;
   readonly aborted: boolean;
   readonly paused: boolean;
+  readonly pausedBecause: string | undefined;
   readonly policies: readonly Fragment[];
   readonly policyDeletes: readonly FragmentRef[];
   readonly maxFailures: number | undefined;
@@ -190,7 +164,7 @@ export interface Change {
   readonly targets: Targets;
   readonly replaces: readonly string[];
   readonly validated:
-    | { readonly attempt: number; readonly sequence: number; readonly unfit: readonly string[] }
+    | { readonly attempt: number; readonly sequence: number; readonly incompatible: readonly string[] }
     | undefined;
 }
 
@@ -219,16 +193,15 @@ export interface PoolSets {
   readonly downQueue: SortedSet;
 }
 
-/** A node's contribution to the indexes, kept to take it out again. */
-export interface Indexed {
-  readonly countsIn: readonly string[];
-  readonly member: string;
-  /** The pool in which it is a member that is not heard; empty if it is none. */
-  readonly silentIn: string;
-  readonly selectedBy: readonly string[];
-}
-
 export type TargetClass = keyof Tally;
+
+/** How a target was counted last. */
+export interface TargetCount {
+  readonly tally: TargetClass;
+  readonly pool: string;
+  /** Settled, though the change has not reached it: in a rollback it still has its old config. */
+  readonly untouched: boolean;
+}
 
 /** The scheduler's fold. Everything below the line is derived from what stands above it. */
 export class State {
@@ -242,7 +215,7 @@ export class State {
   readonly policies = new Table<string, Fragment>(this.undo);
   /** Hash or recipe → sequence of the last forward lease that ended `invalid` with it. */
   readonly invalids = new Table<string, number>(this.undo);
-  readonly condemned = new Table<string, true>(this.undo);
+  readonly knownBad = new Table<string, true>(this.undo);
   /** Leases that ended `invalid` and are not judged yet → change. */
   readonly unjudged = new Table<string, string>(this.undo);
   /** How far REPORTS has been taken. */
@@ -250,26 +223,32 @@ export class State {
   // ---- derived ----
   readonly pools = new Table<string, PoolPolicy>(this.undo);
   readonly policyVersion = new Cell<number>(this.undo, 0);
-  readonly indexed = new Table<string, Indexed>(this.undo);
+  /** Node → the pools that select it. */
+  readonly selectedBy = new Table<string, readonly string[]>(this.undo);
   readonly places = new Table<string, Place>(this.undo);
   readonly members = new Table<string, number>(this.undo);
   readonly selected = new Table<string, number>(this.undo);
   readonly manyPools = new SortedSet(this.undo);
   /** Nodes on which nothing serves yet, and that never had a lease. */
   readonly fresh = new Table<string, true>(this.undo);
-  /** Node → the ended rollouts that still show it as owed. */
-  readonly owedBy = new Table<string, readonly string[]>(this.undo);
+  /** Node → the ended rollouts that still show it as deferred. */
+  readonly deferredBy = new Table<string, readonly string[]>(this.undo);
   readonly tallies = new Table<string, Tally>(this.undo);
-  readonly classes = new Table<string, { readonly tally: TargetClass; readonly pool: string }>(this.undo);
+  readonly classes = new Table<string, TargetCount>(this.undo);
   /** By `<change>/<pool>`. */
   readonly poolTallies = new Table<string, Tally>(this.undo);
-  /** Of the nodes with a lease that is not released, those at which only their applier is at work, as `<deadline>|<node>`: nothing is to be done before that. */
+  /** By change and pool: the settled targets that the change has not reached. */
+  readonly untouched = new Table<string, number>(this.undo);
+  /**
+   * Of the nodes with a lease that is not released, those at which only their applier is at work, as
+   * `<deadline>|<node>`: nothing is to be done before that.
+   */
   readonly working = new SortedSet(this.undo);
   /** And all the others. */
   readonly attended = new SortedSet(this.undo);
   /** Pending targets that cannot go on, as `<change>/<node>`. */
-  readonly stuck = new SortedSet(this.undo);
-  /** Targets that are owed or whose last lease went wrong, as `<change>/<node>`. */
+  readonly blocked = new SortedSet(this.undo);
+  /** Targets that are deferred or whose last lease went wrong, as `<change>/<node>`. */
   readonly troubled = new SortedSet(this.undo);
   /** Nodes whose next try has its time. */
   readonly backingOff = new SortedSet(this.undo);
@@ -307,17 +286,17 @@ export class State {
   }
 }
 
-/** How many nodes have what a change wants of them: on the way back, those that are still to go. */
+/** How many nodes have what a change wants of them: during the rollback, those that are still to go. */
 export const appliedIn = (phase: RolloutPhase, tally: Tally): number =>
   phase === 'reverting' ? tally.active + tally.pending : phase === 'reverted' ? 0 : tally.settled;
 
-export const EMPTY_TALLY: Tally = { settled: 0, active: 0, pending: 0, owed: 0, left: 0 };
+export const EMPTY_TALLY: Tally = { settled: 0, active: 0, pending: 0, deferred: 0, left: 0 };
 
-const unknownNode = (node: string): NodeState => ({
+export const unknownNode = (node: string): NodeState => ({
   node,
   joined: false,
   silent: false,
-  outOfService: '',
+  outOfService: undefined,
   taken: undefined,
   labels: {},
   capabilities: [],
@@ -329,11 +308,11 @@ const unknownNode = (node: string): NodeState => ({
   leases: 0,
   desired: undefined,
   rendered: undefined,
-  unfit: [],
-  owed: '',
+  incompatible: [],
+  deferred: undefined,
   retry: undefined,
-  skippedBy: '',
-  escalated: '',
+  skippedBy: undefined,
+  escalated: undefined,
   drifted: [],
   change: '',
 });

@@ -28,7 +28,7 @@ describe('pause', () => {
     expect(s.answers).toEqual([{ ok: true, body: { change: 'c1', phase: 'rolling', paused: true, aborted: false } }]);
     expect(settledAs(s.applies('n0'))).toEqual(['n0 applied']);
     expect(s.after(PAST_DEADLINE)).toEqual([]);
-    expect(s.why('n1')).toMatchObject({ because: 'paused', text: 'c1 is paused' });
+    expect(s.why('n1')).toMatchObject({ because: 'paused', text: 'c1 is paused by me' });
     expect(grants(s.resumes('c1'))).toEqual(['n1 forward c1-new']);
   });
 
@@ -49,16 +49,16 @@ describe('pause', () => {
     expect(grants(s.resumes('c1'))).toEqual(['n0 forward new']);
   });
 
-  it('lets a way back go on', () => {
+  it('lets a rollback go on', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
     s.pauses('c1');
-    expect(grants(s.answers_('n1', 'failed'))).toEqual(['n0 back old']);
+    expect(grants(s.answers_('n1', 'failed'))).toEqual(['n0 rollback old']);
     expect(types(s.applies('n0'))).toContain('rollout.reverted');
   });
 
-  it('does not hide that the way back of what was paused is stalled', () => {
+  it('does not hide that the rollback of what was paused is stalled', () => {
     const s = fleetOf('n0', 'n1', 'n2');
     s.rolls('c1', ['n0', 'n1', 'n2']);
     s.applies('n0');
@@ -88,7 +88,7 @@ describe('abort', () => {
       'rollout.reverting me aborted by me: enough',
     ]);
     expect(grants(said)).toEqual([]); // n1 is at work: the unit is taken
-    expect(grants(s.applies('n1'))).toEqual(['n0 back old']);
+    expect(grants(s.applies('n1'))).toEqual(['n0 rollback old']);
     s.applies('n0');
     expect(types(s.applies('n1'))).toContain('rollout.reverted');
     expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'reverted', aborted: true, failed: 0 });
@@ -98,7 +98,7 @@ describe('abort', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     expect(types(s.aborts('c1'))).toEqual(['rollout.aborted', 'rollout.reverting']);
-    expect(grants(s.applies('n0'))).toEqual(['n0 back old']);
+    expect(grants(s.applies('n0'))).toEqual(['n0 rollback old']);
   });
 
   it('of what still waits keeps it from ever starting', () => {
@@ -118,12 +118,12 @@ describe('abort', () => {
     expect(s.answers).toMatchObject([{ ok: true, body: { aborted: true } }]);
   });
 
-  it('of a paused rollout goes back all the same', () => {
+  it('of a paused rollout rolls back all the same', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.pauses('c1');
     s.applies('n0');
-    expect(grants(s.aborts('c1'))).toEqual(['n0 back old']);
+    expect(grants(s.aborts('c1'))).toEqual(['n0 rollback old']);
   });
 
   it('of what nobody knows is refused', () => {
@@ -139,7 +139,7 @@ describe('a correction', () => {
     s.rolls('c1', ['n0', 'n1']);
     const said = s.rolls('c2', ['n0', 'n1'], { replaces: ['c1'] });
     expect(linesOf(said, 'change', 'by')).toEqual(['rollout.superseded c1 c2', 'rollout.started c2']);
-    expect(s.lease('n0')).toMatchObject({ change: 'c1', phase: 'ready' }); // it finishes
+    expect(s.lease('n0')).toMatchObject({ change: 'c1', phase: 'applying' }); // it finishes
     const next = s.applies('n0');
     expect(settledAs(next)).toEqual(['n0 applied']);
     expect(grants(next)).toEqual(['n1 forward c2-new']);
@@ -200,7 +200,7 @@ describe('a correction', () => {
     expect(s.rollout('c1').phase).toBe('rolling');
   });
 
-  it('takes its way back to the committed config, for what the older changed, too', () => {
+  it('takes its rollback to the committed config, for what the older changed, too', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
@@ -209,7 +209,7 @@ describe('a correction', () => {
     s.answers_(s.atWork()[0] ?? '', 'failed');
     expect(s.rollout('c2').phase).toBe('reverting');
     const back = s.atWork().map((node) => `${node} ${s.lease(node).kind} ${s.lease(node).hash}`);
-    expect(back).toEqual(['n0 back old']);
+    expect(back).toEqual(['n0 rollback old']);
   });
 
   it('has what the older left invalid counted against its own start', () => {
@@ -220,36 +220,36 @@ describe('a correction', () => {
   });
 });
 
-describe('a condemned config', () => {
-  const condemned = (hash: string, recipe = `r-${hash}`) =>
-    factOf('config.judged', { hash, recipe, lease: 'x-l1', change: 'c0', node: 'x', condemned: true });
+describe('a known-bad config', () => {
+  const knownBad = (hash: string, recipe = `r-${hash}`) =>
+    factOf('config.judged', { hash, recipe, lease: 'x-l1', change: 'c0', node: 'x', knownBad: true });
 
   it.each([
     ['hash', 'c1-new', 'other'],
     ['recipe', 'other', 'r-c1-new'],
   ])('is granted to nobody forward, known by its %s', (_, hash, recipe) => {
-    const s = fleetOf('n0').given(condemned(hash, recipe));
+    const s = fleetOf('n0').given(knownBad(hash, recipe));
     expect(grants(s.rolls('c1', ['n0']))).toEqual([]);
   });
 
-  it('is granted to nobody more once it is condemned while its rollout is under way', () => {
+  it('is granted to nobody more once it is known-bad while its rollout is under way', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
-    expect(types(s.given(condemned('c1-new')).when())).toEqual(['node.owed']);
+    expect(types(s.given(knownBad('c1-new')).when())).toEqual(['node.deferred']);
     expect(grants(s.applies('n0'))).toEqual([]);
-    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'complete', owed: 1 });
+    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'complete', deferred: 1 });
   });
 
-  it('is granted again once it is forgiven and reviewed', () => {
-    const s = fleetOf('n0').given(condemned('c1-new'));
+  it('is granted again once it is cleared and reviewed', () => {
+    const s = fleetOf('n0').given(knownBad('c1-new'));
     s.rolls('c1', ['n0']);
-    expect(grants(s.given(factOf('config.forgiven', { hash: 'c1-new', recipe: 'r-c1-new' })).when())).toEqual([
+    expect(grants(s.given(factOf('config.cleared', { hash: 'c1-new', recipe: 'r-c1-new' })).when())).toEqual([
       'n0 forward c1-new',
     ]);
   });
 
   it('is not asked about where the change alters nothing', () => {
-    const s = fleetOf('n0').given(condemned('zzz', 'r-old'));
+    const s = fleetOf('n0').given(knownBad('zzz', 'r-old'));
     expect(types(s.rolls('c1', ['n0'], { to: 'old' }))).toEqual(['rollout.started', 'rollout.complete']);
   });
 
@@ -267,7 +267,7 @@ describe('a condemned config', () => {
         lease: 'n0-l1',
         change: 'c1',
         node: 'n0',
-        spared: 'it is the committed config of n7',
+        clearedBecause: 'it is the committed config of n7',
       }),
     );
     s.when();
@@ -289,7 +289,7 @@ describe('why', () => {
     ['unknown', (s) => (s.rolls('c1', ['n0']), s.after(PAST_DEADLINE))],
     ['skipped', (s) => (s.given(silent('n0')), s.skips('n0'))],
     ['lease-settled', (s) => (s.rolls('c1', ['n0']), s.skips('n0'))],
-    ['owed', (s) => s.rolls('c1', ['m0', 'n0'], { unfit: ['n0'] })],
+    ['deferred', (s) => s.rolls('c1', ['m0', 'n0'], { incompatible: ['n0'] })],
   ];
   it.each(cases)('says %s', (because, happens) => {
     const s = fleetOf('m0', 'n0');
@@ -302,7 +302,7 @@ describe('why', () => {
     s.rolls('c1', ['n0', 'n1']);
     expect(s.why('n1')).toMatchObject({
       holders: ['n0'],
-      text: 'pool default lets 1 be unavailable at once: n0 (ready)',
+      text: 'pool default allows 1 unavailable at once: n0 (applying)',
       pool: 'default',
       change: 'c1',
     });
@@ -351,7 +351,7 @@ describe('answers in pages', () => {
       phase: 'rolling',
       nodes: [
         { node: 'n0', state: 'applied' },
-        { node: 'n1', state: 'ready' },
+        { node: 'n1', state: 'applying' },
       ],
       next: 'n1',
     });

@@ -18,8 +18,8 @@ interface Seen {
 }
 
 /**
- * The other way to count who is unavailable: plainly, from the facts alone, in none of the scheduler's indexes. Knows the
- * pools of the properties only: `a` and `b`, by role.
+ * The other way to count who is unavailable: plainly, from the facts alone, in none of the scheduler's indexes. Knows
+ * the pools of the properties only: `a` and `b`, by role.
  */
 export class Unavailability {
   readonly overdrafts: string[] = [];
@@ -73,7 +73,7 @@ export class Unavailability {
           this.overdrafts.push(`${fact.node} is taken in ${fact.pool} while ${down.join(', ')} are down`);
         return this.patch(fact.node, { taken: true });
       }
-      case 'node.given':
+      case 'node.returned':
         return this.patch(fact.node, { taken: false });
       case 'node.unavailable':
         return this.patch(fact.node, { out: true });

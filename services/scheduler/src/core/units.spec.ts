@@ -29,7 +29,7 @@ describe('a unit that another tool takes for a node', () => {
     expect(grants(s.rolls('c1', ['n1']))).toEqual([]);
     expect(s.why('n1').text).toContain('n0 (taken by kured: a new kernel)');
     const said = s.gives('n0');
-    expect(linesOf(said, 'node', 'owner')[0]).toBe('node.given n0 kured');
+    expect(linesOf(said, 'node', 'owner')[0]).toBe('node.returned n0 kured');
     expect(grants([...said, ...s.when()])).toEqual(['n1 forward c1-new']);
   });
 
@@ -38,7 +38,7 @@ describe('a unit that another tool takes for a node', () => {
     s.rolls('c1', ['n0']);
     expect(s.takes('n1')).toEqual([]);
     expect(s.answers).toEqual([
-      { ok: false, code: 'no-room', message: 'pool edge has no room: 1 of 1 are unavailable (n0 ready)' },
+      { ok: false, code: 'no-room', message: 'pool edge has no room: 1 of 1 are unavailable (n0 applying)' },
     ]);
   });
 
@@ -46,6 +46,12 @@ describe('a unit that another tool takes for a node', () => {
     const s = new Shared(1, 'n0', 'n1');
     s.given(factOf('node.unavailable', { node: 'n0', because: 'cordoned', uid: 'u' }));
     expect(linesOf(s.takes('n0'))).toEqual(['node.taken']);
+  });
+
+  it("is of the node's own pool if the request names none", () => {
+    const s = new Shared(1, 'n0');
+    s.asks({ op: 'pool.take', node: 'n0', owner: 'kured', reason: '', by: 'me' });
+    expect(s.answers).toMatchObject([{ ok: true, body: { pool: 'edge', taken: true } }]);
   });
 
   it('is refused while Sluice works on the node, and for another pool than its own', () => {
@@ -70,7 +76,7 @@ describe('a unit that another tool takes for a node', () => {
     expect(s.answers).toMatchObject([{ ok: false, code: 'conflict', message: 'n0 is taken by kured: a new kernel' }]);
     expect(s.gives('n0', 'me')).toEqual([]);
     expect(s.answers).toMatchObject([{ ok: false, code: 'conflict' }]);
-    expect(linesOf(s.gives('n0'))).toEqual(['node.given']);
+    expect(linesOf(s.gives('n0'))).toEqual(['node.returned']);
     expect(s.gives('n0')).toEqual([]);
     expect(s.answers).toMatchObject([{ ok: true, body: { taken: false } }]);
   });
@@ -87,7 +93,7 @@ describe('a unit that is taken for a time', () => {
     expect(grants(s.rolls('c1', ['n1']))).toEqual([]);
     expect(s.after(HALF_HOUR - 1)).toEqual([]);
     const said = s.after(1);
-    expect(linesOf(said, 'node', 'owner', 'by', 'expired')[0]).toBe('node.given n0 kured scheduler true');
+    expect(linesOf(said, 'node', 'owner', 'by', 'expired')[0]).toBe('node.returned n0 kured scheduler true');
     expect(grants(said)).toEqual(['n1 forward c1-new']);
     expect(s.when()).toEqual([]);
   });
@@ -100,12 +106,12 @@ describe('a unit that is taken for a time', () => {
       { node: 'n0', because: expect.stringMatching(/^taken by kured for 30m from 2026-.*: a new kernel$/) as string },
     ]);
     expect(s.why('n0').text).toMatch(
-      /taken by kured for 30m from .*; it gets nothing until kured gives it back, or that time is over \(sluice give n0 --owner kured\)$/,
+      /taken by kured for 30m from .*; it gets nothing until kured returns it or that time is over \(sluice give n0 --owner kured\)$/,
     );
     expect(s.status('n0').taken).toMatchObject({ owner: 'kured', reason: 'a new kernel', forMs: HALF_HOUR });
     s.gives('n0');
     expect(s.status('n0').taken).toBeUndefined();
-    expect(s.after(HALF_HOUR)).not.toContainEqual(expect.objectContaining({ type: 'node.given' }));
+    expect(s.after(HALF_HOUR)).not.toContainEqual(expect.objectContaining({ type: 'node.returned' }));
   });
 
   it('is had for longer by who takes it again, and for good by who says no time', () => {
@@ -118,13 +124,13 @@ describe('a unit that is taken for a time', () => {
     expect([s.after(10 * HALF_HOUR), s.status('n0').taken?.forMs]).toEqual([[], 0]);
   });
 
-  it('is never had for less: a copy that begins anew counts from its beginning', () => {
+  it('is never had for less: a copy that starts counts from then on', () => {
     const s = new Shared(1, 'n0');
     s.takes('n0', { forMs: HALF_HOUR });
     s.after(HALF_HOUR - 1);
     s.restart();
     expect(s.after(HALF_HOUR - 1)).toEqual([]);
-    expect(linesOf(s.after(1))).toEqual(['node.given']);
+    expect(linesOf(s.after(1))).toEqual(['node.returned']);
   });
 
   it('has no end where a dump from before knew of none', () => {
@@ -189,11 +195,11 @@ describe('a tool that asks for a unit', () => {
 });
 
 describe('a node that was taken', () => {
-  it('gets no lease, is owed what a rollout would bring it, and follows when it is given back', () => {
+  it('gets no lease, is deferred by a rollout, and follows when it is given back', () => {
     const s = new Shared(2, 'n0', 'n1');
     s.takes('n0');
     expect(grants(s.rolls('c1', ['n0', 'n1']))).toEqual(['n1 forward c1-new']);
-    expect(s.status('n0').owed).toBe('taken by kured: a new kernel');
+    expect(s.status('n0').deferred).toBe('taken by kured: a new kernel');
     s.applies('n1');
     expect(s.rollout('c1').phase).toBe('complete');
     s.given(committed('c1')).when();

@@ -1,4 +1,4 @@
-import type { Answer } from '#libs/kernel';
+import { answered, refused, type Answer } from '#libs/engine';
 import type { SchedulerDraft } from './draft.js';
 import { isUnavailable, poolBudget } from './indexes.js';
 import type { Request } from './inputs.js';
@@ -6,17 +6,17 @@ import { unavailableBecause } from './views.js';
 import { takenText } from './want.js';
 import { nodeOf } from './state.js';
 
-const refused = (code: string, message: string): Answer => ({ ok: false, code, message });
 /** Named in a refusal; the view has all. */
 const NAMED = 5;
 
 /**
- * Lets another tool have a node out of service. I1 holds for it as for a lease: the unavailable nodes of the pool and this one are at most
- * its budget. A node that Sluice works on is not given to somebody else, and one that is taken gets no lease.
+ * Lets another tool have a node out of service. I1 holds for it as for a lease: the unavailable nodes of the pool and
+ * this one are at most its budget. A node that Sluice works on is not given to somebody else, and one that is taken
+ * gets no lease.
  */
 export function takeUnit(
   draft: SchedulerDraft,
-  { node: name, pool, owner, reason, by, forMs = 0 }: Request & { readonly op: 'pool.take' },
+  { node: name, pool = '', owner, reason, by, forMs = 0 }: Request & { readonly op: 'pool.take' },
 ): Answer {
   const { state } = draft;
   const node = state.nodes.get(name);
@@ -35,13 +35,13 @@ export function takeUnit(
         `pool ${node.pool} has no room: ${unavailable.size} of ${budget} are unavailable (${holders(draft, node.pool)})`,
       );
   }
-  // Who has it may have it for longer, or for good: that is told anew, and the time begins anew.
+  // Who has it may have it for longer, or for good: that is announced again, and the time starts over.
   if (node.taken === undefined || node.taken.forMs !== forMs || forMs > 0)
     draft.emit({ type: 'node.taken', node: name, pool: node.pool, owner, reason, by, forMs });
-  return { ok: true, body: { node: name, pool: node.pool, owner, taken: true } };
+  return answered({ node: name, pool: node.pool, owner, taken: true });
 }
 
-/** Puts a node back into service; whoever did not take it cannot give it. */
+/** Puts a node back into service; only the owner that took it can give it back. */
 export function giveUnit(
   draft: SchedulerDraft,
   { node: name, owner, by }: Request & { readonly op: 'pool.give' },
@@ -51,8 +51,8 @@ export function giveUnit(
   if (node.taken !== undefined && node.taken.owner !== owner)
     return refused('conflict', `${name} is ${takenText(node.taken)}, and not by ${owner}`);
   if (node.taken !== undefined)
-    draft.emit({ type: 'node.given', node: name, pool: node.pool, owner, by, expired: false });
-  return { ok: true, body: { node: name, pool: node.pool, owner, taken: false } };
+    draft.emit({ type: 'node.returned', node: name, pool: node.pool, owner, by, expired: false });
+  return answered({ node: name, pool: node.pool, owner, taken: false });
 }
 
 /** Puts nodes back into service whose time is over. */
@@ -63,7 +63,7 @@ export function giveExpired(draft: SchedulerDraft): void {
     if (node?.taken === undefined) continue;
     const { owner, sinceMs, forMs } = node.taken;
     if (draft.now.monotonicMs >= sinceMs + forMs)
-      draft.emit({ type: 'node.given', node: name, pool: node.pool, owner, by: 'scheduler', expired: true });
+      draft.emit({ type: 'node.returned', node: name, pool: node.pool, owner, by: 'scheduler', expired: true });
     else draft.wakeAt(sinceMs + forMs);
   }
 }

@@ -35,7 +35,7 @@ describe('a fact about what the fold does not know changes nothing:', () => {
     ended('c7', 'reverted'),
     committed('c7'),
     factOf('config.judged', { ...CHANGE, lease: 'x-l1', hash: 'x' }),
-    factOf('config.forgiven', { hash: 'x', recipe: 'r' }),
+    factOf('config.cleared', { hash: 'x', recipe: 'r' }),
     factOf('rollout.started', CHANGE),
     factOf('rollout.paused', CHANGE),
     factOf('rollout.resumed', CHANGE),
@@ -49,7 +49,7 @@ describe('a fact about what the fold does not know changes nothing:', () => {
     factOf('rollout.stalled', { ...CHANGE, nodes: ['n0'] }),
   ];
   const ofLeases = [STALE, FREE, NOBODY].flatMap((lease): readonly NewFact[] => [
-    factOf('node.lease.ready', lease),
+    factOf('node.lease.applying', lease),
     factOf('node.lease.settled', { ...lease, because: 'failed' }),
     factOf('node.lease.uncordoning', lease),
     factOf('node.lease.released', { ...lease, because: 'failed' }),
@@ -73,9 +73,9 @@ describe('a fact about what the fold does not know changes nothing:', () => {
     expect(pictureOf(s.given(committed('c1')).state)).toEqual(before);
   });
 
-  it('an owed of a rollout that is not known is still owed by the node', () => {
-    const s = rolling().given(factOf('node.owed', { node: 'n1', change: 'c7', reason: 'x' }));
-    expect([s.status('n1').owed, [...s.state.targets.keys()]]).toEqual(['x', ['c1/n0', 'c1/n1']]);
+  it('a deferral by a rollout that is not known still defers the node', () => {
+    const s = rolling().given(factOf('node.deferred', { node: 'n1', change: 'c7', reason: 'x' }));
+    expect([s.status('n1').deferred, [...s.state.targets.keys()]]).toEqual(['x', ['c1/n0', 'c1/n1']]);
   });
 });
 

@@ -1,5 +1,5 @@
 import { accepted, committed, pool, renderedChange, validated } from '#libs/testing';
-import { DRAIN, grants, leading, owed, Scheduler, types } from './scheduler.fixture.js';
+import { DRAIN, grants, leading, deferred, Scheduler, types } from './scheduler.fixture.js';
 
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
 
@@ -47,11 +47,11 @@ describe('an answer', () => {
     });
   });
 
-  it('of a corrective lease that is refused is owed nothing and planned again at once', () => {
+  it('of a corrective lease that is refused is not deferred and planned again at once', () => {
     const s = fleetOf('n0');
     s.reports_('n0', 'strange');
     const said = s.answers_('n0', 'refused', { hash: 'stranger' });
-    expect([owed(said), grants(said)]).toEqual([[], ['n0 corrective old']]);
+    expect([deferred(said), grants(said)]).toEqual([[], ['n0 corrective old']]);
     expect(s.lease('n0').from).toBe('stranger');
   });
 
@@ -89,7 +89,7 @@ describe('an invalid', () => {
     expect(s.rollout('c2').phase).toBe('complete');
   });
 
-  it('of a rollout that goes back already turns the others all the same', () => {
+  it('of a rollout that is rolled back already turns the others all the same', () => {
     const s = new Scheduler().given(
       accepted('c9', { apply: [pool('a', 2), pool('b', 1)] }),
       renderedChange('c9', {}),
@@ -103,7 +103,7 @@ describe('an invalid', () => {
     expect(types(s.answers_('a1', 'invalid'))).toEqual(expect.arrayContaining(['rollout.failed', 'rollout.reverting']));
     expect(s.rollout('c2')).toMatchObject({
       phase: 'reverting',
-      reason: 'a1 in c1 found its config invalid: it is invalid',
+      reason: 'a1 in c1 reported its config as invalid: it is invalid',
     });
   });
 });

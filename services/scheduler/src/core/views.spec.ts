@@ -41,7 +41,7 @@ describe('what is shown of a node', () => {
     expect(s.status('n0')).toEqual({
       node: 'n0',
       incarnation: 0,
-      birth: 0,
+      nonce: 0,
       seq: 0,
       hash: '',
       lease: '',
@@ -50,9 +50,9 @@ describe('what is shown of a node', () => {
       restored: true,
       desired: '',
       pool: 'default',
-      owed: '',
-      unfit: false,
-      unfitReasons: [],
+      deferred: '',
+      incompatible: false,
+      incompatibleReasons: [],
       drifted: [],
       skipped: '',
       change: '',
@@ -60,14 +60,14 @@ describe('what is shown of a node', () => {
     expect(schedulerCore.view(s.state, { bucket: 'leases', key: 'n0' })).toBeUndefined();
   });
 
-  it('is what it said last, what it shall have, and what it is a target of', () => {
+  it('is what it said last, what it should have, and what it is a target of', () => {
     const s = inEdge('n0', 'n1');
     s.rolls('c1', ['n0', 'n1'], { maxFailures: 1 });
     s.answers_('n0', 'failed', { restored: false });
     expect(s.status('n0')).toEqual({
       node: 'n0',
       incarnation: 1,
-      birth: 7,
+      nonce: 7,
       seq: 3,
       hash: 'old',
       lease: 'n0-l1',
@@ -76,9 +76,9 @@ describe('what is shown of a node', () => {
       restored: false,
       desired: 'old',
       pool: 'edge',
-      owed: 'failed: it is failed',
-      unfit: false,
-      unfitReasons: [],
+      deferred: 'failed: it is failed',
+      incompatible: false,
+      incompatibleReasons: [],
       drifted: [],
       skipped: '',
       change: 'c1',
@@ -92,7 +92,7 @@ describe('what is shown of a node', () => {
     expect(s.view('leases', 'n0_example_org')).toMatchObject({ node: 'n0.example.org', lease: 'n0_example_org-l1' });
   });
 
-  it('is shown anew with each fact about it, its pool and its rollout too', () => {
+  it('is shown again with each fact about it, its pool and its rollout too', () => {
     const s = inEdge('n0', 'n1', 'n2');
     expect(touchedBy(s, () => s.given(silent('n2')))).toEqual(['pools/edge', 'status/n2']);
     s.showViews = () => undefined;
@@ -113,7 +113,7 @@ describe('what is shown of a lease', () => {
       lease: 'n0-l1',
       change: 'c1',
       kind: 'forward',
-      phase: 'ready',
+      phase: 'applying',
       hash: 'c1-new',
       from: 'old',
       actions: [{ kind: 'reload', unit: 'frr.service' }],
@@ -145,7 +145,7 @@ describe('what is shown of a pool', () => {
       budget: 2,
       members: 5,
       unavailable: [
-        { node: 'n0', because: 'ready', lease: 'n0-l1' },
+        { node: 'n0', because: 'applying', lease: 'n0-l1' },
         { node: 'n4', because: 'silent', lease: '' },
       ],
       waiting: 3,
@@ -190,7 +190,7 @@ describe('what is shown of a pool', () => {
       'n0 unknown: no answer since its lease',
       'n1 draining',
       'n2 applied, not yet released',
-      'n3 not back on a good config',
+      'n3 degraded: rollback failed',
     ]);
   });
 
@@ -213,7 +213,7 @@ describe('what is shown of a pool', () => {
 describe('what is shown of a rollout', () => {
   it('is how far it is, in all and in each pool, and first what went wrong', () => {
     const s = inEdge('n0', 'n1', 'n2', 'n3', 'n4').fleet(['d0']);
-    s.rolls('c1', ['n0', 'n1', 'n2', 'n3', 'd0'], { maxFailures: 3, unfit: ['n3'] });
+    s.rolls('c1', ['n0', 'n1', 'n2', 'n3', 'd0'], { maxFailures: 3, incompatible: ['n3'] });
     s.applies('n0');
     s.answers_('n1', 'failed');
     expect(s.view('rollouts', 'c1')).toEqual({
@@ -224,16 +224,25 @@ describe('what is shown of a rollout', () => {
       applied: 1,
       failed: 1,
       unknown: 0,
-      owed: 2,
+      deferred: 2,
       pending: 2,
       maxFailures: 3,
       reason: '',
-      pools: { default: { nodes: 1, done: 0, active: 1 }, edge: { nodes: 4, done: 1, active: 1 } },
+      pools: {
+        default: { nodes: 1, done: 0, active: 1, untouched: 0 },
+        edge: { nodes: 4, done: 1, active: 1, untouched: 0 },
+      },
       worst: [
         { node: 'n1', pool: 'edge', state: 'failed', reason: 'it is failed', since: expect.stringMatching(/^2026-/) },
-        { node: 'n3', pool: 'edge', state: 'owed', reason: 'the committed state does not fit it either', since: '' },
-        { node: 'd0', pool: 'default', state: 'ready', reason: 'forward', since: expect.stringMatching(/^2026-/) },
-        { node: 'n2', pool: 'edge', state: 'ready', reason: 'forward', since: expect.stringMatching(/^2026-/) },
+        {
+          node: 'n3',
+          pool: 'edge',
+          state: 'deferred',
+          reason: 'the committed state is incompatible with it too',
+          since: '',
+        },
+        { node: 'd0', pool: 'default', state: 'applying', reason: 'forward', since: expect.stringMatching(/^2026-/) },
+        { node: 'n2', pool: 'edge', state: 'applying', reason: 'forward', since: expect.stringMatching(/^2026-/) },
       ],
       stalledBy: [],
       startedAt: expect.stringMatching(/^2026-/),
@@ -243,7 +252,7 @@ describe('what is shown of a rollout', () => {
     });
   });
 
-  it('that goes back is how many are still to go, and node by node who is back', () => {
+  it('that rolls back is how many are still to go, and node by node who is back', () => {
     const s = inEdge('n0', 'n1', 'n2');
     s.rolls('c1', ['n0', 'n1', 'n2']);
     s.applies('n0');
@@ -263,8 +272,8 @@ describe('what is shown of a rollout', () => {
       {
         body: {
           nodes: [
-            { node: 'n0', state: 'back' },
-            { node: 'n1', state: 'ready', reason: 'back' },
+            { node: 'n0', state: 'rolled-back' },
+            { node: 'n1', state: 'applying', reason: 'rollback' },
             { node: 'n2', state: 'failed' },
           ],
         },
@@ -307,17 +316,17 @@ describe('what is shown of a rollout', () => {
     );
     s.rolls('c1', nodes);
     expect(s.view('rollouts', 'c1').worst.map(({ node }) => node)).toEqual(nodes.slice(0, 50));
-    expect(s.view('rollouts', 'c1').owed).toBe(60);
+    expect(s.view('rollouts', 'c1').deferred).toBe(60);
   });
 
-  it('that is superseded is owed nothing any more, and shows nobody under way', () => {
+  it('that is superseded defers nothing any more, and shows nobody under way', () => {
     const s = inEdge('n0', 'n1', 'n2');
-    s.rolls('c1', ['n0', 'n1', 'n2'], { unfit: ['n2'] });
+    s.rolls('c1', ['n0', 'n1', 'n2'], { incompatible: ['n2'] });
     s.rolls('c2', ['n0', 'n1', 'n2'], { replaces: ['c1'] });
     expect(s.view('rollouts', 'c1')).toMatchObject({
       phase: 'superseded',
       supersededBy: 'c2',
-      owed: 0,
+      deferred: 0,
       worst: [],
       pools: { edge: { active: 0 } },
       endedAt: expect.stringMatching(/^2026-/),
@@ -326,7 +335,7 @@ describe('what is shown of a rollout', () => {
     expect(s.answers).toMatchObject([{ ok: true, body: { phase: 'superseded', nodes: [] } }]);
   });
 
-  it('that is over counts a node that has left among those, and no longer as owed', () => {
+  it('that is over counts a node that has left among those, and no longer as deferred', () => {
     const s = inEdge('n0', 'n1').given(silent('n1'));
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
@@ -334,8 +343,8 @@ describe('what is shown of a rollout', () => {
     const before = s.view('rollouts', 'c1');
     expect(before).toMatchObject({
       applied: 1,
-      owed: 1,
-      worst: [{ node: 'n1', state: 'owed' }],
+      deferred: 1,
+      worst: [{ node: 'n1', state: 'deferred' }],
       pools: { edge: { nodes: 2, done: 1 } },
     });
     s.reports_('n1', 'strange');
@@ -343,7 +352,7 @@ describe('what is shown of a rollout', () => {
     s.given(left('n1')).when();
     expect(s.view('rollouts', 'c1')).toMatchObject({
       applied: 1,
-      owed: 0,
+      deferred: 0,
       worst: [],
       pools: { edge: { nodes: 2, done: 1 } },
     });
@@ -364,7 +373,7 @@ describe('the keys of all that is shown', () => {
     ]);
   });
 
-  it('beside them there is nothing to show', () => {
+  it('besides them there is nothing to show', () => {
     const s = fleetOf('n0');
     for (const [bucket, key] of [
       ['status', 'n9'],
@@ -402,17 +411,17 @@ describe('why, in words,', () => {
     [
       'one that has what a paused change brings',
       (s) => (s.rolls('c1', ['m0', 'n0']), s.applies('m0'), s.applies('n0')),
-      { because: 'settled', text: 'it has what c1 leaves it with', change: 'c1' },
+      { because: 'settled', text: 'c1 is done with it', change: 'c1' },
     ],
     [
       'one whose drift is only reported',
-      (s) => s.when(s.message('n0', 'old', { kind: 'drifted', what: ['/a', '/b'] })),
-      { because: 'drifted', text: 'it has what it shall have, but for drift that is only reported: /a; /b' },
+      (s) => s.when(s.message('n0', 'old', { kind: 'drifted', differences: ['/a', '/b'] })),
+      { because: 'drifted', text: 'it is up to date, except for drift that is only reported: /a; /b' },
     ],
     [
       'one that does not fit',
       (s) => s.given(renderedNode('n0', 'x'), reviewedNode('n0', 'x', [reason('a', 'one'), reason('b', 'two')])),
-      { because: 'unfit', text: 'the committed config does not fit it: one; two' },
+      { because: 'incompatible', text: 'the committed config is incompatible with it: one; two' },
     ],
     [
       'one that changes will reach',
@@ -446,7 +455,7 @@ describe('why, in words,', () => {
     expect(s.why('n0')).toMatchObject({
       because: 'budget',
       holders: names('m', 7),
-      text: `pool default lets 1 be unavailable at once: ${names('m', 5)
+      text: `pool default allows 1 unavailable at once: ${names('m', 5)
         .map((node) => `${node} (silent)`)
         .join(', ')}`,
     });

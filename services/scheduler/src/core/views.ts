@@ -7,14 +7,18 @@ import {
   type StatusView,
   type ViewBucket,
 } from '#libs/contracts';
-import { viewKey, type ViewBody, type ViewKey } from '#libs/kernel';
+import { viewKey, type ViewBody, type ViewKey } from '#libs/engine';
 import { poolProgress, worstNodes } from './frozen-rollout.js';
 import { poolBudget, poolPolicy } from './indexes.js';
-import { appliedIn, EMPTY_TALLY, nodeOf, type Lease, type NodeState, type State, type TakenUnit } from './state.js';
+import { isOpen, type Lease } from './lease.js';
+import { appliedIn, EMPTY_TALLY, nodeOf, type NodeState, type State, type TakenUnit } from './state.js';
 import { takenText } from './want.js';
 
-type Shown<T> = Omit<T, 'ledger'>;
-/** A pool has so many at work as its budget says, and more that are silent: the value is written at each turn, and must stay small. */
+type Body<T> = Omit<T, 'ledger'>;
+/**
+ * A pool has so many at work as its budget says, and more that are silent: the value is written at each turn, and must
+ * stay small.
+ */
 const SHOWN_UNAVAILABLE = 100;
 const SHOWN_SILENT = 10;
 
@@ -39,14 +43,14 @@ export function view(state: State, { bucket, key }: ViewKey): ViewBody | undefin
   return show[bucket]?.(key);
 }
 
-function statusView(state: State, name: string): Shown<StatusView> | undefined {
+function statusView(state: State, name: string): Body<StatusView> | undefined {
   const node = state.nodes.get(name);
   if (node === undefined) return undefined;
   const { report } = node;
   return {
     node: name,
     incarnation: report?.incarnation ?? 0,
-    birth: report?.birth ?? 0,
+    nonce: report?.nonce ?? 0,
     seq: report?.seq ?? 0,
     hash: report?.hash ?? '',
     lease: report?.lease ?? '',
@@ -55,11 +59,11 @@ function statusView(state: State, name: string): Shown<StatusView> | undefined {
     restored: report?.restored ?? true,
     desired: node.desired?.hash ?? '',
     pool: node.pool,
-    owed: node.owed,
-    unfit: node.unfit.length > 0,
-    unfitReasons: node.unfit,
+    deferred: node.deferred ?? '',
+    incompatible: node.incompatible.length > 0,
+    incompatibleReasons: node.incompatible,
     drifted: node.drifted,
-    skipped: node.skippedBy,
+    skipped: node.skippedBy ?? '',
     change: node.change,
     ...(node.taken === undefined ? {} : { taken: takenView(node.taken) }),
   };
@@ -67,46 +71,34 @@ function statusView(state: State, name: string): Shown<StatusView> | undefined {
 
 const takenView = ({ owner, reason, at, forMs }: TakenUnit) => ({ owner, reason, at, forMs });
 
-function leaseView(state: State, name: string): Shown<LeaseView> | undefined {
+function leaseView(state: State, name: string): Body<LeaseView> | undefined {
   const node = state.nodes.get(name);
   const lease = node?.lease ?? node?.lastLease;
   if (node === undefined || lease === undefined) return undefined;
-  const phase: LeaseView['phase'] = node.lease === undefined ? 'released' : lease.phase;
-  const { pool, change, kind, hash, from, actions, applyMs, drainMs, because, reason, grantedAt, settledAt } = lease;
-  return {
-    node: name,
-    pool,
-    lease: lease.id,
-    change,
-    kind,
-    phase,
-    hash,
-    from,
-    actions,
-    applyMs,
-    drainMs,
-    because,
-    reason,
-    grantedAt,
-    settledAt,
-  };
+  const { id, pool, change, kind, hash, from, actions, applyMs, drainMs, grantedAt } = lease;
+  const phase = node.lease === undefined ? 'released' : lease.phase === 'uncordoned' ? 'uncordoning' : lease.phase;
+  const { because, reason, settledAt } = isOpen(lease) ? OPEN : lease;
+  const granted = { change, kind, hash, from, actions, applyMs, drainMs };
+  return { node: name, pool, lease: id, phase, ...granted, because, reason, grantedAt, settledAt };
 }
+
+const OPEN = { because: '', reason: '', settledAt: '' } as const;
 
 /** Why a node counts against its pool, for people. */
 export function unavailableBecause(node: NodeState): string {
   if (node.lease !== undefined) return leaseState(node.lease);
   if (node.silent) return 'silent';
   if (node.taken !== undefined) return takenText(node.taken);
-  if (node.outOfService !== '') return node.outOfService;
-  return 'not back on a good config';
+  if (node.outOfService !== undefined) return node.outOfService;
+  return 'degraded: rollback failed';
 }
 
 const leaseState = (lease: Lease): string => {
-  if (lease.because === 'unknown') return 'unknown: no answer since its lease';
-  return lease.because === '' ? lease.phase : `${lease.because}, not yet released`;
+  if (isOpen(lease)) return lease.phase;
+  return lease.because === 'unknown' ? 'unknown: no answer since its lease' : `${lease.because}, not yet released`;
 };
 
-export function poolView(state: State, pool: string): Shown<PoolView> {
+export function poolView(state: State, pool: string): Body<PoolView> {
   const policy = poolPolicy(state, pool);
   const sets = state.poolSet(pool);
   const unavailable = sets.unavailable.first(SHOWN_UNAVAILABLE).map((name) => {
@@ -131,7 +123,7 @@ export function poolView(state: State, pool: string): Shown<PoolView> {
   };
 }
 
-export function rolloutView(state: State, change: string): Shown<RolloutView> | undefined {
+export function rolloutView(state: State, change: string): Body<RolloutView> | undefined {
   const rollout = state.rollouts.get(change);
   if (rollout === undefined) return undefined;
   const tally = rollout.frozen?.tally ?? state.tallies.get(change) ?? EMPTY_TALLY;
@@ -144,13 +136,13 @@ export function rolloutView(state: State, change: string): Shown<RolloutView> | 
     applied: appliedIn(phase, tally),
     failed,
     unknown,
-    owed: tally.owed,
+    deferred: tally.deferred,
     pending: tally.pending + tally.active,
     maxFailures,
-    reason,
+    reason: paused && phase === 'rolling' ? (rollout.pausedBecause ?? reason) : reason,
     pools: poolProgress(state, rollout),
     worst: worstNodes(state, rollout),
-    stalledBy: rollout.stalledBy.split(' ').filter((name) => name !== ''),
+    stalledBy: rollout.stalledBy,
     startedAt,
     endedAt,
     supersededBy,

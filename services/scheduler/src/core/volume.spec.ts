@@ -13,7 +13,7 @@ import {
 } from '#libs/testing';
 import { schedulerCore } from './index.js';
 import { grants, MINUTE, PAST_DEADLINE, Scheduler, types } from './scheduler.fixture.js';
-import { retryMs } from './retry-distance.js';
+import { retryMs } from './retries.js';
 
 const poolsOf = (...names: readonly string[]) => {
   const s = new Scheduler().given(
@@ -45,7 +45,7 @@ describe('more than a batch can hold', () => {
         node: 'h0',
         hash: 'empty',
         incarnation: 1,
-        birth: 7,
+        nonce: 7,
         seq: 1,
         report: 'announced',
         restored: true,
@@ -55,7 +55,7 @@ describe('more than a batch can hold', () => {
     s.nowMs += PAST_DEADLINE;
     return s;
   };
-  const LATER = ['node.unknown', 'rollout.started', 'node.owed', 'node.lease.granted', 'rollout.succeeded'];
+  const LATER = ['node.unknown', 'rollout.started', 'node.deferred', 'node.lease.granted', 'rollout.succeeded'];
 
   it('is decided in as many batches as it takes, in order: what came in first, then what follows from it', () => {
     const s = busy();

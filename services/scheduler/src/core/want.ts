@@ -1,4 +1,5 @@
 import { durationText } from '#libs/manifests';
+import { isOpen, isUnanswered, outcomeOf } from './lease.js';
 import {
   targetKey,
   type NodeState,
@@ -15,11 +16,11 @@ export const takenText = ({ owner, reason, forMs, at }: TakenUnit): string =>
   `taken by ${owner}${forMs === 0 ? '' : ` for ${durationText(forMs)} from ${at}`}${reason === '' ? '' : `: ${reason}`}`;
 
 /** A node can be reached and asked to change. */
-const reachable = (node: NodeState): boolean => !node.silent && node.taken === undefined && node.skippedBy === '';
+const reachable = (node: NodeState): boolean =>
+  !node.silent && node.taken === undefined && node.skippedBy === undefined;
 
 /** A lease of the node is on its way, so that what it has may change any moment. */
-const underWay = (node: NodeState): boolean =>
-  node.lease !== undefined && (node.lease.phase === 'draining' || node.lease.phase === 'ready');
+const underWay = ({ lease }: NodeState): boolean => lease !== undefined && isOpen(lease);
 
 /** Where a target leads now: forward to its `to`, or back to its `from`. */
 export const goalOf = (rollout: Pick<Rollout, 'phase'>, target: Pick<TargetState, 'from' | 'to'>): string =>
@@ -31,28 +32,32 @@ export function classOf(rollout: Rollout, target: TargetState, node: NodeState):
   if (target.left || !node.joined) return active && node.lease?.change === rollout.change ? 'active' : 'left';
   if (active) return 'active';
   // What it has is not known: its last word was said before the lease that it has not answered.
-  if (node.lease?.because === 'unknown' && !node.lease.answered) return target.owed !== '' ? 'owed' : 'pending';
-  if (node.report?.hash === goalOf(rollout, target)) return 'settled';
-  return target.owed !== '' ? 'owed' : 'pending';
+  if (!isUnanswered(node.lease) && node.report?.hash === goalOf(rollout, target)) return 'settled';
+  return target.deferred === undefined ? 'pending' : 'deferred';
 }
 
-/** A pending target that no lease can be granted for: it is to be owed, or the rollout would wait for ever. */
-export function stuckBecause(state: State, rollout: Rollout, target: TargetState, node: NodeState): string {
-  if (classOf(rollout, target, node) !== 'pending') return '';
-  if (node.skippedBy !== '') return `skipped by ${node.skippedBy}`;
-  if (node.lease?.because === 'unknown') return 'unknown: it has not answered, and keeps its lease until it does';
-  if (node.lease !== undefined) return '';
-  if (node.report === undefined) return 'it has never reported what it has';
+/** A pending target that no lease can be granted for: it must be deferred, or the rollout would wait for ever. */
+export function blockedBecause(
+  state: State,
+  rollout: Rollout,
+  target: TargetState,
+  node: NodeState,
+): string | undefined {
+  if (classOf(rollout, target, node) !== 'pending') return undefined;
+  if (node.skippedBy !== undefined) return `skipped by ${node.skippedBy}`;
+  if (outcomeOf(node.lease) === 'unknown') return 'unknown: it has not answered and keeps its lease until it does';
+  if (node.lease !== undefined) return undefined;
+  if (node.report === undefined) return 'it has never reported its config';
   if (node.silent) return 'silent';
   if (node.taken !== undefined) return takenText(node.taken);
-  if (state.changes.get(rollout.change)?.validated?.unfit.includes(node.node) === true)
-    return 'the committed state does not fit it either';
-  if (rollout.phase === 'rolling' && isCondemned(state, target)) return 'its config is known to be bad';
-  return '';
+  if (state.changes.get(rollout.change)?.validated?.incompatible.includes(node.node) === true)
+    return 'the committed state is incompatible with it too';
+  if (rollout.phase === 'rolling' && isKnownBad(state, target)) return 'its config is known-bad';
+  return undefined;
 }
 
-export const isCondemned = (state: State, target: { readonly to: string; readonly recipe: string }): boolean =>
-  state.condemned.has(target.to) || state.condemned.has(target.recipe);
+export const isKnownBad = (state: State, target: { readonly to: string; readonly recipe: string }): boolean =>
+  state.knownBad.has(target.to) || state.knownBad.has(target.recipe);
 
 /** What a node should be given next, whatever the budgets say; undefined when it needs nothing or must wait. */
 export function wantOf(state: State, node: NodeState): Want | undefined {
@@ -61,13 +66,13 @@ export function wantOf(state: State, node: NodeState): Want | undefined {
   const target = state.targets.get(targetKey(node.change, node.node));
   if (rollout === undefined || target === undefined || target.left) return wantOutside(state, node);
   if (classOf(rollout, target, node) !== 'pending') return undefined;
-  if (stuckBecause(state, rollout, target, node) !== '') return undefined;
+  if (blockedBecause(state, rollout, target, node) !== undefined) return undefined;
   switch (rollout.phase) {
     case 'rolling':
       if (rollout.paused) return undefined;
       return { kind: 'forward', change: rollout.change, to: target.to, recipe: target.recipe };
     case 'reverting':
-      return { kind: 'back', change: rollout.change, to: target.from, recipe: '' };
+      return { kind: 'rollback', change: rollout.change, to: target.from, recipe: '' };
     case 'complete':
     case 'succeeded':
     case 'reverted':
@@ -91,7 +96,7 @@ export const circumstancesOf = (node: NodeState, hash: string): string =>
   JSON.stringify([
     hash,
     node.report?.incarnation,
-    node.report?.birth,
+    node.report?.nonce,
     node.report?.bootId,
     Object.entries(node.labels).sort(),
   ]);

@@ -18,16 +18,19 @@ import {
 import { to, Validator } from './validator.fixture.js';
 
 describe('a node outside rollouts', () => {
-  it('has its config reviewed, and is unfit with the reasons if that does not fit', () => {
+  it('has its config reviewed, and is incompatible with the reasons if that does not fit', () => {
     const v = new Validator().given(joined('n0'), joined('n1'), renderedNode('n0', 'x'), renderedNode('n1', 'x'));
     v.nodeReasons.set('n1', [reason('capability')]);
-    expect(linesOf(v.when(), 'node', 'hash', 'fit')).toEqual(['node.reviewed n0 x true', 'node.reviewed n1 x false']);
+    expect(linesOf(v.when(), 'node', 'hash', 'compatible')).toEqual([
+      'node.reviewed n0 x true',
+      'node.reviewed n1 x false',
+    ]);
   });
 
-  it('that could not be rendered is unfit without a look at its config', () => {
+  it('that could not be rendered is incompatible without a look at its config', () => {
     const v = new Validator().given(joined('n0'), renderedNode('n0', '', { problems: [reason('unknown-key')] }));
     expect(v.when()).toMatchObject([
-      { type: 'node.reviewed', node: 'n0', fit: false, reasons: [{ code: 'unknown-key' }] },
+      { type: 'node.reviewed', node: 'n0', compatible: false, reasons: [{ code: 'unknown-key' }] },
     ]);
     expect(v.reviews).toBe(0);
   });
@@ -40,7 +43,7 @@ describe('a node outside rollouts', () => {
       renderedNode('n0', '', { problems: [reason('unknown-key')] }),
     );
     expect(v.decide().needs).toMatchObject([{ do: 'review-nodes', nodes: [{ node: 'n1', hash: 'x' }] }]);
-    expect(linesOf(v.when(), 'node', 'fit')).toEqual(['node.reviewed n0 false', 'node.reviewed n1 true']);
+    expect(linesOf(v.when(), 'node', 'compatible')).toEqual(['node.reviewed n0 false', 'node.reviewed n1 true']);
   });
 
   it('is reviewed with five hundred others at a time, by name', () => {
@@ -58,7 +61,7 @@ describe('a node outside rollouts', () => {
     expect(v.decide().more).toBe(false);
   });
 
-  it('that has another config by now is asked about anew', () => {
+  it('that has another config by now is asked about again', () => {
     const v = new Validator().given(renderedNode('n0', 'x'));
     const gathered = new Map(
       v.decide().needs.map(({ key }) => [key, { did: 'review-nodes' as const, reasons: new Map() }]),
@@ -136,7 +139,7 @@ describe('a commit', () => {
     const v = new Validator()
       .given(joined('n0'), renderedNode('n0', 'old'), reviewedNode('n0', 'old'))
       .started('c1', { n0: to('new'), n1: to('new') });
-    v.given(renderedNode('n0', 'own', { leaves: ['c1'] }), reviewedNode('n0', 'own'), committed('c1'));
+    v.given(renderedNode('n0', 'own', { outdatedIn: ['c1'] }), reviewedNode('n0', 'own'), committed('c1'));
     expect([...v.state.committed.entries()]).toEqual([['n0', 'own']]);
   });
 });

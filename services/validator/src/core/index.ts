@@ -1,4 +1,3 @@
 export { validatorCore } from './validator.js';
-export { reviewNodes, reviewTargets, type Material } from './review.js';
-export type { Input, Request, ReviewNeed, Reviewed } from './inputs.js';
+export type { Input, Request, ReviewNeed, ReviewResult } from './inputs.js';
 export type { State } from './state.js';

@@ -1,13 +1,13 @@
 import type { Reason, Targets } from '#libs/contracts';
-import type { Need } from '#libs/kernel';
+import type { Need } from '#libs/engine';
 
-/** What the validator hears beside the ledger. */
+/** What the validator receives besides the ledger. */
 export type Input = { readonly type: 'request'; readonly request: Request };
 
 /** What people ask it under `ops.known-bad`. */
 export type Request =
   | { readonly op: 'list'; readonly cursor: string; readonly limit: number }
-  | { readonly op: 'forgive'; readonly hash: string; readonly by: string; readonly reason: string };
+  | { readonly op: 'clear'; readonly hash: string; readonly by: string; readonly reason: string };
 
 /** Reading the configs and checking them. */
 export type ReviewNeed =
@@ -18,11 +18,11 @@ export type ReviewNeed =
     });
 
 /** What the checks found. */
-export type Reviewed =
+export type ReviewResult =
   | {
       readonly did: 'review-change';
       readonly reasons: readonly Reason[];
       readonly warnings: readonly Reason[];
-      readonly unfit: readonly string[];
+      readonly incompatible: readonly string[];
     }
   | { readonly did: 'review-nodes'; readonly reasons: ReadonlyMap<string, readonly Reason[]> };

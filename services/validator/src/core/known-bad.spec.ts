@@ -2,10 +2,10 @@ import { ended, factOf, linesOf } from '#libs/testing';
 import { validatorCore } from './index.js';
 import { to, Validator } from './validator.fixture.js';
 
-const judged = (facts: readonly unknown[]) => linesOf(facts as never, 'hash', 'lease', 'condemned', 'spared');
+const judged = (facts: readonly unknown[]) => linesOf(facts as never, 'hash', 'lease', 'knownBad', 'clearedBecause');
 
-describe('forgiving', () => {
-  const condemned = () => {
+describe('clearing', () => {
+  const knownBad = () => {
     const v = new Validator().started('c1', { n0: to('badbadbad') });
     v.invalid('n0', { hash: 'badbadbad', recipe: 'r-badbadbad' });
     v.given(ended('c1', 'reverted'));
@@ -15,28 +15,28 @@ describe('forgiving', () => {
   it.each(['badbadbad', 'badbadb', 'r-badbadbad'])(
     'lifts hash and recipe, asked for as %s, and is final for that lease',
     (hash) => {
-      const v = condemned();
-      expect(v.forgives(hash)).toMatchObject([
-        { type: 'config.forgiven', hash: 'badbadbad', recipe: 'r-badbadbad', by: 'me', reason: 'fixed' },
+      const v = knownBad();
+      expect(v.clears(hash)).toMatchObject([
+        { type: 'config.cleared', hash: 'badbadbad', recipe: 'r-badbadbad', by: 'me', reason: 'fixed' },
       ]);
-      expect(v.answers).toMatchObject([{ ok: true, body: { forgiven: true } }]);
+      expect(v.answers).toMatchObject([{ ok: true, body: { cleared: true } }]);
       expect(v.when()).toEqual([]);
       expect(linesOf(v.rendered('c2', { n0: to('badbadbad'), n1: to('other', 'old', 'r-badbadbad') }))).toEqual([
         'config.validated',
       ]);
       expect(v.view('known-bad', 'config.badbadbad')).toMatchObject({
         gone: true,
-        forgivenBy: 'me',
-        forgivenReason: 'fixed',
+        clearedBy: 'me',
+        clearedReason: 'fixed',
       });
       expect(v.view('known-bad', 'recipe.r-badbadbad')).toMatchObject({ gone: true });
     },
   );
 
-  it('shows the view of each recipe and of the config anew', () => {
-    const v = condemned();
+  it('shows the view of each recipe and of the config again', () => {
+    const v = knownBad();
     v.showViews();
-    v.given(factOf('config.forgiven', { hash: 'badbadbad', recipe: 'r-badbadbad', by: 'me', reason: 'fixed' }));
+    v.given(factOf('config.cleared', { hash: 'badbadbad', recipe: 'r-badbadbad', by: 'me', reason: 'fixed' }));
     expect([...validatorCore.takeTouched(v.state)].sort()).toEqual([
       'known-bad/config.badbadbad',
       'known-bad/recipe.r-badbadbad',
@@ -49,44 +49,44 @@ describe('forgiving', () => {
   });
 
   it('of a recipe that two configs share lifts both', () => {
-    const v = condemned();
+    const v = knownBad();
     v.started('c2', { n1: to('x') });
     v.invalid('n1', { change: 'c2', hash: 'otherhash', recipe: 'r-badbadbad', lease: 'n1-l1' });
-    expect([...linesOf(v.forgives('r-badbadbad'), 'hash')].sort()).toEqual([
-      'config.forgiven badbadbad',
-      'config.forgiven otherhash',
+    expect([...linesOf(v.clears('r-badbadbad'), 'hash')].sort()).toEqual([
+      'config.cleared badbadbad',
+      'config.cleared otherhash',
     ]);
   });
 
   it('asked twice by what is enough of its name is done once, and what was never bad is no part of it', () => {
-    const v = condemned();
-    v.forgives('badbadbad');
+    const v = knownBad();
+    v.clears('badbadbad');
     v.started('c3', { n0: to('x') });
     v.invalid('n0', { change: 'c3', hash: 'later', recipe: '' });
-    v.forgives('later');
+    v.clears('later');
     for (const name of ['badbadb', 'r-badbadbad', 'r-badba']) {
-      expect(v.forgives(name)).toEqual([]);
+      expect(v.clears(name)).toEqual([]);
       expect(v.answers).toMatchObject([
-        { ok: true, body: { hash: 'badbadbad', recipe: 'r-badbadbad', forgiven: true } },
+        { ok: true, body: { hash: 'badbadbad', recipe: 'r-badbadbad', cleared: true } },
       ]);
     }
-    expect(v.forgives('badbad')).toEqual([]);
+    expect(v.clears('badbad')).toEqual([]);
     expect(v.answers).toMatchObject([{ ok: false, code: 'not-found' }]);
   });
 
-  it('leaves what else is known to be bad as it is', () => {
-    const v = condemned();
+  it('leaves what else is known-bad as it is', () => {
+    const v = knownBad();
     v.started('c2', { n1: to('worseworse') });
     v.invalid('n1', { change: 'c2', hash: 'worseworse', recipe: 'r-worse' });
-    v.forgives('badbadbad');
+    v.clears('badbadbad');
     expect(v.view('known-bad', 'config.worseworse')).toMatchObject({
       hash: 'worseworse',
       recipe: 'r-worse',
       node: 'n1',
       change: 'c2',
       gone: false,
-      forgivenBy: '',
-      forgivenReason: '',
+      clearedBy: '',
+      clearedReason: '',
     });
     expect(v.view('known-bad', 'recipe.r-worse')).toMatchObject({ hash: 'worseworse', gone: false });
     expect(validatorCore.view(v.state, { bucket: 'known-bad', key: 'config.neverseen' })).toBeUndefined();
@@ -94,15 +94,15 @@ describe('forgiving', () => {
   });
 
   it('asked twice is done once', () => {
-    const v = condemned();
-    v.forgives('badbadbad');
-    expect(v.forgives('badbadbad')).toEqual([]);
+    const v = knownBad();
+    v.clears('badbadbad');
+    expect(v.clears('badbadbad')).toEqual([]);
     expect(v.answers).toMatchObject([{ ok: true }]);
   });
 
-  it('does not keep a later lease from condemning it again', () => {
-    const v = condemned();
-    v.forgives('badbadbad');
+  it('does not keep a later lease from making it known-bad again', () => {
+    const v = knownBad();
+    v.clears('badbadbad');
     v.started('c2', { n0: to('badbadbad') });
     expect(judged(v.invalid('n0', { change: 'c2', hash: 'badbadbad', recipe: 'r-badbadbad', lease: 'n0-l2' }))).toEqual(
       ['config.judged badbadbad n0-l2 true'],
@@ -111,11 +111,11 @@ describe('forgiving', () => {
   });
 
   it('lifts every recipe that gave the hash', () => {
-    const v = condemned();
+    const v = knownBad();
     v.started('c2', { n1: to('x') });
     v.invalid('n1', { change: 'c2', hash: 'badbadbad', recipe: 'another', lease: 'n1-l1' });
-    const said = v.forgives('badbadbad');
-    expect([...linesOf(said, 'recipe')].sort()).toEqual(['config.forgiven another', 'config.forgiven r-badbadbad']);
+    const said = v.clears('badbadbad');
+    expect([...linesOf(said, 'recipe')].sort()).toEqual(['config.cleared another', 'config.cleared r-badbadbad']);
     expect(v.view('known-bad', 'recipe.r-badbadbad').gone).toBe(true);
     expect(v.view('known-bad', 'recipe.another')).toMatchObject({ gone: true, hash: 'badbadbad', recipe: 'another' });
   });
@@ -124,21 +124,21 @@ describe('forgiving', () => {
     ['zzzzzzzzz', 'not-found'],
     ['bad', 'not-found'],
   ])('%s is refused as %s', (hash, code) => {
-    const v = condemned();
-    expect(v.forgives(hash)).toEqual([]);
+    const v = knownBad();
+    expect(v.clears(hash)).toEqual([]);
     expect(v.answers).toMatchObject([{ ok: false, code }]);
   });
 
   it('of what is not unique is refused', () => {
-    const v = condemned();
+    const v = knownBad();
     v.started('c2', { n1: to('badbadboo') });
     v.invalid('n1', { change: 'c2', hash: 'badbadboo', recipe: 'r2' });
-    v.forgives('badbadb');
+    v.clears('badbadb');
     expect(v.answers).toMatchObject([{ ok: false, code: 'conflict' }]);
   });
 });
 
-describe('what is known to be bad', () => {
+describe('what is known-bad', () => {
   it('is listed in pages', () => {
     const v = new Validator();
     for (const hash of ['b', 'a', 'c']) {

@@ -1,5 +1,5 @@
 import type { Config, ConfigEntry, Fragment } from '#libs/contracts';
-import { atOnce } from '#libs/kernel';
+import { atOnce } from '#libs/engine';
 import { fragment } from '#libs/testing';
 import { reviewNodes, reviewTargets, type Material } from './review.js';
 import { to } from './validator.fixture.js';
@@ -27,7 +27,7 @@ const rules: Fragment = fragment('DisruptionPolicy', 'rules', {
 } as never);
 
 const material = (capabilities: readonly string[], policies: readonly Fragment[] = []): Material => ({
-  config: (_node, hash) => CONFIGS[hash],
+  config: (hash) => CONFIGS[hash],
   capabilities: () => capabilities,
   labels: (node): Readonly<Record<string, string>> => (node.startsWith('web') ? { role: 'web' } : {}),
   policies,
@@ -40,29 +40,29 @@ describe('what a change leads to', () => {
       did: 'review-change',
       reasons: [],
       warnings: [],
-      unfit: [],
+      incompatible: [],
     });
   });
 
   it('is refused for what the node cannot do, also as its first config', () => {
     for (const from of ['motd', '']) {
-      const { reasons, unfit } = atOnce(reviewTargets({ n0: to('more', from) }, material(FILES)));
+      const { reasons, incompatible } = atOnce(reviewTargets({ n0: to('more', from) }, material(FILES)));
       expect(reasons).toMatchObject([{ fragment: 'Directory/srv', field: 'kind', code: 'capability', nodes: ['n0'] }]);
-      expect(unfit).toEqual([]);
+      expect(incompatible).toEqual([]);
     }
   });
 
-  it('is not refused for what the node has already and cannot do: such a node is unfit', () => {
+  it('is not refused for what the node has already and cannot do: such a node is incompatible', () => {
     expect(atOnce(reviewTargets({ n0: to('motd-2', 'motd'), n1: to('motd', 'motd-2') }, material([])))).toMatchObject({
       reasons: [],
-      unfit: ['n0', 'n1'],
+      incompatible: ['n0', 'n1'],
     });
   });
 
-  it('is refused for what it adds to old faults, and the node is then not called unfit', () => {
-    const { reasons, unfit } = atOnce(reviewTargets({ n0: to('more', 'motd') }, material([])));
+  it('is refused for what it adds to old faults, and the node is then not called incompatible', () => {
+    const { reasons, incompatible } = atOnce(reviewTargets({ n0: to('more', 'motd') }, material([])));
     expect(reasons.map((one) => one.fragment)).toEqual(['Directory/srv']);
-    expect(unfit).toEqual([]);
+    expect(incompatible).toEqual([]);
   });
 
   it('takes the same fragment with another fault for a new one', () => {
@@ -71,7 +71,7 @@ describe('what a change leads to', () => {
       bad: { fragments: [entry('Probe', 'p', { exec: { argv: ['true'] } })] },
     };
     const { reasons } = atOnce(
-      reviewTargets({ n0: to('bad', 'ok') }, { ...material([]), config: (_, hash) => configs[hash] }),
+      reviewTargets({ n0: to('bad', 'ok') }, { ...material([]), config: (hash) => configs[hash] }),
     );
     expect(reasons.map(({ fragment: id, field, message }) => [id, field, message.split(' ').at(-1)])).toEqual([
       ['Probe/p', 'spec.exec', 'probe:exec'],
@@ -86,7 +86,7 @@ describe('what a change leads to', () => {
     };
     const all = {
       ...material(['kind:Vrf', 'action:reboot', ...FILES]),
-      config: (_: string, hash: string) => configs[hash],
+      config: (hash: string) => configs[hash],
     };
     const { reasons, warnings } = atOnce(reviewTargets({ n0: to('two', ''), n1: to('two', '') }, all));
     expect(reasons).toEqual([]);
@@ -109,13 +109,13 @@ describe('what a change leads to', () => {
   });
 
   it('is refused for an action that the node cannot take, by the rule that asks for it and what it is about', () => {
-    const { reasons, unfit } = atOnce(
+    const { reasons, incompatible } = atOnce(
       reviewTargets({ 'web-1': to('boot', ''), n1: to('boot', '') }, material(['kind:File'], [rules])),
     );
     expect(reasons.map(({ fragment: rule, field, code, nodes }) => [rule, field, code, nodes])).toEqual([
       ['DisruptionPolicy/rules files /boot', '/boot/cmdline', 'capability', ['web-1']],
     ]);
-    expect(unfit).toEqual([]);
+    expect(incompatible).toEqual([]);
   });
 
   it('names every rule that asks for an action which cannot be taken, and no other', () => {

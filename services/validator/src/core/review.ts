@@ -1,42 +1,47 @@
 import { EMPTY_CONFIG, type Config, type Fragment, type Reason, type Targets } from '#libs/contracts';
-import type { Steps } from '#libs/kernel';
-import { effectivePolicy, planActions, type ActionPlan } from '#libs/actions';
-import { mergeReasons, newReasons, reviewActions, reviewConfig, reviewWarnings } from '#libs/review';
-import type { Reviewed } from './inputs.js';
+import { PAUSE, type Steps } from '#libs/engine';
+import {
+  effectivePolicy,
+  planActions,
+  type ActionPlan,
+  mergeReasons,
+  newReasons,
+  reviewActions,
+  reviewConfig,
+  reviewWarnings,
+} from '#libs/rules';
+import type { ReviewResult } from './inputs.js';
 
 /** What a review of a change looks at, gathered beforehand. */
 export interface Material {
   /** Undefined where there is none: a blob that is missing. */
-  config(node: string, hash: string): Config | undefined;
+  config(hash: string): Config | undefined;
   capabilities(node: string): readonly string[];
   labels(node: string): Readonly<Record<string, string>>;
   /** The `DisruptionPolicy` fragments that would hold for the leases of this change. */
   readonly policies: readonly Fragment[];
 }
 
-/** Reviews every target of a change; a node whose present config has the same faults is unfit, and no reason. A node is a step. */
+/**
+ * Reviews every target of a change; a node whose present config has the same faults is incompatible, and no reason. A
+ * node is a step.
+ */
 export function* reviewTargets(
   targets: Targets,
   material: Material,
-): Steps<Reviewed & { readonly did: 'review-change' }> {
+): Steps<ReviewResult & { readonly did: 'review-change' }> {
   const reasons: Reason[] = [];
   const warnings: Reason[] = [];
-  const unfit: string[] = [];
+  const incompatible: string[] = [];
   for (const [node, target] of Object.entries(targets)) {
-    yield;
-    const config = material.config(node, target.to);
+    yield PAUSE;
+    const config = material.config(target.to);
     if (config === undefined) {
-      reasons.push({
-        fragment: '',
-        field: '',
-        code: 'config-missing',
-        message: `the config ${target.to.slice(0, 12)} is not in the bucket configs`,
-        nodes: [node],
-      });
+      reasons.push(missing(node, target.to));
       continue;
     }
     const reviewed = { name: node, capabilities: material.capabilities(node) };
-    const from = target.from === '' ? undefined : material.config(node, target.from);
+    const from = target.from === '' ? undefined : material.config(target.from);
     const found = reviewConfig(config, reviewed);
     const fresh = newReasons(found, from === undefined ? [] : reviewConfig(from, reviewed));
     const { actions, because } = planActions(
@@ -48,9 +53,9 @@ export function* reviewTargets(
     warnings.push(
       ...newReasons(reviewWarnings(config, reviewed), from === undefined ? [] : reviewWarnings(from, reviewed)),
     );
-    if (fresh.length === 0 && found.length > 0) unfit.push(node);
+    if (fresh.length === 0 && found.length > 0) incompatible.push(node);
   }
-  return { did: 'review-change', reasons, warnings: mergeReasons(warnings), unfit };
+  return { did: 'review-change', reasons, warnings: mergeReasons(warnings), incompatible };
 }
 
 /** An action that a node cannot take: the rule that asks for it, and what it is about. */
@@ -66,26 +71,19 @@ function actionReasons(because: ActionPlan['because'], reasons: readonly Reason[
 export function reviewNodes(
   nodes: readonly { readonly node: string; readonly hash: string }[],
   material: Material,
-): Reviewed & { readonly did: 'review-nodes' } {
-  return {
-    did: 'review-nodes',
-    reasons: new Map(
-      nodes.map(({ node, hash }) => {
-        const config = material.config(node, hash);
-        const missing = {
-          fragment: '',
-          field: '',
-          code: 'config-missing',
-          message: `the config ${hash.slice(0, 12)} is not in the bucket configs`,
-          nodes: [node],
-        };
-        return [
-          node,
-          config === undefined
-            ? [missing]
-            : reviewConfig(config, { name: node, capabilities: material.capabilities(node) }),
-        ];
-      }),
-    ),
+): ReviewResult & { readonly did: 'review-nodes' } {
+  const reasonsOf = (node: string, hash: string): readonly Reason[] => {
+    const config = material.config(hash);
+    const reviewed = { name: node, capabilities: material.capabilities(node) };
+    return config === undefined ? [missing(node, hash)] : reviewConfig(config, reviewed);
   };
+  return { did: 'review-nodes', reasons: new Map(nodes.map(({ node, hash }) => [node, reasonsOf(node, hash)])) };
 }
+
+const missing = (node: string, hash: string): Reason => ({
+  fragment: '',
+  field: '',
+  code: 'config-missing',
+  message: `the config ${hash.slice(0, 12)} is not in the bucket configs`,
+  nodes: [node],
+});

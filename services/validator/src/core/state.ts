@@ -1,6 +1,6 @@
 import type { Fragment, Reason, Targets } from '#libs/contracts';
-import type { CarriedPolicies } from '#libs/policy';
-import { Cell, SortedSet, Table, UndoLog } from '#libs/kernel';
+import type { CarriedPolicies } from '#libs/rules';
+import { Cell, dumpTables, loadTables, SortedSet, Table, UndoLog } from '#libs/engine';
 
 /** A change between its rendering and its start. */
 export interface Candidate {
@@ -13,7 +13,7 @@ export interface Candidate {
 }
 
 /** A forward lease that ended `invalid` and is to be judged. */
-export interface Unjudged {
+export interface UnjudgedLease {
   readonly lease: string;
   readonly change: string;
   readonly node: string;
@@ -23,7 +23,7 @@ export interface Unjudged {
   readonly sequence: number;
 }
 
-/** Why a hash and a recipe are known to be bad. */
+/** Why a hash and a recipe are known-bad. */
 export interface Story {
   readonly hash: string;
   readonly recipe: string;
@@ -34,9 +34,9 @@ export interface Story {
   readonly since: string;
 }
 
-export interface Forgiven extends Story {
+export interface ClearedStory extends Story {
   readonly by: string;
-  readonly forgivenReason: string;
+  readonly clearedReason: string;
 }
 
 export interface Review {
@@ -65,7 +65,7 @@ export class State {
   readonly candidates = new Table<string, Candidate>(this.undo);
   /** Targets of rollouts that are under way, and whether they are complete. */
   readonly rollouts = new Table<string, { readonly targets: Targets; readonly complete: boolean }>(this.undo);
-  readonly unjudged = new Table<string, Unjudged>(this.undo);
+  readonly unjudged = new Table<string, UnjudgedLease>(this.undo);
   /** Hash or recipe → sequence of the last lease that ended `invalid` with it. */
   readonly invalids = new Table<string, number>(this.undo);
   readonly lastInvalid = new Cell<number>(this.undo, 0);
@@ -73,9 +73,43 @@ export class State {
   readonly knownBad = new Table<string, Story>(this.undo);
   readonly badRecipes = new Table<string, string>(this.undo);
   /** By `<hash>/<recipe>`. */
-  readonly forgiven = new Table<string, Forgiven>(this.undo);
+  readonly cleared = new Table<string, ClearedStory>(this.undo);
   /** Nodes rendered outside rollouts, to be reviewed. */
   readonly unreviewed = new Table<string, { readonly hash: string; readonly problems: readonly Reason[] }>(this.undo);
   readonly reviews = new Table<string, Review>(this.undo);
   readonly openCandidates = new SortedSet(this.undo);
+}
+
+const TABLES = [
+  'capabilities',
+  'labels',
+  'committed',
+  'inForce',
+  'policies',
+  'carried',
+  'touches',
+  'candidates',
+  'rollouts',
+  'unjudged',
+  'invalids',
+  'knownBad',
+  'badRecipes',
+  'cleared',
+  'unreviewed',
+  'reviews',
+] as const;
+
+/** The whole fold as JSON. */
+export const dump = (state: State): unknown => ({
+  ...dumpTables(state, TABLES),
+  lastInvalid: state.lastInvalid.get(),
+});
+
+/** A fold from its JSON. */
+export function load(dumped: unknown): State {
+  const state = new State();
+  loadTables(state, TABLES, dumped);
+  for (const change of state.candidates.keys()) state.openCandidates.add(change);
+  state.lastInvalid.set((dumped as { readonly lastInvalid: number }).lastInvalid);
+  return state;
 }

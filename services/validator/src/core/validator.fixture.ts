@@ -1,13 +1,13 @@
 import type { NewFact, Reason, Targets } from '#libs/contracts';
 import { accepted, factOf, LedgerCopy, MemoryLedger, renderedChange } from '#libs/testing';
-import { validatorCore, type Input, type Reviewed, type ReviewNeed, type State } from './index.js';
+import { validatorCore, type Input, type ReviewResult, type ReviewNeed, type State } from './index.js';
 import type { Request } from './inputs.js';
 
 /** The validator on a ledger in memory; what reading the configs would find is said by the spec. */
-export class Validator extends LedgerCopy<State, Input, ReviewNeed, Reviewed> {
+export class Validator extends LedgerCopy<State, Input, ReviewNeed, ReviewResult> {
   reasons: readonly Reason[] = [];
   warnings: readonly Reason[] = [];
-  unfit: readonly string[] = [];
+  incompatible: readonly string[] = [];
   readonly nodeReasons = new Map<string, readonly Reason[]>();
   reviews = 0;
 
@@ -15,10 +15,10 @@ export class Validator extends LedgerCopy<State, Input, ReviewNeed, Reviewed> {
     super(validatorCore, ledger, (needs) => new Map(needs.map((need) => [need.key, this.review(need)])));
   }
 
-  private review(need: ReviewNeed): Reviewed {
+  private review(need: ReviewNeed): ReviewResult {
     this.reviews += 1;
     if (need.do === 'review-change')
-      return { did: 'review-change', reasons: this.reasons, warnings: this.warnings, unfit: this.unfit };
+      return { did: 'review-change', reasons: this.reasons, warnings: this.warnings, incompatible: this.incompatible };
     return { did: 'review-nodes', reasons: this.nodeReasons };
   }
 
@@ -34,7 +34,13 @@ export class Validator extends LedgerCopy<State, Input, ReviewNeed, Reviewed> {
   /** A node says of its forward lease that the config is bad. */
   invalid(
     node: string,
-    { change = 'c1', hash = 'bad', recipe = 'r-bad', kind = 'forward' as const, lease = `${node}-l1` }: Said = {},
+    {
+      change = 'c1',
+      hash = 'bad',
+      recipe = 'r-bad',
+      kind = 'forward' as const,
+      lease = `${node}-l1`,
+    }: InvalidLease = {},
   ): readonly NewFact[] {
     return this.given(
       factOf('node.lease.settled', {
@@ -53,16 +59,16 @@ export class Validator extends LedgerCopy<State, Input, ReviewNeed, Reviewed> {
   asks(request: Request): readonly NewFact[] {
     return this.when({ type: 'request', request });
   }
-  forgives(hash: string): readonly NewFact[] {
-    return this.asks({ op: 'forgive', hash, by: 'me', reason: 'fixed' });
+  clears(hash: string): readonly NewFact[] {
+    return this.asks({ op: 'clear', hash, by: 'me', reason: 'fixed' });
   }
 }
 
-type Said = {
+type InvalidLease = {
   readonly change?: string;
   readonly hash?: string;
   readonly recipe?: string;
-  readonly kind?: 'forward' | 'corrective' | 'back';
+  readonly kind?: 'forward' | 'corrective' | 'rollback';
   readonly lease?: string;
 };
 

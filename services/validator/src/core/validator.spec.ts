@@ -77,8 +77,8 @@ describe('a review', () => {
 
   it('names the nodes that the committed state does not fit either', () => {
     const v = new Validator();
-    v.unfit = ['n7'];
-    expect(v.rendered('c1', { n0: to('new') })).toMatchObject([{ type: 'config.validated', unfit: ['n7'] }]);
+    v.incompatible = ['n7'];
+    expect(v.rendered('c1', { n0: to('new') })).toMatchObject([{ type: 'config.validated', incompatible: ['n7'] }]);
   });
 
   it('of each of two changes looks at its own targets, and at no other', () => {
@@ -98,7 +98,9 @@ describe('a review', () => {
   it('that was gathered for another attempt does not count', () => {
     const v = new Validator().given(accepted('c1'), renderedChange('c1', { n0: to('x') }));
     const gathered = new Map(
-      v.decide().needs.map(({ key }) => [key, { did: 'review-change' as const, reasons: [], warnings: [], unfit: [] }]),
+      v
+        .decide()
+        .needs.map(({ key }) => [key, { did: 'review-change' as const, reasons: [], warnings: [], incompatible: [] }]),
     );
     v.given(renderedChange('c1', { n0: to('y') }, { attempt: 2 }));
     const decision = v.decide([], gathered);
@@ -146,7 +148,7 @@ describe('a review', () => {
     const v = new Validator().given(
       accepted('c1'),
       renderedChange('c1', { n0: to('new') }),
-      factOf('config.waiting', { change: 'c1', behind: ['c0'] }),
+      factOf('config.waiting', { change: 'c1', waitsFor: ['c0'] }),
     );
     expect(v.when()).toEqual([]);
     expect(v.reviews).toBe(0);
@@ -164,7 +166,7 @@ describe('a review', () => {
     expect(linesOf(v.invalid('n0'), 'change')).toEqual(['config.judged c1']);
   });
 
-  it('given before its attempt was made anew does not stand for that', () => {
+  it('given before its attempt was recreated does not stand for that', () => {
     const v = new Validator().given(
       accepted('c1'),
       renderedChange('c1', { n0: to('x') }, { attempt: 2 }),
@@ -178,7 +180,7 @@ describe('a review', () => {
     expect(v.when()).toEqual([]);
   });
 
-  it('refuses a hash or a recipe that is known to be bad, with the story', () => {
+  it('refuses a hash or a recipe that is known-bad, with the story', () => {
     const v = new Validator().started('c1', { n0: to('bad') });
     v.invalid('n0');
     v.given(ended('c1', 'reverted'));
@@ -189,12 +191,12 @@ describe('a review', () => {
       const [said] = v.rendered(change, { n1: target });
       expect(said).toMatchObject({ type: 'config.rejected', reasons: [{ code: 'known-bad', nodes: ['n1'] }] });
       expect(reasonsOf(said)[0]?.message).toMatch(
-        /n0 found it invalid in c1 .*the unit does not parse.*sluice forgive bad/,
+        /n0 reported it as invalid in c1 .*the unit does not parse.*sluice clear bad/,
       );
     }
   });
 
-  it('that refuses what is known to be bad names each fragment that the change brings to nodes, and no policy', () => {
+  it('that refuses what is known-bad names each fragment that the change brings to nodes, and no policy', () => {
     const v = new Validator().started('c1', { n0: to('bad') });
     v.invalid('n0');
     v.given(
@@ -209,7 +211,7 @@ describe('a review', () => {
     expect(reasonsOf(v.when()[0])).toMatchObject([{ fragment: '', code: 'known-bad' }]);
   });
 
-  it('tells whether it is the config that is known to be bad, or what it is made of', () => {
+  it('tells whether it is the config that is known-bad, or what it is made of', () => {
     const v = new Validator().started('c1', { n0: to('badbadbadbadbad') });
     v.invalid('n0', { hash: 'badbadbadbadbad' });
     expect(reasonsOf(v.rendered('c2', { n1: to('badbadbadbadbad', 'old', 'other') })[0])[0]?.message).toMatch(
@@ -218,6 +220,15 @@ describe('a review', () => {
     expect(reasonsOf(v.rendered('c3', { n1: to('other', 'old', 'r-bad') })[0])[0]?.message).toMatch(
       /^a config made of the same fragments as badbadbadbad is known/,
     );
+  });
+
+  it('says once that a config is known-bad, also of nodes whose config is made of the same fragments', () => {
+    const v = new Validator().started('c1', { n0: to('badbadbadbadbad') });
+    v.invalid('n0', { hash: 'badbadbadbadbad' });
+    const targets = { n0: to('badbadbadbadbad'), n1: to('other', 'old', 'r-bad') };
+    expect(reasonsOf(v.rendered('c2', targets)[0])).toMatchObject([
+      { message: expect.stringMatching(/^config badbadbadbad is known/), nodes: ['n0', 'n1'] },
+    ]);
   });
 
   it('asks about known-bad only where the change alters the config', () => {
@@ -242,7 +253,7 @@ describe('a review', () => {
     const v = new Validator().given(joined('n9'), renderedNode('n9', 'bad'), reviewedNode('n9', 'bad'));
     v.started('c1', { n0: to('bad') });
     v.rendered('c2', { n1: to('bad') });
-    expect(linesOf(v.invalid('n0'), 'change', 'spared')).toEqual([
+    expect(linesOf(v.invalid('n0'), 'change', 'clearedBecause')).toEqual([
       'config.judged c1 it is the committed config of n9',
       'config.validated c2',
     ]);

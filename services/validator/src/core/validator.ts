@@ -1,7 +1,10 @@
 import type { KnownBadView, Reason, ReviewView } from '#libs/contracts';
 import {
+  answered,
   assertNever,
   decided,
+  pageOf,
+  refused,
   takeTouched,
   viewKey,
   type Answer,
@@ -11,13 +14,13 @@ import {
   type Now,
   type ViewBody,
   type ViewKey,
-} from '#libs/kernel';
-import { besides, boundReasons, knownBadWords, mergeReasons } from '#libs/review';
-import { dump, load } from './dump.js';
-import { evolve, READS } from './evolve.js';
-import type { Input, Request, ReviewNeed, Reviewed } from './inputs.js';
-import { judgeAll } from './judgement.js';
-import { State, type Candidate, type Story } from './state.js';
+} from '#libs/engine';
+import { besides, boundReasons, knownBadReasons, knownBadWords, mergeReasons } from '#libs/rules';
+import { evolve, reads } from './evolve.js';
+import { gather } from './gather.js';
+import type { Input, Request, ReviewNeed, ReviewResult } from './inputs.js';
+import { judgeAll } from './known-bad.js';
+import { dump, load, State, type Candidate, type Story } from './state.js';
 
 type ValidatorDraft = Draft<State, Input, ReviewNeed>;
 
@@ -28,13 +31,14 @@ const NODES_AT_ONCE = 500;
  * The validator: what may reach a node. What always holds after each of its batches:
  * 1. a review names the attempt that it judged, with every reason at once, and counts for no other;
  * 2. no review is given while an `invalid` is not judged, so that known-bad is asked about all that is known;
- * 3. each recorded `invalid` of a forward lease is judged once, by lease; forgiving is final for it.
+ * 3. each recorded `invalid` of a forward lease is judged once, by lease; clearing is final for it.
  */
-export const validatorCore: Core<State, Input, ReviewNeed, Reviewed> = {
+export const validatorCore: Core<State, Input, ReviewNeed, ReviewResult> = {
   name: 'validator',
   version: 3,
-  reads: READS,
+  reads,
   wantsTargets: true,
+  gather,
   initial: () => new State(),
   evolve,
   decide,
@@ -48,7 +52,7 @@ export const validatorCore: Core<State, Input, ReviewNeed, Reviewed> = {
 function decide(
   state: State,
   inputs: readonly Input[],
-  gathered: ReadonlyMap<string, Reviewed>,
+  gathered: ReadonlyMap<string, ReviewResult>,
   now: Now,
 ): Decision<Input, ReviewNeed> {
   return decided<State, Input, ReviewNeed>(state, now, evolve, (draft) => {
@@ -62,7 +66,7 @@ function decide(
   });
 }
 
-function reviewChanges(draft: ValidatorDraft, gathered: ReadonlyMap<string, Reviewed>): void {
+function reviewChanges(draft: ValidatorDraft, gathered: ReadonlyMap<string, ReviewResult>): void {
   for (const name of [...draft.state.openCandidates]) {
     const candidate = draft.state.candidates.get(name);
     if (draft.full || candidate === undefined || !needsReview(draft.state, candidate)) continue;
@@ -91,39 +95,41 @@ const altered = (candidate: Candidate) =>
 function reviewChange(
   draft: ValidatorDraft,
   candidate: Candidate,
-  found: Reviewed & { readonly did: 'review-change' },
+  found: ReviewResult & { readonly did: 'review-change' },
 ): void {
   const { change, attempt } = candidate;
   const reasons = mergeReasons([
     ...candidate.problems,
     ...found.reasons.filter(besides(candidate.problems)),
-    ...knownBadReasons(draft.state, candidate),
+    ...reasonsOfKnownBad(draft.state, candidate),
   ]);
   if (reasons.length > 0)
     return draft.emit({ type: 'config.rejected', change, stage: 'review', attempt, reasons: boundReasons(reasons) });
-  draft.emit({ type: 'config.validated', change, attempt, warnings: boundReasons(found.warnings), unfit: found.unfit });
-}
-
-/** Known-bad is asked only about nodes whose config the change alters. */
-function knownBadReasons(state: State, candidate: Candidate): readonly Reason[] {
-  return altered(candidate).flatMap(([node, target]) => {
-    const byHash = state.knownBad.get(target.to);
-    const story = byHash ?? state.knownBad.get(state.badRecipes.get(target.recipe) ?? '');
-    if (story === undefined) return [];
-    const message = knownBadWords(story, byHash !== undefined);
-    const touched = state.touches.get(candidate.change) ?? [];
-    // A reason there must be, whatever it can name.
-    return (touched.length === 0 ? [''] : touched).map((fragment) => ({
-      fragment,
-      field: 'spec',
-      code: 'known-bad',
-      message,
-      nodes: [node],
-    }));
+  draft.emit({
+    type: 'config.validated',
+    change,
+    attempt,
+    warnings: boundReasons(found.warnings),
+    incompatible: found.incompatible,
   });
 }
 
-function reviewNodes(draft: ValidatorDraft, gathered: ReadonlyMap<string, Reviewed>): void {
+/** Known-bad is asked only about nodes whose config the change alters. */
+function reasonsOfKnownBad(state: State, candidate: Candidate): readonly Reason[] {
+  const found = altered(candidate).flatMap(([node, target]) => {
+    const byHash = state.knownBad.get(target.to);
+    const story = byHash ?? state.knownBad.get(state.badRecipes.get(target.recipe) ?? '');
+    return story === undefined ? [] : [{ node, story, isItself: byHash !== undefined }];
+  });
+  // The configs of several nodes may be made of the same fragments: one sentence about them is enough.
+  const itself = new Set(found.filter(({ isItself }) => isItself).map(({ story }) => story.hash));
+  const touched = state.touches.get(candidate.change) ?? [];
+  return found.flatMap(({ node, story }) =>
+    knownBadReasons(touched, node, knownBadWords(story, itself.has(story.hash))),
+  );
+}
+
+function reviewNodes(draft: ValidatorDraft, gathered: ReadonlyMap<string, ReviewResult>): void {
   const waiting = [...draft.state.unreviewed.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).slice(0, NODES_AT_ONCE);
   if (waiting.length === 0 || draft.full) return;
   const nodes = waiting.filter(([, { problems }]) => problems.length === 0).map(([node, { hash }]) => ({ node, hash }));
@@ -136,7 +142,7 @@ function reviewNodes(draft: ValidatorDraft, gathered: ReadonlyMap<string, Review
   for (const [node, { hash, problems }] of waiting) {
     if (draft.full) return;
     const reasons = boundReasons([...problems, ...(found.reasons.get(node) ?? [])]);
-    draft.emit({ type: 'node.reviewed', node, hash, fit: reasons.length === 0, reasons });
+    draft.emit({ type: 'node.reviewed', node, hash, compatible: reasons.length === 0, reasons });
   }
   draft.more = draft.more || draft.state.unreviewed.size > 0;
 }
@@ -144,18 +150,11 @@ function reviewNodes(draft: ValidatorDraft, gathered: ReadonlyMap<string, Review
 function answer(draft: ValidatorDraft, request: Request): Answer {
   switch (request.op) {
     case 'list': {
-      const hashes = [...draft.state.knownBad.keys()].sort();
-      const from = request.cursor === '' ? 0 : hashes.findIndex((hash) => hash > request.cursor);
-      const shown = from < 0 ? [] : hashes.slice(from, from + request.limit);
-      const last = shown.at(-1);
-      const next = last !== undefined && from + request.limit < hashes.length ? { next: last } : {};
-      return {
-        ok: true,
-        body: { knownBad: shown.map((hash) => knownBadView(draft.state, `config.${hash}`)), ...next },
-      };
+      const { shown, next } = pageOf([...draft.state.knownBad.keys()].sort(), request, (hash) => hash);
+      return answered({ knownBad: shown.map((hash) => knownBadView(draft.state, `config.${hash}`)), ...next });
     }
-    case 'forgive':
-      return forgive(draft, request);
+    case 'clear':
+      return clear(draft, request);
     default:
       return assertNever(request);
   }
@@ -164,37 +163,32 @@ function answer(draft: ValidatorDraft, request: Request): Answer {
 /** As git does, a prefix is enough where it is unique. */
 const MIN_PREFIX = 7;
 
-function forgive(draft: ValidatorDraft, { hash, by, reason }: Request & { readonly op: 'forgive' }): Answer {
+function clear(draft: ValidatorDraft, { hash, by, reason }: Request & { readonly op: 'clear' }): Answer {
   const stories = [...draft.state.knownBad.values()];
   const isMeant = (text: string) => text === hash || (hash.length >= MIN_PREFIX && text.startsWith(hash));
   const found = stories.filter((story) => isMeant(story.hash) || isMeant(story.recipe));
   const story = found[0];
   if (story === undefined) {
-    const before = [...draft.state.forgiven.values()].find((one) => isMeant(one.hash) || isMeant(one.recipe));
-    if (before !== undefined) return { ok: true, body: { hash: before.hash, recipe: before.recipe, forgiven: true } };
-    return { ok: false, code: 'not-found', message: `${hash} is not known to be bad; see "sluice get known-bad"` };
+    const before = [...draft.state.cleared.values()].find((one) => isMeant(one.hash) || isMeant(one.recipe));
+    if (before !== undefined) return answered({ hash: before.hash, recipe: before.recipe, cleared: true });
+    return refused('not-found', `${hash} is not known-bad; see "sluice get known-bad"`);
   }
-  if (found.length > 1 && hash !== story.recipe && hash !== story.hash) {
-    return {
-      ok: false,
-      code: 'conflict',
-      message: `${hash} is not unique: ${found.map((one) => one.hash.slice(0, 16)).join(', ')}`,
-    };
-  }
+  if (found.length > 1 && hash !== story.recipe && hash !== story.hash)
+    return refused('conflict', `${hash} is not unique: ${found.map((one) => one.hash.slice(0, 16)).join(', ')}`);
   for (const one of found)
     for (const recipe of recipesOf(draft.state, one))
-      draft.emit({ type: 'config.forgiven', hash: one.hash, recipe, by, reason });
-  return { ok: true, body: { hash: story.hash, recipe: story.recipe, forgiven: true } };
+      draft.emit({ type: 'config.cleared', hash: one.hash, recipe, by, reason });
+  return answered({ hash: story.hash, recipe: story.recipe, cleared: true });
 }
 
-/** Different fragments may come to the same config: every recipe that was condemned with it. */
+/** Different fragments may come to the same config: every recipe that became known-bad with it. */
 const recipesOf = (state: State, { hash, recipe }: Story): readonly string[] => [
   ...new Set([recipe, ...[...state.badRecipes.entries()].filter(([, bad]) => bad === hash).map(([one]) => one)]),
 ];
 
 function* viewKeys(state: State): Iterable<string> {
   for (const change of state.reviews.keys()) yield viewKey('reviews', change);
-  for (const story of [...state.knownBad.values(), ...state.forgiven.values()]) {
+  for (const story of [...state.knownBad.values(), ...state.cleared.values()]) {
     yield viewKey('known-bad', `config.${story.hash}`);
     if (story.recipe !== '') yield viewKey('known-bad', `recipe.${story.recipe}`);
   }
@@ -220,11 +214,11 @@ function reviewView(state: State, change: string): Omit<ReviewView, 'ledger'> | 
 function knownBadView(state: State, key: string): Omit<KnownBadView, 'ledger'> | undefined {
   const id = key.slice(key.indexOf('.') + 1);
   const bad = key.startsWith('config.') ? state.knownBad.get(id) : state.knownBad.get(state.badRecipes.get(id) ?? '');
-  if (bad !== undefined) return { ...bad, gone: false, forgivenBy: '', forgivenReason: '' };
-  const forgiven = [...state.forgiven.values()].find(
+  if (bad !== undefined) return { ...bad, gone: false, clearedBy: '', clearedReason: '' };
+  const cleared = [...state.cleared.values()].find(
     (story) => (key.startsWith('config.') ? story.hash : story.recipe) === id,
   );
-  if (forgiven === undefined) return undefined;
-  const { by: forgivenBy, forgivenReason, ...story } = forgiven;
-  return { ...story, gone: true, forgivenBy, forgivenReason };
+  if (cleared === undefined) return undefined;
+  const { by: clearedBy, clearedReason, ...story } = cleared;
+  return { ...story, gone: true, clearedBy, clearedReason };
 }

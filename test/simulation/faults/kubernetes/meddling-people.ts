@@ -1,5 +1,5 @@
-import { KEEP_MARK, type FactType } from '#libs/contracts';
-import type { Chance } from '../../chance.js';
+import { KEEP_CORDONED_ANNOTATION, type FactType } from '#libs/contracts';
+import type { Chance } from '../../world/chance.js';
 import type { Cluster } from '../../kubernetes/cluster.js';
 import type { Fault } from '../fault.js';
 
@@ -9,7 +9,7 @@ const MOMENTS: ReadonlySet<FactType> = new Set<FactType>([
   'node.lease.amended',
   'node.cordoned',
   'node.drained',
-  'node.lease.ready',
+  'node.lease.applying',
   'node.lease.settled',
   'node.lease.uncordoning',
   'node.uncordoned',
@@ -17,7 +17,10 @@ const MOMENTS: ReadonlySet<FactType> = new Set<FactType>([
 /** People meddle, and not endlessly. */
 const MOST = 40;
 
-/** People cordon and uncordon nodes, and ask for a cordon to be kept: at any time, and right behind a fact about that node. */
+/**
+ * People cordon and uncordon nodes, and ask for a cordon to be kept: at any time, and right behind a fact about that
+ * node.
+ */
 export const meddlingPeople: Fault = {
   name: 'meddling-people',
   about: 'people cordon and uncordon Nodes before, during and after drains, and mark some to be kept so',
@@ -50,7 +53,7 @@ export const meddlingPeople: Fault = {
 
 function kubectl(cluster: Cluster, name: string, chance: Chance): void {
   const what = chance.pick(['cordon', 'cordon', 'uncordon', 'uncordon', 'twice', 'keep', 'label'] as const);
-  if (what === 'keep') cluster.write(name, { annotations: { [KEEP_MARK]: 'please' } }, 'person');
+  if (what === 'keep') cluster.write(name, { annotations: { [KEEP_CORDONED_ANNOTATION]: 'please' } }, 'person');
   else if (what === 'label') cluster.write(name, { labels: { zone: chance.pick(['a', 'b']) } }, 'person');
   else {
     if (what === 'twice') cluster.write(name, { unschedulable: false }, 'person');

@@ -1,4 +1,4 @@
-import type { World } from '../../world.js';
+import type { World } from '../../world/world.js';
 import type { Fault } from '../fault.js';
 
 /** Other tools take nodes out of service by Sluice's leave, and give them back. */

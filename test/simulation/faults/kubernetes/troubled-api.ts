@@ -9,7 +9,7 @@ export const troubledApi: Fault = {
     const { cluster } = world;
     if (cluster === undefined) return;
     const { chance } = stage;
-    Object.assign(cluster.weather, {
+    Object.assign(cluster.conditions, {
       answerLost: chance.pick([0, 0.05, 0.2]),
       lost: chance.pick([0, 0.05, 0.2]),
       throttled: chance.pick([0, 0.1, 0.4]),

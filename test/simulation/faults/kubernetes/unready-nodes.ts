@@ -16,7 +16,8 @@ export const unreadyNodes: Fault = {
         cluster.write(name, { ready: false }, 'kubelet');
         return world.clock.after(forMs, () => cluster.write(name, { ready: true }, 'kubelet'));
       }
-      // As when a person removes it: it has left, and its unit is free when its lease's time is over, whether it can hear that or not.
+      // As when a person removes it: it has left, and its unit is free when its lease's time is over, whether it can
+      // hear that or not.
       world.excused.add(name);
       cluster.remove(name);
       world.clock.after(forMs, () => cluster.register(name));

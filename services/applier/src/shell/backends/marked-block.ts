@@ -1,6 +1,6 @@
 /**
- * Lines of Sluice's own in a file that others write too: between two marks, at the top of the file, so that what others wrote stays byte
- * for byte as it was when they are taken out again.
+ * Lines of Sluice's own in a file that others write too: between two marks, at the top of the file, so that what others
+ * wrote stays byte for byte as it was when they are taken out again.
  */
 const begin = (name: string): string => `# BEGIN Sluice ${name}\n`;
 const end = (name: string): string => `# END Sluice ${name}\n`;
@@ -24,7 +24,7 @@ export function withoutBlock(text: string, name: string): string {
   return place === undefined ? text : text.slice(0, place.from) + text.slice(place.to);
 }
 
-/** A mark stands at the beginning of a line. One without its end is none: nothing of others is taken out with it. */
+/** A mark is at the beginning of a line. One without its end does not count, so that no lines of others are removed. */
 function placeOf(text: string, name: string): { readonly from: number; readonly to: number } | undefined {
   const from = text.startsWith(begin(name)) ? 0 : text.indexOf(`\n${begin(name)}`) + 1;
   if (from === 0 && !text.startsWith(begin(name))) return undefined;

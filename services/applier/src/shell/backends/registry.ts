@@ -1,7 +1,6 @@
 import type { BackendFactory } from '../ports.js';
-import { directoryBackend } from './directory/directory-backend.js';
-import { execBackend } from './exec/exec-backend.js';
-import { fileBackend } from './file/file-backend.js';
+import { directoryBackend, fileBackend } from './paths/path-backends.js';
+import { execBackend } from './exec-backend.js';
 import { kernelArgumentsBackend } from './kernel-arguments/kernel-arguments-backend.js';
 import { sshKeysBackend } from './ssh-keys/ssh-keys-backend.js';
 import { sysctlBackend } from './sysctl/sysctl-backend.js';

@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto';
 import { existsSync, openSync, closeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NetworkSettings } from '../backends/network/tools.js';
-import type { HostSettings } from '../host/host-settings.js';
+import type { HostSettings } from '../host/host.js';
 import type { Clock } from '../ports.js';
 
-/** What another process needs to know to go back in place of an applier that cannot any more. */
+/** What another process needs to know to roll back in place of an applier that cannot any more. */
 export interface GuardOrder {
   readonly node: string;
   readonly root: string;
@@ -14,11 +14,11 @@ export interface GuardOrder {
   readonly network: NetworkSettings;
   readonly host?: HostSettings | undefined;
   readonly lease: string;
-  /** Milliseconds of CLOCK_BOOTTIME: from here on the applier itself would go back. */
+  /** Milliseconds of CLOCK_BOOTTIME: from here on the applier itself would roll back. */
   readonly atMs: number;
 }
 
-/** Sets and ends what goes back when the applier was killed. */
+/** Sets and ends what rolls back when the applier was killed. */
 export interface Guard {
   /** Throws when there can be none: then the change is not begun. */
   set(lease: string, atMs: number): Promise<void>;
@@ -28,7 +28,7 @@ export interface Guard {
 
 /** The applier's own turn comes first. */
 const LATER_MS = 1_000;
-/** A service manager ends all processes of a unit with it: what shall outlive the applier must not be one of them. */
+/** A service manager ends all processes of a unit with it: what has to outlive the applier must not be one of them. */
 const SYSTEMD = '/run/systemd/system';
 
 export interface GuardOptions extends Omit<GuardOrder, 'lease' | 'atMs'> {
@@ -37,7 +37,10 @@ export interface GuardOptions extends Omit<GuardOrder, 'lease' | 'atMs'> {
   readonly clock: Clock;
 }
 
-/** A guard sleeps as a timer of systemd where there is one, else as a shell of its own session: no memory is held for it. */
+/**
+ * A guard sleeps as a timer of systemd where there is one, else as a shell of its own session: no memory is held for
+ * it.
+ */
 export function guardFor({ command, clock, ...settings }: GuardOptions): Guard {
   let end: (() => void) | undefined;
   return {
@@ -94,7 +97,7 @@ function asSleeper(argv: readonly string[], afterMs: number, stateDir: string): 
       detached: true,
       cwd: '/',
     });
-    child.on('error', (error) => reject(new Error(`no guard can be set: ${error.message}`, { cause: error })));
+    child.on('error', (error) => reject(new Error(`the guard cannot be started: ${error.message}`, { cause: error })));
     child.on('spawn', () => {
       child.unref();
       resolve(() => endGroup(child.pid));

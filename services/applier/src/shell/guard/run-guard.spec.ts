@@ -29,11 +29,14 @@ const order = (more: Partial<GuardOrder> = {}): GuardOrder => ({
   stateDir: host.state,
   network: {},
   lease: 'l2',
-  atMs: journal().work?.turnBackMs ?? bootClock(),
+  atMs: journal().work?.rollBackAtMs ?? bootClock(),
   ...more,
 });
 
-/** An applier in a process of its own that applies a file over an old one, and is killed or stopped between two of its steps. */
+/**
+ * An applier in a process of its own that applies a file over an old one, and is killed or stopped between two of its
+ * steps.
+ */
 async function applierThatStops(dieAt: number): Promise<ChildProcess> {
   const testing = join(__dirname, '../../testing');
   const plan = {
@@ -54,11 +57,11 @@ async function applierThatStops(dieAt: number): Promise<ChildProcess> {
   return child;
 }
 
-it('goes back in place of an applier that was killed, when the time is over, and leaves its report for the next one', async () => {
+it('rolls back in place of an applier that was killed, when the time is over, and leaves its report for the next one', async () => {
   await applierThatStops(12);
   expect(journal().work).toMatchObject({ phase: 'forward', lease: 'l2' });
   expect(host.tree()).not.toEqual(OLD);
-  expect(await runGuard(order())).toBe('gone back');
+  expect(await runGuard(order())).toBe('rolled back');
   expect(host.tree()).toEqual(OLD);
   expect(journal().work).toBeUndefined();
   expect(journal()).toMatchObject({
@@ -68,11 +71,11 @@ it('goes back in place of an applier that was killed, when the time is over, and
   });
 });
 
-it('goes back by the copy of a journal that is torn', async () => {
+it('rolls back by the copy of a journal that is torn', async () => {
   await applierThatStops(12);
   const given = order();
   writeFileSync(join(host.state, 'journal.json'), 'torn');
-  expect(await runGuard(given)).toBe('gone back');
+  expect(await runGuard(given)).toBe('rolled back');
   expect(host.tree()).toEqual(OLD);
 });
 

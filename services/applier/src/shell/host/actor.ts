@@ -2,7 +2,7 @@ import { ACTION_KINDS, type Action, type Config } from '#libs/contracts';
 import type { Item, Refusal } from '../../core/index.js';
 import { runCommand } from '../command.js';
 import type { Host } from './host.js';
-import { restsAfter } from './unit-rest.js';
+import { restsAfter } from './systemd.js';
 
 /** Actions that need nothing of the node: the drain service has drained before the lease was ready. */
 const FREE: readonly string[] = ['none', 'drain'];
@@ -11,20 +11,23 @@ const FREE: readonly string[] = ['none', 'drain'];
 export class Actor {
   constructor(private readonly host: Host) {}
 
-  /** Why an action cannot be taken here; looks, and changes nothing. One of another version's is left to fail: it is escalated. */
+  /**
+   * Why an action cannot be taken here; looks, and changes nothing. One of another version's is left to fail: it is
+   * escalated.
+   */
   async refusals(actions: readonly Action[], config: Config): Promise<readonly Refusal[]> {
     const refusals: Refusal[] = [];
     for (const { kind, unit = '' } of actions) {
       if (FREE.includes(kind) || !ACTION_KINDS.includes(kind)) continue;
       if (!this.host.capabilities.includes(`action:${kind}`))
-        refusals.push(node(`this node cannot take the action ${kind}${unit === '' ? '' : ` of ${unit}`}`));
+        refusals.push(node(`this node does not support action ${kind}${unit === '' ? '' : ` of ${unit}`}`));
       else if (unit !== '' && !makes(config, unit) && (await this.host.systemd?.show(unit))?.load === 'not-found')
         refusals.push(node(`action ${kind}: there is no unit ${unit}`));
     }
     return refusals;
   }
 
-  /** Takes one action, after these items were gone. Throws when it fails or the time is over. */
+  /** Takes one action, after these items were done. Throws when it fails or the time is over. */
   async act({ kind, unit = '' }: Action, items: readonly Item[], timeoutMs: number): Promise<void> {
     switch (kind) {
       case 'none':
@@ -38,7 +41,7 @@ export class Actor {
       case 'reboot':
         return this.reboot(timeoutMs);
       default:
-        throw new Error(`this applier does not know the action ${String(kind)}`);
+        throw new Error(`this applier does not support action ${String(kind)}`);
     }
   }
 
@@ -66,13 +69,13 @@ export class Actor {
   /** The command only begins it: that it has happened is seen from the boot id. */
   private async reboot(timeoutMs: number): Promise<void> {
     const { rebootCommand, root, ending } = this.host;
-    if (rebootCommand.length === 0) throw new Error('this node cannot be restarted');
+    if (rebootCommand.length === 0) throw new Error('this node has no command to reboot with');
     const { passed, reason } = await runCommand(rebootCommand, { root, timeoutMs, ending });
     if (!passed) throw new Error(reason);
   }
 
   private systemd() {
-    if (this.host.systemd === undefined) throw new Error('there is no systemd here');
+    if (this.host.systemd === undefined) throw new Error('this machine does not run systemd');
     return this.host.systemd;
   }
 }

@@ -1,8 +1,24 @@
-import { existsSync } from 'node:fs';
-import type { HostSettings } from './host-settings.js';
+import { existsSync, accessSync, constants } from 'node:fs';
 import { Systemd } from './systemd.js';
 
-/** What this applier can do with its machine beside files. */
+/**
+ * Which programs and folders of its machine an applier works with. What is left out is looked for where the root is the
+ * machine's own.
+ */
+export interface HostSettings {
+  /** The program `systemctl`; where it answers, units can be reloaded and restarted. */
+  readonly systemctl?: string | undefined;
+  /** The program `systemd-analyze`, which says whether a unit parses. */
+  readonly systemdAnalyze?: string | undefined;
+  /** What restarts the machine, instead of `systemctl reboot`; an empty list: nothing may. */
+  readonly rebootCommand?: readonly string[] | undefined;
+  /** Where the kernel shows its parameters and its command line. */
+  readonly proc?: string | undefined;
+  /** What writes the boot loader's config from `/etc/default/grub.d`. */
+  readonly updateGrub?: readonly string[] | undefined;
+}
+
+/** What this applier can do with its machine besides files. */
 export interface Host {
   readonly root: string;
   readonly ending: AbortSignal;
@@ -20,12 +36,15 @@ export interface Host {
 
 const UPDATE_GRUB = '/usr/sbin/update-grub';
 
-/** Looks what there is; with a root that is not the machine's own only what the settings name, for the machine's units are not those below it. */
+/**
+ * Looks what there is; with a root that is not the machine's own only what the settings name, for the machine's units
+ * are not those below it. Throws when systemd runs the machine and does not answer.
+ */
 export async function findHost(settings: HostSettings, root: string, ending: AbortSignal): Promise<Host> {
   const isOwn = root === '/';
   const systemctl = settings.systemctl ?? (isOwn && existsSync('/run/systemd/system') ? 'systemctl' : undefined);
   const found = systemctl === undefined ? undefined : new Systemd(systemctl, root, ending);
-  const systemd = found !== undefined && (await found.answers()) ? found : undefined;
+  const systemd = found !== undefined && (await found.isThere()) ? found : undefined;
   const rebootCommand =
     settings.rebootCommand ?? (systemd === undefined || systemctl === undefined ? [] : [systemctl, 'reboot']);
   return {
@@ -41,4 +60,14 @@ export async function findHost(settings: HostSettings, root: string, ending: Abo
       ...(rebootCommand.length === 0 ? [] : ['action:reboot']),
     ],
   };
+}
+
+/** Whether this process may write there: a hardened unit has parts of the machine read-only, or hides them. */
+export function mayWrite(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -1,7 +1,8 @@
 import { runCommand, type CommandResult } from '../command.js';
+import type { Item } from '../../core/index.js';
 
 /** What systemd says of a unit. */
-export interface UnitStanding {
+export interface UnitState {
   /** `not-found` where there is no such unit. */
   readonly load: string;
   readonly active: string;
@@ -11,7 +12,9 @@ export interface UnitStanding {
   readonly result: string;
   /** Its files are newer than what systemd has read. */
   readonly isOutdated: boolean;
-  /** Something is to be done with it, once what is before it is done: while the machine comes up, it is to be started. */
+  /**
+   * Something is to be done with it, once what is before it is done: while the machine comes up, it is to be started.
+   */
   readonly isQueued: boolean;
 }
 
@@ -19,7 +22,14 @@ type Verb = 'start' | 'stop' | 'reload' | 'restart' | 'enable' | 'disable';
 
 const PROPERTIES = ['LoadState', 'ActiveState', 'UnitFileState', 'Type', 'Result', 'NeedDaemonReload', 'Job'];
 const LOOK_MS = 10_000;
-/** What `is-system-running` says where systemd is the first process; elsewhere it says `offline`, or nothing. */
+/** How long a starting machine may take until systemd answers, and how often it is asked. */
+const ANSWER_MS = 120_000;
+const ASK_AGAIN_MS = 500;
+/**
+ * What `is-system-running` says where systemd is not the first process, and where it is. It says `unknown`, or nothing,
+ * when it gets no answer.
+ */
+const OFFLINE = 'offline';
 const ANSWERS = ['initializing', 'starting', 'running', 'degraded', 'maintenance', 'stopping'];
 
 /** The machine's systemd, by its systemctl. Each call ends in its time; what fails throws. */
@@ -30,10 +40,25 @@ export class Systemd {
     private readonly ending: AbortSignal,
   ) {}
 
-  /** Whether it answers. */
-  async answers(): Promise<boolean> {
-    const { output } = await this.run(['is-system-running'], LOOK_MS);
-    return ANSWERS.includes(output.trim().split('\n')[0] ?? '');
+  /**
+   * Whether it is the first process here. A machine that is starting or busy may not answer at first: it is asked again
+   * until then, because an applier that went on without systemd would announce that it cannot do units, and changes
+   * would pass the node by. Throws when nothing answers in time.
+   */
+  async isThere(timeoutMs = ANSWER_MS): Promise<boolean> {
+    const untilMs = performance.now() + timeoutMs;
+    for (;;) {
+      const { started, output, reason } = await this.run(['is-system-running'], LOOK_MS);
+      const state = output.trim().split('\n')[0] ?? '';
+      if (ANSWERS.includes(state)) return true;
+      if (!started || state === OFFLINE) return false;
+      if (performance.now() >= untilMs || this.ending.aborted)
+        throw new Error(
+          `systemd does not answer: ${this.systemctl} is-system-running said ${JSON.stringify(state)} (${reason}). ` +
+            'Check with systemctl status, then start the applier again.',
+        );
+      await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
+    }
   }
 
   /** Waits until all is started that starts with the machine, or cannot be; at most that long. */
@@ -41,7 +66,7 @@ export class Systemd {
     await this.run(['is-system-running', '--wait'], timeoutMs);
   }
 
-  async show(unit: string): Promise<UnitStanding> {
+  async show(unit: string): Promise<UnitState> {
     const { passed, reason, output } = await this.run(
       ['show', ...PROPERTIES.map((name) => `--property=${name}`), '--', unit],
       LOOK_MS,
@@ -71,7 +96,7 @@ export class Systemd {
   }
 
   private async must(args: readonly string[], timeoutMs: number): Promise<void> {
-    if (timeoutMs <= 0) throw new Error(`no time was left to ${args.join(' ')}`);
+    if (timeoutMs <= 0) throw new Error(`not enough time to ${args.join(' ')}`);
     const { passed, reason } = await this.run(args, timeoutMs);
     if (!passed) throw new Error(reason);
   }
@@ -82,6 +107,20 @@ export class Systemd {
 }
 
 /** Runs, or is about to. */
-export const isActive = ({ active, isQueued }: UnitStanding): boolean =>
+export const isActive = ({ active, isQueued }: UnitState): boolean =>
   ['active', 'activating', 'reloading'].includes(active) || (active === 'inactive' && isQueued);
-export const isEnabled = ({ file }: UnitStanding): boolean => file === 'enabled' || file === 'enabled-runtime';
+export const isEnabled = ({ file }: UnitState): boolean => file === 'enabled' || file === 'enabled-runtime';
+
+/** Key of what a unit was before Sluice, as `SystemdUnit` keeps it. */
+export const unitKey = (unit: string): string => `unit:${unit}`;
+
+/** Whether a unit must not run after these items: a restart would start it. */
+export function restsAfter(items: readonly Item[], unit: string): boolean {
+  return items.some((item) => {
+    if (item.do === 'apply')
+      return (
+        item.entry.kind === 'SystemdUnit' && item.entry.spec['name'] === unit && item.entry.spec['state'] === 'stopped'
+      );
+    return item.key === unitKey(unit) && (item.original.was as { readonly active?: unknown } | null)?.active === false;
+  });
+}

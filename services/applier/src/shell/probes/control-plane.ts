@@ -1,10 +1,12 @@
 import type { ConfigEntry } from '#libs/contracts';
 
-/** Shorter than most probes': there are several, and a node that is cut off shall be back soon. */
+/** Shorter than most probes': there are several, and a node that is cut off must come back soon. */
 const LIMITS = { timeout: '2s', retries: 2 };
 const LIMITS_BEFORE = { timeout: '1s', retries: 1 };
 
-/** What a node must reach to be told anything: its bus, its gateway, who names hosts to it, and what an operator adds. */
+/**
+ * What a node must reach to be told anything: its bus, its gateway, who names hosts to it, and what an operator adds.
+ */
 export function controlPlane(servers: readonly string[], reach: readonly string[]): readonly ConfigEntry[] {
   const addresses = servers.flatMap((server) => addressOf(server) ?? []);
   return [
@@ -15,7 +17,7 @@ export function controlPlane(servers: readonly string[], reach: readonly string[
   ];
 }
 
-/** The same before a change: nobody waits long for what is not reached anyway. */
+/** The same before a change, with shorter timeouts. */
 export const controlPlaneBefore = (probes: readonly ConfigEntry[]): readonly ConfigEntry[] =>
   probes.map((entry) => ({ ...entry, spec: { ...entry.spec, ...LIMITS_BEFORE } }));
 

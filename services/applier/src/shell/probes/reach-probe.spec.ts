@@ -1,5 +1,5 @@
 import { createServer, type AddressInfo } from 'node:net';
-import { freePort } from '#libs/embedded';
+import { freePort } from '#libs/process';
 import { bootClock } from '../boot.js';
 import { controlPlane, controlPlaneBefore } from './control-plane.js';
 import { runProbes } from './run-probes.js';

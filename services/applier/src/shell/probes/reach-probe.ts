@@ -1,15 +1,15 @@
 import { readFile } from 'node:fs/promises';
-import { connect } from 'node:net';
 import { NetworkTools } from '../backends/network/tools.js';
-import type { ProbeType } from './probe-type.js';
+import { connected, type ProbeType } from './probe-types.js';
 
-/** A port that nobody serves: a router that says so was reached. */
+/** A port that nothing listens on: a router that refuses the connection was reached. */
 const DISCARD_PORT = 9;
 const DNS_PORT = 53;
 
 /**
- * Whether the node reaches something at all: `reach {addresses: [host:port]}` one of these, `{gateway: true}` its way out,
- * `{nameserver: true}` who names hosts to it. A connection that is refused was answered. Of the applier's own: no fragment has it.
+ * Whether the node reaches something at all: `reach {addresses: [host:port]}` one of these, `{gateway: true}` its way
+ * out, `{nameserver: true}` who names hosts to it. A connection that is refused was answered. Of the applier's own: no
+ * fragment has it.
  */
 export const reachProbe: ProbeType = {
   field: 'reach',
@@ -17,7 +17,7 @@ export const reachProbe: ProbeType = {
   tryOnce: async (spec, _surroundings, timeoutMs) => {
     const targets = await targetsOf(spec);
     if (targets.length === 0)
-      return spec['gateway'] === true ? 'there is no default gateway' : 'there is nobody to reach';
+      return spec['gateway'] === true ? 'there is no default gateway' : 'there is nothing to reach';
     const reasons = await Promise.all(targets.map(({ host, port }) => reached(host, port, timeoutMs)));
     return reasons.includes(undefined) ? undefined : reasons.join('; ');
   },
@@ -54,22 +54,8 @@ async function nameservers(): Promise<readonly string[]> {
   return [...text.matchAll(/^nameserver\s+(\S+)/gm)].map(([, host]) => host ?? '').slice(0, 3);
 }
 
-function reached(host: string, port: number, timeoutMs: number): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const socket = connect({ host, port });
-    const end = (reason: string | undefined): void => {
-      clearTimeout(timer);
-      socket.destroy();
-      resolve(reason);
-    };
-    const timer = setTimeout(() => end(`no answer from ${host} in ${Math.round(timeoutMs)} ms`), timeoutMs);
-    socket.on('connect', () => end(undefined));
-    socket.on('error', (error: NodeJS.ErrnoException) =>
-      end(
-        error.code === 'ECONNREFUSED' || error.code === 'ECONNRESET'
-          ? undefined
-          : `${host} is not reached (${error.code ?? error.message})`,
-      ),
-    );
-  });
-}
+/** A connection that is refused was answered. */
+const reached = (host: string, port: number, timeoutMs: number): Promise<string | undefined> =>
+  connected(host, port, timeoutMs, `no answer from ${host}`, ({ code, message }) =>
+    code === 'ECONNREFUSED' || code === 'ECONNRESET' ? undefined : `${host} cannot be reached (${code ?? message})`,
+  );

@@ -1,9 +1,8 @@
 import type { ConfigEntry } from '#libs/contracts';
 import type { ProbeResult } from '../../core/index.js';
-import { durationMs } from '../duration.js';
-import { Refused, type Clock } from '../ports.js';
-import type { ProbeSurroundings } from './probe-type.js';
-import { typeOf } from './registry.js';
+import { durationOr, Refused, type Clock } from '../ports.js';
+import { type ProbeSurroundings, execProbe, httpProbe, type ProbeType, tcpProbe, fileProbe } from './probe-types.js';
+import { reachProbe } from './reach-probe.js';
 
 const TIMEOUT_MS = 5_000;
 const RETRIES = 3;
@@ -41,7 +40,7 @@ async function run(
 ): Promise<string | undefined> {
   const { type, spec } = typeOf(entry);
   const { timeoutMs, retries } = timingOf(entry);
-  let reason: string | undefined = 'no time was left to try it';
+  let reason: string | undefined = 'not enough time to run it';
   for (let tries = 0; tries <= retries; tries++) {
     if (tries > 0)
       await pause(Math.min(FIRST_PAUSE_MS * 2 ** (tries - 1), LONGEST_PAUSE_MS, Math.max(0, untilMs - clock())));
@@ -59,7 +58,29 @@ function timingOf(entry: ConfigEntry): { readonly timeoutMs: number; readonly re
   const { timeout, retries = RETRIES } = entry.spec;
   if (!Number.isInteger(retries) || (retries as number) < 0 || (retries as number) > 100)
     throw new Refused('content', `retries ${JSON.stringify(retries)} is not a number from 0 to 100`);
-  return { timeoutMs: durationMs(timeout, TIMEOUT_MS), retries: retries as number };
+  return { timeoutMs: durationOr(TIMEOUT_MS, timeout), retries: retries as number };
 }
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Every type of probe, by the field of its spec. */
+export const PROBE_TYPES: readonly ProbeType[] = [tcpProbe, httpProbe, execProbe, fileProbe, reachProbe];
+
+/** The type of a probe and its part of the spec. Throws Refused when it has not exactly one. */
+export function typeOf(entry: ConfigEntry): {
+  readonly type: ProbeType;
+  readonly spec: Readonly<Record<string, unknown>>;
+} {
+  const types = PROBE_TYPES.filter(({ field }) => entry.spec[field] !== undefined);
+  const [type] = types;
+  const spec = type === undefined ? undefined : entry.spec[type.field];
+  if (types.length !== 1 || type === undefined || typeof spec !== 'object' || spec === null) {
+    throw new Refused(
+      'content',
+      `a probe must have exactly one of ${PROBE_TYPES.filter((one) => one !== reachProbe)
+        .map(({ field }) => field)
+        .join(', ')}`,
+    );
+  }
+  return { type, spec: spec as Readonly<Record<string, unknown>> };
+}

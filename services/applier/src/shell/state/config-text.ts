@@ -13,10 +13,10 @@ export function parseConfig(text: string, hash: string): Config | string {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    return `config ${hash} is no JSON: ${(error as Error).message}`;
+    return `config ${hash} is not JSON: ${(error as Error).message}`;
   }
   const found = hashOf(value);
-  if (found !== hash) return `config ${hash} has another content, of hash ${found}`;
+  if (found !== hash) return `config ${hash} does not match its content, whose hash is ${found}`;
   const fragments = (value as Partial<Config> | null)?.fragments;
   if (!Array.isArray(fragments) || !fragments.every(isEntry)) return `config ${hash} is not a list of fragments`;
   return value as Config;

@@ -2,7 +2,7 @@ import { isHash } from '#libs/contracts';
 import type { Journal } from '../../core/index.js';
 import { sha256 } from './original-store.js';
 
-/** `{"sha256": …, "journal": {…}}`; the digest is of the journal's text as it stands there. */
+/** `{"sha256": …, "journal": {…}}`; the digest is of the journal's text as it is in the file. */
 export function encodeJournal(journal: Journal): string {
   const text = JSON.stringify(journal);
   return `{"sha256":"${sha256(text)}","journal":${text}}\n`;
@@ -22,7 +22,10 @@ export function decodeJournal(text: string): Journal | string {
     : `not a journal of an applier: ${wrong} is not what one writes`;
 }
 
-/** Whether a journal is whole, and of a later kind than this applier writes: the one before it, of whatever kind, is no substitute. */
+/**
+ * Whether a journal is whole, and of a later kind than this applier writes: the one before it, of whatever kind, is no
+ * substitute.
+ */
 export function isNewer(text: string): boolean {
   const match = /^\{"sha256":"([0-9a-f]{64})","journal":(.*)\}\n$/s.exec(text);
   if (match?.[2] === undefined || sha256(match[2]) !== match[1]) return false;
@@ -47,11 +50,14 @@ const has =
 
 const isEscalated = has({ action: has({ kind: isText }), reason: isText });
 
-/** A digest says that a text is whole, and not that an applier wrote it: what is edited by hand must not stop all appliers beside this one. */
+/**
+ * A digest says that a text is whole, and not that an applier wrote it: what is edited by hand must not stop all
+ * appliers next to this one.
+ */
 const SHAPE: Readonly<Record<string, Check>> = {
   node: isText,
   incarnation: isCount,
-  birth: isCount,
+  nonce: isCount,
   seq: isCount,
   inForce: (value) => typeof value === 'string' && isHash(value),
   sound: (value) => typeof value === 'boolean',
@@ -67,7 +73,7 @@ const SHAPE: Readonly<Record<string, Check>> = {
   ),
   work: isAbsentOr(
     has({
-      phase: (value) => value === 'forward' || value === 'confirming' || value === 'going-back',
+      phase: (value) => value === 'forward' || value === 'confirming' || value === 'rolling-back',
       lease: isText,
       change: isText,
       pool: isText,
@@ -77,21 +83,21 @@ const SHAPE: Readonly<Record<string, Check>> = {
       applyMs: Number.isFinite,
       bootId: isText,
       readMs: Number.isFinite,
-      turnBackMs: Number.isFinite,
+      rollBackAtMs: Number.isFinite,
       passedBefore: isList,
       changed: isList,
       begunOn: isAbsentOr(isText),
       reboot: isAbsentOr(has({ from: isText, untilMs: Number.isFinite })),
       escalated: isAbsentOr(isEscalated),
-      backEscalated: isAbsentOr(isEscalated),
+      rollbackEscalated: isAbsentOr(isEscalated),
     }),
   ),
-  owed: isAbsentOr(has({ actions: isList, bootId: isText, restartMs: isAbsentOr(Number.isFinite) })),
+  outstanding: isAbsentOr(has({ actions: isList, bootId: isText, restartMs: isAbsentOr(Number.isFinite) })),
   originals: (value) =>
     isObject(value) && Object.values(value).every(has({ kind: isText, was: (was) => was !== undefined, made: isList })),
   madeIn: isAbsentOr(isText),
   report: isAbsentOr(
-    has({ kind: isText, node: isText, incarnation: isCount, birth: isCount, seq: isCount, hash: isText }),
+    has({ kind: isText, node: isText, incarnation: isCount, nonce: isCount, seq: isCount, hash: isText }),
   ),
 };
 

@@ -3,13 +3,12 @@ import { link, readFile, rename, unlink, writeFile } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { codeOf, isMissing } from './whole-file.js';
-import { StateError } from './state-error.js';
 
-/** Locks that this process holds: its own pid says nothing about another applier beside it. */
+/** Locks that this process holds: its own pid says nothing about another applier next to it. */
 const held = new Set<string>();
 const TRIES = 5;
 
-/** A guard has the folder only while it goes back. */
+/** A guard has the folder only while it rolls back. */
 const GUARD_POLL_MS = 200;
 const GUARD_WAITS = 600;
 
@@ -25,8 +24,8 @@ export function holderOf(folder: string): number | undefined {
 }
 
 /**
- * Takes the state folder for one applier. The lock of a dead process is taken over, that of a guard is waited for: it ends what
- * this applier would have to end first. Returns what frees it.
+ * Takes the state folder for one applier. The lock of a dead process is taken over, that of a guard is waited for: it
+ * ends what this applier would have to end first. Returns what frees it.
  */
 export async function lockFolder(folder: string, isGuard = false): Promise<() => Promise<void>> {
   const path = join(folder, 'lock');
@@ -95,7 +94,7 @@ function alivePid(path: string, text: string): number | undefined {
   try {
     lock = (JSON.parse(text) as typeof lock | null) ?? {};
   } catch {
-    return undefined; // a torn lock: whoever wrote it did not live to link it
+    return undefined; // a torn lock: its writer did not live to link it
   }
   if (typeof lock.pid !== 'number') return undefined;
   if (lock.pid === process.pid) return held.has(path) ? lock.pid : undefined;
@@ -103,7 +102,10 @@ function alivePid(path: string, text: string): number | undefined {
   return started !== '' && started === lock.started ? lock.pid : undefined;
 }
 
-/** When a process was started, in ticks of its boot and with the boot's id; empty when there is no such process. A pid alone is used again. */
+/**
+ * When a process was started, in ticks of its boot and with the boot's id; empty when there is no such process. A pid
+ * alone is used again.
+ */
 function startOf(pid: number): string {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -125,3 +127,14 @@ const inUse = (folder: string, by: string): StateError =>
     join(folder, 'lock'),
     `the state folder is in use by ${by}: two appliers must not share one. Stop the other, or give this one its own folder with --state`,
   );
+
+/** A state folder that cannot be used as it is. The message names the file and the way out. */
+export class StateError extends Error {
+  override readonly name = 'StateError';
+  constructor(
+    readonly file: string,
+    message: string,
+  ) {
+    super(`${file}: ${message}`);
+  }
+}

@@ -18,7 +18,7 @@ const work: Journal['work'] = {
   applyMs: 1_000,
   bootId: 'b',
   readMs: 0,
-  turnBackMs: 500,
+  rollBackAtMs: 500,
   passedBefore: [],
   changed: [],
 };

@@ -5,9 +5,8 @@ import type { Config } from '#libs/contracts';
 import { newJournal, type Journal, type Originals } from '../../core/index.js';
 import { parseConfig } from './config-text.js';
 import { decodeJournal, encodeJournal, isNewer } from './journal-text.js';
-import { lockFolder } from './lock.js';
+import { lockFolder, StateError } from './lock.js';
 import { OriginalStore } from './original-store.js';
-import { StateError } from './state-error.js';
 import { contentOf, isMissing, writeAllWhole, writeWhole } from './whole-file.js';
 
 /**
@@ -16,7 +15,7 @@ import { contentOf, isMissing, writeAllWhole, writeWhole } from './whole-file.js
  */
 export class StateFolder {
   readonly contents: OriginalStore;
-  /** What stands in `journal.json` cannot be used: it must not take the place of the one before, which can. */
+  /** `journal.json` cannot be used, so it must not replace the one before, which can. */
   private damaged = false;
 
   private constructor(
@@ -36,7 +35,9 @@ export class StateFolder {
     return this.unlock();
   }
 
-  /** The journal as it stands; a new one when there is none. Throws StateError when what stands there cannot be used. */
+  /**
+   * The journal as it stands; a new one when there is none. Throws StateError when what stands there cannot be used.
+   */
   async readJournal(
     node: string,
     emptyHash: string,
@@ -51,7 +52,7 @@ export class StateFolder {
     if (text !== undefined && isNewer(text))
       throw new StateError(
         path,
-        `${decoded}. Only if that cannot be: put a copy of an older journal in its place, and see to what was changed since`,
+        `${decoded}. If you cannot, put a copy of an older journal in its place, and check what has changed since`,
       );
     const older = before === undefined ? 'missing' : decodeJournal(before);
     this.damaged = typeof older !== 'string';
@@ -59,20 +60,23 @@ export class StateFolder {
       return { journal: ownJournal(older, node, previous), fellBack: `${path}: ${decoded}` };
     throw new StateError(
       path,
-      `${decoded}, and ${previous} is of no use either (${older}). Put a copy of either file back; or move both away, and the node begins anew: what stands on it now counts as original, and it gets its config again`,
+      `${decoded}, and ${previous} cannot be used either (${older}). Put a copy of either file back; or move both away, and the node starts from scratch: what is on it now counts as original, and it gets its config again`,
     );
   }
 
   async writeJournal(journal: Journal): Promise<void> {
     const path = join(this.path, 'journal.json');
     const text = encodeJournal(journal);
-    // Of an unfinished work the copy before, should it ever be needed, must know too. One of the two is whole at every moment.
+    // Of an unfinished work the copy before, should it ever be needed, must know too. One of the two is whole at every
+    // moment.
     if (journal.work !== undefined) await writeAllWhole(this.path, ['journal.json', 'journal.prev.json'], text);
     else await writeWhole(path, text, () => (this.damaged ? Promise.resolve() : this.keepAsPrevious(path)));
     this.damaged = false;
   }
 
-  /** By a second name, so that `journal.json` is there at every moment: whoever looks finds the old one or the new one. */
+  /**
+   * By a second name, so that `journal.json` is there at every moment: a reader finds the old one or the new one.
+   */
   private async keepAsPrevious(path: string): Promise<void> {
     const next = join(this.path, 'journal.prev.json.new');
     if (lstatSync(next, { throwIfNoEntry: false }) !== undefined) await ignoreMissing(unlink(next));

@@ -1,16 +1,9 @@
-import {
-  connectBus,
-  connectFleet,
-  Ledger,
-  startService,
-  type Bus,
-  type FleetClient,
-  type RunningService,
-} from '#libs/bus';
+import { connectBus, Ledger, type Bus } from '#libs/nats';
+import { connectFleet, type FleetClient } from '#libs/client';
+import { startService, type RunningService } from '#libs/nest';
 import { factSubject, type Action, type DrainView, type Fact, type FactType, type NewFact } from '#libs/contracts';
-import { startNatsServer, type NatsServer } from '#libs/embedded';
-import { settingsFrom, SILENT } from '#libs/runtime';
-import { factOf, until } from '#libs/testing';
+import { settingsFrom, SILENT } from '#libs/process';
+import { factOf, until, startNatsServer, type NatsServer } from '#libs/testing';
 import { service as drain } from '../../service.js';
 
 /** What a spec says of a lease; the rest is as of a pool that says nothing. */
@@ -40,9 +33,14 @@ export class DrainStage {
 
   /** Starts a copy of the service; resolves when it follows the ledger. */
   async serve(kubeconfig: string, self = ''): Promise<RunningService> {
-    Object.assign(process.env, { SLUICE_DRAIN: 'kubernetes', KUBECONFIG: kubeconfig, SLUICE_POD: self });
+    process.env['KUBECONFIG'] = kubeconfig;
     const service = await startService(drain, {
-      settings: settingsFrom({ NATS_URL: this.server.url, SLUICE_HEALTH_SECONDS: '0' }),
+      settings: settingsFrom({
+        NATS_URL: this.server.url,
+        SLUICE_HEALTH_SECONDS: '0',
+        SLUICE_DRAIN: 'kubernetes',
+        SLUICE_POD: self,
+      }),
       logger: SILENT,
       leaderTtlMs: 1_000,
     });
@@ -126,7 +124,7 @@ export class DrainStage {
     await this.client.close();
     await this.bus.close();
     await this.server.stop();
-    for (const name of ['SLUICE_DRAIN', 'KUBECONFIG', 'SLUICE_POD']) delete process.env[name];
+    delete process.env['KUBECONFIG'];
   }
 
   private of(node: string, lease: string) {

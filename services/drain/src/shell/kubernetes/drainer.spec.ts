@@ -1,7 +1,7 @@
-import { CORDON_MARK, KEEP_MARK, RELEASED_MARK } from '#libs/contracts';
+import { CORDON_ANNOTATION, KEEP_CORDONED_ANNOTATION, UNCORDONED_ANNOTATION } from '#libs/contracts';
 import { ApiGate, describeOnKube, NEVER_ENDS, nodePath, podPath, until } from '#libs/testing';
 import { Kube } from '#libs/kube';
-import { SILENT } from '#libs/runtime';
+import { SILENT } from '#libs/process';
 import type { Drain } from '../../core/index.js';
 import { DrainStage } from './drain-stage.fixture.js';
 import { NodeDrain } from './node-drain.js';
@@ -15,7 +15,7 @@ describeOnKube('a node in Kubernetes', (world) => {
   });
   afterAll(() => stage.stop());
 
-  /** What takes its time is begun first, and looked at last. */
+  /** What takes its time is started first, and looked at last. */
   const begin = async (): Promise<void> => {
     const { scene } = world;
     for (const [node, onTimeout] of [
@@ -55,18 +55,16 @@ describeOnKube('a node in Kubernetes', (world) => {
       by: 'kubernetes',
     });
     expect(await stage.facts('node.cordoned', lease)).toHaveLength(1);
-    expect([await scene.podsOn('a1'), await scene.isCordoned('a1'), await annotation('a1', CORDON_MARK)]).toEqual([
-      ['a1-daemon'],
-      true,
-      `{"lease":"${lease}","found":false}`,
-    ]);
+    expect([await scene.podsOn('a1'), await scene.isCordoned('a1'), await annotation('a1', CORDON_ANNOTATION)]).toEqual(
+      [['a1-daemon'], true, `{"lease":"${lease}","alreadyCordoned":false}`],
+    );
     expect((await stage.shown('a1', ({ state }) => state === 'drained')).strategy).toBe('kubernetes');
     await stage.settle('a1', lease);
     await stage.said('node.uncordoned', lease);
     expect([
       await scene.isCordoned('a1'),
-      await annotation('a1', CORDON_MARK),
-      await annotation('a1', RELEASED_MARK),
+      await annotation('a1', CORDON_ANNOTATION),
+      await annotation('a1', UNCORDONED_ANNOTATION),
     ]).toEqual([false, undefined, lease]);
   });
 
@@ -177,7 +175,7 @@ describeOnKube('a node in Kubernetes', (world) => {
       await scene.cordon('p1');
       const lease = await stage.grant('p1');
       await stage.said('node.drained', lease);
-      expect(await annotation('p1', CORDON_MARK)).toBe(`{"lease":"${lease}","found":true}`);
+      expect(await annotation('p1', CORDON_ANNOTATION)).toBe(`{"lease":"${lease}","alreadyCordoned":true}`);
       await stage.settle('p1', lease);
       await stage.said('node.uncordoned', lease);
       expect(await scene.isCordoned('p1')).toBe(true);
@@ -212,7 +210,7 @@ describeOnKube('a node in Kubernetes', (world) => {
       expect(await scene.isCordoned('p3')).toBe(false);
       await stage.settle('p3', lease);
       await stage.said('node.uncordoned', lease);
-      expect(await annotation('p3', CORDON_MARK)).toBeUndefined();
+      expect(await annotation('p3', CORDON_ANNOTATION)).toBeUndefined();
     });
 
     it("a cordon of somebody's own, put on after theirs or ours was taken off, stays", async () => {
@@ -232,10 +230,12 @@ describeOnKube('a node in Kubernetes', (world) => {
       await scene.node('p5');
       const lease = await stage.grant('p5');
       await stage.said('node.drained', lease);
-      await scene.api.patch(nodePath('p5'), { metadata: { annotations: { [KEEP_MARK]: 'a broken fan' } } });
+      await scene.api.patch(nodePath('p5'), {
+        metadata: { annotations: { [KEEP_CORDONED_ANNOTATION]: 'a broken fan' } },
+      });
       await stage.settle('p5', lease);
       await stage.said('node.uncordoned', lease);
-      expect([await scene.isCordoned('p5'), await annotation('p5', CORDON_MARK)]).toEqual([true, undefined]);
+      expect([await scene.isCordoned('p5'), await annotation('p5', CORDON_ANNOTATION)]).toEqual([true, undefined]);
     });
 
     it('who deletes the Node, and makes it again under its name, has the new one drained too', async () => {
@@ -411,7 +411,7 @@ describeOnKube('a node in Kubernetes', (world) => {
         /nodes "s3" is forbidden: .*cannot get resource "nodes"/,
       );
       const rbac = '/apis/rbac.authorization.k8s.io/v1';
-      // As docs/protocol.md says what it needs.
+      // As docs/reference/protocol.md says what it needs.
       const rules = [
         { apiGroups: [''], resources: ['nodes'], verbs: ['get', 'list', 'watch', 'patch'] },
         { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch', 'delete'] },

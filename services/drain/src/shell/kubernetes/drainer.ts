@@ -1,16 +1,21 @@
 import { nodeToken } from '#libs/contracts';
-import type { Bus, LedgerService } from '#libs/bus';
+import type { Bus, LedgerService } from '#libs/nats';
 import type { Kube } from '#libs/kube';
-import { monotonicMs, wallTime, type Logger } from '#libs/runtime';
-import { noteProgress, type Drain, type Input, type Progress, type State } from '../../core/index.js';
+import { monotonicMs, wallTime, type Logger } from '#libs/process';
+import { Drains, noteProgress, type Drain, type Input, type Progress, type State } from '../../core/index.js';
 import { NodeDrain, type DrainerParts } from './node-drain.js';
 
 /** One message a second and node says enough. */
 const PROGRESS_MS = 1_000;
 
-/** The strategy `kubernetes`: while this copy leads, one NodeDrain for each node that is drained or has to be given back. */
+/**
+ * The strategy `kubernetes`: while this copy leads, one NodeDrain for each node that is drained or has to be given
+ * back.
+ */
 export class Drainer {
-  private readonly drains = new Map<string, NodeDrain>();
+  private readonly drains = new Drains(({ node, lease, phase }) =>
+    new NodeDrain(this.parts, node, lease, phase).start(),
+  );
   private readonly published = new Map<string, { readonly text: string; readonly atMs: number }>();
   private readonly unfollow: () => void;
   private unwatch: (() => void) | undefined;
@@ -43,28 +48,17 @@ export class Drainer {
 
   /** Brings what is under way in line with the fold. */
   private follow(state: State | undefined): void {
-    for (const [node, drain] of this.drains) {
-      if (state?.open.has(node) === true && state.drains.get(node)?.lease === drain.lease) continue;
-      drain.stop();
-      this.drains.delete(node);
-      this.published.delete(node);
-    }
-    for (const node of state?.open ?? []) {
-      const drain = state?.drains.get(node);
-      if (drain === undefined) continue;
-      const running = this.drains.get(node);
-      if (running === undefined)
-        this.drains.set(node, new NodeDrain(this.parts, node, drain.lease, drain.phase).start());
-      else running.move(drain);
-    }
+    this.drains.follow(state);
+    for (const node of this.published.keys()) if (!this.drains.running.has(node)) this.published.delete(node);
     this.watchBudgets();
   }
 
   /** Budgets are of no interest while nothing is drained. */
   private watchBudgets(): void {
-    if (this.drains.size > 0) {
+    const { running } = this.drains;
+    if (running.size > 0) {
       this.unwatch ??= this.kube.onFreed((budget) => {
-        for (const drain of this.drains.values()) drain.freed(budget);
+        for (const drain of running.values()) drain.freed(budget);
       }, this.parts.logger);
     } else {
       this.unwatch?.();

@@ -1,14 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { growingMs, Signal, UnavailableError } from '#libs/bus';
+import { growingMs, Signal, UnavailableError } from '#libs/nats';
 import { FIELD_MANAGER, isMissingRight, KubeError, type Kube, type KubeNode, type KubePod } from '#libs/kube';
-import { monotonicMs, wallTime, type Logger } from '#libs/runtime';
+import { monotonicMs, wallTime, type Logger } from '#libs/process';
 import {
+  drainNode,
   nameOf,
-  NodeLook,
+  NodeReconciler,
   type Drain,
   type Eviction,
   type EvictionResult,
-  type LookEffect,
+  type DrainEffect,
   type NodeSeen,
   type NodeWrite,
   type Progress,
@@ -35,15 +36,12 @@ interface SeenNode extends NodeSeen {
 
 /** Pods come and go in bursts: one look for a burst. */
 const BURST_MS = 30;
-const FIRST_PAUSE_MS = 250;
-const LONGEST_PAUSE_MS = 15_000;
 
 /** Lets the core look at one node again and again, and carries out what it asks for. */
 export class NodeDrain {
   private readonly again = new Signal();
-  private readonly core: NodeLook<SeenNode, KubePod>;
+  private readonly core: NodeReconciler<SeenNode, KubePod>;
   private stopped = false;
-  private failures = 0;
   private unwatch: (() => void) | undefined;
 
   constructor(
@@ -52,7 +50,7 @@ export class NodeDrain {
     readonly lease: string,
     phase: Drain['phase'],
   ) {
-    this.core = new NodeLook(node, lease, phase, parts.self);
+    this.core = new NodeReconciler(node, lease, phase, parts.self);
   }
 
   start(): this {
@@ -77,52 +75,46 @@ export class NodeDrain {
   }
 
   private async run(): Promise<void> {
-    while (!this.stopped) {
-      let pauseMs: number;
+    const steps = drainNode(this.core);
+    let next = steps.next();
+    while (next.done !== true) {
       try {
-        pauseMs = await this.carryOut(this.core.look());
-        this.failures = 0;
+        const answer = await this.perform(next.value);
+        if (this.stopped) return;
+        next = steps.next(answer);
       } catch (error) {
         // Another copy leads: this one is stopped, and the other looks.
         if (this.stopped || error instanceof UnavailableError) return;
-        pauseMs = await this.failed(error as Error);
+        next = steps.throw(error);
       }
-      this.watch();
-      if (this.stopped || pauseMs === 0) continue;
-      await this.again.wait(pauseMs);
-      await sleep(BURST_MS);
     }
   }
 
-  /** Only after the first look, which need not wait for what a watch takes to begin: that begins with a list, so nothing is missed. */
+  /**
+   * Only after the first look, which need not wait for what a watch takes to begin: that begins with a list, so nothing
+   * is missed.
+   */
   private watch(): void {
     if (this.unwatch === undefined && !this.stopped)
       this.unwatch = this.parts.kube.onChange(this.node, () => this.again.give(), this.parts.logger);
   }
 
-  private async failed(error: Error): Promise<number> {
+  private async wait(forMs: number): Promise<void> {
+    this.watch();
+    await this.again.wait(forMs);
+    await sleep(BURST_MS);
+  }
+
+  private noteFailure(error: Error, failures: number): boolean {
     // A missing right was named, once.
     this.parts.logger[isMissingRight(error) ? 'debug' : 'warn'](
-      { error, node: this.node, lease: this.lease, failures: this.failures },
-      'a node could not be looked at; trying again',
+      { error, node: this.node, lease: this.lease, failures },
+      'node could not be reconciled; trying again',
     );
-    await this.carryOut(this.core.failed(this.failures, error.message, error instanceof KubeError)).catch(
-      () => undefined,
-    );
-    return growingMs(this.failures++, FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
+    return error instanceof KubeError;
   }
 
-  private async carryOut<T>(looking: Generator<LookEffect<SeenNode, KubePod>, T, unknown>): Promise<T> {
-    let next = looking.next();
-    while (next.done !== true) {
-      const result = await this.perform(next.value);
-      if (this.stopped) throw new UnavailableError('this drain was stopped');
-      next = looking.next(result);
-    }
-    return next.value;
-  }
-
-  private async perform(effect: LookEffect<SeenNode, KubePod>): Promise<unknown> {
+  private async perform(effect: DrainEffect<SeenNode, KubePod>): Promise<unknown> {
     const { kube, drainOf, say, show } = this.parts;
     switch (effect.do) {
       case 'read-node':
@@ -141,6 +133,12 @@ export class NodeDrain {
         return say(effect.sight);
       case 'show':
         return show(this.node, effect.progress);
+      case 'wait':
+        return this.wait(effect.forMs);
+      case 'back-off':
+        return this.wait(growingMs(effect.tries, effect.leastMs, effect.mostMs));
+      case 'note-failure':
+        return this.noteFailure(effect.error, effect.failures);
     }
   }
 
@@ -150,7 +148,7 @@ export class NodeDrain {
     try {
       if (how === 'delete') {
         const outcome = await kube.delete(pod, graceSeconds);
-        logger.warn({ ...about, graceSeconds }, 'a pod was deleted, as the pool says after the time-out');
+        logger.warn({ ...about, graceSeconds }, 'pod deleted after the drain timeout, as its pool says');
         return { outcome };
       }
       const result = await kube.evict(pod, graceSeconds);

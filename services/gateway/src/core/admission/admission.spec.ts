@@ -1,22 +1,22 @@
 import type { ChangeView, Fragment, KnownBadView, NodeView } from '#libs/contracts';
-import { compileFragments, renderNode } from '#libs/rendering';
+import { compileFragments, renderNode } from '#libs/rules';
 import { sha256 } from '../gateway.fixture.js';
 import {
-  answer,
+  answerAdmission,
   answerSteering,
   contentsOf,
-  decide,
   FINALIZER,
   readReview,
   reviewOf,
-  standingOf,
+  certificateStatusOf,
   State,
-  Wanted,
+  DesiredState,
   type AdmissionRequest,
   type Condition,
   type RolloutRequest,
   type Status,
 } from '../index.js';
+import { decide } from '../gateway.js';
 
 const KINDS = ['kind:File', 'kind:Vrf', 'kind:Layer2Network'];
 const node = (name: string, labels: object, capabilities = KINDS): NodeView =>
@@ -29,11 +29,11 @@ const fileOf = (name: string, spec: object = {}, more: object = {}) => ({
   deleting: false,
   ...more,
 });
-type Written = ReturnType<typeof fileOf>;
+type PublishedManifest = ReturnType<typeof fileOf>;
 const ask = (
   operation: AdmissionRequest['operation'],
-  object: Written | undefined,
-  before?: Written,
+  object: PublishedManifest | undefined,
+  before?: PublishedManifest,
   groups: readonly string[] = ['dev'],
 ): AdmissionRequest => ({
   uid: 'u',
@@ -50,8 +50,8 @@ const ask = (
 function wantedOf(
   nodes: readonly NodeView[],
   ...objects: readonly { readonly kind: string; readonly name: string; readonly spec: object }[]
-): Wanted {
-  const wanted = new Wanted(sha256);
+): DesiredState {
+  const wanted = new DesiredState(sha256);
   for (const one of nodes) wanted.showNode(one);
   for (const one of objects)
     wanted.hear({
@@ -76,31 +76,31 @@ const committed = (name: string, spec: object, gone = false) =>
     ledger: 1,
   }) as never;
 const THREE = [node('a', { role: 'edge' }), node('b', { role: 'edge', zone: '1' }), node('c', { role: 'core' })];
-const warningsOf = (wanted: Wanted, ...request: Parameters<typeof ask>): readonly string[] => {
-  const said = answer(ask(...request), wanted);
+const warningsOf = (wanted: DesiredState, ...request: Parameters<typeof ask>): readonly string[] => {
+  const said = answerAdmission(ask(...request), wanted);
   if (said.is !== 'allowed') throw new Error(`it is ${said.is}`);
   return said.warnings;
 };
 
 describe('the answer', () => {
   it('is no answer before all was read, but for what is wrong in the object itself', () => {
-    expect(answer(ask('CREATE', fileOf('motd')), new Wanted())).toEqual({ is: 'unready' });
-    expect(answer(ask('CREATE', fileOf('motd', { path: 'etc' })), new Wanted())).toMatchObject({
+    expect(answerAdmission(ask('CREATE', fileOf('motd')), new DesiredState())).toEqual({ is: 'unready' });
+    expect(answerAdmission(ask('CREATE', fileOf('motd', { path: 'etc' })), new DesiredState())).toMatchObject({
       is: 'invalid',
       reasons: [{ fragment: 'File/motd', field: 'spec.path', code: 'bad-path' }],
     });
   });
 
-  it('lets go whatever is on its way out or changes nothing, whoever asks and whatever is known', () => {
+  it('lets go whatever is on its way out or changes nothing, no matter who asks and what is known', () => {
     const bad = fileOf('motd', { path: 'etc' });
-    expect(answer(ask('UPDATE', { ...bad, deleting: true }, bad), new Wanted())).toEqual({
+    expect(answerAdmission(ask('UPDATE', { ...bad, deleting: true }, bad), new DesiredState())).toEqual({
       is: 'allowed',
       warnings: [],
     });
     expect(
-      answer(
+      answerAdmission(
         ask('UPDATE', bad, { ...bad, spec: { content: '', path: 'etc', nodeSelector: {} } as never }),
-        new Wanted(),
+        new DesiredState(),
       ),
     ).toEqual({ is: 'allowed', warnings: [] });
   });
@@ -141,11 +141,13 @@ describe('the answer', () => {
       },
       gone: false,
     } as never);
-    expect(answer(ask('CREATE', fileOf('one')), wanted)).toMatchObject({
+    expect(answerAdmission(ask('CREATE', fileOf('one')), wanted)).toMatchObject({
       is: 'invalid',
       reasons: [{ code: 'immutable', field: 'metadata.labels["sluice.dev/purpose"]' }],
     });
-    expect(answer(ask('CREATE', fileOf('one', {}, { labels: { 'sluice.dev/purpose': 'a' } })), wanted)).toEqual({
+    expect(
+      answerAdmission(ask('CREATE', fileOf('one', {}, { labels: { 'sluice.dev/purpose': 'a' } })), wanted),
+    ).toEqual({
       is: 'allowed',
       warnings: [],
     });
@@ -180,8 +182,8 @@ describe('the answer', () => {
     expect(warningsOf(wanted, 'UPDATE', { ...two, spec: { ...two.spec, content: 'other' } }, two)).toEqual([]);
   });
 
-  describe('about what comes to a config that is known to be bad', () => {
-    const condemned = (wanted: Wanted, kind: 'hash' | 'recipe', ...files: readonly object[]): KnownBadView => {
+  describe('about what comes to a config that is known-bad', () => {
+    const knownBad = (wanted: DesiredState, kind: 'hash' | 'recipe', ...files: readonly object[]): KnownBadView => {
       const rendered = renderNode(
         compileFragments(files as unknown as readonly Fragment[]).forNode(THREE[0]?.labels ?? {}),
         { name: 'a', labels: {} },
@@ -197,19 +199,19 @@ describe('the answer', () => {
         since: 'yesterday',
         gone: false,
         ledger: 1,
-        forgivenBy: '',
-        forgivenReason: '',
+        clearedBy: '',
+        clearedReason: '',
       };
       wanted.knownBad.show(kind === 'hash' ? `config.${rendered.hash}` : `recipe.${rendered.recipe}`, story);
       return story;
     };
     const bad = fileOf('x', { content: 'bad' });
 
-    it('says so, with its story, until it is forgiven', () => {
+    it('says so, with its story, until it is cleared', () => {
       const wanted = wantedOf(THREE, fileOf('one'));
-      const story = condemned(wanted, 'hash', fileOf('one'), bad);
+      const story = knownBad(wanted, 'hash', fileOf('one'), bad);
       expect(warningsOf(wanted, 'CREATE', bad)).toEqual([
-        `spec: config ${story.hash.slice(0, 12)} is known to be bad: b found it invalid in c3 at yesterday: its probe fails; if you know better: sluice forgive ${story.hash.slice(0, 12)} --reason WHY (a, b, c)`,
+        `spec: config ${story.hash.slice(0, 12)} is known-bad: b reported it as invalid in c3 at yesterday: its probe fails; to allow it again: sluice clear ${story.hash.slice(0, 12)} --reason WHY (a, b, c)`,
       ]);
       expect([
         warningsOf(wanted, 'CREATE', fileOf('x', { content: 'good' })),
@@ -222,23 +224,23 @@ describe('the answer', () => {
     it('says it of the same fragments too, where each node has a value of its own in them', () => {
       const wanted = wantedOf(THREE);
       const named = fileOf('x', { content: '{{ node.name }}' });
-      const story = condemned(wanted, 'recipe', named);
+      const story = knownBad(wanted, 'recipe', named);
       expect(warningsOf(wanted, 'CREATE', named).join()).toContain(
-        `a config made of the same fragments as ${story.hash.slice(0, 12)} is known to be bad`,
+        `a config made of the same fragments as ${story.hash.slice(0, 12)} is known-bad`,
       );
     });
 
     it('says it of a deletion that comes to one, and nothing of what is so already', () => {
       const wanted = wantedOf(THREE, fileOf('one'), bad);
-      condemned(wanted, 'hash', fileOf('one'));
-      expect(warningsOf(wanted, 'DELETE', undefined, bad).join()).toContain('is known to be bad');
-      condemned(wanted, 'hash', fileOf('one'), bad);
+      knownBad(wanted, 'hash', fileOf('one'));
+      expect(warningsOf(wanted, 'DELETE', undefined, bad).join()).toContain('is known-bad');
+      knownBad(wanted, 'hash', fileOf('one'), bad);
       expect(warningsOf(wanted, 'UPDATE', { ...bad, labels: { team: 'a' } }, bad)).toEqual([]);
     });
 
-    it('digests nothing while nothing is known to be bad', () => {
+    it('digests nothing while nothing is known-bad', () => {
       let digested = 0;
-      const wanted = new Wanted((text) => {
+      const wanted = new DesiredState((text) => {
         digested += 1;
         return sha256(text);
       });
@@ -266,7 +268,7 @@ describe('the answer', () => {
     };
     const wanted = wantedOf(THREE, pool);
     expect(
-      answer(
+      answerAdmission(
         ask(
           'CREATE',
           fileOf('x', { nodeSelector: { matchExpressions: [{ key: 'role', operator: 'NotIn', values: ['core'] }] } }),
@@ -275,10 +277,10 @@ describe('the answer', () => {
       ),
     ).toMatchObject({ is: 'forbidden' });
     expect(
-      answer(ask('CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'core' } } })), wanted),
+      answerAdmission(ask('CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'core' } } })), wanted),
     ).toMatchObject({ is: 'allowed' });
     for (const group of ['edge-team', 'system:masters'])
-      expect(answer(ask('CREATE', fileOf('x'), undefined, [group]), wanted)).toMatchObject({ is: 'allowed' });
+      expect(answerAdmission(ask('CREATE', fileOf('x'), undefined, [group]), wanted)).toMatchObject({ is: 'allowed' });
   });
 });
 
@@ -297,13 +299,13 @@ describe('who pauses a rollout, or lets it go on', () => {
       pools: { edge: 2, core: 1 },
       ...more,
     }) as unknown as ChangeView;
-  const world = (view: ChangeView | undefined, ...pools: readonly ReturnType<typeof poolOf>[]): Wanted => {
+  const world = (view: ChangeView | undefined, ...pools: readonly ReturnType<typeof poolOf>[]): DesiredState => {
     const wanted = wantedOf(THREE, ...pools);
     if (view !== undefined) wanted.changes.show(view);
     wanted.read.add('changes');
     return wanted;
   };
-  const wish = (wanted: Wanted, groups: readonly string[], more: Partial<RolloutRequest> = {}): string => {
+  const wish = (wanted: DesiredState, groups: readonly string[], more: Partial<RolloutRequest> = {}): string => {
     const said = answerSteering(
       {
         uid: 'u',
@@ -375,7 +377,7 @@ describe('who pauses a rollout, or lets it go on', () => {
 
   it('is nobody before all was read', () => {
     expect(wish(wantedOf(THREE, ...BOTH), [])).toBe('unready');
-    expect(wish(new Wanted(), [])).toBe('unready');
+    expect(wish(new DesiredState(), [])).toBe('unready');
   });
 });
 
@@ -467,7 +469,7 @@ describe('a review', () => {
       expect(
         request === undefined || request.operation === 'other' || 'paused' in request
           ? undefined
-          : answer(request, wantedOf(THREE)).is,
+          : answerAdmission(request, wantedOf(THREE)).is,
       ).toBe('invalid');
     }
   });
@@ -490,12 +492,18 @@ it.each([
   [13.5, 'ending', 'in 13 days'],
   [1.5, 'ending', 'in 1 day,'],
   [0.5, 'ending', 'within a day'],
-  [-1, 'expired', 'ran out on then'],
-  [500, 'not-yet', 'holds from before on'],
+  [-1, 'expired', 'expired on then'],
+  [500, 'not-yet', 'is valid from before on'],
 ])('a certificate that ends in %s days is %s', (days, is, words) => {
   const day = 24 * 3_600_000;
-  const standing = standingOf({ beginsMs: 0, endsMs: 400 * day, begins: 'before', ends: 'then' }, (400 - days) * day);
-  expect([standing.is, standing.words]).toEqual([is, words === '' ? '' : expect.stringContaining(words)]);
+  const certificateStatus = certificateStatusOf(
+    { beginsMs: 0, endsMs: 400 * day, begins: 'before', ends: 'then' },
+    (400 - days) * day,
+  );
+  expect([certificateStatus.is, certificateStatus.words]).toEqual([
+    is,
+    words === '' ? '' : expect.stringContaining(words),
+  ]);
 });
 
 it('a certificate that ran out is told by the Pools, though nothing else of them has changed', () => {
@@ -530,10 +538,10 @@ it('a certificate that ran out is told by the Pools, though nothing else of them
   );
   /** What is told of the webhook, if anything is written. */
   const told = (nowMs: number): Condition | 'nothing' | undefined => {
-    const [deed] = decide(state, { nowMs, at: 'now', debounceMs: 1 }).deeds;
-    if (deed?.do !== 'show') return 'nothing';
-    state.hear({ ...pool, revision: String(nowMs), status: deed.status }, nowMs);
-    return deed.status.conditions?.find(({ type }) => type === 'Admission');
+    const [action] = decide(state, { nowMs, at: 'now', debounceMs: 1 }).actions;
+    if (action?.do !== 'show') return 'nothing';
+    state.hear({ ...pool, revision: String(nowMs), status: action.status }, nowMs);
+    return action.status.conditions?.find(({ type }) => type === 'Admission');
   };
   expect([told(10), told(20)]).toEqual([undefined, 'nothing']);
   state.admission = { is: 'good', words: '', todo: '' };

@@ -1,33 +1,29 @@
 import type { Reason } from '#libs/contracts';
 import { immutableReasons } from '#libs/manifests';
-import { isSame } from '../conditions.js';
-import { wordsOf } from '../words.js';
-import { foresee } from './foresight.js';
-import { checkObject, fragmentOfObject } from './object.js';
+import { isSame, wordsOf } from '../conditions.js';
+import { previewReview } from './review-preview.js';
+import { checkObject, fragmentOfObject } from '../resource.js';
 import type { AdmissionRequest, WrittenObject } from './request.js';
+import { ALLOWED, type AdmissionAnswer } from './response.js';
 import { forbiddenBy } from './rights.js';
-import type { Wanted } from './wanted.js';
+import type { DesiredState } from './desired-state.js';
 
-/** What to tell the API server. */
-export type Answer =
-  | { readonly is: 'allowed'; readonly warnings: readonly string[] }
-  /** The object itself is wrong, or what may not be changed was. */
-  | { readonly is: 'invalid'; readonly message: string; readonly reasons: readonly Reason[] }
-  | { readonly is: 'forbidden'; readonly message: string }
-  /** Too little is known yet to say who may do what. */
-  | { readonly is: 'unready' };
-
-const ALLOWED: Answer = { is: 'allowed', warnings: [] };
 /** An API server cuts a warning off behind 256 characters, and takes 4,096 of all. */
 const [MOST_WARNINGS, MOST_CHARACTERS] = [12, 256];
 
 /*
  * What always holds:
- * 1. what changes no content, and what is on its way out, is allowed to anybody: nobody can be kept from letting go of an object;
- * 2. refused is what no other object could put right: its form, what is immutable, who may not;
- * 3. what it comes to together with other objects is a warning: they come one by one, in any order, and the review looks at all of them.
+ * 1. What changes no content, and what is being deleted, is allowed to anybody: nobody can be kept from releasing an
+ *    object.
+ * 2. Only what no other object could correct is refused: its form, what is immutable, missing rights.
+ * 3. What is wrong only together with other objects is a warning: they arrive one by one, in any order, and the review
+ *    looks at all of them.
  */
-export function answer(request: AdmissionRequest, wanted: Wanted, notes: readonly string[] = []): Answer {
+export function answerAdmission(
+  request: AdmissionRequest,
+  wanted: DesiredState,
+  notes: readonly string[] = [],
+): AdmissionAnswer {
   const { object, before } = request;
   if (object?.deleting === true || (object !== undefined && before !== undefined && isSameContent(object, before)))
     return ALLOWED;
@@ -50,7 +46,7 @@ export function answer(request: AdmissionRequest, wanted: Wanted, notes: readonl
   if (message !== undefined) return { is: 'forbidden', message };
   return {
     is: 'allowed',
-    warnings: warningsOf([...foresee(id, now, wanted).map((reason) => lineOf(reason, id)), ...notes]),
+    warnings: warningsOf([...previewReview(id, now, wanted).map((reason) => lineOf(reason, id)), ...notes]),
   };
 }
 

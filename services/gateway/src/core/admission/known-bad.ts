@@ -1,8 +1,8 @@
 import type { KnownBadView, Reason } from '#libs/contracts';
-import { knownBadWords } from '#libs/review';
+import { knownBadWords } from '#libs/rules';
 import type { Digest } from '../resource.js';
 
-/** The configs that are known to be bad, by hash and by recipe. */
+/** The configs that are known-bad, by hash and by recipe. */
 export class KnownBad {
   private readonly stories = new Map<string, KnownBadView>();
 
@@ -12,7 +12,7 @@ export class KnownBad {
     else this.stories.set(key, view);
   }
 
-  /** With nothing known to be bad, nothing has to be digested: somebody waits for the answer. */
+  /** With nothing known-bad, nothing has to be digested: somebody waits for the answer. */
   digestBy(digest: Digest): Digest {
     return this.stories.size === 0 ? NO_DIGEST : digest;
   }
@@ -21,17 +21,16 @@ export class KnownBad {
   reasons(id: string, { hash, recipe }: { readonly hash: string; readonly recipe: string }): readonly Reason[] {
     const itself = this.stories.get(`config.${hash}`);
     const story = itself ?? this.stories.get(`recipe.${recipe}`);
-    return story === undefined
-      ? []
-      : [
-          {
-            fragment: id,
-            field: 'spec',
-            code: 'known-bad',
-            message: knownBadWords(story, itself !== undefined),
-            nodes: [],
-          },
-        ];
+    if (story === undefined) return [];
+    return [
+      {
+        fragment: id,
+        field: 'spec',
+        code: 'known-bad',
+        message: knownBadWords(story, itself !== undefined),
+        nodes: [],
+      },
+    ];
   }
 }
 

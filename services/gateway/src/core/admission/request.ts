@@ -1,5 +1,5 @@
 import { isObject, kindOf, ROLLOUT_KIND } from '#libs/manifests';
-import type { Content } from './object.js';
+import type { Content } from '../resource.js';
 
 /** What an API server asks, as far as it matters here. */
 export interface AdmissionRequest {
@@ -9,7 +9,7 @@ export interface AdmissionRequest {
   readonly name: string;
   readonly user: string;
   readonly groups: readonly string[];
-  /** What shall be; nothing for a deletion. */
+  /** The desired object; nothing for a deletion. */
   readonly object: WrittenObject | undefined;
   /** What is there; nothing for a creation. */
   readonly before: WrittenObject | undefined;
@@ -32,7 +32,10 @@ interface OtherRequest {
   readonly operation: 'other';
 }
 
-/** Reads the body of an AdmissionReview: the request, the uid of one that is none of ours, or nothing for what is no review at all. */
+/**
+ * Reads the body of an AdmissionReview: the request, the uid of one that is none of ours, or nothing for what is no
+ * review at all.
+ */
 export function readReview(body: unknown): AdmissionRequest | RolloutRequest | OtherRequest | undefined {
   const request = isObject(body) ? body['request'] : undefined;
   if (!isObject(body) || body['kind'] !== 'AdmissionReview' || !isObject(request) || typeof request['uid'] !== 'string')

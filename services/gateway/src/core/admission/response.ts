@@ -1,15 +1,25 @@
+import type { Reason } from '#libs/contracts';
 import { API_GROUP } from '#libs/manifests';
-import type { Answer } from './answer.js';
 
+/** What to tell the API server. */
+export type AdmissionAnswer =
+  | { readonly is: 'allowed'; readonly warnings: readonly string[] }
+  /** The object itself is wrong, or what may not be changed was. */
+  | { readonly is: 'invalid'; readonly message: string; readonly reasons: readonly Reason[] }
+  | { readonly is: 'forbidden'; readonly message: string }
+  /** Too little is known yet to say who may do what. */
+  | { readonly is: 'unready' };
+
+export const ALLOWED: AdmissionAnswer = { is: 'allowed', warnings: [] };
 /** What is asked about by this uid. */
-interface Asked {
+interface RequestIdentity {
   readonly uid: string;
   readonly kind?: string;
   readonly name?: string;
 }
 
 /** An answer as an AdmissionReview; undefined for one that cannot be given. */
-export function reviewOf({ uid, kind = '', name = '' }: Asked, answer: Answer): object | undefined {
+export function reviewOf({ uid, kind = '', name = '' }: RequestIdentity, answer: AdmissionAnswer): object | undefined {
   switch (answer.is) {
     case 'unready':
       return undefined;

@@ -1,24 +1,44 @@
 import { fragmentId, type Fragment } from '#libs/contracts';
 import { editorsOf, selectorOf } from '#libs/manifests';
-import type { AdmissionRequest } from './request.js';
-import type { Wanted } from './wanted.js';
+import type { AdmissionRequest, RolloutRequest } from './request.js';
+import type { DesiredState } from './desired-state.js';
+import { ALLOWED, type AdmissionAnswer } from './response.js';
 
 /** Who may do everything in Kubernetes may do everything here. */
-export const MASTERS = 'system:masters';
+const MASTERS = 'system:masters';
+
+const mayDoEverything = (groups: readonly string[]): boolean => groups.includes(MASTERS);
+
+/** The pools that have editors, in the order of their names. */
+const guardedPools = (pools: Iterable<Fragment>): readonly Fragment[] =>
+  [...pools].filter((pool) => editorsOf(pool).length > 0).sort((a, b) => (a.name < b.name ? -1 : 1));
+
+/** The groups whose members may change what is of this kind in a pool. */
+const editorGroups = (pool: Fragment, kind: string): readonly string[] =>
+  editorsOf(pool)
+    .filter(({ kinds }) => kinds === undefined || kinds.includes(kind))
+    .flatMap((editors) => editors.groups);
+
+/** Whether somebody in these groups is an editor of the pool, and may change every one of these kinds. */
+const isEditor = (pool: Fragment, kinds: readonly string[], groups: readonly string[]): boolean =>
+  editorsOf(pool).some((editors) => editors.groups.some((group) => groups.includes(group))) &&
+  kinds.every((kind) => editorGroups(pool, kind).some((group) => groups.includes(group)));
+
 const VERBS = { CREATE: 'create', UPDATE: 'update', DELETE: 'delete' } as const;
 
 /**
- * Why somebody may not do it, or undefined. A pool with editors lets only those change it, and whatever selects one of its nodes: as it was before, or
- * as it shall be. Who may change which kind at all is for Kubernetes' own roles to say.
+ * Why somebody may not do it, or undefined. A pool with editors lets only those change it, and whatever selects one of
+ * its nodes: as it was before, or as it should be. Who may change which kind at all is for Kubernetes' own roles to
+ * say.
  */
 export function forbiddenBy(
   request: AdmissionRequest,
   changed: { readonly before: Fragment | undefined; readonly now: Fragment | undefined },
-  wanted: Wanted,
+  wanted: DesiredState,
 ): string | undefined {
-  if (request.groups.includes(MASTERS)) return undefined;
+  if (mayDoEverything(request.groups)) return undefined;
   const both = [changed.before, changed.now].filter((fragment) => fragment !== undefined);
-  for (const pool of guardedPools(changed, wanted)) {
+  for (const pool of poolsInQuestion(changed, wanted)) {
     const isItself = both.some((fragment) => fragmentId(fragment) === fragmentId(pool));
     if (!isItself && !both.some((fragment) => wanted.nodes.isShared(selectorOf(pool), selectorOf(fragment)))) continue;
     const words = refusalOf(request, pool, isItself);
@@ -28,10 +48,13 @@ export function forbiddenBy(
 }
 
 /** Those in force, and the one that is being changed as it was: who takes its editors away has to be one of them. */
-function guardedPools({ before }: { readonly before: Fragment | undefined }, wanted: Wanted): readonly Fragment[] {
+function poolsInQuestion(
+  { before }: { readonly before: Fragment | undefined },
+  wanted: DesiredState,
+): readonly Fragment[] {
   const pools = new Map([...wanted.ofKind('Pool')].map((pool) => [fragmentId(pool), pool]));
   if (before?.kind === 'Pool') pools.set(fragmentId(before), before);
-  return [...pools.values()].filter((pool) => editorsOf(pool).length > 0).sort((a, b) => (a.name < b.name ? -1 : 1));
+  return guardedPools(pools.values());
 }
 
 function refusalOf(
@@ -39,13 +62,45 @@ function refusalOf(
   pool: Fragment,
   isItself: boolean,
 ): string | undefined {
-  const able = editorsOf(pool)
-    .filter(({ kinds }) => kinds === undefined || kinds.includes(kind))
-    .flatMap((editors) => editors.groups);
+  const able = editorGroups(pool, kind);
   if (able.some((group) => groups.includes(group))) return undefined;
   const who = able.length === 0 ? 'nobody' : `only ${[...new Set(able)].sort().join(', ')}`;
   const why = isItself
     ? `${who} may change Pool/${pool.name}`
     : `it selects nodes of Pool/${pool.name}, and there ${who} may change what is of kind ${kind}`;
   return `${JSON.stringify(user)} may not ${VERBS[operation]} ${kind}/${name}: ${why}`;
+}
+
+/**
+ * Whether somebody may pause a rollout, or let it go on. They hold up, or set going, what it brings to every pool that
+ * it touches: so they have to be an editor of each of those that have any, for every kind that it carries.
+ */
+export function answerSteering(
+  { name, user, groups, paused, wasPaused }: RolloutRequest,
+  wanted: DesiredState,
+): AdmissionAnswer {
+  if (paused === undefined || paused === wasPaused || mayDoEverything(groups)) return ALLOWED;
+  if (!wanted.isReady || !wanted.read.has('changes')) return { is: 'unready' };
+  const guarded = guardedPools(wanted.ofKind('Pool'));
+  const change = wanted.changes.of(name);
+  if (change === undefined || guarded.length === 0) return ALLOWED;
+  const refused = (why: string): AdmissionAnswer => ({
+    is: 'forbidden',
+    message: `${JSON.stringify(user)} may not ${paused ? 'pause' : 'resume'} Rollout/${name}: ${why}`,
+  });
+  if (change.pools === undefined && !guarded.every((pool) => isEditor(pool, change.kinds, groups)))
+    return refused('it is not known yet which pools it touches, and some have editors; ask again when it is reviewed');
+  const touched = guarded.filter((pool) => change.pools?.includes(pool.name) !== false);
+  const other = touched.find((pool) => !isEditor(pool, change.kinds, groups));
+  return other === undefined
+    ? ALLOWED
+    : refused(
+        `it touches nodes of Pool/${other.name}, and there ${whoMay(other, change.kinds)} may change ${change.kinds.join(', ')}`,
+      );
+}
+
+function whoMay(pool: Fragment, kinds: readonly string[]): string {
+  const [first = [], ...rest] = kinds.map((kind) => editorGroups(pool, kind));
+  const able = [...new Set(first)].filter((group) => rest.every((groups) => groups.includes(group))).sort();
+  return able.length === 0 ? 'nobody alone' : `only ${able.join(', ')}`;
 }

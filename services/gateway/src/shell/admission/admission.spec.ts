@@ -4,13 +4,20 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { connectBus, ensureTopology, kvSubject, ServiceNotes, type Bus } from '#libs/bus';
+import { connectBus, ensureTopology, kvSubject, ServiceNotes, type Bus } from '#libs/nats';
 import { encodeView, type ChangeView, type NodeView } from '#libs/contracts';
-import { startNatsServer, type NatsServer } from '#libs/embedded';
 import { Kube } from '#libs/kube';
 import { KINDS, pluralOf, ROLLOUT_KIND, webhookConfiguration, type FailurePolicy } from '#libs/manifests';
-import type { Logger } from '#libs/runtime';
-import { describeOnKube, establish, testAuthority, until, type TestAuthority } from '#libs/testing';
+import type { Logger } from '#libs/process';
+import {
+  describeOnKube,
+  establish,
+  testAuthority,
+  until,
+  type TestAuthority,
+  startNatsServer,
+  type NatsServer,
+} from '#libs/testing';
 import { GatewaySession } from '../session.js';
 import { Admission } from './admission.js';
 
@@ -20,7 +27,7 @@ const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 const DAY_MS = 24 * 3_600_000;
 const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-interface Told {
+interface ReviewAnswer {
   readonly code: number;
   readonly warnings: readonly string[];
   readonly message: string;
@@ -167,7 +174,12 @@ describeOnKube('admission on an API server', (world) => {
     metadata: { name, labels },
     spec,
   });
-  const told = async (method: string, path: string, body: object | undefined, as: readonly string[]): Promise<Told> => {
+  const told = async (
+    method: string,
+    path: string,
+    body: object | undefined,
+    as: readonly string[],
+  ): Promise<ReviewAnswer> => {
     const {
       code,
       warnings,
@@ -182,11 +194,11 @@ describeOnKube('admission on an API server', (world) => {
     return { code, warnings, message: code < 300 ? '' : String((reply as { readonly message?: string }).message) };
   };
   /** As `kubectl apply --server-side` does it, by somebody. */
-  const sent = (one: Written, as: readonly string[], query: string): Promise<Told> =>
+  const sent = (one: Written, as: readonly string[], query: string): Promise<ReviewAnswer> =>
     told('PATCH', `${collection(one.kind)}/${one.name}?fieldManager=spec&force=true${query}`, documentOf(one), as);
-  const applied = (one: Written, ...as: readonly string[]): Promise<Told> => sent(one, as, '');
-  const tried = (one: Written, ...as: readonly string[]): Promise<Told> => sent(one, as, '&dryRun=All');
-  const removed = (kind: string, name: string, ...as: readonly string[]): Promise<Told> =>
+  const applied = (one: Written, ...as: readonly string[]): Promise<ReviewAnswer> => sent(one, as, '');
+  const tried = (one: Written, ...as: readonly string[]): Promise<ReviewAnswer> => sent(one, as, '&dryRun=All');
+  const removed = (kind: string, name: string, ...as: readonly string[]): Promise<ReviewAnswer> =>
     told('DELETE', `${collection(kind)}/${name}`, undefined, as);
   const kubectl = (
     text: string,
@@ -235,7 +247,11 @@ describeOnKube('admission on an API server', (world) => {
     spec: { nodeSelector: { matchLabels: { role: 'core' } }, vrf: name, ...spec },
   });
   /** What was written before is seen a moment later: until then the answer is the one before. */
-  const untilTold = (what: string, holds: (told: Told) => boolean, ask: () => Promise<Told>): Promise<Told> =>
+  const untilTold = (
+    what: string,
+    holds: (told: ReviewAnswer) => boolean,
+    ask: () => Promise<ReviewAnswer>,
+  ): Promise<ReviewAnswer> =>
     until(async () => {
       const answer = await ask();
       return holds(answer) ? answer : undefined;
@@ -394,7 +410,7 @@ describeOnKube('admission on an API server', (world) => {
         source: '',
         message: '',
         author: '',
-        behind: [],
+        waitsFor: [],
         apply: [{ kind: 'Directory', name: 'srv' }],
         delete: [],
         attempt: 1,
@@ -411,7 +427,7 @@ describeOnKube('admission on an API server', (world) => {
         endedAt: '',
       } as unknown as ChangeView;
       await bus.publish(kvSubject('changes', 'c5'), encodeView('changes', view));
-      const rollout = (paused: boolean | undefined, as: readonly string[], query = ''): Promise<Told> =>
+      const rollout = (paused: boolean | undefined, as: readonly string[], query = ''): Promise<ReviewAnswer> =>
         told(
           'PATCH',
           `${collection(ROLLOUT_KIND)}/c5?fieldManager=spec&force=true${query}`,
@@ -482,9 +498,9 @@ describeOnKube('admission on an API server', (world) => {
 
   describe('with a certificate', () => {
     const bad = { kind: 'Probe', name: 'pattern', spec: { nodeSelector: {}, file: { path: '/a', matches: '(' } } };
-    const words = (): string => admission.standing.words;
+    const words = (): string => admission.certificateStatus.words;
     /** The API server keeps a connection, on which it sees no other certificate. */
-    const anew = async (): Promise<void> => {
+    const restart = async (): Promise<void> => {
       const { port } = admission;
       await admission.close();
       admission = await new Admission(
@@ -519,24 +535,24 @@ describeOnKube('admission on an API server', (world) => {
 
     it('that is about to run out says so to everybody who applies, and in the log', async () => {
       await authority.write(folder, { toMs: 9.5 * DAY_MS });
-      await until(() => admission.standing.is === 'ending', 'it is in use');
+      await until(() => admission.certificateStatus.is === 'ending', 'it is in use');
       expect((await tried(file('soon', { content: 'x' }))).warnings.join()).toContain(
-        'the certificate of the webhook runs out in 9 days, on ',
+        'the certificate of the webhook expires in 9 days, on ',
       );
-      expect(said.join('\n')).toContain('the certificate of the webhook runs out in 9 days');
+      expect(said.join('\n')).toContain('the certificate of the webhook expires in 9 days');
       expect(notes.all).toEqual([
-        { state: 'note', words: words(), todo: 'put another in its place: it is taken without a restart' },
+        { state: 'note', words: words(), todo: 'replace it: the new one is used without a restart' },
       ]);
     });
 
     it('that ran out is no answer: what cannot be reviewed is let through, or refused where the policy is to fail, and it is said', async () => {
       await authority.write(folder, { fromMs: -2 * DAY_MS, toMs: -DAY_MS });
-      await anew();
-      expect(words()).toContain('the certificate of the webhook ran out on ');
+      await restart();
+      expect(words()).toContain('the certificate of the webhook expired on ');
       expect(notes.all).toEqual([
-        { state: 'bad', words: words(), todo: 'put another in its place: it is taken without a restart' },
+        { state: 'bad', words: words(), todo: 'replace it: the new one is used without a restart' },
       ]);
-      expect(said.join('\n')).toContain('the certificate of the webhook ran out on ');
+      expect(said.join('\n')).toContain('the certificate of the webhook expired on ');
       expect(
         (
           await untilTold(

@@ -1,11 +1,11 @@
-import type { Bus, ServiceNotes } from '#libs/bus';
+import type { Bus } from '#libs/nats';
+import type { ServiceNotes } from '#libs/nats';
 import type { Kube } from '#libs/kube';
-import type { Logger } from '#libs/runtime';
-import { lineOfStanding, Wanted, type CertificateStanding, type Digest } from '../../core/index.js';
+import type { Logger } from '#libs/process';
+import { certificateLine, DesiredState, type CertificateStatus, type Digest } from '../../core/index.js';
 import { Certificate } from './certificate.js';
-import type { WebhookSettings } from './settings.js';
-import { followWanted } from './wanted-view.js';
-import { Webhook } from './webhook.js';
+import { followDesiredState } from './desired-state-reader.js';
+import { Webhook, type WebhookSettings } from './webhook.js';
 
 export interface AdmissionParts {
   readonly bus: Bus;
@@ -17,9 +17,9 @@ export interface AdmissionParts {
   readonly lookMs?: number;
 }
 
-/** The webhook with all that it looks at; every copy has its own, whoever leads. */
+/** The webhook with all that it looks at; every copy has its own, whether it leads or not. */
 export class Admission {
-  private readonly wanted: Wanted;
+  private readonly wanted: DesiredState;
   private readonly webhook: Webhook;
   private unfollow: () => void = () => undefined;
 
@@ -28,7 +28,7 @@ export class Admission {
     { port, certFile, keyFile }: WebhookSettings,
   ) {
     const { logger, notes, lookMs } = parts;
-    this.wanted = new Wanted(parts.digest);
+    this.wanted = new DesiredState(parts.digest);
     const certificate = new Certificate(certFile, keyFile, logger, ({ is, words, todo }) =>
       notes.set(
         'certificate',
@@ -46,14 +46,14 @@ export class Admission {
 
   async start(): Promise<this> {
     const { bus, kube, logger, notes } = this.parts;
-    this.unfollow = followWanted(bus, kube, this.wanted, logger);
+    this.unfollow = followDesiredState(bus, kube, this.wanted, logger);
     // Else the API server would be sent to a copy that cannot answer yet.
     notes.waitFor(() =>
       this.port === 0
-        ? lineOfStanding(this.standing) || 'the webhook does not listen'
+        ? certificateLine(this.certificateStatus) || 'the webhook does not listen'
         : this.wanted.isReady
           ? undefined
-          : 'the webhook has not read yet what is wanted',
+          : 'the webhook has not read the desired state yet',
     );
     await this.webhook.start();
     return this;
@@ -63,8 +63,8 @@ export class Admission {
     return this.webhook.port;
   }
 
-  get standing(): CertificateStanding {
-    return this.webhook.standing;
+  get certificateStatus(): CertificateStatus {
+    return this.webhook.certificateStatus;
   }
 
   async close(): Promise<void> {

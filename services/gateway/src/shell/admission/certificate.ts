@@ -1,8 +1,14 @@
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
-import type { Logger } from '#libs/runtime';
-import { keptFor, lineOfStanding, noCertificate, standingOf, type CertificateStanding } from '../../core/index.js';
+import type { Logger } from '#libs/process';
+import {
+  keptCertificate,
+  certificateLine,
+  noCertificate,
+  certificateStatusOf,
+  type CertificateStatus,
+} from '../../core/index.js';
 
 /** What a TLS server is given. */
 export interface KeyPair {
@@ -13,7 +19,10 @@ export interface KeyPair {
 /** What does not change is said again from time to time, so that a log of a day has it. */
 const AGAIN_MS = 24 * 3_600_000;
 
-/** The webhook's certificate as it lies on the disk: whoever renews it puts another in its place, and nothing has to be started again. */
+/**
+ * The webhook's certificate as it lies on the disk: a renewal puts another in its place, and nothing has to be
+ * started again.
+ */
 export class Certificate {
   private text = '';
   private inUse:
@@ -28,11 +37,14 @@ export class Certificate {
     private readonly certFile: string,
     private readonly keyFile: string,
     private readonly logger: Logger,
-    private readonly told: (standing: CertificateStanding) => void,
+    private readonly told: (certificateStatus: CertificateStatus) => void,
     private readonly now: () => number = Date.now,
   ) {}
 
-  /** Reads it; what is to be used from now on if it is another one. One that cannot be used leaves the one before in use. */
+  /**
+   * Reads it; what is to be used from now on if it is another one. One that cannot be used leaves the one before in
+   * use.
+   */
   async read(): Promise<KeyPair | undefined> {
     try {
       const [cert, key] = await Promise.all([readFile(this.certFile, 'utf8'), readFile(this.keyFile, 'utf8')]);
@@ -62,20 +74,22 @@ export class Certificate {
     this.text = '';
   }
 
-  get standing(): CertificateStanding {
+  get certificateStatus(): CertificateStatus {
     const files = [this.certFile, this.keyFile];
     if (this.inUse === undefined) return noCertificate(files, this.trouble);
-    const standing = standingOf(this.inUse, this.now());
-    return standing.is === 'good' && this.troubled > 1 ? keptFor(files, this.inUse.ends, this.trouble) : standing;
+    const certificateStatus = certificateStatusOf(this.inUse, this.now());
+    return certificateStatus.is === 'good' && this.troubled > 1
+      ? keptCertificate(files, this.inUse.ends, this.trouble)
+      : certificateStatus;
   }
 
   private say(): void {
-    const { standing } = this;
-    const { words } = standing;
-    this.told(standing);
+    const { certificateStatus } = this;
+    const { words } = certificateStatus;
+    this.told(certificateStatus);
     const atMs = this.now();
     if (words === '' || (words === this.said.words && atMs - this.said.atMs < AGAIN_MS)) return;
     this.said = { words, atMs };
-    this.logger.warn({ certificate: this.certFile }, lineOfStanding(standing));
+    this.logger.warn({ certificate: this.certFile }, certificateLine(certificateStatus));
   }
 }

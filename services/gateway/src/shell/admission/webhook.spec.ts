@@ -5,16 +5,15 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import type { NodeView } from '#libs/contracts';
 import { KINDS } from '#libs/manifests';
-import { SILENT } from '#libs/runtime';
+import { settingsFrom, SILENT } from '#libs/process';
 import { testAuthority, until, type TestAuthority } from '#libs/testing';
-import { Wanted } from '../../core/index.js';
+import { DesiredState } from '../../core/index.js';
 import { Certificate } from './certificate.js';
-import { webhookFrom } from './settings.js';
-import { Webhook } from './webhook.js';
+import { Webhook, webhookFrom } from './webhook.js';
 
 describe('the webhook', () => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-webhook-'));
-  const wanted = new Wanted();
+  const wanted = new DesiredState();
   let authority: TestAuthority;
   let webhook: Webhook;
   beforeAll(async () => {
@@ -89,7 +88,7 @@ describe('the webhook', () => {
     ['POST', '/admit', '{"kind":"AdmissionReview"}', 400],
     ['POST', '/admit', `"${'x'.repeat(9 * 1_024 * 1_024)}"`, 413],
   ])('%s %s with %.20s is refused, and the next one is answered', async (method, path, body, code) => {
-    // Whoever sends too much may be cut off before all is sent.
+    // A client that sends too much may be cut off before all is sent.
     const answer = await ask(method, path, body).catch((error: NodeJS.ErrnoException) => ({
       code: error.code === 'EPIPE' || error.code === 'ECONNRESET' ? 413 : 0,
     }));
@@ -148,15 +147,15 @@ describe('the webhook', () => {
 
   it('keeps the certificate that it has when what is put in its place cannot be used', async () => {
     writeFileSync(join(folder, 'tls.crt'), 'no certificate');
-    await until(() => webhook.standing.is === 'kept', 'it was looked at');
+    await until(() => webhook.certificateStatus.is === 'kept', 'it was looked at');
     expect(await ask('GET', '/healthz')).toEqual({
       code: 200,
       text: expect.stringMatching(
-        /^ok; the webhook keeps its certificate, which ends on .*: see that .*tls\.crt and .*tls\.key hold/,
+        /^ok; the webhook keeps its certificate, which ends on .*, because the files cannot be used: .*: make sure that .*tls\.crt and .*tls\.key hold/,
       ) as string,
     });
     await authority.write(folder);
-    await until(() => webhook.standing.is === 'good', 'the next one is in use');
+    await until(() => webhook.certificateStatus.is === 'good', 'the next one is in use');
     expect((await ask('GET', '/healthz')).text).toBe('ok\n');
   });
 });
@@ -164,16 +163,22 @@ describe('the webhook', () => {
 it('without a certificate listens once there is one, and says what is missing until then', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-webhook-'));
   const certificate = new Certificate(join(folder, 'tls.crt'), join(folder, 'tls.key'), SILENT, () => undefined);
-  const webhook = await new Webhook({ port: 0, certificate, wanted: new Wanted(), logger: SILENT, lookMs: 20 }).start();
+  const webhook = await new Webhook({
+    port: 0,
+    certificate,
+    wanted: new DesiredState(),
+    logger: SILENT,
+    lookMs: 20,
+  }).start();
   try {
-    expect([webhook.port, webhook.standing.is, webhook.standing.words]).toEqual([
+    expect([webhook.port, webhook.certificateStatus.is, webhook.certificateStatus.words]).toEqual([
       0,
       'unusable',
       expect.stringContaining('ENOENT'),
     ]);
     await (await testAuthority()).write(folder);
     await until(() => webhook.port > 0, 'it listens');
-    expect(webhook.standing.is).toBe('good');
+    expect(webhook.certificateStatus.is).toBe('good');
   } finally {
     await webhook.close();
     rmSync(folder, { recursive: true, force: true });
@@ -182,13 +187,15 @@ it('without a certificate listens once there is one, and says what is missing un
 
 it('its settings go together, or not at all', () => {
   const [cert, key] = [{ SLUICE_WEBHOOK_CERT_FILE: '/c' }, { SLUICE_WEBHOOK_KEY_FILE: '/k' }];
-  expect(webhookFrom({ ...cert, ...key })).toBeUndefined();
-  expect(webhookFrom({ SLUICE_WEBHOOK_PORT: '9443', ...cert, ...key })).toEqual({
+  expect(webhookFrom(settingsFrom({ ...cert, ...key }))).toBeUndefined();
+  expect(webhookFrom(settingsFrom({ SLUICE_WEBHOOK_PORT: '9443', ...cert, ...key }))).toEqual({
     port: 9_443,
     certFile: '/c',
     keyFile: '/k',
   });
-  expect(() => webhookFrom({ SLUICE_WEBHOOK_PORT: '9443', ...cert })).toThrow('SLUICE_WEBHOOK_KEY_FILE');
+  expect(() => webhookFrom(settingsFrom({ SLUICE_WEBHOOK_PORT: '9443', ...cert }))).toThrow('SLUICE_WEBHOOK_KEY_FILE');
   for (const port of ['https', '-1', '65536', '1e3'])
-    expect(() => webhookFrom({ SLUICE_WEBHOOK_PORT: port, ...cert, ...key })).toThrow('must be a TCP port');
+    expect(() => webhookFrom(settingsFrom({ SLUICE_WEBHOOK_PORT: port, ...cert, ...key }))).toThrow(
+      'must be a TCP port',
+    );
 });

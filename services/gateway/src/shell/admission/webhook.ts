@@ -3,24 +3,41 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { WEBHOOK_PATH } from '#libs/manifests';
-import type { Logger } from '#libs/runtime';
+import { SettingsError, type Logger, type Settings } from '#libs/process';
 import {
-  answer,
+  answerAdmission,
   answerSteering,
-  lineOfStanding,
+  certificateLine,
   readReview,
   reviewOf,
   type AdmissionRequest,
-  type CertificateStanding,
+  type CertificateStatus,
   type RolloutRequest,
-  type Wanted,
+  type DesiredState,
 } from '../../core/index.js';
 import type { Certificate } from './certificate.js';
+
+/** Where the webhook listens, and with which certificate. */
+export interface WebhookSettings {
+  readonly port: number;
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+/** Undefined where there is no webhook. Throws when a part is missing. */
+export function webhookFrom({ webhookPort, webhookCertFile, webhookKeyFile }: Settings): WebhookSettings | undefined {
+  if (webhookPort === undefined) return undefined;
+  if (webhookCertFile === undefined || webhookKeyFile === undefined)
+    throw new SettingsError(
+      'SLUICE_WEBHOOK_PORT needs SLUICE_WEBHOOK_CERT_FILE and SLUICE_WEBHOOK_KEY_FILE: an API server asks over TLS only',
+    );
+  return { port: webhookPort, certFile: webhookCertFile, keyFile: webhookKeyFile };
+}
 
 export interface WebhookOptions {
   readonly port: number;
   readonly certificate: Certificate;
-  readonly wanted: Wanted;
+  readonly wanted: DesiredState;
   readonly logger: Logger;
   /** How often to look whether the certificate is another one. */
   readonly lookMs?: number;
@@ -30,7 +47,10 @@ const LOOK_MS = 10_000;
 /** An object and what it was, each as large as etcd takes, and what the API server puts around them. */
 const MOST_BYTES = 8 * 1_024 * 1_024;
 
-/** The door at which an API server asks before it stores an object. It decides nothing: what it answers is worked out from what is wanted now. */
+/**
+ * The door at which an API server asks before it stores an object. It decides nothing: what it answers is worked out
+ * from what is wanted now.
+ */
 export class Webhook {
   private server: Server | undefined;
   private timer: NodeJS.Timeout | undefined;
@@ -38,7 +58,10 @@ export class Webhook {
 
   constructor(private readonly options: WebhookOptions) {}
 
-  /** Resolves when it listens, or, where there is no certificate yet, when that is known: it listens once there is one. Rejects for a port that is not free. */
+  /**
+   * Resolves when it listens, or, where there is no certificate yet, when that is known: it listens once there is one.
+   * Rejects for a port that is not free.
+   */
   async start(): Promise<this> {
     await this.look();
     this.timer = setInterval(
@@ -56,8 +79,8 @@ export class Webhook {
     return (this.server?.address() as AddressInfo | null | undefined)?.port ?? 0;
   }
 
-  get standing(): CertificateStanding {
-    return this.options.certificate.standing;
+  get certificateStatus(): CertificateStatus {
+    return this.options.certificate.certificateStatus;
   }
 
   async close(): Promise<void> {
@@ -104,12 +127,12 @@ export class Webhook {
 
   private tellHealth(response: ServerResponse): void {
     const { isReady } = this.options.wanted;
-    const trouble = lineOfStanding(this.standing);
+    const trouble = certificateLine(this.certificateStatus);
     tell(
       response,
       isReady ? 200 : 503,
       'text/plain',
-      `${isReady ? 'ok' : 'not all is read yet'}${trouble === '' ? '' : `; ${trouble}`}\n`,
+      `${isReady ? 'ok' : 'still reading the desired state'}${trouble === '' ? '' : `; ${trouble}`}\n`,
     );
   }
 
@@ -117,16 +140,16 @@ export class Webhook {
     const request = readReview(parsed(body));
     if (request === undefined)
       return tell(response, 400, 'text/plain', 'the body is no AdmissionReview of admission.k8s.io/v1\n');
-    const trouble = lineOfStanding(this.standing);
+    const trouble = certificateLine(this.certificateStatus);
     const said =
       request.operation === 'other'
         ? ({ is: 'allowed', warnings: [] } as const)
         : isRollout(request)
           ? answerSteering(request, this.options.wanted)
-          : answer(request, this.options.wanted, trouble === '' ? [] : [trouble]);
+          : answerAdmission(request, this.options.wanted, trouble === '' ? [] : [trouble]);
     const review = reviewOf(request, said);
     // No answer is for the failure policy to judge.
-    if (review === undefined) return tell(response, 503, 'text/plain', 'not all is read yet\n');
+    if (review === undefined) return tell(response, 503, 'text/plain', 'still reading the desired state\n');
     if (said.is !== 'allowed') this.options.logger.info({ ...about(request), because: said.is }, 'refused');
     tell(response, 200, 'application/json', JSON.stringify(review));
   }

@@ -1,5 +1,5 @@
-import type { Entry } from '#libs/kernel';
-import { carriedPolicies } from '#libs/policy';
+import type { Entry, FactTable } from '#libs/engine';
+import { carriedPolicies } from '#libs/rules';
 import { fragmentId, type FactOf } from '#libs/contracts';
 import { putNode, reassignAll, recountRollout } from '../indexes.js';
 import { targetKey, type Change, type State } from '../state.js';
@@ -8,47 +8,34 @@ import { patchChange, drop, leftRollout, touchBudgets } from './patches.js';
 /** Ended changes and rollouts that are kept for questions about them. */
 const KEPT_ENDED = 200;
 
-/** Folds what is said of changes and configs. */
-export function evolveConfig(state: State, { sequence, fact, targets }: Entry): void {
-  switch (fact.type) {
-    case 'config.accepted':
-      state.changes.set(fact.change, newChange(fact));
-      state.openChanges.add(fact.change);
-      return;
-    case 'config.rendered':
-      return patchChange(state, fact.change, {
-        attempt: fact.attempt,
-        targets: targets ?? {},
-        replaces: fact.replaces,
-        validated: undefined,
-      });
-    case 'config.waiting':
-      // It was rendered, and something came before it after all: that attempt counts no more, though its review may still come.
-      return patchChange(state, fact.change, { attempt: 0 });
-    case 'config.validated':
-      return patchChange(state, fact.change, { validated: { attempt: fact.attempt, sequence, unfit: fact.unfit } });
-    case 'config.rejected':
-    case 'config.ended':
-      return endChange(state, fact.change);
-    case 'config.committed':
-      return commit(state, fact, sequence);
-    case 'config.judged':
-      state.unjudged.delete(fact.lease);
-      if (fact.condemned) {
-        state.condemned.set(fact.hash, true);
-        if (fact.recipe !== '') state.condemned.set(fact.recipe, true);
-      }
-      return recountRolling(state, sequence);
-    case 'config.forgiven':
-      state.condemned.delete(fact.hash);
-      state.condemned.delete(fact.recipe);
-      return recountRolling(state, sequence);
-    default:
-      return;
-  }
-}
+/** What is said of changes and configs. */
+export const CHANGE_FACTS: FactTable<State> = {
+  'config.accepted': (state, fact) => {
+    state.changes.set(fact.change, newChange(fact));
+    state.openChanges.add(fact.change);
+  },
+  'config.rendered': (state, { change, attempt, replaces }, { targets = {} }) =>
+    patchChange(state, change, { attempt, targets, replaces, validated: undefined }),
+  // It was rendered, and something came before it after all: that attempt counts no more, though its review may still
+  // come.
+  'config.waiting': (state, { change }) => patchChange(state, change, { attempt: 0 }),
+  'config.validated': (state, { change, attempt, incompatible }, { sequence }) =>
+    patchChange(state, change, { validated: { attempt, sequence, incompatible } }),
+  'config.rejected': endChange,
+  'config.ended': endChange,
+  'config.committed': commit,
+  'config.judged': (state, { lease, knownBad, hash, recipe }, { sequence }) => {
+    state.unjudged.delete(lease);
+    if (knownBad) for (const key of [hash, recipe]) if (key !== '') state.knownBad.set(key, true);
+    recountRolling(state, sequence);
+  },
+  'config.cleared': (state, { hash, recipe }, { sequence }) => {
+    for (const key of [hash, recipe]) state.knownBad.delete(key);
+    recountRolling(state, sequence);
+  },
+};
 
-/** What is known to be bad decides who can go on. */
+/** What is known-bad decides who can go on. */
 function recountRolling(state: State, sequence: number): void {
   for (const { change, phase } of [...state.rollouts.values()])
     if (phase === 'rolling') recountRollout(state, change, sequence);
@@ -62,6 +49,7 @@ function newChange(fact: FactOf<'config.accepted'>): Change {
     started: false,
     aborted: false,
     paused: false,
+    pausedBecause: undefined,
     policies: carried.apply,
     policyDeletes: carried.delete,
     maxFailures: fact.strategy?.maxFailures,
@@ -72,7 +60,7 @@ function newChange(fact: FactOf<'config.accepted'>): Change {
   };
 }
 
-function endChange(state: State, name: string): void {
+function endChange(state: State, { change: name }: { readonly change: string }): void {
   touchBudgets(state, name);
   patchChange(state, name, { open: false, targets: {} });
   state.openChanges.delete(name);
@@ -90,27 +78,19 @@ function forgetOldest(state: State): void {
   }
 }
 
-function commit(state: State, fact: FactOf<'config.committed'>, sequence: number): void {
+function commit(state: State, fact: FactOf<'config.committed'>, { sequence }: Entry): void {
   const change = state.changes.get(fact.change);
   const rollout = state.rollouts.get(fact.change);
   if (change === undefined || rollout === undefined) return;
-  const unfit = new Set(change.validated?.unfit);
+  const incompatible = new Set(change.validated?.incompatible);
   for (const name of rollout.nodes) {
     const target = state.targets.get(targetKey(fact.change, name));
     const node = state.nodes.get(name);
     if (target === undefined || node === undefined || node.change !== fact.change) continue;
-    const keeps = !node.joined || unfit.has(name);
+    const keeps = !node.joined || incompatible.has(name);
     const desired = keeps ? node.desired : { hash: target.to, recipe: target.recipe, joining: false };
-    putNode(
-      state,
-      leftRollout({
-        ...node,
-        desired,
-        owed: target.owed || node.owed,
-        ...(keeps ? {} : { rendered: undefined, unfit: [] }),
-      }),
-      sequence,
-    );
+    const left = { ...node, desired, deferred: target.deferred ?? node.deferred };
+    putNode(state, leftRollout(keeps ? left : { ...left, rendered: undefined, incompatible: [] }), sequence);
   }
   drop(state, fact.change);
   patchChange(state, fact.change, { open: false, targets: {} });

@@ -1,87 +1,72 @@
-import { assertNever, viewKey, type Entry } from '#libs/kernel';
-import { nodeToken, takenReport, type Fact, type FactOf } from '#libs/contracts';
+import { viewKey, type Entry, type FactTable } from '#libs/engine';
+import { canonicalJson, type PoolPolicy } from '#libs/rules';
+import { nodeToken, takenReport, type FactOf } from '#libs/contracts';
 import { putNode } from '../indexes.js';
-import { nodeOf, targetKey, type Lease, type NodeState, type Retry, type State } from '../state.js';
-import { drainTerms } from '../drain-terms.js';
+import { isOpen, termsOf, type DrainingLease, type EndedLease, type Lease } from '../lease.js';
+import { nodeOf, targetKey, type NodeState, type Retry, type State } from '../state.js';
 import { circumstancesOf } from '../want.js';
 import { reported } from './nodes.js';
-import { patchLease, laterThan } from './patches.js';
+import { changeLease, laterThan } from './patches.js';
 
-export type LeaseFact = Extract<Fact, { type: `node.lease.${string}` }>;
+/** How a pool has its nodes drained, as one text: the same for the same, no matter who wrote it. */
+export const drainTerms = ({ drainMs, drain }: Pick<PoolPolicy, 'drainMs' | 'drain'>): string =>
+  canonicalJson({ drainMs, drain });
 
-/** Folds what is said of leases. */
-export function evolveLease(state: State, entry: Entry, fact: LeaseFact): void {
-  const { sequence, readMs } = entry;
-  state.touched.add(viewKey('leases', nodeToken(fact.node)));
-  switch (fact.type) {
-    case 'node.lease.granted': {
-      const node = nodeOf(state, fact.node);
-      const rollout = state.rollouts.get(fact.change);
-      if (rollout !== undefined && rollout.stalledBy !== '')
-        state.rollouts.set(fact.change, { ...rollout, stalledBy: '' });
-      return putNode(state, { ...node, lease: newLease(fact, readMs), leases: node.leases + 1 }, sequence);
-    }
-    case 'node.lease.amended':
-      if (state.nodes.get(fact.node)?.lease?.phase !== 'draining') return;
-      // The time for the drain begins anew.
-      return patchLease(state, fact.node, fact.lease, sequence, {
-        drainMs: fact.drainMs,
-        ...drainOf(fact),
-        sinceMs: readMs,
-      });
-    case 'node.lease.ready':
-      return patchLease(state, fact.node, fact.lease, sequence, { phase: 'ready', sinceMs: readMs });
-    case 'node.lease.settled':
-      return settle(state, fact, entry);
-    case 'node.lease.uncordoning':
-      return patchLease(state, fact.node, fact.lease, sequence, { phase: 'uncordoning' });
-    case 'node.lease.released': {
-      const node = nodeOf(state, fact.node);
-      if (node.lease?.id === fact.lease) putNode(state, { ...node, ...released(state, node, node.lease) }, sequence);
-      return;
-    }
-    default:
-      return assertNever(fact);
-  }
-}
+/** What is said of leases. */
+export const LEASE_FACTS: FactTable<State> = {
+  'node.lease.granted': (state, fact, { sequence, readMs }) => {
+    touch(state, fact);
+    const node = nodeOf(state, fact.node);
+    const rollout = state.rollouts.get(fact.change);
+    if (rollout !== undefined && rollout.stalledBy.length > 0)
+      state.rollouts.set(fact.change, { ...rollout, stalledBy: [] });
+    putNode(state, { ...node, lease: newLease(fact, readMs), leases: node.leases + 1 }, sequence);
+  },
+  // The time for the drain starts over.
+  'node.lease.amended': (state, fact, { sequence, readMs: sinceMs }) => {
+    touch(state, fact);
+    const { drainMs } = fact;
+    changeLease(state, fact, sequence, (lease) =>
+      lease.phase === 'draining' ? { ...lease, drainMs, ...drainOf(fact), sinceMs } : undefined,
+    );
+  },
+  'node.lease.applying': (state, fact, { sequence, readMs: sinceMs }) => {
+    touch(state, fact);
+    changeLease(state, fact, sequence, (lease) =>
+      lease.phase === 'draining' ? { ...termsOf(lease), phase: 'applying', sinceMs } : undefined,
+    );
+  },
+  'node.lease.settled': (state, fact, entry) => {
+    touch(state, fact);
+    settle(state, fact, entry);
+  },
+  'node.lease.uncordoning': (state, fact, { sequence }) => {
+    touch(state, fact);
+    changeLease(state, fact, sequence, (lease) => (isOpen(lease) ? undefined : { ...lease, phase: 'uncordoning' }));
+  },
+  'node.lease.released': (state, fact, { sequence }) => {
+    touch(state, fact);
+    const node = nodeOf(state, fact.node);
+    const { lease } = node;
+    if (lease?.id === fact.lease && !isOpen(lease))
+      putNode(state, { ...node, ...released(state, node, lease) }, sequence);
+  },
+};
 
-function newLease(fact: FactOf<'node.lease.granted'>, readMs: number): Lease {
-  const { lease: id, pool, change, kind, hash, from, recipe, actions, applyMs, drainMs, free, at: grantedAt } = fact;
-  const phase = fact.phase === 'draining' ? 'draining' : 'ready';
-  const open = {
-    because: '',
-    reason: '',
-    drained: false,
-    uncordoned: false,
-    stopped: '',
-    stoppedBecause: '',
-    answered: false,
-    settledAt: '',
-  } as const;
-  return {
-    id,
-    pool,
-    change,
-    kind,
-    phase,
-    hash,
-    from,
-    recipe,
-    actions,
-    applyMs,
-    drainMs,
-    free,
-    ...(phase === 'draining' ? drainOf(fact) : { drainTerms: '', defers: false }),
-    sinceMs: readMs,
-    grantedAt,
-    ...open,
-  };
+const touch = (state: State, { node }: { readonly node: string }): unknown =>
+  state.touched.add(viewKey('leases', nodeToken(node)));
+
+function newLease(fact: FactOf<'node.lease.granted'>, sinceMs: number): Lease {
+  const terms = termsOf({ ...fact, id: fact.lease, grantedAt: fact.at });
+  return fact.phase === 'draining'
+    ? { ...terms, phase: 'draining', sinceMs, ...drainOf(fact), drain: 'under-way' }
+    : { ...terms, phase: 'applying', sinceMs };
 }
 
 const drainOf = ({
   drainMs,
   drain,
-}: Pick<FactOf<'node.lease.granted'>, 'drainMs' | 'drain'>): Pick<Lease, 'drainTerms' | 'defers'> => ({
+}: Pick<FactOf<'node.lease.granted'>, 'drainMs' | 'drain'>): Pick<DrainingLease, 'drainTerms' | 'defers'> => ({
   drainTerms: drainTerms({ drainMs, drain: drain ?? {} }),
   defers: drain?.['onTimeout'] === 'defer',
 });
@@ -91,31 +76,26 @@ function settle(state: State, fact: FactOf<'node.lease.settled'>, { sequence, re
   const node = report === undefined ? state.nodes.get(fact.node) : reported(state, report);
   if (node === undefined) return;
   if (node.lease?.id !== fact.lease) return putNode(state, node, sequence);
-  const lease: Lease = {
-    ...node.lease,
-    phase: 'settled',
-    because: fact.because,
-    reason: fact.reason,
-    sinceMs: readMs,
-    settledAt: fact.at,
-  };
+  const { because, reason, at } = fact;
+  const answered = !isOpen(node.lease) && node.lease.answered;
+  const lease: EndedLease = { ...termsOf(node.lease), phase: 'settled', because, reason, settledAt: at, answered };
   if (fact.kind === 'forward') countVerdict(state, fact, sequence);
   const key = targetKey(fact.change, fact.node);
   const target = state.targets.get(key);
-  if (target !== undefined)
-    state.targets.set(key, { ...target, verdict: fact.because, reason: fact.reason, at: fact.at });
+  if (target !== undefined) state.targets.set(key, { ...target, outcome: { because, reason, at } });
   const held = fact.released ? released(state, node, lease) : { lease };
-  putNode(
-    state,
-    { ...node, ...held, escalated: fact.because === 'escalated' ? fact.hash : '', ...afterLease(node, fact, readMs) },
-    sequence,
-  );
+  const escalated = because === 'escalated' ? fact.hash : undefined;
+  putNode(state, { ...node, ...held, escalated, ...afterLease(node, fact, readMs) }, sequence);
 }
 
 /** What a node is without its lease. */
-function released(state: State, node: NodeState, lease: Lease): Pick<NodeState, 'lease' | 'lastLease' | 'skippedBy'> {
+function released(
+  state: State,
+  { change, silent, skippedBy }: NodeState,
+  lease: EndedLease,
+): Pick<NodeState, 'lease' | 'lastLease' | 'skippedBy'> {
   state.shownMs.delete(lease.id);
-  return { lease: undefined, lastLease: lease, skippedBy: node.change === '' && !node.silent ? '' : node.skippedBy };
+  return { lease: undefined, lastLease: lease, skippedBy: change === '' && !silent ? undefined : skippedBy };
 }
 
 /** What a lease's end means for the next try of a node outside a rollout. */
@@ -124,7 +104,7 @@ function afterLease(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs:
     case 'applied':
       return {
         retry: undefined,
-        owed: node.change === '' ? '' : node.owed,
+        deferred: node.change === '' ? undefined : node.deferred,
         drifted: [],
         desired: node.desired && { ...node.desired, joining: false },
       };
@@ -145,7 +125,9 @@ function afterLease(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs:
   }
 }
 
-/** So many tries may restart the machine in vain; then it is left alone, so that nothing restarts it again and again. */
+/**
+ * So many tries may restart the machine in vain; then it is left alone, so that nothing restarts it again and again.
+ */
 const RESTARTS_IN_VAIN = 3;
 
 function nextTry(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs: number): Retry {
@@ -156,7 +138,7 @@ function nextTry(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs: nu
     node.lease?.actions.some(({ kind }) => kind === 'reboot') === true;
   const restarts = (node.retry?.restarts ?? 0) + (isRestarted ? 1 : 0);
   if (!isRestarted || restarts < RESTARTS_IN_VAIN) return laterThan(node, readMs, restarts);
-  const reason = `the machine was restarted in vain in ${restarts} tries, in the last of them: ${fact.reason}`;
+  const reason = `the machine was restarted ${restarts} times without success; the last time: ${fact.reason}`;
   return { kind: 'when-changed', circumstances: circumstancesOf(node, fact.hash), reason, restarts };
 }
 

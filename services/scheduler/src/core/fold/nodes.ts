@@ -1,94 +1,89 @@
-import type { Entry } from '#libs/kernel';
+import type { Entry, FactTable } from '#libs/engine';
 import type { FactOf, takenReport } from '#libs/contracts';
+import { sameLabels } from '#libs/manifests';
 import { assignPool, putNode, reassignShared } from '../indexes.js';
+import { isOpen } from '../lease.js';
 import { nodeOf, type NodeState, type State } from '../state.js';
-import { patchChange, patchTarget, patchLease, leftRollout, laterThan } from './patches.js';
+import { changeLease, patchChange, patchTarget, leftRollout, laterThan } from './patches.js';
 
-/** Folds what is said of nodes. */
-export function evolveNode(state: State, { sequence, readMs, fact }: Entry): void {
-  switch (fact.type) {
-    case 'node.joined':
-    case 'node.changed':
-      return present(state, fact, sequence);
-    case 'node.left': {
-      outdate(state, fact.node);
-      // Should it come back, it is a node that joins: what this rollout wanted of it is over.
-      const { change } = nodeOf(state, fact.node);
-      patchTarget(state, change, fact.node, { left: true });
-      const gone = {
-        joined: false,
-        silent: false,
-        outOfService: '',
-        taken: undefined,
-        owed: '',
-        change: '',
-        desired: undefined,
-        rendered: undefined,
-        retry: undefined,
-        escalated: '',
-      } as const;
-      putNode(state, assignPool(state, { ...nodeOf(state, fact.node), ...gone }), sequence);
-      return reassignShared(state, sequence);
-    }
-    case 'node.silent':
-      return patchNode(state, fact.node, sequence, { silent: true });
-    case 'node.heard':
-      return patchNode(state, fact.node, sequence, { silent: false, skippedBy: '' });
-    case 'node.unavailable':
-      return patchNode(state, fact.node, sequence, { outOfService: fact.because });
-    case 'node.available':
-      return patchNode(state, fact.node, sequence, { outOfService: '' });
-    case 'node.taken':
-      return patchNode(state, fact.node, sequence, {
-        taken: { owner: fact.owner, reason: fact.reason, at: fact.at, sinceMs: readMs, forMs: fact.forMs },
-      });
-    case 'node.given':
-      return patchNode(state, fact.node, sequence, { taken: undefined });
-    case 'node.rendered':
-      return rendered(state, fact, sequence);
-    case 'node.reviewed':
-      return reviewed(state, fact, sequence);
-    case 'node.reported':
-      return putNode(state, reported(state, fact), sequence);
-    case 'node.owed': {
-      patchTarget(state, fact.change, fact.node, { owed: fact.reason });
-      const node = nodeOf(state, fact.node);
-      const retry = fact.change === '' && node.lease === undefined ? laterThan(node, readMs) : node.retry;
-      return patchNode(state, fact.node, sequence, { owed: fact.reason, retry });
-    }
-    case 'node.skipped':
-      return patchNode(state, fact.node, sequence, { skippedBy: fact.by });
-    case 'node.drained':
-      return patchLease(state, fact.node, fact.lease, sequence, { drained: true });
-    case 'node.drain.stopped':
-      return patchLease(state, fact.node, fact.lease, sequence, { stopped: fact.outcome, stoppedBecause: fact.reason });
-    case 'node.uncordoned':
-      return patchLease(state, fact.node, fact.lease, sequence, { uncordoned: true });
-    default:
-      return;
-  }
-}
+/** What is over for a node that has left. */
+const LEFT = {
+  joined: false,
+  silent: false,
+  outOfService: undefined,
+  taken: undefined,
+  deferred: undefined,
+  change: '',
+  desired: undefined,
+  rendered: undefined,
+  retry: undefined,
+  escalated: undefined,
+} as const;
 
-function patchNode(state: State, name: string, sequence: number, patch: Partial<NodeState>): void {
+/** What is said of nodes. */
+export const NODE_FACTS: FactTable<State> = {
+  'node.joined': present,
+  'node.changed': present,
+  'node.left': (state, { node: name }, { sequence }) => {
+    outdate(state, name);
+    // Should it come back, it is a node that joins: what this rollout wanted of it is over.
+    patchTarget(state, nodeOf(state, name).change, name, { left: true });
+    putNode(state, assignPool(state, { ...nodeOf(state, name), ...LEFT }), sequence);
+    reassignShared(state, sequence);
+  },
+  'node.silent': (state, { node }, entry) => patchNode(state, node, entry, { silent: true }),
+  'node.heard': (state, { node }, entry) => patchNode(state, node, entry, { silent: false, skippedBy: undefined }),
+  'node.unavailable': (state, { node, because }, entry) => patchNode(state, node, entry, { outOfService: because }),
+  'node.available': (state, { node }, entry) => patchNode(state, node, entry, { outOfService: undefined }),
+  'node.taken': (state, { node, owner, reason, at, forMs }, entry) =>
+    patchNode(state, node, entry, { taken: { owner, reason, at, sinceMs: entry.readMs, forMs } }),
+  'node.returned': (state, { node }, entry) => patchNode(state, node, entry, { taken: undefined }),
+  'node.rendered': rendered,
+  'node.reviewed': reviewed,
+  'node.reported': (state, fact, { sequence }) => putNode(state, reported(state, fact), sequence),
+  'node.deferred': (state, { node: name, change, reason }, entry) => {
+    patchTarget(state, change, name, { deferred: reason });
+    const node = nodeOf(state, name);
+    const retry = change === '' && node.lease === undefined ? laterThan(node, entry.readMs) : node.retry;
+    patchNode(state, name, entry, { deferred: reason, retry });
+  },
+  'node.skipped': (state, { node, by }, entry) => patchNode(state, node, entry, { skippedBy: by }),
+  // What was given up is never drained after all.
+  'node.drained': (state, fact, { sequence }) =>
+    changeLease(state, fact, sequence, (lease) =>
+      lease.phase === 'draining' && lease.drain === 'under-way' ? { ...lease, drain: 'done' } : undefined,
+    ),
+  'node.drain.stopped': (state, fact, { sequence }) => {
+    const { outcome, reason } = fact;
+    changeLease(state, fact, sequence, (lease) =>
+      lease.phase === 'draining' ? { ...lease, drain: { outcome, reason } } : undefined,
+    );
+  },
+  'node.uncordoned': (state, fact, { sequence }) =>
+    changeLease(state, fact, sequence, (lease) =>
+      lease.phase === 'uncordoning' ? { ...lease, phase: 'uncordoned' } : undefined,
+    ),
+};
+
+function patchNode(state: State, name: string, { sequence }: Entry, patch: Partial<NodeState>): void {
   putNode(state, { ...nodeOf(state, name), ...patch }, sequence);
 }
 
-function present(state: State, fact: FactOf<'node.joined' | 'node.changed'>, sequence: number): void {
+function present(state: State, fact: FactOf<'node.joined' | 'node.changed'>, { sequence }: Entry): void {
   const node = nodeOf(state, fact.node);
   if (node.joined && !sameLabels(node.labels, fact.labels)) outdate(state, fact.node);
   const rejoined = fact.type === 'node.joined' && !node.joined;
   const base = rejoined
-    ? { ...node, joined: true, silent: false, outOfService: '', taken: undefined, skippedBy: '' }
+    ? { ...node, joined: true, silent: false, outOfService: undefined, taken: undefined, skippedBy: undefined }
     : node;
   putNode(state, assignPool(state, { ...base, labels: fact.labels, capabilities: fact.capabilities }), sequence);
   reassignShared(state, sequence);
 }
 
-type Labels = Readonly<Record<string, string>>;
-const sameLabels = (a: Labels, b: Labels): boolean =>
-  JSON.stringify(Object.entries(a).sort()) === JSON.stringify(Object.entries(b).sort());
-
-/** A rendering that was not started yet does not survive a relabel or a leave of a node that it touches; the merger makes another. A review of this one may still come. */
+/**
+ * A rendering that was not started yet does not survive a relabel or a leave of a node that it touches; the merger
+ * makes another. A review of this one may still come.
+ */
 function outdate(state: State, node: string): void {
   for (const name of [...state.openChanges]) {
     const change = state.changes.get(name);
@@ -97,44 +92,34 @@ function outdate(state: State, node: string): void {
   }
 }
 
-function rendered(state: State, fact: FactOf<'node.rendered'>, sequence: number): void {
-  for (const change of fact.leaves) patchTarget(state, change, fact.node, { left: true });
+function rendered(state: State, fact: FactOf<'node.rendered'>, { sequence }: Entry): void {
+  for (const change of fact.outdatedIn) patchTarget(state, change, fact.node, { left: true });
   const node = nodeOf(state, fact.node);
-  const left = fact.leaves.includes(node.change) ? leftRollout(node) : node;
+  const left = fact.outdatedIn.includes(node.change) ? leftRollout(node) : node;
   putNode(state, { ...left, rendered: { hash: fact.hash, recipe: fact.recipe } }, sequence);
 }
 
-function reviewed(state: State, fact: FactOf<'node.reviewed'>, sequence: number): void {
+function reviewed(state: State, fact: FactOf<'node.reviewed'>, { sequence }: Entry): void {
   const node = nodeOf(state, fact.node);
   if (node.rendered?.hash !== fact.hash) return;
-  const desired = fact.fit ? { ...node.rendered, joining: node.report?.hash !== fact.hash } : undefined;
-  putNode(
-    state,
-    { ...node, rendered: undefined, desired, unfit: fact.reasons, owed: fact.fit ? node.owed : '' },
-    sequence,
-  );
+  const desired = fact.compatible ? { ...node.rendered, joining: node.report?.hash !== fact.hash } : undefined;
+  const deferred = fact.compatible ? node.deferred : undefined;
+  putNode(state, { ...node, rendered: undefined, desired, incompatible: fact.reasons, deferred }, sequence);
 }
 
 /** A node as a report says it is that was taken, alone or with the lease that it settles. */
 export function reported(state: State, fact: NonNullable<ReturnType<typeof takenReport>>): NodeState {
   state.cursor.set(Math.max(state.cursor.get(), fact.reportSequence));
   const node = nodeOf(state, fact.node);
-  const named = node.lease?.id === fact.lease && (node.lease.phase === 'settled' || node.lease.phase === 'uncordoning');
-  const { incarnation, birth, seq, hash, lease, verdict, reason, restored, bootId, fresh } = fact;
-  const report = {
-    incarnation,
-    birth,
-    seq,
-    hash,
-    lease,
-    verdict,
-    reason,
-    restored,
-    bootId: bootId === '' ? (node.report?.bootId ?? '') : bootId,
-    fresh,
-  };
-  const drifted = fact.report === 'drifted' ? fact.what : fact.report === 'applied' ? [] : node.drifted;
-  const owed = node.change === '' && node.desired?.hash === hash ? '' : node.owed;
+  const { incarnation, nonce, seq, hash, lease: id, verdict, reason, restored, fresh } = fact;
+  const bootId = fact.bootId === '' ? (node.report?.bootId ?? '') : fact.bootId;
+  const report = { incarnation, nonce, seq, hash, lease: id, verdict, reason, restored, bootId, fresh };
+  const lease =
+    node.lease?.id === id && !isOpen(node.lease) && !node.lease.answered
+      ? { ...node.lease, answered: true }
+      : node.lease;
+  const drifted = fact.report === 'drifted' ? fact.differences : fact.report === 'applied' ? [] : node.drifted;
+  const deferred = node.change === '' && node.desired?.hash === hash ? undefined : node.deferred;
   const desired = node.desired?.hash === hash ? { ...node.desired, joining: false } : node.desired;
-  return { ...node, report, drifted, owed, desired, lease: named ? { ...node.lease, answered: true } : node.lease };
+  return { ...node, report, drifted, deferred, desired, lease };
 }

@@ -1,8 +1,9 @@
-import { viewKey } from '#libs/kernel';
+import { viewKey } from '#libs/engine';
 import { countTarget, dropTargets, putNode, recountRollout } from '../indexes.js';
-import { targetKey, type Change, type Lease, type NodeState, type Retry, type Rollout, type State } from '../state.js';
+import { isUnanswered, type Lease } from '../lease.js';
+import { targetKey, type Change, type NodeState, type Retry, type Rollout, type State } from '../state.js';
 import { freeze } from '../frozen-rollout.js';
-import { retryMs } from '../retry-distance.js';
+import { retryMs } from '../retries.js';
 
 /** Changes some fields of a change, if it is known. */
 export function patchChange(state: State, name: string, patch: Partial<Change>): void {
@@ -16,12 +17,12 @@ export function touchBudgets(state: State, name: string): void {
     if (kind === 'Pool') state.touched.add(viewKey('pools', pool));
 }
 
-/** Changes some fields of a target, and counts it anew. */
+/** Changes some fields of a target, and counts it again. */
 export function patchTarget(
   state: State,
   change: string,
   node: string,
-  patch: { readonly owed?: string; readonly left?: boolean },
+  patch: { readonly deferred?: string; readonly left?: boolean },
 ): void {
   const key = targetKey(change, node);
   const target = state.targets.get(key);
@@ -30,14 +31,19 @@ export function patchTarget(
   countTarget(state, change, node);
 }
 
-/** Changes some fields of a node's lease, if it still holds that one. */
-export function patchLease(state: State, name: string, lease: string, sequence: number, patch: Partial<Lease>): void {
+/** Changes a node's lease, if it still has that one; `change` gives undefined where the lease is in another phase. */
+export function changeLease(
+  state: State,
+  { node: name, lease }: { readonly node: string; readonly lease: string },
+  sequence: number,
+  change: (lease: Lease) => Lease | undefined,
+): void {
   const node = state.nodes.get(name);
-  if (node?.lease?.id !== lease) return;
-  putNode(state, { ...node, lease: { ...node.lease, ...patch } }, sequence);
+  const changed = node?.lease?.id === lease ? change(node.lease) : undefined;
+  if (node !== undefined && changed !== undefined) putNode(state, { ...node, lease: changed }, sequence);
 }
 
-/** Changes some fields of a rollout, and counts all of its targets anew. */
+/** Changes some fields of a rollout, and counts all of its targets again. */
 export function patchRollout(state: State, name: string, sequence: number, patch: Partial<Rollout>): void {
   const rollout = state.rollouts.get(name);
   if (rollout === undefined) return;
@@ -51,20 +57,21 @@ export function drop(state: State, name: string): void {
   dropTargets(state, name);
 }
 
-/** A live node that was skipped is only skipped until the rollout ends; and what it could not be given without a restart may be given in another way next time. */
+/**
+ * A live node that was skipped is only skipped until the rollout ends; and what it could not be given without a restart
+ * may be given in another way next time.
+ */
 export const leftRollout = (node: NodeState): NodeState => ({
   ...node,
   change: '',
-  escalated: '',
-  skippedBy: node.silent ? node.skippedBy : '',
-  owed: hasDesired(node) ? '' : node.owed,
+  escalated: undefined,
+  skippedBy: node.silent ? node.skippedBy : undefined,
+  deferred: hasDesired(node) ? undefined : node.deferred,
 });
 
 /** As far as is known: of a node that has not answered its lease, nothing is. */
 const hasDesired = (node: NodeState): boolean =>
-  node.desired !== undefined &&
-  node.report?.hash === node.desired.hash &&
-  !(node.lease?.because === 'unknown' && !node.lease.answered);
+  node.desired !== undefined && node.report?.hash === node.desired.hash && !isUnanswered(node.lease);
 
 /** The next try of a node, further away each time. */
 export function laterThan(node: NodeState, readMs: number, restarts = node.retry?.restarts ?? 0): Retry {

@@ -1,59 +1,62 @@
-import { viewKey, type Entry } from '#libs/kernel';
+import { viewKey, type Entry, type FactTable } from '#libs/engine';
 import type { FactOf } from '#libs/contracts';
 import { putNode } from '../indexes.js';
-import { nodeOf, targetKey, type Rollout, type State } from '../state.js';
+import { nodeOf, targetKey, type Change, type Rollout, type State } from '../state.js';
 import { patchChange, patchRollout, drop, leftRollout, touchBudgets } from './patches.js';
 
-/** Folds what is said of rollouts. */
-export function evolveRollout(state: State, { sequence, fact }: Entry): void {
-  switch (fact.type) {
-    case 'rollout.started':
-      return start(state, fact, sequence);
-    case 'rollout.superseded':
-      return supersede(state, fact, sequence);
-    case 'rollout.paused':
-    case 'rollout.resumed': {
-      const paused = fact.type === 'rollout.paused';
-      patchChange(state, fact.change, { paused });
-      return patchRollout(state, fact.change, sequence, { paused });
-    }
-    case 'rollout.aborted':
-      patchChange(state, fact.change, { aborted: true });
-      return patchRollout(state, fact.change, sequence, { aborted: true, reason: fact.reason });
-    case 'rollout.failed':
-      return patchRollout(state, fact.change, sequence, { reason: fact.reason });
-    case 'rollout.reverting':
-      forgetOwed(state, fact.change);
-      return patchRollout(state, fact.change, sequence, { phase: 'reverting', stalledBy: '' });
-    case 'rollout.complete':
-      return patchRollout(state, fact.change, sequence, { phase: 'complete', stalledBy: '' });
-    case 'rollout.reverted':
-      patchRollout(state, fact.change, sequence, { phase: 'reverted', stalledBy: '', endedAt: fact.at });
-      leave(state, fact.change, sequence);
-      return drop(state, fact.change);
-    case 'rollout.succeeded':
-      return patchRollout(state, fact.change, sequence, { phase: 'succeeded', endedAt: fact.at });
-    case 'rollout.stalled':
-      return patchRollout(state, fact.change, sequence, { stalledBy: fact.nodes.join(' ') });
-    default:
-      return;
-  }
+/** What is said of rollouts. */
+export const ROLLOUT_FACTS: FactTable<State> = {
+  'rollout.started': start,
+  'rollout.superseded': supersede,
+  'rollout.paused': (state, { change, by, reason }, entry) =>
+    pause(state, change, entry, {
+      paused: true,
+      pausedBecause: `by ${by}${reason === '' ? '' : `: ${reason}`}`,
+    }),
+  'rollout.resumed': (state, { change }, entry) =>
+    pause(state, change, entry, { paused: false, pausedBecause: undefined }),
+  'rollout.aborted': (state, { change, reason }, { sequence }) => {
+    patchChange(state, change, { aborted: true });
+    patchRollout(state, change, sequence, { aborted: true, reason });
+  },
+  'rollout.failed': (state, { change, reason }, { sequence }) => patchRollout(state, change, sequence, { reason }),
+  'rollout.reverting': (state, { change }, { sequence }) => {
+    forgetDeferred(state, change);
+    patchRollout(state, change, sequence, { phase: 'reverting', stalledBy: [] });
+  },
+  'rollout.complete': (state, { change }, { sequence }) =>
+    patchRollout(state, change, sequence, { phase: 'complete', stalledBy: [] }),
+  'rollout.reverted': (state, { change, at: endedAt }, { sequence }) => {
+    patchRollout(state, change, sequence, { phase: 'reverted', stalledBy: [], endedAt });
+    leave(state, change, sequence);
+    drop(state, change);
+  },
+  'rollout.succeeded': (state, { change, at: endedAt }, { sequence }) =>
+    patchRollout(state, change, sequence, { phase: 'succeeded', endedAt }),
+  'rollout.stalled': (state, { change, nodes: stalledBy }, { sequence }) =>
+    patchRollout(state, change, sequence, { stalledBy }),
+};
+
+function pause(state: State, change: string, { sequence }: Entry, to: Pick<Change, 'paused' | 'pausedBecause'>): void {
+  patchChange(state, change, to);
+  patchRollout(state, change, sequence, to);
 }
 
-function start(state: State, fact: FactOf<'rollout.started'>, sequence: number): void {
+function start(state: State, fact: FactOf<'rollout.started'>, { sequence }: Entry): void {
   const change = state.changes.get(fact.change);
   if (change === undefined) return;
   const rollout: Rollout = {
     change: fact.change,
     phase: 'rolling',
     paused: change.paused,
+    pausedBecause: change.pausedBecause,
     aborted: false,
     maxFailures: fact.maxFailures,
     failed: 0,
     unknown: 0,
     reason: '',
     nodes: Object.keys(change.targets).sort(),
-    stalledBy: '',
+    stalledBy: [],
     startedAt: fact.at,
     endedAt: '',
     supersededBy: '',
@@ -62,23 +65,15 @@ function start(state: State, fact: FactOf<'rollout.started'>, sequence: number):
   state.rollouts.set(fact.change, rollout);
   patchChange(state, fact.change, { started: true });
   for (const [name, { from, to, recipe }] of Object.entries(change.targets)) {
-    state.targets.set(targetKey(fact.change, name), {
-      from,
-      to,
-      recipe,
-      left: false,
-      owed: '',
-      verdict: '',
-      reason: '',
-      at: '',
-    });
+    const target = { from, to, recipe, left: false, deferred: undefined, outcome: undefined };
+    state.targets.set(targetKey(fact.change, name), target);
     putNode(state, { ...nodeOf(state, name), change: fact.change }, sequence);
   }
   state.touched.add(viewKey('rollouts', fact.change));
   touchBudgets(state, fact.change);
 }
 
-function supersede(state: State, fact: FactOf<'rollout.superseded'>, sequence: number): void {
+function supersede(state: State, fact: FactOf<'rollout.superseded'>, { sequence }: Entry): void {
   touchBudgets(state, fact.change);
   patchRollout(state, fact.change, sequence, { phase: 'superseded', supersededBy: fact.by, endedAt: fact.at });
   patchChange(state, fact.change, { open: false, targets: {} });
@@ -94,10 +89,10 @@ function leave(state: State, change: string, sequence: number): void {
   }
 }
 
-function forgetOwed(state: State, change: string): void {
+function forgetDeferred(state: State, change: string): void {
   for (const name of state.rollouts.get(change)?.nodes ?? []) {
     const key = targetKey(change, name);
     const target = state.targets.get(key);
-    if (target !== undefined && target.owed !== '') state.targets.set(key, { ...target, owed: '' });
+    if (target?.deferred !== undefined) state.targets.set(key, { ...target, deferred: undefined });
   }
 }

@@ -2,7 +2,7 @@
 // @generated from file sluice/v1/common.proto (package sluice.v1, syntax proto3)
 /* eslint-disable */
 
-// What several conversations share. All messages travel as proto3 JSON with plain JSON types: numbers are
+// Messages that the other files share. All messages travel as proto3 JSON with plain JSON types: numbers are
 // uint32 or double (never int64, whose JSON is a string), times are RFC 3339 strings in UTC with
 // milliseconds, and an empty string or list means "none".
 
@@ -74,7 +74,7 @@ export const FragmentRefSchema: GenMessage<FragmentRef> = /*@__PURE__*/
   messageDesc(file_sluice_v1_common, 1);
 
 /**
- * Why something is refused or worth a warning: one place, one cause.
+ * An error or a warning: one place, one cause.
  *
  * @generated from message sluice.v1.Reason
  */

@@ -2,7 +2,7 @@
 // @generated from file sluice/v1/config.proto (package sluice.v1, syntax proto3)
 /* eslint-disable */
 
-// The conversation about a change: from its acceptance to its recorded end. Stream LEDGER.
+// Facts about a change, from its acceptance to its end. Stream LEDGER.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -14,10 +14,10 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/config.proto.
  */
 export const file_sluice_v1_config: GenFile = /*@__PURE__*/
-  fileDesc("ChZzbHVpY2UvdjEvY29uZmlnLnByb3RvEglzbHVpY2UudjEi7QEKDkNvbmZpZ0FjY2VwdGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDgoGY2hhbmdlGAMgASgJEg4KBnNvdXJjZRgEIAEoCRIiCgVhcHBseRgFIAMoCzITLnNsdWljZS52MS5GcmFnbWVudBImCgZkZWxldGUYBiADKAsyFi5zbHVpY2UudjEuRnJhZ21lbnRSZWYSDwoHbWVzc2FnZRgHIAEoCRIOCgZhdXRob3IYCCABKAkSJQoIc3RyYXRlZ3kYCSABKAsyEy5zbHVpY2UudjEuU3RyYXRlZ3kSEAoIcmV0cnlfb2YYCiABKAkiRgoNQ29uZmlnV2FpdGluZxIJCgF2GAEgASgNEgoKAmF0GAIgASgJEg4KBmNoYW5nZRgDIAEoCRIOCgZiZWhpbmQYBCADKAkiugIKDkNvbmZpZ1JlbmRlcmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDgoGY2hhbmdlGAMgASgJEg8KB2F0dGVtcHQYBCABKA0SDQoFbm9kZXMYBSABKA0SEQoJdW5jaGFuZ2VkGAYgASgNEjMKBXBvb2xzGAcgAygLMiQuc2x1aWNlLnYxLkNvbmZpZ1JlbmRlcmVkLlBvb2xzRW50cnkSDwoHdGFyZ2V0cxgIIAMoCRIQCghyZXBsYWNlcxgJIAMoCRIjCghwcm9ibGVtcxgKIAMoCzIRLnNsdWljZS52MS5SZWFzb24SIwoId2FybmluZ3MYCyADKAsyES5zbHVpY2UudjEuUmVhc29uGiwKClBvb2xzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4ASJ9Cg9Db25maWdWYWxpZGF0ZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIOCgZjaGFuZ2UYAyABKAkSDwoHYXR0ZW1wdBgEIAEoDRIjCgh3YXJuaW5ncxgFIAMoCzIRLnNsdWljZS52MS5SZWFzb24SDQoFdW5maXQYBiADKAkiewoOQ29uZmlnUmVqZWN0ZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIOCgZjaGFuZ2UYAyABKAkSDQoFc3RhZ2UYBCABKAkSDwoHYXR0ZW1wdBgFIAEoDRIiCgdyZWFzb25zGAYgAygLMhEuc2x1aWNlLnYxLlJlYXNvbiJcCg9Db25maWdDb21taXR0ZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIOCgZjaGFuZ2UYAyABKAkSEgoKZ2VuZXJhdGlvbhgEIAEoDRIOCgZkaWdlc3QYBSABKAkiVQoLQ29uZmlnRW5kZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIOCgZjaGFuZ2UYAyABKAkSDwoHb3V0Y29tZRgEIAEoCRIOCgZyZWFzb24YBSABKAkiowEKDENvbmZpZ0p1ZGdlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBGhhc2gYAyABKAkSDgoGcmVjaXBlGAQgASgJEg0KBWxlYXNlGAUgASgJEg4KBmNoYW5nZRgGIAEoCRIMCgRub2RlGAcgASgJEhEKCWNvbmRlbW5lZBgIIAEoCBIOCgZzcGFyZWQYCSABKAkSDgoGcmVhc29uGAogASgJImEKDkNvbmZpZ0ZvcmdpdmVuEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEaGFzaBgDIAEoCRIOCgZyZWNpcGUYBCABKAkSCgoCYnkYBSABKAkSDgoGcmVhc29uGAYgASgJYgZwcm90bzM", [file_sluice_v1_common]);
+  fileDesc("ChZzbHVpY2UvdjEvY29uZmlnLnByb3RvEglzbHVpY2UudjEi7QEKDkNvbmZpZ0FjY2VwdGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDgoGY2hhbmdlGAMgASgJEg4KBnNvdXJjZRgEIAEoCRIiCgVhcHBseRgFIAMoCzITLnNsdWljZS52MS5GcmFnbWVudBImCgZkZWxldGUYBiADKAsyFi5zbHVpY2UudjEuRnJhZ21lbnRSZWYSDwoHbWVzc2FnZRgHIAEoCRIOCgZhdXRob3IYCCABKAkSJQoIc3RyYXRlZ3kYCSABKAsyEy5zbHVpY2UudjEuU3RyYXRlZ3kSEAoIcmV0cnlfb2YYCiABKAkiSQoNQ29uZmlnV2FpdGluZxIJCgF2GAEgASgNEgoKAmF0GAIgASgJEg4KBmNoYW5nZRgDIAEoCRIRCgl3YWl0c19mb3IYBCADKAkiugIKDkNvbmZpZ1JlbmRlcmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDgoGY2hhbmdlGAMgASgJEg8KB2F0dGVtcHQYBCABKA0SDQoFbm9kZXMYBSABKA0SEQoJdW5jaGFuZ2VkGAYgASgNEjMKBXBvb2xzGAcgAygLMiQuc2x1aWNlLnYxLkNvbmZpZ1JlbmRlcmVkLlBvb2xzRW50cnkSDwoHdGFyZ2V0cxgIIAMoCRIQCghyZXBsYWNlcxgJIAMoCRIjCghwcm9ibGVtcxgKIAMoCzIRLnNsdWljZS52MS5SZWFzb24SIwoId2FybmluZ3MYCyADKAsyES5zbHVpY2UudjEuUmVhc29uGiwKClBvb2xzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4ASKEAQoPQ29uZmlnVmFsaWRhdGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDgoGY2hhbmdlGAMgASgJEg8KB2F0dGVtcHQYBCABKA0SIwoId2FybmluZ3MYBSADKAsyES5zbHVpY2UudjEuUmVhc29uEhQKDGluY29tcGF0aWJsZRgGIAMoCSJ7Cg5Db25maWdSZWplY3RlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEg4KBmNoYW5nZRgDIAEoCRINCgVzdGFnZRgEIAEoCRIPCgdhdHRlbXB0GAUgASgNEiIKB3JlYXNvbnMYBiADKAsyES5zbHVpY2UudjEuUmVhc29uIlwKD0NvbmZpZ0NvbW1pdHRlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEg4KBmNoYW5nZRgDIAEoCRISCgpnZW5lcmF0aW9uGAQgASgNEg4KBmRpZ2VzdBgFIAEoCSJVCgtDb25maWdFbmRlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEg4KBmNoYW5nZRgDIAEoCRIPCgdvdXRjb21lGAQgASgJEg4KBnJlYXNvbhgFIAEoCSKsAQoMQ29uZmlnSnVkZ2VkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEaGFzaBgDIAEoCRIOCgZyZWNpcGUYBCABKAkSDQoFbGVhc2UYBSABKAkSDgoGY2hhbmdlGAYgASgJEgwKBG5vZGUYByABKAkSEQoJa25vd25fYmFkGAggASgIEhcKD2NsZWFyZWRfYmVjYXVzZRgJIAEoCRIOCgZyZWFzb24YCiABKAkiYAoNQ29uZmlnQ2xlYXJlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBGhhc2gYAyABKAkSDgoGcmVjaXBlGAQgASgJEgoKAmJ5GAUgASgJEg4KBnJlYXNvbhgGIAEoCWIGcHJvdG8z", [file_sluice_v1_common]);
 
 /**
- * config.accepted.<change>, by the merger: it is understood, and its turn will come.
+ * config.accepted.<change>, by the merger: the change is valid and queued.
  *
  * @generated from message sluice.v1.ConfigAccepted
  */
@@ -81,7 +81,7 @@ export const ConfigAcceptedSchema: GenMessage<ConfigAccepted> = /*@__PURE__*/
   messageDesc(file_sluice_v1_config, 0);
 
 /**
- * config.waiting.<change>, by the merger: which earlier changes it waits for.
+ * config.waiting.<change>, by the merger: the change waits for earlier changes.
  *
  * @generated from message sluice.v1.ConfigWaiting
  */
@@ -102,9 +102,9 @@ export type ConfigWaiting = Message<"sluice.v1.ConfigWaiting"> & {
   change: string;
 
   /**
-   * @generated from field: repeated string behind = 4;
+   * @generated from field: repeated string waits_for = 4;
    */
-  behind: string[];
+  waitsFor: string[];
 };
 
 /**
@@ -115,7 +115,7 @@ export const ConfigWaitingSchema: GenMessage<ConfigWaiting> = /*@__PURE__*/
   messageDesc(file_sluice_v1_config, 1);
 
 /**
- * config.rendered.<change>, by the merger: one attempt at rendering, its targets frozen in blobs.
+ * config.rendered.<change>, by the merger: the change was rendered. Each rendering is an attempt; its targets are stored in blobs and never change.
  *
  * @generated from message sluice.v1.ConfigRendered
  */
@@ -148,7 +148,7 @@ export type ConfigRendered = Message<"sluice.v1.ConfigRendered"> & {
   nodes: number;
 
   /**
-   * touched, but the same config as before
+   * nodes that the change touches and whose config stays the same
    *
    * @generated from field: uint32 unchanged = 6;
    */
@@ -169,14 +169,14 @@ export type ConfigRendered = Message<"sluice.v1.ConfigRendered"> & {
   targets: string[];
 
   /**
-   * the open changes that it corrects
+   * open changes that this one corrects and will supersede
    *
    * @generated from field: repeated string replaces = 9;
    */
   replaces: string[];
 
   /**
-   * what rendering found; the review refuses with them
+   * errors found by rendering; the review rejects the change with them
    *
    * @generated from field: repeated sluice.v1.Reason problems = 10;
    */
@@ -196,7 +196,7 @@ export const ConfigRenderedSchema: GenMessage<ConfigRendered> = /*@__PURE__*/
   messageDesc(file_sluice_v1_config, 2);
 
 /**
- * config.validated.<change>, by the validator: that attempt may go.
+ * config.validated.<change>, by the validator: this attempt passed the review and may roll out.
  *
  * @generated from message sluice.v1.ConfigValidated
  */
@@ -227,11 +227,11 @@ export type ConfigValidated = Message<"sluice.v1.ConfigValidated"> & {
   warnings: Reason[];
 
   /**
-   * nodes that the committed state does not fit either: they keep what they have
+   * nodes that are incompatible with the committed state too: they keep their config
    *
-   * @generated from field: repeated string unfit = 6;
+   * @generated from field: repeated string incompatible = 6;
    */
-  unfit: string[];
+  incompatible: string[];
 };
 
 /**
@@ -242,7 +242,7 @@ export const ConfigValidatedSchema: GenMessage<ConfigValidated> = /*@__PURE__*/
   messageDesc(file_sluice_v1_config, 3);
 
 /**
- * config.rejected.<change>, by the merger (form) or the validator (review): nothing reaches a node.
+ * config.rejected.<change>, by the merger (schema) or the validator (review). Nothing reaches a node.
  *
  * @generated from message sluice.v1.ConfigRejected
  */
@@ -263,14 +263,14 @@ export type ConfigRejected = Message<"sluice.v1.ConfigRejected"> & {
   change: string;
 
   /**
-   * form or review
+   * schema or review
    *
    * @generated from field: string stage = 4;
    */
   stage: string;
 
   /**
-   * of the review; 0 for form
+   * of the review; 0 for schema
    *
    * @generated from field: uint32 attempt = 5;
    */
@@ -333,7 +333,7 @@ export const ConfigCommittedSchema: GenMessage<ConfigCommitted> = /*@__PURE__*/
   messageDesc(file_sluice_v1_config, 5);
 
 /**
- * config.ended.<change>, by the merger: the end of a change that was neither rejected nor committed.
+ * config.ended.<change>, by the merger: the change ended without being rejected or committed.
  *
  * @generated from message sluice.v1.ConfigEnded
  */
@@ -374,7 +374,7 @@ export const ConfigEndedSchema: GenMessage<ConfigEnded> = /*@__PURE__*/
   messageDesc(file_sluice_v1_config, 6);
 
 /**
- * config.judged.<hash>, by the validator: one recorded `invalid` of a forward lease, judged once.
+ * config.judged.<hash>, by the validator: a forward lease ended as `invalid`, and its config was judged. Each lease is judged once.
  *
  * @generated from message sluice.v1.ConfigJudged
  */
@@ -415,19 +415,19 @@ export type ConfigJudged = Message<"sluice.v1.ConfigJudged"> & {
   node: string;
 
   /**
-   * @generated from field: bool condemned = 8;
+   * @generated from field: bool known_bad = 8;
    */
-  condemned: boolean;
+  knownBad: boolean;
 
   /**
-   * why it was spared; empty when condemned
+   * why the config is not known-bad; empty if it is
    *
-   * @generated from field: string spared = 9;
+   * @generated from field: string cleared_because = 9;
    */
-  spared: string;
+  clearedBecause: string;
 
   /**
-   * what the node said
+   * the reason in the report of the node
    *
    * @generated from field: string reason = 10;
    */
@@ -442,11 +442,11 @@ export const ConfigJudgedSchema: GenMessage<ConfigJudged> = /*@__PURE__*/
   messageDesc(file_sluice_v1_config, 7);
 
 /**
- * config.forgiven.<hash>, by the validator.
+ * config.cleared.<hash>, by the validator: a person cleared a known-bad config.
  *
- * @generated from message sluice.v1.ConfigForgiven
+ * @generated from message sluice.v1.ConfigCleared
  */
-export type ConfigForgiven = Message<"sluice.v1.ConfigForgiven"> & {
+export type ConfigCleared = Message<"sluice.v1.ConfigCleared"> & {
   /**
    * @generated from field: uint32 v = 1;
    */
@@ -479,9 +479,9 @@ export type ConfigForgiven = Message<"sluice.v1.ConfigForgiven"> & {
 };
 
 /**
- * Describes the message sluice.v1.ConfigForgiven.
- * Use `create(ConfigForgivenSchema)` to create a new message.
+ * Describes the message sluice.v1.ConfigCleared.
+ * Use `create(ConfigClearedSchema)` to create a new message.
  */
-export const ConfigForgivenSchema: GenMessage<ConfigForgiven> = /*@__PURE__*/
+export const ConfigClearedSchema: GenMessage<ConfigCleared> = /*@__PURE__*/
   messageDesc(file_sluice_v1_config, 8);
 

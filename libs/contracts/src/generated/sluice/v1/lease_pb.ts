@@ -2,7 +2,7 @@
 // @generated from file sluice/v1/lease.proto (package sluice.v1, syntax proto3)
 /* eslint-disable */
 
-// The conversation about a lease, the right of one node to change now. Stream LEDGER, by the scheduler.
+// Facts about a lease: the right of one node to change now. Stream LEDGER, by the scheduler.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -15,10 +15,10 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/lease.proto.
  */
 export const file_sluice_v1_lease: GenFile = /*@__PURE__*/
-  fileDesc("ChVzbHVpY2UvdjEvbGVhc2UucHJvdG8SCXNsdWljZS52MSK2AgoMTGVhc2VHcmFudGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBWxlYXNlGAUgASgJEg4KBmNoYW5nZRgGIAEoCRIMCgRraW5kGAcgASgJEgwKBGhhc2gYCCABKAkSDAoEZnJvbRgJIAEoCRIOCgZyZWNpcGUYCiABKAkSIgoHYWN0aW9ucxgLIAMoCzIRLnNsdWljZS52MS5BY3Rpb24SDQoFcGhhc2UYDCABKAkSEAoIYXBwbHlfbXMYDSABKAESEAoIZHJhaW5fbXMYDiABKAESDAoEZnJlZRgPIAEoCBIrCgVkcmFpbhgQIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RIAIgBAUIICgZfZHJhaW4iqQEKDExlYXNlQW1lbmRlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkSEAoIZHJhaW5fbXMYByABKAESKwoFZHJhaW4YCCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0SACIAQFCCAoGX2RyYWluImwKCkxlYXNlUmVhZHkSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDQoFbGVhc2UYBSABKAkSDgoGY2hhbmdlGAYgASgJEgwKBGhhc2gYByABKAki+QEKDExlYXNlU2V0dGxlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkSDAoEa2luZBgHIAEoCRIMCgRoYXNoGAggASgJEg4KBnJlY2lwZRgJIAEoCRIPCgdiZWNhdXNlGAogASgJEg4KBnJlYXNvbhgLIAEoCRIQCghyZXN0b3JlZBgMIAEoCBImCgZyZXBvcnQYDSABKAsyFi5zbHVpY2UudjEuVGFrZW5SZXBvcnQSEAoIcmVsZWFzZWQYDiABKAgihwEKC1Rha2VuUmVwb3J0EhMKC2luY2FybmF0aW9uGAEgASgNEg0KBWJpcnRoGAIgASgNEgsKA3NlcRgDIAEoDRIMCgRoYXNoGAQgASgJEg8KB3ZlcmRpY3QYBSABKAkSDwoHYm9vdF9pZBgGIAEoCRIXCg9yZXBvcnRfc2VxdWVuY2UYByABKAEiZAoQTGVhc2VVbmNvcmRvbmluZxIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkijgEKDUxlYXNlUmVsZWFzZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDQoFbGVhc2UYBSABKAkSDgoGY2hhbmdlGAYgASgJEg8KB2JlY2F1c2UYByABKAkSDAoEa2luZBgIIAEoCRIMCgRoYXNoGAkgASgJYgZwcm90bzM", [file_google_protobuf_struct, file_sluice_v1_common]);
+  fileDesc("ChVzbHVpY2UvdjEvbGVhc2UucHJvdG8SCXNsdWljZS52MSK2AgoMTGVhc2VHcmFudGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBWxlYXNlGAUgASgJEg4KBmNoYW5nZRgGIAEoCRIMCgRraW5kGAcgASgJEgwKBGhhc2gYCCABKAkSDAoEZnJvbRgJIAEoCRIOCgZyZWNpcGUYCiABKAkSIgoHYWN0aW9ucxgLIAMoCzIRLnNsdWljZS52MS5BY3Rpb24SDQoFcGhhc2UYDCABKAkSEAoIYXBwbHlfbXMYDSABKAESEAoIZHJhaW5fbXMYDiABKAESDAoEZnJlZRgPIAEoCBIrCgVkcmFpbhgQIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RIAIgBAUIICgZfZHJhaW4iqQEKDExlYXNlQW1lbmRlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkSEAoIZHJhaW5fbXMYByABKAESKwoFZHJhaW4YCCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0SACIAQFCCAoGX2RyYWluIm8KDUxlYXNlQXBwbHlpbmcSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDQoFbGVhc2UYBSABKAkSDgoGY2hhbmdlGAYgASgJEgwKBGhhc2gYByABKAki+QEKDExlYXNlU2V0dGxlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkSDAoEa2luZBgHIAEoCRIMCgRoYXNoGAggASgJEg4KBnJlY2lwZRgJIAEoCRIPCgdiZWNhdXNlGAogASgJEg4KBnJlYXNvbhgLIAEoCRIQCghyZXN0b3JlZBgMIAEoCBImCgZyZXBvcnQYDSABKAsyFi5zbHVpY2UudjEuVGFrZW5SZXBvcnQSEAoIcmVsZWFzZWQYDiABKAgihwEKC1Rha2VuUmVwb3J0EhMKC2luY2FybmF0aW9uGAEgASgNEg0KBW5vbmNlGAIgASgNEgsKA3NlcRgDIAEoDRIMCgRoYXNoGAQgASgJEg8KB3ZlcmRpY3QYBSABKAkSDwoHYm9vdF9pZBgGIAEoCRIXCg9yZXBvcnRfc2VxdWVuY2UYByABKAEiZAoQTGVhc2VVbmNvcmRvbmluZxIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVsZWFzZRgFIAEoCRIOCgZjaGFuZ2UYBiABKAkijgEKDUxlYXNlUmVsZWFzZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDQoFbGVhc2UYBSABKAkSDgoGY2hhbmdlGAYgASgJEg8KB2JlY2F1c2UYByABKAkSDAoEa2luZBgIIAEoCRIMCgRoYXNoGAkgASgJYgZwcm90bzM", [file_google_protobuf_struct, file_sluice_v1_common]);
 
 /**
- * node.lease.granted.<pool>.<node>
+ * node.lease.granted.<pool>.<node>: the node may change.
  *
  * @generated from message sluice.v1.LeaseGranted
  */
@@ -56,21 +56,21 @@ export type LeaseGranted = Message<"sluice.v1.LeaseGranted"> & {
   change: string;
 
   /**
-   * forward, back, join, corrective, repair
+   * forward, rollback, join, corrective, repair
    *
    * @generated from field: string kind = 7;
    */
   kind: string;
 
   /**
-   * to
+   * the config to apply
    *
    * @generated from field: string hash = 8;
    */
   hash: string;
 
   /**
-   * in force when it was planned
+   * the config in force when the lease was planned
    *
    * @generated from field: string from = 9;
    */
@@ -87,7 +87,7 @@ export type LeaseGranted = Message<"sluice.v1.LeaseGranted"> & {
   actions: Action[];
 
   /**
-   * draining when a drain comes first, else ready
+   * draining when a drain comes first, otherwise applying
    *
    * @generated from field: string phase = 12;
    */
@@ -104,14 +104,14 @@ export type LeaseGranted = Message<"sluice.v1.LeaseGranted"> & {
   drainMs: number;
 
   /**
-   * needs no unit of the pool: a fresh node's first
+   * does not count against the budget: the first lease of a fresh node
    *
    * @generated from field: bool free = 15;
    */
   free: boolean;
 
   /**
-   * how it is to be drained, as the pool's spec.drain says it; absent where nothing is drained
+   * how to drain, from the pool's spec.drain; absent without a drain
    *
    * @generated from field: optional google.protobuf.Struct drain = 16;
    */
@@ -126,7 +126,7 @@ export const LeaseGrantedSchema: GenMessage<LeaseGranted> = /*@__PURE__*/
   messageDesc(file_sluice_v1_lease, 0);
 
 /**
- * node.lease.amended.<pool>.<node>: its pool says now that its node is to be drained in another way. The time for it begins anew.
+ * node.lease.amended.<pool>.<node>: the drain settings of its pool changed during the drain. The drain timeout starts over.
  *
  * @generated from message sluice.v1.LeaseAmended
  */
@@ -167,7 +167,7 @@ export type LeaseAmended = Message<"sluice.v1.LeaseAmended"> & {
   drainMs: number;
 
   /**
-   * as in the granted one
+   * as in LeaseGranted
    *
    * @generated from field: optional google.protobuf.Struct drain = 8;
    */
@@ -182,11 +182,11 @@ export const LeaseAmendedSchema: GenMessage<LeaseAmended> = /*@__PURE__*/
   messageDesc(file_sluice_v1_lease, 1);
 
 /**
- * node.lease.ready.<pool>.<node>: drained, the applier may start.
+ * node.lease.applying.<pool>.<node>: the drain is done and the applier may start.
  *
- * @generated from message sluice.v1.LeaseReady
+ * @generated from message sluice.v1.LeaseApplying
  */
-export type LeaseReady = Message<"sluice.v1.LeaseReady"> & {
+export type LeaseApplying = Message<"sluice.v1.LeaseApplying"> & {
   /**
    * @generated from field: uint32 v = 1;
    */
@@ -224,14 +224,14 @@ export type LeaseReady = Message<"sluice.v1.LeaseReady"> & {
 };
 
 /**
- * Describes the message sluice.v1.LeaseReady.
- * Use `create(LeaseReadySchema)` to create a new message.
+ * Describes the message sluice.v1.LeaseApplying.
+ * Use `create(LeaseApplyingSchema)` to create a new message.
  */
-export const LeaseReadySchema: GenMessage<LeaseReady> = /*@__PURE__*/
+export const LeaseApplyingSchema: GenMessage<LeaseApplying> = /*@__PURE__*/
   messageDesc(file_sluice_v1_lease, 2);
 
 /**
- * node.lease.settled.<pool>.<node>: the verdict is known, or will not be waited for. Every lease ends with one.
+ * node.lease.settled.<pool>.<node>: the outcome is known, or nobody waits for it any more. Every lease has exactly one.
  *
  * @generated from message sluice.v1.LeaseSettled
  */
@@ -277,7 +277,7 @@ export type LeaseSettled = Message<"sluice.v1.LeaseSettled"> & {
   hash: string;
 
   /**
-   * of what was found invalid
+   * of the config that was reported as invalid
    *
    * @generated from field: string recipe = 9;
    */
@@ -296,21 +296,21 @@ export type LeaseSettled = Message<"sluice.v1.LeaseSettled"> & {
   reason: string;
 
   /**
-   * the node is back on a good config (always true after `applied`)
+   * the node runs a good config; false: its rollback failed (always true after `applied`)
    *
    * @generated from field: bool restored = 12;
    */
   restored: boolean;
 
   /**
-   * node.applied, invalid or failed, if one of these settled it
+   * the report that settled the lease, if one did
    *
    * @generated from field: sluice.v1.TakenReport report = 13;
    */
   report?: TakenReport;
 
   /**
-   * nothing is left to be done: the unit is free, and no node.lease.released follows
+   * nothing is left to do: the unit of the budget is free, and no node.lease.released follows
    *
    * @generated from field: bool released = 14;
    */
@@ -325,7 +325,7 @@ export const LeaseSettledSchema: GenMessage<LeaseSettled> = /*@__PURE__*/
   messageDesc(file_sluice_v1_lease, 3);
 
 /**
- * The report that settled a lease. What the fact around it says of node, lease, reason and restored is the report's too.
+ * The report that settled a lease. Node, lease, reason and restored are in the enclosing fact.
  *
  * @generated from message sluice.v1.TakenReport
  */
@@ -336,9 +336,9 @@ export type TakenReport = Message<"sluice.v1.TakenReport"> & {
   incarnation: number;
 
   /**
-   * @generated from field: uint32 birth = 2;
+   * @generated from field: uint32 nonce = 2;
    */
-  birth: number;
+  nonce: number;
 
   /**
    * @generated from field: uint32 seq = 3;
@@ -346,28 +346,28 @@ export type TakenReport = Message<"sluice.v1.TakenReport"> & {
   seq: number;
 
   /**
-   * in force on the node; left out where it is the lease's
+   * config in force on the node; omitted if it is that of the lease
    *
    * @generated from field: string hash = 4;
    */
   hash: string;
 
   /**
-   * left out where `because` says it
+   * omitted if it is the same as `because`
    *
    * @generated from field: string verdict = 5;
    */
   verdict: string;
 
   /**
-   * left out where it is as before
+   * omitted if it has not changed
    *
    * @generated from field: string boot_id = 6;
    */
   bootId: string;
 
   /**
-   * in REPORTS: how far the reports have been taken
+   * sequence in REPORTS up to which reports have been processed
    *
    * @generated from field: double report_sequence = 7;
    */
@@ -382,7 +382,7 @@ export const TakenReportSchema: GenMessage<TakenReport> = /*@__PURE__*/
   messageDesc(file_sluice_v1_lease, 4);
 
 /**
- * node.lease.uncordoning.<pool>.<node>: the drain service is to undo its cordon.
+ * node.lease.uncordoning.<pool>.<node>: the drain service must uncordon the node.
  *
  * @generated from message sluice.v1.LeaseUncordoning
  */
@@ -426,7 +426,7 @@ export const LeaseUncordoningSchema: GenMessage<LeaseUncordoning> = /*@__PURE__*
   messageDesc(file_sluice_v1_lease, 5);
 
 /**
- * node.lease.released.<pool>.<node>: the unit is free, once the lease was settled and what was left to be done is done (its node is uncordoned, what follows from its failure is decided, its applier's time is over).
+ * node.lease.released.<pool>.<node>: the unit of the budget is free. The lease was settled and nothing is left to do: the node is uncordoned, the consequences of a failure are decided, and the time of the applier is over.
  *
  * @generated from message sluice.v1.LeaseReleased
  */

@@ -2,7 +2,7 @@
 // @generated from file sluice/v1/node.proto (package sluice.v1, syntax proto3)
 /* eslint-disable */
 
-// The conversation about a node. Stream LEDGER.
+// Facts about a node. Stream LEDGER.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/node.proto.
  */
 export const file_sluice_v1_node: GenFile = /*@__PURE__*/
-  fileDesc("ChRzbHVpY2UvdjEvbm9kZS5wcm90bxIJc2x1aWNlLnYxIvsCCgpOb2RlSm9pbmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIxCgZsYWJlbHMYBCADKAsyIS5zbHVpY2UudjEuTm9kZUpvaW5lZC5MYWJlbHNFbnRyeRIUCgxjYXBhYmlsaXRpZXMYBSADKAkSDQoFZnJlc2gYBiABKAgSDwoHdmVyc2lvbhgHIAEoCRITCgtpbmNhcm5hdGlvbhgIIAEoDRINCgViaXJ0aBgJIAEoDRILCgNzZXEYCiABKA0SRgoRa3ViZXJuZXRlc19sYWJlbHMYCyADKAsyKy5zbHVpY2UudjEuTm9kZUpvaW5lZC5LdWJlcm5ldGVzTGFiZWxzRW50cnkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARo3ChVLdWJlcm5ldGVzTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLvAgoLTm9kZUNoYW5nZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEjIKBmxhYmVscxgEIAMoCzIiLnNsdWljZS52MS5Ob2RlQ2hhbmdlZC5MYWJlbHNFbnRyeRIUCgxjYXBhYmlsaXRpZXMYBSADKAkSDwoHdmVyc2lvbhgGIAEoCRITCgtpbmNhcm5hdGlvbhgHIAEoDRINCgViaXJ0aBgIIAEoDRILCgNzZXEYCSABKA0SRwoRa3ViZXJuZXRlc19sYWJlbHMYCiADKAsyLC5zbHVpY2UudjEuTm9kZUNoYW5nZWQuS3ViZXJuZXRlc0xhYmVsc0VudHJ5Gi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaNwoVS3ViZXJuZXRlc0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiXAoITm9kZUxlZnQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEg8KB2JlY2F1c2UYBCABKAkSCgoCYnkYBSABKAkSDgoGcmVhc29uGAYgASgJIkUKCk5vZGVTaWxlbnQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEhIKCmxhc3RfaGVhcmQYBCABKAkiMAoJTm9kZUhlYXJkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCSJUCg9Ob2RlVW5hdmFpbGFibGUSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEg8KB2JlY2F1c2UYBCABKAkSCwoDdWlkGAUgASgJIkEKDU5vZGVBdmFpbGFibGUSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgsKA3VpZBgEIAEoCSKpAQoMTm9kZVJlbmRlcmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRoYXNoGAQgASgJEg4KBnJlY2lwZRgFIAEoCRISCgpnZW5lcmF0aW9uGAYgASgNEg0KBWNhdXNlGAcgASgJEg4KBmxlYXZlcxgIIAMoCRIjCghwcm9ibGVtcxgJIAMoCzIRLnNsdWljZS52MS5SZWFzb24icgoMTm9kZVJldmlld2VkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRoYXNoGAQgASgJEgsKA2ZpdBgFIAEoCBIiCgdyZWFzb25zGAYgAygLMhEuc2x1aWNlLnYxLlJlYXNvbiKLAgoMTm9kZVJlcG9ydGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIOCgZyZXBvcnQYBCABKAkSEwoLaW5jYXJuYXRpb24YBSABKA0SDQoFYmlydGgYBiABKA0SCwoDc2VxGAcgASgNEgwKBGhhc2gYCCABKAkSDQoFbGVhc2UYCSABKAkSDwoHdmVyZGljdBgKIAEoCRIOCgZyZWFzb24YCyABKAkSEAoIcmVzdG9yZWQYDCABKAgSDwoHYm9vdF9pZBgNIAEoCRINCgVmcmVzaBgOIAEoCBIMCgR3aGF0GA8gAygJEhcKD3JlcG9ydF9zZXF1ZW5jZRgQIAEoASJ9CgtOb2RlVW5rbm93bhIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDgoGY2hhbmdlGAQgASgJEgwKBHBvb2wYBSABKAkSDQoFbGVhc2UYBiABKAkSDAoEaGFzaBgHIAEoCRIOCgZyZWFzb24YCCABKAkibAoITm9kZU93ZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEg4KBmNoYW5nZRgEIAEoCRIOCgZyZWFzb24YBSABKAkSDAoEcG9vbBgGIAEoCRINCgVsZWFzZRgHIAEoCSJ7CgtOb2RlU2tpcHBlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDgoGY2hhbmdlGAQgASgJEgoKAmJ5GAUgASgJEg4KBnJlYXNvbhgGIAEoCRIMCgRwb29sGAcgASgJEg0KBWxlYXNlGAggASgJInkKCU5vZGVUYWtlbhIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVvd25lchgFIAEoCRIOCgZyZWFzb24YBiABKAkSCgoCYnkYByABKAkSDgoGZm9yX21zGAggASgBImoKCU5vZGVHaXZlbhIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRINCgVvd25lchgFIAEoCRIKCgJieRgGIAEoCRIPCgdleHBpcmVkGAcgASgIIm4KDE5vZGVDb3Jkb25lZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRIOCgZjaGFuZ2UYBSABKAkSDQoFbGVhc2UYBiABKAkSDAoEcG9kcxgHIAEoDSKRAQoLTm9kZURyYWluZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDgoGY2hhbmdlGAUgASgJEg0KBWxlYXNlGAYgASgJEhMKC2R1cmF0aW9uX21zGAcgASgBEg8KB2V2aWN0ZWQYCCABKA0SCgoCYnkYCSABKAkiYgoOTm9kZVVuY29yZG9uZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDgoGY2hhbmdlGAUgASgJEg0KBWxlYXNlGAYgASgJIrIBChBOb2RlRHJhaW5CbG9ja2VkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg4KBmNoYW5nZRgFIAEoCRINCgVsZWFzZRgGIAEoCRIOCgZyZWFzb24YByABKAkSDgoGYnVkZ2V0GAggASgJEg8KB2FsbG93ZWQYCSABKA0SDAoEcG9kcxgKIAMoCRINCgVzaW5jZRgLIAEoCSKFAQoQTm9kZURyYWluU3RvcHBlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRIOCgZjaGFuZ2UYBSABKAkSDQoFbGVhc2UYBiABKAkSDwoHb3V0Y29tZRgHIAEoCRIOCgZyZWFzb24YCCABKAkijwEKEU5vZGVEcmFpblByb2dyZXNzEgoKAmF0GAEgASgJEgwKBG5vZGUYAiABKAkSDAoEcG9vbBgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSDQoFbGVhc2UYBSABKAkSDQoFdG90YWwYBiABKA0SDwoHZXZpY3RlZBgHIAEoDRITCgt3YWl0aW5nX2ZvchgIIAMoCWIGcHJvdG8z", [file_sluice_v1_common]);
+  fileDesc("ChRzbHVpY2UvdjEvbm9kZS5wcm90bxIJc2x1aWNlLnYxIvsCCgpOb2RlSm9pbmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIxCgZsYWJlbHMYBCADKAsyIS5zbHVpY2UudjEuTm9kZUpvaW5lZC5MYWJlbHNFbnRyeRIUCgxjYXBhYmlsaXRpZXMYBSADKAkSDQoFZnJlc2gYBiABKAgSDwoHdmVyc2lvbhgHIAEoCRITCgtpbmNhcm5hdGlvbhgIIAEoDRINCgVub25jZRgJIAEoDRILCgNzZXEYCiABKA0SRgoRa3ViZXJuZXRlc19sYWJlbHMYCyADKAsyKy5zbHVpY2UudjEuTm9kZUpvaW5lZC5LdWJlcm5ldGVzTGFiZWxzRW50cnkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARo3ChVLdWJlcm5ldGVzTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLvAgoLTm9kZUNoYW5nZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEjIKBmxhYmVscxgEIAMoCzIiLnNsdWljZS52MS5Ob2RlQ2hhbmdlZC5MYWJlbHNFbnRyeRIUCgxjYXBhYmlsaXRpZXMYBSADKAkSDwoHdmVyc2lvbhgGIAEoCRITCgtpbmNhcm5hdGlvbhgHIAEoDRINCgVub25jZRgIIAEoDRILCgNzZXEYCSABKA0SRwoRa3ViZXJuZXRlc19sYWJlbHMYCiADKAsyLC5zbHVpY2UudjEuTm9kZUNoYW5nZWQuS3ViZXJuZXRlc0xhYmVsc0VudHJ5Gi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaNwoVS3ViZXJuZXRlc0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiXAoITm9kZUxlZnQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEg8KB2JlY2F1c2UYBCABKAkSCgoCYnkYBSABKAkSDgoGcmVhc29uGAYgASgJIkUKCk5vZGVTaWxlbnQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEhIKCmxhc3RfaGVhcmQYBCABKAkiMAoJTm9kZUhlYXJkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCSJUCg9Ob2RlVW5hdmFpbGFibGUSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEg8KB2JlY2F1c2UYBCABKAkSCwoDdWlkGAUgASgJIkEKDU5vZGVBdmFpbGFibGUSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgsKA3VpZBgEIAEoCSKuAQoMTm9kZVJlbmRlcmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRoYXNoGAQgASgJEg4KBnJlY2lwZRgFIAEoCRISCgpnZW5lcmF0aW9uGAYgASgNEg0KBWNhdXNlGAcgASgJEhMKC291dGRhdGVkX2luGAggAygJEiMKCHByb2JsZW1zGAkgAygLMhEuc2x1aWNlLnYxLlJlYXNvbiJ5CgxOb2RlUmV2aWV3ZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBGhhc2gYBCABKAkSEgoKY29tcGF0aWJsZRgFIAEoCBIiCgdyZWFzb25zGAYgAygLMhEuc2x1aWNlLnYxLlJlYXNvbiKSAgoMTm9kZVJlcG9ydGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIOCgZyZXBvcnQYBCABKAkSEwoLaW5jYXJuYXRpb24YBSABKA0SDQoFbm9uY2UYBiABKA0SCwoDc2VxGAcgASgNEgwKBGhhc2gYCCABKAkSDQoFbGVhc2UYCSABKAkSDwoHdmVyZGljdBgKIAEoCRIOCgZyZWFzb24YCyABKAkSEAoIcmVzdG9yZWQYDCABKAgSDwoHYm9vdF9pZBgNIAEoCRINCgVmcmVzaBgOIAEoCBITCgtkaWZmZXJlbmNlcxgPIAMoCRIXCg9yZXBvcnRfc2VxdWVuY2UYECABKAEifQoLTm9kZVVua25vd24SCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEg4KBmNoYW5nZRgEIAEoCRIMCgRwb29sGAUgASgJEg0KBWxlYXNlGAYgASgJEgwKBGhhc2gYByABKAkSDgoGcmVhc29uGAggASgJInAKDE5vZGVEZWZlcnJlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDgoGY2hhbmdlGAQgASgJEg4KBnJlYXNvbhgFIAEoCRIMCgRwb29sGAYgASgJEg0KBWxlYXNlGAcgASgJInsKC05vZGVTa2lwcGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSCgoCYnkYBSABKAkSDgoGcmVhc29uGAYgASgJEgwKBHBvb2wYByABKAkSDQoFbGVhc2UYCCABKAkieQoJTm9kZVRha2VuEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBW93bmVyGAUgASgJEg4KBnJlYXNvbhgGIAEoCRIKCgJieRgHIAEoCRIOCgZmb3JfbXMYCCABKAEibQoMTm9kZVJldHVybmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBW93bmVyGAUgASgJEgoKAmJ5GAYgASgJEg8KB2V4cGlyZWQYByABKAgibgoMTm9kZUNvcmRvbmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg4KBmNoYW5nZRgFIAEoCRINCgVsZWFzZRgGIAEoCRIMCgRwb2RzGAcgASgNIpEBCgtOb2RlRHJhaW5lZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRIOCgZjaGFuZ2UYBSABKAkSDQoFbGVhc2UYBiABKAkSEwoLZHVyYXRpb25fbXMYByABKAESDwoHZXZpY3RlZBgIIAEoDRIKCgJieRgJIAEoCSJiCg5Ob2RlVW5jb3Jkb25lZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRIOCgZjaGFuZ2UYBSABKAkSDQoFbGVhc2UYBiABKAkisgEKEE5vZGVEcmFpbkJsb2NrZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDgoGY2hhbmdlGAUgASgJEg0KBWxlYXNlGAYgASgJEg4KBnJlYXNvbhgHIAEoCRIOCgZidWRnZXQYCCABKAkSDwoHYWxsb3dlZBgJIAEoDRIMCgRwb2RzGAogAygJEg0KBXNpbmNlGAsgASgJIoUBChBOb2RlRHJhaW5TdG9wcGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg4KBmNoYW5nZRgFIAEoCRINCgVsZWFzZRgGIAEoCRIPCgdvdXRjb21lGAcgASgJEg4KBnJlYXNvbhgIIAEoCSKPAQoRTm9kZURyYWluUHJvZ3Jlc3MSCgoCYXQYASABKAkSDAoEbm9kZRgCIAEoCRIMCgRwb29sGAMgASgJEg4KBmNoYW5nZRgEIAEoCRINCgVsZWFzZRgFIAEoCRINCgV0b3RhbBgGIAEoDRIPCgdldmljdGVkGAcgASgNEhMKC3dhaXRpbmdfZm9yGAggAygJYgZwcm90bzM", [file_sluice_v1_common]);
 
 /**
  * node.joined.<node>, by the inventory.
@@ -63,9 +63,9 @@ export type NodeJoined = Message<"sluice.v1.NodeJoined"> & {
   incarnation: number;
 
   /**
-   * @generated from field: uint32 birth = 9;
+   * @generated from field: uint32 nonce = 9;
    */
-  birth: number;
+  nonce: number;
 
   /**
    * @generated from field: uint32 seq = 10;
@@ -73,7 +73,7 @@ export type NodeJoined = Message<"sluice.v1.NodeJoined"> & {
   seq: number;
 
   /**
-   * of `labels`, those of its Node object, which win over the node's own
+   * the part of `labels` from its Node object; they take precedence over the node's own
    *
    * @generated from field: map<string, string> kubernetes_labels = 11;
    */
@@ -129,9 +129,9 @@ export type NodeChanged = Message<"sluice.v1.NodeChanged"> & {
   incarnation: number;
 
   /**
-   * @generated from field: uint32 birth = 8;
+   * @generated from field: uint32 nonce = 8;
    */
-  birth: number;
+  nonce: number;
 
   /**
    * @generated from field: uint32 seq = 9;
@@ -139,7 +139,7 @@ export type NodeChanged = Message<"sluice.v1.NodeChanged"> & {
   seq: number;
 
   /**
-   * of `labels`, those of its Node object, which win over the node's own
+   * the part of `labels` from its Node object; they take precedence over the node's own
    *
    * @generated from field: map<string, string> kubernetes_labels = 10;
    */
@@ -154,7 +154,7 @@ export const NodeChangedSchema: GenMessage<NodeChanged> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 1);
 
 /**
- * node.left.<node>, by the inventory: never because of silence.
+ * node.left.<node>, by the inventory: the node left the fleet. Silence is never a reason.
  *
  * @generated from message sluice.v1.NodeLeft
  */
@@ -200,7 +200,7 @@ export const NodeLeftSchema: GenMessage<NodeLeft> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 2);
 
 /**
- * node.silent.<node>, by the inventory.
+ * node.silent.<node>, by the inventory: heartbeats are missing.
  *
  * @generated from message sluice.v1.NodeSilent
  */
@@ -234,7 +234,7 @@ export const NodeSilentSchema: GenMessage<NodeSilent> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 3);
 
 /**
- * node.heard.<node>, by the inventory: a silent node is back.
+ * node.heard.<node>, by the inventory: a silent node sends heartbeats again.
  *
  * @generated from message sluice.v1.NodeHeard
  */
@@ -263,7 +263,7 @@ export const NodeHeardSchema: GenMessage<NodeHeard> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 4);
 
 /**
- * node.unavailable.<node>, by the inventory: Kubernetes, or whoever cordoned it, has it out of service; it counts against its pool.
+ * node.unavailable.<node>, by the inventory: its Node object is NotReady or cordoned by others. It counts against the budget of its pool.
  *
  * @generated from message sluice.v1.NodeUnavailable
  */
@@ -306,7 +306,7 @@ export const NodeUnavailableSchema: GenMessage<NodeUnavailable> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 5);
 
 /**
- * node.available.<node>, by the inventory: it is no longer so, or its Node object was seen for the first time.
+ * node.available.<node>, by the inventory: that is over, or its Node object was seen for the first time.
  *
  * @generated from message sluice.v1.NodeAvailable
  */
@@ -340,7 +340,7 @@ export const NodeAvailableSchema: GenMessage<NodeAvailable> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 6);
 
 /**
- * node.rendered.<node>, by the merger: what the committed state gives this node, outside any rollout.
+ * node.rendered.<node>, by the merger: the config of this node in the committed state, outside of any rollout.
  *
  * @generated from message sluice.v1.NodeRendered
  */
@@ -383,11 +383,11 @@ export type NodeRendered = Message<"sluice.v1.NodeRendered"> & {
   cause: string;
 
   /**
-   * open rollouts in which its target no longer holds
+   * open rollouts in which its target is outdated
    *
-   * @generated from field: repeated string leaves = 8;
+   * @generated from field: repeated string outdated_in = 8;
    */
-  leaves: string[];
+  outdatedIn: string[];
 
   /**
    * @generated from field: repeated sluice.v1.Reason problems = 9;
@@ -403,7 +403,7 @@ export const NodeRenderedSchema: GenMessage<NodeRendered> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 7);
 
 /**
- * node.reviewed.<node>, by the validator: whether that config fits the node.
+ * node.reviewed.<node>, by the validator: whether the node is compatible with that config.
  *
  * @generated from message sluice.v1.NodeReviewed
  */
@@ -429,9 +429,9 @@ export type NodeReviewed = Message<"sluice.v1.NodeReviewed"> & {
   hash: string;
 
   /**
-   * @generated from field: bool fit = 5;
+   * @generated from field: bool compatible = 5;
    */
-  fit: boolean;
+  compatible: boolean;
 
   /**
    * @generated from field: repeated sluice.v1.Reason reasons = 6;
@@ -447,8 +447,8 @@ export const NodeReviewedSchema: GenMessage<NodeReviewed> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 8);
 
 /**
- * node.reported.<node>, by the scheduler: a report was taken (one that only says how a lease ended is in node.lease.settled).
- * Decisions rest on these, not on REPORTS.
+ * node.reported.<node>, by the scheduler: a report was processed (one that only ends a lease is part of node.lease.settled).
+ * Decisions are based on these facts, not on REPORTS.
  *
  * @generated from message sluice.v1.NodeReported
  */
@@ -481,9 +481,9 @@ export type NodeReported = Message<"sluice.v1.NodeReported"> & {
   incarnation: number;
 
   /**
-   * @generated from field: uint32 birth = 6;
+   * @generated from field: uint32 nonce = 6;
    */
-  birth: number;
+  nonce: number;
 
   /**
    * @generated from field: uint32 seq = 7;
@@ -498,7 +498,7 @@ export type NodeReported = Message<"sluice.v1.NodeReported"> & {
   hash: string;
 
   /**
-   * the last lease that the node has dealt with
+   * the last lease that the node has finished
    *
    * @generated from field: string lease = 9;
    */
@@ -517,7 +517,7 @@ export type NodeReported = Message<"sluice.v1.NodeReported"> & {
   reason: string;
 
   /**
-   * the node is back on a good config (always true after `applied`)
+   * the node runs a good config; false: its rollback failed (always true after `applied`)
    *
    * @generated from field: bool restored = 12;
    */
@@ -536,12 +536,12 @@ export type NodeReported = Message<"sluice.v1.NodeReported"> & {
   /**
    * drifted: what differs on the node
    *
-   * @generated from field: repeated string what = 15;
+   * @generated from field: repeated string differences = 15;
    */
-  what: string[];
+  differences: string[];
 
   /**
-   * in REPORTS: how far the reports have been taken
+   * sequence in REPORTS up to which reports have been processed
    *
    * @generated from field: double report_sequence = 16;
    */
@@ -556,7 +556,7 @@ export const NodeReportedSchema: GenMessage<NodeReported> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 9);
 
 /**
- * node.unknown.<node>, by the scheduler: no answer by the deadline.
+ * node.unknown.<node>, by the scheduler: the node did not report by the deadline of its lease.
  *
  * @generated from message sluice.v1.NodeUnknown
  */
@@ -610,11 +610,11 @@ export const NodeUnknownSchema: GenMessage<NodeUnknown> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 10);
 
 /**
- * node.owed.<node>, by the scheduler: it gets the committed config as soon as it can.
+ * node.deferred.<node>, by the scheduler: the rollout goes on without the node, which gets the committed config later.
  *
- * @generated from message sluice.v1.NodeOwed
+ * @generated from message sluice.v1.NodeDeferred
  */
-export type NodeOwed = Message<"sluice.v1.NodeOwed"> & {
+export type NodeDeferred = Message<"sluice.v1.NodeDeferred"> & {
   /**
    * @generated from field: uint32 v = 1;
    */
@@ -631,7 +631,7 @@ export type NodeOwed = Message<"sluice.v1.NodeOwed"> & {
   node: string;
 
   /**
-   * the rollout that leaves it behind; empty outside a rollout
+   * the rollout that deferred it; empty outside of a rollout
    *
    * @generated from field: string change = 4;
    */
@@ -648,7 +648,7 @@ export type NodeOwed = Message<"sluice.v1.NodeOwed"> & {
   pool: string;
 
   /**
-   * the one whose end it follows from, if it does
+   * the lease whose end was the reason, if one was
    *
    * @generated from field: string lease = 7;
    */
@@ -656,14 +656,14 @@ export type NodeOwed = Message<"sluice.v1.NodeOwed"> & {
 };
 
 /**
- * Describes the message sluice.v1.NodeOwed.
- * Use `create(NodeOwedSchema)` to create a new message.
+ * Describes the message sluice.v1.NodeDeferred.
+ * Use `create(NodeDeferredSchema)` to create a new message.
  */
-export const NodeOwedSchema: GenMessage<NodeOwed> = /*@__PURE__*/
+export const NodeDeferredSchema: GenMessage<NodeDeferred> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 11);
 
 /**
- * node.skipped.<node>, by the scheduler, because a person asked.
+ * node.skipped.<node>, by the scheduler: a person lets the rollout go on without the node.
  *
  * @generated from message sluice.v1.NodeSkipped
  */
@@ -704,7 +704,7 @@ export type NodeSkipped = Message<"sluice.v1.NodeSkipped"> & {
   pool: string;
 
   /**
-   * the one that it ends, if there is one
+   * the lease that this ends, if there is one
    *
    * @generated from field: string lease = 8;
    */
@@ -719,7 +719,7 @@ export const NodeSkippedSchema: GenMessage<NodeSkipped> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 12);
 
 /**
- * node.taken.<node>, by the scheduler: another tool, or a person, has it out of service; it counts against its pool, and gets no lease.
+ * node.taken.<node>, by the scheduler: another tool or a person has taken it out of service. It counts against the budget of its pool and gets no lease.
  *
  * @generated from message sluice.v1.NodeTaken
  */
@@ -745,7 +745,7 @@ export type NodeTaken = Message<"sluice.v1.NodeTaken"> & {
   pool: string;
 
   /**
-   * only who takes it gives it back
+   * only this owner can return it
    *
    * @generated from field: string owner = 5;
    */
@@ -762,7 +762,7 @@ export type NodeTaken = Message<"sluice.v1.NodeTaken"> & {
   by: string;
 
   /**
-   * it is given back by itself after this; 0 for never
+   * it is returned automatically after this time; 0: never
    *
    * @generated from field: double for_ms = 8;
    */
@@ -777,11 +777,11 @@ export const NodeTakenSchema: GenMessage<NodeTaken> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 13);
 
 /**
- * node.given.<node>, by the scheduler: it is in service again.
+ * node.returned.<node>, by the scheduler: it is in service again.
  *
- * @generated from message sluice.v1.NodeGiven
+ * @generated from message sluice.v1.NodeReturned
  */
-export type NodeGiven = Message<"sluice.v1.NodeGiven"> & {
+export type NodeReturned = Message<"sluice.v1.NodeReturned"> & {
   /**
    * @generated from field: uint32 v = 1;
    */
@@ -813,7 +813,7 @@ export type NodeGiven = Message<"sluice.v1.NodeGiven"> & {
   by: string;
 
   /**
-   * nobody gave it back: the time that it was taken for is over
+   * it was returned automatically, because its time was over
    *
    * @generated from field: bool expired = 7;
    */
@@ -821,10 +821,10 @@ export type NodeGiven = Message<"sluice.v1.NodeGiven"> & {
 };
 
 /**
- * Describes the message sluice.v1.NodeGiven.
- * Use `create(NodeGivenSchema)` to create a new message.
+ * Describes the message sluice.v1.NodeReturned.
+ * Use `create(NodeReturnedSchema)` to create a new message.
  */
-export const NodeGivenSchema: GenMessage<NodeGiven> = /*@__PURE__*/
+export const NodeReturnedSchema: GenMessage<NodeReturned> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 14);
 
 /**
@@ -864,7 +864,7 @@ export type NodeCordoned = Message<"sluice.v1.NodeCordoned"> & {
   lease: string;
 
   /**
-   * that had to go then
+   * how many pods had to be evicted
    *
    * @generated from field: uint32 pods = 7;
    */
@@ -879,7 +879,7 @@ export const NodeCordonedSchema: GenMessage<NodeCordoned> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 15);
 
 /**
- * node.drained.<node>, by the drain service: the lease that needed it may go on.
+ * node.drained.<node>, by the drain service: all pods are gone and the lease may go on.
  *
  * @generated from message sluice.v1.NodeDrained
  */
@@ -925,7 +925,7 @@ export type NodeDrained = Message<"sluice.v1.NodeDrained"> & {
   evicted: number;
 
   /**
-   * the strategy, or who answered
+   * the strategy, or the sender of ops.node.drained
    *
    * @generated from field: string by = 9;
    */
@@ -984,7 +984,7 @@ export const NodeUncordonedSchema: GenMessage<NodeUncordoned> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 17);
 
 /**
- * node.drain.blocked.<node>, by the drain service.
+ * node.drain.blocked.<node>, by the drain service: pods cannot be evicted now.
  *
  * @generated from message sluice.v1.NodeDrainBlocked
  */
@@ -1025,7 +1025,7 @@ export type NodeDrainBlocked = Message<"sluice.v1.NodeDrainBlocked"> & {
   reason: string;
 
   /**
-   * namespace/name of the PodDisruptionBudget that holds it; empty where something else does
+   * namespace/name of the PodDisruptionBudget that blocks it; empty if something else does
    *
    * @generated from field: string budget = 8;
    */
@@ -1059,7 +1059,7 @@ export const NodeDrainBlockedSchema: GenMessage<NodeDrainBlocked> = /*@__PURE__*
   messageDesc(file_sluice_v1_node, 18);
 
 /**
- * node.drain.stopped.<node>, by the drain service: it gives the drain up, as the pool says.
+ * node.drain.stopped.<node>, by the drain service: it gave up the drain, as the pool says.
  *
  * @generated from message sluice.v1.NodeDrainStopped
  */
@@ -1095,7 +1095,7 @@ export type NodeDrainStopped = Message<"sluice.v1.NodeDrainStopped"> & {
   lease: string;
 
   /**
-   * failed: the node counts as failed; deferred: the rollout goes on without it, and it is owed
+   * failed: the node counts as failed; deferred: the rollout goes on without the node
    *
    * @generated from field: string outcome = 7;
    */
@@ -1115,7 +1115,7 @@ export const NodeDrainStoppedSchema: GenMessage<NodeDrainStopped> = /*@__PURE__*
   messageDesc(file_sluice_v1_node, 19);
 
 /**
- * node.drain.progress.<node>, by the drain service: an event of core NATS and no fact, for who wants to watch.
+ * node.drain.progress.<node>, by the drain service: not a fact but an event of core NATS, for watching.
  *
  * @generated from message sluice.v1.NodeDrainProgress
  */

@@ -2,7 +2,7 @@
 // @generated from file sluice/v1/report.proto (package sluice.v1, syntax proto3)
 /* eslint-disable */
 
-// What a node says. Stream REPORTS, by its applier; and its heartbeat, not stored.
+// Reports of a node, in the stream REPORTS, by its applier; and its heartbeat, which is not stored.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -12,11 +12,11 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/report.proto.
  */
 export const file_sluice_v1_report: GenFile = /*@__PURE__*/
-  fileDesc("ChZzbHVpY2UvdjEvcmVwb3J0LnByb3RvEglzbHVpY2UudjEi4QMKCk5vZGVSZXBvcnQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEhMKC2luY2FybmF0aW9uGAQgASgNEg0KBWJpcnRoGAUgASgNEgsKA3NlcRgGIAEoDRIPCgdib290X2lkGAcgASgJEgwKBGhhc2gYCCABKAkSDQoFbGVhc2UYCSABKAkSDwoHdmVyZGljdBgKIAEoCRIOCgZyZWFzb24YCyABKAkSEAoIcmVzdG9yZWQYDCABKAgSDgoGY2hhbmdlGA0gASgJEgwKBHBvb2wYFyABKAkSMQoGbGFiZWxzGA4gAygLMiEuc2x1aWNlLnYxLk5vZGVSZXBvcnQuTGFiZWxzRW50cnkSFAoMY2FwYWJpbGl0aWVzGA8gAygJEg0KBWZyZXNoGBAgASgIEg8KB3ZlcnNpb24YESABKAkSEwoLZHVyYXRpb25fbXMYEiABKAESDwoHY2hhbmdlZBgTIAMoCRINCgVwcm9iZRgUIAEoCRIMCgR3aGF0GBUgAygJEgwKBHN0ZXAYFiABKAkSFQoNbmVlZHNfcmVzdGFydBgYIAEoCBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBImEKCU5vZGVBbGl2ZRIMCgRub2RlGAEgASgJEhMKC2luY2FybmF0aW9uGAIgASgNEg0KBWJpcnRoGAMgASgNEhAKCGV2ZXJ5X21zGAQgASgBEhAKCHBhY2VkX21zGAUgASgBIhwKCE5vZGVQYWNlEhAKCGV2ZXJ5X21zGAEgASgBYgZwcm90bzM");
+  fileDesc("ChZzbHVpY2UvdjEvcmVwb3J0LnByb3RvEglzbHVpY2UudjEi6AMKCk5vZGVSZXBvcnQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEhMKC2luY2FybmF0aW9uGAQgASgNEg0KBW5vbmNlGAUgASgNEgsKA3NlcRgGIAEoDRIPCgdib290X2lkGAcgASgJEgwKBGhhc2gYCCABKAkSDQoFbGVhc2UYCSABKAkSDwoHdmVyZGljdBgKIAEoCRIOCgZyZWFzb24YCyABKAkSEAoIcmVzdG9yZWQYDCABKAgSDgoGY2hhbmdlGA0gASgJEgwKBHBvb2wYFyABKAkSMQoGbGFiZWxzGA4gAygLMiEuc2x1aWNlLnYxLk5vZGVSZXBvcnQuTGFiZWxzRW50cnkSFAoMY2FwYWJpbGl0aWVzGA8gAygJEg0KBWZyZXNoGBAgASgIEg8KB3ZlcnNpb24YESABKAkSEwoLZHVyYXRpb25fbXMYEiABKAESDwoHY2hhbmdlZBgTIAMoCRINCgVwcm9iZRgUIAEoCRITCgtkaWZmZXJlbmNlcxgVIAMoCRIMCgRzdGVwGBYgASgJEhUKDW5lZWRzX3Jlc3RhcnQYGCABKAgaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJhCglOb2RlQWxpdmUSDAoEbm9kZRgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoDRINCgVub25jZRgDIAEoDRIQCghldmVyeV9tcxgEIAEoARIQCghwYWNlZF9tcxgFIAEoASIcCghOb2RlUGFjZRIQCghldmVyeV9tcxgBIAEoAWIGcHJvdG8z");
 
 /**
- * node.announced|applied|invalid|failed|drifted|progress.<node>; one shape, for all of them name the last
- * lease that the applier has dealt with.
+ * node.announced|applied|invalid|failed|drifted|progress.<node>; all kinds have one shape, because
+ * each names the last lease that the applier has finished.
  *
  * @generated from message sluice.v1.NodeReport
  */
@@ -42,14 +42,14 @@ export type NodeReport = Message<"sluice.v1.NodeReport"> & {
   incarnation: number;
 
   /**
-   * random, made with the incarnation: tells two apart that chose the same number
+   * random, chosen with the incarnation: tells apart two that have the same number
    *
-   * @generated from field: uint32 birth = 5;
+   * @generated from field: uint32 nonce = 5;
    */
-  birth: number;
+  nonce: number;
 
   /**
-   * counts up within an incarnation
+   * number of the report within its incarnation
    *
    * @generated from field: uint32 seq = 6;
    */
@@ -68,7 +68,7 @@ export type NodeReport = Message<"sluice.v1.NodeReport"> & {
   hash: string;
 
   /**
-   * the last dealt with
+   * the last that was finished
    *
    * @generated from field: string lease = 9;
    */
@@ -120,7 +120,7 @@ export type NodeReport = Message<"sluice.v1.NodeReport"> & {
   capabilities: string[];
 
   /**
-   * announced: nothing on it serves yet, an operator said so
+   * announced: an operator declared that the node serves nothing yet
    *
    * @generated from field: bool fresh = 16;
    */
@@ -157,9 +157,9 @@ export type NodeReport = Message<"sluice.v1.NodeReport"> & {
   /**
    * drifted
    *
-   * @generated from field: repeated string what = 21;
+   * @generated from field: repeated string differences = 21;
    */
-  what: string[];
+  differences: string[];
 
   /**
    * progress: what it is doing now
@@ -169,7 +169,7 @@ export type NodeReport = Message<"sluice.v1.NodeReport"> & {
   step: string;
 
   /**
-   * failed: an action failed, and the lease has neither drain nor reboot: it would go on with a restart of the machine
+   * failed: an action failed, and a restart of the machine may help, but the lease has neither drain nor reboot
    *
    * @generated from field: bool needs_restart = 24;
    */
@@ -184,7 +184,7 @@ export const NodeReportSchema: GenMessage<NodeReport> = /*@__PURE__*/
   messageDesc(file_sluice_v1_report, 0);
 
 /**
- * alive.<node>, core NATS, every 10 s, or as slowly as the inventory asked.
+ * alive.<node>, core NATS, every 10 s, or less often if the inventory asks for it.
  *
  * @generated from message sluice.v1.NodeAlive
  */
@@ -200,19 +200,19 @@ export type NodeAlive = Message<"sluice.v1.NodeAlive"> & {
   incarnation: number;
 
   /**
-   * @generated from field: uint32 birth = 3;
+   * @generated from field: uint32 nonce = 3;
    */
-  birth: number;
+  nonce: number;
 
   /**
-   * until its next; 0: it does not say
+   * time until its next heartbeat; 0: not given
    *
    * @generated from field: double every_ms = 4;
    */
   everyMs: number;
 
   /**
-   * what the inventory asked for, if it did
+   * the interval that the inventory asked for, if it did
    *
    * @generated from field: double paced_ms = 5;
    */
@@ -227,7 +227,7 @@ export const NodeAliveSchema: GenMessage<NodeAlive> = /*@__PURE__*/
   messageDesc(file_sluice_v1_report, 1);
 
 /**
- * push.pace.<node>, core NATS, by the inventory: how far apart the heartbeats of this node shall be at least; 0: as it likes.
+ * push.pace.<node>, core NATS, by the inventory: the shortest interval between heartbeats of this node; 0: any.
  *
  * @generated from message sluice.v1.NodePace
  */

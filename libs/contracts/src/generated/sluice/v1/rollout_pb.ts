@@ -2,7 +2,7 @@
 // @generated from file sluice/v1/rollout.proto (package sluice.v1, syntax proto3)
 /* eslint-disable */
 
-// The conversation about a rollout, the way of one change over the fleet. Stream LEDGER, by the scheduler.
+// Facts about a rollout: one change being applied to the fleet. Stream LEDGER, by the scheduler.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -12,10 +12,10 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/rollout.proto.
  */
 export const file_sluice_v1_rollout: GenFile = /*@__PURE__*/
-  fileDesc("ChdzbHVpY2UvdjEvcm9sbG91dC5wcm90bxIJc2x1aWNlLnYxIukBCgtSb2xsb3V0RmFjdBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEg4KBmNoYW5nZRgDIAEoCRIPCgdhcHBsaWVkGAQgASgNEg4KBmZhaWxlZBgFIAEoDRIPCgd1bmtub3duGAYgASgNEgwKBG93ZWQYByABKA0SDwoHcGVuZGluZxgIIAEoDRIOCgZyZWFzb24YCSABKAkSDwoHYXR0ZW1wdBgKIAEoDRIQCghyZXBsYWNlcxgLIAMoCRIUCgxtYXhfZmFpbHVyZXMYDCABKA0SCgoCYnkYDSABKAkSDQoFbm9kZXMYDiADKAkiQgoMTGVkZ2VyUmFpc2VkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDwoHdmVyc2lvbhgDIAEoDRIKCgJieRgEIAEoCSJTCgxMZWRnZXJWb2lkZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIQCghzZXF1ZW5jZRgDIAEoARIKCgJieRgEIAEoCRIOCgZyZWFzb24YBSABKAliBnByb3RvMw");
+  fileDesc("ChdzbHVpY2UvdjEvcm9sbG91dC5wcm90bxIJc2x1aWNlLnYxIu0BCgtSb2xsb3V0RmFjdBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEg4KBmNoYW5nZRgDIAEoCRIPCgdhcHBsaWVkGAQgASgNEg4KBmZhaWxlZBgFIAEoDRIPCgd1bmtub3duGAYgASgNEhAKCGRlZmVycmVkGAcgASgNEg8KB3BlbmRpbmcYCCABKA0SDgoGcmVhc29uGAkgASgJEg8KB2F0dGVtcHQYCiABKA0SEAoIcmVwbGFjZXMYCyADKAkSFAoMbWF4X2ZhaWx1cmVzGAwgASgNEgoKAmJ5GA0gASgJEg0KBW5vZGVzGA4gAygJIkQKDkxlZGdlclVwZ3JhZGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDwoHdmVyc2lvbhgDIAEoDRIKCgJieRgEIAEoCSJTCgxMZWRnZXJWb2lkZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIQCghzZXF1ZW5jZRgDIAEoARIKCgJieRgEIAEoCRIOCgZyZWFzb24YBSABKAliBnByb3RvMw");
 
 /**
- * rollout.<state>.<change>; one shape for all states, so that tools need one reader.
+ * rollout.<state>.<change>; all states have one shape, so that tools need one reader.
  *
  * @generated from message sluice.v1.RolloutFact
  */
@@ -51,9 +51,9 @@ export type RolloutFact = Message<"sluice.v1.RolloutFact"> & {
   unknown: number;
 
   /**
-   * @generated from field: uint32 owed = 7;
+   * @generated from field: uint32 deferred = 7;
    */
-  owed: number;
+  deferred: number;
 
   /**
    * @generated from field: uint32 pending = 8;
@@ -66,7 +66,7 @@ export type RolloutFact = Message<"sluice.v1.RolloutFact"> & {
   reason: string;
 
   /**
-   * started: the attempt at rendering that goes
+   * started: the attempt that is rolled out
    *
    * @generated from field: uint32 attempt = 10;
    */
@@ -94,7 +94,7 @@ export type RolloutFact = Message<"sluice.v1.RolloutFact"> & {
   by: string;
 
   /**
-   * stalled: who holds it
+   * stalled: the nodes that block it
    *
    * @generated from field: repeated string nodes = 14;
    */
@@ -109,11 +109,11 @@ export const RolloutFactSchema: GenMessage<RolloutFact> = /*@__PURE__*/
   messageDesc(file_sluice_v1_rollout, 0);
 
 /**
- * ledger.raised: facts of version `version` may be written from here on.
+ * ledger.upgraded: from here on facts of version `version` may be written.
  *
- * @generated from message sluice.v1.LedgerRaised
+ * @generated from message sluice.v1.LedgerUpgraded
  */
-export type LedgerRaised = Message<"sluice.v1.LedgerRaised"> & {
+export type LedgerUpgraded = Message<"sluice.v1.LedgerUpgraded"> & {
   /**
    * @generated from field: uint32 v = 1;
    */
@@ -136,14 +136,14 @@ export type LedgerRaised = Message<"sluice.v1.LedgerRaised"> & {
 };
 
 /**
- * Describes the message sluice.v1.LedgerRaised.
- * Use `create(LedgerRaisedSchema)` to create a new message.
+ * Describes the message sluice.v1.LedgerUpgraded.
+ * Use `create(LedgerUpgradedSchema)` to create a new message.
  */
-export const LedgerRaisedSchema: GenMessage<LedgerRaised> = /*@__PURE__*/
+export const LedgerUpgradedSchema: GenMessage<LedgerUpgraded> = /*@__PURE__*/
   messageDesc(file_sluice_v1_rollout, 1);
 
 /**
- * ledger.voided.<sequence>: a person declares one fact void; every fold skips it.
+ * ledger.voided.<sequence>: a person declared one fact void. Every fold skips it.
  *
  * @generated from message sluice.v1.LedgerVoided
  */

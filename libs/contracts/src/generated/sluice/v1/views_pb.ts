@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/views.proto.
  */
 export const file_sluice_v1_views: GenFile = /*@__PURE__*/
-  fileDesc("ChVzbHVpY2UvdjEvdmlld3MucHJvdG8SCXNsdWljZS52MSKAAgoITm9kZVZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSDQoFc3RhdGUYAyABKAkSLwoGbGFiZWxzGAQgAygLMh8uc2x1aWNlLnYxLk5vZGVWaWV3LkxhYmVsc0VudHJ5EhQKDGNhcGFiaWxpdGllcxgFIAMoCRIPCgd2ZXJzaW9uGAYgASgJEg0KBXNpbmNlGAcgASgJEg8KB2JlY2F1c2UYCCABKAkSEwoLdW5hdmFpbGFibGUYCSABKAkSCwoDdWlkGAogASgJGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEilAQKCkNoYW5nZVZpZXcSDgoGbGVkZ2VyGAEgASgBEg4KBmNoYW5nZRgCIAEoCRINCgVwaGFzZRgDIAEoCRIOCgZzb3VyY2UYBCABKAkSDwoHbWVzc2FnZRgFIAEoCRIOCgZhdXRob3IYBiABKAkSDgoGYmVoaW5kGAcgAygJEiUKBWFwcGx5GAggAygLMhYuc2x1aWNlLnYxLkZyYWdtZW50UmVmEiYKBmRlbGV0ZRgJIAMoCzIWLnNsdWljZS52MS5GcmFnbWVudFJlZhIPCgdhdHRlbXB0GAogASgNEg0KBW5vZGVzGAsgASgNEhEKCXVuY2hhbmdlZBgMIAEoDRIvCgVwb29scxgNIAMoCzIgLnNsdWljZS52MS5DaGFuZ2VWaWV3LlBvb2xzRW50cnkSIgoHcmVhc29ucxgOIAMoCzIRLnNsdWljZS52MS5SZWFzb24SIwoId2FybmluZ3MYDyADKAsyES5zbHVpY2UudjEuUmVhc29uEg8KB291dGNvbWUYECABKAkSDgoGcmVhc29uGBEgASgJEhIKCmdlbmVyYXRpb24YEiABKA0SEAoIcmV0cnlfb2YYEyABKAkSEwoLYWNjZXB0ZWRfYXQYFCABKAkSEAoIZW5kZWRfYXQYFSABKAkaLAoKUG9vbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBImMKDEZyYWdtZW50VmlldxIOCgZsZWRnZXIYASABKAESJQoIZnJhZ21lbnQYAiABKAsyEy5zbHVpY2UudjEuRnJhZ21lbnQSDgoGY2hhbmdlGAMgASgJEgwKBGdvbmUYBCABKAgilwEKClJldmlld1ZpZXcSDgoGbGVkZ2VyGAEgASgBEg4KBmNoYW5nZRgCIAEoCRIPCgdhdHRlbXB0GAMgASgNEg8KB3ZlcmRpY3QYBCABKAkSIgoHcmVhc29ucxgFIAMoCzIRLnNsdWljZS52MS5SZWFzb24SIwoId2FybmluZ3MYBiADKAsyES5zbHVpY2UudjEuUmVhc29uIsQBCgxLbm93bkJhZFZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBGhhc2gYAiABKAkSDgoGcmVjaXBlGAMgASgJEg4KBmNoYW5nZRgEIAEoCRIMCgRub2RlGAUgASgJEg0KBWxlYXNlGAYgASgJEg4KBnJlYXNvbhgHIAEoCRINCgVzaW5jZRgIIAEoCRIMCgRnb25lGAkgASgIEhMKC2ZvcmdpdmVuX2J5GAogASgJEhcKD2ZvcmdpdmVuX3JlYXNvbhgLIAEoCSI6CgpQb29sTWVtYmVyEgwKBG5vZGUYASABKAkSDwoHYmVjYXVzZRgCIAEoCRINCgVsZWFzZRgDIAEoCSKUAgoIUG9vbFZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBHBvb2wYAiABKAkSFwoPbWF4X3VuYXZhaWxhYmxlGAMgASgJEg4KBmJ1ZGdldBgEIAEoDRIPCgdtZW1iZXJzGAUgASgNEioKC3VuYXZhaWxhYmxlGAYgAygLMhUuc2x1aWNlLnYxLlBvb2xNZW1iZXISDwoHd2FpdGluZxgHIAEoDRIQCghhcHBseV9tcxgIIAEoARIQCghkcmFpbl9tcxgJIAEoARINCgVkcmlmdBgKIAEoCRIMCgRnb25lGAsgASgIEg4KBnNpbGVudBgMIAEoDRIUCgxzaWxlbnRfbm9kZXMYDSADKAkSDAoEdXNlZBgOIAEoDSKgAgoJTGVhc2VWaWV3Eg4KBmxlZGdlchgBIAEoARIMCgRub2RlGAIgASgJEgwKBHBvb2wYAyABKAkSDQoFbGVhc2UYBCABKAkSDgoGY2hhbmdlGAUgASgJEgwKBGtpbmQYBiABKAkSDQoFcGhhc2UYByABKAkSDAoEaGFzaBgIIAEoCRIMCgRmcm9tGAkgASgJEiIKB2FjdGlvbnMYCiADKAsyES5zbHVpY2UudjEuQWN0aW9uEhAKCGFwcGx5X21zGAsgASgBEhAKCGRyYWluX21zGAwgASgBEg8KB2JlY2F1c2UYDSABKAkSDgoGcmVhc29uGA4gASgJEhIKCmdyYW50ZWRfYXQYDyABKAkSEgoKc2V0dGxlZF9hdBgQIAEoCSL3AgoKU3RhdHVzVmlldxIOCgZsZWRnZXIYASABKAESDAoEbm9kZRgCIAEoCRITCgtpbmNhcm5hdGlvbhgDIAEoDRINCgViaXJ0aBgEIAEoDRILCgNzZXEYBSABKA0SDAoEaGFzaBgGIAEoCRINCgVsZWFzZRgHIAEoCRIPCgd2ZXJkaWN0GAggASgJEg4KBnJlYXNvbhgJIAEoCRIQCghyZXN0b3JlZBgKIAEoCBIPCgdkZXNpcmVkGAsgASgJEgwKBHBvb2wYDCABKAkSDAoEb3dlZBgNIAEoCRINCgV1bmZpdBgOIAEoCBIoCg11bmZpdF9yZWFzb25zGA8gAygLMhEuc2x1aWNlLnYxLlJlYXNvbhIPCgdkcmlmdGVkGBAgAygJEg8KB3NraXBwZWQYESABKAkSDgoGY2hhbmdlGBIgASgJEigKBXRha2VuGBMgASgLMhQuc2x1aWNlLnYxLlRha2VuVW5pdEgAiAEBQggKBl90YWtlbiJGCglUYWtlblVuaXQSDQoFb3duZXIYASABKAkSDgoGcmVhc29uGAIgASgJEgoKAmF0GAMgASgJEg4KBmZvcl9tcxgEIAEoASI7CgxQb29sUHJvZ3Jlc3MSDQoFbm9kZXMYASABKA0SDAoEZG9uZRgCIAEoDRIOCgZhY3RpdmUYAyABKA0iWAoMTm9kZVByb2dyZXNzEgwKBG5vZGUYASABKAkSDAoEcG9vbBgCIAEoCRINCgVzdGF0ZRgDIAEoCRIOCgZyZWFzb24YBCABKAkSDQoFc2luY2UYBSABKAki1QMKC1JvbGxvdXRWaWV3Eg4KBmxlZGdlchgBIAEoARIOCgZjaGFuZ2UYAiABKAkSDQoFcGhhc2UYAyABKAkSDgoGcGF1c2VkGAQgASgIEg0KBW5vZGVzGAUgASgNEg8KB2FwcGxpZWQYBiABKA0SDgoGZmFpbGVkGAcgASgNEg8KB3Vua25vd24YCCABKA0SDAoEb3dlZBgJIAEoDRIPCgdwZW5kaW5nGAogASgNEhQKDG1heF9mYWlsdXJlcxgLIAEoDRIOCgZyZWFzb24YDCABKAkSMAoFcG9vbHMYDSADKAsyIS5zbHVpY2UudjEuUm9sbG91dFZpZXcuUG9vbHNFbnRyeRImCgV3b3JzdBgOIAMoCzIXLnNsdWljZS52MS5Ob2RlUHJvZ3Jlc3MSEgoKc3RhbGxlZF9ieRgPIAMoCRISCgpzdGFydGVkX2F0GBAgASgJEhAKCGVuZGVkX2F0GBEgASgJEhUKDXN1cGVyc2VkZWRfYnkYEiABKAkSDwoHYWJvcnRlZBgTIAEoCBpFCgpQb29sc0VudHJ5EgsKA2tleRgBIAEoCRImCgV2YWx1ZRgCIAEoCzIXLnNsdWljZS52MS5Qb29sUHJvZ3Jlc3M6AjgBIpQCCglEcmFpblZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSDAoEcG9vbBgDIAEoCRINCgVsZWFzZRgEIAEoCRINCgVzdGF0ZRgFIAEoCRIQCghzdHJhdGVneRgGIAEoCRINCgVzaW5jZRgHIAEoCRIOCgZyZWFzb24YCCABKAkSDQoFdG90YWwYCSABKA0SDwoHZXZpY3RlZBgKIAEoDRITCgt3YWl0aW5nX2ZvchgLIAMoCRIOCgZidWRnZXQYDCABKAkSDwoHYWxsb3dlZBgNIAEoDRIPCgdibG9ja2VkGA4gAygJEhUKDWJsb2NrZWRfc2luY2UYDyABKAkSDgoGY2hhbmdlGBAgASgJYgZwcm90bzM", [file_sluice_v1_common]);
+  fileDesc("ChVzbHVpY2UvdjEvdmlld3MucHJvdG8SCXNsdWljZS52MSKAAgoITm9kZVZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSDQoFc3RhdGUYAyABKAkSLwoGbGFiZWxzGAQgAygLMh8uc2x1aWNlLnYxLk5vZGVWaWV3LkxhYmVsc0VudHJ5EhQKDGNhcGFiaWxpdGllcxgFIAMoCRIPCgd2ZXJzaW9uGAYgASgJEg0KBXNpbmNlGAcgASgJEg8KB2JlY2F1c2UYCCABKAkSEwoLdW5hdmFpbGFibGUYCSABKAkSCwoDdWlkGAogASgJGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEilwQKCkNoYW5nZVZpZXcSDgoGbGVkZ2VyGAEgASgBEg4KBmNoYW5nZRgCIAEoCRINCgVwaGFzZRgDIAEoCRIOCgZzb3VyY2UYBCABKAkSDwoHbWVzc2FnZRgFIAEoCRIOCgZhdXRob3IYBiABKAkSEQoJd2FpdHNfZm9yGAcgAygJEiUKBWFwcGx5GAggAygLMhYuc2x1aWNlLnYxLkZyYWdtZW50UmVmEiYKBmRlbGV0ZRgJIAMoCzIWLnNsdWljZS52MS5GcmFnbWVudFJlZhIPCgdhdHRlbXB0GAogASgNEg0KBW5vZGVzGAsgASgNEhEKCXVuY2hhbmdlZBgMIAEoDRIvCgVwb29scxgNIAMoCzIgLnNsdWljZS52MS5DaGFuZ2VWaWV3LlBvb2xzRW50cnkSIgoHcmVhc29ucxgOIAMoCzIRLnNsdWljZS52MS5SZWFzb24SIwoId2FybmluZ3MYDyADKAsyES5zbHVpY2UudjEuUmVhc29uEg8KB291dGNvbWUYECABKAkSDgoGcmVhc29uGBEgASgJEhIKCmdlbmVyYXRpb24YEiABKA0SEAoIcmV0cnlfb2YYEyABKAkSEwoLYWNjZXB0ZWRfYXQYFCABKAkSEAoIZW5kZWRfYXQYFSABKAkaLAoKUG9vbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBImMKDEZyYWdtZW50VmlldxIOCgZsZWRnZXIYASABKAESJQoIZnJhZ21lbnQYAiABKAsyEy5zbHVpY2UudjEuRnJhZ21lbnQSDgoGY2hhbmdlGAMgASgJEgwKBGdvbmUYBCABKAgilwEKClJldmlld1ZpZXcSDgoGbGVkZ2VyGAEgASgBEg4KBmNoYW5nZRgCIAEoCRIPCgdhdHRlbXB0GAMgASgNEg8KB3ZlcmRpY3QYBCABKAkSIgoHcmVhc29ucxgFIAMoCzIRLnNsdWljZS52MS5SZWFzb24SIwoId2FybmluZ3MYBiADKAsyES5zbHVpY2UudjEuUmVhc29uIsIBCgxLbm93bkJhZFZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBGhhc2gYAiABKAkSDgoGcmVjaXBlGAMgASgJEg4KBmNoYW5nZRgEIAEoCRIMCgRub2RlGAUgASgJEg0KBWxlYXNlGAYgASgJEg4KBnJlYXNvbhgHIAEoCRINCgVzaW5jZRgIIAEoCRIMCgRnb25lGAkgASgIEhIKCmNsZWFyZWRfYnkYCiABKAkSFgoOY2xlYXJlZF9yZWFzb24YCyABKAkiOgoKUG9vbE1lbWJlchIMCgRub2RlGAEgASgJEg8KB2JlY2F1c2UYAiABKAkSDQoFbGVhc2UYAyABKAkilAIKCFBvb2xWaWV3Eg4KBmxlZGdlchgBIAEoARIMCgRwb29sGAIgASgJEhcKD21heF91bmF2YWlsYWJsZRgDIAEoCRIOCgZidWRnZXQYBCABKA0SDwoHbWVtYmVycxgFIAEoDRIqCgt1bmF2YWlsYWJsZRgGIAMoCzIVLnNsdWljZS52MS5Qb29sTWVtYmVyEg8KB3dhaXRpbmcYByABKA0SEAoIYXBwbHlfbXMYCCABKAESEAoIZHJhaW5fbXMYCSABKAESDQoFZHJpZnQYCiABKAkSDAoEZ29uZRgLIAEoCBIOCgZzaWxlbnQYDCABKA0SFAoMc2lsZW50X25vZGVzGA0gAygJEgwKBHVzZWQYDiABKA0ioAIKCUxlYXNlVmlldxIOCgZsZWRnZXIYASABKAESDAoEbm9kZRgCIAEoCRIMCgRwb29sGAMgASgJEg0KBWxlYXNlGAQgASgJEg4KBmNoYW5nZRgFIAEoCRIMCgRraW5kGAYgASgJEg0KBXBoYXNlGAcgASgJEgwKBGhhc2gYCCABKAkSDAoEZnJvbRgJIAEoCRIiCgdhY3Rpb25zGAogAygLMhEuc2x1aWNlLnYxLkFjdGlvbhIQCghhcHBseV9tcxgLIAEoARIQCghkcmFpbl9tcxgMIAEoARIPCgdiZWNhdXNlGA0gASgJEg4KBnJlYXNvbhgOIAEoCRISCgpncmFudGVkX2F0GA8gASgJEhIKCnNldHRsZWRfYXQYECABKAkiiQMKClN0YXR1c1ZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSEwoLaW5jYXJuYXRpb24YAyABKA0SDQoFbm9uY2UYBCABKA0SCwoDc2VxGAUgASgNEgwKBGhhc2gYBiABKAkSDQoFbGVhc2UYByABKAkSDwoHdmVyZGljdBgIIAEoCRIOCgZyZWFzb24YCSABKAkSEAoIcmVzdG9yZWQYCiABKAgSDwoHZGVzaXJlZBgLIAEoCRIMCgRwb29sGAwgASgJEhAKCGRlZmVycmVkGA0gASgJEhQKDGluY29tcGF0aWJsZRgOIAEoCBIvChRpbmNvbXBhdGlibGVfcmVhc29ucxgPIAMoCzIRLnNsdWljZS52MS5SZWFzb24SDwoHZHJpZnRlZBgQIAMoCRIPCgdza2lwcGVkGBEgASgJEg4KBmNoYW5nZRgSIAEoCRIoCgV0YWtlbhgTIAEoCzIULnNsdWljZS52MS5UYWtlblVuaXRIAIgBAUIICgZfdGFrZW4iRgoJVGFrZW5Vbml0Eg0KBW93bmVyGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIKCgJhdBgDIAEoCRIOCgZmb3JfbXMYBCABKAEiTgoMUG9vbFByb2dyZXNzEg0KBW5vZGVzGAEgASgNEgwKBGRvbmUYAiABKA0SDgoGYWN0aXZlGAMgASgNEhEKCXVudG91Y2hlZBgEIAEoDSJYCgxOb2RlUHJvZ3Jlc3MSDAoEbm9kZRgBIAEoCRIMCgRwb29sGAIgASgJEg0KBXN0YXRlGAMgASgJEg4KBnJlYXNvbhgEIAEoCRINCgVzaW5jZRgFIAEoCSLZAwoLUm9sbG91dFZpZXcSDgoGbGVkZ2VyGAEgASgBEg4KBmNoYW5nZRgCIAEoCRINCgVwaGFzZRgDIAEoCRIOCgZwYXVzZWQYBCABKAgSDQoFbm9kZXMYBSABKA0SDwoHYXBwbGllZBgGIAEoDRIOCgZmYWlsZWQYByABKA0SDwoHdW5rbm93bhgIIAEoDRIQCghkZWZlcnJlZBgJIAEoDRIPCgdwZW5kaW5nGAogASgNEhQKDG1heF9mYWlsdXJlcxgLIAEoDRIOCgZyZWFzb24YDCABKAkSMAoFcG9vbHMYDSADKAsyIS5zbHVpY2UudjEuUm9sbG91dFZpZXcuUG9vbHNFbnRyeRImCgV3b3JzdBgOIAMoCzIXLnNsdWljZS52MS5Ob2RlUHJvZ3Jlc3MSEgoKc3RhbGxlZF9ieRgPIAMoCRISCgpzdGFydGVkX2F0GBAgASgJEhAKCGVuZGVkX2F0GBEgASgJEhUKDXN1cGVyc2VkZWRfYnkYEiABKAkSDwoHYWJvcnRlZBgTIAEoCBpFCgpQb29sc0VudHJ5EgsKA2tleRgBIAEoCRImCgV2YWx1ZRgCIAEoCzIXLnNsdWljZS52MS5Qb29sUHJvZ3Jlc3M6AjgBIpQCCglEcmFpblZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSDAoEcG9vbBgDIAEoCRINCgVsZWFzZRgEIAEoCRINCgVzdGF0ZRgFIAEoCRIQCghzdHJhdGVneRgGIAEoCRINCgVzaW5jZRgHIAEoCRIOCgZyZWFzb24YCCABKAkSDQoFdG90YWwYCSABKA0SDwoHZXZpY3RlZBgKIAEoDRITCgt3YWl0aW5nX2ZvchgLIAMoCRIOCgZidWRnZXQYDCABKAkSDwoHYWxsb3dlZBgNIAEoDRIPCgdibG9ja2VkGA4gAygJEhUKDWJsb2NrZWRfc2luY2UYDyABKAkSDgoGY2hhbmdlGBAgASgJYgZwcm90bzM", [file_sluice_v1_common]);
 
 /**
  * bucket nodes, key <node>, by the inventory
@@ -65,7 +65,7 @@ export type NodeView = Message<"sluice.v1.NodeView"> & {
   because: string;
 
   /**
-   * why Kubernetes, or whoever cordoned it, has it out of service; empty if it is in service
+   * NotReady, cordoned, or both; empty if the node is in service
    *
    * @generated from field: string unavailable = 9;
    */
@@ -125,9 +125,9 @@ export type ChangeView = Message<"sluice.v1.ChangeView"> & {
   author: string;
 
   /**
-   * @generated from field: repeated string behind = 7;
+   * @generated from field: repeated string waits_for = 7;
    */
-  behind: string[];
+  waitsFor: string[];
 
   /**
    * @generated from field: repeated sluice.v1.FragmentRef apply = 8;
@@ -224,7 +224,7 @@ export type FragmentView = Message<"sluice.v1.FragmentView"> & {
   fragment?: Fragment;
 
   /**
-   * the change that made it so
+   * the change that last applied or deleted it
    *
    * @generated from field: string change = 3;
    */
@@ -341,14 +341,14 @@ export type KnownBadView = Message<"sluice.v1.KnownBadView"> & {
   gone: boolean;
 
   /**
-   * @generated from field: string forgiven_by = 10;
+   * @generated from field: string cleared_by = 10;
    */
-  forgivenBy: string;
+  clearedBy: string;
 
   /**
-   * @generated from field: string forgiven_reason = 11;
+   * @generated from field: string cleared_reason = 11;
    */
-  forgivenReason: string;
+  clearedReason: string;
 };
 
 /**
@@ -430,7 +430,7 @@ export type PoolView = Message<"sluice.v1.PoolView"> & {
   unavailable: PoolMember[];
 
   /**
-   * nodes that want a lease
+   * nodes that wait for a lease
    *
    * @generated from field: uint32 waiting = 7;
    */
@@ -459,7 +459,7 @@ export type PoolView = Message<"sluice.v1.PoolView"> & {
   gone: boolean;
 
   /**
-   * members that are not heard; the first of them by name:
+   * how many members are silent; the first of them by name:
    *
    * @generated from field: uint32 silent = 12;
    */
@@ -471,7 +471,7 @@ export type PoolView = Message<"sluice.v1.PoolView"> & {
   silentNodes: string[];
 
   /**
-   * units of the budget that are taken: how many are unavailable
+   * units of the budget in use: how many members are unavailable
    *
    * @generated from field: uint32 used = 14;
    */
@@ -486,7 +486,7 @@ export const PoolViewSchema: GenMessage<PoolView> = /*@__PURE__*/
   messageDesc(file_sluice_v1_views, 6);
 
 /**
- * bucket leases, key <node>, by the scheduler: the lease that the node has or had last
+ * bucket leases, key <node>, by the scheduler: the current or last lease of the node
  *
  * @generated from message sluice.v1.LeaseView
  */
@@ -522,7 +522,7 @@ export type LeaseView = Message<"sluice.v1.LeaseView"> & {
   kind: string;
 
   /**
-   * draining, ready, settled, uncordoning, released
+   * draining, applying, settled, uncordoning, released
    *
    * @generated from field: string phase = 7;
    */
@@ -582,7 +582,7 @@ export const LeaseViewSchema: GenMessage<LeaseView> = /*@__PURE__*/
   messageDesc(file_sluice_v1_views, 7);
 
 /**
- * bucket status, key <node>, by the scheduler: what was taken of the node's reports, and what it shall have
+ * bucket status, key <node>, by the scheduler: the last processed report of the node, and its desired config
  *
  * @generated from message sluice.v1.StatusView
  */
@@ -603,9 +603,9 @@ export type StatusView = Message<"sluice.v1.StatusView"> & {
   incarnation: number;
 
   /**
-   * @generated from field: uint32 birth = 4;
+   * @generated from field: uint32 nonce = 4;
    */
-  birth: number;
+  nonce: number;
 
   /**
    * @generated from field: uint32 seq = 5;
@@ -654,21 +654,21 @@ export type StatusView = Message<"sluice.v1.StatusView"> & {
   pool: string;
 
   /**
-   * why it is owed; empty if it is not
+   * why it is deferred; empty if it is not
    *
-   * @generated from field: string owed = 13;
+   * @generated from field: string deferred = 13;
    */
-  owed: string;
+  deferred: string;
 
   /**
-   * @generated from field: bool unfit = 14;
+   * @generated from field: bool incompatible = 14;
    */
-  unfit: boolean;
+  incompatible: boolean;
 
   /**
-   * @generated from field: repeated sluice.v1.Reason unfit_reasons = 15;
+   * @generated from field: repeated sluice.v1.Reason incompatible_reasons = 15;
    */
-  unfitReasons: Reason[];
+  incompatibleReasons: Reason[];
 
   /**
    * @generated from field: repeated string drifted = 16;
@@ -683,14 +683,14 @@ export type StatusView = Message<"sluice.v1.StatusView"> & {
   skipped: string;
 
   /**
-   * the open rollout that it is a target of
+   * the open rollout with this node as a target
    *
    * @generated from field: string change = 18;
    */
   change: string;
 
   /**
-   * who has it out of service; absent if nobody has
+   * who has taken it out of service; absent if nobody has
    *
    * @generated from field: optional sluice.v1.TakenUnit taken = 19;
    */
@@ -705,7 +705,7 @@ export const StatusViewSchema: GenMessage<StatusView> = /*@__PURE__*/
   messageDesc(file_sluice_v1_views, 8);
 
 /**
- * A node that another tool, or a person, has out of service.
+ * A node that another tool or a person has taken out of service.
  *
  * @generated from message sluice.v1.TakenUnit
  */
@@ -726,7 +726,7 @@ export type TakenUnit = Message<"sluice.v1.TakenUnit"> & {
   at: string;
 
   /**
-   * from then on, and a scheduler that begins anew counts from its beginning; 0 for without end
+   * counted from `at`, or from the start of the scheduler if that is later; 0: without end
    *
    * @generated from field: double for_ms = 4;
    */
@@ -750,6 +750,8 @@ export type PoolProgress = Message<"sluice.v1.PoolProgress"> & {
   nodes: number;
 
   /**
+   * in a rollback, these have their old config
+   *
    * @generated from field: uint32 done = 2;
    */
   done: number;
@@ -758,6 +760,13 @@ export type PoolProgress = Message<"sluice.v1.PoolProgress"> & {
    * @generated from field: uint32 active = 3;
    */
   active: number;
+
+  /**
+   * in a rollback, how many of those that are done the change never reached
+   *
+   * @generated from field: uint32 untouched = 4;
+   */
+  untouched: number;
 };
 
 /**
@@ -782,7 +791,7 @@ export type NodeProgress = Message<"sluice.v1.NodeProgress"> & {
   pool: string;
 
   /**
-   * draining, ready, uncordoning, applied, invalid, failed, unknown, owed, pending
+   * draining, applying, uncordoning, applied, invalid, failed, unknown, deferred, pending
    *
    * @generated from field: string state = 3;
    */
@@ -855,9 +864,9 @@ export type RolloutView = Message<"sluice.v1.RolloutView"> & {
   unknown: number;
 
   /**
-   * @generated from field: uint32 owed = 9;
+   * @generated from field: uint32 deferred = 9;
    */
-  owed: number;
+  deferred: number;
 
   /**
    * @generated from field: uint32 pending = 10;
@@ -880,7 +889,7 @@ export type RolloutView = Message<"sluice.v1.RolloutView"> & {
   pools: { [key: string]: PoolProgress };
 
   /**
-   * the nodes a person wants to see first, at most 50
+   * the nodes that need attention, at most 50, the worst first
    *
    * @generated from field: repeated sluice.v1.NodeProgress worst = 14;
    */
@@ -968,28 +977,28 @@ export type DrainView = Message<"sluice.v1.DrainView"> & {
   reason: string;
 
   /**
-   * pods that have to go, those that are gone included
+   * pods to evict, including those that are gone
    *
    * @generated from field: uint32 total = 9;
    */
   total: number;
 
   /**
-   * of them, gone
+   * how many of them are gone
    *
    * @generated from field: uint32 evicted = 10;
    */
   evicted: number;
 
   /**
-   * namespace/name of the first few that are not
+   * namespace/name of the first few that are left
    *
    * @generated from field: repeated string waiting_for = 11;
    */
   waitingFor: string[];
 
   /**
-   * the PodDisruptionBudget that holds it, if one does
+   * the PodDisruptionBudget that blocks it, if one does
    *
    * @generated from field: string budget = 12;
    */
@@ -1003,7 +1012,7 @@ export type DrainView = Message<"sluice.v1.DrainView"> & {
   allowed: number;
 
   /**
-   * the first few pods that are held back, by the budget or for `reason`
+   * the first few pods that are blocked, by the budget or for `reason`
    *
    * @generated from field: repeated string blocked = 14;
    */

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
-import { networkOf } from '#libs/network';
+import { networkOf } from '#libs/manifests';
 import { until } from '#libs/testing';
 import { describeWithNetwork, Namespace } from '../../../testing/network-namespace.js';
 import { config, Host, probe } from '../../applier-host.fixture.js';
@@ -117,12 +117,12 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
       '-c',
       'no bgp listen range 10.7.0.0/24 peer-group sluice-l2.7',
     );
-    expect((await host.bus.reported(({ kind }) => kind === 'drifted')).what).toEqual([
+    expect((await host.bus.reported(({ kind }) => kind === 'drifted')).differences).toEqual([
       'frr: lacks "router bgp 64512 / bgp listen range 10.7.0.0/24 peer-group sluice-l2.7"',
     ]);
   }, 60_000);
 
-  it('is added again when FRR was started anew, and nobody is told of a drift', async () => {
+  it('is added again when FRR was restarted, and nobody is told of a drift', async () => {
     await start({ driftCheckMs: 60 });
     await host.bus.roll(config(l2(), peering({ localAs: 64_512 })));
     const before = running();
@@ -139,7 +139,7 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
     expect(await host.bus.roll(config(l2(), peering()))).toMatchObject({
       kind: 'failed',
       restored: true,
-      reason: expect.stringContaining('no localAs says which AS') as unknown,
+      reason: expect.stringContaining('FRR runs no BGP on this node, and localAs is not set') as unknown,
     });
     expect(await host.bus.roll(config(l2(), peering({ localAs: 64_512, remoteAs: 'nobody' })))).toMatchObject({
       kind: 'invalid',
@@ -283,7 +283,7 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
     const before = running();
     expect(await host.bus.roll(config(l2(), peering({ localAs: 65_000 })))).toMatchObject({
       kind: 'failed',
-      reason: expect.stringContaining('FRR runs BGP in AS 64512 on this node, and localAs says 65000') as unknown,
+      reason: expect.stringContaining('FRR runs BGP in AS 64512 on this node, but localAs is 65000') as unknown,
     });
     expect(running()).toBe(before);
   }, 60_000);

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
-import type { FrrLine, FrrPart } from '#libs/network';
+import type { FrrLine, FrrPart } from '#libs/manifests';
 import type { Original } from '../../../core/index.js';
 import { Refused, type Backend } from '../../ports.js';
 import { isMissing, writeWhole } from '../../state/whole-file.js';
@@ -30,14 +30,14 @@ const SOCKETS = '/var/run/frr';
 const DAEMONS = ['zebra', 'bgpd'];
 
 /** What is kept of Sluice's part: the lines that were added, and the daemons that have them. */
-interface Kept {
+interface FrrOriginal {
   readonly added: readonly Place[];
   readonly life?: string;
 }
 
 /**
- * What FRR has of Sluice's. Only lines are added, and only those that were not there: which they are is kept in a file of the
- * state folder, written before FRR is told, so that whoever goes back takes away these and no others.
+ * What FRR has of Sluice's. Only lines are added, and only those that were not there: which they are is kept in a file
+ * of the state folder, written before FRR is told, so that a rollback takes away these and no others.
  */
 export class FrrBackend implements Backend {
   readonly kind = 'NetworkFrr';
@@ -63,7 +63,7 @@ export class FrrBackend implements Backend {
     const odd = placesOf(part.lines)
       .flat()
       .find((line) => !/^[\x20-\x7e]+$/.test(line) || line.trim() !== line);
-    if (odd !== undefined) throw new Refused('content', `${JSON.stringify(odd)} is no line of FRR's configuration`);
+    if (odd !== undefined) throw new Refused('content', `${JSON.stringify(odd)} is not a line of an FRR configuration`);
     const { wanted, others } = await this.planned(part);
     refuseOtherLeaks(wanted, others);
     refuseOtherAs(part, others);
@@ -74,11 +74,11 @@ export class FrrBackend implements Backend {
     return { kind: this.kind, was: { state: 'absent' }, made: [] };
   }
 
-  async putBack(): Promise<void> {
+  async restore(): Promise<void> {
     const added = await this.added();
     const running = await this.running();
     await this.become(running, othersIn(running, added));
-    // What FRR has kept all the same stays in the record: the next pass takes it away, or says that it is there.
+    // What FRR has kept anyway stays in the record: the next pass takes it away, or says that it is there.
     await this.keep(removable(await this.running(), added));
   }
 
@@ -115,13 +115,13 @@ export class FrrBackend implements Backend {
     return extra === undefined ? undefined : `has ${JSON.stringify(extra.join(' / '))}, which is not of the config`;
   }
 
-  /** FRR has its lines from its own file again when one of its daemons is started anew. */
+  /** FRR has its lines from its own file again when one of its daemons is restarted. */
   async isForgotten(): Promise<boolean> {
     const { life } = await this.kept();
     return life !== undefined && life !== (await this.life());
   }
 
-  /** What FRR runs, what of it is not Sluice's, and what it shall have besides. */
+  /** What FRR runs, what of it is not Sluice's, and what it should have besides. */
   private async planned(part: FrrPart): Promise<{
     running: readonly Block[];
     others: readonly Block[];
@@ -154,8 +154,9 @@ export class FrrBackend implements Backend {
   }
 
   /**
-   * frr-reload.py finds what is to be done, but not always in one run: beside an instance of BGP that goes it overlooks families of
-   * others, and what FRR has taken away by itself it counts as a failure. What FRR has afterwards is what counts.
+   * frr-reload.py finds what is to be done, but not always in one run: besides an instance of BGP that goes it
+   * overlooks families of others, and what FRR has taken away by itself it counts as a failure. What FRR has afterwards
+   * is what counts.
    */
   private async become(running: readonly Block[], target: readonly Block[]): Promise<void> {
     let now = running;
@@ -171,7 +172,10 @@ export class FrrBackend implements Backend {
     if (left !== undefined) throw new Error(`FRR ${left}${said === '' ? '' : `: ${said}`}`);
   }
 
-  /** What frr-reload.py said if it failed. Of a file elsewhere than in its folder of configs it would write FRR's own, which is not Sluice's to write. */
+  /**
+   * What frr-reload.py said if it failed. Of a file elsewhere than in its folder of configs it would write FRR's own,
+   * which is not Sluice's to write.
+   */
   private async reload(target: readonly Block[]): Promise<string> {
     let said = '';
     await inFile(textOf(target), async (path) => {
@@ -204,9 +208,9 @@ export class FrrBackend implements Backend {
     return (await this.kept()).added;
   }
 
-  private async kept(): Promise<Kept> {
+  private async kept(): Promise<FrrOriginal> {
     try {
-      return JSON.parse(await readFile(this.record, 'utf8')) as Kept;
+      return JSON.parse(await readFile(this.record, 'utf8')) as FrrOriginal;
     } catch (error) {
       if (isMissing(error)) return { added: [] };
       throw new Error(`${this.record} cannot be read: ${(error as Error).message}`, { cause: error });
@@ -214,7 +218,7 @@ export class FrrBackend implements Backend {
   }
 
   private async keep(added: readonly Place[]): Promise<void> {
-    const next: Kept = { added, life: await this.life() };
+    const next: FrrOriginal = { added, life: await this.life() };
     if (JSON.stringify(await this.kept()) !== JSON.stringify(next)) await writeWhole(this.record, JSON.stringify(next));
   }
 
@@ -242,12 +246,12 @@ const othersIn = (running: readonly Block[], added: readonly Place[]): readonly 
 /** The first line that is missing, or is there too much. */
 function difference(running: readonly Block[], target: readonly Block[]): string | undefined {
   const missing = placesOf(target).find((place) => !hasPlace(running, place));
-  if (missing !== undefined) return `has not taken ${JSON.stringify(missing.join(' / '))}`;
+  if (missing !== undefined) return `did not accept ${JSON.stringify(missing.join(' / '))}`;
   const extra = placesOf(running).find((place) => !hasPlace(target, place));
   return extra === undefined ? undefined : `has not given up ${JSON.stringify(extra.join(' / '))}`;
 }
 
-/** Of these, what still stands and could go; not a block in which somebody else has put something. */
+/** Of these, what still exists and can be removed; not a block that has lines of somebody else. */
 function removable(running: readonly Block[], added: readonly Place[]): readonly Place[] {
   const others = othersIn(running, added);
   return added.filter((place) => hasPlace(running, place) && !hasPlace(others, place));
@@ -260,7 +264,7 @@ function ownAs(others: readonly Block[], { ownAs: given, lines }: FrrPart): stri
   const running = others.map(({ line }) => /^router bgp (\d+)$/.exec(line)?.[1]).find((as) => as !== undefined);
   if (running !== undefined || given !== undefined) return running ?? String(given);
   if (!lines.some(({ line }) => line.startsWith(`router bgp ${OWN_AS}`))) return OWN_AS;
-  throw new Refused('node', 'FRR runs no BGP of its own here, and no localAs says which AS it is to have');
+  throw new Refused('node', 'FRR runs no BGP on this node, and localAs is not set');
 }
 
 const withAs = (line: FrrLine, as: string): FrrLine => ({
@@ -270,11 +274,14 @@ const withAs = (line: FrrLine, as: string): FrrLine => ({
 
 const asOf = (line: string): string | undefined => /^router bgp (\d+)/.exec(line)?.[1];
 
-/** Routes go from instance to instance within one AS only: FRR starts those that are named in an import by itself, in the AS of who imports. */
+/**
+ * Routes go from instance to instance within one AS only: FRR starts those that are named in an import by itself, in
+ * the AS of who imports.
+ */
 function refuseOtherAs({ ownAs: given }: FrrPart, others: readonly Block[]): void {
   const running = others.map(({ line }) => asOf(line)).find((as) => as !== undefined);
   if (given === undefined || running === undefined || running === String(given)) return;
-  throw new Refused('node', `FRR runs BGP in AS ${running} on this node, and localAs says ${given}`);
+  throw new Refused('node', `FRR runs BGP in AS ${running} on this node, but localAs is ${given}`);
 }
 
 /** An instance takes what it imports through one map only: that of somebody else is not taken away from them. */

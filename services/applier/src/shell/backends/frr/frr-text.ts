@@ -1,6 +1,6 @@
-import type { FrrLine } from '#libs/network';
+import type { FrrLine } from '#libs/manifests';
 
-/** A line of FRR's configuration as it stands, with what stands below it and the line that ends it. */
+/** A line of FRR's configuration, with the lines below it and the line that ends it. */
 export interface Block {
   readonly line: string;
   readonly below: readonly Block[];
@@ -40,13 +40,13 @@ export const textOf = (blocks: readonly Block[]): string =>
 export const placesOf = (lines: readonly (Block | FrrLine)[], above: Place = []): readonly Place[] =>
   lines.flatMap(({ line, below }) => [[...above, line], ...placesOf(below, [...above, line])]);
 
-/** Whether a line stands at that place. */
+/** Whether there is a line at that place. */
 export function hasPlace(blocks: readonly Block[], [first, ...rest]: Place): boolean {
   const block = blocks.find(({ line }) => line === first);
   return block !== undefined && (rest.length === 0 || hasPlace(block.below, rest));
 }
 
-/** Without the lines at these places; a line below which something else stands stays. */
+/** Without the lines at these places; a line with other lines below it stays. */
 export function without(blocks: readonly Block[], places: readonly Place[]): readonly Block[] {
   const gone = new Set(places.map(keyOf));
   const walk = (list: readonly Block[], above: Place): readonly Block[] =>

@@ -2,7 +2,7 @@
 export interface BootLoader {
   /** The file that is a set's own, and is given back like any other; undefined where sets stand in files of others. */
   fileOf(name: string): string | undefined;
-  /** Undefined where the set stands there just so. */
+  /** Undefined if the set is there as it should be. */
   differs(name: string, args: readonly string[]): Promise<string | undefined>;
   put(name: string, args: readonly string[], timeoutMs: number): Promise<void>;
   /** How the set is still there; undefined when nothing of it is. */

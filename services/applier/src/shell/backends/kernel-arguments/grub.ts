@@ -1,12 +1,14 @@
 import { runCommand } from '../../command.js';
 import type { Surroundings } from '../../ports.js';
-import { clearTemporary, fileAt, putFile } from '../paths/standing.js';
+import { clearTemporary, fileAt, putFile } from '../paths/path-state.js';
 import type { BootLoader } from './boot-loader.js';
 
 const GENERATED = '/boot/grub/grub.cfg';
 const MODE = 0o644;
 
-/** GRUB as Debian has it: a file for each set in /etc/default/grub.d, and `update-grub`, which makes grub.cfg of all. */
+/**
+ * GRUB as Debian has it: a file for each set in /etc/default/grub.d, and `update-grub`, which makes grub.cfg of all.
+ */
 export class Grub implements BootLoader {
   constructor(
     private readonly surroundings: Surroundings,
@@ -19,7 +21,7 @@ export class Grub implements BootLoader {
 
   async differs(name: string, args: readonly string[]): Promise<string | undefined> {
     if ((await this.textAt(this.fileOf(name))) !== contentOf(name, args))
-      return `${this.fileOf(name)} is not as written`;
+      return `${this.fileOf(name)} differs from what Sluice wrote`;
     const words = new Set(((await this.textAt(GENERATED)) ?? '').split(/\s+/));
     const missing = args.filter((arg) => !words.has(arg));
     return missing.length === 0 ? undefined : `${GENERATED} does not have ${missing.join(' ')}`;
@@ -42,7 +44,7 @@ export class Grub implements BootLoader {
 
   private async update(timeoutMs: number): Promise<void> {
     const { root, ending } = this.surroundings;
-    if (timeoutMs <= 0) throw new Error('no time was left for update-grub');
+    if (timeoutMs <= 0) throw new Error('not enough time for update-grub');
     const { passed, reason } = await runCommand(this.updateGrub, { root, timeoutMs, ending });
     if (!passed) throw new Error(reason);
   }

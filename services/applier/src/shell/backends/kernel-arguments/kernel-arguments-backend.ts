@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
-import { mayWrite } from '../../host/may-write.js';
+import { mayWrite } from '../../host/host.js';
 import { Refused, type Backend, type BackendFactory, type Surroundings } from '../../ports.js';
 import { pathKey, PathOriginals } from '../paths/path-originals.js';
 import type { BootLoader } from './boot-loader.js';
@@ -14,7 +14,10 @@ const PREFIX = 'kernel-arguments:';
 const ARGUMENT = /^[A-Za-z0-9_][A-Za-z0-9_.,:;/=+@%~^-]*$/;
 const BACK_MS = 120_000;
 
-/** `KernelArguments {arguments}`: in the boot loader's config for the next boot; in force once the running kernel has them. */
+/**
+ * `KernelArguments {arguments}`: in the boot loader's config for the next boot; in force once the running kernel has
+ * them.
+ */
 class KernelArgumentsBackend implements Backend {
   readonly kind = 'KernelArguments';
   private readonly paths: PathOriginals;
@@ -47,8 +50,8 @@ class KernelArgumentsBackend implements Backend {
     return { kind: this.kind, was: null, made: [] };
   }
 
-  async putBack(key: string, original: Original): Promise<void> {
-    if (!key.startsWith(PREFIX)) return this.paths.putBack(key, original);
+  async restore(key: string, original: Original): Promise<void> {
+    if (!key.startsWith(PREFIX)) return this.paths.restore(key, original);
     await this.loader.clear(key.slice(PREFIX.length), BACK_MS);
   }
 
@@ -78,7 +81,6 @@ class KernelArgumentsBackend implements Backend {
 
 /** Where there is a boot loader that it knows, and the machine may be restarted. */
 export const kernelArgumentsBackend: BackendFactory = {
-  kind: 'KernelArguments',
   capabilities: (surroundings) => (partsFor(surroundings) === undefined ? [] : ['kind:KernelArguments']),
   create: (surroundings) => {
     const parts = partsFor(surroundings);
@@ -108,7 +110,7 @@ function argumentsOf({ spec }: ConfigEntry): readonly string[] {
     args.length === 0 ||
     !args.every((arg) => typeof arg === 'string' && ARGUMENT.test(arg))
   ) {
-    throw new Refused('content', 'arguments is not a list of single kernel arguments');
+    throw new Refused('content', 'arguments must be a list of single kernel arguments');
   }
   return args as readonly string[];
 }

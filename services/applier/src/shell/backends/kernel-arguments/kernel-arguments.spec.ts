@@ -105,7 +105,7 @@ describe.each([
     expect(host.tree()).toEqual(before);
   });
 
-  it('goes back, by one restart more, when a probe fails on the new arguments', async () => {
+  it('rolls back, by one restart more, when a probe fails on the new arguments', async () => {
     const before = host.tree();
     const gate = probe('gate', { file: { path: '/etc/gate', matches: '^open' } });
     write('etc/gate', 'open');
@@ -125,7 +125,7 @@ describe.each([
     expect(nextCmdline()).toBe('root=/dev/sda1 quiet');
   });
 
-  it('goes back when the kernel came up without them', async () => {
+  it('rolls back when the kernel came up without them', async () => {
     const lease = host.bus.grant(config(args('cpu', 'nosmt')), { actions: ACTIONS });
     await restart('root=/dev/sda1 quiet');
     await restart();
@@ -165,7 +165,7 @@ it('finds a kernel that was installed since, and has an entry without them', asy
   await host.start({ host: machine.settings, bootId: 'boot-2', driftCheckMs: 40 });
   await host.bus.reported((report) => report.lease === lease);
   write('boot/loader/entries/newer.conf', 'linux /newer\n');
-  expect((await host.bus.reported(({ kind, what }) => kind === 'drifted' && what.length > 0)).what).toEqual([
-    'KernelArguments/cpu: /boot/loader/entries/newer.conf does not have nosmt',
-  ]);
+  expect(
+    (await host.bus.reported(({ kind, differences }) => kind === 'drifted' && differences.length > 0)).differences,
+  ).toEqual(['KernelArguments/cpu: /boot/loader/entries/newer.conf does not have nosmt']);
 });

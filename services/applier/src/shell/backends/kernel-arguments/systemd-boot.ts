@@ -2,15 +2,15 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Surroundings } from '../../ports.js';
 import { blockOf, withBlock, withoutBlock } from '../marked-block.js';
-import { contentAt, putFile, standingAt } from '../paths/standing.js';
+import { contentAt, putFile, pathStateAt } from '../paths/path-state.js';
 import type { BootLoader } from './boot-loader.js';
 
 /** Where loader entries are, as bootctl looks for them. */
 const FOLDERS = ['/boot/loader/entries', '/efi/loader/entries', '/boot/efi/loader/entries'];
 
 /**
- * systemd-boot: an `options` line between marks in each loader entry, for all such lines of an entry count together. A kernel that is
- * installed later has an entry without it: that is drift, and is repaired as such.
+ * systemd-boot: an `options` line between marks in each loader entry, for all such lines of an entry count together. A
+ * kernel that is installed later has an entry without it: that is drift, and is repaired as such.
  */
 export class SystemdBoot implements BootLoader {
   constructor(
@@ -48,10 +48,9 @@ export class SystemdBoot implements BootLoader {
   private async change(changed: (text: string) => string): Promise<void> {
     const { root } = this.surroundings;
     for (const path of this.entries()) {
-      const [text, standing] = [await this.textAt(path), await standingAt(root, path)];
+      const [text, now] = [await this.textAt(path), await pathStateAt(root, path)];
       const next = changed(text);
-      if (standing.state === 'file' && next !== text)
-        await putFile(root, path, Buffer.from(next, 'latin1'), standing.mode, standing);
+      if (now.state === 'file' && next !== text) await putFile(root, path, Buffer.from(next, 'latin1'), now.mode, now);
     }
   }
 

@@ -3,27 +3,30 @@ import type { Json, Original } from '../../../core/index.js';
 import { Refused, type Backend } from '../../ports.js';
 import type { NetworkTools } from './tools.js';
 
-/** What stands where an element shall stand. */
-export interface Standing {
-  /** It bears Sluice's mark: what does not is nobody's to change. */
+/** What exists in the place of an element. */
+export interface ElementState {
+  /** It has Sluice's mark. Sluice changes nothing else. */
   readonly ours: boolean;
-  /** How it differs from what it shall be. */
+  /** How it differs from what it should be. */
   readonly differs: string | undefined;
   /** It has the place, and is another element's: one that is made in another order, and so has another key. */
   readonly isOther?: boolean;
 }
 
 /**
- * An element of the kernel's network: it is made by Sluice and bears its mark, or it is left alone. So before Sluice it was
- * always absent, and going back is taking it away.
+ * An element of the kernel's network: it is made by Sluice and bears its mark, or it is left alone. So before Sluice it
+ * was always absent, and rolling back is taking it away.
  */
 export abstract class ElementBackend<S extends object> implements Backend {
   abstract readonly kind: string;
 
   constructor(protected readonly tools: NetworkTools) {}
 
-  /** What stands there; undefined where nothing does. Not `fresh`: as it was a moment ago, which is much cheaper for many. */
-  protected abstract standing(spec: S, fresh: boolean): Promise<Standing | undefined>;
+  /**
+   * What stands there; undefined where nothing does. Not `fresh`: as it was a moment ago, which is much cheaper for
+   * many.
+   */
+  protected abstract stateOf(spec: S, fresh: boolean): Promise<ElementState | undefined>;
   protected abstract make(spec: S): Promise<void>;
   protected abstract remove(spec: S): Promise<void>;
 
@@ -44,42 +47,41 @@ export abstract class ElementBackend<S extends object> implements Backend {
     return { kind: this.kind, was: { state: 'absent', spec: entry.spec as Json }, made: [] };
   }
 
-  async putBack(_key: string, { was }: Original): Promise<void> {
+  async restore(_key: string, { was }: Original): Promise<void> {
     const spec = specIn<S>(was);
-    if (isMade(await this.standing(spec, true))) await this.remove(spec);
+    if (isMade(await this.stateOf(spec, true))) await this.remove(spec);
   }
 
   async differsFromOriginal(_key: string, was: Json): Promise<string | undefined> {
-    return isMade(await this.standing(specIn<S>(was), false)) ? 'is there, and was not before Sluice' : undefined;
+    return isMade(await this.stateOf(specIn<S>(was), false)) ? 'exists, and did not before Sluice' : undefined;
   }
 
   async apply(entry: ConfigEntry): Promise<void> {
     const spec = specOf<S>(entry);
-    const standing = await this.refuseForeign(spec, this.title(entry), true);
-    if (standing === undefined || standing.differs !== undefined) await this.make(spec);
+    const now = await this.refuseForeign(spec, this.title(entry), true);
+    if (now === undefined || now.differs !== undefined) await this.make(spec);
   }
 
   async differs(entry: ConfigEntry): Promise<string | undefined> {
-    const standing = await this.standing(specOf<S>(entry), false);
-    if (standing === undefined) return 'missing';
-    return standing.ours ? standing.differs : 'is not the one that Sluice made';
+    const now = await this.stateOf(specOf<S>(entry), false);
+    if (now === undefined) return 'missing';
+    return now.ours ? now.differs : 'was not made by Sluice';
   }
 
-  private async refuseForeign(spec: S, title: string, fresh: boolean): Promise<Standing | undefined> {
-    const standing = await this.standing(spec, fresh);
-    if (standing?.ours === false) throw new Refused('node', `${title} is there already, and Sluice did not make it`);
-    return standing;
+  private async refuseForeign(spec: S, title: string, fresh: boolean): Promise<ElementState | undefined> {
+    const now = await this.stateOf(spec, fresh);
+    if (now?.ours === false) throw new Refused('node', `${title} already exists, and was not made by Sluice`);
+    return now;
   }
 }
 
-const isMade = (standing: Standing | undefined): boolean =>
-  standing !== undefined && standing.ours && standing.isOther !== true;
+const isMade = (now: ElementState | undefined): boolean => now !== undefined && now.ours && now.isOther !== true;
 const specOf = <S extends object>(entry: ConfigEntry): S => entry.spec as unknown as S;
 const specIn = <S extends object>(was: Json): S => (was as unknown as { readonly spec: S }).spec;
 
 /** Texts become words of a command, or lines of a file: what would be more than one word, or an option, is refused. */
 function refuseOddTexts(value: unknown): void {
   if (typeof value === 'string' && !/^[A-Za-z0-9@_.:/][A-Za-z0-9@_.:/-]*$/.test(value))
-    throw new Refused('content', `${JSON.stringify(value)} is no name or address`);
+    throw new Refused('content', `${JSON.stringify(value)} is not a name or an address`);
   if (typeof value === 'object' && value !== null) for (const below of Object.values(value)) refuseOddTexts(below);
 }

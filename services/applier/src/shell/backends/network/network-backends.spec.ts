@@ -105,7 +105,7 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
     expect(net.picture()).toEqual(before);
   });
 
-  it('are changed in place where that can be, and made anew where it cannot', async () => {
+  it('are changed in place where that can be, and recreated where it cannot', async () => {
     await start();
     await host.bus.roll(config(...full()));
     const index = net.list('link', 'show', 'dev', 'l2.7')[0]?.['ifindex'];
@@ -164,19 +164,19 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
       'an interface of that name',
       () => void net.ip('link', 'add', 'l2.7', 'type', 'bridge'),
       [l2('storage', 7)],
-      /link l2\.7 is there already, and Sluice did not make it/,
+      /link l2\.7 already exists, and was not made by Sluice/,
     ],
     [
       'a route to that network',
       () => undefined,
       [table({ routes: [{ to: '198.51.100.0/24', blackhole: true }] })],
-      /route 198\.51\.100\.0\/24 in table 100 is there already/,
+      /route 198\.51\.100\.0\/24 in table 100 already exists, and was not made by Sluice/,
     ],
     [
       'that rule',
       () => undefined,
       [table({ rules: [{ priority: 90, from: '198.51.100.0/24' }] })],
-      /rule 90 of IPv4 from 198\.51\.100\.0\/24 in table 100 is there already/,
+      /rule 90 of IPv4 from 198\.51\.100\.0\/24 in table 100 already exists, and was not made by Sluice/,
     ],
   ])('leave alone %s that somebody else made', async (_name, prepare, fragments, reason) => {
     prepare();
@@ -213,8 +213,8 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
     net.ip('address', 'delete', '2001:db8:7::1/64', 'dev', 'l2.7');
     net.ip('route', 'delete', 'blackhole', '10.9.0.0/16', 'table', '100');
     net.ip('rule', 'delete', 'priority', '100');
-    const { what } = await host.bus.reported(({ what: all }) => all.length >= 5);
-    expect(what).toEqual([
+    const { differences } = await host.bus.reported(({ differences: all }) => all.length >= 5);
+    expect(differences).toEqual([
       'link l2.7: is not set to mtu 1400',
       'link vx.7: is not set to master l2.7',
       'address 2001:db8:7::1/64 on l2.7: missing',

@@ -1,12 +1,12 @@
 import { access } from 'node:fs/promises';
-import { ELEMENT_KINDS, isNetworkEntry, networkEntries, type ElementKind } from '#libs/network';
+import { ELEMENT_KINDS, isNetworkEntry, networkEntries, type ElementKind } from '#libs/manifests';
 import type { Config, ConfigEntry } from '#libs/contracts';
 import type { Backend } from '../../ports.js';
-import { AddressBackend } from '../address/address-backend.js';
+import { AddressBackend } from './address-backend.js';
 import { FRR_RELOAD, FrrBackend } from '../frr/frr-backend.js';
-import { LinkBackend } from '../link/link-backend.js';
-import { RouteBackend } from '../route/route-backend.js';
-import { RuleBackend } from '../rule/rule-backend.js';
+import { LinkBackend } from './link-backend.js';
+import { RouteBackend } from './route-backend.js';
+import { RuleBackend } from './rule-backend.js';
 import { NetworkTools, type NetworkSettings, type ToolResult } from './tools.js';
 
 /** The network of the machine, as far as this applier may and can set it up. */
@@ -25,7 +25,7 @@ const LINK_PROBES: Readonly<Record<string, readonly string[]>> = {
   vlan: ['link', 'lo', 'name', 'slprobe-vlan', 'type', 'vlan', 'id', '211'],
 };
 
-/** Looks what the kernel and the tools of this machine can do. */
+/** Finds out what the kernel and the tools of this machine can do. */
 export async function nodeNetwork(settings: NetworkSettings, stateDir: string): Promise<NodeNetwork> {
   const tools = new NetworkTools(settings);
   const [links, frr] = await Promise.all([possibleLinks(tools), hasFrr(tools)]);
@@ -62,7 +62,10 @@ export function elementsOf(config: Config): readonly ConfigEntry[] {
   }
 }
 
-/** Whether the way from one config to the other touches the network: by what it says, or because what stands there is put right. */
+/**
+ * Whether the way from one config to the other touches the network: by what it says, or because what stands there is
+ * put right.
+ */
 export function changesNetwork(from: Config, to: Config): boolean {
   const [before, after] = [from, to].map((config) => config.fragments.filter(isNetworkEntry));
   return (
@@ -71,7 +74,10 @@ export function changesNetwork(from: Config, to: Config): boolean {
   );
 }
 
-/** In a namespace that ends with the process, so that nothing on the machine sees it; in place where that is not permitted. */
+/**
+ * In a namespace that ends with the process, so that nothing on the machine sees it; in place where that is not
+ * permitted.
+ */
 async function possibleLinks(tools: NetworkTools): Promise<readonly string[]> {
   const apart = new NetworkTools({});
   const { code } = await apart.try(['unshare', '--net', 'true']);
@@ -86,7 +92,7 @@ export const linksTriedInPlace = (tools: NetworkTools): Promise<readonly string[
     const clear = () => tools.try(['ip', 'link', 'delete', 'dev', words[words.indexOf('name') + 1] ?? '']);
     await clear();
     const made = await tools.try(['ip', 'link', 'add', ...words]);
-    // Also when it failed: what was killed for its time may have made it all the same.
+    // Also when it failed: a command that was killed may still have made it.
     await clear();
     return made;
   });

@@ -66,14 +66,17 @@ export class NetworkTools {
     });
   }
 
-  /** The same for what takes its time: it must not go on beside whoever goes back after a kill -9 of this process. */
+  /**
+   * The same for what takes its time: it must not go on next to the process that rolls back after a kill -9 of this
+   * process.
+   */
   async runLong(argv: readonly string[], timeoutMs: number): Promise<ToolResult> {
     this.lists.clear();
     this.canBind ??= this.try([...ENDING_WITH_US, 'true']).then(({ code }) => code === 0);
     return this.try((await this.canBind) ? [...ENDING_WITH_US, ...argv] : argv, timeoutMs);
   }
 
-  /** What iproute2 lists; nothing where what is asked about is not there. */
+  /** What iproute2 lists; nothing if what is asked about does not exist. */
   async list(...args: readonly string[]): Promise<readonly Row[]> {
     const argv = ['ip', '-j', '-N', ...args];
     const { code, out, error } = await this.try(argv);
@@ -94,7 +97,7 @@ export class NetworkTools {
     return rows;
   }
 
-  /** Takes away; that it is not there any more is as good. */
+  /** Removes something; it is fine if it does not exist. */
   async remove(argv: readonly string[]): Promise<void> {
     this.lists.clear();
     const { code, error } = await this.try(argv);
@@ -105,3 +108,9 @@ export class NetworkTools {
 const NOT_THERE = /does not exist|Cannot find device|No such (process|device|file)|Cannot assign requested address/;
 
 const lastWords = (text: string): string => text.trim().split('\n').slice(-5).join('; ');
+
+/** The group of every interface that Sluice makes: given with its name, so that no kill leaves one without. */
+export const LINK_GROUP = '211';
+
+/** The protocol number of every route and rule that Sluice makes; the kernel and FRR use others. */
+export const PROTOCOL = '211';

@@ -1,17 +1,18 @@
 import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
-import { Refused, type Checked, type Surroundings } from '../../ports.js';
+import { Refused, type CheckContext, type Surroundings } from '../../ports.js';
 import { sha256 } from '../../state/original-store.js';
 import {
   clearTemporary,
   fileAt,
+  octal,
   putDirectory,
   putFile,
   putLink,
   remove,
-  standingAt,
-  type Standing,
-} from './standing.js';
+  pathStateAt,
+  type PathState,
+} from './path-state.js';
 import { normalized, partsOf } from './rooted-path.js';
 
 /** What a path was, as the journal keeps it. */
@@ -31,7 +32,10 @@ const PREFIX = 'path:';
 export const pathKey = (path: unknown): string => PREFIX + normalized(path);
 const pathOfKey = (key: string): string => key.slice(PREFIX.length);
 
-/** Originals of paths, whatever kind of fragment manages them: File and Directory share this, and may follow one another at a path. */
+/**
+ * Originals of paths, whatever kind of fragment manages them: File and Directory share this, and may follow one another
+ * at a path.
+ */
 export class PathOriginals {
   constructor(
     private readonly kind: string,
@@ -40,17 +44,17 @@ export class PathOriginals {
 
   async read(key: string, known: Originals): Promise<Original> {
     const path = pathOfKey(key);
-    const { now: standing, content } = await fileAt(this.surroundings.root, path, () => true);
+    const { now, content } = await fileAt(this.surroundings.root, path, () => true);
     // A folder that another managed path brought with it goes when the last path in it goes.
     const broughtAlong = new Set(Object.values(known).flatMap(({ made }) => made));
     const made = [
-      ...standing.above.map(pathKey).filter((above) => broughtAlong.has(above)),
-      ...(standing.state === 'absent' ? standing.missing.map(pathKey) : []),
+      ...now.above.map(pathKey).filter((above) => broughtAlong.has(above)),
+      ...(now.state === 'absent' ? now.missing.map(pathKey) : []),
     ];
-    return { kind: this.kind, was: await this.was(standing, content), made };
+    return { kind: this.kind, was: await this.was(now, content), made };
   }
 
-  async putBack(key: string, original: Original): Promise<void> {
+  async restore(key: string, original: Original): Promise<void> {
     const { root, contents } = this.surroundings;
     const path = pathOfKey(key);
     const was = original.was as Was;
@@ -60,7 +64,7 @@ export class PathOriginals {
       if (was.state === 'symlink') await putLink(root, path, was.target, was);
       if (was.state === 'directory') await putDirectory(root, path, was.mode, was);
     }
-    // It may be as it was, and still have the temporary file of a killed process beside it.
+    // It may be as it was, and still have the temporary file of a killed process next to it.
     if (was.state === 'absent') await remove(root, path);
     else await clearTemporary(root, path);
     for (const made of original.made.toSorted().reverse()) await remove(root, pathOfKey(made));
@@ -79,22 +83,22 @@ export class PathOriginals {
     if ((was.state === 'file' || was.state === 'directory') && 'mode' in now && was.mode !== now.mode)
       return `mode ${octal(now.mode)}, and was ${octal(was.mode)} before Sluice`;
     return was.state === 'file' && (content === undefined || sha256(content) !== was.digest)
-      ? 'another content than before Sluice'
+      ? 'content differs from before Sluice'
       : undefined;
   }
 
-  private async was(standing: Standing, content: Buffer | undefined): Promise<Was> {
-    switch (standing.state) {
+  private async was(now: PathState, content: Buffer | undefined): Promise<Was> {
+    switch (now.state) {
       case 'absent':
         return { state: 'absent' };
       case 'file': {
         const digest = await this.surroundings.contents.keep(content as Buffer);
-        return { state: 'file', mode: standing.mode, uid: standing.uid, gid: standing.gid, digest };
+        return { state: 'file', mode: now.mode, uid: now.uid, gid: now.gid, digest };
       }
       case 'symlink':
-        return { state: 'symlink', target: standing.target, uid: standing.uid, gid: standing.gid };
+        return { state: 'symlink', target: now.target, uid: now.uid, gid: now.gid };
       case 'directory':
-        return { state: 'directory', mode: standing.mode, uid: standing.uid, gid: standing.gid };
+        return { state: 'directory', mode: now.mode, uid: now.uid, gid: now.gid };
       case 'other':
         throw new Refused('node', 'is neither a file, a directory nor a symbolic link');
     }
@@ -102,24 +106,25 @@ export class PathOriginals {
 }
 
 /**
- * Refuses a path that cannot become what it shall be: the wrong thing stands there, or on the way, and it is not Sluice's.
- * What stands on this machine is this machine's fault: on others the same config may do, so it condemns nothing.
+ * Refuses a path that cannot become what it should be: the wrong thing stands there, or on the way, and it is not
+ * Sluice's. What stands on this machine is this machine's fault: on others the same config may do, so it makes
+ * nothing known-bad.
  */
 export async function checkPath(
   root: string,
   entry: ConfigEntry,
-  checked: Checked,
-  wrong: Standing['state'],
+  checked: CheckContext,
+  wrong: PathState['state'],
   is: string,
 ): Promise<void> {
   const path = normalized(entry.spec['path']);
   partsOf(entry.spec['path']);
   for (const other of checked.config.fragments) {
     if (other.kind === 'File' && path.startsWith(`${normalized(other.spec['path'])}/`)) {
-      throw new Refused('content', `lies below the file of File/${other.name}`);
+      throw new Refused('content', `is below a path that is a file: File/${other.name}`);
     }
   }
-  const { state } = await standingAt(root, path);
+  const { state } = await pathStateAt(root, path);
   if (state === 'other') throw new Refused('node', 'is neither a file, a directory nor a symbolic link');
   if (state === wrong && !checked.taken.has(pathKey(path))) throw new Refused('node', is);
 }
@@ -132,5 +137,3 @@ export function modeOf(entry: ConfigEntry, otherwise: number): number {
     throw new Refused('content', `mode ${JSON.stringify(mode)} is not octal, as in "0644"`);
   return parseInt(mode, 8);
 }
-
-export const octal = (mode: number): string => mode.toString(8).padStart(4, '0');

@@ -17,7 +17,7 @@ export class Parent {
     readonly name: string,
   ) {}
 
-  /** The path itself, or another name beside it, reached through the open folder. */
+  /** The path itself, or another name next to it, reached through the open folder. */
   path(name = this.name): string {
     return `/proc/self/fd/${this.folder.fd}/${name}`;
   }
@@ -31,7 +31,9 @@ export class Parent {
   }
 }
 
-/** What there is on the way to a path: its open parent, or the folders (as absolute paths of the node) that are missing. */
+/**
+ * What there is on the way to a path: its open parent, or the folders (as absolute paths of the node) that are missing.
+ */
 export type Way =
   | { readonly parent: Parent; readonly above: readonly string[] }
   | { readonly missing: readonly string[]; readonly above: readonly string[] };
@@ -58,7 +60,10 @@ export const normalized = (path: unknown): string =>
         .join('/')}`
     : String(path);
 
-/** Opens the parent of a path inside the root, folder by folder and never through a link; a link that stays inside is followed by hand. */
+/**
+ * Opens the parent of a path inside the root, folder by folder and never through a link; a link that stays inside is
+ * followed by hand.
+ */
 export async function wayTo(root: string, path: string, make: boolean): Promise<Way> {
   let parts = partsOf(path);
   await letOthersGoOn();
@@ -78,7 +83,8 @@ async function walk(
   const name = parts.at(-1) ?? '';
   const folders = parts.slice(0, -1);
   const paths = folders.map((_, i) => `/${folders.slice(0, i + 1).join('/')}`);
-  // The root itself may be a link: whoever named it meant where that leads. So the first folder is as safe by its whole path.
+  // The root itself may be a link: the person who named it meant where that leads. So the first folder is as safe by
+  // its whole path.
   const first = folders[0] === undefined ? undefined : openedIfPossible(`${root}/${folders[0]}`);
   let folder = first ?? OpenFile.open(root, ROOT);
   for (const [i, part] of folders.entries()) {
@@ -144,5 +150,5 @@ async function linkTarget(child: Parent, root: string, path: string, error: unkn
 }
 
 const content = (message: string): Refused => new Refused('content', message);
-/** What stands on this machine is not the config's fault. */
+/** What exists on this machine is not the config's fault. */
 const inTheWay = (message: string): Refused => new Refused('node', message);

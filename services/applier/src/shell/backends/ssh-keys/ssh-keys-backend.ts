@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
 import type { Original, Originals } from '../../../core/index.js';
-import { mayWrite } from '../../host/may-write.js';
-import { Refused, type Backend, type BackendFactory, type Checked, type Surroundings } from '../../ports.js';
+import { mayWrite } from '../../host/host.js';
+import { Refused, type Backend, type BackendFactory, type CheckContext, type Surroundings } from '../../ports.js';
 import { blockOf, withBlock, withoutBlock } from '../marked-block.js';
 import { normalized } from '../paths/rooted-path.js';
-import { clearTemporary, fileAt, putDirectory, putFile, remove, standingAt } from '../paths/standing.js';
+import { clearTemporary, fileAt, putDirectory, putFile, remove, pathStateAt } from '../paths/path-state.js';
 import { homesOf, userOf, type SshUser } from './ssh-user.js';
 
 const PREFIX = 'ssh-keys:';
@@ -19,7 +19,10 @@ interface Was {
   readonly madeFolder: boolean;
 }
 
-/** `SshKeys {user, keys}`: lines of its own in the user's authorized_keys, between marks; all other lines are left alone. */
+/**
+ * `SshKeys {user, keys}`: lines of its own in the user's authorized_keys, between marks; all other lines are left
+ * alone.
+ */
 class SshKeysBackend implements Backend {
   readonly kind = 'SshKeys';
 
@@ -33,21 +36,20 @@ class SshKeysBackend implements Backend {
     return `SshKeys/${entry.name}`;
   }
 
-  async check(entry: ConfigEntry, { config }: Checked): Promise<void> {
+  async check(entry: ConfigEntry, { config }: CheckContext): Promise<void> {
     keysOf(entry);
     const user = await this.user(entry);
     const file = config.fragments.find(
       ({ kind, spec }) =>
         (kind === 'File' || kind === 'Directory') && normalized(spec['path']) === normalized(`${user.home}${FILE}`),
     );
-    if (file !== undefined)
-      throw new Refused('content', `${file.kind}/${file.name} puts something at ${user.home}${FILE} too`);
+    if (file !== undefined) throw new Refused('content', `${file.kind}/${file.name} manages ${user.home}${FILE} too`);
     await this.text(user);
   }
 
   async original(key: string, known: Originals): Promise<Original> {
     const { name, user } = await this.ofKey(key);
-    const [file, folder] = [await standingAt(user.root, FILE), await standingAt(user.root, FOLDER)];
+    const [file, folder] = [await pathStateAt(user.root, FILE), await pathStateAt(user.root, FOLDER)];
     // What another fragment for this user made goes with the last of them.
     const others = Object.entries(known)
       .filter(([other]) => other.startsWith(`${PREFIX}${user.name}/`))
@@ -57,14 +59,11 @@ class SshKeysBackend implements Backend {
       madeFolder: folder.state === 'absent' || others.some(({ madeFolder }) => madeFolder),
     };
     if (blockOf((await this.text(user)) ?? '', name) !== undefined)
-      throw new Refused(
-        'node',
-        `there are keys of ${name} in ${user.home}${FILE} already, which this applier knows nothing of`,
-      );
+      throw new Refused('node', `there are keys of ${name} in ${user.home}${FILE} already, but not from this applier`);
     return { kind: this.kind, was: { ...was }, made: [] };
   }
 
-  async putBack(key: string, original: Original): Promise<void> {
+  async restore(key: string, original: Original): Promise<void> {
     const { name, user } = await this.ofKey(key);
     const was = original.was as unknown as Was;
     const text = await this.text(user);
@@ -88,7 +87,7 @@ class SshKeysBackend implements Backend {
     const user = await this.user(entry);
     await clearTemporary(user.root, FILE);
     if ((await this.differs(entry)) === undefined) return;
-    if ((await standingAt(user.root, FOLDER)).state === 'absent') await putDirectory(user.root, FOLDER, 0o700, user);
+    if ((await pathStateAt(user.root, FOLDER)).state === 'absent') await putDirectory(user.root, FOLDER, 0o700, user);
     await this.write(user, withBlock((await this.text(user)) ?? '', this.title(entry), keysOf(entry)));
   }
 
@@ -102,7 +101,7 @@ class SshKeysBackend implements Backend {
       : `other keys in ${user.home}${FILE}`;
   }
 
-  /** The file as it stands; undefined where there is none. */
+  /** The content of the file; undefined where there is none. */
   private async text(user: SshUser): Promise<string | undefined> {
     const {
       now: { state },
@@ -116,15 +115,15 @@ class SshKeysBackend implements Backend {
 
   /** With the mode and owner that it has; sshd takes a new one only if it is the user's alone. */
   private async write(user: SshUser, text: string): Promise<void> {
-    const standing = await standingAt(user.root, FILE);
-    const [mode, owner] = standing.state === 'file' ? [standing.mode, standing] : [0o600, user];
+    const now = await pathStateAt(user.root, FILE);
+    const [mode, owner] = now.state === 'file' ? [now.mode, now] : [0o600, user];
     await putFile(user.root, FILE, Buffer.from(text, 'latin1'), mode, owner);
   }
 
   private user({ spec }: ConfigEntry): Promise<SshUser> {
     const { user } = spec;
     if (typeof user !== 'string' || !USER.test(user))
-      throw new Refused('content', `user ${JSON.stringify(user)} is not the name of one`);
+      throw new Refused('content', `user ${JSON.stringify(user)} is not a valid user name`);
     return userOf(this.surroundings.root, user);
   }
 
@@ -139,7 +138,6 @@ class SshKeysBackend implements Backend {
 
 /** Where there are users whose homes can be written. */
 export const sshKeysBackend: BackendFactory = {
-  kind: 'SshKeys',
   capabilities: ({ root }) => (homesOf(root).some((home) => mayWrite(join(root, home))) ? ['kind:SshKeys'] : []),
   create: (surroundings) => new SshKeysBackend(surroundings),
 };
@@ -152,7 +150,7 @@ function keysOf({ spec }: ConfigEntry): readonly string[] {
     keys.length === 0 ||
     !keys.every((key) => typeof key === 'string' && /^[^#\s][^\n\r\0]*$/.test(key))
   ) {
-    throw new Refused('content', 'keys is not a list of lines as in authorized_keys');
+    throw new Refused('content', 'keys must be a list of lines as in authorized_keys');
   }
   return (keys as readonly string[]).map((key) => Buffer.from(key, 'utf8').toString('latin1'));
 }

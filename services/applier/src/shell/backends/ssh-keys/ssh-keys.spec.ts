@@ -87,12 +87,12 @@ it('takes a bad change back to the keys that were there', async () => {
 it('finds keys that somebody took out or changed', async () => {
   await roll(keys('team', 'a'));
   writeFileSync(host.path(FILE), text().replace(key('a'), key('evil')));
-  expect((await host.bus.reported(({ what }) => what.length > 0)).what).toEqual([
+  expect((await host.bus.reported(({ differences }) => differences.length > 0)).differences).toEqual([
     'SshKeys/team: other keys in /home/core/.ssh/authorized_keys',
   ]);
   rmSync(host.path(FILE));
   await host.bus.reported(
-    ({ what }) => what[0] === 'SshKeys/team: its keys are missing in /home/core/.ssh/authorized_keys',
+    ({ differences }) => differences[0] === 'SshKeys/team: its keys are missing in /home/core/.ssh/authorized_keys',
   );
   expect(await roll(keys('team', 'a'))).toMatchObject({ verdict: 'applied', changed: ['SshKeys/team'] });
 });
@@ -111,8 +111,8 @@ it("follows no link of a user's out of the home", async () => {
 
 it.each([
   ['a user that there is not', { user: 'ghost', keys: [key('a')] }, 'failed', 'there is no user ghost'],
-  ['a user without a home', { user: 'lost', keys: [key('a')] }, 'failed', 'the home /nowhere of lost is not there'],
-  ['keys that are none', { user: 'core', keys: ['a\nb'] }, 'invalid', 'not a list of lines'],
+  ['a user without a home', { user: 'lost', keys: [key('a')] }, 'failed', 'the home /nowhere of lost does not exist'],
+  ['keys that are none', { user: 'core', keys: ['a\nb'] }, 'invalid', 'keys must be a list of lines'],
 ])('%s', async (_name, spec, verdict, reason) => {
   expect(await roll({ kind: 'SshKeys', name: 'x', spec })).toMatchObject({
     verdict,

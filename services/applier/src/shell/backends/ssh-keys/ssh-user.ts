@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { Refused } from '../../ports.js';
-import { contentAt } from '../paths/standing.js';
+import { contentAt } from '../paths/path-state.js';
 import { isMissing } from '../../state/whole-file.js';
 
 /** A user as the machine knows it. */
@@ -18,8 +18,8 @@ export interface SshUser {
 }
 
 /**
- * The user of that name: of /etc/passwd below this root, and where the root is the machine's own also whom its name services know
- * (LDAP, systemd-homed …). Throws Refused('node') when there is none.
+ * The user of that name: of /etc/passwd below this root, and where the root is the machine's own also whom its name
+ * services know (LDAP, systemd-homed …). Throws Refused('node') when there is none.
  */
 export async function userOf(
   root: string,
@@ -40,7 +40,7 @@ export async function userOf(
   const real = await realpath(join(root, home)).catch((error: unknown) =>
     isMissing(error) ? undefined : Promise.reject(error),
   );
-  if (real === undefined) throw new Refused('node', `the home ${home} of ${name} is not there`);
+  if (real === undefined) throw new Refused('node', `the home ${home} of ${name} does not exist`);
   if (real !== top && !real.startsWith(top.endsWith(sep) ? top : top + sep))
     throw new Refused('node', `the home ${home} of ${name} is outside of the root`);
   return { name, uid: Number(uid), gid: Number(gid), home, root: real };

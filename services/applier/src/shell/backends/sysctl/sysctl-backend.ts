@@ -3,11 +3,11 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
-import { mayWrite } from '../../host/may-write.js';
-import { Refused, type Backend, type BackendFactory, type Checked, type Surroundings } from '../../ports.js';
+import { mayWrite } from '../../host/host.js';
+import { Refused, type Backend, type BackendFactory, type CheckContext, type Surroundings } from '../../ports.js';
 import { codeOf } from '../../state/whole-file.js';
 import { checkPath, pathKey, PathOriginals } from '../paths/path-originals.js';
-import { ensureFile, fileDiffers } from '../paths/wanted-file.js';
+import { ensureFile, fileDiffers } from '../paths/path-state.js';
 
 const MODE = 0o644;
 /** Never made: what the kernel does not have cannot be set. */
@@ -35,7 +35,7 @@ class SysctlBackend implements Backend {
     return String(entry.spec['key']);
   }
 
-  async check(entry: ConfigEntry, checked: Checked): Promise<void> {
+  async check(entry: ConfigEntry, checked: CheckContext): Promise<void> {
     const { key } = settingOf(entry);
     await checkPath(
       this.surroundings.root,
@@ -52,8 +52,8 @@ class SysctlBackend implements Backend {
     return { kind: this.kind, was: await this.read(key.slice(PREFIX.length)), made: [] };
   }
 
-  async putBack(key: string, original: Original): Promise<void> {
-    if (!key.startsWith(PREFIX)) return this.paths.putBack(key, original);
+  async restore(key: string, original: Original): Promise<void> {
+    if (!key.startsWith(PREFIX)) return this.paths.restore(key, original);
     if ((await this.differsFromOriginal(key, original.was)) !== undefined)
       await this.write(key.slice(PREFIX.length), String(original.was));
   }
@@ -74,7 +74,7 @@ class SysctlBackend implements Backend {
 
   async differs(entry: ConfigEntry): Promise<string | undefined> {
     const { key, value } = settingOf(entry);
-    if (await this.fileDiffers(entry)) return `${filePath(key)} is not as written`;
+    if (await this.fileDiffers(entry)) return `${filePath(key)} differs from what Sluice wrote`;
     const now = words(await this.read(key));
     return now === words(value) ? undefined : `is ${now} instead of ${words(value)}`;
   }
@@ -100,7 +100,7 @@ class SysctlBackend implements Backend {
       await writeFile(this.procPath(key), `${value.trim()}\n`, { flag: OVERWRITE });
     } catch (error) {
       if (codeOf(error) === 'EINVAL' || codeOf(error) === 'ERANGE')
-        throw new Refused('content', `the kernel does not take ${words(value)} for ${key}`);
+        throw new Refused('content', `the kernel rejects ${words(value)} for ${key}`);
       throw error;
     }
   }
@@ -112,8 +112,7 @@ class SysctlBackend implements Backend {
 
 /** Where the kernel's parameters can be written. */
 export const sysctlBackend: BackendFactory = {
-  kind: 'Sysctl',
-  // The folders of /proc/sys can be written by nobody: a parameter that every kernel has tells.
+  // Nobody can write to the folders of /proc/sys, so a parameter that every kernel has is tried.
   capabilities: ({ host }) =>
     host.proc === undefined || !mayWrite(join(host.proc, 'sys/vm/swappiness')) ? [] : ['kind:Sysctl'],
   create: (surroundings) =>

@@ -110,9 +110,9 @@ it('finds what somebody else set since', async () => {
   const wanted = config(sysctl('vm.swappiness', '10'));
   await host.bus.roll(wanted);
   parameter('vm/swappiness', '77\n');
-  expect((await host.bus.reported(({ kind, what }) => kind === 'drifted' && what.length > 0)).what).toEqual([
-    'vm.swappiness: is 77 instead of 10',
-  ]);
+  expect(
+    (await host.bus.reported(({ kind, differences }) => kind === 'drifted' && differences.length > 0)).differences,
+  ).toEqual(['vm.swappiness: is 77 instead of 10']);
   expect(await host.bus.roll(wanted, { kind: 'repair' })).toMatchObject({
     verdict: 'applied',
     changed: ['vm.swappiness'],
@@ -130,7 +130,7 @@ it('a kernel that refuses the value makes it invalid, one that cannot be written
   expect(report).toMatchObject({
     restored: true,
     hash: EMPTY_HASH,
-    verdict: IS_ROOT && /does not take/.test(report.reason) ? 'invalid' : 'failed',
+    verdict: IS_ROOT && /the kernel rejects/.test(report.reason) ? 'invalid' : 'failed',
   });
   expect(host.tree()).toEqual({});
   chmodSync(host.root, 0o755);

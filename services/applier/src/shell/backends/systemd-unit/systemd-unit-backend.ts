@@ -1,16 +1,19 @@
 import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
-import { isActive, isEnabled, type Systemd, type UnitStanding } from '../../host/systemd.js';
-import { Refused, type Backend, type BackendFactory, type Checked, type Surroundings } from '../../ports.js';
+import { isActive, isEnabled, type Systemd, type UnitState } from '../../host/systemd.js';
+import { Refused, type Backend, type BackendFactory, type CheckContext, type Surroundings } from '../../ports.js';
 import { checkPath, pathKey, PathOriginals } from '../paths/path-originals.js';
-import { ensureFile, fileDiffers } from '../paths/wanted-file.js';
+import { ensureFile, fileDiffers } from '../paths/path-state.js';
 import { verifyUnit } from './unit-check.js';
 import { unitFiles, unitOf, type UnitEntry } from './unit-files.js';
 import { isStateKey, stateKeys, UnitOriginals } from './unit-originals.js';
 
 const MODE = 0o644;
 
-/** `SystemdUnit {name, content, dropIns, enabled, state}`: its files below /etc/systemd/system, and what systemctl says of it. What is left out is left alone. */
+/**
+ * `SystemdUnit {name, content, dropIns, enabled, state}`: its files below /etc/systemd/system, and what systemctl says
+ * of it. What is left out is left alone.
+ */
 class SystemdUnitBackend implements Backend {
   readonly kind = 'SystemdUnit';
   private readonly paths: PathOriginals;
@@ -32,7 +35,7 @@ class SystemdUnitBackend implements Backend {
     return String(entry.spec['name']);
   }
 
-  async check(entry: ConfigEntry, checked: Checked): Promise<void> {
+  async check(entry: ConfigEntry, checked: CheckContext): Promise<void> {
     const unit = unitOf(entry);
     if (unit.enabled === true && unit.content !== undefined && !/^\s*\[Install\]\s*$/m.test(unit.content))
       throw new Refused('content', 'cannot be enabled: it has no section [Install]');
@@ -53,8 +56,8 @@ class SystemdUnitBackend implements Backend {
     return isStateKey(key) ? this.units.read(key) : this.paths.read(key, known);
   }
 
-  putBack(key: string, original: Original): Promise<void> {
-    return isStateKey(key) ? this.units.putBack(key, original) : this.paths.putBack(key, original);
+  restore(key: string, original: Original): Promise<void> {
+    return isStateKey(key) ? this.units.restore(key, original) : this.paths.restore(key, original);
   }
 
   differsFromOriginal(key: string, was: Json): Promise<string | undefined> {
@@ -66,13 +69,12 @@ class SystemdUnitBackend implements Backend {
     const { root } = this.surroundings;
     for (const file of unitFiles(entry)) await ensureFile(root, file.path, file.content, MODE);
     const now = await this.systemd.show(unit.name);
-    const [enabling, standing] = [enabledDiffers(unit, now), stateDiffers(unit, now)];
+    const [enabling, state] = [enabledDiffers(unit, now), stateDiffers(unit, now)];
     // What is started or enabled has to be the new unit; and a repair has no actions that would see to it.
     if (now.isOutdated || now.load === 'not-found') await this.systemd.daemonReload(leftMs());
     if (enabling !== undefined)
       await this.systemd.tell(unit.enabled === true ? 'enable' : 'disable', unit.name, leftMs());
-    if (standing !== undefined)
-      await this.systemd.tell(unit.state === 'started' ? 'start' : 'stop', unit.name, leftMs());
+    if (state !== undefined) await this.systemd.tell(unit.state === 'started' ? 'start' : 'stop', unit.name, leftMs());
   }
 
   async differs(entry: ConfigEntry): Promise<string | undefined> {
@@ -85,13 +87,12 @@ class SystemdUnitBackend implements Backend {
     return (
       enabledDiffers(unit, now) ??
       stateDiffers(unit, now) ??
-      (now.isOutdated ? 'systemd has not read its files anew' : undefined)
+      (now.isOutdated ? 'systemd has not reloaded its files' : undefined)
     );
   }
 }
 
 export const systemdUnitBackend: BackendFactory = {
-  kind: 'SystemdUnit',
   capabilities: ({ host }) => (host.systemd === undefined ? [] : ['kind:SystemdUnit']),
   create: (surroundings) =>
     surroundings.host.systemd === undefined
@@ -99,12 +100,12 @@ export const systemdUnitBackend: BackendFactory = {
       : new SystemdUnitBackend(surroundings, surroundings.host.systemd),
 };
 
-function enabledDiffers({ enabled }: UnitEntry, now: UnitStanding): string | undefined {
+function enabledDiffers({ enabled }: UnitEntry, now: UnitState): string | undefined {
   if (enabled === undefined || enabled === isEnabled(now)) return undefined;
   return enabled ? `is ${now.file === '' ? 'not enabled' : now.file} instead of enabled` : 'is enabled';
 }
 
-function stateDiffers({ state }: UnitEntry, now: UnitStanding): string | undefined {
+function stateDiffers({ state }: UnitEntry, now: UnitState): string | undefined {
   if (state === 'stopped') return isActive(now) ? `is ${now.active} instead of stopped` : undefined;
   // One that does its work and ends does not run afterwards; only that it failed is a difference.
   if (

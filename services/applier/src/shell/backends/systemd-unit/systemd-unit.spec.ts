@@ -132,7 +132,7 @@ it('adds to a unit of others, and takes only that away again', async () => {
   ).toMatchObject({ verdict: 'failed', reason: expect.stringContaining('there is no unit other.service') as string });
 });
 
-it('does not start what shall not run, though its restart is asked for', async () => {
+it('does not start what must not run, though its restart is asked for', async () => {
   await start();
   expect(await roll([unit({ content: service('/a', INSTALL), state: 'stopped', enabled: true })])).toMatchObject({
     verdict: 'applied',
@@ -145,16 +145,17 @@ it('finds what drifted: its file, its state, whether it is enabled', async () =>
   const entry = unit({ content: service('/a', INSTALL), enabled: true, state: 'started' });
   await roll([entry]);
   machine.become({ stop: X });
-  expect((await host.bus.reported(({ kind, what }) => kind === 'drifted' && what.length > 0)).what).toEqual([
-    `${X}: is inactive instead of started`,
-  ]);
+  expect(
+    (await host.bus.reported(({ kind, differences }) => kind === 'drifted' && differences.length > 0)).differences,
+  ).toEqual([`${X}: is inactive instead of started`]);
   machine.become({ start: X, disable: X });
   await host.bus.reported(
-    ({ what }) =>
-      what[0] === `${X}: is static instead of enabled` || what[0] === `${X}: is disabled instead of enabled`,
+    ({ differences }) =>
+      differences[0] === `${X}: is static instead of enabled` ||
+      differences[0] === `${X}: is disabled instead of enabled`,
   );
   writeFileSync(host.path(PATH), 'edited');
-  await host.bus.reported(({ what }) => what[0] === `${X}: ${PATH}: content differs`);
+  await host.bus.reported(({ differences }) => differences[0] === `${X}: ${PATH}: content differs`);
   expect(await roll([entry])).toMatchObject({ verdict: 'applied' });
   expect([readFileSync(host.path(PATH), 'utf8'), machine.active(X), machine.isEnabled(X)]).toEqual([
     service('/a', INSTALL),
@@ -206,13 +207,13 @@ it('refuses to enable what cannot be enabled', async () => {
 
 it('has not drifted while its unit waits for its turn to be started, and has when nobody starts it', async () => {
   await host.start({ host: { ...machine.settings, rebootCommand: [] }, driftCheckMs: 60 });
-  await roll([unit({ content: service('/a', INSTALL), enabled: true, state: 'started' }), file('/etc/beside', 'x')]);
+  await roll([unit({ content: service('/a', INSTALL), enabled: true, state: 'started' }), file('/etc/neighbour', 'x')]);
   machine.queue(X, true);
-  writeFileSync(host.path('/etc/beside'), 'y');
-  expect((await host.bus.reported(({ kind }) => kind === 'drifted')).what).toEqual([
-    expect.stringContaining('/etc/beside'),
+  writeFileSync(host.path('/etc/neighbour'), 'y');
+  expect((await host.bus.reported(({ kind }) => kind === 'drifted')).differences).toEqual([
+    expect.stringContaining('/etc/neighbour'),
   ]);
   machine.queue(X, false);
-  const both = await host.bus.reported(({ kind, what }) => kind === 'drifted' && what.length > 1);
-  expect(both.what).toContain(`${X}: is inactive instead of started`);
+  const both = await host.bus.reported(({ kind, differences }) => kind === 'drifted' && differences.length > 1);
+  expect(both.differences).toContain(`${X}: is inactive instead of started`);
 });

@@ -22,14 +22,14 @@ export interface UnitEntry {
 export function unitOf({ spec }: ConfigEntry): UnitEntry {
   const { name, content, dropIns = [], enabled, state } = spec;
   if (typeof name !== 'string' || name.length > 255 || !UNIT.test(name))
-    throw new Refused('content', `name ${JSON.stringify(name)} is not that of a unit`);
-  if (content !== undefined && typeof content !== 'string') throw new Refused('content', 'content is not a text');
+    throw new Refused('content', `name ${JSON.stringify(name)} is not a unit name`);
+  if (content !== undefined && typeof content !== 'string') throw new Refused('content', 'content must be text');
   if (enabled !== undefined && typeof enabled !== 'boolean')
-    throw new Refused('content', 'enabled is neither true nor false');
+    throw new Refused('content', 'enabled must be true or false');
   if (state !== undefined && state !== 'started' && state !== 'stopped')
-    throw new Refused('content', `state ${JSON.stringify(state)} is neither started nor stopped`);
+    throw new Refused('content', `state ${JSON.stringify(state)} must be started or stopped`);
   if (!Array.isArray(dropIns) || !dropIns.every(isDropIn))
-    throw new Refused('content', 'dropIns is not a list of names that end with .conf and contents');
+    throw new Refused('content', 'dropIns must be a list of {name, content}, and each name must end with .conf');
   return { name, content, dropIns, enabled, state };
 }
 

@@ -1,10 +1,10 @@
 import type { Json, Original } from '../../../core/index.js';
-import { isActive, isEnabled, type Systemd } from '../../host/systemd.js';
-import { unitKey } from '../../host/unit-rest.js';
+import { isActive, isEnabled, type Systemd, unitKey } from '../../host/systemd.js';
 
 /**
- * What a unit was: whether it ran and whether it starts at boot. It is kept twice, because what is put back goes in the reverse order of
- * keys: `unit:` comes before the unit's files (`path:`) and ends what was not so; `enabled:` after them, and begins again what was.
+ * What a unit was: whether it ran and whether it starts at boot. It is kept twice, because what is put back goes in the
+ * reverse order of keys: `unit:` comes before the unit's files (`path:`) and ends what was not so; `enabled:` after
+ * them, and begins again what was.
  */
 interface Was {
   readonly load: string;
@@ -31,7 +31,7 @@ export class UnitOriginals {
     return { kind: this.kind, was: { ...was }, made: [] };
   }
 
-  async putBack(key: string, original: Original): Promise<void> {
+  async restore(key: string, original: Original): Promise<void> {
     const was = original.was as unknown as Was;
     const unit = unitOfKey(key);
     const now = await this.systemd.show(unit);

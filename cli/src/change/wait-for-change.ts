@@ -1,0 +1,108 @@
+import type { PoolView } from '#libs/contracts';
+import { EXIT } from '../output/exit.js';
+import { followChange, type ChangeProgress, type FollowOptions, type FollowResult } from './follow-change.js';
+import { reasonLines } from '../output/reasons.js';
+import { live } from '../output/live.js';
+import { counts, isInLines, rolloutTree } from '../output/rollout-tree.js';
+import type { Session } from '../connection/session.js';
+import { roughDuration } from '#libs/manifests';
+
+/** Follows a change to its end, for `--wait`; the exit code says how it ended. */
+export async function waitForChange(session: Session, id: string, timeoutMs: number): Promise<FollowResult> {
+  const { io, isJson } = session;
+  const end = await showProgress(session, id, 'err', { timeoutMs, endsWhenPaused: true }, (seen) =>
+    isJson ? '' : progressLine(id, seen, session, true),
+  );
+  if (!isJson) for (const line of closingWords(id, end, timeoutMs, session)) io.say(line);
+  return end;
+}
+
+/** Follows a change, redrawing its tree on a terminal and printing a line for every difference elsewhere. */
+export async function showProgress(
+  session: Session,
+  id: string,
+  stream: 'out' | 'err',
+  options: Pick<FollowOptions, 'timeoutMs' | 'endsWhenPaused'>,
+  lineOf: (seen: ChangeProgress) => string,
+): Promise<FollowResult> {
+  const { io } = session;
+  const fleet = await session.fleet();
+  const screen = session.isJson ? undefined : live(io, stream);
+  let pools: ReadonlyMap<string, PoolView> = new Map();
+  let latest: ChangeProgress | undefined;
+  let lastLine = '';
+  const draw = (): void => {
+    if (latest !== undefined) screen?.draw(rolloutTree({ id, ...latest, pools, now: io.now() }, io.colours));
+  };
+  const refresh = async (): Promise<void> => {
+    pools = await fleet.list('pools').catch(() => pools);
+    draw();
+  };
+  await refresh();
+  const timer = setInterval(() => void refresh(), 1_000);
+  try {
+    return await followChange(fleet, id, {
+      ...options,
+      signal: io.interrupted,
+      onUpdate: (seen) => {
+        latest = seen;
+        if (screen !== undefined) return draw();
+        const line = lineOf(seen);
+        if (line !== lastLine) (stream === 'out' ? io.out : io.say)(line);
+        lastLine = line;
+      },
+    });
+  } finally {
+    clearInterval(timer);
+    draw();
+    screen?.end();
+  }
+}
+
+/** One line for logs: the status of the change, its counts, and the detail unless lines after it have it. */
+export function progressLine(
+  id: string,
+  { status, change, rollout }: ChangeProgress,
+  { io }: Session,
+  hasLinesAfter = false,
+): string {
+  const detail =
+    hasLinesAfter && status.exit !== undefined && isInLines(status.detail, change, rollout) ? '' : status.detail;
+  return [id, status.word, rollout === undefined ? '' : counts(rollout, io.colours), detail]
+    .filter((part) => part !== '')
+    .join('  ');
+}
+
+function closingWords(id: string, end: FollowResult, timeoutMs: number, { io }: Session): string[] {
+  switch (end.because) {
+    case 'timeout':
+      return [
+        `${id} is still ${end.status.word} after ${roughDuration(timeoutMs)} and continues in the background: follow it with sluice status ${id} -w, or see what it waits for with sluice why ${id}`,
+      ];
+    case 'paused':
+      return [`${id} is paused: continue with sluice resume ${id}`];
+    case 'interrupted':
+      return [`${id} continues in the background; stop it and roll it back with sluice abort ${id}`];
+    case 'ended':
+      if (end.exit === EXIT.done || io.isErrTerminal) return [];
+      return [
+        ...reasonLines(end.change?.reasons ?? [], io.colours),
+        ...(end.rollout?.worst ?? [])
+          .filter(({ state }) => ['invalid', 'failed', 'unknown'].includes(state))
+          .map(({ node, state, reason }) => `  ${io.colours.red('✖')} ${node} ${state}: ${reason}`),
+      ];
+  }
+}
+
+/** The end of a change as JSON. */
+export function endJson(id: string, end: FollowResult): object {
+  return {
+    change: id,
+    outcome: end.status.word,
+    because: end.because,
+    reason: end.status.detail,
+    reasons: end.change?.reasons ?? [],
+    warnings: end.change?.warnings ?? [],
+    rollout: end.rollout ?? null,
+  };
+}

@@ -1,0 +1,50 @@
+import { isChangeId, isHash, isNodeName } from '#libs/contracts';
+import { parseDuration } from '#libs/manifests';
+import { UsageError } from '../output/exit.js';
+
+/** Refuses what cannot be the id of a change. */
+export function changeIdOf(text: string): string {
+  if (isChangeId(text)) return text;
+  throw new UsageError(
+    `${JSON.stringify(text)} is not a change ID: IDs look like c1 or c42; list them with sluice get changes`,
+  );
+}
+
+/** Refuses what cannot be the name of a node. */
+export function nodeNameOf(text: string): string {
+  if (isNodeName(text)) return text;
+  throw new UsageError(
+    `${JSON.stringify(text)} is not a node name: node names are DNS names (a-z, 0-9, "-" and "."); list them with sluice get nodes`,
+  );
+}
+
+/** Refuses what is neither a hash nor the start of one; `list` names the command that lists hashes. */
+export function hashPrefixOf(text: string, what: string, list: string): string {
+  if (isHash(text) || /^[0-9a-f]{7,64}$/.test(text)) return text;
+  throw new UsageError(
+    `${what}${JSON.stringify(text)} is not a hash: give all of it, or at least the first 7 hex digits; list hashes with ${list}`,
+  );
+}
+
+/** Whether the text is a duration such as `90s` or `1h30m`. */
+export const isDuration = (text: string): boolean => parseDuration(text) !== undefined;
+
+/** The milliseconds of a flag's duration; undefined when the flag is not given. */
+export function durationOf<T extends string | undefined>(text: T, flag: string): number | (T & undefined) {
+  if (text === undefined) return undefined as T & undefined;
+  const ms = parseDuration(text);
+  if (ms === undefined)
+    throw new UsageError(`${flag}: ${JSON.stringify(text)} is not a duration; use a value like 30s, 10m or 1h30m`);
+  return ms;
+}
+
+/** The moment that `--since` names: a duration before now, or a time. */
+export function parseSince(text: string, now: Date): Date {
+  const ms = parseDuration(text);
+  const time = ms === undefined ? Date.parse(text) : now.getTime() - ms;
+  if (Number.isNaN(time))
+    throw new UsageError(
+      `--since: ${JSON.stringify(text)} is neither a duration (10m, 1h) nor a time (2026-11-21T10:00:00Z)`,
+    );
+  return new Date(time);
+}

@@ -1,0 +1,45 @@
+import { readdirSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { readBounded, textOf } from './bounded-file.js';
+import { UsageError } from '../output/exit.js';
+import type { Io } from '../output/io.js';
+
+export interface InputText {
+  /** As the refusals name it. */
+  readonly name: string;
+  readonly text: string;
+}
+
+const MANIFEST = /\.(ya?ml|json)$/;
+
+/** The texts that `-f` names, each once: a file, the manifests of a folder by name, or `-` for stdin. */
+export async function readInputs(paths: readonly string[], io: Io): Promise<readonly InputText[]> {
+  const inputs: InputText[] = [];
+  const read = new Set<string>();
+  for (const path of paths) {
+    if (path === '-') inputs.push({ name: 'stdin', text: await io.stdin() });
+    else
+      inputs.push(
+        ...filesOf(path)
+          .filter((file) => !read.has(resolve(file)) && read.add(resolve(file)))
+          .map((file) => ({ name: file, text: textOf(readBounded(file, `-f ${file}`), file) })),
+      );
+  }
+  return inputs;
+}
+
+function filesOf(path: string): string[] {
+  let isFolder: boolean;
+  try {
+    isFolder = statSync(path).isDirectory();
+  } catch (error) {
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    throw new UsageError(`-f ${path}: ${isMissing ? 'no such file or folder' : (error as Error).message}`);
+  }
+  if (!isFolder) return [path];
+  const files = readdirSync(path)
+    .filter((name) => MANIFEST.test(name))
+    .sort();
+  if (files.length === 0) throw new UsageError(`-f ${path}: the folder contains no *.yaml, *.yml or *.json`);
+  return files.map((name) => join(path, name));
+}

@@ -1,0 +1,61 @@
+import type { Reason } from '#libs/contracts';
+
+/** What scripts may rely on. */
+export const EXIT = {
+  done: 0,
+  unexpected: 1,
+  usage: 2,
+  rejected: 3,
+  failed: 4,
+  unfinished: 5,
+  noConnection: 6,
+} as const;
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+/** The codes for people, in help and in the reference. */
+export const EXIT_MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
+  done: 'success',
+  unexpected: 'an unexpected error, or sluice doctor found a problem',
+  usage: 'the command line or an argument is wrong',
+  rejected: 'the change was rejected; nothing was rolled out',
+  failed: 'the change failed and was rolled back, was aborted, or was superseded by another change',
+  unfinished: 'the change did not end in time, or is paused',
+  noConnection: 'no NATS server or no service answers',
+};
+
+/** What was asked for cannot be meant. The message names the place, the reason and the way out. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+/** Refused before anything was published. */
+export class RejectedError extends Error {
+  override readonly name = 'RejectedError';
+  constructor(readonly reasons: readonly Reason[]) {
+    super(reasons.map((reason) => reason.message).join('\n'));
+  }
+}
+
+/** The exit code of an error. */
+export function exitCodeOf(error: unknown): ExitCode {
+  const { name, code } = error as { name?: string; code?: string };
+  if (isWithoutSluice(error)) return EXIT.noConnection;
+  if (name === 'UsageError' || name === 'SettingsError' || name === 'KubeConfigError') return EXIT.usage;
+  if (name === 'RejectedError') return EXIT.rejected;
+  if (name === 'NoConnectionError' || name === 'KubeUnreachableError') return EXIT.noConnection;
+  if (name === 'OpsError' && code === 'bad-request') return EXIT.usage;
+  return EXIT.unexpected;
+}
+
+/** The message of an error for people, with the way out where the error itself does not know it. */
+export function wordsOf(error: unknown): string {
+  const { message, name } = error as Error;
+  if (isWithoutSluice(error))
+    return 'the NATS server has no Sluice streams: no service has ever run there. Start the services (sluice up, or sluice service NAME), or choose another server with --server';
+  return name === 'NoConnectionError' && !message.includes('sluice up')
+    ? `${message}\nRun sluice doctor to find out what is missing.`
+    : message;
+}
+
+/** The services make their streams when they start: without one, none ever ran there. */
+const isWithoutSluice = (error: unknown): boolean => /^(stream|bucket) not found/.test((error as Error).message);

@@ -1,0 +1,152 @@
+import { byAge, type KnownBadView, type NodeView, type StatusView, type ViewValues } from '#libs/contracts';
+import { durationText } from '#libs/manifests';
+import type { Colours } from './io.js';
+import { actionText } from './plan.js';
+import { changeStatus } from '../change/change-status.js';
+import { statusText } from './marks.js';
+import { age, table } from './table.js';
+
+/** What `sluice get` can list, as people name it. */
+export const RESOURCES = ['nodes', 'pools', 'fragments', 'changes', 'known-bad', 'leases'] as const;
+export type Resource = (typeof RESOURCES)[number];
+
+/** A node, and who else has it out of service. */
+export type NodeRow = NodeView & Pick<StatusView, 'taken'>;
+/** What is listed: a bucket's values, and of nodes what the scheduler knows of them. */
+export type ResourceView<G extends Resource> = G extends 'nodes' ? NodeRow : ViewValues[G];
+
+interface Listing<G extends Resource> {
+  readonly heads: readonly string[];
+  readonly row: (value: ResourceView<G>, now: Date, colours: Colours) => readonly string[];
+  readonly order: (a: ResourceView<G>, b: ResourceView<G>) => number;
+  /** Keys are overwritten as gone, not deleted. */
+  readonly isGone: (value: ResourceView<G>) => boolean;
+}
+
+const short = (hash: string): string => hash.slice(0, 12);
+const labelText = (labels: Readonly<Record<string, string>>): string =>
+  Object.entries(labels)
+    .map(([key, value]) => `${key}=${value}`)
+    .sort()
+    .join(',');
+
+const LISTINGS: { readonly [G in Resource]: Listing<G> } = {
+  nodes: {
+    heads: ['NODE', 'STATE', 'SINCE', 'VERSION', 'LABELS'],
+    row: (node, now, colours) => [
+      node.node,
+      node.state === 'silent' || node.unavailable !== '' || node.taken !== undefined
+        ? colours.yellow(nodeState(node))
+        : node.state,
+      age(node.since, now),
+      node.version,
+      labelText(node.labels),
+    ],
+    order: (a, b) => a.node.localeCompare(b.node, 'en', { numeric: true }),
+    isGone: (node) => node.state === 'gone',
+  },
+  pools: {
+    heads: ['POOL', 'NODES', 'MAX UNAVAILABLE', 'UNAVAILABLE', 'WAITING', 'DRIFT'],
+    row: (pool) => [
+      pool.pool,
+      String(pool.members),
+      pool.maxUnavailable,
+      `${pool.used} of ${pool.budget}`,
+      String(pool.waiting),
+      pool.drift,
+    ],
+    order: (a, b) => a.pool.localeCompare(b.pool),
+    isGone: (pool) => pool.gone,
+  },
+  fragments: {
+    heads: ['KIND', 'NAME', 'CHANGE', 'LABELS'],
+    row: ({ fragment, change }) => [
+      fragment?.kind ?? '',
+      fragment?.name ?? '',
+      change,
+      labelText(fragment?.labels ?? {}),
+    ],
+    order: (a, b) =>
+      (a.fragment?.kind ?? '').localeCompare(b.fragment?.kind ?? '') ||
+      (a.fragment?.name ?? '').localeCompare(b.fragment?.name ?? ''),
+    isGone: (fragment) => fragment.gone,
+  },
+  changes: {
+    heads: ['CHANGE', 'STATE', 'NODES', 'AGE', 'AUTHOR', 'MESSAGE'],
+    row: (change, now, colours) => [
+      change.change,
+      statusText(changeStatus(change, undefined), colours),
+      String(change.nodes),
+      age(change.acceptedAt, now),
+      change.author,
+      change.message.split('\n')[0] ?? '',
+    ],
+    order: (a, b) => byAge(a.change, b.change),
+    isGone: () => false,
+  },
+  'known-bad': {
+    heads: ['HASH', 'RECIPE', 'CHANGE', 'NODE', 'SINCE', 'REASON'],
+    row: (bad, now) => [
+      bad.hash,
+      short(bad.recipe),
+      bad.change,
+      bad.node,
+      age(bad.since, now),
+      bad.reason.split('\n')[0] ?? '',
+    ],
+    order: (a, b) => a.since.localeCompare(b.since),
+    isGone: (bad) => bad.gone,
+  },
+  leases: {
+    heads: ['NODE', 'POOL', 'PHASE', 'KIND', 'CHANGE', 'ACTIONS', 'HASH', 'AGE', 'OUTCOME'],
+    row: (lease, now) => [
+      lease.node,
+      lease.pool,
+      lease.phase,
+      lease.kind,
+      lease.change,
+      actionText(lease.actions),
+      short(lease.hash),
+      age(lease.grantedAt, now),
+      lease.because,
+    ],
+    order: (a, b) =>
+      Number(a.phase === 'released') - Number(b.phase === 'released') ||
+      a.node.localeCompare(b.node, 'en', { numeric: true }),
+    isGone: () => false,
+  },
+};
+
+/** What is still there, in the order that people want. */
+export function present<G extends Resource>(what: G, values: Iterable<ResourceView<G>>): ResourceView<G>[] {
+  const listing: Listing<G> = LISTINGS[what];
+  const there = [...values].filter((value) => !listing.isGone(value)).sort(listing.order);
+  // A known-bad config is in its bucket twice, by its hash and by its recipe: it is one thing.
+  return what === 'known-bad'
+    ? ([...new Map((there as KnownBadView[]).map((bad) => [bad.hash, bad])).values()] as ResourceView<G>[])
+    : there;
+}
+
+/** A table as kubectl prints it. */
+export function fleetTable<G extends Resource>(
+  what: G,
+  values: readonly ResourceView<G>[],
+  now: Date,
+  colours: Colours,
+): string {
+  const listing: Listing<G> = LISTINGS[what];
+  return table(
+    listing.heads,
+    values.map((value) => listing.row(value, now, colours)),
+  );
+}
+
+/** As kubectl says it: `Ready,SchedulingDisabled`. */
+const nodeState = ({ state, unavailable, taken }: NodeRow): string =>
+  [
+    state,
+    ...(unavailable === '' ? [] : [unavailable.replaceAll(', ', ',')]),
+    ...(taken === undefined
+      ? []
+      : [`taken by ${taken.owner}${taken.forMs === 0 ? '' : ` for ${durationText(taken.forMs)}`}`]),
+  ].join(',');

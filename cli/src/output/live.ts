@@ -1,0 +1,29 @@
+import type { Io } from './io.js';
+import { fit } from './table.js';
+
+/** A screen that is drawn over itself. */
+export interface Live {
+  draw(text: string): void;
+  /** Leaves the last drawing standing. */
+  end(): void;
+}
+
+/** Redraws in place; undefined if the stream is no terminal, where lines are printed instead. */
+export function live(io: Io, stream: 'out' | 'err'): Live | undefined {
+  const isTerminal = stream === 'out' ? io.isTerminal : io.isErrTerminal;
+  if (!isTerminal) return undefined;
+  let drawn = 0;
+  io.write('\u001b[?25l', stream);
+  return {
+    draw(text) {
+      const lines = text
+        .split('\n')
+        .slice(0, Math.max(1, io.rows - 1))
+        .map((line) => fit(line, io.columns));
+      const up = drawn === 0 ? '' : `\u001b[${drawn}A`;
+      io.write(`${up}${lines.map((line) => `\u001b[2K${line}\n`).join('')}\u001b[0J`, stream);
+      drawn = lines.length;
+    },
+    end: () => io.write('\u001b[?25h', stream),
+  };
+}

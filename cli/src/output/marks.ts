@@ -1,0 +1,44 @@
+import type { Colours } from './io.js';
+import type { ChangeStatus, Tone } from '../change/change-status.js';
+
+const TONE_MARKS: Readonly<Record<Tone, string>> = { good: '✔', bad: '✖', busy: '◌', held: '⏸', calm: '·' };
+/** The states of a node in a rollout, worst first. */
+const STATE_TONES: Readonly<Record<string, Tone>> = {
+  invalid: 'bad',
+  failed: 'bad',
+  escalated: 'held',
+  unknown: 'bad',
+  deferred: 'held',
+  draining: 'busy',
+  applying: 'busy',
+  settled: 'busy',
+  uncordoning: 'busy',
+  pending: 'calm',
+  applied: 'good',
+  'rolled-back': 'good',
+  untouched: 'good',
+};
+const RANKS = Object.keys(STATE_TONES);
+
+/** The state of a node in a rollout, as a tone. */
+export const toneOfState = (state: string): Tone => STATE_TONES[state] ?? 'calm';
+/** The lower, the worse. */
+export const rankOfState = (state: string): number => RANKS.indexOf(state);
+export const mark = (tone: Tone, colours: Colours): string => paint(tone, TONE_MARKS[tone], colours);
+export const statusText = (status: ChangeStatus, colours: Colours): string =>
+  `${mark(status.tone, colours)} ${paint(status.tone, status.word, colours)}`;
+
+export function paint(tone: Tone, text: string, colours: Colours): string {
+  switch (tone) {
+    case 'good':
+      return colours.green(text);
+    case 'bad':
+      return colours.red(text);
+    case 'busy':
+      return colours.cyan(text);
+    case 'held':
+      return colours.yellow(text);
+    case 'calm':
+      return text;
+  }
+}

@@ -1,0 +1,506 @@
+import type { Inspection } from '#libs/client';
+import { SERVICES, type KnownBadView, type LeaseView, type NodeView, type PoolView } from '#libs/contracts';
+import { checkUp } from '../commands/checkup.js';
+import { ago, changeView, NOW, PLAIN, rolloutView } from '../fakes.fixture.js';
+import type { PlannedNode } from './plan.js';
+import { checkupScreen } from '../commands/doctor.js';
+import { configDiff } from '../commands/diff.js';
+import { eventLine } from '../commands/events.js';
+import { fleetTable, present } from './fleet-tables.js';
+import { overview } from './overview.js';
+import { planScreen } from './plan.js';
+import { reasonLines } from './reasons.js';
+import { rolloutTree } from './rollout-tree.js';
+import { fit } from './table.js';
+
+const text = (...lines: string[]): string => lines.join('\n');
+const pool = (name: string, part: Partial<PoolView> = {}): PoolView => ({
+  ledger: 1,
+  pool: name,
+  maxUnavailable: '2',
+  budget: 2,
+  members: 4,
+  unavailable: [],
+  waiting: 0,
+  applyMs: 120_000,
+  drainMs: 600_000,
+  drift: 'report',
+  gone: false,
+  silent: 0,
+  silentNodes: [],
+  used: part.unavailable?.length ?? 0,
+  ...part,
+});
+const node = (name: string, state: NodeView['state'] = 'ready'): NodeView => ({
+  ledger: 1,
+  node: name,
+  state,
+  labels: { role: 'edge', zone: 'a' },
+  capabilities: [],
+  version: '0.1.0',
+  since: ago(3_700),
+  because: '',
+  unavailable: '',
+  uid: '',
+});
+
+describe('the tree of a change', () => {
+  const rollout = rolloutView({
+    failed: 1,
+    deferred: 1,
+    maxFailures: 2,
+    reason: '',
+    pools: {
+      canary: { nodes: 2, done: 2, active: 0, untouched: 0 },
+      workers: { nodes: 44, done: 31, active: 2, untouched: 0 },
+      edge: { nodes: 2, done: 0, active: 0, untouched: 0 },
+    },
+    nodes: 48,
+    applied: 31,
+    worst: [
+      { node: 'w-12', pool: 'workers', state: 'applying', reason: '', since: ago(19) },
+      { node: 'w-13', pool: 'workers', state: 'draining', reason: '9/11, waiting for pdb web/api', since: ago(130) },
+      {
+        node: 'w-20',
+        pool: 'workers',
+        state: 'failed',
+        reason: 'probe api failed\nconnect ECONNREFUSED',
+        since: ago(65),
+      },
+      { node: 'w-17', pool: 'workers', state: 'deferred', reason: 'silent since before the start', since: ago(1_860) },
+    ],
+  });
+
+  test('names the worst nodes first and says how many it leaves out', () => {
+    const pools = new Map([
+      [
+        'workers',
+        pool('workers', {
+          budget: 4,
+          unavailable: [
+            { node: 'w-12', because: 'lease', lease: 'l' },
+            { node: 'w-13', because: 'lease', lease: 'l' },
+          ],
+          waiting: 9,
+        }),
+      ],
+    ]);
+    expect(
+      rolloutTree(
+        { id: 'c7', change: changeView({ message: 'Move to crun' }), rollout, pools, now: NOW, nodesPerPool: 3 },
+        PLAIN,
+      ),
+    ).toBe(
+      text(
+        'c7  ◌ rolling  31/48 applied  failed 1  (2 allowed)  deferred 1  70s',
+        '"Move to crun" by ada',
+        '├─ canary   ✔ 2/2',
+        '├─ edge     · 0/2',
+        '└─ workers  ✖ 31/44  2 of 4 unavailable, 9 waiting',
+        '   ├─ w-20  ✖ failed    65s    probe api failed',
+        '   ├─ w-17  ⏸ deferred  31m    silent since before the start',
+        '   ├─ w-13  ◌ draining  2m10s  9/11, waiting for pdb web/api',
+        '   └─ 10 more',
+      ),
+    );
+  });
+
+  test('of a paused change says so, and why', () => {
+    const paused = rolloutView({
+      paused: true,
+      reason: 'paused by bob: lunch',
+      pools: { edge: { nodes: 2, done: 1, active: 0, untouched: 0 } },
+      nodes: 2,
+      applied: 1,
+    });
+    expect(rolloutTree({ id: 'c7', change: changeView(), rollout: paused, pools: new Map(), now: NOW }, PLAIN)).toBe(
+      text('c7  ⏸ paused  1/2 applied  paused by bob: lunch  70s', '"Greet" by ada', '└─ edge  ⏸ 1/2'),
+    );
+  });
+
+  test('of a rollback counts the nodes that the change had reached, and says a reason once', () => {
+    const reverted = rolloutView({
+      phase: 'reverted',
+      reason: 'n1 is invalid: probe greets failed',
+      pools: {
+        edge: { nodes: 4, done: 4, active: 0, untouched: 4 },
+        worker: { nodes: 6, done: 6, active: 0, untouched: 5 },
+      },
+      nodes: 10,
+      failed: 1,
+      endedAt: ago(5),
+      worst: [{ node: 'n1', pool: 'worker', state: 'invalid', reason: 'probe greets failed', since: ago(9) }],
+    });
+    const change = changeView({ phase: 'ended', outcome: 'reverted', reason: reverted.reason, message: '' });
+    expect(rolloutTree({ id: 'c7', change, rollout: reverted, pools: new Map(), now: NOW }, PLAIN)).toBe(
+      text(
+        'c7  ✖ reverted  1/1 rolled back  9 untouched  failed 1  (0 allowed)  5s ago',
+        'by ada',
+        '├─ edge    · 4 untouched',
+        '└─ worker  ✖ 1/1  5 untouched',
+        '   └─ n1  ✖ invalid  9s  probe greets failed',
+      ),
+    );
+  });
+
+  test('of a rejected change says a reason of several fragments once', () => {
+    const reason = {
+      fragment: 'File/motd',
+      field: 'spec',
+      code: 'known-bad',
+      message: 'config a1 is bad',
+      nodes: ['w-1'],
+    };
+    const reasons = [reason, { ...reason, fragment: 'Probe/greets', nodes: ['w-1', 'w-2'] }];
+    const change = changeView({ phase: 'rejected', reasons, endedAt: ago(5), message: '' });
+    const tree = rolloutTree({ id: 'c7', change, rollout: undefined, pools: new Map(), now: NOW }, PLAIN);
+    expect(tree.split('\n').slice(2)).toEqual(['  ✖ File/motd, Probe/greets: config a1 is bad (w-1, w-2)']);
+  });
+
+  test('of a rejected change lists every reason', () => {
+    const reasons = [
+      {
+        fragment: 'File/motd',
+        field: 'spec.path',
+        code: 'conflict',
+        message: 'is managed by File/other',
+        nodes: ['w-1', 'w-2'],
+      },
+      { fragment: '', field: '', code: 'known-bad', message: 'gives w-1 a config that failed on w-9', nodes: [] },
+    ];
+    expect(
+      rolloutTree(
+        {
+          id: 'c7',
+          change: changeView({ phase: 'rejected', reasons, endedAt: ago(5), message: '' }),
+          rollout: undefined,
+          pools: new Map(),
+          now: NOW,
+        },
+        PLAIN,
+      ),
+    ).toBe(
+      text(
+        'c7  ✖ rejected  6 nodes  5s ago',
+        'by ada',
+        '  ✖ File/motd spec.path: is managed by File/other (w-1, w-2)',
+        '  ✖ gives w-1 a config that failed on w-9',
+      ),
+    );
+  });
+
+  test('of a change that nobody has taken says that', () => {
+    expect(rolloutTree({ id: 'c7', change: undefined, rollout: undefined, pools: new Map(), now: NOW }, PLAIN)).toBe(
+      'c7  · published  no service has picked it up yet',
+    );
+  });
+});
+
+test('the overview shows open changes first, then ended ones, the latest first', () => {
+  const changes = [
+    changeView({ change: 'c1', phase: 'committed', acceptedAt: ago(7_300) }),
+    changeView({ change: 'c2', phase: 'ended', outcome: 'reverted', reason: 'w-1 is invalid' }),
+    changeView({ change: 'c10' }),
+    changeView({ change: 'c9', phase: 'waiting', waitsFor: ['c8'], message: '' }),
+  ];
+  const input = {
+    changes: new Map(changes.map((change) => [change.change, change])),
+    rollouts: new Map([['c10', rolloutView()]]),
+    pools: new Map([
+      [
+        'edge',
+        pool('edge', {
+          unavailable: [{ node: 'n1', because: 'silent', lease: '' }],
+          waiting: 3,
+          members: 2,
+          silent: 1,
+          silentNodes: ['n1'],
+        }),
+      ],
+      ['old', pool('old', { gone: true, members: 0 })],
+    ]),
+    now: NOW,
+  };
+  expect(overview(input, PLAIN)).toBe(
+    text(
+      '2 nodes, 1 silent (n1)',
+      '',
+      'POOL   NODES   UNAVAILABLE   WAITING',
+      'edge   2       1 of 2        3',
+      '',
+      'CHANGE   STATE         NODES   AGE    AUTHOR   MESSAGE   WHY',
+      'c9       ⏸ waiting     6       75s    ada                waits for c8',
+      'c10      ◌ rolling     2/6     75s    ada      Greet',
+      'c2       ✖ reverted    6       75s    ada      Greet     w-1 is invalid',
+      'c1       ✔ committed   6       2h1m   ada      Greet',
+    ),
+  );
+});
+
+test('a plan counts per pool, groups what changes, and sums up', () => {
+  const planned = (name: string, of: string, part: Partial<PlannedNode>): PlannedNode => ({
+    node: name,
+    pool: of,
+    from: '',
+    to: '',
+    actions: [{ kind: 'none' }],
+    changed: ['/etc/motd'],
+    ...part,
+  });
+  const reload = { actions: [{ kind: 'reload' as const, unit: 'frr.service' }], changed: ['/etc/frr/frr.conf'] };
+  const nodes = [
+    planned('e-1', 'edge', {}),
+    ...['w-1', 'w-2', 'w-3', 'w-4'].map((name) => planned(name, 'workers', reload)),
+    planned('w-5', 'workers', { actions: [{ kind: 'drain' }, { kind: 'reboot' }], changed: ['/etc/kernel'] }),
+  ];
+  const warnings = [{ fragment: 'File/x', field: '', code: 'not-found', message: 'is not there', nodes: [] }];
+  expect(
+    planScreen(
+      {
+        rejected: [],
+        warnings,
+        waitsFor: ['c3'],
+        nodes,
+        pools: { edge: { nodes: 1, budget: 1 }, workers: { nodes: 5, budget: 4 } },
+        touched: 8,
+        unchanged: 2,
+      },
+      PLAIN,
+    ),
+  ).toBe(
+    text(
+      '6 nodes in 2 pools would change',
+      '',
+      '  POOL      NODES   NONE   RELOAD   RESTART   DRAIN   REBOOT   AT ONCE',
+      '  edge      1       1      0        0         0       0        1',
+      '  workers   5       0      4        0         0       1        4',
+      '',
+      '  ~ /etc/frr/frr.conf   reload frr.service   4 nodes: w-1, w-2, w-3, …',
+      '  ~ /etc/kernel         drain, reboot        1 node: w-5',
+      '  ~ /etc/motd           none                 1 node: e-1',
+      '',
+      '  ! File/x: is not there',
+      '  ⏸ would wait for c3',
+      '',
+      'Plan: 6 to change (1 with a drain or reboot), 2 unchanged of 8 selected.',
+    ),
+  );
+});
+
+test('a diff of configs shows a file line by line, and fragments that come and go', () => {
+  const file = (content: string) => ({ kind: 'File', name: 'motd', spec: { path: '/etc/motd', content } });
+  expect(
+    configDiff(
+      { fragments: [file('one\ntwo\nthree\n'), { kind: 'Probe', name: 'p', spec: { timeout: '1s' } }] },
+      { fragments: [file('one\n2\nthree\n')] },
+      PLAIN,
+    ),
+  ).toBe(
+    text(
+      '--- a/File/motd',
+      '+++ b/File/motd',
+      '@@ -1,5 +1,5 @@',
+      ' path: /etc/motd',
+      ' content: |',
+      '   one',
+      '-  two',
+      '+  2',
+      '   three',
+      '--- a/Probe/p',
+      '+++ /dev/null',
+      '@@ -1,1 +0,0 @@',
+      '-timeout: 1s',
+    ),
+  );
+});
+
+test('tables leave out what is gone, and order numbers as numbers', () => {
+  const nodes = present('nodes', [node('w-10'), node('w-9', 'silent'), node('w-1', 'gone')]);
+  expect(fleetTable('nodes', nodes, NOW, PLAIN)).toBe(
+    text(
+      'NODE   STATE    SINCE   VERSION   LABELS',
+      'w-9    silent   61m     0.1.0     role=edge,zone=a',
+      'w-10   ready    61m     0.1.0     role=edge,zone=a',
+    ),
+  );
+  const bad: KnownBadView = {
+    ledger: 1,
+    hash: 'ab'.repeat(32),
+    recipe: 'ef'.repeat(32),
+    change: 'c2',
+    node: 'w-1',
+    lease: 'l',
+    reason: 'probe failed\nmore',
+    since: ago(61),
+    gone: false,
+    clearedBy: '',
+    clearedReason: '',
+  };
+  expect(
+    fleetTable(
+      'nodes',
+      [
+        {
+          ...node('w-1'),
+          unavailable: 'cordoned',
+          taken: { owner: 'kured', reason: 'a new kernel', at: '', forMs: 1_800_000 },
+        },
+        { ...node('w-2'), taken: { owner: 'me', reason: '', at: '', forMs: 0 } },
+      ],
+      NOW,
+      PLAIN,
+    )
+      .split('\n')
+      .slice(1)
+      .map((line) => line.split(/ {2,}/)[1]),
+  ).toEqual(['ready,cordoned,taken by kured for 30m', 'ready,taken by me']);
+  expect(fleetTable('known-bad', [bad], NOW, PLAIN)).toContain(
+    `${'ab'.repeat(32)}   efefefefefef   c2       w-1    61s     probe failed`,
+  );
+  const lease = {
+    ledger: 1,
+    node: 'w-1',
+    pool: 'w',
+    lease: 'l',
+    change: 'c2',
+    kind: 'forward',
+    phase: 'applying',
+    hash: 'cd'.repeat(32),
+    from: '',
+    actions: [{ kind: 'restart', unit: 'a.service' }],
+    applyMs: 1,
+    drainMs: 1,
+    because: '',
+    reason: '',
+    grantedAt: ago(4),
+    settledAt: '',
+  } as LeaseView;
+  expect(fleetTable('leases', [lease], NOW, PLAIN).split('\n')[1]).toBe(
+    'w-1    w      applying   forward   c2       restart a.service   cdcdcdcdcdcd   4s',
+  );
+});
+
+test('an event is one line of what matters', () => {
+  const body = {
+    v: 1,
+    at: 'x',
+    change: 'c2',
+    node: 'w-1',
+    pool: 'w',
+    lease: 'c2-w-1-1',
+    hash: 'ab'.repeat(32),
+    kind: 'forward',
+    actions: [{ kind: 'reload', unit: 'frr.service' }],
+    applyMs: 120_000,
+  };
+  const event = {
+    stream: 'LEDGER',
+    sequence: 1,
+    subject: 'node.lease.granted.w.w-1',
+    time: '2026-11-21T10:00:00.5Z',
+    body,
+  };
+  expect(eventLine({ ...event, time: '2026-11-21T10:00:00.500Z' }, PLAIN)).toBe(
+    '10:00:00.500 node.lease.granted.w.w-1  lease=c2-w-1-1 hash=abababababab kind=forward actions="reload frr.service" applyMs=120000',
+  );
+  expect(eventLine({ ...event, body: 'not json' }, PLAIN)).toContain('not json');
+});
+
+describe('the doctor', () => {
+  const well: Inspection = {
+    server: { url: 'nats://h:4222', version: '2.12.15', jetstream: true },
+    topology: [],
+    ledger: { first: 1, last: 9, messages: 9, bytes: 2_097_152, ageMs: 0 },
+    snapshots: {},
+    services: SERVICES.map((name) => ({ name, copies: name === 'merger' ? 2 : 1, halted: '', notes: [] })),
+    viewsAhead: [],
+    poison: [],
+  };
+  test('says that all is well', () => {
+    expect(checkupScreen(checkUp(well, [node('n1')], []), PLAIN)).toBe(
+      text(
+        '✔ nats-server          2.12.15 at nats://h:4222; the ledger has 9 facts, 2.0 MiB',
+        '✔ streams and buckets  as expected',
+        '✔ merger               2 copies',
+        '✔ validator            1 copy',
+        '✔ scheduler            1 copy',
+        '✔ drain                1 copy',
+        '✔ inventory            1 copy',
+        '✔ nodes                1, all reporting',
+        '',
+        'No problems found.',
+      ),
+    );
+  });
+
+  test('notes a ledger that could be shorter, and who holds it up', () => {
+    const notes = (days: number, merger: number): readonly string[] =>
+      checkUp(
+        { ...well, ledger: { ...well.ledger, ageMs: days * 86_400_000 }, snapshots: { merger, drain: 2 } },
+        [node('n1')],
+        [],
+      )
+        .filter(({ state }) => state === 'note')
+        .map(({ what, detail }) => `${what} ${detail}`);
+    expect([notes(90, 1), notes(170, 2)]).toEqual([[], []]);
+    expect(notes(91, 1)).toEqual([
+      'ledger holds 91 days of facts: it is trimmed once every service has two newer snapshots, and merger has fewer than two',
+    ]);
+    expect(notes(181, 2)).toEqual([
+      'ledger holds 181 days of facts: it is trimmed once every service has two newer snapshots',
+    ]);
+  });
+
+  test('says of everything that is wrong what to do about it', () => {
+    const ill: Inspection = {
+      ...well,
+      server: { ...well.server, version: '2.10.1' },
+      topology: ['stream LEDGER is missing'],
+      viewsAhead: ['rollouts'],
+      services: [
+        { name: 'merger', copies: 1, halted: 'met version 2', notes: [] },
+        {
+          name: 'gateway',
+          copies: 2,
+          halted: '',
+          notes: [{ state: 'bad', words: 'its certificate ran out', todo: 'put another in its place' }],
+        },
+      ],
+      poison: [{ stream: 'REPORTS', sequence: 4, subject: 'node.applied.n1', reason: 'not JSON' }],
+    };
+    const checks = checkUp(ill, [node('n1', 'silent')], [rolloutView({ stalledBy: ['n1'] })]).filter(
+      ({ state }) => state !== 'good',
+    );
+    expect(checks.map(({ what }) => what)).toEqual([
+      'nats-server',
+      'streams and buckets',
+      'merger',
+      'validator',
+      'scheduler',
+      'drain',
+      'inventory',
+      'gateway',
+      'bucket rollouts',
+      'REPORTS 4',
+      'nodes',
+      'rollout c7',
+    ]);
+    expect(checks.filter(({ state, todo }) => state !== 'bad' || todo === '')).toEqual([]);
+  });
+});
+
+test('a line that is cut keeps its colours ended', () => {
+  expect(fit('\u001b[31mabcdef\u001b[39m', 4)).toBe('\u001b[31mabc…\u001b[39m');
+});
+
+test('of very many reasons the first are shown, and how many there are more', () => {
+  const reasons = Array.from({ length: 53 }, (_, index) => ({
+    fragment: `File/f${index}`,
+    field: 'spec',
+    code: 'x',
+    message: `wrong ${index}`,
+    nodes: [],
+  }));
+  const lines = reasonLines(reasons, PLAIN);
+  expect([lines.length, lines[49], lines[50]]).toEqual([51, '  ✖ File/f49: wrong 49', '  3 more; -o json has all']);
+});

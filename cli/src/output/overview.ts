@@ -1,0 +1,104 @@
+import { byAge, type ChangeView, type PoolView, type RolloutView } from '#libs/contracts';
+import type { Colours } from './io.js';
+import { changeStatus } from '../change/change-status.js';
+import { statusText } from './marks.js';
+import { age, table } from './table.js';
+
+export interface OverviewInput {
+  readonly changes: ReadonlyMap<string, ChangeView>;
+  readonly rollouts: ReadonlyMap<string, RolloutView>;
+  readonly pools: ReadonlyMap<string, PoolView>;
+  readonly now: Date;
+}
+
+const ENDED_SHOWN = 10;
+const SILENT_SHOWN = 5;
+
+/** The changes that the overview shows: all open ones, then the latest that ended. */
+export function shownChanges({ changes, rollouts }: Pick<OverviewInput, 'changes' | 'rollouts'>): {
+  readonly open: ChangeView[];
+  readonly ended: ChangeView[];
+  readonly omitted: number;
+} {
+  const all = [...changes.values()].sort((a, b) => byAge(a.change, b.change));
+  const isEnded = (change: ChangeView): boolean => changeStatus(change, rollouts.get(change.change)).isEnded;
+  const ended = all.filter(isEnded).reverse();
+  return {
+    open: all.filter((change) => !isEnded(change)),
+    ended: ended.slice(0, ENDED_SHOWN),
+    omitted: Math.max(0, ended.length - ENDED_SHOWN),
+  };
+}
+
+/** The fleet in a line, its pools, and its changes: open ones first. */
+export function overview(input: OverviewInput, colours: Colours): string {
+  const { open, ended, omitted } = shownChanges(input);
+  const parts = [fleetLine(input, colours), poolTable(input)];
+  const rows = [...open, ...ended].map((change) => row(change, input, colours));
+  parts.push(
+    rows.length === 0
+      ? 'No changes yet: publish one with sluice apply -f FILE'
+      : table(['CHANGE', 'STATE', 'NODES', 'AGE', 'AUTHOR', 'MESSAGE', 'WHY'], rows),
+  );
+  if (omitted > 0) parts.push(colours.dim(`${omitted} older changes not shown: list all with sluice get changes`));
+  return parts.filter((part) => part !== '').join('\n\n');
+}
+
+/** How many nodes there are and how many of them are silent: by the pools, each node being in one. */
+export function fleetCounts({ pools }: Pick<OverviewInput, 'pools'>): {
+  readonly total: number;
+  readonly silent: number;
+  readonly silentNodes: readonly string[];
+} {
+  const all = [...pools.values()];
+  const sum = (of: (pool: PoolView) => number): number => all.reduce((total, pool) => total + of(pool), 0);
+  return {
+    total: sum(({ members }) => members),
+    silent: sum(({ silent }) => silent),
+    silentNodes: all
+      .flatMap(({ silentNodes }) => silentNodes)
+      .sort()
+      .slice(0, SILENT_SHOWN),
+  };
+}
+
+function fleetLine(input: OverviewInput, colours: Colours): string {
+  const { total, silent, silentNodes } = fleetCounts(input);
+  return `${total} nodes${silent === 0 ? '' : `, ${colours.yellow(`${silent} silent`)} (${silentNodes.join(', ')}${silent > silentNodes.length ? ', …' : ''})`}`;
+}
+
+function poolTable({ pools }: OverviewInput): string {
+  const here = [...pools.values()].filter(({ gone }) => !gone).sort((a, b) => a.pool.localeCompare(b.pool));
+  if (here.length === 0) return '';
+  return table(
+    ['POOL', 'NODES', 'UNAVAILABLE', 'WAITING'],
+    here.map((pool) => [pool.pool, String(pool.members), `${pool.used} of ${pool.budget}`, String(pool.waiting)]),
+  );
+}
+
+function row(change: ChangeView, { rollouts, now }: OverviewInput, colours: Colours): string[] {
+  const rollout = rollouts.get(change.change);
+  const at = changeStatus(change, rollout);
+  const nodes =
+    rollout === undefined
+      ? change.nodes > 0
+        ? String(change.nodes)
+        : ''
+      : rollout.nodes === 0
+        ? 'none'
+        : `${rollout.applied}/${rollout.nodes}`;
+  return [
+    change.change,
+    statusText(at, colours),
+    nodes,
+    age(change.acceptedAt, now),
+    change.author,
+    oneLine(change.message, 40),
+    oneLine(at.detail, 70),
+  ];
+}
+
+function oneLine(text: string, columns: number): string {
+  const line = text.split('\n')[0] ?? '';
+  return line.length <= columns ? line : `${line.slice(0, columns - 1)}…`;
+}

@@ -1,0 +1,124 @@
+import type { Action, Reason } from '#libs/contracts';
+import type { Colours } from './io.js';
+import { reasonLines } from './reasons.js';
+import { table } from './table.js';
+
+/** What would happen to one node. */
+export interface PlannedNode {
+  readonly node: string;
+  readonly pool: string;
+  readonly from: string;
+  readonly to: string;
+  readonly actions: readonly Action[];
+  readonly changed: readonly string[];
+}
+
+/** The answer of `ops.config.plan` with its pages joined; `-o json` prints it. */
+export interface PlanAnswer {
+  readonly rejected: readonly Reason[];
+  readonly warnings: readonly Reason[];
+  readonly waitsFor: readonly string[];
+  readonly nodes: readonly PlannedNode[];
+  readonly pools: Readonly<Record<string, { readonly nodes: number; readonly budget: number }>>;
+  readonly touched: number;
+  readonly unchanged: number;
+}
+
+/** How actions read: `reload crio.service`, `drain, reboot`. */
+export const actionText = (actions: readonly Action[]): string =>
+  actions.map(({ kind, unit }) => (unit === undefined || unit === '' ? kind : `${kind} ${unit}`)).join(', ') || 'none';
+
+/** The strongest action that each column of the pools' table counts. */
+const CLASSES = ['none', 'reload', 'restart', 'drain', 'reboot'] as const;
+type Class = (typeof CLASSES)[number];
+const LINES_SHOWN = 20;
+
+/** A plan as Terraform prints one: the pools, then what changes with its actions, then the sum. */
+export function planScreen(plan: PlanAnswer, colours: Colours): string {
+  if (plan.rejected.length > 0) {
+    return [
+      colours.red('This change would be rejected:'),
+      ...reasonLines(plan.rejected, colours),
+      ...reasonLines(plan.warnings, colours, '!'),
+    ].join('\n');
+  }
+  const parts = [heading(plan, colours)];
+  if (plan.nodes.length > 0) parts.push(indent(poolTable(plan)), whatChanges(plan, colours).join('\n'));
+  const notes = [
+    ...reasonLines(plan.warnings, colours, '!'),
+    ...plan.waitsFor.map((change) => `  ${colours.yellow('⏸')} would wait for ${change}`),
+  ];
+  if (notes.length > 0) parts.push(notes.join('\n'));
+  parts.push(colours.bold(sum(plan)));
+  return parts.join('\n\n');
+}
+
+function heading({ nodes, pools }: PlanAnswer, colours: Colours): string {
+  if (nodes.length === 0) return 'No nodes would change.';
+  const names = Object.keys(pools).length || new Set(nodes.map(({ pool }) => pool)).size;
+  return colours.bold(`${count(nodes.length, 'node')} in ${count(names, 'pool')} would change`);
+}
+
+function poolTable(plan: PlanAnswer): string {
+  const names = [...new Set([...Object.keys(plan.pools), ...plan.nodes.map(({ pool }) => pool)])].sort();
+  const rows = names.map((name) => {
+    const nodes = plan.nodes.filter(({ pool }) => pool === name);
+    const classes = nodes.map(({ actions }) => classOf(actions));
+    const budget = plan.pools[name]?.budget;
+    return [
+      name,
+      String(nodes.length),
+      ...CLASSES.map((one) => String(classes.filter((found) => found === one).length)),
+      budget === undefined ? '' : String(budget),
+    ];
+  });
+  return table(['POOL', 'NODES', ...CLASSES.map((one) => one.toUpperCase()), 'AT ONCE'], rows);
+}
+
+/** What changes and its actions, with the nodes affected: most nodes first. */
+function whatChanges(plan: PlanAnswer, colours: Colours): string[] {
+  const groups = new Map<string, { readonly what: string; readonly actions: string; readonly nodes: PlannedNode[] }>();
+  for (const node of plan.nodes) {
+    const [what, actions] = [node.changed.join(', '), actionText(node.actions)];
+    const group = groups.get(`${what}\n${actions}`) ?? { what, actions, nodes: [] };
+    group.nodes.push(node);
+    groups.set(`${what}\n${actions}`, group);
+  }
+  const sorted = [...groups.values()].sort((a, b) => b.nodes.length - a.nodes.length || a.what.localeCompare(b.what));
+  const rows = sorted
+    .slice(0, LINES_SHOWN)
+    .map(({ what, actions, nodes }) => [
+      `${colours.yellow('~')} ${what}`,
+      actions,
+      `${count(nodes.length, 'node')}: ${few(nodes)}`,
+    ]);
+  const text = table(['', '', ''], rows)
+    .split('\n')
+    .slice(1)
+    .map((line) => `  ${line}`);
+  return sorted.length > LINES_SHOWN
+    ? [...text, colours.dim(`  ${sorted.length - LINES_SHOWN} more not shown: use -o json for all`)]
+    : text;
+}
+
+function sum({ nodes, unchanged, touched }: PlanAnswer): string {
+  const disruptive = nodes.filter(({ actions }) => ['drain', 'reboot'].includes(classOf(actions))).length;
+  return `Plan: ${nodes.length} to change (${disruptive} with a drain or reboot), ${unchanged} unchanged${touched > 0 ? ` of ${touched} selected` : ''}.`;
+}
+
+function classOf(actions: readonly Action[]): Class {
+  const kinds = actions.map(({ kind }) => (kind === 'daemon-reload' ? 'reload' : kind));
+  return [...CLASSES].reverse().find((one) => kinds.includes(one)) ?? 'none';
+}
+
+function few(nodes: readonly PlannedNode[]): string {
+  const names = nodes.slice(0, 3).map(({ node }) => node);
+  return nodes.length > names.length ? `${names.join(', ')}, …` : names.join(', ');
+}
+
+const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`;
+const indent = (text: string): string =>
+  text
+    .split('\n')
+    .map((line) => `  ${line}`)
+    .join('\n');

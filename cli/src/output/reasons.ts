@@ -1,0 +1,40 @@
+import type { Reason } from '#libs/contracts';
+import type { Colours } from './io.js';
+
+/** More are not read, and scroll what came before out of sight. */
+const MOST_REASONS = 50;
+
+/** Each message about a field once, with the fragments that it concerns. */
+export function reasonTexts(reasons: readonly Reason[], bold = (text: string): string => text): readonly ReasonText[] {
+  const groups = new Map<string, Reason[]>();
+  for (const reason of reasons) {
+    const key = JSON.stringify([reason.field, reason.message]);
+    groups.set(key, [...(groups.get(key) ?? []), reason]);
+  }
+  return [...groups.values()].map((group) => {
+    const message = group[0]?.message ?? '';
+    const places = [...new Set(group.map(placeOf))].filter((place) => place !== '').join(', ');
+    const nodes = [...new Set(group.flatMap((reason) => reason.nodes ?? []))];
+    return { text: places === '' ? message : `${bold(places)}: ${message}`, nodes };
+  });
+}
+
+interface ReasonText {
+  readonly text: string;
+  readonly nodes: readonly string[];
+}
+
+/** Reasons as lines: which fragments and fields, what is wrong, which nodes. */
+export function reasonLines(reasons: readonly Reason[], colours: Colours, mark = '✖'): string[] {
+  const texts = reasonTexts(reasons, colours.bold);
+  const sign = mark === '✖' ? colours.red(mark) : colours.yellow(mark);
+  const lines = texts.slice(0, MOST_REASONS).map(({ text, nodes }) => {
+    const more = /\(on \d+ nodes\)$/.test(text) ? ', …' : '';
+    return `  ${sign} ${text}${nodes.length === 0 ? '' : colours.dim(` (${nodes.join(', ')}${more})`)}`;
+  });
+  return texts.length <= MOST_REASONS ? lines : [...lines, `  ${texts.length - MOST_REASONS} more; -o json has all`];
+}
+
+/** The field `spec` adds nothing to its fragment, and some messages start with their field. */
+const placeOf = ({ fragment, field, message }: Reason): string =>
+  [fragment, field === 'spec' || message.startsWith(field) ? '' : field].filter((part) => part !== '').join(' ');

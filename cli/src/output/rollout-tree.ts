@@ -1,0 +1,145 @@
+import type { ChangeView, NodeProgress, PoolProgress, PoolView, RolloutView } from '#libs/contracts';
+import type { Colours } from './io.js';
+import { reasonLines } from './reasons.js';
+import { changeStatus, type Tone } from '../change/change-status.js';
+import { mark, rankOfState, statusText, toneOfState } from './marks.js';
+import { age, pad, width } from './table.js';
+
+export interface TreeInput {
+  readonly id: string;
+  readonly change: ChangeView | undefined;
+  readonly rollout: RolloutView | undefined;
+  readonly pools: ReadonlyMap<string, PoolView>;
+  readonly now: Date;
+  /** How many nodes of a pool are named. */
+  readonly nodesPerPool?: number;
+}
+
+/** One change: a header, then a tree of its pools with the nodes that a person wants to see first. */
+export function rolloutTree(input: TreeInput, colours: Colours): string {
+  const { change, rollout } = input;
+  const lines = [header(input, colours)];
+  const words = [
+    change?.message ? `"${change.message}"` : '',
+    change?.author ? `by ${change.author}` : '',
+    change?.retryOf ? `retry of ${change.retryOf}` : '',
+  ];
+  if (words.some((word) => word !== '')) lines.push(colours.dim(words.filter((word) => word !== '').join(' ')));
+  lines.push(...reasonLines(change?.reasons ?? [], colours), ...reasonLines(change?.warnings ?? [], colours, '!'));
+  if (rollout !== undefined) lines.push(...poolLines(input, rollout, colours));
+  return lines.join('\n');
+}
+
+function header({ id, change, rollout, now }: TreeInput, colours: Colours): string {
+  const at = changeStatus(change, rollout);
+  const nodes = rollout === undefined ? planned(change) : counts(rollout, colours);
+  const detail = isInLines(at.detail, change, rollout) ? '' : at.detail;
+  return [colours.bold(id), statusText(at, colours), nodes, detail, when(change, rollout, now)]
+    .filter((part) => part !== '')
+    .join('  ');
+}
+
+/** Whether the lines about reasons and nodes already have this detail. */
+export const isInLines = (detail: string, change: ChangeView | undefined, rollout: RolloutView | undefined): boolean =>
+  (change?.reasons ?? []).length > 0 ||
+  (rollout?.worst ?? []).some(({ node, state, reason }) => detail === `${node} is ${state}: ${reason}`);
+
+const planned = (change: ChangeView | undefined): string =>
+  change === undefined || change.nodes === 0 ? '' : `${change.nodes} nodes`;
+
+/** How long it has been going, or how long it has been over. */
+function when(change: ChangeView | undefined, rollout: RolloutView | undefined, now: Date): string {
+  const end = rollout?.endedAt || change?.endedAt || '';
+  return end === '' ? age(rollout?.startedAt || change?.acceptedAt || '', now) : `${age(end, now)} ago`;
+}
+
+/**
+ * `31/48 applied  failed 1 (0 allowed)  deferred 1`; in a rollback `3/4 rolled back  44 untouched`, where the change
+ * never reached the others. Zeros are left out.
+ */
+export function counts(rollout: RolloutView, colours: Colours): string {
+  if (rollout.nodes === 0) return 'no nodes affected';
+  const bad = rollout.failed + rollout.unknown;
+  const pools = Object.values(rollout.pools);
+  const untouched = pools.reduce((sum, pool) => sum + pool.untouched, 0);
+  const back = pools.reduce((sum, pool) => sum + pool.done, 0) - untouched;
+  return [
+    isRollback(rollout)
+      ? `${back}/${rollout.nodes - untouched} rolled back`
+      : `${rollout.applied}/${rollout.nodes} applied`,
+    untouched > 0 ? `${untouched} untouched` : '',
+    rollout.failed > 0 ? colours.red(`failed ${rollout.failed}`) : '',
+    rollout.unknown > 0 ? colours.red(`unknown ${rollout.unknown}`) : '',
+    bad > 0 ? `(${rollout.maxFailures} allowed)` : '',
+    rollout.deferred > 0 ? colours.yellow(`deferred ${rollout.deferred}`) : '',
+  ]
+    .filter((part) => part !== '')
+    .join('  ');
+}
+
+const isRollback = ({ phase }: RolloutView): boolean => phase === 'reverting' || phase === 'reverted';
+
+function poolLines(input: TreeInput, rollout: RolloutView, colours: Colours): string[] {
+  const names = Object.keys(rollout.pools).sort();
+  const nameWidth = Math.max(0, ...names.map(width));
+  return names.flatMap((name, index) => {
+    const isLast = index === names.length - 1;
+    const progress = rollout.pools[name] as PoolProgress;
+    const nodes = rollout.worst
+      .filter((node) => node.pool === name && toneOfState(node.state) !== 'good')
+      .sort(worstFirst);
+    const [done, of] = [progress.done - progress.untouched, progress.nodes - progress.untouched];
+    const units = rollout.endedAt === '' ? budget(input.pools.get(name), progress) : '';
+    const parts = [of > 0 ? `${done}/${of}` : '', progress.untouched > 0 ? `${progress.untouched} untouched` : ''];
+    const counted = parts.filter((part) => part !== '').join('  ');
+    const head = `${isLast ? '└─' : '├─'} ${pad(name, nameWidth)}  ${mark(toneOfPool(progress, nodes, rollout), colours)} ${counted}${units}`;
+    const rail = isLast ? '   ' : '│  ';
+    return [
+      head,
+      ...nodeLines(nodes, progress, input, colours).map(
+        (line, at, all) => `${rail}${at === all.length - 1 ? '└─' : '├─'} ${line}`,
+      ),
+    ];
+  });
+}
+
+function toneOfPool(progress: PoolProgress, nodes: readonly NodeProgress[], rollout: RolloutView): Tone {
+  if (nodes.some(({ state }) => toneOfState(state) === 'bad')) return 'bad';
+  if (progress.untouched === progress.nodes) return 'calm';
+  if (progress.done >= progress.nodes) return 'good';
+  if (rollout.paused && rollout.endedAt === '') return 'held';
+  return progress.active > 0 ? 'busy' : 'calm';
+}
+
+function budget(pool: PoolView | undefined, progress: PoolProgress): string {
+  if (pool === undefined || progress.done >= progress.nodes) return '';
+  return `  ${pool.used} of ${pool.budget} unavailable${pool.waiting > 0 ? `, ${pool.waiting} waiting` : ''}`;
+}
+
+function nodeLines(
+  nodes: readonly NodeProgress[],
+  progress: PoolProgress,
+  { now, rollout, nodesPerPool = 8 }: TreeInput,
+  colours: Colours,
+): string[] {
+  const shown = nodes.slice(0, nodesPerPool);
+  const nameWidth = Math.max(0, ...shown.map(({ node }) => width(node)));
+  const stateWidth = Math.max(0, ...shown.map(({ state }) => width(state)));
+  const ageWidth = Math.max(0, ...shown.map(({ since }) => width(age(since, now))));
+  const lines = shown.map(({ node, state, reason, since }) =>
+    [
+      pad(node, nameWidth),
+      `${mark(toneOfState(state), colours)} ${pad(state, stateWidth)}`,
+      pad(age(since, now), ageWidth),
+      reason.split('\n')[0] ?? '',
+    ]
+      .join('  ')
+      .trimEnd(),
+  );
+  const unsettled = rollout?.endedAt === '' ? Math.max(progress.nodes - progress.done, nodes.length) : nodes.length;
+  const omitted = unsettled - shown.length;
+  return shown.length === 0 || omitted <= 0 ? lines : [...lines, colours.dim(`${omitted} more`)];
+}
+
+const worstFirst = (a: NodeProgress, b: NodeProgress): number =>
+  rankOfState(a.state) - rankOfState(b.state) || a.since.localeCompare(b.since) || a.node.localeCompare(b.node);

@@ -1,0 +1,147 @@
+import type { JsMsg } from '@nats-io/jetstream';
+import type { ServiceIdentity } from '@nats-io/services';
+import { LEDGER, SERVICES } from '#libs/contracts';
+import { usable } from '#libs/engine';
+import {
+  compareTopology,
+  isDeletion,
+  kvStream,
+  newestViews,
+  POISON,
+  readAll,
+  Snapshots,
+  type Bus,
+  type ServiceNote,
+  type PoisonRecord,
+} from '#libs/nats';
+
+export interface Inspection {
+  readonly server: { readonly url: string; readonly version: string; readonly jetstream: boolean };
+  /** What differs from what Sluice asks for: missing or different streams and buckets. */
+  readonly topology: readonly string[];
+  /** `ageMs`: of the oldest fact, by the server's clock. */
+  readonly ledger: {
+    readonly first: number;
+    readonly last: number;
+    readonly messages: number;
+    readonly bytes: number;
+    readonly ageMs: number;
+  };
+  /** How many snapshots of each service it can start from; the ledger is trimmed behind the older of two. */
+  readonly snapshots: Readonly<Record<string, number>>;
+  /** The services that answered `$SRV.PING`, and why they stopped appending if they did. */
+  readonly services: readonly {
+    readonly name: string;
+    readonly copies: number;
+    readonly halted: string;
+    readonly notes: readonly ServiceNote[];
+  }[];
+  /** Buckets whose values are above the end of the ledger: a restored backup. */
+  readonly viewsAhead: readonly string[];
+  readonly poison: readonly Omit<PoisonRecord, 'at'>[];
+}
+
+const PING_MS = 1_000;
+const PING_STALL_MS = 250;
+
+/** Looks at everything that a person would look at first. What is missing is told, not thrown. */
+export async function inspect(bus: Bus, server: string): Promise<Inspection> {
+  const { nc } = bus;
+  const jetstream = nc.info?.jetstream === true;
+  // Without JetStream there are no streams to compare; that is what is wrong then.
+  const topology = jetstream ? await compareTopology(bus) : ['cannot be read: the server has no JetStream'];
+  const ledger = await ledgerOf(bus);
+  const views = await newestViews(bus).catch(() => new Map<string, number>());
+  return {
+    server: { url: server, version: nc.info?.version ?? '', jetstream },
+    topology,
+    ledger,
+    snapshots: await snapshotsOf(bus, ledger.last).catch(() => ({})),
+    services: await pingServices(bus),
+    viewsAhead: [...views].filter(([, sequence]) => sequence > ledger.last).map(([bucket]) => bucket),
+    poison: await readPoison(bus).catch(() => []),
+  };
+}
+
+async function ledgerOf(bus: Bus): Promise<Inspection['ledger']> {
+  try {
+    const { state, ts } = await bus.streamInfo(LEDGER);
+    const ageMs = state.messages === 0 ? 0 : Date.parse(ts ?? state.first_ts) - Date.parse(state.first_ts);
+    return { first: state.first_seq, last: state.last_seq, messages: state.messages, bytes: state.bytes, ageMs };
+  } catch {
+    return { first: 0, last: 0, messages: 0, bytes: 0, ageMs: 0 };
+  }
+}
+
+async function snapshotsOf(bus: Bus, last: number): Promise<Inspection['snapshots']> {
+  const snapshots = new Snapshots(bus);
+  const counts = await Promise.all(
+    SERVICES.map(
+      async (service) =>
+        [service, usable((await snapshots.list(service)).filter(({ sequence }) => sequence <= last)).length] as const,
+    ),
+  );
+  return Object.fromEntries(counts);
+}
+
+/** Every copy answers, those that do not lead too. */
+export async function pingServices(bus: Bus): Promise<Inspection['services']> {
+  const found = new Map<string, { copies: number; halted: string; notes: readonly ServiceNote[] }>();
+  const replies = await bus.nc
+    .requestMany('$SRV.PING', '', { strategy: 'stall', stall: PING_STALL_MS, maxWait: PING_MS })
+    .catch(() => []);
+  try {
+    for await (const reply of replies) {
+      const { name, metadata } = reply.json<ServiceIdentity>();
+      const row = found.get(name) ?? { copies: 0, halted: '', notes: [] };
+      found.set(name, {
+        copies: row.copies + 1,
+        halted: row.halted || (metadata?.['halted'] ?? ''),
+        notes: merged(row.notes, metadata?.['notes']),
+      });
+    }
+  } catch {
+    // nobody answers
+  }
+  return [...found].map(([name, row]) => ({ name, ...row })).sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function merged(notes: readonly ServiceNote[], text = '[]'): readonly ServiceNote[] {
+  return [...notes, ...notesIn(text).filter(({ words }) => !notes.some((note) => note.words === words))];
+}
+
+/** None of a service that has its own idea of what stands there. */
+function notesIn(text: string): readonly ServiceNote[] {
+  try {
+    const all = JSON.parse(text) as readonly Partial<ServiceNote>[];
+    return all.flatMap(({ state, words, todo = '' }) =>
+      (state === 'bad' || state === 'note') && typeof words === 'string' ? [{ state, words, todo: String(todo) }] : [],
+    );
+  } catch {
+    return [];
+  }
+}
+
+/** Undefined for what somebody else put into the bucket. */
+function setAsideOf(message: JsMsg): PoisonRecord | undefined {
+  try {
+    const { stream, sequence, subject, reason, at = '' } = message.json<Partial<PoisonRecord>>();
+    const isOne =
+      typeof stream === 'string' &&
+      typeof sequence === 'number' &&
+      typeof subject === 'string' &&
+      typeof reason === 'string';
+    return isOne ? { stream, sequence, subject, reason, at } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function readPoison(bus: Bus): Promise<PoisonRecord[]> {
+  const found: PoisonRecord[] = [];
+  await readAll(bus, { stream: kvStream(POISON), lastPerSubject: true }, (message) => {
+    const entry = isDeletion(message) ? undefined : setAsideOf(message);
+    if (entry !== undefined) found.push(entry);
+  });
+  return found;
+}

@@ -1,0 +1,76 @@
+import { newCopy, turn, type Core, type TurnEffect } from './index.js';
+
+interface Asked {
+  readonly key: string;
+}
+type Found = { readonly ok: boolean };
+
+/** Asks for whatever its input names, and decides nothing. */
+const core = (keeps?: (found: Found) => boolean): Core<null, Asked, Asked, Found> => ({
+  name: 'scheduler',
+  version: 1,
+  reads: [],
+  wantsTargets: false,
+  ...(keeps === undefined ? {} : { keeps }),
+  gather: function* (needs) {
+    yield { do: 'read-configs', names: needs.map(({ key }) => ({ node: key, hash: '' })) };
+    return new Map(needs.map(({ key }) => [key, { ok: !key.startsWith('bad') }]));
+  },
+  initial: () => null,
+  evolve: () => undefined,
+  decide: (_state, inputs, gathered) => {
+    const needs = inputs.filter(({ key }) => !gathered.has(key));
+    return { facts: [], answers: new Map(), held: new Set(needs), needs, more: false, wakeAtMs: undefined };
+  },
+  takeTouched: () => new Set(),
+  viewKeys: () => [],
+  view: () => undefined,
+  dump: () => null,
+  load: () => null,
+});
+
+/** One turn for each list of keys; what was gathered in each. */
+function gatheredIn(
+  kept: Core<null, Asked, Asked, Found>,
+  turns: readonly (readonly string[])[],
+): readonly (readonly string[])[] {
+  const copy = newCopy(kept);
+  return turns.map((keys) => {
+    copy.inputs.push(...keys.map((key) => ({ key })));
+    const gathered: string[] = [];
+    const steps = turn(copy);
+    const answer = (effect: TurnEffect<Asked>) => {
+      if (effect.do === 'read' || effect.do === 'catch-up') return { entries: [], upTo: 0 };
+      if (effect.do === 'now') return { monotonicMs: 0, leadingSinceMs: 0 };
+      if (effect.do === 'read-configs') gathered.push(...effect.names.map(({ node }) => node));
+      return undefined;
+    };
+    for (let next = steps.next(); next.done !== true;) next = steps.next(answer(next.value));
+    return gathered;
+  });
+}
+
+describe('what was gathered', () => {
+  it('serves one decision only', () => {
+    expect(gatheredIn(core(), [['a'], ['a', 'b']])).toEqual([['a'], ['a', 'b']]);
+  });
+
+  it('serves later ones, too, where the core keeps it, and what it does not keep is gathered again', () => {
+    expect(
+      gatheredIn(
+        core(({ ok }) => ok),
+        [['a', 'bad'], ['a', 'bad', 'c'], ['c']],
+      ),
+    ).toEqual([['a', 'bad'], ['bad', 'c'], []]);
+  });
+
+  it('is forgotten before it becomes much', () => {
+    const many = Array.from({ length: 101 }, (_, i) => `k${i}`);
+    expect(
+      gatheredIn(
+        core(() => true),
+        [many.slice(0, 100), ['k0'], ['k100'], ['k0']],
+      ),
+    ).toEqual([many.slice(0, 100), [], ['k100'], ['k0']]);
+  });
+});

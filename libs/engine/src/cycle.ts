@@ -1,0 +1,153 @@
+import { parseViewKey, type Core, type Decision, type Need, type Now } from './core.js';
+import type { GatherPort } from './gathering.js';
+import type { ClockPort, LedgerPort, RequestPort, Tail, ViewPort, ViewWrite } from './ports.js';
+import { asker, type Effects, type Program } from './steps.js';
+
+/** What a turn asks of its world. */
+type TurnPort<I> = Pick<LedgerPort, 'read' | 'catch-up' | 'append'> &
+  Pick<ClockPort, 'now' | 'back-off'> &
+  GatherPort &
+  Pick<ViewPort, 'views'> &
+  Pick<RequestPort<I>, 'settle'>;
+export type TurnEffect<I> = Effects<TurnPort<I>>;
+const ask = asker<TurnPort<never>>();
+
+/** One copy of a service: its fold and what it still has in hand. All of it may be lost at any moment. */
+export interface Copy<S, I, N extends Need, G> {
+  readonly core: Core<S, I, N, G>;
+  state: S;
+  /** Sequence of the last fact that was folded. */
+  folded: number;
+  /** Inputs in the order in which they came; taken off when settled. */
+  readonly inputs: I[];
+  readonly gathered: Map<string, G>;
+  /** When to decide again though nothing happens, monotonic. */
+  wakeAtMs: number | undefined;
+}
+
+/** At most this many inputs are decided together: one batch of facts bounds them anyway. */
+const MAX_INPUTS = 500;
+/** So many gathered results are kept at most; each turn looks at all of them. */
+const MAX_KEPT = 100;
+/** After so many refusals in a row somebody else is busy on the same ledger: wait a moment, with jitter. */
+const REFUSALS_BEFORE_BACK_OFF = 5;
+
+export function newCopy<S, I, N extends Need, G>(core: Core<S, I, N, G>): Copy<S, I, N, G> {
+  return { core, state: core.initial(), folded: 0, inputs: [], gathered: new Map(), wakeAtMs: undefined };
+}
+
+/**
+ * A fact that the fold could not take: a bug, or a fact that nobody should have written. That state is not to be used
+ * again.
+ */
+export class FoldError extends Error {
+  override readonly name = 'FoldError';
+  constructor(
+    readonly sequence: number,
+    cause: unknown,
+  ) {
+    super(
+      `sequence ${sequence} of the ledger cannot be folded: ${cause instanceof Error ? cause.message : String(cause)}`,
+      { cause },
+    );
+  }
+}
+
+/** Folds what follows what was folded, and says how many facts that were; those folded before change nothing. */
+export function fold<S, I, N extends Need, G>(copy: Copy<S, I, N, G>, tail: Tail): number {
+  let count = 0;
+  for (const entry of tail.entries) {
+    if (entry.sequence <= copy.folded) continue;
+    try {
+      copy.core.evolve(copy.state, entry);
+    } catch (error) {
+      throw new FoldError(entry.sequence, error);
+    }
+    copy.folded = entry.sequence;
+    count += 1;
+  }
+  copy.folded = Math.max(copy.folded, tail.upTo);
+  return count;
+}
+
+type Turn<I> = Program<TurnEffect<I>>;
+
+/**
+ * One turn of a copy that leads, the same for every service: fold what is new, decide, append (refused: fold and decide
+ * again), write views, settle inputs. Ends when there is nothing more to decide on what is known.
+ */
+export function* turn<S, I, N extends Need, G>(copy: Copy<S, I, N, G>): Turn<I> {
+  let refusals = 0;
+  for (;;) {
+    fold(copy, yield* ask({ do: 'read', after: copy.folded }));
+    const inputs = copy.inputs.slice(0, MAX_INPUTS);
+    let decision = decide(copy, inputs, yield* ask({ do: 'now' }));
+    if (copy.core.gathersFirst === true && decision.facts.length > 0 && decision.needs.length > 0) {
+      yield* gather(copy, decision.needs);
+      decision = decide(copy, inputs, yield* ask({ do: 'now' }));
+    }
+    if (decision.facts.length > 0) {
+      const separate = copy.core.separable?.(decision.facts) === true;
+      const result = yield* ask({ do: 'append', facts: decision.facts, expected: copy.folded, separate });
+      if (result.outcome !== 'appended') {
+        refusals += 1;
+        if (refusals >= REFUSALS_BEFORE_BACK_OFF)
+          yield* ask({ do: 'back-off', tries: refusals - REFUSALS_BEFORE_BACK_OFF, leastMs: 20, mostMs: 1_000 });
+        fold(copy, yield* ask({ do: 'catch-up', after: copy.folded }));
+        // What stands of them is for appliers to see, however long others are quicker.
+        if (separate) yield* writeViews(copy);
+        continue;
+      }
+      refusals = 0;
+      fold(copy, result);
+    } else if (inputs.length > decision.held.size) {
+      // What yields no fact counts only once nothing that could have changed the decision is still unread.
+      if (fold(copy, yield* ask({ do: 'catch-up', after: copy.folded })) > 0) continue;
+    }
+    yield* writeViews(copy);
+    copy.wakeAtMs = decision.wakeAtMs;
+    const settled = new Set(inputs.filter((input) => !decision.held.has(input)));
+    if (settled.size > 0) {
+      yield { do: 'settle', inputs: [...settled], answers: decision.answers };
+      copy.inputs.splice(0, copy.inputs.length, ...copy.inputs.filter((input) => !settled.has(input)));
+    }
+    if (decision.needs.length > 0) {
+      yield* gather(copy, decision.needs);
+      continue;
+    }
+    forgetGathered(copy);
+    if (decision.facts.length === 0 && !decision.more && settled.size === 0) return;
+  }
+}
+
+function decide<S, I, N extends Need, G>(copy: Copy<S, I, N, G>, inputs: readonly I[], now: Now): Decision<I, N> {
+  const { core, state, gathered } = copy;
+  const decision = core.decide(state, inputs, gathered, now);
+  core.remember?.(state, decision.memory);
+  return decision;
+}
+
+function* gather<S, I, N extends Need, G>(copy: Copy<S, I, N, G>, needs: readonly N[]): Turn<I> {
+  const { core, state } = copy;
+  if (core.gather === undefined) throw new Error(`${core.name} needs what it cannot gather`);
+  const found = yield* core.gather(needs, state);
+  for (const [key, result] of found) copy.gathered.set(key, result);
+}
+
+/** What was gathered for one decision is of no use to the next, unless the core keeps it. */
+function forgetGathered<S, I, N extends Need, G>({ core, gathered }: Copy<S, I, N, G>): void {
+  if (gathered.size > MAX_KEPT) gathered.clear();
+  for (const [key, result] of gathered) if (core.keeps?.(result) !== true) gathered.delete(key);
+}
+
+function* writeViews<S, I, N extends Need, G>(copy: Copy<S, I, N, G>): Turn<I> {
+  const writes: ViewWrite[] = [];
+  for (const text of copy.core.takeTouched(copy.state)) {
+    const key = parseViewKey(text);
+    const value = copy.core.view(copy.state, key);
+    if (value !== undefined) writes.push({ key, value });
+  }
+  if (writes.length === 0) return;
+  const atMs = yield* ask({ do: 'views', writes, ledger: copy.folded });
+  for (const { key } of writes) copy.core.shown?.(copy.state, key, atMs);
+}

@@ -1,0 +1,240 @@
+import type { ServiceName } from '#libs/contracts';
+import type { Core, Need } from './core.js';
+import { newCopy, type Copy } from './cycle.js';
+import type {
+  Bounds,
+  ClockPort,
+  LedgerPort,
+  LogPort,
+  NewSnapshot,
+  SnapshotPort,
+  SnapshotWritePort,
+  TrimPort,
+} from './ports.js';
+import {
+  baseOf,
+  byNewest,
+  loadableVersions,
+  migrated,
+  SLOTS,
+  slotForNext,
+  usable,
+  type Slot,
+  type SnapshotInfo,
+} from './snapshots.js';
+import { asker, type Effects, type Program } from './steps.js';
+
+type StartPort = Pick<LedgerPort, 'bounds' | 'read-voided' | 'follow'> &
+  Pick<ClockPort, 'now'> &
+  SnapshotPort &
+  LogPort;
+type Versions = Pick<Core<unknown, never, Need, unknown>, 'version' | 'migrations'>;
+
+/** A fold and a reading that goes on behind it; or that there is nothing to start from. */
+export type FoldStart<S, I, N extends Need, G> =
+  | { readonly copy: Copy<S, I, N, G> }
+  | { readonly trimmedTo: number; readonly snapshots: readonly SnapshotInfo[] };
+
+/** Starts a fold: from the newest snapshot that can be loaded if it may or has to be, else from the ledger alone. */
+export function* startFold<S, I, N extends Need, G>(
+  core: Core<S, I, N, G>,
+  mayLoad: boolean,
+): Program<Effects<StartPort>, FoldStart<S, I, N, G>> {
+  const ask = asker<StartPort>();
+  const voided = yield* ask({ do: 'read-voided' });
+  const bounds = yield* ask({ do: 'bounds' });
+  const isTrimmed = bounds.first > 1;
+  const copy = newCopy(core);
+  if (mayLoad || isTrimmed) {
+    const refused = new Set<string>();
+    for (;;) {
+      const snapshots = yield* ask({ do: 'list-snapshots', service: core.name });
+      const snapshot = candidates(core, snapshots, bounds, voided).find((one) => !refused.has(identity(one)));
+      if (snapshot === undefined) break;
+      // Another one that has taken its place by now has another identity.
+      refused.add(identity(snapshot));
+      const found = yield* ask({ do: 'read-snapshot', snapshot });
+      if (found === undefined) continue;
+      const { sequence, version } = snapshot;
+      const { monotonicMs } = yield* ask({ do: 'now' });
+      const error = load(copy, snapshot, found.state, monotonicMs);
+      if (error === undefined) {
+        yield* ask({ do: 'log', level: 'info', text: 'snapshot loaded', details: { sequence, version } });
+        break;
+      }
+      const details = { error, sequence, version };
+      yield* ask({ do: 'log', level: 'warn', text: 'the snapshot cannot be loaded', details });
+    }
+    if (isTrimmed && copy.folded < bounds.first - 1)
+      return {
+        trimmedTo: bounds.first,
+        snapshots: (yield* ask({ do: 'list-snapshots', service: core.name })).filter(
+          ({ sequence }) => sequence >= bounds.first - 1,
+        ),
+      };
+    const sequences = [...voided].filter(([sequence, at]) => holds(copy.folded, sequence, at)).map(([first]) => first);
+    if (sequences.length > 0) {
+      const text = 'declared void too late: the ledger before was trimmed, and every snapshot holds them: they stay';
+      yield* ask({ do: 'log', level: 'error', text, details: { sequences } });
+    }
+  }
+  yield* ask({ do: 'follow', after: copy.folded });
+  return { copy };
+}
+
+/** One that another program wrote is passed over. */
+function load<S, I, N extends Need, G>(
+  copy: Copy<S, I, N, G>,
+  { sequence, version }: SnapshotInfo,
+  state: unknown,
+  readMs: number,
+): unknown {
+  try {
+    copy.state = copy.core.load(migrated(copy.core, version, state), readMs);
+    copy.folded = sequence;
+    return undefined;
+  } catch (error) {
+    copy.state = copy.core.initial();
+    return error;
+  }
+}
+
+const identity = ({ name, sequence }: SnapshotInfo): string => `${name} ${sequence}`;
+
+/** A snapshot taken after a fact and before that fact was declared void holds it. */
+const holds = (folded: number, sequence: number, voidedAt: number): boolean => sequence <= folded && folded < voidedAt;
+
+/**
+ * What a copy may start from, best first: its own version before older ones, the newest before others. One that holds
+ * what is void only where nothing else reaches behind what was trimmed: what was void for nobody before is then void
+ * for nobody at all.
+ */
+export function candidates(
+  core: Versions,
+  snapshots: readonly SnapshotInfo[],
+  { first, last }: Bounds,
+  voided: ReadonlyMap<number, number> = new Map(),
+): readonly SnapshotInfo[] {
+  const loads = loadableVersions(core);
+  const sorted = snapshots
+    .filter(({ version, sequence }) => loads.includes(version) && sequence <= last && sequence >= first - 1)
+    .toSorted((a, b) => loads.indexOf(a.version) - loads.indexOf(b.version) || byNewest(a, b));
+  const holdsVoided = ({ sequence: folded }: SnapshotInfo): boolean =>
+    [...voided].some(([sequence, at]) => holds(folded, sequence, at));
+  const clean = sorted.filter((one) => !holdsVoided(one));
+  return first > 1 ? [...clean, ...sorted.filter(holdsVoided)] : clean;
+}
+
+/** What a person can do for a copy that can start from nothing that is there. */
+export function cannotStart(
+  core: Versions & { readonly name: string },
+  first: number,
+  snapshots: readonly SnapshotInfo[],
+): string {
+  const versions = [...new Set(snapshots.map(({ version }) => version))].toSorted((a, b) => a - b);
+  const begins = `the ledger begins at ${first}: what lay before was trimmed, and no snapshot of ${core.name} that this release can read reaches up to there`;
+  if (versions.length === 0)
+    return `${begins}, nor is there one of another release: restore the stream OBJ_snapshots (or the ledger) from a backup`;
+  const loads = loadableVersions(core);
+  if (versions.every((version) => loads.includes(version)))
+    return `${begins} (those there are cannot be read): restore the stream OBJ_snapshots from a backup`;
+  return `${begins}. There ${versions.length === 1 ? 'is one' : 'are some'} of fold version ${versions.join(', ')}, and this release folds version ${core.version} (it reads ${loads.join(', ')}): start the release that ran before, or one that can read ${versions.length === 1 ? 'it' : 'them'}`;
+}
+
+/** The fold as it is now. */
+export function snapshotOf<S, I, N extends Need, G>({ core, state, folded }: Copy<S, I, N, G>): NewSnapshot {
+  const { name: service, version } = core;
+  const text = JSON.stringify({ service, version, sequence: folded, state: core.dump(state) });
+  return { service, version, loads: loadableVersions(core), sequence: folded, text };
+}
+
+/** What a text of `snapshotOf` says; undefined where it is none. */
+export function readSnapshot(text: string): { readonly sequence: number; readonly state: unknown } | undefined {
+  const { sequence, state } = JSON.parse(text) as { readonly sequence?: unknown; readonly state?: unknown };
+  return typeof sequence === 'number' && Number.isSafeInteger(sequence) && state !== undefined
+    ? { sequence, state }
+    : undefined;
+}
+
+/** Writes a snapshot to the place where it is missed least if the write is cut off. */
+export function* keepSnapshot({
+  service,
+  version,
+  loads,
+  sequence,
+  text,
+}: NewSnapshot): Program<Effects<SnapshotWritePort>> {
+  const ask = asker<SnapshotWritePort>();
+  const slots = yield* ask({ do: 'list-slots', names: SLOTS.map((slot) => `${service}.v${version}.${slot}`) });
+  // After the places were looked at: what another copy has just written is in the ledger by now.
+  const { first, last } = yield* ask({ do: 'bounds' });
+  // One of what the ledger no longer holds is of no use to anybody.
+  const ofUse = slots.map((slot): Slot => ((slot.snapshot?.sequence ?? 0) > last ? { name: slot.name } : slot));
+  yield* ask({ do: 'write-snapshot', name: slotForNext(ofUse, first).name, sequence, loads, text });
+}
+
+const askTrim = asker<TrimPort>();
+
+/** A service whose snapshots do not let the ledger be trimmed as far as it might be. */
+export interface HeldUp {
+  readonly service: ServiceName;
+  readonly why: string;
+}
+
+export interface Trimming {
+  /** How many facts were taken off. */
+  readonly trimmed: number;
+  /** Where the ledger begins now. */
+  readonly first: number;
+  readonly heldUpBy: readonly HeldUp[];
+}
+
+/**
+ * Takes off the ledger what is older than `keepMs` and behind a snapshot of every service that folds it; the last fact
+ * always stays. May be asked by several at once, and late: what a snapshot lets be trimmed once, it does for ever.
+ */
+export function* trim(services: readonly ServiceName[], keepMs: number): Program<Effects<TrimPort>, Trimming> {
+  const { first, last, messages, firstStoredMs, nowMs } = yield* askTrim({ do: 'ledger-age' });
+  const olderThanMs = nowMs - keepMs;
+  const nothing = (heldUpBy: readonly HeldUp[] = []): Trimming => ({ trimmed: 0, first, heldUpBy });
+  if (messages === 0 || firstStoredMs > olderThanMs) return nothing();
+  const bases: { service: ServiceName; all: readonly SnapshotInfo[]; base: readonly SnapshotInfo[] }[] = [];
+  const heldUpBy: HeldUp[] = [];
+  for (const service of services) {
+    const listed = yield* askTrim({ do: 'list-snapshots', service });
+    const all = listed.filter(({ sequence }) => sequence <= last);
+    const found = baseOf(all, olderThanMs);
+    if ('why' in found) heldUpBy.push({ service, why: found.why });
+    else bases.push({ service, all, base: found.base });
+  }
+  if (heldUpBy.length > 0) {
+    yield* askTrim({ do: 'log', level: 'info', text: 'the ledger is not trimmed', details: { first, heldUpBy } });
+    return nothing(heldUpBy);
+  }
+  // Only what can be trimmed is worth reading a snapshot of each service for.
+  if (Math.min(...bases.map(({ base }) => (base[0] as SnapshotInfo).sequence)) < first) return nothing();
+  let upTo = last - 1;
+  for (const { service, base } of bases) {
+    const readable = yield* newestReadable(base);
+    if (readable === undefined) heldUpBy.push({ service, why: 'has no snapshot of that age that can be read' });
+    upTo = Math.min(upTo, readable?.sequence ?? 0);
+  }
+  if (upTo < first) return nothing(heldUpBy);
+  // What a snapshot says of its age is only said: the fact itself knows.
+  const storedMs = yield* askTrim({ do: 'stored-at', sequence: upTo });
+  if (storedMs === undefined || storedMs > olderThanMs) return nothing(heldUpBy);
+  const trimmed = yield* askTrim({ do: 'purge', upTo });
+  yield* askTrim({ do: 'log', level: 'info', text: 'the ledger was trimmed', details: { trimmed, first: upTo + 1 } });
+  // Nobody can start from those any more; the places of the present version are written over anyway.
+  for (const { all } of bases) {
+    const current = usable(all)[0]?.version;
+    for (const snapshot of all)
+      if (snapshot.sequence < upTo && snapshot.version !== current) yield* askTrim({ do: 'remove-snapshot', snapshot });
+  }
+  return { trimmed, first: upTo + 1, heldUpBy: [] };
+}
+
+function* newestReadable(base: readonly SnapshotInfo[]): Program<Effects<TrimPort>, SnapshotInfo | undefined> {
+  for (const snapshot of base) if ((yield* askTrim({ do: 'read-snapshot', snapshot })) !== undefined) return snapshot;
+  return undefined;
+}

@@ -1,0 +1,166 @@
+/**
+ * State that can take back what was tried: a decision folds its own facts as it makes them, so that each sees what the
+ * one before it did, and undoes them all at the end. (The idea of an undo log, as databases have it.)
+ */
+export class UndoLog {
+  private entries: (() => void)[] | undefined;
+
+  /** Notes how to take a change back; does nothing outside a trial. */
+  note(undo: () => void): void {
+    this.entries?.push(undo);
+  }
+
+  get trying(): boolean {
+    return this.entries !== undefined;
+  }
+
+  /** Runs `trial` and takes back whatever it changed. */
+  tried<T>(trial: () => T): T {
+    if (this.entries !== undefined) throw new Error('a trial inside a trial');
+    const entries: (() => void)[] = [];
+    this.entries = entries;
+    try {
+      return trial();
+    } finally {
+      this.entries = undefined;
+      for (let i = entries.length - 1; i >= 0; i--) entries[i]?.();
+    }
+  }
+}
+
+/** A map of readonly values whose changes can be taken back. Iterates in no order that a decision may rest on. */
+export class Table<K, V> {
+  private readonly rows = new Map<K, V>();
+
+  constructor(
+    private readonly log: UndoLog,
+    rows: Iterable<readonly [K, V]> = [],
+  ) {
+    for (const [key, value] of rows) this.rows.set(key, value);
+  }
+
+  get size(): number {
+    return this.rows.size;
+  }
+
+  get(key: K): V | undefined {
+    return this.rows.get(key);
+  }
+
+  has(key: K): boolean {
+    return this.rows.has(key);
+  }
+
+  set(key: K, value: V): void {
+    if (this.log.trying) {
+      const before = this.rows.get(key);
+      this.log.note(before === undefined ? () => this.rows.delete(key) : () => this.rows.set(key, before));
+    }
+    this.rows.set(key, value);
+  }
+
+  delete(key: K): void {
+    const before = this.rows.get(key);
+    if (before === undefined) return;
+    this.log.note(() => this.rows.set(key, before));
+    this.rows.delete(key);
+  }
+
+  keys(): IterableIterator<K> {
+    return this.rows.keys();
+  }
+
+  values(): IterableIterator<V> {
+    return this.rows.values();
+  }
+
+  entries(): IterableIterator<[K, V]> {
+    return this.rows.entries();
+  }
+}
+
+interface AnyTable {
+  entries(): Iterable<readonly [string, unknown]>;
+  set(key: string, value: never): void;
+}
+type Tables<N extends string> = Readonly<Record<N, AnyTable>>;
+
+/** The rows of these tables by the tables' names, for a dump. */
+export const dumpTables = <N extends string>(state: Tables<N>, names: readonly N[]): Record<N, unknown> =>
+  Object.fromEntries(names.map((name) => [name, [...state[name].entries()]])) as Record<N, unknown>;
+
+/** Fills these tables from what `dumpTables` gave. */
+export function loadTables<N extends string>(state: Tables<N>, names: readonly N[], dumped: unknown): void {
+  const rows = dumped as Record<N, readonly (readonly [string, never])[]>;
+  for (const name of names) for (const [key, value] of rows[name]) state[name].set(key, value);
+}
+
+/** One readonly value whose changes can be taken back. */
+export class Cell<T> {
+  constructor(
+    private readonly log: UndoLog,
+    private value: T,
+  ) {}
+
+  get(): T {
+    return this.value;
+  }
+
+  set(value: T): void {
+    const before = this.value;
+    this.log.note(() => {
+      this.value = before;
+    });
+    this.value = value;
+  }
+}
+
+/** A set of strings in a given order (a sorted array: insertion and removal move memory, which is quick to 100,000). */
+export class SortedSet {
+  private readonly items: string[] = [];
+
+  constructor(private readonly log: UndoLog) {}
+
+  get size(): number {
+    return this.items.length;
+  }
+
+  add(item: string): void {
+    const at = this.place(item);
+    if (this.items[at] === item) return;
+    this.items.splice(at, 0, item);
+    this.log.note(() => this.delete(item));
+  }
+
+  delete(item: string): void {
+    const at = this.place(item);
+    if (this.items[at] !== item) return;
+    this.items.splice(at, 1);
+    this.log.note(() => this.add(item));
+  }
+
+  has(item: string): boolean {
+    return this.items[this.place(item)] === item;
+  }
+
+  /** So many of them, the first in order. */
+  first(count: number): readonly string[] {
+    return this.items.slice(0, count);
+  }
+
+  /** The items in order. The set must not change while this is iterated; copy first if it may. */
+  [Symbol.iterator](): IterableIterator<string> {
+    return this.items[Symbol.iterator]();
+  }
+
+  private place(item: string): number {
+    let low = 0;
+    let high = this.items.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.items[middle] as string) < item) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

@@ -1,0 +1,330 @@
+import { parseViewKey, type Core, type Need } from './core.js';
+import { fold, FoldError, newCopy, turn, type Copy } from './cycle.js';
+import { candidates, cannotStart, snapshotOf, startFold } from './folds.js';
+import {
+  BEGINNING,
+  hasTerm,
+  transition,
+  type Halt,
+  type LeadershipEvent,
+  type LeadershipStatus,
+  type ViewPosition,
+} from './leadership.js';
+import {
+  RefoldError,
+  UnreachableError,
+  UnreadableFactError,
+  type NewSnapshot,
+  type ServiceEffect,
+  type ServicePort,
+  type ViewWrite,
+} from './ports.js';
+import { asker, type Program } from './steps.js';
+
+export interface SnapshotSettings {
+  /** A snapshot after so many facts of the ledger. */
+  readonly everyFacts: number;
+  /** A snapshot after so long, if facts came since. */
+  readonly everyMs: number;
+}
+
+/** How often a halted copy looks whether it may go on. */
+const HALT_POLL_MS = 2_000;
+
+/** One copy of a service over its whole life. Its world runs `life`, and says what happens meanwhile. */
+export class ServiceCopy<S, I, N extends Need, G> {
+  status = BEGINNING;
+  copy: Copy<S, I, N, G>;
+  /** Something came that a decision may follow from. */
+  due = false;
+  failures = 0;
+  /** Questions to a state that has seen all that was in the ledger when they were asked. */
+  readonly queries: ((state: S) => void)[] = [];
+  /** The newest snapshot of this fold, and when it was made or loaded. */
+  snapshot = { sequence: 0, atMs: 0 };
+
+  constructor(
+    readonly core: Core<S, I, N, G>,
+    /** Undefined: it keeps no snapshots. */
+    readonly snapshots: SnapshotSettings | undefined,
+    private readonly onChange: (status: LeadershipStatus, before: LeadershipStatus) => void,
+  ) {
+    this.copy = newCopy(core);
+  }
+
+  take(event: LeadershipEvent): void {
+    const before = this.status;
+    this.status = transition(before, event);
+    if (this.status === before) return;
+    if (hasTerm(before) && !hasTerm(this.status)) {
+      this.copy.inputs.length = 0;
+      this.copy.gathered.clear();
+      this.queries.length = 0;
+    }
+    this.onChange(this.status, before);
+  }
+
+  /** Whether it takes inputs: it is elected, has read the whole ledger, and its views were checked. */
+  get leading(): boolean {
+    return this.status.phase === 'leading';
+  }
+
+  /** Sequence in the core's input stream up to which inputs were decided. */
+  get cursor(): number {
+    return this.core.cursor?.(this.copy.state) ?? 0;
+  }
+
+  fold(tail: Parameters<typeof fold>[1]): void {
+    if (fold(this.copy, tail) > 0) this.due = true;
+  }
+}
+
+const ask = asker<ServicePort<never>>();
+type Life<I, T = void> = Program<ServiceEffect<I>, T>;
+
+/** All that a copy does, from its start to its end: one step after the other, each as its status asks for. */
+export function* life<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>): Life<I> {
+  while (service.status.phase !== 'stopped') {
+    try {
+      yield* step(service);
+      service.failures = 0;
+      service.take({ type: 'succeeded' });
+    } catch (error) {
+      if (!isStopped(service)) yield* recover(service, error);
+    }
+    if (service.status.phase === 'following') yield* ask({ do: 'wait', untilMs: undefined });
+    if (service.status.phase === 'leading') yield* ask({ do: 'wait', untilMs: service.copy.wakeAtMs });
+  }
+}
+
+const isStopped = <S, I, N extends Need, G>({ status }: ServiceCopy<S, I, N, G>): boolean => status.phase === 'stopped';
+
+function* step<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>): Life<I> {
+  const { status } = service;
+  switch (status.phase) {
+    case 'starting':
+      return yield* start(service, status);
+    case 'following':
+      return service.fold(yield* ask({ do: 'read', after: service.copy.folded }));
+    case 'taking-over':
+      return yield* takeOver(service, status.term);
+    case 'leading':
+      return yield* lead(service, status);
+    case 'halted':
+      return yield* waitForHelp(service, status.halt);
+    case 'stopped':
+      return;
+  }
+}
+
+/** Reads the ledger to its end, also where it does not lead: only then another copy may end. */
+function* start<S, I, N extends Need, G>(
+  service: ServiceCopy<S, I, N, G>,
+  status: LeadershipStatus & { readonly phase: 'starting' },
+): Life<I> {
+  const { core } = service;
+  if (status.fold === 'snapshot' || status.fold === 'ledger') {
+    const started = yield* startFold(core, status.fold === 'snapshot');
+    if (!('copy' in started)) {
+      const { trimmedTo, snapshots } = started;
+      const reason = cannotStart(core, trimmedTo, snapshots);
+      return yield* halt(service, reason, { cause: 'trimmed', snapshots });
+    }
+    service.copy = started.copy;
+    service.snapshot = { sequence: started.copy.folded, atMs: (yield* ask({ do: 'now' })).monotonicMs };
+  }
+  if (status.fold === 'reread') yield* ask({ do: 'follow', after: service.copy.folded });
+  service.take({ type: 'fold-started' });
+  service.fold(yield* ask({ do: 'catch-up', after: service.copy.folded }));
+  service.take({ type: 'caught-up' });
+}
+
+/** The first thing in a term: read all, check and write every view, and only then take inputs. */
+function* takeOver<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, term: number): Life<I> {
+  const { core } = service;
+  const isOver = (): boolean => service.status.phase !== 'taking-over' || service.status.term !== term;
+  const views = yield* ask({ do: 'load-views' });
+  // Read after the views: what they show honestly is in the ledger by now.
+  service.fold(yield* ask({ do: 'catch-up', after: service.copy.folded }));
+  const { state, folded } = service.copy;
+  const ahead = views.find(({ ledger }) => ledger > folded);
+  if (ahead !== undefined)
+    return yield* halt(service, viewsAhead(ahead, folded), { cause: 'views-ahead', view: ahead });
+  core.takeTouched(state);
+  const writes: ViewWrite[] = [];
+  for (const text of core.viewKeys(state)) {
+    const key = parseViewKey(text);
+    const value = core.view(state, key);
+    if (value !== undefined) writes.push({ key, value });
+  }
+  const atMs = yield* ask({ do: 'views', writes, ledger: folded });
+  if (isOver()) return;
+  for (const { key } of writes) core.shown?.(state, key, atMs);
+  const lost = inputLost(yield* ask({ do: 'input-end' }), service.cursor);
+  if (lost !== undefined) return yield* halt(service, lost, { cause: 'input-lost' });
+  if (isOver()) return;
+  service.due = true;
+  service.take({ type: 'took-over' });
+}
+
+/** A turn where one is due, for as long as this term lasts. */
+function* lead<S, I, N extends Need, G>(
+  service: ServiceCopy<S, I, N, G>,
+  { term, behind }: LeadershipStatus & { readonly phase: 'leading' },
+): Life<I> {
+  const isOver = (): boolean => !service.leading || service.status.term !== term;
+  if (behind) {
+    service.fold(yield* ask({ do: 'catch-up', after: service.copy.folded }));
+    service.take({ type: 'caught-up' });
+  }
+  if (!service.due) {
+    service.fold(yield* ask({ do: 'read', after: service.copy.folded }));
+    const { wakeAtMs } = service.copy;
+    if (wakeAtMs !== undefined && wakeAtMs <= (yield* ask({ do: 'now' })).monotonicMs) service.due = true;
+  }
+  if (isOver()) return;
+  if (service.due) {
+    service.due = false;
+    const steps = turn(service.copy);
+    for (let next = steps.next(); next.done !== true;) {
+      let effect = next.value;
+      if (effect.do === 'read') {
+        // Between two decisions of the turn.
+        yield* doChores(service);
+        effect = { do: 'read', after: service.copy.folded };
+      }
+      if (isOver()) return;
+      const answer = yield effect;
+      if (isOver()) return;
+      next = steps.next(answer);
+    }
+  }
+  yield* doChores(service);
+  if (!isOver()) yield* ask({ do: 'show-state' });
+}
+
+/** What must not wait for the end of a turn, which under load is far away. */
+function* doChores<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>): Life<I> {
+  const { queries, snapshots } = service;
+  if (queries.length > 0) {
+    // Those that were asked before this; the others may have to see more.
+    const asked = [...queries];
+    service.fold(yield* ask({ do: 'catch-up', after: service.copy.folded }));
+    for (const query of asked.filter((one) => queries.includes(one))) {
+      queries.splice(queries.indexOf(query), 1);
+      query(service.copy.state);
+    }
+  }
+  if (snapshots === undefined || service.copy.folded <= service.snapshot.sequence) return;
+  const { monotonicMs } = yield* ask({ do: 'now' });
+  const facts = service.copy.folded - service.snapshot.sequence;
+  if (facts < snapshots.everyFacts && monotonicMs - service.snapshot.atMs < snapshots.everyMs) return;
+  yield* ask({ do: 'keep', snapshot: takeSnapshot(service, monotonicMs) });
+}
+
+/** The fold of this copy as it is now, to be written. */
+export function takeSnapshot<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, nowMs: number): NewSnapshot {
+  service.snapshot = { sequence: service.copy.folded, atMs: nowMs };
+  return snapshotOf(service.copy);
+}
+
+function* recover<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, error: unknown): Life<I> {
+  service.failures += 1;
+  service.due = true;
+  const { failures } = service;
+  if (error instanceof UnreadableFactError || error instanceof FoldError) {
+    // A fold that threw may be half done.
+    const source = error instanceof FoldError ? 'ledger' : 'reread';
+    return yield* halt(service, error.message, {
+      cause: 'unreadable-fact',
+      sequence: error.sequence,
+      fold: source,
+    });
+  }
+  if (error instanceof RefoldError) {
+    yield* ask({ do: 'log', level: 'warn', text: 'the fold starts over', details: { reason: error.message } });
+    return service.take({ type: 'fold-lost' });
+  }
+  if (error instanceof UnreachableError) {
+    const text = 'the server did not do what was asked; trying again';
+    yield* ask({ do: 'log', level: 'warn', text, details: { error: error.cause } });
+    return yield* ask({ do: 'back-off', tries: failures, leastMs: 50, mostMs: 3_000 });
+  }
+  yield* ask({ do: 'log', level: 'error', text: 'a bug: inputs in progress are returned', details: { error } });
+  if (failures > 1)
+    service.take({
+      type: 'blocked',
+      reason: `its decisions fail again and again (${(error as Error).message}): a bug, or a fact that no service wrote; its log has the trace`,
+    });
+  service.copy.inputs.length = 0;
+  service.queries.length = 0;
+  yield* ask({ do: 'give-back', error: error as Error });
+  yield* ask({ do: 'back-off', tries: failures, leastMs: 500, mostMs: 30_000 });
+  service.due = true;
+}
+
+function* halt<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, reason: string, why: Halt): Life<I> {
+  service.take({ type: 'halted', reason, halt: why });
+  yield* ask({ do: 'stand', stands: false });
+  yield* ask({ do: 'log', level: 'error', text: `halted: ${reason}`, details: {} });
+}
+
+/** Looks every now and then whether a person put right what this copy stopped at. */
+function* waitForHelp<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, why: Halt): Life<I> {
+  yield* ask({ do: 'back-off', tries: 0, leastMs: HALT_POLL_MS, mostMs: HALT_POLL_MS });
+  if (isStopped(service) || !(yield* mayGoOn(service, why))) return;
+  yield* ask({
+    do: 'log',
+    level: 'warn',
+    text: 'the cause was fixed: this copy continues',
+    details: {},
+  });
+  service.take({ type: 'freed' });
+  yield* ask({ do: 'stand', stands: true });
+}
+
+function* mayGoOn<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, why: Halt): Life<I, boolean> {
+  switch (why.cause) {
+    case 'unreadable-fact':
+      return yield* ask({ do: 'is-voided', sequence: why.sequence });
+    case 'trimmed': {
+      const snapshots = yield* ask({ do: 'list-snapshots', service: service.core.name });
+      const before = new Set(why.snapshots.map(({ name, sequence }) => `${name} ${sequence}`));
+      // Those that were there could not be read.
+      return candidates(service.core, snapshots, yield* ask({ do: 'bounds' })).some(
+        ({ name, sequence }) => !before.has(`${name} ${sequence}`),
+      );
+    }
+    case 'views-ahead': {
+      const highest = yield* ask({ do: 'highest-view', view: why.view });
+      return highest <= (yield* ask({ do: 'bounds' })).last;
+    }
+    case 'input-lost':
+      return inputLost(yield* ask({ do: 'input-end' }), service.cursor) === undefined;
+  }
+}
+
+/** A view shows more than the ledger holds: it is a restored backup, and nothing may be appended to it. */
+function viewsAhead({ bucket, key, ledger }: ViewPosition, end: number): string {
+  const [view, remedy] =
+    key === undefined
+      ? [bucket, '']
+      : [
+          `${bucket}/${key}`,
+          ` (a value that somebody wrote by hand: nats kv del ${bucket} ${key}, and its owner writes it again)`,
+        ];
+  return `the view ${view} shows ${ledger}, but the ledger ends at ${end}: it is a restored backup, and nothing is appended to it${remedy}`;
+}
+
+/** What was read of the input must be in it: behind a shorter one, what is sent would never be heard. */
+function inputLost(
+  end: { readonly stream: string; readonly last: number } | undefined,
+  cursor: number,
+): string | undefined {
+  if (end === undefined || end.last >= cursor) return undefined;
+  const { stream, last } = end;
+  return (
+    `${stream} ends at ${last}, and was read up to ${cursor}: it was recreated or restored from an older backup, and what is sent to it now would never be heard. ` +
+    `Restore the newer one; or recreate it so that it continues after that: nats stream info ${stream} --json, nats stream rm ${stream}, and nats stream add --config with that "config" and "first_seq": ${cursor + 1} in it`
+  );
+}

@@ -1,0 +1,50 @@
+import { fragmentId, type Config, type ConfigEntry } from '#libs/contracts';
+import type { BgpPeeringSpec } from '../kinds/bgp-peering.js';
+import type { Layer2NetworkSpec } from '../kinds/layer2-network.js';
+import type { RoutingTableSpec } from '../kinds/routing-table.js';
+import type { VrfSpec } from '../kinds/vrf.js';
+
+/** A fragment of a config, with its spec read as its kind says. */
+export interface Read<S> {
+  readonly id: string;
+  readonly name: string;
+  readonly spec: Omit<S, 'nodeSelector'>;
+}
+
+/** The fragments of a config that say what its network should have, by kind, in an order of their own. */
+export interface NetworkFragments {
+  readonly vrfs: readonly Read<VrfSpec>[];
+  readonly layer2: readonly Read<Layer2NetworkSpec>[];
+  readonly tables: readonly Read<RoutingTableSpec>[];
+  readonly peerings: readonly Read<BgpPeeringSpec>[];
+}
+
+/** The kinds that make up a node's network: they act live and under probes, and rules of a policy name them. */
+export const NETWORK_KINDS = ['Vrf', 'Layer2Network', 'RoutingTable', 'BgpPeering'] as const;
+export type NetworkKind = (typeof NETWORK_KINDS)[number];
+
+export const isNetworkEntry = (entry: ConfigEntry): boolean => NETWORK_KINDS.some((kind) => kind === entry.kind);
+
+/** Reads the checked entries of a config; `holds` leaves out those whose form does not hold. */
+export function networkFragments(
+  config: Config,
+  holds: (entry: ConfigEntry) => boolean = () => true,
+): NetworkFragments {
+  const read = <S>(kind: string): readonly Read<S>[] =>
+    config.fragments
+      .filter((entry) => entry.kind === kind && holds(entry))
+      .map((entry) => ({
+        id: fragmentId(entry),
+        name: entry.name,
+        spec: entry.spec as unknown as Omit<S, 'nodeSelector'>,
+      }))
+      .sort((a, b) => compareText(a.name, b.name));
+  return {
+    vrfs: read('Vrf'),
+    layer2: [...read<Layer2NetworkSpec>('Layer2Network')].sort((a, b) => a.spec.id - b.spec.id),
+    tables: [...read<RoutingTableSpec>('RoutingTable')].sort((a, b) => a.spec.tableId - b.spec.tableId),
+    peerings: read('BgpPeering'),
+  };
+}
+
+export const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,0 +1,246 @@
+import type { Config, ConfigEntry, Reason } from '#libs/contracts';
+import { parseCidr } from './ip-address.js';
+import { isNetworkEntry, networkFragments, type NetworkFragments } from './fragments.js';
+import { layer2Links } from './layer2.js';
+import { tableOf, vrfLinks, vrfsOf } from './vrf.js';
+
+/**
+ * Every reason why the network fragments of one node do not go together; those whose form does not hold are left out.
+ */
+export function networkReasons(config: Config, holds: (entry: ConfigEntry) => boolean): readonly Reason[] {
+  if (!config.fragments.some(isNetworkEntry)) return [];
+  const fragments = networkFragments(config, holds);
+  const names = claimed(config);
+  return [
+    ...vlanReasons(fragments),
+    ...vniReasons(fragments),
+    ...gatewayReasons(fragments),
+    ...tableReasons(fragments),
+    ...linkReasons(fragments),
+    ...routeReasons(fragments),
+    ...vrfReasons(fragments, names),
+    ...peeringReasons(fragments, names),
+    ...asReasons(fragments),
+  ];
+}
+
+/** What holds, though not as somebody wrote it: a part of a VRF that an earlier part has settled otherwise. */
+export function networkWarnings(config: Config, holds: (entry: ConfigEntry) => boolean): readonly Reason[] {
+  if (!config.fragments.some(isNetworkEntry)) return [];
+  return vrfsOf(networkFragments(config, holds)).overruled.map(({ part, field, by }) =>
+    reason(
+      part,
+      `spec.${field}`,
+      'overruled',
+      `${by} comes first and sets ${field} of this VRF: the value here is ignored`,
+    ),
+  );
+}
+
+/** Names that fragments refer to, of fragments too whose form does not hold: one fault is not told as two. */
+interface Claimed {
+  readonly vrfs: ReadonlySet<unknown>;
+  readonly networks: ReadonlySet<string>;
+}
+
+const claimed = ({ fragments }: Config): Claimed => ({
+  vrfs: new Set(fragments.filter(({ kind }) => kind === 'Vrf').map(({ spec }) => spec['vrf'])),
+  networks: new Set(fragments.filter(({ kind }) => kind === 'Layer2Network').map(({ name }) => name)),
+});
+
+interface Claim {
+  readonly id: string;
+  readonly field: string;
+  readonly key: string;
+  /** What it is, after "A and B both". */
+  readonly what: string;
+}
+
+/** Each claim of what has an owner already. */
+function twice(claims: readonly Claim[]): readonly Reason[] {
+  const owners = new Map<string, string>();
+  return claims.flatMap(({ id, field, key, what }) => {
+    const owner = owners.get(key);
+    if (owner === undefined) owners.set(key, id);
+    return owner === undefined ? [] : [reason(id, field, 'conflict', `${owner} and ${id} both ${what}`)];
+  });
+}
+
+const vlanReasons = ({ layer2 }: NetworkFragments): readonly Reason[] =>
+  twice(layer2.map(({ id, spec }) => ({ id, field: 'spec.id', key: String(spec.id), what: `have VLAN ${spec.id}` })));
+
+function vniReasons(fragments: NetworkFragments): readonly Reason[] {
+  const { vrfs } = vrfsOf(fragments);
+  return twice([
+    ...vrfs.flatMap(({ vni, parts }) =>
+      vni === undefined
+        ? []
+        : [{ id: ownerOf(fragments, parts, 'vni'), field: 'spec.vni', key: String(vni), what: `have VNI ${vni}` }],
+    ),
+    ...fragments.layer2.flatMap(({ id, spec: { vni } }) =>
+      vni === undefined ? [] : [{ id, field: 'spec.vni', key: String(vni), what: `have VNI ${vni}` }],
+    ),
+  ]);
+}
+
+/** The first part that says a field. */
+const ownerOf = ({ vrfs }: NetworkFragments, parts: readonly string[], field: 'vni' | 'localAs'): string =>
+  parts.find((part) => vrfs.find(({ id }) => id === part)?.spec[field] !== undefined) ?? parts[0] ?? '';
+
+/** In one routing domain a network is behind one link. */
+function gatewayReasons({ layer2 }: NetworkFragments): readonly Reason[] {
+  return twice(
+    layer2.flatMap(({ id, spec: { vrf = '', anycastGateways = [] } }) => {
+      const networks = anycastGateways.map((gateway) => parseCidr(gateway)?.network ?? gateway);
+      return networks.flatMap((network, i) =>
+        networks.indexOf(network) < i
+          ? []
+          : [
+              {
+                id,
+                field: `spec.anycastGateways[${i}]`,
+                key: `${vrf} ${network}`,
+                what: `have a gateway in ${network}`,
+              },
+            ],
+      );
+    }),
+  );
+}
+
+function tableReasons(fragments: NetworkFragments): readonly Reason[] {
+  const { vrfs } = vrfsOf(fragments);
+  return twice([
+    ...fragments.tables.map(({ id, spec: { tableId } }) => ({
+      id,
+      field: 'spec.tableId',
+      key: String(tableId),
+      what: `have routing table ${tableId}`,
+    })),
+    ...vrfs.map(({ name, parts }) => ({
+      id: parts[0] ?? '',
+      field: 'spec.vrf',
+      key: String(tableOf(name)),
+      what: `have routing table ${tableOf(name)}, which a VRF gets by its name`,
+    })),
+  ]);
+}
+
+function linkReasons(fragments: NetworkFragments): readonly Reason[] {
+  const { vrfs } = vrfsOf(fragments);
+  return twice(
+    [
+      ...vrfs.flatMap((vrf) =>
+        vrfLinks(vrf)
+          .filter(({ type }) => type !== 'dummy')
+          .map(({ name }) => link(vrf.parts[0] ?? '', 'spec.vrf', name)),
+      ),
+      ...fragments.vrfs.flatMap(({ id, spec }) =>
+        (spec.loopbacks ?? []).map(({ name }, i) => link(id, `spec.loopbacks[${i}].name`, name)),
+      ),
+      ...fragments.layer2.flatMap(({ id, spec }) => layer2Links(spec).map(({ name }) => link(id, 'spec.id', name))),
+    ]
+      // The same VLAN twice is said once, and not of every link that follows from it.
+      .filter(
+        (claim, i, all) =>
+          !(
+            claim.field === 'spec.id' && all.findIndex(({ field, key }) => field === 'spec.id' && key === claim.key) < i
+          ),
+      ),
+  );
+}
+
+const link = (id: string, field: string, name: string): Claim => ({
+  id,
+  field,
+  key: name,
+  what: `make an interface ${name}`,
+});
+
+function routeReasons({ tables }: NetworkFragments): readonly Reason[] {
+  return twice(
+    tables.flatMap(({ id, spec }) => [
+      ...(spec.routes ?? []).map(({ to }, i) => ({
+        id,
+        field: `spec.routes[${i}].to`,
+        key: `route ${id} ${parseCidr(to)?.network ?? to}`,
+        what: `route ${to} in table ${spec.tableId}`,
+      })),
+      ...(spec.rules ?? []).map(({ priority, from, to, interface: iif }, i) => ({
+        id,
+        field: `spec.rules[${i}]`,
+        key: `rule ${JSON.stringify([priority, from, to, iif])}`,
+        what: `have the same rule of priority ${priority}`,
+      })),
+    ]),
+  );
+}
+
+function vrfReasons({ layer2 }: NetworkFragments, { vrfs }: Claimed): readonly Reason[] {
+  return layer2.flatMap(({ id, spec: { vrf } }) => (vrf === undefined || vrfs.has(vrf) ? [] : [missingVrf(id, vrf)]));
+}
+
+function peeringReasons({ peerings, layer2 }: NetworkFragments, { vrfs, networks }: Claimed): readonly Reason[] {
+  const found = peerings.flatMap(({ id, spec: { network, vrf } }): Reason[] => {
+    const known = layer2.find(({ name }) => name === network);
+    return [
+      ...(networks.has(network)
+        ? []
+        : [reason(id, 'spec.network', 'missing-reference', `the node has no Layer2Network/${network}`)]),
+      ...(known !== undefined && (known.spec.anycastGateways ?? []).length === 0
+        ? [
+            reason(
+              id,
+              'spec.network',
+              'no-gateway',
+              `Layer2Network/${network} has no gateways, so there is no network to listen in`,
+            ),
+          ]
+        : []),
+      ...(vrf === undefined || vrfs.has(vrf) ? [] : [missingVrf(id, vrf)]),
+    ];
+  });
+  return [
+    ...found,
+    ...twice(
+      peerings.map(({ id, spec: { network } }) => ({
+        id,
+        field: 'spec.network',
+        key: network,
+        what: `listen in Layer2Network/${network}`,
+      })),
+    ),
+  ];
+}
+
+/** All instances of BGP on a node have one AS: otherwise no routes could go from one to another. */
+function asReasons(fragments: NetworkFragments): readonly Reason[] {
+  const says = [
+    ...vrfsOf(fragments).vrfs.map(({ localAs, parts }) => ({ id: ownerOf(fragments, parts, 'localAs'), as: localAs })),
+    ...fragments.peerings.map(({ id, spec: { localAs } }) => ({ id, as: localAs })),
+  ].filter(({ as }) => as !== undefined);
+  const [first] = says;
+  return says.flatMap(({ id, as }) =>
+    first === undefined || as === first.as
+      ? []
+      : [
+          reason(
+            id,
+            'spec.localAs',
+            'conflict',
+            `${first.id} sets AS ${String(first.as)}, and ${id} sets ${String(as)}: a node has only one AS`,
+          ),
+        ],
+  );
+}
+
+const missingVrf = (id: string, vrf: string): Reason =>
+  reason(id, 'spec.vrf', 'missing-reference', `the node has no Vrf for the VRF ${vrf}`);
+
+const reason = (fragment: string, field: string, code: string, message: string): Reason => ({
+  fragment,
+  field,
+  code,
+  message,
+  nodes: [],
+});

@@ -1,0 +1,71 @@
+import { Fields } from '../shape/description.js';
+import { isChangeId, isDnsLabel, isHash, isNodeName } from '#libs/contracts';
+import { Optional } from '../shape/checked.js';
+import { Text, Whole, type TextForm } from '../shape/forms.js';
+
+/** The largest page, and the one given when nobody asks for another. */
+export const MAX_PAGE = 500;
+/** Longer words of a person are a mistake, or not for a ledger. */
+const MAX_WORDS = 4_096;
+
+const form = (
+  code: string,
+  holds: (text: string) => boolean,
+  message: string,
+  schema: TextForm['schema'] = {},
+): TextForm => ({ code, problem: (text) => (holds(text) ? undefined : message), schema });
+
+export const CHANGE_ID = form('bad-change', isChangeId, 'must be the id of a change, as in c12', {
+  pattern: '^c[1-9][0-9]{0,15}$',
+});
+export const NODE_NAME = form('bad-node', isNodeName, 'must be the name of a node: a DNS subdomain', {
+  minLength: 1,
+  maxLength: 253,
+  pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$',
+});
+export const POOL_NAME = form('bad-pool', isDnsLabel, 'must be the name of a pool: a DNS label', {
+  pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$',
+});
+export const HASH = form('bad-hash', isHash, 'must be a sha256 in lower-case hex', { pattern: '^[0-9a-f]{64}$' });
+/** As git does, a prefix is enough where it is unique. */
+export const HASH_OR_PREFIX = form(
+  'bad-hash',
+  (text) => /^[0-9a-f]{7,64}$/.test(text),
+  'must be a sha256 in lower-case hex, or at least its first 7 digits',
+  { pattern: '^[0-9a-f]{7,64}$' },
+);
+export const WORDS = form('too-long', (text) => text.length <= MAX_WORDS, `must have at most ${MAX_WORDS} characters`, {
+  maxLength: MAX_WORDS,
+});
+export const SOME_WORDS = form(
+  'required',
+  (text) => text.trim() !== '' && text.length <= MAX_WORDS,
+  `is required, at most ${MAX_WORDS} characters`,
+  { maxLength: MAX_WORDS, pattern: '\\S' },
+);
+
+/** A request that may name who asks. */
+@Fields({
+  by: 'Who asks. Recorded with the decision.',
+})
+export class AskedRequest {
+  @Optional() @Text(WORDS) readonly by: string = 'nats';
+}
+
+/** A request that may say who asks and why. */
+@Fields({
+  reason: 'Why. Recorded with the decision.',
+})
+export class ReasonedRequest extends AskedRequest {
+  @Optional() @Text(WORDS) readonly reason: string = '';
+}
+
+/** A request for one page of a list. */
+@Fields({
+  cursor: 'Where the page begins: `cursor` of the page before. Without it, the first page.',
+  limit: 'How many items to return. Default: 500, which is also the maximum.',
+})
+export class PageRequest {
+  @Optional() @Text(WORDS) readonly cursor: string = '';
+  @Optional() @Whole(1, MAX_PAGE) readonly limit: number = MAX_PAGE;
+}

@@ -1,0 +1,178 @@
+import { StrategySpec } from '../change.js';
+import { MAX_DURATION_MS } from '../duration.js';
+import { Nested, Optional, type Class } from '../shape/checked.js';
+import { Fields } from '../shape/description.js';
+import { AnyList, Text, Whole } from '../shape/forms.js';
+import {
+  AskedRequest,
+  CHANGE_ID,
+  HASH,
+  HASH_OR_PREFIX,
+  NODE_NAME,
+  PageRequest,
+  POOL_NAME,
+  ReasonedRequest,
+  SOME_WORDS,
+  WORDS,
+} from './forms.js';
+
+/** `ops.config.plan`: what a change would do. The manifests in it are checked as those of a published change. */
+@Fields({
+  apply: 'Manifests to apply, as in a published change.',
+  delete: 'Fragments to delete, each with `kind` and `name`.',
+  strategy: 'Limits of the rollout.',
+  message: 'What the change is for, in the words of its author.',
+  author: 'Who would publish the change.',
+})
+export class PlanRequest extends PageRequest {
+  @Optional() @AnyList() readonly apply?: readonly unknown[];
+  @Optional() @AnyList() readonly delete?: readonly unknown[];
+  @Optional() @Nested(() => StrategySpec) readonly strategy?: StrategySpec;
+  @Optional() @Text(WORDS) readonly message?: string;
+  @Optional() @Text(WORDS) readonly author?: string;
+}
+
+/** `ops.config.diff`: two configs of a node, those in force and committed unless hashes are given. */
+@Fields({
+  node: 'Name of the node.',
+  from: 'Hash of the config to compare. Default: the one that the node has.',
+  to: 'Hash of the config to compare with. Default: the one that is committed for the node.',
+})
+export class DiffRequest {
+  @Text(NODE_NAME) readonly node!: string;
+  @Optional() @Text(HASH) readonly from?: string;
+  @Optional() @Text(HASH) readonly to?: string;
+}
+
+/** `ops.config.retry`: publishes a change once more. */
+@Fields({
+  change: 'Id of the change to publish again, as in `c12`.',
+})
+export class RetryRequest extends AskedRequest {
+  @Text(CHANGE_ID) readonly change!: string;
+}
+
+/** `ops.rollout.list`. */
+export class ListRolloutsRequest extends PageRequest {}
+
+/** `ops.rollout.get`: one rollout and a page of its nodes. */
+@Fields({
+  change: 'Id of the change, as in `c12`.',
+})
+export class GetRolloutRequest extends PageRequest {
+  @Text(CHANGE_ID) readonly change!: string;
+}
+
+/** `ops.rollout.pause`, `resume` and `abort`. */
+@Fields({
+  change: 'Id of the change, as in `c12`.',
+})
+export class SteerRequest extends ReasonedRequest {
+  @Text(CHANGE_ID) readonly change!: string;
+}
+
+/** `ops.node.list`. */
+export class ListNodesRequest extends PageRequest {}
+
+/** `ops.node.get` and `ops.node.why`. */
+@Fields({
+  node: 'Name of the node.',
+})
+export class NodeRequest {
+  @Text(NODE_NAME) readonly node!: string;
+}
+
+/** `ops.node.skip` and `ops.node.remove`. */
+@Fields({
+  node: 'Name of the node.',
+})
+export class SettleNodeRequest extends ReasonedRequest {
+  @Text(NODE_NAME) readonly node!: string;
+}
+
+/** `ops.node.drained`: an external drainer's answer. */
+@Fields({
+  node: 'Name of the node that was drained.',
+  lease: 'Id of the lease for which it was drained.',
+  evicted: 'How many pods were evicted.',
+})
+export class DrainedRequest extends AskedRequest {
+  @Text(NODE_NAME) readonly node!: string;
+  @Optional() @Text(WORDS) readonly lease: string = '';
+  @Optional() @Whole(0, 1_000_000) readonly evicted: number = 0;
+}
+
+/** `ops.pool.list`. */
+export class ListPoolsRequest extends PageRequest {}
+
+/** `ops.pool.get`. */
+@Fields({
+  pool: 'Name of the pool.',
+})
+export class PoolRequest {
+  @Text(POOL_NAME) readonly pool!: string;
+}
+
+/** `ops.pool.take`: another tool, or a person, wants a node out of service. */
+@Fields({
+  node: 'Name of the node to take out of service.',
+  pool: 'Pool whose budget it counts against. Default: the pool of the node.',
+  owner: 'Who takes it. The same owner must give it back.',
+  forMs: 'After so many milliseconds it is given back automatically. Default: never.',
+})
+export class TakeRequest extends ReasonedRequest {
+  @Text(NODE_NAME) readonly node!: string;
+  @Optional() @Text(POOL_NAME) readonly pool?: string;
+  @Text(SOME_WORDS) readonly owner!: string;
+  /** It is given back by itself after so many milliseconds. */
+  @Optional() @Whole(1_000, MAX_DURATION_MS) readonly forMs?: number;
+}
+
+/** `ops.pool.give`: it is in service again. */
+@Fields({
+  node: 'Name of the node to put back into service.',
+  owner: 'Who took it.',
+})
+export class GiveRequest extends AskedRequest {
+  @Text(NODE_NAME) readonly node!: string;
+  @Text(SOME_WORDS) readonly owner!: string;
+}
+
+/** `ops.known-bad.list`. */
+export class ListKnownBadRequest extends PageRequest {}
+
+/** `ops.known-bad.clear`: the reason is recorded, and must be given. */
+@Fields({
+  hash: 'Hash of the known-bad config, or at least its first 7 digits.',
+  reason: 'Why it may be tried again. Recorded with the decision.',
+})
+export class ClearRequest extends AskedRequest {
+  @Text(HASH_OR_PREFIX) readonly hash!: string;
+  @Text(SOME_WORDS) readonly reason!: string;
+}
+
+/** The class of every request under `ops.`, by subject. */
+export const REQUESTS = {
+  'ops.config.plan': PlanRequest,
+  'ops.config.diff': DiffRequest,
+  'ops.config.retry': RetryRequest,
+  'ops.rollout.list': ListRolloutsRequest,
+  'ops.rollout.get': GetRolloutRequest,
+  'ops.rollout.pause': SteerRequest,
+  'ops.rollout.resume': SteerRequest,
+  'ops.rollout.abort': SteerRequest,
+  'ops.node.list': ListNodesRequest,
+  'ops.node.get': NodeRequest,
+  'ops.node.why': NodeRequest,
+  'ops.node.skip': SettleNodeRequest,
+  'ops.node.remove': SettleNodeRequest,
+  'ops.node.drained': DrainedRequest,
+  'ops.known-bad.list': ListKnownBadRequest,
+  'ops.known-bad.clear': ClearRequest,
+  'ops.pool.list': ListPoolsRequest,
+  'ops.pool.get': PoolRequest,
+  'ops.pool.take': TakeRequest,
+  'ops.pool.give': GiveRequest,
+} as const satisfies Readonly<Record<string, Class>>;
+
+export type RequestSubject = keyof typeof REQUESTS;

@@ -1,0 +1,85 @@
+import { JetStreamApiError } from '@nats-io/jetstream';
+import { sweep, type Handlers, type StoredBlob, type SweepPort, type SweepTimes, type Swept } from '#libs/engine';
+import type { Logger } from '#libs/process';
+import { carryOut } from './carry-out.js';
+import type { Bus } from './connection.js';
+import { REFUSALS } from './ledger.js';
+import { headersOf, isDeletion, plainHeaders } from './messages.js';
+import { pipelined } from './signal.js';
+import { readAll } from './stream-reader.js';
+import { kvStream, kvSubject } from './topology.js';
+
+export interface SweepOptions extends SweepTimes {
+  readonly bus: Bus;
+  readonly bucket: string;
+  /** Says which keys are named. Called after the bucket was read, so that it knows what was written before. */
+  readonly naming: () => Promise<(key: string) => boolean>;
+  readonly logger: Logger;
+}
+
+interface Value extends StoredBlob {
+  readonly sequence: number;
+}
+
+/** The server's own header: after so many seconds it deletes the message. */
+const TTL = 'Nats-TTL';
+const WIDTH = 32;
+
+/** Lets what nothing names in a bucket run out. */
+export async function sweepBlobs({ bus, bucket, naming, logger, ...times }: SweepOptions): Promise<Swept> {
+  const handlers: Handlers<SweepPort<Value>> = {
+    'list-blobs': async () => {
+      const { ts } = await bus.streamInfo(kvStream(bucket));
+      return { blobs: await listValues(bus, bucket), nowMs: Date.parse(ts ?? '') };
+    },
+    'read-names': naming,
+    'rewrite-blobs': async ({ blobs, liveMs }) => {
+      const ttlSeconds = liveMs === undefined ? undefined : Math.max(1, Math.round(liveMs / 1_000));
+      let count = 0;
+      await pipelined(blobs, WIDTH, async (value) => {
+        if (await rewrite(bus, bucket, value, ttlSeconds)) count += 1;
+      });
+      return count;
+    },
+  };
+  const swept = await carryOut(sweep<Value>(times), handlers);
+  const { marked, unmarked } = swept;
+  if (marked + unmarked > 0) logger.info({ bucket, marked, unmarked }, 'deleting blobs that nothing refers to');
+  return swept;
+}
+
+async function listValues(bus: Bus, bucket: string): Promise<readonly Value[]> {
+  const values: Value[] = [];
+  await readAll(bus, { stream: kvStream(bucket), lastPerSubject: true, headersOnly: true, ahead: 2_000 }, (message) => {
+    if (isDeletion(message)) return;
+    const key = message.subject.slice(kvSubject(bucket, '').length);
+    values.push({
+      key,
+      sequence: message.seq,
+      storedMs: message.time.getTime(),
+      marked: plainHeaders(message)[TTL] !== undefined,
+    });
+  });
+  return values;
+}
+
+/** False when somebody has written it since, or it is gone. */
+async function rewrite(
+  bus: Bus,
+  bucket: string,
+  { key, sequence }: Value,
+  ttlSeconds: number | undefined,
+): Promise<boolean> {
+  const stored = await bus.stored(kvStream(bucket), { seq: sequence });
+  if (stored === null) return false;
+  try {
+    await bus.publish(kvSubject(bucket, key), stored.string(), {
+      headers: headersOf(ttlSeconds === undefined ? {} : { [TTL]: String(ttlSeconds) }),
+      expect: { lastSubjectSequence: sequence },
+    });
+    return true;
+  } catch (error) {
+    if (error instanceof JetStreamApiError && REFUSALS.has(error.code)) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,154 @@
+import { createHash } from 'node:crypto';
+import type { LastForMsgRequest, StoredMsg } from '@nats-io/jetstream';
+import {
+  configKey,
+  CONFIGS,
+  decodeConfig,
+  TARGETS,
+  WireError,
+  type Config,
+  type Target,
+  type Targets,
+} from '#libs/contracts';
+import type { ConfigBlob, ConfigName } from '#libs/engine';
+import { monotonicMs, SILENT, type Logger } from '#libs/process';
+import type { Bus } from './connection.js';
+import { isConnectionTrouble } from './errors.js';
+import { isStoredDeletion } from './messages.js';
+import { growingMs, pause, pipelined } from './signal.js';
+import { kvStream, kvSubject } from './topology.js';
+
+/** How many writes are under way at once: enough that the server, not the way there, sets the pace. */
+const WIDTH = 256;
+const MAX_KNOWN = 2_000;
+const PIECE_BYTES = 256 * 1024;
+const TRIES = 5;
+/**
+ * How long to ask a cluster for a value. A server that restarts after its replicas were raised from one answers as if
+ * it led the stream, and lacks what came since.
+ */
+const ABSENT_AFTER_MS = 5_000;
+
+/** Large, immutable values, written before the fact that names them. Writing one again keeps it from a sweep. */
+export class Blobs {
+  /** By hash: what many nodes share is read and checked once. */
+  private readonly known = new Map<string, Config>();
+
+  constructor(
+    private readonly bus: Bus,
+    private readonly logger: Logger = SILENT,
+  ) {}
+
+  async putConfigs(configs: Iterable<ConfigBlob>): Promise<void> {
+    await pipelined(configs, WIDTH, ({ node, hash, text }) => this.put(CONFIGS, configKey(node, hash), text));
+  }
+
+  /** The config's text; undefined when there is none. */
+  async config(node: string, hash: string): Promise<string | undefined> {
+    return this.get(CONFIGS, configKey(node, hash));
+  }
+
+  /** The configs with these names, in their order; undefined where there is none, or what is there is no config. */
+  async configs(names: readonly ConfigName[]): Promise<readonly (Config | undefined)[]> {
+    const found: (Config | undefined)[] = names.map(() => undefined);
+    await pipelined(names.entries(), WIDTH, async ([i, name]) => {
+      found[i] = this.known.get(name.hash) ?? (await this.readConfig(name));
+    });
+    return found;
+  }
+
+  private async readConfig(name: ConfigName): Promise<Config | undefined> {
+    const text = await this.config(name.node, name.hash);
+    const config = text === undefined ? undefined : decodeConfig(text);
+    if (config === undefined) {
+      this.logger.warn(
+        name,
+        'the bucket configs has no such config: nothing referred to it for days, or somebody deleted it',
+      );
+      return undefined;
+    }
+    if (this.known.size >= MAX_KNOWN) this.known.clear();
+    this.known.set(name.hash, config);
+    return config;
+  }
+
+  /** Keeps the targets of a change in pieces of at most 256 KiB; the keys go into `config.rendered`. */
+  async putTargets(change: string, targets: Targets): Promise<string[]> {
+    const pieces = piecesOf(targets).map((text) => ({ key: `${change}.${sha256(text)}`, text }));
+    await pipelined(pieces, WIDTH, ({ key, text }) => this.put(TARGETS, key, text));
+    return pieces.map(({ key }) => key);
+  }
+
+  /** The targets that these keys name, merged. Throws WireError for a key that names nothing. */
+  async targets(keys: readonly string[]): Promise<Targets> {
+    const merged: Record<string, Target> = {};
+    await pipelined(keys, WIDTH, async (key) => {
+      const text = await this.get(TARGETS, key);
+      if (text === undefined) throw new WireError(`there is no ${JSON.stringify(key)} in the bucket ${TARGETS}`);
+      if (sha256(text) !== key.slice(key.indexOf('.') + 1))
+        throw new WireError(
+          `the content of ${JSON.stringify(key)} in the bucket ${TARGETS} is another than its key says`,
+        );
+      Object.assign(merged, JSON.parse(text) as Targets);
+    });
+    return merged;
+  }
+
+  private async put(bucket: string, key: string, text: string): Promise<void> {
+    for (let tries = 0; ; tries += 1) {
+      try {
+        await this.bus.publish(kvSubject(bucket, key), text);
+        return;
+      } catch (error) {
+        if (tries >= TRIES || !isConnectionTrouble(error)) throw error;
+        await pause(growingMs(tries, 100, 2_000));
+      }
+    }
+  }
+
+  /** What is named was written before: in a cluster it is asked for again before it is taken for absent. */
+  private async get(bucket: string, key: string): Promise<string | undefined> {
+    const query = { last_by_subj: kvSubject(bucket, key) };
+    const untilMs = monotonicMs() + (this.bus.isClustered ? ABSENT_AFTER_MS : 0);
+    for (let tries = 0; ; tries += 1) {
+      // From any replica, and where that has none from the leader, as a replica may lag.
+      const text = textOf(await this.nearest(bucket, query)) ?? textOf(await this.bus.stored(kvStream(bucket), query));
+      if (text !== undefined) return text;
+      if (monotonicMs() >= untilMs) return undefined;
+      await pause(growingMs(tries, 50, 1_000));
+    }
+  }
+
+  private async nearest(bucket: string, query: LastForMsgRequest): Promise<StoredMsg | null> {
+    try {
+      return await this.bus.unlessLost(() => this.bus.jsm.direct.getMessage(kvStream(bucket), query));
+    } catch (error) {
+      if (isConnectionTrouble(error)) throw error;
+      return null; // a value put by hand, with headers that the client cannot read
+    }
+  }
+}
+
+const textOf = (message: StoredMsg | null): string | undefined =>
+  message === null || isStoredDeletion(message) ? undefined : message.string();
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+/** Splits by nodes, in their order, so that the same targets give the same pieces. */
+function piecesOf(targets: Targets): readonly string[] {
+  const pieces: string[] = [];
+  let lines: string[] = [];
+  let bytes = 0;
+  for (const node of Object.keys(targets).sort()) {
+    const line = `${JSON.stringify(node)}:${JSON.stringify(targets[node])}`;
+    if (bytes + line.length + 2 > PIECE_BYTES) {
+      pieces.push(`{${lines.join(',')}}`);
+      lines = [];
+      bytes = 0;
+    }
+    lines.push(line);
+    bytes += line.length + 1;
+  }
+  if (lines.length > 0) pieces.push(`{${lines.join(',')}}`);
+  return pieces;
+}

@@ -1,0 +1,224 @@
+import { readFileSync } from 'node:fs';
+import {
+  jetstream,
+  jetstreamManager,
+  type ClusterInfo,
+  type JetStreamClient,
+  type JetStreamManager,
+  type JetStreamPublishOptions,
+  type LastForMsgRequest,
+  type PubAck,
+  type SeqMsgRequest,
+  type StoredMsg,
+  type StreamInfo,
+  type StreamInfoRequestOptions,
+} from '@nats-io/jetstream';
+import {
+  credsAuthenticator,
+  nanos,
+  type Msg,
+  type MsgHdrs,
+  type NatsConnection,
+  type Status,
+} from '@nats-io/nats-core';
+import { connect } from '@nats-io/transport-node';
+import { isAtLeast, OLDEST_NATS_SERVER, SILENT, type Logger } from '#libs/process';
+import { AckInbox, type StreamAnswer } from './ack-inbox.js';
+import { ConnectionLostError, NoLeaderError, ServerTooOldError } from './errors.js';
+import { growingMs } from './signal.js';
+
+export interface BusOptions {
+  readonly servers: string | readonly string[];
+  /** Path of a credentials file. */
+  readonly creds?: string | undefined;
+  readonly token?: string | undefined;
+  readonly user?: string | undefined;
+  readonly pass?: string | undefined;
+  /** Shown by the server's connection list. */
+  readonly name: string;
+  /** Whether to wait for a server that is away at the start; else that is an error. Default true. */
+  readonly waitOnFirstConnect?: boolean;
+  /** How long a request may take. */
+  readonly timeoutMs?: number;
+  /** Where answers come back; an account may bind a client to its own. */
+  readonly inboxPrefix?: string | undefined;
+  readonly logger?: Logger;
+}
+
+const RECONNECT_LEAST_MS = 100;
+const RECONNECT_MOST_MS = 5_000;
+/** Servers of a cluster hear from each other every second, and elect a new leader after this at the earliest. */
+const HEARD_MS = 4_000;
+const DEFAULT_TIMEOUT_MS = 5_000;
+
+/** One connection to NATS that never gives up, with JetStream on it. */
+export class Bus {
+  readonly js: JetStreamClient;
+  private readonly acks: AckInbox;
+  private readonly listeners = new Set<(connected: boolean) => void>();
+  private readonly asking = new Set<() => void>();
+  private up = true;
+
+  constructor(
+    readonly nc: NatsConnection,
+    readonly jsm: JetStreamManager,
+    readonly logger: Logger,
+    readonly timeoutMs: number,
+  ) {
+    this.js = jetstream(nc, { timeout: timeoutMs });
+    this.acks = new AckInbox(nc, timeoutMs);
+    void this.listen();
+  }
+
+  get connected(): boolean {
+    return this.up && !this.nc.isClosed();
+  }
+
+  get server(): string {
+    return this.nc.isClosed() ? '' : this.nc.getServer();
+  }
+
+  /** Whether the server is one of several. */
+  get isClustered(): boolean {
+    return this.nc.info?.cluster !== undefined;
+  }
+
+  /** Calls back whenever the connection is lost or is there again; returns how to stop that. */
+  onConnection(listener: (connected: boolean) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** Stores a message; resolves when the server has it. */
+  publish(subject: string, text: string, options: Partial<JetStreamPublishOptions> = {}): Promise<PubAck> {
+    return this.unlessLost(() => this.js.publish(subject, text, options));
+  }
+
+  /** Stores one of many messages; calls back once, some time later. */
+  store(subject: string, text: string, head: MsgHdrs, heard: (answer: StreamAnswer | Error) => void): void {
+    if (this.connected) this.acks.publish(subject, text, head, heard);
+    else queueMicrotask(() => heard(new ConnectionLostError('the connection to the server was lost')));
+  }
+
+  /** Publishes to those who listen now; without a connection it is lost, as it is where nobody does. */
+  broadcast(subject: string, text: string): void {
+    if (this.connected) this.nc.publish(subject, text);
+  }
+
+  request(
+    subject: string,
+    text: string,
+    options: { readonly headers?: MsgHdrs; readonly timeout?: number } = {},
+  ): Promise<Msg> {
+    return this.unlessLost(() => this.nc.request(subject, text, { timeout: this.timeoutMs, ...options }));
+  }
+
+  /** One stored message, as the stream's leader has it. */
+  stored(stream: string, query: SeqMsgRequest | LastForMsgRequest): Promise<StoredMsg | null> {
+    return this.unlessLost(() => this.jsm.streams.getMessage(stream, query));
+  }
+
+  /** The stream as its leader has it. Throws NoLeaderError when another server answered. */
+  async streamInfo(stream: string, asked: Partial<StreamInfoRequestOptions> = {}): Promise<StreamInfo> {
+    const info = await this.unlessLost(() => this.jsm.streams.info(stream, asked));
+    if (isLed(info.cluster)) return info;
+    throw new NoLeaderError(
+      `the stream ${stream} has no leader with a majority behind it: too few servers of the cluster are up, or they are electing one`,
+    );
+  }
+
+  /** Gives up as soon as the connection is lost: the client library would go on waiting. */
+  unlessLost<T>(ask: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const lose = (): void => reject(new ConnectionLostError('the connection to the server was lost'));
+      if (!this.connected) return lose();
+      this.asking.add(lose);
+      ask()
+        .then(resolve, reject)
+        .finally(() => this.asking.delete(lose));
+    });
+  }
+
+  /** Sends what is under way and ends the connection. */
+  async close(): Promise<void> {
+    if (this.nc.isClosed()) return;
+    // Without a server there is nothing to send it to.
+    if (this.connected) await this.nc.drain().catch(() => this.nc.close());
+    else await this.nc.close();
+  }
+
+  private async listen(): Promise<void> {
+    for await (const status of this.nc.status()) this.note(status);
+    this.tell(false);
+  }
+
+  private note(status: Status): void {
+    if (status.type === 'disconnect') {
+      this.logger.warn({ server: status.server }, 'connection lost');
+      this.tell(false);
+    } else if (status.type === 'reconnect') {
+      this.logger.info({ server: status.server }, 'connected again');
+      this.tell(true);
+    } else if (status.type === 'error') {
+      this.logger.warn({ error: status.error }, 'the server reports an error');
+    }
+  }
+
+  private tell(connected: boolean): void {
+    if (this.up === connected) return;
+    this.up = connected;
+    if (!connected) {
+      for (const lose of this.asking) lose();
+      this.acks.lose();
+    }
+    for (const listener of this.listeners) listener(connected);
+  }
+}
+
+/** Connects, and from then on again and again. Refuses a server that is too old. */
+export async function connectBus(options: BusOptions): Promise<Bus> {
+  const { creds, token, user, pass = '', inboxPrefix, logger = SILENT, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
+  let tries = 0;
+  const nc = await connect({
+    servers: [options.servers].flat(),
+    name: options.name,
+    authenticator: creds === undefined ? undefined : credsAuthenticator(() => readFileSync(creds)),
+    token,
+    user,
+    pass,
+    inboxPrefix,
+    timeout: timeoutMs,
+    maxReconnectAttempts: -1,
+    waitOnFirstConnect: options.waitOnFirstConnect ?? true,
+    reconnectDelayHandler: () => {
+      const waitMs = growingMs(tries++, RECONNECT_LEAST_MS, RECONNECT_MOST_MS);
+      if (tries % 10 === 3) logger.warn({ servers: options.servers, tries }, 'no server answers; trying again');
+      return waitMs;
+    },
+    // Traces of where a request began double its cost.
+    noAsyncTraces: true,
+  });
+  requireVersion(nc);
+  const bus = new Bus(nc, await jetstreamManager(nc, { timeout: timeoutMs, checkAPI: false }), logger, timeoutMs);
+  bus.onConnection((connected) => {
+    if (connected) tries = 0;
+  });
+  return bus;
+}
+
+/** Whether this is the word of a leader that heard from a majority lately. Without a cluster there is nobody else. */
+export function isLed(cluster: ClusterInfo | undefined): boolean {
+  if (cluster === undefined) return true;
+  const replicas = cluster.replicas ?? [];
+  const heard = replicas.filter(({ active }) => active < nanos(HEARD_MS)).length;
+  return Boolean(cluster.leader) && (heard + 1) * 2 > replicas.length + 1;
+}
+
+function requireVersion(nc: NatsConnection): void {
+  const version = nc.info?.version ?? '0.0.0';
+  if (isAtLeast(version, OLDEST_NATS_SERVER)) return;
+  void nc.close();
+  throw new ServerTooOldError(
+    `the nats-server at ${nc.getServer()} is ${version}; Sluice needs ${OLDEST_NATS_SERVER} or newer`,
+  );
+}

@@ -1,0 +1,172 @@
+import { nuid } from '@nats-io/nats-core';
+import { LEADERS } from '#libs/contracts';
+import type { Logger } from '#libs/process';
+import type { Bus } from './connection.js';
+import { isNoResponders } from './errors.js';
+import { headersOf, isDeletion, isStoredDeletion } from './messages.js';
+import { growingMs, pause, Signal } from './signal.js';
+import { kvStream, kvSubject } from './topology.js';
+
+/** How often a copy that does not lead looks whether somebody does. */
+const LOOK_MS = 500;
+const SURE_MS = 200;
+
+export interface ElectionOptions {
+  readonly bus: Bus;
+  /** What is to be led: one leader for each. */
+  readonly name: string;
+  readonly ttlMs: number;
+  readonly logger: Logger;
+  /** Called whenever this copy begins or ends to lead. */
+  readonly onChange: (leading: boolean) => void;
+}
+
+/**
+ * Elects the copy that decides: a key with a short life, refreshed by compare-and-set. Only keeps the other copies
+ * quiet: if two believe they lead, the ledger refuses one.
+ */
+export class Election {
+  /** Tells this copy's key from another's, also after an answer that was lost. */
+  private readonly id = nuid.next();
+  private readonly signal = new Signal();
+  private revision: number | undefined;
+  private stopped = false;
+  private done: Promise<void> = Promise.resolve();
+  private unsubscribe: () => void = () => undefined;
+  /** Whether this copy may lead; a halted one does not stand. */
+  private stands = true;
+  /** Whether another copy's key was there when this one last looked. */
+  otherLeads = false;
+
+  constructor(private readonly options: ElectionOptions) {}
+
+  get leading(): boolean {
+    return this.revision !== undefined;
+  }
+
+  start(): void {
+    // A hint only: the key was deleted, so try at once.
+    const hints = this.options.bus.nc.subscribe(kvSubject(LEADERS, this.options.name), {
+      callback: (error, message) => {
+        if (error === null && isDeletion(message)) this.signal.give();
+      },
+    });
+    const life = this.options.bus.nc.subscribe(this.lifeSubject(this.id), {
+      callback: (error, message) => void (error === null && message.respond()),
+    });
+    this.unsubscribe = () => {
+      hints.unsubscribe();
+      life.unsubscribe();
+    };
+    this.done = this.run();
+  }
+
+  /** Stands, or gives up what it holds and stands no more. */
+  stand(stands: boolean): void {
+    if (this.stands === stands) return;
+    this.stands = stands;
+    this.signal.give();
+  }
+
+  /** Ends it; the key goes too, so that another copy leads at once. */
+  async stop(): Promise<void> {
+    this.stopped = true;
+    this.signal.give();
+    this.unsubscribe();
+    await this.done;
+    await this.resign();
+  }
+
+  private async run(): Promise<void> {
+    while (!this.stopped) {
+      if (!this.stands && this.leading) await this.resign();
+      else if (this.leading) await this.refresh();
+      else await this.compete();
+      await this.signal.wait(this.leading ? this.options.ttlMs / 3 : growingMs(0, LOOK_MS, LOOK_MS));
+    }
+  }
+
+  private async compete(): Promise<void> {
+    try {
+      const found = await this.options.bus.stored(kvStream(LEADERS), { last_by_subj: this.subject });
+      const id = found === null || isStoredDeletion(found) ? undefined : found.string();
+      this.otherLeads = id !== undefined && id !== this.id;
+      if (!this.stands || this.stopped || (id !== undefined && this.otherLeads && !(await this.isGone(id)))) return;
+      // A sequence of 0 asks for none; a deleted key and one of our own are overwritten as read.
+      this.become(await this.write(found?.seq ?? 0));
+    } catch (error) {
+      this.options.logger.debug({ error, service: this.options.name }, 'not elected');
+    }
+  }
+
+  /**
+   * Whether the leader lost its connection: nobody listens on its own subject. After kill -9 the server knows at once.
+   * Asked twice, because a new subscription takes a moment to spread in a cluster.
+   */
+  private async isGone(id: string): Promise<boolean> {
+    for (let times = 0; times < 2; times += 1) {
+      if (times > 0) await pause(SURE_MS);
+      const isHeard = await this.options.bus.request(this.lifeSubject(id), '', { timeout: LOOK_MS }).then(
+        () => true,
+        (error: unknown) => !isNoResponders(error),
+      );
+      if (isHeard) return false;
+    }
+    return true;
+  }
+
+  private lifeSubject(id: string): string {
+    return `lead.${this.options.name}.${id}`;
+  }
+
+  private async refresh(): Promise<void> {
+    try {
+      this.revision = await this.write(this.revision as number);
+    } catch (error) {
+      this.options.logger.warn(
+        { error, service: this.options.name },
+        'the leader key could not be renewed: stepping down',
+      );
+      this.become(undefined);
+      this.signal.give();
+    }
+  }
+
+  private async resign(): Promise<void> {
+    if (this.revision === undefined) return;
+    const revision = this.revision;
+    this.become(undefined);
+    await this.options.bus
+      .publish(this.subject, '', {
+        headers: headersOf({ 'KV-Operation': 'DEL' }),
+        expect: { lastSubjectSequence: revision },
+        timeout: this.requestMs,
+      })
+      .catch((error: unknown) => this.options.logger.debug({ error }, 'the leader key expires on its own'));
+  }
+
+  private become(revision: number | undefined): void {
+    const changed = (this.revision === undefined) !== (revision === undefined);
+    this.revision = revision;
+    if (!changed) return;
+    this.options.logger.info({ service: this.options.name }, revision === undefined ? 'leads no more' : 'leads');
+    this.options.onChange(revision !== undefined);
+  }
+
+  private async write(expected: number): Promise<number> {
+    const ack = await this.options.bus.publish(this.subject, this.id, {
+      expect: { lastSubjectSequence: expected },
+      timeout: this.requestMs,
+    });
+    return ack.seq;
+  }
+
+  private get subject(): string {
+    return kvSubject(LEADERS, this.options.name);
+  }
+
+  /** A refresh that fails ends the lead while the key is still there. */
+  private get requestMs(): number {
+    return Math.max(250, this.options.ttlMs / 3);
+  }
+}

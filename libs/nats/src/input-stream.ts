@@ -1,0 +1,179 @@
+import type { JsMsg } from '@nats-io/jetstream';
+import type { Logger } from '#libs/process';
+import type { Bus } from './connection.js';
+import { UnavailableError } from './errors.js';
+import { busMessage, messageText, plainHeaders, type BusMessage } from './messages.js';
+import { growingMs, pause, Signal } from './signal.js';
+import { StreamReader } from './stream-reader.js';
+
+/** The source of an input: the second argument of `@EventPattern(subject, …)`. */
+export interface InputSource {
+  /** The stream to read; the pattern filters it, unless `filters` says otherwise. */
+  readonly stream?: string;
+  /**
+   * None (`[]`): all of the stream. Of several the server compares each with every subject of a block, for each message
+   * that it looks for: with a subject for each node that was half of its work at 100,000.
+   */
+  readonly filters?: readonly string[];
+  /** Begin behind what the ledger says was decided. Without it: at the stream's start. */
+  readonly from?: 'cursor';
+  /** Begin with the newest message of each subject. */
+  readonly deliver?: 'last-per-subject';
+  /** Not a stream but core NATS: what comes while nobody listens is lost. */
+  readonly core?: true;
+}
+
+export interface InputStreamOptions {
+  readonly bus: Bus;
+  readonly subject: string;
+  readonly source: InputSource;
+  /** The sequence behind which to begin. */
+  readonly cursor: number;
+  /** Its promise is the acknowledgement: what it was given is taken. */
+  readonly handle: (batch: readonly BusMessage[]) => Promise<void>;
+  readonly logger: Logger;
+}
+
+/** Handed over together; twice as many wait, so that the next are there when these are taken. */
+const BATCH = 500;
+/** Heartbeats that wait longer than this many others are stale anyway. */
+const MOST_UNSTORED = 20_000;
+/** What is not stored is nothing that anybody waits for. */
+const UNSTORED_EVERY_MS = 250;
+
+/**
+ * One input of a leader, in order and in batches. Its position is in the ledger only: no durable consumer, and no
+ * acknowledgements that a crash could lose. What fails is given again, with growing pauses.
+ */
+export class InputStream {
+  private stopped = false;
+  private close: () => void = () => undefined;
+
+  constructor(private readonly options: InputStreamOptions) {}
+
+  start(): void {
+    if (this.options.source.core === true) this.listen();
+    else void this.follow();
+  }
+
+  stop(): void {
+    this.stopped = true;
+    this.close();
+  }
+
+  private async follow(): Promise<void> {
+    let position = this.options.source.from === 'cursor' ? this.options.cursor : 0;
+    for (let failures = 0; !this.stopped; failures += 1) {
+      try {
+        for await (const batch of this.batches(position)) {
+          await this.options.handle(batch.map(busMessage));
+          position = (batch.at(-1) as JsMsg).seq;
+          failures = 0;
+        }
+      } catch (error) {
+        if (!this.tell(error, failures)) return;
+      }
+      await pause(growingMs(failures, 200, 10_000));
+    }
+  }
+
+  private async *batches(position: number): AsyncGenerator<readonly JsMsg[]> {
+    const { bus, subject, source } = this.options;
+    const isLast = source.deliver === 'last-per-subject' && position === 0;
+    const reader = await StreamReader.open(bus, {
+      stream: source.stream as string,
+      ...(source.filters?.length === 0 ? {} : { filters: source.filters ?? [subject] }),
+      ...(isLast ? { lastPerSubject: true } : { from: position + 1 }),
+      ahead: BATCH,
+    });
+    this.close = () => reader.close();
+    if (this.stopped) return reader.close();
+    yield* collect(reader, BATCH);
+  }
+
+  private listen(): void {
+    const waiting: BusMessage[] = [];
+    const arrival = new Signal();
+    const subscription = this.options.bus.nc.subscribe(this.options.subject, {
+      callback: (error, message) => {
+        if (error !== null) return;
+        if (waiting.length >= MOST_UNSTORED) waiting.shift();
+        waiting.push({
+          subject: message.subject,
+          sequence: 0,
+          text: messageText(message.data),
+          time: '',
+          headers: plainHeaders(message),
+        });
+        arrival.give();
+      },
+    });
+    this.close = () => {
+      subscription.unsubscribe();
+      arrival.give();
+    };
+    void this.drainUnstored(waiting, arrival);
+  }
+
+  private async drainUnstored(waiting: BusMessage[], arrival: Signal): Promise<void> {
+    for (let failures = 0; !this.stopped;) {
+      if (waiting.length === 0) await arrival.wait();
+      // Ten thousand nodes make a thousand heartbeats a second: handing over each by itself would cost more than
+      // reading it.
+      await pause(UNSTORED_EVERY_MS);
+      const batch = waiting.splice(0, MOST_UNSTORED);
+      if (batch.length === 0) continue;
+      try {
+        await this.options.handle(batch);
+        failures = 0;
+      } catch (error) {
+        if (!this.tell(error, failures)) return;
+        await pause(growingMs(failures++, 200, 10_000));
+      }
+    }
+  }
+
+  private tell(error: unknown, failures: number): boolean {
+    if (this.stopped || error instanceof UnavailableError) return !this.stopped;
+    this.options.logger.error(
+      { error, subject: this.options.subject, failures },
+      'an input could not be processed; trying again',
+    );
+    return true;
+  }
+}
+
+/** Batches of what has come so far; reads ahead while a batch is being handled. */
+async function* collect(reader: StreamReader, most: number): AsyncGenerator<readonly JsMsg[]> {
+  const waiting: JsMsg[] = [];
+  const [arrival, room] = [new Signal(), new Signal()];
+  let ended: { readonly error: unknown } | undefined;
+  const fill = async (): Promise<void> => {
+    for await (const message of reader) {
+      waiting.push(message);
+      arrival.give();
+      while (waiting.length >= 2 * most && ended === undefined) await room.wait();
+    }
+  };
+  const end = (error: unknown): void => {
+    ended ??= { error };
+    arrival.give();
+  };
+  void fill().then(() => end(undefined), end);
+  try {
+    for (;;) {
+      while (waiting.length === 0 && ended === undefined) await arrival.wait();
+      if (waiting.length === 0) {
+        if (ended?.error !== undefined) throw ended.error;
+        return;
+      }
+      const batch = waiting.splice(0, most);
+      room.give();
+      yield batch;
+    }
+  } finally {
+    ended ??= { error: undefined };
+    room.give();
+    reader.close();
+  }
+}

@@ -1,0 +1,197 @@
+import type { JsMsg } from '@nats-io/jetstream';
+import {
+  decodeFact,
+  factTypeOf,
+  LEDGER,
+  WireError,
+  type Fact,
+  type FactOf,
+  type FactType,
+  type Targets,
+} from '#libs/contracts';
+import { RefoldError, UnreachableError, UnreadableFactError, type Entry, type Tail } from '#libs/engine';
+import { monotonicMs, type Logger } from '#libs/process';
+import type { Bus } from './connection.js';
+import type { AppendedFact, Ledger } from './ledger.js';
+import type { LedgerFollower, LedgerTail } from './ledger-tail.js';
+import { Signal } from './signal.js';
+import { readAll } from './stream-reader.js';
+
+export interface LedgerReaderOptions {
+  readonly bus: Bus;
+  readonly ledger: Ledger;
+  readonly tail: LedgerTail;
+  /** The facts to decode; all others only count. */
+  readonly reads: readonly FactType[];
+  /** Reads the blobs that `config.rendered` names; left out where nobody wants them. */
+  readonly targets?: ((keys: readonly string[]) => Promise<Targets>) | undefined;
+  /** Something arrived, or the reader may go on again. */
+  readonly onArrival: () => void;
+  readonly logger: Logger;
+}
+
+/** How many messages may wait to be folded. */
+const AHEAD = 2_000;
+/** So many are folded even if nothing among them is of use. */
+const MANY = 500;
+/** A consumer that delivers nothing for so long although there is more is recreated. */
+const STALLED_MS = 5_000;
+
+/** Follows the ledger for one copy of a service. */
+export class LedgerReader {
+  private readonly waiting: JsMsg[] = [];
+  private readonly arrival = new Signal();
+  private readonly reads: ReadonlySet<FactType>;
+  private readonly voided = new Set<number>();
+  private following: LedgerFollower | undefined;
+  private stopped = false;
+
+  constructor(private readonly options: LedgerReaderOptions) {
+    this.reads = new Set(options.reads);
+  }
+
+  /** Voided facts, and the sequences that voided them. Facts to come cannot be: who appends folds them. */
+  async loadVoided(): Promise<ReadonlyMap<number, number>> {
+    const found = await this.readVoided();
+    for (const sequence of found.keys()) this.voided.add(sequence);
+    return found;
+  }
+
+  private async readVoided(): Promise<ReadonlyMap<number, number>> {
+    const found = new Map<number, number>();
+    await readAll(this.options.bus, { stream: LEDGER, filters: ['ledger.voided.*'] }, (message) => {
+      if (voidedSequence(message.subject) < message.seq) found.set(voidedSequence(message.subject), message.seq);
+    });
+    return found;
+  }
+
+  start(after: number): void {
+    if (this.following !== undefined) {
+      this.following.close();
+      this.options.tail.begin();
+    }
+    this.waiting.length = 0;
+    this.following = this.options.tail.follow(after, (message) => this.receive(message));
+  }
+
+  stop(): void {
+    this.stopped = true;
+    this.following?.close();
+    this.arrival.give();
+  }
+
+  /** What has arrived and can be read. Throws UnreadableFactError where that is nothing, and RefoldError. */
+  async take(after: number): Promise<Tail> {
+    const entries: Entry[] = [];
+    let upTo = after;
+    const readMs = monotonicMs();
+    let used = 0;
+    for (; used < this.waiting.length; used += 1) {
+      const message = this.waiting[used] as JsMsg;
+      if (message.seq <= upTo) continue;
+      const entry = await this.entryOf(message, upTo, readMs);
+      if (entry instanceof UnreadableFactError) {
+        if (upTo === after) throw entry;
+        // It is still waiting, and nothing else may come that makes this copy read again.
+        this.options.onArrival();
+        break;
+      }
+      if (entry !== undefined) entries.push(entry);
+      upTo = message.seq;
+    }
+    this.waiting.splice(0, used);
+    if (this.waiting.length < AHEAD) this.following?.goOn();
+    return { entries, upTo };
+  }
+
+  /** All facts up to the sequence that the stream's leader names now. Throws as `take` does. */
+  async catchUp(after: number): Promise<Tail> {
+    const last = await this.options.ledger.lastSequence();
+    if (last < after)
+      throw new RefoldError(`the ledger ends at ${last}, but ${after} was folded: it is a restored backup`);
+    const entries: Entry[] = [];
+    let upTo = after;
+    for (;;) {
+      const tail = await this.take(upTo);
+      entries.push(...tail.entries);
+      const progressed = tail.upTo > upTo;
+      upTo = tail.upTo;
+      if (upTo >= last) return { entries, upTo };
+      if (this.stopped) throw new UnreachableError('this copy ends');
+      if (progressed) continue;
+      const startedMs = monotonicMs();
+      await this.arrival.wait(STALLED_MS);
+      if (monotonicMs() - startedMs >= STALLED_MS && this.waiting.length === 0) this.start(upTo);
+    }
+  }
+
+  /** What this copy appended itself, as others will read it. */
+  async tailOf(appended: readonly AppendedFact[]): Promise<Tail> {
+    const readMs = monotonicMs();
+    const entries: Entry[] = [];
+    for (const { sequence, fact } of appended) {
+      if (this.reads.has(fact.type)) entries.push(await this.withTargets(sequence, readMs, fact));
+    }
+    return { entries, upTo: (appended.at(-1) as AppendedFact).sequence };
+  }
+
+  private receive(message: JsMsg): boolean {
+    this.waiting.push(message);
+    this.arrival.give();
+    if (this.waiting.length >= MANY || this.concerns(message)) this.options.onArrival();
+    return this.waiting.length < AHEAD;
+  }
+
+  /** What this copy has no use for need not wake it: it is counted with the next that it has. */
+  private concerns({ subject }: JsMsg): boolean {
+    const type = factTypeOf(subject);
+    return type !== undefined && (this.reads.has(type) || type === 'ledger.voided');
+  }
+
+  private async entryOf(
+    message: JsMsg,
+    upTo: number,
+    readMs: number,
+  ): Promise<Entry | undefined | UnreadableFactError> {
+    if (message.seq !== upTo + 1) {
+      throw new RefoldError(
+        `the ledger goes on at ${message.seq}, but this copy has folded up to ${upTo}: what lies between was trimmed`,
+      );
+    }
+    const type = factTypeOf(message.subject);
+    if (type === 'ledger.voided' && voidedSequence(message.subject) < message.seq)
+      this.noteVoided(voidedSequence(message.subject), upTo);
+    if (type === undefined || !this.reads.has(type) || this.voided.has(message.seq)) return undefined;
+    try {
+      return await this.withTargets(message.seq, readMs, decodeFact(message.subject, message.string()));
+    } catch (error) {
+      if (!(error instanceof WireError)) throw error;
+      return new UnreadableFactError(
+        message.seq,
+        `sequence ${message.seq} of the ledger (${message.subject}) cannot be decoded: ${error.message}`,
+      );
+    }
+  }
+
+  private async withTargets(sequence: number, readMs: number, fact: Fact): Promise<Entry> {
+    if (fact.type !== 'config.rendered' || this.options.targets === undefined) return { sequence, readMs, fact };
+    const { targets } = fact as FactOf<'config.rendered'>;
+    return { sequence, readMs, fact, targets: await this.options.targets(targets) };
+  }
+
+  private noteVoided(sequence: number, upTo: number): void {
+    if (this.voided.has(sequence)) return;
+    this.voided.add(sequence);
+    if (sequence <= upTo)
+      throw new RefoldError(`sequence ${sequence} of the ledger was declared void after it was folded`);
+  }
+
+  /** Whether this fact is void. Void facts behind it need not stop this copy again; those before it were folded. */
+  async mayPass(sequence: number): Promise<boolean> {
+    if (!(await this.options.ledger.isVoided(sequence))) return false;
+    for (const voided of (await this.readVoided()).keys()) if (voided >= sequence) this.voided.add(voided);
+    return true;
+  }
+}
+
+const voidedSequence = (subject: string): number => Number(subject.split('.').at(-1));

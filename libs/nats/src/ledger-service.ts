@@ -1,0 +1,323 @@
+import {
+  hasTerm,
+  leadingTerm,
+  life,
+  ServiceCopy,
+  takeSnapshot,
+  type Answer,
+  type Core,
+  type Handlers,
+  type LeadershipStatus,
+  type Need,
+  type ServicePort,
+} from '#libs/engine';
+import { monotonicMs, SILENT, type Logger } from '#libs/process';
+import { carryOut } from './carry-out.js';
+import type { Bus } from './connection.js';
+import { Election } from './election.js';
+import { HaltedError, UnavailableError } from './errors.js';
+import { LedgerTail } from './ledger-tail.js';
+import { ServicePorts } from './service-ports.js';
+import { growingMs, pause, Signal } from './signal.js';
+import { DEFAULT_LEADER_TTL_MS } from './topology.js';
+
+/** What makes a service: its pure core, and where its inputs come from. */
+export interface LedgerParts<S, I extends object, N extends Need = never, G = never> {
+  readonly core: Core<S, I, N, G>;
+  /** The stream in which `core.cursor` is a place. */
+  readonly input?: string;
+}
+
+export interface LedgerServiceOptions {
+  readonly bus: Bus;
+  /** Shared by the services of a process; default: one of its own. */
+  readonly tail?: LedgerTail;
+  readonly logger?: Logger;
+  /** A snapshot after so many facts of the ledger. */
+  readonly snapshotFacts?: number;
+  /** A snapshot after so long, if facts came since. */
+  readonly snapshotMs?: number;
+  /** As in the topology. */
+  readonly leaderTtlMs?: number | undefined;
+}
+
+interface InputWaiter {
+  resolve(answer: Answer | undefined): void;
+  reject(error: Error): void;
+}
+
+const DEFAULT_SNAPSHOT_FACTS = 20_000;
+const DEFAULT_SNAPSHOT_MS = 24 * 3_600_000;
+/** In a quiet fleet nothing else may wake a copy whose snapshot is due. */
+const QUIET_MS = 3_600_000;
+/** A turn that asks to be woken in the past is woken after this. */
+const LEAST_WAKE_MS = 10;
+/** A last snapshot does not hold up an end for longer. */
+const LAST_SNAPSHOT_MS = 2_500;
+
+/** Runs one copy of a service on NATS: follows the ledger always, decides while it leads. */
+export class LedgerService<S = unknown, I extends object = object, N extends Need = Need, G = unknown> {
+  private readonly bus: Bus;
+  private readonly logger: Logger;
+  private readonly service: ServiceCopy<S, I, N, G>;
+  private readonly ports: ServicePorts<S, I, N, G>;
+  private readonly election: Election;
+  private readonly wake = new Signal();
+  private readonly waiting = new Map<I, InputWaiter>();
+  /** Of those that wait for an answer from a fresh state. */
+  private readonly queryRejects = new Set<(error: Error) => void>();
+  private readonly listeners = new Set<() => void>();
+  private readonly followers = new Set<(state: S | undefined) => void>();
+  private shownStatus = '';
+  private quiet: NodeJS.Timeout | undefined;
+  private unlisten: () => void = () => undefined;
+  private running: Promise<void> = Promise.resolve();
+  private end: () => void = () => undefined;
+  private readonly ended = new Promise<void>((resolve) => (this.end = resolve));
+  private hasFold: () => void = () => undefined;
+  private readonly foldStarted = new Promise<void>((resolve) => (this.hasFold = resolve));
+
+  constructor(
+    parts: LedgerParts<S, I, N, G>,
+    private readonly options: LedgerServiceOptions,
+  ) {
+    const { bus, snapshotFacts, snapshotMs, leaderTtlMs } = options;
+    this.bus = bus;
+    this.logger = options.logger ?? SILENT;
+    const keeping = { everyFacts: snapshotFacts ?? DEFAULT_SNAPSHOT_FACTS, everyMs: snapshotMs ?? DEFAULT_SNAPSHOT_MS };
+    this.service = new ServiceCopy(parts.core, keeping, (status, before) => this.changed(status, before));
+    this.ports = new ServicePorts(this.service, {
+      bus,
+      tail: options.tail ?? new LedgerTail(bus),
+      logger: this.logger,
+      onArrival: () => this.wake.give(),
+      input: parts.input,
+    });
+    this.election = new Election({
+      bus,
+      name: parts.core.name,
+      ttlMs: leaderTtlMs ?? DEFAULT_LEADER_TTL_MS,
+      logger: this.logger,
+      onChange: (leading) => {
+        this.service.take({ type: leading ? 'elected' : 'deposed' });
+        this.wake.give();
+      },
+    });
+  }
+
+  get name(): string {
+    return this.service.core.name;
+  }
+
+  /** Whether this copy takes inputs: it is elected, has read the whole ledger, and its views were checked. */
+  get leading(): boolean {
+    return this.service.leading;
+  }
+
+  /** Why this copy would be of no use if it had to lead now; undefined when it would. */
+  get unready(): string | undefined {
+    const { status } = this.service;
+    if (!this.bus.connected) return 'there is no connection to NATS';
+    if (status.phase === 'halted') return `it has stopped deciding: ${status.reason}`;
+    const isBehind = status.phase === 'starting' || (status.phase === 'leading' && status.behind);
+    return isBehind ? 'it has not read the ledger to its end yet' : undefined;
+  }
+
+  /** Names the time that this copy leads; undefined while it does not. */
+  get leadingTerm(): number | undefined {
+    return leadingTerm(this.service.status);
+  }
+
+  /** Why this copy appends no more; undefined when it does. */
+  get halted(): string | undefined {
+    const { status } = this.service;
+    return status.phase === 'halted' ? status.reason : undefined;
+  }
+
+  /** Why nothing comes of what this copy decides, though it has not stopped; undefined when something does. */
+  get stuck(): string | undefined {
+    return this.service.status.blocked;
+  }
+
+  /** Whether another copy was seen to lead. */
+  get otherLeads(): boolean {
+    return this.election.otherLeads;
+  }
+
+  /** Sequence in the core's input stream up to which inputs were decided. */
+  get cursor(): number {
+    return this.service.cursor;
+  }
+
+  /** Grows whenever this copy has something to do. */
+  get work(): number {
+    return this.service.copy.folded + this.service.copy.inputs.length;
+  }
+
+  /** Starts the fold, then follows the ledger and stands for election. */
+  async start(): Promise<void> {
+    this.unlisten = this.bus.onConnection((connected) => {
+      this.ports.connectionChanged(connected);
+      this.service.take({ type: 'connection-changed' });
+      if (connected) this.wake.give();
+    });
+    this.running = this.run();
+    await this.foldStarted;
+    const everyMs = Math.min(QUIET_MS, this.options.snapshotMs ?? QUIET_MS);
+    this.quiet = setInterval(() => this.wake.give(), everyMs).unref();
+    this.election.start();
+  }
+
+  /** Ends cleanly: another copy leads at once, and a snapshot makes the next start quick. */
+  async stop(): Promise<void> {
+    const { service, ports } = this;
+    const led = service.leading;
+    service.take({ type: 'stopped' });
+    clearInterval(this.quiet);
+    this.unlisten();
+    this.end();
+    this.wake.give();
+    ports.reader.stop();
+    await Promise.all([this.running, this.election.stop()]);
+    const lastSnapshot = async (): Promise<void> => {
+      await ports.written();
+      if (!led || service.copy.folded <= service.snapshot.sequence) return;
+      ports.keep(takeSnapshot(service, monotonicMs()));
+      await ports.written();
+    };
+    await Promise.race([lastSnapshot(), pause(LAST_SNAPSHOT_MS)]);
+  }
+
+  /** Gives the core an input; resolves with its answer. Rejects with UnavailableError when another copy leads. */
+  submit(input: I): Promise<Answer | undefined> {
+    if (!this.leading) return Promise.reject(this.unavailable());
+    this.service.copy.inputs.push(input);
+    this.ask();
+    return new Promise((resolve, reject) => this.waiting.set(input, { resolve, reject }));
+  }
+
+  /** The same for several, in their order; resolves when all are settled. */
+  async submitAll(inputs: readonly I[]): Promise<void> {
+    await Promise.all(inputs.map((input) => this.submit(input)));
+  }
+
+  /** Lets a shell touch what is in memory only; a turn follows if `touch` returns true. */
+  observe(touch: (state: S) => boolean): void {
+    if (touch(this.service.copy.state)) this.ask();
+  }
+
+  /** Reads from a state that has seen all that was in the ledger when this was asked. */
+  query<T>(read: (state: S) => T): Promise<T> {
+    if (!this.leading) return Promise.reject(this.unavailable());
+    this.wake.give();
+    return new Promise((resolve, reject) => {
+      this.queryRejects.add(reject);
+      this.service.queries.push((state) => {
+        this.queryRejects.delete(reject);
+        try {
+          resolve(read(state));
+        } catch (error) {
+          reject(error as Error);
+        }
+      });
+    });
+  }
+
+  /** Calls back when this copy begins or ends to lead, or halts; returns how to stop that. */
+  onLeadershipChange(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** Calls back with the state after each change while this copy leads, and with undefined when that ends. */
+  follow(follower: (state: S | undefined) => void): () => void {
+    this.followers.add(follower);
+    return () => this.followers.delete(follower);
+  }
+
+  figures(): object {
+    const { ports, service } = this;
+    return {
+      leading: service.leading,
+      halted: this.halted,
+      folded: service.copy.folded,
+      inputs: service.copy.inputs.length,
+      appended: ports.appended,
+      refused: ports.refused,
+      viewsWritten: ports.viewsWritten,
+      snapshotAt: service.snapshot.sequence,
+      connected: this.bus.connected,
+    };
+  }
+
+  private ask(): void {
+    this.service.due = true;
+    this.wake.give();
+  }
+
+  private unavailable(): UnavailableError {
+    if (this.halted !== undefined) return new HaltedError(`${this.name} has stopped deciding: ${this.halted}`);
+    return new UnavailableError(`this copy of ${this.name} does not lead`);
+  }
+
+  private run(): Promise<void> {
+    const { ports } = this;
+    const handlers: Handlers<ServicePort<I>> = {
+      ...ports.handlers,
+      stand: ({ stands }) => this.election.stand(stands),
+      'back-off': ({ tries, leastMs, mostMs }) => Promise.race([pause(growingMs(tries, leastMs, mostMs)), this.ended]),
+      settle: ({ inputs, answers }) => {
+        for (const input of inputs) {
+          this.waiting.get(input)?.resolve(answers.get(input));
+          this.waiting.delete(input);
+        }
+      },
+      'give-back': ({ error }) => this.giveBack(error),
+      'show-state': () => {
+        for (const follower of this.followers) follower(this.service.copy.state);
+      },
+      wait: ({ untilMs }) => this.wait(untilMs),
+    };
+    return carryOut(life(this.service), handlers);
+  }
+
+  private async wait(untilMs: number | undefined): Promise<void> {
+    this.showStatus();
+    if (this.service.leading && this.service.due) return;
+    const forMs = untilMs === undefined ? undefined : Math.max(LEAST_WAKE_MS, untilMs - monotonicMs());
+    await this.wake.wait(forMs);
+  }
+
+  private changed(status: LeadershipStatus, before: LeadershipStatus): void {
+    if (status.phase !== 'starting' || status.fold === 'kept') this.hasFold();
+    if (status.phase === 'taking-over' && before.phase !== 'taking-over') this.ports.beginTerm();
+    if (hasTerm(before) && !hasTerm(status)) {
+      this.ports.endTerm();
+      this.giveBack(new UnavailableError(reasonOf(status)));
+      for (const follower of this.followers) follower(undefined);
+    }
+    this.showStatus();
+  }
+
+  private giveBack(error: Error): void {
+    const rejects = [...[...this.waiting.values()].map(({ reject }) => reject), ...this.queryRejects];
+    this.waiting.clear();
+    this.queryRejects.clear();
+    for (const reject of rejects) reject(error);
+  }
+
+  private showStatus(): void {
+    const shown = `${this.leadingTerm} ${this.halted ?? this.stuck ?? ''} ${this.otherLeads}`;
+    if (shown === this.shownStatus) return;
+    this.shownStatus = shown;
+    for (const listener of this.listeners) listener();
+  }
+}
+
+function reasonOf(status: LeadershipStatus): string {
+  if (status.phase === 'stopped') return 'this copy of the service is stopping';
+  if (status.phase === 'halted') return `it has stopped deciding: ${status.reason}`;
+  return status.phase === 'starting' && status.fold !== 'kept'
+    ? 'its fold starts over'
+    : 'another copy of this service leads now';
+}

@@ -1,0 +1,203 @@
+import type { JsMsg } from '@nats-io/jetstream';
+import { LEDGER } from '#libs/contracts';
+import type { Bus } from './connection.js';
+import { growingMs, pause, Signal } from './signal.js';
+import { StreamReader } from './stream-reader.js';
+
+/** Messages kept for services that are a little behind: up to twice that, and no more than these bytes. */
+const KEPT = 4_000;
+const KEPT_BYTES = 16 * 2 ** 20;
+/** How many messages a reading of its own may ask for at once. */
+const AHEAD = 2_000;
+
+/** Is given each message in the ledger's order; answers whether it has room for the next. */
+export type Taker = (message: JsMsg) => boolean;
+
+/**
+ * The end of the ledger, read once for all services of a process. A service that is further behind than what is kept
+ * reads on its own until it has caught up.
+ */
+export class LedgerTail {
+  private readonly all = new Set<LedgerFollower>();
+  private readonly live = new Set<LedgerFollower>();
+  private readonly change = new Signal();
+  private kept: JsMsg[] = [];
+  private keptBytes = 0;
+  private source: StreamReader | undefined;
+  /** What is stored behind this sequence is in `kept`, or will come by `source`. */
+  private behind = 0;
+
+  constructor(readonly bus: Bus) {}
+
+  /** Gives all behind this sequence, and then what comes, until it is closed. */
+  follow(after: number, take: Taker): LedgerFollower {
+    const following = new LedgerFollower(this, after, take);
+    this.all.add(following);
+    following.start();
+    return following;
+  }
+
+  /** Forgets what was read: the ledger may not be the one that it was. Who follows goes on from where it is. */
+  begin(): void {
+    this.source?.close();
+    this.source = undefined;
+    this.forget(0);
+    const live = [...this.live];
+    this.live.clear();
+    this.change.give();
+    for (const following of live) following.wake();
+  }
+
+  /**
+   * Gives what is kept behind the follower's place, and then what comes. False: it must catch up on its own first. The
+   * first follower starts the reading, at its own place.
+   */
+  async join(following: LedgerFollower): Promise<boolean> {
+    while (this.source === undefined && this.all.has(following)) await this.open(following.after);
+    if (!this.all.has(following)) return true;
+    if (following.after < this.behind) return false;
+    for (const message of this.kept) if (message.seq > following.after && !following.give(message)) return true;
+    this.live.add(following);
+    this.change.give();
+    return true;
+  }
+
+  leave(following: LedgerFollower): void {
+    this.all.delete(following);
+    this.live.delete(following);
+    if (this.all.size === 0) this.begin();
+    else this.change.give();
+  }
+
+  isLive(following: LedgerFollower): boolean {
+    return this.live.has(following);
+  }
+
+  private async open(after: number): Promise<void> {
+    const source = await StreamReader.open(this.bus, { stream: LEDGER, from: after + 1, ahead: AHEAD });
+    // another was quicker, or all have left
+    if (this.source !== undefined || this.all.size === 0) return source.close();
+    this.source = source;
+    this.behind = after;
+    void this.pass(source)
+      .catch((error: unknown) => this.bus.logger.warn({ error }, 'reading the ledger failed'))
+      .finally(() => {
+        if (this.source === source) this.begin();
+      });
+  }
+
+  private async pass(source: StreamReader): Promise<void> {
+    for await (const message of source) {
+      if (this.source !== source) return;
+      this.keep(message);
+      for (const following of this.live) if (!following.give(message)) this.live.delete(following);
+      // Who follows alone and has it needs it no more.
+      if (this.all.size === 1 && this.live.size === 1) this.forget(message.seq);
+      // What nobody has room for would only be thrown away.
+      while (
+        this.live.size === 0 &&
+        (this.kept.length >= KEPT || this.keptBytes >= KEPT_BYTES / 2) &&
+        this.source === source
+      )
+        await this.change.wait();
+    }
+  }
+
+  private forget(upTo: number): void {
+    this.kept = [];
+    this.keptBytes = 0;
+    this.behind = upTo;
+  }
+
+  private keep(message: JsMsg): void {
+    this.kept.push(message);
+    this.keptBytes += message.data.length;
+    if (this.kept.length < 2 * KEPT && this.keptBytes < KEPT_BYTES) return;
+    // The older half goes, at least; and of what is large, all but the last.
+    let from = Math.floor(this.kept.length / 2);
+    let bytes = bytesOf(this.kept.slice(from));
+    for (; from < this.kept.length - 1 && bytes > KEPT_BYTES / 2; from += 1)
+      bytes -= (this.kept[from] as JsMsg).data.length;
+    this.kept = this.kept.slice(from);
+    this.keptBytes = bytes;
+    this.behind = (this.kept[0] as JsMsg).seq - 1;
+  }
+}
+
+const bytesOf = (messages: readonly JsMsg[]): number => messages.reduce((sum, { data }) => sum + data.length, 0);
+
+/** One service's place in the ledger. */
+export class LedgerFollower {
+  private readonly news = new Signal();
+  private closed = false;
+  private isFull = false;
+  private alone: StreamReader | undefined;
+
+  /** @internal by `LedgerTail.follow` */
+  constructor(
+    private readonly tail: LedgerTail,
+    public after: number,
+    private readonly take: Taker,
+  ) {}
+
+  start(): void {
+    void this.run();
+  }
+
+  goOn(): void {
+    if (!this.isFull) return;
+    this.isFull = false;
+    this.wake();
+  }
+
+  close(): void {
+    this.closed = true;
+    this.alone?.close();
+    this.tail.leave(this);
+    this.wake();
+  }
+
+  wake(): void {
+    this.news.give();
+  }
+
+  give(message: JsMsg): boolean {
+    if (message.seq > this.after) {
+      this.after = message.seq;
+      this.isFull = !this.take(message);
+    }
+    return !this.isFull;
+  }
+
+  private async run(): Promise<void> {
+    for (let failures = 0; !this.closed;) {
+      try {
+        if (!this.isFull && !this.tail.isLive(this) && !(await this.tail.join(this))) await this.readAlone();
+        failures = 0;
+        if (this.isFull || this.tail.isLive(this)) await this.news.wait();
+      } catch (error) {
+        this.tail.bus.logger.debug({ error }, 'the ledger cannot be read; trying again');
+        await pause(growingMs(failures++, 50, 3_000));
+      }
+    }
+  }
+
+  private async readAlone(): Promise<void> {
+    const reader = await StreamReader.open(this.tail.bus, { stream: LEDGER, from: this.after + 1, ahead: AHEAD });
+    this.alone = reader;
+    try {
+      if (this.closed) return;
+      for await (const message of reader) {
+        if (this.closed || (!this.give(message) && !(await this.room()))) return;
+        if (await this.tail.join(this)) return;
+      }
+    } finally {
+      reader.close();
+    }
+  }
+
+  private async room(): Promise<boolean> {
+    while (this.isFull && !this.closed) await this.news.wait();
+    return !this.closed;
+  }
+}

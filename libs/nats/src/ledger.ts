@@ -1,0 +1,150 @@
+import { nuid, type MsgHdrs } from '@nats-io/nats-core';
+import { JetStreamApiError } from '@nats-io/jetstream';
+import { decodeFact, encodeFact, factSubject, LEDGER, type Fact, type NewFact } from '#libs/contracts';
+import { monotonicMs, wallTime } from '#libs/process';
+import type { StreamAnswer } from './ack-inbox.js';
+import type { Bus } from './connection.js';
+import { isConnectionTrouble, NoLeaderError } from './errors.js';
+import { headersOf } from './messages.js';
+
+/** A fact as it was appended. */
+export interface AppendedFact {
+  readonly sequence: number;
+  readonly fact: Fact;
+}
+
+/** The result of an append. `unclear`: it may have happened. After `refused`, some of separate facts may be there. */
+export type AppendOutcome =
+  | { readonly outcome: 'appended'; readonly appended: readonly AppendedFact[] }
+  | { readonly outcome: 'refused' | 'unclear'; readonly reason: string };
+
+/** The server's codes for wrong last message, wrong last sequence, incomplete batch: nothing was appended. */
+export const REFUSALS: ReadonlySet<number> = new Set([10070, 10071, 10164, 10176]);
+
+/** Copies of a stream can be made more at any time: this is looked at again after so long. */
+const LOOK_MS = 10_000;
+
+/** The one ordered list of facts. Only a writer that has seen all of it can append. */
+export class Ledger {
+  private replicas: number | undefined;
+  private lookedMs = 0;
+
+  constructor(private readonly bus: Bus) {}
+
+  /**
+   * Appends the facts together if the ledger still ends at `expectedLast`. With `separate`, and where that is cheaper,
+   * each only if it directly follows the one before it. Throws for facts that the server can never take.
+   */
+  async append(facts: readonly NewFact[], expectedLast: number, separate = false): Promise<AppendOutcome> {
+    const at = wallTime();
+    const messages = facts.map((fact) => ({ subject: factSubject(fact), text: encodeFact(fact, at) }));
+    // Read back before it is written: a fact that nobody can decode would stop every reader.
+    const read = messages.map(({ subject, text }) => decodeFact(subject, text));
+    try {
+      const isBatch = messages.length > 1 && !(separate && (await this.isUnreplicated()));
+      const last = await (isBatch
+        ? this.appendBatch(messages, expectedLast)
+        : this.appendSeparately(messages, expectedLast));
+      return { outcome: 'appended', appended: read.map((fact, i) => ({ fact, sequence: last - read.length + 1 + i })) };
+    } catch (error) {
+      return outcomeOf(error);
+    }
+  }
+
+  /** Where the ledger ends, as the stream's leader says. */
+  async lastSequence(): Promise<number> {
+    return (await this.bounds()).last;
+  }
+
+  async bounds(): Promise<{ readonly first: number; readonly last: number }> {
+    const { state, config } = await this.bus.streamInfo(LEDGER);
+    this.replicas = config.num_replicas;
+    this.lookedMs = monotonicMs();
+    return { first: state.first_seq, last: state.last_seq };
+  }
+
+  /** Whether a person declared the fact with this sequence void. */
+  async isVoided(sequence: number): Promise<boolean> {
+    const declared = await this.bus.stored(LEDGER, { last_by_subj: `ledger.voided.${sequence}` });
+    return declared !== null && declared.seq > sequence;
+  }
+
+  /**
+   * Each replica checks the id of the message before on its own. One that restarted may know another and drop what the
+   * others keep (ADR 30), so a ledger with replicas gets batches.
+   */
+  private async isUnreplicated(): Promise<boolean> {
+    if (this.replicas === undefined || monotonicMs() - this.lookedMs > LOOK_MS) await this.bounds();
+    return this.replicas === 1;
+  }
+
+  /**
+   * All are sent at once. Each names the message before it: by sequence alone, the second could follow a foreign fact
+   * that took the place of the first.
+   */
+  private async appendSeparately(messages: readonly Message[], expectedLast: number): Promise<number> {
+    const id = nuid.next();
+    const stored = messages.map(({ subject, text }, index) => {
+      const head = headersOf({ 'Nats-Expected-Last-Sequence': String(expectedLast + index) });
+      if (index > 0) head.set('Nats-Expected-Last-Msg-Id', `${id}.${index - 1}`);
+      if (index < messages.length - 1) head.set('Nats-Msg-Id', `${id}.${index}`);
+      return this.answerTo(subject, text, head);
+    });
+    const answers = await Promise.allSettled(stored);
+    const failed = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as unknown] : []));
+    // Where one of them is unclear, so is the whole.
+    if (failed.length > 0) throw failed.find(isConnectionTrouble) ?? failed[0];
+    const isElsewhere = answers.some(
+      (answer, i) => answer.status === 'fulfilled' && answer.value.seq !== expectedLast + 1 + i,
+    );
+    if (isElsewhere) throw new NoLeaderError('the server stored facts at other places than it was asked to');
+    return expectedLast + messages.length;
+  }
+
+  private answerTo(subject: string, text: string, head: MsgHdrs): Promise<StreamAnswer> {
+    return new Promise((resolve, reject) =>
+      this.bus.store(subject, text, head, (answer) => (answer instanceof Error ? reject(answer) : resolve(answer))),
+    );
+  }
+
+  /** By hand and not by the client's batch publisher, which hides the server's reason behind a text of its own. */
+  private async appendBatch(messages: readonly Message[], expectedLast: number): Promise<number> {
+    const id = nuid.next();
+    const headOf = (index: number): MsgHdrs =>
+      headersOf({
+        'Nats-Batch-Id': id,
+        'Nats-Batch-Sequence': String(index + 1),
+        ...(index === 0 ? { 'Nats-Expected-Last-Sequence': String(expectedLast) } : {}),
+        ...(index === messages.length - 1 ? { 'Nats-Batch-Commit': '1' } : {}),
+      });
+    // All at once: what the first is refused for, the server says of the first; of the last it says no more than that
+    // the batch is not whole.
+    const store = (index: number): Promise<StreamAnswer> => {
+      const { subject, text } = messages[index] as Message;
+      return this.answerTo(subject, text, headOf(index));
+    };
+    const first = store(0);
+    // A connection that was closed throws at the next message already, and nobody waits for the first then.
+    first.catch(() => undefined);
+    for (const [index, { subject, text }] of messages.slice(1, -1).entries())
+      this.bus.nc.publish(subject, text, { headers: headOf(index + 1) });
+    const last = store(messages.length - 1);
+    last.catch(() => undefined);
+    await first;
+    const { seq, count } = await last;
+    if (count !== messages.length) throw new Error(`the server took ${count} of ${messages.length} facts`);
+    return seq;
+  }
+}
+
+interface Message {
+  readonly subject: string;
+  readonly text: string;
+}
+
+function outcomeOf(error: unknown): AppendOutcome {
+  if (error instanceof JetStreamApiError && REFUSALS.has(error.code))
+    return { outcome: 'refused', reason: error.message };
+  if (isConnectionTrouble(error)) return { outcome: 'unclear', reason: (error as Error).message };
+  throw error;
+}

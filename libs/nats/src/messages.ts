@@ -1,0 +1,78 @@
+import type { JsMsg } from '@nats-io/jetstream';
+import { headers, type MsgHdrs } from '@nats-io/nats-core';
+
+/** A message as handlers get it: text, so that each decodes it as its subject says. */
+export interface BusMessage {
+  readonly subject: string;
+  /** In its stream; 0 for core NATS. */
+  readonly sequence: number;
+  readonly text: string;
+  /** RFC 3339, when the server stored it; empty for core NATS. */
+  readonly time: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export function busMessage(message: JsMsg): BusMessage {
+  return {
+    subject: message.subject,
+    sequence: message.seq,
+    text: messageText(message.data),
+    time: message.timestamp,
+    headers: plainHeaders(message),
+  };
+}
+
+const STRICT = new TextDecoder('utf-8', { fatal: true });
+const LOOSE = new TextDecoder();
+
+/**
+ * The text of a message. Invalid UTF-8 becomes halves of surrogate pairs, which a check finds and nobody mistakes for
+ * text.
+ */
+export function messageText(data: Uint8Array): string {
+  try {
+    return STRICT.decode(data);
+  } catch {
+    return LOOSE.decode(data).replaceAll('\ufffd', '\ud800');
+  }
+}
+
+/** The headers of a message that is to be sent. */
+export function headersOf(values: Readonly<Record<string, string>>): MsgHdrs {
+  const made = headers();
+  for (const [name, value] of Object.entries(values)) made.set(name, value);
+  return made;
+}
+
+/** The client library reads headers only when asked, and throws for a name that is not ASCII. */
+interface Headed {
+  readonly headers?: MsgHdrs | undefined;
+}
+
+/** The headers of a message by name; none where a sender wrote what cannot be read. */
+export function plainHeaders(message: Headed): Readonly<Record<string, string>> {
+  const headers = readHeaders(message);
+  return headers === undefined ? {} : Object.fromEntries(headers.keys().map((key) => [key, headers.get(key)]));
+}
+
+/** Whether a message of a bucket says that its key was deleted. */
+export function isDeletion(message: Headed): boolean {
+  const operation = readHeaders(message)?.get('KV-Operation') ?? '';
+  return operation === 'DEL' || operation === 'PURGE';
+}
+
+/** The same for a message that the stream's leader was asked for. */
+export const isStoredDeletion = (message: { readonly header?: MsgHdrs | undefined }): boolean =>
+  isDeletion({
+    get headers() {
+      return message.header;
+    },
+  });
+
+function readHeaders(message: Headed): MsgHdrs | undefined {
+  try {
+    return message.headers;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,243 @@
+import {
+  DeliverPolicy,
+  jetstream,
+  type Consumer,
+  type ConsumerMessages,
+  type JsMsg,
+  type OrderedConsumerOptions,
+  type StoredMsg,
+} from '@nats-io/jetstream';
+import { errors } from '@nats-io/nats-core';
+import { monotonicMs } from '#libs/process';
+import type { Bus } from './connection.js';
+import { growingMs, pause } from './signal.js';
+
+export interface Reading {
+  readonly stream: string;
+  /** The first sequence; default: the stream's first. */
+  readonly from?: number;
+  /** Instead of `from`: the first message stored at or after this time. */
+  readonly since?: Date | undefined;
+  readonly filters?: readonly string[];
+  /** Only the newest of each subject, then all that comes. */
+  readonly lastPerSubject?: boolean;
+  readonly ahead?: number;
+  readonly headersOnly?: boolean;
+}
+
+/** Short ones: after a server's restart the consumer is made again within two missed heartbeats. */
+const EXPIRES_MS = 4_000;
+const HEARTBEAT_MS = 1_000;
+/** Several heartbeats; and how often to look for them. */
+const SILENT_MS = 4_000;
+const LOOK_MS = 1_000;
+/** How often a reading to the end looks whether the end is still there. */
+const GONE_MS = 1_000;
+const DEFAULT_AHEAD = 500;
+/** How long each try may take, of the time that a request has; together no longer than that. */
+const ANSWER_SHARES = [0.1, 0.15, 0.25, 0.5];
+
+/**
+ * Reads a stream without end, in order, with a consumer that leaves nothing behind. In a cluster the consumer dies with
+ * its server, without an answer: a reading without a sign of life starts again where it was.
+ */
+export class StreamReader implements AsyncIterable<JsMsg> {
+  private lastSequence = 0;
+  private closed = false;
+  private signMs = monotonicMs();
+  private isSuspect = false;
+  private received = 0;
+  private readonly watch: NodeJS.Timeout;
+
+  private constructor(
+    private readonly bus: Bus,
+    private readonly reading: Reading,
+    private current: ActiveConsumer,
+  ) {
+    this.listen(current);
+    this.watch = setInterval(() => this.look(), LOOK_MS);
+    this.watch.unref();
+  }
+
+  static async open(bus: Bus, reading: Reading): Promise<StreamReader> {
+    return new StreamReader(bus, reading, await beginConsuming(bus, reading, 0));
+  }
+
+  async *[Symbol.asyncIterator](): AsyncIterator<JsMsg> {
+    try {
+      while (!this.closed) {
+        for await (const message of this.current.messages) {
+          this.lastSequence = message.seq;
+          yield message;
+        }
+        await this.beginAnew();
+      }
+    } finally {
+      clearInterval(this.watch);
+    }
+  }
+
+  close(): void {
+    this.closed = true;
+    clearInterval(this.watch);
+    end(this.current);
+  }
+
+  private sign(): void {
+    this.signMs = monotonicMs();
+    this.isSuspect = false;
+  }
+
+  private listen({ messages }: ActiveConsumer): void {
+    void (async () => {
+      for await (const { type } of messages.status()) if (type === 'heartbeat') this.sign();
+    })();
+  }
+
+  /** Twice, for a process that was busy hears what came meanwhile only after this. */
+  private look(): void {
+    const received = this.current.messages.getReceived();
+    if (!this.bus.connected || received !== this.received) this.sign();
+    this.received = received;
+    if (monotonicMs() - this.signMs < SILENT_MS) return;
+    if (this.isSuspect) {
+      this.bus.logger.warn(
+        { stream: this.reading.stream, from: this.lastSequence + 1 },
+        'consumer stalled; recreating it',
+      );
+      this.sign();
+      end(this.current); // its iteration ends, and the next begins
+    } else this.isSuspect = true;
+  }
+
+  private async beginAnew(): Promise<void> {
+    for (let tries = 0; !this.closed; tries += 1) {
+      try {
+        const current = await beginConsuming(this.bus, this.reading, this.lastSequence);
+        if (this.closed) return end(current);
+        this.current = current;
+        this.sign();
+        return this.listen(current);
+      } catch (error) {
+        this.sign();
+        this.bus.logger.debug({ error, stream: this.reading.stream }, 'the consumer could not be recreated');
+        await pause(growingMs(tries, 50, 5_000));
+      }
+    }
+  }
+}
+
+interface ActiveConsumer {
+  readonly consumer: Consumer;
+  readonly messages: ConsumerMessages;
+}
+
+/** From the reading's beginning, or behind what was read of it already. */
+async function beginConsuming(bus: Bus, reading: Reading, after: number): Promise<ActiveConsumer> {
+  const consumer = await orderedConsumer(bus, reading, {
+    headers_only: reading.headersOnly === true,
+    ...(await startOf(bus, reading, after)),
+  });
+  const messages = await consumer.consume({
+    max_messages: reading.ahead ?? DEFAULT_AHEAD,
+    expires: EXPIRES_MS,
+    idle_heartbeat: HEARTBEAT_MS,
+  });
+  return { consumer, messages };
+}
+
+async function startOf(bus: Bus, reading: Reading, after: number): Promise<Partial<OrderedConsumerOptions>> {
+  if (after > 0) return { opt_start_seq: after + 1 };
+  if (reading.lastPerSubject === true) return { deliver_policy: DeliverPolicy.LastPerSubject };
+  const from = reading.since === undefined ? reading.from : await firstSince(bus, reading, reading.since);
+  return { opt_start_seq: Math.max(1, from ?? 1) };
+}
+
+function end({ consumer, messages }: ActiveConsumer): void {
+  messages.stop();
+  void consumer.delete().catch(() => undefined);
+}
+
+/** Reads what a stream holds now, up to the end that its leader names: another server may lag. */
+export async function readAll(
+  bus: Bus,
+  reading: Omit<Reading, 'since'>,
+  take: (message: JsMsg) => void,
+): Promise<void> {
+  const last = await lastOf(bus, reading);
+  if (last === undefined || last.seq < (reading.from ?? 1)) return;
+  const reader = await StreamReader.open(bus, reading);
+  let [taken, isAtEnd] = [0, false];
+  // What was the last may be gone by now: trimmed, or run out. Nothing would come then.
+  const watch = setInterval(() => {
+    const before = taken;
+    lastOf(bus, reading).then(
+      (now) => {
+        if (taken !== before || (now?.seq ?? 0) > before) return;
+        isAtEnd = true;
+        reader.close();
+      },
+      () => undefined,
+    );
+  }, GONE_MS);
+  try {
+    for await (const message of reader) {
+      take(message);
+      taken = message.seq;
+      if (message.seq >= last.seq) return;
+    }
+    if (!isAtEnd) throw new Error(`the reading of ${reading.stream} ended before its end`);
+  } finally {
+    clearInterval(watch);
+    reader.close();
+  }
+}
+
+/** The newest message that a reading comes to now, as the stream's leader has it; undefined when there is none. */
+export async function lastOf(bus: Bus, { stream, filters }: Reading): Promise<StoredMsg | undefined> {
+  const found = await lastOfEach(bus, stream, filters ?? ['>']);
+  if (found !== undefined || filters !== undefined) return found;
+  // For `>` a server looks at the last sequence alone, and finds nothing where just that message is gone.
+  const { config, state } = await bus.streamInfo(stream);
+  return state.messages === 0 ? undefined : lastOfEach(bus, stream, config.subjects ?? []);
+}
+
+async function lastOfEach(bus: Bus, stream: string, filters: readonly string[]): Promise<StoredMsg | undefined> {
+  const found = await Promise.all(filters.map((filter) => bus.stored(stream, { last_by_subj: filter })));
+  return found.reduce<StoredMsg | undefined>(
+    (last, message) => (message !== null && message.seq > (last?.seq ?? 0) ? message : last),
+    undefined,
+  );
+}
+
+async function firstSince(bus: Bus, reading: Reading, since: Date): Promise<number> {
+  const consumer = await orderedConsumer(bus, reading, { opt_start_time: since.toISOString() });
+  try {
+    if ((await consumer.info(true)).num_pending === 0) return (await bus.streamInfo(reading.stream)).state.last_seq + 1;
+    return (await consumer.next({ expires: 5_000 }))?.seq ?? 1;
+  } finally {
+    void consumer.delete().catch(() => undefined);
+  }
+}
+
+/**
+ * Tries again under another name when no answer comes soon: for minutes after a server was killed, the others still
+ * place consumers on it, and nobody answers for those.
+ */
+async function orderedConsumer(
+  bus: Bus,
+  { stream, filters }: Reading,
+  options: Partial<OrderedConsumerOptions>,
+): Promise<Consumer> {
+  const filtered = filters === undefined ? options : { ...options, filter_subjects: [...filters] };
+  for (const [tries, share] of ANSWER_SHARES.entries()) {
+    try {
+      const js = jetstream(bus.nc, { timeout: Math.round(bus.timeoutMs * share) });
+      // it writes the consumer's name into them
+      return await bus.unlessLost(() => js.consumers.get(stream, { ...filtered }));
+    } catch (error) {
+      if (!(error instanceof errors.TimeoutError) || tries === ANSWER_SHARES.length - 1) throw error;
+    }
+  }
+  throw new Error('there is a last try');
+}

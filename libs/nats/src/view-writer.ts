@@ -1,0 +1,154 @@
+import { hash } from 'node:crypto';
+import { JetStreamApiCodes, JetStreamApiError } from '@nats-io/jetstream';
+import { VIEW_BUCKETS, VIEWS, type ServiceName, type ViewBucket } from '#libs/contracts';
+import type { ViewBody, ViewKey, ViewPosition } from '#libs/engine';
+import type { Logger } from '#libs/process';
+import type { Bus } from './connection.js';
+import { headersOf, isDeletion, isStoredDeletion } from './messages.js';
+import { growingMs, pause, Signal } from './signal.js';
+import { readAll } from './stream-reader.js';
+import { kvStream, kvSubject } from './topology.js';
+import { bucketKey, shownSequence } from './views.js';
+
+interface KnownValue {
+  readonly revision: number;
+  readonly ledger: number;
+  readonly digest: string;
+}
+
+interface Write {
+  readonly bucket: ViewBucket;
+  readonly subject: string;
+  readonly text: string;
+  readonly digest: string;
+  readonly ledger: number;
+}
+
+const WIDTH = 256;
+const EXPECTED = 'Nats-Expected-Last-Subject-Sequence';
+
+/**
+ * Writes one service's views by compare-and-set: only what differs, and never over a higher ledger sequence. Different
+ * keys are written at the same time; of one key only the newest waits.
+ */
+export class ViewWriter {
+  private readonly known = new Map<string, KnownValue>();
+  private readonly queued = new Map<string, Write>();
+  private readonly active = new Set<string>();
+  private readonly ended = new Signal();
+  private stopped = false;
+  written = 0;
+
+  constructor(
+    private readonly bus: Bus,
+    private readonly service: ServiceName,
+    private readonly logger: Logger,
+  ) {}
+
+  /** Reads the service's buckets; returns the highest ledger sequence that a value shows, and where. */
+  async load(): Promise<ViewPosition> {
+    let highest: ViewPosition = { ledger: 0, bucket: '', key: undefined };
+    for (const bucket of VIEW_BUCKETS.filter((name) => VIEWS[name].owner === this.service)) {
+      await readAll(this.bus, { stream: kvStream(bucket), lastPerSubject: true, ahead: 2_000 }, (message) => {
+        const known = knownOf(message.seq, isDeletion(message) ? '' : message.string());
+        this.known.set(message.subject, known);
+        if (known.ledger > highest.ledger)
+          highest = { ledger: known.ledger, bucket, key: message.subject.slice(kvSubject(bucket, '').length) };
+      });
+    }
+    return highest;
+  }
+
+  /** Writes a value, some time soon. Without a wait between them, many go to the server together. */
+  write(key: ViewKey, value: ViewBody, ledger: number): void {
+    if (this.stopped) return;
+    const body = JSON.stringify(value);
+    const subject = kvSubject(key.bucket, bucketKey(key.bucket, key.key));
+    const digest = digestOf(body);
+    if (!this.queued.has(subject) && !this.active.has(subject) && this.known.get(subject)?.digest === digest) return;
+    const text = body === '{}' ? `{"ledger":${ledger}}` : `{"ledger":${ledger},${body.slice(1)}`;
+    this.queued.set(subject, { bucket: key.bucket, subject, text, digest, ledger });
+    this.begin();
+  }
+
+  get isFull(): boolean {
+    return this.queued.size > WIDTH && !this.stopped;
+  }
+
+  /** Resolves when not too many wait to be written. */
+  async room(): Promise<void> {
+    while (this.isFull) await this.ended.wait();
+  }
+
+  /** Resolves when all that was asked for stands, or was found to be overtaken. */
+  async flush(): Promise<void> {
+    while ((this.queued.size > 0 || this.active.size > 0) && !this.stopped) await this.ended.wait();
+  }
+
+  /** Gives up what is not yet under way: another copy leads. */
+  stop(): void {
+    this.stopped = true;
+    this.queued.clear();
+    this.ended.give();
+  }
+
+  private begin(): void {
+    for (const [subject, write] of this.queued) {
+      if (this.active.size >= WIDTH) return;
+      if (this.active.has(subject)) continue;
+      this.queued.delete(subject);
+      this.active.add(subject);
+      this.carryOut(write, 0);
+    }
+  }
+
+  private carryOut(write: Write, tries: number): void {
+    const known = this.known.get(write.subject);
+    const isOvertaken = known !== undefined && (known.ledger > write.ledger || known.digest === write.digest);
+    if (this.stopped || isOvertaken) return this.end(write);
+    this.bus.store(write.subject, write.text, headersOf({ [EXPECTED]: String(known?.revision ?? 0) }), (answer) => {
+      if (answer instanceof Error) return void this.tryAgain(write, tries, answer);
+      this.known.set(write.subject, { revision: answer.seq, ledger: write.ledger, digest: write.digest });
+      this.written += 1;
+      this.end(write);
+    });
+  }
+
+  private end({ subject }: Write): void {
+    this.active.delete(subject);
+    this.begin();
+    this.ended.give();
+  }
+
+  private async tryAgain(write: Write, tries: number, error: Error): Promise<void> {
+    const refused = error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamWrongLastSequence;
+    if (!refused) {
+      if (tries > 0) this.logger.warn({ error, subject: write.subject }, 'a view could not be written; trying again');
+      await pause(growingMs(tries, 50, 2_000));
+    }
+    // After a time-out too: it may have been written.
+    await this.readAgain(write).catch((failure: unknown) =>
+      this.logger.debug({ error: failure }, 'a view could not be read'),
+    );
+    this.carryOut(write, tries + 1);
+  }
+
+  private async readAgain(write: Write): Promise<void> {
+    const message = await this.bus.stored(kvStream(write.bucket), { last_by_subj: write.subject });
+    if (message === null) this.known.delete(write.subject);
+    else this.known.set(write.subject, knownOf(message.seq, isStoredDeletion(message) ? '' : message.string()));
+  }
+}
+
+function knownOf(revision: number, text: string): KnownValue {
+  try {
+    const { ledger, ...body } = JSON.parse(text) as { readonly ledger?: unknown };
+    return { revision, ledger: shownSequence(ledger), digest: digestOf(JSON.stringify(body)) };
+  } catch {
+    // Not a view of ours: overwritten.
+    return { revision, ledger: 0, digest: '' };
+  }
+}
+
+/** A digest and not the text: a hundred thousand nodes' views need not be kept twice. */
+const digestOf = (body: string): string => hash('sha1', body, 'base64');

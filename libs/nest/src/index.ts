@@ -1,0 +1,10 @@
+export { bootstrapServices } from './bootstrap.js';
+export {
+  startService,
+  startServices,
+  type ProcessOptions,
+  type RunningProcess,
+  type RunningService,
+} from './services.js';
+export { BusContext, OpsRequest, requestController, type RequestTable } from './requests.js';
+export { LEDGER_OPTIONS, LOGGER, SETTINGS, provideLedger, type ServiceSpec } from './service-module.js';

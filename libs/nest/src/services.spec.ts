@@ -1,0 +1,217 @@
+import { encodeReport, reportSubject, type NodeReport } from '#libs/contracts';
+import { SILENT, settingsFrom } from '#libs/process';
+import { natsFixture, until } from '#libs/testing';
+import { connectBus, Ledger, ServiceNotes, type Bus } from '#libs/nats';
+import { connectFleet, type FleetClient } from '#libs/client';
+import { CounterModule, heard, WithoutLedgerModule } from './counter.module.fixture.js';
+import { startService, startServices, type RunningService } from './services.js';
+
+const LEADER_TTL_MS = 1_500;
+
+describe('a service with Nest', () => {
+  const nats = natsFixture();
+  const services: RunningService[] = [];
+  let bus: Bus;
+  let fleet: FleetClient;
+
+  const started = async (): Promise<RunningService> => {
+    const service = await startService(
+      { module: CounterModule, name: 'scheduler', description: '' },
+      { settings: settingsFrom({ NATS_URL: nats.server.url }), logger: SILENT, leaderTtlMs: LEADER_TTL_MS },
+    );
+    services.push(service);
+    return service;
+  };
+  const report = (node: string): NodeReport => ({
+    kind: 'announced',
+    v: 1,
+    at: '',
+    node,
+    incarnation: 1,
+    nonce: 1,
+    seq: 1,
+    bootId: '',
+    hash: '',
+    lease: '',
+    verdict: '',
+    reason: '',
+    restored: false,
+    change: '',
+    pool: '',
+    labels: {},
+    capabilities: [],
+    fresh: false,
+    version: '',
+    durationMs: 0,
+    changed: [],
+    probe: '',
+    differences: [],
+    needsRestart: false,
+    step: '',
+  });
+  const send = (node: string): Promise<unknown> =>
+    bus.js.publish(reportSubject('announced', node), encodeReport(report(node)));
+
+  beforeEach(async () => {
+    bus = await connectBus({ servers: nats.server.url, name: 'spec' });
+    fleet = await connectFleet({ servers: nats.server.url, timeoutMs: 10_000 });
+    for await (const { config } of bus.jsm.streams.list()) await bus.jsm.streams.delete(config.name);
+  });
+  afterEach(async () => {
+    await Promise.all(services.splice(0).map((service) => service.close()));
+    await Promise.all([bus.close(), fleet.close()]);
+  });
+
+  it('takes inputs from a stream, in order, behind what was decided', async () => {
+    const first = await started();
+    await until(() => first.ledger?.leading);
+    for (let i = 0; i < 20; i += 1) await send('w-1.dc1');
+    await until(async () => (await fleet.get('status', 'w-1.dc1'))?.seq === 20);
+    await first.close();
+    services.length = 0;
+    const appended = await new Ledger(bus).lastSequence();
+    await send('w-1.dc1');
+    const second = await started();
+    await until(async () => (await fleet.get('status', 'w-1.dc1'))?.seq === 21);
+    expect(await new Ledger(bus).lastSequence()).toBe(appended + 1);
+    expect(second.ledger?.cursor).toBe(21);
+  });
+
+  it('answers requests, and refuses them with a code and a status', async () => {
+    await started();
+    await expect(fleet.request('ops.node.skip', { node: 'n1' })).rejects.toMatchObject({
+      name: 'OpsError',
+      code: 'not-found',
+    });
+    await send('n1');
+    await until(async () => (await fleet.get('status', 'n1'))?.seq === 1);
+    expect(await fleet.request('ops.node.skip', { node: 'n1' })).toEqual({ node: 'n1', skipped: true });
+    expect(await fleet.request('ops.node.why', { node: 'n1' })).toEqual({ node: 'n1', count: 1 });
+  });
+
+  it('tells every reason why a request is bad', async () => {
+    const service = await started();
+    await until(() => service.ledger?.leading);
+    await expect(fleet.request('ops.node.skip', { node: 'N 1', nodes: 2 })).rejects.toMatchObject({
+      code: 'bad-request',
+      message: expect.stringMatching(/nodes: .*name of a node|name of a node.*nodes: /),
+    });
+    const reply = await until(() => bus.nc.request('ops.node.skip', 'not json').catch(() => undefined));
+    expect([
+      reply.headers?.get('Nats-Service-Error-Code'),
+      reply.json<{ error: { code: string } }>().error.code,
+    ]).toEqual(['400', 'bad-request']);
+    const missing = await bus.nc.request('ops.node.skip', '{"node": "n1"}');
+    expect([missing.headers?.get('Nats-Service-Error-Code'), missing.json()]).toEqual([
+      '404',
+      { error: { code: 'not-found', message: 'there is no node n1' } },
+    ]);
+  });
+
+  it('sets aside what it cannot read, and goes on', async () => {
+    await started();
+    await bus.js.publish('node.applied.n1', 'not json');
+    await send('n1');
+    await until(async () => (await fleet.get('status', 'n1'))?.seq === 1);
+    expect((await fleet.inspect()).poison).toEqual([
+      expect.objectContaining({
+        stream: 'REPORTS',
+        sequence: 1,
+        subject: 'node.applied.n1',
+        reason: expect.stringContaining('JSON'),
+      }),
+    ]);
+  });
+
+  it('hears core NATS while it leads', async () => {
+    const service = await started();
+    await until(() => service.ledger?.leading);
+    await until(() => {
+      bus.nc.publish('alive.n7', '{}');
+      return heard.includes('alive.n7');
+    });
+  });
+
+  it('shows what a person should know of it, once for all copies that say the same, until it is taken back', async () => {
+    const copies = [await started(), await started()];
+    const note = { state: 'bad', words: 'the certificate ran out', todo: 'put another in its place' } as const;
+    const shown = async (): Promise<string> => JSON.stringify((await fleet.inspect()).services[0]?.notes);
+    for (const { app } of copies) app.get(ServiceNotes).set('certificate', note);
+    await until(async () => (await shown()) === JSON.stringify([note]));
+    for (const { app } of copies) app.get(ServiceNotes).set('certificate', undefined);
+    await until(async () => (await shown()) === '[]');
+  });
+
+  it('two copies share the name; the one that leads answers, and after it the other', async () => {
+    const first = await started();
+    await until(() => first.ledger?.leading);
+    const second = await started();
+    await send('n1');
+    await until(async () => (await fleet.get('status', 'n1'))?.seq === 1);
+    expect((await fleet.inspect()).services).toEqual([{ name: 'scheduler', copies: 2, halted: '', notes: [] }]);
+    await first.close();
+    services.splice(0, 1);
+    expect(await fleet.request('ops.node.why', { node: 'n1' })).toEqual({ node: 'n1', count: 1 });
+    expect(second.ledger?.leading).toBe(true);
+  });
+
+  it('lives through a kill of the server: what was decided stands, and inputs go on', async () => {
+    const service = await started();
+    await until(() => service.ledger?.leading);
+    await send('n1');
+    await until(async () => (await fleet.get('status', 'n1'))?.seq === 1);
+    nats.server.kill();
+    await nats.server.restart();
+    await until(() =>
+      send('n1').then(
+        () => true,
+        () => false,
+      ),
+    );
+    await until(async () => ((await fleet.get('status', 'n1').catch(() => undefined))?.seq ?? 0) >= 2);
+    await until(() => fleet.request('ops.node.why', { node: 'n1' }).catch(() => undefined));
+  });
+
+  it('a copy that has stopped deciding says why', async () => {
+    const service = await started();
+    await until(() => service.ledger?.leading);
+    await bus.js.publish('node.reported.n1', 'not json');
+    await until(() => service.ledger?.halted);
+    await until(() =>
+      fleet.request('ops.node.why', { node: 'n1' }).then(
+        () => false,
+        (error: Error) => /cannot be decoded/.test(error.message),
+      ),
+    );
+    expect((await fleet.inspect()).services[0]?.halted).toMatch(/cannot be decoded/);
+  });
+
+  it('shares its connection and its reading of the ledger with the others of its process', async () => {
+    const specs = ['scheduler', 'scheduler-2'].map((name) => ({ module: CounterModule, name, description: '' }));
+    const { services: both, close } = await startServices(specs, {
+      settings: settingsFrom({ NATS_URL: nats.server.url }),
+      logger: SILENT,
+      leaderTtlMs: LEADER_TTL_MS,
+    });
+    services.push({ ...(both[0] as RunningService), close });
+    await until(() => both.some(({ ledger }) => ledger?.leading));
+    await send('n1');
+    await until(async () => (await fleet.get('status', 'n1'))?.seq === 1);
+    const last = await new Ledger(bus).lastSequence();
+    await until(() => both.every(({ ledger }) => ledger?.work === last));
+    await until(async () => (await bus.streamInfo('LEDGER')).state.consumer_count === 1);
+  });
+
+  it('starts without a ledger where it has none, and calls nothing an error', async () => {
+    const errors: string[] = [];
+    const service = await startService(
+      { module: WithoutLedgerModule, name: 'gateway', description: '' },
+      {
+        settings: settingsFrom({ NATS_URL: nats.server.url }),
+        logger: { ...SILENT, error: (_, message) => errors.push(message) },
+      },
+    );
+    services.push(service);
+    expect([service.ledger, errors]).toEqual([undefined, []]);
+  });
+});

@@ -1,0 +1,53 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Logger } from './logger.js';
+
+/** What a process says of itself when it is asked; each answer is why not, or undefined when all is well. */
+export interface Health {
+  /** Why only a restart would help. */
+  readonly dead: () => string | undefined;
+  /** Why it would not be of use at this moment. */
+  readonly unready: () => string | undefined;
+}
+
+export interface HealthServer {
+  /** Where it listens; what was asked for, unless that was 0. */
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** Answers `/healthz` and `/readyz` with 200, or 503 and the reason. Rejects where the port is taken. */
+export async function serveHealth(port: number, health: Health): Promise<HealthServer> {
+  const checks: Readonly<Record<string, () => string | undefined>> = {
+    '/healthz': health.dead,
+    '/readyz': health.unready,
+  };
+  const server = createServer(({ url = '' }, answer) => {
+    const check = checks[url.split('?', 1)[0] ?? ''];
+    const why = check?.();
+    answer.writeHead(check === undefined ? 404 : why === undefined ? 200 : 503, { 'content-type': 'text/plain' });
+    answer.end(check === undefined ? 'there are /healthz and /readyz\n' : `${why ?? 'ok'}\n`);
+  });
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(port, resolve));
+  // It is no reason to go on for a process that has nothing else to do.
+  server.unref();
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** Logs one line of figures every `everyMs`, so that a log alone tells how a process fares. Returns how to stop it. */
+export function logHealth(logger: Logger, everyMs: number, figures: () => object): () => void {
+  if (everyMs === 0) return () => undefined;
+  const timer = setInterval(
+    () => logger.info({ ...figures(), rssBytes: process.memoryUsage.rss() }, 'health'),
+    everyMs,
+  );
+  timer.unref();
+  return () => clearInterval(timer);
+}

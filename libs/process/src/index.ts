@@ -1,0 +1,25 @@
+export * from './health.js';
+export * from './logger.js';
+export * from './memory.js';
+export { readSettings, SettingsError, type Environment } from './setting.js';
+export { CONNECTION_SETTINGS, SERVICE_SETTINGS, settingsFrom, type Settings } from './settings.js';
+export * from './time.js';
+export {
+  cachePath,
+  findNatsServer,
+  inPath,
+  isAtLeast,
+  isExecutable,
+  OLDEST_NATS_SERVER,
+  PINNED_NATS_SERVER,
+} from './binaries.js';
+export { buildOnce } from './build-once.js';
+export { Guard } from './guard.js';
+export {
+  freePort,
+  prepareNatsServer,
+  waitForNatsServer,
+  type NatsServerCommand,
+  type NatsServerOptions,
+} from './nats-server.js';
+export { PROCESSES, Supervisor, type ChildSpec } from './supervisor.js';

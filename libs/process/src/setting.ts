@@ -1,0 +1,98 @@
+/** How the text of an environment variable is read. */
+export interface Form<T> {
+  /** Follows `must be` in a refusal, and is the type in the reference. */
+  readonly must: string;
+  parse(text: string): T | undefined;
+}
+
+/** One environment variable. An empty one counts as absent. */
+export interface Setting<T> {
+  readonly variable: string;
+  /** Read where the first is absent: what other tools call the same. */
+  readonly orVariable?: string;
+  /** The services that read it; absent: all of them. */
+  readonly services?: readonly string[];
+  readonly form: Form<T>;
+  /** As a person would write it; absent: there is none. */
+  readonly fallback?: string;
+  readonly description: string;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** An environment that cannot be understood; the message names every variable that is wrong. */
+export class SettingsError extends Error {
+  override readonly name = 'SettingsError';
+}
+
+type Value<S> = S extends { readonly form: Form<infer T> }
+  ? S extends { readonly fallback: string }
+    ? T
+    : T | undefined
+  : never;
+
+/** The values of a table of settings. */
+export type Values<Table> = { readonly [Key in keyof Table]: Value<Table[Key]> };
+
+/** Reads a table; with `services`, only what one of them reads, and the defaults of the rest. */
+export function readSettings<Table extends Readonly<Record<string, Setting<unknown>>>>(
+  table: Table,
+  environment: Environment,
+  services?: readonly string[],
+): Values<Table> {
+  const complaints: string[] = [];
+  const values: Record<string, unknown> = {};
+  for (const [key, setting] of Object.entries(table)) {
+    const isRead = services === undefined || setting.services?.some((name) => services.includes(name)) !== false;
+    const { variable, orVariable = variable } = setting;
+    const given = isRead ? environment[variable] || environment[orVariable] || '' : '';
+    const text = given === '' ? setting.fallback : given;
+    values[key] = text === undefined ? undefined : setting.form.parse(text);
+    if (text !== undefined && values[key] === undefined)
+      complaints.push(`${setting.variable} is ${JSON.stringify(text)}, and must be ${setting.form.must}`);
+  }
+  if (complaints.length > 0) throw new SettingsError(complaints.join('; '));
+  return values as Values<Table>;
+}
+
+export const text = (must: string): Form<string> => ({ must, parse: (given) => given });
+
+export const oneOf = <const T extends string>(words: readonly T[]): Form<T> => ({
+  must: `one of ${words.join(', ')}`,
+  parse: (given) => words.find((word) => word === given),
+});
+
+/** Any number from `least`, or above 0. */
+export function number(least: 0 | 'above 0', each = 1): Form<number> {
+  return {
+    must: least === 0 ? 'a number from 0' : 'a number above 0',
+    parse: (given) => {
+      const value = Number(given);
+      return Number.isFinite(value) && (least === 0 ? value >= 0 : value > 0) ? value * each : undefined;
+    },
+  };
+}
+
+/** A whole number; `each` turns it into the unit of the code. */
+export function whole(least: number, each = 1): Form<number> {
+  return {
+    must: `a whole number from ${least}`,
+    parse: (given) => (Number.isInteger(Number(given)) && Number(given) >= least ? Number(given) * each : undefined),
+  };
+}
+
+export const PORT: Form<number> = {
+  must: 'a TCP port',
+  parse: (given) => (/^\d{1,5}$/.test(given) && Number(given) <= 65_535 ? Number(given) : undefined),
+};
+
+export const URLS: Form<readonly string[]> = {
+  must: 'URLs, separated by commas',
+  parse: (given) => {
+    const urls = given
+      .split(',')
+      .map((url) => url.trim())
+      .filter((url) => url !== '');
+    return urls.length === 0 || urls.some((url) => /\s/.test(url)) ? undefined : urls;
+  },
+};

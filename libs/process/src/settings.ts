@@ -1,0 +1,175 @@
+import { HEARTBEATS_PER_SECOND } from '#libs/contracts';
+import { LOG_LEVELS } from './logger.js';
+import {
+  number,
+  oneOf,
+  PORT,
+  readSettings,
+  text,
+  URLS,
+  whole,
+  type Environment,
+  type Setting,
+  type Values,
+} from './setting.js';
+
+const SECOND_MS = 1_000;
+const DAY_MS = 24 * 3_600 * SECOND_MS;
+
+/** Where NATS is, and who asks. The CLI and appliers read these too; they have more ways to say it. */
+export const CONNECTION_SETTINGS = {
+  servers: {
+    variable: 'NATS_URL',
+    form: URLS,
+    fallback: 'nats://127.0.0.1:4222',
+    description: 'The NATS servers.',
+  },
+  creds: {
+    variable: 'SLUICE_CREDS',
+    orVariable: 'NATS_CREDS',
+    form: text('a file'),
+    description: 'Credentials file for NATS.',
+  },
+  token: {
+    variable: 'SLUICE_TOKEN',
+    form: text('text'),
+    description: 'Token for NATS, instead of credentials.',
+  },
+} as const satisfies Readonly<Record<string, Setting<unknown>>>;
+
+/**
+ * Every environment variable that a service reads. `docs/reference/settings.md` is generated from it. An applier has
+ * options (services/applier/src/shell/options.ts), which may come from the environment too.
+ */
+export const SERVICE_SETTINGS = {
+  ...CONNECTION_SETTINGS,
+  logLevel: {
+    variable: 'SLUICE_LOG',
+    form: oneOf(LOG_LEVELS),
+    fallback: 'info',
+    description: 'How much to log.',
+  },
+  replicas: {
+    variable: 'SLUICE_REPLICAS',
+    form: whole(1),
+    description:
+      'Copies of each stream and bucket in a cluster of NATS servers: 1, 3 or 5, the same for all services. Without ' +
+      'it, existing streams stay as they are, and new ones have 1.',
+  },
+  snapshotFacts: {
+    variable: 'SLUICE_SNAPSHOT_FACTS',
+    form: whole(1),
+    fallback: '20000',
+    description: 'Facts between two snapshots of the state of a service.',
+  },
+  healthPort: {
+    variable: 'SLUICE_HEALTH_PORT',
+    form: PORT,
+    description:
+      'Port for `/healthz` (200 while the process runs, also while it waits for NATS) and `/readyz` (200 while it is ' +
+      'connected, has read the ledger to its end and has not stopped deciding; else 503 with the reason).',
+  },
+  healthMs: {
+    variable: 'SLUICE_HEALTH_SECONDS',
+    form: whole(0, SECOND_MS),
+    fallback: '60',
+    description: 'Seconds between two health lines in the log. 0: none.',
+  },
+  ledgerMs: {
+    variable: 'SLUICE_LEDGER_DAYS',
+    services: ['merger'],
+    form: whole(0, DAY_MS),
+    fallback: '90',
+    description: 'Days for which the ledger keeps every fact.',
+  },
+  unreferencedMs: {
+    variable: 'SLUICE_UNREFERENCED_DAYS',
+    services: ['merger'],
+    form: whole(1, DAY_MS),
+    fallback: '7',
+    description: 'Days for which a config, or the targets of a change, are kept when nothing names them any more.',
+  },
+  cleanupMs: {
+    variable: 'SLUICE_CLEANUP_SECONDS',
+    services: ['merger'],
+    form: whole(1, SECOND_MS),
+    fallback: '3600',
+    description: 'Seconds between two removals of old facts, and of configs that nothing names.',
+  },
+  silentAfterMs: {
+    variable: 'SLUICE_SILENT_SECONDS',
+    services: ['inventory'],
+    form: number('above 0', SECOND_MS),
+    fallback: '35',
+    description: 'Seconds without a heartbeat after which a node is silent.',
+  },
+  heartbeatsPerSecond: {
+    variable: 'SLUICE_HEARTBEATS_PER_SECOND',
+    services: ['inventory'],
+    form: number(0),
+    fallback: String(HEARTBEATS_PER_SECOND) as string,
+    description:
+      'About how many heartbeats the whole fleet may send in a second; nodes of larger fleets are asked for fewer. ' +
+      '0: no limit.',
+  },
+  nodeSource: {
+    variable: 'SLUICE_INVENTORY',
+    services: ['inventory'],
+    form: oneOf(['announced', 'kubernetes']),
+    fallback: 'announced',
+    description:
+      'Where the inventory learns about nodes. `kubernetes`: Node objects in addition to what nodes announce. A Node that is ' +
+      'NotReady or cordoned then counts against the budget of its pool, a deleted one has left, and its labels take ' +
+      'precedence over those that the node announces.',
+  },
+  drainStrategy: {
+    variable: 'SLUICE_DRAIN',
+    services: ['drain'],
+    form: oneOf(['none', 'external', 'kubernetes']),
+    fallback: 'none',
+    description:
+      'How nodes are drained. `external`: another program drains them and answers with `ops.node.drained`. ' +
+      '`kubernetes`: the Node is cordoned and its pods are evicted.',
+  },
+  pod: {
+    variable: 'SLUICE_POD',
+    services: ['drain'],
+    form: text('namespace/name'),
+    fallback: '',
+    description: 'The pod that this process runs in. It is evicted last.',
+  },
+  debounceMs: {
+    variable: 'SLUICE_DEBOUNCE_SECONDS',
+    services: ['gateway'],
+    form: number(0, SECOND_MS),
+    fallback: '1',
+    description: 'Objects that are applied within so many seconds of each other go into one change.',
+  },
+  webhookPort: {
+    variable: 'SLUICE_WEBHOOK_PORT',
+    services: ['gateway'],
+    form: PORT,
+    description:
+      'Port of the admission webhook. It needs `SLUICE_WEBHOOK_CERT_FILE` and `SLUICE_WEBHOOK_KEY_FILE`, because an ' +
+      'API server asks over TLS only. Without it there is no webhook.',
+  },
+  webhookCertFile: {
+    variable: 'SLUICE_WEBHOOK_CERT_FILE',
+    services: ['gateway'],
+    form: text('a file'),
+    description: 'Certificate of the webhook, in PEM.',
+  },
+  webhookKeyFile: {
+    variable: 'SLUICE_WEBHOOK_KEY_FILE',
+    services: ['gateway'],
+    form: text('a file'),
+    description: 'Private key of the webhook, in PEM.',
+  },
+} as const satisfies Readonly<Record<string, Setting<unknown>>>;
+
+/** What a service takes from its environment. */
+export type Settings = Values<typeof SERVICE_SETTINGS>;
+
+/** Reads the settings of these services; without names, of all. Throws SettingsError with all that is wrong. */
+export const settingsFrom = (environment: Environment = process.env, services?: readonly string[]): Settings =>
+  readSettings(SERVICE_SETTINGS, environment, services);

@@ -1,3 +1,0 @@
-export * from './canonical-json.js';
-export * from './compiled.js';
-export * from './rendered-node.js';

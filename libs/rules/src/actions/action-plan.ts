@@ -1,0 +1,85 @@
+import { ordered, type Action, type Config, type ConfigEntry } from '#libs/contracts';
+import { canonicalJson } from '../rendering/canonical-json.js';
+import { changedEntries, isEqual } from './changed-entries.js';
+import type { EffectivePolicy } from './effective-policy.js';
+import { normalSpec, placeOf, rulingOf } from './kind-rules.js';
+
+/** Why an action is in a plan: what changes, the rule that matched it, and what that rule asks for. */
+export interface Because {
+  readonly what: string;
+  readonly rule: string;
+  readonly actions: readonly Action[];
+}
+
+/** What going from one config to another needs on the node. */
+export interface ActionPlan {
+  /** In the order in which they are taken; empty when nothing changes. */
+  readonly actions: readonly Action[];
+  readonly because: readonly Because[];
+  /** What differs: paths, units, kernel parameters, and `Kind/name` for what has no such place. Sorted. */
+  readonly changed: readonly string[];
+}
+
+/** Plans the actions that going from one config to another needs under a policy. */
+export function planActions(from: Config, to: Config, policy: EffectivePolicy): ActionPlan {
+  const parts = differences(from, to);
+  const because = parts.flatMap(({ what, kinds }) =>
+    kinds.map((kind) => {
+      const { rule, actions } = rulingOf(kind, what, policy);
+      return { what, rule, actions };
+    }),
+  );
+  return {
+    actions: ordered([...new Set(because.map(({ actions }) => actions))].flat()),
+    because,
+    changed: parts.map(({ what }) => what),
+  };
+}
+
+interface Part {
+  readonly what: string;
+  /** Every kind that this place had or gets. */
+  readonly kinds: readonly string[];
+}
+
+/** Compares by place: what lies there counts, not which fragment put it there. */
+function differences(from: Config, to: Config): readonly Part[] {
+  const entries = changedEntries(from.fragments, to.fragments);
+  const before = places(entries.before);
+  const after = places(entries.after);
+  const whats = [...new Set([...before.keys(), ...after.keys()])].filter(
+    (what) => !isSamePlace(what, before.get(what), after.get(what)),
+  );
+  return whats.sort().map((what) => {
+    const both = [...(before.get(what) ?? []), ...(after.get(what) ?? [])];
+    return { what, kinds: [...new Set(both.map(({ kind }) => kind))].sort() };
+  });
+}
+
+/** Two fragments at one place are refused by review; should it happen, the place is both. */
+type Place = readonly ConfigEntry[];
+
+function places(entries: readonly ConfigEntry[]): ReadonlyMap<string, Place> {
+  const found = new Map<string, ConfigEntry[]>();
+  for (const entry of entries) {
+    const what = placeOf(entry);
+    const others = found.get(what);
+    if (others === undefined) found.set(what, [entry]);
+    else others.push(entry);
+  }
+  return found;
+}
+
+function isSamePlace(what: string, before: Place = [], after: Place = []): boolean {
+  if (before.length !== after.length) return false;
+  const [one, other] = [before[0], after[0]];
+  if (before.length === 1 && one !== undefined && other !== undefined)
+    return one.kind === other.kind && isEqual(normalSpec(one, what), normalSpec(other, what));
+  return textOf(what, before) === textOf(what, after);
+}
+
+const textOf = (what: string, place: Place): string =>
+  place
+    .map((entry) => canonicalJson([entry.kind, normalSpec(entry, what)]))
+    .sort()
+    .join('\n');

@@ -1,0 +1,132 @@
+import { fragmentId, ordered, type Action, type Fragment } from '#libs/contracts';
+import { normalPath, selectorOf, selects, type DisruptionPolicySpec, type NetworkKind } from '#libs/manifests';
+
+/**
+ * Actions, the rule that asks for them, and the names of the policies that it comes from; none for a kind's own
+ * default.
+ */
+export interface Ruling {
+  readonly rule: string;
+  readonly policies: readonly string[];
+  readonly actions: readonly Action[];
+}
+
+/** What all disruption policies that select a node come to; for people to see as much as for planning. */
+export interface EffectivePolicy {
+  /** For what no other rule matches; undefined when no policy has one. */
+  readonly default: Ruling | undefined;
+  /** By normalised path; one rule for each. */
+  readonly files: readonly (Ruling & { readonly path: string })[];
+  readonly units: readonly (Ruling & { readonly name: string })[];
+  readonly sshKeys: Ruling | undefined;
+  /** By key, or by the beginning of keys. */
+  readonly sysctl: readonly (Ruling & { readonly key: string })[];
+  readonly network: readonly (Ruling & { readonly kind: NetworkKind })[];
+}
+
+/** The policy where there is none: every kind's own default counts. */
+export const NO_POLICY: EffectivePolicy = {
+  default: undefined,
+  files: [],
+  units: [],
+  sshKeys: undefined,
+  sysctl: [],
+  network: [],
+};
+
+/** Merges the disruption policies that select a node: what several say about the same thing is all done. */
+export function effectivePolicy(
+  policies: Iterable<Fragment>,
+  labels: Readonly<Record<string, string>>,
+): EffectivePolicy {
+  const selecting = [...policies]
+    .filter((policy) => policy.kind === 'DisruptionPolicy' && selects(selectorOf(policy), labels))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+  const found = new Rulings();
+  for (const fragment of selecting) {
+    const policy = { id: fragmentId(fragment), name: fragment.name };
+    const spec = fragment.spec as unknown as DisruptionPolicySpec;
+    if (spec.default !== undefined) found.add('default', '', policy, 'default', spec.default);
+    for (const { path, actions } of spec.files ?? [])
+      found.add('files', normalPath(path), policy, `files ${path}`, actions);
+    for (const { name, actions } of spec.units ?? []) found.add('units', name, policy, `units ${name}`, actions);
+    if (spec.sshKeys !== undefined) found.add('sshKeys', '', policy, 'sshKeys', spec.sshKeys.actions);
+    for (const { key, actions } of spec.sysctl ?? []) found.add('sysctl', key, policy, `sysctl ${key}`, actions);
+    for (const { kind, actions } of spec.network ?? []) found.add('network', kind, policy, `network ${kind}`, actions);
+  }
+  return {
+    default: found.of('default')[0]?.[1],
+    files: found.of('files').map(([path, ruling]) => ({ path, ...ruling })),
+    units: found.of('units').map(([name, ruling]) => ({ name, ...ruling })),
+    sshKeys: found.of('sshKeys')[0]?.[1],
+    sysctl: found.of('sysctl').map(([key, ruling]) => ({ key, ...ruling })),
+    network: found.of('network').map(([kind, ruling]) => ({ kind: kind as NetworkKind, ...ruling })),
+  };
+}
+
+/** The rule for a path: its own, or that of the nearest folder above it that has one. */
+export function longestFile(path: string, policy: EffectivePolicy): Ruling | undefined {
+  const rules = indexOf(policy).files;
+  for (let end = path.length; end > 0; end = path.lastIndexOf('/', end - 1)) {
+    const rule = rules.get(path.slice(0, end));
+    if (rule !== undefined) return rule;
+  }
+  return rules.get('/');
+}
+
+/** The rule for a kernel parameter: its own, or that of its longest beginning that has one. */
+export function longestSysctl(key: string, policy: EffectivePolicy): Ruling | undefined {
+  const rules = indexOf(policy).sysctl;
+  for (let end = key.length; end > 0; end = key.lastIndexOf('.', end - 1)) {
+    const rule = rules.get(key.slice(0, end));
+    if (rule !== undefined) return rule;
+  }
+  return undefined;
+}
+
+type Target = keyof EffectivePolicy;
+
+class Rulings {
+  private readonly found = new Map<Target, Map<string, Ruling>>();
+
+  /** Of two policies on one target both are done, and both are named. */
+  add(
+    target: Target,
+    key: string,
+    policy: { readonly id: string; readonly name: string },
+    rule: string,
+    actions: readonly Action[],
+  ): void {
+    const rulings = this.found.get(target) ?? new Map<string, Ruling>();
+    this.found.set(target, rulings);
+    const known = rulings.get(key);
+    rulings.set(key, {
+      rule: known === undefined ? `${policy.id} ${rule}` : `${known.rule}, ${policy.id} ${rule}`,
+      policies: [...new Set([...(known?.policies ?? []), policy.name])],
+      actions: ordered([...(known?.actions ?? []), ...actions]),
+    });
+  }
+
+  of(target: Target): readonly (readonly [string, Ruling])[] {
+    return [...(this.found.get(target) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1));
+  }
+}
+
+interface Index {
+  readonly files: ReadonlyMap<string, Ruling>;
+  readonly sysctl: ReadonlyMap<string, Ruling>;
+}
+
+/** A policy counts for a whole pool: its rules are laid out once. */
+const INDEXES = new WeakMap<EffectivePolicy, Index>();
+
+function indexOf(policy: EffectivePolicy): Index {
+  const known = INDEXES.get(policy);
+  if (known !== undefined) return known;
+  const index = {
+    files: new Map(policy.files.map((rule) => [rule.path, rule])),
+    sysctl: new Map(policy.sysctl.map((rule) => [rule.key, rule])),
+  };
+  INDEXES.set(policy, index);
+  return index;
+}

@@ -1,0 +1,120 @@
+import type { Config, ConfigEntry, Reason } from '#libs/contracts';
+import type { Digest } from '#libs/engine';
+import { isUnicode, type TemplatePart } from '#libs/manifests';
+import { canonicalJson } from './canonical-json.js';
+import type { Compiled, SpecTemplate } from './compiled.js';
+
+/** What templates can name. */
+export interface TemplateNode {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/**
+ * The config of a node and its identity. With reasons, the rest is what could be rendered: enough to say what else is
+ * wrong, and not to be used.
+ */
+export interface Rendered {
+  readonly config: Config;
+  /** The config's RFC 8785 form, which is what `hash` is the digest of. */
+  readonly text: string;
+  readonly hash: string;
+  readonly recipe: string;
+  readonly reasons: readonly Reason[];
+}
+
+/** Renders the fragments that select a node, as `FragmentIndex.forNode` gave them. */
+export function renderNode(fragments: readonly Compiled[], node: TemplateNode, digest: Digest): Rendered {
+  const set = sharedOf(fragments, digest);
+  if (set.plain !== undefined) return set.plain;
+  const reasons: Reason[] = [];
+  const entries: ConfigEntry[] = [];
+  const pieces: string[] = [];
+  for (const fragment of fragments) {
+    const made = renderFragment(fragment, node, reasons);
+    entries.push(made.entry);
+    pieces.push(made.piece);
+  }
+  const text = configText(pieces);
+  return { config: { fragments: entries }, text, hash: digest(text), recipe: set.recipe, reasons };
+}
+
+/** The identity of the config without any fragment. */
+export const emptyHash = (digest: Digest): string => digest(configText([]));
+
+/** The identity of a config that is there as a value. */
+export const configHash = (config: Config, digest: Digest): string => digest(canonicalJson(config));
+
+/** What all nodes with the same set of fragments share. */
+interface Shared {
+  readonly recipe: string;
+  /** The whole result, where no fragment has templates or problems. */
+  readonly plain: Rendered | undefined;
+}
+
+/** The index gives the same array for the same set, so the array stands for the set. There is one digest in use. */
+const SHARED = new WeakMap<readonly Compiled[], Shared>();
+
+function sharedOf(fragments: readonly Compiled[], digest: Digest): Shared {
+  const known = SHARED.get(fragments);
+  if (known !== undefined) return known;
+  const pieces = fragments.map(({ piece }) => piece);
+  const recipe = digest(`[${pieces.join(',')}]`);
+  const isPlain = fragments.every(({ template, problems }) => template === undefined && problems.length === 0);
+  const text = configText(pieces);
+  const config = { fragments: fragments.map(({ entry }) => entry) };
+  const shared = { recipe, plain: isPlain ? { config, text, hash: digest(text), recipe, reasons: [] } : undefined };
+  SHARED.set(fragments, shared);
+  return shared;
+}
+
+/** The canonical form of a config, from those of its entries: RFC 8785 has no space between them. */
+const configText = (pieces: readonly string[]): string => `{"fragments":[${pieces.join(',')}]}`;
+
+function renderFragment(
+  fragment: Compiled,
+  node: TemplateNode,
+  reasons: Reason[],
+): { readonly entry: ConfigEntry; readonly piece: string } {
+  for (const problem of fragment.problems) reasons.push({ ...problem, nodes: [node.name] });
+  if (fragment.template === undefined) return fragment;
+  const spec = fill(fragment.template, node, fragment.id, reasons) as ConfigEntry['spec'];
+  const entry = { ...fragment.entry, spec };
+  return { entry, piece: canonicalJson(entry) };
+}
+
+function fill(template: SpecTemplate, node: TemplateNode, fragment: string, reasons: Reason[]): unknown {
+  switch (template.is) {
+    case 'constant':
+      return template.value;
+    case 'text':
+      return template.parts.map((part) => fillPart(part, template.field, node, fragment, reasons)).join('');
+    case 'list':
+      return template.items.map((item) => fill(item, node, fragment, reasons));
+    case 'object':
+      return Object.fromEntries(template.fields.map(([key, item]) => [key, fill(item, node, fragment, reasons)]));
+  }
+}
+
+function fillPart(part: TemplatePart, field: string, node: TemplateNode, fragment: string, reasons: Reason[]): string {
+  if (part.part === 'text') return part.text;
+  if (part.part === 'name') return node.name;
+  const value = Object.hasOwn(node.labels, part.key) ? node.labels[part.key] : undefined;
+  if (value !== undefined && isUnicode(value)) return value;
+  const message =
+    value === undefined
+      ? `{{ node.labels.${part.key} }}: the node has no such label; it has ${listed(node.labels)}`
+      : `{{ node.labels.${part.key} }}: the value holds half of a surrogate pair`;
+  reasons.push({ fragment, field, code: 'unknown-template-key', message, nodes: [node.name] });
+  return '';
+}
+
+/** Messages stay readable on nodes with a hundred labels. */
+const MAX_LISTED = 20;
+
+function listed(labels: Readonly<Record<string, string>>): string {
+  const keys = Object.keys(labels).sort();
+  if (keys.length === 0) return 'none';
+  const rest = keys.length > MAX_LISTED ? ` and ${keys.length - MAX_LISTED} more` : '';
+  return keys.slice(0, MAX_LISTED).join(', ') + rest;
+}

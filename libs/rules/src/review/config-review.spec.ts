@@ -1,0 +1,217 @@
+import type { Config, ConfigEntry, Reason } from '#libs/contracts';
+import { mergeReasons, reviewActions, reviewConfig, reviewWarnings } from '../index.js';
+
+const entry = (kind: string, name: string, spec: object): ConfigEntry => ({
+  kind,
+  name,
+  spec: spec as ConfigEntry['spec'],
+});
+const file = (name: string, path: string, content = ''): ConfigEntry => entry('File', name, { path, content });
+const directory = (name: string, path: string): ConfigEntry => entry('Directory', name, { path });
+const able = {
+  name: 'w-1',
+  capabilities: ['kind:File', 'kind:Directory', 'kind:Probe', 'kind:Exec', 'probe:exec', 'action:reboot'],
+};
+const review = (...fragments: ConfigEntry[]): readonly Reason[] => reviewConfig({ fragments } satisfies Config, able);
+
+describe('reviewConfig', () => {
+  test('a good config gives no reason', () => {
+    expect(
+      review(
+        directory('a', '/srv/a'),
+        file('b', '/srv/a/b'),
+        file('c', '/srv/ab'),
+        entry('Probe', 'p', { exec: { argv: ['true'] } }),
+      ),
+    ).toEqual([]);
+    expect(review()).toEqual([]);
+  });
+
+  test('a spec that does not hold names the node', () => {
+    expect(review(file('a', 'etc'))).toEqual([
+      { fragment: 'File/a', field: 'spec.path', code: 'bad-path', message: 'must be absolute', nodes: ['w-1'] },
+    ]);
+  });
+
+  test.each([
+    [
+      'two files',
+      [file('a', '/etc/motd'), file('b', '/etc/motd')],
+      'File/b',
+      'File/a and File/b both put something at /etc/motd',
+    ],
+    [
+      'two ways to write a path',
+      [file('a', '/etc/motd'), file('b', '/etc//./motd')],
+      'File/b',
+      'File/a and File/b both put something at /etc/motd',
+    ],
+    [
+      'a file and a directory',
+      [directory('a', '/srv'), file('b', '/srv')],
+      'File/b',
+      'Directory/a and File/b both put something at /srv',
+    ],
+    [
+      'two directories',
+      [directory('a', '/srv/'), directory('b', '/srv')],
+      'Directory/b',
+      'Directory/a and Directory/b both put something at /srv',
+    ],
+    [
+      'a file below a file',
+      [file('a', '/etc'), file('b', '/etc/x/motd')],
+      'File/b',
+      'File/a makes /etc a file, and File/b needs it to be a directory for /etc/x/motd',
+    ],
+    [
+      'a directory below a file that comes later',
+      [directory('a', '/etc/x'), file('b', '/etc')],
+      'Directory/a',
+      'File/b makes /etc a file, and Directory/a needs it to be a directory for /etc/x',
+    ],
+  ])('%s are a conflict', (_name, fragments, fragment, message) => {
+    expect(review(...fragments)).toEqual([{ fragment, field: 'spec.path', code: 'conflict', message, nodes: ['w-1'] }]);
+  });
+
+  test.each([
+    [
+      'two fragments for a unit',
+      [
+        entry('SystemdUnit', 'a', { name: 'x.service', state: 'started' }),
+        entry('SystemdUnit', 'b', { name: 'x.service', enabled: true }),
+      ],
+      'SystemdUnit/a and SystemdUnit/b both set unit x.service',
+    ],
+    [
+      'a file where a unit is',
+      [file('a', '/etc/systemd/system/x.service'), entry('SystemdUnit', 'b', { name: 'x.service', content: '' })],
+      'File/a and SystemdUnit/b both put something at /etc/systemd/system/x.service',
+    ],
+    [
+      'a file where a drop-in is',
+      [
+        file('a', '/etc/systemd/system/x.service.d/a.conf'),
+        entry('SystemdUnit', 'b', { name: 'x.service', dropIns: [{ name: 'a.conf', content: '' }] }),
+      ],
+      'File/a and SystemdUnit/b both put something at /etc/systemd/system/x.service.d/a.conf',
+    ],
+    [
+      'two drop-ins of one name',
+      [
+        entry('SystemdUnit', 'a', {
+          name: 'x.service',
+          dropIns: [
+            { name: 'a.conf', content: '' },
+            { name: 'a.conf', content: 'x' },
+          ],
+        }),
+      ],
+      'SystemdUnit/a puts two things at /etc/systemd/system/x.service.d/a.conf',
+    ],
+    [
+      'two values for a kernel parameter',
+      [entry('Sysctl', 'a', { key: 'vm.x', value: '1' }), entry('Sysctl', 'b', { key: 'vm.x', value: '2' })],
+      'Sysctl/a and Sysctl/b both set sysctl vm.x',
+    ],
+  ])('%s are a conflict', (_name, fragments, message) => {
+    const all = reviewConfig(
+      { fragments },
+      { name: 'w-1', capabilities: [...able.capabilities, 'kind:SystemdUnit', 'kind:Sysctl'] },
+    );
+    expect(all.map(({ code, field, message: text }) => [code, field, text])).toEqual([['conflict', 'spec', message]]);
+  });
+
+  test('what the node cannot do is said for each fragment', () => {
+    const fragments = [file('a', '/a'), entry('Probe', 'p', { exec: { argv: ['true'] } })];
+    expect(
+      reviewConfig({ fragments }, { name: 'w-1', capabilities: ['kind:Probe'] }).map(
+        ({ fragment, field, code, message }) => [fragment, field, code, message],
+      ),
+    ).toEqual([
+      ['File/a', 'kind', 'capability', 'the node cannot do this: it did not announce kind:File'],
+      ['Probe/p', 'spec.exec', 'capability', 'the node cannot do this: it did not announce probe:exec'],
+    ]);
+  });
+
+  test('network fragments that do not go together are refused, and so is what the kernel or the tools of the node lack', () => {
+    const fragments = [
+      entry('Layer2Network', 'a', { id: 1, vni: 7, vrf: 'red' }),
+      entry('Layer2Network', 'b', { id: 1 }),
+    ];
+    const node = { name: 'w-1', capabilities: ['kind:Layer2Network'] };
+    expect(
+      reviewConfig({ fragments }, node).map(({ fragment, field, code, nodes }) => [fragment, field, code, nodes]),
+    ).toEqual([
+      ['Layer2Network/b', 'spec.id', 'conflict', ['w-1']],
+      ['Layer2Network/a', 'spec.vrf', 'missing-reference', ['w-1']],
+      ['Layer2Network/a', 'spec.vni', 'capability', ['w-1']],
+    ]);
+  });
+
+  test('a part of a VRF that does not hold is a warning and no reason', () => {
+    const fragments = [
+      entry('Vrf', 'a', { vrf: 'red', seq: 1, mtu: 1500 }),
+      entry('Vrf', 'b', { vrf: 'red', seq: 2, mtu: 9000 }),
+    ];
+    const node = { name: 'w-1', capabilities: ['kind:Vrf'] };
+    expect(reviewConfig({ fragments }, node)).toEqual([]);
+    expect(reviewWarnings({ fragments }, node)).toMatchObject([
+      { fragment: 'Vrf/b', field: 'spec.mtu', code: 'overruled', nodes: ['w-1'] },
+    ]);
+  });
+
+  test('a config of 900 KiB is the largest', () => {
+    const empty = JSON.stringify({ fragments: [file('a', '/a'), file('b', '/b')] }).length;
+    const sized = (bytes: number): readonly Reason[] =>
+      review(file('a', '/a', 'x'.repeat(bytes - empty)), file('b', '/b'));
+    expect(sized(900 * 1024)).toEqual([]);
+    expect(sized(900 * 1024 + 1)).toMatchObject([{ fragment: 'File/a', code: 'too-large', nodes: ['w-1'] }]);
+  });
+});
+
+describe('reviewActions', () => {
+  test("none and drain are not the node's to take, the others are", () => {
+    expect(reviewActions([{ kind: 'none' }, { kind: 'drain' }, { kind: 'reboot' }], able.capabilities)).toEqual([]);
+    expect(
+      reviewActions(
+        [{ kind: 'reload', unit: 'a' }, { kind: 'reload', unit: 'b' }, { kind: 'reboot' }],
+        able.capabilities,
+      ),
+    ).toEqual([
+      {
+        fragment: '',
+        field: '',
+        code: 'capability',
+        nodes: [],
+        message: 'the change needs reload, which the node cannot do: it did not announce action:reload',
+      },
+    ]);
+  });
+});
+
+describe('mergeReasons', () => {
+  const reason = (nodes: readonly string[], message = 'm'): Reason => ({
+    fragment: 'File/a',
+    field: 'f',
+    code: 'c',
+    message,
+    nodes,
+  });
+
+  test('the same of several nodes is one reason', () => {
+    expect(mergeReasons([reason(['a']), reason(['b'], 'other'), reason(['b']), reason(['a'])])).toEqual([
+      reason(['a', 'b']),
+      reason(['b'], 'other'),
+    ]);
+  });
+
+  test('of many nodes five are named and all are counted', () => {
+    const many = Array.from({ length: 7 }, (_, i) => reason([`w-${i}`]));
+    expect(mergeReasons(many)).toEqual([reason(['w-0', 'w-1', 'w-2', 'w-3', 'w-4'], 'm (on 7 nodes)')]);
+  });
+
+  test('a reason without a node stays as it is', () => {
+    expect(mergeReasons([reason([])])).toEqual([reason([])]);
+  });
+});

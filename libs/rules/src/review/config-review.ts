@@ -1,0 +1,160 @@
+import { fragmentId, type Action, type Config, type ConfigEntry, type Reason } from '#libs/contracts';
+import {
+  checkRendered,
+  claimsOf,
+  MAX_CONFIG_BYTES,
+  normalPath,
+  ownsPath,
+  utf8Bytes,
+  networkNeeds,
+  networkReasons,
+  networkWarnings,
+} from '#libs/manifests';
+
+/** What a review knows of a node. */
+export interface ReviewedNode {
+  readonly name: string;
+  readonly capabilities: readonly string[];
+}
+
+/** Every reason why a node cannot have a config. */
+export function reviewConfig(config: Config, node: ReviewedNode): readonly Reason[] {
+  const reasons = [
+    ...config.fragments.flatMap((entry) => entryReview(entry).reasons),
+    ...sizeReasons(config),
+    ...conflictReasons(config),
+    ...networkReasons(config, holds),
+    ...config.fragments.flatMap((entry) => entryCapabilities(entry, node.capabilities)),
+  ];
+  return reasons.map((reason) => ({ ...reason, nodes: [node.name] }));
+}
+
+/** What a node can have, though not all of it as somebody wrote it. */
+export const reviewWarnings = (config: Config, node: ReviewedNode): readonly Reason[] =>
+  networkWarnings(config, holds).map((warning) => ({ ...warning, nodes: [node.name] }));
+
+const holds = (entry: ConfigEntry): boolean => entryReview(entry).reasons.length === 0;
+
+/** Every reason why a node cannot take actions; `none` and `drain` are not the node's to take. */
+export function reviewActions(actions: readonly Action[], capabilities: readonly string[]): readonly Reason[] {
+  const missing = new Set(
+    actions
+      .map(({ kind }) => kind)
+      .filter((kind) => kind !== 'none' && kind !== 'drain' && !capabilities.includes(`action:${kind}`)),
+  );
+  return [...missing].map((kind) => ({
+    fragment: '',
+    field: '',
+    code: 'capability',
+    message: `the change needs ${kind}, which the node cannot do: it did not announce action:${kind}`,
+    nodes: [],
+  }));
+}
+
+interface EntryReview {
+  readonly reasons: readonly Reason[];
+  readonly bytes: number;
+}
+
+/** What does not depend on the node is done once for an entry: nodes share entries. */
+const REVIEWED = new WeakMap<ConfigEntry, EntryReview>();
+
+function entryReview(entry: ConfigEntry): EntryReview {
+  const known = REVIEWED.get(entry);
+  if (known !== undefined) return known;
+  // The canonical form has the same characters in another order.
+  const review = { reasons: checkRendered(entry), bytes: utf8Bytes(JSON.stringify(entry)) };
+  REVIEWED.set(entry, review);
+  return review;
+}
+
+function sizeReasons(config: Config): readonly Reason[] {
+  const bytes = config.fragments.reduce(
+    (sum, entry) => sum + entryReview(entry).bytes + 1,
+    '{"fragments":[]}'.length - (config.fragments.length > 0 ? 1 : 0),
+  );
+  if (bytes <= MAX_CONFIG_BYTES) return [];
+  const largest = config.fragments.reduce((most, entry) =>
+    entryReview(entry).bytes > entryReview(most).bytes ? entry : most,
+  );
+  const part = `the largest part is ${fragmentId(largest)} with ${entryReview(largest).bytes}`;
+  return [
+    {
+      fragment: fragmentId(largest),
+      field: 'spec',
+      code: 'too-large',
+      message: `the node's config has ${bytes} bytes; the limit is ${MAX_CONFIG_BYTES}; ${part}`,
+      nodes: [],
+    },
+  ];
+}
+
+function conflictReasons(config: Config): readonly Reason[] {
+  const claims = config.fragments.flatMap((entry) => {
+    const path = entry.spec['path'];
+    const own = ownsPath(entry.kind) && typeof path === 'string' ? [normalPath(path)] : [];
+    return [...own, ...claimsOf(entry)].map((place) => ({
+      id: fragmentId(entry),
+      kind: entry.kind,
+      path: place,
+      field: own.includes(place) ? 'spec.path' : 'spec',
+    }));
+  });
+  const owners = new Map<string, (typeof claims)[number]>();
+  const reasons: Reason[] = [];
+  for (const claim of claims) {
+    const owner = owners.get(claim.path);
+    if (owner === undefined) owners.set(claim.path, claim);
+    else reasons.push(conflict(claim, collision(owner.id, claim.id, claim.path)));
+  }
+  for (const claim of claims) {
+    for (const parent of claim.path.startsWith('/') ? parentsOf(claim.path) : []) {
+      const owner = owners.get(parent);
+      if (owner?.kind === 'File')
+        reasons.push(
+          conflict(
+            claim,
+            `${owner.id} makes ${parent} a file, and ${claim.id} needs it to be a directory for ${claim.path}`,
+          ),
+        );
+    }
+  }
+  return reasons;
+}
+
+function collision(one: string, other: string, place: string): string {
+  if (one === other) return `${one} puts two things at ${place}`;
+  return `${one} and ${other} both ${place.startsWith('/') ? 'put something at' : 'set'} ${place}`;
+}
+
+const conflict = ({ id, field }: { readonly id: string; readonly field: string }, message: string): Reason => ({
+  fragment: id,
+  field,
+  code: 'conflict',
+  message,
+  nodes: [],
+});
+
+function parentsOf(path: string): readonly string[] {
+  const segments = path.split('/').slice(1, -1);
+  return segments.map((_, i) => `/${segments.slice(0, i + 1).join('/')}`);
+}
+
+function entryCapabilities(entry: ConfigEntry, capabilities: readonly string[]): readonly Reason[] {
+  const needed = [
+    { capability: `kind:${entry.kind}`, field: 'kind' },
+    ...(entry.kind === 'Probe' && Object.hasOwn(entry.spec, 'exec')
+      ? [{ capability: 'probe:exec', field: 'spec.exec' }]
+      : []),
+    ...networkNeeds(entry),
+  ];
+  return needed
+    .filter(({ capability }) => !capabilities.includes(capability))
+    .map(({ capability, field }) => ({
+      fragment: fragmentId(entry),
+      field,
+      code: 'capability',
+      message: `the node cannot do this: it did not announce ${capability}`,
+      nodes: [],
+    }));
+}

@@ -1,0 +1,94 @@
+import { mayRestart } from './actions.js';
+import { forward, type LeaseResult, type Failure, type Journal } from './journal.js';
+import { claimedTwice, inOrder, probesOf, wayTo } from './plan.js';
+import type { Step } from './ports.js';
+import { deal } from './reports.js';
+import { inHand, type Preparation, type State } from './state.js';
+
+/** Share of the lease after which nothing is started; the probes before a change end sooner. */
+const BEGIN_SHARE = 1 / 2;
+const PROBES_BEFORE_SHARE = 1 / 6;
+
+/** What is done for a lease before anything changes: everything is gathered, then the intent is journaled. */
+export function preparingStep(state: State, begun: Preparation, nowMs: number): Step {
+  const { lease, readMs } = begun;
+  const { journal, memory } = state;
+  const { kinds } = state.settings;
+  if (begun.failure !== undefined) return giveUp(state, begun, begun.failure);
+  const lastMs = readMs + lease.applyMs * BEGIN_SHARE;
+  if (nowMs >= lastMs) {
+    const reason = `nothing was started: not enough time to apply and to roll back in ${lease.applyMs} ms${begun.trouble === '' ? '' : `: ${begun.trouble}`}`;
+    return giveUp(state, begun, { fault: 'node', reason, probe: '' });
+  }
+  for (const hash of [lease.hash, journal.inForce]) {
+    if (inHand(state, hash) !== undefined) continue;
+    if (!memory.absent.has(hash)) return { do: 'load-config', hash };
+    return nowMs < memory.bus.retryAtMs
+      ? { do: 'wait', untilMs: Math.min(lastMs, memory.bus.retryAtMs) }
+      : { do: 'fetch-config', hash };
+  }
+  const config = inHand(state, lease.hash);
+  if (config === undefined) throw new Error('unreachable: both configs are in hand');
+  const mayCutOff = kinds.mayCutOff(inHand(state, journal.inForce) ?? config, config);
+  const twice = claimedTwice(config, kinds);
+  if (twice !== undefined) return giveUp(state, begun, { fault: 'content', reason: twice, probe: '' });
+  if (!begun.checked)
+    return {
+      do: 'check',
+      config,
+      entries: kinds.entries(config),
+      actions: lease.actions,
+      taken: Object.keys(journal.originals),
+    };
+  if (begun.before === undefined) {
+    return {
+      do: 'run-probes',
+      probes: [...probesOf(config), ...(mayCutOff ? kinds.controlPlaneBefore : [])],
+      untilMs: nowMs + lease.applyMs * PROBES_BEFORE_SHARE,
+    };
+  }
+  if (begun.originals === undefined)
+    return { do: 'read-before', entries: inOrder(config, kinds), known: journal.originals };
+  const originals = { ...begun.originals, ...journal.originals };
+  if (begun.changed === undefined) return { do: 'compare', items: wayTo(config, originals, kinds) };
+  const passed = begun.before.filter((probe) => probe.passed).map((probe) => probe.name);
+  const asked = journal.lastDealt?.escalated;
+  const escalated =
+    asked?.to === lease.hash && mayRestart(lease) ? { escalated: { action: asked.action, reason: asked.reason } } : {};
+  const work = forward(lease, readMs, memory.bootId, {
+    passedBefore: passed,
+    changed: begun.changed,
+    ...(mayCutOff ? { guarded: true } : {}),
+    ...escalated,
+  });
+  return { do: 'write-journal', journal: { ...journal, originals, work } };
+}
+
+/** Nothing was changed: what was in force still is. */
+function giveUp(state: State, begun: Preparation, failure: Failure): Step {
+  const { lease } = begun;
+  const verdict = failure.fault === 'content' ? 'invalid' : 'failed';
+  return {
+    do: 'write-journal',
+    journal: undone(state, {
+      lease: lease.lease,
+      change: lease.change,
+      pool: lease.pool,
+      verdict,
+      reason: failure.reason,
+    }),
+  };
+}
+
+/** The journal after a lease of which nothing was carried out. */
+export function undone(state: State, dealt: LeaseResult): Journal {
+  const { inForce, sound, originals, outstanding } = state.journal;
+  return deal(state, {
+    ...dealt,
+    inForce,
+    sound,
+    originals,
+    extra: {},
+    ...(sound || outstanding === undefined ? {} : { outstanding }),
+  });
+}

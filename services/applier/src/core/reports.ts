@@ -1,0 +1,119 @@
+import type { ReportKind, Verdict } from '#libs/contracts';
+import type { LeaseResult, Journal, Originals, Outstanding, OwnReport } from './journal.js';
+import { nextNonce, type State } from './state.js';
+
+/** What a report of one kind adds. */
+type Extra = Partial<Pick<OwnReport, 'durationMs' | 'changed' | 'probe' | 'differences'>>;
+
+/** How a lease was dealt with, and what is on the node since. */
+export interface LeaseEnd extends LeaseResult {
+  readonly inForce: string;
+  readonly sound: boolean;
+  readonly originals: Originals;
+  readonly extra: Extra;
+  /** What the rollback did not do besides the content. */
+  readonly outstanding?: Outstanding;
+}
+
+const KIND_OF: Readonly<Record<Exclude<Verdict, ''>, ReportKind>> = {
+  applied: 'applied',
+  invalid: 'invalid',
+  failed: 'failed',
+  refused: 'announced',
+};
+
+/** The journal once a lease was dealt with: one write that ends the work and makes its report. */
+export function deal(state: State, ending: LeaseEnd): Journal {
+  const { lease, change, pool, verdict, reason, inForce, sound, originals, escalated } = ending;
+  const journal: Journal = {
+    ...state.journal,
+    inForce,
+    sound,
+    originals,
+    outstanding: ending.outstanding,
+    madeIn: state.memory.bootId,
+    work: undefined,
+    lastDealt: { lease, change, pool, verdict, reason, ...(escalated === undefined ? {} : { escalated }) },
+  };
+  return withReport(state, journal, KIND_OF[verdict], ending.extra);
+}
+
+/** The journal with an announcement to send. */
+export const announce = (state: State): Journal => withReport(state, state.journal, 'announced', {});
+/** The journal with a report of what differs from the config in force; nothing does any more if the list is empty. */
+export const drifted = (state: State, differences: readonly string[]): Journal =>
+  withReport(state, state.journal, 'drifted', { differences });
+/** The journal once the rollback succeeded after all. */
+export const mended = (state: State, originals: Originals): Journal =>
+  withReport(
+    state,
+    { ...state.journal, originals, sound: true, outstanding: undefined, madeIn: state.memory.bootId },
+    'announced',
+    {},
+  );
+
+/** The journal once what the kernel had forgotten was made again; `wrong` if it could not be. */
+export function remade(state: State, wrong: boolean): Journal {
+  const journal: Journal = { ...state.journal, madeIn: state.memory.bootId };
+  return wrong ? withReport(state, { ...journal, sound: false }, 'announced', {}) : journal;
+}
+
+/** The journal under an incarnation above every one that was seen. */
+export function reborn(state: State): Journal {
+  const { journal, memory } = state;
+  const incarnation = Math.max(memory.status?.incarnation ?? 0, journal.incarnation) + 1;
+  const nonce = memory.nonce === journal.nonce ? nextNonce(memory.nonce) : memory.nonce;
+  return withReport(state, { ...journal, incarnation, nonce, seq: 0 }, 'announced', {});
+}
+
+function withReport(state: State, journal: Journal, kind: ReportKind, extra: Extra): Journal {
+  const { self, memory } = state;
+  const seq = journal.seq + 1;
+  const dealt = journal.lastDealt;
+  const announced = kind === 'announced';
+  const report: OwnReport = {
+    kind,
+    v: 1,
+    node: journal.node,
+    incarnation: journal.incarnation,
+    nonce: journal.nonce,
+    seq,
+    bootId: memory.bootId,
+    hash: journal.inForce,
+    lease: dealt?.lease ?? '',
+    verdict: dealt?.verdict ?? '',
+    reason: boundedReason(dealt?.reason ?? ''),
+    restored: journal.sound,
+    change: dealt?.change ?? '',
+    pool: dealt?.pool ?? '',
+    labels: announced ? { ...self.labels } : {},
+    capabilities: announced ? [...self.capabilities] : [],
+    fresh: announced && self.fresh && dealt === undefined,
+    version: announced ? self.version : '',
+    durationMs: 0,
+    probe: '',
+    step: '',
+    needsRestart: dealt?.escalated !== undefined,
+    ...extra,
+    changed: boundedList(extra.changed ?? []),
+    differences: boundedList(extra.differences ?? []),
+  };
+  return { ...journal, seq, report };
+}
+
+/** A report must fit into a message and stay readable: what is longer is cut, and says so. */
+const MOST_ITEMS = 100;
+const MOST_ITEM_CHARS = 256;
+const MOST_REASON_CHARS = 4_096;
+
+const cut = (text: string, most: number): string => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);
+
+/** A reason of at most 4,096 characters. */
+export const boundedReason = (reason: string): string => cut(reason, MOST_REASON_CHARS);
+
+/** At most 100 items of at most 256 characters; the last says how many more there are. */
+export function boundedList(items: readonly string[]): readonly string[] {
+  if (items.length <= MOST_ITEMS) return items.map((item) => cut(item, MOST_ITEM_CHARS));
+  const shown = items.slice(0, MOST_ITEMS - 1).map((item) => cut(item, MOST_ITEM_CHARS));
+  return [...shown, `… and ${items.length - shown.length} more`];
+}

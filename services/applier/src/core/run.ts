@@ -1,0 +1,106 @@
+import { advance } from './advance.js';
+import { nextStep } from './next-step.js';
+import { type Log, type Notice, type Outcome, type Step, UNREACHABLE } from './ports.js';
+import { hear, type State } from './state.js';
+
+const DISK_FIRST_MS = 1_000;
+const DISK_LAST_MS = 60_000;
+/** Timers of Node.js end at 24 days; the core decides again sooner anyway. */
+const LONGEST_WAIT_MS = 60_000;
+
+/** The outcome of a step; an error says that the state folder failed. */
+export type StepAnswer = Outcome | typeof UNREACHABLE | Error;
+
+/** One process of an applier, from its start on a journal until it is stopped or killed. */
+export class ApplierRun {
+  private woken = false;
+  private stopping = false;
+  private diskFailures = 0;
+
+  constructor(
+    private state: State,
+    /** Milliseconds of CLOCK_BOOTTIME. */
+    private readonly clock: () => number,
+    private readonly log: Log,
+    /** Ends a `wait` that is under way. */
+    private readonly rouse: () => void,
+  ) {}
+
+  get journal(): State['journal'] {
+    return this.state.journal;
+  }
+
+  hear(notice: Notice): void {
+    this.state = hear(this.state, notice, this.clock());
+    this.wake();
+  }
+
+  /** Ends after the step that is under way; what is unfinished stays in the journal. */
+  stop(): void {
+    this.stopping = true;
+    this.wake();
+  }
+
+  /** What the world must do, one step after the other. */
+  *steps(): Generator<Step, void, StepAnswer> {
+    while (!this.stopping) {
+      const step = nextStep(this.state, this.clock());
+      if (step.do === 'wait') {
+        yield* this.wait(step.untilMs);
+        continue;
+      }
+      const outcome = yield step;
+      if (outcome instanceof Error) {
+        this.log.error(
+          { node: this.journal.node, step: step.do, error: outcome.message },
+          'the state folder failed; trying again',
+        );
+        yield* this.wait(this.clock() + Math.min(DISK_LAST_MS, DISK_FIRST_MS * 2 ** this.diskFailures++));
+        continue;
+      }
+      this.diskFailures = 0;
+      if (this.stopping && step.do !== 'write-journal') return;
+      const before = this.state;
+      this.state = advance(before, step, outcome, this.clock());
+      logStep(this.log, before, step, outcome);
+    }
+  }
+
+  private *wait(untilMs: number): Generator<Step, void> {
+    const nowMs = this.clock();
+    if (!this.woken && !this.stopping)
+      yield { do: 'wait', untilMs: nowMs + Math.max(1, Math.min(untilMs - nowMs, LONGEST_WAIT_MS)) };
+    this.woken = false;
+  }
+
+  private wake(): void {
+    this.woken = true;
+    this.rouse();
+  }
+}
+
+/** Logs the steps that operators want to see: a change that starts, rolls back or ends. */
+export function logStep(log: Log, before: State, step: Step, outcome: Outcome | typeof UNREACHABLE): void {
+  const node = before.journal.node;
+  if (step.do === 'report' && outcome !== UNREACHABLE) {
+    const { kind, lease, change, verdict, seq } = step.report;
+    log.info({ node, kind, lease, change, verdict, seq }, 'reported');
+  }
+  if (step.do !== 'write-journal') return;
+  const { work, lastDealt, inForce } = step.journal;
+  if (work !== undefined && work.phase !== before.journal.work?.phase) {
+    const fields = { node, lease: work.lease, change: work.change, from: work.from, to: work.to };
+    if (work.phase === 'forward') log.info(fields, 'change started');
+    if (work.phase === 'confirming') log.warn(fields, 'the machine restarted; checking whether the change holds');
+    if (work.phase === 'rolling-back') log.warn({ ...fields, reason: work.failure.reason }, 'rolling back');
+  }
+  if (lastDealt !== undefined && lastDealt.lease !== before.journal.lastDealt?.lease) {
+    const fields = { node, ...lastDealt, hash: inForce, restored: step.journal.sound };
+    if (step.journal.sound) log.info(fields, 'lease finished');
+    else log.error(fields, 'degraded: rollback failed; trying again');
+  }
+  if (step.journal.sound && !before.journal.sound)
+    log.info({ node, hash: inForce }, 'recovered: the rollback succeeded');
+  if (step.journal.incarnation !== before.journal.incarnation)
+    log.info({ node, incarnation: step.journal.incarnation }, 'took a new incarnation');
+}

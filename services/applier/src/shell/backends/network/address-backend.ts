@@ -1,0 +1,46 @@
+import { parseAddress, parseCidr } from '#libs/manifests';
+import type { LinkAddress } from '#libs/manifests';
+import { ElementBackend, type ElementState } from './element-backend.js';
+import { LINK_GROUP } from './tools.js';
+
+interface AddressRow {
+  readonly ifname?: string;
+  readonly group?: string;
+  readonly addr_info?: readonly { readonly local?: string; readonly prefixlen?: number }[];
+}
+
+/** An address on a link that Sluice made. Several nodes may have it: nobody is asked whether it is taken. */
+export class AddressBackend extends ElementBackend<LinkAddress> {
+  readonly kind = 'NetworkAddress';
+
+  protected async stateOf({ link, address }: LinkAddress, fresh: boolean): Promise<ElementState | undefined> {
+    const all = (
+      fresh ? await this.tools.list('address', 'show', 'dev', link) : await this.tools.listed('address', 'show')
+    ) as readonly AddressRow[];
+    const shown = all.find(({ ifname }) => ifname === link);
+    const wanted = parseCidr(address);
+    const found = shown?.addr_info?.some(
+      ({ local = '', prefixlen }) => parseAddress(local)?.address === wanted?.address && prefixlen === wanted?.prefix,
+    );
+    // A link of that name that is not Sluice's is not touched; nor are its addresses.
+    return found === true ? { ours: shown?.group === LINK_GROUP, differs: undefined } : undefined;
+  }
+
+  protected async make({ link, address }: LinkAddress): Promise<void> {
+    const [shown] = (await this.tools.list('address', 'show', 'dev', link)) as readonly AddressRow[];
+    if (shown?.group !== LINK_GROUP) throw new Error(`${link} is not an interface that Sluice made`);
+    await this.tools.run([
+      'ip',
+      'address',
+      'replace',
+      address,
+      'dev',
+      link,
+      ...(parseCidr(address)?.family === 6 ? ['nodad'] : []),
+    ]);
+  }
+
+  protected async remove({ link, address }: LinkAddress): Promise<void> {
+    await this.tools.remove(['ip', 'address', 'delete', address, 'dev', link]);
+  }
+}

@@ -1,0 +1,124 @@
+import { applierCommand } from './options.js';
+import { settingsOf, type ApplierSettings } from './settings.js';
+
+const settings = (argv: readonly string[], env: Readonly<Record<string, string>> = {}): ApplierSettings => {
+  const before = process.env;
+  process.env = { ...env, XDG_CONFIG_HOME: '/none' };
+  try {
+    const command = applierCommand('applier')
+      .exitOverride()
+      .configureOutput({ writeErr: () => undefined })
+      .action(() => undefined);
+    return settingsOf(command.parse([...argv], { from: 'user' }));
+  } finally {
+    process.env = before;
+  }
+};
+
+test('every option has a flag, a variable and a description, and no two share one', () => {
+  const { options } = applierCommand('applier');
+  expect(options.filter(({ long, envVar, description }) => !long || !envVar || !description)).toEqual([]);
+  for (const names of [options.map(({ long }) => long), options.map(({ envVar }) => envVar)])
+    expect(new Set(names).size).toBe(names.length);
+});
+
+test('what is not given has its default', () => {
+  expect(settings(['--node', 'w-1'])).toEqual({
+    node: 'w-1',
+    labels: {},
+    root: '/',
+    stateDir: '/var/lib/sluice',
+    fresh: false,
+    allowExec: false,
+    host: {},
+    reach: [],
+    target: { servers: 'nats://127.0.0.1:4222', from: 'the default' },
+    heartbeatMs: 10_000,
+    logLevel: 'info',
+  });
+});
+
+test('flags and variables say the same', () => {
+  const said = settings([
+    ...['--node', 'w-1.dc1', '--label', 'zone=a', '--label', 'example.org/role=edge,empty='],
+    ...['--server', 'a:4222,b:4222', '--token', 'secret', '--root', '/node', '--state', '/state', '--fresh'],
+    ...['--allow-exec', '--netns', 'blue', '--reach', 'a:1,b:2', '--reach', 'c:3', '--systemctl', 's'],
+    ...['--systemd-analyze', 'sa', '--reboot-command', 'systemctl reboot', '--proc', '/p', '--update-grub', 'ug -x'],
+    ...['--heartbeat-seconds', '2.5', '--log-level', 'debug'],
+  ]);
+  expect(said).toMatchObject({
+    labels: { zone: 'a', 'example.org/role': 'edge', empty: '' },
+    target: { servers: 'nats://a:4222,nats://b:4222', token: 'secret', from: '--server' },
+    network: { netns: 'blue' },
+    reach: ['a:1', 'b:2', 'c:3'],
+    host: { rebootCommand: ['systemctl', 'reboot'], updateGrub: ['ug', '-x'] },
+    heartbeatMs: 2_500,
+  });
+  const env = {
+    SLUICE_NODE: 'w-1.dc1',
+    SLUICE_LABELS: 'zone=a,example.org/role=edge,empty=',
+    NATS_URL: 'a:4222,b:4222',
+    SLUICE_TOKEN: 'secret',
+    SLUICE_ROOT: '/node',
+    SLUICE_STATE: '/state',
+    SLUICE_FRESH: 'true',
+    SLUICE_ALLOW_EXEC: '1',
+    SLUICE_NETNS: 'blue',
+    SLUICE_REACH: 'a:1,b:2,c:3',
+    SLUICE_SYSTEMCTL: 's',
+    SLUICE_SYSTEMD_ANALYZE: 'sa',
+    SLUICE_REBOOT_COMMAND: 'systemctl reboot',
+    SLUICE_PROC: '/p',
+    SLUICE_UPDATE_GRUB: 'ug -x',
+    SLUICE_HEARTBEAT_SECONDS: '2.5',
+    SLUICE_LOG: 'debug',
+  };
+  expect(settings([], env)).toEqual({ ...said, target: { ...said.target, from: 'NATS_URL' } });
+});
+
+test('flags win over variables, and an empty variable is as good as none', () => {
+  const env = { SLUICE_NODE: 'w-2', SLUICE_LABELS: 'zone=b', NATS_URL: 'b:4222', SLUICE_HEARTBEAT_SECONDS: '5' };
+  const flags = ['--node', 'w-1', '--label', 'zone=a', '--server', 'a:4222', '--heartbeat-seconds', '1'];
+  expect(settings(flags, env)).toMatchObject({
+    node: 'w-1',
+    labels: { zone: 'a' },
+    target: { servers: 'nats://a:4222' },
+    heartbeatMs: 1_000,
+  });
+  const names = applierCommand('applier').options.flatMap(({ envVar }) =>
+    envVar === undefined || envVar === 'SLUICE_REBOOT_COMMAND' ? [] : [envVar],
+  );
+  expect(settings(['--node', 'w-1'], Object.fromEntries(names.map((name) => [name, ''])))).toEqual(
+    settings(['--node', 'w-1']),
+  );
+});
+
+test('a switch whose variable says no is off, and an empty reboot command forbids restarts', () => {
+  const env = { SLUICE_ALLOW_EXEC: 'false', SLUICE_FRESH: '0', SLUICE_REBOOT_COMMAND: '' };
+  expect(settings(['--node', 'w-1'], env)).toMatchObject({
+    fresh: false,
+    allowExec: false,
+    host: { rebootCommand: [] },
+  });
+});
+
+test.each([
+  ['no name', [], {}, 'the node has no name: give one with --node or SLUICE_NODE'],
+  ['a bad name', ['--node', 'W_1'], {}, '--node: "W_1" is not a node name'],
+  ['a label without a value', ['--label', 'zone'], {}, '"zone" is not a label. Write it like zone=a.'],
+  ['a bad value', ['--label', 'zone=a b'], {}, 'The value of zone may have at most 63'],
+  ['two values', ['--label', 'zone=a', '--label', 'zone=b'], {}, 'zone has two values, a and b'],
+  ['a variable with a bad label', [], { SLUICE_LABELS: 'zone' }, "from env 'SLUICE_LABELS' is invalid"],
+  ['a heartbeat that never comes', ['--heartbeat-seconds', '0'], {}, 'It must be a number above 0.'],
+  [
+    'the same in a variable',
+    [],
+    { SLUICE_HEARTBEAT_SECONDS: 'often' },
+    "value 'often' from env 'SLUICE_HEARTBEAT_SECONDS'",
+  ],
+  ['a level that there is not', ['--log-level', 'loud'], {}, 'It must be one of trace, debug'],
+  ['a switch that is neither', ['--node', 'a'], { SLUICE_FRESH: 'maybe' }, 'SLUICE_FRESH is "maybe", and must be true'],
+  ['an unknown flag', ['--nodes', 'a'], {}, "unknown option '--nodes'"],
+] as const)('%s is refused', (_what, argv, env: Readonly<Record<string, string>>, message) => {
+  expect(() => settings(argv, env)).toThrow(message);
+});

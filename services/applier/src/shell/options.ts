@@ -1,0 +1,139 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
+import type { LogLevel } from '#libs/process';
+
+const DEFAULT_HEARTBEAT_SECONDS = 10;
+/** `sluice appliers` has it too. */
+export const HEARTBEAT_SECONDS = new Option(
+  '--heartbeat-seconds <seconds>',
+  'seconds between heartbeats; the inventory may ask for fewer heartbeats',
+)
+  .env('SLUICE_HEARTBEAT_SECONDS')
+  .default(DEFAULT_HEARTBEAT_SECONDS)
+  .argParser(heartbeatSeconds);
+
+const LOG_LEVELS = [
+  'trace',
+  'debug',
+  'info',
+  'warn',
+  'error',
+  'fatal',
+  'silent',
+] as const satisfies readonly LogLevel[];
+
+/**
+ * Every option of an applier: flag, environment variable, default, unit and description. `sluice applier`, the bundled
+ * file, the package and the image all parse this list, and `--help` and the reference are generated from it. It is
+ * loaded with every `sluice` command, so it imports nothing heavy.
+ */
+const OPTIONS: readonly Option[] = [
+  new Option('--node <name>', 'name of this node (required)').env('SLUICE_NODE'),
+  new Option('--label <key=value>', 'label of this node; repeat the flag, or separate labels with commas')
+    .env('SLUICE_LABELS')
+    .default({}, 'none')
+    .argParser(withLabels),
+  new Option('--server <url>', 'NATS servers, separated by commas; without it, the selected context of the nats CLI')
+    .env('NATS_URL')
+    .default('nats://127.0.0.1:4222'),
+  new Option('--creds <file>', 'credentials file for NATS; NATS_CREDS works too').env('SLUICE_CREDS'),
+  new Option('--token <token>', 'token for NATS, instead of credentials').env('SLUICE_TOKEN'),
+  new Option('--context <name>', 'context of the nats CLI to connect with').env('NATS_CONTEXT'),
+  new Option('--root <dir>', 'directory that the paths in configs start from').env('SLUICE_ROOT').default('/'),
+  new Option('--state <dir>', 'directory for the journal and the saved originals; each applier needs its own')
+    .env('SLUICE_STATE')
+    .default('/var/lib/sluice'),
+  new Option('--fresh', 'the node serves nothing yet, so its first config needs no disruption budget')
+    .env('SLUICE_FRESH')
+    .default(false),
+  new Option('--allow-exec', 'allow Exec fragments and exec probes to run commands')
+    .env('SLUICE_ALLOW_EXEC')
+    .default(false),
+  new Option('--netns <name>', 'network namespace to configure; by default that of the machine, if --root is /').env(
+    'SLUICE_NETNS',
+  ),
+  new Option(
+    '--reach <host:port>',
+    'what must stay reachable after a network change, in addition to NATS, the gateway and the name server; ' +
+      'repeat the flag, or separate with commas',
+  )
+    .env('SLUICE_REACH')
+    .default([], 'none')
+    .argParser((text, before: readonly string[]) => [...before, ...listOf(text)]),
+  new Option(
+    '--systemctl <program>',
+    'program that reloads and restarts units; by default systemctl, if --root is / and systemd runs',
+  ).env('SLUICE_SYSTEMCTL'),
+  new Option(
+    '--systemd-analyze <program>',
+    'program that checks unit files; by default systemd-analyze, if --root is /',
+  ).env('SLUICE_SYSTEMD_ANALYZE'),
+  new Option(
+    '--reboot-command <command>',
+    'command that restarts the machine; by default systemctl reboot; empty: the machine is never restarted',
+  ).env('SLUICE_REBOOT_COMMAND'),
+  new Option('--proc <dir>', 'where procfs is mounted; by default /proc, if --root is /').env('SLUICE_PROC'),
+  new Option(
+    '--update-grub <command>',
+    'command that writes grub.cfg; by default update-grub, if --root is / and it is installed',
+  ).env('SLUICE_UPDATE_GRUB'),
+  HEARTBEAT_SECONDS,
+  new Option('--log-level <level>', 'how much to log')
+    .env('SLUICE_LOG')
+    .default('info')
+    .choices(LOG_LEVELS)
+    .argParser(logLevel),
+];
+
+/** The command that runs an applier; what runs it is its action. */
+export function applierCommand(name: string): Command {
+  const command = new Command(name)
+    .description(
+      'Run the applier of one node. It applies the configs that the node is granted, checks that the node still ' +
+        'works, and rolls back if it does not. It runs until it is stopped, and waits for a NATS server that is away.',
+    )
+    .addHelpText('after', '\nA flag takes precedence over its environment variable.');
+  for (const option of OPTIONS) command.addOption(option);
+  return command;
+}
+
+const listOf = (text: string): readonly string[] =>
+  text
+    .split(',')
+    .map((one) => one.trim())
+    .filter((one) => one !== '');
+
+function heartbeatSeconds(text: string): number {
+  const seconds = text === '' ? DEFAULT_HEARTBEAT_SECONDS : Number(text);
+  if (!Number.isFinite(seconds) || seconds <= 0) throw new InvalidArgumentError('It must be a number above 0.');
+  return seconds;
+}
+
+function logLevel(text: string): LogLevel {
+  const level = LOG_LEVELS.find((one) => one === (text || 'info'));
+  if (level === undefined) throw new InvalidArgumentError(`It must be one of ${LOG_LEVELS.join(', ')}.`);
+  return level;
+}
+
+const KEY = /^([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
+const VALUE = /^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/;
+
+type Labels = Readonly<Record<string, string>>;
+
+/** Labels as Kubernetes has them. */
+function withLabels(text: string, before: Labels): Labels {
+  const labels: Record<string, string> = { ...before };
+  for (const one of listOf(text)) {
+    const at = one.indexOf('=');
+    const [key, value] = [one.slice(0, Math.max(0, at)), one.slice(at + 1)];
+    if (at < 1 || !KEY.test(key) || key.length > 317)
+      throw new InvalidArgumentError(`${JSON.stringify(one)} is not a label. Write it like zone=a.`);
+    if (!VALUE.test(value) || value.length > 63)
+      throw new InvalidArgumentError(
+        `The value of ${key} may have at most 63 letters, digits, "-", "_" and ".", and starts and ends with a letter or digit.`,
+      );
+    if (Object.hasOwn(labels, key) && labels[key] !== value)
+      throw new InvalidArgumentError(`${key} has two values, ${labels[key]} and ${value}. Keep one.`);
+    labels[key] = value;
+  }
+  return labels;
+}

@@ -1,0 +1,83 @@
+import type { Command } from 'commander';
+import { connectTarget, type Target } from '#libs/client';
+import { isNodeName } from '#libs/contracts';
+import { SettingsError, type LogLevel } from '#libs/process';
+import type { ApplierOptions } from './run-applier.js';
+
+/** What an applier was told, by flags and environment. */
+export type ApplierSettings = Pick<
+  ApplierOptions,
+  'node' | 'labels' | 'root' | 'stateDir' | 'fresh' | 'allowExec' | 'host' | 'network' | 'reach' | 'heartbeatMs'
+> & { readonly target: Target; readonly logLevel: LogLevel };
+
+/** Values of `applierCommand`, as commander names them. */
+interface Values {
+  readonly node?: string;
+  readonly label: Readonly<Record<string, string>>;
+  readonly root: string;
+  readonly state: string;
+  readonly netns?: string;
+  readonly reach: readonly string[];
+  readonly systemctl?: string;
+  readonly systemdAnalyze?: string;
+  readonly rebootCommand?: string;
+  readonly proc?: string;
+  readonly updateGrub?: string;
+  readonly heartbeatSeconds: number;
+  readonly logLevel: LogLevel;
+}
+
+/**
+ * The settings of an applier command that was parsed. Throws SettingsError where they cannot be used. Variables that
+ * are set to an empty text count as unset, but for the reboot command.
+ */
+export function settingsOf(command: Command, env: NodeJS.ProcessEnv = process.env): ApplierSettings {
+  // `sluice` takes --server, --creds and --context in front of the command too.
+  const values = command.optsWithGlobals<Values>();
+  const { node = '', netns = '' } = values;
+  if (node === '') throw new SettingsError('the node has no name: give one with --node or SLUICE_NODE');
+  if (!isNodeName(node))
+    throw new SettingsError(
+      `--node: ${JSON.stringify(node)} is not a node name: use lower-case letters, digits, "-" and ".", such as w-1.dc1`,
+    );
+  const flag = (name: string): string | undefined =>
+    command.getOptionValueSourceWithGlobals(name) === 'cli'
+      ? (values[name as keyof Values] as string | undefined)
+      : undefined;
+  return {
+    node,
+    labels: values.label,
+    root: values.root || '/',
+    stateDir: values.state || '/var/lib/sluice',
+    fresh: isOn(command, 'fresh', env),
+    allowExec: isOn(command, 'allowExec', env),
+    host: {
+      systemctl: values.systemctl || undefined,
+      systemdAnalyze: values.systemdAnalyze || undefined,
+      rebootCommand: wordsOf(values.rebootCommand),
+      proc: values.proc || undefined,
+      updateGrub: wordsOf(values.updateGrub || undefined),
+    },
+    ...(netns === '' ? {} : { network: { netns } }),
+    reach: values.reach,
+    target: connectTarget(
+      { server: flag('server'), creds: flag('creds'), token: flag('token'), context: flag('context') },
+      env,
+    ),
+    heartbeatMs: values.heartbeatSeconds * 1_000,
+    logLevel: values.logLevel,
+  };
+}
+
+/** Commander reads any variable of a switch as `true`, but `SLUICE_ALLOW_EXEC=false` must not allow it. */
+function isOn(command: Command, name: string, env: NodeJS.ProcessEnv): boolean {
+  if (command.getOptionValueSource(name) !== 'env') return command.getOptionValue(name) === true;
+  const variable = command.options.find((option) => option.attributeName() === name)?.envVar ?? '';
+  const text = (env[variable] ?? '').toLowerCase();
+  if (['1', 'true', 'yes'].includes(text)) return true;
+  if (['', '0', 'false', 'no'].includes(text)) return false;
+  throw new SettingsError(`${variable} is ${JSON.stringify(env[variable])}, and must be true or false`);
+}
+
+const wordsOf = (text: string | undefined): readonly string[] | undefined =>
+  text?.split(/\s+/).filter((word) => word !== '');

@@ -1,0 +1,334 @@
+import type { DrainOutcome } from '#libs/contracts';
+import { asker, type Effects, type Program } from '#libs/engine';
+import { parseDrain } from '#libs/manifests';
+import { cordonWrite, uncordonWrite, wasTakenOff, type NodeSeen, type NodeWrite } from './cordon.js';
+import { blockOf, type Sight } from './drain.js';
+import {
+  NAMED,
+  nameOf,
+  namesOf,
+  planEvictions,
+  refusedAgain,
+  type Block,
+  type Eviction,
+  type EvictionPlan,
+  type PodSeen,
+  type Try,
+} from './eviction-plan.js';
+import type { Drain, Progress } from './state.js';
+
+/**
+ * What a reconcile asks of the world, one after the other; production and the simulation carry it out, and may die
+ * between any two.
+ */
+interface ReconcilePort<N extends NodeSeen, P extends PodSeen> {
+  /** The Node as the API server has it now; undefined when there is none. */
+  'read-node'(): N | undefined;
+  'read-pods'(): readonly P[];
+  /** The drain as the ledger has it, up to its end. */
+  'read-drain'(): Drain | undefined;
+  now(): ReconcileTime;
+  /** Only if the Node still is as it was read. `written`: it stands as it was asked for. */
+  'write-node'(asked: { readonly seen: N; readonly write: NodeWrite }): 'written' | 'overtaken' | 'gone';
+  /** One answer for each, in their order. An error does not hide what became of the others. */
+  evict(asked: { readonly evictions: readonly Eviction<P>[] }): readonly EvictionResult[];
+  /** Goes on when it stands in the ledger, or turned out to be no news. */
+  say(asked: { readonly sight: Sight }): void;
+  show(asked: { readonly progress: Progress }): void;
+}
+export type ReconcileEffect<N extends NodeSeen, P extends PodSeen> = Effects<ReconcilePort<N, P>>;
+export interface ReconcileTime {
+  readonly monotonicMs: number;
+  /** For people. */
+  readonly wall: string;
+}
+export type EvictionResult =
+  | { readonly outcome: 'accepted' | 'gone' }
+  | {
+      readonly outcome: 'refused';
+      readonly reason: string;
+      readonly budgets: readonly { readonly name: string; readonly allowed: number }[];
+      readonly retryAfterMs: number | undefined;
+    }
+  | Error;
+
+type Reconciling<N extends NodeSeen, P extends PodSeen, T> = Program<ReconcileEffect<N, P>, T>;
+
+/** What is missed by watching is found by looking. */
+const GUARD_MS = 15_000;
+/** One refusal may be a hiccup. */
+const SAY_AFTER = 2;
+
+/**
+ * Drains one node for one lease, and gives it back: looks, decides, acts, and looks again. Each look reads the Node,
+ * then its pods, then the lease up to the ledger's end, and only then writes: a copy that looked earlier and writes
+ * later is refused by the API server.
+ */
+export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
+  private readonly ask = asker<ReconcilePort<N, P>>();
+  private readonly tries = new Map<string, Try>();
+  /** Every pod that ever had to go, as far as this copy saw; and how many another saw that looked before. */
+  private readonly known = new Set<string>();
+  private seenBefore = 0;
+  private blockedSince = '';
+  private blockedBy = '';
+  /** This copy has seen it blocked. */
+  private sawBlock = false;
+  private amended = 0;
+
+  /**
+   * `phase` spares a look at pods that nobody asks for. `self`: the pod that this process runs in, as namespace/name;
+   * empty outside Kubernetes.
+   */
+  constructor(
+    readonly node: string,
+    readonly lease: string,
+    private phase: Drain['phase'],
+    private readonly self: string,
+  ) {}
+
+  /**
+   * The fold says that it has come to another phase, or that its pool has other words for it. False when that is no
+   * news.
+   */
+  move({ phase, amended }: Pick<Drain, 'phase' | 'amended'>): boolean {
+    const isNews = phase !== this.phase || amended !== this.amended;
+    [this.phase, this.amended] = [phase, amended];
+    return isNews;
+  }
+
+  /** A budget allows something, or is gone: what it refused is tried again at once. False when it held nothing up. */
+  freed(budget: string): boolean {
+    const held = [...this.tries].filter(([, tried]) => tried.budget === budget);
+    for (const [uid, tried] of held) this.tries.set(uid, { ...tried, nextMs: 0 });
+    return held.length > 0;
+  }
+
+  /** Looks once, and acts; says how long to wait for the next look. */
+  *reconcile(): Reconciling<N, P, number> {
+    const seen = yield* this.ask({ do: 'read-node' });
+    const asked = this.phase;
+    // Before the node is cordoned, what runs on it says nothing: more may come.
+    const isCordoned = seen !== undefined && cordonWrite(seen, this.lease) === undefined;
+    const pods = isCordoned && asked === 'draining' ? yield* this.ask({ do: 'read-pods' }) : [];
+    const drain = yield* this.ask({ do: 'read-drain' });
+    if (drain?.lease !== this.lease) return GUARD_MS;
+    this.phase = drain.phase;
+    this.seenBefore = drain.pods;
+    if (drain.phase === 'draining' && asked !== 'draining') return 0;
+    switch (drain.phase) {
+      case 'draining':
+        return seen === undefined ? yield* this.withoutNode(drain) : yield* this.drain(drain, seen, pods);
+      case 'drained':
+        return seen === undefined ? GUARD_MS : yield* this.guard(drain, seen);
+      case 'uncordoning':
+        return yield* this.giveBack(seen);
+      case 'stopped':
+      case 'uncordoned':
+        return GUARD_MS;
+    }
+  }
+
+  /**
+   * A look failed, so many did before it. `refused`: the API server answered, and it stays like that until somebody
+   * acts: they have to know.
+   */
+  *failed(failures: number, message: string, refused: boolean): Reconciling<N, P, void> {
+    const now = yield* this.ask({ do: 'now' });
+    const block = { reason: message, budget: '', allowed: 0, pods: [] };
+    const blocked = this.blocked(block, now);
+    yield* this.ask({ do: 'show', progress: { ...this.progress(0), ...blocked } });
+    if (refused && failures === SAY_AFTER) yield* this.sayBlocked(block, blocked);
+  }
+
+  private *drain(drain: Drain, seen: N, pods: readonly P[]): Reconciling<N, P, number> {
+    const policy = parseDrain(drain.how);
+    if (drain.cordoned && wasTakenOff(seen, this.lease) && policy.onUncordon === 'give-up') {
+      const reason = 'somebody uncordoned the node, and its pool says to give up in that case';
+      yield* this.sayStopped(drain, 'deferred', reason);
+      return GUARD_MS;
+    }
+    const write = cordonWrite(seen, this.lease);
+    if (write !== undefined) {
+      yield* this.ask({ do: 'write-node', seen, write });
+      return 0;
+    }
+    const now = yield* this.ask({ do: 'now' });
+    const plan = this.plan(drain, pods, now);
+    for (const { uid } of plan.left) this.known.add(uid);
+    if (plan.left.length === 0) {
+      if (!drain.cordoned) yield* this.say({ ...this.name, what: 'cordoned', pods: this.total });
+      yield* this.say({ ...this.name, what: 'drained', evicted: this.total, amended: drain.amended });
+      return GUARD_MS;
+    }
+    return yield* this.goOn(drain, plan, now);
+  }
+
+  private *goOn(drain: Drain, plan: EvictionPlan<P>, now: ReconcileTime): Reconciling<N, P, number> {
+    const { block } = plan;
+    const blocked = this.blocked(block, now, drain);
+    yield* this.ask({
+      do: 'show',
+      progress: {
+        ...this.progress(plan.left.length),
+        waitingFor: plan.left.map(nameOf).sort().slice(0, NAMED),
+        ...blocked,
+      },
+    });
+    if (block?.lasting === true) {
+      yield* this.sayBlocked(block, blocked);
+      // That may have taken long: what goes by no budget goes only by what holds now.
+      if (plan.now.some(({ how }) => how === 'delete') && !(yield* this.isStill(drain))) return 0;
+    }
+    if (plan.timedOut) {
+      yield* this.giveUp(drain, `waiting for ${namesOf(plan.left)}${block === undefined ? '' : `: ${block.reason}`}`);
+      return GUARD_MS;
+    }
+    for (const { uid, ending } of plan.left) if (ending) this.noteEnding(uid, now.monotonicMs);
+    const results = plan.now.length === 0 ? [] : yield* this.ask({ do: 'evict', evictions: plan.now });
+    const { monotonicMs } = yield* this.ask({ do: 'now' });
+    // Only now: pods take their time to end, and need not wait for the ledger first.
+    if (!drain.cordoned) yield* this.say({ ...this.name, what: 'cordoned', pods: this.total });
+    for (const [i, { pod, how }] of plan.now.entries())
+      if (how === 'evict') this.noteResult(pod.uid, results[i], monotonicMs);
+    const troubled = results.find((result) => result instanceof Error);
+    if (troubled !== undefined) throw troubled;
+    const refused = plan.left
+      .map(({ uid }) => this.tries.get(uid)?.nextMs ?? 0)
+      .filter((atMs) => atMs > now.monotonicMs);
+    return Math.max(1, Math.min(plan.reconcileAtMs, ...refused) - monotonicMs);
+  }
+
+  private *isStill({ amended }: Drain): Reconciling<N, P, boolean> {
+    const now = yield* this.ask({ do: 'read-drain' });
+    return now?.lease === this.lease && now.phase === 'draining' && now.amended === amended;
+  }
+
+  private noteResult(uid: string, result: EvictionResult | undefined, nowMs: number): void {
+    if (result === undefined || result instanceof Error) return;
+    if (result.outcome !== 'refused') return void this.tries.delete(uid);
+    const [first] = result.budgets;
+    const budget = first?.name ?? '';
+    const reason =
+      first === undefined ? result.reason : `the budget ${budget} allows ${first.allowed}: ${result.reason}`;
+    this.tries.set(
+      uid,
+      refusedAgain(this.tries.get(uid), { reason, budget, allowed: first?.allowed ?? 0 }, nowMs, result.retryAfterMs),
+    );
+  }
+
+  private noteEnding(uid: string, nowMs: number): void {
+    const before = this.tries.get(uid);
+    if (before?.forcedMs === undefined)
+      this.tries.set(uid, {
+        refusals: 0,
+        nextMs: 0,
+        sinceMs: nowMs,
+        reason: '',
+        budget: '',
+        allowed: 0,
+        ...before,
+        forcedMs: nowMs,
+      });
+  }
+
+  /** The node is drained and being worked on: who uncordons it now puts pods where a reboot may come. */
+  private *guard(drain: Drain, seen: N): Reconciling<N, P, number> {
+    if (!wasTakenOff(seen, this.lease) || parseDrain(drain.how).onUncordon === 'give-up') return GUARD_MS;
+    const write = cordonWrite(seen, this.lease);
+    if (write === undefined) return GUARD_MS;
+    yield* this.ask({ do: 'write-node', seen, write });
+    return 0;
+  }
+
+  /** Without a Node there is nothing to give back. */
+  private *giveBack(seen: N | undefined): Reconciling<N, P, number> {
+    const write = seen === undefined ? undefined : uncordonWrite(seen, this.lease);
+    if (seen !== undefined && write !== undefined && (yield* this.ask({ do: 'write-node', seen, write })) !== 'written')
+      return 0;
+    yield* this.say({ ...this.name, what: 'uncordoned' });
+    return GUARD_MS;
+  }
+
+  /** Nobody can tell whether its pods have ended: a person, or the time-out, decides. */
+  private *withoutNode(drain: Drain): Reconciling<N, P, number> {
+    const now = yield* this.ask({ do: 'now' });
+    const block = {
+      reason: `Kubernetes has no Node named ${this.node}, so it is unknown which pods run on it`,
+      budget: '',
+      allowed: 0,
+      pods: [],
+    };
+    const blocked = this.blocked(block, now, drain);
+    yield* this.ask({ do: 'show', progress: { ...this.progress(0), ...blocked } });
+    yield* this.sayBlocked(block, blocked);
+    const { timedOut, reconcileAtMs } = this.plan(drain, [], now);
+    if (timedOut) yield* this.giveUp(drain, block.reason);
+    return Math.max(1, reconcileAtMs - now.monotonicMs);
+  }
+
+  private *giveUp(drain: Drain, why: string): Reconciling<N, P, void> {
+    const { onTimeout } = parseDrain(drain.how);
+    const within = `not drained within ${Math.round(drain.drainMs / 1_000)} s`;
+    yield* this.sayStopped(drain, onTimeout === 'defer' ? 'deferred' : 'failed', `${within}, ${why}`);
+  }
+
+  private plan(drain: Drain, pods: readonly P[], { monotonicMs: nowMs }: ReconcileTime): EvictionPlan<P> {
+    const { how, reboots, termsMs: startedMs, drainMs, pool } = drain;
+    const { tries, self } = this;
+    return planEvictions({ policy: parseDrain(how), reboots, pods, tries, nowMs, startedMs, drainMs, pool, self });
+  }
+
+  /** What holds it up, and since when. */
+  private blocked(
+    block: Omit<Block, 'lasting'> | undefined,
+    { wall }: ReconcileTime,
+    said?: Pick<Drain, 'blockedBy' | 'blockedSince'>,
+  ) {
+    const by = block === undefined ? '' : blockOf(block);
+    // What another copy said before it died is held up since then, if it still is.
+    const isKnown = !this.sawBlock && said?.blockedBy === by && said.blockedSince !== '';
+    if (by !== this.blockedBy) this.blockedSince = by === '' ? '' : isKnown ? said.blockedSince : wall;
+    this.blockedBy = by;
+    this.sawBlock ||= by !== '';
+    return {
+      reason: block?.reason ?? '',
+      budget: block?.budget ?? '',
+      allowed: block?.allowed ?? 0,
+      blocked: block?.pods ?? [],
+      blockedSince: this.blockedSince,
+    };
+  }
+
+  private get total(): number {
+    return Math.max(this.known.size, this.seenBefore);
+  }
+
+  private progress(left: number) {
+    return {
+      lease: this.lease,
+      total: this.total,
+      evicted: Math.max(0, this.total - left),
+      waitingFor: [] as readonly string[],
+    };
+  }
+
+  private get name() {
+    return { node: this.node, lease: this.lease };
+  }
+
+  private *sayBlocked(
+    { reason, budget, allowed, pods }: Omit<Block, 'lasting'>,
+    { blockedSince: since }: Pick<Progress, 'blockedSince'>,
+  ): Reconciling<N, P, void> {
+    yield* this.say({ ...this.name, what: 'blocked', reason, budget, allowed, pods, since });
+  }
+
+  private *sayStopped({ amended }: Drain, outcome: DrainOutcome, reason: string): Reconciling<N, P, void> {
+    yield* this.say({ ...this.name, what: 'stopped', outcome, reason, amended });
+  }
+
+  private *say(sight: Sight): Reconciling<N, P, void> {
+    yield* this.ask({ do: 'say', sight });
+  }
+}

@@ -1,5 +1,0 @@
-import '../../../libs/runtime/src/lean-start.js';
-import { bootstrapServices } from '#libs/bus';
-import { service } from './service.js';
-
-void bootstrapServices([service]);

@@ -1,0 +1,107 @@
+import { fragmentId, type Fragment, type FragmentView, type NodeView } from '#libs/contracts';
+import { isPolicyKind, selectorOf } from '#libs/manifests';
+import { compileFragment, indexOf, type Compiled, type FragmentIndex } from '#libs/rules';
+import { fragmentOfObject, type Digest, type ObservedObject } from '../resource.js';
+import { KnownBad, NO_DIGEST } from './known-bad.js';
+import { NodeTable } from './node-table.js';
+import { OpenChanges } from './open-changes.js';
+
+/** Of an object: what it wants to be in force; `gone` of one that is on its way out. */
+type Wish = Fragment | 'gone' | 'unusable';
+
+/**
+ * What is wanted now, as far as this copy sees it: the objects, and of what has none, what is committed. It may lag by
+ * what was written in the last moments, and is enough to warn by.
+ */
+export class DesiredState {
+  readonly nodes = new NodeTable();
+  readonly changes = new OpenChanges();
+  readonly knownBad = new KnownBad();
+  /** Views and kinds that were read to their end once: before that, nothing can be said of rights. */
+  readonly read = new Set<string>();
+  private readonly committed = new Map<string, Fragment>();
+  private readonly wishes = new Map<string, Wish>();
+  private readonly inForce = new Map<string, Fragment>();
+  private readonly compiled = new Map<string, Compiled>();
+  private index: FragmentIndex | undefined;
+
+  /** The digest that configs are named by; without it, none is known-bad. */
+  constructor(readonly digest: Digest = NO_DIGEST) {}
+
+  /** Whether enough was read to say who may do what. */
+  get isReady(): boolean {
+    return ['fragments', 'nodes', 'Pool'].every((what) => this.read.has(what));
+  }
+
+  showFragment({ fragment, gone }: FragmentView): void {
+    if (fragment === undefined) return;
+    const id = fragmentId(fragment);
+    if (gone) this.committed.delete(id);
+    else this.committed.set(id, fragment);
+    this.settle(id);
+  }
+
+  showNode({ node: name, state, labels, capabilities }: NodeView): void {
+    if (state === 'gone') this.nodes.remove(name);
+    else this.nodes.set({ name, labels, capabilities: [...capabilities].sort() });
+  }
+
+  /** All objects of a kind: what is not among them is gone. */
+  list(kind: string, all: readonly ObservedObject[]): void {
+    const names = new Set(all.map(({ name }) => name));
+    for (const id of [...this.wishes.keys()])
+      if (id.startsWith(`${kind}/`) && !names.has(id.slice(kind.length + 1))) this.forget(id);
+    for (const heard of all) this.hear(heard);
+    this.read.add(kind);
+  }
+
+  hear(heard: ObservedObject): void {
+    const id = fragmentId(heard);
+    this.wishes.set(id, heard.deleting ? 'gone' : (fragmentOfObject(heard) ?? 'unusable'));
+    this.settle(id);
+  }
+
+  forget(id: string): void {
+    this.wishes.delete(id);
+    this.settle(id);
+  }
+
+  get(id: string): Fragment | undefined {
+    return this.inForce.get(id);
+  }
+
+  *ofKind(kind: string): Iterable<Fragment> {
+    for (const [id, fragment] of this.inForce) if (id.startsWith(`${kind}/`)) yield fragment;
+  }
+
+  /** What says what nodes should have; policies are no part of it. */
+  get all(): FragmentIndex {
+    return (this.index ??= indexOf(this.compiled.values()));
+  }
+
+  /** The same with another in the place of one of them, or without it. */
+  with(id: string, fragment: Fragment | undefined): FragmentIndex {
+    const others = new Map(this.compiled);
+    if (fragment === undefined || isPolicyKind(fragment.kind)) others.delete(id);
+    else others.set(id, compileFragment(fragment));
+    return indexOf(others.values());
+  }
+
+  /** What holds of a fragment: its object's wish; without one, or with one that cannot be used, what is committed. */
+  private settle(id: string): void {
+    const wish = this.wishes.get(id);
+    const now = wish === 'gone' ? undefined : wish === undefined || wish === 'unusable' ? this.committed.get(id) : wish;
+    const before = this.inForce.get(id);
+    if (now === before || (now !== undefined && before !== undefined && JSON.stringify(now) === JSON.stringify(before)))
+      return;
+    this.index = undefined;
+    this.compiled.delete(id);
+    if (now === undefined) this.inForce.delete(id);
+    else {
+      this.inForce.set(id, now);
+      this.nodes.use(selectorOf(now));
+      if (!isPolicyKind(now.kind)) this.compiled.set(id, compileFragment(now));
+    }
+    if (before !== undefined) this.nodes.drop(selectorOf(before));
+  }
+}

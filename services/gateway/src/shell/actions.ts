@@ -1,0 +1,171 @@
+import type { Bus } from '#libs/nats';
+import { isMissingRight, type Kube, type ObjectEvent, type ObjectOutcome } from '#libs/kube';
+import { API_VERSION, ROLLOUT_KIND } from '#libs/manifests';
+import { monotonicMs, wallTime, type Logger } from '#libs/process';
+import { eventsOf, type GatewayAction, type State, type Status } from '../core/index.js';
+import { Lane } from './lane.js';
+import { collectionOf, heardOf, pathOf, rolloutOf } from './seen-objects.js';
+
+/** The field manager: fields under this name are the gateway's. */
+const MANAGER = 'sluice-gateway';
+const AT_ONCE = 8;
+
+/** So many events wait at most: who looks at thousands of objects looks at their status. */
+const [MOST_EVENTS, EVENTS_AT_ONCE] = [1_000, 2];
+
+/**
+ * Carries out what was decided, a few at a time. One that fails is noted, and tried again later; one that takes long
+ * holds up neither looking nor publishing. What is only shown has a lane of its own: status writes that nobody answers
+ * hold up nothing that something waits for, such as the finalizer without which nothing is published.
+ */
+export class ActionRunner {
+  private readonly shown = new Lane<GatewayAction>(AT_ONCE, (action) => this.one(action));
+  private readonly done = new Lane<GatewayAction>(AT_ONCE, (action) => this.one(action));
+  private readonly events = new Lane<ObjectEvent>(EVENTS_AT_ONCE, (event) => this.write(event), MOST_EVENTS);
+  private complaint = '';
+
+  constructor(
+    private readonly bus: Bus,
+    private readonly kube: Kube,
+    private readonly state: State,
+    private readonly logger: Logger,
+    private readonly changed: () => void,
+  ) {}
+
+  begin(actions: readonly GatewayAction[]): void {
+    for (const action of actions) this.state.begins(keyOf(action));
+    for (const action of actions)
+      (action.do === 'show' || action.do === 'show-rollout' ? this.shown : this.done).add(action);
+  }
+
+  /** What is under way is finished, and nothing more begun. */
+  stop(): void {
+    for (const lane of [this.shown, this.done, this.events]) lane.stop();
+  }
+
+  private async one(action: GatewayAction): Promise<void> {
+    const key = keyOf(action);
+    try {
+      await this.act(action);
+      this.state.did(key, monotonicMs());
+    } catch (error) {
+      this.state.failed(key, monotonicMs());
+      // A missing right was named, once.
+      this.logger[isMissingRight(error) ? 'debug' : 'warn'](
+        { error, what: key },
+        `${key} failed and is tried again: ${(error as Error).message}`,
+      );
+    }
+    this.changed();
+  }
+
+  private async act(action: GatewayAction): Promise<void> {
+    switch (action.do) {
+      case 'hold':
+      case 'release': {
+        const { kind, name } = action.resource;
+        return this.take(
+          kind,
+          await this.kube.writeFinalizers(pathOf(kind, name), action.resource, action.finalizers, MANAGER),
+        );
+      }
+      case 'show': {
+        const { kind, name, uid } = action.resource;
+        const outcome = await this.kube.applyStatus(
+          pathOf(kind, name),
+          { apiVersion: API_VERSION, kind, name, uid, status: action.status },
+          MANAGER,
+        );
+        if (typeof outcome !== 'string') this.tell({ kind, name, uid }, action.resource.status, action.status);
+        return this.take(kind, outcome);
+      }
+      case 'make-rollout': {
+        const { change, source } = action;
+        const body = {
+          apiVersion: API_VERSION,
+          kind: ROLLOUT_KIND,
+          metadata: { name: change, labels: { 'sluice.dev/source': source } },
+          spec: {},
+        };
+        return this.take(ROLLOUT_KIND, await this.kube.makeObject(collectionOf(ROLLOUT_KIND), body, MANAGER));
+      }
+      case 'show-rollout': {
+        const { change: name, uid, status } = action;
+        const before = this.state.rolloutResources.get(name)?.status;
+        const outcome = await this.kube.applyStatus(
+          pathOf(ROLLOUT_KIND, name),
+          { apiVersion: API_VERSION, kind: ROLLOUT_KIND, name, uid, status },
+          MANAGER,
+        );
+        if (typeof outcome !== 'string') this.tell({ kind: ROLLOUT_KIND, name, uid }, before, status);
+        return this.take(ROLLOUT_KIND, outcome);
+      }
+      case 'remove-rollout':
+        return this.kube.deleteObject(pathOf(ROLLOUT_KIND, action.change), action.uid);
+      case 'steer':
+        return this.steer(action);
+    }
+  }
+
+  private tell(
+    object: { readonly kind: string; readonly name: string; readonly uid: string },
+    before: Status | undefined,
+    now: Status,
+  ): void {
+    for (const told of eventsOf(object, before, now, this.state.digest))
+      this.events.add({ ...told, about: { apiVersion: API_VERSION, ...object }, at: wallTime() });
+  }
+
+  /** An event that cannot be written is lost, and holds up nothing. */
+  private async write(event: ObjectEvent): Promise<void> {
+    try {
+      await this.kube.tellEvent(event, MANAGER);
+      this.complaint = '';
+    } catch (error) {
+      const { message } = error as Error;
+      // The same for thousands of them is said once.
+      if (message !== this.complaint)
+        this.logger.warn({ error, event: event.name }, `events cannot be written: ${message}`);
+      this.complaint = message;
+    }
+  }
+
+  /** What the API server answered is as good as what a watch shows, and sooner. */
+  private take(kind: string, outcome: ObjectOutcome): void {
+    if (typeof outcome === 'string') return;
+    // The last finalizer is off, and with it the object: the watch says so.
+    if (outcome.deleting && outcome.finalizers.length === 0) return;
+    if (kind === ROLLOUT_KIND) this.state.hearRollout(rolloutOf(outcome));
+    else this.state.hear(heardOf(kind, outcome), monotonicMs());
+  }
+
+  private async steer({ change, generation, pause }: GatewayAction & { readonly do: 'steer' }): Promise<void> {
+    const reply = await this.bus.request(
+      `ops.rollout.${pause ? 'pause' : 'resume'}`,
+      JSON.stringify({ change, by: 'kubernetes', reason: `spec.paused of Rollout/${change}` }),
+    );
+    const { error } = JSON.parse(reply.string()) as {
+      readonly error?: { readonly code: string; readonly message: string };
+    };
+    if (error?.code === 'unavailable' || error?.code === 'halted') throw new Error(error.message);
+    this.state.steered.set(change, { generation, refusal: error?.message ?? '' });
+  }
+}
+
+/** As the core paces it. */
+function keyOf(action: GatewayAction): string {
+  switch (action.do) {
+    case 'hold':
+    case 'release':
+      return `finalizer ${action.resource.id}`;
+    case 'show':
+      return `status ${action.resource.id}`;
+    case 'make-rollout':
+    case 'remove-rollout':
+      return `rollout ${action.change}`;
+    case 'show-rollout':
+      return `status Rollout/${action.change}`;
+    case 'steer':
+      return `steer ${action.change}`;
+  }
+}

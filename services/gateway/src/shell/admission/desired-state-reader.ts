@@ -1,0 +1,38 @@
+import type { Bus } from '#libs/nats';
+import type { Kube } from '#libs/kube';
+import { KINDS } from '#libs/manifests';
+import type { Logger } from '#libs/process';
+import type { DesiredState } from '../../core/index.js';
+import { collectionOf, heardOf } from '../seen-objects.js';
+import { followViews, type ViewTakers } from '../seen-views.js';
+
+/** Follows what is wanted, in every copy: any copy may be asked. Returns how to stop that. */
+export function followDesiredState(bus: Bus, kube: Kube, wanted: DesiredState, logger: Logger): () => void {
+  const stopping = new AbortController();
+  const takers: ViewTakers = {
+    nodes: (_, view) => wanted.showNode(view),
+    fragments: (_, view) => wanted.showFragment(view),
+    changes: (_, view) => wanted.changes.show(view),
+    'known-bad': (key, view) => wanted.knownBad.show(key, view),
+  };
+  followViews(bus, takers, logger, stopping.signal, { read: (bucket) => void wanted.read.add(bucket) });
+  const stops = KINDS.map(({ name: kind }) =>
+    kube.followObjects(
+      collectionOf(kind),
+      (all) =>
+        wanted.list(
+          kind,
+          all.map((object) => heardOf(kind, object)),
+        ),
+      (event, object) => {
+        if (event === 'deleted') wanted.forget(`${kind}/${object.name}`);
+        else wanted.hear(heardOf(kind, object));
+      },
+      logger,
+    ),
+  );
+  return () => {
+    stopping.abort();
+    for (const stop of stops) stop();
+  };
+}

@@ -1,0 +1,31 @@
+/** Work that waits, and is done a few at a time, in parallel with everything else. What fails is for `work` to say. */
+export class Lane<T> {
+  private readonly waiting: T[] = [];
+  private working = 0;
+  private stopped = false;
+
+  /** `mostWaiting`: beyond it the oldest is dropped. */
+  constructor(
+    private readonly atOnce: number,
+    private readonly work: (item: T) => Promise<void>,
+    private readonly mostWaiting = Infinity,
+  ) {}
+
+  add(item: T): void {
+    if (this.waiting.length >= this.mostWaiting) this.waiting.shift();
+    this.waiting.push(item);
+    if (this.working < this.atOnce) void this.run();
+  }
+
+  /** What is under way is finished, and nothing more begun. */
+  stop(): void {
+    this.stopped = true;
+  }
+
+  private async run(): Promise<void> {
+    this.working += 1;
+    for (let item = this.waiting.shift(); item !== undefined && !this.stopped; item = this.waiting.shift())
+      await this.work(item);
+    this.working -= 1;
+  }
+}

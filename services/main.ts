@@ -1,3 +1,0 @@
-import { hostServices } from './host.js';
-
-void hostServices(process.argv.slice(2));

@@ -1,0 +1,39 @@
+import { EMPTY_CONFIG, type Config } from '#libs/contracts';
+import { PAUSE, readConfigs, type Gathering } from '#libs/engine';
+import { effectivePolicy, planActions } from '#libs/rules';
+import type { Plan, PlanNeed } from './inputs.js';
+
+/** Plans the actions of leases from the configs' content. */
+export function* gather(needs: readonly PlanNeed[]): Gathering<ReadonlyMap<string, Plan>> {
+  const configs = yield* readConfigs(
+    needs.flatMap(({ node, from, to }) => [
+      { node, hash: from },
+      { node, hash: to },
+    ]),
+  );
+  const plans = new Map<string, Plan>();
+  for (const [i, need] of needs.entries()) {
+    yield PAUSE;
+    plans.set(need.key, planOf(need, configs[2 * i], configs[2 * i + 1]));
+  }
+  return plans;
+}
+
+function planOf(
+  { node, from, to, policies, labels }: PlanNeed,
+  before: Config | undefined,
+  after: Config | undefined,
+): Plan {
+  if (after === undefined)
+    return {
+      ok: false,
+      only: node,
+      reason: `the config ${to.slice(0, 12)} of ${node} is not in the bucket configs: it was never written, or somebody deleted it`,
+    };
+  // A node may run a config that is gone from the bucket because nothing named it for days: all is planned as new.
+  return {
+    ok: true,
+    actions: planActions(before ?? EMPTY_CONFIG, after, effectivePolicy(policies, labels)).actions,
+    ...(before === undefined && from !== '' ? { only: node } : {}),
+  };
+}

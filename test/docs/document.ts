@@ -1,0 +1,149 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { findNatsServer } from '#libs/process';
+
+const ROOT = join(__dirname, '../..');
+/** `sluice up` is ready when it says how to end it. */
+const READY = 'Press Ctrl-C';
+
+/** One thing that a page tells its reader to run, and what it shows as the output. */
+export interface Step {
+  readonly command: string;
+  readonly isBackground: boolean;
+  readonly shown: string;
+  /** Where the shown output stands in the page. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/**
+ * Finds `<!-- run -->` (or `run in background`) before an sh block and `<!-- output -->` before a text block, and
+ * `<!-- run: COMMAND -->` before a text block.
+ */
+export function stepsOf(page: string): readonly Step[] {
+  const marks =
+    /<!-- run( in background)? -->\s*```sh\n([\s\S]*?)```\s*<!-- output -->\s*```text\n([\s\S]*?)```|<!-- run: (.*?) -->\s*```text\n([\s\S]*?)```/g;
+  return [...page.matchAll(marks)].map((match) => {
+    const [whole, background, block, blockOutput, line, lineOutput] = match;
+    const shown = blockOutput ?? lineOutput ?? '';
+    const to = match.index + whole.length - '```'.length;
+    return { command: block ?? line ?? '', isBackground: background !== undefined, shown, from: to - shown.length, to };
+  });
+}
+
+/** A reader with a home folder of their own, who has `sluice` in PATH. */
+export class Reader {
+  private readonly home = mkdtempSync(join(tmpdir(), 'sluice-docs-'));
+  private readonly background: ChildProcess[] = [];
+  private env: NodeJS.ProcessEnv = {};
+
+  async settle(): Promise<void> {
+    const bin = join(this.home, '.bin');
+    mkdirSync(bin);
+    const sluice = join(bin, 'sluice');
+    const program = `node '${join(ROOT, 'bin/sluice')}'`;
+    writeFileSync(sluice, `#!/bin/sh\n[ "$1" = up ] && exec ${program} "$@" --port 0\nexec ${program} "$@"\n`);
+    chmodSync(sluice, 0o755);
+    const env = { ...process.env };
+    delete env['XDG_DATA_HOME'];
+    delete env['NATS_URL'];
+    const server = await findNatsServer();
+    this.env = { ...env, HOME: this.home, PATH: `${bin}:${env['PATH']}`, SLUICE_NATS_SERVER: server, NO_COLOR: '1' };
+  }
+
+  async run({ command, isBackground }: Step): Promise<string> {
+    const child = spawn('bash', ['-c', isBackground ? `exec ${command}` : command], { cwd: this.home, env: this.env });
+    let output = '';
+    const ended = new Promise<void>((resolve) => child.on('close', () => resolve()));
+    const ready = new Promise<void>((resolve) => {
+      for (const stream of [child.stdout, child.stderr])
+        stream.on('data', (data: Buffer) => {
+          output += data.toString();
+          if (output.includes(READY)) resolve();
+        });
+    });
+    if (!isBackground) {
+      await ended;
+      return this.asShown(output);
+    }
+    this.background.push(child);
+    await Promise.race([ready, ended]);
+    this.env['NATS_URL'] = /nats:\/\/[\d.:]+/.exec(output)?.[0];
+    return this.asShown(output);
+  }
+
+  async leave(): Promise<void> {
+    for (const child of this.background) {
+      const ended = new Promise((resolve) => child.on('close', resolve));
+      if (child.exitCode === null && child.kill('SIGINT')) await ended;
+    }
+    rmSync(this.home, { recursive: true, force: true });
+  }
+
+  /** As any reader would see it: their name, their home, the usual port. */
+  private asShown(output: string): string {
+    return output
+      .replaceAll(this.home, '/home/you')
+      .replace(/127\.0\.0\.1:\d+/g, '127.0.0.1:4222')
+      .replace(/\/tmp\/sluice-demo-\w+/g, '/tmp/sluice-demo')
+      .replace(new RegExp(`(?<=\\s)${userInfo().username}(?=\\s|$)`, 'g'), 'you');
+  }
+}
+
+/**
+ * Whether the output is what a page shows: times and hashes may be others, a line `…` stands for any lines, and `…` at
+ * the end of a line for the rest of it.
+ */
+export function isAsShown(shown: string, output: string, nodesMayDiffer = false): boolean {
+  const [wanted, got] = [shown, output].map((text) => comparable(text, nodesMayDiffer)) as [string[], string[]];
+  return matches(wanted, got);
+}
+
+function matches(wanted: readonly string[], got: readonly string[]): boolean {
+  const [first, ...rest] = wanted;
+  if (first === undefined) return got.length === 0;
+  if (first === '…') return got.some((_, from) => matches(rest, got.slice(from))) || rest.length === 0;
+  return got[0] !== undefined && isLine(first, got[0]) && matches(rest, got.slice(1));
+}
+
+const isLine = (wanted: string, got: string): boolean =>
+  wanted === got || (wanted.endsWith(' …') && got.startsWith(wanted.slice(0, -' …'.length)));
+
+function comparable(text: string, nodesMayDiffer: boolean): string[] {
+  return text
+    .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z|\b\d\d:\d\d:\d\d(\.\d+)?\b/g, '<time>')
+    .replace(/\b\d+(\.\d+)?(ms|s|m|h|d)\b/g, '<for>')
+    .replace(/\b[0-9a-f]{12}([0-9a-f]{52})?\b/g, '<hash>')
+    .replace(nodesMayDiffer ? /\b(node|edge|worker)-\d+\b/g : /(?!)/g, '<node>')
+    .split('\n')
+    .map((line) => line.trim().replace(/\s{2,}/g, '  '))
+    .filter((line) => line !== '');
+}
+
+/** How far a change has come is said as often as somebody looks: how it ends is what counts. */
+const PROGRESS = /^c\d+ +(accepted|rendered|validated|rolling|reverting|complete|succeeded)\b/;
+const LONGEST_LINE = 110;
+
+/**
+ * The output as a page shows it: without the lines that no run repeats, and cut where a reader would have to scroll.
+ */
+function asPageShows(output: string): string {
+  const lines = output
+    .trimEnd()
+    .split('\n')
+    .map((line) => (PROGRESS.test(line) ? '…' : shortened(line.trimEnd())));
+  return lines.filter((line, at) => line !== '…' || lines[at - 1] !== '…').join('\n');
+}
+
+const shortened = (line: string): string =>
+  line.length <= LONGEST_LINE ? line : `${line.slice(0, line.lastIndexOf(' ', LONGEST_LINE - 2))} …`;
+
+/** With SLUICE_UPDATE_DOCS=1 a page shows what came of its commands now. */
+export function update(path: string, steps: readonly (Step & { readonly output: string })[]): void {
+  let page = readFileSync(path, 'utf8');
+  for (const { from, to, output } of [...steps].reverse())
+    page = `${page.slice(0, from)}${asPageShows(output)}\n${page.slice(to)}`;
+  writeFileSync(path, page);
+}

@@ -1,0 +1,153 @@
+import { Chance } from '../world/chance.js';
+import { ACTORS, planOf, type Plan } from './plan.js';
+import { Stage } from '../faults/fault.js';
+import { newOracles } from '../oracles/index.js';
+import { beginning, letGo, publish } from '../people/index.js';
+import { NO_TROUBLE } from '../world/performer.js';
+import type { Mutant } from '../oracles/mutants.js';
+import { keepUp } from '../world/upkeep.js';
+import { NORMAL_CONDITIONS } from '../world/surroundings.js';
+import { Violation, World } from '../world/world.js';
+
+export interface Outcome {
+  readonly seed: number;
+  readonly trace: readonly string[];
+  readonly facts: number;
+  readonly failure: string | undefined;
+  /** When it failed, by the simulated clock. */
+  readonly endedMs: number;
+  /** How often each fault bit. */
+  readonly fired: ReadonlyMap<string, number>;
+  /** What happened of each actor, by number. */
+  readonly occurrences: ReadonlyMap<string, readonly number[]>;
+}
+
+export interface RunOptions {
+  readonly trace?: boolean;
+  readonly mutant?: Mutant;
+}
+
+/** Long enough for the longest distance between two tries, several times. */
+const QUIET_MS = 5 * 3_600_000;
+/**
+ * So long nothing was appended, and everything is as it should be: then it mostly stays so. What comes later, patient
+ * runs see.
+ */
+const REST_MS = 8 * 60_000;
+
+export const runSeed = (seed: number, options: RunOptions = {}): Outcome => runPlan(planOf(seed), options);
+
+/** One run: a fleet, people and faults as planned; then calm; then everything must have come to its end. */
+export function runPlan(plan: Plan, options: RunOptions = {}): Outcome {
+  const world = new World(
+    plan.seed,
+    newOracles(),
+    plan.copies,
+    options.trace === true,
+    options.mutant,
+    plan.kubernetes,
+  );
+  const failure = failureOf(world, plan);
+  return {
+    seed: plan.seed,
+    trace: world.lines,
+    facts: world.bus.last,
+    failure,
+    endedMs: world.clock.nowMs,
+    fired: world.fired,
+    occurrences: world.occurrences,
+  };
+}
+
+function failureOf(world: World, plan: Plan): string | undefined {
+  try {
+    runWorld(world, plan);
+    return undefined;
+  } catch (error) {
+    const text =
+      error instanceof Error
+        ? `${error.name}: ${error.message}${error.name === 'Violation' ? '' : `\n${error.stack ?? ''}`}`
+        : String(error);
+    world.trace(() => text);
+    return text;
+  }
+}
+
+function runWorld(world: World, plan: Plan): void {
+  const busyMs = plan.minutes * 60_000;
+  world.trace(() => `seed ${plan.seed} with ${[...plan.actors.keys()].join(', ') || 'nobody'}`);
+  addNodes(world, plan.nodes);
+  elect(world);
+  keepUp(world);
+  publish(world, beginning(new Chance(plan.seed, 'beginning'), plan.kubernetes));
+  for (const actor of ACTORS) {
+    if (plan.actors.has(actor.name)) actor.arrange(new Stage(world, actor, busyMs, plan.actors.get(actor.name)));
+  }
+  world.run(busyMs);
+  calm(world);
+  world.run(busyMs + 60_000);
+  letGo(world, plan.seed % 2 === 0);
+  if (!comesToRest(world, busyMs + QUIET_MS, plan.patient)) world.observe((oracle) => oracle.atEnd?.(world));
+}
+
+function addNodes(world: World, nodes: number): void {
+  for (let i = 0; i < nodes; i++) {
+    const chance = new Chance(world.seed, `node ${i}`);
+    const labels = {
+      role: chance.pick(['edge', 'edge', 'core']),
+      zone: chance.pick(['a', 'b']),
+      mood: chance.pick(['ok', 'ok', 'sad']),
+    };
+    world.addNode(`n${i}.dc1`, labels, chance.happens(0.3));
+  }
+}
+
+/** Somebody leads again soon after a leader is gone. */
+function elect(world: World): void {
+  for (const name of new Set(world.copies.map((copy) => copy.kind.core.name))) {
+    if (!world.serving(name).some((copy) => copy.elected)) world.serving(name)[0]?.lead();
+  }
+  world.clock.after(5_000, () => elect(world));
+}
+
+/** All faults are over. */
+function calm(world: World): void {
+  Object.assign(world.conditions, NORMAL_CONDITIONS);
+  for (const copy of world.copies) {
+    copy.reconnect();
+    if (!copy.alive) copy.start();
+  }
+  for (const node of world.nodes.values()) {
+    node.trouble = NO_TROUBLE;
+    node.reconnect();
+    if (!node.alive) node.start();
+  }
+  world.cluster?.calm(world.nodes.keys());
+  world.trace(() => 'calm');
+}
+
+/**
+ * Lets time go by until everything is as it should be and at rest; at most until `endMs`, and then somebody has to look
+ * why it is not.
+ */
+function comesToRest(world: World, endMs: number, patient: boolean): boolean {
+  const { clock } = world;
+  if (patient) world.run(endMs);
+  for (let lookedMs = clock.nowMs; clock.nowMs < endMs;) {
+    const restedMs = Math.max(world.appendedMs, lookedMs) + REST_MS;
+    if (clock.nowMs < restedMs) world.run(Math.min(endMs, restedMs));
+    else if (isSettled(world)) return true;
+    else lookedMs = clock.nowMs;
+  }
+  return false;
+}
+
+function isSettled(world: World): boolean {
+  try {
+    world.observe((oracle) => oracle.atEnd?.(world));
+    return true;
+  } catch (error) {
+    if (error instanceof Violation) return false;
+    throw error;
+  }
+}

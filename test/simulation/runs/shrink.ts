@@ -1,0 +1,125 @@
+import type { Failed } from './crew.js';
+import { ACTORS, argumentsFor, type Plan } from './plan.js';
+import { runPlan, type Outcome, type RunOptions } from './run.js';
+
+export interface Shrunk {
+  readonly plan: Plan;
+  readonly outcome: Outcome;
+  readonly runs: number;
+}
+
+/** Each run is a fraction of a second; a failure that is still large after so many will not get much smaller. */
+const MOST_RUNS = 400;
+
+/**
+ * Makes a plan that fails smaller, as long as it fails in the same way: fewer faults, nodes, copies and minutes, fewer
+ * occurrences.
+ */
+export function shrink(plan: Plan, options: RunOptions = {}): Shrunk | undefined {
+  const first = runPlan(plan, options);
+  if (first.failure === undefined) return undefined;
+  const search = new Search(plan, first, options);
+  for (let runs = -1; runs !== search.runs && search.runs < MOST_RUNS && search.improved;) {
+    runs = search.runs;
+    search.improved = false;
+    search.dropActors();
+    search.takeApart();
+    search.lower('minutes', [1, 2, 3, 4, 6, 8, 12]);
+    search.lower('nodes', [1, 2, 3, 4, 5]);
+    search.lower('copies', [1, 2]);
+    search.dropOccurrences();
+  }
+  return { plan: search.plan, outcome: search.outcome, runs: search.runs };
+}
+
+class Search {
+  runs = 0;
+  improved = true;
+  private readonly kind: string;
+
+  constructor(
+    public plan: Plan,
+    public outcome: Outcome,
+    private readonly options: RunOptions,
+  ) {
+    this.kind = kindOf(outcome.failure);
+  }
+
+  dropActors(): void {
+    for (const name of [...this.plan.actors.keys()]) {
+      this.take({ ...this.plan, actors: new Map([...this.plan.actors].filter(([other]) => other !== name)) });
+    }
+  }
+
+  /** One part in the place of what is several faults at once. */
+  takeApart(): void {
+    for (const { name, parts = [] } of ACTORS.filter((actor) => this.plan.actors.has(actor.name))) {
+      const others = [...this.plan.actors].filter(([other]) => other !== name);
+      for (const part of parts)
+        if (this.take({ ...this.plan, actors: new Map([...others, [part.name, undefined]]) })) break;
+    }
+  }
+
+  lower(field: 'nodes' | 'copies' | 'minutes', values: readonly number[]): void {
+    for (const value of values) if (value < this.plan[field] && this.take({ ...this.plan, [field]: value })) return;
+  }
+
+  /** Drops halves of all that happened, then quarters, and so on. */
+  dropOccurrences(): void {
+    let all = this.happened();
+    for (
+      let size = Math.ceil(all.length / 2);
+      size >= 1 && all.length > 0;
+      size = size === 1 ? 0 : Math.ceil(size / 2)
+    ) {
+      for (let at = 0; at < all.length;) {
+        const fewer = [...all.slice(0, at), ...all.slice(at + size)];
+        if (this.take({ ...this.plan, actors: this.withOnly(fewer) })) all = fewer;
+        else at += size;
+      }
+    }
+  }
+
+  private happened(): readonly (readonly [string, number])[] {
+    return [...this.outcome.occurrences].flatMap(([name, numbers]) => numbers.map((number) => [name, number] as const));
+  }
+
+  /** Actors that do nothing one by one, such as lost answers, stay whole. */
+  private withOnly(kept: readonly (readonly [string, number])[]): Plan['actors'] {
+    return new Map(
+      [...this.plan.actors.keys()].flatMap((name) => {
+        if (!this.outcome.occurrences.has(name)) return [[name, this.plan.actors.get(name)] as const];
+        const numbers = kept.filter(([other]) => other === name).map(([, number]) => number);
+        return numbers.length === 0 ? [] : [[name, new Set(numbers)] as const];
+      }),
+    );
+  }
+
+  private take(plan: Plan): boolean {
+    if (this.runs >= MOST_RUNS) return false;
+    this.runs += 1;
+    const outcome = runPlan(plan, this.options);
+    if (outcome.failure === undefined || kindOf(outcome.failure) !== this.kind) return false;
+    this.plan = plan;
+    this.outcome = outcome;
+    this.improved = true;
+    return true;
+  }
+}
+
+/** What broke, without names and numbers: the oracle that saw it, or the error. */
+export const kindOf = (failure: string | undefined): string =>
+  (/^Violation: [^:]*/.exec(failure ?? '')?.[0] ?? (failure ?? '').split('\n')[0] ?? '').replaceAll(/\d+/g, '');
+
+/** What failed, and how to run it again, for people; made smaller first, which takes a while. */
+export function describeFailure({ seed, failure }: Failed, plan: Plan, shrinks: boolean): string {
+  const smaller = shrinks ? shrink(plan) : undefined;
+  const lines = [`seed ${seed} fails: ${failure}`, `  replay: npm run sim -- ${argumentsFor(plan)} --trace`];
+  if (smaller !== undefined) {
+    lines.push(
+      `  the same, smaller: npm run sim -- ${argumentsFor(smaller.plan)} --trace`,
+      `  ${smaller.outcome.facts} facts: ${smaller.outcome.failure ?? ''}`,
+    );
+  }
+  return lines.join('\n');
+}

@@ -1,0 +1,211 @@
+import { createHash } from 'node:crypto';
+import {
+  decodeFact,
+  decodeReport,
+  decodeView,
+  encodeFact,
+  encodeReport,
+  EMPTY_CONFIG,
+  EMPTY_HASH,
+  encodeView,
+  factSubject,
+  configKey,
+  reportSubject,
+  type Config,
+  type Fact,
+  type NewFact,
+  type NodeReport,
+  type Targets,
+  type ViewBucket,
+  type ViewValues,
+} from '#libs/contracts';
+import type {
+  ConfigName,
+  Digest,
+  Entry,
+  GatherPort,
+  Handlers,
+  SnapshotInfo,
+  StoredBlob,
+  ViewBody,
+  ViewKey,
+} from '#libs/engine';
+
+export const sha256: Digest = (text) => createHash('sha256').update(text).digest('hex');
+
+export interface Stored {
+  readonly sequence: number;
+  readonly subject: string;
+  readonly text: string;
+}
+
+/** A report as it stands in its stream; read from its text once, for all who read it. */
+export interface StoredReport extends Stored {
+  readonly report: NodeReport;
+}
+
+/** A view's value, read from its text once: it is what everybody would read. */
+interface StoredView {
+  readonly revision: number;
+  readonly ledger: number;
+  readonly text: string;
+  decoded?: unknown;
+}
+const ABSENT: StoredView = { revision: 0, ledger: 0, text: '' };
+
+/** The server: streams, buckets and blobs, as they are on its disk. It keeps what it acknowledged. */
+export class SimBus {
+  readonly changes: Stored[] = [];
+  readonly reports: StoredReport[] = [];
+  readonly ledger: {
+    readonly sequence: number;
+    readonly fact: Fact;
+    readonly targets?: Targets;
+    readonly atMs: number;
+  }[] = [];
+  /** What stands in the bucket, and all that ever stood there, which only oracles remember. */
+  readonly configs = new Map<string, string>();
+  readonly everConfigs = new Map<string, string>();
+  /** Configs with a time to live: when it is over. */
+  readonly endsMs = new Map<string, number>();
+  readonly targets = new Map<string, Targets>();
+  /** Configs by their text, read once. */
+  private readonly parsed = new Map<string, Config>();
+  private readonly values = new Map<string, StoredView>();
+  /** Of services, by their places; without text while one is being written, or when that was cut off. */
+  readonly snapshots = new Map<string, { readonly info: SnapshotInfo; readonly text: string | undefined }>();
+  /** Where the ledger begins for readers; oracles remember all of it. */
+  first = 1;
+  /** The highest ledger sequence that any view shows. */
+  highestView = 0;
+  /** How often any view was written. */
+  viewsWritten = 0;
+  /** Called after each append, view and stored message. */
+  onAppend: (fact: Fact, sequence: number) => void = () => undefined;
+  onView: (key: ViewKey) => void = () => undefined;
+  onInput: (stream: 'changes' | 'reports') => void = () => undefined;
+
+  get last(): number {
+    return this.ledger.length;
+  }
+
+  publishChange(source: string, text: string): number {
+    const sequence = this.changes.length + 1;
+    this.changes.push({ sequence, subject: `config.desired.${source}`, text });
+    this.onInput('changes');
+    return sequence;
+  }
+
+  publishReport(report: NodeReport): void {
+    const [subject, text] = [reportSubject(report.kind, report.node), encodeReport(report)];
+    this.reports.push({ sequence: this.reports.length + 1, subject, text, report: decodeReport(subject, text) });
+    this.onInput('reports');
+  }
+
+  /** All or nothing, and only on the expected end. */
+  append(facts: readonly NewFact[], expected: number, nowMs: number): boolean {
+    if (expected !== this.last) return false;
+    const at = new Date(nowMs).toISOString();
+    for (const fact of facts) {
+      const decoded = decodeFact(factSubject(fact), encodeFact(fact, at));
+      const targets =
+        decoded.type === 'config.rendered'
+          ? (Object.assign({}, ...decoded.targets.map((key) => this.targets.get(key))) as Targets)
+          : undefined;
+      this.ledger.push({
+        sequence: this.last + 1,
+        fact: decoded,
+        atMs: nowMs,
+        ...(targets === undefined ? {} : { targets }),
+      });
+      this.onAppend(decoded, this.last);
+    }
+    return true;
+  }
+
+  snapshotsOf(service: string): readonly SnapshotInfo[] {
+    return [...this.snapshots.values()].map(({ info }) => info).filter(({ name }) => name.startsWith(`${service}.v`));
+  }
+
+  entries(after: number, upTo: number, readMs: number, reads: ReadonlySet<string>): readonly Entry[] {
+    const found: Entry[] = [];
+    for (let i = after; i < upTo; i++) {
+      const stored = this.ledger[i];
+      if (stored !== undefined && reads.has(stored.fact.type)) found.push({ ...stored, readMs });
+    }
+    return found;
+  }
+
+  revision(key: ViewKey): StoredView {
+    return this.values.get(`${key.bucket}/${key.key}`) ?? ABSENT;
+  }
+
+  /** Compare-and-set on the revision that was read. */
+  putView(key: ViewKey, body: ViewBody, ledger: number, revision: number): boolean {
+    const name = `${key.bucket}/${key.key}`;
+    const known = this.revision(key);
+    if (known.revision !== revision || known.ledger > ledger) return false;
+    const text = encodeView(key.bucket, { ...body, ledger } as never);
+    this.values.set(name, { revision: revision + 1, ledger, text });
+    this.viewsWritten += 1;
+    this.highestView = Math.max(this.highestView, ledger);
+    this.onView(key);
+    return true;
+  }
+
+  view<B extends ViewBucket>(bucket: B, key: string): ViewValues[B] | undefined {
+    const stored = this.values.get(`${bucket}/${key}`);
+    if (stored === undefined) return undefined;
+    stored.decoded ??= decodeView(bucket, stored.text);
+    return stored.decoded as ViewValues[B];
+  }
+
+  views<B extends ViewBucket>(bucket: B): readonly ViewValues[B][] {
+    return this.viewKeysOf(bucket).flatMap((key) => this.view(bucket, key) ?? []);
+  }
+
+  viewKeysOf(bucket: ViewBucket): readonly string[] {
+    return [...this.values.keys()]
+      .filter((name) => name.startsWith(`${bucket}/`))
+      .map((name) => name.slice(bucket.length + 1));
+  }
+
+  /** As a sweep sees them. */
+  get storedConfigs(): readonly StoredBlob[] {
+    return [...this.configs.keys()].map((key) => ({ key, storedMs: 0, marked: this.endsMs.has(key) }));
+  }
+
+  readonly blobPort: Handlers<GatherPort> = {
+    'read-configs': ({ names }) => names.map(({ node, hash }) => this.parsedConfig(this.configText(node, hash))),
+    'put-configs': ({ configs }) => {
+      for (const { node, hash, text } of configs) {
+        const key = configKey(node, hash);
+        this.configs.set(key, text);
+        this.everConfigs.set(key, text);
+        this.endsMs.delete(key);
+      }
+    },
+    'put-targets': ({ change, targets }) => {
+      const key = `${change}.${sha256(JSON.stringify(targets))}`;
+      this.targets.set(key, targets);
+      return [key];
+    },
+    pause: () => undefined,
+  };
+
+  configText(node: string, hash: string): string | undefined {
+    return this.configs.get(configKey(node, hash));
+  }
+
+  /** For oracles: also one that is gone by now. */
+  everConfig({ node, hash }: ConfigName): Config | undefined {
+    return hash === EMPTY_HASH ? EMPTY_CONFIG : this.parsedConfig(this.everConfigs.get(configKey(node, hash)));
+  }
+
+  private parsedConfig(text: string | undefined): Config | undefined {
+    if (text === undefined) return undefined;
+    const known = this.parsed.get(text) ?? (JSON.parse(text) as Config);
+    this.parsed.set(text, known);
+    return known;
+  }
+}

@@ -1,0 +1,81 @@
+import type { Action } from '#libs/contracts';
+import type { Refusal } from '../../../services/applier/src/core/index.js';
+import type { Disk } from './disk.js';
+import type { Named, Surroundings } from './surroundings.js';
+
+/** The one unit there is; what it reads. */
+export const UNIT_FILE = '/etc/b';
+export const unitStartsWith = (content: string | undefined): boolean => content?.startsWith('bad') !== true;
+/** How long a machine takes to go down, and to come up: some longer than their lease lasts. */
+const DOWN_MS = [500, 3_000, 3_000, 70_000];
+const UP_MS = [2_000, 8_000, 8_000, 90_000];
+
+/** The node that a machine is of, as the machine sees it. */
+export interface Host extends Named {
+  readonly world: Surroundings;
+  readonly disk: Disk;
+  readonly scrapped: boolean;
+  start(): void;
+  reboot(): void;
+}
+
+/** What a machine runs, which its files alone do not say: a unit with the content that it was started with. */
+export class Machine {
+  /** Undefined where there was no file. */
+  running: string | undefined;
+  private failed = false;
+  /** Restarts that were begun; one that was overtaken by another, or by another disk, is none. */
+  private boots = 0;
+
+  constructor(private readonly node: Host) {}
+
+  /** Everything is started with what stands there. */
+  booted(): void {
+    this.boots += 1;
+    this.start();
+  }
+
+  act(action: Action): Refusal | undefined {
+    const { world } = this.node;
+    const { kind } = action;
+    world.onAct(this.node, action);
+    if (world.mutant?.onlySaysActed === true) return undefined;
+    if (kind === 'reboot') return this.restart();
+    if (kind !== 'restart') return undefined;
+    this.start();
+    if (!this.failed) return undefined;
+    return world.mutant?.restartsUnasked === true
+      ? this.act({ kind: 'reboot' })
+      : { fault: 'node', reason: 'b.service does not start' };
+  }
+
+  readUnit(): Refusal | undefined {
+    return this.failed ? { fault: 'node', reason: 'b.service has failed' } : undefined;
+  }
+
+  private start(): void {
+    this.running = this.node.disk.files.get(UNIT_FILE);
+    this.failed = !unitStartsWith(this.running);
+  }
+
+  /**
+   * The applier is told at once that it begins; some machines never go down, and of a switched-off one nobody hears.
+   */
+  private restart(): undefined {
+    const { node } = this;
+    const { chance, clock } = node.world;
+    const [downMs, upMs, hangs] = [chance.pick(DOWN_MS), chance.pick(UP_MS), chance.happens(0.1)];
+    const { boots } = this;
+    if (hangs) return;
+    clock.after(downMs, () => {
+      if (this.boots !== boots || node.scrapped) return;
+      node.world.trace(() => `${node.name} restarts`);
+      node.world.fire('restarts');
+      node.reboot();
+      const now = this.boots;
+      clock.after(upMs, () => {
+        if (this.boots === now) node.start();
+      });
+    });
+  }
+}

@@ -1,0 +1,187 @@
+import { nodeOfToken, type Action, type Fact } from '#libs/contracts';
+import type { Answer, ViewKey } from '#libs/engine';
+import type { Journal } from '../../../services/applier/src/core/index.js';
+import { hear } from '../../../services/inventory/src/core/index.js';
+import { Cluster, type NodeObject, type Writer } from '../kubernetes/cluster.js';
+import type { SimPod } from '../kubernetes/workloads.js';
+import { SimNode } from './sim-node.js';
+import { Outside } from './outside.js';
+import type { ServiceCopy } from './service-copy.js';
+import { copiesOf, type AnyKind } from './services.js';
+import { Surroundings, type Named, type Planted } from './surroundings.js';
+
+/** An observer of the world; it throws when a promise is broken. */
+export interface Oracle {
+  readonly name: string;
+  onFact?(world: World, fact: Fact, sequence: number): void;
+  onJournal?(world: World, node: SimNode, journal: Journal): void;
+  onWrite?(world: World, node: SimNode): void;
+  onAnswer?(world: World, input: object, answer: Answer): void;
+  /** A Node object was written, by whom. */
+  onNodeWrite?(world: World, before: NodeObject, after: NodeObject, by: Writer): void;
+  /** Sluice asked for the end of a pod, and it was granted. */
+  onPodEnd?(world: World, pod: SimPod, how: 'evict' | 'delete'): void;
+  /** A machine is to take an action. */
+  onAct?(world: World, node: SimNode, action: Action): void;
+  /** A copy decides nothing any more until a person puts something right. */
+  onHalt?(world: World, copy: Named, reason: string): void;
+  atEnd?(world: World): void;
+}
+
+export class Violation extends Error {
+  override readonly name = 'Violation';
+}
+
+/** Everything together: server, services, nodes, clock and chance, from one seed. */
+export class World extends Surroundings {
+  readonly nodes = new Map<string, SimNode>();
+  readonly copies: readonly ServiceCopy[];
+  /** Nodes that a person removed or skipped: they no longer count. */
+  readonly excused = new Set<string>();
+  /** Undefined where nodes are not Kubernetes'. */
+  readonly cluster: Cluster | undefined;
+  readonly outside = new Outside(this);
+  /** What happened of each fault and each of the people, by number. */
+  readonly occurrences = new Map<string, number[]>();
+  /** Told of each fact, after the oracles. */
+  readonly listeners: ((fact: Fact) => void)[] = [];
+  /** When the last fact was appended. */
+  appendedMs = 0;
+
+  constructor(
+    seed: number,
+    readonly oracles: readonly Oracle[],
+    copiesEach: number,
+    keepTrace: boolean,
+    mutant?: Planted & { readonly service?: (kind: AnyKind) => AnyKind },
+    kubernetes = false,
+  ) {
+    super(seed, keepTrace, mutant);
+    this.cluster = kubernetes ? new Cluster(this) : undefined;
+    if (this.cluster !== undefined) {
+      this.cluster.onWrite = (...write) => this.observe((oracle) => oracle.onNodeWrite?.(this, ...write));
+      this.cluster.onPodEnd = (pod, how) => this.observe((oracle) => oracle.onPodEnd?.(this, pod, how));
+    }
+    this.copies = copiesOf(this, copiesEach, this.cluster, mutant?.service);
+    this.bus.onAppend = (fact, sequence) => this.appended(fact, sequence);
+    this.bus.onView = (key) => this.shown(key);
+    this.bus.onInput = (stream) => this.tell(stream);
+  }
+
+  occurred(actor: string, number: number): void {
+    const numbers = this.occurrences.get(actor) ?? [];
+    this.occurrences.set(actor, numbers);
+    numbers.push(number);
+    this.trace(() => `${actor}:${number}`);
+  }
+
+  addNode(name: string, labels: Readonly<Record<string, string>>, fresh = false): SimNode {
+    const node = new SimNode(this, name, labels, fresh, this.chance.whole(0, 10_000_000));
+    this.nodes.set(name, node);
+    this.cluster?.register(name);
+    node.start();
+    return node;
+  }
+
+  alive(node: string): void {
+    for (const copy of this.serving('inventory'))
+      if (copy.connected && hear(copy.copy.state as never, node, copy.monotonicMs)) copy.wake();
+  }
+
+  serving(name: string): readonly ServiceCopy[] {
+    return this.copies.filter((copy) => copy.kind.core.name === name && copy.alive);
+  }
+
+  leader(name: string): ServiceCopy | undefined {
+    return this.copies.find((copy) => copy.kind.core.name === name && copy.alive && copy.leading);
+  }
+
+  ask(service: string, request: object, then: (answer: Answer | undefined) => void = () => undefined): void {
+    const input = { type: 'request', request };
+    const copy = this.leader(service);
+    if (copy === undefined) return then(undefined);
+    copy.request(input, (answer) => {
+      if (answer !== undefined) this.observe((oracle) => oracle.onAnswer?.(this, request, answer));
+      this.trace(() => `${service} answers ${JSON.stringify(request)} ${JSON.stringify(answer)}`);
+      then(answer);
+    });
+  }
+
+  /** What the scheduler would say now to who asks why a node is where it is. */
+  why(
+    node: string,
+  ): { readonly because: string; readonly text: string; readonly holders: readonly string[] } | undefined {
+    const copy = this.leader('scheduler');
+    if (copy === undefined) return undefined;
+    const input = { type: 'request', request: { op: 'node.why', node } };
+    const now = { monotonicMs: copy.monotonicMs, leadingSinceMs: copy.leadingSinceMs };
+    const answer = copy.kind.core.decide(copy.copy.state, [input], new Map(), now).answers.get(input);
+    return answer?.ok === true
+      ? (answer.body as { because: string; text: string; holders: readonly string[] })
+      : undefined;
+  }
+
+  onJournal({ name }: Named, journal: Journal): void {
+    this.observe((oracle) => oracle.onJournal?.(this, this.nodes.get(name) as SimNode, journal));
+  }
+
+  onAct({ name }: Named, action: Action): void {
+    this.observe((oracle) => oracle.onAct?.(this, this.nodes.get(name) as SimNode, action));
+  }
+
+  onWrite({ name }: Named): void {
+    this.observe((oracle) => oracle.onWrite?.(this, this.nodes.get(name) as SimNode));
+  }
+
+  onHalt(copy: Named, reason: string): void {
+    this.observe((oracle) => oracle.onHalt?.(this, copy, reason));
+  }
+
+  run(untilMs: number): void {
+    while (this.clock.step(untilMs));
+    this.clock.nowMs = Math.max(this.clock.nowMs, untilMs);
+  }
+
+  /** Lets every oracle look; a violation names the oracle that saw it. */
+  observe(look: (oracle: Oracle) => void): void {
+    for (const oracle of this.oracles) {
+      try {
+        look(oracle);
+      } catch (error) {
+        throw error instanceof Violation && !error.message.startsWith('I')
+          ? new Violation(`${oracle.name}: ${error.message}`)
+          : error;
+      }
+    }
+  }
+
+  private appended(fact: Fact, sequence: number): void {
+    this.appendedMs = this.clock.nowMs;
+    this.trace(() => `#${sequence} ${JSON.stringify(fact)}`);
+    this.observe((oracle) => oracle.onFact?.(this, fact, sequence));
+    if (this.cluster === undefined) this.outside.hear(fact);
+    this.tell(fact.type);
+    if (fact.type === 'node.lease.settled' && fact.because === 'escalated') this.fire('escalations');
+    for (const listener of this.listeners) listener(fact);
+  }
+
+  private shown(key: ViewKey): void {
+    const { bucket } = key;
+    if (bucket !== 'leases' && bucket !== 'status') return;
+    if (this.strikes(this.conditions.pushLost, 'lost-pushes')) return;
+    const node = this.nodes.get(nodeOfToken(key.key));
+    if (node === undefined) return;
+    const [lease, status] = [
+      bucket === 'leases' ? this.bus.view(bucket, key.key) : undefined,
+      bucket === 'status' ? this.bus.view(bucket, key.key) : undefined,
+    ];
+    if (this.conditions.pushLateMs > 0) this.fire('late-pushes');
+    this.clock.after(this.delayMs() + this.chance.next() * this.conditions.pushLateMs, () =>
+      node.pushed(lease, status),
+    );
+  }
+
+  private tell(what: Fact['type'] | 'changes' | 'reports'): void {
+    for (const copy of this.copies) copy.hear(what);
+  }
+}
