@@ -1,4 +1,5 @@
 import type { JsMsg } from '@nats-io/jetstream';
+import { createInbox, type Msg } from '@nats-io/nats-core';
 import type { ServiceIdentity } from '@nats-io/services';
 import { LEDGER, SERVICES } from '#libs/contracts';
 import { usable } from '#libs/engine';
@@ -41,7 +42,9 @@ export interface Inspection {
   readonly poison: readonly Omit<PoisonRecord, 'at'>[];
 }
 
-const PING_MS = 1_000;
+/** How long a service may take to answer: a busy machine keeps it waiting, and it runs all the same. */
+const PING_MS = 3_000;
+/** After every service has answered: for further copies. */
 const PING_STALL_MS = 250;
 
 /** Looks at everything that a person would look at first. What is missing is told, not thrown. */
@@ -84,26 +87,59 @@ async function snapshotsOf(bus: Bus, last: number): Promise<Inspection['snapshot
   return Object.fromEntries(counts);
 }
 
-/** Every copy answers, those that do not lead too. */
+/** Every copy answers, also those that do not lead. */
 export async function pingServices(bus: Bus): Promise<Inspection['services']> {
   const found = new Map<string, { copies: number; halted: string; notes: readonly ServiceNote[] }>();
-  const replies = await bus.nc
-    .requestMany('$SRV.PING', '', { strategy: 'stall', stall: PING_STALL_MS, maxWait: PING_MS })
-    .catch(() => []);
-  try {
-    for await (const reply of replies) {
-      const { name, metadata } = reply.json<ServiceIdentity>();
-      const row = found.get(name) ?? { copies: 0, halted: '', notes: [] };
-      found.set(name, {
-        copies: row.copies + 1,
-        halted: row.halted || (metadata?.['halted'] ?? ''),
-        notes: merged(row.notes, metadata?.['notes']),
-      });
-    }
-  } catch {
-    // nobody answers
+  for (const { name, metadata } of await identities(bus)) {
+    const row = found.get(name) ?? { copies: 0, halted: '', notes: [] };
+    found.set(name, {
+      copies: row.copies + 1,
+      halted: row.halted || (metadata?.['halted'] ?? ''),
+      notes: merged(row.notes, metadata?.['notes']),
+    });
   }
   return [...found].map(([name, row]) => ({ name, ...row })).sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/**
+ * Ends shortly after every service has answered, at once when nobody listens, and otherwise after `PING_MS`. A pause
+ * between two answers ends nothing: it would make a slow service look like one that does not run.
+ */
+function identities({ nc }: Bus): Promise<readonly ServiceIdentity[]> {
+  return new Promise((resolve) => {
+    const answers: ServiceIdentity[] = [];
+    const missing = new Set<string>(SERVICES);
+    const inbox = createInbox();
+    const done = (): void => {
+      clearTimeout(timer);
+      subscription.unsubscribe();
+      resolve(answers);
+    };
+    let timer = setTimeout(done, PING_MS);
+    const subscription = nc.subscribe(inbox, {
+      callback: (error, message) => {
+        if (error !== null || message.headers?.code === 503) return done();
+        const identity = identityOf(message);
+        if (identity === undefined) return;
+        answers.push(identity);
+        missing.delete(identity.name);
+        if (missing.size > 0) return;
+        clearTimeout(timer);
+        timer = setTimeout(done, PING_STALL_MS);
+      },
+    });
+    nc.publish('$SRV.PING', '', { reply: inbox });
+  });
+}
+
+/** Undefined for what is not an answer to a ping. */
+function identityOf(message: Msg): ServiceIdentity | undefined {
+  try {
+    const identity = message.json<Partial<ServiceIdentity> | null>();
+    return typeof identity?.name === 'string' ? (identity as ServiceIdentity) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function merged(notes: readonly ServiceNote[], text = '[]'): readonly ServiceNote[] {
