@@ -22,6 +22,10 @@ export interface FakeFleet {
   readonly answers?: Readonly<Record<string, (body: Record<string, unknown>) => unknown>>;
   readonly events?: readonly FleetEvent[];
   readonly inspection?: Inspection;
+  /** Services that do not answer. */
+  readonly missing?: readonly string[];
+  /** Published, and read by no service yet. */
+  readonly unread?: readonly string[];
   readonly published?: { source: string; body: Record<string, unknown>; id: string | undefined }[];
 }
 
@@ -54,7 +58,15 @@ export async function cli(
   return { exit, ...written };
 }
 
-function fakeFleet({ views = {}, answers = {}, events = [], inspection, published = [] }: FakeFleet): FleetClient {
+function fakeFleet({
+  views = {},
+  answers = {},
+  events = [],
+  inspection,
+  missing = [],
+  unread = [],
+  published = [],
+}: FakeFleet): FleetClient {
   const last = (bucket: string): Map<string, object> =>
     new Map(Object.entries(views[bucket] ?? {}).map(([key, values]) => [key, values.at(-1) as object]));
   const client = {
@@ -68,6 +80,8 @@ function fakeFleet({ views = {}, answers = {}, events = [], inspection, publishe
       if (answer === undefined) return Promise.reject(new OpsError('not-found', `nothing answers ${subject}`));
       return Promise.resolve(answer(body));
     },
+    missingServices: () => Promise.resolve(missing),
+    isUnread: (change: string) => Promise.resolve(unread.includes(change)),
     get: (bucket: string, key: string) => Promise.resolve(last(bucket).get(key)),
     list: (bucket: string) => Promise.resolve(last(bucket)),
     async *watch(bucket: string, key: string, signal: AbortSignal) {

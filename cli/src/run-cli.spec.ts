@@ -458,3 +458,68 @@ it('a node that another tool has is taken for a time, and shown as taken', async
     taken: { owner: 'kured' },
   });
 });
+
+test('get nodes shows all that keeps a node from being fine', async () => {
+  const node = { state: 'ready', labels: {}, unavailable: '', since: '', version: '' };
+  const fine = { restored: true, deferred: '', incompatible: false, drifted: [] };
+  const views = {
+    nodes: { a: [{ ...node, node: 'a' }], b: [{ ...node, node: 'b' }], c: [{ ...node, node: 'c' }] },
+    status: {
+      a: [{ ...fine, node: 'a' }],
+      b: [{ ...fine, node: 'b', restored: false, drifted: ['/etc/motd'] }],
+      c: [{ ...fine, node: 'c', incompatible: true, deferred: 'failed twice' }],
+    },
+  };
+  expect((await cli(['get', 'nodes'], { views })).out).toMatch(
+    /^a +ready\nb +ready,degraded,drifted\nc +ready,incompatible,deferred$/m,
+  );
+});
+
+test.each([[[]], [['-w']]])('status %j of a change that was never published ends and says so', async (flags) => {
+  const views = { changes: { c7: [changeView()] } };
+  expect(await cli(['status', 'c99', ...flags], { views })).toEqual({
+    exit: 1,
+    out: '',
+    err: 'error: change c99 not found: list changes with sluice get changes\n',
+  });
+});
+
+test('status of a change that no service has read yet says what to check', async () => {
+  const { exit, err } = await cli(['status', 'c8'], { views: {}, unread: ['c8'] });
+  expect([exit, err]).toEqual([1, expect.stringMatching(/c8 was published, but no service has read it yet: .*doctor/)]);
+});
+
+test.each([
+  ['status', ['status']],
+  ['status of a change', ['status', 'c7']],
+  ['get', ['get', 'changes']],
+  ['apply', APPLY],
+])('%s names the services that do not answer, on stderr', async (_, argv) => {
+  const views = { changes: { c7: [changeView()] } };
+  const run = async (...missing: string[]): Promise<string> => (await cli(argv, { views, missing }, {}, MOTD)).err;
+  expect(await run()).not.toContain('warning');
+  expect(await run('merger')).toContain('warning: the service merger does not answer, ');
+  expect(await run('merger', 'drain')).toContain('warning: the services merger, drain do not answer, ');
+});
+
+test('--strict makes apply and plan ask that a warning rejects the change', async () => {
+  const published: NonNullable<FakeFleet['published']> = [];
+  await apply({ published });
+  await apply({ published }, '--strict');
+  expect(published.map(({ body }) => body['strategy'])).toEqual([undefined, { strict: true }]);
+  const asked: unknown[] = [];
+  const answers = { 'ops.config.plan': (body: object) => (asked.push(body), { rejected: [], nodes: [] }) };
+  await cli(['plan', '-f', '-', '--strict'], { answers }, {}, MOTD);
+  expect(asked).toMatchObject([{ strategy: { strict: true } }]);
+});
+
+test('remove asks for force only where it is wanted', async () => {
+  const asked: unknown[] = [];
+  const answers = { 'ops.node.remove': (body: object) => (asked.push(body), { node: 'w-1', removed: true }) };
+  await cli(['remove', 'w-1'], { answers });
+  await cli(['remove', 'w-1', '--force'], { answers });
+  expect(asked).toMatchObject([
+    { node: 'w-1', force: false },
+    { node: 'w-1', force: true },
+  ]);
+});

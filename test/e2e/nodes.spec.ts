@@ -134,7 +134,7 @@ describe('nodes that do not answer, come and go', () => {
     expect(kinds).toEqual(['join']);
 
     await fleet.processes.stop(joining);
-    expect(await fleet.client.request('ops.node.remove', { node: joining, by: 'e2e' })).toEqual({
+    expect(await fleet.client.request('ops.node.remove', { node: joining, force: true, by: 'e2e' })).toEqual({
       node: joining,
       removed: true,
     });

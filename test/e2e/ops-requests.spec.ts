@@ -15,7 +15,7 @@ const VALUES: Readonly<Record<string, string>> = {
   reason: 'a spec',
 };
 /** Other values, so that no request depends on those before it. */
-const OWN_VALUES: Partial<Record<RequestSubject, object>> = { 'ops.node.remove': { node: 'core-01.dc1' } };
+const OWN_VALUES: Partial<Record<RequestSubject, object>> = { 'ops.node.remove': { node: 'core-01.dc1', force: true } };
 
 /** What a fleet that is at rest refuses, and why. All else is answered. */
 const REFUSALS: Partial<Record<RequestSubject, string>> = {

@@ -320,7 +320,7 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     await fleet.processes.kill(GONE);
     await remove('File', 'two');
     await until(async () => (await get('File', 'two'))?.status?.['phase'] === 'Deleting', 'it is under way');
-    expect(await fleet.cli('remove', GONE)).toMatchObject({ code: 0 });
+    expect(await fleet.cli('remove', GONE, '--force')).toMatchObject({ code: 0 });
     await isGone('File', 'two');
   });
 

@@ -154,6 +154,7 @@ class HistoryWriter {
         replaces: [],
         problems: [],
         warnings: [],
+        strict: false,
       },
       { type: 'config.validated', change, attempt: 1, warnings: [], incompatible: [] },
       rolloutFact('started', change, { pending: members.length }),

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { FragmentRef } from '#libs/contracts';
 import { endJson, waitForChange } from '../change/wait-for-change.js';
 import { durationOf } from '../input/arguments.js';
+import { warningOfMissing } from '../connection/missing-services.js';
 import { EXIT, UsageError, type ExitCode } from '../output/exit.js';
 import { checkSize, readManifestInput } from '../input/manifest-input.js';
 import { reasonLines } from '../output/reasons.js';
@@ -12,6 +13,8 @@ export interface PublishFlags {
   readonly message?: string;
   /** How many nodes may fail before the change is rolled back. */
   readonly maxFailures?: string;
+  /** A warning rejects the change. */
+  readonly strict?: boolean;
   /** A duration; undefined when nobody waits. */
   readonly wait?: string;
 }
@@ -39,15 +42,22 @@ export async function publish(
   return report(session, change, timeoutMs);
 }
 
-function strategyOf({ maxFailures }: PublishFlags): object {
-  if (maxFailures === undefined) return {};
-  if (!/^\d{1,6}$/.test(maxFailures))
+function strategyOf({ maxFailures, strict }: PublishFlags): object {
+  if (maxFailures !== undefined && !/^\d{1,6}$/.test(maxFailures))
     throw new UsageError(`--max-failures: ${JSON.stringify(maxFailures)} is not a number of nodes`);
-  return { strategy: { maxFailures: Number(maxFailures) } };
+  const strategy = {
+    ...(maxFailures === undefined ? {} : { maxFailures: Number(maxFailures) }),
+    ...(strict === true ? { strict } : {}),
+  };
+  return Object.keys(strategy).length === 0 ? {} : { strategy };
 }
 
 /** Prints the ID of a published change, and how it ended if the caller waits. */
 export async function report(session: Session, change: string, timeoutMs: number | undefined): Promise<ExitCode> {
+  return warningOfMissing(session, () => reportEnd(session, change, timeoutMs));
+}
+
+async function reportEnd(session: Session, change: string, timeoutMs: number | undefined): Promise<ExitCode> {
   const { io, isJson } = session;
   if (!isJson) io.out(change);
   if (timeoutMs === undefined) {

@@ -172,24 +172,48 @@ function doubles(nodes: readonly NodeView[], statuses: readonly StatusView[]): C
   ];
 }
 
-/** Nodes that are not up to date, or differ from their config: always shown, although nothing waits for them. */
+/**
+ * Nodes that are not as their config says. One whose rollback failed, or that differs from its config, is a problem;
+ * the others catch up, or keep what they have, as designed.
+ */
 function behind(nodes: readonly NodeView[], statuses: readonly StatusView[]): Check[] {
   const gone = new Set(nodes.filter(({ state }) => state === 'gone').map(({ node }) => node));
-  const of = (what: string, detail: string, is: (status: StatusView) => boolean): Check[] => {
+  const of = (
+    state: typeof bad,
+    what: string,
+    detail: (nodes: string) => string,
+    is: (status: StatusView) => boolean,
+  ): Check[] => {
     const found = statuses.filter((status) => !gone.has(status.node) && is(status)).map(({ node }) => node);
-    return found.length === 0
-      ? []
-      : [note(what, `${found.length} ${detail}: ${few(found)}`, `see sluice why ${found[0]}`)];
+    if (found.length === 0) return [];
+    const nodes = found.length === 1 ? '1 node' : `${found.length} nodes`;
+    return [state(what, `${detail(nodes)}: ${few(found)}`, `see sluice why ${found[0]}`)];
   };
   return [
-    ...of('deferred', 'will get their config as soon as possible', ({ deferred }) => deferred !== ''),
-    ...of('degraded', 'rollback failed; they count as unavailable', ({ restored }) => !restored),
     ...of(
+      bad,
+      'degraded',
+      (nodes) => `rollback failed on ${nodes}`,
+      ({ restored }) => !restored,
+    ),
+    ...of(
+      bad,
+      'drifted',
+      (nodes) => `drift found on ${nodes}`,
+      ({ drifted }) => drifted.length > 0,
+    ),
+    ...of(
+      note,
+      'deferred',
+      (nodes) => `${nodes} will get the config later`,
+      ({ deferred }) => deferred !== '',
+    ),
+    ...of(
+      note,
       'incompatible',
-      'keep their old config: the committed one is incompatible with them',
+      (nodes) => `the committed config is incompatible with ${nodes}`,
       ({ incompatible }) => incompatible,
     ),
-    ...of('drifted', 'differ from their config', ({ drifted }) => drifted.length > 0),
   ];
 }
 

@@ -31,12 +31,17 @@ export function checkupScreen(checks: readonly Check[], colours: Colours): strin
     `${mark(tones[state], colours)} ${pad(what, column)}  ${detail}`,
     ...(todo === '' ? [] : [`  ${' '.repeat(column)}  → ${todo}`]),
   ]);
-  const wrong = checks.filter(({ state }) => state === 'bad').length;
-  return [
-    ...lines,
-    '',
-    wrong === 0
-      ? colours.green('No problems found.')
-      : colours.red(`${wrong} ${wrong === 1 ? 'problem' : 'problems'} found.`),
-  ].join('\n');
+  return [...lines, '', closing(checks, colours)].join('\n');
+}
+
+function closing(checks: readonly Check[], colours: Colours): string {
+  const count = (state: Check['state'], word: string): string => {
+    const found = checks.filter((check) => check.state === state).length;
+    return found === 0 ? '' : `${found} ${found === 1 ? word : `${word}s`}`;
+  };
+  const [problems, notes] = [count('bad', 'problem'), count('note', 'note')];
+  if (problems !== '') return colours.red(`${problems} found${notes === '' ? '' : `, and ${notes}`}.`);
+  return notes === ''
+    ? colours.green('No problems found.')
+    : colours.yellow(`No problems found, but ${notes}: see above.`);
 }

@@ -1,6 +1,7 @@
 import type { Fragment, FragmentView, NodeView, StatusView } from '#libs/contracts';
 import type { FleetClient } from '#libs/client';
 import { effectivePolicy, policyRows, type PolicyRow } from '#libs/rules';
+import { warningOfMissing } from '../connection/missing-services.js';
 import { nodeNameOf } from '../input/arguments.js';
 import { EXIT, UsageError, type ExitCode } from '../output/exit.js';
 import { fleetTable, RESOURCES, present, type Resource, type ResourceView } from '../output/fleet-tables.js';
@@ -24,13 +25,13 @@ const POLICY: readonly string[] = ['disruption-policy', 'disruption-policies', '
 
 /** `sluice get nodes|pools|fragments|changes|known-bad|leases [NAME]`, and `sluice get disruption-policy NODE`. */
 export async function get(session: Session, word: string, name: string | undefined): Promise<ExitCode> {
-  if (POLICY.includes(word)) return getDisruptionPolicy(session, name);
+  if (POLICY.includes(word)) return warningOfMissing(session, () => getDisruptionPolicy(session, name));
   const what = RESOURCES.find((one) => one === word) ?? ALIASES[word];
   if (what === undefined)
     throw new UsageError(
       `unknown resource ${JSON.stringify(word)}; known resources: ${[...RESOURCES, POLICY[0]].join(', ')}`,
     );
-  return show(session, what, name);
+  return warningOfMissing(session, () => show(session, what, name));
 }
 
 async function show<G extends Resource>(session: Session, what: G, name: string | undefined): Promise<ExitCode> {
@@ -72,8 +73,11 @@ async function find<G extends Resource>(
 
 /** The nodes that the inventory knows, with what only the scheduler does. */
 async function nodesOf(fleet: FleetClient, name: string | undefined): Promise<ResourceView<'nodes'>[]> {
-  const both = (node: NodeView, status: StatusView | undefined): ResourceView<'nodes'> =>
-    status?.taken === undefined ? node : { ...node, taken: status.taken };
+  const both = (node: NodeView, status: StatusView | undefined): ResourceView<'nodes'> => {
+    if (status === undefined) return node;
+    const { taken, restored, deferred, incompatible, drifted } = status;
+    return { ...node, ...(taken === undefined ? {} : { taken }), restored, deferred, incompatible, drifted };
+  };
   if (name === undefined) {
     const [nodes, statuses] = await Promise.all([fleet.list('nodes'), fleet.list('status')]);
     return [...nodes].map(([key, node]) => both(node, statuses.get(key)));

@@ -1,3 +1,4 @@
+import type { FleetClient } from '#libs/client';
 import { changeIdOf } from '../input/arguments.js';
 import { progressLine, showProgress } from '../change/wait-for-change.js';
 import { EXIT, type ExitCode } from '../output/exit.js';
@@ -7,6 +8,7 @@ import { live } from '../output/live.js';
 import { fleetCounts, overview, shownChanges, type OverviewInput } from '../output/overview.js';
 import { rolloutTree } from '../output/rollout-tree.js';
 import type { Session } from '../connection/session.js';
+import { warningOfMissing } from '../connection/missing-services.js';
 import { changeStatus } from '../change/change-status.js';
 
 /** `sluice status [CHANGE] [-w]`: the fleet and its changes, or one change; once or continuously. */
@@ -15,8 +17,10 @@ export async function status(
   id: string | undefined,
   flags: { readonly watch?: boolean },
 ): Promise<ExitCode> {
-  if (id === undefined) return flags.watch === true ? watchOverview(session) : showOverview(session);
-  return flags.watch === true ? watchChange(session, changeIdOf(id)) : showChange(session, changeIdOf(id));
+  if (flags.watch === true) return id === undefined ? watchOverview(session) : watchChange(session, changeIdOf(id));
+  return warningOfMissing(session, () =>
+    id === undefined ? showOverview(session) : showChange(session, changeIdOf(id)),
+  );
 }
 
 async function showChange(session: Session, id: string): Promise<ExitCode> {
@@ -27,14 +31,26 @@ async function showChange(session: Session, id: string): Promise<ExitCode> {
     fleet.get('rollouts', id),
     fleet.list('pools'),
   ]);
-  if (change === undefined) throw new Error(`change ${id} not found: list changes with sluice get changes`);
+  if (change === undefined) throw await unread(fleet, id);
   if (session.isJson)
     io.out(JSON.stringify(changeJson(id, { change, rollout, status: changeStatus(change, rollout) })));
   else io.out(rolloutTree({ id, change, rollout, pools, now: io.now() }, io.colours));
   return EXIT.done;
 }
 
+/** Why there is nothing to show of a change. */
+async function unread(fleet: FleetClient, id: string): Promise<Error> {
+  return new Error(
+    (await fleet.isUnread(id))
+      ? `change ${id} was published, but no service has read it yet: check that the merger runs (sluice doctor), or wait with sluice status ${id} -w`
+      : `change ${id} not found: list changes with sluice get changes`,
+  );
+}
+
 async function watchChange(session: Session, id: string): Promise<ExitCode> {
+  const fleet = await session.fleet();
+  // What was published gets a view as soon as the merger reads it; for anything else the watch would never end.
+  if ((await fleet.get('changes', id)) === undefined && !(await fleet.isUnread(id))) throw await unread(fleet, id);
   const end = await showProgress(session, id, 'out', { endsWhenPaused: false }, (seen) =>
     session.isJson ? JSON.stringify(changeJson(id, seen)) : progressLine(id, seen, session),
   );

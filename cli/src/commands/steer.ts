@@ -92,13 +92,17 @@ export function give(session: Session, name: string, { owner }: { readonly owner
   return ask(session, 'ops.pool.give', { node, owner }, () => `${node} is back in service`);
 }
 
-/** `sluice remove NODE`: it has left for good. */
-export function removeNode(session: Session, name: string, { reason }: SteerFlags): Promise<ExitCode> {
+/** `sluice remove NODE [--force]`: it has left for good. A node that still reports needs `--force`. */
+export function removeNode(
+  session: Session,
+  name: string,
+  { reason, force = false }: SteerFlags & { readonly force?: boolean },
+): Promise<ExitCode> {
   const node = nodeNameOf(name);
   return ask(
     session,
     'ops.node.remove',
-    { node, ...optional({ reason }) },
+    { node, force, ...optional({ reason }) },
     () => `${node} removed; if its applier starts again, it rejoins the fleet`,
   );
 }

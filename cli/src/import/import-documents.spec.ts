@@ -8,6 +8,8 @@ import { file, files, machineConfig, specs, words } from './machine-config.fixtu
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 const KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGq6 core@example';
 const drainAndReboot = [{ kind: 'drain' }, { kind: 'reboot' }];
+/** MCO does nothing after a change of SSH keys that no rule names. */
+const nothing = { actions: [{ kind: 'none' }] };
 const WORKERS = { matchExpressions: [{ key: 'node-role.kubernetes.io/worker', operator: 'Exists' }] };
 const resource = (kind: string, name: string, spec: object): object => ({
   apiVersion: 'network.schiff.telekom.de/v1alpha1',
@@ -56,7 +58,7 @@ describe('a MachineConfig', () => {
       ],
       ['SshKeys', 'worker-core', { nodeSelector: WORKERS, user: 'core', keys: [KEY] }],
       ['KernelArguments', 'worker', { nodeSelector: WORKERS, arguments: ['nosmt', 'hugepages=64'] }],
-      ['DisruptionPolicy', 'mco-worker', { nodeSelector: WORKERS, default: drainAndReboot }],
+      ['DisruptionPolicy', 'mco-worker', { nodeSelector: WORKERS, default: drainAndReboot, sshKeys: nothing }],
     ]);
   });
 
@@ -460,6 +462,7 @@ describe('a document', () => {
         nodeSelector: {},
         default: drainAndReboot,
         units: [{ name: 'a.service', actions: [{ kind: 'reload', unit: 'a.service' }] }],
+        sshKeys: nothing,
       },
     ]);
     expect(words(document)).toEqual(

@@ -3,6 +3,7 @@ import { IgnitionMerge } from './ignition-merge.js';
 import { readIgnition } from './ignition.js';
 import { fieldsAt, literal, type Fields, type ImportReport } from './import-report.js';
 import { addEntry } from './node-entries.js';
+import { NO_ACTIONS } from './node-disruption-policy.js';
 import { Place } from './place.js';
 
 const ROLE = 'machineconfiguration.openshift.io/role';
@@ -77,10 +78,11 @@ function importRole(role: string, configs: readonly MachineConfig[], report: Imp
   const allowed = allowedTexts('kernel argument', split, KERNEL_ARGUMENT, report);
   if (allowed.length > 0)
     report.add('KernelArguments', role === '' ? 'kernel' : role, { nodeSelector, arguments: literal(allowed) });
-  // What MCO does after every change that no policy names.
+  // What MCO does after a change that no policy names.
   report.add('DisruptionPolicy', role === '' ? 'mco' : `mco-${role}`, {
     nodeSelector,
     default: [{ kind: 'drain' }, { kind: 'reboot' }],
+    sshKeys: { actions: NO_ACTIONS },
   });
 }
 

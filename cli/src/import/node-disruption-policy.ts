@@ -7,6 +7,8 @@ const PLAIN: Readonly<Record<string, string>> = {
   Reboot: 'reboot',
   DaemonReload: 'daemon-reload',
 };
+/** What MCO does after a change of SSH keys that no rule names: nothing, although everything else reboots. */
+export const NO_ACTIONS: readonly Fields[] = [{ kind: 'none' }];
 /** Settings of the operator itself, not of nodes. */
 const OF_THE_OPERATOR = [
   'managementState',
@@ -32,7 +34,8 @@ export function importNodeDisruptionPolicy(document: Fields, report: ImportRepor
     .called('units', 'name')
     .map(({ name: unit, place }) => ({ name: unit, actions: actionsOf(place) }))
     .filter(hasActions);
-  const sshKeys = actionsOf(policy.map('sshkey', 'sshkey.'));
+  const sshkey = policy.map('sshkey', 'sshkey.');
+  const sshKeys = Object.keys(sshkey.fields).length === 0 ? NO_ACTIONS : actionsOf(sshkey);
   policy.rest();
   if (spec !== policy) {
     for (const field of OF_THE_OPERATOR) spec.raw(field);

@@ -10,8 +10,9 @@ import { age, table } from './table.js';
 export const RESOURCES = ['nodes', 'pools', 'fragments', 'changes', 'known-bad', 'leases'] as const;
 export type Resource = (typeof RESOURCES)[number];
 
-/** A node, and who else has it out of service. */
-export type NodeRow = NodeView & Pick<StatusView, 'taken'>;
+/** A node, and what the scheduler knows of it; nothing while the scheduler has not seen it. */
+export type NodeRow = NodeView &
+  Partial<Pick<StatusView, 'taken' | 'restored' | 'deferred' | 'incompatible' | 'drifted'>>;
 /** What is listed: a bucket's values, and of nodes what the scheduler knows of them. */
 export type ResourceView<G extends Resource> = G extends 'nodes' ? NodeRow : ViewValues[G];
 
@@ -35,9 +36,7 @@ const LISTINGS: { readonly [G in Resource]: Listing<G> } = {
     heads: ['NODE', 'STATE', 'SINCE', 'VERSION', 'LABELS'],
     row: (node, now, colours) => [
       node.node,
-      node.state === 'silent' || node.unavailable !== '' || node.taken !== undefined
-        ? colours.yellow(nodeState(node))
-        : node.state,
+      nodeState(node) === 'ready' ? 'ready' : colours.yellow(nodeState(node)),
       age(node.since, now),
       node.version,
       labelText(node.labels),
@@ -141,12 +140,16 @@ export function fleetTable<G extends Resource>(
   );
 }
 
-/** As kubectl says it: `Ready,SchedulingDisabled`. */
-const nodeState = ({ state, unavailable, taken }: NodeRow): string =>
+/** As kubectl shows it, such as `Ready,SchedulingDisabled`: the state, then all that keeps the node from being fine. */
+const nodeState = ({ state, unavailable, taken, ...status }: NodeRow): string =>
   [
     state,
     ...(unavailable === '' ? [] : [unavailable.replaceAll(', ', ',')]),
     ...(taken === undefined
       ? []
       : [`taken by ${taken.owner}${taken.forMs === 0 ? '' : ` for ${durationText(taken.forMs)}`}`]),
+    ...(status.restored === false ? ['degraded'] : []),
+    ...(status.incompatible === true ? ['incompatible'] : []),
+    ...((status.drifted ?? []).length > 0 ? ['drifted'] : []),
+    ...((status.deferred ?? '') === '' ? [] : ['deferred']),
   ].join(',');

@@ -1,5 +1,12 @@
 import type { Inspection } from '#libs/client';
-import { SERVICES, type KnownBadView, type LeaseView, type NodeView, type PoolView } from '#libs/contracts';
+import {
+  SERVICES,
+  type KnownBadView,
+  type LeaseView,
+  type NodeView,
+  type PoolView,
+  type StatusView,
+} from '#libs/contracts';
 import { checkUp } from '../commands/checkup.js';
 import { ago, changeView, NOW, PLAIN, rolloutView } from '../fakes.fixture.js';
 import type { PlannedNode } from './plan.js';
@@ -431,6 +438,25 @@ describe('the doctor', () => {
         'No problems found.',
       ),
     );
+  });
+
+  test('counts a failed rollback and drift as problems, and does not call a fleet with notes perfect', () => {
+    const status = { node: 'n1', restored: true, deferred: '', incompatible: false, drifted: [], incarnation: 1 };
+    const closing = (change: object): string =>
+      checkupScreen(checkUp(well, [node('n1')], [], [{ ...status, ...change } as unknown as StatusView]), PLAIN)
+        .split('\n')
+        .slice(-4)
+        .join('\n');
+    expect(closing({ restored: false })).toBe(
+      text(
+        '✖ degraded             rollback failed on 1 node: n1',
+        '                       → see sluice why n1',
+        '',
+        '1 problem found.',
+      ),
+    );
+    expect(closing({ drifted: ['/etc/motd'] })).toContain('✖ drifted');
+    expect(closing({ deferred: 'x' })).toContain('No problems found, but 1 note: see above.');
   });
 
   test('notes a ledger that could be shorter, and who holds it up', () => {

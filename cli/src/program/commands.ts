@@ -78,9 +78,9 @@ export function registerChanges({ program, action }: Registry): void {
     .argument('[kind]', 'the kind of the fragment: File, SystemdUnit, …')
     .argument('[name]', 'the name of the fragment')
     .action(action(async () => (await import('../commands/delete.js')).remove));
-  reading(program.command('plan').description('preview a change per pool and node, without publishing it')).action(
-    action(async () => (await import('../commands/plan.js')).plan),
-  );
+  strict(
+    reading(program.command('plan').description('preview a change per pool and node, without publishing it')),
+  ).action(action(async () => (await import('../commands/plan.js')).plan));
   reading(
     program
       .command('import')
@@ -149,6 +149,7 @@ export function registerFleet({ program, action }: Registry): void {
     .action(action(async () => (await import('../commands/steer.js')).skip));
   about('node', program.command('remove'))
     .description('remove a node that is gone for good')
+    .option('--force', 'remove the node although it still reports')
     .action(action(async () => (await import('../commands/steer.js')).removeNode));
   program
     .command('take')
@@ -195,9 +196,13 @@ const reading = (command: Command): Command =>
 const waiting = (command: Command): Command =>
   command.option('--wait <timeout>', 'wait until the change ends, and exit with its outcome; without a value: 10m');
 
+const strict = (command: Command): Command => command.option('--strict', 'reject the change if there is a warning');
+
 const publishing = (command: Command): Command =>
-  waiting(
-    reading(command)
-      .option('-m, --message <text>', 'describe the change')
-      .option('--max-failures <n>', 'how many nodes may fail before the change is rolled back (default: 0)'),
+  strict(
+    waiting(
+      reading(command)
+        .option('-m, --message <text>', 'describe the change')
+        .option('--max-failures <n>', 'how many nodes may fail before the change is rolled back (default: 0)'),
+    ),
   );

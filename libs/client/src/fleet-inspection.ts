@@ -87,10 +87,16 @@ async function snapshotsOf(bus: Bus, last: number): Promise<Inspection['snapshot
   return Object.fromEntries(counts);
 }
 
+/** The services that do not answer. Ends as soon as all have. */
+export async function missingServices(bus: Bus): Promise<readonly string[]> {
+  const answered = new Set((await identities(bus, { waitMs: PING_MS, furtherMs: 0 })).map(({ name }) => name));
+  return SERVICES.filter((name) => !answered.has(name));
+}
+
 /** Every copy answers, also those that do not lead. */
 export async function pingServices(bus: Bus): Promise<Inspection['services']> {
   const found = new Map<string, { copies: number; halted: string; notes: readonly ServiceNote[] }>();
-  for (const { name, metadata } of await identities(bus)) {
+  for (const { name, metadata } of await identities(bus, { waitMs: PING_MS, furtherMs: PING_STALL_MS })) {
     const row = found.get(name) ?? { copies: 0, halted: '', notes: [] };
     found.set(name, {
       copies: row.copies + 1,
@@ -102,32 +108,36 @@ export async function pingServices(bus: Bus): Promise<Inspection['services']> {
 }
 
 /**
- * Ends shortly after every service has answered, at once when nobody listens, and otherwise after `PING_MS`. A pause
+ * Ends `furtherMs` after every service has answered, at once when nobody listens, and otherwise after `waitMs`. A pause
  * between two answers ends nothing: it would make a slow service look like one that does not run.
  */
-function identities({ nc }: Bus): Promise<readonly ServiceIdentity[]> {
+function identities(
+  { nc }: Bus,
+  { waitMs, furtherMs }: { readonly waitMs: number; readonly furtherMs: number },
+): Promise<readonly ServiceIdentity[]> {
   return new Promise((resolve) => {
     const answers: ServiceIdentity[] = [];
     const missing = new Set<string>(SERVICES);
     const inbox = createInbox();
-    const done = (): void => {
+    const finish = (): void => {
       clearTimeout(timer);
-      subscription.unsubscribe();
+      if (!nc.isClosed()) subscription.unsubscribe();
       resolve(answers);
     };
-    let timer = setTimeout(done, PING_MS);
+    let timer = setTimeout(finish, waitMs);
     const subscription = nc.subscribe(inbox, {
       callback: (error, message) => {
-        if (error !== null || message.headers?.code === 503) return done();
+        if (error !== null || message.headers?.code === 503) return finish();
         const identity = identityOf(message);
         if (identity === undefined) return;
         answers.push(identity);
         missing.delete(identity.name);
         if (missing.size > 0) return;
         clearTimeout(timer);
-        timer = setTimeout(done, PING_STALL_MS);
+        timer = setTimeout(finish, furtherMs);
       },
     });
+    void nc.closed().then(finish);
     nc.publish('$SRV.PING', '', { reply: inbox });
   });
 }

@@ -1,7 +1,9 @@
 import { JetStreamApiError } from '@nats-io/jetstream';
 import type { Msg } from '@nats-io/nats-core';
 import {
+  CHANGES,
   changeId,
+  changeSequence,
   configKey,
   CONFIGS,
   decodeConfig,
@@ -33,7 +35,7 @@ import {
   type ViewEntry,
 } from '#libs/nats';
 import { fleetEvents, type EventsOptions, type FleetEvent } from './fleet-events.js';
-import { inspect, pingServices, type Inspection } from './fleet-inspection.js';
+import { inspect, missingServices, pingServices, type Inspection } from './fleet-inspection.js';
 
 /** A refusal by a service: `code` is stable, `message` is for people. */
 export class OpsError extends Error {
@@ -106,6 +108,14 @@ export class FleetClient {
     }
   }
 
+  /** Whether a change with this ID was published and no service has read it yet: the merger reads them in order. */
+  async isUnread(change: string): Promise<boolean> {
+    const sequence = changeSequence(change);
+    const { state } = await this.reached(() => this.bus.streamInfo(CHANGES));
+    if (sequence < state.first_seq || sequence > state.last_seq) return false;
+    return [...(await this.list('changes')).keys()].every((known) => changeSequence(known) < sequence);
+  }
+
   get<B extends ViewBucket>(bucket: B, key: string): Promise<ViewValues[B] | undefined> {
     return this.reached(() => readView(this.bus, bucket, key));
   }
@@ -143,6 +153,11 @@ export class FleetClient {
 
   inspect(): Promise<Inspection> {
     return this.reached(() => inspect(this.bus, this.server));
+  }
+
+  /** The services that do not answer: what is published waits for them. */
+  missingServices(): Promise<readonly string[]> {
+    return this.reached(() => missingServices(this.bus));
   }
 
   close(): Promise<void> {

@@ -9,7 +9,7 @@ import {
   type Strategy,
 } from '#libs/contracts';
 import { Nested, Optional, type Problem } from './shape/checked.js';
-import { AnyList, Text, Whole } from './shape/forms.js';
+import { AnyList, Flag, Text, Whole } from './shape/forms.js';
 import { isObject, readShape, typeName } from './shape/reader.js';
 import { jsonProblems, MAX_CHANGE_BYTES, utf8Bytes } from './json-form.js';
 import { parseJson } from './json-text.js';
@@ -35,9 +35,11 @@ export type ChangeResult =
 /** How a change is to be rolled out, where it wants something other than the policies say. */
 @Fields({
   maxFailures: 'How many nodes may fail before the change is rolled back. Replaces what RolloutPolicies say.',
+  strict: 'Rejects the change if the plan or the review has a warning.',
 })
 export class StrategySpec {
   @Optional() @Whole(0, MAX_NODES) readonly maxFailures?: number;
+  @Optional() @Flag() readonly strict?: boolean;
 }
 
 /** What names a fragment to delete. Its kind may be one that this version no longer knows. */

@@ -17,6 +17,15 @@ describe('readManifests', () => {
     expect(readManifests('[{"kind": "A"}, {"kind": "B"}]', 'f.json').manifests).toEqual([{ kind: 'A' }, { kind: 'B' }]);
   });
 
+  test('reads the items of a List, and nothing that only looks like one', () => {
+    const list = 'apiVersion: v1\nkind: List\nitems:\n- kind: A\n- kind: B\n';
+    expect(readManifests(list, 'f.yaml').manifests).toEqual([{ kind: 'A' }, { kind: 'B' }]);
+    expect(readManifests('kind: List\nitems: [1]\n', 'f.yaml').problems).toEqual([
+      'f.yaml:1:1: must be a manifest, and is a number',
+    ]);
+    expect(readManifests('kind: List\nspec: {}\n', 'f.yaml').manifests).toEqual([{ kind: 'List', spec: {} }]);
+  });
+
   test.each([
     ['a: [1\nb: 2\n', /^f\.yaml:\d+:\d+: /],
     ['a: 1\na: 2\n', /^f\.yaml:2:1: .*unique/],

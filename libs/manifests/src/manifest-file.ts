@@ -13,7 +13,7 @@ export interface ManifestFile {
   readonly problems: readonly string[];
 }
 
-/** Reads a file of manifests: YAML or JSON, several documents, or a list in one. */
+/** Reads a file of manifests: YAML or JSON, several documents, or several in one: an array or a `kind: List`. */
 export function readManifests(text: string, fileName: string, dialect: YamlDialect = SLUICE_YAML): ManifestFile {
   const refusal = unusable(text);
   if (refusal !== undefined) return { manifests: [], places: [], problems: [`${fileName}:${refusal}`] };
@@ -112,13 +112,20 @@ function readDocument(document: Document, fileName: string, lines: LineCounter, 
   const value = toPlain(document, dialect);
   if (!value.ok) return { manifests: [], places: [], problems: [`${position(start)}: ${value.message}`] };
   if (value.plain === null || value.plain === undefined) return { manifests: [], places: [], problems: [] };
-  const items: readonly unknown[] = Array.isArray(value.plain) ? value.plain : [value.plain];
+  const items: readonly unknown[] = itemsOf(value.plain);
   const bad = items.filter((item) => !isObject(item));
   return {
     manifests: items.filter(isObject),
     places: items.filter(isObject).map(() => `${fileName}:${lines.linePos(start).line}`),
     problems: bad.map((item) => `${position(start)}: must be a manifest, and is ${typeName(item)}`),
   };
+}
+
+/** The documents of an array, or of a `kind: List` as kubectl prints it. */
+function itemsOf(plain: unknown): readonly unknown[] {
+  if (Array.isArray(plain)) return plain;
+  const isList = isObject(plain) && plain['kind'] === 'List' && Array.isArray(plain['items']);
+  return isList ? (plain['items'] as readonly unknown[]) : [plain];
 }
 
 function toPlain(

@@ -56,7 +56,7 @@ export const skip: Deed = (world, chance) => {
 
 export function remove(world: World, node: string): void {
   world.excused.add(node);
-  world.ask('inventory', { op: 'remove', node, by: 'people', reason: '' });
+  world.ask('inventory', { op: 'remove', node, force: true, by: 'people', reason: '' });
 }
 export const removeAny: Deed = (world, chance) => remove(world, chance.pick([...world.nodes.keys()]));
 

@@ -2,7 +2,7 @@ import { StrategySpec } from '../change.js';
 import { MAX_DURATION_MS } from '../duration.js';
 import { Nested, Optional, type Class } from '../shape/checked.js';
 import { Fields } from '../shape/description.js';
-import { AnyList, Text, Whole } from '../shape/forms.js';
+import { AnyList, Flag, Text, Whole } from '../shape/forms.js';
 import {
   AskedRequest,
   CHANGE_ID,
@@ -82,12 +82,20 @@ export class NodeRequest {
   @Text(NODE_NAME) readonly node!: string;
 }
 
-/** `ops.node.skip` and `ops.node.remove`. */
+/** `ops.node.skip`. */
 @Fields({
   node: 'Name of the node.',
 })
 export class SettleNodeRequest extends ReasonedRequest {
   @Text(NODE_NAME) readonly node!: string;
+}
+
+/** `ops.node.remove`. */
+@Fields({
+  force: 'Removes the node although it still reports.',
+})
+export class RemoveNodeRequest extends SettleNodeRequest {
+  @Optional() @Flag() readonly force: boolean = false;
 }
 
 /** `ops.node.drained`: an external drainer's answer. */
@@ -165,7 +173,7 @@ export const REQUESTS = {
   'ops.node.get': NodeRequest,
   'ops.node.why': NodeRequest,
   'ops.node.skip': SettleNodeRequest,
-  'ops.node.remove': SettleNodeRequest,
+  'ops.node.remove': RemoveNodeRequest,
   'ops.node.drained': DrainedRequest,
   'ops.known-bad.list': ListKnownBadRequest,
   'ops.known-bad.clear': ClearRequest,

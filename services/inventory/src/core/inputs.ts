@@ -6,7 +6,13 @@ import type { State } from './state.js';
 export type Request =
   | { readonly op: 'list'; readonly cursor: string; readonly limit: number }
   | { readonly op: 'get'; readonly node: string }
-  | { readonly op: 'remove'; readonly node: string; readonly by: string; readonly reason: string };
+  | {
+      readonly op: 'remove';
+      readonly node: string;
+      readonly force: boolean;
+      readonly by: string;
+      readonly reason: string;
+    };
 
 export type Input =
   | { readonly type: 'announced'; readonly report: NodeReport }

@@ -82,7 +82,7 @@ describe('an announcement', () => {
   it('of a node that has left is a join again', () => {
     const i = new Inventory();
     i.announces('n0', { seq: 1 });
-    i.asks({ op: 'remove', node: 'n0', by: 'me', reason: '' });
+    i.asks({ op: 'remove', node: 'n0', force: true, by: 'me', reason: '' });
     expect(i.announces('n0', { seq: 1 })).toEqual([]); // the old one, again
     expect(linesOf(i.announces('n0', { seq: 2 }))).toEqual(['node.joined']);
   });
@@ -156,17 +156,31 @@ describe('removing', () => {
   it('is a leave, said once', () => {
     const i = new Inventory();
     i.announces('n0');
-    expect(i.asks({ op: 'remove', node: 'n0', by: 'me', reason: 'scrapped' })).toMatchObject([
+    expect(i.asks({ op: 'remove', node: 'n0', force: true, by: 'me', reason: 'scrapped' })).toMatchObject([
       { type: 'node.left', node: 'n0', because: 'removed', by: 'me', reason: 'scrapped' },
     ]);
-    expect(i.asks({ op: 'remove', node: 'n0', by: 'me', reason: '' })).toEqual([]);
+    expect(i.asks({ op: 'remove', node: 'n0', force: true, by: 'me', reason: '' })).toEqual([]);
     expect(i.answers).toMatchObject([{ ok: true }]);
     expect(i.view('nodes', 'n0').state).toBe('gone');
   });
 
+  it('of a node that still reports is refused without force, and a silent one needs none', () => {
+    const i = new Inventory();
+    i.announces('n0');
+    expect(i.asks({ op: 'remove', node: 'n0', force: false, by: 'me', reason: '' })).toEqual([]);
+    expect(i.answers).toMatchObject([
+      { ok: false, code: 'conflict', message: expect.stringContaining('n0 is still reporting: stop its applier') },
+    ]);
+    i.after(SILENT_AFTER_MS);
+    expect(i.view('nodes', 'n0').state).toBe('silent');
+    expect(linesOf(i.asks({ op: 'remove', node: 'n0', force: false, by: 'me', reason: '' }), 'because')).toEqual([
+      'node.left removed',
+    ]);
+  });
+
   it('of what nobody knows is refused', () => {
     const i = new Inventory();
-    i.asks({ op: 'remove', node: 'n0', by: 'me', reason: '' });
+    i.asks({ op: 'remove', node: 'n0', force: true, by: 'me', reason: '' });
     expect(i.answers).toMatchObject([{ ok: false, code: 'not-found' }]);
   });
 });
@@ -175,7 +189,7 @@ describe('lists', () => {
   it('go page by page through all that are there, and none that has left', () => {
     const i = new Inventory();
     for (const node of ['c', 'a', 'd', 'b', 'e.dc1']) i.announces(node);
-    i.asks({ op: 'remove', node: 'b', by: 'me', reason: '' });
+    i.asks({ op: 'remove', node: 'b', force: true, by: 'me', reason: '' });
     i.asks({ op: 'list', cursor: '', limit: 2 });
     expect(i.answers).toMatchObject([{ ok: true, body: { nodes: [{ node: 'a' }, { node: 'c' }], next: 'c' } }]);
     i.asks({ op: 'list', cursor: 'c', limit: 2 });

@@ -252,9 +252,10 @@ function answer(draft: InventoryDraft, request: Request): Answer {
       return node === undefined ? unknown(request.node) : answered(nodeView(node));
     }
     case 'remove': {
-      const { node: name, by, reason } = request;
+      const { node: name, force, by, reason } = request;
       const node = draft.state.nodes.get(name);
       if (node === undefined) return unknown(name);
+      if (node.state === 'ready' && !force) return refused('conflict', `${name} is still reporting: ${HOW_TO_REMOVE}`);
       if (node.state !== 'gone') draft.emit({ type: 'node.left', node: name, because: 'removed', by, reason });
       return answered({ node: name, removed: true });
     }
@@ -262,6 +263,10 @@ function answer(draft: InventoryDraft, request: Request): Answer {
       return assertNever(request);
   }
 }
+
+/** An applier that runs goes on to change its machine, and nobody sees the node any more. */
+const HOW_TO_REMOVE =
+  'stop its applier and wait until the node is silent, or remove it at once with --force (force: true)';
 
 const unknown = (node: string): Answer => refused('not-found', `no node ${node} is known`);
 

@@ -65,7 +65,7 @@ describe('a node that Kubernetes knows', () => {
     i.sees('n0', { ...READY, uid: 'u1', unavailable: 'cordoned' });
     i.announces('n0', { labels: { role: 'edge' } });
     expect(i.view('nodes', 'n0').unavailable).toBe('cordoned');
-    i.when({ type: 'request', request: { op: 'remove', node: 'n0', by: 'me', reason: '' } });
+    i.when({ type: 'request', request: { op: 'remove', node: 'n0', force: true, by: 'me', reason: '' } });
     expect(linesOf(i.announces('n0'), 'because')).toEqual(['node.joined', 'node.unavailable cordoned']);
   });
 

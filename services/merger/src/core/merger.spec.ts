@@ -288,6 +288,27 @@ describe('rendering', () => {
     });
   });
 
+  it('of what selects no node warns, unless there is none to select', () => {
+    const m = new Merger().fleet(['n0'], 'edge');
+    const says = [pool('a', 1, 'edge'), pool('b', 1, 'egde'), file('f', 'x', 'core')];
+    expect(m.publishes(1, ...says).at(-1)).toMatchObject({
+      warnings: [
+        { fragment: 'Pool/b', field: 'spec.nodeSelector', code: 'selects-nothing' },
+        { fragment: 'File/f', code: 'selects-nothing' },
+      ],
+    });
+    expect(new Merger().publishes(1, ...says).at(-1)).toMatchObject({ warnings: [] });
+  });
+
+  it('says whether a warning is to reject the change', () => {
+    const strictOf = (strategy: object) =>
+      fleetOf('n0')
+        .publishesText(1, JSON.stringify({ ...changeBody([file('f', 'x')]), strategy }))
+        .at(-1);
+    expect(strictOf({})).toMatchObject({ type: 'config.rendered', strict: false });
+    expect(strictOf({ strict: true })).toMatchObject({ type: 'config.rendered', strict: true });
+  });
+
   it('of a second pool for the same nodes warns', () => {
     const m = new Merger().fleet(['n0'], 'edge');
     m.commits(1, pool('a', 1, 'edge'));

@@ -206,6 +206,7 @@ function render(draft: MergerDraft, change: Change, replaces: readonly string[],
       replaces,
       problems: boundReasons(problems),
       warnings: boundReasons(warnings),
+      strict: change.strategy.strict === true,
     },
     found.targets,
   );

@@ -70,6 +70,7 @@ export function* planChange(
     rejected: mergeReasons([
       ...rendering.problems,
       ...planned.flatMap((one) => one.reasons).filter(besides(rendering.problems)),
+      ...(candidate.strategy.strict === true ? rendering.warnings : []),
     ]),
     warnings: rendering.warnings,
     waitsFor: turn.is === 'waiting' ? turn.waitsFor : [],

@@ -13,7 +13,7 @@ import {
   mergeReasons,
   newReasons,
 } from '#libs/rules';
-import { immutableReasons, isPolicyKind, MAX_CONFIG_BYTES, utf8Bytes } from '#libs/manifests';
+import { immutableReasons, isPolicyKind, MAX_CONFIG_BYTES, selectorOf, selects, utf8Bytes } from '#libs/manifests';
 import { touchedNodes } from './selection.js';
 import type { Change, NodeState, State } from './state.js';
 
@@ -85,7 +85,7 @@ export function* renderChange(
     unchanged,
     pools,
     problems: mergeReasons(problems),
-    warnings: warningsOf(state, change),
+    warnings: [...warningsOf(state, change), ...(yield* idleSelectors(state, change))],
   };
 }
 
@@ -158,6 +158,30 @@ function warningsOf(state: State, change: Content): readonly Reason[] {
     nodes: [],
   }));
   return [...deletes, ...sharedPoolWarnings(state, change)];
+}
+
+/** Fragments and policies that select no node: often a misspelt label. In an empty fleet, none is expected to. */
+function* idleSelectors(state: State, { apply }: Content): Steps<readonly Reason[]> {
+  const found: Reason[] = [];
+  if (state.nodes.size === 0) return found;
+  for (const fragment of apply) {
+    yield PAUSE;
+    const selector = selectorOf(fragment);
+    let isIdle = true;
+    for (const { labels } of state.nodes.values()) {
+      isIdle = !selects(selector, labels);
+      if (!isIdle) break;
+    }
+    if (isIdle)
+      found.push({
+        fragment: fragmentId(fragment),
+        field: 'spec.nodeSelector',
+        code: 'selects-nothing',
+        message: 'it selects no node: compare it with the labels in sluice get nodes',
+        nodes: [],
+      });
+  }
+  return found;
 }
 
 function sharedPoolWarnings(state: State, change: Content): readonly Reason[] {

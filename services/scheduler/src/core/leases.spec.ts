@@ -100,6 +100,19 @@ describe('a lease without an answer', () => {
     expect(s.unavailable('default')).toEqual(['n1']);
   });
 
+  it.each([
+    ['skipped', (s: Scheduler) => s.skips('n0')],
+    ['removed', (s: Scheduler) => s.given(left('n0')).when()],
+  ])('stalls nothing once its node was %s', (_, settle) => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1'], { maxFailures: 1 });
+    s.after(2 * MINUTE);
+    expect(s.view('rollouts', 'c1').stalledBy).toEqual(['n0']);
+    expect(types(settle(s))).not.toContain('rollout.stalled');
+    expect(s.view('rollouts', 'c1').stalledBy).toEqual([]);
+    expect(grants(s.after(2 * MINUTE))).toEqual(['n1 forward c1-new']);
+  });
+
   it('keeps its cordon as long', () => {
     const s = fleetOf('n0');
     s.actions = DRAIN;

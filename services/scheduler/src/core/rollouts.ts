@@ -129,9 +129,9 @@ export function holdersOf(state: State, rollout: Rollout): readonly string[] {
     const { unavailable } = state.poolSet(pool);
     if (unavailable.size < poolBudget(state, pool)) return [];
     for (const name of unavailable) {
-      const { lease } = nodeOf(state, name);
-      // All leases come to their end by themselves, but one without an answer.
-      if (lease !== undefined && !isUnanswered(lease)) return [];
+      const { lease, joined, skippedBy } = nodeOf(state, name);
+      // Every lease ends by itself, except one without an answer; that one ends too once its node is skipped or gone.
+      if (lease !== undefined && (!isUnanswered(lease) || !joined || skippedBy !== undefined)) return [];
       holders.add(name);
     }
   }

@@ -15,8 +15,8 @@ const FACTS: FactTable<State> = {
     state.touches.set(fact.change, onNodes.map(fragmentId));
     if (carried.apply.length + carried.delete.length > 0) state.carried.set(fact.change, carried);
   },
-  'config.rendered': (state, { change, attempt, problems }, { targets = {} }) => {
-    state.candidates.set(change, { change, attempt, targets, problems, reviewed: 0 });
+  'config.rendered': (state, { change, attempt, problems, warnings, strict }, { targets = {} }) => {
+    state.candidates.set(change, { change, attempt, targets, problems, warnings, strict, reviewed: 0 });
     state.openCandidates.add(change);
   },
   'config.waiting': (state, { change }) => {

@@ -8,6 +8,10 @@ export interface Candidate {
   readonly attempt: number;
   readonly targets: Targets;
   readonly problems: readonly Reason[];
+  /** What rendering warned of. */
+  readonly warnings: readonly Reason[];
+  /** Whether a warning rejects it. */
+  readonly strict: boolean;
   /** Sequence of the last review of this attempt; 0 for none. */
   readonly reviewed: number;
 }
@@ -104,6 +108,16 @@ export const dump = (state: State): unknown => ({
   ...dumpTables(state, TABLES),
   lastInvalid: state.lastInvalid.get(),
 });
+
+/** From each version to the next. */
+export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> = {
+  // Version 3 knew of no change that a warning rejects.
+  3: (dumped) => {
+    const all = dumped as { readonly candidates: readonly (readonly [string, object])[] };
+    const candidates = all.candidates.map(([change, row]) => [change, { ...row, warnings: [], strict: false }]);
+    return { ...all, candidates };
+  },
+};
 
 /** A fold from its JSON. */
 export function load(dumped: unknown): State {

@@ -122,6 +122,29 @@ describe('a review', () => {
     });
   });
 
+  it('rejects a strict change with the warnings of rendering and of the review', () => {
+    const v = new Validator();
+    v.warnings = [reason('deprecated')];
+    const rendered = (change: string, strict: boolean) =>
+      v
+        .given(
+          accepted(change),
+          renderedChange(change, { n0: to('one') }, { strict, warnings: [reason('selects-nothing')] }),
+        )
+        .when();
+    expect(rendered('c1', false)).toMatchObject([{ type: 'config.validated', warnings: [{ code: 'deprecated' }] }]);
+    expect(rendered('c2', true)).toMatchObject([
+      {
+        type: 'config.rejected',
+        stage: 'review',
+        reasons: expect.arrayContaining([
+          expect.objectContaining({ code: 'selects-nothing' }),
+          expect.objectContaining({ code: 'deprecated' }),
+        ]) as unknown,
+      },
+    ]);
+  });
+
   it('shows the first hundred of its reasons and of its warnings; the ledger has more', () => {
     const many = Array.from({ length: 150 }, (_, i) => reason(`r${i}`));
     const v = new Validator();

@@ -20,7 +20,7 @@ import { evolve, reads } from './evolve.js';
 import { gather } from './gather.js';
 import type { Input, Request, ReviewNeed, ReviewResult } from './inputs.js';
 import { judgeAll } from './known-bad.js';
-import { dump, load, State, type Candidate, type Story } from './state.js';
+import { dump, load, MIGRATIONS, State, type Candidate, type Story } from './state.js';
 
 type ValidatorDraft = Draft<State, Input, ReviewNeed>;
 
@@ -35,7 +35,8 @@ const NODES_AT_ONCE = 500;
  */
 export const validatorCore: Core<State, Input, ReviewNeed, ReviewResult> = {
   name: 'validator',
-  version: 3,
+  version: 4,
+  migrations: MIGRATIONS,
   reads,
   wantsTargets: true,
   gather,
@@ -102,6 +103,7 @@ function reviewChange(
     ...candidate.problems,
     ...found.reasons.filter(besides(candidate.problems)),
     ...reasonsOfKnownBad(draft.state, candidate),
+    ...(candidate.strict ? [...candidate.warnings, ...found.warnings] : []),
   ]);
   if (reasons.length > 0)
     return draft.emit({ type: 'config.rejected', change, stage: 'review', attempt, reasons: boundReasons(reasons) });

@@ -30,6 +30,7 @@ export const NODE_FACTS: FactTable<State> = {
     patchTarget(state, nodeOf(state, name).change, name, { left: true });
     putNode(state, assignPool(state, { ...nodeOf(state, name), ...LEFT }), sequence);
     reassignShared(state, sequence);
+    stopStalling(state, name);
   },
   'node.silent': (state, { node }, entry) => patchNode(state, node, entry, { silent: true }),
   'node.heard': (state, { node }, entry) => patchNode(state, node, entry, { silent: false, skippedBy: undefined }),
@@ -47,7 +48,10 @@ export const NODE_FACTS: FactTable<State> = {
     const retry = change === '' && node.lease === undefined ? laterThan(node, entry.readMs) : node.retry;
     patchNode(state, name, entry, { deferred: reason, retry });
   },
-  'node.skipped': (state, { node, by }, entry) => patchNode(state, node, entry, { skippedBy: by }),
+  'node.skipped': (state, { node, by }, entry) => {
+    patchNode(state, node, entry, { skippedBy: by });
+    stopStalling(state, node);
+  },
   // What was given up is never drained after all.
   'node.drained': (state, fact, { sequence }) =>
     changeLease(state, fact, sequence, (lease) =>
@@ -64,6 +68,15 @@ export const NODE_FACTS: FactTable<State> = {
       lease.phase === 'uncordoning' ? { ...lease, phase: 'uncordoned' } : undefined,
     ),
 };
+
+/** Nobody waits for the node's report any more. Its unit may become free later. */
+function stopStalling(state: State, name: string): void {
+  for (const rollout of [...state.rollouts.values()]) {
+    const goesOn = rollout.phase === 'rolling' || rollout.phase === 'reverting';
+    if (!goesOn || !rollout.stalledBy.includes(name)) continue;
+    state.rollouts.set(rollout.change, { ...rollout, stalledBy: rollout.stalledBy.filter((node) => node !== name) });
+  }
+}
 
 function patchNode(state: State, name: string, { sequence }: Entry, patch: Partial<NodeState>): void {
   putNode(state, { ...nodeOf(state, name), ...patch }, sequence);
