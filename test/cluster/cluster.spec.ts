@@ -165,7 +165,7 @@ describe('three nats-servers, three copies of every stream', () => {
     fleet.startService('scheduler');
     const log = (name: string): string => readFileSync(join(fleet.data, `${name}.log`), 'utf8');
     await until(() => log('scheduler').includes('scheduler cannot start yet'), 'it waits', QUIET_MS);
-    await until(() => /trying again|no sign of life|leads no more/.test(log('merger')), 'a service says it');
+    await until(() => /trying again|no sign of life|no longer the leader/.test(log('merger')), 'a service says it');
     expect(fleet.nodes.filter((node) => fleet.folders.files(node)['/etc/app.conf'] === 'majority\n').length).toBe(4);
     await Promise.all([fleet.server.server(0).restart(), fleet.server.server(1).restart()]);
     await endWell(change, 'majority');

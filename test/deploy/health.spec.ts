@@ -37,7 +37,7 @@ describe('a service that is asked how it is', () => {
     server = await startNatsServer({ dataDir: join(folder, 'nats'), port: bus });
     await says('/readyz', /^200 ok$/);
     await server.stop();
-    await says('/readyz', /^503 there is no connection to NATS$/);
+    await says('/readyz', /^503 it is not connected to NATS$/);
     expect(await asked('/healthz')).toBe('200 ok');
     server = await startNatsServer({ dataDir: join(folder, 'nats'), port: bus });
     await says('/readyz', /^200 ok$/);

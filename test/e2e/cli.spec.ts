@@ -68,7 +68,7 @@ describe('exit codes', () => {
       here.write('bad.json', { ...file('motd', 'x'), kind: 'Fiel' }),
     );
     expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
-    expect(stderr).toMatch(/Fiel\/motd.*kind.*there is no such kind/s);
+    expect(stderr).toMatch(/Fiel\/motd.*kind.*unknown kind/s);
     expect(await here.json<Listed[]>('get', 'changes')).toHaveLength(1);
   });
 

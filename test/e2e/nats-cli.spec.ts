@@ -157,7 +157,7 @@ describeWith(['nats'], 'the real nats command line', () => {
       'ops.rollout.get',
       '{"change":"c1","colour":"red"}',
       'bad-request',
-      /^colour: there is no such field; known here: change, cursor, limit/,
+      /^colour: unknown field; known fields: change, cursor, limit/,
     ],
     ['a wrong type', 'ops.rollout.get', '{"change":7}', 'bad-request', /^change: /],
     ['an unknown change', 'ops.rollout.get', '{"change":"c999"}', 'not-found', /c999/],

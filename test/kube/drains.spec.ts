@@ -174,7 +174,7 @@ describeOnKube('a fleet of real processes on Kubernetes', (world) => {
     const [taken = '', other = ''] = fleet.nodesOf('core');
     expect(await fleet.cli('take', taken, '--owner', 'kured', '--reason', 'a new kernel')).toMatchObject({ code: 0 });
     expect((await fleet.cli('take', other, '--owner', 'kured')).stderr).toContain(
-      `pool core has no room: 1 of 1 are unavailable (${taken} taken by kured: a new kernel)`,
+      `the budget of pool core is used up: 1 unavailable, 1 allowed: ${taken} (taken by kured: a new kernel)`,
     );
     const change = await fleet.apply(file('taken', 'v1\n', 'core'));
     await fleet.when('rollouts', change, ({ stalledBy }) => stalledBy.includes(taken));
@@ -194,7 +194,7 @@ describeOnKube('a fleet of real processes on Kubernetes', (world) => {
     expect(await fleet.ended(change)).toMatchObject({ phase: 'committed', nodes: 2 });
     const status = await fleet.when('status', held, ({ deferred }) => deferred !== '');
     expect(status.deferred).toMatch(
-      /deferred: not drained within 3 s, waiting for .*the budget default\/core-held allows 0/,
+      /deferred: not drained within 3 s, waiting for .*the budget default\/core-held allows 0 evictions/,
     );
     expect([fleet.folders.files(held)['/etc/deferred.conf'], fleet.folders.files(free)['/etc/deferred.conf']]).toEqual([
       undefined,

@@ -41,11 +41,11 @@ describeOnKube('sluice up --kube', (world) => {
 
   test('without a kubeconfig, or with a broken one, it says where it looked, and ends with 2', async () => {
     const nothing =
-      'there is no KUBECONFIG, no service account of a pod, and no HOME/.kube/config: one of them has to say where the API server is';
+      'found no kubeconfig: set KUBECONFIG, create HOME/.kube/config, or run in a pod with a service account';
     expect(await refused({})).toEqual([2, nothing]);
     expect(await refused({ KUBECONFIG: '/nowhere/config' })).toEqual([
       2,
-      'KUBECONFIG names /nowhere/config, which is not there',
+      'KUBECONFIG names /nowhere/config, which does not exist',
     ]);
     const KUBECONFIG = join(local.folder, 'broken');
     writeFileSync(KUBECONFIG, 'clusters: [');

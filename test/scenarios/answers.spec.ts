@@ -173,7 +173,7 @@ describe('20: an applier that acts long after the scheduler gave up', () => {
     i.after(PAST_DEADLINE);
     expect(grants(i.after(PAST_DEADLINE))).toEqual([]);
     expect(i.scheduler.view('pools', 'default')).toMatchObject({
-      unavailable: [{ node: 'n0', because: 'unknown: no answer since its lease', lease: 'n0-l1' }],
+      unavailable: [{ node: 'n0', because: 'unknown: it did not report by the deadline of its lease', lease: 'n0-l1' }],
     });
     expect(grants(i.answers('n0', 'applied'))).toEqual(['n1 forward']);
   });

@@ -84,7 +84,7 @@ describeWith(['vm-long'], 'a machine in trouble', () => {
     await place.comes(
       async () =>
         (await place.vm.run('journalctl -u sluice-applier --no-pager -o cat -n 20')).includes(
-          'written by a newer applier (v 2): start that one',
+          'written by a newer applier (v 2): start that version',
         ),
       'it says so',
       100_000,

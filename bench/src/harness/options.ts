@@ -37,7 +37,7 @@ export function readOptions(args: readonly string[], parts: readonly Pick<Part, 
   });
   const size = Number(values.size);
   if (!Number.isInteger(size) || size < 20)
-    throw new TypeError(`--size is ${JSON.stringify(values.size)}, and must be a whole number from 20`);
+    throw new TypeError(`--size is ${JSON.stringify(values.size)}, but must be a whole number from 20`);
   const unknown = positionals.filter((name) => !known.includes(name));
   if (unknown.length > 0) throw new TypeError(`there is no part ${unknown.join(', ')}; there are ${known.join(', ')}`);
   const chosen = parts.filter(({ name, onRequest }) =>

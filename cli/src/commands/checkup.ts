@@ -97,7 +97,7 @@ function untrimmed({ ledger, snapshots }: Inspection): Check[] {
     .filter(([, count]) => count < 2)
     .map(([name]) => name);
   if (days <= (without.length > 0 ? KEPT_DAYS : MOST_DAYS)) return [];
-  const detail = `holds ${days} days of facts: it is trimmed once every service has two newer snapshots`;
+  const detail = `holds ${days} days of facts: it is trimmed once every service has two snapshots`;
   if (without.length > 0)
     return [
       note(

@@ -37,7 +37,7 @@ const steer =
 
 export const pause = steer(
   'pause',
-  (change) => `paused: nodes that have started will finish; continue with sluice resume ${change}`,
+  (change) => `paused: nodes that have a lease will finish; continue with sluice resume ${change}`,
 );
 export const resume = steer('resume', () => 'resumed');
 export const abort = steer('abort', (change, phase) => {

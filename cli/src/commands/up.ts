@@ -54,7 +54,7 @@ function portOf(text: string): number {
 
 function nodesSaid({ nodes, inventory }: UpFlags): readonly InventoryNode[] | undefined {
   if (nodes !== undefined && inventory !== undefined)
-    throw new UsageError('--nodes and --inventory exclude each other: give one of them');
+    throw new UsageError('--nodes and --inventory cannot be used together: give one of them');
   if (inventory !== undefined) return readInventory(inventory);
   return nodes === undefined ? undefined : localNodes(nodes);
 }

@@ -64,7 +64,7 @@ test('a pool with no room names who takes it', () => {
   expect(why({}, { pools: { w: { nodes: 3, done: 1, active: 0, untouched: 0 } } }, new Map([['w', pool]]))).toEqual({
     because: 'budget',
     holders: ['n9'],
-    text: 'the budget of pool w is used up: 1 of 1 nodes are unavailable: n9 (silent)',
+    text: 'the budget of pool w is used up: 1 unavailable, 1 allowed: n9 (silent)',
   });
 });
 
@@ -101,11 +101,11 @@ test('of a node that drains it is told how far that is, and what holds it up sin
   const held = {
     ...drain,
     waitingFor: ['default/web-1'],
-    reason: 'the budget default/web allows 0',
+    reason: 'the budget default/web allows 0 evictions',
     blockedSince: '2026-01-02T03:04:05.678Z',
   };
   expect(whyDraining(answer, held).text).toBe(
-    'draining: 3 of 5 pods evicted, waiting for default/web-1; blocked since 2026-01-02T03:04:05.678Z: the budget default/web allows 0',
+    'draining: 3 of 5 pods evicted, waiting for default/web-1; blocked since 2026-01-02T03:04:05.678Z: the budget default/web allows 0 evictions',
   );
 });
 
@@ -116,13 +116,13 @@ test('of a change whose drains are blocked it is told which, since when and by w
       change,
       state: 'draining',
       blockedSince: '2026-01-02T03:04:05.678Z',
-      reason: 'the budget default/web allows 0',
+      reason: 'the budget default/web allows 0 evictions',
     }) as unknown as DrainView;
   const rollout = rolloutView({ worst: [{ node: 'n1', pool: 'w', state: 'draining', reason: '', since: '' }] });
   const text = (...drains: readonly DrainView[]): string =>
     whyChange(changeView({}), undefined, rollout, new Map(), drains).text;
   expect(text(blocked('n1'), blocked('n9', 'c8'))).toBe(
-    '1 node in progress: n1; the drain of n1 has been blocked since 2026-01-02T03:04:05.678Z: the budget default/web allows 0',
+    '1 node in progress: n1; the drain of n1 has been blocked since 2026-01-02T03:04:05.678Z: the budget default/web allows 0 evictions',
   );
   expect(text(...['n1', 'n2', 'n3', 'n4', 'n5'].map((node) => blocked(node)))).toMatch(
     /n3 has been blocked .*; and 2 more$/,

@@ -134,7 +134,7 @@ function rolling(rollout: RolloutView, pools: ReadonlyMap<string, PoolView>, dra
   const unavailable = full.unavailable.slice(0, 10).map(({ node, because }) => `${node} (${because})`);
   return answer(
     'budget',
-    `the budget of pool ${full.pool} is used up: ${full.used} of ${full.budget} nodes are unavailable: ${unavailable.join(', ')}`,
+    `the budget of pool ${full.pool} is used up: ${full.used} unavailable, ${full.budget} allowed: ${unavailable.join(', ')}`,
     full.unavailable.map(({ node }) => node),
   );
 }

@@ -470,10 +470,10 @@ describe('the doctor', () => {
         .map(({ what, detail }) => `${what} ${detail}`);
     expect([notes(90, 1), notes(170, 2)]).toEqual([[], []]);
     expect(notes(91, 1)).toEqual([
-      'ledger holds 91 days of facts: it is trimmed once every service has two newer snapshots, and merger has fewer than two',
+      'ledger holds 91 days of facts: it is trimmed once every service has two snapshots, and merger has fewer than two',
     ]);
     expect(notes(181, 2)).toEqual([
-      'ledger holds 181 days of facts: it is trimmed once every service has two newer snapshots',
+      'ledger holds 181 days of facts: it is trimmed once every service has two snapshots',
     ]);
   });
 

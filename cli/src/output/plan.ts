@@ -97,7 +97,7 @@ function whatChanges(plan: PlanAnswer, colours: Colours): string[] {
     .slice(1)
     .map((line) => `  ${line}`);
   return sorted.length > LINES_SHOWN
-    ? [...text, colours.dim(`  ${sorted.length - LINES_SHOWN} more not shown: use -o json for all`)]
+    ? [...text, colours.dim(`  ${sorted.length - LINES_SHOWN} more are not shown: use -o json for all`)]
     : text;
 }
 

@@ -39,7 +39,7 @@ export function registerLocal({ program, action }: Registry): void {
     .action(action(async () => (await import('../commands/up.js')).up));
   program
     .command('demo')
-    .description('watch a good change, a bad one and its rollback, in a temporary folder; takes under a minute')
+    .description('watch a good change, then a bad change and its rollback, in a temporary folder; takes under a minute')
     .option('--keep', 'keep the temporary folder with its files and logs')
     .action(action(async () => (await import('../commands/demo.js')).demo));
   program.addCommand(
@@ -59,7 +59,7 @@ export function registerLocal({ program, action }: Registry): void {
     .description('run the appliers of all nodes of an inventory; sluice up starts this')
     .requiredOption('--inventory <file>', 'the nodes and their labels')
     .requiredOption('--data <dir>', 'the folder for the files and the state of the nodes')
-    .option('--shard <n/of>', 'only run this part of the nodes', '1/1')
+    .option('--shard <n/of>', 'run only this part of the nodes', '1/1')
     .option(
       '--systemctl <program>',
       'the program that reloads and restarts units; it runs in the root folder of the node (default: none)',
@@ -98,16 +98,16 @@ export function registerChanges({ program, action }: Registry): void {
     .command('status')
     .description('show the fleet and its changes, or one change with its nodes')
     .argument('[change]', 'the ID of a change; without it, all changes')
-    .option('-w, --watch', 'keep watching; with a change: until it ends, and exit with its outcome')
+    .option('-w, --watch', 'keep watching; with a change: until it ends, then exit with its outcome')
     .action(action(async () => (await import('../commands/status.js')).status));
   about('change', program.command('pause'))
-    .description('pause a rollout: start no more nodes, let those that have started finish')
+    .description('pause a rollout: grant no more leases; nodes that have one finish')
     .action(action(async () => (await import('../commands/steer.js')).pause));
   about('change', program.command('resume'))
     .description('resume a paused rollout')
     .action(action(async () => (await import('../commands/steer.js')).resume));
   about('change', program.command('abort'))
-    .description('stop a rollout and roll its nodes back')
+    .description('end a rollout and roll back the nodes that changed')
     .action(action(async () => (await import('../commands/steer.js')).abort));
   waiting(program.command('retry').description('publish the content of a change again, as a new change'))
     .argument('<change>', 'the ID of a change')
@@ -158,7 +158,7 @@ export function registerFleet({ program, action }: Registry): void {
     )
     .argument('<node>', 'the name of a node')
     .requiredOption('--owner <name>', 'who takes it; only this owner can give it back')
-    .option('--reason <text>', 'why; shown to everyone whose rollout waits for the node')
+    .option('--reason <text>', 'why; shown in the status of rollouts that wait for the node')
     .option('--for <duration>', 'give it back automatically after this time, such as 30m')
     .action(action(async () => (await import('../commands/steer.js')).take));
   program
@@ -194,7 +194,7 @@ const reading = (command: Command): Command =>
   );
 
 const waiting = (command: Command): Command =>
-  command.option('--wait <timeout>', 'wait until the change ends, and exit with its outcome; without a value: 10m');
+  command.option('--wait <timeout>', 'wait until the change ends, then exit with its outcome; without a value: 10m');
 
 const strict = (command: Command): Command => command.option('--strict', 'reject the change if there is a warning');
 

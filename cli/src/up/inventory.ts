@@ -70,7 +70,7 @@ function nodeProblems(node: unknown, index: number, all: readonly unknown[]): st
   const { name, labels = {}, ...rest } = node;
   const problems = Object.keys(rest).map((key) => `${place}.${key} is unknown; a node has "name" and "labels"`);
   if (typeof name !== 'string' || !isNodeName(name))
-    problems.push(`${place}.name is ${JSON.stringify(name)}, and must be a DNS name: a-z, 0-9, "-" and "."`);
+    problems.push(`${place}.name is ${JSON.stringify(name)}, but must be a DNS name: a-z, 0-9, "-" and "."`);
   else if (all.findIndex((other) => isObject(other) && other['name'] === name) !== index)
     problems.push(`${place}.name ${name} is defined twice`);
   if (!isObject(labels) || Object.values(labels).some((value) => typeof value !== 'string'))

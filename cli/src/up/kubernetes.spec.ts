@@ -33,7 +33,7 @@ describe('what sluice up --kube does with definitions', () => {
       ['pools'],
       [
         'Updating 1 CRD from version 0.2.0 to 0.2.0 with server-side apply',
-        'Keeping 1 CRD of the newer version 0.10.0; this is Sluice 0.2.0, which rejects fields that it does not know. Upgrade Sluice',
+        'Keeping 1 CRD of the newer version 0.10.0; this is Sluice 0.2.0, which rejects unknown fields. Upgrade Sluice',
       ],
     ]);
   });

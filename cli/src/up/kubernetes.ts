@@ -122,7 +122,7 @@ export function whatToDo(
     );
   if (newer.length > 0)
     words.push(
-      `Keeping ${crds(newer)} of the newer version ${versions(newer)}; this is Sluice ${version}, which rejects fields that it does not know. Upgrade Sluice`,
+      `Keeping ${crds(newer)} of the newer version ${versions(newer)}; this is Sluice ${version}, which rejects unknown fields. Upgrade Sluice`,
     );
   if (released.length > 0)
     words.push(

@@ -21,7 +21,7 @@ describe('an inventory', () => {
       '{"nodes": [{"name": "W_1"}, {"name": "a", "labels": {"x": 1}}, {"name": "a"}, 7, {"name": "b", "role": "edge"}]}';
     expect(() => parseInventory(text, 'i.json')).toThrow(
       [
-        '--inventory i.json: nodes[0].name is "W_1", and must be a DNS name: a-z, 0-9, "-" and "."',
+        '--inventory i.json: nodes[0].name is "W_1", but must be a DNS name: a-z, 0-9, "-" and "."',
         '--inventory i.json: nodes[1].labels must map names to strings',
         '--inventory i.json: nodes[2].name a is defined twice',
         '--inventory i.json: nodes[3] must be an object with "name" and "labels"',

@@ -207,7 +207,7 @@ export class FleetClient {
       ? 'is the service running?'
       : 'is the service running? It may still act on the request: check before you repeat it';
     const why = halted.length > 0 ? halted.join('; ') : asked;
-    return new NoConnectionError(`nobody answers ${subject} at ${this.server} (${error.message}): ${why}`, {
+    return new NoConnectionError(`no service answers ${subject} at ${this.server} (${error.message}): ${why}`, {
       cause: error,
     });
   }

@@ -50,7 +50,7 @@ describe('the report that a fact took', () => {
     [
       'keeps its own verdict where another was drawn from it',
       settled(
-        { because: 'failed', reason: 'it reported applied, but has x in force' },
+        { because: 'failed', reason: 'it reported applied, but its active config is x' },
         { hash: 'x', verdict: 'applied' },
       ),
       { ...said, report: 'applied', verdict: 'applied', hash: 'x', reason: '', restored: true },

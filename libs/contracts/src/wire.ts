@@ -83,7 +83,7 @@ export function plain(schema: DescMessage, body: Record<string, unknown>): Recor
 function checkWord(what: string, field: string, words: readonly string[], value: unknown): void {
   if (!words.includes(value as string)) {
     throw new WireError(
-      `${what}: ${field} is ${JSON.stringify(value)}, and must be one of ${words.map((word) => JSON.stringify(word)).join(', ')}`,
+      `${what}: ${field} is ${JSON.stringify(value)}, but must be one of ${words.map((word) => JSON.stringify(word)).join(', ')}`,
     );
   }
 }
@@ -101,17 +101,17 @@ export function decodeFact(subject: string, text: string): Fact {
   const version = versionOf(text);
   if (version > FACT_VERSION)
     throw new WireError(
-      `${subject}: version ${version} is newer than ${FACT_VERSION}, the highest this copy understands: upgrade it`,
+      `${subject}: version ${version} is newer than ${FACT_VERSION}, the newest that this copy can read: upgrade it`,
     );
   const body = decode(type, FACTS[type].schema, text);
   body['type'] = type;
   const fact = body as unknown as Fact;
   if (type !== 'ledger.voided' && type !== 'ledger.upgraded' && factSubject(fact) !== subject)
-    throw new WireError(`${subject}: the body is about another, ${factSubject(fact).slice(0, 300)}`);
+    throw new WireError(`${subject}: the body belongs to another subject: ${factSubject(fact).slice(0, 300)}`);
   return fact;
 }
 
-/** Asked first: of a newer fact nothing else may be judged. */
+/** Checked first: nothing else about a newer fact can be relied on. */
 function versionOf(text: string): number {
   const found = /^\{"v":(\d+)/.exec(text);
   if (found !== null) return Number(found[1]);
@@ -129,10 +129,10 @@ export const MAX_REPORT_CHARACTERS = 256 * 1024;
 export function decodeReport(subject: string, text: string): NodeReport {
   const [, kind, token] = subject.split('.');
   if (!REPORT_KINDS.includes(kind as ReportKind) || token === undefined)
-    throw new WireError(`${subject}: not the subject of a report`);
-  // What is taken of it is appended, and shown in a view: both are messages too.
+    throw new WireError(`${subject}: not a subject for reports`);
+  // Parts of a report end up in a fact and in a view, which have size limits of their own.
   if (text.length > MAX_REPORT_CHARACTERS)
-    throw new WireError(`${subject}: a report of ${text.length} characters; it may have ${MAX_REPORT_CHARACTERS}`);
+    throw new WireError(`${subject}: the report has ${text.length} characters; the limit is ${MAX_REPORT_CHARACTERS}`);
   const body = decode('report', report.NodeReportSchema, text) as unknown as Omit<NodeReport, 'kind'>;
   checkNode(subject, body.node, token);
   return { ...body, kind: kind as ReportKind };
@@ -181,15 +181,15 @@ export function decodePace(text: string): NodePace {
 
 function checkTime(subject: string, field: string, ms: number): void {
   if (!Number.isFinite(ms) || ms < 0)
-    throw new WireError(`${subject}: ${field} is ${ms}, and must be a number of milliseconds from 0`);
+    throw new WireError(`${subject}: ${field} is ${ms}, but must be a number of milliseconds, at least 0`);
 }
 
-/** Keys and subjects are made from it: only a name that is one may come in. */
+/** Keys and subjects are built from node names, so only valid names may get in. */
 function checkNode(subject: string, node: string, token: string | undefined): void {
   if (!isNodeName(node))
-    throw new WireError(`${subject}: node is ${JSON.stringify(node.slice(0, 300))}, and must be a DNS subdomain`);
+    throw new WireError(`${subject}: node is ${JSON.stringify(node.slice(0, 300))}, but must be a DNS subdomain`);
   if (nodeToken(node) !== token)
-    throw new WireError(`${subject}: the body says node ${JSON.stringify(node)}, the subject another`);
+    throw new WireError(`${subject}: the body names the node ${JSON.stringify(node)}, but the subject names another`);
 }
 
 /** Reads the value of a view's key. Throws WireError. */

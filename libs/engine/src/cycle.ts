@@ -129,7 +129,7 @@ function decide<S, I, N extends Need, G>(copy: Copy<S, I, N, G>, inputs: readonl
 
 function* gather<S, I, N extends Need, G>(copy: Copy<S, I, N, G>, needs: readonly N[]): Turn<I> {
   const { core, state } = copy;
-  if (core.gather === undefined) throw new Error(`${core.name} needs what it cannot gather`);
+  if (core.gather === undefined) throw new Error(`${core.name} asks for something that it cannot gather`);
   const found = yield* core.gather(needs, state);
   for (const [key, result] of found) copy.gathered.set(key, result);
 }

@@ -74,7 +74,8 @@ export function* startFold<S, I, N extends Need, G>(
       };
     const sequences = [...voided].filter(([sequence, at]) => holds(copy.folded, sequence, at)).map(([first]) => first);
     if (sequences.length > 0) {
-      const text = 'declared void too late: the ledger before was trimmed, and every snapshot holds them: they stay';
+      const text =
+        'facts were voided too late: the ledger is trimmed and every snapshot includes them, so they stay in effect';
       yield* ask({ do: 'log', level: 'error', text, details: { sequences } });
     }
   }
@@ -82,7 +83,7 @@ export function* startFold<S, I, N extends Need, G>(
   return { copy };
 }
 
-/** One that another program wrote is passed over. */
+/** Loads a snapshot. Returns the error if another program wrote it, so that the caller tries the next one. */
 function load<S, I, N extends Need, G>(
   copy: Copy<S, I, N, G>,
   { sequence, version }: SnapshotInfo,
@@ -101,13 +102,12 @@ function load<S, I, N extends Need, G>(
 
 const identity = ({ name, sequence }: SnapshotInfo): string => `${name} ${sequence}`;
 
-/** A snapshot taken after a fact and before that fact was declared void holds it. */
+/** A snapshot includes a voided fact if it was taken after the fact and before it was voided. */
 const holds = (folded: number, sequence: number, voidedAt: number): boolean => sequence <= folded && folded < voidedAt;
 
 /**
- * What a copy may start from, best first: its own version before older ones, the newest before others. One that holds
- * what is void only where nothing else reaches behind what was trimmed: what was void for nobody before is then void
- * for nobody at all.
+ * The snapshots that a copy may start from, best first: its own version before older ones, then newest first.
+ * Snapshots that include a voided fact are used only if the ledger is trimmed and no other snapshot is left.
  */
 export function candidates(
   core: Versions,
@@ -125,20 +125,20 @@ export function candidates(
   return first > 1 ? [...clean, ...sorted.filter(holdsVoided)] : clean;
 }
 
-/** What a person can do for a copy that can start from nothing that is there. */
+/** The message for a copy that cannot start from any snapshot: what is missing, and what a person can do. */
 export function cannotStart(
   core: Versions & { readonly name: string },
   first: number,
   snapshots: readonly SnapshotInfo[],
 ): string {
   const versions = [...new Set(snapshots.map(({ version }) => version))].toSorted((a, b) => a - b);
-  const begins = `the ledger begins at ${first}: what lay before was trimmed, and no snapshot of ${core.name} that this release can read reaches up to there`;
+  const begins = `the ledger starts at sequence ${first}: earlier facts were trimmed, and this release can read no snapshot of ${core.name} that covers them`;
   if (versions.length === 0)
-    return `${begins}, nor is there one of another release: restore the stream OBJ_snapshots (or the ledger) from a backup`;
+    return `${begins}. Snapshots of other releases do not exist either: restore the stream OBJ_snapshots (or the ledger) from a backup`;
   const loads = loadableVersions(core);
   if (versions.every((version) => loads.includes(version)))
-    return `${begins} (those there are cannot be read): restore the stream OBJ_snapshots from a backup`;
-  return `${begins}. There ${versions.length === 1 ? 'is one' : 'are some'} of fold version ${versions.join(', ')}, and this release folds version ${core.version} (it reads ${loads.join(', ')}): start the release that ran before, or one that can read ${versions.length === 1 ? 'it' : 'them'}`;
+    return `${begins}. The existing ones are damaged: restore the stream OBJ_snapshots from a backup`;
+  return `${begins}. The existing ones have fold version ${versions.join(', ')}, but this release has version ${core.version} and reads ${loads.join(', ')}: start the previous release, or one that can read them`;
 }
 
 /** The fold as it is now. */
@@ -211,16 +211,16 @@ export function* trim(services: readonly ServiceName[], keepMs: number): Program
     yield* askTrim({ do: 'log', level: 'info', text: 'the ledger is not trimmed', details: { first, heldUpBy } });
     return nothing(heldUpBy);
   }
-  // Only what can be trimmed is worth reading a snapshot of each service for.
+  // Reading snapshots is expensive: do it only if something can be trimmed.
   if (Math.min(...bases.map(({ base }) => (base[0] as SnapshotInfo).sequence)) < first) return nothing();
   let upTo = last - 1;
   for (const { service, base } of bases) {
     const readable = yield* newestReadable(base);
-    if (readable === undefined) heldUpBy.push({ service, why: 'has no snapshot of that age that can be read' });
+    if (readable === undefined) heldUpBy.push({ service, why: 'has no readable snapshot that is old enough' });
     upTo = Math.min(upTo, readable?.sequence ?? 0);
   }
   if (upTo < first) return nothing(heldUpBy);
-  // What a snapshot says of its age is only said: the fact itself knows.
+  // Do not rely on the age that a snapshot claims: ask for the age of the fact itself.
   const storedMs = yield* askTrim({ do: 'stored-at', sequence: upTo });
   if (storedMs === undefined || storedMs > olderThanMs) return nothing(heldUpBy);
   const trimmed = yield* askTrim({ do: 'purge', upTo });

@@ -102,7 +102,7 @@ describe('what the ledger may begin behind', () => {
     expect([why(snapshots, 2), why(snapshots, 9), why(snapshots, 0)]).toEqual([
       [20, 10],
       [20, 10],
-      'has no snapshot that old yet',
+      'has no snapshot that is old enough yet',
     ]);
     expect([why([], 9), why([kept(10, 1)], 9)]).toEqual([
       'has no snapshot',

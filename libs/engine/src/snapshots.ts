@@ -60,9 +60,9 @@ export function baseOf(
 ): { readonly base: readonly SnapshotInfo[] } | { readonly why: string } {
   const [newest, ...older] = usable(snapshots);
   if (newest === undefined) return { why: 'has no snapshot' };
-  if (older.length === 0) return { why: 'has only one snapshot, and the ledger is trimmed behind the older of two' };
+  if (older.length === 0) return { why: 'has only one snapshot; trimming needs two, and goes up to the older one' };
   const base = older.filter(({ storedMs }) => storedMs <= olderThanMs);
-  return base.length === 0 ? { why: 'has no snapshot that old yet' } : { base };
+  return base.length === 0 ? { why: 'has no snapshot that is old enough yet' } : { base };
 }
 
 type Migrating = Pick<Core<unknown, never, Need, unknown>, 'version' | 'migrations'>;

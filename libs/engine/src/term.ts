@@ -246,15 +246,20 @@ function* recover<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, err
     return service.take({ type: 'fold-lost' });
   }
   if (error instanceof UnreachableError) {
-    const text = 'the server did not do what was asked; trying again';
+    const text = 'the NATS server did not carry out a step; trying again';
     yield* ask({ do: 'log', level: 'warn', text, details: { error: error.cause } });
     return yield* ask({ do: 'back-off', tries: failures, leastMs: 50, mostMs: 3_000 });
   }
-  yield* ask({ do: 'log', level: 'error', text: 'a bug: inputs in progress are returned', details: { error } });
+  yield* ask({
+    do: 'log',
+    level: 'error',
+    text: 'a decision failed, which is a bug; its inputs are returned and tried again',
+    details: { error },
+  });
   if (failures > 1)
     service.take({
       type: 'blocked',
-      reason: `its decisions fail again and again (${(error as Error).message}): a bug, or a fact that no service wrote; its log has the trace`,
+      reason: `its decisions keep failing (${(error as Error).message}), because of a bug or of a fact that no service wrote; its log has the stack trace`,
     });
   service.copy.inputs.length = 0;
   service.queries.length = 0;
@@ -269,14 +274,14 @@ function* halt<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, reason
   yield* ask({ do: 'log', level: 'error', text: `halted: ${reason}`, details: {} });
 }
 
-/** Looks every now and then whether a person put right what this copy stopped at. */
+/** Checks now and then whether a person has fixed what made this copy stop. */
 function* waitForHelp<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, why: Halt): Life<I> {
   yield* ask({ do: 'back-off', tries: 0, leastMs: HALT_POLL_MS, mostMs: HALT_POLL_MS });
   if (isStopped(service) || !(yield* mayGoOn(service, why))) return;
   yield* ask({
     do: 'log',
     level: 'warn',
-    text: 'the cause was fixed: this copy continues',
+    text: 'the cause is fixed; this copy continues',
     details: {},
   });
   service.take({ type: 'freed' });
@@ -290,7 +295,7 @@ function* mayGoOn<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, why
     case 'trimmed': {
       const snapshots = yield* ask({ do: 'list-snapshots', service: service.core.name });
       const before = new Set(why.snapshots.map(({ name, sequence }) => `${name} ${sequence}`));
-      // Those that were there could not be read.
+      // The snapshots that existed before could not be read, so only a new one helps.
       return candidates(service.core, snapshots, yield* ask({ do: 'bounds' })).some(
         ({ name, sequence }) => !before.has(`${name} ${sequence}`),
       );
@@ -304,19 +309,19 @@ function* mayGoOn<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, why
   }
 }
 
-/** A view shows more than the ledger holds: it is a restored backup, and nothing may be appended to it. */
+/** A view is ahead of the ledger: the ledger was restored from an older backup, and nothing may be appended to it. */
 function viewsAhead({ bucket, key, ledger }: ViewPosition, end: number): string {
   const [view, remedy] =
     key === undefined
       ? [bucket, '']
       : [
           `${bucket}/${key}`,
-          ` (a value that somebody wrote by hand: nats kv del ${bucket} ${key}, and its owner writes it again)`,
+          ` (if somebody wrote this value by hand, run nats kv del ${bucket} ${key}: the service then writes it again)`,
         ];
-  return `the view ${view} shows ${ledger}, but the ledger ends at ${end}: it is a restored backup, and nothing is appended to it${remedy}`;
+  return `the view ${view} shows ${ledger}, but the ledger ends at ${end}: the ledger was restored from an older backup, so nothing is appended to it${remedy}`;
 }
 
-/** What was read of the input must be in it: behind a shorter one, what is sent would never be heard. */
+/** The input stream must not end before its cursor: new messages up to the cursor would never be read. */
 function inputLost(
   end: { readonly stream: string; readonly last: number } | undefined,
   cursor: number,
@@ -324,7 +329,7 @@ function inputLost(
   if (end === undefined || end.last >= cursor) return undefined;
   const { stream, last } = end;
   return (
-    `${stream} ends at ${last}, and was read up to ${cursor}: it was recreated or restored from an older backup, and what is sent to it now would never be heard. ` +
-    `Restore the newer one; or recreate it so that it continues after that: nats stream info ${stream} --json, nats stream rm ${stream}, and nats stream add --config with that "config" and "first_seq": ${cursor + 1} in it`
+    `the stream ${stream} ends at sequence ${last}, but was already read up to ${cursor}: it was recreated or restored from an older backup, and new messages in it would be ignored. ` +
+    `Restore a newer backup, or recreate the stream so that it continues after ${cursor}: save the "config" of nats stream info ${stream} --json and add "first_seq": ${cursor + 1} to it, then run nats stream rm ${stream} and nats stream add --config FILE`
   );
 }

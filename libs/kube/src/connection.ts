@@ -210,7 +210,7 @@ export class KubeConnection {
     } catch (error) {
       if (error instanceof Error && (error.name === 'KubeError' || error.name === 'KubeConfigError')) throw error;
       throw new KubeUnreachableError(
-        `${this.server} ${isOfCertificate(error) ? "answers with a certificate that the kubeconfig's authority does not vouch for" : 'does not answer'}: ${wordsOf(error)}`,
+        `${this.server} ${isOfCertificate(error) ? 'presents a certificate that the CA in the kubeconfig cannot verify' : 'does not answer'}: ${wordsOf(error)}`,
         { cause: error },
       );
     }

@@ -104,7 +104,7 @@ export class Follower<T extends RawObject, K = T> {
       clearTimeout(timer);
       timer = setTimeout(() => {
         this.wasSilent = true;
-        giveUp.abort(new Error(`nothing was heard for ${silentMs / 1_000} s`));
+        giveUp.abort(new Error(`no event or bookmark arrived for ${silentMs / 1_000} s`));
       }, silentMs);
       timer.unref();
     };
@@ -141,7 +141,7 @@ export class Follower<T extends RawObject, K = T> {
     } catch (error) {
       this.logger.error(
         { error, path: this.following.path },
-        'a bug: what was heard of the API server could not be taken',
+        'a bug: an update from the API server could not be processed',
       );
     }
   }

@@ -21,7 +21,7 @@ describeOnKube('an API server', (world) => {
       kubeconfig: kubeconfig({ server, ca: rootCertificates[0] as string, token: 't' }),
     });
     await expect(stranger.node('n1')).rejects.toThrow(
-      `${server} answers with a certificate that the kubeconfig's authority does not vouch for: fetch failed: `,
+      `${server} presents a certificate that the CA in the kubeconfig cannot verify: fetch failed: `,
     );
     await stranger.close();
   });
@@ -166,7 +166,7 @@ describe('a kubeconfig', () => {
     );
 
   it('that is not there, cannot be read, or names no cluster is refused with its name', async () => {
-    expect(await problem('/nowhere/config')).toBe('KUBECONFIG names /nowhere/config, which is not there');
+    expect(await problem('/nowhere/config')).toBe('KUBECONFIG names /nowhere/config, which does not exist');
     expect(await problem(written('clusters: [oops'))).toMatch(/^\S+ cannot be used: /);
     expect(await problem(written(JSON.stringify({ apiVersion: 'v1', kind: 'Config' })))).toMatch(
       /cannot be used|names no cluster/,
@@ -176,7 +176,7 @@ describe('a kubeconfig', () => {
   it('is missed where there is none at all', async () => {
     const missing = await Kube.open({ env: { HOME: '/nowhere' } }).catch((error: unknown) => error as Error);
     expect((missing as Error).message).toBe(
-      'there is no KUBECONFIG, no service account of a pod, and no /nowhere/.kube/config: one of them has to say where the API server is',
+      'found no kubeconfig: set KUBECONFIG, create /nowhere/.kube/config, or run in a pod with a service account',
     );
   });
 

@@ -29,7 +29,7 @@ export function readKubeconfig({ KubeConfig }: Client, file: string | undefined,
     else if (existsSync(own)) config.loadFromFile(own);
     else
       throw new KubeConfigError(
-        `there is no KUBECONFIG, no service account of a pod, and no ${own}: one of them has to say where the API server is`,
+        `found no kubeconfig: set KUBECONFIG, create ${own}, or run in a pod with a service account`,
       );
   } catch (error) {
     if (error instanceof KubeConfigError) throw error;
@@ -47,7 +47,7 @@ function readFiles(config: KubeConfig, named: string): void {
   const missing = files.filter((file) => !existsSync(file));
   if (missing.length > 0)
     throw new KubeConfigError(
-      `KUBECONFIG names ${missing.join(', ')}, which ${missing.length === 1 ? 'is' : 'are'} not there`,
+      `KUBECONFIG names ${missing.join(', ')}, which ${missing.length === 1 ? 'does' : 'do'} not exist`,
     );
   config.loadFromFile(files[0] as string);
   for (const file of files.slice(1)) {

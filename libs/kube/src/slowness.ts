@@ -44,5 +44,5 @@ export const slownessNote = (words: string | undefined) =>
     : ({
         state: 'note',
         words,
-        todo: 'requests to the API server are slow: check its load, its etcd and its webhooks',
+        todo: 'the API server answers slowly: check its load, its etcd and its webhooks',
       } as const);

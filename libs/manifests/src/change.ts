@@ -34,7 +34,7 @@ export type ChangeResult =
 
 /** How a change is to be rolled out, where it wants something other than the policies say. */
 @Fields({
-  maxFailures: 'How many nodes may fail before the change is rolled back. Replaces what RolloutPolicies say.',
+  maxFailures: 'How many nodes may fail before the change is rolled back. Overrides every RolloutPolicy.',
   strict: 'Rejects the change if the plan or the review has a warning.',
 })
 export class StrategySpec {
@@ -68,7 +68,7 @@ export class ChangeBody {
   @Optional()
   @Text({
     code: 'bad-change',
-    problem: (text) => (text === '' || isChangeId(text) ? undefined : 'must be the id of a change, as in c12'),
+    problem: (text) => (text === '' || isChangeId(text) ? undefined : 'must be the id of a change, such as c12'),
     schema: { pattern: '^(c[1-9][0-9]{0,15})?$' },
   })
   readonly retryOf?: string;
@@ -99,7 +99,7 @@ export function readChangeBody(body: unknown): ChangeResult {
   if (form.length > 0) return refused(form);
   if (!isObject(body))
     return refused([
-      { at: '', code: 'wrong-type', message: `the body must be a change or a manifest, and is ${typeName(body)}` },
+      { at: '', code: 'wrong-type', message: `the body must be a change or a manifest, but is ${typeName(body)}` },
     ]);
   const isBare = Object.hasOwn(body, 'kind') || Object.hasOwn(body, 'apiVersion');
   return isBare ? bareManifest(body) : fullChange(body);
@@ -168,7 +168,7 @@ function twiceReasons(named: readonly { readonly place: string; readonly id: str
         fragment: id,
         field: place,
         code: 'duplicate',
-        message: `${id} is both in ${before} and in ${place}`,
+        message: `${id} is in both ${before} and ${place}`,
         nodes: [],
       },
     ];

@@ -45,10 +45,10 @@ function walk(value: unknown, at: string, depth: number, problems: Problem[]): b
     problems.push({
       at,
       code: 'not-unicode',
-      message: 'holds what is no Unicode: half of a surrogate pair, or bytes that are no UTF-8',
+      message: 'contains invalid Unicode: an unpaired surrogate, or bytes that are not UTF-8',
     });
   if (typeof value === 'number' && !Number.isFinite(value))
-    problems.push({ at, code: 'wrong-type', message: 'is no finite number' });
+    problems.push({ at, code: 'wrong-type', message: 'is not a finite number' });
   if (typeof value !== 'object' || value === null) return true;
   if (depth > MAX_DEPTH) {
     problems.push({
@@ -67,7 +67,7 @@ function walk(value: unknown, at: string, depth: number, problems: Problem[]): b
         problems.push({
           at,
           code: 'not-unicode',
-          message: 'a key holds what is no Unicode: half of a surrogate pair, or bytes that are no UTF-8',
+          message: 'a key contains invalid Unicode: an unpaired surrogate, or bytes that are not UTF-8',
         });
       return walk(value[key], place, depth + 1, problems);
     })

@@ -50,7 +50,7 @@ describe('YAML as Kubernetes reads it', () => {
         'l0: &l0 {k: 1}',
         ...Array.from({ length: 40 }, (_, i) => `l${i + 1}: &l${i + 1} {x: {<<: *l${i}}, y: {<<: *l${i}}}`),
       ].join('\n'),
-      'f.yaml:1:1: its aliases and merge keys make it more than can be read',
+      'f.yaml:1:1: its aliases and merge keys expand to more than can be read',
     ],
     [
       'aliases that do',
@@ -61,10 +61,10 @@ describe('YAML as Kubernetes reads it', () => {
           (_, i) => `l${i + 1}: &l${i + 1} [${Array.from({ length: 9 }, () => `*l${i}`).join(', ')}]`,
         ),
       ].join('\n'),
-      'f.yaml:1:1: its aliases and merge keys make it more than can be read',
+      'f.yaml:1:1: its aliases and merge keys expand to more than can be read',
     ],
-    ['what merges itself', 'a: &a {<<: *a}\n', 'f.yaml:1:1: the anchor a holds itself'],
-    ['what holds itself', 'a: &a {b: [*a]}\n', 'f.yaml:1:1: the anchor a holds itself'],
+    ['what merges itself', 'a: &a {<<: *a}\n', 'f.yaml:1:1: the anchor a contains itself'],
+    ['what holds itself', 'a: &a {b: [*a]}\n', 'f.yaml:1:1: the anchor a contains itself'],
     ['bytes', 'a: !!binary aGk=\n', 'f.yaml:1:4: Unresolved tag: tag:yaml.org,2002:binary'],
   ])('refuses %s', (_name, text, problem) => {
     expect(read(text)).toEqual({ manifests: [], places: [], problems: [problem] });

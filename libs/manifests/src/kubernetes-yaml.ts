@@ -78,6 +78,6 @@ function aliasProblem(document: Document): string | undefined {
     return weight;
   };
   const weight = weigh(document.contents);
-  if (self !== undefined) return `the anchor ${self} holds itself`;
-  return weight > MAX_VALUES ? 'its aliases and merge keys make it more than can be read' : undefined;
+  if (self !== undefined) return `the anchor ${self} contains itself`;
+  return weight > MAX_VALUES ? 'its aliases and merge keys expand to more than can be read' : undefined;
 }

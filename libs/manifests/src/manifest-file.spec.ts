@@ -29,7 +29,7 @@ describe('readManifests', () => {
   test.each([
     ['a: [1\nb: 2\n', /^f\.yaml:\d+:\d+: /],
     ['a: 1\na: 2\n', /^f\.yaml:2:1: .*unique/],
-    ['kind: A\n---\njust text\n', /^f\.yaml:3:1: must be a manifest, and is a string$/],
+    ['kind: A\n---\njust text\n', /^f\.yaml:3:1: must be a manifest, but is a string$/],
     ['kind: *nobody\n', /^f\.yaml:1:1: .*nobody/],
   ])('%j is a problem with its place', (text, problem) => {
     const { problems } = readManifests(text, 'f.yaml');
@@ -64,7 +64,7 @@ describe('readManifests', () => {
   });
 
   test.each([
-    ['a: "\0"\n', 'f.yaml:1:5: holds a NUL byte, and a manifest is text'],
+    ['a: "\0"\n', 'f.yaml:1:5: contains a NUL byte; a manifest must be text'],
     ['kind: A\nspec: !!js/function "x"\n', expect.stringMatching(/^f\.yaml:2:7: Unresolved tag/)],
     [
       '- a\n'.repeat(200_000),

@@ -49,7 +49,7 @@ const MAX_KEYS = 10_000;
 /** Line, column and reason why a text is not even parsed; undefined when it can be. */
 function unusable(text: string): string | undefined {
   const nul = text.indexOf('\0');
-  if (nul >= 0) return `${placeIn(text, nul)}: holds a NUL byte, and a manifest is text`;
+  if (nul >= 0) return `${placeIn(text, nul)}: contains a NUL byte; a manifest must be text`;
   let [count, at] = [0, 0];
   for (const lexeme of new Lexer().lex(text)) {
     count += 1;
@@ -117,7 +117,7 @@ function readDocument(document: Document, fileName: string, lines: LineCounter, 
   return {
     manifests: items.filter(isObject),
     places: items.filter(isObject).map(() => `${fileName}:${lines.linePos(start).line}`),
-    problems: bad.map((item) => `${position(start)}: must be a manifest, and is ${typeName(item)}`),
+    problems: bad.map((item) => `${position(start)}: must be a manifest, but is ${typeName(item)}`),
   };
 }
 

@@ -34,7 +34,7 @@ export class Metadata {
     problem: (text) =>
       isDnsLabel(text)
         ? undefined
-        : 'must be a DNS label: at most 63 of a-z, 0-9 and "-", not beginning or ending with "-"',
+        : 'must be a DNS label: at most 63 characters of a-z, 0-9 and "-", not starting or ending with "-"',
     schema: { pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$' },
   })
   readonly name!: string;
@@ -65,7 +65,7 @@ export function checkManifest(document: unknown, place: string): CheckedManifest
   const form = jsonProblems(document);
   if (form.length > 0) return toReasons(form);
   if (!isObject(document))
-    return toReasons([{ at: '', code: 'wrong-type', message: `must be a manifest, and is ${typeName(document)}` }]);
+    return toReasons([{ at: '', code: 'wrong-type', message: `must be a manifest, but is ${typeName(document)}` }]);
   const head = readShape(ManifestHead, document);
   const kind = typeof document['kind'] === 'string' ? kindOf(document['kind']) : undefined;
   const problems = [...head.problems, ...kindProblems(document, kind), ...specProblems(document['spec'], kind)];
@@ -110,7 +110,7 @@ function kindProblems(document: Readonly<Record<string, unknown>>, kind: Kind | 
       {
         at: 'kind',
         code: 'unknown-kind',
-        message: `there is no such kind; known are ${KINDS.map(({ name }) => name).join(', ')}`,
+        message: `unknown kind; known kinds: ${KINDS.map(({ name }) => name).join(', ')}`,
       },
     ];
   }

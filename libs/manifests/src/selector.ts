@@ -29,7 +29,7 @@ export type Operator = (typeof OPERATORS)[number];
   ],
 })
 @Fields({
-  key: 'Key of the label that the condition is about.',
+  key: 'Key of the label that the condition checks.',
   operator:
     '`In` and `NotIn` compare the label with `values`; a node without the label matches `NotIn`. `Exists` and `DoesNotExist` only look for the key.',
   values: 'Values to compare with. Required for `In` and `NotIn`, forbidden for the others.',

@@ -35,7 +35,7 @@ export function parseTemplate(text: string): ParsedTemplate {
     }
     const close = text.indexOf(CLOSE, open);
     if (close < 0) {
-      problems.push(bad('{{ is never closed by }}; {{{{ writes a literal {{'));
+      problems.push(bad('{{ has no closing }}; use {{{{ for a literal {{'));
       break;
     }
     if (literal !== '') parts.push({ part: 'text', text: literal });
@@ -55,10 +55,10 @@ const OPEN = '{{';
 const ESCAPED = '{{{{';
 const CLOSE = '}}';
 const LABELS = 'node.labels.';
-const KNOWN = 'known are node.name and node.labels.KEY';
+const KNOWN = 'use node.name or node.labels.KEY';
 
 function parseExpression(expression: string): TemplatePart | TemplateProblem {
-  if (/\s/.test(expression)) return bad(`{{ ${excerpt(expression)} }} is more than a name; ${KNOWN}`);
+  if (/\s/.test(expression)) return bad(`{{ ${excerpt(expression)} }} must be a single name; ${KNOWN}`);
   if (expression === 'node.name') return { part: 'name' };
   if (expression.startsWith(LABELS) && expression.length > LABELS.length) {
     return { part: 'label', key: expression.slice(LABELS.length) };
@@ -66,10 +66,10 @@ function parseExpression(expression: string): TemplatePart | TemplateProblem {
   if (/^node\.[^.]+/.test(expression)) {
     return {
       code: 'unknown-template-key',
-      message: `{{ ${excerpt(expression)} }} is nothing that a node has; ${KNOWN}`,
+      message: `{{ ${excerpt(expression)} }} is not a property of a node; ${KNOWN}`,
     };
   }
-  return bad(`{{ ${excerpt(expression)} }} is not understood; ${KNOWN}, and {{{{ writes a literal {{`);
+  return bad(`{{ ${excerpt(expression)} }} is not a valid template; ${KNOWN}, or {{{{ for a literal {{`);
 }
 
 const bad = (message: string): TemplateProblem => ({ code: 'bad-template', message });

@@ -4,7 +4,7 @@ import { patternForm } from './shape/forms.js';
 export const UNIT = patternForm(
   'bad-unit',
   /^[A-Za-z0-9:_.\\@][A-Za-z0-9:_.\\@-]{0,254}$/,
-  'must be the name of a systemd unit, as in "frr.service"',
+  'must be the name of a systemd unit, such as "frr.service"',
 );
 
 /**
@@ -13,14 +13,14 @@ export const UNIT = patternForm(
 export const WHOLE_UNIT = patternForm(
   'bad-unit',
   /^(?=.{1,255}$)[A-Za-z0-9:_.\\@][A-Za-z0-9:_.\\@-]*\.(service|socket|timer|path|mount|automount|swap|target|slice)$/,
-  'must be the full name of a systemd unit, as in "frr.service" or "data.mount"',
+  'must be the full name of a systemd unit, such as "frr.service" or "data.mount"',
 );
 
 /** The form of a drop-in: one file name. */
 export const DROP_IN = patternForm(
   'bad-drop-in',
   /^(?=.{1,255}$)[A-Za-z0-9_@][A-Za-z0-9:_.@-]*\.conf$/,
-  'must be a file name that ends with .conf, as in "10-limits.conf"',
+  'must be a file name that ends with .conf, such as "10-limits.conf"',
 );
 
 /** Where an administrator's units are. */

@@ -63,7 +63,7 @@ export class Blobs {
     if (config === undefined) {
       this.logger.warn(
         name,
-        'the bucket configs has no such config: nothing referred to it for days, or somebody deleted it',
+        'the config is not in the bucket configs: it was deleted by hand, or because nothing referred to it for days',
       );
       return undefined;
     }
@@ -86,9 +86,7 @@ export class Blobs {
       const text = await this.get(TARGETS, key);
       if (text === undefined) throw new WireError(`there is no ${JSON.stringify(key)} in the bucket ${TARGETS}`);
       if (sha256(text) !== key.slice(key.indexOf('.') + 1))
-        throw new WireError(
-          `the content of ${JSON.stringify(key)} in the bucket ${TARGETS} is another than its key says`,
-        );
+        throw new WireError(`the content of ${JSON.stringify(key)} in the bucket ${TARGETS} does not match its key`);
       Object.assign(merged, JSON.parse(text) as Targets);
     });
     return merged;

@@ -149,7 +149,7 @@ export class Election {
     const changed = (this.revision === undefined) !== (revision === undefined);
     this.revision = revision;
     if (!changed) return;
-    this.options.logger.info({ service: this.options.name }, revision === undefined ? 'leads no more' : 'leads');
+    this.options.logger.info({ service: this.options.name }, revision === undefined ? 'no longer the leader' : 'leads');
     this.options.onChange(revision !== undefined);
   }
 

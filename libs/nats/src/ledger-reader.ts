@@ -108,7 +108,9 @@ export class LedgerReader {
   async catchUp(after: number): Promise<Tail> {
     const last = await this.options.ledger.lastSequence();
     if (last < after)
-      throw new RefoldError(`the ledger ends at ${last}, but ${after} was folded: it is a restored backup`);
+      throw new RefoldError(
+        `the ledger ends at ${last}, but ${after} was folded: it was restored from an older backup`,
+      );
     const entries: Entry[] = [];
     let upTo = after;
     for (;;) {
@@ -117,7 +119,7 @@ export class LedgerReader {
       const progressed = tail.upTo > upTo;
       upTo = tail.upTo;
       if (upTo >= last) return { entries, upTo };
-      if (this.stopped) throw new UnreachableError('this copy ends');
+      if (this.stopped) throw new UnreachableError('this copy is stopping');
       if (progressed) continue;
       const startedMs = monotonicMs();
       await this.arrival.wait(STALLED_MS);
@@ -155,7 +157,7 @@ export class LedgerReader {
   ): Promise<Entry | undefined | UnreadableFactError> {
     if (message.seq !== upTo + 1) {
       throw new RefoldError(
-        `the ledger goes on at ${message.seq}, but this copy has folded up to ${upTo}: what lies between was trimmed`,
+        `the next fact is at sequence ${message.seq}, but this copy has folded only up to ${upTo}: the facts in between were trimmed`,
       );
     }
     const type = factTypeOf(message.subject);
@@ -182,8 +184,7 @@ export class LedgerReader {
   private noteVoided(sequence: number, upTo: number): void {
     if (this.voided.has(sequence)) return;
     this.voided.add(sequence);
-    if (sequence <= upTo)
-      throw new RefoldError(`sequence ${sequence} of the ledger was declared void after it was folded`);
+    if (sequence <= upTo) throw new RefoldError(`sequence ${sequence} of the ledger was voided after it was folded`);
   }
 
   /** Whether this fact is void. Void facts behind it need not stop this copy again; those before it were folded. */

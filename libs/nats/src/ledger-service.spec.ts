@@ -174,7 +174,9 @@ describe('a service on the ledger', () => {
     );
     counters.push(counter);
     await counter.start();
-    expect(await until(() => counter.halted)).toMatch(/REPORTS ends at 0, and was read up to 7: .*"first_seq": 8/);
+    expect(await until(() => counter.halted)).toMatch(
+      /REPORTS ends at sequence 0, but was already read up to 7: .*"first_seq": 8/,
+    );
     expect(counter.leading).toBe(false);
     const { config } = await bus.jsm.streams.info(REPORTS);
     await bus.jsm.streams.delete(REPORTS);
@@ -210,7 +212,7 @@ describe('a service on the ledger', () => {
     await bus.js.publish('node.heard.n1', '{}');
     const without = await ofVersion2(undefined);
     expect(await until(() => without.halted)).toMatch(
-      /begins at 3.*is one of fold version 1, and this release folds version 2 \(it reads 2\): start the release that ran before, or one that can read it/,
+      /starts at sequence 3.*have fold version 1, but this release has version 2 and reads 2: start the previous release, or one that can read them/,
     );
     const second = await ofVersion2({
       1: (dumped) => ({ ...(dumped as object), byNode: [['n1', { count: 20, skipped: '' }]] }),

@@ -117,7 +117,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   /** Why this copy would be of no use if it had to lead now; undefined when it would. */
   get unready(): string | undefined {
     const { status } = this.service;
-    if (!this.bus.connected) return 'there is no connection to NATS';
+    if (!this.bus.connected) return 'it is not connected to NATS';
     if (status.phase === 'halted') return `it has stopped deciding: ${status.reason}`;
     const isBehind = status.phase === 'starting' || (status.phase === 'leading' && status.behind);
     return isBehind ? 'it has not read the ledger to its end yet' : undefined;

@@ -97,7 +97,7 @@ export class Ledger {
     const isElsewhere = answers.some(
       (answer, i) => answer.status === 'fulfilled' && answer.value.seq !== expectedLast + 1 + i,
     );
-    if (isElsewhere) throw new NoLeaderError('the server stored facts at other places than it was asked to');
+    if (isElsewhere) throw new NoLeaderError('the server stored facts at other sequences than requested');
     return expectedLast + messages.length;
   }
 
@@ -132,7 +132,7 @@ export class Ledger {
     last.catch(() => undefined);
     await first;
     const { seq, count } = await last;
-    if (count !== messages.length) throw new Error(`the server took ${count} of ${messages.length} facts`);
+    if (count !== messages.length) throw new Error(`the server stored only ${count} of ${messages.length} facts`);
     return seq;
   }
 }

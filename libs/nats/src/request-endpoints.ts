@@ -82,7 +82,7 @@ export class RequestEndpoints {
       refuse(message, {
         status: 409,
         code: 'too-large',
-        message: `the answer has ${bytes} bytes; the limit of a message is ${most}: ask for a smaller page (limit)`,
+        message: `the answer has ${bytes} bytes; a message can have at most ${most}: ask for a smaller page with limit`,
       });
   }
 

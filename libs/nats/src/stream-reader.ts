@@ -186,7 +186,7 @@ export async function readAll(
       taken = message.seq;
       if (message.seq >= last.seq) return;
     }
-    if (!isAtEnd) throw new Error(`the reading of ${reading.stream} ended before its end`);
+    if (!isAtEnd) throw new Error(`reading ${reading.stream} stopped before the end`);
   } finally {
     clearInterval(watch);
     reader.close();

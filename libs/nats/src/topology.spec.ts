@@ -48,7 +48,7 @@ describe('the streams and buckets', () => {
       (caught: unknown) => caught,
     );
     expect(error).toBeInstanceOf(TopologyError);
-    expect((error as Error).message).toMatch(/CHANGES: storage is "memory", and should be "file"/);
+    expect((error as Error).message).toMatch(/CHANGES: storage is "memory", but should be "file"/);
   });
 
   it('need a server of 2.12', () => {

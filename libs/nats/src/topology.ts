@@ -161,7 +161,7 @@ function differencesOf(asked: StreamSpec, found: StreamConfig): readonly string[
     const have = found[option as keyof StreamConfig];
     return isSame(value, have)
       ? []
-      : [`${asked.name}: ${option} is ${JSON.stringify(have)}, and should be ${JSON.stringify(value)}`];
+      : [`${asked.name}: ${option} is ${JSON.stringify(have)}, but should be ${JSON.stringify(value)}`];
   });
 }
 

@@ -97,7 +97,7 @@ async function healthOf(
 
 function unreadyOf(running: RunningProcess | undefined): string | undefined {
   if (running === undefined) return 'it is starting and waits for NATS';
-  if (!running.bus.connected) return 'there is no connection to NATS';
+  if (!running.bus.connected) return 'it is not connected to NATS';
   const unready = running.services.flatMap(({ name, app, ledger }) => {
     const reason = ledger === undefined ? app.get(ServiceNotes).missing : ledger.unready;
     return reason === undefined ? [] : [running.services.length === 1 ? reason : `${name}: ${reason}`];

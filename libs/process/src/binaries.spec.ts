@@ -61,7 +61,7 @@ describe('findNatsServer', () => {
     const cached = fakeServer('.cache/sluice/nats-server-2.14.9/nats-server', '2.14.9');
     expect(await find({ PATH: join(home, 'bin') })).toBe(cached);
     expect(said).toEqual([
-      `${home}/bin/nats-server is version 2.9.10, and Sluice needs 2.12.0 or newer: looking further`,
+      `${home}/bin/nats-server is version 2.9.10, and Sluice needs 2.12.0 or newer; looking for another one`,
     ]);
   });
 

@@ -43,7 +43,7 @@ export async function findNatsServer(options: FindOptions = {}): Promise<string>
         ? 'does not run here'
         : `is version ${version}, and Sluice needs ${OLDEST_NATS_SERVER} or newer`;
     tooOld.push(`${found} ${why}`);
-    say(`${found} ${why}: looking further`);
+    say(`${found} ${why}; looking for another one`);
   }
   const cached = cachePath(env, 'nats-server', PINNED_NATS_SERVER);
   if (isExecutable(cached)) return cached;
@@ -108,11 +108,11 @@ export function cachePath(env: NodeJS.ProcessEnv, name: string, version: string)
 
 function noServer(tooOld: readonly string[], cached: string, goWhy: string): string {
   return [
-    `no nats-server ${OLDEST_NATS_SERVER} or newer${tooOld.length > 0 ? ` (${tooOld.join('; ')})` : ''}, and ${goWhy}. One of these helps:`,
+    `no nats-server ${OLDEST_NATS_SERVER} or newer${tooOld.length > 0 ? ` found (${tooOld.join('; ')})` : ' found'}, and ${goWhy}. Provide one of these:`,
     '  - SLUICE_NATS_SERVER=/path/to/nats-server',
     '  - nats-server in PATH (https://github.com/nats-io/nats-server/releases)',
     `  - nats-server ${PINNED_NATS_SERVER} at ${cached}`,
-    `  - Go in PATH (https://go.dev/dl): then it is built by go install github.com/nats-io/nats-server/v2@v${PINNED_NATS_SERVER}`,
+    `  - Go in PATH (https://go.dev/dl), to build it with go install github.com/nats-io/nats-server/v2@v${PINNED_NATS_SERVER}`,
     `  - the container image: docker run --network host docker.io/library/nats:${PINNED_NATS_SERVER} -js, and --server nats://127.0.0.1:4222`,
   ].join('\n');
 }

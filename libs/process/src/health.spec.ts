@@ -34,7 +34,7 @@ describe('what a process says of its health', () => {
   });
 
   it('has no other page, and rejects a port that is taken', async () => {
-    expect(await asked('/metrics')).toEqual([404, 'there are /healthz and /readyz\n']);
+    expect(await asked('/metrics')).toEqual([404, 'use /healthz or /readyz\n']);
     await expect(serveHealth(server.port, { dead: () => undefined, unready: () => undefined })).rejects.toMatchObject({
       code: 'EADDRINUSE',
     });

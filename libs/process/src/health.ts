@@ -26,10 +26,10 @@ export async function serveHealth(port: number, health: Health): Promise<HealthS
     const check = checks[url.split('?', 1)[0] ?? ''];
     const why = check?.();
     answer.writeHead(check === undefined ? 404 : why === undefined ? 200 : 503, { 'content-type': 'text/plain' });
-    answer.end(check === undefined ? 'there are /healthz and /readyz\n' : `${why ?? 'ok'}\n`);
+    answer.end(check === undefined ? 'use /healthz or /readyz\n' : `${why ?? 'ok'}\n`);
   });
   await new Promise<void>((resolve, reject) => server.once('error', reject).listen(port, resolve));
-  // It is no reason to go on for a process that has nothing else to do.
+  // The health server alone does not keep a process running.
   server.unref();
   return {
     port: (server.address() as AddressInfo).port,

@@ -49,7 +49,7 @@ export function readSettings<Table extends Readonly<Record<string, Setting<unkno
     const text = given === '' ? setting.fallback : given;
     values[key] = text === undefined ? undefined : setting.form.parse(text);
     if (text !== undefined && values[key] === undefined)
-      complaints.push(`${setting.variable} is ${JSON.stringify(text)}, and must be ${setting.form.must}`);
+      complaints.push(`${setting.variable} is ${JSON.stringify(text)}, but must be ${setting.form.must}`);
   }
   if (complaints.length > 0) throw new SettingsError(complaints.join('; '));
   return values as Values<Table>;

@@ -143,15 +143,15 @@ export const SERVICE_SETTINGS = {
     services: ['gateway'],
     form: number(0, SECOND_MS),
     fallback: '1',
-    description: 'Objects that are applied within so many seconds of each other go into one change.',
+    description: 'Objects that are applied within this many seconds of each other become one change.',
   },
   webhookPort: {
     variable: 'SLUICE_WEBHOOK_PORT',
     services: ['gateway'],
     form: PORT,
     description:
-      'Port of the admission webhook. It needs `SLUICE_WEBHOOK_CERT_FILE` and `SLUICE_WEBHOOK_KEY_FILE`, because an ' +
-      'API server asks over TLS only. Without it there is no webhook.',
+      'Port of the admission webhook. It needs `SLUICE_WEBHOOK_CERT_FILE` and `SLUICE_WEBHOOK_KEY_FILE`, because the ' +
+      'API server uses TLS only. Without it there is no webhook.',
   },
   webhookCertFile: {
     variable: 'SLUICE_WEBHOOK_CERT_FILE',

@@ -53,7 +53,7 @@ export class Supervisor {
   constructor(private readonly options: SupervisorOptions = {}) {}
 
   add(spec: ChildSpec): void {
-    if (this.kept.has(spec.name)) throw new Error(`${spec.name} is kept already`);
+    if (this.kept.has(spec.name)) throw new Error(`${spec.name} is already supervised`);
     const kept: SupervisedProcess = {
       spec,
       child: undefined,

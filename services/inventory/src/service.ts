@@ -51,5 +51,5 @@ class InventoryModule {}
 export const service: ServiceSpec = {
   module: InventoryModule,
   name: 'inventory',
-  description: 'which nodes there are',
+  description: 'tracks which nodes exist',
 };

@@ -19,5 +19,5 @@ class MergerModule {}
 export const service: ServiceSpec = {
   module: MergerModule,
   name: 'merger',
-  description: 'merges changes into one config per node',
+  description: 'renders one config per node from all changes',
 };

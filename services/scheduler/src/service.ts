@@ -27,4 +27,8 @@ const REQUESTS: RequestTable<Request> = {
 })
 class SchedulerModule {}
 
-export const service: ServiceSpec = { module: SchedulerModule, name: 'scheduler', description: 'who may change when' };
+export const service: ServiceSpec = {
+  module: SchedulerModule,
+  name: 'scheduler',
+  description: 'decides which node may change when',
+};

@@ -16,5 +16,5 @@ class ValidatorModule {}
 export const service: ServiceSpec = {
   module: ValidatorModule,
   name: 'validator',
-  description: 'what may reach a node',
+  description: 'decides which configs may reach a node',
 };

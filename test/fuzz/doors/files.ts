@@ -84,7 +84,7 @@ export const ODD_FILES: Readonly<Record<string, () => OddFile>> = {
   'a Pod': () => ({
     content: 'apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: []}\n',
     code: 3,
-    says: /Pod\/web.*unknown|there is no such kind.*odd\.yaml:1/,
+    says: /Pod\/web.*unknown|unknown kind.*odd\.yaml:1/,
   }),
   nothing: () => ({ content: '', code: 2, says: /odd\.yaml: contains no manifest/ }),
   'only a comment and marks': () => ({

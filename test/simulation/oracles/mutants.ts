@@ -98,7 +98,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'the scheduler takes what belongs together for separate',
-    caughtBy: 'I4 turned round',
+    caughtBy: 'I4 no forward after failure',
     on: {
       kubernetes: false,
       actors: new Map([

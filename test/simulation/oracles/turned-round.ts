@@ -7,14 +7,14 @@ interface Rolling {
 }
 
 /**
- * I4: a rollout in which a config was found invalid, or more nodes failed than it tolerates, leads no further node
- * forward.
+ * I4: once a node has reported the config as invalid, or more nodes have failed than `maxFailures` allows, the rollout
+ * grants no further forward lease.
  */
 export function turnedRound(): Oracle {
   const rolling = new Map<string, Rolling>();
   const failed = new Map<string, string>();
   return {
-    name: 'I4 turned round',
+    name: 'I4 no forward after failure',
     onFact(_world, fact) {
       if (fact.type === 'rollout.started') rolling.set(fact.change, { maxFailures: fact.maxFailures, failures: 0 });
       else if (isTurn(fact)) for (const known of [rolling, failed]) known.delete(fact.change);

@@ -83,7 +83,7 @@ describeOnKube('the definitions of custom resources', (world) => {
         .message;
     expect(await told('two probes in one')).toContain('exactly one of tcp, http, exec, file is needed');
     expect(await told('In without values')).toContain('In and NotIn need at least one value');
-    expect(await told('a reload of nothing')).toContain('reload and restart need the unit');
+    expect(await told('a reload of nothing')).toContain('reload and restart need a unit');
     expect(await told('a pool named default')).toContain('a Pool cannot be named default');
   });
 });

@@ -6,9 +6,9 @@ const COUNT = { type: 'integer', format: 'int64', minimum: 0 } as const;
 
 const described = (schema: object, description: string): Schema => ({ ...schema, description });
 
-/** As in all of Kubernetes: one of each type. */
+/** Standard Kubernetes conditions. */
 const CONDITIONS: Schema = {
-  description: 'Conditions, as in all of Kubernetes: one of each type.',
+  description: 'Standard Kubernetes conditions, one of each type.',
   type: 'array',
   'x-kubernetes-list-type': 'map',
   'x-kubernetes-list-map-keys': ['type'],
@@ -17,30 +17,30 @@ const CONDITIONS: Schema = {
     required: ['type', 'status', 'lastTransitionTime', 'reason', 'message'],
     properties: {
       type: described({ ...TEXT, maxLength: 316 }, '`Accepted`, `Validated`, `Progressing` or `Ready`.'),
-      status: described({ ...TEXT, enum: ['True', 'False', 'Unknown'] }, 'Whether the condition holds.'),
-      observedGeneration: described(COUNT, 'The generation that the condition is about.'),
-      lastTransitionTime: described({ ...TEXT, format: 'date-time' }, 'When `status` changed last.'),
+      status: described({ ...TEXT, enum: ['True', 'False', 'Unknown'] }, 'Whether the condition is true.'),
+      observedGeneration: described(COUNT, 'The generation that the condition describes.'),
+      lastTransitionTime: described({ ...TEXT, format: 'date-time' }, 'When `status` last changed.'),
       reason: described({ ...TEXT, minLength: 1, maxLength: 1024 }, 'Why, in one word for programs.'),
       message: described({ ...TEXT, maxLength: 32_768 }, 'Why, for people.'),
     },
   },
 };
 
-const STATUS = 'What became of it. The gateway writes it.';
+const STATUS = 'The result, written by the gateway.';
 
 const COUNTS = {
-  nodes: described(COUNT, 'Nodes that the change alters.'),
+  nodes: described(COUNT, 'Nodes that the change affects.'),
   applied: described(COUNT, 'Nodes that have applied it.'),
   failed: described(COUNT, 'Nodes on which it failed.'),
   unknown: described(COUNT, 'Nodes that did not answer in time.'),
   deferred: described(COUNT, 'Nodes that get it later, once they can.'),
-  pending: described(COUNT, 'Nodes that are still to change.'),
+  pending: described(COUNT, 'Nodes that have not changed yet.'),
 };
 
 const COMMON = {
   phase: described(TEXT, 'State of the object, in one word.'),
   message: described(TEXT, 'Why it is in that phase.'),
-  observedGeneration: described(COUNT, 'The generation that this status is about.'),
+  observedGeneration: described(COUNT, 'The generation that this status describes.'),
   conditions: CONDITIONS,
 };
 
@@ -65,8 +65,8 @@ export const POOL_STATUS: Schema = {
     members: described(COUNT, 'Nodes in the pool.'),
     budget: described(COUNT, 'How many nodes may be unavailable at once.'),
     unavailable: described(COUNT, 'Nodes that are unavailable now.'),
-    usedBy: described(TEXT, 'The first of the nodes that are unavailable, and why each is.'),
-    waiting: described(COUNT, 'Nodes that wait for room in the budget.'),
+    usedBy: described(TEXT, 'The first unavailable nodes, and why each is unavailable.'),
+    waiting: described(COUNT, 'Nodes that wait for a unit of the budget.'),
   },
 };
 
@@ -78,13 +78,13 @@ export const ROLLOUT_STATUS: Schema = {
     ...COMMON,
     ...COUNTS,
     paused: described({ type: 'boolean' }, 'Whether the rollout is paused.'),
-    source: described(TEXT, 'Where the change came from.'),
-    progress: described(TEXT, 'Nodes that are done, of all.'),
+    source: described(TEXT, 'The source of the change.'),
+    progress: described(TEXT, 'How many of the nodes are done.'),
     blocked: described(
       COUNT,
-      'Nodes whose drain is held up: by a PodDisruptionBudget, by pods that must not be evicted, or by the API server.',
+      'Nodes whose drain is blocked by a PodDisruptionBudget, pods that must not be evicted, or the API server.',
     ),
-    stalledBy: described({ type: 'array', items: TEXT }, 'What keeps the rollout from going on.'),
+    stalledBy: described({ type: 'array', items: TEXT }, 'The nodes that stall the rollout.'),
     supersededBy: described(TEXT, 'The change that replaced this one.'),
     startedAt: described(TEXT, 'When the rollout started.'),
     endedAt: described(TEXT, 'When it ended.'),
@@ -94,7 +94,7 @@ export const ROLLOUT_STATUS: Schema = {
       additionalProperties: {
         type: 'object',
         properties: {
-          nodes: described(COUNT, 'Nodes of the pool that the change alters.'),
+          nodes: described(COUNT, 'Nodes of the pool that the change affects.'),
           done: described(COUNT, 'Nodes that are done.'),
           active: described(COUNT, 'Nodes that are changing now.'),
           untouched: described(COUNT, 'In a rollback: nodes that are done because the change never reached them.'),

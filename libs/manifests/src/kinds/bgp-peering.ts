@@ -20,13 +20,13 @@ const [MIN_HOLD_S, MAX_HOLD_S] = [3, 65_535];
   expressions: [
     {
       rule: 'has(self.holdTime) == has(self.keepaliveTime)',
-      message: 'holdTime and keepaliveTime are used together only',
+      message: 'holdTime and keepaliveTime must be used together',
     },
   ],
 })
 @About('Accepts BGP sessions from peers in the networks of the gateways of a Layer2Network.')
 @Fields({
-  network: 'Name of a Layer2Network that the node has too and that has gateways.',
+  network: 'Name of a Layer2Network that the node also has and that has gateways.',
   remoteAs: 'AS number of the peers.',
   localAs: 'AS number that the node uses toward the peers. Default: that of the VRF.',
   vrf: "VRF that receives the peers' routes. Default: that of the network.",
@@ -72,7 +72,7 @@ function timerProblems(spec: Readonly<Record<string, unknown>>): readonly Proble
     ['keepaliveTime', 'holdTime'],
   ] as const) {
     if (spec[field] !== undefined && spec[other] === undefined)
-      problems.push({ at: other, code: 'required', message: 'holdTime and keepaliveTime are used together only' });
+      problems.push({ at: other, code: 'required', message: 'holdTime and keepaliveTime must be used together' });
   }
   const [hold, keepalive] = [secondsOf(spec['holdTime']), secondsOf(spec['keepaliveTime'])];
   if (hold !== undefined && (!Number.isInteger(hold) || hold < MIN_HOLD_S || hold > MAX_HOLD_S)) {

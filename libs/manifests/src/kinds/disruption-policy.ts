@@ -25,7 +25,7 @@ const MAX_ACTIONS = 32;
   expressions: [
     {
       rule: `!(self.kind in [${WITH_UNIT.map((kind) => `'${kind}'`).join(', ')}]) || has(self.unit)`,
-      message: `${WITH_UNIT.join(' and ')} need the unit`,
+      message: `${WITH_UNIT.join(' and ')} need a unit`,
       fieldPath: '.unit',
     },
     {
@@ -37,7 +37,7 @@ const MAX_ACTIONS = 32;
 })
 @Fields({
   kind: '`none`, `daemon-reload`, `reload` or `restart` a unit, `drain` the node, or `reboot` it.',
-  unit: 'Unit to reload or restart, as in `frr.service`. Required for these two, forbidden for the others.',
+  unit: 'Unit to reload or restart, such as `frr.service`. Required for these two, forbidden for the others.',
 })
 export class ActionSpec {
   @Word(ACTION_KINDS, 'unknown-action') readonly kind!: ActionKind;
@@ -56,7 +56,7 @@ export class FileRule {
 
 /** The actions for a unit. */
 @Fields({
-  name: 'Name of the unit, as in `chronyd.service`.',
+  name: 'Name of the unit, such as `chronyd.service`.',
   actions: 'What a change needs. `none` next to other actions has no effect; `reboot` replaces all but `drain`.',
 })
 export class UnitRule {
@@ -74,7 +74,7 @@ export class SshKeysRule {
 
 /** The actions for a kernel parameter, or for all that begin like it: `net.ipv4` is also `net.ipv4.ip_forward`. */
 @Fields({
-  key: 'Name of a kernel parameter or its beginning: `net.ipv4` also covers `net.ipv4.ip_forward`. The longest one wins.',
+  key: 'Name of a kernel parameter, or the start of one: `net.ipv4` also covers `net.ipv4.ip_forward`. The longest match wins.',
   actions: 'What a change needs. `none` next to other actions has no effect; `reboot` replaces all but `drain`.',
 })
 export class SysctlRule {
@@ -84,7 +84,7 @@ export class SysctlRule {
 
 /** The actions for all fragments of a network kind. */
 @Fields({
-  kind: 'Network kind that the rule is about.',
+  kind: 'Network kind that the rule applies to.',
   actions: 'What a change needs. `none` next to other actions has no effect; `reboot` replaces all but `drain`.',
 })
 export class NetworkRule {
@@ -122,7 +122,7 @@ export const disruptionPolicy: Kind = {
 function unitProblems(action: Readonly<Record<string, unknown>>): readonly Problem[] {
   const needsUnit = WITH_UNIT.includes(action['kind'] as string);
   if (needsUnit && action['unit'] === undefined)
-    return [{ at: 'unit', code: 'required', message: `${String(action['kind'])} needs the unit` }];
+    return [{ at: 'unit', code: 'required', message: `${String(action['kind'])} needs a unit` }];
   const known = ACTION_KINDS.includes(action['kind'] as ActionKind);
   if (known && !needsUnit && action['unit'] !== undefined) {
     return [{ at: 'unit', code: 'forbidden', message: `${String(action['kind'])} takes no unit` }];

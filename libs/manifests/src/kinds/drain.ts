@@ -20,7 +20,7 @@ const NAMESPACE = patternForm(
 const RESOURCE = patternForm(
   'bad-resource',
   /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/,
-  'must be the name of an extended resource, as in "example.com/nic"',
+  'must be the name of an extended resource, such as "example.com/nic"',
 );
 /** Far from each other, so that there is always room between two. */
 const MAX_ORDER = 1_000_000;
@@ -32,11 +32,11 @@ const MAX_RULES = 1_000;
  * touched.
  */
 @Fields({
-  podSelector: 'Pods that the rule is about, by their labels. `{}` selects all.',
-  namespaces: 'Namespaces that the rule is about. Default: all.',
+  podSelector: 'Pods that the rule applies to, by their labels. `{}` selects all.',
+  namespaces: 'Namespaces that the rule applies to. Default: all.',
   action: '`drain` evicts the pods, `skip` leaves them, `wait` waits until they end on their own. Default: `drain`.',
   order:
-    'Pods with a lower order are gone before pods with a higher one are evicted. Default: 0; system pods come last.',
+    'Pods with a higher order are evicted once all pods with a lower order are gone. Default: 0; system pods come last.',
 })
 export class DrainRule {
   @Nested(() => NodeSelector) readonly podSelector!: NodeSelector;
@@ -55,31 +55,31 @@ export class DrainRule {
   expressions: [
     {
       rule: 'has(self.podSelector) || has(self.resources)',
-      message: 'needs podSelector, resources, or both: without either nothing would be drained',
+      message: 'needs podSelector, resources, or both: without them nothing would be drained',
     },
   ],
 })
 @Fields({
   podSelector: 'Drain pods with these labels.',
-  resources: 'Drain pods that request one of these extended resources, as in `example.com/nic`.',
+  resources: 'Drain pods that request one of these extended resources, such as `example.com/nic`.',
 })
 export class DrainOnly {
   @Optional() @Nested(() => NodeSelector) readonly podSelector?: NodeSelector;
   @Optional() @TextList(RESOURCE, 1) readonly resources?: readonly string[];
 }
 
-/** How the nodes of a pool are drained, where Kubernetes runs on them. */
-@About('How the nodes of a pool are drained, where Kubernetes runs on them.')
+/** How the nodes of a pool are drained with Kubernetes. */
+@About('How the nodes of a pool are drained with Kubernetes.')
 @Fields({
   gracePeriod: "How long a pod may take to stop, such as `30s`. Default: each pod's own grace period.",
   unmanaged:
-    'What to do with pods that no controller would create again: `evict` them, or `block` the drain. Default: `block`.',
+    'What to do with pods that no controller would recreate: `evict` them, or `block` the drain. Default: `block`.',
   emptyDir:
     'What to do with pods that would lose the data of an emptyDir volume: `evict` them, or `block` the drain. Default: `block`.',
   rules: 'Exceptions for some pods. The first rule that matches a pod decides.',
   only: 'Drain only these pods. Default: all. A change that restarts the node always drains all.',
   onTimeout:
-    'After `drainTimeout`: `fail` the node, `defer` it and go on with the rollout, or `force`: delete the remaining pods, and fail if that takes as long again. Default: `fail`.',
+    'After `drainTimeout`: `fail` the node, `defer` it and continue the rollout, or `force`: delete the remaining pods, and fail the node if they are still there after another `drainTimeout`. Default: `fail`.',
   onUncordon:
     'If somebody uncordons the node during the drain: `restore` the cordon, or `give-up` and defer the node. Default: `restore`.',
 })
@@ -99,7 +99,7 @@ function somethingProblems(only: Readonly<Record<string, unknown>>): readonly Pr
     {
       at: '',
       code: 'required',
-      message: 'needs podSelector, resources, or both: without either nothing would be drained',
+      message: 'needs podSelector, resources, or both: without them nothing would be drained',
     },
   ];
 }

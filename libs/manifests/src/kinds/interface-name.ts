@@ -20,6 +20,6 @@ function nameForm(code: string, but: string, longest: number): TextForm {
   return patternForm(
     code,
     new RegExp(`^${but}[A-Za-z0-9_.][A-Za-z0-9_.-]{0,${longest - 1}}$`),
-    `must be the name of an interface: at most ${longest} of letters, digits, "_", "." and "-", and not a word such as "default"`,
+    `must be the name of an interface: at most ${longest} letters, digits, "_", "." and "-", and not a reserved word such as "default"`,
   );
 }

@@ -6,14 +6,14 @@ import { SelectingSpec, type Kind } from './kind.js';
 export const KERNEL_ARGUMENT = patternForm(
   'bad-argument',
   /^(?=.{1,500}$)[A-Za-z0-9_][A-Za-z0-9_.,:;/=+@%~^-]*$/,
-  'must be one kernel argument without spaces and quotes, as in "nosmt" or "hugepages=64"',
+  'must be one kernel argument without spaces or quotes, such as "nosmt" or "hugepages=64"',
 );
 
 /** Arguments to start the kernel with, in addition to those that it has. */
 @About('Arguments added to the kernel command line. A change drains and restarts the node.')
 @Fields({
   arguments:
-    'Arguments to add to those that the machine has, one per item, as in `nosmt` or `hugepages=64`. Several objects may add arguments to one node.',
+    'Arguments to add to those that the machine has, one per item, such as `nosmt` or `hugepages=64`. Several objects may add arguments to one node.',
 })
 export class KernelArgumentsSpec extends SelectingSpec {
   @TextList(KERNEL_ARGUMENT, 1) readonly arguments!: readonly string[];

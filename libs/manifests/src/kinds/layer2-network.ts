@@ -18,7 +18,7 @@ const MIN_MTU_OF_IPV6 = 1_280;
   expressions: [
     {
       rule: '!has(self.anycastGateways) || has(self.anycastMac)',
-      message: 'anycastGateways need the MAC address that they have on every node: anycastMac',
+      message: 'anycastGateways need anycastMac, the MAC address that they have on every node',
     },
     ...['vtep', 'neighSuppression'].map((field) => ({
       rule: `!has(self.${field}) || has(self.vni)`,
@@ -31,15 +31,15 @@ const MIN_MTU_OF_IPV6 = 1_280;
 @Fields({
   id: 'VLAN id. It names the bridge, and is the tag on `trunk`.',
   mtu: 'MTU in bytes of its interfaces. At least 1,280 with IPv6 gateways. Default: chosen by the kernel.',
-  vni: 'VXLAN network id. With it a tunnel connects the bridges of all nodes.',
+  vni: 'VXLAN network id. With it, a tunnel connects the bridges of all nodes.',
   vtep: 'Local address of the tunnel. Default: chosen by the kernel. Needs `vni`.',
   trunk: 'Existing interface of the node on which the network is tagged with `id`.',
   anycastMac: 'MAC address of the gateways, the same on every node. Required with `anycastGateways`.',
-  anycastGateways: 'Addresses of the gateways with their prefix length, as in `10.1.0.1/24`. The same on every node.',
-  advertiseNeighbors: 'Whether the node announces hosts that it learns of on this network. Default: false.',
+  anycastGateways: 'Addresses of the gateways with their prefix length, such as `10.1.0.1/24`. The same on every node.',
+  advertiseNeighbors: 'Whether the node announces hosts that it learns about on this network. Default: false.',
   createMacvlanInterface:
     'Whether to create the interface `vlan.ID`, connected to the bridge, for use as a parent of macvlan interfaces. Default: false.',
-  neighSuppression: 'Whether the tunnel answers ARP and neighbor requests for hosts that are known. Needs `vni`.',
+  neighSuppression: 'Whether the tunnel answers ARP and neighbor requests for known hosts. Needs `vni`.',
   disableSegmentation: 'Whether segmentation offload is switched off on its interfaces. Default: false.',
   vrf: "VRF in which the gateways route. Default: the node's main table.",
 })
@@ -75,7 +75,7 @@ function togetherProblems(spec: Readonly<Record<string, unknown>>): readonly Pro
     problems.push({
       at: 'anycastMac',
       code: 'required',
-      message: 'anycastGateways need the MAC address that they have on every node',
+      message: 'anycastGateways need anycastMac, the MAC address that they have on every node',
     });
   }
   for (const field of ['vtep', 'neighSuppression']) {
@@ -92,7 +92,7 @@ function togetherProblems(spec: Readonly<Record<string, unknown>>): readonly Pro
     problems.push({
       at: 'mtu',
       code: 'out-of-range',
-      message: `must be at least ${MIN_MTU_OF_IPV6} for a gateway of IPv6: below that the kernel takes IPv6 off the interface`,
+      message: `must be at least ${MIN_MTU_OF_IPV6} for a gateway of IPv6: below that the kernel disables IPv6 on the interface`,
     });
   }
   const gateways: readonly unknown[] = Array.isArray(spec['anycastGateways']) ? spec['anycastGateways'] : [];
@@ -101,7 +101,7 @@ function togetherProblems(spec: Readonly<Record<string, unknown>>): readonly Pro
       problems.push({
         at: `anycastGateways[${i}]`,
         code: 'duplicate',
-        message: `says the same as anycastGateways[${gateways.indexOf(gateway)}]`,
+        message: `is the same as anycastGateways[${gateways.indexOf(gateway)}]`,
       });
   }
   return problems;

@@ -13,14 +13,14 @@ const MOST_EDITORS = 64;
 const GROUP = patternForm(
   'bad-group',
   /^\S(.{0,251}\S)?$/,
-  'must be the name of a group in Kubernetes: at most 253 characters, and no space at its ends',
+  'must be the name of a group in Kubernetes: at most 253 characters, without spaces at the start or end',
 );
-const KIND = patternForm('bad-kind', /^[A-Z][A-Za-z0-9]{0,62}$/, 'must be the name of a kind, as in File');
+const KIND = patternForm('bad-kind', /^[A-Z][A-Za-z0-9]{0,62}$/, 'must be the name of a kind, such as File');
 
 /** Who may change what the nodes of a pool get: with which kinds, or with any. */
 @Fields({
   groups: 'Kubernetes groups whose members may change what the nodes of the pool get.',
-  kinds: 'Kinds that they may use, as in `File`. Default: all.',
+  kinds: 'Kinds that they may change, such as `File`. Default: all.',
 })
 export class EditorsSpec {
   @TextList(GROUP, 1) readonly groups!: readonly string[];
@@ -38,7 +38,7 @@ export class EditorsSpec {
   drift:
     'What to do if files or settings on a node were changed by hand: `report` it, or `repair` it within the budget. Default: `report`.',
   editors:
-    'Who may change what the nodes of the pool get. Enforced by the admission webhook in Kubernetes. Default: everybody whom the API server lets.',
+    'Who may change what the nodes of the pool get. Enforced by the admission webhook in Kubernetes. Default: everyone that the API server allows.',
 })
 export class PoolSpec extends SelectingSpec {
   @Optional() @CountOrPercent(MAX_NODES) readonly maxUnavailable?: number | string;

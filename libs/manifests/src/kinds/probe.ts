@@ -27,12 +27,12 @@ const PORT = '([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[
 const ADDRESS = patternForm(
   'bad-address',
   new RegExp(`^(\\[[0-9A-Fa-f:.]+\\]|[^\\s:/\\[\\]]+):${PORT}$`),
-  'must be host:port with a port from 1 to 65535, as in "10.0.0.1:6443" or "[::1]:80"',
+  'must be host:port with a port from 1 to 65535, such as "10.0.0.1:6443" or "[::1]:80"',
 );
 const URL_FORM = patternForm(
   'bad-url',
   /^https?:\/\/[^\s/?#]+([/?#]\S*)?$/,
-  'must be a URL that begins with http:// or https://',
+  'must be a URL that starts with http:// or https://',
 );
 const PATTERN: TextForm = {
   code: 'bad-pattern',
@@ -45,7 +45,7 @@ const PATTERN: TextForm = {
 
 /** A TCP connection that can be opened. */
 @Fields({
-  address: 'Host and port to connect to, as in `10.0.0.1:6443` or `[::1]:80`.',
+  address: 'Host and port to connect to, such as `10.0.0.1:6443` or `[::1]:80`.',
 })
 export class TcpProbe {
   @Text(ADDRESS) readonly address!: string;
@@ -53,7 +53,7 @@ export class TcpProbe {
 
 /** An HTTP GET that is answered by one of these statuses. */
 @Fields({
-  url: 'URL to send a GET request to. Begins with http:// or https://.',
+  url: 'URL to send a GET request to. Starts with http:// or https://.',
   status: 'Status codes that count as success. Default: `[200]`.',
 })
 export class HttpProbe {

@@ -15,14 +15,14 @@ const MAX_SEQ = 4_294_967_295;
   expressions: [
     {
       rule: '!has(self.ge) || !has(self.le) || self.ge <= self.le',
-      message: 'ge is more than le: no route has such a length',
+      message: 'ge is greater than le: no prefix length can match',
     },
   ],
 })
 @Fields({
-  cidr: 'Network that a route must be in, as in `10.0.0.0/8`.',
+  cidr: 'Network that a route must be in, such as `10.0.0.0/8`.',
   action: 'What to do with routes that match: `permit` or `deny`.',
-  seq: 'Position in the list; lower numbers are tried first. Default: the position as written, from 1.',
+  seq: 'Position in the list; lower numbers are tried first. Default: the position in this list, starting at 1.',
   ge: 'Shortest prefix length that matches. Without `ge` and `le` only the network itself matches.',
   le: 'Longest prefix length that matches.',
 })
@@ -50,7 +50,7 @@ function lengthProblems(filter: Readonly<Record<string, unknown>>): readonly Pro
     problems.push({
       at,
       code: 'out-of-range',
-      message: `must be from ${cidr.prefix}, the length of ${String(filter['cidr'])}, to ${bitsOf(cidr.family)}, and is ${length}`,
+      message: `must be from ${cidr.prefix}, the length of ${String(filter['cidr'])}, to ${bitsOf(cidr.family)}, but is ${length}`,
     });
   };
   range('ge', ge);
@@ -59,7 +59,7 @@ function lengthProblems(filter: Readonly<Record<string, unknown>>): readonly Pro
     problems.push({
       at: '',
       code: 'out-of-range',
-      message: `ge ${ge} is more than le ${le}: no route has such a length`,
+      message: `ge ${ge} is greater than le ${le}: no prefix length can match`,
     });
   return problems;
 }
@@ -75,12 +75,12 @@ function listProblems(field: string, list: unknown): readonly Problem[] {
     const seq = numberOf(item['seq']) ?? i + 1;
     const [same, place] = [lines.get(line), places.get(seq)];
     if (same !== undefined)
-      problems.push({ at: `${field}[${i}]`, code: 'duplicate', message: `says the same as ${field}[${same}]` });
+      problems.push({ at: `${field}[${i}]`, code: 'duplicate', message: `is the same as ${field}[${same}]` });
     else if (place !== undefined)
       problems.push({
         at: `${field}[${i}].seq`,
         code: 'duplicate',
-        message: `${seq} is the place of ${field}[${place}] already; without seq it is the place in the list, from 1`,
+        message: `${field}[${place}] already has seq ${seq}; the default seq is the position in the list, starting at 1`,
       });
     lines.set(line, same ?? i);
     places.set(seq, place ?? i);

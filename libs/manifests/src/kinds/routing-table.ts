@@ -26,9 +26,9 @@ const KERNEL_TABLES = [253, 254, 255];
   ],
 })
 @Fields({
-  to: 'Destination network, as in `10.0.0.0/8` or `0.0.0.0/0`.',
+  to: 'Destination network, such as `10.0.0.0/8` or `0.0.0.0/0`.',
   via: 'Address of the next hop.',
-  interface: 'Interface that the traffic leaves by.',
+  interface: 'Interface through which the traffic leaves.',
   blackhole: '`true`: traffic to this destination is dropped. Excludes `via` and `interface`.',
 })
 export class TableRoute {
@@ -47,14 +47,15 @@ export class TableRoute {
           {
             at: '',
             code: 'required',
-            message: 'at least one of from, to, interface is needed: a rule without any would turn all traffic',
+            message:
+              'at least one of from, to, interface is needed: a rule without any of them would redirect all traffic',
           },
         ],
   schema: { anyOf: ['from', 'to', 'interface'].map((field) => ({ required: [field] })) },
   expressions: [
     {
       rule: 'has(self.from) || has(self.to) || has(self.interface)',
-      message: 'at least one of from, to, interface is needed: a rule without any would turn all traffic',
+      message: 'at least one of from, to, interface is needed: a rule without any of them would redirect all traffic',
     },
   ],
 })
@@ -115,7 +116,7 @@ function wayProblems(route: Readonly<Record<string, unknown>>): readonly Problem
       at: '',
       code: 'exactly-one',
       message: hasWay
-        ? 'a blackhole leads nowhere: it has neither via nor interface'
+        ? 'a blackhole drops the traffic: it takes neither via nor interface'
         : 'via, interface or blackhole is needed',
     },
   ];

@@ -11,14 +11,14 @@ const PART = '[A-Za-z0-9_:@-]+(/[A-Za-z0-9_:@-]+)*';
 export const SYSCTL_KEY = patternForm(
   'bad-sysctl',
   new RegExp(`^(?=.{1,255}$)${PART}(\\.${PART})+$`),
-  'must be the name of a kernel parameter with dots, as in "vm.swappiness"',
+  'must be the name of a kernel parameter with dots, such as "vm.swappiness"',
 );
 
 /** The form of a kernel parameter, or of the beginning of some, in a rule. */
 export const SYSCTL_PREFIX = patternForm(
   'bad-sysctl',
   new RegExp(`^(?=.{1,255}$)${PART}(\\.${PART})*$`),
-  'must be the name of a kernel parameter or its beginning up to a dot, as in "net.ipv4"',
+  'must be the name of a kernel parameter, or the start of one up to a dot, such as "net.ipv4"',
 );
 
 /** The value of a kernel parameter: one line. */
@@ -38,7 +38,7 @@ const VALUE = {
 /** A kernel parameter with a value, now and after each boot. */
 @About('A kernel parameter, set now and after each boot.')
 @Fields({
-  key: 'Name of the parameter, as in `vm.swappiness`. A slash stands for a dot inside a part: `net.ipv4.conf.eth0/100.rp_filter`.',
+  key: 'Name of the parameter, such as `vm.swappiness`. A slash stands for a dot inside a part: `net.ipv4.conf.eth0/100.rp_filter`.',
   value: 'Its value in quotes, on one line of at most 4,000 characters.',
 })
 export class SysctlSpec extends SelectingSpec {

@@ -27,7 +27,7 @@ export class DropIn {
   expressions: [
     {
       rule: SAYS.map((field) => `has(self.${field})`).join(' || '),
-      message: `says nothing of the unit: at least one of ${SAYS.join(', ')} is needed`,
+      message: `needs at least one of ${SAYS.join(', ')}`,
     },
   ],
 })
@@ -35,7 +35,7 @@ export class DropIn {
   'A systemd unit: its file, its drop-ins, whether it starts at boot, and whether it runs. Fields that are left out stay as they are on the node.',
 )
 @Fields({
-  name: 'Name of the unit with its suffix, as in `exporter.service`. Only one object may manage a unit on a node.',
+  name: 'Name of the unit with its suffix, such as `exporter.service`. Only one object may manage a unit on a node.',
   content: 'The whole unit file. May contain templates. Leave it out for a unit that a package installs.',
   dropIns: 'Files that extend the unit or override parts of it.',
   enabled: 'Whether the unit starts at boot.',
@@ -77,5 +77,5 @@ function claims({ name, content, dropIns }: Readonly<Record<string, unknown>>): 
 
 function saysSomething(spec: Readonly<Record<string, unknown>>): readonly Problem[] {
   if (SAYS.some((field) => spec[field] !== undefined)) return [];
-  return [{ at: '', code: 'empty', message: `says nothing of the unit: at least one of ${SAYS.join(', ')} is needed` }];
+  return [{ at: '', code: 'empty', message: `needs at least one of ${SAYS.join(', ')}` }];
 }

@@ -48,11 +48,11 @@ export class LoopbackSpec {
     ],
   },
   expressions: [
-    { rule: 'has(self.vni) == has(self.routeTarget)', message: 'vni and routeTarget are used together only' },
+    { rule: 'has(self.vni) == has(self.routeTarget)', message: 'vni and routeTarget must be used together' },
     { rule: '!has(self.vtep) || has(self.vni)', message: 'without vni there is no tunnel', fieldPath: '.vtep' },
     {
       rule: '!has(self.community) || !has(self.communities)',
-      message: 'community and communities exclude each other',
+      message: 'community and communities cannot be used together',
       fieldPath: '.communities',
     },
   ],
@@ -62,17 +62,17 @@ export class LoopbackSpec {
   vrf: 'Name of the VRF and of its interface, at most 12 characters.',
   seq: 'Position of this part among those of the same VRF. If parts disagree, the lowest wins. Default: 1.',
   vni: 'VXLAN network id of the VRF, which makes it reachable from other nodes through EVPN. Needs `routeTarget`.',
-  routeTarget: 'EVPN route target that is imported and exported, as in `64512:100`. Needs `vni`.',
+  routeTarget: 'EVPN route target that is imported and exported, such as `64512:100`. Needs `vni`.',
   vtep: 'Local address of the VXLAN tunnel. Default: chosen by the kernel.',
   localAs: "AS number of the VRF's BGP instance. Default: that of the node's main instance.",
-  import: 'Which routes of the main table the VRF takes. Without it, none.',
-  export: 'Which routes of the VRF go to the main table. Without it, none.',
+  import: 'Which routes of the main table the VRF imports. Default: none.',
+  export: 'Which routes of the VRF the main table imports. Default: none.',
   aggregate:
     'Networks that are announced as one route. Traffic to an address in them that no more specific route covers is dropped.',
   sbrPrefixes: 'Source-based routing: traffic from these networks uses the table of the VRF.',
   community: 'BGP community of exported routes, such as `64512:100` or `no-export`. Excludes `communities`.',
   communities: 'BGP communities of exported routes. Excludes `community`.',
-  loopbacks: "Interfaces with an address of the node's own inside the VRF.",
+  loopbacks: 'Interfaces that give the node an address of its own inside the VRF.',
   mtu: "MTU in bytes of the VRF's bridge and tunnel. Default: chosen by the kernel.",
 })
 export class VrfSpec extends SelectingSpec {
@@ -99,13 +99,17 @@ function togetherProblems(spec: Readonly<Record<string, unknown>>): readonly Pro
   const has = (field: string): boolean => spec[field] !== undefined;
   const problems: Problem[] = [];
   if (has('vni') && !has('routeTarget'))
-    problems.push({ at: 'routeTarget', code: 'required', message: 'vni and routeTarget are used together only' });
+    problems.push({ at: 'routeTarget', code: 'required', message: 'vni and routeTarget must be used together' });
   if (has('routeTarget') && !has('vni'))
-    problems.push({ at: 'vni', code: 'required', message: 'vni and routeTarget are used together only' });
+    problems.push({ at: 'vni', code: 'required', message: 'vni and routeTarget must be used together' });
   if (has('vtep') && !has('vni'))
     problems.push({ at: 'vtep', code: 'forbidden', message: 'without vni there is no tunnel' });
   if (has('community') && has('communities'))
-    problems.push({ at: 'communities', code: 'forbidden', message: 'community and communities exclude each other' });
+    problems.push({
+      at: 'communities',
+      code: 'forbidden',
+      message: 'community and communities cannot be used together',
+    });
   return problems;
 }
 

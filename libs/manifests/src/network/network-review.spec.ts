@@ -112,19 +112,19 @@ test.each<[string, ConfigEntry[], (readonly string[])[]]>([
         'Vrf/red',
         'spec.vrf',
         'conflict',
-        `RoutingTable/a and Vrf/red both have routing table ${tableOf('red')}, which a VRF gets by its name`,
+        `RoutingTable/a and Vrf/red both have routing table ${tableOf('red')}, which is derived from the name of the VRF`,
       ],
     ],
   ],
   [
     'a loopback named as a VRF',
     [vrf('red', { loopbacks: [{ name: 'blue', subnet: '192.0.2.1/32' }] }), vrf('blue')],
-    [['Vrf/red', 'spec.loopbacks[0].name', 'conflict', 'Vrf/blue and Vrf/red both make an interface blue']],
+    [['Vrf/red', 'spec.loopbacks[0].name', 'conflict', 'Vrf/blue and Vrf/red both create an interface blue']],
   ],
   [
     'a VRF whose tunnel is named as that of a network',
     [vrf('100', { vni: 1, routeTarget: '1:1' }), l2('a', 100, { vni: 2 })],
-    [['Layer2Network/a', 'spec.id', 'conflict', 'Vrf/100 and Layer2Network/a both make an interface vx.100']],
+    [['Layer2Network/a', 'spec.id', 'conflict', 'Vrf/100 and Layer2Network/a both create an interface vx.100']],
   ],
   [
     'two ways to one network',

@@ -121,7 +121,7 @@ function tableReasons(fragments: NetworkFragments): readonly Reason[] {
       id: parts[0] ?? '',
       field: 'spec.vrf',
       key: String(tableOf(name)),
-      what: `have routing table ${tableOf(name)}, which a VRF gets by its name`,
+      what: `have routing table ${tableOf(name)}, which is derived from the name of the VRF`,
     })),
   ]);
 }
@@ -154,7 +154,7 @@ const link = (id: string, field: string, name: string): Claim => ({
   id,
   field,
   key: name,
-  what: `make an interface ${name}`,
+  what: `create an interface ${name}`,
 });
 
 function routeReasons({ tables }: NetworkFragments): readonly Reason[] {

@@ -15,7 +15,7 @@ const form = (
   schema: TextForm['schema'] = {},
 ): TextForm => ({ code, problem: (text) => (holds(text) ? undefined : message), schema });
 
-export const CHANGE_ID = form('bad-change', isChangeId, 'must be the id of a change, as in c12', {
+export const CHANGE_ID = form('bad-change', isChangeId, 'must be the id of a change, such as c12', {
   pattern: '^c[1-9][0-9]{0,15}$',
 });
 export const NODE_NAME = form('bad-node', isNodeName, 'must be the name of a node: a DNS subdomain', {
@@ -62,7 +62,7 @@ export class ReasonedRequest extends AskedRequest {
 
 /** A request for one page of a list. */
 @Fields({
-  cursor: 'Where the page begins: `cursor` of the page before. Without it, the first page.',
+  cursor: 'Where the page starts: `next` of the page before. Without it, the first page.',
   limit: 'How many items to return. Default: 500, which is also the maximum.',
 })
 export class PageRequest {

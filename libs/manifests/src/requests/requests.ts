@@ -46,7 +46,7 @@ export class DiffRequest {
 
 /** `ops.config.retry`: publishes a change once more. */
 @Fields({
-  change: 'Id of the change to publish again, as in `c12`.',
+  change: 'Id of the change to publish again, such as `c12`.',
 })
 export class RetryRequest extends AskedRequest {
   @Text(CHANGE_ID) readonly change!: string;
@@ -57,7 +57,7 @@ export class ListRolloutsRequest extends PageRequest {}
 
 /** `ops.rollout.get`: one rollout and a page of its nodes. */
 @Fields({
-  change: 'Id of the change, as in `c12`.',
+  change: 'Id of the change, such as `c12`.',
 })
 export class GetRolloutRequest extends PageRequest {
   @Text(CHANGE_ID) readonly change!: string;
@@ -65,7 +65,7 @@ export class GetRolloutRequest extends PageRequest {
 
 /** `ops.rollout.pause`, `resume` and `abort`. */
 @Fields({
-  change: 'Id of the change, as in `c12`.',
+  change: 'Id of the change, such as `c12`.',
 })
 export class SteerRequest extends ReasonedRequest {
   @Text(CHANGE_ID) readonly change!: string;
@@ -126,7 +126,7 @@ export class PoolRequest {
   node: 'Name of the node to take out of service.',
   pool: 'Pool whose budget it counts against. Default: the pool of the node.',
   owner: 'Who takes it. The same owner must give it back.',
-  forMs: 'After so many milliseconds it is given back automatically. Default: never.',
+  forMs: 'After this many milliseconds the node is given back automatically. Default: never.',
 })
 export class TakeRequest extends ReasonedRequest {
   @Text(NODE_NAME) readonly node!: string;

@@ -26,13 +26,13 @@ export function TextList(form?: TextForm, atLeast = 0): PropertyDecorator {
 /** An object whose values are strings and whose keys are label keys. */
 export function LabelMap(): PropertyDecorator {
   const check: Check = (value) => {
-    if (!isObject(value)) return [problem('wrong-type', `must be an object of strings, and is ${typeName(value)}`)];
+    if (!isObject(value)) return [problem('wrong-type', `must be an object of strings, but is ${typeName(value)}`)];
     return Object.entries(value).flatMap(([key, item]) => {
       const at = belowMap(key);
       const found: Problem[] = [];
       if (!LABEL_KEY.test(key)) found.push({ at, code: 'bad-label-key', message: LABEL_KEY_MESSAGE });
       if (typeof item !== 'string')
-        found.push({ at, code: 'wrong-type', message: `must be a string, and is ${typeName(item)}: put it in quotes` });
+        found.push({ at, code: 'wrong-type', message: `must be a string, but is ${typeName(item)}: put it in quotes` });
       return found;
     });
   };
@@ -59,7 +59,7 @@ export function Word(words: readonly string[], code = 'unknown-word'): PropertyD
   const message = `must be one of ${words.join(', ')}`;
   return Text({
     code,
-    problem: (text) => (words.includes(text) ? undefined : `${message}; ${JSON.stringify(text)} is not`),
+    problem: (text) => (words.includes(text) ? undefined : `${message}, but is ${JSON.stringify(text)}`),
     schema: { enum: words },
   });
 }
@@ -78,14 +78,14 @@ export const Flag = (): PropertyDecorator =>
   Checked(
     'flag',
     (value) =>
-      typeof value === 'boolean' ? [] : [problem('wrong-type', `must be true or false, and is ${typeName(value)}`)],
+      typeof value === 'boolean' ? [] : [problem('wrong-type', `must be true or false, but is ${typeName(value)}`)],
     { type: 'boolean' },
   );
 
 /** The value itself and no other. */
 export function Exactly(value: string | boolean, code: string): PropertyDecorator {
   const check: Check = (found) =>
-    found === value ? [] : [problem(code, `must be ${JSON.stringify(value)}, and is ${JSON.stringify(found)}`)];
+    found === value ? [] : [problem(code, `must be ${JSON.stringify(value)}, but is ${JSON.stringify(found)}`)];
   return Checked('exactly', check, { const: value });
 }
 
@@ -93,7 +93,7 @@ export function Exactly(value: string | boolean, code: string): PropertyDecorato
 export const AnyObject = (): PropertyDecorator =>
   Checked(
     'anyObject',
-    (value) => (isObject(value) ? [] : [problem('wrong-type', `must be an object, and is ${typeName(value)}`)]),
+    (value) => (isObject(value) ? [] : [problem('wrong-type', `must be an object, but is ${typeName(value)}`)]),
     { type: 'object' },
   );
 
@@ -101,7 +101,7 @@ export const AnyObject = (): PropertyDecorator =>
 export const AnyList = (): PropertyDecorator =>
   Checked(
     'anyList',
-    (value) => (Array.isArray(value) ? [] : [problem('wrong-type', `must be a list, and is ${typeName(value)}`)]),
+    (value) => (Array.isArray(value) ? [] : [problem('wrong-type', `must be a list, but is ${typeName(value)}`)]),
     { type: 'array' },
   );
 
@@ -148,7 +148,7 @@ const problem = (code: string, message: string): Problem => ({ at: '', code, mes
 function textCheck(form?: TextForm): Check {
   return (value, stage) => {
     if (typeof value !== 'string')
-      return [problem('wrong-type', `must be a string, and is ${typeName(value)}${quotesHint(value)}`)];
+      return [problem('wrong-type', `must be a string, but is ${typeName(value)}${quotesHint(value)}`)];
     if (form === undefined) return [];
     const templated = stage === 'written' && hasTemplate(value);
     const found = templated ? form.anyway?.(value) : form.problem(value);
@@ -161,17 +161,17 @@ const quotesHint = (value: unknown): string =>
 
 function wholeCheck(min: number, max: number): Check {
   return (value) => {
-    if (typeof value !== 'number') return [problem('wrong-type', `must be a whole number, and is ${typeName(value)}`)];
+    if (typeof value !== 'number') return [problem('wrong-type', `must be a whole number, but is ${typeName(value)}`)];
     if (!Number.isInteger(value)) return [problem('wrong-type', 'must be a whole number')];
     return value >= min && value <= max
       ? []
-      : [problem('out-of-range', `must be from ${min} to ${max}, and is ${value}`)];
+      : [problem('out-of-range', `must be from ${min} to ${max}, but is ${value}`)];
   };
 }
 
 function listCheck(item: Check, atLeast: number): Check {
   return (value, stage) => {
-    if (!Array.isArray(value)) return [problem('wrong-type', `must be a list, and is ${typeName(value)}`)];
+    if (!Array.isArray(value)) return [problem('wrong-type', `must be a list, but is ${typeName(value)}`)];
     if (value.length < atLeast) return [problem('empty', 'must not be empty')];
     return value.flatMap((each: unknown, i) =>
       item(each, stage).map((found) => ({ ...found, at: `[${i}]${found.at}` })),

@@ -68,7 +68,7 @@ const FIELDS = new WeakMap<Class, ReadonlyMap<string, Field>>();
 const wrongType = (at: string, wanted: string, value: unknown): Problem => ({
   at,
   code: 'wrong-type',
-  message: `must be ${wanted}, and is ${typeName(value)}`,
+  message: `must be ${wanted}, but is ${typeName(value)}`,
 });
 
 function build(type: Class, value: Readonly<Record<string, unknown>>, at: string, problems: Problem[]): object {
@@ -79,7 +79,7 @@ function build(type: Class, value: Readonly<Record<string, unknown>>, at: string
     problems.push({
       at: placeOf(at, key),
       code: 'unknown-field',
-      message: `there is no such field; known here: ${[...fields.keys()].join(', ')}`,
+      message: `unknown field; known fields: ${[...fields.keys()].join(', ')}`,
     });
   }
   for (const [key, field] of fields) {
@@ -101,7 +101,7 @@ function nest(nesting: Nesting, raw: unknown, at: string, problems: Problem[]): 
   if (Array.isArray(raw)) {
     const { atMost = Infinity } = nesting;
     if (raw.length > atMost)
-      problems.push({ at, code: 'too-many', message: `must have at most ${atMost}, and has ${raw.length}` });
+      problems.push({ at, code: 'too-many', message: `must have at most ${atMost} items, but has ${raw.length}` });
     return raw.map((item, i) => nestOne(nesting.type(), item, `${at}[${i}]`, problems));
   }
   problems.push(wrongType(at, 'a list', raw));

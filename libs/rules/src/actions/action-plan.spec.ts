@@ -102,7 +102,7 @@ describe('planActions', () => {
     });
     expect(planActions(config(entry('Warp', 'w', {})), config(), NO_POLICY)).toEqual({
       actions: [reboot],
-      because: [{ what: 'Warp/w', rule: 'Warp is not known here: reboot', actions: [reboot] }],
+      because: [{ what: 'Warp/w', rule: 'Warp is an unknown kind: reboot', actions: [reboot] }],
       changed: ['Warp/w'],
     });
   });

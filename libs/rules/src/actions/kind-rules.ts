@@ -51,7 +51,7 @@ const RULES: ReadonlyMap<string, KindRules> = new Map<string, KindRules>([
   // A running kernel does not take them: a policy that said less would leave the node half on the old config.
   ['KernelArguments', { own: () => BOOT, always: 'kernel arguments need a reboot' }],
   ['Exec', { own: nothing }],
-  ['Probe', { own: nothing, always: 'a probe only looks' }],
+  ['Probe', { own: nothing, always: 'a probe changes nothing' }],
   ...NETWORK_KINDS.map((kind): [string, KindRules] => [kind, network(kind)]),
 ]);
 
@@ -77,5 +77,5 @@ export function rulingOf(kind: string, place: string, policy: EffectivePolicy): 
   const ruled = rules?.ruled?.(place, policy) ?? policy.default;
   if (ruled !== undefined) return ruled;
   if (rules !== undefined) return { rule: `default of ${kind}`, policies: [], actions: rules.own(place) };
-  return { rule: `${kind} is not known here: reboot`, policies: [], actions: [{ kind: 'reboot' }] };
+  return { rule: `${kind} is an unknown kind: reboot`, policies: [], actions: [{ kind: 'reboot' }] };
 }

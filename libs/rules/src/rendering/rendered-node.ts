@@ -104,7 +104,7 @@ function fillPart(part: TemplatePart, field: string, node: TemplateNode, fragmen
   const message =
     value === undefined
       ? `{{ node.labels.${part.key} }}: the node has no such label; it has ${listed(node.labels)}`
-      : `{{ node.labels.${part.key} }}: the value holds half of a surrogate pair`;
+      : `{{ node.labels.${part.key} }}: the value contains an unpaired surrogate`;
   reasons.push({ fragment, field, code: 'unknown-template-key', message, nodes: [node.name] });
   return '';
 }

@@ -24,7 +24,7 @@ export async function findHelm(
   if (named !== '') return named;
   const path = cachePath();
   if (!existsSync(path))
-    await buildOnce(path, say, `helm ${version()}, for the chart (SLUICE_NO_HELM=1 leaves its tests out)`, build);
+    await buildOnce(path, say, `helm ${version()}, for the chart (SLUICE_NO_HELM=1 skips its tests)`, build);
   return path;
 }
 

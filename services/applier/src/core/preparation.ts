@@ -17,7 +17,7 @@ export function preparingStep(state: State, begun: Preparation, nowMs: number): 
   if (begun.failure !== undefined) return giveUp(state, begun, begun.failure);
   const lastMs = readMs + lease.applyMs * BEGIN_SHARE;
   if (nowMs >= lastMs) {
-    const reason = `nothing was started: not enough time to apply and to roll back in ${lease.applyMs} ms${begun.trouble === '' ? '' : `: ${begun.trouble}`}`;
+    const reason = `nothing was started: ${lease.applyMs} ms is not enough time to apply and to roll back${begun.trouble === '' ? '' : `: ${begun.trouble}`}`;
     return giveUp(state, begun, { fault: 'node', reason, probe: '' });
   }
   for (const hash of [lease.hash, journal.inForce]) {
@@ -28,7 +28,7 @@ export function preparingStep(state: State, begun: Preparation, nowMs: number): 
       : { do: 'fetch-config', hash };
   }
   const config = inHand(state, lease.hash);
-  if (config === undefined) throw new Error('unreachable: both configs are in hand');
+  if (config === undefined) throw new Error('unreachable: both configs are loaded');
   const mayCutOff = kinds.mayCutOff(inHand(state, journal.inForce) ?? config, config);
   const twice = claimedTwice(config, kinds);
   if (twice !== undefined) return giveUp(state, begun, { fault: 'content', reason: twice, probe: '' });

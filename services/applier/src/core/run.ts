@@ -102,5 +102,5 @@ export function logStep(log: Log, before: State, step: Step, outcome: Outcome | 
   if (step.journal.sound && !before.journal.sound)
     log.info({ node, hash: inForce }, 'recovered: the rollback succeeded');
   if (step.journal.incarnation !== before.journal.incarnation)
-    log.info({ node, incarnation: step.journal.incarnation }, 'took a new incarnation');
+    log.info({ node, incarnation: step.journal.incarnation }, 'new incarnation started');
 }

@@ -45,7 +45,7 @@ function forwardStep(state: State, work: Forward | Confirming, nowMs: number): S
     return judge(
       state,
       work,
-      nodeFault(because(work, `${difference.what}: ${difference.how}, found after it was applied`)),
+      nodeFault(because(work, `after the change, ${difference.what}: ${difference.how}`)),
       nowMs,
     );
   const unit = work.escalated?.action.unit;

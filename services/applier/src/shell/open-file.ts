@@ -41,7 +41,7 @@ export class OpenFile {
 
   async read(): Promise<Buffer> {
     const { size } = fstatSync(this.fd);
-    if (size > LONGEST) throw new Error(`is ${size} bytes long, and at most ${LONGEST} can be read`);
+    if (size > LONGEST) throw new Error(`has ${size} bytes; at most ${LONGEST} can be read`);
     // Of what the kernel makes up when it is read, the size says nothing.
     return size > SHORT || size === 0 ? readLong(this.fd) : readFileSync(this.fd);
   }

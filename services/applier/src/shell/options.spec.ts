@@ -117,7 +117,7 @@ test.each([
     "value 'often' from env 'SLUICE_HEARTBEAT_SECONDS'",
   ],
   ['a level that there is not', ['--log-level', 'loud'], {}, 'It must be one of trace, debug'],
-  ['a switch that is neither', ['--node', 'a'], { SLUICE_FRESH: 'maybe' }, 'SLUICE_FRESH is "maybe", and must be true'],
+  ['a switch that is neither', ['--node', 'a'], { SLUICE_FRESH: 'maybe' }, 'SLUICE_FRESH is "maybe", but must be true'],
   ['an unknown flag', ['--nodes', 'a'], {}, "unknown option '--nodes'"],
 ] as const)('%s is refused', (_what, argv, env: Readonly<Record<string, string>>, message) => {
   expect(() => settings(argv, env)).toThrow(message);

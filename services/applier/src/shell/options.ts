@@ -42,7 +42,7 @@ const OPTIONS: readonly Option[] = [
   new Option('--state <dir>', 'directory for the journal and the saved originals; each applier needs its own')
     .env('SLUICE_STATE')
     .default('/var/lib/sluice'),
-  new Option('--fresh', 'the node serves nothing yet, so its first config needs no disruption budget')
+  new Option('--fresh', 'nothing on the node is in use yet, so its first config takes no unit of the budget')
     .env('SLUICE_FRESH')
     .default(false),
   new Option('--allow-exec', 'allow Exec fragments and exec probes to run commands')
@@ -53,7 +53,7 @@ const OPTIONS: readonly Option[] = [
   ),
   new Option(
     '--reach <host:port>',
-    'what must stay reachable after a network change, in addition to NATS, the gateway and the name server; ' +
+    'address that must stay reachable after a network change, in addition to NATS, the gateway and the name server; ' +
       'repeat the flag, or separate with commas',
   )
     .env('SLUICE_REACH')
@@ -89,7 +89,7 @@ export function applierCommand(name: string): Command {
   const command = new Command(name)
     .description(
       'Run the applier of one node. It applies the configs that the node is granted, checks that the node still ' +
-        'works, and rolls back if it does not. It runs until it is stopped, and waits for a NATS server that is away.',
+        'works, and rolls back if it does not. It runs until it is stopped, and waits for NATS while it is unreachable.',
     )
     .addHelpText('after', '\nA flag takes precedence over its environment variable.');
   for (const option of OPTIONS) command.addOption(option);
@@ -129,7 +129,7 @@ function withLabels(text: string, before: Labels): Labels {
       throw new InvalidArgumentError(`${JSON.stringify(one)} is not a label. Write it like zone=a.`);
     if (!VALUE.test(value) || value.length > 63)
       throw new InvalidArgumentError(
-        `The value of ${key} may have at most 63 letters, digits, "-", "_" and ".", and starts and ends with a letter or digit.`,
+        `The value of ${key} may have at most 63 letters, digits, "-", "_" and ".", and must start and end with a letter or digit.`,
       );
     if (Object.hasOwn(labels, key) && labels[key] !== value)
       throw new InvalidArgumentError(`${key} has two values, ${labels[key]} and ${value}. Keep one.`);

@@ -330,7 +330,7 @@ describe('the state folder', () => {
     writeFileSync(journal, good.slice(0, 100));
     writeFileSync(join(host.state, 'journal.prev.json'), '{}');
     await expect(host.start()).rejects.toThrow(
-      /journal\.json: not a journal, or only a part of one, and .*move both away/,
+      /journal\.json: not a journal, or an incomplete one, and .*move both away/,
     );
   });
 

@@ -76,7 +76,7 @@ function isOn(command: Command, name: string, env: NodeJS.ProcessEnv): boolean {
   const text = (env[variable] ?? '').toLowerCase();
   if (['1', 'true', 'yes'].includes(text)) return true;
   if (['', '0', 'false', 'no'].includes(text)) return false;
-  throw new SettingsError(`${variable} is ${JSON.stringify(env[variable])}, and must be true or false`);
+  throw new SettingsError(`${variable} is ${JSON.stringify(env[variable])}, but must be true or false`);
 }
 
 const wordsOf = (text: string | undefined): readonly string[] | undefined =>

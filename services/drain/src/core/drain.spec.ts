@@ -112,7 +112,7 @@ describe('with Kubernetes', () => {
     d.when({ type: 'sight', sight: { node: 'n0', lease, ...sight } as Sight });
   const blocked = {
     what: 'blocked',
-    reason: 'the budget default/web allows 0',
+    reason: 'the budget default/web allows 0 evictions',
     budget: 'default/web',
     allowed: 0,
     pods: ['default/web-1'],

@@ -215,12 +215,12 @@ function drained(draft: DrainDraft, drain: Drain, by: string, evicted: number): 
 
 function answer(draft: DrainDraft, { node, lease, evicted, by }: Request): Answer {
   const drain = draft.state.drains.get(node);
-  if (drain === undefined) return refused('not-found', `no lease of ${node} asks for a drain`);
+  if (drain === undefined) return refused('not-found', `node ${node} has no lease that needs a drain`);
   if (lease !== '' && lease !== drain.lease)
-    return refused('conflict', `the lease of ${node} that asks for a drain is ${drain.lease}, not ${lease}`);
+    return refused('conflict', `node ${node} is drained for the lease ${drain.lease}, not for ${lease}`);
   if (drain.phase === 'draining') drained(draft, drain, by, evicted);
   else if (drain.phase !== 'drained')
-    return refused('conflict', `${drain.lease} of ${node} no longer waits for a drain: it is ${drain.phase}`);
+    return refused('conflict', `the lease ${drain.lease} no longer waits for a drain: the drain is ${drain.phase}`);
   return answered({ node, lease: drain.lease });
 }
 

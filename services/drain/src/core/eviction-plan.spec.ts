@@ -126,10 +126,10 @@ describe('what must not be touched', () => {
     expect(now).toEqual([]);
     expect(block).toMatchObject({ pods: ['default/lone'], budget: '', lasting: true });
     expect(block?.reason).toContain(
-      'nothing would make default/lone again (drain.unmanaged: evict in Pool/edge lets them go)',
+      'no controller would recreate default/lone (to evict them anyway, set drain.unmanaged: evict in Pool/edge)',
     );
     expect(plan([pod('lone', { controller: '' })], {}, { pool: 'default' }).block?.reason).toContain(
-      '(drain.unmanaged: evict in a Pool that selects the node lets them go)',
+      '(to evict them anyway, set drain.unmanaged: evict in a Pool that selects the node)',
     );
     expect(lines([pod('lone', { controller: '' })], { unmanaged: 'evict' })).toEqual(['evict lone']);
   });

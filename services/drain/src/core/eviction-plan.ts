@@ -167,20 +167,20 @@ function goneMs({ policy, tries }: Scene<PodSeen>, { uid, graceSeconds }: PodSee
     : forcedMs + (policy.graceSeconds ?? graceSeconds) * 1_000 + BEYOND_GRACE_MS;
 }
 
-/** Pods that only go if the pool says so: with them there, nothing is disrupted in vain. */
+/** Pods that are evicted only if the pool allows it. While one of them blocks the drain, no other pod is evicted. */
 function carefulBlock(
   { policy, pool }: Pick<Scene<PodSeen>, 'policy' | 'pool'>,
   left: readonly PodSeen[],
 ): Block | undefined {
-  const saying = (field: string): string =>
-    `drain.${field}: evict ${pool === NO_POOL ? 'in a Pool that selects the node' : `in Pool/${pool}`} lets them go`;
+  const remedy = (field: string): string =>
+    `to evict them anyway, set drain.${field}: evict in ${pool === NO_POOL ? 'a Pool that selects the node' : `Pool/${pool}`}`;
   const asked = left.filter((pod) => !pod.ending && treatmentOf(policy, pod).action === 'drain');
   const unmanaged = policy.unmanaged === 'block' ? asked.filter(({ controller }) => controller === '') : [];
   const scratch = policy.emptyDir === 'block' ? asked.filter(({ emptyDir }) => emptyDir) : [];
   const reasons = [
-    ...(unmanaged.length > 0 ? [`nothing would make ${namesOf(unmanaged)} again (${saying('unmanaged')})`] : []),
+    ...(unmanaged.length > 0 ? [`no controller would recreate ${namesOf(unmanaged)} (${remedy('unmanaged')})`] : []),
     ...(scratch.length > 0
-      ? [`the emptyDir volumes of ${namesOf(scratch)} would be lost (${saying('emptyDir')})`]
+      ? [`the emptyDir volumes of ${namesOf(scratch)} would be lost (${remedy('emptyDir')})`]
       : []),
   ];
   if (reasons.length === 0) return undefined;
@@ -188,7 +188,7 @@ function carefulBlock(
   return { reason: reasons.join('; '), budget: '', allowed: 0, pods, lasting: true };
 }
 
-/** The refusal that lasts longest. */
+/** The refusal that has lasted longest. */
 function refusal({ tries, nowMs }: Scene<PodSeen>, left: readonly PodSeen[]): Block | undefined {
   const refused = left.filter(({ uid, ending }) => !ending && tries.get(uid)?.reason);
   const longest = refused
@@ -197,7 +197,7 @@ function refusal({ tries, nowMs }: Scene<PodSeen>, left: readonly PodSeen[]): Bl
   if (longest === undefined) return undefined;
   const pods = refused.filter(({ uid }) => tries.get(uid)?.budget === longest.budget);
   const { reason, budget, allowed, sinceMs, refusals } = longest;
-  // A budget that refused and was removed before it could be read has no name here: the next try may find it gone.
+  // A budget that refused and was deleted before it was read has no name here: the next try may succeed.
   const lasting = nowMs - sinceMs >= LASTING_MS && (budget !== '' || refusals > 1);
   return { reason, budget, allowed, pods: pods.map(nameOf).sort().slice(0, NAMED), lasting };
 }

@@ -144,7 +144,7 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
   private *drain(drain: Drain, seen: N, pods: readonly P[]): Reconciling<N, P, number> {
     const policy = parseDrain(drain.how);
     if (drain.cordoned && wasTakenOff(seen, this.lease) && policy.onUncordon === 'give-up') {
-      const reason = 'somebody uncordoned the node, and its pool says to give up in that case';
+      const reason = 'somebody uncordoned the node, and its pool has drain.onUncordon: give-up';
       yield* this.sayStopped(drain, 'deferred', reason);
       return GUARD_MS;
     }
@@ -177,7 +177,7 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
     });
     if (block?.lasting === true) {
       yield* this.sayBlocked(block, blocked);
-      // That may have taken long: what goes by no budget goes only by what holds now.
+      // Reading may have taken long. Deleting pods ignores budgets, so check again that the drain still asks for it.
       if (plan.now.some(({ how }) => how === 'delete') && !(yield* this.isStill(drain))) return 0;
     }
     if (plan.timedOut) {
@@ -187,7 +187,7 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
     for (const { uid, ending } of plan.left) if (ending) this.noteEnding(uid, now.monotonicMs);
     const results = plan.now.length === 0 ? [] : yield* this.ask({ do: 'evict', evictions: plan.now });
     const { monotonicMs } = yield* this.ask({ do: 'now' });
-    // Only now: pods take their time to end, and need not wait for the ledger first.
+    // Append this only now: pods take a while to end, so evict them without waiting for the ledger first.
     if (!drain.cordoned) yield* this.say({ ...this.name, what: 'cordoned', pods: this.total });
     for (const [i, { pod, how }] of plan.now.entries())
       if (how === 'evict') this.noteResult(pod.uid, results[i], monotonicMs);
@@ -210,7 +210,7 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
     const [first] = result.budgets;
     const budget = first?.name ?? '';
     const reason =
-      first === undefined ? result.reason : `the budget ${budget} allows ${first.allowed}: ${result.reason}`;
+      first === undefined ? result.reason : `the budget ${budget} allows ${first.allowed} evictions: ${result.reason}`;
     this.tries.set(
       uid,
       refusedAgain(this.tries.get(uid), { reason, budget, allowed: first?.allowed ?? 0 }, nowMs, result.retryAfterMs),

@@ -8,10 +8,10 @@ it('says nothing where nothing differs', () => {
 
 it('says which versions there are where ours is not', () => {
   expect(troubleOf(undefined, []).words).toBe(
-    'the API server does not know sluice.dev/v1alpha1: no object is published',
+    'the API server does not serve sluice.dev/v1alpha1: no object is published',
   );
   expect(troubleOf(undefined, ['v1', 'v1beta1']).words).toBe(
-    'the API server does not know sluice.dev/v1alpha1, but v1, v1beta1: no object is published',
+    'the API server does not serve sluice.dev/v1alpha1, only v1, v1beta1: no object is published',
   );
 });
 
@@ -27,8 +27,8 @@ it('tells of each kind what becomes of its fields, and of many only some', () =>
   expect(words).toBe(
     [
       'the API server has no definition of Exec',
-      'the definition of File in the API server is of another version: it drops spec.mode',
-      'the definition of Pool in the API server is of another version: it takes spec.a, spec.b, spec.c, spec.d, spec.e and 2 more, which this gateway refuses',
+      'the API server has another version of the definition of File: it does not have spec.mode',
+      'the API server has another version of the definition of Pool: it has spec.a, spec.b, spec.c, spec.d, spec.e and 2 more, which this gateway rejects',
     ].join('; '),
   );
   expect([...kinds.keys()]).toEqual(['File', 'Pool']);

@@ -14,7 +14,7 @@ export interface DefinitionTrouble {
   readonly unsaid: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-export const DEFINITIONS_TODO = 'kubectl apply --server-side -f deploy/crds, of the version of this gateway';
+export const DEFINITIONS_TODO = 'apply the definitions of this version: kubectl apply --server-side -f deploy/crds';
 export const NO_TROUBLE: DefinitionTrouble = { words: '', kinds: new Map(), unsaid: new Map() };
 const MOST_FIELDS = 5;
 
@@ -25,7 +25,7 @@ export function troubleOf(
 ): DefinitionTrouble {
   if (differences === undefined) {
     return {
-      words: `the API server does not know ${API_VERSION}${versions.length === 0 ? '' : `, but ${versions.join(', ')}`}: no object is published`,
+      words: `the API server does not serve ${API_VERSION}${versions.length === 0 ? '' : `, only ${versions.join(', ')}`}: no object is published`,
       kinds: new Map(),
       unsaid: new Map(),
     };
@@ -50,10 +50,10 @@ const unsaidOf = (lacks: readonly string[]): ReadonlySet<string> =>
 
 function wordsOf({ kind, lacks, adds }: DefinitionDifference): string {
   const parts = [
-    ...(lacks.length === 0 ? [] : [`it drops ${listed(lacks)}`]),
-    ...(adds.length === 0 ? [] : [`it takes ${listed(adds)}, which this gateway refuses`]),
+    ...(lacks.length === 0 ? [] : [`it does not have ${listed(lacks)}`]),
+    ...(adds.length === 0 ? [] : [`it has ${listed(adds)}, which this gateway rejects`]),
   ];
-  return `the definition of ${kind} in the API server is of another version: ${parts.join(', and ')}`;
+  return `the API server has another version of the definition of ${kind}: ${parts.join(', and ')}`;
 }
 
 const listed = (fields: readonly string[]): string =>

@@ -25,7 +25,7 @@ const drainOf = (node: string, more: Partial<DrainView> = {}): DrainView => ({
 const blockedBy = (budget: string, more: Partial<DrainView> = {}): Partial<DrainView> => ({
   blockedSince: '2026-01-01T00:01:00.000Z',
   budget,
-  reason: `the budget ${budget} allows 0: it would be violated`,
+  reason: `the budget ${budget} allows 0 evictions: it would be violated`,
   blocked: ['default/web-1', 'default/web-2'],
   ...more,
 });
@@ -38,7 +38,7 @@ const wordsOf = (...drains: readonly DrainView[]): string | undefined =>
 describe('drains that do not get on', () => {
   it('are told by node, budget, pods, and since when', () => {
     expect(wordsOf(drainOf('n1', blockedBy('default/web')))).toBe(
-      'the drain of n1 has been blocked since 2026-01-01T00:01:00.000Z: the budget default/web allows 0: it would be violated (default/web-1, default/web-2)',
+      'the drain of n1 has been blocked since 2026-01-01T00:01:00.000Z: the budget default/web allows 0 evictions: it would be violated (default/web-1, default/web-2)',
     );
     expect(
       wordsOf(
@@ -114,7 +114,7 @@ describe('a rollout whose drain is blocked', () => {
       phase: 'Rolling',
       blocked: 1,
       message: expect.stringMatching(
-        /^the drain of n1 has been blocked since .* the budget default\/web allows 0/,
+        /^the drain of n1 has been blocked since .* the budget default\/web allows 0 evictions/,
       ) as string,
     });
     expect(drained()).toMatchObject({ status: 'False', reason: 'DrainBlocked', message: status()['message'] });

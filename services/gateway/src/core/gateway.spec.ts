@@ -125,9 +125,7 @@ describe('publishing', () => {
     world.stand('c1', 'rejected', {
       apply: [],
       delete: [],
-      reasons: [
-        { fragment: 'File/a', field: 'kind', code: 'unknown-kind', message: 'there is no such kind', nodes: [] },
-      ],
+      reasons: [{ fragment: 'File/a', field: 'kind', code: 'unknown-kind', message: 'unknown kind', nodes: [] }],
     });
     expect(world.restart().rest().lines).toEqual(['+a=1']);
     expect([world.condition('a', 'Accepted'), world.status('a')['phase']]).toEqual(['False UnknownKind', 'Rejected']);
@@ -218,7 +216,7 @@ describe('deleting', () => {
       .stand('c2', 'ended', { outcome: 'reverted', reason: 'n1 is invalid' })
       .rest();
     expect(world.status('a')['message']).toBe(
-      'the deletion is reverted: n1 is invalid; it is tried again by itself after 10m; to try it at once: kubectl annotate files.sluice.dev a sluice.dev/retry=c2 --overwrite',
+      'the deletion is reverted: n1 is invalid; it is tried again automatically after 10m; to try it now: kubectl annotate files.sluice.dev a sluice.dev/retry=c2 --overwrite',
     );
     expect(world.edit('a', { retry: 'c2' }).rest().lines.slice(2)).toEqual(['-a']);
   });

@@ -108,7 +108,7 @@ function wordOf(rollout: RolloutView | undefined): readonly [phase: string, mess
   if (rollout?.phase === 'reverting' || rollout?.phase === 'reverted') return ['Reverting', rollout.reason];
   if (rollout?.paused === true) return ['Paused', rollout.reason];
   if (rollout !== undefined && rollout.stalledBy.length > 0)
-    return ['Stalled', `held by ${rollout.stalledBy.join(', ')}`];
+    return ['Stalled', `stalled by ${rollout.stalledBy.join(', ')}`];
   return ['Rolling', rollout?.reason ?? ''];
 }
 
@@ -133,8 +133,8 @@ function refused(reasons: readonly Reason[], id: string, byForm: boolean): Chang
 }
 
 /**
- * The same of a deletion: it is never ready, it is over and the object gone. An object that goes cannot be edited, so
- * how it is tried again is told.
+ * The status of an object that is being deleted: it is never ready, because after the deletion it is gone. A deleted
+ * object cannot be edited, so the message says how to try the deletion again.
  */
 function deletionOf(
   { phase, message, said }: ChangeStatus,
@@ -144,7 +144,7 @@ function deletionOf(
 ): ChangeStatus {
   const isOver = said.some(([type, status]) => type === 'Progressing' && status === 'False');
   const failed = isOver && phase !== 'Ready';
-  const again = `${againMs === undefined ? 'to try it again' : `it is tried again by itself after ${durationText(againMs)}; to try it at once`}: kubectl annotate ${pluralOf(kind)}.sluice.dev ${name} ${RETRY}=${change.change} --overwrite`;
+  const again = `${againMs === undefined ? 'to try it again' : `it is tried again automatically after ${durationText(againMs)}; to try it now`}: kubectl annotate ${pluralOf(kind)}.sluice.dev ${name} ${RETRY}=${change.change} --overwrite`;
   const words = failed ? `the deletion is ${phase.toLowerCase()}: ${message}; ${again}` : message;
   return {
     phase: failed ? 'DeletionFailed' : 'Deleting',

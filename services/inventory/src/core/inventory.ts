@@ -264,11 +264,11 @@ function answer(draft: InventoryDraft, request: Request): Answer {
   }
 }
 
-/** An applier that runs goes on to change its machine, and nobody sees the node any more. */
+/** A removed node is no longer shown anywhere, but a running applier would continue to change the machine. */
 const HOW_TO_REMOVE =
   'stop its applier and wait until the node is silent, or remove it at once with --force (force: true)';
 
-const unknown = (node: string): Answer => refused('not-found', `no node ${node} is known`);
+const unknown = (node: string): Answer => refused('not-found', `node ${node} not found`);
 
 function view(state: State, { key }: ViewKey): ViewBody | undefined {
   return nodeView(state.nodes.get(nodeOfToken(key)));

@@ -91,7 +91,7 @@ describe('a node that Kubernetes knows', () => {
   it('whose Node was deleted and made again, under the same name with another uid, is another one: it leaves and joins', () => {
     const i = Inventory.with('n0');
     expect(linesOf(i.sees('n0', { ...READY, uid: 'u2', unavailable: '' }), 'reason', 'uid')).toEqual([
-      'node.left its Node object was deleted and made again',
+      'node.left its Node object was deleted and recreated',
       'node.joined',
       'node.available u2',
     ]);

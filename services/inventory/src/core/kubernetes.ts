@@ -122,7 +122,7 @@ function compare(draft: InventoryDraft, name: string, seen: KubernetesNode | und
   if (known === undefined) return;
   const had = known.state !== 'gone' && known.uid !== '';
   if (had && known.uid !== seen?.uid) {
-    const reason = seen === undefined ? 'its Node object was deleted' : 'its Node object was deleted and made again';
+    const reason = seen === undefined ? 'its Node object was deleted' : 'its Node object was deleted and recreated';
     draft.emit({ type: 'node.left', node: name, because: 'deleted', by: 'kubernetes', reason });
   }
   if (seen === undefined) return;

@@ -47,7 +47,7 @@ export class NodeObjects {
     if (isAnotherCluster(state, nodes)) {
       this.logger.error(
         { server: this.kube.server, nodes: nodes.size },
-        'none of the known nodes is in this cluster: it is another cluster and is ignored; correct the kubeconfig, or remove the nodes (sluice remove NODE)',
+        'none of the known nodes is in this cluster: it seems to be the wrong cluster and is ignored; correct the kubeconfig, or remove the nodes (sluice remove NODE)',
       );
     }
     return noteListed(state, nodes);

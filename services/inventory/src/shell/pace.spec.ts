@@ -76,7 +76,7 @@ test.each([
 
 test.each(['-1', 'many', 'Infinity'])('%s is no number of heartbeats', (text) => {
   expect(() => settingsFrom({ SLUICE_HEARTBEATS_PER_SECOND: text })).toThrow(
-    `SLUICE_HEARTBEATS_PER_SECOND is "${text}", and must be a number from 0`,
+    `SLUICE_HEARTBEATS_PER_SECOND is "${text}", but must be a number from 0`,
   );
 });
 
@@ -85,6 +85,6 @@ test('a node is silent after 35 s, or as is said', () => {
     [settingsFrom({}), settingsFrom({ SLUICE_SILENT_SECONDS: '2' })].map((settings) => settings.silentAfterMs),
   ).toEqual([35_000, 2_000]);
   expect(() => settingsFrom({ SLUICE_SILENT_SECONDS: '0' })).toThrow(
-    'SLUICE_SILENT_SECONDS is "0", and must be a number above 0',
+    'SLUICE_SILENT_SECONDS is "0", but must be a number above 0',
   );
 });

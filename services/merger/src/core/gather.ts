@@ -50,7 +50,7 @@ export function gathering(digest: Digest): Gather {
 
 function* change(name: string, replaces: readonly string[], state: State, digest: Digest): Gathering<GatherResult> {
   const content = state.changes.get(name);
-  if (content === undefined) throw new Error(`${name} is to be rendered, and is not known`);
+  if (content === undefined) throw new Error(`cannot render ${name}: unknown node`);
   const { texts, ...rendering } = yield* renderChange(state, content, replaces, digest);
   const { targets } = rendering;
   yield* putConfigs([...texts].map(([node, text]) => ({ node, text, hash: targets[node]?.to ?? '' })));

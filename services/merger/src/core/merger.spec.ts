@@ -275,7 +275,7 @@ describe('rendering', () => {
           fragment: 'File/motd',
           field: 'metadata.labels["sluice.dev/purpose"]',
           code: 'immutable',
-          message: 'was given as "greeting", and cannot be taken away: delete File/motd, and create it again',
+          message: 'is "greeting" and cannot be removed: delete File/motd and create it again',
         },
       ],
     });

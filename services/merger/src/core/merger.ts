@@ -24,15 +24,15 @@ import { view, viewKeys } from './views.js';
 type MergerDraft = Draft<State, Input, RenderNeed>;
 type Results = ReadonlyMap<string, GatherResult>;
 
-/** Nodes rendered outside rollouts, at a time: one batch of facts. */
+/** How many nodes outside rollouts are rendered at a time: one batch of facts. */
 const NODES_AT_ONCE = 500;
 
 /**
- * The merger: merges changes into one config per node. What always holds after each of its batches:
- * 1. changes are accepted or rejected in the order of CHANGES, each once;
- * 2. of two open changes that overlap at most one is past rendering, unless the newer corrects the older;
- * 3. the committed state is that of the committed changes, in the ledger's order;
- * 4. what a rendering rests on (committed state, labels) held when it was appended.
+ * The merger renders one config per node from all changes. Invariants after each of its batches:
+ * 1. changes are accepted or rejected in the order of CHANGES, each of them once;
+ * 2. if two open changes overlap, at most one of them is past rendering, unless the newer one corrects the older one;
+ * 3. the committed state is the result of all committed changes, in the order of the ledger;
+ * 4. a rendering is appended only if its inputs (committed state, labels) are still current.
  */
 export function mergerCore(digest: Digest): Core<State, Input, RenderNeed, GatherResult> {
   return {
@@ -74,7 +74,7 @@ function takeInput(draft: MergerDraft, input: Input, gathered: Results): void {
   else takeRequest(draft, input, input.request, gathered);
 }
 
-/** A change is taken once, in the order of its stream: what is not above the cursor was taken before. */
+/** Handles each change once, in the order of its stream. A message at or below the cursor was already handled. */
 function takePublished(draft: MergerDraft, { sequence, source, text }: Input & { readonly type: 'published' }): void {
   if (sequence <= draft.state.cursor.get()) return;
   const change = changeId(sequence);
@@ -90,7 +90,7 @@ function takePublished(draft: MergerDraft, { sequence, source, text }: Input & {
 }
 
 function takeRequest(draft: MergerDraft, input: Input, request: Request, gathered: Results): void {
-  // Pages of one plan belong together: the first is worked out again, the others come from where it is kept.
+  // All pages of a plan must match: the first page computes the plan, the other pages reuse the stored result.
   const key = request.cursor === '' ? `plan|${request.id}|${basis(draft.state)}` : `plan|${request.id}`;
   const found = gathered.get(key);
   if (found?.did !== 'plan') {
@@ -110,10 +110,10 @@ function planAnswer({ plan }: GatherResult & { readonly did: 'plan' }, page: Req
   return answered({ ...plan, rejected, warnings: boundReasons(plan.warnings), nodes: shown, ...next });
 }
 
-/** What every rendering rests on. */
+/** Identifies the inputs of every rendering. */
 const basis = (state: State): string => `g${state.generation.get()}|n${state.nodesVersion.get()}`;
 
-/** Records the ends of changes: committed, or ended otherwise. */
+/** Records which changes have been committed, or have ended in another way. */
 function endChanges(draft: MergerDraft, digest: Digest): void {
   for (const change of openByAge(draft.state)) {
     if (draft.full) return;
@@ -139,7 +139,7 @@ function commit(draft: MergerDraft, change: Change, digest: Digest): void {
   });
 }
 
-/** Joined and relabelled nodes, and those that a commit selects though they were no targets. */
+/** Renders nodes outside rollouts: those that joined, were relabelled, or are newly selected by a commit. */
 function renderNodes(draft: MergerDraft, gathered: Results): void {
   const { state } = draft;
   if (state.toRender.size === 0) return;
@@ -165,10 +165,10 @@ function renderNodes(draft: MergerDraft, gathered: Results): void {
   draft.more = draft.more || state.toRender.size > 0;
 }
 
-/** Lets every change whose turn has come be rendered, and tells the others what they wait for. */
+/** Renders every change whose turn has come, and records what the others wait for. */
 function advanceQueue(draft: MergerDraft, gathered: Results): void {
   const { state } = draft;
-  if (state.toRender.size > 0) return; // what a node has today comes first: a target's `from` is that
+  if (state.toRender.size > 0) return; // render these first: their configs are the `from` of targets
   const open = openByAge(state);
   if (open.every((change) => change.rollout !== 'none')) return;
   const reach = reachOf(state, open);

@@ -41,8 +41,8 @@ export interface PlannedNode {
 }
 
 /**
- * Plans a change as published; the same rendering, review and actions as the real way takes. Changes nothing; a node is
- * a step.
+ * Plans a change with the same rendering, review and actions as a published one. Changes nothing. Pauses after each
+ * node.
  */
 export function* planChange(
   state: State,
@@ -120,7 +120,7 @@ function knownBad(
       ? `recipe ${recipe.slice(0, 12)}`
       : '';
   if (what === '') return [];
-  const message = `${what} is known-bad; see "sluice get known-bad", or allow it again with "sluice clear"`;
+  const message = `${what} is known-bad: see "sluice get known-bad"; to allow it again, use "sluice clear"`;
   return knownBadReasons(touched, node, message);
 }
 

@@ -1,19 +1,19 @@
 import { openByAge, touchedIds, type Change, type State } from './state.js';
 import { touchedNodes } from './selection.js';
 
-/** Where a change stands: its turn has come (perhaps as a correction of others), or it waits. */
+/** The position of a change in the queue: its turn has come (perhaps as a correction of others), or it waits. */
 export type Turn =
   | { readonly is: 'now'; readonly replaces: readonly string[] }
   | { readonly is: 'waiting'; readonly waitsFor: readonly string[] };
 
-/** What each open change touches; computed once for a decision. */
+/** What each open change touches. Computed once per decision. */
 export type Reach = ReadonlyMap<
   string,
   {
     readonly ids: ReadonlySet<string>;
     /** Nodes that its own fragments select or selected. */
     readonly own: ReadonlySet<string>;
-    /** These and its targets, which a correction has of the older one, too. */
+    /** These and its targets. The targets of a correction include those of the change that it corrects. */
     readonly nodes: ReadonlySet<string>;
   }
 >;
@@ -29,9 +29,9 @@ export function reachOf(state: State, changes: readonly Change[]): Reach {
 }
 
 /**
- * The merge queue: a change waits for every open one that it shares a node or a fragment with and that is earlier or on
- * its way already (a correction has taken an earlier place; a relabel lets two meet that did not before). If it touches
- * every fragment that each of the earlier ones touches, it is their correction and replaces them.
+ * The merge queue. A change waits for every open change that overlaps it (they share a node or a fragment) and that is
+ * earlier or has already started. A later change can have started first if it is a correction, or if a node was
+ * relabelled since. A change that touches every fragment of all the earlier ones corrects them and replaces them.
  */
 export function turnOf(state: State, change: Change, reach: Reach): Turn {
   const before = openByAge(state).filter(
@@ -45,8 +45,8 @@ export function turnOf(state: State, change: Change, reach: Reach): Turn {
 }
 
 /**
- * What is on its way on nodes of older ones that have not started: until it has ended a correction of those cannot
- * start either.
+ * Changes that have started on nodes of the replaced changes that have not started: the correction must wait for them,
+ * just as the replaced changes did.
  */
 function busyWithNodesOf(state: State, replaced: readonly Change[], reach: Reach): readonly string[] {
   const waiting = replaced.filter((one) => one.rollout === 'none');
@@ -60,7 +60,7 @@ const isStarted = (other: Change, change: Change): boolean =>
   other.change !== change.change && other.rollout !== 'none';
 const isEarlier = (a: Change, b: Change): boolean => Number(a.change.slice(1)) < Number(b.change.slice(1));
 
-/** The nodes that a correction rolls back are the older one's: who waits for those does not hinder it. */
+/** Compares all nodes of the other change with only the change's own nodes, not with those that it corrects. */
 function overlaps(reach: Reach, other: Change, change: Change): boolean {
   const there = reach.get(other.change);
   const here = reach.get(change.change);
@@ -74,7 +74,7 @@ const meets = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean => {
   return false;
 };
 
-/** Once the older one has ended or turned round there is nothing to correct: the newer waits for its end. */
+/** A change that is aborted, reverting or ended cannot be corrected: the newer change waits until it has ended. */
 function isCorrectedBy(reach: Reach, older: Change, newer: Change): boolean {
   if (older.aborted || (older.rollout !== 'none' && older.rollout !== 'rolling')) return false;
   const ids = reach.get(newer.change)?.ids;

@@ -17,10 +17,10 @@ import { immutableReasons, isPolicyKind, MAX_CONFIG_BYTES, selectorOf, selects, 
 import { touchedNodes } from './selection.js';
 import type { Change, NodeState, State } from './state.js';
 
-/** What a change comes to on the committed state: nothing is written yet. */
+/** The result of rendering a change on top of the committed state. Nothing is written yet. */
 export interface ChangeRendering {
   readonly targets: Readonly<Record<string, Target>>;
-  /** The texts of the configs that targets lead to, by node. */
+  /** The texts of the new configs, by node. */
   readonly texts: ReadonlyMap<string, string>;
   readonly nodes: number;
   readonly unchanged: number;
@@ -31,7 +31,7 @@ export interface ChangeRendering {
 
 type Content = Pick<Change, 'apply' | 'delete'>;
 
-/** The committed fragments, with a change's in their place. */
+/** The committed fragments after the change is applied to them. */
 export function fragmentsWith(state: State, change: Content): readonly Fragment[] {
   const all = new Map([...state.fragments.entries()].map(([id, { fragment }]) => [id, fragment]));
   for (const ref of change.delete) all.delete(fragmentId(ref));
@@ -39,7 +39,7 @@ export function fragmentsWith(state: State, change: Content): readonly Fragment[
   return [...all.values()];
 }
 
-/** Renders a change over the nodes that it touches, and those of the changes that it corrects; a node is a step. */
+/** Renders a change for the nodes that it touches, and for those of the changes that it corrects. Pauses per node. */
 export function* renderChange(
   state: State,
   change: Content,
@@ -61,7 +61,7 @@ export function* renderChange(
       const old = renderNode(before.forNode(node.labels), { name: node.node, labels: node.labels }, digest);
       const found = newReasons(reasons, old.reasons);
       problems.push(...found);
-      // A change with problems reaches no node; what could be rendered lets the review say what else is wrong.
+      // A change with problems reaches no node. Keep what could be rendered, so that the review finds further problems.
       if (found.length === 0 || rendered.reasons.length === 0) continue;
     }
     const from = state.desired.get(node.node) ?? { hash: emptyHash(digest), recipe: '' };
@@ -102,7 +102,7 @@ function nodesOf(state: State, change: Content, replaces: readonly string[]): re
     .filter((node): node is NodeState => node !== undefined);
 }
 
-/** What the committed fragments do not let a change make of them. */
+/** Changes of immutable parts of committed fragments. */
 const fixedProblems = (state: State, { apply }: Content): readonly Reason[] =>
   apply.flatMap((fragment) => {
     const committed = state.fragments.get(fragmentId(fragment))?.fragment;
@@ -129,7 +129,7 @@ function largestOf({ config }: Rendered): { readonly id: string; readonly size: 
   return sized.reduce((largest, one) => (one.size > largest.size ? one : largest), { id: '', size: 0 });
 }
 
-/** The pool of each node, as the scheduler finds it. */
+/** The pool of each node, by the same rule as in the scheduler. */
 export function poolsOf(state: State, nodes: readonly NodeState[]): ReadonlyMap<string, string> {
   const pools = poolPolicies([...state.fragments.values()].map(({ fragment }) => fragment));
   const selected = new Map(nodes.map((node) => [node.node, poolsSelecting(pools.values(), node.labels)]));
@@ -192,7 +192,8 @@ function sharedPoolWarnings(state: State, change: Content): readonly Reason[] {
     const names = poolsSelecting(pools.values(), node.labels);
     return names.length > 1 && names.some((name) => added.some((pool) => pool.name === name));
   });
-  const message = 'nodes that several pools select are in the one with the smallest budget, then the first name';
+  const message =
+    'several pools select these nodes: each node belongs to the pool with the smallest budget, then to the first by name';
   return mergeReasons(
     shared.map((node) => ({
       fragment: `Pool/${added[0]?.name ?? ''}`,
@@ -204,7 +205,7 @@ function sharedPoolWarnings(state: State, change: Content): readonly Reason[] {
   );
 }
 
-/** What the committed state gives one node, and the open rollouts whose target no longer holds for it. */
+/** The config of one node from the committed state, and the open rollouts whose target for it is outdated. */
 export interface NodeRendering {
   readonly node: string;
   readonly hash: string;
@@ -214,7 +215,7 @@ export interface NodeRendering {
   readonly problems: readonly Reason[];
 }
 
-/** Renders nodes outside a rollout: joined, relabelled, or selected by a commit whose targets they were not. */
+/** Renders nodes outside a rollout: those that joined, were relabelled, or are newly selected by a commit. */
 export function renderNodes(state: State, names: readonly string[], digest: Digest): readonly NodeRendering[] {
   const committed = compileFragments([...state.fragments.values()].map(({ fragment }) => fragment));
   const open = [...state.targets.entries()].filter(([change]) => state.changes.get(change)?.rollout !== 'none');

@@ -15,7 +15,7 @@ import { readView, type Blobs, type Bus } from '#libs/nats';
 export async function diffConfigs(bus: Bus, blobs: Blobs, { node, from, to }: DiffRequest): Promise<Answer> {
   const status = from === undefined || to === undefined ? await readView(bus, 'status', node) : undefined;
   if (status === undefined && (from === undefined || to === undefined))
-    return refused('not-found', `no node ${node} is known`);
+    return refused('not-found', `node ${node} not found`);
   const hashes = { from: from ?? status?.hash ?? '', to: to ?? status?.desired ?? '' };
   const [fromConfig, toConfig] = await Promise.all([
     readConfig(blobs, node, hashes.from),
@@ -33,13 +33,13 @@ async function readConfig(blobs: Blobs, node: string, hash: string): Promise<Con
 
 const gone = (node: string, hash: string): string =>
   hash === ''
-    ? `no config of ${node} is known`
+    ? `node ${node} has no config yet`
     : `the config ${hash} of ${node} is not in the bucket configs: it was never written, or was deleted because nothing referred to it for days`;
 
 /** Publishes the content of a change again, as a new change that names it. */
 export async function retryChange(bus: Bus, { change, by }: RetryRequest): Promise<Answer> {
   const stored = isChangeId(change) ? await bus.stored(CHANGES, { seq: changeSequence(change) }) : null;
-  if (stored === null) return refused('not-found', `no change ${change} was ever published`);
+  if (stored === null) return refused('not-found', `change ${change} not found`);
   const body = asChange(stored.string());
   if (body === undefined) return refused('conflict', `${change} was not JSON and cannot be published again`);
   const text = JSON.stringify({ ...body, author: by, retryOf: change });

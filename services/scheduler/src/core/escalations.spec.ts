@@ -161,7 +161,7 @@ describe('restarts of a machine outside a rollout', () => {
     const s = failing(3);
     expect(s.why('n0')).toMatchObject({
       because: 'given-up',
-      text: 'the machine was restarted 3 times without success; the last time: it does not come up; it is tried again when its config, its labels or the node change',
+      text: 'the machine was restarted 3 times without success; the last time: it does not come up; it is tried again when its config or labels change, or when the machine is rebooted',
     });
     expect([s.after(24 * 60 * MINUTE), s.lease('n0').phase]).toEqual([[], 'released']);
     s.reports_('n0', 'strange', { bootId: 'by hand' });

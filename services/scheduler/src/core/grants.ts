@@ -8,16 +8,15 @@ import { dueNodes } from './retries.js';
 import { nodeOfPlace, type NodeState, type State, type Want } from './state.js';
 import { isKnownBad, wantOf } from './want.js';
 
-/** In the place of actions that failed: a machine is restarted only when it is drained. */
+/** The actions of a lease after an escalation: a machine is rebooted only after a drain. */
 const RESTART: readonly Action[] = [{ kind: 'drain' }, { kind: 'reboot' }];
-/** What it is planned to do may have become another since; with nothing to do, nothing needs a restart. */
+/** An escalation needs a reboot only if the plan still has an action that could fail again. */
 const mayFail = ({ kind }: Action): boolean => kind !== 'none' && kind !== 'drain';
-/** Fresh nodes serve nothing yet: so many per pool get their first lease without a unit. */
+/** How many fresh nodes per pool may have a free lease at once. */
 const FRESH_AT_ONCE = 10;
 
 /**
- * What is known of actions, and of the policies that say them, by change: one decision asks for them once for each of
- * its nodes.
+ * The plans that were gathered, and the policies of each change, which are computed once per decision.
  */
 interface PlanCache {
   readonly plans: ReadonlyMap<string, Plan>;
@@ -25,8 +24,9 @@ interface PlanCache {
 }
 
 /**
- * Grants leases as the pools' budgets allow. I1: at every grant, the unavailable nodes of the pool and this one are at
- * most its budget; I2: never a second lease; I3: never forward to what is known-bad; I6: never forward while paused.
+ * Grants leases within the budgets of the pools. I1: at every grant, the unavailable nodes of the pool, including this
+ * one, do not exceed its budget. I2: no node gets a second lease. I3: no forward lease leads to a known-bad config.
+ * I6: a paused rollout grants no forward lease.
  */
 export function grantLeases(draft: SchedulerDraft, plans: ReadonlyMap<string, Plan>): void {
   const planning = { plans, policies: new Map<string, readonly Fragment[]>() };
@@ -38,7 +38,7 @@ export function grantLeases(draft: SchedulerDraft, plans: ReadonlyMap<string, Pl
   }
 }
 
-/** Nodes whose distance between two tries is over go first, as corrective leases do, if their pool has a unit. */
+/** Grants to nodes whose wait before the next try is over. They go first, as corrective leases do. */
 function grantDue(draft: SchedulerDraft, planning: PlanCache): void {
   for (const name of dueNodes(draft.state, draft)) {
     const node = draft.state.nodes.get(name);
@@ -48,7 +48,7 @@ function grantDue(draft: SchedulerDraft, planning: PlanCache): void {
   }
 }
 
-/** A node that is unavailable already needs no unit. */
+/** Grants to nodes that are already unavailable: they need no further unit. */
 function grantDown(draft: SchedulerDraft, pool: string, planning: PlanCache): void {
   for (const key of [...draft.state.poolSet(pool).downQueue]) grant(draft, nodeOfPlace(key), false, planning);
 }
@@ -80,8 +80,8 @@ const isFreeIn = (node: NodeState | undefined, pool: string): boolean =>
   node?.lease?.free === true && node.lease.pool === pool;
 
 /**
- * Grants one lease if its actions are planned; asks for the plan if not. True when the node takes its place in the
- * budget.
+ * Grants one lease if its actions are planned; otherwise asks for the plan. Returns true if the node was granted its
+ * lease or waits only for its plan.
  */
 function grant(draft: SchedulerDraft, name: string, free: boolean, planning: PlanCache): boolean {
   const { state } = draft;
@@ -92,7 +92,7 @@ function grant(draft: SchedulerDraft, name: string, free: boolean, planning: Pla
   if (want.kind === 'forward' && isKnownBad(state, want)) return false;
   const from = node.report.hash;
   const shared = planNeed(state, node, from, want, planning);
-  // One that was made without a config that another node lacks says nothing of this one.
+  // A plan with `only` failed because a config of that one node is missing. It does not apply to other nodes.
   const only = planning.plans.get(shared.key)?.only ?? name;
   const need = only === name ? shared : { ...shared, key: `${shared.key}|${name}` };
   const plan = planning.plans.get(need.key);
@@ -139,7 +139,7 @@ function emitGrant(
   });
 }
 
-/** The same for all nodes that go the same way under the same policies: their plan is made once. */
+/** Nodes with the same `from`, `to` and policies share one plan, so it is computed once. */
 function planNeed(state: State, node: NodeState, from: string, want: Want, planning: PlanCache): PlanNeed {
   const policies = policiesFor(state, want.change, planning).filter((policy) =>
     selects(selectorOf(policy), node.labels),

@@ -66,7 +66,7 @@ describe('a lease', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     expect(linesOf(s.answers_('n0', 'applied', { hash: 'strange' }).slice(0, 1), 'because', 'reason')).toEqual([
-      'node.lease.settled failed it reported applied, but has strange in force',
+      'node.lease.settled failed it reported applied, but its active config is strange',
     ]);
   });
 

@@ -16,7 +16,7 @@ interface LeaseOutcome {
   readonly report?: TakenReport;
 }
 
-/** Settles the lease that a node holds and decides, in the same batch, all that follows from it. */
+/** Settles the lease of a node, and decides everything that follows from it in the same batch. */
 export function settleLease(
   draft: SchedulerDraft,
   name: string,
@@ -43,17 +43,17 @@ export function settleLease(
   if (settled !== undefined && !isOpen(settled)) finishLease(draft, name, settled);
 }
 
-/** What every fact about a lease says. */
+/** The fields that every fact about a lease has. */
 const about = (node: string, { id, pool, change }: Lease) => ({ node, pool, lease: id, change });
 
 const defer = (draft: SchedulerDraft, name: string, lease: Lease, reason: string): void =>
   draft.emit({ type: 'node.deferred', ...about(name, lease), reason });
 
-/** What leaves nothing behind: no failure that something follows from, and no applier that may still be at work. */
+/** Ends that need no further step: nothing failed, and no applier can still be working. */
 const ENDS_AT_ONCE: ReadonlySet<Because> = new Set<Because>(['applied', 'escalated', 'stale', 'cancelled']);
 const isOverWith = (lease: Lease, because: Because): boolean => ENDS_AT_ONCE.has(because) && !drains(lease);
 
-/** Takes an ended lease on its way to released, as far as that can be done now. */
+/** Moves an ended lease towards `released`, as far as possible now. */
 function finishLease(draft: SchedulerDraft, name: string, lease: EndedLease): void {
   if (isUnanswered(lease)) return;
   if (drains(lease) && lease.phase === 'settled')
@@ -63,7 +63,7 @@ function finishLease(draft: SchedulerDraft, name: string, lease: EndedLease): vo
   draft.emit({ type: 'node.lease.released', ...about(name, lease), kind, hash, because });
 }
 
-/** An applier that was skipped or has left may still be at work: its unit is free only when its time is over. */
+/** The applier of a skipped or removed node may still be working, so its unit becomes free one `applyTimeout` later. */
 function mayRelease(draft: SchedulerDraft, lease: EndedLease): boolean {
   if (lease.because !== 'skipped' && lease.because !== 'left') return true;
   if (lease.answered) return true;
@@ -76,15 +76,15 @@ function mayRelease(draft: SchedulerDraft, lease: EndedLease): boolean {
 }
 
 /**
- * Whether a lease still waits for its node: under way, or unknown and without an answer since. What was answered only
- * has to be released.
+ * Whether a lease still waits for a report of its node: it is open, or it is unknown and unanswered. An answered lease
+ * only has to be released.
  */
 export const isUndecided = (lease: Lease): boolean => isOpen(lease) || isUnanswered(lease);
 
-/** Deadlines, drains that are done, and ended leases whose time is over. */
+/** Handles deadlines, finished drains, and ended leases that can be released. */
 export function advanceLeases(draft: SchedulerDraft): void {
   const terms = termsOfPools(draft.state);
-  // Nobody has to look at thousands of leases at which appliers are at work, each time that one of them is done.
+  // Skip the leases whose appliers are working: there can be thousands, and each report would visit all of them.
   for (const name of [...draft.state.attended, ...overdue(draft)]) {
     if (draft.full) return;
     const node = draft.state.nodes.get(name);
@@ -110,7 +110,7 @@ function overdue(draft: SchedulerDraft): readonly string[] {
 
 type Terms = ReturnType<typeof termsOfPools>;
 
-/** How each pool has its nodes drained, worked out when it is first asked for; undefined for a pool without a Pool. */
+/** The drain settings of each pool, computed on first use; undefined for a pool without a Pool fragment. */
 function termsOfPools({ pools }: State): (pool: string) => string | undefined {
   const known = new Map<string, string | undefined>();
   return (name) => {
@@ -139,7 +139,7 @@ function advanceDrain(draft: SchedulerDraft, node: NodeState, lease: DrainingLea
   if (lease.drain === 'done')
     return draft.emit({ type: 'node.lease.applying', ...about(node.node, lease), hash: lease.hash });
   if (lease.drain !== 'under-way') return endDrain(draft, node.node, lease, lease.drain.outcome, lease.drain.reason);
-  // Of the pool whose unit it has; where nobody has written that one, of the one that the node is in now.
+  // The settings of the pool whose unit the lease has; if that pool has no fragment, of the pool that the node is in now.
   const says = draft.state.pools.has(lease.pool) ? lease.pool : node.pool;
   if (lease.drainTerms !== '' && (terms(says) ?? lease.drainTerms) !== lease.drainTerms)
     return amend(draft, node.node, lease, says);
@@ -150,8 +150,7 @@ function advanceDrain(draft: SchedulerDraft, node: NodeState, lease: DrainingLea
 }
 
 /**
- * Its pool has been given other words about drains since: they hold for what is drained already, and the time begins
- * again.
+ * The drain settings of the pool have changed. They apply to the drain in progress, and its timer starts over.
  */
 function amend(draft: SchedulerDraft, node: string, lease: Lease, says: string): void {
   const { drainMs, drain } = poolPolicy(draft.state, says);
@@ -161,8 +160,8 @@ function amend(draft: SchedulerDraft, node: string, lease: Lease, says: string):
 }
 
 /**
- * Nothing was done to the node. Deferred, a rollout goes on without it, and it is deferred; outside a rollout it is
- * tried again later, as after a failure.
+ * Ends a lease whose drain failed. The node was not changed. If the outcome is `deferred`, the rollout continues without
+ * the node. Outside a rollout, the lease counts as failed and is tried again later.
  */
 function endDrain(draft: SchedulerDraft, name: string, lease: Lease, outcome: DrainOutcome, reason: string): void {
   if (outcome === 'failed' || lease.change === '')
@@ -171,7 +170,7 @@ function endDrain(draft: SchedulerDraft, name: string, lease: Lease, outcome: Dr
   defer(draft, name, lease, `deferred: ${reason}`);
 }
 
-/** A lease that still drains for a rollout that has turned, ended or been superseded. */
+/** A lease that is still draining, but whose rollout is reverting, has ended or was superseded. */
 function isPointless(draft: SchedulerDraft, node: NodeState, lease: Lease): boolean {
   if (lease.change === '') return false;
   const phase = draft.state.rollouts.get(lease.change)?.phase;
@@ -188,19 +187,19 @@ function afterForward(draft: SchedulerDraft, name: string, lease: Lease, because
   }
   if (rollout?.phase !== 'rolling' || (because !== 'failed' && because !== 'unknown')) return;
   if (rollout.failed + rollout.unknown > rollout.maxFailures) {
-    const tolerated = rollout.maxFailures === 0 ? '' : `, more than the ${rollout.maxFailures} tolerated`;
-    return failRollout(draft, change, `${name} is ${because}: ${reason}${tolerated}`);
+    const limit = rollout.maxFailures === 0 ? '' : `; at most ${rollout.maxFailures} may fail`;
+    return failRollout(draft, change, `${name} is ${because}: ${reason}${limit}`);
   }
   defer(draft, name, lease, `${because}: ${reason}`);
 }
 
-/** Turns a rollout around: it has failed, and is rolled back. */
+/** Records that a rollout has failed and starts to roll it back. */
 export function failRollout(draft: SchedulerDraft, change: string, reason: string): void {
   emitRollout(draft, 'failed', change, { reason });
   emitRollout(draft, 'reverting', change, { reason });
 }
 
-/** The other rollouts under way that would still bring this hash or recipe to a node. */
+/** The other rollouts in progress that would still deliver this hash or recipe to a node. */
 function alsoFailing(draft: SchedulerDraft, change: string, lease: Lease): readonly string[] {
   const rolling = [...draft.state.rollouts.values()].filter(
     (rollout) => rollout.phase === 'rolling' && rollout.change !== change,

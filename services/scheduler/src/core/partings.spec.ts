@@ -135,7 +135,7 @@ describe('what a node is deferred', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1'], { incompatible: ['n1'] });
     s.reports_('n1', 'old');
-    expect(s.status('n1').deferred).toBe('the committed state is incompatible with it too');
+    expect(s.status('n1').deferred).toBe('it is incompatible with this change, and with the committed config too');
   });
 
   it('is nothing once its desired config is incompatible', () => {

@@ -60,7 +60,7 @@ describe('why a node is where it is', () => {
     s.pauses('c1');
     expect(['n0', 'n1', 'n2'].map((node) => s.why(node).because)).toEqual(['settled', 'applying', 'paused']);
     s.aborts('c1');
-    expect(s.why('n2')).toMatchObject({ because: 'settled', text: 'c1 is done with it' });
+    expect(s.why('n2')).toMatchObject({ because: 'settled', text: 'it is done in c1' });
     s.resumes('c1');
     expect(s.why('n2').because).toBe('settled');
   });

@@ -5,9 +5,8 @@ import type { Lease } from './lease.js';
 import { nodeOf } from './state.js';
 
 /**
- * Takes a report: it settles the lease that it names if that is the node's and ready, and is recorded either way. One
- * that is older than what was taken changes nothing; one for an ended lease settles nothing but tells what the node
- * has.
+ * Handles a report. If it names the lease that the node is applying, it settles that lease. A report for an ended lease
+ * settles nothing, but shows which config the node has. A report that is older than the last one changes nothing.
  */
 export function takeReport(draft: SchedulerDraft, sequence: number, report: NodeReport): void {
   if (report.kind === 'progress') return;
@@ -16,7 +15,7 @@ export function takeReport(draft: SchedulerDraft, sequence: number, report: Node
   const lease = node.lease;
   const verdict = lease?.id === report.lease && lease.phase === 'applying' ? becauseOf(report, lease) : undefined;
   const restored = report.verdict === 'applied' || report.verdict === '' || report.restored;
-  // One that says nothing but how its lease ended is a part of that fact; others are facts of their own, before it.
+  // A report that only ends its lease becomes part of `node.lease.settled`. Any other report is a fact of its own.
   const isPart = verdict !== undefined && report.kind === report.verdict;
   if (!isPart) draft.emit({ type: 'node.reported', ...contentOf(report), restored, reportSequence: sequence });
   if (lease === undefined || verdict === undefined) return;
@@ -42,7 +41,7 @@ const contentOf = ({
   differences,
 }: NodeReport) => ({ node, report, incarnation, nonce, seq, hash, lease, verdict, reason, bootId, fresh, differences });
 
-/** What of a report the settled lease does not say itself. */
+/** The fields of a report that the rest of `node.lease.settled` does not contain. */
 function partOf(
   reportSequence: number,
   report: NodeReport,
@@ -63,8 +62,8 @@ function partOf(
 }
 
 /**
- * A failure for want of a restart is none yet, unless the lease had one or drained for it: the next lease of that node
- * has both.
+ * A failure that asks for a reboot is an escalation, not a failure, unless the lease already had a drain or a reboot.
+ * The next lease of the node has both.
  */
 const isEscalated = (report: NodeReport, { actions }: Lease): boolean =>
   report.needsRestart && !actions.some(({ kind }) => kind === 'drain' || kind === 'reboot');
@@ -76,7 +75,7 @@ function becauseOf(
   switch (report.verdict) {
     case 'applied':
       if (report.hash === lease.hash) return { because: 'applied', reason: report.reason };
-      return { because: 'failed', reason: `it reported applied, but has ${report.hash.slice(0, 12)} in force` };
+      return { because: 'failed', reason: `it reported applied, but its active config is ${report.hash.slice(0, 12)}` };
     case 'invalid':
       return { because: 'invalid', reason: report.reason };
     case 'failed':

@@ -53,7 +53,7 @@ describe('steering', () => {
     s.applies('n0');
     s.answers_('n1', 'failed');
     s.resumes('c3');
-    expect(refusal(s)).toBe('conflict: c3 is reverting already');
+    expect(refusal(s)).toBe('conflict: c3 is already reverting');
   });
 
   it('needs no reason, and tells the one that it has', () => {
@@ -74,7 +74,7 @@ describe('to skip a node', () => {
     const s = fleetOf('n0').given(left('n0'));
     for (const node of ['n0', 'n9']) {
       s.skips(node);
-      expect(refusal(s)).toBe(`not-found: no node ${node} is in the fleet`);
+      expect(refusal(s)).toBe(`not-found: node ${node} is not in the fleet`);
     }
   });
 

@@ -22,7 +22,7 @@ export function answerRequest(draft: SchedulerDraft, request: Request): Answer {
       return steer(draft, request);
     case 'node.why': {
       const node = draft.state.nodes.get(request.node);
-      if (node === undefined) return refused('not-found', `no node ${request.node} is known`);
+      if (node === undefined) return refused('not-found', `node ${request.node} not found`);
       return answered(why(draft.state, node, draft.now.monotonicMs));
     }
     case 'node.skip':
@@ -31,7 +31,9 @@ export function answerRequest(draft: SchedulerDraft, request: Request): Answer {
       return listPools(draft, request);
     case 'pool.get': {
       const known = draft.state.poolNames().includes(request.pool) && !poolView(draft.state, request.pool).gone;
-      return known ? answered(poolView(draft.state, request.pool)) : refused('not-found', `no pool ${request.pool}`);
+      return known
+        ? answered(poolView(draft.state, request.pool))
+        : refused('not-found', `pool ${request.pool} not found`);
     }
     case 'pool.take':
       return takeUnit(draft, request);
@@ -68,7 +70,7 @@ function getRollout({ state }: SchedulerDraft, request: Request & { readonly op:
         'not-started',
         `${request.change} is accepted, but its rollout has not started; see "sluice get changes"`,
       );
-    return refused('not-found', `no rollout of ${request.change} is known`);
+    return refused('not-found', `change ${request.change} has no rollout`);
   }
   if (rollout.frozen !== undefined)
     return answered({ ...rolloutView(state, request.change), nodes: rollout.frozen.worst });
@@ -81,8 +83,7 @@ type SteeringRequest = Request & { readonly op: 'rollout.pause' | 'rollout.resum
 
 function steer(draft: SchedulerDraft, request: SteeringRequest): Answer {
   const change = draft.state.changes.get(request.change);
-  if (change === undefined)
-    return refused('not-found', `no change ${request.change} is known; see "sluice get changes"`);
+  if (change === undefined) return refused('not-found', `change ${request.change} not found; see "sluice get changes"`);
   const rollout = draft.state.rollouts.get(request.change);
   const refusal = cannotSteer(change, rollout, request.op);
   if (refusal !== undefined) return refused('conflict', refusal);
@@ -101,7 +102,7 @@ function cannotSteer(change: Change, rollout: Rollout | undefined, op: SteeringR
   if (!change.open) return `${change.change} has ended${rollout === undefined ? '' : ` (${rollout.phase})`}`;
   if (rollout === undefined || rollout.phase === 'rolling') return undefined;
   if (rollout.phase === 'complete') return `${change.change} is complete on every node and about to be committed`;
-  return `${change.change} is ${rollout.phase} already`;
+  return `${change.change} is already ${rollout.phase}`;
 }
 
 function abort(draft: SchedulerDraft, change: Change, by: string, reason: string): void {
@@ -113,7 +114,7 @@ function abort(draft: SchedulerDraft, change: Change, by: string, reason: string
 
 function skip(draft: SchedulerDraft, { node: name, by, reason }: Request & { readonly op: 'node.skip' }): Answer {
   const node = draft.state.nodes.get(name);
-  if (node === undefined || !node.joined) return refused('not-found', `no node ${name} is in the fleet`);
+  if (node === undefined || !node.joined) return refused('not-found', `node ${name} is not in the fleet`);
   if (!node.silent && node.change === '' && node.lease === undefined) {
     return refused(
       'conflict',

@@ -33,8 +33,8 @@ describe('a rollout', () => {
     const s = fleetOf('n0');
     const said = s.rolls('c1', [], { apply: [pool('edge', 3)] });
     expect(linesOf(said, 'reason')).toEqual([
-      'rollout.started it touches no node',
-      'rollout.complete it touches no node',
+      'rollout.started it affects no nodes',
+      'rollout.complete it affects no nodes',
     ]);
     expect(types(s.given(committed('c1')).when())).toEqual(['rollout.succeeded']);
   });
@@ -173,7 +173,7 @@ describe('a rollout', () => {
   it('defers a node that the committed state does not fit either', () => {
     const s = fleetOf('n0', 'n1');
     expect(deferred(s.rolls('c1', ['n0', 'n1'], { incompatible: ['n1'] }))).toEqual([
-      'n1: the committed state is incompatible with it too',
+      'n1: it is incompatible with this change, and with the committed config too',
     ]);
     s.applies('n0');
     s.given(committed('c1')).when();
@@ -272,7 +272,7 @@ describe('a rollout of which a node fails', () => {
     expect(s.rollout('c1')).toMatchObject({
       failed: 1,
       unknown: 1,
-      reason: 'n1 is unknown: no answer within 120 s, more than the 1 tolerated',
+      reason: 'n1 is unknown: no answer within 120 s; at most 1 may fail',
     });
     expect(s.rollout('c1').phase).toBe('reverted'); // n1 has its `from`, as far as is known
   });

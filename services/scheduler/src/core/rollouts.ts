@@ -7,7 +7,7 @@ import { EMPTY_TALLY, nodeOf, parseTargetKey, type Change, type Rollout, type St
 import { isKnownBad, blockedBecause } from './want.js';
 
 /**
- * Starts every reviewed change whose review still holds; a correction supersedes what it replaces in the same batch.
+ * Starts every change with a current review. A correction supersedes the changes that it replaces in the same batch.
  */
 export function startRollouts(draft: SchedulerDraft): void {
   for (const name of [...draft.state.openChanges]) {
@@ -17,7 +17,7 @@ export function startRollouts(draft: SchedulerDraft): void {
       emitRollout(draft, 'superseded', older, { by: name, reason: `corrected by ${name}` });
     const nodes = Object.keys(change.targets).length;
     const pending = nodes === 0 ? {} : { pending: nodes };
-    const reason = nodes === 0 ? 'it touches no node' : '';
+    const reason = nodes === 0 ? 'it affects no nodes' : '';
     const extra = {
       attempt: change.attempt,
       replaces: change.replaces,
@@ -29,7 +29,7 @@ export function startRollouts(draft: SchedulerDraft): void {
 }
 
 function mayStart(state: State, change: Change): boolean {
-  // One that was superseded in this very batch is open no more.
+  // A change that was superseded earlier in this batch is no longer open.
   if (
     !change.open ||
     change.started ||
@@ -43,7 +43,7 @@ function mayStart(state: State, change: Change): boolean {
   return !isReviewOutdated(state, change, change.validated.sequence);
 }
 
-/** A node is a target of one rollout at a time. The queue sees to that; a relabel may have overtaken it. */
+/** A node is a target of one rollout at a time. The merge queue ensures this, but a node may be relabelled meanwhile. */
 const isFreeOfOthers = (state: State, change: Change): boolean =>
   Object.keys(change.targets).every((name) => {
     const other = state.nodes.get(name)?.change ?? '';
@@ -51,7 +51,8 @@ const isFreeOfOthers = (state: State, change: Change): boolean =>
   });
 
 /**
- * What a correction replaces must still be on its way: otherwise it is rendered again, after that commit or judgement.
+ * A correction can only replace a change that is still open and rolling. Otherwise the correction is rendered again
+ * after that change has been committed or judged.
  */
 function isReplaceable(state: State, older: string): boolean {
   const change = state.changes.get(older);
@@ -59,7 +60,7 @@ function isReplaceable(state: State, older: string): boolean {
   return !change.started || state.rollouts.get(older)?.phase === 'rolling';
 }
 
-/** Since the review a node found one of its configs invalid: it is reviewed again, after the judgement. */
+/** A node has reported one of the configs as invalid since the review: the change is reviewed again after the judgement. */
 function isReviewOutdated(state: State, change: Change, reviewed: number): boolean {
   if (![...state.invalids.values()].some((sequence) => sequence > reviewed) && state.knownBad.size === 0) return false;
   return Object.values(change.targets).some((target) => {
@@ -69,7 +70,7 @@ function isReviewOutdated(state: State, change: Change, reviewed: number): boole
   });
 }
 
-/** Leaves behind the targets that cannot go on, so that no rollout waits for them. */
+/** Defers targets that cannot get a lease, so that no rollout waits for them. */
 export function deferBlocked(draft: SchedulerDraft): void {
   for (const key of [...draft.state.blocked]) {
     if (draft.full) return;
@@ -83,7 +84,7 @@ export function deferBlocked(draft: SchedulerDraft): void {
   }
 }
 
-/** Records the ends: complete, reverted, succeeded. */
+/** Records the ends of rollouts: complete, reverted, succeeded. */
 export function endRollouts(draft: SchedulerDraft): void {
   for (const rollout of [...draft.state.rollouts.values()]) {
     if (draft.full) return;
@@ -91,7 +92,7 @@ export function endRollouts(draft: SchedulerDraft): void {
     const over = tally.pending === 0 && tally.active === 0;
     if (rollout.phase === 'rolling' && over) {
       emitRollout(draft, 'complete', rollout.change, {
-        reason: rollout.nodes.length === 0 ? 'it touches no node' : '',
+        reason: rollout.nodes.length === 0 ? 'it affects no nodes' : '',
       });
     } else if (rollout.phase === 'reverting' && over && !awaitsJudgement(draft.state, rollout.change)) {
       emitRollout(draft, 'reverted', rollout.change, { reason: rollout.reason });
@@ -139,8 +140,7 @@ export function holdersOf(state: State, rollout: Rollout): readonly string[] {
 }
 
 /**
- * The failures that a rollout tolerates: what the change says, else the strictest policy that selects a target, else
- * none.
+ * How many nodes may fail: the number in the change, else that of the strictest policy that selects a target, else 0.
  */
 function maxFailuresOf(state: State, change: Change): number {
   if (change.maxFailures !== undefined) return change.maxFailures;

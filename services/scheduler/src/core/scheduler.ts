@@ -21,11 +21,11 @@ import { view, viewKeys } from './views.js';
 const { reads, evolve } = folding<State>({ ...CHANGE_FACTS, ...NODE_FACTS, ...LEASE_FACTS, ...ROLLOUT_FACTS });
 
 /**
- * The scheduler: who may change when. What always holds after each of its batches:
- * 1. in every pool, the unavailable nodes are at most its budget at each grant that takes a unit (I1);
- * 2. a node has at most one lease that is not released, and none is ready past its deadline (I2);
- * 3. no forward lease leads to a known-bad hash or recipe (I3), or belongs to a paused rollout (I6);
- * 4. a rollout that is open either can go on, or ends in the same batch, or is recorded as stalled (I8).
+ * The scheduler decides which node may change when. Invariants after each of its batches:
+ * 1. at each grant that takes a unit, the unavailable nodes of the pool do not exceed its budget (I1);
+ * 2. a node has at most one lease that is not released, and no lease is still applying after its deadline (I2);
+ * 3. no forward lease leads to a known-bad hash or recipe (I3), and none is granted in a paused rollout (I6);
+ * 4. every open rollout can continue, or ends in the same batch, or is recorded as stalled (I8).
  */
 export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
   name: 'scheduler',
@@ -35,7 +35,7 @@ export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
   wantsTargets: true,
   gather,
   gathersFirst: true,
-  // A config that cannot be found may be found the next time.
+  // Do not cache a failure: a config that is missing now may be found the next time.
   keeps: ({ ok, only }) => ok && only === undefined,
   initial: () => new State(),
   evolve,
@@ -56,8 +56,8 @@ export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
 };
 
 /**
- * What most turns of a rollout come to: leases that ended well, and new ones. Each frees a unit or takes one, and
- * nothing else follows from it.
+ * Whether a batch holds only what most turns of a rollout produce: leases that were applied, and new grants. Each of
+ * these facts only frees or takes a unit, so they may be appended one by one.
  */
 function separable(facts: readonly NewFact[]): boolean {
   return facts.every(
@@ -67,7 +67,7 @@ function separable(facts: readonly NewFact[]): boolean {
   );
 }
 
-/** The line that grants a lease is in grants.ts; this is the order of everything. */
+/** The order of all steps of a decision. The line that grants a lease is `emitGrant` in grants.ts. */
 function decide(
   state: State,
   inputs: readonly Input[],

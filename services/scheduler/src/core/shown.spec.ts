@@ -194,7 +194,7 @@ describe('answers', () => {
     s.rolls('c1', ['n0']);
     s.aborts('c1');
     s.pauses('c1');
-    expect(s.answers).toEqual([{ ok: false, code: 'conflict', message: 'c1 is reverting already' }]);
+    expect(s.answers).toEqual([{ ok: false, code: 'conflict', message: 'c1 is already reverting' }]);
   });
 
   it('to a skip of who has no lease names none in its fact', () => {

@@ -302,7 +302,7 @@ describe('why', () => {
     s.rolls('c1', ['n0', 'n1']);
     expect(s.why('n1')).toMatchObject({
       holders: ['n0'],
-      text: 'pool default allows 1 unavailable at once: n0 (applying)',
+      text: 'the budget of pool default is used up: 1 unavailable, 1 allowed: n0 (applying)',
       pool: 'default',
       change: 'c1',
     });

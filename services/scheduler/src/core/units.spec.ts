@@ -38,7 +38,11 @@ describe('a unit that another tool takes for a node', () => {
     s.rolls('c1', ['n0']);
     expect(s.takes('n1')).toEqual([]);
     expect(s.answers).toEqual([
-      { ok: false, code: 'no-room', message: 'pool edge has no room: 1 of 1 are unavailable (n0 applying)' },
+      {
+        ok: false,
+        code: 'no-room',
+        message: 'the budget of pool edge is used up: 1 unavailable, 1 allowed: n0 (applying)',
+      },
     ]);
   });
 
@@ -59,7 +63,7 @@ describe('a unit that another tool takes for a node', () => {
     s.rolls('c1', ['n0']);
     s.takes('n0');
     expect(s.answers).toMatchObject([
-      { ok: false, code: 'conflict', message: 'n0 has the lease n0-l1: ask again when it is released' },
+      { ok: false, code: 'conflict', message: 'n0 has the lease n0-l1: try again when it is released' },
     ]);
     s.takes('n1', { pool: 'core' });
     expect(s.answers).toMatchObject([{ ok: false, code: 'conflict', message: 'n1 is in pool edge, not core' }]);
@@ -106,7 +110,7 @@ describe('a unit that is taken for a time', () => {
       { node: 'n0', because: expect.stringMatching(/^taken by kured for 30m from 2026-.*: a new kernel$/) as string },
     ]);
     expect(s.why('n0').text).toMatch(
-      /taken by kured for 30m from .*; it gets nothing until kured returns it or that time is over \(sluice give n0 --owner kured\)$/,
+      /taken by kured for 30m from .*; it gets no lease until kured gives it back or the time is over \(sluice give n0 --owner kured\)$/,
     );
     expect(s.status('n0').taken).toMatchObject({ owner: 'kured', reason: 'a new kernel', forMs: HALF_HOUR });
     s.gives('n0');
@@ -166,7 +170,7 @@ describe('a tool that asks for a unit', () => {
       {
         code: 'no-room',
         message:
-          'pool edge has no room: 6 of 6 are unavailable (n0 taken by kured, n1 taken by kured, n2 taken by kured, n3 taken by kured, n4 taken by kured and 1 more)',
+          'the budget of pool edge is used up: 6 unavailable, 6 allowed: n0 (taken by kured), n1 (taken by kured), n2 (taken by kured), n3 (taken by kured), n4 (taken by kured) and 1 more',
       },
     ]);
     const full = new Shared(5, 'n0', 'n1', 'n2', 'n3', 'n4', 'n5');
@@ -179,18 +183,20 @@ describe('a tool that asks for a unit', () => {
   it('is refused for a node that has left, and may still give that back, but none that nobody knows', () => {
     const s = new Shared(1, 'n0').given(left('n0'));
     s.takes('n0');
-    expect(s.answers).toMatchObject([{ ok: false, code: 'not-found', message: 'no node n0 is in the fleet' }]);
+    expect(s.answers).toMatchObject([{ ok: false, code: 'not-found', message: 'node n0 is not in the fleet' }]);
     expect(s.gives('n0')).toEqual([]);
     expect(s.answers).toEqual([{ ok: true, body: { node: 'n0', pool: 'edge', owner: 'kured', taken: false } }]);
     s.gives('nobody');
-    expect(s.answers).toEqual([{ ok: false, code: 'not-found', message: 'no node nobody is known' }]);
+    expect(s.answers).toEqual([{ ok: false, code: 'not-found', message: 'node nobody not found' }]);
   });
 
   it('is told whose a node is that it cannot give', () => {
     const s = new Shared(1, 'n0');
     s.takes('n0', { reason: '' });
     s.gives('n0', 'me');
-    expect(s.answers).toEqual([{ ok: false, code: 'conflict', message: 'n0 is taken by kured, and not by me' }]);
+    expect(s.answers).toEqual([
+      { ok: false, code: 'conflict', message: 'n0 is taken by kured; only that owner can give it back, not me' },
+    ]);
   });
 });
 

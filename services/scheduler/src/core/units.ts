@@ -6,13 +6,12 @@ import { unavailableBecause } from './views.js';
 import { takenText } from './want.js';
 import { nodeOf } from './state.js';
 
-/** Named in a refusal; the view has all. */
+/** How many nodes a refusal names. The view has all of them. */
 const NAMED = 5;
 
 /**
- * Lets another tool have a node out of service. I1 holds for it as for a lease: the unavailable nodes of the pool and
- * this one are at most its budget. A node that Sluice works on is not given to somebody else, and one that is taken
- * gets no lease.
+ * Takes a node out of service for another tool. I1 holds as for a lease: the unavailable nodes of the pool, including
+ * this one, do not exceed its budget. A node with a lease cannot be taken, and a taken node gets no lease.
  */
 export function takeUnit(
   draft: SchedulerDraft,
@@ -20,22 +19,22 @@ export function takeUnit(
 ): Answer {
   const { state } = draft;
   const node = state.nodes.get(name);
-  if (node === undefined || !node.joined) return refused('not-found', `no node ${name} is in the fleet`);
+  if (node === undefined || !node.joined) return refused('not-found', `node ${name} is not in the fleet`);
   if (pool !== '' && pool !== node.pool) return refused('conflict', `${name} is in pool ${node.pool}, not ${pool}`);
   if (node.taken !== undefined && node.taken.owner !== owner)
     return refused('conflict', `${name} is ${takenText(node.taken)}`);
   if (node.lease !== undefined)
-    return refused('conflict', `${name} has the lease ${node.lease.id}: ask again when it is released`);
+    return refused('conflict', `${name} has the lease ${node.lease.id}: try again when it is released`);
   if (node.taken === undefined) {
     const { unavailable } = state.poolSet(node.pool);
     const budget = poolBudget(state, node.pool);
     if (!isUnavailable(node) && unavailable.size >= budget)
       return refused(
         'no-room',
-        `pool ${node.pool} has no room: ${unavailable.size} of ${budget} are unavailable (${holders(draft, node.pool)})`,
+        `the budget of pool ${node.pool} is used up: ${unavailable.size} unavailable, ${budget} allowed: ${holders(draft, node.pool)}`,
       );
   }
-  // Who has it may have it for longer, or for good: that is announced again, and the time starts over.
+  // The owner may extend the time, or take the node for good: that is a new fact, and the time starts over.
   if (node.taken === undefined || node.taken.forMs !== forMs || forMs > 0)
     draft.emit({ type: 'node.taken', node: name, pool: node.pool, owner, reason, by, forMs });
   return answered({ node: name, pool: node.pool, owner, taken: true });
@@ -47,15 +46,15 @@ export function giveUnit(
   { node: name, owner, by }: Request & { readonly op: 'pool.give' },
 ): Answer {
   const node = draft.state.nodes.get(name);
-  if (node === undefined) return refused('not-found', `no node ${name} is known`);
+  if (node === undefined) return refused('not-found', `node ${name} not found`);
   if (node.taken !== undefined && node.taken.owner !== owner)
-    return refused('conflict', `${name} is ${takenText(node.taken)}, and not by ${owner}`);
+    return refused('conflict', `${name} is ${takenText(node.taken)}; only that owner can give it back, not ${owner}`);
   if (node.taken !== undefined)
     draft.emit({ type: 'node.returned', node: name, pool: node.pool, owner, by, expired: false });
   return answered({ node: name, pool: node.pool, owner, taken: false });
 }
 
-/** Puts nodes back into service whose time is over. */
+/** Gives back every node whose time is over. */
 export function giveExpired(draft: SchedulerDraft): void {
   for (const name of [...draft.state.borrowed]) {
     if (draft.full) return;
@@ -70,6 +69,6 @@ export function giveExpired(draft: SchedulerDraft): void {
 
 function holders({ state }: SchedulerDraft, pool: string): string {
   const names = [...state.poolSet(pool).unavailable];
-  const shown = names.slice(0, NAMED).map((name) => `${name} ${unavailableBecause(nodeOf(state, name))}`);
+  const shown = names.slice(0, NAMED).map((name) => `${name} (${unavailableBecause(nodeOf(state, name))})`);
   return `${shown.join(', ')}${names.length > NAMED ? ` and ${names.length - NAMED} more` : ''}`;
 }

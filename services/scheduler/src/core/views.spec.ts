@@ -187,7 +187,7 @@ describe('what is shown of a pool', () => {
     s.applies('n2');
     s.reports_('n3', 'old', { verdict: 'failed', restored: false });
     expect(s.view('pools', 'edge').unavailable.map(({ node, because }) => `${node} ${because}`)).toEqual([
-      'n0 unknown: no answer since its lease',
+      'n0 unknown: it did not report by the deadline of its lease',
       'n1 draining',
       'n2 applied, not yet released',
       'n3 degraded: rollback failed',
@@ -238,7 +238,7 @@ describe('what is shown of a rollout', () => {
           node: 'n3',
           pool: 'edge',
           state: 'deferred',
-          reason: 'the committed state is incompatible with it too',
+          reason: 'it is incompatible with this change, and with the committed config too',
           since: '',
         },
         { node: 'd0', pool: 'default', state: 'applying', reason: 'forward', since: expect.stringMatching(/^2026-/) },
@@ -396,7 +396,7 @@ describe('why, in words,', () => {
     [
       'one that applies',
       (s) => s.rolls('c1', ['n0'], { to: '0123456789abcdef' }),
-      { because: 'applying', text: 'it has a forward lease and applies 0123456789ab' },
+      { because: 'applying', text: 'it has a forward lease and is applying 0123456789ab' },
     ],
     [
       'one that did not answer',
@@ -411,7 +411,7 @@ describe('why, in words,', () => {
     [
       'one that has what a paused change brings',
       (s) => (s.rolls('c1', ['m0', 'n0']), s.applies('m0'), s.applies('n0')),
-      { because: 'settled', text: 'c1 is done with it', change: 'c1' },
+      { because: 'settled', text: 'it is done in c1', change: 'c1' },
     ],
     [
       'one whose drift is only reported',
@@ -432,7 +432,7 @@ describe('why, in words,', () => {
           accepted('c2'),
           renderedChange('c2', { n0: { from: 'old', to: 'y', recipe: '' } }),
         ),
-      { because: 'not-started', text: 'c1, c2 will reach it once started', change: 'c1' },
+      { because: 'not-started', text: 'it waits for c1, c2 to start', change: 'c1' },
     ],
     ['one that is next', (s) => s.given(renderedNode('n0', 'x'), reviewedNode('n0', 'x')), { because: 'next' }],
   ];
@@ -455,7 +455,7 @@ describe('why, in words,', () => {
     expect(s.why('n0')).toMatchObject({
       because: 'budget',
       holders: names('m', 7),
-      text: `pool default allows 1 unavailable at once: ${names('m', 5)
+      text: `the budget of pool default is used up: 7 unavailable, 1 allowed: ${names('m', 5)
         .map((node) => `${node} (silent)`)
         .join(', ')}`,
     });

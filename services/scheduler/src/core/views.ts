@@ -95,7 +95,9 @@ export function unavailableBecause(node: NodeState): string {
 
 const leaseState = (lease: Lease): string => {
   if (isOpen(lease)) return lease.phase;
-  return lease.because === 'unknown' ? 'unknown: no answer since its lease' : `${lease.because}, not yet released`;
+  return lease.because === 'unknown'
+    ? 'unknown: it did not report by the deadline of its lease'
+    : `${lease.because}, not yet released`;
 };
 
 export function poolView(state: State, pool: string): Body<PoolView> {

@@ -11,32 +11,32 @@ import {
   type Want,
 } from './state.js';
 
-/** Who has taken a node out of service, for people. */
+/** Who has taken a node out of service, as text for people. */
 export const takenText = ({ owner, reason, forMs, at }: TakenUnit): string =>
   `taken by ${owner}${forMs === 0 ? '' : ` for ${durationText(forMs)} from ${at}`}${reason === '' ? '' : `: ${reason}`}`;
 
-/** A node can be reached and asked to change. */
+/** The node is online and may be given a lease. */
 const reachable = (node: NodeState): boolean =>
   !node.silent && node.taken === undefined && node.skippedBy === undefined;
 
-/** A lease of the node is on its way, so that what it has may change any moment. */
+/** The node has an open lease, so its config may change at any moment. */
 const underWay = ({ lease }: NodeState): boolean => lease !== undefined && isOpen(lease);
 
-/** Where a target leads now: forward to its `to`, or back to its `from`. */
+/** The config that a target must reach now: `to`, or `from` while the rollout is reverting. */
 export const goalOf = (rollout: Pick<Rollout, 'phase'>, target: Pick<TargetState, 'from' | 'to'>): string =>
   rollout.phase === 'reverting' || rollout.phase === 'reverted' ? target.from : target.to;
 
-/** In which class a target counts, judged by what the node has in force. */
+/** The class that a target counts in, according to the active config of the node. */
 export function classOf(rollout: Rollout, target: TargetState, node: NodeState): TargetClass {
   const active = underWay(node);
   if (target.left || !node.joined) return active && node.lease?.change === rollout.change ? 'active' : 'left';
   if (active) return 'active';
-  // What it has is not known: its last word was said before the lease that it has not answered.
+  // If a lease is unanswered, the last report is older than the lease, so the active config is not known.
   if (!isUnanswered(node.lease) && node.report?.hash === goalOf(rollout, target)) return 'settled';
   return target.deferred === undefined ? 'pending' : 'deferred';
 }
 
-/** A pending target that no lease can be granted for: it must be deferred, or the rollout would wait for ever. */
+/** Why no lease can be granted for a pending target. It must be deferred, or the rollout would wait forever. */
 export function blockedBecause(
   state: State,
   rollout: Rollout,
@@ -45,13 +45,14 @@ export function blockedBecause(
 ): string | undefined {
   if (classOf(rollout, target, node) !== 'pending') return undefined;
   if (node.skippedBy !== undefined) return `skipped by ${node.skippedBy}`;
-  if (outcomeOf(node.lease) === 'unknown') return 'unknown: it has not answered and keeps its lease until it does';
+  if (outcomeOf(node.lease) === 'unknown')
+    return 'unknown: it did not report in time and keeps its lease until it does';
   if (node.lease !== undefined) return undefined;
   if (node.report === undefined) return 'it has never reported its config';
   if (node.silent) return 'silent';
   if (node.taken !== undefined) return takenText(node.taken);
   if (state.changes.get(rollout.change)?.validated?.incompatible.includes(node.node) === true)
-    return 'the committed state is incompatible with it too';
+    return 'it is incompatible with this change, and with the committed config too';
   if (rollout.phase === 'rolling' && isKnownBad(state, target)) return 'its config is known-bad';
   return undefined;
 }
@@ -59,7 +60,7 @@ export function blockedBecause(
 export const isKnownBad = (state: State, target: { readonly to: string; readonly recipe: string }): boolean =>
   state.knownBad.has(target.to) || state.knownBad.has(target.recipe);
 
-/** What a node should be given next, whatever the budgets say; undefined when it needs nothing or must wait. */
+/** What a node should get next, budgets aside; undefined if it needs nothing or must wait. */
 export function wantOf(state: State, node: NodeState): Want | undefined {
   if (!node.joined || node.lease !== undefined || !reachable(node)) return undefined;
   const rollout = state.rollouts.get(node.change);
@@ -81,7 +82,7 @@ export function wantOf(state: State, node: NodeState): Want | undefined {
   }
 }
 
-/** Outside a rollout a node gets the committed config, or has its drift repaired. */
+/** Outside a rollout, a node gets the committed config, or its drift is repaired. */
 function wantOutside(state: State, node: NodeState): Want | undefined {
   const { desired, report } = node;
   if (desired === undefined || report === undefined) return undefined;
@@ -91,7 +92,7 @@ function wantOutside(state: State, node: NodeState): Want | undefined {
   return node.drifted.length > 0 && repairs ? { kind: 'repair', ...want } : undefined;
 }
 
-/** What must differ before a node that called `hash` invalid, or was restarted for it in vain, is asked again. */
+/** What must change before a node tries `hash` again after it reported it as invalid, or after reboots did not help. */
 export const circumstancesOf = (node: NodeState, hash: string): string =>
   JSON.stringify([
     hash,

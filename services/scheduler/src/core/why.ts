@@ -4,7 +4,7 @@ import { nodeOf, targetKey, type NodeState, type State } from './state.js';
 import { unavailableBecause } from './views.js';
 import { blockedBecause, wantOf, takenText } from './want.js';
 
-/** The one answer to "why is this node where it is": a stable code, a sentence, and who holds it. */
+/** The one answer to "why is this node waiting?": a stable code, a sentence, and the nodes that hold it up. */
 export interface Why {
   readonly node: string;
   readonly because: string;
@@ -16,7 +16,7 @@ export interface Why {
   readonly retryInMs?: number;
 }
 
-/** The first of these that holds is the answer. */
+/** The first reason that applies is the answer. */
 export function why(state: State, node: NodeState, nowMs: number): Why {
   const { pool, change, lease, skippedBy, taken } = node;
   const base = { node: node.node, pool, holders: [], ...(change === '' ? {} : { change }) };
@@ -26,20 +26,22 @@ export function why(state: State, node: NodeState, nowMs: number): Why {
     const text = `skipped by ${skippedBy} until it reports again or its rollout ends`;
     return { ...base, because: 'skipped', text };
   }
-  if (node.silent) return { ...base, because: 'silent', text: 'it is silent: it gets nothing until it reports again' };
+  if (node.silent) return { ...base, because: 'silent', text: 'it is silent: it gets no lease until it reports again' };
   if (taken !== undefined) {
-    const until = `${taken.owner} returns it${taken.forMs === 0 ? '' : ' or that time is over'}`;
+    const until = `${taken.owner} gives it back${taken.forMs === 0 ? '' : ' or the time is over'}`;
     const how = `sluice give ${node.node} --owner ${taken.owner}`;
-    return { ...base, because: 'taken', text: `it is ${takenText(taken)}; it gets nothing until ${until} (${how})` };
+    return { ...base, because: 'taken', text: `it is ${takenText(taken)}; it gets no lease until ${until} (${how})` };
   }
   if (node.report === undefined)
     return { ...base, because: 'no-report', text: 'it has joined, but has not reported its config yet' };
-  return whole(node, whyFree(state, node, base, nowMs));
+  return withDegraded(node, whyFree(state, node, base, nowMs));
 }
 
-/** Whatever it waits for: that it is not well has to be known. */
-const whole = ({ report }: NodeState, said: Why): Why =>
-  report?.restored === false ? { ...said, text: `${said.text}; degraded: rollback failed: ${report.reason}` } : said;
+/** A degraded node says so, no matter what it waits for. */
+const withDegraded = ({ report }: NodeState, answer: Why): Why =>
+  report?.restored === false
+    ? { ...answer, text: `${answer.text}; degraded: rollback failed: ${report.reason}` }
+    : answer;
 
 type Base = Pick<Why, 'node' | 'pool' | 'change' | 'holders'>;
 
@@ -51,11 +53,11 @@ function whyLeased(base: Base, node: NodeState, lease: Lease): Why {
     return { ...held, because: 'draining', text };
   }
   if (lease.phase === 'applying') {
-    const text = `it has a ${lease.kind} lease and applies ${lease.hash.slice(0, 12)}`;
+    const text = `it has a ${lease.kind} lease and is applying ${lease.hash.slice(0, 12)}`;
     return { ...held, because: 'applying', text };
   }
   if (lease.because === 'unknown') {
-    const text = `it did not report the end of its lease in time (${lease.id}); it keeps the lease until it reports, or is skipped or removed`;
+    const text = `it did not report by the deadline of its lease (${lease.id}); it keeps the lease until it reports, or is skipped or removed`;
     return { ...held, because: 'unknown', text, holders: [node.node] };
   }
   const because = lease.phase === 'settled' ? 'lease-settled' : 'lease-uncordoning';
@@ -83,7 +85,7 @@ function whyFree(state: State, node: NodeState, base: Base, nowMs: number): Why 
   if (want === undefined) return whyIdle(state, node, base);
   if (node.retry?.kind === 'later' && want.change === '') {
     const retryInMs = Math.round(node.retry.atMs - nowMs);
-    // Its time has come: what it waits for now is what everybody waits for.
+    // The wait is over: from here on it waits for the same things as every other node.
     if (retryInMs <= 0) return whyWaiting(state, node, base);
     const reason = node.deferred === undefined ? 'its last lease failed' : `deferred (${node.deferred})`;
     return {
@@ -95,11 +97,11 @@ function whyFree(state: State, node: NodeState, base: Base, nowMs: number): Why 
   }
   if (state.places.has(node.node)) return whyWaiting(state, node, base);
   if (node.retry?.kind === 'when-changed' && node.retry.restarts !== undefined) {
-    const text = `${node.retry.reason}; it is tried again when its config, its labels or the node change`;
+    const text = `${node.retry.reason}; it is tried again when its config or labels change, or when the machine is rebooted`;
     return { ...base, because: 'given-up', text };
   }
   const reason = node.retry?.kind === 'when-changed' ? node.retry.reason : (node.deferred ?? '');
-  const text = `it reported this config as invalid (${reason}); it is tried again when the config, its labels or the node change`;
+  const text = `it reported this config as invalid (${reason}); it is tried again when its config or labels change, or when the machine is rebooted`;
   return { ...base, because: 'refused', text };
 }
 
@@ -108,11 +110,11 @@ function whyIdle(state: State, node: NodeState, base: Base): Why {
     (name) => state.changes.get(name)?.targets[node.node] !== undefined && state.changes.get(name)?.started === false,
   );
   if (waiting[0] !== undefined) {
-    const text = `${waiting.join(', ')} will reach it once started`;
+    const text = `it waits for ${waiting.join(', ')} to start`;
     return { ...base, change: waiting[0], because: 'not-started', text };
   }
   if (node.rendered !== undefined) return { ...base, because: 'in-review', text: 'its config is being reviewed' };
-  if (node.change !== '') return { ...base, because: 'settled', text: `${node.change} is done with it` };
+  if (node.change !== '') return { ...base, because: 'settled', text: `it is done in ${node.change}` };
   if (node.desired === undefined) {
     const text = 'its desired config is not known yet: it is about to be rendered';
     return { ...base, because: 'not-rendered', text };
@@ -127,11 +129,11 @@ function whyIdle(state: State, node: NodeState, base: Base): Why {
 function whyWaiting(state: State, node: NodeState, base: Base): Why {
   const { unavailable } = state.poolSet(node.pool);
   const budget = poolBudget(state, node.pool);
-  // One that is unavailable itself needs no unit.
+  // A node that is already unavailable needs no further unit.
   if (!isUnavailable(node) && unavailable.size >= budget) {
     const holders = [...unavailable];
     const named = holders.slice(0, 5).map((name) => `${name} (${unavailableBecause(nodeOf(state, name))})`);
-    const text = `pool ${node.pool} allows ${budget} unavailable at once: ${named.join(', ')}`;
+    const text = `the budget of pool ${node.pool} is used up: ${unavailable.size} unavailable, ${budget} allowed: ${named.join(', ')}`;
     return { ...base, because: 'budget', text, holders: holders.slice(0, 100) };
   }
   return { ...base, because: 'next', text: 'its lease is about to be granted' };

@@ -3,8 +3,8 @@ import type { Input, ReviewNeed } from './inputs.js';
 import type { State, UnjudgedLease } from './state.js';
 
 /**
- * Judges each recorded `invalid` of a forward lease once: known-bad, or cleared, because the hash serves somewhere with
- * success, and what the node said cannot be the config's fault alone.
+ * Judges each recorded `invalid` of a forward lease once. The config becomes known-bad, unless another node or rollout
+ * shows that it works: then it is cleared, because the node is to blame.
  */
 export function judgeAll(draft: Draft<State, Input, ReviewNeed>): void {
   const all = [...draft.state.unjudged.values()].sort((a, b) => a.sequence - b.sequence);
@@ -17,7 +17,7 @@ export function judgeAll(draft: Draft<State, Input, ReviewNeed>): void {
   }
 }
 
-/** Why a hash is not known-bad; undefined when it is. */
+/** Why a config is cleared; undefined if it is known-bad. */
 function whyCleared(state: State, { hash }: UnjudgedLease): string | undefined {
   for (const [node, committed] of state.committed.entries())
     if (committed === hash) return `it is the committed config of ${node}`;

@@ -12,19 +12,19 @@ import {
 } from '#libs/rules';
 import type { ReviewResult } from './inputs.js';
 
-/** What a review of a change looks at, gathered beforehand. */
+/** The inputs of a review, gathered beforehand. */
 export interface Material {
-  /** Undefined where there is none: a blob that is missing. */
+  /** Undefined if the blob is missing. */
   config(hash: string): Config | undefined;
   capabilities(node: string): readonly string[];
   labels(node: string): Readonly<Record<string, string>>;
-  /** The `DisruptionPolicy` fragments that would hold for the leases of this change. */
+  /** The `DisruptionPolicy` fragments that would apply to the leases of this change. */
   readonly policies: readonly Fragment[];
 }
 
 /**
- * Reviews every target of a change; a node whose present config has the same faults is incompatible, and no reason. A
- * node is a step.
+ * Reviews every target of a change. A node whose current config has the same faults is incompatible, and is no reason
+ * to reject the change. Pauses after each node.
  */
 export function* reviewTargets(
   targets: Targets,
@@ -58,7 +58,7 @@ export function* reviewTargets(
   return { did: 'review-change', reasons, warnings: mergeReasons(warnings), incompatible };
 }
 
-/** An action that a node cannot take: the rule that asks for it, and what it is about. */
+/** Reasons for actions that a node cannot take: the rule that requires the action, and what it applies to. */
 function actionReasons(because: ActionPlan['because'], reasons: readonly Reason[], node: string): readonly Reason[] {
   return reasons.flatMap((reason) => {
     const asking = because.filter(({ actions }) => actions.some(({ kind }) => reason.message.includes(` ${kind},`)));

@@ -24,14 +24,14 @@ import { dump, load, MIGRATIONS, State, type Candidate, type Story } from './sta
 
 type ValidatorDraft = Draft<State, Input, ReviewNeed>;
 
-/** Nodes reviewed outside rollouts, at a time. */
+/** How many nodes outside rollouts are reviewed at a time. */
 const NODES_AT_ONCE = 500;
 
 /**
- * The validator: what may reach a node. What always holds after each of its batches:
- * 1. a review names the attempt that it judged, with every reason at once, and counts for no other;
- * 2. no review is given while an `invalid` is not judged, so that known-bad is asked about all that is known;
- * 3. each recorded `invalid` of a forward lease is judged once, by lease; clearing is final for it.
+ * The validator decides which configs may reach a node. Invariants after each of its batches:
+ * 1. a review names the attempt that it belongs to, lists all reasons at once, and is valid for no other attempt;
+ * 2. no change is reviewed before every recorded `invalid` is judged, so a review knows all known-bad configs;
+ * 3. each recorded `invalid` of a forward lease is judged once; a cleared one stays cleared.
  */
 export const validatorCore: Core<State, Input, ReviewNeed, ReviewResult> = {
   name: 'validator',
@@ -79,7 +79,7 @@ function reviewChanges(draft: ValidatorDraft, gathered: ReadonlyMap<string, Revi
   }
 }
 
-/** A review is outdated when a node has since called one of its configs invalid. */
+/** A review is outdated if a node has reported one of its configs as invalid since. */
 function needsReview(state: State, candidate: Candidate): boolean {
   if (candidate.reviewed === 0) return true;
   if (state.lastInvalid.get() < candidate.reviewed) return false;
@@ -116,14 +116,14 @@ function reviewChange(
   });
 }
 
-/** Known-bad is asked only about nodes whose config the change alters. */
+/** Known-bad configs among the targets. Nodes whose config does not change are not checked. */
 function reasonsOfKnownBad(state: State, candidate: Candidate): readonly Reason[] {
   const found = altered(candidate).flatMap(([node, target]) => {
     const byHash = state.knownBad.get(target.to);
     const story = byHash ?? state.knownBad.get(state.badRecipes.get(target.recipe) ?? '');
     return story === undefined ? [] : [{ node, story, isItself: byHash !== undefined }];
   });
-  // The configs of several nodes may be made of the same fragments: one sentence about them is enough.
+  // Several nodes may have configs of the same fragments: one message for all of them is enough.
   const itself = new Set(found.filter(({ isItself }) => isItself).map(({ story }) => story.hash));
   const touched = state.touches.get(candidate.change) ?? [];
   return found.flatMap(({ node, story }) =>
@@ -162,7 +162,7 @@ function answer(draft: ValidatorDraft, request: Request): Answer {
   }
 }
 
-/** As git does, a prefix is enough where it is unique. */
+/** As in git, a unique prefix is enough. */
 const MIN_PREFIX = 7;
 
 function clear(draft: ValidatorDraft, { hash, by, reason }: Request & { readonly op: 'clear' }): Answer {
@@ -176,14 +176,14 @@ function clear(draft: ValidatorDraft, { hash, by, reason }: Request & { readonly
     return refused('not-found', `${hash} is not known-bad; see "sluice get known-bad"`);
   }
   if (found.length > 1 && hash !== story.recipe && hash !== story.hash)
-    return refused('conflict', `${hash} is not unique: ${found.map((one) => one.hash.slice(0, 16)).join(', ')}`);
+    return refused('conflict', `${hash} is ambiguous: ${found.map((one) => one.hash.slice(0, 16)).join(', ')}`);
   for (const one of found)
     for (const recipe of recipesOf(draft.state, one))
       draft.emit({ type: 'config.cleared', hash: one.hash, recipe, by, reason });
   return answered({ hash: story.hash, recipe: story.recipe, cleared: true });
 }
 
-/** Different fragments may come to the same config: every recipe that became known-bad with it. */
+/** Every recipe that became known-bad with this config: different fragments may render to the same config. */
 const recipesOf = (state: State, { hash, recipe }: Story): readonly string[] => [
   ...new Set([recipe, ...[...state.badRecipes.entries()].filter(([, bad]) => bad === hash).map(([one]) => one)]),
 ];
@@ -200,7 +200,7 @@ function view(state: State, { bucket, key }: ViewKey): ViewBody | undefined {
   return bucket === 'reviews' ? reviewView(state, key) : knownBadView(state, key);
 }
 
-/** A value must fit into a message; the ledger has all reasons. */
+/** Limits the size of a view value, which must fit into a message. The ledger has all reasons. */
 const SHOWN_REASONS = 100;
 
 function reviewView(state: State, change: string): Omit<ReviewView, 'ledger'> | undefined {

@@ -69,7 +69,7 @@ export class Actor {
   /** The command only begins it: that it has happened is seen from the boot id. */
   private async reboot(timeoutMs: number): Promise<void> {
     const { rebootCommand, root, ending } = this.host;
-    if (rebootCommand.length === 0) throw new Error('this node has no command to reboot with');
+    if (rebootCommand.length === 0) throw new Error('this node has no reboot command');
     const { passed, reason } = await runCommand(rebootCommand, { root, timeoutMs, ending });
     if (!passed) throw new Error(reason);
   }

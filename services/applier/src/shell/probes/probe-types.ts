@@ -82,7 +82,7 @@ export const httpProbe: ProbeType = {
       const request = (url.protocol === 'https:' ? https : http).get(url, { agent: false }, (response) => {
         response.resume();
         const status = response.statusCode ?? 0;
-        end(wanted.includes(status) ? undefined : `${url.href} answers ${status}`);
+        end(wanted.includes(status) ? undefined : `${url.href} answered ${status}`);
       });
       const timer = setTimeout(() => end(`no answer from ${url.href} in ${Math.round(timeoutMs)} ms`), timeoutMs);
       const end = (reason: string | undefined): void => {
@@ -138,7 +138,7 @@ export const fileProbe: ProbeType = {
   tryOnce: async (spec, { root }) => {
     const path = String(spec['path']);
     const { now, content } = await fileAt(root, path, ({ size }) => spec['absent'] !== true && size <= LONGEST);
-    if (spec['absent'] === true) return now.state === 'absent' ? undefined : `${path} is there`;
+    if (spec['absent'] === true) return now.state === 'absent' ? undefined : `${path} exists`;
     if (now.state !== 'file') return `${path} is ${now.state === 'absent' ? 'missing' : `a ${now.state}`}`;
     if (content === undefined) return `${path} is longer than ${LONGEST} bytes`;
     return patternOf(spec).test(content.toString('utf8'))

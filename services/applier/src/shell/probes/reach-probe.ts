@@ -7,9 +7,9 @@ const DISCARD_PORT = 9;
 const DNS_PORT = 53;
 
 /**
- * Whether the node reaches something at all: `reach {addresses: [host:port]}` one of these, `{gateway: true}` its way
- * out, `{nameserver: true}` who names hosts to it. A connection that is refused was answered. Of the applier's own: no
- * fragment has it.
+ * Whether the node can reach something: `reach {addresses: [host:port]}` any of these, `{gateway: true}` its default
+ * gateway, `{nameserver: true}` its name server. A refused connection counts as reached. The applier adds this probe
+ * itself; no fragment can use it.
  */
 export const reachProbe: ProbeType = {
   field: 'reach',
@@ -17,7 +17,7 @@ export const reachProbe: ProbeType = {
   tryOnce: async (spec, _surroundings, timeoutMs) => {
     const targets = await targetsOf(spec);
     if (targets.length === 0)
-      return spec['gateway'] === true ? 'there is no default gateway' : 'there is nothing to reach';
+      return spec['gateway'] === true ? 'there is no default gateway' : 'there is no address to connect to';
     const reasons = await Promise.all(targets.map(({ host, port }) => reached(host, port, timeoutMs)));
     return reasons.includes(undefined) ? undefined : reasons.join('; ');
   },
@@ -54,7 +54,7 @@ async function nameservers(): Promise<readonly string[]> {
   return [...text.matchAll(/^nameserver\s+(\S+)/gm)].map(([, host]) => host ?? '').slice(0, 3);
 }
 
-/** A connection that is refused was answered. */
+/** Undefined if the host answers; a refused connection counts as an answer. Else why it cannot be reached. */
 const reached = (host: string, port: number, timeoutMs: number): Promise<string | undefined> =>
   connected(host, port, timeoutMs, `no answer from ${host}`, ({ code, message }) =>
     code === 'ECONNREFUSED' || code === 'ECONNRESET' ? undefined : `${host} cannot be reached (${code ?? message})`,

@@ -8,18 +8,18 @@ export function encodeJournal(journal: Journal): string {
   return `{"sha256":"${sha256(text)}","journal":${text}}\n`;
 }
 
-/** The journal, or why the text is none. */
+/** The journal, or why the text is not one. */
 export function decodeJournal(text: string): Journal | string {
   const match = /^\{"sha256":"([0-9a-f]{64})","journal":(.*)\}\n$/s.exec(text);
-  if (match?.[1] === undefined || match[2] === undefined) return 'not a journal, or only a part of one';
-  if (sha256(match[2]) !== match[1]) return 'damaged: its digest does not match';
+  if (match?.[1] === undefined || match[2] === undefined) return 'not a journal, or an incomplete one';
+  if (sha256(match[2]) !== match[1]) return 'damaged: its checksum does not match';
   const journal = parsed(match[2]);
-  if (!isObject(journal)) return 'not a journal of an applier';
-  if (journal['v'] !== 1) return `written by a newer applier (v ${JSON.stringify(journal['v'])}): start that one`;
+  if (!isObject(journal)) return 'not the journal of an applier';
+  if (journal['v'] !== 1) return `written by a newer applier (v ${JSON.stringify(journal['v'])}): start that version`;
   const wrong = Object.entries(SHAPE).find(([field, holds]) => !holds(journal[field]))?.[0];
   return wrong === undefined
     ? (journal as unknown as Journal)
-    : `not a journal of an applier: ${wrong} is not what one writes`;
+    : `not the journal of an applier: the field ${wrong} is invalid`;
 }
 
 /**

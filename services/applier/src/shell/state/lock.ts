@@ -48,7 +48,7 @@ export async function lockFolder(folder: string, isGuard = false): Promise<() =>
   } finally {
     await unlink(own).catch(() => undefined);
   }
-  throw inUse(folder, 'others that start at the same moment');
+  throw inUse(folder, 'appliers that are starting at the same moment');
 }
 
 async function linked(own: string, path: string): Promise<boolean> {
@@ -125,7 +125,7 @@ async function readText(path: string): Promise<string | undefined> {
 const inUse = (folder: string, by: string): StateError =>
   new StateError(
     join(folder, 'lock'),
-    `the state folder is in use by ${by}: two appliers must not share one. Stop the other, or give this one its own folder with --state`,
+    `the state folder is in use by ${by}: two appliers must not share one. Stop the other one, or give this one its own folder with --state`,
   );
 
 /** A state folder that cannot be used as it is. The message names the file and the way out. */

@@ -65,6 +65,6 @@ it('refuses the journal of a newer applier, and does not go on from the one befo
   await folder.writeJournal(journal(2));
   const newer = JSON.stringify({ ...journal(3), v: 2 });
   writeFileSync(join(path, 'journal.json'), `{"sha256":"${sha256(newer)}","journal":${newer}}\n`);
-  await expect(folder.readJournal('n0', EMPTY)).rejects.toThrow('written by a newer applier (v 2): start that one');
+  await expect(folder.readJournal('n0', EMPTY)).rejects.toThrow('written by a newer applier (v 2): start that version');
   await folder.close();
 });

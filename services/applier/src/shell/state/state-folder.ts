@@ -52,7 +52,7 @@ export class StateFolder {
     if (text !== undefined && isNewer(text))
       throw new StateError(
         path,
-        `${decoded}. If you cannot, put a copy of an older journal in its place, and check what has changed since`,
+        `${decoded}. If you cannot, put a copy of an older journal in its place, and check what has changed on the node since then`,
       );
     const older = before === undefined ? 'missing' : decodeJournal(before);
     this.damaged = typeof older !== 'string';
@@ -60,7 +60,7 @@ export class StateFolder {
       return { journal: ownJournal(older, node, previous), fellBack: `${path}: ${decoded}` };
     throw new StateError(
       path,
-      `${decoded}, and ${previous} cannot be used either (${older}). Put a copy of either file back; or move both away, and the node starts from scratch: what is on it now counts as original, and it gets its config again`,
+      `${decoded}, and ${previous} cannot be used either (${older}). Restore a copy of either file. Or move both away: the node then starts from scratch, what is on it now counts as its originals, and it gets its config again`,
     );
   }
 

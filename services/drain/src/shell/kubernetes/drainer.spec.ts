@@ -86,7 +86,7 @@ describeOnKube('a node in Kubernetes', (world) => {
     });
     const blocked = await stage.said('node.drain.blocked', lease);
     expect(blocked).toMatchObject({ budget: 'default/b1', allowed: 0, pods: ['default/b1-web'] });
-    expect(blocked.reason).toMatch(/^the budget default\/b1 allows 0: /);
+    expect(blocked.reason).toMatch(/^the budget default\/b1 allows 0 evictions: /);
     expect(Date.parse(blocked.since)).toBeLessThan(Date.parse(blocked.at));
     expect(await scene.podsOn('b1')).toEqual(['b1-web']);
     await scene.removeBudget('b1');

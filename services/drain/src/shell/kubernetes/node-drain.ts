@@ -109,7 +109,7 @@ export class NodeDrain {
     // A missing right was named, once.
     this.parts.logger[isMissingRight(error) ? 'debug' : 'warn'](
       { error, node: this.node, lease: this.lease, failures },
-      'node could not be reconciled; trying again',
+      'the node could not be reconciled; trying again',
     );
     return error instanceof KubeError;
   }
@@ -148,11 +148,14 @@ export class NodeDrain {
     try {
       if (how === 'delete') {
         const outcome = await kube.delete(pod, graceSeconds);
-        logger.warn({ ...about, graceSeconds }, 'pod deleted after the drain timeout, as its pool says');
+        logger.warn(
+          { ...about, graceSeconds },
+          'pod deleted after the drain timeout, because its pool has drain.onTimeout: force',
+        );
         return { outcome };
       }
       const result = await kube.evict(pod, graceSeconds);
-      if (result.outcome !== 'refused') logger.debug(about, 'a pod was evicted');
+      if (result.outcome !== 'refused') logger.debug(about, 'pod evicted');
       return result;
     } catch (error) {
       return error as Error;
@@ -161,7 +164,7 @@ export class NodeDrain {
 
   private async write(read: KubeNode, write: NodeWrite): Promise<'written' | 'overtaken' | 'gone'> {
     const outcome = await this.parts.kube.writeNode(read, write);
-    this.parts.logger.info({ node: this.node, lease: this.lease, ...write, outcome }, 'the Node was written');
+    this.parts.logger.info({ node: this.node, lease: this.lease, ...write, outcome }, 'Node updated');
     return outcome;
   }
 }

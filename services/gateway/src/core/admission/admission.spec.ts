@@ -330,10 +330,10 @@ describe('who pauses a rollout, or lets it go on', () => {
   it('is an editor of every pool that it touches, for every kind that it carries', () => {
     const wanted = world(change(), ...BOTH);
     expect(wish(wanted, ['edge-team'])).toBe(
-      '"mary" may not pause Rollout/c5: it touches nodes of Pool/core, and there only core-team, sre may change File',
+      '"mary" may not pause Rollout/c5: it affects nodes of Pool/core, where only core-team, sre may change File',
     );
     expect(wish(wanted, ['sre'], { paused: false, wasPaused: true })).toBe(
-      '"mary" may not resume Rollout/c5: it touches nodes of Pool/edge, and there only edge-team may change File',
+      '"mary" may not resume Rollout/c5: it affects nodes of Pool/edge, where only edge-team may change File',
     );
     expect([wish(wanted, ['edge-team', 'sre']), wish(wanted, ['system:masters'])]).toEqual(['allowed', 'allowed']);
     expect(wish(world(change({ pools: { edge: 2 } }), ...BOTH), ['edge-team'])).toBe('allowed');
@@ -357,7 +357,7 @@ describe('who pauses a rollout, or lets it go on', () => {
 
   it('is an editor of all while it is not known what it touches, be it open or yet to come', () => {
     const unknown =
-      '"mary" may not pause Rollout/c5: it is not known yet which pools it touches, and some have editors; ask again when it is reviewed';
+      '"mary" may not pause Rollout/c5: it is not known yet which pools it affects, and some pools have editors; try again after its review';
     const [waiting, toCome] = [
       world(change({ phase: 'waiting', pools: {} }), ...BOTH),
       world(change({ change: 'c4' }), ...BOTH),
@@ -493,7 +493,7 @@ it.each([
   [1.5, 'ending', 'in 1 day,'],
   [0.5, 'ending', 'within a day'],
   [-1, 'expired', 'expired on then'],
-  [500, 'not-yet', 'is valid from before on'],
+  [500, 'not-yet', 'is not valid before before'],
 ])('a certificate that ends in %s days is %s', (days, is, words) => {
   const day = 24 * 3_600_000;
   const certificateStatus = certificateStatusOf(

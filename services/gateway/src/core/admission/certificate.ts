@@ -27,7 +27,7 @@ export function certificateStatusOf(
   if (nowMs < beginsMs)
     return {
       is: 'not-yet',
-      words: `the certificate of the webhook is valid from ${begins} on, and until then ${UNREVIEWED}`,
+      words: `the certificate of the webhook is not valid before ${begins}; until then ${UNREVIEWED}`,
       todo: 'wait, or check the clocks',
     };
   if (endsMs - nowMs >= ENDING_MS) return { is: 'good', words: '', todo: '' };
@@ -39,7 +39,7 @@ export function certificateStatusOf(
 /** Of one that is good, while what was put in its place cannot be used, for that reason. */
 export const keptCertificate = (files: readonly string[], ends: string, why: string): CertificateStatus => ({
   is: 'kept',
-  words: `the webhook keeps its certificate, which ends on ${ends}, because the files cannot be used: ${why}`,
+  words: `the webhook keeps its current certificate, which expires on ${ends}, because the new files cannot be used: ${why}`,
   todo: todoOf(files),
 });
 

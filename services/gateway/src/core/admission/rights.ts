@@ -67,13 +67,13 @@ function refusalOf(
   const who = able.length === 0 ? 'nobody' : `only ${[...new Set(able)].sort().join(', ')}`;
   const why = isItself
     ? `${who} may change Pool/${pool.name}`
-    : `it selects nodes of Pool/${pool.name}, and there ${who} may change what is of kind ${kind}`;
+    : `it selects nodes of Pool/${pool.name}, where ${who} may change objects of kind ${kind}`;
   return `${JSON.stringify(user)} may not ${VERBS[operation]} ${kind}/${name}: ${why}`;
 }
 
 /**
- * Whether somebody may pause a rollout, or let it go on. They hold up, or set going, what it brings to every pool that
- * it touches: so they have to be an editor of each of those that have any, for every kind that it carries.
+ * Whether somebody may pause or resume a rollout. Both affect every pool that the rollout touches. So the user must be
+ * an editor of each of these pools that has editors, for every kind in the change.
  */
 export function answerSteering(
   { name, user, groups, paused, wasPaused }: RolloutRequest,
@@ -89,18 +89,20 @@ export function answerSteering(
     message: `${JSON.stringify(user)} may not ${paused ? 'pause' : 'resume'} Rollout/${name}: ${why}`,
   });
   if (change.pools === undefined && !guarded.every((pool) => isEditor(pool, change.kinds, groups)))
-    return refused('it is not known yet which pools it touches, and some have editors; ask again when it is reviewed');
+    return refused(
+      'it is not known yet which pools it affects, and some pools have editors; try again after its review',
+    );
   const touched = guarded.filter((pool) => change.pools?.includes(pool.name) !== false);
   const other = touched.find((pool) => !isEditor(pool, change.kinds, groups));
   return other === undefined
     ? ALLOWED
     : refused(
-        `it touches nodes of Pool/${other.name}, and there ${whoMay(other, change.kinds)} may change ${change.kinds.join(', ')}`,
+        `it affects nodes of Pool/${other.name}, where ${whoMay(other, change.kinds)} may change ${change.kinds.join(', ')}`,
       );
 }
 
 function whoMay(pool: Fragment, kinds: readonly string[]): string {
   const [first = [], ...rest] = kinds.map((kind) => editorGroups(pool, kind));
   const able = [...new Set(first)].filter((group) => rest.every((groups) => groups.includes(group))).sort();
-  return able.length === 0 ? 'nobody alone' : `only ${able.join(', ')}`;
+  return able.length === 0 ? 'no single group' : `only ${able.join(', ')}`;
 }

@@ -317,7 +317,7 @@ describeOnKube('admission on an API server', (world) => {
       expect(await applied(file('purposed', {}, labels))).toMatchObject({
         code: 422,
         message: expect.stringMatching(
-          /metadata\.labels\["sluice\.dev\/purpose"\]: was given as "edge", and cannot become/,
+          /metadata\.labels\["sluice\.dev\/purpose"\]: is "edge" and cannot change to/,
         ) as string,
       });
     }
@@ -353,7 +353,7 @@ describeOnKube('admission on an API server', (world) => {
       expect(await tried(edge({}), ...john)).toMatchObject({
         code: 403,
         message: expect.stringContaining(
-          '"john" may not create File/of-edge: it selects nodes of Pool/edge, and there only edge-team, sre, web-team may change what is of kind File',
+          '"john" may not create File/of-edge: it selects nodes of Pool/edge, where only edge-team, sre, web-team may change objects of kind File',
         ) as string,
       });
       expect((await applied(edge({}), ...mary)).code).toBe(201);
@@ -381,7 +381,7 @@ describeOnKube('admission on an API server', (world) => {
         spec: { nodeSelector: { matchLabels: { role: 'edge' } }, path: '/srv/x' },
       };
       expect((await tried(directory, 'web', 'web-team')).message).toContain(
-        'there only edge-team, sre may change what is of kind Directory',
+        'where only edge-team, sre may change objects of kind Directory',
       );
       expect((await tried(directory, ...mary)).code).toBe(201);
     });
@@ -446,7 +446,7 @@ describeOnKube('admission on an API server', (world) => {
       );
       expect((await rollout(undefined, john)).code).toBe(201);
       expect((await rollout(true, ['web', 'web-team'])).message).toContain(
-        '"web" may not pause Rollout/c5: it touches nodes of Pool/edge, and there only edge-team, sre may change Directory',
+        '"web" may not pause Rollout/c5: it affects nodes of Pool/edge, where only edge-team, sre may change Directory',
       );
       expect((await rollout(true, mary)).code).toBe(200);
       expect(await rollout(false, john)).toMatchObject({

@@ -50,7 +50,7 @@ export class Admission {
     // Else the API server would be sent to a copy that cannot answer yet.
     notes.waitFor(() =>
       this.port === 0
-        ? certificateLine(this.certificateStatus) || 'the webhook does not listen'
+        ? certificateLine(this.certificateStatus) || 'the webhook is not listening'
         : this.wanted.isReady
           ? undefined
           : 'the webhook has not read the desired state yet',

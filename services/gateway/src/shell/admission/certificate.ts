@@ -28,7 +28,7 @@ export class Certificate {
   private inUse:
     | { readonly beginsMs: number; readonly endsMs: number; readonly begins: string; readonly ends: string }
     | undefined;
-  private trouble = 'it was not read yet';
+  private trouble = 'it has not been read yet';
   /** Looks in a row that found trouble: between the writing of one file and the other the two do not fit. */
   private troubled = 0;
   private said: { readonly words: string; readonly atMs: number } = { words: '', atMs: 0 };

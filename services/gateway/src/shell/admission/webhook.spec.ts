@@ -151,7 +151,7 @@ describe('the webhook', () => {
     expect(await ask('GET', '/healthz')).toEqual({
       code: 200,
       text: expect.stringMatching(
-        /^ok; the webhook keeps its certificate, which ends on .*, because the files cannot be used: .*: make sure that .*tls\.crt and .*tls\.key hold/,
+        /^ok; the webhook keeps its current certificate, which expires on .*, because the new files cannot be used: .*: make sure that .*tls\.crt and .*tls\.key hold/,
       ) as string,
     });
     await authority.write(folder);

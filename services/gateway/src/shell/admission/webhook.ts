@@ -29,7 +29,7 @@ export function webhookFrom({ webhookPort, webhookCertFile, webhookKeyFile }: Se
   if (webhookPort === undefined) return undefined;
   if (webhookCertFile === undefined || webhookKeyFile === undefined)
     throw new SettingsError(
-      'SLUICE_WEBHOOK_PORT needs SLUICE_WEBHOOK_CERT_FILE and SLUICE_WEBHOOK_KEY_FILE: an API server asks over TLS only',
+      'SLUICE_WEBHOOK_PORT needs SLUICE_WEBHOOK_CERT_FILE and SLUICE_WEBHOOK_KEY_FILE: the API server uses TLS only',
     );
   return { port: webhookPort, certFile: webhookCertFile, keyFile: webhookKeyFile };
 }
@@ -115,9 +115,9 @@ export class Webhook {
       const path = new URL(request.url ?? '/', 'https://webhook').pathname;
       if (path === '/healthz') return this.tellHealth(response);
       if (path !== WEBHOOK_PATH || request.method !== 'POST')
-        return tell(response, 404, 'text/plain', `there are only POST ${WEBHOOK_PATH} and GET /healthz\n`);
+        return tell(response, 404, 'text/plain', `use POST ${WEBHOOK_PATH} or GET /healthz\n`);
       const body = await bodyOf(request);
-      if (body === undefined) return tell(response, 413, 'text/plain', `more than ${MOST_BYTES} bytes\n`);
+      if (body === undefined) return tell(response, 413, 'text/plain', `the body has more than ${MOST_BYTES} bytes\n`);
       this.tellReview(response, body);
     } catch (error) {
       this.options.logger.error({ error }, 'a request of the API server failed');
@@ -139,7 +139,7 @@ export class Webhook {
   private tellReview(response: ServerResponse, body: string): void {
     const request = readReview(parsed(body));
     if (request === undefined)
-      return tell(response, 400, 'text/plain', 'the body is no AdmissionReview of admission.k8s.io/v1\n');
+      return tell(response, 400, 'text/plain', 'the body is not an AdmissionReview of admission.k8s.io/v1\n');
     const trouble = certificateLine(this.certificateStatus);
     const said =
       request.operation === 'other'

@@ -88,7 +88,7 @@ export class FrrBackend implements Backend {
       removable(running, await this.added())[0] ?? placesOf(running).find(([line = '']) => SLUICES.test(line));
     return left === undefined
       ? undefined
-      : `has ${JSON.stringify(left.join(' / '))}, which was not there before Sluice`;
+      : `has ${JSON.stringify(left.join(' / '))}, which did not exist before Sluice`;
   }
 
   async apply(entry: ConfigEntry): Promise<void> {
@@ -112,7 +112,7 @@ export class FrrBackend implements Backend {
     const extra = placesOf(running.filter(({ line }) => SLUICES.test(line))).find(
       (place) => !wantedKeys.has(keyOf(place)),
     );
-    return extra === undefined ? undefined : `has ${JSON.stringify(extra.join(' / '))}, which is not of the config`;
+    return extra === undefined ? undefined : `has ${JSON.stringify(extra.join(' / '))}, which is not in the config`;
   }
 
   /** FRR has its lines from its own file again when one of its daemons is restarted. */
@@ -148,7 +148,7 @@ export class FrrBackend implements Backend {
       if (code !== 0)
         throw new Refused(
           'content',
-          `FRR refuses its part of the config: ${said === '' ? error.trim().slice(-300) : said}`,
+          `FRR rejects its part of the config: ${said === '' ? error.trim().slice(-300) : said}`,
         );
     });
   }
@@ -248,7 +248,7 @@ function difference(running: readonly Block[], target: readonly Block[]): string
   const missing = placesOf(target).find((place) => !hasPlace(running, place));
   if (missing !== undefined) return `did not accept ${JSON.stringify(missing.join(' / '))}`;
   const extra = placesOf(running).find((place) => !hasPlace(target, place));
-  return extra === undefined ? undefined : `has not given up ${JSON.stringify(extra.join(' / '))}`;
+  return extra === undefined ? undefined : `did not remove ${JSON.stringify(extra.join(' / '))}`;
 }
 
 /** Of these, what still exists and can be removed; not a block that has lines of somebody else. */
@@ -295,7 +295,7 @@ function refuseOtherLeaks(wanted: readonly FrrLine[], others: readonly Block[]):
     if (other !== undefined)
       throw new Refused(
         'node',
-        `${other.slice(0, -1).join(' / ')} has "${other.at(-1) ?? ''}" already, and can have only one`,
+        `${other.slice(0, -1).join(' / ')} already has "${other.at(-1) ?? ''}", and can have only one`,
       );
   }
 }

@@ -28,7 +28,7 @@ export class AddressBackend extends ElementBackend<LinkAddress> {
 
   protected async make({ link, address }: LinkAddress): Promise<void> {
     const [shown] = (await this.tools.list('address', 'show', 'dev', link)) as readonly AddressRow[];
-    if (shown?.group !== LINK_GROUP) throw new Error(`${link} is not an interface that Sluice made`);
+    if (shown?.group !== LINK_GROUP) throw new Error(`${link} is not an interface that Sluice created`);
     await this.tools.run([
       'ip',
       'address',

@@ -53,7 +53,7 @@ export abstract class ElementBackend<S extends object> implements Backend {
   }
 
   async differsFromOriginal(_key: string, was: Json): Promise<string | undefined> {
-    return isMade(await this.stateOf(specIn<S>(was), false)) ? 'exists, and did not before Sluice' : undefined;
+    return isMade(await this.stateOf(specIn<S>(was), false)) ? 'exists, but did not exist before Sluice' : undefined;
   }
 
   async apply(entry: ConfigEntry): Promise<void> {
@@ -65,12 +65,12 @@ export abstract class ElementBackend<S extends object> implements Backend {
   async differs(entry: ConfigEntry): Promise<string | undefined> {
     const now = await this.stateOf(specOf<S>(entry), false);
     if (now === undefined) return 'missing';
-    return now.ours ? now.differs : 'was not made by Sluice';
+    return now.ours ? now.differs : 'was not created by Sluice';
   }
 
   private async refuseForeign(spec: S, title: string, fresh: boolean): Promise<ElementState | undefined> {
     const now = await this.stateOf(spec, fresh);
-    if (now?.ours === false) throw new Refused('node', `${title} already exists, and was not made by Sluice`);
+    if (now?.ours === false) throw new Refused('node', `${title} already exists, but was not created by Sluice`);
     return now;
   }
 }

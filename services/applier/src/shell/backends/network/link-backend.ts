@@ -79,7 +79,7 @@ export class LinkBackend extends ElementBackend<Link> {
     for (const [place, value] of Object.entries(settings)) {
       const { code, out } = await this.tools.try(['sysctl', '-n', settingPath(name, place)]);
       if (code !== 0 || out.trim() !== value)
-        return `${place} is ${code === 0 ? out.trim() : 'not there'} instead of ${value}`;
+        return `${place} is ${code === 0 ? out.trim() : 'missing'} instead of ${value}`;
     }
     return undefined;
   }
@@ -108,9 +108,9 @@ function otherKind(link: Link, { linkinfo, link: below }: LinkRow): string | und
         is('port', data['port'], VXLAN_PORT)
       );
     case 'vlan':
-      return is('VLAN', data['id'], link.vlan) ?? is('lies on', below, link.parent);
+      return is('VLAN', data['id'], link.vlan) ?? is('is on', below, link.parent);
     case 'veth':
-      return is('leads to', below, link.peer);
+      return is('has the peer', below, link.peer);
     case 'bridge':
     case 'dummy':
       return undefined;

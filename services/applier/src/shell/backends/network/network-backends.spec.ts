@@ -164,19 +164,19 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
       'an interface of that name',
       () => void net.ip('link', 'add', 'l2.7', 'type', 'bridge'),
       [l2('storage', 7)],
-      /link l2\.7 already exists, and was not made by Sluice/,
+      /link l2\.7 already exists, but was not created by Sluice/,
     ],
     [
       'a route to that network',
       () => undefined,
       [table({ routes: [{ to: '198.51.100.0/24', blackhole: true }] })],
-      /route 198\.51\.100\.0\/24 in table 100 already exists, and was not made by Sluice/,
+      /route 198\.51\.100\.0\/24 in table 100 already exists, but was not created by Sluice/,
     ],
     [
       'that rule',
       () => undefined,
       [table({ rules: [{ priority: 90, from: '198.51.100.0/24' }] })],
-      /rule 90 of IPv4 from 198\.51\.100\.0\/24 in table 100 already exists, and was not made by Sluice/,
+      /rule 90 of IPv4 from 198\.51\.100\.0\/24 in table 100 already exists, but was not created by Sluice/,
     ],
   ])('leave alone %s that somebody else made', async (_name, prepare, fragments, reason) => {
     prepare();

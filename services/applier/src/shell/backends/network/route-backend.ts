@@ -86,6 +86,6 @@ function difference(route: Route, shown: RouteRow): string | undefined {
   const via = route.via === undefined ? undefined : parseAddress(route.via)?.address;
   if (gateway !== via) return `goes via ${gateway ?? 'no gateway'} instead of ${via ?? 'no gateway'}`;
   if (route.dev !== undefined && shown.dev !== route.dev)
-    return `goes over ${shown.dev ?? 'no interface'} instead of ${route.dev}`;
+    return `uses ${shown.dev ?? 'no interface'} instead of ${route.dev}`;
   return undefined;
 }

@@ -77,11 +77,13 @@ export class PathOriginals {
     const { now, content } = await fileAt(root, path, () => was.state === 'file');
     // A directory that others put something into stays: nobody's files are removed with it.
     if (was.state === 'absent' && now.state === 'directory') return undefined;
-    if (was.state !== now.state) return `is ${now.state}, and was ${was.state} before Sluice`;
+    if (was.state !== now.state) return `is ${now.state}, but was ${was.state} before Sluice`;
     if (was.state === 'symlink' && now.state === 'symlink')
-      return was.target === now.target ? undefined : `leads to ${now.target}, and led to ${was.target} before Sluice`;
+      return was.target === now.target
+        ? undefined
+        : `points to ${now.target}, but pointed to ${was.target} before Sluice`;
     if ((was.state === 'file' || was.state === 'directory') && 'mode' in now && was.mode !== now.mode)
-      return `mode ${octal(now.mode)}, and was ${octal(was.mode)} before Sluice`;
+      return `mode is ${octal(now.mode)}, but was ${octal(was.mode)} before Sluice`;
     return was.state === 'file' && (content === undefined || sha256(content) !== was.digest)
       ? 'content differs from before Sluice'
       : undefined;
@@ -134,6 +136,6 @@ export function modeOf(entry: ConfigEntry, otherwise: number): number {
   const { mode } = entry.spec;
   if (mode === undefined) return otherwise;
   if (typeof mode !== 'string' || !/^[0-7]{3,5}$/.test(mode) || parseInt(mode, 8) > 0o7777)
-    throw new Refused('content', `mode ${JSON.stringify(mode)} is not octal, as in "0644"`);
+    throw new Refused('content', `mode ${JSON.stringify(mode)} is not octal, such as "0644"`);
   return parseInt(mode, 8);
 }

@@ -46,7 +46,7 @@ export function partsOf(path: unknown): readonly string[] {
   if (typeof path !== 'string' || !path.startsWith('/')) throw content(`path ${JSON.stringify(path)} is not absolute`);
   if (path.includes('\0')) throw content(`path ${JSON.stringify(path)} has a NUL character`);
   const parts = path.split('/').filter((part) => part !== '' && part !== '.');
-  if (parts.includes('..')) throw content(`path ${path} has "..", which may lead outside of the root`);
+  if (parts.includes('..')) throw content(`path ${path} has "..", which may lead outside the root`);
   if (parts.length === 0) throw content(`path ${path} is the root itself`);
   return parts;
 }
@@ -142,10 +142,10 @@ async function linkTarget(child: Parent, root: string, path: string, error: unkn
   if (code !== 'ENOTDIR' && code !== 'ELOOP') throw error;
   if (!(await lstat(child.path())).isSymbolicLink()) throw inTheWay(`${path} is not a directory`);
   const target = await realpath(child.path()).catch(() => undefined);
-  if (target === undefined) throw inTheWay(`${path} is a symbolic link that leads nowhere`);
+  if (target === undefined) throw inTheWay(`${path} is a symbolic link whose target does not exist`);
   const inside = relative(await realpath(root), target);
   if (inside === '..' || inside.startsWith(`..${sep}`) || inside.startsWith(sep))
-    throw inTheWay(`${path} is a symbolic link that leads outside of the root, to ${target}`);
+    throw inTheWay(`${path} is a symbolic link to ${target}, outside the root`);
   return inside === '' ? [] : inside.split(sep);
 }
 

@@ -43,7 +43,7 @@ class SshKeysBackend implements Backend {
       ({ kind, spec }) =>
         (kind === 'File' || kind === 'Directory') && normalized(spec['path']) === normalized(`${user.home}${FILE}`),
     );
-    if (file !== undefined) throw new Refused('content', `${file.kind}/${file.name} manages ${user.home}${FILE} too`);
+    if (file !== undefined) throw new Refused('content', `${file.kind}/${file.name} also manages ${user.home}${FILE}`);
     await this.text(user);
   }
 
@@ -59,7 +59,7 @@ class SshKeysBackend implements Backend {
       madeFolder: folder.state === 'absent' || others.some(({ madeFolder }) => madeFolder),
     };
     if (blockOf((await this.text(user)) ?? '', name) !== undefined)
-      throw new Refused('node', `there are keys of ${name} in ${user.home}${FILE} already, but not from this applier`);
+      throw new Refused('node', `${user.home}${FILE} already has keys of ${name} that this applier did not write`);
     return { kind: this.kind, was: { ...was }, made: [] };
   }
 
@@ -150,7 +150,7 @@ function keysOf({ spec }: ConfigEntry): readonly string[] {
     keys.length === 0 ||
     !keys.every((key) => typeof key === 'string' && /^[^#\s][^\n\r\0]*$/.test(key))
   ) {
-    throw new Refused('content', 'keys must be a list of lines as in authorized_keys');
+    throw new Refused('content', 'keys must be a list of lines in the format of authorized_keys');
   }
   return (keys as readonly string[]).map((key) => Buffer.from(key, 'utf8').toString('latin1'));
 }

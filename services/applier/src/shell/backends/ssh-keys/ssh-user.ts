@@ -42,7 +42,7 @@ export async function userOf(
   );
   if (real === undefined) throw new Refused('node', `the home ${home} of ${name} does not exist`);
   if (real !== top && !real.startsWith(top.endsWith(sep) ? top : top + sep))
-    throw new Refused('node', `the home ${home} of ${name} is outside of the root`);
+    throw new Refused('node', `the home ${home} of ${name} is outside the root`);
   return { name, uid: Number(uid), gid: Number(gid), home, root: real };
 }
 

@@ -63,7 +63,7 @@ class SysctlBackend implements Backend {
     const now = await this.read(key.slice(PREFIX.length));
     return words(now) === words(String(was))
       ? undefined
-      : `is ${words(now)}, and was ${words(String(was))} before Sluice`;
+      : `is ${words(now)}, but was ${words(String(was))} before Sluice`;
   }
 
   async apply(entry: ConfigEntry): Promise<void> {

@@ -87,7 +87,7 @@ class SystemdUnitBackend implements Backend {
     return (
       enabledDiffers(unit, now) ??
       stateDiffers(unit, now) ??
-      (now.isOutdated ? 'systemd has not reloaded its files' : undefined)
+      (now.isOutdated ? 'systemd has not reloaded its unit files' : undefined)
     );
   }
 }

@@ -49,10 +49,10 @@ export class UnitOriginals {
     const was = json as unknown as Was;
     const now = await this.systemd.show(unitOfKey(key));
     if (!key.startsWith(ENABLED)) {
-      if (!was.active && isActive(now)) return 'runs, and did not before Sluice';
-      return !was.enabled && isEnabled(now) ? 'is enabled, and was not before Sluice' : undefined;
+      if (!was.active && isActive(now)) return 'is running, but was not before Sluice';
+      return !was.enabled && isEnabled(now) ? 'is enabled, but was not before Sluice' : undefined;
     }
-    if (was.active && !isActive(now)) return `is ${now.active}, and ran before Sluice`;
-    return was.enabled && !isEnabled(now) ? 'is not enabled, and was before Sluice' : undefined;
+    if (was.active && !isActive(now)) return `is ${now.active}, but was running before Sluice`;
+    return was.enabled && !isEnabled(now) ? 'is not enabled, but was before Sluice' : undefined;
   }
 }
