@@ -69,7 +69,7 @@ describe('a service on the ledger', () => {
     const heard: (string | undefined)[] = [];
     counter.onLeadershipChange(() => heard.push(counter.stuck));
     await counter.start();
-    expect(await until(() => counter.stuck)).toMatch(/fail again and again \(matchExpressions is not iterable\)/);
+    expect(await until(() => counter.stuck)).toMatch(/keep failing \(matchExpressions is not iterable\)/);
     expect([counter.halted, counter.unready]).toEqual([undefined, undefined]);
     fails = false;
     await until(() => counter.stuck === undefined || undefined);
@@ -191,7 +191,7 @@ describe('a service on the ledger', () => {
     await bus.jsm.streams.purge(LEDGER, { seq: 3 });
     const counter = await started();
     expect(await until(() => counter.halted)).toMatch(
-      /begins at 3: what lay before was trimmed.* nor is there one of another release: restore the stream OBJ_snapshots/,
+      /starts at sequence 3: earlier facts were trimmed.* other releases do not exist either: restore the stream OBJ_snapshots/,
     );
   });
 

@@ -6,13 +6,13 @@ import {
   type CordonAnnotation,
 } from '#libs/contracts';
 
-// A cordon names its lease and says whether it was found: I5, only what Sluice cordoned is uncordoned by it. All writes
-// are compare-and-set on the Node as it was read before the lease was read again.
+// I5: Sluice uncordons only what it cordoned. So each cordon has a mark that names its lease and says whether the node
+// was already cordoned. Every write is a compare-and-set on the Node as it was read before the lease was read again.
 
-/** A Node, as far as its cordon is concerned. */
+/** The parts of a Node that matter for its cordon. */
 export interface NodeSeen {
   readonly unschedulable: boolean;
-  /** Sluice was the last to set `unschedulable`; where nobody says who did, this is true. */
+  /** Sluice was the last to set `unschedulable`. True if it is unknown who did. */
   readonly setBySluice: boolean;
   readonly annotations: Readonly<Record<string, string>>;
 }
@@ -22,20 +22,20 @@ export interface NodeWrite {
   readonly annotations: Readonly<Record<string, string | null>>;
 }
 
-/** What has to be written for the Node to be cordoned for this lease; undefined when it is. */
+/** What to write to cordon the Node for this lease; undefined if it is already cordoned. */
 export function cordonWrite(node: NodeSeen, lease: string): NodeWrite | undefined {
   const mark = markOf(node);
   if (!node.unschedulable) return { unschedulable: true, annotations: marked({ lease, alreadyCordoned: false }) };
   if (mark?.lease === lease) return undefined;
-  // The mark of an earlier lease is taken over with what it says; a cordon without a mark is somebody else's.
+  // Keep what the mark of an earlier lease says about the state before. A cordon without a mark is not from Sluice.
   return { annotations: marked({ lease, alreadyCordoned: mark?.alreadyCordoned ?? true }) };
 }
 
-/** Whether somebody took off a cordon that bore this lease's mark. */
+/** Whether somebody removed a cordon that has the mark of this lease. */
 export const wasTakenOff = (node: NodeSeen, lease: string): boolean =>
   !node.unschedulable && markOf(node)?.lease === lease;
 
-/** What has to be written for the Node to be given back by this lease; undefined when it was. */
+/** What to write to give the Node back after this lease; undefined if that is already done. */
 export function uncordonWrite(node: NodeSeen, lease: string): NodeWrite | undefined {
   const mark = markOf(node);
   if (mark?.lease !== lease)

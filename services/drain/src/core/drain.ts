@@ -17,7 +17,7 @@ import {
 import { State, type Drain, type Strategy } from './state.js';
 import { view } from './views.js';
 
-/** What people and tools say to it under `ops.node`. */
+/** Requests of people and tools under `ops.node`. */
 export type Request = {
   readonly op: 'drained';
   readonly node: string;
@@ -32,8 +32,8 @@ interface OfLease {
 }
 
 /**
- * What was seen, or done, of a node in the name of a lease. It says nothing new if that lease is no longer where it
- * was; nor is a drain over by what its pool said before: what it says now is looked at first.
+ * What a reconcile saw or did on a node, for a lease. It is ignored if that lease has since moved to another phase. It
+ * cannot end a drain if the drain settings of the pool have changed meanwhile: the new settings are applied first.
  */
 export type Sight = OfLease &
   (
@@ -57,10 +57,11 @@ export type Input =
 type DrainDraft = Draft<State, Input, never>;
 
 /**
- * The drain service: gives a node free before it changes, and back afterwards. What always holds after each of its
- * batches: 1. it works only for a lease in its phase `draining` or `uncordoning`, and names that lease in all it says;
- * 2. each lease is drained once and uncordoned once; only what it cordoned is uncordoned (I5); 3. a lease whose drain
- * was given up is never drained after all.
+ * The drain service drains a node before it changes, and gives it back afterwards. Invariants after each of its
+ * batches:
+ * 1. it works only for leases in the phase `draining` or `uncordoning`, and names the lease in all its facts;
+ * 2. it drains and uncordons each lease once, and uncordons only what it cordoned (I5);
+ * 3. a lease whose drain was stopped is never drained later.
  */
 export function drainCore(strategy: Strategy): Core<State, Input> {
   const withStrategy = (state: State): State => Object.assign(state, { strategy });
@@ -81,7 +82,7 @@ export function drainCore(strategy: Strategy): Core<State, Input> {
   };
 }
 
-/** What each fact changes in the drain service's fold. */
+/** How each fact changes the fold of the drain service. */
 const FACTS: FactTable<State> = {
   'node.lease.granted': (state, fact, { readMs }) => {
     if (fact.phase !== 'draining') return;
@@ -98,7 +99,7 @@ const FACTS: FactTable<State> = {
       blockedSince: '',
     });
   },
-  // Its pool says now how it is to be drained: what is under way goes on by that.
+  // The drain settings of the pool have changed: the drain in progress continues with the new ones.
   'node.lease.amended': (state, fact, { readMs: termsMs }) => {
     const { drainMs, drain: how = {} } = fact;
     const drain = drainOf(state, fact);
@@ -108,7 +109,7 @@ const FACTS: FactTable<State> = {
   'node.drain.blocked': (state, fact) => patch(state, fact, { blockedBy: blockOf(fact), blockedSince: fact.since }),
   'node.drained': (state, fact, { readMs }) => move(state, fact, 'drained', readMs),
   'node.drain.stopped': (state, fact, { readMs }) => move(state, fact, 'stopped', readMs),
-  // Ended before it was drained: what comes next is uncordoning.
+  // The lease ended before its node was drained: uncordoning comes next.
   'node.lease.settled': (state, fact, { readMs }) => {
     if (drainOf(state, fact)?.phase === 'draining') move(state, fact, 'stopped', readMs);
   },
@@ -160,12 +161,12 @@ function decide(
   });
 }
 
-/** What follows by itself, where nothing has to be seen of a Node. */
+/** Facts that follow without looking at a Node. */
 function advance(draft: DrainDraft, drain: Drain): void {
   const { strategy } = draft.state;
   if (strategy === 'kubernetes') return;
   if (drain.phase === 'draining' && strategy === 'none') return drained(draft, drain, 'none', 0);
-  // Nothing was cordoned by Sluice; an external drainer hears `uncordoning` and undoes its own.
+  // Sluice has cordoned nothing here. An external drainer sees `uncordoning` and undoes its own cordon.
   if (drain.phase === 'uncordoning') uncordoned(draft, drain);
 }
 
@@ -185,7 +186,7 @@ function take(draft: DrainDraft, sight: Sight): void {
     case 'blocked': {
       const { reason, budget, allowed, pods, since } = sight;
       const block = { reason, budget, allowed, pods: [...pods], since };
-      // The same once more is in the view, and no news.
+      // The same block is already in the view.
       if (blockOf(sight) !== drain.blockedBy) draft.emit({ type: 'node.drain.blocked', ...about(drain), ...block });
       return;
     }
@@ -199,10 +200,10 @@ function take(draft: DrainDraft, sight: Sight): void {
   }
 }
 
-/** What every fact about a drain says. */
+/** The fields that every fact about a drain has. */
 const about = ({ node, pool, change, lease }: Drain) => ({ node, pool, change, lease });
 
-/** Which block it is: a budget is the same one whichever of its pods are refused. */
+/** Identifies a block. A budget counts as one block, no matter which of its pods are refused. */
 export const blockOf = ({ budget, reason }: { readonly budget: string; readonly reason: string }): string =>
   budget === '' ? reason : `budget ${budget}`;
 
@@ -224,7 +225,7 @@ function answer(draft: DrainDraft, { node, lease, evicted, by }: Request): Answe
   return answered({ node, lease: drain.lease });
 }
 
-/** Version 2 knew of no amendments, and not since when a drain was blocked; version 3 not how many pods there were. */
+/** Version 2 had no amendments and no time of a block. Version 3 had no number of pods. */
 const fromBefore = (dumped: unknown): unknown =>
   (dumped as readonly Omit<Drain, 'amended' | 'blockedSince' | 'pods'>[]).map((drain) => ({
     amended: 0,

@@ -4,20 +4,20 @@ import type { NodeSeen } from './cordon.js';
 import type { NodeReconciler, ReconcileEffect } from './node-reconciler.js';
 import type { Drain, State } from './state.js';
 
-/** What else the drain of one node asks of its world. */
+/** The other effects that the drain of one node needs. */
 interface PacePort {
-  /** Until something may have changed, and at most so long. */
+  /** Waits until something may have changed, but not longer than this. */
   wait(asked: { readonly forMs: number }): void;
-  /** The same, for a time that grows with the tries, with jitter. */
+  /** The same, for a time that grows with the number of tries, with jitter. */
   'back-off'(asked: { readonly tries: number; readonly leastMs: number; readonly mostMs: number }): void;
-  /** Whether the API server answered, and it stays like that until somebody acts. */
+  /** Whether the API server refused, and will refuse again until a person acts. */
   'note-failure'(asked: { readonly error: Error; readonly failures: number }): boolean;
 }
 export type DrainEffect<N extends NodeSeen, P extends PodSeen> = ReconcileEffect<N, P> | Effects<PacePort>;
 
 const ask = asker<PacePort>();
 
-/** Reconciles one node again and again, until its world stops it. */
+/** Reconciles one node until it is stopped. */
 export function* drainNode<N extends NodeSeen, P extends PodSeen>(
   reconciler: NodeReconciler<N, P>,
 ): Program<DrainEffect<N, P>, never> {
@@ -32,28 +32,28 @@ export function* drainNode<N extends NodeSeen, P extends PodSeen>(
       try {
         yield* reconciler.failed(failures, message, refused);
       } catch {
-        // Why it could not be said is why it is tried again.
+        // If this cannot be recorded either, the next try reports the same error.
       }
       yield* ask({ do: 'back-off', tries: failures++, leastMs: 250, mostMs: 15_000 });
     }
   }
 }
 
-/** The drain of one node, as a world runs it. */
+/** The running drain of one node. */
 export interface RunningDrain {
   readonly lease: string;
-  /** The fold says that it has come to another phase, or is to be drained in another way. */
+  /** Call this when the fold shows another phase or other drain settings. */
   move(drain: Drain): void;
   stop(): void;
 }
 
-/** What a copy that leads has under way: one drain for each node that is drained or has to be given back. */
+/** The running drains of the leader: one for each node that must be drained or given back. */
 export class Drains<D extends RunningDrain> {
   readonly running = new Map<string, D>();
 
   constructor(private readonly start: (drain: Drain) => D) {}
 
-  /** Brings what is under way in line with the fold; ends all of it where there is none. */
+  /** Starts and stops drains so that they match the fold; without a fold, stops all. */
   follow(state: State | undefined): void {
     for (const [node, running] of this.running) {
       if (state?.open.has(node) === true && state.drains.get(node)?.lease === running.lease) continue;

@@ -1,6 +1,6 @@
 import { isMeant, treatmentOf, type DrainPolicy, type PodFeatures } from '#libs/manifests';
 
-/** A pod on the node that is drained, as it was seen. */
+/** A pod on the node, as it was last read. */
 export interface PodSeen extends PodFeatures {
   readonly name: string;
   readonly uid: string;
@@ -12,87 +12,87 @@ export interface PodSeen extends PodFeatures {
   readonly graceSeconds: number;
 }
 
-/** What was tried with a pod so far. A copy's own memory: another copy starts from scratch. */
+/** The evictions of a pod that were tried so far. This is memory of one copy: another copy starts from scratch. */
 export interface Try {
   readonly refusals: number;
   /** When to try again, monotonic. */
   readonly nextMs: number;
-  /** Since when it is refused, monotonic. */
+  /** When the current refusals began, monotonic. */
   readonly sinceMs: number;
-  /** What refused it last. */
+  /** The reason of the last refusal. */
   readonly reason: string;
   readonly budget: string;
   readonly allowed: number;
-  /** When it was first seen ending though it was forced, monotonic. */
+  /** When it was first seen terminating after it was deleted, monotonic. */
   readonly forcedMs: number | undefined;
 }
 
 export interface Scene<P extends PodSeen> {
   readonly policy: DrainPolicy;
-  /** The node goes down whole: a partial drain would not do. */
+  /** The node reboots, so all pods must go, even if the pool drains only some. */
   readonly reboots: boolean;
   readonly pods: readonly P[];
   readonly tries: ReadonlyMap<string, Try>;
   readonly nowMs: number;
   readonly startedMs: number;
-  /** Of the lease: the scheduler gives it up after this. */
+  /** From the lease: after this time the scheduler ends the drain. */
   readonly drainMs: number;
   /** The pool of the lease. */
   readonly pool: string;
-  /** The pod that this very process runs in, as namespace/name; it goes last. */
+  /** The pod that this process runs in, as namespace/name. It is evicted last. */
   readonly self: string;
 }
 
 export interface Eviction<P extends PodSeen> {
   readonly pod: P;
-  /** `evict` asks, and budgets may refuse; `delete` does not ask. */
+  /** `evict` respects budgets, which may refuse it; `delete` ignores them. */
   readonly how: 'evict' | 'delete';
   readonly graceSeconds: number | undefined;
 }
 
-/** What holds a drain up, for people. */
+/** What blocks a drain, for people. */
 export interface Block {
   readonly reason: string;
   readonly budget: string;
   readonly allowed: number;
   readonly pods: readonly string[];
-  /** Whether to say so at once, or only if it lasts. */
+  /** Whether to record it at once, or only if it lasts. */
   readonly lasting: boolean;
 }
 
 export interface EvictionPlan<P extends PodSeen> {
   readonly now: readonly Eviction<P>[];
-  /** Those that have to go and have not gone. */
+  /** The pods that still have to go. */
   readonly left: readonly P[];
   readonly block: Block | undefined;
-  /** The drain has run out of its time. */
+  /** The time for the drain is over. */
   readonly timedOut: boolean;
-  /** When to look again though nothing is heard, monotonic. */
+  /** When to reconcile again if no watch event arrives, monotonic. */
   readonly reconcileAtMs: number;
 }
 
-/** Before the scheduler's own deadline, whose word would know no reason. */
+/** End the drain this long before the scheduler's own deadline, which could not give a reason. */
 const MARGIN_MS = 5_000;
-/** A refusal is common where pods of one budget go one after the other; one that lasts is worth a fact. */
+/** Short refusals are normal while the pods of one budget go one after another. Only a longer one becomes a fact. */
 const LASTING_MS = 5_000;
-/** Beyond its grace a pod that was forced is given this long. */
+/** How long a deleted pod may stay beyond its grace period. */
 const BEYOND_GRACE_MS = 5_000;
 /** The pool of a node that no Pool selects. */
 const NO_POOL = 'default';
-/** What is missed by watching is found by looking. */
+/** Reconcile at least this often, in case a watch misses an event. */
 const RECONCILE_MS = 5_000;
-/** Bounded, so that one node does not take all of the API server. */
+/** How many pods are evicted at once, so that one node does not overload the API server. */
 const AT_ONCE = 20;
 const FIRST_AGAIN_MS = 500;
 const LAST_AGAIN_MS = 30_000;
-/** Names in messages; the rest is counted. */
+/** How many pods a message names; the rest is counted. */
 export const NAMED = 10;
 
 export const nameOf = ({ namespace, name }: Pick<PodSeen, 'namespace' | 'name'>): string => `${namespace}/${name}`;
 
 /**
- * What to do about the pods of a node now. Pods of one order go together, those of a lower one first; nothing is
- * evicted where what must not be touched would remain.
+ * Decides what to do with the pods of a node now. Pods of a lower order go first; pods of the same order go together.
+ * If a pod that must not be evicted would remain, no pod is evicted.
  */
 export function planEvictions<P extends PodSeen>(scene: Scene<P>): EvictionPlan<P> {
   const { nowMs, startedMs, drainMs } = scene;
@@ -119,8 +119,8 @@ export function planEvictions<P extends PodSeen>(scene: Scene<P>): EvictionPlan<
 }
 
 /**
- * What is remembered of a pod whose eviction was refused: each time it is left alone for longer. A refusal for another
- * reason starts over: a budget that has gone holds nothing up any more.
+ * Records a refused eviction. The wait before the next try grows each time. A refusal with another reason starts over,
+ * because the earlier budget no longer blocks the pod.
  */
 export function refusedAgain(
   before: Try | undefined,
@@ -140,7 +140,7 @@ function mustGo({ policy, reboots }: Scene<PodSeen>, pod: PodSeen): boolean {
   return treatmentOf(policy, pod).action !== 'skip';
 }
 
-/** Those whose turn it is: the lowest order that is left, and this process's own pod after all others. */
+/** The pods whose turn it is: those of the lowest remaining order. The pod of this process goes after all others. */
 function inTurn<P extends PodSeen>({ policy, self }: Scene<P>, left: readonly P[], forced: boolean): readonly P[] {
   const order = (pod: P): number => (nameOf(pod) === self ? Infinity : forced ? 0 : treatmentOf(policy, pod).order);
   const first = Math.min(...left.map(order));
@@ -159,7 +159,7 @@ function evictionOf<P extends PodSeen>(scene: Scene<P>, pod: P, forced: boolean)
   return [{ pod, how: 'evict', graceSeconds: policy.graceSeconds }];
 }
 
-/** When a pod that was forced should long have ended; undefined where it was not seen to be ending. */
+/** When a deleted pod should be gone; undefined if it was not seen terminating. */
 function goneMs({ policy, tries }: Scene<PodSeen>, { uid, graceSeconds }: PodSeen): number | undefined {
   const forcedMs = tries.get(uid)?.forcedMs;
   return forcedMs === undefined
@@ -202,7 +202,7 @@ function refusal({ tries, nowMs }: Scene<PodSeen>, left: readonly PodSeen[]): Bl
   return { reason, budget, allowed, pods: pods.map(nameOf).sort().slice(0, NAMED), lasting };
 }
 
-/** The first few of them by name, and how many more there are. */
+/** The names of the first few pods, and how many more there are. */
 export function namesOf(pods: readonly Pick<PodSeen, 'namespace' | 'name'>[]): string {
   const names = pods.map(nameOf).sort();
   return names.length <= NAMED

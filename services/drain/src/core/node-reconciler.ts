@@ -18,28 +18,28 @@ import {
 import type { Drain, Progress } from './state.js';
 
 /**
- * What a reconcile asks of the world, one after the other; production and the simulation carry it out, and may die
- * between any two.
+ * The effects of a reconcile, one after another. Production or the simulation carries them out. The process may die
+ * between any two of them.
  */
 interface ReconcilePort<N extends NodeSeen, P extends PodSeen> {
-  /** The Node as the API server has it now; undefined when there is none. */
+  /** The Node as the API server has it now; undefined if there is none. */
   'read-node'(): N | undefined;
   'read-pods'(): readonly P[];
-  /** The drain as the ledger has it, up to its end. */
+  /** The drain according to the ledger, read up to its end. */
   'read-drain'(): Drain | undefined;
   now(): ReconcileTime;
-  /** Only if the Node still is as it was read. `written`: it stands as it was asked for. */
+  /** Writes only if the Node has not changed since it was read. `written`: the write succeeded. */
   'write-node'(asked: { readonly seen: N; readonly write: NodeWrite }): 'written' | 'overtaken' | 'gone';
-  /** One answer for each, in their order. An error does not hide what became of the others. */
+  /** One result per eviction, in order. An error of one does not hide the results of the others. */
   evict(asked: { readonly evictions: readonly Eviction<P>[] }): readonly EvictionResult[];
-  /** Goes on when it stands in the ledger, or turned out to be no news. */
+  /** Continues once it is in the ledger, or is known to be nothing new. */
   say(asked: { readonly sight: Sight }): void;
   show(asked: { readonly progress: Progress }): void;
 }
 export type ReconcileEffect<N extends NodeSeen, P extends PodSeen> = Effects<ReconcilePort<N, P>>;
 export interface ReconcileTime {
   readonly monotonicMs: number;
-  /** For people. */
+  /** For logs. */
   readonly wall: string;
 }
 export type EvictionResult =
@@ -54,30 +54,30 @@ export type EvictionResult =
 
 type Reconciling<N extends NodeSeen, P extends PodSeen, T> = Program<ReconcileEffect<N, P>, T>;
 
-/** What is missed by watching is found by looking. */
+/** Reconcile at least this often, in case a watch misses an event. */
 const GUARD_MS = 15_000;
-/** One refusal may be a hiccup. */
+/** A single failure may be a hiccup. */
 const SAY_AFTER = 2;
 
 /**
- * Drains one node for one lease, and gives it back: looks, decides, acts, and looks again. Each look reads the Node,
- * then its pods, then the lease up to the ledger's end, and only then writes: a copy that looked earlier and writes
- * later is refused by the API server.
+ * Drains one node for one lease, and gives it back: it reads, decides, acts, and repeats. Each round reads the Node,
+ * then its pods, then the lease up to the end of the ledger, and only then writes. So the API server refuses a write of
+ * a copy that read earlier.
  */
 export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
   private readonly ask = asker<ReconcilePort<N, P>>();
   private readonly tries = new Map<string, Try>();
-  /** Every pod that ever had to go, as far as this copy saw; and how many another saw that looked before. */
+  /** Every pod that had to go, as far as this copy saw; and how many an earlier copy counted. */
   private readonly known = new Set<string>();
   private seenBefore = 0;
   private blockedSince = '';
   private blockedBy = '';
-  /** This copy has seen it blocked. */
+  /** This copy has seen the drain blocked. */
   private sawBlock = false;
   private amended = 0;
 
   /**
-   * `phase` spares a look at pods that nobody asks for. `self`: the pod that this process runs in, as namespace/name;
+   * `phase` avoids reading pods when that is not needed. `self`: the pod that this process runs in, as namespace/name;
    * empty outside Kubernetes.
    */
   constructor(
@@ -88,8 +88,7 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
   ) {}
 
   /**
-   * The fold says that it has come to another phase, or that its pool has other words for it. False when that is no
-   * news.
+   * Call this when the fold shows another phase or other drain settings. Returns false if nothing has changed.
    */
   move({ phase, amended }: Pick<Drain, 'phase' | 'amended'>): boolean {
     const isNews = phase !== this.phase || amended !== this.amended;
@@ -97,18 +96,18 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
     return isNews;
   }
 
-  /** A budget allows something, or is gone: what it refused is tried again at once. False when it held nothing up. */
+  /** A budget allows more, or is gone: retry what it refused at once. Returns false if it blocked nothing. */
   freed(budget: string): boolean {
     const held = [...this.tries].filter(([, tried]) => tried.budget === budget);
     for (const [uid, tried] of held) this.tries.set(uid, { ...tried, nextMs: 0 });
     return held.length > 0;
   }
 
-  /** Looks once, and acts; says how long to wait for the next look. */
+  /** Reads and acts once. Returns how long to wait before the next round. */
   *reconcile(): Reconciling<N, P, number> {
     const seen = yield* this.ask({ do: 'read-node' });
     const asked = this.phase;
-    // Before the node is cordoned, what runs on it says nothing: more may come.
+    // Before the node is cordoned, its pods prove nothing: more pods may be scheduled on it.
     const isCordoned = seen !== undefined && cordonWrite(seen, this.lease) === undefined;
     const pods = isCordoned && asked === 'draining' ? yield* this.ask({ do: 'read-pods' }) : [];
     const drain = yield* this.ask({ do: 'read-drain' });
@@ -130,8 +129,8 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
   }
 
   /**
-   * A look failed, so many did before it. `refused`: the API server answered, and it stays like that until somebody
-   * acts: they have to know.
+   * A round failed. `failures`: how many failed in a row. `refused`: the API server refused and will do so until a
+   * person acts, so report it.
    */
   *failed(failures: number, message: string, refused: boolean): Reconciling<N, P, void> {
     const now = yield* this.ask({ do: 'now' });
@@ -232,7 +231,9 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
       });
   }
 
-  /** The node is drained and being worked on: who uncordons it now puts pods where a reboot may come. */
+  /**
+   * The node is drained and changing: if somebody uncordons it now, pods may land on a node that is about to reboot.
+   */
   private *guard(drain: Drain, seen: N): Reconciling<N, P, number> {
     if (!wasTakenOff(seen, this.lease) || parseDrain(drain.how).onUncordon === 'give-up') return GUARD_MS;
     const write = cordonWrite(seen, this.lease);
@@ -241,7 +242,7 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
     return 0;
   }
 
-  /** Without a Node there is nothing to give back. */
+  /** Without a Node, there is nothing to give back. */
   private *giveBack(seen: N | undefined): Reconciling<N, P, number> {
     const write = seen === undefined ? undefined : uncordonWrite(seen, this.lease);
     if (seen !== undefined && write !== undefined && (yield* this.ask({ do: 'write-node', seen, write })) !== 'written')
@@ -250,7 +251,7 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
     return GUARD_MS;
   }
 
-  /** Nobody can tell whether its pods have ended: a person, or the time-out, decides. */
+  /** Without a Node, nobody can tell whether its pods have ended: a person or the timeout decides. */
   private *withoutNode(drain: Drain): Reconciling<N, P, number> {
     const now = yield* this.ask({ do: 'now' });
     const block = {
@@ -279,14 +280,14 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
     return planEvictions({ policy: parseDrain(how), reboots, pods, tries, nowMs, startedMs, drainMs, pool, self });
   }
 
-  /** What holds it up, and since when. */
+  /** What blocks the drain, and since when. */
   private blocked(
     block: Omit<Block, 'lasting'> | undefined,
     { wall }: ReconcileTime,
     said?: Pick<Drain, 'blockedBy' | 'blockedSince'>,
   ) {
     const by = block === undefined ? '' : blockOf(block);
-    // What another copy said before it died is held up since then, if it still is.
+    // If an earlier copy recorded the same block, it has lasted since then.
     const isKnown = !this.sawBlock && said?.blockedBy === by && said.blockedSince !== '';
     if (by !== this.blockedBy) this.blockedSince = by === '' ? '' : isKnown ? said.blockedSince : wall;
     this.blockedBy = by;

@@ -1,43 +1,43 @@
 import { SortedSet, Table, UndoLog } from '#libs/engine';
 import type { WrittenDrain } from '#libs/manifests';
 
-/** A lease that drains its node, or gives it back. */
+/** The drain of one lease, until its node is given back. */
 export interface Drain {
   readonly node: string;
   readonly pool: string;
   readonly change: string;
   readonly lease: string;
-  /** `stopped`: it ended, or was given up, before the node was drained. */
+  /** `stopped`: the lease or the drain ended before the node was drained. */
   readonly phase: 'draining' | 'drained' | 'stopped' | 'uncordoning' | 'uncordoned';
   /** When this copy read that the phase began, monotonic. */
   readonly sinceMs: number;
   readonly since: string;
-  /** The scheduler's patience, from `termsMs` on. */
+  /** How long the drain may take, counted from `termsMs`. */
   readonly drainMs: number;
-  /** As the pool said when the lease was granted, or amended last. */
+  /** The drain settings of the pool when the lease was granted or last amended. */
   readonly how: WrittenDrain;
-  /** When this copy read what the pool says, monotonic. */
+  /** When this copy read these settings, monotonic. */
   readonly termsMs: number;
-  /** So many times the pool was given other words since the lease was granted. */
+  /** How often the drain settings have changed since the lease was granted. */
   readonly amended: number;
-  /** The node goes down whole afterwards. */
+  /** The node reboots after the drain. */
   readonly reboots: boolean;
   readonly cordoned: boolean;
-  /** How many had to go when it was cordoned. */
+  /** How many pods had to go when the node was cordoned. */
   readonly pods: number;
-  /** What holds it up, as it was said last; empty if nothing was. */
+  /** The last recorded block; empty if there was none. */
   readonly blockedBy: string;
-  /** Since when, as it was said. */
+  /** Since when it is blocked, as recorded. */
   readonly blockedSince: string;
 }
 
-/** How far a drain is: what a copy saw itself, and shows in the view. It is no fact, for it changes with every pod. */
+/** The progress of a drain as this copy sees it, for the view. It is not a fact, because it changes with every pod. */
 export interface Progress {
   readonly lease: string;
   readonly total: number;
   readonly evicted: number;
   readonly waitingFor: readonly string[];
-  /** What holds it up now; empty if nothing does. */
+  /** What blocks it now; empty if nothing does. */
   readonly reason: string;
   readonly budget: string;
   readonly allowed: number;
@@ -50,16 +50,16 @@ export class State {
   readonly undo = new UndoLog();
   readonly touched = new Set<string>();
   readonly drains = new Table<string, Drain>(this.undo);
-  /** Nodes that are being drained, are held for their lease, or have to be given back. */
+  /** Nodes that are being drained, stay cordoned for their lease, or must be given back. */
   readonly open = new SortedSet(this.undo);
-  /** This copy's own memory, by node. */
+  /** Memory of this copy, by node; not part of the fold. */
   readonly progress = new Map<string, Progress>();
   strategy: Strategy = 'none';
 }
 
 /**
- * How a node is drained. `none`: there is nothing to drain, so it is drained at once. `external`: another tool hears
- * the lease with its `drain` action, and answers by ops.node.drained. `kubernetes`: its Node is cordoned, and its pods
- * are evicted.
+ * How nodes are drained. `none`: there is nothing to drain, so a drain ends at once. `external`: another tool watches
+ * for leases with a `drain` action and sends ops.node.drained. `kubernetes`: the Node is cordoned and its pods are
+ * evicted.
  */
 export type Strategy = 'none' | 'external' | 'kubernetes';

@@ -13,7 +13,7 @@ const NONE: Omit<Progress, 'lease'> = {
   blockedSince: '',
 };
 
-/** Notes how far a drain is, to be shown. False when that is what is shown. */
+/** Stores the progress of a drain for the view. Returns false if nothing has changed. */
 export function noteProgress(state: State, node: string, progress: Progress): boolean {
   if (JSON.stringify(state.progress.get(node)) === JSON.stringify(progress)) return false;
   state.progress.set(node, progress);

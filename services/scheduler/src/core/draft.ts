@@ -3,10 +3,10 @@ import type { Draft } from '#libs/engine';
 import type { Input, PlanNeed } from './inputs.js';
 import { appliedIn, EMPTY_TALLY, type State } from './state.js';
 
-/** What the scheduler decides on. */
+/** The draft of a scheduler decision. */
 export type SchedulerDraft = Draft<State, Input, PlanNeed>;
 
-/** Decides a fact about a rollout, with the counts as they stand before it. */
+/** Emits a fact about a rollout, with the counts before that fact. */
 export function emitRollout(
   draft: SchedulerDraft,
   state: RolloutState,

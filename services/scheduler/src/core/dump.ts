@@ -5,7 +5,7 @@ import { retryMs } from './retries.js';
 import { isOpen, termsOf, type Lease } from './lease.js';
 import { parseTargetKey, State, unknownNode, type NodeState, type Retry } from './state.js';
 
-/** The tables that are the fold itself, by name; all else is derived from them. */
+/** The tables that make up the fold, by name. Everything else is derived from them. */
 const TABLES = ['nodes', 'changes', 'rollouts', 'targets', 'policies', 'invalids', 'knownBad', 'unjudged'] as const;
 
 /** The whole fold as JSON. */
@@ -20,7 +20,7 @@ export function dump(state: State): unknown {
   };
 }
 
-/** A fold from its JSON. Deadlines and distances start over at `readMs`: another copy's clock says nothing here. */
+/** A fold from its JSON. Deadlines and waits start over at `readMs`, because monotonic clocks differ between copies. */
 export function load(dumped: unknown, readMs: number): State {
   const source = dumped as {
     nodes: readonly (readonly [string, NodeState])[];
@@ -30,7 +30,7 @@ export function load(dumped: unknown, readMs: number): State {
     policyVersion: number;
   };
   const state = new State();
-  // Nodes last: the indexes count each when it is put.
+  // Nodes come last: putting one updates the indexes, which need the other tables.
   loadTables(state, TABLES.slice(1), dumped);
   for (const change of source.openChanges) state.openChanges.add(change);
   state.cursor.set(source.cursor);
@@ -60,17 +60,17 @@ const eachOf = (table: string, migrate: (row: Row) => Row) => (dumped: unknown) 
 
 /** From each version to the next. */
 export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> = {
-  // Version 6 knew nothing of how a lease is to be drained: what is under way then goes on as it was granted.
+  // Version 6 had no drain settings in leases: drains in progress continue as they were granted.
   6: eachOf('nodes', (node) =>
     isRow(node['lease']) ? { ...node, lease: { ...node['lease'], drainTerms: '' } } : node,
   ),
-  // Version 7 knew of no end of what another tool has.
+  // Version 7 had no time limit for taken nodes.
   7: eachOf('nodes', (node) =>
     isRow(node['taken']) ? { ...node, taken: { ...node['taken'], at: '', sinceMs: 0, forMs: 0 } } : node,
   ),
-  // Version 8 knew of no actions in whose place a machine is restarted.
+  // Version 8 had no escalation.
   8: eachOf('nodes', (node) => ({ ...node, escalated: '' })),
-  // Version 9 wrote nothing as an empty text, and all phases of a lease with the same fields.
+  // Version 9 used empty strings for missing values, and the same fields in all phases of a lease.
   9: (dumped) => {
     const nodes = eachOf('nodes', (node) => ({
       ...withoutEmpty(node, ['outOfService', 'deferred', 'skippedBy', 'escalated']),
@@ -89,7 +89,7 @@ export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> 
     }));
     return rollouts(targets(nodes(dumped)));
   },
-  // Version 10 did not know who paused a rollout.
+  // Version 10 did not record who paused a rollout.
   10: (dumped) => dumped,
 };
 
@@ -116,7 +116,7 @@ function leaseOf9(lease: unknown): Lease | undefined {
   ) as Lease;
 }
 
-/** Fields that a dump leaves out because nothing is in them come back, so that all nodes have the same shape. */
+/** Restores the empty fields that a dump omits, so that all nodes have the same shape. */
 function restarted(node: NodeState, readMs: number): NodeState {
   const retry: Retry | undefined =
     node.retry?.kind === 'later' ? { ...node.retry, atMs: readMs + retryMs(node.node, node.retry.tries) } : node.retry;

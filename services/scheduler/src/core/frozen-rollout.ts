@@ -14,14 +14,14 @@ import {
 } from './state.js';
 import { goalOf } from './want.js';
 
-/** Enough for a screen; `ops.rollout.get` pages through all. */
+/** Enough for a screen. `ops.rollout.get` returns all nodes, in pages. */
 const WORST = 50;
 
-/** Keeps what is shown of a rollout whose targets are about to be forgotten. */
+/** Saves what views show of a rollout before its targets are deleted. */
 export function freeze(state: State, change: string): void {
   const rollout = state.rollouts.get(change);
   if (rollout === undefined || rollout.frozen !== undefined) return;
-  // What is under way goes on, and is no longer this rollout's to show.
+  // Open leases continue, but this rollout no longer shows them.
   const worst = worstNodes(state, rollout).filter((row) => !UNDER_WAY.has(row.state));
   const pools = Object.fromEntries(
     Object.entries(poolProgress(state, rollout)).map(([pool, progress]) => [pool, { ...progress, active: 0 }]),
@@ -31,12 +31,12 @@ export function freeze(state: State, change: string): void {
   const names = Object.keys(deferred);
   state.rollouts.set(change, { ...rollout, frozen: { tally, pools, worst, deferred } });
   for (const name of names) state.deferredBy.set(name, [...(state.deferredBy.get(name) ?? []), change]);
-  // A node that the next rollout takes over is not deferred by this one any more, and some may have got it just now.
+  // A node that the next rollout takes over is no longer deferred by this one. Others may have just got their config.
   for (const name of names)
     if (rollout.phase === 'superseded' || nodeOf(state, name).deferred === undefined) noLongerDeferred(state, name);
 }
 
-/** Nodes that a rollout defers and that still lack its config → that hash. */
+/** The nodes that a rollout has deferred and that still lack its config, with the hash of that config. */
 function deferredIn(state: State, rollout: Rollout): Readonly<Record<string, string>> {
   const deferred: Record<string, string> = {};
   for (const name of rollout.nodes) {
@@ -47,7 +47,7 @@ function deferredIn(state: State, rollout: Rollout): Readonly<Record<string, str
   return deferred;
 }
 
-/** A node got what ended rollouts deferred, or lacks it no more: they show it so. */
+/** Updates ended rollouts when a node gets the config that they deferred, or no longer needs it. */
 export function noLongerDeferred(state: State, name: string): void {
   const node = nodeOf(state, name);
   for (const change of state.deferredBy.get(name) ?? []) {
@@ -59,7 +59,7 @@ export function noLongerDeferred(state: State, name: string): void {
       worst,
       deferred: { [name]: goal, ...deferred },
     } = rollout.frozen;
-    // One that keeps what it has, or was given something newer, has not got it from this one.
+    // A node that keeps its config, or got a newer one, did not get it from this rollout.
     const has = node.joined && node.report?.hash === goal ? 'settled' : 'left';
     const progress = pools[node.pool];
     const frozen = {
@@ -77,7 +77,7 @@ export function noLongerDeferred(state: State, name: string): void {
   state.deferredBy.delete(name);
 }
 
-/** How far each pool is in a rollout. */
+/** The progress of each pool in a rollout. */
 export function poolProgress(state: State, rollout: Rollout): Readonly<Record<string, PoolProgress>> {
   if (rollout.frozen !== undefined) return rollout.frozen.pools;
   const pools: Record<string, PoolProgress> = {};
@@ -110,13 +110,13 @@ const RANK: Readonly<Record<string, number>> = {
   untouched: 9,
 };
 
-/** The nodes that a person wants to see first: what went wrong, then what is going on. */
+/** The nodes that people want to see first: failures, then nodes in progress. */
 export function worstNodes(state: State, rollout: Rollout): readonly NodeProgress[] {
   if (rollout.frozen !== undefined) return rollout.frozen.worst;
   const names = new Set<string>();
   const isOfThis = (name: string): boolean => state.nodes.get(name)?.lease?.change === rollout.change;
   for (const name of state.attended) if (isOfThis(name)) names.add(name);
-  // Of those that only work, the ones that have for the longest.
+  // Among nodes in progress, the ones that have been busy longest.
   let working = 0;
   for (const key of state.working) {
     if (working >= WORST) break;
@@ -131,7 +131,7 @@ export function worstNodes(state: State, rollout: Rollout): readonly NodeProgres
   return rows.slice(0, WORST);
 }
 
-/** How one node stands in a rollout. */
+/** The state of one node in a rollout. */
 export function nodeProgress(state: State, change: string, name: string): NodeProgress {
   const node = nodeOf(state, name);
   const key = targetKey(change, name);

@@ -3,7 +3,7 @@ import { PAUSE, readConfigs, type Gathering } from '#libs/engine';
 import { effectivePolicy, planActions } from '#libs/rules';
 import type { Plan, PlanNeed } from './inputs.js';
 
-/** Plans the actions of leases from the configs' content. */
+/** Plans the actions of leases from the contents of the configs. */
 export function* gather(needs: readonly PlanNeed[]): Gathering<ReadonlyMap<string, Plan>> {
   const configs = yield* readConfigs(
     needs.flatMap(({ node, from, to }) => [
@@ -30,7 +30,7 @@ function planOf(
       only: node,
       reason: `the config ${to.slice(0, 12)} of ${node} is not in the bucket configs: it was never written, or somebody deleted it`,
     };
-  // A node may run a config that is gone from the bucket because nothing named it for days: all is planned as new.
+  // The config that a node runs may have been deleted because nothing referred to it: plan as if the node had none.
   return {
     ok: true,
     actions: planActions(before ?? EMPTY_CONFIG, after, effectivePolicy(policies, labels)).actions,

@@ -18,8 +18,8 @@ import {
 import { circumstancesOf, classOf, blockedBecause, wantOf } from './want.js';
 
 /**
- * A node counts against its pool: mid-change, unknown, silent, out of service in Kubernetes, taken by another tool, or
- * not back on a good config.
+ * Whether a node counts against the budget of its pool: it has a lease, is silent, is out of service in Kubernetes, is
+ * taken, or is degraded.
  */
 export function isUnavailable(node: NodeState): boolean {
   if (node.lease !== undefined) return !node.lease.free;
@@ -27,7 +27,7 @@ export function isUnavailable(node: NodeState): boolean {
   return node.silent || node.outOfService !== undefined || node.taken !== undefined || node.report?.restored === false;
 }
 
-/** The budget of a pool now: the committed one, or a lower one that an open rollout carries. */
+/** The current budget of a pool: the committed one, or a lower one that an open rollout brings. */
 export function poolBudget(state: State, pool: string): number {
   const members = state.members.get(pool) ?? 0;
   let budget = budgetOf(state.pools.get(pool) ?? DEFAULT_POOL, members);
@@ -42,15 +42,15 @@ export function poolBudget(state: State, pool: string): number {
 
 export const poolPolicy = (state: State, pool: string): PoolPolicy => state.pools.get(pool) ?? DEFAULT_POOL;
 
-/** What is derived from nodes one by one, and is brought up to date with each that changes. */
+/** An index that is derived from single nodes and updated whenever one changes. */
 interface NodeIndex {
-  /** `sequence` orders a new place in a queue. */
+  /** `sequence` orders new places in a queue. */
   update(state: State, before: NodeState | undefined, after: NodeState, sequence: number): void;
 }
 
-/** Writes a node and brings every index up to date with it. */
+/** Writes a node and updates every index. */
 export function putNode(state: State, changed: NodeState, sequence: number): void {
-  // Once it is available again it counts in its own pool only.
+  // Once it is available again, it counts in its current pool only.
   const node = changed.alsoIn.length > 0 && !isUnavailable(changed) ? { ...changed, alsoIn: [] } : changed;
   const before = state.nodes.get(node.node);
   state.nodes.set(node.node, node);
@@ -75,7 +75,7 @@ function addMembers(state: State, pool: string, by: number): void {
   state.touched.add(viewKey('pools', pool));
 }
 
-/** The members of a pool that are not heard. */
+/** The silent members of a pool. */
 const silent: NodeIndex = {
   update(state, before, after) {
     const [old, now] = [silentIn(before), silentIn(after)];
@@ -101,7 +101,7 @@ const poolsOfUnavailable = (node: NodeState | undefined): readonly string[] =>
     ? []
     : [...new Set([node.pool, ...(node.lease === undefined ? [] : [node.lease.pool]), ...node.alsoIn])];
 
-/** Leases that are worked on, by deadline; and those that need a decision. */
+/** Leases whose appliers are working, by deadline; and leases that need a decision. */
 const leases: NodeIndex = {
   update(state, before, after) {
     const [old, now] = [deadlineKey(before), deadlineKey(after)];
@@ -112,15 +112,15 @@ const leases: NodeIndex = {
   },
 };
 
-/** The deadline of a lease, where nothing is to be done before it unless the node answers. */
+/** The deadline of a lease that needs no decision before it, unless the node reports. */
 function deadlineKey(node: NodeState | undefined): string | undefined {
   if (node?.joined !== true || node.lease?.phase !== 'applying') return undefined;
   return `${String(Math.ceil(node.lease.sinceMs + node.lease.applyMs)).padStart(16, '0')}|${node.node}`;
 }
-/** When the lease of this entry in `working` is over. */
+/** The deadline of an entry in `working`. */
 export const deadlineMsOf = (key: string): number => Number(key.slice(0, key.indexOf('|')));
 
-/** Nodes that are given back by themselves after a while. */
+/** Taken nodes that are given back automatically. */
 const borrowed: NodeIndex = {
   update(state, _, { node, taken }) {
     if (taken === undefined || taken.forMs === 0) state.borrowed.delete(node);
@@ -128,7 +128,7 @@ const borrowed: NodeIndex = {
   },
 };
 
-/** New machines that never had a lease. */
+/** Fresh nodes that have never had a lease. */
 const fresh: NodeIndex = {
   update(state, _, { node, report, leases: count }) {
     if (report?.fresh === true && count === 0) state.fresh.set(node, true);
@@ -136,7 +136,7 @@ const fresh: NodeIndex = {
   },
 };
 
-/** Rollouts that have ended and deferred the node. */
+/** Ended rollouts that deferred the node. */
 const deferred: NodeIndex = {
   update(state, _, after) {
     if (after.deferred === undefined && state.deferredBy.has(after.node)) noLongerDeferred(state, after.node);
@@ -148,7 +148,7 @@ const queues: NodeIndex = {
   update: (state, _, after, sequence) => placeNode(state, after, sequence),
 };
 
-/** The tallies of rollouts. A lease may be of one that the node is no longer a target of: it is shown there, too. */
+/** The tallies of rollouts. A lease also counts in its own rollout if the node is no longer a target there. */
 const tallies: NodeIndex = {
   update(state, before, after) {
     for (const change of new Set([after.change, after.lease?.change ?? '', before?.lease?.change ?? '']))
@@ -156,7 +156,7 @@ const tallies: NodeIndex = {
   },
 };
 
-/** In this order: later ones rest on earlier ones. */
+/** The order matters: later indexes depend on earlier ones. */
 const NODE_INDEXES = [members, unavailable, silent, leases, borrowed, fresh, deferred, queues, tallies] as const;
 
 const RANK = { escalated: 0, corrective: 1, rollback: 2, forward: 3, join: 3, repair: 4 } as const;
@@ -183,7 +183,7 @@ function placeNode(state: State, node: NodeState, sequence: number): void {
   }
   if (wanted === undefined) return;
   const since = before !== undefined && sameWant(before.want, wanted) ? before.since : sequence;
-  // What one node takes only with a restart is seen to the end before others try the same.
+  // Escalated nodes go first: learn early whether a reboot helps, before other nodes try the same config.
   const rank = RANK[node.escalated === wanted.to ? 'escalated' : wanted.kind];
   const key = `${rank}|${String(since).padStart(16, '0')}|${node.node}`;
   queueOf(state, node.pool, unavailable).add(key);
@@ -191,7 +191,7 @@ function placeNode(state: State, node: NodeState, sequence: number): void {
   state.places.set(node.node, { pool: node.pool, key, unavailable, want: wanted, since });
 }
 
-/** Outside rollouts, what went wrong last is not tried again at once. */
+/** Outside rollouts, a node that failed is not tried again at once. */
 const isHeld = (node: NodeState, want: Want): boolean =>
   want.change === '' &&
   node.retry !== undefined &&
@@ -201,7 +201,7 @@ const queueOf = (state: State, pool: string, unavailable: boolean) =>
   unavailable ? state.poolSet(pool).downQueue : state.poolSet(pool).queue;
 const sameWant = (a: Want, b: Want): boolean => a.kind === b.kind && a.change === b.change && a.to === b.to;
 
-/** Counts a target in its class, and in its pool's. */
+/** Counts a target in its class, for the rollout and for the pool. */
 export function countTarget(state: State, change: string, name: string): void {
   const key = targetKey(change, name);
   const rollout = state.rollouts.get(change);
@@ -232,7 +232,7 @@ function count(state: State, change: string, { tally, pool, untouched }: TargetC
 
 const add = (tally: Tally = EMPTY_TALLY, key: TargetClass, by: number): Tally => ({ ...tally, [key]: tally[key] + by });
 
-/** Forgets the targets of a rollout that is over. */
+/** Deletes the targets of an ended rollout. */
 export function dropTargets(state: State, change: string): void {
   for (const name of state.rollouts.get(change)?.nodes ?? []) {
     const key = targetKey(change, name);
@@ -249,7 +249,7 @@ export function dropTargets(state: State, change: string): void {
     }
 }
 
-/** Brings every target of a rollout up to date after its phase changed. */
+/** Updates every target of a rollout after its phase has changed. */
 export function recountRollout(state: State, change: string, sequence: number): void {
   for (const name of state.rollouts.get(change)?.nodes ?? []) {
     const node = state.nodes.get(name);
@@ -262,7 +262,7 @@ export function recountRollout(state: State, change: string, sequence: number): 
 }
 
 /**
- * Finds the pool of a node whose labels or presence changed. A node that moves while it is unavailable counts in both.
+ * Finds the pool of a node whose labels or presence have changed. An unavailable node that moves counts in both pools.
  */
 export function assignPool(state: State, node: NodeState): NodeState {
   const selectedBy = noteSelecting(state, node);
@@ -274,7 +274,7 @@ export function assignPool(state: State, node: NodeState): NodeState {
     : node;
 }
 
-/** Notes which pools select a node. */
+/** Updates which pools select a node. */
 export function noteSelecting(state: State, node: NodeState): readonly string[] {
   const selectedBy = node.joined ? poolsSelecting(state.pools.values(), node.labels) : [];
   for (const pool of state.selectedBy.get(node.node) ?? [])
@@ -295,7 +295,7 @@ function moved(node: NodeState, pool: string): NodeState {
   return { ...node, pool, alsoIn };
 }
 
-/** A percentage of more or fewer members may turn the choice of a node that several pools select. */
+/** A percentage budget depends on the number of members, so it can change which of several pools a node belongs to. */
 export function reassignShared(state: State, sequence: number): void {
   for (const name of [...state.manyPools]) {
     const node = state.nodes.get(name);
@@ -309,13 +309,12 @@ export function reassignShared(state: State, sequence: number): void {
   }
 }
 
-/** After a commit of policies: the pools again, and every node's place in them. */
+/** Recomputes all pools, and the pool of every node, after policies were committed. */
 export function reassignAll(state: State, sequence: number): void {
   const pools = poolPolicies(state.policies.values());
   for (const name of [...state.pools.keys()]) if (!pools.has(name)) state.pools.delete(name);
   for (const [name, policy] of pools) state.pools.set(name, policy);
-  // First all are counted, then the choice is made: one made on half a count would leave a node in a pool that it never
-  // was in.
+  // Count all members first, then choose: a choice made on a partial count could put a node into the wrong pool.
   for (const node of state.nodes.values()) noteSelecting(state, node);
   for (const node of [...state.nodes.values()]) putNode(state, assignPool(state, node), sequence);
   reassignShared(state, sequence);

@@ -6,7 +6,7 @@ export type Input =
   | { readonly type: 'report'; readonly sequence: number; readonly report: NodeReport }
   | { readonly type: 'request'; readonly request: Request };
 
-/** What people and tools ask it under `ops.`. */
+/** Requests of people and tools under `ops.`. */
 export type Request =
   | { readonly op: 'rollout.list'; readonly cursor: string; readonly limit: number }
   | { readonly op: 'rollout.get'; readonly change: string; readonly cursor: string; readonly limit: number }
@@ -32,22 +32,21 @@ export type Request =
   | { readonly op: 'pool.give'; readonly node: string; readonly owner: string; readonly by: string };
 
 /**
- * The actions that bring a node from what it has to what it should have: planned from the configs' content, outside the
- * core.
+ * The actions that a node needs for a lease, planned from the contents of both configs, outside the core.
  */
 export interface PlanNeed extends Need {
   readonly node: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly from: string;
   readonly to: string;
-  /** The `DisruptionPolicy` fragments in force for this lease. */
+  /** The `DisruptionPolicy` fragments that apply to this lease. */
   readonly policies: readonly Fragment[];
 }
 export type Plan = (
   | { readonly ok: true; readonly actions: readonly Action[] }
-  /** The config that it should have cannot be found. */
+  /** The new config cannot be found. */
   | { readonly ok: false; readonly reason: string }
 ) & {
-  /** Made without a config that is missing for this node, and perhaps for this node only: it says nothing of others. */
+  /** Set if a config is missing for this node. It may exist for other nodes, so the result is not valid for them. */
   readonly only?: string;
 };

@@ -1,6 +1,6 @@
 import type { Action, Because, DrainOutcome, LeaseKind } from '#libs/contracts';
 
-/** What a lease was granted for. */
+/** The terms that a lease was granted with. */
 interface LeaseTerms {
   readonly id: string;
   readonly pool: string;
@@ -13,45 +13,45 @@ interface LeaseTerms {
   readonly actions: readonly Action[];
   readonly applyMs: number;
   readonly drainMs: number;
-  /** Takes no unit of the pool. */
+  /** Takes no unit of the budget. */
   readonly free: boolean;
   readonly grantedAt: string;
 }
 
-/** Its node is drained first. */
+/** The node is being drained. */
 export interface DrainingLease extends LeaseTerms {
   readonly phase: 'draining';
   /** When this copy read that the phase began, monotonic. */
   readonly sinceMs: number;
-  /** How it is to be drained, as one text to compare; empty where that is not known. */
+  /** The drain settings as one text, to compare; empty if unknown. */
   readonly drainTerms: string;
-  /** Its pool says to go on without a node that cannot be drained in time. */
+  /** The pool has `onTimeout: defer`: the rollout continues without a node that is not drained in time. */
   readonly defers: boolean;
-  /** What the drain service reported; with an outcome it gave the drain up, and that is how it counts. */
+  /** What the drain service reported. With an outcome, the drain was stopped and counts as that outcome. */
   readonly drain: 'under-way' | 'done' | { readonly outcome: DrainOutcome; readonly reason: string };
 }
 
-/** Its applier may change the node. */
+/** The applier may change the node. */
 export interface ApplyingLease extends LeaseTerms {
   readonly phase: 'applying';
   /** When this copy read that the phase began, monotonic. */
   readonly sinceMs: number;
 }
 
-/** It has an outcome, and is held until its node is uncordoned, or has answered. */
+/** The lease has an outcome. It is released when the node is uncordoned, or when it has answered. */
 export interface EndedLease extends LeaseTerms {
   readonly phase: 'settled' | 'uncordoning' | 'uncordoned';
   readonly because: Because;
   readonly reason: string;
   readonly settledAt: string;
-  /** A report named it after it had ended. */
+  /** A report named this lease after it had ended. */
   readonly answered: boolean;
 }
 
 /** The right of one node to change now, until it is released. */
 export type Lease = DrainingLease | ApplyingLease | EndedLease;
 
-/** What holds of a lease in every phase; its phase's own fields are left out. */
+/** The fields that a lease has in every phase. */
 export function termsOf(lease: LeaseTerms): LeaseTerms {
   const { id, pool, change, kind, hash, from, recipe, actions, applyMs, drainMs, free, grantedAt } = lease;
   return { id, pool, change, kind, hash, from, recipe, actions, applyMs, drainMs, free, grantedAt };
@@ -60,10 +60,10 @@ export function termsOf(lease: LeaseTerms): LeaseTerms {
 export const isOpen = (lease: Lease): lease is DrainingLease | ApplyingLease =>
   lease.phase === 'draining' || lease.phase === 'applying';
 
-/** How a lease ended; undefined while it is open, and without one. */
+/** How a lease ended; undefined while it is open, or if there is none. */
 export const outcomeOf = (lease: Lease | undefined): Because | undefined =>
   lease === undefined || isOpen(lease) ? undefined : lease.because;
 
-/** Its deadline has passed and its node has not answered since: what the node has is not known. */
+/** The deadline has passed and the node has not reported since, so its active config is not known. */
 export const isUnanswered = (lease: Lease | undefined): boolean =>
   lease !== undefined && !isOpen(lease) && lease.because === 'unknown' && !lease.answered;

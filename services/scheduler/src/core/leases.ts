@@ -139,7 +139,8 @@ function advanceDrain(draft: SchedulerDraft, node: NodeState, lease: DrainingLea
   if (lease.drain === 'done')
     return draft.emit({ type: 'node.lease.applying', ...about(node.node, lease), hash: lease.hash });
   if (lease.drain !== 'under-way') return endDrain(draft, node.node, lease, lease.drain.outcome, lease.drain.reason);
-  // The settings of the pool whose unit the lease has; if that pool has no fragment, of the pool that the node is in now.
+  // The settings of the pool whose unit the lease has; if that pool has no fragment, of the pool that the node is in
+  // now.
   const says = draft.state.pools.has(lease.pool) ? lease.pool : node.pool;
   if (lease.drainTerms !== '' && (terms(says) ?? lease.drainTerms) !== lease.drainTerms)
     return amend(draft, node.node, lease, says);
@@ -160,8 +161,8 @@ function amend(draft: SchedulerDraft, node: string, lease: Lease, says: string):
 }
 
 /**
- * Ends a lease whose drain failed. The node was not changed. If the outcome is `deferred`, the rollout continues without
- * the node. Outside a rollout, the lease counts as failed and is tried again later.
+ * Ends a lease whose drain failed. The node was not changed. If the outcome is `deferred`, the rollout continues
+ * without the node. Outside a rollout, the lease counts as failed and is tried again later.
  */
 function endDrain(draft: SchedulerDraft, name: string, lease: Lease, outcome: DrainOutcome, reason: string): void {
   if (outcome === 'failed' || lease.change === '')

@@ -9,7 +9,7 @@ import { giveUnit, takeUnit } from './units.js';
 import { poolView, rolloutView } from './views.js';
 import { why } from './why.js';
 
-/** Answers a request; what it decides stands in the same batch. */
+/** Answers a request. Facts that it causes are in the same batch. */
 export function answerRequest(draft: SchedulerDraft, request: Request): Answer {
   switch (request.op) {
     case 'rollout.list':
@@ -98,7 +98,7 @@ function steer(draft: SchedulerDraft, request: SteeringRequest): Answer {
 }
 
 function cannotSteer(change: Change, rollout: Rollout | undefined, op: SteeringRequest['op']): string | undefined {
-  if (op === 'rollout.abort' && change.aborted) return undefined; // asked twice: it is aborted, as asked
+  if (op === 'rollout.abort' && change.aborted) return undefined; // a repeated request: it is already aborted
   if (!change.open) return `${change.change} has ended${rollout === undefined ? '' : ` (${rollout.phase})`}`;
   if (rollout === undefined || rollout.phase === 'rolling') return undefined;
   if (rollout.phase === 'complete') return `${change.change} is complete on every node and about to be committed`;

@@ -2,8 +2,8 @@ import type { SchedulerDraft } from './draft.js';
 import type { State } from './state.js';
 
 /**
- * The nodes whose next try is due. Time alone changes no fold, so they stand in no queue: they are put into one here,
- * for this decision, in the order in which their time came.
+ * The nodes whose next try is due, in the order in which they became due. Time does not change the fold, so these nodes
+ * are in no queue: each decision sorts them here.
  */
 export function dueNodes(state: State, draft: SchedulerDraft): readonly string[] {
   const due: { readonly node: string; readonly atMs: number }[] = [];
@@ -13,21 +13,21 @@ export function dueNodes(state: State, draft: SchedulerDraft): readonly string[]
     if (node.retry.atMs <= draft.now.monotonicMs) due.push({ node: name, atMs: node.retry.atMs });
     else draft.wakeAt(node.retry.atMs);
   }
-  // Sorting is stable: those whose time came at once stay in the order of their names.
+  // Sorting is stable: nodes that are due at the same time stay in the order of their names.
   return due.sort((a, b) => a.atMs - b.atMs).map((one) => one.node);
 }
 
-/** The first failure waits a minute, each further one twice as long, up to an hour. */
+/** The wait is one minute after the first failure and doubles with each further one, up to an hour. */
 const FIRST_MS = 60_000;
 const LONGEST_MS = 3_600_000;
-/** And from the third try on up to so much of it longer. */
+/** From the third try on, the wait is longer by up to this share. */
 const SPREAD = 1 / 4;
 const TOGETHER = 2;
 
 /**
- * How long a node waits for its next try. What has failed more than twice waits somewhat longer, each node in a way of
- * its own: what fails together because each is in the other's way, as two drains are whose pods have nowhere else to
- * go, would fail together for ever. Chance, but the same for every copy of the fold.
+ * How long a node waits before its next try. After two failures, each node waits a different time. Without that, nodes
+ * that block each other would fail together forever, for example two drains whose pods have nowhere else to go. The
+ * jitter is derived from the name of the node, so it is the same in every copy of the fold.
  */
 export function retryMs(node: string, tries: number): number {
   const ms = Math.min(FIRST_MS * 2 ** (tries - 1), LONGEST_MS);

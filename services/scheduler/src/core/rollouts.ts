@@ -43,7 +43,9 @@ function mayStart(state: State, change: Change): boolean {
   return !isReviewOutdated(state, change, change.validated.sequence);
 }
 
-/** A node is a target of one rollout at a time. The merge queue ensures this, but a node may be relabelled meanwhile. */
+/**
+ * A node is a target of one rollout at a time. The merge queue ensures this, but a node may be relabelled meanwhile.
+ */
 const isFreeOfOthers = (state: State, change: Change): boolean =>
   Object.keys(change.targets).every((name) => {
     const other = state.nodes.get(name)?.change ?? '';
@@ -60,7 +62,9 @@ function isReplaceable(state: State, older: string): boolean {
   return !change.started || state.rollouts.get(older)?.phase === 'rolling';
 }
 
-/** A node has reported one of the configs as invalid since the review: the change is reviewed again after the judgement. */
+/**
+ * A node has reported one of the configs as invalid since the review: the change is reviewed again after the judgement.
+ */
 function isReviewOutdated(state: State, change: Change, reviewed: number): boolean {
   if (![...state.invalids.values()].some((sequence) => sequence > reviewed) && state.knownBad.size === 0) return false;
   return Object.values(change.targets).some((target) => {
@@ -104,7 +108,7 @@ export function endRollouts(draft: SchedulerDraft): void {
 
 const awaitsJudgement = (state: State, change: string): boolean => [...state.unjudged.values()].includes(change);
 
-/** Names who holds a rollout that can grant nothing: units of its pools held by nodes that nobody is working on. */
+/** Records rollouts that can grant nothing, with the nodes that use up the budgets and are not changing. */
 export function reportStalls(draft: SchedulerDraft): void {
   for (const rollout of [...draft.state.rollouts.values()]) {
     const goesOn = (rollout.phase === 'rolling' && !rollout.paused) || rollout.phase === 'reverting';
@@ -116,10 +120,10 @@ export function reportStalls(draft: SchedulerDraft): void {
   }
 }
 
-/** A fact must fit into a message. */
+/** Limits the size of the fact, which must fit into a message. */
 const MOST_HOLDERS = 1_000;
 
-/** The nodes that keep a rollout from going on; none when something of it, or of its pools, is under way. */
+/** The nodes that stall a rollout; none while one of its leases, or a lease in one of its pools, is in progress. */
 export function holdersOf(state: State, rollout: Rollout): readonly string[] {
   const tally = state.tallies.get(rollout.change) ?? EMPTY_TALLY;
   if (tally.active > 0 || tally.pending === 0) return [];
@@ -131,7 +135,7 @@ export function holdersOf(state: State, rollout: Rollout): readonly string[] {
     if (unavailable.size < poolBudget(state, pool)) return [];
     for (const name of unavailable) {
       const { lease, joined, skippedBy } = nodeOf(state, name);
-      // Every lease ends by itself, except one without an answer; that one ends too once its node is skipped or gone.
+      // Every lease ends on its own, except an unanswered one. That one ends when its node is skipped or removed.
       if (lease !== undefined && (!isUnanswered(lease) || !joined || skippedBy !== undefined)) return [];
       holders.add(name);
     }

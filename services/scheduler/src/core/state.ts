@@ -13,7 +13,7 @@ import { Cell, SortedSet, Table, UndoLog } from '#libs/engine';
 import type { PoolPolicy } from '#libs/rules';
 import type { EndedLease, Lease } from './lease.js';
 
-/** The last report of a node that was taken. */
+/** The last report of a node that was recorded. */
 export interface Report {
   readonly incarnation: number;
   readonly nonce: number;
@@ -27,26 +27,25 @@ export interface Report {
   readonly fresh: boolean;
 }
 
-/** A node that another tool, or a person, has out of service. */
+/** Who has taken a node out of service, and for how long. */
 export interface TakenUnit {
   readonly owner: string;
   readonly reason: string;
   readonly at: string;
   /** When this copy read that, monotonic. */
   readonly sinceMs: number;
-  /** It is given back by itself after this; 0 for never. */
+  /** The node is given back automatically after this time; 0: never. */
   readonly forMs: number;
 }
 
 /**
- * Why a lease outside a rollout is not tried again at once. `restarts`: in how many tries in a row the machine was
- * restarted in vain.
+ * When a lease outside a rollout is tried again. `restarts`: how many tries in a row rebooted the machine without
+ * success.
  */
 export type Retry =
   | { readonly kind: 'later'; readonly tries: number; readonly atMs: number; readonly restarts?: number }
   /**
-   * After `invalid`, or restarts of the machine in vain: only when what the node would be given, or the node, is
-   * another one.
+   * After `invalid`, or after reboots that did not help: tried again only when the config or the node has changed.
    */
   | {
       readonly kind: 'when-changed';
@@ -59,30 +58,30 @@ export interface NodeState {
   readonly node: string;
   readonly joined: boolean;
   readonly silent: boolean;
-  /** Why Kubernetes, or the person or tool that cordoned it, has it out of service; undefined if it is in service. */
+  /** Why the Kubernetes Node is out of service, such as NotReady or cordoned; undefined if it is in service. */
   readonly outOfService: string | undefined;
-  /** Another tool, or a person, has it out of service; undefined if nobody has. */
+  /** Who has taken it out of service; undefined if nobody has. */
   readonly taken: TakenUnit | undefined;
   readonly labels: Readonly<Record<string, string>>;
   readonly capabilities: readonly string[];
   readonly pool: string;
-  /** Pools that it came from while it was unavailable: it counts there too until that is over. */
+  /** Pools that it left while it was unavailable. It counts there too until it is available. */
   readonly alsoIn: readonly string[];
   readonly report: Report | undefined;
   readonly lease: Lease | undefined;
-  /** The last lease, released: what the view shows. */
+  /** The last released lease, for the view. */
   readonly lastLease: EndedLease | undefined;
   readonly leases: number;
-  /** The committed config that fits it. */
+  /** The desired config, if it is compatible. */
   readonly desired: { readonly hash: string; readonly recipe: string; readonly joining: boolean } | undefined;
-  /** Rendered, not reviewed yet. */
+  /** A rendered config that is not reviewed yet. */
   readonly rendered: { readonly hash: string; readonly recipe: string } | undefined;
   readonly incompatible: readonly Reason[];
-  /** Why it has not got the config that it should have; undefined if that is not put off. */
+  /** Why it was deferred; undefined if it was not. */
   readonly deferred: string | undefined;
   readonly retry: Retry | undefined;
   readonly skippedBy: string | undefined;
-  /** The config that it can only be given with a restart of the machine, as its last lease has shown. */
+  /** The config that needs a reboot on this node, because its last lease was escalated. */
   readonly escalated: string | undefined;
   readonly drifted: readonly string[];
   /** The open rollout that it is a target of; empty for none. */
@@ -91,7 +90,7 @@ export interface NodeState {
 
 export type RolloutPhase = 'rolling' | 'complete' | 'succeeded' | 'reverting' | 'reverted' | 'superseded';
 
-/** How many targets are in which class. */
+/** How many targets are in each class. */
 export interface Tally {
   readonly settled: number;
   readonly active: number;
@@ -108,17 +107,17 @@ export interface Rollout {
   readonly pausedBecause: string | undefined;
   readonly aborted: boolean;
   readonly maxFailures: number;
-  /** Forward leases that ended so, over the whole rollout. */
+  /** How many forward leases of the rollout ended like this. */
   readonly failed: number;
   readonly unknown: number;
   readonly reason: string;
   readonly nodes: readonly string[];
-  /** The nodes that hold it up. */
+  /** The nodes that stall it. */
   readonly stalledBy: readonly string[];
   readonly startedAt: string;
   readonly endedAt: string;
   readonly supersededBy: string;
-  /** What is shown once its targets are forgotten. */
+  /** What views show after its targets are deleted. */
   readonly frozen: FrozenRollout | undefined;
 }
 
@@ -127,12 +126,12 @@ export interface FrozenRollout {
   readonly pools: Readonly<Record<string, PoolProgress>>;
   readonly worst: readonly NodeProgress[];
   /**
-   * Nodes that it deferred and that still lack what it left them → that hash; they leave this list when they get it.
+   * The nodes that it deferred and that still lack its config, with the hash of that config.
    */
   readonly deferred: Readonly<Record<string, string>>;
 }
 
-/** A node's way in one rollout. */
+/** The state of one node in one rollout. */
 export interface TargetState {
   readonly from: string;
   readonly to: string;
@@ -145,10 +144,10 @@ export interface TargetState {
 }
 
 const TROUBLE: ReadonlySet<Because | undefined> = new Set(['invalid', 'failed', 'escalated', 'unknown'] as const);
-/** Its last lease in the rollout did not do what it was for. */
+/** The last lease of the target in this rollout failed. */
 export const wentWrong = ({ outcome }: TargetState): boolean => TROUBLE.has(outcome?.because);
 
-/** A change, as far as the scheduler is concerned. */
+/** The parts of a change that the scheduler needs. */
 export interface Change {
   readonly change: string;
   readonly open: boolean;
@@ -159,7 +158,7 @@ export interface Change {
   readonly policies: readonly Fragment[];
   readonly policyDeletes: readonly FragmentRef[];
   readonly maxFailures: number | undefined;
-  /** Of the rendering that counts; 0 while none does. */
+  /** The current attempt; 0 if there is none. */
   readonly attempt: number;
   readonly targets: Targets;
   readonly replaces: readonly string[];
@@ -175,7 +174,7 @@ export interface Want {
   readonly recipe: string;
 }
 
-/** Where a node stands in the queue of its pool. */
+/** The place of a node in the queue of its pool. */
 export interface Place {
   readonly pool: string;
   readonly key: string;
@@ -188,22 +187,22 @@ export interface Place {
 export interface PoolSets {
   readonly unavailable: SortedSet;
   readonly silent: SortedSet;
-  /** Who wants a lease and needs a unit; and who wants one and is down already. */
+  /** Nodes that want a lease and need a unit; and nodes that want one and are already unavailable. */
   readonly queue: SortedSet;
   readonly downQueue: SortedSet;
 }
 
 export type TargetClass = keyof Tally;
 
-/** How a target was counted last. */
+/** How a target was last counted. */
 export interface TargetCount {
   readonly tally: TargetClass;
   readonly pool: string;
-  /** Settled, though the change has not reached it: in a rollback it still has its old config. */
+  /** Settled, but the change has not reached it: during a rollback it still has its old config. */
   readonly untouched: boolean;
 }
 
-/** The scheduler's fold. Everything below the line is derived from what stands above it. */
+/** The scheduler's fold. Everything below the line is derived from the tables above it. */
 export class State {
   readonly undo = new UndoLog();
   readonly nodes = new Table<string, NodeState>(this.undo);
@@ -213,12 +212,12 @@ export class State {
   readonly targets = new Table<string, TargetState>(this.undo);
   /** Committed policy fragments, by `Kind/name`. */
   readonly policies = new Table<string, Fragment>(this.undo);
-  /** Hash or recipe → sequence of the last forward lease that ended `invalid` with it. */
+  /** Hash or recipe → sequence of the last forward lease with it that ended as `invalid`. */
   readonly invalids = new Table<string, number>(this.undo);
   readonly knownBad = new Table<string, true>(this.undo);
-  /** Leases that ended `invalid` and are not judged yet → change. */
+  /** Leases that ended as `invalid` and are not judged yet → change. */
   readonly unjudged = new Table<string, string>(this.undo);
-  /** How far REPORTS has been taken. */
+  /** How far REPORTS has been processed. */
   readonly cursor = new Cell<number>(this.undo, 0);
   // ---- derived ----
   readonly pools = new Table<string, PoolPolicy>(this.undo);
@@ -229,7 +228,7 @@ export class State {
   readonly members = new Table<string, number>(this.undo);
   readonly selected = new Table<string, number>(this.undo);
   readonly manyPools = new SortedSet(this.undo);
-  /** Nodes on which nothing serves yet, and that never had a lease. */
+  /** Fresh nodes that have never had a lease. */
   readonly fresh = new Table<string, true>(this.undo);
   /** Node → the ended rollouts that still show it as deferred. */
   readonly deferredBy = new Table<string, readonly string[]>(this.undo);
@@ -240,24 +239,23 @@ export class State {
   /** By change and pool: the settled targets that the change has not reached. */
   readonly untouched = new Table<string, number>(this.undo);
   /**
-   * Of the nodes with a lease that is not released, those at which only their applier is at work, as
-   * `<deadline>|<node>`: nothing is to be done before that.
+   * Nodes whose applier is working on a lease, as `<deadline>|<node>`. They need no decision before the deadline.
    */
   readonly working = new SortedSet(this.undo);
-  /** And all the others. */
+  /** All other nodes with a lease that is not released. */
   readonly attended = new SortedSet(this.undo);
-  /** Pending targets that cannot go on, as `<change>/<node>`. */
+  /** Blocked targets, as `<change>/<node>`. */
   readonly blocked = new SortedSet(this.undo);
-  /** Targets that are deferred or whose last lease went wrong, as `<change>/<node>`. */
+  /** Targets that are deferred or whose last lease failed, as `<change>/<node>`. */
   readonly troubled = new SortedSet(this.undo);
-  /** Nodes whose next try has its time. */
+  /** Nodes that wait for the time of their next try. */
   readonly backingOff = new SortedSet(this.undo);
-  /** Nodes that are taken for a time. */
+  /** Nodes that are taken for a limited time. */
   readonly borrowed = new SortedSet(this.undo);
   /** Changes that are not ended. */
   readonly openChanges = new SortedSet(this.undo);
   private readonly poolSets = new Map<string, PoolSets>();
-  // ---- this copy's own memory, no part of the fold ----
+  // ---- memory of this copy, not part of the fold ----
   readonly touched = new Set<string>();
   /** Lease → when its view was written after it settled, monotonic. */
   readonly shownMs = new Table<string, number>(this.undo);
@@ -286,7 +284,9 @@ export class State {
   }
 }
 
-/** How many nodes have what a change wants of them: during the rollback, those that are still to go. */
+/**
+ * How many nodes have the new config of a change. During a rollback, these are the ones that still have to roll back.
+ */
 export const appliedIn = (phase: RolloutPhase, tally: Tally): number =>
   phase === 'reverting' ? tally.active + tally.pending : phase === 'reverted' ? 0 : tally.settled;
 
@@ -317,10 +317,10 @@ export const unknownNode = (node: string): NodeState => ({
   change: '',
 });
 
-/** A node, also one that nobody has told of yet. */
+/** The state of a node; an empty one if the node is unknown. */
 export const nodeOf = (state: State, node: string): NodeState => state.nodes.get(node) ?? unknownNode(node);
 
-/** Whose entry this is, of a set that is in another order than that of names. */
+/** The node of an entry in a set that is not sorted by name. */
 export const nodeOfPlace = (key: string): string => key.slice(key.lastIndexOf('|') + 1);
 
 export const targetKey = (change: string, node: string): string => `${change}/${node}`;

@@ -176,7 +176,7 @@ describe('a tool that asks for a unit', () => {
     const full = new Shared(5, 'n0', 'n1', 'n2', 'n3', 'n4', 'n5');
     for (const node of ['n0', 'n1', 'n2', 'n3', 'n4', 'n5']) full.takes(node, { reason: '' });
     expect(full.answers).toMatchObject([
-      { code: 'no-room', message: expect.stringMatching(/n4 taken by kured\)$/) as string },
+      { code: 'no-room', message: expect.stringMatching(/n4 \(taken by kured\)$/) as string },
     ]);
   });
 

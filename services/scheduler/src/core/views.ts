@@ -16,8 +16,8 @@ import { takenText } from './want.js';
 
 type Body<T> = Omit<T, 'ledger'>;
 /**
- * A pool has so many at work as its budget says, and more that are silent: the value is written at each turn, and must
- * stay small.
+ * How many unavailable nodes the value of a pool names. There can be many, and the value is written in each turn, so it
+ * must stay small.
  */
 const SHOWN_UNAVAILABLE = 100;
 const SHOWN_SILENT = 10;

@@ -5,10 +5,10 @@ import { putNode, reassignAll, recountRollout } from '../indexes.js';
 import { targetKey, type Change, type State } from '../state.js';
 import { patchChange, drop, leftRollout, touchBudgets } from './patches.js';
 
-/** Ended changes and rollouts that are kept for questions about them. */
+/** How many ended changes and rollouts are kept, to answer requests about them. */
 const KEPT_ENDED = 200;
 
-/** What is said of changes and configs. */
+/** How facts about changes and configs change the fold. */
 export const CHANGE_FACTS: FactTable<State> = {
   'config.accepted': (state, fact) => {
     state.changes.set(fact.change, newChange(fact));
@@ -16,8 +16,7 @@ export const CHANGE_FACTS: FactTable<State> = {
   },
   'config.rendered': (state, { change, attempt, replaces }, { targets = {} }) =>
     patchChange(state, change, { attempt, targets, replaces, validated: undefined }),
-  // It was rendered, and something came before it after all: that attempt counts no more, though its review may still
-  // come.
+  // It was already rendered, but now has to wait: that attempt is outdated, although its review may still arrive.
   'config.waiting': (state, { change }) => patchChange(state, change, { attempt: 0 }),
   'config.validated': (state, { change, attempt, incompatible }, { sequence }) =>
     patchChange(state, change, { validated: { attempt, sequence, incompatible } }),
@@ -35,7 +34,7 @@ export const CHANGE_FACTS: FactTable<State> = {
   },
 };
 
-/** What is known-bad decides who can go on. */
+/** A change in the known-bad configs can block or unblock targets. */
 function recountRolling(state: State, sequence: number): void {
   for (const { change, phase } of [...state.rollouts.values()])
     if (phase === 'rolling') recountRollout(state, change, sequence);

@@ -8,11 +8,11 @@ import { circumstancesOf } from '../want.js';
 import { reported } from './nodes.js';
 import { changeLease, laterThan } from './patches.js';
 
-/** How a pool has its nodes drained, as one text: the same for the same, no matter who wrote it. */
+/** The drain settings of a pool as one canonical text, to compare. */
 export const drainTerms = ({ drainMs, drain }: Pick<PoolPolicy, 'drainMs' | 'drain'>): string =>
   canonicalJson({ drainMs, drain });
 
-/** What is said of leases. */
+/** How facts about leases change the fold. */
 export const LEASE_FACTS: FactTable<State> = {
   'node.lease.granted': (state, fact, { sequence, readMs }) => {
     touch(state, fact);
@@ -88,7 +88,7 @@ function settle(state: State, fact: FactOf<'node.lease.settled'>, { sequence, re
   putNode(state, { ...node, ...held, escalated, ...afterLease(node, fact, readMs) }, sequence);
 }
 
-/** What a node is without its lease. */
+/** A node after its lease is released. */
 function released(
   state: State,
   { change, silent, skippedBy }: NodeState,
@@ -98,7 +98,7 @@ function released(
   return { lease: undefined, lastLease: lease, skippedBy: change === '' && !silent ? undefined : skippedBy };
 }
 
-/** What a lease's end means for the next try of a node outside a rollout. */
+/** When a node is tried again outside a rollout, after a lease has ended. */
 function afterLease(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs: number): Partial<NodeState> {
   switch (fact.because) {
     case 'applied':
@@ -109,7 +109,7 @@ function afterLease(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs:
         desired: node.desired && { ...node.desired, joining: false },
       };
     case 'invalid':
-      // What it refused is what the lease led to: by now it may be meant to have something else.
+      // The node rejected the config of this lease. Its desired config may have changed since.
       return fact.kind === 'forward'
         ? {}
         : { retry: { kind: 'when-changed', circumstances: circumstancesOf(node, fact.hash), reason: fact.reason } };
@@ -126,12 +126,12 @@ function afterLease(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs:
 }
 
 /**
- * So many tries may restart the machine in vain; then it is left alone, so that nothing restarts it again and again.
+ * After this many reboots without success, the node is left alone, so that it does not reboot forever.
  */
 const RESTARTS_IN_VAIN = 3;
 
 function nextTry(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs: number): Retry {
-  // What settles a lease names the boot where it is another than before.
+  // The report in `node.lease.settled` has a boot id only if it differs from the previous one.
   const isRestarted =
     fact.report !== undefined &&
     fact.report.bootId !== '' &&
@@ -153,6 +153,6 @@ function countVerdict(state: State, fact: FactOf<'node.lease.settled'>, sequence
   const failed = rollout.failed + (fact.because === 'invalid' || fact.because === 'failed' ? 1 : 0);
   const unknown = rollout.unknown + (fact.because === 'unknown' ? 1 : 0);
   state.rollouts.set(fact.change, { ...rollout, failed, unknown });
-  // Its targets may be gone by now, and with them what else would bring the view up to date.
+  // The targets may already be deleted, so update the view of the rollout here.
   state.touched.add(viewKey('rollouts', fact.change));
 }

@@ -6,7 +6,7 @@ import { isOpen } from '../lease.js';
 import { nodeOf, type NodeState, type State } from '../state.js';
 import { changeLease, patchChange, patchTarget, leftRollout, laterThan } from './patches.js';
 
-/** What is over for a node that has left. */
+/** The fields that are reset when a node leaves. */
 const LEFT = {
   joined: false,
   silent: false,
@@ -20,13 +20,13 @@ const LEFT = {
   escalated: undefined,
 } as const;
 
-/** What is said of nodes. */
+/** How facts about nodes change the fold. */
 export const NODE_FACTS: FactTable<State> = {
   'node.joined': present,
   'node.changed': present,
   'node.left': (state, { node: name }, { sequence }) => {
     outdate(state, name);
-    // Should it come back, it is a node that joins: what this rollout wanted of it is over.
+    // If it comes back, it joins as a new node and is no longer a target of this rollout.
     patchTarget(state, nodeOf(state, name).change, name, { left: true });
     putNode(state, assignPool(state, { ...nodeOf(state, name), ...LEFT }), sequence);
     reassignShared(state, sequence);
@@ -52,7 +52,7 @@ export const NODE_FACTS: FactTable<State> = {
     patchNode(state, node, entry, { skippedBy: by });
     stopStalling(state, node);
   },
-  // What was given up is never drained after all.
+  // A stopped drain never becomes a finished one.
   'node.drained': (state, fact, { sequence }) =>
     changeLease(state, fact, sequence, (lease) =>
       lease.phase === 'draining' && lease.drain === 'under-way' ? { ...lease, drain: 'done' } : undefined,
@@ -94,8 +94,8 @@ function present(state: State, fact: FactOf<'node.joined' | 'node.changed'>, { s
 }
 
 /**
- * A rendering that was not started yet does not survive a relabel or a leave of a node that it touches; the merger
- * makes another. A review of this one may still come.
+ * A rendering that has not started becomes outdated when one of its nodes is relabelled or leaves. The merger renders
+ * again. A review of the old attempt may still arrive.
  */
 function outdate(state: State, node: string): void {
   for (const name of [...state.openChanges]) {
@@ -120,7 +120,7 @@ function reviewed(state: State, fact: FactOf<'node.reviewed'>, { sequence }: Ent
   putNode(state, { ...node, rendered: undefined, desired, incompatible: fact.reasons, deferred }, sequence);
 }
 
-/** A node as a report says it is that was taken, alone or with the lease that it settles. */
+/** Updates a node from a recorded report: from `node.reported`, or from the lease that the report settled. */
 export function reported(state: State, fact: NonNullable<ReturnType<typeof takenReport>>): NodeState {
   state.cursor.set(Math.max(state.cursor.get(), fact.reportSequence));
   const node = nodeOf(state, fact.node);

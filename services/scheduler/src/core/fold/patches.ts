@@ -11,13 +11,13 @@ export function patchChange(state: State, name: string, patch: Partial<Change>):
   if (change !== undefined) state.changes.set(name, { ...change, ...patch });
 }
 
-/** A lowered budget that a change carries holds from its start to its end: the views of those pools show it. */
+/** A lower budget in a change applies while its rollout is open, so update the views of those pools. */
 export function touchBudgets(state: State, name: string): void {
   for (const { kind, name: pool } of state.changes.get(name)?.policies ?? [])
     if (kind === 'Pool') state.touched.add(viewKey('pools', pool));
 }
 
-/** Changes some fields of a target, and counts it again. */
+/** Changes some fields of a target, and updates its tallies. */
 export function patchTarget(
   state: State,
   change: string,
@@ -31,7 +31,7 @@ export function patchTarget(
   countTarget(state, change, node);
 }
 
-/** Changes a node's lease, if it still has that one; `change` gives undefined where the lease is in another phase. */
+/** Changes the lease of a node if it is still the same one. `change` returns undefined if the phase does not match. */
 export function changeLease(
   state: State,
   { node: name, lease }: { readonly node: string; readonly lease: string },
@@ -43,7 +43,7 @@ export function changeLease(
   if (node !== undefined && changed !== undefined) putNode(state, { ...node, lease: changed }, sequence);
 }
 
-/** Changes some fields of a rollout, and counts all of its targets again. */
+/** Changes some fields of a rollout, and updates the tallies of all its targets. */
 export function patchRollout(state: State, name: string, sequence: number, patch: Partial<Rollout>): void {
   const rollout = state.rollouts.get(name);
   if (rollout === undefined) return;
@@ -51,15 +51,15 @@ export function patchRollout(state: State, name: string, sequence: number, patch
   recountRollout(state, name, sequence);
 }
 
-/** Its nodes go their own ways from here: what it came to is kept, its targets are not. */
+/** Ends a rollout: saves its result and deletes its targets. */
 export function drop(state: State, name: string): void {
   freeze(state, name);
   dropTargets(state, name);
 }
 
 /**
- * A live node that was skipped is only skipped until the rollout ends; and what it could not be given without a restart
- * may be given in another way next time.
+ * At the end of a rollout, a skipped node that is alive is no longer skipped, and an escalation is forgotten, because
+ * the next change may not need a reboot.
  */
 export const leftRollout = (node: NodeState): NodeState => ({
   ...node,
@@ -69,11 +69,11 @@ export const leftRollout = (node: NodeState): NodeState => ({
   deferred: hasDesired(node) ? undefined : node.deferred,
 });
 
-/** As far as is known: of a node that has not answered its lease, nothing is. */
+/** Whether the node is known to have its desired config. With an unanswered lease, its config is not known. */
 const hasDesired = (node: NodeState): boolean =>
   node.desired !== undefined && node.report?.hash === node.desired.hash && !isUnanswered(node.lease);
 
-/** The next try of a node, further away each time. */
+/** When a node is tried again. The wait grows with each failure. */
 export function laterThan(node: NodeState, readMs: number, restarts = node.retry?.restarts ?? 0): Retry {
   const tries = (node.retry?.kind === 'later' ? node.retry.tries : 0) + 1;
   return { kind: 'later', tries, atMs: readMs + retryMs(node.node, tries), restarts };

@@ -4,7 +4,7 @@ import { putNode } from '../indexes.js';
 import { nodeOf, targetKey, type Change, type Rollout, type State } from '../state.js';
 import { patchChange, patchRollout, drop, leftRollout, touchBudgets } from './patches.js';
 
-/** What is said of rollouts. */
+/** How facts about rollouts change the fold. */
 export const ROLLOUT_FACTS: FactTable<State> = {
   'rollout.started': start,
   'rollout.superseded': supersede,
