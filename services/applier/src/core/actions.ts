@@ -5,31 +5,29 @@ import type { State } from './state.js';
 
 const REBOOT: readonly Action[] = [{ kind: 'reboot' }];
 /**
- * One action may take that long, and of the time that is left at most a half: the rest is for restarting the machine
- * instead.
+ * How long one action may take, but at most half of the remaining time: the rest is for a reboot instead.
  */
 const ACTION_MS = 90_000;
 const ACTION_SHARE = 1 / 2;
 
 /**
- * Whether a lease gives leave to restart the machine in the place of an action that fails: it does so itself, or the
- * node is drained for it.
+ * Whether a lease allows a reboot when an action fails: it has a reboot or a drain itself.
  */
 export const mayRestart = ({ actions }: Pick<Forward, 'actions'>): boolean =>
   actions.some(({ kind }) => kind === 'drain' || kind === 'reboot');
 
-/** Two planned lists as one. What this applier does not know stays as it is: it fails, and asks for a restart. */
+/** Merges two lists of actions. Unknown actions are kept: they fail, and escalate to a reboot. */
 function together(a: readonly Action[], b: readonly Action[]): readonly Action[] {
   const isKnown = ({ kind }: Action): boolean => ACTION_KINDS.includes(kind);
   const all = [...a, ...b];
   return [...all.filter((action) => !isKnown(action)), ...ordered(all.filter(isKnown))];
 }
 
-/** What an earlier rollback did not do: until the machine restarts, the next work has to do it. */
+/** The actions that an earlier rollback could not take. The next work has to take them, unless the machine rebooted. */
 const stillOutstanding = ({ outstanding }: Journal, bootId: string): readonly Action[] =>
   outstanding?.bootId === bootId ? outstanding.actions : [];
 
-/** What is done after the items of the way forward. */
+/** The actions after the items of a change. */
 export function forwardActions(work: Forward, journal: Journal, bootId: string): readonly Action[] {
   if (work.escalated !== undefined) return REBOOT;
   const outstanding = stillOutstanding(journal, bootId).filter(({ kind }) => kind !== 'reboot' || mayRestart(work));
@@ -37,8 +35,8 @@ export function forwardActions(work: Forward, journal: Journal, bootId: string):
 }
 
 /**
- * What is done after the items of the rollback: the same as forward, for what stands there again. The machine is
- * restarted once more only if it runs on a boot that saw the new content.
+ * The actions after the items of a rollback: the same as for the change, because the old content needs them too. The
+ * machine reboots again only if this boot saw the new content.
  */
 export function rollbackActions(work: RollingBack, journal: Journal, bootId: string): readonly Action[] {
   if (work.rollbackEscalated !== undefined) return REBOOT;
@@ -54,12 +52,12 @@ export const actStep = (action: Action, items: readonly Item[], nowMs: number, e
   untilMs: Math.min(nowMs + ACTION_MS, nowMs + (endMs - nowMs) * ACTION_SHARE),
 });
 
-/** How far a restart of the machine is. */
+/** The progress of a reboot. */
 export type RebootProgress =
-  /** It runs on another boot than the one on which it was asked for. */
+  /** The boot id differs from the one at the request. */
   { readonly is: 'done' } | { readonly is: 'late' } | { readonly is: 'next'; readonly step: Step };
 
-/** Restarts the machine: journals it, tells the machine, and waits for what ends this process. */
+/** Reboots the machine: journals the request, runs the command, and waits until the reboot ends this process. */
 export function rebooting(
   state: State,
   work: Forward | RollingBack,

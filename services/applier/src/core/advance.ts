@@ -20,7 +20,7 @@ import { needsReboot, passedOver, whatIsWrong } from './rollback.js';
 
 const STATUS_READS_SELDOMER = 5;
 
-/** The state once a step was carried out, with its outcome. */
+/** The state after a step, given its outcome. */
 export function advance<K extends Step['do']>(
   state: State,
   step: StepOf<K>,
@@ -71,11 +71,11 @@ const AFTER: After = {
 const isRefusal = (read: Originals | Refusal): read is Refusal =>
   typeof read['fault'] === 'string' && typeof read['reason'] === 'string';
 
-/** Nothing answers: the wait before the next try grows. */
+/** NATS does not answer: the wait before the next try grows. */
 function backedOff(state: State, step: Step, nowMs: number): State {
   const { bus, chance, drift } = state.memory;
   const { ms, next } = distance(bus.failures, chance);
-  // A drift check that waits for a lost config must not keep everything else waiting.
+  // A drift check that waits for a lost config must not block everything else.
   const later =
     step.do === 'fetch-config' && state.memory.begun === undefined
       ? { drift: { ...drift, dueMs: nowMs + state.settings.driftCheckMs } }
@@ -129,7 +129,7 @@ function journaled(state: State, journal: Journal, nowMs: number): State {
   return next;
 }
 
-/** How often the work changed what it does after its items: then it starts over. */
+/** How many escalations the work has. A new one changes the actions, so the pass starts over. */
 const escalations = (work: Work | undefined): number =>
   (work?.escalated === undefined ? 0 : 1) +
   (work?.phase === 'rolling-back' && work.rollbackEscalated !== undefined ? 1 : 0);
@@ -156,7 +156,7 @@ function begunWith(state: State, part: Partial<Preparation>): State {
   return begun === undefined ? state : remember(state, { begun: { ...begun, ...part } });
 }
 
-/** An item was done. Forward, the first refusal starts the rollback. In a rollback it is noted and the rest done. */
+/** After an item. In a change, the first refusal starts the rollback. A rollback notes it and does the other items. */
 function moved(state: State, refusal: Refusal | undefined): State {
   const { progress } = state.memory;
   const forward = state.journal.work !== undefined && state.journal.work.phase !== 'rolling-back';
@@ -166,8 +166,9 @@ function moved(state: State, refusal: Refusal | undefined): State {
 }
 
 /**
- * An action that failed escalates to a restart of the machine, once for each way. Where that cannot be, the way forward
- * turns; so it does where the lease gives no leave to it, and asks for one that does.
+ * After an action. A failed action escalates to a reboot, once in the change and once in the rollback. If the node
+ * cannot reboot, the change rolls back. If the lease does not allow a reboot, the change rolls back and the report asks
+ * for a lease that does.
  */
 function acted(state: State, action: Action, refusal: Refusal | undefined): State {
   const { progress } = state.memory;
@@ -204,7 +205,7 @@ function unitRead(state: State, refusal: Refusal | undefined): State {
   return progressed(state, { failure: failureOf({ ...refusal, reason }) });
 }
 
-/** What was wrong is checked again from the start; a rollback has started over already. */
+/** Checks everything again from the start. A rollback has already started over. */
 const settled = (state: State): State =>
   remember(state, { settled: true, ...(state.journal.work?.phase === 'rolling-back' ? {} : { progress: START }) });
 
@@ -232,7 +233,7 @@ function driftChecked(state: State, differences: readonly Difference[], nowMs: n
   const { value, next } = draw(state.memory.chance);
   const found = differences.map(({ what, how }) => `${what}: ${how}`);
   const dueMs = nowMs + state.settings.driftCheckMs * (0.75 + value / 2);
-  // It is made again, and what differs still is found by the next check.
+  // It is applied again. The next check finds what still differs.
   if (differences.some(({ forgotten }) => forgotten === true))
     return remember(state, { chance: next, forgot: true, progress: START, drift: { ...state.memory.drift, dueMs } });
   return remember(state, {
@@ -274,7 +275,7 @@ function leaseRead(state: State, lease: LeaseView | undefined, nowMs: number): S
         }
       : undefined;
   const laterMs = lost !== undefined && lost.dueMs > nowMs ? Math.min(lost.dueMs, regularMs) : regularMs;
-  // What was pushed while this was read is newer: it is read once more.
+  // A newer lease was pushed during this read: read again.
   const leaseDueMs = memory.leasePushed > (lease?.ledger ?? 0) ? nowMs : laterMs;
   return remember(state, { chance: next, lease, lost, begun, leaseDueMs, leasePushed: 0, progress: START });
 }
@@ -284,7 +285,7 @@ function sent(state: State, nowMs: number): State {
   return remember(state, { chance: next, sent: { count: state.memory.sent.count + 1, dueMs: nowMs + ms } });
 }
 
-/** Content outweighs the node: on another node it would be refused just the same. */
+/** If the config and the node are both at fault, the config counts: another node would reject it too. */
 function worst(refusals: readonly Refusal[]): Failure | undefined {
   const first = refusals.find(({ fault }) => fault === 'content') ?? refusals[0];
   return first === undefined ? undefined : failureOf(first);

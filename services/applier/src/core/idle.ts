@@ -10,8 +10,7 @@ const LONGEST_WAIT_MS = 60_000;
 const REMAKE_STEP_MS = 30_000;
 
 /**
- * The next step of an applier that works on nothing: first what needs no connection, then what the bus is asked and
- * told.
+ * The next step of an applier without work: first what needs no connection, then what it reads and sends on NATS.
  */
 export function idleStep(state: State, nowMs: number): Step {
   return (
@@ -24,7 +23,7 @@ export function idleStep(state: State, nowMs: number): Step {
   );
 }
 
-/** A rollback that failed is tried again and again. */
+/** A failed rollback is retried until it succeeds. */
 function mendStep(state: State, nowMs: number): Step | undefined {
   const { journal, memory } = state;
   const { kinds } = state.settings;
@@ -39,7 +38,7 @@ function mendStep(state: State, nowMs: number): Step | undefined {
     : { do: 'write-journal', journal: mended(state, stillManaged(journal.originals, config, kinds)) };
 }
 
-/** Before anything else is done after a restart of the machine: links and routes of the config in force come back. */
+/** The first thing after a reboot: recreate the links and routes of the config in force. */
 function remakeStep(state: State, nowMs: number): Step | undefined {
   const { journal } = state;
   const { progress, settled } = state.memory;
@@ -94,7 +93,7 @@ function busStep(state: State, nowMs: number): Step | undefined {
   return memory.statusReadMs < memory.sent.dueMs ? { do: 'read-status' } : { do: 'report', report: pending };
 }
 
-/** What the lease asks for, except beginning it, which reading it has led to already. */
+/** The answer to a lease that cannot be started. A lease that can be started already was, when it was read. */
 function leaseStep(state: State, nowMs: number): Step | undefined {
   const { journal, memory } = state;
   const { lease } = memory;
@@ -121,14 +120,14 @@ function leaseStep(state: State, nowMs: number): Step | undefined {
   }
 }
 
-/** Whether the status shows another incarnation of this node, or more of this one than the journal has. */
+/** Whether the status shows another incarnation of this node, or reports that this journal does not have. */
 function isOutdated({ journal, memory: { status } }: State): boolean {
   if (journal.incarnation === 0) return true;
   if (status === undefined || status.incarnation < journal.incarnation) return false;
   return status.incarnation > journal.incarnation || status.nonce !== journal.nonce || status.seq > journal.seq;
 }
 
-/** The drift that was found, if it is not what was last reported. */
+/** The drift that was found, if it differs from the last report. */
 function newDrift({ memory: { drift, status } }: State): readonly string[] | undefined {
   const last = drift.reported ?? status?.drifted ?? [];
   return drift.found === undefined || sameTexts(drift.found, last) ? undefined : drift.found;

@@ -1,8 +1,8 @@
 import type { Action, LeaseKind, LeaseView, NodeReport, Verdict } from '#libs/contracts';
 
 /**
- * What the applier knows across kill -9, reboots and years: one JSON document, replaced as a whole and with fsync. Who
- * reads it can tell what the node has, what was going on, and how to take it back.
+ * What the applier remembers across kill -9 and reboots: one JSON document that is replaced as a whole, with fsync. It
+ * says which config the node has, what was in progress, and how to roll it back.
  */
 export interface Journal {
   readonly v: 1;
@@ -10,29 +10,29 @@ export interface Journal {
   /** 0 until `status/<node>` was read for the first time. */
   readonly incarnation: number;
   readonly nonce: number;
-  /** Of the last report that was made; counted before it is sent. */
+  /** The number of the last report. It is increased before the report is sent. */
   readonly seq: number;
-  /** Hash of the config in force: the last that was confirmed. */
+  /** Hash of the config in force, which is the last confirmed one. */
   readonly inForce: string;
-  /** False while a rollback did not succeed: then the node is not what `inForce` says. */
+  /** False after a failed rollback: the node does not fully have the config `inForce`. */
   readonly sound: boolean;
-  /** While the node is not sound: what the rollback has not done besides its content. */
+  /** While `sound` is false: the actions that the rollback could not take. */
   readonly outstanding?: Outstanding | undefined;
   readonly lastDealt: LeaseResult | undefined;
-  /** The work that was started and not finished. */
+  /** The unfinished work. */
   readonly work: Work | undefined;
-  /** What was there before Sluice first managed it, by resource. */
+  /** What existed before Sluice first managed it, by resource. */
   readonly originals: Originals;
-  /** The boot in which what the kernel forgets was last made. */
+  /** The boot in which the links and routes were last created. */
   readonly madeIn?: string | undefined;
   /** The last report: repeated until `status/<node>` shows it. */
   readonly report: OwnReport | undefined;
 }
 
-/** A report without its time, which is added whenever it is sent. */
+/** A report without its time, which is added each time it is sent. */
 export type OwnReport = Omit<NodeReport, 'at'>;
 
-/** The lease that was last finished, undone or refused. Never begun again. */
+/** The lease that was last finished, undone or refused. It never starts again. */
 export interface LeaseResult {
   readonly lease: string;
   readonly change: string;
@@ -40,33 +40,32 @@ export interface LeaseResult {
   readonly verdict: Exclude<Verdict, ''>;
   readonly reason: string;
   /**
-   * It failed for want of a restart of the machine, which it had no leave for: what brings that, for the same config,
-   * goes on with it.
+   * Set if the lease needed a reboot that it did not allow. The next lease for the same config that allows a reboot
+   * continues with it.
    */
   readonly escalated?: (Escalation & { readonly to: string }) | undefined;
 }
 
 /**
- * Actions that a rollback still has to take on the node; a restart of the machine is done once it runs on another boot
- * than `bootId`.
+ * Actions that a rollback still has to take. A reboot is done once the boot id differs from `bootId`.
  */
 export interface Outstanding {
   readonly actions: readonly Action[];
   readonly bootId: string;
   /**
-   * From then on the machine is restarted in their place, by the clock of that boot: nobody has given leave to it, and
-   * the node is degraded: rollback failed.
+   * From this time on (by the clock of that boot) the machine reboots instead, without a lease, because the node is
+   * degraded.
    */
   readonly restartMs?: number | undefined;
 }
 
-/** An action that failed or took too long: the machine is restarted instead. */
+/** An action that failed or took too long, so that the machine reboots instead. */
 export interface Escalation {
   readonly action: Action;
   readonly reason: string;
 }
 
-/** A restart of the machine that was asked for on this boot. By `untilMs` it is taken for one that does not come. */
+/** A reboot that was requested on this boot. After `untilMs` it counts as failed. */
 export interface RebootRequest {
   readonly from: string;
   readonly untilMs: number;
@@ -83,20 +82,20 @@ interface Intent {
   readonly to: string;
   readonly actions: readonly Action[];
   readonly applyMs: number;
-  /** The boot that the times belong to; they are milliseconds of its CLOCK_BOOTTIME. */
+  /** The boot that the times belong to. They are milliseconds of its CLOCK_BOOTTIME. */
   readonly bootId: string;
   readonly readMs: number;
-  /** From here on nothing is confirmed any more. The rest of the lease is for the rollback. */
+  /** After this time nothing is confirmed. The rest of the lease is for the rollback. */
   readonly rollBackAtMs: number;
-  /** Names of the probes that passed before anything was done: only these can make a config known-bad. */
+  /** Names of the probes that passed before the change. Only these count. */
   readonly passedBefore: readonly string[];
-  /** What on the node differs from `to`, as found before. */
+  /** How the node differed from `to` before the change. */
   readonly changed: readonly string[];
-  /** The change may cut the node off: nothing is done before a guard outside this process is set. */
+  /** The change may cut the node off, so nothing is changed before a guard outside this process is set. */
   readonly guarded?: boolean | undefined;
-  /** The boot on which the work was begun: what runs on another one was started with what stood there by then. */
+  /** The boot on which the work began. A later boot has started with the new content. */
   readonly begunOn?: string | undefined;
-  /** Journaled before the machine is told, so that the next process knows why it did. */
+  /** Journaled before the reboot command runs, so that the next process knows why the machine rebooted. */
   readonly reboot?: RebootRequest | undefined;
   readonly escalated?: Escalation | undefined;
 }
@@ -104,39 +103,42 @@ interface Intent {
 export interface Forward extends Intent {
   readonly phase: 'forward';
 }
-/** The machine was restarted on the way forward: one more window to confirm. */
+/** The machine rebooted during a change: it has one new period in which to confirm. */
 export interface Confirming extends Intent {
   readonly phase: 'confirming';
 }
 export interface RollingBack extends Intent {
   readonly phase: 'rolling-back';
   readonly failure: Failure;
-  /** During the rollback; `escalated` is what happened before. */
+  /** An escalation during the rollback; `escalated` is the one during the change. */
   readonly rollbackEscalated?: Escalation | undefined;
 }
 
-/** Why a change is rolled back. `content`: it is the config's fault, on every node. */
+/** Why a change is rolled back. `content`: the config is to blame, and would fail on every node. */
 export interface Failure {
   readonly fault: 'content' | 'node';
   readonly reason: string;
-  /** The probe that passed before and failed after. */
+  /** The probe that passed before the change and failed after it. */
   readonly probe: string;
-  /** What would have continued with a restart of the machine, had the lease allowed one. */
+  /** The action that would have escalated to a reboot if the lease had allowed one. */
   readonly escalated?: Escalation | undefined;
 }
 
-/** What a resource was before Sluice: made, read and put back by the backend of that kind. */
+/** A resource as it was before Sluice. The backend of its kind saves, reads and restores it. */
 export interface Original {
   readonly kind: string;
   readonly was: Json;
-  /** Resources that did not exist and are made on the way to this one: removed with it unless a config manages them. */
+  /**
+   * Resources that were created for this one, such as parent folders. They are removed with it unless a config manages
+   * them.
+   */
   readonly made: readonly string[];
 }
 export type Originals = Readonly<Record<string, Original>>;
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
 /**
- * The journal of an applier without state: what is on the node is original, and the config in force is the empty one.
+ * The journal of an applier without state: everything on the node is original, and the config in force is empty.
  */
 export function newJournal(node: string, emptyHash: string): Journal {
   return {
@@ -154,7 +156,7 @@ export function newJournal(node: string, emptyHash: string): Journal {
   };
 }
 
-/** Share of a lease after which the rollback begins. */
+/** The share of a lease after which the rollback begins. */
 const FORWARD_SHARE = 2 / 3;
 export const rollBackAt = (readMs: number, applyMs: number): number => readMs + applyMs * FORWARD_SHARE;
 

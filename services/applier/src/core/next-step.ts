@@ -5,14 +5,14 @@ import type { State } from './state.js';
 import { workingStep } from './working.js';
 
 /**
- * What an applier does next. Pure: the same state and time give the same step.
+ * Decides what an applier does next. Pure: the same state and time give the same step.
  *
- * 1 Nothing is changed on the node before the journal says what, from what, and until when.
- * 2 Past the turning point of a lease nothing is started and nothing is confirmed: the rollback begins.
- * 3 What is in force changes in one write of the journal, which also ends the work and makes its report.
- * 4 Work that was started is ended, by confirming or by rolling back, before anything is asked or told on the bus.
- * 5 No lease is started twice once it was dealt with.
- * 6 A report is sent only while nothing is worked on.
+ * 1 Nothing on the node changes before the journal says what, from which config, and until when.
+ * 2 After two thirds of the lease, nothing new starts and nothing is confirmed: the rollback begins.
+ * 3 The config in force changes in one write of the journal. The same write ends the work and creates the report.
+ * 4 Unfinished work is confirmed or rolled back before the applier reads or sends anything on NATS.
+ * 5 A lease that was finished, undone or refused never starts again.
+ * 6 Reports are sent only while there is no work.
  */
 export function nextStep(state: State, nowMs: number): Step {
   if (state.journal.work !== undefined) return workingStep(state, state.journal.work, nowMs);

@@ -3,9 +3,10 @@ import type { Originals } from './journal.js';
 import type { Item, Kinds } from './ports.js';
 
 /**
- * The way to a config, from wherever the node is: whatever Sluice holds an original of and this config does not manage
- * is put back, deepest first; then every entry is applied, shallowest first within its kind. Backends leave alone what
- * is as it should be, so going on after a crash, repairing drift and rolling back are all this one list.
+ * The items that bring the node to a config from any state. First, every resource with an original that this config
+ * does not manage is restored, deepest path first. Then every entry is applied, shallowest path first within its kind.
+ * Backends skip what is already correct, so this list also serves to continue after a crash, repair drift and roll
+ * back.
  */
 export const wayTo = oncePerConfig((config, originals, kinds) => {
   const managed = new Set(kinds.entries(config).flatMap((entry) => kinds.resources(entry)));
@@ -23,12 +24,12 @@ export const wayTo = oncePerConfig((config, originals, kinds) => {
   return [...restores, ...inOrder(config, kinds).map((entry): Item => ({ do: 'apply', entry }))];
 });
 
-/** The same, without what cannot be undone: an Exec is not run during the rollback. */
+/** The same without Exec, which cannot be undone and is not run in a rollback. */
 export const rollbackTo = oncePerConfig((config, originals, kinds) =>
   wayTo(config, originals, kinds).filter((item) => item.do === 'restore' || kinds.resources(item.entry).length > 0),
 );
 
-/** Each of the steps to a config asks for the whole way: without this, thousands of files would take minutes. */
+/** Caches the list per config: every step asks for all items, and with thousands of files that would take minutes. */
 function oncePerConfig(
   plan: (config: Config, originals: Originals, kinds: Kinds) => readonly Item[],
 ): (config: Config, originals: Originals, kinds: Kinds) => readonly Item[] {
@@ -44,11 +45,11 @@ function oncePerConfig(
   };
 }
 
-/** Of a way, what the kernel has forgotten since the machine was restarted. */
+/** The items that the kernel has lost since the machine rebooted. */
 export const forgottenOf = (items: readonly Item[], kinds: Kinds): readonly Item[] =>
   items.filter((item) => item.do === 'apply' && kinds.forgotten.includes(item.entry.kind));
 
-/** The entries that make something, in the order in which they are applied. */
+/** The entries that change the node, in the order in which they are applied. */
 export function inOrder(config: Config, kinds: Kinds): readonly ConfigEntry[] {
   const key = (entry: ConfigEntry): string => kinds.resources(entry)[0] ?? entry.name;
   return kinds
@@ -57,7 +58,7 @@ export function inOrder(config: Config, kinds: Kinds): readonly ConfigEntry[] {
     .sort((a, b) => kinds.order.indexOf(a.kind) - kinds.order.indexOf(b.kind) || compareText(key(a), key(b)));
 }
 
-/** Originals that a config still needs once the node is on it. */
+/** The originals that are still needed once the node has this config. */
 export function stillManaged(originals: Originals, config: Config, kinds: Kinds): Originals {
   const managed = new Set(kinds.entries(config).flatMap((entry) => kinds.resources(entry)));
   return Object.fromEntries(Object.entries(originals).filter(([key]) => managed.has(key)));

@@ -1,51 +1,51 @@
 import type { Action, Config, ConfigEntry, LeaseView, StatusView } from '#libs/contracts';
 import type { Failure, Journal, Original, Originals, OwnReport } from './journal.js';
 
-/** What the core has to know of kinds. Pure. */
+/** What the core needs to know about kinds. Pure. */
 export interface Kinds {
-  /** Kinds that make something on the node, in the order in which they are applied. */
+  /** The kinds that change the node, in the order in which they are applied. */
   readonly order: readonly string[];
-  /** What carries a config out: its entries, or what several of them come to together. */
+  /** The entries to apply for a config: its own, or entries that several of them are merged into. */
   entries(config: Config): readonly ConfigEntry[];
-  /** Kinds whose things the kernel forgets when the machine is restarted. */
+  /** The kinds that the kernel loses at a reboot. */
   readonly forgotten: readonly string[];
   /**
-   * Whether the way from one config to another may cut the node off: then it goes under a guard, and the probes of the
-   * control plane are run too.
+   * Whether the change from one config to another may cut the node off. If so, it needs a guard, and the probes of the
+   * control plane also run.
    */
   mayCutOff(from: Config, to: Config): boolean;
   /**
-   * Probes of what a node must reach to be told anything, whatever its config says; and the same before a change, when
-   * nobody has to wait for what is not reached anyway.
+   * Probes of what a node must reach to get leases, whatever its config says; and the variant that runs before a change
+   * and does not wait for unreachable addresses.
    */
   readonly controlPlane: readonly ConfigEntry[];
   readonly controlPlaneBefore: readonly ConfigEntry[];
   /**
-   * What an entry manages, such as `path:/etc/motd`; nothing for what cannot be undone (Exec). Two entries never share
-   * one.
+   * The resources that an entry manages, such as `path:/etc/motd`; none for an Exec, which cannot be undone. No two
+   * entries may share one.
    */
   resources(entry: ConfigEntry): readonly string[];
 }
 
-/** One piece of the way to a config; rollbacks are made of the same pieces. */
+/** One item of a change. Rollbacks consist of the same items. */
 export type Item =
   | { readonly do: 'apply'; readonly entry: ConfigEntry }
-  /** No config manages it any more: what was there before is restored. */
+  /** No config manages the resource any more, so its original is restored. */
   | { readonly do: 'restore'; readonly key: string; readonly original: Original };
 
 export const itemStep = (item: Item, untilMs: number): Step => (item.do === 'apply' ? { ...item, untilMs } : item);
 
 /**
- * What is to be done next, one at a time. Each may be repeated, and the process may be killed between any two or in the
- * middle of one: what counts is the journal as it stands on disk.
+ * The next thing to do, one at a time. Every step may be repeated. The process may be killed between two steps or in
+ * the middle of one; only the journal on disk counts.
  */
 export type Step =
   | { readonly do: 'write-journal'; readonly journal: Journal }
   /** From the state folder. */
   | { readonly do: 'load-config'; readonly hash: string }
-  /** From the bus, checked against its hash and kept in the state folder. */
+  /** Downloads a config from NATS, checks its hash and stores it in the state folder. */
   | { readonly do: 'fetch-config'; readonly hash: string }
-  /** Whether this node can and may carry the config out: looks, and changes nothing. */
+  /** Checks whether this node can apply the config. Changes nothing. */
   | {
       readonly do: 'check';
       readonly config: Config;
@@ -53,39 +53,39 @@ export type Step =
       readonly actions: readonly Action[];
       readonly taken: readonly string[];
     }
-  /** Keeps the originals of these entries' resources, `known` ones excepted; contents go to the state folder. */
+  /** Saves the originals of the resources of these entries, except `known` ones. Contents go to the state folder. */
   | { readonly do: 'read-before'; readonly entries: readonly ConfigEntry[]; readonly known: Originals }
   | { readonly do: 'run-probes'; readonly probes: readonly ConfigEntry[]; readonly untilMs: number }
-  /** Another process rolls back at that time, unless this one has confirmed or rolled back by then. */
+  /** Starts another process that rolls back at this time, unless this one has confirmed or rolled back by then. */
   | { readonly do: 'guard'; readonly lease: string; readonly atMs: number }
   | { readonly do: 'apply'; readonly entry: ConfigEntry; readonly untilMs: number }
   | { readonly do: 'restore'; readonly key: string; readonly original: Original }
   /**
-   * After these items were gone: what they say of a unit holds for its restart too. A restart of the machine only
-   * begins with it.
+   * Takes an action after these items were applied. What they say about a unit also applies to its restart. A reboot is
+   * only started by this step.
    */
   | { readonly do: 'act'; readonly action: Action; readonly items: readonly Item[]; readonly untilMs: number }
-  /** Whether a unit, whose restart or reload had failed, runs after all. */
+  /** Checks whether a unit runs whose restart or reload failed before. */
   | { readonly do: 'read-unit'; readonly unit: string; readonly untilMs: number }
   /**
-   * Until all is up that comes up with the machine, at most until then: what is wrong before may only not be there yet.
+   * Waits until the machine has finished starting, but not longer than this: until then something may only be late.
    */
   | { readonly do: 'settle'; readonly untilMs: number }
-  /** Reads back: how the node differs from what these items make of it. */
+  /** Reads back how the node differs from these items. */
   | { readonly do: 'compare'; readonly items: readonly Item[] }
-  /** Forgets configs and contents that nothing names any more. */
+  /** Deletes configs and contents that nothing refers to any more. */
   | { readonly do: 'tidy'; readonly configs: readonly string[]; readonly originals: Originals }
   | { readonly do: 'read-status' }
   | { readonly do: 'read-lease' }
   | { readonly do: 'report'; readonly report: OwnReport }
-  /** Nothing to do until then, or until something is heard. */
+  /** Waits until this time, or until a notice arrives. */
   | { readonly do: 'wait'; readonly untilMs: number };
 
 export interface Difference {
-  /** As people name it: a path, or `Exec/name`. */
+  /** A name for people: a path, or `Exec/name`. */
   readonly what: string;
   readonly how: string;
-  /** Nobody took it away: what keeps it was restarted since it was made, and knows nothing of it. */
+  /** It is gone because the daemon that holds it has restarted, not because somebody removed it. */
   readonly forgotten?: boolean;
 }
 export interface ProbeResult {
@@ -93,7 +93,7 @@ export interface ProbeResult {
   readonly passed: boolean;
   readonly reason: string;
 }
-/** Why something was not done. `content`: the node refuses what the config says, and would again. */
+/** Why something was not done. `content`: the node rejects the config, and would reject it again. */
 export type Refusal = Pick<Failure, 'fault' | 'reason'>;
 
 /** The outcome of each step. */
@@ -118,11 +118,11 @@ export interface Outcomes {
   wait: void;
 }
 export type Outcome = Outcomes[Step['do']];
-/** Instead of an outcome, of a step that needs the bus: there is no connection or no answer. */
+/** The outcome of a step that needs NATS, if there is no connection or no answer. */
 export const UNREACHABLE = 'unreachable';
 export type StepOf<D extends Step['do']> = Extract<Step, { readonly do: D }>;
 
-/** What the applier is told from outside. Hints: what decides is read from the stream's leader. */
+/** Messages from outside. They are only hints: everything that decides is read from the leader of the stream. */
 export type Notice =
   | { readonly heard: 'lease'; readonly lease: LeaseView }
   | { readonly heard: 'status'; readonly status: StatusView }
@@ -133,7 +133,7 @@ export type Notice =
       readonly capabilities: readonly string[];
     };
 
-/** A port for people's logs, as pino has it. */
+/** A port for logs, with the shape of pino. */
 export interface Log {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;

@@ -5,11 +5,11 @@ import type { Step } from './ports.js';
 import { deal } from './reports.js';
 import { inHand, type Preparation, type State } from './state.js';
 
-/** Share of the lease after which nothing is started; the probes before a change end sooner. */
+/** The share of the lease after which nothing new starts. The probes before a change end sooner. */
 const BEGIN_SHARE = 1 / 2;
 const PROBES_BEFORE_SHARE = 1 / 6;
 
-/** What is done for a lease before anything changes: everything is gathered, then the intent is journaled. */
+/** The next step before anything changes: gather what the change needs, then journal the intent. */
 export function preparingStep(state: State, begun: Preparation, nowMs: number): Step {
   const { lease, readMs } = begun;
   const { journal, memory } = state;
@@ -64,7 +64,7 @@ export function preparingStep(state: State, begun: Preparation, nowMs: number): 
   return { do: 'write-journal', journal: { ...journal, originals, work } };
 }
 
-/** Nothing was changed: what was in force still is. */
+/** Ends a lease before anything changed: the config in force stays the same. */
 function giveUp(state: State, begun: Preparation, failure: Failure): Step {
   const { lease } = begun;
   const verdict = failure.fault === 'content' ? 'invalid' : 'failed';
@@ -80,7 +80,7 @@ function giveUp(state: State, begun: Preparation, failure: Failure): Step {
   };
 }
 
-/** The journal after a lease of which nothing was carried out. */
+/** The journal after a lease that changed nothing. */
 export function undone(state: State, dealt: LeaseResult): Journal {
   const { inForce, sound, originals, outstanding } = state.journal;
   return deal(state, {

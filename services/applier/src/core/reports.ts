@@ -2,16 +2,16 @@ import type { ReportKind, Verdict } from '#libs/contracts';
 import type { LeaseResult, Journal, Originals, Outstanding, OwnReport } from './journal.js';
 import { nextNonce, type State } from './state.js';
 
-/** What a report of one kind adds. */
+/** The extra fields of a report. */
 type Extra = Partial<Pick<OwnReport, 'durationMs' | 'changed' | 'probe' | 'differences'>>;
 
-/** How a lease was dealt with, and what is on the node since. */
+/** How a lease ended, and what is on the node now. */
 export interface LeaseEnd extends LeaseResult {
   readonly inForce: string;
   readonly sound: boolean;
   readonly originals: Originals;
   readonly extra: Extra;
-  /** What the rollback did not do besides the content. */
+  /** The actions that the rollback could not take. */
   readonly outstanding?: Outstanding;
 }
 
@@ -22,7 +22,7 @@ const KIND_OF: Readonly<Record<Exclude<Verdict, ''>, ReportKind>> = {
   refused: 'announced',
 };
 
-/** The journal once a lease was dealt with: one write that ends the work and makes its report. */
+/** The journal after a lease: one write ends the work and creates the report. */
 export function deal(state: State, ending: LeaseEnd): Journal {
   const { lease, change, pool, verdict, reason, inForce, sound, originals, escalated } = ending;
   const journal: Journal = {
@@ -40,10 +40,10 @@ export function deal(state: State, ending: LeaseEnd): Journal {
 
 /** The journal with an announcement to send. */
 export const announce = (state: State): Journal => withReport(state, state.journal, 'announced', {});
-/** The journal with a report of what differs from the config in force; nothing does any more if the list is empty. */
+/** The journal with a report of drift from the config in force; an empty list reports that the drift is gone. */
 export const drifted = (state: State, differences: readonly string[]): Journal =>
   withReport(state, state.journal, 'drifted', { differences });
-/** The journal once the rollback succeeded after all. */
+/** The journal after a retried rollback has succeeded. */
 export const mended = (state: State, originals: Originals): Journal =>
   withReport(
     state,
@@ -52,13 +52,13 @@ export const mended = (state: State, originals: Originals): Journal =>
     {},
   );
 
-/** The journal once what the kernel had forgotten was made again; `wrong` if it could not be. */
+/** The journal after lost links and routes were recreated; `wrong` if that failed. */
 export function remade(state: State, wrong: boolean): Journal {
   const journal: Journal = { ...state.journal, madeIn: state.memory.bootId };
   return wrong ? withReport(state, { ...journal, sound: false }, 'announced', {}) : journal;
 }
 
-/** The journal under an incarnation above every one that was seen. */
+/** The journal with an incarnation above every known one. */
 export function reborn(state: State): Journal {
   const { journal, memory } = state;
   const incarnation = Math.max(memory.status?.incarnation ?? 0, journal.incarnation) + 1;
@@ -101,7 +101,7 @@ function withReport(state: State, journal: Journal, kind: ReportKind, extra: Ext
   return { ...journal, seq, report };
 }
 
-/** A report must fit into a message and stay readable: what is longer is cut, and says so. */
+/** A report must fit into a message and stay readable, so longer parts are cut, and marked as cut. */
 const MOST_ITEMS = 100;
 const MOST_ITEM_CHARS = 256;
 const MOST_REASON_CHARS = 4_096;
@@ -111,7 +111,7 @@ const cut = (text: string, most: number): string => (text.length <= most ? text 
 /** A reason of at most 4,096 characters. */
 export const boundedReason = (reason: string): string => cut(reason, MOST_REASON_CHARS);
 
-/** At most 100 items of at most 256 characters; the last says how many more there are. */
+/** At most 100 items of at most 256 characters. The last item says how many more there are. */
 export function boundedList(items: readonly string[]): readonly string[] {
   if (items.length <= MOST_ITEMS) return items.map((item) => cut(item, MOST_ITEM_CHARS));
   const shown = items.slice(0, MOST_ITEMS - 1).map((item) => cut(item, MOST_ITEM_CHARS));

@@ -10,23 +10,26 @@ import { inHand, START, type State } from './state.js';
 const BACK_PASSES = 3;
 const BETWEEN_PASSES_MS = 1_000;
 /**
- * A step of the rollback may take that long, whatever the deadline says: rolling back is never given up for the time.
+ * How long one step of a rollback may take, whatever the deadline is: a rollback does not end for lack of time.
  */
 const BACK_STEP_MS = 30_000;
 const BACK_ACTION_MS = 180_000;
-/** A step of a rollback that asks for a restart may take that long even when its lease is over. */
+/** How long a step of a rollback after an escalation may take, even if its lease is over. */
 const HELD_STEP_MS = 1_000;
 
 /**
- * By when the rollback should be done. One that asks for a restart asks while its lease still holds: what hung forward
- * hangs here too, and what it leaves undone is what the restart is for. Any other takes its time.
+ * When the rollback should be done. A rollback after an escalation must report while its lease is valid: the action
+ * that hung before may hang again, and the reboot under the next lease takes care of the rest. Any other rollback may
+ * take longer.
  */
 function rollbackEndMs({ memory: { bootId } }: State, work: RollingBack, nowMs: number): number {
   if (work.failure.escalated === undefined || work.bootId !== bootId) return nowMs + BACK_ACTION_MS;
   return Math.max(nowMs + 2 * HELD_STEP_MS, work.readMs + work.applyMs);
 }
 
-/** The next step of the rollback: items, actions, reading back; again if something is wrong; then the report. */
+/**
+ * The next step of the rollback: items, actions, reading back. If something is wrong, another pass; then the report.
+ */
 export function rollbackStep(state: State, work: RollingBack, nowMs: number): Step {
   const { journal } = state;
   const { progress, absent, bus, settled } = state.memory;
@@ -35,7 +38,7 @@ export function rollbackStep(state: State, work: RollingBack, nowMs: number): St
     return settled ? { do: 'wait', untilMs: progress.againAtMs } : { do: 'settle', untilMs: nowMs + BACK_STEP_MS };
   const config = inHand(state, work.from);
   if (config === undefined) {
-    // The config in force was on disk when the work began. Without it the only way to roll back is to ask for it again.
+    // The config in force was on disk when the work began. If it is lost, the rollback has to download it again.
     if (!absent.has(work.from)) return { do: 'load-config', hash: work.from };
     return nowMs < bus.retryAtMs ? { do: 'wait', untilMs: bus.retryAtMs } : { do: 'fetch-config', hash: work.from };
   }
@@ -61,7 +64,7 @@ export function rollbackStep(state: State, work: RollingBack, nowMs: number): St
   };
 }
 
-/** What the content that came back needs; undefined when all of it was done, or cannot be done. */
+/** The next action that the restored content needs; undefined if all are done, or cannot be done. */
 function actionStep(state: State, work: RollingBack, items: readonly Item[], nowMs: number): Step | undefined {
   const { progress, bootId } = state.memory;
   if (progress.escalating !== undefined) {
@@ -74,7 +77,7 @@ function actionStep(state: State, work: RollingBack, items: readonly Item[], now
   const action = actions[progress.acted];
   if (action !== undefined && action.kind !== 'reboot')
     return actStep(action, items, nowMs, rollbackEndMs(state, work, nowMs));
-  // Nothing is gained by restarting into content that did not come back.
+  // If the content was not restored, a reboot does not help.
   if (!wantsReboot(actions) || progress.troubles.length > 0) return undefined;
   const reboot = rebooting(state, work, items, nowMs, nowMs + BACK_ACTION_MS);
   return reboot.is === 'next' ? reboot.step : undefined;
@@ -82,7 +85,7 @@ function actionStep(state: State, work: RollingBack, items: readonly Item[], now
 
 const wantsReboot = (actions: readonly Action[]): boolean => actions.some(({ kind }) => kind === 'reboot');
 
-/** Why the machine still runs on a boot that saw the new content. */
+/** What is wrong if the machine still runs on a boot that saw the new content. */
 function rebootMissing(state: State, work: RollingBack): readonly string[] {
   const { bootId, progress } = state.memory;
   if (!wantsReboot(rollbackActions(work, state.journal, bootId)) || progress.troubles.length > 0) return [];
@@ -124,7 +127,7 @@ function rollBackAgain(state: State, work: RollingBack, managed: Originals, wron
   });
 }
 
-/** When the machine is restarted for what is outstanding, if no lease allows that before. */
+/** When the machine reboots for outstanding actions, if no lease allows a reboot earlier. */
 function restartOf(
   { journal: { outstanding }, memory: { bootId } }: State,
   work: RollingBack,
@@ -136,7 +139,7 @@ function restartOf(
     : { restartMs: outstanding.restartMs };
 }
 
-/** One step of a pass that mends what a rollback left wrong; undefined when the pass is over. */
+/** One step of a pass that retries a failed rollback; undefined when the pass is over. */
 export function mendingStep(state: State, config: Config, nowMs: number): Step | undefined {
   const { journal } = state;
   const { progress, bootId } = state.memory;
@@ -144,8 +147,8 @@ export function mendingStep(state: State, config: Config, nowMs: number): Step |
   const items = rollbackTo(config, journal.originals, kinds);
   const item = items[progress.done];
   if (item !== undefined) return itemStep(item, nowMs + BACK_STEP_MS);
-  // A restart is outstanding once: it is asked for again while it does not come, and never after another boot, so there
-  // is no loop of them.
+  // A reboot is outstanding only once: it is requested again until it happens, but not after the machine has rebooted.
+  // So reboots cannot loop.
   const actions = (journal.outstanding?.actions ?? []).filter(
     ({ kind }) => kind !== 'reboot' || (needsReboot(journal.outstanding, bootId) && progress.troubles.length === 0),
   );
@@ -157,8 +160,8 @@ export function mendingStep(state: State, config: Config, nowMs: number): Step |
 }
 
 /**
- * Leave to restart the machine was asked for and did not come: the bus is away, or nobody wants that config any more.
- * While the node is being drained it still may.
+ * Whether to reboot without a lease: a lease that allows it has not come in time, because NATS is unreachable or the
+ * config is no longer wanted. While the node is being drained, that lease can still come.
  */
 function restartIsDue({ journal: { outstanding }, memory: { bootId, lease } }: State, nowMs: number): boolean {
   return (
@@ -169,18 +172,18 @@ function restartIsDue({ journal: { outstanding }, memory: { bootId, lease } }: S
   );
 }
 
-/** Whether the node was to be restarted during the rollback, and was not since. */
+/** Whether the rollback needs a reboot that has not happened yet. */
 export const needsReboot = (outstanding: Outstanding | undefined, bootId: string): boolean =>
   outstanding !== undefined && wantsReboot(outstanding.actions) && outstanding.bootId === bootId;
 
-/** What the passes of a rollback left wrong. */
+/** What is still wrong after the last pass of a rollback. */
 export function whatIsWrong(state: State): readonly string[] {
   const { progress } = state.memory;
   const differences = (progress.differences ?? []).map(({ what, how }) => `${what}: ${how}`);
   return progress.troubles.length > 0 ? progress.troubles : differences;
 }
 
-/** After a comparison during the rollback that found differences: another pass, until they were enough. */
+/** After a comparison that found differences: starts another pass, up to the limit. */
 export function passedOver(state: State, nowMs: number): Partial<typeof START> {
   const { progress } = state.memory;
   const { work } = state.journal;

@@ -5,13 +5,13 @@ import { hear, type State } from './state.js';
 
 const DISK_FIRST_MS = 1_000;
 const DISK_LAST_MS = 60_000;
-/** Timers of Node.js end at 24 days; the core decides again sooner anyway. */
+/** Node.js timers are limited to 24 days. The core decides again sooner anyway. */
 const LONGEST_WAIT_MS = 60_000;
 
-/** The outcome of a step; an error says that the state folder failed. */
+/** The outcome of a step. An error means that the state folder failed. */
 export type StepAnswer = Outcome | typeof UNREACHABLE | Error;
 
-/** One process of an applier, from its start on a journal until it is stopped or killed. */
+/** One run of an applier, from reading its journal until it is stopped or killed. */
 export class ApplierRun {
   private woken = false;
   private stopping = false;
@@ -35,13 +35,13 @@ export class ApplierRun {
     this.wake();
   }
 
-  /** Ends after the step that is under way; what is unfinished stays in the journal. */
+  /** Stops after the current step. Unfinished work stays in the journal. */
   stop(): void {
     this.stopping = true;
     this.wake();
   }
 
-  /** What the world must do, one step after the other. */
+  /** The steps to carry out, one after another. */
   *steps(): Generator<Step, void, StepAnswer> {
     while (!this.stopping) {
       const step = nextStep(this.state, this.clock());
@@ -79,7 +79,7 @@ export class ApplierRun {
   }
 }
 
-/** Logs the steps that operators want to see: a change that starts, rolls back or ends. */
+/** Logs what operators want to see: a change that starts, rolls back or ends. */
 export function logStep(log: Log, before: State, step: Step, outcome: Outcome | typeof UNREACHABLE): void {
   const node = before.journal.node;
   if (step.do === 'report' && outcome !== UNREACHABLE) {

@@ -3,7 +3,7 @@ import { draw, type Chance } from './chance.js';
 import type { Escalation, Failure, Journal, Originals } from './journal.js';
 import type { Difference, Notice, Kinds, ProbeResult } from './ports.js';
 
-/** An applier: its journal, which is on disk, and what it will have forgotten after kill -9. */
+/** The state of an applier: its journal, which is on disk, and its memory, which is lost at kill -9. */
 export interface State {
   readonly settings: Settings;
   readonly self: Self;
@@ -15,12 +15,12 @@ export interface Settings {
   readonly kinds: Kinds;
   /** Hash of the empty config. */
   readonly emptyHash: string;
-  /** How often the lease is read in addition to pushes; the status is read five times less often. */
+  /** How often the lease is read in addition to pushes. The status is read five times less often. */
   readonly readEveryMs: number;
   readonly driftCheckMs: number;
 }
 
-/** What an announcement says of the node. */
+/** What an announcement says about the node. */
 export interface Self {
   readonly labels: Readonly<Record<string, string>>;
   readonly capabilities: readonly string[];
@@ -33,7 +33,7 @@ export interface Memory {
   /** For the next incarnation. */
   readonly nonce: number;
   readonly chance: Chance;
-  /** Configs that are loaded while they are needed; hashes that the state folder does not have. */
+  /** Configs that are loaded while they are needed, and hashes that the state folder does not have. */
   readonly configs: ReadonlyMap<string, Config>;
   readonly absent: ReadonlySet<string>;
   readonly bus: { readonly failures: number; readonly retryAtMs: number };
@@ -42,23 +42,24 @@ export interface Memory {
   readonly statusDueMs: number;
   readonly lease: LeaseView | undefined;
   readonly leaseDueMs: number;
-  /** The ledger sequence of the newest lease that was pushed since one was read: a read on its way may not know it. */
+  /** The ledger sequence of the newest pushed lease. A read that began before the push may return an older lease. */
   readonly leasePushed: number;
-  /** A lease that was read and may be begun. */
+  /** A lease that was read and may be started. */
   readonly begun: Preparation | undefined;
   readonly progress: Progress;
-  /** The machine has come up, or had its time to. */
+  /** The machine has finished starting, or its time for that is over. */
   readonly settled: boolean;
   readonly announce: boolean;
-  /** Something of the config in force was forgotten though the machine was not restarted. */
+  /** Links or routes of the config in force are gone, although the machine did not reboot. */
   readonly forgot: boolean;
-  /** Of the last report, in this run. */
+  /** Retries of the last report, in this run. */
   readonly sent: Retry;
   /**
-   * How often this run took another incarnation, and when it may again: two that fight must not do it at wire speed.
+   * How often this run started a new incarnation, and when it may do so again. Two appliers with one name must not do
+   * this at full speed.
    */
   readonly reborn: Retry;
-  /** The lease is open though it was dealt with and the report was taken. */
+  /** The lease still looks open, although it was finished and its report was recorded. */
   readonly lost: Retry | undefined;
   readonly mend: Retry;
   readonly drift: Drift;
@@ -76,7 +77,7 @@ export interface Drift {
   readonly reported: readonly string[] | undefined;
 }
 
-/** What was gathered for a lease before anything was done. */
+/** What was gathered for a lease before anything changes. */
 export interface Preparation {
   readonly lease: LeaseView;
   readonly readMs: number;
@@ -88,16 +89,16 @@ export interface Preparation {
   readonly trouble: string;
 }
 
-/** How far one pass over the items of a way is. */
+/** The progress of one pass over the items. */
 export interface Progress {
   readonly done: number;
   readonly acted: number;
   readonly troubles: readonly string[];
-  /** An action that failed where the machine may be restarted instead. */
+  /** An action that failed, and that may be escalated to a reboot. */
   readonly escalating: Escalation | undefined;
-  /** The unit of an action that was escalated was read. */
+  /** The unit of the escalated action was checked. */
   readonly unitRead: boolean;
-  /** A guard outside of this process was set, in this run. */
+  /** This run has set a guard outside this process. */
   readonly guarded: boolean;
   readonly differences: readonly Difference[] | undefined;
   readonly probes: readonly ProbeResult[] | undefined;
@@ -119,7 +120,7 @@ export const START: Progress = {
   againAtMs: 0,
 };
 
-/** What comes from outside when an applier is started. */
+/** Values from outside that an applier starts with. */
 export interface Environment {
   readonly bootId: string;
   readonly nowMs: number;
@@ -127,7 +128,7 @@ export interface Environment {
   readonly random: number;
 }
 
-/** An applier as it starts on a journal. */
+/** The state of an applier when it starts from a journal. */
 export function start(settings: Settings, self: Self, journal: Journal, outside: Environment): State {
   const { value, next } = draw(outside.random);
   const { nowMs } = outside;
@@ -163,10 +164,10 @@ export function start(settings: Settings, self: Self, journal: Journal, outside:
   };
 }
 
-/** Before a lease that seems to be open still is answered once more: views are written one after the other. */
+/** How long to wait before answering a lease that still looks open: the view may only lag. */
 export const VIEW_LAG_MS = 5_000;
 
-/** A notice changes only what is read next. */
+/** Handles a notice, which only changes what is read next. */
 export function hear(state: State, heard: Notice, nowMs: number): State {
   const { memory } = state;
   switch (heard.heard) {
@@ -199,8 +200,8 @@ export const progressed = (state: State, part: Partial<Progress>): State =>
   remember(state, { progress: { ...state.memory.progress, ...part } });
 
 /**
- * Whether the machine was restarted, or what keeps a part of its network, and the config in force may have what is
- * forgotten then.
+ * Whether links or routes may be gone: the machine, or a daemon that holds a part of the network, has restarted, and
+ * the config in force may have such parts.
  */
 export const hasForgotten = ({ journal, memory, settings: { kinds, emptyHash } }: State): boolean =>
   journal.work === undefined &&
@@ -208,14 +209,14 @@ export const hasForgotten = ({ journal, memory, settings: { kinds, emptyHash } }
   kinds.forgotten.length > 0 &&
   journal.inForce !== emptyHash &&
   (journal.madeIn !== memory.bootId || memory.forgot);
-/** Whether this node may be restarted. */
+/** Whether this node can reboot. */
 export const canReboot = (state: State): boolean => state.self.capabilities.includes('action:reboot');
 
 /** The config with this hash, if it is loaded. */
 export const inHand = (state: State, hash: string): Config | undefined =>
   hash === state.settings.emptyHash ? EMPTY_CONFIG : state.memory.configs.get(hash);
 
-/** Whether the scheduler has taken the last report. */
+/** Whether `status/<node>` shows the last report. */
 export function isShown(state: State): boolean {
   const { journal } = state;
   const { status } = state.memory;
@@ -233,11 +234,11 @@ export const newer = (known: StatusView | undefined, found: StatusView | undefin
 /** A nonce that differs from the last one and is never 0. */
 export const nextNonce = (nonce: number): number => (Math.imul(nonce, 1_664_525) + 1_013_904_223) >>> 0 || 1;
 
-/** A lease that is not ready begins nothing: what was pushed of it may be believed. */
+/** A pushed lease that is not in the phase `applying` starts nothing, so it may be used without reading it. */
 const ended = (state: State, lease: LeaseView): State =>
   lease.ledger > (state.memory.lease?.ledger ?? 0) ? remember(state, { lease, lost: undefined }) : state;
 
-/** The status shows something new: the view of the lease may follow in a moment. */
+/** The status shows something new, so the view of the lease may follow in a moment. */
 const laterLost = ({ lost, leaseDueMs }: Memory, dueMs: number): Partial<Memory> =>
   lost === undefined || lost.dueMs >= dueMs
     ? {}

@@ -6,10 +6,10 @@ import { itemStep, type Item, type Step } from './ports.js';
 import { deal } from './reports.js';
 import { inHand, type State } from './state.js';
 
-/** Of the time that is left to confirm; the rest is for looking again. */
+/** The share of the remaining time for the machine to come up; the rest is for checking again. */
 const SETTLING_SHARE = 1 / 2;
 
-/** The next step of work that was begun. Needs no connection. */
+/** The next step of journaled work. Needs no connection. */
 export function workingStep(state: State, work: Work, nowMs: number): Step {
   switch (work.phase) {
     case 'forward':
@@ -35,8 +35,7 @@ function forwardStep(state: State, work: Forward | Confirming, nowMs: number): S
       : { do: 'load-config', hash: work.to };
   const items = wayTo(config, journal.originals, kinds);
   if (work.guarded === true && !progress.guarded) return { do: 'guard', lease: work.lease, atMs: work.rollBackAtMs };
-  // After a restart of the machine nothing more is applied, but for what the kernel has forgotten: what stands there is
-  // read back.
+  // After a reboot, nothing is applied except what the kernel lost. Everything else is only read back.
   const doing = work.phase === 'forward' ? doStep(state, work, items, nowMs) : remakeStep(state, work, items);
   if (doing !== undefined) return doing;
   if (progress.differences === undefined) return { do: 'compare', items };
@@ -81,7 +80,7 @@ function forwardStep(state: State, work: Forward | Confirming, nowMs: number): S
   };
 }
 
-/** What changes the node: the items, then the actions; undefined when all is done. */
+/** The steps that change the node: the items, then the actions; undefined when all are done. */
 function doStep(state: State, work: Forward, items: readonly Item[], nowMs: number): Step | undefined {
   const { progress } = state.memory;
   const item = items[progress.done];
@@ -95,7 +94,7 @@ function doStep(state: State, work: Forward, items: readonly Item[], nowMs: numb
   return reboot.is === 'next' ? reboot.step : turn(state, work, tooLate(work));
 }
 
-/** The boot id changed, so the old times mean nothing. There is one more window to see whether the node works. */
+/** The boot id has changed, so the old times are meaningless. The node gets one new period in which to confirm. */
 function freshWindow(state: State, work: Forward, nowMs: number): Step {
   const fresh: Confirming = {
     ...work,
@@ -109,15 +108,15 @@ function freshWindow(state: State, work: Forward, nowMs: number): Step {
 }
 
 /**
- * What is wrong while a machine that was restarted still comes up may only not be there yet: it is looked at once more
- * when all is up.
+ * Starts the rollback after a failure. While a rebooted machine is still starting, something may only be late: then
+ * wait until the machine is up, and check once more.
  */
 function judge(state: State, work: Forward | Confirming, failure: Failure, nowMs: number): Step {
   if (work.phase === 'forward' || state.memory.settled) return turn(state, work, failure);
   return { do: 'settle', untilMs: nowMs + (work.rollBackAtMs - nowMs) * SETTLING_SHARE };
 }
 
-/** A restart that was requested on the way forward means nothing for the rollback. */
+/** Starts the rollback. A reboot that was requested for the change does not count for the rollback. */
 function turn(state: State, work: Forward | Confirming, failure: Failure): Step {
   return {
     do: 'write-journal',
@@ -146,7 +145,7 @@ function remakeStep(
   return item === undefined ? undefined : itemStep(item, work.rollBackAtMs);
 }
 
-/** The failure of an escalated action comes before its consequence. */
+/** Puts the failure of the escalated action, if there is one, before the reason. */
 const because = (work: Forward | Confirming, reason: string): string =>
   work.escalated === undefined ? reason : `${work.escalated.reason}; ${reason}`;
 
