@@ -5,7 +5,7 @@ import type { GatherEffect } from './gathering.js';
 export interface Entry {
   /** In the stream LEDGER. */
   readonly sequence: number;
-  /** Monotonic, of the copy that read it: deadlines run from here. */
+  /** When this copy read it, monotonic: deadlines count from here. */
   readonly readMs: number;
   readonly fact: Fact;
   /** With `config.rendered`, for cores that ask for targets: the blobs that it names, merged. */
@@ -19,27 +19,27 @@ export const folding = <S>(table: FactTable<S>): Pick<Core<S, never>, 'reads' | 
   evolve: (state, entry) => table[entry.fact.type]?.(state, entry.fact as never, entry),
 });
 
-/** Work too slow for a decision (a rendering, reading blobs), asked for by key and done beforehand. */
+/** Work that is too slow for a decision, such as rendering or reading blobs. A decision asks for it by key. */
 export interface Need {
-  /** The same work has the same key; a result is used only for the key it was made for. */
+  /** The same work has the same key. A result is used only for its key. */
   readonly key: string;
 }
 
-/** What one decision comes to. */
+/** The result of one decision. */
 export interface Decision<I, N extends Need> {
-  /** Appended together or not at all, unless they are separable; at most MAX_BATCH. */
+  /** The facts to append, at most MAX_BATCH: together or not at all, unless they are separable. */
   readonly facts: readonly NewFact[];
-  /** What to tell the sender of an input, once the facts stand; inputs without an entry are just done. */
+  /** What to answer the senders of inputs once the facts are appended. Inputs without an entry are simply done. */
   readonly answers: ReadonlyMap<I, Answer>;
-  /** Inputs that this decision leaves for a later one: what they need is not gathered yet. */
+  /** Inputs that wait for a later decision, because what they need is not gathered yet. */
   readonly held: ReadonlySet<I>;
-  /** What has to be gathered before more can be decided. */
+  /** What must be gathered before more can be decided. */
   readonly needs: readonly N[];
   /** There is more to append than fits in a batch: decide again at once. */
   readonly more: boolean;
-  /** When to decide again though nothing happens, monotonic. */
+  /** When to decide again even if nothing happens, monotonic. */
   readonly wakeAtMs: number | undefined;
-  /** What it found out that spares the next decision work, for `remember`. */
+  /** Results that save work in the next decision, for `remember`. */
   readonly memory?: unknown;
 }
 
@@ -48,63 +48,63 @@ export type Answer =
   | { readonly ok: true; readonly body: unknown }
   | { readonly ok: false; readonly code: string; readonly message: string };
 
-/** The most facts that nats-server takes in one atomic batch. */
+/** The most facts that nats-server accepts in one atomic batch. */
 export const MAX_BATCH = 1_000;
 
 /**
- * The pure part of a service. The fold owns its state and changes it in place, so that a fact costs what it touches and
- * not what there is; `decide` leaves the state as it found it.
+ * The pure part of a service. `evolve` changes the state in place, so the cost of a fact depends only on what it
+ * touches. `decide` leaves the state unchanged.
  *
  * S the state · I the inputs (messages, requests, observations) · N what it needs gathered · G what gathering gives
  */
 export interface Core<S, I, N extends Need = never, G = never> {
   readonly name: ServiceName;
   /**
-   * Raised whenever the fold changes: a snapshot of another version is not read, unless there is a way from that to
-   * this.
+   * Raise it whenever the fold changes. A snapshot of another version is only read if `migrations` lead from that
+   * version to this one.
    */
   readonly version: number;
   /**
-   * From a version: its dump as the next version would have dumped it. Without it a new version has to fold the whole
-   * ledger, and cannot where that was trimmed.
+   * By version: converts its dump to a dump of the next version. Without a migration, a new version must fold the whole
+   * ledger, which is impossible once the ledger was trimmed.
    */
   readonly migrations?: Readonly<Record<number, (dumped: unknown) => unknown>>;
   /** The facts that the fold uses; all others are skipped unread. */
   readonly reads: readonly FactType[];
   /** Whether `config.rendered` is to be read with its targets. */
   readonly wantsTargets: boolean;
-  /** What it needs is gathered quickly: facts that could go without it wait for it, and all go in one batch. */
+  /** Gathering is quick for this core, so facts wait for it and all go into one batch. */
   readonly gathersFirst?: boolean;
   /**
-   * Whether something gathered may serve later decisions, too: its key says all that it depends on, and it is small.
-   * Without it nothing may.
+   * Whether a gathered result may be reused by later decisions. Its key must name everything that it depends on, and it
+   * must be small. Without this function, nothing is reused.
    */
   keeps?(gathered: G): boolean;
   /**
-   * Does the work that `decide` needs, on the state that it was needed for: reads and writes blobs by way of effects.
-   * Gives a result for each key.
+   * Does the work that `decide` asked for, on the same state. Reads and writes blobs through effects. Returns a result
+   * for each key.
    */
   gather?(needs: readonly N[], state: S): Generator<GatherEffect, ReadonlyMap<string, G>, unknown>;
   initial(): S;
   evolve(state: S, entry: Entry): void;
   decide(state: S, inputs: readonly I[], gathered: ReadonlyMap<string, G>, now: Now): Decision<I, N>;
-  /** Takes a decision's `memory` into the state, whether its facts are appended or not: no answer may depend on it. */
+  /** Stores a decision's `memory` in the state, even if its facts are not appended. No answer may depend on it. */
   remember?(state: S, memory: unknown): void;
   /**
-   * Whether a decision's facts need not stand together: after each of them the state is right on its own, no matter who
-   * decides next. They are then appended without a batch, which costs nats-server more than what is in it
-   * (ADR 30). Without it none are.
+   * Whether the facts of a decision may be appended one by one: the state must be correct after each of them, no matter
+   * who decides next. This avoids the cost of an atomic batch in nats-server (ADR 30). Without this function, facts are
+   * always appended as a batch.
    */
   separable?(facts: readonly NewFact[]): boolean;
-  /** The keys of views whose value may have changed since this was last asked, as `bucket/key`. */
+  /** The keys of views whose value may have changed since the last call, as `bucket/key`. */
   takeTouched(state: S): ReadonlySet<string>;
-  /** Every key of the views that this service owns, for a copy that begins to lead. */
+  /** Every key of the views that this service owns, for a copy that becomes the leader. */
   viewKeys(state: S): Iterable<string>;
   /** The value of one key, without `ledger`; undefined when there is nothing to show. */
   view(state: S, key: ViewKey): ViewBody | undefined;
-  /** A view of this key is known to be written, at this monotonic time. */
+  /** Call this when the view of this key was written, with the monotonic time. */
   shown?(state: S, key: ViewKey, atMs: number): void;
-  /** Sequence in its input stream up to which inputs were decided, for a core that reads one from there on. */
+  /** The cursor: up to which sequence the input stream was processed. */
   cursor?(state: S): number;
   /** JSON of the whole state, and back. Monotonic times are left out: they start over at `now`. */
   dump(state: S): unknown;
@@ -114,7 +114,7 @@ export interface Core<S, I, N extends Need = never, G = never> {
 export interface Now {
   /** Monotonic milliseconds of this copy. */
   readonly monotonicMs: number;
-  /** Since when this copy leads with an unbroken connection, monotonic; undefined when it does not. */
+  /** Since when this copy leads with an unbroken connection, monotonic; undefined if it does not. */
   readonly leadingSinceMs: number | undefined;
 }
 

@@ -3,7 +3,7 @@ import type { GatherPort } from './gathering.js';
 import type { ClockPort, LedgerPort, RequestPort, Tail, ViewPort, ViewWrite } from './ports.js';
 import { asker, type Effects, type Program } from './steps.js';
 
-/** What a turn asks of its world. */
+/** The effects of a turn. */
 type TurnPort<I> = Pick<LedgerPort, 'read' | 'catch-up' | 'append'> &
   Pick<ClockPort, 'now' | 'back-off'> &
   GatherPort &
@@ -12,24 +12,24 @@ type TurnPort<I> = Pick<LedgerPort, 'read' | 'catch-up' | 'append'> &
 export type TurnEffect<I> = Effects<TurnPort<I>>;
 const ask = asker<TurnPort<never>>();
 
-/** One copy of a service: its fold and what it still has in hand. All of it may be lost at any moment. */
+/** The memory of one copy of a service: its fold and its pending work. All of it can be lost at any moment. */
 export interface Copy<S, I, N extends Need, G> {
   readonly core: Core<S, I, N, G>;
   state: S;
   /** Sequence of the last fact that was folded. */
   folded: number;
-  /** Inputs in the order in which they came; taken off when settled. */
+  /** Inputs in order of arrival. They are removed when they are settled. */
   readonly inputs: I[];
   readonly gathered: Map<string, G>;
-  /** When to decide again though nothing happens, monotonic. */
+  /** When to decide again even if nothing happens, monotonic. */
   wakeAtMs: number | undefined;
 }
 
-/** At most this many inputs are decided together: one batch of facts bounds them anyway. */
+/** How many inputs are decided together. The size of a batch limits them anyway. */
 const MAX_INPUTS = 500;
-/** So many gathered results are kept at most; each turn looks at all of them. */
+/** How many gathered results are kept. Each turn looks at all of them. */
 const MAX_KEPT = 100;
-/** After so many refusals in a row somebody else is busy on the same ledger: wait a moment, with jitter. */
+/** After this many refused appends in a row, another service is busy: wait a moment, with jitter. */
 const REFUSALS_BEFORE_BACK_OFF = 5;
 
 export function newCopy<S, I, N extends Need, G>(core: Core<S, I, N, G>): Copy<S, I, N, G> {
@@ -37,8 +37,8 @@ export function newCopy<S, I, N extends Need, G>(core: Core<S, I, N, G>): Copy<S
 }
 
 /**
- * A fact that the fold could not take: a bug, or a fact that nobody should have written. That state is not to be used
- * again.
+ * A fact that could not be folded, because of a bug or because nobody should have written it. The state must not be
+ * used any more.
  */
 export class FoldError extends Error {
   override readonly name = 'FoldError';
@@ -53,7 +53,7 @@ export class FoldError extends Error {
   }
 }
 
-/** Folds what follows what was folded, and says how many facts that were; those folded before change nothing. */
+/** Folds new facts and returns how many there were. Facts that were already folded change nothing. */
 export function fold<S, I, N extends Need, G>(copy: Copy<S, I, N, G>, tail: Tail): number {
   let count = 0;
   for (const entry of tail.entries) {
@@ -73,8 +73,8 @@ export function fold<S, I, N extends Need, G>(copy: Copy<S, I, N, G>, tail: Tail
 type Turn<I> = Program<TurnEffect<I>>;
 
 /**
- * One turn of a copy that leads, the same for every service: fold what is new, decide, append (refused: fold and decide
- * again), write views, settle inputs. Ends when there is nothing more to decide on what is known.
+ * One turn of a leader, the same for every service: fold new facts, decide, append (if refused: fold and decide again),
+ * write views, settle inputs. It ends when nothing is left to decide.
  */
 export function* turn<S, I, N extends Need, G>(copy: Copy<S, I, N, G>): Turn<I> {
   let refusals = 0;
@@ -94,14 +94,14 @@ export function* turn<S, I, N extends Need, G>(copy: Copy<S, I, N, G>): Turn<I> 
         if (refusals >= REFUSALS_BEFORE_BACK_OFF)
           yield* ask({ do: 'back-off', tries: refusals - REFUSALS_BEFORE_BACK_OFF, leastMs: 20, mostMs: 1_000 });
         fold(copy, yield* ask({ do: 'catch-up', after: copy.folded }));
-        // What stands of them is for appliers to see, however long others are quicker.
+        // Show appliers the facts that were appended, even if other services keep winning the next appends.
         if (separate) yield* writeViews(copy);
         continue;
       }
       refusals = 0;
       fold(copy, result);
     } else if (inputs.length > decision.held.size) {
-      // What yields no fact counts only once nothing that could have changed the decision is still unread.
+      // A decision without facts is final only if no unread fact could change it.
       if (fold(copy, yield* ask({ do: 'catch-up', after: copy.folded })) > 0) continue;
     }
     yield* writeViews(copy);
@@ -134,7 +134,7 @@ function* gather<S, I, N extends Need, G>(copy: Copy<S, I, N, G>, needs: readonl
   for (const [key, result] of found) copy.gathered.set(key, result);
 }
 
-/** What was gathered for one decision is of no use to the next, unless the core keeps it. */
+/** Drops the gathered results, except those that the core keeps. */
 function forgetGathered<S, I, N extends Need, G>({ core, gathered }: Copy<S, I, N, G>): void {
   if (gathered.size > MAX_KEPT) gathered.clear();
   for (const [key, result] of gathered) if (core.keeps?.(result) !== true) gathered.delete(key);

@@ -2,18 +2,18 @@ import { FACT_VERSION, type Fact, type NewFact, type Targets } from '#libs/contr
 import { MAX_BATCH, type Answer, type Decision, type Entry, type Need, type Now } from './core.js';
 import type { UndoLog } from './table.js';
 
-/** Leaves room in a batch for the few facts that must stand in it together with the last. */
+/** Leaves room in a batch for the few facts that must be in the same batch as the last one. */
 const ROOM = 50;
-/** Facts that are only being tried come after everything that was folded. */
+/** The sequence of facts in a draft, higher than that of any folded fact. */
 const TRIED_FROM = Number.MAX_SAFE_INTEGER - 100_000;
 
-/** What a state must have so that a decision can fold its own facts and take them back. */
+/** What a state needs so that a decision can fold its own facts and undo them. */
 export interface Triable {
   readonly undo: UndoLog;
   readonly touched: Set<string>;
 }
 
-/** A decision in the making: each fact is folded as it is decided, so that the next one sees it. */
+/** A decision in progress. Each fact is folded at once, so that the next step sees it. */
 export class Draft<S extends Triable, I, N extends Need> {
   readonly facts: NewFact[] = [];
   readonly answers = new Map<I, Answer>();
@@ -28,7 +28,7 @@ export class Draft<S extends Triable, I, N extends Need> {
     private readonly evolve: (state: S, entry: Entry) => void,
   ) {}
 
-  /** Decides a fact. `targets` go with `config.rendered`, as the ledger's reader will attach them. */
+  /** Adds a fact to the decision. `targets` belong to `config.rendered`; the reader of the ledger attaches the same. */
   emit(fact: NewFact, targets?: Targets): void {
     this.facts.push(fact);
     const folded = { ...fact, v: FACT_VERSION, at: '' } as Fact;
@@ -44,12 +44,12 @@ export class Draft<S extends Triable, I, N extends Need> {
     if (!this.needs.has(need.key)) this.needs.set(need.key, need);
   }
 
-  /** The batch is as long as it may become: what is left is decided in the next one. */
+  /** Whether the batch is full. The rest is decided in the next one. */
   get full(): boolean {
     return this.facts.length >= MAX_BATCH - ROOM;
   }
 
-  /** Asks to decide again at this time, though nothing may happen. */
+  /** Asks to decide again at this time, even if nothing happens until then. */
   wakeAt(monotonicMs: number): void {
     this.wakeAtMs = this.wakeAtMs === undefined ? monotonicMs : Math.min(this.wakeAtMs, monotonicMs);
   }
@@ -60,7 +60,7 @@ export class Draft<S extends Triable, I, N extends Need> {
   }
 }
 
-/** Lets `steps` fill a draft, and leaves the state as it was. */
+/** Runs `steps` to fill a draft, and leaves the state unchanged. */
 export function decided<S extends Triable, I, N extends Need>(
   state: S,
   now: Now,
@@ -78,7 +78,7 @@ export function decided<S extends Triable, I, N extends Need>(
   return decision;
 }
 
-/** The keys of views touched since this was last asked. */
+/** The keys of views that were touched since the last call. */
 export function takeTouched(state: Pick<Triable, 'touched'>): ReadonlySet<string> {
   const touched = new Set(state.touched);
   state.touched.clear();

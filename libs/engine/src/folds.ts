@@ -30,12 +30,12 @@ type StartPort = Pick<LedgerPort, 'bounds' | 'read-voided' | 'follow'> &
   LogPort;
 type Versions = Pick<Core<unknown, never, Need, unknown>, 'version' | 'migrations'>;
 
-/** A fold and a reading that goes on behind it; or that there is nothing to start from. */
+/** A fold that continues to read the ledger; or the news that there is nothing to start from. */
 export type FoldStart<S, I, N extends Need, G> =
   | { readonly copy: Copy<S, I, N, G> }
   | { readonly trimmedTo: number; readonly snapshots: readonly SnapshotInfo[] };
 
-/** Starts a fold: from the newest snapshot that can be loaded if it may or has to be, else from the ledger alone. */
+/** Starts a fold from the newest usable snapshot if that is allowed or necessary, otherwise from the ledger alone. */
 export function* startFold<S, I, N extends Need, G>(
   core: Core<S, I, N, G>,
   mayLoad: boolean,
@@ -51,7 +51,7 @@ export function* startFold<S, I, N extends Need, G>(
       const snapshots = yield* ask({ do: 'list-snapshots', service: core.name });
       const snapshot = candidates(core, snapshots, bounds, voided).find((one) => !refused.has(identity(one)));
       if (snapshot === undefined) break;
-      // Another one that has taken its place by now has another identity.
+      // A snapshot that has replaced this one has another identity.
       refused.add(identity(snapshot));
       const found = yield* ask({ do: 'read-snapshot', snapshot });
       if (found === undefined) continue;
@@ -148,7 +148,7 @@ export function snapshotOf<S, I, N extends Need, G>({ core, state, folded }: Cop
   return { service, version, loads: loadableVersions(core), sequence: folded, text };
 }
 
-/** What a text of `snapshotOf` says; undefined where it is none. */
+/** Parses a text of `snapshotOf`; undefined if it is not one. */
 export function readSnapshot(text: string): { readonly sequence: number; readonly state: unknown } | undefined {
   const { sequence, state } = JSON.parse(text) as { readonly sequence?: unknown; readonly state?: unknown };
   return typeof sequence === 'number' && Number.isSafeInteger(sequence) && state !== undefined
@@ -156,7 +156,7 @@ export function readSnapshot(text: string): { readonly sequence: number; readonl
     : undefined;
 }
 
-/** Writes a snapshot to the place where it is missed least if the write is cut off. */
+/** Writes a snapshot to the place where an interrupted write does the least harm. */
 export function* keepSnapshot({
   service,
   version,
@@ -166,32 +166,32 @@ export function* keepSnapshot({
 }: NewSnapshot): Program<Effects<SnapshotWritePort>> {
   const ask = asker<SnapshotWritePort>();
   const slots = yield* ask({ do: 'list-slots', names: SLOTS.map((slot) => `${service}.v${version}.${slot}`) });
-  // After the places were looked at: what another copy has just written is in the ledger by now.
+  // Read this after the places, so that the ledger includes what another copy has just written a snapshot of.
   const { first, last } = yield* ask({ do: 'bounds' });
-  // One of what the ledger no longer holds is of no use to anybody.
+  // A snapshot that ends before the start of the ledger is useless.
   const ofUse = slots.map((slot): Slot => ((slot.snapshot?.sequence ?? 0) > last ? { name: slot.name } : slot));
   yield* ask({ do: 'write-snapshot', name: slotForNext(ofUse, first).name, sequence, loads, text });
 }
 
 const askTrim = asker<TrimPort>();
 
-/** A service whose snapshots do not let the ledger be trimmed as far as it might be. */
+/** A service whose snapshots prevent the ledger from being trimmed further. */
 export interface HeldUp {
   readonly service: ServiceName;
   readonly why: string;
 }
 
 export interface Trimming {
-  /** How many facts were taken off. */
+  /** How many facts were deleted. */
   readonly trimmed: number;
-  /** Where the ledger begins now. */
+  /** The first sequence of the ledger now. */
   readonly first: number;
   readonly heldUpBy: readonly HeldUp[];
 }
 
 /**
- * Takes off the ledger what is older than `keepMs` and behind a snapshot of every service that folds it; the last fact
- * always stays. May be asked by several at once, and late: what a snapshot lets be trimmed once, it does for ever.
+ * Deletes facts that are older than `keepMs` and covered by a snapshot of every service. The last fact always stays.
+ * Several copies may do this at once, or late: facts that may be deleted once may be deleted forever.
  */
 export function* trim(services: readonly ServiceName[], keepMs: number): Program<Effects<TrimPort>, Trimming> {
   const { first, last, messages, firstStoredMs, nowMs } = yield* askTrim({ do: 'ledger-age' });
@@ -225,7 +225,7 @@ export function* trim(services: readonly ServiceName[], keepMs: number): Program
   if (storedMs === undefined || storedMs > olderThanMs) return nothing(heldUpBy);
   const trimmed = yield* askTrim({ do: 'purge', upTo });
   yield* askTrim({ do: 'log', level: 'info', text: 'the ledger was trimmed', details: { trimmed, first: upTo + 1 } });
-  // Nobody can start from those any more; the places of the present version are written over anyway.
+  // No copy can start from these any more. Those of the current version are overwritten anyway.
   for (const { all } of bases) {
     const current = usable(all)[0]?.version;
     for (const snapshot of all)

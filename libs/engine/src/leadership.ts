@@ -1,26 +1,26 @@
 import type { SnapshotInfo } from './snapshots.js';
 import { assertNever } from './core.js';
 
-/** How a copy comes to its fold before it reads on. */
+/** How a copy gets its fold before it continues to read. */
 export type FoldSource =
-  /** The newest usable snapshot, where there is one. */
+  /** From the newest usable snapshot, if there is one. */
   | 'snapshot'
-  /** The whole ledger, because what was folded is void: a snapshot only where the ledger was trimmed. */
+  /** From the whole ledger, because the fold is invalid. A snapshot is used only if the ledger was trimmed. */
   | 'ledger'
-  /** What it has, with a new reading of the ledger behind it. */
+  /** Keeps its fold, and starts to read the ledger again after it. */
   | 'reread'
-  /** What it has, and the reading goes on. */
+  /** Keeps its fold, and continues to read. */
   | 'kept';
 
-/** Why a copy decides nothing until a person has put something right; what it looks at to see that they have. */
+/** Why a copy has stopped deciding, and what it checks to see whether a person has fixed the cause. */
 export type Halt =
   | { readonly cause: 'unreadable-fact'; readonly sequence: number; readonly fold: FoldSource }
-  /** The ledger was trimmed, and no snapshot that this release can read reaches over it. */
+  /** The ledger was trimmed, and this release can read no snapshot that covers the deleted facts. */
   | { readonly cause: 'trimmed'; readonly snapshots: readonly SnapshotInfo[] }
   | { readonly cause: 'views-ahead'; readonly view: ViewPosition }
   | { readonly cause: 'input-lost' };
 
-/** A view, or the newest of a bucket where `key` is undefined, and the ledger's sequence that it shows. */
+/** The ledger sequence that a view shows. Without `key`: the newest value of the bucket. */
 export interface ViewPosition {
   readonly bucket: string;
   readonly key: string | undefined;
@@ -28,20 +28,20 @@ export interface ViewPosition {
 }
 
 interface Any {
-  /** How often this copy was elected: names its terms. */
+  /** How often this copy was elected; identifies its terms. */
   readonly term: number;
-  /** Why nothing comes of what it decides, though it has not stopped: the same failure again and again. */
+  /** Why its decisions keep failing, although it has not stopped. */
   readonly blocked?: string | undefined;
 }
 
-/** What one copy of a service is doing about leading. */
+/** The leadership of one copy of a service. */
 export type LeadershipStatus =
-  /** It has not read the ledger to its end yet, and would be of no use. */
+  /** It has not read the ledger to its end yet, so it cannot lead. */
   | (Any & { readonly phase: 'starting'; readonly fold: FoldSource; readonly elected: boolean })
   | (Any & { readonly phase: 'following' })
-  /** Elected: it reads all and puts the views right, and takes no inputs yet. */
+  /** Elected: it reads the ledger and corrects the views, and takes no inputs yet. */
   | (Any & { readonly phase: 'taking-over' })
-  /** `behind` after the connection was lost: what came meanwhile may not have been heard. */
+  /** `behind`: the connection was lost, so messages may have been missed. */
   | (Any & { readonly phase: 'leading'; readonly behind: boolean })
   | (Any & { readonly phase: 'halted'; readonly reason: string; readonly halt: Halt; readonly elected: boolean })
   | (Any & { readonly phase: 'stopped' });
@@ -53,7 +53,7 @@ export type LeadershipEvent =
   | { readonly type: 'fold-started' }
   | { readonly type: 'caught-up' }
   | { readonly type: 'took-over' }
-  /** What was folded no longer leads on to the ledger. */
+  /** The fold no longer matches the ledger. */
   | { readonly type: 'fold-lost' }
   | { readonly type: 'halted'; readonly reason: string; readonly halt: Halt }
   | { readonly type: 'freed' }
@@ -63,7 +63,7 @@ export type LeadershipEvent =
 
 export const BEGINNING: LeadershipStatus = { phase: 'starting', fold: 'snapshot', elected: false, term: 0 };
 
-/** What becomes of a status by an event; the same object where nothing does. */
+/** The status after an event; the same object if nothing changes. */
 export function transition(status: LeadershipStatus, event: LeadershipEvent): LeadershipStatus {
   const { term, blocked } = status;
   const any = blocked === undefined ? { term } : { term, blocked };
@@ -117,15 +117,15 @@ function isElected(status: LeadershipStatus): boolean {
   return hasTerm(status);
 }
 
-/** A mismatch of views or inputs says nothing against what was folded. */
+/** If only views or inputs do not match, the fold is still valid. */
 function foldAfter(halt: Halt): FoldSource {
   if (halt.cause === 'unreadable-fact') return halt.fold;
   return halt.cause === 'trimmed' ? 'snapshot' : 'kept';
 }
 
-/** Whether it takes over or leads. */
+/** Whether the copy is taking over or leads. */
 export const hasTerm = ({ phase }: LeadershipStatus): boolean => phase === 'taking-over' || phase === 'leading';
 
-/** The term in which this copy takes inputs; undefined while it takes none. */
+/** The term in which this copy takes inputs; undefined if it takes none. */
 export const leadingTerm = (status: LeadershipStatus): number | undefined =>
   status.phase === 'leading' ? status.term : undefined;

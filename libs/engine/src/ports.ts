@@ -5,27 +5,29 @@ import type { ViewPosition } from './leadership.js';
 import type { Slot, SnapshotInfo } from './snapshots.js';
 import type { Answers, Effects } from './steps.js';
 
-/** What a copy of a service asks of its world, by port. Production answers with NATS, the simulation from a seed. */
+/**
+ * The effects of a copy of a service, by port. Production carries them out on NATS, the simulation in a seeded world.
+ */
 
 // ---- the ledger ----
 
 export interface LedgerPort extends BoundsPort {
-  /** Facts that have arrived since, without waiting. */
+  /** Reads facts that have arrived, without waiting. */
   read(asked: { readonly after: number }): Tail;
-  /** The same, but up to the sequence that the stream's leader names now. */
+  /** The same, up to the sequence that the leader of the stream reports now. */
   'catch-up'(asked: { readonly after: number }): Tail;
   /**
-   * Together or not at all; or, where they are `separate`, each only behind the one before it, so that what is appended
-   * is a first part of them.
+   * Appends facts together or not at all. `separate` facts are appended one by one, each only after the one before it,
+   * so the result is always a first part of the list.
    */
   append(asked: {
     readonly facts: readonly NewFact[];
     readonly expected: number;
     readonly separate: boolean;
   }): AppendResult;
-  /** The reading of the ledger starts behind this. */
+  /** Starts to read the ledger after this sequence. */
   follow(asked: { readonly after: number }): void;
-  /** Facts that persons declared void, and the sequences of those declarations. */
+  /** Facts that a person has voided, with the sequences of the `ledger.voided` facts. */
   'read-voided'(): ReadonlyMap<number, number>;
   'is-voided'(asked: { readonly sequence: number }): boolean;
 }
@@ -33,25 +35,24 @@ interface BoundsPort {
   bounds(): Bounds;
 }
 
-/** Where the ledger begins and ends, as the stream's leader says. */
+/** The first and last sequence of the ledger, from the leader of the stream. */
 export interface Bounds {
   readonly first: number;
   readonly last: number;
 }
 
 /**
- * A piece of the ledger as one core reads it: the facts that it uses, and the sequence up to which nothing else is
- * left.
+ * A part of the ledger as one core reads it: the facts that it uses, and the sequence up to which it has read.
  */
 export interface Tail {
   readonly entries: readonly Entry[];
-  /** Facts that the core does not read are not among the entries, but count as folded. */
+  /** Facts that the core does not use are not among the entries, but count as folded. */
   readonly upTo: number;
 }
 
 /**
- * What an append came to. After `unclear` (a time-out) it may have happened or not, and of separate facts some may
- * stand after `refused`: the tail tells.
+ * The result of an append. After `unclear` (a timeout), it may or may not have happened. After `refused`, some separate
+ * facts may be appended. Reading the end of the ledger shows which.
  */
 export type AppendResult =
   | ({ readonly outcome: 'appended' } & Tail)
@@ -62,9 +63,9 @@ export type AppendResult =
 
 export interface ClockPort {
   now(): Now;
-  /** For a moment that grows with the tries, with jitter, so that many do not come at once. */
+  /** Waits for a time that grows with the number of tries, with jitter, so that copies do not retry all at once. */
   'back-off'(asked: { readonly tries: number; readonly leastMs: number; readonly mostMs: number }): void;
-  /** Until something is new, or until this monotonic time; not at all where a turn is due. */
+  /** Waits until something is new, or until this monotonic time. Does not wait if a turn is due. */
   wait(asked: { readonly untilMs: number | undefined }): void;
 }
 export interface LogPort {
@@ -75,13 +76,13 @@ export interface LogPort {
 
 export interface RequestPort<I> {
   settle(asked: { readonly inputs: readonly I[]; readonly answers: ReadonlyMap<I, Answer> }): void;
-  /** A bug: those that wait for these inputs are told. */
+  /** Returns inputs after a bug, and tells their senders. */
   'give-back'(asked: { readonly error: Error }): void;
-  /** Those who follow this copy see its state while it leads. */
+  /** Shows the state of the leader to those who follow it. */
   'show-state'(): void;
-  /** The last sequence of the stream in which the core's cursor is a place; undefined where it has none. */
+  /** The last sequence of the input stream of the core; undefined if it has none. */
   'input-end'(): { readonly stream: string; readonly last: number } | undefined;
-  /** Stands for election, or gives up what it holds and stands no more. The world says `elected` and `deposed`. */
+  /** Starts or stops running for election. Stopping gives up leadership. The events are `elected` and `deposed`. */
   stand(asked: { readonly stands: boolean }): void;
 }
 
@@ -92,9 +93,9 @@ export interface ViewWrite {
   readonly value: ViewBody;
 }
 export interface ViewPort {
-  /** Reads what the views show, for a copy that is to write them: the highest of its own, and the newest of each. */
+  /** Reads which ledger sequences the views show: the highest of its own, and the newest of each bucket. */
   'load-views'(): readonly ViewPosition[];
-  /** Answers when all of them were known to be written, monotonic. */
+  /** Returns when all of them are known to be written, with the monotonic time. */
   views(asked: { readonly writes: readonly ViewWrite[]; readonly ledger: number }): number;
   /** The highest ledger sequence that this view or any bucket's newest one shows now. */
   'highest-view'(asked: { readonly view: ViewPosition }): number;
@@ -103,18 +104,18 @@ export interface ViewPort {
 // ---- snapshots ----
 
 export interface SnapshotPort {
-  /** All of a service, of whatever version. */
+  /** All snapshots of a service, of any version. */
   'list-snapshots'(asked: { readonly service: ServiceName }): readonly SnapshotInfo[];
-  /** Undefined when it cannot be read, is another by now, or is of another ledger. */
+  /** Undefined if it cannot be read, was replaced, or belongs to another ledger. */
   'read-snapshot'(asked: { readonly snapshot: SnapshotInfo }): { readonly state: unknown } | undefined;
 }
-/** What it takes to write one. */
+/** What is needed to write a snapshot. */
 export interface SnapshotWritePort extends BoundsPort {
   'list-slots'(asked: { readonly names: readonly string[] }): readonly Slot[];
   'write-snapshot'(asked: { readonly name: string } & Pick<NewSnapshot, 'sequence' | 'loads' | 'text'>): void;
 }
 export interface KeepPort {
-  /** Writes a snapshot next to the work, unless one is being written; whether it is being written now. */
+  /** Writes a snapshot in the background, unless one is being written. Returns whether this one is being written. */
   keep(asked: { readonly snapshot: NewSnapshot }): boolean;
 }
 export interface NewSnapshot {
@@ -122,7 +123,7 @@ export interface NewSnapshot {
   readonly version: number;
   readonly loads: readonly number[];
   readonly sequence: number;
-  /** Made at once: the fold goes on changing its state in place. */
+  /** Serialized at once, because the fold continues to change its state in place. */
   readonly text: string;
 }
 
@@ -130,33 +131,33 @@ export interface NewSnapshot {
 
 export interface TrimPort extends SnapshotPort, LogPort {
   'ledger-age'(): LedgerAge;
-  /** When a fact was stored, by the server's clock; undefined when it is not there. */
+  /** When a fact was stored, by the server's clock; undefined if it does not exist. */
   'stored-at'(asked: { readonly sequence: number }): number | undefined;
-  /** Takes off all up to this; how many they were. */
+  /** Deletes all facts up to this sequence. Returns how many. */
   purge(asked: { readonly upTo: number }): number;
   'remove-snapshot'(asked: { readonly snapshot: SnapshotInfo }): void;
 }
-/** The ledger with the server's own times, for clocks differ. */
+/** The ledger with the times of the server, because clocks differ. */
 export interface LedgerAge extends Bounds {
   readonly messages: number;
   readonly firstStoredMs: number;
   readonly nowMs: number;
 }
 
-/** Everything that the life of a copy asks of its world. */
+/** All effects of a copy. */
 export interface ServicePort<I>
   extends LedgerPort, ClockPort, LogPort, RequestPort<I>, GatherPort, ViewPort, SnapshotPort, KeepPort {}
 export type ServiceEffect<I> = Effects<ServicePort<I>>;
 export type ServiceAnswers = Answers<ServicePort<never>>;
 
-// ---- what a world may say instead of an answer ----
+// ---- errors that an effect may throw ----
 
-/** The world did not do what was asked, or nobody knows whether it did: try again. */
+/** The effect was not carried out, or it is unknown whether it was: try again. */
 export class UnreachableError extends Error {
   override readonly name = 'UnreachableError';
 }
 
-/** The next fact cannot be read: a newer release wrote it, or nobody should have. */
+/** The next fact cannot be read: a newer release wrote it, or it should not exist. */
 export class UnreadableFactError extends Error {
   override readonly name = 'UnreadableFactError';
   constructor(
@@ -168,8 +169,8 @@ export class UnreadableFactError extends Error {
 }
 
 /**
- * What was folded no longer leads on to the ledger: a person voided a fact of it, the ledger is a restored backup, or
- * it was trimmed before this copy had read it.
+ * The fold no longer matches the ledger: a person voided a fact in it, the ledger was restored from a backup, or it was
+ * trimmed before this copy had read it.
  */
 export class RefoldError extends Error {
   override readonly name = 'RefoldError';

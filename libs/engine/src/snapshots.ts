@@ -1,35 +1,36 @@
 import type { Core, Need } from './core.js';
 
-/** What is known of a snapshot without reading it. */
+/** What is known about a snapshot without reading it. */
 export interface SnapshotInfo {
   readonly name: string;
   readonly version: number;
   /** The last fact in it. */
   readonly sequence: number;
-  /** When the server stored that fact, as it says where it is known, and in milliseconds. */
+  /** When the server stored that fact, as the server wrote it if known, and in milliseconds. */
   readonly stored: string | undefined;
   readonly storedMs: number;
-  /** Of which versions who wrote it could have loaded one. */
+  /** The versions that its writer could have loaded. */
   readonly loads: readonly number[];
 }
 
-/** One of the places for the snapshots of a version; without `snapshot` it is empty, or holds something else. */
+/** One of the places for the snapshots of a version. Without `snapshot`, it is empty or holds something else. */
 export interface Slot {
   readonly name: string;
   readonly snapshot?: SnapshotInfo | undefined;
 }
 
 /**
- * Of each version: enough that one is old when the ledger may be trimmed, and that those between are a few weeks apart.
+ * How many snapshots each version keeps: enough that one is old enough for trimming, and that the others are a few
+ * weeks apart.
  */
 export const SLOTS: readonly string[] = ['a', 'b', 'c', 'd', 'e', 'f'];
 
 export const byNewest = (a: SnapshotInfo, b: SnapshotInfo): number => b.sequence - a.sequence;
 
 /**
- * Where the next snapshot goes: an empty place, then the oldest of no use (the ledger begins at `first`), then the one
- * that stands closest between its neighbours. Never the newest, for the write may be cut off; nor the oldest of use,
- * behind which the ledger was trimmed or will be.
+ * Chooses the place of the next snapshot: an empty one, then the oldest useless one (the ledger starts at `first`),
+ * then the one that is closest to its neighbours. Never the newest, because the write may be interrupted, and never the
+ * oldest useful one, because the ledger is or will be trimmed up to it.
  */
 export function slotForNext(slots: readonly Slot[], first: number): Slot {
   const empty = slots.find(({ snapshot }) => snapshot === undefined);
@@ -51,8 +52,8 @@ export function usable(snapshots: readonly SnapshotInfo[]): readonly SnapshotInf
 }
 
 /**
- * The snapshots old enough for the ledger to begin behind one, newest first. Not the newest of all: that one may turn
- * out to be unreadable. Else why there is none.
+ * The snapshots that are old enough to trim the ledger up to one of them, newest first; or why there is none. The
+ * newest snapshot of all does not count, because it may turn out to be unreadable.
  */
 export function baseOf(
   snapshots: readonly SnapshotInfo[],
@@ -67,14 +68,14 @@ export function baseOf(
 
 type Migrating = Pick<Core<unknown, never, Need, unknown>, 'version' | 'migrations'>;
 
-/** The versions whose dumps a core can load, its own first: as far back as there is a step from each to the next. */
+/** The versions whose dumps a core can load, its own first: as far back as the chain of migrations goes. */
 export function loadableVersions({ version, migrations }: Migrating): readonly number[] {
   const versions = [version];
   for (let older = version - 1; migrations?.[older] !== undefined; older -= 1) versions.push(older);
   return versions;
 }
 
-/** A dump of another version as one of the core's own, step by step. Throws when a step is missing. */
+/** Converts a dump of another version to the core's own, step by step. Throws if a step is missing. */
 export function migrated({ version, migrations }: Migrating, from: number, dumped: unknown): unknown {
   let dump = dumped;
   for (let at = from; at !== version; at += 1) {

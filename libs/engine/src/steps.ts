@@ -1,26 +1,26 @@
-/** A place where long work may be interrupted: the caller decides how much is done at a time. */
+/** A point where long work may be interrupted. The caller decides how much to do at a time. */
 export interface Pause {
   readonly do: 'pause';
 }
 export const PAUSE: Pause = { do: 'pause' };
 
-/** Long work that asks for nothing but a pause now and then. */
+/** Long work whose only effect is a pause now and then. */
 export type Steps<T> = Generator<Pause, T, unknown>;
 
-/** What a program asks of its world: data with a name, which the world carries out and answers. */
+/** An effect of a program: data with a name. The environment carries it out and returns an answer. */
 export interface Effect {
   readonly do: string;
 }
 
 /**
- * A decision that learns and acts on its way, as a generator of effects: production carries them out for real, the
- * simulation in a seeded world that may stop it between any two.
+ * A program as a generator of effects. Production carries them out for real; the simulation carries them out in a
+ * seeded world that may stop the program between any two.
  */
 export type Program<E extends Effect, T = void> = Generator<E, T, unknown>;
 
 /**
- * A port is an interface: a method for each effect, from what is asked to what the world answers. These are its effects
- * as data, and the answers by their names.
+ * A port is an interface with a method for each effect: its argument is the effect, its result the answer. This type
+ * turns it into effects as data, and answers by name.
  */
 export type Effects<P> = { [K in keyof P & string]: { readonly do: K } & Asked<P[K]> }[keyof P & string];
 export type Answers<P> = { [K in keyof P]: P[K] extends (asked: never) => infer R ? R : never };
@@ -34,14 +34,14 @@ export const asker = <P>() =>
     return (yield effect) as Answers<P>[K];
   };
 
-/** What a world provides for a port: something that carries out each effect, at once or later. */
+/** The handlers of a port: they carry out each effect, at once or later. */
 export type Handlers<P> = {
   readonly [K in keyof P & string]: (
     effect: { readonly do: K } & Asked<P[K]>,
   ) => Answers<P>[K] | PromiseLike<Answers<P>[K]>;
 };
 
-/** Runs a program to its end where nothing takes time; what no handler answers is answered with nothing. */
+/** Runs a program to its end, synchronously. Effects without a handler get undefined as their answer. */
 export function atOnce<E extends Effect, T>(
   program: Program<E, T>,
   handlers: { readonly [K in E['do']]?: (effect: Extract<E, { readonly do: K }>) => unknown } = {},
@@ -52,7 +52,7 @@ export function atOnce<E extends Effect, T>(
   return next.value;
 }
 
-/** Runs a program where things take time: `carry` carries out an effect, and answers when it likes or never. */
+/** Runs a program asynchronously: `carry` carries out an effect, and answers later or never. */
 export function drive<E extends Effect, T>(
   program: Program<E, T>,
   carry: (effect: E, answer: (known?: unknown) => void) => void,

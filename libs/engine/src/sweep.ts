@@ -9,31 +9,31 @@ export interface StoredBlob {
 }
 
 export interface SweepPort<B extends StoredBlob> {
-  /** All of the bucket, and the server's time before it was looked through. */
+  /** All values of the bucket, and the server's time before they were listed. */
   'list-blobs'(): { readonly blobs: readonly B[]; readonly nowMs: number };
-  /** Which keys are named. */
+  /** The keys that something refers to. */
   'read-names'(): (key: string) => boolean;
-  /** Writes them again, to live so long, or for good; how many nobody had written or deleted meanwhile. */
+  /** Rewrites values with a time to live, or without one. Returns how many had not been changed meanwhile. */
   'rewrite-blobs'(asked: { readonly blobs: readonly B[]; readonly liveMs: number | undefined }): number;
 }
 
 export interface SweepTimes {
-  /** For how long a value stays that nothing names. */
+  /** How long a value stays that nothing refers to. */
   readonly unnamedMs: number;
-  /** Younger ones are left alone: the fact that names them may be on its way. */
+  /** Younger values are left alone, because the fact that names them may not be appended yet. */
   readonly settledMs: number;
 }
 export interface Swept {
-  /** So many have a time to live now that had none, and so many have none any more. */
+  /** How many values got a time to live, and how many lost it. */
   readonly marked: number;
   readonly unmarked: number;
   readonly looked: number;
 }
 
 /**
- * Lets what nothing names run out. A value is marked by being written once more with a time to live, and the server
- * deletes it then. Nothing is recorded: a writer that writes it again, without, takes the mark off, and so does a sweep
- * that finds it named. Names are read after the bucket, so that what was written before is known to them.
+ * Lets values expire that nothing refers to. The sweep rewrites them with a time to live, and the server deletes them
+ * later. Nothing else is recorded: writing the value again removes the time to live, and so does a later sweep that
+ * finds a reference. References are read after the bucket, so that they include what was written before.
  */
 export function* sweep<B extends StoredBlob>({
   unnamedMs,

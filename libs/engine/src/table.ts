@@ -1,11 +1,11 @@
 /**
- * State that can take back what was tried: a decision folds its own facts as it makes them, so that each sees what the
- * one before it did, and undoes them all at the end. (The idea of an undo log, as databases have it.)
+ * State whose changes can be undone, with an undo log as in databases. A decision folds its own facts, so that each
+ * step sees the ones before it, and undoes all of them at the end.
  */
 export class UndoLog {
   private entries: (() => void)[] | undefined;
 
-  /** Notes how to take a change back; does nothing outside a trial. */
+  /** Records how to undo a change. Does nothing outside a trial. */
   note(undo: () => void): void {
     this.entries?.push(undo);
   }
@@ -14,7 +14,7 @@ export class UndoLog {
     return this.entries !== undefined;
   }
 
-  /** Runs `trial` and takes back whatever it changed. */
+  /** Runs `trial` and undoes everything that it changed. */
   tried<T>(trial: () => T): T {
     if (this.entries !== undefined) throw new Error('a trial inside a trial');
     const entries: (() => void)[] = [];
@@ -28,7 +28,7 @@ export class UndoLog {
   }
 }
 
-/** A map of readonly values whose changes can be taken back. Iterates in no order that a decision may rest on. */
+/** A map of readonly values whose changes can be undone. Decisions must not depend on its iteration order. */
 export class Table<K, V> {
   private readonly rows = new Map<K, V>();
 
@@ -85,17 +85,17 @@ interface AnyTable {
 }
 type Tables<N extends string> = Readonly<Record<N, AnyTable>>;
 
-/** The rows of these tables by the tables' names, for a dump. */
+/** The rows of these tables by table name, for a dump. */
 export const dumpTables = <N extends string>(state: Tables<N>, names: readonly N[]): Record<N, unknown> =>
   Object.fromEntries(names.map((name) => [name, [...state[name].entries()]])) as Record<N, unknown>;
 
-/** Fills these tables from what `dumpTables` gave. */
+/** Fills these tables from a result of `dumpTables`. */
 export function loadTables<N extends string>(state: Tables<N>, names: readonly N[], dumped: unknown): void {
   const rows = dumped as Record<N, readonly (readonly [string, never])[]>;
   for (const name of names) for (const [key, value] of rows[name]) state[name].set(key, value);
 }
 
-/** One readonly value whose changes can be taken back. */
+/** One readonly value whose changes can be undone. */
 export class Cell<T> {
   constructor(
     private readonly log: UndoLog,
@@ -143,12 +143,12 @@ export class SortedSet {
     return this.items[this.place(item)] === item;
   }
 
-  /** So many of them, the first in order. */
+  /** The first few items, in order. */
   first(count: number): readonly string[] {
     return this.items.slice(0, count);
   }
 
-  /** The items in order. The set must not change while this is iterated; copy first if it may. */
+  /** The items in order. The set must not change during the iteration; copy it first if it may. */
   [Symbol.iterator](): IterableIterator<string> {
     return this.items[Symbol.iterator]();
   }

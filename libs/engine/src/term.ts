@@ -22,30 +22,30 @@ import {
 import { asker, type Program } from './steps.js';
 
 export interface SnapshotSettings {
-  /** A snapshot after so many facts of the ledger. */
+  /** The number of facts between two snapshots. */
   readonly everyFacts: number;
-  /** A snapshot after so long, if facts came since. */
+  /** The time between two snapshots, if there are new facts. */
   readonly everyMs: number;
 }
 
-/** How often a halted copy looks whether it may go on. */
+/** How often a halted copy checks whether it can continue. */
 const HALT_POLL_MS = 2_000;
 
-/** One copy of a service over its whole life. Its world runs `life`, and says what happens meanwhile. */
+/** One copy of a service over its whole life. The environment runs `life` and reports events. */
 export class ServiceCopy<S, I, N extends Need, G> {
   status = BEGINNING;
   copy: Copy<S, I, N, G>;
-  /** Something came that a decision may follow from. */
+  /** Something arrived that may need a decision. */
   due = false;
   failures = 0;
-  /** Questions to a state that has seen all that was in the ledger when they were asked. */
+  /** Queries that need a state with everything that was in the ledger when they were asked. */
   readonly queries: ((state: S) => void)[] = [];
-  /** The newest snapshot of this fold, and when it was made or loaded. */
+  /** The newest snapshot of this fold, and when it was written or loaded. */
   snapshot = { sequence: 0, atMs: 0 };
 
   constructor(
     readonly core: Core<S, I, N, G>,
-    /** Undefined: it keeps no snapshots. */
+    /** Undefined if the copy keeps no snapshots. */
     readonly snapshots: SnapshotSettings | undefined,
     private readonly onChange: (status: LeadershipStatus, before: LeadershipStatus) => void,
   ) {
@@ -64,12 +64,12 @@ export class ServiceCopy<S, I, N extends Need, G> {
     this.onChange(this.status, before);
   }
 
-  /** Whether it takes inputs: it is elected, has read the whole ledger, and its views were checked. */
+  /** Whether it takes inputs: it is elected, has read the whole ledger and has checked its views. */
   get leading(): boolean {
     return this.status.phase === 'leading';
   }
 
-  /** Sequence in the core's input stream up to which inputs were decided. */
+  /** The cursor: up to which sequence the input stream was processed. */
   get cursor(): number {
     return this.core.cursor?.(this.copy.state) ?? 0;
   }
@@ -82,7 +82,7 @@ export class ServiceCopy<S, I, N extends Need, G> {
 const ask = asker<ServicePort<never>>();
 type Life<I, T = void> = Program<ServiceEffect<I>, T>;
 
-/** All that a copy does, from its start to its end: one step after the other, each as its status asks for. */
+/** Everything that a copy does from start to end, one step at a time, depending on its status. */
 export function* life<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>): Life<I> {
   while (service.status.phase !== 'stopped') {
     try {
@@ -117,7 +117,7 @@ function* step<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>): Life<
   }
 }
 
-/** Reads the ledger to its end, also where it does not lead: only then another copy may end. */
+/** Reads the ledger to its end even if this copy does not lead, so that it can take over before another one stops. */
 function* start<S, I, N extends Need, G>(
   service: ServiceCopy<S, I, N, G>,
   status: LeadershipStatus & { readonly phase: 'starting' },
@@ -139,12 +139,12 @@ function* start<S, I, N extends Need, G>(
   service.take({ type: 'caught-up' });
 }
 
-/** The first thing in a term: read all, check and write every view, and only then take inputs. */
+/** The start of a term: read the whole ledger, check and write every view, and only then take inputs. */
 function* takeOver<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, term: number): Life<I> {
   const { core } = service;
   const isOver = (): boolean => service.status.phase !== 'taking-over' || service.status.term !== term;
   const views = yield* ask({ do: 'load-views' });
-  // Read after the views: what they show honestly is in the ledger by now.
+  // Read this after the views, so that it includes everything that correct views show.
   service.fold(yield* ask({ do: 'catch-up', after: service.copy.folded }));
   const { state, folded } = service.copy;
   const ahead = views.find(({ ledger }) => ledger > folded);
@@ -167,7 +167,7 @@ function* takeOver<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, te
   service.take({ type: 'took-over' });
 }
 
-/** A turn where one is due, for as long as this term lasts. */
+/** Runs turns when they are due, for as long as this term lasts. */
 function* lead<S, I, N extends Need, G>(
   service: ServiceCopy<S, I, N, G>,
   { term, behind }: LeadershipStatus & { readonly phase: 'leading' },
@@ -189,7 +189,7 @@ function* lead<S, I, N extends Need, G>(
     for (let next = steps.next(); next.done !== true;) {
       let effect = next.value;
       if (effect.do === 'read') {
-        // Between two decisions of the turn.
+        // Between two decisions of a turn.
         yield* doChores(service);
         effect = { do: 'read', after: service.copy.folded };
       }
@@ -203,11 +203,11 @@ function* lead<S, I, N extends Need, G>(
   if (!isOver()) yield* ask({ do: 'show-state' });
 }
 
-/** What must not wait for the end of a turn, which under load is far away. */
+/** Work that must not wait for the end of a turn, which can take long under load. */
 function* doChores<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>): Life<I> {
   const { queries, snapshots } = service;
   if (queries.length > 0) {
-    // Those that were asked before this; the others may have to see more.
+    // Answer only the queries that were asked before this read. Later ones may need to see more.
     const asked = [...queries];
     service.fold(yield* ask({ do: 'catch-up', after: service.copy.folded }));
     for (const query of asked.filter((one) => queries.includes(one))) {
@@ -222,7 +222,7 @@ function* doChores<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>): L
   yield* ask({ do: 'keep', snapshot: takeSnapshot(service, monotonicMs) });
 }
 
-/** The fold of this copy as it is now, to be written. */
+/** A snapshot of the current fold, to be written. */
 export function takeSnapshot<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, nowMs: number): NewSnapshot {
   service.snapshot = { sequence: service.copy.folded, atMs: nowMs };
   return snapshotOf(service.copy);
@@ -233,7 +233,7 @@ function* recover<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, err
   service.due = true;
   const { failures } = service;
   if (error instanceof UnreadableFactError || error instanceof FoldError) {
-    // A fold that threw may be half done.
+    // If folding threw an error, the state may be half changed.
     const source = error instanceof FoldError ? 'ledger' : 'reread';
     return yield* halt(service, error.message, {
       cause: 'unreadable-fact',
