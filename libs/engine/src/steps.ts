@@ -52,16 +52,24 @@ export function atOnce<E extends Effect, T>(
   return next.value;
 }
 
-/** Runs a program asynchronously: `carry` carries out an effect, and answers later or never. */
+/** Runs a program asynchronously: `carry` carries out an effect, and answers or fails later, or never. */
 export function drive<E extends Effect, T>(
   program: Program<E, T>,
-  carry: (effect: E, answer: (known?: unknown) => void) => void,
+  carry: (effect: E, answer: (known?: unknown) => void, fail: (error: Error) => void) => void,
   onEnd: (result: T) => void = () => undefined,
 ): void {
-  const goOn = (known?: unknown): void => {
-    const next = program.next(known);
-    if (next.done === true) onEnd(next.value);
-    else carry(next.value, goOn);
+  const goOn = (next: IteratorResult<E, T>): void => {
+    if (next.done === true) return onEnd(next.value);
+    carry(
+      next.value,
+      (known) => goOn(program.next(known)),
+      (error) => goOn(program.throw(error)),
+    );
   };
-  goOn();
+  goOn(program.next());
+}
+
+/** How long to wait before the next try: longer each time, up to `mostMs`, with a random `share` (0 to 1) as jitter. */
+export function backOffMs(tries: number, leastMs: number, mostMs: number, share: number): number {
+  return (Math.min(mostMs, leastMs * 2 ** tries) * (1 + share)) / 2;
 }

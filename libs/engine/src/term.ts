@@ -1,4 +1,4 @@
-import { parseViewKey, type Core, type Need } from './core.js';
+import { parseViewKey, type Answer, type Core, type Need } from './core.js';
 import { fold, FoldError, newCopy, turn, type Copy } from './cycle.js';
 import { candidates, cannotStart, snapshotOf, startFold } from './folds.js';
 import {
@@ -31,6 +31,15 @@ export interface SnapshotSettings {
 /** How often a halted copy checks whether it can continue. */
 const HALT_POLL_MS = 2_000;
 
+/** Receives an answer, or the reason why there is none. */
+export interface Waiter<T> {
+  resolve(value: T): void;
+  reject(error: Error): void;
+}
+interface Query<S> extends Pick<Waiter<never>, 'reject'> {
+  ask(state: S): void;
+}
+
 /** One copy of a service over its whole life. The environment runs `life` and reports events. */
 export class ServiceCopy<S, I, N extends Need, G> {
   status = BEGINNING;
@@ -39,7 +48,8 @@ export class ServiceCopy<S, I, N extends Need, G> {
   due = false;
   failures = 0;
   /** Queries that need a state with everything that was in the ledger when they were asked. */
-  readonly queries: ((state: S) => void)[] = [];
+  readonly queries: Query<S>[] = [];
+  private readonly waiting = new Map<I, Waiter<Answer | undefined>>();
   /** The newest snapshot of this fold, and when it was written or loaded. */
   snapshot = { sequence: 0, atMs: 0 };
 
@@ -56,12 +66,45 @@ export class ServiceCopy<S, I, N extends Need, G> {
     const before = this.status;
     this.status = transition(before, event);
     if (this.status === before) return;
-    if (hasTerm(before) && !hasTerm(this.status)) {
-      this.copy.inputs.length = 0;
-      this.copy.gathered.clear();
-      this.queries.length = 0;
-    }
+    if (hasTerm(before) && !hasTerm(this.status)) this.copy.gathered.clear();
     this.onChange(this.status, before);
+  }
+
+  /** Adds an input. Call this only while it leads. */
+  submit(input: I, waiter: Waiter<Answer | undefined>): void {
+    this.copy.inputs.push(input);
+    this.waiting.set(input, waiter);
+  }
+
+  /** Reads from a state that includes everything that is in the ledger now. */
+  query<T>(read: (state: S) => T, { resolve, reject }: Waiter<T>): void {
+    const ask = (state: S): void => {
+      let value: T;
+      try {
+        value = read(state);
+      } catch (error) {
+        return reject(error as Error);
+      }
+      resolve(value);
+    };
+    this.queries.push({ ask, reject });
+  }
+
+  /** Answers these inputs: their facts are in the ledger. */
+  settle(inputs: readonly I[], answers: ReadonlyMap<I, Answer>): void {
+    for (const input of inputs) {
+      this.waiting.get(input)?.resolve(answers.get(input));
+      this.waiting.delete(input);
+    }
+  }
+
+  /** Drops all inputs and queries, and tells the waiters why. The environment also calls this when a term ends. */
+  giveBack(error: Error): void {
+    const waiters = [...this.waiting.values(), ...this.queries];
+    this.copy.inputs.length = 0;
+    this.waiting.clear();
+    this.queries.length = 0;
+    for (const waiter of waiters) waiter.reject(error);
   }
 
   /** Whether it takes inputs: it is elected, has read the whole ledger and has checked its views. */
@@ -212,7 +255,7 @@ function* doChores<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>): L
     service.fold(yield* ask({ do: 'catch-up', after: service.copy.folded }));
     for (const query of asked.filter((one) => queries.includes(one))) {
       queries.splice(queries.indexOf(query), 1);
-      query(service.copy.state);
+      query.ask(service.copy.state);
     }
   }
   if (snapshots === undefined || service.copy.folded <= service.snapshot.sequence) return;
@@ -261,8 +304,6 @@ function* recover<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, err
       type: 'blocked',
       reason: `its decisions keep failing (${(error as Error).message}), because of a bug or of a fact that no service wrote; its log has the stack trace`,
     });
-  service.copy.inputs.length = 0;
-  service.queries.length = 0;
   yield* ask({ do: 'give-back', error: error as Error });
   yield* ask({ do: 'back-off', tries: failures, leastMs: 500, mostMs: 30_000 });
   service.due = true;

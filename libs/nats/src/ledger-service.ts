@@ -41,11 +41,6 @@ export interface LedgerServiceOptions {
   readonly leaderTtlMs?: number | undefined;
 }
 
-interface InputWaiter {
-  resolve(answer: Answer | undefined): void;
-  reject(error: Error): void;
-}
-
 const DEFAULT_SNAPSHOT_FACTS = 20_000;
 const DEFAULT_SNAPSHOT_MS = 24 * 3_600_000;
 /** In a quiet fleet nothing else may wake a copy whose snapshot is due. */
@@ -63,9 +58,6 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private readonly ports: ServicePorts<S, I, N, G>;
   private readonly election: Election;
   private readonly wake = new Signal();
-  private readonly waiting = new Map<I, InputWaiter>();
-  /** Of those that wait for an answer from a fresh state. */
-  private readonly queryRejects = new Set<(error: Error) => void>();
   private readonly listeners = new Set<() => void>();
   private readonly followers = new Set<(state: S | undefined) => void>();
   private shownStatus = '';
@@ -191,9 +183,10 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   /** Gives the core an input; resolves with its answer. Rejects with UnavailableError when another copy leads. */
   submit(input: I): Promise<Answer | undefined> {
     if (!this.leading) return Promise.reject(this.unavailable());
-    this.service.copy.inputs.push(input);
-    this.ask();
-    return new Promise((resolve, reject) => this.waiting.set(input, { resolve, reject }));
+    return new Promise((resolve, reject) => {
+      this.service.submit(input, { resolve, reject });
+      this.ask();
+    });
   }
 
   /** The same for several, in their order; resolves when all are settled. */
@@ -209,17 +202,9 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   /** Reads from a state that has seen all that was in the ledger when this was asked. */
   query<T>(read: (state: S) => T): Promise<T> {
     if (!this.leading) return Promise.reject(this.unavailable());
-    this.wake.give();
     return new Promise((resolve, reject) => {
-      this.queryRejects.add(reject);
-      this.service.queries.push((state) => {
-        this.queryRejects.delete(reject);
-        try {
-          resolve(read(state));
-        } catch (error) {
-          reject(error as Error);
-        }
-      });
+      this.service.query(read, { resolve, reject });
+      this.wake.give();
     });
   }
 
@@ -266,13 +251,8 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
       ...ports.handlers,
       stand: ({ stands }) => this.election.stand(stands),
       'back-off': ({ tries, leastMs, mostMs }) => Promise.race([pause(growingMs(tries, leastMs, mostMs)), this.ended]),
-      settle: ({ inputs, answers }) => {
-        for (const input of inputs) {
-          this.waiting.get(input)?.resolve(answers.get(input));
-          this.waiting.delete(input);
-        }
-      },
-      'give-back': ({ error }) => this.giveBack(error),
+      settle: ({ inputs, answers }) => this.service.settle(inputs, answers),
+      'give-back': ({ error }) => this.service.giveBack(error),
       'show-state': () => {
         for (const follower of this.followers) follower(this.service.copy.state);
       },
@@ -293,17 +273,10 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     if (status.phase === 'taking-over' && before.phase !== 'taking-over') this.ports.beginTerm();
     if (hasTerm(before) && !hasTerm(status)) {
       this.ports.endTerm();
-      this.giveBack(new UnavailableError(reasonOf(status)));
+      this.service.giveBack(new UnavailableError(reasonOf(status)));
       for (const follower of this.followers) follower(undefined);
     }
     this.showStatus();
-  }
-
-  private giveBack(error: Error): void {
-    const rejects = [...[...this.waiting.values()].map(({ reject }) => reject), ...this.queryRejects];
-    this.waiting.clear();
-    this.queryRejects.clear();
-    for (const reject of rejects) reject(error);
   }
 
   private showStatus(): void {

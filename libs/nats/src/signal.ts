@@ -1,3 +1,5 @@
+import { backOffMs } from '#libs/engine';
+
 /** Wakes one waiter; a signal given while nobody waits is kept. */
 export class Signal {
   private given = false;
@@ -28,10 +30,8 @@ export class Signal {
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref());
 
 /** A distance that grows with the number of tries, up to `mostMs`, and is spread so that many do not come at once. */
-export function growingMs(tries: number, leastMs: number, mostMs: number): number {
-  const full = Math.min(mostMs, leastMs * 2 ** Math.min(tries, 20));
-  return full / 2 + (Math.random() * full) / 2;
-}
+export const growingMs = (tries: number, leastMs: number, mostMs: number): number =>
+  backOffMs(tries, leastMs, mostMs, Math.random());
 
 /** Runs `work` for each item, at most `width` at once. Ends at the first failure, when the others have ended. */
 export async function pipelined<T>(items: Iterable<T>, width: number, work: (item: T) => Promise<void>): Promise<void> {

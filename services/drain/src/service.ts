@@ -22,7 +22,7 @@ const DRAINER: Provider = {
     ]);
     const kube = await Kube.open({ logger, onSlow: (words) => notes.set('api-server', slownessNote(words)) });
     logger.info({ server: kube.server }, 'draining nodes through Kubernetes');
-    return new Drainer(ledger, bus, kube, logger, pod);
+    return new Drainer(ledger, bus, kube, logger, pod === '' ? undefined : pod);
   },
 };
 

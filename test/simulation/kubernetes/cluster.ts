@@ -1,4 +1,5 @@
 import { CORDON_ANNOTATION, cordonAnnotationOf, KEEP_CORDONED_ANNOTATION } from '#libs/contracts';
+import type { EvictionResult } from '../../../services/drain/src/core/index.js';
 import { Chance } from '../world/chance.js';
 import type { Surroundings } from '../world/surroundings.js';
 import { Workloads, type SimPod } from './workloads.js';
@@ -27,18 +28,12 @@ export interface NodePatch {
   readonly ready?: boolean;
 }
 
-export type EvictionAnswer =
-  | { readonly outcome: 'accepted' | 'gone' }
-  | {
-      readonly outcome: 'refused';
-      readonly reason: string;
-      readonly budgets: readonly { readonly name: string; readonly allowed: number }[];
-      readonly retryAfterMs: number | undefined;
-    };
+type EvictionAnswer = Exclude<EvictionResult, Error>;
 
 export class ApiTrouble extends Error {
   override readonly name = 'ApiTrouble';
 }
+const TROUBLE = new ApiTrouble('the API server did not answer');
 
 /**
  * The API server, and what stands behind it: Nodes, pods, and those who recreate pods. It keeps what it acknowledged.
@@ -145,6 +140,19 @@ export class Cluster {
     this.onPodEnd(pod, 'delete');
     this.workloads.end(pod, graceSeconds);
     return { outcome: 'accepted' };
+  }
+
+  /** There and back; what was sent arrives though the sender died. Of writes the question may be lost, or the answer. */
+  ask<T>(question: () => T, reply: (answer: T | ApiTrouble) => void, writes = false): void {
+    const { chance, conditions, world } = this;
+    const delayMs = (): number => chance.next() * conditions.delayMs;
+    world.clock.after(delayMs(), () => {
+      const isLost = this.away || (writes && chance.happens(conditions.lost));
+      const answer = isLost ? TROUBLE : question();
+      const isUnheard = isLost || (writes && chance.happens(conditions.answerLost));
+      if (isUnheard) world.fire('unheard-answers');
+      world.clock.after(delayMs(), () => reply(isUnheard ? TROUBLE : answer));
+    });
   }
 
   podsOn(name: string): readonly SimPod[] {

@@ -6,7 +6,8 @@ import {
   type Input,
   type State,
 } from '../../../services/inventory/src/core/index.js';
-import type { Companion, ServiceCopy } from '../world/service-copy.js';
+import type { ServiceCopy } from '../world/service-copy.js';
+import type { Companion } from '../world/service-host.js';
 import type { Cluster } from './cluster.js';
 
 const AGAIN_MS = 2_000;

@@ -1,32 +1,32 @@
-import type { Program } from '#libs/engine';
+import { backOffMs, drive } from '#libs/engine';
 import {
-  drainNode,
+  BURST_MS,
   Drains,
-  NodeReconciler,
   noteProgress,
+  RunningDrain,
   type Drain,
   type DrainEffect,
   type EvictionResult,
   type Input,
-  type ReconcileEffect,
   type NodeSeen,
-  type Progress,
-  type RunningDrain,
+  type NodeWrite,
   type State,
 } from '../../../services/drain/src/core/index.js';
-import type { Companion, ServiceCopy } from '../world/service-copy.js';
+import type { ServiceCopy } from '../world/service-copy.js';
+import type { Companion } from '../world/service-host.js';
 import { ApiTrouble, type Cluster, type NodeObject } from './cluster.js';
 import type { SimPod } from './workloads.js';
 
 /** A Node as it was read. */
-export interface SeenNode extends NodeSeen {
+interface SeenNode extends NodeSeen {
   readonly read: NodeObject;
 }
 type SimEffect = DrainEffect<SeenNode, SimPod>;
+type EffectOf<Do extends SimEffect['do']> = Extract<SimEffect, { readonly do: Do }>;
+/** What the world answers, or its trouble. */
+type Reply = (answer?: unknown) => void;
 
-const BURST_MS = 30;
-
-/** The hands of a copy of the drain service: what its drains ask for is done to the simulated cluster. */
+/** The drains of a copy of the drain service, in the simulated cluster. */
 export class SimDrainer implements Companion {
   private readonly drains = new Drains((drain) => new SimNodeDrain(this.copy, this.cluster, drain));
   private readonly watcher = (name: string | undefined): void => this.heard(name);
@@ -49,197 +49,144 @@ export class SimDrainer implements Companion {
   private heard(name: string | undefined): void {
     if (name === undefined) return;
     this.drains.running.get(name)?.nudge();
-    // Whatever changed among pods may have freed a budget: its refusals are tried again.
-    for (const running of this.drains.running.values()) running.freed();
+    // Whatever changed among pods may have freed a budget.
+    this.drains.freed(this.cluster.workloads.freeBudgets);
   }
 }
 
-class SimNodeDrain implements RunningDrain {
-  private readonly reconciler: NodeReconciler<SeenNode, SimPod>;
-  private readonly program: Program<SimEffect>;
-  private stopped = false;
+/** Carries out the program of one drain in simulated time; between any two of its steps the copy may die. */
+class SimNodeDrain extends RunningDrain<SeenNode, SimPod> {
   /** Counts its waits; a nudge ends the one that is on. */
   private waits = 0;
-  private waiting = false;
+  private endWait: (() => void) | undefined;
   private nudged = false;
+  private seenUid: string | undefined;
+  private podsReadMs = 0;
 
   constructor(
     private readonly copy: ServiceCopy<State, Input>,
     private readonly cluster: Cluster,
-    { node, lease, phase }: Drain,
+    drain: Drain,
   ) {
-    this.reconciler = new NodeReconciler(node, lease, phase, '');
-    this.program = drainNode(this.reconciler);
+    super(drain, undefined);
     // Not at once: its first step may be the last of the copy that is about to note it.
-    cluster.world.clock.after(0, () => this.proceed(undefined));
-  }
-
-  get lease(): string {
-    return this.reconciler.lease;
-  }
-
-  stop(): void {
-    this.stopped = true;
-  }
-
-  move(drain: Drain): void {
-    if (this.reconciler.move(drain)) this.nudge();
-  }
-
-  freed(): void {
-    const freed = this.cluster.workloads.apps.filter(({ name, min }) => this.cluster.workloads.healthy(name) > min);
-    if (freed.filter(({ name }) => this.reconciler.freed(`default/${name}`)).length > 0) this.nudge();
-  }
-
-  /** Something may have changed. */
-  nudge(): void {
-    const { cluster } = this;
-    if (cluster.away || cluster.chance.happens(cluster.conditions.watchLost)) return;
-    if (!this.waiting) {
-      this.nudged = true;
-      return;
-    }
-    const wait = ++this.waits;
-    cluster.world.clock.after(BURST_MS + cluster.chance.next() * cluster.conditions.watchLateMs, () => this.goOn(wait));
-  }
-
-  private wait(forMs: number): void {
-    this.waiting = true;
-    const wait = ++this.waits;
-    this.cluster.world.clock.after(this.nudged ? BURST_MS : forMs, () => this.goOn(wait));
-    this.nudged = false;
-  }
-
-  private goOn(wait: number): void {
-    if (this.stopped || wait !== this.waits) return;
-    this.waiting = false;
-    this.proceed(undefined);
-  }
-
-  /** Between any two of its steps the copy may die, be stopped, or lose its connections. */
-  private proceed(answer: unknown): void {
-    if (this.stopped) return;
-    const { program, cluster } = this;
-    const next = answer instanceof ApiTrouble ? program.throw(answer) : program.next(answer);
-    if (next.done === true) return;
-    const effect = next.value;
-    switch (effect.do) {
-      case 'wait':
-        return this.wait(effect.forMs);
-      case 'back-off': {
-        const fullMs = Math.min(effect.mostMs, effect.leastMs * 2 ** effect.tries);
-        return this.wait((fullMs * (1 + cluster.chance.next())) / 2);
-      }
-      case 'note-failure':
-        if (!(effect.error instanceof ApiTrouble)) throw effect.error;
-        return this.proceed(false);
-      default:
-        if (!this.copy.dies()) this.perform(effect, (result) => this.proceed(result));
-    }
-  }
-
-  private perform(effect: ReconcileEffect<SeenNode, SimPod>, answered: (answer: unknown) => void): void {
-    const { copy, reconciler, cluster } = this;
-    switch (effect.do) {
-      case 'read-node':
-        return this.asked(() => this.node(), answered);
-      case 'read-pods':
-        return this.asked(() => this.pods(), answered);
-      case 'read-drain':
-        return copy.query((state) => state.drains.get(reconciler.node), answered);
-      case 'now':
-        return answered({
-          monotonicMs: copy.monotonicMs,
-          wall: new Date(cluster.world.clock.nowMs + copy.wallSkewMs).toISOString(),
-        });
-      case 'write-node': {
-        const write =
-          cluster.world.mutant?.forgetsFound === true
-            ? { ...effect.write, annotations: neverFound(effect.write.annotations) }
-            : effect.write;
-        return this.asked(() => cluster.write(reconciler.node, write, 'sluice', effect.seen.read), answered, true);
-      }
-      case 'evict':
-        return this.evict(effect, answered);
-      case 'say':
-        if (effect.sight.what === 'drained')
-          cluster.saidDrained.set(reconciler.lease, { podsMs: this.podsReadMs, uid: this.seenUid });
-        return copy.submit({ type: 'sight', sight: effect.sight }, () => answered(undefined));
-      case 'show':
-        return answered(this.show(effect.progress));
-    }
-  }
-
-  private seenUid: string | undefined;
-  private node(): SeenNode | undefined {
-    const node = this.cluster.nodes.get(this.reconciler.node);
-    this.seenUid = node?.uid;
-    return seenNode(node, this.cluster.world.mutant?.forgetsFound === true);
-  }
-
-  private podsReadMs = 0;
-  private pods(): readonly SimPod[] {
-    this.podsReadMs = this.cluster.world.clock.nowMs;
-    return this.cluster.world.mutant?.overlooksPods === true ? [] : this.cluster.podsOn(this.reconciler.node);
-  }
-
-  private evict({ evictions }: Extract<SimEffect, { do: 'evict' }>, answered: (answer: unknown) => void): void {
-    const { cluster } = this;
-    const results: EvictionResult[] = [];
-    let left = evictions.length;
-    for (const [i, { pod, how, graceSeconds }] of evictions.entries()) {
-      this.asked(
-        () => (how === 'evict' ? cluster.evict(pod.uid) : cluster.delete(pod.uid, graceSeconds)),
-        (answer) => {
-          results[i] = answer as EvictionResult;
-          left -= 1;
-          if (left === 0) answered(results);
-        },
-        true,
-      );
-    }
-  }
-
-  /**
-   * There and back; what was sent arrives though the sender died. Of writes the answer may be lost, or the question.
-   */
-  private asked(ask: () => unknown, answered: (answer: unknown) => void, writes = false): void {
-    const { cluster } = this;
-    const { clock } = cluster.world;
-    const delayMs = (): number => cluster.chance.next() * cluster.conditions.delayMs;
-    clock.after(delayMs(), () => {
-      const isLost = cluster.away || (writes && cluster.chance.happens(cluster.conditions.lost));
-      const answer = isLost ? undefined : ask();
-      const isUnheard = isLost || (writes && cluster.chance.happens(cluster.conditions.answerLost));
-      if (isUnheard) cluster.world.fire('unheard-answers');
-      clock.after(delayMs(), () => answered(isUnheard ? new ApiTrouble('the API server did not answer') : answer));
+    cluster.world.clock.after(0, () => {
+      if (!this.stopped) drive(this.program(), (effect, answer, fail) => this.carry(effect, answer, fail));
     });
   }
 
-  private show(progress: Progress): void {
-    const { state } = this.copy.copy;
-    const drain = state.drains.get(this.reconciler.node);
-    if (
-      drain?.lease === progress.lease &&
-      drain.phase === 'draining' &&
-      noteProgress(state, this.reconciler.node, progress)
-    )
-      this.copy.wake();
+  nudge(): void {
+    const { cluster } = this;
+    if (cluster.away || cluster.chance.happens(cluster.conditions.watchLost)) return;
+    if (this.endWait === undefined) this.nudged = true;
+    else this.wakeAfter(BURST_MS + cluster.chance.next() * cluster.conditions.watchLateMs);
+  }
+
+  private wait(forMs: number, done: () => void): void {
+    this.endWait = done;
+    this.wakeAfter(this.nudged ? BURST_MS : forMs);
+    this.nudged = false;
+  }
+
+  private wakeAfter(delayMs: number): void {
+    const wait = ++this.waits;
+    this.cluster.world.clock.after(delayMs, () => {
+      if (wait !== this.waits) return;
+      const done = this.endWait;
+      this.endWait = undefined;
+      done?.();
+    });
+  }
+
+  private carry(effect: SimEffect, answer: Reply, fail: (error: Error) => void): void {
+    const reply: Reply = (known) => {
+      if (this.stopped) return;
+      if (known instanceof ApiTrouble) fail(known);
+      else answer(known);
+    };
+    switch (effect.do) {
+      case 'wait':
+        return this.wait(effect.forMs, reply);
+      case 'back-off': {
+        const { tries, leastMs, mostMs } = effect;
+        return this.wait(backOffMs(tries, leastMs, mostMs, this.cluster.chance.next()), reply);
+      }
+      case 'note-failure':
+        if (!(effect.error instanceof ApiTrouble)) throw effect.error;
+        return reply(false);
+      default:
+        if (!this.copy.dies()) this.perform(effect, reply);
+    }
+  }
+
+  private perform(effect: Exclude<SimEffect, EffectOf<'wait' | 'back-off' | 'note-failure'>>, reply: Reply): void {
+    const { copy, cluster } = this;
+    switch (effect.do) {
+      case 'read-node':
+        return cluster.ask(() => this.readNode(), reply);
+      case 'read-pods':
+        return cluster.ask(() => this.readPods(), reply);
+      case 'read-drain':
+        return copy.query((state) => state.drains.get(this.node), reply);
+      case 'now':
+        return reply({
+          monotonicMs: copy.monotonicMs,
+          wall: new Date(cluster.world.clock.nowMs + copy.wallSkewMs).toISOString(),
+        });
+      case 'write-node':
+        return cluster.ask(() => this.write(effect), reply, true);
+      case 'evict':
+        return this.evict(effect, reply);
+      case 'say':
+        if (effect.sight.what === 'drained')
+          cluster.saidDrained.set(this.lease, { podsMs: this.podsReadMs, uid: this.seenUid });
+        return copy.submit({ type: 'sight', sight: effect.sight }, () => reply());
+      case 'show':
+        if (noteProgress(copy.copy.state, this.node, effect.progress)) copy.wake();
+        return reply();
+    }
+  }
+
+  private readNode(): SeenNode | undefined {
+    const read = this.cluster.nodes.get(this.node);
+    this.seenUid = read?.uid;
+    if (read === undefined) return undefined;
+    const { unschedulable, annotations, setBy } = read;
+    return { read, unschedulable, annotations, setBySluice: this.forgetsFound || setBy !== 'person' };
+  }
+
+  private readPods(): readonly SimPod[] {
+    this.podsReadMs = this.cluster.world.clock.nowMs;
+    return this.cluster.world.mutant?.overlooksPods === true ? [] : this.cluster.podsOn(this.node);
+  }
+
+  private write({ seen, write }: EffectOf<'write-node'>): 'written' | 'overtaken' | 'gone' {
+    const asked = this.forgetsFound ? { ...write, annotations: neverFound(write.annotations) } : write;
+    return this.cluster.write(this.node, asked, 'sluice', seen.read);
+  }
+
+  private evict({ evictions }: EffectOf<'evict'>, reply: Reply): void {
+    const { cluster } = this;
+    const results: EvictionResult[] = [];
+    let left = evictions.length;
+    for (const [i, { pod, how, graceSeconds }] of evictions.entries())
+      cluster.ask(
+        () => (how === 'evict' ? cluster.evict(pod.uid) : cluster.delete(pod.uid, graceSeconds)),
+        (result) => {
+          results[i] = result as EvictionResult;
+          left -= 1;
+          if (left === 0) reply(results);
+        },
+        true,
+      );
+  }
+
+  private get forgetsFound(): boolean {
+    return this.cluster.world.mutant?.forgetsFound === true;
   }
 }
 
-function seenNode(read: NodeObject | undefined, asksNobody: boolean): SeenNode | undefined {
-  return read === undefined
-    ? undefined
-    : {
-        read,
-        unschedulable: read.unschedulable,
-        annotations: read.annotations,
-        setBySluice: asksNobody || read.setBy !== 'person',
-      };
-}
-
-const neverFound = (annotations: Readonly<Record<string, string | null>>): Readonly<Record<string, string | null>> =>
+const neverFound = (annotations: NodeWrite['annotations']): NodeWrite['annotations'] =>
   Object.fromEntries(
     Object.entries(annotations).map(([key, value]) => [
       key,

@@ -81,6 +81,11 @@ export class Workloads {
     return { name: `default/${app.name}`, allowed: Math.max(0, this.healthy(app.name) - app.min) };
   }
 
+  /** Names of the budgets that allow something. */
+  get freeBudgets(): readonly string[] {
+    return this.apps.filter(({ name, min }) => this.healthy(name) > min).map(({ name }) => `default/${name}`);
+  }
+
   healthy(app: string): number {
     return [...this.pods.values()].filter(
       ({ labels, ending, on }) => labels['app'] === app && !ending && this.cluster.nodes.get(on)?.ready === true,

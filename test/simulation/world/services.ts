@@ -8,7 +8,8 @@ import type { Cluster } from '../kubernetes/cluster.js';
 import { NodeObjects } from '../kubernetes/node-objects.js';
 import { SimDrainer } from '../kubernetes/sim-drainer.js';
 import { sha256 } from './bus.js';
-import { ServiceCopy, type ServiceKind } from './service-copy.js';
+import { ServiceCopy } from './service-copy.js';
+import type { ServiceKind } from './service-host.js';
 import type { Surroundings } from './surroundings.js';
 
 const SILENT_AFTER_MS = 105_000;

@@ -1,7 +1,7 @@
 import { asker, type Effects, type Program } from '#libs/engine';
 import type { PodSeen } from './eviction-plan.js';
 import type { NodeSeen } from './cordon.js';
-import type { NodeReconciler, ReconcileEffect } from './node-reconciler.js';
+import { NodeReconciler, type ReconcileEffect } from './node-reconciler.js';
 import type { Drain, State } from './state.js';
 
 /** The other effects that the drain of one node needs. */
@@ -18,7 +18,7 @@ export type DrainEffect<N extends NodeSeen, P extends PodSeen> = ReconcileEffect
 const ask = asker<PacePort>();
 
 /** Reconciles one node until it is stopped. */
-export function* drainNode<N extends NodeSeen, P extends PodSeen>(
+function* drainNode<N extends NodeSeen, P extends PodSeen>(
   reconciler: NodeReconciler<N, P>,
 ): Program<DrainEffect<N, P>, never> {
   for (let failures = 0; ;) {
@@ -39,19 +39,55 @@ export function* drainNode<N extends NodeSeen, P extends PodSeen>(
   }
 }
 
-/** The running drain of one node. */
-export interface RunningDrain {
+/** Pods come and go in bursts: after a nudge a world waits this long before it looks. */
+export const BURST_MS = 30;
+
+/** The running drain of one node. The program is the same everywhere; each world carries out its effects. */
+export abstract class RunningDrain<N extends NodeSeen, P extends PodSeen> {
+  readonly node: string;
   readonly lease: string;
+  protected stopped = false;
+  private readonly reconciler: NodeReconciler<N, P>;
+
+  /** `self`: the pod that this process runs in, as namespace/name; undefined outside Kubernetes. */
+  constructor({ node, lease, phase }: Pick<Drain, 'node' | 'lease' | 'phase'>, self: string | undefined) {
+    [this.node, this.lease] = [node, lease];
+    this.reconciler = new NodeReconciler(node, lease, phase, self);
+  }
+
   /** Call this when the fold shows another phase or other drain settings. */
-  move(drain: Drain): void;
-  stop(): void;
+  move(drain: Pick<Drain, 'phase' | 'amended'>): void {
+    if (this.reconciler.move(drain)) this.nudge();
+  }
+
+  /** Call this when budgets allow evictions again: pods that they blocked are tried again at once. */
+  freed(budgets: readonly string[]): void {
+    if (budgets.filter((budget) => this.reconciler.freed(budget)).length > 0) this.nudge();
+  }
+
+  stop(): void {
+    this.stopped = true;
+  }
+
+  /** Something may have changed: ends the current wait, or the next one, soon. */
+  abstract nudge(): void;
+
+  protected program(): Program<DrainEffect<N, P>, never> {
+    return drainNode(this.reconciler);
+  }
 }
 
+type Startable = Pick<RunningDrain<never, never>, 'lease' | 'move' | 'stop' | 'freed'>;
+
 /** The running drains of the leader: one for each node that must be drained or given back. */
-export class Drains<D extends RunningDrain> {
+export class Drains<D extends Startable> {
   readonly running = new Map<string, D>();
 
   constructor(private readonly start: (drain: Drain) => D) {}
+
+  freed(budgets: readonly string[]): void {
+    for (const running of this.running.values()) running.freed(budgets);
+  }
 
   /** Starts and stops drains so that they match the fold; without a fold, stops all. */
   follow(state: State | undefined): void {

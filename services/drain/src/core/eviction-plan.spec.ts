@@ -29,7 +29,7 @@ const scene = (
   startedMs: 0,
   drainMs: 600_000,
   pool: 'edge',
-  self: '',
+  self: undefined,
   ...says,
 });
 const plan = (...args: Parameters<typeof scene>) => planEvictions(scene(...args));

@@ -39,8 +39,8 @@ export interface Scene<P extends PodSeen> {
   readonly drainMs: number;
   /** The pool of the lease. */
   readonly pool: string;
-  /** The pod that this process runs in, as namespace/name. It is evicted last. */
-  readonly self: string;
+  /** The pod that this process runs in, as namespace/name; it is evicted last. Undefined outside Kubernetes. */
+  readonly self: string | undefined;
 }
 
 export interface Eviction<P extends PodSeen> {

@@ -1,5 +1,5 @@
 export { cordonWrite, uncordonWrite, wasTakenOff, type NodeSeen, type NodeWrite } from './cordon.js';
-export { drainNode, Drains, type DrainEffect, type RunningDrain } from './drains.js';
+export { BURST_MS, Drains, RunningDrain, type DrainEffect } from './drains.js';
 export { drainCore, type Input, type Request, type Sight } from './drain.js';
 export {
   nameOf,
@@ -15,5 +15,5 @@ export {
   type Try,
 } from './eviction-plan.js';
 export { NodeReconciler, type EvictionResult, type ReconcileEffect } from './node-reconciler.js';
-export { type Drain, type Progress, type State, type Strategy } from './state.js';
+export { drainUnderWay, type Drain, type Progress, type State, type Strategy } from './state.js';
 export { noteProgress } from './views.js';

@@ -78,13 +78,13 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
 
   /**
    * `phase` avoids reading pods when that is not needed. `self`: the pod that this process runs in, as namespace/name;
-   * empty outside Kubernetes.
+   * undefined outside Kubernetes.
    */
   constructor(
     readonly node: string,
     readonly lease: string,
     private phase: Drain['phase'],
-    private readonly self: string,
+    private readonly self: string | undefined,
   ) {}
 
   /**

@@ -57,6 +57,12 @@ export class State {
   strategy: Strategy = 'none';
 }
 
+/** The drain of a node, as long as it is under way for this lease. */
+export function drainUnderWay(state: State, node: string, lease: string): Drain | undefined {
+  const drain = state.drains.get(node);
+  return drain?.lease === lease && drain.phase === 'draining' ? drain : undefined;
+}
+
 /**
  * How nodes are drained. `none`: there is nothing to drain, so a drain ends at once. `external`: another tool watches
  * for leases with a `drain` action and sends ops.node.drained. `kubernetes`: the Node is cordoned and its pods are

@@ -1,6 +1,6 @@
 import { nodeOfToken, nodeToken, type DrainView } from '#libs/contracts';
 import { viewKey, type ViewBody, type ViewKey } from '#libs/engine';
-import type { Drain, Progress, State } from './state.js';
+import { drainUnderWay, type Drain, type Progress, type State } from './state.js';
 
 const NONE: Omit<Progress, 'lease'> = {
   total: 0,
@@ -13,8 +13,9 @@ const NONE: Omit<Progress, 'lease'> = {
   blockedSince: '',
 };
 
-/** Stores the progress of a drain for the view. Returns false if nothing has changed. */
+/** Stores the progress of a drain for the view. Returns false if nothing has changed, or the drain is over. */
 export function noteProgress(state: State, node: string, progress: Progress): boolean {
+  if (drainUnderWay(state, node, progress.lease) === undefined) return false;
   if (JSON.stringify(state.progress.get(node)) === JSON.stringify(progress)) return false;
   state.progress.set(node, progress);
   state.touched.add(viewKey('drains', nodeToken(node)));

@@ -341,7 +341,7 @@ describeOnKube('a node in Kubernetes', (world) => {
           },
         },
         logger: SILENT,
-        self: '',
+        self: undefined,
         say: () => Promise.resolve(),
         show: () => undefined,
         // It reads the lease, and sleeps before it goes on; when it looks again, the lease is over.
@@ -352,9 +352,7 @@ describeOnKube('a node in Kubernetes', (world) => {
           return drain;
         },
       },
-      'e2',
-      'e2-l1',
-      'draining',
+      drain,
     ).start();
     await until(() => looked === 1, 'it has looked');
     const lease = await stage.grant('e2');

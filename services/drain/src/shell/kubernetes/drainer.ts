@@ -2,7 +2,15 @@ import { nodeToken } from '#libs/contracts';
 import type { Bus, LedgerService } from '#libs/nats';
 import type { Kube } from '#libs/kube';
 import { monotonicMs, wallTime, type Logger } from '#libs/process';
-import { Drains, noteProgress, type Drain, type Input, type Progress, type State } from '../../core/index.js';
+import {
+  Drains,
+  drainUnderWay,
+  noteProgress,
+  type Drain,
+  type Input,
+  type Progress,
+  type State,
+} from '../../core/index.js';
 import { NodeDrain, type DrainerParts } from './node-drain.js';
 
 /** One message a second and node says enough. */
@@ -13,9 +21,7 @@ const PROGRESS_MS = 1_000;
  * back.
  */
 export class Drainer {
-  private readonly drains = new Drains(({ node, lease, phase }) =>
-    new NodeDrain(this.parts, node, lease, phase).start(),
-  );
+  private readonly drains = new Drains((drain) => new NodeDrain(this.parts, drain).start());
   private readonly published = new Map<string, { readonly text: string; readonly atMs: number }>();
   private readonly unfollow: () => void;
   private unwatch: (() => void) | undefined;
@@ -26,7 +32,7 @@ export class Drainer {
     private readonly bus: Bus,
     private readonly kube: Kube,
     logger: Logger,
-    self: string,
+    self: string | undefined,
   ) {
     this.parts = {
       kube,
@@ -55,12 +61,9 @@ export class Drainer {
 
   /** Budgets are of no interest while nothing is drained. */
   private watchBudgets(): void {
-    const { running } = this.drains;
-    if (running.size > 0) {
-      this.unwatch ??= this.kube.onFreed((budget) => {
-        for (const drain of running.values()) drain.freed(budget);
-      }, this.parts.logger);
-    } else {
+    if (this.drains.running.size > 0)
+      this.unwatch ??= this.kube.onFreed((budget) => this.drains.freed([budget]), this.parts.logger);
+    else {
       this.unwatch?.();
       this.unwatch = undefined;
     }
@@ -68,9 +71,8 @@ export class Drainer {
 
   private show(node: string, progress: Progress): void {
     this.ledger.observe((state) => {
-      const drain = state.drains.get(node);
-      if (drain?.lease !== progress.lease || drain.phase !== 'draining') return false;
-      this.publish(drain, progress);
+      const drain = drainUnderWay(state, node, progress.lease);
+      if (drain !== undefined) this.publish(drain, progress);
       return noteProgress(state, node, progress);
     });
   }

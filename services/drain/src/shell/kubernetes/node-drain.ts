@@ -3,9 +3,9 @@ import { growingMs, Signal, UnavailableError } from '#libs/nats';
 import { FIELD_MANAGER, isMissingRight, KubeError, type Kube, type KubeNode, type KubePod } from '#libs/kube';
 import { monotonicMs, wallTime, type Logger } from '#libs/process';
 import {
-  drainNode,
+  BURST_MS,
   nameOf,
-  NodeReconciler,
+  RunningDrain,
   type Drain,
   type Eviction,
   type EvictionResult,
@@ -20,8 +20,8 @@ import {
 export interface DrainerParts {
   readonly kube: Pick<Kube, 'node' | 'writeNode' | 'podsOn' | 'evict' | 'delete' | 'onChange'>;
   readonly logger: Logger;
-  /** The pod that this process runs in, as namespace/name; empty outside Kubernetes. */
-  readonly self: string;
+  /** The pod that this process runs in, as namespace/name; undefined outside Kubernetes. */
+  readonly self: string | undefined;
   /** The drain of a node as the ledger has it, up to its end. */
   readonly drainOf: (node: string) => Promise<Drain | undefined>;
   /** Resolves when what was seen stands in the ledger, or turned out to be no news. */
@@ -34,23 +34,16 @@ interface SeenNode extends NodeSeen {
   readonly read: KubeNode;
 }
 
-/** Pods come and go in bursts: one look for a burst. */
-const BURST_MS = 30;
-
-/** Lets the core look at one node again and again, and carries out what it asks for. */
-export class NodeDrain {
+/** The drain of one node through the Kubernetes API. */
+export class NodeDrain extends RunningDrain<SeenNode, KubePod> {
   private readonly again = new Signal();
-  private readonly core: NodeReconciler<SeenNode, KubePod>;
-  private stopped = false;
   private unwatch: (() => void) | undefined;
 
   constructor(
     private readonly parts: DrainerParts,
-    readonly node: string,
-    readonly lease: string,
-    phase: Drain['phase'],
+    drain: Pick<Drain, 'node' | 'lease' | 'phase'>,
   ) {
-    this.core = new NodeReconciler(node, lease, phase, parts.self);
+    super(drain, parts.self);
   }
 
   start(): this {
@@ -58,24 +51,18 @@ export class NodeDrain {
     return this;
   }
 
-  /** The fold says that it has come to another phase, or is to be drained in another way. */
-  move(drain: Pick<Drain, 'phase' | 'amended'>): void {
-    if (this.core.move(drain)) this.again.give();
-  }
-
-  /** A budget allows something, or is gone: what it refused is tried again at once. */
-  freed(budget: string): void {
-    if (this.core.freed(budget)) this.again.give();
-  }
-
-  stop(): void {
-    this.stopped = true;
-    this.unwatch?.();
+  nudge(): void {
     this.again.give();
   }
 
+  override stop(): void {
+    super.stop();
+    this.unwatch?.();
+    this.nudge();
+  }
+
   private async run(): Promise<void> {
-    const steps = drainNode(this.core);
+    const steps = this.program();
     let next = steps.next();
     while (next.done !== true) {
       try {
@@ -96,7 +83,7 @@ export class NodeDrain {
    */
   private watch(): void {
     if (this.unwatch === undefined && !this.stopped)
-      this.unwatch = this.parts.kube.onChange(this.node, () => this.again.give(), this.parts.logger);
+      this.unwatch = this.parts.kube.onChange(this.node, () => this.nudge(), this.parts.logger);
   }
 
   private async wait(forMs: number): Promise<void> {

@@ -1,0 +1,175 @@
+import {
+  life,
+  RefoldError,
+  ServiceCopy as Service,
+  type Need,
+  type NewSnapshot,
+  type Program,
+  type ServiceEffect,
+  type ViewWrite,
+} from '#libs/engine';
+import type { ServiceHost } from './service-host.js';
+import { ServicePorts } from './service-ports.js';
+
+/** A copy without a connection tries again after this. */
+export const CONNECTING_MS = 500;
+/** What the world does at once. */
+const INSTANT: ReadonlySet<ServiceEffect<never>['do']> = new Set([
+  'pause',
+  'show-state',
+  'stand',
+  'log',
+  'keep',
+  'give-back',
+  'follow',
+]);
+
+/** One process of a copy: runs the engine's program in simulated time, and can be killed between any two steps. */
+export class ServiceProcess<S, I extends object, N extends Need, G> {
+  readonly service: Service<S, I, N, G>;
+  /** What it had begun comes to nothing. */
+  private killed = false;
+  private readonly program: Program<ServiceEffect<I>>;
+  private readonly ports: ServicePorts<S, I, N, G>;
+  private waiting = false;
+  private asked = false;
+
+  constructor(
+    private readonly copy: ServiceHost<S, I, N, G>,
+    offered: NewSnapshot | undefined,
+  ) {
+    const { snapshotFacts } = copy.world.conditions;
+    const settings = snapshotFacts === 0 ? undefined : { everyFacts: snapshotFacts, everyMs: Infinity };
+    this.service = new Service(copy.kind.core, settings, (status, before) => copy.changed(status, before));
+    this.program = life(this.service);
+    this.ports = new ServicePorts(copy, this.service, offered, (delayMs, run) => this.after(delayMs, run));
+  }
+
+  start(): void {
+    this.goOn(this.program.next());
+  }
+
+  kill(): void {
+    this.killed = true;
+    this.service.take({ type: 'stopped' });
+  }
+
+  /** Before it leads: ends its wait. */
+  nudge(): void {
+    if (this.waiting && !this.killed && !this.copy.leading) this.resume();
+  }
+
+  /** While it leads: takes a turn as soon as it can. */
+  wake(): void {
+    const { copy } = this;
+    if (!copy.leading || !copy.connected) return;
+    if (!this.waiting) {
+      this.asked = true;
+      return;
+    }
+    this.waiting = false;
+    this.asked = false;
+    this.after(copy.world.chance.next() * 3, () => {
+      if (copy.leading) {
+        copy.feed();
+        this.service.due = true;
+      }
+      this.resume();
+    });
+  }
+
+  /** Lets this happen if it is not killed before. */
+  private after(delayMs: number, run: () => void): void {
+    this.copy.world.clock.after(delayMs, () => {
+      if (!this.killed) run();
+    });
+  }
+
+  private resume(): void {
+    this.waiting = false;
+    this.goOn(this.program.next());
+  }
+
+  /** Runs its program up to the next effect that takes time. */
+  private goOn(first: IteratorResult<ServiceEffect<I>, void>): void {
+    for (let next = first; next.done !== true;) {
+      const effect = next.value;
+      if (effect.do === 'wait') return this.wait(effect.untilMs);
+      if (!this.isInstant(effect)) return this.later(effect);
+      const answered = this.carryOut(effect);
+      // Somebody who heard of it may have been the death of this copy.
+      if (this.killed) return;
+      next = answered();
+    }
+  }
+
+  /** The program's next step, with what the world answers or fails with. Any other error is the end of the run. */
+  private carryOut(effect: ServiceEffect<I>): () => IteratorResult<ServiceEffect<I>, void> {
+    try {
+      const answer = this.ports.perform(effect);
+      return () => this.program.next(answer);
+    } catch (error) {
+      if (!(error instanceof RefoldError)) throw error;
+      return () => this.program.throw(error);
+    }
+  }
+
+  /** Before it leads no step takes time in fair conditions. */
+  private isInstant(effect: ServiceEffect<I>): boolean {
+    return INSTANT.has(effect.do) || (!this.isInTerm && this.copy.world.conditions.takeOverMs === 0);
+  }
+
+  private get isInTerm(): boolean {
+    const { status } = this.service;
+    return status.phase === 'leading' && !status.behind;
+  }
+
+  private wait(untilMs: number | undefined): void {
+    const { copy, service } = this;
+    this.waiting = true;
+    if (!copy.leading) return;
+    if (this.asked || service.due || service.queries.length > 0) return this.wake();
+    if (untilMs === undefined) return;
+    this.after(Math.max(1, untilMs - copy.monotonicMs), () => {
+      if (this.waiting) this.wake();
+    });
+  }
+
+  private later(effect: ServiceEffect<I>): void {
+    if (this.copy.dies()) return;
+    const { world } = this.copy;
+    const { conditions, chance } = world;
+    if (effect.do === 'views' && conditions.viewLateMs > 0) {
+      world.fire('late-views');
+      // One after the other: a copy may die when some are written and others not.
+      for (const write of effect.writes)
+        this.after(chance.next() * conditions.viewLateMs, () => this.put(write, effect.ledger));
+      this.after(conditions.viewLateMs, () => this.arrive(effect));
+    } else this.after(this.delayMs(effect), () => this.arrive(effect));
+  }
+
+  private put(write: ViewWrite, ledger: number): void {
+    if (this.copy.connected) this.ports.writeView(write, ledger);
+    else this.after(CONNECTING_MS, () => this.put(write, ledger));
+  }
+
+  /** Without a connection a step waits, and is tried again. */
+  private arrive(effect: ServiceEffect<I>, tries = 0): void {
+    if (this.copy.connected) {
+      // What was sent before the connection broke may have arrived all the same: nobody knows.
+      const answered =
+        tries > 0 && effect.do === 'append' ? () => this.program.next({ outcome: 'unclear' }) : this.carryOut(effect);
+      if (!this.killed) this.goOn(answered());
+      return;
+    }
+    if (tries === 0 && effect.do === 'append' && this.copy.world.chance.happens(0.5)) this.ports.perform(effect);
+    this.after(CONNECTING_MS, () => this.arrive(effect, tries + 1));
+  }
+
+  private delayMs(effect: ServiceEffect<I>): number {
+    const { early, world } = this.copy;
+    if (!this.isInTerm) return early.next() * world.conditions.takeOverMs;
+    if (effect.do === 'now') return 0;
+    return effect.do === 'back-off' ? 20 + world.chance.next() * 50 : world.delayMs();
+  }
+}
