@@ -11,22 +11,17 @@ import {
   putLink,
   remove,
   pathStateAt,
+  type Owner,
   type PathState,
 } from './path-state.js';
 import { normalized, partsOf } from './rooted-path.js';
 
 /** What a path was, as the journal keeps it. */
-type Was =
+type PathOriginal =
   | { readonly state: 'absent' }
-  | {
-      readonly state: 'file';
-      readonly mode: number;
-      readonly uid: number;
-      readonly gid: number;
-      readonly digest: string;
-    }
-  | { readonly state: 'symlink'; readonly target: string; readonly uid: number; readonly gid: number }
-  | { readonly state: 'directory'; readonly mode: number; readonly uid: number; readonly gid: number };
+  | ({ readonly state: 'file'; readonly mode: number; readonly digest: string } & Owner)
+  | ({ readonly state: 'symlink'; readonly target: string } & Owner)
+  | ({ readonly state: 'directory'; readonly mode: number } & Owner);
 
 const PREFIX = 'path:';
 export const pathKey = (path: unknown): string => PREFIX + normalized(path);
@@ -51,13 +46,13 @@ export class PathOriginals {
       ...now.above.map(pathKey).filter((above) => broughtAlong.has(above)),
       ...(now.state === 'absent' ? now.missing.map(pathKey) : []),
     ];
-    return { kind: this.kind, was: await this.was(now, content), made };
+    return { kind: this.kind, was: await this.originalOf(now, content), made };
   }
 
   async restore(key: string, original: Original): Promise<void> {
     const { root, contents } = this.surroundings;
     const path = pathOfKey(key);
-    const was = original.was as Was;
+    const was = original.was as PathOriginal;
     if ((await this.differs(key, original.was)) !== undefined) {
       if (was.state === 'absent') await remove(root, path);
       if (was.state === 'file') await putFile(root, path, await contents.content(was.digest), was.mode, was);
@@ -71,7 +66,7 @@ export class PathOriginals {
   }
 
   async differs(key: string, json: Json): Promise<string | undefined> {
-    const was = json as Was;
+    const was = json as PathOriginal;
     const { root } = this.surroundings;
     const path = pathOfKey(key);
     const { now, content } = await fileAt(root, path, () => was.state === 'file');
@@ -89,7 +84,7 @@ export class PathOriginals {
       : undefined;
   }
 
-  private async was(now: PathState, content: Buffer | undefined): Promise<Was> {
+  private async originalOf(now: PathState, content: Buffer | undefined): Promise<PathOriginal> {
     switch (now.state) {
       case 'absent':
         return { state: 'absent' };

@@ -10,35 +10,18 @@ import { wayTo, type Parent } from './rooted-path.js';
 export type PathState =
   | { readonly state: 'absent'; readonly missing: readonly string[]; readonly above: readonly string[] }
   | FileState
-  | {
-      readonly state: 'symlink';
-      readonly target: string;
-      readonly uid: number;
-      readonly gid: number;
-      readonly above: readonly string[];
-    }
-  | {
-      readonly state: 'directory';
-      readonly mode: number;
-      readonly uid: number;
-      readonly gid: number;
-      readonly above: readonly string[];
-    }
+  | ({ readonly state: 'symlink'; readonly target: string; readonly above: readonly string[] } & Owner)
+  | ({ readonly state: 'directory'; readonly mode: number; readonly above: readonly string[] } & Owner)
   | { readonly state: 'other'; readonly above: readonly string[] };
 
-export interface FileState {
+export interface FileState extends Owner {
   readonly state: 'file';
   readonly mode: number;
-  readonly uid: number;
-  readonly gid: number;
   readonly size: number;
   readonly above: readonly string[];
 }
 
-export interface Owner {
-  readonly uid: number;
-  readonly gid: number;
-}
+export type Owner = { readonly uid: number; readonly gid: number };
 
 const MODE = 0o7777;
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;

@@ -14,7 +14,7 @@ const FILE = '/.ssh/authorized_keys';
 const USER = /^[a-z_][a-z0-9_.-]{0,30}\$?$/;
 
 /** What there was not before Sluice: it goes again when nothing of others is in it. */
-interface Was {
+interface SshKeysOriginal {
   readonly madeFile: boolean;
   readonly madeFolder: boolean;
 }
@@ -53,8 +53,8 @@ class SshKeysBackend implements Backend {
     // What another fragment for this user made goes with the last of them.
     const others = Object.entries(known)
       .filter(([other]) => other.startsWith(`${PREFIX}${user.name}/`))
-      .map(([, { was }]) => was as unknown as Was);
-    const was: Was = {
+      .map(([, { was }]) => was as unknown as SshKeysOriginal);
+    const was: SshKeysOriginal = {
       madeFile: file.state === 'absent' || others.some(({ madeFile }) => madeFile),
       madeFolder: folder.state === 'absent' || others.some(({ madeFolder }) => madeFolder),
     };
@@ -65,7 +65,7 @@ class SshKeysBackend implements Backend {
 
   async restore(key: string, original: Original): Promise<void> {
     const { name, user } = await this.ofKey(key);
-    const was = original.was as unknown as Was;
+    const was = original.was as unknown as SshKeysOriginal;
     const text = await this.text(user);
     await clearTemporary(user.root, FILE);
     if (text !== undefined) {

@@ -6,7 +6,7 @@ import { isActive, isEnabled, type Systemd, unitKey } from '../../host/systemd.j
  * reverse order of keys: `unit:` comes before the unit's files (`path:`) and ends what was not so; `enabled:` after
  * them, and begins again what was.
  */
-interface Was {
+interface UnitOriginal {
   readonly load: string;
   readonly active: boolean;
   readonly enabled: boolean;
@@ -27,12 +27,12 @@ export class UnitOriginals {
 
   async read(key: string): Promise<Original> {
     const now = await this.systemd.show(unitOfKey(key));
-    const was: Was = { load: now.load, active: now.active === 'active', enabled: isEnabled(now) };
+    const was: UnitOriginal = { load: now.load, active: now.active === 'active', enabled: isEnabled(now) };
     return { kind: this.kind, was: { ...was }, made: [] };
   }
 
   async restore(key: string, original: Original): Promise<void> {
-    const was = original.was as unknown as Was;
+    const was = original.was as unknown as UnitOriginal;
     const unit = unitOfKey(key);
     const now = await this.systemd.show(unit);
     if (!key.startsWith(ENABLED)) {
@@ -46,7 +46,7 @@ export class UnitOriginals {
   }
 
   async differs(key: string, json: Json): Promise<string | undefined> {
-    const was = json as unknown as Was;
+    const was = json as unknown as UnitOriginal;
     const now = await this.systemd.show(unitOfKey(key));
     if (!key.startsWith(ENABLED)) {
       if (!was.active && isActive(now)) return 'is running, but was not before Sluice';
