@@ -97,7 +97,7 @@ describeOnKube('an API server', (world) => {
         finished: false,
         ending: false,
       });
-      expect(await podOf('p1', 'lone')).toMatchObject({ controller: '', emptyDir: false, resources: [] });
+      expect(await podOf('p1', 'lone')).toMatchObject({ controller: undefined, emptyDir: false, resources: [] });
       expect((await podOf('p1', 'daemon')).controller).toBe('DaemonSet');
     });
 

@@ -7,8 +7,8 @@ export interface KubePod {
   readonly name: string;
   readonly uid: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Kind of the object that controls it; empty for none. */
-  readonly controller: string;
+  /** Kind of the object that controls it; undefined for none. */
+  readonly controller: string | undefined;
   /** Of a static pod: the kubelet's own, which the API server only mirrors. */
   readonly mirror: boolean;
   readonly emptyDir: boolean;
@@ -70,7 +70,7 @@ export function podOf(raw: RawPod): KubePod {
     labels,
     priority,
     graceSeconds: terminationGracePeriodSeconds,
-    controller: ownerReferences.find(({ controller }) => controller === true)?.kind ?? '',
+    controller: ownerReferences.find(({ controller }) => controller === true)?.kind,
     mirror: annotations[MIRROR] !== undefined,
     emptyDir: volumes.some(({ emptyDir }) => emptyDir !== undefined),
     finished: raw.status?.phase === 'Succeeded' || raw.status?.phase === 'Failed',

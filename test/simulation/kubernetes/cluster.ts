@@ -13,8 +13,8 @@ export interface NodeObject {
   readonly uid: string;
   readonly revision: number;
   readonly unschedulable: boolean;
-  readonly setBy: 'sluice' | 'person' | '';
-  readonly cordonedBy: 'sluice' | 'person' | '';
+  readonly setBy: 'sluice' | 'person' | undefined;
+  readonly cordonedBy: 'sluice' | 'person' | undefined;
   readonly annotations: Labels;
   readonly labels: Labels;
   readonly ready: boolean;
@@ -71,8 +71,8 @@ export class Cluster {
       uid: `u${this.made}`,
       revision: this.made,
       unschedulable: false,
-      setBy: '',
-      cordonedBy: '',
+      setBy: undefined,
+      cordonedBy: undefined,
       annotations: {},
       labels: {},
       ready: true,
@@ -221,9 +221,15 @@ function patched(before: NodeObject, patch: NodePatch, by: Writer): NodeObject |
     labels: { ...before.labels, ...patch.labels },
     ready: patch.ready ?? before.ready,
     // Setting what is set already changes nothing, and leaves no trace.
-    setBy: !unschedulable ? '' : turned ? owner : before.setBy,
+    setBy: !unschedulable ? undefined : turned ? owner : before.setBy,
     // What is kept when Sluice gives the Node back is from then on theirs who keep it.
-    cordonedBy: !unschedulable ? '' : turned ? owner : isKept(before, annotations) ? 'person' : before.cordonedBy,
+    cordonedBy: !unschedulable
+      ? undefined
+      : turned
+        ? owner
+        : isKept(before, annotations)
+          ? 'person'
+          : before.cordonedBy,
   };
   return JSON.stringify(after) === JSON.stringify(before) ? undefined : after;
 }

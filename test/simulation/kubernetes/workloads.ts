@@ -72,7 +72,7 @@ export class Workloads {
 
   /** Pods that nothing would make again. */
   stray(on: string): void {
-    this.make(on, { controller: '', labels: { app: 'stray' } });
+    this.make(on, { controller: undefined, labels: { app: 'stray' } });
   }
 
   budgetOf({ labels }: SimPod): { readonly name: string; readonly allowed: number } | undefined {
@@ -145,7 +145,7 @@ export class Workloads {
       labels: {},
       priority: 0,
       graceSeconds: chance.pick([1, 5, 30]),
-      controller: '',
+      controller: undefined,
       mirror: false,
       emptyDir: false,
       finished: false,

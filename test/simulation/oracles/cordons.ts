@@ -110,7 +110,10 @@ export function podBudgets(): Oracle {
         granted.before !== undefined && nowMs - granted.atMs < ON_ITS_WAY_MS ? [granted, granted.before] : [granted];
       if (!isEvictable(pod)) throw new Violation(`${pod.name} on ${pod.on} is to end, and does not have to`);
       if (holding.some((terms) => isForced(terms, nowMs))) return;
-      if (pod.controller === '' && holding.every(({ fact }) => parseDrain(fact.drain ?? {}).unmanaged === 'block'))
+      if (
+        pod.controller === undefined &&
+        holding.every(({ fact }) => parseDrain(fact.drain ?? {}).unmanaged === 'block')
+      )
         throw new Violation(`${pod.name} on ${pod.on} is to end, and nothing would make it again`);
       if (how === 'delete')
         throw new Violation(`${pod.name} on ${pod.on} is deleted by way of no budget, and the pool does not say so`);

@@ -99,7 +99,7 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
   const state = await StateFolder.open(options.stateDir, options.asGuard);
   try {
     const { journal, fellBack } = await state.readJournal(node, EMPTY_HASH);
-    if (fellBack !== '')
+    if (fellBack !== undefined)
       log.warn({ node, reason: fellBack }, 'the journal is damaged; continuing from the previous one');
     const ending = new AbortController();
     const root = options.root ?? '/';

@@ -1,6 +1,7 @@
 import type { Action, NewFact } from '#libs/contracts';
+import { migrated } from '#libs/engine';
 import { factOf, LedgerCopy, linesOf, MemoryLedger } from '#libs/testing';
-import { drainCore, noteProgress, type Input, type Sight, type State, type Strategy } from './index.js';
+import { drainCore, noteProgress, type Block, type Input, type Sight, type State, type Strategy } from './index.js';
 
 const DRAIN: readonly Action[] = [{ kind: 'drain' }];
 
@@ -110,14 +111,13 @@ it('a copy that starts does what is still to do, and nothing twice', () => {
 describe('with Kubernetes', () => {
   const sees = (d: Drain, sight: object, lease = 'l1'): readonly NewFact[] =>
     d.when({ type: 'sight', sight: { node: 'n0', lease, ...sight } as Sight });
-  const blocked = {
-    what: 'blocked',
+  const block: Block = {
     reason: 'the budget default/web allows 0 evictions',
-    budget: 'default/web',
-    allowed: 0,
+    budget: { name: 'default/web', allowed: 0 },
     pods: ['default/web-1'],
     since: '2026-01-01T00:00:00.000Z',
   };
+  const blocked = { what: 'blocked', block };
   const started = (): Drain => {
     const d = new Drain('kubernetes');
     expect(d.granted('l1')).toEqual([]);
@@ -144,10 +144,10 @@ describe('with Kubernetes', () => {
     expect(linesOf(sees(d, blocked), 'budget', 'allowed', 'pods')).toEqual([
       'node.drain.blocked default/web 0 ["default/web-1"]',
     ]);
-    expect(sees(d, { ...blocked, reason: 'in other words', pods: ['default/web-2'] })).toEqual([]);
-    expect(linesOf(sees(d, { ...blocked, budget: '', reason: 'a lone pod' }), 'reason')).toEqual([
-      'node.drain.blocked a lone pod',
-    ]);
+    expect(sees(d, { ...blocked, block: { ...block, reason: 'in other words', pods: ['default/web-2'] } })).toEqual([]);
+    expect(
+      linesOf(sees(d, { ...blocked, block: { ...block, budget: undefined, reason: 'a lone pod' } }), 'reason'),
+    ).toEqual(['node.drain.blocked a lone pod']);
   });
 
   it('what is seen for another lease, or too late, is no news', () => {
@@ -234,20 +234,24 @@ describe('with Kubernetes', () => {
     ).toEqual(['node.drain.stopped failed']);
   });
 
+  const since = '2026-01-01T00:00:00.000Z';
   it.each([
-    { version: 2, lacks: ['amended', 'blockedSince', 'pods'] },
-    { version: 3, lacks: ['pods'] },
-  ])('a dump of version $version begins without what that did not know', ({ version, lacks }) => {
+    { version: 2, wrote: { blockedBy: 'budget default/web' }, lacks: ['amended', 'pods'], blocked: undefined },
+    { version: 3, wrote: { blockedBy: '', blockedSince: '' }, lacks: ['pods'], blocked: undefined },
+    {
+      version: 4,
+      wrote: { blockedBy: 'budget default/web', blockedSince: since },
+      lacks: [],
+      blocked: { by: 'budget default/web', since },
+    },
+  ])('a dump of version $version begins without what that did not know', ({ version, wrote, lacks, blocked }) => {
     const d = started();
     const [dumped] = d.core.dump(d.state) as readonly Record<string, unknown>[];
-    const before = Object.fromEntries(Object.entries(dumped as object).filter(([name]) => !lacks.includes(name)));
-    expect((d.core.load(d.core.migrations?.[version]?.([before]), 0) as State).drains.get('n0')).toMatchObject({
-      lease: 'l1',
-      phase: 'draining',
-      amended: 0,
-      blockedSince: '',
-      pods: 0,
-    });
+    const kept = Object.entries(dumped as object).filter(([name]) => !['blocked', ...lacks].includes(name));
+    const before = JSON.parse(JSON.stringify([{ ...Object.fromEntries(kept), ...wrote }])) as unknown;
+    const drain = (d.core.load(migrated(d.core, version, before), 0) as State).drains.get('n0');
+    expect(drain).toMatchObject({ lease: 'l1', phase: 'draining', amended: 0, pods: 0 });
+    expect(drain?.blocked).toEqual(blocked);
   });
 
   it("its progress is shown while it drains, and is this copy's own", () => {
@@ -257,11 +261,7 @@ describe('with Kubernetes', () => {
       total: 5,
       evicted: 2,
       waitingFor: ['default/a'],
-      reason: '',
-      budget: '',
-      allowed: 0,
-      blocked: [],
-      blockedSince: '',
+      block: undefined,
     };
     expect([noteProgress(d.state, 'n0', progress), noteProgress(d.state, 'n0', progress)]).toEqual([true, false]);
     expect(d.view('drains', 'n0')).toMatchObject({

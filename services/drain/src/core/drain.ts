@@ -14,8 +14,8 @@ import {
   type FactTable,
   type Now,
 } from '#libs/engine';
-import { State, type Drain, type Strategy } from './state.js';
-import { view } from './views.js';
+import { blockerOf, State, type Block, type Drain, type Strategy } from './state.js';
+import { view, writtenBlock } from './views.js';
 
 /** Requests of people and tools under `ops.node`. */
 export type Request = {
@@ -40,14 +40,7 @@ export type Sight = OfLease &
     | { readonly what: 'cordoned'; readonly pods: number }
     | { readonly what: 'uncordoned' }
     | { readonly what: 'drained'; readonly evicted: number; readonly amended: number }
-    | {
-        readonly what: 'blocked';
-        readonly reason: string;
-        readonly budget: string;
-        readonly allowed: number;
-        readonly pods: readonly string[];
-        readonly since: string;
-      }
+    | { readonly what: 'blocked'; readonly block: Block }
     | { readonly what: 'stopped'; readonly outcome: DrainOutcome; readonly reason: string; readonly amended: number }
   );
 
@@ -67,8 +60,8 @@ export function drainCore(strategy: Strategy): Core<State, Input> {
   const withStrategy = (state: State): State => Object.assign(state, { strategy });
   return {
     name: 'drain',
-    version: 4,
-    migrations: { 2: fromBefore, 3: fromBefore },
+    version: 5,
+    migrations: { 2: fromBefore, 3: fromBefore, 4: fromBefore },
     reads,
     wantsTargets: false,
     initial: () => withStrategy(new State()),
@@ -95,8 +88,7 @@ const FACTS: FactTable<State> = {
       amended: 0,
       cordoned: false,
       pods: 0,
-      blockedBy: '',
-      blockedSince: '',
+      blocked: undefined,
     });
   },
   // The drain settings of the pool have changed: the drain in progress continues with the new ones.
@@ -106,7 +98,8 @@ const FACTS: FactTable<State> = {
     if (drain?.phase === 'draining') put(state, { ...drain, drainMs, how, termsMs, amended: drain.amended + 1 });
   },
   'node.cordoned': (state, fact) => patch(state, fact, { cordoned: true, pods: fact.pods }),
-  'node.drain.blocked': (state, fact) => patch(state, fact, { blockedBy: blockOf(fact), blockedSince: fact.since }),
+  'node.drain.blocked': (state, fact) =>
+    patch(state, fact, { blocked: { by: blockerOf(fact.reason, fact.budget), since: fact.since } }),
   'node.drained': (state, fact, { readMs }) => move(state, fact, 'drained', readMs),
   'node.drain.stopped': (state, fact, { readMs }) => move(state, fact, 'stopped', readMs),
   // The lease ended before its node was drained: uncordoning comes next.
@@ -184,10 +177,10 @@ function take(draft: DrainDraft, sight: Sight): void {
       if (sight.amended === drain.amended) drained(draft, drain, draft.state.strategy, sight.evicted);
       return;
     case 'blocked': {
-      const { reason, budget, allowed, pods, since } = sight;
-      const block = { reason, budget, allowed, pods: [...pods], since };
+      const block = writtenBlock(sight.block);
       // The same block is already in the view.
-      if (blockOf(sight) !== drain.blockedBy) draft.emit({ type: 'node.drain.blocked', ...about(drain), ...block });
+      if (blockerOf(block.reason, block.budget) !== drain.blocked?.by)
+        draft.emit({ type: 'node.drain.blocked', ...about(drain), ...block });
       return;
     }
     case 'stopped': {
@@ -202,10 +195,6 @@ function take(draft: DrainDraft, sight: Sight): void {
 
 /** The fields that every fact about a drain has. */
 const about = ({ node, pool, change, lease }: Drain) => ({ node, pool, change, lease });
-
-/** Identifies a block. A budget counts as one block, no matter which of its pods are refused. */
-export const blockOf = ({ budget, reason }: { readonly budget: string; readonly reason: string }): string =>
-  budget === '' ? reason : `budget ${budget}`;
 
 const uncordoned = (draft: DrainDraft, drain: Drain): void => draft.emit({ type: 'node.uncordoned', ...about(drain) });
 
@@ -225,13 +214,18 @@ function answer(draft: DrainDraft, { node, lease, evicted, by }: Request): Answe
   return answered({ node, lease: drain.lease });
 }
 
-/** Version 2 had no amendments and no time of a block. Version 3 had no number of pods. */
+interface EarlierDrain extends Omit<Drain, 'amended' | 'pods' | 'blocked'> {
+  readonly blockedBy?: string;
+  readonly blockedSince?: string;
+}
+
+/** Version 2 had no amendments and no time of a block. Version 3 had no number of pods. Version 4 wrote '' for no block. */
 const fromBefore = (dumped: unknown): unknown =>
-  (dumped as readonly Omit<Drain, 'amended' | 'blockedSince' | 'pods'>[]).map((drain) => ({
+  (dumped as readonly EarlierDrain[]).map(({ blockedBy: by, blockedSince: since, ...drain }) => ({
     amended: 0,
-    blockedSince: '',
     pods: 0,
     ...drain,
+    ...(by && since ? { blocked: { by, since } } : {}),
   }));
 
 function loaded(drains: readonly Drain[], readMs: number): State {

@@ -40,7 +40,7 @@ const lines = (...args: Parameters<typeof scene>): readonly string[] =>
   );
 const matching = (app: string, more: object) => ({ podSelector: { matchLabels: { app } }, ...more });
 const refused = (budget: string, times = 1, says: Partial<Try> = {}): Try => ({
-  ...refusedAgain(undefined, { reason: `${budget} says no`, budget, allowed: 0 }, 1_000),
+  ...refusedAgain(undefined, { reason: `${budget} says no`, budget: { name: budget, allowed: 0 } }, 1_000),
   refusals: times,
   ...says,
 });
@@ -122,16 +122,16 @@ describe('the order', () => {
 
 describe('what must not be touched', () => {
   it('a pod that nothing would make again blocks the node, and nothing is disrupted in vain', () => {
-    const { now, block } = plan([pod('lone', { controller: '' }), pod('web')]);
+    const { now, block } = plan([pod('lone', { controller: undefined }), pod('web')]);
     expect(now).toEqual([]);
-    expect(block).toMatchObject({ pods: ['default/lone'], budget: '', lasting: true });
+    expect(block).toMatchObject({ pods: ['default/lone'], budget: undefined, lasting: true });
     expect(block?.reason).toContain(
       'no controller would recreate default/lone (to evict them anyway, set drain.unmanaged: evict in Pool/edge)',
     );
-    expect(plan([pod('lone', { controller: '' })], {}, { pool: 'default' }).block?.reason).toContain(
+    expect(plan([pod('lone', { controller: undefined })], {}, { pool: 'default' }).block?.reason).toContain(
       '(to evict them anyway, set drain.unmanaged: evict in a Pool that selects the node)',
     );
-    expect(lines([pod('lone', { controller: '' })], { unmanaged: 'evict' })).toEqual(['evict lone']);
+    expect(lines([pod('lone', { controller: undefined })], { unmanaged: 'evict' })).toEqual(['evict lone']);
   });
 
   it('a pod with an emptyDir likewise', () => {
@@ -142,7 +142,7 @@ describe('what must not be touched', () => {
   });
 
   it('blocks no longer once it ends by itself', () => {
-    expect(plan([pod('lone', { controller: '', ending: true })]).block).toBeUndefined();
+    expect(plan([pod('lone', { controller: undefined, ending: true })]).block).toBeUndefined();
   });
 });
 
@@ -151,15 +151,17 @@ describe('a refusal', () => {
     let tried: Try | undefined;
     const distances = Array.from(
       { length: 9 },
-      () => (tried = refusedAgain(tried, { reason: 'no', budget: 'b', allowed: 0 }, 1_000)).nextMs - 1_000,
+      () => (tried = refusedAgain(tried, { reason: 'no', budget: { name: 'b', allowed: 0 } }, 1_000)).nextMs - 1_000,
     );
     expect(distances).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
-    expect(refusedAgain(undefined, { reason: 'no', budget: 'b', allowed: 0 }, 1_000, 10_000).nextMs).toBe(11_000);
+    expect(refusedAgain(undefined, { reason: 'no', budget: { name: 'b', allowed: 0 } }, 1_000, 10_000).nextMs).toBe(
+      11_000,
+    );
   });
 
   it('by a budget that is removed meanwhile is no block to tell of, unless it is refused again', () => {
-    const byBudget = refusedAgain(undefined, { reason: 'no', budget: 'default/web', allowed: 0 }, 0);
-    const [gone, atMs] = [{ reason: 'no', budget: '', allowed: 0 }, 10_000];
+    const byBudget = refusedAgain(undefined, { reason: 'no', budget: { name: 'default/web', allowed: 0 } }, 0);
+    const [gone, atMs] = [{ reason: 'no', budget: undefined }, 10_000];
     const once = refusedAgain(byBudget, gone, atMs, 10_000);
     const blockAt = (tried: Try, nowMs: number) =>
       plan([pod('web')], {}, { tries: new Map([['uid-web', tried]]), nowMs }).block;
@@ -169,8 +171,8 @@ describe('a refusal', () => {
 
   it('for another reason is tried again soon', () => {
     let tried: Try | undefined;
-    for (let i = 0; i < 9; i++) tried = refusedAgain(tried, { reason: 'no', budget: 'b', allowed: 0 }, 0);
-    expect(refusedAgain(tried, { reason: 'no', budget: '', allowed: 0 }, 1_000).nextMs).toBe(1_500);
+    for (let i = 0; i < 9; i++) tried = refusedAgain(tried, { reason: 'no', budget: { name: 'b', allowed: 0 } }, 0);
+    expect(refusedAgain(tried, { reason: 'no', budget: undefined }, 1_000).nextMs).toBe(1_500);
   });
 
   it('keeps that pod back for so long, and the others not', () => {
@@ -187,13 +189,12 @@ describe('a refusal', () => {
     ]);
     expect(plan([pod('web'), pod('api')], {}, { tries }).block).toEqual({
       reason: 'default/api says no',
-      budget: 'default/api',
-      allowed: 0,
+      budget: { name: 'default/api', allowed: 0 },
       pods: ['default/api'],
       lasting: false,
     });
     expect(plan([pod('web'), pod('api')], {}, { tries, nowMs: 6_000 }).block).toMatchObject({
-      budget: 'default/api',
+      budget: { name: 'default/api', allowed: 0 },
       lasting: true,
     });
   });
@@ -211,7 +212,7 @@ describe('the time-out', () => {
   });
 
   it("forced, pods are deleted from half of the lease's time on: whatever holds them, in whatever order", () => {
-    const pods = [pod('lone', { controller: '' }), pod('web'), pod('batch')];
+    const pods = [pod('lone', { controller: undefined }), pod('web'), pod('batch')];
     const drain = { onTimeout: 'force', gracePeriod: '10s', rules: [matching('batch', { action: 'wait', order: 9 })] };
     const tries = new Map([['uid-web', refused('web', 1, { nextMs: 900_000 })]]);
     expect(lines(pods, drain, { tries, nowMs: 299_999 })).toEqual([]);

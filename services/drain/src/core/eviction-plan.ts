@@ -1,10 +1,11 @@
 import { isMeant, treatmentOf, type DrainPolicy, type PodFeatures } from '#libs/manifests';
+import type { Block, Refusal } from './state.js';
 
 /** A pod on the node, as it was last read. */
 export interface PodSeen extends PodFeatures {
   readonly name: string;
   readonly uid: string;
-  readonly controller: string;
+  readonly controller: string | undefined;
   readonly mirror: boolean;
   readonly emptyDir: boolean;
   readonly finished: boolean;
@@ -19,10 +20,8 @@ export interface Try {
   readonly nextMs: number;
   /** When the current refusals began, monotonic. */
   readonly sinceMs: number;
-  /** The reason of the last refusal. */
-  readonly reason: string;
-  readonly budget: string;
-  readonly allowed: number;
+  /** The last refusal; undefined if there was none. */
+  readonly refusal: Refusal | undefined;
   /** When it was first seen terminating after it was deleted, monotonic. */
   readonly forcedMs: number | undefined;
 }
@@ -50,12 +49,8 @@ export interface Eviction<P extends PodSeen> {
   readonly graceSeconds: number | undefined;
 }
 
-/** What blocks a drain, for people. */
-export interface Block {
-  readonly reason: string;
-  readonly budget: string;
-  readonly allowed: number;
-  readonly pods: readonly string[];
+/** What blocks a drain now. */
+export interface PlannedBlock extends Omit<Block, 'since'> {
   /** Whether to record it at once, or only if it lasts. */
   readonly lasting: boolean;
 }
@@ -64,7 +59,7 @@ export interface EvictionPlan<P extends PodSeen> {
   readonly now: readonly Eviction<P>[];
   /** The pods that still have to go. */
   readonly left: readonly P[];
-  readonly block: Block | undefined;
+  readonly block: PlannedBlock | undefined;
   /** The time for the drain is over. */
   readonly timedOut: boolean;
   /** When to reconcile again if no watch event arrives, monotonic. */
@@ -122,16 +117,11 @@ export function planEvictions<P extends PodSeen>(scene: Scene<P>): EvictionPlan<
  * Records a refused eviction. The wait before the next try grows each time. A refusal with another reason starts over,
  * because the earlier budget no longer blocks the pod.
  */
-export function refusedAgain(
-  before: Try | undefined,
-  refused: { readonly reason: string; readonly budget: string; readonly allowed: number },
-  nowMs: number,
-  askedMs = 0,
-): Try {
-  const same = before?.budget === refused.budget ? before : undefined;
+export function refusedAgain(before: Try | undefined, refusal: Refusal, nowMs: number, askedMs = 0): Try {
+  const same = budgetOf(before) === refusal.budget?.name ? before : undefined;
   const refusals = (same?.refusals ?? 0) + 1;
   const againMs = Math.min(LAST_AGAIN_MS, Math.max(askedMs, FIRST_AGAIN_MS * 2 ** Math.min(refusals - 1, 16)));
-  return { forcedMs: undefined, ...refused, refusals, nextMs: nowMs + againMs, sinceMs: same?.sinceMs ?? nowMs };
+  return { forcedMs: undefined, refusal, refusals, nextMs: nowMs + againMs, sinceMs: same?.sinceMs ?? nowMs };
 }
 
 function mustGo({ policy, reboots }: Scene<PodSeen>, pod: PodSeen): boolean {
@@ -171,11 +161,11 @@ function goneMs({ policy, tries }: Scene<PodSeen>, { uid, graceSeconds }: PodSee
 function carefulBlock(
   { policy, pool }: Pick<Scene<PodSeen>, 'policy' | 'pool'>,
   left: readonly PodSeen[],
-): Block | undefined {
+): PlannedBlock | undefined {
   const remedy = (field: string): string =>
     `to evict them anyway, set drain.${field}: evict in ${pool === NO_POOL ? 'a Pool that selects the node' : `Pool/${pool}`}`;
   const asked = left.filter((pod) => !pod.ending && treatmentOf(policy, pod).action === 'drain');
-  const unmanaged = policy.unmanaged === 'block' ? asked.filter(({ controller }) => controller === '') : [];
+  const unmanaged = policy.unmanaged === 'block' ? asked.filter(({ controller }) => controller === undefined) : [];
   const scratch = policy.emptyDir === 'block' ? asked.filter(({ emptyDir }) => emptyDir) : [];
   const reasons = [
     ...(unmanaged.length > 0 ? [`no controller would recreate ${namesOf(unmanaged)} (${remedy('unmanaged')})`] : []),
@@ -185,22 +175,24 @@ function carefulBlock(
   ];
   if (reasons.length === 0) return undefined;
   const pods = [...new Set([...unmanaged, ...scratch].map(nameOf))].sort().slice(0, NAMED);
-  return { reason: reasons.join('; '), budget: '', allowed: 0, pods, lasting: true };
+  return { reason: reasons.join('; '), budget: undefined, pods, lasting: true };
 }
 
 /** The refusal that has lasted longest. */
-function refusal({ tries, nowMs }: Scene<PodSeen>, left: readonly PodSeen[]): Block | undefined {
-  const refused = left.filter(({ uid, ending }) => !ending && tries.get(uid)?.reason);
+function refusal({ tries, nowMs }: Scene<PodSeen>, left: readonly PodSeen[]): PlannedBlock | undefined {
+  const refused = left.filter(({ uid, ending }) => !ending && tries.get(uid)?.refusal !== undefined);
   const longest = refused
     .map(({ uid }) => tries.get(uid) as Try)
-    .sort((a, b) => a.sinceMs - b.sinceMs || (a.budget < b.budget ? -1 : 1))[0];
-  if (longest === undefined) return undefined;
-  const pods = refused.filter(({ uid }) => tries.get(uid)?.budget === longest.budget);
-  const { reason, budget, allowed, sinceMs, refusals } = longest;
+    .sort((a, b) => a.sinceMs - b.sinceMs || ((budgetOf(a) ?? '') < (budgetOf(b) ?? '') ? -1 : 1))[0];
+  if (longest?.refusal === undefined) return undefined;
+  const pods = refused.filter(({ uid }) => budgetOf(tries.get(uid)) === budgetOf(longest));
+  const { refusal: why, sinceMs, refusals } = longest;
   // A budget that refused and was deleted before it was read has no name here: the next try may succeed.
-  const lasting = nowMs - sinceMs >= LASTING_MS && (budget !== '' || refusals > 1);
-  return { reason, budget, allowed, pods: pods.map(nameOf).sort().slice(0, NAMED), lasting };
+  const lasting = nowMs - sinceMs >= LASTING_MS && (why.budget !== undefined || refusals > 1);
+  return { ...why, pods: pods.map(nameOf).sort().slice(0, NAMED), lasting };
 }
+
+const budgetOf = (tried: Try | undefined): string | undefined => tried?.refusal?.budget?.name;
 
 /** The names of the first few pods, and how many more there are. */
 export function namesOf(pods: readonly Pick<PodSeen, 'namespace' | 'name'>[]): string {

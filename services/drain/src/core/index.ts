@@ -7,7 +7,6 @@ export {
   NAMED,
   planEvictions,
   refusedAgain,
-  type Block,
   type Eviction,
   type EvictionPlan,
   type PodSeen,
@@ -15,5 +14,5 @@ export {
   type Try,
 } from './eviction-plan.js';
 export { NodeReconciler, type EvictionResult, type ReconcileEffect } from './node-reconciler.js';
-export { drainUnderWay, type Drain, type Progress, type State, type Strategy } from './state.js';
+export { drainUnderWay, type Block, type Drain, type Progress, type State, type Strategy } from './state.js';
 export { noteProgress } from './views.js';

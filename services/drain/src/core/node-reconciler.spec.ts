@@ -47,8 +47,7 @@ class Reconciler {
     reboots: false,
     cordoned: true,
     pods: 0,
-    blockedBy: '',
-    blockedSince: '',
+    blocked: undefined,
   };
   private core = this.another();
 
@@ -93,7 +92,7 @@ class Reconciler {
 describe('a drain whose pool is given other words', () => {
   it('is not disturbed by looks that show the same, and takes them with the next', () => {
     const reconciler = new Reconciler().reconcile();
-    expect([reconciler.done, reconciler.shown?.reason]).toEqual([
+    expect([reconciler.done, reconciler.shown?.block?.reason]).toEqual([
       [],
       expect.stringContaining('emptyDir volumes of default/web'),
     ]);
@@ -131,8 +130,7 @@ it('a copy that goes on with a blocked drain says since when it is blocked, not 
   reconciler.drain = {
     ...reconciler.drain,
     how: { emptyDir: 'evict' },
-    blockedBy: 'budget default/web',
-    blockedSince: 'yesterday',
+    blocked: { by: 'budget default/web', since: 'yesterday' },
   };
   reconciler.refuses = {
     outcome: 'refused',
@@ -141,12 +139,12 @@ it('a copy that goes on with a blocked drain says since when it is blocked, not 
     retryAfterMs: undefined,
   };
   reconciler.reconcile().reconcile();
-  expect([reconciler.shown?.budget, reconciler.shown?.blockedSince]).toEqual(['default/web', 'yesterday']);
-  reconciler.drain = { ...reconciler.drain, blockedBy: 'budget default/other' };
+  expect([reconciler.shown?.block?.budget?.name, reconciler.shown?.block?.since]).toEqual(['default/web', 'yesterday']);
+  reconciler.drain = { ...reconciler.drain, blocked: { by: 'budget default/other', since: 'yesterday' } };
   reconciler.another();
   reconciler.nowMs = 10_000;
   reconciler.reconcile().reconcile();
-  expect(reconciler.shown?.blockedSince).toBe('t10000');
+  expect(reconciler.shown?.block?.since).toBe('t10000');
 });
 
 it('a copy that goes on with a drain counts the pods that were evicted before it looked', () => {

@@ -2,20 +2,19 @@ import type { DrainOutcome } from '#libs/contracts';
 import { asker, type Effects, type Program } from '#libs/engine';
 import { parseDrain } from '#libs/manifests';
 import { cordonWrite, uncordonWrite, wasTakenOff, type NodeSeen, type NodeWrite } from './cordon.js';
-import { blockOf, type Sight } from './drain.js';
+import type { Sight } from './drain.js';
 import {
   NAMED,
   nameOf,
   namesOf,
   planEvictions,
   refusedAgain,
-  type Block,
   type Eviction,
   type EvictionPlan,
   type PodSeen,
   type Try,
 } from './eviction-plan.js';
-import type { Drain, Progress } from './state.js';
+import { blockerOf, type Block, type BlockedDrain, type Drain, type Progress } from './state.js';
 
 /**
  * The effects of a reconcile, one after another. Production or the simulation carries them out. The process may die
@@ -70,8 +69,7 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
   /** Every pod that had to go, as far as this copy saw; and how many an earlier copy counted. */
   private readonly known = new Set<string>();
   private seenBefore = 0;
-  private blockedSince = '';
-  private blockedBy = '';
+  private blocked: BlockedDrain | undefined;
   /** This copy has seen the drain blocked. */
   private sawBlock = false;
   private amended = 0;
@@ -98,7 +96,7 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
 
   /** A budget allows more, or is gone: retry what it refused at once. Returns false if it blocked nothing. */
   freed(budget: string): boolean {
-    const held = [...this.tries].filter(([, tried]) => tried.budget === budget);
+    const held = [...this.tries].filter(([, tried]) => tried.refusal?.budget?.name === budget);
     for (const [uid, tried] of held) this.tries.set(uid, { ...tried, nextMs: 0 });
     return held.length > 0;
   }
@@ -134,10 +132,9 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
    */
   *failed(failures: number, message: string, refused: boolean): Reconciling<N, P, void> {
     const now = yield* this.ask({ do: 'now' });
-    const block = { reason: message, budget: '', allowed: 0, pods: [] };
-    const blocked = this.blocked(block, now);
-    yield* this.ask({ do: 'show', progress: { ...this.progress(0), ...blocked } });
-    if (refused && failures === SAY_AFTER) yield* this.sayBlocked(block, blocked);
+    const block = this.blockSince({ reason: message, budget: undefined, pods: [] }, now);
+    yield* this.ask({ do: 'show', progress: { ...this.progress(0), block } });
+    if (refused && failures === SAY_AFTER) yield* this.sayBlocked(block);
   }
 
   private *drain(drain: Drain, seen: N, pods: readonly P[]): Reconciling<N, P, number> {
@@ -164,18 +161,12 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
   }
 
   private *goOn(drain: Drain, plan: EvictionPlan<P>, now: ReconcileTime): Reconciling<N, P, number> {
-    const { block } = plan;
-    const blocked = this.blocked(block, now, drain);
-    yield* this.ask({
-      do: 'show',
-      progress: {
-        ...this.progress(plan.left.length),
-        waitingFor: plan.left.map(nameOf).sort().slice(0, NAMED),
-        ...blocked,
-      },
-    });
-    if (block?.lasting === true) {
-      yield* this.sayBlocked(block, blocked);
+    if (plan.block === undefined) this.blocked = undefined;
+    const block = plan.block && this.blockSince(plan.block, now, drain.blocked);
+    const waitingFor = plan.left.map(nameOf).sort().slice(0, NAMED);
+    yield* this.ask({ do: 'show', progress: { ...this.progress(plan.left.length), waitingFor, block } });
+    if (block !== undefined && plan.block?.lasting === true) {
+      yield* this.sayBlocked(block);
       // Reading may have taken long. Deleting pods ignores budgets, so check again that the drain still asks for it.
       if (plan.now.some(({ how }) => how === 'delete') && !(yield* this.isStill(drain))) return 0;
     }
@@ -206,14 +197,12 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
   private noteResult(uid: string, result: EvictionResult | undefined, nowMs: number): void {
     if (result === undefined || result instanceof Error) return;
     if (result.outcome !== 'refused') return void this.tries.delete(uid);
-    const [first] = result.budgets;
-    const budget = first?.name ?? '';
+    const [budget] = result.budgets;
     const reason =
-      first === undefined ? result.reason : `the budget ${budget} allows ${first.allowed} evictions: ${result.reason}`;
-    this.tries.set(
-      uid,
-      refusedAgain(this.tries.get(uid), { reason, budget, allowed: first?.allowed ?? 0 }, nowMs, result.retryAfterMs),
-    );
+      budget === undefined
+        ? result.reason
+        : `the budget ${budget.name} allows ${budget.allowed} evictions: ${result.reason}`;
+    this.tries.set(uid, refusedAgain(this.tries.get(uid), { reason, budget }, nowMs, result.retryAfterMs));
   }
 
   private noteEnding(uid: string, nowMs: number): void {
@@ -223,9 +212,7 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
         refusals: 0,
         nextMs: 0,
         sinceMs: nowMs,
-        reason: '',
-        budget: '',
-        allowed: 0,
+        refusal: undefined,
         ...before,
         forcedMs: nowMs,
       });
@@ -254,15 +241,10 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
   /** Without a Node, nobody can tell whether its pods have ended: a person or the timeout decides. */
   private *withoutNode(drain: Drain): Reconciling<N, P, number> {
     const now = yield* this.ask({ do: 'now' });
-    const block = {
-      reason: `Kubernetes has no Node named ${this.node}, so it is unknown which pods run on it`,
-      budget: '',
-      allowed: 0,
-      pods: [],
-    };
-    const blocked = this.blocked(block, now, drain);
-    yield* this.ask({ do: 'show', progress: { ...this.progress(0), ...blocked } });
-    yield* this.sayBlocked(block, blocked);
+    const reason = `Kubernetes has no Node named ${this.node}, so it is unknown which pods run on it`;
+    const block = this.blockSince({ reason, budget: undefined, pods: [] }, now, drain.blocked);
+    yield* this.ask({ do: 'show', progress: { ...this.progress(0), block } });
+    yield* this.sayBlocked(block);
     const { timedOut, reconcileAtMs } = this.plan(drain, [], now);
     if (timedOut) yield* this.giveUp(drain, block.reason);
     return Math.max(1, reconcileAtMs - now.monotonicMs);
@@ -280,25 +262,15 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
     return planEvictions({ policy: parseDrain(how), reboots, pods, tries, nowMs, startedMs, drainMs, pool, self });
   }
 
-  /** What blocks the drain, and since when. */
-  private blocked(
-    block: Omit<Block, 'lasting'> | undefined,
-    { wall }: ReconcileTime,
-    said?: Pick<Drain, 'blockedBy' | 'blockedSince'>,
-  ) {
-    const by = block === undefined ? '' : blockOf(block);
+  /** What blocks the drain, and since when. `recorded`: the last block in the ledger. */
+  private blockSince(block: Omit<Block, 'since'>, { wall }: ReconcileTime, recorded?: BlockedDrain): Block {
+    const { reason, budget, pods } = block;
+    const by = blockerOf(reason, budget?.name ?? '');
     // If an earlier copy recorded the same block, it has lasted since then.
-    const isKnown = !this.sawBlock && said?.blockedBy === by && said.blockedSince !== '';
-    if (by !== this.blockedBy) this.blockedSince = by === '' ? '' : isKnown ? said.blockedSince : wall;
-    this.blockedBy = by;
-    this.sawBlock ||= by !== '';
-    return {
-      reason: block?.reason ?? '',
-      budget: block?.budget ?? '',
-      allowed: block?.allowed ?? 0,
-      blocked: block?.pods ?? [],
-      blockedSince: this.blockedSince,
-    };
+    const isKnown = !this.sawBlock && recorded?.by === by;
+    if (by !== this.blocked?.by) this.blocked = { by, since: isKnown ? recorded.since : wall };
+    this.sawBlock = true;
+    return { reason, budget, pods, since: this.blocked.since };
   }
 
   private get total(): number {
@@ -318,11 +290,8 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
     return { node: this.node, lease: this.lease };
   }
 
-  private *sayBlocked(
-    { reason, budget, allowed, pods }: Omit<Block, 'lasting'>,
-    { blockedSince: since }: Pick<Progress, 'blockedSince'>,
-  ): Reconciling<N, P, void> {
-    yield* this.say({ ...this.name, what: 'blocked', reason, budget, allowed, pods, since });
+  private *sayBlocked(block: Block): Reconciling<N, P, void> {
+    yield* this.say({ ...this.name, what: 'blocked', block });
   }
 
   private *sayStopped({ amended }: Drain, outcome: DrainOutcome, reason: string): Reconciling<N, P, void> {

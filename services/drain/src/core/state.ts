@@ -25,10 +25,30 @@ export interface Drain {
   readonly cordoned: boolean;
   /** How many pods had to go when the node was cordoned. */
   readonly pods: number;
-  /** The last recorded block; empty if there was none. */
-  readonly blockedBy: string;
-  /** Since when it is blocked, as recorded. */
-  readonly blockedSince: string;
+  /** The last recorded block. */
+  readonly blocked: BlockedDrain | undefined;
+}
+
+/** A recorded block. A budget counts as one block, no matter which of its pods are refused. */
+export interface BlockedDrain {
+  readonly by: string;
+  readonly since: string;
+}
+
+/** Identifies a block by what its fact says. */
+export const blockerOf = (reason: string, budget: string): string => (budget === '' ? reason : `budget ${budget}`);
+
+/** Why pods cannot be evicted now. */
+export interface Refusal {
+  readonly reason: string;
+  /** The PodDisruptionBudget that refuses, and how many evictions it allows; undefined if another rule refuses. */
+  readonly budget: { readonly name: string; readonly allowed: number } | undefined;
+}
+
+/** What blocks a drain, and the first few pods that it blocks. */
+export interface Block extends Refusal {
+  readonly pods: readonly string[];
+  readonly since: string;
 }
 
 /** The progress of a drain as this copy sees it, for the view. It is not a fact, because it changes with every pod. */
@@ -37,12 +57,8 @@ export interface Progress {
   readonly total: number;
   readonly evicted: number;
   readonly waitingFor: readonly string[];
-  /** What blocks it now; empty if nothing does. */
-  readonly reason: string;
-  readonly budget: string;
-  readonly allowed: number;
-  readonly blocked: readonly string[];
-  readonly blockedSince: string;
+  /** What blocks it now. */
+  readonly block: Block | undefined;
 }
 
 /** The drain service's fold: the leases with a drain, by node. */

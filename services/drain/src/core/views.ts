@@ -1,17 +1,13 @@
 import { nodeOfToken, nodeToken, type DrainView } from '#libs/contracts';
 import { viewKey, type ViewBody, type ViewKey } from '#libs/engine';
-import { drainUnderWay, type Drain, type Progress, type State } from './state.js';
+import { drainUnderWay, type Block, type Drain, type Progress, type State } from './state.js';
 
-const NONE: Omit<Progress, 'lease'> = {
-  total: 0,
-  evicted: 0,
-  waitingFor: [],
-  reason: '',
-  budget: '',
-  allowed: 0,
-  blocked: [],
-  blockedSince: '',
-};
+/** A block as facts and views write it. */
+export function writtenBlock({ reason, budget, pods, since }: Block) {
+  return { reason, budget: budget?.name ?? '', allowed: budget?.allowed ?? 0, pods: [...pods], since };
+}
+
+const NO_BLOCK: Block = { reason: '', budget: undefined, pods: [], since: '' };
 
 /** Stores the progress of a drain for the view. Returns false if nothing has changed, or the drain is over. */
 export function noteProgress(state: State, node: string, progress: Progress): boolean {
@@ -28,7 +24,8 @@ export function view(state: State, { key }: ViewKey): ViewBody | undefined {
   if (drain === undefined) return undefined;
   const { node, pool, change, lease, since } = drain;
   const seen = state.progress.get(node);
-  const { lease: _, ...progress } = seen?.lease === lease && drain.phase === 'draining' ? seen : { lease, ...NONE };
+  const progress = seen?.lease === lease && drain.phase === 'draining' ? seen : undefined;
+  const { pods: blocked, since: blockedSince, ...block } = writtenBlock(progress?.block ?? NO_BLOCK);
   const shown: Omit<DrainView, 'ledger'> = {
     node,
     pool,
@@ -37,9 +34,12 @@ export function view(state: State, { key }: ViewKey): ViewBody | undefined {
     since,
     strategy: state.strategy,
     state: shownState(drain),
-    ...progress,
-    waitingFor: [...progress.waitingFor],
-    blocked: [...progress.blocked],
+    total: progress?.total ?? 0,
+    evicted: progress?.evicted ?? 0,
+    waitingFor: [...(progress?.waitingFor ?? [])],
+    ...block,
+    blocked,
+    blockedSince,
   };
   return shown;
 }

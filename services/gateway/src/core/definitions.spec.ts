@@ -3,7 +3,7 @@ import { declaredOf, troubleOf } from './definitions.js';
 const difference = (kind: string, more: object) => ({ kind, isMissing: false, lacks: [], adds: [], ...more });
 
 it('says nothing where nothing differs', () => {
-  expect(troubleOf([], ['v1alpha1'])).toEqual({ words: '', kinds: new Map(), unsaid: new Map() });
+  expect(troubleOf([], ['v1alpha1'])).toEqual({ words: undefined, kinds: new Map(), unsaid: new Map() });
 });
 
 it('says which versions there are where ours is not', () => {

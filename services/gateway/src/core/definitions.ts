@@ -5,8 +5,8 @@ import type { Status } from './resource.js';
  * What is wrong with the definitions in the API server, in words; and of each kind that objects have, for their status.
  */
 export interface DefinitionTrouble {
-  /** Empty where all is well. */
-  readonly words: string;
+  /** Undefined where all is well. */
+  readonly words: string | undefined;
   readonly kinds: ReadonlyMap<string, string>;
   /**
    * Fields of the status that a kind's definition does not have: with one of these, the API server refuses all of it.
@@ -15,7 +15,7 @@ export interface DefinitionTrouble {
 }
 
 export const DEFINITIONS_TODO = 'apply the definitions of this version: kubectl apply --server-side -f deploy/crds';
-export const NO_TROUBLE: DefinitionTrouble = { words: '', kinds: new Map(), unsaid: new Map() };
+export const NO_TROUBLE: DefinitionTrouble = { words: undefined, kinds: new Map(), unsaid: new Map() };
 const MOST_FIELDS = 5;
 
 /** Words for how the definitions differ; `versions` are those that there are of the group. */

@@ -52,14 +52,12 @@ export class Definitions {
   }
 
   private tell(trouble: DefinitionTrouble): void {
-    if (trouble.words === this.trouble.words) return;
+    const { words } = trouble;
+    if (words === this.trouble.words) return;
     this.trouble = trouble;
-    this.notes?.set(
-      NOTE,
-      trouble.words === '' ? undefined : { state: 'bad', words: trouble.words, todo: DEFINITIONS_TODO },
-    );
-    if (trouble.words === '') this.logger.info({}, 'the custom resource definitions are up to date');
-    else this.logger.warn({}, `${trouble.words}: ${DEFINITIONS_TODO}`);
+    this.notes?.set(NOTE, words === undefined ? undefined : { state: 'bad', words, todo: DEFINITIONS_TODO });
+    if (words === undefined) this.logger.info({}, 'the custom resource definitions are up to date');
+    else this.logger.warn({}, `${words}: ${DEFINITIONS_TODO}`);
     this.changed();
   }
 }

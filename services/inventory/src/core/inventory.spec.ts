@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import type { NodeReport } from '#libs/contracts';
+import { migrated } from '#libs/engine';
 import { factOf, LedgerCopy, linesOf, MemoryLedger, report } from '#libs/testing';
 import { hear, inventoryCore, type Input, type Request, type State } from './index.js';
 
@@ -204,6 +205,19 @@ describe('lists', () => {
     expect(i.answers).toMatchObject([{ ok: true, body: { node: 'w-1.dc1', state: 'ready', labels: { a: '1' } } }]);
     expect(i.view('nodes', 'w-1_dc1')).toMatchObject({ node: 'w-1.dc1' });
   });
+});
+
+it('a dump of version 3 is read: what was empty in it is absent', () => {
+  const i = new Inventory();
+  i.announces('n0');
+  const { nodes, announced } = i.core.dump(i.state) as {
+    readonly nodes: readonly object[];
+    readonly announced: object;
+  };
+  const before = { nodes: nodes.map((node) => ({ ...node, because: '', unavailable: '', uid: '' })), announced };
+  const state = i.core.load(migrated(i.core, 3, before), 0) as State;
+  expect(state.nodes.get('n0')).toEqual(i.state.nodes.get('n0'));
+  expect(state.nodes.get('n0')).not.toHaveProperty('uid');
 });
 
 it('announcements any number of times, in any order among the repeated, come to the same labels', () => {

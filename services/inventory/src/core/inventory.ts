@@ -52,7 +52,8 @@ export function inventoryCore(settings: Settings): Core<State, Input> {
     Object.assign(state, { keepsAnnouncements: settings.kubernetes === true });
   return {
     name: 'inventory',
-    version: 3,
+    version: 4,
+    migrations: { 3: withoutEmpty },
     reads,
     wantsTargets: false,
     initial: () => ofSettings(new State()),
@@ -71,7 +72,7 @@ export function inventoryCore(settings: Settings): Core<State, Input> {
  * Notes a sign of life, outside the ledger. True when it is news: the node was taken for silent. `pacedMs`: what it was
  * asked for, as its heartbeat says, or just now.
  */
-export function hear(state: State, node: string, monotonicMs: number, at = '', pacedMs = 0): boolean {
+export function hear(state: State, node: string, monotonicMs: number, at?: string, pacedMs = 0): boolean {
   // Of what never joined nothing is kept: anybody may send under any name, and a join counts as heard.
   if (!state.nodes.has(node)) return false;
   state.heardAt.set(node, at);
@@ -92,22 +93,22 @@ const FACTS: FactTable<State> = {
     put(state, { ...announcedBy(fact), ...JOINED, since: fact.at });
   },
   'node.changed': (state, fact) =>
-    put(state, { ...JOINED, since: fact.at, ...state.nodes.get(fact.node), ...announcedBy(fact), because: '' }),
+    put(state, { ...JOINED, since: fact.at, ...state.nodes.get(fact.node), ...announcedBy(fact), because: undefined }),
   'node.left': (state, { node, at: since, because }) => {
     state.heardAgain.delete(node);
-    patch(state, node, { state: 'gone', since, because, unavailable: '', uid: '' });
+    patch(state, node, { state: 'gone', since, because, unavailable: undefined, uid: undefined });
   },
   'node.unavailable': (state, { node, because, uid }) => patch(state, node, { unavailable: because, uid }),
-  'node.available': (state, { node, uid }) => patch(state, node, { unavailable: '', uid }),
+  'node.available': (state, { node, uid }) => patch(state, node, { unavailable: undefined, uid }),
   'node.silent': (state, { node, at: since, lastHeard }) => {
     // What this copy heard was before that, or it read the join only now.
     state.heardMs.delete(node);
-    patch(state, node, { state: 'silent', since, because: lastHeard === '' ? '' : `last heard ${lastHeard}` });
+    patch(state, node, { state: 'silent', since, because: lastHeard === '' ? undefined : `last heard ${lastHeard}` });
   },
   'node.heard': (state, { node, at: since }) => {
     state.memo.nextSilentMs.set(undefined);
     state.heardAgain.delete(node);
-    patch(state, node, { state: 'ready', since, because: '' });
+    patch(state, node, { state: 'ready', since, because: undefined });
   },
   'node.reported': (state, { node, report, incarnation, nonce, seq }) => {
     if (report === 'announced') state.announced.set(node, { incarnation, nonce, seq });
@@ -116,7 +117,7 @@ const FACTS: FactTable<State> = {
 
 const { reads, evolve } = folding(FACTS);
 
-const JOINED = { state: 'ready', because: '', unavailable: '', uid: '' } as const;
+const JOINED = { state: 'ready', because: undefined, unavailable: undefined, uid: undefined } as const;
 
 function announcedBy(fact: FactOf<'node.joined' | 'node.changed'>) {
   const { node, labels, kubernetesLabels, capabilities, version, incarnation, nonce, seq } = fact;
@@ -233,7 +234,8 @@ function missNodes(
       if (next !== undefined) next = Math.min(next, deadlineMs);
       continue;
     }
-    draft.emit({ type: 'node.silent', node, lastHeard: heardMs === undefined ? '' : (state.heardAt.get(node) ?? '') });
+    const lastHeard = heardMs === undefined ? undefined : state.heardAt.get(node);
+    draft.emit({ type: 'node.silent', node, lastHeard: lastHeard ?? '' });
     next = undefined;
   }
   return next;
@@ -276,13 +278,21 @@ function view(state: State, { key }: ViewKey): ViewBody | undefined {
 
 function nodeView(node: NodeState | undefined): Omit<NodeView, 'ledger'> | undefined {
   if (node === undefined) return undefined;
-  const { stamp: _, kubernetesLabels: __, ...shown } = node;
-  return shown;
+  const { stamp: _, kubernetesLabels: __, because = '', unavailable = '', uid = '', ...shown } = node;
+  return { ...shown, because, unavailable, uid };
 }
 
 interface Snapshot {
   readonly nodes: readonly NodeState[];
   readonly announced: readonly (readonly [string, ReportStamp])[];
+}
+
+/** Version 3 wrote '' for what is absent. */
+function withoutEmpty(dumped: unknown): unknown {
+  const { nodes, announced } = dumped as Snapshot;
+  const isSaid = ([name, value]: [string, unknown]): boolean =>
+    value !== '' || !['because', 'unavailable', 'uid'].includes(name);
+  return { nodes: nodes.map((node) => Object.fromEntries(Object.entries(node).filter(isSaid))), announced };
 }
 
 function loaded({ nodes, announced }: Snapshot): State {

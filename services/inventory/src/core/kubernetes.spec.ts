@@ -11,7 +11,7 @@ import {
   type State,
 } from './index.js';
 
-const READY: KubernetesNode = { uid: 'u1', labels: {}, unavailable: '' };
+const READY: KubernetesNode = { uid: 'u1', labels: {}, unavailable: undefined };
 
 /** An inventory that asks Kubernetes. */
 class Inventory extends LedgerCopy<State, Input> {
@@ -88,9 +88,9 @@ describe('a node that Kubernetes knows', () => {
     ]);
   });
 
-  it('whose Node was deleted and made again, under the same name with another uid, is another one: it leaves and joins', () => {
+  it('whose Node was deleted and recreated, under the same name with another uid, is another one: it leaves and joins', () => {
     const i = Inventory.with('n0');
-    expect(linesOf(i.sees('n0', { ...READY, uid: 'u2', unavailable: '' }), 'reason', 'uid')).toEqual([
+    expect(linesOf(i.sees('n0', { ...READY, uid: 'u2' }), 'reason', 'uid')).toEqual([
       'node.left its Node object was deleted and recreated',
       'node.joined',
       'node.available u2',

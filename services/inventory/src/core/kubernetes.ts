@@ -15,7 +15,8 @@ export function kubernetesNode(node: {
   const mark = cordonAnnotationOf(node.annotations);
   // What Sluice cordoned for a lease counts by that lease.
   const cordoned = unschedulable && (mark === undefined || mark.alreadyCordoned);
-  return { uid, labels, unavailable: [...(ready ? [] : ['NotReady']), ...(cordoned ? ['cordoned'] : [])].join(', ') };
+  const reasons = [...(ready ? [] : ['NotReady']), ...(cordoned ? ['cordoned'] : [])];
+  return { uid, labels, unavailable: reasons.length === 0 ? undefined : reasons.join(', ') };
 }
 
 /** So many Nodes do not all go at once while nobody looks. */
@@ -26,7 +27,7 @@ const MANY = 3;
  * left.
  */
 export function isAnotherCluster(state: State, nodes: ReadonlyMap<string, KubernetesNode>): boolean {
-  const known = [...state.nodes.values()].filter(({ uid }) => uid !== '');
+  const known = [...state.nodes.values()].filter(({ uid }) => uid !== undefined);
   return known.length >= MANY && !known.some(({ node, uid }) => nodes.get(node)?.uid === uid);
 }
 
@@ -120,7 +121,7 @@ function compare(draft: InventoryDraft, name: string, seen: KubernetesNode | und
   if (report !== undefined && !state.nodes.has(name)) join(draft, report);
   const known = state.nodes.get(name);
   if (known === undefined) return;
-  const had = known.state !== 'gone' && known.uid !== '';
+  const had = known.state !== 'gone' && known.uid !== undefined;
   if (had && known.uid !== seen?.uid) {
     const reason = seen === undefined ? 'its Node object was deleted' : 'its Node object was deleted and recreated';
     draft.emit({ type: 'node.left', node: name, because: 'deleted', by: 'kubernetes', reason });
@@ -132,7 +133,7 @@ function compare(draft: InventoryDraft, name: string, seen: KubernetesNode | und
   const node = state.nodes.get(name);
   if (node === undefined || node.state === 'gone' || (node.uid === seen.uid && node.unavailable === seen.unavailable))
     return;
-  if (seen.unavailable === '') draft.emit({ type: 'node.available', node: name, uid: seen.uid });
+  if (seen.unavailable === undefined) draft.emit({ type: 'node.available', node: name, uid: seen.uid });
   else draft.emit({ type: 'node.unavailable', node: name, because: seen.unavailable, uid: seen.uid });
 }
 

@@ -12,18 +12,19 @@ export interface NodeState {
   readonly version: string;
   readonly stamp: ReportStamp;
   readonly since: string;
-  readonly because: string;
-  /** Why Kubernetes, or the person or tool that cordoned it, has it out of service; empty if it is in service. */
-  readonly unavailable: string;
-  /** Of its Node object; empty for a node that Kubernetes does not know. */
-  readonly uid: string;
+  /** Why it is silent or gone, where somebody said. */
+  readonly because: string | undefined;
+  /** Why Kubernetes, or the person or tool that cordoned it, has it out of service; undefined if it is in service. */
+  readonly unavailable: string | undefined;
+  /** Of its Node object; undefined for a node that Kubernetes does not know. */
+  readonly uid: string | undefined;
 }
 
 /** A Node object, as the API server has it now. */
 export interface KubernetesNode {
   readonly uid: string;
   readonly labels: Labels;
-  readonly unavailable: string;
+  readonly unavailable: string | undefined;
 }
 
 /** The inventory's fold, and what this copy heard itself. */
@@ -34,8 +35,8 @@ export class State {
   /** The latest announcement of each node that the scheduler has taken, also where it said nothing new. */
   readonly announced = new Table<string, ReportStamp>(this.undo);
   // ---- this copy's own memory ----
-  /** When it last heard of a node, RFC 3339, for people; empty where nobody said. */
-  readonly heardAt = new Map<string, string>();
+  /** When it last heard of a node, RFC 3339, for people; undefined where nobody said. */
+  readonly heardAt = new Map<string, string | undefined>();
   /** The same, monotonic: silence is counted from here. */
   readonly heardMs = new Table<string, number>(this.undo);
   /** Of a node that was heard: how far apart it was asked to beat, at most; 0 if it was not asked. */

@@ -1,4 +1,5 @@
 import type { NewFact } from '#libs/contracts';
+import { migrated } from '#libs/engine';
 import { accepted, committed, factOf, linesOf, pool, renderedChange, validated } from '#libs/testing';
 import { DRAIN, MINUTE, Scheduler, settledAs, types } from './scheduler.fixture.js';
 
@@ -184,7 +185,30 @@ describe('a drain', () => {
         ]),
       };
       const loaded = s.core.load(s.core.migrations?.[6]?.(before), 0) as typeof s.state;
-      expect(loaded.nodes.get('n0')?.lease).toMatchObject({ phase: 'draining', drainTerms: '' });
+      expect(loaded.nodes.get('n0')?.lease).toMatchObject({ phase: 'draining' });
+      expect(loaded.nodes.get('n0')?.lease).not.toHaveProperty('drainTerms');
+    });
+
+    it('goes on from a dump of version 11, which wrote what is absent as an empty text', () => {
+      const s = draining({ onTimeout: 'fail' }, 'n0');
+      type Rows = readonly (readonly [string, { readonly lease?: object }])[];
+      const { nodes, rollouts, ...rest } = s.core.dump(s.state) as { readonly nodes: Rows; readonly rollouts: Rows };
+      const before = {
+        ...rest,
+        nodes: nodes.map(([name, node]) => [name, { ...node, change: '', lease: { ...node.lease, drainTerms: '' } }]),
+        rollouts: rollouts.map(([name, rollout]) => [name, { ...rollout, endedAt: '', supersededBy: '' }]),
+      };
+      const loaded = s.core.load(migrated(s.core, 11, before), 0) as typeof s.state;
+      const [node, rollout] = [loaded.nodes.get('n0'), loaded.rollouts.get('c1')];
+      expect([node?.change, node?.lease?.phase]).toEqual([undefined, 'draining']);
+      for (const [row, field] of [
+        [node?.lease, 'drainTerms'],
+        [rollout, 'endedAt'],
+        [rollout, 'supersededBy'],
+      ] as const) {
+        expect(row).toBeDefined();
+        expect(row).not.toHaveProperty(field);
+      }
     });
 
     it('leaves a node alone that is drained already', () => {

@@ -61,9 +61,7 @@ const eachOf = (table: string, migrate: (row: Row) => Row) => (dumped: unknown) 
 /** From each version to the next. */
 export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> = {
   // Version 6 had no drain settings in leases: drains in progress continue as they were granted.
-  6: eachOf('nodes', (node) =>
-    isRow(node['lease']) ? { ...node, lease: { ...node['lease'], drainTerms: '' } } : node,
-  ),
+  6: (dumped) => dumped,
   // Version 7 had no time limit for taken nodes.
   7: eachOf('nodes', (node) =>
     isRow(node['taken']) ? { ...node, taken: { ...node['taken'], at: '', sinceMs: 0, forMs: 0 } } : node,
@@ -91,6 +89,15 @@ export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> 
   },
   // Version 10 did not record who paused a rollout.
   10: (dumped) => dumped,
+  // Version 11 wrote '' for some absent values.
+  11: (dumped) => {
+    const nodes = eachOf('nodes', (node) => ({
+      ...withoutEmpty(node, ['change']),
+      lease: isRow(node['lease']) ? withoutEmpty(node['lease'], ['drainTerms']) : undefined,
+    }));
+    const rollouts = eachOf('rollouts', (rollout) => withoutEmpty(rollout, ['endedAt', 'supersededBy']));
+    return rollouts(nodes(dumped));
+  },
 };
 
 const withoutEmpty = (row: Row, fields: readonly string[]): Row =>

@@ -151,8 +151,8 @@ const queues: NodeIndex = {
 /** The tallies of rollouts. A lease also counts in its own rollout if the node is no longer a target there. */
 const tallies: NodeIndex = {
   update(state, before, after) {
-    for (const change of new Set([after.change, after.lease?.change ?? '', before?.lease?.change ?? '']))
-      if (change !== '') countTarget(state, change, after.node);
+    for (const change of new Set([after.change, after.lease?.change, before?.lease?.change]))
+      if (change !== undefined && change !== '') countTarget(state, change, after.node);
   },
 };
 

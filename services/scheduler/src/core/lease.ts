@@ -23,8 +23,8 @@ export interface DrainingLease extends LeaseTerms {
   readonly phase: 'draining';
   /** When this copy read that the phase began, monotonic. */
   readonly sinceMs: number;
-  /** The drain settings as one text, to compare; empty if unknown. */
-  readonly drainTerms: string;
+  /** The drain settings as one text, to compare; undefined if unknown. */
+  readonly drainTerms: string | undefined;
   /** The pool has `onTimeout: defer`: the rollout continues without a node that is not drained in time. */
   readonly defers: boolean;
   /** What the drain service reported. With an outcome, the drain was stopped and counts as that outcome. */

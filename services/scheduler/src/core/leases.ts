@@ -142,7 +142,7 @@ function advanceDrain(draft: SchedulerDraft, node: NodeState, lease: DrainingLea
   // The settings of the pool whose unit the lease has; if that pool has no fragment, of the pool that the node is in
   // now.
   const says = draft.state.pools.has(lease.pool) ? lease.pool : node.pool;
-  if (lease.drainTerms !== '' && (terms(says) ?? lease.drainTerms) !== lease.drainTerms)
+  if (lease.drainTerms !== undefined && (terms(says) ?? lease.drainTerms) !== lease.drainTerms)
     return amend(draft, node.node, lease, says);
   const deadlineMs = lease.sinceMs + lease.drainMs;
   if (draft.now.monotonicMs < deadlineMs) return draft.wakeAt(deadlineMs);

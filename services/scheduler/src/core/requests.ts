@@ -115,13 +115,13 @@ function abort(draft: SchedulerDraft, change: Change, by: string, reason: string
 function skip(draft: SchedulerDraft, { node: name, by, reason }: Request & { readonly op: 'node.skip' }): Answer {
   const node = draft.state.nodes.get(name);
   if (node === undefined || !node.joined) return refused('not-found', `node ${name} is not in the fleet`);
-  if (!node.silent && node.change === '' && node.lease === undefined) {
+  if (!node.silent && node.change === undefined && node.lease === undefined) {
     return refused(
       'conflict',
       `there is nothing to skip: ${name} is alive, holds no lease and is not a target of an open rollout`,
     );
   }
-  const { pool, change } = node;
+  const { pool, change = '' } = node;
   if (node.skippedBy === undefined)
     draft.emit({ type: 'node.skipped', node: name, pool, lease: node.lease?.id ?? '', change, by, reason });
   const lease = draft.state.nodes.get(name)?.lease;

@@ -48,8 +48,8 @@ function mayStart(state: State, change: Change): boolean {
  */
 const isFreeOfOthers = (state: State, change: Change): boolean =>
   Object.keys(change.targets).every((name) => {
-    const other = state.nodes.get(name)?.change ?? '';
-    return other === '' || change.replaces.includes(other);
+    const other = state.nodes.get(name)?.change;
+    return other === undefined || change.replaces.includes(other);
   });
 
 /**

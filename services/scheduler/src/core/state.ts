@@ -84,8 +84,8 @@ export interface NodeState {
   /** The config that needs a reboot on this node, because its last lease was escalated. */
   readonly escalated: string | undefined;
   readonly drifted: readonly string[];
-  /** The open rollout that it is a target of; empty for none. */
-  readonly change: string;
+  /** The open rollout that it is a target of. */
+  readonly change: string | undefined;
 }
 
 export type RolloutPhase = 'rolling' | 'complete' | 'succeeded' | 'reverting' | 'reverted' | 'superseded';
@@ -115,8 +115,8 @@ export interface Rollout {
   /** The nodes that stall it. */
   readonly stalledBy: readonly string[];
   readonly startedAt: string;
-  readonly endedAt: string;
-  readonly supersededBy: string;
+  readonly endedAt: string | undefined;
+  readonly supersededBy: string | undefined;
   /** What views show after its targets are deleted. */
   readonly frozen: FrozenRollout | undefined;
 }
@@ -314,11 +314,18 @@ export const unknownNode = (node: string): NodeState => ({
   skippedBy: undefined,
   escalated: undefined,
   drifted: [],
-  change: '',
+  change: undefined,
 });
 
 /** The state of a node; an empty one if the node is unknown. */
 export const nodeOf = (state: State, node: string): NodeState => state.nodes.get(node) ?? unknownNode(node);
+
+/** The open rollout that a node is a target of. */
+export const rolloutOf = (state: State, { change }: NodeState): Rollout | undefined =>
+  change === undefined ? undefined : state.rollouts.get(change);
+/** The state of the node in that rollout. */
+export const targetOf = (state: State, { change, node }: NodeState): TargetState | undefined =>
+  change === undefined ? undefined : state.targets.get(targetKey(change, node));
 
 /** The node of an entry in a set that is not sorted by name. */
 export const nodeOfPlace = (key: string): string => key.slice(key.lastIndexOf('|') + 1);

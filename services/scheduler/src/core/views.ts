@@ -64,7 +64,7 @@ function statusView(state: State, name: string): Body<StatusView> | undefined {
     incompatibleReasons: node.incompatible,
     drifted: node.drifted,
     skipped: node.skippedBy ?? '',
-    change: node.change,
+    change: node.change ?? '',
     ...(node.taken === undefined ? {} : { taken: takenView(node.taken) }),
   };
 }
@@ -129,7 +129,7 @@ export function rolloutView(state: State, change: string): Body<RolloutView> | u
   const rollout = state.rollouts.get(change);
   if (rollout === undefined) return undefined;
   const tally = rollout.frozen?.tally ?? state.tallies.get(change) ?? EMPTY_TALLY;
-  const { phase, paused, failed, unknown, maxFailures, reason, startedAt, endedAt, supersededBy, aborted } = rollout;
+  const { phase, paused, failed, unknown, maxFailures, reason, startedAt, aborted } = rollout;
   return {
     change,
     phase,
@@ -146,8 +146,8 @@ export function rolloutView(state: State, change: string): Body<RolloutView> | u
     worst: worstNodes(state, rollout),
     stalledBy: rollout.stalledBy,
     startedAt,
-    endedAt,
-    supersededBy,
+    endedAt: rollout.endedAt ?? '',
+    supersededBy: rollout.supersededBy ?? '',
     aborted,
   };
 }

@@ -1,7 +1,8 @@
 import { durationText } from '#libs/manifests';
 import { isOpen, isUnanswered, outcomeOf } from './lease.js';
 import {
-  targetKey,
+  rolloutOf,
+  targetOf,
   type NodeState,
   type Rollout,
   type State,
@@ -63,8 +64,8 @@ export const isKnownBad = (state: State, target: { readonly to: string; readonly
 /** What a node should get next, budgets aside; undefined if it needs nothing or must wait. */
 export function wantOf(state: State, node: NodeState): Want | undefined {
   if (!node.joined || node.lease !== undefined || !reachable(node)) return undefined;
-  const rollout = state.rollouts.get(node.change);
-  const target = state.targets.get(targetKey(node.change, node.node));
+  const rollout = rolloutOf(state, node);
+  const target = targetOf(state, node);
   if (rollout === undefined || target === undefined || target.left) return wantOutside(state, node);
   if (classOf(rollout, target, node) !== 'pending') return undefined;
   if (blockedBecause(state, rollout, target, node) !== undefined) return undefined;

@@ -1,6 +1,6 @@
 import { isUnavailable, poolBudget } from './indexes.js';
 import type { Lease } from './lease.js';
-import { nodeOf, targetKey, type NodeState, type State } from './state.js';
+import { nodeOf, rolloutOf, targetOf, type NodeState, type State } from './state.js';
 import { unavailableBecause } from './views.js';
 import { blockedBecause, wantOf, takenText } from './want.js';
 
@@ -19,7 +19,7 @@ export interface Why {
 /** The first reason that applies is the answer. */
 export function why(state: State, node: NodeState, nowMs: number): Why {
   const { pool, change, lease, skippedBy, taken } = node;
-  const base = { node: node.node, pool, holders: [], ...(change === '' ? {} : { change }) };
+  const base = { node: node.node, pool, holders: [], ...(change === undefined ? {} : { change }) };
   if (!node.joined) return { ...base, because: 'left', text: 'it has left the fleet' };
   if (lease !== undefined) return whyLeased(base, node, lease);
   if (skippedBy !== undefined) {
@@ -65,8 +65,8 @@ function whyLeased(base: Base, node: NodeState, lease: Lease): Why {
 }
 
 function whyFree(state: State, node: NodeState, base: Base, nowMs: number): Why {
-  const target = state.targets.get(targetKey(node.change, node.node));
-  const rollout = state.rollouts.get(node.change);
+  const target = targetOf(state, node);
+  const rollout = rolloutOf(state, node);
   if (node.incompatible.length > 0 && target === undefined) {
     const reasons = node.incompatible.map((reason) => reason.message).join('; ');
     return { ...base, because: 'incompatible', text: `the committed config is incompatible with it: ${reasons}` };
@@ -114,7 +114,7 @@ function whyIdle(state: State, node: NodeState, base: Base): Why {
     return { ...base, change: waiting[0], because: 'not-started', text };
   }
   if (node.rendered !== undefined) return { ...base, because: 'in-review', text: 'its config is being reviewed' };
-  if (node.change !== '') return { ...base, because: 'settled', text: `it is done in ${node.change}` };
+  if (node.change !== undefined) return { ...base, because: 'settled', text: `it is done in ${node.change}` };
   if (node.desired === undefined) {
     const text = 'its desired config is not known yet: it is about to be rendered';
     return { ...base, because: 'not-rendered', text };

@@ -41,13 +41,13 @@ export class StateFolder {
   async readJournal(
     node: string,
     emptyHash: string,
-  ): Promise<{ readonly journal: Journal; readonly fellBack: string }> {
+  ): Promise<{ readonly journal: Journal; readonly fellBack?: string }> {
     const path = join(this.path, 'journal.json');
     const previous = join(this.path, 'journal.prev.json');
     const [text, before] = await Promise.all([textOf(path), textOf(previous)]);
-    if (text === undefined && before === undefined) return { journal: newJournal(node, emptyHash), fellBack: '' };
+    if (text === undefined && before === undefined) return { journal: newJournal(node, emptyHash) };
     const decoded = text === undefined ? 'missing' : decodeJournal(text);
-    if (typeof decoded !== 'string') return { journal: ownJournal(decoded, node, path), fellBack: '' };
+    if (typeof decoded !== 'string') return { journal: ownJournal(decoded, node, path) };
     // An older one would know nothing of what the newer applier has begun or taken over since.
     if (text !== undefined && isNewer(text))
       throw new StateError(

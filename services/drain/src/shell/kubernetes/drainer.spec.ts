@@ -319,11 +319,10 @@ describeOnKube('a node in Kubernetes', (world) => {
       how: {},
       termsMs: performance.now(),
       amended: 0,
-      blockedSince: '',
       reboots: false,
       cordoned: false,
       pods: 0,
-      blockedBy: '',
+      blocked: undefined,
     };
     let looked = 0;
     const slow = new NodeDrain(

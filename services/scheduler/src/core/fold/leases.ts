@@ -95,7 +95,7 @@ function released(
   lease: EndedLease,
 ): Pick<NodeState, 'lease' | 'lastLease' | 'skippedBy'> {
   state.shownMs.delete(lease.id);
-  return { lease: undefined, lastLease: lease, skippedBy: change === '' && !silent ? undefined : skippedBy };
+  return { lease: undefined, lastLease: lease, skippedBy: change === undefined && !silent ? undefined : skippedBy };
 }
 
 /** When a node is tried again outside a rollout, after a lease has ended. */
@@ -104,7 +104,7 @@ function afterLease(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs:
     case 'applied':
       return {
         retry: undefined,
-        deferred: node.change === '' ? undefined : node.deferred,
+        deferred: node.change === undefined ? undefined : node.deferred,
         drifted: [],
         desired: node.desired && { ...node.desired, joining: false },
       };

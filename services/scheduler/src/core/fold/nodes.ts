@@ -13,7 +13,7 @@ const LEFT = {
   outOfService: undefined,
   taken: undefined,
   deferred: undefined,
-  change: '',
+  change: undefined,
   desired: undefined,
   rendered: undefined,
   retry: undefined,
@@ -27,7 +27,8 @@ export const NODE_FACTS: FactTable<State> = {
   'node.left': (state, { node: name }, { sequence }) => {
     outdate(state, name);
     // If it comes back, it joins as a new node and is no longer a target of this rollout.
-    patchTarget(state, nodeOf(state, name).change, name, { left: true });
+    const { change } = nodeOf(state, name);
+    if (change !== undefined) patchTarget(state, change, name, { left: true });
     putNode(state, assignPool(state, { ...nodeOf(state, name), ...LEFT }), sequence);
     reassignShared(state, sequence);
     stopStalling(state, name);
@@ -108,7 +109,7 @@ function outdate(state: State, node: string): void {
 function rendered(state: State, fact: FactOf<'node.rendered'>, { sequence }: Entry): void {
   for (const change of fact.outdatedIn) patchTarget(state, change, fact.node, { left: true });
   const node = nodeOf(state, fact.node);
-  const left = fact.outdatedIn.includes(node.change) ? leftRollout(node) : node;
+  const left = node.change !== undefined && fact.outdatedIn.includes(node.change) ? leftRollout(node) : node;
   putNode(state, { ...left, rendered: { hash: fact.hash, recipe: fact.recipe } }, sequence);
 }
 
@@ -132,7 +133,7 @@ export function reported(state: State, fact: NonNullable<ReturnType<typeof taken
       ? { ...node.lease, answered: true }
       : node.lease;
   const drifted = fact.report === 'drifted' ? fact.differences : fact.report === 'applied' ? [] : node.drifted;
-  const deferred = node.change === '' && node.desired?.hash === hash ? undefined : node.deferred;
+  const deferred = node.change === undefined && node.desired?.hash === hash ? undefined : node.deferred;
   const desired = node.desired?.hash === hash ? { ...node.desired, joining: false } : node.desired;
   return { ...node, report, drifted, deferred, desired, lease };
 }

@@ -63,7 +63,7 @@ export function drop(state: State, name: string): void {
  */
 export const leftRollout = (node: NodeState): NodeState => ({
   ...node,
-  change: '',
+  change: undefined,
   escalated: undefined,
   skippedBy: node.silent ? node.skippedBy : undefined,
   deferred: hasDesired(node) ? undefined : node.deferred,

@@ -58,8 +58,8 @@ function start(state: State, fact: FactOf<'rollout.started'>, { sequence }: Entr
     nodes: Object.keys(change.targets).sort(),
     stalledBy: [],
     startedAt: fact.at,
-    endedAt: '',
-    supersededBy: '',
+    endedAt: undefined,
+    supersededBy: undefined,
     frozen: undefined,
   };
   state.rollouts.set(fact.change, rollout);
