@@ -1,15 +1,32 @@
-import { isNodeName } from '#libs/contracts';
+import {
+  isObject,
+  LabelMap,
+  NestedList,
+  NODE_NAME,
+  Optional,
+  readShape,
+  Ruled,
+  Text,
+  type Problem,
+} from '#libs/manifests';
 import { readBounded, textOf } from '../input/bounded-file.js';
 import { UsageError } from '../output/exit.js';
 
 /** One node of a local fleet. */
-export interface InventoryNode {
-  readonly name: string;
-  readonly labels: Readonly<Record<string, string>>;
+export class InventoryNode {
+  @Text(NODE_NAME) readonly name!: string;
+  @Optional() @LabelMap() readonly labels: Readonly<Record<string, string>> = {};
+}
+
+/** The nodes of a local fleet; each name once. */
+@Ruled({ problems: ({ nodes }) => (Array.isArray(nodes) ? nodes.flatMap(problemsOfName) : []), schema: {} })
+class Inventory {
+  @NestedList(() => InventoryNode) readonly nodes!: readonly InventoryNode[];
 }
 
 /** How many appliers one process serves well; more are split over the cores. */
 const NODES_OF_A_PROCESS = 50;
+const EXAMPLE = '{"nodes": [{"name": "w-1", "labels": {"role": "edge"}}]}';
 /** The limit for one machine. */
 const MOST_NODES = 10_000;
 
@@ -20,22 +37,17 @@ export function readInventory(file: string): readonly InventoryNode[] {
 
 /** The nodes of an inventory's text. */
 export function parseInventory(text: string, file: string): readonly InventoryNode[] {
-  let value: unknown;
+  const place = `--inventory ${file}`;
+  let json: unknown;
   try {
-    value = JSON.parse(text);
+    json = JSON.parse(text);
   } catch (error) {
-    throw new UsageError(`--inventory ${file} is not valid JSON: ${(error as Error).message}`);
+    throw new UsageError(`${place} is not valid JSON: ${(error as Error).message}`);
   }
-  const nodes = isObject(value) ? value['nodes'] : undefined;
-  if (!Array.isArray(nodes))
-    throw new UsageError(`--inventory ${file}: must be {"nodes": [{"name": "w-1", "labels": {"role": "edge"}}]}`);
-  const problems = nodes.flatMap((node, index) => nodeProblems(node, index, nodes));
-  if (problems.length > 0)
-    throw new UsageError(problems.map((problem) => `--inventory ${file}: ${problem}`).join('\n'));
-  return (nodes as { name: string; labels?: Record<string, string> }[]).map(({ name, labels }) => ({
-    name,
-    labels: labels ?? {},
-  }));
+  const { value, problems } = readShape(Inventory, json);
+  if (problems.length === 0) return value.nodes;
+  const lines = problems.map(({ at, message }) => `${place}: ${at === '' ? '' : `${at}: `}${message}`);
+  throw new UsageError([...lines, `An inventory looks like ${EXAMPLE}`].join('\n'));
 }
 
 /** Nodes `node-01`, `node-02`, … with two roles and three zones. */
@@ -64,19 +76,10 @@ export function nodesOfShard(nodes: readonly InventoryNode[], shard: string): re
   return nodes.filter((_, n) => n % count === index - 1);
 }
 
-function nodeProblems(node: unknown, index: number, all: readonly unknown[]): string[] {
-  const place = `nodes[${index}]`;
-  if (!isObject(node)) return [`${place} must be an object with "name" and "labels"`];
-  const { name, labels = {}, ...rest } = node;
-  const problems = Object.keys(rest).map((key) => `${place}.${key} is unknown; a node has "name" and "labels"`);
-  if (typeof name !== 'string' || !isNodeName(name))
-    problems.push(`${place}.name is ${JSON.stringify(name)}, but must be a DNS name: a-z, 0-9, "-" and "."`);
-  else if (all.findIndex((other) => isObject(other) && other['name'] === name) !== index)
-    problems.push(`${place}.name ${name} is defined twice`);
-  if (!isObject(labels) || Object.values(labels).some((value) => typeof value !== 'string'))
-    problems.push(`${place}.labels must map names to strings`);
-  return problems;
+function problemsOfName(node: unknown, index: number, all: readonly unknown[]): readonly Problem[] {
+  const name = isObject(node) ? node['name'] : undefined;
+  const isTwice = name !== undefined && all.findIndex((other) => isObject(other) && other['name'] === name) !== index;
+  return isTwice
+    ? [{ at: `nodes[${index}].name`, code: 'twice', message: `${JSON.stringify(name)} is defined twice` }]
+    : [];
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
