@@ -33,7 +33,10 @@ module.exports = {
   moduleFileExtensions: ['ts', 'js', 'cjs', 'mjs', 'json'],
   transform: { '^.+\\.ts$': swc('typescript'), '^.+\\.m?js$': swc('ecmascript') },
   transformIgnorePatterns: [`/node_modules/(?!(${esm.join('|')})/)`],
-  moduleNameMapper: { '^#libs/([^/]+)$': '<rootDir>/libs/$1/src/index.ts' },
+  moduleNameMapper: {
+    '^#libs/([^/]+)$': '<rootDir>/libs/$1/src/index.ts',
+    '^#libs/([^/]+)/lean$': '<rootDir>/libs/$1/src/lean.ts',
+  },
   resolver: '<rootDir>/tools/jest-resolver.cjs',
   reporters: ['default', '<rootDir>/tools/closing-line-reporter.cjs'],
   globalSetup: '<rootDir>/tools/jest-prepare.cjs',

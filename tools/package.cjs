@@ -19,10 +19,10 @@ const out = at < 0 ? join(root, 'build') : process.argv[at + 1];
 const own = {
   name: 'own',
   setup(bundle) {
-    bundle.onResolve({ filter: /^#libs\// }, ({ path }) => ({
-      path: join(root, 'libs', path.slice('#libs/'.length), 'src/index.ts'),
-      sideEffects: false,
-    }));
+    bundle.onResolve({ filter: /^#libs\// }, ({ path }) => {
+      const [, library, door = 'index'] = path.split('/');
+      return { path: join(root, 'libs', library, 'src', `${door}.ts`), sideEffects: false };
+    });
     bundle.onResolve({ filter: /^\.\.?\// }, async ({ path, importer, resolveDir, kind, pluginData }) => {
       if (pluginData === own || importer.includes('node_modules')) return undefined;
       const found = await bundle.resolve(path, { importer, resolveDir, kind, pluginData: own });

@@ -1,3 +1,10 @@
 // For dependency-cruiser, which reads it as a webpack config: '#libs/x' is the library's source and not its build.
 const { join } = require('node:path');
-module.exports = { resolve: { alias: { '#libs/*': join(process.cwd(), 'libs/*/src/index.ts') } } };
+module.exports = {
+  resolve: {
+    alias: {
+      '#libs/manifests/lean': join(process.cwd(), 'libs/manifests/src/lean.ts'),
+      '#libs/*': join(process.cwd(), 'libs/*/src/index.ts'),
+    },
+  },
+};

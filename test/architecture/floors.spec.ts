@@ -63,6 +63,7 @@ describe('each rule bites', () => {
     ['core-by-its-door', 'services/merger/src/shell/planted.ts', `import '../core/planted.js';`],
     ['cli-hosts-appliers-only', 'cli/src/planted.ts', `import '../../services/merger/src/shell/index.js';`],
     ['cli-hosts-appliers-only', 'cli/src/planted-core.ts', `import '../../services/applier/src/core/index.js';`],
+    ['applier-checks-no-manifests', 'services/applier/src/shell/planted.ts', `import '#libs/manifests';`],
     ['nats-behind-the-bus', 'cli/src/planted-nats.ts', `import '@nats-io/transport-node';`],
     [
       'nats-behind-the-bus',

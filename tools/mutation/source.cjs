@@ -25,7 +25,8 @@ Module._extensions['.ts'] = (module, filename) => {
 /** As in tools/jest-resolver.cjs: first-party imports name the compiled file, and its source stands there. */
 const resolve = Module._resolveFilename;
 Module._resolveFilename = (request, parent, ...rest) => {
-  if (request.startsWith('#libs/')) return join(root, 'libs', request.slice('#libs/'.length), 'src/index.ts');
+  const library = /^#libs\/([^/]+)(?:\/(lean))?$/.exec(request);
+  if (library !== null) return join(root, 'libs', library[1], 'src', `${library[2] ?? 'index'}.ts`);
   const isOurs = parent?.filename?.endsWith('.ts') && /^\.{1,2}\/.*\.js$/.test(request);
   return resolve(isOurs ? `${request.slice(0, -'.js'.length)}.ts` : request, parent, ...rest);
 };

@@ -5,7 +5,7 @@ import { reasonLines } from '../output/reasons.js';
 import { live } from '../output/live.js';
 import { counts, isInLines, rolloutTree } from '../output/rollout-tree.js';
 import type { Session } from '../connection/session.js';
-import { roughDuration } from '#libs/manifests';
+import { roughDuration } from '#libs/manifests/lean';
 
 /** Follows a change to its end, for `--wait`; the exit code says how it ended. */
 export async function waitForChange(session: Session, id: string, timeoutMs: number): Promise<FollowResult> {

@@ -1,4 +1,4 @@
-import { parseCidr } from '#libs/manifests';
+import { parseCidr } from '#libs/manifests/lean';
 import { fieldsAt, literal, type Fields, type ImportReport } from './import-report.js';
 import { Place } from './place.js';
 

@@ -1,5 +1,5 @@
 import { isChangeId, isHash, isNodeName } from '#libs/contracts';
-import { parseDuration } from '#libs/manifests';
+import { parseDuration } from '#libs/manifests/lean';
 import { UsageError } from '../output/exit.js';
 
 /** Refuses what cannot be the id of a change. */

@@ -1,5 +1,5 @@
 import { byAge, type KnownBadView, type NodeView, type StatusView, type ViewValues } from '#libs/contracts';
-import { durationText } from '#libs/manifests';
+import { durationText } from '#libs/manifests/lean';
 import type { Colours } from './io.js';
 import { actionText } from './plan.js';
 import { changeStatus } from '../change/change-status.js';

@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
-import { roughDuration } from '#libs/manifests';
+import { roughDuration } from '#libs/manifests/lean';
 
 /** Columns as kubectl aligns them: upper-case heads, three spaces between, none at the end of a line. */
 export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {

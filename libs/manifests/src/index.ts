@@ -1,9 +1,9 @@
 export * from './address.js';
 export * from './change.js';
 export * from './drains.js';
-export * from './duration.js';
 export * from './immutable.js';
 export * from './json-form.js';
+export * from './lean.js';
 export * from './kinds/bgp-peering.js';
 export * from './kinds/directory.js';
 export * from './kinds/disruption-policy.js';
@@ -66,10 +66,5 @@ export { compareDefinitions, type DefinitionDifference } from './custom-resource
 export * from './requests/requests.js';
 export * from './requests/forms.js';
 export * from './requests/request-reader.js';
-export * from './network/elements.js';
-export * from './network/entries.js';
-export { isNetworkEntry, NETWORK_KINDS, type NetworkKind } from './network/fragments.js';
 export * from './network/needs.js';
-export { networkOf } from './network/network.js';
 export * from './network/network-review.js';
-export * from './network/ip-address.js';

@@ -1,7 +1,7 @@
 import { isMissingStream } from '#libs/nats';
 import { assertNever } from '#libs/engine';
 import type { ConfigEntry } from '#libs/contracts';
-import { wordsFor } from '#libs/manifests';
+import { wordsFor } from '#libs/manifests/lean';
 import {
   UNREACHABLE,
   type ApplierRun,

@@ -1,4 +1,4 @@
-import { durationMs } from '#libs/manifests';
+import { durationMs } from '#libs/manifests/lean';
 import type { Config, ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals, Refusal } from '../core/index.js';
 import type { Host } from './host/host.js';

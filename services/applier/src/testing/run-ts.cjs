@@ -19,8 +19,8 @@ Module._extensions['.ts'] = (module, file) =>
 
 const found = Module._resolveFilename;
 Module._resolveFilename = function resolveSource(request, parent, ...rest) {
-  const library = /^#libs\/([^/]+)$/.exec(request);
-  if (library !== null) return join(repository, 'libs', library[1], 'src/index.ts');
+  const library = /^#libs\/([^/]+)(?:\/(lean))?$/.exec(request);
+  if (library !== null) return join(repository, 'libs', library[1], 'src', `${library[2] ?? 'index'}.ts`);
   if (request.startsWith('.') && request.endsWith('.js') && parent?.filename?.endsWith('.ts'))
     return found.call(this, `${request.slice(0, -3)}.ts`, parent, ...rest);
   return found.call(this, request, parent, ...rest);

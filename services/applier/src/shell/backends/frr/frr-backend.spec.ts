@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
-import { networkOf } from '#libs/manifests';
+import { networkOf } from '#libs/manifests/lean';
 import { until } from '#libs/testing';
 import { describeWithNetwork, Namespace } from '../../../testing/network-namespace.js';
 import { config, Host, probe } from '../../applier-host.fixture.js';

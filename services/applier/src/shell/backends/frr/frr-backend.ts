@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
-import type { FrrLine, FrrPart } from '#libs/manifests';
+import type { FrrLine, FrrPart } from '#libs/manifests/lean';
 import type { Original } from '../../../core/index.js';
 import { Refused, type Backend } from '../../ports.js';
 import { isMissing, writeWhole } from '../../state/whole-file.js';

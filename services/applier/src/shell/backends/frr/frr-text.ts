@@ -1,4 +1,4 @@
-import type { FrrLine } from '#libs/manifests';
+import type { FrrLine } from '#libs/manifests/lean';
 
 /** A line of FRR's configuration, with the lines below it and the line that ends it. */
 export interface Block {

@@ -1,5 +1,4 @@
-import { parseAddress, parseCidr } from '#libs/manifests';
-import type { LinkAddress } from '#libs/manifests';
+import { parseAddress, parseCidr, type LinkAddress } from '#libs/manifests/lean';
 import { ElementBackend, type ElementState } from './element-backend.js';
 import { LINK_GROUP } from './tools.js';
 

@@ -1,4 +1,4 @@
-import type { Link } from '#libs/manifests';
+import type { Link } from '#libs/manifests/lean';
 import { ElementBackend, type ElementState } from './element-backend.js';
 import { LINK_GROUP } from './tools.js';
 

@@ -1,5 +1,5 @@
 import { access } from 'node:fs/promises';
-import { ELEMENT_KINDS, isNetworkEntry, networkEntries, type ElementKind } from '#libs/manifests';
+import { ELEMENT_KINDS, isNetworkEntry, networkEntries, type ElementKind } from '#libs/manifests/lean';
 import type { Config, ConfigEntry } from '#libs/contracts';
 import type { Backend } from '../../ports.js';
 import { AddressBackend } from './address-backend.js';

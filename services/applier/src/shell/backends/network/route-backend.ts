@@ -1,5 +1,4 @@
-import { bitsOf, parseAddress, parseCidr } from '#libs/manifests';
-import type { Route } from '#libs/manifests';
+import { bitsOf, parseAddress, parseCidr, type Route } from '#libs/manifests/lean';
 import { ElementBackend, type ElementState } from './element-backend.js';
 import { PROTOCOL } from './tools.js';
 

@@ -1,5 +1,4 @@
-import { parseAddress, parseCidr } from '#libs/manifests';
-import type { LookupRule } from '#libs/manifests';
+import { parseAddress, parseCidr, type LookupRule } from '#libs/manifests/lean';
 import { ElementBackend, type ElementState } from './element-backend.js';
 import { PROTOCOL } from './tools.js';
 

@@ -1,0 +1,7 @@
+// A second door, for who checks no manifests: validators and schemas are most of what this library loads.
+export * from './duration.js';
+export * from './network/elements.js';
+export * from './network/entries.js';
+export { isNetworkEntry, NETWORK_KINDS, type NetworkKind } from './network/fragments.js';
+export * from './network/ip-address.js';
+export { networkOf } from './network/network.js';
