@@ -142,7 +142,7 @@ export class Cluster {
     return { outcome: 'accepted' };
   }
 
-  /** There and back; what was sent arrives though the sender died. Of writes the question may be lost, or the answer. */
+  /** There and back; what was sent arrives though the sender died. Of writes the way there or back may be lost. */
   ask<T>(question: () => T, reply: (answer: T | ApiTrouble) => void, writes = false): void {
     const { chance, conditions, world } = this;
     const delayMs = (): number => chance.next() * conditions.delayMs;
