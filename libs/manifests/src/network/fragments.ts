@@ -5,7 +5,7 @@ import type { RoutingTableSpec } from '../kinds/routing-table.js';
 import type { VrfSpec } from '../kinds/vrf.js';
 
 /** A fragment of a config, with its spec read as its kind says. */
-export interface Read<S> {
+export interface NetworkFragment<S> {
   readonly id: string;
   readonly name: string;
   readonly spec: Omit<S, 'nodeSelector'>;
@@ -13,10 +13,10 @@ export interface Read<S> {
 
 /** The fragments of a config that say what its network should have, by kind, in an order of their own. */
 export interface NetworkFragments {
-  readonly vrfs: readonly Read<VrfSpec>[];
-  readonly layer2: readonly Read<Layer2NetworkSpec>[];
-  readonly tables: readonly Read<RoutingTableSpec>[];
-  readonly peerings: readonly Read<BgpPeeringSpec>[];
+  readonly vrfs: readonly NetworkFragment<VrfSpec>[];
+  readonly layer2: readonly NetworkFragment<Layer2NetworkSpec>[];
+  readonly tables: readonly NetworkFragment<RoutingTableSpec>[];
+  readonly peerings: readonly NetworkFragment<BgpPeeringSpec>[];
 }
 
 /** The kinds that make up a node's network: they act live and under probes, and rules of a policy name them. */
@@ -30,7 +30,7 @@ export function networkFragments(
   config: Config,
   holds: (entry: ConfigEntry) => boolean = () => true,
 ): NetworkFragments {
-  const read = <S>(kind: string): readonly Read<S>[] =>
+  const read = <S>(kind: string): readonly NetworkFragment<S>[] =>
     config.fragments
       .filter((entry) => entry.kind === kind && holds(entry))
       .map((entry) => ({
@@ -41,10 +41,14 @@ export function networkFragments(
       .sort((a, b) => compareText(a.name, b.name));
   return {
     vrfs: read('Vrf'),
-    layer2: [...read<Layer2NetworkSpec>('Layer2Network')].sort((a, b) => a.spec.id - b.spec.id),
-    tables: [...read<RoutingTableSpec>('RoutingTable')].sort((a, b) => a.spec.tableId - b.spec.tableId),
+    layer2: read<Layer2NetworkSpec>('Layer2Network').toSorted((a, b) => a.spec.id - b.spec.id),
+    tables: read<RoutingTableSpec>('RoutingTable').toSorted((a, b) => a.spec.tableId - b.spec.tableId),
     peerings: read('BgpPeering'),
   };
 }
+
+/** Only those of the fields that are there. */
+export const given = <T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 
 export const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,17 +1,18 @@
-import { parseCidr } from './ip-address.js';
+import { durationMs } from '../duration.js';
 import type { BgpPeeringSpec } from '../kinds/bgp-peering.js';
 import type { Layer2NetworkSpec } from '../kinds/layer2-network.js';
 import type { RouteFilter } from '../kinds/route-filter.js';
 import { shownCommunities } from './communities.js';
 import type { FrrLine, FrrPart } from './elements.js';
-import type { NetworkFragments, Read } from './fragments.js';
+import type { NetworkFragment, NetworkFragments } from './fragments.js';
+import { familyOf, networkText } from './ip-address.js';
 import { bridgeName } from './layer2.js';
 import { filtersOf, type Vrf } from './vrf.js';
 
 /** A peering with what it refers to. */
 export interface Peering {
-  readonly spec: Read<BgpPeeringSpec>['spec'];
-  readonly network: Read<Layer2NetworkSpec>['spec'];
+  readonly spec: NetworkFragment<BgpPeeringSpec>['spec'];
+  readonly network: NetworkFragment<Layer2NetworkSpec>['spec'];
 }
 
 /** What FRR should have; undefined when nothing needs it. */
@@ -28,23 +29,13 @@ export function frrOf(vrfs: readonly Vrf[], peerings: readonly Peering[]): FrrPa
   ].sort();
   if (instances.length === 0) return undefined;
   const lines = [
-    ...routed.flatMap((vrf) => [
-      ...filterLines(`sluice-${vrf.name}-import`, vrf.import),
-      ...filterLines(`sluice-${vrf.name}-export`, vrf.export),
-    ]),
-    ...peerings.flatMap((peering) => peeringFilters(peering)),
-    ...instances.flatMap((into) =>
-      leakMap(
-        into,
-        leaks.filter((leak) => leak.into === into),
-      ),
-    ),
+    ...routed.flatMap((vrf) => [importList(vrf), exportList(vrf)]).flatMap(listLines),
+    ...peerings.flatMap(peeringFilters),
+    ...instances.flatMap((into) => leakMap(into, leaks)),
     ...routed.flatMap(vrfLines),
     ...instances.map((name) => instanceLine(name, vrfs, peerings, leaks)),
   ];
-  const ownAs = [...vrfs.map(({ localAs }) => localAs), ...peerings.map(({ spec }) => spec.localAs)].find(
-    (as) => as !== undefined,
-  );
+  const [ownAs] = [...vrfs, ...peerings.map(({ spec }) => spec)].flatMap(({ localAs }) => localAs ?? []);
   return { lines, ...(ownAs === undefined ? {} : { ownAs }) };
 }
 
@@ -58,7 +49,7 @@ export function peeringsOf(fragments: NetworkFragments): readonly Peering[] {
 }
 
 /** Whether a VRF exchanges routes with anybody. */
-export const needsBgp = (vrf: Vrf): boolean =>
+const needsBgp = (vrf: Vrf): boolean =>
   vrf.vni !== undefined || vrf.import.length > 0 || vrf.export.length > 0 || vrf.aggregate.length > 0;
 
 /** Of the instance without a VRF, in FRR's own words. */
@@ -71,63 +62,50 @@ const FAMILIES = [
 ] as const;
 
 const leaf = (line: string): FrrLine => ({ line, below: [] });
-const familyOf = (cidr: string): 4 | 6 => parseCidr(cidr)?.family ?? 4;
+const ipWord = (cidr: string): string => (familyOf(cidr) === 4 ? 'ip' : 'ipv6');
+
+interface PrefixList {
+  readonly name: string;
+  readonly filters: readonly RouteFilter[];
+}
+const importList = (vrf: Vrf): PrefixList => ({ name: `sluice-${vrf.name}-import`, filters: vrf.import });
+const exportList = (vrf: Vrf): PrefixList => ({ name: `sluice-${vrf.name}-export`, filters: vrf.export });
 
 /** Routes of one instance that go into another one. */
-interface Leak {
+interface RouteLeak {
   readonly into: string;
   readonly from: string;
-  /** Name and lines of a list; without it, everything. */
-  readonly list: { readonly name: string; readonly filters: readonly RouteFilter[] } | undefined;
+  /** Without it, everything. */
+  readonly list: PrefixList | undefined;
   readonly communities: readonly string[];
 }
 
-function leaksOf(vrfs: readonly Vrf[], peerings: readonly Peering[]): readonly Leak[] {
-  const leaks = vrfs.flatMap((vrf): Leak[] => [
-    ...(vrf.import.length === 0
-      ? []
-      : [
-          {
-            into: DEFAULT,
-            from: vrf.name,
-            list: { name: `sluice-${vrf.name}-import`, filters: vrf.import },
-            communities: [],
-          },
-        ]),
-    ...(vrf.export.length === 0
-      ? []
-      : [
-          {
-            into: vrf.name,
-            from: DEFAULT,
-            list: { name: `sluice-${vrf.name}-export`, filters: vrf.export },
-            communities: vrf.communities,
-          },
-        ]),
-  ]);
-  const foreign = peerings.flatMap(({ spec, network }): Leak[] => {
-    const [from, into] = [network.vrf ?? DEFAULT, spec.vrf ?? network.vrf ?? DEFAULT];
-    return from === into ? [] : [{ into, from, list: undefined, communities: [] }];
-  });
-  const known = new Set<string>();
-  return [...leaks, ...foreign].filter((leak) => {
-    const key = JSON.stringify(leak);
-    return known.has(key) ? false : (known.add(key), true);
-  });
+function leaksOf(vrfs: readonly Vrf[], peerings: readonly Peering[]): readonly RouteLeak[] {
+  const listed = vrfs
+    .flatMap((vrf) => [
+      { into: DEFAULT, from: vrf.name, list: importList(vrf), communities: [] },
+      { into: vrf.name, from: DEFAULT, list: exportList(vrf), communities: vrf.communities },
+    ])
+    .filter(({ list }) => list.filters.length > 0);
+  const foreign = peerings
+    .map(({ spec, network: { vrf = DEFAULT } }) => ({
+      into: spec.vrf ?? vrf,
+      from: vrf,
+      list: undefined,
+      communities: [],
+    }))
+    .filter(({ into, from }) => into !== from);
+  const byText = new Map([...listed, ...foreign].map((leak): [string, RouteLeak] => [JSON.stringify(leak), leak]));
+  return [...byText.values()];
 }
 
 /** A list's places are numbered again: the parts of a VRF number theirs on their own. */
-function filterLines(name: string, filters: readonly RouteFilter[]): readonly FrrLine[] {
-  return filters.map(({ cidr, action, ge, le }, i) => {
-    const range = [...(ge === undefined ? [] : [`ge ${ge}`]), ...(le === undefined ? [] : [`le ${le}`])];
-    const list = familyOf(cidr) === 4 ? 'ip' : 'ipv6';
-    return leaf(
-      [`${list} prefix-list ${name} seq ${(i + 1) * 5} ${action} ${parseCidr(cidr)?.network ?? cidr}`, ...range].join(
-        ' ',
-      ),
-    );
+const listLines = ({ name, filters }: PrefixList): readonly FrrLine[] =>
+  filters.map(({ cidr, action, ge, le }, i) => {
+    const range = [...(ge === undefined ? [] : [` ge ${ge}`]), ...(le === undefined ? [] : [` le ${le}`])];
+    const place = `${ipWord(cidr)} prefix-list ${name} seq ${(i + 1) * 5}`;
+    return leaf(`${place} ${action} ${networkText(cidr)}${range.join('')}`);
   });
-}
 
 interface MapStep {
   readonly match: readonly string[];
@@ -141,22 +119,24 @@ const routeMap = (name: string, steps: readonly MapStep[]): readonly FrrLine[] =
   }));
 
 /** One step for each family that a list has lines of; all routes without a list. */
-function stepsFor(list: Leak['list'], match: readonly string[], set: readonly string[]): readonly MapStep[] {
+function stepsFor(list: PrefixList | undefined, match: readonly string[], set: readonly string[]): readonly MapStep[] {
   if (list === undefined) return [{ match, set }];
-  return FAMILIES.filter(({ family }) => list.filters.some(({ cidr }) => familyOf(cidr) === family)).map((of) => ({
+  return FAMILIES.filter(({ family }) => isOfFamily(list, family)).map((of) => ({
     match: [`match ${of.list} address prefix-list ${list.name}`, ...match],
     set,
   }));
 }
 
-function leakMap(into: string, leaks: readonly Leak[]): readonly FrrLine[] {
-  const steps = leaks.flatMap(({ from, list, communities }) =>
-    stepsFor(
-      list,
-      [`match source-vrf ${from}`],
-      communities.length === 0 ? [] : [`set community ${shownCommunities(communities).join(' ')} additive`],
-    ),
-  );
+const isOfFamily = ({ filters }: PrefixList, family: 4 | 6): boolean =>
+  filters.some(({ cidr }) => familyOf(cidr) === family);
+
+function leakMap(into: string, leaks: readonly RouteLeak[]): readonly FrrLine[] {
+  const steps = leaks
+    .filter((leak) => leak.into === into)
+    .flatMap(({ from, list, communities }) => {
+      const set = communities.length === 0 ? [] : [`set community ${shownCommunities(communities).join(' ')} additive`];
+      return stepsFor(list, [`match source-vrf ${from}`], set);
+    });
   return routeMap(`sluice-into-${into}`, steps);
 }
 
@@ -167,45 +147,38 @@ const groupOf = ({ network }: Peering): string => `sluice-${bridgeName(network.i
  */
 function peeringFilters(peering: Peering): readonly FrrLine[] {
   const group = groupOf(peering);
-  return [
-    ['in', peering.spec.import],
-    ['out', peering.spec.export],
-  ].flatMap(([way, written]) => {
-    const filters = filtersOf([written as readonly RouteFilter[] | undefined]);
-    const name = `${group}-${String(way)}`;
-    return [
-      ...filterLines(name, filters),
-      ...routeMap(name, stepsFor(filters.length === 0 ? undefined : { name, filters }, [], [])),
-    ];
+  const { import: incoming, export: outgoing } = peering.spec;
+  return Object.entries({ in: incoming, out: outgoing }).flatMap(([way, written]) => {
+    const list = { name: `${group}-${way}`, filters: filtersOf([written]) };
+    const steps = stepsFor(list.filters.length === 0 ? undefined : list, [], []);
+    return [...listLines(list), ...routeMap(list.name, steps)];
   });
 }
 
 function vrfLines(vrf: Vrf): readonly FrrLine[] {
   const below = [
     ...(vrf.vni === undefined ? [] : [`vni ${vrf.vni}`]),
-    ...vrf.aggregate.map(
-      (cidr) => `${familyOf(cidr) === 4 ? 'ip' : 'ipv6'} route ${parseCidr(cidr)?.network ?? cidr} blackhole`,
-    ),
+    ...vrf.aggregate.map((cidr) => `${ipWord(cidr)} route ${networkText(cidr)} blackhole`),
   ];
   return below.length === 0 ? [] : [{ line: `vrf ${vrf.name}`, below: below.map(leaf) }];
 }
 
-function instanceLine(name: string, vrfs: readonly Vrf[], all: readonly Peering[], leaks: readonly Leak[]): FrrLine {
+function instanceLine(
+  name: string,
+  vrfs: readonly Vrf[],
+  all: readonly Peering[],
+  leaks: readonly RouteLeak[],
+): FrrLine {
   const vrf = vrfs.find((each) => each.name === name);
   const peerings = all.filter(({ network }) => (network.vrf ?? DEFAULT) === name);
-  const as =
-    name === DEFAULT
-      ? undefined
-      : (vrf?.localAs ?? peerings.map(({ spec }) => spec.localAs).find((own) => own !== undefined));
+  const [as] =
+    name === DEFAULT ? [] : [vrf, ...peerings.map(({ spec }) => spec)].flatMap((each) => each?.localAs ?? []);
   const families = FAMILIES.map(({ family, word }): FrrLine => ({
     line: `address-family ${word} unicast`,
     below: [
       ...(vrf === undefined ? [] : ['redistribute connected', 'redistribute static']),
       ...peerings.filter(({ network }) => hasGateway(network, family)).flatMap((peering) => exchange(peering, family)),
-      ...leaking(
-        leaks.filter(({ into }) => into === name),
-        family,
-      ),
+      ...imports(name, leaks, family),
     ].map(leaf),
   }));
   const evpn: FrrLine = {
@@ -226,18 +199,12 @@ function instanceLine(name: string, vrfs: readonly Vrf[], all: readonly Peering[
   };
 }
 
-function leaking(leaks: readonly Leak[], family: 4 | 6): readonly string[] {
-  const froms = [
-    ...new Set(
-      leaks
-        .filter(({ list }) => list === undefined || list.filters.some(({ cidr }) => familyOf(cidr) === family))
-        .map(({ from }) => from),
-    ),
-  ];
-  const [first] = leaks;
-  return first === undefined || froms.length === 0
-    ? []
-    : [...froms.map((from) => `import vrf ${from}`), `import vrf route-map sluice-into-${first.into}`];
+function imports(into: string, leaks: readonly RouteLeak[], family: 4 | 6): readonly string[] {
+  const sources = leaks.filter(
+    (leak) => leak.into === into && (leak.list === undefined || isOfFamily(leak.list, family)),
+  );
+  const lines = new Set(sources.map(({ from }) => `import vrf ${from}`));
+  return lines.size === 0 ? [] : [...lines, `import vrf route-map sluice-into-${into}`];
 }
 
 const hasGateway = ({ anycastGateways = [] }: Peering['network'], family: 4 | 6): boolean =>
@@ -255,7 +222,7 @@ function neighborLines(peering: Peering): readonly FrrLine[] {
       : [`neighbor ${group} timers ${secondsOf(keepaliveTime)} ${secondsOf(holdTime)}`]),
     ...new Set(
       (peering.network.anycastGateways ?? []).map(
-        (gateway) => `bgp listen range ${parseCidr(gateway)?.network ?? gateway} peer-group ${group}`,
+        (gateway) => `bgp listen range ${networkText(gateway)} peer-group ${group}`,
       ),
     ),
   ].map(leaf);
@@ -273,11 +240,5 @@ function exchange(peering: Peering, family: 4 | 6): readonly string[] {
   ];
 }
 
-const SECONDS: Readonly<Record<string, number>> = { h: 3_600, m: 60, s: 1, ms: 0.001 };
-
 /** Of a duration whose form holds. */
-const secondsOf = (text: string): number =>
-  [...text.matchAll(/(\d+)(ms|h|m|s)/g)].reduce(
-    (sum, [, count, unit]) => sum + Number(count) * (SECONDS[unit ?? ''] ?? 0),
-    0,
-  );
+const secondsOf = (text: string): number => (durationMs(text) ?? 0) / 1_000;

@@ -38,6 +38,10 @@ export function parseCidr(text: string): ParsedCidr | undefined {
   return { ...parsed, prefix, network: `${first}/${prefix}`, isNetwork: first === parsed.address };
 }
 
+/** The network of an `address/length`, always in the same words. */
+export const networkText = (cidr: string): string => parseCidr(cidr)?.network ?? cidr;
+export const familyOf = (cidr: string): 4 | 6 => parseCidr(cidr)?.family ?? 4;
+
 /** Length of an address of that family. */
 export const bitsOf = (family: 4 | 6): number => (family === 4 ? 32 : 128);
 

@@ -1,5 +1,6 @@
 import type { Layer2NetworkSpec } from '../kinds/layer2-network.js';
 import type { Link, LinkAddress } from './elements.js';
+import { given } from './fragments.js';
 
 type Layer2 = Omit<Layer2NetworkSpec, 'nodeSelector'>;
 
@@ -10,7 +11,7 @@ export const bridgeName = (id: number): string => `l2.${id}`;
 export function layer2Links(spec: Layer2): readonly Link[] {
   const { id, vni, vtep, trunk, mtu } = spec;
   const bridge = bridgeName(id);
-  const size = mtu === undefined ? {} : { mtu };
+  const size = given({ mtu });
   const segments = spec.disableSegmentation === true ? { gsoMaxSegs: 1 } : {};
   const port = { master: bridge, ...size };
   const links: Link[] = [{ ...bridgeLink(spec, bridge), ...size, ...segments }];
@@ -23,7 +24,7 @@ export function layer2Links(spec: Layer2): readonly Link[] {
       learning: false,
       neighSuppress: spec.neighSuppression ?? false,
       ...segments,
-      ...(vtep === undefined ? {} : { local: vtep }),
+      ...given({ local: vtep }),
     });
   }
   if (trunk !== undefined)
@@ -44,7 +45,9 @@ const LEARN_NEIGHBORS = { 'ipv4/arp_accept': '1', 'ipv6/accept_untracked_na': '1
 const bridgeLink = ({ anycastMac, vrf, advertiseNeighbors }: Layer2, name: string): Link => ({
   name,
   type: 'bridge',
-  ...(vrf === undefined ? {} : { master: vrf }),
-  ...(anycastMac === undefined ? {} : { mac: anycastMac.toLowerCase() }),
-  ...(advertiseNeighbors === true ? { settings: LEARN_NEIGHBORS } : {}),
+  ...given({
+    master: vrf,
+    mac: anycastMac?.toLowerCase(),
+    settings: advertiseNeighbors === true ? LEARN_NEIGHBORS : undefined,
+  }),
 });

@@ -1,8 +1,8 @@
 import type { Config, ConfigEntry, Reason } from '#libs/contracts';
-import { parseCidr } from './ip-address.js';
 import { isNetworkEntry, networkFragments, type NetworkFragments } from './fragments.js';
+import { networkText } from './ip-address.js';
 import { layer2Links } from './layer2.js';
-import { tableOf, vrfLinks, vrfsOf } from './vrf.js';
+import { vrfLinks, vrfsOf, type Vrf } from './vrf.js';
 
 /**
  * Every reason why the network fragments of one node do not go together; those whose form does not hold are left out.
@@ -10,17 +10,18 @@ import { tableOf, vrfLinks, vrfsOf } from './vrf.js';
 export function networkReasons(config: Config, holds: (entry: ConfigEntry) => boolean): readonly Reason[] {
   if (!config.fragments.some(isNetworkEntry)) return [];
   const fragments = networkFragments(config, holds);
-  const names = claimed(config);
+  const { vrfs } = vrfsOf(fragments);
+  const names = namesIn(config);
   return [
     ...vlanReasons(fragments),
-    ...vniReasons(fragments),
+    ...vniReasons(fragments, vrfs),
     ...gatewayReasons(fragments),
-    ...tableReasons(fragments),
-    ...linkReasons(fragments),
+    ...tableReasons(fragments, vrfs),
+    ...linkReasons(fragments, vrfs),
     ...routeReasons(fragments),
     ...vrfReasons(fragments, names),
     ...peeringReasons(fragments, names),
-    ...asReasons(fragments),
+    ...asReasons(fragments, vrfs),
   ];
 }
 
@@ -38,12 +39,12 @@ export function networkWarnings(config: Config, holds: (entry: ConfigEntry) => b
 }
 
 /** Names that fragments refer to, of fragments too whose form does not hold: one fault is not told as two. */
-interface Claimed {
+interface Names {
   readonly vrfs: ReadonlySet<unknown>;
   readonly networks: ReadonlySet<string>;
 }
 
-const claimed = ({ fragments }: Config): Claimed => ({
+const namesIn = ({ fragments }: Config): Names => ({
   vrfs: new Set(fragments.filter(({ kind }) => kind === 'Vrf').map(({ spec }) => spec['vrf'])),
   networks: new Set(fragments.filter(({ kind }) => kind === 'Layer2Network').map(({ name }) => name)),
 });
@@ -66,21 +67,23 @@ function twice(claims: readonly Claim[]): readonly Reason[] {
   });
 }
 
+/** Of the claims to one thing the first. */
+const once = (claims: readonly Claim[]): readonly Claim[] =>
+  claims.filter(({ key }, i) => claims.findIndex((other) => other.key === key) === i);
+
 const vlanReasons = ({ layer2 }: NetworkFragments): readonly Reason[] =>
   twice(layer2.map(({ id, spec }) => ({ id, field: 'spec.id', key: String(spec.id), what: `have VLAN ${spec.id}` })));
 
-function vniReasons(fragments: NetworkFragments): readonly Reason[] {
-  const { vrfs } = vrfsOf(fragments);
-  return twice([
-    ...vrfs.flatMap(({ vni, parts }) =>
-      vni === undefined
-        ? []
-        : [{ id: ownerOf(fragments, parts, 'vni'), field: 'spec.vni', key: String(vni), what: `have VNI ${vni}` }],
-    ),
-    ...fragments.layer2.flatMap(({ id, spec: { vni } }) =>
-      vni === undefined ? [] : [{ id, field: 'spec.vni', key: String(vni), what: `have VNI ${vni}` }],
-    ),
-  ]);
+function vniReasons(fragments: NetworkFragments, vrfs: readonly Vrf[]): readonly Reason[] {
+  const owners = [
+    ...vrfs.map(({ vni, parts }) => ({ id: ownerOf(fragments, parts, 'vni'), vni })),
+    ...fragments.layer2.map(({ id, spec: { vni } }) => ({ id, vni })),
+  ];
+  return twice(
+    owners
+      .filter(({ vni }) => vni !== undefined)
+      .map(({ id, vni }) => ({ id, field: 'spec.vni', key: String(vni), what: `have VNI ${vni}` })),
+  );
 }
 
 /** The first part that says a field. */
@@ -88,66 +91,53 @@ const ownerOf = ({ vrfs }: NetworkFragments, parts: readonly string[], field: 'v
   parts.find((part) => vrfs.find(({ id }) => id === part)?.spec[field] !== undefined) ?? parts[0] ?? '';
 
 /** In one routing domain a network is behind one link. */
-function gatewayReasons({ layer2 }: NetworkFragments): readonly Reason[] {
-  return twice(
-    layer2.flatMap(({ id, spec: { vrf = '', anycastGateways = [] } }) => {
-      const networks = anycastGateways.map((gateway) => parseCidr(gateway)?.network ?? gateway);
-      return networks.flatMap((network, i) =>
-        networks.indexOf(network) < i
-          ? []
-          : [
-              {
-                id,
-                field: `spec.anycastGateways[${i}]`,
-                key: `${vrf} ${network}`,
-                what: `have a gateway in ${network}`,
-              },
-            ],
-      );
-    }),
+const gatewayReasons = ({ layer2 }: NetworkFragments): readonly Reason[] =>
+  twice(
+    layer2.flatMap(({ id, spec: { vrf = '', anycastGateways = [] } }) =>
+      once(
+        anycastGateways.map(networkText).map((network, i) => ({
+          id,
+          field: `spec.anycastGateways[${i}]`,
+          key: `${vrf} ${network}`,
+          what: `have a gateway in ${network}`,
+        })),
+      ),
+    ),
   );
-}
 
-function tableReasons(fragments: NetworkFragments): readonly Reason[] {
-  const { vrfs } = vrfsOf(fragments);
+function tableReasons({ tables }: NetworkFragments, vrfs: readonly Vrf[]): readonly Reason[] {
   return twice([
-    ...fragments.tables.map(({ id, spec: { tableId } }) => ({
+    ...tables.map(({ id, spec: { tableId } }) => ({
       id,
       field: 'spec.tableId',
       key: String(tableId),
       what: `have routing table ${tableId}`,
     })),
-    ...vrfs.map(({ name, parts }) => ({
+    ...vrfs.map(({ table, parts }) => ({
       id: parts[0] ?? '',
       field: 'spec.vrf',
-      key: String(tableOf(name)),
-      what: `have routing table ${tableOf(name)}, which is derived from the name of the VRF`,
+      key: String(table),
+      what: `have routing table ${table}, which is derived from the name of the VRF`,
     })),
   ]);
 }
 
-function linkReasons(fragments: NetworkFragments): readonly Reason[] {
-  const { vrfs } = vrfsOf(fragments);
-  return twice(
-    [
-      ...vrfs.flatMap((vrf) =>
-        vrfLinks(vrf)
-          .filter(({ type }) => type !== 'dummy')
-          .map(({ name }) => link(vrf.parts[0] ?? '', 'spec.vrf', name)),
-      ),
-      ...fragments.vrfs.flatMap(({ id, spec }) =>
-        (spec.loopbacks ?? []).map(({ name }, i) => link(id, `spec.loopbacks[${i}].name`, name)),
-      ),
-      ...fragments.layer2.flatMap(({ id, spec }) => layer2Links(spec).map(({ name }) => link(id, 'spec.id', name))),
-    ]
-      // The same VLAN twice is said once, and not of every link that follows from it.
-      .filter(
-        (claim, i, all) =>
-          !(
-            claim.field === 'spec.id' && all.findIndex(({ field, key }) => field === 'spec.id' && key === claim.key) < i
-          ),
-      ),
+function linkReasons(fragments: NetworkFragments, vrfs: readonly Vrf[]): readonly Reason[] {
+  const ofNetworks = fragments.layer2.flatMap(({ id, spec }) =>
+    layer2Links(spec).map(({ name }) => link(id, 'spec.id', name)),
   );
+  return twice([
+    ...vrfs.flatMap((vrf) =>
+      vrfLinks(vrf)
+        .filter(({ type }) => type !== 'dummy')
+        .map(({ name }) => link(vrf.parts[0] ?? '', 'spec.vrf', name)),
+    ),
+    ...fragments.vrfs.flatMap(({ id, spec }) =>
+      (spec.loopbacks ?? []).map(({ name }, i) => link(id, `spec.loopbacks[${i}].name`, name)),
+    ),
+    // The same VLAN twice is said once, and not of every link that follows from it.
+    ...once(ofNetworks),
+  ]);
 }
 
 const link = (id: string, field: string, name: string): Claim => ({
@@ -163,7 +153,7 @@ function routeReasons({ tables }: NetworkFragments): readonly Reason[] {
       ...(spec.routes ?? []).map(({ to }, i) => ({
         id,
         field: `spec.routes[${i}].to`,
-        key: `route ${id} ${parseCidr(to)?.network ?? to}`,
+        key: `route ${id} ${networkText(to)}`,
         what: `route ${to} in table ${spec.tableId}`,
       })),
       ...(spec.rules ?? []).map(({ priority, from, to, interface: iif }, i) => ({
@@ -176,11 +166,11 @@ function routeReasons({ tables }: NetworkFragments): readonly Reason[] {
   );
 }
 
-function vrfReasons({ layer2 }: NetworkFragments, { vrfs }: Claimed): readonly Reason[] {
+function vrfReasons({ layer2 }: NetworkFragments, { vrfs }: Names): readonly Reason[] {
   return layer2.flatMap(({ id, spec: { vrf } }) => (vrf === undefined || vrfs.has(vrf) ? [] : [missingVrf(id, vrf)]));
 }
 
-function peeringReasons({ peerings, layer2 }: NetworkFragments, { vrfs, networks }: Claimed): readonly Reason[] {
+function peeringReasons({ peerings, layer2 }: NetworkFragments, { vrfs, networks }: Names): readonly Reason[] {
   const found = peerings.flatMap(({ id, spec: { network, vrf } }): Reason[] => {
     const known = layer2.find(({ name }) => name === network);
     return [
@@ -214,9 +204,9 @@ function peeringReasons({ peerings, layer2 }: NetworkFragments, { vrfs, networks
 }
 
 /** All instances of BGP on a node have one AS: otherwise no routes could go from one to another. */
-function asReasons(fragments: NetworkFragments): readonly Reason[] {
+function asReasons(fragments: NetworkFragments, vrfs: readonly Vrf[]): readonly Reason[] {
   const says = [
-    ...vrfsOf(fragments).vrfs.map(({ localAs, parts }) => ({ id: ownerOf(fragments, parts, 'localAs'), as: localAs })),
+    ...vrfs.map(({ localAs, parts }) => ({ id: ownerOf(fragments, parts, 'localAs'), as: localAs })),
     ...fragments.peerings.map(({ id, spec: { localAs } }) => ({ id, as: localAs })),
   ].filter(({ as }) => as !== undefined);
   const [first] = says;

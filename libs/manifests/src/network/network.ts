@@ -1,9 +1,9 @@
 import type { Config, ConfigEntry } from '#libs/contracts';
-import { parseCidr } from './ip-address.js';
 import type { TableRoute, TableRule } from '../kinds/routing-table.js';
 import type { LookupRule, Network, Route } from './elements.js';
 import { frrOf, peeringsOf } from './frr.js';
-import { networkFragments, type NetworkFragments } from './fragments.js';
+import { given, networkFragments } from './fragments.js';
+import { familyOf, networkText } from './ip-address.js';
 import { layer2Addresses, layer2Links } from './layer2.js';
 import { vrfAddresses, vrfLinks, vrfRoutes, vrfRules, vrfsOf } from './vrf.js';
 
@@ -11,10 +11,8 @@ import { vrfAddresses, vrfLinks, vrfRoutes, vrfRules, vrfsOf } from './vrf.js';
  * The whole of what the network of a node with this config should have. Pure, and the same for the same fragments in
  * any order.
  */
-export const networkOf = (config: Config, holds?: (entry: ConfigEntry) => boolean): Network =>
-  networkFrom(networkFragments(config, holds));
-
-export function networkFrom(fragments: NetworkFragments): Network {
+export function networkOf(config: Config, holds?: (entry: ConfigEntry) => boolean): Network {
+  const fragments = networkFragments(config, holds);
   const { vrfs } = vrfsOf(fragments);
   return {
     links: [...vrfs.flatMap(vrfLinks), ...fragments.layer2.flatMap(({ spec }) => layer2Links(spec))],
@@ -35,20 +33,13 @@ const routeOf = (table: number, { to, via, interface: dev, blackhole }: TableRou
   table,
   to: networkText(to),
   type: blackhole === true ? 'blackhole' : 'unicast',
-  ...(via === undefined ? {} : { via }),
-  ...(dev === undefined ? {} : { dev }),
+  ...given({ via, dev }),
 });
 
 /** A rule of no address is one of each family. */
 function rulesOf(table: number, { priority, from, to, interface: iif }: TableRule): readonly LookupRule[] {
   const address = from ?? to;
-  const families = address === undefined ? ([4, 6] as const) : ([parseCidr(address)?.family ?? 4] as const);
-  const rest = {
-    ...(from === undefined ? {} : { from: networkText(from) }),
-    ...(to === undefined ? {} : { to: networkText(to) }),
-    ...(iif === undefined ? {} : { iif }),
-  };
+  const families = address === undefined ? ([4, 6] as const) : [familyOf(address)];
+  const rest = given({ from: from && networkText(from), to: to && networkText(to), iif });
   return families.map((family) => ({ family, priority, table, ...rest }));
 }
-
-const networkText = (cidr: string): string => parseCidr(cidr)?.network ?? cidr;

@@ -1,15 +1,15 @@
-import { parseCidr } from './ip-address.js';
 import type { RouteFilter } from '../kinds/route-filter.js';
 import type { VrfSpec } from '../kinds/vrf.js';
 import type { Link, LinkAddress, LookupRule, Route } from './elements.js';
-import { compareText, type NetworkFragments, type Read } from './fragments.js';
+import { compareText, given, type NetworkFragment, type NetworkFragments } from './fragments.js';
+import { familyOf } from './ip-address.js';
 
-/** What is fixed by the first part that says it; vni and routeTarget come together. */
-export const FIXED = ['vni', 'routeTarget', 'vtep', 'localAs', 'mtu'] as const;
-export type Fixed = Pick<VrfSpec, (typeof FIXED)[number]>;
+/** What the first part settles that says it; vni and routeTarget come together. */
+const SETTINGS = ['vni', 'routeTarget', 'vtep', 'localAs', 'mtu'] as const;
+type Setting = (typeof SETTINGS)[number];
 
 /** A VRF of the node, joined from all parts that name it. */
-export interface Vrf extends Fixed {
+export interface Vrf extends Pick<VrfSpec, Setting> {
   readonly name: string;
   readonly table: number;
   /** Ids of its parts, in the order in which they were joined. */
@@ -23,9 +23,9 @@ export interface Vrf extends Fixed {
 }
 
 /** A part that says otherwise than an earlier one; the earlier one holds. */
-export interface Overruled {
+interface SettingConflict {
   readonly part: string;
-  readonly field: (typeof FIXED)[number];
+  readonly field: Setting;
   readonly by: string;
 }
 
@@ -35,25 +35,21 @@ export interface Overruled {
  */
 export function vrfsOf(fragments: NetworkFragments): {
   readonly vrfs: readonly Vrf[];
-  readonly overruled: readonly Overruled[];
+  readonly overruled: readonly SettingConflict[];
 } {
-  const parts = new Map<string, Read<VrfSpec>[]>();
-  for (const part of fragments.vrfs) parts.set(part.spec.vrf, [...(parts.get(part.spec.vrf) ?? []), part]);
-  const overruled: Overruled[] = [];
-  const vrfs = [...parts]
-    .sort(([a], [b]) => compareText(a, b))
-    .map(([name, unsorted]) => {
-      const sorted = [...unsorted].sort(
-        (a, b) => (a.spec.seq ?? DEFAULT_SEQ) - (b.spec.seq ?? DEFAULT_SEQ) || compareText(a.name, b.name),
-      );
-      return joined(name, sorted, overruled);
-    });
+  const placeOf = ({ spec: { seq = DEFAULT_SEQ } }: VrfPart): number => seq;
+  const sorted = fragments.vrfs.toSorted((a, b) => placeOf(a) - placeOf(b) || compareText(a.name, b.name));
+  const overruled: SettingConflict[] = [];
+  const vrfs = [...new Set(sorted.map(({ spec }) => spec.vrf))].sort(compareText).map((name) =>
+    joined(
+      name,
+      sorted.filter(({ spec }) => spec.vrf === name),
+      overruled,
+    ),
+  );
   return { vrfs, overruled };
 }
-
-/** The bridge and the tunnel of a VRF with a VNI. */
-export const vrfBridge = (name: string): string => `br.${name}`;
-export const vrfTunnel = (name: string): string => `vx.${name}`;
+type VrfPart = NetworkFragment<VrfSpec>;
 
 /** Of a part that does not say its place. */
 const DEFAULT_SEQ = 1;
@@ -71,25 +67,18 @@ export function tableOf(name: string): number {
 
 /** The links of a VRF. */
 export function vrfLinks(vrf: Vrf): readonly Link[] {
-  const { name, vni, vtep, mtu } = vrf;
+  const { name, vni, vtep, mtu, table } = vrf;
+  const bridge = `br.${name}`;
+  const port = { master: bridge, learning: false, neighSuppress: true };
+  const tunnel: readonly Link[] =
+    vni === undefined
+      ? []
+      : [
+          { name: bridge, type: 'bridge', master: name, ...given({ mtu }) },
+          { name: `vx.${name}`, type: 'vxlan', vni, ...port, ...given({ mtu, local: vtep }) },
+        ];
   const loopbacks = vrf.loopbacks.map((loopback): Link => ({ name: loopback.name, type: 'dummy', master: name }));
-  if (vni === undefined) return [{ name, type: 'vrf', table: vrf.table }, ...loopbacks];
-  const size = mtu === undefined ? {} : { mtu };
-  return [
-    { name, type: 'vrf', table: vrf.table },
-    { name: vrfBridge(name), type: 'bridge', master: name, ...size },
-    {
-      name: vrfTunnel(name),
-      type: 'vxlan',
-      vni,
-      master: vrfBridge(name),
-      learning: false,
-      neighSuppress: true,
-      ...size,
-      ...(vtep === undefined ? {} : { local: vtep }),
-    },
-    ...loopbacks,
-  ];
+  return [{ name, type: 'vrf', table }, ...tunnel, ...loopbacks];
 }
 
 export const vrfAddresses = (vrf: Vrf): readonly LinkAddress[] =>
@@ -103,27 +92,20 @@ export const vrfRoutes = ({ table }: Vrf): readonly Route[] =>
 /** After the kernel's rule for VRFs, before that for the main table. */
 const SOURCE_PRIORITY = 3_000;
 export const vrfRules = ({ table, sbrPrefixes }: Vrf): readonly LookupRule[] =>
-  sbrPrefixes.map((from) => ({ family: parseCidr(from)?.family ?? 4, priority: SOURCE_PRIORITY, table, from }));
+  sbrPrefixes.map((from) => ({ family: familyOf(from), priority: SOURCE_PRIORITY, table, from }));
 
-function joined(name: string, parts: readonly Read<VrfSpec>[], overruled: Overruled[]): Vrf {
-  const fixed: { -readonly [F in (typeof FIXED)[number]]?: VrfSpec[F] } = {};
-  const by = new Map<string, string>();
-  for (const { id, spec } of parts) {
-    for (const field of FIXED) {
-      const value = spec[field];
-      if (value === undefined) continue;
-      const owner = by.get(field);
-      if (owner === undefined) {
-        Object.assign(fixed, { [field]: value });
-        by.set(field, id);
-      } else if (fixed[field] !== value) overruled.push({ part: id, field, by: owner });
-    }
-  }
-  const texts = (of: (spec: Read<VrfSpec>['spec']) => readonly string[] | undefined): readonly string[] => [
+function joined(name: string, parts: readonly VrfPart[], overruled: SettingConflict[]): Vrf {
+  const first = (field: Setting): VrfPart | undefined => parts.find(({ spec }) => spec[field] !== undefined);
+  const settings = Object.fromEntries(SETTINGS.map((field) => [field, first(field)?.spec[field]]));
+  for (const { id, spec } of parts)
+    for (const field of SETTINGS)
+      if (spec[field] !== undefined && spec[field] !== settings[field])
+        overruled.push({ part: id, field, by: first(field)?.id ?? id });
+  const texts = (of: (spec: VrfPart['spec']) => readonly string[] | undefined): readonly string[] => [
     ...new Set(parts.flatMap(({ spec }) => of(spec) ?? [])),
   ];
   return {
-    ...fixed,
+    ...given(settings),
     name,
     table: tableOf(name),
     parts: parts.map(({ id }) => id),
@@ -131,7 +113,7 @@ function joined(name: string, parts: readonly Read<VrfSpec>[], overruled: Overru
     export: filtersOf(parts.map(({ spec }) => spec.export)),
     aggregate: texts((spec) => spec.aggregate),
     sbrPrefixes: texts((spec) => spec.sbrPrefixes),
-    communities: texts((spec) => spec.communities ?? (spec.community === undefined ? undefined : [spec.community])),
+    communities: texts(({ communities, community }) => communities ?? (community === undefined ? [] : [community])),
     loopbacks: parts.flatMap(({ spec }) => spec.loopbacks ?? []),
   };
 }
@@ -140,15 +122,11 @@ function joined(name: string, parts: readonly Read<VrfSpec>[], overruled: Overru
 export function filtersOf(lists: readonly (readonly RouteFilter[] | undefined)[]): readonly RouteFilter[] {
   const lines = new Map<string, RouteFilter>();
   for (const list of lists) {
-    const sorted = (list ?? [])
-      .map((filter, i) => ({ filter, seq: filter.seq ?? i + 1 }))
-      .sort((a, b) => a.seq - b.seq);
-    for (const {
-      filter: { cidr, action, ge, le },
-    } of sorted) {
-      const key = JSON.stringify([cidr, action, ge, le]);
-      if (!lines.has(key))
-        lines.set(key, { cidr, action, ...(ge === undefined ? {} : { ge }), ...(le === undefined ? {} : { le }) });
+    const sorted = (list ?? []).map((filter, i) => ({ ...filter, seq: filter.seq ?? i + 1 }));
+    for (const { cidr, action, ge, le } of sorted.sort((a, b) => a.seq - b.seq)) {
+      const line = { cidr, action, ...given({ ge, le }) };
+      const key = JSON.stringify(line);
+      if (!lines.has(key)) lines.set(key, line);
     }
   }
   return [...lines.values()];
