@@ -140,7 +140,7 @@ export function helmWith(
   }
 }
 
-export const renderedOf = (text: string): readonly Rendered[] =>
+const renderedOf = (text: string): readonly Rendered[] =>
   parseAllDocuments(text)
     .map((one) => one.toJS() as Rendered | null)
     .filter((one): one is Rendered => one !== null);

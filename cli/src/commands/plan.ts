@@ -1,6 +1,7 @@
+import type { PlanAnswer } from '#libs/contracts';
 import { EXIT, RejectedError, type ExitCode } from '../output/exit.js';
 import { checkSize, readManifestInput } from '../input/manifest-input.js';
-import { planScreen, type PlanAnswer } from '../output/plan.js';
+import { planScreen } from '../output/plan.js';
 import type { Session } from '../connection/session.js';
 
 const EMPTY: PlanAnswer = { rejected: [], warnings: [], waitsFor: [], nodes: [], pools: {}, touched: 0, unchanged: 0 };

@@ -17,7 +17,7 @@ export interface Session {
 }
 
 /** Without an answer by then the command ends with exit code 6. */
-export const CONNECT_MS = 4_000;
+const CONNECT_MS = 4_000;
 
 /** Opens a session that connects only when it has to. */
 export function openSession(io: Io, flags: GlobalFlags): Session {

@@ -43,7 +43,7 @@ export function importMachineConfigs(documents: readonly Fields[], report: Impor
 }
 
 /** Nodes of a role, as Kubernetes labels them. */
-export const roleSelector = (role: string): Fields =>
+const roleSelector = (role: string): Fields =>
   role === '' ? {} : { matchExpressions: [{ key: `node-role.kubernetes.io/${role}`, operator: 'Exists' }] };
 
 /** As Go compares texts, and MCO with it. */

@@ -4,12 +4,12 @@ import {
   type KnownBadView,
   type LeaseView,
   type NodeView,
+  type PlannedNode,
   type PoolView,
   type StatusView,
 } from '#libs/contracts';
 import { checkUp } from '../commands/checkup.js';
 import { ago, changeView, NOW, PLAIN, rolloutView } from '../fakes.fixture.js';
-import type { PlannedNode } from './plan.js';
 import { checkupScreen } from '../commands/doctor.js';
 import { configDiff } from '../commands/diff.js';
 import { eventLine } from '../commands/events.js';

@@ -79,7 +79,7 @@ export function withWaitJoined(argv: readonly string[], defaultWait = '10m'): st
   return joined;
 }
 
-export function requireJsonOrText(flags: GlobalFlags, command: string): void {
+function requireJsonOrText(flags: GlobalFlags, command: string): void {
   if (flags.output === 'yaml' && command !== 'get')
     throw new UsageError(`sluice ${command} cannot print YAML: use -o json (-o yaml is only for sluice get)`);
 }

@@ -21,7 +21,7 @@ export interface KubernetesOptions {
 }
 
 /** Kubernetes denies something that Sluice needs. */
-export class MissingRightsError extends Error {
+class MissingRightsError extends Error {
   override readonly name = 'MissingRightsError';
 }
 

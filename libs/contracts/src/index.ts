@@ -3,6 +3,7 @@ export * from './config.js';
 export * from './enums.js';
 export * from './facts.js';
 export * from './names.js';
+export * from './plan.js';
 export * from './streams.js';
 export * from './taken-report.js';
 export * from './subjects.js';

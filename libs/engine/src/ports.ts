@@ -3,7 +3,7 @@ import type { Answer, Entry, Now, ViewBody, ViewKey } from './core.js';
 import type { GatherPort } from './gathering.js';
 import type { ViewPosition } from './leadership.js';
 import type { Slot, SnapshotInfo } from './snapshots.js';
-import type { Answers, Effects } from './steps.js';
+import type { Effects } from './steps.js';
 
 /**
  * The effects of a copy of a service, by port. Production carries them out on NATS, the simulation in a seeded world.
@@ -148,7 +148,6 @@ export interface LedgerAge extends Bounds {
 export interface ServicePort<I>
   extends LedgerPort, ClockPort, LogPort, RequestPort<I>, GatherPort, ViewPort, SnapshotPort, KeepPort {}
 export type ServiceEffect<I> = Effects<ServicePort<I>>;
-export type ServiceAnswers = Answers<ServicePort<never>>;
 
 // ---- errors that an effect may throw ----
 

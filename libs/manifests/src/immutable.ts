@@ -3,7 +3,7 @@ import { fragmentId, type Fragment, type Reason } from '#libs/contracts';
 /**
  * The label that says what a fragment is for. Other tools select and count by it, so it cannot change once it is set.
  */
-export const PURPOSE_LABEL = 'sluice.dev/purpose';
+const PURPOSE_LABEL = 'sluice.dev/purpose';
 
 /** Why a fragment may not replace the existing one of that name: what it changes is immutable. */
 export function immutableReasons(

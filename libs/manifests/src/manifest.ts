@@ -73,7 +73,7 @@ export function checkManifest(document: unknown, place: string): CheckedManifest
 }
 
 /** The problems of a kind's spec, `at` below the spec. With `written`, templates may still stand in it. */
-export function problemsOfSpec(kind: Kind, spec: unknown, stage: Stage): readonly Problem[] {
+function problemsOfSpec(kind: Kind, spec: unknown, stage: Stage): readonly Problem[] {
   // Nothing renders a policy: what looks like a template there is meant as it stands.
   const templated = stage === 'written' && kind.role === 'state';
   return [

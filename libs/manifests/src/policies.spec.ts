@@ -7,7 +7,6 @@ import {
   parseDrain,
   parsePool,
   parseRolloutPolicy,
-  probeLimits,
   probePattern,
 } from './index.js';
 
@@ -78,14 +77,6 @@ test('a rollout policy is read', () => {
     name: 'edge',
     maxFailures: 3,
     selector: {},
-  });
-});
-
-test('a probe gives up after 5 s and three more tries unless it says otherwise', () => {
-  expect(probeLimits({ kind: 'Probe', name: 'a', spec: {} })).toEqual({ timeoutMs: 5_000, retries: 3 });
-  expect(probeLimits({ kind: 'Probe', name: 'a', spec: { timeout: '1s', retries: 0 } })).toEqual({
-    timeoutMs: 1_000,
-    retries: 0,
   });
 });
 

@@ -1,8 +1,7 @@
-import type { ConfigEntry, Fragment } from '#libs/contracts';
+import type { Fragment } from '#libs/contracts';
 import { durationMs } from './duration.js';
 import type { WrittenDrain } from './drains.js';
 import type { EditorsSpec, PoolSpec } from './kinds/pool.js';
-import type { ProbeSpec } from './kinds/probe.js';
 import type { RolloutPolicySpec } from './kinds/rollout-policy.js';
 import { selectorOf, type NodeSelector } from './selector.js';
 
@@ -44,12 +43,6 @@ export interface ParsedRolloutPolicy {
   readonly selector: NodeSelector;
 }
 
-/** When a probe gives up. */
-export interface ProbeLimits {
-  readonly timeoutMs: number;
-  readonly retries: number;
-}
-
 /** Reads a checked fragment of kind Pool. */
 export function parsePool(fragment: Fragment): ParsedPool {
   const spec = fragment.spec as unknown as PoolSpec;
@@ -74,12 +67,6 @@ export function parsePool(fragment: Fragment): ParsedPool {
 export function parseRolloutPolicy(fragment: Fragment): ParsedRolloutPolicy {
   const spec = fragment.spec as unknown as RolloutPolicySpec;
   return { name: fragment.name, maxFailures: spec.maxFailures, selector: selectorOf(fragment) };
-}
-
-/** Reads the limits of a checked entry of kind Probe. */
-export function probeLimits(entry: ConfigEntry): ProbeLimits {
-  const spec = entry.spec as unknown as ProbeSpec;
-  return { timeoutMs: durationMs(spec.timeout ?? '') ?? 5_000, retries: spec.retries ?? 3 };
 }
 
 /** Who may change what the nodes of a pool get, as its checked fragment says; empty: everyone who may at all. */

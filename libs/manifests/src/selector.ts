@@ -3,7 +3,7 @@ import { NestedList, Optional, Ruled, type Problem } from './shape/checked.js';
 import { LABEL_KEY, LABEL_KEY_MESSAGE, LabelMap, patternForm, Text, TextList, Word } from './shape/forms.js';
 
 /** Kubernetes' four. */
-export const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const;
+const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const;
 export type Operator = (typeof OPERATORS)[number];
 
 /** One condition of a selector. */

@@ -1,20 +1,7 @@
 import type { Fragment } from '#libs/contracts';
-import { parsePool, selects } from '#libs/manifests';
+import { DEFAULT_POOL, parsePool, selects, type ParsedPool as PoolPolicy } from '#libs/manifests';
 
-/** What a `Pool` fragment says, parsed. */
-export type PoolPolicy = ReturnType<typeof parsePool>;
-
-/** The pool of nodes that no `Pool` selects. */
-export const DEFAULT_POOL: PoolPolicy = {
-  name: 'default',
-  maxUnavailable: { kind: 'count', n: 1 },
-  text: '1',
-  applyMs: 120_000,
-  drainMs: 600_000,
-  drain: {},
-  drift: 'report',
-  selector: {},
-};
+export { DEFAULT_POOL, type PoolPolicy };
 
 /** How many of `members` nodes may be unavailable at once: the count, or `max(1, floor(percent of members))`. */
 export function budgetOf(policy: Pick<PoolPolicy, 'maxUnavailable'>, members: number): number {

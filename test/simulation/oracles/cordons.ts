@@ -77,7 +77,7 @@ function mustBeFree(world: World, { node, lease, drain, actions }: Granted): voi
     );
 }
 
-export const isEvictable = ({ controller, mirror, finished }: SimPod): boolean =>
+const isEvictable = ({ controller, mirror, finished }: SimPod): boolean =>
   controller !== 'DaemonSet' && !mirror && !finished;
 
 /**

@@ -1,9 +1,9 @@
 import { patternForm, type TextForm } from '../shape/forms.js';
 
 /** Linux' IFNAMSIZ, without the NUL at the end. */
-export const MAX_INTERFACE_NAME = 15;
+const MAX_INTERFACE_NAME = 15;
 /** Of a VRF: the names of its bridge and its tunnel are made of it, with three more characters. */
-export const MAX_VRF_NAME = 12;
+const MAX_VRF_NAME = 12;
 
 /** Words that iproute2, FRR or the kernel take for something else. */
 const RESERVED = '(?!(?:all|default|lo|none|\\.{1,2})$)';

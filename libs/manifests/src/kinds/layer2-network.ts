@@ -6,9 +6,9 @@ import { INTERFACE, VRF_NAME } from './interface-name.js';
 import { SelectingSpec, type Kind } from './kind.js';
 import { MAX_VNI } from './vrf.js';
 
-export const MAX_VLAN = 4094;
-export const MIN_MTU = 1_000;
-export const MAX_MTU = 9_000;
+const MAX_VLAN = 4094;
+const MIN_MTU = 1_000;
+const MAX_MTU = 9_000;
 const MIN_MTU_OF_IPV6 = 1_280;
 
 /** A network of the second layer on the node: a bridge, by VLAN id, with a tunnel or a tagged port. */

@@ -6,7 +6,7 @@ import { SelectingSpec, type Kind } from './kind.js';
 
 /** More nodes than any fleet has; a bound, so that a slip of the finger is seen. */
 export const MAX_NODES = 1_000_000;
-export const DRIFT_WAYS = ['report', 'repair'] as const;
+const DRIFT_WAYS = ['report', 'repair'] as const;
 /** A list in a list has to have a bound for Kubernetes; nobody has so many groups. */
 const MOST_EDITORS = 64;
 

@@ -5,7 +5,7 @@ import { Optional, Ruled, type Problem } from '../shape/checked.js';
 import { Text, Whole, Word } from '../shape/forms.js';
 import { isObject } from '../shape/reader.js';
 
-export const FILTER_ACTIONS = ['permit', 'deny'] as const;
+const FILTER_ACTIONS = ['permit', 'deny'] as const;
 const MAX_SEQ = 4_294_967_295;
 
 /** One line of a list that lets routes through or keeps them back. */

@@ -4,7 +4,7 @@ import { Flag, Text, Word } from '../shape/forms.js';
 import { DROP_IN, UNIT_FOLDER, WHOLE_UNIT } from '../unit-name.js';
 import { SelectingSpec, type Kind } from './kind.js';
 
-export const UNIT_STATES = ['started', 'stopped'] as const;
+const UNIT_STATES = ['started', 'stopped'] as const;
 const SAYS = ['content', 'dropIns', 'enabled', 'state'] as const;
 
 /** A file that adds to a unit or overrides parts of it. */
@@ -50,9 +50,9 @@ export class SystemdUnitSpec extends SelectingSpec {
 }
 
 /** The path of a unit's own file. */
-export const unitPath = (unit: string): string => `${UNIT_FOLDER}/${unit}`;
+const unitPath = (unit: string): string => `${UNIT_FOLDER}/${unit}`;
 /** The path of one of its drop-ins. */
-export const dropInPath = (unit: string, dropIn: string): string => `${UNIT_FOLDER}/${unit}.d/${dropIn}`;
+const dropInPath = (unit: string, dropIn: string): string => `${UNIT_FOLDER}/${unit}.d/${dropIn}`;
 
 export const systemdUnit: Kind = {
   name: 'SystemdUnit',

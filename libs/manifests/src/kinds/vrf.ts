@@ -10,7 +10,7 @@ export const MAX_VNI = 16_777_215;
 export const MAX_AS = 4_294_967_295;
 
 /** The form of a route target: two numbers, or an address and a number. */
-export const ROUTE_TARGET: TextForm = {
+const ROUTE_TARGET: TextForm = {
   code: 'bad-route-target',
   problem: (text) =>
     isRouteTarget(text) ? undefined : 'must be a route target such as "64512:100", "4200000000:100" or "192.0.2.1:100"',

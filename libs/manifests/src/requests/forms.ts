@@ -4,7 +4,7 @@ import { Optional } from '../shape/checked.js';
 import { Text, Whole, type TextForm } from '../shape/forms.js';
 
 /** The largest page, and the one given when nobody asks for another. */
-export const MAX_PAGE = 500;
+const MAX_PAGE = 500;
 /** Longer words of a person are a mistake, or not for a ledger. */
 const MAX_WORDS = 4_096;
 

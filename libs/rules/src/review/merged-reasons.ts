@@ -1,7 +1,7 @@
 import type { Reason } from '#libs/contracts';
 
 /** So many nodes are named; the message says how many there are. */
-export const NAMED_NODES = 5;
+const NAMED_NODES = 5;
 
 /**
  * Whether a review's reason says something besides the problems of rendering: a field that could not be rendered holds

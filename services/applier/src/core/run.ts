@@ -80,7 +80,7 @@ export class ApplierRun {
 }
 
 /** Logs what operators want to see: a change that starts, rolls back or ends. */
-export function logStep(log: Log, before: State, step: Step, outcome: Outcome | typeof UNREACHABLE): void {
+function logStep(log: Log, before: State, step: Step, outcome: Outcome | typeof UNREACHABLE): void {
   const node = before.journal.node;
   if (step.do === 'report' && outcome !== UNREACHABLE) {
     const { kind, lease, change, verdict, seq } = step.report;

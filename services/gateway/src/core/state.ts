@@ -31,7 +31,7 @@ interface Pace {
 }
 
 /** How often one object's status is written, at most. */
-export const WRITE_MS = 1_000;
+const WRITE_MS = 1_000;
 const LONGEST_MS = 60_000;
 
 /**

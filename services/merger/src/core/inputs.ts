@@ -1,6 +1,5 @@
-import type { Reason, Targets } from '#libs/contracts';
+import type { PlanAnswer, Reason, Targets } from '#libs/contracts';
 import type { Need } from '#libs/engine';
-import type { PlanBody } from './plan.js';
 import type { ChangeRendering, NodeRendering } from './rendering.js';
 
 /** What the merger receives besides the ledger. */
@@ -47,4 +46,4 @@ export type GatherResult =
       readonly targets: Targets;
     }
   | { readonly did: 'render-nodes'; readonly nodes: readonly Omit<NodeRendering, 'text'>[] }
-  | { readonly did: 'plan'; readonly plan: PlanBody | { readonly rejected: readonly Reason[] } };
+  | { readonly did: 'plan'; readonly plan: PlanAnswer | { readonly rejected: readonly Reason[] } };

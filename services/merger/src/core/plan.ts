@@ -1,4 +1,4 @@
-import { type Action, type Config, type Reason } from '#libs/contracts';
+import type { Config, PlanAnswer, PlannedNode, Reason } from '#libs/contracts';
 import { PAUSE, type Digest, type Steps } from '#libs/engine';
 import {
   budgetOf,
@@ -20,26 +20,6 @@ import { reachOf, turnOf } from './queue.js';
 import { fragmentsWith, poolsOf, renderChange } from './rendering.js';
 import { newChange, openByAge, touchedIds, type Change, type NodeState, type State } from './state.js';
 
-/** What a change would do, node by node. */
-export interface PlanBody {
-  readonly rejected: readonly Reason[];
-  readonly warnings: readonly Reason[];
-  readonly waitsFor: readonly string[];
-  readonly nodes: readonly PlannedNode[];
-  readonly pools: Readonly<Record<string, { readonly nodes: number; readonly budget: number }>>;
-  readonly touched: number;
-  readonly unchanged: number;
-}
-
-export interface PlannedNode {
-  readonly node: string;
-  readonly pool: string;
-  readonly from: string;
-  readonly to: string;
-  readonly actions: readonly Action[];
-  readonly changed: readonly string[];
-}
-
 /**
  * Plans a change with the same rendering, review and actions as a published one. Changes nothing. Pauses after each
  * node.
@@ -48,7 +28,7 @@ export function* planChange(
   state: State,
   body: unknown,
   digest: Digest,
-): Steps<PlanBody | { readonly rejected: readonly Reason[] }> {
+): Steps<PlanAnswer | { readonly rejected: readonly Reason[] }> {
   const read = readChangeBody(body);
   if (!read.ok) return { rejected: read.reasons };
   const candidate = newChange(read.change);
@@ -124,7 +104,7 @@ function knownBad(
   return knownBadReasons(touched, node, message);
 }
 
-function poolSummary(state: State, pools: readonly string[]): PlanBody['pools'] {
+function poolSummary(state: State, pools: readonly string[]): PlanAnswer['pools'] {
   const policies = poolPolicies([...state.fragments.values()].map(({ fragment }) => fragment));
   const everyone = [...poolsOf(state, [...state.nodes.values()]).values()];
   const summary: Record<string, { readonly nodes: number; readonly budget: number }> = {};

@@ -195,7 +195,7 @@ function afterForward(draft: SchedulerDraft, name: string, lease: Lease, because
 }
 
 /** Records that a rollout has failed and starts to roll it back. */
-export function failRollout(draft: SchedulerDraft, change: string, reason: string): void {
+function failRollout(draft: SchedulerDraft, change: string, reason: string): void {
   emitRollout(draft, 'failed', change, { reason });
   emitRollout(draft, 'reverting', change, { reason });
 }

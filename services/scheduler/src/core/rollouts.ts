@@ -124,7 +124,7 @@ export function reportStalls(draft: SchedulerDraft): void {
 const MOST_HOLDERS = 1_000;
 
 /** The nodes that stall a rollout; none while one of its leases, or a lease in one of its pools, is in progress. */
-export function holdersOf(state: State, rollout: Rollout): readonly string[] {
+function holdersOf(state: State, rollout: Rollout): readonly string[] {
   const tally = state.tallies.get(rollout.change) ?? EMPTY_TALLY;
   if (tally.active > 0 || tally.pending === 0) return [];
   const holders = new Set<string>();

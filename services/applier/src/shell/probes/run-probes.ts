@@ -64,7 +64,7 @@ function timingOf(entry: ConfigEntry): { readonly timeoutMs: number; readonly re
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Every type of probe, by the field of its spec. */
-export const PROBE_TYPES: readonly ProbeType[] = [tcpProbe, httpProbe, execProbe, fileProbe, reachProbe];
+const PROBE_TYPES: readonly ProbeType[] = [tcpProbe, httpProbe, execProbe, fileProbe, reachProbe];
 
 /** The type of a probe and its part of the spec. Throws Refused when it has not exactly one. */
 export function typeOf(entry: ConfigEntry): {

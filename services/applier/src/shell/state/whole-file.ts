@@ -31,7 +31,7 @@ async function writeBeside(path: string, content: string | Buffer): Promise<stri
   return temporary;
 }
 
-export const syncFolder = (path: string): Promise<void> => withOpen(path, 'r', (folder) => folder.sync());
+const syncFolder = (path: string): Promise<void> => withOpen(path, 'r', (folder) => folder.sync());
 
 /** Undefined where there is no such file. */
 export async function contentOf(path: string): Promise<Buffer | undefined> {
