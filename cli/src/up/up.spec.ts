@@ -21,16 +21,16 @@ describe('an inventory', () => {
       '{"nodes": [{"name": "W_1"}, {"name": "a", "labels": {"x": 1}}, {"name": "a"}, 7, {"name": "b", "role": "edge"}]}';
     expect(() => parseInventory(text, 'i.json')).toThrow(
       [
-        '--inventory i.json: nodes[3]: must be an object, and is a number',
-        '--inventory i.json: nodes[4].role: there is no such field; known here: name, labels',
+        '--inventory i.json: nodes[3]: must be an object, but is a number',
+        '--inventory i.json: nodes[4].role: unknown field; known fields: name, labels',
         '--inventory i.json: nodes[2].name: "a" is defined twice',
         '--inventory i.json: nodes[0].name: must be the name of a node: a DNS subdomain',
-        '--inventory i.json: nodes[1].labels.x: must be a string, and is a number: put it in quotes',
+        '--inventory i.json: nodes[1].labels.x: must be a string, but is a number: put it in quotes',
         'An inventory looks like {"nodes": [{"name": "w-1", "labels": {"role": "edge"}}]}',
       ].join('\n'),
     );
     expect(() => parseInventory('[]', 'i.json')).toThrow(
-      '--inventory i.json: must be an object, and is a list\nAn inventory looks like {"nodes": ',
+      '--inventory i.json: must be an object, but is a list\nAn inventory looks like {"nodes": ',
     );
     expect(() => parseInventory('{', 'i.json')).toThrow(/not valid JSON/);
   });

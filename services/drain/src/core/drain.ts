@@ -219,7 +219,10 @@ interface EarlierDrain extends Omit<Drain, 'amended' | 'pods' | 'blocked'> {
   readonly blockedSince?: string;
 }
 
-/** Version 2 had no amendments and no time of a block. Version 3 had no number of pods. Version 4 wrote '' for no block. */
+/**
+ * Version 2 had no amendments and no time of a block. Version 3 had no number of pods. Version 4 wrote '' for no
+ * block.
+ */
 const fromBefore = (dumped: unknown): unknown =>
   (dumped as readonly EarlierDrain[]).map(({ blockedBy: by, blockedSince: since, ...drain }) => ({
     amended: 0,
