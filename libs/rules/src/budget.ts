@@ -19,7 +19,7 @@ export const poolsSelecting = (
     .map((pool) => pool.name)
     .sort();
 
-/** Of several pools that select a node, the one that is its: the smallest budget, then the first name. */
+/** Which of several pools a node belongs to: the one with the smallest budget, then the first by name. */
 export function choosePool(names: readonly string[], budget: (pool: string) => number): string {
   return [...names].sort((a, b) => budget(a) - budget(b) || (a < b ? -1 : 1))[0] ?? DEFAULT_POOL.name;
 }

@@ -1,13 +1,13 @@
 import { fragmentId, type Fragment, type FragmentRef } from '#libs/contracts';
 import { isPolicyKind } from '#libs/manifests';
 
-/** The policy fragments that a change carries. */
+/** The policy fragments in a change. */
 export interface CarriedPolicies {
   readonly apply: readonly Fragment[];
   readonly delete: readonly FragmentRef[];
 }
 
-/** What of a change is policy. */
+/** The policy part of a change. */
 export const carriedPolicies = (change: {
   readonly apply: readonly Fragment[];
   readonly delete: readonly FragmentRef[];
@@ -17,8 +17,8 @@ export const carriedPolicies = (change: {
 });
 
 /**
- * The committed policies of a kind, with those that a change carries in their place: what holds for its own leases. By
- * name.
+ * The policies of a kind that apply to the leases of a change: the committed ones, overridden by those in the change.
+ * By name.
  */
 export function policiesOf(
   kind: string,

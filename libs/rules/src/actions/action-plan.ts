@@ -4,23 +4,23 @@ import { changedEntries, isEqual } from './changed-entries.js';
 import type { EffectivePolicy } from './effective-policy.js';
 import { normalSpec, placeOf, rulingOf } from './kind-rules.js';
 
-/** Why an action is in a plan: what changes, the rule that matched it, and what that rule asks for. */
+/** Why an action is in a plan: what changes, which rule matched, and which actions that rule requires. */
 export interface Because {
   readonly what: string;
   readonly rule: string;
   readonly actions: readonly Action[];
 }
 
-/** What going from one config to another needs on the node. */
+/** What a change from one config to another needs on the node. */
 export interface ActionPlan {
   /** In the order in which they are taken; empty when nothing changes. */
   readonly actions: readonly Action[];
   readonly because: readonly Because[];
-  /** What differs: paths, units, kernel parameters, and `Kind/name` for what has no such place. Sorted. */
+  /** What differs: paths, units, kernel parameters, or `Kind/name` for other fragments. Sorted. */
   readonly changed: readonly string[];
 }
 
-/** Plans the actions that going from one config to another needs under a policy. */
+/** Plans the actions that a change from one config to another needs under a policy. */
 export function planActions(from: Config, to: Config, policy: EffectivePolicy): ActionPlan {
   const parts = differences(from, to);
   const because = parts.flatMap(({ what, kinds }) =>
@@ -38,11 +38,11 @@ export function planActions(from: Config, to: Config, policy: EffectivePolicy): 
 
 interface Part {
   readonly what: string;
-  /** Every kind that this place had or gets. */
+  /** Every kind at this place, before or after. */
   readonly kinds: readonly string[];
 }
 
-/** Compares by place: what lies there counts, not which fragment put it there. */
+/** Compares by place: only the content counts, not which fragment it comes from. */
 function differences(from: Config, to: Config): readonly Part[] {
   const entries = changedEntries(from.fragments, to.fragments);
   const before = places(entries.before);
@@ -56,7 +56,7 @@ function differences(from: Config, to: Config): readonly Part[] {
   });
 }
 
-/** Two fragments at one place are refused by review; should it happen, the place is both. */
+/** The review rejects two fragments at one place. If it happens anyway, the place contains both. */
 type Place = readonly ConfigEntry[];
 
 function places(entries: readonly ConfigEntry[]): ReadonlyMap<string, Place> {

@@ -1,14 +1,14 @@
 import { fragmentId, type ConfigEntry } from '#libs/contracts';
 
-/** The entries of two configs without those that stand in both just the same. */
+/** The entries of two configs, without those that are the same in both. */
 export interface ChangedEntries {
   readonly before: readonly ConfigEntry[];
   readonly after: readonly ConfigEntry[];
 }
 
 /**
- * Leaves out what is the same in both, by looking at each entry once: rendered configs are sorted by kind and name, so
- * equals meet. In lists that are not sorted they may miss each other at first, and are then found by name.
+ * Removes entries that are the same in both, in one pass: rendered configs are sorted by kind and name, so equal
+ * entries meet. In unsorted lists they may not meet, and are then found by name.
  */
 export function changedEntries(before: readonly ConfigEntry[], after: readonly ConfigEntry[]): ChangedEntries {
   const left: ConfigEntry[] = [];
@@ -51,7 +51,7 @@ function compareIds(a: ConfigEntry, b: ConfigEntry): number {
 
 const isSame = (a: ConfigEntry, b: ConfigEntry): boolean => a === b || isEqual(a.spec, b.spec);
 
-/** Equal as JSON, whatever the order of the keys. */
+/** Whether two values are equal as JSON, in any order of keys. */
 export function isEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (

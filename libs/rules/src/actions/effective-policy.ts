@@ -2,8 +2,7 @@ import { fragmentId, ordered, type Action, type Fragment } from '#libs/contracts
 import { normalPath, selectorOf, selects, type DisruptionPolicySpec, type NetworkKind } from '#libs/manifests';
 
 /**
- * Actions, the rule that asks for them, and the names of the policies that it comes from; none for a kind's own
- * default.
+ * Actions, the rule that requires them, and the names of its policies; no names for the default of a kind.
  */
 export interface Ruling {
   readonly rule: string;
@@ -11,20 +10,20 @@ export interface Ruling {
   readonly actions: readonly Action[];
 }
 
-/** What all disruption policies that select a node come to; for people to see as much as for planning. */
+/** All disruption policies that select a node, merged. Used for planning and shown to people. */
 export interface EffectivePolicy {
-  /** For what no other rule matches; undefined when no policy has one. */
+  /** The rule for everything that no other rule matches; undefined if no policy has one. */
   readonly default: Ruling | undefined;
-  /** By normalised path; one rule for each. */
+  /** One rule per normalised path. */
   readonly files: readonly (Ruling & { readonly path: string })[];
   readonly units: readonly (Ruling & { readonly name: string })[];
   readonly sshKeys: Ruling | undefined;
-  /** By key, or by the beginning of keys. */
+  /** By key, or by the start of keys. */
   readonly sysctl: readonly (Ruling & { readonly key: string })[];
   readonly network: readonly (Ruling & { readonly kind: NetworkKind })[];
 }
 
-/** The policy where there is none: every kind's own default counts. */
+/** No policy: every kind has its own default. */
 export const NO_POLICY: EffectivePolicy = {
   default: undefined,
   files: [],
@@ -34,7 +33,9 @@ export const NO_POLICY: EffectivePolicy = {
   network: [],
 };
 
-/** Merges the disruption policies that select a node: what several say about the same thing is all done. */
+/**
+ * Merges the disruption policies that select a node. If several have a rule for the same thing, all their actions run.
+ */
 export function effectivePolicy(
   policies: Iterable<Fragment>,
   labels: Readonly<Record<string, string>>,
@@ -64,7 +65,7 @@ export function effectivePolicy(
   };
 }
 
-/** The rule for a path: its own, or that of the nearest folder above it that has one. */
+/** The rule for a path: its own, or that of the nearest parent folder with a rule. */
 export function longestFile(path: string, policy: EffectivePolicy): Ruling | undefined {
   const rules = indexOf(policy).files;
   for (let end = path.length; end > 0; end = path.lastIndexOf('/', end - 1)) {
@@ -74,7 +75,7 @@ export function longestFile(path: string, policy: EffectivePolicy): Ruling | und
   return rules.get('/');
 }
 
-/** The rule for a kernel parameter: its own, or that of its longest beginning that has one. */
+/** The rule for a kernel parameter: its own, or that of its longest prefix with a rule. */
 export function longestSysctl(key: string, policy: EffectivePolicy): Ruling | undefined {
   const rules = indexOf(policy).sysctl;
   for (let end = key.length; end > 0; end = key.lastIndexOf('.', end - 1)) {
@@ -89,7 +90,7 @@ type Target = keyof EffectivePolicy;
 class Rulings {
   private readonly found = new Map<Target, Map<string, Ruling>>();
 
-  /** Of two policies on one target both are done, and both are named. */
+  /** If two policies have a rule for one target, the actions of both run, and both are named. */
   add(
     target: Target,
     key: string,
@@ -117,7 +118,7 @@ interface Index {
   readonly sysctl: ReadonlyMap<string, Ruling>;
 }
 
-/** A policy counts for a whole pool: its rules are laid out once. */
+/** A policy applies to many nodes, so its rules are prepared once. */
 const INDEXES = new WeakMap<EffectivePolicy, Index>();
 
 function indexOf(policy: EffectivePolicy): Index {

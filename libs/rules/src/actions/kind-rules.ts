@@ -5,15 +5,15 @@ import { longestFile, longestSysctl, type EffectivePolicy, type Ruling } from '.
 const NONE: Action = { kind: 'none' };
 const BOOT: readonly Action[] = [{ kind: 'drain' }, { kind: 'reboot' }];
 
-/** What lies at a place of a node and how it is ruled, by kind. */
+/** The place that an entry of a kind takes on a node, and which rules apply to it. */
 interface KindRules {
-  /** The place that an entry takes, as rules name it; undefined when the entry does not say one. */
+  /** The place of an entry, as rules name it; undefined if the entry has none. */
   readonly place?: (spec: ConfigEntry['spec']) => string | undefined;
-  /** What the policy says of a place; undefined when no rule of it matches. */
+  /** The rule of the policy for a place; undefined if none matches. */
   readonly ruled?: (place: string, policy: EffectivePolicy) => Ruling | undefined;
-  /** What is needed where no policy says anything. */
+  /** The default actions, if no policy has a rule. */
   readonly own: (place: string) => readonly Action[];
-  /** Why no policy has a say. */
+  /** Why policies do not apply to this kind. */
   readonly always?: string;
 }
 
@@ -48,7 +48,7 @@ const RULES: ReadonlyMap<string, KindRules> = new Map<string, KindRules>([
   ],
   ['Sysctl', { place: textAt('key'), ruled: (place, policy) => longestSysctl(place, policy), own: nothing }],
   ['SshKeys', { ruled: (_, policy) => policy.sshKeys, own: nothing }],
-  // A running kernel does not take them: a policy that said less would leave the node half on the old config.
+  // A running kernel cannot change them: a policy with fewer actions would leave the node partly on the old config.
   ['KernelArguments', { own: () => BOOT, always: 'kernel arguments need a reboot' }],
   ['Exec', { own: nothing }],
   ['Probe', { own: nothing, always: 'a probe changes nothing' }],
@@ -56,21 +56,21 @@ const RULES: ReadonlyMap<string, KindRules> = new Map<string, KindRules>([
 ]);
 
 /**
- * Where an entry lies, as people and rules name it: a path, a unit, a kernel parameter; `Kind/name` for what has no
- * such place.
+ * The place of an entry, as people and rules name it: a path, a unit or a kernel parameter; `Kind/name` for other
+ * kinds.
  */
 export function placeOf(entry: ConfigEntry): string {
   return RULES.get(entry.kind)?.place?.(entry.spec) ?? fragmentId(entry);
 }
 
-/** The entry's spec with its place in the one way to write it. */
+/** The spec of an entry with its place in normalised form. */
 export function normalSpec(entry: ConfigEntry, place: string): ConfigEntry['spec'] {
   return ownsPath(entry.kind) && typeof entry.spec['path'] === 'string' && entry.spec['path'] !== place
     ? { ...entry.spec, path: place }
     : entry.spec;
 }
 
-/** What a kind needs at a place that changes: by the policy's rule, else by its default, else by the kind's own. */
+/** The actions for a changed place: from the rule of the policy, else its default, else the default of the kind. */
 export function rulingOf(kind: string, place: string, policy: EffectivePolicy): Ruling {
   const rules = RULES.get(kind);
   if (rules?.always !== undefined) return { rule: rules.always, policies: [], actions: rules.own(place) };

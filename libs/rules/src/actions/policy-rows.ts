@@ -3,19 +3,19 @@ import { KINDS, NETWORK_KINDS } from '#libs/manifests';
 import type { EffectivePolicy, Ruling } from './effective-policy.js';
 import { rulingOf } from './kind-rules.js';
 
-/** One rule that holds for a node. */
+/** One rule that applies to a node. */
 export interface PolicyRow {
-  /** The word of the policy under which it stands, or `kind` for what holds where no policy says anything. */
+  /** The field of the policy that contains it, or `kind` for the default of a kind. */
   readonly target: 'files' | 'units' | 'sshKeys' | 'sysctl' | 'network' | 'default' | 'kind';
-  /** The path, unit, key or kind that it is for; empty for all of its target. */
+  /** The path, unit, key or kind that it applies to; empty for all. */
   readonly match: string;
   readonly actions: readonly Action[];
   readonly rule: string;
-  /** Names of the policies that it comes from. */
+  /** The names of its policies. */
   readonly policies: readonly string[];
 }
 
-/** Every rule that holds under an effective policy, the nearest first: what planning goes by, for people to see. */
+/** Every rule of an effective policy, most specific first, as planning uses them. For people. */
 export function policyRows(policy: EffectivePolicy): readonly PolicyRow[] {
   const row = (target: PolicyRow['target'], match: string, { actions, rule, policies }: Ruling): PolicyRow => ({
     target,
@@ -35,11 +35,11 @@ export function policyRows(policy: EffectivePolicy): readonly PolicyRow[] {
   ];
 }
 
-/** How the unit that changes is named where no certain one is meant. */
+/** The placeholder for the unit that changes. */
 const UNIT_ITSELF = '<unit>';
 const STATE_KINDS: readonly string[] = [
   ...new Set([...KINDS.filter(({ role }) => role === 'state').map(({ name }) => name), ...NETWORK_KINDS]),
 ].sort();
 
-/** What is left for a kind when no rule names the place. */
+/** The actions for a kind if no rule matches the place. */
 const unnamed = (policy: EffectivePolicy): EffectivePolicy => ({ ...policy, files: [], units: [], sysctl: [] });

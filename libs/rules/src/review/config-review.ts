@@ -11,7 +11,7 @@ import {
   networkWarnings,
 } from '#libs/manifests';
 
-/** What a review knows of a node. */
+/** What a review knows about a node. */
 export interface ReviewedNode {
   readonly name: string;
   readonly capabilities: readonly string[];
@@ -29,13 +29,13 @@ export function reviewConfig(config: Config, node: ReviewedNode): readonly Reaso
   return reasons.map((reason) => ({ ...reason, nodes: [node.name] }));
 }
 
-/** What a node can have, though not all of it as somebody wrote it. */
+/** Warnings: the node can have the config, but not everything takes effect as written. */
 export const reviewWarnings = (config: Config, node: ReviewedNode): readonly Reason[] =>
   networkWarnings(config, holds).map((warning) => ({ ...warning, nodes: [node.name] }));
 
 const holds = (entry: ConfigEntry): boolean => entryReview(entry).reasons.length === 0;
 
-/** Every reason why a node cannot take actions; `none` and `drain` are not the node's to take. */
+/** Every reason why a node cannot take actions. `none` and `drain` are not taken by the node. */
 export function reviewActions(actions: readonly Action[], capabilities: readonly string[]): readonly Reason[] {
   const missing = new Set(
     actions
@@ -56,7 +56,7 @@ interface EntryReview {
   readonly bytes: number;
 }
 
-/** What does not depend on the node is done once for an entry: nodes share entries. */
+/** The parts of a review that do not depend on the node. Done once per entry, because nodes share entries. */
 const REVIEWED = new WeakMap<ConfigEntry, EntryReview>();
 
 function entryReview(entry: ConfigEntry): EntryReview {

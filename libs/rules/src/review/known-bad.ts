@@ -1,6 +1,6 @@
 import type { Reason } from '#libs/contracts';
 
-/** How a config came to be known as bad. */
+/** Why a config is known-bad. */
 export interface KnownBadStory {
   readonly hash: string;
   readonly change: string;
@@ -9,7 +9,7 @@ export interface KnownBadStory {
   readonly since: string;
 }
 
-/** The one sentence about a known-bad config: of itself, or of one made of the same fragments. */
+/** The message about a known-bad config, or about one that is made of the same fragments. */
 export function knownBadWords(story: KnownBadStory, isItself: boolean): string {
   const what = isItself
     ? `config ${story.hash.slice(0, 12)}`
@@ -18,7 +18,7 @@ export function knownBadWords(story: KnownBadStory, isItself: boolean): string {
   return `${what} is known-bad: ${how}; to allow it again: sluice clear ${story.hash.slice(0, 12)} --reason WHY`;
 }
 
-/** Why a node is not given a known-bad config, for each fragment that a change touches. There is always one reason. */
+/** The reasons for rejecting a known-bad config: one for each fragment that the change touches, and at least one. */
 export const knownBadReasons = (touched: readonly string[], node: string, message: string): readonly Reason[] =>
   (touched.length === 0 ? [''] : touched).map((fragment) => ({
     fragment,

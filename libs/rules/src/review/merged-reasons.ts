@@ -1,11 +1,11 @@
 import type { Reason } from '#libs/contracts';
 
-/** So many nodes are named; the message says how many there are. */
+/** How many nodes a reason names. The message has the total number. */
 const NAMED_NODES = 5;
 
 /**
- * Whether a review's reason says something besides the problems of rendering: a field that could not be rendered holds
- * what nobody wrote.
+ * Whether a reason of a review adds something to the problems of rendering. A field that could not be rendered has a
+ * value that nobody wrote, so reasons about it do not count.
  */
 export function besides(problems: readonly Reason[]): (reason: Reason) => boolean {
   const places = new Set(problems.map(({ fragment, field }) => `${fragment} ${field}`));
@@ -13,8 +13,8 @@ export function besides(problems: readonly Reason[]): (reason: Reason) => boolea
 }
 
 /**
- * What is said now and was not said before of the same field: a node that the present does not fit either is no reason
- * to refuse a change.
+ * The reasons that are new compared with the current config. A node that is already incompatible is no reason to reject
+ * a change.
  */
 export function newReasons(now: readonly Reason[], before: readonly Reason[]): readonly Reason[] {
   if (before.length === 0) return now;
@@ -24,7 +24,7 @@ export function newReasons(now: readonly Reason[], before: readonly Reason[]): r
 
 const placeOf = ({ fragment, field, code }: Reason): string => JSON.stringify([fragment, field, code]);
 
-/** Makes one reason of those that say the same of several nodes. */
+/** Merges reasons that are the same for several nodes. */
 export function mergeReasons(reasons: Iterable<Reason>): readonly Reason[] {
   const groups = new Map<string, { readonly reason: Reason; readonly nodes: Set<string> }>();
   for (const reason of reasons) {

@@ -2,7 +2,7 @@ import type { NodeReport } from '#libs/contracts';
 import type { Draft } from '#libs/engine';
 import type { State } from './state.js';
 
-/** What people ask it under `ops.node`. */
+/** Requests of people under `ops.node`. */
 export type Request =
   | { readonly op: 'list'; readonly cursor: string; readonly limit: number }
   | { readonly op: 'get'; readonly node: string }

@@ -31,21 +31,23 @@ import { bodyOf, compareNodes, isOrphan, isPremature } from './kubernetes.js';
 import { blindPatienceMs, patienceMs } from './pace.js';
 import { State, type Memory, type NodeState } from './state.js';
 
-/** How long a node may be unheard before it is silent; and a copy that has led that long without a break may say so. */
+/**
+ * How long a node may send no heartbeat before it is silent. Only a leader that has listened this long may decide it.
+ */
 export interface Settings {
   readonly silentAfterMs: number;
-  /** How many heartbeats the whole fleet should send, about; absent or 0: no limit. */
+  /** About how many heartbeats per second the whole fleet should send; absent or 0: no limit. */
   readonly heartbeatsPerSecond?: number;
-  /** Nodes are known to Kubernetes too. */
+  /** Node objects are read from Kubernetes too. */
   readonly kubernetes?: boolean;
 }
 
 /**
- * The inventory: which nodes there are. What always holds after each of its batches:
- * 1. a node leaves only when somebody says so; silence is never a leave;
- * 2. of announcements of one node only a later one counts, by incarnation and sequence;
- * 3. silence is said only by a copy that has listened long enough itself;
- * 4. a node leaves because its Node object is gone only if it had one, and the API server was asked.
+ * The inventory tracks which nodes exist. Invariants after each of its batches:
+ * 1. a node leaves only if a person or Kubernetes says so; a silent node has not left;
+ * 2. an announcement counts only if it is later than the last one, by incarnation and sequence;
+ * 3. only a copy that has listened long enough itself marks a node as silent;
+ * 4. a missing Node object makes a node leave only if it had one, and the API server has answered.
  */
 export function inventoryCore(settings: Settings): Core<State, Input> {
   const ofSettings = (state: State): State =>
@@ -69,11 +71,11 @@ export function inventoryCore(settings: Settings): Core<State, Input> {
 }
 
 /**
- * Notes a sign of life, outside the ledger. True when it is news: the node was taken for silent. `pacedMs`: what it was
- * asked for, as its heartbeat says, or just now.
+ * Records a heartbeat, outside the ledger. Returns true if the node was silent. `pacedMs`: the interval that the node
+ * was asked to use, according to its heartbeat or to a request that was just sent.
  */
 export function hear(state: State, node: string, monotonicMs: number, at?: string, pacedMs = 0): boolean {
-  // Of what never joined nothing is kept: anybody may send under any name, and a join counts as heard.
+  // Ignore nodes that never joined: anybody may send under any name, and a join counts as a heartbeat.
   if (!state.nodes.has(node)) return false;
   state.heardAt.set(node, at);
   state.heardMs.set(node, monotonicMs);
@@ -83,10 +85,10 @@ export function hear(state: State, node: string, monotonicMs: number, at?: strin
   return true;
 }
 
-/** What each fact changes in the inventory's fold. */
+/** How each fact changes the fold of the inventory. */
 const FACTS: FactTable<State> = {
   'node.joined': (state, fact, { readMs }) => {
-    // Who joins was heard just now: its silence is counted from here, however long this copy has led.
+    // A join counts as a heartbeat: the silence of the node counts from here, no matter how long this copy has led.
     state.heardMs.set(fact.node, readMs);
     state.memo.nextSilentMs.set(undefined);
     state.heardAgain.delete(fact.node);
@@ -101,7 +103,7 @@ const FACTS: FactTable<State> = {
   'node.unavailable': (state, { node, because, uid }) => patch(state, node, { unavailable: because, uid }),
   'node.available': (state, { node, uid }) => patch(state, node, { unavailable: undefined, uid }),
   'node.silent': (state, { node, at: since, lastHeard }) => {
-    // What this copy heard was before that, or it read the join only now.
+    // What this copy heard before is older than this, or it has only now read the join.
     state.heardMs.delete(node);
     patch(state, node, { state: 'silent', since, because: lastHeard === '' ? undefined : `last heard ${lastHeard}` });
   },
@@ -157,15 +159,15 @@ function remember({ memo }: State, { compared, silence }: Memory): void {
   memo.present = silence.present;
 }
 
-/** Takes what a node says of itself. */
+/** Handles the announcement of a node. */
 function announced(draft: InventoryDraft, report: NodeReport): void {
   const { node } = report;
   const known = draft.state.nodes.get(node);
   if (known !== undefined && !isLaterReport(report, known.stamp)) return;
-  // One that came late: a later one was taken, though what it said was known already.
+  // A late announcement: a later one was already handled, even if it contained nothing new.
   const taken = draft.state.announced.get(node);
   if (taken !== undefined && isLaterReport(taken, report)) return;
-  // It was said to have left, and joins when its Node object is there again.
+  // It has left, and joins again when its Node object is back.
   if (isOrphan(draft.state, node) || isPremature(draft.state, node)) return;
   const body = bodyOf(draft.state, report);
   if (known === undefined || known.state === 'gone')
@@ -178,12 +180,12 @@ const sameContent = (known: Content, said: Content): boolean =>
   JSON.stringify([...known.capabilities].sort()) === JSON.stringify([...said.capabilities].sort());
 type Content = Pick<NodeState, 'labels' | 'capabilities'>;
 
-/** Says who is silent and who is back, as far as this copy has listened itself. */
+/** Marks nodes as silent or heard again, as far as this copy has listened itself. */
 function sweep(draft: InventoryDraft, settings: Settings): Memory['silence'] {
   const { state, now } = draft;
   if (now.leadingSinceMs === undefined) return undefined;
   greet(draft, settings);
-  // Ten thousand nodes need not be looked at again for every fact that comes by.
+  // Do not check ten thousand nodes again for every fact.
   const knownMs = state.memo.nextSilentMs.get();
   const isDue = knownMs === undefined || now.monotonicMs >= knownMs;
   const present = isDue ? [...state.nodes.values()].filter((node) => node.state !== 'gone').length : 0;
@@ -206,7 +208,8 @@ function greet(draft: InventoryDraft, { silentAfterMs }: Settings): void {
 }
 
 /**
- * When the next one can become silent; undefined when some were missed now: that is not so before it is in the ledger.
+ * When the next node can become silent; undefined if some are silent now, because that counts only once it is in the
+ * ledger.
  */
 function missNodes(
   draft: InventoryDraft,
@@ -217,8 +220,7 @@ function missNodes(
   const { state, now } = draft;
   const nodes = [...state.nodes.values()];
   const blindMs = blindPatienceMs(state, present, silentAfterMs, heartbeatsPerSecond);
-  // Not beyond this: who was asked to beat more often, or is heard for the first time, is silent sooner than was seen
-  // here.
+  // Not later than this: a node that is asked for more heartbeats, or heard for the first time, can be silent sooner.
   let next: number | undefined = nodes.some((node) => node.state === 'ready')
     ? now.monotonicMs + silentAfterMs
     : Infinity;

@@ -3,7 +3,7 @@ import { sameLabels } from '#libs/manifests';
 import type { InventoryDraft } from './inputs.js';
 import type { KubernetesNode, Labels, State } from './state.js';
 
-/** What the inventory needs to know of a Node object. */
+/** The parts of a Node object that the inventory needs. */
 export function kubernetesNode(node: {
   readonly uid: string;
   readonly labels: Labels;
@@ -13,25 +13,24 @@ export function kubernetesNode(node: {
 }): KubernetesNode {
   const { uid, labels, ready, unschedulable } = node;
   const mark = cordonAnnotationOf(node.annotations);
-  // What Sluice cordoned for a lease counts by that lease.
+  // A cordon of Sluice does not count here: the lease already counts against the budget.
   const cordoned = unschedulable && (mark === undefined || mark.alreadyCordoned);
   const reasons = [...(ready ? [] : ['NotReady']), ...(cordoned ? ['cordoned'] : [])];
   return { uid, labels, unavailable: reasons.length === 0 ? undefined : reasons.join(', ') };
 }
 
-/** So many Nodes do not all go at once while nobody looks. */
+/** If this many known Nodes are all missing, it is the wrong cluster. */
 const MANY = 3;
 
 /**
- * Whether not one of the Nodes that were known is listed: this is the API server of another cluster, and nobody has
- * left.
+ * Whether none of the known Nodes is listed. Then this is the API server of another cluster, and no node has left.
  */
 export function isAnotherCluster(state: State, nodes: ReadonlyMap<string, KubernetesNode>): boolean {
   const known = [...state.nodes.values()].filter(({ uid }) => uid !== undefined);
   return known.length >= MANY && !known.some(({ node, uid }) => nodes.get(node)?.uid === uid);
 }
 
-/** Notes the Node objects that the API server lists: those that are not among them are gone. */
+/** Records the list of Node objects from the API server. Known ones that are not in it are gone. */
 export function noteListed(state: State, nodes: ReadonlyMap<string, KubernetesNode>): boolean {
   if (isAnotherCluster(state, nodes)) return false;
   state.kubernetes.nodes = new Map(nodes);
@@ -40,8 +39,8 @@ export function noteListed(state: State, nodes: ReadonlyMap<string, KubernetesNo
 }
 
 /**
- * Notes one Node object, or that it is gone. False when that is no news: a kubelet writes its Node every few minutes,
- * for ten thousand nodes.
+ * Records one Node object, or that it is gone. Returns false if nothing relevant changed: every kubelet writes its Node
+ * every few minutes.
  */
 export function noteNode(state: State, name: string, node: KubernetesNode | undefined): boolean {
   const { nodes } = state.kubernetes;
@@ -59,13 +58,13 @@ export function noteNode(state: State, name: string, node: KubernetesNode | unde
   return true;
 }
 
-/** The API server is asked no more: nothing is known of it. */
+/** Forgets the Node objects when this copy no longer reads from the API server. */
 export function forgetNodes(state: State): false {
   state.kubernetes.nodes = undefined;
   return false;
 }
 
-/** Notes what nodes announced last; where Kubernetes is not asked, nothing is kept. */
+/** Records the last announcement of a node. Without Kubernetes, nothing is kept. */
 export function noteAnnounced(state: State, reports: readonly NodeReport[]): false {
   for (const report of state.keepsAnnouncements ? reports : []) {
     const before = state.announcements.get(report.node);
@@ -74,20 +73,20 @@ export function noteAnnounced(state: State, reports: readonly NodeReport[]): fal
   return false;
 }
 
-/** It left because its Node object was deleted, and none has come since. */
+/** The node left because its Node object was deleted, and there is no new one. */
 export function isOrphan(state: State, name: string): boolean {
   const node = state.nodes.get(name);
   return node?.state === 'gone' && node.because === 'deleted' && state.kubernetes.nodes?.has(name) !== true;
 }
 
 /**
- * Kubernetes has not answered yet: what joined now would be given a config for the labels that it says itself, and at
- * once another.
+ * Whether the node must wait until Kubernetes has answered. Otherwise it would get a config for its own labels, and
+ * then at once another one.
  */
 export const isPremature = (state: State, name: string): boolean =>
   state.keepsAnnouncements && state.kubernetes.nodes === undefined && !state.nodes.has(name);
 
-/** The labels of a node that announces itself: its own, and over them those of its Node object. */
+/** The labels of a node: its own, overridden by those of its Node object. */
 function labelsOf(
   state: State,
   report: NodeReport,
@@ -98,7 +97,7 @@ function labelsOf(
   return { labels: { ...report.labels, ...kubernetesLabels }, kubernetesLabels: { ...kubernetesLabels } };
 }
 
-/** Says of every node that may differ from its Node object how it does; the names of those that do not. */
+/** Emits facts for nodes that differ from their Node objects. Returns the names of those that do not differ. */
 export function compareNodes(draft: InventoryDraft, join: Join): readonly string[] {
   const { nodes } = draft.state.kubernetes;
   const same: string[] = [];
@@ -117,7 +116,7 @@ type Join = (draft: InventoryDraft, report: NodeReport) => void;
 function compare(draft: InventoryDraft, name: string, seen: KubernetesNode | undefined, join: Join): void {
   const { state } = draft;
   const report = state.announcements.get(name);
-  // It spoke before Kubernetes had answered.
+  // It announced itself before Kubernetes had answered.
   if (report !== undefined && !state.nodes.has(name)) join(draft, report);
   const known = state.nodes.get(name);
   if (known === undefined) return;
@@ -137,12 +136,12 @@ function compare(draft: InventoryDraft, name: string, seen: KubernetesNode | und
   else draft.emit({ type: 'node.unavailable', node: name, because: seen.unavailable, uid: seen.uid });
 }
 
-/** Its Node object has other labels than were known. */
+/** The labels of its Node object have changed. */
 function relabel(draft: InventoryDraft, name: string, seen: KubernetesNode): void {
   const node = draft.state.nodes.get(name);
   if (node === undefined || node.state === 'gone' || sameLabels(node.kubernetesLabels, seen.labels)) return;
   const said = draft.state.announcements.get(name)?.labels;
-  // What it says itself was forgotten: all that was not its Node object's.
+  // The announcement is not in memory: its own labels are those that were not from its Node object.
   const own =
     said ?? Object.fromEntries(Object.entries(node.labels).filter(([key]) => node.kubernetesLabels[key] === undefined));
   const { capabilities, version, stamp } = node;
@@ -150,12 +149,12 @@ function relabel(draft: InventoryDraft, name: string, seen: KubernetesNode): voi
   draft.emit({ type: 'node.changed', node: name, ...labels, capabilities: [...capabilities], version, ...stamp });
 }
 
-/** Without its word it is waited for: an applier that starts on a new machine announces itself. */
+/** Without an announcement, wait: an applier that starts on a new machine announces itself. */
 function rejoin(draft: InventoryDraft, report: NodeReport | undefined): void {
   if (report !== undefined) draft.emit({ type: 'node.joined', ...bodyOf(draft.state, report), fresh: report.fresh });
 }
 
-/** What a join or a change says of a node that announces itself. */
+/** The content of `node.joined` or `node.changed` for a node that announced itself. */
 export function bodyOf(state: State, report: NodeReport) {
   const { node, capabilities, version, incarnation, nonce, seq } = report;
   return { node, ...labelsOf(state, report), capabilities, version, incarnation, nonce, seq };

@@ -2,15 +2,15 @@ import { HEARTBEATS_PER_SECOND, MOST_PACE_MS, type NodeAlive } from '#libs/contr
 import type { State } from './state.js';
 
 /**
- * How often nodes say that they are alive. Each by itself says it every ten seconds; of a large fleet that would be
- * what its idle control plane does most, so there the inventory asks for less, as Nomad's servers do
- * (`max_heartbeats_per_second`). What a node was asked for it says in its heartbeats: nothing is kept of it, and a
- * request that was lost is made again with the next one.
+ * How often nodes send heartbeats. By default, each node sends one every ten seconds. In a large fleet, that would be
+ * most of the work of an idle control plane, so the inventory asks for fewer, as Nomad's servers do
+ * (`max_heartbeats_per_second`). Heartbeats contain the interval that the node was asked to use, so nothing is stored,
+ * and a lost request is repeated at the next heartbeat.
  */
 
-/** Below this a node is left to its own. */
+/** Nodes are not asked for intervals shorter than this. */
 const LEAST_ASKED_MS = 10_000;
-/** Nodes join and leave: asked is for some more, and asked again only when it is far off. */
+/** Nodes join and leave, so ask for a longer interval than needed, and ask again only if it is far off. */
 const ROOM = 1.2;
 const TOO_OFTEN = 1.5;
 const TOO_SELDOM = 2;
@@ -18,8 +18,8 @@ const TOO_SELDOM = 2;
 const BEATS_MISSED = 3.5;
 
 /**
- * What this node is to be asked for, in milliseconds (0: to beat as it likes); undefined when it beats well.
- * `perSecond`: heartbeats of the whole fleet; 0 for any.
+ * The interval to ask a node for, in milliseconds (0: no preference); undefined if its interval is fine. `perSecond`:
+ * heartbeats of the whole fleet; 0: no limit.
  */
 export function paceFor(state: State, { everyMs, pacedMs }: NodeAlive, perSecond: number): number | undefined {
   const fairMs = perSecond === 0 ? 0 : fairPaceMs(state.memo.present, perSecond);
@@ -29,19 +29,19 @@ export function paceFor(state: State, { everyMs, pacedMs }: NodeAlive, perSecond
   return isTooOften || isTooSeldom ? asked : undefined;
 }
 
-/** What nodes are asked for where each fair share is one beat in `fairMs`; 0: to beat as they like. */
+/** The interval to ask for if the fair share of each node is one heartbeat in `fairMs`; 0: no preference. */
 export function askedPaceMs(fairMs: number): number {
   const askedMs = Math.min(Math.ceil((fairMs * ROOM) / 1_000) * 1_000, MOST_PACE_MS);
   return askedMs < LEAST_ASKED_MS ? 0 : askedMs;
 }
 
-/** For how long a node may be unheard: one that was asked to beat seldom has longer. */
+/** How long a node may send no heartbeat before it is silent. Longer for a node that was asked for a long interval. */
 export const patienceMs = (pacedMs: number, silentAfterMs: number): number =>
   Math.max(silentAfterMs, pacedMs * BEATS_MISSED);
 
 /**
- * The same for a node that this leader has not heard: it may have been asked when the fleet was larger, or when fewer
- * heartbeats were aimed at. Who heard one that was asked to beat seldom cannot know that of the others.
+ * The same for a node that this leader has not heard yet. An earlier leader may have asked it for a long interval, when
+ * the fleet was larger or the limit was lower.
  */
 export function blindPatienceMs(state: State, present: number, silentAfterMs: number, perSecond: number): number {
   const fewest = Math.min(perSecond === 0 ? HEARTBEATS_PER_SECOND : perSecond, HEARTBEATS_PER_SECOND);

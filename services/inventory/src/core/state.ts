@@ -6,17 +6,17 @@ export interface NodeState {
   readonly node: string;
   readonly state: 'ready' | 'silent' | 'gone';
   readonly labels: Labels;
-  /** Of these, those of its Node object. */
+  /** The labels among these that come from its Node object. */
   readonly kubernetesLabels: Labels;
   readonly capabilities: readonly string[];
   readonly version: string;
   readonly stamp: ReportStamp;
   readonly since: string;
-  /** Why it is silent or gone, where somebody said. */
+  /** Why it is silent or gone; undefined if unknown. */
   readonly because: string | undefined;
-  /** Why Kubernetes, or the person or tool that cordoned it, has it out of service; undefined if it is in service. */
+  /** Why its Node is out of service, such as NotReady or cordoned; undefined if it is in service. */
   readonly unavailable: string | undefined;
-  /** Of its Node object; undefined for a node that Kubernetes does not know. */
+  /** The uid of its Node object; undefined for a node that Kubernetes does not know. */
   readonly uid: string | undefined;
 }
 
@@ -27,40 +27,40 @@ export interface KubernetesNode {
   readonly unavailable: string | undefined;
 }
 
-/** The inventory's fold, and what this copy heard itself. */
+/** The fold of the inventory, and what this copy has heard itself. */
 export class State {
   readonly undo = new UndoLog();
   readonly touched = new Set<string>();
   readonly nodes = new Table<string, NodeState>(this.undo);
-  /** The latest announcement of each node that the scheduler has taken, also where it said nothing new. */
+  /** The latest announcement of each node that the scheduler has recorded, even if it contained nothing new. */
   readonly announced = new Table<string, ReportStamp>(this.undo);
-  // ---- this copy's own memory ----
-  /** When it last heard of a node, RFC 3339, for people; undefined where nobody said. */
+  // ---- memory of this copy, not part of the fold ----
+  /** When this copy last heard a node, RFC 3339, for people; undefined if unknown. */
   readonly heardAt = new Map<string, string | undefined>();
   /** The same, monotonic: silence is counted from here. */
   readonly heardMs = new Table<string, number>(this.undo);
-  /** Of a node that was heard: how far apart it was asked to beat, at most; 0 if it was not asked. */
+  /** The longest heartbeat interval that a heard node was asked to use; 0 if none. */
   readonly pacedMs = new Map<string, number>();
   /** Silent nodes that were heard again. */
   readonly heardAgain = new Table<string, true>(this.undo);
-  /** The Node objects that there are, by name; undefined where Kubernetes is not asked, or has not answered yet. */
+  /** The existing Node objects, by name; undefined without Kubernetes, or if it has not answered yet. */
   readonly kubernetes: { nodes: Map<string, KubernetesNode> | undefined } = { nodes: undefined };
   /**
-   * What each node announced last, where Kubernetes is asked: should its Node object go and come again, the node joins
-   * by that.
+   * The last announcement of each node, with Kubernetes only. If its Node object is deleted and recreated, the node
+   * joins with this announcement.
    */
   keepsAnnouncements = false;
   readonly announcements = new Map<string, NodeReport>();
   readonly memo = new Memo(this.undo);
 }
 
-/** Spares looks that would find nothing; no answer depends on it. */
+/** Avoids checks that would find nothing. No answer depends on it. */
 class Memo {
   /** Nodes that may differ from their Node objects. */
   readonly toCompare: Table<string, true>;
-  /** When the next node can have become silent, monotonic; undefined when that is not known. */
+  /** When the next node can become silent, monotonic; undefined if unknown. */
   readonly nextSilentMs: Cell<number | undefined>;
-  /** How many nodes there were when somebody looked for silent ones last. */
+  /** How many nodes existed at the last check for silent ones. */
   present = 0;
 
   constructor(undo: UndoLog) {
@@ -69,10 +69,10 @@ class Memo {
   }
 }
 
-/** What a decision found out for the next one. */
+/** What a decision remembers for the next one. */
 export interface Memory {
   /** Nodes that do not differ from their Node objects. */
   readonly compared: readonly string[];
-  /** Where it looked for silent nodes: when the next can become silent, and how many nodes there are. */
+  /** If it checked for silent nodes: when the next one can become silent, and how many nodes exist. */
   readonly silence: { readonly nextMs: number | undefined; readonly present: number } | undefined;
 }

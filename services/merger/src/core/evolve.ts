@@ -4,10 +4,10 @@ import { sameLabels } from '#libs/manifests';
 import { selectedBy } from './selection.js';
 import { newChange, touchedIds, withoutTarget, type Change, type State } from './state.js';
 
-/** Ended changes that are kept for questions about them. */
+/** How many ended changes are kept, to answer requests about them. */
 const KEPT_ENDED = 200;
 
-/** What each fact changes in the merger's fold. */
+/** How each fact changes the fold of the merger. */
 const FACTS: FactTable<State> = {
   'config.accepted': accept,
   'config.waiting': (state, { change, waitsFor }) => patch(state, change, { phase: 'waiting', waitsFor }),
@@ -89,7 +89,7 @@ function close(state: State, name: string, change: Partial<Change>): void {
   state.openChanges.delete(name);
   state.targets.delete(name);
   if (state.changes.size <= KEPT_ENDED * 2) return;
-  // By age, and not as they stand in the table: what a decision tried and took back stands in another order there.
+  // Sort by age: undoing a decision can change the order of the table.
   const ended = [...state.changes.values()]
     .filter((one) => !one.open)
     .map((one) => one.change)
@@ -103,7 +103,7 @@ function commit(state: State, fact: FactOf<'config.committed'>): void {
   const targets = state.targets.get(fact.change) ?? {};
   for (const [node, target] of Object.entries(targets))
     state.desired.set(node, { hash: target.to, recipe: target.recipe });
-  // Before and after: a node that an old version selected gets something else now, too.
+  // Check the old and the new version: a node that only the old one selected also gets a new config.
   for (const node of state.nodes.values())
     if (targets[node.node] === undefined && selectedBy(state, change, node)) state.toRender.set(node.node, 'commit');
   for (const ref of change.delete) remove(state, fragmentId(ref), fact.change);
@@ -137,7 +137,7 @@ function leaveTargets(state: State, change: string, node: string): void {
   if (targets?.[node] !== undefined) state.targets.set(change, withoutTarget(targets, node));
 }
 
-/** A rendering that was not started yet does not survive a relabel or a leave of a node that it touches. */
+/** A rendering that has not started becomes outdated when one of its nodes is relabelled or leaves. */
 function outdate(state: State, node: string): void {
   for (const [name, targets] of [...state.targets.entries()]) {
     if (state.changes.get(name)?.rollout === 'none' && targets[node] !== undefined)

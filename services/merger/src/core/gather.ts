@@ -7,12 +7,12 @@ import type { State } from './state.js';
 type Plan = (GatherResult & { readonly did: 'plan' })['plan'];
 type Gather = (needs: readonly RenderNeed[], state: State) => Gathering<ReadonlyMap<string, GatherResult>>;
 
-/** So many people may page through plans at once. */
+/** How many plans are kept for paging at once. */
 const MAX_PLANS = 4;
 
 /**
- * Renders, and stores what it rendered before any fact names it. A plan of ten thousand nodes has many pages: it is
- * worked out once and remembered here for all of them.
+ * Renders, and stores the results before a fact names them. A plan of ten thousand nodes has many pages, so it is
+ * computed once and kept for all of them.
  */
 export function gathering(digest: Digest): Gather {
   const plans = new Map<string, Plan>();

@@ -18,7 +18,7 @@ export const publishedInput = ({
   readonly text: string;
 }): Input => ({ type: 'published', sequence, source: subject.slice('config.desired.'.length), text });
 
-/** What people ask it under `ops.config`. */
+/** Requests of people under `ops.config`. */
 export type Request = {
   readonly op: 'plan';
   readonly id: string;
@@ -27,17 +27,17 @@ export type Request = {
   readonly limit: number;
 };
 
-/** Work that takes long, or that has to be written to blobs before the fact that names it. */
+/** Work that takes long, or whose result must be stored as a blob before the fact that names it. */
 export type RenderNeed =
   | (Need & { readonly do: 'render-change'; readonly change: string; readonly replaces: readonly string[] })
   | (Need & { readonly do: 'render-nodes'; readonly nodes: readonly string[] })
   | (Need & {
       readonly do: 'plan';
       readonly body: unknown;
-      /** A further page of a plan that was worked out before. */ readonly again: boolean;
+      /** A further page of a plan that was already computed. */ readonly again: boolean;
     });
 
-/** What that work gives. Configs and targets are in their buckets by then. */
+/** The result of that work. Configs and targets are already stored in their buckets. */
 export type GatherResult =
   | {
       readonly did: 'render-change';

@@ -1,16 +1,16 @@
 import { configKey, type LeaseView, type StatusView } from '#libs/contracts';
 import type { State } from './state.js';
 
-/** What nodes have and are about to get, as the scheduler shows it. */
+/** The configs that nodes have or are about to get, from the views of the scheduler. */
 export interface NodeViews {
   readonly statuses: Iterable<Pick<StatusView, 'node' | 'hash' | 'desired'>>;
   readonly leases: Iterable<Pick<LeaseView, 'node' | 'hash' | 'from'>>;
 }
 
 /**
- * The keys of all configs that somebody may still ask for: what the committed state gives each node, both ends of every
- * target of an open change, what is in force or desired, and both ends of leases. Nodes that have left are not waited
- * for: who comes back is rendered again.
+ * The keys of all configs that may still be needed: the config of each node from the committed state, `from` and `to`
+ * of every target of an open change, active and desired configs, and both configs of every lease. Nodes that have left
+ * do not count: they are rendered again if they come back.
  */
 export function namedConfigs(state: State, { statuses, leases }: NodeViews): ReadonlySet<string> {
   const named = new Set<string>();
@@ -26,8 +26,8 @@ export function namedConfigs(state: State, { statuses, leases }: NodeViews): Rea
 }
 
 /**
- * Whether pieces of targets may still be asked for: a fact that the ledger holds names them, for who folds it again, or
- * their change is open.
+ * Whether a blob of targets may still be needed: a fact in the ledger names it, which a copy may fold again, or its
+ * change is open.
  */
 export const areTargetsNamed = (open: ReadonlySet<string>, inFacts: ReadonlySet<string>, key: string): boolean =>
   inFacts.has(key) || open.has(key.slice(0, key.indexOf('.')));

@@ -8,7 +8,7 @@ export interface NodeState {
   readonly capabilities: readonly string[];
 }
 
-/** How far a change has come. A closed one is over for the queue. */
+/** The phase of a change. A closed change no longer counts in the queue. */
 export type Phase = 'accepted' | 'waiting' | 'rendered' | 'validated' | 'rolling' | 'committed' | 'rejected' | 'ended';
 export type RolloutPhase = 'none' | 'rolling' | 'complete' | 'reverting' | 'reverted' | 'superseded';
 
@@ -21,7 +21,7 @@ export interface Change extends ChangeContent {
   readonly aborted: boolean;
   readonly waitsFor: readonly string[];
   readonly attempt: number;
-  /** What the attempt rests on no longer holds. */
+  /** The inputs of the attempt have changed. */
   readonly outdated: boolean;
   readonly replaces: readonly string[];
   readonly nodes: number;
@@ -36,7 +36,7 @@ export interface Change extends ChangeContent {
   readonly endedAt: string;
 }
 
-/** A change of which nothing is known but its content; it is younger than all that have a name. */
+/** A change that is only planned: it has no id, and counts as newer than all others. */
 export const newChange = ({ apply, delete: gone, message, author, strategy, retryOf }: ChangeContent): Change => ({
   change: `c${Number.MAX_SAFE_INTEGER}`,
   source: '',
@@ -84,21 +84,21 @@ export class State {
   readonly changes = new Table<string, Change>(this.undo);
   /** The committed state, by `Kind/name`. */
   readonly fragments = new Table<string, CommittedFragment>(this.undo);
-  /** Deleted ones, so that their view says so. */
+  /** Deleted fragments, so that their view shows it. */
   readonly goneFragments = new Table<string, CommittedFragment>(this.undo);
-  /** What the committed state gives each node. */
+  /** The config of each node from the committed state. */
   readonly desired = new Table<string, DesiredConfig>(this.undo);
-  /** The targets of the current attempt of each open change; a target that left is taken out. */
+  /** The targets of the current attempt of each open change, without nodes that have left. */
   readonly targets = new Table<string, Targets>(this.undo);
   readonly deferred = new Table<string, true>(this.undo);
   readonly knownBad = new Table<string, true>(this.undo);
-  /** Nodes to be rendered outside a rollout → why. */
+  /** Nodes to render outside a rollout → why. */
   readonly toRender = new Table<string, 'join' | 'relabel' | 'commit'>(this.undo);
   readonly openChanges = new SortedSet(this.undo);
-  /** How far CHANGES has been taken. */
+  /** How far CHANGES has been processed. */
   readonly cursor = new Cell<number>(this.undo, 0);
   readonly generation = new Cell<number>(this.undo, 0);
-  /** Counts every join, leave and relabel: a rendering rests on it. */
+  /** Counts every join, leave and relabel, because renderings depend on them. */
   readonly nodesVersion = new Cell<number>(this.undo, 0);
 }
 

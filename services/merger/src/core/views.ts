@@ -2,7 +2,7 @@ import type { ChangeView, FragmentRef, FragmentView } from '#libs/contracts';
 import { viewKey, type ViewBody, type ViewKey } from '#libs/engine';
 import type { State } from './state.js';
 
-/** A value must fit into a message; the ledger has all reasons. */
+/** Limits the size of a view value, which must fit into a message. The ledger has all reasons. */
 const SHOWN_REASONS = 100;
 
 /** Every key of the merger's views. */

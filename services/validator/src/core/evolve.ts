@@ -4,10 +4,10 @@ import { isPolicyKind } from '#libs/manifests';
 import { carriedPolicies } from '#libs/rules';
 import type { Review, State } from './state.js';
 
-/** Reviews of ended changes that are kept for questions about them. */
+/** How many reviews of ended changes are kept, to answer requests about them. */
 const KEPT_REVIEWS = 400;
 
-/** What each fact changes in the validator's fold. */
+/** How each fact changes the fold of the validator. */
 const FACTS: FactTable<State> = {
   'config.accepted': (state, fact) => {
     const carried = carriedPolicies(fact);
@@ -20,7 +20,7 @@ const FACTS: FactTable<State> = {
     state.openCandidates.add(change);
   },
   'config.waiting': (state, { change }) => {
-    // It was rendered, and something came before it after all: it will be rendered again.
+    // It was already rendered, but now has to wait: it will be rendered again.
     state.candidates.delete(change);
     state.openCandidates.delete(change);
   },
@@ -94,7 +94,7 @@ function record(state: State, made: Review): void {
   state.reviews.set(made.change, made);
   state.touched.add(viewKey('reviews', made.change));
   if (state.reviews.size <= KEPT_REVIEWS * 2) return;
-  // By age, and not as they stand in the table: what a decision tried and took back stands in another order there.
+  // Sort by age: undoing a decision can change the order of the table.
   for (const old of [...state.reviews.keys()].sort(byAge).slice(0, state.reviews.size - KEPT_REVIEWS))
     state.reviews.delete(old);
 }
@@ -108,7 +108,7 @@ function forget(state: State, change: string): void {
 
 function commit(state: State, { change }: { readonly change: string }): void {
   for (const [node, target] of Object.entries(state.rollouts.get(change)?.targets ?? {})) {
-    // A node that was rendered on its own since has left the rollout; its next rendering is on its way.
+    // A node that was rendered on its own since is no longer in the rollout.
     if (state.committed.has(node)) state.committed.set(node, target.to);
   }
   state.rollouts.delete(change);
@@ -129,7 +129,7 @@ function judge(state: State, fact: FactOf<'config.judged'>): void {
 }
 
 function clear(state: State, fact: FactOf<'config.cleared'>): void {
-  // A second recipe of the same hash follows the first: its story is told there.
+  // A second recipe with the same hash refers to the story of the first.
   const story = state.knownBad.get(fact.hash) ?? [...state.cleared.values()].find(({ hash }) => hash === fact.hash);
   state.knownBad.delete(fact.hash);
   state.badRecipes.delete(fact.recipe);

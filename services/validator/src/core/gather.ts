@@ -5,7 +5,7 @@ import type { ReviewResult, ReviewNeed } from './inputs.js';
 import { reviewNodes, reviewTargets, type Material } from './review.js';
 import type { State } from './state.js';
 
-/** Reads the configs that reviews are about, and reviews them. */
+/** Reads the configs to review, and reviews them. */
 export function* gather(needs: readonly ReviewNeed[], state: State): Gathering<ReadonlyMap<string, ReviewResult>> {
   const found = new Map<string, ReviewResult>();
   for (const need of needs) found.set(need.key, yield* review(need, state));
@@ -30,7 +30,7 @@ const materialOf = (state: State, change: string, configs: ReadonlyMap<string, C
   policies: policiesOf('DisruptionPolicy', state.policies.values(), state.carried.get(change)),
 });
 
-/** The same hash is the same content on every node, and is read once. */
+/** Reads each hash once: the same hash is the same content on every node. */
 function* byHash(names: readonly ConfigName[]): Gathering<ReadonlyMap<string, Config>> {
   const distinct = [...new Map(names.map((name) => [name.hash, name])).values()];
   const configs = yield* readConfigs(distinct);

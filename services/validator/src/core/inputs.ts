@@ -4,7 +4,7 @@ import type { Need } from '#libs/engine';
 /** What the validator receives besides the ledger. */
 export type Input = { readonly type: 'request'; readonly request: Request };
 
-/** What people ask it under `ops.known-bad`. */
+/** Requests of people under `ops.known-bad`. */
 export type Request =
   | { readonly op: 'list'; readonly cursor: string; readonly limit: number }
   | { readonly op: 'clear'; readonly hash: string; readonly by: string; readonly reason: string };

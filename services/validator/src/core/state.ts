@@ -16,7 +16,7 @@ export interface Candidate {
   readonly reviewed: number;
 }
 
-/** A forward lease that ended `invalid` and is to be judged. */
+/** A forward lease that ended as `invalid` and must be judged. */
 export interface UnjudgedLease {
   readonly lease: string;
   readonly change: string;
@@ -57,20 +57,20 @@ export class State {
   readonly touched = new Set<string>();
   readonly capabilities = new Table<string, readonly string[]>(this.undo);
   readonly labels = new Table<string, Readonly<Record<string, string>>>(this.undo);
-  /** The hash that the committed state gives each node. */
+  /** The hash of each node's config from the committed state. */
   readonly committed = new Table<string, string>(this.undo);
   /** The hash that each node last reported. */
   readonly inForce = new Table<string, string>(this.undo);
-  /** Committed policy fragments, by `Kind/name`, and those that open changes carry. */
+  /** Committed policy fragments, by `Kind/name`, and those in open changes. */
   readonly policies = new Table<string, Fragment>(this.undo);
   readonly carried = new Table<string, CarriedPolicies>(this.undo);
   /** The fragments that open changes touch on nodes, by id. */
   readonly touches = new Table<string, readonly string[]>(this.undo);
   readonly candidates = new Table<string, Candidate>(this.undo);
-  /** Targets of rollouts that are under way, and whether they are complete. */
+  /** Targets of open rollouts, and whether these are complete. */
   readonly rollouts = new Table<string, { readonly targets: Targets; readonly complete: boolean }>(this.undo);
   readonly unjudged = new Table<string, UnjudgedLease>(this.undo);
-  /** Hash or recipe → sequence of the last lease that ended `invalid` with it. */
+  /** Hash or recipe → sequence of the last lease with it that ended as `invalid`. */
   readonly invalids = new Table<string, number>(this.undo);
   readonly lastInvalid = new Cell<number>(this.undo, 0);
   /** By hash. */
