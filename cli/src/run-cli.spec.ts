@@ -44,6 +44,15 @@ describe('usage', () => {
     expect(err).not.toBe('');
   });
 
+  test('--help shows no default that a reader cannot use', async () => {
+    const pages = await Promise.all(['apply', 'up', 'import'].map((name) => cli([name, '--help'])));
+    expect(pages.map(({ out }) => /\(default: (\[\]|false)\)/.exec(out)?.[0])).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+  });
+
   test('--help and --version are data, and no failure', async () => {
     expect(await cli(['--help'])).toMatchObject({ exit: 0, err: '' });
     expect(await cli(['apply', '--help'])).toMatchObject({ exit: 0, err: '' });

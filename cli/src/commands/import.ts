@@ -8,12 +8,10 @@ import type { Session } from '../connection/session.js';
 /** `sluice import -f PATH`: converts resources of other systems to fragments, and reports what it skips. */
 export async function importFragments(
   { io, isJson }: Session,
-  flags: { readonly filename: readonly string[] },
+  { filename = [] }: { readonly filename?: readonly string[] },
 ): Promise<ExitCode> {
-  if (flags.filename.length === 0) throw new UsageError('-f is missing: name a file, a folder, or - for stdin');
-  const read = (await readInputs(flags.filename, io)).map(({ name, text }) =>
-    readManifests(text, name, KUBERNETES_YAML),
-  );
+  if (filename.length === 0) throw new UsageError('-f is missing: name a file, a folder, or - for stdin');
+  const read = (await readInputs(filename, io)).map(({ name, text }) => readManifests(text, name, KUBERNETES_YAML));
   const problems = read.flatMap((file) => file.problems);
   if (problems.length > 0)
     throw new RejectedError(

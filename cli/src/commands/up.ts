@@ -13,8 +13,8 @@ export interface UpFlags {
   readonly inventory?: string;
   readonly data?: string;
   readonly port: string;
-  readonly kube: boolean;
-  readonly keepCrds: boolean;
+  readonly kube?: boolean;
+  readonly keepCrds?: boolean;
 }
 
 const DEFAULT_NODES = '10';
@@ -23,21 +23,20 @@ const NATS_PORT = 4_222;
 /** `sluice up`: everything on this machine, until Ctrl-C. */
 export async function up(session: Session, flags: UpFlags): Promise<ExitCode> {
   const { io } = session;
-  const data = flags.data ?? (flags.kube ? join(defaultDataFolder(io.env), 'kubernetes') : defaultDataFolder(io.env));
+  const withKube = flags.kube === true;
+  const data = flags.data ?? (withKube ? join(defaultDataFolder(io.env), 'kubernetes') : defaultDataFolder(io.env));
   const [port, said] = [portOf(flags.port), nodesSaid(flags)];
-  if (flags.keepCrds && !flags.kube) throw new UsageError('--keep-crds needs --kube');
-  const nodes = flags.kube ? await withKubernetes(session, flags, said) : (said ?? nodesBefore(data));
-  const options = { data, port, nodes, kubernetes: flags.kube, signal: io.interrupted };
-  io.say(
-    `Starting nats-server, the services ${servicesOf(flags.kube).join(', ')} and ${nodes.length} nodes in ${data}`,
-  );
+  if (flags.keepCrds === true && !withKube) throw new UsageError('--keep-crds needs --kube');
+  const nodes = withKube ? await withKubernetes(session, flags, said) : (said ?? nodesBefore(data));
+  const options = { data, port, nodes, kubernetes: withKube, signal: io.interrupted };
+  io.say(`Starting nats-server, the services ${servicesOf(withKube).join(', ')} and ${nodes.length} nodes in ${data}`);
   const running = await startUp({ ...options, say: io.say });
   try {
     if (session.isJson) io.out(JSON.stringify({ server: running.url, pid: process.pid, data: running.data }));
     else io.out(running.url);
     if (running.missing.length > 0 && !io.interrupted.aborted)
       io.say(`Not ready yet: ${running.missing.join(', ')}; look at the logs in ${join(running.data, 'logs')}`);
-    if (!io.interrupted.aborted) for (const line of welcome(running.url, running.data, flags.kube)) io.say(line);
+    if (!io.interrupted.aborted) for (const line of welcome(running.url, running.data, withKube)) io.say(line);
     await aborted(io.interrupted);
     io.say('Stopping; the data is kept');
   } finally {
@@ -68,7 +67,7 @@ function nodesBefore(data: string): readonly InventoryNode[] {
 /** By default, the nodes are those of Kubernetes. */
 async function withKubernetes(
   { io }: Session,
-  { keepCrds }: UpFlags,
+  { keepCrds = false }: UpFlags,
   said: readonly InventoryNode[] | undefined,
 ): Promise<readonly InventoryNode[]> {
   const { prepareKubernetes } = await import('../up/kubernetes.js');

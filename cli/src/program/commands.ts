@@ -33,9 +33,8 @@ export function registerLocal({ program, action }: Registry): void {
     .option(
       '--kube',
       'work with the cluster of the current kubeconfig: its Nodes, drains and custom resources; each Node gets an applier on this machine that only writes to the data folder',
-      false,
     )
-    .option('--keep-crds', 'with --kube: do not install or update the custom resource definitions', false)
+    .option('--keep-crds', 'with --kube: do not install or update the custom resource definitions')
     .action(action(async () => (await import('../commands/up.js')).up));
   program
     .command('demo')
@@ -189,8 +188,7 @@ const reading = (command: Command): Command =>
   command.option(
     '-f, --filename <path>',
     'a file, a folder, or - for stdin; can be repeated',
-    (path: string, before: readonly string[]) => [...before, path],
-    [],
+    (path: string, before: readonly string[] = []) => [...before, path],
   );
 
 const waiting = (command: Command): Command =>
