@@ -74,3 +74,41 @@ describe('what was gathered', () => {
     ).toEqual([many.slice(0, 100), [], ['k100'], ['k0']]);
   });
 });
+
+describe('a turn of many decisions', () => {
+  /** Needs several decisions: each has one fact, or none and says that there is more to decide. */
+  const busy = (rounds: number, facts: boolean): Core<{ left: number }, Asked> => ({
+    ...(core() as unknown as Core<{ left: number }, Asked>),
+    initial: () => ({ left: rounds }),
+    decide: (state) => ({
+      facts: facts && state.left > 0 ? [{ type: 'node.heard', node: `n${state.left}` }] : [],
+      answers: new Map(),
+      held: new Set(),
+      needs: [],
+      more: state.left > 1,
+      wakeAtMs: undefined,
+      memory: undefined,
+    }),
+    remember: (state) => {
+      state.left -= 1;
+    },
+  });
+
+  it.each([true, false])('pauses before each decision; with facts: %s', (facts) => {
+    const asked: string[] = [];
+    const steps = turn(newCopy(busy(5, facts)));
+    for (let next = steps.next(); next.done !== true;) {
+      asked.push(next.value.do);
+      const tail = { entries: [], upTo: 0 };
+      const answers: Readonly<Record<string, unknown>> = {
+        read: tail,
+        now: { monotonicMs: 0, leadingSinceMs: 0 },
+        append: { outcome: 'appended', ...tail },
+      };
+      next = steps.next(answers[next.value.do]);
+    }
+    const decisions = asked.filter((effect) => effect === 'now').length;
+    expect(decisions).toBeGreaterThanOrEqual(5);
+    expect(asked.filter((effect, i) => effect === 'pause' && asked[i + 1] === 'read')).toHaveLength(decisions);
+  });
+});

@@ -1,7 +1,7 @@
 import { parseViewKey, type Core, type Decision, type Need, type Now } from './core.js';
 import type { GatherPort } from './gathering.js';
 import type { ClockPort, LedgerPort, RequestPort, Tail, ViewPort, ViewWrite } from './ports.js';
-import { asker, type Effects, type Program } from './steps.js';
+import { asker, PAUSE, type Effects, type Program } from './steps.js';
 
 /** The effects of a turn. */
 type TurnPort<I> = Pick<LedgerPort, 'read' | 'catch-up' | 'append'> &
@@ -79,6 +79,8 @@ type Turn<I> = Program<TurnEffect<I>>;
 export function* turn<S, I, N extends Need, G>(copy: Copy<S, I, N, G>): Turn<I> {
   let refusals = 0;
   for (;;) {
+    // Each decision is short, but a turn can have many. This lets the rest of the process run between them.
+    yield PAUSE;
     fold(copy, yield* ask({ do: 'read', after: copy.folded }));
     const inputs = copy.inputs.slice(0, MAX_INPUTS);
     let decision = decide(copy, inputs, yield* ask({ do: 'now' }));

@@ -2,6 +2,12 @@ import { FACT_VERSION, type Fact, type NewFact, type Targets } from '#libs/contr
 import { MAX_BATCH, type Answer, type Decision, type Entry, type Need, type Now } from './core.js';
 import type { UndoLog } from './table.js';
 
+/**
+ * The most work of one decision, in bytes that it reads, writes or hashes. Other slow work counts as a number of bytes.
+ * The limit is about 20 ms, because nothing else in the process runs during a decision. It counts work and not time, so
+ * the same facts and inputs always lead to the same decision.
+ */
+export const MAX_DECISION_BYTES = 512 * 1024;
 /** Leaves room in a batch for the few facts that must be in the same batch as the last one. */
 const ROOM = 50;
 /** The sequence of facts in a draft, higher than that of any folded fact. */
@@ -20,6 +26,7 @@ export class Draft<S extends Triable, I, N extends Need> {
   readonly held = new Set<I>();
   readonly needs = new Map<string, N>();
   more = false;
+  private spentBytes = 0;
   private wakeAtMs: number | undefined;
 
   constructor(
@@ -44,9 +51,14 @@ export class Draft<S extends Triable, I, N extends Need> {
     if (!this.needs.has(need.key)) this.needs.set(need.key, need);
   }
 
-  /** Whether the batch is full. The rest is decided in the next one. */
+  /** Counts work against the limit of this decision. */
+  spend(bytes: number): void {
+    this.spentBytes += bytes;
+  }
+
+  /** The batch or the work has reached its limit. The next decision does the rest. */
   get full(): boolean {
-    return this.facts.length >= MAX_BATCH - ROOM;
+    return this.facts.length >= MAX_BATCH - ROOM || this.spentBytes >= MAX_DECISION_BYTES;
   }
 
   /** Asks to decide again at this time, even if nothing happens until then. */
