@@ -22,7 +22,7 @@ import {
   type Slot,
   type SnapshotInfo,
 } from './snapshots.js';
-import { asker, type Effects, type Program } from './steps.js';
+import { asker, PAUSE, type Effects, type Program, type Steps } from './steps.js';
 
 type StartPort = Pick<LedgerPort, 'bounds' | 'read-voided' | 'follow'> &
   Pick<ClockPort, 'now'> &
@@ -141,11 +141,31 @@ export function cannotStart(
   return `${begins}. The existing ones have fold version ${versions.join(', ')}, but this release has version ${core.version} and reads ${loads.join(', ')}: start the previous release, or one that can read them`;
 }
 
-/** The fold as it is now. */
-export function snapshotOf<S, I, N extends Need, G>({ core, state, folded }: Copy<S, I, N, G>): NewSnapshot {
+/**
+ * Makes a snapshot of the fold as it is when this starts: the values in a dump never change, even if more facts are
+ * folded meanwhile. Pauses after each row of a table.
+ */
+export function* snapshotOf<S, I, N extends Need, G>({ core, state, folded }: Copy<S, I, N, G>): Steps<NewSnapshot> {
   const { name: service, version } = core;
-  const text = JSON.stringify({ service, version, sequence: folded, state: core.dump(state) });
+  const head = JSON.stringify({ service, version, sequence: folded }).slice(0, -1);
+  const text = `${head},"state":${yield* jsonOf(core.dump(state), 2)}}`;
   return { service, version, loads: loadableVersions(core), sequence: folded, text };
+}
+
+/** The same text as JSON.stringify. Pauses after each item of the upper `levels`. */
+function* jsonOf(value: unknown, levels: number): Steps<string> {
+  if (levels === 0 || typeof value !== 'object' || value === null) {
+    yield PAUSE;
+    return JSON.stringify(value) ?? 'null';
+  }
+  const parts: string[] = [];
+  if (Array.isArray(value)) {
+    for (const item of value) parts.push(yield* jsonOf(item, levels - 1));
+    return `[${parts.join()}]`;
+  }
+  for (const [key, item] of Object.entries(value))
+    if (item !== undefined) parts.push(`${JSON.stringify(key)}:${yield* jsonOf(item, levels - 1)}`);
+  return `{${parts.join()}}`;
 }
 
 /** Parses a text of `snapshotOf`; undefined if it is not one. */

@@ -123,7 +123,6 @@ export interface NewSnapshot {
   readonly version: number;
   readonly loads: readonly number[];
   readonly sequence: number;
-  /** Serialized at once, because the fold continues to change its state in place. */
   readonly text: string;
 }
 

@@ -19,7 +19,7 @@ import {
   type ServicePort,
   type ViewWrite,
 } from './ports.js';
-import { asker, type Program } from './steps.js';
+import { asker, PAUSE, type Program, type Steps } from './steps.js';
 
 export interface SnapshotSettings {
   /** The number of facts between two snapshots. */
@@ -196,6 +196,7 @@ function* takeOver<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, te
   core.takeTouched(state);
   const writes: ViewWrite[] = [];
   for (const text of core.viewKeys(state)) {
+    yield PAUSE;
     const key = parseViewKey(text);
     const value = core.view(state, key);
     if (value !== undefined) writes.push({ key, value });
@@ -262,11 +263,14 @@ function* doChores<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>): L
   const { monotonicMs } = yield* ask({ do: 'now' });
   const facts = service.copy.folded - service.snapshot.sequence;
   if (facts < snapshots.everyFacts && monotonicMs - service.snapshot.atMs < snapshots.everyMs) return;
-  yield* ask({ do: 'keep', snapshot: takeSnapshot(service, monotonicMs) });
+  yield* ask({ do: 'keep', snapshot: yield* takeSnapshot(service, monotonicMs) });
 }
 
 /** A snapshot of the current fold, to be written. */
-export function takeSnapshot<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, nowMs: number): NewSnapshot {
+export function takeSnapshot<S, I, N extends Need, G>(
+  service: ServiceCopy<S, I, N, G>,
+  nowMs: number,
+): Steps<NewSnapshot> {
   service.snapshot = { sequence: service.copy.folded, atMs: nowMs };
   return snapshotOf(service.copy);
 }

@@ -6,6 +6,7 @@ import {
   takeSnapshot,
   type Answer,
   type Core,
+  type GatherPort,
   type Handlers,
   type LeadershipStatus,
   type Need,
@@ -174,7 +175,8 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     const lastSnapshot = async (): Promise<void> => {
       await ports.written();
       if (!led || service.copy.folded <= service.snapshot.sequence) return;
-      ports.keep(takeSnapshot(service, monotonicMs()));
+      const inSteps: Handlers<Pick<GatherPort, 'pause'>> = { pause: () => ports.slices.pause() };
+      ports.keep(await carryOut(takeSnapshot(service, monotonicMs()), inSteps));
       await ports.written();
     };
     await Promise.race([lastSnapshot(), pause(LAST_SNAPSHOT_MS)]);

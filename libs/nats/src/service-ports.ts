@@ -43,7 +43,7 @@ export class ServicePorts<S, I, N extends Need, G> {
   readonly reader: LedgerReader;
   private readonly snapshots: Snapshots;
   private readonly blobs: Blobs;
-  private readonly slices = new Slices();
+  readonly slices = new Slices();
   private views: ViewWriter | undefined;
   private writing: Promise<void> | undefined;
   private termSinceMs = 0;
@@ -149,6 +149,7 @@ export class ServicePorts<S, I, N extends Need, G> {
   private async write(writes: readonly ViewWrite[], ledger: number): Promise<number> {
     const { views } = this;
     for (const { key, value } of writes) {
+      await this.slices.pause();
       views?.write(key, value, ledger);
       if (views?.isFull === true) await views.room();
     }

@@ -1,5 +1,13 @@
 import type { Fact } from '#libs/contracts';
-import { snapshotOf, type Answer, type Copy, type LeadershipStatus, type Need, type NewSnapshot } from '#libs/engine';
+import {
+  atOnce,
+  snapshotOf,
+  type Answer,
+  type Copy,
+  type LeadershipStatus,
+  type Need,
+  type NewSnapshot,
+} from '#libs/engine';
 import { ServiceHost, type Companion } from './service-host.js';
 import { CONNECTING_MS, ServiceProcess } from './service-process.js';
 
@@ -77,7 +85,7 @@ export class ServiceCopy<
   }
 
   snapshot(): NewSnapshot {
-    return snapshotOf(this.copy);
+    return atOnce(snapshotOf(this.copy));
   }
 
   lead(): void {
