@@ -21,6 +21,8 @@ import { kvStream, kvSubject } from './topology.js';
 /** How many writes are under way at once: enough that the server, not the way there, sets the pace. */
 const WIDTH = 256;
 const MAX_KNOWN = 2_000;
+/** The most bytes of text in this cache: a config may have nearly a megabyte. */
+const MAX_KNOWN_BYTES = 32 * 2 ** 20;
 const PIECE_BYTES = 256 * 1024;
 const TRIES = 5;
 /**
@@ -33,6 +35,7 @@ const ABSENT_AFTER_MS = 5_000;
 export class Blobs {
   /** By hash: what many nodes share is read and checked once. */
   private readonly known = new Map<string, Config>();
+  private knownBytes = 0;
 
   constructor(
     private readonly bus: Bus,
@@ -67,7 +70,11 @@ export class Blobs {
       );
       return undefined;
     }
-    if (this.known.size >= MAX_KNOWN) this.known.clear();
+    if (this.known.size >= MAX_KNOWN || this.knownBytes >= MAX_KNOWN_BYTES) {
+      this.known.clear();
+      this.knownBytes = 0;
+    }
+    if (!this.known.has(name.hash)) this.knownBytes += (text as string).length;
     this.known.set(name.hash, config);
     return config;
   }

@@ -36,6 +36,8 @@ export interface InputStreamOptions {
 
 /** Handed over together; twice as many wait, so that the next are there when these are taken. */
 const BATCH = 500;
+/** The most bytes in a batch, unless it is a single message: a change may have nearly a megabyte. */
+const BATCH_BYTES = 4 * 2 ** 20;
 /** Heartbeats that wait longer than this many others are stale anyway. */
 const MOST_UNSTORED = 20_000;
 /** What is not stored is nothing that anybody waits for. */
@@ -147,12 +149,15 @@ export class InputStream {
 async function* collect(reader: StreamReader, most: number): AsyncGenerator<readonly JsMsg[]> {
   const waiting: JsMsg[] = [];
   const [arrival, room] = [new Signal(), new Signal()];
+  let waitingBytes = 0;
   let ended: { readonly error: unknown } | undefined;
+  const isFull = (): boolean => waiting.length >= 2 * most || waitingBytes >= 2 * BATCH_BYTES;
   const fill = async (): Promise<void> => {
     for await (const message of reader) {
       waiting.push(message);
+      waitingBytes += message.data.length;
       arrival.give();
-      while (waiting.length >= 2 * most && ended === undefined) await room.wait();
+      while (isFull() && ended === undefined) await room.wait();
     }
   };
   const end = (error: unknown): void => {
@@ -167,7 +172,8 @@ async function* collect(reader: StreamReader, most: number): AsyncGenerator<read
         if (ended?.error !== undefined) throw ended.error;
         return;
       }
-      const batch = waiting.splice(0, most);
+      const batch = waiting.splice(0, countWithin(waiting, most));
+      waitingBytes -= batch.reduce((sum, { data }) => sum + data.length, 0);
       room.give();
       yield batch;
     }
@@ -176,4 +182,11 @@ async function* collect(reader: StreamReader, most: number): AsyncGenerator<read
     room.give();
     reader.close();
   }
+}
+
+/** How many messages from the start of the list fit into one batch; at least one. */
+function countWithin(messages: readonly JsMsg[], most: number): number {
+  let bytes = 0;
+  const at = messages.findIndex(({ data }, i) => i >= most || ((bytes += data.length) > BATCH_BYTES && i > 0));
+  return at === -1 ? messages.length : at;
 }

@@ -10,7 +10,7 @@ import {
   type Targets,
 } from '#libs/contracts';
 import { RefoldError, UnreachableError, UnreadableFactError, type Entry, type Tail } from '#libs/engine';
-import { monotonicMs, type Logger } from '#libs/process';
+import { monotonicMs, Slices, type Logger } from '#libs/process';
 import type { Bus } from './connection.js';
 import type { AppendedFact, Ledger } from './ledger.js';
 import type { LedgerFollower, LedgerTail } from './ledger-tail.js';
@@ -30,8 +30,9 @@ export interface LedgerReaderOptions {
   readonly logger: Logger;
 }
 
-/** How many messages may wait to be folded. */
+/** The most messages, and the most bytes, that may wait to be folded: a message may have nearly a megabyte. */
 const AHEAD = 2_000;
+const AHEAD_BYTES = 16 * 2 ** 20;
 /** So many are folded even if nothing among them is of use. */
 const MANY = 500;
 /** A consumer that delivers nothing for so long although there is more is recreated. */
@@ -40,6 +41,8 @@ const STALLED_MS = 5_000;
 /** Follows the ledger for one copy of a service. */
 export class LedgerReader {
   private readonly waiting: JsMsg[] = [];
+  private waitingBytes = 0;
+  private readonly slices = new Slices();
   private readonly arrival = new Signal();
   private readonly reads: ReadonlySet<FactType>;
   private readonly voided = new Set<number>();
@@ -71,6 +74,7 @@ export class LedgerReader {
       this.options.tail.begin();
     }
     this.waiting.length = 0;
+    this.waitingBytes = 0;
     this.following = this.options.tail.follow(after, (message) => this.receive(message));
   }
 
@@ -89,6 +93,7 @@ export class LedgerReader {
     for (; used < this.waiting.length; used += 1) {
       const message = this.waiting[used] as JsMsg;
       if (message.seq <= upTo) continue;
+      await this.slices.pause();
       const entry = await this.entryOf(message, upTo, readMs);
       if (entry instanceof UnreadableFactError) {
         if (upTo === after) throw entry;
@@ -99,9 +104,13 @@ export class LedgerReader {
       if (entry !== undefined) entries.push(entry);
       upTo = message.seq;
     }
-    this.waiting.splice(0, used);
-    if (this.waiting.length < AHEAD) this.following?.goOn();
+    for (const { data } of this.waiting.splice(0, used)) this.waitingBytes -= data.length;
+    if (this.hasRoom) this.following?.goOn();
     return { entries, upTo };
+  }
+
+  private get hasRoom(): boolean {
+    return this.waiting.length < AHEAD && this.waitingBytes < AHEAD_BYTES;
   }
 
   /** All facts up to the sequence that the stream's leader names now. Throws as `take` does. */
@@ -139,9 +148,10 @@ export class LedgerReader {
 
   private receive(message: JsMsg): boolean {
     this.waiting.push(message);
+    this.waitingBytes += message.data.length;
     this.arrival.give();
-    if (this.waiting.length >= MANY || this.concerns(message)) this.options.onArrival();
-    return this.waiting.length < AHEAD;
+    if (this.waiting.length >= MANY || !this.hasRoom || this.concerns(message)) this.options.onArrival();
+    return this.hasRoom;
   }
 
   /** What this copy has no use for need not wake it: it is counted with the next that it has. */

@@ -8,7 +8,7 @@ import {
   type StoredMsg,
 } from '@nats-io/jetstream';
 import { errors } from '@nats-io/nats-core';
-import { monotonicMs } from '#libs/process';
+import { monotonicMs, Slices } from '#libs/process';
 import type { Bus } from './connection.js';
 import { growingMs, pause } from './signal.js';
 
@@ -167,6 +167,7 @@ export async function readAll(
   const last = await lastOf(bus, reading);
   if (last === undefined || last.seq < (reading.from ?? 1)) return;
   const reader = await StreamReader.open(bus, reading);
+  const slices = new Slices();
   let [taken, isAtEnd] = [0, false];
   // What was the last may be gone by now: trimmed, or run out. Nothing would come then.
   const watch = setInterval(() => {
@@ -182,6 +183,7 @@ export async function readAll(
   }, GONE_MS);
   try {
     for await (const message of reader) {
+      await slices.pause();
       take(message);
       taken = message.seq;
       if (message.seq >= last.seq) return;
