@@ -3,18 +3,24 @@ import { PAUSE, readConfigs, type Gathering } from '#libs/engine';
 import { effectivePolicy, planActions } from '#libs/rules';
 import type { Plan, PlanNeed } from './inputs.js';
 
+/** The configs of so many leases are in memory at a time: each may have nearly a megabyte. */
+const AT_ONCE = 100;
+
 /** Plans the actions of leases from the contents of the configs. */
 export function* gather(needs: readonly PlanNeed[]): Gathering<ReadonlyMap<string, Plan>> {
-  const configs = yield* readConfigs(
-    needs.flatMap(({ node, from, to }) => [
-      { node, hash: from },
-      { node, hash: to },
-    ]),
-  );
   const plans = new Map<string, Plan>();
-  for (const [i, need] of needs.entries()) {
-    yield PAUSE;
-    plans.set(need.key, planOf(need, configs[2 * i], configs[2 * i + 1]));
+  for (let first = 0; first < needs.length; first += AT_ONCE) {
+    const some = needs.slice(first, first + AT_ONCE);
+    const configs = yield* readConfigs(
+      some.flatMap(({ node, from, to }) => [
+        { node, hash: from },
+        { node, hash: to },
+      ]),
+    );
+    for (const [i, need] of some.entries()) {
+      yield PAUSE;
+      plans.set(need.key, planOf(need, configs[2 * i], configs[2 * i + 1]));
+    }
   }
   return plans;
 }

@@ -13,7 +13,8 @@ export function* gather(needs: readonly ReviewNeed[], state: State): Gathering<R
 }
 
 function* review(need: ReviewNeed, state: State): Gathering<ReviewResult> {
-  if (need.do === 'review-nodes') return reviewNodes(need.nodes, materialOf(state, '', yield* byHash(need.nodes)));
+  if (need.do === 'review-nodes')
+    return yield* reviewNodes(need.nodes, materialOf(state, '', yield* byHash(need.nodes)));
   const configs = yield* byHash(
     Object.entries(need.targets).flatMap(([node, { from, to }]) => [
       { node, hash: to },

@@ -144,13 +144,15 @@ describe('what a change leads to', () => {
 
 describe('what nodes have outside rollouts', () => {
   it('is reviewed whole: each node is told its own reasons, none if it is well', () => {
-    const reviewed = reviewNodes(
-      [
-        { node: 'n0', hash: 'motd' },
-        { node: 'n1', hash: 'more' },
-        { node: 'n2', hash: 'gone' },
-      ],
-      material(FILES),
+    const reviewed = atOnce(
+      reviewNodes(
+        [
+          { node: 'n0', hash: 'motd' },
+          { node: 'n1', hash: 'more' },
+          { node: 'n2', hash: 'gone' },
+        ],
+        material(FILES),
+      ),
     );
     expect(reviewed.did).toBe('review-nodes');
     expect(

@@ -67,17 +67,19 @@ function actionReasons(because: ActionPlan['because'], reasons: readonly Reason[
   });
 }
 
-/** Reviews configs of nodes outside rollouts. */
-export function reviewNodes(
+/** Reviews configs of nodes outside rollouts. Pauses per node. */
+export function* reviewNodes(
   nodes: readonly { readonly node: string; readonly hash: string }[],
   material: Material,
-): ReviewResult & { readonly did: 'review-nodes' } {
-  const reasonsOf = (node: string, hash: string): readonly Reason[] => {
+): Steps<ReviewResult & { readonly did: 'review-nodes' }> {
+  const reasons = new Map<string, readonly Reason[]>();
+  for (const { node, hash } of nodes) {
+    yield PAUSE;
     const config = material.config(hash);
     const reviewed = { name: node, capabilities: material.capabilities(node) };
-    return config === undefined ? [missing(node, hash)] : reviewConfig(config, reviewed);
-  };
-  return { did: 'review-nodes', reasons: new Map(nodes.map(({ node, hash }) => [node, reasonsOf(node, hash)])) };
+    reasons.set(node, config === undefined ? [missing(node, hash)] : reviewConfig(config, reviewed));
+  }
+  return { did: 'review-nodes', reasons };
 }
 
 const missing = (node: string, hash: string): Reason => ({
