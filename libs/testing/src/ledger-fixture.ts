@@ -130,7 +130,8 @@ export class LedgerCopy<S, I, N extends Need = never, G = never> {
     }
   }
 
-  private gather(needs: readonly N[]): ReadonlyMap<string, G> {
+  /** Gathers what a decision needs. */
+  gather(needs: readonly N[]): ReadonlyMap<string, G> {
     if (this.result !== undefined) return this.result(needs, this.state);
     const steps = this.core.gather?.(needs, this.state);
     if (steps === undefined) throw new Error(`${this.core.name} gathers nothing`);

@@ -32,8 +32,22 @@ export type SpecTemplate =
   | { readonly is: 'list'; readonly items: readonly SpecTemplate[] }
   | { readonly is: 'object'; readonly fields: readonly (readonly [string, SpecTemplate])[] };
 
+/** Fragments never change, so each is compiled once. */
+const COMPILED = new WeakMap<Fragment, Compiled>();
+
+/** Whether this fragment is compiled already. Compiling it again costs nothing. */
+export const isCompiled = (fragment: Fragment): boolean => COMPILED.has(fragment);
+
 /** Prepares a fragment that was checked. */
 export function compileFragment(fragment: Fragment): Compiled {
+  const known = COMPILED.get(fragment);
+  if (known !== undefined) return known;
+  const compiled = compile(fragment);
+  COMPILED.set(fragment, compiled);
+  return compiled;
+}
+
+function compile(fragment: Fragment): Compiled {
   const { nodeSelector: _, ...spec } = (fragment.spec ?? {}) as Readonly<Record<string, unknown>>;
   const entry: ConfigEntry = { kind: fragment.kind, name: fragment.name, spec };
   const id = fragmentId(entry);

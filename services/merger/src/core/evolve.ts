@@ -2,7 +2,7 @@ import { byAge, changeSequence, fragmentId, type FactOf } from '#libs/contracts'
 import { folding, viewKey, type FactTable } from '#libs/engine';
 import { sameLabels } from '#libs/manifests';
 import { selectedBy } from './selection.js';
-import { newChange, touchedIds, withoutTarget, type Change, type State } from './state.js';
+import { newChange, touchedIds, withoutContent, withoutTarget, type Change, type State } from './state.js';
 
 /** How many ended changes are kept, to answer requests about them. */
 const KEPT_ENDED = 200;
@@ -34,12 +34,13 @@ const FACTS: FactTable<State> = {
   'node.changed': present,
   'node.left': (state, { node }) => {
     for (const table of [state.nodes, state.desired, state.toRender, state.deferred]) table.delete(node);
-    state.nodesVersion.set(state.nodesVersion.get() + 1);
+    alterNodes(state);
     outdate(state, node);
     for (const change of [...state.targets.keys()]) leaveTargets(state, change, node);
   },
   'node.rendered': (state, { node, hash, recipe, outdatedIn }) => {
     state.toRender.delete(node);
+    alterQueue(state);
     state.desired.set(node, { hash, recipe });
     for (const change of outdatedIn) leaveTargets(state, change, node);
   },
@@ -64,6 +65,7 @@ function accept(state: State, fact: FactOf<'config.accepted'>): void {
   const { change, strategy = {}, at: acceptedAt } = fact;
   state.changes.set(change, { ...newChange({ ...fact, strategy }), change, source: fact.source, acceptedAt });
   state.openChanges.add(change);
+  alterQueue(state);
   state.cursor.set(Math.max(state.cursor.get(), changeSequence(change)));
   state.touched.add(viewKey('changes', change));
 }
@@ -81,14 +83,17 @@ function patch(state: State, name: string, change: Partial<Change>): void {
   const before = state.changes.get(name);
   if (before === undefined) return;
   state.changes.set(name, { ...before, ...change });
+  alterQueue(state);
   state.touched.add(viewKey('changes', name));
 }
 
 function close(state: State, name: string, change: Partial<Change>): void {
-  patch(state, name, { ...change, open: false, waitsFor: [] });
+  const before = state.changes.get(name);
+  if (before !== undefined)
+    patch(state, name, { ...withoutContent({ ...before, ...change }), open: false, waitsFor: [] });
   state.openChanges.delete(name);
   state.targets.delete(name);
-  if (state.changes.size <= KEPT_ENDED * 2) return;
+  if (state.changes.size - state.openChanges.size <= KEPT_ENDED * 2) return;
   // Sort by age: undoing a decision can change the order of the table.
   const ended = [...state.changes.values()]
     .filter((one) => !one.open)
@@ -109,6 +114,7 @@ function commit(state: State, fact: FactOf<'config.committed'>): void {
   for (const ref of change.delete) remove(state, fragmentId(ref), fact.change);
   for (const fragment of change.apply) {
     state.fragments.set(fragmentId(fragment), { fragment, change: fact.change });
+    state.fragmentIds.add(fragmentId(fragment));
     state.goneFragments.delete(fragmentId(fragment));
   }
   for (const id of touchedIds(change)) state.touched.add(viewKey('fragments', id.replace('/', '.')));
@@ -121,6 +127,7 @@ function remove(state: State, id: string, change: string): void {
   const committed = state.fragments.get(id);
   if (committed === undefined) return;
   state.fragments.delete(id);
+  state.fragmentIds.delete(id);
   state.goneFragments.set(id, { ...committed, change });
 }
 
@@ -128,13 +135,25 @@ function present(state: State, { node, labels, capabilities }: FactOf<'node.join
   const before = state.nodes.get(node);
   state.nodes.set(node, { node, labels, capabilities });
   state.toRender.set(node, before === undefined ? 'join' : 'relabel');
-  state.nodesVersion.set(state.nodesVersion.get() + 1);
+  alterNodes(state);
   if (before !== undefined && !sameLabels(before.labels, labels)) outdate(state, node);
+}
+
+function alterNodes(state: State): void {
+  state.nodesVersion.set(state.nodesVersion.get() + 1);
+  alterQueue(state);
+}
+
+/** The next decision must check all changes in the queue again. */
+function alterQueue({ progress: { version } }: State): void {
+  version.set(version.get() + 1);
 }
 
 function leaveTargets(state: State, change: string, node: string): void {
   const targets = state.targets.get(change);
-  if (targets?.[node] !== undefined) state.targets.set(change, withoutTarget(targets, node));
+  if (targets?.[node] === undefined) return;
+  state.targets.set(change, withoutTarget(targets, node));
+  alterQueue(state);
 }
 
 /** A rendering that has not started becomes outdated when one of its nodes is relabelled or leaves. */

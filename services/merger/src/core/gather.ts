@@ -1,4 +1,5 @@
 import { putConfigs, putTargets, type Digest, type Gathering } from '#libs/engine';
+import { hashFragments } from './committed-digest.js';
 import type { GatherResult, RenderNeed } from './inputs.js';
 import { planChange } from './plan.js';
 import { renderChange, renderNodes } from './rendering.js';
@@ -27,10 +28,13 @@ export function gathering(digest: Digest): Gather {
       case 'render-change':
         return yield* change(need.change, need.replaces, state, digest);
       case 'render-nodes': {
-        const nodes = renderNodes(state, need.nodes, digest);
+        const nodes = yield* renderNodes(state, need.nodes, digest);
         yield* putConfigs(nodes.filter(({ hash }) => hash !== ''));
         return { did: 'render-nodes', nodes };
       }
+      case 'hash-fragments':
+        yield* hashFragments(state, digest);
+        return { did: 'hash-fragments' };
       case 'plan':
         return { did: 'plan', plan: yield* plan(need.body, need.again, state) };
     }

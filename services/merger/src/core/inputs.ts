@@ -31,6 +31,7 @@ export type Request = {
 export type RenderNeed =
   | (Need & { readonly do: 'render-change'; readonly change: string; readonly replaces: readonly string[] })
   | (Need & { readonly do: 'render-nodes'; readonly nodes: readonly string[] })
+  | (Need & { readonly do: 'hash-fragments' })
   | (Need & {
       readonly do: 'plan';
       readonly body: unknown;
@@ -45,5 +46,6 @@ export type GatherResult =
       readonly blobs: readonly string[];
       readonly targets: Targets;
     }
+  | { readonly did: 'hash-fragments' }
   | { readonly did: 'render-nodes'; readonly nodes: readonly Omit<NodeRendering, 'text'>[] }
   | { readonly did: 'plan'; readonly plan: PlanAnswer | { readonly rejected: readonly Reason[] } };

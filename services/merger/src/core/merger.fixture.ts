@@ -8,8 +8,8 @@ export const sha256 = (text: string): string => createHash('sha256').update(text
 
 /** The merger on a ledger in memory, and words for what specs say again and again. */
 export class Merger extends LedgerCopy<State, Input, RenderNeed, GatherResult> {
-  constructor(ledger = new MemoryLedger()) {
-    super(mergerCore(sha256), ledger);
+  constructor(ledger = new MemoryLedger(), core = mergerCore(sha256)) {
+    super(core, ledger);
   }
 
   /** Nodes that have joined and got what the committed state gives them. */

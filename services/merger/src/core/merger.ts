@@ -12,13 +12,13 @@ import {
   type Now,
 } from '#libs/engine';
 import { readChange } from '#libs/manifests';
-import { canonicalJson, boundReasons } from '#libs/rules';
+import { boundReasons } from '#libs/rules';
+import { digestWith } from './committed-digest.js';
 import { evolve, reads } from './evolve.js';
 import { gathering } from './gather.js';
 import type { GatherResult, Input, RenderNeed, Request } from './inputs.js';
-import { reachOf, turnOf, type Reach } from './queue.js';
-import { fragmentsWith } from './rendering.js';
-import { dump, load, openByAge, State, type Change } from './state.js';
+import { Queue, turnOf } from './queue.js';
+import { dump, load, MIGRATIONS, openByAge, State, type Change, NO_VERSION, type Progress } from './state.js';
 import { view, viewKeys } from './views.js';
 
 type MergerDraft = Draft<State, Input, RenderNeed>;
@@ -26,6 +26,8 @@ type Results = ReadonlyMap<string, GatherResult>;
 
 /** How many nodes outside rollouts are rendered at a time: one batch of facts. */
 const NODES_AT_ONCE = 500;
+/** How many changes are rendered at a time. A long rendering is often outdated before it is finished. */
+const CHANGES_AT_ONCE = 20;
 
 /**
  * The merger renders one config per node from all changes. Invariants after each of its batches:
@@ -37,13 +39,17 @@ const NODES_AT_ONCE = 500;
 export function mergerCore(digest: Digest): Core<State, Input, RenderNeed, GatherResult> {
   return {
     name: 'merger',
-    version: 2,
+    version: 3,
+    migrations: MIGRATIONS,
     reads,
     wantsTargets: true,
     gather: gathering(digest),
     initial: () => new State(),
     evolve,
     decide: (state, inputs, gathered, now) => decide(state, inputs, gathered, now, digest),
+    remember: ({ progress }, memory) => {
+      if (memory !== undefined) progress.queue = memory as Progress;
+    },
     cursor: (state) => state.cursor.get(),
     takeTouched,
     viewKeys,
@@ -60,12 +66,15 @@ function decide(
   now: Now,
   digest: Digest,
 ): Decision<Input, RenderNeed> {
-  return decided<State, Input, RenderNeed>(state, now, evolve, (draft) => {
+  const version = state.progress.version.get();
+  let memory: Progress | undefined;
+  const decision = decided<State, Input, RenderNeed>(state, now, evolve, (draft) => {
     endChanges(draft, digest);
     renderNodes(draft, gathered);
     for (const input of inputs) takeInput(draft, input, gathered);
-    advanceQueue(draft, gathered);
+    memory = advanceQueue(draft, gathered, version);
   });
+  return { ...decision, memory };
 }
 
 function takeInput(draft: MergerDraft, input: Input, gathered: Results): void {
@@ -77,6 +86,7 @@ function takeInput(draft: MergerDraft, input: Input, gathered: Results): void {
 /** Handles each change once, in the order of its stream. A message at or below the cursor was already handled. */
 function takePublished(draft: MergerDraft, { sequence, source, text }: Input & { readonly type: 'published' }): void {
   if (sequence <= draft.state.cursor.get()) return;
+  draft.spend(text.length);
   const change = changeId(sequence);
   const refused = (reasons: readonly Reason[]): void =>
     draft.emit({ type: 'config.rejected', change, stage: 'schema', attempt: 0, reasons: boundReasons(reasons) });
@@ -128,15 +138,11 @@ const end = (draft: MergerDraft, change: Change, outcome: string): void =>
   draft.emit({ type: 'config.ended', change: change.change, outcome, reason: change.reason });
 
 function commit(draft: MergerDraft, change: Change, digest: Digest): void {
-  const fragments = [...fragmentsWith(draft.state, change)].sort((a, b) =>
-    `${a.kind}/${a.name}` < `${b.kind}/${b.name}` ? -1 : 1,
-  );
-  draft.emit({
-    type: 'config.committed',
-    change: change.change,
-    generation: draft.state.generation.get() + 1,
-    digest: digest(canonicalJson(fragments)),
-  });
+  const { state } = draft;
+  const made = digestWith(state, change, digest, (bytes) => draft.spend(bytes));
+  if (made === undefined) return draft.need({ key: `hashes|${basis(state)}`, do: 'hash-fragments' });
+  const generation = state.generation.get() + 1;
+  draft.emit({ type: 'config.committed', change: change.change, generation, digest: made });
 }
 
 /** Renders nodes outside rollouts: those that joined, were relabelled, or are newly selected by a commit. */
@@ -165,34 +171,58 @@ function renderNodes(draft: MergerDraft, gathered: Results): void {
   draft.more = draft.more || state.toRender.size > 0;
 }
 
-/** Renders every change whose turn has come, and records what the others wait for. */
-function advanceQueue(draft: MergerDraft, gathered: Results): void {
+/**
+ * Renders every change whose turn has come, and records what the others wait for. If the queue is too long for one
+ * decision, the next decision continues at the change where this one stopped.
+ */
+function advanceQueue(draft: MergerDraft, gathered: Results, version: number): Progress | undefined {
   const { state } = draft;
-  if (state.toRender.size > 0) return; // render these first: their configs are the `from` of targets
-  const open = openByAge(state);
-  if (open.every((change) => change.rollout !== 'none')) return;
-  const reach = reachOf(state, open);
-  for (const change of open) {
-    if (draft.full) return;
-    if (change.rollout === 'none' && !change.aborted) advance(draft, change, reach, gathered);
+  if (state.toRender.size > 0) return undefined; // render these first: their configs are the `from` of targets
+  const { queue: before } = state.progress;
+  if (before.version === version && before.left === 0) return undefined;
+  const queue = new Queue(state, (bytes) => draft.spend(bytes));
+  const waiting = queue.open.filter((change) => change.rollout === 'none' && !change.aborted);
+  const first = Math.max(
+    0,
+    waiting.findIndex(({ change }) => change === before.next),
+  );
+  const nameOf = (place: number): string => waiting[place % waiting.length]?.change ?? '';
+  let left = before.version === version ? Math.min(before.left, waiting.length) : waiting.length;
+  let place = first;
+  let asked = 0;
+  let next: string | undefined;
+  for (; left > 0 && !draft.full && asked < CHANGES_AT_ONCE; left -= 1, place += 1) {
+    if (!advance(draft, waiting[place % waiting.length] as Change, queue, gathered)) continue;
+    asked += 1;
+    next ??= nameOf(place);
   }
+  // After a rendering, continue with the first change that needed it, and then check all others again.
+  if (next !== undefined) left = waiting.length;
+  else next = left === 0 ? '' : nameOf(place);
+  // The ledger may refuse these facts. Then the next decision must check all changes again.
+  return { next, left, version: draft.facts.length > 0 ? NO_VERSION : version };
 }
 
-function advance(draft: MergerDraft, change: Change, reach: Reach, gathered: Results): void {
-  const turn = turnOf(draft.state, change, reach);
+/** Returns whether the change must be rendered before more can be decided about it. */
+function advance(draft: MergerDraft, change: Change, queue: Queue, gathered: Results): boolean {
+  const turn = turnOf(queue, change);
   if (turn.is === 'waiting') {
-    if (change.phase === 'waiting' && same(change.waitsFor, turn.waitsFor)) return;
-    return draft.emit({ type: 'config.waiting', change: change.change, waitsFor: turn.waitsFor });
+    if (change.phase !== 'waiting' || !same(change.waitsFor, turn.waitsFor))
+      draft.emit({ type: 'config.waiting', change: change.change, waitsFor: turn.waitsFor });
+    return false;
   }
   const isCurrent =
     !change.outdated && change.attempt > 0 && change.phase !== 'waiting' && same(change.replaces, turn.replaces);
-  if (!isCurrent) render(draft, change, turn.replaces, gathered);
+  return !isCurrent && render(draft, change, turn.replaces, gathered);
 }
 
-function render(draft: MergerDraft, change: Change, replaces: readonly string[], gathered: Results): void {
+function render(draft: MergerDraft, change: Change, replaces: readonly string[], gathered: Results): boolean {
   const key = `change|${change.change}|${change.attempt + 1}|${basis(draft.state)}|${replaces.join()}`;
   const found = gathered.get(key);
-  if (found?.did !== 'render-change') return draft.need({ key, do: 'render-change', change: change.change, replaces });
+  if (found?.did !== 'render-change') {
+    draft.need({ key, do: 'render-change', change: change.change, replaces });
+    return true;
+  }
   const { nodes, unchanged, pools, problems, warnings } = found.rendering;
   draft.emit(
     {
@@ -210,6 +240,7 @@ function render(draft: MergerDraft, change: Change, replaces: readonly string[],
     },
     found.targets,
   );
+  return false;
 }
 
 const same = (a: readonly string[], b: readonly string[]): boolean =>

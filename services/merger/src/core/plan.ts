@@ -16,9 +16,9 @@ import {
   reviewConfig,
 } from '#libs/rules';
 import { isPolicyKind, readChangeBody } from '#libs/manifests';
-import { reachOf, turnOf } from './queue.js';
-import { fragmentsWith, poolsOf, renderChange } from './rendering.js';
-import { newChange, openByAge, touchedIds, type Change, type NodeState, type State } from './state.js';
+import { Queue, turnOf } from './queue.js';
+import { committedFragments, compiled, fragmentsWith, poolsOf, renderChange } from './rendering.js';
+import { newChange, touchedIds, type Change, type NodeState, type State } from './state.js';
 
 /**
  * Plans a change with the same rendering, review and actions as a published one. Changes nothing. Pauses after each
@@ -32,14 +32,14 @@ export function* planChange(
   const read = readChangeBody(body);
   if (!read.ok) return { rejected: read.reasons };
   const candidate = newChange(read.change);
-  const open = openByAge(state);
-  const turn = turnOf(state, candidate, reachOf(state, [...open, candidate]));
+  const turn = turnOf(new Queue(state), candidate);
   const replaces = turn.is === 'now' ? turn.replaces : [];
   const rendering = yield* renderChange(state, candidate, replaces, digest);
   const names = Object.keys(rendering.targets)
     .map((name) => state.nodes.get(name))
     .filter((node): node is NodeState => node !== undefined);
   const pools = poolsOf(state, names);
+  yield* compiled(committedFragments(state));
   const planner = nodePlanner(state, candidate, digest);
   const planned: NodePlan[] = [];
   for (const node of names) {
@@ -68,7 +68,7 @@ function nodePlanner(
   change: Change,
   digest: Digest,
 ): (node: NodeState, pool: string, from: string) => NodePlan {
-  const before = compileFragments([...state.fragments.values()].map(({ fragment }) => fragment));
+  const before = compileFragments(committedFragments(state));
   const all = fragmentsWith(state, change);
   const after = compileFragments(all);
   const policies = all.filter(({ kind }) => isPolicyKind(kind));

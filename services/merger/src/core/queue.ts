@@ -1,31 +1,47 @@
-import { openByAge, touchedIds, type Change, type State } from './state.js';
-import { touchedNodes } from './selection.js';
+import { overlaps, reachOf, type Reach, type Spend } from './reach.js';
+import { openByAge, type Change, type State } from './state.js';
 
 /** The position of a change in the queue: its turn has come (perhaps as a correction of others), or it waits. */
 export type Turn =
   | { readonly is: 'now'; readonly replaces: readonly string[] }
   | { readonly is: 'waiting'; readonly waitsFor: readonly string[] };
 
-/** What each open change touches. Computed once per decision. */
-export type Reach = ReadonlyMap<
-  string,
-  {
-    readonly ids: ReadonlySet<string>;
-    /** Nodes that its own fragments select or selected. */
-    readonly own: ReadonlySet<string>;
-    /** These and its targets. The targets of a correction include those of the change that it corrects. */
-    readonly nodes: ReadonlySet<string>;
-  }
->;
+/**
+ * A waiting change names at most this many of the changes that it waits for: the latest ones. If it named all of them,
+ * each change that ends would cause a fact for every change behind it.
+ */
+export const MOST_NAMED = 16;
 
-export function reachOf(state: State, changes: readonly Change[]): Reach {
-  return new Map(
-    changes.map((change) => {
-      const own = new Set(touchedNodes(state, change).map((node) => node.node));
-      const nodes = new Set([...own, ...Object.keys(state.targets.get(change.change) ?? {})]);
-      return [change.change, { ids: new Set(touchedIds(change)), own, nodes }];
-    }),
-  );
+/** The open changes during one decision. The reach of a change is computed when it is first needed. */
+export class Queue {
+  readonly open: readonly Change[];
+  private readonly places: ReadonlyMap<string, number>;
+  private readonly reaches = new Map<string, Reach>();
+
+  constructor(
+    private readonly state: State,
+    private readonly spend: Spend = () => undefined,
+  ) {
+    this.open = openByAge(state);
+    this.places = new Map(this.open.map(({ change }, place) => [change, place]));
+  }
+
+  /** The index in `open`. A change that is not published yet comes last. */
+  placeOf(change: Change): number {
+    return this.places.get(change.change) ?? this.open.length;
+  }
+
+  reachOf(change: Change): Reach {
+    const known = this.reaches.get(change.change);
+    if (known !== undefined) return known;
+    const reach = reachOf(this.state, change, this.spend);
+    this.reaches.set(change.change, reach);
+    return reach;
+  }
+
+  overlaps(other: Change, change: Change): boolean {
+    return overlaps(this.state, this.reachOf(other), this.reachOf(change), this.spend);
+  }
 }
 
 /**
@@ -33,50 +49,47 @@ export function reachOf(state: State, changes: readonly Change[]): Reach {
  * earlier or has already started. A later change can have started first if it is a correction, or if a node was
  * relabelled since. A change that touches every fragment of all the earlier ones corrects them and replaces them.
  */
-export function turnOf(state: State, change: Change, reach: Reach): Turn {
-  const before = openByAge(state).filter(
-    (other) => (isEarlier(other, change) || isStarted(other, change)) && overlaps(reach, other, change),
-  );
-  const isCorrection = before.every((other) => isEarlier(other, change) && isCorrectedBy(reach, other, change));
-  const names = before.map((other) => other.change);
-  if (!isCorrection) return { is: 'waiting', waitsFor: names };
-  const busy = busyWithNodesOf(state, before, reach);
-  return busy.length === 0 ? { is: 'now', replaces: names } : { is: 'waiting', waitsFor: busy };
+export function turnOf(queue: Queue, change: Change): Turn {
+  const place = queue.placeOf(change);
+  const before: Change[] = [];
+  let isCorrection = true;
+  // Starts with the latest change, and stops when it is certain that this change waits and enough changes are named.
+  for (let at = queue.open.length - 1; at >= 0 && (isCorrection || before.length < MOST_NAMED); at -= 1) {
+    const other = queue.open[at] as Change;
+    if (at === place || (at > place && !isStarted(other)) || !queue.overlaps(other, change)) continue;
+    before.push(other);
+    isCorrection &&= at < place && isCorrectedBy(queue, other, change);
+  }
+  before.reverse();
+  if (!isCorrection) return waitingFor(before);
+  const busy = busyWithNodesOf(queue, before);
+  return busy.length === 0 ? { is: 'now', replaces: before.map((other) => other.change) } : waitingFor(busy);
 }
+
+const waitingFor = (changes: readonly Change[]): Turn => ({
+  is: 'waiting',
+  waitsFor: changes.slice(-MOST_NAMED).map(({ change }) => change),
+});
 
 /**
  * Changes that have started on nodes of the replaced changes that have not started: the correction must wait for them,
  * just as the replaced changes did.
  */
-function busyWithNodesOf(state: State, replaced: readonly Change[], reach: Reach): readonly string[] {
-  const waiting = replaced.filter((one) => one.rollout === 'none');
-  const meetsThem = (other: Change): boolean => waiting.some((one) => overlaps(reach, other, one));
-  return openByAge(state)
-    .filter((other) => other.rollout !== 'none' && !replaced.includes(other) && meetsThem(other))
-    .map((other) => other.change);
+function busyWithNodesOf(queue: Queue, replaced: readonly Change[]): readonly Change[] {
+  const waiting = replaced.filter((one) => !isStarted(one));
+  if (waiting.length === 0) return [];
+  const replacedToo = new Set(replaced);
+  return queue.open.filter(
+    (other) => isStarted(other) && !replacedToo.has(other) && waiting.some((one) => queue.overlaps(other, one)),
+  );
 }
 
-const isStarted = (other: Change, change: Change): boolean =>
-  other.change !== change.change && other.rollout !== 'none';
-const isEarlier = (a: Change, b: Change): boolean => Number(a.change.slice(1)) < Number(b.change.slice(1));
-
-/** Compares all nodes of the other change with only the change's own nodes, not with those that it corrects. */
-function overlaps(reach: Reach, other: Change, change: Change): boolean {
-  const there = reach.get(other.change);
-  const here = reach.get(change.change);
-  if (there === undefined || here === undefined) return false;
-  return meets(there.ids, here.ids) || meets(there.nodes, here.own);
-}
-
-const meets = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean => {
-  const [small, large] = a.size < b.size ? [a, b] : [b, a];
-  for (const item of small) if (large.has(item)) return true;
-  return false;
-};
+const isStarted = ({ rollout }: Change): boolean => rollout !== 'none';
 
 /** A change that is aborted, reverting or ended cannot be corrected: the newer change waits until it has ended. */
-function isCorrectedBy(reach: Reach, older: Change, newer: Change): boolean {
-  if (older.aborted || (older.rollout !== 'none' && older.rollout !== 'rolling')) return false;
-  const ids = reach.get(newer.change)?.ids;
-  return ids !== undefined && [...(reach.get(older.change)?.ids ?? [])].every((id) => ids.has(id));
+function isCorrectedBy(queue: Queue, older: Change, newer: Change): boolean {
+  if (older.aborted || (isStarted(older) && older.rollout !== 'rolling')) return false;
+  const { ids } = queue.reachOf(newer);
+  for (const id of queue.reachOf(older).ids) if (!ids.has(id)) return false;
+  return true;
 }

@@ -6,7 +6,10 @@ import {
   DEFAULT_POOL,
   poolPolicies,
   poolsSelecting,
+  compileFragment,
   compileFragments,
+  isCompiled,
+  type FragmentIndex,
   emptyHash,
   renderNode,
   type Rendered,
@@ -33,10 +36,24 @@ type Content = Pick<Change, 'apply' | 'delete'>;
 
 /** The committed fragments after the change is applied to them. */
 export function fragmentsWith(state: State, change: Content): readonly Fragment[] {
-  const all = new Map([...state.fragments.entries()].map(([id, { fragment }]) => [id, fragment]));
+  const all = new Map(committedFragments(state).map((fragment) => [fragmentId(fragment), fragment]));
   for (const ref of change.delete) all.delete(fragmentId(ref));
   for (const fragment of change.apply) all.set(fragmentId(fragment), fragment);
   return [...all.values()];
+}
+
+/** All committed fragments, sorted by id. */
+export const committedFragments = (state: State): readonly Fragment[] =>
+  [...state.fragmentIds].flatMap((id) => state.fragments.get(id)?.fragment ?? []);
+
+/** Prepares fragments for rendering. Pauses after each fragment that was not compiled before. */
+export function* compiled(fragments: readonly Fragment[]): Steps<FragmentIndex> {
+  for (const fragment of fragments) {
+    if (isPolicyKind(fragment.kind) || isCompiled(fragment)) continue;
+    compileFragment(fragment);
+    yield PAUSE;
+  }
+  return compileFragments(fragments);
 }
 
 /** Renders a change for the nodes that it touches, and for those of the changes that it corrects. Pauses per node. */
@@ -46,8 +63,8 @@ export function* renderChange(
   replaces: readonly string[],
   digest: Digest,
 ): Steps<ChangeRendering> {
-  const before = compileFragments([...state.fragments.values()].map(({ fragment }) => fragment));
-  const after = compileFragments(fragmentsWith(state, change));
+  const after = yield* compiled(fragmentsWith(state, change));
+  let before: FragmentIndex | undefined;
   const targets: Record<string, Target> = {};
   const texts = new Map<string, string>();
   const problems: Reason[] = [...fixedProblems(state, change)];
@@ -58,6 +75,7 @@ export function* renderChange(
     const rendered = renderNode(after.forNode(node.labels), { name: node.node, labels: node.labels }, digest);
     const reasons = [...rendered.reasons, ...tooLarge(rendered, node.node)];
     if (reasons.length > 0) {
+      before ??= yield* compiled(committedFragments(state));
       const old = renderNode(before.forNode(node.labels), { name: node.node, labels: node.labels }, digest);
       const found = newReasons(reasons, old.reasons);
       problems.push(...found);
@@ -215,29 +233,36 @@ export interface NodeRendering {
   readonly problems: readonly Reason[];
 }
 
-/** Renders nodes outside a rollout: those that joined, were relabelled, or are newly selected by a commit. */
-export function renderNodes(state: State, names: readonly string[], digest: Digest): readonly NodeRendering[] {
-  const committed = compileFragments([...state.fragments.values()].map(({ fragment }) => fragment));
+/**
+ * Renders nodes outside a rollout: those that joined, were relabelled, or are newly selected by a commit. Pauses per
+ * node.
+ */
+export function* renderNodes(state: State, names: readonly string[], digest: Digest): Steps<readonly NodeRendering[]> {
+  const committed = yield* compiled(committedFragments(state));
   const open = [...state.targets.entries()].filter(([change]) => state.changes.get(change)?.rollout !== 'none');
-  const indexes = new Map(
-    open.map(([change]) => [
-      change,
-      compileFragments(fragmentsWith(state, state.changes.get(change) ?? { apply: [], delete: [] })),
-    ]),
-  );
-  return names.flatMap((name) => {
+  const indexes = new Map<string, FragmentIndex>();
+  const made: NodeRendering[] = [];
+  for (const name of names) {
+    yield PAUSE;
     const node = state.nodes.get(name);
-    if (node === undefined) return [];
+    if (node === undefined) continue;
     const templateNode = { name, labels: node.labels };
     const { hash, recipe, text, reasons, config } = renderNode(committed.forNode(node.labels), templateNode, digest);
     const problems = [...reasons, ...tooLarge({ hash, recipe, text, reasons, config }, name)];
-    const outdatedIn = open.flatMap(([change, targets]) => {
+    const outdatedIn: string[] = [];
+    for (const [change, targets] of open) {
       const target = targets[name];
-      if (target === undefined) return [];
-      const now = renderNode(indexes.get(change)?.forNode(node.labels) ?? [], templateNode, digest);
-      return now.reasons.length === 0 && now.hash === target.to ? [] : [change];
-    });
+      if (target === undefined) continue;
+      // Compiled only when needed: a node is a target of at most one rollout, and there may be hundreds of rollouts.
+      const index = indexes.get(change) ?? (yield* compiled(fragmentsWith(state, contentOf(state, change))));
+      indexes.set(change, index);
+      const now = renderNode(index.forNode(node.labels), templateNode, digest);
+      if (now.reasons.length > 0 || now.hash !== target.to) outdatedIn.push(change);
+    }
     const unusable = problems.length > 0;
-    return [{ node: name, hash: unusable ? '' : hash, recipe: unusable ? '' : recipe, text, outdatedIn, problems }];
-  });
+    made.push({ node: name, hash: unusable ? '' : hash, recipe: unusable ? '' : recipe, text, outdatedIn, problems });
+  }
+  return made;
 }
+
+const contentOf = (state: State, change: string): Content => state.changes.get(change) ?? { apply: [], delete: [] };

@@ -3,7 +3,7 @@ import { isPolicyKind, selectorOf, selects } from '#libs/manifests';
 import type { Change, NodeState, State } from './state.js';
 
 /** The selectors, old and new, of what a change touches on nodes. */
-function selectorsOf(state: State, change: Pick<Change, 'apply' | 'delete'>): readonly Fragment[] {
+export function selectorsOf(state: State, change: Pick<Change, 'apply' | 'delete'>): readonly Fragment[] {
   const before = [...change.apply, ...change.delete].map((ref) => state.fragments.get(fragmentId(ref))?.fragment);
   return [...change.apply, ...before.filter((fragment): fragment is Fragment => fragment !== undefined)].filter(
     ({ kind }) => !isPolicyKind(kind),

@@ -76,6 +76,19 @@ export interface DesiredConfig {
   readonly recipe: string;
 }
 
+/** The version of no queue: all changes must be checked. */
+export const NO_VERSION = -1;
+
+/** How far this copy has checked the queue. It is not part of the fold, and no decision depends on it. */
+export interface Progress {
+  /** The change at which the next decision continues. */
+  readonly next: string;
+  /** How many changes are not checked yet. */
+  readonly left: number;
+  /** The version of the queue that was checked. If the version is different now, all changes must be checked again. */
+  readonly version: number;
+}
+
 /** The merger's fold. */
 export class State {
   readonly undo = new UndoLog();
@@ -84,6 +97,8 @@ export class State {
   readonly changes = new Table<string, Change>(this.undo);
   /** The committed state, by `Kind/name`. */
   readonly fragments = new Table<string, CommittedFragment>(this.undo);
+  /** The keys of `fragments`, sorted. */
+  readonly fragmentIds = new SortedSet(this.undo);
   /** Deleted fragments, so that their view shows it. */
   readonly goneFragments = new Table<string, CommittedFragment>(this.undo);
   /** The config of each node from the committed state. */
@@ -94,12 +109,18 @@ export class State {
   readonly knownBad = new Table<string, true>(this.undo);
   /** Nodes to render outside a rollout → why. */
   readonly toRender = new Table<string, 'join' | 'relabel' | 'commit'>(this.undo);
-  readonly openChanges = new SortedSet(this.undo);
+  readonly openChanges = new SortedSet(this.undo, byAge);
   /** How far CHANGES has been processed. */
   readonly cursor = new Cell<number>(this.undo, 0);
   readonly generation = new Cell<number>(this.undo, 0);
   /** Counts every join, leave and relabel, because renderings depend on them. */
   readonly nodesVersion = new Cell<number>(this.undo, 0);
+  // ---- memory of this copy, not part of the fold ----
+  readonly progress = {
+    /** Increases with each fact that may change whose turn it is. */
+    version: new Cell<number>(this.undo, 0),
+    queue: { next: '', left: 0, version: NO_VERSION } as Progress,
+  };
 }
 
 const TABLES = [
@@ -128,6 +149,7 @@ export function load(dumped: unknown): State {
   const state = new State();
   loadTables(state, TABLES, dumped);
   for (const change of source.openChanges) state.openChanges.add(change);
+  for (const id of [...state.fragments.keys()].sort()) state.fragmentIds.add(id);
   for (const name of CELLS) state[name].set(source[name]);
   return state;
 }
@@ -136,12 +158,28 @@ export function load(dumped: unknown): State {
 export const touchedIds = (change: Pick<Change, 'apply' | 'delete'>): readonly string[] =>
   [...change.apply, ...change.delete].map(fragmentId);
 
+/** Version 2 kept the content of ended changes. The stream CHANGES has it, too. */
+export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> = {
+  2: (dumped) => {
+    const all = dumped as { readonly changes: readonly (readonly [string, Change])[] };
+    return {
+      ...all,
+      changes: all.changes.map(([name, change]) => [name, change.open ? change : withoutContent(change)]),
+    };
+  },
+};
+
+/** An ended change with only the names of its fragments. Hundreds are kept, and each may have nearly a megabyte. */
+export const withoutContent = (change: Change): Change => ({
+  ...change,
+  apply: change.apply.map(({ kind, name }) => ({ kind, name, labels: {} })),
+});
+
 /** Open changes by age. Ids sort by number, not by text. */
 export const openByAge = (state: State): readonly Change[] =>
   [...state.openChanges]
     .map((name) => state.changes.get(name))
-    .filter((change): change is Change => change !== undefined)
-    .sort((a, b) => byAge(a.change, b.change));
+    .filter((change): change is Change => change !== undefined);
 
 export const withoutTarget = (targets: Targets, node: string): Targets =>
   Object.fromEntries(Object.entries(targets).filter(([name]) => name !== node)) as Record<string, Target>;

@@ -102,6 +102,8 @@ export type ConfigWaiting = Message<"sluice.v1.ConfigWaiting"> & {
   change: string;
 
   /**
+   * the latest 16, if there are more
+   *
    * @generated from field: repeated string waits_for = 4;
    */
   waitsFor: string[];
@@ -325,7 +327,8 @@ export type ConfigCommitted = Message<"sluice.v1.ConfigCommitted"> & {
   generation: number;
 
   /**
-   * sha256 of the committed fragments, canonical
+   * sha256 of the committed state as text. The text has one line for each fragment, sorted: Kind/name, a space, the
+   * sha256 of its canonical JSON (RFC 8785), and a newline.
    *
    * @generated from field: string digest = 5;
    */
