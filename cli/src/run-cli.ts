@@ -2,7 +2,7 @@ import { CommanderError } from 'commander';
 import { EXIT, exitCodeOf, RejectedError, wordsOf, type ExitCode } from './output/exit.js';
 import type { Io } from './output/io.js';
 import { packageVersion } from './package-root.js';
-import { buildProgram, withWaitJoined } from './program/program.js';
+import { buildProgram } from './program/program.js';
 import type { Run } from './program/commands.js';
 import { reasonLines } from './output/reasons.js';
 import { openSession, type Session } from './connection/session.js';
@@ -32,7 +32,9 @@ export async function runCli(
       io.say(program.helpInformation().trimEnd());
       return EXIT.usage;
     }
-    await program.parseAsync(withWaitJoined(argv), { from: 'user' });
+    // Loaded only where it is needed: every command waits for what is loaded before it.
+    const words = argv.includes('--wait') ? (await import('./input/wait-flag.js')).withWaitJoined(argv) : argv;
+    await program.parseAsync(words, { from: 'user' });
     return exit;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FragmentRef } from '#libs/contracts';
 import { endJson, waitForChange } from '../change/wait-for-change.js';
-import { durationOf } from '../input/arguments.js';
+import { durationOf } from '../input/times.js';
 import { warningOfMissing } from '../connection/missing-services.js';
 import { EXIT, UsageError, type ExitCode } from '../output/exit.js';
 import { checkSize, readManifestInput } from '../input/manifest-input.js';

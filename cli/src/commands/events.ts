@@ -1,6 +1,6 @@
 import type { FleetEvent } from '#libs/client';
 import type { Action } from '#libs/contracts';
-import { parseSince } from '../input/arguments.js';
+import { parseSince } from '../input/times.js';
 import { EXIT, type ExitCode } from '../output/exit.js';
 import type { Colours } from '../output/io.js';
 import { actionText } from '../output/plan.js';

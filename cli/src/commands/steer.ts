@@ -1,5 +1,6 @@
 import { askedBy, type Session } from '../connection/session.js';
-import { changeIdOf, durationOf, hashPrefixOf, nodeNameOf } from '../input/arguments.js';
+import { changeIdOf, hashPrefixOf, nodeNameOf } from '../input/arguments.js';
+import { durationOf } from '../input/times.js';
 import { EXIT, type ExitCode } from '../output/exit.js';
 import { report } from './apply.js';
 

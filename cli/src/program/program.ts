@@ -1,5 +1,4 @@
 import { Command, Option } from 'commander';
-import { isDuration } from '../input/arguments.js';
 import { EXIT, EXIT_MEANINGS, UsageError } from '../output/exit.js';
 import { registerChanges, registerFleet, registerLocal, type Registry, type Run } from './commands.js';
 import type { GlobalFlags } from '../connection/session.js';
@@ -60,23 +59,6 @@ export function buildProgram(version: string, run: Run): Command {
     ].join('\n'),
   );
   return program;
-}
-
-/** `--wait` needs no value, not even before an argument: `delete --wait File motd`. */
-export function withWaitJoined(argv: readonly string[], defaultWait = '10m'): string[] {
-  const joined: string[] = [];
-  for (let index = 0; index < argv.length; index += 1) {
-    const word = argv[index] as string;
-    const next = argv[index + 1];
-    if (word === '--') return [...joined, ...argv.slice(index)];
-    if (word !== '--wait') joined.push(word);
-    // A number without a unit is refused as a duration, and not as a surplus argument.
-    else if (next !== undefined && (isDuration(next) || /^\d+$/.test(next))) {
-      joined.push(`--wait=${next}`);
-      index += 1;
-    } else joined.push(`--wait=${defaultWait}`);
-  }
-  return joined;
 }
 
 function requireJsonOrText(flags: GlobalFlags, command: string): void {

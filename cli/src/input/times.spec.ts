@@ -1,8 +1,8 @@
 import { roughDuration } from '#libs/manifests';
 import { NOW } from '../fakes.fixture.js';
 import { age } from '../output/table.js';
-import { durationOf, isDuration, parseSince } from './arguments.js';
-import { withWaitJoined } from '../program/program.js';
+import { durationOf, isDuration, parseSince } from './times.js';
+import { withWaitJoined } from './wait-flag.js';
 
 test('durations are sums of numbers with units', () => {
   expect(['500ms', '30s', '10m', '1h30m', '1.5h', '2d'].map((text) => durationOf(text, '--wait'))).toEqual([
