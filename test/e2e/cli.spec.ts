@@ -143,11 +143,18 @@ describe('-o json', () => {
       warnings: [],
       rollout: { applied: 4, failed: 0, pending: 0 },
     });
-    const retried = await here.json<ChangeJson>('retry', applied.change, '--wait');
-    expect(retried).toMatchObject({ outcome: 'committed' });
+    const again = await here.run('retry', applied.change);
+    expect([again.code, again.stderr]).toEqual([
+      1,
+      expect.stringContaining(`${applied.change} was committed: `) as string,
+    ]);
+    const needsLabel = here.write('incompatible.json', file('needs-label', '{{ node.labels.nobody-has-it }}'));
+    const rejected = await here.json<ChangeJson>('apply', '-f', needsLabel, '--wait');
+    const retried = await here.json<ChangeJson>('retry', rejected.change, '--wait');
+    expect([rejected, retried]).toMatchObject([{ outcome: 'rejected' }, { outcome: 'rejected' }]);
     expect(await here.json('get', 'changes', retried.change)).toMatchObject({
       change: retried.change,
-      retryOf: applied.change,
+      retryOf: rejected.change,
     });
     expect(await here.json('delete', 'File', 'extra', '--wait')).toMatchObject({ outcome: 'committed' });
     expect(NODES.map((node) => here.file(node, '/etc/extra.conf'))).toEqual([

@@ -4,6 +4,7 @@ import { OpsError } from '#libs/client';
 import type { ViewBucket } from '#libs/contracts';
 import { REQUESTS, requestSchemas, type RequestSubject } from '#libs/manifests';
 import { fleetFixture } from './fleet.js';
+import { file } from './manifests.js';
 
 /** A value for each field that some request requires. */
 const VALUES: Readonly<Record<string, string>> = {
@@ -15,7 +16,11 @@ const VALUES: Readonly<Record<string, string>> = {
   reason: 'a spec',
 };
 /** Other values, so that no request depends on those before it. */
-const OWN_VALUES: Partial<Record<RequestSubject, object>> = { 'ops.node.remove': { node: 'core-01.dc1', force: true } };
+const OWN_VALUES: Partial<Record<RequestSubject, object>> = {
+  'ops.node.remove': { node: 'core-01.dc1', force: true },
+  // A rejected change: a committed one is refused.
+  'ops.config.retry': { change: 'c2' },
+};
 
 /** What a fleet that is at rest refuses, and why. All else is answered. */
 const REFUSALS: Partial<Record<RequestSubject, string>> = {
@@ -65,6 +70,12 @@ function requiredBody(subject: RequestSubject): object {
 
 describe('a request with only the fields that it requires', () => {
   const fixture = fleetFixture({ sizes: [1, 1, 1] });
+
+  beforeAll(async () => {
+    const { fleet } = fixture;
+    const rejected = await fleet.apply(file('needs-label', '{{ node.labels.nobody-has-it }}'));
+    expect(await fleet.ended(rejected)).toMatchObject({ change: 'c2', phase: 'rejected' });
+  });
 
   test.each(Object.keys(REQUESTS) as RequestSubject[])('%s is answered as documented', async (subject) => {
     const { client } = fixture.fleet;

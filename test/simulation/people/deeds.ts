@@ -23,7 +23,10 @@ export const publishTwice: Deed = (world, chance) => {
   world.clock.after(chance.next() * 3_000, () => publish(world, body));
 };
 
-/** As the merger's shell does on `ops.config.retry`. */
+/**
+ * As the merger's shell does on `ops.config.retry`; of a change that was committed or superseded, as a person does who
+ * publishes old content again.
+ */
 export const retry: Deed = (world, chance) => {
   const { changes } = world.bus;
   if (changes.length === 0) return;

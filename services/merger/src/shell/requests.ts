@@ -5,6 +5,7 @@ import {
   decodeConfig,
   desiredSubject,
   isChangeId,
+  LEDGER,
   type Config,
 } from '#libs/contracts';
 import { answered, refused, type Answer } from '#libs/engine';
@@ -36,15 +37,34 @@ const gone = (node: string, hash: string): string =>
     ? `node ${node} has no config yet`
     : `the config ${hash} of ${node} is not in the bucket configs: it was never written, or was deleted because nothing referred to it for days`;
 
-/** Publishes the content of a change again, as a new change that names it. */
+/**
+ * Publishes the content of a change again, as a new change that names it. Refuses a change that was committed or
+ * superseded, because its content would replace newer content.
+ */
 export async function retryChange(bus: Bus, { change, by }: RetryRequest): Promise<Answer> {
   const stored = isChangeId(change) ? await bus.stored(CHANGES, { seq: changeSequence(change) }) : null;
   if (stored === null) return refused('not-found', `change ${change} not found`);
+  const outcome = await finalOutcome(bus, change);
+  if (outcome !== undefined)
+    return refused(
+      'conflict',
+      `${change} was ${outcome}: publishing it again would replace newer content with old content. To undo ${change}, run sluice rollback ${change}. To publish its content again, run sluice apply with its manifests`,
+    );
   const body = asChange(stored.string());
   if (body === undefined) return refused('conflict', `${change} was not JSON and cannot be published again`);
   const text = JSON.stringify({ ...body, author: by, retryOf: change });
   const ack = await bus.publish(desiredSubject('retry'), text);
   return answered({ change: changeId(ack.seq), retryOf: change });
+}
+
+/** The outcome that forbids a retry; undefined if there is none. Reads the view, too: the ledger may be trimmed. */
+async function finalOutcome(bus: Bus, change: string): Promise<'committed' | 'superseded' | undefined> {
+  const view = await readView(bus, 'changes', change);
+  const committed = await bus.stored(LEDGER, { last_by_subj: `config.committed.${change}` });
+  if (committed !== null || view?.phase === 'committed') return 'committed';
+  const ended = await bus.stored(LEDGER, { last_by_subj: `config.ended.${change}` });
+  const outcome = ended === null ? view?.outcome : ended.json<{ readonly outcome?: string }>().outcome;
+  return outcome === 'superseded' ? outcome : undefined;
 }
 
 /** A change may have been published as one bare manifest. */
