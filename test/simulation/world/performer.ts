@@ -35,22 +35,19 @@ interface Place extends Named {
   readonly wallSkewMs: number;
 }
 
-const WRITES_STATE: readonly Step['do'][] = ['write-journal', 'fetch-config', 'tidy'];
-
 /** Carries out a step of a node's applier, at once. */
 export function perform(node: Place, step: Step): StepAnswer {
   const { disk, machine, trouble, world } = node;
-  if (trouble.full && WRITES_STATE.includes(step.do)) {
-    world.fire('full-disks');
-    return new Error(NO_SPACE.reason);
-  }
   switch (step.do) {
     case 'write-journal':
+      if (trouble.full) return noSpace(world);
       disk.writeJournal(step.journal);
-      return world.onJournal(node, step.journal);
+      world.onJournal(node, step.journal);
+      return undefined;
     case 'load-config':
       return step.hash === EMPTY_HASH ? EMPTY_CONFIG : parsed(disk.configs.get(step.hash));
     case 'tidy':
+      if (trouble.full) return void noSpace(world);
       for (const hash of disk.configs.keys()) if (!step.configs.includes(hash)) disk.configs.delete(hash);
       return undefined;
     case 'check':
@@ -81,7 +78,7 @@ export function perform(node: Place, step: Step): StepAnswer {
 }
 
 function ask(
-  { name, disk, wallSkewMs, world }: Place,
+  { name, disk, trouble, wallSkewMs, world }: Place,
   step: StepOf<'read-status' | 'read-lease' | 'fetch-config' | 'report'>,
 ): StepAnswer {
   const { bus, clock } = world;
@@ -93,8 +90,14 @@ function ask(
   }
   const text = bus.configText(name, step.hash);
   if (text === undefined) return { fault: 'node', reason: 'no such config' };
-  disk.configs.set(step.hash, text);
+  if (trouble.full && step.mustKeep) return noSpace(world);
+  if (!trouble.full) disk.configs.set(step.hash, text);
   return parsed(text);
+}
+
+function noSpace(world: Surroundings): Refusal {
+  world.fire('full-disks');
+  return NO_SPACE;
 }
 
 function refuses({ trouble, world }: Place, path: string): Refusal | undefined {

@@ -1,7 +1,14 @@
 import type { Action, Config, LeaseView, StatusView } from '#libs/contracts';
 import { distance, draw } from './chance.js';
 import { mayRestart } from './actions.js';
-import type { Escalation, Failure, Journal, Originals, Work } from './journal.js';
+import {
+  mayBeWrittenLater,
+  type Escalation,
+  type Failure,
+  type Journal,
+  type Originals,
+  type Work,
+} from './journal.js';
 import { leaseDemand } from './leases.js';
 import { UNREACHABLE, type Difference, type Outcomes, type Refusal, type Step, type StepOf } from './ports.js';
 import {
@@ -39,7 +46,10 @@ type After = {
 };
 
 const AFTER: After = {
-  'write-journal': (state, { journal }, _, nowMs) => journaled(state, journal, nowMs),
+  'write-journal': (state, { journal }, refusal, nowMs) =>
+    refusal === undefined
+      ? journaled(onDisk(state, nowMs), journal, nowMs)
+      : notWritten(state, journal, refusal, nowMs),
   'load-config': (state, { hash }, config) =>
     config === undefined
       ? remember(state, { absent: new Set([...state.memory.absent, hash]) })
@@ -84,6 +94,19 @@ function backedOff(state: State, step: Step, nowMs: number): State {
 }
 
 const reached = (state: State, nowMs: number): State => remember(state, { bus: { failures: 0, retryAtMs: nowMs } });
+
+const DISK_FIRST_MS = 1_000;
+const DISK_LAST_MS = 60_000;
+
+const onDisk = (state: State, nowMs: number): State => remember(state, { disk: { failures: 0, retryAtMs: nowMs } });
+
+/** The journal could not be written: the wait before the next try grows. */
+function notWritten(state: State, journal: Journal, { reason }: Refusal, nowMs: number): State {
+  const { failures } = state.memory.disk;
+  const retryAtMs = nowMs + Math.min(DISK_LAST_MS, DISK_FIRST_MS * 2 ** failures);
+  const next = begunWith(remember(state, { disk: { failures: failures + 1, retryAtMs } }), { trouble: reason });
+  return mayBeWrittenLater(state.journal.work, journal.work) ? journaled(next, journal, nowMs) : next;
+}
 
 function taken(state: State, hash: string, config: Config): State {
   const absent = new Set(state.memory.absent);

@@ -10,15 +10,16 @@ const LONGEST_WAIT_MS = 60_000;
 const REMAKE_STEP_MS = 30_000;
 
 /**
- * The next step of an applier without work: first what needs no connection, then what it reads and sends on NATS.
+ * The next step of an applier without work: first what needs no connection, then what it reads and sends on NATS, and
+ * last what nothing depends on.
  */
 export function idleStep(state: State, nowMs: number): Step {
   return (
     mendStep(state, nowMs) ??
     remakeStep(state, nowMs) ??
     driftStep(state, nowMs) ??
-    tidyStep(state) ??
     busStep(state, nowMs) ??
+    tidyStep(state) ??
     wait(state, nowMs)
   );
 }
@@ -68,11 +69,11 @@ function driftStep(state: State, nowMs: number): Step | undefined {
 function loadStep(state: State, nowMs: number): Step | undefined {
   const { journal, memory } = state;
   if (!memory.absent.has(journal.inForce)) return { do: 'load-config', hash: journal.inForce };
-  return nowMs < memory.bus.retryAtMs ? undefined : { do: 'fetch-config', hash: journal.inForce };
+  return nowMs < memory.bus.retryAtMs ? undefined : { do: 'fetch-config', hash: journal.inForce, mustKeep: false };
 }
 
 function tidyStep({ journal, memory }: State): Step | undefined {
-  return memory.untidy ? { do: 'tidy', configs: [journal.inForce], originals: journal.originals } : undefined;
+  return memory.untidy ? { do: 'tidy', configs: [journal.inForce], journal } : undefined;
 }
 
 function busStep(state: State, nowMs: number): Step | undefined {

@@ -114,6 +114,14 @@ export interface RollingBack extends Intent {
   readonly rollbackEscalated?: Escalation | undefined;
 }
 
+/**
+ * Whether the work may go on before the journal says so. After a kill the next process comes to the same end: it
+ * continues from what is on the disk, finds the same failure or the deadline, and rolls back. This does not hold for
+ * the start and the end of work, nor for a reboot, which would be requested again and again.
+ */
+export const mayBeWrittenLater = (now: Work | undefined, next: Work | undefined): boolean =>
+  now !== undefined && next !== undefined && (next.reboot === undefined || next.reboot === now.reboot);
+
 /** Why a change is rolled back. `content`: the config is to blame, and would fail on every node. */
 export interface Failure {
   readonly fault: 'content' | 'node';

@@ -58,7 +58,7 @@ function scene(chance: () => number): { readonly bench: Bench; readonly actions:
   return { bench, actions };
 }
 
-/** Kills, reboots, lost connections and lost time at any step; then peace. */
+/** Kills, reboots, lost connections, lost time and full disks at any step; then peace. */
 function storm(bench: Bench, chance: () => number): void {
   for (let i = 0; i < 120; i++) {
     const luck = chance();
@@ -67,12 +67,14 @@ function storm(bench: Bench, chance: () => number): void {
     else if (luck < 0.17) bench.bus.up = !bench.bus.up;
     else if (luck < 0.2) bench.nowMs += chance() * 40_000;
     else if (luck < 0.22) bench.hangs = !bench.hangs;
+    else if (luck < 0.25) bench.machine.isFull = !bench.machine.isFull;
     const step = bench.step();
     if (step.do === 'wait') bench.nowMs = Math.max(bench.nowMs + 1, step.untilMs);
     if (chance() < 0.5) takeReports(bench.bus);
   }
   bench.bus.up = true;
   bench.hangs = false;
+  bench.machine.isFull = false;
   bench.machine.refusesAction = () => undefined;
   bench.restart();
   bench.pass(400_000);

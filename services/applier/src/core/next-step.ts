@@ -1,4 +1,5 @@
 import { idleStep } from './idle.js';
+import { mayBeWrittenLater } from './journal.js';
 import type { Step } from './ports.js';
 import { preparingStep } from './preparation.js';
 import type { State } from './state.js';
@@ -13,8 +14,18 @@ import { workingStep } from './working.js';
  * 4 Unfinished work is confirmed or rolled back before the applier reads or sends anything on NATS.
  * 5 A lease that was finished, undone or refused never starts again.
  * 6 Reports are sent only while there is no work.
+ * 7 Work that has started does not wait for a journal that cannot be written. Only its end, and a reboot, do: the
+ *   rollback is carried out from memory, and recorded when that is possible.
  */
 export function nextStep(state: State, nowMs: number): Step {
+  const step = chosenStep(state, nowMs);
+  const { retryAtMs } = state.memory.disk;
+  const waits =
+    step.do === 'write-journal' && nowMs < retryAtMs && !mayBeWrittenLater(state.journal.work, step.journal.work);
+  return waits ? { do: 'wait', untilMs: retryAtMs } : step;
+}
+
+function chosenStep(state: State, nowMs: number): Step {
   if (state.journal.work !== undefined) return workingStep(state, state.journal.work, nowMs);
   if (state.memory.begun !== undefined) return preparingStep(state, state.memory.begun, nowMs);
   return idleStep(state, nowMs);

@@ -34,6 +34,9 @@ export type Item =
   | { readonly do: 'restore'; readonly key: string; readonly original: Original };
 
 export const itemStep = (item: Item, untilMs: number): Step => (item.do === 'apply' ? { ...item, untilMs } : item);
+/** The same during a rollback: on a disk that is full, it may use the space that was set aside for it. */
+export const rollbackItemStep = (item: Item, untilMs: number): Step =>
+  item.do === 'apply' ? { ...item, untilMs, isRollback: true } : { ...item, isRollback: true };
 
 /**
  * The next thing to do, one at a time. Every step may be repeated. The process may be killed between two steps or in
@@ -43,8 +46,11 @@ export type Step =
   | { readonly do: 'write-journal'; readonly journal: Journal }
   /** From the state folder. */
   | { readonly do: 'load-config'; readonly hash: string }
-  /** Downloads a config from NATS, checks its hash and stores it in the state folder. */
-  | { readonly do: 'fetch-config'; readonly hash: string }
+  /**
+   * Downloads a config from NATS, checks its hash and stores it in the state folder. With `mustKeep`, a config that
+   * cannot be stored is refused: without it, a rollback could not be finished after a kill.
+   */
+  | { readonly do: 'fetch-config'; readonly hash: string; readonly mustKeep: boolean }
   /** Checks whether this node can apply the config. Changes nothing. */
   | {
       readonly do: 'check';
@@ -58,8 +64,8 @@ export type Step =
   | { readonly do: 'run-probes'; readonly probes: readonly ConfigEntry[]; readonly untilMs: number }
   /** Starts another process that rolls back at this time, unless this one has confirmed or rolled back by then. */
   | { readonly do: 'guard'; readonly lease: string; readonly atMs: number }
-  | { readonly do: 'apply'; readonly entry: ConfigEntry; readonly untilMs: number }
-  | { readonly do: 'restore'; readonly key: string; readonly original: Original }
+  | { readonly do: 'apply'; readonly entry: ConfigEntry; readonly untilMs: number; readonly isRollback?: true }
+  | { readonly do: 'restore'; readonly key: string; readonly original: Original; readonly isRollback?: true }
   /**
    * Takes an action after these items were applied. What they say about a unit also applies to its restart. A reboot is
    * only started by this step.
@@ -73,8 +79,8 @@ export type Step =
   | { readonly do: 'settle'; readonly untilMs: number }
   /** Reads back how the node differs from these items. */
   | { readonly do: 'compare'; readonly items: readonly Item[] }
-  /** Deletes configs and contents that nothing refers to any more. */
-  | { readonly do: 'tidy'; readonly configs: readonly string[]; readonly originals: Originals }
+  /** Deletes configs and contents that nothing refers to any more. Nothing depends on it. */
+  | { readonly do: 'tidy'; readonly configs: readonly string[]; readonly journal: Journal }
   | { readonly do: 'read-status' }
   | { readonly do: 'read-lease' }
   | { readonly do: 'report'; readonly report: OwnReport }
@@ -98,7 +104,8 @@ export type Refusal = Pick<Failure, 'fault' | 'reason'>;
 
 /** The outcome of each step. */
 export interface Outcomes {
-  'write-journal': void;
+  /** Why it could not be written: then the one before still counts on the disk. */
+  'write-journal': Refusal | undefined;
   'load-config': Config | undefined;
   'fetch-config': Config | Refusal;
   check: readonly Refusal[];

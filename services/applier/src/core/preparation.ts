@@ -25,7 +25,7 @@ export function preparingStep(state: State, begun: Preparation, nowMs: number): 
     if (!memory.absent.has(hash)) return { do: 'load-config', hash };
     return nowMs < memory.bus.retryAtMs
       ? { do: 'wait', untilMs: Math.min(lastMs, memory.bus.retryAtMs) }
-      : { do: 'fetch-config', hash };
+      : { do: 'fetch-config', hash, mustKeep: true };
   }
   const config = inHand(state, lease.hash);
   if (config === undefined) throw new Error('unreachable: both configs are loaded');

@@ -2,7 +2,7 @@ import type { Action, Config } from '#libs/contracts';
 import { actStep, rollbackActions, rebooting } from './actions.js';
 import type { RollingBack, Originals, Outstanding } from './journal.js';
 import { probesOf, stillManaged, rollbackTo } from './plan.js';
-import { itemStep, type Item, type Step } from './ports.js';
+import { rollbackItemStep, type Item, type Step } from './ports.js';
 import { deal } from './reports.js';
 import { inHand, START, type State } from './state.js';
 
@@ -40,12 +40,17 @@ export function rollbackStep(state: State, work: RollingBack, nowMs: number): St
   if (config === undefined) {
     // The config in force was on disk when the work began. If it is lost, the rollback has to download it again.
     if (!absent.has(work.from)) return { do: 'load-config', hash: work.from };
-    return nowMs < bus.retryAtMs ? { do: 'wait', untilMs: bus.retryAtMs } : { do: 'fetch-config', hash: work.from };
+    return nowMs < bus.retryAtMs
+      ? { do: 'wait', untilMs: bus.retryAtMs }
+      : { do: 'fetch-config', hash: work.from, mustKeep: false };
   }
   const items = rollbackTo(config, journal.originals, kinds);
   const item = items[progress.done];
   if (item !== undefined)
-    return itemStep(item, Math.min(nowMs + BACK_STEP_MS, nowMs + (rollbackEndMs(state, work, nowMs) - nowMs) / 2));
+    return rollbackItemStep(
+      item,
+      Math.min(nowMs + BACK_STEP_MS, nowMs + (rollbackEndMs(state, work, nowMs) - nowMs) / 2),
+    );
   const acting = actionStep(state, work, items, nowMs);
   if (acting !== undefined) return acting;
   if (progress.differences === undefined) return { do: 'compare', items };
@@ -146,7 +151,7 @@ export function mendingStep(state: State, config: Config, nowMs: number): Step |
   const { kinds } = state.settings;
   const items = rollbackTo(config, journal.originals, kinds);
   const item = items[progress.done];
-  if (item !== undefined) return itemStep(item, nowMs + BACK_STEP_MS);
+  if (item !== undefined) return rollbackItemStep(item, nowMs + BACK_STEP_MS);
   // A reboot is outstanding only once: it is requested again until it happens, but not after the machine has rebooted.
   // So reboots cannot loop.
   const actions = (journal.outstanding?.actions ?? []).filter(

@@ -1,21 +1,22 @@
 import { advance } from './advance.js';
 import { nextStep } from './next-step.js';
-import { type Log, type Notice, type Outcome, type Step, UNREACHABLE } from './ports.js';
+import { mayBeWrittenLater, type Journal } from './journal.js';
+import { type Log, type Notice, type Outcome, type Refusal, type Step, UNREACHABLE } from './ports.js';
 import { hear, type State } from './state.js';
 
-const DISK_FIRST_MS = 1_000;
-const DISK_LAST_MS = 60_000;
+const AGAIN_FIRST_MS = 1_000;
+const AGAIN_LAST_MS = 60_000;
 /** Node.js timers are limited to 24 days. The core decides again sooner anyway. */
 const LONGEST_WAIT_MS = 60_000;
 
-/** The outcome of a step. An error means that the state folder failed. */
+/** The outcome of a step. An error is a failure that the outcomes of the step do not provide for. */
 export type StepAnswer = Outcome | typeof UNREACHABLE | Error;
 
 /** One run of an applier, from reading its journal until it is stopped or killed. */
 export class ApplierRun {
   private woken = false;
   private stopping = false;
-  private diskFailures = 0;
+  private failures = 0;
 
   constructor(
     private state: State,
@@ -53,12 +54,12 @@ export class ApplierRun {
       if (outcome instanceof Error) {
         this.log.error(
           { node: this.journal.node, step: step.do, error: outcome.message },
-          'the state folder failed; trying again',
+          'the step failed; trying again',
         );
-        yield* this.wait(this.clock() + Math.min(DISK_LAST_MS, DISK_FIRST_MS * 2 ** this.diskFailures++));
+        yield* this.wait(this.clock() + Math.min(AGAIN_LAST_MS, AGAIN_FIRST_MS * 2 ** this.failures++));
         continue;
       }
-      this.diskFailures = 0;
+      this.failures = 0;
       if (this.stopping && step.do !== 'write-journal') return;
       const before = this.state;
       this.state = advance(before, step, outcome, this.clock());
@@ -87,6 +88,7 @@ function logStep(log: Log, before: State, step: Step, outcome: Outcome | typeof 
     log.info({ node, kind, lease, change, verdict, seq }, 'reported');
   }
   if (step.do !== 'write-journal') return;
+  if (isRefused(outcome) && !logUnwritten(log, before, step.journal, outcome.reason)) return;
   const { work, lastDealt, inForce } = step.journal;
   if (work !== undefined && work.phase !== before.journal.work?.phase) {
     const fields = { node, lease: work.lease, change: work.change, from: work.from, to: work.to };
@@ -103,4 +105,15 @@ function logStep(log: Log, before: State, step: Step, outcome: Outcome | typeof 
     log.info({ node, hash: inForce }, 'recovered: the rollback succeeded');
   if (step.journal.incarnation !== before.journal.incarnation)
     log.info({ node, incarnation: step.journal.incarnation }, 'new incarnation started');
+}
+
+const isRefused = (outcome: Outcome | typeof UNREACHABLE): outcome is Refusal =>
+  typeof outcome === 'object' && 'fault' in outcome;
+
+/** Says that the journal could not be written; whether the work goes on all the same. */
+function logUnwritten(log: Log, { journal }: State, next: Journal, error: string): boolean {
+  const goesOn = mayBeWrittenLater(journal.work, next.work);
+  const then = goesOn ? 'continuing, and writing it later' : 'trying again';
+  log.error({ node: journal.node, error }, `the journal cannot be written; ${then}`);
+  return goesOn;
 }

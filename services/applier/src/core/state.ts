@@ -37,6 +37,8 @@ export interface Memory {
   readonly configs: ReadonlyMap<string, Config>;
   readonly absent: ReadonlySet<string>;
   readonly bus: { readonly failures: number; readonly retryAtMs: number };
+  /** The journal could not be written so many times in a row; it is tried again then. */
+  readonly disk: { readonly failures: number; readonly retryAtMs: number };
   readonly status: StatusView | undefined;
   readonly statusReadMs: number | undefined;
   readonly statusDueMs: number;
@@ -143,6 +145,7 @@ export function start(settings: Settings, self: Self, journal: Journal, outside:
       configs: new Map(),
       absent: new Set(),
       bus: { failures: 0, retryAtMs: nowMs },
+      disk: { failures: 0, retryAtMs: nowMs },
       status: undefined,
       statusReadMs: undefined,
       statusDueMs: nowMs,

@@ -53,6 +53,26 @@ it('does not start without units where systemd never answers', async () => {
   await expect(systemd.isThere(1)).rejects.toThrow('is-system-running said "unknown"');
 });
 
+it('names systemctl where it fails before a change, and does not blame the state folder', async () => {
+  const { systemctl = '' } = machine.settings;
+  machine.unit('x.service', service('/old'), { active: true });
+  const broken = machine.program(
+    'broken',
+    `for word in "$@"; do [ "$word" = show ] && { echo Transport endpoint is not connected >&2; exit 1; }; done; exec '${systemctl}' "$@"`,
+  );
+  const errors: string[] = [];
+  const log = {
+    info: () => undefined,
+    warn: () => undefined,
+    error: (_: object, words: string) => void errors.push(words),
+  };
+  await host.start({ host: { ...machine.settings, systemctl: broken }, log });
+  const report = await host.bus.roll(config(file('/etc/a', 'new')), { actions: [restart] });
+  expect(report).toMatchObject({ kind: 'failed', restored: true });
+  expect(report.reason).toMatch(/action restart of x\.service: systemctl show: .*Transport endpoint is not connected/);
+  expect([errors, host.tree()['etc/a']]).toEqual([[], undefined]);
+});
+
 it('takes actions in their order after everything is written, and again on what comes back', async () => {
   machine.unit('x.service', service('/old'), { active: true });
   await host.start({ host: machine.settings });

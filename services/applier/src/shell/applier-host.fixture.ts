@@ -23,13 +23,16 @@ export const probe = (name: string, spec: object): ConfigEntry => ({
 
 /** A node in a temporary folder, and its applier on a bus in memory. */
 export class Host {
-  readonly folder = mkdtempSync(join(tmpdir(), 'sluice-applier-'));
-  readonly root = join(this.folder, 'root');
-  readonly state = join(this.folder, 'state');
+  readonly folder: string;
+  readonly root: string;
+  readonly state: string;
   readonly bus = new MemoryNodeBus('w-1.dc1');
   private applier: RunningApplier | undefined;
 
-  constructor() {
+  constructor(folder = mkdtempSync(join(tmpdir(), 'sluice-applier-'))) {
+    this.folder = folder;
+    this.root = join(folder, 'root');
+    this.state = join(folder, 'state');
     mkdirSync(this.root);
   }
 

@@ -1,12 +1,13 @@
 import { isMissingStream } from '#libs/nats';
 import { assertNever } from '#libs/engine';
-import type { ConfigEntry } from '#libs/contracts';
+import type { Config } from '#libs/contracts';
 import { wordsFor } from '#libs/manifests/lean';
 import {
   UNREACHABLE,
   type ApplierRun,
   type Difference,
   type Item,
+  type Journal,
   type Log,
   type Original,
   type Originals,
@@ -34,6 +35,8 @@ export class Performer {
   wake = (): void => undefined;
   /** When it first found nothing to read; 0 once it has read something. */
   private newSinceMs: number | undefined;
+  /** What was last logged of something that may last. */
+  private readonly warned = new Map<string, string>();
 
   constructor(
     private readonly state: StateFolder,
@@ -66,19 +69,17 @@ export class Performer {
     });
   }
 
-  /** The outcome of the step. Throws only when the state folder itself fails. */
+  /** The outcome of the step. */
   async perform(step: Exclude<Step, { do: 'wait' }>): Promise<Outcome | typeof UNREACHABLE> {
     switch (step.do) {
       case 'write-journal':
-        await this.state.writeJournal(step.journal);
-        if (step.journal.work === undefined) this.surroundings.guard.release();
-        return undefined;
+        return refused('', () => this.writeJournal(step.journal));
       case 'guard':
         return refused('guard', () => this.surroundings.guard.set(step.lease, step.atMs));
       case 'load-config':
-        return this.state.readConfig(step.hash);
+        return this.load(step.hash);
       case 'tidy':
-        return this.state.tidy(step.configs, step.originals);
+        return this.tidy(step);
       case 'check':
         return this.check(step);
       case 'read-before':
@@ -86,7 +87,7 @@ export class Performer {
       case 'run-probes':
         return runProbes(step.probes, this.surroundings, step.untilMs, this.clock);
       case 'apply':
-        return this.apply(step.entry, step.untilMs);
+        return this.apply(step);
       case 'restore':
         return this.restore(step);
       case 'act':
@@ -107,6 +108,31 @@ export class Performer {
     }
   }
 
+  private async writeJournal(journal: Journal): Promise<void> {
+    await this.state.writeJournal(journal);
+    if (journal.work === undefined) this.surroundings.guard.release();
+  }
+
+  /** A config that cannot be used is as good as absent: it is fetched again. */
+  private async load(hash: string): Promise<Config | undefined> {
+    const config = await this.state.readConfig(hash);
+    if (typeof config !== 'string') return config;
+    this.warnOnce('load-config', config, 'a config in the state folder cannot be used; fetching it again');
+    return undefined;
+  }
+
+  private async tidy({ configs, journal }: StepOf<'tidy'>): Promise<void> {
+    const troubles = await this.state.tidy(configs, journal);
+    this.warnOnce('tidy', troubles.join('; '), 'the state folder cannot be tidied; nothing else depends on it');
+  }
+
+  /** What lasts is logged once. */
+  private warnOnce(about: string, error: string, message: string): void {
+    if (this.warned.get(about) === error) return;
+    this.warned.set(about, error);
+    if (error !== '') this.log.warn({ error }, message);
+  }
+
   private async ask(
     step: StepOf<'fetch-config' | 'read-status' | 'read-lease' | 'report'>,
   ): Promise<Outcome | typeof UNREACHABLE> {
@@ -123,7 +149,7 @@ export class Performer {
   private asked(step: StepOf<'fetch-config' | 'read-status' | 'read-lease' | 'report'>): Promise<Outcome> {
     switch (step.do) {
       case 'fetch-config':
-        return this.fetch(step.hash);
+        return this.fetch(step);
       case 'read-status':
         return this.bus.call('status', (bus) => bus.status());
       case 'read-lease':
@@ -145,12 +171,18 @@ export class Performer {
     return this.clock() - this.newSinceMs < NEW_MS;
   }
 
-  private async fetch(hash: string): Promise<Outcomes['fetch-config']> {
+  private async fetch({ hash, mustKeep }: StepOf<'fetch-config'>): Promise<Outcomes['fetch-config']> {
     const text = await this.bus.call('config', (bus) => bus.config(hash));
     if (text === undefined) return { fault: 'node', reason: `the bucket configs has no config ${hash} for this node` };
     const config = parseConfig(text, hash);
     if (typeof config === 'string') return { fault: 'node', reason: config };
-    await this.state.keepConfig(hash, text);
+    try {
+      await this.state.keepConfig(hash, text);
+    } catch (error) {
+      const reason = `the config cannot be kept: ${(error as Error).message}`;
+      if (mustKeep) return { fault: 'node', reason };
+      this.warnOnce('keep-config', reason, 'a config cannot be kept in the state folder; going on from memory');
+    }
     return config;
   }
 
@@ -181,15 +213,17 @@ export class Performer {
     return originals;
   }
 
-  private async apply(entry: ConfigEntry, untilMs: number): Promise<Refusal | undefined> {
+  private async apply({ entry, untilMs, isRollback }: StepOf<'apply'>): Promise<Refusal | undefined> {
     const { path } = entry.spec;
     const where = `${wordsFor(entry)}${typeof path === 'string' ? ` (${path})` : ''}`;
-    return refused(where, () => this.backendOf(entry.kind).apply(entry, () => Math.max(0, untilMs - this.clock())));
+    const work = () => this.backendOf(entry.kind).apply(entry, () => Math.max(0, untilMs - this.clock()));
+    return refused(where, () => (isRollback === true ? this.state.rollBackWith(work) : work()));
   }
 
   /** What keeps an original from coming back is never the fault of the config that does without it. */
-  private async restore({ key, original }: StepOf<'restore'>): Promise<Refusal | undefined> {
-    const refusal = await refused(key, () => this.backendOf(original.kind).restore(key, original));
+  private async restore({ key, original, isRollback }: StepOf<'restore'>): Promise<Refusal | undefined> {
+    const work = () => this.backendOf(original.kind).restore(key, original);
+    const refusal = await refused(key, () => (isRollback === true ? this.state.rollBackWith(work) : work()));
     return refusal === undefined ? undefined : { ...refusal, fault: 'node' };
   }
 

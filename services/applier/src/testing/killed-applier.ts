@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import type { Action, Config } from '#libs/contracts';
 import { runApplier, type HostSettings } from '../shell/index.js';
 import type { NetworkSettings } from '../shell/backends/network/tools.js';
@@ -19,10 +20,13 @@ interface Plan {
   readonly dieAfterMs: number;
   readonly applyMs?: number;
   readonly network?: NetworkSettings;
+  readonly allowExec?: boolean;
+  /** Leases have numbers above this one: the state folder may know of earlier ones. */
+  readonly lastLease?: number;
 }
 
 async function main(plan: Plan): Promise<void> {
-  const bus = new MemoryNodeBus('n');
+  const bus = new MemoryNodeBus('n', plan.lastLease);
   let counting = false;
   let steps = 0;
   const perform = Performer.prototype.perform;
@@ -41,6 +45,7 @@ async function main(plan: Plan): Promise<void> {
     bus,
     reach: false,
     network: plan.network ?? false,
+    allowExec: plan.allowExec ?? false,
     ...(plan.host === undefined ? {} : { host: plan.host }),
   });
   await bus.reported(({ kind }) => kind === 'announced');
@@ -52,4 +57,6 @@ async function main(plan: Plan): Promise<void> {
   process.stdout.write(`survived ${steps} steps\n`);
 }
 
-void main(JSON.parse(process.argv[3] ?? '') as Plan);
+/** The plan, or `@` and the path of a file that has it: a word of a command has 128 KiB at most. */
+const [, , , given = ''] = process.argv;
+void main(JSON.parse(given.startsWith('@') ? readFileSync(given.slice(1), 'utf8') : given) as Plan);

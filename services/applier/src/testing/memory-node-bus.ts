@@ -10,10 +10,13 @@ export class MemoryNodeBus implements NodeBus {
   private readonly memory: MemoryBus = newBus();
   private readonly texts = new Map<string, string>();
   private readonly listeners: ((pushed: NodePush) => void)[] = [];
-  private leases = 0;
   down = false;
 
-  constructor(readonly node: string) {}
+  constructor(
+    readonly node: string,
+    /** The number of the last lease. */
+    private leases = 0,
+  ) {}
 
   get connected(): boolean {
     return !this.down;

@@ -32,6 +32,7 @@ export const MEMORY_KINDS: Kinds = {
   resources: (entry) => (entry.kind === 'File' ? [`path:${String(entry.spec['path'])}`] : []),
 };
 export const EMPTY = '0'.repeat(64);
+export const NO_SPACE: Refusal = { fault: 'node', reason: 'journal.json: no space left on device' };
 
 /** Files by path, each with its content: what the backend for File works on. */
 export class MemoryFiles extends Map<string, string> {
@@ -83,6 +84,8 @@ export class MemoryNode {
   probes: (name: string, files: ReadonlyMap<string, string>) => boolean = () => true;
   guard: (lease: string, atMs: number) => Refusal | undefined = () => undefined;
   refuses: (entry: ConfigEntry) => Refusal | undefined = () => undefined;
+  /** The disk of the state folder is full: neither journals nor configs can be written. */
+  isFull = false;
   refusesAction: (action: Action) => Refusal | undefined = () => undefined;
   /** All that comes up with the machine is up. */
   settles: () => void = () => undefined;
@@ -105,6 +108,7 @@ export class MemoryNode {
   perform(step: Step): Outcome | typeof UNREACHABLE {
     switch (step.do) {
       case 'write-journal':
+        if (this.isFull) return NO_SPACE;
         this.journal = JSON.stringify(step.journal);
         return undefined;
       case 'load-config':
@@ -161,7 +165,8 @@ export class MemoryNode {
     if (step.do === 'report') return void this.bus.reports.push(step.report);
     const config = this.bus.configs.get(step.hash);
     if (config === undefined) return { fault: 'node', reason: 'no such config' };
-    this.configs.set(step.hash, config);
+    if (this.isFull && step.mustKeep) return NO_SPACE;
+    if (!this.isFull) this.configs.set(step.hash, config);
     return config;
   }
 }

@@ -21,10 +21,18 @@ export class Actor {
       if (FREE.includes(kind) || !ACTION_KINDS.includes(kind)) continue;
       if (!this.host.capabilities.includes(`action:${kind}`))
         refusals.push(node(`this node does not support action ${kind}${unit === '' ? '' : ` of ${unit}`}`));
-      else if (unit !== '' && !makes(config, unit) && (await this.host.systemd?.show(unit))?.load === 'not-found')
-        refusals.push(node(`action ${kind}: there is no unit ${unit}`));
+      else if (unit !== '' && !makes(config, unit)) refusals.push(...(await this.unitRefusals(kind, unit)));
     }
     return refusals;
+  }
+
+  private async unitRefusals(kind: string, unit: string): Promise<readonly Refusal[]> {
+    try {
+      const shown = await this.host.systemd?.show(unit);
+      return shown?.load === 'not-found' ? [node(`action ${kind}: there is no unit ${unit}`)] : [];
+    } catch (error) {
+      return [node(`action ${kind} of ${unit}: systemctl show: ${(error as Error).message}`)];
+    }
   }
 
   /** Takes one action, after these items were done. Throws when it fails or the time is over. */

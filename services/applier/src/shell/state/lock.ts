@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { link, readFile, rename, unlink, writeFile } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Reserve } from './reserve.js';
 import { codeOf, isMissing } from './whole-file.js';
 
 /** Locks that this process holds: its own pid says nothing about another applier next to it. */
@@ -31,8 +32,9 @@ export async function lockFolder(folder: string, isGuard = false): Promise<() =>
   const path = join(folder, 'lock');
   const own = join(folder, `lock.${randomUUID()}`);
   const text = JSON.stringify({ pid: process.pid, started: startOf(process.pid), ...(isGuard ? { guard: true } : {}) });
-  await writeFile(own, text, { mode: 0o600 });
   try {
+    // After a kill on a full disk, the applier must start to finish the rollback.
+    await new Reserve(folder).lend(() => writeFile(own, text, { mode: 0o600 }));
     for (let tries = 0, waits = 0; tries < TRIES; tries++) {
       for (; !isGuard && waits < GUARD_WAITS && isHeldByGuard(path); waits++)
         await new Promise((resolve) => setTimeout(resolve, GUARD_POLL_MS));

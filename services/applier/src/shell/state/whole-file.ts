@@ -1,35 +1,53 @@
-import { rename } from 'node:fs/promises';
+import { rename, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { withOpen, type OpenFile } from '../open-file.js';
 
-/** Replaces a file as a whole and on the disk: who reads sees the old or the new content, also after a power cut. */
+/**
+ * Replaces a file as a whole and on the disk: who reads sees the old or the new content, also after a power cut. When
+ * it fails, the old content stays and no space is taken; the error names the file.
+ */
 export async function writeWhole(
   path: string,
   content: string | Buffer,
   beforeRename?: () => Promise<void>,
 ): Promise<void> {
-  const temporary = await writeBeside(path, content);
-  await beforeRename?.();
-  await rename(temporary, path);
-  await syncFolder(dirname(path));
+  await writeAll([path], content, beforeRename);
 }
 
 /** The same for several files of one folder, which take their places in the order given. */
 export async function writeAllWhole(folder: string, names: readonly string[], content: string): Promise<void> {
-  const temporaries = await Promise.all(names.map((name) => writeBeside(join(folder, name), content)));
-  for (const [i, name] of names.entries()) await rename(temporaries[i] as string, join(folder, name));
-  await syncFolder(folder);
+  await writeAll(
+    names.map((name) => join(folder, name)),
+    content,
+  );
 }
 
-async function writeBeside(path: string, content: string | Buffer): Promise<string> {
-  const temporary = `${path}.tmp`;
+async function writeAll(
+  paths: readonly string[],
+  content: string | Buffer,
+  beforeRename?: () => Promise<void>,
+): Promise<void> {
+  const written = await Promise.allSettled(paths.map((path) => writeBeside(path, content)));
+  try {
+    for (const result of written) if (result.status === 'rejected') throw result.reason;
+    await beforeRename?.();
+    for (const path of paths) await rename(temporaryOf(path), path).catch((error: unknown) => fail(path, error));
+  } catch (error) {
+    await Promise.all(paths.map((path) => unlink(temporaryOf(path)).catch(() => undefined)));
+    throw error;
+  }
+  for (const folder of new Set(paths.map((path) => dirname(path)))) await syncFolder(folder);
+}
+
+async function writeBeside(path: string, content: string | Buffer): Promise<void> {
   const write = async (file: OpenFile): Promise<void> => {
     await file.write(content);
     await file.sync();
   };
-  await withOpen(temporary, 'w', write, 0o600);
-  return temporary;
+  await withOpen(temporaryOf(path), 'w', write, 0o600).catch((error: unknown) => fail(path, error));
 }
+
+const temporaryOf = (path: string): string => `${path}.tmp`;
 
 const syncFolder = (path: string): Promise<void> => withOpen(path, 'r', (folder) => folder.sync());
 
@@ -39,9 +57,22 @@ export async function contentOf(path: string): Promise<Buffer | undefined> {
     return await withOpen(path, 'r', (file) => file.read());
   } catch (error) {
     if (isMissing(error)) return undefined;
-    throw error;
+    throw naming(path, error);
   }
 }
 
+/** The same error, with the path in its message: what fails on an open file does not say which. */
+export function naming(path: string, error: unknown): Error {
+  const cause = error as NodeJS.ErrnoException;
+  if (cause.message.includes(path)) return cause;
+  return Object.assign(new Error(`${path}: ${cause.message}`, { cause }), { code: cause.code });
+}
+
+const fail = (path: string, error: unknown): never => {
+  throw naming(path, error);
+};
+
 export const isMissing = (error: unknown): boolean => codeOf(error) === 'ENOENT';
+/** There is no space left on the disk, or in the quota. */
+export const isFull = (error: unknown): boolean => ['ENOSPC', 'EDQUOT'].includes(codeOf(error));
 export const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException | undefined)?.code ?? '';

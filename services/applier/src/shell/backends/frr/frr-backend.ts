@@ -5,6 +5,7 @@ import type { ConfigEntry } from '#libs/contracts';
 import type { FrrLine, FrrPart } from '#libs/manifests/lean';
 import type { Original } from '../../../core/index.js';
 import { Refused, type Backend } from '../../ports.js';
+import { Reserve } from '../../state/reserve.js';
 import { isMissing, writeWhole } from '../../state/whole-file.js';
 import type { NetworkTools } from '../network/tools.js';
 import {
@@ -25,6 +26,8 @@ const RELOAD_MS = 60_000;
 /** Each takes some seconds; two were always enough so far. */
 const MOST_RUNS = 4;
 const OWN_AS = '@';
+/** What its record leaves of the reserve. */
+const JOURNAL_BYTES = 32_768;
 /** Where FRR has its sockets, and the daemons in which Sluice's lines are. */
 const SOCKETS = '/var/run/frr';
 const DAEMONS = ['zebra', 'bgpd'];
@@ -42,12 +45,14 @@ interface FrrOriginal {
 export class FrrBackend implements Backend {
   readonly kind = 'NetworkFrr';
   private readonly record: string;
+  private readonly reserve: Reserve;
 
   constructor(
     private readonly tools: NetworkTools,
     stateDir: string,
   ) {
     this.record = join(stateDir, 'frr.json');
+    this.reserve = new Reserve(stateDir);
   }
 
   resources(entry: ConfigEntry): readonly string[] {
@@ -219,7 +224,9 @@ export class FrrBackend implements Backend {
 
   private async keep(added: readonly Place[]): Promise<void> {
     const next: FrrOriginal = { added, life: await this.life() };
-    if (JSON.stringify(await this.kept()) !== JSON.stringify(next)) await writeWhole(this.record, JSON.stringify(next));
+    const text = JSON.stringify(next);
+    if (JSON.stringify(await this.kept()) === text) return;
+    await this.reserve.lend(() => writeWhole(this.record, text), JOURNAL_BYTES);
   }
 
   /** Each daemon makes its socket when it starts. */

@@ -84,8 +84,14 @@ async function putIn(parent: Parent, content: Buffer, mode: number, owner?: Owne
     file.chmod(mode);
     await file.sync();
   };
-  await withOpen(temporary, CREATE, fill, 0o600);
-  await rename(temporary, parent.path());
+  try {
+    await withOpen(temporary, CREATE, fill, 0o600);
+    await rename(temporary, parent.path());
+  } catch (error) {
+    // On a disk that is full, what was written of it would keep everything else from being written.
+    await unlink(temporary).catch(() => undefined);
+    throw error;
+  }
   await parent.sync();
 }
 
