@@ -1,5 +1,6 @@
 export * from './action-order.js';
 export * from './config.js';
+export * from './drift.js';
 export * from './enums.js';
 export * from './facts.js';
 export * from './names.js';

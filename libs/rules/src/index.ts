@@ -2,6 +2,7 @@ export * from './rendering/canonical-json.js';
 export * from './rendering/compiled.js';
 export * from './rendering/rendered-node.js';
 export * from './actions/action-plan.js';
+export * from './actions/drift-plan.js';
 export * from './actions/effective-policy.js';
 export * from './actions/policy-rows.js';
 export * from './review/bounded-reasons.js';

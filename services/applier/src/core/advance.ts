@@ -1,6 +1,7 @@
 import type { Action, Config, LeaseView, StatusView } from '#libs/contracts';
 import { distance, draw } from './chance.js';
 import { mayRestart } from './actions.js';
+import { driftAmong, driftText } from './drift.js';
 import {
   mayBeWrittenLater,
   type Escalation,
@@ -235,7 +236,10 @@ const settled = (state: State): State =>
 function compared(state: State, differences: readonly Difference[], nowMs: number): State {
   const { journal, memory } = state;
   if (journal.work === undefined && memory.begun !== undefined)
-    return begunWith(state, { changed: [...new Set(differences.map(({ what }) => what))] });
+    return begunWith(state, {
+      changed: [...new Set(differences.map(({ what }) => what))],
+      drift: driftAmong(state, differences),
+    });
   if (hasForgotten(state)) return progressed(state, { differences });
   if (journal.work === undefined && journal.sound) return driftChecked(state, differences, nowMs);
   const next = progressed(state, { differences });
@@ -254,7 +258,7 @@ function compared(state: State, differences: readonly Difference[], nowMs: numbe
 
 function driftChecked(state: State, differences: readonly Difference[], nowMs: number): State {
   const { value, next } = draw(state.memory.chance);
-  const found = differences.map(({ what, how }) => `${what}: ${how}`);
+  const found = differences.map(driftText);
   const dueMs = nowMs + state.settings.driftCheckMs * (0.75 + value / 2);
   // It is applied again. The next check finds what still differs.
   if (differences.some(({ forgotten }) => forgotten === true))
@@ -293,6 +297,7 @@ function leaseRead(state: State, lease: LeaseView | undefined, nowMs: number): S
           before: undefined,
           originals: undefined,
           changed: undefined,
+          drift: [],
           failure: undefined,
           trouble: '',
         }

@@ -91,6 +91,8 @@ export interface Difference {
   /** A name for people: a path, or `Exec/name`. */
   readonly what: string;
   readonly how: string;
+  /** The entry that the node differs from; undefined if no config manages the resource any more. */
+  readonly entry?: ConfigEntry;
   /** It is gone because the daemon that holds it has restarted, not because somebody removed it. */
   readonly forgotten?: boolean;
 }

@@ -1,4 +1,5 @@
 import { mayRestart } from './actions.js';
+import { driftToReport } from './drift.js';
 import { forward, type LeaseResult, type Failure, type Journal } from './journal.js';
 import { claimedTwice, inOrder, probesOf, wayTo } from './plan.js';
 import type { Step } from './ports.js';
@@ -51,6 +52,8 @@ export function preparingStep(state: State, begun: Preparation, nowMs: number): 
     return { do: 'read-before', entries: inOrder(config, kinds), known: journal.originals };
   const originals = { ...begun.originals, ...journal.originals };
   if (begun.changed === undefined) return { do: 'compare', items: wayTo(config, originals, kinds) };
+  const drift = driftToReport(state, begun);
+  if (drift !== undefined) return planAgain(state, begun, drift);
   const passed = begun.before.filter((probe) => probe.passed).map((probe) => probe.name);
   const asked = journal.lastDealt?.escalated;
   const escalated =
@@ -80,15 +83,26 @@ function giveUp(state: State, begun: Preparation, failure: Failure): Step {
   };
 }
 
+/** Nothing was changed. One report lists the drift and gives the lease back, so that the next is planned for it. */
+function planAgain(state: State, { lease }: Preparation, drift: readonly string[]): Step {
+  const dealt = { lease: lease.lease, change: lease.change, pool: lease.pool, verdict: 'refused' } as const;
+  const reason =
+    drift.length === 0
+      ? 'nothing was started: nothing on the node has drifted any more'
+      : `nothing was started: the actions of the lease were not planned for this drift: ${drift.slice(0, 5).join('; ')}`;
+  return { do: 'write-journal', journal: undone(state, { ...dealt, reason }, drift) };
+}
+
 /** The journal after a lease that changed nothing. */
-export function undone(state: State, dealt: LeaseResult): Journal {
+export function undone(state: State, dealt: LeaseResult, drift?: readonly string[]): Journal {
   const { inForce, sound, originals, outstanding } = state.journal;
   return deal(state, {
     ...dealt,
     inForce,
     sound,
     originals,
-    extra: {},
+    extra: drift === undefined ? {} : { differences: drift },
+    kind: drift === undefined ? undefined : 'drifted',
     ...(sound || outstanding === undefined ? {} : { outstanding }),
   });
 }

@@ -1,4 +1,4 @@
-import type { ReportKind, Verdict } from '#libs/contracts';
+import { CUT, restOfDrift, type ReportKind, type Verdict } from '#libs/contracts';
 import type { LeaseResult, Journal, Originals, Outstanding, OwnReport } from './journal.js';
 import { nextNonce, type State } from './state.js';
 
@@ -11,6 +11,8 @@ export interface LeaseEnd extends LeaseResult {
   readonly sound: boolean;
   readonly originals: Originals;
   readonly extra: Extra;
+  /** The kind of the report, if it says more than how the lease ended. */
+  readonly kind?: ReportKind | undefined;
   /** The actions that the rollback could not take. */
   readonly outstanding?: Outstanding;
 }
@@ -35,7 +37,7 @@ export function deal(state: State, ending: LeaseEnd): Journal {
     work: undefined,
     lastDealt: { lease, change, pool, verdict, reason, ...(escalated === undefined ? {} : { escalated }) },
   };
-  return withReport(state, journal, KIND_OF[verdict], ending.extra);
+  return withReport(state, journal, ending.kind ?? KIND_OF[verdict], ending.extra);
 }
 
 /** The journal with an announcement to send. */
@@ -106,7 +108,7 @@ const MOST_ITEMS = 100;
 const MOST_ITEM_CHARS = 256;
 const MOST_REASON_CHARS = 4_096;
 
-const cut = (text: string, most: number): string => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);
+const cut = (text: string, most: number): string => (text.length <= most ? text : `${text.slice(0, most - 1)}${CUT}`);
 
 /** A reason of at most 4,096 characters. */
 export const boundedReason = (reason: string): string => cut(reason, MOST_REASON_CHARS);
@@ -115,5 +117,5 @@ export const boundedReason = (reason: string): string => cut(reason, MOST_REASON
 export function boundedList(items: readonly string[]): readonly string[] {
   if (items.length <= MOST_ITEMS) return items.map((item) => cut(item, MOST_ITEM_CHARS));
   const shown = items.slice(0, MOST_ITEMS - 1).map((item) => cut(item, MOST_ITEM_CHARS));
-  return [...shown, `… and ${items.length - shown.length} more`];
+  return [...shown, restOfDrift(items.length - shown.length)];
 }

@@ -87,6 +87,8 @@ export interface Preparation {
   readonly before: readonly ProbeResult[] | undefined;
   readonly originals: Originals | undefined;
   readonly changed: readonly string[] | undefined;
+  /** Of that, how the node differs from the config in force where the new one is the same. */
+  readonly drift: readonly Difference[];
   readonly failure: Failure | undefined;
   readonly trouble: string;
 }

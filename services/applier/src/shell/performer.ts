@@ -232,7 +232,12 @@ export class Performer {
     for (const item of items) {
       const [what, how] = await this.differenceOf(item);
       if (how !== undefined)
-        differences.push({ what, how, ...((await this.isForgotten(item)) ? { forgotten: true } : {}) });
+        differences.push({
+          what,
+          how,
+          ...(item.do === 'apply' ? { entry: item.entry } : {}),
+          ...((await this.isForgotten(item)) ? { forgotten: true } : {}),
+        });
     }
     return differences;
   }

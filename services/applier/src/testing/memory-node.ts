@@ -53,7 +53,13 @@ export class MemoryFiles extends Map<string, string> {
   }
 
   differences(items: readonly Item[]): readonly Difference[] {
-    return items.filter((item) => !this.matches(item)).map((item) => ({ what: titleOf(item), how: 'differs' }));
+    return items
+      .filter((item) => !this.matches(item))
+      .map((item) => ({
+        what: titleOf(item),
+        how: 'differs',
+        ...(item.do === 'apply' ? { entry: item.entry } : {}),
+      }));
   }
 
   private matches(item: Item): boolean {

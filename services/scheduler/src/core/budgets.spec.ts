@@ -13,7 +13,7 @@ import {
   silent,
   validated,
 } from '#libs/testing';
-import { grants, MINUTE, Scheduler, types } from './scheduler.fixture.js';
+import { settledAs, grants, MINUTE, Scheduler, types } from './scheduler.fixture.js';
 import { retryMs } from './retries.js';
 
 const pools = (...wanted: readonly ReturnType<typeof pool>[]): Scheduler => {
@@ -264,6 +264,24 @@ describe('leases outside rollouts', () => {
     const reports = pools(pool('edge', 1)).fleet(['n0'], { role: 'edge' });
     expect(grants(drift(reports))).toEqual([]);
     expect(reports.status('n0').drifted).toEqual(['/etc/motd']);
+  });
+
+  it('give back a repair that its node says is planned for other drift, and plan it again in the same turn', () => {
+    const s = pools(pool('edge', 1, 'edge', { drift: 'repair' })).fleet(['n0'], { role: 'edge' });
+    s.when(s.message('n0', 'old', { kind: 'drifted', differences: ['/a: missing'] }));
+    const first = s.lease('n0');
+    expect(first.drift).toEqual({ differences: ['/a: missing'] });
+    const both = ['/b: missing', '/a: missing'];
+    const said = s.answers_('n0', 'refused', { kind: 'drifted', differences: both });
+    expect([settledAs(said), grants(said)]).toEqual([['n0 stale'], ['n0 repair old']]);
+    expect(s.lease('n0').drift).toEqual({ differences: both });
+  });
+
+  it('do not repair again what its node says is as it should be', () => {
+    const s = pools(pool('edge', 1, 'edge', { drift: 'repair' })).fleet(['n0'], { role: 'edge' });
+    s.when(s.message('n0', 'old', { kind: 'drifted', differences: ['/a: missing'] }));
+    const said = s.answers_('n0', 'refused', { kind: 'drifted', differences: [] });
+    expect([settledAs(said), grants(said), s.status('n0').drifted]).toEqual([['n0 stale'], [], []]);
   });
 });
 

@@ -98,6 +98,10 @@ export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> 
     const rollouts = eachOf('rollouts', (rollout) => withoutEmpty(rollout, ['endedAt', 'supersededBy']));
     return rollouts(nodes(dumped));
   },
+  // Version 12 planned no actions for drift.
+  12: eachOf('nodes', (node) =>
+    isRow(node['lease']) && !('because' in node['lease']) ? { ...node, lease: { ...node['lease'], drift: [] } } : node,
+  ),
 };
 
 const withoutEmpty = (row: Row, fields: readonly string[]): Row =>

@@ -1,6 +1,6 @@
-import { EMPTY_CONFIG, type Config } from '#libs/contracts';
+import { EMPTY_CONFIG, ordered, type Config } from '#libs/contracts';
 import { PAUSE, readConfigs, type Gathering } from '#libs/engine';
-import { effectivePolicy, planActions } from '#libs/rules';
+import { effectivePolicy, planActions, planDriftActions } from '#libs/rules';
 import type { Plan, PlanNeed } from './inputs.js';
 
 /** The configs of so many leases are in memory at a time: each may have nearly a megabyte. */
@@ -26,7 +26,7 @@ export function* gather(needs: readonly PlanNeed[]): Gathering<ReadonlyMap<strin
 }
 
 function planOf(
-  { node, from, to, policies, labels }: PlanNeed,
+  { node, from, to, drift, policies, labels }: PlanNeed,
   before: Config | undefined,
   after: Config | undefined,
 ): Plan {
@@ -37,9 +37,12 @@ function planOf(
       reason: `the config ${to.slice(0, 12)} of ${node} is not in the bucket configs: it was never written, or somebody deleted it`,
     };
   // The config that a node runs may have been deleted because nothing referred to it: plan as if the node had none.
+  const known = before ?? EMPTY_CONFIG;
+  const policy = effectivePolicy(policies, labels);
+  const planned = planActions(known, after, policy).actions;
   return {
     ok: true,
-    actions: planActions(before ?? EMPTY_CONFIG, after, effectivePolicy(policies, labels)).actions,
+    actions: drift.length === 0 ? planned : ordered([...planned, ...planDriftActions(known, after, drift, policy)]),
     ...(before === undefined && from !== '' ? { only: node } : {}),
   };
 }

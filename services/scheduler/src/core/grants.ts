@@ -135,6 +135,7 @@ function emitGrant(
     applyMs: policy.applyMs,
     drainMs: policy.drainMs,
     free: free && !isUnavailable(node),
+    ...(node.drifted.length > 0 ? { drift: { differences: node.drifted } } : {}),
     ...(drains && Object.keys(policy.drain).length > 0 ? { drain: policy.drain as Fragment['spec'] } : {}),
   });
 }
@@ -144,8 +145,16 @@ function planNeed(state: State, node: NodeState, from: string, want: Want, plann
   const policies = policiesFor(state, want.change, planning).filter((policy) =>
     selects(selectorOf(policy), node.labels),
   );
-  const key = `${from}|${want.to}|${want.change}|${state.policyVersion.get()}|${policies.map(({ name }) => name).join()}`;
-  return { key, node: node.node, labels: node.labels, from, to: want.to, policies };
+  const drift = node.drifted;
+  const key = [
+    from,
+    want.to,
+    want.change,
+    state.policyVersion.get(),
+    policies.map(({ name }) => name).join(),
+    ...(drift.length > 0 ? [JSON.stringify(drift)] : []),
+  ].join('|');
+  return { key, node: node.node, labels: node.labels, from, to: want.to, drift, policies };
 }
 
 function policiesFor(state: State, change: string, { policies }: PlanCache): readonly Fragment[] {

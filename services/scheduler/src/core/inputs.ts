@@ -39,6 +39,8 @@ export interface PlanNeed extends Need {
   readonly labels: Readonly<Record<string, string>>;
   readonly from: string;
   readonly to: string;
+  /** How the node differs from `from`, as it reported. Every lease corrects that. */
+  readonly drift: readonly string[];
   /** The `DisruptionPolicy` fragments that apply to this lease. */
   readonly policies: readonly Fragment[];
 }

@@ -11,7 +11,7 @@ import {
   validated,
 } from '#libs/testing';
 import { schedulerCore, type Plan } from './index.js';
-import { DRAIN, grants, leading, deferred, Scheduler } from './scheduler.fixture.js';
+import { DRAIN, NONE, grants, leading, deferred, Scheduler } from './scheduler.fixture.js';
 
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
 const commits = (s: Scheduler, change: string, generation: number, ...apply: readonly Fragment[]) => {
@@ -105,6 +105,21 @@ describe('the plan of a lease', () => {
         { ok: false, reason: '', only: 'n0' },
       ].map((plan) => schedulerCore.keeps?.(plan as Plan)),
     ).toEqual([true, false, false]);
+  });
+
+  it('is made for what has drifted, too, whatever the lease is for; a lease shows that until it is settled', () => {
+    const s = fleetOf('n0').reviewed('c1', ['n0']);
+    const plans = new Map(s.decide().needs.map(({ key }) => [key, { ok: true, actions: NONE } as const]));
+    const drifted = fleetOf('n0');
+    drifted.when(drifted.message('n0', 'old', { kind: 'drifted', differences: ['/a: missing'] }));
+    drifted.reviewed('c1', ['n0']);
+    expect(drifted.decide([], plans).needs.map(({ drift }) => drift)).toEqual([['/a: missing']]);
+    drifted.when();
+    expect(drifted.lease('n0').drift).toEqual({ differences: ['/a: missing'] });
+    drifted.applies('n0');
+    expect([drifted.lease('n0').drift, drifted.status('n0').drifted]).toEqual([undefined, []]);
+    s.when();
+    expect(s.lease('n0').drift).toEqual({ differences: [] });
   });
 
   it('that is not there yet keeps the unit for its node: nobody else is asked about', () => {

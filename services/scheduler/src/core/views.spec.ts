@@ -123,10 +123,12 @@ describe('what is shown of a lease', () => {
       reason: '',
       grantedAt: expect.stringMatching(/^2026-/),
       settledAt: '',
+      drift: { differences: [] },
     });
     s.answers_('n0', 'failed');
     expect(s.lease('n0')).toEqual({
       ...open,
+      drift: undefined,
       phase: 'released',
       because: 'failed',
       reason: 'it is failed',

@@ -79,7 +79,8 @@ function leaseView(state: State, name: string): Body<LeaseView> | undefined {
   const phase = node.lease === undefined ? 'released' : lease.phase === 'uncordoned' ? 'uncordoning' : lease.phase;
   const { because, reason, settledAt } = isOpen(lease) ? OPEN : lease;
   const granted = { change, kind, hash, from, actions, applyMs, drainMs };
-  return { node: name, pool, lease: id, phase, ...granted, because, reason, grantedAt, settledAt };
+  const drift = isOpen(lease) ? { drift: { differences: lease.drift } } : {};
+  return { node: name, pool, lease: id, phase, ...granted, because, reason, grantedAt, settledAt, ...drift };
 }
 
 const OPEN = { because: '', reason: '', settledAt: '' } as const;

@@ -33,7 +33,7 @@ export const LEASE_FACTS: FactTable<State> = {
   'node.lease.applying': (state, fact, { sequence, readMs: sinceMs }) => {
     touch(state, fact);
     changeLease(state, fact, sequence, (lease) =>
-      lease.phase === 'draining' ? { ...termsOf(lease), phase: 'applying', sinceMs } : undefined,
+      lease.phase === 'draining' ? { ...termsOf(lease), phase: 'applying', sinceMs, drift: lease.drift } : undefined,
     );
   },
   'node.lease.settled': (state, fact, entry) => {
@@ -58,9 +58,10 @@ const touch = (state: State, { node }: { readonly node: string }): unknown =>
 
 function newLease(fact: FactOf<'node.lease.granted'>, sinceMs: number): Lease {
   const terms = termsOf({ ...fact, id: fact.lease, grantedAt: fact.at });
+  const drift = fact.drift?.differences ?? [];
   return fact.phase === 'draining'
-    ? { ...terms, phase: 'draining', sinceMs, ...drainOf(fact), drain: 'under-way' }
-    : { ...terms, phase: 'applying', sinceMs };
+    ? { ...terms, phase: 'draining', sinceMs, drift, ...drainOf(fact), drain: 'under-way' }
+    : { ...terms, phase: 'applying', sinceMs, drift };
 }
 
 const drainOf = ({

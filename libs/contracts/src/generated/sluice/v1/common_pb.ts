@@ -15,7 +15,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/common.proto.
  */
 export const file_sluice_v1_common: GenFile = /*@__PURE__*/
-  fileDesc("ChZzbHVpY2UvdjEvY29tbW9uLnByb3RvEglzbHVpY2UudjEirQEKCEZyYWdtZW50EgwKBGtpbmQYASABKAkSDAoEbmFtZRgCIAEoCRIvCgZsYWJlbHMYAyADKAsyHy5zbHVpY2UudjEuRnJhZ21lbnQuTGFiZWxzRW50cnkSJQoEc3BlYxgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIpCgtGcmFnbWVudFJlZhIMCgRraW5kGAEgASgJEgwKBG5hbWUYAiABKAkiVwoGUmVhc29uEhAKCGZyYWdtZW50GAEgASgJEg0KBWZpZWxkGAIgASgJEgwKBGNvZGUYAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVub2RlcxgFIAMoCSIyCgZBY3Rpb24SDAoEa2luZBgBIAEoCRIRCgR1bml0GAIgASgJSACIAQFCBwoFX3VuaXQiVgoIU3RyYXRlZ3kSGQoMbWF4X2ZhaWx1cmVzGAEgASgNSACIAQESEwoGc3RyaWN0GAIgASgISAGIAQFCDwoNX21heF9mYWlsdXJlc0IJCgdfc3RyaWN0YgZwcm90bzM", [file_google_protobuf_struct]);
+  fileDesc("ChZzbHVpY2UvdjEvY29tbW9uLnByb3RvEglzbHVpY2UudjEirQEKCEZyYWdtZW50EgwKBGtpbmQYASABKAkSDAoEbmFtZRgCIAEoCRIvCgZsYWJlbHMYAyADKAsyHy5zbHVpY2UudjEuRnJhZ21lbnQuTGFiZWxzRW50cnkSJQoEc3BlYxgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIpCgtGcmFnbWVudFJlZhIMCgRraW5kGAEgASgJEgwKBG5hbWUYAiABKAkiVwoGUmVhc29uEhAKCGZyYWdtZW50GAEgASgJEg0KBWZpZWxkGAIgASgJEgwKBGNvZGUYAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVub2RlcxgFIAMoCSIyCgZBY3Rpb24SDAoEa2luZBgBIAEoCRIRCgR1bml0GAIgASgJSACIAQFCBwoFX3VuaXQiHAoFRHJpZnQSEwoLZGlmZmVyZW5jZXMYASADKAkiVgoIU3RyYXRlZ3kSGQoMbWF4X2ZhaWx1cmVzGAEgASgNSACIAQESEwoGc3RyaWN0GAIgASgISAGIAQFCDwoNX21heF9mYWlsdXJlc0IJCgdfc3RyaWN0YgZwcm90bzM", [file_google_protobuf_struct]);
 
 /**
  * A piece of desired config, as published, without its apiVersion.
@@ -149,6 +149,27 @@ export const ActionSchema: GenMessage<Action> = /*@__PURE__*/
   messageDesc(file_sluice_v1_common, 3);
 
 /**
+ * How a node differs from its config in force.
+ *
+ * @generated from message sluice.v1.Drift
+ */
+export type Drift = Message<"sluice.v1.Drift"> & {
+  /**
+   * `<place>: <how>`, as the node reported them
+   *
+   * @generated from field: repeated string differences = 1;
+   */
+  differences: string[];
+};
+
+/**
+ * Describes the message sluice.v1.Drift.
+ * Use `create(DriftSchema)` to create a new message.
+ */
+export const DriftSchema: GenMessage<Drift> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_common, 4);
+
+/**
  * @generated from message sluice.v1.Strategy
  */
 export type Strategy = Message<"sluice.v1.Strategy"> & {
@@ -170,5 +191,5 @@ export type Strategy = Message<"sluice.v1.Strategy"> & {
  * Use `create(StrategySchema)` to create a new message.
  */
 export const StrategySchema: GenMessage<Strategy> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_common, 4);
+  messageDesc(file_sluice_v1_common, 5);
 

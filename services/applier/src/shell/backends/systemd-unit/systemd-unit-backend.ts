@@ -70,7 +70,7 @@ class SystemdUnitBackend implements Backend {
     for (const file of unitFiles(entry)) await ensureFile(root, file.path, file.content, MODE);
     const now = await this.systemd.show(unit.name);
     const [enabling, state] = [enabledDiffers(unit, now), stateDiffers(unit, now)];
-    // What is started or enabled has to be the new unit; and a repair has no actions that would see to it.
+    // What is started or enabled has to be the new unit, which the actions only reload afterwards.
     if (now.isOutdated || now.load === 'not-found') await this.systemd.daemonReload(leftMs());
     if (enabling !== undefined)
       await this.systemd.tell(unit.enabled === true ? 'enable' : 'disable', unit.name, leftMs());

@@ -1,0 +1,57 @@
+import { CUT, isDriftOf, isRestOfDrift, ordered, type Action, type Config, type ConfigEntry } from '#libs/contracts';
+import { isNetworkEntry } from '#libs/manifests';
+import type { EffectivePolicy } from './effective-policy.js';
+import { placeOf, rulingOf } from './kind-rules.js';
+
+/**
+ * Plans the actions that a node needs because a lease to `to` also corrects what has drifted from `from`: the same as
+ * if a change had touched these places. Places that differ between the two configs are planned by `planActions`.
+ */
+export function planDriftActions(
+  from: Config,
+  to: Config,
+  drift: readonly string[],
+  policy: EffectivePolicy,
+): readonly Action[] {
+  if (drift.length === 0) return [];
+  const places = { from: entriesByPlace(from), to: entriesByPlace(to) };
+  const entries = new Set(drift.flatMap((difference) => entriesOf(difference, to, places)));
+  return ordered([...entries].flatMap((entry) => rulingOf(entry.kind, placeOf(entry), policy).actions));
+}
+
+type Places = ReadonlyMap<string, readonly ConfigEntry[]>;
+
+/** The entries of `to` that a difference may be about. If in doubt, more: nobody notices a missing action. */
+function entriesOf(
+  difference: string,
+  to: Config,
+  places: { readonly from: Places; readonly to: Places },
+): readonly ConfigEntry[] {
+  if (isRestOfDrift(difference)) return to.fragments;
+  const named = namedIn(difference, places.to);
+  if (named.length > 0 || namedIn(difference, places.from).length > 0) return named;
+  // Network fragments are merged, and the elements of the network have their own names.
+  const network = to.fragments.filter(isNetworkEntry);
+  return network.length > 0 ? network : to.fragments;
+}
+
+/** A config may have thousands of places: all are compared only with a text that was cut. */
+function namedIn(difference: string, places: Places): readonly ConfigEntry[] {
+  if (difference.endsWith(CUT))
+    return [...places].flatMap(([place, some]) => (isDriftOf(difference, place) ? some : []));
+  const named: ConfigEntry[] = [];
+  for (let end = difference.indexOf(': '); end >= 0; end = difference.indexOf(': ', end + 1))
+    named.push(...(places.get(difference.slice(0, end)) ?? []));
+  return named;
+}
+
+function entriesByPlace({ fragments }: Config): Places {
+  const places = new Map<string, ConfigEntry[]>();
+  for (const entry of fragments) {
+    const place = placeOf(entry);
+    const some = places.get(place);
+    if (some === undefined) places.set(place, [entry]);
+    else some.push(entry);
+  }
+  return places;
+}

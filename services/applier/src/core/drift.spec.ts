@@ -1,0 +1,99 @@
+import type { LeaseView } from '#libs/contracts';
+import { Bench, file, hash } from './applier.fixture.js';
+
+const A = hash('a');
+const B = hash('b');
+
+/** A node on config A with three files; config B changes one of them. */
+function scene(): Bench {
+  const bench = new Bench();
+  bench.config('a', [file('/a', 'x'), file('/b', 'x'), file('/c', 'x')]);
+  bench.config('b', [file('/a', 'y'), file('/b', 'x'), file('/c', 'x')]);
+  bench.settle();
+  bench.grant({ hash: A });
+  bench.settle();
+  return bench;
+}
+const lease = (kind: LeaseView['kind'], to: string, planned: readonly string[] | undefined): Partial<LeaseView> => ({
+  kind,
+  hash: to,
+  from: A,
+  ledger: 9,
+  ...(planned === undefined ? {} : { drift: { differences: planned } }),
+});
+const files = (bench: Bench): object => Object.fromEntries(bench.machine.files);
+const works = (bench: Bench): number =>
+  bench.steps.filter((step) => step.do === 'write-journal' && step.journal.work?.lease === 'l2').length;
+
+it.each<[string, readonly string[]]>([
+  ['that a scheduler planned for', ['/b: differs']],
+  ['and more that it planned for, which is gone', ['/a: differs', '/b: differs']],
+  ['of which only a part is listed', ['/a: differs', '… and 7 more']],
+])('a lease repairs drift %s', (_name, planned) => {
+  const bench = scene();
+  bench.machine.files.set('/b', 'edited');
+  bench.grant({ lease: 'l2', ...lease('repair', A, planned) });
+  bench.settle();
+  expect([bench.last?.verdict, files(bench)]).toEqual(['applied', { '/a': 'x', '/b': 'x', '/c': 'x' }]);
+});
+
+it.each<[string, LeaseView['kind'], string]>([
+  ['repair', 'repair', A],
+  ['forward', 'forward', B],
+])(
+  'a %s lease whose actions are not planned for some drift is given back with it, and nothing is touched',
+  (_name, kind, to) => {
+    const bench = scene();
+    bench.machine.files.set('/b', 'edited').set('/c', 'edited');
+    bench.grant({ lease: 'l2', ...lease(kind, to, ['/c: differs']) });
+    bench.settle();
+    expect(bench.last).toMatchObject({ kind: 'drifted', lease: 'l2', verdict: 'refused', hash: A, restored: true });
+    expect(bench.last?.differences).toEqual(['/b: differs', '/c: differs']);
+    expect(bench.last?.reason).toContain('/b: differs');
+    expect([works(bench), files(bench)]).toEqual([0, { '/a': 'x', '/b': 'edited', '/c': 'edited' }]);
+  },
+);
+
+it('keeps in the report what the lease was planned for, so that drift that comes and goes is planned in the end', () => {
+  const bench = scene();
+  bench.machine.files.set('/b', 'edited');
+  bench.grant({ lease: 'l2', ...lease('repair', A, ['/c: differs']) });
+  bench.settle();
+  expect(bench.last?.differences).toEqual(['/b: differs', '/c: differs']);
+  bench.machine.files.set('/b', 'x').set('/c', 'edited');
+  bench.grant({ lease: 'l3', ...lease('repair', A, bench.last?.differences), ledger: 10 });
+  bench.settle();
+  expect([bench.last?.lease, bench.last?.verdict]).toEqual(['l3', 'applied']);
+});
+
+it('does not take the places that a change alters for drift', () => {
+  const bench = scene();
+  bench.machine.files.set('/a', 'edited');
+  bench.grant({ lease: 'l2', ...lease('forward', B, []) });
+  bench.settle();
+  expect([bench.last?.verdict, files(bench)]).toEqual(['applied', { '/a': 'y', '/b': 'x', '/c': 'x' }]);
+});
+
+it('gives a repair back when there is nothing left to repair: no unit restarts for nothing', () => {
+  const bench = scene();
+  bench.grant({ lease: 'l2', ...lease('repair', A, ['/b: differs']) });
+  bench.settle();
+  expect(bench.last).toMatchObject({ kind: 'drifted', lease: 'l2', verdict: 'refused', differences: [] });
+  expect(works(bench)).toBe(0);
+});
+
+it('carries out what a scheduler granted that plans without regard to drift', () => {
+  const bench = scene();
+  bench.machine.files.set('/b', 'edited');
+  bench.grant({ lease: 'l2', ...lease('forward', B, undefined) });
+  bench.settle();
+  expect(bench.last?.verdict).toBe('applied');
+});
+
+it('does not report drift again that it has reported with a lease', () => {
+  const bench = scene();
+  bench.machine.files.set('/b', 'edited');
+  bench.grant({ lease: 'l2', ...lease('repair', A, []) });
+  bench.pass(400_000);
+  expect(new Set(bench.bus.reports.filter(({ kind }) => kind === 'drifted').map(({ seq }) => seq)).size).toBe(1);
+});
