@@ -5,3 +5,4 @@ export * from './network/entries.js';
 export { isNetworkEntry, NETWORK_KINDS, type NetworkKind } from './network/fragments.js';
 export * from './network/ip-address.js';
 export { networkOf } from './network/network.js';
+export { probePattern, type ProbePattern } from './kinds/probe-pattern.js';

@@ -7,7 +7,6 @@ import {
   parseDrain,
   parsePool,
   parseRolloutPolicy,
-  probePattern,
 } from './index.js';
 
 const fragment = (kind: string, spec: object): Fragment =>
@@ -118,20 +117,4 @@ test.each([
   ['Unknown', false],
 ])('%s is a policy: %s', (kind, policy) => {
   expect(isPolicyKind(kind)).toBe(policy);
-});
-
-test.each([
-  ['^ok$', true],
-  ['\\('.repeat(100), true],
-  ['(a)'.repeat(100), true],
-  ['('.repeat(20) + ')'.repeat(20), true],
-  ['(', false],
-  ['('.repeat(21) + ')'.repeat(21), false],
-  ['a'.repeat(1_001), false],
-])('the pattern %j can be used: %s', (text, usable) => {
-  expect(probePattern(text) !== undefined).toBe(usable);
-});
-
-test('a pattern looks at lines', () => {
-  expect(probePattern('^ready$')?.test('starting\nready\n')).toBe(true);
 });

@@ -5,23 +5,7 @@ import { Duration, Exactly, patternForm, Text, Whole, WholeList, type TextForm }
 import { Command } from './exec.js';
 import { FILE_PATH } from '../path.js';
 import { SelectingSpec, type Kind } from './kind.js';
-
-/** What a probe's `matches` means, the same on every node and in every check. Lines count, as in grep. */
-export function probePattern(text: string): RegExp | undefined {
-  if (text.length > MAX_PATTERN || groupDepth(text) > MAX_GROUP_DEPTH) return undefined;
-  try {
-    return new RegExp(text, 'm');
-  } catch {
-    return undefined;
-  }
-}
-
-/**
- * V8 does not throw on groups nested by the thousand but aborts the process, at the first use: one fragment could end
- * every applier of a fleet.
- */
-const MAX_PATTERN = 1_000;
-const MAX_GROUP_DEPTH = 20;
+import { MAX_PATTERN, probePattern } from './probe-pattern.js';
 
 const PORT = '([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])';
 const ADDRESS = patternForm(
@@ -34,12 +18,16 @@ const URL_FORM = patternForm(
   /^https?:\/\/[^\s/?#]+([/?#]\S*)?$/,
   'must be a URL that starts with http:// or https://',
 );
+/** Of a pattern in a message. */
+const SHOWN = 100;
 const PATTERN: TextForm = {
   code: 'bad-pattern',
-  problem: (text) =>
-    probePattern(text) === undefined
-      ? `must be a regular expression (JavaScript) that compiles, of at most ${MAX_PATTERN} characters and ${MAX_GROUP_DEPTH} nested groups`
-      : undefined,
+  problem: (text) => {
+    const pattern = probePattern(text);
+    return typeof pattern === 'string'
+      ? `must be a regular expression in RE2 syntax, and ${JSON.stringify(text.slice(0, SHOWN))} is not: ${pattern}`
+      : undefined;
+  },
   schema: { format: 'regex', maxLength: MAX_PATTERN },
 };
 
@@ -66,7 +54,7 @@ export class HttpProbe {
 @Fields({
   path: 'Absolute path of the file on the node.',
   matches:
-    'Regular expression (JavaScript, `^` and `$` match at line breaks) that the content must match. At most 1,000 characters.',
+    'Regular expression in RE2 syntax (no backreferences, no lookaround; `^` and `$` match at line breaks) that the content must match. At most 1,000 characters.',
   absent: '`true`: the file must not exist.',
 })
 export class FileProbe {
@@ -96,15 +84,3 @@ export class ProbeSpec extends SelectingSpec {
 }
 
 export const probe: Kind = { name: 'Probe', spec: ProbeSpec, role: 'state', ownsPath: false, reservedNames: [] };
-
-/** A little too high where a bracket stands in a character class, which does no harm. */
-function groupDepth(pattern: string): number {
-  let depth = 0;
-  let deepest = 0;
-  for (let i = 0; i < pattern.length; i++) {
-    if (pattern[i] === '\\') i += 1;
-    else if (pattern[i] === '(') deepest = Math.max(deepest, (depth += 1));
-    else if (pattern[i] === ')') depth -= 1;
-  }
-  return deepest;
-}

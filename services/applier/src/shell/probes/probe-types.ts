@@ -1,6 +1,7 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
 import { connect } from 'node:net';
+import { probePattern, type ProbePattern } from '#libs/manifests/lean';
 import { argvOf, Refused } from '../ports.js';
 import { runCommand } from '../command.js';
 import { partsOf } from '../backends/paths/rooted-path.js';
@@ -125,7 +126,7 @@ export const execProbe: ProbeType = {
   },
 };
 
-/** No config is larger, and a pattern over much more would hold everything else up. */
+/** No config is larger, and a pattern holds everything else up for the time that it takes. */
 const LONGEST = 1_048_576;
 
 /** `file {path, matches}` or `{path, absent: true}`, below the root. `^` and `$` match at lines, as in grep. */
@@ -147,12 +148,11 @@ export const fileProbe: ProbeType = {
   },
 };
 
-function patternOf(spec: Readonly<Record<string, unknown>>): RegExp {
+function patternOf(spec: Readonly<Record<string, unknown>>): ProbePattern {
   const { matches } = spec;
   if (typeof matches !== 'string') throw new Refused('content', 'file needs either matches or absent');
-  try {
-    return new RegExp(matches, 'm');
-  } catch (error) {
-    throw new Refused('content', `file.matches: ${(error as Error).message}`);
-  }
+  const pattern = probePattern(matches);
+  if (typeof pattern === 'string')
+    throw new Refused('content', `file.matches: ${JSON.stringify(matches)} cannot be used (RE2 syntax): ${pattern}`);
+  return pattern;
 }
