@@ -1,7 +1,7 @@
 // Writes docs/reference/settings.md from the tables in the code; with --print, to stdout.
 const { mkdirSync, readFileSync, writeFileSync } = require('node:fs');
 const { dirname, join } = require('node:path');
-const { SERVICE_SETTINGS } = require('../dist/libs/process/src/index.js');
+const { CONNECTION_SETTINGS, SERVICE_SETTINGS } = require('../dist/libs/process/src/index.js');
 
 const FILE = join(__dirname, '../docs/reference/settings.md');
 
@@ -10,15 +10,23 @@ const code = (text) => (text === undefined || text === '' ? '' : `\`${text}\``);
 const table = (heads, rows) =>
   [heads, heads.map(() => '---'), ...rows].map((row) => `| ${row.map(cell).join(' | ')} |`).join('\n');
 
+const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
+const variables = ({ variable, orVariable }) => [variable, orVariable].filter(Boolean).map(code).join(', else ');
+
+function connectionSettings() {
+  const rows = Object.values(CONNECTION_SETTINGS).map((setting) => [
+    variables(setting),
+    code(setting.flag),
+    code(setting.fallback),
+    sentence(setting.description),
+  ]);
+  return table(['Variable', 'Flag', 'Default', 'Description'], rows);
+}
+
 function serviceSettings(isMeant) {
   const rows = Object.values(SERVICE_SETTINGS)
     .filter(isMeant)
-    .map(({ variable, orVariable, form, fallback, description }) => [
-      [variable, orVariable].filter(Boolean).map(code).join(', else '),
-      form.must,
-      code(fallback),
-      description,
-    ]);
+    .map((setting) => [variables(setting), setting.form.must, code(setting.fallback), setting.description]);
   return table(['Variable', 'Type', 'Default', 'Description'], rows);
 }
 
@@ -31,11 +39,13 @@ function applierOptions() {
     if (error.code !== 'MODULE_NOT_FOUND') throw error;
     return '';
   }
-  const rows = options.map(({ flags, envVar, defaultValue, defaultValueDescription, description }) => [
+  const connecting = Object.values(CONNECTION_SETTINGS).map(({ flag }) => flag);
+  const own = options.filter(({ flags }) => !connecting.includes(flags));
+  const rows = own.map(({ flags, envVar, defaultValue, defaultValueDescription, description }) => [
     code(envVar),
     code(flags),
     defaultValueDescription ?? code(defaultValue === undefined ? undefined : String(defaultValue)),
-    `${description[0].toUpperCase()}${description.slice(1)}.`,
+    sentence(description),
   ]);
   return `\n## Appliers\n\nA flag takes precedence over its variable.\n\n${table(['Variable', 'Flag', 'Default', 'Description'], rows)}\n`;
 }
@@ -52,6 +62,18 @@ Services that share a process (\`sluice service merger validator\`) share their 
 
 The gateway, and the drain service and the inventory with \`kubernetes\`, also read \`KUBECONFIG\`;
 without it they use the service account of their pod, else \`~/.kube/config\`.
+
+## Connecting to NATS
+
+The CLI, services and appliers connect in the same way. A flag takes precedence over its variable,
+and Sluice's variables take precedence over those of the \`nats\` CLI. Credentials are never mixed:
+all of them come from the flags, from Sluice's variables or from those of the \`nats\` CLI. Files are
+read again at each connection, so you can replace a secret or a certificate without a restart.
+
+${connectionSettings()}
+
+A [context of the \`nats\` CLI](../guides/connect-to-nats.md#use-a-context-of-the-nats-cli) replaces
+these variables. [Connect to NATS](../guides/connect-to-nats.md) has examples.
 
 ## Every service
 

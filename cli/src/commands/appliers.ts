@@ -1,8 +1,8 @@
 import '../../../libs/process/src/lean-start.js';
 import { existsSync, mkdirSync } from 'node:fs';
 import type { Command } from 'commander';
-import { connectBus } from '#libs/nats';
-import { connectNodeBus, connectTarget } from '#libs/client';
+import { connectNodeBus } from '#libs/client';
+import { connectBus, connectTarget } from '#libs/nats';
 import { createLogger } from '#libs/process';
 import { runAppliers, serveApplier, type ApplierOptions } from '../../../services/applier/src/shell/index.js';
 import { EXIT, type ExitCode } from '../output/exit.js';
@@ -30,9 +30,8 @@ export async function applier({ io }: Session, _flags: object, command: Command)
 export async function appliers(session: Session, flags: AppliersFlags): Promise<ExitCode> {
   const { io } = session;
   const nodes = nodesOfShard(readInventory(flags.inventory), flags.shard);
-  const { from: _, ...target } = connectTarget(session.flags, io.env);
   const log = createLogger('appliers');
-  const connection = await connectBus({ ...target, servers: target.servers.split(','), name: 'appliers', logger: log });
+  const connection = await connectBus({ ...connectTarget(session.flags, io.env), name: 'appliers', logger: log });
   const optionsOf = ({ name, labels }: InventoryNode): ApplierOptions => {
     const { root, state } = nodeFolders(flags.data, name);
     mkdirSync(root, { recursive: true });

@@ -1,8 +1,8 @@
 import '../../../libs/process/src/lean-start.js';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { connectTarget } from '#libs/client';
 import { EDGE_SERVICES, SERVICES } from '#libs/contracts';
+import { connectTarget } from '#libs/nats';
 import type { ServiceSpec } from '#libs/nest';
 import { UsageError } from '../output/exit.js';
 import { packageRoot } from '../package-root.js';
@@ -18,22 +18,11 @@ export async function service(session: Session, names: readonly string[]): Promi
   if (twice !== undefined) throw new UsageError(`${twice} is named twice: run a second copy in another process`);
   const services = join(packageRoot(), 'dist', 'services');
   if (!existsSync(services)) throw new Error(`${services} is missing: run npm run build`);
-  exportTarget(session);
+  const connection = connectTarget(session.flags, session.io.env);
   const { bootstrapServices } = await import('#libs/nest');
   // Loaded by its name: the CLI depends on no service.
   const load = async (name: string): Promise<ServiceSpec> =>
     ((await import(join(services, name, 'src', 'service.js'))) as { service: ServiceSpec }).service;
-  await bootstrapServices(await Promise.all(names.map(load)));
+  await bootstrapServices(await Promise.all(names.map(load)), connection);
   return undefined;
-}
-
-/** Services read the address of NATS from the environment. */
-function exportTarget({ flags, io }: Session): void {
-  const target = connectTarget(flags, io.env);
-  if (target.user !== undefined)
-    throw new UsageError(
-      `${target.from} has a user and password, which services do not support: use a credentials file (--creds) or a token`,
-    );
-  const values = { NATS_URL: target.servers, SLUICE_CREDS: target.creds, SLUICE_TOKEN: target.token };
-  for (const [name, value] of Object.entries(values)) if (value !== undefined) process.env[name] = value;
 }

@@ -1,5 +1,6 @@
 import { userInfo } from 'node:os';
-import type { ConnectFlags, FleetClient } from '#libs/client';
+import type { FleetClient } from '#libs/client';
+import type { ConnectFlags } from '#libs/process';
 import type { Io } from '../output/io.js';
 
 export interface GlobalFlags extends ConnectFlags {
@@ -11,7 +12,10 @@ export interface Session {
   readonly io: Io;
   readonly flags: GlobalFlags;
   readonly isJson: boolean;
-  /** Connects at the first call; throws NoConnectionError when no server answers. */
+  /**
+   * Connects at the first call; throws NoConnectionError when no server answers, and AccessError when credentials,
+   * certificates or TLS settings are wrong.
+   */
   fleet(): Promise<FleetClient>;
   close(): Promise<void>;
 }
@@ -23,11 +27,16 @@ const CONNECT_MS = 4_000;
 export function openSession(io: Io, flags: GlobalFlags): Session {
   let fleet: Promise<FleetClient> | undefined;
   const connect = async (): Promise<FleetClient> => {
-    const { connectFleet, connectTarget, NoConnectionError } = await import('#libs/client');
+    const [{ connectFleet, NoConnectionError }, { AccessError, connectTarget }] = await Promise.all([
+      import('#libs/client'),
+      import('#libs/nats'),
+    ]);
     const target = connectTarget(flags, io.env);
     try {
-      return await connectFleet({ ...target, servers: target.servers.split(','), timeoutMs: CONNECT_MS });
+      return await connectFleet({ ...target, timeoutMs: CONNECT_MS });
     } catch (error) {
+      if (error instanceof AccessError)
+        throw new AccessError(`${error.message} (address from ${target.from})`, { cause: error });
       if ((error as Error).name !== 'NoConnectionError') throw error;
       throw new NoConnectionError(
         `${(error as Error).message} (address from ${target.from})\n` +

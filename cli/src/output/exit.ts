@@ -20,7 +20,7 @@ export const EXIT_MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
   rejected: 'the change was rejected; nothing was rolled out',
   failed: 'the change failed and was rolled back, was aborted, or was superseded by another change',
   unfinished: 'the change did not end in time, or is paused',
-  noConnection: 'no NATS server or no service answers',
+  noConnection: 'no NATS server or no service answers, or the server refuses the connection',
 };
 
 /** What was asked for cannot be meant. The message names the place, the reason and the way out. */
@@ -42,7 +42,8 @@ export function exitCodeOf(error: unknown): ExitCode {
   if (isWithoutSluice(error)) return EXIT.noConnection;
   if (name === 'UsageError' || name === 'SettingsError' || name === 'KubeConfigError') return EXIT.usage;
   if (name === 'RejectedError') return EXIT.rejected;
-  if (name === 'NoConnectionError' || name === 'KubeUnreachableError') return EXIT.noConnection;
+  if (name === 'NoConnectionError' || name === 'AccessError' || name === 'KubeUnreachableError')
+    return EXIT.noConnection;
   if (name === 'OpsError' && code === 'bad-request') return EXIT.usage;
   return EXIT.unexpected;
 }

@@ -1,13 +1,11 @@
-import { Command, Option } from 'commander';
+import { Command, Help, Option } from 'commander';
+import { connectFlagsOf, connectionOptions } from '../../../libs/process/src/lean.js';
 import { EXIT, EXIT_MEANINGS, UsageError } from '../output/exit.js';
 import { registerChanges, registerFleet, registerLocal, type Registry, type Run } from './commands.js';
 import type { GlobalFlags } from '../connection/session.js';
 
-/** The environment variables that commands read. */
+/** The environment variables that commands read, besides those of the options. */
 export const ENVIRONMENT: Readonly<Record<string, string>> = {
-  NATS_URL: 'the NATS servers, separated by commas',
-  NATS_CONTEXT: 'the context of the nats CLI to use (default: the one that nats context select chose)',
-  SLUICE_CREDS: 'the credentials file; without it, NATS_CREDS',
   KUBECONFIG: 'the kubeconfig for sluice up --kube',
   XDG_DATA_HOME: 'the parent of the data folder of sluice up (default: ~/.local/share)',
   XDG_CONFIG_HOME: 'where the contexts of the nats CLI are (default: ~/.config)',
@@ -20,26 +18,21 @@ export function buildProgram(version: string, run: Run): Command {
   const program = new Command('sluice')
     .description('Roll out configuration to fleets of nodes, gradually and safely.')
     .version(version)
-    .option(
-      '--server <url>',
-      'NATS servers, separated by commas (default: $NATS_URL, then the selected nats context, then nats://127.0.0.1:4222)',
-    )
-    .option('--creds <file>', 'NATS credentials file (default: $SLUICE_CREDS)')
-    .option('--context <name>', 'connect with this context of the nats CLI')
     .addOption(
       new Option(
         '-o, --output <format>',
         'print JSON for programs: one value, or one per line for streams; yaml is only for get',
       ).choices(['json', 'yaml']),
     )
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({ showGlobalOptions: true, visibleGlobalOptions: globalOptions })
     .exitOverride();
+  for (const option of connectionOptions()) program.addOption(option.helpGroup(CONNECTING));
   const registry: Registry = {
     program,
     action:
       (load) =>
       async (...args) => {
-        const flags = program.opts<GlobalFlags>();
+        const flags = { ...connectFlagsOf(program), output: program.opts<GlobalFlags>().output };
         requireJsonOrText(flags, (args.at(-1) as Command).name());
         return run(flags, async (session) => (await load())(session, ...(args as never[])));
       },
@@ -47,6 +40,11 @@ export function buildProgram(version: string, run: Run): Command {
   registerLocal(registry);
   registerChanges(registry);
   registerFleet(registry);
+  program.addHelpText('afterAll', ({ command }) =>
+    command.options.some(({ long }) => long === '--tls-ca')
+      ? ''
+      : '\nsluice --help shows all options for connecting to NATS.',
+  );
   program.addHelpText(
     'after',
     [
@@ -59,6 +57,16 @@ export function buildProgram(version: string, run: Run): Command {
     ].join('\n'),
   );
   return program;
+}
+
+const CONNECTING = 'Options for connecting to NATS:';
+
+/** The help of a command leaves out how one connects: it is the same everywhere, and long. */
+function globalOptions(this: Help, command: Command): Option[] {
+  const short = ['server', 'context'];
+  return Help.prototype.visibleGlobalOptions
+    .call(this, command)
+    .filter((option) => option.helpGroupHeading !== CONNECTING || short.includes(option.attributeName()));
 }
 
 function requireJsonOrText(flags: GlobalFlags, command: string): void {

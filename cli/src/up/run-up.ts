@@ -4,7 +4,14 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { connectFleet, type FleetClient } from '#libs/client';
 import { EDGE_SERVICES, SERVICES } from '#libs/contracts';
-import { prepareNatsServer, PROCESSES, Supervisor, waitForNatsServer, type ChildSpec } from '#libs/process';
+import {
+  CONNECTION_SETTINGS,
+  prepareNatsServer,
+  PROCESSES,
+  Supervisor,
+  waitForNatsServer,
+  type ChildSpec,
+} from '#libs/process';
 import { packageRoot } from '../package-root.js';
 import { awaitLeftovers, takeDataFolder, type DataFolder } from './data-folder.js';
 import { shardsFor, type InventoryNode } from './inventory.js';
@@ -29,6 +36,11 @@ export interface Up {
   readonly missing: readonly string[];
   /** Stops everything within 10 s and keeps the data. */
   stop(): Promise<void>;
+}
+
+interface Variables {
+  readonly variable: string;
+  readonly orVariable?: string;
 }
 
 const READY_MS = 30_000;
@@ -98,7 +110,9 @@ function startProcesses(
 ): void {
   writeFileSync(folder.inventory, `${JSON.stringify({ nodes }, null, 1)}\n`);
   // This server knows no credentials: what the user has for another one stays out.
-  const { SLUICE_CREDS: _, SLUICE_TOKEN: __, NATS_CREDS: ___, NATS_CONTEXT: ____, ...own } = process.env;
+  const own = { ...process.env };
+  for (const { variable, orVariable = variable } of Object.values<Variables>(CONNECTION_SETTINGS))
+    for (const name of [variable, orVariable]) delete own[name];
   const child = (name: string, args: readonly string[]): ChildSpec => ({
     name,
     command: process.execPath,

@@ -1,5 +1,5 @@
 import type { JsMsg } from '@nats-io/jetstream';
-import { createInbox, type Msg } from '@nats-io/nats-core';
+import type { Msg } from '@nats-io/nats-core';
 import type { ServiceIdentity } from '@nats-io/services';
 import { LEDGER, SERVICES } from '#libs/contracts';
 import { usable } from '#libs/engine';
@@ -112,13 +112,14 @@ export async function pingServices(bus: Bus): Promise<Inspection['services']> {
  * between two answers ends nothing: it would make a slow service look like one that does not run.
  */
 function identities(
-  { nc }: Bus,
+  bus: Bus,
   { waitMs, furtherMs }: { readonly waitMs: number; readonly furtherMs: number },
 ): Promise<readonly ServiceIdentity[]> {
   return new Promise((resolve) => {
     const answers: ServiceIdentity[] = [];
     const missing = new Set<string>(SERVICES);
-    const inbox = createInbox();
+    const { nc } = bus;
+    const inbox = bus.inbox();
     const finish = (): void => {
       clearTimeout(timer);
       if (!nc.isClosed()) subscription.unsubscribe();

@@ -16,6 +16,7 @@ import {
 } from '#libs/contracts';
 import { SILENT } from '#libs/process';
 import {
+  AccessError,
   connectBus,
   growingMs,
   isConnectionTrouble,
@@ -24,6 +25,7 @@ import {
   kvStream,
   kvSubject,
   listViews,
+  needsTls,
   NoJetStreamError,
   NoLeaderError,
   pause,
@@ -57,7 +59,10 @@ export interface FleetOptions extends Omit<BusOptions, 'name' | 'waitOnFirstConn
   readonly name?: string;
 }
 
-/** Connects a tool to the fleet. Throws NoConnectionError when no server answers in time. */
+/**
+ * Connects a tool to the fleet. Throws NoConnectionError when no server answers in time, and AccessError when one
+ * answers, but credentials, certificates or TLS settings are wrong.
+ */
 export async function connectFleet(options: FleetOptions): Promise<FleetClient> {
   const url = [options.servers].flat().join(',');
   try {
@@ -67,9 +72,10 @@ export async function connectFleet(options: FleetOptions): Promise<FleetClient> 
       name: options.name ?? 'sluice',
       waitOnFirstConnect: false,
     });
-    return new FleetClient(bus, bus.server === '' ? url : `nats://${bus.server.replace(/^nats:\/\//, '')}`);
+    const scheme = needsTls(options) ? 'tls' : 'nats';
+    return new FleetClient(bus, bus.server === '' ? url : `${scheme}://${bus.server}`);
   } catch (error) {
-    if (error instanceof ServerTooOldError) throw error;
+    if (error instanceof ServerTooOldError || error instanceof AccessError) throw error;
     throw new NoConnectionError(`no nats-server answers at ${url}: ${(error as Error).message}`, { cause: error });
   }
 }

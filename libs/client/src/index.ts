@@ -1,5 +1,4 @@
 export { connectFleet, NoConnectionError, OpsError, type FleetClient } from './fleet.js';
 export type { FleetEvent } from './fleet-events.js';
 export type { Inspection } from './fleet-inspection.js';
-export { connectTarget, type ConnectFlags, type Target } from './nats-context.js';
 export { connectNodeBus, type NodeBus, type NodePush } from './node-bus.js';

@@ -1,5 +1,5 @@
 import { JetStreamApiError } from '@nats-io/jetstream';
-import { createInbox, errors, type Msg, type MsgHdrs, type NatsConnection } from '@nats-io/nats-core';
+import { errors, type Msg, type MsgHdrs, type NatsConnection } from '@nats-io/nats-core';
 import { monotonicMs } from '#libs/process';
 import { ConnectionLostError } from './errors.js';
 
@@ -25,7 +25,7 @@ const SWEEP_MS = 250;
  * The client's own `publish` makes an error with a trace, a timer and a chain of promises for each: half of the cost.
  */
 export class AckInbox {
-  private readonly inbox = `${createInbox()}.`;
+  private readonly inbox: string;
   /** In the order in which they were sent. */
   private readonly pending = new Map<string, PendingAnswer>();
   private next = 0;
@@ -35,7 +35,10 @@ export class AckInbox {
   constructor(
     private readonly nc: NatsConnection,
     private readonly timeoutMs: number,
-  ) {}
+    inbox: string,
+  ) {
+    this.inbox = `${inbox}.`;
+  }
 
   publish(subject: string, text: string, head: MsgHdrs, callback: AnswerCallback): void {
     if (!this.listening) this.listen();

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import {
   jetstream,
   jetstreamManager,
@@ -13,40 +12,23 @@ import {
   type StreamInfo,
   type StreamInfoRequestOptions,
 } from '@nats-io/jetstream';
-import {
-  credsAuthenticator,
-  nanos,
-  type Msg,
-  type MsgHdrs,
-  type NatsConnection,
-  type Status,
-} from '@nats-io/nats-core';
-import { connect } from '@nats-io/transport-node';
+import { createInbox, nanos, type Msg, type MsgHdrs, type NatsConnection, type Status } from '@nats-io/nats-core';
 import { isAtLeast, OLDEST_NATS_SERVER, SILENT, type Logger } from '#libs/process';
 import { AckInbox, type StreamAnswer } from './ack-inbox.js';
+import type { ConnectionOptions } from './connecting/connection-options.js';
+import { dial } from './connecting/dialer.js';
 import { ConnectionLostError, NoLeaderError, ServerTooOldError } from './errors.js';
-import { growingMs } from './signal.js';
 
-export interface BusOptions {
-  readonly servers: string | readonly string[];
-  /** Path of a credentials file. */
-  readonly creds?: string | undefined;
-  readonly token?: string | undefined;
-  readonly user?: string | undefined;
-  readonly pass?: string | undefined;
+export interface BusOptions extends ConnectionOptions {
   /** Shown by the server's connection list. */
   readonly name: string;
   /** Whether to wait for a server that is away at the start; else that is an error. Default true. */
   readonly waitOnFirstConnect?: boolean;
   /** How long a request may take. */
   readonly timeoutMs?: number;
-  /** Where answers come back; an account may bind a client to its own. */
-  readonly inboxPrefix?: string | undefined;
   readonly logger?: Logger;
 }
 
-const RECONNECT_LEAST_MS = 100;
-const RECONNECT_MOST_MS = 5_000;
 /** Servers of a cluster hear from each other every second, and elect a new leader after this at the earliest. */
 const HEARD_MS = 4_000;
 const DEFAULT_TIMEOUT_MS = 5_000;
@@ -64,9 +46,10 @@ export class Bus {
     readonly jsm: JetStreamManager,
     readonly logger: Logger,
     readonly timeoutMs: number,
+    private readonly inboxPrefix?: string,
   ) {
     this.js = jetstream(nc, { timeout: timeoutMs });
-    this.acks = new AckInbox(nc, timeoutMs);
+    this.acks = new AckInbox(nc, timeoutMs, this.inbox());
     void this.listen();
   }
 
@@ -87,6 +70,11 @@ export class Bus {
   onConnection(listener: (connected: boolean) => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
+  }
+
+  /** A new subject for answers, which this client may subscribe to. */
+  inbox(): string {
+    return createInbox(this.inboxPrefix);
   }
 
   /** Stores a message; resolves when the server has it. */
@@ -175,33 +163,19 @@ export class Bus {
   }
 }
 
-/** Connects, and from then on again and again. Refuses a server that is too old. */
+/**
+ * Connects, and from then on again and again. Refuses a server that is too old. Throws AccessError when a server
+ * answers the first time, but credentials, certificates or TLS settings are wrong.
+ */
 export async function connectBus(options: BusOptions): Promise<Bus> {
-  const { creds, token, user, pass = '', inboxPrefix, logger = SILENT, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
-  let tries = 0;
-  const nc = await connect({
-    servers: [options.servers].flat(),
-    name: options.name,
-    authenticator: creds === undefined ? undefined : credsAuthenticator(() => readFileSync(creds)),
-    token,
-    user,
-    pass,
-    inboxPrefix,
-    timeout: timeoutMs,
-    maxReconnectAttempts: -1,
-    waitOnFirstConnect: options.waitOnFirstConnect ?? true,
-    reconnectDelayHandler: () => {
-      const waitMs = growingMs(tries++, RECONNECT_LEAST_MS, RECONNECT_MOST_MS);
-      if (tries % 10 === 3) logger.warn({ servers: options.servers, tries }, 'no server answers; trying again');
-      return waitMs;
-    },
-    // Traces of where a request began double its cost.
-    noAsyncTraces: true,
-  });
+  const { inboxPrefix, logger = SILENT, timeoutMs = DEFAULT_TIMEOUT_MS, waitOnFirstConnect = true } = options;
+  const { nc, reset } = await dial({ ...options, logger, timeoutMs, waitOnFirstConnect });
   requireVersion(nc);
-  const bus = new Bus(nc, await jetstreamManager(nc, { timeout: timeoutMs, checkAPI: false }), logger, timeoutMs);
+  const jsm = await jetstreamManager(nc, { timeout: timeoutMs, checkAPI: false });
+  const bus = new Bus(nc, jsm, logger, timeoutMs, inboxPrefix);
+  reset();
   bus.onConnection((connected) => {
-    if (connected) tries = 0;
+    if (connected) reset();
   });
   return bus;
 }

@@ -6,6 +6,11 @@ export class ServerTooOldError extends Error {
   override readonly name = 'ServerTooOldError';
 }
 
+/** A server answers, but credentials, certificates or TLS settings are wrong: waiting does not help. */
+export class AccessError extends Error {
+  override readonly name = 'AccessError';
+}
+
 /** The server has no JetStream, and nothing here can be without. */
 export class NoJetStreamError extends Error {
   override readonly name = 'NoJetStreamError';
@@ -61,7 +66,7 @@ export const isMissingStream = (error: unknown): boolean =>
 
 /** Whether the server may or may not have done what it was asked: it was away, or did not answer in time. */
 export function isConnectionTrouble(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
+  if (!(error instanceof Error) || error instanceof AccessError) return false;
   if (error.cause !== undefined && isConnectionTrouble(error.cause)) return true;
   // What a server says whose cluster has no majority, or no leader yet.
   if (error instanceof JetStreamApiError) return error.status === 503;

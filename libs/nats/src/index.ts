@@ -1,9 +1,12 @@
 export { carryOut } from './carry-out.js';
 export { type SweepOptions, sweepBlobs } from './blob-sweep.js';
 export { Blobs } from './blobs.js';
+export { type ConnectionOptions, needsTls } from './connecting/connection-options.js';
+export { connectTarget, type Target } from './connecting/target.js';
 export { Bus, type BusOptions, connectBus } from './connection.js';
 export { Election, type ElectionOptions } from './election.js';
 export {
+  AccessError,
   BadRequestError,
   ConnectionLostError,
   HaltedError,

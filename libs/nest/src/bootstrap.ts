@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
+  AccessError,
   growingMs,
   isConnectionTrouble,
   NoJetStreamError,
   ServerTooOldError,
   ServiceNotes,
   TopologyError,
+  type ConnectionOptions,
 } from '#libs/nats';
 import {
   createLogger,
@@ -18,13 +20,13 @@ import {
   type Settings,
 } from '#libs/process';
 import type { ServiceSpec } from './service-module.js';
-import { nameOf, startServices, type RunningProcess } from './services.js';
+import { nameOf, startServices, type ProcessOptions, type RunningProcess } from './services.js';
 
 const CLOSE_MS = 5_000;
 const START_AGAIN_MS = 5_000;
 
 /** Runs these services in this process until a signal, and exits with 0, or with 1 and the reason in the log. */
-export async function bootstrapServices(specs: readonly ServiceSpec[]): Promise<void> {
+export async function bootstrapServices(specs: readonly ServiceSpec[], connection: ConnectionOptions): Promise<void> {
   const logger = createLogger(nameOf(specs));
   let running: RunningProcess | undefined;
   let isEnding = false;
@@ -49,7 +51,7 @@ export async function bootstrapServices(specs: readonly ServiceSpec[]): Promise<
       specs.map(({ name }) => name),
     );
     health = await healthOf(settings, () => running);
-    running = await startEventually(specs, settings, logger, () => isEnding);
+    running = await startEventually(specs, { settings, connection }, logger, () => isEnding);
     letMemoryGrow();
     void running.bus.nc.closed().then((error) => {
       if (error === undefined) return;
@@ -68,13 +70,13 @@ export async function bootstrapServices(specs: readonly ServiceSpec[]): Promise<
 /** Tries again while a server is there but cannot serve yet: its cluster has no majority, or is very busy. */
 async function startEventually(
   specs: readonly ServiceSpec[],
-  settings: Settings,
+  options: ProcessOptions,
   logger: Logger,
   isEnding: () => boolean,
 ): Promise<RunningProcess> {
   for (let tries = 0; ; tries += 1) {
     try {
-      return await startServices(specs, { settings });
+      return await startServices(specs, options);
     } catch (error) {
       if (!isConnectionTrouble(error) || isEnding()) throw error;
       logger.warn({ error }, `${nameOf(specs)} cannot start yet: ${(error as Error).message}; trying again`);
@@ -106,4 +108,4 @@ function unreadyOf(running: RunningProcess | undefined): string | undefined {
 }
 
 /** These say what to do about them: a stack trace would hide it. */
-const EXPLAINED = [NoJetStreamError, ServerTooOldError, SettingsError, TopologyError];
+const EXPLAINED = [AccessError, NoJetStreamError, ServerTooOldError, SettingsError, TopologyError];

@@ -17,7 +17,12 @@ describe('a service with Nest', () => {
   const started = async (): Promise<RunningService> => {
     const service = await startService(
       { module: CounterModule, name: 'scheduler', description: '' },
-      { settings: settingsFrom({ NATS_URL: nats.server.url }), logger: SILENT, leaderTtlMs: LEADER_TTL_MS },
+      {
+        settings: settingsFrom({}),
+        connection: { servers: nats.server.url },
+        logger: SILENT,
+        leaderTtlMs: LEADER_TTL_MS,
+      },
     );
     services.push(service);
     return service;
@@ -189,7 +194,8 @@ describe('a service with Nest', () => {
   it('shares its connection and its reading of the ledger with the others of its process', async () => {
     const specs = ['scheduler', 'scheduler-2'].map((name) => ({ module: CounterModule, name, description: '' }));
     const { services: both, close } = await startServices(specs, {
-      settings: settingsFrom({ NATS_URL: nats.server.url }),
+      settings: settingsFrom({}),
+      connection: { servers: nats.server.url },
       logger: SILENT,
       leaderTtlMs: LEADER_TTL_MS,
     });
@@ -207,7 +213,8 @@ describe('a service with Nest', () => {
     const service = await startService(
       { module: WithoutLedgerModule, name: 'gateway', description: '' },
       {
-        settings: settingsFrom({ NATS_URL: nats.server.url }),
+        settings: settingsFrom({}),
+        connection: { servers: nats.server.url },
         logger: { ...SILENT, error: (_, message) => errors.push(message) },
       },
     );

@@ -4,11 +4,13 @@ import type { INestMicroservice, LoggerService } from '@nestjs/common';
 import type { AsyncMicroserviceOptions } from '@nestjs/microservices';
 import {
   connectBus,
+  connectTarget,
   ensureTopology,
   isWithoutJetStream,
   LedgerTail,
   NoJetStreamError,
   type Bus,
+  type ConnectionOptions,
   type LedgerService,
 } from '#libs/nats';
 import { createLogger, giveBackMemory, logHealth, settingsFrom, type Logger, type Settings } from '#libs/process';
@@ -17,6 +19,8 @@ import { ServiceModule, type ServiceHost, type ServiceSpec } from './service-mod
 
 /** What is the same for all services of a process. */
 export interface ProcessOptions {
+  /** Default: what the environment says. */
+  readonly connection?: ConnectionOptions;
   readonly settings?: Settings;
   /** Default: one for each service, with its name. */
   readonly logger?: Logger;
@@ -46,9 +50,7 @@ export async function startServices(
   const settings = options.settings ?? settingsFrom();
   const logger = options.logger ?? loggerOf(nameOf(specs), settings);
   const bus = await connectBus({
-    servers: settings.servers,
-    creds: settings.creds,
-    token: settings.token,
+    ...(options.connection ?? connectTarget({}, process.env)),
     name: nameOf(specs),
     logger,
   });

@@ -1,8 +1,9 @@
 export * from './health.js';
 export * from './logger.js';
 export * from './memory.js';
-export { readSettings, SettingsError, type Environment } from './setting.js';
-export { CONNECTION_SETTINGS, SERVICE_SETTINGS, settingsFrom, type Settings } from './settings.js';
+export { CONNECTION_SETTINGS, type ConnectFlags, type ConnectionKey } from './connection-settings.js';
+export { readSettings, SettingsError, SWITCH, type Environment } from './setting.js';
+export { SERVICE_SETTINGS, settingsFrom, type Settings } from './settings.js';
 export * from './time.js';
 export {
   cachePath,

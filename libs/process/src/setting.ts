@@ -10,6 +10,8 @@ export interface Setting<T> {
   readonly variable: string;
   /** Read where the first is absent: what other tools call the same. */
   readonly orVariable?: string;
+  /** The same as a flag of the command line, as commander writes it. */
+  readonly flag?: string;
   /** The services that read it; absent: all of them. */
   readonly services?: readonly string[];
   readonly form: Form<T>;
@@ -86,13 +88,11 @@ export const PORT: Form<number> = {
   parse: (given) => (/^\d{1,5}$/.test(given) && Number(given) <= 65_535 ? Number(given) : undefined),
 };
 
-export const URLS: Form<readonly string[]> = {
-  must: 'URLs, separated by commas',
+export const SWITCH: Form<boolean> = {
+  must: 'true or false',
   parse: (given) => {
-    const urls = given
-      .split(',')
-      .map((url) => url.trim())
-      .filter((url) => url !== '');
-    return urls.length === 0 || urls.some((url) => /\s/.test(url)) ? undefined : urls;
+    const word = given.toLowerCase();
+    if (['1', 'true', 'yes'].includes(word)) return true;
+    return ['0', 'false', 'no'].includes(word) ? false : undefined;
   },
 };

@@ -6,7 +6,6 @@ import {
   PORT,
   readSettings,
   text,
-  URLS,
   whole,
   type Environment,
   type Setting,
@@ -16,33 +15,12 @@ import {
 const SECOND_MS = 1_000;
 const DAY_MS = 24 * 3_600 * SECOND_MS;
 
-/** Where NATS is, and who asks. The CLI and appliers read these too; they have more ways to say it. */
-export const CONNECTION_SETTINGS = {
-  servers: {
-    variable: 'NATS_URL',
-    form: URLS,
-    fallback: 'nats://127.0.0.1:4222',
-    description: 'The NATS servers.',
-  },
-  creds: {
-    variable: 'SLUICE_CREDS',
-    orVariable: 'NATS_CREDS',
-    form: text('a file'),
-    description: 'Credentials file for NATS.',
-  },
-  token: {
-    variable: 'SLUICE_TOKEN',
-    form: text('text'),
-    description: 'Token for NATS, instead of credentials.',
-  },
-} as const satisfies Readonly<Record<string, Setting<unknown>>>;
-
 /**
- * Every environment variable that a service reads. `docs/reference/settings.md` is generated from it. An applier has
- * options (services/applier/src/shell/options.ts), which may come from the environment too.
+ * Every environment variable that only services read; all programs read `CONNECTION_SETTINGS`.
+ * `docs/reference/settings.md` is generated from both. An applier has options
+ * (services/applier/src/shell/options.ts), which may come from the environment too.
  */
 export const SERVICE_SETTINGS = {
-  ...CONNECTION_SETTINGS,
   logLevel: {
     variable: 'SLUICE_LOG',
     form: oneOf(LOG_LEVELS),

@@ -3,14 +3,14 @@ import { webcrypto } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** A certificate authority of a test, which signs for 127.0.0.1. */
+/** A certificate authority of a test, which signs for 127.0.0.1, or for a name. */
 export interface TestAuthority {
   /** For who has to trust it. */
   readonly ca: string;
   /** Writes a certificate and its key into a folder, in place of what was there; both times in ms from now. */
   write(
     folder: string,
-    times?: { readonly fromMs?: number; readonly toMs?: number },
+    options?: { readonly fromMs?: number; readonly toMs?: number; readonly dnsName?: string },
   ): Promise<{ readonly certFile: string; readonly keyFile: string }>;
 }
 
@@ -37,7 +37,7 @@ export async function testAuthority(): Promise<TestAuthority> {
   let serial = 1;
   return {
     ca: root.toString('pem'),
-    async write(folder, { fromMs = -HOUR_MS, toMs = YEAR_MS / 2 } = {}) {
+    async write(folder, { fromMs = -HOUR_MS, toMs = YEAR_MS / 2, dnsName } = {}) {
       const pair = await keys();
       const certificate = await x509.X509CertificateGenerator.create({
         issuer: root.subject,
@@ -48,7 +48,11 @@ export async function testAuthority(): Promise<TestAuthority> {
         serialNumber: `0${(serial += 1)}`,
         notBefore: new Date(Date.now() + fromMs),
         notAfter: new Date(Date.now() + toMs),
-        extensions: [new x509.SubjectAlternativeNameExtension([{ type: 'ip', value: '127.0.0.1' }])],
+        extensions: [
+          new x509.SubjectAlternativeNameExtension([
+            dnsName === undefined ? { type: 'ip', value: '127.0.0.1' } : { type: 'dns', value: dnsName },
+          ]),
+        ],
       });
       const [certFile, keyFile] = [join(folder, 'tls.crt'), join(folder, 'tls.key')];
       await writeFile(certFile, certificate.toString('pem'));

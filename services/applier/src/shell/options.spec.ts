@@ -32,7 +32,7 @@ test('what is not given has its default', () => {
     allowExec: false,
     host: {},
     reach: [],
-    target: { servers: 'nats://127.0.0.1:4222', from: 'the default' },
+    target: { servers: ['nats://127.0.0.1:4222'], from: 'the default' },
     heartbeatMs: 10_000,
     logLevel: 'info',
   });
@@ -48,7 +48,7 @@ test('flags and variables say the same', () => {
   ]);
   expect(said).toMatchObject({
     labels: { zone: 'a', 'example.org/role': 'edge', empty: '' },
-    target: { servers: 'nats://a:4222,nats://b:4222', token: 'secret', from: '--server' },
+    target: { servers: ['nats://a:4222', 'nats://b:4222'], token: 'secret', from: '--server' },
     network: { netns: 'blue' },
     reach: ['a:1', 'b:2', 'c:3'],
     host: { rebootCommand: ['systemctl', 'reboot'], updateGrub: ['ug', '-x'] },
@@ -82,7 +82,7 @@ test('flags win over variables, and an empty variable is as good as none', () =>
   expect(settings(flags, env)).toMatchObject({
     node: 'w-1',
     labels: { zone: 'a' },
-    target: { servers: 'nats://a:4222' },
+    target: { servers: ['nats://a:4222'] },
     heartbeatMs: 1_000,
   });
   const names = applierCommand('applier').options.flatMap(({ envVar }) =>

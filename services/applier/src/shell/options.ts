@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { LogLevel } from '#libs/process';
+import { connectionOptions } from '../../../../libs/process/src/lean.js';
 
 const DEFAULT_HEARTBEAT_SECONDS = 10;
 /** `sluice appliers` has it too. */
@@ -32,12 +33,7 @@ const OPTIONS: readonly Option[] = [
     .env('SLUICE_LABELS')
     .default({}, 'none')
     .argParser(withLabels),
-  new Option('--server <url>', 'NATS servers, separated by commas; without it, the selected context of the nats CLI')
-    .env('NATS_URL')
-    .default('nats://127.0.0.1:4222'),
-  new Option('--creds <file>', 'credentials file for NATS; NATS_CREDS works too').env('SLUICE_CREDS'),
-  new Option('--token <token>', 'token for NATS, instead of credentials').env('SLUICE_TOKEN'),
-  new Option('--context <name>', 'context of the nats CLI to connect with').env('NATS_CONTEXT'),
+  ...connectionOptions(),
   new Option('--root <dir>', 'directory that the paths in configs start from').env('SLUICE_ROOT').default('/'),
   new Option('--state <dir>', 'directory for the journal and the saved originals; each applier needs its own')
     .env('SLUICE_STATE')

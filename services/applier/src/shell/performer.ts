@@ -141,7 +141,8 @@ export class Performer {
       this.newSinceMs = 0;
       return answer;
     } catch (error) {
-      if (!this.isNew(error)) this.log.warn({ step: step.do, error: (error as Error).message }, 'NATS did not answer');
+      if (!this.isNew(error))
+        this.log.warn({ step: step.do, error: (error as Error).message }, 'NATS cannot be used; trying again');
       return UNREACHABLE;
     }
   }

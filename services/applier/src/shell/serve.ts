@@ -17,14 +17,12 @@ export interface Start {
 /** Runs the applier that the command line and the environment describe, until it is interrupted. */
 export async function serveApplier(command: Command, { interrupted, ...start }: Start): Promise<void> {
   const { target, logLevel, ...settings } = settingsOf(command);
-  const { from: _, ...place } = target;
-  const servers = place.servers.split(',');
   const log = createLogger('applier', { level: logLevel });
   const running = await runApplier({
     ...settings,
     ...start,
-    servers,
-    bus: () => connectNodeBus({ node: settings.node, ...place, servers, logger: log }),
+    servers: target.servers,
+    bus: () => connectNodeBus({ node: settings.node, ...target, logger: log }),
     log,
   });
   if (!interrupted.aborted)

@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
-import { connectTarget, type Target } from '#libs/client';
 import { isNodeName } from '#libs/contracts';
-import { SettingsError, type LogLevel } from '#libs/process';
+import { connectTarget, type Target } from '#libs/nats';
+import { SettingsError, SWITCH, type LogLevel } from '#libs/process';
+import { connectFlagsOf } from '../../../../libs/process/src/lean.js';
 import type { ApplierOptions } from './run-applier.js';
 
 /** What an applier was told, by flags and environment. */
@@ -32,7 +33,6 @@ interface Values {
  * are set to an empty text count as unset, but for the reboot command.
  */
 export function settingsOf(command: Command, env: NodeJS.ProcessEnv = process.env): ApplierSettings {
-  // `sluice` takes --server, --creds and --context in front of the command too.
   const values = command.optsWithGlobals<Values>();
   const { node = '', netns = '' } = values;
   if (node === '') throw new SettingsError('the node has no name: give one with --node or SLUICE_NODE');
@@ -40,10 +40,6 @@ export function settingsOf(command: Command, env: NodeJS.ProcessEnv = process.en
     throw new SettingsError(
       `--node: ${JSON.stringify(node)} is not a node name: use lower-case letters, digits, "-" and ".", such as w-1.dc1`,
     );
-  const flag = (name: string): string | undefined =>
-    command.getOptionValueSourceWithGlobals(name) === 'cli'
-      ? (values[name as keyof Values] as string | undefined)
-      : undefined;
   return {
     node,
     labels: values.label,
@@ -60,10 +56,7 @@ export function settingsOf(command: Command, env: NodeJS.ProcessEnv = process.en
     },
     ...(netns === '' ? {} : { network: { netns } }),
     reach: values.reach,
-    target: connectTarget(
-      { server: flag('server'), creds: flag('creds'), token: flag('token'), context: flag('context') },
-      env,
-    ),
+    target: connectTarget(connectFlagsOf(command), env),
     heartbeatMs: values.heartbeatSeconds * 1_000,
     logLevel: values.logLevel,
   };
@@ -73,10 +66,10 @@ export function settingsOf(command: Command, env: NodeJS.ProcessEnv = process.en
 function isOn(command: Command, name: string, env: NodeJS.ProcessEnv): boolean {
   if (command.getOptionValueSource(name) !== 'env') return command.getOptionValue(name) === true;
   const variable = command.options.find((option) => option.attributeName() === name)?.envVar ?? '';
-  const text = (env[variable] ?? '').toLowerCase();
-  if (['1', 'true', 'yes'].includes(text)) return true;
-  if (['', '0', 'false', 'no'].includes(text)) return false;
-  throw new SettingsError(`${variable} is ${JSON.stringify(env[variable])}, but must be true or false`);
+  const text = env[variable] ?? '';
+  const isGiven = text === '' ? false : SWITCH.parse(text);
+  if (isGiven !== undefined) return isGiven;
+  throw new SettingsError(`${variable} is ${JSON.stringify(text)}, but must be ${SWITCH.must}`);
 }
 
 const wordsOf = (text: string | undefined): readonly string[] | undefined =>

@@ -17,8 +17,8 @@ describeOnKube('the inventory on an API server', (world) => {
     gate = await ApiGate.before(world.cluster.access);
     process.env['KUBECONFIG'] = await world.cluster.kubeconfigBy(gate.url);
     service = await startService(inventory, {
+      connection: { servers: server.url },
       settings: settingsFrom({
-        NATS_URL: server.url,
         SLUICE_HEALTH_SECONDS: '0',
         SLUICE_INVENTORY: 'kubernetes',
         SLUICE_SILENT_SECONDS: '3600',

@@ -15,8 +15,8 @@ describe('the pace of heartbeats', () => {
   let node: NodeBus;
   beforeAll(async () => {
     service = await startService(inventory, {
+      connection: { servers: nats.server.url },
       settings: settingsFrom({
-        NATS_URL: nats.server.url,
         SLUICE_HEALTH_SECONDS: '0',
         SLUICE_HEARTBEATS_PER_SECOND: '0.05',
       }),

@@ -35,8 +35,8 @@ export class DrainStage {
   async serve(kubeconfig: string, self = ''): Promise<RunningService> {
     process.env['KUBECONFIG'] = kubeconfig;
     const service = await startService(drain, {
+      connection: { servers: this.server.url },
       settings: settingsFrom({
-        NATS_URL: this.server.url,
         SLUICE_HEALTH_SECONDS: '0',
         SLUICE_DRAIN: 'kubernetes',
         SLUICE_POD: self,

@@ -1,0 +1,63 @@
+import { readFileSync } from 'node:fs';
+import {
+  credsAuthenticator,
+  jwtAuthenticator,
+  nkeyAuthenticator,
+  tokenAuthenticator,
+  usernamePasswordAuthenticator,
+  type Authenticator,
+} from '@nats-io/nats-core';
+import type { Logger } from '#libs/process';
+import { areCredentials, secretIn, seedIn } from './connection-files.js';
+import type { Credentials } from './connection-options.js';
+
+/** Answers each challenge of a server. Files are read again each time, so that a replaced secret needs no restart. */
+export function authenticators(credentials: Credentials, logger: Logger): Authenticator[] {
+  const { creds, nkey, user, password = '', passwordFile, token, tokenFile, userJwt, userSeed } = credentials;
+  const fromFile = <T>(path: string, read: (content: string) => T | undefined): (() => T) => latest(path, read, logger);
+  const all: Authenticator[] = [];
+  if (creds !== undefined)
+    all.push(credsAuthenticator(fromFile(creds, (text) => (areCredentials(text) ? encode(text) : undefined))));
+  if (nkey !== undefined) all.push(nkeyAuthenticator(fromFile(nkey, seedIn)));
+  if (userJwt !== undefined) all.push(jwtAuthenticator(userJwt, userSeed === undefined ? undefined : encode(userSeed)));
+  if (user !== undefined)
+    all.push(
+      usernamePasswordAuthenticator(user, passwordFile === undefined ? password : fromFile(passwordFile, secretOf)),
+    );
+  if (token !== undefined) all.push(tokenAuthenticator(token));
+  if (tokenFile !== undefined) all.push(tokenAuthenticator(fromFile(tokenFile, secretOf)));
+  return all;
+}
+
+/** How errors call them; contains no secret. Undefined: there are none. */
+export function nameOfCredentials({ creds, nkey, user, token, tokenFile, userJwt }: Credentials): string | undefined {
+  if (creds !== undefined) return `the credentials file ${creds}`;
+  if (nkey !== undefined) return `the nkey seed in ${nkey}`;
+  if (userJwt !== undefined) return 'the user JWT';
+  if (user !== undefined) return `the user ${JSON.stringify(user)} with its password`;
+  if (tokenFile !== undefined) return `the token in ${tokenFile}`;
+  return token === undefined ? undefined : 'the token';
+}
+
+/** What the file says now, or what it said before while it is being replaced. */
+function latest<T>(path: string, read: (content: string) => T | undefined, logger: Logger): () => T {
+  let before: T | undefined;
+  return () => {
+    try {
+      const now = read(readFileSync(path, 'utf8'));
+      if (now === undefined) throw new Error('it has no valid content');
+      before = now;
+    } catch (error) {
+      if (before === undefined)
+        throw new Error(`${path} cannot be used: ${(error as Error).message}`, { cause: error });
+      logger.warn(
+        { file: path, error: (error as Error).message },
+        'credentials cannot be read; using the previous ones',
+      );
+    }
+    return before;
+  };
+}
+
+const secretOf = (content: string): string | undefined => secretIn(content) || undefined;
+const encode = (text: string): Uint8Array => new TextEncoder().encode(text);

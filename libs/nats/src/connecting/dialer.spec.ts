@@ -1,0 +1,118 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePort, SILENT, type Logger } from '#libs/process';
+import { startNatsServer, testAuthority, until, type NatsServer } from '#libs/testing';
+import { connectBus } from '../connection.js';
+
+let folder: string;
+let server: NatsServer | undefined;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'sluice-dialer-'));
+});
+afterEach(async () => {
+  await server?.stop();
+  server = undefined;
+  rmSync(folder, { recursive: true });
+});
+
+const start = async (config: string): Promise<NatsServer> =>
+  (server = await startNatsServer({ dataDir: join(folder, 'data'), config }));
+
+/** Restarts the server with a part of its configuration replaced. */
+async function restartWith(running: NatsServer, before: string, after: string): Promise<void> {
+  const file = join(running.dataDir, 'nats-server.conf');
+  writeFileSync(file, readFileSync(file, 'utf8').replace(before, after));
+  await running.restart();
+}
+
+function listening(): { readonly logger: Logger; readonly warnings: object[] } {
+  const warnings: object[] = [];
+  return {
+    warnings,
+    logger: { ...SILENT, warn: (fields, message) => void warnings.push({ ...fields, message }) },
+  };
+}
+
+const connecting = (servers: string | readonly string[], rest: object = {}): ReturnType<typeof connectBus> =>
+  connectBus({ servers, name: 'spec', waitOnFirstConnect: false, timeoutMs: 5_000, ...rest });
+
+test('a token that is replaced in its file is used at the next connection', async () => {
+  const tokenFile = join(folder, 'token');
+  writeFileSync(tokenFile, 'one\n');
+  const running = await start('authorization { token: one }');
+  const bus = await connecting(running.url, { tokenFile });
+  writeFileSync(tokenFile, 'two\n');
+  await restartWith(running, 'token: one', 'token: two');
+  await until(() => bus.connected, 'the bus is connected again', 30_000);
+  await bus.nc.flush();
+  await bus.close();
+});
+
+test('a client whose credentials are refused after a restart says so, and comes back once they are accepted', async () => {
+  const { logger, warnings } = listening();
+  const running = await start('authorization { token: one }');
+  const bus = await connecting(running.url, { token: 'one', logger });
+  await restartWith(running, 'token: one', 'token: two');
+  const reason = `the server ${running.url.slice('nats://'.length)} refused the credentials (the token): Authorization Violation`;
+  await until(() => JSON.stringify(warnings).includes(reason), 'a warning with the reason', 30_000);
+  expect(warnings).toContainEqual(expect.objectContaining({ reason, message: 'cannot connect; trying again' }));
+  await restartWith(running, 'token: two', 'token: one');
+  await until(() => bus.connected, 'the bus is connected again', 60_000);
+  await bus.close();
+});
+
+test('of several servers the one that refuses is reported, and not those that are away', async () => {
+  const running = await start('authorization { token: one }');
+  const away = `nats://127.0.0.1:${await freePort()}`;
+  for (const servers of [
+    [running.url, away],
+    [away, running.url],
+  ])
+    await expect(connecting(servers)).rejects.toMatchObject({
+      name: 'AccessError',
+      message: expect.stringContaining('refused the connection without credentials') as string,
+    });
+});
+
+test('a server that is addressed by its IP address must have a certificate for this address', async () => {
+  const authority = await testAuthority();
+  const ca = join(folder, 'ca.crt');
+  writeFileSync(ca, authority.ca);
+  const { certFile, keyFile } = await authority.write(folder, { dnsName: 'localhost' });
+  const running = await start(`tls { cert_file: "${certFile}", key_file: "${keyFile}" }`);
+  const ofLocalhost = running.url.replace('127.0.0.1', 'localhost');
+  await (await connecting(ofLocalhost, { tlsCa: ca })).close();
+  await expect(connecting(running.url, { tlsCa: ca })).rejects.toThrow(
+    /the certificate of the server 127\.0\.0\.1:\d+ is for other names/,
+  );
+  await authority.write(folder);
+  await running.restart();
+  await (await connecting(running.url, { tlsCa: ca })).close();
+  await expect(connecting(ofLocalhost, { tlsCa: ca })).rejects.toThrow('is for other names');
+});
+
+test('a certificate that has expired, and one of an unknown CA, are named as such', async () => {
+  const authority = await testAuthority();
+  const ca = join(folder, 'ca.crt');
+  writeFileSync(ca, authority.ca);
+  const { certFile, keyFile } = await authority.write(folder, { fromMs: -7_200_000, toMs: -3_600_000 });
+  const running = await start(`tls { cert_file: "${certFile}", key_file: "${keyFile}" }`);
+  await expect(connecting(running.url, { tlsCa: ca })).rejects.toThrow(/certificate of the server .* has expired/);
+  await authority.write(folder);
+  await running.restart();
+  await expect(connecting(running.url)).rejects.toThrow(/is not signed by a CA that this machine trusts: set its CA/);
+});
+
+test('a server that requires a client certificate says so at once', async () => {
+  const authority = await testAuthority();
+  const ca = join(folder, 'ca.crt');
+  writeFileSync(ca, authority.ca);
+  const { certFile, keyFile } = await authority.write(folder);
+  const running = await start(
+    `tls { cert_file: "${certFile}", key_file: "${keyFile}", ca_file: "${ca}", verify: true }`,
+  );
+  await expect(connecting(running.url, { tlsCa: ca })).rejects.toThrow(
+    /the server 127\.0\.0\.1:\d+ requires a client certificate: set --tls-cert and --tls-key/,
+  );
+});
