@@ -114,6 +114,11 @@ describeWith(['helm'], 'the chart', () => {
 
   test.each([
     ['a nats of nobody', { nats: { embedded: { enabled: false } } }, 'nats.url is needed'],
+    [
+      'two identities',
+      { nats: { tokenSecret: { name: 'x' }, userSecret: { name: 'y' } } },
+      'nats.tokenSecret and nats.userSecret exclude each other',
+    ],
     ['two nats', { nats: { embedded: { replicas: 2 } } }, /embedded.replicas|embedded\/replicas/],
     ['a word that is not known', { gateway: { enable: true } }, /enable/],
     ['a strategy that is not known', { drain: { strategy: 'kubectl' } }, /strategy/],
@@ -141,6 +146,57 @@ describeWith(['helm'], 'the chart', () => {
     ],
   ] as const)('refuses %s, and says what is wrong', (_what, values, words) => {
     expect(() => render(helm, values)).toThrow(words);
+  });
+
+  test('has services and appliers connect with their own secrets, which are files', () => {
+    const objects = render(helm, VALUES["a nats of one's own, with TLS and users"] as object);
+    const files = (object: Rendered): unknown => {
+      const env = containerOf(object).env.filter(({ name }) => /^(NATS|SLUICE_(NATS|CREDS|TOKEN))/.test(name));
+      const volume = podOf(object).volumes?.find(({ name }) => name === 'nats-credentials');
+      return [env, volume];
+    };
+    // Kubernetes reads the modes as octal numbers, and this parser as decimal ones.
+    const item = (key: string, path = key): object => ({ key, path });
+    const tls = [
+      { name: 'SLUICE_NATS_CERT', value: '/etc/sluice/nats/tls.crt' },
+      { name: 'SLUICE_NATS_KEY', value: '/etc/sluice/nats/tls.key' },
+      { name: 'SLUICE_NATS_CA', value: '/etc/sluice/nats/ca.crt' },
+      { name: 'SLUICE_NATS_TLS_FIRST', value: 'true' },
+    ];
+    const certificate = (name: string): object => ({ secret: { name, items: [item('tls.crt'), item('tls.key')] } });
+    const ca = { secret: { name: 'ca', items: [item('ca.crt')] } };
+    for (const service of of(objects, 'Deployment'))
+      expect(files(service)).toEqual([
+        [
+          { name: 'NATS_URL', value: 'tls://a:4222' },
+          { name: 'SLUICE_NATS_USER', valueFrom: { secretKeyRef: { name: 'services', key: 'username' } } },
+          { name: 'SLUICE_NATS_PASSWORD_FILE', value: '/etc/sluice/nats/password' },
+          ...tls,
+        ],
+        {
+          name: 'nats-credentials',
+          projected: {
+            defaultMode: 440,
+            sources: [{ secret: { name: 'services', items: [item('password')] } }, certificate('services-tls'), ca],
+          },
+        },
+      ]);
+    expect(of(objects, 'DaemonSet').map(files)).toEqual([
+      [
+        [
+          { name: 'NATS_URL', value: 'tls://a:4222' },
+          { name: 'SLUICE_NATS_NKEY', value: '/etc/sluice/nats/nkey' },
+          ...tls,
+        ],
+        {
+          name: 'nats-credentials',
+          projected: {
+            defaultMode: 400,
+            sources: [{ secret: { name: 'nodes', items: [item('nkey')] } }, certificate('nodes-tls'), ca],
+          },
+        },
+      ],
+    ]);
   });
 
   test('runs each service twice, ready only with the ledger read, and one of them at least while nodes are drained', () => {

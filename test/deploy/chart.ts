@@ -74,6 +74,16 @@ export const VALUES: Readonly<Record<string, object>> = {
     },
     applier: { credentialsSecret: { name: 'nodes' } },
   },
+  "a nats of one's own, with TLS and users": {
+    nats: {
+      embedded: { enabled: false },
+      url: 'tls://a:4222',
+      userSecret: { name: 'services' },
+      certificateSecret: { name: 'services-tls' },
+      tls: { caSecret: { name: 'ca' }, handshakeFirst: true },
+    },
+    applier: { nkeySecret: { name: 'nodes' }, certificateSecret: { name: 'nodes-tls' } },
+  },
   'every backend': {
     applier: {
       backends: { units: true, sysctl: true, sshKeys: true, kernelArguments: true },

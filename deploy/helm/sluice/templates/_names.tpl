@@ -36,11 +36,63 @@ nats://{{ include "sluice.name" . }}-nats.{{ .Release.Namespace }}.svc:4222
 {{- end }}
 {{- end }}
 
+{{- /* How to connect, for services or appliers: (dict "root" $ "own" .Values.applier). "own" has their secrets. */}}
 {{- define "sluice.natsEnv" -}}
-- {name: NATS_URL, value: {{ include "sluice.natsUrl" . | quote }}}
-{{- with .Values.nats.tokenSecret }}{{ if .name }}
+{{- $nats := .root.Values.nats }}
+- {name: NATS_URL, value: {{ include "sluice.natsUrl" .root | quote }}}
+{{- with $nats.tokenSecret }}{{ if .name }}
 - {name: SLUICE_TOKEN, valueFrom: {secretKeyRef: {name: {{ .name }}, key: {{ .key }}}}}
 {{- end }}{{ end }}
+{{- if .own.credentialsSecret.name }}
+- {name: SLUICE_CREDS, value: /etc/sluice/nats/nats.creds}
+{{- end }}
+{{- if .own.nkeySecret.name }}
+- {name: SLUICE_NATS_NKEY, value: /etc/sluice/nats/nkey}
+{{- end }}
+{{- with .own.userSecret.name }}
+- {name: SLUICE_NATS_USER, valueFrom: {secretKeyRef: {name: {{ . }}, key: username}}}
+- {name: SLUICE_NATS_PASSWORD_FILE, value: /etc/sluice/nats/password}
+{{- end }}
+{{- if .own.certificateSecret.name }}
+- {name: SLUICE_NATS_CERT, value: /etc/sluice/nats/tls.crt}
+- {name: SLUICE_NATS_KEY, value: /etc/sluice/nats/tls.key}
+{{- end }}
+{{- if $nats.tls.caSecret.name }}
+- {name: SLUICE_NATS_CA, value: /etc/sluice/nats/ca.crt}
+{{- end }}
+{{- if $nats.tls.handshakeFirst }}
+- {name: SLUICE_NATS_TLS_FIRST, value: "true"}
+{{- end }}
+{{- end }}
+
+{{- /* What is mounted at /etc/sluice/nats for that; empty if there is nothing. */}}
+{{- define "sluice.natsSources" -}}
+{{- with .own.credentialsSecret }}{{ if .name }}
+- secret: {name: {{ .name }}, items: [{key: {{ .key }}, path: nats.creds}]}
+{{- end }}{{ end }}
+{{- with .own.nkeySecret }}{{ if .name }}
+- secret: {name: {{ .name }}, items: [{key: {{ .key }}, path: nkey}]}
+{{- end }}{{ end }}
+{{- with .own.userSecret.name }}
+- secret: {name: {{ . }}, items: [{key: password, path: password}]}
+{{- end }}
+{{- with .own.certificateSecret.name }}
+- secret: {name: {{ . }}, items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]}
+{{- end }}
+{{- with .root.Values.nats.tls.caSecret }}{{ if .name }}
+- secret: {name: {{ .name }}, items: [{key: {{ .key }}, path: ca.crt}]}
+{{- end }}{{ end }}
+{{- end }}
+
+{{- /* A client says in one way who it is: with a second one it would not start. */}}
+{{- define "sluice.oneIdentity" -}}
+{{- $used := list }}
+{{- if .root.Values.nats.tokenSecret.name }}{{ $used = append $used "nats.tokenSecret" }}{{ end }}
+{{- $own := .own }}{{ $of := .of }}
+{{- range list "credentialsSecret" "nkeySecret" "userSecret" }}
+{{- if (index $own .).name }}{{ $used = append $used (printf "%s.%s" $of .) }}{{ end }}
+{{- end }}
+{{- if gt (len $used) 1 }}{{ fail (printf "%s exclude each other: keep one of them" (join " and " $used)) }}{{ end }}
 {{- end }}
 
 {{- define "sluice.streamReplicas" -}}
