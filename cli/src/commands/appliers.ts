@@ -1,5 +1,6 @@
 import '../../../libs/process/src/lean-start.js';
 import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Command } from 'commander';
 import { connectNodeBus } from '#libs/client';
 import { connectBus, connectTarget } from '#libs/nats';
@@ -50,7 +51,10 @@ export async function appliers(session: Session, flags: AppliersFlags): Promise<
       version: packageVersion(),
     };
   };
-  const running = await runAppliers(nodes.map(optionsOf));
+  const running = await runAppliers(
+    nodes.map(optionsOf),
+    join(flags.data, `guard-${flags.shard.replace('/', '-of-')}`),
+  );
   await aborted(io.interrupted);
   await running.stop();
   await connection.close();

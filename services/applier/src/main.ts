@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CommanderError, Option } from 'commander';
 import { createLogger } from '#libs/process';
-import { runGuard, serveApplier, type GuardOrder } from './shell/index.js';
+import { runGuard, serveApplier } from './shell/index.js';
 import { applierCommand } from './shell/options.js';
 
 /** Set by the bundle, in which there is no package.json. */
@@ -16,11 +16,16 @@ async function main(): Promise<void> {
   const interrupt = new AbortController();
   const command = applierCommand('sluice-applier')
     .version(version)
-    .addOption(new Option('--guard <order>').hideHelp())
+    .addOption(new Option('--guard <id and file>').hideHelp())
     .showHelpAfterError('(run sluice-applier --help for usage)')
     .exitOverride();
   command.action(async ({ guard }: { readonly guard?: string }) => {
-    if (guard !== undefined) return void (await runGuard(JSON.parse(guard) as GuardOrder, createLogger('guard')));
+    if (guard !== undefined) {
+      const [id = ''] = guard.split(' ', 1);
+      const seconds = await runGuard(id, guard.slice(id.length + 1), createLogger('guard'));
+      process.stdout.write(`${seconds}\n`, () => process.exit(0));
+      return;
+    }
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupt.abort());
     const guardCommand = [process.execPath, __filename, '--guard'];
     await serveApplier(command, { version, interrupted: interrupt.signal, guardCommand });

@@ -64,8 +64,7 @@ const AFTER: After = {
     isRefusal(originals) ? begunWith(state, { failure: failureOf(originals) }) : begunWith(state, { originals }),
   'run-probes': (state, _, results) =>
     state.journal.work === undefined ? begunWith(state, { before: results }) : progressed(state, { probes: results }),
-  guard: (state, _, refusal) =>
-    progressed(state, refusal === undefined ? { guarded: true } : { failure: failureOf(refusal) }),
+  guard: (state, { lease }, refusal) => guarded(remember(state, { guarded: lease }), refusal),
   apply: (state, _, refusal) => moved(state, refusal),
   restore: (state, _, refusal) => moved(state, refusal),
   act: (state, { action }, refusal) => acted(state, action, refusal),
@@ -178,6 +177,14 @@ function reportMade(state: State, journal: Journal, nowMs: number): State {
 function begunWith(state: State, part: Partial<Preparation>): State {
   const { begun } = state.memory;
   return begun === undefined ? state : remember(state, { begun: { ...begun, ...part } });
+}
+
+/** Without a guard nothing begins, and what has begun is rolled back. A rollback continues without one. */
+function guarded(state: State, refusal: Refusal | undefined): State {
+  const { work } = state.journal;
+  if (refusal === undefined || work?.phase === 'rolling-back') return state;
+  const failure = failureOf(refusal);
+  return work === undefined ? begunWith(state, { failure }) : progressed(state, { failure });
 }
 
 /** After an item. In a change, the first refusal starts the rollback. A rollback notes it and does the other items. */

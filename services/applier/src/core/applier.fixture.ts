@@ -1,6 +1,6 @@
 import type { Config } from '#libs/contracts';
 import { EMPTY, lease, MEMORY_KINDS, MemoryNode, newBus, takeReports, type MemoryBus } from '../testing/memory-node.js';
-import { advance, nextStep, start, type Self, type Settings, type State, type Step } from './index.js';
+import { advance, nextStep, start, type Hang, type Self, type Settings, type State, type Step } from './index.js';
 
 export const SETTINGS = { kinds: MEMORY_KINDS, emptyHash: EMPTY, readEveryMs: 60_000, driftCheckMs: 60_000 };
 export const ABLE = ['kind:File', 'action:restart', 'action:reload', 'action:daemon-reload', 'action:reboot'];
@@ -23,6 +23,8 @@ export class Bench {
   hangs = false;
   random = 7;
   self: Self = SELF;
+  /** What a guard left for the next process. */
+  hang: Hang | undefined;
   readonly steps: Step[] = [];
   readonly bus: MemoryBus = newBus();
   readonly machine = new MemoryNode('n', this.bus);
@@ -101,6 +103,7 @@ export class Bench {
       bootId: this.boot,
       nowMs: this.nowMs,
       random: this.random,
+      hang: this.hang,
     });
   }
 }

@@ -31,7 +31,7 @@ it('changes nothing before a guard outside of it is set, for the time at which i
   expect(node.last).toMatchObject({ kind: 'applied', hash: A });
 });
 
-it('sets one again in every run, and none where nothing can cut the node off', () => {
+it('sets one for every lease, and again in every run', () => {
   const node = bench();
   let set = 0;
   node.machine.guard = () => void (set += 1);
@@ -42,7 +42,77 @@ it('sets one again in every run, and none where nothing can cut the node off', (
   expect(set).toBe(2);
   node.grant({ lease: 'l2', hash: hash('b'), from: A, ledger: 9 });
   node.settle();
-  expect([set, node.last?.hash]).toEqual([2, hash('b')]);
+  expect([set, node.last?.hash]).toEqual([3, hash('b')]);
+});
+
+it('sets one again for a rollback that another process continues, and rolls back without one too', () => {
+  const node = bench();
+  node.machine.probes = (name) => name !== 'gate' || !node.machine.files.has('/other');
+  node.config('b', [file('/other', 'new'), probe('gate')]);
+  node.grant({ hash: hash('b') });
+  while (node.machine.readJournal().work?.phase !== 'rolling-back') node.step();
+  let asked = 0;
+  node.machine.guard = () => {
+    asked += 1;
+    return { fault: 'node', reason: 'guard: no more processes' };
+  };
+  node.restart();
+  node.settle();
+  expect(asked).toBe(1);
+  expect(node.bus.reports).toContainEqual(
+    expect.objectContaining({ kind: 'invalid', probe: 'gate', hash: EMPTY, restored: true }),
+  );
+  expect(node.machine.files.has('/other')).toBe(false);
+});
+
+describe('an applier that its guard killed, because it hung', () => {
+  const HANG = {
+    lease: 'l1',
+    reason: 'the applier did not respond for 20 s in the step apply, so its guard killed it',
+  };
+
+  it.each([
+    ['node', 'failed'],
+    ['content', 'invalid'],
+  ] as const)('in a change, by the fault of the %s, is followed by one that rolls back: %s', (fault, verdict) => {
+    const node = bench();
+    node.grant({ hash: hash('b') });
+    while (!node.machine.files.has('/other')) node.step();
+    node.hang = { ...HANG, fault };
+    node.restart();
+    const before = node.steps.length;
+    node.settle();
+    expect(node.last).toMatchObject({ lease: 'l1', verdict, reason: HANG.reason, hash: EMPTY, restored: true });
+    expect(node.machine.files.has('/other')).toBe(false);
+    expect(node.steps.slice(before).filter((step) => step.do === 'run-probes' || step.do === 'apply')).toEqual([]);
+  });
+
+  it.each([
+    ['node', 'failed'],
+    ['content', 'invalid'],
+  ] as const)(
+    'before a change, by the fault of the %s, is followed by one that does not begin it: %s',
+    (fault, verdict) => {
+      const node = bench();
+      node.grant({ hash: hash('b') });
+      while (node.steps.at(-1)?.do !== 'check') node.step();
+      node.hang = { ...HANG, fault };
+      node.restart();
+      const before = node.steps.length;
+      node.settle();
+      expect(node.last).toMatchObject({ lease: 'l1', verdict, reason: HANG.reason, hash: EMPTY, restored: true });
+      expect(node.steps.slice(before).filter((step) => step.do === 'run-probes' || step.do === 'apply')).toEqual([]);
+    },
+  );
+
+  it('in one lease carries out the next one', () => {
+    const node = bench();
+    node.hang = { ...HANG, fault: 'content' };
+    node.restart();
+    node.grant({ lease: 'l2', hash: hash('b') });
+    node.settle();
+    expect(node.last).toMatchObject({ lease: 'l2', verdict: 'applied', hash: hash('b') });
+  });
 });
 
 it('fails without a guard, and has then touched nothing', () => {

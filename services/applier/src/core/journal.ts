@@ -91,8 +91,6 @@ interface Intent {
   readonly passedBefore: readonly string[];
   /** How the node differed from `to` before the change. */
   readonly changed: readonly string[];
-  /** The change may cut the node off, so nothing is changed before a guard outside this process is set. */
-  readonly guarded?: boolean | undefined;
   /** The boot on which the work began. A later boot has started with the new content. */
   readonly begunOn?: string | undefined;
   /** Journaled before the reboot command runs, so that the next process knows why the machine rebooted. */
@@ -130,6 +128,11 @@ export interface Failure {
   readonly probe: string;
   /** The action that would have escalated to a reboot if the lease had allowed one. */
   readonly escalated?: Escalation | undefined;
+}
+
+/** The applier hung in this lease, and its guard killed it. The lease goes no further. */
+export interface Hang extends Pick<Failure, 'fault' | 'reason'> {
+  readonly lease: string;
 }
 
 /** A resource as it was before Sluice. The backend of its kind saves, reads and restores it. */
@@ -173,7 +176,7 @@ export function forward(
   lease: LeaseView,
   readMs: number,
   bootId: string,
-  found: Pick<Intent, 'passedBefore' | 'changed' | 'guarded' | 'escalated'>,
+  found: Pick<Intent, 'passedBefore' | 'changed' | 'escalated'>,
 ): Forward {
   return {
     phase: 'forward',

@@ -16,6 +16,8 @@ import { workingStep } from './working.js';
  * 6 Reports are sent only while there is no work.
  * 7 Work that has started does not wait for a journal that cannot be written. Only its end, and a reboot, do: the
  *   rollback is carried out from memory, and recorded when that is possible.
+ * 8 Nothing on the node changes before a guard outside this process runs. Each run sets one for each lease.
+ * 9 A lease in which an applier hung goes no further.
  */
 export function nextStep(state: State, nowMs: number): Step {
   const step = chosenStep(state, nowMs);

@@ -1,5 +1,5 @@
 import type { Action, Config, ConfigEntry, LeaseView, StatusView } from '#libs/contracts';
-import type { Failure, Journal, Original, Originals, OwnReport } from './journal.js';
+import type { Failure, Journal, Original, Originals, OwnReport, Work } from './journal.js';
 
 /** What the core needs to know about kinds. Pure. */
 export interface Kinds {
@@ -10,8 +10,7 @@ export interface Kinds {
   /** The kinds that the kernel loses at a reboot. */
   readonly forgotten: readonly string[];
   /**
-   * Whether the change from one config to another may cut the node off. If so, it needs a guard, and the probes of the
-   * control plane also run.
+   * Whether the change from one config to another may cut the node off. If so, the probes of the control plane run too.
    */
   mayCutOff(from: Config, to: Config): boolean;
   /**
@@ -33,6 +32,12 @@ export type Item =
   /** No config manages the resource any more, so its original is restored. */
   | { readonly do: 'restore'; readonly key: string; readonly original: Original };
 
+export const guardStep = ({ lease, applyMs }: Pick<Work, 'lease' | 'applyMs'>, atMs: number): Step => ({
+  do: 'guard',
+  lease,
+  atMs,
+  applyMs,
+});
 export const itemStep = (item: Item, untilMs: number): Step => (item.do === 'apply' ? { ...item, untilMs } : item);
 /** The same during a rollback: on a disk that is full, it may use the space that was set aside for it. */
 export const rollbackItemStep = (item: Item, untilMs: number): Step =>
@@ -62,8 +67,8 @@ export type Step =
   /** Saves the originals of the resources of these entries, except `known` ones. Contents go to the state folder. */
   | { readonly do: 'read-before'; readonly entries: readonly ConfigEntry[]; readonly known: Originals }
   | { readonly do: 'run-probes'; readonly probes: readonly ConfigEntry[]; readonly untilMs: number }
-  /** Starts another process that rolls back at this time, unless this one has confirmed or rolled back by then. */
-  | { readonly do: 'guard'; readonly lease: string; readonly atMs: number }
+  /** Makes sure that another process rolls back if this one hangs, or is gone at this time and has not confirmed. */
+  | { readonly do: 'guard'; readonly lease: string; readonly atMs: number; readonly applyMs: number }
   | { readonly do: 'apply'; readonly entry: ConfigEntry; readonly untilMs: number; readonly isRollback?: true }
   | { readonly do: 'restore'; readonly key: string; readonly original: Original; readonly isRollback?: true }
   /**

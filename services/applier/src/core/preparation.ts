@@ -1,10 +1,10 @@
 import { mayRestart } from './actions.js';
 import { driftToReport } from './drift.js';
-import { forward, type LeaseResult, type Failure, type Journal } from './journal.js';
+import { forward, rollBackAt, type LeaseResult, type Failure, type Journal } from './journal.js';
 import { claimedTwice, inOrder, probesOf, wayTo } from './plan.js';
-import type { Step } from './ports.js';
+import { guardStep, type Step } from './ports.js';
 import { deal } from './reports.js';
-import { inHand, type Preparation, type State } from './state.js';
+import { hangIn, inHand, type Preparation, type State } from './state.js';
 
 /** The share of the lease after which nothing new starts. The probes before a change end sooner. */
 const BEGIN_SHARE = 1 / 2;
@@ -15,7 +15,8 @@ export function preparingStep(state: State, begun: Preparation, nowMs: number): 
   const { lease, readMs } = begun;
   const { journal, memory } = state;
   const { kinds } = state.settings;
-  if (begun.failure !== undefined) return giveUp(state, begun, begun.failure);
+  const failure = begun.failure ?? hangIn(state, lease.lease);
+  if (failure !== undefined) return giveUp(state, begun, failure);
   const lastMs = readMs + lease.applyMs * BEGIN_SHARE;
   if (nowMs >= lastMs) {
     const reason = `nothing was started: ${lease.applyMs} ms is not enough time to apply and to roll back${begun.trouble === '' ? '' : `: ${begun.trouble}`}`;
@@ -33,6 +34,7 @@ export function preparingStep(state: State, begun: Preparation, nowMs: number): 
   const mayCutOff = kinds.mayCutOff(inHand(state, journal.inForce) ?? config, config);
   const twice = claimedTwice(config, kinds);
   if (twice !== undefined) return giveUp(state, begun, { fault: 'content', reason: twice, probe: '' });
+  if (memory.guarded !== lease.lease) return guardStep(lease, rollBackAt(readMs, lease.applyMs));
   if (!begun.checked)
     return {
       do: 'check',
@@ -61,7 +63,6 @@ export function preparingStep(state: State, begun: Preparation, nowMs: number): 
   const work = forward(lease, readMs, memory.bootId, {
     passedBefore: passed,
     changed: begun.changed,
-    ...(mayCutOff ? { guarded: true } : {}),
     ...escalated,
   });
   return { do: 'write-journal', journal: { ...journal, originals, work } };

@@ -2,7 +2,7 @@ import type { Action, Config } from '#libs/contracts';
 import { actStep, rollbackActions, rebooting } from './actions.js';
 import type { RollingBack, Originals, Outstanding } from './journal.js';
 import { probesOf, stillManaged, rollbackTo } from './plan.js';
-import { rollbackItemStep, type Item, type Step } from './ports.js';
+import { guardStep, rollbackItemStep, type Item, type Step } from './ports.js';
 import { deal } from './reports.js';
 import { inHand, START, type State } from './state.js';
 
@@ -32,8 +32,10 @@ function rollbackEndMs({ memory: { bootId } }: State, work: RollingBack, nowMs: 
  */
 export function rollbackStep(state: State, work: RollingBack, nowMs: number): Step {
   const { journal } = state;
-  const { progress, absent, bus, settled } = state.memory;
+  const { progress, absent, bus, settled, guarded } = state.memory;
   const { kinds } = state.settings;
+  // The process has restarted in the middle of the rollback.
+  if (guarded !== work.lease) return guardStep(work, nowMs);
   if (nowMs < progress.againAtMs)
     return settled ? { do: 'wait', untilMs: progress.againAtMs } : { do: 'settle', untilMs: nowMs + BACK_STEP_MS };
   const config = inHand(state, work.from);

@@ -2,7 +2,7 @@ import { advance } from './advance.js';
 import { nextStep } from './next-step.js';
 import { mayBeWrittenLater, type Journal } from './journal.js';
 import { type Log, type Notice, type Outcome, type Refusal, type Step, UNREACHABLE } from './ports.js';
-import { hear, type State } from './state.js';
+import { hear, leaseAtWork, type State } from './state.js';
 
 const AGAIN_FIRST_MS = 1_000;
 const AGAIN_LAST_MS = 60_000;
@@ -29,6 +29,11 @@ export class ApplierRun {
 
   get journal(): State['journal'] {
     return this.state.journal;
+  }
+
+  /** The lease that the applier works on. */
+  get lease(): string | undefined {
+    return leaseAtWork(this.state);
   }
 
   hear(notice: Notice): void {

@@ -1,6 +1,6 @@
 import { EMPTY_CONFIG, type Config, type LeaseView, type StatusView } from '#libs/contracts';
 import { draw, type Chance } from './chance.js';
-import type { Escalation, Failure, Journal, Originals } from './journal.js';
+import type { Escalation, Failure, Hang, Journal, Originals } from './journal.js';
 import type { Difference, Notice, Kinds, ProbeResult } from './ports.js';
 
 /** The state of an applier: its journal, which is on disk, and its memory, which is lost at kill -9. */
@@ -66,6 +66,10 @@ export interface Memory {
   readonly mend: Retry;
   readonly drift: Drift;
   readonly untidy: boolean;
+  /** The lease for which this run has set a guard. */
+  readonly guarded: string | undefined;
+  /** The lease in which the run before hung. */
+  readonly hang: Hang | undefined;
 }
 
 export interface Retry {
@@ -102,8 +106,6 @@ export interface Progress {
   readonly escalating: Escalation | undefined;
   /** The unit of the escalated action was checked. */
   readonly unitRead: boolean;
-  /** This run has set a guard outside this process. */
-  readonly guarded: boolean;
   readonly differences: readonly Difference[] | undefined;
   readonly probes: readonly ProbeResult[] | undefined;
   readonly failure: Failure | undefined;
@@ -116,7 +118,6 @@ export const START: Progress = {
   troubles: [],
   escalating: undefined,
   unitRead: false,
-  guarded: false,
   differences: undefined,
   probes: undefined,
   failure: undefined,
@@ -130,6 +131,7 @@ export interface Environment {
   readonly nowMs: number;
   /** A random number below 2^32. */
   readonly random: number;
+  readonly hang?: Hang | undefined;
 }
 
 /** The state of an applier when it starts from a journal. */
@@ -165,6 +167,8 @@ export function start(settings: Settings, self: Self, journal: Journal, outside:
       mend: { count: 0, dueMs: nowMs },
       drift: { dueMs: nowMs + value * settings.driftCheckMs, found: undefined, reported: undefined },
       untidy: true,
+      guarded: undefined,
+      hang: outside.hang,
     },
   };
 }
@@ -216,6 +220,14 @@ export const hasForgotten = ({ journal, memory, settings: { kinds, emptyHash } }
   (journal.madeIn !== memory.bootId || memory.forgot);
 /** Whether this node can reboot. */
 export const canReboot = (state: State): boolean => state.self.capabilities.includes('action:reboot');
+
+/** The lease that the applier works on, or prepares. */
+export const leaseAtWork = ({ journal, memory }: State): string | undefined =>
+  journal.work?.lease ?? memory.begun?.lease.lease;
+
+/** The failure of a lease in which the applier hung. */
+export const hangIn = ({ memory: { hang } }: State, lease: string): Failure | undefined =>
+  hang?.lease === lease ? { fault: hang.fault, reason: hang.reason, probe: '' } : undefined;
 
 /** The config with this hash, if it is loaded. */
 export const inHand = (state: State, hash: string): Config | undefined =>

@@ -2,9 +2,9 @@ import { actStep, escalatedWork, forwardActions, rebooting } from './actions.js'
 import { rollbackStep } from './rollback.js';
 import { rollBackAt, type Confirming, type Failure, type Forward, type Work } from './journal.js';
 import { forgottenOf, probesOf, stillManaged, wayTo } from './plan.js';
-import { itemStep, type Item, type Step } from './ports.js';
+import { guardStep, itemStep, type Item, type Step } from './ports.js';
 import { deal } from './reports.js';
-import { inHand, type State } from './state.js';
+import { hangIn, inHand, type State } from './state.js';
 
 /** The share of the remaining time for the machine to come up; the rest is for checking again. */
 const SETTLING_SHARE = 1 / 2;
@@ -23,18 +23,20 @@ export function workingStep(state: State, work: Work, nowMs: number): Step {
 }
 
 function forwardStep(state: State, work: Forward | Confirming, nowMs: number): Step {
-  const { journal } = state;
-  const { progress } = state.memory;
+  const { journal, memory } = state;
+  const { progress } = memory;
   const { kinds } = state.settings;
+  const hang = hangIn(state, work.lease);
+  if (hang !== undefined) return turn(state, work, { ...hang, reason: because(work, hang.reason) });
   if (progress.failure !== undefined) return judge(state, work, progress.failure, nowMs);
   if (nowMs >= work.rollBackAtMs) return turn(state, work, tooLate(work));
+  if (memory.guarded !== work.lease) return guardStep(work, work.rollBackAtMs);
   const config = inHand(state, work.to);
   if (config === undefined)
     return state.memory.absent.has(work.to)
       ? turn(state, work, lostConfig(work.to))
       : { do: 'load-config', hash: work.to };
   const items = wayTo(config, journal.originals, kinds);
-  if (work.guarded === true && !progress.guarded) return { do: 'guard', lease: work.lease, atMs: work.rollBackAtMs };
   // After a reboot, nothing is applied except what the kernel lost. Everything else is only read back.
   const doing = work.phase === 'forward' ? doStep(state, work, items, nowMs) : remakeStep(state, work, items);
   if (doing !== undefined) return doing;

@@ -27,7 +27,7 @@ const TURN_MS = 10;
  * An open file or folder. What the page cache answers is called in place: handing it to another thread costs ten times
  * as much as the call (measured: 9.2 → 7.0 ms of CPU per node and change). What waits for the disk (`fsync`, `rename`,
  * `unlink`, `mkdir`, long contents, `/proc`) stays on the thread pool. The price: on a file system that hangs, the
- * applier hangs too, without heartbeats.
+ * applier hangs too, and in a change its guard kills it.
  */
 export class OpenFile {
   private isOpen = true;

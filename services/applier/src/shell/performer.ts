@@ -28,6 +28,9 @@ import type { StateFolder } from './state/state-folder.js';
 /** How long the services of a new installation may take to create what appliers read. */
 const NEW_MS = 60_000;
 
+/** A step of a rollback that says no other time: thousands of files are read back in one. */
+const LONGEST_STEP_MS = 300_000;
+
 /** Carries out the steps of one applier on this machine. */
 export class Performer {
   private readonly actor: Actor;
@@ -54,9 +57,21 @@ export class Performer {
     const steps = applier.steps();
     for (let next = steps.next(); next.done !== true;) {
       const step = next.value;
+      this.tellGuard(applier, step);
       const outcome = step.do === 'wait' ? this.wait(step.untilMs) : this.perform(step);
       next = steps.next(await outcome.catch((error: Error) => error));
     }
+    // What was begun stays guarded: if no applier comes back in time, it is rolled back.
+    if (applier.journal.work === undefined) this.surroundings.guard.release();
+  }
+
+  /** Until its deadline, the time of the whole change counts. A rollback takes its time, and each of its steps ends. */
+  private tellGuard({ lease, journal: { work } }: ApplierRun, step: Step): void {
+    const { guard } = this.surroundings;
+    const nowMs = this.clock();
+    if (lease === undefined) return guard.release();
+    if (work === undefined || (work.phase !== 'rolling-back' && nowMs < work.rollBackAtMs)) return guard.feed(step.do);
+    guard.feed(step.do, 'untilMs' in step ? step.untilMs : nowMs + LONGEST_STEP_MS);
   }
 
   private wait(untilMs: number): Promise<void> {
@@ -75,7 +90,7 @@ export class Performer {
       case 'write-journal':
         return refused('', () => this.writeJournal(step.journal));
       case 'guard':
-        return refused('guard', () => this.surroundings.guard.set(step.lease, step.atMs));
+        return refused('guard', () => this.surroundings.guard.set(step.lease, step.atMs, step.applyMs));
       case 'load-config':
         return this.load(step.hash);
       case 'tidy':

@@ -207,6 +207,7 @@ it('serves hundreds of nodes in one process', async () => {
   const buses = Array.from({ length: 200 }, (_, i) => new MemoryNodeBus(`w-${i}`));
   const running = await runAppliers(
     buses.map((bus) => ({ node: bus.node, labels: {}, root: host.root, stateDir: join(host.folder, bus.node), bus })),
+    join(host.folder, 'guard'),
   );
   await Promise.all(buses.map((bus) => bus.reported(({ kind }) => kind === 'announced')));
   await Promise.all(buses.map((bus) => bus.roll(config(file(`/${bus.node}`, 'x')))));
@@ -340,10 +341,11 @@ describe('the state folder', () => {
     await expect(runApplier({ ...options, node: 'other', stateDir: host.state })).rejects.toThrow(
       /journal of node w-1\.dc1, not of other/,
     );
-    const running = await runAppliers([
+    const all = [
       { ...options, node: 'other', stateDir: host.state },
       { ...options, node: 'w-1.dc1', stateDir: join(host.folder, 's2') },
-    ]);
+    ];
+    const running = await runAppliers(all, join(host.folder, 'guard'));
     expect([running.appliers.map(({ node }) => node), running.refused.map(({ node }) => node)]).toEqual([
       ['w-1.dc1'],
       ['other'],

@@ -8,12 +8,13 @@ import type { NetworkSettings } from './backends/network/tools.js';
 import { BACKENDS } from './backends/registry.js';
 import { bootClock, bootId } from './boot.js';
 import { BusPort, type BusSource } from './bus-port.js';
-import { guardFor, type Guard } from './guard/guard.js';
+import { NO_GUARD, ProcessGuard, type Guard } from './guard/guard.js';
 import { findHost, type HostSettings } from './host/host.js';
 import { Performer } from './performer.js';
 import type { Backend, Clock, Surroundings } from './ports.js';
 import { controlPlane, controlPlaneBefore } from './probes/control-plane.js';
 import { EMPTY_HASH } from './state/config-text.js';
+import { readHang } from './state/hang-file.js';
 import { StateFolder } from './state/state-folder.js';
 
 /** One applier: which node, where, and on which bus. */
@@ -44,8 +45,10 @@ export interface ApplierOptions {
    * gateway.
    */
   readonly reach?: readonly string[] | false;
-  /** What runs `runGuard` with an order as its last word; by default this applier's own program. */
+  /** What runs `runGuard` with `ID FILE` as its last word; by default this applier's own program. */
   readonly guardCommand?: readonly string[];
+  /** The guard of its process, where other appliers share it; by default one of its own. */
+  readonly guard?: ProcessGuard;
   /** It rolls back in place of another one, and an applier that starts meanwhile waits for it. */
   readonly asGuard?: boolean;
   readonly log?: Log;
@@ -128,13 +131,18 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
       version: options.version ?? '',
       fresh: options.fresh ?? false,
     };
-    const outside = { bootId: options.bootId ?? bootId(), nowMs: clock(), random: Math.floor(random() * 2 ** 32) };
+    const outside = {
+      bootId: options.bootId ?? bootId(),
+      nowMs: clock(),
+      random: Math.floor(random() * 2 ** 32),
+      hang: await readHang(options.stateDir),
+    };
     const bus = new BusPort(options.bus, (notice: Notice) => applier.hear(notice));
     const performer = new Performer(
       state,
       bus,
       backends,
-      { ...surroundings, guard: guardOf(options, clock) },
+      { ...surroundings, guard: guardOf(options, clock, log) },
       clock,
       log,
     );
@@ -168,16 +176,32 @@ const capabilitiesOf = (surroundings: Surroundings): readonly string[] =>
   ].sort();
 
 /** A root of its own is a node of its own: the machine's network is not its business. */
-function networkFor({ root = '/', network, stateDir }: ApplierOptions): Promise<NodeNetwork> {
-  const settings = network ?? (root === '/' ? {} : false);
-  return settings === false ? Promise.resolve(NO_NETWORK) : nodeNetwork(settings, stateDir);
+const networkOf = ({ root = '/', network }: ApplierOptions): NetworkSettings | false =>
+  network ?? (root === '/' ? {} : false);
+
+function networkFor(options: ApplierOptions): Promise<NodeNetwork> {
+  const settings = networkOf(options);
+  return settings === false ? Promise.resolve(NO_NETWORK) : nodeNetwork(settings, options.stateDir);
 }
 
-/** A guard is this program once more; `main.js` starts it. */
-function guardOf({ node, root = '/', stateDir, network, host, guardCommand }: ApplierOptions, clock: Clock): Guard {
-  const command = guardCommand ?? [process.execPath, join(__dirname, '..', 'main.js'), '--guard'];
-  return guardFor({ node, root, stateDir, network: network === false ? {} : (network ?? {}), host, command, clock });
+function guardOf(options: ApplierOptions, clock: Clock, log: Log): Guard {
+  const { node, root = '/', stateDir, host, guardCommand } = options;
+  if (options.asGuard === true) return NO_GUARD;
+  const guard = options.guard ?? processGuard(join(stateDir, WATCH), guardCommand, clock, log);
+  return guard.of({ node, root, stateDir, network: networkOf(options), host });
 }
+
+/** What a process and its guard share, in the state folder of a node that has a process of its own. */
+const WATCH = 'guard';
+
+/** A guard is this program once more; `main.js` starts it. */
+const processGuard = (file: string, command: readonly string[] | undefined, clock: Clock, log: Log): ProcessGuard =>
+  new ProcessGuard({
+    file,
+    command: command ?? [process.execPath, join(__dirname, '..', 'main.js'), '--guard'],
+    clock,
+    log,
+  });
 
 const NO_NETWORK: NodeNetwork = { capabilities: [], backends: [] };
 
@@ -227,8 +251,14 @@ export interface RunningAppliers {
 /** So many start at a time: each reads its journal, and a thousand at once would need as many open files. */
 const AT_A_TIME = 32;
 
-/** Starts many appliers; give each a bus of its own on one shared connection. */
-export async function runAppliers(many: readonly ApplierOptions[]): Promise<RunningAppliers> {
+/**
+ * Starts many appliers, with one guard for all; give each a bus of its own on one shared connection. The process and
+ * its guard share `watchFile`.
+ */
+export async function runAppliers(all: readonly ApplierOptions[], watchFile: string): Promise<RunningAppliers> {
+  const [{ guardCommand, clock = bootClock, log = SILENT } = {}] = all;
+  const guard = processGuard(watchFile, guardCommand, clock, log);
+  const many = all.map((options) => ({ ...options, guard }));
   const appliers: RunningApplier[] = [];
   const refused: { node: string; error: Error }[] = [];
   for (let i = 0; i < many.length; i += AT_A_TIME) {

@@ -1,115 +1,145 @@
-import { spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync, openSync, closeSync } from 'node:fs';
-import { join } from 'node:path';
-import type { NetworkSettings } from '../backends/network/tools.js';
-import type { HostSettings } from '../host/host.js';
+import { randomBytes } from 'node:crypto';
+import type { Log } from '../../core/index.js';
 import type { Clock } from '../ports.js';
+import { ChangeRecord, type GuardedApplier, type GuardedChange } from './guarded-change.js';
+import { startSentinel, type Sentinel } from './sentinel.js';
+import { WatchFile } from './watch-file.js';
 
-/** What another process needs to know to roll back in place of an applier that cannot any more. */
-export interface GuardOrder {
-  readonly node: string;
-  readonly root: string;
-  readonly stateDir: string;
-  readonly network: NetworkSettings;
-  readonly host?: HostSettings | undefined;
-  readonly lease: string;
-  /** Milliseconds of CLOCK_BOOTTIME: from here on the applier itself would roll back. */
-  readonly atMs: number;
-}
-
-/** Sets and ends what rolls back when the applier was killed. */
+/** Of an applier: what takes its place when it hangs or is gone in the middle of a change. */
 export interface Guard {
-  /** Throws when there can be none: then the change is not begun. */
-  set(lease: string, atMs: number): Promise<void>;
-  /** It is not needed any more; one that is not ended finds nothing to do. */
+  /** From now on a change is under way. Throws when there can be no guard: then it does not start. */
+  set(lease: string, atMs: number, applyMs: number): Promise<void>;
+  /** The next step, before it starts. It is over at `untilMs`, or at `atMs` of the change. */
+  feed(step: string, untilMs?: number): void;
+  /** Nothing is under way any more. */
   release(): void;
 }
 
-/** The applier's own turn comes first. */
-const LATER_MS = 1_000;
-/** A service manager ends all processes of a unit with it: what has to outlive the applier must not be one of them. */
-const SYSTEMD = '/run/systemd/system';
+/** Of an applier that is itself a guard. */
+export const NO_GUARD: Guard = { set: () => Promise.resolve(), feed: () => undefined, release: () => undefined };
 
-export interface GuardOptions extends Omit<GuardOrder, 'lease' | 'atMs'> {
-  /** Starts `runGuard` with the order as its last word. */
+/** Of the lease: so much longer than its turn an applier may take before it counts as hung. */
+const GRACE_SHARE = 1 / 6;
+const SHORTEST_GRACE_MS = 3_000;
+/** A machine under load may keep an event loop waiting for seconds. */
+const SHORTEST_HUNG_MS = 10_000;
+const BEAT_MS = 1_000;
+
+export interface ProcessGuardOptions {
+  /** The watch file, in a folder that outlives the process. */
+  readonly file: string;
+  /** Starts the guard: `[...command, 'ID FILE']`. */
   readonly command: readonly string[];
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 /**
- * A guard sleeps as a timer of systemd where there is one, else as a shell of its own session: no memory is held for
- * it.
+ * One guard for all appliers of a process. While any of them has a change under way, the event loop writes every second
+ * that it turns, and a sentinel outside the process looks whether it does. While none has, there is neither.
  */
-export function guardFor({ command, clock, ...settings }: GuardOptions): Guard {
-  let end: (() => void) | undefined;
-  return {
-    set: async (lease, atMs) => {
-      end?.();
-      const afterMs = Math.max(0, atMs - clock()) + LATER_MS;
-      const argv = [...command, JSON.stringify({ ...settings, lease, atMs } satisfies GuardOrder)];
-      end =
-        (existsSync(SYSTEMD) ? await asTimer(argv, afterMs, unitOf(settings.stateDir, lease)) : undefined) ??
-        (await asSleeper(argv, afterMs, settings.stateDir));
-    },
-    release: () => {
-      end?.();
-      end = undefined;
-    },
-  };
-}
+export class ProcessGuard {
+  private readonly changes = new Map<string, { change: GuardedChange; readonly record: ChangeRecord }>();
+  private id = '';
+  private file: WatchFile | undefined;
+  private sentinel: Promise<Sentinel> | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  private isFailing = false;
 
-/** The words that let systemd start it at that time. */
-export const timerWords = (argv: readonly string[], afterMs: number, unit: string): readonly string[] => [
-  'systemd-run',
-  '--quiet',
-  '--collect',
-  `--unit=${unit}`,
-  `--on-active=${(afterMs / 1_000).toFixed(3)}s`,
-  '--timer-property=AccuracySec=100ms',
-  '--',
-  ...argv,
-];
+  constructor(private readonly options: ProcessGuardOptions) {}
 
-const unitOf = (stateDir: string, lease: string): string =>
-  `sluice-guard-${createHash('sha256').update(`${stateDir} ${lease} ${process.pid}`).digest('hex').slice(0, 12)}`;
+  of(applier: GuardedApplier): Guard {
+    const { stateDir } = applier;
+    return {
+      set: (lease, atMs, applyMs) =>
+        this.set(applier, lease, atMs, applyMs).catch((error: Error) => {
+          throw new Error(`cannot be set in ${stateDir}: ${error.message}`, { cause: error });
+        }),
+      feed: (step, untilMs) => this.feed(stateDir, step, untilMs),
+      release: () => this.release(stateDir),
+    };
+  }
 
-/** Undefined where systemd does not take it. */
-async function asTimer(argv: readonly string[], afterMs: number, unit: string): Promise<(() => void) | undefined> {
-  const [command = '', ...rest] = timerWords(argv, afterMs, unit);
-  const code = await new Promise<number>((resolve) => {
-    const child = spawn(command, rest, { stdio: 'ignore' });
-    child.on('error', () => resolve(1));
-    child.on('exit', (status) => resolve(status ?? 1));
-  });
-  if (code !== 0) return undefined;
-  return () =>
-    void spawn('systemctl', ['stop', `${unit}.timer`], { stdio: 'ignore', detached: true })
-      .on('error', () => undefined)
-      .unref();
-}
+  private async set(applier: GuardedApplier, lease: string, atMs: number, applyMs: number): Promise<void> {
+    this.release(applier.stateDir);
+    const graceMs = Math.max(SHORTEST_GRACE_MS, applyMs * GRACE_SHARE);
+    const change: GuardedChange = {
+      ...applier,
+      lease,
+      pid: process.pid,
+      step: 'guard',
+      atMs,
+      untilMs: atMs,
+      graceMs,
+      hungMs: Math.max(SHORTEST_HUNG_MS, graceMs),
+    };
+    this.changes.set(applier.stateDir, { change, record: ChangeRecord.open(change) });
+    try {
+      if (this.sentinel === undefined) this.begin();
+      else this.beat();
+      await this.sentinel;
+    } catch (error) {
+      this.release(applier.stateDir);
+      throw error;
+    }
+  }
 
-function asSleeper(argv: readonly string[], afterMs: number, stateDir: string): Promise<() => void> {
-  const log = openSync(join(stateDir, 'guard.log'), 'w', 0o600);
-  return new Promise<() => void>((resolve, reject) => {
-    const child = spawn('/bin/sh', ['-c', 'sleep "$0" && exec "$@"', (afterMs / 1_000).toFixed(3), ...argv], {
-      stdio: ['ignore', log, log],
-      detached: true,
-      cwd: '/',
-    });
-    child.on('error', (error) => reject(new Error(`the guard cannot be started: ${error.message}`, { cause: error })));
-    child.on('spawn', () => {
-      child.unref();
-      resolve(() => endGroup(child.pid));
-    });
-  }).finally(() => closeSync(log));
-}
+  private feed(stateDir: string, step: string, untilMs?: number): void {
+    const known = this.changes.get(stateDir);
+    if (known === undefined) return;
+    known.change = { ...known.change, step, untilMs: untilMs ?? known.change.atMs };
+    this.attempt(() => known.record.write(known.change));
+  }
 
-function endGroup(pid: number | undefined): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(-pid, 'SIGTERM');
-  } catch {
-    // it has ended
+  private release(stateDir: string): void {
+    const known = this.changes.get(stateDir);
+    if (known === undefined) return;
+    this.changes.delete(stateDir);
+    this.attempt(() => known.record.remove());
+    if (this.changes.size === 0) this.end();
+  }
+
+  private begin(): void {
+    this.id = randomBytes(6).toString('hex');
+    this.file = new WatchFile(this.options.file);
+    this.beat(true);
+    this.timer = setInterval(() => this.beat(), BEAT_MS).unref();
+    this.sentinel = startSentinel(this.options.command, this.id, this.options.file);
+    this.sentinel.catch(() => undefined);
+  }
+
+  private end(): void {
+    clearInterval(this.timer);
+    this.beat();
+    this.attempt(() => this.file?.close());
+    void this.sentinel?.then((sentinel) => sentinel.end()).catch(() => undefined);
+    [this.file, this.sentinel] = [undefined, undefined];
+  }
+
+  /** The event loop turns. */
+  private beat(isFirst = false): void {
+    const beatMs = this.options.clock();
+    const changes = [...this.changes.values()].map(({ change }) => change);
+    const dueMs = changes.length === 0 ? 0 : Math.min(...changes.map((change) => dueOf(change, beatMs)));
+    const write = (): void =>
+      this.file?.write({ id: this.id, beatMs, dueMs, stateDirs: changes.map(({ stateDir }) => stateDir) });
+    if (isFirst) write();
+    else this.attempt(write);
+  }
+
+  /** What cannot be written ends no change: the worst that follows is that the guard takes it for hung. */
+  private attempt(write: () => void): void {
+    try {
+      write();
+      this.isFailing = false;
+    } catch (error) {
+      if (!this.isFailing)
+        this.options.log.warn({ error: (error as Error).message }, 'the guard cannot be told that this process works');
+      this.isFailing = true;
+    }
   }
 }
+
+/** When an applier that says no more counts as hung, or its step as one that does not end. */
+export const dueOf = ({ untilMs, graceMs, hungMs }: GuardedChange, beatMs: number): number =>
+  Math.min(beatMs + hungMs, untilMs + graceMs);

@@ -6,8 +6,10 @@ import { config, file, Host } from '../applier-host.fixture.js';
 import { bootClock } from '../boot.js';
 import { runApplier } from '../index.js';
 import { decodeJournal } from '../state/journal-text.js';
-import { timerWords, type GuardOrder } from './guard.js';
+import { readChange } from './guarded-change.js';
 import { runGuard } from './run-guard.js';
+import { serviceWords } from './sentinel.js';
+import { readWatch, WatchFile } from './watch-file.js';
 
 const OLD = { b: '644 old' };
 const APPLY_MS = 3_000;
@@ -18,26 +20,19 @@ beforeEach(() => {
 });
 afterEach(() => host.end());
 
+const watchFile = () => join(host.state, 'guard');
 const journal = () => {
   const found = decodeJournal(readFileSync(join(host.state, 'journal.json'), 'utf8'));
   if (typeof found === 'string') throw new Error(found);
   return found;
 };
-const order = (more: Partial<GuardOrder> = {}): GuardOrder => ({
-  node: 'n',
-  root: host.root,
-  stateDir: host.state,
-  network: {},
-  lease: 'l2',
-  atMs: journal().work?.rollBackAtMs ?? bootClock(),
-  ...more,
-});
+const run = () => runGuard(readWatch(watchFile()).id, watchFile());
 
 /**
  * An applier in a process of its own that applies a file over an old one, and is killed or stopped between two of its
  * steps.
  */
-async function applierThatStops(dieAt: number): Promise<ChildProcess> {
+async function applierThatStops(dieAt: number, applyMs = APPLY_MS): Promise<ChildProcess> {
   const testing = join(__dirname, '../../testing');
   const plan = {
     root: host.root,
@@ -46,7 +41,7 @@ async function applierThatStops(dieAt: number): Promise<ChildProcess> {
     second: config(file('/b', 'new'), file('/c', 'new')),
     dieAt,
     dieAfterMs: 0,
-    applyMs: APPLY_MS,
+    applyMs,
   };
   const child = spawn(
     process.execPath,
@@ -57,32 +52,82 @@ async function applierThatStops(dieAt: number): Promise<ChildProcess> {
   return child;
 }
 
+/** Its time is over. */
+async function late(): Promise<void> {
+  const endMs = (journal().work?.rollBackAtMs ?? 0) + 1_000;
+  await until(() => bootClock() > endMs, 'the time of the change is over');
+}
+
 it('rolls back in place of an applier that was killed, when the time is over, and leaves its report for the next one', async () => {
-  await applierThatStops(12);
+  await applierThatStops(13);
   expect(journal().work).toMatchObject({ phase: 'forward', lease: 'l2' });
   expect(host.tree()).not.toEqual(OLD);
-  expect(await runGuard(order())).toBe('rolled back');
+  await late();
+  expect(await run()).toBe(0);
   expect(host.tree()).toEqual(OLD);
   expect(journal().work).toBeUndefined();
   expect(journal()).toMatchObject({
     sound: true,
-    lastDealt: { lease: 'l2', verdict: 'failed' },
+    lastDealt: { lease: 'l2', verdict: 'failed', reason: expect.stringMatching(/^not confirmed/) as string },
     report: { kind: 'failed', lease: 'l2', restored: true },
   });
 });
 
+it('leaves an applier that was killed the rest of its time to come back', async () => {
+  await applierThatStops(13, 60_000);
+  const before = host.tree();
+  const seconds = await run();
+  expect(seconds).toBeGreaterThan(1);
+  expect(seconds).toBeLessThanOrEqual(41);
+  expect(journal().work).toMatchObject({ phase: 'forward', lease: 'l2' });
+  expect(host.tree()).toEqual(before);
+});
+
 it('rolls back by the copy of a journal that is torn', async () => {
-  await applierThatStops(12);
-  const given = order();
+  await applierThatStops(13);
+  await late();
   writeFileSync(join(host.state, 'journal.json'), 'torn');
-  expect(await runGuard(given)).toBe('rolled back');
+  expect(await run()).toBe(0);
   expect(host.tree()).toEqual(OLD);
 });
 
-it('does nothing where the change was confirmed, or another one is under way', async () => {
-  await applierThatStops(12);
-  expect(await runGuard(order({ lease: 'l1', atMs: 0 }))).toBe('nothing to do');
+it('does nothing when the process works on something else by now, or on nothing', async () => {
+  await applierThatStops(13);
+  await late();
+  const watch = readWatch(watchFile());
+  expect(await runGuard('another', watchFile())).toBe(0);
+  expect(await runGuard(watch.id, join(host.state, 'missing'))).toBe(0);
+  new WatchFile(watchFile()).write({ ...watch, dueMs: 0 });
+  expect(await runGuard(watch.id, watchFile())).toBe(0);
   expect(journal().work).toMatchObject({ lease: 'l2' });
+});
+
+it('looks again at a file that is just being written', async () => {
+  await applierThatStops(13);
+  const { id } = readWatch(watchFile());
+  const record = join(host.state, 'guard.json');
+  const text = readFileSync(record, 'utf8');
+  writeFileSync(record, text.slice(0, 40));
+  expect(await runGuard(id, watchFile())).toBe(1);
+  writeFileSync(watchFile(), `${id} `);
+  expect(await runGuard(id, watchFile())).toBe(1);
+});
+
+it('does not touch a process that has only the pid of the applier', async () => {
+  await applierThatStops(13);
+  const other = spawn('sleep', ['100'], { stdio: 'ignore' });
+  try {
+    const record = join(host.state, 'guard.json');
+    writeFileSync(record, JSON.stringify({ ...readChange(host.state), pid: other.pid }));
+    const lock = JSON.parse(readFileSync(join(host.state, 'lock'), 'utf8')) as object;
+    writeFileSync(join(host.state, 'lock'), JSON.stringify({ ...lock, pid: other.pid }));
+    await late();
+    expect(await run()).toBe(0);
+    expect(host.tree()).toEqual(OLD);
+    expect(other.signalCode).toBeNull();
+  } finally {
+    other.kill();
+  }
 });
 
 it('is waited for by an applier that starts meanwhile', async () => {
@@ -106,18 +151,29 @@ it('is waited for by an applier that starts meanwhile', async () => {
   expect(events).toEqual(['the guard ends', 'the applier runs']);
 });
 
-it('sleeps as a timer where there is systemd, as a unit that does not end with the applier', () => {
-  expect(timerWords(['node', 'main.js', '--guard', '{}'], 8_250, 'sluice-guard-a')).toEqual([
+it('is there while a change is under way, and leaves nothing behind', async () => {
+  await host.start();
+  const seen: string[] = [];
+  const gate = { kind: 'Probe', name: 'gate', spec: { file: { path: '/gate', matches: 'open' }, retries: 0 } };
+  const report = await host.bus.roll(config(file('/gate', 'open'), gate));
+  expect(report).toMatchObject({ verdict: 'applied' });
+  seen.push(...readdirSync(host.state));
+  await until(() => readChange(host.state) === undefined, 'the record says nothing any more');
+  expect(readWatch(watchFile())).toMatchObject({ dueMs: 0, stateDirs: [] });
+  expect(seen).toContain('guard');
+});
+
+it('waits as a service of its own where there is systemd, which starts it again when it is killed', () => {
+  expect(serviceWords(['/bin/sh', '-c', 'true'], 'sluice-guard-a')).toEqual([
     'systemd-run',
     '--quiet',
     '--collect',
     '--unit=sluice-guard-a',
-    '--on-active=8.250s',
-    '--timer-property=AccuracySec=100ms',
+    '--property=Restart=on-failure',
+    '--property=RestartSec=1',
     '--',
-    'node',
-    'main.js',
-    '--guard',
-    '{}',
+    '/bin/sh',
+    '-c',
+    'true',
   ]);
 });

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { link, readFile, rename, unlink, writeFile } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { startOf, type ProcessId } from '../process-table.js';
 import { Reserve } from './reserve.js';
 import { codeOf, isMissing } from './whole-file.js';
 
@@ -14,10 +15,10 @@ const GUARD_POLL_MS = 200;
 const GUARD_WAITS = 600;
 
 /** The process that has the state folder; undefined when none is alive. */
-export function holderOf(folder: string): number | undefined {
+export function holderOf(folder: string): ProcessId | undefined {
   const path = join(folder, 'lock');
   try {
-    return alivePid(path, readFileSync(path, 'utf8'));
+    return aliveProcess(path, readFileSync(path, 'utf8'));
   } catch (error) {
     if (isMissing(error)) return undefined;
     throw error;
@@ -67,8 +68,8 @@ async function linked(own: string, path: string): Promise<boolean> {
 async function removeStale(path: string, folder: string): Promise<void> {
   const judged = await readText(path);
   if (judged === undefined) return;
-  const pid = alivePid(path, judged);
-  if (pid !== undefined) throw inUse(folder, `process ${pid}`);
+  const holder = aliveProcess(path, judged);
+  if (holder !== undefined) throw inUse(folder, `process ${holder.pid}`);
   const aside = `${path}.${randomUUID()}`;
   try {
     await rename(path, aside);
@@ -84,40 +85,25 @@ function isHeldByGuard(path: string): boolean {
   try {
     const text = readFileSync(path, 'utf8');
     return (
-      (JSON.parse(text) as { readonly guard?: unknown } | null)?.guard === true && alivePid(path, text) !== undefined
+      (JSON.parse(text) as { readonly guard?: unknown } | null)?.guard === true &&
+      aliveProcess(path, text) !== undefined
     );
   } catch {
     return false;
   }
 }
 
-function alivePid(path: string, text: string): number | undefined {
+function aliveProcess(path: string, text: string): ProcessId | undefined {
   let lock: { readonly pid?: unknown; readonly started?: unknown };
   try {
     lock = (JSON.parse(text) as typeof lock | null) ?? {};
   } catch {
     return undefined; // a torn lock: its writer did not live to link it
   }
-  if (typeof lock.pid !== 'number') return undefined;
-  if (lock.pid === process.pid) return held.has(path) ? lock.pid : undefined;
-  const started = startOf(lock.pid);
-  return started !== '' && started === lock.started ? lock.pid : undefined;
-}
-
-/**
- * When a process was started, in ticks of its boot and with the boot's id; empty when there is no such process. A pid
- * alone is used again.
- */
-function startOf(pid: number): string {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return fields[0] === 'Z'
-      ? ''
-      : `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}/${fields[19] ?? ''}`;
-  } catch {
-    return '';
-  }
+  const { pid, started } = lock;
+  if (typeof pid !== 'number' || typeof started !== 'string') return undefined;
+  if (pid === process.pid) return held.has(path) ? { pid, started } : undefined;
+  return started !== '' && startOf(pid) === started ? { pid, started } : undefined;
 }
 
 async function readText(path: string): Promise<string | undefined> {

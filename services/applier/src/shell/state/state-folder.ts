@@ -6,6 +6,7 @@ import { letOthersGoOn } from '../open-file.js';
 import { newJournal, type Journal, type Originals } from '../../core/index.js';
 import { parseConfig } from './config-text.js';
 import { decodeJournal, encodeJournal, isNewer } from './journal-text.js';
+import { removeHang } from './hang-file.js';
 import { lockFolder, StateError } from './lock.js';
 import { OriginalStore, removeFrom } from './original-store.js';
 import { Reserve } from './reserve.js';
@@ -187,6 +188,7 @@ export class StateFolder {
       ...(await this.contents.tidy(digestsIn(journal.originals))),
     ];
     await this.setAside(this.journalBytes, journal).catch((error: unknown) => troubles.push((error as Error).message));
+    await removeHang(this.path);
     return troubles;
   }
 

@@ -1,0 +1,24 @@
+import { readFile, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Hang } from '../../core/index.js';
+import { writeWhole } from './whole-file.js';
+
+const NAME = 'hang.json';
+
+/** What a guard leaves for who continues with the journal. */
+export const writeHang = (stateDir: string, hang: Hang): Promise<void> =>
+  writeWhole(join(stateDir, NAME), JSON.stringify(hang));
+
+/** Undefined where there is none, or it cannot be read: then the change only ends later. */
+export async function readHang(stateDir: string): Promise<Hang | undefined> {
+  try {
+    const hang = JSON.parse(await readFile(join(stateDir, NAME), 'utf8')) as Partial<Hang> | null;
+    const { lease, reason, fault } = hang ?? {};
+    if (typeof lease !== 'string' || typeof reason !== 'string') return undefined;
+    return { lease, reason, fault: fault === 'content' ? 'content' : 'node' };
+  } catch {
+    return undefined;
+  }
+}
+
+export const removeHang = (stateDir: string): Promise<void> => unlink(join(stateDir, NAME)).catch(() => undefined);
