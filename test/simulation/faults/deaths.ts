@@ -42,6 +42,22 @@ export const tornJournals: Fault = {
   },
 };
 
+/** Appliers hang in any step of a change. What guards them kills them, and one of the two rolls back. */
+export const hungAppliers: Fault = {
+  name: 'hung-appliers',
+  about: 'appliers hang in the middle of a change; their guards kill them and roll back',
+  countsBites: true,
+  arrange(stage) {
+    const { clock } = stage.world;
+    stage.nowAndThen(45_000, (chance) => {
+      const node = stage.anyNode(chance);
+      if (!node.alive) return;
+      const againMs = chance.next() * chance.pick([1, 5_000, 200_000]);
+      node.hangAfter(chance.whole(0, 20), stage.endMs, () => clock.after(againMs, () => node.start()));
+    });
+  },
+};
+
 /** Copies of services are killed between any two of their steps, and start again from nothing or from a snapshot. */
 export const killedServices: Fault = {
   name: 'killed-services',

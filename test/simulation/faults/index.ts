@@ -42,6 +42,7 @@ export const LATER_FAULTS: readonly Fault[] = [
   deaths.killedTakeOvers,
   deaths.killedStarts,
   killedTrims,
+  deaths.hungAppliers,
 ];
 
 /** What mostly comes together with others, by itself. By chances of their own, too. */

@@ -3,6 +3,7 @@ import { budget } from './budget.js';
 import { knownBad } from './known-bad.js';
 import { cordons, knownNodes, podBudgets } from './cordons.js';
 import { drainedFirst } from './drained-first.js';
+import { inTime } from './in-time.js';
 import { ended } from './ended.js';
 import { keptConfigs } from './kept-configs.js';
 import { leasePhases } from './lease-phases.js';
@@ -23,6 +24,7 @@ export const newOracles = (): readonly Oracle[] => [
   turnedRound(),
   wholeFiles,
   running(),
+  inTime(),
   drainedFirst(),
   cordons(),
   podBudgets(),

@@ -139,6 +139,12 @@ export const MUTANTS: readonly Mutant[] = [
   },
   { name: 'a node only says that it has acted', caughtBy: 'I4 running', onlySaysActed: true },
   { name: 'a node restarts its machine without leave', caughtBy: 'I5 drained first', restartsUnasked: true },
+  {
+    name: 'the guard of an applier that hangs does not look',
+    caughtBy: 'I4 in time',
+    on: { kubernetes: false, actors: actors('changes', 'hung-appliers') },
+    guardSleeps: true,
+  },
   { name: 'configs go that nodes are to get', caughtBy: 'kept configs', forgetsNames: true },
   {
     name: 'the scheduler takes nodes that are out of service in Kubernetes for available',

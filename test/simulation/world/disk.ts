@@ -1,4 +1,4 @@
-import { newJournal, type Journal } from '../../../services/applier/src/core/index.js';
+import { newJournal, type Hang, type Journal } from '../../../services/applier/src/core/index.js';
 import { MemoryFiles } from '../../../services/applier/src/testing/memory-node.js';
 import { EMPTY_HASH } from '#libs/contracts';
 
@@ -6,6 +6,8 @@ import { EMPTY_HASH } from '#libs/contracts';
 export class Disk {
   configs = new Map<string, string>();
   files: MemoryFiles;
+  /** What a guard left for who has the journal next. */
+  hang: Hang | undefined;
   private journal: string;
   private previous: string;
   private parsed: Journal | undefined;

@@ -49,6 +49,7 @@ export function perform(node: Place, step: Step): StepAnswer {
     case 'tidy':
       if (trouble.full) return void noSpace(world);
       for (const hash of disk.configs.keys()) if (!step.configs.includes(hash)) disk.configs.delete(hash);
+      disk.hang = undefined;
       return undefined;
     case 'check':
       return step.config.fragments.flatMap((entry) => refusesContent(entry) ?? []);

@@ -50,6 +50,8 @@ export interface Planted {
   readonly keepsReplaced?: boolean;
   /** Nodes say that they have acted, and have not. */
   readonly onlySaysActed?: boolean;
+  /** The guard of an applier that hangs does not look. */
+  readonly guardSleeps?: boolean;
   /** Nodes restart their machines in the place of what fails, whatever their lease says. */
   readonly restartsUnasked?: boolean;
   /** What nodes are to get counts as named by nothing. */
@@ -96,6 +98,8 @@ export abstract class Surroundings {
   abstract onJournal(node: Named, journal: Journal): void;
   abstract onAct(node: Named, action: Action): void;
   abstract onWrite(node: Named): void;
+  /** Its applier hangs in the middle of a change. */
+  abstract onHang(node: Named): void;
   /** A copy decides nothing any more until a person puts something right. */
   abstract onHalt(copy: Named, reason: string): void;
 

@@ -16,6 +16,8 @@ export interface Oracle {
   onFact?(world: World, fact: Fact, sequence: number): void;
   onJournal?(world: World, node: SimNode, journal: Journal): void;
   onWrite?(world: World, node: SimNode): void;
+  /** The applier of a node hangs in the middle of a change. */
+  onHang?(world: World, node: SimNode): void;
   onAnswer?(world: World, input: object, answer: Answer): void;
   /** A Node object was written, by whom. */
   onNodeWrite?(world: World, before: NodeObject, after: NodeObject, by: Writer): void;
@@ -131,6 +133,10 @@ export class World extends Surroundings {
 
   onWrite({ name }: Named): void {
     this.observe((oracle) => oracle.onWrite?.(this, this.nodes.get(name) as SimNode));
+  }
+
+  onHang({ name }: Named): void {
+    this.observe((oracle) => oracle.onHang?.(this, this.nodes.get(name) as SimNode));
   }
 
   onHalt(copy: Named, reason: string): void {
