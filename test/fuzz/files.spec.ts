@@ -110,7 +110,7 @@ describe('odd files given to -f', () => {
     writeFileSync(file, '{"nodes": [{"name": "__proto__"}, 7]}');
     expect(await up(file)).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/nodes\[0\]\.name is "__proto__".*\n.*nodes\[1\] must be an object/) as string,
+      stderr: expect.stringMatching(/nodes\[1\]: must be an object, but is a number\n.*nodes\[0\]\.name: must be the name of a node/) as string,
     });
   });
 });

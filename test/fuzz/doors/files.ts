@@ -61,9 +61,9 @@ export const ODD_FILES: Readonly<Record<string, () => OddFile>> = {
   'a NUL byte in a text': () => ({
     content: GOOD.replace('x\n', '"a\0b"\n'),
     code: 3,
-    says: /odd\.yaml:7:14: holds a NUL byte/,
+    says: /odd\.yaml:7:14: contains a NUL byte/,
   }),
-  'only NUL bytes': () => ({ content: Buffer.alloc(4_096), code: 3, says: /odd\.yaml:1:1: holds a NUL byte/ }),
+  'only NUL bytes': () => ({ content: Buffer.alloc(4_096), code: 3, says: /odd\.yaml:1:1: contains a NUL byte/ }),
   'Latin-1': () => ({
     content: Buffer.from(GOOD.replace('content: x', 'content: "ÿ"'), 'latin1'),
     code: 3,

@@ -48,7 +48,7 @@ export async function retryChange(bus: Bus, { change, by }: RetryRequest): Promi
   if (outcome !== undefined)
     return refused(
       'conflict',
-      `${change} was ${outcome}: publishing it again would replace newer content with old content. To undo ${change}, run sluice rollback ${change}. To publish its content again, run sluice apply with its manifests`,
+      `${change} was ${outcome}: publishing it again would replace newer content with old content. To undo it, or to use its content again, run sluice apply with the manifests that you want`,
     );
   const body = asChange(stored.string());
   if (body === undefined) return refused('conflict', `${change} was not JSON and cannot be published again`);
