@@ -21,7 +21,7 @@ describe('readManifests', () => {
     const list = 'apiVersion: v1\nkind: List\nitems:\n- kind: A\n- kind: B\n';
     expect(readManifests(list, 'f.yaml').manifests).toEqual([{ kind: 'A' }, { kind: 'B' }]);
     expect(readManifests('kind: List\nitems: [1]\n', 'f.yaml').problems).toEqual([
-      'f.yaml:1:1: must be a manifest, and is a number',
+      'f.yaml:1:1: must be a manifest, but is a number',
     ]);
     expect(readManifests('kind: List\nspec: {}\n', 'f.yaml').manifests).toEqual([{ kind: 'List', spec: {} }]);
   });
