@@ -1,7 +1,7 @@
 import { helpOf, readOptions, type Options } from './harness/options.js';
 import { describeMachine, machineLine } from './harness/machine.js';
 import { SkipError, type Part, type Result } from './harness/part.js';
-import { keep, type Skipped } from './harness/record.js';
+import { keep, type SkippedPart } from './harness/record.js';
 import { drawTable } from './harness/table.js';
 import { PARTS } from './parts/index.js';
 
@@ -16,7 +16,7 @@ async function main(): Promise<number> {
   const machine = await describeMachine();
   say(machineLine(machine));
   const results: Result[] = [];
-  const skipped: Skipped[] = [];
+  const skipped: SkippedPart[] = [];
   const failed: string[] = [];
   for (const part of PARTS.filter(({ name }) => options.parts.includes(name))) {
     say(`\n== ${part.name}: ${part.what}`);

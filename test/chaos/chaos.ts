@@ -12,7 +12,7 @@ import { FrontedServer } from './fronted-server.js';
 import { judge } from './oracles/index.js';
 import { People } from './people.js';
 import { restless } from './quiet.js';
-import type { Round, Timed } from './schedule.js';
+import type { Round, TimedEvent } from './schedule.js';
 import { DRAINED, DRAINER, LEASE_SECONDS, type Shape } from './shape.js';
 import type { Stage } from './stage.js';
 
@@ -115,7 +115,7 @@ export class Chaos {
     await this.fleet.close();
   }
 
-  private async at<T>({ atMs, what }: Timed<T>, act: (what: T) => Promise<void>): Promise<void> {
+  private async at<T>({ atMs, what }: TimedEvent<T>, act: (what: T) => Promise<void>): Promise<void> {
     await this.stage.pause(atMs);
     await act(what);
   }

@@ -2,25 +2,25 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { changeId, decodeFact, LEDGER, type Fact, type FragmentRef, type StatusView } from '#libs/contracts';
 import type { WatchedPool, Work } from '../e2e/budget-witness.js';
-import type { Fleet, Served } from '../e2e/fleet.js';
+import type { Fleet, RunningServer } from '../e2e/fleet.js';
 import type { Files } from '../e2e/node-folders.js';
 import { DrainLog, type DrainDeed } from './host/drain-log.js';
 import { journalOf, type Journal } from './journals.js';
 import { DRAINED } from './shape.js';
 
 /** What was published, as it stands in CHANGES. */
-export interface Published {
+export interface PublishedChange {
   readonly change: string;
-  readonly body: { readonly apply?: readonly Written[]; readonly delete?: readonly FragmentRef[] };
+  readonly body: { readonly apply?: readonly FileWrite[]; readonly delete?: readonly FragmentRef[] };
 }
-export interface Written {
+export interface FileWrite {
   readonly kind: string;
   readonly metadata: { readonly name: string };
   readonly spec: Readonly<Record<string, unknown>>;
 }
 
 /** One node as it is found. */
-export interface FoundNode {
+export interface NodeEvidence {
   readonly node: string;
   readonly files: Files;
   readonly journal: Journal | undefined;
@@ -39,10 +39,10 @@ export interface FoundNode {
  */
 export interface Evidence {
   readonly facts: readonly Fact[];
-  readonly published: readonly Published[];
+  readonly published: readonly PublishedChange[];
   /** Ids of the changes whose publication was acknowledged to their sender, and what was sent. */
-  readonly acknowledged: ReadonlyMap<string, Published['body']>;
-  readonly nodes: readonly FoundNode[];
+  readonly acknowledged: ReadonlyMap<string, PublishedChange['body']>;
+  readonly nodes: readonly NodeEvidence[];
   readonly works: readonly Work[];
   readonly pools: readonly WatchedPool[];
   /** All that the drainer did, by its own log, and the nodes that it still holds, with their leases. */
@@ -54,14 +54,14 @@ export interface Evidence {
 
 /** Looks at the world; to be called while nothing changes. */
 export async function gatherEvidence(
-  fleet: Fleet<Served>,
+  fleet: Fleet<RunningServer>,
   acknowledged: Evidence['acknowledged'],
   memory: Evidence['memory'],
 ): Promise<Evidence> {
   const events = await fleet.events('>');
   const statuses = await fleet.client.list('status');
   const log = new DrainLog(fleet.data);
-  const nodes: FoundNode[] = [];
+  const nodes: NodeEvidence[] = [];
   for (const node of fleet.nodes) nodes.push(await lookAt(fleet, node, statuses.get(node)));
   return {
     facts: events
@@ -70,7 +70,7 @@ export async function gatherEvidence(
       .map(({ subject, body }) => decodeFact(subject, JSON.stringify(body))),
     published: events
       .filter(({ subject }) => subject.startsWith('config.desired.'))
-      .map(({ sequence, body }) => ({ change: changeId(sequence), body: body as Published['body'] })),
+      .map(({ sequence, body }) => ({ change: changeId(sequence), body: body as PublishedChange['body'] })),
     acknowledged,
     nodes,
     works: fleet.witness.works,
@@ -82,7 +82,11 @@ export async function gatherEvidence(
 }
 
 /** Again and again until the journal did not change while the files were read. */
-async function lookAt(fleet: Fleet<Served>, node: string, status: StatusView | undefined): Promise<FoundNode> {
+async function lookAt(
+  fleet: Fleet<RunningServer>,
+  node: string,
+  status: StatusView | undefined,
+): Promise<NodeEvidence> {
   for (;;) {
     const before = journalOf(fleet, node);
     const found = {
@@ -100,7 +104,7 @@ async function lookAt(fleet: Fleet<Served>, node: string, status: StatusView | u
 }
 
 /** What the unit of a node was started with last. */
-function runsOn(fleet: Fleet<Served>, node: string): string | undefined {
+function runsOn(fleet: Fleet<RunningServer>, node: string): string | undefined {
   const path = join(fleet.folders.root(node), '..', 'runs');
   return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
 }

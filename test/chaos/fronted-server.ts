@@ -1,8 +1,8 @@
 import { TcpProxy, startNatsServer, type NatsServer } from '#libs/testing';
-import type { Served } from '../e2e/fleet.js';
+import type { RunningServer } from '../e2e/fleet.js';
 
 /** A nats-server that everybody but the driver reaches through a way that can be cut. */
-export class FrontedServer implements Served {
+export class FrontedServer implements RunningServer {
   private isDown = false;
   private isFrozen = false;
 

@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
-import type { Fleet, Served } from '../e2e/fleet.js';
+import type { Fleet, RunningServer } from '../e2e/fleet.js';
 
 /** What the driver reads of an applier's journal. */
 export interface Journal {
@@ -17,7 +17,7 @@ export const STATES = ['idle', 'forward', 'rolling-back', 'just-dealt'] as const
 const JUST_MS = 40;
 
 /** The journal as it stands; undefined where there is none yet. */
-export function journalOf(fleet: Fleet<Served>, node: string): Journal | undefined {
+export function journalOf(fleet: Fleet<RunningServer>, node: string): Journal | undefined {
   try {
     return (JSON.parse(readFileSync(fleet.folders.journal(node), 'utf8')) as { readonly journal: Journal }).journal;
   } catch {
@@ -26,7 +26,7 @@ export function journalOf(fleet: Fleet<Served>, node: string): Journal | undefin
 }
 
 /** In which state of its journal a node is, or was at a time if nobody wrote it since. */
-export function stateOf(fleet: Fleet<Served>, node: string, atMs = Date.now()): string {
+export function stateOf(fleet: Fleet<RunningServer>, node: string, atMs = Date.now()): string {
   const journal = journalOf(fleet, node);
   if (journal === undefined) return 'new';
   if (journal.work !== undefined) return journal.work.phase;

@@ -5,14 +5,14 @@ import { file, type Manifest } from '../e2e/manifests.js';
 import type { NatsCli } from '../e2e/nats-cli.js';
 import type { Files } from '../e2e/node-folders.js';
 import type { Act, Publication, Scope } from './acts.js';
-import type { Published } from './evidence.js';
+import type { PublishedChange } from './evidence.js';
 import type { Stage } from './stage.js';
 
 const NAMES = (scope: Scope): readonly [string, string] => [scope, `${scope}-twin`];
 
 /** Publishes and steers as people do, with `sluice` and `nats`, and keeps what was acknowledged. */
 export class People {
-  readonly acknowledged = new Map<string, Published['body']>();
+  readonly acknowledged = new Map<string, PublishedChange['body']>();
   /** Which nodes do not stand a version. */
   private readonly sick = new Map<number, ReadonlySet<string>>();
 

@@ -1,12 +1,12 @@
 import type { NodeView, StatusView } from '#libs/contracts';
-import type { Fleet, Served } from '../e2e/fleet.js';
+import type { Fleet, RunningServer } from '../e2e/fleet.js';
 import { DrainLog } from './host/drain-log.js';
 import { journalOf, type Journal } from './journals.js';
 
 const ENDS: ReadonlySet<string> = new Set(['committed', 'rejected', 'ended']);
 
 /** What still goes on, in words; empty when nothing does and nothing will, except for nodes that are deferred. */
-export async function restless(fleet: Fleet<Served>): Promise<string> {
+export async function restless(fleet: Fleet<RunningServer>): Promise<string> {
   const { client } = fleet;
   const [published, changes, leases, statuses, nodes] = await Promise.all([
     fleet.events('config.desired.>'),

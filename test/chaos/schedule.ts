@@ -5,14 +5,14 @@ import type { Fault } from './faults/fault.js';
 import type { Shape } from './shape.js';
 
 /** Something that happens at a time after the beginning of its round. */
-export interface Timed<T> {
+export interface TimedEvent<T> {
   readonly atMs: number;
   readonly what: T;
 }
 
 export interface Round {
-  readonly blows: readonly Timed<Blow>[];
-  readonly acts: readonly Timed<Act>[];
+  readonly blows: readonly TimedEvent<Blow>[];
+  readonly acts: readonly TimedEvent<Act>[];
 }
 
 /** After so long somebody corrects what was just published. */
@@ -37,11 +37,11 @@ export function scheduleOf(seed: number, rounds: number, shape: Shape): readonly
   });
 }
 
-function actsOf(chance: Chance, shape: Shape, nextVersion: () => number): Timed<Act>[] {
-  const acts: Timed<Act>[] = [];
-  let last: Timed<Publication> | undefined;
+function actsOf(chance: Chance, shape: Shape, nextVersion: () => number): TimedEvent<Act>[] {
+  const acts: TimedEvent<Act>[] = [];
+  let last: TimedEvent<Publication> | undefined;
   for (let i = 0; i < shape.publications; i += 1) {
-    const corrects: Timed<Publication> | undefined = chance.happens(0.35) ? last : undefined;
+    const corrects: TimedEvent<Publication> | undefined = chance.happens(0.35) ? last : undefined;
     const atMs =
       corrects === undefined
         ? chance.whole(0, Math.floor(shape.roundMs * 0.8))
@@ -66,4 +66,5 @@ class Deck {
   }
 }
 
-const inOrder = <T>(timed: readonly Timed<T>[]): readonly Timed<T>[] => [...timed].sort((a, b) => a.atMs - b.atMs);
+const inOrder = <T>(timed: readonly TimedEvent<T>[]): readonly TimedEvent<T>[] =>
+  [...timed].sort((a, b) => a.atMs - b.atMs);

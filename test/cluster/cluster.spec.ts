@@ -230,7 +230,7 @@ async function copiesOf(
   const names = JSON.parse((await nats.run('stream', 'ls', '-a', '-n', '-j')).stdout) as readonly string[];
   const found: { name: string; copies: number; current: boolean }[] = [];
   for (const name of names) {
-    const { config, cluster } = JSON.parse((await nats.run('stream', 'info', name, '-j')).stdout) as Described;
+    const { config, cluster } = JSON.parse((await nats.run('stream', 'info', name, '-j')).stdout) as StreamDescription;
     const others = cluster.replicas ?? [];
     found.push({
       name,
@@ -244,7 +244,7 @@ async function copiesOf(
   return found;
 }
 
-interface Described {
+interface StreamDescription {
   readonly config: { readonly num_replicas: number };
   readonly cluster: { readonly leader?: string; readonly replicas?: readonly { readonly current: boolean }[] };
 }

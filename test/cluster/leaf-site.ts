@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import { freePort } from '#libs/process';
 import { TcpProxy, startNatsServer, type NatsServer } from '#libs/testing';
-import type { Served } from '../e2e/fleet.js';
+import type { RunningServer } from '../e2e/fleet.js';
 
 /**
  * A hub that has the streams, and a leaf node of a site, to which the site's nodes connect; the link between them can
  * be cut.
  */
-export class LeafSite implements Served {
+export class LeafSite implements RunningServer {
   private constructor(
     readonly hub: NatsServer,
     readonly leaf: NatsServer,

@@ -1,14 +1,14 @@
 import { join } from 'node:path';
 import { freePort } from '#libs/process';
 import { TcpProxy, startNatsServer, type NatsServer } from '#libs/testing';
-import type { Served } from '../e2e/fleet.js';
+import type { RunningServer } from '../e2e/fleet.js';
 
 const SIZE = 3;
 /** What a server tells others of itself: nobody listens there, so that they keep to the ways that they were given. */
 const NOWHERE = '127.0.0.1:1';
 
 /** Three nats-servers with routes between them that can be cut, and clients that may reach each. */
-export class NatsCluster implements Served {
+export class NatsCluster implements RunningServer {
   /** `ways[from][to]`. */
   private constructor(
     readonly servers: readonly NatsServer[],

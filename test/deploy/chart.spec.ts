@@ -8,7 +8,7 @@ import { findNatsServer } from '#libs/process';
 import { KUBE_SERVICES, rightsOf, rightWords } from '#libs/kube';
 import { findHelm } from '#libs/testing';
 import { describeWith } from '../e2e/needs.js';
-import { CHART, helmWith, linesOf, podOf, render, ROOT, VALUES, type Container, type Rendered } from './chart.js';
+import { CHART, helmWith, linesOf, podOf, render, ROOT, VALUES, type Container, type RenderedChart } from './chart.js';
 import { manifestsOf } from './manifests.js';
 
 const text = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
@@ -82,11 +82,12 @@ describe('what the chart takes from elsewhere', () => {
 describeWith(['helm'], 'the chart', () => {
   let helm = '';
   beforeAll(async () => void (helm = await findHelm()), BUILD_MS);
-  const of = (objects: readonly Rendered[], kind: string): readonly Rendered[] =>
+  const of = (objects: readonly RenderedChart[], kind: string): readonly RenderedChart[] =>
     objects.filter((one) => one.kind === kind);
-  const containerOf = (object: Rendered): Container => podOf(object).containers[0] as Container;
-  const nameOf = ({ metadata }: Rendered): string => metadata.labels?.['app.kubernetes.io/component'] ?? '';
-  const applierWith = (applier: object): Rendered => of(render(helm, { applier }), 'DaemonSet')[0] as Rendered;
+  const containerOf = (object: RenderedChart): Container => podOf(object).containers[0] as Container;
+  const nameOf = ({ metadata }: RenderedChart): string => metadata.labels?.['app.kubernetes.io/component'] ?? '';
+  const applierWith = (applier: object): RenderedChart =>
+    of(render(helm, { applier }), 'DaemonSet')[0] as RenderedChart;
 
   test('deploy/manifests is up to date: npm run manifests', () => {
     expect(text('deploy/manifests/sluice.yaml')).toBe(
@@ -150,7 +151,7 @@ describeWith(['helm'], 'the chart', () => {
 
   test('has services and appliers connect with their own secrets, which are files', () => {
     const objects = render(helm, VALUES["a nats of one's own, with TLS and users"] as object);
-    const files = (object: Rendered): unknown => {
+    const files = (object: RenderedChart): unknown => {
       const env = containerOf(object).env.filter(({ name }) => /^(NATS|SLUICE_(NATS|CREDS|TOKEN))/.test(name));
       const volume = podOf(object).volumes?.find(({ name }) => name === 'nats-credentials');
       return [env, volume];
@@ -332,7 +333,7 @@ describeWith(['helm'], 'the chart', () => {
     const { data } = of(
       render(helm, { nats: { embedded: { replicas }, tokenSecret: { name: 'bus' } } }),
       'ConfigMap',
-    )[0] as Rendered;
+    )[0] as RenderedChart;
     const folder = mkdtempSync(join(tmpdir(), 'sluice-nats-conf-'));
     try {
       writeFileSync(join(folder, 'nats.conf'), data?.['nats.conf'] ?? '');

@@ -8,7 +8,7 @@ export const ROOT = resolve(__dirname, '../..');
 export const CHART = 'deploy/helm/sluice';
 
 /** An object of Kubernetes, as the chart makes it. */
-export interface Rendered {
+export interface RenderedChart {
   readonly apiVersion: string;
   readonly kind: string;
   readonly metadata: {
@@ -150,15 +150,15 @@ export function helmWith(
   }
 }
 
-const renderedOf = (text: string): readonly Rendered[] =>
+const renderedOf = (text: string): readonly RenderedChart[] =>
   parseAllDocuments(text)
-    .map((one) => one.toJS() as Rendered | null)
-    .filter((one): one is Rendered => one !== null);
+    .map((one) => one.toJS() as RenderedChart | null)
+    .filter((one): one is RenderedChart => one !== null);
 
-const seen = new Map<string, readonly Rendered[]>();
+const seen = new Map<string, readonly RenderedChart[]>();
 
 /** The objects of the chart with these values; each is made once. */
-export function render(helm: string, values: object): readonly Rendered[] {
+export function render(helm: string, values: object): readonly RenderedChart[] {
   const key = JSON.stringify(values);
   const found =
     seen.get(key) ?? renderedOf(helmWith(helm, ['template', 'sluice', CHART, '--namespace', 'sluice'], values));
@@ -167,7 +167,7 @@ export function render(helm: string, values: object): readonly Rendered[] {
 }
 
 /** The pod of a Deployment, StatefulSet or DaemonSet. */
-export const podOf = ({ spec }: Rendered): PodSpec =>
+export const podOf = ({ spec }: RenderedChart): PodSpec =>
   (spec as unknown as { readonly template: { readonly spec: PodSpec } }).template.spec;
 
 /** Each right of some rules as `verb resource.group/part`. */

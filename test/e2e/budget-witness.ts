@@ -7,7 +7,7 @@ export interface WatchedPool {
   readonly nodes: readonly string[];
 }
 
-interface Look {
+interface Sample {
   /** Which journal it was: another file or another time is another one. */
   readonly stamp: string;
   /** The lease that the node works on; empty for none. */
@@ -29,7 +29,7 @@ export interface Work {
 const EVERY_MS = 3;
 /** A file's time may lag behind the clock by a tick of the kernel. */
 const FILE_TIME_LAG_MS = 10;
-const NOTHING: Look = { stamp: '', lease: '', writtenMs: 0 };
+const NOTHING: Sample = { stamp: '', lease: '', writtenMs: 0 };
 
 /**
  * Judges from the nodes' journals alone how many nodes of a pool are mid-change at once. A node that shows the same
@@ -47,7 +47,7 @@ export class BudgetWitness {
   looks = 0;
   /** Nodes that cannot answer: they count though their journals may say nothing. */
   private readonly down = new Set<string>();
-  private readonly seen = new Map<string, Look>();
+  private readonly seen = new Map<string, Sample>();
   private readonly newest = new Map<string, Work>();
   private timer: NodeJS.Timeout | undefined;
   private waiting: { readonly looks: number; readonly resolve: () => void }[] = [];
@@ -99,7 +99,7 @@ export class BudgetWitness {
     return now.lease !== '' && now.lease === before.lease;
   }
 
-  private note(node: string, { lease, writtenMs }: Look, atMs: number): void {
+  private note(node: string, { lease, writtenMs }: Sample, atMs: number): void {
     const work = this.newest.get(node);
     if (work?.lease === lease) return void (work.toMs = Math.max(work.toMs, atMs));
     const begun = { node, lease, fromMs: writtenMs + FILE_TIME_LAG_MS, toMs: atMs };
@@ -107,7 +107,7 @@ export class BudgetWitness {
     this.works.push(begun);
   }
 
-  private read(node: string, before: Look): Look {
+  private read(node: string, before: Sample): Sample {
     const file = this.journalOf(node);
     const stat = statSync(file, { bigint: true, throwIfNoEntry: false });
     if (stat === undefined) return NOTHING;

@@ -9,7 +9,7 @@ interface ChangeJson {
   readonly outcome: string;
   readonly because: string;
 }
-interface Listed {
+interface ListedNode {
   readonly node: string;
   readonly change: string;
 }
@@ -69,7 +69,7 @@ describe('exit codes', () => {
     );
     expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
     expect(stderr).toMatch(/Fiel\/motd.*kind.*unknown kind/s);
-    expect(await here.json<Listed[]>('get', 'changes')).toHaveLength(1);
+    expect(await here.json<ListedNode[]>('get', 'changes')).toHaveLength(1);
   });
 
   test('3 for what the services reject', async () => {
@@ -173,7 +173,7 @@ describe('-o json', () => {
   });
 
   test('plan says per node what would change, and changes nothing', async () => {
-    const before = await here.json<Listed[]>('get', 'changes');
+    const before = await here.json<ListedNode[]>('get', 'changes');
     const plan = await here.json('plan', '-f', here.write('planned.json', file('planned', 'planned\n', 'edge')));
     expect(plan).toMatchObject({ rejected: [], warnings: [], touched: 2, pools: { default: { nodes: 2, budget: 1 } } });
     expect((plan as { readonly nodes: readonly object[] }).nodes).toEqual(
@@ -189,7 +189,7 @@ describe('-o json', () => {
     expect(await here.json('plan', '-f', here.write('bad.json', { ...file('motd', 'x'), kind: 'Fiel' }))).toMatchObject(
       { rejected: [{ fragment: 'Fiel/motd', field: 'kind', code: 'unknown-kind' }], nodes: [] },
     );
-    expect(await here.json<Listed[]>('get', 'changes')).toHaveLength(before.length);
+    expect(await here.json<ListedNode[]>('get', 'changes')).toHaveLength(before.length);
   });
 
   test('status, get, why, diff and events', async () => {
@@ -198,7 +198,7 @@ describe('-o json', () => {
       pools: [{ pool: 'default', members: 4 }],
       changes: expect.any(Array) as unknown[],
     });
-    expect((await here.json<Listed[]>('get', 'nodes')).map(({ node }) => node)).toEqual(NODES);
+    expect((await here.json<ListedNode[]>('get', 'nodes')).map(({ node }) => node)).toEqual(NODES);
     expect(await here.json('get', 'nodes', 'node-03')).toMatchObject({
       node: 'node-03',
       state: 'ready',
@@ -207,7 +207,7 @@ describe('-o json', () => {
     expect(await here.json('get', 'fragments', 'File/motd')).toMatchObject({
       fragment: { kind: 'File', name: 'motd', spec: { path: '/etc/motd.conf' } },
     });
-    expect((await here.json<Listed[]>('get', 'leases')).map(({ node }) => node)).toEqual(NODES);
+    expect((await here.json<ListedNode[]>('get', 'leases')).map(({ node }) => node)).toEqual(NODES);
     expect(await here.json<unknown[]>('get', 'pools')).toMatchObject([
       { pool: 'default', maxUnavailable: '1', budget: 1 },
     ]);
@@ -292,7 +292,7 @@ describe('sluice up', () => {
     expect([pid, ...Object.values(pids)].filter(isAlive)).toEqual([]);
     expect(here.hasUpJson).toBe(false);
     await here.up();
-    expect((await here.json<Listed[]>('get', 'nodes')).map(({ node }) => node)).toEqual(NODES);
+    expect((await here.json<ListedNode[]>('get', 'nodes')).map(({ node }) => node)).toEqual(NODES);
     expect(await here.json('status', 'c1')).toMatchObject({ state: 'committed' });
     expect(await here.run('apply', '-f', motd('hello again\n'), '--wait')).toMatchObject({ code: 0 });
     expect(NODES.map((node) => here.file(node, '/etc/motd.conf'))).toEqual(NODES.map(() => 'hello again\n'));

@@ -7,7 +7,7 @@ import { CONNECTION_SETTINGS, type ConnectFlags, type ConnectionKey } from '#lib
 import { startNatsServer, until } from '#libs/testing';
 import { testOperator } from '../../libs/nats/src/connecting/operator.fixture.js';
 import { startSecured, WAYS, type SecuredServer } from '../../libs/nats/src/connecting/secured-server.fixture.js';
-import { run, type Ran } from './fleet.js';
+import { run, type CommandOutput } from './fleet.js';
 import { Processes, SLUICE } from './processes.js';
 
 /** How a person says how to connect. */
@@ -71,7 +71,7 @@ describe('connecting to a secured NATS server', () => {
     ...Object.fromEntries(Object.entries(flags).map(([key, value]) => [FIELDS[key] ?? key, value])),
   });
 
-  async function cli(said: Said, ...args: readonly string[]): Promise<Ran> {
+  async function cli(said: Said, ...args: readonly string[]): Promise<CommandOutput> {
     const ran = await run(process.execPath, [SLUICE, ...said.flags, ...args], { env: { ...env, ...said.env } });
     outputs.push(ran.stdout, ran.stderr);
     return ran;

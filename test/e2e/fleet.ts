@@ -13,7 +13,7 @@ import { NodeFolders, type Files } from './node-folders.js';
 import { Processes, SLUICE } from './processes.js';
 
 /** What a fleet is connected to. */
-export interface Served {
+export interface RunningServer {
   /** Where to connect; several, separated by commas. */
   readonly url: string;
   /** Where nodes connect, if that is another place. */
@@ -41,7 +41,7 @@ export interface FleetOptions {
   readonly systemctl?: string;
 }
 
-export interface Ran {
+export interface CommandOutput {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -52,7 +52,7 @@ const CHANGE_MS = 60_000;
 const BUDGETS = { edge: 2, core: 1, rest: '10%' } as const;
 
 /** A fleet of real processes: nats-server, the five services, and the appliers of 40 nodes in three pools. */
-export class Fleet<S extends Served = NatsServer> {
+export class Fleet<S extends RunningServer = NatsServer> {
   readonly folders: NodeFolders;
   readonly witness: BudgetWitness;
   readonly gate: Gate;
@@ -149,7 +149,7 @@ export class Fleet<S extends Served = NatsServer> {
     return Object.fromEntries(this.nodes.map((node) => [node, { ...this.originals, ...filesOf(node) }]));
   }
 
-  cli(...args: readonly string[]): Promise<Ran> {
+  cli(...args: readonly string[]): Promise<CommandOutput> {
     return run(process.execPath, [SLUICE, ...args], { env: this.env });
   }
 
@@ -199,7 +199,7 @@ export const startFleet = (options: FleetOptions = {}): Promise<Fleet> =>
   startFleetOn((folder) => startNatsServer({ dataDir: folder }), options);
 
 /** The same on whatever it is to be connected to. */
-export async function startFleetOn<S extends Served>(
+export async function startFleetOn<S extends RunningServer>(
   serve: (folder: string) => Promise<S>,
   options: FleetOptions = {},
 ): Promise<Fleet<S>> {
@@ -250,7 +250,7 @@ export function run(
   command: string,
   args: readonly string[],
   options: { readonly env?: NodeJS.ProcessEnv; readonly input?: string; readonly cwd?: string } = {},
-): Promise<Ran> {
+): Promise<CommandOutput> {
   return new Promise((resolve) => {
     const child = execFile(
       command,
@@ -264,7 +264,7 @@ export function run(
   });
 }
 
-function startAll(fleet: Fleet<Served>, { own = [], copies = 1, groups = 1 }: FleetOptions): void {
+function startAll(fleet: Fleet<RunningServer>, { own = [], copies = 1, groups = 1 }: FleetOptions): void {
   for (const service of SERVICES)
     for (let copy = 1; copy <= copies; copy += 1) fleet.startService(copy === 1 ? service : `${service}-${copy}`);
   const shared = fleet.nodes.filter((node) => !own.includes(node)).map((name) => ({ name, labels: labelsOf(name) }));

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Guard } from '#libs/process';
 import { until } from '#libs/testing';
-import { run, type Ran } from './fleet.js';
+import { run, type CommandOutput } from './fleet.js';
 import { ROOT, SLUICE } from './processes.js';
 
 export interface UpJson {
@@ -83,7 +83,7 @@ export class LocalInstallation {
     return path;
   }
 
-  run(...args: readonly string[]): Promise<Ran> {
+  run(...args: readonly string[]): Promise<CommandOutput> {
     return run(process.execPath, [SLUICE, ...args], { env: this.env, cwd: ROOT });
   }
 

@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import { Guard } from '#libs/process';
 import { until, findNatsCli } from '#libs/testing';
-import { run, type Fleet, type Ran, type Served } from './fleet.js';
+import { run, type Fleet, type CommandOutput, type RunningServer } from './fleet.js';
 
 /** The real `nats` command line, against a fleet. Its own contexts stay out. */
 export class NatsCli {
@@ -14,7 +14,7 @@ export class NatsCli {
     private readonly env: NodeJS.ProcessEnv,
   ) {}
 
-  static async of(fleet: Fleet<Served>): Promise<NatsCli> {
+  static async of(fleet: Fleet<RunningServer>): Promise<NatsCli> {
     return new NatsCli(await findNatsCli(), {
       ...process.env,
       NATS_URL: fleet.server.url,
@@ -22,7 +22,7 @@ export class NatsCli {
     });
   }
 
-  run(...args: readonly string[]): Promise<Ran> {
+  run(...args: readonly string[]): Promise<CommandOutput> {
     return run(this.path, args, { env: this.env });
   }
 

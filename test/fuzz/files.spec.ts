@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { run, type Ran } from '../e2e/fleet.js';
+import { run, type CommandOutput } from '../e2e/fleet.js';
 import { SLUICE } from '../e2e/processes.js';
 import { GOOD_FILES, ODD_FILES } from './doors/files.js';
 
@@ -22,10 +22,10 @@ describe('odd files given to -f', () => {
     XDG_CONFIG_HOME: folder,
     NODE_OPTIONS: `--max-old-space-size=${HEAP_MIB}`,
   };
-  const sluice = (args: readonly string[], input = ''): Promise<Ran> =>
+  const sluice = (args: readonly string[], input = ''): Promise<CommandOutput> =>
     run(process.execPath, [SLUICE, ...args], { env, input });
-  const plan = (path: string, input = ''): Promise<Ran> => sluice(['plan', '-f', path], input);
-  const words = ({ stdout, stderr }: Ran): string => stdout + stderr;
+  const plan = (path: string, input = ''): Promise<CommandOutput> => sluice(['plan', '-f', path], input);
+  const words = ({ stdout, stderr }: CommandOutput): string => stdout + stderr;
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -97,7 +97,7 @@ describe('odd files given to -f', () => {
       code: 3,
       stderr: expect.stringMatching(/odd\.yaml is larger than 4096 KiB/) as string,
     });
-    const up = (inventory: string): Promise<Ran> =>
+    const up = (inventory: string): Promise<CommandOutput> =>
       sluice(['up', '--data', join(folder, 'data'), '--inventory', inventory]);
     expect(await up(file)).toMatchObject({
       code: 3,
@@ -110,7 +110,9 @@ describe('odd files given to -f', () => {
     writeFileSync(file, '{"nodes": [{"name": "__proto__"}, 7]}');
     expect(await up(file)).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/nodes\[1\]: must be an object, but is a number\n.*nodes\[0\]\.name: must be the name of a node/) as string,
+      stderr: expect.stringMatching(
+        /nodes\[1\]: must be an object, but is a number\n.*nodes\[0\]\.name: must be the name of a node/,
+      ) as string,
     });
   });
 });

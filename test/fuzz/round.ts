@@ -3,7 +3,7 @@ import { until } from '#libs/testing';
 import { Chance } from '../simulation/world/chance.js';
 import { edit, type Edit } from './doors/buckets.js';
 import { badChange } from './doors/changes.js';
-import type { Thrown } from './doors/door.js';
+import type { DeliveredJunk } from './doors/door.js';
 import { badHeartbeat, badPush, badReport } from './doors/reports.js';
 import { badRequest, REQUEST_SUBJECTS } from './doors/requests.js';
 import type { Stage } from './stage.js';
@@ -57,7 +57,7 @@ const ANSWERED = ['committed', 'rejected', 'ended'];
 /** A change is answered, with a reason that names the place when it is refused. */
 async function change(
   stage: Stage,
-  { subject, body, headers, what, field, unreadable }: Thrown,
+  { subject, body, headers, what, field, unreadable }: DeliveredJunk,
 ): Promise<readonly string[]> {
   const sequence = await stage.store(subject, body, headers);
   if (sequence === undefined) return [];
@@ -84,14 +84,17 @@ async function change(
 }
 
 /** What cannot be read is set aside, where a person finds it. */
-async function report(stage: Stage, { subject, body, headers, what, unreadable }: Thrown): Promise<readonly string[]> {
+async function report(
+  stage: Stage,
+  { subject, body, headers, what, unreadable }: DeliveredJunk,
+): Promise<readonly string[]> {
   const sequence = await stage.store(subject, body, headers);
   return sequence === undefined || !unreadable
     ? []
     : poisoned(stage, `REPORTS.${sequence}`, `${subject.slice(0, 60)} ${sequence} (${what})`);
 }
 
-async function heartbeat(stage: Stage, { subject, body, what, unreadable }: Thrown): Promise<readonly string[]> {
+async function heartbeat(stage: Stage, { subject, body, what, unreadable }: DeliveredJunk): Promise<readonly string[]> {
   if (!unreadable) return stage.send(subject, body).then(() => []);
   return until(async () => {
     // A heartbeat is not stored: it is lost while nobody leads.
@@ -124,7 +127,7 @@ async function editBucket(stage: Stage, { subject, body, headers }: Edit): Promi
 /** A request is answered; one that is none by a refusal that says where. */
 async function request(
   stage: Stage,
-  { subject, body, headers, what, field, unreadable }: Thrown,
+  { subject, body, headers, what, field, unreadable }: DeliveredJunk,
 ): Promise<readonly string[]> {
   const said = `${subject} (${what})`;
   const reply = await until(async () => {

@@ -3,7 +3,7 @@ import { SERVICES, SNAPSHOTS, VIEW_BUCKETS } from '#libs/contracts';
 import { until } from '#libs/testing';
 import { startFleet, type Fleet } from '../e2e/fleet.js';
 import { file } from '../e2e/manifests.js';
-import type { Standing } from './doors/buckets.js';
+import type { BucketContents } from './doors/buckets.js';
 import { RawClient, type Reply } from './raw-client.js';
 import { linesOf, signsOf, type Signs } from './vital-signs.js';
 
@@ -100,7 +100,7 @@ export class Stage {
   }
 
   /** What stands in the buckets of views, and of snapshots, in an order that only their content decides. */
-  async standing(): Promise<Standing> {
+  async standing(): Promise<BucketContents> {
     const found: Record<string, { subject: string; value: Buffer }[]> = {};
     for (const bucket of VIEW_BUCKETS) {
       const keys = [...(await this.fleet.client.list(bucket)).keys()].sort();

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { ApiGate, type KubeApi, type KubeCluster, type KubeObject } from '#libs/testing';
-import { linesOf, ROOT, type Rendered, type Rule } from '../deploy/chart.js';
+import { linesOf, ROOT, type RenderedChart, type Rule } from '../deploy/chart.js';
 
 const exec = promisify(execFile);
 const NAMESPACE = 'sluice';
@@ -16,7 +16,7 @@ const CLUSTER_WIDE = [
   'ValidatingWebhookConfiguration',
 ];
 
-export function pathOf({ apiVersion, kind, metadata }: Rendered): string {
+export function pathOf({ apiVersion, kind, metadata }: RenderedChart): string {
   const root = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
   const plural = PLURALS[kind] ?? `${kind.toLowerCase()}s`;
   return `${root}${CLUSTER_WIDE.includes(kind) ? '' : `/namespaces/${metadata.namespace ?? 'no namespace'}`}/${plural}/${metadata.name}`;
@@ -26,7 +26,7 @@ export function pathOf({ apiVersion, kind, metadata }: Rendered): string {
  * As `kubectl apply --server-side --dry-run=server --validate=strict`: what the server has against an object; undefined
  * for nothing.
  */
-export async function complaintAbout(api: KubeApi, object: Rendered): Promise<string | undefined> {
+export async function complaintAbout(api: KubeApi, object: RenderedChart): Promise<string | undefined> {
   const { code, body } = await api.call(
     'PATCH',
     `${pathOf(object)}?fieldManager=spec&fieldValidation=Strict&dryRun=All&force=true`,
@@ -51,7 +51,7 @@ export class ChartInstallation {
     return (await exec(this.helm, [...args, '--namespace', NAMESPACE], { cwd: ROOT, env, maxBuffer: 1 << 26 })).stdout;
   }
 
-  async apply(object: Rendered): Promise<void> {
+  async apply(object: RenderedChart): Promise<void> {
     const { code, body } = await this.cluster.api.call(
       'PATCH',
       `${pathOf(object)}?fieldManager=helm`,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { EDGE_SERVICES, SERVICES } from '#libs/contracts';
 import { KINDS, pluralOf } from '#libs/manifests';
 import { describeOnKube, findHelm, until, type ApiGate } from '#libs/testing';
-import { CHART, linesOf, render, VALUES, type Rendered, type Rule } from '../deploy/chart.js';
+import { CHART, linesOf, render, VALUES, type RenderedChart, type Rule } from '../deploy/chart.js';
 import { run, startFleet, type Fleet } from '../e2e/fleet.js';
 import { file, health, manifest, pool } from '../e2e/manifests.js';
 import { describeWith, testWith } from '../e2e/needs.js';
@@ -42,9 +42,9 @@ describeWith(['helm'], 'the chart', () =>
       const [account] = render(helm, {});
       expect(
         await complaintAbout(world.scene.api, {
-          ...(account as Rendered),
+          ...(account as RenderedChart),
           automountServiceAccountTokens: false,
-        } as Rendered),
+        } as RenderedChart),
       ).toContain('automountServiceAccountTokens');
     });
 

@@ -12,7 +12,7 @@ const FINALIZER = 'sluice.dev/rollout';
 const LONG_MS = 60_000;
 const GONE = 'core-02.dc2';
 
-interface Seen extends KubeObject {
+interface ObservedResource extends KubeObject {
   readonly metadata: KubeObject['metadata'] & {
     readonly finalizers?: readonly string[];
     readonly generation: number;
@@ -84,8 +84,8 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
   }
 
   const pathOf = (kind: string, name: string): string => `/apis/sluice.dev/v1alpha1/${pluralOf(kind)}/${name}`;
-  const get = (kind: string, name: string): Promise<Seen | undefined> =>
-    world.scene.api.get(pathOf(kind, name)) as Promise<Seen | undefined>;
+  const get = (kind: string, name: string): Promise<ObservedResource | undefined> =>
+    world.scene.api.get(pathOf(kind, name)) as Promise<ObservedResource | undefined>;
   /** As `kubectl apply --server-side` does it. */
   const apply = async (...all: readonly Manifest[]): Promise<void> => {
     for (const one of all) {
@@ -100,7 +100,7 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
   };
   const remove = async (kind: string, name: string): Promise<void> =>
     void (await world.scene.api.call('DELETE', pathOf(kind, name)));
-  const when = (kind: string, name: string, phase: string): Promise<Seen> =>
+  const when = (kind: string, name: string, phase: string): Promise<ObservedResource> =>
     until(
       async () => {
         const found = await get(kind, name);
@@ -112,7 +112,7 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     );
   const isGone = (kind: string, name: string): Promise<unknown> =>
     until(async () => (await get(kind, name)) === undefined, `${kind} ${name} is gone`, LONG_MS);
-  const condition = (seen: Seen, type: string): string => {
+  const condition = (seen: ObservedResource, type: string): string => {
     const found = seen.status?.conditions?.find((one) => one.type === type);
     return `${found?.status} ${found?.reason}`;
   };
@@ -532,7 +532,8 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
       // It looks at all again at the latest after a minute; an edit makes it look now.
       await apply(file('looked-at', 'v1\n', 'edge'));
       await until(
-        async () => condition((await get('Pool', 'edge')) as Seen, 'Admission') === 'True CertificateEnding',
+        async () =>
+          condition((await get('Pool', 'edge')) as ObservedResource, 'Admission') === 'True CertificateEnding',
         'the pool says so',
         LONG_MS,
       );

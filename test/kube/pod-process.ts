@@ -3,7 +3,7 @@ import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync
 import { join } from 'node:path';
 import { Guard } from '#libs/process';
 import type { KubeCluster } from '#libs/testing';
-import { podOf, ROOT, type Rendered } from '../deploy/chart.js';
+import { podOf, ROOT, type RenderedChart } from '../deploy/chart.js';
 
 const SCRIPT = join(ROOT, 'test/kube/as-pod.sh');
 
@@ -35,7 +35,7 @@ export class PodProcess {
   private child: ChildProcess | undefined;
 
   constructor(
-    private readonly workload: Rendered,
+    private readonly workload: RenderedChart,
     private readonly place: PodPlace,
   ) {}
 

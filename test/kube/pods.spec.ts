@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { connectFleet, type FleetClient } from '#libs/client';
 import { freePort } from '#libs/process';
 import { describeOnKube, establish, findHelm, until, startNatsServer, type NatsServer } from '#libs/testing';
-import { render, ROOT, type Rendered } from '../deploy/chart.js';
+import { render, ROOT, type RenderedChart } from '../deploy/chart.js';
 import { file, manifest } from '../e2e/manifests.js';
 import { describeWith } from '../e2e/needs.js';
 import { ChartInstallation } from './chart-installation.js';
@@ -25,7 +25,7 @@ describeWith(['helm', 'mount-namespaces'], 'the processes of the chart', () =>
     const ports = new Map<string, number>();
     let server: NatsServer;
     let client: FleetClient;
-    let objects: readonly Rendered[];
+    let objects: readonly RenderedChart[];
     let admission: { readonly port: number; readonly ca: string };
     beforeAll(async () => {
       await establish(world.scene.api, join(ROOT, 'deploy/crds'));
@@ -78,7 +78,7 @@ describeWith(['helm', 'mount-namespaces'], 'the processes of the chart', () =>
       const workload = objects.find(
         ({ kind, metadata }) =>
           /^(Deployment|DaemonSet)$/.test(kind) && metadata.labels?.['app.kubernetes.io/component'] === name,
-      ) as Rendered;
+      ) as RenderedChart;
       const entry = name === 'applier' ? ['dist/services/applier/src/main.js'] : ['bin/sluice'];
       mkdirSync(join(folder, name));
       pods.set(

@@ -10,7 +10,7 @@ import {
   type Target,
 } from '#libs/contracts';
 import { Blobs, Ledger, type Bus } from '#libs/nats';
-import { compileFragments, emptyHash, renderNode, type Rendered } from '#libs/rules';
+import { compileFragments, emptyHash, renderNode, type RenderedConfig } from '#libs/rules';
 import { labelsOf, nodeName } from '../fleet/protocol.js';
 import { contentOf, file, pool } from './manifests.js';
 
@@ -120,7 +120,7 @@ class HistoryWriter {
     const targets: Record<string, Target> = {};
     const configs: { node: string; hash: string; text: string }[] = [];
     for (const n of members) {
-      const rendered: Rendered = renderNode(
+      const rendered: RenderedConfig = renderNode(
         index.forNode(labelsOf(n)),
         { name: nodeName(n), labels: labelsOf(n) },
         sha256,

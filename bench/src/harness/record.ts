@@ -8,13 +8,13 @@ import type { Result } from './part.js';
 export const RESULTS = join(ROOT, 'bench', 'results');
 
 /** A part that could not be measured, and why. */
-export interface Skipped {
+export interface SkippedPart {
   readonly name: string;
   readonly because: string;
 }
 
 /** Parts of one day may have run on several machines. */
-interface Measured extends Result {
+interface MeasuredResult extends Result {
   readonly at: string;
   readonly cpu: string;
 }
@@ -22,15 +22,20 @@ interface Measured extends Result {
 interface DayRecord {
   /** The last one of the day. */
   readonly machine: Machine;
-  readonly results: readonly Measured[];
-  readonly skipped: readonly Skipped[];
+  readonly results: readonly MeasuredResult[];
+  readonly skipped: readonly SkippedPart[];
 }
 
 /**
  * Keeps results with those of the same day: a part that was run again replaces its figures, one that could not be run
  * leaves them. Draws the newest of each part.
  */
-export function keep(results: readonly Result[], skipped: readonly Skipped[], machine: Machine, at: string): string {
+export function keep(
+  results: readonly Result[],
+  skipped: readonly SkippedPart[],
+  machine: Machine,
+  at: string,
+): string {
   mkdirSync(RESULTS, { recursive: true });
   const path = join(RESULTS, `${at.slice(0, 10)}.json`);
   const before = existsSync(path) ? readDay(path) : undefined;
@@ -50,8 +55,8 @@ export function keep(results: readonly Result[], skipped: readonly Skipped[], ma
 }
 
 /** The newest figure of each name over all days. */
-function newest(): readonly Measured[] {
-  const found = new Map<string, Measured>();
+function newest(): readonly MeasuredResult[] {
+  const found = new Map<string, MeasuredResult>();
   for (const name of readdirSync(RESULTS)
     .filter((file) => /^\d{4}-\d\d-\d\d\.json$/.test(file))
     .sort()) {

@@ -44,7 +44,7 @@ function measure({ size, say }: PartContext, name: string, head: string, how: st
   const services = new MemoryServices();
   join(services, size);
   for (let i = 0; i < FRAGMENTS; i += 1) change(services, [file(`f${i}`, (i === 0 ? head : '') + contentOf(i))]);
-  const [small, large]: [Measured[], Measured[]] = [[], []];
+  const [small, large]: [Measurement[], Measurement[]] = [[], []];
   for (let i = 0; i < RUNS; i += 1) {
     small.push(change(services, [file(`rack-${i}`, head + contentOf(i), { matchLabels: { rack: `r${i}` } })]));
     large.push(change(services, [file(`all-${i}`, head + contentOf(i))]));
@@ -78,13 +78,13 @@ function join(services: MemoryServices, size: number): void {
   services.settle();
 }
 
-interface Measured {
+interface Measurement {
   readonly ms: number;
   readonly nodes: number;
 }
 
 /** Milliseconds of both services from publishing until committed; what the scheduler says is put in between. */
-function change(services: MemoryServices, apply: readonly object[]): Measured {
+function change(services: MemoryServices, apply: readonly object[]): Measurement {
   const name = services.publish({ apply });
   const startMs = performance.now();
   services.settle();

@@ -93,12 +93,12 @@ export async function tellDemo(stage: Stage): Promise<readonly Step[]> {
   return steps;
 }
 
-interface Published {
+interface PublishedChange {
   readonly id: string;
   readonly end: FollowResult;
 }
 
-async function publish({ fleet, signal, tell }: Stage, change: object): Promise<Published> {
+async function publish({ fleet, signal, tell }: Stage, change: object): Promise<PublishedChange> {
   const { change: id } = await fleet.publishChange('demo', JSON.stringify(change), `demo:${randomUUID()}`);
   tell(`  $ sluice apply -f change.yaml --wait      # ${id}`);
   return {
@@ -107,7 +107,7 @@ async function publish({ fleet, signal, tell }: Stage, change: object): Promise<
   };
 }
 
-function showTree({ tell, colours }: Stage, { id, end }: Published): void {
+function showTree({ tell, colours }: Stage, { id, end }: PublishedChange): void {
   const tree = rolloutTree(
     { id, change: end.change, rollout: end.rollout, pools: new Map(), now: new Date() },
     colours,
@@ -141,7 +141,7 @@ function filesAre(files: ReadonlyMap<string, string>, expected: string): Step {
   return { expected, seen: wrong.length === 0 ? 'as expected' : wrong.join(', '), ok: wrong.length === 0 };
 }
 
-function ends({ id, end }: Published, exit: number, expected: string): Step {
+function ends({ id, end }: PublishedChange, exit: number, expected: string): Step {
   return {
     expected,
     seen: `${id} ${end.status.word}${end.because === 'ended' ? '' : ` (${end.because})`} ${end.status.detail}`.trim(),

@@ -2,14 +2,14 @@ import type { Io } from './io.js';
 import { fit } from './table.js';
 
 /** A screen that is drawn over itself. */
-export interface Live {
+export interface LiveScreen {
   draw(text: string): void;
   /** Leaves the last drawing standing. */
   end(): void;
 }
 
 /** Redraws in place; undefined if the stream is no terminal, where lines are printed instead. */
-export function live(io: Io, stream: 'out' | 'err'): Live | undefined {
+export function live(io: Io, stream: 'out' | 'err'): LiveScreen | undefined {
   const isTerminal = stream === 'out' ? io.isTerminal : io.isErrTerminal;
   if (!isTerminal) return undefined;
   let drawn = 0;

@@ -7,12 +7,12 @@ import type { ExitCode } from '../output/exit.js';
 export type Run = (flags: GlobalFlags, command: (session: Session) => Promise<ExitCode | undefined>) => Promise<void>;
 
 /** A command's code, which is loaded when the command is called. It gets its arguments and flags after the session. */
-export type Load = () => Promise<(session: Session, ...args: never[]) => Promise<ExitCode | undefined>>;
+export type CommandLoader = () => Promise<(session: Session, ...args: never[]) => Promise<ExitCode | undefined>>;
 
 /** What the groups of commands are added to. */
 export interface Registry {
   readonly program: Command;
-  action(load: Load): (...args: unknown[]) => Promise<void>;
+  action(load: CommandLoader): (...args: unknown[]) => Promise<void>;
 }
 
 /** Commands that run something on this machine. */

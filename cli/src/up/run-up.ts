@@ -29,7 +29,7 @@ export interface UpOptions {
 }
 
 /** Everything of one local installation, running. */
-export interface Up {
+export interface RunningInstallation {
   readonly url: string;
   readonly data: string;
   /** What did not answer in time; empty when all is well. */
@@ -51,7 +51,7 @@ export const servicesOf = (kubernetes: boolean): readonly string[] =>
   kubernetes ? [...SERVICES, ...EDGE_SERVICES] : SERVICES;
 
 /** Starts nats-server, the services and the appliers, each process kept alive; resolves when all answer. */
-export async function startUp(options: UpOptions): Promise<Up> {
+export async function startUp(options: UpOptions): Promise<RunningInstallation> {
   const folder = takeDataFolder(options.data);
   let state: { readonly server: string } | undefined;
   const write = (): void => {

@@ -1,6 +1,6 @@
 import type { JsMsg } from '@nats-io/jetstream';
 import { CHANGES, LEDGER, REPORTS } from '#libs/contracts';
-import { lastOf, StreamReader, type Bus, type Reading } from '#libs/nats';
+import { lastOf, StreamReader, type Bus, type ReadOptions } from '#libs/nats';
 
 /** One message of a stream, as `sluice events` shows it. */
 export interface FleetEvent {
@@ -65,7 +65,7 @@ export async function* fleetEvents(bus: Bus, options: EventsOptions): AsyncGener
 }
 
 async function openSource(bus: Bus, stream: string, options: EventsOptions): Promise<Source> {
-  const reading: Reading = {
+  const reading: ReadOptions = {
     stream,
     since: options.since,
     ...(options.subject === undefined || options.subject === '' ? {} : { filters: [options.subject] }),

@@ -7,7 +7,7 @@ import * as rollout from './generated/sluice/v1/rollout_pb.js';
 import {
   ROLLOUT_STATES,
   type ActionKind,
-  type Because,
+  type LeaseEndReason,
   type DrainOutcome,
   type LeaseKind,
   type LeasePhase,
@@ -84,8 +84,8 @@ interface Narrower {
   'node.reported': { report: ReportKind; verdict: Verdict };
   'node.drain.stopped': { outcome: DrainOutcome };
   'node.lease.granted': { kind: LeaseKind; phase: LeasePhase; actions: readonly Action[] };
-  'node.lease.settled': { kind: LeaseKind; because: Because; report?: TakenReport | undefined };
-  'node.lease.released': { because: Because };
+  'node.lease.settled': { kind: LeaseKind; because: LeaseEndReason; report?: TakenReport | undefined };
+  'node.lease.released': { because: LeaseEndReason };
 }
 type Message<T extends FactType> = MessageShape<(typeof FACTS)[T]['schema']>;
 type FactBodies = {

@@ -3,7 +3,7 @@ import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
 
 /** Says of a value that it needs the library's own, slower reading. */
 const OTHERWISE = Symbol('otherwise');
-type Read = (value: unknown) => unknown;
+type ValueReader = (value: unknown) => unknown;
 type Fields = Record<string, unknown>;
 
 /**
@@ -18,14 +18,14 @@ export function plainReader(schema: DescMessage): (json: unknown) => Fields | un
   };
 }
 
-const READERS = new Map<DescMessage, Read>();
+const READERS = new Map<DescMessage, ValueReader>();
 
-function messageReader(schema: DescMessage): Read {
+function messageReader(schema: DescMessage): ValueReader {
   const known = READERS.get(schema);
   if (known !== undefined) return known;
   // Known before its fields are: a message may hold itself.
   let fields: readonly FieldReader[] = [];
-  const read: Read = (json) => readMessage(fields, json);
+  const read: ValueReader = (json) => readMessage(fields, json);
   READERS.set(schema, read);
   fields = schema.fields.map(fieldReader);
   return read;
@@ -35,7 +35,7 @@ interface FieldReader {
   readonly name: string;
   /** Another way to write the name, which the library takes too. */
   readonly alias: string | undefined;
-  readonly read: Read;
+  readonly read: ValueReader;
   readonly absent: () => unknown;
 }
 
@@ -80,7 +80,7 @@ function absentOf(field: DescField): () => unknown {
 
 const IMPLICIT = FeatureSet_FieldPresence.IMPLICIT;
 const nothing = (): undefined => undefined;
-const always: Read = () => OTHERWISE;
+const always: ValueReader = () => OTHERWISE;
 
 function zeroOf(scalar: ScalarType): () => unknown {
   if (scalar === ScalarType.STRING) return () => '';
@@ -88,7 +88,7 @@ function zeroOf(scalar: ScalarType): () => unknown {
   return () => 0;
 }
 
-function valueReader(field: DescField): Read {
+function valueReader(field: DescField): ValueReader {
   switch (field.fieldKind) {
     case 'scalar':
       return scalarReader(field.scalar);
@@ -115,10 +115,10 @@ function valueReader(field: DescField): Read {
   }
 }
 
-const innerReader = (schema: DescMessage): Read =>
+const innerReader = (schema: DescMessage): ValueReader =>
   schema.file.proto.package === 'google.protobuf' ? always : messageReader(schema);
 
-function listReader(read: Read): Read {
+function listReader(read: ValueReader): ValueReader {
   return (value) => {
     if (!Array.isArray(value)) return OTHERWISE;
     const items: unknown[] = [];
@@ -131,7 +131,7 @@ function listReader(read: Read): Read {
   };
 }
 
-function mapReader(read: Read): Read {
+function mapReader(read: ValueReader): ValueReader {
   return (value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return OTHERWISE;
     const map: Fields = {};
@@ -144,7 +144,7 @@ function mapReader(read: Read): Read {
   };
 }
 
-function scalarReader(scalar: ScalarType): Read {
+function scalarReader(scalar: ScalarType): ValueReader {
   switch (scalar) {
     case ScalarType.STRING:
       return (value) => (isText(value) ? value : OTHERWISE);

@@ -2,7 +2,7 @@ import type { DescMessage } from '@bufbuild/protobuf';
 import type * as report from './generated/sluice/v1/report_pb.js';
 import * as views from './generated/sluice/v1/views_pb.js';
 import type { Action } from './facts.js';
-import type { Because, LeaseKind, LeasePhase, ReportKind, Verdict } from './enums.js';
+import type { LeaseEndReason, LeaseKind, LeasePhase, ReportKind, Verdict } from './enums.js';
 import type { Narrow, Plain } from './plain.js';
 import type { ServiceName } from './streams.js';
 
@@ -19,7 +19,7 @@ export type KnownBadView = Plain<views.KnownBadView>;
 export type PoolView = Plain<views.PoolView>;
 export type LeaseView = Narrow<
   views.LeaseView,
-  { kind: LeaseKind; phase: LeasePhase; because: Because | ''; actions: readonly Action[] }
+  { kind: LeaseKind; phase: LeasePhase; because: LeaseEndReason | ''; actions: readonly Action[] }
 >;
 export type StatusView = Narrow<views.StatusView, { verdict: Verdict }>;
 export type RolloutView = Narrow<

@@ -1,12 +1,12 @@
 import { newCopy, turn, type Core, type TurnEffect } from './index.js';
 
-interface Asked {
+interface AskedNeed {
   readonly key: string;
 }
-type Found = { readonly ok: boolean };
+type GatheredResult = { readonly ok: boolean };
 
 /** Asks for whatever its input names, and decides nothing. */
-const core = (keeps?: (found: Found) => boolean): Core<null, Asked, Asked, Found> => ({
+const core = (keeps?: (found: GatheredResult) => boolean): Core<null, AskedNeed, AskedNeed, GatheredResult> => ({
   name: 'scheduler',
   version: 1,
   reads: [],
@@ -31,7 +31,7 @@ const core = (keeps?: (found: Found) => boolean): Core<null, Asked, Asked, Found
 
 /** One turn for each list of keys; what was gathered in each. */
 function gatheredIn(
-  kept: Core<null, Asked, Asked, Found>,
+  kept: Core<null, AskedNeed, AskedNeed, GatheredResult>,
   turns: readonly (readonly string[])[],
 ): readonly (readonly string[])[] {
   const copy = newCopy(kept);
@@ -39,7 +39,7 @@ function gatheredIn(
     copy.inputs.push(...keys.map((key) => ({ key })));
     const gathered: string[] = [];
     const steps = turn(copy);
-    const answer = (effect: TurnEffect<Asked>) => {
+    const answer = (effect: TurnEffect<AskedNeed>) => {
       if (effect.do === 'read' || effect.do === 'catch-up') return { entries: [], upTo: 0 };
       if (effect.do === 'now') return { monotonicMs: 0, leadingSinceMs: 0 };
       if (effect.do === 'read-configs') gathered.push(...effect.names.map(({ node }) => node));
@@ -77,8 +77,8 @@ describe('what was gathered', () => {
 
 describe('a turn of many decisions', () => {
   /** Needs several decisions: each has one fact, or none and says that there is more to decide. */
-  const busy = (rounds: number, facts: boolean): Core<{ left: number }, Asked> => ({
-    ...(core() as unknown as Core<{ left: number }, Asked>),
+  const busy = (rounds: number, facts: boolean): Core<{ left: number }, AskedNeed> => ({
+    ...(core() as unknown as Core<{ left: number }, AskedNeed>),
     initial: () => ({ left: rounds }),
     decide: (state) => ({
       facts: facts && state.left > 0 ? [{ type: 'node.heard', node: `n${state.left}` }] : [],

@@ -14,13 +14,13 @@ const ROOM = 50;
 const TRIED_FROM = Number.MAX_SAFE_INTEGER - 100_000;
 
 /** What a state needs so that a decision can fold its own facts and undo them. */
-export interface Triable {
+export interface DraftState {
   readonly undo: UndoLog;
   readonly touched: Set<string>;
 }
 
 /** A decision in progress. Each fact is folded at once, so that the next step sees it. */
-export class Draft<S extends Triable, I, N extends Need> {
+export class Draft<S extends DraftState, I, N extends Need> {
   readonly facts: NewFact[] = [];
   readonly answers = new Map<I, Answer>();
   readonly held = new Set<I>();
@@ -73,7 +73,7 @@ export class Draft<S extends Triable, I, N extends Need> {
 }
 
 /** Runs `steps` to fill a draft, and leaves the state unchanged. */
-export function decided<S extends Triable, I, N extends Need>(
+export function decided<S extends DraftState, I, N extends Need>(
   state: S,
   now: Now,
   evolve: (state: S, entry: Entry) => void,
@@ -91,7 +91,7 @@ export function decided<S extends Triable, I, N extends Need>(
 }
 
 /** The keys of views that were touched since the last call. */
-export function takeTouched(state: Pick<Triable, 'touched'>): ReadonlySet<string> {
+export function takeTouched(state: Pick<DraftState, 'touched'>): ReadonlySet<string> {
   const touched = new Set(state.touched);
   state.touched.clear();
   return touched;

@@ -196,30 +196,30 @@ export function* keepSnapshot({
 const askTrim = asker<TrimPort>();
 
 /** A service whose snapshots prevent the ledger from being trimmed further. */
-export interface HeldUp {
+export interface TrimObstacle {
   readonly service: ServiceName;
   readonly why: string;
 }
 
-export interface Trimming {
+export interface TrimResult {
   /** How many facts were deleted. */
   readonly trimmed: number;
   /** The first sequence of the ledger now. */
   readonly first: number;
-  readonly heldUpBy: readonly HeldUp[];
+  readonly heldUpBy: readonly TrimObstacle[];
 }
 
 /**
  * Deletes facts that are older than `keepMs` and covered by a snapshot of every service. The last fact always stays.
  * Several copies may do this at once, or late: facts that may be deleted once may be deleted forever.
  */
-export function* trim(services: readonly ServiceName[], keepMs: number): Program<Effects<TrimPort>, Trimming> {
+export function* trim(services: readonly ServiceName[], keepMs: number): Program<Effects<TrimPort>, TrimResult> {
   const { first, last, messages, firstStoredMs, nowMs } = yield* askTrim({ do: 'ledger-age' });
   const olderThanMs = nowMs - keepMs;
-  const nothing = (heldUpBy: readonly HeldUp[] = []): Trimming => ({ trimmed: 0, first, heldUpBy });
+  const nothing = (heldUpBy: readonly TrimObstacle[] = []): TrimResult => ({ trimmed: 0, first, heldUpBy });
   if (messages === 0 || firstStoredMs > olderThanMs) return nothing();
   const bases: { service: ServiceName; all: readonly SnapshotInfo[]; base: readonly SnapshotInfo[] }[] = [];
-  const heldUpBy: HeldUp[] = [];
+  const heldUpBy: TrimObstacle[] = [];
   for (const service of services) {
     const listed = yield* askTrim({ do: 'list-snapshots', service });
     const all = listed.filter(({ sequence }) => sequence <= last);

@@ -27,7 +27,7 @@ export interface ViewPosition {
   readonly ledger: number;
 }
 
-interface Any {
+interface AnyStatus {
   /** How often this copy was elected; identifies its terms. */
   readonly term: number;
   /** Why its decisions keep failing, although it has not stopped. */
@@ -37,14 +37,14 @@ interface Any {
 /** The leadership of one copy of a service. */
 export type LeadershipStatus =
   /** It has not read the ledger to its end yet, so it cannot lead. */
-  | (Any & { readonly phase: 'starting'; readonly fold: FoldSource; readonly elected: boolean })
-  | (Any & { readonly phase: 'following' })
+  | (AnyStatus & { readonly phase: 'starting'; readonly fold: FoldSource; readonly elected: boolean })
+  | (AnyStatus & { readonly phase: 'following' })
   /** Elected: it reads the ledger and corrects the views, and takes no inputs yet. */
-  | (Any & { readonly phase: 'taking-over' })
+  | (AnyStatus & { readonly phase: 'taking-over' })
   /** `behind`: the connection was lost, so messages may have been missed. */
-  | (Any & { readonly phase: 'leading'; readonly behind: boolean })
-  | (Any & { readonly phase: 'halted'; readonly reason: string; readonly halt: Halt; readonly elected: boolean })
-  | (Any & { readonly phase: 'stopped' });
+  | (AnyStatus & { readonly phase: 'leading'; readonly behind: boolean })
+  | (AnyStatus & { readonly phase: 'halted'; readonly reason: string; readonly halt: Halt; readonly elected: boolean })
+  | (AnyStatus & { readonly phase: 'stopped' });
 
 export type LeadershipEvent =
   | { readonly type: 'elected' | 'deposed' }

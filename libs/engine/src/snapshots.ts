@@ -66,17 +66,17 @@ export function baseOf(
   return base.length === 0 ? { why: 'has no snapshot that is old enough yet' } : { base };
 }
 
-type Migrating = Pick<Core<unknown, never, Need, unknown>, 'version' | 'migrations'>;
+type FoldVersions = Pick<Core<unknown, never, Need, unknown>, 'version' | 'migrations'>;
 
 /** The versions whose dumps a core can load, its own first: as far back as the chain of migrations goes. */
-export function loadableVersions({ version, migrations }: Migrating): readonly number[] {
+export function loadableVersions({ version, migrations }: FoldVersions): readonly number[] {
   const versions = [version];
   for (let older = version - 1; migrations?.[older] !== undefined; older -= 1) versions.push(older);
   return versions;
 }
 
 /** Converts a dump of another version to the core's own, step by step. Throws if a step is missing. */
-export function migrated({ version, migrations }: Migrating, from: number, dumped: unknown): unknown {
+export function migrated({ version, migrations }: FoldVersions, from: number, dumped: unknown): unknown {
   let dump = dumped;
   for (let at = from; at !== version; at += 1) {
     const step = migrations?.[at];

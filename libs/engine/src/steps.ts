@@ -22,9 +22,9 @@ export type Program<E extends Effect, T = void> = Generator<E, T, unknown>;
  * A port is an interface with a method for each effect: its argument is the effect, its result the answer. This type
  * turns it into effects as data, and answers by name.
  */
-export type Effects<P> = { [K in keyof P & string]: { readonly do: K } & Asked<P[K]> }[keyof P & string];
+export type Effects<P> = { [K in keyof P & string]: { readonly do: K } & EffectFields<P[K]> }[keyof P & string];
 export type Answers<P> = { [K in keyof P]: P[K] extends (asked: never) => infer R ? R : never };
-type Asked<M> = M extends (asked: infer A) => unknown ? A : never;
+type EffectFields<M> = M extends (asked: infer A) => unknown ? A : never;
 
 /** One step of a program, with the type of its answer: `const node = yield* ask({ do: 'read-node' })`. */
 export const asker = <P>() =>
@@ -37,7 +37,7 @@ export const asker = <P>() =>
 /** The handlers of a port: they carry out each effect, at once or later. */
 export type Handlers<P> = {
   readonly [K in keyof P & string]: (
-    effect: { readonly do: K } & Asked<P[K]>,
+    effect: { readonly do: K } & EffectFields<P[K]>,
   ) => Answers<P>[K] | PromiseLike<Answers<P>[K]>;
 };
 

@@ -23,7 +23,7 @@ export interface SweepTimes {
   /** Younger values are left alone, because the fact that names them may not be appended yet. */
   readonly settledMs: number;
 }
-export interface Swept {
+export interface SweepResult {
   /** How many values got a time to live, and how many lost it. */
   readonly marked: number;
   readonly unmarked: number;
@@ -38,7 +38,7 @@ export interface Swept {
 export function* sweep<B extends StoredBlob>({
   unnamedMs,
   settledMs,
-}: SweepTimes): Program<Effects<SweepPort<B>>, Swept> {
+}: SweepTimes): Program<Effects<SweepPort<B>>, SweepResult> {
   const ask = asker<SweepPort<B>>();
   const { blobs, nowMs } = yield* ask({ do: 'list-blobs' });
   const isNamed = yield* ask({ do: 'read-names' });

@@ -1,6 +1,6 @@
 import { headers } from '@nats-io/nats-core';
 import { CONFIGS, TARGETS } from '#libs/contracts';
-import type { Swept } from '#libs/engine';
+import type { SweepResult } from '#libs/engine';
 import { SILENT } from '#libs/process';
 import { natsFixture, until } from '#libs/testing';
 import { sweepBlobs, type SweepOptions } from './blob-sweep.js';
@@ -15,7 +15,7 @@ describe('what nothing names', () => {
   const nats = natsFixture();
   let bus: Bus;
   let blobs: Blobs;
-  const sweep = (named: readonly string[], more: Partial<SweepOptions> = {}): Promise<Swept> =>
+  const sweep = (named: readonly string[], more: Partial<SweepOptions> = {}): Promise<SweepResult> =>
     sweepBlobs({
       bus,
       bucket: CONFIGS,

@@ -1,5 +1,5 @@
 import { JetStreamApiError } from '@nats-io/jetstream';
-import { sweep, type Handlers, type StoredBlob, type SweepPort, type SweepTimes, type Swept } from '#libs/engine';
+import { sweep, type Handlers, type StoredBlob, type SweepPort, type SweepTimes, type SweepResult } from '#libs/engine';
 import type { Logger } from '#libs/process';
 import { carryOut } from './carry-out.js';
 import type { Bus } from './connection.js';
@@ -26,7 +26,7 @@ const TTL = 'Nats-TTL';
 const WIDTH = 32;
 
 /** Lets what nothing names in a bucket run out. */
-export async function sweepBlobs({ bus, bucket, naming, logger, ...times }: SweepOptions): Promise<Swept> {
+export async function sweepBlobs({ bus, bucket, naming, logger, ...times }: SweepOptions): Promise<SweepResult> {
   const handlers: Handlers<SweepPort<Value>> = {
     'list-blobs': async () => {
       const { ts } = await bus.streamInfo(kvStream(bucket));

@@ -31,7 +31,7 @@ export { RequestEndpoints, type RequestHandler } from './request-endpoints.js';
 export { type ServiceNote, ServiceNotes } from './service-notes.js';
 export { Signal, growingMs, pause } from './signal.js';
 export { Snapshots } from './snapshots.js';
-export { type Reading, StreamReader, lastOf, readAll } from './stream-reader.js';
+export { type ReadOptions, StreamReader, lastOf, readAll } from './stream-reader.js';
 export {
   DEFAULT_LEADER_TTL_MS,
   POISON,

@@ -11,7 +11,7 @@ const KEPT_BYTES = 16 * 2 ** 20;
 const AHEAD = 2_000;
 
 /** Is given each message in the ledger's order; answers whether it has room for the next. */
-export type Taker = (message: JsMsg) => boolean;
+export type TailReader = (message: JsMsg) => boolean;
 
 /**
  * The end of the ledger, read once for all services of a process. A service that is further behind than what is kept
@@ -30,7 +30,7 @@ export class LedgerTail {
   constructor(readonly bus: Bus) {}
 
   /** Gives all behind this sequence, and then what comes, until it is closed. */
-  follow(after: number, take: Taker): LedgerFollower {
+  follow(after: number, take: TailReader): LedgerFollower {
     const following = new LedgerFollower(this, after, take);
     this.all.add(following);
     following.start();
@@ -137,7 +137,7 @@ export class LedgerFollower {
   constructor(
     private readonly tail: LedgerTail,
     public after: number,
-    private readonly take: Taker,
+    private readonly take: TailReader,
   ) {}
 
   start(): void {

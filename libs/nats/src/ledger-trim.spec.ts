@@ -4,7 +4,7 @@ import { natsFixture } from '#libs/testing';
 import { connectBus, type Bus } from './connection.js';
 import { reported } from './counter.fixture.js';
 import { Ledger } from './ledger.js';
-import type { Trimming } from '#libs/engine';
+import type { TrimResult } from '#libs/engine';
 import { trimLedger } from './ledger-trim.js';
 import { putSnapshot } from './snapshots.fixture.js';
 import { Snapshots } from './snapshots.js';
@@ -17,7 +17,7 @@ describe('trimming the ledger', () => {
   const nats = natsFixture();
   let bus: Bus;
   let snapshots: Snapshots;
-  const trim = (keepMs = 0): Promise<Trimming> => trimLedger({ bus, keepMs, services: SERVICES, logger: SILENT });
+  const trim = (keepMs = 0): Promise<TrimResult> => trimLedger({ bus, keepMs, services: SERVICES, logger: SILENT });
   const put = async (service: ServiceName, ...sequences: readonly number[]): Promise<void> => {
     for (const sequence of sequences) await putSnapshot(snapshots, { service, version: 1 }, { sequence, state: {} });
   };

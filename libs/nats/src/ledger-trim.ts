@@ -1,5 +1,5 @@
 import { LEDGER, SERVICES, type ServiceName } from '#libs/contracts';
-import { trim, type Handlers, type TrimPort, type Trimming } from '#libs/engine';
+import { trim, type Handlers, type TrimPort, type TrimResult } from '#libs/engine';
 import type { Logger } from '#libs/process';
 import { carryOut } from './carry-out.js';
 import type { Bus } from './connection.js';
@@ -15,7 +15,7 @@ export interface TrimOptions {
 }
 
 /** Takes off the ledger what is older than `keepMs` and behind a snapshot of every service. */
-export function trimLedger({ bus, keepMs, logger, services = SERVICES }: TrimOptions): Promise<Trimming> {
+export function trimLedger({ bus, keepMs, logger, services = SERVICES }: TrimOptions): Promise<TrimResult> {
   const snapshots = new Snapshots(bus);
   const handlers: Handlers<TrimPort> = {
     ...snapshots.handlers,

@@ -45,18 +45,18 @@ export function headersOf(values: Readonly<Record<string, string>>): MsgHdrs {
 }
 
 /** The client library reads headers only when asked, and throws for a name that is not ASCII. */
-interface Headed {
+interface MessageHead {
   readonly headers?: MsgHdrs | undefined;
 }
 
 /** The headers of a message by name; none where a sender wrote what cannot be read. */
-export function plainHeaders(message: Headed): Readonly<Record<string, string>> {
+export function plainHeaders(message: MessageHead): Readonly<Record<string, string>> {
   const headers = readHeaders(message);
   return headers === undefined ? {} : Object.fromEntries(headers.keys().map((key) => [key, headers.get(key)]));
 }
 
 /** Whether a message of a bucket says that its key was deleted. */
-export function isDeletion(message: Headed): boolean {
+export function isDeletion(message: MessageHead): boolean {
   const operation = readHeaders(message)?.get('KV-Operation') ?? '';
   return operation === 'DEL' || operation === 'PURGE';
 }
@@ -69,7 +69,7 @@ export const isStoredDeletion = (message: { readonly header?: MsgHdrs | undefine
     },
   });
 
-function readHeaders(message: Headed): MsgHdrs | undefined {
+function readHeaders(message: MessageHead): MsgHdrs | undefined {
   try {
     return message.headers;
   } catch {

@@ -12,7 +12,7 @@ import { monotonicMs, Slices } from '#libs/process';
 import type { Bus } from './connection.js';
 import { growingMs, pause } from './signal.js';
 
-export interface Reading {
+export interface ReadOptions {
   readonly stream: string;
   /** The first sequence; default: the stream's first. */
   readonly from?: number;
@@ -51,7 +51,7 @@ export class StreamReader implements AsyncIterable<JsMsg> {
 
   private constructor(
     private readonly bus: Bus,
-    private readonly reading: Reading,
+    private readonly reading: ReadOptions,
     private current: ActiveConsumer,
   ) {
     this.listen(current);
@@ -59,7 +59,7 @@ export class StreamReader implements AsyncIterable<JsMsg> {
     this.watch.unref();
   }
 
-  static async open(bus: Bus, reading: Reading): Promise<StreamReader> {
+  static async open(bus: Bus, reading: ReadOptions): Promise<StreamReader> {
     return new StreamReader(bus, reading, await beginConsuming(bus, reading, 0));
   }
 
@@ -133,7 +133,7 @@ interface ActiveConsumer {
 }
 
 /** From the reading's beginning, or behind what was read of it already. */
-async function beginConsuming(bus: Bus, reading: Reading, after: number): Promise<ActiveConsumer> {
+async function beginConsuming(bus: Bus, reading: ReadOptions, after: number): Promise<ActiveConsumer> {
   const consumer = await orderedConsumer(bus, reading, {
     headers_only: reading.headersOnly === true,
     ...(await startOf(bus, reading, after)),
@@ -146,7 +146,7 @@ async function beginConsuming(bus: Bus, reading: Reading, after: number): Promis
   return { consumer, messages };
 }
 
-async function startOf(bus: Bus, reading: Reading, after: number): Promise<Partial<OrderedConsumerOptions>> {
+async function startOf(bus: Bus, reading: ReadOptions, after: number): Promise<Partial<OrderedConsumerOptions>> {
   if (after > 0) return { opt_start_seq: after + 1 };
   if (reading.lastPerSubject === true) return { deliver_policy: DeliverPolicy.LastPerSubject };
   const from = reading.since === undefined ? reading.from : await firstSince(bus, reading, reading.since);
@@ -161,7 +161,7 @@ function end({ consumer, messages }: ActiveConsumer): void {
 /** Reads what a stream holds now, up to the end that its leader names: another server may lag. */
 export async function readAll(
   bus: Bus,
-  reading: Omit<Reading, 'since'>,
+  reading: Omit<ReadOptions, 'since'>,
   take: (message: JsMsg) => void,
 ): Promise<void> {
   const last = await lastOf(bus, reading);
@@ -196,7 +196,7 @@ export async function readAll(
 }
 
 /** The newest message that a reading comes to now, as the stream's leader has it; undefined when there is none. */
-export async function lastOf(bus: Bus, { stream, filters }: Reading): Promise<StoredMsg | undefined> {
+export async function lastOf(bus: Bus, { stream, filters }: ReadOptions): Promise<StoredMsg | undefined> {
   const found = await lastOfEach(bus, stream, filters ?? ['>']);
   if (found !== undefined || filters !== undefined) return found;
   // For `>` a server looks at the last sequence alone, and finds nothing where just that message is gone.
@@ -212,7 +212,7 @@ async function lastOfEach(bus: Bus, stream: string, filters: readonly string[]):
   );
 }
 
-async function firstSince(bus: Bus, reading: Reading, since: Date): Promise<number> {
+async function firstSince(bus: Bus, reading: ReadOptions, since: Date): Promise<number> {
   const consumer = await orderedConsumer(bus, reading, { opt_start_time: since.toISOString() });
   try {
     if ((await consumer.info(true)).num_pending === 0) return (await bus.streamInfo(reading.stream)).state.last_seq + 1;
@@ -228,7 +228,7 @@ async function firstSince(bus: Bus, reading: Reading, since: Date): Promise<numb
  */
 async function orderedConsumer(
   bus: Bus,
-  { stream, filters }: Reading,
+  { stream, filters }: ReadOptions,
   options: Partial<OrderedConsumerOptions>,
 ): Promise<Consumer> {
   const filtered = filters === undefined ? options : { ...options, filter_subjects: [...filters] };

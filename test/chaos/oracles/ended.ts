@@ -1,4 +1,4 @@
-import type { Published } from '../evidence.js';
+import type { PublishedChange } from '../evidence.js';
 import type { Oracle } from './oracle.js';
 
 /** I8 and I10: what was acknowledged is there as it was sent, and every published change has one end. */
@@ -22,4 +22,4 @@ export const ended: Oracle = {
   },
 };
 
-const contentOf = (body: Published['body']): string => JSON.stringify([body.apply ?? [], body.delete ?? []]);
+const contentOf = (body: PublishedChange['body']): string => JSON.stringify([body.apply ?? [], body.delete ?? []]);

@@ -1,5 +1,5 @@
 import type { Files } from '../../e2e/node-folders.js';
-import type { Evidence, FoundNode, Published } from '../evidence.js';
+import type { Evidence, NodeEvidence, PublishedChange } from '../evidence.js';
 import type { Oracle } from './oracle.js';
 
 /**
@@ -14,7 +14,7 @@ export const files: Oracle = {
   },
 };
 
-function complaints({ node, files: has, journal, status, inForce }: FoundNode, desired: Files): readonly string[] {
+function complaints({ node, files: has, journal, status, inForce }: NodeEvidence, desired: Files): readonly string[] {
   if (journal === undefined || status === undefined)
     return [`${node} has no ${journal === undefined ? 'journal' : 'status'}`];
   if (journal.work !== undefined) return [`${node} is still at work on ${journal.work.lease}`];
@@ -47,7 +47,7 @@ function committedFiles({ facts, published }: Evidence): (node: string) => Files
 
 function take(
   standing: Map<string, { path: string; content: string; role: string | undefined }>,
-  body: Published['body'],
+  body: PublishedChange['body'],
 ): void {
   for (const { kind, name } of body.delete ?? []) if (kind === 'File') standing.delete(name);
   for (const { kind, metadata, spec } of body.apply ?? []) {

@@ -1,6 +1,6 @@
 import type { Fact, NewFact, StatusView } from '#libs/contracts';
 import { committed, ended, factOf } from '#libs/testing';
-import type { Evidence, FoundNode } from '../evidence.js';
+import type { Evidence, NodeEvidence } from '../evidence.js';
 import type { DrainDeed } from '../host/drain-log.js';
 import { judge } from './index.js';
 
@@ -15,7 +15,7 @@ const app = (version: string): Evidence['published'][number]['body'] => ({
   ],
 });
 const has = (node: string, version: string): Record<string, string> => ({ '/etc/app': `app ${version} on ${node}` });
-const found = (node: string, version: string, more: Partial<FoundNode> = {}): FoundNode => ({
+const found = (node: string, version: string, more: Partial<NodeEvidence> = {}): NodeEvidence => ({
   node,
   files: has(node, version),
   journal: { incarnation: 1, seq: 1, inForce: version, sound: true },

@@ -3,7 +3,7 @@ import type { Chance } from '../../simulation/world/chance.js';
 import { junk, type Example } from '../junk.js';
 
 /** What stands in a bucket: subjects of values, as they are before the edit. */
-export type Standing = Readonly<Record<string, readonly { readonly subject: string; readonly value: Buffer }[]>>;
+export type BucketContents = Readonly<Record<string, readonly { readonly subject: string; readonly value: Buffer }[]>>;
 
 /** One write by hand, past the owner of the bucket. */
 export interface Edit {
@@ -43,7 +43,7 @@ const FOREIGN_ONLY = [CONFIGS, TARGETS, LEADERS];
  * A value that somebody put, deleted, purged, cut or mixed up by hand. None shows more than the ledger has: that stops
  * all by design.
  */
-export function edit(chance: Chance, standing: Standing): Edit {
+export function edit(chance: Chance, standing: BucketContents): Edit {
   if (chance.happens(0.1)) return snapshotEdit(chance, standing[SNAPSHOTS] ?? []);
   const bucket = chance.pick([...EDITED, ...EDITED, ...FOREIGN_ONLY]);
   const entries = FOREIGN_ONLY.includes(bucket) ? [] : (standing[bucket] ?? []);
@@ -78,7 +78,7 @@ export function edit(chance: Chance, standing: Standing): Edit {
 /**
  * The descriptions and pieces of snapshots, which only a start reads: of one that stands, or of one that nobody wrote.
  */
-function snapshotEdit(chance: Chance, standing: Standing[string]): Edit {
+function snapshotEdit(chance: Chance, standing: BucketContents[string]): Edit {
   const name = `${chance.pick(SERVICES)}.v${chance.whole(1, 9)}.${chance.pick(['a', 'b', 'c', 'd', 'e', 'f'])}`;
   const meta: Example = {
     name,

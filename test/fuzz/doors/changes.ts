@@ -1,6 +1,6 @@
 import type { Chance } from '../../simulation/world/chance.js';
 import { junk, unreadable, type Example, type Junk } from '../junk.js';
-import type { Thrown } from './door.js';
+import type { DeliveredJunk } from './door.js';
 import { oddHeaders } from './headers.js';
 
 const NOBODY = { matchLabels: { role: 'nobody' } };
@@ -86,7 +86,7 @@ export const SPECS: Readonly<Record<string, Example>> = {
 const SOURCES = ['fuzz', 'fuzz', 'fuzz', 'UPPER', 'a.b.c', '__proto__', '-', 'ü', 'x'.repeat(200)];
 
 /** A message to `config.desired.<source>` that cannot be a change, or hardly. */
-export function badChange(chance: Chance): Thrown {
+export function badChange(chance: Chance): DeliveredJunk {
   const subject = `config.desired.${chance.pick(SOURCES)}`;
   return {
     ...chance.pick([

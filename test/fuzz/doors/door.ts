@@ -1,7 +1,7 @@
 import type { Junk } from '../junk.js';
 
 /** One message to be sent, and what has to come of it. */
-export interface Thrown extends Junk {
+export interface DeliveredJunk extends Junk {
   readonly subject: string;
   readonly headers?: Readonly<Record<string, string>>;
 }

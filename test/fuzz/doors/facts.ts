@@ -1,7 +1,7 @@
 import { FACT_TYPES, subjectKeys, type FactType } from '#libs/contracts';
 import type { Chance } from '../../simulation/world/chance.js';
 import { unreadable, type Example } from '../junk.js';
-import type { Thrown } from './door.js';
+import type { DeliveredJunk } from './door.js';
 
 const TOKENS = {
   change: 'c999999',
@@ -23,15 +23,15 @@ const BODY: Example = {
 export const FOREIGN_TYPES: readonly FactType[] = FACT_TYPES.filter((type) => !type.startsWith('ledger.'));
 
 /** A message under a subject of the ledger that no service can have written. */
-export function badFact(chance: Chance, type: FactType = chance.pick(FOREIGN_TYPES)): Thrown {
+export function badFact(chance: Chance, type: FactType = chance.pick(FOREIGN_TYPES)): DeliveredJunk {
   const subject = [type, ...subjectKeys(type).map((key) => TOKENS[key])].join('.');
-  const raw = (what: string, body: object): Thrown => ({
+  const raw = (what: string, body: object): DeliveredJunk => ({
     what,
     subject,
     body: Buffer.from(JSON.stringify(body)),
     unreadable: true,
   });
-  return chance.pick<() => Thrown>([
+  return chance.pick<() => DeliveredJunk>([
     () => ({ ...unreadable(chance, BODY), subject }),
     () => raw('a later version', { ...BODY, v: chance.pick([2, 7, 4_294_967_295]) }),
     () => raw('a wrong type', { ...BODY, at: { a: 1 } }),

@@ -1,6 +1,6 @@
 import type { Chance } from '../../simulation/world/chance.js';
 import { junk, unreadable, type Example } from '../junk.js';
-import type { Thrown } from './door.js';
+import type { DeliveredJunk } from './door.js';
 import { oddHeaders } from './headers.js';
 
 const KINDS = ['announced', 'applied', 'invalid', 'failed', 'drifted', 'progress'] as const;
@@ -46,7 +46,7 @@ const reportOf = (node: string): Example => ({
  * What says to be a node's report. Under a real node's name nothing that can be read: who may report as whom is a
  * matter of rights.
  */
-export function badReport(chance: Chance, nodes: readonly string[]): Thrown {
+export function badReport(chance: Chance, nodes: readonly string[]): DeliveredJunk {
   const known = chance.happens(0.3);
   const node = known ? chance.pick(nodes) : chance.pick(STRANGERS);
   const subject = `node.${chance.pick(KINDS)}.${node.replaceAll('.', '_')}`;
@@ -57,7 +57,7 @@ export function badReport(chance: Chance, nodes: readonly string[]): Thrown {
  * What says to be a node's heartbeat; it may name one node in the subject and another in the body. A node that there is
  * may be named by what nobody can read.
  */
-export function badHeartbeat(chance: Chance, nodes: readonly string[]): Thrown {
+export function badHeartbeat(chance: Chance, nodes: readonly string[]): DeliveredJunk {
   const known = chance.happens(0.3);
   const node = chance.pick(known ? nodes : STRANGERS);
   const body = { node, incarnation: 1, nonce: 7, everyMs: 10_000, pacedMs: 10_000 };
@@ -71,7 +71,7 @@ export function badHeartbeat(chance: Chance, nodes: readonly string[]): Thrown {
  * What says to be pushed from the buckets `leases` and `status`, or to say how often to beat: a hint to an applier, at
  * most. Or it is a request about the leader, or about a drain.
  */
-export function badPush(chance: Chance, nodes: readonly string[]): Thrown {
+export function badPush(chance: Chance, nodes: readonly string[]): DeliveredJunk {
   const node = chance.pick(nodes).replaceAll('.', '_');
   const subject = chance.pick([
     `push.leases.${node}`,

@@ -1,7 +1,7 @@
 import { REQUESTS, type RequestSubject } from '#libs/manifests';
 import type { Chance } from '../../simulation/world/chance.js';
 import { junk, type Example } from '../junk.js';
-import type { Thrown } from './door.js';
+import type { DeliveredJunk } from './door.js';
 import { oddHeaders } from './headers.js';
 
 const NODE: Example = { node: 'nobody.far', by: 'me', reason: 'r' };
@@ -36,6 +36,6 @@ export const EXAMPLES: Readonly<Record<RequestSubject, Example>> = {
 export const REQUEST_SUBJECTS = Object.keys(REQUESTS) as readonly RequestSubject[];
 
 /** A request that is none, or hardly. */
-export function badRequest(chance: Chance, subject: RequestSubject = chance.pick(REQUEST_SUBJECTS)): Thrown {
+export function badRequest(chance: Chance, subject: RequestSubject = chance.pick(REQUEST_SUBJECTS)): DeliveredJunk {
   return { ...junk(chance, EXAMPLES[subject]), subject, headers: oddHeaders(chance) };
 }

@@ -8,7 +8,7 @@ import {
   type DrainEffect,
   type EvictionResult,
   type Input,
-  type NodeSeen,
+  type NodeCordon,
   type NodeWrite,
   type State,
 } from '../../../services/drain/src/core/index.js';
@@ -18,10 +18,10 @@ import { ApiTrouble, type Cluster, type NodeObject } from './cluster.js';
 import type { SimPod } from './workloads.js';
 
 /** A Node as it was read. */
-interface SeenNode extends NodeSeen {
+interface NodeSnapshot extends NodeCordon {
   readonly read: NodeObject;
 }
-type SimEffect = DrainEffect<SeenNode, SimPod>;
+type SimEffect = DrainEffect<NodeSnapshot, SimPod>;
 type EffectOf<Do extends SimEffect['do']> = Extract<SimEffect, { readonly do: Do }>;
 /** What the world answers, or its trouble. */
 type Reply = (answer?: unknown) => void;
@@ -55,7 +55,7 @@ export class SimDrainer implements Companion {
 }
 
 /** Carries out the program of one drain in simulated time; between any two of its steps the copy may die. */
-class SimNodeDrain extends RunningDrain<SeenNode, SimPod> {
+class SimNodeDrain extends RunningDrain<NodeSnapshot, SimPod> {
   /** Counts its waits; a nudge ends the one that is on. */
   private waits = 0;
   private endWait: (() => void) | undefined;
@@ -147,7 +147,7 @@ class SimNodeDrain extends RunningDrain<SeenNode, SimPod> {
     }
   }
 
-  private readNode(): SeenNode | undefined {
+  private readNode(): NodeSnapshot | undefined {
     const read = this.cluster.nodes.get(this.node);
     this.seenUid = read?.uid;
     if (read === undefined) return undefined;

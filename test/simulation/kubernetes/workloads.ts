@@ -1,9 +1,9 @@
-import type { PodSeen } from '../../../services/drain/src/core/index.js';
+import type { DrainPod } from '../../../services/drain/src/core/index.js';
 import type { Chance } from '../world/chance.js';
 import type { Surroundings } from '../world/surroundings.js';
 
 /** A pod, and what it will do. */
-export interface SimPod extends PodSeen {
+export interface SimPod extends DrainPod {
   /** The Node that it is on; empty while it waits for one. */
   readonly on: string;
   readonly madeMs: number;

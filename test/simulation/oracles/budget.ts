@@ -2,7 +2,7 @@ import { isLeaseEnd, takenReport, type Fact } from '#libs/contracts';
 import { Violation, type Oracle } from '../world/world.js';
 import { PoolsAsTold } from './pools-as-told.js';
 
-interface Seen {
+interface BudgetState {
   joined: boolean;
   silent: boolean;
   /** In Kubernetes, or by another tool. */
@@ -22,7 +22,7 @@ interface Seen {
  */
 export function budget(): Oracle {
   const pools = new PoolsAsTold();
-  const nodes = new Map<string, Seen>();
+  const nodes = new Map<string, BudgetState>();
   const units = new Map<string, { readonly pool: string; readonly counts: boolean }>();
   const working = new Map<string, string>();
   return {
@@ -59,7 +59,7 @@ export function budget(): Oracle {
   };
 }
 
-function check(pools: PoolsAsTold, nodes: ReadonlyMap<string, Seen>, node: string, pool: string): void {
+function check(pools: PoolsAsTold, nodes: ReadonlyMap<string, BudgetState>, node: string, pool: string): void {
   const down = [...nodes].filter(([name, seen]) => name !== node && countsIn(pools, seen, pool)).map(([name]) => name);
   const most = pools.budget(
     pool,
@@ -75,7 +75,7 @@ function check(pools: PoolsAsTold, nodes: ReadonlyMap<string, Seen>, node: strin
  * Whether the node counts against the pool, as far as that is beyond doubt: of several pools that select it, it is in
  * one.
  */
-function countsIn(pools: PoolsAsTold, seen: Seen, pool: string): boolean {
+function countsIn(pools: PoolsAsTold, seen: BudgetState, pool: string): boolean {
   if (seen.lease !== undefined) return !seen.lease.free && seen.lease.pool === pool;
   if (!seen.joined || seen.skipped || !wasDown(seen)) return false;
   const selecting = pools.selecting(seen.labels);
@@ -83,8 +83,8 @@ function countsIn(pools: PoolsAsTold, seen: Seen, pool: string): boolean {
 }
 
 /** A lease to a node that is unavailable already needs no unit. */
-const wasDown = (seen: Seen): boolean => seen.silent || seen.out || seen.taken || !seen.restored;
-const newSeen = (): Seen => ({
+const wasDown = (seen: BudgetState): boolean => seen.silent || seen.out || seen.taken || !seen.restored;
+const newSeen = (): BudgetState => ({
   joined: false,
   silent: false,
   out: false,
@@ -96,7 +96,7 @@ const newSeen = (): Seen => ({
 });
 
 /** What some facts alone say of their node. */
-const PLAIN: { readonly [T in Fact['type']]?: Partial<Seen> } = {
+const PLAIN: { readonly [T in Fact['type']]?: Partial<BudgetState> } = {
   'node.left': { joined: false, silent: false, out: false, taken: false },
   'node.unavailable': { out: true },
   'node.available': { out: false },
@@ -107,7 +107,7 @@ const PLAIN: { readonly [T in Fact['type']]?: Partial<Seen> } = {
   'node.skipped': { skipped: true },
 };
 
-function see(nodes: Map<string, Seen>, fact: Fact): void {
+function see(nodes: Map<string, BudgetState>, fact: Fact): void {
   if (!fact.type.startsWith('node.') || !('node' in fact)) return;
   const seen = nodes.get(fact.node) ?? newSeen();
   nodes.set(fact.node, Object.assign(seen, PLAIN[fact.type]));

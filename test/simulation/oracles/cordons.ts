@@ -10,7 +10,7 @@ import { parseDrain, treatmentOf } from '#libs/manifests';
 import type { SimPod } from '../kubernetes/workloads.js';
 import { Violation, type Oracle, type World } from '../world/world.js';
 
-type Granted = Extract<Fact, { type: 'node.lease.granted' }>;
+type LeaseGrant = Extract<Fact, { type: 'node.lease.granted' }>;
 /** So long after a pool was given other words, what went by the ones before may still be on its way. */
 const ON_ITS_WAY_MS = 30_000;
 
@@ -20,13 +20,14 @@ const ON_ITS_WAY_MS = 30_000;
  * stays cordoned by it. Reads Nodes and pods, and the truth about who did what, which Sluice cannot know.
  */
 export function cordons(): Oracle {
-  const leases = new Map<string, Granted>();
+  const leases = new Map<string, LeaseGrant>();
   const ending = new Set<string>();
   return {
     name: 'I5 cordons',
     onFact(world, fact) {
       if (fact.type === 'node.lease.granted' && fact.phase === 'draining') leases.set(fact.lease, fact);
-      if (fact.type === 'node.lease.amended') leases.set(fact.lease, amended(leases.get(fact.lease) as Granted, fact));
+      if (fact.type === 'node.lease.amended')
+        leases.set(fact.lease, amended(leases.get(fact.lease) as LeaseGrant, fact));
       if (fact.type === 'node.lease.uncordoning') ending.add(fact.lease);
       const lease = fact.type === 'node.drained' ? leases.get(fact.lease) : undefined;
       if (lease !== undefined && world.cluster !== undefined) mustBeFree(world, lease);
@@ -54,13 +55,16 @@ export function cordons(): Oracle {
 }
 
 /** The lease as its pool's other words have it. */
-const amended = (granted: Granted, { drain, drainMs }: Extract<Fact, { type: 'node.lease.amended' }>): Granted => ({
+const amended = (
+  granted: LeaseGrant,
+  { drain, drainMs }: Extract<Fact, { type: 'node.lease.amended' }>,
+): LeaseGrant => ({
   ...granted,
   drain,
   drainMs,
 });
 
-function mustBeFree(world: World, { node, lease, drain, actions }: Granted): void {
+function mustBeFree(world: World, { node, lease, drain, actions }: LeaseGrant): void {
   const readMs = world.cluster?.saidDrained.get(lease)?.podsMs ?? -1;
   const policy = parseDrain(drain ?? {});
   const reboots = actions.some(({ kind }) => kind === 'reboot');
@@ -86,7 +90,7 @@ const isEvictable = ({ controller, mirror, finished }: SimPod): boolean =>
  */
 export function podBudgets(): Oracle {
   interface Terms {
-    readonly fact: Granted;
+    readonly fact: LeaseGrant;
     readonly atMs: number;
     readonly before?: Terms;
   }

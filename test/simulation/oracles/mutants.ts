@@ -2,10 +2,10 @@ import type { Fact } from '#libs/contracts';
 import { drainCore } from '../../../services/drain/src/core/index.js';
 import type { AnyKind } from '../world/services.js';
 import type { Plan } from '../runs/plan.js';
-import type { Planted } from '../world/surroundings.js';
+import type { PlantedFaults } from '../world/surroundings.js';
 
 /** A fault planted on purpose, to show that an oracle sees it. */
-export interface Mutant extends Planted {
+export interface Mutant extends PlantedFaults {
   readonly name: string;
   /** How the violation begins that it must lead to. */
   readonly caughtBy: string;

@@ -3,7 +3,7 @@ import { UNIT_FILE } from '../world/machine.js';
 import type { SimNode } from '../world/sim-node.js';
 import { Violation, type Oracle } from '../world/world.js';
 
-interface Before {
+interface NodeRecord {
   readonly journal: Journal;
   /** What ran when the work was begun. */
   readonly ran: string | undefined;
@@ -14,7 +14,7 @@ interface Before {
  * may run what it ran before.
  */
 export const running = (): Oracle => {
-  const known = new Map<string, Before>();
+  const known = new Map<string, NodeRecord>();
   return {
     name: 'I4 running',
     onJournal(_world, node, journal) {

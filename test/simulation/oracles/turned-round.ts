@@ -1,7 +1,7 @@
 import type { Fact } from '#libs/contracts';
 import { Violation, type Oracle } from '../world/world.js';
 
-interface Rolling {
+interface RollingChange {
   readonly maxFailures: number;
   failures: number;
 }
@@ -11,7 +11,7 @@ interface Rolling {
  * grants no further forward lease.
  */
 export function turnedRound(): Oracle {
-  const rolling = new Map<string, Rolling>();
+  const rolling = new Map<string, RollingChange>();
   const failed = new Map<string, string>();
   return {
     name: 'I4 no forward after failure',
@@ -37,7 +37,7 @@ const isTurn = (fact: Fact): fact is Extract<Fact, { type: `rollout.${string}` }
   fact.type === 'rollout.complete' ||
   fact.type === 'rollout.superseded';
 
-function isTooMuch(rollout: Rolling | undefined, because: string): boolean {
+function isTooMuch(rollout: RollingChange | undefined, because: string): boolean {
   if (rollout === undefined || !['invalid', 'failed', 'unknown'].includes(because)) return false;
   rollout.failures += 1;
   return because === 'invalid' || rollout.failures > rollout.maxFailures;

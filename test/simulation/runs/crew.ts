@@ -2,7 +2,7 @@ import { isMainThread, parentPort, Worker, workerData, type MessagePort } from '
 import { readOptions, type Options } from '../options.js';
 import { runPlan, type Outcome } from './run.js';
 
-export interface Failed {
+export interface FailedSeed {
   readonly seed: number;
   readonly failure: string;
 }
@@ -11,7 +11,7 @@ export interface Failed {
 export interface Tally {
   readonly seeds: number;
   readonly facts: number;
-  readonly failed: readonly Failed[];
+  readonly failed: readonly FailedSeed[];
   /** How often each fault bit. */
   readonly fired: Readonly<Record<string, number>>;
 }

@@ -1,8 +1,8 @@
-import type { Failed } from './crew.js';
+import type { FailedSeed } from './crew.js';
 import { ACTORS, argumentsFor, type Plan } from './plan.js';
 import { runPlan, type Outcome, type RunOptions } from './run.js';
 
-export interface Shrunk {
+export interface ShrinkResult {
   readonly plan: Plan;
   readonly outcome: Outcome;
   readonly runs: number;
@@ -15,7 +15,7 @@ const MOST_RUNS = 400;
  * Makes a plan that fails smaller, as long as it fails in the same way: fewer faults, nodes, copies and minutes, fewer
  * occurrences.
  */
-export function shrink(plan: Plan, options: RunOptions = {}): Shrunk | undefined {
+export function shrink(plan: Plan, options: RunOptions = {}): ShrinkResult | undefined {
   const first = runPlan(plan, options);
   if (first.failure === undefined) return undefined;
   const search = new Search(plan, first, options);
@@ -112,7 +112,7 @@ export const kindOf = (failure: string | undefined): string =>
   (/^Violation: [^:]*/.exec(failure ?? '')?.[0] ?? (failure ?? '').split('\n')[0] ?? '').replaceAll(/\d+/g, '');
 
 /** What failed, and how to run it again, for people; made smaller first, which takes a while. */
-export function describeFailure({ seed, failure }: Failed, plan: Plan, shrinks: boolean): string {
+export function describeFailure({ seed, failure }: FailedSeed, plan: Plan, shrinks: boolean): string {
   const smaller = shrinks ? shrink(plan) : undefined;
   const lines = [`seed ${seed} fails: ${failure}`, `  replay: npm run sim -- ${argumentsFor(plan)} --trace`];
   if (smaller !== undefined) {

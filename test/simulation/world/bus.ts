@@ -33,14 +33,14 @@ import type {
 
 export const sha256: Digest = (text) => createHash('sha256').update(text).digest('hex');
 
-export interface Stored {
+export interface StoredMessage {
   readonly sequence: number;
   readonly subject: string;
   readonly text: string;
 }
 
 /** A report as it stands in its stream; read from its text once, for all who read it. */
-export interface StoredReport extends Stored {
+export interface StoredReport extends StoredMessage {
   readonly report: NodeReport;
 }
 
@@ -55,7 +55,7 @@ const ABSENT: StoredView = { revision: 0, ledger: 0, text: '' };
 
 /** The server: streams, buckets and blobs, as they are on its disk. It keeps what it acknowledged. */
 export class SimBus {
-  readonly changes: Stored[] = [];
+  readonly changes: StoredMessage[] = [];
   readonly reports: StoredReport[] = [];
   readonly ledger: {
     readonly sequence: number;

@@ -1,7 +1,7 @@
 import type { Action } from '#libs/contracts';
 import type { Refusal } from '../../../services/applier/src/core/index.js';
 import type { Disk } from './disk.js';
-import type { Named, Surroundings } from './surroundings.js';
+import type { Participant, Surroundings } from './surroundings.js';
 
 /** The one unit there is; what it reads. */
 export const UNIT_FILE = '/etc/b';
@@ -11,7 +11,7 @@ const DOWN_MS = [500, 3_000, 3_000, 70_000];
 const UP_MS = [2_000, 8_000, 8_000, 90_000];
 
 /** The node that a machine is of, as the machine sees it. */
-export interface Host extends Named {
+export interface Host extends Participant {
   readonly world: Surroundings;
   readonly disk: Disk;
   readonly scrapped: boolean;

@@ -9,7 +9,7 @@ import {
 } from '../../../services/applier/src/core/index.js';
 import type { Disk } from './disk.js';
 import type { Machine } from './machine.js';
-import type { Named, Surroundings } from './surroundings.js';
+import type { Participant, Surroundings } from './surroundings.js';
 
 /** What is wrong with the machine for a time. */
 export interface Trouble {
@@ -25,7 +25,7 @@ const NO_SPACE: Refusal = { fault: 'node', reason: 'no space left on device' };
 const READ_ONLY: Refusal = { fault: 'node', reason: 'read-only file' };
 
 /** What a node's applier works on. */
-interface Place extends Named {
+interface Place extends Participant {
   readonly world: Surroundings;
   readonly disk: Disk;
   readonly machine: Machine;

@@ -45,7 +45,7 @@ export const NORMAL_CONDITIONS: Conditions = {
 };
 
 /** Faults that a mutant plants outside the cores. */
-export interface Planted {
+export interface PlantedFaults {
   /** Nodes do not put back what they replaced. */
   readonly keepsReplaced?: boolean;
   /** Nodes say that they have acted, and have not. */
@@ -86,7 +86,7 @@ export abstract class Surroundings {
   constructor(
     readonly seed: number,
     private readonly keepTrace: boolean,
-    readonly mutant: Planted | undefined,
+    readonly mutant: PlantedFaults | undefined,
   ) {
     this.chance = new Chance(seed, 'world');
   }
@@ -95,13 +95,13 @@ export abstract class Surroundings {
   abstract alive(node: string): void;
   /** Asks a service, as `nats req` does. */
   abstract ask(service: string, request: object, then?: (answer: Answer | undefined) => void): void;
-  abstract onJournal(node: Named, journal: Journal): void;
-  abstract onAct(node: Named, action: Action): void;
-  abstract onWrite(node: Named): void;
+  abstract onJournal(node: Participant, journal: Journal): void;
+  abstract onAct(node: Participant, action: Action): void;
+  abstract onWrite(node: Participant): void;
   /** Its applier hangs in the middle of a change. */
-  abstract onHang(node: Named): void;
+  abstract onHang(node: Participant): void;
   /** A copy decides nothing any more until a person puts something right. */
-  abstract onHalt(copy: Named, reason: string): void;
+  abstract onHalt(copy: Participant, reason: string): void;
 
   /** Asked for only if somebody reads it. */
   trace(line: () => string): void {
@@ -160,6 +160,6 @@ export abstract class Surroundings {
   }
 }
 
-export interface Named {
+export interface Participant {
   readonly name: string;
 }

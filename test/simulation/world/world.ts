@@ -8,7 +8,7 @@ import { SimNode } from './sim-node.js';
 import { Outside } from './outside.js';
 import type { ServiceCopy } from './service-copy.js';
 import { copiesOf, type AnyKind } from './services.js';
-import { Surroundings, type Named, type Planted } from './surroundings.js';
+import { Surroundings, type Participant, type PlantedFaults } from './surroundings.js';
 
 /** An observer of the world; it throws when a promise is broken. */
 export interface Oracle {
@@ -26,7 +26,7 @@ export interface Oracle {
   /** A machine is to take an action. */
   onAct?(world: World, node: SimNode, action: Action): void;
   /** A copy decides nothing any more until a person puts something right. */
-  onHalt?(world: World, copy: Named, reason: string): void;
+  onHalt?(world: World, copy: Participant, reason: string): void;
   atEnd?(world: World): void;
 }
 
@@ -55,7 +55,7 @@ export class World extends Surroundings {
     readonly oracles: readonly Oracle[],
     copiesEach: number,
     keepTrace: boolean,
-    mutant?: Planted & { readonly service?: (kind: AnyKind) => AnyKind },
+    mutant?: PlantedFaults & { readonly service?: (kind: AnyKind) => AnyKind },
     kubernetes = false,
   ) {
     super(seed, keepTrace, mutant);
@@ -123,23 +123,23 @@ export class World extends Surroundings {
       : undefined;
   }
 
-  onJournal({ name }: Named, journal: Journal): void {
+  onJournal({ name }: Participant, journal: Journal): void {
     this.observe((oracle) => oracle.onJournal?.(this, this.nodes.get(name) as SimNode, journal));
   }
 
-  onAct({ name }: Named, action: Action): void {
+  onAct({ name }: Participant, action: Action): void {
     this.observe((oracle) => oracle.onAct?.(this, this.nodes.get(name) as SimNode, action));
   }
 
-  onWrite({ name }: Named): void {
+  onWrite({ name }: Participant): void {
     this.observe((oracle) => oracle.onWrite?.(this, this.nodes.get(name) as SimNode));
   }
 
-  onHang({ name }: Named): void {
+  onHang({ name }: Participant): void {
     this.observe((oracle) => oracle.onHang?.(this, this.nodes.get(name) as SimNode));
   }
 
-  onHalt(copy: Named, reason: string): void {
+  onHalt(copy: Participant, reason: string): void {
     this.observe((oracle) => oracle.onHalt?.(this, copy, reason));
   }
 

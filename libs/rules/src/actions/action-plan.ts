@@ -5,7 +5,7 @@ import type { EffectivePolicy } from './effective-policy.js';
 import { normalSpec, placeOf, rulingOf } from './kind-rules.js';
 
 /** Why an action is in a plan: what changes, which rule matched, and which actions that rule requires. */
-export interface Because {
+export interface ActionReason {
   readonly what: string;
   readonly rule: string;
   readonly actions: readonly Action[];
@@ -15,7 +15,7 @@ export interface Because {
 export interface ActionPlan {
   /** In the order in which they are taken; empty when nothing changes. */
   readonly actions: readonly Action[];
-  readonly because: readonly Because[];
+  readonly because: readonly ActionReason[];
   /** What differs: paths, units, kernel parameters, or `Kind/name` for other fragments. Sorted. */
   readonly changed: readonly string[];
 }

@@ -13,7 +13,7 @@ import {
 import { canonicalJson } from './canonical-json.js';
 
 /** A fragment prepared once, so that rendering it for many nodes costs little. */
-export interface Compiled {
+export interface CompiledFragment {
   readonly id: string;
   readonly selector: NodeSelector;
   /** The entry before templates are filled in, and its RFC 8785 form: what the recipe is made of. */
@@ -33,13 +33,13 @@ export type SpecTemplate =
   | { readonly is: 'object'; readonly fields: readonly (readonly [string, SpecTemplate])[] };
 
 /** Fragments never change, so each is compiled once. */
-const COMPILED = new WeakMap<Fragment, Compiled>();
+const COMPILED = new WeakMap<Fragment, CompiledFragment>();
 
 /** Whether this fragment is compiled already. Compiling it again costs nothing. */
 export const isCompiled = (fragment: Fragment): boolean => COMPILED.has(fragment);
 
 /** Prepares a fragment that was checked. */
-export function compileFragment(fragment: Fragment): Compiled {
+export function compileFragment(fragment: Fragment): CompiledFragment {
   const known = COMPILED.get(fragment);
   if (known !== undefined) return known;
   const compiled = compile(fragment);
@@ -47,7 +47,7 @@ export function compileFragment(fragment: Fragment): Compiled {
   return compiled;
 }
 
-function compile(fragment: Fragment): Compiled {
+function compile(fragment: Fragment): CompiledFragment {
   const { nodeSelector: _, ...spec } = (fragment.spec ?? {}) as Readonly<Record<string, unknown>>;
   const entry: ConfigEntry = { kind: fragment.kind, name: fragment.name, spec };
   const id = fragmentId(entry);
@@ -66,9 +66,9 @@ function compile(fragment: Fragment): Compiled {
 /** Fragments prepared for rendering; policies are left out. */
 export interface FragmentIndex {
   /** Every fragment of the index, sorted by kind, then name. */
-  readonly all: readonly Compiled[];
+  readonly all: readonly CompiledFragment[];
   /** Those that select a node with these labels, in the same order. The same set is the same array. */
-  forNode(labels: Readonly<Record<string, string>>): readonly Compiled[];
+  forNode(labels: Readonly<Record<string, string>>): readonly CompiledFragment[];
 }
 
 /** Prepares fragments; which nodes share a set of them is found out once. */
@@ -77,16 +77,16 @@ export function compileFragments(fragments: Iterable<Fragment>): FragmentIndex {
 }
 
 /** The same from fragments that are compiled already. */
-export function indexOf(compiled: Iterable<Compiled>): FragmentIndex {
+export function indexOf(compiled: Iterable<CompiledFragment>): FragmentIndex {
   const all = [...compiled].sort((a, b) => inOrder(a.entry.kind, b.entry.kind) || inOrder(a.entry.name, b.entry.name));
-  const sets = new Map<string, readonly Compiled[]>();
+  const sets = new Map<string, readonly CompiledFragment[]>();
   return {
     all,
     forNode(labels) {
-      const found: Compiled[] = [];
+      const found: CompiledFragment[] = [];
       let key = '';
       for (let i = 0; i < all.length; i++) {
-        const each = all[i] as Compiled;
+        const each = all[i] as CompiledFragment;
         if (!selects(each.selector, labels)) continue;
         found.push(each);
         key += String.fromCharCode(i >>> 16, i & 0xffff);

@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import type { Fragment } from '#libs/contracts';
 import { isUnicode } from '#libs/manifests';
-import { canonicalJson, compileFragments, configHash, emptyHash, renderNode, type Rendered } from '../index.js';
+import { canonicalJson, compileFragments, configHash, emptyHash, renderNode, type RenderedConfig } from '../index.js';
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 const file = (name: string, content: string, more: object = {}, nodeSelector: object = {}): Fragment =>
   ({ kind: 'File', name, labels: {}, spec: { nodeSelector, path: `/etc/${name}`, content, ...more } }) as Fragment;
-const render = (fragments: readonly Fragment[], labels: Record<string, string> = {}, name = 'w-1'): Rendered =>
+const render = (fragments: readonly Fragment[], labels: Record<string, string> = {}, name = 'w-1'): RenderedConfig =>
   renderNode(compileFragments(fragments).forNode(labels), { name, labels }, sha256);
-const contentOf = (rendered: Rendered): unknown => rendered.config.fragments[0]?.spec['content'];
+const contentOf = (rendered: RenderedConfig): unknown => rendered.config.fragments[0]?.spec['content'];
 
 describe('renderNode', () => {
   test('the empty config has a hash of its own', () => {

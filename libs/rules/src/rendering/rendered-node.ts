@@ -2,7 +2,7 @@ import type { Config, ConfigEntry, Reason } from '#libs/contracts';
 import type { Digest } from '#libs/engine';
 import { isUnicode, type TemplatePart } from '#libs/manifests';
 import { canonicalJson } from './canonical-json.js';
-import type { Compiled, SpecTemplate } from './compiled.js';
+import type { CompiledFragment, SpecTemplate } from './compiled.js';
 
 /** What templates can name. */
 export interface TemplateNode {
@@ -14,7 +14,7 @@ export interface TemplateNode {
  * The config of a node and its identity. With reasons, the rest is what could be rendered: enough to say what else is
  * wrong, and not to be used.
  */
-export interface Rendered {
+export interface RenderedConfig {
   readonly config: Config;
   /** The config's RFC 8785 form, which is what `hash` is the digest of. */
   readonly text: string;
@@ -24,7 +24,7 @@ export interface Rendered {
 }
 
 /** Renders the fragments that select a node, as `FragmentIndex.forNode` gave them. */
-export function renderNode(fragments: readonly Compiled[], node: TemplateNode, digest: Digest): Rendered {
+export function renderNode(fragments: readonly CompiledFragment[], node: TemplateNode, digest: Digest): RenderedConfig {
   const set = sharedOf(fragments, digest);
   if (set.plain !== undefined) return set.plain;
   const reasons: Reason[] = [];
@@ -46,16 +46,16 @@ export const emptyHash = (digest: Digest): string => digest(configText([]));
 export const configHash = (config: Config, digest: Digest): string => digest(canonicalJson(config));
 
 /** What all nodes with the same set of fragments share. */
-interface Shared {
+interface FragmentSet {
   readonly recipe: string;
   /** The whole result, where no fragment has templates or problems. */
-  readonly plain: Rendered | undefined;
+  readonly plain: RenderedConfig | undefined;
 }
 
 /** The index gives the same array for the same set, so the array stands for the set. There is one digest in use. */
-const SHARED = new WeakMap<readonly Compiled[], Shared>();
+const SHARED = new WeakMap<readonly CompiledFragment[], FragmentSet>();
 
-function sharedOf(fragments: readonly Compiled[], digest: Digest): Shared {
+function sharedOf(fragments: readonly CompiledFragment[], digest: Digest): FragmentSet {
   const known = SHARED.get(fragments);
   if (known !== undefined) return known;
   const pieces = fragments.map(({ piece }) => piece);
@@ -72,7 +72,7 @@ function sharedOf(fragments: readonly Compiled[], digest: Digest): Shared {
 const configText = (pieces: readonly string[]): string => `{"fragments":[${pieces.join(',')}]}`;
 
 function renderFragment(
-  fragment: Compiled,
+  fragment: CompiledFragment,
   node: TemplateNode,
   reasons: Reason[],
 ): { readonly entry: ConfigEntry; readonly piece: string } {

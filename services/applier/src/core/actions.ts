@@ -1,5 +1,5 @@
 import { ACTION_KINDS, ordered, type Action } from '#libs/contracts';
-import type { Escalation, Forward, RollingBack, Journal, RebootRequest } from './journal.js';
+import type { Escalation, ForwardWork, RollbackWork, Journal, RebootRequest } from './journal.js';
 import type { Item, Step } from './ports.js';
 import type { State } from './state.js';
 
@@ -13,7 +13,7 @@ const ACTION_SHARE = 1 / 2;
 /**
  * Whether a lease allows a reboot when an action fails: it has a reboot or a drain itself.
  */
-export const mayRestart = ({ actions }: Pick<Forward, 'actions'>): boolean =>
+export const mayRestart = ({ actions }: Pick<ForwardWork, 'actions'>): boolean =>
   actions.some(({ kind }) => kind === 'drain' || kind === 'reboot');
 
 /** Merges two lists of actions. Unknown actions are kept: they fail, and escalate to a reboot. */
@@ -28,7 +28,7 @@ const stillOutstanding = ({ outstanding }: Journal, bootId: string): readonly Ac
   outstanding?.bootId === bootId ? outstanding.actions : [];
 
 /** The actions after the items of a change. */
-export function forwardActions(work: Forward, journal: Journal, bootId: string): readonly Action[] {
+export function forwardActions(work: ForwardWork, journal: Journal, bootId: string): readonly Action[] {
   if (work.escalated !== undefined) return REBOOT;
   const outstanding = stillOutstanding(journal, bootId).filter(({ kind }) => kind !== 'reboot' || mayRestart(work));
   return outstanding.length === 0 ? work.actions : together(work.actions, outstanding);
@@ -38,7 +38,7 @@ export function forwardActions(work: Forward, journal: Journal, bootId: string):
  * The actions after the items of a rollback: the same as for the change, because the old content needs them too. The
  * machine reboots again only if this boot saw the new content.
  */
-export function rollbackActions(work: RollingBack, journal: Journal, bootId: string): readonly Action[] {
+export function rollbackActions(work: RollbackWork, journal: Journal, bootId: string): readonly Action[] {
   if (work.rollbackEscalated !== undefined) return REBOOT;
   const again = work.actions.filter(({ kind }) => kind !== 'reboot' || bootId !== (work.begunOn ?? work.bootId));
   const outstanding = stillOutstanding(journal, bootId);
@@ -60,7 +60,7 @@ export type RebootProgress =
 /** Reboots the machine: journals the request, runs the command, and waits until the reboot ends this process. */
 export function rebooting(
   state: State,
-  work: Forward | RollingBack,
+  work: ForwardWork | RollbackWork,
   items: readonly Item[],
   nowMs: number,
   endMs: number,
@@ -82,7 +82,7 @@ export function rebooting(
 }
 
 /** The journal's record of an action that is escalated. */
-export const escalatedWork = (work: Forward, escalated: Escalation): Forward => ({
+export const escalatedWork = (work: ForwardWork, escalated: Escalation): ForwardWork => ({
   ...work,
   escalated,
   reboot: undefined,

@@ -42,11 +42,11 @@ function isUnreachable(outcome: unknown): outcome is typeof UNREACHABLE {
   return outcome === UNREACHABLE;
 }
 
-type After = {
+type StepResults = {
   readonly [K in Step['do']]: (state: State, step: StepOf<K>, outcome: Outcomes[K], nowMs: number) => State;
 };
 
-const AFTER: After = {
+const AFTER: StepResults = {
   'write-journal': (state, { journal }, refusal, nowMs) =>
     refusal === undefined
       ? journaled(onDisk(state, nowMs), journal, nowMs)

@@ -17,7 +17,7 @@ export interface Journal {
   /** False after a failed rollback: the node does not fully have the config `inForce`. */
   readonly sound: boolean;
   /** While `sound` is false: the actions that the rollback could not take. */
-  readonly outstanding?: Outstanding | undefined;
+  readonly outstanding?: PendingActions | undefined;
   readonly lastDealt: LeaseResult | undefined;
   /** The unfinished work. */
   readonly work: Work | undefined;
@@ -49,7 +49,7 @@ export interface LeaseResult {
 /**
  * Actions that a rollback still has to take. A reboot is done once the boot id differs from `bootId`.
  */
-export interface Outstanding {
+export interface PendingActions {
   readonly actions: readonly Action[];
   readonly bootId: string;
   /**
@@ -71,7 +71,7 @@ export interface RebootRequest {
   readonly untilMs: number;
 }
 
-export type Work = Forward | Confirming | RollingBack;
+export type Work = ForwardWork | ConfirmationWork | RollbackWork;
 
 interface Intent {
   readonly lease: string;
@@ -98,14 +98,14 @@ interface Intent {
   readonly escalated?: Escalation | undefined;
 }
 
-export interface Forward extends Intent {
+export interface ForwardWork extends Intent {
   readonly phase: 'forward';
 }
 /** The machine rebooted during a change: it has one new period in which to confirm. */
-export interface Confirming extends Intent {
+export interface ConfirmationWork extends Intent {
   readonly phase: 'confirming';
 }
-export interface RollingBack extends Intent {
+export interface RollbackWork extends Intent {
   readonly phase: 'rolling-back';
   readonly failure: Failure;
   /** An escalation during the rollback; `escalated` is the one during the change. */
@@ -177,7 +177,7 @@ export function forward(
   readMs: number,
   bootId: string,
   found: Pick<Intent, 'passedBefore' | 'changed' | 'escalated'>,
-): Forward {
+): ForwardWork {
   return {
     phase: 'forward',
     lease: lease.lease,

@@ -1,5 +1,5 @@
 import { CUT, restOfDrift, type ReportKind, type Verdict } from '#libs/contracts';
-import type { LeaseResult, Journal, Originals, Outstanding, OwnReport } from './journal.js';
+import type { LeaseResult, Journal, Originals, PendingActions, OwnReport } from './journal.js';
 import { nextNonce, type State } from './state.js';
 
 /** The extra fields of a report. */
@@ -14,7 +14,7 @@ export interface LeaseEnd extends LeaseResult {
   /** The kind of the report, if it says more than how the lease ended. */
   readonly kind?: ReportKind | undefined;
   /** The actions that the rollback could not take. */
-  readonly outstanding?: Outstanding;
+  readonly outstanding?: PendingActions;
 }
 
 const KIND_OF: Readonly<Record<Exclude<Verdict, ''>, ReportKind>> = {

@@ -1,6 +1,6 @@
 import type { Action, Config } from '#libs/contracts';
 import { actStep, rollbackActions, rebooting } from './actions.js';
-import type { RollingBack, Originals, Outstanding } from './journal.js';
+import type { RollbackWork, Originals, PendingActions } from './journal.js';
 import { probesOf, stillManaged, rollbackTo } from './plan.js';
 import { guardStep, rollbackItemStep, type Item, type Step } from './ports.js';
 import { deal } from './reports.js';
@@ -22,7 +22,7 @@ const HELD_STEP_MS = 1_000;
  * that hung before may hang again, and the reboot under the next lease takes care of the rest. Any other rollback may
  * take longer.
  */
-function rollbackEndMs({ memory: { bootId } }: State, work: RollingBack, nowMs: number): number {
+function rollbackEndMs({ memory: { bootId } }: State, work: RollbackWork, nowMs: number): number {
   if (work.failure.escalated === undefined || work.bootId !== bootId) return nowMs + BACK_ACTION_MS;
   return Math.max(nowMs + 2 * HELD_STEP_MS, work.readMs + work.applyMs);
 }
@@ -30,7 +30,7 @@ function rollbackEndMs({ memory: { bootId } }: State, work: RollingBack, nowMs: 
 /**
  * The next step of the rollback: items, actions, reading back. If something is wrong, another pass; then the report.
  */
-export function rollbackStep(state: State, work: RollingBack, nowMs: number): Step {
+export function rollbackStep(state: State, work: RollbackWork, nowMs: number): Step {
   const { journal } = state;
   const { progress, absent, bus, settled, guarded } = state.memory;
   const { kinds } = state.settings;
@@ -72,7 +72,7 @@ export function rollbackStep(state: State, work: RollingBack, nowMs: number): St
 }
 
 /** The next action that the restored content needs; undefined if all are done, or cannot be done. */
-function actionStep(state: State, work: RollingBack, items: readonly Item[], nowMs: number): Step | undefined {
+function actionStep(state: State, work: RollbackWork, items: readonly Item[], nowMs: number): Step | undefined {
   const { progress, bootId } = state.memory;
   if (progress.escalating !== undefined) {
     return {
@@ -93,7 +93,7 @@ function actionStep(state: State, work: RollingBack, items: readonly Item[], now
 const wantsReboot = (actions: readonly Action[]): boolean => actions.some(({ kind }) => kind === 'reboot');
 
 /** What is wrong if the machine still runs on a boot that saw the new content. */
-function rebootMissing(state: State, work: RollingBack): readonly string[] {
+function rebootMissing(state: State, work: RollbackWork): readonly string[] {
   const { bootId, progress } = state.memory;
   if (!wantsReboot(rollbackActions(work, state.journal, bootId)) || progress.troubles.length > 0) return [];
   return work.reboot !== undefined && work.reboot.from !== bootId
@@ -101,7 +101,7 @@ function rebootMissing(state: State, work: RollingBack): readonly string[] {
     : ['the machine was told to restart, but did not'];
 }
 
-function rollBackAgain(state: State, work: RollingBack, managed: Originals, wrong: readonly string[], nowMs: number) {
+function rollBackAgain(state: State, work: RollbackWork, managed: Originals, wrong: readonly string[], nowMs: number) {
   const { journal } = state;
   const { progress, bootId } = state.memory;
   const restored = wrong.length === 0;
@@ -137,9 +137,9 @@ function rollBackAgain(state: State, work: RollingBack, managed: Originals, wron
 /** When the machine reboots for outstanding actions, if no lease allows a reboot earlier. */
 function restartOf(
   { journal: { outstanding }, memory: { bootId } }: State,
-  work: RollingBack,
+  work: RollbackWork,
   nowMs: number,
-): Pick<Outstanding, 'restartMs'> {
+): Pick<PendingActions, 'restartMs'> {
   if (work.failure.escalated !== undefined) return { restartMs: nowMs + work.applyMs };
   return outstanding?.restartMs === undefined || outstanding.bootId !== bootId
     ? {}
@@ -180,7 +180,7 @@ function restartIsDue({ journal: { outstanding }, memory: { bootId, lease } }: S
 }
 
 /** Whether the rollback needs a reboot that has not happened yet. */
-export const needsReboot = (outstanding: Outstanding | undefined, bootId: string): boolean =>
+export const needsReboot = (outstanding: PendingActions | undefined, bootId: string): boolean =>
   outstanding !== undefined && wantsReboot(outstanding.actions) && outstanding.bootId === bootId;
 
 /** What is still wrong after the last pass of a rollback. */

@@ -1,6 +1,6 @@
 import { actStep, escalatedWork, forwardActions, rebooting } from './actions.js';
 import { rollbackStep } from './rollback.js';
-import { rollBackAt, type Confirming, type Failure, type Forward, type Work } from './journal.js';
+import { rollBackAt, type ConfirmationWork, type Failure, type ForwardWork, type Work } from './journal.js';
 import { forgottenOf, probesOf, stillManaged, wayTo } from './plan.js';
 import { guardStep, itemStep, type Item, type Step } from './ports.js';
 import { deal } from './reports.js';
@@ -22,7 +22,7 @@ export function workingStep(state: State, work: Work, nowMs: number): Step {
   }
 }
 
-function forwardStep(state: State, work: Forward | Confirming, nowMs: number): Step {
+function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: number): Step {
   const { journal, memory } = state;
   const { progress } = memory;
   const { kinds } = state.settings;
@@ -83,7 +83,7 @@ function forwardStep(state: State, work: Forward | Confirming, nowMs: number): S
 }
 
 /** The steps that change the node: the items, then the actions; undefined when all are done. */
-function doStep(state: State, work: Forward, items: readonly Item[], nowMs: number): Step | undefined {
+function doStep(state: State, work: ForwardWork, items: readonly Item[], nowMs: number): Step | undefined {
   const { progress } = state.memory;
   const item = items[progress.done];
   if (item !== undefined) return itemStep(item, work.rollBackAtMs);
@@ -97,8 +97,8 @@ function doStep(state: State, work: Forward, items: readonly Item[], nowMs: numb
 }
 
 /** The boot id has changed, so the old times are meaningless. The node gets one new period in which to confirm. */
-function freshWindow(state: State, work: Forward, nowMs: number): Step {
-  const fresh: Confirming = {
+function freshWindow(state: State, work: ForwardWork, nowMs: number): Step {
+  const fresh: ConfirmationWork = {
     ...work,
     phase: 'confirming',
     begunOn: work.begunOn ?? work.bootId,
@@ -113,20 +113,20 @@ function freshWindow(state: State, work: Forward, nowMs: number): Step {
  * Starts the rollback after a failure. While a rebooted machine is still starting, something may only be late: then
  * wait until the machine is up, and check once more.
  */
-function judge(state: State, work: Forward | Confirming, failure: Failure, nowMs: number): Step {
+function judge(state: State, work: ForwardWork | ConfirmationWork, failure: Failure, nowMs: number): Step {
   if (work.phase === 'forward' || state.memory.settled) return turn(state, work, failure);
   return { do: 'settle', untilMs: nowMs + (work.rollBackAtMs - nowMs) * SETTLING_SHARE };
 }
 
 /** Starts the rollback. A reboot that was requested for the change does not count for the rollback. */
-function turn(state: State, work: Forward | Confirming, failure: Failure): Step {
+function turn(state: State, work: ForwardWork | ConfirmationWork, failure: Failure): Step {
   return {
     do: 'write-journal',
     journal: { ...state.journal, work: { ...work, phase: 'rolling-back', failure, reboot: undefined } },
   };
 }
 
-function tooLate(work: Forward | Confirming): Failure {
+function tooLate(work: ForwardWork | ConfirmationWork): Failure {
   const late = `not confirmed ${Math.round(work.rollBackAtMs - work.readMs)} ms after the lease was read`;
   return nodeFault(
     because(
@@ -140,7 +140,7 @@ function tooLate(work: Forward | Confirming): Failure {
 
 function remakeStep(
   { memory, settings: { kinds } }: State,
-  work: Confirming,
+  work: ConfirmationWork,
   items: readonly Item[],
 ): Step | undefined {
   const item = forgottenOf(items, kinds)[memory.progress.done];
@@ -148,7 +148,7 @@ function remakeStep(
 }
 
 /** Puts the failure of the escalated action, if there is one, before the reason. */
-const because = (work: Forward | Confirming, reason: string): string =>
+const because = (work: ForwardWork | ConfirmationWork, reason: string): string =>
   work.escalated === undefined ? reason : `${work.escalated.reason}; ${reason}`;
 
 const nodeFault = (reason: string): Failure => ({ fault: 'node', reason, probe: '' });

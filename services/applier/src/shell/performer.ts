@@ -20,7 +20,7 @@ import {
 import type { BusPort } from './bus-port.js';
 import { Actor } from './host/actor.js';
 import type { Guard } from './guard/guard.js';
-import { refusalOf, Refused, type Backend, type Clock, type Surroundings } from './ports.js';
+import { refusalOf, RefusedError, type Backend, type Clock, type Surroundings } from './ports.js';
 import { checkProbe, runProbes } from './probes/run-probes.js';
 import { parseConfig } from './state/config-text.js';
 import type { StateFolder } from './state/state-folder.js';
@@ -286,7 +286,7 @@ export class Performer {
 
   private backendOf(kind: string): Backend {
     const backend = this.backends.get(kind);
-    if (backend === undefined) throw new Refused('node', `this node does not support kind ${kind}`);
+    if (backend === undefined) throw new RefusedError('node', `this node does not support kind ${kind}`);
     return backend;
   }
 }

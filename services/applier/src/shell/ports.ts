@@ -54,7 +54,7 @@ export interface BackendFactory {
 }
 
 /** Why something was not done; anything else that is thrown is the node's fault. */
-export class Refused extends Error {
+export class RefusedError extends Error {
   override readonly name = 'Refused';
   constructor(
     readonly fault: Refusal['fault'],
@@ -68,7 +68,7 @@ export class Refused extends Error {
 export function durationOr(otherwiseMs: number, value: unknown): number {
   if (value === undefined) return otherwiseMs;
   const ms = typeof value === 'string' ? durationMs(value) : undefined;
-  if (ms === undefined) throw new Refused('content', `${JSON.stringify(value)} is not a duration such as 5s`);
+  if (ms === undefined) throw new RefusedError('content', `${JSON.stringify(value)} is not a duration such as 5s`);
   return ms;
 }
 
@@ -80,13 +80,13 @@ export function argvOf(value: unknown, where: string): readonly string[] {
     argv.length === 0 ||
     !argv.every((text) => typeof text === 'string' && !text.includes('\0'))
   ) {
-    throw new Refused('content', `${where}.argv must be a list of strings`);
+    throw new RefusedError('content', `${where}.argv must be a list of strings`);
   }
   return argv as readonly string[];
 }
 
 export const refusalOf = (error: unknown, where: string): Refusal => ({
-  fault: error instanceof Refused ? error.fault : 'node',
+  fault: error instanceof RefusedError ? error.fault : 'node',
   reason: `${where === '' ? '' : `${where}: `}${error instanceof Error ? messageOf(error) : String(error)}`,
 });
 

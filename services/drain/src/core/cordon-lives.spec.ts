@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { CORDON_ANNOTATION } from '#libs/contracts';
-import { cordonWrite, uncordonWrite, type NodeSeen, type NodeWrite } from './index.js';
+import { cordonWrite, uncordonWrite, type NodeCordon, type NodeWrite } from './index.js';
 
 type Who = 'nobody' | 'sluice' | 'person';
 
@@ -15,7 +15,7 @@ class ServedNode {
   /** `tracks`: whether the API server knows who set what. */
   constructor(private readonly tracks: boolean) {}
 
-  look(): NodeSeen & { readonly revision: number } {
+  look(): NodeCordon & { readonly revision: number } {
     const { revision, unschedulable, annotations, by } = this;
     return { revision, unschedulable, annotations, setBySluice: !this.tracks || by !== 'person' };
   }

@@ -1,8 +1,8 @@
 import { CORDON_ANNOTATION, KEEP_CORDONED_ANNOTATION, UNCORDONED_ANNOTATION } from '#libs/contracts';
-import { cordonWrite, uncordonWrite, wasTakenOff, type NodeSeen, type NodeWrite } from './index.js';
+import { cordonWrite, uncordonWrite, wasTakenOff, type NodeCordon, type NodeWrite } from './index.js';
 
 /** A Node that writes and people change, as the API server would have it. */
-class Node implements NodeSeen {
+class Node implements NodeCordon {
   unschedulable = false;
   setBySluice = true;
   annotations: Record<string, string> = {};

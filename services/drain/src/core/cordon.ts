@@ -10,7 +10,7 @@ import {
 // was already cordoned. Every write is a compare-and-set on the Node as it was read before the lease was read again.
 
 /** The parts of a Node that matter for its cordon. */
-export interface NodeSeen {
+export interface NodeCordon {
   readonly unschedulable: boolean;
   /** Sluice was the last to set `unschedulable`. True if it is unknown who did. */
   readonly setBySluice: boolean;
@@ -23,7 +23,7 @@ export interface NodeWrite {
 }
 
 /** What to write to cordon the Node for this lease; undefined if it is already cordoned. */
-export function cordonWrite(node: NodeSeen, lease: string): NodeWrite | undefined {
+export function cordonWrite(node: NodeCordon, lease: string): NodeWrite | undefined {
   const mark = markOf(node);
   if (!node.unschedulable) return { unschedulable: true, annotations: marked({ lease, alreadyCordoned: false }) };
   if (mark?.lease === lease) return undefined;
@@ -32,11 +32,11 @@ export function cordonWrite(node: NodeSeen, lease: string): NodeWrite | undefine
 }
 
 /** Whether somebody removed a cordon that has the mark of this lease. */
-export const wasTakenOff = (node: NodeSeen, lease: string): boolean =>
+export const wasTakenOff = (node: NodeCordon, lease: string): boolean =>
   !node.unschedulable && markOf(node)?.lease === lease;
 
 /** What to write to give the Node back after this lease; undefined if that is already done. */
-export function uncordonWrite(node: NodeSeen, lease: string): NodeWrite | undefined {
+export function uncordonWrite(node: NodeCordon, lease: string): NodeWrite | undefined {
   const mark = markOf(node);
   if (mark?.lease !== lease)
     return node.annotations[UNCORDONED_ANNOTATION] === lease
@@ -51,4 +51,4 @@ export function uncordonWrite(node: NodeSeen, lease: string): NodeWrite | undefi
 
 const marked = (mark: CordonAnnotation): NodeWrite['annotations'] => ({ [CORDON_ANNOTATION]: JSON.stringify(mark) });
 
-const markOf = ({ annotations }: NodeSeen): CordonAnnotation | undefined => cordonAnnotationOf(annotations);
+const markOf = ({ annotations }: NodeCordon): CordonAnnotation | undefined => cordonAnnotationOf(annotations);

@@ -1,6 +1,6 @@
 import { asker, type Effects, type Program } from '#libs/engine';
-import type { PodSeen } from './eviction-plan.js';
-import type { NodeSeen } from './cordon.js';
+import type { DrainPod } from './eviction-plan.js';
+import type { NodeCordon } from './cordon.js';
 import { NodeReconciler, type ReconcileEffect } from './node-reconciler.js';
 import type { Drain, State } from './state.js';
 
@@ -13,12 +13,12 @@ interface PacePort {
   /** Whether the API server refused, and will refuse again until a person acts. */
   'note-failure'(asked: { readonly error: Error; readonly failures: number }): boolean;
 }
-export type DrainEffect<N extends NodeSeen, P extends PodSeen> = ReconcileEffect<N, P> | Effects<PacePort>;
+export type DrainEffect<N extends NodeCordon, P extends DrainPod> = ReconcileEffect<N, P> | Effects<PacePort>;
 
 const ask = asker<PacePort>();
 
 /** Reconciles one node until it is stopped. */
-function* drainNode<N extends NodeSeen, P extends PodSeen>(
+function* drainNode<N extends NodeCordon, P extends DrainPod>(
   reconciler: NodeReconciler<N, P>,
 ): Program<DrainEffect<N, P>, never> {
   for (let failures = 0; ;) {
@@ -43,7 +43,7 @@ function* drainNode<N extends NodeSeen, P extends PodSeen>(
 export const BURST_MS = 30;
 
 /** The running drain of one node. The program is the same everywhere; each world carries out its effects. */
-export abstract class RunningDrain<N extends NodeSeen, P extends PodSeen> {
+export abstract class RunningDrain<N extends NodeCordon, P extends DrainPod> {
   readonly node: string;
   readonly lease: string;
   protected stopped = false;

@@ -1,7 +1,7 @@
 import { parseDrain, type WrittenDrain } from '#libs/manifests';
-import { nameOf, namesOf, planEvictions, refusedAgain, type PodSeen, type Scene, type Try } from './index.js';
+import { nameOf, namesOf, planEvictions, refusedAgain, type DrainPod, type Scene, type Try } from './index.js';
 
-const pod = (name: string, says: Partial<PodSeen> = {}): PodSeen => ({
+const pod = (name: string, says: Partial<DrainPod> = {}): DrainPod => ({
   namespace: 'default',
   name,
   uid: `uid-${name}`,
@@ -17,10 +17,10 @@ const pod = (name: string, says: Partial<PodSeen> = {}): PodSeen => ({
   ...says,
 });
 const scene = (
-  pods: readonly PodSeen[],
+  pods: readonly DrainPod[],
   drain: WrittenDrain = {},
-  says: Partial<Scene<PodSeen>> = {},
-): Scene<PodSeen> => ({
+  says: Partial<Scene<DrainPod>> = {},
+): Scene<DrainPod> => ({
   policy: parseDrain(drain),
   reboots: false,
   pods,

@@ -2,7 +2,7 @@ import { isMeant, treatmentOf, type DrainPolicy, type PodFeatures } from '#libs/
 import type { Block, Refusal } from './state.js';
 
 /** A pod on the node, as it was last read. */
-export interface PodSeen extends PodFeatures {
+export interface DrainPod extends PodFeatures {
   readonly name: string;
   readonly uid: string;
   readonly controller: string | undefined;
@@ -26,7 +26,7 @@ export interface Try {
   readonly forcedMs: number | undefined;
 }
 
-export interface Scene<P extends PodSeen> {
+export interface Scene<P extends DrainPod> {
   readonly policy: DrainPolicy;
   /** The node reboots, so all pods must go, even if the pool drains only some. */
   readonly reboots: boolean;
@@ -42,7 +42,7 @@ export interface Scene<P extends PodSeen> {
   readonly self: string | undefined;
 }
 
-export interface Eviction<P extends PodSeen> {
+export interface Eviction<P extends DrainPod> {
   readonly pod: P;
   /** `evict` respects budgets, which may refuse it; `delete` ignores them. */
   readonly how: 'evict' | 'delete';
@@ -55,7 +55,7 @@ export interface PlannedBlock extends Omit<Block, 'since'> {
   readonly lasting: boolean;
 }
 
-export interface EvictionPlan<P extends PodSeen> {
+export interface EvictionPlan<P extends DrainPod> {
   readonly now: readonly Eviction<P>[];
   /** The pods that still have to go. */
   readonly left: readonly P[];
@@ -83,13 +83,13 @@ const LAST_AGAIN_MS = 30_000;
 /** How many pods a message names; the rest is counted. */
 export const NAMED = 10;
 
-export const nameOf = ({ namespace, name }: Pick<PodSeen, 'namespace' | 'name'>): string => `${namespace}/${name}`;
+export const nameOf = ({ namespace, name }: Pick<DrainPod, 'namespace' | 'name'>): string => `${namespace}/${name}`;
 
 /**
  * Decides what to do with the pods of a node now. Pods of a lower order go first; pods of the same order go together.
  * If a pod that must not be evicted would remain, no pod is evicted.
  */
-export function planEvictions<P extends PodSeen>(scene: Scene<P>): EvictionPlan<P> {
+export function planEvictions<P extends DrainPod>(scene: Scene<P>): EvictionPlan<P> {
   const { nowMs, startedMs, drainMs } = scene;
   const endMs = startedMs + drainMs - Math.min(MARGIN_MS, drainMs / 10);
   const forceMs = scene.policy.onTimeout === 'force' ? startedMs + drainMs / 2 : Infinity;
@@ -124,20 +124,20 @@ export function refusedAgain(before: Try | undefined, refusal: Refusal, nowMs: n
   return { forcedMs: undefined, refusal, refusals, nextMs: nowMs + againMs, sinceMs: same?.sinceMs ?? nowMs };
 }
 
-function mustGo({ policy, reboots }: Scene<PodSeen>, pod: PodSeen): boolean {
+function mustGo({ policy, reboots }: Scene<DrainPod>, pod: DrainPod): boolean {
   if (pod.mirror || pod.finished || pod.controller === 'DaemonSet') return false;
   if (!reboots && !isMeant(policy, pod)) return false;
   return treatmentOf(policy, pod).action !== 'skip';
 }
 
 /** The pods whose turn it is: those of the lowest remaining order. The pod of this process goes after all others. */
-function inTurn<P extends PodSeen>({ policy, self }: Scene<P>, left: readonly P[], forced: boolean): readonly P[] {
+function inTurn<P extends DrainPod>({ policy, self }: Scene<P>, left: readonly P[], forced: boolean): readonly P[] {
   const order = (pod: P): number => (nameOf(pod) === self ? Infinity : forced ? 0 : treatmentOf(policy, pod).order);
   const first = Math.min(...left.map(order));
   return left.filter((pod) => order(pod) === first).sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
 }
 
-function evictionOf<P extends PodSeen>(scene: Scene<P>, pod: P, forced: boolean): readonly Eviction<P>[] {
+function evictionOf<P extends DrainPod>(scene: Scene<P>, pod: P, forced: boolean): readonly Eviction<P>[] {
   const { policy, tries, nowMs } = scene;
   const tried = tries.get(pod.uid);
   if (forced) {
@@ -150,7 +150,7 @@ function evictionOf<P extends PodSeen>(scene: Scene<P>, pod: P, forced: boolean)
 }
 
 /** When a deleted pod should be gone; undefined if it was not seen terminating. */
-function goneMs({ policy, tries }: Scene<PodSeen>, { uid, graceSeconds }: PodSeen): number | undefined {
+function goneMs({ policy, tries }: Scene<DrainPod>, { uid, graceSeconds }: DrainPod): number | undefined {
   const forcedMs = tries.get(uid)?.forcedMs;
   return forcedMs === undefined
     ? undefined
@@ -159,8 +159,8 @@ function goneMs({ policy, tries }: Scene<PodSeen>, { uid, graceSeconds }: PodSee
 
 /** Pods that are evicted only if the pool allows it. While one of them blocks the drain, no other pod is evicted. */
 function carefulBlock(
-  { policy, pool }: Pick<Scene<PodSeen>, 'policy' | 'pool'>,
-  left: readonly PodSeen[],
+  { policy, pool }: Pick<Scene<DrainPod>, 'policy' | 'pool'>,
+  left: readonly DrainPod[],
 ): PlannedBlock | undefined {
   const remedy = (field: string): string =>
     `to evict them anyway, set drain.${field}: evict in ${pool === NO_POOL ? 'a Pool that selects the node' : `Pool/${pool}`}`;
@@ -179,7 +179,7 @@ function carefulBlock(
 }
 
 /** The refusal that has lasted longest. */
-function refusal({ tries, nowMs }: Scene<PodSeen>, left: readonly PodSeen[]): PlannedBlock | undefined {
+function refusal({ tries, nowMs }: Scene<DrainPod>, left: readonly DrainPod[]): PlannedBlock | undefined {
   const refused = left.filter(({ uid, ending }) => !ending && tries.get(uid)?.refusal !== undefined);
   const longest = refused
     .map(({ uid }) => tries.get(uid) as Try)
@@ -195,7 +195,7 @@ function refusal({ tries, nowMs }: Scene<PodSeen>, left: readonly PodSeen[]): Pl
 const budgetOf = (tried: Try | undefined): string | undefined => tried?.refusal?.budget?.name;
 
 /** The names of the first few pods, and how many more there are. */
-export function namesOf(pods: readonly Pick<PodSeen, 'namespace' | 'name'>[]): string {
+export function namesOf(pods: readonly Pick<DrainPod, 'namespace' | 'name'>[]): string {
   const names = pods.map(nameOf).sort();
   return names.length <= NAMED
     ? names.join(', ')

@@ -1,4 +1,4 @@
-export { cordonWrite, uncordonWrite, wasTakenOff, type NodeSeen, type NodeWrite } from './cordon.js';
+export { cordonWrite, uncordonWrite, wasTakenOff, type NodeCordon, type NodeWrite } from './cordon.js';
 export { BURST_MS, Drains, RunningDrain, type DrainEffect } from './drains.js';
 export { drainCore, type Input, type Request, type Sight } from './drain.js';
 export {
@@ -9,7 +9,7 @@ export {
   refusedAgain,
   type Eviction,
   type EvictionPlan,
-  type PodSeen,
+  type DrainPod,
   type Scene,
   type Try,
 } from './eviction-plan.js';

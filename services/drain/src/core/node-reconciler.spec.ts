@@ -1,10 +1,10 @@
 import type { WrittenDrain } from '#libs/manifests';
 import { CORDON_ANNOTATION } from '#libs/contracts';
-import type { PodSeen } from './eviction-plan.js';
+import type { DrainPod } from './eviction-plan.js';
 import { NodeReconciler, type EvictionResult, type ReconcileEffect } from './node-reconciler.js';
-import type { NodeSeen, Drain, Progress, Sight } from './index.js';
+import type { NodeCordon, Drain, Progress, Sight } from './index.js';
 
-const POD: PodSeen = {
+const POD: DrainPod = {
   namespace: 'default',
   name: 'web',
   uid: 'u',
@@ -18,7 +18,7 @@ const POD: PodSeen = {
   ending: false,
   graceSeconds: 30,
 };
-const NODE: NodeSeen = {
+const NODE: NodeCordon = {
   unschedulable: true,
   setBySluice: true,
   annotations: { [CORDON_ANNOTATION]: '{"lease":"l1","alreadyCordoned":false}' },
@@ -31,7 +31,7 @@ class Reconciler {
   readonly done: string[] = [];
   readonly said: Sight[] = [];
   shown: Progress | undefined;
-  pods: readonly PodSeen[] = [POD];
+  pods: readonly DrainPod[] = [POD];
   drain: Drain = {
     node: 'n0',
     pool: 'edge',
@@ -51,8 +51,8 @@ class Reconciler {
   };
   private core = this.another();
 
-  another(): NodeReconciler<NodeSeen, PodSeen> {
-    return (this.core = new NodeReconciler<NodeSeen, PodSeen>('n0', 'l1', 'draining', ''));
+  another(): NodeReconciler<NodeCordon, DrainPod> {
+    return (this.core = new NodeReconciler<NodeCordon, DrainPod>('n0', 'l1', 'draining', ''));
   }
   amend(how: WrittenDrain, drainMs = this.drain.drainMs): boolean {
     this.drain = { ...this.drain, how, drainMs, termsMs: this.nowMs, amended: this.drain.amended + 1 };
@@ -63,7 +63,7 @@ class Reconciler {
     for (let next = looking.next(); next.done !== true; next = looking.next(this.perform(next.value)));
     return this;
   }
-  private perform(effect: ReconcileEffect<NodeSeen, PodSeen>): unknown {
+  private perform(effect: ReconcileEffect<NodeCordon, DrainPod>): unknown {
     switch (effect.do) {
       case 'read-node':
         return NODE;

@@ -1,7 +1,7 @@
 import type { DrainOutcome } from '#libs/contracts';
 import { asker, type Effects, type Program } from '#libs/engine';
 import { parseDrain } from '#libs/manifests';
-import { cordonWrite, uncordonWrite, wasTakenOff, type NodeSeen, type NodeWrite } from './cordon.js';
+import { cordonWrite, uncordonWrite, wasTakenOff, type NodeCordon, type NodeWrite } from './cordon.js';
 import type { Sight } from './drain.js';
 import {
   NAMED,
@@ -11,16 +11,16 @@ import {
   refusedAgain,
   type Eviction,
   type EvictionPlan,
-  type PodSeen,
+  type DrainPod,
   type Try,
 } from './eviction-plan.js';
-import { blockerOf, type Block, type BlockedDrain, type Drain, type Progress } from './state.js';
+import { blockerOf, type Block, type BlockRecord, type Drain, type Progress } from './state.js';
 
 /**
  * The effects of a reconcile, one after another. Production or the simulation carries them out. The process may die
  * between any two of them.
  */
-interface ReconcilePort<N extends NodeSeen, P extends PodSeen> {
+interface ReconcilePort<N extends NodeCordon, P extends DrainPod> {
   /** The Node as the API server has it now; undefined if there is none. */
   'read-node'(): N | undefined;
   'read-pods'(): readonly P[];
@@ -35,7 +35,7 @@ interface ReconcilePort<N extends NodeSeen, P extends PodSeen> {
   say(asked: { readonly sight: Sight }): void;
   show(asked: { readonly progress: Progress }): void;
 }
-export type ReconcileEffect<N extends NodeSeen, P extends PodSeen> = Effects<ReconcilePort<N, P>>;
+export type ReconcileEffect<N extends NodeCordon, P extends DrainPod> = Effects<ReconcilePort<N, P>>;
 export interface ReconcileTime {
   readonly monotonicMs: number;
   /** For logs. */
@@ -51,7 +51,7 @@ export type EvictionResult =
     }
   | Error;
 
-type Reconciling<N extends NodeSeen, P extends PodSeen, T> = Program<ReconcileEffect<N, P>, T>;
+type ReconcileProgram<N extends NodeCordon, P extends DrainPod, T> = Program<ReconcileEffect<N, P>, T>;
 
 /** Reconcile at least this often, in case a watch misses an event. */
 const GUARD_MS = 15_000;
@@ -63,13 +63,13 @@ const SAY_AFTER = 2;
  * then its pods, then the lease up to the end of the ledger, and only then writes. So the API server refuses a write of
  * a copy that read earlier.
  */
-export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
+export class NodeReconciler<N extends NodeCordon, P extends DrainPod> {
   private readonly ask = asker<ReconcilePort<N, P>>();
   private readonly tries = new Map<string, Try>();
   /** Every pod that had to go, as far as this copy saw; and how many an earlier copy counted. */
   private readonly known = new Set<string>();
   private seenBefore = 0;
-  private blocked: BlockedDrain | undefined;
+  private blocked: BlockRecord | undefined;
   /** This copy has seen the drain blocked. */
   private sawBlock = false;
   private amended = 0;
@@ -102,7 +102,7 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
   }
 
   /** Reads and acts once. Returns how long to wait before the next round. */
-  *reconcile(): Reconciling<N, P, number> {
+  *reconcile(): ReconcileProgram<N, P, number> {
     const seen = yield* this.ask({ do: 'read-node' });
     const asked = this.phase;
     // Before the node is cordoned, its pods prove nothing: more pods may be scheduled on it.
@@ -130,14 +130,14 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
    * A round failed. `failures`: how many failed in a row. `refused`: the API server refused and will do so until a
    * person acts, so report it.
    */
-  *failed(failures: number, message: string, refused: boolean): Reconciling<N, P, void> {
+  *failed(failures: number, message: string, refused: boolean): ReconcileProgram<N, P, void> {
     const now = yield* this.ask({ do: 'now' });
     const block = this.blockSince({ reason: message, budget: undefined, pods: [] }, now);
     yield* this.ask({ do: 'show', progress: { ...this.progress(0), block } });
     if (refused && failures === SAY_AFTER) yield* this.sayBlocked(block);
   }
 
-  private *drain(drain: Drain, seen: N, pods: readonly P[]): Reconciling<N, P, number> {
+  private *drain(drain: Drain, seen: N, pods: readonly P[]): ReconcileProgram<N, P, number> {
     const policy = parseDrain(drain.how);
     if (drain.cordoned && wasTakenOff(seen, this.lease) && policy.onUncordon === 'give-up') {
       const reason = 'somebody uncordoned the node, and its pool has drain.onUncordon: give-up';
@@ -160,7 +160,7 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
     return yield* this.goOn(drain, plan, now);
   }
 
-  private *goOn(drain: Drain, plan: EvictionPlan<P>, now: ReconcileTime): Reconciling<N, P, number> {
+  private *goOn(drain: Drain, plan: EvictionPlan<P>, now: ReconcileTime): ReconcileProgram<N, P, number> {
     if (plan.block === undefined) this.blocked = undefined;
     const block = plan.block && this.blockSince(plan.block, now, drain.blocked);
     const waitingFor = plan.left.map(nameOf).sort().slice(0, NAMED);
@@ -189,7 +189,7 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
     return Math.max(1, Math.min(plan.reconcileAtMs, ...refused) - monotonicMs);
   }
 
-  private *isStill({ amended }: Drain): Reconciling<N, P, boolean> {
+  private *isStill({ amended }: Drain): ReconcileProgram<N, P, boolean> {
     const now = yield* this.ask({ do: 'read-drain' });
     return now?.lease === this.lease && now.phase === 'draining' && now.amended === amended;
   }
@@ -221,7 +221,7 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
   /**
    * The node is drained and changing: if somebody uncordons it now, pods may land on a node that is about to reboot.
    */
-  private *guard(drain: Drain, seen: N): Reconciling<N, P, number> {
+  private *guard(drain: Drain, seen: N): ReconcileProgram<N, P, number> {
     if (!wasTakenOff(seen, this.lease) || parseDrain(drain.how).onUncordon === 'give-up') return GUARD_MS;
     const write = cordonWrite(seen, this.lease);
     if (write === undefined) return GUARD_MS;
@@ -230,7 +230,7 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
   }
 
   /** Without a Node, there is nothing to give back. */
-  private *giveBack(seen: N | undefined): Reconciling<N, P, number> {
+  private *giveBack(seen: N | undefined): ReconcileProgram<N, P, number> {
     const write = seen === undefined ? undefined : uncordonWrite(seen, this.lease);
     if (seen !== undefined && write !== undefined && (yield* this.ask({ do: 'write-node', seen, write })) !== 'written')
       return 0;
@@ -239,7 +239,7 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
   }
 
   /** Without a Node, nobody can tell whether its pods have ended: a person or the timeout decides. */
-  private *withoutNode(drain: Drain): Reconciling<N, P, number> {
+  private *withoutNode(drain: Drain): ReconcileProgram<N, P, number> {
     const now = yield* this.ask({ do: 'now' });
     const reason = `Kubernetes has no Node named ${this.node}, so it is unknown which pods run on it`;
     const block = this.blockSince({ reason, budget: undefined, pods: [] }, now, drain.blocked);
@@ -250,7 +250,7 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
     return Math.max(1, reconcileAtMs - now.monotonicMs);
   }
 
-  private *giveUp(drain: Drain, why: string): Reconciling<N, P, void> {
+  private *giveUp(drain: Drain, why: string): ReconcileProgram<N, P, void> {
     const { onTimeout } = parseDrain(drain.how);
     const within = `not drained within ${Math.round(drain.drainMs / 1_000)} s`;
     yield* this.sayStopped(drain, onTimeout === 'defer' ? 'deferred' : 'failed', `${within}, ${why}`);
@@ -263,7 +263,7 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
   }
 
   /** What blocks the drain, and since when. `recorded`: the last block in the ledger. */
-  private blockSince(block: Omit<Block, 'since'>, { wall }: ReconcileTime, recorded?: BlockedDrain): Block {
+  private blockSince(block: Omit<Block, 'since'>, { wall }: ReconcileTime, recorded?: BlockRecord): Block {
     const { reason, budget, pods } = block;
     const by = blockerOf(reason, budget?.name ?? '');
     // If an earlier copy recorded the same block, it has lasted since then.
@@ -290,15 +290,15 @@ export class NodeReconciler<N extends NodeSeen, P extends PodSeen> {
     return { node: this.node, lease: this.lease };
   }
 
-  private *sayBlocked(block: Block): Reconciling<N, P, void> {
+  private *sayBlocked(block: Block): ReconcileProgram<N, P, void> {
     yield* this.say({ ...this.name, what: 'blocked', block });
   }
 
-  private *sayStopped({ amended }: Drain, outcome: DrainOutcome, reason: string): Reconciling<N, P, void> {
+  private *sayStopped({ amended }: Drain, outcome: DrainOutcome, reason: string): ReconcileProgram<N, P, void> {
     yield* this.say({ ...this.name, what: 'stopped', outcome, reason, amended });
   }
 
-  private *say(sight: Sight): Reconciling<N, P, void> {
+  private *say(sight: Sight): ReconcileProgram<N, P, void> {
     yield* this.ask({ do: 'say', sight });
   }
 }

@@ -26,11 +26,11 @@ export interface Drain {
   /** How many pods had to go when the node was cordoned. */
   readonly pods: number;
   /** The last recorded block. */
-  readonly blocked: BlockedDrain | undefined;
+  readonly blocked: BlockRecord | undefined;
 }
 
 /** A recorded block. A budget counts as one block, no matter which of its pods are refused. */
-export interface BlockedDrain {
+export interface BlockRecord {
   readonly by: string;
   readonly since: string;
 }

@@ -5,7 +5,7 @@ import type { State } from '../core/index.js';
 
 /** What to do with the values of views, by bucket. */
 export type ViewTakers = { readonly [B in ViewBucket]?: (key: string, value: ViewValues[B]) => void };
-type Take = (key: string, value: unknown) => void;
+type ViewHandler = (key: string, value: unknown) => void;
 
 /** What of each view is of interest to a state. The nodes of a rollout are not. */
 export const takersOf = (state: State): ViewTakers => ({
@@ -17,7 +17,7 @@ export const takersOf = (state: State): ViewTakers => ({
   'known-bad': (_, view) => state.showKnownBad(view),
 });
 
-const entriesOf = (takers: ViewTakers) => Object.entries(takers) as readonly (readonly [ViewBucket, Take])[];
+const entriesOf = (takers: ViewTakers) => Object.entries(takers) as readonly (readonly [ViewBucket, ViewHandler])[];
 const AGAIN_MS = 10_000;
 
 /** Reads what the views show now. */
@@ -25,7 +25,7 @@ export async function readViews(bus: Bus, takers: ViewTakers): Promise<void> {
   await Promise.all(entriesOf(takers).map(([bucket, take]) => readView(bus, bucket, take)));
 }
 
-async function readView(bus: Bus, bucket: ViewBucket, take: Take): Promise<void> {
+async function readView(bus: Bus, bucket: ViewBucket, take: ViewHandler): Promise<void> {
   for (const [key, value] of await listViews(bus, bucket)) take(key, value);
 }
 
@@ -42,7 +42,7 @@ export function followViews(
 ): void {
   for (const [bucket, take] of entriesOf(takers)) void follow(bucket, take);
 
-  async function follow(bucket: ViewBucket, take: Take): Promise<void> {
+  async function follow(bucket: ViewBucket, take: ViewHandler): Promise<void> {
     let isRead = on.read === undefined;
     for (let tries = 0; !signal.aborted; tries += 1) {
       try {

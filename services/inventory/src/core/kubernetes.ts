@@ -98,7 +98,7 @@ function labelsOf(
 }
 
 /** Emits facts for nodes that differ from their Node objects. Returns the names of those that do not differ. */
-export function compareNodes(draft: InventoryDraft, join: Join): readonly string[] {
+export function compareNodes(draft: InventoryDraft, join: JoinHandler): readonly string[] {
   const { nodes } = draft.state.kubernetes;
   const same: string[] = [];
   if (nodes === undefined) return same;
@@ -111,9 +111,9 @@ export function compareNodes(draft: InventoryDraft, join: Join): readonly string
   return same;
 }
 
-type Join = (draft: InventoryDraft, report: NodeReport) => void;
+type JoinHandler = (draft: InventoryDraft, report: NodeReport) => void;
 
-function compare(draft: InventoryDraft, name: string, seen: KubernetesNode | undefined, join: Join): void {
+function compare(draft: InventoryDraft, name: string, seen: KubernetesNode | undefined, join: JoinHandler): void {
   const { state } = draft;
   const report = state.announcements.get(name);
   // It announced itself before Kubernetes had answered.

@@ -6,7 +6,7 @@ import { renderChange, renderNodes } from './rendering.js';
 import type { State } from './state.js';
 
 type Plan = (GatherResult & { readonly did: 'plan' })['plan'];
-type Gather = (needs: readonly RenderNeed[], state: State) => Gathering<ReadonlyMap<string, GatherResult>>;
+type GatherFunction = (needs: readonly RenderNeed[], state: State) => Gathering<ReadonlyMap<string, GatherResult>>;
 
 /** How many plans are kept for paging at once. */
 const MAX_PLANS = 4;
@@ -15,7 +15,7 @@ const MAX_PLANS = 4;
  * Renders, and stores the results before a fact names them. A plan of ten thousand nodes has many pages, so it is
  * computed once and kept for all of them.
  */
-export function gathering(digest: Digest): Gather {
+export function gathering(digest: Digest): GatherFunction {
   const plans = new Map<string, Plan>();
   return function* gather(needs, state) {
     const found = new Map<string, GatherResult>();

@@ -12,7 +12,7 @@ import {
   type FragmentIndex,
   emptyHash,
   renderNode,
-  type Rendered,
+  type RenderedConfig,
   mergeReasons,
   newReasons,
 } from '#libs/rules';
@@ -127,7 +127,7 @@ const fixedProblems = (state: State, { apply }: Content): readonly Reason[] =>
     return committed === undefined ? [] : immutableReasons(committed, fragment);
   });
 
-function tooLarge(rendered: Rendered, node: string): readonly Reason[] {
+function tooLarge(rendered: RenderedConfig, node: string): readonly Reason[] {
   const bytes = utf8Bytes(rendered.text);
   if (bytes <= MAX_CONFIG_BYTES) return [];
   const { id, size } = largestOf(rendered);
@@ -142,7 +142,7 @@ function tooLarge(rendered: Rendered, node: string): readonly Reason[] {
   ];
 }
 
-function largestOf({ config }: Rendered): { readonly id: string; readonly size: number } {
+function largestOf({ config }: RenderedConfig): { readonly id: string; readonly size: number } {
   const sized = config.fragments.map((entry) => ({ id: fragmentId(entry), size: utf8Bytes(JSON.stringify(entry)) }));
   return sized.reduce((largest, one) => (one.size > largest.size ? one : largest), { id: '', size: 0 });
 }

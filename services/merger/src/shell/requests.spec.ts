@@ -26,7 +26,9 @@ describe('a retry', () => {
     expect(await retryChange(bus, { change, by: 'me' })).toEqual({
       ok: false,
       code: 'conflict',
-      message: expect.stringMatching(`^${change} ${why}: .* run sluice apply with the manifests that you want$`) as string,
+      message: expect.stringMatching(
+        `^${change} ${why}: .* run sluice apply with the manifests that you want$`,
+      ) as string,
     });
     expect(await last()).toBe(before);
   });

@@ -1,4 +1,4 @@
-import type { Action, Because, DrainOutcome, LeaseKind } from '#libs/contracts';
+import type { Action, LeaseEndReason, DrainOutcome, LeaseKind } from '#libs/contracts';
 
 /** The terms that a lease was granted with. */
 interface LeaseTerms {
@@ -45,7 +45,7 @@ export interface ApplyingLease extends LeaseTerms {
 /** The lease has an outcome. It is released when the node is uncordoned, or when it has answered. */
 export interface EndedLease extends LeaseTerms {
   readonly phase: 'settled' | 'uncordoning' | 'uncordoned';
-  readonly because: Because;
+  readonly because: LeaseEndReason;
   readonly reason: string;
   readonly settledAt: string;
   /** A report named this lease after it had ended. */
@@ -65,7 +65,7 @@ export const isOpen = (lease: Lease): lease is DrainingLease | ApplyingLease =>
   lease.phase === 'draining' || lease.phase === 'applying';
 
 /** How a lease ended; undefined while it is open, or if there is none. */
-export const outcomeOf = (lease: Lease | undefined): Because | undefined =>
+export const outcomeOf = (lease: Lease | undefined): LeaseEndReason | undefined =>
   lease === undefined || isOpen(lease) ? undefined : lease.because;
 
 /** The deadline has passed and the node has not reported since, so its active config is not known. */

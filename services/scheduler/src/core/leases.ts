@@ -1,4 +1,4 @@
-import type { Because, DrainOutcome, Fragment, TakenReport } from '#libs/contracts';
+import type { LeaseEndReason, DrainOutcome, Fragment, TakenReport } from '#libs/contracts';
 import { emitRollout, type SchedulerDraft } from './draft.js';
 import { drainTerms } from './fold/leases.js';
 import { deadlineMsOf, poolPolicy } from './indexes.js';
@@ -10,7 +10,7 @@ const drains = (lease: Lease): boolean => lease.actions.some((action) => action.
 
 /** How a lease ends, and the report that ends it, if one does. */
 interface LeaseOutcome {
-  readonly because: Because;
+  readonly because: LeaseEndReason;
   readonly reason: string;
   readonly restored: boolean;
   readonly report?: TakenReport;
@@ -50,8 +50,13 @@ const defer = (draft: SchedulerDraft, name: string, lease: Lease, reason: string
   draft.emit({ type: 'node.deferred', ...about(name, lease), reason });
 
 /** Ends that need no further step: nothing failed, and no applier can still be working. */
-const ENDS_AT_ONCE: ReadonlySet<Because> = new Set<Because>(['applied', 'escalated', 'stale', 'cancelled']);
-const isOverWith = (lease: Lease, because: Because): boolean => ENDS_AT_ONCE.has(because) && !drains(lease);
+const ENDS_AT_ONCE: ReadonlySet<LeaseEndReason> = new Set<LeaseEndReason>([
+  'applied',
+  'escalated',
+  'stale',
+  'cancelled',
+]);
+const isOverWith = (lease: Lease, because: LeaseEndReason): boolean => ENDS_AT_ONCE.has(because) && !drains(lease);
 
 /** Moves an ended lease towards `released`, as far as possible now. */
 function finishLease(draft: SchedulerDraft, name: string, lease: EndedLease): void {
@@ -178,7 +183,13 @@ function isPointless(draft: SchedulerDraft, node: NodeState, lease: Lease): bool
   return lease.kind === 'forward' ? phase !== 'rolling' || node.change !== lease.change : phase !== 'reverting';
 }
 
-function afterForward(draft: SchedulerDraft, name: string, lease: Lease, because: Because, reason: string): void {
+function afterForward(
+  draft: SchedulerDraft,
+  name: string,
+  lease: Lease,
+  because: LeaseEndReason,
+  reason: string,
+): void {
   const { change } = lease;
   const rollout = draft.state.rollouts.get(change);
   if (because === 'invalid') {

@@ -1,4 +1,4 @@
-import { isLaterReport, type Because, type NodeReport, type TakenReport } from '#libs/contracts';
+import { isLaterReport, type LeaseEndReason, type NodeReport, type TakenReport } from '#libs/contracts';
 import type { SchedulerDraft } from './draft.js';
 import { settleLease } from './leases.js';
 import type { Lease } from './lease.js';
@@ -46,7 +46,7 @@ function partOf(
   reportSequence: number,
   report: NodeReport,
   to: string,
-  because: Because,
+  because: LeaseEndReason,
   knownBoot: string | undefined,
 ): TakenReport {
   const { incarnation, nonce, seq, hash, verdict, bootId } = report;
@@ -71,7 +71,7 @@ const isEscalated = (report: NodeReport, { actions }: Lease): boolean =>
 function becauseOf(
   report: NodeReport,
   lease: Lease,
-): { readonly because: Because; readonly reason: string } | undefined {
+): { readonly because: LeaseEndReason; readonly reason: string } | undefined {
   switch (report.verdict) {
     case 'applied':
       if (report.hash === lease.hash) return { because: 'applied', reason: report.reason };

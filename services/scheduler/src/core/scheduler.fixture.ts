@@ -60,7 +60,7 @@ export class Scheduler extends LedgerCopy<State, Input, PlanNeed, Plan> {
       replaces = [] as readonly string[],
       incompatible = [] as readonly string[],
       ...says
-    }: Reviewed = {},
+    }: ReviewedChange = {},
   ): this {
     return this.given(
       accepted(change, says),
@@ -70,7 +70,7 @@ export class Scheduler extends LedgerCopy<State, Input, PlanNeed, Plan> {
   }
 
   /** The same, and the scheduler's turn. */
-  rolls(change: string, nodes: readonly string[], more: Reviewed = {}): readonly NewFact[] {
+  rolls(change: string, nodes: readonly string[], more: ReviewedChange = {}): readonly NewFact[] {
     this.reviewed(change, nodes, more);
     return this.when();
   }
@@ -146,7 +146,7 @@ export class Scheduler extends LedgerCopy<State, Input, PlanNeed, Plan> {
   }
 }
 
-type Reviewed = ChangeSays & {
+type ReviewedChange = ChangeSays & {
   readonly to?: string;
   readonly from?: string;
   readonly replaces?: readonly string[];

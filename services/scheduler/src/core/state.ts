@@ -1,5 +1,5 @@
 import type {
-  Because,
+  LeaseEndReason,
   Fragment,
   FragmentRef,
   LeaseKind,
@@ -140,10 +140,15 @@ export interface TargetState {
   /** Why it was deferred; undefined if it was not. */
   readonly deferred: string | undefined;
   /** How its last lease in this rollout ended. */
-  readonly outcome: { readonly because: Because; readonly reason: string; readonly at: string } | undefined;
+  readonly outcome: { readonly because: LeaseEndReason; readonly reason: string; readonly at: string } | undefined;
 }
 
-const TROUBLE: ReadonlySet<Because | undefined> = new Set(['invalid', 'failed', 'escalated', 'unknown'] as const);
+const TROUBLE: ReadonlySet<LeaseEndReason | undefined> = new Set([
+  'invalid',
+  'failed',
+  'escalated',
+  'unknown',
+] as const);
 /** The last lease of the target in this rollout failed. */
 export const wentWrong = ({ outcome }: TargetState): boolean => TROUBLE.has(outcome?.because);
 

@@ -1,6 +1,6 @@
 import { isLeaseEnd, takenReport, type Fact } from '#libs/contracts';
 
-interface Seen {
+interface Observation {
   joined: boolean;
   silent: boolean;
   /** Out of service in Kubernetes. */
@@ -23,7 +23,7 @@ interface Seen {
  */
 export class Unavailability {
   readonly overdrafts: string[] = [];
-  private readonly nodes = new Map<string, Seen>();
+  private readonly nodes = new Map<string, Observation>();
   private readonly committed = new Map<string, number | string>();
   private readonly carried = new Map<string, { readonly budget: number | string; started: boolean }>();
 
@@ -141,7 +141,7 @@ export class Unavailability {
     for (const key of [...this.carried.keys()]) if (key.startsWith(`${change}/`)) this.carried.delete(key);
   }
 
-  private of(node: string): Seen {
+  private of(node: string): Observation {
     return (
       this.nodes.get(node) ?? {
         joined: false,
@@ -158,10 +158,10 @@ export class Unavailability {
     );
   }
 
-  private patch(node: string, change: Partial<Seen>): void {
+  private patch(node: string, change: Partial<Observation>): void {
     this.nodes.set(node, { ...this.of(node), ...change });
   }
 }
 
-const isDown = (seen: Seen): boolean =>
+const isDown = (seen: Observation): boolean =>
   seen.lease !== '' || (seen.joined && !seen.skipped && (seen.silent || seen.out || seen.taken || !seen.restored));

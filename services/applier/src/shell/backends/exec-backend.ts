@@ -1,7 +1,7 @@
 import type { ConfigEntry } from '#libs/contracts';
 import type { Original } from '../../core/index.js';
 import { runCommand } from '../command.js';
-import { argvOf, durationOr, Refused, type Backend, type BackendFactory, type Surroundings } from '../ports.js';
+import { argvOf, durationOr, RefusedError, type Backend, type BackendFactory, type Surroundings } from '../ports.js';
 
 const CHECK_TIMEOUT_MS = 30_000;
 const APPLY_TIMEOUT_MS = 300_000;
@@ -25,7 +25,7 @@ class ExecBackend implements Backend {
 
   async check(entry: ConfigEntry): Promise<void> {
     if (!this.surroundings.allowExec)
-      throw new Refused('node', 'this node does not allow commands (its applier runs without --allow-exec)');
+      throw new RefusedError('node', 'this node does not allow commands (its applier runs without --allow-exec)');
     argvOf(entry.spec['check'], 'check');
     argvOf(entry.spec['apply'], 'apply');
     durationOr(APPLY_TIMEOUT_MS, entry.spec['timeout']);

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bootClock } from '../boot.js';
-import { Refused } from '../ports.js';
+import { RefusedError } from '../ports.js';
 import { checkProbe, runProbes } from './run-probes.js';
 
 let root: string;
@@ -28,7 +28,7 @@ it('answers at once where a backtracking engine would keep the applier from roll
 
 it('refuses a pattern that it cannot match in linear time, names it, and says what to do', () => {
   expect(() => checkProbe(probe('(a)\\1'), surroundings())).toThrow(
-    new Refused(
+    new RefusedError(
       'content',
       'file.matches: "(a)\\\\1" cannot be used (RE2 syntax): it uses a backreference, which RE2 does not have: write out what must be repeated',
     ),

@@ -2,7 +2,7 @@ import * as http from 'node:http';
 import * as https from 'node:https';
 import { connect } from 'node:net';
 import { probePattern, type ProbePattern } from '#libs/manifests/lean';
-import { argvOf, Refused } from '../ports.js';
+import { argvOf, RefusedError } from '../ports.js';
 import { runCommand } from '../command.js';
 import { partsOf } from '../backends/paths/rooted-path.js';
 import { fileAt } from '../backends/paths/path-state.js';
@@ -65,7 +65,7 @@ function addressOf(spec: Readonly<Record<string, unknown>>): { readonly host: st
   const match = ADDRESS.exec(String(spec['address']));
   const port = Number(match?.[3]);
   if (match === null || port < 1 || port > 65_535)
-    throw new Refused('content', `tcp.address ${JSON.stringify(spec['address'])} is not host:port`);
+    throw new RefusedError('content', `tcp.address ${JSON.stringify(spec['address'])} is not host:port`);
   return { host: match[1] ?? match[2] ?? '', port };
 }
 
@@ -99,7 +99,7 @@ function urlOf(spec: Readonly<Record<string, unknown>>): URL {
   const text = String(spec['url']);
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:'))
-    throw new Refused('content', `http.url ${JSON.stringify(text)} is not an http or https URL`);
+    throw new RefusedError('content', `http.url ${JSON.stringify(text)} is not an http or https URL`);
   return url;
 }
 
@@ -107,7 +107,7 @@ function statusesOf(spec: Readonly<Record<string, unknown>>): readonly number[] 
   const { status } = spec;
   if (status === undefined) return [200];
   if (!Array.isArray(status) || !status.every((code) => Number.isInteger(code)))
-    throw new Refused('content', 'http.status must be a list of status codes');
+    throw new RefusedError('content', 'http.status must be a list of status codes');
   return status as readonly number[];
 }
 
@@ -116,7 +116,7 @@ export const execProbe: ProbeType = {
   field: 'exec',
   check: (spec, { allowExec }) => {
     if (!allowExec)
-      throw new Refused('node', 'this node does not allow commands (its applier runs without --allow-exec)');
+      throw new RefusedError('node', 'this node does not allow commands (its applier runs without --allow-exec)');
     argvOf(spec, 'exec');
   },
   tryOnce: async (spec, { root, allowExec, ending }, timeoutMs) => {
@@ -150,9 +150,12 @@ export const fileProbe: ProbeType = {
 
 function patternOf(spec: Readonly<Record<string, unknown>>): ProbePattern {
   const { matches } = spec;
-  if (typeof matches !== 'string') throw new Refused('content', 'file needs either matches or absent');
+  if (typeof matches !== 'string') throw new RefusedError('content', 'file needs either matches or absent');
   const pattern = probePattern(matches);
   if (typeof pattern === 'string')
-    throw new Refused('content', `file.matches: ${JSON.stringify(matches)} cannot be used (RE2 syntax): ${pattern}`);
+    throw new RefusedError(
+      'content',
+      `file.matches: ${JSON.stringify(matches)} cannot be used (RE2 syntax): ${pattern}`,
+    );
   return pattern;
 }

@@ -1,6 +1,6 @@
 import type { ConfigEntry } from '#libs/contracts';
 import type { ProbeResult } from '../../core/index.js';
-import { durationOr, Refused, type Clock } from '../ports.js';
+import { durationOr, RefusedError, type Clock } from '../ports.js';
 import { type ProbeSurroundings, execProbe, httpProbe, type ProbeType, tcpProbe, fileProbe } from './probe-types.js';
 import { reachProbe } from './reach-probe.js';
 
@@ -57,7 +57,7 @@ async function run(
 function timingOf(entry: ConfigEntry): { readonly timeoutMs: number; readonly retries: number } {
   const { timeout, retries = RETRIES } = entry.spec;
   if (!Number.isInteger(retries) || (retries as number) < 0 || (retries as number) > 100)
-    throw new Refused('content', `retries ${JSON.stringify(retries)} is not a number from 0 to 100`);
+    throw new RefusedError('content', `retries ${JSON.stringify(retries)} is not a number from 0 to 100`);
   return { timeoutMs: durationOr(TIMEOUT_MS, timeout), retries: retries as number };
 }
 
@@ -75,7 +75,7 @@ export function typeOf(entry: ConfigEntry): {
   const [type] = types;
   const spec = type === undefined ? undefined : entry.spec[type.field];
   if (types.length !== 1 || type === undefined || typeof spec !== 'object' || spec === null) {
-    throw new Refused(
+    throw new RefusedError(
       'content',
       `a probe must have exactly one of ${PROBE_TYPES.filter((one) => one !== reachProbe)
         .map(({ field }) => field)

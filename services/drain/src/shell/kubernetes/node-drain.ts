@@ -10,7 +10,7 @@ import {
   type Eviction,
   type EvictionResult,
   type DrainEffect,
-  type NodeSeen,
+  type NodeCordon,
   type NodeWrite,
   type Progress,
   type Sight,
@@ -30,12 +30,12 @@ export interface DrainerParts {
 }
 
 /** A Node as the core sees it, with what a write has to rest on. */
-interface SeenNode extends NodeSeen {
+interface NodeSnapshot extends NodeCordon {
   readonly read: KubeNode;
 }
 
 /** The drain of one node through the Kubernetes API. */
-export class NodeDrain extends RunningDrain<SeenNode, KubePod> {
+export class NodeDrain extends RunningDrain<NodeSnapshot, KubePod> {
   private readonly again = new Signal();
   private unwatch: (() => void) | undefined;
 
@@ -101,7 +101,7 @@ export class NodeDrain extends RunningDrain<SeenNode, KubePod> {
     return error instanceof KubeError;
   }
 
-  private async perform(effect: DrainEffect<SeenNode, KubePod>): Promise<unknown> {
+  private async perform(effect: DrainEffect<NodeSnapshot, KubePod>): Promise<unknown> {
     const { kube, drainOf, say, show } = this.parts;
     switch (effect.do) {
       case 'read-node':
@@ -156,7 +156,7 @@ export class NodeDrain extends RunningDrain<SeenNode, KubePod> {
   }
 }
 
-function seenNode(read: KubeNode | undefined): SeenNode | undefined {
+function seenNode(read: KubeNode | undefined): NodeSnapshot | undefined {
   if (read === undefined) return undefined;
   const { unschedulable, unschedulableBy, annotations } = read;
   return {

@@ -1,13 +1,13 @@
 import { fragmentId, type Fragment, type FragmentView, type NodeView } from '#libs/contracts';
 import { isPolicyKind, selectorOf } from '#libs/manifests';
-import { compileFragment, indexOf, type Compiled, type FragmentIndex } from '#libs/rules';
+import { compileFragment, indexOf, type CompiledFragment, type FragmentIndex } from '#libs/rules';
 import { fragmentOfObject, type Digest, type ObservedObject } from '../resource.js';
 import { KnownBad, NO_DIGEST } from './known-bad.js';
 import { NodeTable } from './node-table.js';
 import { OpenChanges } from './open-changes.js';
 
 /** Of an object: what it wants to be in force; `gone` of one that is on its way out. */
-type Wish = Fragment | 'gone' | 'unusable';
+type DesiredFragment = Fragment | 'gone' | 'unusable';
 
 /**
  * What is wanted now, as far as this copy sees it: the objects, and of what has none, what is committed. It may lag by
@@ -20,9 +20,9 @@ export class DesiredState {
   /** Views and kinds that were read to their end once: before that, nothing can be said of rights. */
   readonly read = new Set<string>();
   private readonly committed = new Map<string, Fragment>();
-  private readonly wishes = new Map<string, Wish>();
+  private readonly wishes = new Map<string, DesiredFragment>();
   private readonly inForce = new Map<string, Fragment>();
-  private readonly compiled = new Map<string, Compiled>();
+  private readonly compiled = new Map<string, CompiledFragment>();
   private index: FragmentIndex | undefined;
 
   /** The digest that configs are named by; without it, none is known-bad. */

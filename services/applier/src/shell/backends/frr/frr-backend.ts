@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
 import type { FrrLine, FrrPart } from '#libs/manifests/lean';
 import type { Original } from '../../../core/index.js';
-import { Refused, type Backend } from '../../ports.js';
+import { RefusedError, type Backend } from '../../ports.js';
 import { Reserve } from '../../state/reserve.js';
 import { isMissing, writeWhole } from '../../state/whole-file.js';
 import type { NetworkTools } from '../network/tools.js';
@@ -68,7 +68,8 @@ export class FrrBackend implements Backend {
     const odd = placesOf(part.lines)
       .flat()
       .find((line) => !/^[\x20-\x7e]+$/.test(line) || line.trim() !== line);
-    if (odd !== undefined) throw new Refused('content', `${JSON.stringify(odd)} is not a line of an FRR configuration`);
+    if (odd !== undefined)
+      throw new RefusedError('content', `${JSON.stringify(odd)} is not a line of an FRR configuration`);
     const { wanted, others } = await this.planned(part);
     refuseOtherLeaks(wanted, others);
     refuseOtherAs(part, others);
@@ -151,7 +152,7 @@ export class FrrBackend implements Backend {
         .slice(0, 3)
         .join('; ');
       if (code !== 0)
-        throw new Refused(
+        throw new RefusedError(
           'content',
           `FRR rejects its part of the config: ${said === '' ? error.trim().slice(-300) : said}`,
         );
@@ -271,7 +272,7 @@ function ownAs(others: readonly Block[], { ownAs: given, lines }: FrrPart): stri
   const running = others.map(({ line }) => /^router bgp (\d+)$/.exec(line)?.[1]).find((as) => as !== undefined);
   if (running !== undefined || given !== undefined) return running ?? String(given);
   if (!lines.some(({ line }) => line.startsWith(`router bgp ${OWN_AS}`))) return OWN_AS;
-  throw new Refused('node', 'FRR runs no BGP on this node, and localAs is not set');
+  throw new RefusedError('node', 'FRR runs no BGP on this node, and localAs is not set');
 }
 
 const withAs = (line: FrrLine, as: string): FrrLine => ({
@@ -288,7 +289,7 @@ const asOf = (line: string): string | undefined => /^router bgp (\d+)/.exec(line
 function refuseOtherAs({ ownAs: given }: FrrPart, others: readonly Block[]): void {
   const running = others.map(({ line }) => asOf(line)).find((as) => as !== undefined);
   if (given === undefined || running === undefined || running === String(given)) return;
-  throw new Refused('node', `FRR runs BGP in AS ${running} on this node, but localAs is ${given}`);
+  throw new RefusedError('node', `FRR runs BGP in AS ${running} on this node, but localAs is ${given}`);
 }
 
 /** An instance takes what it imports through one map only: that of somebody else is not taken away from them. */
@@ -300,7 +301,7 @@ function refuseOtherLeaks(wanted: readonly FrrLine[], others: readonly Block[]):
       (found) => keyOf(found.slice(0, -1)) === keyOf(place.slice(0, -1)) && found.at(-1) !== place.at(-1),
     );
     if (other !== undefined)
-      throw new Refused(
+      throw new RefusedError(
         'node',
         `${other.slice(0, -1).join(' / ')} already has "${other.at(-1) ?? ''}", and can have only one`,
       );

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
 import { mayWrite } from '../../host/host.js';
-import { Refused, type Backend, type BackendFactory, type Surroundings } from '../../ports.js';
+import { RefusedError, type Backend, type BackendFactory, type Surroundings } from '../../ports.js';
 import { pathKey, PathOriginals } from '../paths/path-originals.js';
 import type { BootLoader } from './boot-loader.js';
 import { Grub } from './grub.js';
@@ -110,7 +110,7 @@ function argumentsOf({ spec }: ConfigEntry): readonly string[] {
     args.length === 0 ||
     !args.every((arg) => typeof arg === 'string' && ARGUMENT.test(arg))
   ) {
-    throw new Refused('content', 'arguments must be a list of single kernel arguments');
+    throw new RefusedError('content', 'arguments must be a list of single kernel arguments');
   }
   return args as readonly string[];
 }

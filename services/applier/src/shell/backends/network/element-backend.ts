@@ -1,6 +1,6 @@
 import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original } from '../../../core/index.js';
-import { Refused, type Backend } from '../../ports.js';
+import { RefusedError, type Backend } from '../../ports.js';
 import type { NetworkTools } from './tools.js';
 
 /** What exists in the place of an element. */
@@ -70,7 +70,7 @@ export abstract class ElementBackend<S extends object> implements Backend {
 
   private async refuseForeign(spec: S, title: string, fresh: boolean): Promise<ElementState | undefined> {
     const now = await this.stateOf(spec, fresh);
-    if (now?.ours === false) throw new Refused('node', `${title} already exists, but was not created by Sluice`);
+    if (now?.ours === false) throw new RefusedError('node', `${title} already exists, but was not created by Sluice`);
     return now;
   }
 }
@@ -82,6 +82,6 @@ const specIn = <S extends object>(was: Json): S => (was as unknown as { readonly
 /** Texts become words of a command, or lines of a file: what would be more than one word, or an option, is refused. */
 function refuseOddTexts(value: unknown): void {
   if (typeof value === 'string' && !/^[A-Za-z0-9@_.:/][A-Za-z0-9@_.:/-]*$/.test(value))
-    throw new Refused('content', `${JSON.stringify(value)} is not a name or an address`);
+    throw new RefusedError('content', `${JSON.stringify(value)} is not a name or an address`);
   if (typeof value === 'object' && value !== null) for (const below of Object.values(value)) refuseOddTexts(below);
 }

@@ -1,6 +1,6 @@
 import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
-import { Refused, type Backend, type BackendFactory, type CheckContext, type Surroundings } from '../../ports.js';
+import { RefusedError, type Backend, type BackendFactory, type CheckContext, type Surroundings } from '../../ports.js';
 import { checkPath, modeOf, pathKey, PathOriginals } from './path-originals.js';
 import { ensureFile, fileDiffers, octal, pathStateAt, putDirectory } from './path-state.js';
 import { normalized } from './rooted-path.js';
@@ -51,7 +51,7 @@ class FileBackend extends PathBackend {
     modeOf(entry, FILE_MODE);
     const { path } = entry.spec;
     if (typeof path === 'string' && path.endsWith('/'))
-      throw new Refused('content', `path ${path} ends with "/", so it names a directory`);
+      throw new RefusedError('content', `path ${path} ends with "/", so it names a directory`);
     await checkPath(this.surroundings.root, entry, checked, 'directory', 'is a directory');
   }
 
@@ -96,6 +96,6 @@ export const directoryBackend: BackendFactory = {
 
 function contentOf(entry: ConfigEntry): Buffer {
   const { content } = entry.spec;
-  if (content !== undefined && typeof content !== 'string') throw new Refused('content', 'content must be text');
+  if (content !== undefined && typeof content !== 'string') throw new RefusedError('content', 'content must be text');
   return Buffer.from(content ?? '', 'utf8');
 }

@@ -1,6 +1,6 @@
 import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
-import { Refused, type CheckContext, type Surroundings } from '../../ports.js';
+import { RefusedError, type CheckContext, type Surroundings } from '../../ports.js';
 import { sha256 } from '../../state/original-store.js';
 import {
   clearTemporary,
@@ -97,7 +97,7 @@ export class PathOriginals {
       case 'directory':
         return { state: 'directory', mode: now.mode, uid: now.uid, gid: now.gid };
       case 'other':
-        throw new Refused('node', 'is neither a file, a directory nor a symbolic link');
+        throw new RefusedError('node', 'is neither a file, a directory nor a symbolic link');
     }
   }
 }
@@ -118,12 +118,12 @@ export async function checkPath(
   partsOf(entry.spec['path']);
   for (const other of checked.config.fragments) {
     if (other.kind === 'File' && path.startsWith(`${normalized(other.spec['path'])}/`)) {
-      throw new Refused('content', `is below a path that is a file: File/${other.name}`);
+      throw new RefusedError('content', `is below a path that is a file: File/${other.name}`);
     }
   }
   const { state } = await pathStateAt(root, path);
-  if (state === 'other') throw new Refused('node', 'is neither a file, a directory nor a symbolic link');
-  if (state === wrong && !checked.taken.has(pathKey(path))) throw new Refused('node', is);
+  if (state === 'other') throw new RefusedError('node', 'is neither a file, a directory nor a symbolic link');
+  if (state === wrong && !checked.taken.has(pathKey(path))) throw new RefusedError('node', is);
 }
 
 /** The mode of an entry. Throws Refused when it is none. */
@@ -131,6 +131,6 @@ export function modeOf(entry: ConfigEntry, otherwise: number): number {
   const { mode } = entry.spec;
   if (mode === undefined) return otherwise;
   if (typeof mode !== 'string' || !/^[0-7]{3,5}$/.test(mode) || parseInt(mode, 8) > 0o7777)
-    throw new Refused('content', `mode ${JSON.stringify(mode)} is not octal, such as "0644"`);
+    throw new RefusedError('content', `mode ${JSON.stringify(mode)} is not octal, such as "0644"`);
   return parseInt(mode, 8);
 }

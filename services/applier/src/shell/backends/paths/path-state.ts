@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { constants, lstatSync, readlinkSync, type Stats } from 'node:fs';
 import { lchown, mkdir, readdir, rename, rmdir, symlink, unlink } from 'node:fs/promises';
 import { OpenFile, withOpen } from '../../open-file.js';
-import { Refused } from '../../ports.js';
+import { RefusedError } from '../../ports.js';
 import { codeOf, isMissing } from '../../state/whole-file.js';
 import { wayTo, type Parent } from './rooted-path.js';
 
@@ -187,7 +187,7 @@ async function closing<T>(parent: Parent, work: (parent: Parent) => Promise<T>):
   try {
     return await work(parent);
   } catch (error) {
-    if (codeOf(error) === 'ENAMETOOLONG') throw new Refused('content', 'the name is too long');
+    if (codeOf(error) === 'ENAMETOOLONG') throw new RefusedError('content', 'the name is too long');
     throw error;
   } finally {
     parent.close();

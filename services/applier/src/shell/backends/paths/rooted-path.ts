@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { lstat, mkdir, realpath } from 'node:fs/promises';
 import { relative, sep } from 'node:path';
 import { letOthersGoOn, OpenFile } from '../../open-file.js';
-import { Refused } from '../../ports.js';
+import { RefusedError } from '../../ports.js';
 import { codeOf, isMissing } from '../../state/whole-file.js';
 
 const ROOT = constants.O_RDONLY | constants.O_DIRECTORY;
@@ -149,6 +149,6 @@ async function linkTarget(child: Parent, root: string, path: string, error: unkn
   return inside === '' ? [] : inside.split(sep);
 }
 
-const content = (message: string): Refused => new Refused('content', message);
+const content = (message: string): RefusedError => new RefusedError('content', message);
 /** What exists on this machine is not the config's fault. */
-const inTheWay = (message: string): Refused => new Refused('node', message);
+const inTheWay = (message: string): RefusedError => new RefusedError('node', message);

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
 import type { Original, Originals } from '../../../core/index.js';
 import { mayWrite } from '../../host/host.js';
-import { Refused, type Backend, type BackendFactory, type CheckContext, type Surroundings } from '../../ports.js';
+import { RefusedError, type Backend, type BackendFactory, type CheckContext, type Surroundings } from '../../ports.js';
 import { blockOf, withBlock, withoutBlock } from '../marked-block.js';
 import { normalized } from '../paths/rooted-path.js';
 import { clearTemporary, fileAt, putDirectory, putFile, remove, pathStateAt } from '../paths/path-state.js';
@@ -43,7 +43,8 @@ class SshKeysBackend implements Backend {
       ({ kind, spec }) =>
         (kind === 'File' || kind === 'Directory') && normalized(spec['path']) === normalized(`${user.home}${FILE}`),
     );
-    if (file !== undefined) throw new Refused('content', `${file.kind}/${file.name} also manages ${user.home}${FILE}`);
+    if (file !== undefined)
+      throw new RefusedError('content', `${file.kind}/${file.name} also manages ${user.home}${FILE}`);
     await this.text(user);
   }
 
@@ -59,7 +60,7 @@ class SshKeysBackend implements Backend {
       madeFolder: folder.state === 'absent' || others.some(({ madeFolder }) => madeFolder),
     };
     if (blockOf((await this.text(user)) ?? '', name) !== undefined)
-      throw new Refused('node', `${user.home}${FILE} already has keys of ${name} that this applier did not write`);
+      throw new RefusedError('node', `${user.home}${FILE} already has keys of ${name} that this applier did not write`);
     return { kind: this.kind, was: { ...was }, made: [] };
   }
 
@@ -108,7 +109,7 @@ class SshKeysBackend implements Backend {
       content,
     } = await fileAt(user.root, FILE, () => true);
     if (state === 'absent') return undefined;
-    if (content === undefined) throw new Refused('node', `${user.home}${FILE} is a ${state}`);
+    if (content === undefined) throw new RefusedError('node', `${user.home}${FILE} is a ${state}`);
     // Byte for byte: what others wrote there need not be UTF-8.
     return content.toString('latin1');
   }
@@ -123,7 +124,7 @@ class SshKeysBackend implements Backend {
   private user({ spec }: ConfigEntry): Promise<SshUser> {
     const { user } = spec;
     if (typeof user !== 'string' || !USER.test(user))
-      throw new Refused('content', `user ${JSON.stringify(user)} is not a valid user name`);
+      throw new RefusedError('content', `user ${JSON.stringify(user)} is not a valid user name`);
     return userOf(this.surroundings.root, user);
   }
 
@@ -150,7 +151,7 @@ function keysOf({ spec }: ConfigEntry): readonly string[] {
     keys.length === 0 ||
     !keys.every((key) => typeof key === 'string' && /^[^#\s][^\n\r\0]*$/.test(key))
   ) {
-    throw new Refused('content', 'keys must be a list of lines in the format of authorized_keys');
+    throw new RefusedError('content', 'keys must be a list of lines in the format of authorized_keys');
   }
   return (keys as readonly string[]).map((key) => Buffer.from(key, 'utf8').toString('latin1'));
 }

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
-import { Refused } from '../../ports.js';
+import { RefusedError } from '../../ports.js';
 import { contentAt } from '../paths/path-state.js';
 import { isMissing } from '../../state/whole-file.js';
 
@@ -35,14 +35,14 @@ export async function userOf(
   const fields = inText(passwd?.toString('utf8') ?? '') ?? inText(await lookUp(name));
   const [, , uid, gid, , home = ''] = fields ?? [];
   if (fields === undefined || !/^\d+$/.test(uid ?? '') || !/^\d+$/.test(gid ?? '') || !home.startsWith('/'))
-    throw new Refused('node', `there is no user ${name} on this machine`);
+    throw new RefusedError('node', `there is no user ${name} on this machine`);
   const top = await realpath(root);
   const real = await realpath(join(root, home)).catch((error: unknown) =>
     isMissing(error) ? undefined : Promise.reject(error),
   );
-  if (real === undefined) throw new Refused('node', `the home ${home} of ${name} does not exist`);
+  if (real === undefined) throw new RefusedError('node', `the home ${home} of ${name} does not exist`);
   if (real !== top && !real.startsWith(top.endsWith(sep) ? top : top + sep))
-    throw new Refused('node', `the home ${home} of ${name} is outside the root`);
+    throw new RefusedError('node', `the home ${home} of ${name} is outside the root`);
   return { name, uid: Number(uid), gid: Number(gid), home, root: real };
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
 import { mayWrite } from '../../host/host.js';
-import { Refused, type Backend, type BackendFactory, type CheckContext, type Surroundings } from '../../ports.js';
+import { RefusedError, type Backend, type BackendFactory, type CheckContext, type Surroundings } from '../../ports.js';
 import { codeOf } from '../../state/whole-file.js';
 import { checkPath, pathKey, PathOriginals } from '../paths/path-originals.js';
 import { ensureFile, fileDiffers } from '../paths/path-state.js';
@@ -89,7 +89,7 @@ class SysctlBackend implements Backend {
       return await readFile(this.procPath(key), 'utf8');
     } catch (error) {
       if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR' || codeOf(error) === 'EISDIR')
-        throw new Refused('content', `the kernel has no parameter ${key}`);
+        throw new RefusedError('content', `the kernel has no parameter ${key}`);
       throw error;
     }
   }
@@ -100,7 +100,7 @@ class SysctlBackend implements Backend {
       await writeFile(this.procPath(key), `${value.trim()}\n`, { flag: OVERWRITE });
     } catch (error) {
       if (codeOf(error) === 'EINVAL' || codeOf(error) === 'ERANGE')
-        throw new Refused('content', `the kernel rejects ${words(value)} for ${key}`);
+        throw new RefusedError('content', `the kernel rejects ${words(value)} for ${key}`);
       throw error;
     }
   }
@@ -125,9 +125,9 @@ const filePath = (key: string): string => `/etc/sysctl.d/99-zz-sluice-${key.repl
 function settingOf({ spec }: ConfigEntry): { readonly key: string; readonly value: string } {
   const { key, value } = spec;
   if (typeof key !== 'string' || key.length > 200 || !KEY.test(key))
-    throw new Refused('content', `key ${JSON.stringify(key)} is not the name of a kernel parameter`);
+    throw new RefusedError('content', `key ${JSON.stringify(key)} is not the name of a kernel parameter`);
   if (typeof value !== 'string' || value.trim() === '' || /[\n\r\0]/.test(value))
-    throw new Refused('content', `value ${JSON.stringify(value)} is not one line of text`);
+    throw new RefusedError('content', `value ${JSON.stringify(value)} is not one line of text`);
   return { key, value };
 }
 

@@ -1,7 +1,7 @@
 import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
 import { isActive, isEnabled, type Systemd, type UnitState } from '../../host/systemd.js';
-import { Refused, type Backend, type BackendFactory, type CheckContext, type Surroundings } from '../../ports.js';
+import { RefusedError, type Backend, type BackendFactory, type CheckContext, type Surroundings } from '../../ports.js';
 import { checkPath, pathKey, PathOriginals } from '../paths/path-originals.js';
 import { ensureFile, fileDiffers } from '../paths/path-state.js';
 import { verifyUnit } from './unit-check.js';
@@ -38,7 +38,7 @@ class SystemdUnitBackend implements Backend {
   async check(entry: ConfigEntry, checked: CheckContext): Promise<void> {
     const unit = unitOf(entry);
     if (unit.enabled === true && unit.content !== undefined && !/^\s*\[Install\]\s*$/m.test(unit.content))
-      throw new Refused('content', 'cannot be enabled: it has no section [Install]');
+      throw new RefusedError('content', 'cannot be enabled: it has no section [Install]');
     for (const { path } of unitFiles(entry))
       await checkPath(
         this.surroundings.root,
@@ -48,7 +48,8 @@ class SystemdUnitBackend implements Backend {
         `${path} is a directory`,
       );
     const { load } = await this.systemd.show(unit.name);
-    if (unit.content === undefined && load === 'not-found') throw new Refused('node', `there is no unit ${unit.name}`);
+    if (unit.content === undefined && load === 'not-found')
+      throw new RefusedError('node', `there is no unit ${unit.name}`);
     await verifyUnit(entry, unit, this.surroundings);
   }
 

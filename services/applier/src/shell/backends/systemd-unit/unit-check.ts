@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
 import { runCommand } from '../../command.js';
-import { Refused, type Surroundings } from '../../ports.js';
+import { RefusedError, type Surroundings } from '../../ports.js';
 import { fileAt } from '../paths/path-state.js';
 import { unitFiles, unitPlaces, type UnitEntry } from './unit-files.js';
 
@@ -27,7 +27,7 @@ export async function verifyUnit(
   const files = unitFiles(entry);
   if (files.length === 0 || host.systemdAnalyze === undefined) return;
   const base = unit.content ?? (await presentContent(unit.name, root));
-  if (base === undefined) throw new Refused('node', `there is no unit ${unit.name} to add drop-ins to`);
+  if (base === undefined) throw new RefusedError('node', `there is no unit ${unit.name} to add drop-ins to`);
   const folder = await mkdtemp(join(tmpdir(), 'sluice-unit-'));
   try {
     const path = join(folder, unit.name);
@@ -45,7 +45,8 @@ export async function verifyUnit(
       .split('\n')
       .map((line) => line.replaceAll(`${folder}/`, '').trim())
       .filter((line) => line.includes(unit.name) && !NOT_OF_THE_CONTENT.test(line));
-    if (!passed && said.length > 0) throw new Refused('content', `systemd rejects it: ${said.slice(0, 5).join('; ')}`);
+    if (!passed && said.length > 0)
+      throw new RefusedError('content', `systemd rejects it: ${said.slice(0, 5).join('; ')}`);
     // Without a word on the unit it is the program that could not do its work.
     if (!passed && output.trim() === '') throw new Error(reason);
   } finally {

@@ -1,5 +1,5 @@
 import type { ConfigEntry } from '#libs/contracts';
-import { Refused } from '../../ports.js';
+import { RefusedError } from '../../ports.js';
 
 const FOLDER = '/etc/systemd/system';
 const UNIT = /^[A-Za-z0-9:_.\\@][A-Za-z0-9:_.\\@-]*\.[a-z]+$/;
@@ -22,14 +22,14 @@ export interface UnitEntry {
 export function unitOf({ spec }: ConfigEntry): UnitEntry {
   const { name, content, dropIns = [], enabled, state } = spec;
   if (typeof name !== 'string' || name.length > 255 || !UNIT.test(name))
-    throw new Refused('content', `name ${JSON.stringify(name)} is not a unit name`);
-  if (content !== undefined && typeof content !== 'string') throw new Refused('content', 'content must be text');
+    throw new RefusedError('content', `name ${JSON.stringify(name)} is not a unit name`);
+  if (content !== undefined && typeof content !== 'string') throw new RefusedError('content', 'content must be text');
   if (enabled !== undefined && typeof enabled !== 'boolean')
-    throw new Refused('content', 'enabled must be true or false');
+    throw new RefusedError('content', 'enabled must be true or false');
   if (state !== undefined && state !== 'started' && state !== 'stopped')
-    throw new Refused('content', `state ${JSON.stringify(state)} must be started or stopped`);
+    throw new RefusedError('content', `state ${JSON.stringify(state)} must be started or stopped`);
   if (!Array.isArray(dropIns) || !dropIns.every(isDropIn))
-    throw new Refused('content', 'dropIns must be a list of {name, content}, and each name must end with .conf');
+    throw new RefusedError('content', 'dropIns must be a list of {name, content}, and each name must end with .conf');
   return { name, content, dropIns, enabled, state };
 }
 
