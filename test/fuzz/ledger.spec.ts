@@ -123,7 +123,7 @@ describe('a foreign fact in the ledger', () => {
     )) as number;
     await until(async () => 'inventory' in (await halted()), 'the inventory has stopped');
     expect((await halted())['inventory']).toMatch(
-      new RegExp(`sequence ${sequence} .*is about another, node\\.left\\.`),
+      new RegExp(`sequence ${sequence} .*belongs to another subject: node\\.left\\.`),
     );
     await voided(sequence);
     await allGoOn();
