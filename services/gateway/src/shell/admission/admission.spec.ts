@@ -323,7 +323,7 @@ describeOnKube('admission on an API server', (world) => {
     }
     expect(await applied(file('purposed', {}, { team: 'a' }))).toMatchObject({
       code: 422,
-      message: expect.stringMatching(/cannot be taken away: delete File\/purposed/) as string,
+      message: expect.stringMatching(/cannot be removed: delete File\/purposed/) as string,
     });
     expect((await applied(file('purposed', { content: 'new' }, { 'sluice.dev/purpose': 'edge' }))).code).toBe(200);
   });
@@ -441,7 +441,7 @@ describeOnKube('admission on an API server', (world) => {
         );
       await untilTold(
         'the change is seen',
-        ({ message }) => message.includes('there only edge-team, sre may change Directory'),
+        ({ message }) => message.includes('where only edge-team, sre may change Directory'),
         () => rollout(true, john, '&dryRun=All'),
       );
       expect((await rollout(undefined, john)).code).toBe(201);
