@@ -27,9 +27,11 @@ export class BusPort {
     return inTime(what, this.connect().then(ask));
   }
 
-  /** Dropped without a connection. */
-  alive(alive: NodeAlive): void {
-    if (this.connected?.connected === true) this.connected.alive(alive);
+  /** Dropped without a connection; says whether it was sent. */
+  alive(alive: NodeAlive): boolean {
+    if (this.connected?.connected !== true) return false;
+    this.connected.alive(alive);
+    return true;
   }
 
   async close(): Promise<void> {

@@ -51,6 +51,11 @@ it('announces itself, beats, applies, and takes everything back when it is delet
   expect(host.bus.beats[0]).toMatchObject({ node: 'w-1.dc1', incarnation: 1 });
 });
 
+it('beats soon after its start, so that a node that restarts all the time is not silent', async () => {
+  await host.start({ heartbeatMs: 3_600_000 });
+  expect(await until(() => host.bus.beats[0], 'the first beat')).toMatchObject({ everyMs: 3_600_000 });
+});
+
 it('beats as seldom as it is asked to, and again as it likes when it is let', async () => {
   await host.start({ heartbeatMs: 20 });
   const heard = (wanted: (beat: { readonly everyMs: number; readonly pacedMs: number }) => boolean): Promise<true> =>

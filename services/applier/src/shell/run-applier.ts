@@ -219,15 +219,25 @@ const kindsOf = (
   resources: (entry) => backends.get(entry.kind)?.resources(entry) ?? [],
 });
 
-/** The first beat at a time left to chance, so that a thousand that start together do not beat together. */
+/** How soon the first heartbeat is tried, and tried again until it is sent. */
+const FIRST_BEAT_MS = 1_000;
+
+/**
+ * The first beat comes soon: a node that restarts again and again would otherwise never live long enough to send one,
+ * and be silent. The times of the first two are left to chance, so that a thousand that start together do not beat
+ * together.
+ */
 function beat(bus: BusPort, applier: ApplierRun, ownMs: number, random: () => number): () => void {
-  let timer = setTimeout(tick, random() * ownMs);
+  const firstMs = Math.min(FIRST_BEAT_MS, ownMs);
+  let isFirst = true;
+  let timer = setTimeout(tick, random() * firstMs);
   function tick(): void {
     const { node, incarnation, nonce } = applier.journal;
     const { pacedMs } = bus;
     const everyMs = Math.max(ownMs, pacedMs);
-    if (incarnation > 0) bus.alive({ node, incarnation, nonce, everyMs, pacedMs });
-    timer = setTimeout(tick, everyMs);
+    const isSent = incarnation > 0 && bus.alive({ node, incarnation, nonce, everyMs, pacedMs });
+    timer = setTimeout(tick, isFirst ? (isSent ? random() * everyMs : firstMs) : everyMs);
+    if (isSent) isFirst = false;
   }
   return () => clearTimeout(timer);
 }
