@@ -1,4 +1,3 @@
-import type { FleetClient } from '#libs/client';
 import { changeIdOf } from '../input/arguments.js';
 import { progressLine, showProgress } from '../change/wait-for-change.js';
 import { EXIT, type ExitCode } from '../output/exit.js';
@@ -31,7 +30,7 @@ async function showChange(session: Session, id: string): Promise<ExitCode> {
     fleet.get('rollouts', id),
     fleet.list('pools'),
   ]);
-  if (change === undefined) throw await unread(fleet, id);
+  if (change === undefined) throw notShown(id, await fleet.isUnread(id));
   if (session.isJson)
     io.out(JSON.stringify(changeJson(id, { change, rollout, status: changeStatus(change, rollout) })));
   else io.out(rolloutTree({ id, change, rollout, pools, now: io.now() }, io.colours));
@@ -39,9 +38,9 @@ async function showChange(session: Session, id: string): Promise<ExitCode> {
 }
 
 /** Why there is nothing to show of a change. */
-async function unread(fleet: FleetClient, id: string): Promise<Error> {
+function notShown(id: string, isUnread: boolean): Error {
   return new Error(
-    (await fleet.isUnread(id))
+    isUnread
       ? `change ${id} was published, but no service has read it yet: check that the merger runs (sluice doctor), or wait with sluice status ${id} -w`
       : `change ${id} not found: list changes with sluice get changes`,
   );
@@ -50,7 +49,7 @@ async function unread(fleet: FleetClient, id: string): Promise<Error> {
 async function watchChange(session: Session, id: string): Promise<ExitCode> {
   const fleet = await session.fleet();
   // What was published gets a view as soon as the merger reads it; for anything else the watch would never end.
-  if ((await fleet.get('changes', id)) === undefined && !(await fleet.isUnread(id))) throw await unread(fleet, id);
+  if ((await fleet.get('changes', id)) === undefined && !(await fleet.isUnread(id))) throw notShown(id, false);
   const end = await showProgress(session, id, 'out', { endsWhenPaused: false }, (seen) =>
     session.isJson ? JSON.stringify(changeJson(id, seen)) : progressLine(id, seen, session),
   );

@@ -50,8 +50,12 @@ function picture(folder: string): Record<string, unknown> {
   return found;
 }
 
-describe.each(TYPES)('on a small %s that holds the root and the state folder', (type) => {
+const DISKS = TYPES.map((type) => {
   const why = whyNoSmallDisk(type);
+  return { type, why, note: why === undefined ? '' : ` (${why})` };
+});
+
+describe.each(DISKS)('on a small $type that holds the root and the state folder$note', ({ type, why }) => {
   const test = why === undefined ? it : it.skip;
   let disk: SmallDisk;
   let host: Host;
