@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connectFleet } from '#libs/client';
 import { connectTarget } from '#libs/nats';
-import { CONNECTION_SETTINGS, type ConnectFlags, type ConnectionKey } from '#libs/process';
+import { CONNECTION_SETTINGS, findNatsServer, type ConnectFlags, type ConnectionKey } from '#libs/process';
 import { startNatsServer, until } from '#libs/testing';
 import { testOperator } from '../../libs/nats/src/connecting/operator.fixture.js';
 import { startSecured, WAYS, type SecuredServer } from '../../libs/nats/src/connecting/secured-server.fixture.js';
@@ -226,7 +226,7 @@ describe('connecting to a secured NATS server', () => {
     const said = byEnvironment('nats://ada:passw0rd@other:4222', { tlsCa: '/none', inboxPrefix: '_INBOX_ada' });
     const data = join(folder, 'up');
     processes.start('up', ['up', '--nodes', '1', '--port', '0', '--data', data], {
-      env: { ...said.env, NATS_NKEY: '/none', SLUICE_NATS_SERVER: process.env['SLUICE_NATS_SERVER'] ?? '' },
+      env: { ...said.env, NATS_NKEY: '/none', SLUICE_NATS_SERVER: await findNatsServer() },
     });
     await until(() => log('up').includes('Press Ctrl-C'), 'the fleet runs');
     expect(log('up')).not.toContain('Not ready yet');
