@@ -28,6 +28,12 @@ interface Work {
   readonly to: string;
 }
 
+/** The report that ends a work. */
+interface Ended {
+  readonly report: NodeReport;
+  readonly work: Work;
+}
+
 const NODES_A_TURN = 256;
 const WIDTH = 256;
 
@@ -45,7 +51,7 @@ export class BareScheduler {
   /** Of each key, behind its last write: a report may overtake the answer to the write that led to it. */
   private readonly revisions = new Map<string, Promise<number>>();
   private readonly works = new Map<string, Work>();
-  private readonly reports: NodeReport[] = [];
+  private readonly reports: Ended[] = [];
   private readonly writes = new Set<Promise<void>>();
   private failure: unknown;
   private wake: () => void = () => undefined;
@@ -96,16 +102,20 @@ export class BareScheduler {
     await consumer.consume({
       max_messages: 1_000,
       callback: (message) => {
-        this.reports.push(message.json<NodeReport>());
+        const report = message.json<NodeReport>();
+        const work = this.works.get(report.node);
+        // A node that sees no status for 15 s sends its report again.
+        if (work?.lease !== report.lease) return;
+        this.works.delete(report.node);
+        this.reports.push({ report, work });
         this.wake();
       },
     });
   }
 
   /** Settles what was reported and grants as many leases; then the views, which the next turn does not wait for. */
-  private async turn(reports: readonly NodeReport[], grants: number, to: string): Promise<void> {
+  private async turn(ended: readonly Ended[], grants: number, to: string): Promise<void> {
     const facts: NewFact[] = [];
-    const ended = reports.map((report) => ({ report, work: this.works.get(report.node) as Work }));
     for (const { report, work } of ended) facts.push(...endFacts(report, work));
     const granted = Array.from({ length: grants }, () => this.workOf(this.next++, to));
     for (const work of granted) facts.push(grantFact(work));
