@@ -1,4 +1,14 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -37,7 +47,7 @@ export function defaultDataFolder(env: NodeJS.ProcessEnv): string {
 export function takeDataFolder(folder: string): DataFolder {
   const path = resolve(folder);
   const [logs, file, lock] = [join(path, 'logs'), join(path, 'up.json'), join(path, 'up.lock')];
-  makeFolder(logs);
+  makeClosed(path, logs);
   lockFor(path, lock);
   const left = readState(file);
   rmSync(file, { force: true });
@@ -72,6 +82,18 @@ function makeFolder(path: string): void {
       });
   }
 }
+
+/** Contents and journals of all nodes are in it: nobody else may look. A folder with files of others is left alone. */
+function makeClosed(path: string, logs: string): void {
+  const isOurs = !existsSync(path) || readdirSync(path).length === 0 || existsSync(logs);
+  if (!isOurs && (statSync(path).mode & OTHERS) !== 0)
+    throw new Error(`${path} holds other files, and other users may read it: choose another folder with --data`);
+  makeFolder(logs);
+  if ((statSync(path).mode & OTHERS) !== 0) chmodSync(path, CLOSED);
+}
+
+const OTHERS = 0o077;
+const CLOSED = 0o700;
 
 /** Where a node's files and its journal are. */
 export const nodeFolders = (data: string, node: string): { readonly root: string; readonly state: string } => ({

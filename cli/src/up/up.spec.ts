@@ -1,6 +1,16 @@
 import { until } from '#libs/testing';
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { awaitLeftovers, defaultDataFolder, takeDataFolder } from './data-folder.js';
@@ -89,6 +99,22 @@ describe('the data folder', () => {
     expect(() => takeDataFolder(path)).toThrow(`in use by another sluice up (pid ${process.pid})`);
     folder.release();
     takeDataFolder(path).release();
+  });
+
+  test('lets no other user look in, and leaves a folder alone that holds other files', () => {
+    const modeOf = (folder: string): number => statSync(folder).mode & 0o777;
+    const made = join(path, 'a/data');
+    takeDataFolder(made).release();
+    expect([modeOf(made), modeOf(join(path, 'a'))]).toEqual([0o700, 0o777 & ~process.umask()]);
+    chmodSync(made, 0o755);
+    takeDataFolder(made).release();
+    expect(modeOf(made)).toBe(0o700);
+    const others = join(path, 'others');
+    mkdirSync(others);
+    chmodSync(others, 0o755);
+    writeFileSync(join(others, 'file'), '');
+    expect(() => takeDataFolder(others)).toThrow(/others holds other files, and other users may read it: .*--data/);
+    expect([modeOf(others), readdirSync(others)]).toEqual([0o755, ['file']]);
   });
 
   test('is refused at once where it cannot be made', () => {
