@@ -87,11 +87,11 @@ async function startEventually(
 
 /** Answers before there is a connection: a process that waits for NATS is alive. */
 async function healthOf(
-  { healthPort }: Settings,
+  { healthPort, healthAddress }: Settings,
   running: () => RunningProcess | undefined,
 ): Promise<HealthServer | undefined> {
   if (healthPort === undefined) return undefined;
-  return serveHealth(healthPort, {
+  return serveHealth(healthPort, healthAddress, {
     dead: () => (running()?.bus.nc.isClosed() === true ? 'the connection to NATS was closed for good' : undefined),
     unready: () => unreadyOf(running()),
   });

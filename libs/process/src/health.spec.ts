@@ -4,9 +4,11 @@ describe('what a process says of its health', () => {
   let [dead, unready]: (string | undefined)[] = [];
   let server: HealthServer;
   beforeAll(async () => {
-    server = await serveHealth(0, { dead: () => dead, unready: () => unready });
+    server = await serve('127.0.0.1');
   });
   afterAll(() => server.close());
+  const serve = (address: string): Promise<HealthServer> =>
+    serveHealth(0, address, { dead: () => dead, unready: () => unready });
   const asked = async (path: string): Promise<readonly [number, string]> => {
     const answer = await fetch(`http://127.0.0.1:${server.port}${path}`);
     return [answer.status, await answer.text()];
@@ -33,9 +35,23 @@ describe('what a process says of its health', () => {
     dead = undefined;
   });
 
+  it('is told only where it listens', async () => {
+    const [local, everywhere] = [await serve('127.0.0.2'), await serve('all')];
+    const askedAt = (host: string, { port }: HealthServer): Promise<unknown> =>
+      fetch(`http://${host}:${port}/healthz`).then(
+        ({ status }) => status,
+        () => 'no answer',
+      );
+    expect([await askedAt('127.0.0.2', local), await askedAt('127.0.0.1', local)]).toEqual([200, 'no answer']);
+    expect([await askedAt('127.0.0.2', everywhere), await askedAt('127.0.0.1', everywhere)]).toEqual([200, 200]);
+    await Promise.all([local.close(), everywhere.close()]);
+  });
+
   it('has no other page, and rejects a port that is taken', async () => {
     expect(await asked('/metrics')).toEqual([404, 'use /healthz or /readyz\n']);
-    await expect(serveHealth(server.port, { dead: () => undefined, unready: () => undefined })).rejects.toMatchObject({
+    await expect(
+      serveHealth(server.port, '127.0.0.1', { dead: () => undefined, unready: () => undefined }),
+    ).rejects.toMatchObject({
       code: 'EADDRINUSE',
     });
   });

@@ -16,8 +16,13 @@ export interface HealthServer {
   close(): Promise<void>;
 }
 
-/** Answers `/healthz` and `/readyz` with 200, or 503 and the reason. Rejects where the port is taken. */
-export async function serveHealth(port: number, health: Health): Promise<HealthServer> {
+const EVERY_ADDRESS = 'all';
+
+/**
+ * Answers `/healthz` and `/readyz` with 200, or 503 and the reason, at one IP address, or at `all`. Rejects where the
+ * port is taken.
+ */
+export async function serveHealth(port: number, address: string, health: Health): Promise<HealthServer> {
   const checks: Readonly<Record<string, () => string | undefined>> = {
     '/healthz': health.dead,
     '/readyz': health.unready,
@@ -28,7 +33,9 @@ export async function serveHealth(port: number, health: Health): Promise<HealthS
     answer.writeHead(check === undefined ? 404 : why === undefined ? 200 : 503, { 'content-type': 'text/plain' });
     answer.end(check === undefined ? 'use /healthz or /readyz\n' : `${why ?? 'ok'}\n`);
   });
-  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(port, resolve));
+  await new Promise<void>((resolve, reject) =>
+    server.once('error', reject).listen({ port, ...(address === EVERY_ADDRESS ? {} : { host: address }) }, resolve),
+  );
   // The health server alone does not keep a process running.
   server.unref();
   return {

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { HEARTBEATS_PER_SECOND } from '#libs/contracts';
 import { LOG_LEVELS } from './logger.js';
 import {
@@ -46,6 +47,12 @@ export const SERVICE_SETTINGS = {
     description:
       'Port for `/healthz` (200 while the process runs, also while it waits for NATS) and `/readyz` (200 while it is ' +
       'connected, has read the ledger to its end and has not stopped deciding; else 503 with the reason).',
+  },
+  healthAddress: {
+    variable: 'SLUICE_HEALTH_ADDRESS',
+    form: { must: 'an IP address, or all', parse: (given) => (given === 'all' || isIP(given) > 0 ? given : undefined) },
+    fallback: '127.0.0.1',
+    description: 'IP address at which the health port listens. `all`: every address of the machine or pod.',
   },
   healthMs: {
     variable: 'SLUICE_HEALTH_SECONDS',
