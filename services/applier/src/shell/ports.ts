@@ -9,6 +9,8 @@ export interface Surroundings {
   /** No path of a config leads outside of it. */
   readonly root: string;
   readonly contents: OriginalStore;
+  /** Another one after each boot. */
+  readonly bootId: string;
   readonly allowExec: boolean;
   /** The machine apart from its files. */
   readonly host: Host;

@@ -107,7 +107,8 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
     const ending = new AbortController();
     const root = options.root ?? '/';
     const host = await findHost(options.host ?? {}, root, ending.signal);
-    const surroundings = { root, contents: state.contents, allowExec, host, ending: ending.signal };
+    const boot = options.bootId ?? bootId();
+    const surroundings = { root, contents: state.contents, bootId: boot, allowExec, host, ending: ending.signal };
     const network = await networkFor(options);
     const backends = new Map(
       [...network.backends, ...BACKENDS.flatMap((factory) => factory.create(surroundings) ?? [])].map((backend) => [
@@ -132,7 +133,7 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
       fresh: options.fresh ?? false,
     };
     const outside = {
-      bootId: options.bootId ?? bootId(),
+      bootId: boot,
       nowMs: clock(),
       random: Math.floor(random() * 2 ** 32),
       hang: await readHang(options.stateDir),

@@ -50,7 +50,8 @@ export class SystemdBoot implements BootLoader {
     for (const path of this.entries()) {
       const [text, now] = [await this.textAt(path), await pathStateAt(root, path)];
       const next = changed(text);
-      if (now.state === 'file' && next !== text) await putFile(root, path, Buffer.from(next, 'latin1'), now.mode, now);
+      if (now.state === 'file' && next !== text)
+        await putFile(root, path, Buffer.from(next, 'latin1'), now.mode, { owner: now });
     }
   }
 

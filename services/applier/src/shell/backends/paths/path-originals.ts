@@ -17,11 +17,20 @@ import {
 import { normalized, partsOf } from './rooted-path.js';
 
 /** What a path was, as the journal keeps it. */
-type PathOriginal =
-  | { readonly state: 'absent' }
-  | ({ readonly state: 'file'; readonly mode: number; readonly digest: string } & Owner)
-  | ({ readonly state: 'symlink'; readonly target: string } & Owner)
-  | ({ readonly state: 'directory'; readonly mode: number } & Owner);
+type PathOriginal = { readonly state: 'absent' } | PresentOriginal;
+type PresentOriginal = Owner &
+  Home &
+  (
+    | { readonly state: 'file'; readonly mode: number; readonly digest: string }
+    | { readonly state: 'symlink'; readonly target: string }
+    | { readonly state: 'directory'; readonly mode: number }
+  );
+
+/** The folder that it was saved from, as `device:inode`, which says something only in that boot. */
+interface Home {
+  readonly folder: string;
+  readonly bootId: string;
+}
 
 const PREFIX = 'path:';
 export const pathKey = (path: unknown): string => PREFIX + normalized(path);
@@ -39,26 +48,21 @@ export class PathOriginals {
 
   async read(key: string, known: Originals): Promise<Original> {
     const path = pathOfKey(key);
-    const { now, content } = await fileAt(this.surroundings.root, path, () => true);
+    const { now, content, folder = '' } = await fileAt(this.surroundings.root, path, () => true);
     // A folder that another managed path brought with it goes when the last path in it goes.
     const broughtAlong = new Set(Object.values(known).flatMap(({ made }) => made));
     const made = [
       ...now.above.map(pathKey).filter((above) => broughtAlong.has(above)),
       ...(now.state === 'absent' ? now.missing.map(pathKey) : []),
     ];
-    return { kind: this.kind, was: await this.originalOf(now, content), made };
+    return { kind: this.kind, was: (await this.originalOf(now, content, folder)) as unknown as Json, made };
   }
 
   async restore(key: string, original: Original): Promise<void> {
-    const { root, contents } = this.surroundings;
+    const { root } = this.surroundings;
     const path = pathOfKey(key);
-    const was = original.was as PathOriginal;
-    if ((await this.differs(key, original.was)) !== undefined) {
-      if (was.state === 'absent') await remove(root, path);
-      if (was.state === 'file') await putFile(root, path, await contents.content(was.digest), was.mode, was);
-      if (was.state === 'symlink') await putLink(root, path, was.target, was);
-      if (was.state === 'directory') await putDirectory(root, path, was.mode, was);
-    }
+    const was = original.was as unknown as PathOriginal;
+    if ((await this.differs(key, original.was)) !== undefined) await this.put(path, was);
     // It may be as it was, and still have the temporary file of a killed process next to it.
     if (was.state === 'absent') await remove(root, path);
     else await clearTemporary(root, path);
@@ -66,7 +70,7 @@ export class PathOriginals {
   }
 
   async differs(key: string, json: Json): Promise<string | undefined> {
-    const was = json as PathOriginal;
+    const was = json as unknown as PathOriginal;
     const { root } = this.surroundings;
     const path = pathOfKey(key);
     const { now, content } = await fileAt(root, path, () => was.state === 'file');
@@ -84,20 +88,32 @@ export class PathOriginals {
       : undefined;
   }
 
-  private async originalOf(now: PathState, content: Buffer | undefined): Promise<PathOriginal> {
+  private async put(path: string, was: PathOriginal): Promise<void> {
+    const { root, contents, bootId } = this.surroundings;
+    if (was.state === 'absent') return remove(root, path);
+    const options = { owner: was, folder: was.bootId === bootId ? was.folder : undefined };
+    if (was.state === 'file') await putFile(root, path, await contents.content(was.digest), was.mode, options);
+    if (was.state === 'symlink') await putLink(root, path, was.target, options);
+    if (was.state === 'directory') await putDirectory(root, path, was.mode, options);
+  }
+
+  private async originalOf(now: PathState, content: Buffer | undefined, folder: string): Promise<PathOriginal> {
+    if (now.state === 'absent') return { state: 'absent' };
+    if (now.state === 'other') throw new RefusedError('node', 'is neither a file, a directory nor a symbolic link');
+    const { uid, gid } = now;
+    const kept = { uid, gid, folder, bootId: this.surroundings.bootId };
     switch (now.state) {
-      case 'absent':
-        return { state: 'absent' };
-      case 'file': {
-        const digest = await this.surroundings.contents.keep(content as Buffer);
-        return { state: 'file', mode: now.mode, uid: now.uid, gid: now.gid, digest };
-      }
+      case 'file':
+        return {
+          ...kept,
+          state: 'file',
+          mode: now.mode,
+          digest: await this.surroundings.contents.keep(content as Buffer),
+        };
       case 'symlink':
-        return { state: 'symlink', target: now.target, uid: now.uid, gid: now.gid };
+        return { ...kept, state: 'symlink', target: now.target };
       case 'directory':
-        return { state: 'directory', mode: now.mode, uid: now.uid, gid: now.gid };
-      case 'other':
-        throw new RefusedError('node', 'is neither a file, a directory nor a symbolic link');
+        return { ...kept, state: 'directory', mode: now.mode };
     }
   }
 }

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto';
 import { constants, lstatSync, readlinkSync, type Stats } from 'node:fs';
-import { lchown, mkdir, readdir, rename, rmdir, symlink, unlink } from 'node:fs/promises';
+import { lchown, readdir, rename, rmdir, symlink, unlink } from 'node:fs/promises';
 import { OpenFile, withOpen } from '../../open-file.js';
 import { RefusedError } from '../../ports.js';
-import { codeOf, isMissing } from '../../state/whole-file.js';
+import { codeOf } from '../../state/whole-file.js';
 import { wayTo, type Parent } from './rooted-path.js';
 
 /** What exists at a path. */
@@ -25,7 +24,6 @@ export type Owner = { readonly uid: number; readonly gid: number };
 
 const MODE = 0o7777;
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
 export async function pathStateAt(root: string, path: string): Promise<PathState> {
@@ -36,13 +34,18 @@ export async function pathStateAt(root: string, path: string): Promise<PathState
 export interface FileRead {
   readonly now: PathState;
   readonly content?: Buffer;
+  /** `Parent.identity`; undefined where there is no parent. */
+  readonly folder?: string;
 }
 
 /** What exists at a path, and its content if it is a file that is wanted. The path is opened once for both. */
 export async function fileAt(root: string, path: string, wants: (file: FileState) => boolean): Promise<FileRead> {
-  const way = await wayTo(root, path, false);
+  const way = await wayTo(root, path);
   if ('missing' in way) return { now: { state: 'absent', missing: way.missing, above: way.above } };
-  return closing(way.parent, (parent) => lookIn(parent, way.above, wants));
+  return closing(way.parent, async (parent) => ({
+    ...(await lookIn(parent, way.above, wants)),
+    folder: parent.identity,
+  }));
 }
 
 async function lookIn(
@@ -70,14 +73,27 @@ export async function contentAt(root: string, path: string): Promise<Buffer> {
 
 const contentIn = (parent: Parent): Promise<Buffer> => withOpen(parent.path(), READ, (file) => file.read());
 
+/** Where and as whose a thing is put. */
+export interface PutOptions {
+  readonly owner?: Owner;
+  /** Only into this folder, by its `Parent.identity`, or one that is made for it. */
+  readonly folder?: string | undefined;
+}
+
 /** Makes a file in one step: a reader sees what was there before or all of this, never a part. */
-export async function putFile(root: string, path: string, content: Buffer, mode: number, owner?: Owner): Promise<void> {
-  await inParent(root, path, (parent) => putIn(parent, content, mode, owner));
+export async function putFile(
+  root: string,
+  path: string,
+  content: Buffer,
+  mode: number,
+  { owner, folder }: PutOptions = {},
+): Promise<void> {
+  await inParent(root, path, (parent) => putIn(parent, content, mode, owner), folder);
 }
 
 async function putIn(parent: Parent, content: Buffer, mode: number, owner?: Owner): Promise<void> {
   await makeWay(parent, 'file');
-  const temporary = await freeTemporary(parent);
+  const temporary = await parent.freeTemporary();
   const fill = async (file: OpenFile): Promise<void> => {
     await file.write(content);
     if (owner !== undefined) give(file, owner);
@@ -95,26 +111,34 @@ async function putIn(parent: Parent, content: Buffer, mode: number, owner?: Owne
   await parent.sync();
 }
 
-export async function putLink(root: string, path: string, target: string, owner: Owner): Promise<void> {
-  await inParent(root, path, async (parent) => {
+export async function putLink(
+  root: string,
+  path: string,
+  target: string,
+  { owner, folder }: PutOptions = {},
+): Promise<void> {
+  const put = async (parent: Parent): Promise<void> => {
     if (statOf(parent)?.isDirectory() === true) await removeEmptyFolders(parent.path());
     await makeWay(parent, 'file');
-    const temporary = await freeTemporary(parent);
+    const temporary = await parent.freeTemporary();
     await symlink(target, temporary);
-    await lchown(temporary, owner.uid, owner.gid).catch(notAllowed);
+    if (owner !== undefined) await lchown(temporary, owner.uid, owner.gid).catch(notAllowed);
     await rename(temporary, parent.path());
     await parent.sync();
-  });
+  };
+  await inParent(root, path, put, folder);
 }
 
-export async function putDirectory(root: string, path: string, mode: number, owner?: Owner): Promise<void> {
-  await inParent(root, path, async (parent) => {
-    await freeTemporary(parent);
+export async function putDirectory(
+  root: string,
+  path: string,
+  mode: number,
+  { owner, folder: home }: PutOptions = {},
+): Promise<void> {
+  const put = async (parent: Parent): Promise<void> => {
+    await parent.freeTemporary();
     await makeWay(parent, 'directory');
-    await mkdir(parent.path(), mode).catch((error: unknown) =>
-      codeOf(error) === 'EEXIST' ? undefined : Promise.reject(error),
-    );
-    const folder = OpenFile.open(parent.path(), FOLDER);
+    const folder = await parent.makeFolder(mode);
     try {
       if (owner !== undefined) give(folder, owner);
       folder.chmod(mode);
@@ -122,15 +146,16 @@ export async function putDirectory(root: string, path: string, mode: number, own
       folder.close();
     }
     await parent.sync();
-  });
+  };
+  await inParent(root, path, put, home);
 }
 
 /** Removes what exists at a path; a directory only when it is empty. */
 export async function remove(root: string, path: string): Promise<void> {
-  const way = await wayTo(root, path, false);
+  const way = await wayTo(root, path);
   if ('missing' in way) return;
   await closing(way.parent, async (parent) => {
-    await freeTemporary(parent);
+    await parent.freeTemporary();
     const stat = statOf(parent);
     if (stat === undefined) return;
     if (stat.isDirectory())
@@ -144,8 +169,8 @@ export async function remove(root: string, path: string): Promise<void> {
 
 /** Removes what a process killed in the middle of putting a file there left next to it. */
 export async function clearTemporary(root: string, path: string): Promise<void> {
-  const way = await wayTo(root, path, false);
-  if (!('missing' in way)) await closing(way.parent, async (parent) => void (await freeTemporary(parent)));
+  const way = await wayTo(root, path);
+  if (!('missing' in way)) await closing(way.parent, async (parent) => void (await parent.freeTemporary()));
 }
 
 /** Removes what is in the way of another kind of thing. */
@@ -168,19 +193,22 @@ async function removeEmptyFolders(path: string): Promise<void> {
   await rmdir(path).catch((error: unknown) => (codeOf(error) === 'ENOTEMPTY' ? undefined : Promise.reject(error)));
 }
 
-/** The same name every time, so that what a killed process left behind is found and removed. */
-async function freeTemporary(parent: Parent): Promise<string> {
-  const temporary = parent.path(`.sluice-${createHash('sha256').update(parent.name).digest('hex').slice(0, 16)}.tmp`);
-  // Looked for first: on a file system that is read-only nothing can be unlinked, not even what is not there.
-  if (lstatSync(temporary, { throwIfNoEntry: false }) !== undefined)
-    await unlink(temporary).catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
-  return temporary;
-}
-
-async function inParent<T>(root: string, path: string, work: (parent: Parent) => Promise<T>): Promise<T> {
-  const way = await wayTo(root, path, true);
+async function inParent<T>(
+  root: string,
+  path: string,
+  work: (parent: Parent) => Promise<T>,
+  folder?: string,
+): Promise<T> {
+  const way = await wayTo(root, path, { make: true });
   if ('missing' in way) throw new Error(`${way.missing.join(', ')} vanished`);
-  return closing(way.parent, work);
+  return closing(way.parent, (parent) => {
+    if (folder !== undefined && !way.made && folder !== parent.identity)
+      throw new RefusedError(
+        'node',
+        `the folder ${parent.folderPath} was replaced since the original was saved, so the original is not put into it by itself: put it back by hand`,
+      );
+    return work(parent);
+  });
 }
 
 async function closing<T>(parent: Parent, work: (parent: Parent) => Promise<T>): Promise<T> {
@@ -223,7 +251,7 @@ export async function fileDiffers(
 export function ensureFile(root: string, path: string, wanted: Buffer, mode: number): Promise<void> {
   return inParent(root, path, async (parent) => {
     const found = await lookIn(parent, [], ({ size }) => size === wanted.length);
-    if (difference(found, wanted, mode) === undefined) await freeTemporary(parent);
+    if (difference(found, wanted, mode) === undefined) await parent.freeTemporary();
     else await putIn(parent, wanted, mode);
   });
 }

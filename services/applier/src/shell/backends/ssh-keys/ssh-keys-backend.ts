@@ -9,8 +9,6 @@ import { clearTemporary, fileAt, putDirectory, putFile, remove, pathStateAt } fr
 import { homesOf, userOf, type SshUser } from './ssh-user.js';
 
 const PREFIX = 'ssh-keys:';
-const FOLDER = '/.ssh';
-const FILE = '/.ssh/authorized_keys';
 const USER = /^[a-z_][a-z0-9_.-]{0,30}\$?$/;
 
 /** What there was not before Sluice: it goes again when nothing of others is in it. */
@@ -26,7 +24,11 @@ interface SshKeysOriginal {
 class SshKeysBackend implements Backend {
   readonly kind = 'SshKeys';
 
-  constructor(private readonly surroundings: Surroundings) {}
+  private readonly root: string;
+
+  constructor(surroundings: Surroundings) {
+    this.root = surroundings.root;
+  }
 
   resources(entry: ConfigEntry): readonly string[] {
     return [`${PREFIX}${String(entry.spec['user'])}/${entry.name}`];
@@ -41,16 +43,16 @@ class SshKeysBackend implements Backend {
     const user = await this.user(entry);
     const file = config.fragments.find(
       ({ kind, spec }) =>
-        (kind === 'File' || kind === 'Directory') && normalized(spec['path']) === normalized(`${user.home}${FILE}`),
+        (kind === 'File' || kind === 'Directory') && normalized(spec['path']) === normalized(user.file),
     );
-    if (file !== undefined)
-      throw new RefusedError('content', `${file.kind}/${file.name} also manages ${user.home}${FILE}`);
+    if (file !== undefined) throw new RefusedError('content', `${file.kind}/${file.name} also manages ${user.file}`);
     await this.text(user);
   }
 
   async original(key: string, known: Originals): Promise<Original> {
     const { name, user } = await this.ofKey(key);
-    const [file, folder] = [await pathStateAt(user.root, FILE), await pathStateAt(user.root, FOLDER)];
+    const file = await pathStateAt(this.root, user.file);
+    const folder = await pathStateAt(this.root, user.folder);
     // What another fragment for this user made goes with the last of them.
     const others = Object.entries(known)
       .filter(([other]) => other.startsWith(`${PREFIX}${user.name}/`))
@@ -60,7 +62,7 @@ class SshKeysBackend implements Backend {
       madeFolder: folder.state === 'absent' || others.some(({ madeFolder }) => madeFolder),
     };
     if (blockOf((await this.text(user)) ?? '', name) !== undefined)
-      throw new RefusedError('node', `${user.home}${FILE} already has keys of ${name} that this applier did not write`);
+      throw new RefusedError('node', `${user.file} already has keys of ${name} that this applier did not write`);
     return { kind: this.kind, was: { ...was }, made: [] };
   }
 
@@ -68,38 +70,39 @@ class SshKeysBackend implements Backend {
     const { name, user } = await this.ofKey(key);
     const was = original.was as unknown as SshKeysOriginal;
     const text = await this.text(user);
-    await clearTemporary(user.root, FILE);
+    await clearTemporary(this.root, user.file);
     if (text !== undefined) {
       const rest = withoutBlock(text, name);
-      if (rest === '' && was.madeFile) await remove(user.root, FILE);
+      if (rest === '' && was.madeFile) await remove(this.root, user.file);
       else if (rest !== text) await this.write(user, rest);
     }
-    if (was.madeFolder) await remove(user.root, FOLDER);
+    if (was.madeFolder) await remove(this.root, user.folder);
   }
 
   async differsFromOriginal(key: string): Promise<string | undefined> {
     const { name, user } = await this.ofKey(key);
     return blockOf((await this.text(user)) ?? '', name) === undefined
       ? undefined
-      : `its keys are still in ${user.home}${FILE}`;
+      : `its keys are still in ${user.file}`;
   }
 
   async apply(entry: ConfigEntry): Promise<void> {
     const user = await this.user(entry);
-    await clearTemporary(user.root, FILE);
+    await clearTemporary(this.root, user.file);
     if ((await this.differs(entry)) === undefined) return;
-    if ((await pathStateAt(user.root, FOLDER)).state === 'absent') await putDirectory(user.root, FOLDER, 0o700, user);
+    if ((await pathStateAt(this.root, user.folder)).state === 'absent')
+      await putDirectory(this.root, user.folder, 0o700, { owner: user });
     await this.write(user, withBlock((await this.text(user)) ?? '', this.title(entry), keysOf(entry)));
   }
 
   async differs(entry: ConfigEntry): Promise<string | undefined> {
     const user = await this.user(entry);
     const found = blockOf((await this.text(user)) ?? '', this.title(entry));
-    if (found === undefined) return `its keys are missing in ${user.home}${FILE}`;
+    if (found === undefined) return `its keys are missing in ${user.file}`;
     const keys = keysOf(entry);
     return found.length === keys.length && found.every((line, i) => line === keys[i])
       ? undefined
-      : `other keys in ${user.home}${FILE}`;
+      : `other keys in ${user.file}`;
   }
 
   /** The content of the file; undefined where there is none. */
@@ -107,32 +110,32 @@ class SshKeysBackend implements Backend {
     const {
       now: { state },
       content,
-    } = await fileAt(user.root, FILE, () => true);
+    } = await fileAt(this.root, user.file, () => true);
     if (state === 'absent') return undefined;
-    if (content === undefined) throw new RefusedError('node', `${user.home}${FILE} is a ${state}`);
+    if (content === undefined) throw new RefusedError('node', `${user.file} is a ${state}`);
     // Byte for byte: what others wrote there need not be UTF-8.
     return content.toString('latin1');
   }
 
   /** With the mode and owner that it has; sshd takes a new one only if it is the user's alone. */
   private async write(user: SshUser, text: string): Promise<void> {
-    const now = await pathStateAt(user.root, FILE);
+    const now = await pathStateAt(this.root, user.file);
     const [mode, owner] = now.state === 'file' ? [now.mode, now] : [0o600, user];
-    await putFile(user.root, FILE, Buffer.from(text, 'latin1'), mode, owner);
+    await putFile(this.root, user.file, Buffer.from(text, 'latin1'), mode, { owner });
   }
 
   private user({ spec }: ConfigEntry): Promise<SshUser> {
     const { user } = spec;
     if (typeof user !== 'string' || !USER.test(user))
       throw new RefusedError('content', `user ${JSON.stringify(user)} is not a valid user name`);
-    return userOf(this.surroundings.root, user);
+    return userOf(this.root, user);
   }
 
   private async ofKey(key: string): Promise<{ readonly name: string; readonly user: SshUser }> {
     const slash = key.indexOf('/');
     return {
       name: `SshKeys/${key.slice(slash + 1)}`,
-      user: await userOf(this.surroundings.root, key.slice(PREFIX.length, slash)),
+      user: await userOf(this.root, key.slice(PREFIX.length, slash)),
     };
   }
 }

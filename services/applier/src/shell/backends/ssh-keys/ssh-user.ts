@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { realpath } from 'node:fs/promises';
-import { join, sep } from 'node:path';
+import { join } from 'node:path';
 import { RefusedError } from '../../ports.js';
 import { contentAt } from '../paths/path-state.js';
-import { isMissing } from '../../state/whole-file.js';
+import { normalized, wayTo } from '../paths/rooted-path.js';
 
 /** A user as the machine knows it. */
 export interface SshUser {
@@ -13,8 +12,9 @@ export interface SshUser {
   readonly gid: number;
   /** As the machine names it. */
   readonly home: string;
-  /** The home as a root: what the user makes a link of leads nowhere out of it. */
-  readonly root: string;
+  /** In the home. */
+  readonly folder: string;
+  readonly file: string;
 }
 
 /**
@@ -36,14 +36,11 @@ export async function userOf(
   const [, , uid, gid, , home = ''] = fields ?? [];
   if (fields === undefined || !/^\d+$/.test(uid ?? '') || !/^\d+$/.test(gid ?? '') || !home.startsWith('/'))
     throw new RefusedError('node', `there is no user ${name} on this machine`);
-  const top = await realpath(root);
-  const real = await realpath(join(root, home)).catch((error: unknown) =>
-    isMissing(error) ? undefined : Promise.reject(error),
-  );
-  if (real === undefined) throw new RefusedError('node', `the home ${home} of ${name} does not exist`);
-  if (real !== top && !real.startsWith(top.endsWith(sep) ? top : top + sep))
-    throw new RefusedError('node', `the home ${home} of ${name} is outside the root`);
-  return { name, uid: Number(uid), gid: Number(gid), home, root: real };
+  const folder = normalized(`${home}/.ssh`);
+  const way = await wayTo(root, folder);
+  if ('missing' in way) throw new RefusedError('node', `the home ${home} of ${name} does not exist`);
+  way.parent.close();
+  return { name, uid: Number(uid), gid: Number(gid), home, folder, file: `${folder}/authorized_keys` };
 }
 
 /** A line as in /etc/passwd for a name, or nothing. */
