@@ -68,7 +68,8 @@ function debianPackage(bundle) {
     put('usr/lib/sluice/applier.cjs', readFileSync(bundle));
     put('usr/bin/sluice-applier', '#!/bin/sh\nexec node /usr/lib/sluice/applier.cjs "$@"\n', 0o755);
     put('usr/lib/systemd/system/sluice-applier.service', from('sluice-applier.service'));
-    put('etc/default/sluice-applier', from('default'));
+    put('etc/default/sluice-applier', from('default'), 0o640);
+    put('usr/share/sluice/credentials.conf', from('credentials.conf'));
     cpSync(join(root, 'deploy/applier/backends'), join(folder, 'usr/share/sluice/backends'), { recursive: true });
     put('usr/share/doc/sluice-applier/copyright', readFileSync(join(root, 'LICENSE')));
     put('DEBIAN/control', from('control').replaceAll('@version@', version).replaceAll('@description@', description));

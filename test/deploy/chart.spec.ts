@@ -270,7 +270,7 @@ describeWith(['helm'], 'the chart', () => {
       };
     };
     const [paths, add] = [
-      ['/etc', '/opt', '/srv', '/var', '/usr/local'],
+      ['/etc', '/opt', '/srv', '/tmp', '/var', '/usr/local'],
       ['CHOWN', 'FOWNER', 'FSETID', 'DAC_OVERRIDE'],
     ];
     expect(seen({})).toEqual({ paths, add, pid: false, network: false });

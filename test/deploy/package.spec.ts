@@ -1,5 +1,15 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -120,6 +130,7 @@ describe('the applier as a thing that one installs', () => {
     expect(control).toContain(`\nVersion: ${VERSION}\n`);
     expect(control).not.toMatch(/@\w+@/);
     expect(readFileSync(join(inside, 'DEBIAN/conffiles'), 'utf8')).toBe('/etc/default/sluice-applier\n');
+    expect(statSync(join(inside, 'etc/default/sluice-applier')).mode & 0o777).toBe(0o640);
     for (const script of ['postinst', 'prerm', 'postrm']) await exec('sh', ['-n', join(inside, 'DEBIAN', script)]);
   });
 
@@ -131,6 +142,7 @@ describe('the applier as a thing that one installs', () => {
     writeFileSync(join(units, 'sluice-applier.service'), unit.replace(programOf(unit), process.execPath));
     for (const name of readdirSync(join(ROOT, 'deploy/applier/backends')))
       cpSync(join(ROOT, 'deploy/applier/backends', name), join(dropIns, name));
+    cpSync(join(ROOT, 'deploy/applier/credentials.conf'), join(dropIns, 'credentials.conf'));
     const verify = (): Promise<string> =>
       exec('systemd-analyze', ['verify', '--man=no', join(units, 'sluice-applier.service')]).then(
         ({ stderr }) => stderr,
