@@ -3,7 +3,7 @@ const { join } = require('node:path');
 module.exports = {
   resolve: {
     alias: {
-      '#libs/manifests/lean': join(process.cwd(), 'libs/manifests/src/lean.ts'),
+      '#libs/*/lean': join(process.cwd(), 'libs/*/src/lean.ts'),
       '#libs/*': join(process.cwd(), 'libs/*/src/index.ts'),
     },
   },

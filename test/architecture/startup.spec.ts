@@ -2,13 +2,13 @@ import { join } from 'node:path';
 import { ROOT, run } from './tools.fixture.js';
 
 /** What a command loads: packages, and libraries of Sluice such as `libs/contracts`. */
-function loadedBy(...argv: readonly string[]): readonly string[] {
+function loadedBy(argv: readonly string[], exitCode = 0): readonly string[] {
   const script = `
     process.argv = [process.execPath, 'sluice', ...${JSON.stringify(argv)}];
     process.on('exit', () => process.stderr.write(Object.keys(require.cache).join('\\n')));
     require(${JSON.stringify(join(ROOT, 'dist/cli/src/main.js'))});`;
   const { status, stderr } = run(process.execPath, ['-e', script]);
-  expect(status).toBe(0);
+  expect(status).toBe(exitCode);
   const parts = stderr
     .split('\n')
     .map((file) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1] ?? /dist\/(libs\/[^/]+)/.exec(file)?.[1]);
@@ -16,6 +16,34 @@ function loadedBy(...argv: readonly string[]): readonly string[] {
 }
 
 test('help and mistyped commands wait for no library but the parser of the command line and its options', () => {
-  expect(loadedBy('--help')).toEqual(['commander', 'libs/process', 'picocolors']);
-  expect(loadedBy('apply', '--help')).toEqual(['commander', 'libs/process', 'picocolors']);
+  expect(loadedBy(['--help'])).toEqual(['commander', 'libs/process', 'picocolors']);
+  expect(loadedBy(['apply', '--help'])).toEqual(['commander', 'libs/process', 'picocolors']);
+});
+
+const CLIENT = [
+  '@bufbuild/protobuf',
+  '@nats-io/jetstream',
+  '@nats-io/nats-core',
+  '@nats-io/nkeys',
+  '@nats-io/nuid',
+  '@nats-io/transport-node',
+  'commander',
+  'ipaddr.js',
+  'libs/client',
+  'libs/contracts',
+  'libs/engine',
+  'libs/manifests',
+  'libs/nats',
+  'libs/process',
+  'picocolors',
+  'tweetnacl',
+];
+
+test('a command that asks a fleet loads no logger, no validators, and nothing that only services need', () => {
+  expect(loadedBy(['status', '--server', 'nats://127.0.0.1:1'], 6)).toEqual(CLIENT);
+});
+
+test('an applier loads no validators, and nothing that only services need', () => {
+  // It ends because it is given no name: after it was loaded, and before it logs.
+  expect(loadedBy(['applier'], 2)).toEqual([...CLIENT, 'canonicalize'].sort());
 });

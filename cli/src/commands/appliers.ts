@@ -3,7 +3,7 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { connectNodeBus } from '#libs/client';
-import { connectBus, connectTarget } from '#libs/nats';
+import { connectBus, connectTarget } from '#libs/nats/lean';
 import { createLogger } from '#libs/process';
 import { runAppliers, serveApplier, type ApplierOptions } from '../../../services/applier/src/shell/index.js';
 import { EXIT, type ExitCode } from '../output/exit.js';
@@ -11,7 +11,7 @@ import { packageVersion } from '../package-root.js';
 import { aborted } from '../pause.js';
 import type { Session } from '../connection/session.js';
 import { nodeFolders } from '../up/data-folder.js';
-import { nodesOfShard, readInventory, type InventoryNode } from '../up/inventory.js';
+import type { InventoryNode } from '../up/inventory.js';
 
 export interface AppliersFlags {
   readonly inventory: string;
@@ -30,6 +30,8 @@ export async function applier({ io }: Session, _flags: object, command: Command)
 /** The appliers of local nodes, or of a shard of them, in one process and on one connection; `sluice up` starts it. */
 export async function appliers(session: Session, flags: AppliersFlags): Promise<ExitCode> {
   const { io } = session;
+  // Loads the validators of manifests, which a single applier does without.
+  const { nodesOfShard, readInventory } = await import('../up/inventory.js');
   const nodes = nodesOfShard(readInventory(flags.inventory), flags.shard);
   const log = createLogger('appliers');
   const connection = await connectBus({ ...connectTarget(session.flags, io.env), name: 'appliers', logger: log });

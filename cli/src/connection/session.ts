@@ -29,7 +29,7 @@ export function openSession(io: Io, flags: GlobalFlags): Session {
   const connect = async (): Promise<FleetClient> => {
     const [{ connectFleet, NoConnectionError }, { AccessError, connectTarget }] = await Promise.all([
       import('#libs/client'),
-      import('#libs/nats'),
+      import('#libs/nats/lean'),
     ]);
     const target = connectTarget(flags, io.env);
     try {

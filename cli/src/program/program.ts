@@ -1,5 +1,5 @@
 import { Command, Help, Option } from 'commander';
-import { connectFlagsOf, connectionOptions } from '../../../libs/process/src/lean.js';
+import { connectFlagsOf, connectionOptions } from '#libs/process/lean';
 import { EXIT, EXIT_MEANINGS, UsageError } from '../output/exit.js';
 import { registerChanges, registerFleet, registerLocal, type Registry, type Run } from './commands.js';
 import type { GlobalFlags } from '../connection/session.js';

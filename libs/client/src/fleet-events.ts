@@ -1,6 +1,6 @@
 import type { JsMsg } from '@nats-io/jetstream';
 import { CHANGES, LEDGER, REPORTS } from '#libs/contracts';
-import { lastOf, StreamReader, type Bus, type ReadOptions } from '#libs/nats';
+import { lastOf, StreamReader, type Bus, type ReadOptions } from '#libs/nats/lean';
 
 /** One message of a stream, as `sluice events` shows it. */
 export interface FleetEvent {

@@ -10,11 +10,10 @@ import {
   newestViews,
   POISON,
   readAll,
-  Snapshots,
   type Bus,
   type ServiceNote,
   type PoisonRecord,
-} from '#libs/nats';
+} from '#libs/nats/lean';
 
 export interface Inspection {
   readonly server: { readonly url: string; readonly version: string; readonly jetstream: boolean };
@@ -77,6 +76,8 @@ async function ledgerOf(bus: Bus): Promise<Inspection['ledger']> {
 }
 
 async function snapshotsOf(bus: Bus, last: number): Promise<Inspection['snapshots']> {
+  // Only the doctor asks for them.
+  const { Snapshots } = await import('#libs/nats');
   const snapshots = new Snapshots(bus);
   const counts = await Promise.all(
     SERVICES.map(

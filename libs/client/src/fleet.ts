@@ -35,7 +35,7 @@ import {
   type Bus,
   type BusOptions,
   type ViewEntry,
-} from '#libs/nats';
+} from '#libs/nats/lean';
 import { fleetEvents, type EventsOptions, type FleetEvent } from './fleet-events.js';
 import { inspect, missingServices, pingServices, type Inspection } from './fleet-inspection.js';
 

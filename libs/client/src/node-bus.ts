@@ -11,7 +11,7 @@ import {
   type NodeReport,
   type StatusView,
 } from '#libs/contracts';
-import { Blobs, connectBus, readView, type Bus, type BusOptions } from '#libs/nats';
+import { Blobs, connectBus, readView, type Bus, type BusOptions } from '#libs/nats/lean';
 
 /** What came for a node; nothing of it: a hint to read. */
 export interface NodePush {

@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander';
 import { CONNECTION_SETTINGS, type ConnectFlags } from './connection-settings.js';
 import type { Setting } from './setting.js';
 
-/** The flags of `CONNECTION_SETTINGS`. Not exported by `index.ts`, because it is loaded with every `sluice` command. */
+/** The flags of `CONNECTION_SETTINGS`. Exported by `lean.ts`, because it is loaded with every `sluice` command. */
 export function connectionOptions(): readonly Option[] {
   return Object.values(CONNECTION_SETTINGS).map(
     ({ variable, orVariable, flag, fallback, description }: Setting<unknown> & { readonly flag: string }) => {

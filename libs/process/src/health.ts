@@ -1,4 +1,3 @@
-import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from './logger.js';
 
@@ -27,6 +26,7 @@ export async function serveHealth(port: number, address: string, health: Health)
     '/healthz': health.dead,
     '/readyz': health.unready,
   };
+  const { createServer } = await import('node:http');
   const server = createServer(({ url = '' }, answer) => {
     const check = checks[url.split('?', 1)[0] ?? ''];
     const why = check?.();

@@ -1,4 +1,4 @@
-import { pino, type DestinationStream } from 'pino';
+import type { DestinationStream } from 'pino';
 
 /** A logger takes fields first, then a sentence. `change`, `node` and `lease` are fields. */
 export interface Logger {
@@ -19,6 +19,7 @@ export interface LoggerOptions {
 
 /** A logger that writes one JSON object a line, with `name` in each. */
 export function createLogger(name: string, options: LoggerOptions = {}): Logger {
+  const { pino } = require('pino');
   return pino(
     {
       name,
@@ -31,6 +32,9 @@ export function createLogger(name: string, options: LoggerOptions = {}): Logger 
     options.destination ?? pino.destination({ dest: 2, sync: true }),
   );
 }
+
+/** Loaded with the first logger: most commands log nothing. */
+declare const require: (name: 'pino') => typeof import('pino');
 
 /** A logger that says nothing. */
 export const SILENT: Logger = { debug: noop, info: noop, warn: noop, error: noop };

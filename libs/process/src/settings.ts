@@ -22,12 +22,7 @@ const DAY_MS = 24 * 3_600 * SECOND_MS;
  * (services/applier/src/shell/options.ts), which may come from the environment too.
  */
 export const SERVICE_SETTINGS = {
-  logLevel: {
-    variable: 'SLUICE_LOG',
-    form: oneOf(LOG_LEVELS),
-    fallback: 'info',
-    description: 'How much to log.',
-  },
+  logLevel: { variable: 'SLUICE_LOG', form: oneOf(LOG_LEVELS), fallback: 'info', description: 'How much to log.' },
   replicas: {
     variable: 'SLUICE_REPLICAS',
     form: whole(1),

@@ -1,6 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import type { LogLevel } from '#libs/process';
-import { connectionOptions } from '../../../../libs/process/src/lean.js';
+import { connectionOptions, LOG_LEVELS, type LogLevel } from '#libs/process/lean';
 
 const DEFAULT_HEARTBEAT_SECONDS = 10;
 /** `sluice appliers` has it too. */
@@ -11,16 +10,6 @@ export const HEARTBEAT_SECONDS = new Option(
   .env('SLUICE_HEARTBEAT_SECONDS')
   .default(DEFAULT_HEARTBEAT_SECONDS)
   .argParser(heartbeatSeconds);
-
-const LOG_LEVELS = [
-  'trace',
-  'debug',
-  'info',
-  'warn',
-  'error',
-  'fatal',
-  'silent',
-] as const satisfies readonly LogLevel[];
 
 /**
  * Every option of an applier: flag, environment variable, default, unit and description. `sluice applier`, the bundled

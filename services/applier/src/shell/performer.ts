@@ -1,4 +1,4 @@
-import { isMissingStream } from '#libs/nats';
+import { isMissingStream } from '#libs/nats/lean';
 import { assertNever } from '#libs/engine';
 import type { Config } from '#libs/contracts';
 import { wordsFor } from '#libs/manifests/lean';

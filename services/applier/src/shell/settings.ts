@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { isNodeName } from '#libs/contracts';
-import { connectTarget, type Target } from '#libs/nats';
+import { connectTarget, type Target } from '#libs/nats/lean';
 import { SettingsError, SWITCH, type LogLevel } from '#libs/process';
-import { connectFlagsOf } from '../../../../libs/process/src/lean.js';
+import { connectFlagsOf } from '#libs/process/lean';
 import type { ApplierOptions } from './run-applier.js';
 
 /** What an applier was told, by flags and environment. */

@@ -1,0 +1,13 @@
+// A second door, for clients: what only services need takes an applier memory, and each `sluice` command time.
+export { Blobs } from './blobs.js';
+export { type ConnectionOptions, needsTls } from './connecting/connection-options.js';
+export { connectTarget, type Target } from './connecting/target.js';
+export { Bus, type BusOptions, connectBus } from './connection.js';
+export * from './errors.js';
+export { type BusMessage, busMessage, isDeletion, messageText, plainHeaders } from './messages.js';
+export type { PoisonRecord } from './poison.js';
+export type { ServiceNote } from './service-notes.js';
+export { Signal, growingMs, pause, pipelined } from './signal.js';
+export { type ReadOptions, StreamReader, lastOf, readAll } from './stream-reader.js';
+export * from './topology.js';
+export { type ViewEntry, listViews, newestViews, readView, watchViews } from './views.js';
