@@ -1,4 +1,5 @@
 import { stringify } from 'yaml';
+import { reasonFor } from '#libs/contracts';
 import { KUBERNETES_YAML, readManifests } from '#libs/manifests';
 import { EXIT, RejectedError, UsageError, type ExitCode } from '../output/exit.js';
 import { importDocuments } from '../import/import-documents.js';
@@ -13,10 +14,7 @@ export async function importFragments(
   if (filename.length === 0) throw new UsageError('-f is missing: name a file, a folder, or - for stdin');
   const read = (await readInputs(filename, io)).map(({ name, text }) => readManifests(text, name, KUBERNETES_YAML));
   const problems = read.flatMap((file) => file.problems);
-  if (problems.length > 0)
-    throw new RejectedError(
-      problems.map((message) => ({ fragment: '', field: '', code: 'not-a-manifest', message, nodes: [] })),
-    );
+  if (problems.length > 0) throw new RejectedError(problems.map((message) => reasonFor({}, 'not-a-manifest', message)));
   const { manifests, words } = importDocuments(read.flatMap((file) => file.manifests));
   for (const word of words) io.say(word);
   if (isJson) io.out(JSON.stringify(manifests));

@@ -1,5 +1,5 @@
 import { checkManifest, readManifests, type Manifest } from '#libs/manifests';
-import { fragmentId, type Fragment, type Reason } from '#libs/contracts';
+import { fragmentId, reasonFor, type Fragment, type Reason } from '#libs/contracts';
 import { RejectedError, UsageError } from '../output/exit.js';
 import { readInputs } from './input-files.js';
 import type { Io } from '../output/io.js';
@@ -26,7 +26,7 @@ export function checkSize(body: string): void {
   const bytes = Buffer.byteLength(body);
   if (bytes <= MAX_CHANGE_BYTES) return;
   const message = `the change is ${Math.ceil(bytes / 1_024)} KiB; the limit is ${MAX_CHANGE_BYTES / 1_024} KiB: split it into several changes`;
-  throw new RejectedError([{ fragment: '', field: '', code: 'too-large', nodes: [], message }]);
+  throw new RejectedError([reasonFor({}, 'too-large', message)]);
 }
 
 /** Like readManifestInput, but there may be no manifest at all. */
@@ -37,9 +37,7 @@ export async function readManifestFiles(paths: readonly string[], io: Io): Promi
   const places = new Map<string, string>();
   for (const { name, text } of await readInputs(paths, io)) {
     const read = readManifests(text, name);
-    reasons.push(
-      ...read.problems.map((message) => ({ fragment: '', field: '', code: 'not-a-manifest', message, nodes: [] })),
-    );
+    reasons.push(...read.problems.map((message) => reasonFor({}, 'not-a-manifest', message)));
     for (const [index, document] of read.manifests.entries()) {
       const place = read.places[index] ?? name;
       const checked = checkManifest(document, place);
@@ -54,13 +52,9 @@ export async function readManifestFiles(paths: readonly string[], io: Io): Promi
       const id = fragmentId(checked.fragment);
       const before = places.get(id);
       if (before !== undefined)
-        reasons.push({
-          fragment: id,
-          field: '',
-          code: 'duplicate',
-          message: `is defined at ${before} and again at ${place}: keep one of them`,
-          nodes: [],
-        });
+        reasons.push(
+          reasonFor({ fragment: id }, 'duplicate', `is defined at ${before} and again at ${place}: keep one of them`),
+        );
       places.set(id, place);
       documents.push(document);
       fragments.push(checked.fragment);

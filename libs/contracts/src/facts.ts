@@ -99,6 +99,13 @@ export type Fact = FactOf<FactType>;
 export type NewFactOf<T extends FactType> = { [K in T]: Readonly<{ type: K }> & Omit<FactBodies[K], 'v' | 'at'> }[T];
 export type NewFact = NewFactOf<FactType>;
 
+/** A reason to refuse something. Without a fragment or a field, it is about the whole. */
+export const reasonFor = (
+  { fragment = '', field = '', nodes = [] }: Partial<Reason>,
+  code: string,
+  message: string,
+): Reason => ({ fragment, field, code, message, nodes });
+
 /** The version of facts that this code writes and the highest it understands. */
 export const FACT_VERSION = 1;
 

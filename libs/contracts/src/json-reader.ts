@@ -160,6 +160,5 @@ function scalarReader(scalar: ScalarType): ValueReader {
   }
 }
 
-/** Half a surrogate pair has no UTF-8: the library says what is wrong with it. (Of ES2024, and in Node.js 20.) */
-const isText = (value: unknown): boolean =>
-  typeof value === 'string' && (value as string & { isWellFormed(): boolean }).isWellFormed();
+/** Half a surrogate pair has no UTF-8: the library says what is wrong with it. */
+const isText = (value: unknown): boolean => typeof value === 'string' && value.isWellFormed();

@@ -1,14 +1,14 @@
 /** Names of nodes are DNS subdomains; a dot would split a subject token, and `_` never occurs in them. */
 const NODE = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$/;
-const LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-const HASH = /^[0-9a-f]{64}$/;
-const CHANGE = /^c[1-9][0-9]{0,15}$/;
+/** Names of fragments, pools and sources. */
+export const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+export const HASH_PATTERN = /^[0-9a-f]{64}$/;
+export const CHANGE_ID_PATTERN = /^c[1-9][0-9]{0,15}$/;
 
 export const isNodeName = (text: string): boolean => NODE.test(text);
-/** Names of fragments, pools and sources. */
-export const isDnsLabel = (text: string): boolean => LABEL.test(text);
-export const isHash = (text: string): boolean => HASH.test(text);
-export const isChangeId = (text: string): boolean => CHANGE.test(text);
+export const isDnsLabel = (text: string): boolean => DNS_LABEL.test(text);
+export const isHash = (text: string): boolean => HASH_PATTERN.test(text);
+export const isChangeId = (text: string): boolean => CHANGE_ID_PATTERN.test(text);
 
 /** A node's name as one subject token or key: `w-1.dc1` is `w-1_dc1`. Reversible. */
 export const nodeToken = (node: string): string => node.replaceAll('.', '_');

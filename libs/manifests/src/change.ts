@@ -1,15 +1,15 @@
 import { Fields } from './shape/description.js';
 import {
+  DNS_LABEL,
   fragmentId,
-  isChangeId,
-  isDnsLabel,
+  reasonFor,
   type Fragment,
   type FragmentRef,
   type Reason,
   type Strategy,
 } from '#libs/contracts';
 import { Nested, Optional, type Problem } from './shape/checked.js';
-import { AnyList, Flag, Text, Whole } from './shape/forms.js';
+import { AnyList, Flag, patternForm, Text, Whole } from './shape/forms.js';
 import { isObject, readShape, typeName } from './shape/reader.js';
 import { jsonProblems, MAX_CHANGE_BYTES, utf8Bytes } from './json-form.js';
 import { parseJson } from './json-text.js';
@@ -42,20 +42,17 @@ export class StrategySpec {
   @Optional() @Flag() readonly strict?: boolean;
 }
 
+const KIND_NAME = /^[A-Z][A-Za-z0-9]{0,62}$/;
+const CHANGE_ID_OR_NONE = patternForm(
+  'bad-change',
+  /^(c[1-9][0-9]{0,15})?$/,
+  'must be the id of a change, such as c12',
+);
+
 /** What names a fragment to delete. Its kind may be one that this version no longer knows. */
 export class FragmentRefSpec {
-  @Text({
-    code: 'bad-kind',
-    problem: (text) => (KIND_NAME.test(text) ? undefined : 'must be the name of a kind'),
-    schema: { pattern: '^[A-Z][A-Za-z0-9]{0,62}$' },
-  })
-  readonly kind!: string;
-  @Text({
-    code: 'bad-name',
-    problem: (text) => (isDnsLabel(text) ? undefined : 'must be a DNS label'),
-    schema: { pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$' },
-  })
-  readonly name!: string;
+  @Text(patternForm('bad-kind', KIND_NAME, 'must be the name of a kind')) readonly kind!: string;
+  @Text(patternForm('bad-name', DNS_LABEL, 'must be a DNS label')) readonly name!: string;
 }
 
 /** The body of a message in CHANGES. */
@@ -65,13 +62,7 @@ export class ChangeBody {
   @Optional() @Text() readonly message?: string;
   @Optional() @Text() readonly author?: string;
   @Optional() @Nested(() => StrategySpec) readonly strategy?: StrategySpec;
-  @Optional()
-  @Text({
-    code: 'bad-change',
-    problem: (text) => (text === '' || isChangeId(text) ? undefined : 'must be the id of a change, such as c12'),
-    schema: { pattern: '^(c[1-9][0-9]{0,15})?$' },
-  })
-  readonly retryOf?: string;
+  @Optional() @Text(CHANGE_ID_OR_NONE) readonly retryOf?: string;
 }
 
 /** Reads the body of a message in CHANGES: a change, or one bare manifest. */
@@ -104,8 +95,6 @@ export function readChangeBody(body: unknown): ChangeResult {
   const isBare = Object.hasOwn(body, 'kind') || Object.hasOwn(body, 'apiVersion');
   return isBare ? bareManifest(body) : fullChange(body);
 }
-
-const KIND_NAME = /^[A-Z][A-Za-z0-9]{0,62}$/;
 
 const refused = (problems: readonly Problem[]): ChangeResult => ({ ok: false, reasons: reasonsOf('', problems) });
 
@@ -163,14 +152,6 @@ function twiceReasons(named: readonly { readonly place: string; readonly id: str
       first.set(id, place);
       return [];
     }
-    return [
-      {
-        fragment: id,
-        field: place,
-        code: 'duplicate',
-        message: `${id} is in both ${before} and ${place}`,
-        nodes: [],
-      },
-    ];
+    return [reasonFor({ fragment: id, field: place }, 'duplicate', `${id} is in both ${before} and ${place}`)];
   });
 }

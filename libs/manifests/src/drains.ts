@@ -28,6 +28,7 @@ export interface PodTreatment {
 export interface PodFeatures {
   readonly namespace: string;
   readonly labels: Readonly<Record<string, string>>;
+  /** The extended resources that it asks for, such as `example.com/nic`. */
   readonly resources: readonly string[];
   readonly priority: number;
 }

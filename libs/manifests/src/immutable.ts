@@ -1,4 +1,4 @@
-import { fragmentId, type Fragment, type Reason } from '#libs/contracts';
+import { fragmentId, reasonFor, type Fragment, type Reason } from '#libs/contracts';
 
 /**
  * The label that says what a fragment is for. Other tools select and count by it, so it cannot change once it is set.
@@ -15,7 +15,6 @@ export function immutableReasons(
   if (old === undefined || old === wanted) return [];
   const tries = wanted === undefined ? 'cannot be removed' : `cannot change to ${JSON.stringify(wanted)}`;
   const message = `is ${JSON.stringify(old)} and ${tries}: delete ${fragmentId(now)} and create it again`;
-  return [
-    { fragment: fragmentId(now), field: `metadata.labels["${PURPOSE_LABEL}"]`, code: 'immutable', message, nodes: [] },
-  ];
+  const place = { fragment: fragmentId(now), field: `metadata.labels["${PURPOSE_LABEL}"]` };
+  return [reasonFor(place, 'immutable', message)];
 }

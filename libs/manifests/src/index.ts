@@ -44,24 +44,8 @@ export * from './shape/checked.js';
 export * from './shape/forms.js';
 export { definitionsOf } from './shape/json-schema.js';
 export { isObject, placeOf, readShape, type ShapeResult } from './shape/reader.js';
-export {
-  API_GROUP,
-  API_GROUP_VERSION,
-  customResourceDefinitions,
-  pluralOf,
-  ROLLOUT_KIND,
-} from './custom-resources/definitions.js';
-export {
-  PLAIN_WEBHOOK,
-  WEBHOOK_CONDITIONS,
-  WEBHOOK_NAME,
-  WEBHOOK_PATH,
-  WEBHOOK_RULES,
-  WEBHOOK_TIMEOUT_SECONDS,
-  webhookConfiguration,
-  type FailurePolicy,
-  type WebhookClient,
-} from './custom-resources/admission.js';
+export * from './custom-resources/definitions.js';
+export * from './custom-resources/admission.js';
 export { compareDefinitions, type DefinitionDifference } from './custom-resources/differences.js';
 export * from './requests/requests.js';
 export * from './requests/forms.js';

@@ -1,7 +1,15 @@
 import { Fields } from './shape/description.js';
-import { fragmentId, isDnsLabel, type ConfigEntry, type Fragment, type Reason } from '#libs/contracts';
+import {
+  DNS_LABEL,
+  fragmentId,
+  isDnsLabel,
+  reasonFor,
+  type ConfigEntry,
+  type Fragment,
+  type Reason,
+} from '#libs/contracts';
 import { Nested, Optional, type Problem, type Stage } from './shape/checked.js';
-import { AnyObject, Exactly, LabelMap, Text } from './shape/forms.js';
+import { AnyObject, Exactly, LabelMap, patternForm, Text } from './shape/forms.js';
 import { isObject, placeOf, readShape, typeName } from './shape/reader.js';
 import { jsonProblems } from './json-form.js';
 import { KINDS, kindOf } from './kinds/registry.js';
@@ -23,21 +31,19 @@ export type CheckedManifest =
   | { readonly ok: true; readonly fragment: Fragment }
   | { readonly ok: false; readonly reasons: readonly Reason[] };
 
+const NAME = patternForm(
+  'bad-name',
+  DNS_LABEL,
+  'must be a DNS label: at most 63 characters of a-z, 0-9 and "-", not starting or ending with "-"',
+);
+
 /** The name of a fragment and what tells it from others. */
 @Fields({
   name: 'Name of the object, unique for its kind. A DNS label of at most 63 characters.',
   labels: 'Labels of the object itself. They select nothing and are not part of what nodes get.',
 })
 export class Metadata {
-  @Text({
-    code: 'bad-name',
-    problem: (text) =>
-      isDnsLabel(text)
-        ? undefined
-        : 'must be a DNS label: at most 63 characters of a-z, 0-9 and "-", not starting or ending with "-"',
-    schema: { pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$' },
-  })
-  readonly name!: string;
+  @Text(NAME) readonly name!: string;
   @Optional() @LabelMap() readonly labels?: Readonly<Record<string, string>>;
 }
 
@@ -84,7 +90,7 @@ function problemsOfSpec(kind: Kind, spec: unknown, stage: Stage): readonly Probl
 
 /** Problems as reasons of one fragment. */
 export const reasonsOf = (fragment: string, problems: readonly Problem[]): readonly Reason[] =>
-  problems.map(({ at, code, message }) => ({ fragment, field: at, code, message, nodes: [] }));
+  problems.map(({ at, code, message }) => reasonFor({ fragment, field: at }, code, message));
 
 /** Puts problems of a part at their place in the whole. */
 export const inside = (place: string, problems: readonly Problem[]): readonly Problem[] =>
@@ -115,7 +121,7 @@ function kindProblems(document: Readonly<Record<string, unknown>>, kind: Kind | 
     ];
   }
   const name = isObject(metadata) ? metadata['name'] : undefined;
-  if (!kind.reservedNames.includes(name as string)) return [];
+  if (kind.reservedNames?.includes(name as string) !== true) return [];
   return [{ at: 'metadata.name', code: 'reserved-name', message: `a ${kind.name} cannot be named ${String(name)}` }];
 }
 

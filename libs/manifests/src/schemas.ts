@@ -15,7 +15,7 @@ const WITHOUT_TEMPLATES = [NodeSelector.name, MatchExpression.name];
 
 function schemaOf(kind: Kind): Schema {
   const metadata = { $ref: `#/definitions/${Metadata.name}` };
-  const reserved = kind.reservedNames.map((name) => ({ properties: { name: { not: { const: name } } } }));
+  const reserved = (kind.reservedNames ?? []).map((name) => ({ properties: { name: { not: { const: name } } } }));
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
     $id: `https://sluice.dev/schemas/v1alpha1/${kind.name}.json`,

@@ -1,3 +1,4 @@
+import { DNS_LABEL } from '#libs/contracts';
 import type { Schema } from '../shape/checked.js';
 import { aboutOf, descriptionOf } from '../shape/description.js';
 import { KINDS } from '../kinds/registry.js';
@@ -79,7 +80,7 @@ export const customResourceDefinitions = (): Readonly<Record<string, Schema>> =>
 
 function definitionOf(kind: Kind) {
   const [, , ...columns] = namingOf(kind.name);
-  const reserved = kind.reservedNames.map((name) => ({
+  const reserved = (kind.reservedNames ?? []).map((name) => ({
     rule: `self.metadata.name != '${name}'`,
     message: `a ${kind.name} cannot be named ${name}`,
   }));
@@ -97,7 +98,7 @@ function definitionOf(kind: Kind) {
           name: {
             description: descriptionOf(Metadata, 'name'),
             type: 'string',
-            pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$',
+            pattern: DNS_LABEL.source,
             maxLength: 63,
           },
         },

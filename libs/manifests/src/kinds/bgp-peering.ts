@@ -1,8 +1,8 @@
 import { About, Fields } from '../shape/description.js';
-import { isDnsLabel } from '#libs/contracts';
+import { DNS_LABEL } from '#libs/contracts';
 import { durationMs } from '../duration.js';
-import { NestedList, Optional, Ruled, type Problem } from '../shape/checked.js';
-import { Duration, Flag, Text, Whole } from '../shape/forms.js';
+import { NestedList, Optional, Requires, Ruled, type Problem } from '../shape/checked.js';
+import { Duration, Flag, patternForm, Text, Whole } from '../shape/forms.js';
 import { VRF_NAME } from './interface-name.js';
 import { SelectingSpec, type Kind } from './kind.js';
 import { filterLists, RouteFilter } from './route-filter.js';
@@ -11,19 +11,14 @@ import { MAX_AS } from './vrf.js';
 const MAX_PREFIXES = 4_294_967_295;
 /** BGP's hold time: at least 3 seconds, in 16 bits. */
 const [MIN_HOLD_S, MAX_HOLD_S] = [3, 65_535];
+const TOGETHER = 'holdTime and keepaliveTime must be used together';
+const NETWORK_NAME = patternForm('bad-name', DNS_LABEL, 'must be the name of a Layer2Network');
 
 /** Peers that are listened for in the networks of a Layer2Network's gateways. */
 @filterLists('import', 'export')
-@Ruled({
-  problems: timerProblems,
-  schema: { dependencies: { holdTime: ['keepaliveTime'], keepaliveTime: ['holdTime'] } },
-  expressions: [
-    {
-      rule: 'has(self.holdTime) == has(self.keepaliveTime)',
-      message: 'holdTime and keepaliveTime must be used together',
-    },
-  ],
-})
+@Ruled({ problems: timerProblems, schema: {} })
+@Requires('keepaliveTime', 'holdTime', TOGETHER)
+@Requires('holdTime', 'keepaliveTime', TOGETHER)
 @About('Accepts BGP sessions from peers in the networks of the gateways of a Layer2Network.')
 @Fields({
   network: 'Name of a Layer2Network that the node also has and that has gateways.',
@@ -39,12 +34,7 @@ const [MIN_HOLD_S, MAX_HOLD_S] = [3, 65_535];
 })
 export class BgpPeeringSpec extends SelectingSpec {
   /** Name of the Layer2Network, which must be on the node and have gateways. */
-  @Text({
-    code: 'bad-name',
-    problem: (text) => (isDnsLabel(text) ? undefined : 'must be the name of a Layer2Network'),
-    schema: { pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$' },
-  })
-  readonly network!: string;
+  @Text(NETWORK_NAME) readonly network!: string;
   @Whole(1, MAX_AS) readonly remoteAs!: number;
   @Optional() @Whole(1, MAX_AS) readonly localAs?: number;
   /** Where the peers' routes go; without it, where the Layer2Network is. */
@@ -57,23 +47,10 @@ export class BgpPeeringSpec extends SelectingSpec {
   @Optional() @Flag() readonly bfd?: boolean;
 }
 
-export const bgpPeering: Kind = {
-  name: 'BgpPeering',
-  spec: BgpPeeringSpec,
-  role: 'state',
-  ownsPath: false,
-  reservedNames: [],
-};
+export const bgpPeering: Kind = { name: 'BgpPeering', spec: BgpPeeringSpec, role: 'state' };
 
 function timerProblems(spec: Readonly<Record<string, unknown>>): readonly Problem[] {
   const problems: Problem[] = [];
-  for (const [field, other] of [
-    ['holdTime', 'keepaliveTime'],
-    ['keepaliveTime', 'holdTime'],
-  ] as const) {
-    if (spec[field] !== undefined && spec[other] === undefined)
-      problems.push({ at: other, code: 'required', message: 'holdTime and keepaliveTime must be used together' });
-  }
   const [hold, keepalive] = [secondsOf(spec['holdTime']), secondsOf(spec['keepaliveTime'])];
   if (hold !== undefined && (!Number.isInteger(hold) || hold < MIN_HOLD_S || hold > MAX_HOLD_S)) {
     problems.push({

@@ -16,10 +16,4 @@ export class DirectorySpec extends SelectingSpec {
   @Optional() @Text(MODE) readonly mode?: string;
 }
 
-export const directory: Kind = {
-  name: 'Directory',
-  spec: DirectorySpec,
-  role: 'state',
-  ownsPath: true,
-  reservedNames: [],
-};
+export const directory: Kind = { name: 'Directory', spec: DirectorySpec, role: 'state', ownsPath: true };

@@ -111,13 +111,7 @@ export class DisruptionPolicySpec extends SelectingSpec {
   @Optional() @NestedList(() => NetworkRule, MAX_RULES) readonly network?: readonly NetworkRule[];
 }
 
-export const disruptionPolicy: Kind = {
-  name: 'DisruptionPolicy',
-  spec: DisruptionPolicySpec,
-  role: 'policy',
-  ownsPath: false,
-  reservedNames: [],
-};
+export const disruptionPolicy: Kind = { name: 'DisruptionPolicy', spec: DisruptionPolicySpec, role: 'policy' };
 
 function unitProblems(action: Readonly<Record<string, unknown>>): readonly Problem[] {
   const needsUnit = WITH_UNIT.includes(action['kind'] as string);

@@ -1,5 +1,6 @@
+import { DNS_LABEL } from '#libs/contracts';
 import { About, Fields } from '../shape/description.js';
-import { Nested, NestedList, Optional, Ruled, type Problem } from '../shape/checked.js';
+import { AtLeastOne, Nested, NestedList, Optional } from '../shape/checked.js';
 import { Duration, patternForm, TextList, Whole, Word } from '../shape/forms.js';
 import { NodeSelector } from '../selector.js';
 
@@ -12,11 +13,7 @@ export const DRAIN_WORDS = {
   onUncordon: ['restore', 'give-up'],
 } as const;
 
-const NAMESPACE = patternForm(
-  'bad-namespace',
-  /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/,
-  'must be the name of a namespace',
-);
+const NAMESPACE = patternForm('bad-namespace', DNS_LABEL, 'must be the name of a namespace');
 const RESOURCE = patternForm(
   'bad-resource',
   /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/,
@@ -49,16 +46,10 @@ export class DrainRule {
  * Which pods have to go, where not all have to: those that the selector matches, and those that ask for one of the
  * resources.
  */
-@Ruled({
-  problems: somethingProblems,
-  schema: { anyOf: [{ required: ['podSelector'] }, { required: ['resources'] }] },
-  expressions: [
-    {
-      rule: 'has(self.podSelector) || has(self.resources)',
-      message: 'needs podSelector, resources, or both: without them nothing would be drained',
-    },
-  ],
-})
+@AtLeastOne(
+  ['podSelector', 'resources'],
+  'needs podSelector, resources, or both: without them nothing would be drained',
+)
 @Fields({
   podSelector: 'Drain pods with these labels.',
   resources: 'Drain pods that request one of these extended resources, such as `example.com/nic`.',
@@ -91,15 +82,4 @@ export class DrainSpec {
   @Optional() @Nested(() => DrainOnly) readonly only?: DrainOnly;
   @Optional() @Word(DRAIN_WORDS.onTimeout) readonly onTimeout?: (typeof DRAIN_WORDS.onTimeout)[number];
   @Optional() @Word(DRAIN_WORDS.onUncordon) readonly onUncordon?: (typeof DRAIN_WORDS.onUncordon)[number];
-}
-
-function somethingProblems(only: Readonly<Record<string, unknown>>): readonly Problem[] {
-  if (only['podSelector'] !== undefined || only['resources'] !== undefined) return [];
-  return [
-    {
-      at: '',
-      code: 'required',
-      message: 'needs podSelector, resources, or both: without them nothing would be drained',
-    },
-  ];
 }

@@ -10,9 +10,7 @@ const ARGUMENT: TextForm = {
 };
 
 /** A command, run without a shell. */
-@Fields({
-  argv: 'The program and its arguments. There is no shell: use `[sh, -c, "…"]` for one.',
-})
+@Fields({ argv: 'The program and its arguments. There is no shell: use `[sh, -c, "…"]` for one.' })
 export class Command {
   @TextList(ARGUMENT, 1) readonly argv!: readonly string[];
 }
@@ -29,4 +27,4 @@ export class ExecSpec extends SelectingSpec {
   @Optional() @Duration() readonly timeout?: string;
 }
 
-export const exec: Kind = { name: 'Exec', spec: ExecSpec, role: 'state', ownsPath: false, reservedNames: [] };
+export const exec: Kind = { name: 'Exec', spec: ExecSpec, role: 'state' };

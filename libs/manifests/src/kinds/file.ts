@@ -20,4 +20,4 @@ export class FileSpec extends SelectingSpec {
   @Optional() @Text(MODE) readonly mode?: string;
 }
 
-export const file: Kind = { name: 'File', spec: FileSpec, role: 'state', ownsPath: true, reservedNames: [] };
+export const file: Kind = { name: 'File', spec: FileSpec, role: 'state', ownsPath: true };

@@ -19,10 +19,4 @@ export class KernelArgumentsSpec extends SelectingSpec {
   @TextList(KERNEL_ARGUMENT, 1) readonly arguments!: readonly string[];
 }
 
-export const kernelArguments: Kind = {
-  name: 'KernelArguments',
-  spec: KernelArgumentsSpec,
-  role: 'state',
-  ownsPath: false,
-  reservedNames: [],
-};
+export const kernelArguments: Kind = { name: 'KernelArguments', spec: KernelArgumentsSpec, role: 'state' };

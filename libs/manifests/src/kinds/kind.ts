@@ -3,9 +3,7 @@ import { Nested, WhenAbsent, type Class } from '../shape/checked.js';
 import { NodeSelector, SELECTOR_ABSENT } from '../selector.js';
 
 /** What every fragment has in its spec. */
-@Fields({
-  nodeSelector: 'Which nodes this is for, by their labels. `{}` selects every node.',
-})
+@Fields({ nodeSelector: 'Which nodes this is for, by their labels. `{}` selects every node.' })
 export class SelectingSpec {
   @WhenAbsent(SELECTOR_ABSENT) @Nested(() => NodeSelector) readonly nodeSelector!: NodeSelector;
 }
@@ -17,11 +15,11 @@ export interface Kind {
   /** `state` is what a node should have; `policy` is how to change, is never rendered and knows no templates. */
   readonly role: 'state' | 'policy';
   /** Whether `spec.path` is a place on the node that no other fragment may claim. */
-  readonly ownsPath: boolean;
+  readonly ownsPath?: boolean;
   /**
    * What else of a node no other fragment may claim: absolute paths, and names such as `sysctl vm.swappiness`. Bears
    * with any spec.
    */
   readonly claims?: (spec: Readonly<Record<string, unknown>>) => readonly string[];
-  readonly reservedNames: readonly string[];
+  readonly reservedNames?: readonly string[];
 }

@@ -1,10 +1,10 @@
 import { About, Fields } from '../shape/description.js';
 import { ADDRESS, HOST_IN_NETWORK, MAC } from '../address.js';
-import { Optional, Ruled, type Problem } from '../shape/checked.js';
+import { OnlyWith, Optional, Requires, Ruled, type Problem } from '../shape/checked.js';
 import { Flag, Text, TextList, Whole } from '../shape/forms.js';
 import { INTERFACE, VRF_NAME } from './interface-name.js';
 import { SelectingSpec, type Kind } from './kind.js';
-import { MAX_VNI } from './vrf.js';
+import { MAX_VNI, NO_TUNNEL } from './vrf.js';
 
 const MAX_VLAN = 4094;
 const MIN_MTU = 1_000;
@@ -12,21 +12,14 @@ const MAX_MTU = 9_000;
 const MIN_MTU_OF_IPV6 = 1_280;
 
 /** A network of the second layer on the node: a bridge, by VLAN id, with a tunnel or a tagged port. */
-@Ruled({
-  problems: togetherProblems,
-  schema: { dependencies: { anycastGateways: ['anycastMac'], vtep: ['vni'], neighSuppression: ['vni'] } },
-  expressions: [
-    {
-      rule: '!has(self.anycastGateways) || has(self.anycastMac)',
-      message: 'anycastGateways need anycastMac, the MAC address that they have on every node',
-    },
-    ...['vtep', 'neighSuppression'].map((field) => ({
-      rule: `!has(self.${field}) || has(self.vni)`,
-      message: 'without vni there is no tunnel',
-      fieldPath: `.${field}`,
-    })),
-  ],
-})
+@Ruled({ problems: gatewayProblems, schema: {} })
+@OnlyWith('vni', 'neighSuppression', NO_TUNNEL)
+@OnlyWith('vni', 'vtep', NO_TUNNEL)
+@Requires(
+  'anycastGateways',
+  'anycastMac',
+  'anycastGateways need anycastMac, the MAC address that they have on every node',
+)
 @About('A layer 2 network on the node: a bridge, optionally with a VXLAN tunnel, a tagged port and gateway addresses.')
 @Fields({
   id: 'VLAN id. It names the bridge, and is the tag on `trunk`.',
@@ -61,41 +54,17 @@ export class Layer2NetworkSpec extends SelectingSpec {
   @Optional() @Text(VRF_NAME) readonly vrf?: string;
 }
 
-export const layer2Network: Kind = {
-  name: 'Layer2Network',
-  spec: Layer2NetworkSpec,
-  role: 'state',
-  ownsPath: false,
-  reservedNames: [],
-};
+export const layer2Network: Kind = { name: 'Layer2Network', spec: Layer2NetworkSpec, role: 'state' };
 
-function togetherProblems(spec: Readonly<Record<string, unknown>>): readonly Problem[] {
+function gatewayProblems({ mtu, anycastGateways }: Readonly<Record<string, unknown>>): readonly Problem[] {
   const problems: Problem[] = [];
-  if (spec['anycastGateways'] !== undefined && spec['anycastMac'] === undefined) {
-    problems.push({
-      at: 'anycastMac',
-      code: 'required',
-      message: 'anycastGateways need anycastMac, the MAC address that they have on every node',
-    });
-  }
-  for (const field of ['vtep', 'neighSuppression']) {
-    if (spec[field] !== undefined && spec['vni'] === undefined)
-      problems.push({ at: field, code: 'forbidden', message: 'without vni there is no tunnel' });
-  }
-  const mtu = spec['mtu'];
-  if (
-    typeof mtu === 'number' &&
-    mtu < MIN_MTU_OF_IPV6 &&
-    Array.isArray(spec['anycastGateways']) &&
-    spec['anycastGateways'].some((gateway) => String(gateway).includes(':'))
-  ) {
+  const gateways: readonly unknown[] = Array.isArray(anycastGateways) ? anycastGateways : [];
+  if (typeof mtu === 'number' && mtu < MIN_MTU_OF_IPV6 && gateways.some((gateway) => String(gateway).includes(':')))
     problems.push({
       at: 'mtu',
       code: 'out-of-range',
       message: `must be at least ${MIN_MTU_OF_IPV6} for a gateway of IPv6: below that the kernel disables IPv6 on the interface`,
     });
-  }
-  const gateways: readonly unknown[] = Array.isArray(spec['anycastGateways']) ? spec['anycastGateways'] : [];
   for (const [i, gateway] of gateways.entries()) {
     if (gateways.indexOf(gateway) < i)
       problems.push({

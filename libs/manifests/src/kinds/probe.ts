@@ -32,9 +32,7 @@ const PATTERN: TextForm = {
 };
 
 /** A TCP connection that can be opened. */
-@Fields({
-  address: 'Host and port to connect to, such as `10.0.0.1:6443` or `[::1]:80`.',
-})
+@Fields({ address: 'Host and port to connect to, such as `10.0.0.1:6443` or `[::1]:80`.' })
 export class TcpProbe {
   @Text(ADDRESS) readonly address!: string;
 }
@@ -83,4 +81,4 @@ export class ProbeSpec extends SelectingSpec {
   @Optional() @Whole(0, 100) readonly retries?: number;
 }
 
-export const probe: Kind = { name: 'Probe', spec: ProbeSpec, role: 'state', ownsPath: false, reservedNames: [] };
+export const probe: Kind = { name: 'Probe', spec: ProbeSpec, role: 'state' };

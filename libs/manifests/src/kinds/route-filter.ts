@@ -36,10 +36,7 @@ export class RouteFilter {
 
 /** What is wrong between the lines of the lists at these fields: the same line twice, or two lines at one place. */
 export const filterLists = (...fields: readonly string[]): ClassDecorator =>
-  Ruled({
-    problems: (object) => fields.flatMap((field) => listProblems(field, object[field])),
-    schema: {},
-  });
+  Ruled({ problems: (object) => fields.flatMap((field) => listProblems(field, object[field])), schema: {} });
 
 function lengthProblems(filter: Readonly<Record<string, unknown>>): readonly Problem[] {
   const cidr = typeof filter['cidr'] === 'string' ? parseCidr(filter['cidr']) : undefined;

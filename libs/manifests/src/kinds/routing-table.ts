@@ -1,6 +1,6 @@
 import { About, Fields } from '../shape/description.js';
 import { ADDRESS, NETWORK } from '../address.js';
-import { NestedList, Optional, Ruled, type Problem } from '../shape/checked.js';
+import { AtLeastOne, NestedList, Optional, Ruled, type Problem } from '../shape/checked.js';
 import { Exactly, Text, Whole } from '../shape/forms.js';
 import { INTERFACE } from './interface-name.js';
 import { SelectingSpec, type Kind } from './kind.js';
@@ -39,26 +39,10 @@ export class TableRoute {
 }
 
 /** What looks its way up in the table. */
-@Ruled({
-  problems: (rule) =>
-    ['from', 'to', 'interface'].some((field) => rule[field] !== undefined)
-      ? []
-      : [
-          {
-            at: '',
-            code: 'required',
-            message:
-              'at least one of from, to, interface is needed: a rule without any of them would redirect all traffic',
-          },
-        ],
-  schema: { anyOf: ['from', 'to', 'interface'].map((field) => ({ required: [field] })) },
-  expressions: [
-    {
-      rule: 'has(self.from) || has(self.to) || has(self.interface)',
-      message: 'at least one of from, to, interface is needed: a rule without any of them would redirect all traffic',
-    },
-  ],
-})
+@AtLeastOne(
+  ['from', 'to', 'interface'],
+  'at least one of from, to, interface is needed: a rule without any of them would redirect all traffic',
+)
 @Fields({
   priority: 'Position among all rules of the node, from 1 to 32,765. Lower numbers are tried first.',
   from: 'Source network of the traffic.',
@@ -100,13 +84,7 @@ export class RoutingTableSpec extends SelectingSpec {
   @Optional() @NestedList(() => TableRule) readonly rules?: readonly TableRule[];
 }
 
-export const routingTable: Kind = {
-  name: 'RoutingTable',
-  spec: RoutingTableSpec,
-  role: 'state',
-  ownsPath: false,
-  reservedNames: [],
-};
+export const routingTable: Kind = { name: 'RoutingTable', spec: RoutingTableSpec, role: 'state' };
 
 function wayProblems(route: Readonly<Record<string, unknown>>): readonly Problem[] {
   const hasWay = route['via'] !== undefined || route['interface'] !== undefined;

@@ -21,4 +21,4 @@ export class SshKeysSpec extends SelectingSpec {
   @TextList(SSH_KEY, 1) readonly keys!: readonly string[];
 }
 
-export const sshKeys: Kind = { name: 'SshKeys', spec: SshKeysSpec, role: 'state', ownsPath: false, reservedNames: [] };
+export const sshKeys: Kind = { name: 'SshKeys', spec: SshKeysSpec, role: 'state' };

@@ -50,7 +50,5 @@ export const sysctl: Kind = {
   name: 'Sysctl',
   spec: SysctlSpec,
   role: 'state',
-  ownsPath: false,
-  reservedNames: [],
   claims: ({ key }) => (typeof key === 'string' ? [`sysctl ${key}`] : []),
 };

@@ -1,5 +1,5 @@
 import { About, Fields } from '../shape/description.js';
-import { NestedList, Optional, Ruled, type Problem } from '../shape/checked.js';
+import { AtLeastOne, NestedList, Optional } from '../shape/checked.js';
 import { Flag, Text, Word } from '../shape/forms.js';
 import { DROP_IN, UNIT_FOLDER, WHOLE_UNIT } from '../unit-name.js';
 import { SelectingSpec, type Kind } from './kind.js';
@@ -21,16 +21,7 @@ export class DropIn {
  * A unit of systemd: its file, what is added to it, whether it starts at boot, and whether it runs. What is left out
  * stays as it is.
  */
-@Ruled({
-  problems: saysSomething,
-  schema: { anyOf: SAYS.map((field) => ({ required: [field] })) },
-  expressions: [
-    {
-      rule: SAYS.map((field) => `has(self.${field})`).join(' || '),
-      message: `needs at least one of ${SAYS.join(', ')}`,
-    },
-  ],
-})
+@AtLeastOne(SAYS, `needs at least one of ${SAYS.join(', ')}`, 'empty')
 @About(
   'A systemd unit: its file, its drop-ins, whether it starts at boot, and whether it runs. Fields that are left out stay as they are on the node.',
 )
@@ -54,14 +45,7 @@ const unitPath = (unit: string): string => `${UNIT_FOLDER}/${unit}`;
 /** The path of one of its drop-ins. */
 const dropInPath = (unit: string, dropIn: string): string => `${UNIT_FOLDER}/${unit}.d/${dropIn}`;
 
-export const systemdUnit: Kind = {
-  name: 'SystemdUnit',
-  spec: SystemdUnitSpec,
-  role: 'state',
-  ownsPath: false,
-  claims,
-  reservedNames: [],
-};
+export const systemdUnit: Kind = { name: 'SystemdUnit', spec: SystemdUnitSpec, role: 'state', claims };
 
 function claims({ name, content, dropIns }: Readonly<Record<string, unknown>>): readonly string[] {
   if (typeof name !== 'string') return [];
@@ -73,9 +57,4 @@ function claims({ name, content, dropIns }: Readonly<Record<string, unknown>>): 
     ...(content === undefined ? [] : [unitPath(name)]),
     ...names.map((dropIn) => dropInPath(name, dropIn)),
   ];
-}
-
-function saysSomething(spec: Readonly<Record<string, unknown>>): readonly Problem[] {
-  if (SAYS.some((field) => spec[field] !== undefined)) return [];
-  return [{ at: '', code: 'empty', message: `needs at least one of ${SAYS.join(', ')}` }];
 }

@@ -1,6 +1,6 @@
 import { About, Fields } from '../shape/description.js';
 import { ADDRESS, NETWORK, ONE_ADDRESS } from '../address.js';
-import { NestedList, Optional, Ruled, type Problem } from '../shape/checked.js';
+import { NestedList, OnlyWith, Optional, Requires, Ruled } from '../shape/checked.js';
 import { Text, TextList, Whole, type TextForm } from '../shape/forms.js';
 import { NEW_INTERFACE, VRF_NAME } from './interface-name.js';
 import { SelectingSpec, type Kind } from './kind.js';
@@ -8,6 +8,9 @@ import { filterLists, RouteFilter } from './route-filter.js';
 
 export const MAX_VNI = 16_777_215;
 export const MAX_AS = 4_294_967_295;
+export const NO_TUNNEL = 'without vni there is no tunnel';
+const TOGETHER = 'vni and routeTarget must be used together';
+const ONE = 'community and communities cannot be used together';
 
 /** The form of a route target: two numbers, or an address and a number. */
 const ROUTE_TARGET: TextForm = {
@@ -40,23 +43,16 @@ export class LoopbackSpec {
 /** A part of a virtual routing domain: several parts of one `vrf` are joined by ascending `seq`. */
 @filterLists('import', 'export')
 @Ruled({
-  problems: togetherProblems,
-  schema: {
-    allOf: [
-      { dependencies: { vni: ['routeTarget'], routeTarget: ['vni'], vtep: ['vni'] } },
-      { not: { required: ['community', 'communities'] } },
-    ],
-  },
-  expressions: [
-    { rule: 'has(self.vni) == has(self.routeTarget)', message: 'vni and routeTarget must be used together' },
-    { rule: '!has(self.vtep) || has(self.vni)', message: 'without vni there is no tunnel', fieldPath: '.vtep' },
-    {
-      rule: '!has(self.community) || !has(self.communities)',
-      message: 'community and communities cannot be used together',
-      fieldPath: '.communities',
-    },
-  ],
+  problems: ({ community, communities }) =>
+    community === undefined || communities === undefined
+      ? []
+      : [{ at: 'communities', code: 'forbidden', message: ONE }],
+  schema: { not: { required: ['community', 'communities'] } },
+  expressions: [{ rule: '!has(self.community) || !has(self.communities)', message: ONE, fieldPath: '.communities' }],
 })
+@OnlyWith('vni', 'vtep', NO_TUNNEL)
+@Requires('routeTarget', 'vni', TOGETHER)
+@Requires('vni', 'routeTarget', TOGETHER)
 @About('A part of a VRF (virtual routing domain). Objects with the same `vrf` are merged, lowest `seq` first.')
 @Fields({
   vrf: 'Name of the VRF and of its interface, at most 12 characters.',
@@ -93,25 +89,7 @@ export class VrfSpec extends SelectingSpec {
   @Optional() @Whole(1_000, 9_216) readonly mtu?: number;
 }
 
-export const vrf: Kind = { name: 'Vrf', spec: VrfSpec, role: 'state', ownsPath: false, reservedNames: [] };
-
-function togetherProblems(spec: Readonly<Record<string, unknown>>): readonly Problem[] {
-  const has = (field: string): boolean => spec[field] !== undefined;
-  const problems: Problem[] = [];
-  if (has('vni') && !has('routeTarget'))
-    problems.push({ at: 'routeTarget', code: 'required', message: 'vni and routeTarget must be used together' });
-  if (has('routeTarget') && !has('vni'))
-    problems.push({ at: 'vni', code: 'required', message: 'vni and routeTarget must be used together' });
-  if (has('vtep') && !has('vni'))
-    problems.push({ at: 'vtep', code: 'forbidden', message: 'without vni there is no tunnel' });
-  if (has('community') && has('communities'))
-    problems.push({
-      at: 'communities',
-      code: 'forbidden',
-      message: 'community and communities cannot be used together',
-    });
-  return problems;
-}
+export const vrf: Kind = { name: 'Vrf', spec: VrfSpec, role: 'state' };
 
 function isRouteTarget(text: string): boolean {
   if (isPair(text, 65_535, 4_294_967_295) || isPair(text, 4_294_967_295, 65_535)) return true;

@@ -1,4 +1,4 @@
-import type { Config, ConfigEntry, Reason } from '#libs/contracts';
+import { reasonFor, type Config, type ConfigEntry, type Reason } from '#libs/contracts';
 import { isNetworkEntry, networkFragments, type NetworkFragments } from './fragments.js';
 import { networkText } from './ip-address.js';
 import { layer2Links } from './layer2.js';
@@ -227,10 +227,5 @@ function asReasons(fragments: NetworkFragments, vrfs: readonly Vrf[]): readonly 
 const missingVrf = (id: string, vrf: string): Reason =>
   reason(id, 'spec.vrf', 'missing-reference', `the node has no Vrf for the VRF ${vrf}`);
 
-const reason = (fragment: string, field: string, code: string, message: string): Reason => ({
-  fragment,
-  field,
-  code,
-  message,
-  nodes: [],
-});
+const reason = (fragment: string, field: string, code: string, message: string): Reason =>
+  reasonFor({ fragment, field }, code, message);

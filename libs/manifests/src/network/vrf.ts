@@ -56,9 +56,7 @@ const DEFAULT_SEQ = 1;
 /** Where the tables of VRFs begin: above what people give their own. */
 const FIRST_TABLE = 2 ** 24;
 
-/**
- * By the name alone: a VRF that comes or goes moves no other one to another table. Two names that meet are refused.
- */
+/** By the name alone: a VRF that comes or goes moves no other one to another table. Two names that meet are refused. */
 export function tableOf(name: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193) >>> 0;

@@ -1,7 +1,7 @@
 import { Fields } from '../shape/description.js';
-import { isChangeId, isDnsLabel, isHash, isNodeName } from '#libs/contracts';
+import { CHANGE_ID_PATTERN, DNS_LABEL, HASH_PATTERN, isNodeName } from '#libs/contracts';
 import { Optional } from '../shape/checked.js';
-import { Text, Whole, type TextForm } from '../shape/forms.js';
+import { patternForm, Text, Whole, type TextForm } from '../shape/forms.js';
 
 /** The largest page, and the one given when nobody asks for another. */
 const MAX_PAGE = 500;
@@ -12,27 +12,22 @@ const form = (
   code: string,
   holds: (text: string) => boolean,
   message: string,
-  schema: TextForm['schema'] = {},
+  schema: TextForm['schema'],
 ): TextForm => ({ code, problem: (text) => (holds(text) ? undefined : message), schema });
 
-export const CHANGE_ID = form('bad-change', isChangeId, 'must be the id of a change, such as c12', {
-  pattern: '^c[1-9][0-9]{0,15}$',
-});
+export const CHANGE_ID = patternForm('bad-change', CHANGE_ID_PATTERN, 'must be the id of a change, such as c12');
 export const NODE_NAME = form('bad-node', isNodeName, 'must be the name of a node: a DNS subdomain', {
   minLength: 1,
   maxLength: 253,
   pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$',
 });
-export const POOL_NAME = form('bad-pool', isDnsLabel, 'must be the name of a pool: a DNS label', {
-  pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$',
-});
-export const HASH = form('bad-hash', isHash, 'must be a sha256 in lower-case hex', { pattern: '^[0-9a-f]{64}$' });
+export const POOL_NAME = patternForm('bad-pool', DNS_LABEL, 'must be the name of a pool: a DNS label');
+export const HASH = patternForm('bad-hash', HASH_PATTERN, 'must be a sha256 in lower-case hex');
 /** As git does, a prefix is enough where it is unique. */
-export const HASH_OR_PREFIX = form(
+export const HASH_OR_PREFIX = patternForm(
   'bad-hash',
-  (text) => /^[0-9a-f]{7,64}$/.test(text),
+  /^[0-9a-f]{7,64}$/,
   'must be a sha256 in lower-case hex, or at least its first 7 digits',
-  { pattern: '^[0-9a-f]{7,64}$' },
 );
 export const WORDS = form('too-long', (text) => text.length <= MAX_WORDS, `must have at most ${MAX_WORDS} characters`, {
   maxLength: MAX_WORDS,
@@ -45,17 +40,13 @@ export const SOME_WORDS = form(
 );
 
 /** A request that may name who asks. */
-@Fields({
-  by: 'Who asks. Recorded with the decision.',
-})
+@Fields({ by: 'Who asks. Recorded with the decision.' })
 export class AskedRequest {
   @Optional() @Text(WORDS) readonly by: string = 'nats';
 }
 
 /** A request that may say who asks and why. */
-@Fields({
-  reason: 'Why. Recorded with the decision.',
-})
+@Fields({ reason: 'Why. Recorded with the decision.' })
 export class ReasonedRequest extends AskedRequest {
   @Optional() @Text(WORDS) readonly reason: string = '';
 }

@@ -4,7 +4,7 @@ import {
   DiffRequest,
   DrainedRequest,
   ClearRequest,
-  ListNodesRequest,
+  PageRequest,
   PlanRequest,
   readRequest,
   REQUESTS,
@@ -75,8 +75,8 @@ describe('readRequest', () => {
   });
 
   test('an empty payload is an empty request', () => {
-    expect(readRequest(ListNodesRequest, undefined).ok).toBe(true);
-    expect(readRequest(ListNodesRequest, '').ok).toBe(true);
+    expect(readRequest(PageRequest, undefined).ok).toBe(true);
+    expect(readRequest(PageRequest, '').ok).toBe(true);
     expect(readRequest(DrainedRequest, '').ok).toBe(false);
   });
 

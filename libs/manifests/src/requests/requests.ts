@@ -45,55 +45,37 @@ export class DiffRequest {
 }
 
 /** `ops.config.retry`: publishes a change once more. */
-@Fields({
-  change: 'Id of the change to publish again, such as `c12`.',
-})
+@Fields({ change: 'Id of the change to publish again, such as `c12`.' })
 export class RetryRequest extends AskedRequest {
   @Text(CHANGE_ID) readonly change!: string;
 }
 
-/** `ops.rollout.list`. */
-export class ListRolloutsRequest extends PageRequest {}
-
 /** `ops.rollout.get`: one rollout and a page of its nodes. */
-@Fields({
-  change: 'Id of the change, such as `c12`.',
-})
+@Fields({ change: 'Id of the change, such as `c12`.' })
 export class GetRolloutRequest extends PageRequest {
   @Text(CHANGE_ID) readonly change!: string;
 }
 
 /** `ops.rollout.pause`, `resume` and `abort`. */
-@Fields({
-  change: 'Id of the change, such as `c12`.',
-})
+@Fields({ change: 'Id of the change, such as `c12`.' })
 export class SteerRequest extends ReasonedRequest {
   @Text(CHANGE_ID) readonly change!: string;
 }
 
-/** `ops.node.list`. */
-export class ListNodesRequest extends PageRequest {}
-
 /** `ops.node.get` and `ops.node.why`. */
-@Fields({
-  node: 'Name of the node.',
-})
+@Fields({ node: 'Name of the node.' })
 export class NodeRequest {
   @Text(NODE_NAME) readonly node!: string;
 }
 
 /** `ops.node.skip`. */
-@Fields({
-  node: 'Name of the node.',
-})
+@Fields({ node: 'Name of the node.' })
 export class SettleNodeRequest extends ReasonedRequest {
   @Text(NODE_NAME) readonly node!: string;
 }
 
 /** `ops.node.remove`. */
-@Fields({
-  force: 'Removes the node although it still reports.',
-})
+@Fields({ force: 'Removes the node although it still reports.' })
 export class RemoveNodeRequest extends SettleNodeRequest {
   @Optional() @Flag() readonly force: boolean = false;
 }
@@ -110,13 +92,8 @@ export class DrainedRequest extends AskedRequest {
   @Optional() @Whole(0, 1_000_000) readonly evicted: number = 0;
 }
 
-/** `ops.pool.list`. */
-export class ListPoolsRequest extends PageRequest {}
-
 /** `ops.pool.get`. */
-@Fields({
-  pool: 'Name of the pool.',
-})
+@Fields({ pool: 'Name of the pool.' })
 export class PoolRequest {
   @Text(POOL_NAME) readonly pool!: string;
 }
@@ -137,17 +114,11 @@ export class TakeRequest extends ReasonedRequest {
 }
 
 /** `ops.pool.give`: it is in service again. */
-@Fields({
-  node: 'Name of the node to put back into service.',
-  owner: 'Who took it.',
-})
+@Fields({ node: 'Name of the node to put back into service.', owner: 'Who took it.' })
 export class GiveRequest extends AskedRequest {
   @Text(NODE_NAME) readonly node!: string;
   @Text(SOME_WORDS) readonly owner!: string;
 }
-
-/** `ops.known-bad.list`. */
-export class ListKnownBadRequest extends PageRequest {}
 
 /** `ops.known-bad.clear`: the reason is recorded, and must be given. */
 @Fields({
@@ -164,23 +135,28 @@ export const REQUESTS = {
   'ops.config.plan': PlanRequest,
   'ops.config.diff': DiffRequest,
   'ops.config.retry': RetryRequest,
-  'ops.rollout.list': ListRolloutsRequest,
+  'ops.rollout.list': PageRequest,
   'ops.rollout.get': GetRolloutRequest,
   'ops.rollout.pause': SteerRequest,
   'ops.rollout.resume': SteerRequest,
   'ops.rollout.abort': SteerRequest,
-  'ops.node.list': ListNodesRequest,
+  'ops.node.list': PageRequest,
   'ops.node.get': NodeRequest,
   'ops.node.why': NodeRequest,
   'ops.node.skip': SettleNodeRequest,
   'ops.node.remove': RemoveNodeRequest,
   'ops.node.drained': DrainedRequest,
-  'ops.known-bad.list': ListKnownBadRequest,
+  'ops.known-bad.list': PageRequest,
   'ops.known-bad.clear': ClearRequest,
-  'ops.pool.list': ListPoolsRequest,
+  'ops.pool.list': PageRequest,
   'ops.pool.get': PoolRequest,
   'ops.pool.take': TakeRequest,
   'ops.pool.give': GiveRequest,
 } as const satisfies Readonly<Record<string, Class>>;
 
 export type RequestSubject = keyof typeof REQUESTS;
+
+/** The requests that a core answers, by a table of their subjects; `op` is the name in the table. */
+export type RequestOf<Table extends Readonly<Record<string, RequestSubject>>> = {
+  readonly [Op in keyof Table]: { readonly op: Op } & InstanceType<(typeof REQUESTS)[Table[Op]]>;
+}[keyof Table];

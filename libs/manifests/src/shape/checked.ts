@@ -122,6 +122,31 @@ const all =
     for (const decorate of decorators) decorate(target, property);
   };
 
+const dependency = (field: string, other: string, problem: Problem): ClassDecorator =>
+  Ruled({
+    problems: (object) => (object[field] !== undefined && object[other] === undefined ? [problem] : []),
+    schema: { dependencies: { [field]: [other] } },
+    expressions: [
+      { rule: `!has(self.${field}) || has(self.${other})`, message: problem.message, fieldPath: `.${problem.at}` },
+    ],
+  });
+
+/** An object of the decorated class that has the field must have the other one too. */
+export const Requires = (field: string, other: string, message: string): ClassDecorator =>
+  dependency(field, other, { at: other, code: 'required', message });
+
+/** An object of the decorated class may have the field only if it has the other one. */
+export const OnlyWith = (other: string, field: string, message: string): ClassDecorator =>
+  dependency(field, other, { at: field, code: 'forbidden', message });
+
+/** The decorated class has at least one of these fields. */
+export const AtLeastOne = (fields: readonly string[], message: string, code = 'required'): ClassDecorator =>
+  Ruled({
+    problems: (object) => (fields.some((field) => object[field] !== undefined) ? [] : [{ at: '', code, message }]),
+    schema: { anyOf: fields.map((field) => ({ required: [field] })) },
+    expressions: [{ rule: fields.map((field) => `has(self.${field})`).join(' || '), message }],
+  });
+
 /** The decorated class has exactly one of these fields. */
 export function ExactlyOne(...fields: readonly string[]): ClassDecorator {
   return Ruled({

@@ -73,14 +73,16 @@ export function Duration(): PropertyDecorator {
   });
 }
 
-/** True or false. */
-export const Flag = (): PropertyDecorator =>
+const ofType = (name: string, words: string, holds: (value: unknown) => boolean, schema: Schema) => () =>
   Checked(
-    'flag',
-    (value) =>
-      typeof value === 'boolean' ? [] : [problem('wrong-type', `must be true or false, but is ${typeName(value)}`)],
-    { type: 'boolean' },
+    name,
+    (value) => (holds(value) ? [] : [problem('wrong-type', `must be ${words}, but is ${typeName(value)}`)]),
+    schema,
   );
+
+export const Flag = ofType('flag', 'true or false', (value) => typeof value === 'boolean', { type: 'boolean' });
+export const AnyObject = ofType('anyObject', 'an object', isObject, { type: 'object' });
+export const AnyList = ofType('anyList', 'a list', Array.isArray, { type: 'array' });
 
 /** The value itself and no other. */
 export function Exactly(value: string | boolean, code: string): PropertyDecorator {
@@ -88,22 +90,6 @@ export function Exactly(value: string | boolean, code: string): PropertyDecorato
     found === value ? [] : [problem(code, `must be ${JSON.stringify(value)}, but is ${JSON.stringify(found)}`)];
   return Checked('exactly', check, { const: value });
 }
-
-/** Any object. */
-export const AnyObject = (): PropertyDecorator =>
-  Checked(
-    'anyObject',
-    (value) => (isObject(value) ? [] : [problem('wrong-type', `must be an object, but is ${typeName(value)}`)]),
-    { type: 'object' },
-  );
-
-/** A list of anything. */
-export const AnyList = (): PropertyDecorator =>
-  Checked(
-    'anyList',
-    (value) => (Array.isArray(value) ? [] : [problem('wrong-type', `must be a list, but is ${typeName(value)}`)]),
-    { type: 'array' },
-  );
 
 /** A number of things, or a share of them in percent. */
 export function CountOrPercent(max: number): PropertyDecorator {

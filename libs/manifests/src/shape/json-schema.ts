@@ -7,7 +7,7 @@ import { rulesOf, type Class, type Schema } from './checked.js';
 export function definitionsOf(type: Class, known: Record<string, Schema> = {}): Readonly<Record<string, Schema>> {
   if (Object.hasOwn(known, type.name)) return known;
   const generated = targetConstructorToSchema(type) as Schema;
-  const rules = rulesOf(type).map((rule) => rule.schema);
+  const rules = rulesOf(type).flatMap(({ schema }) => (Object.keys(schema).length === 0 ? [] : [schema]));
   const about = aboutOf(type);
   known[type.name] = {
     ...(about === undefined ? {} : { description: about }),

@@ -45,8 +45,8 @@ interface Part {
 /** Compares by place: only the content counts, not which fragment it comes from. */
 function differences(from: Config, to: Config): readonly Part[] {
   const entries = changedEntries(from.fragments, to.fragments);
-  const before = places(entries.before);
-  const after = places(entries.after);
+  const before: ReadonlyMap<string, Place> = Map.groupBy(entries.before, placeOf);
+  const after: ReadonlyMap<string, Place> = Map.groupBy(entries.after, placeOf);
   const whats = [...new Set([...before.keys(), ...after.keys()])].filter(
     (what) => !isSamePlace(what, before.get(what), after.get(what)),
   );
@@ -58,17 +58,6 @@ function differences(from: Config, to: Config): readonly Part[] {
 
 /** The review rejects two fragments at one place. If it happens anyway, the place contains both. */
 type Place = readonly ConfigEntry[];
-
-function places(entries: readonly ConfigEntry[]): ReadonlyMap<string, Place> {
-  const found = new Map<string, ConfigEntry[]>();
-  for (const entry of entries) {
-    const what = placeOf(entry);
-    const others = found.get(what);
-    if (others === undefined) found.set(what, [entry]);
-    else others.push(entry);
-  }
-  return found;
-}
 
 function isSamePlace(what: string, before: Place = [], after: Place = []): boolean {
   if (before.length !== after.length) return false;

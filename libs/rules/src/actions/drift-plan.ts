@@ -14,7 +14,7 @@ export function planDriftActions(
   policy: EffectivePolicy,
 ): readonly Action[] {
   if (drift.length === 0) return [];
-  const places = { from: entriesByPlace(from), to: entriesByPlace(to) };
+  const places = { from: Map.groupBy(from.fragments, placeOf), to: Map.groupBy(to.fragments, placeOf) };
   const entries = new Set(drift.flatMap((difference) => entriesOf(difference, to, places)));
   return ordered([...entries].flatMap((entry) => rulingOf(entry.kind, placeOf(entry), policy).actions));
 }
@@ -43,15 +43,4 @@ function namedIn(difference: string, places: Places): readonly ConfigEntry[] {
   for (let end = difference.indexOf(': '); end >= 0; end = difference.indexOf(': ', end + 1))
     named.push(...(places.get(difference.slice(0, end)) ?? []));
   return named;
-}
-
-function entriesByPlace({ fragments }: Config): Places {
-  const places = new Map<string, ConfigEntry[]>();
-  for (const entry of fragments) {
-    const place = placeOf(entry);
-    const some = places.get(place);
-    if (some === undefined) places.set(place, [entry]);
-    else some.push(entry);
-  }
-  return places;
 }

@@ -1,9 +1,8 @@
 import { fragmentId, ordered, type Action, type Fragment } from '#libs/contracts';
 import { normalPath, selectorOf, selects, type DisruptionPolicySpec, type NetworkKind } from '#libs/manifests';
+import { oncePerObject } from '../once-per-object.js';
 
-/**
- * Actions, the rule that requires them, and the names of its policies; no names for the default of a kind.
- */
+/** Actions, the rule that requires them, and the names of its policies; no names for the default of a kind. */
 export interface Ruling {
   readonly rule: string;
   readonly policies: readonly string[];
@@ -113,21 +112,8 @@ class Rulings {
   }
 }
 
-interface Index {
-  readonly files: ReadonlyMap<string, Ruling>;
-  readonly sysctl: ReadonlyMap<string, Ruling>;
-}
-
 /** A policy applies to many nodes, so its rules are prepared once. */
-const INDEXES = new WeakMap<EffectivePolicy, Index>();
-
-function indexOf(policy: EffectivePolicy): Index {
-  const known = INDEXES.get(policy);
-  if (known !== undefined) return known;
-  const index = {
-    files: new Map(policy.files.map((rule) => [rule.path, rule])),
-    sysctl: new Map(policy.sysctl.map((rule) => [rule.key, rule])),
-  };
-  INDEXES.set(policy, index);
-  return index;
-}
+const indexOf = oncePerObject(({ files, sysctl }: EffectivePolicy) => ({
+  files: new Map<string, Ruling>(files.map((rule) => [rule.path, rule])),
+  sysctl: new Map<string, Ruling>(sysctl.map((rule) => [rule.key, rule])),
+}));

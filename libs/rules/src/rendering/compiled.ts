@@ -1,4 +1,4 @@
-import { fragmentId, type ConfigEntry, type Fragment, type Reason } from '#libs/contracts';
+import { fragmentId, reasonFor, type ConfigEntry, type Fragment, type Reason } from '#libs/contracts';
 import {
   hasTemplate,
   isObject,
@@ -134,6 +134,6 @@ function compileText(text: string, field: string, id: string, problems: Reason[]
   if (!hasTemplate(text)) return { is: 'constant', value: text };
   const parsed = parseTemplate(text);
   if (parsed.ok) return { is: 'text', field, parts: parsed.parts };
-  for (const { code, message } of parsed.problems) problems.push({ fragment: id, field, code, message, nodes: [] });
+  for (const { code, message } of parsed.problems) problems.push(reasonFor({ fragment: id, field }, code, message));
   return { is: 'constant', value: text };
 }

@@ -1,6 +1,7 @@
 import type { Config, ConfigEntry, Reason } from '#libs/contracts';
 import type { Digest } from '#libs/engine';
 import { isUnicode, type TemplatePart } from '#libs/manifests';
+import { oncePerObject } from '../once-per-object.js';
 import { canonicalJson } from './canonical-json.js';
 import type { CompiledFragment, SpecTemplate } from './compiled.js';
 
@@ -53,20 +54,14 @@ interface FragmentSet {
 }
 
 /** The index gives the same array for the same set, so the array stands for the set. There is one digest in use. */
-const SHARED = new WeakMap<readonly CompiledFragment[], FragmentSet>();
-
-function sharedOf(fragments: readonly CompiledFragment[], digest: Digest): FragmentSet {
-  const known = SHARED.get(fragments);
-  if (known !== undefined) return known;
+const sharedOf = oncePerObject((fragments: readonly CompiledFragment[], digest: Digest): FragmentSet => {
   const pieces = fragments.map(({ piece }) => piece);
   const recipe = digest(`[${pieces.join(',')}]`);
   const isPlain = fragments.every(({ template, problems }) => template === undefined && problems.length === 0);
   const text = configText(pieces);
   const config = { fragments: fragments.map(({ entry }) => entry) };
-  const shared = { recipe, plain: isPlain ? { config, text, hash: digest(text), recipe, reasons: [] } : undefined };
-  SHARED.set(fragments, shared);
-  return shared;
-}
+  return { recipe, plain: isPlain ? { config, text, hash: digest(text), recipe, reasons: [] } : undefined };
+});
 
 /** The canonical form of a config, from those of its entries: RFC 8785 has no space between them. */
 const configText = (pieces: readonly string[]): string => `{"fragments":[${pieces.join(',')}]}`;

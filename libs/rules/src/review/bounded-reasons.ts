@@ -1,4 +1,4 @@
-import type { Reason } from '#libs/contracts';
+import { reasonFor, type Reason } from '#libs/contracts';
 import { utf8Bytes } from '#libs/manifests';
 
 /** A fact must fit into a message, and a person reads the first of them. */
@@ -18,9 +18,7 @@ export function boundReasons(reasons: readonly Reason[]): readonly Reason[] {
     shown.push(short);
   }
   const left = reasons.length - shown.length;
-  return left === 0
-    ? shown
-    : [...shown, { fragment: '', field: '', code: 'truncated', message: `and ${left} more reasons`, nodes: [] }];
+  return left === 0 ? shown : [...shown, reasonFor({}, 'truncated', `and ${left} more reasons`)];
 }
 
 function shortened(reason: Reason): Reason {

@@ -1,4 +1,4 @@
-import { fragmentId, type Action, type Config, type ConfigEntry, type Reason } from '#libs/contracts';
+import { fragmentId, reasonFor, type Action, type Config, type ConfigEntry, type Reason } from '#libs/contracts';
 import {
   checkRendered,
   claimsOf,
@@ -10,6 +10,7 @@ import {
   networkReasons,
   networkWarnings,
 } from '#libs/manifests';
+import { oncePerObject } from '../once-per-object.js';
 
 /** What a review knows about a node. */
 export interface ReviewedNode {
@@ -42,31 +43,17 @@ export function reviewActions(actions: readonly Action[], capabilities: readonly
       .map(({ kind }) => kind)
       .filter((kind) => kind !== 'none' && kind !== 'drain' && !capabilities.includes(`action:${kind}`)),
   );
-  return [...missing].map((kind) => ({
-    fragment: '',
-    field: '',
-    code: 'capability',
-    message: `the change needs ${kind}, which the node cannot do: it did not announce action:${kind}`,
-    nodes: [],
-  }));
-}
-
-interface EntryReview {
-  readonly reasons: readonly Reason[];
-  readonly bytes: number;
+  const words = (kind: string): string =>
+    `the change needs ${kind}, which the node cannot do: it did not announce action:${kind}`;
+  return [...missing].map((kind) => reasonFor({}, 'capability', words(kind)));
 }
 
 /** The parts of a review that do not depend on the node. Done once per entry, because nodes share entries. */
-const REVIEWED = new WeakMap<ConfigEntry, EntryReview>();
-
-function entryReview(entry: ConfigEntry): EntryReview {
-  const known = REVIEWED.get(entry);
-  if (known !== undefined) return known;
+const entryReview = oncePerObject((entry: ConfigEntry) => ({
+  reasons: checkRendered(entry),
   // The canonical form has the same characters in another order.
-  const review = { reasons: checkRendered(entry), bytes: utf8Bytes(JSON.stringify(entry)) };
-  REVIEWED.set(entry, review);
-  return review;
-}
+  bytes: utf8Bytes(JSON.stringify(entry)),
+}));
 
 function sizeReasons(config: Config): readonly Reason[] {
   const bytes = config.fragments.reduce(
@@ -77,16 +64,10 @@ function sizeReasons(config: Config): readonly Reason[] {
   const largest = config.fragments.reduce((most, entry) =>
     entryReview(entry).bytes > entryReview(most).bytes ? entry : most,
   );
-  const part = `the largest part is ${fragmentId(largest)} with ${entryReview(largest).bytes}`;
-  return [
-    {
-      fragment: fragmentId(largest),
-      field: 'spec',
-      code: 'too-large',
-      message: `the node's config has ${bytes} bytes; the limit is ${MAX_CONFIG_BYTES}; ${part}`,
-      nodes: [],
-    },
-  ];
+  const fragment = fragmentId(largest);
+  const part = `the largest part is ${fragment} with ${entryReview(largest).bytes}`;
+  const message = `the node's config has ${bytes} bytes; the limit is ${MAX_CONFIG_BYTES}; ${part}`;
+  return [reasonFor({ fragment, field: 'spec' }, 'too-large', message)];
 }
 
 function conflictReasons(config: Config): readonly Reason[] {
@@ -127,13 +108,8 @@ function collision(one: string, other: string, place: string): string {
   return `${one} and ${other} both ${place.startsWith('/') ? 'put something at' : 'set'} ${place}`;
 }
 
-const conflict = ({ id, field }: { readonly id: string; readonly field: string }, message: string): Reason => ({
-  fragment: id,
-  field,
-  code: 'conflict',
-  message,
-  nodes: [],
-});
+const conflict = ({ id, field }: { readonly id: string; readonly field: string }, message: string): Reason =>
+  reasonFor({ fragment: id, field }, 'conflict', message);
 
 function parentsOf(path: string): readonly string[] {
   const segments = path.split('/').slice(1, -1);
@@ -141,6 +117,7 @@ function parentsOf(path: string): readonly string[] {
 }
 
 function entryCapabilities(entry: ConfigEntry, capabilities: readonly string[]): readonly Reason[] {
+  const fragment = fragmentId(entry);
   const needed = [
     { capability: `kind:${entry.kind}`, field: 'kind' },
     ...(entry.kind === 'Probe' && Object.hasOwn(entry.spec, 'exec')
@@ -150,11 +127,7 @@ function entryCapabilities(entry: ConfigEntry, capabilities: readonly string[]):
   ];
   return needed
     .filter(({ capability }) => !capabilities.includes(capability))
-    .map(({ capability, field }) => ({
-      fragment: fragmentId(entry),
-      field,
-      code: 'capability',
-      message: `the node cannot do this: it did not announce ${capability}`,
-      nodes: [],
-    }));
+    .map(({ capability, field }) =>
+      reasonFor({ fragment, field }, 'capability', `the node cannot do this: it did not announce ${capability}`),
+    );
 }

@@ -1,13 +1,7 @@
-import type { Reason } from '#libs/contracts';
+import { reasonFor, type KnownBadView, type Reason } from '#libs/contracts';
 
 /** Why a config is known-bad. */
-export interface KnownBadStory {
-  readonly hash: string;
-  readonly change: string;
-  readonly node: string;
-  readonly reason: string;
-  readonly since: string;
-}
+export type KnownBadStory = Pick<KnownBadView, 'hash' | 'change' | 'node' | 'reason' | 'since'>;
 
 /** The message about a known-bad config, or about one that is made of the same fragments. */
 export function knownBadWords(story: KnownBadStory, isItself: boolean): string {
@@ -20,10 +14,6 @@ export function knownBadWords(story: KnownBadStory, isItself: boolean): string {
 
 /** The reasons for rejecting a known-bad config: one for each fragment that the change touches, and at least one. */
 export const knownBadReasons = (touched: readonly string[], node: string, message: string): readonly Reason[] =>
-  (touched.length === 0 ? [''] : touched).map((fragment) => ({
-    fragment,
-    field: 'spec',
-    code: 'known-bad',
-    message,
-    nodes: [node],
-  }));
+  (touched.length === 0 ? [''] : touched).map((fragment) =>
+    reasonFor({ fragment, field: 'spec', nodes: [node] }, 'known-bad', message),
+  );

@@ -1,4 +1,4 @@
-import { byAge, changeSequence, type ChangeView } from '#libs/contracts';
+import { byAge, changeSequence, decodeView, type ChangeView } from '#libs/contracts';
 import { hashOf, type Digest } from './resource.js';
 
 /** A change takes the fragment away. */
@@ -133,26 +133,6 @@ export class ChangeIndex {
   }
 }
 
-const published = (change: string): Change => ({
-  change,
-  phase: 'published',
-  ledger: 0,
-  source: '',
-  message: '',
-  author: '',
-  waitsFor: [],
-  apply: [],
-  delete: [],
-  attempt: 0,
-  nodes: 0,
-  unchanged: 0,
-  pools: {},
-  reasons: [],
-  warnings: [],
-  outcome: '',
-  reason: '',
-  generation: 0,
-  retryOf: '',
-  acceptedAt: '',
-  endedAt: '',
-});
+/** With the default of every field, as proto3 has it. */
+const NOTHING_KNOWN = decodeView('changes', '{}');
+const published = (change: string): Change => ({ ...NOTHING_KNOWN, change, phase: 'published' });

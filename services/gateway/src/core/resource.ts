@@ -1,4 +1,4 @@
-import type { Fragment, Reason } from '#libs/contracts';
+import { fragmentId, reasonFor, type Fragment, type Reason } from '#libs/contracts';
 import { API_VERSION, checkManifest, MAX_CHANGE_BYTES, utf8Bytes } from '#libs/manifests';
 import { canonicalJson } from '#libs/rules';
 
@@ -75,7 +75,7 @@ function sizeReasons(object: Content): readonly Reason[] {
   const bytes = utf8Bytes(JSON.stringify(manifestOf(object)));
   if (bytes <= MOST_BYTES) return [];
   const message = `the object has ${bytes} bytes; the limit is ${MOST_BYTES}`;
-  return [{ fragment: `${object.kind}/${object.name}`, field: '', code: 'too-large', message, nodes: [] }];
+  return [reasonFor({ fragment: fragmentId(object) }, 'too-large', message)];
 }
 
 /** What of an object is published. */

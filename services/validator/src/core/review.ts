@@ -1,4 +1,4 @@
-import { EMPTY_CONFIG, type Config, type Fragment, type Reason, type Targets } from '#libs/contracts';
+import { EMPTY_CONFIG, reasonFor, type Config, type Fragment, type Reason, type Targets } from '#libs/contracts';
 import { PAUSE, type Steps } from '#libs/engine';
 import {
   effectivePolicy,
@@ -82,10 +82,5 @@ export function* reviewNodes(
   return { did: 'review-nodes', reasons };
 }
 
-const missing = (node: string, hash: string): Reason => ({
-  fragment: '',
-  field: '',
-  code: 'config-missing',
-  message: `the config ${hash.slice(0, 12)} is not in the bucket configs`,
-  nodes: [node],
-});
+const missing = (node: string, hash: string): Reason =>
+  reasonFor({ nodes: [node] }, 'config-missing', `the config ${hash.slice(0, 12)} is not in the bucket configs`);

@@ -1,4 +1,4 @@
-import type { KnownBadView, Reason } from '#libs/contracts';
+import { reasonFor, type KnownBadView, type Reason } from '#libs/contracts';
 import { knownBadWords } from '#libs/rules';
 import type { Digest } from '../resource.js';
 
@@ -22,15 +22,7 @@ export class KnownBad {
     const itself = this.stories.get(`config.${hash}`);
     const story = itself ?? this.stories.get(`recipe.${recipe}`);
     if (story === undefined) return [];
-    return [
-      {
-        fragment: id,
-        field: 'spec',
-        code: 'known-bad',
-        message: knownBadWords(story, itself !== undefined),
-        nodes: [],
-      },
-    ];
+    return [reasonFor({ fragment: id, field: 'spec' }, 'known-bad', knownBadWords(story, itself !== undefined))];
   }
 }
 
