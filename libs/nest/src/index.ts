@@ -6,5 +6,5 @@ export {
   type RunningProcess,
   type RunningService,
 } from './services.js';
-export { BusContext, OpsRequest, requestController, type RequestTable } from './requests.js';
+export { BusContext, OpsRequest, requestController } from './requests.js';
 export { LEDGER_OPTIONS, LOGGER, SETTINGS, provideLedger, type ServiceSpec } from './service-module.js';

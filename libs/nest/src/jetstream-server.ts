@@ -3,22 +3,16 @@ import { isObservable, lastValueFrom } from 'rxjs';
 import {
   InputStream,
   RequestEndpoints,
-  type Bus,
   type BusMessage,
   type InputSource,
   type LedgerService,
+  type RequestEndpointsOptions,
   type RequestHandler,
   type ServiceNotes,
 } from '#libs/nats';
-import type { Logger } from '#libs/process';
 import { BusContext } from './requests.js';
 
-export interface JetStreamServerOptions {
-  readonly bus: Bus;
-  readonly name: string;
-  readonly version: string;
-  readonly description: string;
-  readonly logger: Logger;
+export interface JetStreamServerOptions extends Omit<RequestEndpointsOptions, 'handlers'> {
   readonly notes: ServiceNotes;
   /** Serves only while this copy leads; without a ledger always. */
   readonly ledger: LedgerService | undefined;

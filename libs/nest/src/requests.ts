@@ -10,7 +10,7 @@ import {
 import { MessagePattern } from '@nestjs/microservices';
 import { throwError, type Observable } from 'rxjs';
 import type { Answer } from '#libs/engine';
-import { readRequest, REQUESTS, type RequestSubject } from '#libs/manifests';
+import { readRequest, REQUESTS, type RequestOf, type RequestSubject } from '#libs/manifests';
 import { BadRequestError, LedgerService } from '#libs/nats';
 
 /** What a handler may want in addition to the payload, by `@Ctx()`. */
@@ -21,50 +21,42 @@ export class BusContext {
   ) {}
 }
 
-type Fields<R, Op> = R extends { readonly op: infer O } ? (Op extends O ? Omit<R, 'op'> : never) : never;
-/** The subjects whose class, once read, has these fields. */
-type SubjectWith<F> = {
-  readonly [S in RequestSubject]: InstanceType<(typeof REQUESTS)[S]> extends F ? S : never;
-}[RequestSubject];
-
-/** The subject of every request that a core answers. A class that lacks a field of the request does not compile. */
-export type RequestTable<R extends { readonly op: string }> = { readonly [Op in R['op']]: SubjectWith<Fields<R, Op>> };
+/** The subject of every request that a core answers, by its name there. */
+type RequestTable = Readonly<Record<string, RequestSubject>>;
 
 /**
  * The request with its defaults, or a refusal with every reason. With a table it also has `op`, its name in the core.
  */
-export const OpsRequest = createParamDecorator(
-  (table: Readonly<Record<string, RequestSubject>> | undefined, context: ExecutionContext): object => {
-    const rpc = context.switchToRpc();
-    const { subject } = rpc.getContext<BusContext>();
-    const read = readRequest<object>(REQUESTS[subject as RequestSubject], rpc.getData());
-    if (read.ok) {
-      const op = Object.entries(table ?? {}).find(([, named]) => named === subject)?.[0];
-      return op === undefined ? read.value : { ...read.value, op };
-    }
-    throw new BadRequestError(
-      read.reasons.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`)).join('; '),
-    );
-  },
-);
+export const OpsRequest = createParamDecorator((table: RequestTable | undefined, context: ExecutionContext): object => {
+  const rpc = context.switchToRpc();
+  const { subject } = rpc.getContext<BusContext>();
+  const read = readRequest<object>(REQUESTS[subject as RequestSubject], rpc.getData());
+  if (read.ok) {
+    const op = Object.entries(table ?? {}).find(([, named]) => named === subject)?.[0];
+    return op === undefined ? read.value : { ...read.value, op };
+  }
+  throw new BadRequestError(
+    read.reasons.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`)).join('; '),
+  );
+});
 
 /** A controller that lets a service's core answer every request of a table. */
-export function requestController<R extends { readonly op: string }>(table: RequestTable<R>): Type {
+export function requestController<T extends RequestTable>(table: T): Type {
   @Controller()
   class RequestController {
-    constructor(@Inject(LedgerService) private readonly ledger: LedgerService<unknown, RequestInput<R>>) {}
+    constructor(@Inject(LedgerService) private readonly ledger: LedgerService<unknown, RequestInput<T>>) {}
 
     @MessagePattern(Object.values(table))
-    answer(@OpsRequest(table) request: R): Promise<Answer | undefined> {
+    answer(@OpsRequest(table) request: RequestOf<T>): Promise<Answer | undefined> {
       return this.ledger.submit({ type: 'request', request });
     }
   }
   return RequestController;
 }
 
-interface RequestInput<R> {
+interface RequestInput<T extends RequestTable> {
   readonly type: 'request';
-  readonly request: R;
+  readonly request: RequestOf<T>;
 }
 
 /** Nest's own filter replaces every error by 'Internal server error'; the transport needs the original. */

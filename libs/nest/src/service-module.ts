@@ -1,4 +1,4 @@
-import { Module, type DynamicModule, type InjectionToken, type Provider, type Type } from '@nestjs/common';
+import { Module, type DynamicModule, type Provider, type Type } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
 import type { Need } from '#libs/engine';
 import {
@@ -22,8 +22,9 @@ export const LEDGER_OPTIONS = Symbol('LEDGER_OPTIONS');
 
 /** What a service is, for the process that runs it. */
 export interface ServiceSpec {
-  /** Exports its LedgerService, if it has one. */
-  readonly module: Type;
+  readonly controllers?: readonly Type[];
+  /** Its own, which can inject what every service has. */
+  readonly providers?: readonly Provider[];
   /** Of its micro service, its election and its log lines. */
   readonly name: string;
   readonly version?: string;
@@ -37,29 +38,26 @@ export interface ServiceHost extends Pick<LedgerServiceOptions, 'leaderTtlMs' | 
   readonly settings: Settings;
 }
 
-/** The root of a service's application: its own module, the transport, and what every module can inject. */
+/** The application of a service: its own parts, the transport, and what every service can inject. */
 @Module({})
 export class ServiceModule {
-  static of({ module, name, version = '0.1.0', description }: ServiceSpec, host: ServiceHost): DynamicModule {
+  static of({ name, version = '0.1.0', description, ...own }: ServiceSpec, host: ServiceHost): DynamicModule {
     const { bus, logger, settings, ...tuning } = host;
-    const shared: Provider[] = [
-      { provide: Bus, useValue: bus },
-      { provide: LOGGER, useValue: logger },
-      { provide: SETTINGS, useValue: settings },
-      {
-        provide: LEDGER_OPTIONS,
-        useValue: { ...tuning, snapshotFacts: settings.snapshotFacts, bus, logger } satisfies LedgerServiceOptions,
-      },
-      { provide: ServiceNotes, useValue: new ServiceNotes() },
-      { provide: Blobs, useFactory: () => new Blobs(bus) },
-      { provide: Poison, useFactory: () => new Poison(bus, logger) },
-    ];
     return {
       module: ServiceModule,
-      global: true,
-      imports: [module],
+      controllers: [...(own.controllers ?? [])],
       providers: [
-        ...shared,
+        { provide: Bus, useValue: bus },
+        { provide: LOGGER, useValue: logger },
+        { provide: SETTINGS, useValue: settings },
+        {
+          provide: LEDGER_OPTIONS,
+          useValue: { ...tuning, snapshotFacts: settings.snapshotFacts, bus, logger } satisfies LedgerServiceOptions,
+        },
+        { provide: ServiceNotes, useValue: new ServiceNotes() },
+        { provide: Blobs, useFactory: () => new Blobs(bus) },
+        { provide: Poison, useFactory: () => new Poison(bus, logger) },
+        ...(own.providers ?? []),
         {
           provide: JetStreamServer,
           inject: [ServiceNotes, { token: LedgerService, optional: true }],
@@ -68,26 +66,15 @@ export class ServiceModule {
         },
         { provide: APP_FILTER, useClass: RethrowFilter },
       ],
-      exports: shared.map((provider) => (provider as { readonly provide: InjectionToken }).provide),
     };
   }
 }
 
-/** The provider of a service's LedgerService: `make` gets what `inject` names, and says the core. */
-export function provideLedger<
-  S,
-  I extends object,
-  N extends Need = never,
-  G = never,
-  D extends readonly unknown[] = [],
->(
-  make: (...dependencies: D) => LedgerParts<S, I, N, G>,
-  inject: { readonly [K in keyof D]: InjectionToken<D[K]> } = [] as never,
-): Provider {
-  return {
-    provide: LedgerService,
-    inject: [LEDGER_OPTIONS, ...(inject as readonly InjectionToken[])],
-    useFactory: (options: LedgerServiceOptions, ...dependencies: unknown[]) =>
-      new LedgerService(make(...(dependencies as unknown as D)), options),
-  };
-}
+/** The provider of a service's LedgerService; `partsOf` says the core. */
+export const provideLedger = <S, I extends object, N extends Need = never, G = never>(
+  partsOf: (settings: Settings) => LedgerParts<S, I, N, G>,
+): Provider => ({
+  provide: LedgerService,
+  inject: [LEDGER_OPTIONS, SETTINGS],
+  useFactory: (options: LedgerServiceOptions, settings: Settings) => new LedgerService(partsOf(settings), options),
+});

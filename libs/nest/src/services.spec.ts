@@ -3,7 +3,7 @@ import { SILENT, settingsFrom } from '#libs/process';
 import { natsFixture, until } from '#libs/testing';
 import { connectBus, Ledger, ServiceNotes, type Bus } from '#libs/nats';
 import { connectFleet, type FleetClient } from '#libs/client';
-import { CounterModule, heard, WithoutLedgerModule } from './counter.module.fixture.js';
+import { counterSpec, heard } from './counter.fixture.js';
 import { startService, startServices, type RunningService } from './services.js';
 
 const LEADER_TTL_MS = 1_500;
@@ -15,15 +15,12 @@ describe('a service with Nest', () => {
   let fleet: FleetClient;
 
   const started = async (): Promise<RunningService> => {
-    const service = await startService(
-      { module: CounterModule, name: 'scheduler', description: '' },
-      {
-        settings: settingsFrom({}),
-        connection: { servers: nats.server.url },
-        logger: SILENT,
-        leaderTtlMs: LEADER_TTL_MS,
-      },
-    );
+    const service = await startService(counterSpec('scheduler'), {
+      settings: settingsFrom({}),
+      connection: { servers: nats.server.url },
+      logger: SILENT,
+      leaderTtlMs: LEADER_TTL_MS,
+    });
     services.push(service);
     return service;
   };
@@ -192,7 +189,7 @@ describe('a service with Nest', () => {
   });
 
   it('shares its connection and its reading of the ledger with the others of its process', async () => {
-    const specs = ['scheduler', 'scheduler-2'].map((name) => ({ module: CounterModule, name, description: '' }));
+    const specs = ['scheduler', 'scheduler-2'].map(counterSpec);
     const { services: both, close } = await startServices(specs, {
       settings: settingsFrom({}),
       connection: { servers: nats.server.url },
@@ -211,7 +208,7 @@ describe('a service with Nest', () => {
   it('starts without a ledger where it has none, and calls nothing an error', async () => {
     const errors: string[] = [];
     const service = await startService(
-      { module: WithoutLedgerModule, name: 'gateway', description: '' },
+      { name: 'gateway', description: '' },
       {
         settings: settingsFrom({}),
         connection: { servers: nats.server.url },

@@ -1,8 +1,8 @@
-import { Module, type Provider } from '@nestjs/common';
+import type { Provider } from '@nestjs/common';
 import { Bus, LedgerService, ServiceNotes } from '#libs/nats';
-import { LOGGER, provideLedger, requestController, SETTINGS, type RequestTable, type ServiceSpec } from '#libs/nest';
+import { LOGGER, provideLedger, requestController, SETTINGS, type ServiceSpec } from '#libs/nest';
 import type { Logger, Settings } from '#libs/process';
-import { drainCore, type Input, type Request, type State } from './core/index.js';
+import { drainCore, REQUESTS, type Input, type State } from './core/index.js';
 
 /** Loaded only where it is asked for: the client of Kubernetes is large. */
 const DRAINER: Provider = {
@@ -26,21 +26,9 @@ const DRAINER: Provider = {
   },
 };
 
-/** What other tools may tell the drain service. */
-const REQUESTS: RequestTable<Request> = { drained: 'ops.node.drained' };
-
-@Module({
-  controllers: [requestController(REQUESTS)],
-  providers: [
-    provideLedger(({ drainStrategy }: Settings) => ({ core: drainCore(drainStrategy) }), [SETTINGS]),
-    DRAINER,
-  ],
-  exports: [LedgerService],
-})
-class DrainModule {}
-
 export const service: ServiceSpec = {
-  module: DrainModule,
   name: 'drain',
   description: 'drains nodes before they change',
+  controllers: [requestController(REQUESTS)],
+  providers: [provideLedger(({ drainStrategy }) => ({ core: drainCore(drainStrategy) })), DRAINER],
 };

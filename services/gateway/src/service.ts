@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { Module, type Provider } from '@nestjs/common';
+import type { Provider } from '@nestjs/common';
 import { Bus, DEFAULT_LEADER_TTL_MS, ServiceNotes, type LedgerServiceOptions } from '#libs/nats';
 import { LEDGER_OPTIONS, LOGGER, SETTINGS, type ServiceSpec } from '#libs/nest';
 import { Kube, slownessNote } from '#libs/kube';
@@ -33,11 +33,8 @@ const GATEWAY: Provider = {
   },
 };
 
-@Module({ providers: [GATEWAY] })
-class GatewayModule {}
-
 export const service: ServiceSpec = {
-  module: GatewayModule,
   name: 'gateway',
   description: 'publishes Kubernetes custom resources as changes, and reports progress in their status',
+  providers: [GATEWAY],
 };

@@ -1,8 +1,8 @@
-import { Module, type Provider } from '@nestjs/common';
+import type { Provider } from '@nestjs/common';
 import { Bus, LedgerService, ServiceNotes } from '#libs/nats';
-import { LOGGER, provideLedger, requestController, SETTINGS, type RequestTable, type ServiceSpec } from '#libs/nest';
+import { LOGGER, provideLedger, requestController, SETTINGS, type ServiceSpec } from '#libs/nest';
 import type { Logger, Settings } from '#libs/process';
-import { inventoryCore, type Input, type Request, type State } from './core/index.js';
+import { inventoryCore, REQUESTS, type Input, type State } from './core/index.js';
 import { InventoryController } from './shell/inventory.controller.js';
 import { NodeObjects } from './shell/node-objects.js';
 import { Pace } from './shell/pace.js';
@@ -25,18 +25,14 @@ const NODE_OBJECTS: Provider = {
   },
 };
 
-/** What people and tools may ask the inventory. */
-const REQUESTS: RequestTable<Request> = { list: 'ops.node.list', get: 'ops.node.get', remove: 'ops.node.remove' };
-
-@Module({
+export const service: ServiceSpec = {
+  name: 'inventory',
+  description: 'tracks which nodes exist',
   controllers: [InventoryController, requestController(REQUESTS)],
   providers: [
-    provideLedger(
-      ({ silentAfterMs, heartbeatsPerSecond, nodeSource }: Settings) => ({
-        core: inventoryCore({ silentAfterMs, heartbeatsPerSecond, kubernetes: nodeSource === 'kubernetes' }),
-      }),
-      [SETTINGS],
-    ),
+    provideLedger(({ silentAfterMs, heartbeatsPerSecond, nodeSource }) => ({
+      core: inventoryCore({ silentAfterMs, heartbeatsPerSecond, kubernetes: nodeSource === 'kubernetes' }),
+    })),
     {
       provide: Pace,
       inject: [Bus, SETTINGS],
@@ -44,12 +40,4 @@ const REQUESTS: RequestTable<Request> = { list: 'ops.node.list', get: 'ops.node.
     },
     NODE_OBJECTS,
   ],
-  exports: [LedgerService],
-})
-class InventoryModule {}
-
-export const service: ServiceSpec = {
-  module: InventoryModule,
-  name: 'inventory',
-  description: 'tracks which nodes exist',
 };

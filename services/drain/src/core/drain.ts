@@ -14,17 +14,13 @@ import {
   type FactTable,
   type Now,
 } from '#libs/engine';
+import type { RequestOf } from '#libs/manifests';
 import { blockerOf, State, type Block, type Drain, type Strategy } from './state.js';
 import { view, writtenBlock } from './views.js';
 
-/** Requests of people and tools under `ops.node`. */
-export type Request = {
-  readonly op: 'drained';
-  readonly node: string;
-  readonly lease: string;
-  readonly evicted: number;
-  readonly by: string;
-};
+/** What other tools may tell the drain service. */
+export const REQUESTS = { drained: 'ops.node.drained' } as const;
+type Request = RequestOf<typeof REQUESTS>;
 
 interface OfLease {
   readonly node: string;
@@ -82,14 +78,7 @@ const FACTS: FactTable<State> = {
     const { node, pool, change, lease, drainMs, drain: how = {}, at: since } = fact;
     const reboots = fact.actions.some(({ kind }) => kind === 'reboot');
     const granted = { node, pool, change, lease, drainMs, how, reboots, since, sinceMs: readMs, termsMs: readMs };
-    put(state, {
-      ...granted,
-      phase: 'draining',
-      amended: 0,
-      cordoned: false,
-      pods: 0,
-      blocked: undefined,
-    });
+    put(state, { ...granted, phase: 'draining', amended: 0, cordoned: false, pods: 0, blocked: undefined });
   },
   // The drain settings of the pool have changed: the drain in progress continues with the new ones.
   'node.lease.amended': (state, fact, { readMs: termsMs }) => {
@@ -130,8 +119,7 @@ function move(state: State, fact: OfLease & { readonly at: string }, phase: Drai
 
 function put(state: State, drain: Drain): void {
   state.drains.set(drain.node, drain);
-  if (drain.phase === 'stopped' || drain.phase === 'uncordoned') state.open.delete(drain.node);
-  else state.open.add(drain.node);
+  state.open.toggle(drain.node, drain.phase !== 'stopped' && drain.phase !== 'uncordoned');
   state.touched.add(viewKey('drains', nodeToken(drain.node)));
 }
 

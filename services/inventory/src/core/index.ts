@@ -1,4 +1,4 @@
-export type { Input, Request } from './inputs.js';
+export { REQUESTS, type Input, type Request } from './inputs.js';
 export { hear, inventoryCore, type Settings } from './inventory.js';
 export { forgetNodes, isAnotherCluster, kubernetesNode, noteAnnounced, noteListed, noteNode } from './kubernetes.js';
 export { askedPaceMs, paceFor } from './pace.js';

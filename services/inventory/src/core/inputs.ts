@@ -1,18 +1,11 @@
 import type { NodeReport } from '#libs/contracts';
 import type { Draft } from '#libs/engine';
+import type { RequestOf } from '#libs/manifests';
 import type { State } from './state.js';
 
-/** Requests of people under `ops.node`. */
-export type Request =
-  | { readonly op: 'list'; readonly cursor: string; readonly limit: number }
-  | { readonly op: 'get'; readonly node: string }
-  | {
-      readonly op: 'remove';
-      readonly node: string;
-      readonly force: boolean;
-      readonly by: string;
-      readonly reason: string;
-    };
+/** What people and tools may ask the inventory. */
+export const REQUESTS = { list: 'ops.node.list', get: 'ops.node.get', remove: 'ops.node.remove' } as const;
+export type Request = RequestOf<typeof REQUESTS>;
 
 export type Input =
   | { readonly type: 'announced'; readonly report: NodeReport }

@@ -1,39 +1,29 @@
 import type { Action, Fragment, NodeReport } from '#libs/contracts';
 import type { Need } from '#libs/engine';
+import type { RequestOf } from '#libs/manifests';
 
 /** What the scheduler receives besides the ledger. */
 export type Input =
   | { readonly type: 'report'; readonly sequence: number; readonly report: NodeReport }
   | { readonly type: 'request'; readonly request: Request };
 
-/** Requests of people and tools under `ops.`. */
-export type Request =
-  | { readonly op: 'rollout.list'; readonly cursor: string; readonly limit: number }
-  | { readonly op: 'rollout.get'; readonly change: string; readonly cursor: string; readonly limit: number }
-  | {
-      readonly op: 'rollout.pause' | 'rollout.resume' | 'rollout.abort';
-      readonly change: string;
-      readonly by: string;
-      readonly reason: string;
-    }
-  | { readonly op: 'node.why'; readonly node: string }
-  | { readonly op: 'node.skip'; readonly node: string; readonly by: string; readonly reason: string }
-  | { readonly op: 'pool.list'; readonly cursor: string; readonly limit: number }
-  | { readonly op: 'pool.get'; readonly pool: string }
-  | {
-      readonly op: 'pool.take';
-      readonly node: string;
-      readonly pool?: string;
-      readonly owner: string;
-      readonly reason: string;
-      readonly by: string;
-      readonly forMs?: number;
-    }
-  | { readonly op: 'pool.give'; readonly node: string; readonly owner: string; readonly by: string };
+/** What people and tools may ask the scheduler. */
+export const REQUESTS = {
+  'rollout.list': 'ops.rollout.list',
+  'rollout.get': 'ops.rollout.get',
+  'rollout.pause': 'ops.rollout.pause',
+  'rollout.resume': 'ops.rollout.resume',
+  'rollout.abort': 'ops.rollout.abort',
+  'node.why': 'ops.node.why',
+  'node.skip': 'ops.node.skip',
+  'pool.list': 'ops.pool.list',
+  'pool.get': 'ops.pool.get',
+  'pool.take': 'ops.pool.take',
+  'pool.give': 'ops.pool.give',
+} as const;
+export type Request = RequestOf<typeof REQUESTS>;
 
-/**
- * The actions that a node needs for a lease, planned from the contents of both configs, outside the core.
- */
+/** The actions that a node needs for a lease, planned from the contents of both configs, outside the core. */
 export interface PlanNeed extends Need {
   readonly node: string;
   readonly labels: Readonly<Record<string, string>>;

@@ -1,3 +1,3 @@
 export { validatorCore } from './validator.js';
-export type { Input, Request, ReviewNeed, ReviewResult } from './inputs.js';
+export { REQUESTS, type Input, type ReviewNeed, type ReviewResult } from './inputs.js';
 export type { State } from './state.js';

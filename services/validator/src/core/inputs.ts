@@ -1,13 +1,13 @@
 import type { Reason, Targets } from '#libs/contracts';
 import type { Need } from '#libs/engine';
+import type { RequestOf } from '#libs/manifests';
 
 /** What the validator receives besides the ledger. */
 export type Input = { readonly type: 'request'; readonly request: Request };
 
-/** Requests of people under `ops.known-bad`. */
-export type Request =
-  | { readonly op: 'list'; readonly cursor: string; readonly limit: number }
-  | { readonly op: 'clear'; readonly hash: string; readonly by: string; readonly reason: string };
+/** What people and tools may ask the validator. */
+export const REQUESTS = { list: 'ops.known-bad.list', clear: 'ops.known-bad.clear' } as const;
+export type Request = RequestOf<typeof REQUESTS>;
 
 /** Reading the configs and checking them. */
 export type ReviewNeed =
