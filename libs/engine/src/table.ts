@@ -147,6 +147,12 @@ export class SortedSet {
     this.log.note(() => this.add(item));
   }
 
+  /** Adds or deletes the item. */
+  toggle(item: string, isMember: boolean): void {
+    if (isMember) this.add(item);
+    else this.delete(item);
+  }
+
   has(item: string): boolean {
     return this.items[this.place(item)] === item;
   }

@@ -42,11 +42,8 @@ export function poolBudget(state: State, pool: string): number {
 
 export const poolPolicy = (state: State, pool: string): PoolPolicy => state.pools.get(pool) ?? DEFAULT_POOL;
 
-/** An index that is derived from single nodes and updated whenever one changes. */
-interface NodeIndex {
-  /** `sequence` orders new places in a queue. */
-  update(state: State, before: NodeState | undefined, after: NodeState, sequence: number): void;
-}
+/** Updates an index when a node changes. `sequence` orders new places in a queue. */
+type NodeIndex = (state: State, before: NodeState | undefined, after: NodeState, sequence: number) => void;
 
 /** Writes a node and updates every index. */
 export function putNode(state: State, changed: NodeState, sequence: number): void {
@@ -54,19 +51,17 @@ export function putNode(state: State, changed: NodeState, sequence: number): voi
   const node = changed.alsoIn.length > 0 && !isUnavailable(changed) ? { ...changed, alsoIn: [] } : changed;
   const before = state.nodes.get(node.node);
   state.nodes.set(node.node, node);
-  for (const index of NODE_INDEXES) index.update(state, before, node, sequence);
+  for (const update of NODE_INDEXES) update(state, before, node, sequence);
   state.touched.add(viewKey('status', nodeToken(node.node)));
   state.touched.add(viewKey('pools', node.pool));
 }
 
 /** How many nodes a pool has. */
-const members: NodeIndex = {
-  update(state, before, after) {
-    const [old, now] = [memberOf(before), memberOf(after)];
-    if (old === now) return;
-    if (old !== undefined) addMembers(state, old, -1);
-    if (now !== undefined) addMembers(state, now, 1);
-  },
+const members: NodeIndex = (state, before, after) => {
+  const [old, now] = [memberOf(before), memberOf(after)];
+  if (old === now) return;
+  if (old !== undefined) addMembers(state, old, -1);
+  if (now !== undefined) addMembers(state, now, 1);
 };
 const memberOf = (node: NodeState | undefined): string | undefined => (node?.joined === true ? node.pool : undefined);
 
@@ -76,25 +71,21 @@ function addMembers(state: State, pool: string, by: number): void {
 }
 
 /** The silent members of a pool. */
-const silent: NodeIndex = {
-  update(state, before, after) {
-    const [old, now] = [silentIn(before), silentIn(after)];
-    if (old === now) return;
-    if (old !== undefined) state.poolSet(old).silent.delete(after.node);
-    if (now !== undefined) state.poolSet(now).silent.add(after.node);
-  },
+const silent: NodeIndex = (state, before, after) => {
+  const [old, now] = [silentIn(before), silentIn(after)];
+  if (old === now) return;
+  if (old !== undefined) state.poolSet(old).silent.delete(after.node);
+  if (now !== undefined) state.poolSet(now).silent.add(after.node);
 };
 const silentIn = (node: NodeState | undefined): string | undefined =>
   node?.silent === true ? memberOf(node) : undefined;
 
 /** The nodes that count against the budget of a pool. */
-const unavailable: NodeIndex = {
-  update(state, before, after) {
-    const [old, now] = [poolsOfUnavailable(before), poolsOfUnavailable(after)];
-    for (const pool of old) if (!now.includes(pool)) state.poolSet(pool).unavailable.delete(after.node);
-    for (const pool of now) if (!old.includes(pool)) state.poolSet(pool).unavailable.add(after.node);
-    for (const pool of [...old, ...now]) state.touched.add(viewKey('pools', pool));
-  },
+const unavailable: NodeIndex = (state, before, after) => {
+  const [old, now] = [poolsOfUnavailable(before), poolsOfUnavailable(after)];
+  for (const pool of old) if (!now.includes(pool)) state.poolSet(pool).unavailable.delete(after.node);
+  for (const pool of now) if (!old.includes(pool)) state.poolSet(pool).unavailable.add(after.node);
+  for (const pool of [...old, ...now]) state.touched.add(viewKey('pools', pool));
 };
 const poolsOfUnavailable = (node: NodeState | undefined): readonly string[] =>
   node === undefined || !isUnavailable(node)
@@ -102,14 +93,11 @@ const poolsOfUnavailable = (node: NodeState | undefined): readonly string[] =>
     : [...new Set([node.pool, ...(node.lease === undefined ? [] : [node.lease.pool]), ...node.alsoIn])];
 
 /** Leases whose appliers are working, by deadline; and leases that need a decision. */
-const leases: NodeIndex = {
-  update(state, before, after) {
-    const [old, now] = [deadlineKey(before), deadlineKey(after)];
-    if (old !== undefined) state.working.delete(old);
-    if (now !== undefined) state.working.add(now);
-    if (after.lease === undefined || now !== undefined) state.attended.delete(after.node);
-    else state.attended.add(after.node);
-  },
+const leases: NodeIndex = (state, before, after) => {
+  const [old, now] = [deadlineKey(before), deadlineKey(after)];
+  if (old !== undefined) state.working.delete(old);
+  if (now !== undefined) state.working.add(now);
+  state.attended.toggle(after.node, after.lease !== undefined && now === undefined);
 };
 
 /** The deadline of a lease that needs no decision before it, unless the node reports. */
@@ -121,39 +109,27 @@ function deadlineKey(node: NodeState | undefined): string | undefined {
 export const deadlineMsOf = (key: string): number => Number(key.slice(0, key.indexOf('|')));
 
 /** Taken nodes that are given back automatically. */
-const borrowed: NodeIndex = {
-  update(state, _, { node, taken }) {
-    if (taken === undefined || taken.forMs === 0) state.borrowed.delete(node);
-    else state.borrowed.add(node);
-  },
-};
+const borrowed: NodeIndex = (state, _, { node, taken }) =>
+  state.borrowed.toggle(node, taken !== undefined && taken.forMs !== 0);
 
 /** Fresh nodes that have never had a lease. */
-const fresh: NodeIndex = {
-  update(state, _, { node, report, leases: count }) {
-    if (report?.fresh === true && count === 0) state.fresh.set(node, true);
-    else state.fresh.delete(node);
-  },
+const fresh: NodeIndex = (state, _, { node, report, leases: count }) => {
+  if (report?.fresh === true && count === 0) state.fresh.set(node, true);
+  else state.fresh.delete(node);
 };
 
 /** Ended rollouts that deferred the node. */
-const deferred: NodeIndex = {
-  update(state, _, after) {
-    if (after.deferred === undefined && state.deferredBy.has(after.node)) noLongerDeferred(state, after.node);
-  },
+const deferred: NodeIndex = (state, _, after) => {
+  if (after.deferred === undefined && state.deferredBy.has(after.node)) noLongerDeferred(state, after.node);
 };
 
 /** The queues of pools. */
-const queues: NodeIndex = {
-  update: (state, _, after, sequence) => placeNode(state, after, sequence),
-};
+const queues: NodeIndex = (state, _, after, sequence) => placeNode(state, after, sequence);
 
 /** The tallies of rollouts. A lease also counts in its own rollout if the node is no longer a target there. */
-const tallies: NodeIndex = {
-  update(state, before, after) {
-    for (const change of new Set([after.change, after.lease?.change, before?.lease?.change]))
-      if (change !== undefined && change !== '') countTarget(state, change, after.node);
-  },
+const tallies: NodeIndex = (state, before, after) => {
+  for (const change of new Set([after.change, after.lease?.change, before?.lease?.change]))
+    if (change !== undefined && change !== '') countTarget(state, change, after.node);
 };
 
 /** The order matters: later indexes depend on earlier ones. */
@@ -164,8 +140,7 @@ const RANK = { escalated: 0, corrective: 1, rollback: 2, forward: 3, join: 3, re
 function placeNode(state: State, node: NodeState, sequence: number): void {
   const before = state.places.get(node.node);
   const want = wantOf(state, node);
-  if (want?.change === '' && node.retry?.kind === 'later') state.backingOff.add(node.node);
-  else state.backingOff.delete(node.node);
+  state.backingOff.toggle(node.node, want?.change === '' && node.retry?.kind === 'later');
   const wanted = want === undefined || isHeld(node, want) ? undefined : want;
   const unavailable = isUnavailable(node);
   if (
@@ -212,10 +187,8 @@ export function countTarget(state: State, change: string, name: string): void {
   const tally = classOf(rollout, target, node);
   const untouched = tally === 'settled' && target.outcome === undefined && node.lease?.change !== change;
   const now: TargetCount = { tally, pool: node.pool, untouched };
-  if (blockedBecause(state, rollout, target, node) === undefined) state.blocked.delete(key);
-  else state.blocked.add(key);
-  if (target.deferred !== undefined || wentWrong(target)) state.troubled.add(key);
-  else state.troubled.delete(key);
+  state.blocked.toggle(key, blockedBecause(state, rollout, target, node) !== undefined);
+  state.troubled.toggle(key, target.deferred !== undefined || wentWrong(target));
   state.touched.add(viewKey('rollouts', change));
   if (before?.tally === tally && before.pool === now.pool && before.untouched === untouched) return;
   if (before !== undefined) count(state, change, before, -1);
@@ -266,12 +239,7 @@ export function recountRollout(state: State, change: string, sequence: number): 
  */
 export function assignPool(state: State, node: NodeState): NodeState {
   const selectedBy = noteSelecting(state, node);
-  return node.joined
-    ? moved(
-        node,
-        choosePool(selectedBy, (pool) => tieBudget(state, pool)),
-      )
-    : node;
+  return node.joined ? chosen(state, node, selectedBy) : node;
 }
 
 /** Updates which pools select a node. */
@@ -280,8 +248,7 @@ export function noteSelecting(state: State, node: NodeState): readonly string[] 
   for (const pool of state.selectedBy.get(node.node) ?? [])
     state.selected.set(pool, (state.selected.get(pool) ?? 0) - 1);
   for (const pool of selectedBy) state.selected.set(pool, (state.selected.get(pool) ?? 0) + 1);
-  if (selectedBy.length > 1) state.manyPools.add(node.node);
-  else state.manyPools.delete(node.node);
+  state.manyPools.toggle(node.node, selectedBy.length > 1);
   state.selectedBy.set(node.node, selectedBy);
   return selectedBy;
 }
@@ -289,7 +256,9 @@ export function noteSelecting(state: State, node: NodeState): readonly string[] 
 const tieBudget = (state: State, pool: string): number =>
   budgetOf(poolPolicy(state, pool), state.selected.get(pool) ?? 0);
 
-function moved(node: NodeState, pool: string): NodeState {
+/** The node in the pool that it belongs to, of those that select it. */
+function chosen(state: State, node: NodeState, selectedBy: readonly string[]): NodeState {
+  const pool = choosePool(selectedBy, (name) => tieBudget(state, name));
   if (pool === node.pool) return node;
   const alsoIn = isUnavailable(node) ? [...new Set([...node.alsoIn, node.pool])].filter((name) => name !== pool) : [];
   return { ...node, pool, alsoIn };
@@ -299,12 +268,8 @@ function moved(node: NodeState, pool: string): NodeState {
 export function reassignShared(state: State, sequence: number): void {
   for (const name of [...state.manyPools]) {
     const node = state.nodes.get(name);
-    const selectedBy = state.selectedBy.get(name) ?? [];
     if (node === undefined) continue;
-    const now = moved(
-      node,
-      choosePool(selectedBy, (pool) => tieBudget(state, pool)),
-    );
+    const now = chosen(state, node, state.selectedBy.get(name) ?? []);
     if (now !== node) putNode(state, now, sequence);
   }
 }

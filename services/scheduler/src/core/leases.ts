@@ -155,9 +155,7 @@ function advanceDrain(draft: SchedulerDraft, node: NodeState, lease: DrainingLea
   endDrain(draft, node.node, lease, lease.defers ? 'deferred' : 'failed', reason);
 }
 
-/**
- * The drain settings of the pool have changed. They apply to the drain in progress, and its timer starts over.
- */
+/** The drain settings of the pool have changed. They apply to the drain in progress, and its timer starts over. */
 function amend(draft: SchedulerDraft, node: string, lease: Lease, says: string): void {
   const { drainMs, drain } = poolPolicy(draft.state, says);
   const written = Object.keys(drain).length > 0 ? { drain: drain as Fragment['spec'] } : {};
