@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { V1CustomResourceDefinition } from '@kubernetes/client-node';
 import { FIELD_MANAGER, type KubeConnection } from './connection.js';
 import { isKubeStatus } from './errors.js';
 
@@ -19,12 +20,6 @@ export interface DefinitionState {
   readonly release: string;
 }
 
-interface RawDefinition {
-  readonly metadata?: { readonly annotations?: Readonly<Record<string, string>> };
-  readonly spec?: unknown;
-  readonly status?: { readonly conditions?: readonly { readonly type?: string; readonly status?: string }[] };
-}
-
 /** On a definition: the version of Sluice that it came with. */
 const VERSION_MARK = 'sluice.dev/version';
 const COLLECTION = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
@@ -34,13 +29,13 @@ const POLL_MS = 50;
 export async function lookAtDefinition(connection: KubeConnection, wanted: WantedDefinition): Promise<DefinitionState> {
   const { name } = wanted.metadata;
   try {
-    const { metadata, spec } = (await connection.get(`${COLLECTION}/${name}`)) as RawDefinition;
+    const { metadata, spec } = (await connection.get(`${COLLECTION}/${name}`)) as V1CustomResourceDefinition;
     const {
       [VERSION_MARK]: version = '',
       'meta.helm.sh/release-name': release,
       'meta.helm.sh/release-namespace': namespace,
     } = metadata?.annotations ?? {};
-    const { spec: then } = (await apply(connection, wanted, '&dryRun=All')) as RawDefinition;
+    const { spec: then } = (await apply(connection, wanted, '&dryRun=All')) as V1CustomResourceDefinition;
     return {
       name,
       state: JSON.stringify(then) === JSON.stringify(spec) ? 'same' : 'different',
@@ -63,7 +58,7 @@ export async function applyDefinition(
   const annotations = { [VERSION_MARK]: version };
   await apply(connection, { ...wanted, metadata: { ...wanted.metadata, annotations } } as WantedDefinition);
   for (;;) {
-    const { status } = (await connection.get(`${COLLECTION}/${wanted.metadata.name}`)) as RawDefinition;
+    const { status } = (await connection.get(`${COLLECTION}/${wanted.metadata.name}`)) as V1CustomResourceDefinition;
     if (status?.conditions?.some((one) => one.type === 'Established' && one.status === 'True') === true) return;
     await sleep(POLL_MS, undefined, { signal });
   }

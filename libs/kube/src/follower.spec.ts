@@ -1,7 +1,8 @@
+import type { V1Node } from '@kubernetes/client-node';
 import { ApiGate, describeOnKube, nodePath, until } from '#libs/testing';
 import { KubeConnection } from './connection.js';
 import { Follower, type FollowerOptions } from './follower.js';
-import { nodeOf, type RawNode } from './nodes.js';
+import { nodeOf } from './nodes.js';
 
 /** Nodes as a follower makes them out, and what it was told. */
 class Sight {
@@ -9,10 +10,10 @@ class Sight {
   lists = 0;
   broken = false;
   thrown = 0;
-  readonly follower: Follower<RawNode>;
+  readonly follower: Follower<V1Node>;
 
-  constructor(connection: KubeConnection, more: Partial<FollowerOptions<RawNode>> = {}) {
-    this.follower = new Follower<RawNode>({
+  constructor(connection: KubeConnection, more: Partial<FollowerOptions<V1Node>> = {}) {
+    this.follower = new Follower<V1Node>({
       connection,
       path: '/api/v1/nodes',
       pick: (raw) => raw,
@@ -36,7 +37,7 @@ class Sight {
     }).start();
   }
 
-  private note(raw: RawNode): void {
+  private note(raw: V1Node): void {
     const { name, labels } = nodeOf(raw);
     this.nodes.set(name, labels['seen'] ?? '');
   }
@@ -68,7 +69,7 @@ describeOnKube('a follower', (world) => {
   const watches = (): number => gate.asked.filter((line) => line.includes('watch=1')).length;
   const lists = (): number => gate.asked.filter((line) => line.includes('limit=')).length;
   /** Follows, with a node that it has seen. */
-  const follow = async (more: Partial<FollowerOptions<RawNode>> = {}): Promise<Sight> => {
+  const follow = async (more: Partial<FollowerOptions<V1Node>> = {}): Promise<Sight> => {
     await world.scene.node(name(1), { seen: 'first' });
     sight = new Sight(connection, more);
     await until(() => seen(1) === 'first', 'the node is seen');

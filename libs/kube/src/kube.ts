@@ -1,3 +1,4 @@
+import type { V1Node } from '@kubernetes/client-node';
 import type { Logger } from '#libs/process';
 import { KubeConnection, type KubeOptions } from './connection.js';
 import {
@@ -13,7 +14,7 @@ import { applyDefinition, lookAtDefinition, readSchemas } from './definitions.js
 import { deletePod, evictPod, type RawBudget } from './eviction.js';
 import { tellEvent } from './events.js';
 import { Follower, type FollowerOptions } from './follower.js';
-import { nodeOf, readNode, writeNode, type KubeNode, type RawNode } from './nodes.js';
+import { nodeOf, readNode, writeNode, type KubeNode } from './nodes.js';
 import type { RawList, RawObject } from './objects.js';
 import { podsOn, podsQuery } from './pods.js';
 import type { Right } from './rights.js';
@@ -76,7 +77,7 @@ export class Kube {
 
   /** The names of the Nodes, up to so many, in order. */
   async nodeNames(most: number): Promise<readonly string[]> {
-    const { items = [] } = (await this.connection.get(`/api/v1/nodes?limit=${most}`)) as RawList<RawNode>;
+    const { items = [] } = (await this.connection.get(`/api/v1/nodes?limit=${most}`)) as RawList<V1Node>;
     return items.map(({ metadata }) => metadata?.name ?? '');
   }
 
@@ -106,7 +107,7 @@ export class Kube {
 
   /** Follows all Nodes, of each of which `pick` says what to keep; returns how to stop that. */
   followNodes<K>({ pick, listed, heard }: NodeListener<K>, logger?: Logger): () => void {
-    return this.follow<RawNode, readonly [string, K]>({
+    return this.follow<V1Node, readonly [string, K]>({
       path: '/api/v1/nodes',
       logger,
       pick: (raw) => [raw.metadata?.name ?? '', pick(nodeOf(raw))],

@@ -1,6 +1,6 @@
+import type { V1Node } from '@kubernetes/client-node';
 import { isKubeStatus, outcomeOf } from './errors.js';
 import type { KubeConnection } from './connection.js';
-import type { RawObject } from './objects.js';
 
 /** A Node object, as it was read. */
 export interface KubeNode {
@@ -16,11 +16,6 @@ export interface KubeNode {
   readonly ready: boolean;
 }
 
-export interface RawNode extends RawObject {
-  readonly spec?: { readonly unschedulable?: boolean };
-  readonly status?: { readonly conditions?: readonly { readonly type?: string; readonly status?: string }[] };
-}
-
 /** What to change of a Node: null takes an annotation away. */
 export interface NodeChange {
   readonly unschedulable?: boolean;
@@ -32,7 +27,7 @@ export type WriteOutcome = 'written' | 'overtaken' | 'gone';
 
 export const nodePath = (name: string): string => `/api/v1/nodes/${encodeURIComponent(name)}`;
 
-export function nodeOf(raw: RawNode): KubeNode {
+export function nodeOf(raw: V1Node): KubeNode {
   const {
     name = '',
     uid = '',
@@ -41,8 +36,8 @@ export function nodeOf(raw: RawNode): KubeNode {
     labels = {},
     managedFields = [],
   } = raw.metadata ?? {};
-  const setters = managedFields.filter(
-    ({ fieldsV1 }) => (fieldsV1?.['f:spec'] as Record<string, unknown> | undefined)?.['f:unschedulable'] !== undefined,
+  const setters = managedFields.filter(({ fieldsV1 }) =>
+    Object.hasOwn((fieldsV1 as Readonly<Record<string, object>> | undefined)?.['f:spec'] ?? {}, 'f:unschedulable'),
   );
   return {
     name,
@@ -59,7 +54,7 @@ export function nodeOf(raw: RawNode): KubeNode {
 /** The Node as the API server has it now, not as some cache had it; undefined when there is none. */
 export async function readNode(connection: KubeConnection, name: string): Promise<KubeNode | undefined> {
   try {
-    return nodeOf((await connection.get(nodePath(name))) as RawNode);
+    return nodeOf((await connection.get(nodePath(name))) as V1Node);
   } catch (error) {
     if (isKubeStatus(error, 404)) return undefined;
     throw error;

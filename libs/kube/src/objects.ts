@@ -1,28 +1,8 @@
-/** What of an object of the API server this library reads; all of it is somebody else's to write. */
+import type { V1ObjectMeta } from '@kubernetes/client-node';
+
+/** An object as the API server sends it. The types are those of the client, but times are texts: it is plain JSON. */
 export interface RawObject {
-  readonly metadata?: {
-    readonly name?: string;
-    readonly namespace?: string;
-    readonly uid?: string;
-    readonly resourceVersion?: string;
-    readonly generation?: number;
-    readonly creationTimestamp?: string;
-    readonly deletionTimestamp?: string;
-    readonly deletionGracePeriodSeconds?: number;
-    readonly labels?: Readonly<Record<string, string>>;
-    readonly annotations?: Readonly<Record<string, string>>;
-    readonly finalizers?: readonly string[];
-    readonly ownerReferences?: readonly {
-      readonly kind?: string;
-      readonly name?: string;
-      readonly controller?: boolean;
-    }[];
-    readonly managedFields?: readonly {
-      readonly manager?: string;
-      readonly subresource?: string;
-      readonly fieldsV1?: Readonly<Record<string, unknown>>;
-    }[];
-  };
+  readonly metadata?: V1ObjectMeta;
 }
 
 export interface RawList<T extends RawObject> {

@@ -1,12 +1,11 @@
+import type { V1Pod, V1PodSpec } from '@kubernetes/client-node';
+import type { PodFeatures } from '#libs/manifests';
 import type { KubeConnection } from './connection.js';
-import type { RawObject } from './objects.js';
 
 /** A pod, as far as a drain asks for it. */
-export interface KubePod {
-  readonly namespace: string;
+export interface KubePod extends PodFeatures {
   readonly name: string;
   readonly uid: string;
-  readonly labels: Readonly<Record<string, string>>;
   /** Kind of the object that controls it; undefined for none. */
   readonly controller: string | undefined;
   /** Of a static pod: the kubelet's own, which the API server only mirrors. */
@@ -16,33 +15,13 @@ export interface KubePod {
   readonly finished: boolean;
   /** It was told to end. */
   readonly ending: boolean;
-  readonly priority: number;
-  /** The extended resources that it asks for, such as `example.com/nic`. */
-  readonly resources: readonly string[];
   readonly graceSeconds: number;
-}
-
-interface RawContainer {
-  readonly resources?: {
-    readonly requests?: Readonly<Record<string, string>>;
-    readonly limits?: Readonly<Record<string, string>>;
-  };
-}
-interface RawPod extends RawObject {
-  readonly spec?: {
-    readonly priority?: number;
-    readonly terminationGracePeriodSeconds?: number;
-    readonly volumes?: readonly { readonly emptyDir?: object }[];
-    readonly containers?: readonly RawContainer[];
-    readonly initContainers?: readonly RawContainer[];
-  };
-  readonly status?: { readonly phase?: string };
 }
 
 const MIRROR = 'kubernetes.io/config.mirror';
 const DEFAULT_GRACE_SECONDS = 30;
 
-export function podOf(raw: RawPod): KubePod {
+export function podOf(raw: V1Pod): KubePod {
   const {
     name = '',
     namespace = '',
@@ -58,7 +37,7 @@ export function podOf(raw: RawPod): KubePod {
     volumes = [],
     containers = [],
     initContainers = [],
-  } = raw.spec ?? {};
+  }: Partial<V1PodSpec> = raw.spec ?? {};
   const asked = [...containers, ...initContainers].flatMap(({ resources = {} }) => [
     ...Object.keys(resources.requests ?? {}),
     ...Object.keys(resources.limits ?? {}),
@@ -84,7 +63,7 @@ export const podsQuery = (node: string): string => `fieldSelector=${encodeURICom
 /** The pods of a node as the API server has them now, not as some cache had them. */
 export async function podsOn(connection: KubeConnection, node: string): Promise<readonly KubePod[]> {
   const pods: KubePod[] = [];
-  for await (const { items = [] } of connection.pages<RawPod>('/api/v1/pods', podsQuery(node)))
+  for await (const { items = [] } of connection.pages<V1Pod>('/api/v1/pods', podsQuery(node)))
     pods.push(...items.map(podOf));
   return pods;
 }

@@ -69,9 +69,7 @@ function grouped<T>(
   key: (one: T) => string,
   value: (one: T) => string,
 ): ReadonlyMap<string, readonly string[]> {
-  const groups = new Map<string, string[]>();
-  for (const one of all) groups.set(key(one), [...(groups.get(key(one)) ?? []), value(one)]);
-  return groups;
+  return new Map([...Map.groupBy(all, key)].map(([name, some]) => [name, some.map(value)]));
 }
 
 /** Says once which right is missing, however often it is asked for, and once that it is there. */
