@@ -2,7 +2,6 @@ import { publish } from '../people/deeds.js';
 import { badForOneKindChange } from '../people/manifests.js';
 import type { Fault } from './fault.js';
 
-/** Changes that most nodes take, and one kind of node does not. */
 export const badForOneKind: Fault = {
   name: 'bad-for-one-kind',
   about: 'people publish configs that are bad on one kind of node only',

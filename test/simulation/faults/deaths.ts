@@ -3,10 +3,6 @@ import type { ServiceCopy } from '../world/service-copy.js';
 import type { World } from '../world/world.js';
 import type { Fault, Stage } from './fault.js';
 
-/**
- * Appliers are killed between any two steps, also in the middle of writing the journal, and started again; some
- * machines reboot.
- */
 export const killedNodes: Fault = {
   name: 'killed-nodes',
   about: 'appliers die between any two steps, and start again; some machines reboot',
@@ -58,7 +54,6 @@ export const hungAppliers: Fault = {
   },
 };
 
-/** Copies of services are killed between any two of their steps, and start again from nothing or from a snapshot. */
 export const killedServices: Fault = {
   name: 'killed-services',
   about: 'copies of services die between any two steps, and start again from nothing or from a snapshot',

@@ -37,9 +37,6 @@ const DEEDS: readonly deeds.Deed[] = [
 /** People are hasty, and not endless. */
 const MOST = 25;
 
-/**
- * People pause, abort, retry, clear, skip, remove, publish and change pools at the worst moment: right behind a fact.
- */
 export const hastyPeople: Fault = {
   name: 'hasty-people',
   about: 'people pause, abort, retry, clear, skip, remove, publish and change pools right behind a fact',

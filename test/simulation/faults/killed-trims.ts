@@ -3,7 +3,6 @@ import type { World } from '../world/world.js';
 import { keepSnapshots } from './deaths.js';
 import type { Fault } from './fault.js';
 
-/** The ledger is trimmed behind snapshots all the time, by several at once, some of whom die in the middle of it. */
 export const killedTrims: Fault = {
   name: 'killed-trims',
   about: 'the ledger is trimmed behind snapshots all the time, by copies that die in the middle of it',

@@ -50,7 +50,6 @@ export const oldDisks: Fault = {
   },
 };
 
-/** Machines come and go, in all ways at once. */
 export const otherMachines: Fault = {
   name: 'other-machines',
   about: 'machines join, are scrapped, come back empty, or come back as they were long ago',

@@ -1,6 +1,5 @@
 import type { Fault } from './fault.js';
 
-/** A copy reads inputs again that were taken long ago, or starts from a snapshot that is old. */
 export const readAgain: Fault = {
   name: 'read-again',
   about: 'copies read old inputs once more, as when the server lost their acks, or start from old snapshots',

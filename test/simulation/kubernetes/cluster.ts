@@ -33,6 +33,7 @@ type EvictionAnswer = Exclude<EvictionResult, Error>;
 export class ApiTrouble extends Error {
   override readonly name = 'ApiTrouble';
 }
+const FAIR = { answerLost: 0, lost: 0, throttled: 0, delayMs: 20, watchLateMs: 50, watchLost: 0 };
 const TROUBLE = new ApiTrouble('the API server did not answer');
 
 /**
@@ -47,7 +48,7 @@ export class Cluster {
    * Share of writes whose answer is an error though they happened, or that did not happen; and of evictions that the
    * server refuses for itself.
    */
-  readonly conditions = { answerLost: 0, lost: 0, throttled: 0, delayMs: 20, watchLateMs: 50, watchLost: 0 };
+  readonly conditions = { ...FAIR };
   /** Told of each Node that was written or is gone; `undefined` when watches broke. */
   readonly watchers = new Set<(name: string | undefined) => void>();
   /** Of each lease whose node was said to be drained: which Node that was, and when its pods were read; for oracles. */
@@ -171,14 +172,7 @@ export class Cluster {
   /** Everybody has made good again what they did. */
   calm(names: Iterable<string>): void {
     this.away = false;
-    Object.assign(this.conditions, {
-      answerLost: 0,
-      lost: 0,
-      throttled: 0,
-      delayMs: 20,
-      watchLateMs: 50,
-      watchLost: 0,
-    });
+    Object.assign(this.conditions, FAIR);
     for (const name of names) {
       this.register(name);
       const { annotations, cordonedBy } = this.nodes.get(name) as NodeObject;

@@ -14,52 +14,29 @@ export interface Mutant extends PlantedFaults {
   readonly service?: (kind: AnyKind) => AnyKind;
 }
 
+type AnyCore = AnyKind['core'];
+
+/** Replaces parts of the core of one service. */
+const altering =
+  (service: string, change: (core: AnyCore) => Partial<AnyCore>) =>
+  (kind: AnyKind): AnyKind =>
+    kind.core.name === service ? { ...kind, core: { ...kind.core, ...change(kind.core) } } : kind;
+
 /** Changes what one service makes of a fact; undefined lets it overlook the fact. */
-const misreads =
-  (service: string, misread: (fact: Fact) => Fact | undefined) =>
-  (kind: AnyKind): AnyKind =>
-    kind.core.name !== service
-      ? kind
-      : {
-          ...kind,
-          core: {
-            ...kind.core,
-            evolve: (state, entry) => {
-              const fact = misread(entry.fact);
-              if (fact !== undefined) kind.core.evolve(state, { ...entry, fact });
-            },
-          },
-        };
-
-/** Forgets to write some of its views. */
-const leavesUnwritten =
-  (service: string, prefix: string) =>
-  (kind: AnyKind): AnyKind =>
-    kind.core.name !== service
-      ? kind
-      : {
-          ...kind,
-          core: {
-            ...kind.core,
-            takeTouched: (state) => new Set([...kind.core.takeTouched(state)].filter((key) => !key.startsWith(prefix))),
-          },
-        };
-
+const misreads = (service: string, misread: (fact: Fact) => Fact | undefined) =>
+  altering(service, (core) => ({
+    evolve: (state, entry) => {
+      const fact = misread(entry.fact);
+      if (fact !== undefined) core.evolve(state, { ...entry, fact });
+    },
+  }));
 const overlooks = (service: string, type: Fact['type']) =>
   misreads(service, (fact) => (fact.type === type ? undefined : fact));
-const both =
-  (first: (kind: AnyKind) => AnyKind, second: (kind: AnyKind) => AnyKind) =>
-  (kind: AnyKind): AnyKind =>
-    second(first(kind));
-const neverKnownBad = (fact: Fact): Fact => (fact.type === 'config.judged' ? { ...fact, knownBad: false } : fact);
+const neverKnownBad = (service: string) =>
+  misreads(service, (fact) => (fact.type === 'config.judged' ? { ...fact, knownBad: false } : fact));
 
-const actors = (...names: readonly string[]): Plan['actors'] => new Map(names.map((name) => [name, undefined]));
-
-/** A world in which nodes are Kubernetes', and only these act: what one of them shows is then soon seen. */
-const among = (...actors: readonly string[]): Mutant['on'] => ({
-  kubernetes: true,
-  actors: new Map(actors.map((name) => [name, undefined])),
-});
+/** A world in which only these act: what one of them shows is then soon seen. */
+const among = (...actors: readonly string[]): Plan['actors'] => new Map(actors.map((name) => [name, undefined]));
 
 /** One planted fault for each invariant, at least. */
 export const MUTANTS: readonly Mutant[] = [
@@ -81,14 +58,13 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'nobody remembers that a config is known-bad',
     caughtBy: 'I3 known-bad',
-    service: both(misreads('scheduler', neverKnownBad), misreads('validator', neverKnownBad)),
+    service: (kind) => neverKnownBad('validator')(neverKnownBad('scheduler')(kind)),
   },
   { name: 'a node does not put back what it replaced', caughtBy: 'I4 whole files', keepsReplaced: true },
   {
     name: 'the drain service says drained when nobody drained',
     caughtBy: 'I5 drained first',
-    service: (kind) =>
-      kind.core.name === 'drain' ? ({ ...kind, core: drainCore('none') } as unknown as AnyKind) : kind,
+    service: altering('drain', () => drainCore('none') as unknown as AnyCore),
   },
   { name: 'the scheduler overlooks a pause', caughtBy: 'I6 paused', service: overlooks('scheduler', 'rollout.paused') },
   {
@@ -99,15 +75,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'the scheduler takes what belongs together for separate',
     caughtBy: 'I4 no forward after failure',
-    on: {
-      kubernetes: false,
-      actors: new Map([
-        ['changes', undefined],
-        ['parted-appends', undefined],
-      ]),
-    },
-    service: (kind) =>
-      kind.core.name === 'scheduler' ? { ...kind, core: { ...kind.core, separable: () => true } } : kind,
+    on: { kubernetes: false, actors: among('changes', 'parted-appends') },
+    service: altering('scheduler', () => ({ separable: () => true })),
   },
   {
     name: 'the scheduler takes old reports for new ones',
@@ -123,7 +92,9 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'the scheduler does not write the views of rollouts',
     caughtBy: 'I7 true views',
-    service: leavesUnwritten('scheduler', 'rollouts/'),
+    service: altering('scheduler', (core) => ({
+      takeTouched: (state) => new Set([...core.takeTouched(state)].filter((key) => !key.startsWith('rollouts/'))),
+    })),
   },
   {
     name: 'the merger overlooks that a rollout is complete',
@@ -142,45 +113,50 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'the guard of an applier that hangs does not look',
     caughtBy: 'I4 in time',
-    on: { kubernetes: false, actors: actors('changes', 'hung-appliers') },
+    on: { kubernetes: false, actors: among('changes', 'hung-appliers') },
     guardSleeps: true,
   },
   { name: 'configs go that nodes are to get', caughtBy: 'kept configs', forgetsNames: true },
   {
     name: 'the scheduler takes nodes that are out of service in Kubernetes for available',
     caughtBy: 'I1 budget',
-    on: among('changes', 'unready-nodes'),
+    on: { kubernetes: true, actors: among('changes', 'unready-nodes') },
     service: overlooks('scheduler', 'node.unavailable'),
   },
   {
     name: 'the scheduler overlooks that another tool has taken a node',
     caughtBy: 'I1 budget',
-    on: among('changes', 'other-operators'),
+    on: { kubernetes: true, actors: among('changes', 'other-operators') },
     service: overlooks('scheduler', 'node.taken'),
   },
   {
     name: 'the inventory hears of no change of a Node',
     caughtBy: 'I1 known nodes',
-    on: among('changes', 'unready-nodes'),
+    on: { kubernetes: true, actors: among('changes', 'unready-nodes') },
     overlooksNodes: true,
   },
   {
     name: 'a cordon that was found is marked as if it were not',
     caughtBy: 'I5 cordons',
-    on: among('changes', 'meddling-people'),
+    on: { kubernetes: true, actors: among('changes', 'meddling-people') },
     forgetsFound: true,
   },
   {
     name: 'what is written to a Node does not rest on what was read',
     caughtBy: 'I5 cordons',
-    on: among('changes', 'meddling-people', 'troubled-api', 'stale-leaders'),
+    on: { kubernetes: true, actors: among('changes', 'meddling-people', 'troubled-api', 'stale-leaders') },
     writesBlindly: true,
   },
-  { name: 'the drain service sees no pods', caughtBy: 'I5 cordons', on: among('changes'), overlooksPods: true },
+  {
+    name: 'the drain service sees no pods',
+    caughtBy: 'I5 cordons',
+    on: { kubernetes: true, actors: among('changes') },
+    overlooksPods: true,
+  },
   {
     name: 'the drain service gives nodes back before their lease is over',
     caughtBy: 'I5 cordons',
-    on: among('changes'),
+    on: { kubernetes: true, actors: among('changes') },
     service: misreads('drain', (fact) =>
       fact.type === 'node.drained' ? ({ ...fact, type: 'node.lease.uncordoning' } as unknown as Fact) : fact,
     ),
@@ -188,26 +164,25 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'pods whose eviction is refused are deleted',
     caughtBy: 'pod budgets',
-    on: among('changes', 'troubled-pods'),
+    on: { kubernetes: true, actors: among('changes', 'troubled-pods') },
     deletesRefused: true,
   },
   {
     name: 'a copy that takes over leaves the views as it finds them',
     caughtBy: 'I7 true views',
-    on: { kubernetes: false, actors: actors('changes', 'killed-services', 'killed-take-overs', 'late-views') },
+    on: { kubernetes: false, actors: among('changes', 'killed-services', 'killed-take-overs', 'late-views') },
     trustsViews: true,
   },
   {
     name: 'a copy starts from a snapshot and forgets what was in it',
     caughtBy: 'recovery',
-    on: { kubernetes: false, actors: actors('changes', 'killed-starts') },
-    service: (kind) =>
-      kind.core.name === 'inventory' ? { ...kind, core: { ...kind.core, load: () => kind.core.initial() } } : kind,
+    on: { kubernetes: false, actors: among('changes', 'killed-starts') },
+    service: altering('inventory', (core) => ({ load: () => core.initial() })),
   },
   {
     name: 'the ledger is trimmed further than the snapshots reach',
     caughtBy: 'recovery',
-    on: { kubernetes: false, actors: actors('changes', 'killed-starts', 'killed-trims') },
+    on: { kubernetes: false, actors: among('changes', 'killed-starts', 'killed-trims') },
     trimsAll: true,
   },
 ];

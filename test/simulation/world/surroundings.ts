@@ -5,44 +5,30 @@ import { SimBus } from './bus.js';
 import { Chance } from './chance.js';
 import { Clock } from './clock.js';
 
-/** How badly the world behaves; each fault turns some of these up. Zero everywhere is a good day. */
-export interface Conditions {
+/** How badly the world behaves on a good day; each fault turns some of these up. */
+export const NORMAL_CONDITIONS = {
   /** Share of reports that are lost, doubled or late on their way to the server. */
-  reportLost: number;
-  reportDoubled: number;
-  reportLate: number;
-  /** Share of appends whose answer is lost, though they happened or not. */
-  answerLost: number;
-  appendLost: number;
-  appendParted: number;
-  pushLost: number;
-  /** How late a push may come; it shows what was written then, not what is. */
-  pushLateMs: number;
-  /** How many facts a plain read may lag behind. */
-  lag: number;
-  /** How long views take to be written. */
-  viewLateMs: number;
-  delayMs: number;
-  /** How long a step takes of a copy that does not lead yet. */
-  takeOverMs: number;
-  /** A snapshot after so many facts; 0 where none are kept. */
-  snapshotFacts: number;
-}
-export const NORMAL_CONDITIONS: Conditions = {
   reportLost: 0,
   reportDoubled: 0,
   reportLate: 0,
+  /** Share of appends whose answer is lost, though they happened or not. */
   answerLost: 0,
   appendLost: 0,
   appendParted: 0,
   pushLost: 0,
+  /** How late a push may come; it shows what was written then, not what is. */
   pushLateMs: 0,
+  /** How many facts a plain read may lag behind. */
   lag: 0,
+  /** How long views take to be written. */
   viewLateMs: 0,
   delayMs: 3,
+  /** How long a step takes of a copy that does not lead yet. */
   takeOverMs: 0,
+  /** A snapshot after so many facts; 0 where none are kept. */
   snapshotFacts: 0,
 };
+export type Conditions = Record<keyof typeof NORMAL_CONDITIONS, number>;
 
 /** Faults that a mutant plants outside the cores. */
 export interface PlantedFaults {

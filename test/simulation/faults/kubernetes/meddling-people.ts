@@ -17,10 +17,6 @@ const MOMENTS: ReadonlySet<FactType> = new Set<FactType>([
 /** People meddle, and not endlessly. */
 const MOST = 40;
 
-/**
- * People cordon and uncordon nodes, and ask for a cordon to be kept: at any time, and right behind a fact about that
- * node.
- */
 export const meddlingPeople: Fault = {
   name: 'meddling-people',
   about: 'people cordon and uncordon Nodes before, during and after drains, and mark some to be kept so',

@@ -1,7 +1,6 @@
 import type { World } from '../../world/world.js';
 import type { Fault } from '../fault.js';
 
-/** Other tools take nodes out of service by Sluice's leave, and give them back. */
 export const otherOperators: Fault = {
   name: 'other-operators',
   about: 'other tools take nodes of a pool, as far as its budget has room, some for a time, and give them back or not',

@@ -1,6 +1,5 @@
 import type { Fault } from '../fault.js';
 
-/** The API server is away for a time, slow, or loses questions and answers; watches break, are late, or say nothing. */
 export const troubledApi: Fault = {
   name: 'troubled-api',
   about: 'the API server is away, slow or busy; what it did is not heard, and watches break, lag or miss something',

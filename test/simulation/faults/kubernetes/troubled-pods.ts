@@ -1,6 +1,5 @@
 import type { Fault } from '../fault.js';
 
-/** Pods do not end for a time, come back where they were, are nobody's, or have budgets that allow nothing. */
 export const troubledPods: Fault = {
   name: 'troubled-pods',
   about: "pods never end, come back on their Node, are nobody's, or have budgets that allow nothing for a time",

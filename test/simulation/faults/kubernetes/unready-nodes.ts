@@ -1,6 +1,5 @@
 import type { Fault } from '../fault.js';
 
-/** Kubelets are not ready for a time; some Nodes are deleted, and come again as others. */
 export const unreadyNodes: Fault = {
   name: 'unready-nodes',
   about:
