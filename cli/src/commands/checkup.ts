@@ -98,20 +98,18 @@ function untrimmed({ ledger, snapshots }: Inspection): Check[] {
     .map(([name]) => name);
   if (days <= (without.length > 0 ? KEPT_DAYS : MOST_DAYS)) return [];
   const detail = `holds ${days} days of facts: it is trimmed once every service has two snapshots`;
-  if (without.length > 0)
-    return [
-      note(
-        'ledger',
-        `${detail}, and ${few(without)} ${without.length === 1 ? 'has' : 'have'} fewer than two`,
-        'look for snapshots in their logs: a service writes one every day while it leads',
-      ),
-    ];
   return [
-    note(
-      'ledger',
-      detail,
-      'ignore this if SLUICE_LEDGER_DAYS is set to this many days; otherwise look for trimming in the log of the merger',
-    ),
+    without.length > 0
+      ? note(
+          'ledger',
+          `${detail}, and ${few(without)} ${without.length === 1 ? 'has' : 'have'} fewer than two`,
+          'look for snapshots in their logs: a service writes one every day while it leads',
+        )
+      : note(
+          'ledger',
+          detail,
+          'ignore this if SLUICE_LEDGER_DAYS is set to this many days; otherwise look for trimming in the log of the merger',
+        ),
   ];
 }
 
@@ -178,42 +176,17 @@ function doubles(nodes: readonly NodeView[], statuses: readonly StatusView[]): C
  */
 function behind(nodes: readonly NodeView[], statuses: readonly StatusView[]): Check[] {
   const gone = new Set(nodes.filter(({ state }) => state === 'gone').map(({ node }) => node));
-  const of = (
-    state: typeof bad,
-    what: string,
-    detail: (nodes: string) => string,
-    is: (status: StatusView) => boolean,
-  ): Check[] => {
+  const of = (state: typeof bad, what: string, detail: string, is: (status: StatusView) => boolean): Check[] => {
     const found = statuses.filter((status) => !gone.has(status.node) && is(status)).map(({ node }) => node);
     if (found.length === 0) return [];
-    const nodes = found.length === 1 ? '1 node' : `${found.length} nodes`;
-    return [state(what, `${detail(nodes)}: ${few(found)}`, `see sluice why ${found[0]}`)];
+    const counted = found.length === 1 ? '1 node' : `${found.length} nodes`;
+    return [state(what, `${detail.replace('NODES', counted)}: ${few(found)}`, `see sluice why ${found[0]}`)];
   };
   return [
-    ...of(
-      bad,
-      'degraded',
-      (nodes) => `rollback failed on ${nodes}`,
-      ({ restored }) => !restored,
-    ),
-    ...of(
-      bad,
-      'drifted',
-      (nodes) => `drift found on ${nodes}`,
-      ({ drifted }) => drifted.length > 0,
-    ),
-    ...of(
-      note,
-      'deferred',
-      (nodes) => `${nodes} will get the config later`,
-      ({ deferred }) => deferred !== '',
-    ),
-    ...of(
-      note,
-      'incompatible',
-      (nodes) => `the committed config is incompatible with ${nodes}`,
-      ({ incompatible }) => incompatible,
-    ),
+    ...of(bad, 'degraded', 'rollback failed on NODES', ({ restored }) => !restored),
+    ...of(bad, 'drifted', 'drift found on NODES', ({ drifted }) => drifted.length > 0),
+    ...of(note, 'deferred', 'NODES will get the config later', ({ deferred }) => deferred !== ''),
+    ...of(note, 'incompatible', 'the committed config is incompatible with NODES', (status) => status.incompatible),
   ];
 }
 

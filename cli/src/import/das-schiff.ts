@@ -68,11 +68,7 @@ export function importPeering(document: Fields, report: ImportReport, networks: 
       `Layer2NetworkConfiguration ${wanted} is not in the input: the peering selects all nodes, so the network must be on all of them`,
     );
   const { remoteASN, enableBFD } = spec.take(['remoteASN', 'enableBFD']);
-  const manifest = {
-    ...spec.take(PEERING),
-    ...(enableBFD === undefined ? {} : { bfd: enableBFD }),
-    ...filters(spec),
-  };
+  const manifest = { ...spec.take(PEERING), ...(enableBFD === undefined ? {} : { bfd: enableBFD }), ...filters(spec) };
   spec.rest();
   report.add('BgpPeering', name, {
     nodeSelector: network === undefined ? {} : selectorOf(network),

@@ -2,6 +2,7 @@ import type { Colours } from './io.js';
 import type { ChangeStatus, Tone } from '../change/change-status.js';
 
 const TONE_MARKS: Readonly<Record<Tone, string>> = { good: '✔', bad: '✖', busy: '◌', held: '⏸', calm: '·' };
+const TONE_COLOURS = { good: 'green', bad: 'red', busy: 'cyan', held: 'yellow' } as const;
 /** The states of a node in a rollout, worst first. */
 const STATE_TONES: Readonly<Record<string, Tone>> = {
   invalid: 'bad',
@@ -28,17 +29,5 @@ export const mark = (tone: Tone, colours: Colours): string => paint(tone, TONE_M
 export const statusText = (status: ChangeStatus, colours: Colours): string =>
   `${mark(status.tone, colours)} ${paint(status.tone, status.word, colours)}`;
 
-export function paint(tone: Tone, text: string, colours: Colours): string {
-  switch (tone) {
-    case 'good':
-      return colours.green(text);
-    case 'bad':
-      return colours.red(text);
-    case 'busy':
-      return colours.cyan(text);
-    case 'held':
-      return colours.yellow(text);
-    case 'calm':
-      return text;
-  }
-}
+export const paint = (tone: Tone, text: string, colours: Colours): string =>
+  tone === 'calm' ? text : colours[TONE_COLOURS[tone]](text);

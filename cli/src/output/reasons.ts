@@ -6,11 +6,7 @@ const MOST_REASONS = 50;
 
 /** Each message about a field once, with the fragments that it concerns. */
 export function reasonTexts(reasons: readonly Reason[], bold = (text: string): string => text): readonly ReasonText[] {
-  const groups = new Map<string, Reason[]>();
-  for (const reason of reasons) {
-    const key = JSON.stringify([reason.field, reason.message]);
-    groups.set(key, [...(groups.get(key) ?? []), reason]);
-  }
+  const groups = Map.groupBy(reasons, ({ field, message }) => JSON.stringify([field, message]));
   return [...groups.values()].map((group) => {
     const message = group[0]?.message ?? '';
     const places = [...new Set(group.map(placeOf))].filter((place) => place !== '').join(', ');

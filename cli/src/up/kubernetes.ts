@@ -8,6 +8,8 @@ import {
   type WantedDefinition,
 } from '#libs/kube';
 import { customResourceDefinitions } from '#libs/manifests';
+import { pipelined } from '#libs/nats/lean';
+import { isAtLeast } from '#libs/process';
 import { UsageError } from '../output/exit.js';
 
 export interface KubernetesOptions {
@@ -60,7 +62,7 @@ async function requireRights(kube: Kube): Promise<void> {
   const wanted = KUBE_SERVICES.flatMap((service) =>
     rightsOf(service).map((right) => ({ service, right, allowed: false })),
   );
-  await eachOf(wanted, async (one) => void (one.allowed = await kube.may(one.right)));
+  await pipelined(wanted, AT_ONCE, async (one) => void (one.allowed = await kube.may(one.right)));
   const missing = KUBE_SERVICES.flatMap((service) => {
     const rights = wanted.filter((one) => one.service === service && !one.allowed).map(({ right }) => right);
     return rights.length === 0 ? [] : [`  ${service}: ${rightsWords(rights)}`];
@@ -75,11 +77,12 @@ async function putDefinitions(kube: Kube, { keepDefinitions, say, version, signa
   const wanted = Object.values(customResourceDefinitions()) as unknown as readonly WantedDefinition[];
   const seen = new Map<string, DefinitionState>();
   try {
-    await eachOf(wanted, async (one) => void seen.set(one.metadata.name, await kube.lookAtDefinition(one)));
+    await pipelined(wanted, AT_ONCE, async (one) => void seen.set(one.metadata.name, await kube.lookAtDefinition(one)));
     const { words, write } = whatToDo([...seen.values()], version, keepDefinitions);
     for (const line of words) say(line);
-    await eachOf(
+    await pipelined(
       wanted.filter(({ metadata }) => write.has(metadata.name)),
+      AT_ONCE,
       (one) => kube.applyDefinition(one, version, signal),
     );
   } catch (error) {
@@ -136,24 +139,5 @@ export function whatToDo(
   return { words, write: new Set(keep ? [] : [...missing, ...older.map(({ name }) => name)]) };
 }
 
-/** By the numbers of both; what has no version is older than any. */
-function isNewer(version: string, than: string): boolean {
-  const [found, own] = [version, than].map((text) =>
-    text
-      .split(/[.+-]/)
-      .slice(0, 3)
-      .map((part) => Number.parseInt(part, 10) || 0),
-  ) as [number[], number[]];
-  const at = found.findIndex((part, i) => part !== own[i]);
-  return at >= 0 && (found[at] as number) > (own[at] ?? 0);
-}
-
-/** A few at a time. */
-async function eachOf<T>(all: readonly T[], act: (one: T) => Promise<void>): Promise<void> {
-  const rest = [...all];
-  await Promise.all(
-    Array.from({ length: AT_ONCE }, async () => {
-      for (let one = rest.shift(); one !== undefined; one = rest.shift()) await act(one);
-    }),
-  );
-}
+/** What has no version is older than any. */
+const isNewer = (version: string, than: string): boolean => !isAtLeast(than, version);

@@ -1,11 +1,11 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { connectFleet, type FleetClient } from '#libs/client';
 import { EDGE_SERVICES, SERVICES } from '#libs/contracts';
 import {
   CONNECTION_SETTINGS,
+  freePort,
   prepareNatsServer,
   PROCESSES,
   Supervisor,
@@ -84,11 +84,12 @@ export async function startUp(options: UpOptions): Promise<RunningInstallation> 
 }
 
 async function startServer(port: number, folder: DataFolder, supervisor: Supervisor): Promise<string> {
-  if (port !== 0 && !(await isFree(port))) {
+  await freePort(port).catch((error: unknown) => {
     throw new Error(
       `port ${port} is already in use: stop the program that uses it, or choose another port with --port (0: any free port)`,
+      { cause: error },
     );
-  }
+  });
   const server = await prepareNatsServer({ dataDir: folder.nats, port });
   const logFile = join(folder.logs, 'nats-server.log');
   supervisor.add({ name: 'nats-server', command: server.command, args: server.args, logFile, endsLast: true });
@@ -156,14 +157,6 @@ async function look(
   const ready = new Set([...(known?.values() ?? [])].filter(({ state }) => state === 'ready').map(({ node }) => node));
   const silent = nodes.filter(({ name }) => !ready.has(name));
   return silent.length === 0 ? [] : [`${silent.length} of ${nodes.length} nodes`];
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const probe = createServer();
-    probe.once('error', () => resolve(false));
-    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
-  });
 }
 
 function lastLines(file: string): string {

@@ -41,9 +41,7 @@ export interface Bounds {
   readonly last: number;
 }
 
-/**
- * A part of the ledger as one core reads it: the facts that it uses, and the sequence up to which it has read.
- */
+/** A part of the ledger as one core reads it: the facts that it uses, and the sequence up to which it has read. */
 export interface Tail {
   readonly entries: readonly Entry[];
   /** Facts that the core does not use are not among the entries, but count as folded. */

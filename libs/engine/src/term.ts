@@ -282,11 +282,7 @@ function* recover<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, err
   if (error instanceof UnreadableFactError || error instanceof FoldError) {
     // If folding threw an error, the state may be half changed.
     const source = error instanceof FoldError ? 'ledger' : 'reread';
-    return yield* halt(service, error.message, {
-      cause: 'unreadable-fact',
-      sequence: error.sequence,
-      fold: source,
-    });
+    return yield* halt(service, error.message, { cause: 'unreadable-fact', sequence: error.sequence, fold: source });
   }
   if (error instanceof RefoldError) {
     yield* ask({ do: 'log', level: 'warn', text: 'the fold starts over', details: { reason: error.message } });
@@ -323,12 +319,7 @@ function* halt<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, reason
 function* waitForHelp<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, why: Halt): Life<I> {
   yield* ask({ do: 'back-off', tries: 0, leastMs: HALT_POLL_MS, mostMs: HALT_POLL_MS });
   if (isStopped(service) || !(yield* mayGoOn(service, why))) return;
-  yield* ask({
-    do: 'log',
-    level: 'warn',
-    text: 'the cause is fixed; this copy continues',
-    details: {},
-  });
+  yield* ask({ do: 'log', level: 'warn', text: 'the cause is fixed; this copy continues', details: {} });
   service.take({ type: 'freed' });
   yield* ask({ do: 'stand', stands: true });
 }

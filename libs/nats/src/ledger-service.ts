@@ -65,10 +65,8 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   private quiet: NodeJS.Timeout | undefined;
   private unlisten: () => void = () => undefined;
   private running: Promise<void> = Promise.resolve();
-  private end: () => void = () => undefined;
-  private readonly ended = new Promise<void>((resolve) => (this.end = resolve));
-  private hasFold: () => void = () => undefined;
-  private readonly foldStarted = new Promise<void>((resolve) => (this.hasFold = resolve));
+  private readonly ended = Promise.withResolvers<void>();
+  private readonly foldStarted = Promise.withResolvers<void>();
 
   constructor(
     parts: LedgerParts<S, I, N, G>,
@@ -155,7 +153,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
       if (connected) this.wake.give();
     });
     this.running = this.run();
-    await this.foldStarted;
+    await this.foldStarted.promise;
     const everyMs = Math.min(QUIET_MS, this.options.snapshotMs ?? QUIET_MS);
     this.quiet = setInterval(() => this.wake.give(), everyMs).unref();
     this.election.start();
@@ -168,7 +166,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     service.take({ type: 'stopped' });
     clearInterval(this.quiet);
     this.unlisten();
-    this.end();
+    this.ended.resolve();
     this.wake.give();
     ports.reader.stop();
     await Promise.all([this.running, this.election.stop()]);
@@ -252,7 +250,8 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     const handlers: Handlers<ServicePort<I>> = {
       ...ports.handlers,
       stand: ({ stands }) => this.election.stand(stands),
-      'back-off': ({ tries, leastMs, mostMs }) => Promise.race([pause(growingMs(tries, leastMs, mostMs)), this.ended]),
+      'back-off': ({ tries, leastMs, mostMs }) =>
+        Promise.race([pause(growingMs(tries, leastMs, mostMs)), this.ended.promise]),
       settle: ({ inputs, answers }) => this.service.settle(inputs, answers),
       'give-back': ({ error }) => this.service.giveBack(error),
       'show-state': () => {
@@ -271,7 +270,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   }
 
   private changed(status: LeadershipStatus, before: LeadershipStatus): void {
-    if (status.phase !== 'starting' || status.fold === 'kept') this.hasFold();
+    if (status.phase !== 'starting' || status.fold === 'kept') this.foldStarted.resolve();
     if (status.phase === 'taking-over' && before.phase !== 'taking-over') this.ports.beginTerm();
     if (hasTerm(before) && !hasTerm(status)) {
       this.ports.endTerm();

@@ -77,9 +77,14 @@ async function serverVersion(path: string): Promise<string | undefined> {
   }
 }
 
-/** Compares the numbers of two versions; what follows a dash is left out. */
+/** Compares the numbers of two versions; what follows a dash or a plus is left out. */
 export function isAtLeast(version: string, least: string): boolean {
-  const [a, b] = [version, least].map((text) => (text.split('-')[0] as string).split('.').map(Number));
+  const [a, b] = [version, least].map((text) =>
+    text
+      .split(/[-+]/, 1)[0]
+      ?.split('.')
+      .map((part) => Number(part) || 0),
+  );
   for (const i of [0, 1, 2]) if ((a?.[i] ?? 0) !== (b?.[i] ?? 0)) return (a?.[i] ?? 0) > (b?.[i] ?? 0);
   return true;
 }

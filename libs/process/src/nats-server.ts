@@ -28,7 +28,7 @@ export interface NatsServerCommand {
 /** Finds a nats-server and writes the config that makes it listen on loopback only, with JetStream on disk. */
 export async function prepareNatsServer(options: NatsServerOptions): Promise<NatsServerCommand> {
   const command = await findNatsServer();
-  const port = options.port === undefined || options.port === 0 ? await freePort() : options.port;
+  const port = options.port || (await freePort());
   const serverName = `sluice-${randomBytes(6).toString('hex')}`;
   await mkdir(options.dataDir, { recursive: true });
   const file = join(options.dataDir, 'nats-server.conf');
@@ -88,12 +88,12 @@ function answeringServer(port: number): Promise<string | undefined> {
   });
 }
 
-/** A TCP port of the loopback interface that nobody uses now. */
-export function freePort(): Promise<number> {
+/** A TCP port of the loopback interface that nobody uses now: any, or this one. Rejects when it is used. */
+export function freePort(wanted = 0): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer();
     probe.once('error', reject);
-    probe.listen(0, '127.0.0.1', () => {
+    probe.listen(wanted, '127.0.0.1', () => {
       const { port } = probe.address() as AddressInfo;
       probe.close(() => resolve(port));
     });

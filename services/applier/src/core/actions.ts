@@ -4,15 +4,11 @@ import type { Item, Step } from './ports.js';
 import type { State } from './state.js';
 
 const REBOOT: readonly Action[] = [{ kind: 'reboot' }];
-/**
- * How long one action may take, but at most half of the remaining time: the rest is for a reboot instead.
- */
+/** How long one action may take, but at most half of the remaining time: the rest is for a reboot instead. */
 const ACTION_MS = 90_000;
 const ACTION_SHARE = 1 / 2;
 
-/**
- * Whether a lease allows a reboot when an action fails: it has a reboot or a drain itself.
- */
+/** Whether a lease allows a reboot when an action fails: it has a reboot or a drain itself. */
 export const mayRestart = ({ actions }: Pick<ForwardWork, 'actions'>): boolean =>
   actions.some(({ kind }) => kind === 'drain' || kind === 'reboot');
 

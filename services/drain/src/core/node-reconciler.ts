@@ -85,9 +85,7 @@ export class NodeReconciler<N extends NodeCordon, P extends DrainPod> {
     private readonly self: string | undefined,
   ) {}
 
-  /**
-   * Call this when the fold shows another phase or other drain settings. Returns false if nothing has changed.
-   */
+  /** Call this when the fold shows another phase or other drain settings. Returns false if nothing has changed. */
   move({ phase, amended }: Pick<Drain, 'phase' | 'amended'>): boolean {
     const isNews = phase !== this.phase || amended !== this.amended;
     [this.phase, this.amended] = [phase, amended];
@@ -208,14 +206,7 @@ export class NodeReconciler<N extends NodeCordon, P extends DrainPod> {
   private noteEnding(uid: string, nowMs: number): void {
     const before = this.tries.get(uid);
     if (before?.forcedMs === undefined)
-      this.tries.set(uid, {
-        refusals: 0,
-        nextMs: 0,
-        sinceMs: nowMs,
-        refusal: undefined,
-        ...before,
-        forcedMs: nowMs,
-      });
+      this.tries.set(uid, { refusals: 0, nextMs: 0, sinceMs: nowMs, refusal: undefined, ...before, forcedMs: nowMs });
   }
 
   /**

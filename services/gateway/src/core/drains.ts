@@ -31,19 +31,12 @@ const [MOST_DRAINS, MOST_PODS, MOST_CHARACTERS] = [5, 3, 300];
 
 /** What to tell of drains by the change and by the pool of their lease. */
 export function drainTroubles(drains: Iterable<ObservedDrain>, nowMs: number): DrainTroubles {
-  const [byChange, byPool] = [new Map<string, ObservedDrain[]>(), new Map<string, ObservedDrain[]>()];
-  let wakeAtMs = Infinity;
-  for (const drain of drains) {
-    const fromMs = drain.sinceMs + (isBlocked(drain) ? BLOCKED_MS : SLOW_MS);
-    if (fromMs > nowMs) wakeAtMs = Math.min(wakeAtMs, fromMs);
-    else
-      for (const [by, key] of [
-        [byChange, drain.view.change],
-        [byPool, drain.view.pool],
-      ] as const)
-        by.set(key, [...(by.get(key) ?? []), drain]);
-  }
-  return { ofChange: told(byChange), ofPool: told(byPool), wakeAtMs };
+  const { late = [], early = [] } = Object.groupBy(drains, (drain) => (tellAtMs(drain) > nowMs ? 'early' : 'late'));
+  return {
+    ofChange: told(Map.groupBy(late, ({ view }) => view.change)),
+    ofPool: told(Map.groupBy(late, ({ view }) => view.pool)),
+    wakeAtMs: Math.min(...early.map(tellAtMs)),
+  };
 }
 
 /** The condition that is there while drains are held up. */
@@ -51,6 +44,8 @@ export const drainedOf = (held: DrainTrouble | undefined): readonly ConditionDra
   held === undefined ? [] : [['Drained', 'False', held.blocked > 0 ? 'DrainBlocked' : 'Draining', held.words]];
 
 const isBlocked = ({ view }: ObservedDrain): boolean => view.blockedSince !== '';
+
+const tellAtMs = (drain: ObservedDrain): number => drain.sinceMs + (isBlocked(drain) ? BLOCKED_MS : SLOW_MS);
 
 const told = (by: ReadonlyMap<string, readonly ObservedDrain[]>): ReadonlyMap<string, DrainTrouble> =>
   new Map([...by].map(([key, drains]) => [key, { blocked: drains.filter(isBlocked).length, words: wordsOf(drains) }]));

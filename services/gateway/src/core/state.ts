@@ -3,17 +3,14 @@ import type { CertificateStatus } from './admission/certificate.js';
 import { ChangeIndex } from './changes.js';
 import { NO_TROUBLE, type DefinitionTrouble } from './definitions.js';
 import { drainTroubles, NO_DRAIN_TROUBLE, type DrainTroubles, type ObservedDrain } from './drains.js';
-import { resourceOf, type Digest, type ObservedObject, type Resource, type Status } from './resource.js';
+import { resourceOf, type Digest, type ObservedObject, type Resource } from './resource.js';
 
 /** A Rollout of the API server. */
-export interface RolloutResource {
-  readonly name: string;
-  readonly uid: string;
-  readonly generation: number;
-  readonly revision: string;
+export interface RolloutResource extends Pick<
+  ObservedObject,
+  'name' | 'uid' | 'generation' | 'revision' | 'deleting' | 'status'
+> {
   readonly paused: boolean | undefined;
-  readonly deleting: boolean;
-  readonly status: Status | undefined;
 }
 
 /** What a decision remembers for the next one. It spares work, and delays what is about to be published. */

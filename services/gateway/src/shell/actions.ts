@@ -69,16 +69,8 @@ export class ActionRunner {
           await this.kube.writeFinalizers(pathOf(kind, name), action.resource, action.finalizers, MANAGER),
         );
       }
-      case 'show': {
-        const { kind, name, uid } = action.resource;
-        const outcome = await this.kube.applyStatus(
-          pathOf(kind, name),
-          { apiVersion: API_VERSION, kind, name, uid, status: action.status },
-          MANAGER,
-        );
-        if (typeof outcome !== 'string') this.tell({ kind, name, uid }, action.resource.status, action.status);
-        return this.take(kind, outcome);
-      }
+      case 'show':
+        return this.show(action.resource, action.resource.status, action.status);
       case 'make-rollout': {
         const { change, source } = action;
         const body = {
@@ -91,14 +83,7 @@ export class ActionRunner {
       }
       case 'show-rollout': {
         const { change: name, uid, status } = action;
-        const before = this.state.rolloutResources.get(name)?.status;
-        const outcome = await this.kube.applyStatus(
-          pathOf(ROLLOUT_KIND, name),
-          { apiVersion: API_VERSION, kind: ROLLOUT_KIND, name, uid, status },
-          MANAGER,
-        );
-        if (typeof outcome !== 'string') this.tell({ kind: ROLLOUT_KIND, name, uid }, before, status);
-        return this.take(ROLLOUT_KIND, outcome);
+        return this.show({ kind: ROLLOUT_KIND, name, uid }, this.state.rolloutResources.get(name)?.status, status);
       }
       case 'remove-rollout':
         return this.kube.deleteObject(pathOf(ROLLOUT_KIND, action.change), action.uid);
@@ -107,13 +92,13 @@ export class ActionRunner {
     }
   }
 
-  private tell(
-    object: { readonly kind: string; readonly name: string; readonly uid: string },
-    before: Status | undefined,
-    now: Status,
-  ): void {
-    for (const told of eventsOf(object, before, now, this.state.digest))
-      this.events.add({ ...told, about: { apiVersion: API_VERSION, ...object }, at: wallTime() });
+  private async show({ kind, name, uid }: NamedObject, before: Status | undefined, status: Status): Promise<void> {
+    const about = { apiVersion: API_VERSION, kind, name, uid };
+    const outcome = await this.kube.applyStatus(pathOf(kind, name), { ...about, status }, MANAGER);
+    if (typeof outcome !== 'string')
+      for (const told of eventsOf(about, before, status, this.state.digest))
+        this.events.add({ ...told, about, at: wallTime() });
+    return this.take(kind, outcome);
   }
 
   /** An event that cannot be written is lost, and holds up nothing. */
@@ -150,6 +135,12 @@ export class ActionRunner {
     if (error?.code === 'unavailable' || error?.code === 'halted') throw new Error(error.message);
     this.state.steered.set(change, { generation, refusal: error?.message ?? '' });
   }
+}
+
+interface NamedObject {
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
 }
 
 /** As the core paces it. */

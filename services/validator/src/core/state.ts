@@ -1,5 +1,5 @@
 import type { Fragment, Reason, Targets } from '#libs/contracts';
-import type { CarriedPolicies } from '#libs/rules';
+import type { CarriedPolicies, KnownBadStory } from '#libs/rules';
 import { Cell, dumpTables, loadTables, SortedSet, Table, UndoLog } from '#libs/engine';
 
 /** A change between its rendering and its start. */
@@ -17,25 +17,14 @@ export interface Candidate {
 }
 
 /** A forward lease that ended as `invalid` and must be judged. */
-export interface UnjudgedLease {
-  readonly lease: string;
-  readonly change: string;
-  readonly node: string;
-  readonly hash: string;
-  readonly recipe: string;
-  readonly reason: string;
+export interface UnjudgedLease extends Omit<Story, 'since'> {
   readonly sequence: number;
 }
 
 /** Why a hash and a recipe are known-bad. */
-export interface Story {
-  readonly hash: string;
+export interface Story extends KnownBadStory {
   readonly recipe: string;
-  readonly change: string;
-  readonly node: string;
   readonly lease: string;
-  readonly reason: string;
-  readonly since: string;
 }
 
 export interface ClearedStory extends Story {

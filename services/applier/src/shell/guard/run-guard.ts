@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { bootClock } from '../boot.js';
 import { SILENT, type Hang, type Journal, type Log } from '../../core/index.js';
 import { descendantsOf, killProcess, startOf, type ProcessId } from '../process-table.js';
@@ -42,7 +43,7 @@ export async function runGuard(id: string, file: string, log: Log = SILENT): Pro
   if (read.includes('torn')) return SOON;
   const changes = read.filter((change) => change !== undefined && change !== 'torn');
   const hung = changes.filter((change) => isHung(change, watch.beatMs));
-  for (const [pid, together] of byProcess(hung)) {
+  for (const [pid, together] of Map.groupBy(hung, ({ pid }) => pid)) {
     const holder = holderIn(together);
     if (holder?.pid !== pid) continue;
     for (const change of together) await mark(change, changes, watch, log);
@@ -66,12 +67,6 @@ function whole<T>(read: () => T): T | 'torn' | undefined {
   } catch (error) {
     return isMissing(error) ? undefined : 'torn';
   }
-}
-
-function byProcess(changes: readonly GuardedChange[]): ReadonlyMap<number, readonly GuardedChange[]> {
-  const found = new Map<number, GuardedChange[]>();
-  for (const change of changes) found.set(change.pid, [...(found.get(change.pid) ?? []), change]);
-  return found;
 }
 
 /** The process that has these state folders, by its lock: a pid alone may be another's by now. */
@@ -178,5 +173,3 @@ async function journalOf(stateDir: string): Promise<Journal | undefined> {
   }
   return undefined;
 }
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

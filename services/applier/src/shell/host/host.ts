@@ -19,17 +19,12 @@ export interface HostSettings {
 }
 
 /** What this applier can do with its machine besides files. */
-export interface Host {
+export interface Host extends Pick<HostSettings, 'systemdAnalyze' | 'updateGrub' | 'proc'> {
   readonly root: string;
   readonly ending: AbortSignal;
   /** `action:…` for what can be taken here. */
   readonly capabilities: readonly string[];
   readonly systemd: Systemd | undefined;
-  readonly systemdAnalyze: string | undefined;
-  /** Makes grub.cfg of /etc/default/grub.d; undefined where there is no such program. */
-  readonly updateGrub: readonly string[] | undefined;
-  /** Where the kernel shows its parameters and its command line. */
-  readonly proc: string | undefined;
   /** Empty where nothing may restart the machine. */
   readonly rebootCommand: readonly string[];
 }

@@ -151,9 +151,7 @@ export class StateFolder {
     this.damaged = false;
   }
 
-  /**
-   * By a second name, so that `journal.json` is there at every moment: a reader finds the old one or the new one.
-   */
+  /** By a second name, so that `journal.json` is there at every moment: a reader finds the old one or the new one. */
   private async keepAsPrevious(path: string): Promise<void> {
     const next = join(this.path, 'journal.prev.json.new');
     if (lstatSync(next, { throwIfNoEntry: false }) !== undefined) await ignoreMissing(unlink(next));

@@ -1,18 +1,12 @@
-import type { Bus } from '#libs/nats';
 import type { ServiceNotes } from '#libs/nats';
-import type { Kube } from '#libs/kube';
-import type { Logger } from '#libs/process';
-import { certificateLine, DesiredState, type CertificateStatus, type Digest } from '../../core/index.js';
+import { certificateLine, DesiredState, type CertificateStatus } from '../../core/index.js';
+import type { GatewayParts } from '../session.js';
 import { Certificate } from './certificate.js';
 import { followDesiredState } from './desired-state-reader.js';
 import { Webhook, type WebhookSettings } from './webhook.js';
 
-export interface AdmissionParts {
-  readonly bus: Bus;
-  readonly kube: Kube;
-  readonly logger: Logger;
+export interface AdmissionParts extends Pick<GatewayParts, 'bus' | 'kube' | 'logger' | 'digest'> {
   readonly notes: ServiceNotes;
-  readonly digest: Digest;
   /** How often to look whether the certificate is another one. */
   readonly lookMs?: number;
 }

@@ -13,9 +13,7 @@ export class AddressBackend extends ElementBackend<LinkAddress> {
   readonly kind = 'NetworkAddress';
 
   protected async stateOf({ link, address }: LinkAddress, fresh: boolean): Promise<ElementState | undefined> {
-    const all = (
-      fresh ? await this.tools.list('address', 'show', 'dev', link) : await this.tools.listed('address', 'show')
-    ) as readonly AddressRow[];
+    const all = await this.tools.rows<AddressRow>(['address', 'show'], fresh ? ['dev', link] : undefined);
     const shown = all.find(({ ifname }) => ifname === link);
     const wanted = parseCidr(address);
     const found = shown?.addr_info?.some(
@@ -26,7 +24,7 @@ export class AddressBackend extends ElementBackend<LinkAddress> {
   }
 
   protected async make({ link, address }: LinkAddress): Promise<void> {
-    const [shown] = (await this.tools.list('address', 'show', 'dev', link)) as readonly AddressRow[];
+    const [shown] = await this.tools.rows<AddressRow>(['address', 'show'], ['dev', link]);
     if (shown?.group !== LINK_GROUP) throw new Error(`${link} is not an interface that Sluice created`);
     await this.tools.run([
       'ip',

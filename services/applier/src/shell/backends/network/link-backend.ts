@@ -69,10 +69,8 @@ export class LinkBackend extends ElementBackend<Link> {
   }
 
   private async shown(name: string, fresh: boolean): Promise<LinkRow | undefined> {
-    const shown = (
-      fresh ? await this.tools.list('-d', 'link', 'show', 'dev', name) : await this.tools.listed('-d', 'link', 'show')
-    ) as readonly Partial<LinkRow>[];
-    return shown.find(({ ifname }) => ifname === name) as LinkRow | undefined;
+    const shown = await this.tools.rows<LinkRow>(['-d', 'link', 'show'], fresh ? ['dev', name] : undefined);
+    return shown.find(({ ifname }) => ifname === name);
   }
 
   private async otherSysctls({ name, settings = {} }: Link): Promise<string | undefined> {

@@ -23,9 +23,7 @@ export class RouteBackend extends ElementBackend<Route> {
   protected async stateOf(route: Route, fresh: boolean): Promise<ElementState | undefined> {
     const { table, to, metric } = route;
     const words = [familyWord(to), 'route', 'show', 'table', String(table)];
-    const shown = (
-      fresh ? await this.tools.list(...words, 'exact', to) : await this.tools.listed(...words)
-    ) as readonly RouteRow[];
+    const shown = await this.tools.rows<RouteRow>(words, fresh ? ['exact', to] : undefined);
     const same = shown.filter(
       (one) => isTo(to, one.dst) && (metric === undefined ? NO_METRIC.includes(one.metric) : one.metric === metric),
     );

@@ -18,8 +18,7 @@ export class RuleBackend extends ElementBackend<LookupRule> {
   readonly kind = 'NetworkRule';
 
   protected async stateOf(rule: LookupRule, fresh: boolean): Promise<ElementState | undefined> {
-    const asked = [familyWord(rule), 'rule', 'show'];
-    const shown = (fresh ? await this.tools.list(...asked) : await this.tools.listed(...asked)) as readonly RuleRow[];
+    const shown = await this.tools.rows<RuleRow>([familyWord(rule), 'rule', 'show'], fresh ? [] : undefined);
     const same = shown.filter((one) => isSame(rule, one));
     return same.length === 0
       ? undefined

@@ -17,7 +17,7 @@ export interface ToolResult {
 }
 
 /** What iproute2 shows of one thing. */
-export type Row = Readonly<Record<string, unknown>>;
+type Row = Readonly<Record<string, unknown>>;
 
 /** The kernel ends what is run so as soon as the process that ran it is gone. */
 export const ENDING_WITH_US = ['setpriv', '--pdeathsig', 'KILL'];
@@ -76,6 +76,14 @@ export class NetworkTools {
     return this.try((await this.canBind) ? [...ENDING_WITH_US, ...argv] : argv, timeoutMs);
   }
 
+  /**
+   * What iproute2 shows. With `only`, of what these words select, now. Without, of everything as it was a moment ago:
+   * hundreds of elements are compared with what one call lists.
+   */
+  rows<R extends object>(args: readonly string[], only?: readonly string[]): Promise<readonly R[]> {
+    return (only === undefined ? this.listed(args) : this.list(...args, ...only)) as Promise<readonly R[]>;
+  }
+
   /** What iproute2 lists; nothing if what is asked about does not exist. */
   async list(...args: readonly string[]): Promise<readonly Row[]> {
     const argv = ['ip', '-j', '-N', ...args];
@@ -86,8 +94,7 @@ export class NetworkTools {
     return text === '' ? [] : (JSON.parse(text) as readonly Row[]);
   }
 
-  /** The same for a moment: hundreds of elements are compared with what one call has listed. */
-  listed(...args: readonly string[]): Promise<readonly Row[]> {
+  private listed(args: readonly string[]): Promise<readonly Row[]> {
     const key = args.join(' ');
     const known = this.lists.get(key);
     if (known !== undefined && performance.now() - known.atMs < LISTED_MS) return known.rows;
