@@ -206,7 +206,7 @@ export interface TrimResult {
   readonly trimmed: number;
   /** The first sequence of the ledger now. */
   readonly first: number;
-  readonly heldUpBy: readonly TrimObstacle[];
+  readonly blockedBy: readonly TrimObstacle[];
 }
 
 /**
@@ -216,33 +216,33 @@ export interface TrimResult {
 export function* trim(services: readonly ServiceName[], keepMs: number): Program<Effects<TrimPort>, TrimResult> {
   const { first, last, messages, firstStoredMs, nowMs } = yield* askTrim({ do: 'ledger-age' });
   const olderThanMs = nowMs - keepMs;
-  const nothing = (heldUpBy: readonly TrimObstacle[] = []): TrimResult => ({ trimmed: 0, first, heldUpBy });
+  const nothing = (blockedBy: readonly TrimObstacle[] = []): TrimResult => ({ trimmed: 0, first, blockedBy });
   if (messages === 0 || firstStoredMs > olderThanMs) return nothing();
   const bases: { service: ServiceName; all: readonly SnapshotInfo[]; base: readonly SnapshotInfo[] }[] = [];
-  const heldUpBy: TrimObstacle[] = [];
+  const blockedBy: TrimObstacle[] = [];
   for (const service of services) {
     const listed = yield* askTrim({ do: 'list-snapshots', service });
     const all = listed.filter(({ sequence }) => sequence <= last);
     const found = baseOf(all, olderThanMs);
-    if ('why' in found) heldUpBy.push({ service, why: found.why });
+    if ('why' in found) blockedBy.push({ service, why: found.why });
     else bases.push({ service, all, base: found.base });
   }
-  if (heldUpBy.length > 0) {
-    yield* askTrim({ do: 'log', level: 'info', text: 'the ledger is not trimmed', details: { first, heldUpBy } });
-    return nothing(heldUpBy);
+  if (blockedBy.length > 0) {
+    yield* askTrim({ do: 'log', level: 'info', text: 'the ledger is not trimmed', details: { first, blockedBy } });
+    return nothing(blockedBy);
   }
   // Reading snapshots is expensive: do it only if something can be trimmed.
   if (Math.min(...bases.map(({ base }) => (base[0] as SnapshotInfo).sequence)) < first) return nothing();
   let upTo = last - 1;
   for (const { service, base } of bases) {
     const readable = yield* newestReadable(base);
-    if (readable === undefined) heldUpBy.push({ service, why: 'has no readable snapshot that is old enough' });
+    if (readable === undefined) blockedBy.push({ service, why: 'has no readable snapshot that is old enough' });
     upTo = Math.min(upTo, readable?.sequence ?? 0);
   }
-  if (upTo < first) return nothing(heldUpBy);
+  if (upTo < first) return nothing(blockedBy);
   // Do not rely on the age that a snapshot claims: ask for the age of the fact itself.
   const storedMs = yield* askTrim({ do: 'stored-at', sequence: upTo });
-  if (storedMs === undefined || storedMs > olderThanMs) return nothing(heldUpBy);
+  if (storedMs === undefined || storedMs > olderThanMs) return nothing(blockedBy);
   const trimmed = yield* askTrim({ do: 'purge', upTo });
   yield* askTrim({ do: 'log', level: 'info', text: 'the ledger was trimmed', details: { trimmed, first: upTo + 1 } });
   // No copy can start from these any more. Those of the current version are overwritten anyway.
@@ -251,7 +251,7 @@ export function* trim(services: readonly ServiceName[], keepMs: number): Program
     for (const snapshot of all)
       if (snapshot.sequence < upTo && snapshot.version !== current) yield* askTrim({ do: 'remove-snapshot', snapshot });
   }
-  return { trimmed, first: upTo + 1, heldUpBy: [] };
+  return { trimmed, first: upTo + 1, blockedBy: [] };
 }
 
 function* newestReadable(base: readonly SnapshotInfo[]): Program<Effects<TrimPort>, SnapshotInfo | undefined> {

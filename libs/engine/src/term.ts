@@ -318,13 +318,13 @@ function* halt<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, reason
 /** Checks now and then whether a person has fixed what made this copy stop. */
 function* waitForHelp<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, why: Halt): Life<I> {
   yield* ask({ do: 'back-off', tries: 0, leastMs: HALT_POLL_MS, mostMs: HALT_POLL_MS });
-  if (isStopped(service) || !(yield* mayGoOn(service, why))) return;
+  if (isStopped(service) || !(yield* isFixed(service, why))) return;
   yield* ask({ do: 'log', level: 'warn', text: 'the cause is fixed; this copy continues', details: {} });
   service.take({ type: 'freed' });
   yield* ask({ do: 'stand', stands: true });
 }
 
-function* mayGoOn<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, why: Halt): Life<I, boolean> {
+function* isFixed<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, why: Halt): Life<I, boolean> {
   switch (why.cause) {
     case 'unreadable-fact':
       return yield* ask({ do: 'is-voided', sequence: why.sequence });

@@ -14,11 +14,11 @@ export interface KubeOptions {
   /** A kubeconfig file; by default what kubectl would take, or the pod's service account. */
   readonly kubeconfig?: string | undefined;
   readonly env?: NodeJS.ProcessEnv;
-  /** Who answers later than this counts as not answering. */
+  /** A server that takes longer than this counts as unreachable. */
   readonly timeoutMs?: number;
-  /** Hears which rights are missing, and when the server becomes slow. */
+  /** Logs which rights are missing, and when the server becomes slow. */
   readonly logger?: Logger;
-  /** Hears that answers are slow, in words for people, and (undefined) that they no longer are. */
+  /** Called with a message when the server becomes slow, and with undefined when it is fast again. */
   readonly onSlow?: (words: string | undefined) => void;
 }
 
@@ -28,21 +28,21 @@ export interface KubeRequest {
   readonly body?: object;
   /** Of the body; JSON unless said. */
   readonly type?: string;
-  /** One of many that are asked for together: it waits for its turn, and all else does not wait for it. */
+  /** One of many requests that are sent at once: it is queued, so that other requests need not wait. */
   readonly isOfMany?: boolean;
 }
 
 const DEFAULT_TIMEOUT_MS = 20_000;
-/** Each is a connection of its own, and more do not make an API server any faster. */
+/** Each takes a connection, and more of them do not make an API server faster. */
 const ASKED_AT_ONCE = 32;
-/** Certificates are renewed while a service runs: from time to time they are read again. */
+/** Certificates are renewed while a service runs, so they are read again after this time. */
 const DISPATCHER_MS = 5 * 60_000;
 const PAGE = 500;
 const MERGE_PATCH = 'application/merge-patch+json';
-/** Named in managedFields, so that anybody sees what Sluice has set. */
+/** Shown in managedFields, so that everybody sees which fields Sluice has set. */
 export const FIELD_MANAGER = 'sluice';
 
-/** One API server. Unlike those of the client library, connections are kept. */
+/** A connection to one API server. Unlike the client library, it keeps HTTP connections open. */
 export class KubeConnection {
   private readonly rights: MissingRights;
   private dispatcher: { readonly of: Dispatcher; readonly sinceMs: number } | undefined;
@@ -64,7 +64,7 @@ export class KubeConnection {
     this.rights = new MissingRights(this.logger);
   }
 
-  /** Reads the kubeconfig; nothing is asked of the server yet. Throws KubeConfigError. */
+  /** Reads the kubeconfig, but sends nothing yet. Throws KubeConfigError. */
   static async open(options: KubeOptions = {}): Promise<KubeConnection> {
     const [client, undici] = await Promise.all([loadClient(), import('undici')]);
     return new KubeConnection(
@@ -79,7 +79,7 @@ export class KubeConnection {
     return this.config.getCurrentCluster()?.server ?? '';
   }
 
-  /** The answer's JSON. Throws KubeError for a refusal, KubeUnreachableError when no answer came. */
+  /** The JSON of the answer. Throws KubeError if the server refuses, KubeUnreachableError if it does not answer. */
   ask(request: KubeRequest): Promise<unknown> {
     return request.isOfMany === true ? this.turns.take(() => this.asked(request)) : this.asked(request);
   }
@@ -105,7 +105,7 @@ export class KubeConnection {
     return this.ask({ method: 'PATCH', path: `${path}?fieldManager=${manager}`, body, type: MERGE_PATCH });
   }
 
-  /** Server-side apply: what this manager said before and does not say now goes. */
+  /** Server-side apply: removes the fields that this manager set before and does not set now. */
   apply(path: string, body: object, manager = FIELD_MANAGER, more = ''): Promise<unknown> {
     const query = `fieldManager=${manager}&force=true${more}`;
     return this.ask({ method: 'PATCH', path: `${path}?${query}`, body, type: 'application/apply-patch+yaml' });
@@ -121,7 +121,7 @@ export class KubeConnection {
     } while (next !== '');
   }
 
-  /** Hands over the lines of an answer as they come; resolves when it ends. */
+  /** Calls back with each line of the answer as it arrives. Resolves when the answer ends. */
   async lines(path: string, signal: AbortSignal, heard: (line: string) => void): Promise<void> {
     await this.reached(async () => {
       const request = { method: 'GET', path } as const;
@@ -144,11 +144,11 @@ export class KubeConnection {
     await dispatcher?.of.destroy();
   }
 
-  /** Who waits for what is asked should know why it takes so long. */
+  /** Reports slow answers, so that operators know what they are waiting for. */
   private took(request: KubeRequest, ms: number): void {
-    const said = this.slowness.took(ms, monotonicMs());
-    if (said === 'quick') return this.quickAgain();
-    if (said === undefined) return;
+    const change = this.slowness.took(ms, monotonicMs());
+    if (change === 'quick') return this.quickAgain();
+    if (change === undefined) return;
     const right = rightOf(request);
     const words = `${this.server} answers slowly: ${(ms / 1_000).toFixed(1)} s ${right === undefined ? `for ${request.path}` : `to ${rightWords(right)}`}`;
     this.logger.warn({ tookMs: Math.round(ms) }, words);
@@ -194,11 +194,11 @@ export class KubeConnection {
     });
   }
 
-  /** The client makes a new one for each request, and with it a new connection. */
+  /** Reuses the dispatcher: the client library creates one for each request, and with it a connection. */
   private kept(fresh: Dispatcher | undefined): Dispatcher | undefined {
     const nowMs = monotonicMs();
     if (this.dispatcher !== undefined && nowMs - this.dispatcher.sinceMs < DISPATCHER_MS) return this.dispatcher.of;
-    // What is under way on the old one goes on there to its end.
+    // Requests in progress finish on the old one.
     void this.dispatcher?.of.close();
     this.dispatcher = fresh === undefined ? undefined : { of: fresh, sinceMs: nowMs };
     return fresh;
@@ -226,12 +226,12 @@ function wordsOf(error: unknown): string {
   const { message, cause } = error as Error & {
     readonly cause?: { readonly message?: string; readonly code?: string };
   };
-  // Of several addresses that were tried there is only the code.
+  // If several addresses were tried, there is only a code.
   const why = cause?.message || cause?.code || '';
   return why === '' ? message : `${message}: ${why}`;
 }
 
-/** Lets so many work at once; the others wait for their turn, in their order. */
+/** Runs a limited number of tasks at once; the others wait in order. */
 class Turns {
   private working = 0;
   private readonly waiting: (() => void)[] = [];
@@ -244,8 +244,7 @@ class Turns {
     try {
       return await work();
     } finally {
-      // Not before the connection is free to be used again, which it is a moment after the answer: else the next one
-      // would make another.
+      // Wait until the connection can be reused, just after the answer: otherwise the next request would open another.
       setImmediate(() => this.release());
     }
   }

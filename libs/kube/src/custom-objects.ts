@@ -2,7 +2,7 @@ import type { KubeConnection } from './connection.js';
 import { outcomeOf } from './errors.js';
 import type { RawObject } from './objects.js';
 
-/** An object of a kind that a definition brought along, as it was read. */
+/** A custom resource, as it was read. */
 export interface CustomObject {
   readonly name: string;
   readonly uid: string;
@@ -16,7 +16,7 @@ export interface CustomObject {
   readonly status: unknown;
 }
 
-/** `overtaken`: it was changed since it was read, or is another one of that name by now. */
+/** `overtaken`: it was changed since it was read, or replaced by another one with the same name. */
 export type ObjectOutcome = CustomObject | 'overtaken' | 'gone';
 
 export interface RawCustomObject extends RawObject {
@@ -24,7 +24,7 @@ export interface RawCustomObject extends RawObject {
   readonly status?: unknown;
 }
 
-/** Where objects of a kind are, cluster-wide. */
+/** The path of a cluster-scoped collection. */
 export const kindPath = (groupVersion: string, plural: string): string => `/apis/${groupVersion}/${plural}`;
 
 export function customObjectOf({ metadata = {}, spec, status }: RawCustomObject): CustomObject {
@@ -55,7 +55,7 @@ export function customObjectOf({ metadata = {}, spec, status }: RawCustomObject)
 const written = (asked: Promise<unknown>): Promise<ObjectOutcome> =>
   outcomeOf(asked.then((raw) => customObjectOf(raw as RawCustomObject)));
 
-/** Sets the finalizers of an object if it still is as it was read. */
+/** Sets the finalizers of an object, unless it was changed since it was read. */
 export const writeFinalizers = (
   connection: KubeConnection,
   path: string,
@@ -65,7 +65,7 @@ export const writeFinalizers = (
 ): Promise<ObjectOutcome> =>
   written(connection.patch(path, { metadata: { uid, resourceVersion: revision, finalizers } }, manager));
 
-/** Writes the status of the object of that uid. */
+/** Writes the status of the object with that uid. */
 export const applyStatus = (
   connection: KubeConnection,
   path: string,
@@ -83,7 +83,7 @@ export const applyStatus = (
   manager: string,
 ): Promise<ObjectOutcome> => written(connection.apply(`${path}/status`, { ...body, metadata: { name, uid } }, manager));
 
-/** Makes an object, or finds it made. */
+/** Creates an object, unless it exists. */
 export const makeObject = (
   connection: KubeConnection,
   collection: string,
@@ -92,7 +92,7 @@ export const makeObject = (
 ): Promise<ObjectOutcome> =>
   written(connection.ask({ method: 'POST', path: `${collection}?fieldManager=${manager}`, body }));
 
-/** Deletes the object of that uid and no other; what is gone already is fine. */
+/** Deletes the object with that uid and no other. It is fine if it is already gone. */
 export async function deleteObject(connection: KubeConnection, path: string, uid: string): Promise<void> {
   const body = { kind: 'DeleteOptions', apiVersion: 'v1', preconditions: { uid } };
   await outcomeOf(connection.ask({ method: 'DELETE', path, body }));

@@ -11,21 +11,21 @@ export interface WantedDefinition {
   readonly spec: object;
 }
 
-/** How the server's definition of that name stands to the one that should be there. */
+/** How the definition on the server compares with the desired one. */
 export interface DefinitionState {
   readonly name: string;
   readonly state: 'missing' | 'same' | 'different';
   readonly version: string;
-  /** The Helm release that it belongs to, as namespace/name; empty for none. */
+  /** The Helm release that it belongs to, as namespace/name; empty if there is none. */
   readonly release: string;
 }
 
-/** On a definition: the version of Sluice that it came with. */
+/** The annotation of a definition with the version of Sluice that wrote it. */
 const VERSION_MARK = 'sluice.dev/version';
 const COLLECTION = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const POLL_MS = 50;
 
-/** Compares by a dry run: only the server knows what of a definition it would change. */
+/** Compares by a dry run: only the server knows what it would change. */
 export async function lookAtDefinition(connection: KubeConnection, wanted: WantedDefinition): Promise<DefinitionState> {
   const { name } = wanted.metadata;
   try {
@@ -48,7 +48,7 @@ export async function lookAtDefinition(connection: KubeConnection, wanted: Wante
   }
 }
 
-/** Puts a definition in place by server-side apply, and resolves when the server serves its kind. */
+/** Applies a definition, and resolves when the server serves its kind. */
 export async function applyDefinition(
   connection: KubeConnection,
   wanted: WantedDefinition,
@@ -67,15 +67,15 @@ export async function applyDefinition(
 const apply = (connection: KubeConnection, wanted: WantedDefinition, more = ''): Promise<unknown> =>
   connection.apply(`${COLLECTION}/${wanted.metadata.name}`, wanted, FIELD_MANAGER, more);
 
-/** What an API server says of the kinds of a group and version; `version` tells whether it is what was read before. */
+/** The schemas that an API server publishes for a group and version; `version` changes whenever they change. */
 export interface PublishedSchemas {
   readonly versions: readonly string[];
   readonly version: string;
-  /** The OpenAPI document; undefined where that version is not there, or is the one that was read before. */
+  /** The OpenAPI document; undefined if there is none, or if it was read before. */
   readonly document: unknown;
 }
 
-/** Reads the schemas of a group and version, unless they are those of `before`. */
+/** Reads the schemas of a group and version, unless they are still those of `before`. */
 export async function readSchemas(
   connection: KubeConnection,
   group: string,
@@ -89,7 +89,7 @@ export async function readSchemas(
   const versions = Object.keys(paths)
     .filter((path) => path.startsWith(prefix))
     .map((path) => path.slice(prefix.length));
-  // The address has the digest of the document in it.
+  // The URL contains a digest of the document.
   const url = paths[`${prefix}${version}`]?.serverRelativeURL ?? '';
   return { versions, version: url, document: url === '' || url === before ? undefined : await connection.get(url) };
 }

@@ -1,4 +1,4 @@
-/** The API server refused, with its own words. */
+/** The API server refused the request. The message is its own. */
 export class KubeError extends Error {
   override readonly name = 'KubeError';
   constructor(
@@ -7,24 +7,24 @@ export class KubeError extends Error {
     readonly reason: string,
     message: string,
     readonly causes: readonly { readonly reason: string; readonly message: string }[] = [],
-    /** How long the server asks to wait; undefined when it does not say. */
+    /** How long the server asks to wait; undefined if it does not say. */
     readonly retryAfterMs: number | undefined = undefined,
   ) {
     super(message);
   }
 
-  /** Whether who asked has not got the right, and not that a quota or a webhook is against it. */
+  /** Whether a right is missing, as opposed to a quota or a webhook that refuses the request. */
   get lacksRight(): boolean {
     return this.code === 403 && / cannot \w+ resource "/.test(this.message);
   }
 }
 
-/** No answer came: the server is away, too slow, or the connection broke. What was asked may have been done. */
+/** No answer: the server is down or too slow, or the connection broke. The request may still have been processed. */
 export class KubeUnreachableError extends Error {
   override readonly name = 'KubeUnreachableError';
 }
 
-/** There is no kubeconfig that could be used; the message says where was looked and what is wrong. */
+/** There is no usable kubeconfig. The message says where it was looked for and what is wrong. */
 export class KubeConfigError extends Error {
   override readonly name = 'KubeConfigError';
 }
@@ -33,7 +33,7 @@ export const isMissingRight = (error: unknown): boolean => error instanceof Kube
 export const isKubeStatus = (error: unknown, code: number): error is KubeError =>
   error instanceof KubeError && error.code === code;
 
-/** What a conditional write led to: `overtaken` where the object was changed since it was read, or replaced. */
+/** The outcome of a conditional write: `overtaken` if the object was changed since it was read, or replaced. */
 export async function outcomeOf<T>(asked: Promise<T>): Promise<T | 'overtaken' | 'gone'> {
   try {
     return await asked;
@@ -44,7 +44,7 @@ export async function outcomeOf<T>(asked: Promise<T>): Promise<T | 'overtaken' |
   }
 }
 
-/** Reads the body of a refusal, which is a Status object if the API server itself wrote it. */
+/** Reads the body of a refusal: a Status object if the API server itself wrote it. */
 export function refusalOf(code: number, text: string, retryAfter: string | null): KubeError {
   const status = jsonObject(text);
   const message = typeof status['message'] === 'string' ? status['message'] : text.trim().slice(0, 500);

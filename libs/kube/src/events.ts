@@ -1,9 +1,9 @@
 import type { KubeConnection } from './connection.js';
 import { isKubeStatus } from './errors.js';
 
-/** Something that happened to an object, as `kubectl describe` shows it. */
+/** An event of an object, as `kubectl describe` shows it. */
 export interface ObjectEvent {
-  /** What happened makes the name: told twice, it is one event. */
+  /** Derived from what happened, so that writing it twice makes one event. */
   readonly name: string;
   readonly about: { readonly apiVersion: string; readonly kind: string; readonly name: string; readonly uid: string };
   readonly type: 'Normal' | 'Warning';
@@ -13,12 +13,12 @@ export interface ObjectEvent {
   readonly at: string;
 }
 
-/** Events about what is in no namespace are in this one. */
+/** Events about cluster-scoped objects are in this namespace. */
 const EVENTS = '/api/v1/namespaces/default/events';
-/** An API server takes no longer ones. */
+/** The limit of the API server. */
 const MOST_CHARACTERS = 1_024;
 
-/** Tells an event, once. The API server forgets it after an hour. */
+/** Writes an event, once. The API server deletes it after an hour. */
 export async function tellEvent(
   connection: KubeConnection,
   { name, about, type, reason, message, at }: ObjectEvent,

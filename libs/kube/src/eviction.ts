@@ -4,7 +4,7 @@ import { KubeError, outcomeOf } from './errors.js';
 import type { RawList, RawObject } from './objects.js';
 import type { KubePod } from './pods.js';
 
-/** A PodDisruptionBudget that has a say about a pod. */
+/** A PodDisruptionBudget that selects a pod. */
 export interface PodBudget {
   readonly name: string;
   readonly allowed: number;
@@ -12,9 +12,9 @@ export interface PodBudget {
 
 export type EvictionOutcome =
   | { readonly outcome: 'accepted' }
-  /** It is gone, or another pod has its name. */
+  /** It is gone, or another pod has its name now. */
   | { readonly outcome: 'gone' }
-  /** Not now: a budget, or the server itself, holds it back. */
+  /** Not now: a budget or the server refuses it. */
   | {
       readonly outcome: 'refused';
       readonly reason: string;
@@ -34,7 +34,7 @@ const SERVER_ERROR = 500;
 const podPath = ({ namespace, name }: Pick<KubePod, 'namespace' | 'name'>): string =>
   `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
 
-/** Asks for the end of this very pod, by the way that respects budgets. */
+/** Evicts exactly this pod. Budgets are respected. */
 export async function evictPod(
   connection: KubeConnection,
   pod: KubePod,
@@ -55,19 +55,19 @@ export async function evictPod(
     if (error.code === 404 || error.code === 409) return { outcome: 'gone' };
     const held = error.code === TOO_MANY || (error.code === SERVER_ERROR && /PodDisruptionBudget/.test(error.message));
     if (!held) throw error;
-    const said = [error.message, ...error.causes.map(({ message }) => message)]
+    const reason = [error.message, ...error.causes.map(({ message }) => message)]
       .filter((words) => words !== '')
       .join(' ');
     return {
       outcome: 'refused',
-      reason: said,
+      reason,
       budgets: await budgetsOf(connection, pod),
       retryAfterMs: error.retryAfterMs,
     };
   }
 }
 
-/** Deletes this very pod, whatever budgets say. With a grace of 0 it does not wait until it has ended. */
+/** Deletes exactly this pod and ignores budgets. With a grace period of 0 it does not wait until the pod has ended. */
 export async function deletePod(
   connection: KubeConnection,
   pod: KubePod,
@@ -78,7 +78,7 @@ export async function deletePod(
   return typeof (await outcomeOf(deleted)) === 'string' ? 'gone' : 'accepted';
 }
 
-/** A pod of the same name that came in its place is another one. */
+/** The uid makes sure that a new pod with the same name is left alone. */
 const optionsOf = ({ uid }: KubePod, graceSeconds: number | undefined): object => ({
   preconditions: { uid },
   ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),

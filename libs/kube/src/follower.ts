@@ -4,27 +4,27 @@ import type { KubeConnection } from './connection.js';
 import { isKubeStatus, isMissingRight, KubeError } from './errors.js';
 import type { RawObject } from './objects.js';
 
-/** What to follow, and whom to tell. What `heard` and `listed` throw is logged, and ends nothing. */
+/** What to follow, and the callbacks. An error that `heard` or `listed` throws is logged; the follower continues. */
 export interface FollowerOptions<T extends RawObject, K = T> {
   readonly connection: KubeConnection;
   /** Of the collection, as in `/api/v1/nodes`. */
   readonly path: string;
   /** More of the query, as in `fieldSelector=…`. */
   readonly query?: string;
-  /** What to keep of an object during a list: ten thousand Nodes with their images are too large to hold. */
+  /** What to keep of each object during a list: ten thousand whole Nodes take too much memory. */
   readonly pick: (object: T) => K;
-  /** All that there is: whatever was known before and is not among it is gone. */
+  /** Called with all objects: one that was known before and is not among them is gone. */
   readonly listed: (kept: readonly K[]) => void;
   readonly heard: (event: 'set' | 'deleted', object: T) => void;
   readonly logger?: Logger | undefined;
-  /** Bookmarks come every minute: who hears nothing for longer follows a connection that is dead. */
+  /** Bookmarks arrive every minute: a connection without any message for longer is dead. */
   readonly silentMs?: number;
   readonly firstPauseMs?: number;
   readonly longestPauseMs?: number;
 }
 
 const SILENT_MS = 90_000;
-/** The server ends a watch after this, so that none is as old as the process. */
+/** The server ends each watch after this time. */
 const WATCH_SECONDS = 600;
 const GONE = 410;
 
@@ -40,7 +40,7 @@ export class Follower<T extends RawObject, K = T> {
   private readonly stopping = new AbortController();
   private version = '';
   private failures = 0;
-  /** The watch was given up because nothing was heard on it. */
+  /** The last watch ended because no message arrived. */
   private wasSilent = false;
   private readonly logger: Logger;
 
@@ -69,10 +69,10 @@ export class Follower<T extends RawObject, K = T> {
         if (!this.stopped) await this.watch();
       } catch (error) {
         if (this.stopped) return;
-        // What happened in between was forgotten by the server: all is read again.
+        // The server no longer has the changes in between: list everything again.
         if (isKubeStatus(error, GONE)) this.version = '';
-        // A missing right is named by the connection, once.
-        // Nor is silence trouble: of a kind that is new an API server says nothing for its first two minutes.
+        // The connection logs a missing right, once. Silence is no trouble either: an API server sends nothing about a
+        // new kind for the first two minutes.
         this.logger[isMissingRight(error) || this.wasSilent ? 'debug' : 'warn'](
           { error, path: this.following.path, failures: this.failures },
           'a watch ended; trying again',
@@ -146,7 +146,7 @@ export class Follower<T extends RawObject, K = T> {
     }
   }
 
-  /** Also after a clean end, for a server that ends every watch at once must not be asked in a tight loop. */
+  /** Also after a clean end: a server that ends every watch at once must not be asked in a tight loop. */
   private async pause(): Promise<void> {
     if (this.stopped) return;
     const { firstPauseMs = 100, longestPauseMs = 30_000 } = this.following;

@@ -19,7 +19,7 @@ import type { RawList, RawObject } from './objects.js';
 import { podsOn, podsQuery } from './pods.js';
 import type { Right } from './rights.js';
 
-/** What Sluice does with an API server. Nothing here is cached: a decision reads what is there now. */
+/** What Sluice does with an API server. Nothing is cached: a decision reads the current state. */
 export class Kube {
   private readonly with =
     <A extends readonly unknown[], R>(act: (connection: KubeConnection, ...args: A) => R) =>
@@ -59,7 +59,7 @@ export class Kube {
     return ((await this.connection.get('/version')) as { readonly gitVersion?: string }).gitVersion ?? '';
   }
 
-  /** As `kubectl auth can-i`. */
+  /** Like `kubectl auth can-i`. */
   async may({ verb, group, resource, namespace }: Right): Promise<boolean> {
     const [name, subresource = ''] = resource.split('/');
     const body = {
@@ -81,7 +81,7 @@ export class Kube {
     return items.map(({ metadata }) => metadata?.name ?? '');
   }
 
-  /** Calls back whenever something of a node or of the pods on it may have changed; returns how to stop that. */
+  /** Calls back whenever a node or one of its pods may have changed. Returns a function that stops it. */
   onChange(node: string, changed: () => void, logger?: Logger): () => void {
     const told = { pick: () => undefined, listed: changed, heard: changed, logger };
     const query = `fieldSelector=${encodeURIComponent(`metadata.name=${node}`)}`;
@@ -92,7 +92,7 @@ export class Kube {
     return () => stops.forEach((stop) => stop());
   }
 
-  /** Calls back with a budget (namespace/name) that allows something or is gone; returns how to stop that. */
+  /** Calls back with each budget (namespace/name) that allows evictions or is gone. Returns a function to stop it. */
   onFreed(freed: (budget: string) => void, logger?: Logger): () => void {
     const allows = ({ status }: RawBudget): boolean => (status?.disruptionsAllowed ?? 0) > 0;
     const tell = ({ metadata }: RawBudget): void => freed(`${metadata?.namespace}/${metadata?.name}`);
@@ -105,7 +105,7 @@ export class Kube {
     });
   }
 
-  /** Follows all Nodes, of each of which `pick` says what to keep; returns how to stop that. */
+  /** Follows all Nodes; `pick` says what to keep of each. Returns a function that stops it. */
   followNodes<K>({ pick, listed, heard }: NodeListener<K>, logger?: Logger): () => void {
     return this.follow<V1Node, readonly [string, K]>({
       path: '/api/v1/nodes',
@@ -116,7 +116,7 @@ export class Kube {
     });
   }
 
-  /** Follows all objects of a kind, whose collection has that path; returns how to stop that. */
+  /** Follows all objects of the collection at that path. Returns a function that stops it. */
   followObjects(
     path: string,
     listed: (objects: readonly CustomObject[]) => void,
@@ -140,8 +140,8 @@ export class Kube {
 
 export interface NodeListener<K> {
   readonly pick: (node: KubeNode) => K;
-  /** All that there are, by name. */
+  /** Called with all Nodes, by name. */
   readonly listed: (nodes: ReadonlyMap<string, K>) => void;
-  /** One was written, or is gone. */
+  /** Called when a Node was written, or with undefined when it is gone. */
   readonly heard: (name: string, node: K | undefined) => void;
 }

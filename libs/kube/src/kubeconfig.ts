@@ -4,13 +4,13 @@ import { delimiter, join } from 'node:path';
 import type { KubeConfig } from '@kubernetes/client-node';
 import { KubeConfigError } from './errors.js';
 
-/** The client as it was loaded. It takes half a second and seventy megabytes, so only who needs it loads it. */
+/** The client library. Loading it takes half a second and 70 MB, so it is loaded only when it is needed. */
 export type Client = typeof import('@kubernetes/client-node');
 export const loadClient = (): Promise<Client> => import('@kubernetes/client-node');
 
 /**
- * A named file, KUBECONFIG, the pod's service account, or ~/.kube/config. Throws KubeConfigError: the client library
- * would fall back to http://localhost:8080.
+ * Reads a named file, KUBECONFIG, the pod's service account, or ~/.kube/config. Throws KubeConfigError if there is
+ * none, where the client library would fall back to http://localhost:8080.
  */
 export function readKubeconfig({ KubeConfig }: Client, file: string | undefined, env: NodeJS.ProcessEnv): KubeConfig {
   const config = new KubeConfig();

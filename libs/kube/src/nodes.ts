@@ -6,23 +6,23 @@ import type { KubeConnection } from './connection.js';
 export interface KubeNode {
   readonly name: string;
   readonly uid: string;
-  /** Its resourceVersion: a write that rests on it is refused when anything of the Node was changed since. */
+  /** Its resourceVersion: a write with it is refused if the Node has changed since. */
   readonly revision: string;
   readonly unschedulable: boolean;
-  /** Who set `unschedulable` last, by the names of field managers; empty when it is not set. */
+  /** The field managers that set `unschedulable`; empty if it is not set. */
   readonly unschedulableBy: readonly string[];
   readonly annotations: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, string>>;
   readonly ready: boolean;
 }
 
-/** What to change of a Node: null takes an annotation away. */
+/** What to change in a Node; null removes an annotation. */
 export interface NodeChange {
   readonly unschedulable?: boolean;
   readonly annotations: Readonly<Record<string, string | null>>;
 }
 
-/** `overtaken`: somebody changed the Node since it was read, or it is another one of that name by now. */
+/** `overtaken`: the Node was changed since it was read, or replaced by another one with the same name. */
 export type WriteOutcome = 'written' | 'overtaken' | 'gone';
 
 export const nodePath = (name: string): string => `/api/v1/nodes/${encodeURIComponent(name)}`;
@@ -51,7 +51,7 @@ export function nodeOf(raw: V1Node): KubeNode {
   };
 }
 
-/** The Node as the API server has it now, not as some cache had it; undefined when there is none. */
+/** The Node as the API server has it now, not from a cache; undefined if there is none. */
 export async function readNode(connection: KubeConnection, name: string): Promise<KubeNode | undefined> {
   try {
     return nodeOf((await connection.get(nodePath(name))) as V1Node);
@@ -61,7 +61,7 @@ export async function readNode(connection: KubeConnection, name: string): Promis
   }
 }
 
-/** Changes a Node if it still is as it was read. */
+/** Changes a Node, unless it was changed since it was read. */
 export async function writeNode(connection: KubeConnection, read: KubeNode, change: NodeChange): Promise<WriteOutcome> {
   const spec =
     change.unschedulable === undefined ? {} : { spec: { unschedulable: change.unschedulable ? true : null } };

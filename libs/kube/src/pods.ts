@@ -2,18 +2,18 @@ import type { V1Pod, V1PodSpec } from '@kubernetes/client-node';
 import type { PodFeatures } from '#libs/manifests';
 import type { KubeConnection } from './connection.js';
 
-/** A pod, as far as a drain asks for it. */
+/** What a drain needs to know about a pod. */
 export interface KubePod extends PodFeatures {
   readonly name: string;
   readonly uid: string;
   /** Kind of the object that controls it; undefined for none. */
   readonly controller: string | undefined;
-  /** Of a static pod: the kubelet's own, which the API server only mirrors. */
+  /** It stands for a static pod of the kubelet, which the API server cannot evict. */
   readonly mirror: boolean;
   readonly emptyDir: boolean;
-  /** Succeeded or failed: nothing of it runs any more. */
+  /** Succeeded or failed: it no longer runs. */
   readonly finished: boolean;
-  /** It was told to end. */
+  /** It is terminating. */
   readonly ending: boolean;
   readonly graceSeconds: number;
 }
@@ -60,7 +60,7 @@ export function podOf(raw: V1Pod): KubePod {
 
 export const podsQuery = (node: string): string => `fieldSelector=${encodeURIComponent(`spec.nodeName=${node}`)}`;
 
-/** The pods of a node as the API server has them now, not as some cache had them. */
+/** The pods of a node as the API server has them now, not from a cache. */
 export async function podsOn(connection: KubeConnection, node: string): Promise<readonly KubePod[]> {
   const pods: KubePod[] = [];
   for await (const { items = [] } of connection.pages<V1Pod>('/api/v1/pods', podsQuery(node)))

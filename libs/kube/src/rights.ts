@@ -20,7 +20,7 @@ interface ResourceRequest {
 
 const VERBS: Readonly<Record<string, string>> = { POST: 'create', PUT: 'update', PATCH: 'patch' };
 
-/** The right that a request takes; undefined for what is no resource. */
+/** The right that a request needs; undefined if it is not about a resource. */
 export function rightOf({ method, path }: ResourceRequest): Right | undefined {
   const [place = '', query = ''] = path.split('?', 2);
   const [, root, ...rest] = place.split('/').map(decodeURIComponent);
@@ -44,7 +44,7 @@ function verbOf(method: string, name: string, query: string): string {
   return VERBS[method] ?? method.toLowerCase();
 }
 
-/** As people say it: `list files.sluice.dev`. */
+/** For messages: `list files.sluice.dev`. */
 export const rightWords = (right: Right): string => `${right.verb} ${whatOf(right)}`;
 
 /** Many in few words: `list, watch files.sluice.dev, pools.sluice.dev; patch nodes`. */
@@ -72,7 +72,7 @@ function grouped<T>(
   return new Map([...Map.groupBy(all, key)].map(([name, some]) => [name, some.map(value)]));
 }
 
-/** Says once which right is missing, however often it is asked for, and once that it is there. */
+/** Logs each missing right once, and once that it was granted. */
 export class MissingRights {
   private readonly missing = new Set<string>();
 
@@ -86,7 +86,7 @@ export class MissingRights {
   }
 
   granted(asked: ResourceRequest): void {
-    // Most of the time there is nothing to look for.
+    // Usually none is missing.
     if (this.missing.size === 0) return;
     const right = wordsOf(asked);
     if (right !== undefined && this.missing.delete(right))
@@ -104,7 +104,7 @@ interface Rule {
   readonly group: string;
   readonly resources: readonly string[];
   readonly verbs: readonly string[];
-  /** Of the whole cluster where there is none. */
+  /** Without it, the rule is for the whole cluster. */
   readonly namespace?: string;
 }
 
@@ -123,16 +123,16 @@ const RULES = {
     { group: API_GROUP, resources: published, verbs: ['list', 'watch', 'patch'] },
     { group: API_GROUP, resources: [rollouts], verbs: ['list', 'watch', 'create', 'delete'] },
     { group: API_GROUP, resources: [...published, rollouts].map((plural) => `${plural}/status`), verbs: ['patch'] },
-    // What happens to objects that have no namespace is told there.
+    // Events about cluster-scoped objects are written there.
     { group: '', resources: ['events'], verbs: ['create'], namespace: 'default' },
   ],
 } as const satisfies Readonly<Record<string, readonly Rule[]>>;
 
-/** The services that speak with the API server. */
+/** The services that use the API server. */
 export type KubeService = keyof typeof RULES;
 export const KUBE_SERVICES = Object.keys(RULES) as readonly KubeService[];
 
-/** What a service has to be allowed. The chart gives its service account these. */
+/** The rights that a service needs. The chart grants them to its service account. */
 export const rightsOf = (service: KubeService): readonly Right[] =>
   (RULES[service] as readonly Rule[]).flatMap(({ group, resources, verbs, namespace = '' }) =>
     verbs.flatMap((verb) => resources.map((resource) => ({ verb, group, resource, namespace }))),

@@ -1,18 +1,18 @@
-/** Everybody who waits for it notices. */
+/** An answer that takes this long is slow. */
 const SLOW_MS = 2_000;
 const QUICK_MS = 1_000;
-/** One quick answer between slow ones is no change. */
+/** So many quick answers in a row end the slow time. */
 const QUICK_ANSWERS = 5;
-/** Who asks for nothing any more cannot know; it is not slow for anybody here. */
+/** Without requests, the slow time ends after this. */
 const LAPSES_MS = 60_000;
 
-/** Notices slow answers. They end with a few quick ones in a row, or when none was slow for a while. */
+/** Detects a slow server. The slow time ends with a few quick answers in a row, or after a while without a slow one. */
 export class Slowness {
   private isSlow = false;
   private quick = 0;
   private slowAtMs = 0;
 
-  /** Takes the time of an answer; returns what to tell if that changes something. */
+  /** Takes the duration of an answer. Returns `slow` or `quick` if that has changed. */
   took(ms: number, nowMs: number): 'slow' | 'quick' | undefined {
     this.quick = ms < QUICK_MS ? this.quick + 1 : 0;
     if (this.quick === 0) this.slowAtMs = nowMs;
@@ -23,7 +23,7 @@ export class Slowness {
     return this.quick < QUICK_ANSWERS ? undefined : this.over();
   }
 
-  /** `quick` when nothing was slow for long enough; else when to ask again, if at all. */
+  /** `quick` if nothing was slow for long enough; otherwise when to call this again, if at all. */
   lapse(nowMs: number): 'quick' | number | undefined {
     if (!this.isSlow) return undefined;
     const atMs = this.slowAtMs + LAPSES_MS;
@@ -37,7 +37,7 @@ export class Slowness {
   }
 }
 
-/** What to tell people while answers are slow. */
+/** The note that operators see while the server is slow. */
 export const slownessNote = (words: string | undefined) =>
   words === undefined
     ? undefined

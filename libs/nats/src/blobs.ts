@@ -18,22 +18,22 @@ import { isStoredDeletion } from './messages.js';
 import { growingMs, pause, pipelined } from './signal.js';
 import { kvStream, kvSubject } from './topology.js';
 
-/** How many writes are under way at once: enough that the server, not the way there, sets the pace. */
+/** How many writes run at once: enough that the server is the limit, and not the network. */
 const WIDTH = 256;
 const MAX_KNOWN = 2_000;
-/** The most bytes of text in this cache: a config may have nearly a megabyte. */
+/** The most bytes of text in the cache: a config may have nearly a megabyte. */
 const MAX_KNOWN_BYTES = 32 * 2 ** 20;
 const PIECE_BYTES = 256 * 1024;
 const TRIES = 5;
 /**
- * How long to ask a cluster for a value. A server that restarts after its replicas were raised from one answers as if
- * it led the stream, and lacks what came since.
+ * How long to ask a cluster for a value. After the replicas were raised from one, a server that restarts answers as if
+ * it led the stream, and lacks newer values.
  */
 const ABSENT_AFTER_MS = 5_000;
 
-/** Large, immutable values, written before the fact that names them. Writing one again keeps it from a sweep. */
+/** Large, immutable values, written before the fact that names them. Writing a value again protects it from a sweep. */
 export class Blobs {
-  /** By hash: what many nodes share is read and checked once. */
+  /** By hash: a config that many nodes share is read and checked once. */
   private readonly known = new Map<string, Config>();
   private knownBytes = 0;
 
@@ -46,12 +46,12 @@ export class Blobs {
     await pipelined(configs, WIDTH, ({ node, hash, text }) => this.put(CONFIGS, configKey(node, hash), text));
   }
 
-  /** The config's text; undefined when there is none. */
+  /** The text of the config; undefined if there is none. */
   async config(node: string, hash: string): Promise<string | undefined> {
     return this.get(CONFIGS, configKey(node, hash));
   }
 
-  /** The configs with these names, in their order; undefined where there is none, or what is there is no config. */
+  /** The configs with these names, in the same order; undefined for a missing or malformed one. */
   async configs(names: readonly ConfigName[]): Promise<readonly (Config | undefined)[]> {
     const found: (Config | undefined)[] = names.map(() => undefined);
     await pipelined(names.entries(), WIDTH, async ([i, name]) => {
@@ -79,7 +79,7 @@ export class Blobs {
     return config;
   }
 
-  /** Keeps the targets of a change in pieces of at most 256 KiB; the keys go into `config.rendered`. */
+  /** Stores the targets of a change in pieces of at most 256 KiB. The keys go into `config.rendered`. */
   async putTargets(change: string, targets: Targets): Promise<string[]> {
     const pieces = piecesOf(targets).map((text) => ({ key: `${change}.${sha256(text)}`, text }));
     await pipelined(pieces, WIDTH, ({ key, text }) => this.put(TARGETS, key, text));
@@ -111,12 +111,12 @@ export class Blobs {
     }
   }
 
-  /** What is named was written before: in a cluster it is asked for again before it is taken for absent. */
+  /** A named value was written before, so in a cluster it is requested several times before it counts as absent. */
   private async get(bucket: string, key: string): Promise<string | undefined> {
     const query = { last_by_subj: kvSubject(bucket, key) };
     const untilMs = monotonicMs() + (this.bus.isClustered ? ABSENT_AFTER_MS : 0);
     for (let tries = 0; ; tries += 1) {
-      // From any replica, and where that has none from the leader, as a replica may lag.
+      // Reads from any replica, and from the leader if that has none, because a replica may lag.
       const text = textOf(await this.nearest(bucket, query)) ?? textOf(await this.bus.stored(kvStream(bucket), query));
       if (text !== undefined) return text;
       if (monotonicMs() >= untilMs) return undefined;

@@ -20,20 +20,20 @@ import { dial } from './connecting/dialer.js';
 import { ConnectionLostError, NoLeaderError, ServerTooOldError } from './errors.js';
 
 export interface BusOptions extends ConnectionOptions {
-  /** Shown by the server's connection list. */
+  /** Shown in the server's list of connections. */
   readonly name: string;
-  /** Whether to wait for a server that is away at the start; else that is an error. Default true. */
+  /** Whether to wait at the start until a server is reachable; otherwise that is an error. Default: true. */
   readonly waitOnFirstConnect?: boolean;
   /** How long a request may take. */
   readonly timeoutMs?: number;
   readonly logger?: Logger;
 }
 
-/** Servers of a cluster hear from each other every second, and elect a new leader after this at the earliest. */
+/** The servers of a cluster exchange heartbeats every second, and elect a new leader after this at the earliest. */
 const HEARD_MS = 4_000;
 const DEFAULT_TIMEOUT_MS = 5_000;
 
-/** One connection to NATS that never gives up, with JetStream on it. */
+/** A connection to NATS with JetStream, which reconnects forever. */
 export class Bus {
   readonly js: JetStreamClient;
   private readonly acks: AckInbox;
@@ -61,18 +61,18 @@ export class Bus {
     return this.nc.isClosed() ? '' : this.nc.getServer();
   }
 
-  /** Whether the server is one of several. */
+  /** Whether the server belongs to a cluster. */
   get isClustered(): boolean {
     return this.nc.info?.cluster !== undefined;
   }
 
-  /** Calls back whenever the connection is lost or is there again; returns how to stop that. */
+  /** Calls back whenever the connection is lost or restored. Returns a function that stops it. */
   onConnection(listener: (connected: boolean) => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }
 
-  /** A new subject for answers, which this client may subscribe to. */
+  /** A new subject for answers that this client may subscribe to. */
   inbox(): string {
     return createInbox(this.inboxPrefix);
   }
@@ -82,13 +82,13 @@ export class Bus {
     return this.unlessLost(() => this.js.publish(subject, text, options));
   }
 
-  /** Stores one of many messages; calls back once, some time later. */
+  /** Stores one of many messages. Calls back once, later. */
   store(subject: string, text: string, head: MsgHdrs, heard: (answer: StreamAnswer | Error) => void): void {
     if (this.connected) this.acks.publish(subject, text, head, heard);
     else queueMicrotask(() => heard(new ConnectionLostError('the connection to the server was lost')));
   }
 
-  /** Publishes to those who listen now; without a connection it is lost, as it is where nobody does. */
+  /** Publishes to the current subscribers. Without a connection or a subscriber, the message is lost. */
   broadcast(subject: string, text: string): void {
     if (this.connected) this.nc.publish(subject, text);
   }
@@ -115,7 +115,7 @@ export class Bus {
     );
   }
 
-  /** Gives up as soon as the connection is lost: the client library would go on waiting. */
+  /** Rejects as soon as the connection is lost, where the client library would keep waiting. */
   unlessLost<T>(ask: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const lose = (): void => reject(new ConnectionLostError('the connection to the server was lost'));
@@ -127,10 +127,10 @@ export class Bus {
     });
   }
 
-  /** Sends what is under way and ends the connection. */
+  /** Flushes pending messages and closes the connection. */
   async close(): Promise<void> {
     if (this.nc.isClosed()) return;
-    // Without a server there is nothing to send it to.
+    // Without a server nothing can be flushed.
     if (this.connected) await this.nc.drain().catch(() => this.nc.close());
     else await this.nc.close();
   }
@@ -164,8 +164,8 @@ export class Bus {
 }
 
 /**
- * Connects, and from then on again and again. Refuses a server that is too old. Throws AccessError when a server
- * answers the first time, but credentials, certificates or TLS settings are wrong.
+ * Connects, and reconnects whenever the connection is lost. Refuses a server that is too old. Throws AccessError if a
+ * server answers the first time, but credentials, certificates or TLS settings are wrong.
  */
 export async function connectBus(options: BusOptions): Promise<Bus> {
   const { inboxPrefix, logger = SILENT, timeoutMs = DEFAULT_TIMEOUT_MS, waitOnFirstConnect = true } = options;
@@ -180,7 +180,7 @@ export async function connectBus(options: BusOptions): Promise<Bus> {
   return bus;
 }
 
-/** Whether this is the word of a leader that heard from a majority lately. Without a cluster there is nobody else. */
+/** Whether the answer is from a leader that recently heard from a majority. Without a cluster it always is. */
 export function isLed(cluster: ClusterInfo | undefined): boolean {
   if (cluster === undefined) return true;
   const replicas = cluster.replicas ?? [];

@@ -7,13 +7,13 @@ import { headersOf, isDeletion, isStoredDeletion } from './messages.js';
 import { growingMs, pause, Signal } from './signal.js';
 import { kvStream, kvSubject } from './topology.js';
 
-/** How often a copy that does not lead looks whether somebody does. */
+/** How often a copy that does not lead checks whether another one does. */
 const LOOK_MS = 500;
 const SURE_MS = 200;
 
 export interface ElectionOptions {
   readonly bus: Bus;
-  /** What is to be led: one leader for each. */
+  /** The name of the service: each has one leader. */
   readonly name: string;
   readonly ttlMs: number;
   readonly logger: Logger;
@@ -22,11 +22,11 @@ export interface ElectionOptions {
 }
 
 /**
- * Elects the copy that decides: a key with a short life, refreshed by compare-and-set. Only keeps the other copies
- * quiet: if two believe they lead, the ledger refuses one.
+ * Elects the copy that decides, with a key that expires soon and is refreshed by compare-and-set. This only keeps the
+ * other copies idle: if two copies believe that they lead, the ledger refuses one of them.
  */
 export class Election {
-  /** Tells this copy's key from another's, also after an answer that was lost. */
+  /** Identifies the key of this copy, even after a lost answer. */
   private readonly id = nuid.next();
   private readonly signal = new Signal();
   private revision: number | undefined;
@@ -35,7 +35,7 @@ export class Election {
   private unsubscribe: () => void = () => undefined;
   /** Whether this copy may lead; a halted one does not stand. */
   private stands = true;
-  /** Whether another copy's key was there when this one last looked. */
+  /** Whether another copy had the key when this one last checked. */
   otherLeads = false;
 
   constructor(private readonly options: ElectionOptions) {}
@@ -45,7 +45,7 @@ export class Election {
   }
 
   start(): void {
-    // A hint only: the key was deleted, so try at once.
+    // Only a hint: the key was deleted, so try at once.
     const hints = this.options.bus.nc.subscribe(kvSubject(LEADERS, this.options.name), {
       callback: (error, message) => {
         if (error === null && isDeletion(message)) this.signal.give();
@@ -61,14 +61,14 @@ export class Election {
     this.done = this.run();
   }
 
-  /** Stands, or gives up what it holds and stands no more. */
+  /** Stands for election, or gives up the key and no longer stands. */
   stand(stands: boolean): void {
     if (this.stands === stands) return;
     this.stands = stands;
     this.signal.give();
   }
 
-  /** Ends it; the key goes too, so that another copy leads at once. */
+  /** Stops, and deletes the key, so that another copy leads at once. */
   async stop(): Promise<void> {
     this.stopped = true;
     this.signal.give();
@@ -92,7 +92,7 @@ export class Election {
       const id = found === null || isStoredDeletion(found) ? undefined : found.string();
       this.otherLeads = id !== undefined && id !== this.id;
       if (!this.stands || this.stopped || (id !== undefined && this.otherLeads && !(await this.isGone(id)))) return;
-      // A sequence of 0 asks for none; a deleted key and one of our own are overwritten as read.
+      // Sequence 0 expects that there is no key. A deleted key, or one of our own, is overwritten at its sequence.
       this.become(await this.write(found?.seq ?? 0));
     } catch (error) {
       this.options.logger.debug({ error, service: this.options.name }, 'not elected');
@@ -100,8 +100,8 @@ export class Election {
   }
 
   /**
-   * Whether the leader lost its connection: nobody listens on its own subject. After kill -9 the server knows at once.
-   * Asked twice, because a new subscription takes a moment to spread in a cluster.
+   * Whether the leader has lost its connection: nobody listens on its subject. After kill -9 the server knows at once.
+   * Asks twice, because a new subscription takes a moment to spread in a cluster.
    */
   private async isGone(id: string): Promise<boolean> {
     for (let times = 0; times < 2; times += 1) {
@@ -165,7 +165,7 @@ export class Election {
     return kvSubject(LEADERS, this.options.name);
   }
 
-  /** A refresh that fails ends the lead while the key is still there. */
+  /** A failed refresh ends the leadership before the key expires. */
   private get requestMs(): number {
     return Math.max(250, this.options.ttlMs / 3);
   }

@@ -27,25 +27,25 @@ export interface InputStreamOptions {
   readonly bus: Bus;
   readonly subject: string;
   readonly source: InputSource;
-  /** The sequence behind which to begin. */
+  /** Starts after this sequence. */
   readonly cursor: number;
-  /** Its promise is the acknowledgement: what it was given is taken. */
+  /** The batch counts as processed once the promise resolves. */
   readonly handle: (batch: readonly BusMessage[]) => Promise<void>;
   readonly logger: Logger;
 }
 
-/** Handed over together; twice as many wait, so that the next are there when these are taken. */
+/** Messages handed over together. Twice as many are read ahead, so that the next batch is ready. */
 const BATCH = 500;
 /** The most bytes in a batch, unless it is a single message: a change may have nearly a megabyte. */
 const BATCH_BYTES = 4 * 2 ** 20;
-/** Heartbeats that wait longer than this many others are stale anyway. */
+/** The most heartbeats that wait: older ones are stale anyway. */
 const MOST_UNSTORED = 20_000;
-/** What is not stored is nothing that anybody waits for. */
+/** Nobody waits for messages that are not stored. */
 const UNSTORED_EVERY_MS = 250;
 
 /**
- * One input of a leader, in order and in batches. Its position is in the ledger only: no durable consumer, and no
- * acknowledgements that a crash could lose. What fails is given again, with growing pauses.
+ * One input of a leader, in order and in batches. Its position is only in the ledger: there is no durable consumer, and
+ * no acknowledgement that a crash could lose. A batch that fails is delivered again, with growing pauses.
  */
 export class InputStream {
   private stopped = false;
@@ -120,8 +120,7 @@ export class InputStream {
   private async drainUnstored(waiting: BusMessage[], arrival: Signal): Promise<void> {
     for (let failures = 0; !this.stopped;) {
       if (waiting.length === 0) await arrival.wait();
-      // Ten thousand nodes make a thousand heartbeats a second: handing over each by itself would cost more than
-      // reading it.
+      // Ten thousand nodes send a thousand heartbeats a second: handing over each one would cost more than reading it.
       await pause(UNSTORED_EVERY_MS);
       const batch = waiting.splice(0, MOST_UNSTORED);
       if (batch.length === 0) continue;
@@ -145,7 +144,7 @@ export class InputStream {
   }
 }
 
-/** Batches of what has come so far; reads ahead while a batch is being handled. */
+/** Batches of the messages received so far. Reads ahead while a batch is being handled. */
 async function* collect(reader: StreamReader, most: number): AsyncGenerator<readonly JsMsg[]> {
   const waiting: JsMsg[] = [];
   const [arrival, room] = [new Signal(), new Signal()];

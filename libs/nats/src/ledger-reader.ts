@@ -25,7 +25,7 @@ export interface LedgerReaderOptions {
   readonly reads: readonly FactType[];
   /** Reads the blobs that `config.rendered` names; left out where nobody wants them. */
   readonly targets?: ((keys: readonly string[]) => Promise<Targets>) | undefined;
-  /** Something arrived, or the reader may go on again. */
+  /** Something arrived, or the reader can continue. */
   readonly onArrival: () => void;
   readonly logger: Logger;
 }
@@ -33,9 +33,9 @@ export interface LedgerReaderOptions {
 /** The most messages, and the most bytes, that may wait to be folded: a message may have nearly a megabyte. */
 const AHEAD = 2_000;
 const AHEAD_BYTES = 16 * 2 ** 20;
-/** So many are folded even if nothing among them is of use. */
+/** So many are folded at once, even if the service needs none of them. */
 const MANY = 500;
-/** A consumer that delivers nothing for so long although there is more is recreated. */
+/** A consumer that delivers nothing for so long, although there is more, is recreated. */
 const STALLED_MS = 5_000;
 
 /** Follows the ledger for one copy of a service. */
@@ -53,7 +53,7 @@ export class LedgerReader {
     this.reads = new Set(options.reads);
   }
 
-  /** Voided facts, and the sequences that voided them. Facts to come cannot be: who appends folds them. */
+  /** Voided facts, and the sequences that voided them. Future facts cannot be voided: their writer folds them first. */
   async loadVoided(): Promise<ReadonlyMap<number, number>> {
     const found = await this.readVoided();
     for (const sequence of found.keys()) this.voided.add(sequence);
@@ -84,7 +84,7 @@ export class LedgerReader {
     this.arrival.give();
   }
 
-  /** What has arrived and can be read. Throws UnreadableFactError where that is nothing, and RefoldError. */
+  /** What has arrived and can be read. Throws UnreadableFactError if nothing can be read, and RefoldError. */
   async take(after: number): Promise<Tail> {
     const entries: Entry[] = [];
     let upTo = after;
@@ -97,7 +97,7 @@ export class LedgerReader {
       const entry = await this.entryOf(message, upTo, readMs);
       if (entry instanceof UnreadableFactError) {
         if (upTo === after) throw entry;
-        // It is still waiting, and nothing else may come that makes this copy read again.
+        // The fact stays in the queue, and nothing else may arrive that makes this copy read again.
         this.options.onArrival();
         break;
       }
@@ -136,7 +136,7 @@ export class LedgerReader {
     }
   }
 
-  /** What this copy appended itself, as others will read it. */
+  /** The facts that this copy appended, as others will read them. */
   async tailOf(appended: readonly AppendedFact[]): Promise<Tail> {
     const readMs = monotonicMs();
     const entries: Entry[] = [];
@@ -154,7 +154,7 @@ export class LedgerReader {
     return this.hasRoom;
   }
 
-  /** What this copy has no use for need not wake it: it is counted with the next that it has. */
+  /** A fact that this copy does not use need not wake it: it is counted with the next one that it uses. */
   private concerns({ subject }: JsMsg): boolean {
     const type = factTypeOf(subject);
     return type !== undefined && (this.reads.has(type) || type === 'ledger.voided');
@@ -197,7 +197,7 @@ export class LedgerReader {
     if (sequence <= upTo) throw new RefoldError(`sequence ${sequence} of the ledger was voided after it was folded`);
   }
 
-  /** Whether this fact is void. Void facts behind it need not stop this copy again; those before it were folded. */
+  /** Whether this fact is void. Later void facts need not stop this copy again; earlier ones were folded. */
   async mayPass(sequence: number): Promise<boolean> {
     if (!(await this.options.ledger.isVoided(sequence))) return false;
     for (const voided of (await this.readVoided()).keys()) if (voided >= sequence) this.voided.add(voided);

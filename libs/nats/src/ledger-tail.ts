@@ -10,12 +10,12 @@ const KEPT_BYTES = 16 * 2 ** 20;
 /** How many messages a reading of its own may ask for at once. */
 const AHEAD = 2_000;
 
-/** Is given each message in the ledger's order; answers whether it has room for the next. */
+/** Takes each message in the order of the ledger. Returns whether there is room for the next one. */
 export type TailReader = (message: JsMsg) => boolean;
 
 /**
- * The end of the ledger, read once for all services of a process. A service that is further behind than what is kept
- * reads on its own until it has caught up.
+ * Reads the end of the ledger once for all services of a process. A service that is further behind than the messages
+ * kept here reads on its own until it has caught up.
  */
 export class LedgerTail {
   private readonly all = new Set<LedgerFollower>();
@@ -24,12 +24,12 @@ export class LedgerTail {
   private kept: JsMsg[] = [];
   private keptBytes = 0;
   private source: StreamReader | undefined;
-  /** What is stored behind this sequence is in `kept`, or will come by `source`. */
+  /** All messages after this sequence are in `kept`, or will come from `source`. */
   private behind = 0;
 
   constructor(readonly bus: Bus) {}
 
-  /** Gives all behind this sequence, and then what comes, until it is closed. */
+  /** Delivers all messages after this sequence, then new ones, until it is closed. */
   follow(after: number, take: TailReader): LedgerFollower {
     const following = new LedgerFollower(this, after, take);
     this.all.add(following);
@@ -37,7 +37,7 @@ export class LedgerTail {
     return following;
   }
 
-  /** Forgets what was read: the ledger may not be the one that it was. Who follows goes on from where it is. */
+  /** Forgets what was read, because the ledger may have been replaced. Followers continue from where they are. */
   begin(): void {
     this.source?.close();
     this.source = undefined;
@@ -49,8 +49,8 @@ export class LedgerTail {
   }
 
   /**
-   * Gives what is kept behind the follower's place, and then what comes. False: it must catch up on its own first. The
-   * first follower starts the reading, at its own place.
+   * Delivers the kept messages after the follower's position, then new ones. Returns false if the follower must catch
+   * up on its own first. The first follower starts the reading at its own position.
    */
   async join(following: LedgerFollower): Promise<boolean> {
     while (this.source === undefined && this.all.has(following)) await this.open(following.after);
@@ -75,7 +75,7 @@ export class LedgerTail {
 
   private async open(after: number): Promise<void> {
     const source = await StreamReader.open(this.bus, { stream: LEDGER, from: after + 1, ahead: AHEAD });
-    // another was quicker, or all have left
+    // Another follower was faster, or all have left.
     if (this.source !== undefined || this.all.size === 0) return source.close();
     this.source = source;
     this.behind = after;
@@ -91,9 +91,9 @@ export class LedgerTail {
       if (this.source !== source) return;
       this.keep(message);
       for (const following of this.live) if (!following.give(message)) this.live.delete(following);
-      // Who follows alone and has it needs it no more.
+      // If there is only one follower, nobody else needs the message.
       if (this.all.size === 1 && this.live.size === 1) this.forget(message.seq);
-      // What nobody has room for would only be thrown away.
+      // Wait while nobody has room: more messages would only be dropped.
       while (
         this.live.size === 0 &&
         (this.kept.length >= KEPT || this.keptBytes >= KEPT_BYTES / 2) &&
@@ -113,7 +113,7 @@ export class LedgerTail {
     this.kept.push(message);
     this.keptBytes += message.data.length;
     if (this.kept.length < 2 * KEPT && this.keptBytes < KEPT_BYTES) return;
-    // The older half goes, at least; and of what is large, all but the last.
+    // Drops the older half at least, and more if the rest is still too large.
     let from = Math.floor(this.kept.length / 2);
     let bytes = bytesOf(this.kept.slice(from));
     for (; from < this.kept.length - 1 && bytes > KEPT_BYTES / 2; from += 1)
@@ -126,7 +126,7 @@ export class LedgerTail {
 
 const bytesOf = (messages: readonly JsMsg[]): number => messages.reduce((sum, { data }) => sum + data.length, 0);
 
-/** One service's place in the ledger. */
+/** The position of one service in the ledger. */
 export class LedgerFollower {
   private readonly news = new Signal();
   private closed = false;

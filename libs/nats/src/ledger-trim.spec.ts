@@ -40,9 +40,9 @@ describe('trimming the ledger', () => {
   it('goes as far as the older snapshot of the service that is furthest behind', async () => {
     await put('scheduler', 40, 60);
     await put('merger', 30, 90);
-    expect(await trim()).toEqual({ trimmed: 30, first: 31, heldUpBy: [] });
+    expect(await trim()).toEqual({ trimmed: 30, first: 31, blockedBy: [] });
     expect([await first(), await new Ledger(bus).lastSequence()]).toEqual([31, 100]);
-    expect(await trim()).toEqual({ trimmed: 0, first: 31, heldUpBy: [] });
+    expect(await trim()).toEqual({ trimmed: 0, first: 31, blockedBy: [] });
     await put('merger', 95);
     expect(await trim()).toMatchObject({ first: 41 });
   });
@@ -50,7 +50,7 @@ describe('trimming the ledger', () => {
   it('leaves what is younger than the retention time', async () => {
     await put('scheduler', 40, 60);
     await put('merger', 30, 90);
-    expect(await trim(DAY_MS)).toEqual({ trimmed: 0, first: 1, heldUpBy: [] });
+    expect(await trim(DAY_MS)).toEqual({ trimmed: 0, first: 1, blockedBy: [] });
   });
 
   it("does not take a snapshot's word for its age", async () => {
@@ -66,9 +66,9 @@ describe('trimming the ledger', () => {
 
   it('waits for a service that has fewer than two snapshots, and says for which', async () => {
     await put('scheduler', 40, 60);
-    expect((await trim()).heldUpBy).toEqual([{ service: 'merger', why: 'has no snapshot' }]);
+    expect((await trim()).blockedBy).toEqual([{ service: 'merger', why: 'has no snapshot' }]);
     await put('merger', 50);
-    expect((await trim()).heldUpBy).toMatchObject([
+    expect((await trim()).blockedBy).toMatchObject([
       { service: 'merger', why: expect.stringContaining('only one snapshot') as unknown },
     ]);
     expect(await first()).toBe(1);
@@ -103,7 +103,7 @@ describe('trimming the ledger', () => {
     expect(await trim()).toMatchObject({ first: 41 });
     expect((await snapshots.list('scheduler')).map(({ sequence }) => sequence).toSorted()).toEqual([40, 60]);
     await putSnapshot(snapshots, { service: 'scheduler', version: 3, loads: [3] }, { sequence: 70, state: {} });
-    expect((await trim()).heldUpBy).toMatchObject([{ service: 'scheduler' }]);
+    expect((await trim()).blockedBy).toMatchObject([{ service: 'scheduler' }]);
   });
 
   it('is harmless when a copy that slept does it once more with what it knew', async () => {

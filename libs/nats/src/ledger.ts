@@ -13,7 +13,7 @@ export interface AppendedFact {
   readonly fact: Fact;
 }
 
-/** The result of an append. `unclear`: it may have happened. After `refused`, some of separate facts may be there. */
+/** The result of an append. `unclear`: the facts may be there. After `refused`, some of separate facts may be there. */
 export type AppendOutcome =
   | { readonly outcome: 'appended'; readonly appended: readonly AppendedFact[] }
   | { readonly outcome: 'refused' | 'unclear'; readonly reason: string };
@@ -21,7 +21,7 @@ export type AppendOutcome =
 /** The server's codes for wrong last message, wrong last sequence, incomplete batch: nothing was appended. */
 export const REFUSALS: ReadonlySet<number> = new Set([10070, 10071, 10164, 10176]);
 
-/** Copies of a stream can be made more at any time: this is looked at again after so long. */
+/** The number of replicas can change at any time, so it is read again after this time. */
 const LOOK_MS = 10_000;
 
 /** The one ordered list of facts. Only a writer that has seen all of it can append. */
@@ -51,7 +51,7 @@ export class Ledger {
     }
   }
 
-  /** Where the ledger ends, as the stream's leader says. */
+  /** The last sequence of the ledger, as the stream's leader has it. */
   async lastSequence(): Promise<number> {
     return (await this.bounds()).last;
   }
@@ -70,8 +70,8 @@ export class Ledger {
   }
 
   /**
-   * Each replica checks the id of the message before on its own. One that restarted may know another and drop what the
-   * others keep (ADR 30), so a ledger with replicas gets batches.
+   * Each replica checks the id of the previous message on its own. A replica that restarted may know another id, and
+   * drop what the others keep (ADR 30). So a ledger with replicas gets batches.
    */
   private async isUnreplicated(): Promise<boolean> {
     if (this.replicas === undefined || monotonicMs() - this.lookedMs > LOOK_MS) await this.bounds();
@@ -79,8 +79,8 @@ export class Ledger {
   }
 
   /**
-   * All are sent at once. Each names the message before it: by sequence alone, the second could follow a foreign fact
-   * that took the place of the first.
+   * Sends all at once. Each names the message before it: with the sequence alone, the second could follow a foreign
+   * fact that has the sequence of the first.
    */
   private async appendSeparately(messages: readonly Message[], expectedLast: number): Promise<number> {
     const id = nuid.next();
@@ -92,7 +92,7 @@ export class Ledger {
     });
     const answers = await Promise.allSettled(stored);
     const failed = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as unknown] : []));
-    // Where one of them is unclear, so is the whole.
+    // If one of them is unclear, so is the whole.
     if (failed.length > 0) throw failed.find(isConnectionTrouble) ?? failed[0];
     const isElsewhere = answers.some(
       (answer, i) => answer.status === 'fulfilled' && answer.value.seq !== expectedLast + 1 + i,
@@ -107,7 +107,7 @@ export class Ledger {
     );
   }
 
-  /** By hand and not by the client's batch publisher, which hides the server's reason behind a text of its own. */
+  /** Does not use the client's batch publisher, which hides the server's reason behind its own message. */
   private async appendBatch(messages: readonly Message[], expectedLast: number): Promise<number> {
     const id = nuid.next();
     const headOf = (index: number): MsgHdrs =>
@@ -117,14 +117,14 @@ export class Ledger {
         ...(index === 0 ? { 'Nats-Expected-Last-Sequence': String(expectedLast) } : {}),
         ...(index === messages.length - 1 ? { 'Nats-Batch-Commit': '1' } : {}),
       });
-    // All at once: what the first is refused for, the server says of the first; of the last it says no more than that
-    // the batch is not whole.
+    // Waits for all: the answer to the first message has the reason of a refusal; the last answer only says that the
+    // batch is incomplete.
     const store = (index: number): Promise<StreamAnswer> => {
       const { subject, text } = messages[index] as Message;
       return this.answerTo(subject, text, headOf(index));
     };
     const first = store(0);
-    // A connection that was closed throws at the next message already, and nobody waits for the first then.
+    // On a closed connection, publishing the next message throws, and nobody waits for the first.
     first.catch(() => undefined);
     for (const [index, { subject, text }] of messages.slice(1, -1).entries())
       this.bus.nc.publish(subject, text, { headers: headOf(index + 1) });

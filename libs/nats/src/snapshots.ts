@@ -16,21 +16,21 @@ import { pause } from './signal.js';
 
 const zip = promisify(gzip);
 const unzip = promisify(gunzip);
-/** How often a reading that goes on looks whether its object is still the same. */
+/** How often a long read checks that its object was not replaced. */
 const LOOK_MS = 1_000;
-/** What is not read by then has lost a piece. */
+/** An object that is not read by then has lost a chunk. */
 const MOST_LOOKS = 60;
 const STREAM = `OBJ_${SNAPSHOTS}`;
 const META = `$O.${SNAPSHOTS}.M.`;
 
 /**
- * The folds of services, so that a start need not read the whole ledger. There are several slots for each version: a
- * reader of an object that is overwritten waits for ever, and a write may be cut off.
+ * Snapshots of folds, so that a start need not read the whole ledger. There are several slots for each version, because
+ * a reader of an object that is overwritten waits forever, and a write may be interrupted.
  */
 export class Snapshots {
   constructor(private readonly bus: Bus) {}
 
-  /** For the programs that start from snapshots, keep them and trim behind them. */
+  /** For the programs that start from snapshots, write them, and trim the ledger before them. */
   get handlers(): Handlers<SnapshotPort & Omit<SnapshotWritePort, 'bounds'>> {
     return {
       'list-snapshots': ({ service }) => this.list(service),
@@ -43,7 +43,7 @@ export class Snapshots {
     };
   }
 
-  /** All of a service, of whatever version. */
+  /** All snapshots of a service, of any version. */
   async list(service: string): Promise<readonly SnapshotInfo[]> {
     const store = await this.store();
     const { state } = await this.bus.streamInfo(STREAM, { subjects_filter: `${META}>` });
@@ -56,7 +56,7 @@ export class Snapshots {
     return found.filter((info) => info !== undefined);
   }
 
-  /** Undefined when it cannot be read, is another by now, or is of another ledger. */
+  /** Undefined if it cannot be read, was replaced, or belongs to another ledger. */
   async read(info: SnapshotInfo): Promise<{ readonly state: unknown } | undefined> {
     if (!(await this.isOfThisLedger(info))) return undefined;
     const blob = await readWhileSame(await this.store(), info.name);
@@ -71,7 +71,7 @@ export class Snapshots {
     await store.putBlob({ name, metadata }, await zip(text, { level: 1 }));
   }
 
-  /** In a ledger that was restored from a backup, the fact that a snapshot ends with has another time. */
+  /** In a ledger that was restored from a backup, the last fact of a snapshot has another time. */
   private async isOfThisLedger({ sequence, stored }: SnapshotInfo): Promise<boolean> {
     const fact = stored === undefined ? null : await this.bus.stored(LEDGER, { seq: sequence });
     return fact === null || fact.timestamp === stored;
@@ -88,7 +88,7 @@ export class Snapshots {
 
 const NAME = new RegExp(`\\.v(\\d+)\\.[${SLOTS.join('')}]$`);
 
-/** Undefined for an empty place; what somebody else put there counts as none, and is overwritten first. */
+/** Undefined for an empty slot. A foreign object counts as empty, and is overwritten first. */
 async function infoOf(store: ObjectStore, name: string): Promise<SnapshotInfo | undefined> {
   const version = Number(NAME.exec(name)?.[1] ?? Number.NaN);
   const info = await store
@@ -104,7 +104,7 @@ async function infoOf(store: ObjectStore, name: string): Promise<SnapshotInfo | 
     : undefined;
 }
 
-/** What cannot be read as a time counts as one that never comes: nothing is trimmed for it. */
+/** An unreadable time counts as infinitely late, so that nothing is trimmed because of it. */
 function metadataOf({
   metadata = {},
   mtime,
@@ -123,7 +123,7 @@ function metadataOf({
   };
 }
 
-/** Undefined for bytes that are no snapshot, or only a part of one. */
+/** Undefined for bytes that are not a whole snapshot. */
 async function unpacked(blob: Uint8Array): Promise<ReturnType<typeof readSnapshot>> {
   try {
     return readSnapshot((await unzip(blob)).toString());
@@ -132,7 +132,7 @@ async function unpacked(blob: Uint8Array): Promise<ReturnType<typeof readSnapsho
   }
 }
 
-/** The object's bytes; undefined when it was overwritten meanwhile, or is not whole. */
+/** The bytes of the object; undefined if it was overwritten meanwhile, or is incomplete. */
 async function readWhileSame(store: ObjectStore, name: string): Promise<Uint8Array | undefined> {
   const before = (await store.info(name))?.nuid;
   const reading = store.getBlob(name).catch(() => null);

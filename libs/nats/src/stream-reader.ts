@@ -25,21 +25,21 @@ export interface ReadOptions {
   readonly headersOnly?: boolean;
 }
 
-/** Short ones: after a server's restart the consumer is made again within two missed heartbeats. */
+/** Short, so that the consumer is recreated soon after a server restart: after two missed heartbeats. */
 const EXPIRES_MS = 4_000;
 const HEARTBEAT_MS = 1_000;
-/** Several heartbeats; and how often to look for them. */
+/** A consumer without a heartbeat for so long is suspect; and how often to check. */
 const SILENT_MS = 4_000;
 const LOOK_MS = 1_000;
-/** How often a reading to the end looks whether the end is still there. */
+/** How often `readAll` checks that the last message still exists. */
 const GONE_MS = 1_000;
 const DEFAULT_AHEAD = 500;
-/** How long each try may take, of the time that a request has; together no longer than that. */
+/** The share of a request's timeout that each try gets. Together they take no longer than the timeout. */
 const ANSWER_SHARES = [0.1, 0.15, 0.25, 0.5];
 
 /**
- * Reads a stream without end, in order, with a consumer that leaves nothing behind. In a cluster the consumer dies with
- * its server, without an answer: a reading without a sign of life starts again where it was.
+ * Reads a stream forever, in order, with an ephemeral consumer. In a cluster the consumer dies with its server, without
+ * an error: without heartbeats, the reader recreates it and continues where it was.
  */
 export class StreamReader implements AsyncIterable<JsMsg> {
   private lastSequence = 0;
@@ -70,7 +70,7 @@ export class StreamReader implements AsyncIterable<JsMsg> {
           this.lastSequence = message.seq;
           yield message;
         }
-        await this.beginAnew();
+        await this.recreate();
       }
     } finally {
       clearInterval(this.watch);
@@ -94,7 +94,7 @@ export class StreamReader implements AsyncIterable<JsMsg> {
     })();
   }
 
-  /** Twice, for a process that was busy hears what came meanwhile only after this. */
+  /** Checks twice, because a busy process receives what arrived meanwhile only after the first check. */
   private look(): void {
     const received = this.current.messages.getReceived();
     if (!this.bus.connected || received !== this.received) this.sign();
@@ -106,11 +106,11 @@ export class StreamReader implements AsyncIterable<JsMsg> {
         'consumer stalled; recreating it',
       );
       this.sign();
-      end(this.current); // its iteration ends, and the next begins
+      end(this.current); // ends its iteration, and the next one begins
     } else this.isSuspect = true;
   }
 
-  private async beginAnew(): Promise<void> {
+  private async recreate(): Promise<void> {
     for (let tries = 0; !this.closed; tries += 1) {
       try {
         const current = await beginConsuming(this.bus, this.reading, this.lastSequence);
@@ -132,7 +132,7 @@ interface ActiveConsumer {
   readonly messages: ConsumerMessages;
 }
 
-/** From the reading's beginning, or behind what was read of it already. */
+/** Starts at the beginning of the reading, or after the last message that was read. */
 async function beginConsuming(bus: Bus, reading: ReadOptions, after: number): Promise<ActiveConsumer> {
   const consumer = await orderedConsumer(bus, reading, {
     headers_only: reading.headersOnly === true,
@@ -158,7 +158,7 @@ function end({ consumer, messages }: ActiveConsumer): void {
   void consumer.delete().catch(() => undefined);
 }
 
-/** Reads what a stream holds now, up to the end that its leader names: another server may lag. */
+/** Reads what a stream holds now, up to the last message that its leader has: other servers may lag. */
 export async function readAll(
   bus: Bus,
   reading: Omit<ReadOptions, 'since'>,
@@ -169,7 +169,7 @@ export async function readAll(
   const reader = await StreamReader.open(bus, reading);
   const slices = new Slices();
   let [taken, isAtEnd] = [0, false];
-  // What was the last may be gone by now: trimmed, or run out. Nothing would come then.
+  // The last message may have been deleted or have expired meanwhile: then it never arrives.
   const watch = setInterval(() => {
     const before = taken;
     lastOf(bus, reading).then(
@@ -195,11 +195,11 @@ export async function readAll(
   }
 }
 
-/** The newest message that a reading comes to now, as the stream's leader has it; undefined when there is none. */
+/** The newest message that matches, as the stream's leader has it; undefined if there is none. */
 export async function lastOf(bus: Bus, { stream, filters }: ReadOptions): Promise<StoredMsg | undefined> {
   const found = await lastOfEach(bus, stream, filters ?? ['>']);
   if (found !== undefined || filters !== undefined) return found;
-  // For `>` a server looks at the last sequence alone, and finds nothing where just that message is gone.
+  // For `>` a server looks at the last sequence only, and finds nothing if that message was deleted.
   const { config, state } = await bus.streamInfo(stream);
   return state.messages === 0 ? undefined : lastOfEach(bus, stream, config.subjects ?? []);
 }
@@ -223,8 +223,8 @@ async function firstSince(bus: Bus, reading: ReadOptions, since: Date): Promise<
 }
 
 /**
- * Tries again under another name when no answer comes soon: for minutes after a server was killed, the others still
- * place consumers on it, and nobody answers for those.
+ * Tries again under another name if no answer comes soon. For minutes after a server was killed, the others still place
+ * consumers on it, and such requests are never answered.
  */
 async function orderedConsumer(
   bus: Bus,
@@ -235,7 +235,7 @@ async function orderedConsumer(
   for (const [tries, share] of ANSWER_SHARES.entries()) {
     try {
       const js = jetstream(bus.nc, { timeout: Math.round(bus.timeoutMs * share) });
-      // it writes the consumer's name into them
+      // a copy, because the client writes the consumer's name into it
       return await bus.unlessLost(() => js.consumers.get(stream, { ...filtered }));
     } catch (error) {
       if (!(error instanceof errors.TimeoutError) || tries === ANSWER_SHARES.length - 1) throw error;

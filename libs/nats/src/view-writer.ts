@@ -59,7 +59,7 @@ export class ViewWriter {
     return highest;
   }
 
-  /** Writes a value, some time soon. Without a wait between them, many go to the server together. */
+  /** Queues a value to be written. Values that are queued without a wait between them are sent together. */
   write(key: ViewKey, value: ViewBody, ledger: number): void {
     if (this.stopped) return;
     const body = JSON.stringify(value);
@@ -75,17 +75,17 @@ export class ViewWriter {
     return this.queued.size > WIDTH && !this.stopped;
   }
 
-  /** Resolves when not too many wait to be written. */
+  /** Resolves when the queue has room. */
   async room(): Promise<void> {
     while (this.isFull) await this.ended.wait();
   }
 
-  /** Resolves when all that was asked for stands, or was found to be overtaken. */
+  /** Resolves when every queued value was written or replaced by a newer one. */
   async flush(): Promise<void> {
     while ((this.queued.size > 0 || this.active.size > 0) && !this.stopped) await this.ended.wait();
   }
 
-  /** Gives up what is not yet under way: another copy leads. */
+  /** Drops what is still queued, because another copy leads. */
   stop(): void {
     this.stopped = true;
     this.queued.clear();
@@ -126,7 +126,7 @@ export class ViewWriter {
       if (tries > 0) this.logger.warn({ error, subject: write.subject }, 'a view could not be written; trying again');
       await pause(growingMs(tries, 50, 2_000));
     }
-    // After a time-out too: it may have been written.
+    // Also after a timeout: the value may have been written.
     await this.readAgain(write).catch((failure: unknown) =>
       this.logger.debug({ error: failure }, 'a view could not be read'),
     );
@@ -145,10 +145,10 @@ function knownOf(revision: number, text: string): KnownValue {
     const { ledger, ...body } = JSON.parse(text) as { readonly ledger?: unknown };
     return { revision, ledger: shownSequence(ledger), digest: digestOf(JSON.stringify(body)) };
   } catch {
-    // Not a view of ours: overwritten.
+    // Not one of our views: it is overwritten.
     return { revision, ledger: 0, digest: '' };
   }
 }
 
-/** A digest and not the text: a hundred thousand nodes' views need not be kept twice. */
+/** Keeps a digest instead of the text, to save memory: there is a view for each of 100,000 nodes. */
 const digestOf = (body: string): string => hash('sha1', body, 'base64');

@@ -1,7 +1,7 @@
 import type { Reason } from '#libs/contracts';
 import type { Condition, Status } from './resource.js';
 
-/** What a condition says, before it is known since when. */
+/** A condition without its time. */
 export type ConditionDraft = readonly [
   type: 'Accepted' | 'Validated' | 'Progressing' | 'Ready' | 'Admission' | 'Definition' | 'Drained',
   status: Condition['status'],
@@ -9,14 +9,14 @@ export type ConditionDraft = readonly [
   message?: string,
 ];
 
-/** As in all of Kubernetes: the time is that of the last change of `status`. */
+/** As everywhere in Kubernetes, the time is that of the last change of `status`. */
 export function conditionsOf(
-  said: readonly ConditionDraft[],
+  drafts: readonly ConditionDraft[],
   generation: number,
   before: Status | undefined,
   at: string,
 ): readonly Condition[] {
-  return said.map(([type, status, reason, message = '']) => {
+  return drafts.map(([type, status, reason, message = '']) => {
     const old = before?.conditions?.find((one) => one.type === type);
     return {
       type,
@@ -38,7 +38,7 @@ export const reasonOf = (code: string): string =>
     .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1))
     .join('') || 'Rejected';
 
-/** Whether two statuses say the same, whatever the order of their fields. */
+/** Whether two statuses are equal, whatever the order of their fields. */
 export const isSame = (a: unknown, b: unknown): boolean => stable(a) === stable(b);
 
 function stable(value: unknown): string {
@@ -54,8 +54,7 @@ function stable(value: unknown): string {
 const MOST_LINES = 5;
 
 /**
- * Reasons in one line, as a status and a refusal say them: of which fragment if it is another one, which field, and
- * what is wrong.
+ * Reasons in one line, for a status or a refusal: the fragment if it is another one, the field, and what is wrong.
  */
 export function wordsOf(reasons: readonly Reason[], id: string): string {
   const lines = reasons

@@ -5,11 +5,11 @@ import type { Status } from './resource.js';
  * What is wrong with the definitions in the API server, in words; and of each kind that objects have, for their status.
  */
 export interface DefinitionTrouble {
-  /** Undefined where all is well. */
+  /** Undefined if all is well. */
   readonly words: string | undefined;
   readonly kinds: ReadonlyMap<string, string>;
   /**
-   * Fields of the status that a kind's definition does not have: with one of these, the API server refuses all of it.
+   * Fields of the status that the definition of a kind does not have: the API server rejects a status with one of them.
    */
   readonly unsaid: ReadonlyMap<string, ReadonlySet<string>>;
 }
@@ -18,7 +18,7 @@ export const DEFINITIONS_TODO = 'apply the definitions of this version: kubectl 
 export const NO_TROUBLE: DefinitionTrouble = { words: undefined, kinds: new Map(), unsaid: new Map() };
 const MOST_FIELDS = 5;
 
-/** Words for how the definitions differ; `versions` are those that there are of the group. */
+/** Describes how the definitions differ; `versions` are those of the group on the server. */
 export function troubleOf(
   differences: readonly DefinitionDifference[] | undefined,
   versions: readonly string[],
@@ -59,7 +59,7 @@ function wordsOf({ kind, lacks, adds }: DefinitionDifference): string {
 const listed = (fields: readonly string[]): string =>
   `${fields.slice(0, MOST_FIELDS).join(', ')}${fields.length > MOST_FIELDS ? ` and ${fields.length - MOST_FIELDS} more` : ''}`;
 
-/** A status without what the kind's definition does not have. */
+/** A status without the fields that the definition of the kind does not have. */
 export function declaredOf({ unsaid }: DefinitionTrouble, kind: string, status: Status): Status {
   const left = unsaid.get(kind);
   return left === undefined || left.size === 0

@@ -1,16 +1,16 @@
 import type { DrainView } from '#libs/contracts';
 import type { ConditionDraft } from './conditions.js';
 
-/** A drain that is under way, as its view shows it. */
+/** A drain in progress, as its view shows it. */
 export interface ObservedDrain {
   readonly view: DrainView;
-  /** Since when it is held up, or, if nothing holds it up, since when it drains; monotonic. */
+  /** Since when it is blocked, or since when it drains if nothing blocks it; monotonic. */
   readonly sinceMs: number;
 }
 
-/** Drains that do not get on, for people. */
+/** Drains that make no progress, for people. */
 export interface DrainTrouble {
-  /** Of them, those that something blocks; the others wait for pods to end. */
+  /** How many of them are blocked; the others wait for pods to end. */
   readonly blocked: number;
   readonly words: string;
 }
@@ -18,18 +18,18 @@ export interface DrainTrouble {
 export interface DrainTroubles {
   readonly ofChange: ReadonlyMap<string, DrainTrouble>;
   readonly ofPool: ReadonlyMap<string, DrainTrouble>;
-  /** When the next drain has been held up for long enough to be told, monotonic. */
+  /** When the next drain has taken long enough to be shown, monotonic. */
   readonly wakeAtMs: number;
 }
 
 export const NO_DRAIN_TROUBLE: DrainTroubles = { ofChange: new Map(), ofPool: new Map(), wakeAtMs: Infinity };
-/** A refusal is common where pods of one budget go one after the other. */
+/** A refusal is common when the pods of one budget are evicted one after the other. */
 const BLOCKED_MS = 5_000;
-/** Pods take their time to end; a drain that nothing blocks is told when one would ask. */
+/** Pods may take a while to end, so a drain that is not blocked is shown only after this time. */
 const SLOW_MS = 60_000;
 const [MOST_DRAINS, MOST_PODS, MOST_CHARACTERS] = [5, 3, 300];
 
-/** What to tell of drains by the change and by the pool of their lease. */
+/** The drains to show, by the change and by the pool of their lease. */
 export function drainTroubles(drains: Iterable<ObservedDrain>, nowMs: number): DrainTroubles {
   const { late = [], early = [] } = Object.groupBy(drains, (drain) => (tellAtMs(drain) > nowMs ? 'early' : 'late'));
   return {
@@ -39,7 +39,7 @@ export function drainTroubles(drains: Iterable<ObservedDrain>, nowMs: number): D
   };
 }
 
-/** The condition that is there while drains are held up. */
+/** The condition while drains make no progress. */
 export const drainedOf = (held: DrainTrouble | undefined): readonly ConditionDraft[] =>
   held === undefined ? [] : [['Drained', 'False', held.blocked > 0 ? 'DrainBlocked' : 'Draining', held.words]];
 
@@ -50,7 +50,7 @@ const tellAtMs = (drain: ObservedDrain): number => drain.sinceMs + (isBlocked(dr
 const told = (by: ReadonlyMap<string, readonly ObservedDrain[]>): ReadonlyMap<string, DrainTrouble> =>
   new Map([...by].map(([key, drains]) => [key, { blocked: drains.filter(isBlocked).length, words: wordsOf(drains) }]));
 
-/** What is blocked first, and of that what has been for longest. */
+/** Blocked drains come first, the longest first. */
 function wordsOf(drains: readonly ObservedDrain[]): string {
   const rank = (drain: ObservedDrain): string =>
     `${isBlocked(drain) ? 0 : 1} ${drain.view.blockedSince || drain.view.since} ${drain.view.node}`;
@@ -65,7 +65,7 @@ function wordsOf(drains: readonly ObservedDrain[]): string {
 function lineOf({ node, since, blockedSince, reason, budget, blocked, waitingFor }: DrainView): string {
   if (blockedSince === '')
     return `the drain of ${node} has been waiting since ${since}${waitingFor.length === 0 ? '' : ` for ${namesOf(waitingFor)}`}`;
-  // Where no budget refuses, the reason names the pods.
+  // If no budget refuses, the reason already names the pods.
   const pods = budget === '' || blocked.length === 0 ? '' : ` (${namesOf(blocked)})`;
   return `the drain of ${node} has been blocked since ${blockedSince}: ${reason.length > MOST_CHARACTERS ? `${reason.slice(0, MOST_CHARACTERS)}…` : reason}${pods}`;
 }

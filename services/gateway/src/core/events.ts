@@ -1,18 +1,18 @@
 import type { Digest, Status } from './resource.js';
 
 /**
- * What to tell of an object besides its status: the API server keeps it for an hour, the status says only what holds
- * now.
+ * An event to write in addition to the status. The API server keeps events for an hour; the status shows only the
+ * present.
  */
 export interface EventDraft {
-  /** The same for the same: told again, it is no second event. */
+  /** Derived from the content, so that writing it again makes no second event. */
   readonly name: string;
   readonly type: 'Normal' | 'Warning';
   readonly reason: string;
   readonly message: string;
 }
 
-/** Steps on the way that nobody waits for. */
+/** Phases that need no event. */
 const UNTOLD: ReadonlySet<unknown> = new Set(['Pending', 'Reviewing']);
 const WARNINGS: ReadonlySet<unknown> = new Set([
   'Rejected',
@@ -28,7 +28,7 @@ interface NamedObject {
   readonly uid: string;
 }
 
-/** What a new status says that the one before did not. */
+/** The events for what is new in a status. */
 export const eventsOf = (
   object: NamedObject,
   before: Status | undefined,
@@ -36,7 +36,7 @@ export const eventsOf = (
   digest: Digest,
 ): readonly EventDraft[] => [...phaseEvents(object, before, now, digest), ...drainEvents(object, before, now, digest)];
 
-/** Another phase, or the same of another change. */
+/** A new phase, or the same phase of another change. */
 function phaseEvents(
   object: NamedObject,
   before: Status | undefined,
@@ -67,7 +67,7 @@ function phaseEvents(
   ];
 }
 
-/** Drains are blocked that were not: how that goes on is in the condition. */
+/** Drains that have become blocked. The condition shows the progress. */
 function drainEvents(
   object: NamedObject,
   before: Status | undefined,

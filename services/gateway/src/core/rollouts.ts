@@ -8,14 +8,14 @@ import type { Status } from './resource.js';
 import { countsOf, tellOf } from './status.js';
 import type { RolloutResource, State } from './state.js';
 
-/** What is to be done about a Rollout. */
+/** What to do about a Rollout. */
 export type RolloutAction =
   | { readonly do: 'make-rollout'; readonly change: string; readonly source: string }
   | { readonly do: 'remove-rollout'; readonly change: string; readonly uid: string }
   | { readonly do: 'show-rollout'; readonly change: string; readonly uid: string; readonly status: Status }
   | { readonly do: 'steer'; readonly change: string; readonly generation: number; readonly pause: boolean };
 
-/** Of those that have ended only so many are shown. */
+/** How many ended changes have a Rollout. */
 const KEPT = 10;
 const NAME = /^c[1-9][0-9]{0,15}$/;
 
@@ -41,7 +41,7 @@ export function rolloutActions(
     else if (!found.deleting) followRollout(state, change, found, at, propose);
   }
   for (const { name, uid, deleting } of state.rolloutResources.values()) {
-    // What people made for a change that was never there is theirs.
+    // Leave Rollouts alone that people made for changes that never existed.
     const isOurs = NAME.test(name) && state.index.get(name) !== undefined && !shown.has(name);
     if (isOurs && !deleting) propose(`rollout ${name}`, { do: 'remove-rollout', change: name, uid });
   }
@@ -78,7 +78,7 @@ function followRollout(
 }
 
 /**
- * Only an edit of the spec is a wish: who pauses or resumes in another way is not overruled by what was wished before.
+ * Only an edit of the spec counts as a wish, so that an older one does not undo a pause or resume from elsewhere.
  */
 function wishOf(
   { steered }: State,
@@ -105,7 +105,7 @@ function statusOfRollout(
   observed: number,
   at: string,
 ): Status {
-  const { phase, message, said } = tellOf(change, view);
+  const { phase, message, drafts } = tellOf(change, view);
   const refusal = steered.get(change.change);
   const held = drainTroubles.ofChange.get(change.change);
   const words = [message, refusal?.generation === generation ? refusal.refusal : '', held?.words ?? '']
@@ -116,7 +116,7 @@ function statusOfRollout(
     message: words,
     source: change.source,
     observedGeneration: observed,
-    conditions: conditionsOf([...said, ...drainedOf(held)], observed, before, at),
+    conditions: conditionsOf([...drafts, ...drainedOf(held)], observed, before, at),
     ...countsOf(change, view),
     ...(view === undefined ? {} : progressOf(view, held?.blocked ?? 0)),
   };

@@ -9,16 +9,16 @@ import { RETRY, type Resource, type Status } from './resource.js';
 import { againAfterMs, type PublishedState } from './published-state.js';
 import type { State } from './state.js';
 
-/** Of the nodes that use up a budget. */
+/** How many of the nodes that use a budget are named. */
 const MOST_NAMED = 10;
 
 interface ChangeStatus {
   readonly phase: string;
   readonly message: string;
-  readonly said: readonly ConditionDraft[];
+  readonly drafts: readonly ConditionDraft[];
 }
 
-/** The status that an object should have; undefined while there is nothing to say that is not about to change. */
+/** The status that an object should have; undefined while it is about to change. */
 export function statusOf(state: State, resource: Resource, stand: PublishedState, at: string): Status | undefined {
   switch (stand.is) {
     case 'unread':
@@ -50,7 +50,7 @@ export function countsOf({ nodes }: Change, rollout: RolloutView | undefined): S
 const ACCEPTED: ConditionDraft = ['Accepted', 'True', 'Accepted'];
 const VALIDATED: ConditionDraft = ['Validated', 'True', 'Validated'];
 
-/** Where a change stands, as phase, one line and conditions. */
+/** The status of a change: phase, one line, and conditions. */
 export function tellOf(change: Change, rollout: RolloutView | undefined, of?: Resource): ChangeStatus {
   switch (change.phase) {
     case 'published': {
@@ -68,15 +68,15 @@ export function tellOf(change: Change, rollout: RolloutView | undefined, of?: Re
     case 'rolling':
       return rolling(rollout);
     case 'committed': {
-      // The two views are heard one by one: ready is told with the counts that go with it.
+      // The two views arrive one after the other: Ready is shown only with the matching counts.
       if (rollout?.phase === 'rolling') return rolling(rollout);
       const deferred =
         rollout === undefined || rollout.deferred === 0
           ? ''
           : `${rollout.deferred} of ${change.nodes} nodes are deferred: they get it as soon as they can`;
       const ready: ConditionDraft = ['Ready', 'True', deferred === '' ? 'Committed' : 'NodesDeferred', deferred];
-      const said = [ACCEPTED, VALIDATED, ['Progressing', 'False', 'Committed', deferred], ready] as const;
-      return { phase: 'Ready', message: deferred, said };
+      const drafts = [ACCEPTED, VALIDATED, ['Progressing', 'False', 'Committed', deferred], ready] as const;
+      return { phase: 'Ready', message: deferred, drafts };
     }
     case 'rejected':
       return refused(change.reasons, of?.id ?? '', change.apply.length + change.delete.length === 0);
@@ -87,16 +87,21 @@ export function tellOf(change: Change, rollout: RolloutView | undefined, of?: Re
         ['Progressing', 'False', reason, message],
         ['Ready', 'False', reason, message],
       ] as const;
-      return { phase: reason, message, said: [ACCEPTED, VALIDATED, ...over] };
+      return { phase: reason, message, drafts: [ACCEPTED, VALIDATED, ...over] };
     }
   }
 }
 
-/** A change on its way: it makes progress and is not ready, for the same reason. */
-const storyOf = (phase: string, message: string, reason: string, ...said: readonly ConditionDraft[]): ChangeStatus => ({
+/** An open change: it makes progress and is not ready, for the same reason. */
+const storyOf = (
+  phase: string,
+  message: string,
+  reason: string,
+  ...drafts: readonly ConditionDraft[]
+): ChangeStatus => ({
   phase,
   message,
-  said: [...said, ['Progressing', 'True', reason, message], ['Ready', 'False', reason, message]],
+  drafts: [...drafts, ['Progressing', 'True', reason, message], ['Ready', 'False', reason, message]],
 });
 
 function rolling(rollout: RolloutView | undefined): ChangeStatus {
@@ -112,9 +117,9 @@ function wordOf(rollout: RolloutView | undefined): readonly [phase: string, mess
   return ['Rolling', rollout?.reason ?? ''];
 }
 
-/** Its own reasons first: others of the same change may have been refused too. */
+/** Prefers the reasons of the object itself: others in the same change may have been refused too. */
 function refused(reasons: readonly Reason[], id: string, byForm: boolean): ChangeStatus {
-  // A conflict is told of one of the two, and names the other.
+  // A conflict is reported for one of two objects, and names the other.
   const own = reasons.filter(
     ({ fragment, message }) => fragment === id || fragment === '' || message.split(/[^A-Za-z0-9/-]+/).includes(id),
   );
@@ -122,13 +127,13 @@ function refused(reasons: readonly Reason[], id: string, byForm: boolean): Chang
   const [first] = shown;
   const message = wordsOf(shown, id);
   const reason = own.length > 0 || id === '' ? reasonOf(first?.code ?? '') : 'RefusedWithOthers';
-  const said: readonly ConditionDraft[] = byForm
+  const drafts: readonly ConditionDraft[] = byForm
     ? [['Accepted', 'False', reason, message]]
     : [ACCEPTED, ['Validated', 'False', reason, message]];
   return {
     phase: 'Rejected',
     message,
-    said: [...said, ['Progressing', 'False', 'Rejected'], ['Ready', 'False', 'Rejected', message]],
+    drafts: [...drafts, ['Progressing', 'False', 'Rejected'], ['Ready', 'False', 'Rejected', message]],
   };
 }
 
@@ -137,32 +142,32 @@ function refused(reasons: readonly Reason[], id: string, byForm: boolean): Chang
  * object cannot be edited, so the message says how to try the deletion again.
  */
 function deletionOf(
-  { phase, message, said }: ChangeStatus,
+  { phase, message, drafts }: ChangeStatus,
   change: Change,
   { kind, name }: Resource,
   againMs: number | undefined,
 ): ChangeStatus {
-  const isOver = said.some(([type, status]) => type === 'Progressing' && status === 'False');
+  const isOver = drafts.some(([type, status]) => type === 'Progressing' && status === 'False');
   const failed = isOver && phase !== 'Ready';
   const again = `${againMs === undefined ? 'to try it again' : `it is tried again automatically after ${durationText(againMs)}; to try it now`}: kubectl annotate ${pluralOf(kind)}.sluice.dev ${name} ${RETRY}=${change.change} --overwrite`;
   const words = failed ? `the deletion is ${phase.toLowerCase()}: ${message}; ${again}` : message;
   return {
     phase: failed ? 'DeletionFailed' : 'Deleting',
     message: words,
-    said: said.map(([type, status, reason, line]) =>
+    drafts: drafts.map(([type, status, reason, line]) =>
       type === 'Ready' ? [type, 'False', failed ? 'DeletionFailed' : 'Deleting', words] : [type, status, reason, line],
     ),
   };
 }
 
-function wholeOf(state: State, resource: Resource, { phase, message, said }: ChangeStatus, at: string): Status {
+function wholeOf(state: State, resource: Resource, { phase, message, drafts }: ChangeStatus, at: string): Status {
   const { generation, status } = resource;
   return {
     phase,
     message,
     observedGeneration: generation,
     conditions: conditionsOf(
-      [...said, ...definitionOf(state, resource), ...admissionOf(state, resource), ...poolDrainsOf(state, resource)],
+      [...drafts, ...definitionOf(state, resource), ...admissionOf(state, resource), ...poolDrainsOf(state, resource)],
       generation,
       status,
       at,
@@ -180,13 +185,13 @@ const ADMISSION: Readonly<Record<CertificateStatus['is'], readonly ['True' | 'Fa
   unusable: ['False', 'NoCertificate'],
 };
 
-/** Only told where something is wrong: what somebody wrote may not be what was stored. */
+/** Only shown if the definition differs: the API server may have dropped fields. */
 function definitionOf({ definitions }: State, { kind }: Resource): readonly ConditionDraft[] {
   const words = definitions.kinds.get(kind);
   return words === undefined ? [] : [['Definition', 'False', 'AnotherVersion', `${words}: ${DEFINITIONS_TODO}`]];
 }
 
-/** Whether the editors of a pool are asked for is told where they stand. */
+/** A Pool shows whether the webhook enforces its editors. */
 function admissionOf({ admission }: State, { kind }: Resource): readonly ConditionDraft[] {
   if (admission === undefined || kind !== 'Pool') return [];
   const [status, reason] = ADMISSION[admission.is];

@@ -10,13 +10,13 @@ import { collectionOf, heardOf, pathOf, rolloutOf } from './seen-objects.js';
 const MANAGER = 'sluice-gateway';
 const AT_ONCE = 8;
 
-/** So many events wait at most: who looks at thousands of objects looks at their status. */
+/** The most events that wait: with thousands of objects, people look at their status. */
 const [MOST_EVENTS, EVENTS_AT_ONCE] = [1_000, 2];
 
 /**
- * Carries out what was decided, a few at a time. One that fails is noted, and tried again later; one that takes long
- * holds up neither looking nor publishing. What is only shown has a lane of its own: status writes that nobody answers
- * hold up nothing that something waits for, such as the finalizer without which nothing is published.
+ * Carries out actions, a few at a time. An action that fails is tried again later; a slow one delays neither reading
+ * nor publishing. Status writes have a lane of their own, so that they never delay the finalizer that publishing waits
+ * for.
  */
 export class ActionRunner {
   private readonly shown = new Lane<GatewayAction>(AT_ONCE, (action) => this.one(action));
@@ -38,7 +38,7 @@ export class ActionRunner {
       (action.do === 'show' || action.do === 'show-rollout' ? this.shown : this.done).add(action);
   }
 
-  /** What is under way is finished, and nothing more begun. */
+  /** Finishes the actions in progress and starts no others. */
   stop(): void {
     for (const lane of [this.shown, this.done, this.events]) lane.stop();
   }
@@ -50,7 +50,7 @@ export class ActionRunner {
       this.state.did(key, monotonicMs());
     } catch (error) {
       this.state.failed(key, monotonicMs());
-      // A missing right was named, once.
+      // A missing right was already logged, once.
       this.logger[isMissingRight(error) ? 'debug' : 'warn'](
         { error, what: key },
         `${key} failed and is tried again: ${(error as Error).message}`,
@@ -101,24 +101,24 @@ export class ActionRunner {
     return this.take(kind, outcome);
   }
 
-  /** An event that cannot be written is lost, and holds up nothing. */
+  /** An event that cannot be written is dropped, and delays nothing. */
   private async write(event: ObjectEvent): Promise<void> {
     try {
       await this.kube.tellEvent(event, MANAGER);
       this.complaint = '';
     } catch (error) {
       const { message } = error as Error;
-      // The same for thousands of them is said once.
+      // If thousands fail for the same reason, it is logged once.
       if (message !== this.complaint)
         this.logger.warn({ error, event: event.name }, `events cannot be written: ${message}`);
       this.complaint = message;
     }
   }
 
-  /** What the API server answered is as good as what a watch shows, and sooner. */
+  /** Uses the answer of the API server, which comes sooner than the watch event. */
   private take(kind: string, outcome: ObjectOutcome): void {
     if (typeof outcome === 'string') return;
-    // The last finalizer is off, and with it the object: the watch says so.
+    // The last finalizer is gone, and with it the object: the watch reports that.
     if (outcome.deleting && outcome.finalizers.length === 0) return;
     if (kind === ROLLOUT_KIND) this.state.hearRollout(rolloutOf(outcome));
     else this.state.hear(heardOf(kind, outcome), monotonicMs());
@@ -143,7 +143,7 @@ interface NamedObject {
   readonly uid: string;
 }
 
-/** As the core paces it. */
+/** The key by which the core limits the rate. */
 function keyOf(action: GatewayAction): string {
   switch (action.do) {
     case 'hold':

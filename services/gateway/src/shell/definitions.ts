@@ -4,11 +4,11 @@ import { API_GROUP, API_GROUP_VERSION, compareDefinitions } from '#libs/manifest
 import type { Logger } from '#libs/process';
 import { DEFINITIONS_TODO, NO_TROUBLE, troubleOf, type DefinitionTrouble } from '../core/index.js';
 
-/** Definitions change when somebody installs or upgrades; the question is a small one. */
+/** Definitions change only during an installation or upgrade, and checking them is cheap. */
 const LOOK_MS = 30_000;
 const NOTE = 'definitions';
 
-/** Looks from time to time whether the API server has the definitions of this version, and tells where it has not. */
+/** Checks from time to time that the API server has the definitions of this version, and reports differences. */
 export class Definitions {
   private version = '';
   private trouble: DefinitionTrouble = NO_TROUBLE;
@@ -30,12 +30,12 @@ export class Definitions {
 
   stop(): void {
     clearInterval(this.timer);
-    // The next leader looks on its own.
+    // The next leader checks on its own.
     this.notes?.set(NOTE, undefined);
     this.notes = undefined;
   }
 
-  /** Kinds whose definition is of another version, and what that means. */
+  /** Kinds whose definition has another version, and what that means. */
   get found(): DefinitionTrouble {
     return this.trouble;
   }

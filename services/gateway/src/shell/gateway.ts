@@ -3,8 +3,8 @@ import type { Admission } from './admission/admission.js';
 import { GatewaySession, type GatewayParts } from './session.js';
 
 /**
- * While this copy leads, one session; the others only wait. Two that believe to lead are harmless: what either does is
- * seen by both.
+ * Runs one session while this copy leads; the other copies wait. Two leaders at once are harmless: each sees what the
+ * other does.
  */
 export class Gateway {
   private readonly election: Election;

@@ -1,10 +1,10 @@
-/** Work that waits, and is done a few at a time, in parallel with everything else. What fails is for `work` to say. */
+/** A queue whose items are processed a few at a time. `work` must handle its own errors. */
 export class Lane<T> {
   private readonly waiting: T[] = [];
   private working = 0;
   private stopped = false;
 
-  /** `mostWaiting`: beyond it the oldest is dropped. */
+  /** Beyond `mostWaiting`, the oldest item is dropped. */
   constructor(
     private readonly atOnce: number,
     private readonly work: (item: T) => Promise<void>,
@@ -17,7 +17,7 @@ export class Lane<T> {
     if (this.working < this.atOnce) void this.run();
   }
 
-  /** What is under way is finished, and nothing more begun. */
+  /** Finishes the items in progress and starts no others. */
   stop(): void {
     this.stopped = true;
   }

@@ -7,7 +7,7 @@ import type { State } from '../core/index.js';
 export type ViewTakers = { readonly [B in ViewBucket]?: (key: string, value: ViewValues[B]) => void };
 type ViewHandler = (key: string, value: unknown) => void;
 
-/** What of each view is of interest to a state. The nodes of a rollout are not. */
+/** Writes the views into a state, except for the nodes of a rollout, which it does not need. */
 export const takersOf = (state: State): ViewTakers => ({
   changes: (_, view) => state.show(view, pastMs(view.endedAt)),
   nodes: (_, view) => state.showNode(view),
@@ -20,7 +20,7 @@ export const takersOf = (state: State): ViewTakers => ({
 const entriesOf = (takers: ViewTakers) => Object.entries(takers) as readonly (readonly [ViewBucket, ViewHandler])[];
 const AGAIN_MS = 10_000;
 
-/** Reads what the views show now. */
+/** Reads the current values of the views. */
 export async function readViews(bus: Bus, takers: ViewTakers): Promise<void> {
   await Promise.all(entriesOf(takers).map(([bucket, take]) => readView(bus, bucket, take)));
 }
@@ -30,8 +30,8 @@ async function readView(bus: Bus, bucket: ViewBucket, take: ViewHandler): Promis
 }
 
 /**
- * Follows views until the signal aborts, whatever breaks in between. `read`: each view is read to its end first, and
- * this called when it was.
+ * Follows views until the signal aborts, and starts again after errors. With `read`, each view is first read to its
+ * end, and then this is called.
  */
 export function followViews(
   bus: Bus,
@@ -64,7 +64,7 @@ export function followViews(
   }
 }
 
-/** A view's time of day as this process counts time: so what rests on it is after a restart as it was before. */
+/** Converts the time of day of a view to monotonic time, so that it still counts after a restart. */
 function pastMs(time: string): number {
   const agoMs = Date.now() - Date.parse(time);
   return monotonicMs() - Math.max(0, Number.isNaN(agoMs) ? 0 : agoMs);

@@ -21,7 +21,7 @@ export interface GatewayParts {
   readonly logger: Logger;
   readonly digest: Digest;
   readonly debounceMs: number;
-  /** Where to say what a person should know. */
+  /** Where to show notes for operators. */
   readonly notes?: ServiceNotes;
   /** How often to look at the definitions. */
   readonly definitionsMs?: number;
@@ -32,10 +32,10 @@ export interface GatewayParts {
 const AGAIN_MS = 10_000;
 /** Between two turns. */
 const [LEAST_MS, MOST_MS] = [20, 1_000];
-/** Takes another turn even if nothing is heard, to find what was missed. */
+/** Takes another turn even if nothing has changed, to find what was missed. */
 const LONGEST_MS = 60_000;
 
-/** One term of a leader: read, decide, publish, write, again whenever something is heard. Each starts from scratch. */
+/** One term of a leader: read, decide, publish and write whenever something changes. Each term starts from scratch. */
 export class GatewaySession {
   private readonly state: State;
   private readonly changes: PublishedChanges;
@@ -75,7 +75,7 @@ export class GatewaySession {
     for (let tries = 0; !this.stopping.signal.aborted;) {
       try {
         if (!isFollowing) {
-          // What was published before is known before any object is looked at.
+          // Read what was published before looking at any object.
           await readViews(bus, takers);
           if (this.stopping.signal.aborted) return;
           followViews(bus, takers, logger, this.stopping.signal, { changed });
@@ -85,7 +85,7 @@ export class GatewaySession {
         const startMs = monotonicMs();
         const wakeAtMs = await this.turn();
         tries = 0;
-        // A turn costs more the more objects there are: what comes meanwhile is taken together, in the next one.
+        // A turn takes longer the more objects there are, so changes are collected for the next one.
         await new Promise((next) =>
           setTimeout(next, Math.min(MOST_MS, Math.max(LEAST_MS, 2 * (monotonicMs() - startMs)))).unref(),
         );

@@ -7,11 +7,11 @@ import { Webhook, type WebhookSettings } from './webhook.js';
 
 export interface AdmissionParts extends Pick<GatewayParts, 'bus' | 'kube' | 'logger' | 'digest'> {
   readonly notes: ServiceNotes;
-  /** How often to look whether the certificate is another one. */
+  /** How often to check for a new certificate. */
   readonly lookMs?: number;
 }
 
-/** The webhook with all that it looks at; every copy has its own, whether it leads or not. */
+/** The webhook and the state that it reads. Every copy runs one, whether it leads or not. */
 export class Admission {
   private readonly wanted: DesiredState;
   private readonly webhook: Webhook;
@@ -41,7 +41,7 @@ export class Admission {
   async start(): Promise<this> {
     const { bus, kube, logger, notes } = this.parts;
     this.unfollow = followDesiredState(bus, kube, this.wanted, logger);
-    // Else the API server would be sent to a copy that cannot answer yet.
+    // Otherwise the API server would send requests to a copy that cannot answer yet.
     notes.waitFor(() =>
       this.port === 0
         ? certificateLine(this.certificateStatus) || 'the webhook is not listening'

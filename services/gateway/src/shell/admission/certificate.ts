@@ -16,12 +16,11 @@ export interface KeyPair {
   readonly key: string;
 }
 
-/** What does not change is said again from time to time, so that a log of a day has it. */
+/** An unchanged warning is logged again after this time, so that every day's log has it. */
 const AGAIN_MS = 24 * 3_600_000;
 
 /**
- * The webhook's certificate as it lies on the disk: a renewal puts another in its place, and nothing has to be
- * started again.
+ * The certificate of the webhook, as it is on the disk. After a renewal the new one is used without a restart.
  */
 export class Certificate {
   private text = '';
@@ -29,9 +28,9 @@ export class Certificate {
     | { readonly beginsMs: number; readonly endsMs: number; readonly begins: string; readonly ends: string }
     | undefined;
   private trouble = 'it has not been read yet';
-  /** Looks in a row that found trouble: between the writing of one file and the other the two do not fit. */
+  /** How many checks in a row failed. One may fail while the two files are being replaced. */
   private troubled = 0;
-  private said: { readonly words: string; readonly atMs: number } = { words: '', atMs: 0 };
+  private logged: { readonly words: string; readonly atMs: number } = { words: '', atMs: 0 };
 
   constructor(
     private readonly certFile: string,
@@ -42,8 +41,7 @@ export class Certificate {
   ) {}
 
   /**
-   * Reads it; what is to be used from now on if it is another one. One that cannot be used leaves the one before in
-   * use.
+   * Reads the files. Returns the certificate if it is new and can be used; otherwise the one before stays in use.
    */
   async read(): Promise<KeyPair | undefined> {
     try {
@@ -69,7 +67,7 @@ export class Certificate {
     }
   }
 
-  /** What was read is not in use after all. */
+  /** The certificate that was read last is not in use after all. */
   forget(): void {
     this.text = '';
   }
@@ -88,8 +86,8 @@ export class Certificate {
     const { words } = certificateStatus;
     this.told(certificateStatus);
     const atMs = this.now();
-    if (words === '' || (words === this.said.words && atMs - this.said.atMs < AGAIN_MS)) return;
-    this.said = { words, atMs };
+    if (words === '' || (words === this.logged.words && atMs - this.logged.atMs < AGAIN_MS)) return;
+    this.logged = { words, atMs };
     this.logger.warn({ certificate: this.certFile }, certificateLine(certificateStatus));
   }
 }

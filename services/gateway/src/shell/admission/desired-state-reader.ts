@@ -6,7 +6,7 @@ import type { DesiredState } from '../../core/index.js';
 import { collectionOf, heardOf } from '../seen-objects.js';
 import { followViews, type ViewTakers } from '../seen-views.js';
 
-/** Follows what is wanted, in every copy: any copy may be asked. Returns how to stop that. */
+/** Follows the desired state, in every copy, because any copy may be asked. Returns a function that stops it. */
 export function followDesiredState(bus: Bus, kube: Kube, wanted: DesiredState, logger: Logger): () => void {
   const stopping = new AbortController();
   const takers: ViewTakers = {

@@ -39,17 +39,17 @@ export interface WebhookOptions {
   readonly certificate: Certificate;
   readonly wanted: DesiredState;
   readonly logger: Logger;
-  /** How often to look whether the certificate is another one. */
+  /** How often to check for a new certificate. */
   readonly lookMs?: number;
 }
 
 const LOOK_MS = 10_000;
-/** An object and what it was, each as large as etcd takes, and what the API server puts around them. */
+/** The new and the old object, each as large as etcd accepts, and the review around them. */
 const MOST_BYTES = 8 * 1_024 * 1_024;
 
 /**
- * The door at which an API server asks before it stores an object. It decides nothing: what it answers is worked out
- * from what is wanted now.
+ * The admission webhook: the API server calls it before it stores an object. The core decides the answer from the
+ * desired state.
  */
 export class Webhook {
   private server: Server | undefined;
@@ -59,8 +59,8 @@ export class Webhook {
   constructor(private readonly options: WebhookOptions) {}
 
   /**
-   * Resolves when it listens, or, where there is no certificate yet, when that is known: it listens once there is one.
-   * Rejects for a port that is not free.
+   * Resolves when it listens. Without a certificate it resolves too, and listens as soon as there is one. Rejects if
+   * the port is in use.
    */
   async start(): Promise<this> {
     await this.look();
@@ -141,16 +141,16 @@ export class Webhook {
     if (request === undefined)
       return tell(response, 400, 'text/plain', 'the body is not an AdmissionReview of admission.k8s.io/v1\n');
     const trouble = certificateLine(this.certificateStatus);
-    const said =
+    const answer =
       request.operation === 'other'
         ? ({ is: 'allowed', warnings: [] } as const)
         : isRollout(request)
           ? answerSteering(request, this.options.wanted)
           : answerAdmission(request, this.options.wanted, trouble === '' ? [] : [trouble]);
-    const review = reviewOf(request, said);
-    // No answer is for the failure policy to judge.
+    const review = reviewOf(request, answer);
+    // Without an answer, the failure policy of the webhook decides.
     if (review === undefined) return tell(response, 503, 'text/plain', 'still reading the desired state\n');
-    if (said.is !== 'allowed') this.options.logger.info({ ...about(request), because: said.is }, 'refused');
+    if (answer.is !== 'allowed') this.options.logger.info({ ...about(request), because: answer.is }, 'refused');
     tell(response, 200, 'application/json', JSON.stringify(review));
   }
 }
@@ -167,7 +167,7 @@ function tell(response: ServerResponse, code: number, type: string, text: string
   response.end(text);
 }
 
-/** Undefined for one that is too large. */
+/** The body; undefined if it is too large. */
 async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
