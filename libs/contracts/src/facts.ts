@@ -22,6 +22,7 @@ export type Fragment = Plain<common.Fragment>;
 export type FragmentRef = Plain<common.FragmentRef>;
 export type Reason = Plain<common.Reason>;
 export type Strategy = Plain<common.Strategy>;
+export type Drift = Plain<common.Drift>;
 export type Action = Narrow<common.Action, { kind: ActionKind }>;
 export type TakenReport = Narrow<lease.TakenReport, { verdict: Verdict }>;
 

@@ -1,11 +1,13 @@
-/** Names of nodes are DNS subdomains; a dot would split a subject token, and `_` never occurs in them. */
-const NODE = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$/;
-/** Names of fragments, pools and sources. */
+const DNS_SUBDOMAIN = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$/;
+/** Names of pools and sources, which are tokens of subjects. */
 export const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 export const HASH_PATTERN = /^[0-9a-f]{64}$/;
 export const CHANGE_ID_PATTERN = /^c[1-9][0-9]{0,15}$/;
 
-export const isNodeName = (text: string): boolean => NODE.test(text);
+/** Names of fragments. */
+export const isDnsSubdomain = (text: string): boolean => DNS_SUBDOMAIN.test(text);
+/** Names of nodes are DNS subdomains; a dot would split a subject token, and `_` never occurs in them. */
+export const isNodeName = isDnsSubdomain;
 export const isDnsLabel = (text: string): boolean => DNS_LABEL.test(text);
 export const isHash = (text: string): boolean => HASH_PATTERN.test(text);
 export const isChangeId = (text: string): boolean => CHANGE_ID_PATTERN.test(text);

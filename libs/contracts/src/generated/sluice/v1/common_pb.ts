@@ -15,7 +15,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/common.proto.
  */
 export const file_sluice_v1_common: GenFile = /*@__PURE__*/
-  fileDesc("ChZzbHVpY2UvdjEvY29tbW9uLnByb3RvEglzbHVpY2UudjEirQEKCEZyYWdtZW50EgwKBGtpbmQYASABKAkSDAoEbmFtZRgCIAEoCRIvCgZsYWJlbHMYAyADKAsyHy5zbHVpY2UudjEuRnJhZ21lbnQuTGFiZWxzRW50cnkSJQoEc3BlYxgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIpCgtGcmFnbWVudFJlZhIMCgRraW5kGAEgASgJEgwKBG5hbWUYAiABKAkiVwoGUmVhc29uEhAKCGZyYWdtZW50GAEgASgJEg0KBWZpZWxkGAIgASgJEgwKBGNvZGUYAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVub2RlcxgFIAMoCSIyCgZBY3Rpb24SDAoEa2luZBgBIAEoCRIRCgR1bml0GAIgASgJSACIAQFCBwoFX3VuaXQiHAoFRHJpZnQSEwoLZGlmZmVyZW5jZXMYASADKAkiVgoIU3RyYXRlZ3kSGQoMbWF4X2ZhaWx1cmVzGAEgASgNSACIAQESEwoGc3RyaWN0GAIgASgISAGIAQFCDwoNX21heF9mYWlsdXJlc0IJCgdfc3RyaWN0YgZwcm90bzM", [file_google_protobuf_struct]);
+  fileDesc("ChZzbHVpY2UvdjEvY29tbW9uLnByb3RvEglzbHVpY2UudjEirQEKCEZyYWdtZW50EgwKBGtpbmQYASABKAkSDAoEbmFtZRgCIAEoCRIvCgZsYWJlbHMYAyADKAsyHy5zbHVpY2UudjEuRnJhZ21lbnQuTGFiZWxzRW50cnkSJQoEc3BlYxgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIpCgtGcmFnbWVudFJlZhIMCgRraW5kGAEgASgJEgwKBG5hbWUYAiABKAkiVwoGUmVhc29uEhAKCGZyYWdtZW50GAEgASgJEg0KBWZpZWxkGAIgASgJEgwKBGNvZGUYAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVub2RlcxgFIAMoCSIyCgZBY3Rpb24SDAoEa2luZBgBIAEoCRIRCgR1bml0GAIgASgJSACIAQFCBwoFX3VuaXQiLwoFRHJpZnQSEwoLZGlmZmVyZW5jZXMYASADKAkSEQoJb3ZlcndyaXRlGAIgASgIIlYKCFN0cmF0ZWd5EhkKDG1heF9mYWlsdXJlcxgBIAEoDUgAiAEBEhMKBnN0cmljdBgCIAEoCEgBiAEBQg8KDV9tYXhfZmFpbHVyZXNCCQoHX3N0cmljdGIGcHJvdG8z", [file_google_protobuf_struct]);
 
 /**
  * A piece of desired config, as published, without its apiVersion.
@@ -160,6 +160,13 @@ export type Drift = Message<"sluice.v1.Drift"> & {
    * @generated from field: repeated string differences = 1;
    */
   differences: string[];
+
+  /**
+   * the lease may overwrite drift; false: if the applier finds some, it gives the lease back
+   *
+   * @generated from field: bool overwrite = 2;
+   */
+  overwrite: boolean;
 };
 
 /**

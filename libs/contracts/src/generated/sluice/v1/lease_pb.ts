@@ -118,7 +118,7 @@ export type LeaseGranted = Message<"sluice.v1.LeaseGranted"> & {
   drain?: JsonObject;
 
   /**
-   * the drift for which actions are planned, too; absent without drift
+   * the drift for which actions are planned, too; absent: no drift is known, and none may be overwritten
    *
    * @generated from field: optional sluice.v1.Drift drift = 17;
    */
