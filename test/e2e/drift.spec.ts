@@ -7,6 +7,7 @@ import { ROOT } from './processes.js';
 
 const NODES = 12;
 const APP = '/etc/app.conf';
+const app = (content: string) => manifest('File', 'app.conf', { nodeSelector: {}, path: APP, content });
 
 describe('what was changed by hand on a node', () => {
   const stage = fleetFixture({ sizes: [NODES, 1, 1], systemctl: join(ROOT, 'test/chaos/host/systemctl.sh') });
@@ -30,8 +31,9 @@ describe('what was changed by hand on a node', () => {
       files: [{ path: APP, actions: [{ kind: 'restart', unit: 'app.service' }] }],
     });
     await fleet.ended(await fleet.apply(restarts, pool('edge', NODES, { drift: 'repair' })));
-    expect(await fleet.ended(await fleet.apply(file('app', 'as configured\n')))).toMatchObject({ phase: 'committed' });
+    expect(await fleet.ended(await fleet.apply(app('as configured\n')))).toMatchObject({ phase: 'committed' });
     for (const node of fleet.nodesOf('edge')) expect(runs(node)).toBe('as configured\n');
+    expect((await fleet.cli('get', 'fragments', 'File/app.conf')).stdout).toContain('app.conf');
   });
 
   test('is put right by the next change, with the actions that its policy asks for', async () => {
@@ -55,5 +57,25 @@ describe('what was changed by hand on a node', () => {
     await fleet.when('leases', repaired, ({ kind, phase }) => kind === 'repair' && phase === 'released');
     expect(runs(repaired)).toBe('as configured\none\n');
     expect(await fleet.client.get('status', repaired)).toMatchObject({ verdict: 'applied', drifted: [] });
+  });
+
+  test('is not overwritten by a change where the pool only reports drift, until it is undone', async () => {
+    const { fleet } = stage;
+    const node = fleet.nodesOf('core')[0] as string;
+    const content = (): string | undefined => fleet.folders.files(node)[APP];
+    // No drift check has seen this yet.
+    fleet.folders.plant(node, { [APP]: 'edited by hand\n' });
+    const change = await fleet.apply(app('configured again\n'));
+    expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
+    expect(content()).toBe('edited by hand\n');
+    const { drifted } = await fleet.when('status', node, ({ drifted }) => drifted.length > 0);
+    expect(drifted).toEqual([`${APP}: content differs`]);
+    expect((await fleet.cli('get', 'drift', node)).stdout).toContain(`${APP}: content differs`);
+    expect((await fleet.cli('diff', node)).stdout).toMatch(/! \S+: content differs\n(.*\n)*\+.*configured again/);
+    expect((await fleet.cli('why', node)).stdout).toContain('it has drift that would be overwritten');
+    fleet.folders.plant(node, { [APP]: 'as configured\n' });
+    await fleet.processes.stop('appliers');
+    fleet.startAppliers('appliers');
+    await until(() => content() === 'configured again\n', 'the committed config follows');
   });
 });

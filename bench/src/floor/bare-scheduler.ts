@@ -268,6 +268,7 @@ function statusView(
     incompatible: false,
     incompatibleReasons: [],
     drifted: [],
+    driftedSince: '',
     skipped: '',
     change: CHANGE,
   };

@@ -20,7 +20,7 @@ export interface ParsedPool {
   readonly drainMs: number;
   /** How to drain, as written: it goes with the lease, so that the drainer needs to know no pool. */
   readonly drain: WrittenDrain;
-  readonly drift: 'report' | 'repair';
+  readonly drift: 'report' | 'overwrite' | 'repair';
   readonly selector: NodeSelector;
 }
 

@@ -104,6 +104,7 @@ const statusOf = (node: string, seq: number, skipped: string): Omit<StatusView, 
   incompatible: false,
   incompatibleReasons: [],
   drifted: [],
+  driftedSince: '',
   skipped,
   change: '',
 });

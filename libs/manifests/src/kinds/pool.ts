@@ -6,7 +6,7 @@ import { SelectingSpec, type Kind } from './kind.js';
 
 /** More nodes than any fleet has; a bound, so that a slip of the finger is seen. */
 export const MAX_NODES = 1_000_000;
-const DRIFT_WAYS = ['report', 'repair'] as const;
+const DRIFT_WAYS = ['report', 'overwrite', 'repair'] as const;
 /** A list in a list has to have a bound for Kubernetes; nobody has so many groups. */
 const MOST_EDITORS = 64;
 
@@ -36,7 +36,7 @@ export class EditorsSpec {
   drainTimeout: 'How long a drain may take before `drain.onTimeout` applies. Default: `10m`.',
   drain: 'How nodes are drained with Kubernetes.',
   drift:
-    'What to do if files or settings on a node were changed by hand: `report` it, or `repair` it within the budget. Default: `report`.',
+    'What to do if files or settings on a node were changed by hand. `report`: report it, and keep changes from the node until it is undone. `overwrite`: report it, and let the next change overwrite it. `repair`: also repair it without a change, within the budget. Default: `report`.',
   editors:
     'Who may change what the nodes of the pool get. Enforced by the admission webhook in Kubernetes. Default: everyone that the API server allows.',
 })
@@ -51,4 +51,11 @@ export class PoolSpec extends SelectingSpec {
 }
 
 /** `default` is the pool of the nodes that no other pool selects. */
-export const pool: Kind = { name: 'Pool', spec: PoolSpec, role: 'policy', ownsPath: false, reservedNames: ['default'] };
+export const pool: Kind = {
+  name: 'Pool',
+  spec: PoolSpec,
+  role: 'policy',
+  ownsPath: false,
+  reservedNames: ['default'],
+  hasShortName: true,
+};

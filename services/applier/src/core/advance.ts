@@ -1,7 +1,7 @@
 import type { Action, Config, LeaseView, StatusView } from '#libs/contracts';
 import { distance, draw } from './chance.js';
 import { mayRestart } from './actions.js';
-import { driftAmong, driftText } from './drift.js';
+import { driftAmong, driftText, overwrittenAmong } from './drift.js';
 import {
   mayBeWrittenLater,
   type Escalation,
@@ -243,10 +243,12 @@ const settled = (state: State): State =>
 function compared(state: State, differences: readonly Difference[], nowMs: number): State {
   const { journal, memory } = state;
   if (journal.work === undefined && memory.begun !== undefined)
-    return begunWith(state, {
-      changed: [...new Set(differences.map(({ what }) => what))],
-      drift: driftAmong(state, differences),
-    });
+    return begunWith(
+      state,
+      memory.begun.changed === undefined
+        ? { changed: [...new Set(differences.map(({ what }) => what))], drift: driftAmong(state, differences) }
+        : { overwritten: overwrittenAmong(state, memory.begun, differences) },
+    );
   if (hasForgotten(state)) return progressed(state, { differences });
   if (journal.work === undefined && journal.sound) return driftChecked(state, differences, nowMs);
   const next = progressed(state, { differences });
@@ -305,6 +307,7 @@ function leaseRead(state: State, lease: LeaseView | undefined, nowMs: number): S
           originals: undefined,
           changed: undefined,
           drift: [],
+          overwritten: undefined,
           failure: undefined,
           trouble: '',
         }

@@ -19,7 +19,7 @@ const lease = (kind: LeaseView['kind'], to: string, planned: readonly string[] |
   hash: to,
   from: A,
   ledger: 9,
-  ...(planned === undefined ? {} : { drift: { differences: planned } }),
+  ...(planned === undefined ? {} : { drift: { differences: planned, overwrite: true } }),
 });
 const files = (bench: Bench): object => Object.fromEntries(bench.machine.files);
 const works = (bench: Bench): number =>
@@ -96,4 +96,43 @@ it('does not report drift again that it has reported with a lease', () => {
   bench.grant({ lease: 'l2', ...lease('repair', A, []) });
   bench.pass(400_000);
   expect(new Set(bench.bus.reports.filter(({ kind }) => kind === 'drifted').map(({ seq }) => seq)).size).toBe(1);
+});
+
+describe('a lease that must not overwrite drift', () => {
+  const keeping = (to: string): Partial<LeaseView> => ({
+    ...lease('forward', to, []),
+    drift: { differences: [], overwrite: false },
+  });
+  const N = hash('e');
+
+  it.each<[string, string, string]>([
+    ['at a place that it changes', '/a', B],
+    ['at a place that it leaves as it is', '/b', B],
+    ['at a place that it removes', '/c', N],
+  ])('is given back if there is some %s, and nothing is touched', (_name, path, to) => {
+    const bench = scene();
+    bench.config('e', [file('/a', 'x'), file('/b', 'x')]);
+    bench.machine.files.set(path, 'edited');
+    const before = files(bench);
+    bench.grant({ lease: 'l2', ...keeping(to) });
+    bench.settle();
+    expect(bench.last).toMatchObject({ kind: 'drifted', lease: 'l2', verdict: 'refused', hash: A });
+    expect(bench.last?.differences).toEqual([`${path}: differs`]);
+    expect([works(bench), files(bench)]).toEqual([0, before]);
+  });
+
+  it('changes a node on which somebody made the change by hand already', () => {
+    const bench = scene();
+    bench.machine.files.set('/a', 'y');
+    bench.grant({ lease: 'l2', ...keeping(B) });
+    bench.settle();
+    expect([bench.last?.verdict, files(bench)]).toEqual(['applied', { '/a': 'y', '/b': 'x', '/c': 'x' }]);
+  });
+
+  it('changes a node without drift', () => {
+    const bench = scene();
+    bench.grant({ lease: 'l2', ...keeping(B) });
+    bench.settle();
+    expect([bench.last?.verdict, files(bench)]).toEqual(['applied', { '/a': 'y', '/b': 'x', '/c': 'x' }]);
+  });
 });

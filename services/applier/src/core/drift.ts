@@ -1,5 +1,13 @@
-import { isDriftOf, isRestOfDrift, type ConfigEntry } from '#libs/contracts';
-import type { Difference } from './ports.js';
+import {
+  isDriftOf,
+  isOverwritten,
+  isRestOfDrift,
+  type Config,
+  type ConfigEntry,
+  type LeaseView,
+} from '#libs/contracts';
+import { inOrder } from './plan.js';
+import type { Difference, Item } from './ports.js';
 import { inHand, type Preparation, type State } from './state.js';
 
 /** A difference as a report says it. */
@@ -21,25 +29,61 @@ export function driftAmong(state: State, differences: readonly Difference[]): re
   );
 }
 
+/**
+ * What the new config changes or removes, as the config in force has it, if the lease must not overwrite drift: to
+ * compare with the node, because there only the config in force tells drift from the change.
+ */
+export function replacedItems(state: State, lease: LeaseView, to: Config): readonly Item[] {
+  const { journal, settings } = state;
+  const { kinds } = settings;
+  const inForce = inHand(state, journal.inForce);
+  if (lease.drift?.overwrite !== false || inForce === undefined || !journal.sound) return [];
+  const kept = new Map(kinds.entries(to).map((entry) => [idOf(entry), JSON.stringify(entry.spec)]));
+  return inOrder(inForce, kinds)
+    .filter((entry) => kinds.resources(entry).length > 0 && kept.get(idOf(entry)) !== JSON.stringify(entry.spec))
+    .map((entry) => ({ do: 'apply', entry }));
+}
+
+/**
+ * Of the differences of the replaced items, what the lease would overwrite. A place that is already as the new config
+ * wants it is not overwritten: somebody made the change by hand before it was published.
+ */
+export function overwrittenAmong(
+  state: State,
+  { lease, changed = [] }: Preparation,
+  differences: readonly Difference[],
+): readonly Difference[] {
+  const to = inHand(state, lease.hash);
+  const wanted = new Set(to === undefined ? [] : state.settings.kinds.entries(to).map(idOf));
+  return differences.filter(({ entry, forgotten, ...difference }) => {
+    const isThere = entry !== undefined && wanted.has(idOf(entry)) && !changed.includes(difference.what);
+    return !isThere && forgotten !== true && isOverwritten(driftText(difference));
+  });
+}
+
 const idOf = ({ kind, name }: ConfigEntry): string => `${kind}/${name}`;
 
 /**
- * The drift to report instead of starting, so that the lease is planned again: its actions were not planned for some
- * of it, or the lease is a repair and nothing is left to repair. Undefined if the lease may start.
+ * The drift to report instead of starting: the lease would overwrite it and must not, its actions were not planned for
+ * some of it, or the lease is a repair and nothing is left to repair. Undefined if the lease may start.
  *
  * The list keeps the drift that the lease was planned for, even if it is gone. So the list only grows, and this ends
  * even if drift comes and goes. The next drift check corrects it.
  */
-export function driftToReport(state: State, { lease, changed, drift }: Preparation): readonly string[] | undefined {
+export function driftToReport(
+  state: State,
+  { lease, changed, drift, overwritten = [] }: Preparation,
+): readonly string[] | undefined {
   const { journal } = state;
   // The scheduler is older, and plans without regard to drift.
   if (lease.drift === undefined) return undefined;
   const { differences } = lease.drift;
   const repairsNothing = lease.kind === 'repair' && differences.length > 0 && changed?.length === 0;
   if (repairsNothing && journal.sound && journal.lastDealt?.escalated?.to !== lease.hash) return [];
-  if (differences.some(isRestOfDrift)) return undefined;
+  const found = [...overwritten, ...drift];
+  if (overwritten.length === 0 && differences.some(isRestOfDrift)) return undefined;
   const isPlanned = ({ what }: Difference): boolean => differences.some((difference) => isDriftOf(difference, what));
-  if (drift.every(isPlanned)) return undefined;
-  const gone = differences.filter((difference) => !drift.some(({ what }) => isDriftOf(difference, what)));
-  return [...drift.map(driftText), ...gone];
+  if (found.every(isPlanned)) return undefined;
+  const gone = differences.filter((difference) => !found.some(({ what }) => isDriftOf(difference, what)));
+  return [...found.map(driftText), ...gone];
 }

@@ -1,5 +1,5 @@
 import { mayRestart } from './actions.js';
-import { driftToReport } from './drift.js';
+import { driftToReport, replacedItems } from './drift.js';
 import { forward, rollBackAt, type LeaseResult, type Failure, type Journal } from './journal.js';
 import { claimedTwice, inOrder, probesOf, wayTo } from './plan.js';
 import { guardStep, type Step } from './ports.js';
@@ -54,6 +54,8 @@ export function preparingStep(state: State, begun: Preparation, nowMs: number): 
     return { do: 'read-before', entries: inOrder(config, kinds), known: journal.originals };
   const originals = { ...begun.originals, ...journal.originals };
   if (begun.changed === undefined) return { do: 'compare', items: wayTo(config, originals, kinds) };
+  const replaced = begun.overwritten === undefined ? replacedItems(state, lease, config) : [];
+  if (replaced.length > 0) return { do: 'compare', items: replaced };
   const drift = driftToReport(state, begun);
   if (drift !== undefined) return planAgain(state, begun, drift);
   const passed = begun.before.filter((probe) => probe.passed).map((probe) => probe.name);
@@ -90,7 +92,7 @@ function planAgain(state: State, { lease }: Preparation, drift: readonly string[
   const reason =
     drift.length === 0
       ? 'nothing was started: nothing on the node has drifted any more'
-      : `nothing was started: the actions of the lease were not planned for this drift: ${drift.slice(0, 5).join('; ')}`;
+      : `nothing was started: ${lease.drift?.overwrite === true ? 'the actions of the lease were not planned for this drift' : 'the lease would overwrite drift'}: ${drift.slice(0, 5).join('; ')}`;
   return { do: 'write-journal', journal: undone(state, { ...dealt, reason }, drift) };
 }
 

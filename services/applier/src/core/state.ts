@@ -93,6 +93,8 @@ export interface Preparation {
   readonly changed: readonly string[] | undefined;
   /** Of that, how the node differs from the config in force where the new one is the same. */
   readonly drift: readonly Difference[];
+  /** Drift at the places that the new config changes; undefined until it was looked for. */
+  readonly overwritten: readonly Difference[] | undefined;
   readonly failure: Failure | undefined;
   readonly trouble: string;
 }

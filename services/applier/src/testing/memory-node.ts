@@ -211,6 +211,7 @@ export function takeReports(bus: MemoryBus): void {
       incompatible: false,
       incompatibleReasons: [],
       drifted: report.kind === 'drifted' ? report.differences : [],
+      driftedSince: '',
       skipped: '',
       change: '',
     };

@@ -100,6 +100,7 @@ const statusOf = (node: string, hash: string): Parameters<typeof encodeView<'sta
   incompatible: false,
   incompatibleReasons: [],
   drifted: [],
+  driftedSince: '',
   skipped: '',
   change: '',
 });

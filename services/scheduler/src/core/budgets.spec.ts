@@ -266,15 +266,90 @@ describe('leases outside rollouts', () => {
     expect(reports.status('n0').drifted).toEqual(['/etc/motd']);
   });
 
+  describe('where the pool only reports drift', () => {
+    const EDITED = '/etc/motd: content differs';
+    const inPool = (drift: string) => pools(pool('edge', 1, 'edge', { drift })).fleet(['n0'], { role: 'edge' });
+    const finds = (s: Scheduler, differences: readonly string[], hash = 'old') =>
+      s.when(s.message('n0', hash, { kind: 'drifted', differences }));
+
+    it('do not overwrite it: a change passes the node by, and the committed config waits until it is undone', () => {
+      const s = inPool('report');
+      finds(s, [EDITED]);
+      const said = s.rolls('c1', ['n0']);
+      expect([grants(said), types(said)]).toEqual([[], ['rollout.started', 'node.deferred', 'rollout.complete']]);
+      expect(grants(s.given(committed('c1')).when())).toEqual([]);
+      expect(s.why('n0')).toMatchObject({
+        because: 'blocked',
+        text: expect.stringContaining('undo it on the node, or set drift: overwrite in Pool/edge') as string,
+      });
+      expect(grants(finds(s, []))).toEqual(['n0 corrective c1-new']);
+      expect(s.lease('n0').drift).toEqual({ differences: [], overwrite: false });
+    });
+
+    it('pass a node by that finds drift only when it is about to change', () => {
+      const s = inPool('report');
+      expect(grants(s.rolls('c1', ['n0']))).toEqual(['n0 forward c1-new']);
+      const said = s.answers_('n0', 'refused', { kind: 'drifted', differences: [EDITED] });
+      expect([settledAs(said), grants(said)]).toEqual([['n0 stale'], []]);
+      expect(types(said)).toContain('rollout.complete');
+    });
+
+    it.each(['overwrite', 'repair'])('change the node where the pool says %s', (drift) => {
+      const s = inPool(drift);
+      s.reviewed('c1', ['n0']);
+      expect(grants(finds(s, [EDITED]))).toEqual(['n0 forward c1-new']);
+      expect(s.lease('n0').drift).toEqual({ differences: [EDITED], overwrite: true });
+    });
+
+    it('change a node all the same once a Pool that says overwrite is committed', () => {
+      const s = inPool('report');
+      finds(s, [EDITED]);
+      s.given(renderedNode('n0', 'x'), reviewedNode('n0', 'x')).when();
+      s.given(accepted('c8', { apply: [pool('edge', 1, 'edge', { drift: 'overwrite' })] }));
+      s.given(renderedChange('c8', {}), validated('c8')).when();
+      expect(grants(s.given(committed('c8')).when())).toEqual(['n0 join x']);
+    });
+
+    it('roll a node back, whatever has drifted since', () => {
+      const s = inPool('report').fleet(['n1'], { role: 'edge' });
+      s.rolls('c1', ['n0', 'n1']);
+      s.applies('n0');
+      finds(s, [EDITED], 'c1-new');
+      expect(grants(s.answers_('n1', 'invalid'))).toEqual(['n0 rollback old']);
+      expect(s.lease('n0').drift).toEqual({ differences: [EDITED], overwrite: true });
+    });
+
+    it.each([
+      'app.service: is failed instead of started',
+      'Exec/x: check: it ended with 1',
+      '/etc/motd: cannot be read: EIO',
+    ])('change a node where nothing that somebody made is overwritten: %s', (difference) => {
+      const s = inPool('report');
+      finds(s, [difference]);
+      expect(grants(s.rolls('c1', ['n0']))).toEqual(['n0 forward c1-new']);
+    });
+
+    it('know since when a node differs, and nothing more of it once it has another config', () => {
+      const s = inPool('report');
+      finds(s, [EDITED]);
+      const { driftedSince } = s.status('n0');
+      expect(driftedSince).toMatch(/^2026-/);
+      finds(s, [EDITED, '/b: missing']);
+      expect(s.status('n0')).toMatchObject({ drifted: [EDITED, '/b: missing'], driftedSince });
+      s.reports_('n0', 'empty');
+      expect(s.status('n0')).toMatchObject({ drifted: [], driftedSince: '' });
+    });
+  });
+
   it('give back a repair that its node says is planned for other drift, and plan it again in the same turn', () => {
     const s = pools(pool('edge', 1, 'edge', { drift: 'repair' })).fleet(['n0'], { role: 'edge' });
     s.when(s.message('n0', 'old', { kind: 'drifted', differences: ['/a: missing'] }));
     const first = s.lease('n0');
-    expect(first.drift).toEqual({ differences: ['/a: missing'] });
+    expect(first.drift).toEqual({ differences: ['/a: missing'], overwrite: true });
     const both = ['/b: missing', '/a: missing'];
     const said = s.answers_('n0', 'refused', { kind: 'drifted', differences: both });
     expect([settledAs(said), grants(said)]).toEqual([['n0 stale'], ['n0 repair old']]);
-    expect(s.lease('n0').drift).toEqual({ differences: both });
+    expect(s.lease('n0').drift).toEqual({ differences: both, overwrite: true });
   });
 
   it('do not repair again what its node says is as it should be', () => {

@@ -102,6 +102,15 @@ export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> 
   12: eachOf('nodes', (node) =>
     isRow(node['lease']) && !('because' in node['lease']) ? { ...node, lease: { ...node['lease'], drift: [] } } : node,
   ),
+  // Version 13 did not record since when a node differs, and every lease could overwrite drift.
+  13: eachOf('nodes', ({ drifted, lease, ...node }) => ({
+    ...node,
+    ...(Array.isArray(drifted) && drifted.length > 0 ? { drift: { differences: drifted, since: '' } } : {}),
+    lease:
+      isRow(lease) && Array.isArray(lease['drift'])
+        ? { ...lease, drift: { differences: lease['drift'], overwrite: true } }
+        : lease,
+  })),
 };
 
 const withoutEmpty = (row: Row, fields: readonly string[]): Row =>

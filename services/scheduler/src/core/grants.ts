@@ -1,4 +1,4 @@
-import { nodeToken, type Action, type Fragment } from '#libs/contracts';
+import { nodeToken, type Action, type Drift, type Fragment } from '#libs/contracts';
 import { selectorOf, selects } from '#libs/manifests';
 import { policiesOf } from '#libs/rules';
 import type { SchedulerDraft } from './draft.js';
@@ -6,7 +6,7 @@ import { isUnavailable, poolBudget, poolPolicy } from './indexes.js';
 import type { Plan, PlanNeed } from './inputs.js';
 import { dueNodes } from './retries.js';
 import { nodeOfPlace, type NodeState, type State, type Want } from './state.js';
-import { isKnownBad, wantOf } from './want.js';
+import { isKnownBad, keepsDrift, wantOf } from './want.js';
 
 /** The actions of a lease after an escalation: a machine is rebooted only after a drain. */
 const RESTART: readonly Action[] = [{ kind: 'drain' }, { kind: 'reboot' }];
@@ -135,9 +135,18 @@ function emitGrant(
     applyMs: policy.applyMs,
     drainMs: policy.drainMs,
     free: free && !isUnavailable(node),
-    ...(node.drifted.length > 0 ? { drift: { differences: node.drifted } } : {}),
+    ...driftOf(draft.state, node, want),
     ...(drains && Object.keys(policy.drain).length > 0 ? { drain: policy.drain as Fragment['spec'] } : {}),
   });
+}
+
+/** Absent where no drift is known and none may be overwritten: so most grants stay small. */
+function driftOf(state: State, node: NodeState, { kind }: Want): { readonly drift?: Drift } {
+  const drift = {
+    differences: node.drift?.differences ?? [],
+    overwrite: kind === 'rollback' || !keepsDrift(state, node),
+  };
+  return drift.overwrite || drift.differences.length > 0 ? { drift } : {};
 }
 
 /** Nodes with the same `from`, `to` and policies share one plan, so it is computed once. */
@@ -145,7 +154,7 @@ function planNeed(state: State, node: NodeState, from: string, want: Want, plann
   const policies = policiesFor(state, want.change, planning).filter((policy) =>
     selects(selectorOf(policy), node.labels),
   );
-  const drift = node.drifted;
+  const drift = node.drift?.differences ?? [];
   const key = [
     from,
     want.to,

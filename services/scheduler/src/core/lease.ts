@@ -1,4 +1,4 @@
-import type { Action, LeaseEndReason, DrainOutcome, LeaseKind } from '#libs/contracts';
+import type { Action, Drift, LeaseEndReason, DrainOutcome, LeaseKind } from '#libs/contracts';
 
 /** The terms that a lease was granted with. */
 interface LeaseTerms {
@@ -23,8 +23,8 @@ export interface DrainingLease extends LeaseTerms {
   readonly phase: 'draining';
   /** When this copy read that the phase began, monotonic. */
   readonly sinceMs: number;
-  /** The drift that its actions are planned for, too. */
-  readonly drift: readonly string[];
+  /** The drift that its actions are planned for, too, and whether it may overwrite drift. */
+  readonly drift: Drift;
   /** The drain settings as one text, to compare; undefined if unknown. */
   readonly drainTerms: string | undefined;
   /** The pool has `onTimeout: defer`: the rollout continues without a node that is not drained in time. */
@@ -38,8 +38,8 @@ export interface ApplyingLease extends LeaseTerms {
   readonly phase: 'applying';
   /** When this copy read that the phase began, monotonic. */
   readonly sinceMs: number;
-  /** The drift that its actions are planned for, too. */
-  readonly drift: readonly string[];
+  /** The drift that its actions are planned for, too, and whether it may overwrite drift. */
+  readonly drift: Drift;
 }
 
 /** The lease has an outcome. It is released when the node is uncordoned, or when it has answered. */

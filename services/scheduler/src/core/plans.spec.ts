@@ -108,18 +108,23 @@ describe('the plan of a lease', () => {
   });
 
   it('is made for what has drifted, too, whatever the lease is for; a lease shows that until it is settled', () => {
-    const s = fleetOf('n0').reviewed('c1', ['n0']);
+    const overwriting = () => {
+      const s = fleetOf('n0');
+      commits(s, 'c8', 1, pool('all', 1, '', { drift: 'overwrite', nodeSelector: {} }));
+      return s;
+    };
+    const s = overwriting().reviewed('c1', ['n0']);
     const plans = new Map(s.decide().needs.map(({ key }) => [key, { ok: true, actions: NONE } as const]));
-    const drifted = fleetOf('n0');
+    const drifted = overwriting();
     drifted.when(drifted.message('n0', 'old', { kind: 'drifted', differences: ['/a: missing'] }));
     drifted.reviewed('c1', ['n0']);
     expect(drifted.decide([], plans).needs.map(({ drift }) => drift)).toEqual([['/a: missing']]);
     drifted.when();
-    expect(drifted.lease('n0').drift).toEqual({ differences: ['/a: missing'] });
+    expect(drifted.lease('n0').drift).toEqual({ differences: ['/a: missing'], overwrite: true });
     drifted.applies('n0');
     expect([drifted.lease('n0').drift, drifted.status('n0').drifted]).toEqual([undefined, []]);
     s.when();
-    expect(s.lease('n0').drift).toEqual({ differences: [] });
+    expect(s.lease('n0').drift).toEqual({ differences: [], overwrite: true });
   });
 
   it('that is not there yet keeps the unit for its node: nobody else is asked about', () => {

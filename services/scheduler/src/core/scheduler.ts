@@ -29,7 +29,7 @@ const { reads, evolve } = folding<State>({ ...CHANGE_FACTS, ...NODE_FACTS, ...LE
  */
 export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
   name: 'scheduler',
-  version: 13,
+  version: 14,
   migrations: MIGRATIONS,
   reads,
   wantsTargets: true,

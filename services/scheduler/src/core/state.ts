@@ -83,7 +83,8 @@ export interface NodeState {
   readonly skippedBy: string | undefined;
   /** The config that needs a reboot on this node, because its last lease was escalated. */
   readonly escalated: string | undefined;
-  readonly drifted: readonly string[];
+  /** How it differs from its config in force, and when (RFC 3339) it first reported drift; undefined without drift. */
+  readonly drift: { readonly differences: readonly string[]; readonly since: string } | undefined;
   /** The open rollout that it is a target of. */
   readonly change: string | undefined;
 }
@@ -318,7 +319,7 @@ export const unknownNode = (node: string): NodeState => ({
   retry: undefined,
   skippedBy: undefined,
   escalated: undefined,
-  drifted: [],
+  drift: undefined,
   change: undefined,
 });
 

@@ -54,6 +54,7 @@ describe('what is shown of a node', () => {
       incompatible: false,
       incompatibleReasons: [],
       drifted: [],
+      driftedSince: '',
       skipped: '',
       change: '',
     });
@@ -80,6 +81,7 @@ describe('what is shown of a node', () => {
       incompatible: false,
       incompatibleReasons: [],
       drifted: [],
+      driftedSince: '',
       skipped: '',
       change: 'c1',
     });
@@ -123,7 +125,7 @@ describe('what is shown of a lease', () => {
       reason: '',
       grantedAt: expect.stringMatching(/^2026-/),
       settledAt: '',
-      drift: { differences: [] },
+      drift: { differences: [], overwrite: false },
     });
     s.answers_('n0', 'failed');
     expect(s.lease('n0')).toEqual({
@@ -387,6 +389,9 @@ describe('the keys of all that is shown', () => {
   });
 });
 
+const drifts = (s: Scheduler, ...differences: readonly string[]) =>
+  s.when(s.message('n0', 'old', { kind: 'drifted', differences }));
+
 describe('why, in words,', () => {
   const cases: readonly (readonly [string, (s: Scheduler) => unknown, object])[] = [
     ['a skipped one', (s) => (s.given(silent('n0')), s.skips('n0')), { because: 'skipped', holders: [] }],
@@ -419,6 +424,14 @@ describe('why, in words,', () => {
       'one whose drift is only reported',
       (s) => s.when(s.message('n0', 'old', { kind: 'drifted', differences: ['/a', '/b'] })),
       { because: 'drifted', text: 'it is up to date, except for drift that is only reported: /a; /b' },
+    ],
+    [
+      'one whose drift the committed config would overwrite',
+      (s) => (drifts(s, '/a: content differs'), s.given(renderedNode('n0', 'x'), reviewedNode('n0', 'x'))),
+      {
+        because: 'blocked',
+        text: 'the committed config waits: it has drift that would be overwritten (/a: content differs): undo it on the node, or select it with a Pool that has drift: overwrite',
+      },
     ],
     [
       'one that does not fit',

@@ -62,7 +62,8 @@ function statusView(state: State, name: string): Body<StatusView> | undefined {
     deferred: node.deferred ?? '',
     incompatible: node.incompatible.length > 0,
     incompatibleReasons: node.incompatible,
-    drifted: node.drifted,
+    drifted: node.drift?.differences ?? [],
+    driftedSince: node.drift?.since ?? '',
     skipped: node.skippedBy ?? '',
     change: node.change ?? '',
     ...(node.taken === undefined ? {} : { taken: takenView(node.taken) }),
@@ -79,7 +80,7 @@ function leaseView(state: State, name: string): Body<LeaseView> | undefined {
   const phase = node.lease === undefined ? 'released' : lease.phase === 'uncordoned' ? 'uncordoning' : lease.phase;
   const { because, reason, settledAt } = isOpen(lease) ? OPEN : lease;
   const granted = { change, kind, hash, from, actions, applyMs, drainMs };
-  const drift = isOpen(lease) ? { drift: { differences: lease.drift } } : {};
+  const drift = isOpen(lease) ? { drift: lease.drift } : {};
   return { node: name, pool, lease: id, phase, ...granted, because, reason, grantedAt, settledAt, ...drift };
 }
 

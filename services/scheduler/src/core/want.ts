@@ -1,4 +1,5 @@
-import { durationText } from '#libs/manifests';
+import { isOverwritten } from '#libs/contracts';
+import { DEFAULT_POOL, durationText } from '#libs/manifests';
 import { isOpen, isUnanswered, outcomeOf } from './lease.js';
 import {
   rolloutOf,
@@ -54,9 +55,30 @@ export function blockedBecause(
   if (node.taken !== undefined) return takenText(node.taken);
   if (state.changes.get(rollout.change)?.validated?.incompatible.includes(node.node) === true)
     return 'it is incompatible with this change, and with the committed config too';
-  if (rollout.phase === 'rolling' && isKnownBad(state, target)) return 'its config is known-bad';
-  return undefined;
+  if (rollout.phase !== 'rolling') return undefined;
+  return isKnownBad(state, target) ? 'its config is known-bad' : driftInTheWay(state, node);
 }
+
+/** Whether the pool of the node only reports drift: then no change may overwrite it. */
+export const keepsDrift = (state: State, { pool }: NodeState): boolean =>
+  (state.pools.get(pool) ?? DEFAULT_POOL).drift === 'report';
+
+/**
+ * Why a config that is not a rollback cannot be applied: it would overwrite drift. A degraded node differs from its
+ * config because its rollback failed, and any lease may mend that.
+ */
+export function driftInTheWay(state: State, node: NodeState): string | undefined {
+  if (node.drift === undefined || node.report?.restored === false || !keepsDrift(state, node)) return undefined;
+  const differences = node.drift.differences.filter(isOverwritten);
+  if (differences.length === 0) return undefined;
+  const more = differences.length > SHOWN_DRIFT ? `; and ${differences.length - SHOWN_DRIFT} more` : '';
+  const wayOut =
+    node.pool === DEFAULT_POOL.name
+      ? 'select it with a Pool that has drift: overwrite'
+      : `set drift: overwrite in Pool/${node.pool}`;
+  return `it has drift that would be overwritten (${differences.slice(0, SHOWN_DRIFT).join('; ')}${more}): undo it on the node, or ${wayOut}`;
+}
+const SHOWN_DRIFT = 3;
 
 export const isKnownBad = (state: State, target: { readonly to: string; readonly recipe: string }): boolean =>
   state.knownBad.has(target.to) || state.knownBad.has(target.recipe);
@@ -87,10 +109,11 @@ export function wantOf(state: State, node: NodeState): Want | undefined {
 function wantOutside(state: State, node: NodeState): Want | undefined {
   const { desired, report } = node;
   if (desired === undefined || report === undefined) return undefined;
+  if (driftInTheWay(state, node) !== undefined) return undefined;
   const want = { change: '', to: desired.hash, recipe: desired.recipe } as const;
   if (report.hash !== desired.hash) return { kind: desired.joining ? 'join' : 'corrective', ...want };
   const repairs = state.pools.get(node.pool)?.drift === 'repair';
-  return node.drifted.length > 0 && repairs ? { kind: 'repair', ...want } : undefined;
+  return node.drift !== undefined && repairs ? { kind: 'repair', ...want } : undefined;
 }
 
 /** What must change before a node tries `hash` again after it reported it as invalid, or after reboots did not help. */

@@ -2,7 +2,7 @@ import { isUnavailable, poolBudget } from './indexes.js';
 import type { Lease } from './lease.js';
 import { nodeOf, rolloutOf, targetOf, type NodeState, type State } from './state.js';
 import { unavailableBecause } from './views.js';
-import { blockedBecause, wantOf, takenText } from './want.js';
+import { blockedBecause, driftInTheWay, wantOf, takenText } from './want.js';
 
 /** The one answer to "why is this node waiting?": a stable code, a sentence, and the nodes that hold it up. */
 export interface Why {
@@ -119,8 +119,11 @@ function whyIdle(state: State, node: NodeState, base: Base): Why {
     const text = 'its desired config is not known yet: it is about to be rendered';
     return { ...base, because: 'not-rendered', text };
   }
-  if (node.drifted.length > 0) {
-    const text = `it is up to date, except for drift that is only reported: ${node.drifted.join('; ')}`;
+  const blocked = driftInTheWay(state, node);
+  if (blocked !== undefined && node.report?.hash !== node.desired.hash)
+    return { ...base, because: 'blocked', text: `the committed config waits: ${blocked}` };
+  if (node.drift !== undefined) {
+    const text = `it is up to date, except for drift that is only reported: ${node.drift.differences.join('; ')}`;
     return { ...base, because: 'drifted', text };
   }
   return { ...base, because: 'up-to-date', text: 'it is up to date' };

@@ -58,11 +58,13 @@ const touch = (state: State, { node }: { readonly node: string }): unknown =>
 
 function newLease(fact: FactOf<'node.lease.granted'>, sinceMs: number): Lease {
   const terms = termsOf({ ...fact, id: fact.lease, grantedAt: fact.at });
-  const drift = fact.drift?.differences ?? [];
+  const drift = fact.drift ?? NO_DRIFT;
   return fact.phase === 'draining'
     ? { ...terms, phase: 'draining', sinceMs, drift, ...drainOf(fact), drain: 'under-way' }
     : { ...terms, phase: 'applying', sinceMs, drift };
 }
+
+const NO_DRIFT = { differences: [], overwrite: false };
 
 const drainOf = ({
   drainMs,
@@ -74,7 +76,7 @@ const drainOf = ({
 
 function settle(state: State, fact: FactOf<'node.lease.settled'>, { sequence, readMs }: Entry): void {
   const report = takenReport(fact);
-  const node = report === undefined ? state.nodes.get(fact.node) : reported(state, report);
+  const node = report === undefined ? state.nodes.get(fact.node) : reported(state, report, fact.at);
   if (node === undefined) return;
   if (node.lease?.id !== fact.lease) return putNode(state, node, sequence);
   const { because, reason, at } = fact;
@@ -106,7 +108,7 @@ function afterLease(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs:
       return {
         retry: undefined,
         deferred: node.change === undefined ? undefined : node.deferred,
-        drifted: [],
+        drift: undefined,
         desired: node.desired && { ...node.desired, joining: false },
       };
     case 'invalid':

@@ -42,7 +42,7 @@ export const NODE_FACTS: FactTable<State> = {
   'node.returned': (state, { node }, entry) => patchNode(state, node, entry, { taken: undefined }),
   'node.rendered': rendered,
   'node.reviewed': reviewed,
-  'node.reported': (state, fact, { sequence }) => putNode(state, reported(state, fact), sequence),
+  'node.reported': (state, fact, { sequence }) => putNode(state, reported(state, fact, fact.at), sequence),
   'node.deferred': (state, { node: name, change, reason }, entry) => {
     patchTarget(state, change, name, { deferred: reason });
     const node = nodeOf(state, name);
@@ -122,7 +122,7 @@ function reviewed(state: State, fact: FactOf<'node.reviewed'>, { sequence }: Ent
 }
 
 /** Updates a node from a recorded report: from `node.reported`, or from the lease that the report settled. */
-export function reported(state: State, fact: NonNullable<ReturnType<typeof takenReport>>): NodeState {
+export function reported(state: State, fact: RecordedReport, at: string): NodeState {
   state.cursor.set(Math.max(state.cursor.get(), fact.reportSequence));
   const node = nodeOf(state, fact.node);
   const { incarnation, nonce, seq, hash, lease: id, verdict, reason, restored, fresh } = fact;
@@ -132,8 +132,16 @@ export function reported(state: State, fact: NonNullable<ReturnType<typeof taken
     node.lease?.id === id && !isOpen(node.lease) && !node.lease.answered
       ? { ...node.lease, answered: true }
       : node.lease;
-  const drifted = fact.report === 'drifted' ? fact.differences : fact.report === 'applied' ? [] : node.drifted;
   const deferred = node.change === undefined && node.desired?.hash === hash ? undefined : node.deferred;
   const desired = node.desired?.hash === hash ? { ...node.desired, joining: false } : node.desired;
-  return { ...node, report, drifted, deferred, desired, lease };
+  return { ...node, report, drift: driftAfter(node, fact, at), deferred, desired, lease };
+}
+
+type RecordedReport = NonNullable<ReturnType<typeof takenReport>>;
+
+/** Drift is how a node differs from its config in force: with another config, it is not known until the next check. */
+function driftAfter(node: NodeState, { report, differences, hash }: RecordedReport, at: string): NodeState['drift'] {
+  if (report === 'drifted')
+    return differences.length === 0 ? undefined : { differences, since: node.drift?.since ?? at };
+  return report === 'applied' || hash !== node.report?.hash ? undefined : node.drift;
 }
