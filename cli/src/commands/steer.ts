@@ -1,5 +1,6 @@
 import { askedBy, type Session } from '../connection/session.js';
-import { changeIdOf, hashPrefixOf, nodeNameOf } from '../input/arguments.js';
+import { changeIdOf, hashPrefixOf, labelChangesOf, nodeNameOf } from '../input/arguments.js';
+import { labelText } from '../output/fleet-tables.js';
 import { durationOf } from '../input/times.js';
 import { EXIT, type ExitCode } from '../output/exit.js';
 import { report } from './apply.js';
@@ -105,6 +106,17 @@ export function removeNode(
     'ops.node.remove',
     { node, force, ...optional({ reason }) },
     () => `${node} removed; if its applier starts again, it rejoins the fleet`,
+  );
+}
+
+/** `sluice label NODE KEY=VALUE KEY-`: sets labels of a node, or removes labels that were set. */
+export function label(session: Session, name: string, changes: readonly string[]): Promise<ExitCode> {
+  const node = nodeNameOf(name);
+  return ask<{ readonly labels: Readonly<Record<string, string>> }>(
+    session,
+    'ops.node.label',
+    { node, ...labelChangesOf(changes) },
+    ({ labels }) => `labels of ${node}: ${labelText(labels) || 'none'}`,
   );
 }
 

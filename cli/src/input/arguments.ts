@@ -24,3 +24,25 @@ export function hashPrefixOf(text: string, what: string, list: string): string {
     `${what}${JSON.stringify(text)} is not a hash: give all of it, or at least the first 7 hex digits; list hashes with ${list}`,
   );
 }
+
+/** What to do with labels: `key=value` sets one, `key-` removes one, as with kubectl. */
+export function labelChangesOf(texts: readonly string[]): {
+  readonly set: Readonly<Record<string, string>>;
+  readonly remove: readonly string[];
+} {
+  const changes = texts.map((text) => {
+    const equals = text.indexOf('=');
+    if (equals > 0) return { key: text.slice(0, equals), value: text.slice(equals + 1) };
+    if (equals < 0 && text.length > 1 && text.endsWith('-')) return { key: text.slice(0, -1) };
+    throw new UsageError(
+      `${JSON.stringify(text)} is neither KEY=VALUE, which sets a label, nor KEY-, which removes it`,
+    );
+  });
+  const keys = changes.map(({ key }) => key);
+  const twice = keys.find((key, i) => keys.indexOf(key) !== i);
+  if (twice !== undefined) throw new UsageError(`the label ${twice} is named twice: keep one of them`);
+  return {
+    set: Object.fromEntries(changes.flatMap(({ key, value }) => (value === undefined ? [] : [[key, value]]))),
+    remove: changes.flatMap(({ key, value }) => (value === undefined ? [key] : [])),
+  };
+}

@@ -24,6 +24,7 @@ export const EXAMPLES: Readonly<Record<RequestSubject, Example>> = {
   'ops.node.why': { node: 'nobody.far' },
   'ops.node.skip': NODE,
   'ops.node.remove': NODE,
+  'ops.node.label': { node: 'nobody.far', set: { role: 'edge' }, remove: ['zone'], by: 'me' },
   'ops.node.drained': { node: 'nobody.far', lease: 'l1', evicted: 1, by: 'me' },
   'ops.known-bad.list': PAGE,
   'ops.known-bad.clear': { hash: HASH, by: 'me', reason: 'r' },

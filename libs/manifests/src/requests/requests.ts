@@ -2,7 +2,7 @@ import { StrategySpec } from '../change.js';
 import { MAX_DURATION_MS } from '../duration.js';
 import { Nested, Optional, type Class } from '../shape/checked.js';
 import { Fields } from '../shape/description.js';
-import { AnyList, Flag, Text, Whole } from '../shape/forms.js';
+import { AnyList, Flag, LABEL_KEY_FORM, LabelMap, Text, TextList, Whole } from '../shape/forms.js';
 import {
   AskedRequest,
   CHANGE_ID,
@@ -80,6 +80,18 @@ export class RemoveNodeRequest extends SettleNodeRequest {
   @Optional() @Flag() readonly force: boolean = false;
 }
 
+/** `ops.node.label`: labels that a person sets on a node, or removes again. */
+@Fields({
+  node: 'Name of the node.',
+  set: 'Labels to set, at most 64 in all. They take precedence over those of the node itself and of Kubernetes.',
+  remove: 'Keys of labels to remove that were set in this way.',
+})
+export class LabelNodeRequest extends AskedRequest {
+  @Text(NODE_NAME) readonly node!: string;
+  @Optional() @LabelMap() readonly set: Readonly<Record<string, string>> = {};
+  @Optional() @TextList(LABEL_KEY_FORM) readonly remove: readonly string[] = [];
+}
+
 /** `ops.node.drained`: an external drainer's answer. */
 @Fields({
   node: 'Name of the node that was drained.',
@@ -145,6 +157,7 @@ export const REQUESTS = {
   'ops.node.why': NodeRequest,
   'ops.node.skip': SettleNodeRequest,
   'ops.node.remove': RemoveNodeRequest,
+  'ops.node.label': LabelNodeRequest,
   'ops.node.drained': DrainedRequest,
   'ops.known-bad.list': PageRequest,
   'ops.known-bad.clear': ClearRequest,

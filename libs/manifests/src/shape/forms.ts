@@ -124,6 +124,8 @@ export const LABEL_KEY = /^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\/)?[A-Za-z0-9](
 export const LABEL_KEY_MESSAGE =
   'must be a label key as in Kubernetes: letters, digits, "-", "_" and ".", with an optional "prefix/"';
 
+export const LABEL_KEY_FORM = patternForm('bad-label-key', LABEL_KEY, LABEL_KEY_MESSAGE);
+
 const PERCENT = /^([1-9]|[1-9][0-9]|100)%$/;
 const DURATION_MESSAGE = `must be a duration such as "5s", "2m", "1h30m" or "500ms", longer than zero and at most ${MAX_DURATION_MS / 3_600_000}h`;
 

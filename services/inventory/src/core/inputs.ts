@@ -4,7 +4,12 @@ import type { RequestOf } from '#libs/manifests';
 import type { State } from './state.js';
 
 /** What people and tools may ask the inventory. */
-export const REQUESTS = { list: 'ops.node.list', get: 'ops.node.get', remove: 'ops.node.remove' } as const;
+export const REQUESTS = {
+  list: 'ops.node.list',
+  get: 'ops.node.get',
+  remove: 'ops.node.remove',
+  label: 'ops.node.label',
+} as const;
 export type Request = RequestOf<typeof REQUESTS>;
 
 export type Input =

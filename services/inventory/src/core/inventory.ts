@@ -27,7 +27,8 @@ import {
 } from '#libs/engine';
 import { sameLabels } from '#libs/manifests';
 import type { Input, InventoryDraft, Request } from './inputs.js';
-import { bodyOf, compareNodes, isOrphan, isPremature } from './kubernetes.js';
+import { bodyOf, compareNodes, emitJoined, isOrphan, isPremature } from './kubernetes.js';
+import { setLabels } from './labels.js';
 import { blindPatienceMs, patienceMs } from './pace.js';
 import { State, type Memory, type NodeState } from './state.js';
 
@@ -54,8 +55,8 @@ export function inventoryCore(settings: Settings): Core<State, Input> {
     Object.assign(state, { keepsAnnouncements: settings.kubernetes === true });
   return {
     name: 'inventory',
-    version: 4,
-    migrations: { 3: withoutEmpty },
+    version: 5,
+    migrations: { 3: withoutEmpty, 4: withoutSetLabels },
     reads,
     wantsTargets: false,
     initial: () => ofSettings(new State()),
@@ -92,10 +93,18 @@ const FACTS: FactTable<State> = {
     state.heardMs.set(fact.node, readMs);
     state.memo.nextSilentMs.set(undefined);
     state.heardAgain.delete(fact.node);
-    put(state, { ...announcedBy(fact), ...JOINED, since: fact.at });
+    put(state, { ...announcedBy(fact), setLabels: {}, hiddenLabels: {}, ...JOINED, since: fact.at });
   },
   'node.changed': (state, fact) =>
-    put(state, { ...JOINED, since: fact.at, ...state.nodes.get(fact.node), ...announcedBy(fact), because: undefined }),
+    put(state, {
+      ...JOINED,
+      since: fact.at,
+      ...state.nodes.get(fact.node),
+      ...announcedBy(fact),
+      setLabels: fact.setLabels,
+      hiddenLabels: fact.hiddenLabels,
+      because: undefined,
+    }),
   'node.left': (state, { node, at: since, because }) => {
     state.heardAgain.delete(node);
     patch(state, node, { state: 'gone', since, because, unavailable: undefined, uid: undefined });
@@ -169,16 +178,16 @@ function announced(draft: InventoryDraft, report: NodeReport): void {
   if (taken !== undefined && isLaterReport(taken, report)) return;
   // It has left, and joins again when its Node object is back.
   if (isOrphan(draft.state, node) || isPremature(draft.state, node)) return;
+  if (known === undefined || known.state === 'gone') return emitJoined(draft, report);
   const body = bodyOf(draft.state, report);
-  if (known === undefined || known.state === 'gone')
-    return draft.emit({ type: 'node.joined', ...body, fresh: report.fresh });
-  if (!sameContent(known, body)) draft.emit({ type: 'node.changed', ...body });
+  if (!sameContent(known, body)) draft.emit({ type: 'node.changed', ...body, by: '' });
 }
 
 const sameContent = (known: Content, said: Content): boolean =>
   sameLabels(known.labels, said.labels) &&
+  sameLabels(known.hiddenLabels, said.hiddenLabels) &&
   JSON.stringify([...known.capabilities].sort()) === JSON.stringify([...said.capabilities].sort());
-type Content = Pick<NodeState, 'labels' | 'capabilities'>;
+type Content = Pick<NodeState, 'labels' | 'hiddenLabels' | 'capabilities'>;
 
 /** Marks nodes as silent or heard again, as far as this copy has listened itself. */
 function sweep(draft: InventoryDraft, settings: Settings): Memory['silence'] {
@@ -263,6 +272,10 @@ function answer(draft: InventoryDraft, request: Request): Answer {
       if (node.state !== 'gone') draft.emit({ type: 'node.left', node: name, because: 'removed', by, reason });
       return answered({ node: name, removed: true });
     }
+    case 'label': {
+      const node = draft.state.nodes.get(request.node);
+      return node === undefined || node.state === 'gone' ? unknown(request.node) : setLabels(draft, node, request);
+    }
     default:
       return assertNever(request);
   }
@@ -280,7 +293,15 @@ function view(state: State, { key }: ViewKey): ViewBody | undefined {
 
 function nodeView(node: NodeState | undefined): Omit<NodeView, 'ledger'> | undefined {
   if (node === undefined) return undefined;
-  const { stamp: _, kubernetesLabels: __, because = '', unavailable = '', uid = '', ...shown } = node;
+  const {
+    stamp: _,
+    kubernetesLabels: __,
+    hiddenLabels: ___,
+    because = '',
+    unavailable = '',
+    uid = '',
+    ...shown
+  } = node;
   return { ...shown, because, unavailable, uid };
 }
 
@@ -295,6 +316,12 @@ function withoutEmpty(dumped: unknown): unknown {
   const isSaid = ([name, value]: [string, unknown]): boolean =>
     value !== '' || !['because', 'unavailable', 'uid'].includes(name);
   return { nodes: nodes.map((node) => Object.fromEntries(Object.entries(node).filter(isSaid))), announced };
+}
+
+/** Version 4 knew no labels that a person sets. */
+function withoutSetLabels(dumped: unknown): unknown {
+  const { nodes, announced } = dumped as Snapshot;
+  return { nodes: nodes.map((node) => ({ ...node, setLabels: {}, hiddenLabels: {} })), announced };
 }
 
 function loaded({ nodes, announced }: Snapshot): State {

@@ -1,6 +1,7 @@
 import { cordonAnnotationOf, isLaterReport, type NodeReport } from '#libs/contracts';
 import { sameLabels } from '#libs/manifests';
 import type { InventoryDraft } from './inputs.js';
+import { labelFields, labelSources, relabel, type LabelSources } from './labels.js';
 import type { KubernetesNode, Labels, State } from './state.js';
 
 /** The parts of a Node object that the inventory needs. */
@@ -86,15 +87,16 @@ export function isOrphan(state: State, name: string): boolean {
 export const isPremature = (state: State, name: string): boolean =>
   state.keepsAnnouncements && state.kubernetes.nodes === undefined && !state.nodes.has(name);
 
-/** The labels of a node: its own, overridden by those of its Node object. */
-function labelsOf(
-  state: State,
-  report: NodeReport,
-): { readonly labels: Record<string, string>; readonly kubernetesLabels: Record<string, string> } {
+/** The labels of a node that announced itself, by who says them. */
+function sourcesOf(state: State, report: NodeReport): LabelSources {
   const { nodes } = state.kubernetes;
-  const kubernetesLabels =
-    (nodes === undefined ? state.nodes.get(report.node)?.kubernetesLabels : nodes.get(report.node)?.labels) ?? {};
-  return { labels: { ...report.labels, ...kubernetesLabels }, kubernetesLabels: { ...kubernetesLabels } };
+  const known = state.nodes.get(report.node);
+  return {
+    own: report.labels,
+    kubernetes: (nodes === undefined ? known?.kubernetesLabels : nodes.get(report.node)?.labels) ?? {},
+    // Who removes a node removes what was said of it, too.
+    set: known === undefined || known.state === 'gone' ? {} : known.setLabels,
+  };
 }
 
 /** Emits facts for nodes that differ from their Node objects. Returns the names of those that do not differ. */
@@ -127,8 +129,9 @@ function compare(draft: InventoryDraft, name: string, seen: KubernetesNode | und
   }
   if (seen === undefined) return;
   const now = state.nodes.get(name);
-  if (now?.state === 'gone' && now.because === 'deleted') rejoin(draft, report);
-  relabel(draft, name, seen);
+  // Without an announcement, wait: an applier that starts on a new machine announces itself.
+  if (report !== undefined && now?.state === 'gone' && now.because === 'deleted') emitJoined(draft, report);
+  compareLabels(draft, name, seen);
   const node = state.nodes.get(name);
   if (node === undefined || node.state === 'gone' || (node.uid === seen.uid && node.unavailable === seen.unavailable))
     return;
@@ -137,25 +140,22 @@ function compare(draft: InventoryDraft, name: string, seen: KubernetesNode | und
 }
 
 /** The labels of its Node object have changed. */
-function relabel(draft: InventoryDraft, name: string, seen: KubernetesNode): void {
+function compareLabels(draft: InventoryDraft, name: string, seen: KubernetesNode): void {
   const node = draft.state.nodes.get(name);
   if (node === undefined || node.state === 'gone' || sameLabels(node.kubernetesLabels, seen.labels)) return;
-  const said = draft.state.announcements.get(name)?.labels;
-  // The announcement is not in memory: its own labels are those that were not from its Node object.
-  const own =
-    said ?? Object.fromEntries(Object.entries(node.labels).filter(([key]) => node.kubernetesLabels[key] === undefined));
-  const { capabilities, version, stamp } = node;
-  const labels = { labels: { ...own, ...seen.labels }, kubernetesLabels: { ...seen.labels } };
-  draft.emit({ type: 'node.changed', node: name, ...labels, capabilities: [...capabilities], version, ...stamp });
+  const sources = labelSources(node);
+  const own = draft.state.announcements.get(name)?.labels ?? sources.own;
+  relabel(draft, node, { ...sources, own, kubernetes: seen.labels });
 }
 
-/** Without an announcement, wait: an applier that starts on a new machine announces itself. */
-function rejoin(draft: InventoryDraft, report: NodeReport | undefined): void {
-  if (report !== undefined) draft.emit({ type: 'node.joined', ...bodyOf(draft.state, report), fresh: report.fresh });
+/** A node joins, without labels that a person set. */
+export function emitJoined(draft: InventoryDraft, report: NodeReport): void {
+  const { setLabels: _, hiddenLabels: __, ...body } = bodyOf(draft.state, report);
+  draft.emit({ type: 'node.joined', ...body, fresh: report.fresh });
 }
 
-/** The content of `node.joined` or `node.changed` for a node that announced itself. */
+/** The content of `node.changed` for a node that announced itself. */
 export function bodyOf(state: State, report: NodeReport) {
   const { node, capabilities, version, incarnation, nonce, seq } = report;
-  return { node, ...labelsOf(state, report), capabilities, version, incarnation, nonce, seq };
+  return { node, ...labelFields(sourcesOf(state, report)), capabilities, version, incarnation, nonce, seq };
 }

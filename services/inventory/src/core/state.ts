@@ -8,6 +8,10 @@ export interface NodeState {
   readonly labels: Labels;
   /** The labels among these that come from its Node object. */
   readonly kubernetesLabels: Labels;
+  /** The labels among these that a person set. */
+  readonly setLabels: Labels;
+  /** Labels of the node itself with a key that a person set. */
+  readonly hiddenLabels: Labels;
   readonly capabilities: readonly string[];
   readonly version: string;
   readonly stamp: ReportStamp;

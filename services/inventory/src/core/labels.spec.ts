@@ -1,0 +1,112 @@
+import type { NodeReport } from '#libs/contracts';
+import { LedgerCopy, linesOf, report } from '#libs/testing';
+import { inventoryCore, noteListed, type Input, type State } from './index.js';
+
+type Labels = Readonly<Record<string, string>>;
+
+class Inventory extends LedgerCopy<State, Input> {
+  private seq = 0;
+  constructor(kubernetes = false) {
+    super(inventoryCore({ silentAfterMs: 35_000, kubernetes }));
+    this.leadingSinceMs = this.nowMs;
+  }
+  announces(labels: Labels, more: Partial<NodeReport> = {}) {
+    return this.when({ type: 'announced', report: report('n0', 'x', { seq: (this.seq += 1), labels, ...more }) });
+  }
+  label(set: Labels, ...remove: readonly string[]) {
+    return this.when({ type: 'request', request: { op: 'label', node: 'n0', set, remove, by: 'ada' } });
+  }
+  get labels(): Labels {
+    return this.view('nodes', 'n0').labels;
+  }
+}
+
+/** A node that says that it is in rack 1. */
+const inRack1 = (): Inventory => {
+  const i = new Inventory();
+  i.announces({ rack: '1' });
+  return i;
+};
+
+describe('a label that a person sets', () => {
+  it('is a fact with the name of that person, and wins over what the node says', () => {
+    const i = inRack1();
+    expect(linesOf(i.label({ rack: '2', role: 'edge' }), 'labels', 'setLabels', 'hiddenLabels', 'by')).toEqual([
+      'node.changed {"rack":"2","role":"edge"} {"rack":"2","role":"edge"} {"rack":"1"} ada',
+    ]);
+    expect(i.answers).toEqual([
+      {
+        ok: true,
+        body: { node: 'n0', labels: { rack: '2', role: 'edge' }, setLabels: { rack: '2', role: 'edge' } },
+      },
+    ]);
+    expect(i.view('nodes', 'n0')).toMatchObject({ setLabels: { rack: '2', role: 'edge' } });
+  });
+
+  it('survives restarts of the applier and of the service', () => {
+    const i = inRack1();
+    i.label({ rack: '2' });
+    expect(i.announces({ rack: '1' }, { incarnation: 2 })).toEqual([]);
+    i.restart();
+    expect(linesOf(i.announces({ rack: '1', zone: 'a' }, { incarnation: 2 }), 'labels', 'by')).toEqual([
+      'node.changed {"rack":"2","zone":"a"}',
+    ]);
+  });
+
+  it('is removed again, and what the node says by then counts', () => {
+    const i = inRack1();
+    i.label({ rack: '2', role: 'edge' });
+    i.announces({ rack: '3' });
+    expect(i.labels).toEqual({ rack: '2', role: 'edge' });
+    i.label({ role: 'core' }, 'rack');
+    expect(i.labels).toEqual({ rack: '3', role: 'core' });
+  });
+
+  it('that is set already changes nothing', () => {
+    const i = inRack1();
+    i.label({ role: 'edge' });
+    expect(i.label({ role: 'edge' })).toEqual([]);
+    expect(i.answers).toMatchObject([{ ok: true }]);
+  });
+
+  it('wins over Kubernetes, too, whatever its Node object says later', () => {
+    const i = new Inventory(true);
+    const seen = (labels: Labels) => {
+      noteListed(i.state, new Map([['n0', { uid: 'u1', labels, unavailable: undefined }]]));
+      return i.when();
+    };
+    seen({ role: 'node', zone: 'a' });
+    i.announces({ role: 'own' });
+    i.label({ role: 'person' });
+    seen({ role: 'other', zone: 'b' });
+    expect(i.labels).toEqual({ role: 'person', zone: 'b' });
+    i.label({}, 'role');
+    expect(i.labels).toEqual({ role: 'other', zone: 'b' });
+  });
+
+  it('is gone when its node was removed', () => {
+    const i = inRack1();
+    i.label({ role: 'edge' });
+    i.when({ type: 'request', request: { op: 'remove', node: 'n0', force: true, by: 'ada', reason: '' } });
+    expect(i.label({ role: 'edge' })).toEqual([]);
+    expect(i.answers).toMatchObject([{ ok: false, code: 'not-found' }]);
+    i.announces({ rack: '1' });
+    expect(i.view('nodes', 'n0')).toMatchObject({ labels: { rack: '1' }, setLabels: {} });
+  });
+});
+
+it.each<[string, Labels, readonly string[], string]>([
+  ['that nobody set', {}, ['zone'], 'no label zone was set on n0: see its labels'],
+  ['that the node says', {}, ['rack'], 'no label rack was set on n0: the node itself or Kubernetes says it'],
+  ['that is far too long', { a: 'x'.repeat(2_000) }, [], 'the label a is longer than 1024 characters'],
+  [
+    'beyond the limit',
+    Object.fromEntries(Array.from({ length: 65 }, (_, n) => [`k${n}`, ''])),
+    [],
+    'more than 64 labels would be set on n0',
+  ],
+])('a label %s is refused', (_name, set, remove, message) => {
+  const i = inRack1();
+  expect(i.label(set, ...remove)).toEqual([]);
+  expect(i.answers).toMatchObject([{ ok: false, message: expect.stringContaining(message) as string }]);
+});

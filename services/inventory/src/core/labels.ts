@@ -1,0 +1,80 @@
+import { answered, refused, type Answer } from '#libs/engine';
+import type { InventoryDraft, Request } from './inputs.js';
+import type { Labels, NodeState } from './state.js';
+
+/** The labels of a node by who says them. A person wins over Kubernetes, and Kubernetes over the node itself. */
+export interface LabelSources {
+  readonly own: Labels;
+  readonly kubernetes: Labels;
+  readonly set: Labels;
+}
+
+type LabelFields = Pick<NodeState, 'labels' | 'kubernetesLabels' | 'setLabels' | 'hiddenLabels'>;
+
+/** The labels as facts and the fold have them. */
+export const labelFields = ({ own, kubernetes, set }: LabelSources): LabelFields => ({
+  labels: { ...own, ...kubernetes, ...set },
+  kubernetesLabels: kubernetes,
+  setLabels: set,
+  hiddenLabels: only(own, (key) => Object.hasOwn(set, key)),
+});
+
+/** The other way round. Own labels below those of Kubernetes are not known: the node announces them again. */
+export const labelSources = ({ labels, kubernetesLabels, setLabels, hiddenLabels }: LabelFields): LabelSources => ({
+  own: {
+    ...only(labels, (key) => !Object.hasOwn(kubernetesLabels, key) && !Object.hasOwn(setLabels, key)),
+    ...hiddenLabels,
+  },
+  kubernetes: kubernetesLabels,
+  set: setLabels,
+});
+
+const only = (labels: Labels, isWanted: (key: string) => boolean): Labels =>
+  Object.fromEntries(Object.entries(labels).filter(([key]) => isWanted(key)));
+
+/** Says that the labels of a node have changed. `by`: the person who changed them, if one did. */
+export function relabel(draft: InventoryDraft, node: NodeState, sources: LabelSources, by = ''): void {
+  const { node: name, capabilities, version, stamp } = node;
+  const labels = labelFields(sources);
+  draft.emit({
+    type: 'node.changed',
+    node: name,
+    labels: { ...labels.labels },
+    kubernetesLabels: { ...labels.kubernetesLabels },
+    setLabels: { ...labels.setLabels },
+    hiddenLabels: { ...labels.hiddenLabels },
+    by,
+    capabilities: [...capabilities],
+    version,
+    ...stamp,
+  });
+}
+
+/** More, or longer ones, are not what labels are for, and every fact about the node would repeat them. */
+const MOST_SET = 64;
+const MOST_CHARACTERS = 1_024;
+
+type LabelRequest = Extract<Request, { readonly op: 'label' }>;
+
+/** A person sets labels, or removes labels that were set. */
+export function setLabels(draft: InventoryDraft, node: NodeState, { set, remove, by }: LabelRequest): Answer {
+  const sources = labelSources(node);
+  const unset = remove.filter((key) => !Object.hasOwn(sources.set, key));
+  if (unset.length > 0) {
+    const where = unset.some((key) => Object.hasOwn(node.labels, key))
+      ? 'the node itself or Kubernetes says it, and it can only be changed there, or overridden with another value'
+      : 'see its labels with sluice get nodes';
+    return refused('not-found', `no label ${unset.join(', ')} was set on ${node.node}: ${where}`);
+  }
+  const now = { ...only(sources.set, (key) => !remove.includes(key)), ...set };
+  const long = Object.entries(set).find(([, value]) => value.length > MOST_CHARACTERS);
+  if (long !== undefined)
+    return refused('conflict', `the label ${long[0]} is longer than ${MOST_CHARACTERS} characters`);
+  if (Object.keys(now).length > MOST_SET)
+    return refused('conflict', `more than ${MOST_SET} labels would be set on ${node.node}: remove some first`);
+  const isSame =
+    Object.keys(now).length === Object.keys(sources.set).length &&
+    Object.entries(now).every(([key, value]) => sources.set[key] === value);
+  if (!isSame) relabel(draft, node, { ...sources, set: now }, by);
+  return answered({ node: node.node, labels: { ...sources.own, ...sources.kubernetes, ...now }, setLabels: now });
+}
