@@ -26,6 +26,8 @@ export interface FakeFleet {
   readonly missing?: readonly string[];
   /** Published, and read by no service yet. */
   readonly unread?: readonly string[];
+  /** By hash. */
+  readonly configs?: Readonly<Record<string, object>>;
   readonly published?: { source: string; body: Record<string, unknown>; id: string | undefined }[];
 }
 
@@ -65,6 +67,7 @@ function fakeFleet({
   inspection,
   missing = [],
   unread = [],
+  configs = {},
   published = [],
 }: FakeFleet): FleetClient {
   const last = (bucket: string): Map<string, object> =>
@@ -92,7 +95,7 @@ function fakeFleet({
       }
       if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     },
-    config: () => Promise.resolve(undefined),
+    config: (_node: string, hash: string) => Promise.resolve(configs[hash]),
     async *events() {
       yield* events;
     },

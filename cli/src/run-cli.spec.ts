@@ -480,8 +480,18 @@ test('get nodes shows all that keeps a node from being fine', async () => {
     },
   };
   expect((await cli(['get', 'nodes'], { views })).out).toMatch(
-    /^a +ready\nb +ready,degraded,drifted\nc +ready,incompatible,deferred$/m,
+    /^a +ready +0\nb +ready,degraded +1\nc +ready,incompatible,deferred +0$/m,
   );
+});
+
+test('get changes says that a change is paused', async () => {
+  const views = { changes: { c7: [changeView()] }, rollouts: { c7: [rolloutView({ paused: true })] } };
+  expect((await cli(['get', 'changes'], { views })).out).toMatch(/^c7 +⏸ paused /m);
+  expect(JSON.parse((await cli(['get', 'changes', 'c7', '-o', 'json'], { views })).out)).toMatchObject({
+    change: 'c7',
+    phase: 'rolling',
+    state: 'paused',
+  });
 });
 
 test.each([[[]], [['-w']]])('status %j of a change that was never published ends and says so', async (flags) => {

@@ -1,10 +1,20 @@
-import type { Fragment, FragmentView, NodeView, StatusView } from '#libs/contracts';
+import type { ChangeView, Fragment, FragmentView, NodeView, RolloutView, StatusView } from '#libs/contracts';
 import type { FleetClient } from '#libs/client';
+import { knownWords } from '#libs/manifests';
 import { effectivePolicy, policyRows, type PolicyRow } from '#libs/rules';
+import { changeStatus, type ChangeStatus } from '../change/change-status.js';
+import { getDrift } from './get-drift.js';
 import { warningOfMissing } from '../connection/missing-services.js';
 import { nodeNameOf } from '../input/arguments.js';
 import { EXIT, UsageError, type ExitCode } from '../output/exit.js';
-import { fleetTable, RESOURCES, present, type Resource, type ResourceView } from '../output/fleet-tables.js';
+import {
+  fleetTable,
+  RESOURCES,
+  present,
+  type ChangeRow,
+  type Resource,
+  type ResourceView,
+} from '../output/fleet-tables.js';
 import { actionText } from '../output/plan.js';
 import { table } from '../output/table.js';
 import type { Session } from '../connection/session.js';
@@ -23,13 +33,17 @@ const ALIASES: Readonly<Record<string, Resource>> = {
 /** Computed for one node, not read from a bucket. */
 const POLICY: readonly string[] = ['disruption-policy', 'disruption-policies', 'disruptionpolicy'];
 
-/** `sluice get nodes|pools|fragments|changes|known-bad|leases [NAME]`, and `sluice get disruption-policy NODE`. */
+/**
+ * `sluice get nodes|pools|fragments|changes|known-bad|leases [NAME]`, `sluice get drift [NODE]`, and
+ * `sluice get disruption-policy NODE`.
+ */
 export async function get(session: Session, word: string, name: string | undefined): Promise<ExitCode> {
+  if (word === 'drift') return warningOfMissing(session, () => getDrift(session, name));
   if (POLICY.includes(word)) return warningOfMissing(session, () => getDisruptionPolicy(session, name));
   const what = RESOURCES.find((one) => one === word) ?? ALIASES[word];
   if (what === undefined)
     throw new UsageError(
-      `unknown resource ${JSON.stringify(word)}; known resources: ${[...RESOURCES, POLICY[0]].join(', ')}`,
+      `unknown resource ${JSON.stringify(word)}; ${knownWords(word, 'resources', [...RESOURCES, 'drift', POLICY[0] as string])}`,
     );
   return warningOfMissing(session, () => show(session, what, name));
 }
@@ -39,8 +53,9 @@ async function show<G extends Resource>(session: Session, what: G, name: string 
   const values = await find(await session.fleet(), what, name);
   if (name !== undefined && values.length === 0)
     throw new Error(`${JSON.stringify(name)} not found in ${what}: list them with sluice get ${what}`);
-  if (flags.output === 'yaml') io.out(await toYaml(what, values));
-  else if (session.isJson) io.out(JSON.stringify(name === undefined || values.length > 1 ? values : values[0]));
+  const data = values.map(asData);
+  if (flags.output === 'yaml') io.out(await toYaml(what, data));
+  else if (session.isJson) io.out(JSON.stringify(name === undefined || data.length > 1 ? data : data[0]));
   else if (values.length === 0) io.say(`no ${what} found`);
   else io.out(fleetTable(what, values, io.now(), io.colours));
   return EXIT.done;
@@ -55,6 +70,7 @@ async function find<G extends Resource>(
   name: string | undefined,
 ): Promise<ResourceView<G>[]> {
   if (what === 'nodes') return present('nodes', await nodesOf(fleet, name)) as ResourceView<G>[];
+  if (what === 'changes') return present('changes', await changesOf(fleet, name)) as ResourceView<G>[];
   if (name === undefined) return present(what, (await fleet.list(what)).values() as Iterable<ResourceView<G>>);
   if (what === 'fragments' || what === 'known-bad') {
     const all = await fleet.list(what);
@@ -86,8 +102,28 @@ async function nodesOf(fleet: FleetClient, name: string | undefined): Promise<Re
   return node === undefined ? [] : [both(node, status)];
 }
 
+/** The changes that the merger knows, with how the scheduler says that their rollouts go. */
+async function changesOf(fleet: FleetClient, name: string | undefined): Promise<ChangeRow[]> {
+  const row = (change: ChangeView, rollout: RolloutView | undefined): ChangeRow => ({
+    ...change,
+    status: changeStatus(change, rollout),
+  });
+  if (name === undefined) {
+    const [changes, rollouts] = await Promise.all([fleet.list('changes'), fleet.list('rollouts')]);
+    return [...changes].map(([id, change]) => row(change, rollouts.get(id)));
+  }
+  const [change, rollout] = await Promise.all([fleet.get('changes', name), fleet.get('rollouts', name)]);
+  return change === undefined ? [] : [row(change, rollout)];
+}
+
+/** For programs: of the status of a change its word, as in `sluice status -o json`. */
+const asData = (value: object): object => {
+  const { status, ...view } = value as { readonly status?: ChangeStatus };
+  return status === undefined ? value : { ...view, state: status.word };
+};
+
 /** Fragments as the manifests that they were; everything else as it stands. */
-async function toYaml<G extends Resource>(what: G, values: readonly ResourceView<G>[]): Promise<string> {
+async function toYaml(what: Resource, values: readonly object[]): Promise<string> {
   const { stringify } = await import('yaml');
   const documents = what === 'fragments' ? (values as readonly FragmentView[]).map(manifestOf) : values;
   return documents.map((document) => stringify(document).trimEnd()).join('\n---\n');

@@ -1,8 +1,15 @@
-import { byAge, type KnownBadView, type NodeView, type StatusView, type ViewValues } from '#libs/contracts';
+import {
+  byAge,
+  type ChangeView,
+  type KnownBadView,
+  type NodeView,
+  type StatusView,
+  type ViewValues,
+} from '#libs/contracts';
 import { durationText } from '#libs/manifests/lean';
 import type { Colours } from './io.js';
 import { actionText } from './plan.js';
-import { changeStatus } from '../change/change-status.js';
+import type { ChangeStatus } from '../change/change-status.js';
 import { statusText } from './marks.js';
 import { age, table } from './table.js';
 
@@ -13,8 +20,14 @@ export type Resource = (typeof RESOURCES)[number];
 /** A node, and what the scheduler knows of it; nothing while the scheduler has not seen it. */
 export type NodeRow = NodeView &
   Partial<Pick<StatusView, 'taken' | 'restored' | 'deferred' | 'incompatible' | 'drifted'>>;
-/** What is listed: a bucket's values, and of nodes what the scheduler knows of them. */
-export type ResourceView<G extends Resource> = G extends 'nodes' ? NodeRow : ViewValues[G];
+/** A change, and how its rollout goes. */
+export type ChangeRow = ChangeView & { readonly status: ChangeStatus };
+/** What is listed: a bucket's values, and what another bucket says of the same node or change. */
+export type ResourceView<G extends Resource> = G extends 'nodes'
+  ? NodeRow
+  : G extends 'changes'
+    ? ChangeRow
+    : ViewValues[G];
 
 interface Listing<G extends Resource> {
   readonly heads: readonly string[];
@@ -25,7 +38,7 @@ interface Listing<G extends Resource> {
 }
 
 const short = (hash: string): string => hash.slice(0, 12);
-const labelText = (labels: Readonly<Record<string, string>>): string =>
+export const labelText = (labels: Readonly<Record<string, string>>): string =>
   Object.entries(labels)
     .map(([key, value]) => `${key}=${value}`)
     .sort()
@@ -33,10 +46,11 @@ const labelText = (labels: Readonly<Record<string, string>>): string =>
 
 const LISTINGS: { readonly [G in Resource]: Listing<G> } = {
   nodes: {
-    heads: ['NODE', 'STATE', 'SINCE', 'VERSION', 'LABELS'],
+    heads: ['NODE', 'STATE', 'DRIFT', 'SINCE', 'VERSION', 'LABELS'],
     row: (node, now, colours) => [
       node.node,
       nodeState(node) === 'ready' ? 'ready' : colours.yellow(nodeState(node)),
+      driftCount(node, colours),
       age(node.since, now),
       node.version,
       labelText(node.labels),
@@ -74,7 +88,7 @@ const LISTINGS: { readonly [G in Resource]: Listing<G> } = {
     heads: ['CHANGE', 'STATE', 'NODES', 'AGE', 'AUTHOR', 'MESSAGE'],
     row: (change, now, colours) => [
       change.change,
-      statusText(changeStatus(change, undefined), colours),
+      statusText(change.status, colours),
       String(change.nodes),
       age(change.acceptedAt, now),
       change.author,
@@ -140,6 +154,10 @@ export function fleetTable<G extends Resource>(
   );
 }
 
+/** In how many places the node differs from its config; empty if the scheduler does not know the node. */
+const driftCount = ({ drifted }: NodeRow, colours: Colours): string =>
+  drifted === undefined ? '' : drifted.length === 0 ? '0' : colours.yellow(String(drifted.length));
+
 /** As kubectl shows it, such as `Ready,SchedulingDisabled`: the state, then all that keeps the node from being fine. */
 const nodeState = ({ state, unavailable, taken, ...status }: NodeRow): string =>
   [
@@ -150,6 +168,5 @@ const nodeState = ({ state, unavailable, taken, ...status }: NodeRow): string =>
       : [`taken by ${taken.owner}${taken.forMs === 0 ? '' : ` for ${durationText(taken.forMs)}`}`]),
     ...(status.restored === false ? ['degraded'] : []),
     ...(status.incompatible === true ? ['incompatible'] : []),
-    ...((status.drifted ?? []).length > 0 ? ['drifted'] : []),
     ...((status.deferred ?? '') === '' ? [] : ['deferred']),
   ].join(',');

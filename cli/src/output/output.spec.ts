@@ -49,6 +49,7 @@ const node = (name: string, state: NodeView['state'] = 'ready'): NodeView => ({
   because: '',
   unavailable: '',
   uid: '',
+  setLabels: {},
 });
 
 describe('the tree of a change', () => {
@@ -321,13 +322,32 @@ test('a diff of configs shows a file line by line, and fragments that come and g
   );
 });
 
+test('a diff of very large or very different files stays short, and says where the rest is', () => {
+  const config = (content: string) => ({ fragments: [{ kind: 'File', name: 'f', spec: { path: '/f', content } }] });
+  const lines = (count: number, text: (i: number) => string): string =>
+    Array.from({ length: count }, (_, i) => `${text(i)}\n`).join('');
+  const shown = (a: string, b: string): string[] => configDiff(config(a), config(b), PLAIN).split('\n');
+  const other = shown(
+    lines(20_000, (i) => `a ${i} ${'x'.repeat(30)}`),
+    lines(21_000, (i) => `b ${i} ${'x'.repeat(30)}`),
+  );
+  expect(other).toEqual([
+    '--- a/File/f',
+    '+++ b/File/f',
+    '! 20002 lines became 21002 lines, most of them different; -o json has both',
+  ]);
+  const added = shown('', lines(2_000, String));
+  expect([added.length, added.at(-1)]).toEqual([501, expect.stringMatching(/^… 15\d\d more lines; -o json has both/)]);
+  expect(shown('', 'x'.repeat(5_000)).find((line) => line.includes('xxx'))).toMatch(/^.{500}… \(50\d\d characters\)$/);
+});
+
 test('tables leave out what is gone, and order numbers as numbers', () => {
   const nodes = present('nodes', [node('w-10'), node('w-9', 'silent'), node('w-1', 'gone')]);
   expect(fleetTable('nodes', nodes, NOW, PLAIN)).toBe(
     text(
-      'NODE   STATE    SINCE   VERSION   LABELS',
-      'w-9    silent   61m     0.1.0     role=edge,zone=a',
-      'w-10   ready    61m     0.1.0     role=edge,zone=a',
+      'NODE   STATE    DRIFT   SINCE   VERSION   LABELS',
+      'w-9    silent           61m     0.1.0     role=edge,zone=a',
+      'w-10   ready            61m     0.1.0     role=edge,zone=a',
     ),
   );
   const bad: KnownBadView = {

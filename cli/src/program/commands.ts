@@ -119,10 +119,10 @@ export function registerFleet({ program, action }: Registry): void {
   program
     .command('get')
     .description(
-      'list resources, or show one: nodes, pools, fragments, changes, known-bad, leases, or disruption-policy NODE',
+      'list resources, or show one: nodes, pools, fragments, changes, known-bad, leases, drift, or disruption-policy NODE',
     )
-    .argument('<resource>', 'nodes, pools, fragments, changes, known-bad, leases or disruption-policy')
-    .argument('[name]', 'the name, ID or hash of one resource; disruption-policy: the node')
+    .argument('<resource>', 'nodes, pools, fragments, changes, known-bad, leases, drift or disruption-policy')
+    .argument('[name]', 'the name, ID or hash of one resource; drift, disruption-policy: the node')
     .action(action(async () => (await import('../commands/get.js')).get));
   program
     .command('why')
@@ -131,7 +131,9 @@ export function registerFleet({ program, action }: Registry): void {
     .action(action(async () => (await import('../commands/why.js')).why));
   program
     .command('diff')
-    .description('compare the active config of a node with the committed one, or any two of its configs')
+    .description(
+      'compare a node, as last reported, and its active config with the committed config; or any two of its configs',
+    )
     .argument('<node>', 'the name of a node')
     .option('--from <hash>', 'compare from this config (default: the active config)')
     .option('--to <hash>', 'compare to this config (default: the committed config)')
@@ -150,6 +152,14 @@ export function registerFleet({ program, action }: Registry): void {
     .description('remove a node that is gone for good')
     .option('--force', 'remove the node although it still reports')
     .action(action(async () => (await import('../commands/steer.js')).removeNode));
+  program
+    .command('label')
+    .description(
+      'set labels of a node, or remove labels that were set; they take precedence over those of the node itself and of Kubernetes',
+    )
+    .argument('<node>', 'the name of a node')
+    .argument('<label...>', 'key=value to set a label, key- to remove one that was set')
+    .action(action(async () => (await import('../commands/steer.js')).label));
   program
     .command('take')
     .description(
