@@ -45,7 +45,7 @@ const CASES: Readonly<Record<string, Case>> = {
     fragment: 'Fiel/good',
     field: 'kind',
     code: 'unknown-kind',
-    message: /known kinds: File, /,
+    message: /[Kk]nown kinds: File, /,
   },
   'an unknown field': {
     body: json(withSpec({ contents: 'x' })),
@@ -108,14 +108,14 @@ const CASES: Readonly<Record<string, Case>> = {
     fragment: 'apply[0]',
     field: 'metadata.name',
     code: 'bad-name',
-    message: /DNS label/,
+    message: /DNS subdomain/,
   },
-  'a name with dots': {
-    body: json(named('my.file')),
+  'a name that ends with a dot': {
+    body: json(named('my.file.')),
     fragment: 'apply[0]',
     field: 'metadata.name',
     code: 'bad-name',
-    message: /DNS label/,
+    message: /DNS subdomain/,
   },
   'a name of 300 characters': {
     body: json(named('n'.repeat(300))),

@@ -1,5 +1,5 @@
-import { isDnsLabel } from '#libs/contracts';
-import { KINDS } from '#libs/manifests';
+import { isDnsSubdomain } from '#libs/contracts';
+import { KINDS, knownWords } from '#libs/manifests';
 import { UsageError, type ExitCode } from '../output/exit.js';
 import { readManifestInput } from '../input/manifest-input.js';
 import type { Session } from '../connection/session.js';
@@ -28,11 +28,15 @@ export async function remove(
   );
   if (known === undefined)
     throw new UsageError(
-      `unknown kind ${JSON.stringify(kind)}; known kinds: ${KINDS.map((one) => one.name).join(', ')}`,
+      `unknown kind ${JSON.stringify(kind)}; ${knownWords(
+        kind,
+        'kinds',
+        KINDS.map(({ name }) => name),
+      )}`,
     );
   if (name === undefined)
     throw new UsageError(`the name is missing: sluice delete ${known.name} NAME; list names with sluice get fragments`);
-  if (!isDnsLabel(name))
+  if (!isDnsSubdomain(name))
     throw new UsageError(`${JSON.stringify(name)} is not a fragment name: list names with sluice get fragments`);
   return publish(session, { apply: [], delete: [{ kind: known.name, name }] }, flags);
 }

@@ -7,7 +7,7 @@ const STORAGE =
 test('prints manifests that can be applied, and says on stderr what is unsupported', async () => {
   const { exit, out, err } = await cli(['import', '-f', '-'], undefined, {}, STORAGE);
   expect([exit, err]).toEqual([0, 'Layer2NetworkConfiguration/storage: skipped acceptRA: unsupported field\n']);
-  expect(readManifests(out, 'stdout').manifests).toMatchObject([
+  expect(readManifests(out).manifests).toMatchObject([
     {
       apiVersion: 'sluice.dev/v1alpha1',
       kind: 'Layer2Network',
@@ -24,7 +24,7 @@ test('reads YAML as Kubernetes does: a mode that begins with 0 is octal', async 
     'kind: MachineConfig\nmetadata: {name: m}\nspec: {config: {storage: {files: [{path: /a, mode: 0644}]}, systemd: {units: [{name: a.service, enabled: yes}]}}}\n';
   const { exit, out } = await cli(['import', '-f', '-'], undefined, {}, text);
   expect(exit).toBe(0);
-  expect(readManifests(out, 'stdout').manifests).toMatchObject([
+  expect(readManifests(out).manifests).toMatchObject([
     { kind: 'File', spec: { mode: '0644' } },
     { kind: 'SystemdUnit', spec: { enabled: true } },
     { kind: 'DisruptionPolicy' },

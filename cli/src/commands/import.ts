@@ -1,9 +1,9 @@
 import { stringify } from 'yaml';
-import { reasonFor } from '#libs/contracts';
 import { KUBERNETES_YAML, readManifests } from '#libs/manifests';
 import { EXIT, RejectedError, UsageError, type ExitCode } from '../output/exit.js';
 import { importDocuments } from '../import/import-documents.js';
 import { readInputs } from '../input/input-files.js';
+import { reasonOfProblem } from '../input/placed-reason.js';
 import type { Session } from '../connection/session.js';
 
 /** `sluice import -f PATH`: converts resources of other systems to fragments, and reports what it skips. */
@@ -12,9 +12,12 @@ export async function importFragments(
   { filename = [] }: { readonly filename?: readonly string[] },
 ): Promise<ExitCode> {
   if (filename.length === 0) throw new UsageError('-f is missing: name a file, a folder, or - for stdin');
-  const read = (await readInputs(filename, io)).map(({ name, text }) => readManifests(text, name, KUBERNETES_YAML));
-  const problems = read.flatMap((file) => file.problems);
-  if (problems.length > 0) throw new RejectedError(problems.map((message) => reasonFor({}, 'not-a-manifest', message)));
+  const read = (await readInputs(filename, io)).map((input) => ({
+    input,
+    ...readManifests(input.text, KUBERNETES_YAML),
+  }));
+  const reasons = read.flatMap(({ input, problems }) => problems.map((problem) => reasonOfProblem(input, problem)));
+  if (reasons.length > 0) throw new RejectedError(reasons);
   const { manifests, words } = importDocuments(read.flatMap((file) => file.manifests));
   for (const word of words) io.say(word);
   if (isJson) io.out(JSON.stringify(manifests));

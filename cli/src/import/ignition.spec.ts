@@ -17,7 +17,7 @@ describe('a config of Ignition', () => {
     ['1.5', undefined],
   ])('with the mode %s comes to %s', (written, mode) => {
     const text = `kind: MachineConfig\nmetadata: {name: m}\nspec: {config: {storage: {files: [{path: /a, mode: ${written}}], directories: [{path: /b, mode: ${written}}]}}}\n`;
-    const { manifests, words: said } = importDocuments(readManifests(text, 'f', KUBERNETES_YAML).manifests);
+    const { manifests, words: said } = importDocuments(readManifests(text, KUBERNETES_YAML).manifests);
     expect(
       manifests.filter(({ kind }) => kind !== 'DisruptionPolicy').map(({ spec }) => (spec as { mode?: string }).mode),
     ).toEqual(mode === undefined ? [] : [mode, mode]);

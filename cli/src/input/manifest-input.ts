@@ -1,7 +1,8 @@
-import { checkManifest, readManifests, type Manifest } from '#libs/manifests';
-import { fragmentId, reasonFor, type Fragment, type Reason } from '#libs/contracts';
-import { RejectedError, UsageError } from '../output/exit.js';
+import { checkManifest, readManifests, type Manifest, type ManifestSource } from '#libs/manifests';
+import { fragmentId, reasonFor, type Fragment } from '#libs/contracts';
+import { RejectedError, UsageError, type PlacedReason } from '../output/exit.js';
 import { readInputs } from './input-files.js';
+import { reasonAt, reasonOfProblem } from './placed-reason.js';
 import type { Io } from '../output/io.js';
 
 export interface ManifestInput {
@@ -31,20 +32,21 @@ export function checkSize(body: string): void {
 
 /** Like readManifestInput, but there may be no manifest at all. */
 export async function readManifestFiles(paths: readonly string[], io: Io): Promise<ManifestInput> {
-  const reasons: Reason[] = [];
+  const reasons: PlacedReason[] = [];
   const documents: Manifest[] = [];
   const fragments: Fragment[] = [];
   const places = new Map<string, string>();
-  for (const { name, text } of await readInputs(paths, io)) {
-    const read = readManifests(text, name);
-    reasons.push(...read.problems.map((message) => reasonFor({}, 'not-a-manifest', message)));
+  for (const input of await readInputs(paths, io)) {
+    const read = readManifests(input.text);
+    reasons.push(...read.problems.map((problem) => reasonOfProblem(input, problem)));
     for (const [index, document] of read.manifests.entries()) {
-      const place = read.places[index] ?? name;
+      const source = read.sources[index] as ManifestSource;
+      const place = `${input.name}:${source.start.line}`;
       const checked = checkManifest(document, place);
       if (!checked.ok) {
         reasons.push(
           ...checked.reasons.map((reason) =>
-            reason.fragment === place ? reason : { ...reason, message: `${reason.message} (${place})` },
+            reasonAt(input, source.find(reason.field, reason.code === 'unknown-field' ? 'key' : 'value'), reason),
           ),
         );
         continue;

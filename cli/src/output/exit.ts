@@ -28,10 +28,22 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
+/** A reason, and where in a file it is. */
+export interface PlacedReason extends Reason {
+  readonly place?: {
+    readonly file: string;
+    /** Both count from 1. */
+    readonly line: number;
+    readonly column: number;
+    /** The line, and below it a mark. */
+    readonly excerpt: readonly string[];
+  };
+}
+
 /** Refused before anything was published. */
 export class RejectedError extends Error {
   override readonly name = 'RejectedError';
-  constructor(readonly reasons: readonly Reason[]) {
+  constructor(readonly reasons: readonly PlacedReason[]) {
     super(reasons.map((reason) => reason.message).join('\n'));
   }
 }

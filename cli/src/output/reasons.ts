@@ -1,32 +1,41 @@
 import type { Reason } from '#libs/contracts';
+import type { PlacedReason } from './exit.js';
 import type { Colours } from './io.js';
 
 /** More are not read, and scroll what came before out of sight. */
 const MOST_REASONS = 50;
 
 /** Each message about a field once, with the fragments that it concerns. */
-export function reasonTexts(reasons: readonly Reason[], bold = (text: string): string => text): readonly ReasonText[] {
+export function reasonTexts(
+  reasons: readonly PlacedReason[],
+  bold = (text: string): string => text,
+): readonly ReasonText[] {
   const groups = Map.groupBy(reasons, ({ field, message }) => JSON.stringify([field, message]));
   return [...groups.values()].map((group) => {
     const message = group[0]?.message ?? '';
     const places = [...new Set(group.map(placeOf))].filter((place) => place !== '').join(', ');
     const nodes = [...new Set(group.flatMap((reason) => reason.nodes ?? []))];
-    return { text: places === '' ? message : `${bold(places)}: ${message}`, nodes };
+    const excerpt = group[0]?.place?.excerpt ?? [];
+    return { text: places === '' ? message : `${bold(places)}: ${message}`, nodes, excerpt };
   });
 }
 
 interface ReasonText {
   readonly text: string;
   readonly nodes: readonly string[];
+  readonly excerpt: readonly string[];
 }
 
 /** Reasons as lines: which fragments and fields, what is wrong, which nodes. */
-export function reasonLines(reasons: readonly Reason[], colours: Colours, mark = '✖'): string[] {
+export function reasonLines(reasons: readonly PlacedReason[], colours: Colours, mark = '✖'): string[] {
   const texts = reasonTexts(reasons, colours.bold);
   const sign = mark === '✖' ? colours.red(mark) : colours.yellow(mark);
-  const lines = texts.slice(0, MOST_REASONS).map(({ text, nodes }) => {
+  const lines = texts.slice(0, MOST_REASONS).flatMap(({ text, nodes, excerpt }) => {
     const more = /\(on \d+ nodes\)$/.test(text) ? ', …' : '';
-    return `  ${sign} ${text}${nodes.length === 0 ? '' : colours.dim(` (${nodes.join(', ')}${more})`)}`;
+    return [
+      `  ${sign} ${text}${nodes.length === 0 ? '' : colours.dim(` (${nodes.join(', ')}${more})`)}`,
+      ...excerpt.map((line) => colours.dim(`      ${line}`)),
+    ];
   });
   return texts.length <= MOST_REASONS ? lines : [...lines, `  ${texts.length - MOST_REASONS} more; -o json has all`];
 }

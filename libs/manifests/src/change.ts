@@ -1,15 +1,8 @@
 import { Fields } from './shape/description.js';
-import {
-  DNS_LABEL,
-  fragmentId,
-  reasonFor,
-  type Fragment,
-  type FragmentRef,
-  type Reason,
-  type Strategy,
-} from '#libs/contracts';
+import { fragmentId, reasonFor, type Fragment, type FragmentRef, type Reason, type Strategy } from '#libs/contracts';
 import { Nested, Optional, type Problem } from './shape/checked.js';
 import { AnyList, Flag, patternForm, Text, Whole } from './shape/forms.js';
+import { FRAGMENT_NAME } from './fragment-name.js';
 import { isObject, readShape, typeName } from './shape/reader.js';
 import { jsonProblems, MAX_CHANGE_BYTES, utf8Bytes } from './json-form.js';
 import { parseJson } from './json-text.js';
@@ -52,7 +45,7 @@ const CHANGE_ID_OR_NONE = patternForm(
 /** What names a fragment to delete. Its kind may be one that this version no longer knows. */
 export class FragmentRefSpec {
   @Text(patternForm('bad-kind', KIND_NAME, 'must be the name of a kind')) readonly kind!: string;
-  @Text(patternForm('bad-name', DNS_LABEL, 'must be a DNS label')) readonly name!: string;
+  @Text(FRAGMENT_NAME) readonly name!: string;
 }
 
 /** The body of a message in CHANGES. */

@@ -1,54 +1,56 @@
-import { checkManifest, readManifests } from './index.js';
+import { checkManifest, ManifestSource, readManifests } from './index.js';
+
+const problemsOf = (text: string): readonly string[] =>
+  readManifests(text).problems.map(({ line, column, message }) => `${line}:${column}: ${message}`);
 
 describe('readManifests', () => {
   test('reads several documents, and skips empty ones', () => {
     const text = '# first\nkind: A\n---\n---\n\nkind: B\nspec: {mode: "0644", on: yes}\n---\n# nothing\n';
-    expect(readManifests(text, 'f.yaml')).toEqual({
+    expect(readManifests(text)).toEqual({
       manifests: [{ kind: 'A' }, { kind: 'B', spec: { mode: '0644', on: 'yes' } }],
-      places: ['f.yaml:2', 'f.yaml:6'],
+      sources: [expect.any(ManifestSource), expect.any(ManifestSource)],
       problems: [],
     });
+    expect(readManifests(text).sources.map(({ start }) => start.line)).toEqual([2, 6]);
   });
 
   test('reads JSON, a list of manifests too, and tabs in it', () => {
-    expect(readManifests('{\n\t"kind": "A",\n\t"spec": {"x": [1, 2]}\n}\n', 'f.json').manifests).toEqual([
+    expect(readManifests('{\n\t"kind": "A",\n\t"spec": {"x": [1, 2]}\n}\n').manifests).toEqual([
       { kind: 'A', spec: { x: [1, 2] } },
     ]);
-    expect(readManifests('[{"kind": "A"}, {"kind": "B"}]', 'f.json').manifests).toEqual([{ kind: 'A' }, { kind: 'B' }]);
+    expect(readManifests('[{"kind": "A"}, {"kind": "B"}]').manifests).toEqual([{ kind: 'A' }, { kind: 'B' }]);
   });
 
   test('reads the items of a List, and nothing that only looks like one', () => {
     const list = 'apiVersion: v1\nkind: List\nitems:\n- kind: A\n- kind: B\n';
-    expect(readManifests(list, 'f.yaml').manifests).toEqual([{ kind: 'A' }, { kind: 'B' }]);
-    expect(readManifests('kind: List\nitems: [1]\n', 'f.yaml').problems).toEqual([
-      'f.yaml:1:1: must be a manifest, but is a number',
-    ]);
-    expect(readManifests('kind: List\nspec: {}\n', 'f.yaml').manifests).toEqual([{ kind: 'List', spec: {} }]);
+    expect(readManifests(list).manifests).toEqual([{ kind: 'A' }, { kind: 'B' }]);
+    expect(problemsOf('kind: List\nitems: [1]\n')).toEqual(['2:9: must be a manifest, but is a number']);
+    expect(readManifests('kind: List\nspec: {}\n').manifests).toEqual([{ kind: 'List', spec: {} }]);
   });
 
   test.each([
-    ['a: [1\nb: 2\n', /^f\.yaml:\d+:\d+: /],
-    ['a: 1\na: 2\n', /^f\.yaml:2:1: .*unique/],
-    ['kind: A\n---\njust text\n', /^f\.yaml:3:1: must be a manifest, but is a string$/],
-    ['kind: *nobody\n', /^f\.yaml:1:1: .*nobody/],
+    ['a: [1\nb: 2\n', /^\d+:\d+: /],
+    ['a: 1\na: 2\n', /^2:1: .*unique/],
+    ['kind: A\n---\njust text\n', /^3:1: must be a manifest, but is a string$/],
+    ['kind: *nobody\n', /^1:1: .*nobody/],
   ])('%j is a problem with its place', (text, problem) => {
-    const { problems } = readManifests(text, 'f.yaml');
+    const problems = problemsOf(text);
     expect(problems).toHaveLength(1);
     expect(problems[0]).toMatch(problem);
   });
 
   test('what is right is read although something else is wrong', () => {
-    expect(readManifests('kind: A\n---\na: [\n---\nkind: B\n', 'f.yaml')).toMatchObject({
+    expect(readManifests('kind: A\n---\na: [\n---\nkind: B\n')).toMatchObject({
       manifests: [{ kind: 'A' }, { kind: 'B' }],
     });
   });
 
   test('an anchor may be used again, a bomb may not', () => {
-    expect(readManifests('a: &x {k: 1}\nb: *x\n', 'f.yaml').manifests).toEqual([{ a: { k: 1 }, b: { k: 1 } }]);
+    expect(readManifests('a: &x {k: 1}\nb: *x\n').manifests).toEqual([{ a: { k: 1 }, b: { k: 1 } }]);
     const levels = Array.from({ length: 9 }, (_, i) => `l${i + 1}: &l${i + 1} [${Array(9).fill(`*l${i}`).join(', ')}]`);
-    const bomb = readManifests(['l0: &l0 [a]', ...levels].join('\n'), 'f.yaml');
+    const bomb = readManifests(['l0: &l0 [a]', ...levels].join('\n'));
     expect(bomb.manifests).toEqual([]);
-    expect(bomb.problems).toEqual([expect.stringMatching(/^f\.yaml:1:1: .*alias/)]);
+    expect(bomb.problems).toMatchObject([{ line: 1, column: 1, message: expect.stringMatching(/alias/) as string }]);
   });
 
   test.each([
@@ -58,43 +60,88 @@ describe('readManifests', () => {
     ['{a: '.repeat(1_000)],
     [`${'['.repeat(65)}${']'.repeat(65)}`],
   ])('endless nesting is a problem, not a crash (%#)', (text) => {
-    expect(readManifests(text, 'f.yaml').problems).toEqual([
-      expect.stringMatching(/^f\.yaml:1:\d+: must not be nested deeper than 64$/),
-    ]);
+    expect(problemsOf(text)).toEqual([expect.stringMatching(/^1:\d+: must not be nested deeper than 64$/)]);
   });
 
   test.each([
-    ['a: "\0"\n', 'f.yaml:1:5: contains a NUL byte; a manifest must be text'],
-    ['kind: A\nspec: !!js/function "x"\n', expect.stringMatching(/^f\.yaml:2:7: Unresolved tag/)],
+    ['a: "\0"\n', '1:5: contains a NUL byte; a manifest must be text'],
+    ['kind: A\nspec: !!js/function "x"\n', expect.stringMatching(/^2:7: Unresolved tag/)],
     [
       '- a\n'.repeat(200_000),
-      'f.yaml:100001:1: the manifests up to here already exceed what one change can hold; publish them as several changes',
+      '100001:1: the manifests up to here already exceed what one change can hold; publish them as several changes',
     ],
     [
       'x: 0\ny:\n' + Array.from({ length: 10_001 }, (_, i) => `  k${i}: 1\n`).join(''),
-      'f.yaml:3:3: a mapping must not have more than 10000 keys',
+      '3:3: a mapping must not have more than 10000 keys',
     ],
   ])(
     'what nobody means, and what would take all time and memory, is a problem with its place (%#)',
     (text, problem) => {
-      expect(readManifests(text, 'f.yaml')).toEqual({ manifests: [], places: [], problems: [problem] });
+      expect(readManifests(text)).toMatchObject({ manifests: [], sources: [] });
+      expect(problemsOf(text)).toEqual([problem]);
     },
   );
 
   test('of endless problems the first are told', () => {
-    expect(
-      readManifests(Array.from({ length: 1_000 }, (_, i) => `- &a${i} *b${i}\n`).join(''), 'f.yaml').problems,
-    ).toHaveLength(50);
+    expect(readManifests(Array.from({ length: 1_000 }, (_, i) => `- &a${i} *b${i}\n`).join('')).problems).toHaveLength(
+      50,
+    );
   });
 
   test('a manifest that holds itself is refused when it is checked', () => {
-    const [manifest] = readManifests('kind: File\nspec: &s {again: [*s, *s]}\n', 'f.yaml').manifests;
-    expect(checkManifest(manifest, 'f.yaml:1')).toMatchObject({ ok: false, reasons: [{ code: 'too-deep' }] });
+    const [manifest] = readManifests('kind: File\nspec: &s {again: [*s, *s]}\n').manifests;
+    expect(checkManifest(manifest, '1')).toMatchObject({ ok: false, reasons: [{ code: 'too-deep' }] });
   });
 
   test('__proto__ stays a field', () => {
-    const [manifest] = readManifests('{"__proto__": {"polluted": 1}}', 'f.yaml').manifests;
+    const [manifest] = readManifests('{"__proto__": {"polluted": 1}}').manifests;
     expect(Object.keys(manifest ?? {})).toEqual(['__proto__']);
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
+  });
+});
+
+describe('the source of a manifest', () => {
+  const TEXT = `# a comment
+kind: File
+metadata: { name: motd, labels: {"a.b/c": x} }
+spec:
+  path: /etc/motd
+  content: |
+    one
+    two
+  ports: [80, {name: "web"}]
+---
+kind: List
+items:
+  - kind: Probe
+    spec: {}
+`;
+  const found = (field: string, what?: 'key' | 'value', index = 0): string => {
+    const { line, column, length } = readManifests(TEXT).sources[index]?.find(field, what) ?? { line: 0 };
+    return (TEXT.split('\n')[line - 1] ?? '').slice((column ?? 1) - 1, (column ?? 1) - 1 + (length ?? 0));
+  };
+
+  test.each([
+    ['kind', 'File'],
+    ['metadata.name', 'motd'],
+    ['metadata.labels["a.b/c"]', 'x'],
+    ['spec.path', '/etc/motd'],
+    ['spec.content', '|'],
+    ['spec.ports[0]', '80'],
+    ['spec.ports[1].name', '"web"'],
+    // What is more than one word is found by its key, and what is missing by what lacks it.
+    ['spec.ports', 'ports'],
+    ['spec.mode', 'spec'],
+    ['apiVersion', 'kind: File'],
+  ])('finds the value of %s', (field, text) => {
+    expect(found(field)).toBe(text);
+  });
+
+  test('finds keys, and fields of the items of a List', () => {
+    expect([found('spec.path', 'key'), found('kind', 'value', 1), found('spec.file', 'value', 1)]).toEqual([
+      'path',
+      'Probe',
+      'spec',
+    ]);
   });
 });

@@ -1,39 +1,43 @@
-import { Composer, Lexer, LineCounter, Parser, type CST, type Document } from 'yaml';
+import { Composer, isMap, isSeq, Lexer, LineCounter, Parser, type CST, type Document } from 'yaml';
 import { isObject, typeName } from './shape/reader.js';
 import { MAX_DEPTH } from './json-form.js';
 import { SLUICE_YAML, type YamlDialect } from './kubernetes-yaml.js';
+import { ManifestSource, positionOf, type Position } from './manifest-source.js';
 import type { Manifest } from './manifest.js';
 
 /** The manifests of one file, and what of it could not be read. */
 export interface ManifestFile {
   readonly manifests: readonly Manifest[];
-  /** Where each manifest begins, as `file:line`. */
-  readonly places: readonly string[];
-  /** Each with file, line and column. */
-  readonly problems: readonly string[];
+  /** Where each manifest is. */
+  readonly sources: readonly ManifestSource[];
+  readonly problems: readonly FileProblem[];
+}
+
+/** Why a part of a file cannot be read. */
+export interface FileProblem extends Position {
+  readonly message: string;
 }
 
 /** Reads a file of manifests: YAML or JSON, several documents, or several in one: an array or a `kind: List`. */
-export function readManifests(text: string, fileName: string, dialect: YamlDialect = SLUICE_YAML): ManifestFile {
+export function readManifests(text: string, dialect: YamlDialect = SLUICE_YAML): ManifestFile {
   const refusal = unusable(text);
-  if (refusal !== undefined) return { manifests: [], places: [], problems: [`${fileName}:${refusal}`] };
+  if (refusal !== undefined) return unread(refusal);
   const lines = new LineCounter();
   const tokens = [...new Parser(lines.addNewLine).parse(text)];
   const misshapen = tokens.flatMap((token) => (token.type === 'document' ? misshapenIn(token.value) : []))[0];
-  if (misshapen !== undefined) {
-    const { line, col } = lines.linePos(misshapen.offset);
-    return { manifests: [], places: [], problems: [`${fileName}:${line}:${col}: ${misshapen.message}`] };
-  }
+  if (misshapen !== undefined) return unread({ ...positionOf(lines, misshapen.offset), message: misshapen.message });
   const documents = [
     ...new Composer({ ...dialect.options, lineCounter: lines, prettyErrors: false }).compose(tokens),
   ] as readonly Document[];
-  const read = documents.map((document) => readDocument(document, fileName, lines, dialect));
+  const read = documents.map((document) => readDocument(document, lines, dialect));
   return {
     manifests: read.flatMap(({ manifests }) => manifests),
-    places: read.flatMap(({ places }) => places),
+    sources: read.flatMap(({ sources }) => sources),
     problems: read.flatMap(({ problems }) => problems),
   };
 }
+
+const unread = (...problems: readonly FileProblem[]): ManifestFile => ({ manifests: [], sources: [], problems });
 
 /** Of one document; who has more has something else than a manifest. */
 const MAX_PROBLEMS = 50;
@@ -46,17 +50,20 @@ const MAX_LEXEMES = 500_000;
 /** Each key of a mapping is compared with all before it. */
 const MAX_KEYS = 10_000;
 
-/** Line, column and reason why a text is not even parsed; undefined when it can be. */
-function unusable(text: string): string | undefined {
+/** Why a text is not even parsed; undefined when it can be. */
+function unusable(text: string): FileProblem | undefined {
   const nul = text.indexOf('\0');
-  if (nul >= 0) return `${placeIn(text, nul)}: contains a NUL byte; a manifest must be text`;
+  if (nul >= 0) return { ...positionIn(text, nul), message: 'contains a NUL byte; a manifest must be text' };
   let [count, at] = [0, 0];
   for (const lexeme of new Lexer().lex(text)) {
     count += 1;
     // The marks that the lexer puts in between are no part of the text.
     if (!MARKS.has(lexeme)) at += lexeme.length;
     if (count > MAX_LEXEMES)
-      return `${placeIn(text, at)}: the manifests up to here already exceed what one change can hold; publish them as several changes`;
+      return {
+        ...positionIn(text, at),
+        message: 'the manifests up to here already exceed what one change can hold; publish them as several changes',
+      };
   }
   return undefined;
 }
@@ -64,9 +71,9 @@ function unusable(text: string): string | undefined {
 /** Of yaml's lexer: byte order mark, document, flow error end, scalar. */
 const MARKS: ReadonlySet<string> = new Set(['\ufeff', '\u0002', '\u0018', '\u001f']);
 
-function placeIn(text: string, offset: number): string {
+function positionIn(text: string, offset: number): Position {
   const before = text.slice(0, offset);
-  return `${before.split('\n').length}:${offset - before.lastIndexOf('\n')}`;
+  return { line: before.split('\n').length, column: offset - before.lastIndexOf('\n'), length: 1 };
 }
 
 /** Honest files repeat an anchor a few times; a YAML bomb repeats it by the thousand. */
@@ -83,9 +90,9 @@ function misshapenIn(root: CST.Token | undefined): readonly { readonly offset: n
     const { token, depth } = next;
     if (depth > MAX_DEPTH) return [{ offset: token.offset, message: `must not be nested deeper than ${MAX_DEPTH}` }];
     if (!('items' in token)) continue;
-    const isMap =
+    const isMapping =
       token.type === 'block-map' || (token.type === 'flow-collection' && token.start.type === 'flow-map-start');
-    if (isMap && token.items.length > MAX_KEYS)
+    if (isMapping && token.items.length > MAX_KEYS)
       return [{ offset: token.offset, message: `a mapping must not have more than ${MAX_KEYS} keys` }];
     for (const { key, value } of token.items as readonly CST.CollectionItem[]) {
       for (const child of [key, value]) if (child) open.push({ token: child, depth: depth + 1 });
@@ -94,38 +101,36 @@ function misshapenIn(root: CST.Token | undefined): readonly { readonly offset: n
   return [];
 }
 
-function readDocument(document: Document, fileName: string, lines: LineCounter, dialect: YamlDialect): ManifestFile {
-  const position = (offset: number): string => {
-    const { line, col } = lines.linePos(offset);
-    return `${fileName}:${line}:${col}`;
-  };
+function readDocument(document: Document, lines: LineCounter, dialect: YamlDialect): ManifestFile {
   // What yaml only warns of is a tag that nobody knows: it would be left out in silence.
   const wrong = [...document.errors, ...document.warnings];
-  if (wrong.length > 0) {
-    return {
-      manifests: [],
-      places: [],
-      problems: wrong.slice(0, MAX_PROBLEMS).map(({ pos, message }) => `${position(pos[0])}: ${message}`),
-    };
-  }
-  const start = document.contents?.range?.[0] ?? document.range?.[0] ?? 0;
+  if (wrong.length > 0)
+    return unread(
+      ...wrong.slice(0, MAX_PROBLEMS).map(({ pos, message }) => ({ ...positionOf(lines, pos[0], pos[1]), message })),
+    );
+  const start = positionOf(lines, document.contents?.range?.[0] ?? document.range?.[0] ?? 0);
   const value = toPlain(document, dialect);
-  if (!value.ok) return { manifests: [], places: [], problems: [`${position(start)}: ${value.message}`] };
-  if (value.plain === null || value.plain === undefined) return { manifests: [], places: [], problems: [] };
-  const items: readonly unknown[] = itemsOf(value.plain);
-  const bad = items.filter((item) => !isObject(item));
+  if (!value.ok) return unread({ ...start, message: value.message });
+  if (value.plain === null || value.plain === undefined) return unread();
+  const items = itemsOf(value.plain, document.contents).map(([plain, node]) => ({
+    plain,
+    source: new ManifestSource(document, node, lines),
+  }));
+  const manifests = items.filter(({ plain }) => isObject(plain));
   return {
-    manifests: items.filter(isObject),
-    places: items.filter(isObject).map(() => `${fileName}:${lines.linePos(start).line}`),
-    problems: bad.map((item) => `${position(start)}: must be a manifest, but is ${typeName(item)}`),
+    manifests: manifests.map(({ plain }) => plain as Manifest),
+    sources: manifests.map(({ source }) => source),
+    problems: items
+      .filter(({ plain }) => !isObject(plain))
+      .map(({ plain, source }) => ({ ...source.start, message: `must be a manifest, but is ${typeName(plain)}` })),
   };
 }
 
-/** The documents of an array, or of a `kind: List` as kubectl prints it. */
-function itemsOf(plain: unknown): readonly unknown[] {
-  if (Array.isArray(plain)) return plain;
-  const isList = isObject(plain) && plain['kind'] === 'List' && Array.isArray(plain['items']);
-  return isList ? (plain['items'] as readonly unknown[]) : [plain];
+/** The documents of an array, or of a `kind: List` as kubectl prints it, each with its node. */
+function itemsOf(plain: unknown, node: unknown): readonly (readonly [unknown, unknown])[] {
+  if (Array.isArray(plain)) return plain.map((item, i) => [item, isSeq(node) ? node.items[i] : node]);
+  if (!isObject(plain) || plain['kind'] !== 'List' || !Array.isArray(plain['items'])) return [[plain, node]];
+  return itemsOf(plain['items'], isMap(node) ? node.get('items', true) : node);
 }
 
 function toPlain(

@@ -39,6 +39,15 @@ describe('checkManifest', () => {
     ]);
   });
 
+  test('takes base64 only whole', () => {
+    const spec = { path: '/a', encoding: 'base64', content: 'AAE' };
+    expect(checkManifest(manifestOf('File', spec), 'f')).toMatchObject({
+      reasons: [
+        { field: 'spec.content', code: 'bad-base64', message: expect.stringContaining('multiple of 4') as string },
+      ],
+    });
+  });
+
   test('names the place of what has no usable name', () => {
     expect(checkManifest(manifestOf('File', { path: 'a', content: '' }, { name: 'A B' }), 'apply[2]')).toMatchObject({
       reasons: [
@@ -68,7 +77,7 @@ describe('checkManifest', () => {
           fragment: 'Files/x',
           field: 'kind',
           code: 'unknown-kind',
-          message: expect.stringContaining('File, Directory, Probe') as string,
+          message: expect.stringContaining('File, Directory, Link, Probe') as string,
         },
       ],
     });

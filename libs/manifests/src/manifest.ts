@@ -1,18 +1,12 @@
 import { Fields } from './shape/description.js';
-import {
-  DNS_LABEL,
-  fragmentId,
-  isDnsLabel,
-  reasonFor,
-  type ConfigEntry,
-  type Fragment,
-  type Reason,
-} from '#libs/contracts';
+import { fragmentId, isDnsSubdomain, reasonFor, type ConfigEntry, type Fragment, type Reason } from '#libs/contracts';
 import { Nested, Optional, type Problem, type Stage } from './shape/checked.js';
-import { AnyObject, Exactly, LabelMap, patternForm, Text } from './shape/forms.js';
+import { AnyObject, Exactly, LabelMap, Text } from './shape/forms.js';
+import { knownWords } from './shape/nearest.js';
 import { isObject, placeOf, readShape, typeName } from './shape/reader.js';
+import { FRAGMENT_NAME, SHORT_NAME } from './fragment-name.js';
 import { jsonProblems } from './json-form.js';
-import { KINDS, kindOf } from './kinds/registry.js';
+import { KINDS, kindOf, literalFields } from './kinds/registry.js';
 import type { Kind } from './kinds/kind.js';
 import { parseTemplate } from './template.js';
 
@@ -31,19 +25,13 @@ export type CheckedManifest =
   | { readonly ok: true; readonly fragment: Fragment }
   | { readonly ok: false; readonly reasons: readonly Reason[] };
 
-const NAME = patternForm(
-  'bad-name',
-  DNS_LABEL,
-  'must be a DNS label: at most 63 characters of a-z, 0-9 and "-", not starting or ending with "-"',
-);
-
 /** The name of a fragment and what tells it from others. */
 @Fields({
-  name: 'Name of the object, unique for its kind. A DNS label of at most 63 characters.',
+  name: 'Name of the object, unique for its kind. A DNS subdomain such as `resolv.conf`.',
   labels: 'Labels of the object itself. They select nothing and are not part of what nodes get.',
 })
 export class Metadata {
-  @Text(NAME) readonly name!: string;
+  @Text(FRAGMENT_NAME) readonly name!: string;
   @Optional() @LabelMap() readonly labels?: Readonly<Record<string, string>>;
 }
 
@@ -84,7 +72,7 @@ function problemsOfSpec(kind: Kind, spec: unknown, stage: Stage): readonly Probl
   const templated = stage === 'written' && kind.role === 'state';
   return [
     ...readShape(kind.spec, spec, templated ? 'written' : 'rendered').problems,
-    ...(templated ? templateProblems(spec, '') : []),
+    ...(templated && isObject(spec) ? templateProblems(withoutLiteral(kind, spec), '') : []),
   ];
 }
 
@@ -104,7 +92,7 @@ function nameOf(document: unknown): string | undefined {
   if (!isObject(document) || !isObject(document['metadata'])) return undefined;
   const { kind } = document;
   const { name } = document['metadata'];
-  if (typeof kind !== 'string' || kind === '' || typeof name !== 'string' || !isDnsLabel(name)) return undefined;
+  if (typeof kind !== 'string' || kind === '' || typeof name !== 'string' || !isDnsSubdomain(name)) return undefined;
   return fragmentId({ kind: kind.slice(0, 63), name });
 }
 
@@ -116,17 +104,31 @@ function kindProblems(document: Readonly<Record<string, unknown>>, kind: Kind | 
       {
         at: 'kind',
         code: 'unknown-kind',
-        message: `unknown kind; known kinds: ${KINDS.map(({ name }) => name).join(', ')}`,
+        message: `unknown kind; ${knownWords(written, 'kinds', KIND_NAMES)}`,
       },
     ];
   }
   const name = isObject(metadata) ? metadata['name'] : undefined;
-  if (kind.reservedNames?.includes(name as string) !== true) return [];
-  return [{ at: 'metadata.name', code: 'reserved-name', message: `a ${kind.name} cannot be named ${String(name)}` }];
+  // Of a name that no fragment can have there is a problem already.
+  if (typeof name !== 'string' || !isDnsSubdomain(name)) return [];
+  const at = 'metadata.name';
+  if (kind.reservedNames?.includes(name) === true)
+    return [{ at, code: 'reserved-name', message: `a ${kind.name} cannot be named ${name}` }];
+  const problem = kind.hasShortName === true ? SHORT_NAME.problem(name) : undefined;
+  return problem === undefined ? [] : [{ at, code: SHORT_NAME.code, message: problem }];
 }
+
+const KIND_NAMES = KINDS.map(({ name }) => name);
 
 const specProblems = (spec: unknown, kind: Kind | undefined): readonly Problem[] =>
   kind === undefined || !isObject(spec) ? [] : inside('spec', problemsOfSpec(kind, spec, 'written'));
+
+function withoutLiteral(kind: Kind, spec: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const literal = literalFields(kind.name, spec);
+  return literal.length === 0
+    ? spec
+    : Object.fromEntries(Object.entries(spec).filter(([field]) => !literal.includes(field)));
+}
 
 /** Every string value of a spec is a template, except in the selector. */
 function templateProblems(value: unknown, at: string): readonly Problem[] {

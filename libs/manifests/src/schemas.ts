@@ -1,6 +1,7 @@
 import { aboutOf, descriptionOf } from './shape/description.js';
 import { definitionsOf, withTemplates } from './shape/json-schema.js';
 import type { Schema } from './shape/checked.js';
+import { SHORT_NAME } from './fragment-name.js';
 import { KINDS } from './kinds/registry.js';
 import type { Kind } from './kinds/kind.js';
 import { MatchExpression, NodeSelector } from './selector.js';
@@ -15,7 +16,10 @@ const WITHOUT_TEMPLATES = [NodeSelector.name, MatchExpression.name];
 
 function schemaOf(kind: Kind): Schema {
   const metadata = { $ref: `#/definitions/${Metadata.name}` };
-  const reserved = (kind.reservedNames ?? []).map((name) => ({ properties: { name: { not: { const: name } } } }));
+  const names = [
+    ...(kind.reservedNames ?? []).map((name) => ({ not: { const: name } })),
+    ...(kind.hasShortName === true ? [SHORT_NAME.schema] : []),
+  ].map((name) => ({ properties: { name } }));
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
     $id: `https://sluice.dev/schemas/v1alpha1/${kind.name}.json`,
@@ -26,7 +30,7 @@ function schemaOf(kind: Kind): Schema {
       apiVersion: { description: descriptionOf(ManifestHead, 'apiVersion'), const: API_VERSION },
       kind: { description: descriptionOf(ManifestHead, 'kind'), const: kind.name },
       // A draft-07 reference hides what stands next to it.
-      metadata: { description: descriptionOf(ManifestHead, 'metadata'), allOf: [metadata, ...reserved] },
+      metadata: { description: descriptionOf(ManifestHead, 'metadata'), allOf: [metadata, ...names] },
       spec: {
         description: descriptionOf(ManifestHead, 'spec'),
         allOf: [{ $ref: `#/definitions/${kind.spec.name}` }],

@@ -1,6 +1,6 @@
-import { DNS_LABEL } from '#libs/contracts';
 import type { Schema } from '../shape/checked.js';
 import { aboutOf, descriptionOf } from '../shape/description.js';
+import { FRAGMENT_NAME, SHORT_NAME } from '../fragment-name.js';
 import { KINDS } from '../kinds/registry.js';
 import type { Kind } from '../kinds/kind.js';
 import { API_VERSION, ManifestHead, Metadata } from '../manifest.js';
@@ -22,6 +22,7 @@ type Naming = readonly [plural: string, short: string, ...columns: readonly Colu
 const NAMES: Readonly<Record<string, Naming>> = {
   File: ['files', 'sfile', 'Path:.spec.path'],
   Directory: ['directories', 'sdir', 'Path:.spec.path'],
+  Link: ['links', 'slink', 'Path:.spec.path', 'Target:.spec.target'],
   Probe: ['probes', 'sprobe'],
   Exec: ['execs', 'sexec'],
   SystemdUnit: ['systemdunits', 'sunit', 'Unit:.spec.name'],
@@ -91,15 +92,14 @@ function definitionOf(kind: Kind) {
       ? [...columns, ...STATE_COLUMNS.slice(0, 2), LAST_COLUMN]
       : [...columns, ...STATE_COLUMNS, LAST_COLUMN],
     {
-      // The name of a fragment is a DNS label, which is less than Kubernetes takes.
+      // Kubernetes also takes names with more than 63 characters between two dots.
       metadata: {
         type: 'object',
         properties: {
           name: {
             description: descriptionOf(Metadata, 'name'),
             type: 'string',
-            pattern: DNS_LABEL.source,
-            maxLength: 63,
+            ...(kind.hasShortName === true ? SHORT_NAME : FRAGMENT_NAME).schema,
           },
         },
       },

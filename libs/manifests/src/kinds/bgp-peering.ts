@@ -1,8 +1,8 @@
+import { FRAGMENT_NAME } from '../fragment-name.js';
 import { About, Fields } from '../shape/description.js';
-import { DNS_LABEL } from '#libs/contracts';
 import { durationMs } from '../duration.js';
 import { NestedList, Optional, Requires, Ruled, type Problem } from '../shape/checked.js';
-import { Duration, Flag, patternForm, Text, Whole } from '../shape/forms.js';
+import { Duration, Flag, Text, Whole } from '../shape/forms.js';
 import { VRF_NAME } from './interface-name.js';
 import { SelectingSpec, type Kind } from './kind.js';
 import { filterLists, RouteFilter } from './route-filter.js';
@@ -12,7 +12,6 @@ const MAX_PREFIXES = 4_294_967_295;
 /** BGP's hold time: at least 3 seconds, in 16 bits. */
 const [MIN_HOLD_S, MAX_HOLD_S] = [3, 65_535];
 const TOGETHER = 'holdTime and keepaliveTime must be used together';
-const NETWORK_NAME = patternForm('bad-name', DNS_LABEL, 'must be the name of a Layer2Network');
 
 /** Peers that are listened for in the networks of a Layer2Network's gateways. */
 @filterLists('import', 'export')
@@ -34,7 +33,7 @@ const NETWORK_NAME = patternForm('bad-name', DNS_LABEL, 'must be the name of a L
 })
 export class BgpPeeringSpec extends SelectingSpec {
   /** Name of the Layer2Network, which must be on the node and have gateways. */
-  @Text(NETWORK_NAME) readonly network!: string;
+  @Text(FRAGMENT_NAME) readonly network!: string;
   @Whole(1, MAX_AS) readonly remoteAs!: number;
   @Optional() @Whole(1, MAX_AS) readonly localAs?: number;
   /** Where the peers' routes go; without it, where the Layer2Network is. */

@@ -19,4 +19,10 @@ export class KernelArgumentsSpec extends SelectingSpec {
   @TextList(KERNEL_ARGUMENT, 1) readonly arguments!: readonly string[];
 }
 
-export const kernelArguments: Kind = { name: 'KernelArguments', spec: KernelArgumentsSpec, role: 'state' };
+export const kernelArguments: Kind = {
+  name: 'KernelArguments',
+  spec: KernelArgumentsSpec,
+  role: 'state',
+  // GRUB reads them from a file with this name.
+  hasShortName: true,
+};

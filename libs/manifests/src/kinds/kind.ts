@@ -21,5 +21,9 @@ export interface Kind {
    * with any spec.
    */
   readonly claims?: (spec: Readonly<Record<string, unknown>>) => readonly string[];
+  /** The fields of a spec that hold no templates. Bears with any spec. */
+  readonly literal?: (spec: Readonly<Record<string, unknown>>) => readonly string[];
   readonly reservedNames?: readonly string[];
+  /** The name is a token of subjects or a part of a file name, and must be a DNS label. */
+  readonly hasShortName?: true;
 }

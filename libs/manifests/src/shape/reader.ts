@@ -1,4 +1,5 @@
 import { getMetadataStorage, validateSync, type ValidationError } from 'class-validator';
+import { knownWords } from './nearest.js';
 import {
   absentMessageOf,
   nestingOf,
@@ -79,7 +80,7 @@ function build(type: Class, value: Readonly<Record<string, unknown>>, at: string
     problems.push({
       at: placeOf(at, key),
       code: 'unknown-field',
-      message: `unknown field; known fields: ${[...fields.keys()].join(', ')}`,
+      message: `unknown field; ${knownWords(key, 'fields', [...fields.keys()])}`,
     });
   }
   for (const [key, field] of fields) {

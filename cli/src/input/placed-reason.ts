@@ -1,0 +1,49 @@
+import type { Reason } from '#libs/contracts';
+import type { FileProblem, Position } from '#libs/manifests';
+import type { PlacedReason } from '../output/exit.js';
+import type { InputText } from './input-files.js';
+
+/** A part of a file that is no manifest. */
+export function reasonOfProblem(input: InputText, { message, ...position }: FileProblem): PlacedReason {
+  const reason = { fragment: '', field: '', code: 'not-a-manifest', nodes: [] };
+  return placed(input, position, { ...reason, message: `${placeText(input, position)}: ${message}` });
+}
+
+/** A reason with its place in the file. The message ends with it, unless the place stands for the name already. */
+export function reasonAt(input: InputText, position: Position, reason: Reason): PlacedReason {
+  const isNamed = !reason.fragment.startsWith(`${input.name}:`);
+  const message = isNamed ? `${reason.message} (${placeText(input, position)})` : reason.message;
+  return placed(input, position, { ...reason, message });
+}
+
+const placeText = ({ name }: InputText, { line, column }: Position): string => `${name}:${line}:${column}`;
+
+function placed(input: InputText, position: Position, reason: Reason): PlacedReason {
+  const { line, column } = position;
+  const text = linesOf(input)[line - 1] ?? '';
+  return { ...reason, place: { file: input.name, line, column, excerpt: excerptOf(text, position) } };
+}
+
+/** Split once: a file can have thousands of lines and as many errors. */
+function linesOf(input: InputText): readonly string[] {
+  const lines = LINES.get(input) ?? input.text.split('\n');
+  LINES.set(input, lines);
+  return lines;
+}
+const LINES = new WeakMap<InputText, readonly string[]>();
+
+/** How much of a long line is shown, and how much of that before the mark. */
+const MOST_COLUMNS = 100;
+const MOST_BEFORE = 40;
+
+function excerptOf(whole: string, { line, column, length }: Position): readonly string[] {
+  const first = whole.length <= MOST_COLUMNS ? 0 : Math.max(0, column - 1 - MOST_BEFORE);
+  // What moves the cursor of a terminal would move the mark, too.
+  const shown = whole.slice(first, first + MOST_COLUMNS).replaceAll(/\p{Cc}/gu, ' ');
+  const before = column - 1 - first;
+  const number = String(line);
+  return [
+    `${number} | ${shown}`.trimEnd(),
+    `${' '.repeat(number.length)} | ${' '.repeat(before)}${'^'.repeat(Math.max(1, Math.min(length, shown.length - before)))}`,
+  ];
+}
