@@ -23,6 +23,7 @@ const CHANGE: Example = {
 export const SPECS: Readonly<Record<string, Example>> = {
   File: { nodeSelector: {}, path: '/etc/x', content: 'x', mode: '0644' },
   Directory: { nodeSelector: {}, path: '/etc/x', mode: '0755' },
+  Link: { nodeSelector: {}, path: '/etc/x', target: '/etc/y' },
   Pool: { nodeSelector: {}, maxUnavailable: '10%', applyTimeout: '1m', drainTimeout: '1m', drift: 'report' },
   Probe: { nodeSelector: {}, tcp: { address: '127.0.0.1:1' }, timeout: '1s', retries: 1 },
   Exec: { nodeSelector: NOBODY, check: { argv: ['true'] }, apply: { argv: ['true'] }, timeout: '5s' },

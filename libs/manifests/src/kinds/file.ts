@@ -1,23 +1,52 @@
 import { About, Fields } from '../shape/description.js';
-import { Optional } from '../shape/checked.js';
-import { patternForm, Text } from '../shape/forms.js';
+import { Optional, Ruled } from '../shape/checked.js';
+import { Flag, patternForm, Text, Word } from '../shape/forms.js';
 import { FILE_PATH } from '../path.js';
 import { SelectingSpec, type Kind } from './kind.js';
 
 /** The form of a file's permissions. */
 export const MODE = patternForm('bad-mode', /^[0-7]{3,4}$/, 'must be an octal mode such as "0644"');
 
+const BASE64 = /^[A-Za-z0-9+/\s]*={0,2}\s*$/;
+
+/** Why a text is no base64; line breaks in it do not matter. */
+function base64Problem(text: string): string | undefined {
+  const written = text.replaceAll(/\s/g, '');
+  if (!BASE64.test(text)) return 'must be base64: letters, digits, "+" and "/", with "=" only at the end';
+  return written.length % 4 === 0 ? undefined : 'must be whole base64: its length must be a multiple of 4';
+}
+
 /** A file with a content. */
+@Ruled({
+  problems: ({ encoding, content }) => {
+    const message = encoding === 'base64' && typeof content === 'string' ? base64Problem(content) : undefined;
+    return message === undefined ? [] : [{ at: 'content', code: 'bad-base64', message }];
+  },
+  schema: {
+    anyOf: [{ not: { required: ['encoding'] } }, { properties: { content: { pattern: BASE64.source } } }],
+  },
+})
 @About('A file with its content and permissions.')
 @Fields({
   path: 'Absolute path of the file on the node. Missing parent directories are created. Only one object may use a path on a node.',
   content: 'The whole content. May contain templates such as `{{ node.name }}` and `{{ node.labels.zone }}`.',
+  encoding: '`base64`: the content is written in base64, for files that are not text. Without it, the content is text.',
+  template:
+    '`false`: the content has no templates, and `{{` in it stands for itself. Always so with `encoding`. Default: true.',
   mode: 'Permissions in octal, in quotes. Default: `"0644"`.',
 })
 export class FileSpec extends SelectingSpec {
   @Text(FILE_PATH) readonly path!: string;
   @Text() readonly content!: string;
+  @Optional() @Word(['base64']) readonly encoding?: 'base64';
+  @Optional() @Flag() readonly template?: boolean;
   @Optional() @Text(MODE) readonly mode?: string;
 }
 
-export const file: Kind = { name: 'File', spec: FileSpec, role: 'state', ownsPath: true };
+export const file: Kind = {
+  name: 'File',
+  spec: FileSpec,
+  role: 'state',
+  ownsPath: true,
+  literal: ({ encoding, template }) => (encoding === undefined && template !== false ? [] : ['content']),
+};

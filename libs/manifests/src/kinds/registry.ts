@@ -6,6 +6,7 @@ import { file } from './file.js';
 import { kernelArguments } from './kernel-arguments.js';
 import type { Kind } from './kind.js';
 import { layer2Network } from './layer2-network.js';
+import { link } from './link.js';
 import { pool } from './pool.js';
 import { probe } from './probe.js';
 import { rolloutPolicy } from './rollout-policy.js';
@@ -19,6 +20,7 @@ import { vrf } from './vrf.js';
 export const KINDS: readonly Kind[] = [
   file,
   directory,
+  link,
   probe,
   exec,
   systemdUnit,
@@ -48,5 +50,9 @@ export const claimsOf = (entry: {
   readonly kind: string;
   readonly spec: Readonly<Record<string, unknown>>;
 }): readonly string[] => BY_NAME.get(entry.kind)?.claims?.(entry.spec) ?? [];
+
+/** The fields of a spec that hold no templates, whatever is written in them. */
+export const literalFields = (kind: string, spec: Readonly<Record<string, unknown>>): readonly string[] =>
+  BY_NAME.get(kind)?.literal?.(spec) ?? [];
 
 const BY_NAME: ReadonlyMap<string, Kind> = new Map(KINDS.map((kind) => [kind.name, kind]));

@@ -33,6 +33,7 @@ describe('without a policy', () => {
   test.each<[string, ConfigEntry, readonly Action[]]>([
     ['a file needs nothing', file('/etc/motd'), [none]],
     ['a directory needs nothing', entry('Directory', 'd', { path: '/srv' }), [none]],
+    ['a link needs nothing', entry('Link', 'l', { path: '/a', target: '/b' }), [none]],
     ['a unit needs a daemon-reload and its restart', unit('a.service'), [daemonReload, restart('a.service')]],
     ['a kernel parameter needs nothing', sysctl('vm.swappiness'), [none]],
     ['SSH keys need nothing', keys('core', 'ssh-ed25519 A'), [none]],

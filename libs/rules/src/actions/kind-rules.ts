@@ -38,6 +38,7 @@ const network = (kind: NetworkKind): KindRules => ({
 const RULES: ReadonlyMap<string, KindRules> = new Map<string, KindRules>([
   ['File', PATH],
   ['Directory', PATH],
+  ['Link', PATH],
   [
     'SystemdUnit',
     {

@@ -3,6 +3,7 @@ import {
   hasTemplate,
   isObject,
   isPolicyKind,
+  literalFields,
   parseTemplate,
   placeOf,
   selectorOf,
@@ -52,7 +53,7 @@ function compile(fragment: Fragment): CompiledFragment {
   const entry: ConfigEntry = { kind: fragment.kind, name: fragment.name, spec };
   const id = fragmentId(entry);
   const problems: Reason[] = [];
-  const template = compileValue(spec, 'spec', id, problems);
+  const template = compileObject(spec, 'spec', id, problems, literalFields(fragment.kind, spec));
   return {
     id,
     entry,
@@ -123,9 +124,24 @@ function compileValue(value: unknown, field: string, id: string, problems: Reaso
     const items = value.map((item, i) => compileValue(item, `${field}[${i}]`, id, problems));
     return items.every(({ is }) => is === 'constant') ? { is: 'constant', value } : { is: 'list', items };
   }
-  if (!isObject(value)) return { is: 'constant', value };
+  return isObject(value) ? compileObject(value, field, id, problems) : { is: 'constant', value };
+}
+
+function compileObject(
+  value: Readonly<Record<string, unknown>>,
+  field: string,
+  id: string,
+  problems: Reason[],
+  literal: readonly string[] = [],
+): SpecTemplate {
   const fields = Object.entries(value).map(
-    ([key, item]) => [key, compileValue(item, placeOf(field, key), id, problems)] as const,
+    ([key, item]) =>
+      [
+        key,
+        literal.includes(key)
+          ? ({ is: 'constant', value: item } as const)
+          : compileValue(item, placeOf(field, key), id, problems),
+      ] as const,
   );
   return fields.every(([, { is }]) => is === 'constant') ? { is: 'constant', value } : { is: 'object', fields };
 }

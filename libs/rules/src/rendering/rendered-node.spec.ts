@@ -56,6 +56,15 @@ describe('renderNode', () => {
     expect(config.fragments[0]?.spec['deep']).toEqual([{ 'k{{ node.name }}': ['w-1', 1] }]);
   });
 
+  test.each([
+    ['template: false', { template: false }, '{{ node.name }} {{{{ {{ x'],
+    ['an encoding', { encoding: 'base64' }, 'e3s='],
+  ])('the content of a file with %s stays as it is; its path is a template all the same', (_name, more, content) => {
+    const rendered = render([file('a', content, { ...more, path: '/etc/{{ node.name }}' })]);
+    expect(rendered.reasons).toEqual([]);
+    expect(rendered.config.fragments[0]?.spec).toEqual({ ...more, path: '/etc/w-1', content });
+  });
+
   test('an unknown label is a reason that names fragment, field, node and the labels there are', () => {
     expect(render([file('a', 'x {{ node.labels.zone }}')], { role: 'edge', rack: '4' }).reasons).toEqual([
       {

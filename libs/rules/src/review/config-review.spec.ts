@@ -10,7 +10,7 @@ const file = (name: string, path: string, content = ''): ConfigEntry => entry('F
 const directory = (name: string, path: string): ConfigEntry => entry('Directory', name, { path });
 const able = {
   name: 'w-1',
-  capabilities: ['kind:File', 'kind:Directory', 'kind:Probe', 'kind:Exec', 'probe:exec', 'action:reboot'],
+  capabilities: ['kind:File', 'kind:Directory', 'kind:Link', 'kind:Probe', 'kind:Exec', 'probe:exec', 'action:reboot'],
 };
 const review = (...fragments: ConfigEntry[]): readonly Reason[] => reviewConfig({ fragments } satisfies Config, able);
 
@@ -63,6 +63,12 @@ describe('reviewConfig', () => {
       [file('a', '/etc'), file('b', '/etc/x/motd')],
       'File/b',
       'File/a makes /etc a file, and File/b needs it to be a directory for /etc/x/motd',
+    ],
+    [
+      'a file below a link',
+      [entry('Link', 'a', { path: '/etc/x', target: '/y' }), file('b', '/etc/x/motd')],
+      'File/b',
+      'Link/a makes /etc/x a link, and File/b needs it to be a directory for /etc/x/motd',
     ],
     [
       'a directory below a file that comes later',

@@ -91,11 +91,11 @@ function conflictReasons(config: Config): readonly Reason[] {
   for (const claim of claims) {
     for (const parent of claim.path.startsWith('/') ? parentsOf(claim.path) : []) {
       const owner = owners.get(parent);
-      if (owner?.kind === 'File')
+      if (owner?.kind === 'File' || owner?.kind === 'Link')
         reasons.push(
           conflict(
             claim,
-            `${owner.id} makes ${parent} a file, and ${claim.id} needs it to be a directory for ${claim.path}`,
+            `${owner.id} makes ${parent} a ${owner.kind.toLowerCase()}, and ${claim.id} needs it to be a directory for ${claim.path}`,
           ),
         );
     }

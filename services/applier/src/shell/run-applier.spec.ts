@@ -22,7 +22,7 @@ it('announces itself, beats, applies, and takes everything back when it is delet
     kind: 'announced',
     hash: EMPTY_HASH,
     labels: { role: 'edge' },
-    capabilities: ['kind:Directory', 'kind:File', 'kind:Probe'],
+    capabilities: ['kind:Directory', 'kind:File', 'kind:Link', 'kind:Probe'],
   });
   const applied = await host.bus.roll(
     config(
@@ -49,6 +49,66 @@ it('announces itself, beats, applies, and takes everything back when it is delet
   expect(host.tree()).toEqual(before);
   await new Promise((resolve) => setTimeout(resolve, 120));
   expect(host.bus.beats[0]).toMatchObject({ node: 'w-1.dc1', incarnation: 1 });
+});
+
+describe('a link', () => {
+  const link = (path: string, target: string) => ({ kind: 'Link', name: path.slice(1), spec: { path, target } });
+
+  it('takes the place of a file, a link or nothing, is corrected, and gives back what was there', async () => {
+    writeFileSync(host.path('file'), 'mine', { mode: 0o600 });
+    symlinkSync('elsewhere', host.path('link'));
+    const before = host.tree();
+    await host.start({ driftCheckMs: 60 });
+    const wanted = config(link('/file', '/nowhere'), link('/link', '../x'), link('/new/one', 'a b'));
+    expect(await host.bus.roll(wanted)).toMatchObject({ kind: 'applied', verdict: 'applied' });
+    const linked = { file: '-> /nowhere', link: '-> ../x', new: 'dir 755', 'new/one': '-> a b' };
+    expect(host.tree()).toEqual(linked);
+    rmSync(host.path('file'));
+    symlinkSync('other', host.path('file'));
+    const { differences } = await host.bus.reported((report) => report.differences.length > 0);
+    expect(differences).toEqual(['/file: points to other instead of /nowhere']);
+    expect(await host.bus.roll(wanted, { kind: 'repair' })).toMatchObject({ kind: 'applied', changed: ['/file'] });
+    expect(host.tree()).toEqual(linked);
+    expect(await host.bus.roll(config(link('/link', 'y')))).toMatchObject({ kind: 'applied' });
+    expect(host.tree()).toEqual({ ...before, link: '-> y' });
+    expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied', hash: EMPTY_HASH });
+    expect(host.tree()).toEqual(before);
+  });
+
+  it('is rolled back with the rest of its change', async () => {
+    writeFileSync(host.path('file'), 'mine');
+    const before = host.tree();
+    await host.start();
+    const fails = probe('fails', { file: { path: '/file', matches: '^mine' } });
+    expect(await host.bus.roll(config(fails))).toMatchObject({ verdict: 'applied' });
+    expect(await host.bus.roll(config(fails, link('/file', '/nowhere'), link('/b', 'c')))).toMatchObject({
+      verdict: 'invalid',
+      restored: true,
+    });
+    expect(host.tree()).toEqual(before);
+  });
+
+  it('does not take the place of a directory', async () => {
+    mkdirSync(host.path('folder'));
+    await host.start();
+    expect(await host.bus.roll(config(link('/folder', '/x')))).toMatchObject({ verdict: 'failed', restored: true });
+    expect(host.tree()).toEqual({ folder: 'dir 755' });
+  });
+});
+
+it('writes the bytes of a file in base64, and refuses an encoding that it does not know', async () => {
+  const bytes = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
+  const binary = (encoding: string) => ({
+    kind: 'File',
+    name: 'b',
+    spec: { path: '/b', encoding, content: bytes.toString('base64').replace(/(.{76})/g, '$1\n') },
+  });
+  await host.start();
+  expect(await host.bus.roll(config(binary('base64')))).toMatchObject({ verdict: 'applied' });
+  expect(readFileSync(host.path('b'))).toEqual(bytes);
+  const refused = await host.bus.roll(config(binary('base32')));
+  expect(refused).toMatchObject({ verdict: 'invalid', reason: expect.stringContaining('encoding "base32"') as string });
+  expect(readFileSync(host.path('b'))).toEqual(bytes);
 });
 
 it('beats soon after its start, so that a node that restarts all the time is not silent', async () => {

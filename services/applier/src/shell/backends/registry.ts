@@ -1,5 +1,5 @@
 import type { BackendFactory } from '../ports.js';
-import { directoryBackend, fileBackend } from './paths/path-backends.js';
+import { directoryBackend, fileBackend, linkBackend } from './paths/path-backends.js';
 import { execBackend } from './exec-backend.js';
 import { kernelArgumentsBackend } from './kernel-arguments/kernel-arguments-backend.js';
 import { sshKeysBackend } from './ssh-keys/ssh-keys-backend.js';
@@ -10,6 +10,7 @@ import { systemdUnitBackend } from './systemd-unit/systemd-unit-backend.js';
 export const BACKENDS: readonly BackendFactory[] = [
   directoryBackend,
   fileBackend,
+  linkBackend,
   sshKeysBackend,
   sysctlBackend,
   systemdUnitBackend,

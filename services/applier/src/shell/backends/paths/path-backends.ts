@@ -2,7 +2,7 @@ import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
 import { RefusedError, type Backend, type BackendFactory, type CheckContext, type Surroundings } from '../../ports.js';
 import { checkPath, modeOf, pathKey, PathOriginals } from './path-originals.js';
-import { ensureFile, fileDiffers, octal, pathStateAt, putDirectory } from './path-state.js';
+import { clearTemporary, ensureFile, fileDiffers, octal, pathStateAt, putDirectory, putLink } from './path-state.js';
 import { normalized } from './rooted-path.js';
 
 const FILE_MODE = 0o644;
@@ -84,6 +84,32 @@ class DirectoryBackend extends PathBackend {
   }
 }
 
+/** `Link {path, target}`: a symbolic link. What it points to is not its business. */
+class LinkBackend extends PathBackend {
+  async check(entry: ConfigEntry, checked: CheckContext): Promise<void> {
+    targetOf(entry);
+    await checkPath(this.surroundings.root, entry, checked, 'directory', 'is a directory');
+  }
+
+  async apply(entry: ConfigEntry): Promise<void> {
+    const { root } = this.surroundings;
+    if ((await this.differs(entry)) === undefined) return clearTemporary(root, this.title(entry));
+    await putLink(root, this.title(entry), targetOf(entry));
+  }
+
+  async differs(entry: ConfigEntry): Promise<string | undefined> {
+    const now = await pathStateAt(this.surroundings.root, this.title(entry));
+    if (now.state !== 'symlink') return now.state === 'absent' ? 'missing' : `is a ${now.state}`;
+    const target = targetOf(entry);
+    return now.target === target ? undefined : `points to ${now.target} instead of ${target}`;
+  }
+}
+
+export const linkBackend: BackendFactory = {
+  capabilities: () => ['kind:Link'],
+  create: (surroundings) => new LinkBackend('Link', surroundings),
+};
+
 export const fileBackend: BackendFactory = {
   capabilities: () => ['kind:File'],
   create: (surroundings) => new FileBackend('File', surroundings),
@@ -95,7 +121,17 @@ export const directoryBackend: BackendFactory = {
 };
 
 function contentOf(entry: ConfigEntry): Buffer {
-  const { content } = entry.spec;
+  const { content, encoding } = entry.spec;
   if (content !== undefined && typeof content !== 'string') throw new RefusedError('content', 'content must be text');
-  return Buffer.from(content ?? '', 'utf8');
+  // A later version may know more encodings: this one must not write the text instead.
+  if (encoding !== undefined && encoding !== 'base64')
+    throw new RefusedError('content', `encoding ${JSON.stringify(encoding)} is unknown`);
+  return Buffer.from(content ?? '', encoding ?? 'utf8');
+}
+
+function targetOf(entry: ConfigEntry): string {
+  const { target } = entry.spec;
+  if (typeof target !== 'string' || target === '' || target.includes('\0'))
+    throw new RefusedError('content', `target ${JSON.stringify(target)} is nothing that a link can point to`);
+  return target;
 }

@@ -133,8 +133,10 @@ export async function checkPath(
   const path = normalized(entry.spec['path']);
   partsOf(entry.spec['path']);
   for (const other of checked.config.fragments) {
-    if (other.kind === 'File' && path.startsWith(`${normalized(other.spec['path'])}/`)) {
-      throw new RefusedError('content', `is below a path that is a file: File/${other.name}`);
+    const isLeaf = other.kind === 'File' || other.kind === 'Link';
+    if (isLeaf && path.startsWith(`${normalized(other.spec['path'])}/`)) {
+      const what = other.kind.toLowerCase();
+      throw new RefusedError('content', `is below a path that is a ${what}: ${other.kind}/${other.name}`);
     }
   }
   const { state } = await pathStateAt(root, path);

@@ -43,7 +43,7 @@ class SshKeysBackend implements Backend {
     const user = await this.user(entry);
     const file = config.fragments.find(
       ({ kind, spec }) =>
-        (kind === 'File' || kind === 'Directory') && normalized(spec['path']) === normalized(user.file),
+        ['File', 'Directory', 'Link'].includes(kind) && normalized(spec['path']) === normalized(user.file),
     );
     if (file !== undefined) throw new RefusedError('content', `${file.kind}/${file.name} also manages ${user.file}`);
     await this.text(user);
