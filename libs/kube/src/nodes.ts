@@ -14,6 +14,8 @@ export interface KubeNode {
   readonly annotations: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, string>>;
   readonly ready: boolean;
+  /** The boot id of the machine, as its kubelet reported it; undefined if it has not. */
+  readonly bootId: string | undefined;
 }
 
 /** What to change in a Node; null removes an annotation. */
@@ -48,6 +50,7 @@ export function nodeOf(raw: V1Node): KubeNode {
     unschedulable: raw.spec?.unschedulable === true,
     unschedulableBy: setters.map(({ manager = '' }) => manager),
     ready: raw.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false,
+    bootId: raw.status?.nodeInfo?.bootID,
   };
 }
 

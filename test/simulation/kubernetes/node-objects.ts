@@ -4,11 +4,12 @@ import {
   noteListed,
   noteNode,
   type Input,
+  type KubernetesNode,
   type State,
 } from '../../../services/inventory/src/core/index.js';
 import type { ServiceCopy } from '../world/service-copy.js';
 import type { Companion } from '../world/service-host.js';
-import type { Cluster } from './cluster.js';
+import type { Cluster, NodeObject } from './cluster.js';
 
 const AGAIN_MS = 2_000;
 
@@ -43,6 +44,11 @@ export class NodeObjects implements Companion {
     forgetNodes(this.copy.copy.state);
   }
 
+  /** As its kubelet reports it: with the boot id of its machine. */
+  private seen(node: NodeObject): KubernetesNode {
+    return kubernetesNode({ ...node, bootId: this.cluster.world.bootIdOf(node.name) });
+  }
+
   private list(): void {
     const { cluster } = this;
     const run = ++this.run;
@@ -50,12 +56,7 @@ export class NodeObjects implements Companion {
       if (run !== this.run) return;
       if (cluster.away) return void cluster.world.clock.after(AGAIN_MS, () => run === this.run && this.list());
       this.deliveredMs = cluster.world.clock.nowMs;
-      if (
-        noteListed(
-          this.copy.copy.state,
-          new Map([...cluster.nodes].map(([name, node]) => [name, kubernetesNode(node)])),
-        )
-      )
+      if (noteListed(this.copy.copy.state, new Map([...cluster.nodes].map(([name, node]) => [name, this.seen(node)]))))
         this.copy.wake();
     });
   }
@@ -70,7 +71,7 @@ export class NodeObjects implements Companion {
     );
     cluster.world.clock.after(this.deliveredMs - cluster.world.clock.nowMs, () => {
       if (run !== this.run || cluster.world.mutant?.overlooksNodes === true) return;
-      if (noteNode(this.copy.copy.state, name, node === undefined ? undefined : kubernetesNode(node))) this.copy.wake();
+      if (noteNode(this.copy.copy.state, name, node === undefined ? undefined : this.seen(node))) this.copy.wake();
     });
   }
 }

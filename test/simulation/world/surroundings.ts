@@ -84,6 +84,8 @@ export abstract class Surroundings {
   abstract onJournal(node: Participant, journal: Journal): void;
   abstract onAct(node: Participant, action: Action): void;
   abstract onWrite(node: Participant): void;
+  /** Of the machine of that name; undefined if there is none. */
+  abstract bootIdOf(node: string): string | undefined;
   /** Its applier hangs in the middle of a change. */
   abstract onHang(node: Participant): void;
   /** A copy decides nothing any more until a person puts something right. */

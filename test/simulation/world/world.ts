@@ -90,6 +90,10 @@ export class World extends Surroundings {
       if (copy.connected && hear(copy.copy.state as never, node, copy.monotonicMs)) copy.wake();
   }
 
+  bootIdOf(node: string): string | undefined {
+    return this.nodes.get(node)?.bootId;
+  }
+
   serving(name: string): readonly ServiceCopy[] {
     return this.copies.filter((copy) => copy.kind.core.name === name && copy.alive);
   }

@@ -11,7 +11,7 @@ import {
   type State,
 } from './index.js';
 
-const READY: KubernetesNode = { uid: 'u1', labels: {}, unavailable: undefined };
+const READY: KubernetesNode = { uid: 'u1', labels: {}, unavailable: undefined, bootId: undefined };
 
 /** An inventory that asks Kubernetes. */
 class Inventory extends LedgerCopy<State, Input> {
@@ -119,6 +119,41 @@ it('nobody leaves where not one of three known Nodes is listed: that is another 
   expect(i.sees('n0', undefined)).toEqual([]);
   expect(i.announces('new')).toEqual([]);
   expect(linesOf(i.lists({ n0: READY }), 'node')).toEqual(['node.left n1', 'node.left n2', 'node.joined new']);
+});
+
+describe('when all Node objects were recreated while nobody looked', () => {
+  const recreated = (bootId: string): KubernetesNode => ({ ...READY, uid: 'u2', bootId });
+  const later = (): Inventory => {
+    const i = new Inventory();
+    for (const node of ['n0', 'n1', 'n2']) i.announces(node, { bootId: `boot of ${node}` });
+    i.lists({ n0: READY, n1: READY, n2: READY });
+    i.restart();
+    i.state.announcements.clear();
+    return i;
+  };
+  const rejoined = ['node.left n1', 'node.left n2', 'node.left n0', 'node.joined n0', 'node.available n0'].sort();
+
+  it('the nodes leave and join once an applier has reported from one of their machines', () => {
+    const i = later();
+    const machines = { n0: recreated('boot of n0'), n1: recreated('boot of n1') };
+    expect(i.lists(machines)).toEqual([]);
+    expect([...linesOf(i.announces('n0', { bootId: 'boot of n0' }), 'node')].sort()).toEqual(rejoined);
+  });
+
+  it('the nodes leave and join once a kubelet has reported the machine of an applier', () => {
+    const i = later();
+    expect(i.lists({ n0: recreated('a boot before') })).toEqual([]);
+    expect(i.announces('n0', { bootId: 'boot of n0' })).toEqual([]);
+    expect([...linesOf(i.sees('n0', recreated('boot of n0')), 'node')].sort()).toEqual(rejoined);
+  });
+
+  it('machines of another cluster that have the same names change nothing', () => {
+    const i = later();
+    expect(i.lists({ n0: recreated('another'), n1: recreated('and another') })).toEqual([]);
+    expect(i.announces('n0', { bootId: 'boot of n0' })).toEqual([]);
+    expect(i.announces('n1', { bootId: 'boot of n1' })).toEqual([]);
+    expect(i.sees('n2', recreated('a third'))).toEqual([]);
+  });
 });
 
 it('a node that Kubernetes never knew stays what it is, whatever is listed', () => {

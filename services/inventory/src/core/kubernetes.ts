@@ -11,30 +11,50 @@ export function kubernetesNode(node: {
   readonly ready: boolean;
   readonly unschedulable: boolean;
   readonly annotations: Labels;
+  readonly bootId: string | undefined;
 }): KubernetesNode {
-  const { uid, labels, ready, unschedulable } = node;
+  const { uid, labels, ready, unschedulable, bootId } = node;
   const mark = cordonAnnotationOf(node.annotations);
   // A cordon of Sluice does not count here: the lease already counts against the budget.
   const cordoned = unschedulable && (mark === undefined || mark.alreadyCordoned);
   const reasons = [...(ready ? [] : ['NotReady']), ...(cordoned ? ['cordoned'] : [])];
-  return { uid, labels, unavailable: reasons.length === 0 ? undefined : reasons.join(', ') };
+  return { uid, labels, unavailable: reasons.length === 0 ? undefined : reasons.join(', '), bootId };
 }
 
 /** If this many known Nodes are all missing, it is the wrong cluster. */
 const MANY = 3;
 
 /**
- * Whether none of the known Nodes is listed. Then this is the API server of another cluster, and no node has left.
+ * Whether this is the API server of another cluster: of the known Nodes none is listed, neither with its uid nor on the
+ * machine of its applier. Then no node has left. Recreated Node objects have other uids, and even the names may be the
+ * same in another cluster, but the boot id that a kubelet reports and the one that an applier reports are of one
+ * machine.
  */
-export function isAnotherCluster(state: State, nodes: ReadonlyMap<string, KubernetesNode>): boolean {
+function isAnotherCluster(state: State, nodes: ReadonlyMap<string, KubernetesNode>): boolean {
   const known = [...state.nodes.values()].filter(({ uid }) => uid !== undefined);
-  return known.length >= MANY && !known.some(({ node, uid }) => nodes.get(node)?.uid === uid);
+  const isListed = ({ node, uid }: (typeof known)[number]): boolean => {
+    const seen = nodes.get(node);
+    const bootId = state.announcements.get(node)?.bootId;
+    return seen !== undefined && (seen.uid === uid || (seen.bootId !== undefined && seen.bootId === bootId));
+  };
+  return known.length >= MANY && !known.some(isListed);
 }
 
-/** Records the list of Node objects from the API server. Known ones that are not in it are gone. */
+/**
+ * Records the list of Node objects from the API server. Known ones that are not in it are gone. Returns false if they
+ * are ignored, because they seem to be of another cluster.
+ */
 export function noteListed(state: State, nodes: ReadonlyMap<string, KubernetesNode>): boolean {
-  if (isAnotherCluster(state, nodes)) return false;
-  state.kubernetes.nodes = new Map(nodes);
+  state.kubernetes.ignored = new Map(nodes);
+  return admitIgnored(state);
+}
+
+/** Ignored Node objects count as soon as one of them is known, for example because its applier has announced itself. */
+function admitIgnored(state: State): boolean {
+  const { ignored } = state.kubernetes;
+  if (ignored === undefined || isAnotherCluster(state, ignored)) return false;
+  state.kubernetes.nodes = ignored;
+  state.kubernetes.ignored = undefined;
   for (const name of [...state.nodes.keys(), ...state.announcements.keys()]) state.memo.toCompare.set(name, true);
   return true;
 }
@@ -44,7 +64,11 @@ export function noteListed(state: State, nodes: ReadonlyMap<string, KubernetesNo
  * every few minutes.
  */
 export function noteNode(state: State, name: string, node: KubernetesNode | undefined): boolean {
-  const { nodes } = state.kubernetes;
+  const { nodes, ignored } = state.kubernetes;
+  if (ignored !== undefined) {
+    put(ignored, name, node);
+    return admitIgnored(state);
+  }
   if (nodes === undefined) return false;
   const before = nodes.get(name);
   if (
@@ -53,25 +77,33 @@ export function noteNode(state: State, name: string, node: KubernetesNode | unde
     sameLabels(before?.labels ?? {}, node?.labels ?? {})
   )
     return false;
-  if (node === undefined) nodes.delete(name);
-  else nodes.set(name, node);
+  put(nodes, name, node);
   state.memo.toCompare.set(name, true);
   return true;
+}
+
+function put(nodes: Map<string, KubernetesNode>, name: string, node: KubernetesNode | undefined): void {
+  if (node === undefined) nodes.delete(name);
+  else nodes.set(name, node);
 }
 
 /** Forgets the Node objects when this copy no longer reads from the API server. */
 export function forgetNodes(state: State): false {
   state.kubernetes.nodes = undefined;
+  state.kubernetes.ignored = undefined;
   return false;
 }
 
-/** Records the last announcement of a node. Without Kubernetes, nothing is kept. */
-export function noteAnnounced(state: State, reports: readonly NodeReport[]): false {
+/**
+ * Records the last announcement of a node. Without Kubernetes, nothing is kept. Returns true if Node objects count now
+ * that were ignored before.
+ */
+export function noteAnnounced(state: State, reports: readonly NodeReport[]): boolean {
   for (const report of state.keepsAnnouncements ? reports : []) {
     const before = state.announcements.get(report.node);
     if (before === undefined || isLaterReport(report, before)) state.announcements.set(report.node, report);
   }
-  return false;
+  return admitIgnored(state);
 }
 
 /** The node left because its Node object was deleted, and there is no new one. */

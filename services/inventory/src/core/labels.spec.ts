@@ -72,7 +72,7 @@ describe('a label that a person sets', () => {
   it('wins over Kubernetes, too, whatever its Node object says later', () => {
     const i = new Inventory(true);
     const seen = (labels: Labels) => {
-      noteListed(i.state, new Map([['n0', { uid: 'u1', labels, unavailable: undefined }]]));
+      noteListed(i.state, new Map([['n0', { uid: 'u1', labels, unavailable: undefined, bootId: undefined }]]));
       return i.when();
     };
     seen({ role: 'node', zone: 'a' });

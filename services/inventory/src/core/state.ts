@@ -29,6 +29,8 @@ export interface KubernetesNode {
   readonly uid: string;
   readonly labels: Labels;
   readonly unavailable: string | undefined;
+  /** The boot id of the machine, as its kubelet reported it; undefined if unknown. */
+  readonly bootId: string | undefined;
 }
 
 /** The fold of the inventory, and what this copy has heard itself. */
@@ -48,7 +50,7 @@ export class State {
   /** Silent nodes that were heard again. */
   readonly heardAgain = new Table<string, true>(this.undo);
   /** The existing Node objects, by name; undefined without Kubernetes, or if it has not answered yet. */
-  readonly kubernetes: { nodes: Map<string, KubernetesNode> | undefined } = { nodes: undefined };
+  readonly kubernetes: KubernetesNodes = { nodes: undefined, ignored: undefined };
   /**
    * The last announcement of each node, with Kubernetes only. If its Node object is deleted and recreated, the node
    * joins with this announcement.
@@ -60,6 +62,12 @@ export class State {
 
 /** Avoids checks that would find nothing. No answer depends on it. */
 class Memo {
+interface KubernetesNodes {
+  nodes: Map<string, KubernetesNode> | undefined;
+  /** The Node objects of what seems to be another cluster, kept up to date like `nodes`. */
+  ignored: Map<string, KubernetesNode> | undefined;
+}
+
   /** Nodes that may differ from their Node objects. */
   readonly toCompare: Table<string, true>;
   /** When the next node can become silent, monotonic; undefined if unknown. */

@@ -3,7 +3,6 @@ import type { Kube } from '#libs/kube';
 import type { Logger } from '#libs/process';
 import {
   forgetNodes,
-  isAnotherCluster,
   kubernetesNode,
   noteListed,
   noteNode,
@@ -44,13 +43,13 @@ export class NodeObjects {
   }
 
   private list(state: State, nodes: ReadonlyMap<string, KubernetesNode>): boolean {
-    if (isAnotherCluster(state, nodes)) {
+    const counts = noteListed(state, nodes);
+    if (!counts)
       this.logger.error(
         { server: this.kube.server, nodes: nodes.size },
-        'none of the known nodes is in this cluster: it seems to be the wrong cluster and is ignored; correct the kubeconfig, or remove the nodes (sluice remove NODE)',
+        'none of the known nodes is in this cluster: it seems to be the wrong cluster and is ignored until an applier reports from one of its machines; correct the kubeconfig, or remove the nodes (sluice remove NODE)',
       );
-    }
-    return noteListed(state, nodes);
+    return counts;
   }
 
   private end(): void {
