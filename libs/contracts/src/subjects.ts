@@ -1,5 +1,5 @@
 import { FACT_TYPES, type Fact, type FactType, type NewFact } from './facts.js';
-import { nodeToken } from './names.js';
+import { nodeOfToken, nodeToken } from './names.js';
 import type { ReportKind } from './enums.js';
 
 /** What follows the type in the subject of a fact, in order. */
@@ -49,6 +49,11 @@ export const REPORT_FILTERS = {
   all: ['announced', 'applied', 'invalid', 'failed', 'drifted', 'progress'].map((kind) => `node.${kind}.*`),
   announced: 'node.announced.*',
 } as const;
+/** The node that sent a report with this subject; undefined if the subject is not one of a report. */
+export function reporterOf(subject: string): string | undefined {
+  const [kind, token] = [subject.slice(0, subject.lastIndexOf('.')), subject.slice(subject.lastIndexOf('.') + 1)];
+  return REPORT_FILTERS.all.includes(`${kind}.*`) ? nodeOfToken(token) : undefined;
+}
 export const aliveSubject = (node: string): string => `alive.${nodeToken(node)}`;
 export const desiredSubject = (source: string): string => `config.desired.${source}`;
 /** Where leases and status are republished to nodes, and where a node is told its pace. */

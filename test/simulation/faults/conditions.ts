@@ -34,6 +34,9 @@ export const lostAnswers = worse('lost-answers', 'appends happen or not, and nob
   appendLost: [0.02, 0.05, 0.2],
   lag: [0, 1, 2, 3, 4, 5, 6],
 });
+export const lostHeartbeats = worse('lost-heartbeats', 'most heartbeats are lost', {
+  heartbeatLost: [0.5, 0.8, 0.95],
+});
 export const lostPushes = worse('lost-pushes', 'what is pushed of views is lost', { pushLost: [0.1, 0.3, 1] });
 export const lostReports = worse('lost-reports', 'reports are lost, or their acknowledgement is', {
   reportLost: [0.15, 0.4],

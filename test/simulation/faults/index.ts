@@ -43,6 +43,7 @@ export const LATER_FAULTS: readonly Fault[] = [
   deaths.killedStarts,
   killedTrims,
   deaths.hungAppliers,
+  conditions.lostHeartbeats,
 ];
 
 /** What mostly comes together with others, by itself. By chances of their own, too. */

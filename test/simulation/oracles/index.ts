@@ -11,6 +11,7 @@ import { oneLease } from './one-lease.js';
 import { paused } from './paused.js';
 import { recovery } from './recovery.js';
 import { running } from './running.js';
+import { signsOfLife } from './signs-of-life.js';
 import { takenOnce } from './taken-once.js';
 import { trueViews } from './true-views.js';
 import { turnedRound } from './turned-round.js';
@@ -29,6 +30,7 @@ export const newOracles = (): readonly Oracle[] => [
   cordons(),
   podBudgets(),
   knownNodes,
+  signsOfLife,
   leasePhases(),
   paused(),
   takenOnce(),

@@ -136,6 +136,12 @@ export const MUTANTS: readonly Mutant[] = [
     overlooksNodes: true,
   },
   {
+    name: 'the inventory takes no report for a sign of life',
+    caughtBy: 'signs of life',
+    on: { kubernetes: false, actors: among('changes', 'lost-heartbeats') },
+    overlooksReports: true,
+  },
+  {
     name: 'a cordon that was found is marked as if it were not',
     caughtBy: 'I5 cordons',
     on: { kubernetes: true, actors: among('changes', 'meddling-people') },

@@ -84,6 +84,7 @@ export class SimBus {
   onAppend: (fact: Fact, sequence: number) => void = () => undefined;
   onView: (key: ViewKey) => void = () => undefined;
   onInput: (stream: 'changes' | 'reports') => void = () => undefined;
+  onReport: (node: string) => void = () => undefined;
 
   get last(): number {
     return this.ledger.length;
@@ -99,6 +100,7 @@ export class SimBus {
   publishReport(report: NodeReport): void {
     const [subject, text] = [reportSubject(report.kind, report.node), encodeReport(report)];
     this.reports.push({ sequence: this.reports.length + 1, subject, text, report: decodeReport(subject, text) });
+    this.onReport(report.node);
     this.onInput('reports');
   }
 

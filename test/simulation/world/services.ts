@@ -12,7 +12,7 @@ import { ServiceCopy } from './service-copy.js';
 import type { ServiceKind } from './service-host.js';
 import type { Surroundings } from './surroundings.js';
 
-const SILENT_AFTER_MS = 105_000;
+export const SILENT_AFTER_MS = 105_000;
 
 /** A copy runs any kind of service; what its inputs and states are is its own business. */
 export type AnyKind = ServiceKind<unknown, object, Need, unknown>;

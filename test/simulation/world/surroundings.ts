@@ -11,6 +11,8 @@ export const NORMAL_CONDITIONS = {
   reportLost: 0,
   reportDoubled: 0,
   reportLate: 0,
+  /** Share of heartbeats that are lost. */
+  heartbeatLost: 0,
   /** Share of appends whose answer is lost, though they happened or not. */
   answerLost: 0,
   appendLost: 0,
@@ -56,6 +58,8 @@ export interface PlantedFaults {
   readonly overlooksPods?: boolean;
   /** The inventory hears of no change of a Node. */
   readonly overlooksNodes?: boolean;
+  /** The inventory hears heartbeats, and no reports. */
+  readonly overlooksReports?: boolean;
 }
 
 /** The world as those see it who live in it: nodes, copies of services, the cluster. */
@@ -79,13 +83,13 @@ export abstract class Surroundings {
 
   /** A heartbeat. */
   abstract alive(node: string): void;
+  /** Of the machine of that name; undefined if there is none. */
+  abstract bootIdOf(node: string): string | undefined;
   /** Asks a service, as `nats req` does. */
   abstract ask(service: string, request: object, then?: (answer: Answer | undefined) => void): void;
   abstract onJournal(node: Participant, journal: Journal): void;
   abstract onAct(node: Participant, action: Action): void;
   abstract onWrite(node: Participant): void;
-  /** Of the machine of that name; undefined if there is none. */
-  abstract bootIdOf(node: string): string | undefined;
   /** Its applier hangs in the middle of a change. */
   abstract onHang(node: Participant): void;
   /** A copy decides nothing any more until a person puts something right. */

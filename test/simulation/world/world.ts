@@ -1,7 +1,7 @@
 import { nodeOfToken, type Action, type Fact } from '#libs/contracts';
 import type { Answer, ViewKey } from '#libs/engine';
 import type { Journal } from '../../../services/applier/src/core/index.js';
-import { hear } from '../../../services/inventory/src/core/index.js';
+import { hear, hearReport } from '../../../services/inventory/src/core/index.js';
 import { Cluster, type NodeObject, type Writer } from '../kubernetes/cluster.js';
 import type { SimPod } from '../kubernetes/workloads.js';
 import { SimNode } from './sim-node.js';
@@ -47,6 +47,8 @@ export class World extends Surroundings {
   readonly occurrences = new Map<string, number[]>();
   /** Told of each fact, after the oracles. */
   readonly listeners: ((fact: Fact) => void)[] = [];
+  /** When the last report of each node was stored. */
+  readonly reportedMs = new Map<string, number>();
   /** When the last fact was appended. */
   appendedMs = 0;
 
@@ -68,6 +70,7 @@ export class World extends Surroundings {
     this.bus.onAppend = (fact, sequence) => this.appended(fact, sequence);
     this.bus.onView = (key) => this.shown(key);
     this.bus.onInput = (stream) => this.tell(stream);
+    this.bus.onReport = (node) => this.reported(node);
   }
 
   occurred(actor: string, number: number): void {
@@ -86,8 +89,15 @@ export class World extends Surroundings {
   }
 
   alive(node: string): void {
+    if (this.strikes(this.conditions.heartbeatLost, 'lost-heartbeats')) return;
     for (const copy of this.serving('inventory'))
       if (copy.connected && hear(copy.copy.state as never, node, copy.monotonicMs)) copy.wake();
+  }
+
+  private reported(node: string): void {
+    this.reportedMs.set(node, this.clock.nowMs);
+    for (const copy of this.mutant?.overlooksReports === true ? [] : this.serving('inventory'))
+      if (copy.connected && hearReport(copy.copy.state as never, node, copy.monotonicMs)) copy.wake();
   }
 
   bootIdOf(node: string): string | undefined {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { NodeReport } from '#libs/contracts';
 import { migrated } from '#libs/engine';
 import { factOf, LedgerCopy, linesOf, MemoryLedger, report } from '#libs/testing';
-import { hear, inventoryCore, type Input, type Request, type State } from './index.js';
+import { hear, hearReport, inventoryCore, type Input, type Request, type State } from './index.js';
 
 const SILENT_AFTER_MS = 35_000;
 
@@ -97,6 +97,24 @@ describe('silence', () => {
     expect(i.after(SILENT_AFTER_MS - 1)).toEqual([]);
     expect(linesOf(i.after(1), 'node', 'lastHeard')).toEqual(['node.silent n0 2026-01-01T00:00:00.000Z']);
     expect(i.view('nodes', 'n0').state).toBe('silent');
+  });
+
+  it('is not said of a node that reports, although its heartbeats are lost', () => {
+    const i = new Inventory();
+    i.announces('n0');
+    i.hears('n0');
+    i.nowMs += SILENT_AFTER_MS - 1;
+    expect(hearReport(i.state, 'n0', i.nowMs, '2026-01-01T00:01:00.000Z')).toBe(false);
+    expect(i.after(SILENT_AFTER_MS - 1)).toEqual([]);
+    expect(linesOf(i.after(1), 'node', 'lastHeard')).toEqual(['node.silent n0 2026-01-01T00:01:00.000Z']);
+    expect(hearReport(i.state, 'n0', i.nowMs)).toBe(true);
+    expect(linesOf(i.when(), 'node')).toEqual(['node.heard n0']);
+  });
+
+  it('a report of a node that nobody knows is no sign of anything', () => {
+    const i = new Inventory();
+    expect(hearReport(i.state, 'n0', i.nowMs)).toBe(false);
+    expect(i.when()).toEqual([]);
   });
 
   it('is not said by a copy that has not listened that long itself', () => {

@@ -33,7 +33,8 @@ import { blindPatienceMs, patienceMs } from './pace.js';
 import { State, type Memory, type NodeState } from './state.js';
 
 /**
- * How long a node may send no heartbeat before it is silent. Only a leader that has listened this long may decide it.
+ * How long a node may send neither heartbeats nor reports before it is silent. Only a leader that has listened this
+ * long may decide it.
  */
 export interface Settings {
   readonly silentAfterMs: number;
@@ -76,11 +77,16 @@ export function inventoryCore(settings: Settings): Core<State, Input> {
  * was asked to use, according to its heartbeat or to a request that was just sent.
  */
 export function hear(state: State, node: string, monotonicMs: number, at?: string, pacedMs = 0): boolean {
+  if (state.nodes.has(node)) state.pacedMs.set(node, Math.min(pacedMs, MOST_PACE_MS));
+  return hearReport(state, node, monotonicMs, at);
+}
+
+/** Records that a node has sent a report just now. It is alive, even if its heartbeats are lost. */
+export function hearReport(state: State, node: string, monotonicMs: number, at?: string): boolean {
   // Ignore nodes that never joined: anybody may send under any name, and a join counts as a heartbeat.
   if (!state.nodes.has(node)) return false;
   state.heardAt.set(node, at);
   state.heardMs.set(node, monotonicMs);
-  state.pacedMs.set(node, Math.min(pacedMs, MOST_PACE_MS));
   if (state.nodes.get(node)?.state !== 'silent') return false;
   state.heardAgain.set(node, true);
   return true;

@@ -1,12 +1,12 @@
 import { Controller, Inject } from '@nestjs/common';
 import { EventPattern, Payload } from '@nestjs/microservices';
-import { decodeAlive, decodeReport, REPORT_FILTERS, REPORTS } from '#libs/contracts';
+import { decodeAlive, decodeReport, REPORT_FILTERS, reporterOf, REPORTS } from '#libs/contracts';
 import { LedgerService, Poison, type BusMessage } from '#libs/nats';
 import { monotonicMs, wallTime } from '#libs/process';
-import { hear, noteAnnounced, type Input, type State } from '../core/index.js';
+import { hear, hearReport, noteAnnounced, type Input, type State } from '../core/index.js';
 import { Pace } from './pace.js';
 
-/** Announcements and heartbeats of nodes. */
+/** Announcements, and signs of life: heartbeats and reports. */
 @Controller()
 export class InventoryController {
   constructor(
@@ -33,6 +33,19 @@ export class InventoryController {
     const [nowMs, at] = [monotonicMs(), wallTime()];
     this.ledger.observe((state) =>
       heard.map((alive) => hear(state, alive.node, nowMs, at, this.pace.keep(state, alive))).some((news) => news),
+    );
+  }
+
+  /**
+   * Every report is a sign of life at the moment when it is sent. What the stream brings later says nothing about now,
+   * so this listens like a heartbeat does, and takes nothing from the reports.
+   */
+  @EventPattern<string>('node.*.*', { core: true })
+  reported(@Payload() batch: readonly BusMessage[]): void {
+    const [nowMs, at] = [monotonicMs(), wallTime()];
+    const nodes = new Set(batch.flatMap(({ subject }) => reporterOf(subject) ?? []));
+    this.ledger.observe((state) =>
+      [...nodes].map((node) => hearReport(state, node, nowMs, at)).some((news) => news),
     );
   }
 }
