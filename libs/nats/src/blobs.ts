@@ -51,7 +51,7 @@ export class Blobs {
     return this.get(CONFIGS, configKey(node, hash));
   }
 
-  /** The configs with these names, in the same order; undefined for a missing or malformed one. */
+  /** The configs with these names, in the same order; undefined for one that is missing or does not match its hash. */
   async configs(names: readonly ConfigName[]): Promise<readonly (Config | undefined)[]> {
     const found: (Config | undefined)[] = names.map(() => undefined);
     await pipelined(names.entries(), WIDTH, async ([i, name]) => {
@@ -62,11 +62,14 @@ export class Blobs {
 
   private async readConfig(name: ConfigName): Promise<Config | undefined> {
     const text = await this.config(name.node, name.hash);
-    const config = text === undefined ? undefined : decodeConfig(text);
+    // Anybody with access to the bucket can write there, and what is read once stands in for every node with this hash.
+    const config = text === undefined || sha256(text) !== name.hash ? undefined : decodeConfig(text);
     if (config === undefined) {
       this.logger.warn(
         name,
-        'the config is not in the bucket configs: it was deleted by hand, or because nothing referred to it for days',
+        text === undefined
+          ? 'the config is not in the bucket configs: it was deleted by hand, or because nothing referred to it for days'
+          : 'what is in the bucket configs is not the config with this hash: somebody has changed it',
       );
       return undefined;
     }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { encodeView, type LeaseView, type NodeReport, type StatusView, type Targets } from '#libs/contracts';
 import { natsFixture, until } from '#libs/testing';
 import { Blobs } from './blobs.js';
@@ -168,6 +169,22 @@ describe('what nodes and tools use', () => {
     await until(() => followed.length === 2);
     stop.abort();
     await following;
+  });
+
+  it('a config that is not the one with its hash is not read, and stands in for no other node', async () => {
+    const text = '{"fragments":[]}';
+    const hash = createHash('sha256').update(text).digest('hex');
+    const blobs = new Blobs(bus);
+    const forged = '{"fragments":[{"kind":"File","name":"f","spec":{}}]}';
+    await blobs.putConfigs([
+      { node: 'w-1', hash, text: forged },
+      { node: 'w-2', hash, text },
+    ]);
+    const [first, second] = [
+      await blobs.configs([{ node: 'w-1', hash }]),
+      await blobs.configs([{ node: 'w-2', hash }]),
+    ];
+    expect([first, second]).toEqual([[undefined], [{ fragments: [] }]]);
   });
 
   it('targets come back as they were kept, in pieces that a message can hold', async () => {

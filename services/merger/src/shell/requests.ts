@@ -1,13 +1,4 @@
-import {
-  CHANGES,
-  changeId,
-  changeSequence,
-  decodeConfig,
-  desiredSubject,
-  isChangeId,
-  LEDGER,
-  type Config,
-} from '#libs/contracts';
+import { CHANGES, changeId, changeSequence, desiredSubject, isChangeId, LEDGER } from '#libs/contracts';
 import { answered, refused, type Answer } from '#libs/engine';
 import type { DiffRequest, RetryRequest } from '#libs/manifests';
 import { readView, type Blobs, type Bus } from '#libs/nats';
@@ -18,24 +9,17 @@ export async function diffConfigs(bus: Bus, blobs: Blobs, { node, from, to }: Di
   if (status === undefined && (from === undefined || to === undefined))
     return refused('not-found', `node ${node} not found`);
   const hashes = { from: from ?? status?.hash ?? '', to: to ?? status?.desired ?? '' };
-  const [fromConfig, toConfig] = await Promise.all([
-    readConfig(blobs, node, hashes.from),
-    readConfig(blobs, node, hashes.to),
-  ]);
+  const read = async (hash: string) => (hash === '' ? undefined : (await blobs.configs([{ node, hash }]))[0]);
+  const [fromConfig, toConfig] = await Promise.all([read(hashes.from), read(hashes.to)]);
   if (fromConfig === undefined) return refused('not-found', gone(node, hashes.from));
   if (toConfig === undefined) return refused('not-found', gone(node, hashes.to));
   return answered({ node, ...hashes, fromConfig, toConfig });
 }
 
-async function readConfig(blobs: Blobs, node: string, hash: string): Promise<Config | undefined> {
-  const text = hash === '' ? undefined : await blobs.config(node, hash);
-  return text === undefined ? undefined : decodeConfig(text);
-}
-
 const gone = (node: string, hash: string): string =>
   hash === ''
     ? `node ${node} has no config yet`
-    : `the config ${hash} of ${node} is not in the bucket configs: it was never written, or was deleted because nothing referred to it for days`;
+    : `the config ${hash} of ${node} is not in the bucket configs: it was never written, was deleted because nothing referred to it for days, or does not match its hash`;
 
 /**
  * Publishes the content of a change again, as a new change that names it. Refuses a change that was committed or

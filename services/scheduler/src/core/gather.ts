@@ -34,7 +34,7 @@ function planOf(
     return {
       ok: false,
       only: node,
-      reason: `the config ${to.slice(0, 12)} of ${node} is not in the bucket configs: it was never written, or somebody deleted it`,
+      reason: `the config ${to.slice(0, 12)} of ${node} is not in the bucket configs: it was never written, or somebody deleted or changed it`,
     };
   // The config that a node runs may have been deleted because nothing referred to it: plan as if the node had none.
   const known = before ?? EMPTY_CONFIG;
