@@ -44,6 +44,18 @@ export interface ReportStamp {
   readonly seq: number;
 }
 
+/** How far a report may be above the last incarnation of its node. An applier that starts over takes the next one. */
+export const MOST_INCARNATION_JUMP = 1_000;
+
+/**
+ * Why this report is refused, in words; undefined if it is not. One with a much higher incarnation would make all later
+ * reports of the node's own applier old. `known`: the last incarnation; 0 if there is none.
+ */
+export const refusedJump = ({ node, incarnation }: ReportStamp & { readonly node: string }, known: number) =>
+  incarnation <= known + MOST_INCARNATION_JUMP
+    ? undefined
+    : `incarnation ${incarnation} of ${node} is more than ${MOST_INCARNATION_JUMP} above the last one, ${known}; if it is right, remove the node (sluice remove ${node} --force): its applier then starts over`;
+
 /** Whether report `a` is later. The same incarnation with another nonce is another applier: neither is later. */
 export const isLaterReport = (a: ReportStamp, b: ReportStamp): boolean =>
   a.incarnation > b.incarnation || (a.incarnation === b.incarnation && a.nonce === b.nonce && a.seq > b.seq);

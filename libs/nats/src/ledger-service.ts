@@ -189,9 +189,9 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     });
   }
 
-  /** The same for several, in their order; resolves when all are settled. */
-  async submitAll(inputs: readonly I[]): Promise<void> {
-    await Promise.all(inputs.map((input) => this.submit(input)));
+  /** The same for several, in their order; resolves with their answers when all are settled. */
+  submitAll(inputs: readonly I[]): Promise<readonly (Answer | undefined)[]> {
+    return Promise.all(inputs.map((input) => this.submit(input)));
   }
 
   /** Lets a shell touch what is in memory only; a turn follows if `touch` returns true. */

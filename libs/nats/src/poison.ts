@@ -1,10 +1,11 @@
 import { wallTime, type Logger } from '#libs/process';
 import { WireError } from '#libs/contracts';
+import type { Answer } from '#libs/engine';
 import type { Bus } from './connection.js';
 import type { BusMessage } from './messages.js';
 import { kvSubject, POISON } from './topology.js';
 
-/** Input that could not be read, as it is kept for a person. */
+/** Input that could not be used, as it is kept for a person. */
 export interface PoisonRecord {
   readonly stream: string;
   readonly sequence: number;
@@ -16,7 +17,7 @@ export interface PoisonRecord {
 /** A decoder may quote what it refuses, which may be as large as a message can be. */
 const MOST_REASON = 1_000;
 
-/** Sets aside what cannot be read, so that nothing loops on it and nothing is silently lost. */
+/** Sets aside what cannot be read or is refused, so that nothing loops on it and nothing is silently lost. */
 export class Poison {
   constructor(
     private readonly bus: Bus,
@@ -37,11 +38,23 @@ export class Poison {
     return good;
   }
 
+  /** Sets aside the messages that were refused; `answers` are in the order of the messages. */
+  async refused(
+    stream: string,
+    messages: readonly BusMessage[],
+    answers: readonly (Answer | undefined)[],
+  ): Promise<void> {
+    for (const [i, message] of messages.entries()) {
+      const answer = answers[i];
+      if (answer?.ok === false) await this.setAside(stream, message, answer.message);
+    }
+  }
+
   async setAside(stream: string, message: BusMessage, reason: string): Promise<void> {
     const { sequence, subject } = message;
     this.logger.warn(
       { stream, sequence, subject, reason: reason.slice(0, MOST_REASON) },
-      'set aside: it cannot be decoded',
+      'set aside: it cannot be used',
     );
     const value: PoisonRecord = { stream, sequence, subject, reason: reason.slice(0, MOST_REASON), at: wallTime() };
     // Core NATS has no sequence: the newest of each subject is kept.

@@ -89,6 +89,49 @@ describe('an announcement', () => {
   });
 });
 
+describe('an announcement whose incarnation is far above the last one', () => {
+  const reported = (incarnation: number) =>
+    factOf('node.reported', { node: 'n0', report: 'applied', incarnation, nonce: 9, seq: 1 });
+  const joined = (): Inventory => {
+    const i = new Inventory();
+    i.announces('n0', { seq: 1 });
+    return i;
+  };
+
+  it('is refused with a reason, and the next one counts', () => {
+    const i = joined();
+    expect(i.announces('n0', { incarnation: 1_002, labels: { zone: 'x' } })).toEqual([]);
+    expect(i.answers).toMatchObject([{ ok: false, code: 'bad-incarnation' }]);
+    expect(linesOf(i.announces('n0', { seq: 2, labels: { zone: 'a' } }), 'labels')).toEqual([
+      'node.changed {"zone":"a"}',
+    ]);
+  });
+
+  it('counts where the scheduler has taken other reports in between', () => {
+    const i = joined().given(
+      reported(1_001),
+      factOf('node.lease.settled', {
+        node: 'n0',
+        lease: 'n0-l1',
+        pool: 'default',
+        kind: 'forward',
+        because: 'applied',
+        report: { incarnation: 2_001, nonce: 9, seq: 1, hash: '', verdict: '', bootId: '', reportSequence: 7 },
+      }),
+    );
+    expect(linesOf(i.announces('n0', { incarnation: 2_002, labels: { zone: 'a' } }))).toEqual(['node.changed']);
+  });
+
+  it('and then one from the start count again once the node is removed', () => {
+    const i = joined();
+    i.announces('n0', { incarnation: 1_001, labels: { zone: 'x' } });
+    i.given(reported(1_001));
+    i.asks({ op: 'remove', node: 'n0', force: true, by: 'me', reason: '' });
+    expect(i.announces('n0', { incarnation: 1_001, seq: 9 })).toEqual([]);
+    expect(linesOf(i.announces('n0', { incarnation: 1, seq: 1 }))).toEqual(['node.joined']);
+  });
+});
+
 describe('silence', () => {
   it('is said of a node that was not heard for so long', () => {
     const i = new Inventory();

@@ -26,6 +26,7 @@ import {
   type ViewKey,
 } from '#libs/engine';
 import { sameLabels } from '#libs/manifests';
+import { forgetIncarnation, noteIncarnation, refusedAnnouncement } from './incarnations.js';
 import type { Input, InventoryDraft, Request } from './inputs.js';
 import { bodyOf, compareNodes, emitJoined, isOrphan, isPremature } from './kubernetes.js';
 import { setLabels } from './labels.js';
@@ -47,7 +48,7 @@ export interface Settings {
 /**
  * The inventory tracks which nodes exist. Invariants after each of its batches:
  * 1. a node leaves only if a person or Kubernetes says so; a silent node has not left;
- * 2. an announcement counts only if it is later than the last one, by incarnation and sequence;
+ * 2. an announcement counts only if it is later than the last one, by incarnation and sequence, and not much later;
  * 3. only a copy that has listened long enough itself marks a node as silent;
  * 4. a missing Node object makes a node leave only if it had one, and the API server has answered.
  */
@@ -56,8 +57,8 @@ export function inventoryCore(settings: Settings): Core<State, Input> {
     Object.assign(state, { keepsAnnouncements: settings.kubernetes === true });
   return {
     name: 'inventory',
-    version: 5,
-    migrations: { 3: withoutEmpty, 4: withoutSetLabels },
+    version: 6,
+    migrations: { 3: withoutEmpty, 4: withoutSetLabels, 5: withoutIncarnations },
     reads,
     wantsTargets: false,
     initial: () => ofSettings(new State()),
@@ -67,7 +68,11 @@ export function inventoryCore(settings: Settings): Core<State, Input> {
     takeTouched,
     viewKeys: (state) => [...state.nodes.keys()].map((node) => viewKey('nodes', nodeToken(node))),
     view,
-    dump: (state) => ({ nodes: [...state.nodes.values()], announced: [...state.announced.entries()] }),
+    dump: (state) => ({
+      nodes: [...state.nodes.values()],
+      announced: [...state.announced.entries()],
+      incarnations: [...state.incarnations.entries()],
+    }),
     load: (dumped) => ofSettings(loaded(dumped as Snapshot)),
   };
 }
@@ -113,7 +118,8 @@ const FACTS: FactTable<State> = {
     }),
   'node.left': (state, { node, at: since, because }) => {
     state.heardAgain.delete(node);
-    patch(state, node, { state: 'gone', since, because, unavailable: undefined, uid: undefined });
+    const stamp = because === 'removed' && forgetIncarnation(state, node) ? { stamp: NO_STAMP } : {};
+    patch(state, node, { state: 'gone', since, because, unavailable: undefined, uid: undefined, ...stamp });
   },
   'node.unavailable': (state, { node, because, uid }) => patch(state, node, { unavailable: because, uid }),
   'node.available': (state, { node, uid }) => patch(state, node, { unavailable: undefined, uid }),
@@ -127,13 +133,17 @@ const FACTS: FactTable<State> = {
     state.heardAgain.delete(node);
     patch(state, node, { state: 'ready', since, because: undefined });
   },
-  'node.reported': (state, { node, report, incarnation, nonce, seq }) => {
+  'node.reported': (state, fact) => {
+    const { node, report, incarnation, nonce, seq } = fact;
     if (report === 'announced') state.announced.set(node, { incarnation, nonce, seq });
+    noteIncarnation(state, fact);
   },
+  'node.lease.settled': noteIncarnation,
 };
 
 const { reads, evolve } = folding(FACTS);
 
+const NO_STAMP: ReportStamp = { incarnation: 0, nonce: 0, seq: 0 };
 const JOINED = { state: 'ready', because: undefined, unavailable: undefined, uid: undefined } as const;
 
 function announcedBy(fact: FactOf<'node.joined' | 'node.changed'>) {
@@ -158,8 +168,11 @@ function decide(state: State, inputs: readonly Input[], now: Now, settings: Sett
   const decision = decided<State, Input, never>(state, now, evolve, (draft) => {
     for (const input of inputs) {
       if (draft.full) draft.held.add(input);
-      else if (input.type === 'announced') announced(draft, input.report);
-      else draft.answers.set(input, answer(draft, input.request));
+      else if (input.type === 'announced') {
+        const refusal = refusedAnnouncement(draft.state, input.report);
+        if (refusal === undefined) announced(draft, input.report);
+        else draft.answers.set(input, refused('bad-incarnation', refusal));
+      } else draft.answers.set(input, answer(draft, input.request));
     }
     compared = compareNodes(draft, announced);
     silence = sweep(draft, settings);
@@ -314,6 +327,7 @@ function nodeView(node: NodeState | undefined): Omit<NodeView, 'ledger'> | undef
 interface Snapshot {
   readonly nodes: readonly NodeState[];
   readonly announced: readonly (readonly [string, ReportStamp])[];
+  readonly incarnations: readonly (readonly [string, number])[];
 }
 
 /** Version 3 wrote '' for what is absent. */
@@ -330,8 +344,12 @@ function withoutSetLabels(dumped: unknown): unknown {
   return { nodes: nodes.map((node) => ({ ...node, setLabels: {}, hiddenLabels: {} })), announced };
 }
 
-function loaded({ nodes, announced }: Snapshot): State {
+/** Version 5 did not record incarnations. */
+const withoutIncarnations = (dumped: unknown): unknown => ({ ...(dumped as Snapshot), incarnations: [] });
+
+function loaded({ nodes, announced, incarnations }: Snapshot): State {
   const state = new State();
+  for (const [node, incarnation] of incarnations) state.incarnations.set(node, incarnation);
   for (const [node, stamp] of announced) state.announced.set(node, stamp);
   for (const node of nodes) put(state, node);
   state.touched.clear();

@@ -1,5 +1,6 @@
 import { cordonAnnotationOf, isLaterReport, type NodeReport } from '#libs/contracts';
 import { sameLabels } from '#libs/manifests';
+import { refusedAnnouncement } from './incarnations.js';
 import type { InventoryDraft } from './inputs.js';
 import { labelFields, labelSources, relabel, type LabelSources } from './labels.js';
 import type { KubernetesNode, Labels, State } from './state.js';
@@ -100,6 +101,7 @@ export function forgetNodes(state: State): false {
  */
 export function noteAnnounced(state: State, reports: readonly NodeReport[]): boolean {
   for (const report of state.keepsAnnouncements ? reports : []) {
+    if (refusedAnnouncement(state, report) !== undefined) continue;
     const before = state.announcements.get(report.node);
     if (before === undefined || isLaterReport(report, before)) state.announcements.set(report.node, report);
   }

@@ -40,6 +40,8 @@ export class State {
   readonly nodes = new Table<string, NodeState>(this.undo);
   /** The latest announcement of each node that the scheduler has recorded, even if it contained nothing new. */
   readonly announced = new Table<string, ReportStamp>(this.undo);
+  /** The highest incarnation of each node that the scheduler has recorded, in any report. */
+  readonly incarnations = new Table<string, number>(this.undo);
   // ---- memory of this copy, not part of the fold ----
   /** When this copy last heard a node, RFC 3339, for people; undefined if unknown. */
   readonly heardAt = new Map<string, string | undefined>();
@@ -60,14 +62,14 @@ export class State {
   readonly memo = new Memo(this.undo);
 }
 
-/** Avoids checks that would find nothing. No answer depends on it. */
-class Memo {
 interface KubernetesNodes {
   nodes: Map<string, KubernetesNode> | undefined;
   /** The Node objects of what seems to be another cluster, kept up to date like `nodes`. */
   ignored: Map<string, KubernetesNode> | undefined;
 }
 
+/** Avoids checks that would find nothing. No answer depends on it. */
+class Memo {
   /** Nodes that may differ from their Node objects. */
   readonly toCompare: Table<string, true>;
   /** When the next node can become silent, monotonic; undefined if unknown. */

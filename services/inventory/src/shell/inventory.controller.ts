@@ -21,9 +21,18 @@ export class InventoryController {
     deliver: 'last-per-subject',
   })
   async announced(@Payload() batch: readonly BusMessage[]): Promise<void> {
-    const reports = await this.poison.decoded(REPORTS, batch, ({ subject, text }) => decodeReport(subject, text));
+    const decoded = await this.poison.decoded(REPORTS, batch, (message) => ({
+      message,
+      report: decodeReport(message.subject, message.text),
+    }));
+    const reports = decoded.map(({ report }) => report);
     this.ledger.observe((state) => noteAnnounced(state, reports));
-    await this.ledger.submitAll(reports.map((report) => ({ type: 'announced', report })));
+    const answers = await this.ledger.submitAll(reports.map((report) => ({ type: 'announced', report })));
+    await this.poison.refused(
+      REPORTS,
+      decoded.map(({ message }) => message),
+      answers,
+    );
   }
 
   /** Heartbeats are no facts: they are noted in memory, and decide only when a silent node is among them. */
@@ -44,8 +53,6 @@ export class InventoryController {
   reported(@Payload() batch: readonly BusMessage[]): void {
     const [nowMs, at] = [monotonicMs(), wallTime()];
     const nodes = new Set(batch.flatMap(({ subject }) => reporterOf(subject) ?? []));
-    this.ledger.observe((state) =>
-      [...nodes].map((node) => hearReport(state, node, nowMs, at)).some((news) => news),
-    );
+    this.ledger.observe((state) => [...nodes].map((node) => hearReport(state, node, nowMs, at)).some((news) => news));
   }
 }

@@ -111,6 +111,8 @@ export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> 
         ? { ...lease, drift: { differences: lease['drift'], overwrite: true } }
         : lease,
   })),
+  // Version 14 kept the incarnations of removed nodes.
+  14: (dumped) => dumped,
 };
 
 const withoutEmpty = (row: Row, fields: readonly string[]): Row =>

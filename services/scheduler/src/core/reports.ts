@@ -1,4 +1,4 @@
-import { isLaterReport, type LeaseEndReason, type NodeReport, type TakenReport } from '#libs/contracts';
+import { isLaterReport, refusedJump, type LeaseEndReason, type NodeReport, type TakenReport } from '#libs/contracts';
 import type { SchedulerDraft } from './draft.js';
 import { settleLease } from './leases.js';
 import type { Lease } from './lease.js';
@@ -7,23 +7,27 @@ import { nodeOf } from './state.js';
 /**
  * Handles a report. If it names the lease that the node is applying, it settles that lease. A report for an ended lease
  * settles nothing, but shows which config the node has. A report that is older than the last one changes nothing.
+ * Returns why the report is refused; undefined if it is not.
  */
-export function takeReport(draft: SchedulerDraft, sequence: number, report: NodeReport): void {
-  if (report.kind === 'progress') return;
+export function takeReport(draft: SchedulerDraft, sequence: number, report: NodeReport): string | undefined {
+  if (report.kind === 'progress') return undefined;
   const node = nodeOf(draft.state, report.node);
-  if (node.report !== undefined && !isLaterReport(report, node.report)) return;
+  if (node.report !== undefined && !isLaterReport(report, node.report)) return undefined;
+  const refusal = refusedJump(report, node.report?.incarnation ?? 0);
+  if (refusal !== undefined) return refusal;
   const lease = node.lease;
   const verdict = lease?.id === report.lease && lease.phase === 'applying' ? becauseOf(report, lease) : undefined;
   const restored = report.verdict === 'applied' || report.verdict === '' || report.restored;
   // A report that only ends its lease becomes part of `node.lease.settled`. Any other report is a fact of its own.
   const isPart = verdict !== undefined && report.kind === report.verdict;
   if (!isPart) draft.emit({ type: 'node.reported', ...contentOf(report), restored, reportSequence: sequence });
-  if (lease === undefined || verdict === undefined) return;
+  if (lease === undefined || verdict === undefined) return undefined;
   settleLease(draft, report.node, lease, {
     ...verdict,
     restored,
     ...(isPart ? { report: partOf(sequence, report, lease.hash, verdict.because, node.report?.bootId) } : {}),
   });
+  return undefined;
 }
 
 const contentOf = ({

@@ -1,5 +1,5 @@
 import { nodeOfToken, type NewFact } from '#libs/contracts';
-import { decided, folding, takeTouched, type Core, type Decision, type Now } from '#libs/engine';
+import { decided, folding, refused, takeTouched, type Core, type Decision, type Now } from '#libs/engine';
 import type { SchedulerDraft } from './draft.js';
 import { dump, load, MIGRATIONS } from './dump.js';
 import { CHANGE_FACTS } from './fold/changes.js';
@@ -29,7 +29,7 @@ const { reads, evolve } = folding<State>({ ...CHANGE_FACTS, ...NODE_FACTS, ...LE
  */
 export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
   name: 'scheduler',
-  version: 14,
+  version: 15,
   migrations: MIGRATIONS,
   reads,
   wantsTargets: true,
@@ -90,7 +90,9 @@ function decide(
 function takeInputs(draft: SchedulerDraft, inputs: readonly Input[]): void {
   for (const input of inputs) {
     if (draft.full) draft.held.add(input);
-    else if (input.type === 'report') takeReport(draft, input.sequence, input.report);
-    else draft.answers.set(input, answerRequest(draft, input.request));
+    else if (input.type === 'report') {
+      const refusal = takeReport(draft, input.sequence, input.report);
+      if (refusal !== undefined) draft.answers.set(input, refused('bad-incarnation', refusal));
+    } else draft.answers.set(input, answerRequest(draft, input.request));
   }
 }

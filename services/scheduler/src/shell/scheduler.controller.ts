@@ -14,10 +14,17 @@ export class SchedulerController {
 
   @EventPattern<string>('node.*.*', { stream: REPORTS, filters: [], from: 'cursor' })
   async reports(@Payload() batch: readonly BusMessage[]): Promise<void> {
-    const reports = await this.poison.decoded(REPORTS, batch, ({ subject, text, sequence }) => ({
-      sequence,
-      report: decodeReport(subject, text),
+    const reports = await this.poison.decoded(REPORTS, batch, (message) => ({
+      message,
+      report: decodeReport(message.subject, message.text),
     }));
-    await this.ledger.submitAll(reports.map((report) => ({ type: 'report', ...report })));
+    const answers = await this.ledger.submitAll(
+      reports.map(({ message: { sequence }, report }) => ({ type: 'report', sequence, report })),
+    );
+    await this.poison.refused(
+      REPORTS,
+      reports.map(({ message }) => message),
+      answers,
+    );
   }
 }

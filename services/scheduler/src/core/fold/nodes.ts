@@ -1,5 +1,5 @@
 import type { Entry, FactTable } from '#libs/engine';
-import type { FactOf, takenReport } from '#libs/contracts';
+import { MOST_INCARNATION_JUMP, type FactOf, type takenReport } from '#libs/contracts';
 import { sameLabels } from '#libs/manifests';
 import { assignPool, putNode, reassignShared } from '../indexes.js';
 import { isOpen } from '../lease.js';
@@ -24,12 +24,13 @@ const LEFT = {
 export const NODE_FACTS: FactTable<State> = {
   'node.joined': present,
   'node.changed': present,
-  'node.left': (state, { node: name }, { sequence }) => {
+  'node.left': (state, { node: name, because }, { sequence }) => {
     outdate(state, name);
     // If it comes back, it joins as a new node and is no longer a target of this rollout.
     const { change } = nodeOf(state, name);
     if (change !== undefined) patchTarget(state, change, name, { left: true });
-    putNode(state, assignPool(state, { ...nodeOf(state, name), ...LEFT }), sequence);
+    const left = { ...nodeOf(state, name), ...LEFT };
+    putNode(state, assignPool(state, because === 'removed' ? withoutIncarnation(left) : left), sequence);
     reassignShared(state, sequence);
     stopStalling(state, name);
   },
@@ -69,6 +70,15 @@ export const NODE_FACTS: FactTable<State> = {
       lease.phase === 'uncordoning' ? { ...lease, phase: 'uncordoned' } : undefined,
     ),
 };
+
+/**
+ * A removed node counts its incarnations from 0 again. Low ones stay, because they leave room enough, and then no late
+ * report of before counts as new.
+ */
+const withoutIncarnation = (node: NodeState): NodeState =>
+  node.report === undefined || node.report.incarnation <= MOST_INCARNATION_JUMP
+    ? node
+    : { ...node, report: { ...node.report, incarnation: 0, nonce: 0, seq: 0 } };
 
 /** Nobody waits for the node's report any more. Its unit may become free later. */
 function stopStalling(state: State, name: string): void {
