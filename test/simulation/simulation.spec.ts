@@ -64,6 +64,26 @@ const PLANS_ONCE_FAILED: readonly Plan[] = [
     kubernetes: true,
     actors: actorsOf('slow-steps,meddling-people:1,unready-nodes:1+2+3'),
   },
+  {
+    seed: 70_849,
+    nodes: 5,
+    copies: 1,
+    minutes: 6,
+    patient: false,
+    kubernetes: true,
+    actors: actorsOf(
+      'late-views,slow-steps,bus-away:0,lost-answers,other-machines:5,killed-nodes:3,torn-journals:9,late-reports',
+    ),
+  },
+  {
+    seed: 221,
+    nodes: 4,
+    copies: 1,
+    minutes: 6,
+    patient: false,
+    kubernetes: true,
+    actors: actorsOf('steering:1,bus-away:0,other-machines:5,killed-starts:12,unready-nodes:4+7+8'),
+  },
 ];
 const SEEDS = Number(process.env['SLUICE_SIM_SEEDS'] ?? 2_000);
 const FROM = 10_000;

@@ -1,5 +1,4 @@
 import type { Action } from '#libs/contracts';
-import { takeReports } from '../testing/memory-node.js';
 import { ABLE, Bench, file, hash, probe, SELF } from './applier.fixture.js';
 
 const A = hash('a');
@@ -228,7 +227,7 @@ describe('an action that fails or hangs, where the machine can be restarted, but
     const begunMs = bench.nowMs;
     while (bench.bus.status?.lease !== 'l2') {
       bench.step();
-      takeReports(bench.bus);
+      bench.takeReports();
     }
     expect(hung.length).toBe(2);
     expect(bench.nowMs - begunMs).toBeLessThan(60_000);
@@ -255,7 +254,7 @@ describe('an action that fails or hangs, where the machine can be restarted, but
     bench.steps.length = 0;
     while (bench.boots === 1 && bench.last?.lease !== 'l3') {
       bench.step();
-      takeReports(bench.bus);
+      bench.takeReports();
     }
     // Either its unit was put right by a restart of the machine, or it does not say that it is whole.
     expect(bench.last?.lease !== 'l3' || !bench.last.restored).toBe(true);

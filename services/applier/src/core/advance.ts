@@ -19,6 +19,7 @@ import {
   nextNonce,
   progressed,
   remember,
+  shown,
   START,
   VIEW_LAG_MS,
   type Preparation,
@@ -283,12 +284,8 @@ function driftChecked(state: State, differences: readonly Difference[], nowMs: n
 function statusRead(state: State, status: StatusView | undefined, nowMs: number): State {
   const { value, next } = draw(state.memory.chance);
   const statusDueMs = nowMs + state.settings.readEveryMs * STATUS_READS_SELDOMER * (0.75 + value / 2);
-  return remember(state, {
-    chance: next,
-    status: newer(state.memory.status, status),
-    statusReadMs: nowMs,
-    statusDueMs,
-  });
+  const read = { chance: next, status: newer(state.memory.status, status), statusReadMs: nowMs, statusDueMs };
+  return shown(remember(state, read), nowMs);
 }
 
 function leaseRead(state: State, lease: LeaseView | undefined, nowMs: number): State {

@@ -1,6 +1,6 @@
 import type { Config } from '#libs/contracts';
 import { EMPTY, lease, MEMORY_KINDS, MemoryNode, newBus, takeReports, type MemoryBus } from '../testing/memory-node.js';
-import { advance, nextStep, start, type Hang, type Self, type Settings, type State, type Step } from './index.js';
+import { advance, hear, nextStep, start, type Hang, type Self, type Settings, type State, type Step } from './index.js';
 
 export const SETTINGS = { kinds: MEMORY_KINDS, emptyHash: EMPTY, readEveryMs: 60_000, driftCheckMs: 60_000 };
 export const ABLE = ['kind:File', 'action:restart', 'action:reload', 'action:daemon-reload', 'action:reboot'];
@@ -68,7 +68,7 @@ export class Bench {
   settle(limit = 500): void {
     for (let i = 0; i < limit; i++) {
       if (this.step().do === 'wait') return;
-      takeReports(this.bus);
+      this.takeReports();
     }
     throw new Error(
       `still busy after ${limit} steps: ${this.steps
@@ -83,13 +83,23 @@ export class Bench {
     const endMs = this.nowMs + ms;
     for (let i = 0; i < 10_000 && this.nowMs < endMs; i++) {
       const step = this.step();
-      takeReports(this.bus);
+      this.takeReports();
       if (step.do === 'wait') this.nowMs = Math.max(this.nowMs + 1, Math.min(endMs, step.untilMs));
     }
   }
 
+  /** Takes the reports as a scheduler does, and pushes the new status. */
+  takeReports(): void {
+    const { status: before, up } = this.bus;
+    takeReports(this.bus);
+    const { status } = this.bus;
+    if (up && status !== undefined && status !== before)
+      this.state = hear(this.state, { heard: 'status', status }, this.nowMs);
+  }
+
   grant(part: Parameters<typeof lease>[0]): void {
-    this.bus.lease = lease(part);
+    const { lease: before, status } = this.bus;
+    this.bus.lease = lease({ ledger: Math.max(before?.ledger ?? 0, status?.ledger ?? 0) + 1, ...part });
     this.state = { ...this.state, memory: { ...this.state.memory, leaseDueMs: this.nowMs } };
   }
 

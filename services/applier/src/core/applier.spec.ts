@@ -1,5 +1,5 @@
-import type { LeaseView } from '#libs/contracts';
-import { EMPTY, takeReports } from '../testing/memory-node.js';
+import { isLaterReport, type LeaseView } from '#libs/contracts';
+import { EMPTY } from '../testing/memory-node.js';
 import { Bench, file, hash, probe } from './applier.fixture.js';
 import { advance, hear, nextStep } from './index.js';
 
@@ -120,7 +120,7 @@ describe('an applier that is granted a lease', () => {
     expect(repeated.length).toBeGreaterThan(3);
     expect(new Set(repeated.map(({ lease }) => lease))).toEqual(new Set(['l1']));
     expect(bench.steps.filter((step) => step.do === 'check')).toHaveLength(1);
-    takeReports(bench.bus);
+    bench.takeReports();
     bench.bus.lease = { ...bench.bus.lease!, phase: 'applying' }; // taken, and yet open
     bench.pass(200_000);
     expect(bench.last).toMatchObject({ kind: 'announced', lease: 'l1', verdict: 'invalid' });
@@ -180,6 +180,76 @@ describe('an applier that is granted a lease', () => {
     bench.settle();
     expect(bench.last).toMatchObject({ verdict, hash: whole ? A : EMPTY, bootId: 'boot-2' });
     expect(bench.machine.files.size).toBe(whole ? 2 : 0);
+  });
+});
+
+describe('a lease that was granted before', () => {
+  it('begins only when the status shows a report of this boot', () => {
+    const bench = new Bench();
+    bench.config('a', [file('/f', 'x')]);
+    bench.grant({ hash: A });
+    for (let i = 0; i < 50; i++) bench.step();
+    expect(bench.machine.files.size).toBe(0);
+    bench.grant({ hash: A, ledger: 9 });
+    bench.settle();
+    expect(bench.last).toMatchObject({ verdict: 'applied', lease: 'l1', hash: A });
+  });
+
+  it('is given back by a machine that has restarted since, which may have an older disk', () => {
+    const bench = on('a', file('/f', 'x'));
+    const disk = bench.machine.journal;
+    bench.grant({ hash: A });
+    bench.settle();
+    expect(bench.bus.reports.map(({ seq }) => seq)).toEqual([1, 2]);
+    // The report on the lease is late: its view and the status show nothing of it.
+    const late = bench.last!;
+    bench.machine.journal = disk;
+    bench.machine.files.clear();
+    bench.bus.status = { ...bench.bus.status!, ledger: 5, seq: 1, lease: '', verdict: '', hash: EMPTY };
+    bench.bus.lease = { ...bench.bus.lease!, ledger: 4, phase: 'applying', because: '' };
+    bench.bus.reports.length = 0;
+    bench.reboot();
+    bench.settle();
+    expect(bench.bus.reports.map(({ kind, verdict, lease }) => [kind, verdict, lease])).toEqual([
+      ['announced', '', ''],
+      ['announced', 'refused', 'l1'],
+    ]);
+    expect(bench.machine.files.size).toBe(0);
+    expect(isLaterReport(late, bench.bus.reports[0]!)).toBe(false);
+  });
+
+  it('goes on when only the applier was killed', () => {
+    const bench = on('a', file('/f', 'x'));
+    bench.grant({ hash: A });
+    while (bench.step().do !== 'check');
+    bench.restart();
+    bench.settle();
+    expect(bench.last).toMatchObject({ verdict: 'applied', lease: 'l1', hash: A });
+  });
+
+  it('and is written again behind a later one is not begun', () => {
+    const bench = on('a', file('/f', 'x'));
+    bench.config('b', []);
+    bench.grant({ hash: A, ledger: 5 });
+    bench.settle();
+    bench.grant({ lease: 'l2', hash: EMPTY, from: A, ledger: 8 });
+    bench.settle();
+    expect(bench.last).toMatchObject({ verdict: 'applied', lease: 'l2', hash: EMPTY });
+    bench.restart();
+    bench.settle();
+    bench.bus.status = { ...bench.bus.status!, ledger: 9 };
+    bench.state = hear(bench.state, { heard: 'status', status: bench.bus.status }, bench.nowMs);
+    const count = bench.bus.reports.length;
+    bench.grant({ lease: 'l1', hash: A, ledger: 5 });
+    bench.pass(600_000);
+    expect(bench.bus.reports).toHaveLength(count);
+    expect(bench.machine.files.size).toBe(0);
+    // The ledger was restored from a backup: its sequences start over from there.
+    bench.bus.status = { ...bench.bus.status!, ledger: 3 };
+    bench.state = hear(bench.state, { heard: 'connected' }, bench.nowMs);
+    bench.grant({ lease: 'l7', hash: A, ledger: 4 });
+    bench.settle();
+    expect(bench.last).toMatchObject({ verdict: 'applied', lease: 'l7', hash: A });
   });
 });
 
@@ -244,6 +314,20 @@ describe('the incarnation', () => {
     lost.bus.status = { ...status, incarnation: 41 };
     lost.settle();
     expect(lost.last).toMatchObject({ incarnation: 42, lease: '', verdict: '' });
+  });
+
+  it('starts over when the services count from 0 again, and would refuse it', () => {
+    const bench = on('a');
+    const status = bench.bus.status!;
+    bench.bus.status = { ...status, incarnation: 1_007, ledger: status.ledger + 1 };
+    bench.restart();
+    bench.settle();
+    expect(bench.last).toMatchObject({ incarnation: 1_008 });
+    bench.bus.reports.length = 0;
+    bench.bus.status = { ...bench.bus.status, incarnation: 0, nonce: 0, seq: 0, ledger: 90 };
+    bench.restart();
+    bench.settle();
+    expect(bench.last).toMatchObject({ kind: 'announced', incarnation: 1, seq: 1 });
   });
 
   it('is not changed at wire speed by two that fight', () => {

@@ -1,4 +1,4 @@
-import { NO_SPACE, takeReports } from '../testing/memory-node.js';
+import { NO_SPACE } from '../testing/memory-node.js';
 import { Bench, file, hash, probe } from './applier.fixture.js';
 
 const A = hash('a');
@@ -114,7 +114,7 @@ function failsAt(bench: Bench, nth: number, forMs: number): void {
     const isWrite = step.do === 'write-journal' && (bench.machine.journal !== before || bench.machine.isFull);
     if (step.do === 'wait') bench.nowMs = step.untilMs;
     if (isWrite) writes += 1;
-    takeReports(bench.bus);
+    bench.takeReports();
   }
   bench.pass(forMs);
 }

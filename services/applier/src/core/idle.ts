@@ -1,8 +1,9 @@
 import { leaseDemand } from './leases.js';
+import { nameOf } from './journal.js';
 import { itemStep, type Step } from './ports.js';
 import { forgottenOf, stillManaged, wayTo } from './plan.js';
 import { undone } from './preparation.js';
-import { announce, drifted, mended, reborn, remade } from './reports.js';
+import { announce, drifted, isTooHigh, mended, reborn, remade } from './reports.js';
 import { hasForgotten, inHand, isShown, type State } from './state.js';
 import { mendingStep, needsReboot, whatIsWrong } from './rollback.js';
 
@@ -99,12 +100,20 @@ function leaseStep(state: State, nowMs: number): Step | undefined {
   const { journal, memory } = state;
   const { lease } = memory;
   if (lease === undefined) return undefined;
-  const named = { lease: lease.lease, change: lease.change, pool: lease.pool, verdict: 'refused' } as const;
+  const named = { ...nameOf(lease), verdict: 'refused' } as const;
   switch (leaseDemand(state, lease)) {
     case 'stale':
       return {
         do: 'write-journal',
         journal: undone(state, { ...named, reason: `planned from ${lease.from}, but the node has ${journal.inForce}` }),
+      };
+    case 'early':
+      return {
+        do: 'write-journal',
+        journal: undone(state, {
+          ...named,
+          reason: 'nothing was started: it was granted before the machine restarted',
+        }),
       };
     case 'ended':
       return {
@@ -122,8 +131,12 @@ function leaseStep(state: State, nowMs: number): Step | undefined {
 }
 
 /** Whether the status shows another incarnation of this node, or reports that this journal does not have. */
-function isOutdated({ journal, memory: { status } }: State): boolean {
-  if (journal.incarnation === 0) return true;
+function isOutdated(state: State): boolean {
+  const {
+    journal,
+    memory: { status },
+  } = state;
+  if (journal.incarnation === 0 || isTooHigh(state)) return true;
   if (status === undefined || status.incarnation < journal.incarnation) return false;
   return status.incarnation > journal.incarnation || status.nonce !== journal.nonce || status.seq > journal.seq;
 }

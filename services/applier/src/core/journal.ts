@@ -32,11 +32,17 @@ export interface Journal {
 /** A report without its time, which is added each time it is sent. */
 export type OwnReport = Omit<NodeReport, 'at'>;
 
-/** The lease that was last finished, undone or refused. It never starts again. */
-export interface LeaseResult {
+/** What a lease is called, and where it was read. */
+export interface LeaseName {
   readonly lease: string;
   readonly change: string;
   readonly pool: string;
+  /** The ledger sequence that its view showed; undefined in journals of earlier releases. */
+  readonly ledger?: number | undefined;
+}
+
+/** The lease that was last finished, undone or refused. It never starts again. */
+export interface LeaseResult extends LeaseName {
   readonly verdict: Exclude<Verdict, ''>;
   readonly reason: string;
   /**
@@ -73,10 +79,7 @@ export interface RebootRequest {
 
 export type Work = ForwardWork | ConfirmationWork | RollbackWork;
 
-interface Intent {
-  readonly lease: string;
-  readonly change: string;
-  readonly pool: string;
+interface Intent extends LeaseName {
   readonly kind: LeaseKind;
   readonly from: string;
   readonly to: string;
@@ -171,6 +174,8 @@ export function newJournal(node: string, emptyHash: string): Journal {
 const FORWARD_SHARE = 2 / 3;
 export const rollBackAt = (readMs: number, applyMs: number): number => readMs + applyMs * FORWARD_SHARE;
 
+export const nameOf = ({ lease, change, pool, ledger }: LeaseName): LeaseName => ({ lease, change, pool, ledger });
+
 /** The intent to carry out a lease. */
 export function forward(
   lease: LeaseView,
@@ -180,9 +185,7 @@ export function forward(
 ): ForwardWork {
   return {
     phase: 'forward',
-    lease: lease.lease,
-    change: lease.change,
-    pool: lease.pool,
+    ...nameOf(lease),
     kind: lease.kind,
     from: lease.from,
     to: lease.hash,

@@ -1,5 +1,4 @@
 import type { Action } from '#libs/contracts';
-import { takeReports } from '../testing/memory-node.js';
 import { ABLE, Bench, file, hash, probe, SELF } from './applier.fixture.js';
 import { draw } from './chance.js';
 
@@ -54,7 +53,7 @@ function scene(chance: () => number): { readonly bench: Bench; readonly actions:
   if (chance() < 0.4)
     bench.machine.refusesAction = () => (chance() < 0.6 ? { fault: 'node', reason: 'it hangs' } : undefined);
   if (chance() < 0.3) bench.machine.unitFails = () => bench.machine.running.get('/d') === 'new';
-  bench.grant({ lease: 'l2', hash: B, from: A, ledger: 9, actions });
+  bench.grant({ lease: 'l2', hash: B, from: A, ledger: 9_000, actions });
   return { bench, actions };
 }
 
@@ -70,7 +69,7 @@ function storm(bench: Bench, chance: () => number): void {
     else if (luck < 0.25) bench.machine.isFull = !bench.machine.isFull;
     const step = bench.step();
     if (step.do === 'wait') bench.nowMs = Math.max(bench.nowMs + 1, step.untilMs);
-    if (chance() < 0.5) takeReports(bench.bus);
+    if (chance() < 0.5) bench.takeReports();
   }
   bench.bus.up = true;
   bench.hangs = false;

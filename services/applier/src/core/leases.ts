@@ -5,11 +5,12 @@ import type { State } from './state.js';
  * What a lease, as read from the leader, asks of this applier:
  * - `begin` it;
  * - `stale`: it was planned from another hash than the one in force, nothing is done;
+ * - `early`: it was granted before this boot of the machine was known, nothing is done;
  * - `ended` before it was begun: it is never begun, and that is said;
  * - `again`: it was dealt with, and its keeper does not know;
  * - nothing.
  */
-export type LeaseDemand = 'begin' | 'stale' | 'ended' | 'again' | 'nothing';
+export type LeaseDemand = 'begin' | 'stale' | 'early' | 'ended' | 'again' | 'nothing';
 
 export function leaseDemand(state: State, lease: LeaseView | undefined): LeaseDemand {
   const { journal, memory } = state;
@@ -19,7 +20,18 @@ export function leaseDemand(state: State, lease: LeaseView | undefined): LeaseDe
   if (lease.lease === journal.lastDealt?.lease) {
     return ready || (ended && memory.status?.lease !== lease.lease) ? 'again' : 'nothing';
   }
+  if (isReplayed(state, lease)) return 'nothing';
   if (ended) return 'ended';
-  if (!ready) return 'nothing';
+  if (!ready || memory.leasesFrom === undefined) return 'nothing';
+  if (lease.ledger < memory.leasesFrom) return 'early';
   return lease.from === journal.inForce ? 'begin' : 'stale';
+}
+
+/**
+ * Whether the lease is older than the last one that this node dealt with: somebody has written an old value again. A
+ * ledger that is behind that lease was started over or restored, so its sequences cannot be compared.
+ */
+function isReplayed({ journal, memory }: State, { ledger }: LeaseView): boolean {
+  const lastLedger = journal.lastDealt?.ledger ?? 0;
+  return ledger <= lastLedger && (memory.status?.ledger ?? 0) >= lastLedger;
 }

@@ -1,6 +1,6 @@
 import { mayRestart } from './actions.js';
 import { driftToReport, replacedItems } from './drift.js';
-import { forward, rollBackAt, type LeaseResult, type Failure, type Journal } from './journal.js';
+import { forward, nameOf, rollBackAt, type LeaseResult, type Failure, type Journal } from './journal.js';
 import { claimedTwice, inOrder, probesOf, wayTo } from './plan.js';
 import { guardStep, type Step } from './ports.js';
 import { deal } from './reports.js';
@@ -76,19 +76,13 @@ function giveUp(state: State, begun: Preparation, failure: Failure): Step {
   const verdict = failure.fault === 'content' ? 'invalid' : 'failed';
   return {
     do: 'write-journal',
-    journal: undone(state, {
-      lease: lease.lease,
-      change: lease.change,
-      pool: lease.pool,
-      verdict,
-      reason: failure.reason,
-    }),
+    journal: undone(state, { ...nameOf(lease), verdict, reason: failure.reason }),
   };
 }
 
 /** Nothing was changed. One report lists the drift and gives the lease back, so that the next is planned for it. */
 function planAgain(state: State, { lease }: Preparation, drift: readonly string[]): Step {
-  const dealt = { lease: lease.lease, change: lease.change, pool: lease.pool, verdict: 'refused' } as const;
+  const dealt = { ...nameOf(lease), verdict: 'refused' } as const;
   const reason =
     drift.length === 0
       ? 'nothing was started: nothing on the node has drifted any more'

@@ -1,5 +1,12 @@
-import { CUT, restOfDrift, type ReportKind, type Verdict } from '#libs/contracts';
-import type { LeaseResult, Journal, Originals, PendingActions, OwnReport } from './journal.js';
+import { CUT, MOST_INCARNATION_JUMP, restOfDrift, type ReportKind, type Verdict } from '#libs/contracts';
+import {
+  nameOf,
+  type LeaseResult,
+  type Journal,
+  type Originals,
+  type PendingActions,
+  type OwnReport,
+} from './journal.js';
 import { nextNonce, type State } from './state.js';
 
 /** The extra fields of a report. */
@@ -26,7 +33,7 @@ const KIND_OF: Readonly<Record<Exclude<Verdict, ''>, ReportKind>> = {
 
 /** The journal after a lease: one write ends the work and creates the report. */
 export function deal(state: State, ending: LeaseEnd): Journal {
-  const { lease, change, pool, verdict, reason, inForce, sound, originals, escalated } = ending;
+  const { verdict, reason, inForce, sound, originals, escalated } = ending;
   const journal: Journal = {
     ...state.journal,
     inForce,
@@ -35,7 +42,7 @@ export function deal(state: State, ending: LeaseEnd): Journal {
     outstanding: ending.outstanding,
     madeIn: state.memory.bootId,
     work: undefined,
-    lastDealt: { lease, change, pool, verdict, reason, ...(escalated === undefined ? {} : { escalated }) },
+    lastDealt: { ...nameOf(ending), verdict, reason, ...(escalated === undefined ? {} : { escalated }) },
   };
   return withReport(state, journal, ending.kind ?? KIND_OF[verdict], ending.extra);
 }
@@ -60,17 +67,29 @@ export function remade(state: State, wrong: boolean): Journal {
   return wrong ? withReport(state, { ...journal, sound: false }, 'announced', {}) : journal;
 }
 
+/** Whether the services would refuse this incarnation: the node was removed, or the ledger is another. */
+export const isTooHigh = ({ journal, memory }: State): boolean =>
+  journal.incarnation > (memory.status?.incarnation ?? 0) + MOST_INCARNATION_JUMP;
+
 /** The journal with an incarnation above every known one. */
 export function reborn(state: State): Journal {
   const { journal, memory } = state;
-  const incarnation = Math.max(memory.status?.incarnation ?? 0, journal.incarnation) + 1;
+  const known = memory.status?.incarnation ?? 0;
+  const incarnation = (isTooHigh(state) ? known : Math.max(known, journal.incarnation)) + 1;
   const nonce = memory.nonce === journal.nonce ? nextNonce(memory.nonce) : memory.nonce;
   return withReport(state, { ...journal, incarnation, nonce, seq: 0 }, 'announced', {});
 }
 
+/**
+ * The first report after a boot leaves out these numbers. The disk may be an old copy, which does not know the last
+ * reports of the boot before: if one of them arrives late, it counts as older.
+ */
+const SEQS_PER_BOOT = 1_000;
+
 function withReport(state: State, journal: Journal, kind: ReportKind, extra: Extra): Journal {
   const { self, memory } = state;
-  const seq = journal.seq + 1;
+  const isFirst = journal.report !== undefined && journal.report.bootId !== memory.bootId;
+  const seq = journal.seq + (isFirst ? SEQS_PER_BOOT : 1);
   const dealt = journal.lastDealt;
   const announced = kind === 'announced';
   const report: OwnReport = {

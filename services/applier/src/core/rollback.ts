@@ -1,6 +1,6 @@
 import type { Action, Config } from '#libs/contracts';
 import { actStep, rollbackActions, rebooting } from './actions.js';
-import type { RollbackWork, Originals, PendingActions } from './journal.js';
+import { nameOf, type RollbackWork, type Originals, type PendingActions } from './journal.js';
 import { probesOf, stillManaged, rollbackTo } from './plan.js';
 import { guardStep, rollbackItemStep, type Item, type Step } from './ports.js';
 import { deal } from './reports.js';
@@ -118,9 +118,7 @@ function rollBackAgain(state: State, work: RollbackWork, managed: Originals, wro
     ...(restored ? [] : [`degraded: rollback failed: ${wrong.slice(0, 5).join('; ')}`]),
   ].join('; ');
   return deal(state, {
-    lease: work.lease,
-    change: work.change,
-    pool: work.pool,
+    ...nameOf(work),
     verdict,
     reason,
     inForce: work.from,

@@ -46,6 +46,12 @@ export interface Memory {
   readonly leaseDueMs: number;
   /** The ledger sequence of the newest pushed lease. A read that began before the push may return an older lease. */
   readonly leasePushed: number;
+  /**
+   * From this ledger sequence on, leases are granted to this boot of the machine: the scheduler has recorded a report
+   * of it. Undefined until then. A machine that comes back with an older disk might take a lease again that its last
+   * life has finished, while a late report about that frees the unit.
+   */
+  readonly leasesFrom: number | undefined;
   /** A lease that was read and may be started. */
   readonly begun: Preparation | undefined;
   readonly progress: Progress;
@@ -158,6 +164,7 @@ export function start(settings: Settings, self: Self, journal: Journal, outside:
       lease: undefined,
       leaseDueMs: nowMs,
       leasePushed: 0,
+      leasesFrom: journal.report?.bootId === outside.bootId ? 0 : undefined,
       begun: undefined,
       progress: START,
       settled: false,
@@ -186,9 +193,14 @@ export function hear(state: State, heard: Notice, nowMs: number): State {
       if (heard.lease.phase !== 'applying') return ended(state, heard.lease);
       return remember(state, { leaseDueMs: nowMs, leasePushed: Math.max(memory.leasePushed, heard.lease.ledger) });
     case 'status':
-      return remember(state, { status: newer(memory.status, heard.status), ...laterLost(memory, nowMs + VIEW_LAG_MS) });
+      return shown(
+        remember(state, { status: newer(memory.status, heard.status), ...laterLost(memory, nowMs + VIEW_LAG_MS) }),
+        nowMs,
+      );
     case 'connected':
       return remember(state, {
+        // Another ledger may have taken the place of the one before.
+        status: undefined,
         leaseDueMs: nowMs,
         statusDueMs: nowMs,
         bus: { failures: 0, retryAtMs: nowMs },
@@ -245,6 +257,13 @@ export function isShown(state: State): boolean {
     status.nonce === journal.nonce &&
     status.seq >= journal.seq
   );
+}
+
+/** After a newer status: if it is the first that shows a report of this boot, leases are read again. */
+export function shown(state: State, nowMs: number): State {
+  const { journal, memory } = state;
+  const isKnown = memory.leasesFrom === undefined && journal.report?.bootId === memory.bootId && isShown(state);
+  return isKnown ? remember(state, { leasesFrom: memory.status?.ledger, leaseDueMs: nowMs }) : state;
 }
 
 export const newer = (known: StatusView | undefined, found: StatusView | undefined): StatusView | undefined =>

@@ -1,6 +1,6 @@
 import { actStep, escalatedWork, forwardActions, rebooting } from './actions.js';
 import { rollbackStep } from './rollback.js';
-import { rollBackAt, type ConfirmationWork, type Failure, type ForwardWork, type Work } from './journal.js';
+import { nameOf, rollBackAt, type ConfirmationWork, type Failure, type ForwardWork, type Work } from './journal.js';
 import { forgottenOf, probesOf, stillManaged, wayTo } from './plan.js';
 import { guardStep, itemStep, type Item, type Step } from './ports.js';
 import { deal } from './reports.js';
@@ -69,9 +69,7 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
   return {
     do: 'write-journal',
     journal: deal(state, {
-      lease: work.lease,
-      change: work.change,
-      pool: work.pool,
+      ...nameOf(work),
       verdict: 'applied',
       inForce: work.to,
       sound: true,
