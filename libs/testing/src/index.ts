@@ -3,6 +3,7 @@ export { startNatsServer, type NatsServer } from './nats-server.js';
 export * from './nats-fixture.js';
 export * from './until.js';
 export * from './fact-builders.js';
+export * from './one-beyond.js';
 export * from './ledger-fixture.js';
 export * from './state-picture.js';
 export * from './tcp-proxy.js';

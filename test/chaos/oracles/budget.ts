@@ -1,11 +1,12 @@
-import { isLeaseEnd, type Fact } from '#libs/contracts';
+import { isLeaseEnd, takenReport, type Fact, type LeaseKind } from '#libs/contracts';
+import { mayRollBackBeyond, type UnitHolder } from '#libs/testing';
 import type { Work } from '../../e2e/budget-witness.js';
 import type { Oracle } from './oracle.js';
 
 /**
  * I1, twice. From the ledger: at each grant that takes a unit, those of the pool that are unavailable, as known then,
- * are with it at most the budget. From the nodes' disks: never did more nodes of a pool work at once on leases that
- * take a unit.
+ * are with it at most the budget; one more may roll back while the silent and the unknown hold units. From the nodes'
+ * disks: never did more nodes of a pool work at once on leases that take a unit, and such a one.
  */
 export const budget: Oracle = {
   name: 'I1 budget',
@@ -17,7 +18,8 @@ export const budget: Oracle = {
           (grant) =>
             grant.pool === pool &&
             grant.takesUnit &&
-            nodes.filter((node) => grant.unavailable.has(node)).length >= units,
+            nodes.filter((node) => grant.unavailable.has(node)).length >= units &&
+            !isBeyond(grant, nodes, units),
         )
         .map(
           ({ lease, node, unavailable }) =>
@@ -25,7 +27,11 @@ export const budget: Oracle = {
         ),
       ...tooMany(
         works,
-        new Set(grants.filter((grant) => grant.pool === pool && grant.takesUnit).map(({ lease }) => lease)),
+        new Map(
+          grants
+            .filter((grant) => grant.pool === pool && grant.takesUnit)
+            .map((grant) => [grant.lease, isBeyond(grant, nodes, units)]),
+        ),
         units,
       ).map((text) => `${pool}: ${text}`),
     ]);
@@ -36,42 +42,70 @@ interface Grant {
   readonly lease: string;
   readonly node: string;
   readonly pool: string;
+  readonly kind: LeaseKind;
   readonly takesUnit: boolean;
-  readonly unavailable: ReadonlySet<string>;
+  readonly unavailable: ReadonlyMap<string, UnitHolder>;
 }
 
+interface HeldLease {
+  readonly node: string;
+  readonly kind: LeaseKind;
+  readonly unknown: boolean;
+}
+
+const isBeyond = ({ kind, unavailable }: Grant, nodes: readonly string[], units: number): boolean =>
+  nodes.filter((node) => unavailable.has(node)).length >= units &&
+  mayRollBackBeyond(
+    kind,
+    nodes.flatMap((node) => unavailable.get(node) ?? []),
+    units,
+  );
+
 function grantsOf(facts: readonly Fact[]): readonly Grant[] {
-  const held = new Map<string, string>();
+  const held = new Map<string, HeldLease>();
   const down = new Set<string>();
   const broken = new Set<string>();
   const grants: Grant[] = [];
   for (const fact of facts) {
+    answer(held, fact);
     if (isLeaseEnd(fact)) held.delete(fact.lease);
     if (fact.type === 'node.silent') down.add(fact.node);
     else if (fact.type === 'node.heard') down.delete(fact.node);
     else if (fact.type === 'node.reported' || (fact.type === 'node.lease.settled' && fact.report !== undefined))
       void (fact.restored ? broken.delete(fact.node) : broken.add(fact.node));
     else if (fact.type === 'node.lease.granted') {
-      const unavailable = new Set([...held.values(), ...down, ...broken]);
-      grants.push({
-        lease: fact.lease,
-        node: fact.node,
-        pool: fact.pool,
-        takesUnit: !fact.free && !unavailable.has(fact.node),
-        unavailable,
-      });
-      if (!fact.free) held.set(fact.lease, fact.node);
+      const { lease, node, pool, kind, free } = fact;
+      const leases = new Map([...held.values()].map((one) => [one.node, one]));
+      const unavailable = new Map(
+        [...leases.keys(), ...down, ...broken].map((name): [string, UnitHolder] => [
+          name,
+          { silent: down.has(name), lease: leases.get(name) },
+        ]),
+      );
+      grants.push({ lease, node, pool, kind, takesUnit: !free && !unavailable.has(node), unavailable });
+      if (!free) held.set(lease, { node, kind, unknown: false });
     }
   }
   return grants;
 }
 
-function tooMany(works: readonly Work[], leases: ReadonlySet<string>, units: number): readonly string[] {
+/** Whether the leases that are held have been answered. */
+function answer(held: Map<string, HeldLease>, fact: Fact): void {
+  if (fact.type !== 'node.reported' && fact.type !== 'node.lease.settled') return;
+  const lease = held.get(fact.lease);
+  if (lease === undefined) return;
+  const unknown = fact.type === 'node.lease.settled' && takenReport(fact) === undefined && fact.because === 'unknown';
+  held.set(fact.lease, { ...lease, unknown });
+}
+
+/** `leases`: those that count, and whether each was granted beyond the budget. */
+function tooMany(works: readonly Work[], leases: ReadonlyMap<string, boolean>, units: number): readonly string[] {
   const counted = works.filter(({ lease, fromMs, toMs }) => leases.has(lease) && fromMs < toMs);
   return counted.flatMap(({ fromMs }) => {
     const together = counted.filter((work) => work.fromMs <= fromMs && fromMs < work.toMs);
-    return together.length > units
-      ? [`${together.map(({ node, lease }) => `${node} (${lease})`).join(', ')} worked at once, and ${units} may`]
+    const most = units + (together.some(({ lease }) => leases.get(lease) === true) ? 1 : 0);
+    return together.length > most
+      ? [`${together.map(({ node, lease }) => `${node} (${lease})`).join(', ')} worked at once, and ${most} may`]
       : [];
   });
 }

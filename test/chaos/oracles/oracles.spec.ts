@@ -87,6 +87,22 @@ describe('files', () => {
 });
 
 describe('budgets', () => {
+  const died = [
+    granted('l1', 'a'),
+    factOf('node.lease.settled', { lease: 'l1', node: 'a', pool: 'p', kind: 'forward', because: 'unknown' }),
+  ];
+
+  test('one node may roll back while a dead one holds the unit, and no other and nothing else', () => {
+    const back = granted('l2', 'b', { kind: 'rollback' });
+    expect(judge(world({ facts: [...died, back] }))).toEqual([]);
+    expect(judge(world({ facts: [...died, granted('l2', 'b')] }))).toContain(
+      'I1 budget: l2 was granted to b while a of p were unavailable, and 1 may be',
+    );
+    expect(judge(world({ facts: [...died, back, granted('l3', 'c', { kind: 'rollback' })] }))).toContain(
+      'I1 budget: l3 was granted to c while a, b of p were unavailable, and 1 may be',
+    );
+  });
+
   test('a grant beyond the budget is seen in the ledger', () => {
     expect(judge(world({ facts: [granted('l1', 'a'), granted('l2', 'b')] }))).toEqual([
       'I1 budget: l2 was granted to b while a of p were unavailable, and 1 may be',

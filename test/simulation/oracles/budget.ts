@@ -1,4 +1,5 @@
-import { isLeaseEnd, takenReport, type Fact } from '#libs/contracts';
+import { isLeaseEnd, takenReport, type Fact, type FactOf, type LeaseKind } from '#libs/contracts';
+import { mayRollBackBeyond, type UnitHolder } from '#libs/testing';
 import { Violation, type Oracle } from '../world/world.js';
 import { PoolsAsTold } from './pools-as-told.js';
 
@@ -11,19 +12,28 @@ interface BudgetState {
   restored: boolean;
   skipped: boolean;
   labels: Readonly<Record<string, string>>;
-  lease: { readonly id: string; readonly pool: string; readonly free: boolean } | undefined;
+  lease:
+    | {
+        readonly id: string;
+        readonly pool: string;
+        readonly free: boolean;
+        readonly kind: LeaseKind;
+        /** It ended without an answer, and there is none yet. */
+        unknown: boolean;
+      }
+    | undefined;
 }
 
 /**
  * I1, twice. From the ledger: at each grant that takes a unit, and when another tool is given one, who is unavailable
  * in that pool (at work, unknown, silent, not ready or cordoned in Kubernetes, taken by others, not restored) and the
- * node together are at most the budget. From the machines: as many are in the middle of a change at once as the largest
- * budget ever allowed.
+ * node together are at most the budget; one more may roll back while the silent and the unknown hold units. From the
+ * machines: as many are in the middle of a change at once as the largest budget ever allowed, and such a one.
  */
 export function budget(): Oracle {
   const pools = new PoolsAsTold();
   const nodes = new Map<string, BudgetState>();
-  const units = new Map<string, { readonly pool: string; readonly counts: boolean }>();
+  const units = new Map<string, { readonly pool: string; readonly counts: boolean; readonly beyond: boolean }>();
   const working = new Map<string, string>();
   return {
     name: 'I1 budget',
@@ -31,12 +41,12 @@ export function budget(): Oracle {
       if (fact.type === 'node.lease.granted') {
         const seen = nodes.get(fact.node) ?? newSeen();
         const counts = !fact.free && !wasDown(seen);
-        units.set(fact.lease, { pool: fact.pool, counts });
         if (seen.taken) throw new Violation(`${fact.node} is granted a lease, and another tool has taken it`);
-        if (counts) check(pools, nodes, fact.node, fact.pool);
+        const beyond = counts && check(pools, nodes, fact.node, fact.pool, fact.kind) === 'beyond';
+        units.set(fact.lease, { pool: fact.pool, counts, beyond });
       }
       if (fact.type === 'node.taken' && !wasDown(nodes.get(fact.node) ?? newSeen()))
-        check(pools, nodes, fact.node, fact.pool);
+        check(pools, nodes, fact.node, fact.pool, undefined);
       see(nodes, fact);
       pools.hear(fact);
     },
@@ -50,7 +60,8 @@ export function budget(): Oracle {
       const together = [...working].filter(
         ([name, id]) => units.get(id)?.pool === unit.pool && units.get(id)?.counts === true && !world.excused.has(name),
       );
-      const most = pools.most(unit.pool, world.nodes.size);
+      const isBeyond = together.some(([, id]) => units.get(id)?.beyond === true);
+      const most = pools.most(unit.pool, world.nodes.size) + (isBeyond ? 1 : 0);
       if (together.length > most)
         throw new Violation(
           `${together.map(([name]) => name).join(', ')} of pool ${unit.pool} change at once, ${most} may`,
@@ -59,17 +70,28 @@ export function budget(): Oracle {
   };
 }
 
-function check(pools: PoolsAsTold, nodes: ReadonlyMap<string, BudgetState>, node: string, pool: string): void {
+/** `kind`: of the lease that is granted; undefined where another tool takes the node. */
+function check(
+  pools: PoolsAsTold,
+  nodes: ReadonlyMap<string, BudgetState>,
+  node: string,
+  pool: string,
+  kind: LeaseKind | undefined,
+): 'within' | 'beyond' {
   const down = [...nodes].filter(([name, seen]) => name !== node && countsIn(pools, seen, pool)).map(([name]) => name);
   const most = pools.budget(
     pool,
     [...nodes.values()].filter(({ joined }) => joined).map(({ labels }) => labels),
   );
-  if (down.length + 1 > most)
-    throw new Violation(
-      `${node} is granted a lease while ${down.join(', ')} of pool ${pool} are unavailable, ${most} may`,
-    );
+  if (down.length + 1 <= most) return 'within';
+  const holders = down.map((name) => holderOf(nodes.get(name) as BudgetState));
+  if (kind !== undefined && mayRollBackBeyond(kind, holders, most)) return 'beyond';
+  throw new Violation(
+    `${node} is granted a lease while ${down.join(', ')} of pool ${pool} are unavailable, ${most} may`,
+  );
 }
+
+const holderOf = ({ silent, lease }: BudgetState): UnitHolder => ({ silent, lease });
 
 /**
  * Whether the node counts against the pool, as far as that is beyond doubt: of several pools that select it, it is in
@@ -116,8 +138,18 @@ function see(nodes: Map<string, BudgetState>, fact: Fact): void {
     Object.assign(seen, { joined: true, silent: false, skipped: false, labels: fact.labels });
   }
   if (fact.type === 'node.changed') seen.labels = fact.labels;
-  if (fact.type === 'node.reported' || fact.type === 'node.lease.settled')
-    if (takenReport(fact) !== undefined) seen.restored = fact.restored;
+  if (fact.type === 'node.reported' || fact.type === 'node.lease.settled') answer(seen, fact);
   if (isLeaseEnd(fact) && seen.lease?.id === fact.lease) seen.lease = undefined;
-  if (fact.type === 'node.lease.granted') seen.lease = { id: fact.lease, pool: fact.pool, free: fact.free };
+  if (fact.type === 'node.lease.granted') {
+    const { lease: id, pool, free, kind } = fact;
+    seen.lease = { id, pool, free, kind, unknown: false };
+  }
+}
+
+function answer(seen: BudgetState, fact: FactOf<'node.reported' | 'node.lease.settled'>): void {
+  const report = takenReport(fact);
+  if (report !== undefined) seen.restored = fact.restored;
+  if (seen.lease === undefined) return;
+  if (fact.type === 'node.lease.settled' && fact.lease === seen.lease.id) seen.lease.unknown = fact.because === 'unknown';
+  if (report?.lease === seen.lease.id) seen.lease.unknown = false;
 }

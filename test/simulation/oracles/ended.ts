@@ -47,11 +47,18 @@ export function ended(): Oracle {
 
 /** Whether it is held by machines that were switched off for good, and names them; or waits behind one that is. */
 function isHeld(world: World, change: string): boolean {
-  const stalledBy = world.bus.view('rollouts', change)?.stalledBy ?? [];
-  if (stalledBy.length > 0) return stalledBy.every((node) => isGone(world, node));
+  const { stalledBy = [], phase } = world.bus.view('rollouts', change) ?? {};
+  if (stalledBy.length > 0)
+    return (
+      stalledBy.every((node) => isGone(world, node)) && (phase !== 'reverting' || isLostInRollback(world, stalledBy))
+    );
   const waitsFor = world.bus.view('changes', change)?.waitsFor ?? [];
   return waitsFor.length > 0 && waitsFor.every((earlier) => isHeld(world, earlier));
 }
+
+/** A dead node holds up no rollback, unless it died while it rolled back itself. */
+const isLostInRollback = (world: World, nodes: readonly string[]): boolean =>
+  nodes.some((node) => world.bus.view('leases', nodeToken(node))?.kind === 'rollback');
 
 /** Whether a rollout that is held, as was seen above, still decides what the node should have. */
 const isOpenFor = (world: World, node: string, taken: ReadonlyMap<string, string>): boolean =>

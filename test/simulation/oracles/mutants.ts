@@ -51,6 +51,13 @@ export const MUTANTS: readonly Mutant[] = [
     service: overlooks('scheduler', 'node.silent'),
   },
   {
+    name: 'the scheduler lets all nodes roll back at once',
+    caughtBy: 'I1 budget',
+    service: misreads('scheduler', (fact) =>
+      fact.type === 'node.lease.granted' && fact.kind === 'rollback' ? { ...fact, free: true } : fact,
+    ),
+  },
+  {
     name: 'the scheduler forgets that it granted a lease',
     caughtBy: 'I2 one lease',
     service: overlooks('scheduler', 'node.lease.granted'),

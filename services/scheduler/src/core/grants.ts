@@ -2,7 +2,7 @@ import { nodeToken, type Action, type Drift, type Fragment } from '#libs/contrac
 import { selectorOf, selects } from '#libs/manifests';
 import { policiesOf } from '#libs/rules';
 import type { SchedulerDraft } from './draft.js';
-import { isUnavailable, poolBudget, poolPolicy } from './indexes.js';
+import { isUnavailable, mayRollBackBeyond, poolBudget, poolPolicy } from './indexes.js';
 import type { Plan, PlanNeed } from './inputs.js';
 import { dueNodes } from './retries.js';
 import { nodeOfPlace, type NodeState, type State, type Want } from './state.js';
@@ -25,8 +25,9 @@ interface PlanCache {
 
 /**
  * Grants leases within the budgets of the pools. I1: at every grant, the unavailable nodes of the pool, including this
- * one, do not exceed its budget. I2: no node gets a second lease. I3: no forward lease leads to a known-bad config.
- * I6: a paused rollout grants no forward lease.
+ * one, do not exceed its budget; except that one node may roll back beyond it while silent or unknown nodes hold units.
+ * I2: no node gets a second lease. I3: no forward lease leads to a known-bad config. I6: a paused rollout grants no
+ * forward lease.
  */
 export function grantLeases(draft: SchedulerDraft, plans: ReadonlyMap<string, Plan>): void {
   const planning = { plans, policies: new Map<string, readonly Fragment[]>() };
@@ -35,6 +36,7 @@ export function grantLeases(draft: SchedulerDraft, plans: ReadonlyMap<string, Pl
     grantDown(draft, pool, planning);
     grantFresh(draft, pool, planning);
     grantUnits(draft, pool, planning);
+    grantBeyond(draft, pool, planning);
   }
 }
 
@@ -62,6 +64,17 @@ function grantUnits(draft: SchedulerDraft, pool: string, planning: PlanCache): v
     next.push(key);
   }
   for (const key of next) grant(draft, nodeOfPlace(key), false, planning);
+}
+
+/** Lets one node roll back beyond the budget, because nodes that may never answer hold the units. */
+function grantBeyond(draft: SchedulerDraft, pool: string, planning: PlanCache): void {
+  const { queue, unavailable } = draft.state.poolSet(pool);
+  const rollsBack = [...draft.state.rollouts.values()].some(({ phase }) => phase === 'reverting');
+  if (!rollsBack || unavailable.size < poolBudget(draft.state, pool) || !mayRollBackBeyond(draft.state, pool)) return;
+  for (const key of queue) {
+    const name = nodeOfPlace(key);
+    if (draft.state.places.get(name)?.want.kind === 'rollback' && grant(draft, name, false, planning)) return;
+  }
 }
 
 function grantFresh(draft: SchedulerDraft, pool: string, planning: PlanCache): void {

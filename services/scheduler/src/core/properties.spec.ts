@@ -179,7 +179,7 @@ class Life {
   private publishes(event: EventWith<'nodes'>): void {
     const { s } = this;
     const nodes = event.nodes.filter(
-      (name) => s.state.nodes.get(name)?.joined === true && s.state.nodes.get(name)?.change === '',
+      (name) => s.state.nodes.get(name)?.joined === true && s.state.nodes.get(name)?.change === undefined,
     );
     s.actions = event.drains ? DRAIN : NONE;
     this.changes += 1;

@@ -137,14 +137,14 @@ describe('what is said of a rollout', () => {
     const s = inPool(1, 'n0', 'n1', 'n2', 'n3');
     s.rolls('c1', ['n0', 'n1', 'n2']);
     s.applies('n0');
-    s.given(silent('n3'));
+    s.given(factOf('node.unavailable', { node: 'n3', because: 'NotReady' }));
     expect(s.answers_('n1', 'failed').at(-1)).toMatchObject({
       type: 'rollout.stalled',
       applied: 1,
       pending: 1,
       failed: 1,
     });
-    s.given(factOf('node.heard', { node: 'n3' })).when();
+    s.given(factOf('node.available', { node: 'n3' })).when();
     expect(s.applies('n0').at(-1)).toMatchObject({ type: 'rollout.reverted', applied: 0, pending: 0, failed: 1 });
   });
 });

@@ -1,7 +1,7 @@
 import { emitRollout, type SchedulerDraft } from './draft.js';
 import { parseRolloutPolicy, selects } from '#libs/manifests';
 import { policiesOf } from '#libs/rules';
-import { poolBudget } from './indexes.js';
+import { mayRollBackBeyond, poolBudget } from './indexes.js';
 import { isUnanswered } from './lease.js';
 import { EMPTY_TALLY, nodeOf, parseTargetKey, type Change, type Rollout, type State } from './state.js';
 import { isKnownBad, blockedBecause } from './want.js';
@@ -133,6 +133,7 @@ function holdersOf(state: State, rollout: Rollout): readonly string[] {
     if (change !== rollout.change || count.pending === 0) continue;
     const { unavailable } = state.poolSet(pool);
     if (unavailable.size < poolBudget(state, pool)) return [];
+    if (rollout.phase === 'reverting' && mayRollBackBeyond(state, pool)) return [];
     for (const name of unavailable) {
       const { lease, joined, skippedBy } = nodeOf(state, name);
       // Every lease ends on its own, except an unanswered one. That one ends when its node is skipped or removed.

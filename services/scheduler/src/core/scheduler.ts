@@ -22,7 +22,8 @@ const { reads, evolve } = folding<State>({ ...CHANGE_FACTS, ...NODE_FACTS, ...LE
 
 /**
  * The scheduler decides which node may change when. Invariants after each of its batches:
- * 1. at each grant that takes a unit, the unavailable nodes of the pool do not exceed its budget (I1);
+ * 1. at each grant that takes a unit, the unavailable nodes of the pool do not exceed its budget, except that one may
+ *    roll back beyond it while silent or unknown nodes hold units (I1);
  * 2. a node has at most one lease that is not released, and no lease is still applying after its deadline (I2);
  * 3. no forward lease leads to a known-bad hash or recipe (I3), and none is granted in a paused rollout (I6);
  * 4. every open rollout can continue, or ends in the same batch, or is recorded as stalled (I8).

@@ -63,7 +63,7 @@ describe('pause', () => {
     s.rolls('c1', ['n0', 'n1', 'n2']);
     s.applies('n0');
     s.pauses('c1');
-    s.given(silent('n2'));
+    s.given(factOf('node.unavailable', { node: 'n2', because: 'NotReady' }));
     expect(s.answers_('n1', 'failed').at(-1)).toMatchObject({ type: 'rollout.stalled', nodes: ['n2'] });
   });
 

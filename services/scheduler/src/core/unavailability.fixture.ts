@@ -1,4 +1,5 @@
-import { isLeaseEnd, takenReport, type Fact } from '#libs/contracts';
+import { isLeaseEnd, takenReport, type Fact, type FactOf, type LeaseKind } from '#libs/contracts';
+import { mayRollBackBeyond, type UnitHolder } from '#libs/testing';
 
 interface Observation {
   joined: boolean;
@@ -15,6 +16,9 @@ interface Observation {
   /** Pool of the lease that takes a unit. */
   lease: string;
   leaseId: string;
+  leaseKind: LeaseKind;
+  /** The lease ended as unknown, and nothing has named it since. */
+  unknown: boolean;
 }
 
 /**
@@ -83,11 +87,11 @@ export class Unavailability {
         return this.patch(fact.node, { skipped: true, skippedFor: fact.change });
       case 'node.reported':
       case 'node.lease.settled':
-        if (takenReport(fact) !== undefined) this.patch(fact.node, { restored: fact.restored });
+        this.hears(fact);
         if (isLeaseEnd(fact)) this.released(fact);
         return;
       case 'node.lease.granted':
-        return this.granted(fact.node, fact.pool, fact.lease, fact.free);
+        return this.granted(fact);
       case 'node.lease.released':
         return this.released(fact);
       default:
@@ -95,15 +99,26 @@ export class Unavailability {
     }
   }
 
-  private granted(node: string, pool: string, lease: string, free: boolean): void {
+  private hears(fact: FactOf<'node.reported' | 'node.lease.settled'>): void {
+    const report = takenReport(fact);
+    if (report !== undefined) this.patch(fact.node, { restored: fact.restored });
+    const { leaseId } = this.of(fact.node);
+    if (fact.type === 'node.lease.settled' && fact.lease === leaseId)
+      this.patch(fact.node, { unknown: fact.because === 'unknown' });
+    if (report?.lease === leaseId) this.patch(fact.node, { unknown: false });
+  }
+
+  private granted({ node, pool, lease, free, kind }: FactOf<'node.lease.granted'>): void {
     const before = this.of(node);
     if (before.taken) this.overdrafts.push(`${node} gets ${lease}, and is another tool's`);
     if (before.leaseId !== '') this.overdrafts.push(`${node} has ${before.leaseId} and gets ${lease}`);
     const down = this.downIn(pool);
     const wasDown = isDown(before);
-    if (!free && !wasDown && down.length + 1 > this.budget(pool))
+    const takesUnit = !free && !wasDown;
+    const holders = down.map((name) => holderOf(this.of(name)));
+    if (takesUnit && down.length + 1 > this.budget(pool) && !mayRollBackBeyond(kind, holders, this.budget(pool)))
       this.overdrafts.push(`${node} gets ${lease} in ${pool} while ${down.join(', ')} are down`);
-    this.patch(node, { lease: free ? '' : pool, leaseId: lease });
+    this.patch(node, { lease: free ? '' : pool, leaseId: lease, leaseKind: kind, unknown: false });
   }
 
   private released({ node, lease }: { readonly node: string; readonly lease: string }): void {
@@ -154,6 +169,8 @@ export class Unavailability {
         role: '',
         lease: '',
         leaseId: '',
+        leaseKind: 'forward',
+        unknown: false,
       }
     );
   }
@@ -165,3 +182,8 @@ export class Unavailability {
 
 const isDown = (seen: Observation): boolean =>
   seen.lease !== '' || (seen.joined && !seen.skipped && (seen.silent || seen.out || seen.taken || !seen.restored));
+
+const holderOf = ({ silent, lease, leaseKind: kind, unknown }: Observation): UnitHolder => ({
+  silent,
+  lease: lease === '' ? undefined : { kind, unknown },
+});

@@ -1,4 +1,4 @@
-import { isUnavailable, poolBudget } from './indexes.js';
+import { isUnavailable, mayRollBackBeyond, poolBudget } from './indexes.js';
 import type { Lease } from './lease.js';
 import { nodeOf, rolloutOf, targetOf, type NodeState, type State } from './state.js';
 import { unavailableBecause } from './views.js';
@@ -133,7 +133,8 @@ function whyWaiting(state: State, node: NodeState, base: Base): Why {
   const { unavailable } = state.poolSet(node.pool);
   const budget = poolBudget(state, node.pool);
   // A node that is already unavailable needs no further unit.
-  if (!isUnavailable(node) && unavailable.size >= budget) {
+  const goesBeyond = state.places.get(node.node)?.want.kind === 'rollback' && mayRollBackBeyond(state, node.pool);
+  if (!isUnavailable(node) && unavailable.size >= budget && !goesBeyond) {
     const holders = [...unavailable];
     const named = holders.slice(0, 5).map((name) => `${name} (${unavailableBecause(nodeOf(state, name))})`);
     const text = `the budget of pool ${node.pool} is used up: ${unavailable.size} unavailable, ${budget} allowed: ${named.join(', ')}`;
