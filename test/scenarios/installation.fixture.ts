@@ -64,11 +64,12 @@ export class Installation {
   }
 
   newScheduler() {
-    const plan = (): scheduler.Plan => ({ ok: true, actions: this.actions });
+    const gathered = (need: scheduler.SchedulerNeed): scheduler.Gathered =>
+      'atMs' in need ? { last: 0, atMs: need.atMs } : { ok: true, actions: this.actions };
     return new LedgerCopy(
       scheduler.schedulerCore,
       this.ledger,
-      (needs) => new Map(needs.map(({ key }) => [key, plan()])),
+      (needs) => new Map(needs.map((need) => [need.key, gathered(need)])),
     ).read();
   }
   newValidator() {

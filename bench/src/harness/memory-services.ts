@@ -104,6 +104,7 @@ export class MemoryServices {
     };
     return {
       'read-configs': ({ names }) => names.map(configOf),
+      'input-end': () => undefined,
       'put-configs': ({ configs }) => {
         for (const { node, hash, text } of configs) texts.set(`${nodeToken(node)}.${hash}`, text);
       },

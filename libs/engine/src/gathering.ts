@@ -10,7 +10,7 @@ export interface ConfigBlob extends ConfigName {
   readonly text: string;
 }
 
-/** The effects of gathering: read and write blobs, and let other work run. */
+/** The effects of gathering: read and write blobs, see how far the input goes, and let other work run. */
 export interface GatherPort {
   /** One config per name, in order; undefined if it does not exist or is not a config. */
   'read-configs'(asked: { readonly names: readonly ConfigName[] }): readonly (Config | undefined)[];
@@ -18,6 +18,8 @@ export interface GatherPort {
   'put-configs'(asked: { readonly configs: readonly ConfigBlob[] }): void;
   /** The keys of the blobs, for `config.rendered`. */
   'put-targets'(asked: { readonly change: string; readonly targets: Targets }): readonly string[];
+  /** The last sequence of the input stream of the core now; undefined if it has none. */
+  'input-end'(): { readonly stream: string; readonly last: number } | undefined;
   pause(): void;
 }
 export type GatherEffect = Effects<GatherPort>;
@@ -33,6 +35,12 @@ export function* readConfigs(names: readonly ConfigName[]): Gathering<readonly (
   const read = stored.length === 0 ? [] : yield* ask({ do: 'read-configs', names: stored });
   let next = 0;
   return names.map(({ hash }) => (hash === EMPTY_HASH ? EMPTY_CONFIG : hash === '' ? undefined : read[next++]));
+}
+
+/** The last sequence of the core's input stream now; 0 if it has none. */
+export function* readInputEnd(): Gathering<number> {
+  const end = yield* ask({ do: 'input-end' });
+  return end?.last ?? 0;
 }
 
 /** Stores configs under their names. Returns when all are stored. */

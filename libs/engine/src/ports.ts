@@ -78,8 +78,6 @@ export interface RequestPort<I> {
   'give-back'(asked: { readonly error: Error }): void;
   /** Shows the state of the leader to those who follow it. */
   'show-state'(): void;
-  /** The last sequence of the input stream of the core; undefined if it has none. */
-  'input-end'(): { readonly stream: string; readonly last: number } | undefined;
   /** Starts or stops running for election. Stopping gives up leadership. The events are `elected` and `deposed`. */
   stand(asked: { readonly stands: boolean }): void;
 }

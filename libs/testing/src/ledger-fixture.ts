@@ -37,6 +37,7 @@ class MemoryBlobs {
       for (const { node, hash, text } of configs) this.configs.set(configKey(node, hash), JSON.parse(text) as Config);
     },
     'put-targets': ({ targets }) => [blobOf(targets)],
+    'input-end': () => undefined,
     pause: () => undefined,
   };
 }

@@ -5,6 +5,7 @@ const OWN = new Set([
   'memo',
   'touched',
   'shownMs',
+  'reading',
   'heardMs',
   'heardAt',
   'pacedMs',

@@ -18,6 +18,8 @@ interface BudgetState {
         readonly pool: string;
         readonly free: boolean;
         readonly kind: LeaseKind;
+        /** It has no outcome yet. */
+        open: boolean;
         /** It ended without an answer, and there is none yet. */
         unknown: boolean;
       }
@@ -43,6 +45,7 @@ export function budget(): Oracle {
         const counts = !fact.free && !wasDown(seen);
         if (seen.taken) throw new Violation(`${fact.node} is granted a lease, and another tool has taken it`);
         const beyond = counts && check(pools, nodes, fact.node, fact.pool, fact.kind) === 'beyond';
+        if (!fact.free && !counts) checkDown(pools, nodes, fact.node, fact.pool);
         units.set(fact.lease, { pool: fact.pool, counts, beyond });
       }
       if (fact.type === 'node.taken' && !wasDown(nodes.get(fact.node) ?? newSeen()))
@@ -79,10 +82,7 @@ function check(
   kind: LeaseKind | undefined,
 ): 'within' | 'beyond' {
   const down = [...nodes].filter(([name, seen]) => name !== node && countsIn(pools, seen, pool)).map(([name]) => name);
-  const most = pools.budget(
-    pool,
-    [...nodes.values()].filter(({ joined }) => joined).map(({ labels }) => labels),
-  );
+  const most = budgetNow(pools, nodes, pool);
   if (down.length + 1 <= most) return 'within';
   const holders = down.map((name) => holderOf(nodes.get(name) as BudgetState));
   if (kind !== undefined && mayRollBackBeyond(kind, holders, most)) return 'beyond';
@@ -90,6 +90,29 @@ function check(
     `${node} is granted a lease while ${down.join(', ')} of pool ${pool} are unavailable, ${most} may`,
   );
 }
+
+/** Nodes that are unavailable already need no unit; but no more of a pool change at once than its budget allows. */
+function checkDown(
+  pools: PoolsAsTold,
+  nodes: ReadonlyMap<string, BudgetState>,
+  node: string,
+  pool: string,
+): void {
+  const changing = [...nodes].filter(
+    ([name, { lease }]) => name !== node && lease?.open === true && lease.pool === pool && !lease.free,
+  );
+  const most = budgetNow(pools, nodes, pool);
+  if (changing.length + 1 > most)
+    throw new Violation(
+      `${node} is granted a lease while ${changing.map(([name]) => name).join(', ')} of pool ${pool} change, ${most} may`,
+    );
+}
+
+const budgetNow = (pools: PoolsAsTold, nodes: ReadonlyMap<string, BudgetState>, pool: string): number =>
+  pools.budget(
+    pool,
+    [...nodes.values()].filter(({ joined }) => joined).map(({ labels }) => labels),
+  );
 
 const holderOf = ({ silent, lease }: BudgetState): UnitHolder => ({ silent, lease });
 
@@ -142,7 +165,7 @@ function see(nodes: Map<string, BudgetState>, fact: Fact): void {
   if (isLeaseEnd(fact) && seen.lease?.id === fact.lease) seen.lease = undefined;
   if (fact.type === 'node.lease.granted') {
     const { lease: id, pool, free, kind } = fact;
-    seen.lease = { id, pool, free, kind, unknown: false };
+    seen.lease = { id, pool, free, kind, open: true, unknown: false };
   }
 }
 
@@ -150,6 +173,7 @@ function answer(seen: BudgetState, fact: FactOf<'node.reported' | 'node.lease.se
   const report = takenReport(fact);
   if (report !== undefined) seen.restored = fact.restored;
   if (seen.lease === undefined) return;
-  if (fact.type === 'node.lease.settled' && fact.lease === seen.lease.id) seen.lease.unknown = fact.because === 'unknown';
+  if (fact.type === 'node.lease.settled' && fact.lease === seen.lease.id)
+    Object.assign(seen.lease, { open: false, unknown: fact.because === 'unknown' });
   if (report?.lease === seen.lease.id) seen.lease.unknown = false;
 }

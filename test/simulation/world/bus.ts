@@ -177,7 +177,7 @@ export class SimBus {
     return [...this.configs.keys()].map((key) => ({ key, storedMs: 0, marked: this.endsMs.has(key) }));
   }
 
-  readonly blobPort: Handlers<GatherPort> = {
+  readonly blobPort: Handlers<Omit<GatherPort, 'input-end'>> = {
     'read-configs': ({ names }) => names.map(({ node, hash }) => this.parsedConfig(this.configText(node, hash))),
     'put-configs': ({ configs }) => {
       for (const { node, hash, text } of configs) {

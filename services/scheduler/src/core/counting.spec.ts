@@ -93,7 +93,10 @@ describe('the queue for a unit', () => {
           .when(),
       ),
     ).toEqual(['n1 forward c1-new']);
-    expect(grants(waiting().given(down('n1')).when())).toEqual(['n1 forward c1-new']);
+    const s = waiting().given(down('n1'));
+    // It needs no unit, but no more nodes change at once than there are units.
+    expect(grants(s.when())).toEqual([]);
+    expect(grants(s.applies('n0'))).toEqual(['n1 forward c1-new']);
   });
 
   it('goes by time also where that has grown by a digit', () => {

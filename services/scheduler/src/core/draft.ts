@@ -1,10 +1,10 @@
 import type { NewFact, NewFactOf, RolloutState } from '#libs/contracts';
 import type { Draft } from '#libs/engine';
-import type { Input, PlanNeed } from './inputs.js';
+import type { Input, SchedulerNeed } from './inputs.js';
 import { appliedIn, EMPTY_TALLY, type State } from './state.js';
 
 /** The draft of a scheduler decision. */
-export type SchedulerDraft = Draft<State, Input, PlanNeed>;
+export type SchedulerDraft = Draft<State, Input, SchedulerNeed>;
 
 /** Emits a fact about a rollout, with the counts before that fact. */
 export function emitRollout(

@@ -1,13 +1,22 @@
 import { EMPTY_CONFIG, ordered, type Config } from '#libs/contracts';
-import { PAUSE, readConfigs, type Gathering } from '#libs/engine';
+import { PAUSE, readConfigs, readInputEnd, type Gathering } from '#libs/engine';
 import { effectivePolicy, planActions, planDriftActions } from '#libs/rules';
-import type { Plan, PlanNeed } from './inputs.js';
+import type { EndNeed, Gathered, Plan, PlanNeed, SchedulerNeed } from './inputs.js';
 
 /** The configs of so many leases are in memory at a time: each may have nearly a megabyte. */
 const AT_ONCE = 100;
 
-/** Plans the actions of leases from the contents of the configs. */
-export function* gather(needs: readonly PlanNeed[]): Gathering<ReadonlyMap<string, Plan>> {
+/** Plans the actions of leases from the contents of the configs, and sees where REPORTS ends. */
+export function* gather(needs: readonly SchedulerNeed[]): Gathering<ReadonlyMap<string, Gathered>> {
+  const gathered = new Map<string, Gathered>(yield* planAll(needs.filter(isPlanNeed)));
+  for (const need of needs)
+    if (!isPlanNeed(need)) gathered.set(need.key, { last: yield* readInputEnd(), atMs: need.atMs });
+  return gathered;
+}
+
+const isPlanNeed = (need: PlanNeed | EndNeed): need is PlanNeed => !('atMs' in need);
+
+function* planAll(needs: readonly PlanNeed[]): Gathering<ReadonlyMap<string, Plan>> {
   const plans = new Map<string, Plan>();
   for (let first = 0; first < needs.length; first += AT_ONCE) {
     const some = needs.slice(first, first + AT_ONCE);

@@ -2,7 +2,7 @@ import { nodeToken, type Action, type Drift, type Fragment } from '#libs/contrac
 import { selectorOf, selects } from '#libs/manifests';
 import { policiesOf } from '#libs/rules';
 import type { SchedulerDraft } from './draft.js';
-import { isUnavailable, mayRollBackBeyond, poolBudget, poolPolicy } from './indexes.js';
+import { changingIn, isUnavailable, mayRollBackBeyond, poolBudget, poolPolicy } from './indexes.js';
 import type { Plan, PlanNeed } from './inputs.js';
 import { dueNodes } from './retries.js';
 import { nodeOfPlace, type NodeState, type State, type Want } from './state.js';
@@ -45,14 +45,26 @@ function grantDue(draft: SchedulerDraft, planning: PlanCache): void {
   for (const name of dueNodes(draft.state, draft)) {
     const node = draft.state.nodes.get(name);
     if (node === undefined) continue;
-    const room = poolBudget(draft.state, node.pool) - draft.state.poolSet(node.pool).unavailable.size;
-    if (room > 0 || isUnavailable(node)) grant(draft, name, false, planning);
+    const budget = poolBudget(draft.state, node.pool);
+    const used = isUnavailable(node)
+      ? changingIn(draft.state, node.pool).length
+      : draft.state.poolSet(node.pool).unavailable.size;
+    if (used < budget) grant(draft, name, false, planning);
   }
 }
 
-/** Grants to nodes that are already unavailable: they need no further unit. */
+/**
+ * Grants to nodes that are already unavailable: they need no further unit. But no more nodes of the pool change at once
+ * than its budget allows, because the budget also limits how many nodes a bad config can reach.
+ */
 function grantDown(draft: SchedulerDraft, pool: string, planning: PlanCache): void {
-  for (const key of [...draft.state.poolSet(pool).downQueue]) grant(draft, nodeOfPlace(key), false, planning);
+  const { downQueue } = draft.state.poolSet(pool);
+  if (downQueue.size === 0) return;
+  let room = poolBudget(draft.state, pool) - changingIn(draft.state, pool).length;
+  for (const key of [...downQueue]) {
+    if (room <= 0) return;
+    if (grant(draft, nodeOfPlace(key), false, planning)) room -= 1;
+  }
 }
 
 function grantUnits(draft: SchedulerDraft, pool: string, planning: PlanCache): void {

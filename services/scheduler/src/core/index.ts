@@ -1,3 +1,3 @@
 export { schedulerCore } from './scheduler.js';
-export { REQUESTS, type Input, type Plan, type PlanNeed } from './inputs.js';
+export { REQUESTS, type Gathered, type Input, type Plan, type PlanNeed, type SchedulerNeed } from './inputs.js';
 export type { State } from './state.js';

@@ -2,7 +2,7 @@ import { budgetOf, choosePool, DEFAULT_POOL, poolPolicies, poolsSelecting, type 
 import { nodeToken } from '#libs/contracts';
 import { viewKey } from '#libs/engine';
 import { noLongerDeferred } from './frozen-rollout.js';
-import { isUnanswered } from './lease.js';
+import { isOpen, isUnanswered } from './lease.js';
 import {
   EMPTY_TALLY,
   nodeOf,
@@ -41,13 +41,22 @@ export function poolBudget(state: State, pool: string): number {
   return budget;
 }
 
+/** The nodes that have an open lease of this pool, without the free ones. */
+export const changingIn = (state: State, pool: string): readonly string[] =>
+  state.leased().filter((name) => {
+    const { lease } = nodeOf(state, name);
+    return lease !== undefined && lease.pool === pool && !lease.free && isOpen(lease);
+  });
+
 /**
  * Whether one node of the pool may roll back beyond the budget. A node that is silent, or unknown after another lease
  * than a rollback, may never answer: it must not keep the others on a failed change. So if there would be room without
  * these nodes, one node at a time may roll back. If that one becomes unknown too, no further one may.
  */
 export function mayRollBackBeyond(state: State, pool: string): boolean {
-  const others = [...state.poolSet(pool).unavailable].map((name) => nodeOf(state, name)).filter((node) => !isLost(node));
+  const others = [...state.poolSet(pool).unavailable]
+    .map((name) => nodeOf(state, name))
+    .filter((node) => !isLost(node));
   return others.length < poolBudget(state, pool) && others.every(({ lease }) => lease === undefined);
 }
 

@@ -34,6 +34,30 @@ export interface PlanNeed extends Need {
   /** The `DisruptionPolicy` fragments that apply to this lease. */
   readonly policies: readonly Fragment[];
 }
+/** Asks where REPORTS ends. */
+export interface EndNeed extends Need {
+  /** When it is asked, monotonic. */
+  readonly atMs: number;
+}
+/** Where REPORTS ended at that time, or later. */
+export interface StreamEnd {
+  readonly last: number;
+  readonly atMs: number;
+}
+/**
+ * How far this copy has read REPORTS. After an outage, reports may be waiting there, or on their way, that were sent in
+ * time. So no lease ends as unknown before they are read.
+ */
+export interface Reading {
+  /** The last report that was processed. */
+  readonly upTo: number;
+  /** Where REPORTS ended when this copy last asked; undefined if it never did. */
+  readonly end: StreamEnd | undefined;
+}
+
+export type SchedulerNeed = PlanNeed | EndNeed;
+export type Gathered = Plan | StreamEnd;
+
 export type Plan = (
   | { readonly ok: true; readonly actions: readonly Action[] }
   /** The new config cannot be found. */

@@ -4,6 +4,8 @@ import { drainTerms } from './fold/leases.js';
 import { deadlineMsOf, poolPolicy } from './indexes.js';
 import { isOpen, isUnanswered, type ApplyingLease, type DrainingLease, type EndedLease, type Lease } from './lease.js';
 import { nodeOfPlace, targetKey, type NodeState, type Rollout, type State, type TargetState } from './state.js';
+import type { Reading } from './inputs.js';
+import { hasReadReports } from './reading.js';
 import { goalOf } from './want.js';
 
 const drains = (lease: Lease): boolean => lease.actions.some((action) => action.kind === 'drain');
@@ -87,7 +89,7 @@ function mayRelease(draft: SchedulerDraft, lease: EndedLease): boolean {
 export const isUndecided = (lease: Lease): boolean => isOpen(lease) || isUnanswered(lease);
 
 /** Handles deadlines, finished drains, and ended leases that can be released. */
-export function advanceLeases(draft: SchedulerDraft): void {
+export function advanceLeases(draft: SchedulerDraft, reading: Reading): void {
   const terms = termsOfPools(draft.state);
   // Skip the leases whose appliers are working: there can be thousands, and each report would visit all of them.
   for (const name of [...draft.state.attended, ...overdue(draft)]) {
@@ -96,7 +98,7 @@ export function advanceLeases(draft: SchedulerDraft): void {
     if (node?.lease === undefined) continue;
     if (!node.joined && isUndecided(node.lease))
       settleLease(draft, name, node.lease, { because: 'left', reason: 'the node has left', restored: true });
-    else if (isOpen(node.lease)) advanceOpen(draft, node, node.lease, terms);
+    else if (isOpen(node.lease)) advanceOpen(draft, node, node.lease, terms, reading);
     else finishLease(draft, name, node.lease);
   }
 }
@@ -127,10 +129,17 @@ function termsOfPools({ pools }: State): (pool: string) => string | undefined {
   };
 }
 
-function advanceOpen(draft: SchedulerDraft, node: NodeState, lease: DrainingLease | ApplyingLease, terms: Terms): void {
+function advanceOpen(
+  draft: SchedulerDraft,
+  node: NodeState,
+  lease: DrainingLease | ApplyingLease,
+  terms: Terms,
+  reading: Reading,
+): void {
   if (lease.phase === 'draining') return advanceDrain(draft, node, lease, terms);
   const deadlineMs = lease.sinceMs + lease.applyMs;
   if (draft.now.monotonicMs < deadlineMs) return draft.wakeAt(deadlineMs);
+  if (!hasReadReports(draft, reading, deadlineMs, lease.applyMs)) return;
   const reason = `no answer within ${Math.round(lease.applyMs / 1000)} s`;
   draft.emit({ type: 'node.unknown', ...about(node.node, lease), hash: lease.hash, reason });
   settleLease(draft, node.node, lease, { because: 'unknown', reason, restored: false });

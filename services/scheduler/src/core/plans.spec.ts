@@ -33,7 +33,7 @@ describe('the plan of a lease', () => {
       renderedChange('c2', leading(['n0'], 'old', 'new')),
       validated('c2'),
     );
-    const [need] = s.decide().needs;
+    const [need] = s.plansNeeded();
     expect(need).toMatchObject({ node: 'n0', labels: { role: 'web' }, from: 'old', to: 'new' });
     expect(need?.policies.map(({ kind, name }) => `${kind}/${name}`)).toEqual([
       'DisruptionPolicy/a',
@@ -47,12 +47,12 @@ describe('the plan of a lease', () => {
     s.rolls('c2', ['n1'], { apply: [fragment('DisruptionPolicy', 'a')] });
     s.applies('n1');
     s.given(renderedNode('n0', 'x'), reviewedNode('n0', 'x'));
-    expect(s.decide().needs.map((need) => need.policies.map(({ name }) => name))).toEqual([['b']]);
+    expect(s.plansNeeded().map((need) => need.policies.map(({ name }) => name))).toEqual([['b']]);
   });
 
   it('made for another config, change or policy, or for labels that other policies select, is not taken', () => {
     const s = fleetOf('n0').reviewed('c1', ['n0']);
-    const plans = new Map(s.decide().needs.map(({ key }) => [key, { ok: true, actions: DRAIN } as const]));
+    const plans = new Map(s.plansNeeded().map(({ key }) => [key, { ok: true, actions: DRAIN } as const]));
     expect(grants(s.decide([], plans).facts)).toEqual(['n0 forward c1-new']);
     const differs: readonly ((other: Scheduler) => unknown)[] = [
       (other) => other.reviewed('c1', ['n0'], { to: 'other' }),
@@ -66,7 +66,7 @@ describe('the plan of a lease', () => {
     for (const happens of differs) {
       const other = fleetOf('n0');
       happens(other);
-      expect([grants(other.decide([], plans).facts), other.decide([], plans).needs.length]).toEqual([[], 1]);
+      expect([grants(other.decide([], plans).facts), other.plansNeeded(plans).length]).toEqual([[], 1]);
     }
   });
 
@@ -74,7 +74,7 @@ describe('the plan of a lease', () => {
     const s = new Scheduler().fleet(['n0', 'n1'], { role: 'a' }).fleet(['n2', 'n3'], { role: 'b' });
     commits(s, 'c1', 1, pool('default', 4), policy('all', {}), policy('a', { role: 'a' }), policy('b', { role: 'b' }));
     s.given(changed('n0', { role: 'a', rack: '1' })).reviewed('c2', ['n0', 'n1', 'n2', 'n3']);
-    const { needs } = s.decide();
+    const needs = s.plansNeeded();
     expect(needs.map((need) => [need.node, ...need.policies.map(({ name }) => name)])).toEqual([
       ['n0', 'a', 'all'],
       ['n2', 'all', 'b'],
@@ -88,11 +88,11 @@ describe('the plan of a lease', () => {
     commits(s, 'c1', 1, pool('default', 3));
     const other = fleetOf('n0', 'n1', 'n2');
     commits(other, 'c1', 1, pool('default', 3));
-    const [first] = other.reviewed('c2', ['n0', 'n1', 'n2']).decide().needs;
+    const [first] = other.reviewed('c2', ['n0', 'n1', 'n2']).plansNeeded();
     const made = new Map([[first?.key ?? '', { ok: true, actions: DRAIN, only: 'n0' } as const]]);
     expect([
       grants(other.decide([], made).facts),
-      other.decide([], made).needs.map(({ node, from, to }) => `${node} ${from} ${to}`),
+      other.plansNeeded(made).map(({ node, from, to }) => `${node} ${from} ${to}`),
     ]).toEqual([['n0 forward c2-new'], ['n1 old c2-new', 'n2 old c2-new']]);
     s.lost.add('n0 c2-new');
     const said = s.rolls('c2', ['n0', 'n1', 'n2']);
@@ -114,11 +114,11 @@ describe('the plan of a lease', () => {
       return s;
     };
     const s = overwriting().reviewed('c1', ['n0']);
-    const plans = new Map(s.decide().needs.map(({ key }) => [key, { ok: true, actions: NONE } as const]));
+    const plans = new Map(s.plansNeeded().map(({ key }) => [key, { ok: true, actions: NONE } as const]));
     const drifted = overwriting();
     drifted.when(drifted.message('n0', 'old', { kind: 'drifted', differences: ['/a: missing'] }));
     drifted.reviewed('c1', ['n0']);
-    expect(drifted.decide([], plans).needs.map(({ drift }) => drift)).toEqual([['/a: missing']]);
+    expect(drifted.plansNeeded(plans).map(({ drift }) => drift)).toEqual([['/a: missing']]);
     drifted.when();
     expect(drifted.lease('n0').drift).toEqual({ differences: ['/a: missing'], overwrite: true });
     drifted.applies('n0');
@@ -129,7 +129,7 @@ describe('the plan of a lease', () => {
 
   it('that is not there yet keeps the unit for its node: nobody else is asked about', () => {
     const s = fleetOf('n0', 'n1').reviewed('c1', ['n0', 'n1']);
-    expect(s.decide().needs.map(({ node }) => node)).toEqual(['n0']);
+    expect(s.plansNeeded().map(({ node }) => node)).toEqual(['n0']);
   });
 });
 

@@ -48,7 +48,7 @@ describe('fresh nodes', () => {
     const s = fresh(fresh(pools(pool('a', 1), pool('b', 1)), 'a', ...names('a', 12)), 'b', ...names('b', 11));
     for (const node of [...names('a', 12), ...names('b', 11)])
       s.given(renderedNode(node, `of-${node}`), reviewedNode(node, `of-${node}`));
-    const { needs } = s.decide();
+    const needs = s.plansNeeded();
     expect(needs.map(({ node }) => node).sort()).toEqual([...names('a', 10), ...names('b', 10)].sort());
     const everything = (): Map<string, Plan> =>
       new Map(
@@ -101,11 +101,11 @@ describe('a plan', () => {
     const s = pools(pool('edge', 2)).fleet(names('n', 5), { role: 'edge' });
     const own = Object.fromEntries(names('n', 5).map((node) => [node, { from: 'old', to: `of-${node}`, recipe: '' }]));
     s.given(accepted('c1'), renderedChange('c1', own), validated('c1'));
-    expect(s.decide().needs.map(({ node }) => node)).toEqual(['n0', 'n1']);
+    expect(s.plansNeeded().map(({ node }) => node)).toEqual(['n0', 'n1']);
     s.given(silent('n4'));
-    expect(s.decide().needs.map(({ node }) => node)).toEqual(['n0']);
+    expect(s.plansNeeded().map(({ node }) => node)).toEqual(['n0']);
     s.given(silent('n3'));
-    expect(s.decide().needs).toEqual([]);
+    expect(s.plansNeeded()).toEqual([]);
   });
 });
 

@@ -11,7 +11,7 @@ import {
   validated,
   type ChangeSays,
 } from '#libs/testing';
-import { schedulerCore, type Input, type Plan, type PlanNeed } from './index.js';
+import { schedulerCore, type Gathered, type Input, type Plan, type PlanNeed, type SchedulerNeed } from './index.js';
 import type { Rollout, State } from './state.js';
 import type { Request } from './inputs.js';
 import type { Why } from './why.js';
@@ -26,14 +26,32 @@ export const PAST_DEADLINE = 2 * MINUTE + 1;
 type Says = Partial<NodeReport> & { readonly lease?: string };
 
 /** The scheduler on a ledger in memory, and words for what specs say again and again. */
-export class Scheduler extends LedgerCopy<State, Input, PlanNeed, Plan> {
+export class Scheduler extends LedgerCopy<State, Input, SchedulerNeed, Gathered> {
   /** What the next leases need on their nodes; a plan can be asked for by what it leads to. */
   actions: readonly Action[] = NONE;
   readonly lost = new Set<string>();
   private reports = 0;
+  /** How many reports are in REPORTS that this copy has not read. */
+  unread = 0;
 
   constructor(ledger = new MemoryLedger()) {
-    super(schedulerCore, ledger, (needs) => new Map(needs.map((need) => [need.key, this.plan(need)])));
+    super(schedulerCore, ledger, (needs) => new Map(needs.map((need) => [need.key, this.gathered(need)])));
+  }
+
+  /** A reader that starts over reads everything behind the cursor again. */
+  override restart(): this {
+    super.restart();
+    this.state.reading = { upTo: this.reports, end: undefined };
+    return this;
+  }
+
+  /** The plans that the next decision asks for. */
+  plansNeeded(gathered: ReadonlyMap<string, Gathered> = new Map()): readonly PlanNeed[] {
+    return this.decide([], gathered).needs.filter((need): need is PlanNeed => !('atMs' in need));
+  }
+
+  private gathered(need: SchedulerNeed): Gathered {
+    return 'atMs' in need ? { last: this.reports + this.unread, atMs: need.atMs } : this.plan(need);
   }
 
   private plan({ node, to }: PlanNeed): Plan {

@@ -8,8 +8,9 @@ import { NODE_FACTS } from './fold/nodes.js';
 import { ROLLOUT_FACTS } from './fold/rollouts.js';
 import { gather } from './gather.js';
 import { grantLeases } from './grants.js';
-import type { Input, Plan, PlanNeed } from './inputs.js';
+import type { Gathered, Input, Plan, Reading, SchedulerNeed } from './inputs.js';
 import { advanceLeases } from './leases.js';
+import { readingOf, rememberReading } from './reading.js';
 import { takeReport } from './reports.js';
 import { answerRequest } from './requests.js';
 import { endRollouts, deferBlocked, reportStalls, startRollouts } from './rollouts.js';
@@ -28,7 +29,7 @@ const { reads, evolve } = folding<State>({ ...CHANGE_FACTS, ...NODE_FACTS, ...LE
  * 3. no forward lease leads to a known-bad hash or recipe (I3), and none is granted in a paused rollout (I6);
  * 4. every open rollout can continue, or ends in the same batch, or is recorded as stalled (I8).
  */
-export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
+export const schedulerCore: Core<State, Input, SchedulerNeed, Gathered> = {
   name: 'scheduler',
   version: 15,
   migrations: MIGRATIONS,
@@ -37,10 +38,11 @@ export const schedulerCore: Core<State, Input, PlanNeed, Plan> = {
   gather,
   gathersFirst: true,
   // Do not cache a failure: a config that is missing now may be found the next time.
-  keeps: ({ ok, only }) => ok && only === undefined,
+  keeps: (gathered) => 'ok' in gathered && gathered.ok && gathered.only === undefined,
   initial: () => new State(),
   evolve,
   decide,
+  remember: (state, reading) => rememberReading(state, reading as Reading),
   separable,
   cursor: (state) => state.cursor.get(),
   takeTouched,
@@ -72,13 +74,16 @@ function separable(facts: readonly NewFact[]): boolean {
 function decide(
   state: State,
   inputs: readonly Input[],
-  plans: ReadonlyMap<string, Plan>,
+  gathered: ReadonlyMap<string, Gathered>,
   now: Now,
-): Decision<Input, PlanNeed> {
-  return decided<State, Input, PlanNeed>(state, now, evolve, (draft) => {
+): Decision<Input, SchedulerNeed> {
+  let reading = state.reading;
+  const plans = new Map([...gathered].filter((one): one is [string, Plan] => 'ok' in one[1]));
+  const decision = decided<State, Input, SchedulerNeed>(state, now, evolve, (draft) => {
     takeInputs(draft, inputs);
+    reading = readingOf(draft, inputs, gathered);
     giveExpired(draft);
-    advanceLeases(draft);
+    advanceLeases(draft, reading);
     startRollouts(draft);
     deferBlocked(draft);
     grantLeases(draft, plans);
@@ -86,6 +91,7 @@ function decide(
     endRollouts(draft);
     reportStalls(draft);
   });
+  return { ...decision, memory: reading };
 }
 
 function takeInputs(draft: SchedulerDraft, inputs: readonly Input[]): void {

@@ -11,6 +11,7 @@ import type {
 } from '#libs/contracts';
 import { Cell, SortedSet, Table, UndoLog } from '#libs/engine';
 import type { PoolPolicy } from '#libs/rules';
+import type { Reading } from './inputs.js';
 import type { EndedLease, Lease } from './lease.js';
 
 /** The last report of a node that was recorded. */
@@ -263,6 +264,7 @@ export class State {
   private readonly poolSets = new Map<string, PoolSets>();
   // ---- memory of this copy, not part of the fold ----
   readonly touched = new Set<string>();
+  reading: Reading = { upTo: 0, end: undefined };
   /** Lease → when its view was written after it settled, monotonic. */
   readonly shownMs = new Table<string, number>(this.undo);
 

@@ -17,6 +17,8 @@ interface Observation {
   lease: string;
   leaseId: string;
   leaseKind: LeaseKind;
+  /** The lease has no outcome yet. */
+  open: boolean;
   /** The lease ended as unknown, and nothing has named it since. */
   unknown: boolean;
 }
@@ -104,7 +106,7 @@ export class Unavailability {
     if (report !== undefined) this.patch(fact.node, { restored: fact.restored });
     const { leaseId } = this.of(fact.node);
     if (fact.type === 'node.lease.settled' && fact.lease === leaseId)
-      this.patch(fact.node, { unknown: fact.because === 'unknown' });
+      this.patch(fact.node, { open: false, unknown: fact.because === 'unknown' });
     if (report?.lease === leaseId) this.patch(fact.node, { unknown: false });
   }
 
@@ -118,7 +120,10 @@ export class Unavailability {
     const holders = down.map((name) => holderOf(this.of(name)));
     if (takesUnit && down.length + 1 > this.budget(pool) && !mayRollBackBeyond(kind, holders, this.budget(pool)))
       this.overdrafts.push(`${node} gets ${lease} in ${pool} while ${down.join(', ')} are down`);
-    this.patch(node, { lease: free ? '' : pool, leaseId: lease, leaseKind: kind, unknown: false });
+    const changing = [...this.nodes.values()].filter((seen) => seen.open && seen.lease === pool);
+    if (!free && wasDown && changing.length + 1 > this.budget(pool))
+      this.overdrafts.push(`${node}, which is down, gets ${lease} in ${pool} while ${changing.length} others change`);
+    this.patch(node, { lease: free ? '' : pool, leaseId: lease, leaseKind: kind, open: true, unknown: false });
   }
 
   private released({ node, lease }: { readonly node: string; readonly lease: string }): void {
@@ -170,6 +175,7 @@ export class Unavailability {
         lease: '',
         leaseId: '',
         leaseKind: 'forward',
+        open: false,
         unknown: false,
       }
     );

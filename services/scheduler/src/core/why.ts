@@ -1,4 +1,4 @@
-import { isUnavailable, mayRollBackBeyond, poolBudget } from './indexes.js';
+import { changingIn, isUnavailable, mayRollBackBeyond, poolBudget } from './indexes.js';
 import type { Lease } from './lease.js';
 import { nodeOf, rolloutOf, targetOf, type NodeState, type State } from './state.js';
 import { unavailableBecause } from './views.js';
@@ -139,6 +139,11 @@ function whyWaiting(state: State, node: NodeState, base: Base): Why {
     const named = holders.slice(0, 5).map((name) => `${name} (${unavailableBecause(nodeOf(state, name))})`);
     const text = `the budget of pool ${node.pool} is used up: ${unavailable.size} unavailable, ${budget} allowed: ${named.join(', ')}`;
     return { ...base, because: 'budget', text, holders: holders.slice(0, 100) };
+  }
+  const changing = isUnavailable(node) ? changingIn(state, node.pool) : [];
+  if (changing.length >= budget) {
+    const text = `as many nodes of pool ${node.pool} are changing as its budget allows: ${changing.slice(0, 5).join(', ')}`;
+    return { ...base, because: 'budget', text, holders: changing.slice(0, 100) };
   }
   return { ...base, because: 'next', text: 'its lease is about to be granted' };
 }
