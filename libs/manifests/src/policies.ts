@@ -21,6 +21,8 @@ export interface ParsedPool {
   /** How to drain, as written: it goes with the lease, so that the drainer needs to know no pool. */
   readonly drain: WrittenDrain;
   readonly drift: 'report' | 'overwrite' | 'repair';
+  /** How long a silent node keeps its unit; undefined: for ever. */
+  readonly ignoreSilentMs: number | undefined;
   readonly selector: NodeSelector;
 }
 
@@ -33,6 +35,7 @@ export const DEFAULT_POOL: ParsedPool = {
   drainMs: 600_000,
   drain: {},
   drift: 'report',
+  ignoreSilentMs: undefined,
   selector: {},
 };
 
@@ -59,6 +62,7 @@ export function parsePool(fragment: Fragment): ParsedPool {
       (durationMs(spec.drainTimeout ?? '') ?? DEFAULT_POOL.drainMs) * (spec.drain?.onTimeout === 'force' ? 2 : 1),
     drain: (spec.drain ?? {}) as WrittenDrain,
     drift: spec.drift ?? DEFAULT_POOL.drift,
+    ignoreSilentMs: durationMs(spec.silentNodes?.ignoreAfter ?? ''),
     selector: selectorOf(fragment),
   };
 }

@@ -19,7 +19,7 @@ const OWN = new Set([
 /** Of no interest to a decision that takes back all that it tried. */
 const NEITHER = new Set(['undo', 'log']);
 /** Monotonic times start over in every copy; and what is in the order of such. */
-const TIMES = new Set(['sinceMs', 'termsMs', 'atMs', 'working']);
+const TIMES = new Set(['sinceMs', 'termsMs', 'silentSinceMs', 'atMs', 'working']);
 
 /**
  * All that a fold holds, indexes included, as plain JSON in one order; with `own` also what a copy remembers for

@@ -4,6 +4,7 @@ import * as connections from './connections.js';
 import * as deaths from './deaths.js';
 import type { Fault } from './fault.js';
 import { hastyPeople } from './hasty-people.js';
+import { impatientPools } from './impatient-pools.js';
 import { killedTrims } from './killed-trims.js';
 import * as machines from './machines.js';
 import { readAgain } from './read-again.js';
@@ -44,6 +45,7 @@ export const LATER_FAULTS: readonly Fault[] = [
   killedTrims,
   deaths.hungAppliers,
   conditions.lostHeartbeats,
+  impatientPools,
 ];
 
 /** What mostly comes together with others, by itself. By chances of their own, too. */

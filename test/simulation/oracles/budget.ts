@@ -39,7 +39,8 @@ export function budget(): Oracle {
   const working = new Map<string, string>();
   return {
     name: 'I1 budget',
-    onFact(_world, fact) {
+    onFact(world, fact) {
+      if (fact.type === 'node.skipped') world.excused.add(fact.node);
       if (fact.type === 'node.lease.granted') {
         const seen = nodes.get(fact.node) ?? newSeen();
         const counts = !fact.free && !wasDown(seen);
@@ -92,12 +93,7 @@ function check(
 }
 
 /** Nodes that are unavailable already need no unit; but no more of a pool change at once than its budget allows. */
-function checkDown(
-  pools: PoolsAsTold,
-  nodes: ReadonlyMap<string, BudgetState>,
-  node: string,
-  pool: string,
-): void {
+function checkDown(pools: PoolsAsTold, nodes: ReadonlyMap<string, BudgetState>, node: string, pool: string): void {
   const changing = [...nodes].filter(
     ([name, { lease }]) => name !== node && lease?.open === true && lease.pool === pool && !lease.free,
   );

@@ -86,6 +86,14 @@ export function poolChange(chance: Chance, kubernetes: boolean): object {
   return { apply: [kubernetes ? withDrain(chance, pool(chance, name)) : pool(chance, name)] };
 }
 
+/** A pool that skips nodes which are silent for some time. */
+export function poolThatIgnoresSilence(chance: Chance, kubernetes: boolean): object {
+  const { spec, ...rest } = pool(chance, chance.pick(['edge', 'core']));
+  const silentNodes = { ignoreAfter: chance.pick(['1m', '3m']) };
+  const impatient = { ...rest, spec: { ...(spec as object), silentNodes } };
+  return { apply: [kubernetes ? withDrain(chance, impatient) : impatient] };
+}
+
 function pool(chance: Chance, name: string): Manifest {
   const matchLabels = name === 'zone-a' ? { zone: 'a' } : { role: chance.happens(0.9) ? name : 'none' };
   const maxUnavailable = chance.pick([1, 1, 2, 2, 3, '50%']);

@@ -27,6 +27,15 @@ export class EditorsSpec {
   @Optional() @TextList(KIND, 1) readonly kinds?: readonly string[];
 }
 
+/** Whether silent nodes keep their units. */
+@Fields({
+  ignoreAfter:
+    'After this time, such as `10m`, a silent node is skipped: it no longer counts as unavailable until it is heard again.',
+})
+export class SilentNodesSpec {
+  @Duration() readonly ignoreAfter!: string;
+}
+
 /** A set of nodes with a budget of how many may be unavailable at once. */
 @About('A set of nodes that share a budget: how many may be unavailable at once.')
 @Fields({
@@ -37,6 +46,7 @@ export class EditorsSpec {
   drain: 'How nodes are drained with Kubernetes.',
   drift:
     'What to do if files or settings on a node were changed by hand. `report`: report it, and keep changes from the node until it is undone. `overwrite`: report it, and let the next change overwrite it. `repair`: also repair it without a change, within the budget. Default: `report`.',
+  silentNodes: 'When silent nodes no longer count as unavailable. Default: they always count.',
   editors:
     'Who may change what the nodes of the pool get. Enforced by the admission webhook in Kubernetes. Default: everyone that the API server allows.',
 })
@@ -46,6 +56,7 @@ export class PoolSpec extends SelectingSpec {
   @Optional() @Duration() readonly drainTimeout?: string;
   @Optional() @Nested(() => DrainSpec) readonly drain?: DrainSpec;
   @Optional() @Word(DRIFT_WAYS) readonly drift?: (typeof DRIFT_WAYS)[number];
+  @Optional() @Nested(() => SilentNodesSpec) readonly silentNodes?: SilentNodesSpec;
   /** Held by the webhook of Kubernetes, which alone knows who asks; without it, whom the API server lets. */
   @Optional() @NestedList(() => EditorsSpec, MOST_EDITORS) readonly editors?: readonly EditorsSpec[];
 }

@@ -147,6 +147,7 @@ function restarted(node: NodeState, readMs: number): NodeState {
     ...unknownNode(node.node),
     ...node,
     retry,
+    silentSinceMs: node.silent ? readMs : 0,
     taken: taken && { ...taken, sinceMs: readMs },
     lease: lease && (isOpen(lease) ? { ...lease, sinceMs: readMs } : lease),
   };

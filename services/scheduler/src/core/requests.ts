@@ -3,10 +3,10 @@ import { answered, assertNever, pageOf, refused, type Answer } from '#libs/engin
 import { emitRollout, type SchedulerDraft } from './draft.js';
 import { nodeProgress } from './frozen-rollout.js';
 import type { Request } from './inputs.js';
-import { isUndecided, settleLease } from './leases.js';
 import type { Change, Rollout } from './state.js';
 import { giveUnit, takeUnit } from './units.js';
 import { poolView, rolloutView } from './views.js';
+import { skipNode } from './skips.js';
 import { why } from './why.js';
 
 /** Answers a request. Facts that it causes are in the same batch. */
@@ -121,15 +121,6 @@ function skip(draft: SchedulerDraft, { node: name, by, reason }: Request & { rea
       `there is nothing to skip: ${name} is alive, holds no lease and is not a target of an open rollout`,
     );
   }
-  const { pool, change = '' } = node;
-  if (node.skippedBy === undefined)
-    draft.emit({ type: 'node.skipped', node: name, pool, lease: node.lease?.id ?? '', change, by, reason });
-  const lease = draft.state.nodes.get(name)?.lease;
-  if (lease !== undefined && isUndecided(lease))
-    settleLease(draft, name, lease, {
-      because: 'skipped',
-      reason: reason === '' ? `skipped by ${by}` : reason,
-      restored: true,
-    });
+  skipNode(draft, node, by, reason);
   return answered({ node: name, skipped: true });
 }

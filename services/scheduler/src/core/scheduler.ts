@@ -15,6 +15,7 @@ import { takeReport } from './reports.js';
 import { answerRequest } from './requests.js';
 import { endRollouts, deferBlocked, reportStalls, startRollouts } from './rollouts.js';
 import { outcomeOf } from './lease.js';
+import { skipSilent } from './skips.js';
 import { State } from './state.js';
 import { giveExpired } from './units.js';
 import { view, viewKeys } from './views.js';
@@ -83,6 +84,7 @@ function decide(
     takeInputs(draft, inputs);
     reading = readingOf(draft, inputs, gathered);
     giveExpired(draft);
+    skipSilent(draft);
     advanceLeases(draft, reading);
     startRollouts(draft);
     deferBlocked(draft);

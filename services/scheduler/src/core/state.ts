@@ -59,6 +59,8 @@ export interface NodeState {
   readonly node: string;
   readonly joined: boolean;
   readonly silent: boolean;
+  /** When this copy read that it is silent, monotonic; 0 if it never was. */
+  readonly silentSinceMs: number;
   /** Why the Kubernetes Node is out of service, such as NotReady or cordoned; undefined if it is in service. */
   readonly outOfService: string | undefined;
   /** Who has taken it out of service; undefined if nobody has. */
@@ -304,6 +306,7 @@ export const unknownNode = (node: string): NodeState => ({
   node,
   joined: false,
   silent: false,
+  silentSinceMs: 0,
   outOfService: undefined,
   taken: undefined,
   labels: {},

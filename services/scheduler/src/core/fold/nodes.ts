@@ -34,7 +34,8 @@ export const NODE_FACTS: FactTable<State> = {
     reassignShared(state, sequence);
     stopStalling(state, name);
   },
-  'node.silent': (state, { node }, entry) => patchNode(state, node, entry, { silent: true }),
+  'node.silent': (state, { node }, entry) =>
+    patchNode(state, node, entry, { silent: true, silentSinceMs: entry.readMs }),
   'node.heard': (state, { node }, entry) => patchNode(state, node, entry, { silent: false, skippedBy: undefined }),
   'node.unavailable': (state, { node, because }, entry) => patchNode(state, node, entry, { outOfService: because }),
   'node.available': (state, { node }, entry) => patchNode(state, node, entry, { outOfService: undefined }),

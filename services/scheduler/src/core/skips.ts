@@ -1,0 +1,33 @@
+import { durationText } from '#libs/manifests';
+import type { SchedulerDraft } from './draft.js';
+import { isUndecided, settleLease } from './leases.js';
+import { nodeOf, type NodeState } from './state.js';
+
+/** Nobody waits for the node any more, until it is heard or its rollout ends. */
+export function skipNode(draft: SchedulerDraft, node: NodeState, by: string, reason: string): void {
+  const { node: name, pool, change = '' } = node;
+  if (node.skippedBy === undefined)
+    draft.emit({ type: 'node.skipped', node: name, pool, lease: node.lease?.id ?? '', change, by, reason });
+  const lease = draft.state.nodes.get(name)?.lease;
+  if (lease !== undefined && isUndecided(lease))
+    settleLease(draft, name, lease, {
+      because: 'skipped',
+      reason: reason === '' ? `skipped by ${by}` : reason,
+      restored: true,
+    });
+}
+
+/** Skips the nodes that are silent for longer than their pool waits for them. */
+export function skipSilent(draft: SchedulerDraft): void {
+  for (const { name: pool, ignoreSilentMs } of draft.state.pools.values()) {
+    if (ignoreSilentMs === undefined) continue;
+    for (const name of [...draft.state.poolSet(pool).silent]) {
+      if (draft.full) return;
+      const node = nodeOf(draft.state, name);
+      const dueMs = node.silentSinceMs + ignoreSilentMs;
+      if (node.skippedBy !== undefined) continue;
+      if (draft.now.monotonicMs < dueMs) draft.wakeAt(dueMs);
+      else skipNode(draft, node, 'scheduler', `silent for ${durationText(ignoreSilentMs)}`);
+    }
+  }
+}
