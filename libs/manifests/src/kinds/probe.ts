@@ -63,7 +63,9 @@ export class FileProbe {
 
 /** What must hold after a change for it to be confirmed. */
 @ExactlyOne('tcp', 'http', 'exec', 'file')
-@About('A check that runs before and after a change. If it passed before and fails afterwards, the node rolls back.')
+@About(
+  'A check that runs before and after a change. If it is new or changed, or passed before, it must pass after the change. Otherwise the node rolls back.',
+)
 @Fields({
   tcp: 'Succeeds if a TCP connection can be opened.',
   http: 'Succeeds if the answer to a GET request has an expected status.',

@@ -93,7 +93,7 @@ describe('an applier that is granted a lease', () => {
 
   it.each([
     ['passes before, fails after, passes again', true, (content: string | undefined) => content !== 'bad', 'invalid'],
-    ['fails before and after', true, () => false, 'applied'],
+    ['is new, and fails before and after', true, () => false, 'failed'],
     ['passes once and never again', true, undefined, 'failed'],
   ] as const)('a probe that %s: %s', (_name, _, passes, verdict) => {
     const bench = on('a', file('/f', 'bad'), probe('p'));
@@ -102,7 +102,7 @@ describe('an applier that is granted a lease', () => {
     bench.grant({ hash: A });
     bench.settle();
     expect(bench.last).toMatchObject({ verdict, restored: true });
-    expect(bench.machine.files.get('/f')).toBe(verdict === 'applied' ? 'bad' : undefined);
+    expect(bench.machine.files.get('/f')).toBeUndefined();
     if (verdict === 'invalid') expect(bench.last?.probe).toBe('p');
   });
 

@@ -3,6 +3,7 @@ import { Bench, file, hash, probe, SETTINGS } from './applier.fixture.js';
 const A = hash('a');
 const EMPTY = SETTINGS.emptyHash;
 const BUS = [probe('control-plane:bus')];
+const OTHERS = [probe('control-plane:gateway')];
 
 /** A node where changes of `/net` may cut it off. */
 function bench(): Bench {
@@ -11,8 +12,8 @@ function bench(): Bench {
     kinds: {
       ...SETTINGS.kinds,
       mayCutOff: (_from, to) => to.fragments.some(({ name }) => name === 'net'),
-      controlPlane: BUS,
-      controlPlaneBefore: BUS,
+      controlPlane: [...BUS, ...OTHERS],
+      controlPlaneBefore: OTHERS,
     },
   });
   node.config('a', [file('/net', 'new')]);
@@ -133,12 +134,16 @@ it('takes back what cut it off from its control plane, and says that the config 
   expect(node.machine.files.has('/net')).toBe(false);
 });
 
-it('does not blame a config for what could not be reached before', () => {
+it('does not blame a config for what could not be reached before, and says what was not checked', () => {
   const node = bench();
-  node.machine.probes = () => false;
+  node.machine.probes = (name) => name !== 'control-plane:gateway';
   node.grant({ hash: A });
   node.settle();
-  expect(node.last).toMatchObject({ kind: 'applied', hash: A });
+  expect(node.last).toMatchObject({
+    kind: 'applied',
+    hash: A,
+    reason: 'not checked, because they failed before the change, too: control-plane:gateway',
+  });
 });
 
 it('asks nothing of the control plane where nothing can cut the node off', () => {
@@ -147,4 +152,33 @@ it('asks nothing of the control plane where nothing can cut the node off', () =>
   node.grant({ hash: hash('b') });
   node.settle();
   expect(node.last).toMatchObject({ kind: 'applied', hash: hash('b') });
+});
+
+describe('the probes of the control plane', () => {
+  const probed = (node: Bench) =>
+    node.steps.flatMap((step) => (step.do === 'run-probes' ? [step.probes.map(({ name }) => name)] : []));
+
+  it('never leave out NATS: a node that has a lease has reached it', () => {
+    const node = bench();
+    node.machine.probes = (name) => name !== 'control-plane:bus';
+    node.grant({ hash: A });
+    node.settle();
+    expect(probed(node).slice(0, 2)).toEqual([
+      ['control-plane:gateway'],
+      ['control-plane:bus', 'control-plane:gateway'],
+    ]);
+    expect(node.last).toMatchObject({
+      verdict: 'failed',
+      reason: 'the probe control-plane:bus passed before and fails now: it says no',
+    });
+  });
+
+  it('must pass after a change if there was no time to let them fail before', () => {
+    const node = bench();
+    let runs = 0;
+    node.machine.probes = (name) => name !== 'control-plane:gateway' || (runs++ === 0 ? 'late' : false);
+    node.grant({ hash: A });
+    node.settle();
+    expect(node.last).toMatchObject({ verdict: 'failed' });
+  });
 });

@@ -90,8 +90,7 @@ interface Intent extends LeaseName {
   readonly readMs: number;
   /** After this time nothing is confirmed. The rest of the lease is for the rollback. */
   readonly rollBackAtMs: number;
-  /** Names of the probes that passed before the change. Only these count. */
-  readonly passedBefore: readonly string[];
+  readonly probes: ProbesBefore;
   /** How the node differed from `to` before the change. */
   readonly changed: readonly string[];
   /** The boot on which the work began. A later boot has started with the new content. */
@@ -100,6 +99,12 @@ interface Intent extends LeaseName {
   readonly reboot?: RebootRequest | undefined;
   readonly escalated?: Escalation | undefined;
 }
+
+/**
+ * Each probe of a change, by name. One that `passed` before the change, and one that is `required` because it is new or
+ * changed, must pass after it. One that `failed` may fail again.
+ */
+export type ProbesBefore = Readonly<Record<string, 'passed' | 'required' | 'failed'>>;
 
 export interface ForwardWork extends Intent {
   readonly phase: 'forward';
@@ -127,7 +132,7 @@ export const mayBeWrittenLater = (now: Work | undefined, next: Work | undefined)
 export interface Failure {
   readonly fault: 'content' | 'node';
   readonly reason: string;
-  /** The probe that passed before the change and failed after it. */
+  /** The probe that failed after the change. */
   readonly probe: string;
   /** The action that would have escalated to a reboot if the lease had allowed one. */
   readonly escalated?: Escalation | undefined;
@@ -181,7 +186,7 @@ export function forward(
   lease: LeaseView,
   readMs: number,
   bootId: string,
-  found: Pick<Intent, 'passedBefore' | 'changed' | 'escalated'>,
+  found: Pick<Intent, 'probes' | 'changed' | 'escalated'>,
 ): ForwardWork {
   return {
     phase: 'forward',

@@ -13,11 +13,9 @@ export interface Kinds {
    * Whether the change from one config to another may cut the node off. If so, the probes of the control plane run too.
    */
   mayCutOff(from: Config, to: Config): boolean;
-  /**
-   * Probes of what a node must reach to get leases, whatever its config says; and the variant that runs before a change
-   * and does not wait for unreachable addresses.
-   */
+  /** Probes of what a node must reach to get leases, whatever its config says. */
   readonly controlPlane: readonly ConfigEntry[];
+  /** The ones to check before a change. The others passed: the node could not have a lease otherwise. */
   readonly controlPlaneBefore: readonly ConfigEntry[];
   /**
    * The resources that an entry manages, such as `path:/etc/motd`; none for an Exec, which cannot be undone. No two
@@ -105,6 +103,8 @@ export interface ProbeResult {
   readonly name: string;
   readonly passed: boolean;
   readonly reason: string;
+  /** It failed because the time was over, before it had made all its tries. */
+  readonly isCutShort?: true;
 }
 /** Why something was not done. `content`: the node rejects the config, and would reject it again. */
 export type Refusal = Pick<Failure, 'fault' | 'reason'>;

@@ -1,7 +1,8 @@
 import { mayRestart } from './actions.js';
 import { driftToReport, replacedItems } from './drift.js';
 import { forward, nameOf, rollBackAt, type LeaseResult, type Failure, type Journal } from './journal.js';
-import { claimedTwice, inOrder, probesOf, wayTo } from './plan.js';
+import { checkedBefore, probesBefore } from './probing.js';
+import { claimedTwice, inOrder, wayTo } from './plan.js';
 import { guardStep, type Step } from './ports.js';
 import { deal } from './reports.js';
 import { hangIn, inHand, type Preparation, type State } from './state.js';
@@ -46,7 +47,7 @@ export function preparingStep(state: State, begun: Preparation, nowMs: number): 
   if (begun.before === undefined) {
     return {
       do: 'run-probes',
-      probes: [...probesOf(config), ...(mayCutOff ? kinds.controlPlaneBefore : [])],
+      probes: checkedBefore(config, mayCutOff, kinds),
       untilMs: nowMs + lease.applyMs * PROBES_BEFORE_SHARE,
     };
   }
@@ -58,12 +59,11 @@ export function preparingStep(state: State, begun: Preparation, nowMs: number): 
   if (replaced.length > 0) return { do: 'compare', items: replaced };
   const drift = driftToReport(state, begun);
   if (drift !== undefined) return planAgain(state, begun, drift);
-  const passed = begun.before.filter((probe) => probe.passed).map((probe) => probe.name);
   const asked = journal.lastDealt?.escalated;
   const escalated =
     asked?.to === lease.hash && mayRestart(lease) ? { escalated: { action: asked.action, reason: asked.reason } } : {};
   const work = forward(lease, readMs, memory.bootId, {
-    passedBefore: passed,
+    probes: probesBefore(state, begun, config, mayCutOff),
     changed: begun.changed,
     ...escalated,
   });

@@ -114,7 +114,9 @@ function rollBackAgain(state: State, work: RollbackWork, managed: Originals, wro
   const verdict = work.failure.fault === 'content' || passesAgain ? 'invalid' : 'failed';
   const reason = [
     work.failure.reason,
-    ...(passesAgain ? ['it passes again after the rollback'] : []),
+    ...(passesAgain
+      ? [`it passes ${work.probes[work.failure.probe] === 'passed' ? 'again ' : ''}after the rollback`]
+      : []),
     ...(restored ? [] : [`degraded: rollback failed: ${wrong.slice(0, 5).join('; ')}`]),
   ].join('; ');
   return deal(state, {

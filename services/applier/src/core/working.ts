@@ -1,7 +1,8 @@
 import { actStep, escalatedWork, forwardActions, rebooting } from './actions.js';
 import { rollbackStep } from './rollback.js';
 import { nameOf, rollBackAt, type ConfirmationWork, type Failure, type ForwardWork, type Work } from './journal.js';
-import { forgottenOf, probesOf, stillManaged, wayTo } from './plan.js';
+import { brokenText, requiredProbes, uncheckedText } from './probing.js';
+import { forgottenOf, stillManaged, wayTo } from './plan.js';
 import { guardStep, itemStep, type Item, type Step } from './ports.js';
 import { deal } from './reports.js';
 import { hangIn, inHand, type State } from './state.js';
@@ -51,8 +52,8 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
     );
   const unit = work.escalated?.action.unit;
   if (unit !== undefined && !progress.unitRead) return { do: 'read-unit', unit, untilMs: work.rollBackAtMs };
-  const probes = [...probesOf(config), ...kinds.controlPlane].filter((probe) => work.passedBefore.includes(probe.name));
-  if (progress.probes === undefined) return { do: 'run-probes', probes, untilMs: work.rollBackAtMs };
+  if (progress.probes === undefined)
+    return { do: 'run-probes', probes: requiredProbes(config, work, kinds), untilMs: work.rollBackAtMs };
   const broken = progress.probes.find((probe) => !probe.passed);
   if (broken !== undefined) {
     return judge(
@@ -60,7 +61,7 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
       work,
       {
         fault: 'node',
-        reason: because(work, `the probe ${broken.name} passed before and fails now: ${broken.reason}`),
+        reason: because(work, brokenText(work, broken)),
         probe: broken.name,
       },
       nowMs,
@@ -73,7 +74,10 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
       verdict: 'applied',
       inForce: work.to,
       sound: true,
-      reason: work.escalated === undefined ? '' : `${work.escalated.reason}; the machine was restarted instead`,
+      reason: [
+        ...(work.escalated === undefined ? [] : [`${work.escalated.reason}; the machine was restarted instead`]),
+        ...uncheckedText(work, kinds),
+      ].join('; '),
       originals: stillManaged(journal.originals, config, kinds),
       extra: { durationMs: Math.max(0, Math.round(nowMs - work.readMs)), changed: [...work.changed] },
     }),

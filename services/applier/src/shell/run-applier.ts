@@ -12,7 +12,7 @@ import { NO_GUARD, ProcessGuard, type Guard } from './guard/guard.js';
 import { findHost, type HostSettings } from './host/host.js';
 import { Performer } from './performer.js';
 import type { Backend, Clock, Surroundings } from './ports.js';
-import { controlPlane, controlPlaneBefore } from './probes/control-plane.js';
+import { BUS_PROBE, controlPlane } from './probes/control-plane.js';
 import { EMPTY_HASH } from './state/config-text.js';
 import { readHang } from './state/hang-file.js';
 import { StateFolder } from './state/state-folder.js';
@@ -216,7 +216,7 @@ const kindsOf = (
   forgotten: network.backends.map(({ kind }) => kind),
   mayCutOff: network.backends.length === 0 ? () => false : changesNetwork,
   controlPlane: network.backends.length === 0 ? [] : probes,
-  controlPlaneBefore: network.backends.length === 0 ? [] : controlPlaneBefore(probes),
+  controlPlaneBefore: network.backends.length === 0 ? [] : probes.filter(({ name }) => name !== BUS_PROBE),
   resources: (entry) => backends.get(entry.kind)?.resources(entry) ?? [],
 });
 

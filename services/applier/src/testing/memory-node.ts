@@ -17,6 +17,7 @@ import {
   type Originals,
   type Outcome,
   type OwnReport,
+  type ProbeResult,
   type Refusal,
   type Step,
 } from '../core/index.js';
@@ -87,7 +88,7 @@ export class MemoryNode {
   /** What the services of the machine were last started with. */
   running: ReadonlyMap<string, string> = new Map();
   rebootAsked = false;
-  probes: (name: string, files: ReadonlyMap<string, string>) => boolean = () => true;
+  probes: (name: string, files: ReadonlyMap<string, string>) => boolean | 'late' = () => true;
   guard: (lease: string, atMs: number) => Refusal | undefined = () => undefined;
   refuses: (entry: ConfigEntry) => Refusal | undefined = () => undefined;
   /** The disk of the state folder is full: neither journals nor configs can be written. */
@@ -127,10 +128,7 @@ export class MemoryNode {
       case 'read-before':
         return this.files.originals(step.entries, step.known);
       case 'run-probes':
-        return step.probes.map(({ name }) => {
-          const passed = this.probes(name, this.files);
-          return { name, passed, reason: passed ? '' : 'it says no' };
-        });
+        return step.probes.map(({ name }) => this.probed(name));
       case 'apply':
         return this.refuses(step.entry) ?? this.files.apply(step.entry);
       case 'restore':
@@ -158,6 +156,12 @@ export class MemoryNode {
   boot(): void {
     this.rebootAsked = false;
     this.running = new Map(this.files);
+  }
+
+  private probed(name: string): ProbeResult {
+    const answer = this.probes(name, this.files);
+    if (answer === true) return { name, passed: true, reason: '' };
+    return { name, passed: false, reason: 'it says no', ...(answer === 'late' ? { isCutShort: true } : {}) };
   }
 
   private act(action: Action): undefined {

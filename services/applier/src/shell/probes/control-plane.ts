@@ -2,7 +2,6 @@ import type { ConfigEntry } from '#libs/contracts';
 
 /** Shorter than most probes': there are several, and a node that is cut off must come back soon. */
 const LIMITS = { timeout: '2s', retries: 2 };
-const LIMITS_BEFORE = { timeout: '1s', retries: 1 };
 
 /**
  * What a node must reach to be told anything: its bus, its gateway, who names hosts to it, and what an operator adds.
@@ -17,14 +16,15 @@ export function controlPlane(servers: readonly string[], reach: readonly string[
   ];
 }
 
-/** The same before a change, with shorter timeouts. */
-export const controlPlaneBefore = (probes: readonly ConfigEntry[]): readonly ConfigEntry[] =>
-  probes.map((entry) => ({ ...entry, spec: { ...entry.spec, ...LIMITS_BEFORE } }));
-
 /** No fragment can have such a name. */
-const probe = (name: string, reach: object): ConfigEntry => ({
+const nameOf = (what: string): string => `control-plane:${what}`;
+
+/** Whether the node can reach NATS. */
+export const BUS_PROBE = nameOf('bus');
+
+const probe = (what: string, reach: object): ConfigEntry => ({
   kind: 'Probe',
-  name: `control-plane:${name}`,
+  name: nameOf(what),
   spec: { reach, ...LIMITS },
 });
 

@@ -86,7 +86,7 @@ const SHAPE: Readonly<Record<string, Check>> = {
       bootId: isText,
       readMs: Number.isFinite,
       rollBackAtMs: Number.isFinite,
-      passedBefore: isList,
+      probes: isObject,
       changed: isList,
       begunOn: isAbsentOr(isText),
       reboot: isAbsentOr(has({ from: isText, untilMs: Number.isFinite })),

@@ -19,7 +19,7 @@ const work: Journal['work'] = {
   bootId: 'b',
   readMs: 0,
   rollBackAtMs: 500,
-  passedBefore: [],
+  probes: {},
   changed: [],
 };
 const journal = (seq: number): Journal => ({ ...newJournal('n0', EMPTY), seq });
