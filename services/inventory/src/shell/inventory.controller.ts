@@ -1,18 +1,24 @@
 import { Controller, Inject } from '@nestjs/common';
 import { EventPattern, Payload } from '@nestjs/microservices';
 import { decodeAlive, decodeReport, REPORT_FILTERS, reporterOf, REPORTS } from '#libs/contracts';
-import { LedgerService, Poison, type BusMessage } from '#libs/nats';
+import { LedgerService, Poison, ServiceNotes, type BusMessage } from '#libs/nats';
 import { monotonicMs, wallTime } from '#libs/process';
-import { hear, hearReport, noteAnnounced, type Input, type State } from '../core/index.js';
+import { hear, hearReport, noteAnnounced, SharedNames, type Input, type State } from '../core/index.js';
 import { Pace } from './pace.js';
+
+/** How many names a note lists. */
+const NAMED = 10;
 
 /** Announcements, and signs of life: heartbeats and reports. */
 @Controller()
 export class InventoryController {
+  private readonly shared = new SharedNames();
+
   constructor(
     @Inject(LedgerService) private readonly ledger: LedgerService<State, Input>,
     @Inject(Poison) private readonly poison: Poison,
     @Inject(Pace) private readonly pace: Pace,
+    @Inject(ServiceNotes) private readonly notes: ServiceNotes,
   ) {}
 
   @EventPattern<string>('node.announced.*', {
@@ -40,9 +46,21 @@ export class InventoryController {
   async alive(@Payload() batch: readonly BusMessage[]): Promise<void> {
     const heard = await this.poison.decoded('ALIVE', batch, ({ subject, text }) => decodeAlive(subject, text));
     const [nowMs, at] = [monotonicMs(), wallTime()];
-    this.ledger.observe((state) =>
-      heard.map((alive) => hear(state, alive.node, nowMs, at, this.pace.keep(state, alive))).some((news) => news),
-    );
+    this.ledger.observe((state) => {
+      for (const alive of heard) if (state.nodes.has(alive.node)) this.shared.hear(alive, nowMs);
+      return heard
+        .map((alive) => hear(state, alive.node, nowMs, at, this.pace.keep(state, alive)))
+        .some((news) => news);
+    });
+    this.noteShared(this.shared.names(nowMs));
+  }
+
+  /** `sluice doctor` shows it. */
+  private noteShared(names: readonly string[]): void {
+    const more = names.length > NAMED ? `, and ${names.length - NAMED} more` : '';
+    const words = `two appliers use the name ${names.slice(0, NAMED).join(', ')}${more}`;
+    const todo = 'stop one of them, or give it another name with --node';
+    this.notes.set('shared-names', names.length === 0 ? undefined : { state: 'bad', words, todo });
   }
 
   /**
