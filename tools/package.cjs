@@ -1,8 +1,18 @@
 // npm run package [-- --out DIR] [--bundle-only]: the applier as things that one installs. Into build/ go
 //   applier.cjs                     one file, for any Node.js >= 22
+//   node_modules                    what it loads to keep ACLs and extended attributes, for this platform
 //   sluice-applier_<version>_all.deb  the same with a systemd unit and its drop-ins (needs Debian's dpkg-deb)
 const { spawnSync } = require('node:child_process');
-const { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } = require('node:fs');
+const {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} = require('node:fs');
 const { tmpdir } = require('node:os');
 const { join } = require('node:path');
 const { build } = require('esbuild');
@@ -42,7 +52,7 @@ async function bundleApplier(file) {
     plugins: [own],
     // Of services only. Should the applier come to use one of them, the check below says so.
     define: { SLUICE_VERSION: JSON.stringify(version) },
-    external: ['@nestjs/*', '@kubernetes/*', 'reflect-metadata', 'rxjs'],
+    external: ['koffi', '@nestjs/*', '@kubernetes/*', 'reflect-metadata', 'rxjs'],
     banner: {
       js: `// Sluice's applier ${version}, Apache-2.0. Made by npm run package; the licences of what is in it stand in its source.`,
     },
@@ -56,6 +66,23 @@ async function bundleApplier(file) {
   if (needs.length > 0) throw new Error(`the bundle needs packages that are not in it: ${needs.join(', ')}`);
 }
 
+/** Compiled code cannot be in that file. Node.js finds it next to it; without it, the applier warns at its start. */
+function compiledPackages(to) {
+  const from = join(root, 'node_modules');
+  const platforms = readdirSync(join(from, '@koromix')).filter((name) => name.startsWith('koffi-linux-'));
+  if (platforms.length === 0) throw new Error('@koromix/koffi-linux-… is not installed: run npm ci on Linux');
+  for (const path of [
+    'package.json',
+    'LICENSE.txt',
+    'index.cjs',
+    'src/koffi/index.cjs',
+    'src/koffi/src/static.cjs',
+    'src/koffi/src/trampolines.cjs',
+  ])
+    cpSync(join(from, 'koffi', path), join(to, 'koffi', path));
+  for (const name of platforms) cpSync(join(from, '@koromix', name), join(to, '@koromix', name), { recursive: true });
+}
+
 function debianPackage(bundle) {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-package-'));
   try {
@@ -66,10 +93,11 @@ function debianPackage(bundle) {
     };
     const from = (path) => readFileSync(join(root, 'deploy/applier', path), 'utf8');
     put('usr/lib/sluice/applier.cjs', readFileSync(bundle));
+    compiledPackages(join(folder, 'usr/lib/sluice/node_modules'));
     put('usr/bin/sluice-applier', '#!/bin/sh\nexec node /usr/lib/sluice/applier.cjs "$@"\n', 0o755);
     put('usr/lib/systemd/system/sluice-applier.service', from('sluice-applier.service'));
     put('etc/default/sluice-applier', from('default'), 0o640);
-    put('usr/share/sluice/credentials.conf', from('credentials.conf'));
+    for (const name of ['credentials.conf', 'setuid.conf']) put(`usr/share/sluice/${name}`, from(name));
     cpSync(join(root, 'deploy/applier/backends'), join(folder, 'usr/share/sluice/backends'), { recursive: true });
     put('usr/share/doc/sluice-applier/copyright', readFileSync(join(root, 'LICENSE')));
     put('DEBIAN/control', from('control').replaceAll('@version@', version).replaceAll('@description@', description));
@@ -94,6 +122,7 @@ async function main() {
   mkdirSync(out, { recursive: true });
   const bundle = join(out, 'applier.cjs');
   await bundleApplier(bundle);
+  compiledPackages(join(out, 'node_modules'));
   process.stdout.write(`${bundle}\n`);
   if (!process.argv.includes('--bundle-only')) process.stdout.write(`${debianPackage(bundle)}\n`);
 }

