@@ -27,6 +27,31 @@ describe('reviewConfig', () => {
     expect(review()).toEqual([]);
   });
 
+  test('two paths that lead to one place on this node are a conflict, and on no other', () => {
+    const fragments = [
+      file('a', '/usr/bin/x'),
+      file('b', '/bin/x'),
+      directory('c', '/var/run/sub'),
+      file('d', '/run/sub'),
+      directory('e', '/bin'),
+      directory('f', '/usr/bin'),
+    ];
+    const merged = { ...able, capabilities: [...able.capabilities, 'path:/bin=/usr/bin', 'path:/var/run=/run'] };
+    expect(reviewConfig({ fragments }, merged).map(({ fragment, message }) => [fragment, message])).toEqual([
+      ['File/b', 'File/a and File/b both put something at /usr/bin/x'],
+      ['File/d', 'Directory/c and File/d both put something at /run/sub'],
+      ['Directory/f', 'Directory/e and Directory/f both put something at /usr/bin'],
+    ]);
+    expect(reviewConfig({ fragments: fragments.slice(0, 2) }, able)).toEqual([]);
+  });
+
+  test('a node that cannot read extended attributes leads to a warning, if it gets files', () => {
+    const node = { ...able, capabilities: [...able.capabilities, 'lacks:xattrs'] };
+    const config = { fragments: [file('a', '/a'), file('b', '/b')] };
+    expect(reviewWarnings(config, node)).toMatchObject([{ code: 'no-xattrs', nodes: ['w-1'] }]);
+    expect([reviewWarnings(config, able), reviewWarnings({ fragments: [] }, node)]).toEqual([[], []]);
+  });
+
   test('a spec that does not hold names the node', () => {
     expect(review(file('a', 'etc'))).toEqual([
       { fragment: 'File/a', field: 'spec.path', code: 'bad-path', message: 'must be absolute', nodes: ['w-1'] },

@@ -23,7 +23,7 @@ export function reviewConfig(config: Config, node: ReviewedNode): readonly Reaso
   const reasons = [
     ...config.fragments.flatMap((entry) => entryReview(entry).reasons),
     ...sizeReasons(config),
-    ...conflictReasons(config),
+    ...conflictReasons(config, aliasesOf(node.capabilities)),
     ...networkReasons(config, holds),
     ...config.fragments.flatMap((entry) => entryCapabilities(entry, node.capabilities)),
   ];
@@ -32,7 +32,20 @@ export function reviewConfig(config: Config, node: ReviewedNode): readonly Reaso
 
 /** Warnings: the node can have the config, but not everything takes effect as written. */
 export const reviewWarnings = (config: Config, node: ReviewedNode): readonly Reason[] =>
-  networkWarnings(config, holds).map((warning) => ({ ...warning, nodes: [node.name] }));
+  [...networkWarnings(config, holds), ...attributeWarnings(config, node.capabilities)].map((warning) => ({
+    ...warning,
+    nodes: [node.name],
+  }));
+
+/** What a node announces that cannot read extended attributes. */
+const LACKS_XATTRS = 'lacks:xattrs';
+
+function attributeWarnings(config: Config, capabilities: readonly string[]): readonly Reason[] {
+  if (!capabilities.includes(LACKS_XATTRS) || !config.fragments.some(({ kind }) => ownsPath(kind))) return [];
+  const message =
+    'the node cannot read ACLs and other extended attributes, so files lose them when they are replaced; the log of its applier says why';
+  return [reasonFor({}, 'no-xattrs', message)];
+}
 
 const holds = (entry: ConfigEntry): boolean => entryReview(entry).reasons.length === 0;
 
@@ -46,6 +59,32 @@ export function reviewActions(actions: readonly Action[], capabilities: readonly
   const words = (kind: string): string =>
     `the change needs ${kind}, which the node cannot do: it did not announce action:${kind}`;
   return [...missing].map((kind) => reasonFor({}, 'capability', words(kind)));
+}
+
+/** Links to folders on a node, each with the folder that it leads to. */
+type Aliases = ReadonlyMap<string, string>;
+
+/** A node announces `path:/bin=/usr/bin` where `/bin` is a link. */
+const ALIAS = /^path:(\/[^=]+)=(\/.+)$/;
+
+function aliasesOf(capabilities: readonly string[]): Aliases {
+  const found = capabilities.flatMap((word) => {
+    const [, link, real] = ALIAS.exec(word) ?? [];
+    return link === undefined || real === undefined ? [] : [[link, real] as const];
+  });
+  return new Map(found);
+}
+
+/** Where a path leads on the node. A Directory also follows a link at its own end; a File replaces it. */
+function realPath(path: string, aliases: Aliases, follow: boolean): string {
+  if (aliases.size === 0) return path;
+  const itself = follow ? aliases.get(path) : undefined;
+  if (itself !== undefined) return itself;
+  for (const parent of path.startsWith('/') ? parentsOf(path) : []) {
+    const real = aliases.get(parent);
+    if (real !== undefined) return real + path.slice(parent.length);
+  }
+  return path;
 }
 
 /** The parts of a review that do not depend on the node. Done once per entry, because nodes share entries. */
@@ -70,14 +109,14 @@ function sizeReasons(config: Config): readonly Reason[] {
   return [reasonFor({ fragment, field: 'spec' }, 'too-large', message)];
 }
 
-function conflictReasons(config: Config): readonly Reason[] {
+function conflictReasons(config: Config, aliases: Aliases): readonly Reason[] {
   const claims = config.fragments.flatMap((entry) => {
     const path = entry.spec['path'];
     const own = ownsPath(entry.kind) && typeof path === 'string' ? [normalPath(path)] : [];
     return [...own, ...claimsOf(entry)].map((place) => ({
       id: fragmentId(entry),
       kind: entry.kind,
-      path: place,
+      path: realPath(place, aliases, entry.kind === 'Directory'),
       field: own.includes(place) ? 'spec.path' : 'spec',
     }));
   });
